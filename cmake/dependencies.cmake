@@ -1,0 +1,34 @@
+# Finds what the library is built on and says in one message everything that is missing.
+find_package(PkgConfig)
+find_package(Threads REQUIRED)
+set(TRIREME_MISSING "")
+
+# name of the target, pkg-config module, Debian package, what it is for
+function(trireme_need target module package purpose)
+  if(PKG_CONFIG_FOUND)
+    pkg_check_modules(${target} QUIET IMPORTED_TARGET ${module})
+  endif()
+  if(NOT ${target}_FOUND)
+    set(TRIREME_MISSING "${TRIREME_MISSING}\n  ${package}: ${purpose}" PARENT_SCOPE)
+  endif()
+endfunction()
+
+if(NOT PKG_CONFIG_FOUND)
+  string(APPEND TRIREME_MISSING "\n  pkg-config: finds the other libraries")
+endif()
+trireme_need(YAML yaml-0.1 libyaml-dev "reads model files")
+trireme_need(JANSSON jansson libjansson-dev "reads and writes JSON (checkpoints, logs)")
+trireme_need(ZLIB zlib zlib1g-dev "writes gzip files")
+trireme_need(CRYPTO libcrypto libssl-dev "SHA-256")
+trireme_need(ISAL libisal libisal-dev "CRC-32C and fast gzip reading")
+trireme_need(PNG libpng libpng-dev "reads PNG images")
+trireme_need(JPEG libturbojpeg libturbojpeg0-dev "reads JPEG images")
+trireme_need(CURL libcurl libcurl4-openssl-dev "downloads data sets (a separate module)")
+if(TRIREME_BUILD_TESTS)
+  trireme_need(CMOCKA cmocka libcmocka-dev "runs the tests (or configure with -DTRIREME_BUILD_TESTS=OFF)")
+endif()
+
+if(TRIREME_MISSING)
+  message(FATAL_ERROR "Trireme needs these packages (Debian names), which were not found:${TRIREME_MISSING}\n"
+          "On Debian and Ubuntu ./demo installs them; elsewhere install their counterparts with headers.")
+endif()

@@ -1,0 +1,37 @@
+/* Allocation, in one place, so that tests can count it, fail it and find leaks.
+ *
+ * Invariant: the library allocates through these functions only. Blocks of tr_alloc_aligned() must be freed
+ * with tr_free() like all others.
+ */
+#ifndef TR_BASE_ALLOC_H
+#define TR_BASE_ALLOC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define TR_CACHE_LINE 64
+
+/* All return NULL on failure and record a TR_ENOMEM message with the size; `count * size` is checked for
+   overflow. A size of 0 gives a valid block. Freed with tr_free(). Any thread. */
+void *tr_alloc(size_t count, size_t size);
+void *tr_alloc_zero(size_t count, size_t size);
+/* Grows or shrinks; on failure the old block stays valid. */
+void *tr_realloc(void *block, size_t count, size_t size);
+/* For arrays that vectors or devices read: aligned to a cache line, to 2 MiB with a huge-page hint when
+ * large. */
+void *tr_alloc_aligned(size_t count, size_t size);
+char *tr_strdup(const char *text);
+/* printf into a fresh string, NULL on failure. */
+char *tr_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void tr_free(void *block);
+
+/* For tests. The hook is called before each allocation with its size; returning non-zero makes it fail.
+   Not safe while other threads allocate. NULL removes it. */
+typedef int (*tr_alloc_hook)(size_t size, void *user);
+void tr_alloc_set_hook(tr_alloc_hook hook, void *user);
+/* Blocks allocated and not yet freed. */
+int64_t tr_alloc_live(void);
+/* Allocations made so far. */
+int64_t tr_alloc_total(void);
+
+#endif

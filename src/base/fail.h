@@ -1,0 +1,33 @@
+/* Recording of failures: the one way a function of the library reports an error.
+ *
+ * A message says the operation, the thing by name, both values where two disagree, and the next step.
+ */
+#ifndef TR_BASE_FAIL_H
+#define TR_BASE_FAIL_H
+
+#include "trireme/status.h"
+
+/* Records a message for the calling thread and returns `status`, so that callers can
+   `return tr_fail(TR_EINVAL, ...)`. The message is cut at 1 KiB. Any thread. */
+tr_status tr_fail(tr_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Puts "context: " before the calling thread's message and returns `status`; for callers that know a name
+   (file, layer) which the failing function did not. Any thread. */
+tr_status tr_fail_in(tr_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Return form of the check, for use before anything is acquired. */
+#define TR_TRY(expression)                                                                                   \
+    do {                                                                                                     \
+        tr_status tr_try_status_ = (expression);                                                             \
+        if (tr_try_status_ != TR_OK) return tr_try_status_;                                                  \
+    } while (0)
+
+/* Goto form, for use after: sets the variable `status` and jumps to `label`, where things are released in
+ * reverse. */
+#define TR_TRY_GOTO(expression, label)                                                                       \
+    do {                                                                                                     \
+        status = (expression);                                                                               \
+        if (status != TR_OK) goto label;                                                                     \
+    } while (0)
+
+#endif

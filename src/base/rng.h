@@ -1,0 +1,59 @@
+/* Counter-based random numbers: Philox 4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
+ * SC 2011).
+ *
+ * There is no state: a number is a pure function of a key (seed and purpose) and a counter (what it is for),
+ * so any worker computes any number on its own. All functions are pure. Any thread.
+ */
+#ifndef TR_BASE_RNG_H
+#define TR_BASE_RNG_H
+
+#include <stdint.h>
+
+/* What numbers are for; part of the key, so that no two uses share a stream. Values are part of the
+   arithmetic contract: never renumber. */
+enum tr_rng_purpose {
+    TR_RNG_INIT = 1,    /* counter: parameter number, element / 4 */
+    TR_RNG_DROPOUT = 2, /* counter: layer, step, example in the global batch, element / 4 */
+    TR_RNG_ORDER = 3,   /* counter: epoch, round, half-block */
+    TR_RNG_AUGMENT = 4, /* counter: step, example in the global batch */
+    TR_RNG_DELAY = 5    /* counter: rank, step */
+};
+
+typedef struct tr_rng_key {
+    uint32_t k0, k1;
+} tr_rng_key;
+
+/* The key for a purpose: seed folded with the purpose by one Philox block. */
+tr_rng_key tr_rng_key_make(uint64_t seed, uint32_t purpose);
+
+static inline void tr_rng_philox(tr_rng_key key, uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3,
+                                 uint32_t out[4])
+{
+    uint32_t k0 = key.k0, k1 = key.k1;
+    for (int round = 0; round < 10; round++) {
+        uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
+        uint32_t n0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0, n2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
+        c1 = (uint32_t)p1;
+        c3 = (uint32_t)p0;
+        c0 = n0;
+        c2 = n2;
+        k0 += 0x9E3779B9u;
+        k1 += 0xBB67AE85u;
+    }
+    out[0] = c0;
+    out[1] = c1;
+    out[2] = c2;
+    out[3] = c3;
+}
+
+/* 24 high bits as a float in [0, 1). Exact. */
+static inline float tr_rng_unit(uint32_t bits)
+{
+    return (float)(bits >> 8) * 0x1p-24f;
+}
+
+/* The number at `position` of a keyed permutation of [0, count): a Feistel network over the next even power
+   of two with cycle walking. O(1) memory. count >= 1, position < count. */
+uint64_t tr_rng_permute(tr_rng_key key, uint32_t epoch, uint64_t count, uint64_t position);
+
+#endif

@@ -1,0 +1,36 @@
+/* A team of threads that runs one function at a time, on every member.
+ *
+ * The caller is member 0. Members wait for work by spinning shortly and then sleeping, so that an
+ * oversubscribed machine makes progress. A team never changes what is computed: members take disjoint
+ * outputs.
+ */
+#ifndef TR_BASE_TEAM_H
+#define TR_BASE_TEAM_H
+
+#include "trireme/status.h"
+
+#include <stdint.h>
+
+typedef struct tr_team tr_team;
+
+#define TR_TEAM_MAX 256
+
+/* Makes a team of `size` members (1..TR_TEAM_MAX), the caller included. Returned, destroy with
+ * tr_team_destroy(). */
+tr_status tr_team_create(int size, tr_team **out);
+/* Accepts NULL, nulls the handle. Not while a run is under way. */
+void tr_team_destroy(tr_team **team);
+int tr_team_size(const tr_team *team);
+
+typedef void (*tr_team_function)(void *arguments, int member, int size);
+/* Runs `function` on every member and returns when all are done. Only from the thread that made the team;
+   not from inside a run. */
+void tr_team_run(tr_team *team, tr_team_function function, void *arguments);
+/* Inside a run: waits until every member has come here. */
+void tr_team_barrier(tr_team *team, int member);
+
+/* The part [*begin, *end) of `count` items that `member` of `size` takes; parts are contiguous, ascending,
+   multiples of `grain` except the last, and differ by at most one grain. */
+void tr_team_share(int64_t count, int64_t grain, int member, int size, int64_t *begin, int64_t *end);
+
+#endif

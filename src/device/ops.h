@@ -1,0 +1,516 @@
+/* The operations every device offers: their arguments, shapes and exact arithmetic.
+ *
+ * This file is the specification that `ref` spells out as plain loops; every other device gives the same
+ * bytes.
+ *
+ * Conventions
+ *   - float32, row-major, images NHWC, convolution weights [kernel_h][kernel_w][in_c][out_c]. All tensor
+ * pointers are device memory, borrowed until the next tr_device_wait(). Outputs are overwritten and do not
+ * overlap inputs, unless an operation says otherwise.
+ *   - "chain": acc = fma(a[k], b[k], acc), k ascending, from acc = +0. "sum chain": acc = acc + x[k] from acc
+ * = +0.
+ *   - "lane sum" of n values: lane j (0..15) is the sum chain (or fma chain) over elements j, j+16, ...; then
+ * lanes combine as l[j] += l[j+8] (j<8), l[j] += l[j+4] (j<4), l[j] += l[j+2] (j<2), l[0] + l[1].
+ *   - exp, log, tanh, sigmoid, erf are those of base/mathf.h. Division and square root are IEEE.
+ *   - `fma(a,b,c)` is one rounding; everything else written here rounds after each operation, in the order of
+ * C.
+ *   - Microbatches: operations that reduce over rows take a `struct tr_cut`. One leaf per microbatch is
+ * formed by chains over its rows; leaves combine in the tree of base/tree.h; each node goes to its own place
+ * in the output.
+ *   - An operation with rows == 0 does nothing (gradients of such a call are +0).
+ */
+#ifndef TR_DEVICE_OPS_H
+#define TR_DEVICE_OPS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* How the rows of a call divide into microbatches, and which tree nodes they form. Host memory, borrowed for
+ * the call. */
+struct tr_cut {
+    int32_t count;        /* microbatches in this call, >= 0 */
+    const int64_t *row;   /* [count + 1] ascending; microbatch i has rows [row[i], row[i+1]); row[0] == 0 */
+    int32_t nodes;        /* tree nodes that they form */
+    const int32_t *bound; /* [nodes + 1]; node j combines microbatches [bound[j], bound[j+1]) of this call */
+    int64_t stride;       /* floats between the outputs of consecutive nodes */
+};
+
+/* What changes from step to step. Lies in device memory, so that a recorded step can be replayed. */
+struct tr_step_scalars {
+    uint32_t step;         /* counts from 0 */
+    float rate;            /* learning rate */
+    float adam_rate;       /* rate / (1 - beta1^(step+1)) */
+    float adam_correction; /* 1 / sqrt(1 - beta2^(step+1)) */
+    float ema_decay;       /* decay of the moving average in this step */
+    float clip_scale;      /* written by clip_scale; 1 where nothing is clipped */
+    int32_t nonfinite;     /* set to 1 by update when a new parameter is NaN or infinite */
+};
+
+enum tr_activation {
+    TR_ACT_NONE,
+    TR_ACT_RELU,       /* 0 > x ? 0 : x */
+    TR_ACT_LEAKY_RELU, /* 0 > x ? slope * x : x;  0 < slope <= 1 */
+    TR_ACT_TANH,
+    TR_ACT_SIGMOID,
+    TR_ACT_GELU /* 0.5 * x * (1 + erf(x * 0x1.6a09e6p-1f)), as (0.5f * x) * (1 + e); not fusable, its gradient
+                   needs x */
+};
+
+/* Window geometry of convolutions and pools. Output pixel (oh, ow) reads input pixels
+   (oh * stride_h + kh * dilation_h - pad_top, ow * stride_w + kw * dilation_w - pad_left); taps outside the
+   image do not exist. */
+struct tr_window {
+    int32_t in_h, in_w, out_h, out_w;
+    int32_t kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_left;
+};
+
+/* ---- dense ---- */
+
+/* y = act(x w + b). Per output: chain over `in`, then + b[o] (if b), then act. */
+struct tr_op_dense_forward {
+    int64_t rows, in, out;
+    const float *x;                /* [rows][in] */
+    const float *w;                /* [in][out] */
+    const float *b;                /* [out] or NULL */
+    float *y;                      /* [rows][out] */
+    enum tr_activation activation; /* not GELU */
+    float slope;
+};
+
+/* dx = dy w^T. Per output: chain over `out`. */
+struct tr_op_dense_backward_data {
+    int64_t rows, in, out;
+    const float *dy; /* [rows][out] */
+    const float *w;  /* [in][out] */
+    float *dx;       /* [rows][in] */
+};
+
+/* Per node: dw = tree over microbatches of (chain over rows of x[r][i] * dy[r][o]); db likewise of the sum
+ * chain over rows of dy[r][o]. */
+struct tr_op_dense_backward_weights {
+    int64_t in, out;
+    const float *x;  /* [rows][in] */
+    const float *dy; /* [rows][out] */
+    float *dw;       /* [in][out] per node */
+    float *db;       /* [out] per node, or NULL */
+    struct tr_cut cut;
+};
+
+/* ---- convolution ---- */
+
+/* y = act(conv(x, w) + b). Per output: chain over (kh, kw, c) ascending, skipping taps outside the image; +
+ * b; act. */
+struct tr_op_conv_forward {
+    int64_t rows;
+    int32_t in_c, out_c;
+    struct tr_window window;
+    const float *x;                /* [rows][in_h][in_w][in_c] */
+    const float *w;                /* [kernel_h][kernel_w][in_c][out_c] */
+    const float *b;                /* [out_c] or NULL */
+    float *y;                      /* [rows][out_h][out_w][out_c] */
+    enum tr_activation activation; /* not GELU */
+    float slope;
+};
+
+/* dx of a convolution. Per input element: chain over the output pixels that read it, (oh, ow) ascending, then
+   out_c ascending (that is: kh, kw descending). Pixels that no output reads get +0. */
+struct tr_op_conv_backward_data {
+    int64_t rows;
+    int32_t in_c, out_c;
+    struct tr_window window;
+    const float *dy; /* [rows][out_h][out_w][out_c] */
+    const float *w;
+    float *dx; /* [rows][in_h][in_w][in_c] */
+};
+
+/* Per node: dw = tree over microbatches of the chain over (row, oh, ow) ascending, skipping taps outside, of
+   x * dy; db of the sum chain over (row, oh, ow) of dy. */
+struct tr_op_conv_backward_weights {
+    int32_t in_c, out_c;
+    struct tr_window window;
+    const float *x;
+    const float *dy;
+    float *dw; /* [kernel_h][kernel_w][in_c][out_c] per node */
+    float *db; /* [out_c] per node, or NULL */
+    struct tr_cut cut;
+};
+
+/* ---- elementwise ---- */
+
+/* y[i] = act(x[i]); y may be x. */
+struct tr_op_activation_forward {
+    int64_t count;
+    const float *x;
+    float *y;
+    enum tr_activation activation;
+    float slope;
+};
+
+/* dx[i] = dy[i] * act'(x). RELU: y > 0 ? dy : 0; LEAKY_RELU: y > 0 ? dy : slope * dy; TANH: dy * fma(-y, y,
+   1); SIGMOID: dy * (y * (1 - y)); GELU: dy * fma(x, pdf, cdf), pdf = exp(-0.5 * (x * x)) * 0x1.988454p-2f,
+   cdf = 0.5 * (1 + erf(x * 0x1.6a09e6p-1f)). NONE copies. dx may be dy. */
+struct tr_op_activation_backward {
+    int64_t count;
+    const float *x; /* read by GELU only, else may be NULL */
+    const float *y; /* not read by GELU */
+    const float *dy;
+    float *dx;
+    enum tr_activation activation;
+    float slope;
+};
+
+/* y[i] = a[i] + b[i]; y may be a or b. */
+struct tr_op_add {
+    int64_t count;
+    const float *a;
+    const float *b;
+    float *y;
+};
+
+/* y[i] = factor * x[i]; y may be x. */
+struct tr_op_scale {
+    int64_t count;
+    float factor;
+    const float *x;
+    float *y;
+};
+
+/* y[i] = value. */
+struct tr_op_fill {
+    int64_t count;
+    float value;
+    float *y;
+};
+
+/* Forward and backward alike: y = unit(bits) >= rate ? x * (1 / (1 - rate)) : 0, where element i of an
+   example takes word i % 4 of philox(key; i / 4, example, step, layer) and unit() is tr_rng_unit(). Examples
+   are numbered first_example + e. y may be x. */
+struct tr_op_dropout {
+    int64_t examples, width;
+    const int32_t
+        *offset; /* NULL, or [examples + 1]: example e has rows [offset[e], offset[e+1]) of `width` */
+    const float *x;
+    float *y;
+    float rate; /* 0 <= rate < 1 */
+    uint32_t key[2];
+    uint32_t layer;
+    uint32_t first_example;
+    const struct tr_step_scalars *scalars;
+};
+
+/* ---- pooling ---- */
+
+enum tr_pool { TR_POOL_MAX, TR_POOL_AVERAGE };
+
+/* MAX: taps (kh, kw) ascending, the first is taken, a later one replaces it if greater, or if it is NaN and
+   the kept one is not; `taken` records kh * kernel_w + kw. AVERAGE: sum chain over the taps inside the image
+   times 1 / (their number). Every window has at least one tap inside; kernel_h * kernel_w <= 256. */
+struct tr_op_pool_forward {
+    int64_t rows;
+    int32_t channels;
+    struct tr_window window;
+    enum tr_pool kind;
+    const float *x; /* [rows][in_h][in_w][channels] */
+    float *y;       /* [rows][out_h][out_w][channels] */
+    uint8_t *taken; /* shape of y; MAX only, may be NULL when no backward follows */
+};
+
+/* dx: sum chain over the windows that contain the pixel, (oh, ow) ascending, of what each passes back: MAX:
+   dy if `taken` is this tap; AVERAGE: dy * (1 / number of taps). From +0. With `relu_output` (MAX only: the
+   pool's own y, whose input came out of a relu) a window passes dy only where y > 0, which is the relu's
+   gradient as well. */
+struct tr_op_pool_backward {
+    int64_t rows;
+    int32_t channels;
+    struct tr_window window;
+    enum tr_pool kind;
+    const float *dy;
+    const uint8_t *taken;
+    const float *relu_output; /* NULL or shape of dy */
+    float *dx;
+};
+
+/* ---- rows: softmax and normalization ---- */
+
+/* y = softmax of each row: m = max (as in pooling), e = exp(x - m), y = e / lane sum(e). y may be x. */
+struct tr_op_softmax_forward {
+    int64_t rows, width;
+    const float *x;
+    float *y;
+};
+
+/* dx = y * (dy - s), s = lane chain of y * dy. dx may be dy. */
+struct tr_op_softmax_backward {
+    int64_t rows, width;
+    const float *y;
+    const float *dy;
+    float *dx;
+};
+
+/* Per row: mean = lane sum(x) / width; d = x - mean; var = lane chain(d * d) / width; inv = 1 / sqrt(var +
+   epsilon); y = fma(d * inv, gamma, beta). Keeps mean and inv per row. */
+struct tr_op_layer_norm_forward {
+    int64_t rows, width;
+    float epsilon;
+    const float *x, *gamma, *beta; /* gamma, beta [width] */
+    float *y;
+    float *mean, *inv; /* [rows] */
+};
+
+/* xhat = (x - mean) * inv; g = dy * gamma; a = lane sum(g) / width; b = lane chain(g * xhat) / width;
+   dx = inv * ((g - a) - xhat * b), the last difference as fma(-xhat, b, g - a).
+   Per node: dgamma = tree of chains over rows of dy * xhat, dbeta of sum chains of dy. */
+struct tr_op_layer_norm_backward {
+    int64_t width;
+    const float *x, *gamma, *mean, *inv, *dy;
+    float *dx;
+    float *dgamma, *dbeta; /* [width] per node */
+    struct tr_cut cut;
+};
+
+/* Training. Statistics per microbatch and channel over its n = (rows of microbatch) * spatial values, rows
+   ascending: mean = sum chain / n; d = x - mean; var = chain(d * d) / n; inv = 1 / sqrt(var + epsilon); y =
+   fma(d * inv, gamma, beta). Per node: batch_mean, batch_var = tree over microbatches of share * mean, share
+   * (var * (n / (n - 1))), share = (float)(rows of the microbatch) / (float)global_rows; n / (n - 1) is 1
+   when n == 1. */
+struct tr_op_batch_norm_forward {
+    int64_t spatial, channels, global_rows;
+    float epsilon;
+    const float *x, *gamma, *beta; /* x [rows][spatial][channels] */
+    float *y;
+    float *mean, *inv;             /* [count of microbatches][channels] */
+    float *batch_mean, *batch_var; /* [channels] per node */
+    struct tr_cut cut;
+};
+
+/* xhat = (x - mean) * inv. Per microbatch: s1 = sum chain(dy), s2 = chain(dy * xhat) over rows; a = s1 / n; b
+   = s2 / n; dx = (gamma * inv) * fma(-xhat, b, dy - a). Per node: dgamma = tree of s2, dbeta = tree of s1. */
+struct tr_op_batch_norm_backward {
+    int64_t spatial, channels;
+    const float *x, *gamma, *mean, *inv, *dy;
+    float *dx;
+    float *dgamma, *dbeta;
+    struct tr_cut cut;
+};
+
+/* Evaluation: y = fma((x - mean) * inv, gamma, beta), inv = 1 / sqrt(var + epsilon), with running statistics.
+ */
+struct tr_op_batch_norm_infer {
+    int64_t rows, channels; /* rows counts every spatial position */
+    float epsilon;
+    const float *x, *gamma, *beta, *mean, *var;
+    float *y;
+};
+
+/* ---- sequences: example e of a batch has rows [offset[e], offset[e+1]), time ascending; no padding exists
+ * ---- */
+
+/* y[r] = table[token[r]]. Tokens are in range (checked where data enters). */
+struct tr_op_embedding_forward {
+    int64_t rows, vocabulary, width;
+    const int32_t *token; /* [rows] */
+    const float *table;   /* [vocabulary][width] */
+    float *y;
+};
+
+/* Per node: dtable = tree over microbatches of the sum chain over rows r with token[r] == v of dy[r]; +0
+ * where none. */
+struct tr_op_embedding_backward {
+    int64_t vocabulary, width;
+    const int32_t *token;
+    const float *dy;
+    float *dtable;      /* [vocabulary][width] per node */
+    int32_t *workspace; /* [vocabulary + 1 + rows] */
+    struct tr_cut cut;  /* in rows */
+};
+
+/* On entry gates[r] holds the chain over the input part (x w_input, by dense_forward without bias). Per row,
+   t ascending: the chain goes on over h of the previous row, k ascending (not at the first row of an
+   example), + b. Then, gate order i, f, g, o: i, f, o = sigmoid, g = tanh; c = fma(f, c_prev, i * g) (first
+   row: i * g); h = o * tanh(c). On return gates holds the activated gates. */
+struct tr_op_lstm_forward {
+    int64_t examples, hidden;
+    const int32_t *offset; /* [examples + 1] */
+    const float *w;        /* w_hidden [hidden][4 * hidden] */
+    const float *b;        /* [4 * hidden] */
+    float *gates;          /* [rows][4 * hidden] in and out */
+    float *c;              /* [rows][hidden] */
+    float *h;              /* [rows][hidden] */
+};
+
+/* dgates = gradient of the gates before activation. Per row, t descending: dh = dy + (chain over 4 * hidden
+   of the next row's dgates with w^T); at the last row, and where (t + 1) % truncate == 0 (truncate > 0; t
+   counts within the example), dh = dy and nothing comes from the next row. tc = tanh(c); q = dh * o; dc =
+   fma(q, fma(-tc, tc, 1), dc_next * f_next), without a next row q * fma(-tc, tc, 1). di = (dc * g) * (i * (1
+   - i)); df = (dc * c_prev) * (f * (1 - f)), +0 at the first row; dg = (dc * i) * fma(-g, g, 1); do = (dh *
+   tc) * (o * (1 - o)). */
+struct tr_op_lstm_backward {
+    int64_t examples, hidden;
+    int32_t truncate; /* 0: full backpropagation through time */
+    const int32_t *offset;
+    const float *w;
+    const float *gates, *c, *dy;
+    float *dgates; /* [rows][4 * hidden] */
+};
+
+/* Per node: dw = tree over microbatches of the chain over rows r (not first of their example) of h[r-1][k] *
+ * dgates[r][j]. */
+struct tr_op_lstm_backward_weights {
+    int64_t examples, hidden;
+    const int32_t *offset;
+    const float *h, *dgates;
+    float *dw;         /* [hidden][4 * hidden] per node */
+    struct tr_cut cut; /* in examples, not rows */
+};
+
+/* y[e] = x[offset[e+1] - 1]. */
+struct tr_op_sequence_last_forward {
+    int64_t examples, width;
+    const int32_t *offset;
+    const float *x;
+    float *y;
+};
+
+/* dx[r] = dy[e] at the last row of example e, +0 elsewhere. */
+struct tr_op_sequence_last_backward {
+    int64_t examples, width;
+    const int32_t *offset;
+    const float *dy;
+    float *dx;
+};
+
+/* ---- losses ---- */
+
+/* Per row: m = max; s = lane sum(exp(x - m)); logz = log(s). With smoothing e: off = e / classes, on = (1 -
+   e) + off. loss = logz - (x[label] - m) when e == 0, else fma chain from +0 over classes of t[k] * (logz -
+   (x[k] - m)), t = k == label ? on : off. dx = (exp(x - m) / s - t) * scale (t = 1 or 0 when e == 0). correct
+   = 1 if the first greatest x is at label. */
+struct tr_op_softmax_cross_entropy {
+    int64_t rows, classes;
+    float smoothing, scale;
+    const float *x;
+    const int32_t *label; /* [rows], in range */
+    float *loss;          /* [rows] */
+    float *correct;       /* [rows], 0 or 1 */
+    float *dx;            /* [rows][classes] or NULL */
+};
+
+/* Per row: d = x - target; loss = lane chain(d * d) * (1 / width); dx = (d * (2 / width)) * scale. */
+struct tr_op_mean_squared_error {
+    int64_t rows, width;
+    float scale;
+    const float *x, *target;
+    float *loss; /* [rows] */
+    float *dx;   /* [rows][width] or NULL */
+};
+
+/* Per node: y = tree over microbatches of the sum chain over rows of x. */
+struct tr_op_sum_rows {
+    const float *x; /* [rows] */
+    float *y;       /* 1 per node */
+    struct tr_cut cut;
+};
+
+/* ---- input ---- */
+
+/* Gathers images stored as bytes. Output pixel (i, j, ch) of row r takes source pixel (i + top, j + left) of
+   image index[r], columns mirrored within the output when flipped; outside the source the byte is 0. value =
+   fma((float)byte, scale[ch], shift[ch]) (ch % 4). `random` draws per example from philox(key; example, step,
+   0, 0): top = word0 % (in_h + 2 pad - out_h + 1) - pad, left likewise from word1, flip = word2 & 1 if
+   `flip`. Without it: top = (in_h - out_h) / 2, left alike, no flip. */
+struct tr_op_load_images {
+    int64_t rows;
+    int32_t in_h, in_w, out_h, out_w, channels, pad;
+    bool random, flip;
+    float scale[4], shift[4];
+    uint32_t key[2];
+    uint32_t first_example;
+    const uint8_t *source; /* [images][in_h][in_w][channels] */
+    const int64_t *index;  /* [rows] */
+    float *y;              /* [rows][out_h][out_w][channels] */
+    const struct tr_step_scalars *scalars;
+};
+
+/* ---- optimizer ---- */
+
+enum tr_rule {
+    TR_RULE_SGD,      /* w = fma(-rate, g, w) */
+    TR_RULE_MOMENTUM, /* m = fma(beta1, m, g); w = fma(-rate, nesterov ? fma(beta1, m, g) : m, w) */
+    TR_RULE_ADAM,     /* m = fma(beta1, m, (1-beta1) * g); v = fma(beta2, v, (1-beta2) * (g * g));
+                         w = fma(-adam_rate, m / fma(sqrt(v), adam_correction, epsilon), w) */
+    TR_RULE_ADAMW,    /* w = fma(-(rate * decay), w, w), then as ADAM */
+    TR_RULE_STATISTIC /* w = fma(beta1, g - w, w): running statistics; none of the steps below applies */
+};
+
+/* Per element: g = grad; if clip_norm: g = g * scalars->clip_scale; if clip_value > 0: g = min(max(g,
+   -clip_value), clip_value) (NaN stays NaN); if l2 > 0: g = fma(l2, w, g); the rule; if ema: ema = fma(1 -
+   ema_decay, w - ema, ema) with the new w and scalars->ema_decay. (1-beta) is computed in float32.
+   scalars->nonfinite is set where a new w is not finite. */
+struct tr_op_update {
+    int64_t count;
+    enum tr_rule rule;
+    bool nesterov, clip_norm;
+    float beta1, beta2, epsilon, decay, l2, clip_value;
+    const float *grad;
+    float *w, *m, *v; /* m: MOMENTUM, ADAM(W); v: ADAM(W); else NULL */
+    float *ema;       /* or NULL */
+    struct tr_step_scalars *scalars;
+};
+
+/* out[0] = sum of squares in blocks of 4096 elements: each block a lane chain of x * x, then the sum chain of
+ * the blocks. */
+struct tr_op_sum_squares {
+    int64_t count;
+    const float *x;
+    float *out;
+};
+
+/* clip_scale = max_norm / norm if norm > max_norm, else 1 (NaN gives 1); norm = sqrt(sum chain of `squares`).
+ */
+struct tr_op_clip_scale {
+    int64_t count;
+    float max_norm;
+    const float *squares; /* [count], one per parameter, in order */
+    float *norm;          /* 1 */
+    struct tr_step_scalars *scalars;
+};
+
+/* Every operation, once: the vtable, the wrappers and the tests are made from this list. */
+#define TR_DEVICE_OPS(X)                                                                                     \
+    X(dense_forward)                                                                                         \
+    X(dense_backward_data)                                                                                   \
+    X(dense_backward_weights)                                                                                \
+    X(conv_forward)                                                                                          \
+    X(conv_backward_data)                                                                                    \
+    X(conv_backward_weights)                                                                                 \
+    X(activation_forward)                                                                                    \
+    X(activation_backward)                                                                                   \
+    X(add)                                                                                                   \
+    X(scale)                                                                                                 \
+    X(fill)                                                                                                  \
+    X(dropout)                                                                                               \
+    X(pool_forward)                                                                                          \
+    X(pool_backward)                                                                                         \
+    X(softmax_forward)                                                                                       \
+    X(softmax_backward)                                                                                      \
+    X(layer_norm_forward)                                                                                    \
+    X(layer_norm_backward)                                                                                   \
+    X(batch_norm_forward)                                                                                    \
+    X(batch_norm_backward)                                                                                   \
+    X(batch_norm_infer)                                                                                      \
+    X(embedding_forward)                                                                                     \
+    X(embedding_backward)                                                                                    \
+    X(lstm_forward)                                                                                          \
+    X(lstm_backward)                                                                                         \
+    X(lstm_backward_weights)                                                                                 \
+    X(sequence_last_forward)                                                                                 \
+    X(sequence_last_backward)                                                                                \
+    X(softmax_cross_entropy)                                                                                 \
+    X(mean_squared_error)                                                                                    \
+    X(sum_rows)                                                                                              \
+    X(load_images)                                                                                           \
+    X(update)                                                                                                \
+    X(sum_squares)                                                                                           \
+    X(clip_scale)
+
+#endif
