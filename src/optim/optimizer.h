@@ -1,0 +1,66 @@
+/* Settings of the update rules, and what the devices need of them.
+ *
+ * The arithmetic of an update is that of struct tr_op_update (device/ops.h). This part decides its constants:
+ * per parameter once, per step in struct tr_step_scalars.
+ */
+#ifndef TR_OPTIM_OPTIMIZER_H
+#define TR_OPTIM_OPTIMIZER_H
+
+#include "base/config.h"
+#include "base/option.h"
+#include "device/ops.h"
+#include "optim/schedule.h"
+
+enum tr_parameter_kind {
+    TR_PARAMETER_WEIGHT,   /* what L2 and weight decay act on */
+    TR_PARAMETER_BIAS,     /* biases, gains and shifts of normalizations: no decay unless asked for */
+    TR_PARAMETER_STATISTIC /* running statistics: averaged, not optimized */
+};
+
+/* State tensors beside a parameter, each of its shape. */
+enum tr_state {
+    TR_STATE_M = 1,  /* first moment or velocity; starts at 0 */
+    TR_STATE_V = 2,  /* second moment; starts at 0 */
+    TR_STATE_EMA = 4 /* moving average of the parameter; starts as its copy */
+};
+
+struct tr_optimizer {
+    enum tr_rule rule; /* SGD, MOMENTUM, ADAM, ADAMW */
+    double rate;
+    float momentum; /* MOMENTUM */
+    bool nesterov;
+    float beta1, beta2, epsilon;    /* ADAM, ADAMW */
+    float weight_decay;             /* ADAMW, on weights */
+    float l2;                       /* coefficient c of the penalty c / 2 * |w|^2, on weights */
+    bool l2_biases;                 /* l2 and weight_decay on biases too */
+    float clip_norm;                /* greatest norm of the gradient of all parameters; 0: none */
+    float clip_value;               /* greatest magnitude of a gradient's element; 0: none */
+    float ema;                      /* decay of the moving average; 0: none */
+    bool ema_warmup;                /* decay at step t is min(ema, (1 + t) / (10 + t)) */
+    const tr_config *schedule_node; /* borrowed from the tree read */
+    struct tr_schedule schedule;
+};
+
+/* Reads and checks settings: a name ("adam", with every default) or a mapping. `training_steps` (> 0) is for
+   schedules that last as long as the training. The tree is borrowed for the call (schedule_node is NULL
+   afterwards). Nothing to release. TR_EINVAL with the location, also for an option that the rule does not
+   have. */
+tr_status tr_optimizer_read(const tr_config *node, int64_t training_steps, struct tr_optimizer *out);
+
+/* The state tensors a parameter of this kind needs: bits of enum tr_state. */
+unsigned tr_optimizer_states(const struct tr_optimizer *optimizer, enum tr_parameter_kind kind);
+
+/* Everything of a step's scalars; clip_scale becomes 1 and nonfinite 0. `step` counts from 0. */
+void tr_optimizer_scalars(const struct tr_optimizer *optimizer, int64_t step, struct tr_step_scalars *out);
+
+/* The rule and constants of the update of one parameter. count and the pointers become 0 and are the caller's
+   to fill (m, v and ema as tr_optimizer_states() says). `follow`: of a STATISTIC, the share of a step's value
+   that enters the running one; ignored for the others. */
+void tr_optimizer_update(const struct tr_optimizer *optimizer, enum tr_parameter_kind kind, float follow,
+                         struct tr_op_update *out);
+
+/* The option table, for dumps and the manual. */
+extern const struct tr_option tr_optimizer_options[];
+extern const int32_t tr_optimizer_option_count;
+
+#endif

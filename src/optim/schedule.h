@@ -1,0 +1,45 @@
+/* Learning rate schedules: a factor on the base rate as a function of the step (from 0).
+ *
+ * Computed in double with the functions of base/math.h, which are the same on every machine, and rounded to
+ * float once by the optimizer.
+ */
+#ifndef TR_OPTIM_SCHEDULE_H
+#define TR_OPTIM_SCHEDULE_H
+
+#include "base/config.h"
+#include "base/option.h"
+
+enum tr_schedule_kind {
+    TR_SCHEDULE_CONSTANT,    /* 1 */
+    TR_SCHEDULE_EXPONENTIAL, /* decay ^ (step / every), with `staircase` the quotient rounded down */
+    TR_SCHEDULE_STEP,        /* decay ^ (number of milestones <= step) */
+    TR_SCHEDULE_COSINE, /* from 1 to `final` along half a cosine between the end of the warm-up and `steps` */
+    TR_SCHEDULE_ONE_CYCLE /* from `start` to 1 over the first `rise` of `steps`, then to `final`; half cosines
+                             both */
+};
+
+struct tr_schedule {
+    enum tr_schedule_kind kind;
+    double decay;
+    int64_t every;
+    bool staircase;
+    struct tr_int_list milestones; /* ascending */
+    int64_t steps;                 /* length of COSINE and ONE_CYCLE; 0: that of the training */
+    double final, start, rise;
+    int64_t
+        warmup; /* the factor is multiplied by (step + 1) / warmup while step < warmup; not for ONE_CYCLE */
+};
+
+/* Reads a schedule: a name ("cosine") or a mapping with `kind` and that kind's options. node == NULL gives
+   CONSTANT. `training_steps` (> 0) stands in for `steps: 0`. TR_EINVAL with the location, also for an option
+   that the kind does not have. */
+tr_status tr_schedule_read(const tr_config *node, int64_t training_steps, struct tr_schedule *out);
+
+/* The factor at `step` >= 0; from `steps` on COSINE and ONE_CYCLE stay at `final`. Pure, any thread. */
+double tr_schedule_factor(const struct tr_schedule *schedule, int64_t step);
+
+/* The option table, for dumps and the manual. */
+extern const struct tr_option tr_schedule_options[];
+extern const int32_t tr_schedule_option_count;
+
+#endif
