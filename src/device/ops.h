@@ -17,7 +17,10 @@
  *   - Microbatches: operations that reduce over rows take a `struct tr_cut`. One leaf per microbatch is
  * formed by chains over its rows; leaves combine in the tree of base/tree.h; each node goes to its own place
  * in the output.
- *   - An operation with rows == 0 does nothing (gradients of such a call are +0).
+ *   - An operation with rows == 0 does nothing (gradients of such a call are +0). A microbatch without rows
+ * is a leaf of +0.
+ *   - Counts, widths and microbatch sizes enter arithmetic as float32. Which NaN a NaN result is (sign,
+ * payload) is not defined, only that it is one; nothing but NaN depends on it.
  */
 #ifndef TR_DEVICE_OPS_H
 #define TR_DEVICE_OPS_H
@@ -31,7 +34,8 @@ struct tr_cut {
     int32_t count;        /* microbatches in this call, >= 0 */
     const int64_t *row;   /* [count + 1] ascending; microbatch i has rows [row[i], row[i+1]); row[0] == 0 */
     int32_t nodes;        /* tree nodes that they form */
-    const int32_t *bound; /* [nodes + 1]; node j combines microbatches [bound[j], bound[j+1]) of this call */
+    const int32_t *bound; /* [nodes + 1] strictly ascending from 0 to count; node j combines microbatches
+                             [bound[j], bound[j+1]) of this call, as a tree over that many leaves */
     int64_t stride;       /* floats between the outputs of consecutive nodes */
 };
 
@@ -272,7 +276,7 @@ struct tr_op_layer_norm_backward {
    ascending: mean = sum chain / n; d = x - mean; var = chain(d * d) / n; inv = 1 / sqrt(var + epsilon); y =
    fma(d * inv, gamma, beta). Per node: batch_mean, batch_var = tree over microbatches of share * mean, share
    * (var * (n / (n - 1))), share = (float)(rows of the microbatch) / (float)global_rows; n / (n - 1) is 1
-   when n == 1. */
+   when n == 1. A microbatch without rows has mean, inv and leaves +0. */
 struct tr_op_batch_norm_forward {
     int64_t spatial, channels, global_rows;
     float epsilon;
@@ -327,7 +331,8 @@ struct tr_op_embedding_backward {
 /* On entry gates[r] holds the chain over the input part (x w_input, by dense_forward without bias). Per row,
    t ascending: the chain goes on over h of the previous row, k ascending (not at the first row of an
    example), + b. Then, gate order i, f, g, o: i, f, o = sigmoid, g = tanh; c = fma(f, c_prev, i * g) (first
-   row: i * g); h = o * tanh(c). On return gates holds the activated gates. */
+   row: i * g); h = o * tanh(c). On return gates holds the activated gates. Gate q (0..3) of unit k is column
+   q * hidden + k. */
 struct tr_op_lstm_forward {
     int64_t examples, hidden;
     const int32_t *offset; /* [examples + 1] */
@@ -363,7 +368,7 @@ struct tr_op_lstm_backward_weights {
     struct tr_cut cut; /* in examples, not rows */
 };
 
-/* y[e] = x[offset[e+1] - 1]. */
+/* y[e] = x[offset[e+1] - 1]; +0 where an example has no rows. */
 struct tr_op_sequence_last_forward {
     int64_t examples, width;
     const int32_t *offset;
@@ -384,7 +389,7 @@ struct tr_op_sequence_last_backward {
 /* Per row: m = max; s = lane sum(exp(x - m)); logz = log(s). With smoothing e: off = e / classes, on = (1 -
    e) + off. loss = logz - (x[label] - m) when e == 0, else fma chain from +0 over classes of t[k] * (logz -
    (x[k] - m)), t = k == label ? on : off. dx = (exp(x - m) / s - t) * scale (t = 1 or 0 when e == 0). correct
-   = 1 if the first greatest x is at label. */
+   = 1 if label is where the maximum was found (as in pooling: the first of equals, NaN above all). */
 struct tr_op_softmax_cross_entropy {
     int64_t rows, classes;
     float smoothing, scale;
@@ -417,7 +422,8 @@ struct tr_op_sum_rows {
    image index[r], columns mirrored within the output when flipped; outside the source the byte is 0. value =
    fma((float)byte, scale[ch], shift[ch]) (ch % 4). `random` draws per example from philox(key; example, step,
    0, 0): top = word0 % (in_h + 2 pad - out_h + 1) - pad, left likewise from word1, flip = word2 & 1 if
-   `flip`. Without it: top = (in_h - out_h) / 2, left alike, no flip. */
+   `flip`; in_h + 2 pad >= out_h, and so for the width. Without it: top = (in_h - out_h) / 2, left alike, as C
+   divides, no flip, and scalars is not read. */
 struct tr_op_load_images {
     int64_t rows;
     int32_t in_h, in_w, out_h, out_w, channels, pad;
@@ -445,7 +451,7 @@ enum tr_rule {
 /* Per element: g = grad; if clip_norm: g = g * scalars->clip_scale; if clip_value > 0: g = min(max(g,
    -clip_value), clip_value) (NaN stays NaN); if l2 > 0: g = fma(l2, w, g); the rule; if ema: ema = fma(1 -
    ema_decay, w - ema, ema) with the new w and scalars->ema_decay. (1-beta) is computed in float32.
-   scalars->nonfinite is set where a new w is not finite. */
+   scalars->nonfinite is set where a new w, of a statistic too, is not finite, and is never cleared. */
 struct tr_op_update {
     int64_t count;
     enum tr_rule rule;

@@ -1,0 +1,58 @@
+/* Dense layers: y = act(x w + b) and its gradients. */
+#include "device/ref/chain.h"
+#include "device/ref/ref.h"
+#include "device/ref/scalar.h"
+#include "device/ref/tree.h"
+
+#include "base/alloc.h"
+
+#include <string.h>
+
+tr_status ref_dense_forward(tr_device *device, const struct tr_op_dense_forward *a)
+{
+    (void)device;
+    assert(a->activation != TR_ACT_GELU);
+    for (int64_t r = 0; r < a->rows; r++) {
+        float *y = a->y + r * a->out;
+        memset(y, 0, (size_t)a->out * sizeof *y);
+        ref_chain_rows(a->in, a->out, a->x + r * a->in, a->w, y);
+        ref_finish_row(a->out, a->b, a->activation, a->slope, y);
+    }
+    return TR_OK;
+}
+
+tr_status ref_dense_backward_data(tr_device *device, const struct tr_op_dense_backward_data *a)
+{
+    (void)device;
+    float *transposed = ref_transposed(1, a->in, a->out, a->w);
+    if (!transposed) return TR_ENOMEM;
+    memset(a->dx, 0, (size_t)(a->rows * a->in) * sizeof *a->dx);
+    for (int64_t r = 0; r < a->rows; r++)
+        ref_chain_rows(a->out, a->in, a->dy + r * a->out, transposed, a->dx + r * a->in);
+    tr_free(transposed);
+    return TR_OK;
+}
+
+/* The chain over the rows of a microbatch of x[r][i] * dy[r][o]. */
+static void weights_leaf(const void *arguments, int32_t microbatch, float *dw)
+{
+    const struct tr_op_dense_backward_weights *a = arguments;
+    for (int64_t r = a->cut.row[microbatch]; r < a->cut.row[microbatch + 1]; r++)
+        ref_chain_outer(a->in, a->out, a->x + r * a->in, a->dy + r * a->out, dw);
+}
+
+/* The sum chain over the rows of a microbatch of dy[r][o]. */
+static void bias_leaf(const void *arguments, int32_t microbatch, float *db)
+{
+    const struct tr_op_dense_backward_weights *a = arguments;
+    for (int64_t r = a->cut.row[microbatch]; r < a->cut.row[microbatch + 1]; r++)
+        for (int64_t o = 0; o < a->out; o++) db[o] += a->dy[r * a->out + o];
+}
+
+tr_status ref_dense_backward_weights(tr_device *device, const struct tr_op_dense_backward_weights *a)
+{
+    (void)device;
+    tr_status status = ref_tree(&a->cut, a->in * a->out, weights_leaf, a, a->dw);
+    if (status == TR_OK && a->db) status = ref_tree(&a->cut, a->out, bias_leaf, a, a->db);
+    return status;
+}

@@ -1,0 +1,89 @@
+/* Operations on elements by themselves: activations, sums, dropout. */
+#include "device/ref/ref.h"
+#include "device/ref/scalar.h"
+
+#include "base/rng.h"
+
+#include <math.h>
+
+tr_status ref_activation_forward(tr_device *device, const struct tr_op_activation_forward *a)
+{
+    (void)device;
+    for (int64_t i = 0; i < a->count; i++) a->y[i] = ref_activate(a->activation, a->slope, a->x[i]);
+    return TR_OK;
+}
+
+static float gelu_slope(float x)
+{
+    float pdf = tr_expf(-0.5f * (x * x)) * 0x1.988454p-2f;
+    float cdf = 0.5f * (1 + ref_gelu_erf(x));
+    return fmaf(x, pdf, cdf);
+}
+
+static float activation_gradient(const struct tr_op_activation_backward *a, int64_t i)
+{
+    float dy = a->dy[i];
+    switch (a->activation) {
+    case TR_ACT_NONE:
+        return dy;
+    case TR_ACT_RELU:
+        return a->y[i] > 0 ? dy : 0;
+    case TR_ACT_LEAKY_RELU:
+        return a->y[i] > 0 ? dy : a->slope * dy;
+    case TR_ACT_TANH:
+        return dy * fmaf(-a->y[i], a->y[i], 1);
+    case TR_ACT_SIGMOID:
+        return dy * (a->y[i] * (1 - a->y[i]));
+    case TR_ACT_GELU:
+        return dy * gelu_slope(a->x[i]);
+    }
+    assert(!"an activation of enum tr_activation");
+    return dy;
+}
+
+tr_status ref_activation_backward(tr_device *device, const struct tr_op_activation_backward *a)
+{
+    (void)device;
+    for (int64_t i = 0; i < a->count; i++) a->dx[i] = activation_gradient(a, i);
+    return TR_OK;
+}
+
+tr_status ref_add(tr_device *device, const struct tr_op_add *a)
+{
+    (void)device;
+    for (int64_t i = 0; i < a->count; i++) a->y[i] = a->a[i] + a->b[i];
+    return TR_OK;
+}
+
+tr_status ref_scale(tr_device *device, const struct tr_op_scale *a)
+{
+    (void)device;
+    for (int64_t i = 0; i < a->count; i++) a->y[i] = a->factor * a->x[i];
+    return TR_OK;
+}
+
+tr_status ref_fill(tr_device *device, const struct tr_op_fill *a)
+{
+    (void)device;
+    for (int64_t i = 0; i < a->count; i++) a->y[i] = a->value;
+    return TR_OK;
+}
+
+tr_status ref_dropout(tr_device *device, const struct tr_op_dropout *a)
+{
+    (void)device;
+    tr_rng_key key = {a->key[0], a->key[1]};
+    float grown = 1 / (1 - a->rate);
+    for (int64_t e = 0; e < a->examples; e++) {
+        int64_t begin = (a->offset ? a->offset[e] : e) * a->width;
+        int64_t count = (a->offset ? a->offset[e + 1] : e + 1) * a->width - begin;
+        for (int64_t i = 0; i < count; i++) {
+            uint32_t words[4];
+            tr_rng_philox(key, (uint32_t)(i / 4), a->first_example + (uint32_t)e, a->scalars->step, a->layer,
+                          words);
+            bool kept = tr_rng_unit(words[i % 4]) >= a->rate;
+            a->y[begin + i] = kept ? a->x[begin + i] * grown : 0;
+        }
+    }
+    return TR_OK;
+}

@@ -1,0 +1,51 @@
+/* Images from bytes, with augmentation. */
+#include "device/ref/ref.h"
+
+#include "base/rng.h"
+
+#include <math.h>
+
+/* Which part of the source image a row shows. */
+struct view {
+    int32_t top, left;
+    bool flip;
+};
+
+static struct view view_of(const struct tr_op_load_images *a, int64_t row)
+{
+    struct view view = {(a->in_h - a->out_h) / 2, (a->in_w - a->out_w) / 2, false};
+    if (!a->random) return view;
+    uint32_t words[4];
+    tr_rng_key key = {a->key[0], a->key[1]};
+    tr_rng_philox(key, a->first_example + (uint32_t)row, a->scalars->step, 0, 0, words);
+    view.top = (int32_t)(words[0] % (uint32_t)(a->in_h + 2 * a->pad - a->out_h + 1)) - a->pad;
+    view.left = (int32_t)(words[1] % (uint32_t)(a->in_w + 2 * a->pad - a->out_w + 1)) - a->pad;
+    view.flip = a->flip && (words[2] & 1);
+    return view;
+}
+
+static void load_pixel(const struct tr_op_load_images *a, const uint8_t *image, int32_t h, int32_t w,
+                       float *y)
+{
+    bool inside = h >= 0 && h < a->in_h && w >= 0 && w < a->in_w;
+    const uint8_t *pixel = image + ((int64_t)h * a->in_w + w) * a->channels;
+    for (int32_t c = 0; c < a->channels; c++)
+        y[c] = fmaf(inside ? (float)pixel[c] : 0, a->scale[c % 4], a->shift[c % 4]);
+}
+
+tr_status ref_load_images(tr_device *device, const struct tr_op_load_images *a)
+{
+    (void)device;
+    float *y = a->y;
+    for (int64_t r = 0; r < a->rows; r++) {
+        const uint8_t *image = a->source + a->index[r] * a->in_h * a->in_w * a->channels;
+        struct view view = view_of(a, r);
+        for (int32_t i = 0; i < a->out_h; i++) {
+            for (int32_t j = 0; j < a->out_w; j++, y += a->channels) {
+                int32_t column = view.flip ? a->out_w - 1 - j : j;
+                load_pixel(a, image, i + view.top, column + view.left, y);
+            }
+        }
+    }
+    return TR_OK;
+}

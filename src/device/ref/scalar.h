@@ -1,0 +1,71 @@
+/* Small pieces of arithmetic that several operations of `ref` share: lane sums, the maximum, activations. */
+#ifndef TR_DEVICE_REF_SCALAR_H
+#define TR_DEVICE_REF_SCALAR_H
+
+#include "base/mathf.h"
+#include "device/ops.h"
+
+#include <assert.h>
+#include <stdbool.h>
+
+#define REF_LANES 16
+
+/* Ends a lane sum: combines the 16 lanes in the order of device/ops.h. Overwrites `lane`. */
+static inline float ref_lanes_total(float lane[REF_LANES])
+{
+    for (int half = REF_LANES / 2; half > 0; half /= 2)
+        for (int j = 0; j < half; j++) lane[j] += lane[j + half];
+    return lane[0];
+}
+
+/* Whether a later value takes the place of the kept one in a maximum: the first of equals stays, NaN wins
+ * over numbers. */
+static inline bool ref_replaces(float later, float kept)
+{
+    return later > kept || (later != later && kept == kept);
+}
+
+/* Where the maximum of x [width] is, width >= 1. */
+static inline int64_t ref_greatest(int64_t width, const float *x)
+{
+    int64_t best = 0;
+    for (int64_t k = 1; k < width; k++)
+        if (ref_replaces(x[k], x[best])) best = k;
+    return best;
+}
+
+/* The error function part of GELU: erf(x / sqrt(2)). */
+static inline float ref_gelu_erf(float x)
+{
+    return tr_erff(x * 0x1.6a09e6p-1f);
+}
+
+static inline float ref_activate(enum tr_activation activation, float slope, float x)
+{
+    switch (activation) {
+    case TR_ACT_NONE:
+        return x;
+    case TR_ACT_RELU:
+        return 0 > x ? 0 : x;
+    case TR_ACT_LEAKY_RELU:
+        return 0 > x ? slope * x : x;
+    case TR_ACT_TANH:
+        return tr_tanhf(x);
+    case TR_ACT_SIGMOID:
+        return tr_sigmoidf(x);
+    case TR_ACT_GELU:
+        return (0.5f * x) * (1 + ref_gelu_erf(x));
+    }
+    assert(!"an activation of enum tr_activation");
+    return x;
+}
+
+/* What follows the chains of a row of a dense or convolution layer: y = act(y + b), y [width], b [width] or
+ * NULL. */
+static inline void ref_finish_row(int64_t width, const float *b, enum tr_activation activation, float slope,
+                                  float *y)
+{
+    for (int64_t j = 0; j < width; j++) y[j] = ref_activate(activation, slope, b ? y[j] + b[j] : y[j]);
+}
+
+#endif

@@ -1,0 +1,91 @@
+/* The optimizer: one formula per element and rule, and what clipping by norm needs. */
+#include "device/ref/ref.h"
+#include "device/ref/scalar.h"
+
+#include <math.h>
+
+#define SQUARES_BLOCK 4096
+
+/* The gradient after clipping and L2. */
+static float prepared_gradient(const struct tr_op_update *a, int64_t i)
+{
+    float g = a->grad[i];
+    if (a->clip_norm) g = g * a->scalars->clip_scale;
+    if (a->clip_value > 0) {
+        g = g < -a->clip_value ? -a->clip_value : g;
+        g = g > a->clip_value ? a->clip_value : g;
+    }
+    return a->l2 > 0 ? fmaf(a->l2, a->w[i], g) : g;
+}
+
+static float adam(const struct tr_op_update *a, int64_t i, float g, float w)
+{
+    const struct tr_step_scalars *s = a->scalars;
+    a->m[i] = fmaf(a->beta1, a->m[i], (1 - a->beta1) * g);
+    a->v[i] = fmaf(a->beta2, a->v[i], (1 - a->beta2) * (g * g));
+    return fmaf(-s->adam_rate, a->m[i] / fmaf(sqrtf(a->v[i]), s->adam_correction, a->epsilon), w);
+}
+
+/* The new w of element i. */
+static float updated(const struct tr_op_update *a, int64_t i)
+{
+    float w = a->w[i], rate = a->scalars->rate;
+    if (a->rule == TR_RULE_STATISTIC) return fmaf(a->beta1, a->grad[i] - w, w);
+    float g = prepared_gradient(a, i);
+    switch (a->rule) {
+    case TR_RULE_SGD:
+        return fmaf(-rate, g, w);
+    case TR_RULE_MOMENTUM:
+        a->m[i] = fmaf(a->beta1, a->m[i], g);
+        return fmaf(-rate, a->nesterov ? fmaf(a->beta1, a->m[i], g) : a->m[i], w);
+    case TR_RULE_ADAM:
+        return adam(a, i, g, w);
+    case TR_RULE_ADAMW:
+        return adam(a, i, g, fmaf(-(rate * a->decay), w, w));
+    case TR_RULE_STATISTIC:
+        break;
+    }
+    assert(!"a rule of enum tr_rule");
+    return w;
+}
+
+tr_status ref_update(tr_device *device, const struct tr_op_update *a)
+{
+    (void)device;
+    bool averages = a->ema && a->rule != TR_RULE_STATISTIC;
+    for (int64_t i = 0; i < a->count; i++) {
+        float w = updated(a, i);
+        a->w[i] = w;
+        if (averages) a->ema[i] = fmaf(1 - a->scalars->ema_decay, w - a->ema[i], a->ema[i]);
+        if (!isfinite(w)) a->scalars->nonfinite = 1;
+    }
+    return TR_OK;
+}
+
+tr_status ref_sum_squares(tr_device *device, const struct tr_op_sum_squares *a)
+{
+    (void)device;
+    float sum = 0;
+    for (int64_t begin = 0; begin < a->count; begin += SQUARES_BLOCK) {
+        int64_t end = begin + SQUARES_BLOCK < a->count ? begin + SQUARES_BLOCK : a->count;
+        float lane[REF_LANES] = {0};
+        for (int64_t i = begin; i < end; i++) {
+            int64_t j = (i - begin) % REF_LANES;
+            lane[j] = fmaf(a->x[i], a->x[i], lane[j]);
+        }
+        sum += ref_lanes_total(lane);
+    }
+    *a->out = sum;
+    return TR_OK;
+}
+
+tr_status ref_clip_scale(tr_device *device, const struct tr_op_clip_scale *a)
+{
+    (void)device;
+    float sum = 0;
+    for (int64_t i = 0; i < a->count; i++) sum += a->squares[i];
+    float norm = sqrtf(sum);
+    *a->norm = norm;
+    a->scalars->clip_scale = norm > a->max_norm ? a->max_norm / norm : 1;
+    return TR_OK;
+}
