@@ -1,0 +1,114 @@
+#include "device/cpu/cpu.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "device/cpu/isa.h"
+#include "device/ref/ref.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Work below this is not worth waking the team for. */
+#define ALONE_NANOSECONDS 8000.0
+
+static tr_status cpu_alloc(tr_device *device, size_t bytes, void **out)
+{
+    (void)device;
+    *out = tr_alloc_aligned(bytes, 1);
+    return *out ? TR_OK : TR_ENOMEM;
+}
+
+static void cpu_free(tr_device *device, void *memory)
+{
+    (void)device;
+    tr_free(memory);
+}
+
+static tr_status cpu_copy(tr_device *device, void *to, const void *from, size_t bytes)
+{
+    (void)device;
+    if (bytes > 0) memcpy(to, from, bytes);
+    return TR_OK;
+}
+
+static tr_status cpu_wait(tr_device *device)
+{
+    (void)device; /* every operation has been done when its function returned */
+    return TR_OK;
+}
+
+static void cpu_destroy(tr_device *device)
+{
+    struct cpu_device *cpu = cpu_device_of(device);
+    for (int i = 0; i < cpu->base.threads; i++) tr_free(cpu->member[i].memory);
+    tr_free(cpu->shared.memory);
+    tr_team_destroy(&cpu->team);
+    tr_free(cpu);
+}
+
+/* Processors that this process may use. */
+static int processors(void)
+{
+    cpu_set_t set;
+    int count = sched_getaffinity(0, sizeof(set), &set) ? 1 : CPU_COUNT(&set);
+    return count < 1 ? 1 : count > TR_TEAM_MAX ? TR_TEAM_MAX : count;
+}
+
+tr_status tr_device_cpu_create(int threads, const char *isa, tr_device **out)
+{
+    *out = NULL;
+    const struct cpu_kernels *kernels = cpu_isa_find(isa);
+    if (!kernels) return TR_EUNSUPPORTED;
+    if (threads == 0) threads = processors();
+    tr_team *team;
+    TR_TRY(tr_team_create(threads, &team));
+    struct cpu_device *cpu = tr_alloc_zero(1, sizeof(*cpu) + (size_t)threads * sizeof(struct cpu_scratch));
+    if (!cpu) {
+        tr_team_destroy(&team);
+        return TR_ENOMEM;
+    }
+    cpu->team = team;
+    cpu->class = (struct tr_device_class){.name = "cpu",
+                                          .version = TR_DEVICE_VERSION,
+                                          .alloc = cpu_alloc,
+                                          .free = cpu_free,
+                                          .to_device = cpu_copy,
+                                          .to_host = cpu_copy,
+                                          .wait = cpu_wait,
+                                          .destroy = cpu_destroy,
+#define SLOT(op) .op = kernels->op ? kernels->op : tr_device_ref.op,
+                                          TR_DEVICE_OPS(SLOT)
+#undef SLOT
+    };
+    cpu->base.class = &cpu->class;
+    cpu->base.threads = threads;
+    snprintf(cpu->base.description, sizeof(cpu->base.description), "cpu (%s, %d thread%s)", kernels->isa,
+             threads, threads == 1 ? "" : "s");
+    *out = &cpu->base;
+    return TR_OK;
+}
+
+static tr_status grow(struct cpu_scratch *scratch, size_t bytes)
+{
+    if (bytes <= scratch->bytes) return TR_OK;
+    void *memory = tr_alloc_aligned(bytes, 1);
+    if (!memory) return TR_ENOMEM;
+    tr_free(scratch->memory);
+    *scratch = (struct cpu_scratch){memory, bytes};
+    return TR_OK;
+}
+
+tr_status cpu_reserve(struct cpu_device *cpu, size_t member_bytes, size_t shared_bytes)
+{
+    for (int i = 0; i < cpu->base.threads; i++) TR_TRY(grow(&cpu->member[i], member_bytes));
+    return grow(&cpu->shared, shared_bytes);
+}
+
+void cpu_run(struct cpu_device *cpu, double nanoseconds, tr_team_function function, void *arguments)
+{
+    if (nanoseconds < ALONE_NANOSECONDS)
+        function(arguments, 0, 1);
+    else
+        tr_team_run(cpu->team, function, arguments);
+}

@@ -1,0 +1,72 @@
+/* The cpu device: vectorized kernels over a team of threads.
+ *
+ * Operations are done when their function returns. Kernels split *outputs* among the members of the team, so
+ * the number of threads cannot change a bit.
+ *
+ * Scratch memory belongs to the device: one block per member and one shared block, which grow on first use
+ * and are kept. What a kernel asks for depends on layer shapes and not on the number of rows, so after the
+ * first step nothing is allocated any more.
+ */
+#ifndef TR_DEVICE_CPU_CPU_H
+#define TR_DEVICE_CPU_CPU_H
+
+#include "base/team.h"
+#include "device/device.h"
+
+#include <stddef.h>
+
+/* Blocks of scratch are laid out in units of this many bytes, so that every part starts on a cache line. */
+#define CPU_ALIGN 64
+
+struct cpu_scratch {
+    void *memory;
+    size_t bytes;
+};
+
+struct cpu_device {
+    tr_device base;
+    struct tr_device_class class; /* the kernels' functions, and ref's where they have none */
+    tr_team *team;
+    struct cpu_scratch shared;
+    struct cpu_scratch member[]; /* [threads] */
+};
+
+/* threads >= 0 and isa as in tr_device_create(). Returned, destroy with tr_device_destroy(). */
+tr_status tr_device_cpu_create(int threads, const char *isa, tr_device **out);
+
+static inline struct cpu_device *cpu_device_of(tr_device *device)
+{
+    return (struct cpu_device *)device;
+}
+
+static inline size_t cpu_round(size_t bytes)
+{
+    return (bytes + CPU_ALIGN - 1) / CPU_ALIGN * CPU_ALIGN;
+}
+
+/* Makes sure that each member has `member_bytes` of scratch and that the shared block has `shared_bytes`.
+   Contents are undefined afterwards. Called before cpu_run(), by the device's thread. */
+tr_status cpu_reserve(struct cpu_device *cpu, size_t member_bytes, size_t shared_bytes);
+
+/* The scratch of a member, as reserved. */
+static inline void *cpu_scratch(const struct cpu_device *cpu, int member)
+{
+    return cpu->member[member].memory;
+}
+
+static inline void *cpu_shared(const struct cpu_device *cpu)
+{
+    return cpu->shared.memory;
+}
+
+/* Runs `function` on the whole team, or on the caller alone (member 0 of 1) when the work is expected to take
+   less than some ten microseconds on one thread. */
+void cpu_run(struct cpu_device *cpu, double nanoseconds, tr_team_function function, void *arguments);
+
+/* Inside a run of `size` members: returns when all have come here. */
+static inline void cpu_barrier(const struct cpu_device *cpu, int member, int size)
+{
+    if (size > 1) tr_team_barrier(cpu->team, member);
+}
+
+#endif

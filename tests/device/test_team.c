@@ -1,0 +1,135 @@
+/* The team: every member runs once per run, barriers hold, shares tile their range, and teams larger than the
+   machine still make progress. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/team.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+struct work {
+    tr_team *team;
+    int64_t runs[TR_TEAM_MAX]; /* written by its member only */
+    atomic_int inside;
+    int broken;
+};
+
+static void count_run(void *arguments, int member, int size)
+{
+    struct work *work = arguments;
+    if (member < 0 || member >= size) abort();
+    work->runs[member]++;
+}
+
+static void test_each_member_runs_once(void **state)
+{
+    (void)state;
+    for (int size = 1; size <= 9; size += 2) {
+        struct work work = {0};
+        assert_int_equal(tr_team_create(size, &work.team), TR_OK);
+        assert_int_equal(tr_team_size(work.team), size);
+        for (int run = 1; run <= 2000; run++) {
+            tr_team_run(work.team, count_run, &work);
+            /* The caller sees what members wrote, and a member never runs ahead. */
+            for (int i = 0; i < size; i++) assert_int_equal(work.runs[i], run);
+        }
+        tr_team_destroy(&work.team);
+        assert_null(work.team);
+    }
+}
+
+static void meet(void *arguments, int member, int size)
+{
+    struct work *work = arguments;
+    for (int round = 1; round <= 200; round++) {
+        atomic_fetch_add(&work->inside, 1);
+        tr_team_barrier(work->team, member);
+        /* Everybody has come and nobody has gone on. */
+        if (atomic_load(&work->inside) != round * size) work->broken = 1;
+        tr_team_barrier(work->team, member);
+    }
+}
+
+static void test_barrier(void **state)
+{
+    (void)state;
+    for (int size = 1; size <= 8; size++) {
+        struct work work = {0};
+        assert_int_equal(tr_team_create(size, &work.team), TR_OK);
+        for (int run = 0; run < 3; run++) {
+            atomic_store(&work.inside, 0);
+            tr_team_run(work.team, meet, &work);
+            assert_false(work.broken);
+        }
+        tr_team_destroy(&work.team);
+    }
+}
+
+static void test_wakes_after_sleep(void **state)
+{
+    (void)state;
+    struct work work = {0};
+    assert_int_equal(tr_team_create(3, &work.team), TR_OK);
+    for (int run = 1; run <= 20; run++) {
+        struct timespec rest = {0, 1000000}; /* long enough for every member to fall asleep */
+        nanosleep(&rest, NULL);
+        tr_team_run(work.team, count_run, &work);
+        for (int i = 0; i < 3; i++) assert_int_equal(work.runs[i], run);
+    }
+    tr_team_destroy(&work.team);
+}
+
+static void test_size_is_checked(void **state)
+{
+    (void)state;
+    tr_team *team = NULL;
+    assert_int_equal(tr_team_create(0, &team), TR_EINVAL);
+    assert_int_equal(tr_team_create(TR_TEAM_MAX + 1, &team), TR_EINVAL);
+    assert_null(team);
+    tr_team_destroy(&team);
+    int64_t live = tr_alloc_live();
+    assert_int_equal(tr_team_create(TR_TEAM_MAX, &team), TR_OK);
+    tr_team_destroy(&team);
+    assert_int_equal(tr_alloc_live(), live);
+}
+
+static void test_shares_tile_the_range(void **state)
+{
+    (void)state;
+    const int64_t counts[] = {0, 1, 2, 5, 16, 31, 97, 1000, INT64_C(3000000007)};
+    const int64_t grains[] = {1, 3, 16, 64};
+    for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++)
+        for (size_t g = 0; g < sizeof(grains) / sizeof(grains[0]); g++)
+            for (int size = 1; size <= 9; size++) {
+                int64_t next = 0, least = INT64_MAX, most = 0;
+                for (int member = 0; member < size; member++) {
+                    int64_t begin, end;
+                    tr_team_share(counts[c], grains[g], member, size, &begin, &end);
+                    assert_int_equal(begin, next);
+                    assert_true(end >= begin && end <= counts[c]);
+                    if (end < counts[c]) assert_int_equal(end % grains[g], 0);
+                    int64_t taken = (end - begin + grains[g] - 1) / grains[g];
+                    if (taken < least) least = taken;
+                    if (taken > most) most = taken;
+                    next = end;
+                }
+                assert_int_equal(next, counts[c]);
+                assert_true(most - least <= 1);
+            }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_member_runs_once), cmocka_unit_test(test_barrier),
+        cmocka_unit_test(test_wakes_after_sleep),     cmocka_unit_test(test_size_is_checked),
+        cmocka_unit_test(test_shares_tile_the_range),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
