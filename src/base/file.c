@@ -1,0 +1,203 @@
+#include "base/file.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+char *tr_path_join(const char *directory, const char *name)
+{
+    size_t length = strlen(directory);
+    bool slash = length > 0 && directory[length - 1] != '/';
+    return tr_format("%s%s%s", directory, slash ? "/" : "", name);
+}
+
+const char *tr_path_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+char *tr_path_parent(const char *path)
+{
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/') length--;
+    while (length > 0 && path[length - 1] != '/') length--;
+    if (length == 0) return tr_strdup(".");
+    while (length > 1 && path[length - 1] == '/') length--;
+    return tr_format("%.*s", (int)length, path);
+}
+
+bool tr_file_exists(const char *path)
+{
+    struct stat facts;
+    return stat(path, &facts) == 0;
+}
+
+bool tr_file_is_directory(const char *path)
+{
+    struct stat facts;
+    return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
+}
+
+static const char *kind_of(mode_t mode)
+{
+    if (S_ISDIR(mode)) return "a directory";
+    if (S_ISFIFO(mode)) return "a pipe";
+    if (S_ISSOCK(mode)) return "a socket";
+    return "a device";
+}
+
+tr_status tr_file_open(const char *path, int *descriptor, uint64_t *size)
+{
+    *descriptor = -1;
+    *size = 0;
+    /* Without O_NONBLOCK the open of a pipe would wait for a writer. */
+    int opened;
+    do opened = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    while (opened < 0 && errno == EINTR);
+    if (opened < 0) {
+        bool missing = errno == ENOENT;
+        tr_status status = tr_file_failure("open", path, errno);
+        return missing ? TR_ENOTFOUND : status;
+    }
+    struct stat facts;
+    tr_status status = TR_OK;
+    if (fstat(opened, &facts) != 0)
+        status = tr_file_failure("open", path, errno);
+    else if (!S_ISREG(facts.st_mode))
+        status =
+            tr_fail(TR_EIO, "open \"%s\": is %s; a regular file is needed", path, kind_of(facts.st_mode));
+    if (status != TR_OK) {
+        close(opened);
+        return status;
+    }
+    *descriptor = opened;
+    *size = (uint64_t)facts.st_size;
+    return TR_OK;
+}
+
+tr_status tr_file_read_at(int descriptor, const char *path, uint64_t offset, void *to, size_t size)
+{
+    char *rest = to;
+    while (size > 0) {
+        ssize_t got = pread(descriptor, rest, size, (off_t)offset);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0)
+            return tr_fail(TR_EIO, "read \"%s\": %s at offset %" PRIu64 "; check the disk and the system log",
+                           path, strerrordesc_np(errno), offset);
+        if (got == 0)
+            return tr_fail(TR_EIO,
+                           "read \"%s\": ends at offset %" PRIu64 ", %zu bytes early; is it being written?",
+                           path, offset, size);
+        rest += got;
+        offset += (uint64_t)got;
+        size -= (size_t)got;
+    }
+    return TR_OK;
+}
+
+tr_status tr_file_read(const char *path, uint64_t limit, struct tr_file_content *out)
+{
+    *out = (struct tr_file_content){0};
+    int descriptor;
+    uint64_t size;
+    TR_TRY(tr_file_open(path, &descriptor, &size));
+    tr_status status = TR_OK;
+    char *data = NULL;
+    if (size > limit || size >= PTRDIFF_MAX) {
+        status = tr_fail(TR_EFORMAT,
+                         "read \"%s\": %" PRIu64 " bytes, more than the limit of %" PRIu64
+                         "; is it the right file?",
+                         path, size, limit);
+        goto out;
+    }
+    data = tr_alloc((size_t)size + 1, 1);
+    if (!data) {
+        status = tr_fail_in(TR_ENOMEM, "read \"%s\"", path);
+        goto out;
+    }
+    TR_TRY_GOTO(tr_file_read_at(descriptor, path, 0, data, (size_t)size), out);
+    data[size] = '\0';
+    *out = (struct tr_file_content){data, (size_t)size};
+    data = NULL;
+out:
+    tr_free(data);
+    close(descriptor);
+    return status;
+}
+
+void tr_file_content_free(struct tr_file_content *content)
+{
+    tr_free(content->data);
+    *content = (struct tr_file_content){0};
+}
+
+tr_status tr_file_map(const char *path, struct tr_file_map *out)
+{
+    *out = (struct tr_file_map){0};
+    int descriptor;
+    uint64_t size;
+    TR_TRY(tr_file_open(path, &descriptor, &size));
+    tr_status status = TR_OK;
+    if (size > PTRDIFF_MAX) {
+        status = tr_file_failure("map", path, EFBIG);
+    } else if (size > 0) {
+        void *data = mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+        if (data == MAP_FAILED)
+            status = tr_file_failure("map", path, errno);
+        else
+            *out = (struct tr_file_map){data, (size_t)size};
+    }
+    close(descriptor); /* the map stays */
+    return status;
+}
+
+void tr_file_unmap(struct tr_file_map *map)
+{
+    if (map->data) munmap((void *)map->data, map->size);
+    *map = (struct tr_file_map){0};
+}
+
+/* Writes `data` to `path` and closes it. */
+static tr_status write_whole(const tr_file_system *files, const char *path, enum tr_file_create create,
+                             const void *data, size_t size)
+{
+    struct tr_file_writer writer;
+    TR_TRY(tr_file_begin(files, path, create, size, &writer));
+    tr_status status = tr_file_write(&writer, data, size);
+    if (status == TR_OK) return tr_file_finish(&writer, true);
+    tr_file_abandon(&writer);
+    return status;
+}
+
+tr_status tr_file_write_atomic(const tr_file_system *files, const char *path, const void *data, size_t size)
+{
+    /* A rename would put a file in the place of /dev/null, say, when root runs. */
+    struct stat facts;
+    if (stat(path, &facts) == 0 && !S_ISREG(facts.st_mode)) {
+        if (S_ISDIR(facts.st_mode)) return tr_file_failure("write", path, EISDIR);
+        return write_whole(files, path, TR_FILE_EXISTING, data, size);
+    }
+    tr_status status = TR_ENOMEM;
+    char *parent = tr_path_parent(path);
+    char *aside = tr_format("%s.%ld.tmp", path, (long)getpid());
+    if (!parent || !aside) goto out;
+    status = write_whole(files, aside, TR_FILE_REPLACE, data, size);
+    if (status == TR_OK) status = tr_file_rename(files, aside, path);
+    if (status != TR_OK) {
+        tr_file_discard(files, aside);
+        goto out;
+    }
+    status = tr_file_sync_directory(files, parent);
+out:
+    tr_free(aside);
+    tr_free(parent);
+    return status;
+}

@@ -1,0 +1,58 @@
+/* Reading files, and replacing one file by another.
+ *
+ * What is read is hostile until its reader has checked it: these functions only promise regular files and
+ * honest sizes.
+ */
+#ifndef TR_BASE_FILE_H
+#define TR_BASE_FILE_H
+
+#include "base/file_ops.h"
+
+/* "a/b"; a slash is put between where `directory` does not end in one; an empty `directory` gives `name`.
+   Returned, free with tr_free(). NULL when memory fails (message recorded). */
+char *tr_path_join(const char *directory, const char *name);
+/* The part of `path` behind the last slash (all of it if there is none); inside `path`. */
+const char *tr_path_name(const char *path);
+/* Everything before the last component, "." where there is none, "/" for what lies in the root; trailing
+   slashes do not count. Returned, free with tr_free(); NULL when memory fails. */
+char *tr_path_parent(const char *path);
+
+bool tr_file_exists(const char *path);
+bool tr_file_is_directory(const char *path);
+
+/* Opens a regular file for reading; anything else (directory, device, pipe) is TR_EIO, without waiting for
+   it. Writes the descriptor, which the caller closes with close(), and the size. TR_ENOTFOUND where there is
+   no such file, else TR_EIO. */
+tr_status tr_file_open(const char *path, int *descriptor, uint64_t *size);
+/* Reads exactly `size` bytes at `offset`. TR_EIO; also when the file has become shorter. Any thread. */
+tr_status tr_file_read_at(int descriptor, const char *path, uint64_t offset, void *to, size_t size);
+
+/* A whole file in memory: `size` bytes and a NUL that is not counted. */
+struct tr_file_content {
+    char *data;
+    size_t size;
+};
+/* Reads a regular file of at most `limit` bytes. Returned, free with tr_file_content_free(). TR_ENOTFOUND,
+   TR_EIO, TR_ENOMEM, and TR_EFORMAT when it is larger than the limit. */
+tr_status tr_file_read(const char *path, uint64_t limit, struct tr_file_content *out);
+/* Accepts an empty content; empties it. */
+void tr_file_content_free(struct tr_file_content *content);
+
+/* A regular file mapped read-only. If somebody cuts the file short meanwhile, or the disk fails, an access
+   raises SIGBUS: use tr_file_read_at() where that must not end the process. */
+struct tr_file_map {
+    const uint8_t *data; /* NULL for an empty file */
+    size_t size;
+};
+/* Returned, release with tr_file_unmap(). TR_ENOTFOUND, TR_EIO. */
+tr_status tr_file_map(const char *path, struct tr_file_map *out);
+/* Accepts an empty map; empties it. */
+void tr_file_unmap(struct tr_file_map *map);
+
+/* Puts `size` bytes into the file `path`: whoever looks sees the old content or the new one, also after a
+   kill or a power cut, and a failure leaves the old one. The content is written to "<path>.<process>.tmp",
+   which a kill may leave behind. Where `path` is a device or a pipe it is written in place; a symbolic link
+   to a file is replaced. TR_EIO, TR_ENOMEM. */
+tr_status tr_file_write_atomic(const tr_file_system *files, const char *path, const void *data, size_t size);
+
+#endif

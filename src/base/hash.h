@@ -1,0 +1,39 @@
+/* Checksums: CRC-32C against accidents, SHA-256 for identity. */
+#ifndef TR_BASE_HASH_H
+#define TR_BASE_HASH_H
+
+#include "trireme/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* CRC-32C (Castagnoli) of `size` bytes which follow bytes whose CRC is `crc`; start with 0. Any thread. */
+uint32_t tr_crc32c(uint32_t crc, const void *data, size_t size);
+
+/* The form in which TFRecord files store a CRC-32C: a CRC over data that contain CRCs is weak, so they are
+ * rotated and shifted. */
+static inline uint32_t tr_crc32c_mask(uint32_t crc)
+{
+    return (crc >> 15 | crc << 17) + 0xa282ead8u;
+}
+
+/* Room for 64 hexadecimal digits and a NUL. */
+#define TR_SHA256_TEXT 65
+
+/* A SHA-256 under way. Used by one thread at a time. */
+typedef struct tr_sha256 tr_sha256;
+
+/* Returned, end with tr_sha256_end() or tr_sha256_destroy(). TR_ENOMEM, TR_EUNSUPPORTED (libcrypto refuses
+ * SHA-256). */
+tr_status tr_sha256_begin(tr_sha256 **out);
+/* A failure is kept and reported by tr_sha256_end(). */
+void tr_sha256_add(tr_sha256 *hash, const void *data, size_t size);
+/* Writes the digest as lower-case hexadecimal digits and a NUL; destroys and nulls the handle, also on
+ * failure. */
+tr_status tr_sha256_end(tr_sha256 **hash, char text[TR_SHA256_TEXT]);
+/* Accepts NULL, nulls the handle. */
+void tr_sha256_destroy(tr_sha256 **hash);
+/* All at once. Any thread. */
+tr_status tr_sha256_of(const void *data, size_t size, char text[TR_SHA256_TEXT]);
+
+#endif

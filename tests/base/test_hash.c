@@ -1,0 +1,86 @@
+/* Checksums against published values, and in pieces against whole. */
+#include "base/hash.h"
+
+#include "base/alloc.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+static void crc_has_published_values(void **state)
+{
+    (void)state;
+    uint8_t bytes[32];
+    assert_int_equal(tr_crc32c(0, "", 0), 0);
+    assert_int_equal(tr_crc32c(0, "123456789", 9), 0xe3069283);
+    /* RFC 3720, appendix B.4 */
+    memset(bytes, 0, sizeof bytes);
+    assert_int_equal(tr_crc32c(0, bytes, sizeof bytes), 0x8a9136aa);
+    memset(bytes, 0xff, sizeof bytes);
+    assert_int_equal(tr_crc32c(0, bytes, sizeof bytes), 0x62a8ab43);
+    for (int i = 0; i < 32; i++) bytes[i] = (uint8_t)i;
+    assert_int_equal(tr_crc32c(0, bytes, sizeof bytes), 0x46dd794e);
+}
+
+/* The header of the first record of an event file: a length of 24. */
+static void masked_crc_is_that_of_record_files(void **state)
+{
+    (void)state;
+    const uint8_t length[8] = {0x18};
+    assert_int_equal(tr_crc32c_mask(tr_crc32c(0, length, sizeof length)), 0x224b7fa3);
+}
+
+static void crc_of_pieces_is_crc_of_whole(void **state)
+{
+    (void)state;
+    uint8_t bytes[1031];
+    for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (uint8_t)(i * 37 + (i >> 3));
+    uint32_t whole = tr_crc32c(0, bytes, sizeof bytes);
+    for (size_t cut = 0; cut <= sizeof bytes; cut++)
+        assert_int_equal(tr_crc32c(tr_crc32c(0, bytes, cut), bytes + cut, sizeof bytes - cut), whole);
+}
+
+static void sha256_has_published_values(void **state)
+{
+    (void)state;
+    char text[TR_SHA256_TEXT];
+    assert_int_equal(tr_sha256_of("", 0, text), TR_OK);
+    assert_string_equal(text, "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+    assert_int_equal(tr_sha256_of("abc", 3, text), TR_OK);
+    assert_string_equal(text, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+/* FIPS 180-2: one million times "a", here in uneven pieces. */
+static void sha256_of_pieces(void **state)
+{
+    (void)state;
+    int64_t live = tr_alloc_live();
+    char piece[997], text[TR_SHA256_TEXT];
+    memset(piece, 'a', sizeof piece);
+    tr_sha256 *hash;
+    assert_int_equal(tr_sha256_begin(&hash), TR_OK);
+    for (size_t rest = 1000000; rest > 0;) {
+        size_t size = rest < sizeof piece ? rest : sizeof piece;
+        tr_sha256_add(hash, piece, size);
+        rest -= size;
+    }
+    assert_int_equal(tr_sha256_end(&hash, text), TR_OK);
+    assert_null(hash);
+    assert_string_equal(text, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+    assert_int_equal(tr_alloc_live(), live);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(crc_has_published_values),
+        cmocka_unit_test(masked_crc_is_that_of_record_files),
+        cmocka_unit_test(crc_of_pieces_is_crc_of_whole),
+        cmocka_unit_test(sha256_has_published_values),
+        cmocka_unit_test(sha256_of_pieces),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

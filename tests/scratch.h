@@ -1,0 +1,38 @@
+/* A directory of its own for a test's files. */
+#ifndef TESTS_SCRATCH_H
+#define TESTS_SCRATCH_H
+
+#include "base/file.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#define SCRATCH_PATH 512
+
+/* Makes an empty directory and writes its path. In memory where the machine offers that, since these tests
+ * sync a lot. */
+static inline void scratch_make(char path[SCRATCH_PATH])
+{
+    struct stat facts;
+    const char *base = getenv("TMPDIR");
+    if (!base) base = stat("/dev/shm", &facts) == 0 && S_ISDIR(facts.st_mode) ? "/dev/shm" : "/tmp";
+    int length = snprintf(path, SCRATCH_PATH, "%s/trireme-test-XXXXXX", base);
+    if (length < 0 || length >= SCRATCH_PATH || !mkdtemp(path)) abort();
+}
+
+/* Removes it with all that it holds. */
+static inline void scratch_remove(const char *path)
+{
+    if (tr_file_remove(NULL, path) != TR_OK) abort();
+}
+
+/* Writes "path/name" to `out` and returns it. */
+static inline const char *scratch_join(char out[SCRATCH_PATH], const char *path, const char *name)
+{
+    int length = snprintf(out, SCRATCH_PATH, "%s/%s", path, name);
+    if (length < 0 || length >= SCRATCH_PATH) abort();
+    return out;
+}
+
+#endif
