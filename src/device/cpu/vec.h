@@ -14,6 +14,19 @@
  *   v_lt, v_gt                  comparisons into a mask `vm`; false where a side is NaN
  *   v_select(m, a, b)           m ? a : b
  *   v_transpose(t)              rows become columns of VW vectors
+ *   v_eq, v_ge; v_not_le        like v_lt; not (a <= b): true where a side is NaN
+ *   vm_and                      of masks
+ *   v_keep_part(v, n)           the first n of VW lanes, the others +0
+ *
+ * and of VW 32-bit integers, `vi`, whose arithmetic wraps:
+ *   vi_set1, vi_add, vi_sub, vi_and, vi_or, vi_xor, vi_eq, vi_select
+ *   vi_shl, vi_shr, vi_sar      shifts by a constant: left, right, right with the sign
+ *   v_bits, v_from_bits         reinterpret
+ *   v_to_float                  converts (rounds above 2^24)
+ *   vi_mul_wide(a, b, &high)    the low words of the unsigned 64-bit products, and the high ones
+ *   vi_load_bytes, vi_store_bytes (and _part): VW bytes, one to a lane, zero-extended and cut off
+ *   vi_zip4(t)                  t[w] holds words w of VW four-word items; afterwards t[0..3] hold the items
+ * one after the other, when lane i held item vi_zip4_order()[i]
  */
 #ifndef TR_DEVICE_CPU_VEC_H
 #define TR_DEVICE_CPU_VEC_H

@@ -4,6 +4,7 @@
 
 #include <immintrin.h>
 #include <stdint.h>
+#include <string.h>
 
 #define VW 16
 
@@ -117,6 +118,139 @@ static inline void v_transpose(vf t[VW])
         t[4 + j] = _mm512_shuffle_f32x4(u[4 + j], u[12 + j], 0x88);
         t[12 + j] = _mm512_shuffle_f32x4(u[4 + j], u[12 + j], 0xdd);
     }
+}
+
+/* ---- comparisons and masks ---- */
+
+static inline vm v_eq(vf a, vf b)
+{
+    return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ);
+}
+
+static inline vm v_not_le(vf a, vf b)
+{
+    return _mm512_cmp_ps_mask(a, b, _CMP_NLE_UQ);
+}
+
+static inline vm v_ge(vf a, vf b)
+{
+    return _mm512_cmp_ps_mask(a, b, _CMP_GE_OQ);
+}
+
+static inline vm vm_and(vm a, vm b)
+{
+    return a & b;
+}
+
+static inline vf v_keep_part(vf v, int64_t n)
+{
+    return _mm512_maskz_mov_ps(v_first(n), v);
+}
+
+/* ---- integers ---- */
+
+typedef __m512i vi;
+
+static inline vi vi_set1(int32_t x)
+{
+    return _mm512_set1_epi32(x);
+}
+
+static inline vi v_bits(vf v)
+{
+    return _mm512_castps_si512(v);
+}
+
+static inline vf v_from_bits(vi v)
+{
+    return _mm512_castsi512_ps(v);
+}
+
+static inline vf v_to_float(vi v)
+{
+    return _mm512_cvtepi32_ps(v);
+}
+
+static inline vi vi_add(vi a, vi b)
+{
+    return _mm512_add_epi32(a, b);
+}
+
+static inline vi vi_sub(vi a, vi b)
+{
+    return _mm512_sub_epi32(a, b);
+}
+
+static inline vi vi_and(vi a, vi b)
+{
+    return _mm512_and_si512(a, b);
+}
+
+static inline vi vi_or(vi a, vi b)
+{
+    return _mm512_or_si512(a, b);
+}
+
+static inline vi vi_xor(vi a, vi b)
+{
+    return _mm512_xor_si512(a, b);
+}
+
+static inline vm vi_eq(vi a, vi b)
+{
+    return _mm512_cmpeq_epi32_mask(a, b);
+}
+
+static inline vi vi_select(vm m, vi a, vi b)
+{
+    return _mm512_mask_blend_epi32(m, b, a);
+}
+
+#define vi_shl(a, count) _mm512_slli_epi32(a, count)
+#define vi_sar(a, count) _mm512_srai_epi32(a, count)
+#define vi_shr(a, count) _mm512_srli_epi32(a, count)
+
+static inline vi vi_mul_wide(vi a, uint32_t b, vi *high)
+{
+    vi factor = _mm512_set1_epi64(b);
+    vi even = _mm512_mul_epu32(a, factor), odd = _mm512_mul_epu32(_mm512_srli_epi64(a, 32), factor);
+    *high = _mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd);
+    return _mm512_mask_blend_epi32(0xaaaa, even, _mm512_slli_epi64(odd, 32));
+}
+
+static inline vi vi_zip4_order(void)
+{
+    return _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+}
+
+static inline void vi_zip4(vi t[4])
+{
+    vi low01 = _mm512_unpacklo_epi32(t[0], t[1]), high01 = _mm512_unpackhi_epi32(t[0], t[1]);
+    vi low23 = _mm512_unpacklo_epi32(t[2], t[3]), high23 = _mm512_unpackhi_epi32(t[2], t[3]);
+    t[0] = _mm512_unpacklo_epi64(low01, low23);
+    t[1] = _mm512_unpackhi_epi64(low01, low23);
+    t[2] = _mm512_unpacklo_epi64(high01, high23);
+    t[3] = _mm512_unpackhi_epi64(high01, high23);
+}
+
+static inline vi vi_load_bytes(const uint8_t *p)
+{
+    return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p));
+}
+
+static inline vi vi_load_bytes_part(const uint8_t *p, int64_t n)
+{
+    return _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(v_first(n), p));
+}
+
+static inline void vi_store_bytes(uint8_t *p, vi v)
+{
+    _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8(v));
+}
+
+static inline void vi_store_bytes_part(uint8_t *p, vi v, int64_t n)
+{
+    _mm512_mask_cvtepi32_storeu_epi8(p, v_first(n), v);
 }
 
 #endif
