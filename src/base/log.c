@@ -25,7 +25,7 @@ void tr_log_set_sink(tr_log_sink sink, void *user, enum tr_log_level least)
     pthread_mutex_unlock(&lock);
 }
 
-void tr_log(enum tr_log_level level, const char *format, ...)
+void tr_log_line(enum tr_log_level level, const char *format, ...)
 {
     pthread_mutex_lock(&lock);
     if (the_sink && level >= least_level) {

@@ -24,6 +24,6 @@ typedef void (*tr_log_sink)(void *user, enum tr_log_level level, const char *mes
 void tr_log_set_sink(tr_log_sink sink, void *user, enum tr_log_level least);
 
 /* Gives a message to the sink, cut at 1 KiB. Does not touch the thread's error message. Any thread. */
-void tr_log(enum tr_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void tr_log_line(enum tr_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif
