@@ -34,11 +34,12 @@ enum tr_config_kind {
 #define TR_CONFIG_DEPTH_MAX 32        /* the root has depth 1 */
 #define TR_CONFIG_NODES_MAX 20000     /* of a tree */
 #define TR_CONFIG_WIDTH_MAX 1024      /* keys of one mapping */
+#define TR_CONFIG_KEY_MAX   128       /* bytes of a key */
 #define TR_CONFIG_TEXT_MAX  (4 << 20) /* bytes of all keys and scalars of a tree */
 #define TR_CONFIG_PATH_SIZE 256       /* room for a path in a message; longer ones are cut */
 
-/* Reads a file. Errors: TR_EIO; TR_EFORMAT with file:line:column; TR_ENOMEM. Returned, free with
- * tr_config_destroy(). */
+/* Reads a file. Errors: TR_ENOTFOUND, TR_EIO; TR_EFORMAT with file:line:column; TR_ENOMEM. Returned, free
+ * with tr_config_destroy(). */
 tr_status tr_config_read(const char *path, tr_config **out);
 /* Reads `length` bytes of `text`; messages call it `name`. Both are borrowed for the call. Errors and
    ownership as above. */
