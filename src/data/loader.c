@@ -1,0 +1,288 @@
+/* Assembly of batches and reading ahead.
+ *
+ * With reading ahead there are prefetch + 1 slots; step s lives in slot s % slots. The reader thread fills
+ * `next`, which moves up while next <= current + prefetch. The caller owns the slot of `current`, the reader
+ * the slot of `next` while `busy`, and the slots of steps in between are ready. Asking for a step outside
+ * [current, next] waits until the reader is idle and starts again there. All of this is guarded by `lock`;
+ * slots are filled outside it.
+ */
+#include "data/batch.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/tree.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <string.h>
+
+struct slot {
+    struct tr_batch batch;
+    tr_status status;
+    char message[1024]; /* why, when status is not TR_OK: messages belong to threads */
+};
+
+struct tr_loader {
+    const tr_source *source;
+    struct tr_order order;
+    struct tr_loader_options options;
+    int64_t capacity; /* rows of the largest batch */
+    int64_t tokens;   /* tokens of the largest batch */
+    int slots;
+    struct slot *slot;
+
+    bool reading; /* the thread exists */
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int64_t current; /* step that the caller has, -1 before the first */
+    int64_t next;    /* step that the reader fills or will fill */
+    bool busy, quit;
+};
+
+static tr_status slot_alloc(const tr_loader *loader, struct tr_batch *batch)
+{
+    const struct tr_source_info *info = &loader->source->info;
+    size_t rows = (size_t)loader->capacity;
+    bool wanted = true;
+    wanted = wanted && (batch->index = tr_alloc_aligned(rows, sizeof *batch->index));
+    switch (info->features) {
+    case TR_FEATURE_IMAGE:
+        if (loader->source->resident) break;
+        wanted =
+            wanted && (batch->images = tr_alloc_aligned(rows, (size_t)tr_source_capacity(loader->source)));
+        break;
+    case TR_FEATURE_FLOATS:
+        wanted = wanted && (batch->floats = tr_alloc_aligned(rows, (size_t)info->floats * sizeof(float)));
+        break;
+    case TR_FEATURE_TOKENS:
+        wanted = wanted && (batch->tokens = tr_alloc_aligned((size_t)loader->tokens, sizeof(int32_t)));
+        wanted = wanted && (batch->offset = tr_alloc_aligned(rows + 1, sizeof(int32_t)));
+        break;
+    }
+    if (info->labels == TR_LABEL_CLASS) {
+        wanted = wanted && (batch->labels = tr_alloc_aligned(rows, sizeof(int32_t)));
+    } else if (info->labels == TR_LABEL_VALUES) {
+        wanted = wanted && (batch->targets = tr_alloc_aligned(rows, (size_t)info->values * sizeof(float)));
+    }
+    return wanted ? TR_OK : TR_ENOMEM;
+}
+
+static void slot_free(struct tr_batch *batch)
+{
+    tr_free(batch->index);
+    tr_free(batch->images);
+    tr_free(batch->floats);
+    tr_free(batch->tokens);
+    tr_free(batch->offset);
+    tr_free(batch->labels);
+    tr_free(batch->targets);
+}
+
+/* Reads the examples of `step` into `batch`. Any thread. */
+static tr_status assemble(const tr_loader *loader, int64_t step, struct tr_batch *batch)
+{
+    const tr_source *source = loader->source;
+    const struct tr_source_info *info = &source->info;
+    const struct tr_loader_options *options = &loader->options;
+    struct tr_order_step at = tr_order_at(&loader->order, step);
+    int64_t image = info->features == TR_FEATURE_IMAGE ? tr_source_capacity(source) : 0;
+
+    batch->step = step;
+    batch->epoch = at.epoch;
+    batch->global_rows = at.rows;
+    batch->first = tr_cut(at.rows, options->microbatches, options->first_microbatch);
+    batch->rows = tr_cut(at.rows, options->microbatches, options->end_microbatch) - batch->first;
+    if (batch->offset) batch->offset[0] = 0;
+    for (int64_t row = 0; row < batch->rows; row++) {
+        int64_t index = tr_order_example(&loader->order, at.epoch, at.first + batch->first + row);
+        void *features = batch->images   ? (void *)(batch->images + row * image)
+                         : batch->floats ? (void *)(batch->floats + row * info->floats)
+                         : batch->tokens ? (void *)(batch->tokens + batch->offset[row])
+                                         : NULL;
+        void *label = batch->labels    ? (void *)(batch->labels + row)
+                      : batch->targets ? (void *)(batch->targets + row * info->values)
+                                       : NULL;
+        int64_t length;
+        batch->index[row] = index;
+        TR_TRY(source->class->read(source, index, features, &length, label));
+        if (batch->offset) batch->offset[row + 1] = batch->offset[row] + (int32_t)length;
+    }
+    return TR_OK;
+}
+
+static void fill(const tr_loader *loader, int64_t step, struct slot *slot)
+{
+    slot->status = assemble(loader, step, &slot->batch);
+    if (slot->status == TR_OK) return;
+    size_t length = strnlen(tr_error_message(), sizeof slot->message - 1);
+    memcpy(slot->message, tr_error_message(), length);
+    slot->message[length] = 0;
+}
+
+static bool may_read(const tr_loader *loader)
+{
+    return loader->current >= 0 && loader->next - loader->current <= loader->options.prefetch &&
+           (loader->next < loader->options.end_step || loader->next == loader->current);
+}
+
+static void *read_ahead(void *user)
+{
+    tr_loader *loader = user;
+    pthread_mutex_lock(&loader->lock);
+    while (!loader->quit) {
+        if (!may_read(loader)) {
+            pthread_cond_wait(&loader->changed, &loader->lock);
+            continue;
+        }
+        int64_t step = loader->next;
+        loader->busy = true;
+        pthread_mutex_unlock(&loader->lock);
+        fill(loader, step, &loader->slot[step % loader->slots]);
+        pthread_mutex_lock(&loader->lock);
+        loader->busy = false;
+        loader->next = step + 1;
+        pthread_cond_broadcast(&loader->changed);
+    }
+    pthread_mutex_unlock(&loader->lock);
+    return NULL;
+}
+
+static tr_status start_reading(tr_loader *loader)
+{
+    if (pthread_mutex_init(&loader->lock, NULL) != 0) goto no_lock;
+    if (pthread_cond_init(&loader->changed, NULL) != 0) goto no_condition;
+    if (pthread_create(&loader->thread, NULL, read_ahead, loader) != 0) goto no_thread;
+    loader->reading = true;
+    return TR_OK;
+no_thread:
+    pthread_cond_destroy(&loader->changed);
+no_condition:
+    pthread_mutex_destroy(&loader->lock);
+no_lock:
+    return tr_fail(TR_ENOMEM,
+                   "start a thread that reads data ahead: the system refused; set prefetch: 0 or free "
+                   "processes");
+}
+
+static tr_status check_options(const tr_loader *loader)
+{
+    const struct tr_loader_options *options = &loader->options;
+    if (options->microbatches < 1 || options->first_microbatch < 0 ||
+        options->end_microbatch <= options->first_microbatch ||
+        options->end_microbatch > options->microbatches) {
+        return tr_fail(TR_EINVAL,
+                       "microbatches [%" PRId64 ", %" PRId64 ") of %" PRId64 ": not a range of them",
+                       options->first_microbatch, options->end_microbatch, options->microbatches);
+    }
+    if (options->prefetch < 0 || options->prefetch > TR_PREFETCH_MAX) {
+        return tr_fail(TR_EINVAL, "prefetch is %d; give 0 to %d", options->prefetch, TR_PREFETCH_MAX);
+    }
+    if (loader->order.count > loader->source->info.count) {
+        return tr_fail(TR_EINVAL, "the order is over %" PRId64 " examples, the source has %" PRId64,
+                       loader->order.count, loader->source->info.count);
+    }
+    return TR_OK;
+}
+
+tr_status tr_loader_create(const tr_source *source, const struct tr_order *order,
+                           const struct tr_loader_options *options, tr_loader **out)
+{
+    tr_status status;
+    tr_loader *loader = tr_alloc_zero(1, sizeof *loader);
+    if (!loader) return TR_ENOMEM;
+    loader->source = source;
+    loader->order = *order;
+    loader->options = *options;
+    loader->current = -1;
+    if (options->prefetch == TR_PREFETCH_AUTO) loader->options.prefetch = source->info.slow ? 2 : 0;
+    TR_TRY_GOTO(check_options(loader), fail);
+
+    /* What tr_cut() gives to a range of microbatches of a batch of this size or less. */
+    int64_t parts = options->end_microbatch - options->first_microbatch;
+    __extension__ __int128 rows =
+        ((__int128)order->batch * parts + options->microbatches - 1) / options->microbatches;
+    loader->capacity = (int64_t)rows;
+    if (source->info.features == TR_FEATURE_TOKENS &&
+        (__builtin_mul_overflow(loader->capacity, (int64_t)source->info.max_tokens, &loader->tokens) ||
+         loader->tokens > INT32_MAX)) {
+        status = tr_fail(TR_EINVAL,
+                         "a batch of %" PRId64 " rows of up to %" PRId32
+                         " tokens is more than %d tokens; make the "
+                         "batch or max_tokens smaller",
+                         loader->capacity, source->info.max_tokens, INT32_MAX);
+        goto fail;
+    }
+    loader->slots = loader->options.prefetch + 1;
+    loader->slot = tr_alloc_zero((size_t)loader->slots, sizeof *loader->slot);
+    if (!loader->slot) {
+        status = TR_ENOMEM;
+        goto fail;
+    }
+    for (int i = 0; i < loader->slots; i++) TR_TRY_GOTO(slot_alloc(loader, &loader->slot[i].batch), fail);
+    if (loader->options.prefetch > 0) TR_TRY_GOTO(start_reading(loader), fail);
+    *out = loader;
+    return TR_OK;
+fail:
+    tr_loader_destroy(&loader);
+    return status;
+}
+
+void tr_loader_destroy(tr_loader **handle)
+{
+    tr_loader *loader = *handle;
+    if (!loader) return;
+    if (loader->reading) {
+        pthread_mutex_lock(&loader->lock);
+        loader->quit = true;
+        pthread_cond_broadcast(&loader->changed);
+        pthread_mutex_unlock(&loader->lock);
+        pthread_join(loader->thread, NULL);
+        pthread_cond_destroy(&loader->changed);
+        pthread_mutex_destroy(&loader->lock);
+    }
+    for (int i = 0; loader->slot && i < loader->slots; i++) slot_free(&loader->slot[i].batch);
+    tr_free(loader->slot);
+    tr_free(loader);
+    *handle = NULL;
+}
+
+/* Waits until the reader has filled the slot of `step`. */
+static void wait_for(tr_loader *loader, int64_t step)
+{
+    pthread_mutex_lock(&loader->lock);
+    if (loader->current < 0 || step < loader->current || step > loader->next) {
+        /* A jump: what was read ahead is of no use. */
+        loader->current = -1;
+        while (loader->busy) pthread_cond_wait(&loader->changed, &loader->lock);
+        loader->next = step;
+    }
+    loader->current = step;
+    pthread_cond_broadcast(&loader->changed);
+    while (loader->next <= step) pthread_cond_wait(&loader->changed, &loader->lock);
+    pthread_mutex_unlock(&loader->lock);
+}
+
+tr_status tr_loader_get(tr_loader *loader, int64_t step, const struct tr_batch **out)
+{
+    if (step < 0) return tr_fail(TR_EINVAL, "step %" PRId64 " of a data set: steps count from 0", step);
+    struct slot *slot = &loader->slot[step % loader->slots];
+    if (loader->reading) {
+        wait_for(loader, step);
+    } else {
+        fill(loader, step, slot);
+    }
+    if (slot->status != TR_OK) return tr_fail(slot->status, "%s", slot->message);
+    *out = &slot->batch;
+    return TR_OK;
+}
+
+int64_t tr_loader_rows(const tr_loader *loader)
+{
+    return loader->capacity;
+}
+
+int64_t tr_loader_tokens(const tr_loader *loader)
+{
+    return loader->tokens;
+}

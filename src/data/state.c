@@ -1,0 +1,96 @@
+#include "data/state.h"
+
+#include "base/fail.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define CLASSES_MAX (1 << 24)
+
+static tr_status refuse(const struct tr_state_reader *reader, const char *why)
+{
+    return tr_fail(TR_EFORMAT, "%s.txt:%" PRId64 ": %s; take the file that was saved with the model",
+                   reader->kind, reader->line + 2, why);
+}
+
+tr_status tr_state_begin(const char *text, const char *kind, struct tr_state_reader *reader)
+{
+    *reader = (struct tr_state_reader){.kind = kind, .at = text, .line = -1};
+    if (!text) {
+        reader->line = 0;
+        return TR_OK;
+    }
+    char head[64];
+    int length = snprintf(head, sizeof head, "trireme %s 1, ", kind);
+    int used = 0;
+    if (strncmp(text, head, (size_t)length) != 0 ||
+        sscanf(text + length, "%9" SCNd32 " classes, %18" SCNd64 " lines%n", &reader->classes, &reader->lines,
+               &used) != 2 ||
+        used == 0 || text[length + used] != '\n') {
+        return tr_fail(
+            TR_EFORMAT,
+            "%s.txt:1: does not start with \"trireme %s 1, N classes, N lines\"; take the file that "
+            "was saved with the model",
+            kind, kind);
+    }
+    if (reader->classes < 0 || reader->classes > CLASSES_MAX || reader->lines < 0 ||
+        (uint64_t)reader->lines > strlen(text)) {
+        return refuse(reader, "impossible number of classes or lines");
+    }
+    reader->at = text + length + used + 1;
+    reader->line = 0;
+    return TR_OK;
+}
+
+tr_status tr_state_next(struct tr_state_reader *reader, const char **line, size_t *length)
+{
+    const char *end = reader->line < reader->lines ? strchr(reader->at, '\n') : NULL;
+    if (!end) return refuse(reader, "ends too early");
+    *line = reader->at;
+    *length = (size_t)(end - reader->at);
+    reader->at = end + 1;
+    reader->line++;
+    return TR_OK;
+}
+
+tr_status tr_state_end(const struct tr_state_reader *reader)
+{
+    if (reader->line != reader->lines) return refuse(reader, "has more lines than were expected");
+    if (reader->at && *reader->at != 0) return refuse(reader, "has more lines than its first line says");
+    return TR_OK;
+}
+
+void tr_state_add_head(struct tr_text *text, const char *kind, int32_t classes, int64_t lines)
+{
+    tr_text_addf(text, "trireme %s 1, %" PRId32 " classes, %" PRId64 " lines\n", kind, classes, lines);
+}
+
+tr_status tr_state_of_classes(const char *const *names, int32_t classes, char **out)
+{
+    struct tr_text text = TR_TEXT_INIT;
+    tr_state_add_head(&text, "classes", classes, classes);
+    for (int32_t i = 0; i < classes; i++) {
+        if (names) {
+            tr_text_addf(&text, "%s\n", names[i]);
+        } else {
+            tr_text_addf(&text, "%" PRId32 "\n", i);
+        }
+    }
+    return tr_text_finish(&text, out);
+}
+
+tr_status tr_state_read_classes(const char *text, int32_t *classes)
+{
+    struct tr_state_reader reader;
+    TR_TRY(tr_state_begin(text, "classes", &reader));
+    for (int64_t i = 0; i < reader.lines; i++) {
+        const char *line;
+        size_t length;
+        TR_TRY(tr_state_next(&reader, &line, &length));
+    }
+    TR_TRY(tr_state_end(&reader));
+    if (reader.lines != reader.classes) return refuse(&reader, "has not one line per class");
+    *classes = reader.classes;
+    return TR_OK;
+}

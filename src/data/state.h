@@ -1,0 +1,39 @@
+/* State of a source as text: what a second source must share with the first, one thing a line.
+ *
+ *     trireme <kind> 1, <classes> classes, <lines> lines
+ *     <line>
+ *     ...
+ *
+ * It is kept in files beside a model, so it is as hostile as any file when read. Lines contain no line feed
+ * and no NUL and end with a line feed each.
+ */
+#ifndef TR_DATA_STATE_H
+#define TR_DATA_STATE_H
+
+#include "base/text.h"
+
+/* Where reading stands. */
+struct tr_state_reader {
+    const char *kind; /* "classes", "vocabulary", "scaling" */
+    const char *at;
+    int32_t classes;
+    int64_t lines, line; /* in all, and those read */
+};
+
+/* Reads the first line. `text` and `kind` are borrowed while lines are read; a NULL text reads as no lines
+   and 0 classes. TR_EFORMAT when it is no state of this kind. */
+tr_status tr_state_begin(const char *text, const char *kind, struct tr_state_reader *reader);
+/* The next line, without its line feed, borrowed from the text. TR_EFORMAT when there is none. */
+tr_status tr_state_next(struct tr_state_reader *reader, const char **line, size_t *length);
+/* TR_EFORMAT unless all lines were read and nothing follows. */
+tr_status tr_state_end(const struct tr_state_reader *reader);
+
+/* Adds the first line. */
+void tr_state_add_head(struct tr_text *text, const char *kind, int32_t classes, int64_t lines);
+
+/* State that is nothing but classes: their names, or their numbers when `names` is NULL. */
+tr_status tr_state_of_classes(const char *const *names, int32_t classes, char **text);
+/* The number of classes in such a state, 0 for NULL. TR_EFORMAT. */
+tr_status tr_state_read_classes(const char *text, int32_t *classes);
+
+#endif

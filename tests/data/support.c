@@ -1,0 +1,109 @@
+#include "data/support.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zlib.h>
+
+static char directory[64];
+
+static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *walk)
+{
+    (void)info, (void)type, (void)walk;
+    return remove(path);
+}
+
+static void remove_directory(void)
+{
+    nftw(directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+const char *test_directory(void)
+{
+    if (!directory[0]) {
+        strcpy(directory, "/tmp/trireme-data-XXXXXX");
+        if (!mkdtemp(directory)) abort();
+        atexit(remove_directory);
+    }
+    return directory;
+}
+
+const char *test_path(const char *name)
+{
+    static char path[8][512];
+    static unsigned turn;
+    char *at = path[turn++ % 8];
+    snprintf(at, sizeof path[0], "%s/%s", test_directory(), name);
+    return at;
+}
+
+void write_file(const char *name, const void *data, size_t size)
+{
+    FILE *file = fopen(test_path(name), "wb");
+    if (!file || (size > 0 && fwrite(data, 1, size, file) != size) || fclose(file) != 0) {
+        fail_msg("cannot write %s", name);
+    }
+}
+
+struct bytes read_file(const char *path)
+{
+    struct bytes out = {0};
+    FILE *file = fopen(path, "rb");
+    if (!file) fail_msg("cannot read %s", path);
+    fseek(file, 0, SEEK_END);
+    out.size = (size_t)ftell(file);
+    rewind(file);
+    out.data = malloc(out.size + 1);
+    if (!out.data || fread(out.data, 1, out.size, file) != out.size) fail_msg("cannot read %s", path);
+    fclose(file);
+    return out;
+}
+
+struct bytes pack(const void *data, size_t size, int window_bits)
+{
+    z_stream stream = {0};
+    struct bytes out;
+    if (deflateInit2(&stream, 6, Z_DEFLATED, window_bits, 8, Z_DEFAULT_STRATEGY) != Z_OK) abort();
+    size_t room = deflateBound(&stream, size) + 64;
+    out.data = malloc(room);
+    stream.next_in = (Bytef *)(uintptr_t)data;
+    stream.avail_in = (uInt)size;
+    stream.next_out = out.data;
+    stream.avail_out = (uInt)room;
+    if (deflate(&stream, Z_FINISH) != Z_STREAM_END) abort();
+    out.size = stream.total_out;
+    deflateEnd(&stream);
+    return out;
+}
+
+tr_status try_open(const char *description)
+{
+    tr_source *source = NULL;
+    tr_status status = tr_source_open(description, test_directory(), NULL, &source);
+    if (status == TR_OK) tr_source_close(&source);
+    return status;
+}
+
+tr_source *must_open(const char *description)
+{
+    tr_source *source = NULL;
+    if (tr_source_open(description, test_directory(), NULL, &source) != TR_OK) {
+        fail_msg("%s: %s", description, tr_error_message());
+    }
+    return source;
+}
+
+void expect_refusal(const char *description, tr_status status, const char *part)
+{
+    tr_status got = try_open(description);
+    if (got != status || (got != TR_OK && !strstr(tr_error_message(), part))) {
+        fail_msg("%s: expected %s with \"%s\", got %s: %s", description, tr_status_name(status), part,
+                 tr_status_name(got), got == TR_OK ? "" : tr_error_message());
+    }
+}

@@ -1,0 +1,342 @@
+/* Batches: the same with and without reading ahead, from any step on, for any part of the global batch. */
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/tree.h"
+#include "data/batch.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A source made up in memory: example i has features and labels that are functions of i. */
+struct made_source {
+    tr_source base;
+    int64_t fail_at;   /* reading this example fails; -1: none */
+    unsigned sleep_us; /* reading takes this long */
+    atomic_int reads;
+};
+
+static int32_t tokens_of(int64_t index)
+{
+    return (int32_t)(index * 7 % 5) + 1;
+}
+
+static tr_status made_read(const tr_source *base, int64_t index, void *features, int64_t *length, void *label)
+{
+    struct made_source *source = (struct made_source *)(uintptr_t)base;
+    atomic_fetch_add(&source->reads, 1);
+    if (source->sleep_us > 0) usleep(source->sleep_us);
+    if (index == source->fail_at) return tr_fail(TR_EFORMAT, "example %" PRId64 " is bad", index);
+    *length = tr_source_capacity(base);
+    switch (base->info.features) {
+    case TR_FEATURE_IMAGE:
+        for (int64_t i = 0; features && i < *length; i++)
+            ((uint8_t *)features)[i] = (uint8_t)(index * 31 + i);
+        break;
+    case TR_FEATURE_FLOATS:
+        for (int64_t i = 0; features && i < *length; i++) ((float *)features)[i] = (float)(index + i) / 3;
+        break;
+    case TR_FEATURE_TOKENS:
+        *length = tokens_of(index);
+        for (int64_t i = 0; features && i < *length; i++)
+            ((int32_t *)features)[i] = (int32_t)(index * 10 + i);
+        break;
+    }
+    if (label && base->info.labels == TR_LABEL_CLASS) *(int32_t *)label = (int32_t)(index % 10);
+    for (int32_t i = 0; label && i < base->info.values; i++) ((float *)label)[i] = (float)(index * 2 + i);
+    return TR_OK;
+}
+
+static const struct tr_source_class made_class = {
+    .name = "made", .version = TR_SOURCE_VERSION, .read = made_read};
+
+static struct made_source make(enum tr_feature_kind kind, int64_t count)
+{
+    struct made_source source = {.base = {.class = &made_class}, .fail_at = -1};
+    source.base.info =
+        (struct tr_source_info){.count = count, .features = kind, .labels = TR_LABEL_CLASS, .classes = 10};
+    switch (kind) {
+    case TR_FEATURE_IMAGE:
+        source.base.info.height = 3;
+        source.base.info.width = 5;
+        source.base.info.channels = 2;
+        break;
+    case TR_FEATURE_FLOATS:
+        source.base.info.floats = 7;
+        source.base.info.labels = TR_LABEL_VALUES;
+        source.base.info.values = 3;
+        break;
+    case TR_FEATURE_TOKENS:
+        source.base.info.max_tokens = 5;
+        source.base.info.vocabulary = 1 << 20;
+        break;
+    }
+    return source;
+}
+
+/* Everything in a batch is what the source has for the examples that the order names. */
+static void check_batch(const struct made_source *source, const struct tr_order *order, int64_t step,
+                        const struct tr_loader_options *options, const struct tr_batch *batch)
+{
+    const struct tr_source_info *info = &source->base.info;
+    struct tr_order_step at = tr_order_at(order, step);
+    int64_t begin = tr_cut(at.rows, options->microbatches, options->first_microbatch);
+    int64_t end = tr_cut(at.rows, options->microbatches, options->end_microbatch);
+    assert_int_equal(batch->step, step);
+    assert_int_equal(batch->epoch, at.epoch);
+    assert_int_equal(batch->global_rows, at.rows);
+    assert_int_equal(batch->first, begin);
+    assert_int_equal(batch->rows, end - begin);
+    int64_t token = 0;
+    for (int64_t row = 0; row < batch->rows; row++) {
+        int64_t index = tr_order_example(order, at.epoch, at.first + begin + row);
+        assert_int_equal(batch->index[row], index);
+        for (int64_t i = 0; batch->images && i < 30; i++) {
+            assert_int_equal(batch->images[row * 30 + i], (uint8_t)(index * 31 + i));
+        }
+        for (int64_t i = 0; batch->floats && i < 7; i++) {
+            float wanted = (float)(index + i) / 3;
+            assert_memory_equal(&batch->floats[row * 7 + i], &wanted, sizeof wanted);
+        }
+        if (batch->offset) assert_int_equal(batch->offset[row], token);
+        for (int64_t i = 0; batch->tokens && i < tokens_of(index); i++) {
+            assert_int_equal(batch->tokens[token + i], index * 10 + i);
+        }
+        if (batch->tokens) token += tokens_of(index);
+        if (batch->labels) assert_int_equal(batch->labels[row], index % 10);
+        for (int32_t i = 0; batch->targets && i < 3; i++) {
+            assert_int_equal((int64_t)batch->targets[row * 3 + i], index * 2 + i);
+        }
+    }
+    if (batch->offset) assert_int_equal(batch->offset[batch->rows], token);
+    assert_true((batch->images != NULL) == (info->features == TR_FEATURE_IMAGE));
+    assert_true((batch->floats != NULL) == (info->features == TR_FEATURE_FLOATS));
+    assert_true((batch->tokens != NULL) == (info->features == TR_FEATURE_TOKENS));
+    assert_true((batch->labels != NULL) == (info->labels == TR_LABEL_CLASS));
+    assert_true((batch->targets != NULL) == (info->labels == TR_LABEL_VALUES));
+}
+
+static void run_through(struct made_source *source, const struct tr_order *order,
+                        const struct tr_loader_options *options, int64_t first, int64_t end)
+{
+    tr_loader *loader = NULL;
+    assert_int_equal(tr_loader_create(&source->base, order, options, &loader), TR_OK);
+    for (int64_t step = first; step < end; step++) {
+        const struct tr_batch *batch;
+        assert_int_equal(tr_loader_get(loader, step, &batch), TR_OK);
+        assert_true(batch->rows <= tr_loader_rows(loader));
+        check_batch(source, order, step, options, batch);
+    }
+    tr_loader_destroy(&loader);
+    assert_null(loader);
+}
+
+static void test_contents(void **state)
+{
+    (void)state;
+    for (int kind = TR_FEATURE_IMAGE; kind <= TR_FEATURE_TOKENS; kind++) {
+        struct made_source source = make((enum tr_feature_kind)kind, 53);
+        for (int last = TR_LAST_BATCH_KEEP; last <= TR_LAST_BATCH_DROP; last++) {
+            struct tr_order order;
+            assert_int_equal(tr_order_make(&order, 53, 8, (enum tr_last_batch)last, true, 5), TR_OK);
+            for (int prefetch = 0; prefetch <= 5; prefetch++) {
+                struct tr_loader_options options = TR_LOADER_OPTIONS_WHOLE;
+                options.prefetch = prefetch;
+                run_through(&source, &order, &options, 0, 3 * order.steps_per_epoch);
+                run_through(&source, &order, &options, 4, 9); /* a run that goes on in mid-epoch */
+            }
+        }
+    }
+}
+
+/* Workers' parts join to the global batch: every cut, ragged last batches with fewer rows than microbatches
+ * too. */
+static void test_parts(void **state)
+{
+    (void)state;
+    struct made_source source = make(TR_FEATURE_TOKENS, 23);
+    for (int64_t batch = 1; batch <= 12; batch++) {
+        struct tr_order order;
+        assert_int_equal(tr_order_make(&order, 23, batch, TR_LAST_BATCH_KEEP, true, 5), TR_OK);
+        for (int64_t microbatches = 1; microbatches <= 6; microbatches++) {
+            for (int64_t first = 0; first < microbatches; first++) {
+                for (int64_t end = first + 1; end <= microbatches; end++) {
+                    struct tr_loader_options options = {.microbatches = microbatches,
+                                                        .first_microbatch = first,
+                                                        .end_microbatch = end,
+                                                        .end_step = INT64_MAX};
+                    run_through(&source, &order, &options, 0, order.steps_per_epoch + 1);
+                }
+            }
+        }
+    }
+}
+
+static void test_jumps(void **state)
+{
+    (void)state;
+    struct made_source source = make(TR_FEATURE_IMAGE, 40);
+    source.sleep_us = 20;
+    struct tr_order order;
+    assert_int_equal(tr_order_make(&order, 40, 4, TR_LAST_BATCH_KEEP, true, 5), TR_OK);
+    for (int prefetch = 0; prefetch <= 3; prefetch++) {
+        struct tr_loader_options options = TR_LOADER_OPTIONS_WHOLE;
+        options.prefetch = prefetch;
+        tr_loader *loader = NULL;
+        assert_int_equal(tr_loader_create(&source.base, &order, &options, &loader), TR_OK);
+        uint32_t random = 1;
+        int64_t step = 0;
+        for (int i = 0; i < 300; i++) {
+            const struct tr_batch *batch;
+            assert_int_equal(tr_loader_get(loader, step, &batch), TR_OK);
+            check_batch(&source, &order, step, &options, batch);
+            random = random * 1664525 + 1013904223;
+            step = random >> 30 ? step + (random >> 28) % 4 : random >> 26;
+        }
+        tr_loader_destroy(&loader);
+    }
+}
+
+/* A bad example is reported at its step, not before, not after, and every time. */
+static void test_failure_surfaces_at_its_step(void **state)
+{
+    (void)state;
+    for (int prefetch = 0; prefetch <= 4; prefetch++) {
+        struct made_source source = make(TR_FEATURE_FLOATS, 40);
+        source.fail_at = 21; /* unshuffled: step 5 */
+        struct tr_order order;
+        assert_int_equal(tr_order_make(&order, 40, 4, TR_LAST_BATCH_KEEP, false, 5), TR_OK);
+        struct tr_loader_options options = TR_LOADER_OPTIONS_WHOLE;
+        options.prefetch = prefetch;
+        tr_loader *loader = NULL;
+        assert_int_equal(tr_loader_create(&source.base, &order, &options, &loader), TR_OK);
+        const struct tr_batch *batch;
+        for (int64_t step = 0; step < 5; step++) assert_int_equal(tr_loader_get(loader, step, &batch), TR_OK);
+        for (int i = 0; i < 2; i++) {
+            tr_fail(TR_EINVAL, "another message");
+            assert_int_equal(tr_loader_get(loader, 5, &batch), TR_EFORMAT);
+            assert_string_equal(tr_error_message(), "example 21 is bad");
+        }
+        assert_int_equal(tr_loader_get(loader, 6, &batch), TR_OK);
+        check_batch(&source, &order, 6, &options, batch);
+        tr_loader_destroy(&loader);
+    }
+}
+
+/* At most `prefetch` batches are read ahead, none from end_step on, and none before the first is asked for.
+ */
+static void test_reading_ahead_is_bounded(void **state)
+{
+    (void)state;
+    struct made_source source = make(TR_FEATURE_IMAGE, 100);
+    struct tr_order order;
+    assert_int_equal(tr_order_make(&order, 100, 1, TR_LAST_BATCH_KEEP, false, 5), TR_OK);
+    struct tr_loader_options options = TR_LOADER_OPTIONS_WHOLE;
+    options.prefetch = 3;
+    options.end_step = 6;
+    tr_loader *loader = NULL;
+    assert_int_equal(tr_loader_create(&source.base, &order, &options, &loader), TR_OK);
+    static const int reads[] = {4, 5, 6, 6, 6, 6, 7, 8}; /* when things have settled after get(step) */
+    usleep(20000);
+    assert_int_equal(atomic_load(&source.reads), 0);
+    for (int64_t step = 0; step < 8; step++) {
+        const struct tr_batch *batch;
+        assert_int_equal(tr_loader_get(loader, step, &batch), TR_OK);
+        for (int i = 0; i < 200 && atomic_load(&source.reads) < reads[step]; i++) usleep(1000);
+        usleep(2000);
+        assert_int_equal(atomic_load(&source.reads), reads[step]);
+    }
+    tr_loader_destroy(&loader);
+}
+
+static int fail_nth(size_t size, void *user)
+{
+    (void)size;
+    int *left = user;
+    return (*left)-- == 0;
+}
+
+static void test_allocation(void **state)
+{
+    (void)state;
+    struct made_source source = make(TR_FEATURE_TOKENS, 100);
+    struct tr_order order;
+    assert_int_equal(tr_order_make(&order, 100, 10, TR_LAST_BATCH_KEEP, true, 5), TR_OK);
+    struct tr_loader_options options = TR_LOADER_OPTIONS_WHOLE;
+    options.prefetch = 2;
+    int64_t live = tr_alloc_live();
+    tr_loader *loader = NULL;
+    int failures = 0;
+    for (;; failures++) {
+        int left = failures;
+        tr_alloc_set_hook(fail_nth, &left);
+        tr_status status = tr_loader_create(&source.base, &order, &options, &loader);
+        tr_alloc_set_hook(NULL, NULL);
+        if (status == TR_OK) break;
+        assert_int_equal(status, TR_ENOMEM);
+        assert_null(loader);
+        assert_int_equal(tr_alloc_live(), live);
+    }
+    assert_true(failures >= 10);
+    int64_t total = tr_alloc_total();
+    const struct tr_batch *batch;
+    for (int64_t step = 0; step < 50; step++) assert_int_equal(tr_loader_get(loader, step, &batch), TR_OK);
+    assert_int_equal(tr_alloc_total(), total); /* a step allocates nothing */
+    tr_loader_destroy(&loader);
+    assert_int_equal(tr_alloc_live(), live);
+    tr_loader_destroy(&loader);
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    struct made_source source = make(TR_FEATURE_TOKENS, 100);
+    struct tr_order order;
+    tr_loader *loader = NULL;
+    assert_int_equal(tr_order_make(&order, 100, 10, TR_LAST_BATCH_KEEP, true, 5), TR_OK);
+    const struct tr_loader_options bad[] = {
+        {.microbatches = 0, .end_microbatch = 1},
+        {.microbatches = 2, .first_microbatch = 1, .end_microbatch = 1},
+        {.microbatches = 2, .first_microbatch = 0, .end_microbatch = 3},
+        {.microbatches = 2, .first_microbatch = -1, .end_microbatch = 1},
+        {.microbatches = 1, .end_microbatch = 1, .prefetch = TR_PREFETCH_MAX + 1},
+        {.microbatches = 1, .end_microbatch = 1, .prefetch = -2},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        assert_int_equal(tr_loader_create(&source.base, &order, &bad[i], &loader), TR_EINVAL);
+        assert_null(loader);
+    }
+    struct tr_loader_options options = TR_LOADER_OPTIONS_WHOLE;
+    source.base.info.count = 99; /* the order is over more */
+    assert_int_equal(tr_loader_create(&source.base, &order, &options, &loader), TR_EINVAL);
+    source.base.info.count = 100;
+    source.base.info.max_tokens = 1 << 30; /* offsets would overflow */
+    assert_int_equal(tr_loader_create(&source.base, &order, &options, &loader), TR_EINVAL);
+    source.base.info.max_tokens = 5;
+    assert_int_equal(tr_loader_create(&source.base, &order, &options, &loader), TR_OK);
+    const struct tr_batch *batch;
+    assert_int_equal(tr_loader_get(loader, -1, &batch), TR_EINVAL);
+    tr_loader_destroy(&loader);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_contents),
+        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_jumps),
+        cmocka_unit_test(test_failure_surfaces_at_its_step),
+        cmocka_unit_test(test_reading_ahead_is_bounded),
+        cmocka_unit_test(test_allocation),
+        cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,2 @@
+trireme_test(data order)
+trireme_test(data loader)
