@@ -1,0 +1,65 @@
+/* What several layer classes share: fused activations, and weights with an optional bias. */
+#ifndef TR_NN_LAYERS_COMMON_H
+#define TR_NN_LAYERS_COMMON_H
+
+#include "nn/layer.h"
+
+/* Names of the activations that a dense or convolution layer can apply while it writes its output. */
+extern const struct tr_choice tr_fused_activation_choices[];
+
+/* Options of layers with weights; their tables use the same keys. */
+struct tr_affine_options {
+    int32_t activation;              /* enum tr_activation */
+    float slope;                     /* of leaky_relu */
+    const tr_config *weights, *bias; /* initializers; NULL for the defaults */
+    bool use_bias;
+};
+
+/* The rows of an option table for a struct that holds a `struct tr_affine_options affine`. */
+#define TR_AFFINE_OPTIONS(type)                                                                              \
+    {"activation",                                                                                           \
+     TR_OPTION_CHOICE,                                                                                       \
+     offsetof(type, affine.activation),                                                                      \
+     "none",                                                                                                 \
+     0,                                                                                                      \
+     0,                                                                                                      \
+     tr_fused_activation_choices,                                                                            \
+     "applied to the output"},                                                                               \
+        {"slope",                                                                                            \
+         TR_OPTION_FLOAT,                                                                                    \
+         offsetof(type, affine.slope),                                                                       \
+         "0.01",                                                                                             \
+         0x1p-20,                                                                                            \
+         1,                                                                                                  \
+         NULL,                                                                                               \
+         "of leaky_relu, for negative inputs"},                                                              \
+        {"weights", TR_OPTION_NODE, offsetof(type, affine.weights), "glorot_uniform", 0,                     \
+         0,         NULL,           "initializer of the weights"},                                           \
+        {"bias", TR_OPTION_NODE, offsetof(type, affine.bias), "0", 0, 0, NULL, "initializer of the bias"},   \
+    {                                                                                                        \
+        "use_bias", TR_OPTION_BOOL, offsetof(type, affine.use_bias), "true", 0, 0, NULL,                     \
+            "add a bias to each output"                                                                      \
+    }
+
+/* Declares "weights" of `shape` and, if wanted, "bias" [outputs] as parameters 0 and 1, and notes what the
+ * activation keeps. */
+tr_status tr_affine_build(struct tr_layer *layer, struct tr_builder *builder,
+                          const struct tr_affine_options *options, struct tr_shape shape, int64_t outputs,
+                          int64_t fan_in, int64_t fan_out);
+
+/* The bias of a call, or NULL. */
+static inline const float *tr_affine_bias(const struct tr_layer_call *call)
+{
+    return call->layer->parameter_count > 1 ? call->parameter[1] : NULL;
+}
+static inline float *tr_affine_bias_gradient(const struct tr_layer_call *call)
+{
+    return call->layer->parameter_count > 1 ? call->gradient[1] : NULL;
+}
+
+/* Turns call->dy, the gradient of the output, into that before the activation, in place; nothing when the
+ * consumer has done so. */
+tr_status tr_affine_activation_backward(const struct tr_layer_call *call,
+                                        const struct tr_affine_options *options);
+
+#endif

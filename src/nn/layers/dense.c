@@ -1,0 +1,72 @@
+/* dense: every output is a weighted sum of all inputs of the example, or of the token in a sequence. */
+#include "nn/layers/common.h"
+#include "nn/layers/table.h"
+
+struct options {
+    int64_t units;
+    struct tr_affine_options affine;
+};
+
+static const struct tr_option table[] = {
+    {"units", TR_OPTION_INT64, offsetof(struct options, units), NULL, 1, 1 << 28, NULL, "number of outputs"},
+    TR_AFFINE_OPTIONS(struct options),
+};
+
+static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
+{
+    const struct options *options = layer->options;
+    int64_t in = tr_shape_count(&layer->in[0]), out = options->units;
+    layer->out = (struct tr_shape){1, {out}, layer->in[0].sequence};
+    layer->flops = 2 * in * out;
+    struct tr_shape weights = {2, {in, out}, false};
+    return tr_affine_build(layer, builder, &options->affine, weights, out, in, out);
+}
+
+static tr_status forward(const struct tr_layer_call *call)
+{
+    const struct options *options = call->layer->options;
+    struct tr_op_dense_forward op = {
+        .rows = call->rows,
+        .in = tr_shape_count(&call->layer->in[0]),
+        .out = options->units,
+        .x = call->x[0],
+        .w = call->parameter[0],
+        .b = tr_affine_bias(call),
+        .y = call->y,
+        .activation = (enum tr_activation)options->affine.activation,
+        .slope = options->affine.slope,
+    };
+    return tr_device_dense_forward(call->device, &op);
+}
+
+static tr_status backward(const struct tr_layer_call *call)
+{
+    const struct options *options = call->layer->options;
+    int64_t in = tr_shape_count(&call->layer->in[0]);
+    TR_TRY(tr_affine_activation_backward(call, &options->affine));
+    struct tr_op_dense_backward_weights weights = {
+        .in = in,
+        .out = options->units,
+        .x = call->x[0],
+        .dy = call->dy,
+        .dw = call->gradient[0],
+        .db = tr_affine_bias_gradient(call),
+        .cut = *call->cut,
+    };
+    TR_TRY(tr_device_dense_backward_weights(call->device, &weights));
+    if (!call->dx[0]) return TR_OK;
+    struct tr_op_dense_backward_data data = {
+        call->rows, in, options->units, call->dy, call->parameter[0], call->dx[0],
+    };
+    return tr_device_dense_backward_data(call->device, &data);
+}
+
+const struct tr_layer_class tr_layer_dense = {
+    .name = "dense",
+    .help = "fully connected layer; images are flattened",
+    TR_LAYER_OPTIONS(table, struct options),
+    .inputs = 1,
+    .build = build,
+    .forward = forward,
+    .backward = backward,
+};

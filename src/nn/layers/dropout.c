@@ -1,0 +1,60 @@
+/* dropout: zeroes a share of its inputs in training and scales the rest (Srivastava et al. 2014, inverted
+   form). The mask is a function of seed, step, example, layer and element; it is never stored. */
+#include "nn/layers/table.h"
+
+struct options {
+    float rate;
+};
+
+static const struct tr_option table[] = {
+    {"rate", TR_OPTION_FLOAT, offsetof(struct options, rate), NULL, 0, 0.9999, NULL,
+     "share of the values that are dropped"},
+};
+
+static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
+{
+    (void)builder;
+    layer->out = layer->in[0];
+    layer->flops = tr_shape_count(&layer->out);
+    return TR_OK;
+}
+
+static tr_status run(const struct tr_layer_call *call, const float *x, float *y)
+{
+    const struct options *options = call->layer->options;
+    struct tr_op_dropout op = {
+        .examples = call->examples,
+        .width = tr_shape_count(&call->layer->out),
+        .offset = call->layer->out.sequence ? call->offset : NULL,
+        .x = x,
+        .y = y,
+        .rate = options->rate,
+        .key = {call->dropout_key[0], call->dropout_key[1]},
+        .layer = call->layer_number,
+        .first_example = call->first_example,
+        .scalars = call->scalars,
+    };
+    return tr_device_dropout(call->device, &op);
+}
+
+static tr_status forward(const struct tr_layer_call *call)
+{
+    if (call->training) return run(call, call->x[0], call->y);
+    struct tr_op_scale copy = {call->rows * tr_shape_count(&call->layer->out), 1, call->x[0], call->y};
+    return tr_device_scale(call->device, &copy);
+}
+
+static tr_status backward(const struct tr_layer_call *call)
+{
+    return call->dx[0] ? run(call, call->dy, call->dx[0]) : TR_OK;
+}
+
+const struct tr_layer_class tr_layer_dropout = {
+    .name = "dropout",
+    .help = "drops a share of the values in training",
+    TR_LAYER_OPTIONS(table, struct options),
+    .inputs = 1,
+    .build = build,
+    .forward = forward,
+    .backward = backward,
+};

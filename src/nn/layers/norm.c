@@ -1,0 +1,179 @@
+/* batch_norm (Ioffe, Szegedy 2015; statistics over a microbatch, as over a replica elsewhere) and layer_norm
+ * (Ba et al. 2016). */
+#include "nn/layers/common.h"
+#include "nn/layers/table.h"
+
+struct options {
+    float epsilon, momentum;
+};
+
+static const struct tr_option batch_table[] = {
+    {"epsilon", TR_OPTION_FLOAT, offsetof(struct options, epsilon), "1e-5", 1e-12, 1, NULL,
+     "added to the variance"},
+    {"momentum", TR_OPTION_FLOAT, offsetof(struct options, momentum), "0.1", 0, 1, NULL,
+     "share of a new batch in the running statistics"},
+};
+
+static const struct tr_option layer_table[] = {
+    {"epsilon", TR_OPTION_FLOAT, offsetof(struct options, epsilon), "1e-5", 1e-12, 1, NULL,
+     "added to the variance"},
+};
+
+static int64_t channels_of(const struct tr_layer *layer)
+{
+    return layer->out.rank ? layer->out.size[layer->out.rank - 1] : 1;
+}
+
+static int64_t spatial_of(const struct tr_layer *layer)
+{
+    return tr_shape_count(&layer->out) / channels_of(layer);
+}
+
+static tr_status add_parameter(struct tr_layer *layer, struct tr_builder *builder, const char *name,
+                               enum tr_parameter_kind kind, const char *value, int64_t size)
+{
+    struct tr_initializer initializer;
+    TR_TRY(tr_initializer_read(NULL, value, &initializer));
+    struct tr_shape shape = {1, {size}, false};
+    return tr_builder_parameter(builder, layer, name, kind, shape, &initializer, size, size);
+}
+
+static tr_status add_scale(struct tr_layer *layer, struct tr_builder *builder, int64_t size)
+{
+    TR_TRY(add_parameter(layer, builder, "gamma", TR_PARAMETER_BIAS, "1", size));
+    return add_parameter(layer, builder, "beta", TR_PARAMETER_BIAS, "0", size);
+}
+
+static tr_status build_batch(struct tr_layer *layer, struct tr_builder *builder)
+{
+    const struct options *options = layer->options;
+    layer->out = layer->in[0];
+    layer->keeps_input = true;
+    layer->flops = 8 * tr_shape_count(&layer->out);
+    layer->statistic_momentum = options->momentum;
+    int64_t channels = channels_of(layer);
+    for (int i = 0; i < 2; i++) /* mean, inv */
+        tr_layer_buffer(layer,
+                        (struct tr_buffer){TR_PER_MICROBATCH, channels * (int64_t)sizeof(float), 0, false});
+    TR_TRY(add_scale(layer, builder, channels));
+    TR_TRY(add_parameter(layer, builder, "running_mean", TR_PARAMETER_STATISTIC, "0", channels));
+    return add_parameter(layer, builder, "running_var", TR_PARAMETER_STATISTIC, "1", channels);
+}
+
+static tr_status forward_batch(const struct tr_layer_call *call)
+{
+    const struct options *options = call->layer->options;
+    int64_t channels = channels_of(call->layer), spatial = spatial_of(call->layer);
+    if (!call->training) {
+        struct tr_op_batch_norm_infer infer = {
+            .rows = call->rows * spatial,
+            .channels = channels,
+            .epsilon = options->epsilon,
+            .x = call->x[0],
+            .gamma = call->parameter[0],
+            .beta = call->parameter[1],
+            .mean = call->parameter[2],
+            .var = call->parameter[3],
+            .y = call->y,
+        };
+        return tr_device_batch_norm_infer(call->device, &infer);
+    }
+    struct tr_op_batch_norm_forward op = {
+        .spatial = spatial,
+        .channels = channels,
+        .global_rows = call->global_rows,
+        .epsilon = options->epsilon,
+        .x = call->x[0],
+        .gamma = call->parameter[0],
+        .beta = call->parameter[1],
+        .y = call->y,
+        .mean = call->buffer[0],
+        .inv = call->buffer[1],
+        .batch_mean = call->gradient[2],
+        .batch_var = call->gradient[3],
+        .cut = *call->cut,
+    };
+    return tr_device_batch_norm_forward(call->device, &op);
+}
+
+static tr_status backward_batch(const struct tr_layer_call *call)
+{
+    struct tr_op_batch_norm_backward op = {
+        .spatial = spatial_of(call->layer),
+        .channels = channels_of(call->layer),
+        .x = call->x[0],
+        .gamma = call->parameter[0],
+        .mean = call->buffer[0],
+        .inv = call->buffer[1],
+        .dy = call->dy,
+        .dx = call->dx[0],
+        .dgamma = call->gradient[0],
+        .dbeta = call->gradient[1],
+        .cut = *call->cut,
+    };
+    return tr_device_batch_norm_backward(call->device, &op);
+}
+
+static tr_status build_layer(struct tr_layer *layer, struct tr_builder *builder)
+{
+    layer->out = layer->in[0];
+    layer->keeps_input = true;
+    layer->flops = 8 * tr_shape_count(&layer->out);
+    for (int i = 0; i < 2; i++) /* mean, inv */
+        tr_layer_buffer(layer, (struct tr_buffer){TR_PER_ROW, sizeof(float), 0, false});
+    return add_scale(layer, builder, tr_shape_count(&layer->out));
+}
+
+static tr_status forward_layer(const struct tr_layer_call *call)
+{
+    const struct options *options = call->layer->options;
+    struct tr_op_layer_norm_forward op = {
+        .rows = call->rows,
+        .width = tr_shape_count(&call->layer->out),
+        .epsilon = options->epsilon,
+        .x = call->x[0],
+        .gamma = call->parameter[0],
+        .beta = call->parameter[1],
+        .y = call->y,
+        .mean = call->buffer[0],
+        .inv = call->buffer[1],
+    };
+    return tr_device_layer_norm_forward(call->device, &op);
+}
+
+static tr_status backward_layer(const struct tr_layer_call *call)
+{
+    struct tr_op_layer_norm_backward op = {
+        .width = tr_shape_count(&call->layer->out),
+        .x = call->x[0],
+        .gamma = call->parameter[0],
+        .mean = call->buffer[0],
+        .inv = call->buffer[1],
+        .dy = call->dy,
+        .dx = call->dx[0],
+        .dgamma = call->gradient[0],
+        .dbeta = call->gradient[1],
+        .cut = *call->cut,
+    };
+    return tr_device_layer_norm_backward(call->device, &op);
+}
+
+const struct tr_layer_class tr_layer_batch_norm = {
+    .name = "batch_norm",
+    .help = "normalizes each channel over the microbatch",
+    TR_LAYER_OPTIONS(batch_table, struct options),
+    .inputs = 1,
+    .build = build_batch,
+    .forward = forward_batch,
+    .backward = backward_batch,
+};
+
+const struct tr_layer_class tr_layer_layer_norm = {
+    .name = "layer_norm",
+    .help = "normalizes each example, or each token",
+    TR_LAYER_OPTIONS(layer_table, struct options),
+    .inputs = 1,
+    .build = build_layer,
+    .forward = forward_layer,
+    .backward = backward_layer,
+};

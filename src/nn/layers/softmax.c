@@ -1,0 +1,42 @@
+/* softmax: exp(x) over its sum, along the channels of each row. The cross-entropy loss contains its own. */
+#include "nn/layers/table.h"
+
+static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
+{
+    (void)builder;
+    layer->out = layer->in[0];
+    layer->flops = 4 * tr_shape_count(&layer->out);
+    layer->keeps_output = true;
+    return TR_OK;
+}
+
+static int64_t width_of(const struct tr_layer *layer)
+{
+    return layer->out.rank ? layer->out.size[layer->out.rank - 1] : 1;
+}
+
+static tr_status forward(const struct tr_layer_call *call)
+{
+    int64_t width = width_of(call->layer);
+    struct tr_op_softmax_forward op = {call->rows * (tr_shape_count(&call->layer->out) / width), width,
+                                       call->x[0], call->y};
+    return tr_device_softmax_forward(call->device, &op);
+}
+
+static tr_status backward(const struct tr_layer_call *call)
+{
+    if (!call->dx[0]) return TR_OK;
+    int64_t width = width_of(call->layer);
+    struct tr_op_softmax_backward op = {call->rows * (tr_shape_count(&call->layer->out) / width), width,
+                                        call->y, call->dy, call->dx[0]};
+    return tr_device_softmax_backward(call->device, &op);
+}
+
+const struct tr_layer_class tr_layer_softmax = {
+    .name = "softmax",
+    .help = "probabilities from scores; not before a softmax_cross_entropy loss, which has its own",
+    .inputs = 1,
+    .build = build,
+    .forward = forward,
+    .backward = backward,
+};

@@ -1,0 +1,57 @@
+/* A network as its model file describes it: layers with checked shapes, parameters with places in an arena, a
+ * loss.
+ *
+ * A model holds no numbers; devices, passes and checkpoints are laid out after it. Read-only after
+ * tr_model_build(), so that any number of threads may use it.
+ *
+ * Invariants: layer i takes its inputs from layers below i or from the network's input (-1). Parameter
+ * offsets ascend, are multiples of 16 floats, and gaps hold zeros.
+ */
+#ifndef TR_NN_MODEL_H
+#define TR_NN_MODEL_H
+
+#include "base/config.h"
+#include "base/hash.h"
+#include "nn/layer.h"
+#include "nn/loss.h"
+
+struct tr_model {
+    struct tr_shape input;
+    int64_t vocabulary; /* of token input, else 0 */
+    int layer_count;
+    struct tr_layer *layers;
+    int parameter_count;
+    struct tr_parameter *parameters;
+    int64_t arena_floats;    /* size of an arena that is laid out like the parameters */
+    int64_t parameter_total; /* floats without gaps */
+    struct tr_shape output;
+    struct tr_loss loss;
+};
+
+/* What the data say about the input; 0 or empty where unknown. */
+struct tr_model_input {
+    struct tr_shape shape;
+    int64_t vocabulary;
+};
+
+/* Builds from the `layers:` and `loss:` entries of `root`, which is borrowed for the call. Errors name file,
+   line, layer and the shapes. Returned, destroy with tr_model_destroy(). */
+tr_status tr_model_build(const tr_config *root, const struct tr_model_input *input, struct tr_model **out);
+void tr_model_destroy(struct tr_model **model);
+
+/* The layer that really holds the output of `layer` (aliases such as flatten hold none); -1 is the network's
+ * input. */
+int tr_model_source(const struct tr_model *model, int layer);
+
+/* The number of consumers of a source's output, counted through aliases. */
+int tr_model_consumers(const struct tr_model *model, int source);
+
+/* Fills `values` (arena_floats floats) with the initial parameters for a seed; elements depend on nothing
+   else. Gaps are +0. `share` of `shares` fills only its part, so that threads can work together. */
+void tr_model_initialize(const struct tr_model *model, uint64_t seed, int share, int shares, float *values);
+
+/* SHA-256 over the parameters in order: for each, its name and shape as text "name 5x5x1x32\n", then its
+   float32 values in little-endian order. `values` is an arena. Writes 64 hexadecimal digits and a NUL. */
+tr_status tr_model_hash(const struct tr_model *model, const float *values, char hex[TR_SHA256_TEXT]);
+
+#endif

@@ -1,0 +1,75 @@
+/* A pass: the memory and the order of calls for forward and backward over some rows of a global batch.
+ *
+ * Memory is planned once for the largest batch: outputs, their gradients and the layers' buffers share one
+ * block by lifetime. A pass allocates nothing afterwards. One process may hold several passes (training and
+ * evaluation; one per microbatch in flight in a pipeline).
+ */
+#ifndef TR_NN_PASS_H
+#define TR_NN_PASS_H
+
+#include "nn/model.h"
+
+typedef struct tr_pass tr_pass;
+
+struct tr_pass_limits {
+    bool training;        /* false: forward only, memory reused at once */
+    int64_t examples;     /* largest number of examples */
+    int64_t tokens;       /* largest number of tokens in all, 0 without sequences */
+    int32_t microbatches; /* largest number of microbatches */
+};
+
+/* Returned, destroy with tr_pass_destroy(). `device` and `model` are borrowed for the life of the pass. */
+tr_status tr_pass_create(tr_device *device, const struct tr_model *model, const struct tr_pass_limits *limits,
+                         tr_pass **out);
+void tr_pass_destroy(tr_pass **pass);
+
+/* Bytes of device memory that a pass would take. */
+tr_status tr_pass_memory(const struct tr_model *model, const struct tr_pass_limits *limits, size_t *bytes);
+
+/* Where the input of the next run goes: floats [examples][input], or tokens [tokens] with offsets [examples +
+   1]. Device memory, owned by the pass; NULL where the model has no such input. */
+float *tr_pass_input(tr_pass *pass);
+int32_t *tr_pass_token(tr_pass *pass);
+int32_t *tr_pass_offset(tr_pass *pass);
+/* Where labels [examples] or targets [examples][output] go. */
+int32_t *tr_pass_label(tr_pass *pass);
+float *tr_pass_target(tr_pass *pass);
+
+/* The rows of one run. */
+struct tr_pass_batch {
+    int64_t examples, tokens;
+    int64_t global_examples;     /* size of the global batch: scales the loss */
+    uint32_t first_example;      /* number of the first example in the global batch */
+    int32_t microbatches, nodes; /* training only, else 0 */
+    const int64_t *example_row;  /* [microbatches + 1]: first example of each, from 0 */
+    const int64_t *token_row;    /* [microbatches + 1]: first token of each; NULL without sequences */
+    const int32_t *node_bound;   /* [nodes + 1], see struct tr_cut */
+    uint64_t seed;
+    struct tr_step_scalars *scalars; /* device memory */
+};
+
+/* Enqueues the forward pass. `parameters` is an arena. In training, dropout acts, batch norm uses the
+   microbatch and writes the statistics of the batch to its places in `gradients` (as in tr_pass_backward());
+   otherwise `gradients` is NULL. */
+tr_status tr_pass_forward(tr_pass *pass, const struct tr_pass_batch *batch, const float *parameters,
+                          float *gradients, int64_t stride);
+/* The network's output [examples][output] of the last forward; device memory, valid until the next. */
+const float *tr_pass_output(const tr_pass *pass);
+/* Enqueues the loss of the last forward; per-example loss and correctness are then in tr_pass_loss_rows() /
+ * tr_pass_correct_rows(). */
+tr_status tr_pass_loss(tr_pass *pass, const struct tr_pass_batch *batch);
+const float *tr_pass_loss_rows(const tr_pass *pass);
+const float *tr_pass_correct_rows(const tr_pass *pass);
+
+/* Enqueues backward after forward and loss. Node j's gradients go to gradients + j * stride, an arena each,
+   followed by TR_PASS_SUMS floats: the tree sums of loss and of correct. Gaps are not written. */
+#define TR_PASS_SUMS 2
+tr_status tr_pass_backward(tr_pass *pass, const struct tr_pass_batch *batch, const float *parameters,
+                           float *gradients, int64_t stride);
+
+/* The output of `layer` in the last forward and its size per row, for finding a value that is not finite, for
+   histograms: valid only while memory has not been reused (always in a training pass for layers that keep
+   their output). NULL for aliases. */
+const float *tr_pass_layer_output(const tr_pass *pass, int layer);
+
+#endif
