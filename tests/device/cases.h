@@ -1,0 +1,44 @@
+/* The cases of every operation in TR_DEVICE_OPS: odd shapes, options, cuts. An operation without cases does
+ * not link.
+ *
+ * To add an operation: write case_<operation>() in the file of its family.
+ */
+#ifndef TESTS_DEVICE_CASES_H
+#define TESTS_DEVICE_CASES_H
+
+#include "device/scene.h"
+
+#define LENGTH(array) ((int)(sizeof(array) / sizeof(array)[0]))
+
+/* Sets the scene of case `index`, counted from 0, runs the operation and ends the scene. Returns false, and
+   does nothing, when there is no such case. */
+typedef bool (*case_function)(struct scene *scene, int index);
+
+#define CASE_FUNCTION(op) bool case_##op(struct scene *scene, int index);
+TR_DEVICE_OPS(CASE_FUNCTION)
+#undef CASE_FUNCTION
+
+struct case_list {
+    const char *operation;
+    case_function run;
+};
+
+#define CASE_ONE(op) +1
+enum { CASE_LISTS = 0 TR_DEVICE_OPS(CASE_ONE) };
+#undef CASE_ONE
+
+/* In the order of TR_DEVICE_OPS. */
+extern const struct case_list case_lists[CASE_LISTS];
+
+/* Windows for convolutions and pools, with names. A pool needs a tap inside the image in every window; the
+   convolutions need not. */
+struct named_window {
+    const char *name;
+    struct tr_window window;
+};
+extern const struct named_window case_windows[];
+extern const int case_window_count;
+/* The first of them that suit pools. */
+extern const int case_pool_window_count;
+
+#endif

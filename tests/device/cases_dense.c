@@ -1,0 +1,127 @@
+/* Cases of dense layers and LSTM. */
+#include "device/cases.h"
+
+static const struct {
+    int64_t rows, in, out;
+} dense_shapes[] = {
+    {1, 1, 1},   {2, 3, 5},     {13, 7, 17},   {25, 33, 31},  {50, 64, 10},  {14, 16, 32},  {15, 17, 33},
+    {29, 5, 65}, {27, 500, 11}, {61, 801, 97}, {7, 390, 530}, {3, 37, 1100}, {1, 770, 129}, {128, 40, 64},
+    {0, 5, 7},   {12, 1, 48},   {5, 100, 1},   {100, 20, 15}, {6, 2, 16},    {97, 31, 127}, {1, 1030, 2},
+};
+
+bool case_dense_forward(struct scene *s, int index)
+{
+    int shapes = LENGTH(dense_shapes);
+    if (index >= 2 * shapes) return false;
+    struct tr_op_dense_forward a = {.rows = dense_shapes[index % shapes].rows,
+                                    .in = dense_shapes[index % shapes].in,
+                                    .out = dense_shapes[index % shapes].out,
+                                    .activation = (enum tr_activation)(index % TR_ACT_GELU),
+                                    .slope = 0.2f};
+    scene_name(s, "rows %d, in %d, out %d, activation %d, %s bias", (int)a.rows, (int)a.in, (int)a.out,
+               a.activation, index % 3 == 2 ? "no" : "with");
+    a.x = scene_in(s, "x", a.rows * a.in);
+    a.w = scene_in(s, "w", a.in * a.out);
+    a.b = index % 3 == 2 ? NULL : scene_in(s, "b", a.out);
+    a.y = scene_out(s, "y", a.rows * a.out);
+    scene_end(s, tr_device_dense_forward(s->device, &a));
+    return true;
+}
+
+bool case_dense_backward_data(struct scene *s, int index)
+{
+    if (index >= LENGTH(dense_shapes)) return false;
+    struct tr_op_dense_backward_data a = {
+        .rows = dense_shapes[index].rows, .in = dense_shapes[index].in, .out = dense_shapes[index].out};
+    scene_name(s, "rows %d, in %d, out %d", (int)a.rows, (int)a.in, (int)a.out);
+    a.dy = scene_in(s, "dy", a.rows * a.out);
+    a.w = scene_in(s, "w", a.in * a.out);
+    a.dx = scene_out(s, "dx", a.rows * a.in);
+    scene_end(s, tr_device_dense_backward_data(s->device, &a));
+    return true;
+}
+
+bool case_dense_backward_weights(struct scene *s, int index)
+{
+    static const int in[] = {1, 3, 16, 33, 70, 400}, out[] = {1, 10, 17, 32, 65, 130};
+    if (index >= 3 * scene_cuts()) return false;
+    int cut = index % scene_cuts();
+    int64_t rows = scene_cut_rows(cut);
+    struct tr_op_dense_backward_weights a = {.in = in[index % LENGTH(in)],
+                                             .out = out[(index * 5 + index / 6) % LENGTH(out)],
+                                             .cut = scene_cut(s, cut)};
+    scene_name(s, "cut %d of %d rows, in %d, out %d", cut, (int)rows, (int)a.in, (int)a.out);
+    a.x = scene_in(s, "x", rows * a.in);
+    a.dy = scene_in(s, "dy", rows * a.out);
+    a.dw = scene_nodes(s, "dw", a.in * a.out, &a.cut);
+    a.db = index % 4 == 3 ? NULL : scene_nodes(s, "db", a.out, &a.cut);
+    scene_end(s, tr_device_dense_backward_weights(s->device, &a));
+    return true;
+}
+
+static const struct {
+    int64_t examples, hidden;
+    int32_t longest;
+    bool empty;
+} lstm_shapes[] = {
+    {1, 1, 1, false},   {3, 3, 5, false},   {5, 8, 7, true},   {13, 17, 9, false}, {17, 16, 4, true},
+    {31, 33, 6, false}, {2, 64, 19, false}, {29, 5, 12, true}, {0, 4, 1, false},   {14, 130, 3, false},
+};
+
+#define LSTM_MOST_EXAMPLES 128
+
+bool case_lstm_forward(struct scene *s, int index)
+{
+    if (index >= LENGTH(lstm_shapes)) return false;
+    int64_t examples = lstm_shapes[index].examples, hidden = lstm_shapes[index].hidden;
+    int32_t offset[LSTM_MOST_EXAMPLES + 1];
+    struct tr_op_lstm_forward a = {.examples = examples, .hidden = hidden};
+    scene_name(s, "examples %d up to %d rows, hidden %d", (int)examples, lstm_shapes[index].longest,
+               (int)hidden);
+    a.offset = scene_offsets(s, examples, lstm_shapes[index].longest, lstm_shapes[index].empty, offset);
+    a.w = scene_in(s, "w", 4 * hidden * hidden);
+    a.b = scene_in(s, "b", 4 * hidden);
+    a.gates = scene_in(s, "gates", 4 * hidden * offset[examples]);
+    a.c = scene_out(s, "c", hidden * offset[examples]);
+    a.h = scene_out(s, "h", hidden * offset[examples]);
+    scene_end(s, tr_device_lstm_forward(s->device, &a));
+    return true;
+}
+
+bool case_lstm_backward(struct scene *s, int index)
+{
+    static const int32_t truncates[] = {0, 1, 2, 5};
+    int shapes = LENGTH(lstm_shapes), shape = index % shapes;
+    if (index >= shapes * LENGTH(truncates)) return false;
+    int64_t examples = lstm_shapes[shape].examples, hidden = lstm_shapes[shape].hidden;
+    int32_t offset[LSTM_MOST_EXAMPLES + 1];
+    struct tr_op_lstm_backward a = {
+        .examples = examples, .hidden = hidden, .truncate = truncates[index / shapes]};
+    scene_name(s, "examples %d up to %d rows, hidden %d, truncate %d", (int)examples,
+               lstm_shapes[shape].longest, (int)hidden, a.truncate);
+    a.offset = scene_offsets(s, examples, lstm_shapes[shape].longest, lstm_shapes[shape].empty, offset);
+    a.w = scene_in(s, "w", 4 * hidden * hidden);
+    a.gates = scene_in(s, "gates", 4 * hidden * offset[examples]);
+    a.c = scene_in(s, "c", hidden * offset[examples]);
+    a.dy = scene_in(s, "dy", hidden * offset[examples]);
+    a.dgates = scene_out(s, "dgates", 4 * hidden * offset[examples]);
+    scene_end(s, tr_device_lstm_backward(s->device, &a));
+    return true;
+}
+
+bool case_lstm_backward_weights(struct scene *s, int index)
+{
+    static const int hiddens[] = {1, 4, 9, 16, 33};
+    if (index >= scene_cuts() + 8) return false;
+    int cut = index % scene_cuts();
+    int64_t examples = scene_cut_rows(cut), hidden = hiddens[index % LENGTH(hiddens)];
+    int32_t offset[LSTM_MOST_EXAMPLES + 1];
+    struct tr_op_lstm_backward_weights a = {.examples = examples, .hidden = hidden, .cut = scene_cut(s, cut)};
+    scene_name(s, "cut %d of %d examples, hidden %d", cut, (int)examples, (int)hidden);
+    a.offset = scene_offsets(s, examples, 6, index % 2, offset);
+    a.h = scene_in(s, "h", hidden * offset[examples]);
+    a.dgates = scene_in(s, "dgates", 4 * hidden * offset[examples]);
+    a.dw = scene_nodes(s, "dw", 4 * hidden * hidden, &a.cut);
+    scene_end(s, tr_device_lstm_backward_weights(s->device, &a));
+    return true;
+}

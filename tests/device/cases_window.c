@@ -1,0 +1,185 @@
+/* Cases of convolutions and pools. */
+#include "device/cases.h"
+
+#include "base/alloc.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+/* in_h, in_w, out_h, out_w, kernel_h, kernel_w, stride_h, stride_w, dilation_h, dilation_w, pad_top, pad_left
+ */
+const struct named_window case_windows[] = {
+    {"1x1", {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0}},
+    {"2x2 stride 2", {8, 6, 4, 3, 2, 2, 2, 2, 1, 1, 0, 0}},
+    {"2x2 stride 2, odd image", {7, 5, 3, 2, 2, 2, 2, 2, 1, 1, 0, 0}},
+    {"3x3 same", {5, 7, 5, 7, 3, 3, 1, 1, 1, 1, 1, 1}},
+    {"3x3 valid", {6, 9, 4, 7, 3, 3, 1, 1, 1, 1, 0, 0}},
+    {"3x3 same, stride 2", {9, 10, 5, 5, 3, 3, 2, 2, 1, 1, 1, 0}},
+    {"5x5 same", {9, 6, 9, 6, 5, 5, 1, 1, 1, 1, 2, 2}},
+    {"5x5 on a smaller image", {3, 2, 3, 2, 5, 5, 1, 1, 1, 1, 2, 2}},
+    {"2x3, strides 1 and 3", {5, 11, 4, 4, 2, 3, 1, 3, 1, 1, 0, 1}},
+    {"stride above kernel", {11, 8, 4, 3, 1, 2, 3, 3, 1, 1, 0, 0}},
+    {"3x3, dilation 2, same", {7, 8, 7, 8, 3, 3, 1, 1, 2, 2, 2, 2}},
+    {"3x2, dilations 1 and 3, stride 2", {10, 12, 4, 5, 3, 2, 2, 2, 1, 3, 0, 0}},
+    {"whole image", {4, 5, 1, 1, 4, 5, 1, 1, 1, 1, 0, 0}},
+    {"1x7 same", {1, 13, 1, 13, 1, 7, 1, 1, 1, 1, 0, 3}},
+    {"16x16", {17, 18, 2, 3, 16, 16, 1, 1, 1, 1, 0, 0}},
+    /* some windows of these lie outside the image as a whole */
+    {"1x1, pad 1", {3, 4, 5, 6, 1, 1, 1, 1, 1, 1, 1, 1}},
+    {"3x3, dilation 3, more below", {4, 4, 9, 9, 3, 3, 1, 1, 3, 3, 3, 3}},
+    {"2x2 full, stride 2", {5, 5, 5, 5, 2, 2, 2, 2, 1, 1, 2, 3}},
+};
+const int case_window_count = LENGTH(case_windows);
+const int case_pool_window_count = LENGTH(case_windows) - 3;
+
+static const struct {
+    int in_c, out_c, rows;
+} conv_shapes[] = {
+    {1, 1, 1},    {1, 32, 5},  {3, 7, 2},   {5, 17, 14}, {16, 16, 3},
+    {17, 33, 15}, {2, 65, 13}, {32, 64, 1}, {33, 5, 29},
+};
+
+/* Every window with several shapes, such that large windows do not meet the largest shapes. */
+static bool conv_case(int index, int *window, int *in_c, int *out_c, int *rows)
+{
+    if (index >= 4 * case_window_count) return false;
+    *window = index % case_window_count;
+    int shape = (index * 2 + index / case_window_count) % LENGTH(conv_shapes);
+    *in_c = conv_shapes[shape].in_c;
+    *out_c = conv_shapes[shape].out_c;
+    *rows = conv_shapes[shape].rows;
+    return true;
+}
+
+static int64_t image_in(const struct tr_window *w)
+{
+    return (int64_t)w->in_h * w->in_w;
+}
+
+static int64_t image_out(const struct tr_window *w)
+{
+    return (int64_t)w->out_h * w->out_w;
+}
+
+static int64_t kernel(const struct tr_window *w)
+{
+    return (int64_t)w->kernel_h * w->kernel_w;
+}
+
+bool case_conv_forward(struct scene *s, int index)
+{
+    int window, in_c, out_c, rows;
+    if (!conv_case(index, &window, &in_c, &out_c, &rows)) return false;
+    struct tr_op_conv_forward a = {.rows = rows,
+                                   .in_c = in_c,
+                                   .out_c = out_c,
+                                   .window = case_windows[window].window,
+                                   .activation = (enum tr_activation)(index % TR_ACT_GELU),
+                                   .slope = 0.125f};
+    scene_name(s, "%s, rows %d, channels %d to %d, activation %d", case_windows[window].name, rows, in_c,
+               out_c, a.activation);
+    a.x = scene_in(s, "x", rows * image_in(&a.window) * in_c);
+    a.w = scene_in(s, "w", kernel(&a.window) * in_c * out_c);
+    a.b = index % 3 == 1 ? NULL : scene_in(s, "b", out_c);
+    a.y = scene_out(s, "y", rows * image_out(&a.window) * out_c);
+    scene_end(s, tr_device_conv_forward(s->device, &a));
+    return true;
+}
+
+bool case_conv_backward_data(struct scene *s, int index)
+{
+    int window, in_c, out_c, rows;
+    if (!conv_case(index, &window, &in_c, &out_c, &rows)) return false;
+    struct tr_op_conv_backward_data a = {
+        .rows = rows, .in_c = in_c, .out_c = out_c, .window = case_windows[window].window};
+    scene_name(s, "%s, rows %d, channels %d to %d", case_windows[window].name, rows, in_c, out_c);
+    a.dy = scene_in(s, "dy", rows * image_out(&a.window) * out_c);
+    a.w = scene_in(s, "w", kernel(&a.window) * in_c * out_c);
+    a.dx = scene_out(s, "dx", rows * image_in(&a.window) * in_c);
+    scene_end(s, tr_device_conv_backward_data(s->device, &a));
+    return true;
+}
+
+bool case_conv_backward_weights(struct scene *s, int index)
+{
+    int window, in_c, out_c, rows;
+    if (!conv_case(index, &window, &in_c, &out_c, &rows)) return false;
+    int cut = (index + index / case_window_count) % scene_cuts();
+    rows = (int)scene_cut_rows(cut);
+    struct tr_op_conv_backward_weights a = {
+        .in_c = in_c, .out_c = out_c, .window = case_windows[window].window, .cut = scene_cut(s, cut)};
+    scene_name(s, "%s, cut %d of %d rows, channels %d to %d", case_windows[window].name, cut, rows, in_c,
+               out_c);
+    a.x = scene_in(s, "x", rows * image_in(&a.window) * in_c);
+    a.dy = scene_in(s, "dy", rows * image_out(&a.window) * out_c);
+    a.dw = scene_nodes(s, "dw", kernel(&a.window) * in_c * out_c, &a.cut);
+    a.db = index % 4 == 2 ? NULL : scene_nodes(s, "db", out_c, &a.cut);
+    scene_end(s, tr_device_conv_backward_weights(s->device, &a));
+    return true;
+}
+
+static const int pool_channels[] = {1, 3, 16, 17, 32, 70};
+
+bool case_pool_forward(struct scene *s, int index)
+{
+    if (index >= 4 * case_pool_window_count) return false;
+    int window = index % case_pool_window_count, round = index / case_pool_window_count;
+    struct tr_op_pool_forward a = {.rows = 1 + index % 4,
+                                   .channels = pool_channels[(index + round) % LENGTH(pool_channels)],
+                                   .window = case_windows[window].window,
+                                   .kind = round % 2 ? TR_POOL_AVERAGE : TR_POOL_MAX};
+    bool taken = a.kind == TR_POOL_MAX && index % 5;
+    scene_name(s, "%s of %s%s, rows %d, channels %d", round % 2 ? "average" : "max",
+               case_windows[window].name, taken ? ", taken kept" : "", (int)a.rows, a.channels);
+    a.x = scene_in(s, "x", a.rows * image_in(&a.window) * a.channels);
+    a.y = scene_out(s, "y", a.rows * image_out(&a.window) * a.channels);
+    a.taken = taken ? scene_out_bytes(s, "taken", a.rows * image_out(&a.window) * a.channels) : NULL;
+    scene_end(s, tr_device_pool_forward(s->device, &a));
+    return true;
+}
+
+static bool tap_inside(const struct tr_window *w, int64_t pixel, int tap)
+{
+    int64_t h = pixel / w->out_w * w->stride_h + tap / w->kernel_w * w->dilation_h - w->pad_top;
+    int64_t v = pixel % w->out_w * w->stride_w + tap % w->kernel_w * w->dilation_w - w->pad_left;
+    return h >= 0 && h < w->in_h && v >= 0 && v < w->in_w;
+}
+
+/* For each output a tap inside the image, as a pool may have taken. */
+static uint8_t *some_taken(struct scene *s, const struct tr_op_pool_backward *a)
+{
+    int64_t pixels = image_out(&a->window), count = a->rows * pixels * a->channels;
+    int taps = (int)kernel(&a->window);
+    uint8_t *taken = tr_alloc((size_t)count, 1);
+    assert_non_null(taken);
+    for (int64_t i = 0; i < count; i++) {
+        int tap = (int)((i * 2654435761u >> 7) % (unsigned)taps);
+        while (!tap_inside(&a->window, i / a->channels % pixels, tap)) tap = (tap + 1) % taps;
+        taken[i] = (uint8_t)tap;
+    }
+    uint8_t *placed = scene_data(s, "taken", (size_t)count, 1, taken);
+    tr_free(taken);
+    return placed;
+}
+
+bool case_pool_backward(struct scene *s, int index)
+{
+    if (index >= 6 * case_pool_window_count) return false;
+    int window = index % case_pool_window_count, round = index / case_pool_window_count;
+    struct tr_op_pool_backward a = {.rows = 1 + index % 3,
+                                    .channels = pool_channels[(index + round) % LENGTH(pool_channels)],
+                                    .window = case_windows[window].window,
+                                    .kind = round % 3 == 1 ? TR_POOL_AVERAGE : TR_POOL_MAX};
+    bool relu = round % 3 == 2;
+    scene_name(s, "%s of %s%s, rows %d, channels %d", round % 3 == 1 ? "average" : "max",
+               case_windows[window].name, relu ? ", relu" : "", (int)a.rows, a.channels);
+    int64_t outputs = a.rows * image_out(&a.window) * a.channels;
+    a.dy = scene_in(s, "dy", outputs);
+    a.taken = a.kind == TR_POOL_MAX ? some_taken(s, &a) : NULL;
+    a.relu_output = relu ? scene_in(s, "relu_output", outputs) : NULL;
+    a.dx = scene_out(s, "dx", a.rows * image_in(&a.window) * a.channels);
+    scene_end(s, tr_device_pool_backward(s->device, &a));
+    return true;
+}
