@@ -53,6 +53,16 @@ tr_status tr_device_wait(tr_device *device)
     return device->class->wait(device);
 }
 
+const void *tr_device_host_view(const tr_device *device, const void *memory)
+{
+    return device->class->host_memory ? memory : NULL;
+}
+
+const void *tr_device_adopt(const tr_device *device, const void *host)
+{
+    return device->class->host_memory ? host : NULL;
+}
+
 #define WRAPPER(op)                                                                                          \
     tr_status tr_device_##op(tr_device *device, const struct tr_op_##op *arguments)                          \
     {                                                                                                        \

@@ -71,6 +71,7 @@ tr_status tr_device_cpu_create(int threads, const char *isa, tr_device **out)
     cpu->team = team;
     cpu->class = (struct tr_device_class){.name = "cpu",
                                           .version = TR_DEVICE_VERSION,
+                                          .host_memory = true,
                                           .alloc = cpu_alloc,
                                           .free = cpu_free,
                                           .to_device = cpu_copy,

@@ -38,6 +38,7 @@ static void host_destroy(tr_device *device)
 
 const struct tr_device_class tr_device_ref = {.name = "ref",
                                               .version = TR_DEVICE_VERSION,
+                                              .host_memory = true,
                                               .alloc = host_alloc,
                                               .free = host_free,
                                               .to_device = host_copy,

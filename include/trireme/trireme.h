@@ -1,0 +1,21 @@
+/* Trireme: trains neural networks in parallel; one run, one hash. Includes every public header. */
+#ifndef TRIREME_TRIREME_H
+#define TRIREME_TRIREME_H
+
+#include "trireme/data.h"
+#include "trireme/inspect.h"
+#include "trireme/predict.h"
+#include "trireme/status.h"
+#include "trireme/train.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The version of the library, "0.1.0". Static storage. */
+TR_API const char *tr_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
