@@ -8,7 +8,7 @@
    loops are therefore compiled twice and the machine takes the one that it can run; since fmaf() has one
    right answer, the bits cannot differ. */
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
-#define WITH_FMA_WHERE_POSSIBLE __attribute__((target_clones("arch=haswell", "default")))
+#define WITH_FMA_WHERE_POSSIBLE __attribute__((target_clones("fma", "default")))
 #else
 #define WITH_FMA_WHERE_POSSIBLE
 #endif
