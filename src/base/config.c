@@ -184,11 +184,12 @@ const char *tr_config_path(const tr_config *node, char *buffer, size_t size)
     return buffer;
 }
 
-const char *tr_config_location(const tr_config *node, char *buffer, size_t size)
+static const char *put_location(const tr_config *node, int32_t line, int32_t column, char *buffer,
+                                size_t size)
 {
     assert(size > 0);
     size_t used = put(buffer, size, 0, "%s", node->file);
-    if (node->line > 0) used = put(buffer, size, used, ":%d:%d", (int)node->line, (int)node->column);
+    if (line > 0) used = put(buffer, size, used, ":%d:%d", (int)line, (int)column);
     if (node->parent) {
         used = put(buffer, size, used, ": ");
         put_path(node, buffer, size, used);
@@ -196,12 +197,31 @@ const char *tr_config_location(const tr_config *node, char *buffer, size_t size)
     return buffer;
 }
 
+const char *tr_config_location(const tr_config *node, char *buffer, size_t size)
+{
+    return put_location(node, node->line, node->column, buffer, size);
+}
+
+#define LOCATION_SIZE (2 * TR_CONFIG_PATH_SIZE)
+#define MESSAGE_SIZE  1024
+
 tr_status tr_config_fail(tr_status status, const tr_config *node, const char *format, ...)
 {
-    char location[2 * TR_CONFIG_PATH_SIZE], message[1024];
+    char location[LOCATION_SIZE], message[MESSAGE_SIZE];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
     return tr_fail(status, "%s: %s", tr_config_location(node, location, sizeof location), message);
+}
+
+tr_status tr_config_fail_key(tr_status status, const tr_config *node, const char *format, ...)
+{
+    char location[LOCATION_SIZE], message[MESSAGE_SIZE];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
+    put_location(node, node->key_line, node->key_column, location, sizeof location);
+    return tr_fail(status, "%s: %s", location, message);
 }

@@ -71,6 +71,11 @@ const char *tr_config_path(const tr_config *node, char *buffer, size_t size);
 tr_status tr_config_fail(tr_status status, const tr_config *node, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* The same with the place of the node's key, for messages about the key itself; `node` is a value of a
+ * mapping. */
+tr_status tr_config_fail_key(tr_status status, const tr_config *node, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 /* Carries out one override "path=value" (borrowed for the call). The value is YAML ("1e-3", "[5, 3]",
    "{constant: 0.1}", nothing for null). Steps of the path are keys, joined by dots, and numbers of list items
    (from 0), as "layers[3].dense.units" or "layers.3.dense.units". Beyond that, so that layers are easy to

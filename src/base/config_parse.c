@@ -26,6 +26,7 @@ struct reader {
     struct config_source *source;
     tr_config *root, *open;
     char *key;
+    int32_t key_line, key_column;
     int32_t depth, nodes; /* depth of `open` */
     size_t bytes;
     struct anchor *anchors;
@@ -91,6 +92,8 @@ static tr_status attach(struct reader *reader, tr_config *node)
     }
     if (parent->kind == TR_CONFIG_MAPPING) {
         node->key = reader->key;
+        node->key_line = reader->key_line;
+        node->key_column = reader->key_column;
         reader->key = NULL;
     }
     config_append(parent, node);
@@ -137,6 +140,8 @@ static tr_config *copy_node(const tr_config *node)
         if (!child) goto fail;
         config_append(copy, child);
         if (node->child[i]->key && !(child->key = tr_strdup(node->child[i]->key))) goto fail;
+        child->key_line = node->child[i]->key_line;
+        child->key_column = node->child[i]->key_column;
     }
     return copy;
 fail:
@@ -179,10 +184,12 @@ static tr_status read_key(struct reader *reader, const yaml_event_t *event)
     const tr_config *first = config_find(reader->open, text, length);
     if (first)
         return fail_at(reader, mark, "key \"%s\" stands here twice; the first is in line %d", text,
-                       (int)first->line);
+                       (int)first->key_line);
     if (reader->open->count >= TR_CONFIG_WIDTH_MAX)
         return fail_at(reader, mark, "mapping with more than %d keys", TR_CONFIG_WIDTH_MAX);
     TR_TRY(admit(reader, mark, 0, 0, length));
+    reader->key_line = (int32_t)mark->line + 1;
+    reader->key_column = (int32_t)mark->column + 1;
     reader->key = copy_bytes(text, length);
     return reader->key ? TR_OK : TR_ENOMEM;
 }

@@ -206,7 +206,7 @@ static tr_status wrap(tr_config **node, const struct step *step)
 /* Overrides have no lines. */
 static void forget_lines(tr_config *node)
 {
-    node->line = node->column = 0;
+    node->line = node->column = node->key_line = node->key_column = 0;
     for (int32_t i = 0; i < node->count; i++) forget_lines(node->child[i]);
 }
 

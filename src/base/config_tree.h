@@ -19,7 +19,8 @@ struct tr_config {
     tr_config *parent; /* NULL for the root */
     tr_config **child; /* SEQUENCE, MAPPING; owned */
     int32_t count, capacity;
-    int32_t line, column;          /* from 1; 0 for what an override gave */
+    int32_t line, column;          /* of the value, from 1; 0 for what an override gave */
+    int32_t key_line, key_column;  /* of the key; alike */
     const char *file;              /* in a source of the root */
     struct config_source *sources; /* owned; of the root only */
 };

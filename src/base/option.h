@@ -43,8 +43,9 @@ enum tr_option_type {
                       given: the fallback is documentation only. Not for command lines. */
 };
 
-#define TR_OPTION_LIST_MAX    64 /* items of the numeric lists, so that they need no ownership */
-#define TR_OPTION_STRINGS_MAX 4096
+#define TR_OPTION_LIST_MAX    64   /* items of the numeric lists, so that they need no ownership */
+#define TR_OPTION_STRINGS_MAX 4096 /* items of a list of strings */
+#define TR_OPTIONS_MAX        128  /* of a table */
 
 struct tr_int_list {
     int32_t count;
@@ -105,14 +106,9 @@ void tr_options_release(const struct tr_option *table, int32_t count, void *obje
    object if node is NULL ("optimizer"). */
 tr_status tr_options_read(const struct tr_option *table, int32_t count, const tr_config *node,
                           const char *where, void *object);
-/* Sets one option from a text as on a command line; lists of strings are appended to. TR_EINVAL, the message
-   starting with `source` ("--threads"). */
+/* Sets one option from a text as on a command line ("5,3" for lists); a list of strings is appended to.
+   TR_EINVAL, the message starting with `source` ("--threads"). */
 tr_status tr_option_set(const struct tr_option *option, const char *text, const char *source, void *object);
-/* The option with this key ('-' and '_' are equal), or NULL with the message of an unknown key that names the
-   nearest; the message calls the key `what` ("option --thread"). */
-const struct tr_option *tr_option_find(const struct tr_option *table, int32_t count, const char *key,
-                                       const char *what);
-
 /* Reads a command line: --key value, --key=value, -k value, -kvalue, flags as --key, --no-key or --key=false,
    positional arguments, and after -- nothing but positional arguments. The first --key of a list replaces
    what was there, later ones append. argv[0] is the first argument, not the program. TR_EINVAL. */

@@ -154,8 +154,7 @@ void tr_text_add_quoted(struct tr_text *text, const char *string)
 
 static char folded(char c)
 {
-    if (c >= 'A' && c <= 'Z') return (char)(c - 'A' + 'a');
-    return c == '-' ? '_' : c;
+    return c == '-' ? '_' : tr_text_upper(c);
 }
 
 int32_t tr_text_distance(const char *a, const char *b)

@@ -66,6 +66,12 @@ const char *tr_text_from_count(int64_t count, char buffer[TR_TEXT_NUMBER_SIZE]);
 const char *tr_text_from_bytes(int64_t bytes, char buffer[TR_TEXT_NUMBER_SIZE]);
 const char *tr_text_from_seconds(double seconds, char buffer[TR_TEXT_NUMBER_SIZE]);
 
+/* The capital of an ASCII letter, other bytes unchanged; toupper() asks the locale. */
+static inline char tr_text_upper(char c)
+{
+    return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
+}
+
 /* Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`; words longer than 63
    bytes count as unrelated (INT32_MAX). Case is ignored, and '-' equals '_'. */
 int32_t tr_text_distance(const char *a, const char *b);
