@@ -10,5 +10,8 @@ extern const struct cpu_kernels CPU_KERNEL(kernels);
 const struct cpu_kernels CPU_KERNEL(kernels) = {
     .isa = CPU_STRING(TR_ISA),
     /* matrix products */
+    CPU_ENTRY(dense_forward),
+    CPU_ENTRY(dense_backward_data),
+    CPU_ENTRY(dense_backward_weights),
     /* everything else */
 };

@@ -1,0 +1,36 @@
+/* Dense layers in terms of blocked products. */
+#include "device/cpu/gradient.h"
+#include "device/cpu/product.h"
+
+tr_status CPU_KERNEL(dense_forward)(tr_device *device, const struct tr_op_dense_forward *a)
+{
+    const struct product product = {.rows = a->rows,
+                                    .depth = a->in,
+                                    .columns = a->out,
+                                    .a = a->x,
+                                    .b = a->w,
+                                    .c = a->y,
+                                    .bias = a->b,
+                                    .activation = a->activation,
+                                    .slope = a->slope};
+    return CPU_KERNEL(product)(cpu_device_of(device), &product);
+}
+
+tr_status CPU_KERNEL(dense_backward_data)(tr_device *device, const struct tr_op_dense_backward_data *a)
+{
+    const struct product product = {.rows = a->rows,
+                                    .depth = a->out,
+                                    .columns = a->in,
+                                    .a = a->dy,
+                                    .b = a->w,
+                                    .transposed = true,
+                                    .c = a->dx};
+    return CPU_KERNEL(product)(cpu_device_of(device), &product);
+}
+
+tr_status CPU_KERNEL(dense_backward_weights)(tr_device *device, const struct tr_op_dense_backward_weights *a)
+{
+    const struct gradient gradient = {
+        .height = a->in, .width = a->out, .a = a->x, .b = a->dy, .cut = &a->cut, .to = a->dw, .bias = a->db};
+    return CPU_KERNEL(gradient)(cpu_device_of(device), &gradient);
+}

@@ -1,0 +1,28 @@
+/* Gradients of weight matrices: per microbatch a product of two tall matrices, per node the tree over them.
+ */
+#ifndef TR_DEVICE_CPU_GRADIENT_H
+#define TR_DEVICE_CPU_GRADIENT_H
+
+#include "device/cpu/cpu.h"
+#include "device/cpu/kernels.h"
+
+struct gradient {
+    int64_t height, width;
+    const float *a; /* [rows][height] */
+    const float *b; /* [rows][width] */
+    /* NULL: row r of a meets row r of b. Else the cut counts examples, example e has rows [offset[e],
+       offset[e+1]), and row r of b meets row r - 1 of a unless r is the first of its example. */
+    const int32_t *offset;
+    const struct tr_cut *cut;
+    float *to;   /* [height][width] per node */
+    float *bias; /* per node the sums of b over rows, [width], or NULL */
+};
+
+tr_status CPU_KERNEL(gradient)(struct cpu_device *cpu, const struct gradient *gradient);
+
+/* Per node: to = tree over microbatches of the sum chain over rows of x[r][begin .. end). The cut's rows
+   times `repeat` are the rows of x, which are `width` apart. */
+void CPU_KERNEL(sum_columns)(const struct tr_cut *cut, int64_t repeat, const float *x, int64_t width,
+                             int64_t begin, int64_t end, float *to);
+
+#endif

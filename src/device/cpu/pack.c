@@ -1,0 +1,89 @@
+#include "device/cpu/pack.h"
+
+#define INLINE static inline __attribute__((always_inline))
+#define UNROLL _Pragma("GCC unroll 16")
+
+#define GROUPS_MAX (TILE_COLUMNS / VW)
+
+/* One block of at most VW steps of at most VW rows. Where width is not a multiple of VW a store spills into
+   the next step, which is written later: steps ascend, and within a block the last group of rows comes
+   first. */
+INLINE void transpose_block(float *to, int64_t width, const float *const *from, int64_t rows, int64_t k,
+                            int64_t steps)
+{
+    vf t[VW];
+    if (rows >= VW && steps == VW) {
+        UNROLL for (int i = 0; i < VW; i++) t[i] = v_load(from[i] + k);
+    } else {
+        for (int i = 0; i < VW; i++) t[i] = i < rows ? v_load_part(from[i] + k, steps) : v_zero();
+    }
+    v_transpose(t);
+    if (steps == VW) {
+        UNROLL for (int i = 0; i < VW; i++) v_store(to + i * width, t[i]);
+    } else {
+        for (int i = 0; i < steps; i++) v_store(to + i * width, t[i]);
+    }
+}
+
+void CPU_KERNEL(pack_pointers)(float *to, int64_t width, const float *const *from, int64_t rows,
+                               int64_t depth)
+{
+    const float *row[TILE_COLUMNS];
+    const int64_t groups = (width + VW - 1) / VW;
+    for (int64_t r = 0; r < groups * VW; r++) row[r] = from[r < rows ? r : 0];
+    for (int64_t k = 0; k < depth; k += VW) {
+        const int64_t steps = depth - k < VW ? depth - k : VW;
+        for (int64_t g = groups - 1; g >= 0; g--)
+            transpose_block(to + k * width + g * VW, width, row + g * VW, rows - g * VW, k, steps);
+    }
+}
+
+void CPU_KERNEL(pack_rows)(float *to, int64_t width, const float *from, int64_t step, int64_t rows,
+                           int64_t depth)
+{
+    const float *row[TILE_COLUMNS];
+    for (int64_t r = 0; r < rows; r++) row[r] = from + r * step;
+    CPU_KERNEL(pack_pointers)(to, width, row, rows, depth);
+}
+
+void CPU_KERNEL(pack_columns)(float *to, int64_t width, const float *from, int64_t step, int64_t columns,
+                              int64_t depth)
+{
+    if (columns == TILE_COLUMNS) {
+        for (int64_t k = 0; k < depth; k++)
+            UNROLL for (int g = 0; g < GROUPS_MAX; g++)
+                v_store(to + k * TILE_COLUMNS + g * VW, v_load(from + k * step + g * VW));
+        return;
+    }
+    const int64_t whole = columns / VW * VW;
+    for (int64_t k = 0; k < depth; k++) {
+        const float *source = from + k * step;
+        float *target = to + k * width;
+        int64_t j = 0;
+        for (; j < whole; j += VW) v_store(target + j, v_load(source + j));
+        if (j < columns) {
+            v_store(target + j, v_load_part(source + j, columns - j));
+            j += VW;
+        }
+        for (; j < width; j += VW) v_store(target + j, v_zero());
+    }
+}
+
+void CPU_KERNEL(pack_panels)(float *to, int64_t panel_step, const float *from, int64_t step, int64_t columns,
+                             int64_t depth)
+{
+    const int64_t whole = columns / TILE_COLUMNS;
+    for (int64_t k = 0; k < depth; k++) {
+        const float *source = from + k * step;
+        float *target = to + k * TILE_COLUMNS;
+        for (int64_t p = 0; p < whole; p++) {
+            UNROLL for (int g = 0; g < GROUPS_MAX; g++) v_store(target + g * VW, v_load(source + g * VW));
+            source += TILE_COLUMNS;
+            target += panel_step;
+        }
+    }
+    if (columns % TILE_COLUMNS)
+        CPU_KERNEL(pack_columns)
+        (to + whole * panel_step, TILE_COLUMNS, from + whole * TILE_COLUMNS, step, columns % TILE_COLUMNS,
+         depth);
+}

@@ -1,0 +1,33 @@
+/* Copies of matrix blocks in the order in which the tile kernel reads them: [depth][width].
+ *
+ * All functions may write up to VW - 1 floats beyond the end of `to`, so blocks that lie behind each other
+ * are packed in ascending order and a buffer needs that much room behind its last block (PACK_SLACK).
+ */
+#ifndef TR_DEVICE_CPU_PACK_H
+#define TR_DEVICE_CPU_PACK_H
+
+#include "device/cpu/kernels.h"
+#include "device/cpu/tile.h"
+
+#define PACK_SLACK 16
+
+/* Transposes: to[k][r] = from[r][k] for r < rows, +0 for rows <= r < width. 1 <= rows <= width <=
+   TILE_COLUMNS. */
+void CPU_KERNEL(pack_pointers)(float *to, int64_t width, const float *const *from, int64_t rows,
+                               int64_t depth);
+
+/* The same with row r at from + r * step. */
+void CPU_KERNEL(pack_rows)(float *to, int64_t width, const float *from, int64_t step, int64_t rows,
+                           int64_t depth);
+
+/* Copies: to[k][j] = from[k * step + j] for j < columns, +0 for columns <= j < width. 1 <= columns <= width
+   <= TILE_COLUMNS. */
+void CPU_KERNEL(pack_columns)(float *to, int64_t width, const float *from, int64_t step, int64_t columns,
+                              int64_t depth);
+
+/* Copies many panels of TILE_COLUMNS at once, so that long rows are read in one sweep: panel p of the
+   `columns` columns, the last one filled up with +0, goes to `to + p * panel_step`. */
+void CPU_KERNEL(pack_panels)(float *to, int64_t panel_step, const float *from, int64_t step, int64_t columns,
+                             int64_t depth);
+
+#endif

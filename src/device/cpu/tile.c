@@ -1,0 +1,118 @@
+#include "device/cpu/tile.h"
+#include "device/cpu/vec_math.h"
+
+#include <stdbool.h>
+
+#define INLINE static inline __attribute__((always_inline))
+#define UNROLL _Pragma("GCC unroll 16")
+
+/* Columns of vector v that are valid. */
+INLINE int64_t part(int64_t columns, int v)
+{
+    int64_t left = columns - v * VW;
+    return left < 0 ? 0 : left < VW ? left : VW;
+}
+
+/* The whole computation. `rows`, `vectors` and `full` are constants where this is inlined, so that the
+   accumulators become registers. */
+INLINE void compute(const int rows, const int vectors, const struct tile *tile)
+{
+    vf sum[TILE_ROWS][TILE_VECTORS];
+    const bool full = tile->columns == vectors * VW;
+    if (!tile->from) {
+        UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < vectors; v++) sum[r][v] = v_zero();
+    } else if (full) {
+        UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < vectors; v++) sum[r][v] =
+            v_load(tile->from + r * tile->from_step + v * VW);
+    } else {
+        UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < vectors; v++) sum[r][v] =
+            v_load_part(tile->from + r * tile->from_step + v * VW, part(tile->columns, v));
+    }
+
+    const int64_t a_step = tile->a_step, b_step = tile->b_step;
+    for (const struct tile_segment *s = tile->segments, *end = s + tile->count; s < end; s++) {
+        const float *a = s->a, *b = s->b;
+        for (int64_t i = s->length; i > 0; i--) {
+            vf right[TILE_VECTORS];
+            UNROLL for (int v = 0; v < vectors; v++) right[v] = v_load(b + v * VW);
+            UNROLL for (int r = 0; r < rows; r++)
+            {
+                vf left = v_set1(a[r]);
+                UNROLL for (int v = 0; v < vectors; v++) sum[r][v] = v_fma(left, right[v], sum[r][v]);
+            }
+            a += a_step;
+            b += b_step;
+        }
+    }
+
+    for (int i = 0; i < tile->lefts; i++) {
+        const float *left = tile->left[i];
+        UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < vectors; v++) sum[r][v] =
+            v_add(v_load(left + r * TILE_COLUMNS + v * VW), sum[r][v]);
+    }
+    if (tile->bias) {
+        UNROLL for (int v = 0; v < vectors; v++)
+        {
+            vf bias = v_load(tile->bias + v * VW);
+            UNROLL for (int r = 0; r < rows; r++) sum[r][v] = v_add(sum[r][v], bias);
+        }
+    }
+    if (tile->activation == TR_ACT_RELU) {
+        const vf zero = v_zero();
+        UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < vectors; v++) sum[r][v] =
+            v_select(v_gt(zero, sum[r][v]), zero, sum[r][v]);
+    } else if (tile->activation == TR_ACT_LEAKY_RELU) {
+        const vf zero = v_zero(), slope = v_set1(tile->slope);
+        UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < vectors; v++) sum[r][v] =
+            v_select(v_gt(zero, sum[r][v]), v_mul(slope, sum[r][v]), sum[r][v]);
+    }
+    if (full) {
+        UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < vectors; v++)
+            v_store(tile->to + r * tile->to_step + v * VW, sum[r][v]);
+    } else {
+        UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < vectors; v++)
+            v_store_part(tile->to + r * tile->to_step + v * VW, sum[r][v], part(tile->columns, v));
+    }
+}
+
+#if TILE_ROWS == 14
+#define EACH_ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14)
+#elif TILE_ROWS == 6
+#define EACH_ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6)
+#else
+#define EACH_ROWS(X) X(1) X(2) X(3) X(4)
+#endif
+
+#define DEFINE(rows)                                                                                         \
+    static void whole_##rows(const struct tile *tile)                                                        \
+    {                                                                                                        \
+        compute(rows, TILE_VECTORS, tile);                                                                   \
+    }                                                                                                        \
+    static void half_##rows(const struct tile *tile)                                                         \
+    {                                                                                                        \
+        compute(rows, TILE_VECTORS / 2, tile);                                                               \
+    }
+EACH_ROWS(DEFINE)
+
+#define WHOLE(rows) whole_##rows,
+#define HALF(rows)  half_##rows,
+static void (*const whole[])(const struct tile *) = {EACH_ROWS(WHOLE)};
+static void (*const half[])(const struct tile *) = {EACH_ROWS(HALF)};
+
+/* The activations that take more registers than a tile leaves. */
+static void activate(int64_t rows, const struct tile *tile)
+{
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t j = 0; j < tile->columns; j += VW) {
+            float *to = tile->to + r * tile->to_step + j;
+            const int64_t n = tile->columns - j < VW ? tile->columns - j : VW;
+            vf x = v_load_part(to, n);
+            v_store_part(to, tile->activation == TR_ACT_TANH ? v_tanh(x) : v_sigmoid(x), n);
+        }
+}
+
+void CPU_KERNEL(tile)(int64_t rows, const struct tile *tile)
+{
+    (tile->columns <= TILE_COLUMNS / 2 ? half : whole)[rows - 1](tile);
+    if (tile->activation == TR_ACT_TANH || tile->activation == TR_ACT_SIGMOID) activate(rows, tile);
+}

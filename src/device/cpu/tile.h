@@ -1,0 +1,79 @@
+/* The one kernel under all matrix products: a tile of outputs that stays in registers.
+ *
+ * A tile is up to TILE_ROWS x TILE_COLUMNS outputs. Its inputs come in segments; within one, step i adds
+ * a[i * a_step + r] * b[i * b_step + j] to output (r, j) with one fma. Segments follow each other without
+ * leaving the registers, so that a convolution's taps, a microbatch's images or a sequence's tokens are all
+ * just lists of segments. Each output is one chain in the order of the segments: nothing here depends on how
+ * outputs are grouped into tiles, and a chain may be left in memory and taken up again.
+ */
+#ifndef TR_DEVICE_CPU_TILE_H
+#define TR_DEVICE_CPU_TILE_H
+
+#include "device/cpu/kernels.h"
+#include "device/cpu/vec.h"
+
+#include <stdint.h>
+
+/* Rows times vectors of accumulators, the vectors of b and one of a fill the register file. */
+#if VW == 16
+#define TILE_ROWS    14
+#define TILE_VECTORS 2
+#elif VW == 8
+#define TILE_ROWS    6
+#define TILE_VECTORS 2
+#elif VW == 4
+#define TILE_ROWS    6
+#define TILE_VECTORS 4
+#else
+#define TILE_ROWS    4
+#define TILE_VECTORS 4
+#endif
+#define TILE_COLUMNS (TILE_VECTORS * VW)
+
+struct tile_segment {
+    const float *a; /* step i reads a[i * a_step + 0 .. rows - 1] */
+    const float *b; /* step i reads all of the tile's columns, valid or not: see tile_columns() */
+    int64_t length;
+};
+
+struct tile {
+    const struct tile_segment *segments;
+    int64_t count;
+    int64_t a_step, b_step;
+    /* Where the chains start: +0 if NULL, else these values. May be `to`. */
+    const float *from;
+    int64_t from_step;
+    /* Results; only the first `columns` of each row are written. */
+    float *to;
+    int64_t to_step;
+    int64_t columns;
+    /* Then, in this order: result = left[i] + result, for each of these tiles (rows of TILE_COLUMNS). */
+    const float *const *left;
+    int lefts;
+    /* Then + bias[j] (NULL: nothing; TILE_COLUMNS readable), then the activation. */
+    const float *bias;
+    enum tr_activation activation; /* not GELU */
+    float slope;
+};
+
+/* Computes a tile of `rows` rows (1..TILE_ROWS). */
+void CPU_KERNEL(tile)(int64_t rows, const struct tile *tile);
+
+/* How many columns of b a tile with so many valid columns reads: half tiles have their own kernels. */
+static inline int64_t tile_columns(int64_t columns)
+{
+    return columns <= TILE_COLUMNS / 2 ? TILE_COLUMNS / 2 : TILE_COLUMNS;
+}
+
+/* `count` rows in the fewest tiles, of sizes that differ by at most one: tiles, and the first row of one. */
+static inline int64_t tile_count(int64_t count)
+{
+    return (count + TILE_ROWS - 1) / TILE_ROWS;
+}
+
+static inline int64_t tile_first(int64_t count, int64_t tiles, int64_t index)
+{
+    return count / tiles * index + (index < count % tiles ? index : count % tiles);
+}
+
+#endif
