@@ -1,21 +1,47 @@
 #include "base/json.h"
 
+#include "base/alloc.h"
 #include "base/fail.h"
 
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
+#include <pthread.h>
+#include <stdlib.h>
 
 #define INDENT 2
 
+/* jansson reports a failed allocation as bad syntax, mostly. A checkpoint that is whole must not be given up
+   for an older one since memory is short, so failures are noted where they happen. */
+static _Thread_local bool allocation_failed;
+
+static void *allocate(size_t size)
+{
+    void *block = tr_alloc(size, 1);
+    allocation_failed = allocation_failed || !block;
+    return block;
+}
+
+/* Blocks of tr_alloc() are malloc's, so what jansson allocated before is freed rightly after and the other
+ * way round. */
+static void take_allocator(void)
+{
+    json_malloc_t present_allocate;
+    json_free_t present_free;
+    json_get_alloc_funcs(&present_allocate, &present_free);
+    if (present_allocate == malloc && present_free == free) json_set_alloc_funcs(allocate, tr_free);
+}
+
 tr_status tr_json_parse(const char *text, size_t size, const char *where, json_t **out)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, take_allocator);
     json_error_t error;
     *out = NULL;
+    allocation_failed = false;
     json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &error);
-    if (!root && json_error_code(&error) == json_error_out_of_memory)
-        return tr_fail(TR_ENOMEM, "%s: out of memory at line %d", where, error.line);
+    if (!root && (allocation_failed || json_error_code(&error) == json_error_out_of_memory))
+        return tr_fail(TR_ENOMEM, "%s: out of memory for %zu bytes of JSON", where, size);
     if (!root)
         return tr_fail(TR_EFORMAT, "%s:%d:%d: bad JSON: %s", where, error.line, error.column, error.text);
     if (!json_is_object(root)) {

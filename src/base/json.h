@@ -1,9 +1,9 @@
 /* JSON: reading with errors that name the member, writing with bytes that never vary.
  *
  * Reading is jansson's: duplicate keys, bad UTF-8 and NULs in strings are refused, nesting is limited. The
- * library does not touch jansson's allocator, which belongs to the whole process. Writing is our own, on
- * base/text.h: numbers are the shortest that read back as the same value, whatever the locale, so that equal
- * values are equal bytes.
+ * first parse points jansson's allocator, which belongs to the whole process, at base/alloc.h, unless
+ * somebody else has set it. Writing is our own, on base/text.h: numbers are the shortest that read back as
+ * the same value, whatever the locale, so that equal values are equal bytes.
  */
 #ifndef TR_BASE_JSON_H
 #define TR_BASE_JSON_H

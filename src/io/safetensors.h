@@ -1,0 +1,114 @@
+/* Tensors in a file, in the safetensors format, which other programs read and write too.
+ *
+ *     8 bytes    N, little-endian, at most 100,000,000
+ *     N bytes    JSON object, begins with '{', padded with spaces so that 8 + N is a multiple of 8
+ *                {"__metadata__": {text: text, ...},
+ *                 name: {"dtype": "F32", "shape": [5, 5, 1, 32], "data_offsets": [begin, end]}, ...}
+ *     the rest   the tensors' data, little-endian, C order; offsets count from here
+ *
+ * Invariant of a file that tr_safetensors_open() lets pass: names are unique, every size fits its shape and
+ * type, and the data tile the rest of the file from its beginning to its end without holes or overlaps.
+ */
+#ifndef TR_IO_SAFETENSORS_H
+#define TR_IO_SAFETENSORS_H
+
+#include "base/file_ops.h"
+
+/* Element types of the format. Trireme computes with the first four; the others are known so that files of
+   other programs can be looked at. */
+enum tr_dtype {
+    TR_DTYPE_F32,
+    TR_DTYPE_I32,
+    TR_DTYPE_I64,
+    TR_DTYPE_U8,
+    TR_DTYPE_F64,
+    TR_DTYPE_F16,
+    TR_DTYPE_BF16,
+    TR_DTYPE_I8,
+    TR_DTYPE_I16,
+    TR_DTYPE_U16,
+    TR_DTYPE_U32,
+    TR_DTYPE_U64,
+    TR_DTYPE_BOOL,
+    TR_DTYPE_F8_E4M3,
+    TR_DTYPE_F8_E5M2,
+    TR_DTYPE_COUNT
+};
+
+/* "F32". Static storage. */
+const char *tr_dtype_name(enum tr_dtype dtype);
+/* Bytes of an element. */
+size_t tr_dtype_size(enum tr_dtype dtype);
+
+#define TR_STORED_RANK 8
+
+/* A tensor outside the program, or the place in memory that it is written from or read into. */
+struct tr_stored_tensor {
+    const char *name;
+    enum tr_dtype dtype;
+    int rank; /* 0: a single element */
+    int64_t shape[TR_STORED_RANK];
+    void *data; /* C order; NULL in what describes a file. Writers only read it. */
+};
+
+/* The bytes of the data. TR_EINVAL when a size is negative or the product overflows (the message has no name:
+ * add one). */
+tr_status tr_stored_bytes(const struct tr_stored_tensor *tensor, uint64_t *bytes);
+/* Whether type and shape agree. */
+bool tr_stored_alike(const struct tr_stored_tensor *a, const struct tr_stored_tensor *b);
+#define TR_STORED_TEXT 192
+/* Writes "F32[5,5,1,32]" and returns `text`. */
+const char *tr_stored_describe(const struct tr_stored_tensor *tensor, char text[TR_STORED_TEXT]);
+
+struct tr_stored_note {
+    const char *key, *value;
+};
+
+/* What tr_safetensors_write() wrote. */
+struct tr_safetensors_summary {
+    uint64_t bytes;      /* size of the file */
+    uint32_t header_crc; /* CRC-32C of the 8 + N bytes before the data */
+};
+
+/* Writes a new file and makes it durable (its directory entry is the caller's matter). The data lie in the
+   order of `tensors`, but wider elements before narrower ones, so that all are aligned. Everything is
+   borrowed for the call. `crcs` (`count` elements, or NULL) gets the CRC-32C of each tensor's data. On
+   failure the file may be left half-written. TR_EIO, TR_ENOMEM, TR_EINVAL for names that are empty, reserved
+   or double, and for bad shapes. */
+tr_status tr_safetensors_write(const tr_file_system *files, const char *path,
+                               const struct tr_stored_tensor *tensors, int64_t count,
+                               const struct tr_stored_note *notes, int64_t note_count, uint32_t *crcs,
+                               struct tr_safetensors_summary *summary);
+
+/* A file open for reading. Reads happen when asked for, into the caller's memory; so the file may be larger
+   than memory, and a failing disk is a status. Used by one thread at a time. */
+typedef struct tr_safetensors tr_safetensors;
+
+struct tr_safetensors_entry {
+    struct tr_stored_tensor tensor; /* data NULL */
+    uint64_t offset;                /* in the file */
+    uint64_t bytes;
+};
+
+/* Opens and checks everything but the data. Returned, close with tr_safetensors_close(). TR_ENOTFOUND,
+   TR_EIO, TR_ENOMEM, TR_EFORMAT; TR_EUNSUPPORTED for a type or rank that the format has, or may come to have,
+   and this program not. */
+tr_status tr_safetensors_open(const char *path, tr_safetensors **out);
+/* Accepts NULL, nulls the handle. */
+void tr_safetensors_close(tr_safetensors **file);
+
+/* Entries, in the order of their data. Borrowed until close. */
+int64_t tr_safetensors_count(const tr_safetensors *file);
+const struct tr_safetensors_entry *tr_safetensors_at(const tr_safetensors *file, int64_t index);
+/* NULL if there is none of that name. */
+const struct tr_safetensors_entry *tr_safetensors_find(const tr_safetensors *file, const char *name);
+/* A text of __metadata__, NULL if there is none. Borrowed until close. */
+const char *tr_safetensors_note(const tr_safetensors *file, const char *key);
+struct tr_safetensors_summary tr_safetensors_summarize(const tr_safetensors *file);
+
+/* Reads an entry's data into `to` (entry->bytes bytes), or only through, where `to` is NULL; `crc` (may be
+   NULL) gets their CRC-32C. TR_EIO. */
+tr_status tr_safetensors_read(tr_safetensors *file, const struct tr_safetensors_entry *entry, void *to,
+                              uint32_t *crc);
+
+#endif

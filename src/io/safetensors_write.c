@@ -1,0 +1,159 @@
+#include "io/safetensors.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/hash.h"
+#include "base/json.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "data are written as they lie in memory");
+
+/* Written in pieces that stay in the cache between checksum and copy. */
+#define PIECE ((size_t)1 << 20)
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* TR_EINVAL unless a reader will take the names. */
+static tr_status check_names(const struct tr_stored_tensor *tensors, int64_t count)
+{
+    const char **names = tr_alloc((size_t)count, sizeof *names);
+    if (!names) return TR_ENOMEM;
+    tr_status status = TR_OK;
+    for (int64_t i = 0; i < count; i++) names[i] = tensors[i].name;
+    if (count > 1) qsort(names, (size_t)count, sizeof *names, by_name);
+    for (int64_t i = 0; i < count && status == TR_OK; i++) {
+        if (names[i][0] == '\0' || strcmp(names[i], "__metadata__") == 0)
+            status = tr_fail(TR_EINVAL, "a tensor cannot be stored under the name \"%s\"", names[i]);
+        else if (i > 0 && strcmp(names[i], names[i - 1]) == 0)
+            status = tr_fail(TR_EINVAL, "two tensors have the name \"%s\"", names[i]);
+    }
+    tr_free(names);
+    return status;
+}
+
+/* A tensor's place in the order of the file. */
+struct place {
+    int64_t index;
+    uint64_t bytes;
+};
+
+/* Fills `places` with the order of the data: wider elements first, otherwise as given. */
+static tr_status arrange(const struct tr_stored_tensor *tensors, int64_t count, struct place *places)
+{
+    int64_t placed = 0;
+    for (size_t size = 8; size > 0; size /= 2) {
+        for (int64_t i = 0; i < count; i++) {
+            if (tr_dtype_size(tensors[i].dtype) != size) continue;
+            uint64_t bytes;
+            tr_status status = tr_stored_bytes(&tensors[i], &bytes);
+            if (status != TR_OK) return tr_fail_in(status, "tensor \"%s\"", tensors[i].name);
+            places[placed++] = (struct place){i, bytes};
+        }
+    }
+    assert(placed == count);
+    return TR_OK;
+}
+
+/* The JSON text, and the size of all data. */
+static tr_status make_header(const struct tr_stored_tensor *tensors, const struct place *places,
+                             int64_t count, const struct tr_stored_note *notes, int64_t note_count,
+                             char **text, uint64_t *data_bytes)
+{
+    struct tr_json_writer json;
+    tr_json_begin(&json, false);
+    if (note_count > 0) {
+        tr_json_open_object(&json, "__metadata__");
+        for (int64_t i = 0; i < note_count; i++) tr_json_text(&json, notes[i].key, notes[i].value);
+        tr_json_close_object(&json);
+    }
+    uint64_t offset = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const struct tr_stored_tensor *tensor = &tensors[places[i].index];
+        tr_json_open_object(&json, tensor->name);
+        tr_json_text(&json, "dtype", tr_dtype_name(tensor->dtype));
+        tr_json_open_array(&json, "shape");
+        for (int d = 0; d < tensor->rank; d++) tr_json_integer(&json, NULL, tensor->shape[d]);
+        tr_json_close_array(&json);
+        tr_json_open_array(&json, "data_offsets");
+        tr_json_integer(&json, NULL, (int64_t)offset);
+        if (__builtin_add_overflow(offset, places[i].bytes, &offset) || offset > INT64_MAX) {
+            tr_json_release(&json);
+            return tr_fail(TR_EINVAL, "the tensors have more bytes than 64 bits can count");
+        }
+        tr_json_integer(&json, NULL, (int64_t)offset);
+        tr_json_close_array(&json);
+        tr_json_close_object(&json);
+    }
+    *data_bytes = offset;
+    return tr_json_finish(&json, text);
+}
+
+/* Turns the JSON text (taken) into the padded bytes with their length before them. */
+static tr_status frame_header(char *json, char **out, size_t *size)
+{
+    size_t length = strlen(json), padded = (length + 7) / 8 * 8;
+    char *header = tr_alloc(8 + padded, 1);
+    if (header) {
+        uint64_t stored = padded;
+        memcpy(header, &stored, 8);
+        memcpy(header + 8, json, length);
+        memset(header + 8 + length, ' ', padded - length);
+    }
+    tr_free(json);
+    *out = header;
+    *size = 8 + padded;
+    return header ? TR_OK : TR_ENOMEM;
+}
+
+static tr_status write_data(struct tr_file_writer *writer, const char *data, uint64_t bytes, uint32_t *crc)
+{
+    uint32_t sum = 0;
+    while (bytes > 0) {
+        size_t piece = bytes < PIECE ? (size_t)bytes : PIECE;
+        if (crc) sum = tr_crc32c(sum, data, piece);
+        TR_TRY(tr_file_write(writer, data, piece));
+        data += piece;
+        bytes -= piece;
+    }
+    if (crc) *crc = sum;
+    return TR_OK;
+}
+
+tr_status tr_safetensors_write(const tr_file_system *files, const char *path,
+                               const struct tr_stored_tensor *tensors, int64_t count,
+                               const struct tr_stored_note *notes, int64_t note_count, uint32_t *crcs,
+                               struct tr_safetensors_summary *summary)
+{
+    struct tr_file_writer writer = {.descriptor = -1};
+    char *json, *header = NULL;
+    size_t header_size;
+    uint64_t data_bytes = 0;
+    tr_status status;
+    struct place *places = tr_alloc((size_t)count, sizeof *places);
+    if (!places) return TR_ENOMEM;
+    TR_TRY_GOTO(check_names(tensors, count), out);
+    TR_TRY_GOTO(arrange(tensors, count, places), out);
+    TR_TRY_GOTO(make_header(tensors, places, count, notes, note_count, &json, &data_bytes), out);
+    TR_TRY_GOTO(frame_header(json, &header, &header_size), out);
+
+    TR_TRY_GOTO(tr_file_begin(files, path, TR_FILE_NEW, header_size + data_bytes, &writer), out);
+    TR_TRY_GOTO(tr_file_write(&writer, header, header_size), out);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t index = places[i].index;
+        TR_TRY_GOTO(write_data(&writer, tensors[index].data, places[i].bytes, crcs ? &crcs[index] : NULL),
+                    out);
+    }
+    TR_TRY_GOTO(tr_file_finish(&writer, true), out);
+    *summary = (struct tr_safetensors_summary){header_size + data_bytes, tr_crc32c(0, header, header_size)};
+out:
+    tr_file_abandon(&writer);
+    tr_free(header);
+    tr_free(places);
+    return status;
+}
