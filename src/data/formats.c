@@ -4,14 +4,18 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/file.h"
+#include "data/csv.h"
 #include "data/idx.h"
+#include "data/text_source.h"
 
 #include <string.h>
 
 #define FORMATS_MAX 32
 
 const struct tr_source_format *const tr_source_formats[] = {
+    &tr_source_format_csv,
     &tr_source_format_idx,
+    &tr_source_format_text,
     NULL,
 };
 
