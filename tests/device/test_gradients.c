@@ -1,0 +1,83 @@
+/* The backward operations and losses of ref against finite differences of its forward operations. Every
+ * operation of TR_DEVICE_OPS stands in one table, with a check or with the reason why it has none.
+ */
+#include "device/cases.h"
+#include "device/gradients.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+#define OPERATION(op) OPERATION_##op,
+enum { TR_DEVICE_OPS(OPERATION) };
+#undef OPERATION
+
+static const int64_t rows[] = {0, 2, 3, GRADIENTS_ROWS};
+static const int32_t bounds[] = {0, 3};
+const struct tr_cut gradients_cut = {.count = 3, .row = rows, .nodes = 1, .bound = bounds, .stride = 1 << 20};
+
+#define BY(backward)                                                                                         \
+    {                                                                                                        \
+        .reason = "a forward operation, differentiated by " backward                                         \
+    }
+
+static const struct gradient {
+    void (*check[2])(void);
+    const char *reason; /* why there is nothing to check */
+} gradients[CASE_LISTS] = {
+    [OPERATION_dense_forward] = BY("dense_backward_data and dense_backward_weights"),
+    [OPERATION_dense_backward_data] = {{gradients_dense}, NULL},
+    [OPERATION_dense_backward_weights] = {{gradients_dense}, NULL},
+    [OPERATION_conv_forward] = BY("conv_backward_data and conv_backward_weights"),
+    [OPERATION_conv_backward_data] = {{gradients_conv}, NULL},
+    [OPERATION_conv_backward_weights] = {{gradients_conv}, NULL},
+    [OPERATION_activation_forward] = BY("activation_backward"),
+    [OPERATION_activation_backward] = {{gradients_activation}, NULL},
+    [OPERATION_add] = {.reason = "its gradient is dy itself, for both"},
+    [OPERATION_scale] = {.reason = "its gradient is the same operation on dy"},
+    [OPERATION_fill] = {.reason = "has no inputs"},
+    [OPERATION_dropout] = {{gradients_dropout}, NULL},
+    [OPERATION_pool_forward] = BY("pool_backward"),
+    [OPERATION_pool_backward] = {{gradients_pool}, NULL},
+    [OPERATION_softmax_forward] = BY("softmax_backward"),
+    [OPERATION_softmax_backward] = {{gradients_softmax}, NULL},
+    [OPERATION_layer_norm_forward] = BY("layer_norm_backward"),
+    [OPERATION_layer_norm_backward] = {{gradients_layer_norm}, NULL},
+    [OPERATION_batch_norm_forward] = BY("batch_norm_backward"),
+    [OPERATION_batch_norm_backward] = {{gradients_batch_norm}, NULL},
+    [OPERATION_batch_norm_infer] = {.reason = "evaluation only"},
+    [OPERATION_embedding_forward] = BY("embedding_backward"),
+    [OPERATION_embedding_backward] = {{gradients_embedding}, NULL},
+    [OPERATION_lstm_forward] = BY("lstm_backward and lstm_backward_weights"),
+    [OPERATION_lstm_backward] = {{gradients_lstm, gradients_lstm_truncated}, NULL},
+    [OPERATION_lstm_backward_weights] = {{gradients_lstm}, NULL},
+    [OPERATION_sequence_last_forward] = BY("sequence_last_backward"),
+    [OPERATION_sequence_last_backward] = {{gradients_sequence_last}, NULL},
+    [OPERATION_softmax_cross_entropy] = {{gradients_softmax_cross_entropy}, NULL},
+    [OPERATION_mean_squared_error] = {{gradients_mean_squared_error}, NULL},
+    [OPERATION_sum_rows] = {.reason = "sums losses for people; no gradient flows through it"},
+    [OPERATION_load_images] = {.reason = "its inputs are bytes"},
+    [OPERATION_update] = {.reason = "comes after the gradients"},
+    [OPERATION_sum_squares] = {.reason = "comes after the gradients"},
+    [OPERATION_clip_scale] = {.reason = "comes after the gradients"},
+};
+
+static void test_operation(void **state)
+{
+    const struct gradient *gradient = *state;
+    assert_true((gradient->check[0] != NULL) != (gradient->reason != NULL)); /* one of them, not both */
+    if (gradient->reason) printf("[  NOTE    ] %s\n", gradient->reason);
+    for (int i = 0; i < LENGTH(gradient->check); i++)
+        if (gradient->check[i]) gradient->check[i]();
+}
+
+int main(void)
+{
+    struct CMUnitTest tests[CASE_LISTS];
+    for (int i = 0; i < CASE_LISTS; i++)
+        tests[i] =
+            (struct CMUnitTest){case_lists[i].operation, test_operation, NULL, NULL, (void *)&gradients[i]};
+    return cmocka_run_group_tests_name("gradients of ref agree with finite differences", tests, NULL, NULL);
+}
