@@ -10,6 +10,7 @@
  *   v_store_part(p, v, n)       likewise; 0 <= n <= VW
  *   v_zero, v_set1(x)
  *   v_fma(a, b, c)              a * b + c with one rounding
+ *   v_fnma(a, b, c)             -a * b + c with one rounding
  *   v_add, v_sub, v_mul, v_div, v_sqrt
  *   v_lt, v_gt                  comparisons into a mask `vm`; false where a side is NaN
  *   v_select(m, a, b)           m ? a : b
@@ -32,6 +33,9 @@
 #define TR_DEVICE_CPU_VEC_H
 
 #include <stdint.h>
+
+/* For small functions that take a function or a constant which must be known where they are used. */
+#define V_INLINE static inline __attribute__((always_inline))
 
 #if defined(TR_ISA_AVX512)
 #include "device/cpu/vec_avx512.h"

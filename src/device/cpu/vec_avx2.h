@@ -51,6 +51,11 @@ static inline vf v_fma(vf a, vf b, vf c)
     return _mm256_fmadd_ps(a, b, c);
 }
 
+static inline vf v_fnma(vf a, vf b, vf c)
+{
+    return _mm256_fnmadd_ps(a, b, c);
+}
+
 static inline vf v_add(vf a, vf b)
 {
     return _mm256_add_ps(a, b);

@@ -57,6 +57,11 @@ static inline vf v_fma(vf a, vf b, vf c)
     return vfmaq_f32(c, a, b);
 }
 
+static inline vf v_fnma(vf a, vf b, vf c)
+{
+    return vfmsq_f32(c, a, b);
+}
+
 static inline vf v_add(vf a, vf b)
 {
     return vaddq_f32(a, b);

@@ -46,6 +46,11 @@ static inline vf v_fma(vf a, vf b, vf c)
     return fmaf(a, b, c);
 }
 
+static inline vf v_fnma(vf a, vf b, vf c)
+{
+    return fmaf(-a, b, c);
+}
+
 static inline vf v_add(vf a, vf b)
 {
     return a + b;

@@ -1,0 +1,142 @@
+/* The optimizer: one pass that reads gradient, parameter and state once and writes what changed. */
+#include "device/cpu/cpu.h"
+#include "device/cpu/kernels.h"
+#include "device/cpu/vec.h"
+
+#define GRAIN 1024
+
+#define NANOSECONDS_PER_ELEMENT 0.5
+
+/* The scalars of a call on all lanes. */
+struct constants {
+    vf rate, adam_rate, correction, shrink; /* shrink: rate * decay */
+    vf beta1, beta2, rest1, rest2, epsilon; /* rest: 1 - beta */
+    vf clip_scale, clip_most, clip_least, l2, average;
+};
+
+static struct constants constants_of(const struct tr_op_update *a)
+{
+    const struct tr_step_scalars *s = a->scalars;
+    return (struct constants){
+        .rate = v_set1(s->rate),
+        .adam_rate = v_set1(s->adam_rate),
+        .correction = v_set1(s->adam_correction),
+        .shrink = v_set1(s->rate * a->decay),
+        .beta1 = v_set1(a->beta1),
+        .beta2 = v_set1(a->beta2),
+        .rest1 = v_set1(1 - a->beta1),
+        .rest2 = v_set1(1 - a->beta2),
+        .epsilon = v_set1(a->epsilon),
+        .clip_scale = v_set1(s->clip_scale),
+        .clip_most = v_set1(a->clip_value),
+        .clip_least = v_set1(-a->clip_value),
+        .l2 = v_set1(a->l2),
+        .average = v_set1(1 - s->ema_decay),
+    };
+}
+
+/* The gradient after clipping and L2. */
+V_INLINE vf prepared_gradient(const struct tr_op_update *a, const struct constants *c, vf g, vf w)
+{
+    if (a->clip_norm) g = v_mul(g, c->clip_scale);
+    if (a->clip_value > 0) {
+        g = v_select(v_lt(g, c->clip_least), c->clip_least, g);
+        g = v_select(v_gt(g, c->clip_most), c->clip_most, g);
+    }
+    if (a->l2 > 0) g = v_fma(c->l2, w, g);
+    return g;
+}
+
+/* The rules, on n <= VW elements from i on. `whole` and `rule` are known where this is expanded. */
+V_INLINE vf load(const float *p, int64_t n, bool whole)
+{
+    return whole ? v_load(p) : v_load_part(p, n);
+}
+
+V_INLINE void store(float *p, vf v, int64_t n, bool whole)
+{
+    if (whole)
+        v_store(p, v);
+    else
+        v_store_part(p, v, n);
+}
+
+V_INLINE vf ruled(const struct tr_op_update *a, const struct constants *c, enum tr_rule rule, int64_t i,
+                  int64_t n, bool whole)
+{
+    vf g = load(a->grad + i, n, whole), w = load(a->w + i, n, whole);
+    if (rule == TR_RULE_STATISTIC) return v_fma(c->beta1, v_sub(g, w), w);
+    g = prepared_gradient(a, c, g, w);
+    if (rule == TR_RULE_SGD) return v_fnma(c->rate, g, w);
+    vf m = load(a->m + i, n, whole);
+    if (rule == TR_RULE_MOMENTUM) {
+        m = v_fma(c->beta1, m, g);
+        store(a->m + i, m, n, whole);
+        return v_fnma(c->rate, a->nesterov ? v_fma(c->beta1, m, g) : m, w);
+    }
+    vf v = load(a->v + i, n, whole);
+    if (rule == TR_RULE_ADAMW) w = v_fnma(c->shrink, w, w);
+    m = v_fma(c->beta1, m, v_mul(c->rest1, g));
+    v = v_fma(c->beta2, v, v_mul(c->rest2, v_mul(g, g)));
+    store(a->m + i, m, n, whole);
+    store(a->v + i, v, n, whole);
+    return v_fnma(c->adam_rate, v_div(m, v_fma(v_sqrt(v), c->correction, c->epsilon)), w);
+}
+
+/* Returns `bad`, which is +0 or -0 as long as all new parameters are finite and NaN ever after. */
+V_INLINE vf step(const struct tr_op_update *a, const struct constants *c, enum tr_rule rule, int64_t i,
+                 int64_t n, bool whole, vf bad)
+{
+    vf w = ruled(a, c, rule, i, n, whole);
+    store(a->w + i, w, n, whole);
+    if (a->ema && rule != TR_RULE_STATISTIC) {
+        vf ema = load(a->ema + i, n, whole);
+        store(a->ema + i, v_fma(c->average, v_sub(w, ema), ema), n, whole);
+    }
+    return v_fma(whole ? w : v_keep_part(w, n), v_zero(), bad);
+}
+
+V_INLINE vf update_range(const struct tr_op_update *a, enum tr_rule rule, int64_t begin, int64_t end)
+{
+    const struct constants c = constants_of(a);
+    vf bad = v_zero();
+    int64_t i = begin;
+    for (; i + VW <= end; i += VW) bad = step(a, &c, rule, i, VW, true, bad);
+    if (i < end) bad = step(a, &c, rule, i, end - i, false, bad);
+    return bad;
+}
+
+static void update_part(void *arguments, int member, int size)
+{
+    const struct tr_op_update *a = arguments;
+    int64_t begin, end;
+    tr_team_share(a->count, GRAIN, member, size, &begin, &end);
+    vf bad = v_zero();
+    switch (a->rule) {
+    case TR_RULE_SGD:
+        bad = update_range(a, TR_RULE_SGD, begin, end);
+        break;
+    case TR_RULE_MOMENTUM:
+        bad = update_range(a, TR_RULE_MOMENTUM, begin, end);
+        break;
+    case TR_RULE_ADAM:
+        bad = update_range(a, TR_RULE_ADAM, begin, end);
+        break;
+    case TR_RULE_ADAMW:
+        bad = update_range(a, TR_RULE_ADAMW, begin, end);
+        break;
+    case TR_RULE_STATISTIC:
+        bad = update_range(a, TR_RULE_STATISTIC, begin, end);
+        break;
+    }
+    float lane[VW];
+    v_store(lane, bad);
+    for (int j = 0; j < VW; j++)
+        if (lane[j] != 0) __atomic_store_n(&a->scalars->nonfinite, 1, __ATOMIC_RELAXED);
+}
+
+tr_status CPU_KERNEL(update)(tr_device *device, const struct tr_op_update *a)
+{
+    cpu_run(cpu_device_of(device), (double)a->count * NANOSECONDS_PER_ELEMENT, update_part, (void *)a);
+    return TR_OK;
+}
