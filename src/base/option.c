@@ -155,6 +155,24 @@ static tr_status read_mapping(const struct tr_option *table, int32_t count, cons
     return TR_OK;
 }
 
+/* Refuses options that the value of the table's first one makes meaningless. */
+static tr_status check_applies(const struct tr_option *table, int32_t count, const tr_config *node,
+                               const void *object)
+{
+    for (int32_t i = 1; i < count; i++) {
+        const tr_config *value = tr_config_get(node, table[i].key);
+        if (!value || option_applies(table, &table[i], object)) continue;
+        struct tr_text only = TR_TEXT_INIT;
+        option_add_only(table, &table[i], "", "", &only);
+        tr_status status = only.failed ? TR_ENOMEM
+                                       : tr_config_fail_key(TR_EINVAL, value, "\"%s\" belongs to %s: %s only",
+                                                            table[i].key, table[0].key, only.bytes);
+        tr_text_release(&only);
+        return status;
+    }
+    return TR_OK;
+}
+
 tr_status tr_options_read(const struct tr_option *table, int32_t count, const tr_config *node,
                           const char *where, void *object)
 {
@@ -163,9 +181,10 @@ tr_status tr_options_read(const struct tr_option *table, int32_t count, const tr
     if (kind == TR_CONFIG_MAPPING) TR_TRY(read_mapping(table, count, node, object));
     if (shorthand && count == 0) return tr_config_fail(TR_EINVAL, node, "takes no options");
     if (shorthand) TR_TRY(read_value(&table[0], node, object));
+    TR_TRY(check_applies(table, count, node, object));
     for (int32_t i = 0; i < count; i++) {
         bool given = (shorthand && i == 0) || tr_config_get(node, table[i].key);
-        if (table[i].fallback || given) continue;
+        if (table[i].fallback || given || !option_applies(table, &table[i], object)) continue;
         return option_fail((struct option_origin){node, where}, "\"%s\" is missing (%s)", table[i].key,
                            table[i].help);
     }

@@ -90,6 +90,8 @@ struct tr_option {
     unsigned flags;                  /* enum tr_option_flags */
     char letter;                     /* -x on the command line, or 0 */
     const char *value_name;          /* placeholder in --help ("DIR"); NULL: made from the type */
+    unsigned only; /* bits (1u << value) of the values of the table's first option, a CHOICE, which this one
+                      belongs to: given with others it is an error, and it is required only there; 0: all */
 };
 
 #define TR_OPTION_COUNT(table) ((int32_t)(sizeof(table) / sizeof((table)[0])))

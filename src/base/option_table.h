@@ -22,6 +22,17 @@ static inline bool option_is_list(const struct tr_option *option)
            option->type == TR_OPTION_STRING_LIST;
 }
 
+/* Whether an option has a meaning with the present value of the table's first one. */
+static inline bool option_applies(const struct tr_option *table, const struct tr_option *option,
+                                  const void *object)
+{
+    return !option->only || option->only >> *(const unsigned *)option_field_const(&table[0], object) & 1;
+}
+
+/* Appends the names of the first option's values that an option belongs to. */
+void option_add_only(const struct tr_option *table, const struct tr_option *option, const char *before,
+                     const char *after, struct tr_text *text);
+
 /* Where a text came from: a node of a tree, or else a name. */
 struct option_origin {
     const tr_config *node;

@@ -14,6 +14,17 @@ void option_add_choices(const struct tr_option *option, const char *before, cons
         tr_text_addf(text, "%s%s%s%s", choice == option->choices ? "" : between, before, choice->name, after);
 }
 
+void option_add_only(const struct tr_option *table, const struct tr_option *option, const char *before,
+                     const char *after, struct tr_text *text)
+{
+    const char *between = "";
+    for (const struct tr_choice *choice = table[0].choices; choice->name; choice++) {
+        if (!(option->only >> (unsigned)choice->value & 1)) continue;
+        tr_text_addf(text, "%s%s%s%s", between, before, choice->name, after);
+        between = ", ";
+    }
+}
+
 void option_add_dashed(struct tr_text *text, const char *key)
 {
     for (; *key; key++) tr_text_add_bytes(text, *key == '_' ? "-" : key, 1);
@@ -221,7 +232,7 @@ static void add_cell(struct tr_text *text, const char *string)
     for (; *string; string++) tr_text_addf(text, *string == '|' ? "\\%c" : "%c", *string);
 }
 
-static void add_row(struct tr_text *text, const struct tr_option *option)
+static void add_row(struct tr_text *text, const struct tr_option *table, const struct tr_option *option)
 {
     char range[OPTION_RANGE_SIZE];
     tr_text_addf(text, "| `%s` | ", option->key);
@@ -240,6 +251,10 @@ static void add_row(struct tr_text *text, const struct tr_option *option)
         tr_text_add(text, "`");
     }
     tr_text_add(text, " | ");
+    if (option->only) {
+        option_add_only(table, option, "`", "`", text);
+        tr_text_add(text, ": ");
+    }
     add_cell(text, option->help);
     if (option->type == TR_OPTION_CHOICE) {
         const char *between = ": ";
@@ -259,7 +274,7 @@ tr_status tr_options_markdown(const char *title, const struct tr_option *table, 
     tr_text_addf(&text, "### %s\n\n", title);
     if (count == 0) tr_text_add(&text, "No options.\n");
     if (count > 0) tr_text_add(&text, "| key | value | default | meaning |\n|---|---|---|---|\n");
-    for (int32_t i = 0; i < count; i++) add_row(&text, &table[i]);
+    for (int32_t i = 0; i < count; i++) add_row(&text, table, &table[i]);
     return tr_text_finish(&text, out);
 }
 

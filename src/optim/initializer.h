@@ -18,7 +18,7 @@ enum tr_initializer_kind {
     TR_INIT_NORMAL,           /* mean, deviation */
     TR_INIT_TRUNCATED_NORMAL, /* the same, restricted to mean +- 2 deviations; `deviation` is that before
                                  cutting */
-    TR_INIT_UNIFORM,          /* low .. high */
+    TR_INIT_UNIFORM,          /* low .. high, both of which can occur through rounding to float */
     TR_INIT_GLOROT_UNIFORM,   /* +- scale * sqrt(6 / (fan_in + fan_out)) */
     TR_INIT_GLOROT_NORMAL,    /* deviation scale * sqrt(2 / (fan_in + fan_out)) */
     TR_INIT_HE_UNIFORM,       /* +- scale * sqrt(6 / fan_in) */
@@ -49,7 +49,7 @@ tr_status tr_initializer_dump(const struct tr_initializer *initializer, char **o
 void tr_initializer_fill(const struct tr_initializer *initializer, int64_t fan_in, int64_t fan_out,
                          tr_rng_key key, uint32_t parameter, int64_t begin, int64_t end, float *out);
 
-/* Appends the section of the manual on initializers. */
+/* The section of the manual on initializers. Returned, free with tr_free(). TR_ENOMEM. */
 tr_status tr_initializer_markdown(char **out);
 
 #endif

@@ -41,7 +41,7 @@ struct tr_optimizer {
     struct tr_schedule schedule;
 };
 
-/* Reads and checks settings: a name ("adam", with every default) or a mapping. `training_steps` (> 0) is for
+/* Reads and checks settings, a mapping. `training_steps` (> 0) is for
    schedules that last as long as the training. The tree is borrowed for the call (schedule_node is NULL
    afterwards). Nothing to release. TR_EINVAL with the location, also for an option that the rule does not
    have. */

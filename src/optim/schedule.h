@@ -12,7 +12,7 @@
 enum tr_schedule_kind {
     TR_SCHEDULE_CONSTANT,    /* 1 */
     TR_SCHEDULE_EXPONENTIAL, /* decay ^ (step / every), with `staircase` the quotient rounded down */
-    TR_SCHEDULE_STEP,        /* decay ^ (number of milestones <= step) */
+    TR_SCHEDULE_STEP,        /* factor ^ (number of milestones <= step) */
     TR_SCHEDULE_COSINE, /* from 1 to `final` along half a cosine between the end of the warm-up and `steps` */
     TR_SCHEDULE_ONE_CYCLE /* from `start` to 1 over the first `rise` of `steps`, then to `final`; half cosines
                              both */
@@ -20,10 +20,11 @@ enum tr_schedule_kind {
 
 struct tr_schedule {
     enum tr_schedule_kind kind;
-    double decay;
+    double decay; /* EXPONENTIAL, in (0, 1] */
     int64_t every;
     bool staircase;
-    struct tr_int_list milestones; /* ascending */
+    struct tr_int_list milestones; /* STEP, ascending */
+    double factor;                 /* STEP */
     int64_t steps;                 /* length of COSINE and ONE_CYCLE; 0: that of the training */
     double final, start, rise;
     int64_t

@@ -1,0 +1,203 @@
+/* Optimizer settings, and the constants they become. */
+#include "optim/optimizer.h"
+
+#include "base/fail.h"
+#include "base/math.h"
+
+#include <assert.h>
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+static const struct tr_choice rules[] = {
+    {"sgd", TR_RULE_SGD, "w -= rate * g"},
+    {"momentum", TR_RULE_MOMENTUM, "v = momentum * v + g; w -= rate * v"},
+    {"adam", TR_RULE_ADAM, "Adam with bias correction"},
+    {"adamw", TR_RULE_ADAMW, "Adam with decoupled weight decay"},
+    {0}};
+
+#define FIELD(name) offsetof(struct tr_optimizer, name)
+#define BIT(rule)   (1u << TR_RULE_##rule)
+#define ANY_ADAM    (BIT(ADAM) | BIT(ADAMW))
+
+const struct tr_option tr_optimizer_options[] = {
+    {.key = "rule",
+     .type = TR_OPTION_CHOICE,
+     .offset = FIELD(rule),
+     .choices = rules,
+     .help = "the update rule"},
+    {.key = "rate",
+     .type = TR_OPTION_DOUBLE,
+     .offset = FIELD(rate),
+     .least = 0,
+     .most = INFINITY,
+     .flags = TR_OPTION_ABOVE_LEAST,
+     .help = "learning rate before the schedule"},
+    {.key = "momentum",
+     .type = TR_OPTION_FLOAT,
+     .offset = FIELD(momentum),
+     .fallback = "0.9",
+     .least = 0,
+     .most = 1,
+     .flags = TR_OPTION_BELOW_MOST,
+     .only = BIT(MOMENTUM),
+     .help = "share of the velocity that is kept"},
+    {.key = "nesterov",
+     .type = TR_OPTION_BOOL,
+     .offset = FIELD(nesterov),
+     .fallback = "false",
+     .only = BIT(MOMENTUM),
+     .help = "Nesterov's form: w -= rate * (momentum * v + g)"},
+    {.key = "beta1",
+     .type = TR_OPTION_FLOAT,
+     .offset = FIELD(beta1),
+     .fallback = "0.9",
+     .least = 0,
+     .most = 1,
+     .flags = TR_OPTION_BELOW_MOST,
+     .only = ANY_ADAM,
+     .help = "decay of the first moment"},
+    {.key = "beta2",
+     .type = TR_OPTION_FLOAT,
+     .offset = FIELD(beta2),
+     .fallback = "0.999",
+     .least = 0,
+     .most = 1,
+     .flags = TR_OPTION_BELOW_MOST,
+     .only = ANY_ADAM,
+     .help = "decay of the second moment"},
+    {.key = "epsilon",
+     .type = TR_OPTION_FLOAT,
+     .offset = FIELD(epsilon),
+     .fallback = "1e-8",
+     .least = 0,
+     .most = INFINITY,
+     .flags = TR_OPTION_ABOVE_LEAST,
+     .only = ANY_ADAM,
+     .help = "added to the root of the corrected second moment"},
+    {.key = "weight_decay",
+     .type = TR_OPTION_FLOAT,
+     .offset = FIELD(weight_decay),
+     .fallback = "0.01",
+     .least = 0,
+     .most = INFINITY,
+     .only = BIT(ADAMW),
+     .help = "weights lose this share times the rate in each step"},
+    {.key = "l2",
+     .type = TR_OPTION_FLOAT,
+     .offset = FIELD(l2),
+     .fallback = "0",
+     .least = 0,
+     .most = INFINITY,
+     .help = "coefficient c of a penalty c / 2 * |w|^2 on the weights"},
+    {.key = "l2_biases",
+     .type = TR_OPTION_BOOL,
+     .offset = FIELD(l2_biases),
+     .fallback = "false",
+     .help = "`l2` and `weight_decay` act on biases, gains and shifts too"},
+    {.key = "clip_norm",
+     .type = TR_OPTION_FLOAT,
+     .offset = FIELD(clip_norm),
+     .fallback = "0",
+     .least = 0,
+     .most = INFINITY,
+     .help = "the gradient of all parameters together is scaled down to this norm; 0: never"},
+    {.key = "clip_value",
+     .type = TR_OPTION_FLOAT,
+     .offset = FIELD(clip_value),
+     .fallback = "0",
+     .least = 0,
+     .most = INFINITY,
+     .help = "elements of the gradient are cut to this magnitude, after `clip_norm`; 0: never"},
+    {.key = "ema",
+     .type = TR_OPTION_FLOAT,
+     .offset = FIELD(ema),
+     .fallback = "0",
+     .least = 0,
+     .most = 1,
+     .flags = TR_OPTION_BELOW_MOST,
+     .help = "decay of an exponential moving average of the parameters, kept beside them for evaluation; 0: "
+             "none"},
+    {.key = "ema_warmup",
+     .type = TR_OPTION_BOOL,
+     .offset = FIELD(ema_warmup),
+     .fallback = "false",
+     .help = "the decay at step t is at most (1 + t) / (10 + t), so that early averages follow faster"},
+    {.key = "schedule",
+     .type = TR_OPTION_NODE,
+     .offset = FIELD(schedule_node),
+     .fallback = "constant",
+     .help = "how the rate changes during the training: a name or the options of a schedule"},
+};
+const int32_t tr_optimizer_option_count = TR_OPTION_COUNT(tr_optimizer_options);
+
+static bool is_adam(const struct tr_optimizer *optimizer)
+{
+    return optimizer->rule == TR_RULE_ADAM || optimizer->rule == TR_RULE_ADAMW;
+}
+
+tr_status tr_optimizer_read(const tr_config *node, int64_t training_steps, struct tr_optimizer *out)
+{
+    memset(out, 0, sizeof *out);
+    TR_TRY(tr_options_defaults(tr_optimizer_options, tr_optimizer_option_count, out));
+    TR_TRY(tr_options_read(tr_optimizer_options, tr_optimizer_option_count, node, "optimizer", out));
+    TR_TRY(tr_schedule_read(out->schedule_node, training_steps, &out->schedule));
+    out->schedule_node = NULL;
+    if (out->rate > (double)FLT_MAX)
+        return tr_config_fail(TR_EINVAL, tr_config_get(node, "rate"), "is too large for a 32-bit float");
+    if (out->ema_warmup && out->ema == 0)
+        return tr_config_fail(TR_EINVAL, tr_config_get(node, "ema_warmup"),
+                              "there is no moving average to warm up; set \"ema\" too");
+    return TR_OK;
+}
+
+unsigned tr_optimizer_states(const struct tr_optimizer *optimizer, enum tr_parameter_kind kind)
+{
+    if (kind == TR_PARAMETER_STATISTIC) return 0;
+    unsigned states = optimizer->ema > 0 ? TR_STATE_EMA : 0;
+    if (optimizer->rule == TR_RULE_MOMENTUM) states |= TR_STATE_M;
+    if (is_adam(optimizer)) states |= TR_STATE_M | TR_STATE_V;
+    return states;
+}
+
+void tr_optimizer_scalars(const struct tr_optimizer *optimizer, int64_t step, struct tr_step_scalars *out)
+{
+    assert(step >= 0 && step <= UINT32_MAX);
+    double rate = optimizer->rate * tr_schedule_factor(&optimizer->schedule, step);
+    *out = (struct tr_step_scalars){.step = (uint32_t)step, .rate = (float)rate, .clip_scale = 1};
+    if (is_adam(optimizer)) {
+        /* The betas as the device has them: rounded to float. */
+        out->adam_rate = (float)(rate / (1 - tr_pow_int((double)optimizer->beta1, step + 1)));
+        out->adam_correction = (float)(1 / sqrt(1 - tr_pow_int((double)optimizer->beta2, step + 1)));
+    }
+    double decay = (double)optimizer->ema;
+    if (optimizer->ema_warmup) {
+        double early = (double)(step + 1) / (double)(step + 10);
+        if (early < decay) decay = early;
+    }
+    out->ema_decay = (float)decay;
+}
+
+void tr_optimizer_update(const struct tr_optimizer *optimizer, enum tr_parameter_kind kind, float follow,
+                         struct tr_op_update *out)
+{
+    if (kind == TR_PARAMETER_STATISTIC) {
+        *out = (struct tr_op_update){.rule = TR_RULE_STATISTIC, .beta1 = follow};
+        return;
+    }
+    bool adam = is_adam(optimizer);
+    bool decays = kind == TR_PARAMETER_WEIGHT || optimizer->l2_biases;
+    *out = (struct tr_op_update){
+        .rule = optimizer->rule,
+        .nesterov = optimizer->rule == TR_RULE_MOMENTUM && optimizer->nesterov,
+        .clip_norm = optimizer->clip_norm > 0,
+        .beta1 = optimizer->rule == TR_RULE_MOMENTUM ? optimizer->momentum
+                 : adam                              ? optimizer->beta1
+                                                     : 0,
+        .beta2 = adam ? optimizer->beta2 : 0,
+        .epsilon = adam ? optimizer->epsilon : 0,
+        .decay = optimizer->rule == TR_RULE_ADAMW && decays ? optimizer->weight_decay : 0,
+        .l2 = decays ? optimizer->l2 : 0,
+        .clip_value = optimizer->clip_value,
+    };
+}

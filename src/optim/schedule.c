@@ -1,0 +1,181 @@
+/* Schedules. */
+#include "optim/schedule.h"
+
+#include "base/fail.h"
+#include "base/math.h"
+
+#include <assert.h>
+#include <math.h>
+
+#define PI 0x1.921fb54442d18p+1
+
+static const struct tr_choice kinds[] = {
+    {"constant", TR_SCHEDULE_CONSTANT, "keeps the rate"},
+    {"exponential", TR_SCHEDULE_EXPONENTIAL, "multiplies by `decay` every `every` steps"},
+    {"step", TR_SCHEDULE_STEP, "multiplies by `factor` at each milestone"},
+    {"cosine", TR_SCHEDULE_COSINE, "falls to `final` along half a cosine"},
+    {"one_cycle", TR_SCHEDULE_ONE_CYCLE, "rises from `start` to the full rate, then falls to `final`"},
+    {0}};
+
+#define FIELD(name) offsetof(struct tr_schedule, name)
+#define BIT(kind)   (1u << TR_SCHEDULE_##kind)
+
+const struct tr_option tr_schedule_options[] = {
+    {.key = "kind",
+     .type = TR_OPTION_CHOICE,
+     .offset = FIELD(kind),
+     .fallback = "constant",
+     .choices = kinds,
+     .help = "how the factor on the learning rate goes"},
+    {.key = "decay",
+     .type = TR_OPTION_DOUBLE,
+     .offset = FIELD(decay),
+     .least = 0,
+     .most = 1,
+     .flags = TR_OPTION_ABOVE_LEAST,
+     .only = BIT(EXPONENTIAL),
+     .help = "factor per `every` steps"},
+    {.key = "every",
+     .type = TR_OPTION_INT64,
+     .offset = FIELD(every),
+     .least = 1,
+     .most = INFINITY,
+     .only = BIT(EXPONENTIAL),
+     .help = "steps after which the rate has been multiplied by `decay` once"},
+    {.key = "staircase",
+     .type = TR_OPTION_BOOL,
+     .offset = FIELD(staircase),
+     .fallback = "false",
+     .only = BIT(EXPONENTIAL),
+     .help = "decay at every `every`-th step only, not smoothly"},
+    {.key = "milestones",
+     .type = TR_OPTION_INT_LIST,
+     .offset = FIELD(milestones),
+     .least = 1,
+     .most = INFINITY,
+     .only = BIT(STEP),
+     .help = "steps, ascending, from which on `factor` acts once more"},
+    {.key = "factor",
+     .type = TR_OPTION_DOUBLE,
+     .offset = FIELD(factor),
+     .fallback = "0.1",
+     .least = 0,
+     .most = INFINITY,
+     .flags = TR_OPTION_ABOVE_LEAST,
+     .only = BIT(STEP),
+     .help = "factor per milestone"},
+    {.key = "steps",
+     .type = TR_OPTION_INT64,
+     .offset = FIELD(steps),
+     .fallback = "0",
+     .least = 0,
+     .most = INFINITY,
+     .only = BIT(COSINE) | BIT(ONE_CYCLE),
+     .help = "step at which `final` is reached; 0: the length of the training"},
+    {.key = "final",
+     .type = TR_OPTION_DOUBLE,
+     .offset = FIELD(final),
+     .fallback = "0",
+     .least = 0,
+     .most = INFINITY,
+     .only = BIT(COSINE) | BIT(ONE_CYCLE),
+     .help = "factor at the end"},
+    {.key = "start",
+     .type = TR_OPTION_DOUBLE,
+     .offset = FIELD(start),
+     .fallback = "0.04",
+     .least = 0,
+     .most = INFINITY,
+     .only = BIT(ONE_CYCLE),
+     .help = "factor at the first step"},
+    {.key = "rise",
+     .type = TR_OPTION_DOUBLE,
+     .offset = FIELD(rise),
+     .fallback = "0.3",
+     .least = 0,
+     .most = 1,
+     .flags = TR_OPTION_ABOVE_LEAST | TR_OPTION_BELOW_MOST,
+     .only = BIT(ONE_CYCLE),
+     .help = "share of `steps` in which the rate rises"},
+    {.key = "warmup",
+     .type = TR_OPTION_INT64,
+     .offset = FIELD(warmup),
+     .fallback = "0",
+     .least = 0,
+     .most = INFINITY,
+     .only = BIT(CONSTANT) | BIT(EXPONENTIAL) | BIT(STEP) | BIT(COSINE),
+     .help =
+         "steps in which the rate rises linearly, on top of the rest; the last of them has the full rate"},
+};
+const int32_t tr_schedule_option_count = TR_OPTION_COUNT(tr_schedule_options);
+
+/* ---- reading ---- */
+
+static tr_status check(const tr_config *node, const struct tr_schedule *schedule)
+{
+    const struct tr_int_list *milestones = &schedule->milestones;
+    if (schedule->kind == TR_SCHEDULE_STEP && milestones->count == 0)
+        return tr_config_fail(TR_EINVAL, node, "\"milestones\" is empty; name at least one step");
+    for (int32_t i = 1; i < milestones->count; i++) {
+        if (milestones->item[i] <= milestones->item[i - 1])
+            return tr_config_fail(TR_EINVAL, node, "milestones must ascend: %lld follows %lld",
+                                  (long long)milestones->item[i], (long long)milestones->item[i - 1]);
+    }
+    if (schedule->kind == TR_SCHEDULE_COSINE && schedule->warmup >= schedule->steps)
+        return tr_config_fail(TR_EINVAL, node, "a warm-up of %lld steps leaves nothing of %lld steps",
+                              (long long)schedule->warmup, (long long)schedule->steps);
+    return TR_OK;
+}
+
+tr_status tr_schedule_read(const tr_config *node, int64_t training_steps, struct tr_schedule *out)
+{
+    assert(training_steps > 0);
+    TR_TRY(tr_options_defaults(tr_schedule_options, tr_schedule_option_count, out));
+    TR_TRY(tr_options_read(tr_schedule_options, tr_schedule_option_count, node, "schedule", out));
+    if (out->steps == 0) out->steps = training_steps;
+    return check(node, out);
+}
+
+/* ---- factors ---- */
+
+/* From 0 to 1 along half a cosine while x goes from 0 to 1; clamped. */
+static double ease(double x)
+{
+    return x <= 0 ? 0 : x >= 1 ? 1 : (1 - tr_cos(PI * x)) / 2;
+}
+
+static double base_factor(const struct tr_schedule *schedule, int64_t step)
+{
+    double length = (double)schedule->steps;
+    switch (schedule->kind) {
+    case TR_SCHEDULE_CONSTANT:
+        return 1;
+    case TR_SCHEDULE_EXPONENTIAL:
+        if (schedule->staircase) return tr_pow_int(schedule->decay, step / schedule->every);
+        return tr_pow(schedule->decay, (double)step / (double)schedule->every);
+    case TR_SCHEDULE_STEP: {
+        int32_t passed = 0;
+        while (passed < schedule->milestones.count && schedule->milestones.item[passed] <= step) passed++;
+        return tr_pow_int(schedule->factor, passed);
+    }
+    case TR_SCHEDULE_COSINE: {
+        double warmup = (double)schedule->warmup;
+        return 1 + (schedule->final - 1) * ease(((double)step - warmup) / (length - warmup));
+    }
+    case TR_SCHEDULE_ONE_CYCLE: {
+        double top = schedule->rise * length, now = (double)step;
+        if (now < top) return schedule->start + (1 - schedule->start) * ease(now / top);
+        return 1 + (schedule->final - 1) * ease((now - top) / (length - top));
+    }
+    }
+    assert(0 && "every kind returns above");
+    return 1;
+}
+
+double tr_schedule_factor(const struct tr_schedule *schedule, int64_t step)
+{
+    assert(step >= 0);
+    double factor = base_factor(schedule, step);
+    if (step < schedule->warmup) factor *= (double)(step + 1) / (double)schedule->warmup;
+    return factor;
+}
