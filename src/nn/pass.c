@@ -259,7 +259,8 @@ const float *tr_pass_correct_rows(const tr_pass *pass)
     return pass->correct_rows;
 }
 
-const float *tr_pass_layer_output(const tr_pass *pass, int layer)
+void tr_pass_watch(tr_pass *pass, tr_pass_watcher watcher, void *user)
 {
-    return pass->output[layer];
+    pass->watcher = watcher;
+    pass->watcher_user = user;
 }

@@ -67,9 +67,11 @@ const float *tr_pass_correct_rows(const tr_pass *pass);
 tr_status tr_pass_backward(tr_pass *pass, const struct tr_pass_batch *batch, const float *parameters,
                            float *gradients, int64_t stride);
 
-/* The output of `layer` in the last forward and its size per row, for finding a value that is not finite, for
-   histograms: valid only while memory has not been reused (always in a training pass for layers that keep
-   their output). NULL for aliases. */
-const float *tr_pass_layer_output(const tr_pass *pass, int layer);
+/* Called after each layer of a forward pass with its output, `count` floats of device memory, valid for the
+   call; a failure ends the pass. */
+typedef tr_status (*tr_pass_watcher)(void *user, const struct tr_layer *layer, const float *output,
+                                     int64_t count);
+/* Sets or, with NULL, removes the watcher. For finding a value that is not finite, for histograms. */
+void tr_pass_watch(tr_pass *pass, tr_pass_watcher watcher, void *user);
 
 #endif

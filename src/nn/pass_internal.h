@@ -9,6 +9,8 @@ struct tr_pass {
     const struct tr_model *model;
     struct tr_pass_limits limits;
     void *memory;
+    tr_pass_watcher watcher;
+    void *watcher_user;
     /* Device memory inside `memory`; void *, since the planner sets them. */
     void *input, *token, *offset, *label, *target, *loss_rows, *correct_rows;
     void **output, **gradient;         /* [layers]; gradient NULL where none flows */

@@ -64,6 +64,9 @@ tr_status tr_pass_forward(tr_pass *pass, const struct tr_pass_batch *batch, cons
         call.cut = is_sequence(layer) ? &token_cut : &example_cut;
         tr_status status = layer->class->forward(&call);
         if (status != TR_OK) return tr_fail_in(status, "layer \"%s\", forward", layer->name);
+        if (!pass->watcher) continue;
+        int64_t rows = layer->out.sequence ? call.rows : call.examples;
+        TR_TRY(pass->watcher(pass->watcher_user, layer, call.y, rows * tr_shape_count(&layer->out)));
     }
     return TR_OK;
 }
