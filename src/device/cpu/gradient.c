@@ -6,15 +6,22 @@
 #include "device/cpu/gradient.h"
 
 #include "base/fail.h"
+#include "device/cpu/ahead.h"
 #include "device/cpu/pack.h"
 #include "device/cpu/reduction.h"
 #include "device/cpu/tile.h"
 
-#define BLOCK_ROWS    256
+#ifndef BLOCK_ROWS
+#define BLOCK_ROWS 256
+#endif
+#ifndef CHUNK_COLUMNS
 #define CHUNK_COLUMNS 512
-#define CHUNK_TILES   48 /* tiles above each other */
+#endif
+#ifndef CHUNK_TILES
+#define CHUNK_TILES 48 /* tiles above each other */
+#endif
 /* Waiting tiles of a chunk, over all slots. */
-#define WAITING_TILES (CHUNK_COLUMNS / TILE_COLUMNS * CHUNK_TILES)
+#define WAITING_TILES (4 * (CHUNK_COLUMNS / TILE_COLUMNS * CHUNK_TILES))
 
 #define TILE_SIZE (TILE_ROWS * TILE_COLUMNS)
 #define PACKED_A  (CHUNK_TILES * (TILE_ROWS * BLOCK_ROWS + PACK_SLACK))
@@ -65,14 +72,11 @@ static float *packed_a(const struct chunk *chunk, int64_t tile, int64_t first, i
 static void pack_run(const struct gradient *g, const struct chunk *chunk, int64_t a_row, int64_t b_row,
                      int64_t length, int64_t done, int64_t depth)
 {
-    const int64_t tiles = tile_count(chunk->rows);
-    for (int64_t t = 0; t < tiles; t++) {
-        const int64_t r = tile_first(chunk->rows, tiles, t),
-                      height = tile_first(chunk->rows, tiles, t + 1) - r;
-        CPU_KERNEL(pack_columns)
-        (packed_a(chunk, t, r, depth) + done * height, height, g->a + a_row * g->height + chunk->row + r,
-         g->height, height, length);
-    }
+    /* Blocks of a lie as packed_a() says; `done` steps of a tile are done * height floats, which is how much
+       further each block begins. */
+    CPU_KERNEL(pack_tiles)
+    (chunk->a, done, depth, g->a + a_row * g->height + chunk->row, g->height, chunk->rows,
+     tile_count(chunk->rows), length);
     CPU_KERNEL(pack_panels)
     (chunk->b + done * TILE_COLUMNS, depth * TILE_COLUMNS, g->b + b_row * g->width + chunk->column, g->width,
      chunk->columns, length);
@@ -126,22 +130,37 @@ static void reduce_tile(const struct gradient *g, const float *a, int64_t height
     }
 }
 
-static void reduce_chunk(const struct gradient *g, const struct chunk *chunk)
+static void reduce_chunk(const struct gradient *g, int64_t rows, const struct chunk *chunk)
 {
     struct reduction reduction;
     struct reduction_piece pieces[REDUCTION_PIECES];
     struct cursor cursor = {0};
-    const int64_t tiles = tile_count(chunk->rows);
+    const int64_t tiles = tile_count(chunk->rows), panels = divide_up(chunk->columns, TILE_COLUMNS);
     int64_t depth;
     int count;
     cpu_reduction_begin(&reduction, g->cut, g->offset);
     while ((count = cpu_reduction_next(&reduction, BLOCK_ROWS, pieces, &depth)) > 0) {
         pack_block(g, chunk, &cursor, depth);
+        struct ahead ahead_a = {0}, ahead_b = {0};
+        if (!g->offset) {
+            const int64_t next = smaller(depth, rows - cursor.row);
+            ahead_a = ahead_begin(g->a + cursor.row * g->height + chunk->row, g->height, next, chunk->rows,
+                                  tiles * panels);
+            ahead_b = ahead_begin(g->b + cursor.row * g->width + chunk->column, g->width, next,
+                                  chunk->columns, tiles * panels);
+        }
         float *waiting = chunk->waiting;
         for (int64_t t = 0; t < tiles; t++) {
             const int64_t r = tile_first(chunk->rows, tiles, t);
             const int64_t height = tile_first(chunk->rows, tiles, t + 1) - r;
             for (int64_t j = 0; j < chunk->columns; j += TILE_COLUMNS) {
+                float *to = g->to + (chunk->row + r) * g->width + chunk->column + j;
+                if (chunk->tile_step > 0)
+                    ahead_tile(waiting + chunk->tile_step, TILE_COLUMNS, height, TILE_COLUMNS);
+                else
+                    ahead_tile(to + TILE_COLUMNS, g->width, height, TILE_COLUMNS);
+                ahead_fetch(&ahead_a);
+                ahead_fetch(&ahead_b);
                 reduce_tile(g, packed_a(chunk, t, r, depth), height, chunk->b + j * depth, pieces, count,
                             waiting, chunk->slot_step,
                             g->to + (chunk->row + r) * g->width + chunk->column + j,
@@ -183,7 +202,7 @@ static void reduce(void *arguments, int member, int size)
         for (int64_t band = 0; band < bands; band++) {
             chunk.row = row + tile_first(row_end - row, tiles, tr_cut(tiles, bands, band));
             chunk.rows = row + tile_first(row_end - row, tiles, tr_cut(tiles, bands, band + 1)) - chunk.row;
-            reduce_chunk(g, &chunk);
+            reduce_chunk(g, work->rows, &chunk);
         }
     }
     if (g->bias) {

@@ -82,8 +82,35 @@ void CPU_KERNEL(pack_panels)(float *to, int64_t panel_step, const float *from, i
             target += panel_step;
         }
     }
-    if (columns % TILE_COLUMNS)
-        CPU_KERNEL(pack_columns)
-        (to + whole * panel_step, TILE_COLUMNS, from + whole * TILE_COLUMNS, step, columns % TILE_COLUMNS,
-         depth);
+    if (columns % TILE_COLUMNS) CPU_KERNEL(pack_columns)
+    (to + whole * panel_step, TILE_COLUMNS, from + whole * TILE_COLUMNS, step, columns % TILE_COLUMNS, depth);
+}
+
+/* `height` floats with stores of whole vectors; what they spill is overwritten or lies in the slack. */
+INLINE void copy_part(float *to, const float *from, int64_t height)
+{
+    int64_t j = 0;
+    for (; j + VW <= height; j += VW) v_store(to + j, v_load(from + j));
+    if (j < height) v_store(to + j, v_load_part(from + j, height - j));
+}
+
+void CPU_KERNEL(pack_tiles)(float *to, int64_t done, int64_t room, const float *from, int64_t step,
+                            int64_t columns, int64_t tiles, int64_t depth)
+{
+    const int64_t low = columns / tiles, high = low + 1, high_tiles = columns % tiles;
+    for (int64_t k = 0; k < depth; k++) {
+        const float *source = from + k * step;
+        float *target = to + (done + k) * high;
+        for (int64_t t = 0; t < high_tiles; t++) {
+            copy_part(target, source, high);
+            source += high;
+            target += high * room + PACK_SLACK;
+        }
+        target -= done + k;
+        for (int64_t t = high_tiles; t < tiles; t++) {
+            copy_part(target, source, low);
+            source += low;
+            target += low * room + PACK_SLACK;
+        }
+    }
 }

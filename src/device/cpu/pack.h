@@ -30,4 +30,10 @@ void CPU_KERNEL(pack_columns)(float *to, int64_t width, const float *from, int64
 void CPU_KERNEL(pack_panels)(float *to, int64_t panel_step, const float *from, int64_t step, int64_t columns,
                              int64_t depth);
 
+/* Copies the columns of tiles: `columns` columns are split into `tiles` as tile_first() does, and tile t, of
+   columns [first, last), goes to `to + first * room + t * PACK_SLACK` as [room][last - first], into its steps
+   [done, done + depth). Each block has its own slack, so that blocks may be filled in several runs. */
+void CPU_KERNEL(pack_tiles)(float *to, int64_t done, int64_t room, const float *from, int64_t step,
+                            int64_t columns, int64_t tiles, int64_t depth);
+
 #endif

@@ -1,12 +1,15 @@
 /* Blocking: a member takes a rectangle of c. Of it, BLOCK_COLUMNS columns at a time; of those, BLOCK_DEPTH
- * steps of the chains at a time: that block of b is packed into panels once and meets all rows of the
- * rectangle, whose blocks of a are packed one after the other. Between blocks of depth the chains rest in c.
+ * steps of the chains at a time: such a block of b is packed into panels once and meets all rows of the
+ * rectangle in bands of BLOCK_TILES tiles, whose blocks of a are packed one after the other. Between blocks
+ * of depth the chains rest in c. A band goes through a group of blocks of b before the next band comes, so
+ * that its part of c stays in the second-level cache meanwhile.
  */
 #include "device/cpu/product.h"
 
 #include "base/fail.h"
 #include "base/tree.h"
 
+#include "device/cpu/ahead.h"
 #include "device/cpu/pack.h"
 #include "device/cpu/tile.h"
 
@@ -20,6 +23,10 @@
 #endif
 #ifndef BLOCK_TILES
 #define BLOCK_TILES 12
+#endif
+/* Blocks of b that are kept when there are many bands of rows; they stay in the last-level cache. */
+#ifndef GROUP_STEPS
+#define GROUP_STEPS 9
 #endif
 
 struct work {
@@ -38,38 +45,50 @@ static int64_t divide_up(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-/* Tiles of rows [row, row + rows) times the packed panels of columns [column, column + columns). */
-static void multiply_block(const struct product *p, int64_t row, int64_t rows, const float *a, int64_t column,
-                           int64_t columns, const float *b, int64_t depth, bool first, bool last)
+/* A block of the computation: tiles of rows times packed panels of columns. */
+struct block {
+    int64_t row, rows, column, columns, depth;
+    const float *a, *b;
+    bool first, last; /* of the chains */
+};
+
+static void multiply_block(const struct product *p, const struct block *block, struct ahead *ahead_a,
+                           struct ahead *ahead_b)
 {
     float bias[TILE_COLUMNS];
-    const int64_t tiles = tile_count(rows);
-    for (int64_t j = 0; j < columns; j += TILE_COLUMNS) {
-        struct tile_segment segment = {.b = b + j * depth, .length = depth};
+    const int64_t tiles = tile_count(block->rows), depth = block->depth;
+    for (int64_t j = 0; j < block->columns; j += TILE_COLUMNS) {
+        struct tile_segment segment = {.b = block->b + j * depth, .length = depth};
         struct tile tile = {.segments = &segment,
                             .count = 1,
                             .b_step = TILE_COLUMNS,
                             .to_step = p->columns,
                             .from_step = p->columns,
-                            .columns = smaller(TILE_COLUMNS, columns - j)};
-        if (last && p->bias) {
-            tile.bias = p->bias + column + j;
-            if (tile.columns < TILE_COLUMNS) {
-                for (int64_t i = 0; i < TILE_COLUMNS; i++) bias[i] = i < tile.columns ? tile.bias[i] : 0.0f;
-                tile.bias = bias;
-            }
-        }
-        if (last) {
+                            .columns = smaller(TILE_COLUMNS, block->columns - j)};
+        float *to = p->c + block->row * p->columns + block->column + j;
+        if (block->last) {
             tile.activation = p->activation;
             tile.slope = p->slope;
+            tile.bias = p->bias ? p->bias + block->column + j : NULL;
+        }
+        if (tile.bias && tile.columns < TILE_COLUMNS) {
+            for (int64_t i = 0; i < TILE_COLUMNS; i++) bias[i] = i < tile.columns ? tile.bias[i] : 0.0f;
+            tile.bias = bias;
         }
         for (int64_t t = 0; t < tiles; t++) {
-            const int64_t r = tile_first(rows, tiles, t), height = tile_first(rows, tiles, t + 1) - r;
-            segment.a = a + r * depth;
-            tile.a_step = height;
-            tile.to = p->c + (row + r) * p->columns + column + j;
-            tile.from = first ? NULL : tile.to;
-            CPU_KERNEL(tile)(height, &tile);
+            const int64_t r = tile_first(block->rows, tiles, t);
+            const int64_t next = tile_first(block->rows, tiles, t + 1);
+            segment.a = block->a + r * depth;
+            tile.a_step = next - r;
+            tile.to = to + r * p->columns;
+            tile.from = block->first ? NULL : tile.to;
+            if (t + 1 < tiles)
+                ahead_tile(to + next * p->columns, p->columns, next - r, tile.columns);
+            else if (j + TILE_COLUMNS < block->columns)
+                ahead_tile(to + TILE_COLUMNS, p->columns, next - r, tile.columns);
+            ahead_fetch(ahead_a);
+            ahead_fetch(ahead_b);
+            CPU_KERNEL(tile)(next - r, &tile);
         }
     }
 }
@@ -82,10 +101,9 @@ static void pack_b(const struct product *p, float *to, int64_t k, int64_t depth,
         (to, depth * TILE_COLUMNS, p->b + k * p->columns + column, p->columns, columns, depth);
         return;
     }
-    for (int64_t j = 0; j < columns; j += TILE_COLUMNS)
-        CPU_KERNEL(pack_rows)
-        (to + j * depth, TILE_COLUMNS, p->b + (column + j) * p->depth + k, p->depth,
-         smaller(TILE_COLUMNS, columns - j), depth);
+    for (int64_t j = 0; j < columns; j += TILE_COLUMNS) CPU_KERNEL(pack_rows)
+    (to + j * depth, TILE_COLUMNS, p->b + (column + j) * p->depth + k, p->depth,
+     smaller(TILE_COLUMNS, columns - j), depth);
 }
 
 static void pack_a(const struct product *p, float *to, int64_t row, int64_t rows, int64_t k, int64_t depth)
@@ -98,8 +116,9 @@ static void pack_a(const struct product *p, float *to, int64_t row, int64_t rows
     }
 }
 
-#define PACKED_A (BLOCK_TILES * TILE_ROWS * BLOCK_DEPTH + PACK_SLACK)
-#define PACKED_B (BLOCK_COLUMNS * BLOCK_DEPTH + PACK_SLACK)
+#define PACKED_A        (BLOCK_TILES * TILE_ROWS * BLOCK_DEPTH + PACK_SLACK)
+#define PACKED_B        (BLOCK_COLUMNS * BLOCK_DEPTH + PACK_SLACK)
+#define SCRATCH(groups) (cpu_round(PACKED_A * sizeof(float)) + (size_t)(groups)*PACKED_B * sizeof(float))
 
 static void multiply(void *arguments, int member, int size)
 {
@@ -112,21 +131,50 @@ static void multiply(void *arguments, int member, int size)
     if (row == row_end || column == column_end) return;
 
     float *a = cpu_scratch(work->cpu, member), *b = a + cpu_round(PACKED_A * sizeof *a) / sizeof *a;
-    const int64_t blocks = p->depth > 0 ? divide_up(p->depth, BLOCK_DEPTH) : 1;
-    const int64_t tiles = tile_count(row_end - row), bands = divide_up(tiles, BLOCK_TILES);
+    const int64_t rows = row_end - row, tiles = tile_count(rows), bands = divide_up(tiles, BLOCK_TILES);
+    const int64_t steps = p->depth > 0 ? divide_up(p->depth, BLOCK_DEPTH) : 1;
+    const int64_t group = bands > 1 ? GROUP_STEPS : 1;
     for (; column < column_end; column += BLOCK_COLUMNS) {
-        const int64_t columns = smaller(BLOCK_COLUMNS, column_end - column);
-        for (int64_t block = 0; block < blocks; block++) {
-            const int64_t k = tr_cut(p->depth, blocks, block),
-                          depth = tr_cut(p->depth, blocks, block + 1) - k;
-            pack_b(p, b, k, depth, column, columns);
+        struct block block = {
+            .column = column, .columns = smaller(BLOCK_COLUMNS, column_end - column), .a = a};
+        const int64_t panels = divide_up(block.columns, TILE_COLUMNS);
+        for (int64_t first = 0; first < steps; first += group) {
+            const int64_t last = smaller(first + group, steps);
+            struct ahead ahead_b = {0};
+            for (int64_t step = first; step < last; step++) {
+                const int64_t k = tr_cut(p->depth, steps, step), end = tr_cut(p->depth, steps, step + 1);
+                pack_b(p, b + (step - first) * PACKED_B, k, end - k, column, block.columns);
+            }
+            if (group == 1 && last < steps) {
+                const int64_t k = tr_cut(p->depth, steps, last), end = tr_cut(p->depth, steps, last + 1);
+                ahead_b = p->transposed ? ahead_begin(p->b + column * p->depth + k, p->depth, block.columns,
+                                                      end - k, panels * tiles)
+                                        : ahead_begin(p->b + k * p->columns + column, p->columns, end - k,
+                                                      block.columns, panels * tiles);
+            }
+            /* Bands begin where tiles do, so that tiles stay even. */
             for (int64_t band = 0; band < bands; band++) {
-                /* Bands begin where tiles do, so that only the even split over all tiles decides on sizes. */
-                const int64_t r = tile_first(row_end - row, tiles, tr_cut(tiles, bands, band));
-                const int64_t end = tile_first(row_end - row, tiles, tr_cut(tiles, bands, band + 1));
-                pack_a(p, a, row + r, end - r, k, depth);
-                multiply_block(p, row + r, end - r, a, column, columns, b, depth, block == 0,
-                               block == blocks - 1);
+                const int64_t from = tile_first(rows, tiles, tr_cut(tiles, bands, band));
+                const int64_t to = tile_first(rows, tiles, tr_cut(tiles, bands, band + 1));
+                block.row = row + from;
+                block.rows = to - from;
+                for (int64_t step = first; step < last; step++) {
+                    const int64_t k = tr_cut(p->depth, steps, step), end = tr_cut(p->depth, steps, step + 1);
+                    block.depth = end - k;
+                    block.first = step == 0;
+                    block.last = step + 1 == steps;
+                    block.b = b + (step - first) * PACKED_B;
+                    pack_a(p, a, block.row, block.rows, k, block.depth);
+                    struct ahead ahead_a = {0};
+                    if (step + 1 < last)
+                        ahead_a = ahead_begin(p->a + block.row * p->depth + end, p->depth, block.rows,
+                                              block.depth, panels * tile_count(block.rows));
+                    else if (band + 1 < bands)
+                        ahead_a =
+                            ahead_begin(p->a + (row + to) * p->depth + tr_cut(p->depth, steps, first),
+                                        p->depth, block.rows, block.depth, panels * tile_count(block.rows));
+                    multiply_block(p, &block, &ahead_a, &ahead_b);
+                }
             }
         }
     }
@@ -156,7 +204,9 @@ tr_status CPU_KERNEL(product)(struct cpu_device *cpu, const struct product *prod
             work.parts_rows = parts;
         }
     }
-    TR_TRY(cpu_reserve(cpu, cpu_round(PACKED_A * sizeof(float)) + cpu_round(PACKED_B * sizeof(float)), 0));
+    const int64_t steps = divide_up(product->depth, BLOCK_DEPTH);
+    const bool banded = product->rows > BLOCK_TILES * TILE_ROWS;
+    TR_TRY(cpu_reserve(cpu, SCRATCH(banded && steps > 1 ? smaller(steps, GROUP_STEPS) : 1), 0));
     const double products = (double)product->rows * (double)product->depth * (double)product->columns;
     cpu_run(cpu, products / (8.0 * VW), multiply, &work);
     return TR_OK;
