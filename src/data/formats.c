@@ -7,16 +7,14 @@
 #include "data/csv.h"
 #include "data/idx.h"
 #include "data/text_source.h"
+#include "data/tfrecord.h"
 
 #include <string.h>
 
 #define FORMATS_MAX 32
 
 const struct tr_source_format *const tr_source_formats[] = {
-    &tr_source_format_csv,
-    &tr_source_format_idx,
-    &tr_source_format_text,
-    NULL,
+    &tr_source_format_csv, &tr_source_format_idx, &tr_source_format_text, &tr_source_format_tfrecord, NULL,
 };
 
 /* The format called `name`, or NULL with a message that names the nearest one. */
