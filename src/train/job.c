@@ -271,8 +271,10 @@ static tr_status open_source(struct tr_job *job, enum tr_data_set set)
     TR_TRY(tr_source_open_config(node, job->file.directory, job->state, &job->source[set]));
     if (set == TR_SET_TRAIN && !job->state) {
         char *state;
-        TR_TRY(tr_source_state(job->source[set], &job->state_name, &state));
+        const char *name;
+        TR_TRY(tr_source_state(job->source[set], &name, &state));
         if (state) job->state = tr_strdup(state);
+        if (state) TR_TRY(set_formatted(job, "input.state=%s", name));
         bool failed = state && !job->state;
         tr_text_free(state);
         if (failed) return TR_ENOMEM;
@@ -407,11 +409,28 @@ tr_status tr_job_look(const char *path, const struct tr_job_settings *settings, 
     return open_file(path, settings, DATA_IF_NEEDED, out);
 }
 
-tr_status tr_job_parse(const char *text, const char *name, const char *state,
-                       const struct tr_job_settings *settings, struct tr_job **out)
+tr_status tr_job_restore(const tr_checkpoint *checkpoint, const struct tr_job_settings *settings,
+                         struct tr_job **out)
 {
+    const char *path = tr_checkpoint_path(checkpoint),
+               *text = tr_checkpoint_file(checkpoint, TR_JOB_FILE, NULL);
+    if (!text)
+        return tr_fail(TR_EFORMAT, "checkpoint \"%s\" keeps no %s; it was not written by training", path,
+                       TR_JOB_FILE);
+    char *name = tr_format("%s/%s", path, TR_JOB_FILE);
+    if (!name) return TR_ENOMEM;
     tr_config *root;
-    TR_TRY(tr_config_parse(text, strlen(text), name, &root));
+    tr_status status = tr_config_parse(text, strlen(text), name, &root);
+    tr_free(name);
+    if (status != TR_OK) return status;
+    const tr_config *state_node = tr_config_get(tr_config_get(root, "input"), "state");
+    const char *state_name = state_node ? tr_config_text(state_node) : NULL, *state = NULL;
+    if (state_name && !(state = tr_checkpoint_file(checkpoint, state_name, NULL))) {
+        status = tr_fail(TR_EFORMAT, "checkpoint \"%s\" keeps no %s, which its %s names", path, state_name,
+                         TR_JOB_FILE);
+        tr_config_destroy(&root);
+        return status;
+    }
     return make_job(root, NULL, state, settings, DATA_NONE, out);
 }
 

@@ -10,6 +10,7 @@
 #include "data/source.h"
 #include "nn/model.h"
 #include "optim/optimizer.h"
+#include "train/checkpoint.h"
 #include "train/options.h"
 
 enum tr_data_set { TR_SET_TRAIN, TR_SET_VALIDATION, TR_SET_TEST, TR_SETS };
@@ -29,7 +30,6 @@ struct tr_job {
     struct tr_shape stored;      /* of an example in its source: an image before cropping, floats */
     tr_source *source[TR_SETS];  /* opened by tr_job_open_set(); NULL before */
     char *state;                 /* what sources share (vocabulary, scaling), or NULL */
-    const char *state_name;      /* of the file that keeps it, or NULL; static storage */
     char digest[TR_SHA256_TEXT]; /* SHA-256 over all settings that decide the weights */
 };
 
@@ -44,10 +44,11 @@ struct tr_job_settings {
 /* Reads a model file, applies overrides, opens the training data and builds the network. Errors name file,
    line and key. Returned, destroy with tr_job_destroy(). */
 tr_status tr_job_open(const char *path, const struct tr_job_settings *settings, struct tr_job **out);
-/* The same from the text of a checkpoint, called `name` in messages, with the shared `state` (may be NULL).
- * Opens no data. */
-tr_status tr_job_parse(const char *text, const char *name, const char *state,
-                       const struct tr_job_settings *settings, struct tr_job **out);
+/* The same from what a checkpoint keeps. Opens no data. */
+tr_status tr_job_restore(const tr_checkpoint *checkpoint, const struct tr_job_settings *settings,
+                         struct tr_job **out);
+/* The name under which a checkpoint keeps a job's resolved text. */
+#define TR_JOB_FILE "model.yaml"
 /* As tr_job_open(), for looking only: opens the data just when the file does not say the shape of the input.
  */
 tr_status tr_job_look(const char *path, const struct tr_job_settings *settings, struct tr_job **out);

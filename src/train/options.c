@@ -63,6 +63,8 @@ const struct tr_option tr_input_option_table[] = {
      "number of different tokens; 0: as the data say"},
     {"classes", TR_OPTION_STRING_LIST, AT(classes), "", 0, 0, NULL,
      "names of the classes; default: as the data say"},
+    {"state", TR_OPTION_STRING, AT(state), "", 0, 0, NULL,
+     "file of a checkpoint that keeps what data sets share (vocabulary, scaling); written by the program"},
     {"scale", TR_OPTION_FLOAT_LIST, AT(scale), "1/255", 0, 0, NULL,
      "image bytes are multiplied by this; one number, or one for each channel"},
     {"shift", TR_OPTION_FLOAT_LIST, AT(shift), "0", 0, 0, NULL,

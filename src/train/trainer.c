@@ -1,0 +1,216 @@
+/* Making a trainer, and the parts of its interface that are not the loop. */
+#include "train/trainer_internal.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fail.h"
+
+#include <math.h>
+#include <string.h>
+
+static tr_status open_job(tr_trainer *trainer, const struct tr_train_settings *settings,
+                          const tr_checkpoint *checkpoint)
+{
+    struct tr_job_settings job = {
+        .set = settings->set,
+        .set_count = settings->set_count,
+        .has_seed = settings->has_seed,
+        .seed = settings->seed,
+        .steps = settings->steps,
+    };
+    if (settings->model) return tr_job_open(settings->model, &job, &trainer->job);
+    TR_TRY(tr_job_restore(checkpoint, &job, &trainer->job));
+    return tr_job_open_set(trainer->job, TR_SET_TRAIN);
+}
+
+static tr_status copy_paths(tr_trainer *trainer, const struct tr_train_settings *settings)
+{
+    trainer->model_path = tr_strdup(settings->model ? settings->model : "");
+    if (!trainer->model_path) return TR_ENOMEM;
+    if (!settings->out) return TR_OK;
+    trainer->out = tr_strdup(settings->out);
+    return trainer->out ? TR_OK : TR_ENOMEM;
+}
+
+static tr_status make_parts(tr_trainer *trainer, const struct tr_train_settings *settings,
+                            tr_checkpoint *checkpoint)
+{
+    struct tr_job *job = trainer->job;
+    TR_TRY(tr_device_create(settings->device ? settings->device : "cpu", settings->threads, settings->isa,
+                            &trainer->device));
+    TR_TRY(tr_variables_create(trainer->device, job->model, &job->optimizer, &trainer->variables));
+    TR_TRY(
+        tr_gradient_create(trainer->device, job, trainer->variables, job->train.steps, &trainer->gradient));
+    if (checkpoint) return trainer_restore(trainer, checkpoint, settings->resume_changed);
+    return tr_variables_initialize(trainer->variables, (uint64_t)job->file.seed);
+}
+
+/* Everything that can fail after the trainer's own memory is there. */
+static tr_status set_up(tr_trainer *trainer, const struct tr_train_settings *settings)
+{
+    tr_checkpoint *checkpoint = NULL;
+    if (!settings->model && !settings->resume)
+        return tr_fail(TR_EINVAL, "nothing to train; give a model file, or a checkpoint to resume");
+    TR_TRY(copy_paths(trainer, settings));
+    if (settings->resume) TR_TRY(tr_checkpoint_open(settings->resume, &checkpoint));
+    tr_status status = open_job(trainer, settings, checkpoint);
+    if (status == TR_OK) status = make_parts(trainer, settings, checkpoint);
+    tr_checkpoint_close(&checkpoint);
+    return status;
+}
+
+tr_status tr_trainer_create(const struct tr_train_settings *settings, tr_trainer **out)
+{
+    *out = NULL;
+    if (settings->size != sizeof *settings)
+        return tr_fail(TR_EINVAL,
+                       "settings have %zu bytes, this library expects %zu; begin with TR_TRAIN_SETTINGS_INIT",
+                       settings->size, sizeof *settings);
+    tr_trainer *trainer = tr_alloc_zero(1, sizeof *trainer);
+    if (!trainer) return TR_ENOMEM;
+    trainer->best_loss = INFINITY;
+    trainer->saved_step = -1;
+    trainer->saved_at = tr_clock_seconds();
+    tr_status status = set_up(trainer, settings);
+    if (status != TR_OK) {
+        tr_trainer_destroy(&trainer);
+        return status;
+    }
+    *out = trainer;
+    return TR_OK;
+}
+
+void tr_trainer_destroy(tr_trainer **handle)
+{
+    tr_trainer *trainer = *handle;
+    if (!trainer) return;
+    for (int i = 0; i < TR_SETS; i++) tr_evaluator_destroy(&trainer->evaluator[i]);
+    tr_gradient_destroy(&trainer->gradient);
+    tr_variables_destroy(&trainer->variables);
+    tr_device_destroy(&trainer->device);
+    tr_job_destroy(&trainer->job);
+    tr_free(trainer->model_path);
+    tr_free(trainer->out);
+    tr_free(trainer->resumed);
+    tr_free(trainer->resume_note);
+    tr_free(trainer);
+    *handle = NULL;
+}
+
+void tr_trainer_stop(tr_trainer *trainer)
+{
+    trainer->stop = 1;
+}
+
+tr_status trainer_digest_data(tr_trainer *trainer)
+{
+    if (trainer->data_digest[0]) return TR_OK;
+    return tr_source_digest(trainer->job->source[TR_SET_TRAIN], trainer->data_digest);
+}
+
+tr_status tr_trainer_info(const tr_trainer *trainer, struct tr_train_info *info)
+{
+    const struct tr_job *job = trainer->job;
+    tr_status status = TR_OK;
+    bool has_test = tr_job_has_set(job, TR_SET_TEST);
+    if (has_test) status = tr_job_open_set(trainer->job, TR_SET_TEST);
+    if (status != TR_OK) return status;
+    *info = (struct tr_train_info){
+        .name = job->file.name,
+        .model = trainer->model_path,
+        .device = trainer->device->description,
+        .resumed = trainer->resumed ? trainer->resumed : "",
+        .resume_note = trainer->resume_note ? trainer->resume_note : "",
+        .digest = job->digest,
+        .seed = (uint64_t)job->file.seed,
+        .parameters = job->model->parameter_total,
+        .memory = (int64_t)(tr_variables_memory(trainer->variables) + tr_gradient_memory(trainer->gradient)),
+        .train_examples = tr_source_info(job->source[TR_SET_TRAIN])->count,
+        .test_examples = has_test ? tr_source_info(job->source[TR_SET_TEST])->count : 0,
+        .batch = job->train.batch,
+        .microbatches = job->train.microbatches,
+        .steps = job->train.steps,
+        .steps_per_epoch = tr_gradient_steps_per_epoch(trainer->gradient),
+        .step = trainer->step,
+        .classification = tr_job_is_classification(job),
+        .log_every = job->train.log_every,
+    };
+    return TR_OK;
+}
+
+tr_status tr_trainer_hash(tr_trainer *trainer, char hex[65])
+{
+    return tr_variables_hash(trainer->variables, hex);
+}
+
+tr_status tr_trainer_save(tr_trainer *trainer, char **path)
+{
+    return trainer_save(trainer, path);
+}
+
+tr_status tr_trainer_parameter(tr_trainer *trainer, const char *name, float *values, int64_t count)
+{
+    const struct tr_model *model = trainer->job->model;
+    for (int i = 0; i < model->parameter_count; i++) {
+        const struct tr_parameter *parameter = &model->parameters[i];
+        if (strcmp(parameter->name, name) != 0) continue;
+        if (count != parameter->count)
+            return tr_fail(TR_EMISMATCH, "parameter \"%s\" has %lld values, room is for %lld", name,
+                           (long long)parameter->count, (long long)count);
+        const float *arena = tr_variables_arena(trainer->variables, TR_ARENA_PARAMETERS);
+        TR_TRY(tr_device_to_host(trainer->device, values, arena + parameter->offset,
+                                 (size_t)count * sizeof *values));
+        return tr_device_wait(trainer->device);
+    }
+    return tr_fail(TR_ENOTFOUND, "there is no parameter \"%s\"; `trireme inspect` lists them", name);
+}
+
+tr_status trainer_evaluated(tr_trainer *trainer, const float **parameters)
+{
+    *parameters = tr_variables_arena(trainer->variables, TR_ARENA_EMA);
+    if (*parameters) return tr_variables_complete_ema(trainer->variables);
+    *parameters = tr_variables_arena(trainer->variables, TR_ARENA_PARAMETERS);
+    return TR_OK;
+}
+
+static tr_status find_set(const char *name, enum tr_data_set *set)
+{
+    for (int i = 0; i < TR_SETS; i++)
+        if (strcmp(name, tr_data_set_names[i]) == 0) {
+            *set = (enum tr_data_set)i;
+            return TR_OK;
+        }
+    return tr_fail(TR_ENOTFOUND, "there is no data set \"%s\"; choose train, validation or test", name);
+}
+
+tr_status tr_trainer_evaluate(tr_trainer *trainer, const char *name, struct tr_train_event *event)
+{
+    enum tr_data_set set = TR_SET_TEST;
+    TR_TRY(find_set(name, &set));
+    TR_TRY(tr_job_open_set(trainer->job, set));
+    tr_source *source = trainer->job->source[set];
+    if (!trainer->evaluator[set])
+        TR_TRY(tr_evaluator_create(trainer->device, trainer->job, source, &trainer->evaluator[set]));
+    struct tr_evaluation evaluation;
+    const float *parameters;
+    double start = tr_clock_seconds();
+    TR_TRY(trainer_evaluated(trainer, &parameters));
+    TR_TRY(tr_evaluator_run(trainer->evaluator[set], parameters, 0, tr_source_info(source)->count, NULL, NULL,
+                            &evaluation));
+    double seconds = tr_clock_seconds() - start;
+    *event = (struct tr_train_event){
+        .kind = TR_EVENT_EVALUATION,
+        .step = trainer->step,
+        .steps = trainer->job->train.steps,
+        .epoch = (double)trainer->step / (double)tr_gradient_steps_per_epoch(trainer->gradient),
+        .loss = evaluation.loss,
+        .accuracy = evaluation.accuracy,
+        .gradient_norm = NAN,
+        .examples = evaluation.examples,
+        .seconds = seconds,
+        .examples_per_second = seconds > 0 ? (double)evaluation.examples / seconds : 0,
+        .name = tr_data_set_names[set],
+        .hash = "",
+    };
+    return TR_OK;
+}

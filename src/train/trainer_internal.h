@@ -1,0 +1,47 @@
+/* The inside of a trainer, shared by its creation (trainer.c), its loop (trainer_run.c) and its checkpoints
+ * (trainer_save.c). */
+#ifndef TR_TRAIN_TRAINER_INTERNAL_H
+#define TR_TRAIN_TRAINER_INTERNAL_H
+
+#include "train/evaluate.h"
+#include "train/gradient.h"
+#include "train/job.h"
+#include "train/variables.h"
+#include "trireme/train.h"
+
+#include <signal.h>
+
+struct tr_trainer {
+    struct tr_job *job;
+    char *model_path;
+    tr_device *device;
+    tr_variables *variables;
+    tr_gradient *gradient;
+    tr_evaluator *evaluator[TR_SETS]; /* made when first needed */
+    int64_t step;                     /* steps done */
+    /* Early stop; kept in checkpoints. */
+    double best_loss;
+    int64_t worse_evaluations;
+    /* Checkpoints. */
+    char *out;          /* directory, or NULL */
+    char *resumed;      /* path, or NULL */
+    char *resume_note;  /* skipped checkpoints, or NULL */
+    int64_t saved_step; /* step of the newest checkpoint of this run, -1: none */
+    double saved_at;    /* tr_clock_seconds() of it */
+    char data_digest[TR_SHA256_TEXT];
+    volatile sig_atomic_t stop;
+};
+
+/* Writes a checkpoint; *path (may be NULL) is returned, free with tr_free(). */
+tr_status trainer_save(tr_trainer *trainer, char **path);
+
+/* Loads parameters, optimizer and counters from the checkpoint; refuses other settings or data unless
+ * `changed`. */
+tr_status trainer_restore(tr_trainer *trainer, tr_checkpoint *checkpoint, bool changed);
+/* Computes data_digest, which reads all training data, once. */
+tr_status trainer_digest_data(tr_trainer *trainer);
+
+/* The parameters to evaluate with: moving averages where they are kept. */
+tr_status trainer_evaluated(tr_trainer *trainer, const float **parameters);
+
+#endif

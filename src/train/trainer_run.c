@@ -1,0 +1,274 @@
+/* The training loop: steps, reports, evaluations, checkpoints and the ways a run ends. */
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "train/trainer_internal.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PROGRESS_SECONDS 0.1
+
+/* What a run keeps beside the trainer. */
+struct run {
+    tr_trainer *trainer;
+    tr_train_listener listener;
+    void *user;
+    double training_seconds;                        /* without evaluation and saving */
+    double reported_seconds, progressed_seconds;    /* training seconds at the last report of each kind */
+    int64_t reported_examples, progressed_examples; /* since then */
+};
+
+static void tell(const struct run *run, const struct tr_train_event *event)
+{
+    if (run->listener) run->listener(run->user, event);
+}
+
+static struct tr_train_event event_of(const tr_trainer *trainer, enum tr_train_event_kind kind)
+{
+    return (struct tr_train_event){
+        .kind = kind,
+        .step = trainer->step,
+        .steps = trainer->job->train.steps,
+        .epoch = (double)trainer->step / (double)tr_gradient_steps_per_epoch(trainer->gradient),
+        .gradient_norm = NAN,
+        .name = "",
+        .hash = "",
+    };
+}
+
+static void warn(const struct run *run, const char *text)
+{
+    struct tr_train_event event = event_of(run->trainer, TR_EVENT_WARNING);
+    event.name = text;
+    tell(run, &event);
+}
+
+/* ---- a step ---- */
+
+static tr_status nonfinite(tr_trainer *trainer, const char *what)
+{
+    char name[256];
+    TR_TRY(tr_gradient_blame(trainer->gradient, trainer->step, name, sizeof name));
+    return tr_fail(
+        TR_ENONFINITE,
+        "step %lld: the %s is not finite; the first bad tensor is the %s. Lower optimizer.rate, or set "
+        "optimizer.clip_norm; checkpoints are from before this step",
+        (long long)trainer->step + 1, what, name);
+}
+
+/* Whether the step can be applied, known before any parameter changes. With the policy "skip" that takes the
+ * gradient's norm. */
+static tr_status acceptable(tr_trainer *trainer, const struct tr_step_figures *figures, bool *ok)
+{
+    *ok = isfinite(figures->loss);
+    if (!*ok || trainer->job->train.on_nonfinite != TR_NONFINITE_SKIP) return TR_OK;
+    float norm;
+    TR_TRY(tr_variables_measure(trainer->variables, tr_gradient_arena(trainer->gradient)));
+    TR_TRY(tr_variables_norm(trainer->variables, &norm));
+    *ok = isfinite(norm);
+    return TR_OK;
+}
+
+/* Computes and applies one step. *skipped: it was left out because it was not finite. */
+static tr_status do_step(tr_trainer *trainer, struct tr_step_figures *figures, double *norm, bool *skipped)
+{
+    bool ok, poisoned;
+    *skipped = false;
+    *norm = NAN;
+    TR_TRY(tr_variables_begin_step(trainer->variables, trainer->step));
+    TR_TRY(tr_gradient_step(trainer->gradient, trainer->step, figures));
+    TR_TRY(acceptable(trainer, figures, &ok));
+    if (!ok && trainer->job->train.on_nonfinite == TR_NONFINITE_STOP) return nonfinite(trainer, "loss");
+    if (!ok) {
+        *skipped = true;
+        trainer->step++;
+        return TR_OK;
+    }
+    TR_TRY(tr_variables_update(trainer->variables, tr_gradient_arena(trainer->gradient)));
+    TR_TRY(tr_variables_nonfinite(trainer->variables, &poisoned));
+    if (poisoned) return nonfinite(trainer, "updated network");
+    if (trainer->job->optimizer.clip_norm > 0) {
+        float value;
+        TR_TRY(tr_variables_norm(trainer->variables, &value));
+        *norm = (double)value;
+    }
+    trainer->step++;
+    return TR_OK;
+}
+
+static struct tr_train_event step_event(const tr_trainer *trainer, const struct tr_step_figures *figures,
+                                        double norm)
+{
+    struct tr_train_event event = event_of(trainer, TR_EVENT_STEP);
+    event.loss = (double)figures->loss / (double)figures->examples;
+    event.accuracy = (double)figures->correct / (double)figures->examples;
+    event.rate = trainer->job->optimizer.rate *
+                 tr_schedule_factor(&trainer->job->optimizer.schedule, trainer->step - 1);
+    event.gradient_norm = norm;
+    event.examples = figures->examples;
+    return event;
+}
+
+tr_status tr_trainer_step(tr_trainer *trainer, struct tr_train_event *event)
+{
+    struct tr_step_figures figures;
+    double norm, start = tr_clock_seconds();
+    bool skipped;
+    if (trainer->step >= trainer->job->train.steps)
+        return tr_fail(TR_EINVAL, "all %lld steps are done; set train.steps higher to go on",
+                       (long long)trainer->job->train.steps);
+    TR_TRY(do_step(trainer, &figures, &norm, &skipped));
+    if (!event) return TR_OK;
+    *event = step_event(trainer, &figures, norm);
+    event->seconds = tr_clock_seconds() - start;
+    event->examples_per_second = event->seconds > 0 ? (double)figures.examples / event->seconds : 0;
+    return TR_OK;
+}
+
+/* ---- between steps ---- */
+
+static double rate_since(int64_t examples, double seconds)
+{
+    return seconds > 0 ? (double)examples / seconds : 0;
+}
+
+static void report(struct run *run, struct tr_train_event *event)
+{
+    const tr_trainer *trainer = run->trainer;
+    int64_t every = trainer->job->train.log_every;
+    run->reported_examples += event->examples;
+    run->progressed_examples += event->examples;
+    event->seconds = run->training_seconds;
+    bool due =
+        every > 0 && (trainer->step % every == 0 || trainer->step == 1 || trainer->step == event->steps);
+    if (due) {
+        event->examples_per_second =
+            rate_since(run->reported_examples, event->seconds - run->reported_seconds);
+        tell(run, event);
+        run->reported_examples = 0;
+        run->reported_seconds = event->seconds;
+    }
+    if (event->seconds - run->progressed_seconds >= PROGRESS_SECONDS) {
+        struct tr_train_event progress = *event;
+        progress.kind = TR_EVENT_PROGRESS;
+        progress.examples_per_second =
+            rate_since(run->progressed_examples, event->seconds - run->progressed_seconds);
+        tell(run, &progress);
+        run->progressed_examples = 0;
+        run->progressed_seconds = event->seconds;
+    }
+}
+
+static tr_status save(struct run *run)
+{
+    tr_trainer *trainer = run->trainer;
+    char *path = NULL, hex[TR_SHA256_TEXT];
+    TR_TRY(trainer_save(trainer, &path));
+    tr_status status = tr_trainer_hash(trainer, hex);
+    struct tr_train_event event = event_of(trainer, TR_EVENT_CHECKPOINT);
+    event.name = path;
+    event.hash = hex;
+    if (status == TR_OK) tell(run, &event);
+    tr_free(path);
+    return status;
+}
+
+/* A checkpoint in between: a failure is told and got over. */
+static void save_if_due(struct run *run)
+{
+    tr_trainer *trainer = run->trainer;
+    const struct tr_train_options *train = &trainer->job->train;
+    if (!trainer->out || trainer->step == train->steps) return;
+    bool due = train->checkpoint_every > 0 && trainer->step % train->checkpoint_every == 0;
+    due |=
+        train->checkpoint_seconds > 0 && tr_clock_seconds() - trainer->saved_at >= train->checkpoint_seconds;
+    if (!due) return;
+    if (save(run) == TR_OK) return;
+    trainer->saved_at = tr_clock_seconds(); /* the next attempt comes after the usual time */
+    warn(run, tr_error_message());
+}
+
+static tr_status evaluate(struct run *run, enum tr_data_set set, struct tr_train_event *event)
+{
+    TR_TRY(tr_trainer_evaluate(run->trainer, tr_data_set_names[set], event));
+    tell(run, event);
+    return TR_OK;
+}
+
+/* Evaluates when due and sets *over when the run should end early. */
+static tr_status evaluate_if_due(struct run *run, bool *over)
+{
+    tr_trainer *trainer = run->trainer;
+    const struct tr_train_options *train = &trainer->job->train;
+    *over = false;
+    if (train->evaluate_every == 0 || trainer->step % train->evaluate_every) return TR_OK;
+    enum tr_data_set set = tr_job_has_set(trainer->job, TR_SET_VALIDATION) ? TR_SET_VALIDATION : TR_SET_TEST;
+    if (!tr_job_has_set(trainer->job, set)) return TR_OK;
+    struct tr_train_event event;
+    TR_TRY(evaluate(run, set, &event));
+    if (event.loss < trainer->best_loss) {
+        trainer->best_loss = event.loss;
+        trainer->worse_evaluations = 0;
+    } else {
+        trainer->worse_evaluations++;
+    }
+    bool reached = train->until_accuracy > 0 && event.accuracy >= train->until_accuracy;
+    *over = reached || (train->patience > 0 && trainer->worse_evaluations >= train->patience);
+    return TR_OK;
+}
+
+/* The end of a run in good order: the last checkpoint, the test, the hash. */
+static tr_status finish(struct run *run)
+{
+    tr_trainer *trainer = run->trainer;
+    if (trainer->out && trainer->saved_step != trainer->step) TR_TRY(save(run));
+    if (tr_job_has_set(trainer->job, TR_SET_TEST)) {
+        struct tr_train_event test;
+        TR_TRY(evaluate(run, TR_SET_TEST, &test));
+    }
+    char hex[TR_SHA256_TEXT];
+    TR_TRY(tr_trainer_hash(trainer, hex));
+    struct tr_train_event event = event_of(trainer, TR_EVENT_END);
+    event.seconds = run->training_seconds;
+    event.hash = hex;
+    tell(run, &event);
+    return TR_OK;
+}
+
+static tr_status stopped(struct run *run)
+{
+    tr_trainer *trainer = run->trainer;
+    if (trainer->out && trainer->saved_step != trainer->step) TR_TRY(save(run));
+    return tr_fail(TR_EINTERRUPTED, "stopped after step %lld of %lld%s%s", (long long)trainer->step,
+                   (long long)trainer->job->train.steps,
+                   trainer->out ? "; resume from " : "; nothing was saved", trainer->out ? trainer->out : "");
+}
+
+tr_status tr_trainer_run(tr_trainer *trainer, tr_train_listener listener, void *user)
+{
+    struct run run = {.trainer = trainer, .listener = listener, .user = user};
+    trainer->saved_at = tr_clock_seconds();
+    bool over = false;
+    while (trainer->step < trainer->job->train.steps && !over) {
+        if (trainer->stop) return stopped(&run);
+        struct tr_step_figures figures;
+        double norm, start = tr_clock_seconds();
+        bool skipped;
+        TR_TRY(do_step(trainer, &figures, &norm, &skipped));
+        run.training_seconds += tr_clock_seconds() - start;
+        if (skipped) {
+            char text[96];
+            snprintf(text, sizeof text, "step %lld was skipped: its loss or gradient is not finite",
+                     (long long)trainer->step);
+            warn(&run, text);
+        } else {
+            struct tr_train_event event = step_event(trainer, &figures, norm);
+            report(&run, &event);
+        }
+        TR_TRY(evaluate_if_due(&run, &over));
+        save_if_due(&run);
+    }
+    return finish(&run);
+}

@@ -1,0 +1,217 @@
+/* A trainer's checkpoints: what is kept of a run, and how it is taken up again. */
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "train/trainer_internal.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define BEST_LOSS         "best_loss"
+#define WORSE_EVALUATIONS "worse_evaluations"
+
+/* The tensors of a checkpoint, in host memory. */
+struct tensors {
+    struct tr_stored_tensor *tensor[TR_CHECKPOINT_GROUPS];
+    int64_t count[TR_CHECKPOINT_GROUPS];
+    char (*name)[2 * TR_NAME_SIZE + 8]; /* of the optimizer's: "m.conv1.weights" */
+    float *host[TR_ARENAS];             /* whole arenas; borrowed from the device where it shares memory */
+    float *copy[TR_ARENAS];             /* those that are ours */
+};
+
+static void release_tensors(struct tensors *tensors)
+{
+    for (int i = 0; i < TR_CHECKPOINT_GROUPS; i++) tr_free(tensors->tensor[i]);
+    for (int i = 0; i < TR_ARENAS; i++) tr_free(tensors->copy[i]);
+    tr_free(tensors->name);
+}
+
+static struct tr_stored_tensor describe(const struct tr_parameter *parameter, const char *name, float *arena)
+{
+    struct tr_stored_tensor tensor = {
+        .name = name,
+        .dtype = TR_DTYPE_F32,
+        .rank = parameter->shape.rank,
+        .data = arena + parameter->offset,
+    };
+    for (int i = 0; i < tensor.rank; i++) tensor.shape[i] = parameter->shape.size[i];
+    return tensor;
+}
+
+/* Whether the optimizer keeps this arena for this parameter. */
+static bool keeps(const tr_trainer *trainer, enum tr_arena arena, const struct tr_parameter *parameter)
+{
+    static const unsigned bits[TR_ARENAS] = {0, TR_STATE_M, TR_STATE_V, TR_STATE_EMA};
+    return tr_variables_arena(trainer->variables, arena) &&
+           (tr_optimizer_states(&trainer->job->optimizer, parameter->kind) & bits[arena]);
+}
+
+static tr_status host_arenas(tr_trainer *trainer, struct tensors *tensors, bool store)
+{
+    for (int i = 0; i < TR_ARENAS; i++) {
+        float *arena = tr_variables_arena(trainer->variables, (enum tr_arena)i);
+        if (!arena) continue;
+        if (tr_device_host_view(trainer->device, arena)) {
+            tensors->host[i] = arena;
+            continue;
+        }
+        size_t floats = (size_t)trainer->job->model->arena_floats;
+        tensors->host[i] = tensors->copy[i] = tr_alloc_zero(floats + 1, sizeof(float));
+        if (!tensors->copy[i]) return TR_ENOMEM;
+        if (store) TR_TRY(tr_variables_store(trainer->variables, (enum tr_arena)i, tensors->copy[i]));
+    }
+    return TR_OK;
+}
+
+/* Lists all tensors; with `store` their numbers are those of the device. */
+static tr_status list_tensors(tr_trainer *trainer, bool store, struct tensors *out)
+{
+    const struct tr_model *model = trainer->job->model;
+    size_t parameters = (size_t)model->parameter_count, states = parameters * (TR_ARENAS - 1);
+    TR_TRY(host_arenas(trainer, out, store));
+    out->tensor[TR_CHECKPOINT_PARAMETERS] = tr_alloc(parameters, sizeof(struct tr_stored_tensor));
+    out->tensor[TR_CHECKPOINT_OPTIMIZER] = tr_alloc(states, sizeof(struct tr_stored_tensor));
+    out->name = tr_alloc(states, sizeof *out->name);
+    if (!out->tensor[TR_CHECKPOINT_PARAMETERS] || !out->tensor[TR_CHECKPOINT_OPTIMIZER] || !out->name)
+        return TR_ENOMEM;
+    for (int i = 0; i < model->parameter_count; i++) {
+        const struct tr_parameter *parameter = &model->parameters[i];
+        out->tensor[TR_CHECKPOINT_PARAMETERS][out->count[TR_CHECKPOINT_PARAMETERS]++] =
+            describe(parameter, parameter->name, out->host[TR_ARENA_PARAMETERS]);
+        for (int arena = TR_ARENA_M; arena < TR_ARENAS; arena++) {
+            if (!keeps(trainer, (enum tr_arena)arena, parameter)) continue;
+            int64_t number = out->count[TR_CHECKPOINT_OPTIMIZER]++;
+            snprintf(out->name[number], sizeof out->name[number], "%s.%s", tr_arena_names[arena],
+                     parameter->name);
+            out->tensor[TR_CHECKPOINT_OPTIMIZER][number] =
+                describe(parameter, out->name[number], out->host[arena]);
+        }
+    }
+    return TR_OK;
+}
+
+static tr_status write_checkpoint(tr_trainer *trainer, const struct tensors *tensors, const char *text,
+                                  const char *hash, char **path)
+{
+    const struct tr_job *job = trainer->job;
+    struct tr_checkpoint_metric metrics[] = {
+        {BEST_LOSS, trainer->best_loss},
+        {WORSE_EVALUATIONS, (double)trainer->worse_evaluations},
+    };
+    struct tr_checkpoint_file files[] = {
+        {TR_JOB_FILE, text, strlen(text)},
+        {job->input.state, job->state, job->state ? strlen(job->state) : 0},
+    };
+    struct tr_checkpoint_content content = {
+        .facts = {.step = trainer->step,
+                  .seed = (uint64_t)job->file.seed,
+                  .microbatches = job->train.microbatches,
+                  .model_digest = job->digest,
+                  .data_digest = trainer->data_digest,
+                  .parameter_hash = hash,
+                  .metrics = metrics,
+                  .metric_count = sizeof metrics / sizeof metrics[0]},
+        .files = files,
+        .file_count = job->input.state && job->state ? 2 : 1,
+    };
+    for (int i = 0; i < TR_CHECKPOINT_GROUPS; i++) {
+        content.group[i].tensors = tensors->tensor[i];
+        content.group[i].count = tensors->count[i];
+    }
+    return tr_checkpoint_save(NULL, trainer->out, job->train.keep, &content, path);
+}
+
+tr_status trainer_save(tr_trainer *trainer, char **path)
+{
+    struct tensors tensors = {0};
+    char hash[TR_SHA256_TEXT], *text = NULL;
+    tr_status status;
+    if (!trainer->out)
+        return tr_fail(TR_EINVAL, "there is no output directory to save to; give one with --out");
+    TR_TRY(trainer_digest_data(trainer));
+    TR_TRY(tr_variables_hash(trainer->variables, hash));
+    TR_TRY_GOTO(tr_job_text(trainer->job, &text), out);
+    TR_TRY_GOTO(list_tensors(trainer, true, &tensors), out);
+    TR_TRY_GOTO(write_checkpoint(trainer, &tensors, text, hash, path), out);
+    trainer->saved_step = trainer->step;
+    trainer->saved_at = tr_clock_seconds();
+out:
+    release_tensors(&tensors);
+    tr_free(text);
+    return status;
+}
+
+/* ---- restoring ---- */
+
+static tr_status refuse_changes(tr_trainer *trainer, const tr_checkpoint *checkpoint)
+{
+    const struct tr_checkpoint_facts *facts = tr_checkpoint_facts(checkpoint);
+    const char *path = tr_checkpoint_path(checkpoint);
+    if (strcmp(facts->model_digest, trainer->job->digest) != 0)
+        return tr_fail(
+            TR_EMISMATCH,
+            "checkpoint \"%s\" was made with other settings (digest %.16s, here %.16s), so the run would not "
+            "end as the undisturbed one; resume without a model file to use its own, or allow changes "
+            "(--resume-changed)",
+            path, facts->model_digest, trainer->job->digest);
+    TR_TRY(trainer_digest_data(trainer));
+    if (strcmp(facts->data_digest, trainer->data_digest) != 0)
+        return tr_fail(
+            TR_EMISMATCH,
+            "checkpoint \"%s\" was made with other training data (digest %.16s, here %.16s); give the same "
+            "data, or allow changes (--resume-changed)",
+            path, facts->data_digest, trainer->data_digest);
+    return TR_OK;
+}
+
+static void restore_counters(tr_trainer *trainer, const struct tr_checkpoint_facts *facts)
+{
+    trainer->step = facts->step;
+    for (int64_t i = 0; i < facts->metric_count; i++) {
+        double value = facts->metrics[i].value;
+        if (strcmp(facts->metrics[i].name, BEST_LOSS) == 0)
+            trainer->best_loss = isnan(value) ? INFINITY : value;
+        if (strcmp(facts->metrics[i].name, WORSE_EVALUATIONS) == 0 && value >= 0 && value < 0x1p53)
+            trainer->worse_evaluations = (int64_t)value;
+    }
+}
+
+static tr_status load_tensors(tr_trainer *trainer, tr_checkpoint *checkpoint, struct tensors *tensors)
+{
+    TR_TRY(list_tensors(trainer, false, tensors));
+    for (int i = 0; i < TR_CHECKPOINT_GROUPS; i++)
+        TR_TRY(tr_checkpoint_load(checkpoint, (enum tr_checkpoint_group)i, tensors->tensor[i],
+                                  tensors->count[i]));
+    for (int i = 0; i < TR_ARENAS; i++)
+        if (tensors->copy[i])
+            TR_TRY(tr_variables_load(trainer->variables, (enum tr_arena)i, tensors->copy[i]));
+    return TR_OK;
+}
+
+static tr_status note_origin(tr_trainer *trainer, const tr_checkpoint *checkpoint)
+{
+    const char *skipped = tr_checkpoint_skipped(checkpoint);
+    trainer->resumed = tr_strdup(tr_checkpoint_path(checkpoint));
+    trainer->resume_note = tr_strdup(skipped ? skipped : "");
+    return trainer->resumed && trainer->resume_note ? TR_OK : TR_ENOMEM;
+}
+
+tr_status trainer_restore(tr_trainer *trainer, tr_checkpoint *checkpoint, bool changed)
+{
+    const struct tr_checkpoint_facts *facts = tr_checkpoint_facts(checkpoint);
+    struct tensors tensors = {0};
+    if (!changed) TR_TRY(refuse_changes(trainer, checkpoint));
+    TR_TRY(note_origin(trainer, checkpoint));
+    tr_status status = load_tensors(trainer, checkpoint, &tensors);
+    release_tensors(&tensors);
+    if (status != TR_OK) return status;
+    restore_counters(trainer, facts);
+    char hash[TR_SHA256_TEXT];
+    TR_TRY(tr_variables_hash(trainer->variables, hash));
+    if (strcmp(hash, facts->parameter_hash) != 0)
+        return tr_fail(TR_ECORRUPT,
+                       "checkpoint \"%s\": its parameters have hash %.16s, its manifest says %.16s",
+                       trainer->resumed, hash, facts->parameter_hash);
+    return TR_OK;
+}
