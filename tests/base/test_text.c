@@ -1,0 +1,295 @@
+/* Numbers are read strictly and whatever the locale, written so that they read back, and words find their
+ * neighbours. */
+#include "base/text.h"
+
+#include "refuse.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <float.h>
+#include <locale.h>
+#include <math.h>
+#include <string.h>
+
+static void integers_are_strict(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t value;
+    } good[] = {{"0", 0},
+                {"-0", 0},
+                {"+7", 7},
+                {"007", 7},
+                {"0x1F", 31},
+                {"-0xff", -255},
+                {"9223372036854775807", INT64_MAX},
+                {"-9223372036854775808", INT64_MIN},
+                {"0x7fffffffffffffff", INT64_MAX}};
+    static const char *const bad[] = {"",
+                                      "-",
+                                      "+",
+                                      "0x",
+                                      "1 ",
+                                      " 1",
+                                      "1.0",
+                                      "1e3",
+                                      "1_0",
+                                      "12a",
+                                      "--1",
+                                      "0xg",
+                                      "+-1",
+                                      "a",
+                                      "1,0",
+                                      "9223372036854775808",
+                                      "-9223372036854775809",
+                                      "0x8000000000000000",
+                                      "100000000000000000000000000000000000"};
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        int64_t value = 42;
+        assert_null(tr_text_int64(good[i].text, &value));
+        assert_true(value == good[i].value);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        int64_t value = 42;
+        assert_non_null(tr_text_int64(bad[i], &value));
+        assert_int_equal(value, 42);
+    }
+}
+
+static void check_numbers(void)
+{
+    static const struct {
+        const char *text;
+        double value;
+    } good[] = {{"1e-3", 1e-3},
+                {"0.5", 0.5},
+                {".5", 0.5},
+                {"5.", 5},
+                {"-2.5E+2", -250},
+                {"0x10", 16},
+                {"0x1p-3", 0.125},
+                {"1/255", 1.0 / 255},
+                {"-1/4", -0.25},
+                {"1e2/1e3", 0.1},
+                {"0", 0},
+                {"-0.0", 0},
+                {"0e999", 0},
+                {"4.9e-324", 0x1p-1074},
+                {"1.7976931348623157e308", DBL_MAX},
+                {"0x0p99", 0}};
+    static const char *const bad[] = {"",      "nan",   "inf",     "-inf",        "infinity",     "NaN",
+                                      "1,5",   "1.5 ",  " 1",      "1e",          "1e+",          ".",
+                                      "-",     "e5",    "0x",      "0x.",         "1/",           "/2",
+                                      "1/0",   "1/2/3", "1//2",    "1e999",       "-1e999",       "1e-400",
+                                      "1_000", "0x1p",  "0x1e+3x", "1e308/1e-10", "1e-300/1e300", "5f",
+                                      "1d0",   "1.2.3", "0/0"};
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        double value = 42;
+        assert_null(tr_text_double(good[i].text, &value));
+        assert_true(value == good[i].value);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        double value = 42;
+        if (!tr_text_double(bad[i], &value)) fail_msg("\"%s\" was read as %g", bad[i], value);
+        assert_true(value == 42);
+    }
+    float single = 42;
+    assert_null(tr_text_float("1/3", &single));
+    assert_true(single == (float)(1.0 / 3));
+    assert_non_null(tr_text_float("1e39", &single));
+    assert_non_null(tr_text_float("1e-46", &single));
+    assert_true(single == (float)(1.0 / 3));
+}
+
+static void check_round_trips(void)
+{
+    char text[TR_TEXT_NUMBER_SIZE];
+    assert_string_equal(tr_text_from_double(0.1, text), "0.1");
+    assert_string_equal(tr_text_from_double(1e-3, text), "0.001");
+    assert_string_equal(tr_text_from_double(1e300, text), "1e+300");
+    assert_string_equal(tr_text_from_float(0.1f, text), "0.1");
+    assert_string_equal(tr_text_from_float(FLT_MAX, text), "3.4028235e+38");
+    uint64_t bits = 0x9E3779B97F4A7C15;
+    for (int i = 0; i < 20000; i++) {
+        bits = bits * 6364136223846793005u + 1442695040888963407u;
+        double value, back = 0;
+        memcpy(&value, &bits, sizeof value);
+        if (!isfinite(value)) continue;
+        assert_null(tr_text_double(tr_text_from_double(value, text), &back));
+        assert_memory_equal(&value, &back, sizeof value);
+        float single, single_back = 0;
+        memcpy(&single, &bits, sizeof single);
+        if (!isfinite(single)) continue;
+        assert_null(tr_text_float(tr_text_from_float(single, text), &single_back));
+        assert_memory_equal(&single, &single_back, sizeof single);
+    }
+}
+
+static void numbers_are_strict(void **state)
+{
+    (void)state;
+    check_numbers();
+    check_round_trips();
+}
+
+static void numbers_do_not_depend_on_the_locale(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "pl_PL.UTF-8", "ps_AF.UTF-8",
+                                        "ru_RU.UTF-8"};
+    int found = 0;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (!setlocale(LC_ALL, names[i])) continue;
+        found++;
+        check_numbers();
+        check_round_trips();
+    }
+    setlocale(LC_ALL, "C");
+    if (found == 0) {
+        print_message("no locale with a decimal comma is installed\n");
+        skip();
+    }
+}
+
+static void truth_has_six_words(void **state)
+{
+    (void)state;
+    bool value = false;
+    assert_null(tr_text_bool("yes", &value));
+    assert_true(value);
+    assert_null(tr_text_bool("off", &value));
+    assert_false(value);
+    assert_non_null(tr_text_bool("True", &value));
+    assert_non_null(tr_text_bool("1", &value));
+    assert_non_null(tr_text_bool("", &value));
+}
+
+static void distances_are_those_of_typing(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *a, *b;
+        int distance;
+    } cases[] = {{"", "", 0},
+                 {"", "abc", 3},
+                 {"kernel", "kernel", 0},
+                 {"kernl", "kernel", 1},
+                 {"kernel", "kerenl", 1},
+                 {"rate", "reat", 2},
+                 {"learning-rate", "LEARNING_RATE", 0},
+                 {"sitting", "kitten", 3},
+                 {"abcd", "dcba", 3},
+                 {"units", "filters", 5}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_int_equal(tr_text_distance(cases[i].a, cases[i].b), cases[i].distance);
+        assert_int_equal(tr_text_distance(cases[i].b, cases[i].a), cases[i].distance);
+    }
+    char longest[64], longer[65];
+    memset(longest, 'x', 63);
+    longest[63] = '\0';
+    memset(longer, 'x', 64);
+    longer[64] = '\0';
+    assert_int_equal(tr_text_distance(longest, ""), 63);
+    assert_int_equal(tr_text_distance(longer, ""), INT32_MAX);
+    static const char *const words[] = {"units", "activation", "weights", "bias"};
+    assert_string_equal(tr_text_nearest("unit", words, 4), "units");
+    assert_string_equal(tr_text_nearest("wieghts", words, 4), "weights");
+    assert_string_equal(tr_text_nearest("activtaion", words, 4), "activation");
+    assert_null(tr_text_nearest("momentum", words, 4));
+    assert_null(tr_text_nearest(longer, words, 4));
+    assert_null(tr_text_nearest("units", words, 0));
+}
+
+static void figures_are_for_people(void **state)
+{
+    (void)state;
+    char text[TR_TEXT_NUMBER_SIZE];
+    assert_string_equal(tr_text_from_count(0, text), "0");
+    assert_string_equal(tr_text_from_count(999, text), "999");
+    assert_string_equal(tr_text_from_count(3274634, text), "3,274,634");
+    assert_string_equal(tr_text_from_count(-1000, text), "-1,000");
+    assert_string_equal(tr_text_from_count(INT64_MIN, text), "-9,223,372,036,854,775,808");
+    assert_string_equal(tr_text_from_bytes(1, text), "1 byte");
+    assert_string_equal(tr_text_from_bytes(1023, text), "1023 bytes");
+    assert_string_equal(tr_text_from_bytes(1536, text), "1.5 KiB");
+    assert_string_equal(tr_text_from_bytes(1048575, text), "1.0 MiB");
+    assert_string_equal(tr_text_from_bytes(INT64_MAX, text), "8.0 EiB");
+    assert_string_equal(tr_text_from_seconds(0.0004, text), "0 ms");
+    assert_string_equal(tr_text_from_seconds(0.85, text), "850 ms");
+    assert_string_equal(tr_text_from_seconds(0.9996, text), "1.0 s");
+    assert_string_equal(tr_text_from_seconds(4.24, text), "4.2 s");
+    assert_string_equal(tr_text_from_seconds(59.96, text), "1 min 00 s");
+    assert_string_equal(tr_text_from_seconds(187, text), "3 min 07 s");
+    assert_string_equal(tr_text_from_seconds(7500, text), "2 h 05 min");
+    assert_string_equal(tr_text_from_seconds(-1, text), "unknown");
+    assert_string_equal(tr_text_from_seconds(NAN, text), "unknown");
+}
+
+static void strings_are_quoted(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *plain, *quoted;
+    } cases[] = {{"", "\"\""},
+                 {"a\"b\\c", "\"a\\\"b\\\\c\""},
+                 {"\n\t\r\x01\x7f", "\"\\n\\t\\r\\u0001\\u007f\""},
+                 {"gr\xC3\xBC\xC3\x9F \xF0\x9F\x9A\xA3", "\"gr\xC3\xBC\xC3\x9F \xF0\x9F\x9A\xA3\""},
+                 {"\xE2\x80\xA8", "\"\\u2028\""},                              /* line separator */
+                 {"\xC2\x85", "\"\\u0085\""},                                  /* next line */
+                 {"\xFF", "\"\xEF\xBF\xBD\""},                                 /* no UTF-8 */
+                 {"\xC0\xAF", "\"\xEF\xBF\xBD\xEF\xBF\xBD\""},                 /* overlong */
+                 {"\xED\xA0\x80", "\"\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\""}, /* surrogate */
+                 {"\xE2\x82", "\"\xEF\xBF\xBD\xEF\xBF\xBD\""}};                /* cut */
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tr_text text = TR_TEXT_INIT;
+        char *out;
+        tr_text_add_quoted(&text, cases[i].plain);
+        assert_int_equal(tr_text_finish(&text, &out), TR_OK);
+        assert_string_equal(out, cases[i].quoted);
+        tr_free(out);
+    }
+}
+
+static void failed_additions_are_remembered(void **state)
+{
+    (void)state;
+    for (int64_t at = 0, done = 0; !done; at++) {
+        int64_t live = tr_alloc_live();
+        struct tr_text text = TR_TEXT_INIT;
+        char *out;
+        refuse_begin(at);
+        for (int i = 0; i < 200; i++) tr_text_addf(&text, "%d,", i);
+        tr_text_pad(&text, '.', 1000);
+        tr_status status = tr_text_finish(&text, &out);
+        done = refuse_end();
+        assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
+        if (done) assert_int_equal(strlen(out), 1690);
+        if (!done) assert_null(out);
+        tr_free(out);
+        assert_int_equal(tr_alloc_live(), live);
+    }
+    struct tr_text text = TR_TEXT_INIT;
+    char *out;
+    assert_int_equal(tr_text_finish(&text, &out), TR_OK);
+    assert_string_equal(out, "");
+    tr_free(out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(integers_are_strict),
+        cmocka_unit_test(numbers_are_strict),
+        cmocka_unit_test(numbers_do_not_depend_on_the_locale),
+        cmocka_unit_test(truth_has_six_words),
+        cmocka_unit_test(distances_are_those_of_typing),
+        cmocka_unit_test(figures_are_for_people),
+        cmocka_unit_test(strings_are_quoted),
+        cmocka_unit_test(failed_additions_are_remembered),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
