@@ -253,7 +253,7 @@ static tr_status default_directory(struct tr_job *job, const char *path)
 static const tr_config *set_node(const struct tr_job *job, enum tr_data_set set)
 {
     const tr_config *const nodes[TR_SETS] = {job->data.train, job->data.validation, job->data.test};
-    return nodes[set];
+    return nodes[set] && tr_config_kind(nodes[set]) != TR_CONFIG_NULL ? nodes[set] : NULL;
 }
 
 bool tr_job_has_set(const struct tr_job *job, enum tr_data_set set)
