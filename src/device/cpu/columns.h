@@ -1,7 +1,7 @@
 /* Reductions over rows, column by column: one chain per column and microbatch, vectors over columns, and the
  * tree over microbatches in registers.
  *
- * A group is 1 or COLUMN_VECTORS vectors of neighbouring columns. Several chains side by side hide the
+ * A group is 1, 2 or COLUMN_VECTORS vectors of neighbouring columns. Several chains side by side hide the
  * latency of addition.
  */
 #ifndef TR_DEVICE_CPU_COLUMNS_H
@@ -76,6 +76,7 @@ V_INLINE void column_store(float *p, int v, vf value, int64_t columns)
         int64_t column_ = (begin);                                                                           \
         for (; column_ + COLUMN_GROUP <= (end); column_ += COLUMN_GROUP)                                     \
             f(arguments, COLUMN_VECTORS, column_, COLUMN_GROUP);                                             \
+        for (; column_ + 2 * VW <= (end); column_ += 2 * VW) f(arguments, 2, column_, 2 * VW);               \
         for (; column_ + VW <= (end); column_ += VW) f(arguments, 1, column_, VW);                           \
         if (column_ < (end)) f(arguments, 1, column_, (end)-column_);                                        \
     } while (0)

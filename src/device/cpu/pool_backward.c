@@ -9,93 +9,106 @@
 
 #define NANOSECONDS_PER_TAP (1.0 / VW)
 
-/* A window over a pixel. */
-struct source {
-    int64_t at;  /* of its first channel in dy */
-    int32_t tap; /* which of its taps the pixel is */
-    float share; /* 1 / taps, for averages */
+/* A window over an input position, along one axis. */
+struct over {
+    int32_t out;  /* where the window is */
+    int32_t tap;  /* which of its taps falls on the position, */
+    int32_t taps; /* of how many that lie inside the image */
 };
 
-/* The most windows over a pixel: one per tap. */
-#define SOURCES 256
+/* The windows over one position, ascending. At most one for each tap. */
+struct overs {
+    int32_t count;
+    struct over *over;
+};
 
-/* What window `from` passes to n <= VW channels of its pixel, c being the first. */
-V_INLINE vf passed(const struct tr_op_pool_backward *a, struct source from, int64_t c, int64_t n, bool whole)
+/* Lists the windows over input position `in`; returns their number. */
+static int32_t list_windows(int32_t in, int32_t stride, int32_t pad, int32_t dilation, int32_t kernel,
+                            int32_t inputs, int32_t outputs, struct over *list)
 {
-    int64_t at = from.at + c;
+    struct pool_range windows = pool_windows(in, stride, pad, dilation, kernel, outputs);
+    int32_t count = 0;
+    for (int32_t out = windows.begin; out < windows.end; out++) {
+        int32_t distance = in + pad - out * stride;
+        if (distance % dilation != 0) continue;
+        struct pool_range taps = pool_taps(out, stride, pad, dilation, kernel, inputs);
+        list[count++] = (struct over){out, distance / dilation, taps.end - taps.begin};
+    }
+    return count;
+}
+
+/* What the window at (down, across) passes to n <= VW channels of a pixel; `at` is where its own are. */
+V_INLINE vf passed(const struct tr_op_pool_backward *a, struct over down, struct over across, int64_t at,
+                   int64_t n, bool whole)
+{
     vf dy = whole ? v_load(a->dy + at) : v_load_part(a->dy + at, n);
-    if (a->kind == TR_POOL_AVERAGE) return v_mul(dy, v_set1(from.share));
+    if (a->kind == TR_POOL_AVERAGE) return v_mul(dy, v_set1(1 / (float)(down.taps * across.taps)));
     if (a->relu_output) {
         vf y = whole ? v_load(a->relu_output + at) : v_load_part(a->relu_output + at, n);
         dy = v_select(v_gt(y, v_zero()), dy, v_zero());
     }
     vi taken = whole ? vi_load_bytes(a->taken + at) : vi_load_bytes_part(a->taken + at, n);
-    return v_select(vi_eq(taken, vi_set1(from.tap)), dy, v_zero());
+    return v_select(vi_eq(taken, vi_set1(down.tap * a->window.kernel_w + across.tap)), dy, v_zero());
 }
 
-static void gather_pixel(const struct tr_op_pool_backward *a, const struct source *sources, int count,
-                         float *dx)
+/* Channels [c, c + n) of a pixel of image `row`. */
+V_INLINE void gather(const struct tr_op_pool_backward *a, int64_t row, struct overs down, struct overs across,
+                     int64_t c, int64_t n, bool whole, float *dx)
 {
-    int64_t c = 0, channels = a->channels;
-    for (; c + VW <= channels; c += VW) {
-        vf sum = v_zero();
-        for (int s = 0; s < count; s++) sum = v_add(sum, passed(a, sources[s], c, VW, true));
-        v_store(dx + c, sum);
-    }
-    if (c == channels) return;
     vf sum = v_zero();
-    for (int s = 0; s < count; s++) sum = v_add(sum, passed(a, sources[s], c, channels - c, false));
-    v_store_part(dx + c, sum, channels - c);
-}
-
-/* The number of the tap that falls on `in` in the window at `out`, or -1. */
-static int32_t tap_at(int32_t in, int32_t out, int32_t stride, int32_t pad, int32_t dilation)
-{
-    int32_t distance = in + pad - out * stride;
-    if (dilation == 1) return distance;
-    return distance % dilation == 0 ? distance / dilation : -1;
-}
-
-/* The windows over pixel (h, w) of image `row`, ascending. */
-static int list_sources(const struct tr_op_pool_backward *a, int64_t row, int32_t h, int32_t w,
-                        struct source sources[SOURCES])
-{
-    const struct tr_window *g = &a->window;
-    struct pool_range down = pool_windows(h, g->stride_h, g->pad_top, g->dilation_h, g->kernel_h, g->out_h);
-    struct pool_range across =
-        pool_windows(w, g->stride_w, g->pad_left, g->dilation_w, g->kernel_w, g->out_w);
-    int count = 0;
-    for (int32_t oh = down.begin; oh < down.end; oh++) {
-        int32_t kh = tap_at(h, oh, g->stride_h, g->pad_top, g->dilation_h);
-        if (kh < 0) continue;
-        struct pool_range rows = pool_taps(oh, g->stride_h, g->pad_top, g->dilation_h, g->kernel_h, g->in_h);
-        for (int32_t ow = across.begin; ow < across.end; ow++) {
-            int32_t kw = tap_at(w, ow, g->stride_w, g->pad_left, g->dilation_w);
-            if (kw < 0) continue;
-            struct source *s = &sources[count++];
-            s->at = ((row * g->out_h + oh) * g->out_w + ow) * a->channels;
-            s->tap = kh * g->kernel_w + kw;
-            if (a->kind != TR_POOL_AVERAGE) continue;
-            struct pool_range columns =
-                pool_taps(ow, g->stride_w, g->pad_left, g->dilation_w, g->kernel_w, g->in_w);
-            s->share = 1 / (float)((rows.end - rows.begin) * (columns.end - columns.begin));
+    for (int32_t i = 0; i < down.count; i++) {
+        int64_t line = (row * a->window.out_h + down.over[i].out) * a->window.out_w;
+        for (int32_t j = 0; j < across.count; j++) {
+            int64_t at = (line + across.over[j].out) * a->channels + c;
+            sum = v_add(sum, passed(a, down.over[i], across.over[j], at, n, whole));
         }
     }
-    return count;
+    if (whole)
+        v_store(dx + c, sum);
+    else
+        v_store_part(dx + c, sum, n);
 }
+
+static void gather_pixel(const struct tr_op_pool_backward *a, int64_t row, struct overs down,
+                         struct overs across, float *dx)
+{
+    int64_t c = 0, channels = a->channels;
+    for (; c + VW <= channels; c += VW) gather(a, row, down, across, c, VW, true, dx);
+    if (c < channels) gather(a, row, down, across, c, channels - c, false, dx);
+}
+
+/* The scratch of a member: the windows over every column, and over the line at hand. */
+static size_t gather_bytes(const struct tr_window *g)
+{
+    return (size_t)g->in_w * (sizeof(struct overs) + (size_t)g->kernel_w * sizeof(struct over)) +
+           (size_t)g->kernel_h * sizeof(struct over);
+}
+
+struct gathering {
+    const struct tr_op_pool_backward *op;
+    const struct cpu_device *cpu;
+};
 
 static void gather_part(void *arguments, int member, int size)
 {
-    const struct tr_op_pool_backward *a = arguments;
+    const struct gathering *with = arguments;
+    const struct tr_op_pool_backward *a = with->op;
     const struct tr_window *g = &a->window;
-    struct source sources[SOURCES];
+    struct overs *across = cpu_scratch(with->cpu, member);
+    struct over *list = (struct over *)(across + g->in_w);
+    for (int32_t w = 0; w < g->in_w; w++, list += g->kernel_w) {
+        across[w].over = list;
+        across[w].count =
+            list_windows(w, g->stride_w, g->pad_left, g->dilation_w, g->kernel_w, g->in_w, g->out_w, list);
+    }
+    struct overs down = {.over = list};
     int64_t begin, end;
     tr_team_share(a->rows * g->in_h, 1, member, size, &begin, &end);
     for (int64_t line = begin; line < end; line++) {
-        for (int32_t w = 0; w < g->in_w; w++) {
-            int count = list_sources(a, line / g->in_h, (int32_t)(line % g->in_h), w, sources);
-            gather_pixel(a, sources, count, a->dx + (line * g->in_w + w) * a->channels);
-        }
+        down.count = list_windows((int32_t)(line % g->in_h), g->stride_h, g->pad_top, g->dilation_h,
+                                  g->kernel_h, g->in_h, g->out_h, list);
+        for (int32_t w = 0; w < g->in_w; w++)
+            gather_pixel(a, line / g->in_h, down, across[w], a->dx + (line * g->in_w + w) * a->channels);
     }
 }
 
@@ -177,8 +190,16 @@ static void scatter_part(void *arguments, int member, int size)
 
 tr_status CPU_KERNEL(pool_backward)(tr_device *device, const struct tr_op_pool_backward *a)
 {
-    const struct tr_window *g = &a->window;
-    double nanoseconds = (double)a->rows * g->in_h * g->in_w * a->channels * NANOSECONDS_PER_TAP;
-    cpu_run(cpu_device_of(device), nanoseconds, tiles(g) ? scatter_part : gather_part, (void *)a);
+    struct cpu_device *cpu = cpu_device_of(device);
+    double nanoseconds =
+        (double)a->rows * a->window.in_h * a->window.in_w * a->channels * NANOSECONDS_PER_TAP;
+    if (tiles(&a->window)) {
+        cpu_run(cpu, nanoseconds, scatter_part, (void *)a);
+        return TR_OK;
+    }
+    tr_status status = cpu_reserve(cpu, gather_bytes(&a->window), 0);
+    if (status != TR_OK) return status;
+    struct gathering with = {a, cpu};
+    cpu_run(cpu, 2 * nanoseconds, gather_part, &with);
     return TR_OK;
 }

@@ -72,6 +72,13 @@ V_INLINE void pool_pixel(struct field f, enum tr_pool kind, int64_t channels, fl
         average(&f, channels - c, false, y + c);
 }
 
+/* The frequent sizes, with their loops undone. */
+V_INLINE void pool_constant(struct field f, const int32_t size, int64_t channels, float *y, uint8_t *taken)
+{
+    f.rows = f.columns = size;
+    pool_pixel(f, TR_POOL_MAX, channels, y, taken);
+}
+
 /* The line of output pixels `oh` of image `row`. */
 static void pool_line(const struct tr_op_pool_forward *a, int64_t row, int32_t oh)
 {
@@ -94,9 +101,9 @@ static void pool_line(const struct tr_op_pool_forward *a, int64_t row, int32_t o
         if (a->kind == TR_POOL_AVERAGE) {
             pool_pixel(f, TR_POOL_AVERAGE, channels, a->y + out, NULL);
         } else if (f.rows == 2 && f.columns == 2) {
-            struct field two = f; /* by far the most frequent, with its loops undone */
-            two.rows = two.columns = 2;
-            pool_pixel(two, TR_POOL_MAX, channels, a->y + out, taken);
+            pool_constant(f, 2, channels, a->y + out, taken);
+        } else if (f.rows == 3 && f.columns == 3) {
+            pool_constant(f, 3, channels, a->y + out, taken);
         } else {
             pool_pixel(f, TR_POOL_MAX, channels, a->y + out, taken);
         }

@@ -16,21 +16,39 @@ struct squares {
     float *sum; /* one per block */
 };
 
+/* The lane sums of `blocks` whole blocks that follow each other, side by side: one chain waits for its own
+ * additions most of the time. */
+#define SIDE_BY_SIDE 4
+
+V_INLINE void whole_blocks(const float *x, const int blocks, float *to)
+{
+    struct lanes sum[SIDE_BY_SIDE];
+    for (int b = 0; b < blocks; b++) sum[b] = lanes_set1(0);
+    for (int64_t i = 0; i < SQUARES_BLOCK; i += LANES) {
+        for (int b = 0; b < blocks; b++) {
+            struct lanes part = lanes_load(x + b * SQUARES_BLOCK + i, LANES);
+            sum[b] = lanes_fma(part, part, sum[b]);
+        }
+    }
+    for (int b = 0; b < blocks; b++) to[b] = lanes_total(sum[b]);
+}
+
 static void sum_squares_part(void *arguments, int member, int size)
 {
     const struct squares *s = arguments;
-    int64_t begin, end, count = s->op->count;
-    tr_team_share((count + SQUARES_BLOCK - 1) / SQUARES_BLOCK, 1, member, size, &begin, &end);
-    for (int64_t block = begin; block < end; block++) {
-        const float *x = s->op->x + block * SQUARES_BLOCK;
-        int64_t left = count - block * SQUARES_BLOCK, n = left < SQUARES_BLOCK ? left : SQUARES_BLOCK;
-        struct lanes sum = lanes_set1(0);
-        for (int64_t i = 0; i < n; i += LANES) {
-            struct lanes part = lanes_load(x + i, n - i);
-            sum = lanes_fma(part, part, sum);
-        }
-        s->sum[block] = lanes_total(sum);
+    int64_t block, end, count = s->op->count, whole = count / SQUARES_BLOCK;
+    tr_team_share((count + SQUARES_BLOCK - 1) / SQUARES_BLOCK, 1, member, size, &block, &end);
+    const float *x = s->op->x;
+    for (; block + SIDE_BY_SIDE <= end && block + SIDE_BY_SIDE <= whole; block += SIDE_BY_SIDE)
+        whole_blocks(x + block * SQUARES_BLOCK, SIDE_BY_SIDE, s->sum + block);
+    for (; block < end && block < whole; block++) whole_blocks(x + block * SQUARES_BLOCK, 1, s->sum + block);
+    if (block == end) return;
+    struct lanes sum = lanes_set1(0);
+    for (int64_t i = whole * SQUARES_BLOCK; i < count; i += LANES) {
+        struct lanes part = lanes_load(x + i, count - i);
+        sum = lanes_fma(part, part, sum);
     }
+    s->sum[block] = lanes_total(sum);
 }
 
 tr_status CPU_KERNEL(sum_squares)(tr_device *device, const struct tr_op_sum_squares *a)
