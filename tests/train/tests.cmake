@@ -1,0 +1,1 @@
+trireme_test(train checkpoint SOURCES train/sample.c)
