@@ -16,11 +16,9 @@ struct tr_gradient {
     tr_loader *loader;
     tr_feed *feed;
     tr_pass *pass;
-    int64_t per_pass; /* microbatches */
-    int64_t stride;   /* floats of a slot: an arena and the sums */
-    float *slots;     /* device [slot_count][stride]; slot 0 receives the result */
-    int slot_count;
-    int64_t *example_row; /* [per_pass + 1] */
+    struct tr_gradient_plan plan;
+    float *slots;         /* device [plan.slots][plan.stride]; slot 0 receives the result */
+    int64_t *example_row; /* [plan.per_pass + 1] */
     int64_t *token_row;
     size_t memory;
 };
@@ -34,34 +32,37 @@ static int slots_for(int64_t passes)
     return levels;
 }
 
+void tr_gradient_plan(const struct tr_job *job, int64_t rows, int64_t tokens, struct tr_gradient_plan *plan)
+{
+    int64_t parts = job->train.microbatches;
+    int64_t per_pass = job->train.pass && job->train.pass < parts ? job->train.pass : parts;
+    /* The largest number of examples that neighbouring microbatches can have. */
+    int64_t largest = (rows + parts - 1) / parts * per_pass;
+    if (largest > rows) largest = rows;
+    *plan = (struct tr_gradient_plan){
+        .per_pass = per_pass,
+        .limits = {.training = true,
+                   .examples = largest,
+                   .tokens = rows ? tokens / rows * largest : 0,
+                   .microbatches = (int32_t)per_pass},
+        .slots = slots_for((parts + per_pass - 1) / per_pass),
+        .stride = (job->model->arena_floats + TR_PASS_SUMS + 15) / 16 * 16,
+    };
+}
+
 static tr_status make_pass(tr_gradient *gradient)
 {
     const struct tr_job *job = gradient->job;
-    int64_t parts = job->train.microbatches;
-    gradient->per_pass = job->train.pass && job->train.pass < parts ? job->train.pass : parts;
-    /* The largest number of examples that neighbouring microbatches can have. */
-    int64_t rows = tr_loader_rows(gradient->loader),
-            largest = (rows + parts - 1) / parts * gradient->per_pass;
-    if (largest > rows) largest = rows;
-    int64_t tokens = tr_loader_tokens(gradient->loader);
-    struct tr_pass_limits limits = {
-        .training = true,
-        .examples = largest,
-        .tokens = rows ? tokens / rows * largest : 0,
-        .microbatches = (int32_t)gradient->per_pass,
-    };
-    TR_TRY(tr_pass_create(gradient->device, job->model, &limits, &gradient->pass));
-    TR_TRY(tr_pass_memory(job->model, &limits, &gradient->memory));
-    return tr_feed_create(gradient->device, job, job->source[TR_SET_TRAIN], largest, true, &gradient->feed);
+    const struct tr_pass_limits *limits = &gradient->plan.limits;
+    TR_TRY(tr_pass_create(gradient->device, job->model, limits, &gradient->pass));
+    TR_TRY(tr_pass_memory(job->model, limits, &gradient->memory));
+    return tr_feed_create(gradient->device, job, job->source[TR_SET_TRAIN], limits->examples, true,
+                          &gradient->feed);
 }
 
 static tr_status make_slots(tr_gradient *gradient)
 {
-    const struct tr_model *model = gradient->job->model;
-    int64_t passes = (gradient->job->train.microbatches + gradient->per_pass - 1) / gradient->per_pass;
-    gradient->slot_count = slots_for(passes);
-    gradient->stride = (model->arena_floats + TR_PASS_SUMS + 15) / 16 * 16;
-    int64_t floats = gradient->stride * gradient->slot_count;
+    int64_t floats = gradient->plan.stride * gradient->plan.slots;
     TR_TRY(tr_device_alloc(gradient->device, (size_t)floats * sizeof(float), (void **)&gradient->slots));
     gradient->memory += (size_t)floats * sizeof(float);
     /* Gaps between parameters are never written by a pass, but take part in updates and sums. */
@@ -86,9 +87,11 @@ tr_status tr_gradient_create(tr_device *device, const struct tr_job *job, tr_var
     options.prefetch = train->prefetch;
     options.end_step = end_step;
     TR_TRY_GOTO(tr_loader_create(source, &gradient->order, &options, &gradient->loader), fail);
+    tr_gradient_plan(job, tr_loader_rows(gradient->loader), tr_loader_tokens(gradient->loader),
+                     &gradient->plan);
     TR_TRY_GOTO(make_pass(gradient), fail);
-    gradient->example_row = tr_alloc((size_t)gradient->per_pass + 1, sizeof *gradient->example_row);
-    gradient->token_row = tr_alloc((size_t)gradient->per_pass + 1, sizeof *gradient->token_row);
+    gradient->example_row = tr_alloc((size_t)gradient->plan.per_pass + 1, sizeof *gradient->example_row);
+    gradient->token_row = tr_alloc((size_t)gradient->plan.per_pass + 1, sizeof *gradient->token_row);
     status = gradient->example_row && gradient->token_row ? make_slots(gradient) : TR_ENOMEM;
     if (status != TR_OK) goto fail;
     *out = gradient;
@@ -151,21 +154,21 @@ static tr_status run_pass(tr_gradient *gradient, const struct tr_batch *batch, i
     int32_t bound[2];
     const float *parameters = tr_variables_arena(gradient->variables, TR_ARENA_PARAMETERS);
     TR_TRY(prepare_pass(gradient, batch, first, end, bound, &part));
-    TR_TRY(tr_pass_forward(gradient->pass, &part, parameters, slot, gradient->stride));
+    TR_TRY(tr_pass_forward(gradient->pass, &part, parameters, slot, gradient->plan.stride));
     TR_TRY(tr_pass_loss(gradient->pass, &part));
-    return tr_pass_backward(gradient->pass, &part, parameters, slot, gradient->stride);
+    return tr_pass_backward(gradient->pass, &part, parameters, slot, gradient->plan.stride);
 }
 
 static float *slot_at(const tr_gradient *gradient, int index)
 {
-    return gradient->slots + index * gradient->stride;
+    return gradient->slots + index * gradient->plan.stride;
 }
 
 /* Adds the top of the stack of slots to the one below. */
 static tr_status combine(tr_gradient *gradient, int *depth)
 {
     float *left = slot_at(gradient, *depth - 2), *right = slot_at(gradient, *depth - 1);
-    struct tr_op_add add = {gradient->stride, left, right, left};
+    struct tr_op_add add = {gradient->plan.stride, left, right, left};
     --*depth;
     return tr_device_add(gradient->device, &add);
 }
@@ -174,11 +177,11 @@ tr_status tr_gradient_step(tr_gradient *gradient, int64_t step, struct tr_step_f
 {
     const struct tr_batch *batch;
     TR_TRY(tr_loader_get(gradient->loader, step, &batch));
-    int64_t parts = gradient->job->train.microbatches, per_pass = gradient->per_pass, leaf = 0;
+    int64_t parts = gradient->job->train.microbatches, per_pass = gradient->plan.per_pass, leaf = 0;
     int depth = 0;
     for (int64_t first = 0; first < parts; first += per_pass, leaf++) {
         int64_t end = first + per_pass < parts ? first + per_pass : parts;
-        assert(depth < gradient->slot_count);
+        assert(depth < gradient->plan.slots);
         TR_TRY(run_pass(gradient, batch, first, end, slot_at(gradient, depth++)));
         for (int i = tr_tree_combines_after(leaf); i > 0; i--) TR_TRY(combine(gradient, &depth));
     }
@@ -256,14 +259,14 @@ tr_status tr_gradient_blame(tr_gradient *gradient, int64_t step, char *name, siz
     TR_TRY(tr_loader_get(gradient->loader, step, &batch));
     struct blame blame = {gradient, name, size, false};
     int64_t parts = gradient->job->train.microbatches;
-    for (int64_t first = 0; first < parts && !blame.found; first += gradient->per_pass) {
-        int64_t end = first + gradient->per_pass < parts ? first + gradient->per_pass : parts;
+    for (int64_t first = 0; first < parts && !blame.found; first += gradient->plan.per_pass) {
+        int64_t end = first + gradient->plan.per_pass < parts ? first + gradient->plan.per_pass : parts;
         struct tr_pass_batch part;
         int32_t bound[2];
         TR_TRY(prepare_pass(gradient, batch, first, end, bound, &part));
         tr_pass_watch(gradient->pass, check_layer, &blame);
         tr_status status =
-            tr_pass_forward(gradient->pass, &part, parameters, gradient->slots, gradient->stride);
+            tr_pass_forward(gradient->pass, &part, parameters, gradient->slots, gradient->plan.stride);
         tr_pass_watch(gradient->pass, NULL, NULL);
         TR_TRY(status);
     }

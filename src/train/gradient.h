@@ -18,6 +18,18 @@ struct tr_step_figures {
     float correct;    /* number of examples, classification only */
 };
 
+/* The memory of a step: what a pass is made for, and the arenas in which gradients of passes wait in the
+ * tree. */
+struct tr_gradient_plan {
+    int64_t per_pass; /* microbatches computed at a time */
+    struct tr_pass_limits limits;
+    int slots;
+    int64_t stride; /* floats of a slot: an arena and the sums */
+};
+
+/* Plans steps of at most `rows` examples with `tokens` tokens in all (0 without sequences). */
+void tr_gradient_plan(const struct tr_job *job, int64_t rows, int64_t tokens, struct tr_gradient_plan *plan);
+
 /* Makes passes, loader and gradient memory for the training data of the job, whose set must be open. All
    borrowed for the life of the gradient. Returned, destroy with tr_gradient_destroy(). */
 tr_status tr_gradient_create(tr_device *device, const struct tr_job *job, tr_variables *variables,
