@@ -13,6 +13,8 @@ const struct cpu_kernels CPU_KERNEL(kernels) = {
     CPU_ENTRY(dense_forward),
     CPU_ENTRY(dense_backward_data),
     CPU_ENTRY(dense_backward_weights),
+    CPU_ENTRY(conv_forward),
+    CPU_ENTRY(conv_backward_data),
     /* everything else */
     CPU_ENTRY(activation_forward),
     CPU_ENTRY(activation_backward),

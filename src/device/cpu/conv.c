@@ -1,0 +1,317 @@
+/* Convolution forward and its input gradient: one walk over target pixels with two tables (conv_axis.h).
+ *
+ * A tile holds up to TILE_ROWS *images* at one target pixel, so that the taps that exist are the same for the
+ * whole tile, padding costs nothing, and every tap is a segment of the tile kernel. The images of a tile are
+ * interleaved once, to [y][x][channel][image], and serve all filters; neighbouring taps of a kernel row are
+ * neighbours in both packed operands and make one segment. With fewer images than fill a tile, its rows are
+ * neighbouring pixels of one image instead, gathered tap by tap.
+ */
+#include "base/fail.h"
+#include "device/cpu/ahead.h"
+#include "device/cpu/conv_axis.h"
+#include "device/cpu/cpu.h"
+#include "device/cpu/pack.h"
+#include "device/cpu/tile.h"
+
+#include <stdbool.h>
+
+/* Packed images of a tile take about this much, in floats, if a target row does not need more. */
+#ifndef BAND_FLOATS
+#define BAND_FLOATS (256 * 1024)
+#endif
+/* Fewer images than this leave the tile kernel waiting for its own sums. */
+#define IMAGES_LEAST (TILE_ROWS < 4 ? 2 : 4)
+
+/* A pass in the terms of the walk. */
+struct conv {
+    struct cpu_device *cpu;
+    bool backward;
+    int64_t rows;
+    int32_t source_h, source_w, source_c, target_h, target_w, target_c;
+    int32_t kernel_h, kernel_w;
+    const float *source; /* [rows][source_h][source_w][source_c] */
+    float *target;       /* [rows][target_h][target_w][target_c] */
+    const float *weights;
+    const float *bias; /* [target_c] or NULL */
+    enum tr_activation activation;
+    float slope;
+    struct conv_axis h, w;
+    /* Parts of the shared scratch. */
+    float *packed;      /* [panel][kernel_h][kernel_w][source_c][TILE_COLUMNS], taps in the walk's order */
+    float *packed_bias; /* [panel][TILE_COLUMNS] or NULL */
+    int64_t panel;      /* floats in a panel of packed weights */
+    int64_t band_rows;  /* source rows that a member's scratch holds */
+    int64_t member_segments; /* where in it, in bytes, the list of segments is */
+};
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t divide_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* Packs a member's share of the weights. */
+static void pack_weights(const struct conv *c, int member, int size)
+{
+    int64_t begin, end;
+    const int64_t taps = (int64_t)c->kernel_h * c->kernel_w, depth = taps * c->source_c;
+    if (!c->backward) {
+        tr_team_share(depth, 16, member, size, &begin, &end);
+        CPU_KERNEL(pack_panels)
+        (c->packed + begin * TILE_COLUMNS, c->panel, c->weights + begin * c->target_c, c->target_c,
+         c->target_c, end - begin);
+        return;
+    }
+    const int64_t panels = divide_up(c->target_c, TILE_COLUMNS);
+    tr_team_share(taps * panels, 1, member, size, &begin, &end);
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t tap = i / panels, column = i % panels * TILE_COLUMNS;
+        CPU_KERNEL(pack_rows)
+        (c->packed + i % panels * c->panel + (taps - 1 - tap) * c->source_c * TILE_COLUMNS, TILE_COLUMNS,
+         c->weights + (tap * c->target_c + column) * c->source_c, c->source_c,
+         smaller(TILE_COLUMNS, c->target_c - column), c->source_c);
+    }
+}
+
+/* What all tiles of a panel have in common. */
+static struct tile panel_tile(const struct conv *c, int64_t column, const struct tile_segment *segments)
+{
+    return (struct tile){.segments = segments,
+                         .b_step = TILE_COLUMNS,
+                         .columns = smaller(TILE_COLUMNS, c->target_c - column),
+                         .bias = c->packed_bias ? c->packed_bias + column : NULL,
+                         .activation = c->activation,
+                         .slope = c->slope};
+}
+
+/* Target rows [h, h_end) of `height` images from `image`, whose source rows from `first` on are packed in
+   `a`. */
+static void walk_images(const struct conv *c, int64_t image, int64_t height, int32_t h_begin, int32_t h_end,
+                        const float *a, int32_t first, struct tile_segment *segments)
+{
+    const int64_t row = (int64_t)c->source_w * c->source_c * height, pixel = c->source_c * height;
+    const int64_t image_size = (int64_t)c->target_h * c->target_w * c->target_c;
+    for (int64_t column = 0; column < c->target_c; column += TILE_COLUMNS) {
+        const float *b = c->packed + column / TILE_COLUMNS * c->panel;
+        struct tile tile = panel_tile(c, column, segments);
+        tile.a_step = height;
+        tile.to_step = image_size;
+        tile.to = c->target + image * image_size + ((int64_t)h_begin * c->target_w) * c->target_c + column;
+        for (int32_t h = h_begin; h < h_end; h++)
+            for (int32_t w = 0; w < c->target_w; w++) {
+                tile.count = 0;
+                for (int32_t i = c->h.start[h]; i < c->h.start[h + 1]; i++)
+                    for (int32_t j = c->w.start[w]; j < c->w.start[w + 1]; j++) {
+                        const struct conv_run *y = c->h.runs + i, *x = c->w.runs + j;
+                        segments[tile.count++] = (struct tile_segment){
+                            a + (y->source - first) * row + x->source * pixel,
+                            b + ((int64_t)y->kernel * c->kernel_w + x->kernel) * c->source_c * TILE_COLUMNS,
+                            (int64_t)x->length * c->source_c};
+                    }
+                ahead_tile(tile.to + c->target_c, image_size, height, tile.columns);
+                CPU_KERNEL(tile)(height, &tile);
+                tile.to += c->target_c;
+            }
+    }
+}
+
+/* Target rows [begin, end) of a tile of images, in bands whose source rows fit into the scratch. */
+static void convolve_images(const struct conv *c, int64_t image, int64_t height, int32_t begin, int32_t end,
+                            float *a, struct tile_segment *segments)
+{
+    const int64_t row = (int64_t)c->source_w * c->source_c, image_size = row * c->source_h;
+    while (begin < end) {
+        int32_t stop = begin + 1, first, last, more_first, more_last;
+        cpu_conv_axis_sources(&c->h, begin, stop, &first, &last);
+        while (stop < end) {
+            cpu_conv_axis_sources(&c->h, begin, stop + 1, &more_first, &more_last);
+            if (more_last - more_first > c->band_rows) break;
+            first = more_first;
+            last = more_last;
+            stop++;
+        }
+        if (last > first)
+            CPU_KERNEL(pack_rows)
+            (a, height, c->source + image * image_size + first * row, image_size, height,
+             (last - first) * row);
+        walk_images(c, image, height, begin, stop, a, first, segments);
+        begin = stop;
+    }
+}
+
+/* True if targets w and w + 1 meet the same taps, with sources that lie `*shift` apart. */
+static bool alike(const struct conv_axis *axis, int32_t w, int32_t *shift)
+{
+    const struct conv_run *a = axis->runs + axis->start[w], *b = axis->runs + axis->start[w + 1];
+    const int32_t count = axis->start[w + 1] - axis->start[w];
+    if (count == 0 || axis->start[w + 2] - axis->start[w + 1] != count) return false;
+    *shift = b->source - a->source;
+    for (int32_t i = 0; i < count; i++)
+        if (a[i].kernel != b[i].kernel || a[i].length != b[i].length || b[i].source - a[i].source != *shift)
+            return false;
+    return *shift > 0;
+}
+
+/* Target row h of one image, a tile being neighbouring pixels that meet the same taps. */
+static void convolve_pixels(const struct conv *c, int64_t image, int32_t h, float *a,
+                            struct tile_segment *segments)
+{
+    const float *source = c->source + image * c->source_h * c->source_w * c->source_c;
+    float *target = c->target + (image * c->target_h + h) * c->target_w * c->target_c;
+    for (int32_t w = 0; w < c->target_w;) {
+        int32_t height = 1, shift = 1, next_shift;
+        while (height < TILE_ROWS && w + height < c->target_w && alike(&c->w, w + height - 1, &next_shift) &&
+               (height == 1 || next_shift == shift)) {
+            shift = next_shift;
+            height++;
+        }
+        float *to = a;
+        int64_t count = 0;
+        for (int32_t i = c->h.start[h]; i < c->h.start[h + 1]; i++)
+            for (int32_t j = c->w.start[w]; j < c->w.start[w + 1]; j++) {
+                const struct conv_run *y = c->h.runs + i, *x = c->w.runs + j;
+                const int64_t depth = (int64_t)x->length * c->source_c;
+                CPU_KERNEL(pack_rows)
+                (to, height, source + ((int64_t)y->source * c->source_w + x->source) * c->source_c,
+                 (int64_t)shift * c->source_c, height, depth);
+                segments[count++] = (struct tile_segment){
+                    to,
+                    c->packed + ((int64_t)y->kernel * c->kernel_w + x->kernel) * c->source_c * TILE_COLUMNS,
+                    depth};
+                to += depth * height;
+            }
+        for (int64_t column = 0; column < c->target_c; column += TILE_COLUMNS) {
+            struct tile tile = panel_tile(c, column, segments);
+            tile.count = count;
+            tile.a_step = height;
+            tile.to = target + w * c->target_c + column;
+            tile.to_step = c->target_c;
+            CPU_KERNEL(tile)(height, &tile);
+            for (int64_t i = 0; i < count; i++) segments[i].b += c->panel;
+        }
+        w += height;
+    }
+}
+
+static void convolve(void *arguments, int member, int size)
+{
+    const struct conv *c = arguments;
+    pack_weights(c, member, size);
+    cpu_barrier(c->cpu, member, size);
+
+    float *a = cpu_scratch(c->cpu, member);
+    struct tile_segment *segments = (void *)((char *)a + c->member_segments);
+    const bool by_pixel = c->rows < IMAGES_LEAST;
+    /* Units of work are target rows of a tile. */
+    const int64_t tiles = by_pixel ? c->rows : tile_count(c->rows);
+    int64_t unit, end;
+    tr_team_share(tiles * c->target_h, 1, member, size, &unit, &end);
+    while (unit < end) {
+        const int64_t tile = unit / c->target_h, h = unit % c->target_h;
+        const int64_t stop = smaller(c->target_h, h + end - unit);
+        if (by_pixel) {
+            for (int64_t i = h; i < stop; i++) convolve_pixels(c, tile, (int32_t)i, a, segments);
+        } else {
+            const int64_t image = tile_first(c->rows, tiles, tile);
+            convolve_images(c, image, tile_first(c->rows, tiles, tile + 1) - image, (int32_t)h, (int32_t)stop,
+                            a, segments);
+        }
+        unit += stop - h;
+    }
+}
+
+/* The most source rows that one target row spans. */
+static int64_t widest_span(const struct conv_axis *axis)
+{
+    int64_t most = 1;
+    for (int32_t t = 0; t < axis->targets; t++) {
+        int32_t first, last;
+        cpu_conv_axis_sources(axis, t, t + 1, &first, &last);
+        if (last - first > most) most = last - first;
+    }
+    return most;
+}
+
+/* Lays out the scratch, builds the tables and runs the walk. */
+static tr_status run(struct conv *c, const struct tr_window *window)
+{
+    if (c->rows == 0) return TR_OK;
+    const struct conv_extent h = {window->in_h,     window->out_h,      window->kernel_h,
+                                  window->stride_h, window->dilation_h, window->pad_top};
+    const struct conv_extent w = {window->in_w,     window->out_w,      window->kernel_w,
+                                  window->stride_w, window->dilation_w, window->pad_left};
+    const int64_t panels = divide_up(c->target_c, TILE_COLUMNS), taps = (int64_t)c->kernel_h * c->kernel_w;
+    c->panel = taps * c->source_c * TILE_COLUMNS;
+    const size_t packed_bytes = cpu_round(((size_t)(panels * c->panel) + PACK_SLACK) * sizeof(float));
+    const size_t bias_bytes = cpu_round((size_t)panels * TILE_COLUMNS * sizeof(float));
+    const size_t h_bytes = cpu_round(cpu_conv_axis_bytes(c->target_h, c->kernel_h));
+    const size_t w_bytes = cpu_round(cpu_conv_axis_bytes(c->target_w, c->kernel_w));
+    TR_TRY(cpu_reserve(c->cpu, 0, packed_bytes + bias_bytes + h_bytes + w_bytes));
+    char *shared = cpu_shared(c->cpu);
+    c->packed = (float *)shared;
+    cpu_conv_axis_build(&c->h, &h, c->backward, false, shared + packed_bytes + bias_bytes);
+    cpu_conv_axis_build(&c->w, &w, c->backward, true, shared + packed_bytes + bias_bytes + h_bytes);
+    if (c->bias) {
+        c->packed_bias = (float *)(shared + packed_bytes);
+        for (int64_t i = 0; i < panels * TILE_COLUMNS; i++)
+            c->packed_bias[i] = i < c->target_c ? c->bias[i] : 0.0f;
+    }
+
+    const int64_t row = (int64_t)c->source_w * c->source_c * TILE_ROWS;
+    c->band_rows = smaller(c->source_h, BAND_FLOATS / row);
+    const int64_t span = widest_span(&c->h);
+    if (c->band_rows < span) c->band_rows = span;
+    int64_t floats = c->band_rows * row;
+    if (floats < taps * c->source_c * TILE_ROWS) floats = taps * c->source_c * TILE_ROWS;
+    const size_t image_bytes = cpu_round((size_t)(floats + PACK_SLACK) * sizeof(float));
+    c->member_segments = (int64_t)image_bytes;
+    TR_TRY(cpu_reserve(c->cpu, image_bytes + (size_t)taps * sizeof(struct tile_segment), 0));
+
+    const double outputs = (double)c->rows * c->target_h * c->target_w * c->target_c;
+    cpu_run(c->cpu, outputs * (double)taps * c->source_c / (8.0 * VW), convolve, c);
+    return TR_OK;
+}
+
+tr_status CPU_KERNEL(conv_forward)(tr_device *device, const struct tr_op_conv_forward *a)
+{
+    struct conv c = {.cpu = cpu_device_of(device),
+                     .rows = a->rows,
+                     .source_h = a->window.in_h,
+                     .source_w = a->window.in_w,
+                     .source_c = a->in_c,
+                     .target_h = a->window.out_h,
+                     .target_w = a->window.out_w,
+                     .target_c = a->out_c,
+                     .kernel_h = a->window.kernel_h,
+                     .kernel_w = a->window.kernel_w,
+                     .source = a->x,
+                     .target = a->y,
+                     .weights = a->w,
+                     .bias = a->b,
+                     .activation = a->activation,
+                     .slope = a->slope};
+    return run(&c, &a->window);
+}
+
+tr_status CPU_KERNEL(conv_backward_data)(tr_device *device, const struct tr_op_conv_backward_data *a)
+{
+    struct conv c = {.cpu = cpu_device_of(device),
+                     .backward = true,
+                     .rows = a->rows,
+                     .source_h = a->window.out_h,
+                     .source_w = a->window.out_w,
+                     .source_c = a->out_c,
+                     .target_h = a->window.in_h,
+                     .target_w = a->window.in_w,
+                     .target_c = a->in_c,
+                     .kernel_h = a->window.kernel_h,
+                     .kernel_w = a->window.kernel_w,
+                     .source = a->dy,
+                     .target = a->dx,
+                     .weights = a->w};
+    return run(&c, &a->window);
+}

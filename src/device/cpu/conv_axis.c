@@ -1,0 +1,61 @@
+#include "device/cpu/conv_axis.h"
+
+size_t cpu_conv_axis_bytes(int32_t targets, int32_t kernel)
+{
+    return (size_t)targets * (size_t)kernel * sizeof(struct conv_run) +
+           ((size_t)targets + 1) * sizeof(int32_t);
+}
+
+static int32_t add(struct conv_axis *axis, int32_t first, int32_t count, int32_t source, int32_t kernel,
+                   bool merge)
+{
+    struct conv_run *last = axis->runs + count - 1;
+    if (merge && count > first && source == last->source + last->length &&
+        kernel == last->kernel + last->length) {
+        last->length++;
+        return count;
+    }
+    axis->runs[count] = (struct conv_run){source, kernel, 1};
+    return count + 1;
+}
+
+void cpu_conv_axis_build(struct conv_axis *axis, const struct conv_extent *e, bool backward, bool merge,
+                         void *memory)
+{
+    axis->targets = backward ? e->in : e->out;
+    axis->runs = memory;
+    axis->start = (int32_t *)(axis->runs + (size_t)axis->targets * (size_t)e->kernel);
+    int32_t count = 0;
+    for (int32_t target = 0; target < axis->targets; target++) {
+        const int32_t first = count;
+        axis->start[target] = first;
+        for (int32_t i = 0; i < e->kernel; i++) {
+            /* Kernel places ascend with the sources: forward in order, backward from the last tap. */
+            const int32_t tap = backward ? e->kernel - 1 - i : i;
+            int64_t source;
+            if (!backward) {
+                source = (int64_t)target * e->stride + (int64_t)tap * e->dilation - e->pad;
+                if (source < 0 || source >= e->in) continue;
+            } else {
+                source = (int64_t)target + e->pad - (int64_t)tap * e->dilation;
+                if (source < 0 || source % e->stride || source / e->stride >= e->out) continue;
+                source /= e->stride;
+            }
+            count = add(axis, first, count, (int32_t)source, i, merge);
+        }
+    }
+    axis->start[axis->targets] = count;
+}
+
+void cpu_conv_axis_sources(const struct conv_axis *axis, int32_t begin, int32_t end, int32_t *first,
+                           int32_t *last)
+{
+    *first = INT32_MAX;
+    *last = 0;
+    for (int32_t i = axis->start[begin]; i < axis->start[end]; i++) {
+        const struct conv_run *run = axis->runs + i;
+        if (run->source < *first) *first = run->source;
+        if (run->source + run->length > *last) *last = run->source + run->length;
+    }
+    if (*last == 0) *first = 0;
+}
