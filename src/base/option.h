@@ -88,8 +88,8 @@ struct tr_option {
     const struct tr_choice *choices; /* for CHOICE */
     const char *help;                /* one or more sentences without the final point; first letter small */
     unsigned flags;                  /* enum tr_option_flags */
-    char letter;                     /* -x on the command line, or 0 */
-    const char *value_name;          /* placeholder in --help ("DIR"); NULL: made from the type */
+    char letter; /* -x on the command line, or 0; of a flag that is on by default it means --no-key */
+    const char *value_name; /* placeholder in --help ("DIR"); NULL: made from the type */
     unsigned only; /* bits (1u << value) of the values of the table's first option, a CHOICE, which this one
                       belongs to: given with others it is an error, and it is required only there; 0: all */
 };

@@ -117,7 +117,7 @@ static tr_status read_short(struct command_line *line, const char *argument)
             return tr_fail(TR_EINVAL, "unknown option \"%s\"; --help lists the options", argument);
         }
         if (line->table[i].type == TR_OPTION_BOOL) {
-            TR_TRY(take(line, i, "true", name));
+            TR_TRY(take(line, i, option_is_on(&line->table[i]) ? "false" : "true", name));
         } else {
             return at[1] ? take(line, i, at + 1, name) : take_next(line, i, name);
         }

@@ -4,6 +4,8 @@
 
 #include "base/option.h"
 
+#include <string.h>
+
 #define OPTION_RANGE_SIZE 100
 
 static inline void *option_field(const struct tr_option *option, void *object)
@@ -20,6 +22,12 @@ static inline bool option_is_list(const struct tr_option *option)
 {
     return option->type == TR_OPTION_INT_LIST || option->type == TR_OPTION_FLOAT_LIST ||
            option->type == TR_OPTION_STRING_LIST;
+}
+
+/* Whether a flag is on unless switched off. */
+static inline bool option_is_on(const struct tr_option *option)
+{
+    return option->type == TR_OPTION_BOOL && option->fallback && strcmp(option->fallback, "true") == 0;
 }
 
 /* Whether an option has a meaning with the present value of the table's first one. */

@@ -161,8 +161,7 @@ static void add_option_help(struct tr_text *text, const struct tr_option *option
         } else {
             tr_text_add(&left, "      --");
         }
-        if (option->type == TR_OPTION_BOOL && option->fallback && strcmp(option->fallback, "true") == 0)
-            tr_text_add(&left, "no-");
+        if (option_is_on(option)) tr_text_add(&left, "no-");
         option_add_dashed(&left, option->key);
         if (option->type != TR_OPTION_BOOL) tr_text_add(&left, " ");
         add_placeholder(&left, option);

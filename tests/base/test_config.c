@@ -302,121 +302,6 @@ static void trees_become_json(void **state)
     tr_config_destroy(&root);
 }
 
-/* ---- overrides ---- */
-
-static const char small[] = "layers:\n"
-                            "  - conv: {filters: 8, name: c1}\n"
-                            "  - dense: {units: 5}\n"
-                            "  - flatten:\n"
-                            "  - relu\n"
-                            "  - {name: plain, x: 1}\n"
-                            "  - dense: 10\n"
-                            "optimizer: {rule: adam, rate: 1}\n"
-                            "none:\n";
-
-static void overrides_change_what_they_name(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *assignment, *line; /* of the canonical form afterwards */
-    } cases[] = {
-        {"optimizer.rate=1e-3", "\n  rate: 1e-3\n"},
-        {"optimizer.l2=1/3", "\n  rate: 1\n  l2: 1/3\n"},
-        {"optimizer=sgd", "\noptimizer: sgd\n"},
-        {"optimizer={rule: sgd, rate: 2}", "\noptimizer:\n  rule: sgd\n  rate: 2\n"},
-        {"optimizer.schedule.kind=cosine", "\n  schedule:\n    kind: cosine\n"},
-        {"new.a.b=[1, 2]", "\nnew:\n  a:\n    b: [1, 2]\n"},
-        {"none.a=1", "\nnone:\n  a: 1\n"},
-        {"none=", "\nnone: ~\n"},
-        {"none=\"\"", "\nnone: \"\"\n"},
-        {"none=a=b", "\nnone: \"a=b\"\n"},
-        {"layers[0].conv.filters=16", "      filters: 16\n"},
-        {"layers.0.conv.filters=16", "      filters: 16\n"},
-        {"layers.0.filters=16", "      filters: 16\n"},
-        {"layers[0].filters=16", "      filters: 16\n"},
-        {"layers.c1.filters=16", "      filters: 16\n      name: c1\n"},
-        {"layers.c1.kernel=[5, 3]", "      name: c1\n      kernel: [5, 3]\n"},
-        {"layers.c1=relu", "layers:\n  - relu\n  - dense:\n"},
-        {"layers.1.units=7", "  - dense:\n      units: 7\n"},
-        {"layers.1.dense=7", "  - dense: 7\n"},
-        {"layers.2.flatten.x=7", "  - flatten:\n      x: 7\n"},
-        {"layers.2.x=7", "  - flatten:\n      x: 7\n"},
-        {"layers[3]={dense: 3}", "  - dense: 3\n"},
-        {"layers.plain.x=2", "  - name: plain\n    x: 2\n"},
-        {"layers[4].y=2", "  - name: plain\n    x: 1\n    y: 2\n"},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        tr_config *root = parse(small);
-        if (tr_config_set(root, cases[i].assignment) != TR_OK) fail_msg("%s", tr_error_message());
-        char *text = dump(root);
-        if (!strstr(text, cases[i].line)) fail_msg("%s gives\n%s", cases[i].assignment, text);
-        tr_config *again = parse(text);
-        tr_config_destroy(&again);
-        tr_free(text);
-        tr_config_destroy(&root);
-    }
-    /* The place of what was given on the command line. */
-    tr_config *root = parse(small);
-    char text[TR_CONFIG_PATH_SIZE];
-    assert_int_equal(tr_config_set(root, "a.b=[1, 2]"), TR_OK);
-    assert_string_equal(tr_config_location(WALK("a", "b", "1"), text, sizeof text), "--set a.b: a.b[1]");
-    assert_string_equal(tr_config_location(WALK("a"), text, sizeof text), "--set a.b: a");
-    tr_config_destroy(&root);
-}
-
-static void bad_overrides_change_nothing(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *assignment, *message;
-    } cases[] = {
-        {"", "--set : expected path=value"},
-        {"optimizer.rate", "--set optimizer.rate: expected path=value"},
-        {"=1", "--set : empty path"},
-        {".a=1", "--set .a: empty key"},
-        {"a.=1", "--set a.: ends in a point"},
-        {"a..b=1", "--set a..b: empty key"},
-        {"a]=1", "--set a]: "},
-        {"layers[=1", "--set layers[: '[' without a number and ']'"},
-        {"layers[]=1", "--set layers[]: '[' without a number"},
-        {"layers[x]=1", "--set layers[x]: what stands between"},
-        {"layers[0]x=1", "--set layers[0]x: ']' must be followed"},
-        {"layers[6].x=1", "--set layers[6].x: layers has 6 items, numbered from 0; there is no item 6"},
-        {"layers.99999999999999999999=1", "--set layers.99999999999999999999: layers has 6 items"},
-        {"layers.c9.x=1", "--set layers.c9.x: layers has no item with name: c9"},
-        {"layers.5.units=1", "--set layers.5.units: layers[5].dense is a text (\"10\") and has no \"units\""},
-        {"layers.3.x=1", "--set layers.3.x: layers[3] is a text (\"relu\") and has no \"x\""},
-        {"optimizer[0]=1", "--set optimizer[0]: optimizer is a mapping and has no \"0\""},
-        {"optimizer.rate.x=1", "--set optimizer.rate.x: optimizer.rate is a text (\"1\") and has no \"x\""},
-        {"new[0]=1", "--set new[0]: a list that is not there has no items"},
-        {"[0]=1", "--set [0]: the document is a mapping"},
-        {"a=[1", "--set a:2:1: while parsing a flow sequence"},
-        {"a=*x", "--set a:1:1: alias *x"},
-        {"a=!!str x", "--set a:1:1: tag"},
-        {"a=b: c: d", "--set a:1:5: mapping values"},
-        {"a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a=1",
-         "--set a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a: the configuration would "
-         "become too "
-         "large (33 levels"},
-        {"a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a=1",
-         "--set a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a: too many steps"},
-    };
-    tr_config *root = parse(small);
-    char *before = dump(root);
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        int64_t live = tr_alloc_live();
-        assert_int_equal(tr_config_set(root, cases[i].assignment), TR_EINVAL);
-        if (strncmp(tr_error_message(), cases[i].message, strlen(cases[i].message)) != 0)
-            fail_msg("\"%s\" is not \"%s\"", tr_error_message(), cases[i].message);
-        assert_int_equal(tr_alloc_live(), live);
-    }
-    char *after = dump(root);
-    assert_string_equal(after, before);
-    tr_free(before);
-    tr_free(after);
-    tr_config_destroy(&root);
-}
-
 /* ---- files, memory, damage ---- */
 
 static void files_are_read(void **state)
@@ -448,10 +333,6 @@ static void memory_may_fail_anywhere(void **state)
         char *text = NULL;
         refuse_begin(at);
         tr_status status = tr_config_parse(model, strlen(model), "m.yaml", &root);
-        if (status == TR_OK)
-            status = tr_config_set(root, "layers.conv1.weights.normal={deviation: [1, 2], x: 1}");
-        if (status == TR_OK) status = tr_config_set(root, "optimizer.schedule.kind=cosine");
-        if (status == TR_OK) status = tr_config_set(root, "layers[0]=3");
         if (status == TR_OK) status = tr_config_dump(root, &text);
         done = refuse_end();
         assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
@@ -544,26 +425,6 @@ static void damaged_files_do_no_harm(void **state)
     }
     /* Cut at every length. */
     for (size_t size = 0; size < strlen(model); size++) check_any(model, size);
-    /* Overrides too. */
-    static const char seed[] = "layers[0].conv.kernel=[5, {a: b}]";
-    tr_config *root = parse(model);
-    live = tr_alloc_live();
-    tr_config_destroy(&root);
-    for (uint32_t round = 0; round < 20000; round++) {
-        root = parse(model);
-        size_t size = mutate_bytes(round, seed, strlen(seed), text);
-        text[size] = '\0';
-        tr_status status = tr_config_set(root, text);
-        if (status != TR_OK) {
-            assert_int_equal(status, TR_EINVAL);
-            assert_int_equal(tr_alloc_live(), live);
-        } else {
-            char *out = dump(root);
-            check_any(out, strlen(out));
-            tr_free(out);
-        }
-        tr_config_destroy(&root);
-    }
 }
 
 int main(void)
@@ -575,8 +436,6 @@ int main(void)
         cmocka_unit_test(limits_hold),
         cmocka_unit_test(the_canonical_form_is_stable),
         cmocka_unit_test(trees_become_json),
-        cmocka_unit_test(overrides_change_what_they_name),
-        cmocka_unit_test(bad_overrides_change_nothing),
         cmocka_unit_test(files_are_read),
         cmocka_unit_test(memory_may_fail_anywhere),
         cmocka_unit_test(damaged_files_do_no_harm),
