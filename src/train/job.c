@@ -12,6 +12,16 @@
 
 const char *const tr_data_set_names[TR_SETS] = {"train", "validation", "test"};
 
+tr_status tr_data_set_find(const char *name, enum tr_data_set *set)
+{
+    for (int i = 0; i < TR_SETS; i++) {
+        if (strcmp(name, tr_data_set_names[i]) != 0) continue;
+        *set = (enum tr_data_set)i;
+        return TR_OK;
+    }
+    return tr_fail(TR_ENOTFOUND, "there is no data set \"%s\"; choose train, validation or test", name);
+}
+
 /* ---- reading ---- */
 
 static tr_status read_sections(struct tr_job *job)
@@ -261,14 +271,19 @@ bool tr_job_has_set(const struct tr_job *job, enum tr_data_set set)
     return set_node(job, set) != NULL;
 }
 
-static tr_status open_source(struct tr_job *job, enum tr_data_set set)
+tr_status tr_job_open_source(const struct tr_job *job, enum tr_data_set set, tr_source **out)
 {
-    if (job->source[set]) return TR_OK;
     const tr_config *node = set_node(job, set);
     if (!node)
         return tr_fail(TR_ENOTFOUND, "the model file names no %s data; add data.%s", tr_data_set_names[set],
                        tr_data_set_names[set]);
-    TR_TRY(tr_source_open_config(node, job->file.directory, job->state, &job->source[set]));
+    return tr_source_open_config(node, job->file.directory, job->state, out);
+}
+
+static tr_status open_source(struct tr_job *job, enum tr_data_set set)
+{
+    if (job->source[set]) return TR_OK;
+    TR_TRY(tr_job_open_source(job, set, &job->source[set]));
     if (set == TR_SET_TRAIN && !job->state) {
         char *state;
         const char *name;

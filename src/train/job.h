@@ -17,6 +17,8 @@ enum tr_data_set { TR_SET_TRAIN, TR_SET_VALIDATION, TR_SET_TEST, TR_SETS };
 
 /* "train", "validation", "test". */
 extern const char *const tr_data_set_names[TR_SETS];
+/* TR_ENOTFOUND for any other name. */
+tr_status tr_data_set_find(const char *name, enum tr_data_set *set);
 
 struct tr_job {
     tr_config *root;
@@ -57,6 +59,8 @@ void tr_job_destroy(struct tr_job **job);
 
 /* Opens a data set, once, and checks that it fits the network. TR_ENOTFOUND if the file names none. */
 tr_status tr_job_open_set(struct tr_job *job, enum tr_data_set set);
+/* Opens a data set as a source of the caller's, unchecked. Returned, close with tr_source_close(). */
+tr_status tr_job_open_source(const struct tr_job *job, enum tr_data_set set, tr_source **out);
 /* Whether the file names the data set. */
 bool tr_job_has_set(const struct tr_job *job, enum tr_data_set set);
 /* Checks that a source's features and labels fit the network; `name` names it in the message. Labels may be

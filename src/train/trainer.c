@@ -173,20 +173,10 @@ tr_status trainer_evaluated(tr_trainer *trainer, const float **parameters)
     return TR_OK;
 }
 
-static tr_status find_set(const char *name, enum tr_data_set *set)
-{
-    for (int i = 0; i < TR_SETS; i++)
-        if (strcmp(name, tr_data_set_names[i]) == 0) {
-            *set = (enum tr_data_set)i;
-            return TR_OK;
-        }
-    return tr_fail(TR_ENOTFOUND, "there is no data set \"%s\"; choose train, validation or test", name);
-}
-
 tr_status tr_trainer_evaluate(tr_trainer *trainer, const char *name, struct tr_train_event *event)
 {
     enum tr_data_set set = TR_SET_TEST;
-    TR_TRY(find_set(name, &set));
+    TR_TRY(tr_data_set_find(name, &set));
     TR_TRY(tr_job_open_set(trainer->job, set));
     tr_source *source = trainer->job->source[set];
     if (!trainer->evaluator[set])

@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "train/tensors.h"
 #include "train/trainer_internal.h"
 
 #include <math.h>
@@ -15,9 +16,9 @@
 struct tensors {
     struct tr_stored_tensor *tensor[TR_CHECKPOINT_GROUPS];
     int64_t count[TR_CHECKPOINT_GROUPS];
-    char (*name)[2 * TR_NAME_SIZE + 8]; /* of the optimizer's: "m.conv1.weights" */
-    float *host[TR_ARENAS];             /* whole arenas; borrowed from the device where it shares memory */
-    float *copy[TR_ARENAS];             /* those that are ours */
+    char (*name)[TR_STATE_NAME]; /* of the optimizer's: "m.conv1.weights" */
+    float *host[TR_ARENAS];      /* whole arenas; borrowed from the device where it shares memory */
+    float *copy[TR_ARENAS];      /* those that are ours */
 };
 
 static void release_tensors(struct tensors *tensors)
@@ -25,18 +26,6 @@ static void release_tensors(struct tensors *tensors)
     for (int i = 0; i < TR_CHECKPOINT_GROUPS; i++) tr_free(tensors->tensor[i]);
     for (int i = 0; i < TR_ARENAS; i++) tr_free(tensors->copy[i]);
     tr_free(tensors->name);
-}
-
-static struct tr_stored_tensor describe(const struct tr_parameter *parameter, const char *name, float *arena)
-{
-    struct tr_stored_tensor tensor = {
-        .name = name,
-        .dtype = TR_DTYPE_F32,
-        .rank = parameter->shape.rank,
-        .data = arena + parameter->offset,
-    };
-    for (int i = 0; i < tensor.rank; i++) tensor.shape[i] = parameter->shape.size[i];
-    return tensor;
 }
 
 /* Whether the optimizer keeps this arena for this parameter. */
@@ -78,14 +67,13 @@ static tr_status list_tensors(tr_trainer *trainer, bool store, struct tensors *o
     for (int i = 0; i < model->parameter_count; i++) {
         const struct tr_parameter *parameter = &model->parameters[i];
         out->tensor[TR_CHECKPOINT_PARAMETERS][out->count[TR_CHECKPOINT_PARAMETERS]++] =
-            describe(parameter, parameter->name, out->host[TR_ARENA_PARAMETERS]);
+            tr_parameter_tensor(parameter, parameter->name, out->host[TR_ARENA_PARAMETERS]);
         for (int arena = TR_ARENA_M; arena < TR_ARENAS; arena++) {
             if (!keeps(trainer, (enum tr_arena)arena, parameter)) continue;
             int64_t number = out->count[TR_CHECKPOINT_OPTIMIZER]++;
-            snprintf(out->name[number], sizeof out->name[number], "%s.%s", tr_arena_names[arena],
-                     parameter->name);
+            tr_state_name(parameter, (enum tr_arena)arena, out->name[number]);
             out->tensor[TR_CHECKPOINT_OPTIMIZER][number] =
-                describe(parameter, out->name[number], out->host[arena]);
+                tr_parameter_tensor(parameter, out->name[number], out->host[arena]);
         }
     }
     return TR_OK;
