@@ -1,0 +1,31 @@
+# The instruction sets that kernels are compiled for on this kind of processor, and the flags of each. Which one is used is
+# decided at run time.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+  set(TRIREME_ISAS avx512 avx2 plain)
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
+  set(TRIREME_ISAS neon plain)
+else()
+  set(TRIREME_ISAS plain)
+endif()
+set(TRIREME_FLAGS_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma)
+set(TRIREME_FLAGS_avx2 -mavx2 -mfma)
+
+# Adds sources of this directory to a target, each compiled once per instruction set with TR_ISA=<name> and TR_ISA_<NAME>
+# defined; other files of the target see TR_HAVE_ISA_<NAME>=1.
+#   trireme_per_isa(target source...)
+function(trireme_per_isa target)
+  foreach(isa ${TRIREME_ISAS})
+    string(TOUPPER ${isa} upper)
+    target_compile_definitions(${target} PRIVATE TR_HAVE_ISA_${upper}=1)
+    foreach(source ${ARGN})
+      # One target cannot compile a file twice, so each copy is a file of its own that includes the source.
+      set(copy ${CMAKE_CURRENT_BINARY_DIR}/${isa}/${source})
+      file(CONFIGURE OUTPUT ${copy} CONTENT "#include \"${CMAKE_CURRENT_SOURCE_DIR}/${source}\"\n" @ONLY)
+      target_sources(${target} PRIVATE ${copy})
+      set_source_files_properties(${copy} TARGET_DIRECTORY ${target} PROPERTIES
+                                  COMPILE_OPTIONS "${TRIREME_FLAGS_${isa}}"
+                                  COMPILE_DEFINITIONS "TR_ISA=${isa};TR_ISA_${upper}"
+                                  OBJECT_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${source})
+    endforeach()
+  endforeach()
+endfunction()
