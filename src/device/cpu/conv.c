@@ -81,7 +81,9 @@ static void pack_weights(const struct conv *c, int member, int size)
 static struct tile panel_tile(const struct conv *c, int64_t column, const struct tile_segment *segments)
 {
     return (struct tile){.segments = segments,
+                         .b = c->packed + column / TILE_COLUMNS * c->panel,
                          .b_step = TILE_COLUMNS,
+                         .b_unit = TILE_COLUMNS,
                          .columns = smaller(TILE_COLUMNS, c->target_c - column),
                          .bias = c->packed_bias ? c->packed_bias + column : NULL,
                          .activation = c->activation,
@@ -93,12 +95,11 @@ static struct tile panel_tile(const struct conv *c, int64_t column, const struct
 static void walk_images(const struct conv *c, int64_t image, int64_t height, int32_t h_begin, int32_t h_end,
                         const float *a, int32_t first, struct tile_segment *segments)
 {
-    const int64_t row = (int64_t)c->source_w * c->source_c * height, pixel = c->source_c * height;
     const int64_t image_size = (int64_t)c->target_h * c->target_w * c->target_c;
     for (int64_t column = 0; column < c->target_c; column += TILE_COLUMNS) {
-        const float *b = c->packed + column / TILE_COLUMNS * c->panel;
         struct tile tile = panel_tile(c, column, segments);
-        tile.a_step = height;
+        tile.a = a;
+        tile.a_step = tile.a_unit = height;
         tile.to_step = image_size;
         tile.to = c->target + image * image_size + ((int64_t)h_begin * c->target_w) * c->target_c + column;
         for (int32_t h = h_begin; h < h_end; h++)
@@ -108,9 +109,9 @@ static void walk_images(const struct conv *c, int64_t image, int64_t height, int
                     for (int32_t j = c->w.start[w]; j < c->w.start[w + 1]; j++) {
                         const struct conv_run *y = c->h.runs + i, *x = c->w.runs + j;
                         segments[tile.count++] = (struct tile_segment){
-                            a + (y->source - first) * row + x->source * pixel,
-                            b + ((int64_t)y->kernel * c->kernel_w + x->kernel) * c->source_c * TILE_COLUMNS,
-                            (int64_t)x->length * c->source_c};
+                            .a = ((y->source - first) * c->source_w + x->source) * c->source_c,
+                            .b = (y->kernel * c->kernel_w + x->kernel) * c->source_c,
+                            .length = x->length * c->source_c};
                     }
                 ahead_tile(tile.to + c->target_c, image_size, height, tile.columns);
                 CPU_KERNEL(tile)(height, &tile);
@@ -134,10 +135,8 @@ static void convolve_images(const struct conv *c, int64_t image, int64_t height,
             last = more_last;
             stop++;
         }
-        if (last > first)
-            CPU_KERNEL(pack_rows)
-            (a, height, c->source + image * image_size + first * row, image_size, height,
-             (last - first) * row);
+        if (last > first) CPU_KERNEL(pack_rows)
+        (a, height, c->source + image * image_size + first * row, image_size, height, (last - first) * row);
         walk_images(c, image, height, begin, stop, a, first, segments);
         begin = stop;
     }
@@ -169,29 +168,28 @@ static void convolve_pixels(const struct conv *c, int64_t image, int32_t h, floa
             shift = next_shift;
             height++;
         }
-        float *to = a;
+        int32_t steps = 0;
         int64_t count = 0;
         for (int32_t i = c->h.start[h]; i < c->h.start[h + 1]; i++)
             for (int32_t j = c->w.start[w]; j < c->w.start[w + 1]; j++) {
                 const struct conv_run *y = c->h.runs + i, *x = c->w.runs + j;
-                const int64_t depth = (int64_t)x->length * c->source_c;
+                const int32_t depth = x->length * c->source_c;
                 CPU_KERNEL(pack_rows)
-                (to, height, source + ((int64_t)y->source * c->source_w + x->source) * c->source_c,
+                (a + steps * height, height,
+                 source + ((int64_t)y->source * c->source_w + x->source) * c->source_c,
                  (int64_t)shift * c->source_c, height, depth);
                 segments[count++] = (struct tile_segment){
-                    to,
-                    c->packed + ((int64_t)y->kernel * c->kernel_w + x->kernel) * c->source_c * TILE_COLUMNS,
-                    depth};
-                to += depth * height;
+                    .a = steps, .b = (y->kernel * c->kernel_w + x->kernel) * c->source_c, .length = depth};
+                steps += depth;
             }
         for (int64_t column = 0; column < c->target_c; column += TILE_COLUMNS) {
             struct tile tile = panel_tile(c, column, segments);
             tile.count = count;
-            tile.a_step = height;
+            tile.a = a;
+            tile.a_step = tile.a_unit = height;
             tile.to = target + w * c->target_c + column;
             tile.to_step = c->target_c;
             CPU_KERNEL(tile)(height, &tile);
-            for (int64_t i = 0; i < count; i++) segments[i].b += c->panel;
         }
         w += height;
     }

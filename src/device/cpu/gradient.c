@@ -111,7 +111,7 @@ static void reduce_tile(const struct gradient *g, const float *a, int64_t height
                         float *to, int64_t columns)
 {
     const float *left[TR_TREE_DEPTH];
-    struct tile_segment segment;
+    struct tile_segment segment = {0};
     struct tile tile = {.segments = &segment,
                         .count = 1,
                         .a_step = height,
@@ -120,7 +120,9 @@ static void reduce_tile(const struct gradient *g, const float *a, int64_t height
                         .columns = columns,
                         .left = left};
     for (const struct reduction_piece *piece = pieces; piece < pieces + count; piece++) {
-        segment = (struct tile_segment){a + piece->row * height, b + piece->row * TILE_COLUMNS, piece->rows};
+        segment.length = (int32_t)piece->rows;
+        tile.a = a + piece->row * height;
+        tile.b = b + piece->row * TILE_COLUMNS;
         tile.from = piece->resume ? waiting + piece->fresh * slot_step : NULL;
         tile.lefts = piece->lefts;
         for (int i = 0; i < piece->lefts; i++) left[i] = waiting + (piece->fresh - 1 - i) * slot_step;
@@ -138,7 +140,7 @@ static void reduce_chunk(const struct gradient *g, int64_t rows, const struct ch
     const int64_t tiles = tile_count(chunk->rows), panels = divide_up(chunk->columns, TILE_COLUMNS);
     int64_t depth;
     int count;
-    cpu_reduction_begin(&reduction, g->cut, g->offset);
+    cpu_reduction_begin(&reduction, g->cut, 1, g->offset);
     while ((count = cpu_reduction_next(&reduction, BLOCK_ROWS, pieces, &depth)) > 0) {
         pack_block(g, chunk, &cursor, depth);
         struct ahead ahead_a = {0}, ahead_b = {0};
@@ -226,7 +228,7 @@ tr_status CPU_KERNEL(gradient)(struct cpu_device *cpu, const struct gradient *g)
     if (g->height == 0 || g->width == 0) return TR_OK;
     struct work work = {.cpu = cpu,
                         .gradient = g,
-                        .rows = cpu_reduction_rows(g->cut, g->offset),
+                        .rows = cpu_reduction_rows(g->cut, 1, g->offset),
                         .slots = cpu_reduction_slots(g->cut)};
     double best = 0.0;
     for (int parts = 1; parts <= cpu->base.threads; parts++) {

@@ -58,9 +58,10 @@ static void multiply_block(const struct product *p, const struct block *block, s
     float bias[TILE_COLUMNS];
     const int64_t tiles = tile_count(block->rows), depth = block->depth;
     for (int64_t j = 0; j < block->columns; j += TILE_COLUMNS) {
-        struct tile_segment segment = {.b = block->b + j * depth, .length = depth};
+        const struct tile_segment segment = {.length = (int32_t)depth};
         struct tile tile = {.segments = &segment,
                             .count = 1,
+                            .b = block->b + j * depth,
                             .b_step = TILE_COLUMNS,
                             .to_step = p->columns,
                             .from_step = p->columns,
@@ -78,7 +79,7 @@ static void multiply_block(const struct product *p, const struct block *block, s
         for (int64_t t = 0; t < tiles; t++) {
             const int64_t r = tile_first(block->rows, tiles, t);
             const int64_t next = tile_first(block->rows, tiles, t + 1);
-            segment.a = block->a + r * depth;
+            tile.a = block->a + r * depth;
             tile.a_step = next - r;
             tile.to = to + r * p->columns;
             tile.from = block->first ? NULL : tile.to;

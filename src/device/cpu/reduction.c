@@ -13,23 +13,24 @@ int cpu_reduction_slots(const struct tr_cut *cut)
 }
 
 /* Rows of the units [begin, end) of the cut. */
-static int64_t rows_between(const int32_t *offset, int64_t begin, int64_t end)
+static int64_t rows_between(int64_t repeat, const int32_t *offset, int64_t begin, int64_t end)
 {
-    if (!offset) return end - begin;
+    if (!offset) return (end - begin) * repeat;
     int64_t rows = 0;
     for (int64_t e = begin; e < end; e++)
         if (offset[e + 1] > offset[e]) rows += offset[e + 1] - offset[e] - 1;
     return rows;
 }
 
-int64_t cpu_reduction_rows(const struct tr_cut *cut, const int32_t *offset)
+int64_t cpu_reduction_rows(const struct tr_cut *cut, int64_t repeat, const int32_t *offset)
 {
-    return cut->count > 0 ? rows_between(offset, 0, cut->row[cut->count]) : 0;
+    return cut->count > 0 ? rows_between(repeat, offset, 0, cut->row[cut->count]) : 0;
 }
 
-void cpu_reduction_begin(struct reduction *reduction, const struct tr_cut *cut, const int32_t *offset)
+void cpu_reduction_begin(struct reduction *reduction, const struct tr_cut *cut, int64_t repeat,
+                         const int32_t *offset)
 {
-    *reduction = (struct reduction){.cut = cut, .offset = offset, .top = -1};
+    *reduction = (struct reduction){.cut = cut, .repeat = repeat, .offset = offset, .top = -1};
     if (cut->nodes > 0) reduction->microbatch = cut->bound[0];
 }
 
@@ -55,7 +56,7 @@ int cpu_reduction_next(struct reduction *r, int64_t rows_max, struct reduction_p
             next_node(r);
             continue;
         }
-        const int64_t left = rows_between(r->offset, cut->row[i], cut->row[i + 1]) - r->done;
+        const int64_t left = rows_between(r->repeat, r->offset, cut->row[i], cut->row[i + 1]) - r->done;
         const int64_t room = rows_max - *rows;
         if (left > 0 && room == 0) break;
         piece.rows = left < room ? left : room;

@@ -28,6 +28,7 @@ struct reduction_piece {
 
 struct reduction {
     const struct tr_cut *cut;
+    int64_t repeat;        /* rows per unit of the cut */
     const int32_t *offset; /* NULL, or the cut counts examples, each of which has one row less than tokens */
     int32_t node, microbatch;
     int64_t done; /* rows of the current microbatch in earlier blocks */
@@ -38,9 +39,10 @@ struct reduction {
 int cpu_reduction_slots(const struct tr_cut *cut);
 
 /* Rows of all microbatches. */
-int64_t cpu_reduction_rows(const struct tr_cut *cut, const int32_t *offset);
+int64_t cpu_reduction_rows(const struct tr_cut *cut, int64_t repeat, const int32_t *offset);
 
-void cpu_reduction_begin(struct reduction *reduction, const struct tr_cut *cut, const int32_t *offset);
+void cpu_reduction_begin(struct reduction *reduction, const struct tr_cut *cut, int64_t repeat,
+                         const int32_t *offset);
 
 /* Takes the next block of at most `rows_max` rows. Returns its number of pieces, 0 when all nodes are
    done. */

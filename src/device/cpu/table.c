@@ -15,6 +15,7 @@ const struct cpu_kernels CPU_KERNEL(kernels) = {
     CPU_ENTRY(dense_backward_weights),
     CPU_ENTRY(conv_forward),
     CPU_ENTRY(conv_backward_data),
+    CPU_ENTRY(conv_backward_weights),
     /* everything else */
     CPU_ENTRY(activation_forward),
     CPU_ENTRY(activation_backward),

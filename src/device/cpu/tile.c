@@ -31,7 +31,22 @@ INLINE void compute(const int rows, const int vectors, const struct tile *tile)
 
     const int64_t a_step = tile->a_step, b_step = tile->b_step;
     for (const struct tile_segment *s = tile->segments, *end = s + tile->count; s < end; s++) {
-        const float *a = s->a, *b = s->b;
+        const float *a = tile->a + s->a * tile->a_unit, *b = tile->b + s->b * tile->b_unit;
+        if (s->only) {
+            for (int64_t i = s->length; i > 0; i--) {
+                vf right[TILE_VECTORS];
+                UNROLL for (int v = 0; v < vectors; v++) right[v] = v_load(b + v * VW);
+                UNROLL for (int r = 0; r < rows; r++)
+                {
+                    if (!(s->only >> r & 1)) continue;
+                    vf left = v_set1(a[r]);
+                    UNROLL for (int v = 0; v < vectors; v++) sum[r][v] = v_fma(left, right[v], sum[r][v]);
+                }
+                a += a_step;
+                b += b_step;
+            }
+            continue;
+        }
         for (int64_t i = s->length; i > 0; i--) {
             vf right[TILE_VECTORS];
             UNROLL for (int v = 0; v < vectors; v++) right[v] = v_load(b + v * VW);

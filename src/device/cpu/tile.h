@@ -1,10 +1,10 @@
 /* The one kernel under all matrix products: a tile of outputs that stays in registers.
  *
- * A tile is up to TILE_ROWS x TILE_COLUMNS outputs. Its inputs come in segments; within one, step i adds
- * a[i * a_step + r] * b[i * b_step + j] to output (r, j) with one fma. Segments follow each other without
- * leaving the registers, so that a convolution's taps, a microbatch's images or a sequence's tokens are all
- * just lists of segments. Each output is one chain in the order of the segments: nothing here depends on how
- * outputs are grouped into tiles, and a chain may be left in memory and taken up again.
+ * A tile is up to TILE_ROWS x TILE_COLUMNS outputs. Its inputs come in segments; within one, each step adds
+ * the product of a number per row and a number per column to every output with one fma. Segments follow each
+ * other without leaving the registers, so that a convolution's taps, a microbatch's images or a sequence's
+ * tokens are all just lists of segments. Each output is one chain in the order of the segments: nothing here
+ * depends on how outputs are grouped into tiles, and a chain may be left in memory and taken up again.
  */
 #ifndef TR_DEVICE_CPU_TILE_H
 #define TR_DEVICE_CPU_TILE_H
@@ -31,15 +31,17 @@
 #define TILE_COLUMNS (TILE_VECTORS * VW)
 
 struct tile_segment {
-    const float *a; /* step i reads a[i * a_step + 0 .. rows - 1] */
-    const float *b; /* step i reads all of the tile's columns, valid or not: see tile_columns() */
-    int64_t length;
+    int32_t a,
+        b; /* step i reads tile.a[a * a_unit + i * a_step + row], tile.b[b * b_unit + i * b_step + column] */
+    int32_t length;
+    uint32_t only; /* 0, or the rows that take part: bit r for row r; of the others nothing is read */
 };
 
 struct tile {
     const struct tile_segment *segments;
     int64_t count;
-    int64_t a_step, b_step;
+    const float *a, *b; /* b: all of the tile's columns are read, valid or not */
+    int64_t a_step, b_step, a_unit, b_unit;
     /* Where the chains start: +0 if NULL, else these values. May be `to`. */
     const float *from;
     int64_t from_step;
@@ -58,12 +60,6 @@ struct tile {
 
 /* Computes a tile of `rows` rows (1..TILE_ROWS). */
 void CPU_KERNEL(tile)(int64_t rows, const struct tile *tile);
-
-/* How many columns of b a tile with so many valid columns reads: half tiles have their own kernels. */
-static inline int64_t tile_columns(int64_t columns)
-{
-    return columns <= TILE_COLUMNS / 2 ? TILE_COLUMNS / 2 : TILE_COLUMNS;
-}
 
 /* `count` rows in the fewest tiles, of sizes that differ by at most one: tiles, and the first row of one. */
 static inline int64_t tile_count(int64_t count)

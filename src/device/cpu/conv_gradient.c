@@ -1,0 +1,328 @@
+/* The weight gradient of a convolution.
+ *
+ * A tile is a group of channels (or, where a whole kernel row has no more inputs than a tile has rows, that
+ * kernel row) by a panel of filters; its chains run over the output pixels. A member takes a share of all
+ * (panel, group, tap) tiles. The pixels go by in blocks of output lines. Per block, x is packed to [pixel]
+ * [channel of the group] and dy to [pixel][filter], once for all taps, and a tile's segments are the runs of
+ * pixels of each line that have the tap inside the image. What must wait for the next block or for its
+ * partner in the tree over microbatches lies in slots (reduction.h).
+ *
+ * With few channels a kernel row is read straight from the image, whose next pixel is just the next step of
+ * the same rows; pixels at the border then have only some of the rows, which the segment says.
+ */
+#include "base/fail.h"
+#include "device/cpu/ahead.h"
+#include "device/cpu/cpu.h"
+#include "device/cpu/gradient.h"
+#include "device/cpu/pack.h"
+#include "device/cpu/reduction.h"
+#include "device/cpu/tile.h"
+
+#include <stdbool.h>
+
+/* Output pixels in a block, about. */
+#ifndef BLOCK_PIXELS
+#define BLOCK_PIXELS 512
+#endif
+/* Tiles that a member may keep waiting, over all slots. */
+#define WAITING_TILES 3072
+
+#define TILE_SIZE (TILE_ROWS * TILE_COLUMNS)
+
+struct conv_gradient {
+    struct cpu_device *cpu;
+    const struct tr_op_conv_backward_weights *op;
+    bool by_row; /* tiles are kernel rows, read from the image */
+    int64_t groups, taps, panels;
+    int64_t lines;        /* output lines in a block */
+    int64_t positions;    /* packed source pixels of a block, at most */
+    int64_t list;         /* segments of a block and tap, at most */
+    int64_t slots, chunk; /* slots, and tiles that go through all blocks together */
+    /* Parts of a member's scratch, in bytes. */
+    size_t b_at, waiting_at, segments_at, starts_at;
+};
+
+/* A member's memory and the block in it. */
+struct block {
+    float *a, *b, *waiting;
+    struct tile_segment *segments; /* [taps][list] */
+    int32_t *starts;               /* [taps][lines + 1] */
+    int64_t line, lines;           /* the block's output lines, counted over all images */
+    int64_t panel, panels;         /* what is packed */
+    int64_t group, groups;
+};
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static int64_t divide_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* The first source line that output line `oh` reads, clamped into the image. */
+static int64_t first_source(const struct tr_window *w, int64_t oh)
+{
+    return smaller(larger(oh * w->stride_h - w->pad_top, 0), w->in_h);
+}
+
+/* One beyond the last source line that output line `oh` reads, clamped likewise. */
+static int64_t last_source(const struct tr_window *w, int64_t oh)
+{
+    const int64_t last = oh * w->stride_h - w->pad_top + (int64_t)(w->kernel_h - 1) * w->dilation_h + 1;
+    return smaller(larger(last, 0), w->in_h);
+}
+
+/* The part of a block that lies in one image. */
+struct portion {
+    int64_t image, oh, oh_end; /* output lines */
+    int64_t ih, ih_end;        /* source lines that they read */
+};
+
+static struct portion portion_at(const struct tr_window *w, int64_t line, int64_t end)
+{
+    struct portion p = {.image = line / w->out_h, .oh = line % w->out_h};
+    p.oh_end = smaller(w->out_h, p.oh + end - line);
+    p.ih = first_source(w, p.oh);
+    p.ih_end = larger(p.ih, last_source(w, p.oh_end - 1));
+    return p;
+}
+
+/* The outputs [*begin, *end) of an axis for which the tap at `offset` (tap * dilation - pad) is inside. */
+static void valid_range(int64_t offset, int64_t stride, int64_t in, int64_t out, int64_t *begin, int64_t *end)
+{
+    *begin = offset < 0 ? divide_up(-offset, stride) : 0;
+    *end = in - offset > 0 ? smaller(out, divide_up(in - offset, stride)) : 0;
+    if (*begin > *end) *begin = *end;
+}
+
+/* Appends the segments of one output line and tap; `source` is where the source line's first pixel lies, in
+   pixels. Returns the new end of the list. */
+static struct tile_segment *line_of_tap(const struct tr_window *w, int64_t kw, int64_t source, int64_t target,
+                                        struct tile_segment *to)
+{
+    const int64_t offset = kw * w->dilation_w - w->pad_left;
+    int64_t begin, end;
+    valid_range(offset, w->stride_w, w->in_w, w->out_w, &begin, &end);
+    if (begin < end)
+        *to++ = (struct tile_segment){.a = (int32_t)(source + begin * w->stride_w + offset),
+                                      .b = (int32_t)(target + begin),
+                                      .length = (int32_t)(end - begin)};
+    return to;
+}
+
+/* The same for a whole kernel row, whose taps are neighbours: runs of pixels with the same taps inside. */
+static struct tile_segment *line_of_row(const struct tr_window *w, int64_t channels, int64_t source,
+                                        int64_t target, struct tile_segment *to)
+{
+    const uint32_t all = (uint32_t)((UINT64_C(1) << w->kernel_w * channels) - 1);
+    uint32_t before = 0;
+    for (int64_t ow = 0; ow < w->out_w; ow++) {
+        const int64_t left = ow * w->stride_w - w->pad_left;
+        const int64_t first = larger(0, -left), last = smaller(w->kernel_w, w->in_w - left);
+        if (first >= last) {
+            before = 0;
+            continue;
+        }
+        const uint32_t rows =
+            (uint32_t)((UINT64_C(1) << last * channels) - (UINT64_C(1) << first * channels));
+        if (rows == before)
+            to[-1].length++;
+        else
+            *to++ = (struct tile_segment){.a = (int32_t)(source + left),
+                                          .b = (int32_t)(target + ow),
+                                          .length = 1,
+                                          .only = rows == all ? 0 : rows};
+        before = rows;
+    }
+    return to;
+}
+
+/* Lists the segments of every tap and line of the block. */
+static void list_segments(const struct conv_gradient *g, const struct block *block)
+{
+    const struct tr_window *w = &g->op->window;
+    const int64_t end = block->line + block->lines;
+    for (int64_t tap = 0; tap < g->taps; tap++) {
+        const int64_t kh = g->by_row ? tap : tap / w->kernel_w, kw = g->by_row ? 0 : tap % w->kernel_w;
+        struct tile_segment *list = block->segments + tap * g->list, *to = list;
+        int32_t *starts = block->starts + tap * (g->lines + 1);
+        int64_t packed = 0;
+        for (int64_t line = block->line; line < end;) {
+            const struct portion p = portion_at(w, line, end);
+            for (int64_t oh = p.oh; oh < p.oh_end; oh++, line++) {
+                const int64_t ih = oh * w->stride_h - w->pad_top + kh * w->dilation_h;
+                const int64_t target = (line - block->line) * w->out_w;
+                starts[line - block->line] = (int32_t)(to - list);
+                if (ih < 0 || ih >= w->in_h) continue;
+                if (g->by_row) {
+                    const int64_t image = p.image - block->line / w->out_h;
+                    to = line_of_row(w, g->op->in_c, (image * w->in_h + ih) * w->in_w, target, to);
+                } else {
+                    to = line_of_tap(w, kw, packed + (ih - p.ih) * w->in_w, target, to);
+                }
+            }
+            packed += (p.ih_end - p.ih) * w->in_w;
+        }
+        starts[block->lines] = (int32_t)(to - list);
+    }
+}
+
+/* Packs x for the groups and dy for the panels that the member needs. */
+static void pack_block(const struct conv_gradient *g, const struct block *block)
+{
+    const struct tr_op_conv_backward_weights *op = g->op;
+    const struct tr_window *w = &op->window;
+    const int64_t end = block->line + block->lines;
+    const int64_t column = block->panel * TILE_COLUMNS;
+    CPU_KERNEL(pack_panels)
+    (block->b, g->lines * w->out_w * TILE_COLUMNS, op->dy + block->line * w->out_w * op->out_c + column,
+     op->out_c, smaller(op->out_c - column, block->panels * TILE_COLUMNS), block->lines * w->out_w);
+    if (g->by_row) return;
+    const int64_t channel = tile_first(op->in_c, g->groups, block->group);
+    const int64_t channels = tile_first(op->in_c, g->groups, block->group + block->groups) - channel;
+    int64_t packed = 0;
+    for (int64_t line = block->line; line < end;) {
+        const struct portion p = portion_at(w, line, end);
+        const int64_t pixels = (p.ih_end - p.ih) * w->in_w;
+        CPU_KERNEL(pack_tiles)
+        (block->a, packed, g->positions, op->x + (p.image * w->in_h + p.ih) * w->in_w * op->in_c + channel,
+         op->in_c, channels, block->groups, pixels);
+        packed += pixels;
+        line += p.oh_end - p.oh;
+    }
+}
+
+/* Lets one tile take all pieces of the block. */
+static void reduce_tile(const struct conv_gradient *g, const struct block *block, int64_t unit,
+                        const struct reduction_piece *pieces, int count, float *waiting)
+{
+    const struct tr_op_conv_backward_weights *op = g->op;
+    const struct tr_window *w = &op->window;
+    const int64_t tap = unit % g->taps, group = unit / g->taps % g->groups,
+                  panel = unit / g->taps / g->groups;
+    const int64_t slot_step = g->chunk * TILE_SIZE;
+    const float *left[TR_TREE_DEPTH];
+    struct tile tile = {.b = block->b + (panel - block->panel) * g->lines * w->out_w * TILE_COLUMNS,
+                        .b_step = TILE_COLUMNS,
+                        .b_unit = TILE_COLUMNS,
+                        .from_step = TILE_COLUMNS,
+                        .columns = smaller(TILE_COLUMNS, op->out_c - panel * TILE_COLUMNS),
+                        .left = left};
+    int64_t height, row;
+    if (g->by_row) {
+        height = (int64_t)w->kernel_w * op->in_c;
+        row = tap * height;
+        tile.a = op->x + block->line / w->out_h * w->in_h * w->in_w * op->in_c;
+        tile.a_unit = op->in_c;
+    } else {
+        const int64_t first = tile_first(op->in_c, g->groups, group);
+        const int64_t base = tile_first(op->in_c, g->groups, block->group);
+        height = tile_first(op->in_c, g->groups, group + 1) - first;
+        row = tap * op->in_c + first;
+        tile.a = block->a + (first - base) * g->positions + (group - block->group) * PACK_SLACK;
+        tile.a_unit = height;
+    }
+    tile.a_step = w->stride_w * tile.a_unit;
+    float *to = op->dw + row * op->out_c + panel * TILE_COLUMNS;
+    const int32_t *starts = block->starts + tap * (g->lines + 1);
+    for (const struct reduction_piece *piece = pieces; piece < pieces + count; piece++) {
+        tile.segments = block->segments + tap * g->list + starts[piece->row];
+        tile.count = starts[piece->row + piece->rows] - starts[piece->row];
+        tile.from = piece->resume ? waiting + piece->fresh * slot_step : NULL;
+        tile.lefts = piece->lefts;
+        for (int i = 0; i < piece->lefts; i++) left[i] = waiting + (piece->fresh - 1 - i) * slot_step;
+        tile.to = piece->slot < 0 ? to + piece->node * op->cut.stride : waiting + piece->slot * slot_step;
+        tile.to_step = piece->slot < 0 ? op->out_c : TILE_COLUMNS;
+        CPU_KERNEL(tile)(height, &tile);
+    }
+}
+
+/* Takes the tiles [begin, end) through all blocks. */
+static void reduce_chunk(const struct conv_gradient *g, struct block *block, int64_t begin, int64_t end)
+{
+    const int64_t per_panel = g->groups * g->taps;
+    block->panel = begin / per_panel;
+    block->panels = (end - 1) / per_panel + 1 - block->panel;
+    block->group = block->panels > 1 ? 0 : begin / g->taps % g->groups;
+    block->groups = block->panels > 1 ? g->groups : (end - 1) / g->taps % g->groups + 1 - block->group;
+
+    struct reduction reduction;
+    struct reduction_piece pieces[REDUCTION_PIECES];
+    int count;
+    cpu_reduction_begin(&reduction, &g->op->cut, g->op->window.out_h, NULL);
+    block->line = 0;
+    while ((count = cpu_reduction_next(&reduction, g->lines, pieces, &block->lines)) > 0) {
+        if (block->lines > 0) pack_block(g, block);
+        list_segments(g, block);
+        for (int64_t unit = begin; unit < end; unit++) {
+            float *waiting = block->waiting + (unit - begin) * TILE_SIZE;
+            ahead_tile(waiting + TILE_SIZE, TILE_COLUMNS, TILE_ROWS, TILE_COLUMNS);
+            reduce_tile(g, block, unit, pieces, count, waiting);
+        }
+        block->line += block->lines;
+    }
+}
+
+static void reduce(void *arguments, int member, int size)
+{
+    const struct conv_gradient *g = arguments;
+    const struct tr_op_conv_backward_weights *op = g->op;
+    char *memory = cpu_scratch(g->cpu, member);
+    struct block block = {.a = (float *)memory,
+                          .b = (float *)(memory + g->b_at),
+                          .waiting = (float *)(memory + g->waiting_at),
+                          .segments = (struct tile_segment *)(memory + g->segments_at),
+                          .starts = (int32_t *)(memory + g->starts_at)};
+    int64_t unit, end;
+    tr_team_share(g->panels * g->groups * g->taps, 1, member, size, &unit, &end);
+    for (; unit < end; unit += g->chunk) reduce_chunk(g, &block, unit, smaller(end, unit + g->chunk));
+    if (op->db) {
+        int64_t column, column_end;
+        tr_team_share(op->out_c, 16, member, size, &column, &column_end);
+        CPU_KERNEL(sum_columns)
+        (&op->cut, (int64_t)op->window.out_h * op->window.out_w, op->dy, op->out_c, column, column_end,
+         op->db);
+    }
+}
+
+tr_status CPU_KERNEL(conv_backward_weights)(tr_device *device, const struct tr_op_conv_backward_weights *a)
+{
+    const struct tr_window *w = &a->window;
+    struct conv_gradient g = {.cpu = cpu_device_of(device), .op = a};
+    g.by_row = w->dilation_w == 1 && (int64_t)w->kernel_w * a->in_c <= TILE_ROWS;
+    g.groups = g.by_row ? 1 : tile_count(a->in_c);
+    g.taps = g.by_row ? w->kernel_h : (int64_t)w->kernel_h * w->kernel_w;
+    g.panels = divide_up(a->out_c, TILE_COLUMNS);
+    g.slots = cpu_reduction_slots(&a->cut);
+    g.chunk = smaller(larger(1, WAITING_TILES / g.slots), g.panels * g.groups * g.taps);
+
+    /* Blocks of whole images where an image is no larger than a block. */
+    g.lines = larger(1, BLOCK_PIXELS / w->out_w);
+    if (g.lines > w->out_h) g.lines -= g.lines % w->out_h;
+    g.list = g.lines * (g.by_row ? smaller(w->out_w, 2 * (int64_t)w->kernel_w + 1) : 1);
+    const int64_t portions = divide_up(g.lines, w->out_h) + 1;
+    const int64_t extent = (int64_t)(w->kernel_h - 1) * w->dilation_h + 1;
+    g.positions = smaller(portions * w->in_h, g.lines * w->stride_h + portions * extent) * w->in_w;
+
+    const int64_t a_floats = g.by_row ? 0 : a->in_c * g.positions + g.groups * PACK_SLACK;
+    g.b_at = cpu_round((size_t)a_floats * sizeof(float));
+    g.waiting_at = g.b_at + cpu_round((size_t)(g.panels * g.lines * w->out_w * TILE_COLUMNS + PACK_SLACK) *
+                                      sizeof(float));
+    g.segments_at = g.waiting_at + cpu_round((size_t)(g.slots * g.chunk * TILE_SIZE) * sizeof(float));
+    g.starts_at = g.segments_at + cpu_round((size_t)(g.taps * g.list) * sizeof(struct tile_segment));
+    const size_t bytes = g.starts_at + (size_t)(g.taps * (g.lines + 1)) * sizeof(int32_t);
+    TR_TRY(cpu_reserve(g.cpu, bytes, 0));
+
+    const double pixels = a->cut.count > 0 ? (double)a->cut.row[a->cut.count] * w->out_h * w->out_w : 0.0;
+    const double weights = (double)w->kernel_h * w->kernel_w * a->in_c * a->out_c;
+    cpu_run(g.cpu, (pixels + 8.0) * weights / (8.0 * VW), reduce, &g);
+    return TR_OK;
+}
