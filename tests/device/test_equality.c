@@ -2,6 +2,7 @@
  * threads, gives the bytes of ref and writes nothing else.
  */
 #include "device/cases.h"
+#include "device/cpu/cpu.h"
 
 #include "trireme/status.h"
 
@@ -32,6 +33,7 @@ static int make_devices(void **state)
                 break;
             }
             if (status != TR_OK) fail_msg("%s", tr_error_message());
+            cpu_device_of(device)->alone = 0; /* every member takes part, however small the case */
             devices[device_count++] = device;
         }
     }

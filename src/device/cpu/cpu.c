@@ -69,6 +69,7 @@ tr_status tr_device_cpu_create(int threads, const char *isa, tr_device **out)
         return TR_ENOMEM;
     }
     cpu->team = team;
+    cpu->alone = ALONE_NANOSECONDS;
     cpu->class = (struct tr_device_class){.name = "cpu",
                                           .version = TR_DEVICE_VERSION,
                                           .host_memory = true,
@@ -108,7 +109,7 @@ tr_status cpu_reserve(struct cpu_device *cpu, size_t member_bytes, size_t shared
 
 void cpu_run(struct cpu_device *cpu, double nanoseconds, tr_team_function function, void *arguments)
 {
-    if (nanoseconds < ALONE_NANOSECONDS)
+    if (nanoseconds < cpu->alone)
         function(arguments, 0, 1);
     else
         tr_team_run(cpu->team, function, arguments);

@@ -27,6 +27,8 @@ struct cpu_device {
     tr_device base;
     struct tr_device_class class; /* the kernels' functions, and ref's where they have none */
     tr_team *team;
+    double alone; /* work of fewer nanoseconds is left to the caller; tests set 0, so that small cases are
+                     split too */
     struct cpu_scratch shared;
     struct cpu_scratch member[]; /* [threads] */
 };
