@@ -1,0 +1,127 @@
+/* Allocation: sizes, alignment, overflow, the hook, the counters. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+
+#include <string.h>
+
+static void test_blocks_are_counted(void **state)
+{
+    (void)state;
+    int64_t live = tr_alloc_live(), total = tr_alloc_total();
+    void *blocks[] = {tr_alloc(3, 5), tr_alloc_zero(7, 9), tr_alloc_aligned(100, 4),
+                      tr_strdup("x"), tr_format("%d", 42), tr_realloc(NULL, 2, 2)};
+    int count = sizeof blocks / sizeof blocks[0];
+    for (int i = 0; i < count; i++) assert_non_null(blocks[i]);
+    assert_int_equal(tr_alloc_live(), live + count);
+    assert_int_equal(tr_alloc_total(), total + count);
+    blocks[0] = tr_realloc(blocks[0], 300, 5); /* the same block, a new allocation */
+    assert_int_equal(tr_alloc_live(), live + count);
+    assert_int_equal(tr_alloc_total(), total + count + 1);
+    for (int i = 0; i < count; i++) tr_free(blocks[i]);
+    tr_free(NULL);
+    assert_int_equal(tr_alloc_live(), live);
+}
+
+static void test_contents(void **state)
+{
+    (void)state;
+    unsigned char *zero = tr_alloc_zero(1000, 1);
+    for (int i = 0; i < 1000; i++) assert_int_equal(zero[i], 0);
+    memset(zero, 7, 1000);
+    zero = tr_realloc(zero, 5000, 1);
+    for (int i = 0; i < 1000; i++) assert_int_equal(zero[i], 7);
+    tr_free(zero);
+    char *text = tr_strdup("trireme");
+    assert_string_equal(text, "trireme");
+    tr_free(text);
+    text = tr_format("%s has %d oars", "trireme", 170);
+    assert_string_equal(text, "trireme has 170 oars");
+    tr_free(text);
+}
+
+static void test_nothing_is_a_valid_block(void **state)
+{
+    (void)state;
+    void *blocks[] = {tr_alloc(0, 8), tr_alloc_zero(8, 0), tr_alloc_aligned(0, 0)};
+    for (int i = 0; i < 3; i++) {
+        assert_non_null(blocks[i]);
+        for (int j = 0; j < i; j++) assert_ptr_not_equal(blocks[i], blocks[j]);
+    }
+    for (int i = 0; i < 3; i++) tr_free(blocks[i]);
+}
+
+static void test_alignment(void **state)
+{
+    (void)state;
+    const size_t huge = (size_t)2 << 20;
+    for (size_t bytes = 1; bytes <= 5000; bytes += 77) {
+        void *block = tr_alloc_aligned(bytes, 1);
+        assert_int_equal((uintptr_t)block % TR_CACHE_LINE, 0);
+        memset(block, 1, bytes);
+        tr_free(block);
+    }
+    char *large = tr_alloc_aligned(2 * huge + 1, 1);
+    assert_int_equal((uintptr_t)large % huge, 0);
+    large[0] = large[2 * huge] = 1;
+    tr_free(large);
+}
+
+static void test_sizes_that_overflow(void **state)
+{
+    (void)state;
+    int64_t live = tr_alloc_live();
+    assert_null(tr_alloc(SIZE_MAX / 2, 3));
+    assert_non_null(strstr(tr_error_message(), "out of memory"));
+    assert_null(tr_alloc_zero(SIZE_MAX, SIZE_MAX));
+    assert_null(tr_alloc_aligned((size_t)1 << 63, 2));
+    assert_null(tr_alloc(1, (size_t)PTRDIFF_MAX + 1));
+    char *block = tr_strdup("kept");
+    assert_null(tr_realloc(block, SIZE_MAX, 2));
+    assert_string_equal(block, "kept");
+    tr_free(block);
+    assert_int_equal(tr_alloc_live(), live);
+}
+
+/* Fails the allocation whose turn it is. */
+static int countdown(size_t size, void *user)
+{
+    int *left = user;
+    assert_true(size > 0);
+    return --*left == 0;
+}
+
+static void test_hook_fails_one(void **state)
+{
+    (void)state;
+    int64_t live = tr_alloc_live();
+    for (int turn = 1; turn <= 6; turn++) {
+        int left = turn;
+        void *before = tr_strdup("kept");
+        tr_alloc_set_hook(countdown, &left);
+        void *blocks[] = {tr_alloc(1, 1),   tr_alloc_zero(1, 1),    tr_alloc_aligned(1, 1),
+                          tr_strdup("abc"), tr_format("%s", "def"), tr_realloc(before, 100, 1)};
+        tr_alloc_set_hook(NULL, NULL);
+        for (int i = 0; i < 6; i++) assert_true((blocks[i] == NULL) == (i + 1 == turn));
+        assert_non_null(strstr(tr_error_message(), "bytes wanted"));
+        if (turn == 6) assert_string_equal(before, "kept");
+        tr_free(turn == 6 ? before : NULL);
+        for (int i = 0; i < 6; i++) tr_free(blocks[i]);
+    }
+    assert_int_equal(tr_alloc_live(), live);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_blocks_are_counted),       cmocka_unit_test(test_contents),
+        cmocka_unit_test(test_nothing_is_a_valid_block), cmocka_unit_test(test_alignment),
+        cmocka_unit_test(test_sizes_that_overflow),      cmocka_unit_test(test_hook_fails_one),
+    };
+    return cmocka_run_group_tests_name("alloc", tests, NULL, NULL);
+}
