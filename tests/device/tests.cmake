@@ -1,9 +1,14 @@
+trireme_test(device math)
 trireme_test(device team)
+trireme_test(device vec_math)
+trireme_per_isa(test_device_vec_math device/vec_checks.c)
 set(TR_CASES device/scene.c device/cases.c device/cases_dense.c device/cases_elements.c device/cases_rows.c
     device/cases_sequence.c device/cases_window.c)
 trireme_test(device equality SOURCES ${TR_CASES})
 trireme_test(device gradients SOURCES ${TR_CASES} device/differences.c device/gradients_layers.c
              device/gradients_rows.c device/gradients_sequence.c)
+trireme_test(device ref SOURCES device/differences.c)
+trireme_test(device ref_optimizer SOURCES device/differences.c)
 
 find_path(TRIREME_DNNL_INCLUDE oneapi/dnnl/dnnl.h)
 find_library(TRIREME_DNNL_LIBRARY dnnl)
