@@ -1,0 +1,55 @@
+# Sourced by ./demo and ./check from the project's root: installs what is missing on Debian and Ubuntu, elsewhere says what that is.
+
+# The compiler, the build tools and the libraries that cmake/dependencies.cmake looks for.
+packages_build="gcc libc6-dev cmake make pkg-config libyaml-dev libjansson-dev zlib1g-dev libssl-dev libisal-dev libpng-dev libturbojpeg0-dev libcurl4-openssl-dev"
+packages_test="libcmocka-dev"
+
+say() { printf '\n== %s\n' "$*"; }
+
+# missing PACKAGE...: those that are not installed
+missing() {
+  for package in "$@"; do
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || printf '%s ' "$package"
+  done
+}
+
+# install PACKAGE...: installs the missing ones as root or through sudo, or says what to type
+install_packages() {
+  if ! command -v apt-get >/dev/null 2>&1 || ! command -v dpkg-query >/dev/null 2>&1; then
+    echo "This is no Debian or Ubuntu: CMake will name the libraries that are missing, if any."
+    return 0
+  fi
+  wanted=$(missing "$@")
+  [ -n "$wanted" ] || return 0
+  say "Installing ${wanted% }"
+  if [ "$(id -u)" = 0 ]; then
+    as_root=
+  elif command -v sudo >/dev/null 2>&1 && sudo -n true 2>/dev/null || { command -v sudo >/dev/null 2>&1 && [ -t 0 ]; }; then
+    as_root=sudo
+  else
+    echo "Missing packages, and no way to become root here. Please have someone type:" >&2
+    echo "    apt-get update && apt-get install -y --no-install-recommends $wanted" >&2
+    exit 1
+  fi
+  # shellcheck disable=SC2086 # a list of words
+  $as_root apt-get update -qq &&
+    DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq --no-install-recommends $wanted >/dev/null || {
+    echo "apt-get could not install: $wanted" >&2
+    exit 1
+  }
+}
+
+processors() { getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2; }
+
+# build DIRECTORY CMAKE_OPTION...: configures and builds, quietly while all is well
+build() {
+  directory=$1
+  shift
+  mkdir -p "$directory"
+  log=$directory/build.log
+  if ! { cmake -S . -B "$directory" "$@" && cmake --build "$directory" -j "$(processors)"; } >"$log" 2>&1; then
+    grep -E -A3 'error|Error|needs these packages' "$log" | head -n 60 >&2
+    echo "The build failed; all of its output is in $log" >&2
+    exit 1
+  fi
+}
