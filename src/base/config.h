@@ -80,10 +80,11 @@ tr_status tr_config_fail_key(tr_status status, const tr_config *node, const char
    "{constant: 0.1}", nothing for null). Steps of the path are keys, joined by dots, and numbers of list items
    (from 0), as "layers[3].dense.units" or "layers.3.dense.units". Beyond that, so that layers are easy to
    address:
-     - an item of a list may be called by its name: "layers.conv1.filters" finds the item that has `name:
-   conv1`, at its own level or one below ({conv: {name: conv1, ...}}), and goes on where the name was found;
-     - an item that is a mapping with a single key may have that key left out: "layers[3].units" is
-       "layers[3].dense.units".
+     - An item of a list may be called by its name: "layers.conv1.filters" finds the item with `name: conv1`
+       at its own level or one below ({conv: {name: conv1, ...}}), and goes on where the name was found.
+     - An item without a name is called by its only key and a number: "layers.dense2" is the second item
+       that reads `dense` or {dense: ...}.
+     - An item with a single key may have that key left out: "layers[3].units" is "layers[3].dense.units".
    Missing mappings are created; missing list items are not. An existing value is replaced where it stands.
    TR_EINVAL with the reason and the path as far as it exists; the tree is then unchanged. */
 tr_status tr_config_set(tr_config *root, const char *assignment);

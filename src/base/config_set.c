@@ -87,12 +87,59 @@ static tr_status fail_kind(const struct path *path, const tr_config *node, const
                    node->text ? node->text : "", node->text ? "\")" : "", STEP_ARGUMENTS(step));
 }
 
+/* The value of `name:`, or NULL. */
+static const tr_config *name_of(const tr_config *node)
+{
+    return node->kind == TR_CONFIG_MAPPING ? config_find(node, "name", 4) : NULL;
+}
+
 static bool has_name(const tr_config *node, const struct step *step)
 {
-    if (node->kind != TR_CONFIG_MAPPING) return false;
-    const tr_config *name = config_find(node, "name", 4);
+    const tr_config *name = name_of(node);
     return name && name->text && strlen(name->text) == step->length &&
            memcmp(name->text, step->text, step->length) == 0;
+}
+
+/* Finds the item with `name:` in itself or in the value of its single key, where *holder points then. */
+static bool find_named(const tr_config *list, const struct step *step, int32_t *index, tr_config **holder)
+{
+    for (int32_t i = 0; i < list->count; i++) {
+        tr_config *item = list->child[i], *single = config_single(item);
+        if (has_name(item, step)) *holder = item;
+        if (!*holder && single && has_name(single, step)) *holder = single;
+        *index = i;
+        if (*holder) return true;
+    }
+    return false;
+}
+
+/* Whether an item is a text or has a single key, of `length` bytes at `kind`. */
+static bool has_kind(const tr_config *item, const char *kind, size_t length)
+{
+    const tr_config *single = config_single(item);
+    const char *own = single ? single->key : item->text;
+    return own && strncmp(own, kind, length) == 0 && own[length] == '\0';
+}
+
+/* Finds the item that is called "dense2" because it is the second of its kind. *holder stays NULL where
+   nothing but the kind is given. */
+static bool find_numbered(const tr_config *list, const struct step *step, int32_t *index, tr_config **holder)
+{
+    size_t length = step->length;
+    while (length > 0 && step->text[length - 1] >= '0' && step->text[length - 1] <= '9') length--;
+    size_t digits = step->length - length;
+    if (length == 0 || digits == 0 || digits > 5) return false;
+    long number = strtol(step->text + length, NULL, 10);
+    if (number == 0) return false;
+    for (int32_t i = 0; i < list->count; i++) {
+        if (!has_kind(list->child[i], step->text, length) || --number > 0) continue;
+        tr_config *single = config_single(list->child[i]);
+        if (single && name_of(single)) return false; /* it has another name */
+        if (single && single->kind == TR_CONFIG_MAPPING) *holder = single;
+        *index = i;
+        return true;
+    }
+    return false;
 }
 
 /* Finds the item of a list that a step means: its index, and the mapping where the path goes on if the item
@@ -111,15 +158,7 @@ static tr_status find_item(const struct path *path, const tr_config *list, const
         *index = (int32_t)number;
         return TR_OK;
     }
-    for (int32_t i = 0; i < list->count; i++) {
-        tr_config *item = list->child[i], *single = config_single(item);
-        if (has_name(item, step)) *holder = item;
-        if (!*holder && single && has_name(single, step)) *holder = single;
-        if (*holder) {
-            *index = i;
-            return TR_OK;
-        }
-    }
+    if (find_named(list, step, index, holder) || find_numbered(list, step, index, holder)) return TR_OK;
     return tr_fail(TR_EINVAL, "--set %.*s: %s has no item with name: %.*s; items can be called by number too",
                    PATH_ARGUMENTS(path), tr_config_path(list, where, sizeof where), STEP_ARGUMENTS(step));
 }
