@@ -16,6 +16,9 @@ const struct cpu_kernels CPU_KERNEL(kernels) = {
     CPU_ENTRY(conv_forward),
     CPU_ENTRY(conv_backward_data),
     CPU_ENTRY(conv_backward_weights),
+    CPU_ENTRY(lstm_forward),
+    CPU_ENTRY(lstm_backward),
+    CPU_ENTRY(lstm_backward_weights),
     /* everything else */
     CPU_ENTRY(activation_forward),
     CPU_ENTRY(activation_backward),
