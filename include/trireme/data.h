@@ -82,6 +82,70 @@ TR_API tr_status tr_source_state(const tr_source *source, const char **name, cha
    packing of the same format give the same digest; another format does not. Any thread. */
 TR_API tr_status tr_source_digest(const tr_source *source, char hex[65]);
 
+/* Examples `first` to `first + count` (cut to those there are) as characters for a terminal of `columns`
+   columns: images in shades of characters side by side, vectors as numbers, sentences as words, each with its
+   label. *text is returned, free with tr_text_free(). Any thread. */
+TR_API tr_status tr_source_show(const tr_source *source, int64_t first, int64_t count, int columns,
+                                char **text);
+
+/* Writes the source out: format "tfrecord" (packing "none", "gzip" or "zlib") into the file `path`, or "idx"
+   (packing "none") into `<path>-images-idx3-ubyte` and `<path>-labels-idx1-ubyte`. A failure leaves no file,
+   or the old one. TR_EUNSUPPORTED when the format cannot hold what the source has. Any thread. */
+TR_API tr_status tr_source_convert(const tr_source *source, const char *format, const char *packing,
+                                   const char *path);
+
+/* ---- known data sets ---- */
+
+/* A data set that `trireme data` knows by name. Its files lie in `<directory>/<name>/`, where `directory` is
+   "data" unless told otherwise. Static storage. Further fields may be appended in later versions. */
+struct tr_data_set_info {
+    const char *name;  /* "mnist" */
+    const char *title; /* one line for people */
+    const char *origin;
+    bool can_fetch;
+    const char *const *parts; /* "train", "test", ..., ending with NULL */
+};
+
+/* Set number `index`, NULL beyond the last. Any thread. */
+TR_API const struct tr_data_set_info *tr_data_set_at(int index);
+
+/* A description for tr_source_open() of one part of a set: *description is returned, free with
+   tr_text_free(). Paths in it are relative to `directory`. TR_ENOTFOUND for unknown names, with the nearest
+   known one. Any thread. */
+TR_API tr_status tr_data_set_describe(const char *name, const char *part, char **description);
+
+/* Opens one part of a set; `directory` and `state` as tr_source_open(). Any thread. */
+TR_API tr_status tr_data_set_open(const char *name, const char *part, const char *directory,
+                                  const char *state, tr_source **out);
+
+enum tr_data_file_state {
+    TR_DATA_FILE_GOOD,    /* its checksum, or that of what it holds, is right */
+    TR_DATA_FILE_MISSING, /* there is no such file */
+    TR_DATA_FILE_BAD,     /* another checksum, or cannot be read */
+    TR_DATA_FILE_FETCHED  /* it was fetched just now, and is good */
+};
+
+/* Told about each file of a set. `path` and `message` (why it is bad, "" otherwise) are borrowed for the
+ * call. */
+typedef void (*tr_data_report)(void *user, const char *path, enum tr_data_file_state state,
+                               const char *message);
+
+/* Checks the files of a set against their SHA-256. TR_ECORRUPT when a file is bad, TR_ENOTFOUND when one is
+   missing, after reporting all. `report` may be NULL. Any thread. */
+TR_API tr_status tr_data_set_verify(const char *name, const char *directory, tr_data_report report,
+                                    void *user);
+
+/* Told how far a download is; total is 0 while unknown. Non-zero ends the download. */
+typedef int (*tr_data_progress)(void *user, const char *path, int64_t done, int64_t total);
+
+/* Fetches the files of a set that are missing or bad from their public mirrors. A file takes its name only
+   after its checksum was verified; what was there before is kept until then, and partial downloads are
+   removed. TR_EIO when no mirror could be read, TR_ECORRUPT when none had the right file, TR_EUNSUPPORTED
+   without the download module (built with libcurl) or for sets that have no mirror, TR_EINTERRUPTED when
+   `progress` ended it. Both callbacks may be NULL. One thread at a time. */
+TR_API tr_status tr_data_set_fetch(const char *name, const char *directory, tr_data_progress progress,
+                                   tr_data_report report, void *user);
+
 /* Frees a text that a function of the library returned. Accepts NULL. */
 TR_API void tr_text_free(char *text);
 

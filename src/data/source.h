@@ -25,6 +25,9 @@ struct tr_source_class {
     const char *state_name;
     /* Fresh text as data/state.h describes; may leave *text NULL. A NULL slot: nothing to share. */
     tr_status (*state)(const tr_source *source, char **text);
+    /* Adds an example to a text for people, on lines of its own. NULL: images and floats are shown from what
+     * read() gives. */
+    tr_status (*show)(const tr_source *source, int64_t index, struct tr_text *text);
     void (*destroy)(tr_source *source);
 };
 

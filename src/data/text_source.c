@@ -107,6 +107,17 @@ static tr_status text_state(const tr_source *base, char **text)
     return tr_vocabulary_write(source->vocabulary, base->info.classes, text);
 }
 
+static tr_status text_show(const tr_source *base, int64_t index, struct tr_text *text)
+{
+    const struct text_source *source = (const struct text_source *)base;
+    for (int64_t at = source->start[index]; at < source->start[index + 1]; at++) {
+        if (at > source->start[index]) tr_text_add(text, " ");
+        tr_text_add(text, tr_vocabulary_word(source->vocabulary, source->tokens[at]));
+    }
+    tr_text_add(text, "\n");
+    return TR_OK;
+}
+
 static void text_destroy(tr_source *base)
 {
     struct text_source *source = (struct text_source *)base;
@@ -124,6 +135,7 @@ static const struct tr_source_class text_class = {
     .digest = text_digest,
     .state_name = "vocabulary.txt",
     .state = text_state,
+    .show = text_show,
     .destroy = text_destroy,
 };
 

@@ -1,0 +1,152 @@
+/* Fetching one file: aside, verified, then renamed. */
+#include "data/fetch.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/file.h"
+#include "data/data_set.h"
+
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MODULE_NAME "trireme-fetch.so"
+/* A mirror whose file has no size known beforehand may send this much. */
+#define UNKNOWN_SIZE_MAX ((int64_t)64 << 20)
+
+/* ---- the module ---- */
+
+/* Loads the module from `directory`/`below`; false when it is not there. */
+static bool load_from(const char *directory, const char *below, const struct tr_fetch_module **out)
+{
+    char path[PATH_MAX];
+    int length = snprintf(path, sizeof path, "%s/%s%s", directory, below, MODULE_NAME);
+    if (length < 0 || (size_t)length >= sizeof path || access(path, R_OK) != 0) return false;
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!handle) return false;
+    const struct tr_fetch_module *module = dlsym(handle, TR_FETCH_SYMBOL);
+    if (!module || module->version != TR_FETCH_VERSION) {
+        dlclose(handle);
+        return false;
+    }
+    *out = module; /* stays loaded until the process ends: libcurl does not like to be unloaded */
+    return true;
+}
+
+/* Cuts a path to its directory. */
+static bool cut_to_directory(char *path)
+{
+    char *slash = strrchr(path, '/');
+    if (slash) *slash = 0;
+    return slash != NULL;
+}
+
+/* Looks beside the program and beside the library, in the places where a build and an installation put
+ * modules. */
+static tr_status load_module(const struct tr_fetch_module **out)
+{
+    static const char *const below[] = {"", "trireme/", "modules/", "../modules/", "../lib/trireme/"};
+    char place[2][PATH_MAX];
+    int places = 0;
+    ssize_t length = readlink("/proc/self/exe", place[places], PATH_MAX - 1);
+    if (length > 0) {
+        place[places][length] = 0;
+        places += cut_to_directory(place[places]);
+    }
+    Dl_info self;
+    if (dladdr((const void *)tr_data_set_at, &self) != 0 && self.dli_fname) {
+        snprintf(place[places], PATH_MAX, "%s", self.dli_fname);
+        places += cut_to_directory(place[places]);
+    }
+    for (int i = 0; i < places; i++) {
+        for (size_t k = 0; k < sizeof below / sizeof below[0]; k++) {
+            if (load_from(place[i], below[k], out)) return TR_OK;
+        }
+    }
+    if (load_from(TRIREME_MODULE_DIR, "", out)) return TR_OK;
+    const char *why = dlerror();
+    return tr_fail(TR_EUNSUPPORTED,
+                   "downloads need the module " MODULE_NAME
+                   ", which was not found beside the program or in " TRIREME_MODULE_DIR
+                   "%s%s; build Trireme with libcurl, or download the files by hand",
+                   why ? ": " : "", why ? why : "");
+}
+
+/* ---- one transfer ---- */
+
+struct transfer {
+    const char *path;
+    struct tr_file_writer writer;
+    int64_t done, most;
+    tr_data_progress progress;
+    void *user;
+    tr_status status; /* why a callback stopped the transfer */
+};
+
+static int take(void *user, const void *data, size_t size)
+{
+    struct transfer *transfer = user;
+    if ((int64_t)size > transfer->most - transfer->done) {
+        transfer->status =
+            tr_fail(TR_ECORRUPT, "more than the %" PRId64 " bytes that the file may have", transfer->most);
+        return 1;
+    }
+    transfer->done += (int64_t)size;
+    transfer->status = tr_file_write(&transfer->writer, data, size);
+    return transfer->status != TR_OK;
+}
+
+static int tell(void *user, int64_t done, int64_t total)
+{
+    struct transfer *transfer = user;
+    if (!transfer->progress || transfer->progress(transfer->user, transfer->path, done, total) == 0) return 0;
+    transfer->status = tr_fail(TR_EINTERRUPTED, "%s: the download was stopped", transfer->path);
+    return 1;
+}
+
+/* Reads `url` into the file `aside` and verifies it. */
+static tr_status read_url(const struct tr_fetch_module *module, const char *url,
+                          const struct tr_data_file *file, const char *aside, struct transfer *transfer)
+{
+    char message[256] = "";
+    transfer->done = 0;
+    transfer->status = TR_OK;
+    TR_TRY(tr_file_begin(NULL, aside, TR_FILE_REPLACE, (uint64_t)file->size, &transfer->writer));
+    enum tr_fetch_result result = module->get(url, take, tell, transfer, message, sizeof message);
+    if (result == TR_FETCH_STOPPED) {
+        tr_file_abandon(&transfer->writer);
+        return tr_fail_in(transfer->status, "fetch %s", url);
+    }
+    if (result != TR_FETCH_OK) {
+        tr_file_abandon(&transfer->writer);
+        return tr_fail(TR_EIO, "fetch %s: %s; check the network, or download the file by hand", url, message);
+    }
+    TR_TRY(tr_file_finish(&transfer->writer, true));
+    tr_status status = tr_data_file_verify(file, aside);
+    return status == TR_OK ? TR_OK : tr_fail_in(status, "fetch %s", url);
+}
+
+tr_status tr_data_file_fetch(const struct tr_data_file *file, const char *const *mirrors, const char *path,
+                             tr_data_progress progress, void *user)
+{
+    const struct tr_fetch_module *module = NULL;
+    struct transfer transfer = {.path = path, .progress = progress, .user = user};
+    transfer.most = file->size > 0 ? file->size : UNKNOWN_SIZE_MAX;
+    TR_TRY(load_module(&module));
+    char *aside = tr_format("%s.%ld.tmp", path, (long)getpid());
+    if (!aside) return TR_ENOMEM;
+    tr_status status = TR_EIO;
+    for (int i = 0; mirrors[i] && (status == TR_EIO || status == TR_ECORRUPT); i++) {
+        char *url = tr_format("%s%s", mirrors[i], file->name);
+        status = url ? read_url(module, url, file, aside, &transfer) : TR_ENOMEM;
+        if (status == TR_OK) status = tr_file_rename(NULL, aside, path);
+        tr_free(url);
+        if (status == TR_OK) break;
+        unlink(aside); /* not through the table: its message would hide the reason */
+    }
+    tr_free(aside);
+    return status;
+}

@@ -1,0 +1,388 @@
+#include "data/folder.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/file.h"
+#include "data/image.h"
+#include "data/state.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define CLASSES_MAX (1 << 16)
+
+struct folder_options {
+    char *path;
+    int32_t height, width, channels;
+    int fit;
+    bool memory;
+};
+
+static const struct tr_choice fits[] = {
+    {.name = "exact", .value = TR_IMAGE_EXACT, .help = "all must have it"},
+    {.name = "crop", .value = TR_IMAGE_CROP, .help = "the middle of larger ones"},
+    {.name = "scale", .value = TR_IMAGE_SCALE, .help = "bilinear"},
+    {.name = NULL},
+};
+
+#define FIELD(name) .offset = offsetof(struct folder_options, name)
+static const struct tr_option folder_options[] = {
+    {.key = "path",
+     .type = TR_OPTION_STRING,
+     FIELD(path),
+     .fallback = NULL,
+     .help = "folder with one folder of PNG or JPEG files per class"},
+    {.key = "height",
+     .type = TR_OPTION_INT32,
+     FIELD(height),
+     .fallback = "0",
+     .most = UINT16_MAX,
+     .help = "height of the images; 0 takes that of the first"},
+    {.key = "width",
+     .type = TR_OPTION_INT32,
+     FIELD(width),
+     .fallback = "0",
+     .most = UINT16_MAX,
+     .help = "width of the images; 0 takes that of the first"},
+    {.key = "channels",
+     .type = TR_OPTION_INT32,
+     FIELD(channels),
+     .fallback = "0",
+     .most = 3,
+     .help = "1 for grey, 3 for colour; 0 takes that of the first; the others are converted"},
+    {.key = "fit",
+     .type = TR_OPTION_CHOICE,
+     FIELD(fit),
+     .fallback = "exact",
+     .choices = fits,
+     .help = "how images of another size are brought to this one"},
+    {.key = "memory",
+     .type = TR_OPTION_BOOL,
+     FIELD(memory),
+     .fallback = "false",
+     .help = "decode all images once and keep them in memory, instead of decoding each whenever it is used"},
+};
+
+struct folder_source {
+    tr_source base;
+    enum tr_image_fit fit;
+    char *path;
+    struct tr_file_names *files; /* [classes] the images of each class */
+    int64_t *first;              /* [classes + 1] the first example of each class */
+    uint64_t *size;              /* [count] of the files in bytes */
+    char **class_names;          /* [classes] */
+    uint8_t *pixels;             /* all images, when they are kept */
+};
+
+/* ---- reading ---- */
+
+static int32_t class_of(const struct folder_source *source, int64_t index)
+{
+    int32_t low = 0, high = source->base.info.classes;
+    while (high - low > 1) {
+        int32_t middle = low + (high - low) / 2;
+        if (source->first[middle] <= index) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+/* The path of an example's file; free with tr_free(), NULL when memory fails. */
+static char *path_of(const struct folder_source *source, int64_t index, int32_t class)
+{
+    return tr_format("%s/%s/%s", source->path, source->class_names[class],
+                     source->files[class].name[index - source->first[class]]);
+}
+
+static struct tr_image_size size_of(const tr_source *base)
+{
+    return (struct tr_image_size){base->info.height, base->info.width, base->info.channels};
+}
+
+static tr_status decode(const struct folder_source *source, const char *path, uint8_t *to)
+{
+    struct tr_image_size wanted = size_of(&source->base), is;
+    uint8_t *pixels;
+    TR_TRY(tr_image_read(path, wanted.channels, &is, &pixels));
+    tr_status status = tr_image_fit(path, source->fit, pixels, is, to, wanted);
+    tr_free(pixels);
+    return status;
+}
+
+static tr_status folder_read(const tr_source *base, int64_t index, void *features, int64_t *length,
+                             void *label)
+{
+    const struct folder_source *source = (const struct folder_source *)base;
+    int32_t class = class_of(source, index);
+    *length = tr_source_capacity(base);
+    if (label) *(int32_t *)label = class;
+    if (!features) return TR_OK;
+    if (source->pixels) {
+        memcpy(features, source->pixels + index * *length, (size_t)*length);
+        return TR_OK;
+    }
+    char *path = path_of(source, index, class);
+    if (!path) return TR_ENOMEM;
+    tr_status status = decode(source, path, features);
+    tr_free(path);
+    return status;
+}
+
+/* Names and sizes of the files stand for their contents: reading all of them could take as long as an epoch.
+ */
+static tr_status folder_digest(const tr_source *base, tr_sha256 *hash)
+{
+    const struct folder_source *source = (const struct folder_source *)base;
+    for (int32_t class = 0; class < base->info.classes; class ++) {
+        const struct tr_file_names *files = &source->files[class];
+        tr_sha256_add(hash, source->class_names[class], strlen(source->class_names[class]) + 1);
+        for (int64_t i = 0; i < files->count; i++) {
+            tr_sha256_add(hash, files->name[i], strlen(files->name[i]) + 1);
+            tr_sha256_add(hash, &source->size[source->first[class] + i], sizeof(uint64_t));
+        }
+    }
+    return TR_OK;
+}
+
+static tr_status folder_state(const tr_source *base, char **text)
+{
+    return tr_state_of_classes(base->info.class_names, base->info.classes, text);
+}
+
+static void folder_destroy(tr_source *base)
+{
+    struct folder_source *source = (struct folder_source *)base;
+    for (int32_t class = 0; class < base->info.classes; class ++) {
+        if (source->files) tr_file_names_free(&source->files[class]);
+        if (source->class_names) tr_free(source->class_names[class]);
+    }
+    tr_free(source->files);
+    tr_free(source->first);
+    tr_free(source->size);
+    tr_free(source->class_names);
+    tr_free(source->pixels);
+    tr_free(source->path);
+    tr_free(source);
+}
+
+static const struct tr_source_class folder_class = {
+    .name = "folder",
+    .version = TR_SOURCE_VERSION,
+    .read = folder_read,
+    .digest = folder_digest,
+    .state_name = "classes.txt",
+    .state = folder_state,
+    .destroy = folder_destroy,
+};
+
+/* ---- classes ---- */
+
+static tr_status allocate_classes(struct folder_source *source, int64_t classes)
+{
+    if (classes < 1 || classes > CLASSES_MAX) {
+        return tr_fail(TR_EFORMAT,
+                       "%s: %" PRId64 " folders; there must be one folder of images per class, at most %d",
+                       source->path, classes, CLASSES_MAX);
+    }
+    source->class_names = tr_alloc_zero((size_t)classes, sizeof *source->class_names);
+    source->files = tr_alloc_zero((size_t)classes, sizeof *source->files);
+    source->first = tr_alloc_zero((size_t)classes + 1, sizeof *source->first);
+    if (!source->class_names || !source->files || !source->first) return TR_ENOMEM;
+    source->base.info.classes = (int32_t)classes;
+    source->base.info.class_names = (const char *const *)source->class_names;
+    return TR_OK;
+}
+
+/* Keeps those names of a list for which `wanted` says so. */
+static tr_status filter(struct tr_file_names *names, const char *path, bool folders)
+{
+    int64_t kept = 0;
+    tr_status status = TR_OK;
+    for (int64_t i = 0; i < names->count; i++) {
+        char *entry = status == TR_OK ? tr_path_join(path, names->name[i]) : NULL;
+        if (status == TR_OK && !entry) status = TR_ENOMEM;
+        bool keep = entry && names->name[i][0] != '.' &&
+                    (folders ? tr_file_is_directory(entry) : tr_image_is_name(names->name[i]));
+        tr_free(entry);
+        if (keep) {
+            names->name[kept++] = names->name[i];
+        } else {
+            tr_free(names->name[i]);
+        }
+    }
+    names->count = kept;
+    return status;
+}
+
+/* Classes are what the folder has. */
+static tr_status classes_from_folder(struct folder_source *source)
+{
+    struct tr_file_names names = {0};
+    TR_TRY(tr_file_list(NULL, source->path, &names));
+    tr_status status = filter(&names, source->path, true);
+    if (status == TR_OK) status = allocate_classes(source, names.count);
+    for (int64_t i = 0; status == TR_OK && i < names.count; i++) {
+        if (strchr(names.name[i], '\n')) {
+            status = tr_fail(TR_EFORMAT, "%s: the name of a class has a line feed in it; rename the folder",
+                             source->path);
+        }
+        source->class_names[i] = names.name[i];
+        names.name[i] = NULL;
+    }
+    tr_file_names_free(&names);
+    return status;
+}
+
+/* Classes are what the training data had; the folder may lack some, but has no others. */
+static tr_status classes_from_state(struct folder_source *source, const char *state)
+{
+    int32_t classes;
+    struct tr_state_reader reader;
+    TR_TRY(tr_state_read_classes(state, &classes));
+    TR_TRY(allocate_classes(source, classes));
+    TR_TRY(tr_state_begin(state, "classes", &reader));
+    for (int32_t i = 0; i < classes; i++) {
+        const char *line;
+        size_t length;
+        TR_TRY(tr_state_next(&reader, &line, &length));
+        source->class_names[i] = tr_format("%.*s", (int)length, line);
+        if (!source->class_names[i]) return TR_ENOMEM;
+        if (length == 0 || line[0] == '.' || memchr(line, '/', length)) {
+            return tr_fail(TR_EFORMAT,
+                           "classes.txt:%" PRId32
+                           ": \"%s\" is no name of a folder; take the file that was saved "
+                           "with the model",
+                           i + 2, source->class_names[i]);
+        }
+    }
+    struct tr_file_names names = {0};
+    TR_TRY(tr_file_list(NULL, source->path, &names));
+    tr_status status = filter(&names, source->path, true);
+    for (int64_t i = 0; status == TR_OK && i < names.count; i++) {
+        bool known = false;
+        for (int32_t class = 0; class < classes; class ++)
+            known |= strcmp(names.name[i], source->class_names[class]) == 0;
+        if (!known) {
+            status = tr_fail(TR_EMISMATCH,
+                             "%s: folder \"%s\" is none of the %" PRId32 " classes of the training data",
+                             source->path, names.name[i], classes);
+        }
+    }
+    tr_file_names_free(&names);
+    return status;
+}
+
+/* ---- files ---- */
+
+static tr_status list_class(struct folder_source *source, int32_t class)
+{
+    struct tr_file_names *files = &source->files[class];
+    char *path = tr_path_join(source->path, source->class_names[class]);
+    if (!path) return TR_ENOMEM;
+    tr_status status = TR_OK;
+    if (tr_file_is_directory(path)) {
+        status = tr_file_list(NULL, path, files);
+        if (status == TR_OK) status = filter(files, path, false);
+    }
+    source->first[class + 1] = source->first[class] + files->count;
+    tr_free(path);
+    return status;
+}
+
+/* Notes a file's size; the first image settles what the options leave open. */
+static tr_status survey_file(struct folder_source *source, int64_t index, const char *path,
+                             const struct folder_options *options)
+{
+    struct tr_source_info *info = &source->base.info;
+    struct tr_file_map map;
+    TR_TRY(tr_file_map(path, &map));
+    struct tr_image_size is;
+    tr_status status = tr_image_measure(path, map.data, map.size, &is);
+    source->size[index] = map.size;
+    tr_file_unmap(&map);
+    if (status != TR_OK) return status;
+    if (index == 0) {
+        info->height = options->height > 0 ? options->height : is.height;
+        info->width = options->width > 0 ? options->width : is.width;
+        info->channels = options->channels > 0 ? options->channels : is.channels;
+    }
+    bool same = is.height == info->height && is.width == info->width;
+    bool large = is.height >= info->height && is.width >= info->width;
+    if (same || source->fit == TR_IMAGE_SCALE || (source->fit == TR_IMAGE_CROP && large)) return TR_OK;
+    return tr_image_fit(path, source->fit, NULL, is, NULL, size_of(&source->base)); /* the message */
+}
+
+static tr_status for_each_file(struct folder_source *source, const struct folder_options *options,
+                               tr_status (*visit)(struct folder_source *source, int64_t index,
+                                                  const char *path, const struct folder_options *options))
+{
+    for (int64_t index = 0; index < source->base.info.count; index++) {
+        char *path = path_of(source, index, class_of(source, index));
+        if (!path) return TR_ENOMEM;
+        tr_status status = visit(source, index, path, options);
+        tr_free(path);
+        if (status != TR_OK) return status;
+    }
+    return TR_OK;
+}
+
+static tr_status keep_file(struct folder_source *source, int64_t index, const char *path,
+                           const struct folder_options *options)
+{
+    (void)options;
+    return decode(source, path, source->pixels + index * tr_source_capacity(&source->base));
+}
+
+static tr_status fill(struct folder_source *source, const struct folder_options *options, const char *state)
+{
+    struct tr_source_info *info = &source->base.info;
+    if (options->channels == 2)
+        return tr_fail(TR_EINVAL, "folder: channels is 2; give 1, 3, or 0 for those of the first");
+    TR_TRY(state ? classes_from_state(source, state) : classes_from_folder(source));
+    for (int32_t class = 0; class < info->classes; class ++) TR_TRY(list_class(source, class));
+    info->count = source->first[info->classes];
+    if (info->count == 0) {
+        return tr_fail(TR_EFORMAT, "%s: no PNG or JPEG files in the folders of its classes: the set is empty",
+                       source->path);
+    }
+    source->size = tr_alloc((size_t)info->count, sizeof *source->size);
+    if (!source->size) return TR_ENOMEM;
+    info->features = TR_FEATURE_IMAGE;
+    info->labels = TR_LABEL_CLASS;
+    info->slow = !options->memory;
+    TR_TRY(for_each_file(source, options, survey_file));
+    if (!options->memory) return TR_OK;
+    source->pixels = tr_alloc_aligned((size_t)info->count, (size_t)tr_source_capacity(&source->base));
+    if (!source->pixels) return TR_ENOMEM;
+    source->base.resident = source->pixels;
+    return for_each_file(source, options, keep_file);
+}
+
+static tr_status folder_open(const void *options_, const char *directory, const char *state, tr_source **out)
+{
+    const struct folder_options *options = options_;
+    struct folder_source *source = tr_alloc_zero(1, sizeof *source);
+    if (!source) return TR_ENOMEM;
+    source->base.class = &folder_class;
+    source->fit = (enum tr_image_fit)options->fit;
+    source->path = tr_source_path(directory, options->path);
+    tr_status status = source->path ? fill(source, options, state) : TR_ENOMEM;
+    if (status != TR_OK) {
+        folder_destroy(&source->base);
+        return status;
+    }
+    *out = &source->base;
+    return TR_OK;
+}
+
+const struct tr_source_format tr_source_format_folder = {
+    .name = "folder",
+    .help = "PNG and JPEG files in one folder per class",
+    .options = folder_options,
+    .option_count = TR_OPTION_COUNT(folder_options),
+    .options_size = sizeof(struct folder_options),
+    .open = folder_open,
+};
