@@ -125,6 +125,13 @@ static inline void v_transpose(vf t[VW])
     }
 }
 
+/* x * 2^n with one rounding, n whole; only this set has an instruction for it. */
+#define V_HAS_SCALE 1
+static inline vf v_scale_by(vf x, vf n)
+{
+    return _mm512_scalef_ps(x, n);
+}
+
 /* ---- comparisons and masks ---- */
 
 static inline vm v_eq(vf a, vf b)

@@ -26,6 +26,9 @@
 #define M_OR(a, b)             vi_or(a, b)
 #define M_SHL(a, count)        vi_shl(a, count)
 #define M_SHR(a, count)        vi_sar(a, count)
+#ifdef V_HAS_SCALE
+#define M_SCALE(x, n) v_scale_by(x, v_sub(n, v_set1(M_SHIFT)))
+#endif
 #include "base/mathf.inc"
 
 #endif
