@@ -132,7 +132,9 @@ tr_status tr_schedule_read(const tr_config *node, int64_t training_steps, struct
     assert(training_steps > 0);
     TR_TRY(tr_options_defaults(tr_schedule_options, tr_schedule_option_count, out));
     TR_TRY(tr_options_read(tr_schedule_options, tr_schedule_option_count, node, "schedule", out));
-    if (out->steps == 0) out->steps = training_steps;
+    /* The others know no end: a longer run of theirs begins like a shorter one and has the same settings. */
+    bool ends = out->kind == TR_SCHEDULE_COSINE || out->kind == TR_SCHEDULE_ONE_CYCLE;
+    if (ends && out->steps == 0) out->steps = training_steps;
     return check(node, out);
 }
 
