@@ -1,0 +1,88 @@
+#include "answer.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/json.h"
+#include "output.h"
+#include "predictor.h"
+#include "progress.h"
+
+#include <stdio.h>
+
+/* The classes, likeliest first; equal ones by number. Only the first `top` places are filled. */
+static void rank_classes(const float *output, int32_t classes, int32_t top, int32_t *place)
+{
+    int32_t count = 0;
+    for (int32_t i = 0; i < classes; i++) {
+        int32_t at = count < top ? count++ : top;
+        /* A NaN is never likelier than anything. */
+        while (at > 0 && output[i] > output[place[at - 1]]) {
+            if (at < top) place[at] = place[at - 1];
+            at--;
+        }
+        if (at < top) place[at] = i;
+    }
+}
+
+static void print_classes(const struct cli_answer *answer, const float *output, const int32_t *place,
+                          int32_t top, int32_t label)
+{
+    char name[16];
+    for (int32_t i = 0; i < top; i++)
+        printf("%s%s %.2f %%", i ? ", " : "", cli_class_name(answer->info, place[i], name),
+               100 * (double)output[place[i]]);
+    if (label >= 0 && label < answer->info->outputs && place[0] != label)
+        printf("  (in truth %s)", cli_class_name(answer->info, label, name));
+    printf("\n");
+}
+
+static void print_values(const struct cli_answer *answer, const float *output)
+{
+    char figure[CLI_FIGURE_SIZE];
+    for (int32_t i = 0; i < answer->info->outputs; i++)
+        printf("%s%s", i ? " " : "", cli_figure((double)output[i], figure));
+    printf("\n");
+}
+
+static tr_status print_json(const struct cli_answer *answer, const char *input, const float *output,
+                            const int32_t *place, int32_t label)
+{
+    struct tr_json_writer json;
+    char *line, name[16];
+    tr_json_begin(&json, false);
+    tr_json_text(&json, "input", input);
+    if (answer->info->classification) {
+        tr_json_integer(&json, "class", place[0]);
+        tr_json_text(&json, "name", cli_class_name(answer->info, place[0], name));
+        tr_json_float(&json, "probability", output[place[0]]);
+        if (label >= 0) tr_json_integer(&json, "label", label);
+    }
+    tr_json_open_array(&json, "output");
+    for (int32_t i = 0; i < answer->info->outputs; i++) tr_json_float(&json, NULL, output[i]);
+    tr_json_close_array(&json);
+    TR_TRY(tr_json_finish(&json, &line));
+    cli_print(line);
+    printf("\n");
+    return TR_OK;
+}
+
+tr_status cli_answer_print(const struct cli_answer *answer, const char *input, const float *output,
+                           int32_t label)
+{
+    int32_t top = answer->top < answer->info->outputs ? answer->top : answer->info->outputs;
+    int32_t *place = tr_alloc((size_t)top, sizeof *place);
+    tr_status status = TR_OK;
+    if (!place) return TR_ENOMEM;
+    if (answer->info->classification) rank_classes(output, answer->info->outputs, top, place);
+    if (answer->json) {
+        status = print_json(answer, input, output, place, label);
+    } else {
+        printf("%s: ", input);
+        if (answer->info->classification)
+            print_classes(answer, output, place, top, label);
+        else
+            print_values(answer, output);
+    }
+    tr_free(place);
+    return status;
+}

@@ -1,0 +1,134 @@
+/* The list of commands, and what all have in common. */
+#include "command.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/text.h"
+#include "commands.h"
+#include "output.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const struct cli_command *const cli_commands[] = {
+    &cli_train, &cli_eval, &cli_predict, &cli_inspect, &cli_data, &cli_devices, &cli_version, &cli_help, NULL,
+};
+
+#define COMMANDS_MAX 32
+
+/* The last word of a command's name. */
+static const char *own_name(const struct cli_command *command)
+{
+    const char *blank = strrchr(command->name, ' ');
+    return blank ? blank + 1 : command->name;
+}
+
+static const struct cli_command *find_among(const struct cli_command *const *list, const char *word,
+                                            const char *parent)
+{
+    const char *names[COMMANDS_MAX];
+    int32_t count = 0;
+    for (; list[count]; count++) {
+        names[count] = own_name(list[count]);
+        if (strcmp(names[count], word) == 0) return list[count];
+    }
+    const char *nearest = tr_text_nearest(word, names, count);
+    const char *blank = *parent ? " " : "";
+    if (nearest)
+        tr_fail(TR_EINVAL, "unknown command \"%s\"; did you mean `trireme %s%s%s`?", word, parent, blank,
+                nearest);
+    else
+        tr_fail(TR_EINVAL, "unknown command \"%s\"; `trireme help%s%s` lists them", word, blank, parent);
+    return NULL;
+}
+
+const struct cli_command *cli_command_find(const char *const *words, int count, int *used)
+{
+    *used = 0;
+    if (count == 0) return NULL;
+    const struct cli_command *command = find_among(cli_commands, words[0], "");
+    if (!command) return NULL;
+    *used = 1;
+    if (!command->children || count == 1 || words[1][0] == '-') return command;
+    *used = 2;
+    return find_among(command->children, words[1], command->name);
+}
+
+/* ---- running ---- */
+
+static bool wants_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
+static tr_status print_help(const struct cli_command *command)
+{
+    char *text;
+    TR_TRY(cli_help_command(command, &text));
+    cli_print(text);
+    return TR_OK;
+}
+
+static tr_status run_command(const struct cli_command *command, int argc, const char *const *argv,
+                             const char *const *environment)
+{
+    if (command->children) {
+        if (argc > 0 && !wants_help(argv[0]))
+            return tr_fail(TR_EINVAL,
+                           "unknown option \"%s\"; give a command first: `trireme help %s` lists them",
+                           argv[0], command->name);
+        return print_help(command);
+    }
+    void *options = tr_alloc_zero(1, command->options_size);
+    if (!options) return TR_ENOMEM;
+    tr_status status;
+    TR_TRY_GOTO(tr_options_defaults(command->options, command->option_count, options), out);
+    TR_TRY_GOTO(
+        tr_options_environment(command->options, command->option_count, "TRIREME_", environment, options),
+        out);
+    status = tr_options_arguments(command->options, command->option_count, argc, argv, options);
+    if (status == TR_EINVAL && !strstr(tr_error_message(), "--help"))
+        status = tr_fail(status, "%s (see `trireme %s --help`)", tr_error_message(), command->name);
+    if (status != TR_OK) goto out;
+    status = ((const struct cli_common *)options)->help ? print_help(command) : command->run(options);
+out:
+    tr_options_release(command->options, command->option_count, options);
+    tr_free(options);
+    return status;
+}
+
+/* The command that the first words name; --help and --version stand for the commands of these names. */
+static tr_status dispatch(int argc, const char *const *argv, const char *const *environment)
+{
+    const struct cli_command *command = NULL;
+    int used = 1;
+    if (argc < 2 || wants_help(argv[1])) {
+        command = &cli_help;
+    } else if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
+        command = &cli_version;
+    } else if (argv[1][0] == '-') {
+        return tr_fail(TR_EINVAL, "unknown option \"%s\"; options follow the command, see `trireme help`",
+                       argv[1]);
+    } else {
+        command = cli_command_find(argv + 1, argc - 1, &used);
+        if (!command) return TR_EINVAL;
+    }
+    cli_output_name(command->name);
+    int skip = argc < 2 ? argc : 1 + used;
+    return run_command(command, argc - skip, argv + skip, environment);
+}
+
+enum cli_exit cli_dispatch(int argc, const char *const *argv, const char *const *environment)
+{
+    tr_status status = dispatch(argc, argv, environment);
+    /* What went wrong with the output matters only where nothing else did. */
+    if (status != TR_OK) {
+        const char *message = tr_error_message();
+        cli_message("%s", *message ? message : tr_status_name(status));
+        cli_output_end();
+        return cli_exit_of(status);
+    }
+    status = cli_output_end();
+    if (status != TR_OK) cli_message("%s", tr_error_message());
+    return cli_exit_of(status);
+}

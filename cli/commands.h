@@ -1,0 +1,10 @@
+/* The commands, one file each. */
+#ifndef CLI_COMMANDS_H
+#define CLI_COMMANDS_H
+
+#include "command.h"
+
+extern const struct cli_command cli_train, cli_eval, cli_predict, cli_inspect, cli_data, cli_devices,
+    cli_version, cli_help;
+
+#endif

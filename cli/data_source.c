@@ -1,0 +1,149 @@
+/* trireme data show, trireme data convert: looking at examples and writing them out in another format. */
+#include "data.h"
+
+#include "output.h"
+#include "terminal.h"
+
+#include "base/fail.h"
+#include "base/text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define MOST 9007199254740992.0 /* 2^53 */
+
+/* ---- show ---- */
+
+struct show_options {
+    struct cli_common common;
+    char *what, *part, *directory;
+    int64_t first, count;
+};
+
+static const struct tr_option show_table[] = {
+    CLI_OPTION_WHAT(struct show_options),
+    CLI_OPTION_PART(struct show_options),
+    CLI_OPTION_DIRECTORY(struct show_options),
+    {.key = "first",
+     .type = TR_OPTION_INT64,
+     .offset = offsetof(struct show_options, first),
+     .fallback = "0",
+     .least = 0,
+     .most = MOST,
+     .help = "number of the first example, from 0",
+     .letter = 'f'},
+    {.key = "count",
+     .type = TR_OPTION_INT64,
+     .offset = offsetof(struct show_options, count),
+     .fallback = "3",
+     .least = 1,
+     .most = MOST,
+     .help = "examples to show",
+     .letter = 'n'},
+    CLI_OPTION_HELP(struct show_options),
+};
+
+/* "60,000 examples: images 28x28x1, 10 classes". */
+static void print_facts(const struct tr_source_info *info)
+{
+    char number[TR_TEXT_NUMBER_SIZE];
+    printf("%s examples: ", tr_text_from_count(info->count, number));
+    if (info->features == TR_FEATURE_IMAGE)
+        printf("images %" PRId32 "x%" PRId32 "x%" PRId32, info->height, info->width, info->channels);
+    else if (info->features == TR_FEATURE_FLOATS)
+        printf("%s numbers each", tr_text_from_count(info->floats, number));
+    else
+        printf("texts of up to %" PRId32 " words", info->max_tokens);
+    if (info->features == TR_FEATURE_TOKENS)
+        printf(", %s different", tr_text_from_count(info->vocabulary, number));
+    if (info->labels == TR_LABEL_CLASS)
+        printf(", %" PRId32 " classes\n", info->classes);
+    else if (info->labels == TR_LABEL_VALUES)
+        printf(", %" PRId32 " target value%s each\n", info->values, info->values == 1 ? "" : "s");
+    else
+        printf(", no labels\n");
+}
+
+static tr_status run_show(const void *options_)
+{
+    const struct show_options *options = options_;
+    tr_source *source;
+    char *text;
+    TR_TRY(cli_data_open(options->what, options->part, options->directory, &source));
+    tr_status status =
+        tr_source_show(source, options->first, options->count, cli_terminal_width(STDOUT_FILENO), &text);
+    if (status == TR_OK) {
+        print_facts(tr_source_info(source));
+        cli_print(text);
+    }
+    tr_source_close(&source);
+    return status;
+}
+
+const struct cli_command cli_data_show = {
+    .name = "data show",
+    .summary = "print examples: images as characters, texts, numbers",
+    .about = "Prints what a data set holds and some of its examples: images drawn with characters, texts, "
+             "numbers.",
+    CLI_OPTIONS(show_table, struct show_options),
+    .run = run_show,
+};
+
+/* ---- convert ---- */
+
+struct convert_options {
+    struct cli_common common;
+    char *what, *path, *part, *directory, *format, *packing;
+};
+
+static const struct tr_option convert_table[] = {
+    CLI_OPTION_WHAT(struct convert_options),
+    {.key = "path",
+     .type = TR_OPTION_STRING,
+     .offset = offsetof(struct convert_options, path),
+     .fallback = NULL,
+     .help =
+         "file to write; for idx what its names begin with: PATH-images-idx3-ubyte, PATH-labels-idx1-ubyte",
+     .flags = TR_OPTION_POSITIONAL},
+    CLI_OPTION_PART(struct convert_options),
+    CLI_OPTION_DIRECTORY(struct convert_options),
+    {.key = "format",
+     .type = TR_OPTION_STRING,
+     .offset = offsetof(struct convert_options, format),
+     .fallback = "tfrecord",
+     .help = "format to write: tfrecord or idx",
+     .letter = 'f',
+     .value_name = "NAME"},
+    {.key = "packing",
+     .type = TR_OPTION_STRING,
+     .offset = offsetof(struct convert_options, packing),
+     .fallback = "none",
+     .help = "compression of a tfrecord file: none, gzip or zlib",
+     .value_name = "NAME"},
+    CLI_OPTION_HELP(struct convert_options),
+};
+
+static tr_status run_convert(const void *options_)
+{
+    const struct convert_options *options = options_;
+    tr_source *source;
+    char number[TR_TEXT_NUMBER_SIZE];
+    TR_TRY(cli_data_open(options->what, options->part, options->directory, &source));
+    tr_status status = tr_source_convert(source, options->format, options->packing, options->path);
+    if (status == TR_OK)
+        printf("wrote %s examples to %s\n", tr_text_from_count(tr_source_info(source)->count, number),
+               options->path);
+    tr_source_close(&source);
+    return status;
+}
+
+const struct cli_command cli_data_convert = {
+    .name = "data convert",
+    .summary = "write a data set in another format",
+    .about = "Writes all examples of a data set as TFRecord or IDX files. In TFRecord files the features of "
+             "images are "
+             "called image_raw, pixels and label.",
+    CLI_OPTIONS(convert_table, struct convert_options),
+    .run = run_convert,
+};

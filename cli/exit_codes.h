@@ -1,0 +1,27 @@
+/* What the exit code of the command says, in one table: the codes, `trireme help` and docs/command.md follow
+ * it. */
+#ifndef CLI_EXIT_CODES_H
+#define CLI_EXIT_CODES_H
+
+#include "trireme/status.h"
+
+/* name, code, meaning */
+#define CLI_EXIT_CODES(X)                                                                                    \
+    X(DONE, 0, "done")                                                                                       \
+    X(FAILED, 1, "failed while running: disk, memory, network or output; may work when repeated")            \
+    X(WRONG, 2, "wrong usage, model file or input: something has to be corrected first")                     \
+    X(INTERRUPTED, 3, "interrupted; the state was saved, train --resume goes on from it")                    \
+    X(NOT_FINITE, 4, "the loss or a gradient became NaN or infinite; the last good checkpoint stays")        \
+    X(DAMAGED, 5, "a checkpoint or data file is damaged: its checksum does not match")                       \
+    X(INTERRUPTED_AT_ONCE, 130, "interrupted twice (143: terminated twice); the step under way is lost")
+
+enum cli_exit {
+#define CLI_EXIT_ENUM(name, code, meaning) CLI_EXIT_##name = (code),
+    CLI_EXIT_CODES(CLI_EXIT_ENUM)
+#undef CLI_EXIT_ENUM
+};
+
+/* The exit code for what a command returned. */
+enum cli_exit cli_exit_of(tr_status status);
+
+#endif

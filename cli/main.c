@@ -1,0 +1,13 @@
+/* The program `trireme`. The environment enters here and nowhere else. */
+#include "command.h"
+#include "output.h"
+
+#include <locale.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+    cli_output_begin();
+    setlocale(LC_CTYPE, ""); /* how wide a terminal can draw; numbers stay as they are in C */
+    return cli_dispatch(argc, (const char *const *)argv, (const char *const *)environ);
+}

@@ -1,0 +1,70 @@
+#include "output.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int first_error; /* errno of the first failed write, 0 before */
+static char prefix[64] = "trireme: ";
+static char buffer[1 << 16];
+
+void cli_output_begin(void)
+{
+    for (int descriptor = 0; descriptor <= 2; descriptor++) {
+        if (fcntl(descriptor, F_GETFD) != -1 || errno != EBADF) continue;
+        /* Opened the wrong way round, so that using it still fails. */
+        if (open("/dev/null", descriptor == 0 ? O_WRONLY : O_RDONLY) != descriptor) abort();
+    }
+    signal(SIGPIPE, SIG_IGN);
+    setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
+}
+
+bool cli_output_flush(void)
+{
+    errno = 0;
+    if ((fflush(stdout) != 0 || ferror(stdout)) && first_error == 0) first_error = errno ? errno : EIO;
+    return first_error == 0;
+}
+
+tr_status cli_output_end(void)
+{
+    cli_output_flush();
+    errno = 0;
+    if (fclose(stdout) != 0 && errno != EBADF && first_error == 0) first_error = errno ? errno : EIO;
+    if (first_error == 0) return TR_OK;
+    return tr_fail(TR_EIO, "standard output: %s; what was printed is not complete", strerror(first_error));
+}
+
+void cli_print(char *text)
+{
+    fputs(text, stdout);
+    tr_free(text);
+}
+
+void cli_message(const char *format, ...)
+{
+    cli_output_flush();
+    va_list arguments;
+    va_start(arguments, format);
+    char line[2048];
+    vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "%s%s\n", prefix, line);
+}
+
+void cli_output_name(const char *command)
+{
+    snprintf(prefix, sizeof prefix, "trireme %s: ", command);
+}
+
+const char *cli_output_prefix(void)
+{
+    return prefix;
+}

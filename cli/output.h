@@ -1,0 +1,28 @@
+/* Standard output: written through stdio, checked once, so that a closed pipe or a full disk cannot go
+ * unnoticed. */
+#ifndef CLI_OUTPUT_H
+#define CLI_OUTPUT_H
+
+#include "trireme/status.h"
+
+#include <stdbool.h>
+
+/* Called first in main(): makes sure that descriptors 0 to 2 are taken, so that no file of ours becomes
+   "standard output", ignores SIGPIPE, and gives stdout a buffer that holds a whole screen. */
+void cli_output_begin(void);
+/* Writes what is buffered. Returns false once anything could not be written, now or earlier. */
+bool cli_output_flush(void);
+/* Closes stdout. TR_EIO with a message if anything could not be written. */
+tr_status cli_output_end(void);
+
+/* Prints a text of the library and frees it with tr_free(). */
+void cli_print(char *text);
+/* A line on stderr, "trireme NAME: message"; NAME is that of the running command. What is in stdout's buffer
+   comes first. */
+void cli_message(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Names the running command ("train") for messages; borrowed for good. */
+void cli_output_name(const char *command);
+/* "trireme train: ", static storage. */
+const char *cli_output_prefix(void);
+
+#endif

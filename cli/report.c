@@ -1,0 +1,277 @@
+#include "report.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "output.h"
+#include "report_json.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "trireme/trireme.h"
+
+/* ---- figures ---- */
+
+/* Examples in the first `steps` steps. */
+static int64_t examples_until(const struct tr_train_info *info, int64_t steps)
+{
+    int64_t per_epoch = info->steps_per_epoch * info->batch;
+    if (per_epoch > info->train_examples) per_epoch = info->train_examples;
+    int64_t rest = steps % info->steps_per_epoch * info->batch;
+    return steps / info->steps_per_epoch * per_epoch + (rest < per_epoch ? rest : per_epoch);
+}
+
+double cli_report_speed(const struct cli_report *report)
+{
+    if (report->last.seconds <= 0) return 0;
+    int64_t examples =
+        examples_until(&report->info, report->last.step) - examples_until(&report->info, report->info.step);
+    return (double)examples / report->last.seconds;
+}
+
+/* By the mean time of a step of this run; negative while there is none. */
+static double seconds_left(const struct cli_report *report, const struct tr_train_event *event)
+{
+    int64_t done = event->step - report->info.step;
+    if (done <= 0 || event->seconds <= 0) return -1;
+    return event->seconds / (double)done * (double)(event->steps - event->step);
+}
+
+static double shown_accuracy(const struct cli_report *report, const struct tr_train_event *event)
+{
+    return report->info.classification ? event->accuracy : NAN;
+}
+
+/* ---- lines for people ---- */
+
+/* Writes a line built in `text` and empties it. */
+static void put(struct cli_report *report, struct tr_text *text)
+{
+    if (!text->failed && text->bytes) cli_screen_line(&report->screen, text->bytes);
+    tr_text_release(text);
+}
+
+__attribute__((format(printf, 3, 4))) static void put_fact(struct cli_report *report, const char *label,
+                                                           const char *format, ...);
+
+static void put_fact(struct cli_report *report, const char *label, const char *format, ...)
+{
+    char value[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(value, sizeof value, format, arguments);
+    va_end(arguments);
+    struct tr_text text = TR_TEXT_INIT;
+    tr_text_addf(&text, "%-12s%s", label, value);
+    put(report, &text);
+}
+
+static void put_head(struct cli_report *report)
+{
+    const struct tr_train_info *info = &report->info;
+    char a[TR_TEXT_NUMBER_SIZE], b[TR_TEXT_NUMBER_SIZE], c[TR_TEXT_NUMBER_SIZE];
+    put_fact(report, "trireme", "%s", tr_version());
+    put_fact(report, "job", "%s%s%s%s", info->name, *info->model ? " (" : "", info->model,
+             *info->model ? ")" : "");
+    put_fact(report, "device", "%s", info->device);
+    put_fact(report, "network", "%s parameters, %s of memory", tr_text_from_count(info->parameters, a),
+             tr_text_from_bytes(info->memory, b));
+    if (info->test_examples > 0)
+        put_fact(report, "data", "%s examples, %s to test", tr_text_from_count(info->train_examples, a),
+                 tr_text_from_count(info->test_examples, b));
+    else
+        put_fact(report, "data", "%s examples, none to test", tr_text_from_count(info->train_examples, a));
+    put_fact(report, "batch", "%s in %s microbatch%s", tr_text_from_count(info->batch, a),
+             tr_text_from_count(info->microbatches, b), info->microbatches == 1 ? "" : "es");
+    put_fact(report, "steps", "%s, %s an epoch (%.4g epochs)", tr_text_from_count(info->steps, a),
+             tr_text_from_count(info->steps_per_epoch, c),
+             (double)info->steps / (double)info->steps_per_epoch);
+    put_fact(report, "seed", "%" PRIu64, info->seed);
+    put_fact(report, "output", "%s", report->out);
+    if (*info->resumed) put_fact(report, "resumed", "%s, step %" PRId64, info->resumed, info->step);
+}
+
+/* "step   100/20001": aligned over a run. */
+static void add_step(struct tr_text *text, const struct tr_train_event *event)
+{
+    char total[24];
+    int width = snprintf(total, sizeof total, "%" PRId64, event->steps);
+    tr_text_addf(text, "step %*" PRId64 "/%s", width, event->step, total);
+}
+
+static void add_loss(struct cli_report *report, struct tr_text *text, const struct tr_train_event *event)
+{
+    char figure[CLI_FIGURE_SIZE];
+    tr_text_addf(text, "  loss %s", cli_figure(event->loss, figure));
+    if (report->info.classification) tr_text_addf(text, "  accuracy %.4f", event->accuracy);
+}
+
+static void put_step(struct cli_report *report, const struct tr_train_event *event)
+{
+    char figure[TR_TEXT_NUMBER_SIZE];
+    struct tr_text text = TR_TEXT_INIT;
+    add_step(&text, event);
+    add_loss(report, &text, event);
+    tr_text_addf(&text, "  examples/s %.0f", event->examples_per_second);
+    double left = seconds_left(report, event);
+    if (left > 0) tr_text_addf(&text, "  %s left", tr_text_from_seconds(left, figure));
+    put(report, &text);
+}
+
+static void put_evaluation(struct cli_report *report, const struct tr_train_event *event)
+{
+    char figure[TR_TEXT_NUMBER_SIZE];
+    struct tr_text text = TR_TEXT_INIT;
+    add_step(&text, event);
+    add_loss(report, &text, event);
+    tr_text_addf(&text, "  on %s (%s examples)", event->name, tr_text_from_count(event->examples, figure));
+    put(report, &text);
+}
+
+static void put_checkpoint(struct cli_report *report, const struct tr_train_event *event)
+{
+    struct tr_text text = TR_TEXT_INIT;
+    add_step(&text, event);
+    tr_text_addf(&text, "  saved %s", event->name);
+    put(report, &text);
+}
+
+/* Warnings go to stderr whatever is asked for; the progress line must make room where that is one terminal.
+ */
+static void put_warning(struct cli_report *report, const char *message)
+{
+    cli_screen_end(&report->screen);
+    cli_message("warning: %s", message);
+}
+
+static void put_progress(struct cli_report *report, const struct tr_train_event *event)
+{
+    struct cli_progress progress = {
+        .step = event->step,
+        .steps = event->steps,
+        .loss = event->loss,
+        .accuracy = shown_accuracy(report, event),
+        .examples_per_second = cli_report_speed(report),
+        .seconds_left = seconds_left(report, event),
+    };
+    cli_screen_progress(&report->screen, &progress);
+}
+
+/* ---- the run ---- */
+
+tr_status cli_report_begin(struct cli_report *report)
+{
+    TR_TRY(tr_trainer_info(report->trainer, &report->info));
+    bool json = report->log == CLI_LOG_JSON;
+    cli_screen_begin(&report->screen, json ? stderr : stdout);
+    if (report->quiet) report->screen.interactive = false;
+    if (!report->quiet) put_head(report);
+    if (*report->info.resume_note) put_warning(report, report->info.resume_note);
+    if (json) cli_json_start(report);
+    return TR_OK;
+}
+
+/* Remembers what the summary needs. */
+static void remember(struct cli_report *report, const struct tr_train_event *event)
+{
+    if (event->kind == TR_EVENT_STEP || event->kind == TR_EVENT_PROGRESS) report->last = *event;
+    if (event->kind == TR_EVENT_EVALUATION) {
+        report->test = *event;
+        snprintf(report->test_name, sizeof report->test_name, "%s", event->name);
+    }
+    if (event->kind == TR_EVENT_CHECKPOINT) {
+        tr_free(report->checkpoint);
+        report->checkpoint = tr_strdup(event->name); /* NULL: the summary leaves it out */
+    }
+}
+
+void cli_report_event(void *user, const struct tr_train_event *event)
+{
+    struct cli_report *report = user;
+    remember(report, event);
+    bool lines = report->log == CLI_LOG_TEXT && !report->quiet;
+    switch (event->kind) {
+    case TR_EVENT_STEP:
+        if (lines) put_step(report, event);
+        put_progress(report, event);
+        break;
+    case TR_EVENT_PROGRESS:
+        put_progress(report, event);
+        break;
+    case TR_EVENT_EVALUATION:
+        if (lines) put_evaluation(report, event);
+        break;
+    case TR_EVENT_CHECKPOINT:
+        if (lines) put_checkpoint(report, event);
+        break;
+    case TR_EVENT_WARNING:
+        put_warning(report, event->name);
+        break;
+    case TR_EVENT_END:
+        break;
+    }
+    if (report->log == CLI_LOG_JSON) cli_json_event(report, event);
+    if (!cli_output_flush() && !report->broken) {
+        report->broken = true;
+        tr_trainer_stop(report->trainer);
+    }
+}
+
+static void put_summary(struct cli_report *report, tr_status status, const char *hash)
+{
+    char a[TR_TEXT_NUMBER_SIZE], b[TR_TEXT_NUMBER_SIZE], c[TR_TEXT_NUMBER_SIZE], figure[CLI_FIGURE_SIZE];
+    if (report->test.examples > 0 && status == TR_OK) {
+        cli_figure(report->test.loss, figure);
+        const char *examples = tr_text_from_count(report->test.examples, a);
+        if (report->info.classification)
+            put_fact(report, report->test_name, "accuracy %.4f, loss %s (%s examples)", report->test.accuracy,
+                     figure, examples);
+        else
+            put_fact(report, report->test_name, "loss %s (%s examples)", figure, examples);
+    }
+    int64_t done = report->last.step - report->info.step;
+    if (done > 0)
+        put_fact(report, "trained", "%s step%s in %s, %s examples/s", tr_text_from_count(done, a),
+                 done == 1 ? "" : "s", tr_text_from_seconds(report->last.seconds, b),
+                 tr_text_from_count((int64_t)(cli_report_speed(report) + 0.5), c));
+    if (*hash) put_fact(report, "hash", "%s", hash);
+    if (report->checkpoint) put_fact(report, "checkpoint", "%s", report->checkpoint);
+    if (status == TR_OK)
+        put_fact(report, "next", "trireme %s %s%s", report->info.test_examples > 0 ? "predict" : "inspect",
+                 report->out, report->info.test_examples > 0 ? " --set-name test --index 0,1,2 --show" : "");
+}
+
+/* What a run that was stopped from outside ends with. */
+static tr_status stopped(struct cli_report *report, int64_t step)
+{
+    char *how =
+        tr_format("stopped after step %" PRId64 " of %" PRId64 "; `trireme train --resume %s` goes on", step,
+                  report->info.steps, report->out);
+    if (!how) return TR_ENOMEM;
+    tr_status status = report->broken ? tr_fail(TR_EIO, "standard output could not be written; %s", how)
+                                      : tr_fail(TR_EINTERRUPTED, "%s", how);
+    tr_free(how);
+    return status;
+}
+
+tr_status cli_report_end(struct cli_report *report, tr_status status)
+{
+    struct tr_train_info now = report->info;
+    char hash[65] = "";
+    tr_status facts = TR_OK;
+    if (status == TR_OK || status == TR_EINTERRUPTED) {
+        facts = tr_trainer_info(report->trainer, &now);
+        if (facts == TR_OK) facts = tr_trainer_hash(report->trainer, hash);
+    }
+    if (status == TR_EINTERRUPTED) status = stopped(report, now.step);
+    if (status == TR_OK) status = facts;
+    cli_screen_end(&report->screen);
+    if (!report->quiet && !report->broken) put_summary(report, status, hash);
+    if (report->log == CLI_LOG_JSON) cli_json_end(report, status, now.step, hash);
+    tr_free(report->checkpoint);
+    report->checkpoint = NULL;
+    return status;
+}

@@ -1,0 +1,19 @@
+/* Where a run keeps its checkpoints, and what is there already. */
+#ifndef CLI_RUN_DIRECTORY_H
+#define CLI_RUN_DIRECTORY_H
+
+#include "base/option.h"
+
+/* The directory of a run for which none was named: that of the checkpoints which `resume` (NULL or not) goes
+   on from, else runs/NAME after the job in the model file, changed by `set` as for training. Borrowed for the
+   call. Returned, free with tr_free(). Errors are those of reading the model file; TR_EINVAL for one without
+   a name. */
+tr_status cli_run_directory(const char *model, const struct tr_string_list *set, const char *resume,
+                            char **out);
+
+/* TR_EINVAL where `directory` has checkpoints, with all ways to go on in the message. */
+tr_status cli_run_check_unused(const char *directory);
+/* Removes the checkpoints of `directory`, and nothing else. */
+tr_status cli_run_remove_checkpoints(const char *directory);
+
+#endif

@@ -1,0 +1,91 @@
+#include "screen.h"
+
+#include "base/clock.h"
+#include "output.h"
+#include "terminal.h"
+
+#include <string.h>
+
+#define REDRAW_SECONDS 0.1
+#define CLEAR_LINE     "\r\033[K"
+
+void cli_screen_begin(struct cli_screen *screen, FILE *stream)
+{
+    *screen = (struct cli_screen){.stream = stream, .interactive = cli_terminal_interactive(fileno(stream))};
+    screen->style.color = cli_terminal_color();
+    screen->style.unicode = cli_terminal_unicode();
+}
+
+static void flush(struct cli_screen *screen)
+{
+    if (screen->stream == stdout)
+        cli_output_flush();
+    else
+        fflush(screen->stream);
+}
+
+void cli_screen_line(struct cli_screen *screen, const char *line)
+{
+    /* stderr has no buffer, so that the parts are put together here. */
+    struct tr_text text = TR_TEXT_INIT;
+    tr_text_addf(&text, "%s%s\n", screen->shown ? CLEAR_LINE : "", line);
+    if (screen->shown && screen->bar.bytes) tr_text_add(&text, screen->bar.bytes);
+    if (!text.failed) {
+        fputs(text.bytes, screen->stream);
+    } else {
+        fprintf(screen->stream, "%s%s\n", screen->shown ? CLEAR_LINE : "", line);
+        screen->shown = false;
+    }
+    flush(screen);
+    tr_text_release(&text);
+}
+
+/* Whether a progress line may be drawn now. */
+static bool due(const struct cli_screen *screen)
+{
+    if (!screen->interactive) return false;
+    return !screen->shown || tr_clock_seconds() - screen->drawn >= REDRAW_SECONDS;
+}
+
+/* Draws what is in screen->bar. */
+static void draw(struct cli_screen *screen)
+{
+    struct tr_text frame = TR_TEXT_INIT;
+    if (screen->bar.failed || !screen->bar.bytes) {
+        tr_text_release(&screen->bar);
+        return;
+    }
+    tr_text_addf(&frame, "\r%s\033[K", screen->bar.bytes);
+    if (!frame.failed) fputs(frame.bytes, screen->stream);
+    tr_text_release(&frame);
+    flush(screen);
+    screen->shown = true;
+    screen->drawn = tr_clock_seconds();
+}
+
+void cli_screen_progress(struct cli_screen *screen, const struct cli_progress *progress)
+{
+    if (!due(screen)) return;
+    tr_text_release(&screen->bar);
+    cli_progress_line(progress, cli_terminal_width(fileno(screen->stream)), screen->style, &screen->bar);
+    draw(screen);
+}
+
+void cli_screen_status(struct cli_screen *screen, const char *status)
+{
+    if (!due(screen)) return;
+    size_t length = strlen(status), room = (size_t)cli_terminal_width(fileno(screen->stream)) - 1;
+    tr_text_release(&screen->bar);
+    tr_text_add_bytes(&screen->bar, status, length < room ? length : room);
+    draw(screen);
+}
+
+void cli_screen_end(struct cli_screen *screen)
+{
+    if (screen->shown) {
+        fputs(CLEAR_LINE, screen->stream);
+        flush(screen);
+    }
+    screen->shown = false;
+    tr_text_release(&screen->bar);
+}

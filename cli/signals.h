@@ -1,0 +1,21 @@
+/* Ctrl-C and its relatives during long work: the first asks it to end in good order, the second leaves at
+ * once.
+ *
+ * SIGINT, SIGTERM and SIGHUP are watched, except those that were ignored when the program began (nohup,
+ * background jobs). A second one counts only a moment after the first, and a SIGHUP never does.
+ */
+#ifndef CLI_SIGNALS_H
+#define CLI_SIGNALS_H
+
+#include "trireme/train.h"
+
+/* From now on a first signal stops `trainer` (NULL where the work asks cli_signals_received() itself) and
+   prints "trireme NAME: <notice> (once more: leave at once)" on stderr. The trainer is borrowed until
+   cli_signals_release(). */
+void cli_signals_watch(tr_trainer *trainer, const char *notice);
+/* Signals act as before cli_signals_watch() again. */
+void cli_signals_release(void);
+/* The number of the first signal that came since then, 0 if none. */
+int cli_signals_received(void);
+
+#endif

@@ -1,0 +1,16 @@
+/* What a stream is connected to, and what can be drawn there. */
+#ifndef CLI_TERMINAL_H
+#define CLI_TERMINAL_H
+
+#include <stdbool.h>
+
+/* A terminal that understands cursor movements; pipes, files and TERM=dumb do not. */
+bool cli_terminal_interactive(int descriptor);
+/* Columns at this moment, 80 where they are unknown. */
+int cli_terminal_width(int descriptor);
+/* Colours are wanted: NO_COLOR is not set. */
+bool cli_terminal_color(void);
+/* Characters beyond ASCII can be shown. */
+bool cli_terminal_unicode(void);
+
+#endif
