@@ -311,12 +311,19 @@ bool scene_differs(const struct scene *expected, const struct scene *got, char *
     return false;
 }
 
-const void *scene_after(const struct scene *scene, const char *name)
+uint64_t scene_hash(const struct scene *scene, uint64_t hash)
 {
-    for (int i = 0; i < scene->buffers; i++)
-        if (strcmp(scene->buffer[i].name, name) == 0) return scene->buffer[i].after + scene->buffer[i].lead;
-    fail_msg("no buffer is called %s", name);
-    return NULL;
+    for (int i = 0; i < scene->buffers; i++) {
+        const struct scene_buffer *b = &scene->buffer[i];
+        bool floats = b->kind == SCENE_FLOATS;
+        size_t count = b->kind == SCENE_WORKSPACE ? 0 : floats ? b->bytes / sizeof(float) : b->bytes;
+        for (size_t k = 0; k < count; k++) {
+            uint32_t word = floats ? word_at(b, k) : b->after[b->lead + k];
+            if (floats && isnan(float_of(word))) word = 0x7fc00000;
+            hash = (hash ^ word) * 0x100000001b3u;
+        }
+    }
+    return hash;
 }
 
 void scene_release(struct scene *scene)

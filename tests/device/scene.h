@@ -88,8 +88,9 @@ void scene_end(struct scene *scene, tr_status status);
 /* Where two scenes of one case differ first, or a guard band was written: says so in `text` and returns true.
    All NaN count as equal. */
 bool scene_differs(const struct scene *expected, const struct scene *got, char *text, size_t size);
-/* Contents of a buffer after the scene, by name. */
-const void *scene_after(const struct scene *scene, const char *name);
+/* Goes on with a hash (FNV-1a by words or bytes) over the contents of all buffers but workspaces. All NaN
+   count as equal. */
+uint64_t scene_hash(const struct scene *scene, uint64_t hash);
 void scene_release(struct scene *scene);
 
 #endif

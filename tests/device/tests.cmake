@@ -8,6 +8,7 @@ trireme_test(device equality SOURCES ${TR_CASES})
 trireme_test(device gradients SOURCES ${TR_CASES} device/differences.c device/gradients_layers.c
              device/gradients_rows.c device/gradients_sequence.c)
 trireme_test(device ref SOURCES device/differences.c)
+trireme_test(device ref_bits SOURCES ${TR_CASES})
 trireme_test(device ref_optimizer SOURCES device/differences.c)
 
 find_path(TRIREME_DNNL_INCLUDE oneapi/dnnl/dnnl.h)
