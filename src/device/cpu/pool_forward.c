@@ -72,50 +72,76 @@ V_INLINE void pool_pixel(struct field f, enum tr_pool kind, int64_t channels, fl
         average(&f, channels - c, false, y + c);
 }
 
-/* The frequent sizes, with their loops undone. */
-V_INLINE void pool_constant(struct field f, const int32_t size, int64_t channels, float *y, uint8_t *taken)
+/* A window of any shape. */
+static void any_pixel(const struct field *f, enum tr_pool kind, int64_t channels, float *y, uint8_t *taken)
 {
-    f.rows = f.columns = size;
-    pool_pixel(f, TR_POOL_MAX, channels, y, taken);
+    if (kind == TR_POOL_MAX)
+        pool_pixel(*f, TR_POOL_MAX, channels, y, taken);
+    else
+        pool_pixel(*f, TR_POOL_AVERAGE, channels, y, NULL);
 }
 
-/* The line of output pixels `oh` of image `row`. */
-static void pool_line(const struct tr_op_pool_forward *a, int64_t row, int32_t oh)
+/* The line of output pixels `oh` of image `row`. Maxima of whole windows of `size` x `size` (0: none) have
+ * their loops undone. */
+V_INLINE void pool_line(const struct tr_op_pool_forward *a, int64_t row, int32_t oh, const int32_t size)
 {
     const struct tr_window *w = &a->window;
     int64_t channels = a->channels, out = (row * w->out_h + oh) * w->out_w * channels;
-    struct pool_range vertical = pool_taps(oh, w->stride_h, w->pad_top, w->dilation_h, w->kernel_h, w->in_h);
+    struct pool_range down = pool_taps(oh, w->stride_h, w->pad_top, w->dilation_h, w->kernel_h, w->in_h);
+    int64_t h = (int64_t)oh * w->stride_h - w->pad_top + (int64_t)down.begin * w->dilation_h;
+    const float *line = a->x + (row * w->in_h + h) * w->in_w * channels;
     struct field f = {.line = (int64_t)w->dilation_h * w->in_w * channels,
                       .pixel = w->dilation_w * channels,
-                      .rows = vertical.end - vertical.begin,
+                      .rows = down.end - down.begin,
                       .kernel_w = w->kernel_w};
     for (int32_t ow = 0; ow < w->out_w; ow++, out += channels) {
         struct pool_range across =
             pool_taps(ow, w->stride_w, w->pad_left, w->dilation_w, w->kernel_w, w->in_w);
-        int64_t h = (int64_t)oh * w->stride_h - w->pad_top + (int64_t)vertical.begin * w->dilation_h;
-        int64_t v = (int64_t)ow * w->stride_w - w->pad_left + (int64_t)across.begin * w->dilation_w;
-        f.x = a->x + ((row * w->in_h + h) * w->in_w + v) * channels;
+        f.x = line +
+              ((int64_t)ow * w->stride_w - w->pad_left + (int64_t)across.begin * w->dilation_w) * channels;
         f.columns = across.end - across.begin;
-        f.first = vertical.begin * w->kernel_w + across.begin;
+        f.first = down.begin * w->kernel_w + across.begin;
         uint8_t *taken = a->taken ? a->taken + out : NULL;
-        if (a->kind == TR_POOL_AVERAGE) {
-            pool_pixel(f, TR_POOL_AVERAGE, channels, a->y + out, NULL);
-        } else if (f.rows == 2 && f.columns == 2) {
-            pool_constant(f, 2, channels, a->y + out, taken);
-        } else if (f.rows == 3 && f.columns == 3) {
-            pool_constant(f, 3, channels, a->y + out, taken);
+        if (size > 0 && f.rows == size && f.columns == size) {
+            struct field whole = {.x = f.x,
+                                  .line = f.line,
+                                  .pixel = f.pixel,
+                                  .rows = size,
+                                  .columns = size,
+                                  .first = 0,
+                                  .kernel_w = size};
+            pool_pixel(whole, TR_POOL_MAX, channels, a->y + out, taken);
         } else {
-            pool_pixel(f, TR_POOL_MAX, channels, a->y + out, taken);
+            any_pixel(&f, a->kind, channels, a->y + out, taken);
         }
     }
+}
+
+static void line_of_any(const struct tr_op_pool_forward *a, int64_t row, int32_t oh)
+{
+    pool_line(a, row, oh, 0);
+}
+
+static void line_of_2(const struct tr_op_pool_forward *a, int64_t row, int32_t oh)
+{
+    pool_line(a, row, oh, 2);
+}
+
+static void line_of_3(const struct tr_op_pool_forward *a, int64_t row, int32_t oh)
+{
+    pool_line(a, row, oh, 3);
 }
 
 static void pool_forward_part(void *arguments, int member, int size)
 {
     const struct tr_op_pool_forward *a = arguments;
-    int64_t begin, end, lines = a->window.out_h;
-    tr_team_share(a->rows * lines, 1, member, size, &begin, &end);
-    for (int64_t i = begin; i < end; i++) pool_line(a, i / lines, (int32_t)(i % lines));
+    const struct tr_window *w = &a->window;
+    void (*line)(const struct tr_op_pool_forward *, int64_t, int32_t) = line_of_any;
+    if (a->kind == TR_POOL_MAX && w->kernel_h == w->kernel_w)
+        line = w->kernel_h == 2 ? line_of_2 : w->kernel_h == 3 ? line_of_3 : line_of_any;
+    int64_t begin, end;
+    tr_team_share(a->rows * w->out_h, 1, member, size, &begin, &end);
+    for (int64_t i = begin; i < end; i++) line(a, i / w->out_h, (int32_t)(i % w->out_h));
 }
 
 tr_status CPU_KERNEL(pool_forward)(tr_device *device, const struct tr_op_pool_forward *a)
