@@ -38,6 +38,14 @@ static bool inside(const struct tr_option *option, double value, double least, d
     return above && below;
 }
 
+/* Whole numbers in full, since limits such as 1e+06 are hard to read. */
+static const char *write_limit(double limit, char buffer[TR_TEXT_NUMBER_SIZE])
+{
+    if (limit != floor(limit) || fabs(limit) > 0x1p53) return tr_text_from_double(limit, buffer);
+    snprintf(buffer, TR_TEXT_NUMBER_SIZE, "%lld", (long long)limit);
+    return buffer;
+}
+
 const char *option_range(const struct tr_option *option, char buffer[OPTION_RANGE_SIZE])
 {
     char least[TR_TEXT_NUMBER_SIZE], most[TR_TEXT_NUMBER_SIZE];
@@ -46,8 +54,8 @@ const char *option_range(const struct tr_option *option, char buffer[OPTION_RANG
     bool closed = !(option->flags & (TR_OPTION_ABOVE_LEAST | TR_OPTION_BELOW_MOST));
     const char *above = option->flags & TR_OPTION_ABOVE_LEAST ? ">" : ">=";
     const char *below = option->flags & TR_OPTION_BELOW_MOST ? "<" : "<=";
-    if (has_least) tr_text_from_double(option->least, least);
-    if (has_most) tr_text_from_double(option->most, most);
+    if (has_least) write_limit(option->least, least);
+    if (has_most) write_limit(option->most, most);
     buffer[0] = '\0';
     if (has_least && has_most && closed) {
         snprintf(buffer, OPTION_RANGE_SIZE, "%s .. %s", least, most);

@@ -60,7 +60,7 @@ void option_add_type(const struct tr_option *option, struct tr_text *text)
         tr_text_add(text, "a list of texts");
         break;
     case TR_OPTION_NODE:
-        tr_text_add(text, "a mapping");
+        tr_text_add(text, "a section");
         break;
     case TR_OPTION_CHOICE:
         tr_text_add(text, "one of ");
@@ -256,10 +256,10 @@ static void add_row(struct tr_text *text, const struct tr_option *table, const s
     }
     add_cell(text, option->help);
     if (option->type == TR_OPTION_CHOICE) {
-        const char *between = ": ";
+        const char *between = ". ";
         for (const struct tr_choice *choice = option->choices; choice->name; choice++) {
             if (!choice->help) continue;
-            tr_text_addf(text, "%s`%s` ", between, choice->name);
+            tr_text_addf(text, "%s`%s`: ", between, choice->name);
             add_cell(text, choice->help);
             between = "; ";
         }

@@ -416,8 +416,8 @@ static void manuals_are_tables(void **state)
               "| key | value | default | meaning |\n"
               "|---|---|---|---|\n"
               "| `units` | an integer, 1 .. 100 | required | number of outputs |\n"
-              "| `shape` | `round`, `square`, `flat` | `square` | how it looks: `round` without corners; "
-              "`flat` without height \\| depth |\n"
+              "| `shape` | `round`, `square`, `flat` | `square` | how it looks. `round`: without corners; "
+              "`flat`: without height \\| depth |\n"
               "| `fast` | true or false | `false` | go |\n");
     tr_free(text);
     assert_int_equal(tr_options_markdown("Kinds", kinds_table, 3, &text), TR_OK);
