@@ -7,6 +7,7 @@ set(TR_CASES device/scene.c device/cases.c device/cases_dense.c device/cases_ele
 trireme_test(device equality SOURCES ${TR_CASES})
 trireme_test(device gradients SOURCES ${TR_CASES} device/differences.c device/gradients_layers.c
              device/gradients_rows.c device/gradients_sequence.c)
+trireme_test(device scene SOURCES device/scene.c)
 trireme_test(device ref SOURCES device/differences.c)
 trireme_test(device ref_bits SOURCES ${TR_CASES})
 trireme_test(device ref_optimizer SOURCES device/differences.c)
