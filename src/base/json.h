@@ -1,29 +1,70 @@
 /* JSON: reading with errors that name the member, writing with bytes that never vary.
  *
- * Reading is jansson's: duplicate keys, bad UTF-8 and NULs in strings are refused, nesting is limited. The
- * first parse points jansson's allocator, which belongs to the whole process, at base/alloc.h, unless
- * somebody else has set it. Writing is our own, on base/text.h: numbers are the shortest that read back as
- * the same value, whatever the locale, so that equal values are equal bytes.
+ * Reading is strict (RFC 8259, with the doubtful cases refused: duplicate keys, bad UTF-8, NULs in texts,
+ * numbers that do not fit, nesting beyond 64) and takes memory in proportion to the text, so it may be fed
+ * anything. A failed allocation is told from bad text: a file that is whole must not be taken for a damaged
+ * one since memory is short. Written numbers are the shortest that read back as the same value, whatever the
+ * locale, so that equal values are equal bytes.
  */
 #ifndef TR_BASE_JSON_H
 #define TR_BASE_JSON_H
 
 #include "base/text.h"
 
-#include <jansson.h>
+enum tr_json_kind {
+    TR_JSON_NULL,
+    TR_JSON_BOOL,
+    TR_JSON_INTEGER, /* without point and exponent, and within 64 bits */
+    TR_JSON_REAL,
+    TR_JSON_TEXT,
+    TR_JSON_ARRAY,
+    TR_JSON_OBJECT
+};
 
-/* Parses `size` bytes that must be one JSON object. `where` (a path) goes into messages. Returned, free with
-   json_decref(). TR_EFORMAT (`where` with line and column), TR_ENOMEM. */
-tr_status tr_json_parse(const char *text, size_t size, const char *where, json_t **out);
+/* A value of a document. Read-only. */
+struct tr_json_value {
+    enum tr_json_kind kind;
+    const char *key;                  /* of a member, NULL otherwise */
+    const struct tr_json_value *next; /* the sibling behind this one, in the order of the text, or NULL */
+    union {
+        bool truth;
+        int64_t integer;
+        double real;
+        const char *text;
+        struct {
+            int64_t count; /* elements or members */
+            const struct tr_json_value *first;
+            const struct tr_json_value **by_key; /* the members ascending by key; for tr_json_find() */
+        };
+    };
+};
+
+/* A document that was read; owns its values and texts. Any thread may read it. */
+typedef struct tr_json tr_json;
+
+/* Parses `size` bytes (borrowed for the call) that must be one JSON object. `where` (a path) goes into
+   messages. Returned, free with tr_json_destroy(). TR_EFORMAT (`where` with line and column), TR_ENOMEM. */
+tr_status tr_json_parse(const char *text, size_t size, const char *where, tr_json **out);
+/* Accepts NULL, nulls the handle. */
+void tr_json_destroy(tr_json **document);
+const struct tr_json_value *tr_json_root(const tr_json *document);
+
+/* The member `key` of an object; NULL if there is none, or `object` is something else. */
+const struct tr_json_value *tr_json_find(const struct tr_json_value *object, const char *key);
+/* "an object", "a text", ... Static storage. */
+const char *tr_json_kind_name(enum tr_json_kind kind);
 
 /* Members of an object, by key. All are TR_EFORMAT when the member is missing or of another kind; the message
-   has `where`, the key, what was found and what is wanted. Results that are pointers are borrowed from
-   `object`. */
-tr_status tr_json_get_integer(const json_t *object, const char *where, const char *key, int64_t least,
-                              int64_t most, int64_t *out);
-tr_status tr_json_get_text(const json_t *object, const char *where, const char *key, const char **out);
-tr_status tr_json_get_object(const json_t *object, const char *where, const char *key, json_t **out);
-tr_status tr_json_get_array(const json_t *object, const char *where, const char *key, json_t **out);
+   has `where`, the key, what was found and what is wanted. Results that are pointers are borrowed from the
+   document. */
+tr_status tr_json_get_integer(const struct tr_json_value *object, const char *where, const char *key,
+                              int64_t least, int64_t most, int64_t *out);
+tr_status tr_json_get_text(const struct tr_json_value *object, const char *where, const char *key,
+                           const char **out);
+tr_status tr_json_get_object(const struct tr_json_value *object, const char *where, const char *key,
+                             const struct tr_json_value **out);
+tr_status tr_json_get_array(const struct tr_json_value *object, const char *where, const char *key,
+                            const struct tr_json_value **out);
 
 /* Writes one JSON object. A failed allocation is remembered and reported by tr_json_finish(), so that calls
    need no checks:

@@ -92,10 +92,9 @@ void tr_text_release(struct tr_text *text)
 
 /* ---- quoting ---- */
 
-/* The bytes of the UTF-8 character at `at` and its number; 0 if there is none (overlong, surrogate, cut,
-   ...). The terminator ends a cut character, since it is no continuation byte. */
-static size_t utf8_character(const unsigned char *at, uint32_t *character)
+size_t tr_text_utf8(const char *string, uint32_t *character)
 {
+    const unsigned char *at = (const unsigned char *)string;
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     size_t length = at[0] < 0x80             ? 1
                     : (at[0] & 0xE0) == 0xC0 ? 2
@@ -123,10 +122,10 @@ static bool needs_escape(uint32_t character)
 void tr_text_add_quoted(struct tr_text *text, const char *string)
 {
     tr_text_add(text, "\"");
-    const unsigned char *at = (const unsigned char *)string;
+    const char *at = string;
     while (*at) {
         uint32_t character = 0;
-        size_t length = utf8_character(at, &character);
+        size_t length = tr_text_utf8(at, &character);
         if (length == 0) {
             tr_text_add(text, "\xEF\xBF\xBD");
             length = 1;
@@ -141,7 +140,7 @@ void tr_text_add_quoted(struct tr_text *text, const char *string)
         } else if (needs_escape(character)) {
             tr_text_addf(text, "\\u%04x", (unsigned)character);
         } else {
-            tr_text_add_bytes(text, (const char *)at, length);
+            tr_text_add_bytes(text, at, length);
         }
         at += length;
     }

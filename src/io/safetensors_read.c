@@ -23,7 +23,7 @@ struct tr_safetensors {
     int64_t count;
     struct tr_safetensors_entry *entries;        /* in the order of their data */
     const struct tr_safetensors_entry **by_name; /* the same, ascending by name */
-    json_t *root;                                /* the header; owns all names */
+    tr_json *header;                             /* the header; owns all names */
     char *piece;                                 /* PIECE bytes, once something is read only through */
 };
 
@@ -50,7 +50,7 @@ static tr_status read_header(tr_safetensors *file)
                          path);
         goto out;
     }
-    TR_TRY_GOTO(tr_json_parse(header + 8, (size_t)length, path, &file->root), out);
+    TR_TRY_GOTO(tr_json_parse(header + 8, (size_t)length, path, &file->header), out);
     file->summary.header_crc = tr_crc32c(0, header, 8 + (size_t)length);
     file->data_offset = 8 + length;
 out:
@@ -58,16 +58,13 @@ out:
     return status;
 }
 
-static tr_status check_notes(const json_t *notes)
+static tr_status check_notes(const struct tr_json_value *notes)
 {
-    const char *key;
-    json_t *value;
-    if (!json_is_object(notes)) return tr_fail(TR_EFORMAT, "\"__metadata__\" must be an object of texts");
-    json_object_foreach((json_t *)notes, key, value)
-    {
-        if (!json_is_string(value))
-            return tr_fail(TR_EFORMAT, "\"__metadata__\": \"%s\" must be a text", key);
-    }
+    if (notes->kind != TR_JSON_OBJECT)
+        return tr_fail(TR_EFORMAT, "\"__metadata__\" must be an object of texts");
+    for (const struct tr_json_value *note = notes->first; note; note = note->next)
+        if (note->kind != TR_JSON_TEXT)
+            return tr_fail(TR_EFORMAT, "\"__metadata__\": \"%.200s\" must be a text", note->key);
     return TR_OK;
 }
 
@@ -82,40 +79,39 @@ static tr_status find_dtype(const char *name, enum tr_dtype *out)
     return tr_fail(TR_EUNSUPPORTED, "the type \"%.32s\" is not known", name);
 }
 
-static tr_status read_sizes(const json_t *array, const char *key, int64_t *out)
+static tr_status read_sizes(const struct tr_json_value *array, const char *key, int64_t *out)
 {
-    for (size_t i = 0; i < json_array_size(array); i++) {
-        const json_t *value = json_array_get(array, i);
-        if (!json_is_integer(value) || json_integer_value(value) < 0)
-            return tr_fail(TR_EFORMAT, "element %zu of \"%s\" must be an integer >= 0", i, key);
-        out[i] = json_integer_value(value);
+    for (const struct tr_json_value *value = array->first; value; value = value->next, out++) {
+        if (value->kind != TR_JSON_INTEGER || value->integer < 0)
+            return tr_fail(TR_EFORMAT, "all elements of \"%s\" must be integers >= 0", key);
+        *out = value->integer;
     }
     return TR_OK;
 }
 
 /* Fills an entry but for its name; messages do not have the name. */
-static tr_status read_entry(const tr_safetensors *file, const json_t *object,
+static tr_status read_entry(const tr_safetensors *file, const struct tr_json_value *object,
                             struct tr_safetensors_entry *entry)
 {
     const char *dtype;
-    json_t *shape, *offsets;
+    const struct tr_json_value *shape, *offsets;
     int64_t bounds[2];
-    if (!json_is_object(object) || json_object_size(object) != 3)
+    if (object->kind != TR_JSON_OBJECT || object->count != 3)
         return tr_fail(TR_EFORMAT, "must be an object of \"dtype\", \"shape\" and \"data_offsets\"");
     TR_TRY(tr_json_get_text(object, "entry", "dtype", &dtype));
     TR_TRY(find_dtype(dtype, &entry->tensor.dtype));
 
     TR_TRY(tr_json_get_array(object, "entry", "shape", &shape));
-    if (json_array_size(shape) > TR_STORED_RANK)
-        return tr_fail(TR_EUNSUPPORTED, "the shape has %zu dimensions; at most %d are supported",
-                       json_array_size(shape), TR_STORED_RANK);
-    entry->tensor.rank = (int)json_array_size(shape);
+    if (shape->count > TR_STORED_RANK)
+        return tr_fail(TR_EUNSUPPORTED, "the shape has %" PRId64 " dimensions; at most %d are supported",
+                       shape->count, TR_STORED_RANK);
+    entry->tensor.rank = (int)shape->count;
     TR_TRY(read_sizes(shape, "shape", entry->tensor.shape));
     if (tr_stored_bytes(&entry->tensor, &entry->bytes) != TR_OK)
         return tr_fail(TR_EFORMAT, "%s", tr_error_message());
 
     TR_TRY(tr_json_get_array(object, "entry", "data_offsets", &offsets));
-    if (json_array_size(offsets) != 2) return tr_fail(TR_EFORMAT, "\"data_offsets\" must be [begin, end]");
+    if (offsets->count != 2) return tr_fail(TR_EFORMAT, "\"data_offsets\" must be [begin, end]");
     TR_TRY(read_sizes(offsets, "data_offsets", bounds));
     uint64_t begin = (uint64_t)bounds[0], end = (uint64_t)bounds[1],
              data_bytes = file->summary.bytes - file->data_offset;
@@ -169,21 +165,18 @@ static tr_status check_tiling(const tr_safetensors *file)
 
 static tr_status read_entries(tr_safetensors *file)
 {
-    size_t room = json_object_size(file->root);
-    file->entries = tr_alloc_zero(room, sizeof *file->entries);
-    file->by_name = tr_alloc(room, sizeof *file->by_name);
+    const struct tr_json_value *header = tr_json_root(file->header);
+    file->entries = tr_alloc_zero((size_t)header->count, sizeof *file->entries);
+    file->by_name = tr_alloc((size_t)header->count, sizeof *file->by_name);
     if (!file->entries || !file->by_name) return tr_fail_in(TR_ENOMEM, "\"%s\"", file->path);
-    const char *name;
-    json_t *value;
-    json_object_foreach(file->root, name, value)
-    {
-        bool notes = strcmp(name, "__metadata__") == 0;
+    for (const struct tr_json_value *member = header->first; member; member = member->next) {
+        bool notes = strcmp(member->key, "__metadata__") == 0;
         struct tr_safetensors_entry *entry = &file->entries[file->count];
-        tr_status status = notes ? check_notes(value) : read_entry(file, value, entry);
-        if (status == TR_OK && name[0] == '\0') status = tr_fail(TR_EFORMAT, "has no name");
-        if (status != TR_OK) return tr_fail_in(status, "\"%s\": tensor \"%.200s\"", file->path, name);
+        tr_status status = notes ? check_notes(member) : read_entry(file, member, entry);
+        if (status == TR_OK && member->key[0] == '\0') status = tr_fail(TR_EFORMAT, "has no name");
+        if (status != TR_OK) return tr_fail_in(status, "\"%s\": tensor \"%.200s\"", file->path, member->key);
         if (notes) continue;
-        entry->tensor.name = name;
+        entry->tensor.name = member->key;
         file->count++;
     }
     if (file->count > 1) qsort(file->entries, (size_t)file->count, sizeof *file->entries, by_offset);
@@ -215,7 +208,7 @@ void tr_safetensors_close(tr_safetensors **file)
 {
     if (!*file) return;
     if ((*file)->descriptor >= 0) close((*file)->descriptor);
-    json_decref((*file)->root);
+    tr_json_destroy(&(*file)->header);
     tr_free((*file)->piece);
     tr_free((*file)->by_name);
     tr_free((*file)->entries);
@@ -244,7 +237,9 @@ const struct tr_safetensors_entry *tr_safetensors_find(const tr_safetensors *fil
 
 const char *tr_safetensors_note(const tr_safetensors *file, const char *key)
 {
-    return json_string_value(json_object_get(json_object_get(file->root, "__metadata__"), key));
+    const struct tr_json_value *notes = tr_json_find(tr_json_root(file->header), "__metadata__");
+    const struct tr_json_value *note = tr_json_find(notes, key);
+    return note ? note->text : NULL;
 }
 
 struct tr_safetensors_summary tr_safetensors_summarize(const tr_safetensors *file)

@@ -81,7 +81,7 @@ static tr_status open_file(tr_checkpoint *checkpoint, enum tr_checkpoint_group g
                        "\"%s\": the header is damaged: its bytes have the CRC-32C %08" PRIx32
                        ", the manifest says %08" PRIx32,
                        path, found.header_crc, expected.header_crc);
-    int64_t tensors = (int64_t)json_object_size(checkpoint->manifest.tensors[group]);
+    int64_t tensors = checkpoint->manifest.tensors[group]->count;
     if (tr_safetensors_count(checkpoint->group[group]) != tensors)
         return tr_fail(TR_EFORMAT, "\"%s\": has %" PRId64 " tensors, the manifest %" PRId64, path,
                        tr_safetensors_count(checkpoint->group[group]), tensors);

@@ -213,16 +213,21 @@ static tr_status set_aside(const tr_file_system *files, const char *run,
 static void retire_others(const tr_file_system *files, const char *run, const struct tr_checkpoint_scan *scan,
                           struct tr_checkpoint_name saved, int64_t keep)
 {
-    int64_t earlier = 0;
+    int64_t earlier = 0, later = scan->count;
     while (earlier < scan->count && scan->found[earlier].step < saved.step) earlier++;
+    while (later > earlier && scan->found[later - 1].step > saved.step) later--;
     for (int64_t i = 0; i < scan->count; i++) {
         tr_status status = TR_OK;
-        if (scan->found[i].step > saved.step)
+        if (i >= later)
             status = set_aside(files, run, scan, scan->found[i]);
-        else if (scan->found[i].step == saved.step || i <= earlier - keep)
+        else if (i >= earlier || i <= earlier - keep)
             status = remove_checkpoint(files, run, scan->found[i]);
         if (status != TR_OK) warn("an old checkpoint could not be removed");
     }
+    /* A future that comes back after a power cut would be taken for the newest; what was removed may come
+     * back. */
+    if (later < scan->count && tr_file_sync_directory(files, run) != TR_OK)
+        warn("a later checkpoint may come back");
 }
 
 /* tr_checkpoint_save() but for the name of the checkpoint in the message. */

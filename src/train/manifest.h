@@ -55,11 +55,11 @@ struct tr_manifest_file {
 
 /* A manifest that was read. */
 struct tr_manifest {
-    json_t *root; /* owns all texts */
+    tr_json *document; /* owns all texts */
     struct tr_checkpoint_facts facts;
     struct tr_checkpoint_metric *metrics;
     struct tr_safetensors_summary summary[TR_CHECKPOINT_GROUPS];
-    json_t *tensors[TR_CHECKPOINT_GROUPS]; /* name: checksum */
+    const struct tr_json_value *tensors[TR_CHECKPOINT_GROUPS]; /* name: checksum */
     struct tr_manifest_file *files;
     int64_t file_count;
 };

@@ -29,7 +29,8 @@ static bool all_digits(const char *text, const char *digits, size_t length)
     return strlen(text) == length && strspn(text, digits) == length;
 }
 
-static tr_status get_crc(const json_t *object, const char *where, const char *key, uint32_t *out)
+static tr_status get_crc(const struct tr_json_value *object, const char *where, const char *key,
+                         uint32_t *out)
 {
     const char *text;
     TR_TRY(tr_json_get_text(object, where, key, &text));
@@ -41,14 +42,15 @@ static tr_status get_crc(const json_t *object, const char *where, const char *ke
     return TR_OK;
 }
 
-static tr_status get_digest(const json_t *object, const char *where, const char *key, const char **out)
+static tr_status get_digest(const struct tr_json_value *object, const char *where, const char *key,
+                            const char **out)
 {
     TR_TRY(tr_json_get_text(object, where, key, out));
     if ((*out)[0] == '\0' || all_digits(*out, "0123456789abcdef", TR_SHA256_TEXT - 1)) return TR_OK;
     return tr_fail(TR_EFORMAT, "%s: \"%s\" is \"%.80s\"; it must be 64 hexadecimal digits", where, key, *out);
 }
 
-static tr_status get_seed(const json_t *object, const char *where, uint64_t *out)
+static tr_status get_seed(const struct tr_json_value *object, const char *where, uint64_t *out)
 {
     const char *text;
     TR_TRY(tr_json_get_text(object, where, "seed", &text));
@@ -64,18 +66,19 @@ static tr_status get_seed(const json_t *object, const char *where, uint64_t *out
 
 static tr_status read_metrics(struct tr_manifest *manifest, const char *where)
 {
-    json_t *object, *value;
-    const char *name;
-    TR_TRY(tr_json_get_object(manifest->root, where, "metrics", &object));
-    manifest->metrics = tr_alloc(json_object_size(object), sizeof *manifest->metrics);
+    const struct tr_json_value *object;
+    TR_TRY(tr_json_get_object(tr_json_root(manifest->document), where, "metrics", &object));
+    manifest->metrics = tr_alloc((size_t)object->count, sizeof *manifest->metrics);
     if (!manifest->metrics) return TR_ENOMEM;
     int64_t count = 0;
-    json_object_foreach(object, name, value)
-    {
-        if (!json_is_number(value) && !json_is_null(value))
-            return tr_fail(TR_EFORMAT, "%s: metric \"%.200s\" must be a number or null", where, name);
-        manifest->metrics[count++] =
-            (struct tr_checkpoint_metric){name, json_is_null(value) ? NAN : json_number_value(value)};
+    for (const struct tr_json_value *value = object->first; value; value = value->next) {
+        double number = value->kind == TR_JSON_INTEGER ? (double)value->integer
+                        : value->kind == TR_JSON_REAL  ? value->real
+                                                       : NAN;
+        if (isnan(number) && value->kind != TR_JSON_NULL)
+            return tr_fail(TR_EFORMAT, "%s: metric \"%.200s\" is %s; it must be a number or null", where,
+                           value->key, tr_json_kind_name(value->kind));
+        manifest->metrics[count++] = (struct tr_checkpoint_metric){value->key, number};
     }
     manifest->facts.metrics = manifest->metrics;
     manifest->facts.metric_count = count;
@@ -85,7 +88,7 @@ static tr_status read_metrics(struct tr_manifest *manifest, const char *where)
 static tr_status read_facts(struct tr_manifest *manifest, const char *where)
 {
     struct tr_checkpoint_facts *facts = &manifest->facts;
-    const json_t *root = manifest->root;
+    const struct tr_json_value *root = tr_json_root(manifest->document);
     const char *format;
     int64_t version;
     TR_TRY(tr_json_get_text(root, where, "format", &format));
@@ -107,7 +110,7 @@ static tr_status read_facts(struct tr_manifest *manifest, const char *where)
     return read_metrics(manifest, where);
 }
 
-static tr_status get_bytes(const json_t *object, const char *where, int64_t most, uint64_t *out)
+static tr_status get_bytes(const struct tr_json_value *object, const char *where, int64_t most, uint64_t *out)
 {
     int64_t bytes;
     TR_TRY(tr_json_get_integer(object, where, "bytes", 0, most, &bytes));
@@ -117,8 +120,8 @@ static tr_status get_bytes(const json_t *object, const char *where, int64_t most
 
 static tr_status read_groups(struct tr_manifest *manifest, const char *where)
 {
-    json_t *groups, *group;
-    TR_TRY(tr_json_get_object(manifest->root, where, "tensor_files", &groups));
+    const struct tr_json_value *groups, *group;
+    TR_TRY(tr_json_get_object(tr_json_root(manifest->document), where, "tensor_files", &groups));
     for (int g = 0; g < TR_CHECKPOINT_GROUPS; g++) {
         TR_TRY(tr_json_get_object(groups, where, tr_checkpoint_group_file[g], &group));
         TR_TRY(get_bytes(group, where, INT64_MAX, &manifest->summary[g].bytes));
@@ -130,17 +133,16 @@ static tr_status read_groups(struct tr_manifest *manifest, const char *where)
 
 static tr_status read_files(struct tr_manifest *manifest, const char *where)
 {
-    json_t *files, *value;
-    const char *name;
-    TR_TRY(tr_json_get_object(manifest->root, where, "files", &files));
-    manifest->files = tr_alloc(json_object_size(files), sizeof *manifest->files);
+    const struct tr_json_value *files;
+    TR_TRY(tr_json_get_object(tr_json_root(manifest->document), where, "files", &files));
+    manifest->files = tr_alloc((size_t)files->count, sizeof *manifest->files);
     if (!manifest->files) return TR_ENOMEM;
-    json_object_foreach(files, name, value)
-    {
+    for (const struct tr_json_value *value = files->first; value; value = value->next) {
         struct tr_manifest_file *file = &manifest->files[manifest->file_count];
-        if (!tr_manifest_may_name(name) || !json_is_object(value))
-            return tr_fail(TR_EFORMAT, "%s: \"%.200s\" is no file that a checkpoint may keep", where, name);
-        file->name = name;
+        if (!tr_manifest_may_name(value->key) || value->kind != TR_JSON_OBJECT)
+            return tr_fail(TR_EFORMAT, "%s: \"%.200s\" is no file that a checkpoint may keep", where,
+                           value->key);
+        file->name = value->key;
         TR_TRY(get_bytes(value, where, (int64_t)TR_CHECKPOINT_FILE_MAX, &file->bytes));
         TR_TRY(get_crc(value, where, "crc32c", &file->crc));
         manifest->file_count++;
@@ -152,7 +154,7 @@ tr_status tr_manifest_read(const char *path, const char *text, size_t size, stru
 {
     *out = (struct tr_manifest){0};
     TR_TRY(check_sum(path, text, size));
-    TR_TRY(tr_json_parse(text, size, path, &out->root));
+    TR_TRY(tr_json_parse(text, size, path, &out->document));
     tr_status status;
     TR_TRY_GOTO(read_facts(out, path), out);
     TR_TRY_GOTO(read_groups(out, path), out);
@@ -167,7 +169,7 @@ void tr_manifest_free(struct tr_manifest *manifest)
 {
     tr_free(manifest->files);
     tr_free(manifest->metrics);
-    json_decref(manifest->root);
+    tr_json_destroy(&manifest->document);
     *manifest = (struct tr_manifest){0};
 }
 

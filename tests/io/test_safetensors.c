@@ -235,9 +235,9 @@ static void hostile_headers_are_refused(void **state)
         {"{\"a\":" TENSOR("F32", "[2]", "[0,4]") "}", 4, TR_EFORMAT,
          "F32[2] needs 8 bytes, but data_offsets [0, 4] give 4"},
         {"{\"a\":" TENSOR("F32", "[1]", "[4,0]") "}", 4, TR_EFORMAT, "do not lie"},
-        {"{\"a\":" TENSOR("F32", "[1]", "[-4,0]") "}", 4, TR_EFORMAT, "integer >= 0"},
-        {"{\"a\":" TENSOR("F32", "[-1]", "[0,4]") "}", 4, TR_EFORMAT, "integer >= 0"},
-        {"{\"a\":" TENSOR("F32", "[1.0]", "[0,4]") "}", 4, TR_EFORMAT, "integer >= 0"},
+        {"{\"a\":" TENSOR("F32", "[1]", "[-4,0]") "}", 4, TR_EFORMAT, "integers >= 0"},
+        {"{\"a\":" TENSOR("F32", "[-1]", "[0,4]") "}", 4, TR_EFORMAT, "integers >= 0"},
+        {"{\"a\":" TENSOR("F32", "[1.0]", "[0,4]") "}", 4, TR_EFORMAT, "integers >= 0"},
         {"{\"a\":" TENSOR("F32", "\"1\"", "[0,4]") "}", 4, TR_EFORMAT, "\"shape\" is a text"},
         {"{\"a\":" TENSOR("F32", "[1]", "[0]") "}", 4, TR_EFORMAT, "[begin, end]"},
         {"{\"a\":" TENSOR("F32", "[1]", "[0,4,8]") "}", 4, TR_EFORMAT, "[begin, end]"},
@@ -369,7 +369,7 @@ static int refuse(size_t size, void *user)
     return (*left)-- == 0;
 }
 
-/* Every allocation fails once, the JSON library's too. */
+/* Every allocation fails once. */
 static void failing_allocations_are_survived(void **state)
 {
     (void)state;
