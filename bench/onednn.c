@@ -1,0 +1,125 @@
+/* The convolution passes by oneDNN 2.x, in the layouts that it likes best. */
+#include "kernels.h"
+
+#if TR_HAVE_ONEDNN
+#include <omp.h>
+#include <oneapi/dnnl/dnnl.h>
+#include <stdlib.h>
+#include <string.h>
+
+const bool have_onednn = true;
+
+#define ARGUMENTS 5
+
+struct execution {
+    dnnl_primitive_t primitive;
+    dnnl_stream_t stream;
+    dnnl_exec_arg_t arguments[ARGUMENTS];
+    int count;
+};
+
+static void execute(void *arguments)
+{
+    struct execution *e = arguments;
+    dnnl_primitive_execute(e->primitive, e->stream, e->count, e->arguments);
+    dnnl_stream_wait(e->stream);
+}
+
+static bool add_memory(struct execution *e, dnnl_engine_t engine, const_dnnl_primitive_desc_t description,
+                       int query_index, int argument)
+{
+    const dnnl_memory_desc_t *layout =
+        argument == DNNL_ARG_SCRATCHPAD
+            ? dnnl_primitive_desc_query_md(description, dnnl_query_scratchpad_md, 0)
+            : dnnl_primitive_desc_query_md(description, dnnl_query_exec_arg_md, query_index);
+    dnnl_memory_t memory;
+    if (!layout || dnnl_memory_create(&memory, layout, engine, DNNL_MEMORY_ALLOCATE) != dnnl_success)
+        return false;
+    void *bytes;
+    if (dnnl_memory_get_data_handle(memory, &bytes) == dnnl_success && bytes)
+        memset(bytes, 0, dnnl_memory_desc_get_size(layout));
+    e->arguments[e->count++] = (dnnl_exec_arg_t){argument, memory};
+    return true;
+}
+
+static dnnl_memory_desc_t any_layout(int count, const dnnl_dims_t dims)
+{
+    dnnl_memory_desc_t layout;
+    dnnl_memory_desc_init_by_tag(&layout, count, dims, dnnl_f32, dnnl_format_tag_any);
+    return layout;
+}
+
+/* Describes a pass; the gradients want the forward description as a hint. */
+static bool describe(const struct conv_shape *s, enum pass pass, dnnl_engine_t engine,
+                     const_dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint,
+                     dnnl_primitive_desc_t *out)
+{
+    const dnnl_memory_desc_t x = any_layout(4, (dnnl_dims_t){s->rows, s->in_c, s->in, s->in});
+    const dnnl_memory_desc_t w = any_layout(4, (dnnl_dims_t){s->out_c, s->in_c, s->kernel, s->kernel});
+    const dnnl_memory_desc_t b = any_layout(1, (dnnl_dims_t){s->out_c});
+    const dnnl_memory_desc_t y = any_layout(4, (dnnl_dims_t){s->rows, s->out_c, s->out, s->out});
+    const dnnl_dims_t strides = {1, 1}, pad = {s->pad, s->pad};
+    const int after = s->out + s->kernel - 1 - s->in - s->pad;
+    const dnnl_dims_t pad_after = {after, after};
+    dnnl_convolution_desc_t operation;
+    dnnl_status_t status;
+    if (pass == PASS_FORWARD)
+        status =
+            dnnl_convolution_forward_desc_init(&operation, dnnl_forward_training, dnnl_convolution_direct, &x,
+                                               &w, &b, &y, strides, pad, pad_after);
+    else if (pass == PASS_DATA)
+        status = dnnl_convolution_backward_data_desc_init(&operation, dnnl_convolution_direct, &x, &w, &y,
+                                                          strides, pad, pad_after);
+    else
+        status = dnnl_convolution_backward_weights_desc_init(&operation, dnnl_convolution_direct, &x, &w, &b,
+                                                             &y, strides, pad, pad_after);
+    return status == dnnl_success &&
+           dnnl_primitive_desc_create(out, &operation, attr, engine, hint) == dnnl_success;
+}
+
+bool onednn_conv(const struct conv_shape *shape, enum pass pass, int threads, double *time)
+{
+    static const int arguments[PASSES][4] = {
+        {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_BIAS, DNNL_ARG_DST},
+        {DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_SRC, 0},
+        {DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_BIAS},
+    };
+    omp_set_num_threads(threads);
+    dnnl_engine_t engine = NULL;
+    dnnl_primitive_attr_t attr = NULL;
+    dnnl_primitive_desc_t forward = NULL, description = NULL;
+    struct execution e = {0};
+    bool done = false;
+    /* A scratchpad of the library's own belongs to the thread that made the primitive; ours does not. */
+    if (dnnl_engine_create(&engine, dnnl_cpu, 0) != dnnl_success ||
+        dnnl_stream_create(&e.stream, engine, dnnl_stream_default_flags) != dnnl_success ||
+        dnnl_primitive_attr_create(&attr) != dnnl_success ||
+        dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user) != dnnl_success ||
+        !describe(shape, PASS_FORWARD, engine, attr, NULL, &forward) ||
+        !describe(shape, pass, engine, attr, pass == PASS_FORWARD ? NULL : forward, &description) ||
+        dnnl_primitive_create(&e.primitive, description) != dnnl_success)
+        goto out;
+    for (int i = 0; i < 4 && arguments[pass][i]; i++)
+        if (!add_memory(&e, engine, description, arguments[pass][i], arguments[pass][i])) goto out;
+    if (!add_memory(&e, engine, description, 0, DNNL_ARG_SCRATCHPAD)) goto out;
+    *time = fastest(execute, &e);
+    done = true;
+out:
+    for (int i = 0; i < e.count; i++) dnnl_memory_destroy(e.arguments[i].memory);
+    if (e.primitive) dnnl_primitive_destroy(e.primitive);
+    if (description) dnnl_primitive_desc_destroy(description);
+    if (forward) dnnl_primitive_desc_destroy(forward);
+    if (attr) dnnl_primitive_attr_destroy(attr);
+    if (e.stream) dnnl_stream_destroy(e.stream);
+    if (engine) dnnl_engine_destroy(engine);
+    return done;
+}
+#else
+const bool have_onednn = false;
+
+bool onednn_conv(const struct conv_shape *shape, enum pass pass, int threads, double *time)
+{
+    (void)shape, (void)pass, (void)threads, (void)time;
+    return false;
+}
+#endif
