@@ -81,6 +81,9 @@ static void wait_until(struct tr_team *team, atomic_uint *word, unsigned target)
             if (reached(word, target)) return;
             pause_shortly();
         }
+        /* The scheduler may have put the member that is waited for on this very processor, and keeps both
+           there as long as others are busy: it must not lose the whole spin before it can begin. */
+        sched_yield();
     } while (nanoseconds() < end);
     for (int i = 0; i < 2; i++) {
         sched_yield();
