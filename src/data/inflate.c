@@ -124,7 +124,7 @@ tr_status tr_inflate_read(tr_inflate *inflate, void *to, size_t wanted, size_t *
     if (inflate->packing == TR_PACKING_NONE) {
         size_t left = inflate->size - inflate->used;
         *got = wanted < left ? wanted : left;
-        memcpy(to, inflate->data + inflate->used, *got);
+        if (*got > 0) memcpy(to, inflate->data + inflate->used, *got); /* an empty file has no data at all */
         inflate->used += *got;
         inflate->offset += *got;
         return TR_OK;

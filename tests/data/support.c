@@ -27,8 +27,12 @@ static void remove_directory(void)
 const char *test_directory(void)
 {
     if (!directory[0]) {
-        strcpy(directory, "/tmp/trireme-data-XXXXXX");
-        if (!mkdtemp(directory)) abort();
+        /* in memory where possible: these tests write thousands of small files */
+        strcpy(directory, "/dev/shm/trireme-data-XXXXXX");
+        if (!mkdtemp(directory)) {
+            strcpy(directory, "/tmp/trireme-data-XXXXXX");
+            if (!mkdtemp(directory)) abort();
+        }
         atexit(remove_directory);
     }
     return directory;

@@ -4,3 +4,8 @@ trireme_test(data idx SOURCES data/support.c)
 trireme_test(data tfrecord SOURCES data/support.c)
 trireme_test(data text SOURCES data/support.c)
 trireme_test(data csv SOURCES data/support.c)
+trireme_test(data images SOURCES data/support.c)
+trireme_test(data cifar SOURCES data/support.c)
+trireme_test(data data_set SOURCES data/support.c)
+add_dependencies(test_data_data_set trireme_fetch) # downloads from a folder
+trireme_test(data fuzz SOURCES data/support.c)
