@@ -61,19 +61,17 @@ static void pack_weights(const struct conv *c, int member, int size)
     const int64_t taps = (int64_t)c->kernel_h * c->kernel_w, depth = taps * c->source_c;
     if (!c->backward) {
         tr_team_share(depth, 16, member, size, &begin, &end);
-        CPU_KERNEL(pack_panels)
-        (c->packed + begin * TILE_COLUMNS, c->panel, c->weights + begin * c->target_c, c->target_c,
-         c->target_c, end - begin);
+        pack_panels(c->packed + begin * TILE_COLUMNS, c->panel, c->weights + begin * c->target_c, c->target_c,
+                    c->target_c, end - begin);
         return;
     }
     const int64_t panels = divide_up(c->target_c, TILE_COLUMNS);
     tr_team_share(taps * panels, 1, member, size, &begin, &end);
     for (int64_t i = begin; i < end; i++) {
         const int64_t tap = i / panels, column = i % panels * TILE_COLUMNS;
-        CPU_KERNEL(pack_rows)
-        (c->packed + i % panels * c->panel + (taps - 1 - tap) * c->source_c * TILE_COLUMNS, TILE_COLUMNS,
-         c->weights + (tap * c->target_c + column) * c->source_c, c->source_c,
-         smaller(TILE_COLUMNS, c->target_c - column), c->source_c);
+        pack_rows(c->packed + i % panels * c->panel + (taps - 1 - tap) * c->source_c * TILE_COLUMNS,
+                  TILE_COLUMNS, c->weights + (tap * c->target_c + column) * c->source_c, c->source_c,
+                  smaller(TILE_COLUMNS, c->target_c - column), c->source_c);
     }
 }
 
@@ -114,7 +112,7 @@ static void walk_images(const struct conv *c, int64_t image, int64_t height, int
                             .length = x->length * c->source_c};
                     }
                 ahead_tile(tile.to + c->target_c, image_size, height, tile.columns);
-                CPU_KERNEL(tile)(height, &tile);
+                tile_compute(height, &tile);
                 tile.to += c->target_c;
             }
     }
@@ -135,8 +133,9 @@ static void convolve_images(const struct conv *c, int64_t image, int64_t height,
             last = more_last;
             stop++;
         }
-        if (last > first) CPU_KERNEL(pack_rows)
-        (a, height, c->source + image * image_size + first * row, image_size, height, (last - first) * row);
+        if (last > first)
+            pack_rows(a, height, c->source + image * image_size + first * row, image_size, height,
+                      (last - first) * row);
         walk_images(c, image, height, begin, stop, a, first, segments);
         begin = stop;
     }
@@ -174,10 +173,9 @@ static void convolve_pixels(const struct conv *c, int64_t image, int32_t h, floa
             for (int32_t j = c->w.start[w]; j < c->w.start[w + 1]; j++) {
                 const struct conv_run *y = c->h.runs + i, *x = c->w.runs + j;
                 const int32_t depth = x->length * c->source_c;
-                CPU_KERNEL(pack_rows)
-                (a + steps * height, height,
-                 source + ((int64_t)y->source * c->source_w + x->source) * c->source_c,
-                 (int64_t)shift * c->source_c, height, depth);
+                pack_rows(a + steps * height, height,
+                          source + ((int64_t)y->source * c->source_w + x->source) * c->source_c,
+                          (int64_t)shift * c->source_c, height, depth);
                 segments[count++] = (struct tile_segment){
                     .a = steps, .b = (y->kernel * c->kernel_w + x->kernel) * c->source_c, .length = depth};
                 steps += depth;
@@ -189,7 +187,7 @@ static void convolve_pixels(const struct conv *c, int64_t image, int32_t h, floa
             tile.a_step = tile.a_unit = height;
             tile.to = target + w * c->target_c + column;
             tile.to_step = c->target_c;
-            CPU_KERNEL(tile)(height, &tile);
+            tile_compute(height, &tile);
         }
         w += height;
     }

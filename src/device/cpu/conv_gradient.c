@@ -13,7 +13,6 @@
 #include "base/fail.h"
 #include "device/cpu/ahead.h"
 #include "device/cpu/cpu.h"
-#include "device/cpu/gradient.h"
 #include "device/cpu/pack.h"
 #include "device/cpu/reduction.h"
 #include "device/cpu/tile.h"
@@ -32,6 +31,7 @@
 struct conv_gradient {
     struct cpu_device *cpu;
     const struct tr_op_conv_backward_weights *op;
+    bool direct; /* dy is read where it lies, since few tiles use it */
     bool by_row; /* tiles are kernel rows, read from the image */
     int64_t groups, taps, panels;
     int64_t lines;        /* output lines in a block */
@@ -39,12 +39,13 @@ struct conv_gradient {
     int64_t list;         /* segments of a block and tap, at most */
     int64_t slots, chunk; /* slots, and tiles that go through all blocks together */
     /* Parts of a member's scratch, in bytes. */
-    size_t b_at, waiting_at, segments_at, starts_at;
+    size_t b_at, waiting_at, bias_at, segments_at, starts_at;
 };
 
 /* A member's memory and the block in it. */
 struct block {
     float *a, *b, *waiting;
+    float *bias;                   /* [slots][panels][TILE_COLUMNS], sums of dy that wait */
     struct tile_segment *segments; /* [taps][list] */
     int32_t *starts;               /* [taps][lines + 1] */
     int64_t line, lines;           /* the block's output lines, counted over all images */
@@ -182,9 +183,10 @@ static void pack_block(const struct conv_gradient *g, const struct block *block)
     const struct tr_window *w = &op->window;
     const int64_t end = block->line + block->lines;
     const int64_t column = block->panel * TILE_COLUMNS;
-    CPU_KERNEL(pack_panels)
-    (block->b, g->lines * w->out_w * TILE_COLUMNS, op->dy + block->line * w->out_w * op->out_c + column,
-     op->out_c, smaller(op->out_c - column, block->panels * TILE_COLUMNS), block->lines * w->out_w);
+    if (!g->direct)
+        pack_panels(block->b, g->lines * w->out_w * TILE_COLUMNS,
+                    op->dy + block->line * w->out_w * op->out_c + column, op->out_c,
+                    smaller(op->out_c - column, block->panels * TILE_COLUMNS), block->lines * w->out_w);
     if (g->by_row) return;
     const int64_t channel = tile_first(op->in_c, g->groups, block->group);
     const int64_t channels = tile_first(op->in_c, g->groups, block->group + block->groups) - channel;
@@ -192,12 +194,42 @@ static void pack_block(const struct conv_gradient *g, const struct block *block)
     for (int64_t line = block->line; line < end;) {
         const struct portion p = portion_at(w, line, end);
         const int64_t pixels = (p.ih_end - p.ih) * w->in_w;
-        CPU_KERNEL(pack_tiles)
-        (block->a, packed, g->positions, op->x + (p.image * w->in_h + p.ih) * w->in_w * op->in_c + channel,
-         op->in_c, channels, block->groups, pixels);
+        pack_tiles(block->a, packed, g->positions,
+                   op->x + (p.image * w->in_h + p.ih) * w->in_w * op->in_c + channel, op->in_c, channels,
+                   block->groups, pixels);
         packed += pixels;
         line += p.oh_end - p.oh;
     }
+}
+
+/* The start of every tile: where it reads dy, and which columns it has. */
+static struct tile panel_tile(const struct conv_gradient *g, const struct block *block, int64_t panel)
+{
+    const struct tr_op_conv_backward_weights *op = g->op;
+    struct tile tile = {.from_step = TILE_COLUMNS,
+                        .columns = smaller(TILE_COLUMNS, op->out_c - panel * TILE_COLUMNS)};
+    if (g->direct) {
+        tile.b = op->dy + block->line * op->window.out_w * op->out_c + panel * TILE_COLUMNS;
+        tile.b_step = tile.b_unit = op->out_c;
+    } else {
+        tile.b = block->b + (panel - block->panel) * g->lines * op->window.out_w * TILE_COLUMNS;
+        tile.b_step = tile.b_unit = TILE_COLUMNS;
+    }
+    return tile;
+}
+
+/* Computes one piece of a tile whose segments are set: from and to the slots, or to the node at `to`. */
+static void reduce_piece(const struct conv_gradient *g, struct tile *tile, int64_t height,
+                         const struct reduction_piece *piece, float *waiting, int64_t slot_step, float *to)
+{
+    const float *left[TR_TREE_DEPTH];
+    for (int i = 0; i < piece->lefts; i++) left[i] = waiting + (piece->fresh - 1 - i) * slot_step;
+    tile->left = left;
+    tile->lefts = piece->lefts;
+    tile->from = piece->resume ? waiting + piece->fresh * slot_step : NULL;
+    tile->to = piece->slot < 0 ? to + piece->node * g->op->cut.stride : waiting + piece->slot * slot_step;
+    tile->to_step = piece->slot < 0 ? g->op->out_c : TILE_COLUMNS;
+    tile_compute(height, tile);
 }
 
 /* Lets one tile take all pieces of the block. */
@@ -208,14 +240,7 @@ static void reduce_tile(const struct conv_gradient *g, const struct block *block
     const struct tr_window *w = &op->window;
     const int64_t tap = unit % g->taps, group = unit / g->taps % g->groups,
                   panel = unit / g->taps / g->groups;
-    const int64_t slot_step = g->chunk * TILE_SIZE;
-    const float *left[TR_TREE_DEPTH];
-    struct tile tile = {.b = block->b + (panel - block->panel) * g->lines * w->out_w * TILE_COLUMNS,
-                        .b_step = TILE_COLUMNS,
-                        .b_unit = TILE_COLUMNS,
-                        .from_step = TILE_COLUMNS,
-                        .columns = smaller(TILE_COLUMNS, op->out_c - panel * TILE_COLUMNS),
-                        .left = left};
+    struct tile tile = panel_tile(g, block, panel);
     int64_t height, row;
     if (g->by_row) {
         height = (int64_t)w->kernel_w * op->in_c;
@@ -236,12 +261,27 @@ static void reduce_tile(const struct conv_gradient *g, const struct block *block
     for (const struct reduction_piece *piece = pieces; piece < pieces + count; piece++) {
         tile.segments = block->segments + tap * g->list + starts[piece->row];
         tile.count = starts[piece->row + piece->rows] - starts[piece->row];
-        tile.from = piece->resume ? waiting + piece->fresh * slot_step : NULL;
-        tile.lefts = piece->lefts;
-        for (int i = 0; i < piece->lefts; i++) left[i] = waiting + (piece->fresh - 1 - i) * slot_step;
-        tile.to = piece->slot < 0 ? to + piece->node * op->cut.stride : waiting + piece->slot * slot_step;
-        tile.to_step = piece->slot < 0 ? op->out_c : TILE_COLUMNS;
-        CPU_KERNEL(tile)(height, &tile);
+        reduce_piece(g, &tile, height, piece, waiting, g->chunk * TILE_SIZE, to);
+    }
+}
+
+/* Adds up dy of a panel over the pieces of the block: a tile of one row whose numbers are 1, since
+   fma(1, dy, sum) is sum + dy. */
+static void reduce_bias(const struct conv_gradient *g, const struct block *block, int64_t panel,
+                        const struct reduction_piece *pieces, int count)
+{
+    static const float one = 1.0f;
+    const int64_t out_w = g->op->window.out_w;
+    struct tile_segment segment = {0};
+    struct tile tile = panel_tile(g, block, panel);
+    tile.segments = &segment;
+    tile.count = 1;
+    tile.a = &one;
+    for (const struct reduction_piece *piece = pieces; piece < pieces + count; piece++) {
+        segment.b = (int32_t)(piece->row * out_w);
+        segment.length = (int32_t)(piece->rows * out_w);
+        reduce_piece(g, &tile, 1, piece, block->bias + panel * TILE_COLUMNS, g->panels * TILE_COLUMNS,
+                     g->op->db + panel * TILE_COLUMNS);
     }
 }
 
@@ -266,6 +306,7 @@ static void reduce_chunk(const struct conv_gradient *g, struct block *block, int
             float *waiting = block->waiting + (unit - begin) * TILE_SIZE;
             ahead_tile(waiting + TILE_SIZE, TILE_COLUMNS, TILE_ROWS, TILE_COLUMNS);
             reduce_tile(g, block, unit, pieces, count, waiting);
+            if (g->op->db && unit % per_panel == 0) reduce_bias(g, block, unit / per_panel, pieces, count);
         }
         block->line += block->lines;
     }
@@ -274,23 +315,16 @@ static void reduce_chunk(const struct conv_gradient *g, struct block *block, int
 static void reduce(void *arguments, int member, int size)
 {
     const struct conv_gradient *g = arguments;
-    const struct tr_op_conv_backward_weights *op = g->op;
     char *memory = cpu_scratch(g->cpu, member);
     struct block block = {.a = (float *)memory,
                           .b = (float *)(memory + g->b_at),
                           .waiting = (float *)(memory + g->waiting_at),
+                          .bias = (float *)(memory + g->bias_at),
                           .segments = (struct tile_segment *)(memory + g->segments_at),
                           .starts = (int32_t *)(memory + g->starts_at)};
     int64_t unit, end;
     tr_team_share(g->panels * g->groups * g->taps, 1, member, size, &unit, &end);
     for (; unit < end; unit += g->chunk) reduce_chunk(g, &block, unit, smaller(end, unit + g->chunk));
-    if (op->db) {
-        int64_t column, column_end;
-        tr_team_share(op->out_c, 16, member, size, &column, &column_end);
-        CPU_KERNEL(sum_columns)
-        (&op->cut, (int64_t)op->window.out_h * op->window.out_w, op->dy, op->out_c, column, column_end,
-         op->db);
-    }
 }
 
 tr_status CPU_KERNEL(conv_backward_weights)(tr_device *device, const struct tr_op_conv_backward_weights *a)
@@ -301,6 +335,7 @@ tr_status CPU_KERNEL(conv_backward_weights)(tr_device *device, const struct tr_o
     g.groups = g.by_row ? 1 : tile_count(a->in_c);
     g.taps = g.by_row ? w->kernel_h : (int64_t)w->kernel_h * w->kernel_w;
     g.panels = divide_up(a->out_c, TILE_COLUMNS);
+    g.direct = g.by_row && a->out_c % TILE_COLUMNS == 0;
     g.slots = cpu_reduction_slots(&a->cut);
     g.chunk = smaller(larger(1, WAITING_TILES / g.slots), g.panels * g.groups * g.taps);
 
@@ -316,7 +351,8 @@ tr_status CPU_KERNEL(conv_backward_weights)(tr_device *device, const struct tr_o
     g.b_at = cpu_round((size_t)a_floats * sizeof(float));
     g.waiting_at = g.b_at + cpu_round((size_t)(g.panels * g.lines * w->out_w * TILE_COLUMNS + PACK_SLACK) *
                                       sizeof(float));
-    g.segments_at = g.waiting_at + cpu_round((size_t)(g.slots * g.chunk * TILE_SIZE) * sizeof(float));
+    g.bias_at = g.waiting_at + cpu_round((size_t)(g.slots * g.chunk * TILE_SIZE) * sizeof(float));
+    g.segments_at = g.bias_at + cpu_round((size_t)(g.slots * g.panels * TILE_COLUMNS) * sizeof(float));
     g.starts_at = g.segments_at + cpu_round((size_t)(g.taps * g.list) * sizeof(struct tile_segment));
     const size_t bytes = g.starts_at + (size_t)(g.taps * (g.lines + 1)) * sizeof(int32_t);
     TR_TRY(cpu_reserve(g.cpu, bytes, 0));

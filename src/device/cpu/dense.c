@@ -13,7 +13,7 @@ tr_status CPU_KERNEL(dense_forward)(tr_device *device, const struct tr_op_dense_
                                     .bias = a->b,
                                     .activation = a->activation,
                                     .slope = a->slope};
-    return CPU_KERNEL(product)(cpu_device_of(device), &product);
+    return product_compute(cpu_device_of(device), &product);
 }
 
 tr_status CPU_KERNEL(dense_backward_data)(tr_device *device, const struct tr_op_dense_backward_data *a)
@@ -25,12 +25,12 @@ tr_status CPU_KERNEL(dense_backward_data)(tr_device *device, const struct tr_op_
                                     .b = a->w,
                                     .transposed = true,
                                     .c = a->dx};
-    return CPU_KERNEL(product)(cpu_device_of(device), &product);
+    return product_compute(cpu_device_of(device), &product);
 }
 
 tr_status CPU_KERNEL(dense_backward_weights)(tr_device *device, const struct tr_op_dense_backward_weights *a)
 {
     const struct gradient gradient = {
         .height = a->in, .width = a->out, .a = a->x, .b = a->dy, .cut = &a->cut, .to = a->dw, .bias = a->db};
-    return CPU_KERNEL(gradient)(cpu_device_of(device), &gradient);
+    return gradient_compute(cpu_device_of(device), &gradient);
 }

@@ -74,12 +74,10 @@ static void pack_run(const struct gradient *g, const struct chunk *chunk, int64_
 {
     /* Blocks of a lie as packed_a() says; `done` steps of a tile are done * height floats, which is how much
        further each block begins. */
-    CPU_KERNEL(pack_tiles)
-    (chunk->a, done, depth, g->a + a_row * g->height + chunk->row, g->height, chunk->rows,
-     tile_count(chunk->rows), length);
-    CPU_KERNEL(pack_panels)
-    (chunk->b + done * TILE_COLUMNS, depth * TILE_COLUMNS, g->b + b_row * g->width + chunk->column, g->width,
-     chunk->columns, length);
+    pack_tiles(chunk->a, done, depth, g->a + a_row * g->height + chunk->row, g->height, chunk->rows,
+               tile_count(chunk->rows), length);
+    pack_panels(chunk->b + done * TILE_COLUMNS, depth * TILE_COLUMNS, g->b + b_row * g->width + chunk->column,
+                g->width, chunk->columns, length);
 }
 
 /* Packs the next `depth` rows. */
@@ -128,7 +126,7 @@ static void reduce_tile(const struct gradient *g, const float *a, int64_t height
         for (int i = 0; i < piece->lefts; i++) left[i] = waiting + (piece->fresh - 1 - i) * slot_step;
         tile.to = piece->slot < 0 ? to + piece->node * g->cut->stride : waiting + piece->slot * slot_step;
         tile.to_step = piece->slot < 0 ? g->width : TILE_COLUMNS;
-        CPU_KERNEL(tile)(height, &tile);
+        tile_compute(height, &tile);
     }
 }
 
@@ -209,7 +207,7 @@ static void reduce(void *arguments, int member, int size)
     }
     if (g->bias) {
         tr_team_share(g->width, 16, member, size, &column, &column_end);
-        CPU_KERNEL(sum_columns)(g->cut, 1, g->b, g->width, column, column_end, g->bias);
+        sum_columns(g->cut, g->b, g->width, column, column_end, g->bias);
     }
 }
 
@@ -223,7 +221,7 @@ static double cost(int64_t height, int64_t rows, int64_t width)
            0.3 * (double)rows * (double)height * (double)divide_up(width, CHUNK_COLUMNS);
 }
 
-tr_status CPU_KERNEL(gradient)(struct cpu_device *cpu, const struct gradient *g)
+tr_status gradient_compute(struct cpu_device *cpu, const struct gradient *g)
 {
     if (g->height == 0 || g->width == 0) return TR_OK;
     struct work work = {.cpu = cpu,

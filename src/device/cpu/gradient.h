@@ -6,6 +6,10 @@
 #include "device/cpu/cpu.h"
 #include "device/cpu/kernels.h"
 
+/* Every instruction set has its own. */
+#define gradient_compute CPU_KERNEL(gradient_compute)
+#define sum_columns      CPU_KERNEL(sum_columns)
+
 struct gradient {
     int64_t height, width;
     const float *a; /* [rows][height] */
@@ -18,11 +22,11 @@ struct gradient {
     float *bias; /* per node the sums of b over rows, [width], or NULL */
 };
 
-tr_status CPU_KERNEL(gradient)(struct cpu_device *cpu, const struct gradient *gradient);
+tr_status gradient_compute(struct cpu_device *cpu, const struct gradient *gradient);
 
-/* Per node: to = tree over microbatches of the sum chain over rows of x[r][begin .. end). The cut's rows
-   times `repeat` are the rows of x, which are `width` apart. */
-void CPU_KERNEL(sum_columns)(const struct tr_cut *cut, int64_t repeat, const float *x, int64_t width,
-                             int64_t begin, int64_t end, float *to);
+/* Per node: to = tree over microbatches of the sum chain over rows of x[r][begin .. end). Rows are `width`
+   apart. */
+void sum_columns(const struct tr_cut *cut, const float *x, int64_t width, int64_t begin, int64_t end,
+                 float *to);
 
 #endif

@@ -80,14 +80,14 @@ static void multiply(const struct lstm *l, const float *const *rows, int64_t cou
                         .b_step = TILE_COLUMNS,
                         .from_step = l->columns,
                         .to_step = l->columns};
-    CPU_KERNEL(pack_pointers)(a, count, rows, count, l->depth);
+    pack_pointers(a, count, rows, count, l->depth);
     for (int64_t j = 0; j < l->columns; j += TILE_COLUMNS) {
         tile.b = l->packed + j * l->depth;
         tile.to = to + j;
         tile.from = resume ? tile.to : NULL;
         tile.columns = smaller(TILE_COLUMNS, l->columns - j);
         tile.bias = l->bias ? l->bias + j : NULL;
-        CPU_KERNEL(tile)(count, &tile);
+        tile_compute(count, &tile);
     }
 }
 
@@ -202,15 +202,14 @@ static void pack_weights(const struct lstm *l, int member, int size)
     int64_t begin, end;
     if (l->forward) {
         tr_team_share(l->depth, 1, member, size, &begin, &end);
-        CPU_KERNEL(pack_panels)
-        (l->packed + begin * TILE_COLUMNS, l->depth * TILE_COLUMNS, l->w + begin * l->columns, l->columns,
-         l->columns, end - begin);
+        pack_panels(l->packed + begin * TILE_COLUMNS, l->depth * TILE_COLUMNS, l->w + begin * l->columns,
+                    l->columns, l->columns, end - begin);
         return;
     }
     tr_team_share(l->columns, TILE_COLUMNS, member, size, &begin, &end);
-    for (int64_t j = begin; j < end; j += TILE_COLUMNS) CPU_KERNEL(pack_rows)
-    (l->packed + j * l->depth, TILE_COLUMNS, l->w + j * l->depth, l->depth,
-     smaller(TILE_COLUMNS, l->columns - j), l->depth);
+    for (int64_t j = begin; j < end; j += TILE_COLUMNS)
+        pack_rows(l->packed + j * l->depth, TILE_COLUMNS, l->w + j * l->depth, l->depth,
+                  smaller(TILE_COLUMNS, l->columns - j), l->depth);
 }
 
 static void walk(void *arguments, int member, int size)
@@ -298,5 +297,5 @@ tr_status CPU_KERNEL(lstm_backward_weights)(tr_device *device, const struct tr_o
                                       .offset = a->offset,
                                       .cut = &a->cut,
                                       .to = a->dw};
-    return CPU_KERNEL(gradient)(cpu_device_of(device), &gradient);
+    return gradient_compute(cpu_device_of(device), &gradient);
 }

@@ -25,8 +25,7 @@ INLINE void transpose_block(float *to, int64_t width, const float *const *from, 
     }
 }
 
-void CPU_KERNEL(pack_pointers)(float *to, int64_t width, const float *const *from, int64_t rows,
-                               int64_t depth)
+void pack_pointers(float *to, int64_t width, const float *const *from, int64_t rows, int64_t depth)
 {
     const float *row[TILE_COLUMNS];
     const int64_t groups = (width + VW - 1) / VW;
@@ -38,16 +37,14 @@ void CPU_KERNEL(pack_pointers)(float *to, int64_t width, const float *const *fro
     }
 }
 
-void CPU_KERNEL(pack_rows)(float *to, int64_t width, const float *from, int64_t step, int64_t rows,
-                           int64_t depth)
+void pack_rows(float *to, int64_t width, const float *from, int64_t step, int64_t rows, int64_t depth)
 {
     const float *row[TILE_COLUMNS];
     for (int64_t r = 0; r < rows; r++) row[r] = from + r * step;
-    CPU_KERNEL(pack_pointers)(to, width, row, rows, depth);
+    pack_pointers(to, width, row, rows, depth);
 }
 
-void CPU_KERNEL(pack_columns)(float *to, int64_t width, const float *from, int64_t step, int64_t columns,
-                              int64_t depth)
+void pack_columns(float *to, int64_t width, const float *from, int64_t step, int64_t columns, int64_t depth)
 {
     if (columns == TILE_COLUMNS) {
         for (int64_t k = 0; k < depth; k++)
@@ -69,8 +66,8 @@ void CPU_KERNEL(pack_columns)(float *to, int64_t width, const float *from, int64
     }
 }
 
-void CPU_KERNEL(pack_panels)(float *to, int64_t panel_step, const float *from, int64_t step, int64_t columns,
-                             int64_t depth)
+void pack_panels(float *to, int64_t panel_step, const float *from, int64_t step, int64_t columns,
+                 int64_t depth)
 {
     const int64_t whole = columns / TILE_COLUMNS;
     for (int64_t k = 0; k < depth; k++) {
@@ -82,8 +79,9 @@ void CPU_KERNEL(pack_panels)(float *to, int64_t panel_step, const float *from, i
             target += panel_step;
         }
     }
-    if (columns % TILE_COLUMNS) CPU_KERNEL(pack_columns)
-    (to + whole * panel_step, TILE_COLUMNS, from + whole * TILE_COLUMNS, step, columns % TILE_COLUMNS, depth);
+    if (columns % TILE_COLUMNS)
+        pack_columns(to + whole * panel_step, TILE_COLUMNS, from + whole * TILE_COLUMNS, step,
+                     columns % TILE_COLUMNS, depth);
 }
 
 /* `height` floats with stores of whole vectors; what they spill is overwritten or lies in the slack. */
@@ -94,8 +92,8 @@ INLINE void copy_part(float *to, const float *from, int64_t height)
     if (j < height) v_store(to + j, v_load_part(from + j, height - j));
 }
 
-void CPU_KERNEL(pack_tiles)(float *to, int64_t done, int64_t room, const float *from, int64_t step,
-                            int64_t columns, int64_t tiles, int64_t depth)
+void pack_tiles(float *to, int64_t done, int64_t room, const float *from, int64_t step, int64_t columns,
+                int64_t tiles, int64_t depth)
 {
     const int64_t low = columns / tiles, high = low + 1, high_tiles = columns % tiles;
     for (int64_t k = 0; k < depth; k++) {

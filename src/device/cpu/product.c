@@ -89,7 +89,7 @@ static void multiply_block(const struct product *p, const struct block *block, s
                 ahead_tile(to + TILE_COLUMNS, p->columns, next - r, tile.columns);
             ahead_fetch(ahead_a);
             ahead_fetch(ahead_b);
-            CPU_KERNEL(tile)(next - r, &tile);
+            tile_compute(next - r, &tile);
         }
     }
 }
@@ -98,13 +98,12 @@ static void pack_b(const struct product *p, float *to, int64_t k, int64_t depth,
                    int64_t columns)
 {
     if (!p->transposed) {
-        CPU_KERNEL(pack_panels)
-        (to, depth * TILE_COLUMNS, p->b + k * p->columns + column, p->columns, columns, depth);
+        pack_panels(to, depth * TILE_COLUMNS, p->b + k * p->columns + column, p->columns, columns, depth);
         return;
     }
-    for (int64_t j = 0; j < columns; j += TILE_COLUMNS) CPU_KERNEL(pack_rows)
-    (to + j * depth, TILE_COLUMNS, p->b + (column + j) * p->depth + k, p->depth,
-     smaller(TILE_COLUMNS, columns - j), depth);
+    for (int64_t j = 0; j < columns; j += TILE_COLUMNS)
+        pack_rows(to + j * depth, TILE_COLUMNS, p->b + (column + j) * p->depth + k, p->depth,
+                  smaller(TILE_COLUMNS, columns - j), depth);
 }
 
 static void pack_a(const struct product *p, float *to, int64_t row, int64_t rows, int64_t k, int64_t depth)
@@ -112,8 +111,7 @@ static void pack_a(const struct product *p, float *to, int64_t row, int64_t rows
     const int64_t tiles = tile_count(rows);
     for (int64_t t = 0; t < tiles; t++) {
         const int64_t r = tile_first(rows, tiles, t), height = tile_first(rows, tiles, t + 1) - r;
-        CPU_KERNEL(pack_rows)
-        (to + r * depth, height, p->a + (row + r) * p->depth + k, p->depth, height, depth);
+        pack_rows(to + r * depth, height, p->a + (row + r) * p->depth + k, p->depth, height, depth);
     }
 }
 
@@ -190,7 +188,7 @@ static double cost(int64_t rows, int64_t depth, int64_t columns)
            0.3 * (double)depth * (double)rows * (double)divide_up(columns, BLOCK_COLUMNS);
 }
 
-tr_status CPU_KERNEL(product)(struct cpu_device *cpu, const struct product *product)
+tr_status product_compute(struct cpu_device *cpu, const struct product *product)
 {
     if (product->rows == 0 || product->columns == 0) return TR_OK;
     struct work work = {.cpu = cpu, .product = product};

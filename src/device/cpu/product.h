@@ -7,6 +7,9 @@
 
 #include <stdbool.h>
 
+/* Every instruction set has its own. */
+#define product_compute CPU_KERNEL(product_compute)
+
 struct product {
     int64_t rows, depth, columns;
     const float *a; /* [rows][depth] */
@@ -19,6 +22,6 @@ struct product {
 };
 
 /* Per output: chain over depth, + bias, activation. */
-tr_status CPU_KERNEL(product)(struct cpu_device *cpu, const struct product *product);
+tr_status product_compute(struct cpu_device *cpu, const struct product *product);
 
 #endif

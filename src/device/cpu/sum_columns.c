@@ -36,8 +36,8 @@ static void add(float *left, const float *right)
         v_store(left + v * VW, v_add(v_load(left + v * VW), v_load(right + v * VW)));
 }
 
-void CPU_KERNEL(sum_columns)(const struct tr_cut *cut, int64_t repeat, const float *x, int64_t width,
-                             int64_t begin, int64_t end, float *to)
+void sum_columns(const struct tr_cut *cut, const float *x, int64_t width, int64_t begin, int64_t end,
+                 float *to)
 {
     float stack[TR_TREE_DEPTH + 1][WIDE];
     for (int64_t j = begin; j < end; j += WIDE) {
@@ -47,7 +47,7 @@ void CPU_KERNEL(sum_columns)(const struct tr_cut *cut, int64_t repeat, const flo
             int top = -1;
             for (int64_t i = 0; i < WIDE; i++) stack[0][i] = 0.0f;
             for (int32_t i = first; i < last; i++) {
-                sum_rows(x + j, width, cut->row[i] * repeat, cut->row[i + 1] * repeat, columns, stack[++top]);
+                sum_rows(x + j, width, cut->row[i], cut->row[i + 1], columns, stack[++top]);
                 for (int due = tr_tree_combines_after(i - first); due > 0; due--, top--)
                     add(stack[top - 1], stack[top]);
             }

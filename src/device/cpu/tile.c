@@ -126,7 +126,7 @@ static void activate(int64_t rows, const struct tile *tile)
         }
 }
 
-void CPU_KERNEL(tile)(int64_t rows, const struct tile *tile)
+void tile_compute(int64_t rows, const struct tile *tile)
 {
     (tile->columns <= TILE_COLUMNS / 2 ? half : whole)[rows - 1](tile);
     if (tile->activation == TR_ACT_TANH || tile->activation == TR_ACT_SIGMOID) activate(rows, tile);

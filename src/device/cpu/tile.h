@@ -14,6 +14,9 @@
 
 #include <stdint.h>
 
+/* Every instruction set has its own. */
+#define tile_compute CPU_KERNEL(tile_compute)
+
 /* Rows times vectors of accumulators, the vectors of b and one of a fill the register file. */
 #if VW == 16
 #define TILE_ROWS    14
@@ -59,7 +62,7 @@ struct tile {
 };
 
 /* Computes a tile of `rows` rows (1..TILE_ROWS). */
-void CPU_KERNEL(tile)(int64_t rows, const struct tile *tile);
+void tile_compute(int64_t rows, const struct tile *tile);
 
 /* `count` rows in the fewest tiles, of sizes that differ by at most one: tiles, and the first row of one. */
 static inline int64_t tile_count(int64_t count)
