@@ -14,6 +14,7 @@
 
 #include <inttypes.h>
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
 
 struct slot {
@@ -152,7 +153,13 @@ static tr_status start_reading(tr_loader *loader)
 {
     if (pthread_mutex_init(&loader->lock, NULL) != 0) goto no_lock;
     if (pthread_cond_init(&loader->changed, NULL) != 0) goto no_condition;
-    if (pthread_create(&loader->thread, NULL, read_ahead, loader) != 0) goto no_thread;
+    /* Signals are for the program's own threads. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    int refused = pthread_create(&loader->thread, NULL, read_ahead, loader);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (refused) goto no_thread;
     loader->reading = true;
     return TR_OK;
 no_thread:
