@@ -1,8 +1,8 @@
 # Sourced by ./demo and ./check from the project's root: installs what is missing on Debian and Ubuntu, elsewhere says what that is.
 
 # The compiler, the build tools and the libraries that cmake/dependencies.cmake looks for.
-packages_build="gcc libc6-dev cmake make pkg-config libyaml-dev libjansson-dev zlib1g-dev libssl-dev libisal-dev libpng-dev libturbojpeg0-dev libcurl4-openssl-dev"
-packages_test="libcmocka-dev"
+packages_build="gcc libc6-dev cmake make pkg-config libyaml-dev zlib1g-dev libssl-dev libisal-dev libpng-dev libturbojpeg0-dev libcurl4-openssl-dev"
+packages_test="libcmocka-dev libjansson-dev"
 
 say() { printf '\n== %s\n' "$*"; }
 

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -163,6 +164,22 @@ void tr_file_unmap(struct tr_file_map *map)
 {
     if (map->data) munmap((void *)map->data, map->size);
     *map = (struct tr_file_map){0};
+}
+
+tr_status tr_file_lock(const char *directory, int *descriptor)
+{
+    *descriptor = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*descriptor < 0) return errno == EACCES ? TR_OK : tr_file_failure("open", directory, errno);
+    int result;
+    do result = flock(*descriptor, LOCK_EX | LOCK_NB);
+    while (result != 0 && errno == EINTR);
+    if (result == 0) return TR_OK;
+    bool taken = errno == EWOULDBLOCK;
+    close(*descriptor);
+    *descriptor = -1;
+    if (!taken) return TR_OK;
+    return tr_fail(TR_EIO, "\"%s\" is in use by another process; wait for it or choose another directory",
+                   directory);
 }
 
 /* Writes `data` to `path` and closes it. */

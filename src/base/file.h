@@ -49,6 +49,11 @@ tr_status tr_file_map(const char *path, struct tr_file_map *out);
 /* Accepts an empty map; empties it. */
 void tr_file_unmap(struct tr_file_map *map);
 
+/* Takes a directory for this process, so that no other works in it meanwhile: TR_EIO at once where one does.
+   The caller holds it until it closes the descriptor with close(); a kill ends it too. Where the file system
+   knows no locks, the descriptor is -1 and all is well. */
+tr_status tr_file_lock(const char *directory, int *descriptor);
+
 /* Puts `size` bytes into the file `path`: whoever looks sees the old content or the new one, also after a
    kill or a power cut, and a failure leaves the old one. The content is written to "<path>.<process>.tmp",
    which a kill may leave behind. Where `path` is a device or a pipe it is written in place; a symbolic link

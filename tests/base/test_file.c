@@ -262,6 +262,30 @@ static void a_file_size_limit_is_an_error_not_a_signal(void **state)
     assert_int_equal(entries(), 0);
 }
 
+static void a_directory_is_taken_once(void **state)
+{
+    (void)state;
+    int first, second;
+    char path[SCRATCH_PATH];
+    assert_int_equal(tr_file_lock(scratch, &first), TR_OK);
+    assert_true(first >= 0);
+    assert_int_equal(tr_file_lock(scratch, &second), TR_EIO);
+    assert_int_equal(second, -1);
+    assert_message_has("in use by another process");
+    close(first);
+    /* A kill lets go. */
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) _exit(tr_file_lock(scratch, &first) == TR_OK ? 0 : 1);
+    int result;
+    assert_int_equal(waitpid(child, &result, 0), child);
+    assert_int_equal(result, 0);
+    assert_int_equal(tr_file_lock(scratch, &second), TR_OK);
+    close(second);
+    assert_int_equal(tr_file_lock(scratch_join(path, scratch, "missing"), &second), TR_EIO);
+    assert_int_equal(second, -1);
+}
+
 static int refuse(size_t size, void *user)
 {
     (void)size;
@@ -309,6 +333,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_write_says_how_far_it_came, set_up, tear_down),
         cmocka_unit_test_setup_teardown(devices_are_not_replaced, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_file_size_limit_is_an_error_not_a_signal, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_directory_is_taken_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(failing_allocations_are_survived, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -184,7 +184,7 @@ static void a_file_size_limit_stops_the_save_only(void **state)
 /* ---- power cuts ---- */
 
 #define SAVES  8
-#define IMAGES 4000
+#define IMAGES 2000
 
 /* A history with everything that a run does: old checkpoints that go, a step saved twice, a future that is
  * given up. */
