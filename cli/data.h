@@ -14,9 +14,9 @@ extern const struct cli_command cli_data_list, cli_data_verify, cli_data_show, c
         .key = "dir", .type = TR_OPTION_STRING, .offset = offsetof(object, directory), .fallback = "data",   \
         .help = "directory of the data sets, each in a directory of its name", .value_name = "DIR"           \
     }
-#define CLI_OPTION_PART(object)                                                                              \
+#define CLI_OPTION_PART(object, otherwise, meaning)                                                          \
     {                                                                                                        \
-        .key = "part", .type = TR_OPTION_STRING, .offset = offsetof(object, part), .fallback = "train",      \
+        .key = "part", .type = TR_OPTION_STRING, .offset = offsetof(object, part), .fallback = otherwise,    \
         .help = "part of the set, as `trireme data list` names them", .letter = 'p', .value_name = "NAME"    \
     }
 #define CLI_OPTION_WHAT(object)                                                                              \

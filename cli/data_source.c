@@ -4,11 +4,14 @@
 #include "output.h"
 #include "terminal.h"
 
+#include "base/alloc.h"
 #include "base/fail.h"
+#include "base/file.h"
 #include "base/text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #define MOST 9007199254740992.0 /* 2^53 */
@@ -23,7 +26,7 @@ struct show_options {
 
 static const struct tr_option show_table[] = {
     CLI_OPTION_WHAT(struct show_options),
-    CLI_OPTION_PART(struct show_options),
+    CLI_OPTION_PART(struct show_options, "train", ""),
     CLI_OPTION_DIRECTORY(struct show_options),
     {.key = "first",
      .type = TR_OPTION_INT64,
@@ -106,7 +109,8 @@ static const struct tr_option convert_table[] = {
      .help =
          "file to write; for idx what its names begin with: PATH-images-idx3-ubyte, PATH-labels-idx1-ubyte",
      .flags = TR_OPTION_POSITIONAL},
-    CLI_OPTION_PART(struct convert_options),
+    CLI_OPTION_PART(struct convert_options, "",
+                    "; default: all, each to PATH/PART.tfrecord or PATH/PART-..."),
     CLI_OPTION_DIRECTORY(struct convert_options),
     {.key = "format",
      .type = TR_OPTION_STRING,
@@ -124,18 +128,43 @@ static const struct tr_option convert_table[] = {
     CLI_OPTION_HELP(struct convert_options),
 };
 
+/* Converts one part, or what a description says. */
+static tr_status convert_to(const struct convert_options *options, const char *part, const char *path)
+{
+    tr_source *source;
+    char number[TR_TEXT_NUMBER_SIZE];
+    TR_TRY(cli_data_open(options->what, part, options->directory, &source));
+    tr_status status = tr_source_convert(source, options->format, options->packing, path);
+    if (status == TR_OK)
+        printf("wrote %s examples to %s\n", tr_text_from_count(tr_source_info(source)->count, number), path);
+    tr_source_close(&source);
+    return status;
+}
+
+static tr_status convert_all(const struct convert_options *options, const struct tr_data_set_info *set)
+{
+    const char *suffix = strcmp(options->format, "idx") == 0 ? "" : ".";
+    TR_TRY(tr_file_make_directories(NULL, options->path));
+    for (int i = 0; set->parts[i]; i++) {
+        char *path =
+            tr_format("%s/%s%s%s", options->path, set->parts[i], suffix, *suffix ? options->format : "");
+        if (!path) return TR_ENOMEM;
+        tr_status status = convert_to(options, set->parts[i], path);
+        tr_free(path);
+        if (status != TR_OK) return status;
+    }
+    return TR_OK;
+}
+
 static tr_status run_convert(const void *options_)
 {
     const struct convert_options *options = options_;
-    tr_source *source;
-    char number[TR_TEXT_NUMBER_SIZE];
-    TR_TRY(cli_data_open(options->what, options->part, options->directory, &source));
-    tr_status status = tr_source_convert(source, options->format, options->packing, options->path);
-    if (status == TR_OK)
-        printf("wrote %s examples to %s\n", tr_text_from_count(tr_source_info(source)->count, number),
-               options->path);
-    tr_source_close(&source);
-    return status;
+    const struct tr_data_set_info *set;
+    if (options->part) return convert_to(options, options->part, options->path);
+    for (int i = 0; (set = tr_data_set_at(i)) != NULL; i++)
+        if (strcmp(set->name, options->what) == 0) return convert_all(options, set);
+    /* A description, or an unknown name, which is refused with the nearest one. */
+    return convert_to(options, "train", options->path);
 }
 
 const struct cli_command cli_data_convert = {

@@ -1,0 +1,292 @@
+/* trireme train with pipes: what it prints, where checkpoints go, resuming, the same hash everywhere,
+ * failures. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "session.h"
+
+static int count_of(const char *text, const char *part)
+{
+    int count = 0;
+    for (const char *at = text; (at = strstr(at, part)) != NULL; at++) count++;
+    return count;
+}
+
+static void test_a_run_in_a_pipe(void **state)
+{
+    (void)state;
+    struct session session;
+    assert_int_equal(run(&session, "train", "tiny.yaml", NULL), 0);
+    const char *out = session.text[0];
+    assert_string_equal(session.text[1], "");
+    assert_null(strpbrk(out, "\033\r"));
+    assert_non_null(strstr(out, "job         tiny (tiny.yaml)\n"));
+    assert_non_null(strstr(out, "data        64 examples, 64 to test\n"));
+    assert_non_null(strstr(out, "batch       10 in 3 microbatches\n"));
+    assert_non_null(strstr(out, "output      runs/tiny\n"));
+    assert_non_null(strstr(out, "\nstep  1/40  loss "));
+    for (int step = 10; step <= 40; step += 10) {
+        char line[32];
+        snprintf(line, sizeof line, "\nstep %d/40  loss ", step);
+        assert_non_null(strstr(out, line));
+    }
+    assert_int_equal(count_of(out, "examples/s "), 5);
+    assert_non_null(strstr(out, "on test (64 examples)\n"));
+    assert_non_null(strstr(out, "\ntest        accuracy "));
+    assert_non_null(strstr(out, "\ncheckpoint  runs/tiny/checkpoint-00000040\n"));
+    hash_in(out);
+    assert_true(tr_file_exists("runs/tiny/checkpoint-00000040/manifest.json"));
+    session_release(&session);
+}
+
+/* The hash of `out`'s run, which is made with three more arguments. */
+static const char *hash_with(const char *out, const char *a, const char *b, const char *c)
+{
+    static char kept[65];
+    struct session session;
+    int code = run(&session, "train", "tiny.yaml", "--out", out, a, b, c, NULL);
+    if (code != 0) session_show(&session);
+    assert_int_equal(code, 0);
+    strcpy(kept, hash_in(session.text[0]));
+    session_release(&session);
+    return kept;
+}
+
+static void test_the_same_hash_everywhere(void **state)
+{
+    (void)state;
+    char first[65];
+    strcpy(first, hash_with("h1", "--threads=1", NULL, NULL));
+    assert_string_equal(hash_with("h2", "--threads=2", NULL, NULL), first);
+    assert_string_equal(hash_with("h3", "--threads=3", "--isa=plain", NULL), first);
+    assert_string_equal(hash_with("h4", "--device", "ref", NULL), first);
+    assert_string_equal(hash_with("h5", "--log", "none", NULL), first);
+    assert_string_not_equal(hash_with("h6", "--seed", "2", NULL), first);
+    assert_string_not_equal(hash_with("h7", "--set", "optimizer.rate=0.02", NULL), first);
+}
+
+static void test_resuming_ends_at_the_same_hash(void **state)
+{
+    (void)state;
+    struct session session;
+    char whole[65];
+    strcpy(whole, hash_with("whole", NULL, NULL, NULL));
+    hash_with("part", "--steps", "17", NULL);
+    /* By directory, with another number of threads; output goes on there. */
+    assert_int_equal(run(&session, "train", "--resume", "part", "--steps", "40", "--threads", "3", NULL), 0);
+    assert_string_equal(hash_in(session.text[0]), whole);
+    assert_non_null(strstr(session.text[0], "resumed     part/checkpoint-00000017, step 17\n"));
+    assert_non_null(strstr(session.text[0], "output      part\n"));
+    session_release(&session);
+    /* By the checkpoint itself, with the model file. */
+    assert_int_equal(
+        run(&session, "train", "tiny.yaml", "-r", "part/checkpoint-00000017", "-o", "part3", NULL), 0);
+    assert_string_equal(hash_in(session.text[0]), whole);
+    session_release(&session);
+    /* What is finished stays finished. */
+    assert_int_equal(run(&session, "train", "--resume", "whole", NULL), 0);
+    assert_string_equal(hash_in(session.text[0]), whole);
+    session_release(&session);
+}
+
+static void test_checkpoints_are_not_lost(void **state)
+{
+    (void)state;
+    struct session session;
+    hash_with("kept", "--steps", "20", NULL);
+    int code = run(&session, "train", "tiny.yaml", "--out", "kept", NULL);
+    expect_error(2, "--overwrite", &session, code);
+    assert_non_null(strstr(session.text[1], "--resume kept"));
+    assert_non_null(strstr(session.text[1], "--out"));
+    session_release(&session);
+    assert_true(tr_file_exists("kept/checkpoint-00000020/manifest.json"));
+    /* A mistake costs nothing, even with --overwrite. */
+    expect_exit(2, "train", "tiny.yaml", "--out", "kept", "--overwrite", "--set", "layers.0.units=0");
+    assert_true(tr_file_exists("kept/checkpoint-00000020/manifest.json"));
+    expect_exit(0, "train", "tiny.yaml", "--out", "kept", "--overwrite", "--steps", "3");
+    assert_false(tr_file_exists("kept/checkpoint-00000020"));
+    assert_true(tr_file_exists("kept/checkpoint-00000003/manifest.json"));
+}
+
+static void test_a_job_stays_below_its_directory(void **state)
+{
+    (void)state;
+    expect_exit(0, "train", "tiny.yaml", "--set", "name=\"../../evil job\"", "--steps", "1");
+    assert_true(tr_file_exists("runs/-.-..-evil-job/checkpoint-00000001"));
+}
+
+/* Parses each line and demands that the events come in the given order. */
+static void expect_events(const char *text, const char *const *events)
+{
+    for (; *events; events++) {
+        tr_json *document;
+        const char *kind;
+        size_t length = strcspn(text, "\n");
+        if (tr_json_parse(text, length, "line", &document) != TR_OK) fail_msg("%s", tr_error_message());
+        assert_int_equal(tr_json_get_text(tr_json_root(document), "line", "event", &kind), TR_OK);
+        assert_string_equal(kind, *events);
+        tr_json_destroy(&document);
+        assert_int_equal(text[length], '\n');
+        text += length + 1;
+    }
+    assert_string_equal(text, "");
+}
+
+static void test_json_lines(void **state)
+{
+    (void)state;
+    static const char *const events[] = {"start", "step", "step", "checkpoint", "evaluation", "end", NULL};
+    struct session session;
+    assert_int_equal(
+        run(&session, "train", "tiny.yaml", "-o", "json", "--log", "json", "--steps", "10", NULL), 0);
+    expect_events(session.text[0], events);
+    /* People are told on the other stream. */
+    assert_non_null(strstr(session.text[1], "output      json\n"));
+    assert_null(strstr(session.text[1], "examples/s 1"));
+    const char *last = strstr(session.text[0], "{\"event\":\"end\"");
+    assert_non_null(strstr(last, "\"status\":\"ok\",\"exit\":0,"));
+    assert_non_null(strstr(last, hash_in(session.text[1])));
+    session_release(&session);
+    assert_int_equal(
+        run(&session, "train", "tiny.yaml", "-o", "json2", "--log=json", "--steps=10", "-q", NULL), 0);
+    expect_events(session.text[0], events);
+    assert_string_equal(session.text[1], "");
+    session_release(&session);
+}
+
+static void test_less_output(void **state)
+{
+    (void)state;
+    struct session session;
+    assert_int_equal(run(&session, "train", "tiny.yaml", "-o", "l1", "--log", "none", NULL), 0);
+    assert_null(strstr(session.text[0], "\nstep "));
+    hash_in(session.text[0]);
+    session_release(&session);
+    assert_int_equal(run(&session, "train", "tiny.yaml", "-o", "l2", "--quiet", NULL), 0);
+    assert_string_equal(session.text[0], "");
+    assert_string_equal(session.text[1], "");
+    session_release(&session);
+}
+
+static void test_a_loss_that_is_not_finite(void **state)
+{
+    (void)state;
+    struct session session;
+    static const char *const events[] = {"start", "end", NULL};
+    assert_int_equal(run(&session, "train", "tiny.yaml", "-o", "nan", "--set",
+                         "optimizer={rule: sgd, rate: 1e38}", "--set", "train.checkpoint_every=1", "--set",
+                         "train.log_every=0", "--log", "json", "-q", NULL),
+                     4);
+    assert_non_null(strstr(session.text[1], "trireme train: step "));
+    assert_non_null(strstr(session.text[1], "not finite"));
+    const char *end = strstr(session.text[0], "{\"event\":\"end\"");
+    expect_events(session.text[0], strstr(session.text[0], "checkpoint\"")
+                                       ? (const char *const[]){"start", "checkpoint", "end", NULL}
+                                       : events);
+    assert_non_null(strstr(end, "\"status\":\"not finite\",\"exit\":4,"));
+    session_release(&session);
+}
+
+static void flip_byte(const char *path, long at)
+{
+    FILE *file = fopen(path, "r+b");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, at, SEEK_END), 0);
+    int byte = fgetc(file);
+    assert_int_equal(fseek(file, at, SEEK_END), 0);
+    assert_int_equal(fputc(byte ^ 1, file), byte ^ 1);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void test_damaged_checkpoints(void **state)
+{
+    (void)state;
+    struct session session;
+    hash_with("damaged", "--set", "train.checkpoint_every=20", NULL);
+    flip_byte("damaged/checkpoint-00000040/parameters.safetensors", -5);
+    /* The one before is taken, and the reader told. */
+    assert_int_equal(run(&session, "train", "--resume", "damaged", "-o", "repaired", NULL), 0);
+    assert_non_null(strstr(session.text[1], "warning: "));
+    assert_non_null(strstr(session.text[1], "checkpoint-00000040"));
+    assert_non_null(strstr(session.text[0], "damaged/checkpoint-00000020, step 20"));
+    session_release(&session);
+    flip_byte("damaged/checkpoint-00000020/optimizer.safetensors", -5);
+    int code = run(&session, "train", "--resume", "damaged", NULL);
+    expect_error(5, "checkpoint-00000040", &session, code);
+    session_release(&session);
+}
+
+static void test_other_settings_do_not_resume(void **state)
+{
+    (void)state;
+    struct session session;
+    hash_with("origin", "--steps", "5", NULL);
+    int code = run(&session, "train", "--resume", "origin", "--set", "optimizer.rate=0.5", NULL);
+    expect_error(2, "--resume-changed", &session, code);
+    session_release(&session);
+    expect_exit(0, "train", "--resume", "origin", "--set", "optimizer.rate=0.5", "--resume-changed", "--out",
+                "changed");
+    code = run(&session, "train", "tiny.yaml", "--resume", "origin", "--set", "layers.0.units=9",
+               "--resume-changed", NULL);
+    expect_error(2, "dense1.weights", &session, code);
+    session_release(&session);
+}
+
+/* The run ends in good order when nobody reads any more: nothing that was computed is lost. */
+static void test_output_that_breaks(void **state)
+{
+    (void)state;
+    struct session session;
+    char whole[65];
+    strcpy(whole, hash_with("whole2", NULL, NULL, NULL));
+    int code =
+        run_with(&session, (struct setup){.closed_output = true}, "train", "tiny.yaml", "-o", "broken", NULL);
+    expect_error(1, "standard output", &session, code);
+    assert_non_null(strstr(session.text[1], "--resume broken"));
+    session_release(&session);
+    assert_int_equal(run(&session, "train", "--resume", "broken", NULL), 0);
+    assert_string_equal(hash_in(session.text[0]), whole);
+    session_release(&session);
+    code =
+        run_with(&session, (struct setup){.output = "/dev/full"}, "train", "tiny.yaml", "-o", "full", NULL);
+    expect_error(1, "standard output", &session, code);
+    session_release(&session);
+}
+
+static void test_a_directory_that_cannot_be_written(void **state)
+{
+    (void)state;
+    struct session session;
+    write_text("file", "in the way");
+    int code = run(&session, "train", "tiny.yaml", "--out", "file/run", "-q", NULL);
+    expect_error(1, "file/run", &session, code);
+    session_release(&session);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_run_in_a_pipe),
+        cmocka_unit_test(test_the_same_hash_everywhere),
+        cmocka_unit_test(test_resuming_ends_at_the_same_hash),
+        cmocka_unit_test(test_checkpoints_are_not_lost),
+        cmocka_unit_test(test_a_job_stays_below_its_directory),
+        cmocka_unit_test(test_json_lines),
+        cmocka_unit_test(test_less_output),
+        cmocka_unit_test(test_a_loss_that_is_not_finite),
+        cmocka_unit_test(test_damaged_checkpoints),
+        cmocka_unit_test(test_other_settings_do_not_resume),
+        cmocka_unit_test(test_output_that_breaks),
+        cmocka_unit_test(test_a_directory_that_cannot_be_written),
+    };
+    return cmocka_run_group_tests(tests, place_make, place_remove);
+}
