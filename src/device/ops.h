@@ -267,7 +267,7 @@ struct tr_op_layer_norm_forward {
 struct tr_op_layer_norm_backward {
     int64_t width;
     const float *x, *gamma, *mean, *inv, *dy;
-    float *dx;
+    float *dx; /* or NULL */
     float *dgamma, *dbeta; /* [width] per node */
     struct tr_cut cut;
 };
@@ -292,7 +292,7 @@ struct tr_op_batch_norm_forward {
 struct tr_op_batch_norm_backward {
     int64_t spatial, channels;
     const float *x, *gamma, *mean, *inv, *dy;
-    float *dx;
+    float *dx; /* or NULL */
     float *dgamma, *dbeta;
     struct tr_cut cut;
 };

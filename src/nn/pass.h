@@ -53,7 +53,8 @@ struct tr_pass_batch {
    otherwise `gradients` is NULL. */
 tr_status tr_pass_forward(tr_pass *pass, const struct tr_pass_batch *batch, const float *parameters,
                           float *gradients, int64_t stride);
-/* The network's output [examples][output] of the last forward; device memory, valid until the next. */
+/* The network's output [examples][output] of the last forward; device memory, valid until the next forward or
+   backward. */
 const float *tr_pass_output(const tr_pass *pass);
 /* Enqueues the loss of the last forward; per-example loss and correctness are then in tr_pass_loss_rows() /
  * tr_pass_correct_rows(). */

@@ -193,6 +193,7 @@ V_INLINE void backward_group(const struct backward *b, const int vectors, int64_
         product[v] = v_div(product[v], n);
         slope[v] = v_mul(column_load(a->gamma + channel, v, valid), inv[v]);
     }
+    if (!a->dx) return;
     for (int64_t p = begin; p < end; p++) {
         for (int v = 0; v < vectors; v++) {
             vf xhat = v_mul(v_sub(column_load(x + p * a->channels, v, valid), mean[v]), inv[v]);

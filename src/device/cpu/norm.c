@@ -111,7 +111,7 @@ static void layer_norm_backward_part(void *arguments, int member, int size)
     const struct tr_op_layer_norm_backward *a = arguments;
     int64_t begin, end;
     tr_team_share(a->cut.row[a->cut.count], 1, member, size, &begin, &end);
-    for (int64_t r = begin; r < end; r++) layer_norm_backward_row(a, r);
+    for (int64_t r = begin; a->dx && r < end; r++) layer_norm_backward_row(a, r);
     tr_team_share(a->width, COLUMN_GRAIN, member, size, &begin, &end);
     COLUMN_GROUPS(layer_norm_columns, a, begin, end);
 }

@@ -139,7 +139,7 @@ tr_status ref_batch_norm_backward(tr_device *device, const struct tr_op_batch_no
     (void)device;
     float *sums = tr_alloc(2 * (size_t)a->channels, sizeof *sums);
     if (!sums) return TR_ENOMEM;
-    for (int32_t i = 0; i < a->cut.count; i++) backward_part(a, i, sums, sums + a->channels);
+    for (int32_t i = 0; a->dx && i < a->cut.count; i++) backward_part(a, i, sums, sums + a->channels);
     tr_free(sums);
     tr_status status = ref_tree(&a->cut, a->channels, gamma_leaf, a, a->dgamma);
     return status == TR_OK ? ref_tree(&a->cut, a->channels, beta_leaf, a, a->dbeta) : status;

@@ -103,7 +103,7 @@ tr_status ref_layer_norm_backward(tr_device *device, const struct tr_op_layer_no
 {
     (void)device;
     int64_t rows = ref_cut_rows(&a->cut);
-    for (int64_t r = 0; r < rows; r++) layer_norm_backward_row(a, r);
+    for (int64_t r = 0; a->dx && r < rows; r++) layer_norm_backward_row(a, r);
     tr_status status = ref_tree(&a->cut, a->width, gamma_leaf, a, a->dgamma);
     return status == TR_OK ? ref_tree(&a->cut, a->width, beta_leaf, a, a->dbeta) : status;
 }

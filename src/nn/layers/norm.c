@@ -47,6 +47,13 @@ static tr_status add_scale(struct tr_layer *layer, struct tr_builder *builder, i
 static tr_status build_batch(struct tr_layer *layer, struct tr_builder *builder)
 {
     const struct options *options = layer->options;
+    char text[TR_SHAPE_TEXT];
+    /* Its running statistics weigh microbatches by their share of the global batch's examples; nobody knows
+       the tokens of a whole global batch. */
+    if (layer->in[0].sequence)
+        return tr_fail(TR_EINVAL,
+                       "wants one vector or image for each example, its input is %s; use layer_norm",
+                       tr_shape_text(&layer->in[0], text));
     layer->out = layer->in[0];
     layer->keeps_input = true;
     layer->flops = 8 * tr_shape_count(&layer->out);
