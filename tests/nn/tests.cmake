@@ -1,0 +1,2 @@
+trireme_test(nn network_gradient SOURCES support/networks.c)
+trireme_test(nn pass SOURCES support/networks.c)

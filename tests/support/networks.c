@@ -1,0 +1,361 @@
+#include "support/networks.h"
+
+#include "base/alloc.h"
+#include "base/rng.h"
+#include "base/tree.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#define SEED 11
+
+const struct network networks[] = {
+    {"images", "8x7x2", 0,
+     "layers:\n"
+     "- conv: {filters: 4, kernel: 3, padding: same, activation: relu}\n"
+     "- max_pool: {size: 2, padding: same}\n"
+     "- conv: {filters: 3, kernel: [2, 3], stride: [1, 2], pad: 1, activation: leaky_relu, slope: 0.2}\n"
+     "- average_pool: {size: 2, stride: 1, padding: same}\n"
+     "- flatten\n"
+     "- dense: {units: 5, activation: tanh}\n"
+     "- dense: 3\n"},
+    {"dilated convolution of few channels", "6x6x1", 0,
+     "layers:\n"
+     "- conv: {filters: 2, kernel: 2, dilation: 2, use_bias: false}\n"
+     "- tanh\n"
+     "- conv: {filters: 3, kernel: 3, activation: sigmoid}\n"
+     "- flatten\n"},
+    {"relu before a pool that has it alone", "5x5x2", 0,
+     "layers:\n"
+     "- dropout: 0.2\n"
+     "- conv: {filters: 3, kernel: 2}\n"
+     "- relu\n"
+     "- max_pool: 2\n"
+     "- dense: 3\n"},
+    {"relu before a pool and another", "4x4x2", 0,
+     "layers:\n"
+     "- conv: {filters: 2, kernel: 1, activation: relu, name: a}\n"
+     "- max_pool: {size: 2, stride: 1, padding: same}\n"
+     "- add: a\n"
+     "- max_pool: {size: 3, stride: 2, pad: 1}\n"
+     "- dense: 2\n"},
+    {"residual", "6", 0,
+     "layers:\n"
+     "- dense: {units: 6, activation: tanh, name: a}\n"
+     "- dense: {units: 6, name: b}\n"
+     "- add: {with: a, name: s}\n"
+     "- gelu\n"
+     "- add: {with: a, name: t}\n"
+     "- dense: {units: 6, activation: sigmoid}\n"
+     "- add: s\n"
+     "- add: b\n"
+     "- dense: 3\n"},
+    {"sums of a layer with itself and through a flatten", "2x3x1", 0,
+     "layers:\n"
+     "- dense: {units: 4, name: a}\n"
+     "- add: a\n"
+     "- flatten: {name: f}\n"
+     "- tanh\n"
+     "- add: f\n"
+     "- add: a\n"
+     "- dense: 2\n"},
+    {"a layer with itself alone", "5", 0,
+     "layers:\n"
+     "- dense: {units: 3, name: a}\n"
+     "- add: a\n"
+     "- sigmoid\n"
+     "- dense: 2\n"},
+    {"batch norm", "4x4x2", 0,
+     "layers:\n"
+     "- batch_norm: 0.1\n"
+     "- tanh\n"
+     "- conv: {filters: 3, kernel: 2, use_bias: false}\n"
+     "- batch_norm\n"
+     "- relu\n"
+     "- max_pool: {size: 2, stride: 1}\n"
+     "- dense: {units: 4, use_bias: false}\n"
+     "- batch_norm: 0.05\n"
+     "- sigmoid\n"
+     "- dense: 3\n"},
+    {"layer norm and dropout", "10", 0,
+     "layers:\n"
+     "- layer_norm\n"
+     "- dense: 8\n"
+     "- layer_norm: 0.01\n"
+     "- gelu\n"
+     "- dropout: 0.3\n"
+     "- dense: 6\n"
+     "- leaky_relu: 0.1\n"
+     "- dropout: 0.5\n"
+     "- dense: 3\n"
+     "loss: {kind: softmax_cross_entropy, label_smoothing: 0.1}\n"},
+    {"last output of an LSTM", "tokens", 11,
+     "layers:\n"
+     "- embedding: {width: 5, weights: {uniform: 0.8}}\n"
+     "- dropout: 0.2\n"
+     "- lstm: 6\n"
+     "- last\n"
+     "- dense: 3\n"},
+    {"layers on every token", "tokens", 9,
+     "layers:\n"
+     "- embedding: {width: 4, weights: {normal: 0.7}, name: words}\n"
+     "- dense: {units: 4, activation: tanh}\n"
+     "- add: words\n"
+     "- layer_norm: 0.01\n"
+     "- lstm: {units: 4, name: first}\n"
+     "- flatten\n"
+     "- lstm: 4\n"
+     "- add: first\n"
+     "- sigmoid\n"
+     "- last\n"
+     "- softmax\n"
+     "- dense: 2\n"},
+    {"values", "6", 0,
+     "layers:\n"
+     "- dense: {units: 5, activation: sigmoid}\n"
+     "- softmax\n"
+     "- dense: 4\n"
+     "- tanh\n"
+     "- dense: 1\n"
+     "loss: mean_squared_error\n"},
+    {"softmax against values", "3x2x2", 0,
+     "layers:\n"
+     "- conv: {filters: 3, kernel: 1}\n"
+     "- softmax\n"
+     "- flatten\n"
+     "loss: mean_squared_error\n"},
+    {"nothing to learn", "5", 0,
+     "layers:\n"
+     "- tanh\n"
+     "- dropout: 0.5\n"
+     "- softmax\n"},
+};
+const int network_count = sizeof networks / sizeof networks[0];
+
+void must(tr_status status)
+{
+    if (status != TR_OK) fail_msg("%s: %s", tr_status_name(status), tr_error_message());
+}
+
+struct tr_shape network_shape(const char *text)
+{
+    struct tr_shape shape = {0};
+    if (strncmp(text, "tokens", 6) == 0) {
+        shape.sequence = true;
+        text += text[6] ? strlen("tokens x ") : 6;
+    }
+    for (char *end; *text; text = *end ? end + 1 : end) {
+        assert_true(shape.rank < TR_MAX_RANK);
+        shape.size[shape.rank++] = strtoll(text, &end, 10);
+        assert_ptr_not_equal(end, text);
+    }
+    return shape;
+}
+
+tr_status network_build(const char *text, const char *input, int64_t vocabulary, struct tr_model **out)
+{
+    tr_config *root;
+    must(tr_config_parse(text, strlen(text), "test.yaml", &root));
+    struct tr_model_input description = {network_shape(input), vocabulary};
+    tr_status status = tr_model_build(root, &description, out);
+    tr_config_destroy(&root);
+    return status;
+}
+
+/* ---- numbers ---- */
+
+enum stream { STREAM_PARAMETERS, STREAM_INPUT, STREAM_TARGET, STREAM_TOKEN, STREAM_LENGTH, STREAM_LABEL };
+
+static uint32_t number(enum stream stream, int64_t index)
+{
+    uint32_t block[4];
+    tr_rng_philox((tr_rng_key){SEED, 0x7465}, (uint32_t)stream, (uint32_t)index, 0, 0, block);
+    return block[0];
+}
+
+/* In [-1, 1). */
+static float real(enum stream stream, int64_t index)
+{
+    return 2 * tr_rng_unit(number(stream, index)) - 1;
+}
+
+static void *room(int64_t count, size_t size)
+{
+    void *memory = tr_alloc_zero((size_t)count + 1, size);
+    assert_non_null(memory);
+    return memory;
+}
+
+static void *device_room(const struct trial *trial, size_t bytes)
+{
+    void *memory;
+    must(tr_device_alloc(trial->device, bytes ? bytes : 1, &memory));
+    return memory;
+}
+
+static void upload(const struct trial *trial, void *to, const void *from, int64_t bytes)
+{
+    must(tr_device_to_device(trial->device, to, from, (size_t)bytes));
+    must(tr_device_wait(trial->device));
+}
+
+/* ---- a trial ---- */
+
+/* Biases of 0 and gains of 1 would hide what is multiplied with or added to the wrong thing. */
+static void make_parameters(struct trial *trial)
+{
+    const struct tr_model *model = trial->model;
+    float *values = room(model->arena_floats, sizeof *values);
+    tr_model_initialize(model, SEED, 0, 1, values);
+    for (int i = 0; i < model->parameter_count; i++) {
+        const struct tr_parameter *parameter = &model->parameters[i];
+        for (int64_t k = 0; k < parameter->count; k++)
+            values[parameter->offset + k] += 0.25f * real(STREAM_PARAMETERS, parameter->offset + k);
+    }
+    size_t bytes = (size_t)model->arena_floats * sizeof *values;
+    trial->parameters = device_room(trial, bytes);
+    upload(trial, trial->parameters, values, (int64_t)bytes);
+    tr_free(values);
+}
+
+static void make_batch(struct trial *trial)
+{
+    const struct tr_model *model = trial->model;
+    bool sequence = model->input.sequence;
+    int64_t width = tr_shape_count(&model->input), outputs = tr_shape_count(&model->output);
+    trial->offset = room(trial->examples + 1, sizeof *trial->offset);
+    for (int64_t i = 0; i < trial->examples; i++)
+        trial->offset[i + 1] =
+            trial->offset[i] + (sequence ? 1 + (int32_t)(number(STREAM_LENGTH, i) % 6) : 0);
+    trial->tokens = trial->offset[trial->examples];
+    trial->token = room(trial->tokens, sizeof *trial->token);
+    for (int64_t i = 0; i < trial->tokens; i++)
+        trial->token[i] = (int32_t)(number(STREAM_TOKEN, i) % (uint32_t)model->vocabulary);
+    trial->input = room(trial->examples * width, sizeof *trial->input);
+    for (int64_t i = 0; i < trial->examples * width; i++) trial->input[i] = 1.5f * real(STREAM_INPUT, i);
+    trial->label = room(trial->examples, sizeof *trial->label);
+    trial->target = room(trial->examples * outputs, sizeof *trial->target);
+    for (int64_t i = 0; i < trial->examples; i++)
+        trial->label[i] = (int32_t)(number(STREAM_LABEL, i) % (uint32_t)outputs);
+    for (int64_t i = 0; i < trial->examples * outputs; i++) trial->target[i] = real(STREAM_TARGET, i);
+}
+
+static void make_cut(struct trial *trial)
+{
+    trial->example_row = room(trial->microbatches, sizeof *trial->example_row);
+    trial->token_row = room(trial->microbatches, sizeof *trial->token_row);
+    for (int32_t i = 0; i <= trial->microbatches; i++) {
+        trial->example_row[i] = tr_cut(trial->examples, trial->microbatches, i);
+        trial->token_row[i] = trial->offset[trial->example_row[i]];
+    }
+}
+
+void trial_make(struct trial *trial, const struct network *network, const char *device, int64_t examples,
+                int32_t microbatches)
+{
+    *trial = (struct trial){.examples = examples, .microbatches = microbatches};
+    must(tr_device_create(device, 2, NULL, &trial->device));
+    must(network_build(network->text, network->input, network->vocabulary, &trial->model));
+    trial->stride = (trial->model->arena_floats + TR_PASS_SUMS + 15) / 16 * 16;
+    make_parameters(trial);
+    make_batch(trial);
+    make_cut(trial);
+    struct tr_step_scalars scalars = {.step = 3, .clip_scale = 1};
+    trial->scalars = device_room(trial, sizeof scalars);
+    upload(trial, trial->scalars, &scalars, sizeof scalars);
+}
+
+void trial_release(struct trial *trial)
+{
+    tr_device_free(trial->device, trial->parameters);
+    tr_device_free(trial->device, trial->scalars);
+    tr_model_destroy(&trial->model);
+    tr_device_destroy(&trial->device);
+    tr_free(trial->example_row);
+    tr_free(trial->token_row);
+    tr_free(trial->input);
+    tr_free(trial->target);
+    tr_free(trial->token);
+    tr_free(trial->offset);
+    tr_free(trial->label);
+}
+
+struct tr_pass_limits trial_limits(const struct trial *trial, bool training)
+{
+    return (struct tr_pass_limits){training, trial->examples, trial->tokens, trial->microbatches};
+}
+
+float *trial_arenas(const struct trial *trial, int count)
+{
+    int64_t floats = trial->stride * count;
+    float *arenas = device_room(trial, (size_t)floats * sizeof *arenas);
+    struct tr_op_fill zero = {floats, 0, arenas};
+    must(tr_device_fill(trial->device, &zero));
+    return arenas;
+}
+
+/* Copies rows [begin, end) of the batch to the pass. */
+static void feed_rows(struct trial *trial, tr_pass *pass, int64_t begin, int64_t end)
+{
+    const struct tr_model *model = trial->model;
+    int64_t width = tr_shape_count(&model->input), outputs = tr_shape_count(&model->output),
+            rows = end - begin;
+    int32_t first = trial->offset[begin], *offset = room(rows + 1, sizeof *offset);
+    for (int64_t i = 0; i <= rows; i++) offset[i] = trial->offset[begin + i] - first;
+    if (tr_pass_input(pass))
+        upload(trial, tr_pass_input(pass), trial->input + begin * width,
+               rows * width * (int64_t)sizeof(float));
+    if (tr_pass_offset(pass))
+        upload(trial, tr_pass_offset(pass), offset, (rows + 1) * (int64_t)sizeof *offset);
+    if (tr_pass_token(pass))
+        upload(trial, tr_pass_token(pass), trial->token + first, offset[rows] * (int64_t)sizeof(int32_t));
+    if (tr_pass_label(pass))
+        upload(trial, tr_pass_label(pass), trial->label + begin, rows * (int64_t)sizeof(int32_t));
+    if (tr_pass_target(pass))
+        upload(trial, tr_pass_target(pass), trial->target + begin * outputs,
+               rows * outputs * (int64_t)sizeof(float));
+    tr_free(offset);
+}
+
+const struct tr_pass_batch *trial_feed(struct trial *trial, tr_pass *pass, int32_t first, int32_t end)
+{
+    static struct tr_pass_batch batch;
+    static int64_t example_row[65], token_row[65], tree[2 * TR_TREE_DEPTH + 1];
+    static int32_t bound[2 * TR_TREE_DEPTH + 1];
+    assert_true(end - first <= 64);
+    int64_t begin_row = trial->example_row[first], end_row = trial->example_row[end];
+    for (int32_t i = first; i <= end; i++) {
+        example_row[i - first] = trial->example_row[i] - begin_row;
+        token_row[i - first] = trial->token_row[i] - trial->token_row[first];
+    }
+    int nodes = tr_tree_cover(trial->microbatches, first, end, tree);
+    for (int i = 0; i <= nodes; i++) bound[i] = (int32_t)(tree[i] - first);
+    feed_rows(trial, pass, begin_row, end_row);
+    batch = (struct tr_pass_batch){
+        .examples = end_row - begin_row,
+        .tokens = token_row[end - first],
+        .global_examples = trial->examples,
+        .first_example = (uint32_t)begin_row,
+        .microbatches = end - first,
+        .nodes = nodes,
+        .example_row = example_row,
+        .token_row = trial->model->input.sequence ? token_row : NULL,
+        .node_bound = bound,
+        .seed = SEED,
+        .scalars = trial->scalars,
+    };
+    return &batch;
+}
+
+void trial_run(struct trial *trial, tr_pass *pass, const struct tr_pass_batch *batch, const float *parameters,
+               float *gradients)
+{
+    must(tr_pass_forward(pass, batch, parameters, gradients, trial->stride));
+    must(tr_pass_loss(pass, batch));
+    if (gradients) must(tr_pass_backward(pass, batch, parameters, gradients, trial->stride));
+    must(tr_device_wait(trial->device));
+}

@@ -1,0 +1,64 @@
+/* Small networks that together hold every kind of layer and every way of connecting them, and one batch to
+ * run them on: what tests of src/nn share.
+ *
+ * All numbers follow from fixed seeds. A function that cannot do its work ends the test.
+ */
+#ifndef TESTS_SUPPORT_NETWORKS_H
+#define TESTS_SUPPORT_NETWORKS_H
+
+#include "nn/pass.h"
+
+struct network {
+    const char *name;
+    const char *input;  /* "28x28x1", "12", "tokens", "tokens x 8" */
+    int64_t vocabulary; /* 0 without tokens */
+    const char *text;   /* `layers:` and `loss:` of a model file */
+};
+
+extern const struct network networks[];
+extern const int network_count;
+
+/* The shape that tr_shape_text() writes so; "tokens" is a sequence of numbers of words. */
+struct tr_shape network_shape(const char *text);
+
+/* Builds a model from text that messages call "test.yaml". As tr_model_build(). */
+tr_status network_build(const char *text, const char *input, int64_t vocabulary, struct tr_model **out);
+
+/* A network on a device with parameters, biases included, that are no round numbers, and a batch. */
+struct trial {
+    tr_device *device;
+    struct tr_model *model;
+    float *parameters;               /* device, an arena */
+    struct tr_step_scalars *scalars; /* device */
+    int64_t stride;                  /* floats of an arena and the sums behind it */
+    int32_t microbatches;
+    int64_t *example_row,
+        *token_row; /* [microbatches + 1] of the whole batch; token_row [..] = 0 without tokens */
+    /* The batch, on the host. */
+    int64_t examples, tokens;
+    float *input, *target;
+    int32_t *token, *offset, *label;
+};
+
+/* The cut is even where the sizes divide. Empty microbatches occur when there are more of them than examples.
+ */
+void trial_make(struct trial *trial, const struct network *network, const char *device, int64_t examples,
+                int32_t microbatches);
+void trial_release(struct trial *trial);
+
+/* Room for any part of the batch. */
+struct tr_pass_limits trial_limits(const struct trial *trial, bool training);
+/* Device memory for `count` arenas with their sums, filled with zeros; free with tr_device_free(). */
+float *trial_arenas(const struct trial *trial, int count);
+
+/* Feeds microbatches [first, end) to the pass and describes them as the fewest tree nodes; the batch that is
+   returned lives until the next call. */
+const struct tr_pass_batch *trial_feed(struct trial *trial, tr_pass *pass, int32_t first, int32_t end);
+/* Forward, loss and, in training, backward; node j's gradients go to gradients + j * stride. */
+void trial_run(struct trial *trial, tr_pass *pass, const struct tr_pass_batch *batch, const float *parameters,
+               float *gradients);
+
+/* Fails the test with the message of the library unless status is TR_OK. */
+void must(tr_status status);
+
+#endif
