@@ -119,12 +119,16 @@ static struct tile_segment *line_of_tap(const struct tr_window *w, int64_t kw, i
     return to;
 }
 
-/* The same for a whole kernel row, whose taps are neighbours: runs of pixels with the same taps inside. */
-static struct tile_segment *line_of_row(const struct tr_window *w, int64_t channels, int64_t source,
-                                        int64_t target, struct tile_segment *to)
+/* Runs of pixels of a line that have the same taps of a kernel row inside the image, at most. */
+#define ROW_RUNS (2 * TILE_ROWS + 1)
+
+/* The segments of an output line for a whole kernel row, whose taps are neighbours: runs of pixels with the
+   same taps inside. Returns their number. */
+static int64_t runs_of_row(const struct tr_window *w, int64_t channels, struct tile_segment runs[ROW_RUNS])
 {
     const uint32_t all = (uint32_t)((UINT64_C(1) << w->kernel_w * channels) - 1);
     uint32_t before = 0;
+    int64_t count = 0;
     for (int64_t ow = 0; ow < w->out_w; ow++) {
         const int64_t left = ow * w->stride_w - w->pad_left;
         const int64_t first = larger(0, -left), last = smaller(w->kernel_w, w->in_w - left);
@@ -135,15 +139,13 @@ static struct tile_segment *line_of_row(const struct tr_window *w, int64_t chann
         const uint32_t rows =
             (uint32_t)((UINT64_C(1) << last * channels) - (UINT64_C(1) << first * channels));
         if (rows == before)
-            to[-1].length++;
+            runs[count - 1].length++;
         else
-            *to++ = (struct tile_segment){.a = (int32_t)(source + left),
-                                          .b = (int32_t)(target + ow),
-                                          .length = 1,
-                                          .only = rows == all ? 0 : rows};
+            runs[count++] = (struct tile_segment){
+                .a = (int32_t)left, .b = (int32_t)ow, .length = 1, .only = rows == all ? 0 : rows};
         before = rows;
     }
-    return to;
+    return count;
 }
 
 /* Lists the segments of every tap and line of the block. */
@@ -151,6 +153,8 @@ static void list_segments(const struct conv_gradient *g, const struct block *blo
 {
     const struct tr_window *w = &g->op->window;
     const int64_t end = block->line + block->lines;
+    struct tile_segment runs[ROW_RUNS];
+    const int64_t run_count = g->by_row ? runs_of_row(w, g->op->in_c, runs) : 0;
     for (int64_t tap = 0; tap < g->taps; tap++) {
         const int64_t kh = g->by_row ? tap : tap / w->kernel_w, kw = g->by_row ? 0 : tap % w->kernel_w;
         struct tile_segment *list = block->segments + tap * g->list, *to = list;
@@ -165,7 +169,13 @@ static void list_segments(const struct conv_gradient *g, const struct block *blo
                 if (ih < 0 || ih >= w->in_h) continue;
                 if (g->by_row) {
                     const int64_t image = p.image - block->line / w->out_h;
-                    to = line_of_row(w, g->op->in_c, (image * w->in_h + ih) * w->in_w, target, to);
+                    const int64_t source = (image * w->in_h + ih) * w->in_w;
+                    for (int64_t i = 0; i < run_count; i++) {
+                        *to = runs[i];
+                        to->a += (int32_t)source;
+                        to->b += (int32_t)target;
+                        to++;
+                    }
                 } else {
                     to = line_of_tap(w, kw, packed + (ih - p.ih) * w->in_w, target, to);
                 }

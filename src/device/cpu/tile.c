@@ -6,6 +6,11 @@
 #define INLINE static inline __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 16")
 
+/* Tiles of few rows use up b fast; they ask for it so many steps ahead. */
+#define AHEAD_STEPS   24
+#define AHEAD_ROWS    (TILE_ROWS / 2)
+#define AHEAD_VECTORS (64 / (VW * (int)sizeof(float))) /* in a cache line */
+
 /* Columns of vector v that are valid. */
 INLINE int64_t part(int64_t columns, int v)
 {
@@ -49,6 +54,10 @@ INLINE void compute(const int rows, const int vectors, const struct tile *tile)
         }
         for (int64_t i = s->length; i > 0; i--) {
             vf right[TILE_VECTORS];
+            if (rows <= AHEAD_ROWS) {
+                UNROLL for (int v = 0; v < vectors; v += AHEAD_VECTORS)
+                    __builtin_prefetch(b + AHEAD_STEPS * b_step + v * VW);
+            }
             UNROLL for (int v = 0; v < vectors; v++) right[v] = v_load(b + v * VW);
             UNROLL for (int r = 0; r < rows; r++)
             {
