@@ -3,12 +3,17 @@
  *
  * A run directory holds one line of history, a directory for each checkpoint:
  *
- *     checkpoint-00000100/      its step in at least 8 digits; "-2" follows for a second checkpoint of the
- * same step parameters.safetensors optimizer.safetensors model.yaml, ...       whatever small files the run
- * wants to keep manifest.json         facts, and a checksum of everything else and of itself
- * (train/manifest.h) checkpoint-00000200.tmp/  being written, being removed, or left behind by a kill; the
- * next save removes it checkpoint-00000300.abandoned/   of a later step than one saved afterwards; never
- * read, left to its owner
+ *     checkpoint-00000100/         its step, in at least 8 digits; "-2" is added to the
+ *                                  second checkpoint of the same step
+ *         parameters.safetensors
+ *         optimizer.safetensors
+ *         model.yaml, ...          small files that the run wants to keep
+ *         manifest.json            facts, and a checksum of everything (train/manifest.h)
+ *     checkpoint-00000200.tmp/     being written or removed, or left behind by a kill; the
+ *                                  next save removes it
+ *     checkpoint-00000300.abandoned/
+ *                                  of a later step than one saved afterwards; never read,
+ *                                  left to its owner
  *
  * Invariants:
  *   - A directory gets its final name when all of it is durable, and that is one rename.
@@ -36,9 +41,9 @@ struct tr_checkpoint_facts {
     uint64_t seed;
     int64_t microbatches;
     const char *program; /* "trireme 0.1.0"; saving writes this program's, whatever is given */
-    const char
-        *model_digest; /* SHA-256 of what the run must agree on; digests are 64 hexadecimal digits or "" */
-    const char *data_digest;    /* SHA-256 of the training data */
+    /* Digests are 64 hexadecimal digits or "". */
+    const char *model_digest;   /* of what the run must agree on */
+    const char *data_digest;    /* of the training data */
     const char *parameter_hash; /* of the parameters, as the run prints it */
     const struct tr_checkpoint_metric *metrics;
     int64_t metric_count;

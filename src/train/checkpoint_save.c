@@ -2,8 +2,10 @@
  * then is anything older removed.
  *
  *     make <run>/checkpoint-N.tmp; write and sync its files, the manifest last; sync the directory
- *     rename it to <run>/checkpoint-N; sync <run>          from here on the new checkpoint is the newest,
- * whatever happens rename what is no longer needed to *.tmp, and remove it
+ *     rename it to <run>/checkpoint-N; sync <run>
+ *     rename what is no longer needed to *.tmp, and remove it
+ *
+ * From the second line on the new checkpoint is the newest, whatever happens.
  */
 #include "train/checkpoint.h"
 
@@ -147,8 +149,7 @@ static void warn(const char *what)
     tr_log_line(TR_LOG_WARNING, "%s: %s", what, tr_error_message());
 }
 
-/* Removes what killed saves and unfinished removals left. That it cannot be removed is no reason not to save.
- */
+/* Removes what killed saves and unfinished removals left. A failure here is no reason not to save. */
 static void remove_leftovers(const tr_file_system *files, const char *run,
                              const struct tr_checkpoint_scan *scan)
 {
@@ -168,8 +169,7 @@ static void remove_leftovers(const tr_file_system *files, const char *run,
     }
 }
 
-/* The name goes first, in one step, so that nobody takes a half-removed directory for a damaged checkpoint.
- */
+/* The name goes first, in one step, so that nobody takes half a directory for a damaged checkpoint. */
 static tr_status remove_checkpoint(const tr_file_system *files, const char *run,
                                    struct tr_checkpoint_name name)
 {

@@ -10,8 +10,10 @@
  *       "model_digest": "...", "data_digest": "...", "parameter_hash": "...",
  *       "metrics": {"loss": 0.25},
  *       "tensor_files": {
- *         "parameters.safetensors": {"bytes": 13098536, "header_crc32c": "89abcdef", "tensors":
- * {"conv1.weight": "01234567", ...}}, "optimizer.safetensors": {...}
+ *         "parameters.safetensors": {
+ *           "bytes": 13098536, "header_crc32c": "89abcdef", "tensors": {"conv1.weight": "01234567", ...}
+ *         },
+ *         "optimizer.safetensors": {...}
  *       },
  *       "files": {"model.yaml": {"bytes": 612, "crc32c": "..."}},
  *       "manifest_crc32c": "..."
