@@ -197,6 +197,7 @@ static tr_status build_layer(struct tr_builder *builder, const tr_config *item)
     layer->options = tr_alloc_zero(1, name_offset(layer->class) + sizeof(char *));
     struct tr_option *table = full_table(layer->class);
     if (!layer->options || !table) {
+        tr_free(layer->options);
         tr_free(table);
         return TR_ENOMEM;
     }
@@ -205,7 +206,8 @@ static tr_status build_layer(struct tr_builder *builder, const tr_config *item)
     tr_status status = tr_options_defaults(table, count, layer->options);
     if (status == TR_OK) status = tr_options_read(table, count, node, layer->class->name, layer->options);
     tr_free(table);
-    if (status != TR_OK) return status;
+    /* Options that are not there have no place of their own. */
+    if (status != TR_OK) return node ? status : tr_fail_in(status, "%s", layer->where);
     TR_TRY(name_layer(model, layer, item));
     TR_TRY(connect(model, layer, item));
     status = layer->class->build(layer, builder);
