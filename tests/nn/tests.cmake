@@ -1,2 +1,3 @@
+trireme_test(nn model SOURCES support/networks.c)
 trireme_test(nn network_gradient SOURCES support/networks.c)
 trireme_test(nn pass SOURCES support/networks.c)
