@@ -103,6 +103,8 @@ INLINE void compute(const int rows, const int vectors, const struct tile *tile)
 #define EACH_ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14)
 #elif TILE_ROWS == 6
 #define EACH_ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6)
+#elif TILE_ROWS == 5
+#define EACH_ROWS(X) X(1) X(2) X(3) X(4) X(5)
 #else
 #define EACH_ROWS(X) X(1) X(2) X(3) X(4)
 #endif

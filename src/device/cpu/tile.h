@@ -25,7 +25,7 @@
 #define TILE_ROWS    6
 #define TILE_VECTORS 2
 #elif VW == 4
-#define TILE_ROWS    6
+#define TILE_ROWS    5
 #define TILE_VECTORS 4
 #else
 #define TILE_ROWS    4
@@ -33,9 +33,10 @@
 #endif
 #define TILE_COLUMNS (TILE_VECTORS * VW)
 
+/* Step i reads a number for each row at tile.a[a * a_unit + i * a_step + row], and one for each column at
+   tile.b[b * b_unit + i * b_step + column]. */
 struct tile_segment {
-    int32_t a,
-        b; /* step i reads tile.a[a * a_unit + i * a_step + row], tile.b[b * b_unit + i * b_step + column] */
+    int32_t a, b;
     int32_t length;
     uint32_t only; /* 0, or the rows that take part: bit r for row r; of the others nothing is read */
 };
