@@ -4,9 +4,11 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/file.h"
 
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 static tr_status open_job(tr_trainer *trainer, const struct tr_train_settings *settings,
                           const tr_checkpoint *checkpoint)
@@ -23,13 +25,17 @@ static tr_status open_job(tr_trainer *trainer, const struct tr_train_settings *s
     return tr_job_open_set(trainer->job, TR_SET_TRAIN);
 }
 
-static tr_status copy_paths(tr_trainer *trainer, const struct tr_train_settings *settings)
+/* Notes the paths and takes the output directory: what is wrong with it shows now, not after hours of
+ * training. */
+static tr_status take_paths(tr_trainer *trainer, const struct tr_train_settings *settings)
 {
     trainer->model_path = tr_strdup(settings->model ? settings->model : "");
     if (!trainer->model_path) return TR_ENOMEM;
     if (!settings->out) return TR_OK;
     trainer->out = tr_strdup(settings->out);
-    return trainer->out ? TR_OK : TR_ENOMEM;
+    if (!trainer->out) return TR_ENOMEM;
+    TR_TRY(tr_file_make_directories(NULL, trainer->out));
+    return tr_file_lock(trainer->out, &trainer->lock);
 }
 
 static tr_status make_parts(tr_trainer *trainer, const struct tr_train_settings *settings,
@@ -51,7 +57,7 @@ static tr_status set_up(tr_trainer *trainer, const struct tr_train_settings *set
     tr_checkpoint *checkpoint = NULL;
     if (!settings->model && !settings->resume)
         return tr_fail(TR_EINVAL, "nothing to train; give a model file, or a checkpoint to resume");
-    TR_TRY(copy_paths(trainer, settings));
+    TR_TRY(take_paths(trainer, settings));
     if (settings->resume) TR_TRY(tr_checkpoint_open(settings->resume, &checkpoint));
     tr_status status = open_job(trainer, settings, checkpoint);
     if (status == TR_OK) status = make_parts(trainer, settings, checkpoint);
@@ -70,6 +76,7 @@ tr_status tr_trainer_create(const struct tr_train_settings *settings, tr_trainer
     if (!trainer) return TR_ENOMEM;
     trainer->best_loss = INFINITY;
     trainer->saved_step = -1;
+    trainer->lock = -1;
     trainer->saved_at = tr_clock_seconds();
     tr_status status = set_up(trainer, settings);
     if (status != TR_OK) {
@@ -91,6 +98,7 @@ void tr_trainer_destroy(tr_trainer **handle)
     tr_job_destroy(&trainer->job);
     tr_free(trainer->model_path);
     tr_free(trainer->out);
+    if (trainer->lock >= 0) close(trainer->lock);
     tr_free(trainer->resumed);
     tr_free(trainer->resume_note);
     tr_free(trainer);

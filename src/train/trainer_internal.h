@@ -24,6 +24,7 @@ struct tr_trainer {
     int64_t worse_evaluations;
     /* Checkpoints. */
     char *out;          /* directory, or NULL */
+    int lock;           /* descriptor that holds the directory for this trainer, or -1 */
     char *resumed;      /* path, or NULL */
     char *resume_note;  /* skipped checkpoints, or NULL */
     int64_t saved_step; /* step of the newest checkpoint of this run, -1: none */
