@@ -16,9 +16,7 @@
 #include <stdbool.h>
 
 /* Packed images of a tile take about this much, in floats, if a target row does not need more. */
-#ifndef BAND_FLOATS
 #define BAND_FLOATS (256 * 1024)
-#endif
 /* Fewer images than this leave the tile kernel waiting for its own sums. */
 #define IMAGES_LEAST (TILE_ROWS < 4 ? 2 : 4)
 

@@ -20,11 +20,9 @@
 #include <stdbool.h>
 
 /* Output pixels in a block, about. */
-#ifndef BLOCK_PIXELS
 #define BLOCK_PIXELS 512
-#endif
 /* Tiles that a member may keep waiting, over all slots. */
-#define WAITING_TILES 3072
+#define WAITING_TILES (3072 * 14 * 32 / TILE_SIZE)
 
 #define TILE_SIZE (TILE_ROWS * TILE_COLUMNS)
 

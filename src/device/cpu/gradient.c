@@ -11,15 +11,9 @@
 #include "device/cpu/reduction.h"
 #include "device/cpu/tile.h"
 
-#ifndef BLOCK_ROWS
-#define BLOCK_ROWS 256
-#endif
-#ifndef CHUNK_COLUMNS
+#define BLOCK_ROWS    256
 #define CHUNK_COLUMNS 512
-#endif
-#ifndef CHUNK_TILES
-#define CHUNK_TILES 48 /* tiles above each other */
-#endif
+#define CHUNK_TILES   (672 / TILE_ROWS) /* tiles above each other */
 /* Waiting tiles of a chunk, over all slots. */
 #define WAITING_TILES (4 * (CHUNK_COLUMNS / TILE_COLUMNS * CHUNK_TILES))
 

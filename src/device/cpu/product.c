@@ -15,19 +15,11 @@
 
 /* A panel of b (BLOCK_DEPTH x TILE_COLUMNS) and a tile's share of a lie in the first-level cache, a block of
    a and most of a block of b in the second. */
-#ifndef BLOCK_DEPTH
-#define BLOCK_DEPTH 256
-#endif
-#ifndef BLOCK_COLUMNS
+#define BLOCK_DEPTH   256
 #define BLOCK_COLUMNS 512
-#endif
-#ifndef BLOCK_TILES
-#define BLOCK_TILES 12
-#endif
+#define BLOCK_TILES   12
 /* Blocks of b that are kept when there are many bands of rows; they stay in the last-level cache. */
-#ifndef GROUP_STEPS
 #define GROUP_STEPS 9
-#endif
 
 struct work {
     struct cpu_device *cpu;
