@@ -22,6 +22,7 @@ struct tr_trainer {
     /* Early stop; kept in checkpoints. */
     double best_loss;
     int64_t worse_evaluations;
+    double last_accuracy; /* of the latest evaluation */
     /* Checkpoints. */
     char *out;          /* directory, or NULL */
     int lock;           /* descriptor that holds the directory for this trainer, or -1 */

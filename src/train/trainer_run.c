@@ -197,12 +197,10 @@ static tr_status evaluate(struct run *run, enum tr_data_set set, struct tr_train
     return TR_OK;
 }
 
-/* Evaluates when due and sets *over when the run should end early. */
-static tr_status evaluate_if_due(struct run *run, bool *over)
+static tr_status evaluate_if_due(struct run *run)
 {
     tr_trainer *trainer = run->trainer;
     const struct tr_train_options *train = &trainer->job->train;
-    *over = false;
     if (train->evaluate_every == 0 || trainer->step % train->evaluate_every) return TR_OK;
     enum tr_data_set set = tr_job_has_set(trainer->job, TR_SET_VALIDATION) ? TR_SET_VALIDATION : TR_SET_TEST;
     if (!tr_job_has_set(trainer->job, set)) return TR_OK;
@@ -214,9 +212,17 @@ static tr_status evaluate_if_due(struct run *run, bool *over)
     } else {
         trainer->worse_evaluations++;
     }
-    bool reached = train->until_accuracy > 0 && event.accuracy >= train->until_accuracy;
-    *over = reached || (train->patience > 0 && trainer->worse_evaluations >= train->patience);
+    trainer->last_accuracy = event.accuracy;
     return TR_OK;
+}
+
+/* Whether the run ends before its last step. All it looks at is kept in checkpoints, so that a run that is
+   taken up where it ended early ends again. */
+static bool ends_early(const tr_trainer *trainer)
+{
+    const struct tr_train_options *train = &trainer->job->train;
+    bool reached = train->until_accuracy > 0 && trainer->last_accuracy >= train->until_accuracy;
+    return reached || (train->patience > 0 && trainer->worse_evaluations >= train->patience);
 }
 
 /* The end of a run in good order: the last checkpoint, the test, the hash. */
@@ -250,8 +256,7 @@ tr_status tr_trainer_run(tr_trainer *trainer, tr_train_listener listener, void *
 {
     struct run run = {.trainer = trainer, .listener = listener, .user = user};
     trainer->saved_at = tr_clock_seconds();
-    bool over = false;
-    while (trainer->step < trainer->job->train.steps && !over) {
+    while (trainer->step < trainer->job->train.steps && !ends_early(trainer)) {
         if (trainer->stop) return stopped(&run);
         struct tr_step_figures figures;
         double norm, start = tr_clock_seconds();
@@ -267,7 +272,7 @@ tr_status tr_trainer_run(tr_trainer *trainer, tr_train_listener listener, void *
             struct tr_train_event event = step_event(trainer, &figures, norm);
             report(&run, &event);
         }
-        TR_TRY(evaluate_if_due(&run, &over));
+        TR_TRY(evaluate_if_due(&run));
         save_if_due(&run);
     }
     return finish(&run);

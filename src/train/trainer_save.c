@@ -11,6 +11,7 @@
 
 #define BEST_LOSS         "best_loss"
 #define WORSE_EVALUATIONS "worse_evaluations"
+#define LAST_ACCURACY     "last_accuracy"
 
 /* The tensors of a checkpoint, in host memory. */
 struct tensors {
@@ -86,6 +87,7 @@ static tr_status write_checkpoint(tr_trainer *trainer, const struct tensors *ten
     struct tr_checkpoint_metric metrics[] = {
         {BEST_LOSS, trainer->best_loss},
         {WORSE_EVALUATIONS, (double)trainer->worse_evaluations},
+        {LAST_ACCURACY, trainer->last_accuracy},
     };
     struct tr_checkpoint_file files[] = {
         {TR_JOB_FILE, text, strlen(text)},
@@ -162,6 +164,8 @@ static void restore_counters(tr_trainer *trainer, const struct tr_checkpoint_fac
             trainer->best_loss = isnan(value) ? INFINITY : value;
         if (strcmp(facts->metrics[i].name, WORSE_EVALUATIONS) == 0 && value >= 0 && value < 0x1p53)
             trainer->worse_evaluations = (int64_t)value;
+        if (strcmp(facts->metrics[i].name, LAST_ACCURACY) == 0 && !isnan(value))
+            trainer->last_accuracy = value;
     }
 }
 
