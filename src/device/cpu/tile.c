@@ -1,6 +1,7 @@
 #include "device/cpu/tile.h"
 #include "device/cpu/vec_math.h"
 
+#include <assert.h>
 #include <stdbool.h>
 
 #define INLINE static inline __attribute__((always_inline))
@@ -139,6 +140,10 @@ static void activate(int64_t rows, const struct tile *tile)
 
 void tile_compute(int64_t rows, const struct tile *tile)
 {
-    (tile->columns <= TILE_COLUMNS / 2 ? half : whole)[rows - 1](tile);
+    assert(rows >= 1 && rows <= TILE_ROWS && tile->columns >= 1 && tile->columns <= TILE_COLUMNS);
+    if (tile->columns <= TILE_COLUMNS / 2)
+        half[rows - 1](tile);
+    else
+        whole[rows - 1](tile);
     if (tile->activation == TR_ACT_TANH || tile->activation == TR_ACT_SIGMOID) activate(rows, tile);
 }
