@@ -100,12 +100,12 @@ static struct tr_option *full_table(const struct tr_layer_class *class)
     return table;
 }
 
+/* Needs no memory: it runs when there may be none. */
 static void release_options(struct tr_layer *layer)
 {
     if (!layer->options) return;
-    struct tr_option *table = full_table(layer->class);
-    if (table) tr_options_release(table, layer->class->option_count + 1, layer->options);
-    tr_free(table);
+    tr_options_release(layer->class->options, layer->class->option_count, layer->options);
+    tr_free(*(char **)((char *)layer->options + name_offset(layer->class)));
     tr_free(layer->options);
 }
 

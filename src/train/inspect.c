@@ -9,6 +9,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 /* ---- text ---- */
 
@@ -70,7 +71,11 @@ static void add_head(const struct tr_summary *summary, const char *path, struct 
         const struct tr_checkpoint_facts *facts = tr_checkpoint_facts(summary->checkpoint);
         const char *skipped = tr_checkpoint_skipped(summary->checkpoint);
         add_fact(text, "checkpoint", "%s", tr_checkpoint_path(summary->checkpoint));
-        if (skipped) add_fact(text, "skipped", "%s", skipped);
+        while (skipped && *skipped) { /* a line each */
+            size_t length = strcspn(skipped, "\n");
+            add_fact(text, "skipped", "%.*s", (int)length, skipped);
+            skipped += length + (skipped[length] == '\n');
+        }
         add_fact(text, "steps done", "%s", tr_text_from_count(facts->step, number));
         add_fact(text, "hash", "%s", facts->parameter_hash);
         add_fact(text, "written by", "%s", facts->program);

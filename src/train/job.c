@@ -285,14 +285,9 @@ static tr_status open_source(struct tr_job *job, enum tr_data_set set)
     if (job->source[set]) return TR_OK;
     TR_TRY(tr_job_open_source(job, set, &job->source[set]));
     if (set == TR_SET_TRAIN && !job->state) {
-        char *state;
         const char *name;
-        TR_TRY(tr_source_state(job->source[set], &name, &state));
-        if (state) job->state = tr_strdup(state);
-        if (state) TR_TRY(set_formatted(job, "input.state=%s", name));
-        bool failed = state && !job->state;
-        tr_text_free(state);
-        if (failed) return TR_ENOMEM;
+        TR_TRY(tr_source_state(job->source[set], &name, &job->state));
+        if (job->state) TR_TRY(set_formatted(job, "input.state=%s", name));
     }
     return TR_OK;
 }

@@ -105,6 +105,7 @@ static void list_option(struct tr_table *table, const struct tr_option *option)
         tr_table_cell(table, "required");
     else
         tr_table_cell(table, "%s", option->fallback);
+    if (choices.failed) table->cells.failed = true;
     tr_text_release(&choices);
 }
 
