@@ -1,0 +1,177 @@
+/* Inspection: the memory that it promises is what a trainer takes; it needs no more than it must; memory may
+ * fail. */
+#include "trireme/trireme.h"
+
+#include "base/file.h"
+#include "refuse.h"
+#include "scratch.h"
+#include "train/summary.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <string.h>
+#include <unistd.h>
+
+static char place[SCRATCH_PATH];
+
+static void write_text(const char *path, const char *text)
+{
+    assert_int_equal(tr_file_write_atomic(NULL, path, text, strlen(text)), TR_OK);
+}
+
+static int make_place(void **state)
+{
+    (void)state;
+    scratch_make(place);
+    if (chdir(place) != 0) return -1;
+    write_text("numbers.csv", "0,0,0\n1,0,1\n0,1,2\n1,1,0\n0.5,2,1\n3,1,2\n1,7,2\n");
+    write_text("words.tsv", "a b c\t0\nb a\t1\nc c c c c\t1\na\t0\n");
+    write_text("adam.yaml", "name: adam\n"
+                            "data: {train: {csv: {path: numbers.csv}}}\n"
+                            "layers: [{dense: {units: 20, activation: tanh}}, {batch_norm: }, {dense: 3}]\n"
+                            "optimizer: {rule: adam, rate: 0.01, ema: 0.9}\n"
+                            "train: {batch: 6, microbatches: 5, steps: 10}\n");
+    write_text("lstm.yaml", "name: lstm\n"
+                            "data: {train: {text: {path: words.tsv, min_count: 1}}}\n"
+                            "layers: [{embedding: 7}, {lstm: 5}, last, {dropout: 0.5}, {dense: 2}]\n"
+                            "optimizer: {rule: momentum, rate: 0.01}\n"
+                            "train: {batch: 3, microbatches: 3, pass: 1, steps: 10}\n");
+    write_text("image.yaml", "name: image\n"
+                             "input: {shape: [12, 12, 2]}\n"
+                             "layers:\n"
+                             "  - conv: {filters: 4, kernel: 3, activation: relu}\n"
+                             "  - max_pool: 2\n"
+                             "  - flatten\n"
+                             "  - dense: 3\n"
+                             "optimizer: {rule: sgd, rate: 0.1}\n"
+                             "train: {batch: 4, microbatches: 2, steps: 10}\n");
+    return 0;
+}
+
+static int remove_place(void **state)
+{
+    (void)state;
+    if (chdir("/") != 0) return -1;
+    scratch_remove(place);
+    return 0;
+}
+
+/* All but what does not grow with the network: scalars and norms. */
+static void memory_is_that_of_a_trainer(void **state)
+{
+    (void)state;
+    static const char *const models[] = {"adam.yaml", "lstm.yaml"};
+    static const char *const sets[] = {"train.pass=0", "train.pass=1", "train.pass=2"};
+    for (int i = 0; i < 2; i++)
+        for (int k = 0; k < 3; k++) {
+            struct tr_train_settings settings = TR_TRAIN_SETTINGS_INIT;
+            struct tr_train_info info;
+            struct tr_summary summary;
+            tr_trainer *trainer;
+            settings.model = models[i];
+            settings.set = &sets[k];
+            settings.set_count = 1;
+            settings.threads = 1;
+            assert_int_equal(tr_trainer_create(&settings, &trainer), TR_OK);
+            assert_int_equal(tr_trainer_info(trainer, &info), TR_OK);
+            assert_int_equal(tr_summary_make(models[i], &sets[k], 1, &summary), TR_OK);
+            int64_t promised =
+                summary.parameter_bytes + summary.gradient_bytes + summary.state_bytes + summary.pass_bytes;
+            assert_true(promised <= info.memory && info.memory - promised < 512);
+            assert_int_equal(summary.job->model->parameter_total, info.parameters);
+            tr_summary_release(&summary);
+            tr_trainer_destroy(&trainer);
+        }
+}
+
+static void operations_are_counted(void **state)
+{
+    (void)state;
+    struct tr_summary summary;
+    assert_int_equal(tr_summary_make("image.yaml", NULL, 0, &summary), TR_OK);
+    /* 10 x 10 pixels of 4 filters over 3 x 3 x 2; 5 x 5 x 4 maxima of 4; 100 x 3 products. */
+    int64_t conv = 2 * 100 * 4 * 18, pool = summary.layer[1].operations, dense = 2 * 100 * 3;
+    assert_int_equal(summary.layer[0].operations, conv);
+    assert_int_equal(summary.layer[2].operations, 0);
+    assert_int_equal(summary.operations, conv + pool + dense);
+    assert_int_equal(summary.step_operations, 4 * (2 * conv + 2 * pool + 3 * dense));
+    assert_int_equal(summary.layer[2].bytes, 0); /* flatten is its input under another shape */
+    assert_int_equal(summary.layer[0].bytes, 400 * (int64_t)sizeof(float));
+    tr_summary_release(&summary);
+}
+
+/* A shape in the file is enough. */
+static void no_data_are_needed(void **state)
+{
+    (void)state;
+    char *text;
+    assert_int_equal(tr_inspect("image.yaml", NULL, 0, &text), TR_OK);
+    assert_non_null(strstr(text, "10x10x4"));
+    tr_text_free(text);
+    assert_int_equal(tr_inspect("missing.yaml", NULL, 0, &text), TR_ENOTFOUND);
+    assert_int_equal(tr_inspect(".", NULL, 0, &text), TR_ENOTFOUND); /* no checkpoint in there */
+}
+
+static void sizes_that_cannot_be_counted_are_refused(void **state)
+{
+    (void)state;
+    static const char *const set[] = {"layers.3.units=1000000", "train.batch=16777216",
+                                      "input.shape=[60000, 60000, 4]"};
+    char *text;
+    assert_int_equal(tr_inspect("image.yaml", set, 3, &text), TR_EINVAL);
+    assert_true(strlen(tr_error_message()) > 0);
+}
+
+static void memory_may_fail_anywhere(void **state)
+{
+    (void)state;
+    tr_status (*const functions[])(const char *, const char *const *, int, char **) = {tr_inspect,
+                                                                                       tr_inspect_json};
+    static const char *const models[] = {"adam.yaml", "image.yaml"};
+    for (int i = 0; i < 4; i++)
+        for (int64_t at = 0, done = 0; !done; at++) {
+            int64_t live = tr_alloc_live();
+            char *text = NULL;
+            refuse_begin(at);
+            tr_status status = functions[i / 2](models[i % 2], NULL, 0, &text);
+            done = refuse_end();
+            if (status != (done ? TR_OK : TR_ENOMEM))
+                fail_msg("function %d, allocation %d: status %d, %s", i, (int)at, status, tr_error_message());
+            tr_text_free(text);
+            if (tr_alloc_live() != live) fail_msg("function %d, allocation %d leaks", i, (int)at);
+        }
+}
+
+static void listing_may_fail_anywhere(void **state)
+{
+    (void)state;
+    tr_status (*const functions[])(char **) = {tr_layers, tr_devices, tr_devices_json};
+    for (int i = 0; i < 3; i++)
+        for (int64_t at = 0, done = 0; !done; at++) {
+            int64_t live = tr_alloc_live();
+            char *text = NULL;
+            refuse_begin(at);
+            tr_status status = functions[i](&text);
+            done = refuse_end();
+            if (status != (done ? TR_OK : TR_ENOMEM))
+                fail_msg("function %d, allocation %d: status %d, %s", i, (int)at, status, tr_error_message());
+            tr_text_free(text);
+            assert_int_equal(tr_alloc_live(), live);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory_is_that_of_a_trainer),
+        cmocka_unit_test(operations_are_counted),
+        cmocka_unit_test(no_data_are_needed),
+        cmocka_unit_test(sizes_that_cannot_be_counted_are_refused),
+        cmocka_unit_test(memory_may_fail_anywhere),
+        cmocka_unit_test(listing_may_fail_anywhere),
+    };
+    return cmocka_run_group_tests(tests, make_place, remove_place);
+}
