@@ -7,6 +7,7 @@
 #define CLI_COMMAND_H
 
 #include "base/option.h"
+#include "base/team.h"
 #include "exit_codes.h"
 
 /* The head of every command's struct of options. */
@@ -61,7 +62,7 @@ struct cli_device {
      .offset = offsetof(object, device.threads),                                                             \
      .fallback = "0",                                                                                        \
      .least = 0,                                                                                             \
-     .most = 1024,                                                                                           \
+     .most = TR_TEAM_MAX,                                                                                    \
      .help = "threads; 0: one per core; any number gives the same bits; variable TRIREME_THREADS",           \
      .flags = TR_OPTION_ENVIRONMENT,                                                                         \
      .letter = 't'},                                                                                         \

@@ -52,7 +52,6 @@ static void show_file(void *user, const char *path, enum tr_data_file_state stat
     };
     struct tr_text line = TR_TEXT_INIT;
     tr_text_addf(&line, "%s  %s%s%s", path, words[state], *message ? ": " : "", message);
-    cli_screen_end(screen);
     if (!line.failed) cli_screen_line(screen, line.bytes);
     tr_text_release(&line);
 }

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +15,15 @@
 static int first_error; /* errno of the first failed write, 0 before */
 static char prefix[64] = "trireme: ";
 static char buffer[1 << 16];
+static void (*before_message)(void *user);
+static void *before_message_user;
+
+/* What the library got over. It says so while it opens data and saves, on the thread of the command. */
+static void print_log(void *user, enum tr_log_level level, const char *message)
+{
+    (void)user;
+    cli_message("%s: %s", tr_log_level_name(level), message);
+}
 
 void cli_output_begin(void)
 {
@@ -24,6 +34,7 @@ void cli_output_begin(void)
     }
     signal(SIGPIPE, SIG_IGN);
     setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
+    tr_log_set_sink(print_log, NULL, TR_LOG_WARNING);
 }
 
 bool cli_output_flush(void)
@@ -48,8 +59,15 @@ void cli_print(char *text)
     tr_free(text);
 }
 
+void cli_output_before_message(void (*hook)(void *user), void *user)
+{
+    before_message = hook;
+    before_message_user = user;
+}
+
 void cli_message(const char *format, ...)
 {
+    if (before_message) before_message(before_message_user);
     cli_output_flush();
     va_list arguments;
     va_start(arguments, format);

@@ -8,7 +8,8 @@
 #include <stdbool.h>
 
 /* Called first in main(): makes sure that descriptors 0 to 2 are taken, so that no file of ours becomes
-   "standard output", ignores SIGPIPE, and gives stdout a buffer that holds a whole screen. */
+   "standard output", ignores SIGPIPE, gives stdout a buffer
+   that holds a whole screen, and prints what the library warns of. */
 void cli_output_begin(void);
 /* Writes what is buffered. Returns false once anything could not be written, now or earlier. */
 bool cli_output_flush(void);
@@ -17,6 +18,8 @@ tr_status cli_output_end(void);
 
 /* Prints a text of the library and frees it with tr_free(). */
 void cli_print(char *text);
+/* Called before anything is written to stderr, so that a progress line makes room; NULL for none. */
+void cli_output_before_message(void (*hook)(void *user), void *user);
 /* A line on stderr, "trireme NAME: message"; NAME is that of the running command. What is in stdout's buffer
    comes first. */
 void cli_message(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -8,6 +8,8 @@
 #define BAR_LEAST 8
 #define BAR_MOST  30
 #define GAP       2
+/* "2 h 05 min left": room that is kept for the time, so that the bar does not change its length with it. */
+#define LEFT_MOST 15
 
 enum field { PERCENT, STEP, LOSS, ACCURACY, SPEED, LEFT, FIELDS };
 
@@ -81,7 +83,8 @@ void cli_progress_line(const struct cli_progress *progress, int width, struct cl
         shown[f] = true;
     }
     if (used == 0) return;
-    int bar = room - used - GAP;
+    int bar = room - used - GAP, spare = LEFT_MOST - (int)strlen(field[LEFT]);
+    if (shown[LEFT] && spare > 0) bar -= spare;
     if (bar > BAR_MOST) bar = BAR_MOST;
     const char *between = "";
     if (bar >= BAR_LEAST) {

@@ -139,17 +139,19 @@ static void put_checkpoint(struct cli_report *report, const struct tr_train_even
     put(report, &text);
 }
 
-/* Warnings go to stderr whatever is asked for; the progress line must make room where that is one terminal.
- */
-static void put_warning(struct cli_report *report, const char *message)
+/* Warnings go to stderr whatever is asked for, each line as one. */
+static void put_warnings(const char *lines)
 {
-    cli_screen_end(&report->screen);
-    cli_message("warning: %s", message);
+    while (*lines) {
+        size_t length = strcspn(lines, "\n");
+        if (length > 0) cli_message("warning: %.*s", (int)length, lines);
+        lines += length + (lines[length] == '\n');
+    }
 }
 
-static void put_progress(struct cli_report *report, const struct tr_train_event *event)
+static struct cli_progress progress_of(const struct cli_report *report, const struct tr_train_event *event)
 {
-    struct cli_progress progress = {
+    return (struct cli_progress){
         .step = event->step,
         .steps = event->steps,
         .loss = event->loss,
@@ -157,7 +159,6 @@ static void put_progress(struct cli_report *report, const struct tr_train_event 
         .examples_per_second = cli_report_speed(report),
         .seconds_left = seconds_left(report, event),
     };
-    cli_screen_progress(&report->screen, &progress);
 }
 
 /* ---- the run ---- */
@@ -169,8 +170,9 @@ tr_status cli_report_begin(struct cli_report *report)
     cli_screen_begin(&report->screen, json ? stderr : stdout);
     if (report->quiet) report->screen.interactive = false;
     if (!report->quiet) put_head(report);
-    if (*report->info.resume_note) put_warning(report, report->info.resume_note);
+    put_warnings(report->info.resume_note);
     if (json) cli_json_start(report);
+    cli_output_flush();
     return TR_OK;
 }
 
@@ -193,13 +195,15 @@ void cli_report_event(void *user, const struct tr_train_event *event)
     struct cli_report *report = user;
     remember(report, event);
     bool lines = report->log == CLI_LOG_TEXT && !report->quiet;
+    struct cli_progress progress = progress_of(report, event);
     switch (event->kind) {
     case TR_EVENT_STEP:
+        cli_screen_renew(&report->screen, &progress);
         if (lines) put_step(report, event);
-        put_progress(report, event);
+        cli_screen_progress(&report->screen, &progress);
         break;
     case TR_EVENT_PROGRESS:
-        put_progress(report, event);
+        cli_screen_progress(&report->screen, &progress);
         break;
     case TR_EVENT_EVALUATION:
         if (lines) put_evaluation(report, event);
@@ -208,7 +212,7 @@ void cli_report_event(void *user, const struct tr_train_event *event)
         if (lines) put_checkpoint(report, event);
         break;
     case TR_EVENT_WARNING:
-        put_warning(report, event->name);
+        put_warnings(event->name);
         break;
     case TR_EVENT_END:
         break;

@@ -9,19 +9,31 @@
 #define REDRAW_SECONDS 0.1
 #define CLEAR_LINE     "\r\033[K"
 
-void cli_screen_begin(struct cli_screen *screen, FILE *stream)
-{
-    *screen = (struct cli_screen){.stream = stream, .interactive = cli_terminal_interactive(fileno(stream))};
-    screen->style.color = cli_terminal_color();
-    screen->style.unicode = cli_terminal_unicode();
-}
-
 static void flush(struct cli_screen *screen)
 {
     if (screen->stream == stdout)
         cli_output_flush();
     else
         fflush(screen->stream);
+}
+
+/* Takes the progress line off the screen; it comes back when it is drawn next. */
+static void hide(void *user)
+{
+    struct cli_screen *screen = user;
+    if (screen->shown) {
+        fputs(CLEAR_LINE, screen->stream);
+        flush(screen);
+    }
+    screen->shown = false;
+}
+
+void cli_screen_begin(struct cli_screen *screen, FILE *stream)
+{
+    *screen = (struct cli_screen){.stream = stream, .interactive = cli_terminal_interactive(fileno(stream))};
+    screen->style.color = cli_terminal_color();
+    screen->style.unicode = cli_terminal_unicode();
+    cli_output_before_message(hide, screen);
 }
 
 void cli_screen_line(struct cli_screen *screen, const char *line)
@@ -63,12 +75,22 @@ static void draw(struct cli_screen *screen)
     screen->drawn = tr_clock_seconds();
 }
 
+static void compose(struct cli_screen *screen, const struct cli_progress *progress)
+{
+    tr_text_release(&screen->bar);
+    cli_progress_line(progress, cli_terminal_width(fileno(screen->stream)), screen->style, &screen->bar);
+}
+
 void cli_screen_progress(struct cli_screen *screen, const struct cli_progress *progress)
 {
     if (!due(screen)) return;
-    tr_text_release(&screen->bar);
-    cli_progress_line(progress, cli_terminal_width(fileno(screen->stream)), screen->style, &screen->bar);
+    compose(screen, progress);
     draw(screen);
+}
+
+void cli_screen_renew(struct cli_screen *screen, const struct cli_progress *progress)
+{
+    if (screen->shown) compose(screen, progress);
 }
 
 void cli_screen_status(struct cli_screen *screen, const char *status)
@@ -82,10 +104,7 @@ void cli_screen_status(struct cli_screen *screen, const char *status)
 
 void cli_screen_end(struct cli_screen *screen)
 {
-    if (screen->shown) {
-        fputs(CLEAR_LINE, screen->stream);
-        flush(screen);
-    }
-    screen->shown = false;
+    hide(screen);
+    cli_output_before_message(NULL, NULL);
     tr_text_release(&screen->bar);
 }

@@ -23,13 +23,15 @@ struct cli_screen {
     double drawn;       /* when, in seconds of the clock */
 };
 
-/* Begins on `stream` (borrowed until the end). */
+/* Begins on `stream` (borrowed until the end). One screen at a time; it makes room for messages. */
 void cli_screen_begin(struct cli_screen *screen, FILE *stream);
 /* Writes one line (without line feed). */
 void cli_screen_line(struct cli_screen *screen, const char *line);
 /* Shows or redraws the progress line; ignored where there is no terminal and too soon after the last time. */
 void cli_screen_progress(struct cli_screen *screen, const struct cli_progress *progress);
-/* The same with a text of one's own, which is cut to the width of the terminal. ASCII. */
+/* Renews the progress line without drawing it: the next line brings it along. Nothing where none is shown. */
+void cli_screen_renew(struct cli_screen *screen, const struct cli_progress *progress);
+/* As cli_screen_progress() with a text of one's own, which is cut to the width of the terminal. ASCII. */
 void cli_screen_status(struct cli_screen *screen, const char *status);
 /* Removes the progress line and releases memory. May be called again. */
 void cli_screen_end(struct cli_screen *screen);
