@@ -45,8 +45,8 @@ tr_status cli_help_overview(char **out)
     tr_text_add(&text,
                 "\n`trireme help COMMAND` or `trireme COMMAND --help` lists the options of a command.\n\n"
                 "To begin with:\n"
-                "  trireme train models/mnist-cnn.yaml --steps 600\n"
-                "  trireme predict runs/mnist-cnn --set-name test --index 0 --show\n\n"
+                "  trireme train models/mnist-quick.yaml\n"
+                "  trireme predict runs/mnist-quick --set-name test --index 0 --show\n\n"
                 "Exit codes:\n");
 #define ADD_CODE(name, code, meaning) tr_text_addf(&text, "  %-4d%s\n", code, meaning);
     CLI_EXIT_CODES(ADD_CODE)
