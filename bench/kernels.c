@@ -243,7 +243,8 @@ int main(int count, char **arguments)
 {
     const char *isa = count > 1 ? arguments[1] : "";
     const int most = count > 2 ? atoi(arguments[2]) : 2;
-    printf("peers: OpenBLAS %s, oneDNN %s\n", have_openblas ? "sgemm" : "skipped (libopenblas-dev not found)",
+    printf("peers: OpenBLAS %s%s, oneDNN %s\n",
+           have_openblas ? "sgemm with kernels for " : "skipped (libopenblas-dev not found)", openblas_core(),
            have_onednn ? "convolution, its own layouts" : "skipped (libdnnl-dev not found)");
     for (int threads = 1; threads <= most; threads++) {
         tr_device *device;

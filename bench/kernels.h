@@ -30,6 +30,8 @@ double fastest(void (*function)(void *arguments), void *arguments);
 /* Independent libraries, by pass. Return false if the build did not find the library, or the library cannot
    do it; else *time is the fastest of several. */
 extern const bool have_openblas, have_onednn;
+/* The processor whose kernels OpenBLAS chose, which may be an older one than the machine's. */
+const char *openblas_core(void);
 bool openblas_dense(const struct dense_shape *shape, enum pass pass, int threads, double *time);
 bool onednn_conv(const struct conv_shape *shape, enum pass pass, int threads, double *time);
 

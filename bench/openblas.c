@@ -7,6 +7,11 @@
 
 const bool have_openblas = true;
 
+const char *openblas_core(void)
+{
+    return openblas_get_corename();
+}
+
 struct product {
     const struct dense_shape *shape;
     enum pass pass;
@@ -43,6 +48,11 @@ bool openblas_dense(const struct dense_shape *shape, enum pass pass, int threads
 }
 #else
 const bool have_openblas = false;
+
+const char *openblas_core(void)
+{
+    return "";
+}
 
 bool openblas_dense(const struct dense_shape *shape, enum pass pass, int threads, double *time)
 {
