@@ -27,7 +27,8 @@ typedef enum tr_status {
     TR_EUNSUPPORTED = 7, /* this build or machine lacks what was asked for */
     TR_ENONFINITE = 8,   /* a loss or gradient became NaN or infinite */
     TR_EINTERRUPTED = 9, /* a stop was asked for; state was kept */
-    TR_ENOTFOUND = 10    /* a named thing does not exist */
+    TR_ENOTFOUND = 10,   /* a named thing does not exist */
+    TR_EPEER = 11        /* another process of the job died, hung or gave up; restart from a checkpoint */
 } tr_status;
 
 /* The short name of a status ("invalid", "out of memory", ...). Static storage. Any thread. */

@@ -21,6 +21,7 @@ static const char *const names[] = {
     [TR_ENONFINITE] = "not finite",
     [TR_EINTERRUPTED] = "interrupted",
     [TR_ENOTFOUND] = "not found",
+    [TR_EPEER] = "lost another process",
 };
 
 const char *tr_status_name(tr_status status)

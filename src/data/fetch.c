@@ -4,76 +4,24 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/file.h"
+#include "base/module.h"
 #include "data/data_set.h"
 
-#include <dlfcn.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#define MODULE_NAME "trireme-fetch.so"
 /* A mirror whose file has no size known beforehand may send this much. */
 #define UNKNOWN_SIZE_MAX ((int64_t)64 << 20)
 
-/* ---- the module ---- */
-
-/* Loads the module from `directory`/`below`; false when it is not there. */
-static bool load_from(const char *directory, const char *below, const struct tr_fetch_module **out)
-{
-    char path[PATH_MAX];
-    int length = snprintf(path, sizeof path, "%s/%s%s", directory, below, MODULE_NAME);
-    if (length < 0 || (size_t)length >= sizeof path || access(path, R_OK) != 0) return false;
-    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!handle) return false;
-    const struct tr_fetch_module *module = dlsym(handle, TR_FETCH_SYMBOL);
-    if (!module || module->version != TR_FETCH_VERSION) {
-        dlclose(handle);
-        return false;
-    }
-    *out = module; /* stays loaded until the process ends: libcurl does not like to be unloaded */
-    return true;
-}
-
-/* Cuts a path to its directory. */
-static bool cut_to_directory(char *path)
-{
-    char *slash = strrchr(path, '/');
-    if (slash) *slash = 0;
-    return slash != NULL;
-}
-
-/* Looks beside the program and beside the library, in the places where a build and an installation put
- * modules. */
-static tr_status load_module(const struct tr_fetch_module **out)
-{
-    static const char *const below[] = {"", "trireme/", "modules/", "../modules/", "../lib/trireme/"};
-    char place[2][PATH_MAX];
-    int places = 0;
-    ssize_t length = readlink("/proc/self/exe", place[places], PATH_MAX - 1);
-    if (length > 0) {
-        place[places][length] = 0;
-        places += cut_to_directory(place[places]);
-    }
-    Dl_info self;
-    if (dladdr((const void *)tr_data_set_at, &self) != 0 && self.dli_fname) {
-        snprintf(place[places], PATH_MAX, "%s", self.dli_fname);
-        places += cut_to_directory(place[places]);
-    }
-    for (int i = 0; i < places; i++) {
-        for (size_t k = 0; k < sizeof below / sizeof below[0]; k++) {
-            if (load_from(place[i], below[k], out)) return TR_OK;
-        }
-    }
-    if (load_from(TRIREME_MODULE_DIR, "", out)) return TR_OK;
-    const char *why = dlerror();
-    return tr_fail(TR_EUNSUPPORTED,
-                   "downloads need the module " MODULE_NAME
-                   ", which was not found beside the program or in " TRIREME_MODULE_DIR
-                   "%s%s; build Trireme with libcurl, or download the files by hand",
-                   why ? ": " : "", why ? why : "");
-}
+static const struct tr_module fetch_module = {
+    .file = "trireme-fetch.so",
+    .symbol = TR_FETCH_SYMBOL,
+    .version = TR_FETCH_VERSION,
+    .purpose = "downloads need",
+    .advice = "build Trireme with libcurl, or download the files by hand",
+};
 
 /* ---- one transfer ---- */
 
@@ -132,10 +80,11 @@ static tr_status read_url(const struct tr_fetch_module *module, const char *url,
 tr_status tr_data_file_fetch(const struct tr_data_file *file, const char *const *mirrors, const char *path,
                              tr_data_progress progress, void *user)
 {
-    const struct tr_fetch_module *module = NULL;
+    const void *loaded;
     struct transfer transfer = {.path = path, .progress = progress, .user = user};
     transfer.most = file->size > 0 ? file->size : UNKNOWN_SIZE_MAX;
-    TR_TRY(load_module(&module));
+    TR_TRY(tr_module_load(&fetch_module, &loaded));
+    const struct tr_fetch_module *module = loaded;
     char *aside = tr_format("%s.%ld.tmp", path, (long)getpid());
     if (!aside) return TR_ENOMEM;
     tr_status status = TR_EIO;

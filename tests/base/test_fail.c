@@ -49,14 +49,14 @@ static void test_long_messages_are_cut(void **state)
 static void test_status_names(void **state)
 {
     (void)state;
-    for (int i = TR_OK; i <= TR_ENOTFOUND; i++) {
+    for (int i = TR_OK; i <= TR_EPEER; i++) {
         const char *name = tr_status_name((tr_status)i);
         assert_non_null(name);
         assert_true(strlen(name) > 0);
         assert_string_not_equal(name, "unknown status");
         for (int j = TR_OK; j < i; j++) assert_string_not_equal(name, tr_status_name((tr_status)j));
     }
-    assert_string_equal(tr_status_name((tr_status)(TR_ENOTFOUND + 1)), "unknown status");
+    assert_string_equal(tr_status_name((tr_status)(TR_EPEER + 1)), "unknown status");
     assert_string_equal(tr_status_name((tr_status)-1), "unknown status");
 }
 
