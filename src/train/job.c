@@ -212,7 +212,11 @@ static tr_status make_digest(struct tr_job *job)
     struct tr_text text = TR_TEXT_INIT;
     char *input = NULL, *layers = NULL, *loss = NULL, *optimizer = NULL, *schedule = NULL, *all;
     tr_status status;
-    TR_TRY_GOTO(tr_options_dump(tr_input_option_table, tr_input_option_count, &job->input, &input), out);
+    /* Names and vocabulary follow from the data, which have a digest of their own. */
+    struct tr_input_options settings = job->input;
+    settings.state = NULL;
+    settings.classes = (struct tr_string_list){0};
+    TR_TRY_GOTO(tr_options_dump(tr_input_option_table, tr_input_option_count, &settings, &input), out);
     TR_TRY_GOTO(tr_config_dump(job->file.layers, &layers), out);
     TR_TRY_GOTO(tr_options_dump(tr_loss_options, tr_loss_option_count, &job->model->loss, &loss), out);
     TR_TRY_GOTO(tr_options_dump(tr_optimizer_options, tr_optimizer_option_count, &job->optimizer, &optimizer),
@@ -260,6 +264,16 @@ static tr_status default_directory(struct tr_job *job, const char *path)
     return status;
 }
 
+/* Reads the input section again after the tree has changed. */
+static tr_status reread_input(struct tr_job *job)
+{
+    tr_options_release(tr_input_option_table, tr_input_option_count, &job->input);
+    TR_TRY(tr_options_defaults(tr_input_option_table, tr_input_option_count, &job->input));
+    job->file.input = tr_config_get(job->root, "input");
+    return tr_options_read(tr_input_option_table, tr_input_option_count, job->file.input, "input",
+                           &job->input);
+}
+
 static const tr_config *set_node(const struct tr_job *job, enum tr_data_set set)
 {
     const tr_config *const nodes[TR_SETS] = {job->data.train, job->data.validation, job->data.test};
@@ -280,22 +294,34 @@ tr_status tr_job_open_source(const struct tr_job *job, enum tr_data_set set, tr_
     return tr_source_open_config(node, job->file.directory, job->state, out);
 }
 
-static tr_status open_source(struct tr_job *job, enum tr_data_set set)
+/* Writes into the tree what the training data add to the file: what other sets must share, and names of
+ * classes. */
+static tr_status note_source(struct tr_job *job)
 {
-    if (job->source[set]) return TR_OK;
-    TR_TRY(tr_job_open_source(job, set, &job->source[set]));
-    if (set == TR_SET_TRAIN && !job->state) {
+    const tr_source *source = job->source[TR_SET_TRAIN];
+    if (!job->state) {
         const char *name;
-        TR_TRY(tr_source_state(job->source[set], &name, &job->state));
+        TR_TRY(tr_source_state(source, &name, &job->state));
         if (job->state) TR_TRY(set_formatted(job, "input.state=%s", name));
     }
-    return TR_OK;
+    TR_TRY(resolve_input(job));
+    return reread_input(job);
+}
+
+tr_status tr_job_take_source(struct tr_job *job, enum tr_data_set set, tr_source *source)
+{
+    job->source[set] = source;
+    if (set == TR_SET_TRAIN) TR_TRY(note_source(job));
+    /* While the network is not built yet, the file is not read to its end: the check comes later. */
+    return job->model ? tr_job_check_source(job, source, tr_data_set_names[set], true) : TR_OK;
 }
 
 tr_status tr_job_open_set(struct tr_job *job, enum tr_data_set set)
 {
-    TR_TRY(open_source(job, set));
-    return tr_job_check_source(job, job->source[set], tr_data_set_names[set], true);
+    if (job->source[set]) return TR_OK;
+    tr_source *source;
+    TR_TRY(tr_job_open_source(job, set, &source));
+    return tr_job_take_source(job, set, source);
 }
 
 tr_status tr_job_check_source(const struct tr_job *job, const tr_source *source, const char *name,
@@ -341,12 +367,12 @@ static tr_status build_network(struct tr_job *job)
     return make_digest(job);
 }
 
-static void default_sections(struct tr_job *job)
+static tr_status default_sections(struct tr_job *job)
 {
-    tr_options_defaults(tr_file_option_table, tr_file_option_count, &job->file);
-    tr_options_defaults(tr_data_option_table, tr_data_option_count, &job->data);
-    tr_options_defaults(tr_input_option_table, tr_input_option_count, &job->input);
-    tr_options_defaults(tr_train_option_table, tr_train_option_count, &job->train);
+    TR_TRY(tr_options_defaults(tr_file_option_table, tr_file_option_count, &job->file));
+    TR_TRY(tr_options_defaults(tr_data_option_table, tr_data_option_count, &job->data));
+    TR_TRY(tr_options_defaults(tr_input_option_table, tr_input_option_count, &job->input));
+    return tr_options_defaults(tr_train_option_table, tr_train_option_count, &job->train);
 }
 
 static void release_sections(struct tr_job *job)
@@ -361,15 +387,13 @@ static void release_sections(struct tr_job *job)
 static tr_status reread(struct tr_job *job)
 {
     release_sections(job);
-    default_sections(job);
+    TR_TRY(default_sections(job));
     return read_sections(job);
 }
 
-enum data_use { DATA_NONE, DATA_IF_NEEDED, DATA_ALWAYS };
-
-/* Takes `root` over, also on failure. `path` is NULL for the text of a checkpoint. */
+/* Takes `root` over, also on failure. `path` is NULL for the text of a checkpoint, which says everything. */
 static tr_status make_job(tr_config *root, const char *path, const char *state,
-                          const struct tr_job_settings *settings, enum data_use use, struct tr_job **out)
+                          const struct tr_job_settings *settings, struct tr_job **out)
 {
     struct tr_job *job = tr_alloc_zero(1, sizeof *job);
     if (!job) {
@@ -377,22 +401,20 @@ static tr_status make_job(tr_config *root, const char *path, const char *state,
         return TR_ENOMEM;
     }
     job->root = root;
-    tr_status status = TR_OK;
-    default_sections(job);
+    tr_status status = default_sections(job);
     if (state && !(job->state = tr_strdup(state))) status = TR_ENOMEM;
     if (status == TR_OK) status = apply_settings(job, settings);
     if (status == TR_OK) status = read_sections(job);
     if (status == TR_OK) status = default_directory(job, path);
     if (status == TR_OK) status = reread(job);
     bool described = job->input.shape.count > 0 || job->input.vocabulary > 0;
-    bool wants_data = use == DATA_ALWAYS || (use == DATA_IF_NEEDED && (!described || job->train.epochs > 0));
-    if (status == TR_OK && wants_data) {
-        status = open_source(job, TR_SET_TRAIN);
-        if (status == TR_OK) status = resolve_input(job);
+    if (status == TR_OK && path && (!described || job->train.epochs > 0)) {
+        status = tr_job_open_set(job, TR_SET_TRAIN);
         if (status == TR_OK) status = reread(job);
     }
     if (status == TR_OK) status = build_network(job);
-    if (status == TR_OK && wants_data) status = tr_job_open_set(job, TR_SET_TRAIN);
+    if (status == TR_OK && job->source[TR_SET_TRAIN])
+        status = tr_job_check_source(job, job->source[TR_SET_TRAIN], tr_data_set_names[TR_SET_TRAIN], true);
     if (status != TR_OK) {
         tr_job_destroy(&job);
         return status;
@@ -401,22 +423,11 @@ static tr_status make_job(tr_config *root, const char *path, const char *state,
     return TR_OK;
 }
 
-static tr_status open_file(const char *path, const struct tr_job_settings *settings, enum data_use use,
-                           struct tr_job **out)
+tr_status tr_job_open(const char *path, const struct tr_job_settings *settings, struct tr_job **out)
 {
     tr_config *root;
     TR_TRY(tr_config_read(path, &root));
-    return make_job(root, path, NULL, settings, use, out);
-}
-
-tr_status tr_job_open(const char *path, const struct tr_job_settings *settings, struct tr_job **out)
-{
-    return open_file(path, settings, DATA_ALWAYS, out);
-}
-
-tr_status tr_job_look(const char *path, const struct tr_job_settings *settings, struct tr_job **out)
-{
-    return open_file(path, settings, DATA_IF_NEEDED, out);
+    return make_job(root, path, NULL, settings, out);
 }
 
 tr_status tr_job_restore(const tr_checkpoint *checkpoint, const struct tr_job_settings *settings,
@@ -441,7 +452,7 @@ tr_status tr_job_restore(const tr_checkpoint *checkpoint, const struct tr_job_se
         tr_config_destroy(&root);
         return status;
     }
-    return make_job(root, NULL, state, settings, DATA_NONE, out);
+    return make_job(root, NULL, state, settings, out);
 }
 
 void tr_job_destroy(struct tr_job **handle)

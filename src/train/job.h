@@ -43,23 +43,25 @@ struct tr_job_settings {
     int64_t steps; /* 0: as the file says */
 };
 
-/* Reads a model file, applies overrides, opens the training data and builds the network. Errors name file,
-   line and key. Returned, destroy with tr_job_destroy(). */
+/* Reads a model file, applies overrides and builds the network. Opens the training data only where the file
+   leaves the input's shape or the number of steps to them. Errors name file, line and key. Returned, destroy
+   with tr_job_destroy(). */
 tr_status tr_job_open(const char *path, const struct tr_job_settings *settings, struct tr_job **out);
 /* The same from what a checkpoint keeps. Opens no data. */
 tr_status tr_job_restore(const tr_checkpoint *checkpoint, const struct tr_job_settings *settings,
                          struct tr_job **out);
 /* The name under which a checkpoint keeps a job's resolved text. */
 #define TR_JOB_FILE "model.yaml"
-/* As tr_job_open(), for looking only: opens the data just when the file does not say the shape of the input.
- */
-tr_status tr_job_look(const char *path, const struct tr_job_settings *settings, struct tr_job **out);
 /* Accepts NULL, nulls the handle. Closes the sources. */
 void tr_job_destroy(struct tr_job **job);
 
 /* Opens a data set, once, and checks that it fits the network. TR_ENOTFOUND if the file names none. */
 tr_status tr_job_open_set(struct tr_job *job, enum tr_data_set set);
-/* Opens a data set as a source of the caller's, unchecked. Returned, close with tr_source_close(). */
+/* The same for a source that tr_job_open_source() has opened in the meantime; taken over, also after a
+ * failure. */
+tr_status tr_job_take_source(struct tr_job *job, enum tr_data_set set, tr_source *source);
+/* Opens a data set as a source of the caller's, unchecked. Does not change the
+   job, so that another thread may do it meanwhile. Returned, close with tr_source_close(). */
 tr_status tr_job_open_source(const struct tr_job *job, enum tr_data_set set, tr_source **out);
 /* Whether the file names the data set. */
 bool tr_job_has_set(const struct tr_job *job, enum tr_data_set set);

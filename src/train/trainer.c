@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/file.h"
+#include "train/opening.h"
 
 #include <math.h>
 #include <string.h>
@@ -21,8 +22,7 @@ static tr_status open_job(tr_trainer *trainer, const struct tr_train_settings *s
         .steps = settings->steps,
     };
     if (settings->model) return tr_job_open(settings->model, &job, &trainer->job);
-    TR_TRY(tr_job_restore(checkpoint, &job, &trainer->job));
-    return tr_job_open_set(trainer->job, TR_SET_TRAIN);
+    return tr_job_restore(checkpoint, &job, &trainer->job);
 }
 
 /* Notes the paths and takes the output directory: what is wrong with it shows now, not after hours of
@@ -38,17 +38,30 @@ static tr_status take_paths(tr_trainer *trainer, const struct tr_train_settings 
     return tr_file_lock(trainer->out, &trainer->lock);
 }
 
-static tr_status make_parts(tr_trainer *trainer, const struct tr_train_settings *settings,
-                            tr_checkpoint *checkpoint)
+/* What can be done before the data are there. */
+static tr_status make_variables(tr_trainer *trainer, const struct tr_train_settings *settings)
 {
     struct tr_job *job = trainer->job;
     TR_TRY(tr_device_create(settings->device ? settings->device : "cpu", settings->threads, settings->isa,
                             &trainer->device));
     TR_TRY(tr_variables_create(trainer->device, job->model, &job->optimizer, &trainer->variables));
-    TR_TRY(
-        tr_gradient_create(trainer->device, job, trainer->variables, job->train.steps, &trainer->gradient));
-    if (checkpoint) return trainer_restore(trainer, checkpoint, settings->resume_changed);
+    if (settings->resume) return TR_OK;
     return tr_variables_initialize(trainer->variables, (uint64_t)job->file.seed);
+}
+
+static tr_status make_parts(tr_trainer *trainer, const struct tr_train_settings *settings,
+                            tr_checkpoint *checkpoint)
+{
+    tr_opening *opening;
+    TR_TRY(tr_opening_begin(trainer->job, &opening));
+    tr_status status = make_variables(trainer, settings);
+    /* A failure of our own comes first; opening may then not disturb its message. */
+    tr_status opened = tr_opening_finish(&opening, status != TR_OK);
+    if (status == TR_OK) status = opened;
+    if (status != TR_OK) return status;
+    TR_TRY(tr_gradient_create(trainer->device, trainer->job, trainer->variables, trainer->job->train.steps,
+                              &trainer->gradient));
+    return checkpoint ? trainer_restore(trainer, checkpoint, settings->resume_changed) : TR_OK;
 }
 
 /* Everything that can fail after the trainer's own memory is there. */

@@ -36,12 +36,32 @@ static tr_status allocate(tr_variables *variables, size_t bytes, void *out)
     return TR_OK;
 }
 
+static tr_status fill(tr_variables *variables, float *at, int64_t count)
+{
+    struct tr_op_fill zero = {count, 0, at};
+    return tr_device_fill(variables->device, &zero);
+}
+
+/* Gaps between parameters hold zeros; what is between them is for the caller to write. */
+static tr_status fill_gaps(tr_variables *variables, float *arena)
+{
+    const struct tr_model *model = variables->model;
+    for (int i = 0; i < model->parameter_count; i++) {
+        int64_t from = model->parameters[i].offset + model->parameters[i].count;
+        int64_t to = i + 1 < model->parameter_count ? model->parameters[i + 1].offset : model->arena_floats;
+        if (to > from) TR_TRY(fill(variables, arena + from, to - from));
+    }
+    return TR_OK;
+}
+
 static tr_status allocate_arena(tr_variables *variables, enum tr_arena arena)
 {
     int64_t floats = variables->model->arena_floats;
     TR_TRY(allocate(variables, (size_t)(floats ? floats : 1) * sizeof(float), &variables->arena[arena]));
-    struct tr_op_fill zero = {floats, 0, variables->arena[arena]};
-    return tr_device_fill(variables->device, &zero);
+    /* Memory is touched first by what fills it: parameters and averages at once, moments here. */
+    if (arena == TR_ARENA_PARAMETERS || arena == TR_ARENA_EMA)
+        return fill_gaps(variables, variables->arena[arena]);
+    return fill(variables, variables->arena[arena], floats);
 }
 
 static bool alike(const struct tr_op_update *a, const struct tr_op_update *b)
@@ -158,22 +178,38 @@ static void initialize_share(void *user, int member, int size)
     tr_model_initialize(job->model, job->seed, member, size, job->values);
 }
 
+/* Fills `values`, host memory, with a team of as many threads as the device has. */
+static tr_status initialize_host(const tr_variables *variables, uint64_t seed, float *values)
+{
+    struct initialization job = {variables->model, seed, values};
+    tr_team *team;
+    TR_TRY(tr_team_create(variables->device->threads, &team));
+    tr_team_run(team, initialize_share, &job);
+    tr_team_destroy(&team);
+    return TR_OK;
+}
+
+/* Initial parameters by way of the host, for devices with memory of their own. */
+static tr_status initialize_by_copy(tr_variables *variables, uint64_t seed)
+{
+    float *values = tr_alloc_aligned((size_t)variables->model->arena_floats + 1, sizeof *values);
+    if (!values) return TR_ENOMEM;
+    tr_status status = initialize_host(variables, seed, values);
+    if (status == TR_OK) status = tr_variables_load(variables, TR_ARENA_PARAMETERS, values);
+    tr_free(values);
+    return status;
+}
+
 tr_status tr_variables_initialize(tr_variables *variables, uint64_t seed)
 {
-    struct initialization job = {variables->model, seed, NULL};
-    tr_team *team = NULL;
-    job.values = tr_alloc_aligned((size_t)variables->model->arena_floats + 1, sizeof *job.values);
-    if (!job.values) return TR_ENOMEM;
-    tr_status status = tr_team_create(variables->device->threads, &team);
-    if (status == TR_OK) {
-        tr_team_run(team, initialize_share, &job);
-        status = tr_variables_load(variables, TR_ARENA_PARAMETERS, job.values);
-    }
-    if (status == TR_OK && variables->arena[TR_ARENA_EMA])
-        status = tr_variables_load(variables, TR_ARENA_EMA, job.values);
-    tr_team_destroy(&team);
-    tr_free(job.values);
-    return status;
+    float *parameters = variables->arena[TR_ARENA_PARAMETERS], *average = variables->arena[TR_ARENA_EMA];
+    if (tr_device_host_view(variables->device, parameters))
+        TR_TRY(initialize_host(variables, seed, parameters));
+    else
+        TR_TRY(initialize_by_copy(variables, seed));
+    if (!average) return TR_OK;
+    struct tr_op_scale copy = {variables->model->arena_floats, 1, parameters, average};
+    return tr_device_scale(variables->device, &copy);
 }
 
 tr_status tr_variables_load(tr_variables *variables, enum tr_arena arena, const float *values)

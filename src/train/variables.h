@@ -17,8 +17,9 @@ extern const char *const tr_arena_names[TR_ARENAS];
 typedef struct tr_variables tr_variables;
 
 /* Allocates the arenas that the optimizer needs (none but the parameters without one: `optimizer` NULL).
-   Contents: zeros. `device`, `model` and `optimizer` are borrowed for the life of the variables. Returned,
-   destroy with tr_variables_destroy(). */
+   Moments and gaps are zero; parameters
+   and averages have no values yet. `device`, `model` and `optimizer` are borrowed for the life of the
+   variables. Returned, destroy with tr_variables_destroy(). */
 tr_status tr_variables_create(tr_device *device, const struct tr_model *model,
                               const struct tr_optimizer *optimizer, tr_variables **out);
 void tr_variables_destroy(tr_variables **variables);
