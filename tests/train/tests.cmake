@@ -5,3 +5,4 @@ trireme_test(train checkpoint_faults SOURCES train/sample.c base/file_fault.c ba
 trireme_test(train inspect)
 trireme_test(train hash SOURCES support/training.c support/families.c)
 trireme_test(train resume SOURCES support/training.c support/families.c)
+trireme_test(train bad_input SOURCES support/training.c)
