@@ -267,7 +267,7 @@ static void write_images(void)
 
 void write_text(const char *path, const char *text)
 {
-    write_bytes(path, NULL, 0, (const uint8_t *)text, strlen(text));
+    write_bytes(path, (const uint8_t *)"", 0, (const uint8_t *)text, strlen(text));
 }
 
 int place_make(void **state)
