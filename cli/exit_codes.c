@@ -19,6 +19,7 @@ enum cli_exit cli_exit_of(tr_status status)
         return CLI_EXIT_DAMAGED;
     case TR_ENOMEM:
     case TR_EIO:
+    case TR_EPEER:
         break;
     }
     return CLI_EXIT_FAILED;
