@@ -1,0 +1,251 @@
+/* Memory: a step takes none, and when there is none anywhere, each failure is an error that leaves nothing
+ * behind.
+ *
+ * Steps are watched twice: by the library's own count, and by counters in front of malloc and its kin, which
+ * the linker puts there (--wrap), so that no allocation goes around tr_alloc().
+ */
+#include "support/training.h"
+
+#include "base/alloc.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+static char place[SCRATCH_PATH], out[SCRATCH_PATH];
+
+/* ---- counting ---- */
+
+static atomic_llong mallocs;
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *block, size_t size);
+void *__real_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *block, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
+
+void *__wrap_malloc(size_t size)
+{
+    atomic_fetch_add(&mallocs, 1);
+    return __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    atomic_fetch_add(&mallocs, 1);
+    return __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *block, size_t size)
+{
+    atomic_fetch_add(&mallocs, 1);
+    return __real_realloc(block, size);
+}
+
+void *__wrap_aligned_alloc(size_t alignment, size_t size)
+{
+    atomic_fetch_add(&mallocs, 1);
+    return __real_aligned_alloc(alignment, size);
+}
+
+/* ---- steps ---- */
+
+/* Lets a job run and looks at the steps from the third on: the first two may still size what depends on
+ * shapes. */
+static void watch_steps(const struct family *family, bool large, int threads, const char *extra)
+{
+    struct job job;
+    if (large)
+        family_job_large(&job, family, place);
+    else
+        family_job(&job, family, place);
+    job.settings.threads = threads;
+    job.settings.steps = 9;
+    if (large) {
+        job_set(&job, "train.batch=16");
+        job_set(&job, "train.microbatches=3");
+    }
+    if (extra) job_set(&job, extra);
+    tr_trainer *trainer = job_trainer(&job);
+    int64_t library = 0;
+    long long all = 0;
+    for (int step = 0; step < 9; step++) {
+        if (step == 2) {
+            library = tr_alloc_total();
+            all = atomic_load(&mallocs);
+        }
+        struct tr_train_event event;
+        must_train(tr_trainer_step(trainer, &event));
+        if (step < 2) continue;
+        /* What a thread that reads ahead allocates between steps counts as well. */
+        int64_t library_more = tr_alloc_total() - library;
+        long long all_more = atomic_load(&mallocs) - all;
+        if (library_more || all_more)
+            fail_msg(
+                "%s, %d threads, %s: by step %d there were %lld allocations through tr_alloc(), %lld in all",
+                family->name, threads, extra ? extra : "as it is", step + 1, (long long)library_more,
+                all_more);
+    }
+    tr_trainer_destroy(&trainer);
+}
+
+static void test_a_step_allocates_nothing(void **state)
+{
+    (void)state;
+    for (int i = 0; i < family_count; i++) {
+        watch_steps(&families[i], false, 1, NULL);
+        watch_steps(&families[i], false, 3, NULL);
+        watch_steps(&families[i], false, 2, "train.pass=1");
+        watch_steps(&families[i], false, 2, "train.prefetch=3");
+        watch_steps(&families[i], false, 1, "optimizer.clip_norm=0.01");
+        watch_steps(&families[i], false, 1, "train.on_nonfinite=skip");
+    }
+}
+
+static void test_a_step_of_a_large_network_allocates_nothing(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        if (i != 1) watch_steps(&families[i], true, 2, NULL); /* the wide one would take 1 GB and long */
+}
+
+/* The counters would prove nothing if they were not in the way of the library's allocations. */
+static void test_counters_count(void **state)
+{
+    (void)state;
+    long long before = atomic_load(&mallocs);
+    int64_t total = tr_alloc_total();
+    void *blocks[] = {tr_alloc(1, 1), tr_alloc_zero(1, 1), tr_realloc(NULL, 1, 1), tr_alloc_aligned(1, 1)};
+    assert_int_equal(tr_alloc_total() - total, 4);
+    assert_int_equal(atomic_load(&mallocs) - before, 4);
+    for (int i = 0; i < 4; i++) tr_free(blocks[i]);
+}
+
+/* ---- failures ---- */
+
+/* Data are opened on a thread of their own, so that two threads may count down. */
+static atomic_llong left;
+
+static int refuse_one(size_t size, void *user)
+{
+    (void)size, (void)user;
+    return atomic_fetch_sub(&left, 1) == 0;
+}
+
+static void warn_only(void *user, const struct tr_train_event *event)
+{
+    int *warnings = user;
+    *warnings += event->kind == TR_EVENT_WARNING;
+}
+
+/* A whole life with allocation `at` refused: create, run with a checkpoint on the way, save, take up again.
+   Returns whether everything was allowed. A refusal while a checkpoint on the way is saved is only a warning.
+ */
+static bool live_through(const struct family *family, long long at)
+{
+    struct job job;
+    tr_trainer *trainer = NULL;
+    int warnings = 0;
+    family_job(&job, family, place);
+    job.settings.out = out;
+    job.settings.steps = 2;
+    job.settings.set = job.set;
+    job_set(&job, "train.checkpoint_every=1");
+    job_set(&job, "train.evaluate_every=1");
+    job_set(&job, "train.prefetch=0"); /* a reader would still allocate when the hook is gone */
+    atomic_store(&left, at);
+    tr_alloc_set_hook(refuse_one, NULL);
+    tr_status status = tr_trainer_create(&job.settings, &trainer);
+    if (status == TR_OK) status = tr_trainer_run(trainer, warn_only, &warnings);
+    tr_trainer_destroy(&trainer);
+    if (status == TR_OK && warnings == 0) {
+        job.settings.resume = out;
+        status = tr_trainer_create(&job.settings, &trainer);
+        tr_trainer_destroy(&trainer);
+    }
+    tr_alloc_set_hook(NULL, NULL);
+    bool refused = atomic_load(&left) < 0;
+    if (refused && status != TR_ENOMEM && !(status == TR_OK && warnings == 1))
+        fail_msg("%s: allocation %lld refused gives %s: %s", family->name, at, tr_status_name(status),
+                 status == TR_OK ? "" : tr_error_message());
+    if (!refused && status != TR_OK) fail_msg("%s, nothing refused: %s", family->name, tr_error_message());
+    return !refused;
+}
+
+static void check_failures(const struct family *family)
+{
+    bool done = false;
+    long long at = 0;
+    for (; !done; at++) {
+        int64_t live = tr_alloc_live();
+        done = live_through(family, at);
+        if (tr_alloc_live() != live)
+            fail_msg("%s: allocation %lld refused leaves %lld blocks behind", family->name, at,
+                     (long long)(tr_alloc_live() - live));
+        if (tr_file_is_directory(out)) scratch_remove(out);
+    }
+    assert_true(at > 100);
+}
+
+static void test_failures_of_mnist_cnn(void **state)
+{
+    (void)state;
+    check_failures(&families[0]);
+}
+
+static void test_failures_of_mnist_mlp(void **state)
+{
+    (void)state;
+    check_failures(&families[2]);
+}
+
+static void test_failures_of_sst2_lstm(void **state)
+{
+    (void)state;
+    check_failures(&families[3]);
+}
+
+static void test_failures_of_everything(void **state)
+{
+    (void)state;
+    check_failures(&families[4]);
+}
+
+static int make_place(void **state)
+{
+    (void)state;
+    scratch_make(place);
+    family_files(place);
+    scratch_join(out, place, "out");
+    return 0;
+}
+
+static int remove_place(void **state)
+{
+    (void)state;
+    scratch_remove(place);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_counters_count),
+        cmocka_unit_test(test_a_step_allocates_nothing),
+        cmocka_unit_test(test_a_step_of_a_large_network_allocates_nothing),
+        cmocka_unit_test(test_failures_of_mnist_cnn),
+        cmocka_unit_test(test_failures_of_mnist_mlp),
+        cmocka_unit_test(test_failures_of_sst2_lstm),
+        cmocka_unit_test(test_failures_of_everything),
+    };
+    return cmocka_run_group_tests(tests, make_place, remove_place);
+}
