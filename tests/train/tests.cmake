@@ -8,3 +8,4 @@ trireme_test(train resume SOURCES support/training.c support/families.c)
 trireme_test(train bad_input SOURCES support/training.c)
 trireme_test(train allocation SOURCES support/training.c support/families.c)
 target_link_options(test_train_allocation PRIVATE LINKER:--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc)
+
