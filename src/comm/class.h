@@ -1,0 +1,128 @@
+/* What a transport provides: nonblocking messages and knowledge about who is alive. Everything else
+ * (collectives, deadlines, windows) is written once on top.
+ *
+ * All slots but `idle` are called with the communicator's lock held and must not block.
+ */
+#ifndef TR_COMM_CLASS_H
+#define TR_COMM_CLASS_H
+
+#include "comm/comm.h"
+
+#include <pthread.h>
+
+#define TR_COMM_VERSION 1
+
+/* Tags of collectives lie above those of users, tags of transports above these. */
+#define TR_COMM_TAG_COLLECTIVE (TR_COMM_TAG_MOST + 1)
+#define TR_COMM_TAG_TRANSPORT  (2 * TR_COMM_TAG_COLLECTIVE)
+
+/* A message on its way. Its address stays the same until it is done or withdrawn. */
+struct tr_transfer {
+    void *data; /* only read if `sends` */
+    size_t bytes;
+    int peer, tag;
+    bool sends;
+    bool done; /* set by the transport's `test`, or by `start` */
+    int gate;  /* the phase of its operation that needs it done, see operation.h */
+    /* For the transport. */
+    struct tr_transfer *next;
+    void *request;
+    int state;
+};
+
+#define TR_PLACE_NAME    64
+#define TR_PLACE_MACHINE 128
+/* Where a rank runs. */
+struct tr_place {
+    char host[TR_PLACE_NAME];
+    /* Equal for ranks that can map each other's memory (same kernel, same name space of processes). */
+    char machine[TR_PLACE_MACHINE];
+    int64_t process;
+    uint64_t began; /* when the process was started, so that a reused number is not taken for it */
+};
+
+#define TR_SHARE_KEY 64
+
+struct tr_comm_class {
+    const char *name;
+    int version; /* TR_COMM_VERSION */
+    /* Starts a message; the transfer is borrowed until done or withdrawn. A receive of another size than the
+       message is TR_EMISMATCH, here or from `test`. */
+    tr_status (*start)(tr_comm *comm, struct tr_transfer *transfer);
+    /* Called before a round of tests. Writes what `idle` wants to know about this moment. */
+    tr_status (*poll)(tr_comm *comm, uint64_t *moment);
+    /* Sets `done` if the message is complete; not called when done. */
+    tr_status (*test)(tr_comm *comm, struct tr_transfer *transfer);
+    /* Ends a transfer that is not done. False: its memory is still in use, the transfer itself too. */
+    bool (*withdraw)(tr_comm *comm, struct tr_transfer *transfer);
+    /* Without the lock: sleeps until something may have changed since the poll that gave `moment`, at most
+       `seconds`. `waited` says how long the caller has been waiting, so that the first sleeps may be short.
+     */
+    void (*idle)(tr_comm *comm, uint64_t moment, double waited, double seconds);
+    /* What is known about another rank, and the seconds since it was last heard of. Writes `why` if it gave
+       up. TR_COMM_SILENT is not for it to say. */
+    enum tr_comm_life (*life)(tr_comm *comm, int rank, double *silence, char *why, size_t size);
+    /* Tells all other ranks that this one gave up. */
+    void (*give_up)(tr_comm *comm, const char *why);
+    /* Makes zeroed memory that ranks of this machine can map, and the key by which they find it. NULL: this
+       transport has none. */
+    tr_status (*share)(tr_comm *comm, size_t bytes, void **memory, char key[TR_SHARE_KEY]);
+    /* Maps memory of another rank. */
+    tr_status (*map)(tr_comm *comm, size_t bytes, const char key[TR_SHARE_KEY], void **memory);
+    /* All that want to have mapped this memory of ours; the key is void. NULL: nothing to do. */
+    void (*mapped)(tr_comm *comm, char key[TR_SHARE_KEY]);
+    /* Unmaps own or other's memory. */
+    void (*unmap)(tr_comm *comm, size_t bytes, void *memory);
+    /* Frees the transport; `clean` if all ranks are here and nothing is under way. Called without the lock,
+     * last. */
+    void (*destroy)(tr_comm *comm, bool clean);
+};
+
+/* A partition of the ranks into islands, whose members read each other's memory. Islands are numbered in the
+   order of their lowest ranks, members ascend. */
+struct tr_islands {
+    int count;
+    int *of;     /* [size] island of each rank */
+    int *start;  /* [count + 1] */
+    int *member; /* [size] ranks; those of island i are member[start[i]] to member[start[i + 1] - 1] */
+};
+
+static inline int tr_island_size(const struct tr_islands *islands, int island)
+{
+    return islands->start[island + 1] - islands->start[island];
+}
+
+/* The member of an island that deals with a rank of another one, so that the work is spread. */
+static inline int tr_island_agent(const struct tr_islands *islands, int island, int rank)
+{
+    return islands->member[islands->start[island] + rank % tr_island_size(islands, island)];
+}
+
+/* The head of every transport's own structure. */
+struct tr_comm {
+    const struct tr_comm_class *class;
+    int rank, size;
+    struct tr_comm_settings settings;
+    pthread_mutex_t lock;           /* guards what follows and all calls of slots */
+    struct tr_place *place;         /* [size] */
+    struct tr_islands alone, hosts; /* every rank an island of its own; every host one */
+    uint32_t sequence;              /* collectives started */
+    uint64_t moment;                /* of the last poll */
+    tr_ticket *active, *pool;       /* operations under way, and free ones for reuse */
+    struct tr_comm_statistics statistics;
+    bool dead;
+    char *obituary; /* why */
+};
+
+/* Fills the head; a transport calls this first. `size` is at least 1. Released with tr_comm_release(), also
+ * after a failure. */
+tr_status tr_comm_prepare(tr_comm *comm, const struct tr_comm_class *class, int rank, int size,
+                          const struct tr_comm_settings *settings);
+/* Frees what the head owns, not the structure. */
+void tr_comm_release(tr_comm *comm);
+/* Derives hosts from places once all are known. */
+void tr_comm_settle(tr_comm *comm);
+/* Exchanges places: each rank has filled its own. Collective, waits. */
+tr_status tr_comm_meet(tr_comm *comm);
+
+#endif

@@ -1,0 +1,207 @@
+/* Collectives that move bytes: barrier, broadcast, all-gather. */
+#include "comm/operation.h"
+
+#include "base/fail.h"
+#include "base/tree.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <string.h>
+
+/* From here on, a broadcast deals out shares and gathers them: each rank sends the data about twice instead
+ * of log2(size) times. */
+#define SCATTER_BYTES (256 << 10)
+
+static tr_status begin(tr_comm *comm, const char *kind, const char *name, int transfers, tr_ticket **out)
+{
+    TR_TRY(tr_comm_check(comm));
+    tr_status status = tr_ticket_take(comm, kind, name, transfers, 0, out);
+    if (status != TR_OK) return tr_comm_die(comm, status); /* the others are about to wait for us */
+    tr_ticket_number(comm, *out);
+    return TR_OK;
+}
+
+/* ---- barrier: in round k each rank hears of 2^k ranks more ---- */
+
+static tr_status enter_barrier(tr_comm *comm, tr_ticket *ticket)
+{
+    int size = comm->size, distance = 1 << ticket->phase;
+    if (size == 1) return TR_OK;
+    TR_TRY(tr_ticket_receive(comm, ticket, (comm->rank - distance + size) % size, NULL, 0, ticket->phase));
+    return tr_ticket_send(comm, ticket, (comm->rank + distance) % size, NULL, 0, TR_GATE_LAST);
+}
+
+static tr_status start_barrier(tr_comm *comm, tr_ticket **out)
+{
+    int rounds = 0;
+    while (1 << rounds < comm->size) rounds++;
+    tr_ticket *ticket;
+    TR_TRY(begin(comm, "barrier", NULL, 2 * rounds, &ticket));
+    ticket->enter = enter_barrier;
+    ticket->last = rounds > 0 ? rounds - 1 : 0;
+    TR_TRY(tr_ticket_start(comm, ticket));
+    *out = ticket;
+    return TR_OK;
+}
+
+tr_status tr_comm_barrier(tr_comm *comm, tr_ticket **out)
+{
+    *out = NULL;
+    pthread_mutex_lock(&comm->lock);
+    tr_status status = start_barrier(comm, out);
+    pthread_mutex_unlock(&comm->lock);
+    return status;
+}
+
+/* ---- broadcast; `stride` of the ticket is the root ---- */
+
+/* Along a binomial tree in which ranks count from the root: rank v gets the data from v without its lowest
+   bit, and passes them to v + 2^k for all k below that bit, the largest first. */
+static tr_status enter_broadcast(tr_comm *comm, tr_ticket *ticket)
+{
+    int size = comm->size, root = (int)ticket->stride, v = (comm->rank - root + size) % size;
+    int low = v & -v;
+    if (ticket->phase == 0)
+        return v == 0
+                   ? TR_OK
+                   : tr_ticket_receive(comm, ticket, (v - low + root) % size, ticket->data, ticket->bytes, 0);
+    int step = v == 0 ? size : low;
+    while (step & (step - 1)) step += step & -step; /* the root's: a power of two not below the size */
+    for (step /= 2; step >= 1; step /= 2)
+        if (v + step < size)
+            TR_TRY(tr_ticket_send(comm, ticket, (v + step + root) % size, ticket->data, ticket->bytes,
+                                  TR_GATE_LAST));
+    return TR_OK;
+}
+
+static size_t share_bytes(const tr_ticket *ticket, int rank)
+{
+    return (size_t)(ticket->share[rank + 1] - ticket->share[rank]);
+}
+
+/* The root deals out shares; then everybody sends its own to whom it is new. */
+static tr_status enter_scatter(tr_comm *comm, tr_ticket *ticket)
+{
+    int size = comm->size, root = (int)ticket->stride, me = comm->rank;
+    char *data = ticket->data;
+    const int64_t *share = ticket->share;
+    if (ticket->phase == 0 && me != root)
+        return tr_ticket_receive(comm, ticket, root, data + share[me], share_bytes(ticket, me), 0);
+    for (int i = 1; i < size; i++) {
+        int to = (me + i) % size, from = (me + size - i) % size;
+        if (ticket->phase == 0) {
+            TR_TRY(tr_ticket_send(comm, ticket, to, data + share[to], share_bytes(ticket, to), TR_GATE_LAST));
+            continue;
+        }
+        if (me != root)
+            TR_TRY(tr_ticket_receive(comm, ticket, from, data + share[from], share_bytes(ticket, from),
+                                     TR_GATE_LAST));
+        if (to != root)
+            TR_TRY(tr_ticket_send(comm, ticket, to, data + share[me], share_bytes(ticket, me), TR_GATE_LAST));
+    }
+    return TR_OK;
+}
+
+static tr_status start_broadcast(tr_comm *comm, int root, void *data, size_t bytes, const char *name,
+                                 tr_ticket **out)
+{
+    if (root < 0 || root >= comm->size)
+        return tr_fail(TR_EINVAL, "broadcast: there is no rank %d; choose 0 to %d", root, comm->size - 1);
+    tr_ticket *ticket;
+    TR_TRY(begin(comm, "broadcast", name, 3 * comm->size, &ticket));
+    for (int i = 0; i <= comm->size; i++) ticket->share[i] = tr_cut((int64_t)bytes, comm->size, i);
+    ticket->data = data;
+    ticket->bytes = bytes;
+    ticket->stride = root;
+    ticket->enter = bytes < SCATTER_BYTES || comm->size == 2 ? enter_broadcast : enter_scatter;
+    ticket->last = comm->size > 1 ? 1 : 0;
+    TR_TRY(tr_ticket_start(comm, ticket));
+    *out = ticket;
+    return TR_OK;
+}
+
+tr_status tr_comm_broadcast(tr_comm *comm, int root, void *data, size_t bytes, const char *name,
+                            tr_ticket **out)
+{
+    *out = NULL;
+    pthread_mutex_lock(&comm->lock);
+    tr_status status = start_broadcast(comm, root, data, bytes, name, out);
+    pthread_mutex_unlock(&comm->lock);
+    return status;
+}
+
+/* ---- all-gather ---- */
+
+/* Each rank sends its share once to every other island, where the agent for it writes it to the island's copy
+   of the data. Then the members of an island tell each other that all they had to write is there. */
+static tr_status enter_gather(tr_comm *comm, tr_ticket *ticket)
+{
+    const struct tr_islands *islands = ticket->window ? &comm->hosts : &comm->alone;
+    int island = islands->of[comm->rank];
+    atomic_thread_fence(
+        memory_order_seq_cst); /* what we wrote before starting, or received, comes before the messages */
+    if (ticket->phase == 1) {
+        for (int i = islands->start[island]; i < islands->start[island + 1]; i++) {
+            if (islands->member[i] == comm->rank) continue;
+            TR_TRY(tr_ticket_receive(comm, ticket, islands->member[i], NULL, 0, TR_GATE_LAST));
+            TR_TRY(tr_ticket_send(comm, ticket, islands->member[i], NULL, 0, TR_GATE_LAST));
+        }
+        return TR_OK;
+    }
+    for (int rank = 0; rank < comm->size; rank++) {
+        if (islands->of[rank] == island || tr_island_agent(islands, island, rank) != comm->rank) continue;
+        if (share_bytes(ticket, rank) == 0) continue;
+        TR_TRY(tr_ticket_receive(comm, ticket, rank, ticket->data + ticket->share[rank],
+                                 share_bytes(ticket, rank), 0));
+    }
+    if (share_bytes(ticket, comm->rank) == 0) return TR_OK;
+    for (int i = 1; i < islands->count; i++) {
+        int other = (island + i) % islands->count;
+        TR_TRY(tr_ticket_send(comm, ticket, tr_island_agent(islands, other, comm->rank),
+                              ticket->data + ticket->share[comm->rank], share_bytes(ticket, comm->rank),
+                              TR_GATE_LAST));
+    }
+    return TR_OK;
+}
+
+/* Whether the range lies in one part of the window. */
+static bool lies_in(const tr_comm *comm, const tr_window *window, const char *data, int64_t bytes)
+{
+    for (int i = 0; i < tr_comm_local_size(comm); i++) {
+        size_t most;
+        const char *part = tr_window_part(window, tr_comm_local(comm, i), &most);
+        if (part && data >= part && data + bytes <= part + most) return true;
+    }
+    return false;
+}
+
+static tr_status start_gather(tr_comm *comm, void *data, const int64_t *bound, tr_window *window,
+                              const char *name, tr_ticket **out)
+{
+    bool ascends = bound[0] == 0;
+    for (int i = 0; i < comm->size; i++) ascends = ascends && bound[i] <= bound[i + 1];
+    if (!ascends)
+        return tr_fail(TR_EINVAL, "all-gather: the bounds of %d ranks must ascend from 0", comm->size);
+    if (window && bound[comm->size] > 0 && !lies_in(comm, window, data, bound[comm->size]))
+        return tr_fail(TR_EINVAL, "all-gather: the data lie outside of the window");
+    tr_ticket *ticket;
+    TR_TRY(begin(comm, "all-gather", name, 4 * comm->size, &ticket));
+    memcpy(ticket->share, bound, ((size_t)comm->size + 1) * sizeof *bound);
+    ticket->data = data;
+    ticket->window = window;
+    ticket->enter = enter_gather;
+    ticket->last = 1;
+    TR_TRY(tr_ticket_start(comm, ticket));
+    *out = ticket;
+    return TR_OK;
+}
+
+tr_status tr_comm_all_gather(tr_comm *comm, void *data, const int64_t *bound, tr_window *window,
+                             const char *name, tr_ticket **out)
+{
+    *out = NULL;
+    pthread_mutex_lock(&comm->lock);
+    tr_status status = start_gather(comm, data, bound, window, name, out);
+    pthread_mutex_unlock(&comm->lock);
+    return status;
+}

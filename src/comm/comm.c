@@ -1,0 +1,232 @@
+/* The communicator itself: its head, who is there, and its end. */
+#include "comm/operation.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static tr_status make_islands(struct tr_islands *islands, int size)
+{
+    islands->of = tr_alloc_zero((size_t)size, sizeof *islands->of);
+    islands->start = tr_alloc_zero((size_t)size + 1, sizeof *islands->start);
+    islands->member = tr_alloc_zero((size_t)size, sizeof *islands->member);
+    if (!islands->of || !islands->start || !islands->member) return TR_ENOMEM;
+    islands->count = size;
+    for (int i = 0; i < size; i++) islands->of[i] = i;
+    return TR_OK;
+}
+
+/* Derives the lists of members from `of` and `count`. */
+static void fill_islands(struct tr_islands *islands, int size)
+{
+    int filled = 0;
+    for (int island = 0; island < islands->count; island++) {
+        islands->start[island] = filled;
+        for (int rank = 0; rank < size; rank++)
+            if (islands->of[rank] == island) islands->member[filled++] = rank;
+    }
+    islands->start[islands->count] = filled;
+}
+
+static void free_islands(struct tr_islands *islands)
+{
+    tr_free(islands->of);
+    tr_free(islands->start);
+    tr_free(islands->member);
+}
+
+tr_status tr_comm_prepare(tr_comm *comm, const struct tr_comm_class *class, int rank, int size,
+                          const struct tr_comm_settings *settings)
+{
+    assert(class->version == TR_COMM_VERSION && rank >= 0 && rank < size);
+    *comm = (tr_comm){.class = class, .rank = rank, .size = size, .settings = *settings};
+    pthread_mutex_init(&comm->lock, NULL);
+    if (!(settings->timeout > 0) || !(settings->patience >= settings->timeout) || isinf(settings->patience))
+        return tr_fail(
+            TR_EINVAL,
+            "time limits of the communicator: a time-out of %g s and a patience of %g s; choose a time-out "
+            "above 0 and at most the patience",
+            settings->timeout, settings->patience);
+    comm->place = tr_alloc_zero((size_t)size, sizeof *comm->place);
+    if (!comm->place) return TR_ENOMEM;
+    TR_TRY(make_islands(&comm->alone, size));
+    TR_TRY(make_islands(&comm->hosts, size));
+    fill_islands(&comm->alone, size);
+    for (int i = 0; i < size; i++) {
+        snprintf(comm->place[i].host, TR_PLACE_NAME, "unknown");
+        snprintf(comm->place[i].machine, TR_PLACE_MACHINE, "unknown %d", i);
+    }
+    tr_comm_settle(comm);
+    return TR_OK;
+}
+
+void tr_comm_release(tr_comm *comm)
+{
+    while (comm->pool) {
+        tr_ticket *ticket = comm->pool;
+        comm->pool = ticket->next;
+        tr_ticket_free(ticket);
+    }
+    tr_free(comm->place);
+    free_islands(&comm->alone);
+    free_islands(&comm->hosts);
+    tr_free(comm->obituary);
+    pthread_mutex_destroy(&comm->lock);
+}
+
+void tr_comm_settle(tr_comm *comm)
+{
+    struct tr_islands *hosts = &comm->hosts;
+    hosts->count = 0;
+    for (int i = 0; i < comm->size; i++) {
+        int first = 0; /* the lowest rank of the same machine */
+        while (strcmp(comm->place[first].machine, comm->place[i].machine) != 0) first++;
+        hosts->of[i] = first < i ? hosts->of[first] : hosts->count++;
+    }
+    fill_islands(hosts, comm->size);
+}
+
+tr_status tr_comm_meet(tr_comm *comm)
+{
+    int64_t *bound = tr_alloc((size_t)comm->size + 1, sizeof *bound);
+    if (!bound) return TR_ENOMEM;
+    for (int i = 0; i <= comm->size; i++) bound[i] = i * (int64_t)sizeof *comm->place;
+    tr_ticket *ticket = NULL;
+    tr_status status = tr_comm_all_gather(comm, comm->place, bound, NULL, "places", &ticket);
+    if (status == TR_OK) status = tr_comm_wait(comm, &ticket);
+    tr_free(bound);
+    if (status != TR_OK) return status;
+    pthread_mutex_lock(&comm->lock);
+    for (int i = 0; i < comm->size; i++) {
+        comm->place[i].host[TR_PLACE_NAME - 1] = 0;
+        comm->place[i].machine[TR_PLACE_MACHINE - 1] = 0;
+    }
+    tr_comm_settle(comm);
+    pthread_mutex_unlock(&comm->lock);
+    return TR_OK;
+}
+
+int tr_comm_rank(const tr_comm *comm)
+{
+    return comm->rank;
+}
+
+int tr_comm_size(const tr_comm *comm)
+{
+    return comm->size;
+}
+
+const char *tr_comm_name(const tr_comm *comm)
+{
+    return comm->class->name;
+}
+
+const char *tr_comm_host(const tr_comm *comm, int rank)
+{
+    assert(rank >= 0 && rank < comm->size);
+    return comm->place[rank].host;
+}
+
+int tr_comm_local_size(const tr_comm *comm)
+{
+    return tr_island_size(&comm->hosts, comm->hosts.of[comm->rank]);
+}
+
+int tr_comm_local(const tr_comm *comm, int place)
+{
+    assert(place >= 0 && place < tr_comm_local_size(comm));
+    return comm->hosts.member[comm->hosts.start[comm->hosts.of[comm->rank]] + place];
+}
+
+int tr_comm_local_rank(const tr_comm *comm)
+{
+    int place = 0;
+    while (tr_comm_local(comm, place) != comm->rank) place++;
+    return place;
+}
+
+int tr_comm_hosts(const tr_comm *comm)
+{
+    return comm->hosts.count;
+}
+
+int tr_comm_host_of(const tr_comm *comm, int rank)
+{
+    assert(rank >= 0 && rank < comm->size);
+    return comm->hosts.of[rank];
+}
+
+void tr_comm_statistics(tr_comm *comm, struct tr_comm_statistics *out)
+{
+    pthread_mutex_lock(&comm->lock);
+    *out = comm->statistics;
+    pthread_mutex_unlock(&comm->lock);
+}
+
+/* ---- failing ---- */
+
+tr_status tr_comm_check(tr_comm *comm)
+{
+    if (!comm->dead) return TR_OK;
+    return tr_fail(TR_EPEER, "%s",
+                   comm->obituary
+                       ? comm->obituary
+                       : "the communicator failed before; restart the job from its last checkpoint");
+}
+
+/* Ends the communicator with words of its own for this rank and for the others. */
+static void end(tr_comm *comm, const char *obituary, const char *why)
+{
+    comm->dead = true;
+    comm->obituary = tr_strdup(obituary); /* without memory, tr_comm_check() has other words */
+    comm->class->give_up(comm, why);
+}
+
+tr_status tr_comm_die(tr_comm *comm, tr_status status)
+{
+    if (comm->dead) return status;
+    char message[1024];
+    snprintf(message, sizeof message, "%s", tr_error_message());
+    end(comm, message, message);
+    return tr_fail(status, "%s", message); /* telling the others may have failed, too */
+}
+
+void tr_comm_abort(tr_comm *comm, const char *why)
+{
+    char message[1024];
+    snprintf(message, sizeof message, "rank %d gave up: %s", comm->rank, why);
+    pthread_mutex_lock(&comm->lock);
+    if (!comm->dead) end(comm, message, why);
+    pthread_mutex_unlock(&comm->lock);
+}
+
+void tr_comm_destroy(tr_comm **handle)
+{
+    tr_comm *comm = *handle;
+    if (!comm) return;
+    *handle = NULL;
+    tr_ticket *ticket = NULL;
+    bool clean = !comm->dead && !comm->active;
+    if (clean && comm->size > 1)
+        clean = tr_comm_barrier(comm, &ticket) == TR_OK && tr_comm_wait(comm, &ticket) == TR_OK;
+    if (!clean) {
+        tr_comm_abort(comm, "it ended while operations were under way");
+        pthread_mutex_lock(&comm->lock);
+        while (comm->active) {
+            /* What the transport cannot take back stays allocated: a message may still arrive there. */
+            tr_ticket *lost = comm->active;
+            bool free_again = true;
+            for (int i = 0; i < lost->transfers; i++)
+                if (!lost->transfer[i].done && !comm->class->withdraw(comm, &lost->transfer[i]))
+                    free_again = false;
+            comm->active = lost->next;
+            if (free_again) tr_ticket_free(lost);
+        }
+        pthread_mutex_unlock(&comm->lock);
+    }
+    comm->class->destroy(comm, clean);
+}

@@ -1,0 +1,186 @@
+/* Communication: ranks that exchange messages and combine what they computed.
+ *
+ * A communicator is one rank's handle on a group of `size` ranks: threads of one process
+ * (comm/thread/thread.h) or processes on one or many hosts (comm/mpi/mpi.h). Ranks are numbered from 0; rank
+ * 0 is the chief.
+ *
+ * Operations are started, give a ticket, and move on whenever somebody calls tr_comm_progress(),
+ * tr_comm_test() or tr_comm_wait() on the communicator. What they read is "borrowed until done": not to be
+ * changed before, what they write is not to be touched before. A ticket is done once test or wait said so,
+ * which also frees and nulls it.
+ *
+ * Collective functions must be called by all ranks, in the same order, with arguments that agree. If one
+ * fails for lack of memory, the communicator is dead, since the others are about to wait.
+ *
+ * Failures. Only a wait decides that somebody is missing: a rank that died, left, gave up, or has not been
+ * heard of for `timeout` seconds (hung: its process is stopped, its host or network is down), or that lives
+ * and still does not send for `patience` seconds. A rank that is merely slow is reported to the log once and
+ * waited for. The wait then returns TR_EPEER, names rank, host and operation, and tells the other ranks. From
+ * then on the communicator is dead: every call fails with the same message, only tr_comm_destroy() is
+ * allowed, and memory of unfinished operations must neither be used nor freed until the process ends, since
+ * a message may still arrive there.
+ *
+ * Any thread may call any function of one communicator, also several at once, except tr_comm_destroy().
+ */
+#ifndef TR_COMM_COMM_H
+#define TR_COMM_COMM_H
+
+#include "trireme/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct tr_comm tr_comm;
+typedef struct tr_ticket tr_ticket;
+typedef struct tr_window tr_window;
+typedef struct tr_reduction tr_reduction;
+
+#define TR_COMM_TIMEOUT  60.0
+#define TR_COMM_PATIENCE 1800.0
+
+/* Begin with TR_COMM_SETTINGS_INIT. The same on all ranks. */
+struct tr_comm_settings {
+    double timeout;  /* seconds without a sign of life before a rank counts as hung; > 0 */
+    double patience; /* seconds that a wait may take although all ranks live; >= timeout */
+};
+#define TR_COMM_SETTINGS_INIT                                                                                \
+    {                                                                                                        \
+        TR_COMM_TIMEOUT, TR_COMM_PATIENCE                                                                    \
+    }
+
+/* ---- who is there ---- */
+
+int tr_comm_rank(const tr_comm *comm);
+int tr_comm_size(const tr_comm *comm);
+/* "thread", "mpi", "self". */
+const char *tr_comm_name(const tr_comm *comm);
+/* Name of the host that a rank runs on. Borrowed until destroy. */
+const char *tr_comm_host(const tr_comm *comm, int rank);
+/* Ranks of one host see each other's memory, see tr_window_create(). Their number, this rank among them
+   (ascending by rank), and the rank at a place among them. */
+int tr_comm_local_size(const tr_comm *comm);
+int tr_comm_local_rank(const tr_comm *comm);
+int tr_comm_local(const tr_comm *comm, int place);
+/* Hosts, numbered in the order of their lowest ranks. */
+int tr_comm_hosts(const tr_comm *comm);
+int tr_comm_host_of(const tr_comm *comm, int rank);
+
+enum tr_comm_life {
+    TR_COMM_ALIVE,
+    TR_COMM_SILENT,  /* not heard of for longer than the time-out */
+    TR_COMM_LEFT,    /* destroyed its communicator */
+    TR_COMM_GAVE_UP, /* called tr_comm_abort(), or a wait of it failed */
+    TR_COMM_DEAD     /* its process is gone */
+};
+/* What is known about a rank; never blocks and changes nothing. `why`, of `size` bytes, gets a text for
+   people ("gave up: disk full"); it may be NULL with size 0. Local. */
+enum tr_comm_life tr_comm_life(tr_comm *comm, int rank, char *why, size_t size);
+
+/* ---- messages ---- */
+
+#define TR_COMM_TAG_MOST ((1 << 20) - 1)
+
+/* Starts sending `bytes` bytes (0 is a message, too) to a rank, also to oneself, with a tag from 0 to
+   TR_COMM_TAG_MOST. Messages of one sender, receiver and tag arrive in order. `data` is borrowed until done,
+   and done does not mean received. `name`, for messages about failures, lives until done. Local. */
+tr_status tr_comm_send(tr_comm *comm, int to, int tag, const void *data, size_t bytes, const char *name,
+                       tr_ticket **out);
+/* Starts receiving a message of exactly `bytes` bytes; another size is TR_EMISMATCH and the end of the
+ * communicator. */
+tr_status tr_comm_receive(tr_comm *comm, int from, int tag, void *data, size_t bytes, const char *name,
+                          tr_ticket **out);
+/* Gives up a message, for senders and receivers who can live without it. True: its memory is free again.
+   False: the message was on its way, and its memory must stay as it is until the process ends. Accepts a NULL
+   ticket, nulls it. Local. */
+bool tr_comm_cancel(tr_comm *comm, tr_ticket **ticket);
+
+/* ---- moving on ---- */
+
+/* Lets operations move on, without blocking. Call it between pieces of other work. */
+tr_status tr_comm_progress(tr_comm *comm);
+/* Progress, then *done = whether the ticket is; NULL tickets are done. Declares nobody missing. */
+tr_status tr_comm_test(tr_comm *comm, tr_ticket **ticket, bool *done);
+/* Returns when the ticket is done, at once for a NULL ticket. TR_EPEER: see above. */
+tr_status tr_comm_wait(tr_comm *comm, tr_ticket **ticket);
+/* Sleeps until an operation of this rank may have moved on, at most `seconds`; for loops over tr_comm_test().
+ */
+void tr_comm_idle(tr_comm *comm, double seconds);
+
+/* ---- collectives ---- */
+
+/* Done when all ranks have started it. */
+tr_status tr_comm_barrier(tr_comm *comm, tr_ticket **out);
+/* `data` of `root` comes to all. */
+tr_status tr_comm_broadcast(tr_comm *comm, int root, void *data, size_t bytes, const char *name,
+                            tr_ticket **out);
+/* Bytes [bound[r], bound[r + 1]) of `data` come from rank r to all; bound[size + 1] ascends from 0 and is
+   borrowed for the call. With a window, `data` lies in it and is the one copy that all ranks of a host share:
+   only shares from other hosts are moved, and by starting, a rank declares that it no longer reads what
+   others will overwrite. */
+tr_status tr_comm_all_gather(tr_comm *comm, void *data, const int64_t *bound, tr_window *window,
+                             const char *name, tr_ticket **out);
+
+/* How sums run along the tree of base/tree.h over `leaves` leaves, of which rank r brings [bound[r], bound[r
+   + 1]) as the values of the nodes that tr_tree_cover() gives. bound[size + 1] ascends from 0 to `leaves` and
+   is borrowed for the call; a rank may bring nothing. With a window, ranks of a host read each other's nodes
+   there; else all goes by messages: the sum is the same to the bit. All ranks pass the same bounds and either
+   all or none a window. Returned, destroy with tr_reduction_destroy() after the operations that use it are
+   done and before communicator and window. Local. TR_EINVAL, TR_ENOMEM. */
+tr_status tr_reduction_create(tr_comm *comm, int64_t leaves, const int64_t *bound, tr_window *window,
+                              tr_reduction **out);
+/* Accepts NULL, nulls the handle. */
+void tr_reduction_destroy(tr_reduction **reduction);
+/* The number of nodes that a rank brings. */
+int tr_reduction_nodes(const tr_reduction *reduction, int rank);
+
+/* Sums the nodes of all ranks along the tree; each rank receives its share. Node i of this rank is nodes[i *
+   stride + e], e from 0 to share[size], inside this rank's part of the window if the reduction has one, and
+   is borrowed until done. Rank r receives the sum over the elements [share[r], share[r + 1]) at `out`, which
+   may be its share of node 0 (nodes + share[r]). share[size + 1] ascends from 0 and is borrowed for the call.
+ */
+tr_status tr_comm_reduce_scatter(tr_comm *comm, tr_reduction *reduction, const float *nodes, int64_t stride,
+                                 const int64_t *share, float *out, const char *name, tr_ticket **ticket);
+/* Sums as above; all ranks receive all `count` elements at `out`, which may be node 0 without a window and
+ * must not lie in one. */
+tr_status tr_comm_all_reduce(tr_comm *comm, tr_reduction *reduction, const float *nodes, int64_t stride,
+                             int64_t count, float *out, const char *name, tr_ticket **ticket);
+
+/* Waits until all ranks have compared `value` under `key` ("data"). TR_EMISMATCH on every rank, naming two
+   ranks, their hosts and both values; the communicator stays usable. `advice` ends the message ("start all
+   ranks with one model file"). The strings are borrowed for the call. */
+tr_status tr_comm_agree(tr_comm *comm, const char *key, const char *value, const char *advice);
+
+/* ---- memory that ranks of a host share ---- */
+
+/* Makes `bytes` bytes (0 allowed), zeroed and aligned to a cache line, which all ranks of this host can read
+   and write; the others' likewise, of sizes of their own. Collective, waits. TR_EUNSUPPORTED on every rank if
+   it fails on one, which is named; then work without. Returned, destroy with tr_window_destroy(). */
+tr_status tr_window_create(tr_comm *comm, size_t bytes, tr_window **out);
+/* The part of a rank of this host. Borrowed until destroy. `bytes` may be NULL. Local. */
+void *tr_window_part(const tr_window *window, int rank, size_t *bytes);
+/* Accepts NULL, nulls the handle. Local: what others map stays theirs. Before the communicator. */
+void tr_window_destroy(tr_window **window);
+
+/* ---- the end ---- */
+
+/* Tells all ranks that this one cannot go on, and why; the communicator is dead. Local, waits a moment. */
+void tr_comm_abort(tr_comm *comm, const char *why);
+/* Accepts NULL, nulls the handle. In good health it is collective and waits until all ranks came here, within
+   the time limits; otherwise it returns soon. After a failure of an MPI communicator leave the process by
+   _exit(): MPI may hang in exit handlers. */
+void tr_comm_destroy(tr_comm **comm);
+
+/* ---- figures ---- */
+
+struct tr_comm_statistics {
+    int64_t messages_sent, messages_received; /* those of signs of life excluded */
+    int64_t bytes_sent, bytes_received;
+    int64_t bytes_shared; /* read from memory of other ranks of the host */
+    int64_t operations;   /* collectives that were done */
+    double wait_seconds;  /* spent in waits */
+};
+/* Since the communicator was made. Local. */
+void tr_comm_statistics(tr_comm *comm, struct tr_comm_statistics *out);
+
+#endif

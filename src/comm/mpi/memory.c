@@ -1,0 +1,135 @@
+/* memfd_create() rather than files in /dev/shm: those outlive a killed process, and containers often limit
+ * them to 64 MB. Others find the descriptor as /proc/<process>/fd/<number>, which the kernel allows to
+ * processes of the same user.
+ */
+#include "comm/mpi/memory.h"
+
+#include "base/fail.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PATH_SIZE 64
+
+/* ---- places ---- */
+
+/* When a process was started, in ticks since the kernel was; 0 if it is gone or a zombie. */
+static uint64_t process_began(int64_t process)
+{
+    char path[PATH_SIZE], text[1024];
+    snprintf(path, sizeof path, "/proc/%" PRId64 "/stat", process);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return 0;
+    ssize_t length = read(file, text, sizeof text - 1);
+    close(file);
+    if (length <= 0) return 0;
+    text[length] = 0;
+    const char *end = strrchr(text, ')'); /* the name before may hold anything */
+    char state;
+    uint64_t began;
+    if (!end || sscanf(end + 1,
+                       " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64,
+                       &state, &began) != 2)
+        return 0;
+    return state == 'Z' || state == 'X' ? 0 : began;
+}
+
+bool tr_memory_process_runs(const struct tr_place *place)
+{
+    return place->began == 0 || process_began(place->process) == place->began;
+}
+
+/* Numbers of processes mean the same to those who run on the same kernel in the same name space. */
+static void name_machine(char *out, size_t size)
+{
+    char boot[48] = "", space[48] = "";
+    int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    ssize_t length = file >= 0 ? read(file, boot, sizeof boot - 1) : -1;
+    if (file >= 0) close(file);
+    ssize_t more = readlink("/proc/self/ns/pid", space, sizeof space - 1);
+    if (length <= 0 || more <= 0) {
+        snprintf(out, size, "unknown, process %ld", (long)getpid()); /* shares with nobody */
+        return;
+    }
+    boot[strcspn(boot, "\n")] = 0;
+    snprintf(out, size, "%s %s", boot, space);
+}
+
+void tr_memory_place(struct tr_place *place)
+{
+    *place = (struct tr_place){.process = getpid(), .began = process_began(getpid())};
+    if (gethostname(place->host, sizeof place->host - 1) != 0)
+        snprintf(place->host, sizeof place->host, "unknown");
+    name_machine(place->machine, sizeof place->machine);
+}
+
+/* ---- memory ---- */
+
+static tr_status map_file(int file, size_t bytes, void **memory)
+{
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (at == MAP_FAILED)
+        return tr_fail(TR_ENOMEM, "cannot map %zu bytes of shared memory: %s", bytes, strerror(errno));
+    *memory = at;
+    return TR_OK;
+}
+
+tr_status tr_memory_share(tr_comm *comm, size_t bytes, void **memory, char key[TR_SHARE_KEY])
+{
+    (void)comm;
+    int file = memfd_create("trireme", MFD_CLOEXEC);
+    if (file < 0) return tr_fail(TR_EUNSUPPORTED, "cannot make shared memory: %s", strerror(errno));
+    /* All of it now: a page that cannot be had later would be a SIGBUS in the middle of a step. */
+    int error = bytes <= INT64_MAX ? posix_fallocate(file, 0, (off_t)bytes) : EFBIG;
+    tr_status status =
+        error ? tr_fail(TR_ENOMEM, "cannot have %zu bytes of shared memory: %s", bytes, strerror(error))
+              : map_file(file, bytes, memory);
+    if (status != TR_OK) {
+        close(file);
+        return status;
+    }
+    snprintf(key, TR_SHARE_KEY, "%ld %d", (long)getpid(), file);
+    return TR_OK;
+}
+
+tr_status tr_memory_map(tr_comm *comm, size_t bytes, const char key[TR_SHARE_KEY], void **memory)
+{
+    (void)comm;
+    char text[TR_SHARE_KEY], path[PATH_SIZE];
+    long process;
+    int number;
+    struct stat facts;
+    memcpy(text, key, sizeof text);
+    text[sizeof text - 1] = 0;
+    if (sscanf(text, "%ld %d", &process, &number) != 2)
+        return tr_fail(TR_EMISMATCH, "a key to shared memory is no such key");
+    snprintf(path, sizeof path, "/proc/%ld/fd/%d", process, number);
+    int file = open(path, O_RDWR | O_CLOEXEC);
+    if (file < 0) return tr_fail(TR_EUNSUPPORTED, "cannot open shared memory %s: %s", path, strerror(errno));
+    tr_status status;
+    if (fstat(file, &facts) != 0 || facts.st_size < 0 || (size_t)facts.st_size < bytes)
+        status = tr_fail(TR_EMISMATCH, "shared memory %s is smaller than %zu bytes", path, bytes);
+    else
+        status = map_file(file, bytes, memory);
+    close(file);
+    return status;
+}
+
+void tr_memory_mapped(tr_comm *comm, char key[TR_SHARE_KEY])
+{
+    (void)comm;
+    int number;
+    if (sscanf(key, "%*d %d", &number) == 1) close(number);
+}
+
+void tr_memory_unmap(tr_comm *comm, size_t bytes, void *memory)
+{
+    (void)comm;
+    munmap(memory, bytes);
+}

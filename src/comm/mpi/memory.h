@@ -1,0 +1,19 @@
+/* Memory that processes of one machine share: files without a name, which vanish with their last user
+ * whatever happens. */
+#ifndef TR_COMM_MPI_MEMORY_H
+#define TR_COMM_MPI_MEMORY_H
+
+#include "comm/class.h"
+
+/* Fills a place: host, machine, this process. */
+void tr_memory_place(struct tr_place *place);
+/* Whether the process that was at a place on this machine still runs. */
+bool tr_memory_process_runs(const struct tr_place *place);
+
+/* The slots `share`, `map`, `mapped`, `unmap`. */
+tr_status tr_memory_share(tr_comm *comm, size_t bytes, void **memory, char key[TR_SHARE_KEY]);
+tr_status tr_memory_map(tr_comm *comm, size_t bytes, const char key[TR_SHARE_KEY], void **memory);
+void tr_memory_mapped(tr_comm *comm, char key[TR_SHARE_KEY]);
+void tr_memory_unmap(tr_comm *comm, size_t bytes, void *memory);
+
+#endif

@@ -1,0 +1,344 @@
+/* The transport between processes.
+ *
+ * The keeper's life: OPENING (MPI_Init) -> OPEN (beats) -> CLOSING (asked to leave) -> GONE. The caller waits
+ * for OPEN and GONE with deadlines, and leaves everything behind when they pass.
+ */
+#include "comm/mpi/mpi.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/log.h"
+#include "base/module.h"
+#include "comm/class.h"
+#include "comm/mpi/heart.h"
+#include "comm/mpi/memory.h"
+#include "comm/mpi/module.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define MESSAGE_SIZE 512
+/* Pieces of large messages: below INT_MAX, and round. */
+#define CHUNK ((size_t)1 << 30)
+/* A wait begins by giving way only, since answers usually come at once; then sleeps, longer and longer. */
+#define YIELD_SECONDS 100e-6
+#define NAP_MIN       20e-6
+#define NAP_MOST      1e-3
+
+enum keeper_state { OPENING, OPEN, FAILED, CLOSING, GONE };
+
+struct mpi_comm {
+    tr_comm base; /* first, so that a tr_comm is one of these */
+    const struct tr_mpi_module *module;
+    size_t chunk;
+    tr_heart *heart;
+    pthread_t keeper;
+    /* The keeper and the caller; never taken together with the lock of the communicator. */
+    pthread_mutex_t gate;
+    pthread_cond_t changed;
+    enum keeper_state state;
+    bool beats;     /* the heart is there */
+    bool finalizes; /* when closing: MPI is to be ended */
+    int rank, size;
+    char message[MESSAGE_SIZE];
+};
+
+static const struct tr_module mpi_module = {
+    .file = "trireme-mpi.so",
+    .symbol = TR_MPI_SYMBOL,
+    .version = TR_MPI_VERSION,
+    .purpose = "several processes need",
+    .advice = "install Open MPI (Debian: openmpi-bin libopenmpi3; to build the module: libopenmpi-dev)",
+};
+
+/* ---- the keeper ---- */
+
+static struct timespec moment_in(double seconds)
+{
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    double whole = (double)(int64_t)seconds;
+    int64_t nanoseconds = at.tv_nsec + (int64_t)((seconds - whole) * 1e9);
+    at.tv_sec += (time_t)whole + nanoseconds / 1000000000;
+    at.tv_nsec = nanoseconds % 1000000000;
+    return at;
+}
+
+static void set_state(struct mpi_comm *comm, enum keeper_state state)
+{
+    pthread_mutex_lock(&comm->gate);
+    comm->state = state;
+    pthread_cond_broadcast(&comm->changed);
+    pthread_mutex_unlock(&comm->gate);
+}
+
+static void *keeper_main(void *argument)
+{
+    struct mpi_comm *comm = argument;
+    bool open =
+        comm->module->open(&comm->rank, &comm->size, comm->message, sizeof comm->message) == TR_MPI_OK;
+    set_state(comm, open ? OPEN : FAILED);
+    if (!open) return NULL;
+    pthread_mutex_lock(&comm->gate);
+    while (comm->state != CLOSING) {
+        /* Half an interval, so that a beat is never more than that late. */
+        struct timespec end = moment_in(comm->beats ? tr_heart_interval(comm->heart) / 2 : 1);
+        pthread_cond_timedwait(&comm->changed, &comm->gate, &end);
+        if (comm->state == CLOSING || !comm->beats) continue;
+        pthread_mutex_unlock(&comm->gate);
+        pthread_mutex_lock(&comm->base.lock);
+        if (comm->heart) tr_heart_beat(comm->heart);
+        pthread_mutex_unlock(&comm->base.lock);
+        pthread_mutex_lock(&comm->gate);
+    }
+    bool finalizes = comm->finalizes;
+    pthread_mutex_unlock(&comm->gate);
+    if (finalizes) comm->module->close();
+    set_state(comm, GONE);
+    return NULL;
+}
+
+/* Waits until the keeper has left `state`; false when that takes too long. */
+static bool wait_for_keeper(struct mpi_comm *comm, enum keeper_state state, double seconds)
+{
+    struct timespec end = moment_in(seconds);
+    pthread_mutex_lock(&comm->gate);
+    while (comm->state == state)
+        if (pthread_cond_timedwait(&comm->changed, &comm->gate, &end) == ETIMEDOUT) break;
+    bool left = comm->state != state;
+    pthread_mutex_unlock(&comm->gate);
+    return left;
+}
+
+/* Signals are for the threads of the program. */
+static int start_keeper(struct mpi_comm *comm)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    int error = pthread_create(&comm->keeper, NULL, keeper_main, comm);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
+}
+
+/* ---- messages ---- */
+
+static struct mpi_comm *mpi_of(tr_comm *comm)
+{
+    return (struct mpi_comm *)comm;
+}
+
+static tr_status translate(enum tr_mpi_result result, const struct tr_transfer *transfer, const char *message)
+{
+    if (result == TR_MPI_OK) return TR_OK;
+    if (result == TR_MPI_NO_MEMORY) return tr_fail(TR_ENOMEM, "out of memory for a message");
+    if (result == TR_MPI_WRONG_SIZE)
+        return tr_fail(TR_EMISMATCH,
+                       "the message from rank %d has the wrong size: %s; all ranks must run the same program "
+                       "on the same job",
+                       transfer->peer, message);
+    return tr_fail(TR_EPEER, "message %s rank %d: %s", transfer->sends ? "to" : "from", transfer->peer,
+                   message);
+}
+
+static tr_status mpi_start(tr_comm *comm, struct tr_transfer *transfer)
+{
+    struct mpi_comm *mpi = mpi_of(comm);
+    char message[MESSAGE_SIZE] = "";
+    tr_mpi_request *request = NULL;
+    enum tr_mpi_result result =
+        mpi->module->start(transfer->sends, transfer->peer, transfer->tag, transfer->data, transfer->bytes,
+                           mpi->chunk, &request, message, sizeof message);
+    transfer->request = request;
+    return translate(result, transfer, message);
+}
+
+static tr_status mpi_test(tr_comm *comm, struct tr_transfer *transfer)
+{
+    char message[MESSAGE_SIZE] = "";
+    tr_mpi_request *request = transfer->request;
+    enum tr_mpi_result result = mpi_of(comm)->module->test(&request, message, sizeof message);
+    transfer->request = request;
+    transfer->done = !request;
+    return translate(result, transfer, message);
+}
+
+static bool mpi_withdraw(tr_comm *comm, struct tr_transfer *transfer)
+{
+    tr_mpi_request *request = transfer->request;
+    /* When all is lost, MPI is not touched again. */
+    if (comm->dead || !mpi_of(comm)->module->withdraw(&request)) return false;
+    transfer->request = NULL;
+    transfer->done = true;
+    return true;
+}
+
+static tr_status mpi_poll(tr_comm *comm, uint64_t *moment)
+{
+    *moment = 0;
+    tr_heart_beat(mpi_of(comm)->heart);
+    return TR_OK;
+}
+
+static void mpi_idle(tr_comm *comm, uint64_t moment, double waited, double seconds)
+{
+    (void)comm, (void)moment;
+    if (waited < YIELD_SECONDS) {
+        sched_yield();
+        return;
+    }
+    double nap = waited / 8 < NAP_MIN ? NAP_MIN : waited / 8 > NAP_MOST ? NAP_MOST : waited / 8;
+    if (nap > seconds) nap = seconds;
+    nanosleep(&(struct timespec){.tv_nsec = (long)(nap * 1e9)}, NULL);
+}
+
+static enum tr_comm_life mpi_life(tr_comm *comm, int rank, double *silence, char *why, size_t size)
+{
+    return tr_heart_life(mpi_of(comm)->heart, rank, silence, why, size);
+}
+
+static void mpi_give_up(tr_comm *comm, const char *why)
+{
+    tr_heart_give_up(mpi_of(comm)->heart, why);
+}
+
+/* ---- beginning and end ---- */
+
+static void free_mpi(struct mpi_comm *comm)
+{
+    pthread_cond_destroy(&comm->changed);
+    pthread_mutex_destroy(&comm->gate);
+    tr_free(comm);
+}
+
+/* Asks the keeper to leave and waits for it. */
+static bool dismiss(struct mpi_comm *comm, bool finalizes, double seconds)
+{
+    pthread_mutex_lock(&comm->gate);
+    comm->beats = false;
+    comm->finalizes = finalizes;
+    comm->state = CLOSING;
+    pthread_cond_broadcast(&comm->changed);
+    pthread_mutex_unlock(&comm->gate);
+    if (!wait_for_keeper(comm, CLOSING, seconds)) {
+        pthread_detach(comm->keeper);
+        return false;
+    }
+    pthread_join(comm->keeper, NULL);
+    return true;
+}
+
+static void mpi_destroy(tr_comm *base, bool clean)
+{
+    struct mpi_comm *comm = mpi_of(base);
+    double timeout = base->settings.timeout;
+    pthread_mutex_lock(&comm->gate);
+    comm->beats = false;
+    pthread_mutex_unlock(&comm->gate);
+    pthread_mutex_lock(&base->lock); /* the keeper may be in the middle of a beat */
+    if (clean) tr_heart_destroy(&comm->heart);
+    pthread_mutex_unlock(&base->lock);
+    if (!dismiss(comm, clean, clean ? timeout : 1)) {
+        if (clean) tr_log_line(TR_LOG_WARNING, "MPI did not end within %g s; leaving without it", timeout);
+        return; /* the keeper still uses all this */
+    }
+    tr_comm_release(base);
+    free_mpi(comm);
+}
+
+static const struct tr_comm_class mpi_class = {
+    .name = "mpi",
+    .version = TR_COMM_VERSION,
+    .start = mpi_start,
+    .poll = mpi_poll,
+    .test = mpi_test,
+    .withdraw = mpi_withdraw,
+    .idle = mpi_idle,
+    .life = mpi_life,
+    .give_up = mpi_give_up,
+    .share = tr_memory_share,
+    .map = tr_memory_map,
+    .mapped = tr_memory_mapped,
+    .unmap = tr_memory_unmap,
+    .destroy = mpi_destroy,
+};
+
+static tr_status make(const struct tr_mpi_module *module, struct mpi_comm **out)
+{
+    struct mpi_comm *comm = tr_alloc_zero(1, sizeof *comm);
+    *out = comm;
+    if (!comm) return TR_ENOMEM;
+    comm->module = module;
+    comm->chunk = CHUNK;
+    pthread_mutex_init(&comm->gate, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&comm->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    int error = start_keeper(comm);
+    if (error == 0) return TR_OK;
+    free_mpi(comm);
+    *out = NULL;
+    return tr_fail(TR_ENOMEM, "the thread that keeps MPI could not start: %s", strerror(error));
+}
+
+/* Once MPI is open: everything that needs rank and size. */
+static tr_status settle(struct mpi_comm *comm, const struct tr_comm_settings *settings)
+{
+    tr_comm *base = &comm->base;
+    TR_TRY(tr_comm_prepare(base, &mpi_class, comm->rank, comm->size, settings));
+    tr_memory_place(&base->place[base->rank]);
+    TR_TRY(tr_heart_create(base, comm->module, &comm->heart));
+    pthread_mutex_lock(&comm->gate);
+    comm->beats = true;
+    pthread_cond_broadcast(&comm->changed);
+    pthread_mutex_unlock(&comm->gate);
+    return TR_OK;
+}
+
+tr_status tr_comm_mpi_create(const struct tr_comm_settings *settings, tr_comm **out)
+{
+    const void *loaded;
+    struct mpi_comm *comm;
+    *out = NULL;
+    TR_TRY(tr_module_load(&mpi_module, &loaded));
+    TR_TRY(make(loaded, &comm));
+    /* From here on, what MPI may still use is left behind rather than freed. */
+    if (!wait_for_keeper(comm, OPENING, settings->timeout)) {
+        pthread_detach(comm->keeper);
+        return tr_fail(TR_EPEER, "MPI did not begin within %g s; check that all ranks were started",
+                       settings->timeout);
+    }
+    if (comm->state == FAILED) {
+        pthread_join(comm->keeper, NULL);
+        tr_status status = tr_fail(TR_EUNSUPPORTED, "%s", comm->message);
+        free_mpi(comm);
+        return status;
+    }
+    tr_status status = settle(comm, settings);
+    if (status != TR_OK) {
+        dismiss(comm, false, 1); /* the others will miss this rank */
+        return status;
+    }
+    tr_comm *base = &comm->base;
+    status = tr_comm_meet(base);
+    if (status == TR_OK)
+        *out = base;
+    else
+        tr_comm_destroy(&base);
+    return status;
+}
+
+void tr_comm_mpi_set_chunk(tr_comm *comm, size_t bytes)
+{
+    assert(comm->class == &mpi_class && bytes >= 1 && bytes <= INT_MAX);
+    mpi_of(comm)->chunk = bytes;
+}

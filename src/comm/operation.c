@@ -1,0 +1,269 @@
+/* The engine: takes operations from phase to phase, and waits for them. */
+#include "comm/operation.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fail.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* ---- tickets ---- */
+
+void tr_ticket_free(tr_ticket *ticket)
+{
+    if (!ticket) return;
+    tr_free(ticket->transfer);
+    tr_free(ticket->share);
+    tr_free(ticket->inbox);
+    tr_free(ticket->scratch);
+    tr_free(ticket);
+}
+
+/* Takes the smallest free ticket with enough scratch out of the pool, or else the largest, or else makes one:
+   operations of a step repeat, so each size soon has a ticket of its own and nothing is allocated. */
+static tr_ticket *find(tr_comm *comm, size_t scratch)
+{
+    tr_ticket **best = NULL;
+    for (tr_ticket **at = &comm->pool; *at; at = &(*at)->next) {
+        size_t have = (*at)->scratch_bytes, best_have = best ? (*best)->scratch_bytes : 0;
+        bool enough = have >= scratch, best_enough = best && best_have >= scratch;
+        if (!best || (enough && (!best_enough || have < best_have)) || (!best_enough && have > best_have))
+            best = at;
+    }
+    if (!best) return tr_alloc_zero(1, sizeof(tr_ticket));
+    tr_ticket *ticket = *best;
+    *best = ticket->next;
+    return ticket;
+}
+
+/* Gives a ticket the memory it needs. */
+static tr_status furnish(tr_comm *comm, tr_ticket *ticket, int transfers, size_t scratch)
+{
+    size_t ranks = (size_t)comm->size;
+    if (!ticket->share) ticket->share = tr_alloc(ranks + 1, sizeof *ticket->share);
+    if (!ticket->inbox) ticket->inbox = tr_alloc(ranks + 1, 2 * sizeof *ticket->inbox);
+    if (!ticket->share || !ticket->inbox) return TR_ENOMEM;
+    if (ticket->capacity < transfers) {
+        tr_free(ticket->transfer);
+        ticket->transfer = tr_alloc((size_t)transfers, sizeof *ticket->transfer);
+        ticket->capacity = ticket->transfer ? transfers : 0;
+        if (!ticket->transfer) return TR_ENOMEM;
+    }
+    if (ticket->scratch_bytes < scratch) {
+        tr_free(ticket->scratch);
+        ticket->scratch = tr_alloc_aligned(scratch, 1);
+        ticket->scratch_bytes = ticket->scratch ? scratch : 0;
+        if (!ticket->scratch) return TR_ENOMEM;
+    }
+    return TR_OK;
+}
+
+tr_status tr_ticket_take(tr_comm *comm, const char *kind, const char *name, int transfers, size_t scratch,
+                         tr_ticket **out)
+{
+    tr_ticket *ticket = find(comm, scratch);
+    *out = NULL;
+    if (!ticket) return TR_ENOMEM;
+    if (furnish(comm, ticket, transfers, scratch) != TR_OK) {
+        tr_ticket_free(ticket);
+        return TR_ENOMEM;
+    }
+    *ticket = (tr_ticket){.kind = kind,
+                          .name = name,
+                          .transfer = ticket->transfer,
+                          .capacity = ticket->capacity,
+                          .share = ticket->share,
+                          .inbox = ticket->inbox,
+                          .scratch = ticket->scratch,
+                          .scratch_bytes = ticket->scratch_bytes};
+    *out = ticket;
+    return TR_OK;
+}
+
+void tr_ticket_drop(tr_comm *comm, tr_ticket *ticket)
+{
+    ticket->next = comm->pool;
+    comm->pool = ticket;
+}
+
+void tr_ticket_number(tr_comm *comm, tr_ticket *ticket)
+{
+    ticket->collective = true;
+    ticket->tag = TR_COMM_TAG_COLLECTIVE + (int)(comm->sequence++ % TR_COMM_TAG_COLLECTIVE);
+}
+
+/* ---- transfers ---- */
+
+static tr_status add(tr_comm *comm, tr_ticket *ticket, struct tr_transfer transfer)
+{
+    assert(ticket->transfers < ticket->capacity);
+    assert(transfer.peer >= 0 && transfer.peer < comm->size);
+    struct tr_transfer *fresh = &ticket->transfer[ticket->transfers++];
+    *fresh = transfer;
+    struct tr_comm_statistics *sum = &comm->statistics;
+    *(transfer.sends ? &sum->messages_sent : &sum->messages_received) += 1;
+    *(transfer.sends ? &sum->bytes_sent : &sum->bytes_received) += (int64_t)transfer.bytes;
+    tr_status status = comm->class->start(comm, fresh);
+    /* Not under way, so nobody must test or withdraw it. */
+    if (status != TR_OK) ticket->transfers--;
+    return status;
+}
+
+tr_status tr_ticket_send(tr_comm *comm, tr_ticket *ticket, int to, const void *data, size_t bytes, int gate)
+{
+    return add(comm, ticket,
+               (struct tr_transfer){.data = (void *)data,
+                                    .bytes = bytes,
+                                    .peer = to,
+                                    .tag = ticket->tag,
+                                    .sends = true,
+                                    .gate = gate});
+}
+
+tr_status tr_ticket_receive(tr_comm *comm, tr_ticket *ticket, int from, void *data, size_t bytes, int gate)
+{
+    return add(
+        comm, ticket,
+        (struct tr_transfer){.data = data, .bytes = bytes, .peer = from, .tag = ticket->tag, .gate = gate});
+}
+
+/* ---- phases ---- */
+
+static tr_status advance(tr_comm *comm, tr_ticket *ticket)
+{
+    while (!ticket->done) {
+        bool last = ticket->phase == ticket->last;
+        for (int i = 0; i < ticket->transfers; i++) {
+            struct tr_transfer *transfer = &ticket->transfer[i];
+            if (transfer->done || (transfer->gate > ticket->phase && !last)) continue;
+            TR_TRY(comm->class->test(comm, transfer));
+            if (!transfer->done) return TR_OK;
+        }
+        if (!last) {
+            ticket->phase++;
+            TR_TRY(ticket->enter(comm, ticket));
+            continue;
+        }
+        ticket->done = true;
+        comm->statistics.operations += ticket->collective;
+    }
+    return TR_OK;
+}
+
+static tr_status fail_in_ticket(const tr_comm *comm, const tr_ticket *ticket, tr_status status)
+{
+    return tr_fail_in(status, "%s%s%s%s on rank %d", ticket->kind, ticket->name ? " \"" : "",
+                      ticket->name ? ticket->name : "", ticket->name ? "\"" : "", comm->rank);
+}
+
+static tr_status advance_all(tr_comm *comm)
+{
+    TR_TRY(tr_comm_check(comm));
+    tr_status status = comm->class->poll(comm, &comm->moment);
+    if (status != TR_OK) return tr_comm_die(comm, status);
+    for (tr_ticket *ticket = comm->active; ticket; ticket = ticket->next) {
+        status = advance(comm, ticket);
+        if (status != TR_OK) return tr_comm_die(comm, fail_in_ticket(comm, ticket, status));
+    }
+    return TR_OK;
+}
+
+static void unlink_ticket(tr_ticket *ticket)
+{
+    *ticket->previous = ticket->next;
+    if (ticket->next) ticket->next->previous = ticket->previous;
+}
+
+tr_status tr_ticket_start(tr_comm *comm, tr_ticket *ticket)
+{
+    /* At the end of the list, so that older operations move first. */
+    tr_ticket **end = &comm->active;
+    while (*end) end = &(*end)->next;
+    ticket->next = NULL;
+    ticket->previous = end;
+    *end = ticket;
+    tr_status status = ticket->enter ? ticket->enter(comm, ticket) : TR_OK;
+    if (status == TR_OK) status = advance(comm, ticket);
+    /* It stays among the active ones, since some of its messages may be under way. */
+    return status == TR_OK ? TR_OK : tr_comm_die(comm, fail_in_ticket(comm, ticket, status));
+}
+
+/* ---- for everybody ---- */
+
+/* If the ticket is done: takes it out of the list and nulls it. */
+static bool collect(tr_comm *comm, tr_ticket **ticket)
+{
+    if (*ticket && !(*ticket)->done) return false;
+    if (*ticket) {
+        unlink_ticket(*ticket);
+        tr_ticket_drop(comm, *ticket);
+        *ticket = NULL;
+    }
+    return true;
+}
+
+tr_status tr_comm_progress(tr_comm *comm)
+{
+    pthread_mutex_lock(&comm->lock);
+    tr_status status = advance_all(comm);
+    pthread_mutex_unlock(&comm->lock);
+    return status;
+}
+
+tr_status tr_comm_test(tr_comm *comm, tr_ticket **ticket, bool *done)
+{
+    pthread_mutex_lock(&comm->lock);
+    tr_status status = advance_all(comm);
+    *done = status == TR_OK && collect(comm, ticket);
+    pthread_mutex_unlock(&comm->lock);
+    return status;
+}
+
+tr_status tr_comm_wait(tr_comm *comm, tr_ticket **ticket)
+{
+    double began = tr_clock_seconds(), now = began;
+    struct tr_patience patience = {.began = began};
+    /* Seldom enough to cost nothing, often enough to keep the time-out. */
+    double nap = comm->settings.timeout / 10 < 0.1 ? comm->settings.timeout / 10 : 0.1;
+    for (;;) {
+        pthread_mutex_lock(&comm->lock);
+        tr_status status = advance_all(comm);
+        uint64_t moment = comm->moment;
+        bool done = status == TR_OK && collect(comm, ticket);
+        if (status == TR_OK && !done) {
+            now = tr_clock_seconds();
+            status = tr_comm_judge(comm, *ticket, now, &patience);
+            if (status != TR_OK) status = tr_comm_die(comm, fail_in_ticket(comm, *ticket, status));
+        }
+        bool over = done || status != TR_OK;
+        if (over && now > began) comm->statistics.wait_seconds += tr_clock_seconds() - began;
+        pthread_mutex_unlock(&comm->lock);
+        if (over) return status;
+        comm->class->idle(comm, moment, now - began, nap);
+    }
+}
+
+void tr_comm_idle(tr_comm *comm, double seconds)
+{
+    pthread_mutex_lock(&comm->lock);
+    uint64_t moment = comm->moment;
+    pthread_mutex_unlock(&comm->lock);
+    comm->class->idle(comm, moment, seconds, seconds);
+}
+
+bool tr_comm_cancel(tr_comm *comm, tr_ticket **handle)
+{
+    tr_ticket *ticket = *handle;
+    if (!ticket) return true;
+    *handle = NULL;
+    pthread_mutex_lock(&comm->lock);
+    assert(!ticket->collective && ticket->transfers <= 1);
+    bool free_again = true;
+    for (int i = 0; i < ticket->transfers; i++)
+        if (!ticket->transfer[i].done) free_again = comm->class->withdraw(comm, &ticket->transfer[i]);
+    unlink_ticket(ticket);
+    if (free_again) tr_ticket_drop(comm, ticket); /* else the transport still knows it */
+    pthread_mutex_unlock(&comm->lock);
+    return free_again;
+}

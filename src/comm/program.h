@@ -1,0 +1,35 @@
+/* The part of the reduction tree that some nodes allow: which sums can be formed of them, and in which order.
+ *
+ * Inputs are nodes of the tree, ascending and disjoint. Outputs are the largest nodes whose leaves are all
+ * covered by inputs; each is the sum of its inputs along the tree, left + right at every step, so its bits do
+ * not depend on how the leaves came to be divided into inputs.
+ */
+#ifndef TR_COMM_PROGRAM_H
+#define TR_COMM_PROGRAM_H
+
+#include "trireme/status.h"
+
+#include <stdint.h>
+
+/* The leaves of a node: [first, last). */
+struct tr_node {
+    int64_t first, last;
+};
+
+typedef struct tr_program tr_program;
+
+/* `inputs` nodes of the tree over `leaves` leaves, borrowed for the call. Returned, destroy with
+ * tr_program_destroy(). TR_ENOMEM. */
+tr_status tr_program_create(int64_t leaves, const struct tr_node *input, int inputs, tr_program **out);
+/* Accepts NULL, nulls the handle. */
+void tr_program_destroy(tr_program **program);
+int tr_program_outputs(const tr_program *program);
+struct tr_node tr_program_output(const tr_program *program, int output);
+/* The input that an output simply is, or -1 if it is a sum. */
+int tr_program_direct(const tr_program *program, int output);
+/* Computes `count` elements of all outputs; where output[i] is NULL, nothing is written. An output may be the
+   very place of an input, and of none else. Any thread. */
+void tr_program_run(const tr_program *program, const float *const *input, int64_t count,
+                    float *const *output);
+
+#endif

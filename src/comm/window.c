@@ -1,0 +1,144 @@
+/* Windows: every rank makes memory, tells the others of its host where it is, and maps theirs. */
+#include "comm/class.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+struct part {
+    void *memory; /* NULL if empty or not mapped */
+    size_t bytes;
+};
+
+struct tr_window {
+    tr_comm *comm;
+    struct part *part; /* [size], of ranks of this host */
+};
+
+/* What ranks tell each other. */
+struct notice {
+    int64_t bytes;
+    int32_t status;
+    char key[TR_SHARE_KEY];
+    char why[180];
+};
+
+static void note_failure(struct notice *notice, tr_status status)
+{
+    notice->status = (int32_t)status;
+    snprintf(notice->why, sizeof notice->why, "%.*s", (int)sizeof notice->why - 1, tr_error_message());
+}
+
+/* Tells all what happened here; fails if something failed anywhere. */
+static tr_status exchange(tr_comm *comm, struct notice *notice, const int64_t *bound)
+{
+    tr_ticket *ticket;
+    TR_TRY(tr_comm_all_gather(comm, notice, bound, NULL, "window", &ticket));
+    TR_TRY(tr_comm_wait(comm, &ticket));
+    for (int rank = 0; rank < comm->size; rank++) {
+        if (notice[rank].status == TR_OK) continue;
+        notice[rank].why[sizeof notice->why - 1] = 0;
+        return tr_fail(TR_EUNSUPPORTED, "memory shared by the ranks of a host: rank %d on host %s: %s", rank,
+                       comm->place[rank].host, notice[rank].why);
+    }
+    return TR_OK;
+}
+
+static void make_own(tr_comm *comm, size_t bytes, struct tr_window *window, struct notice *notice)
+{
+    *notice = (struct notice){.bytes = (int64_t)bytes};
+    if (bytes == 0) return;
+    pthread_mutex_lock(&comm->lock);
+    tr_status status = comm->class->share(comm, bytes, &window->part[comm->rank].memory, notice->key);
+    pthread_mutex_unlock(&comm->lock);
+    if (status != TR_OK)
+        note_failure(notice, status);
+    else
+        window->part[comm->rank].bytes = bytes;
+}
+
+static void map_others(tr_comm *comm, struct tr_window *window, struct notice *notice)
+{
+    for (int i = 0; i < tr_comm_local_size(comm); i++) {
+        int rank = tr_comm_local(comm, i);
+        struct part *part = &window->part[rank];
+        if (rank == comm->rank || notice[rank].bytes == 0) continue;
+        pthread_mutex_lock(&comm->lock);
+        tr_status status =
+            notice[rank].bytes > 0
+                ? comm->class->map(comm, (size_t)notice[rank].bytes, notice[rank].key, &part->memory)
+                : tr_fail(TR_EMISMATCH, "rank %d announces a negative size", rank);
+        pthread_mutex_unlock(&comm->lock);
+        if (status != TR_OK) {
+            note_failure(&notice[comm->rank], status);
+            return;
+        }
+        part->bytes = (size_t)notice[rank].bytes;
+    }
+}
+
+tr_status tr_window_create(tr_comm *comm, size_t bytes, tr_window **out)
+{
+    *out = NULL;
+    if (!comm->class->share)
+        return tr_fail(TR_EUNSUPPORTED, "ranks of \"%s\" cannot share memory; work without",
+                       comm->class->name);
+    tr_status status = TR_ENOMEM;
+    size_t size = (size_t)comm->size;
+    struct tr_window *window = tr_alloc_zero(1, sizeof *window);
+    int64_t *bound = tr_alloc(size + 1, sizeof *bound);
+    struct notice *notice = tr_alloc_zero(size, sizeof *notice);
+    if (window) *window = (struct tr_window){comm, tr_alloc_zero(size, sizeof *window->part)};
+    if (!window || !bound || !notice || !window->part) {
+        tr_comm_abort(comm, "out of memory"); /* the others are about to wait for us */
+        goto out;
+    }
+    for (int i = 0; i <= comm->size; i++) bound[i] = i * (int64_t)sizeof *notice;
+    struct notice *own = &notice[comm->rank];
+    make_own(comm, bytes, window, own);
+    char key[TR_SHARE_KEY];
+    memcpy(key, own->key, sizeof key);
+    status = exchange(comm, notice, bound);
+    if (status == TR_OK) {
+        map_others(comm, window, notice);
+        status = exchange(comm, notice, bound);
+    }
+    if (comm->class->mapped && bytes > 0 && window->part[comm->rank].memory) {
+        pthread_mutex_lock(&comm->lock);
+        comm->class->mapped(comm, key);
+        pthread_mutex_unlock(&comm->lock);
+    }
+out:
+    tr_free(bound);
+    tr_free(notice);
+    if (status != TR_OK) tr_window_destroy(&window);
+    *out = window;
+    return status;
+}
+
+void *tr_window_part(const tr_window *window, int rank, size_t *bytes)
+{
+    const tr_comm *comm = window->comm;
+    assert(comm->hosts.of[rank] == comm->hosts.of[comm->rank]);
+    (void)comm;
+    if (bytes) *bytes = window->part[rank].bytes;
+    return window->part[rank].memory;
+}
+
+void tr_window_destroy(tr_window **handle)
+{
+    struct tr_window *window = *handle;
+    if (!window) return;
+    tr_comm *comm = window->comm;
+    pthread_mutex_lock(&comm->lock);
+    for (int rank = 0; window->part && rank < comm->size; rank++)
+        if (window->part[rank].memory)
+            comm->class->unmap(comm, window->part[rank].bytes, window->part[rank].memory);
+    pthread_mutex_unlock(&comm->lock);
+    tr_free(window->part);
+    tr_free(window);
+    *handle = NULL;
+}
