@@ -182,39 +182,55 @@ tr_status tr_file_lock(const char *directory, int *descriptor)
                    directory);
 }
 
-/* Writes `data` to `path` and closes it. */
-static tr_status write_whole(const tr_file_system *files, const char *path, enum tr_file_create create,
-                             const void *data, size_t size)
+tr_status tr_file_replace_begin(const tr_file_system *files, const char *path, uint64_t expected,
+                                struct tr_file_replacement *out)
 {
-    struct tr_file_writer writer;
-    TR_TRY(tr_file_begin(files, path, create, size, &writer));
-    tr_status status = tr_file_write(&writer, data, size);
-    if (status == TR_OK) return tr_file_finish(&writer, true);
-    tr_file_abandon(&writer);
-    return status;
-}
-
-tr_status tr_file_write_atomic(const tr_file_system *files, const char *path, const void *data, size_t size)
-{
+    *out = (struct tr_file_replacement){.files = files, .path = path, .writer.descriptor = -1};
     /* A rename would put a file in the place of /dev/null, say, when root runs. */
     struct stat facts;
     if (stat(path, &facts) == 0 && !S_ISREG(facts.st_mode)) {
         if (S_ISDIR(facts.st_mode)) return tr_file_failure("write", path, EISDIR);
-        return write_whole(files, path, TR_FILE_EXISTING, data, size);
+        return tr_file_begin(files, path, TR_FILE_EXISTING, expected, &out->writer);
     }
+    out->parent = tr_path_parent(path);
+    out->aside = tr_format("%s.%ld.tmp", path, (long)getpid());
     tr_status status = TR_ENOMEM;
-    char *parent = tr_path_parent(path);
-    char *aside = tr_format("%s.%ld.tmp", path, (long)getpid());
-    if (!parent || !aside) goto out;
-    status = write_whole(files, aside, TR_FILE_REPLACE, data, size);
-    if (status == TR_OK) status = tr_file_rename(files, aside, path);
-    if (status != TR_OK) {
-        tr_file_discard(files, aside);
-        goto out;
+    if (out->parent && out->aside)
+        status = tr_file_begin(files, out->aside, TR_FILE_REPLACE, expected, &out->writer);
+    if (status != TR_OK) tr_file_replace_abandon(out);
+    return status;
+}
+
+tr_status tr_file_replace_finish(struct tr_file_replacement *file)
+{
+    tr_status status = tr_file_finish(&file->writer, true);
+    if (file->aside) {
+        if (status == TR_OK) status = tr_file_rename(file->files, file->aside, file->path);
+        if (status == TR_OK) {
+            tr_free(file->aside);
+            file->aside = NULL;
+            status = tr_file_sync_directory(file->files, file->parent);
+        }
     }
-    status = tr_file_sync_directory(files, parent);
-out:
-    tr_free(aside);
-    tr_free(parent);
+    tr_file_replace_abandon(file);
+    return status;
+}
+
+void tr_file_replace_abandon(struct tr_file_replacement *file)
+{
+    tr_file_abandon(&file->writer);
+    if (file->aside) tr_file_discard(file->files, file->aside);
+    tr_free(file->aside);
+    tr_free(file->parent);
+    file->aside = file->parent = NULL;
+}
+
+tr_status tr_file_write_atomic(const tr_file_system *files, const char *path, const void *data, size_t size)
+{
+    struct tr_file_replacement file;
+    TR_TRY(tr_file_replace_begin(files, path, size, &file));
+    tr_status status = tr_file_write(&file.writer, data, size);
+    if (status == TR_OK) return tr_file_replace_finish(&file);
+    tr_file_replace_abandon(&file);
     return status;
 }

@@ -54,10 +54,27 @@ void tr_file_unmap(struct tr_file_map *map);
    knows no locks, the descriptor is -1 and all is well. */
 tr_status tr_file_lock(const char *directory, int *descriptor);
 
-/* Puts `size` bytes into the file `path`: whoever looks sees the old content or the new one, also after a
-   kill or a power cut, and a failure leaves the old one. The content is written to "<path>.<process>.tmp",
-   which a kill may leave behind. Where `path` is a device or a pipe it is written in place; a symbolic link
-   to a file is replaced. TR_EIO, TR_ENOMEM. */
+/* A file that takes the place of another once it is complete: whoever looks sees the old content or the new
+   one, also after a kill or a power cut, and a failure leaves the old one. The content grows in
+   "<path>.<process>.tmp", which a kill may leave behind. Where `path` is a device or a pipe it is written in
+   place; a symbolic link to a file is replaced. Plain memory: may lie on the stack. */
+struct tr_file_replacement {
+    struct tr_file_writer writer; /* for tr_file_write() */
+    const tr_file_system *files;
+    const char *path;
+    char *aside, *parent; /* NULL where `path` is written in place */
+};
+/* `files` and `path` are borrowed until finishing or abandoning; `expected` as for tr_file_begin(). After a
+   failure there is nothing to abandon. TR_EIO, TR_ENOMEM. */
+tr_status tr_file_replace_begin(const tr_file_system *files, const char *path, uint64_t expected,
+                                struct tr_file_replacement *out);
+/* Makes the content durable and puts it in place; releases `file`, also on failure. TR_EIO. */
+tr_status tr_file_replace_finish(struct tr_file_replacement *file);
+/* Removes what was written and releases `file`; changes no message. Does nothing after an end or a failed
+   beginning. */
+void tr_file_replace_abandon(struct tr_file_replacement *file);
+
+/* Replaces the file `path` by these `size` bytes, in the way above. */
 tr_status tr_file_write_atomic(const tr_file_system *files, const char *path, const void *data, size_t size);
 
 #endif

@@ -1,5 +1,4 @@
-/* Writing of TFRecord files. The file grows under "<path>.<process>.tmp" and takes its name when it is
- * complete. */
+/* Writing of TFRecord files, which take the place of older ones when they are complete. */
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/file.h"
@@ -7,16 +6,12 @@
 #include "data/tfrecord.h"
 
 #include <string.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #define BUFFER ((size_t)256 << 10)
 
 struct tr_record_writer {
-    const char *path;
-    char *aside;
-    enum tr_packing packing;
-    struct tr_file_writer file;
+    struct tr_file_replacement file;
     z_stream stream;
     bool deflating; /* the stream must be ended */
     uint8_t *buffer;
@@ -39,7 +34,6 @@ static void destroy(tr_record_writer *writer)
 {
     if (writer->deflating) deflateEnd(&writer->stream);
     tr_free(writer->buffer);
-    tr_free(writer->aside);
     tr_free(writer);
 }
 
@@ -48,11 +42,8 @@ tr_status tr_record_writer_create(const char *path, enum tr_packing packing, tr_
     tr_status status = TR_ENOMEM;
     tr_record_writer *writer = tr_alloc_zero(1, sizeof *writer);
     if (!writer) return TR_ENOMEM;
-    writer->path = path;
-    writer->packing = packing;
     writer->buffer = tr_alloc(BUFFER, 1);
-    writer->aside = tr_format("%s.%ld.tmp", path, (long)getpid());
-    if (!writer->buffer || !writer->aside) goto fail;
+    if (!writer->buffer) goto fail;
     if (packing != TR_PACKING_NONE) {
         writer->stream.zalloc = zlib_alloc;
         writer->stream.zfree = zlib_free;
@@ -64,7 +55,7 @@ tr_status tr_record_writer_create(const char *path, enum tr_packing packing, tr_
         }
         writer->deflating = true;
     }
-    TR_TRY_GOTO(tr_file_begin(NULL, writer->aside, TR_FILE_REPLACE, 0, &writer->file), fail);
+    TR_TRY_GOTO(tr_file_replace_begin(NULL, path, 0, &writer->file), fail);
     *out = writer;
     return TR_OK;
 fail:
@@ -74,7 +65,7 @@ fail:
 
 static tr_status flush(tr_record_writer *writer)
 {
-    TR_TRY(tr_file_write(&writer->file, writer->buffer, writer->used));
+    TR_TRY(tr_file_write(&writer->file.writer, writer->buffer, writer->used));
     writer->used = 0;
     return TR_OK;
 }
@@ -142,8 +133,7 @@ tr_status tr_record_writer_finish(tr_record_writer **handle)
     tr_status status = TR_OK;
     if (writer->deflating) TR_TRY_GOTO(put_packed(writer, NULL, 0, Z_FINISH), fail);
     TR_TRY_GOTO(flush(writer), fail);
-    TR_TRY_GOTO(tr_file_finish(&writer->file, true), fail);
-    TR_TRY_GOTO(tr_file_rename(NULL, writer->aside, writer->path), fail);
+    TR_TRY_GOTO(tr_file_replace_finish(&writer->file), fail);
     destroy(writer);
     *handle = NULL;
     return TR_OK;
@@ -156,8 +146,7 @@ void tr_record_writer_abandon(tr_record_writer **handle)
 {
     tr_record_writer *writer = *handle;
     if (!writer) return;
-    tr_file_abandon(&writer->file);
-    unlink(writer->aside); /* not through the table: its message would hide the reason for abandoning */
+    tr_file_replace_abandon(&writer->file);
     destroy(writer);
     *handle = NULL;
 }

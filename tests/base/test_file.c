@@ -231,6 +231,15 @@ static void devices_are_not_replaced(void **state)
     struct stat facts;
     assert_int_equal(stat("/dev/null", &facts), 0);
     assert_true(S_ISCHR(facts.st_mode));
+    /* Nor through a link, in whichever way it is written. */
+    char path[SCRATCH_PATH];
+    struct tr_file_replacement file;
+    assert_int_equal(symlink("/dev/full", scratch_join(path, scratch, "full")), 0);
+    assert_int_equal(tr_file_replace_begin(NULL, path, 0, &file), TR_OK);
+    assert_int_equal(tr_file_write(&file.writer, "x", 1), TR_EIO);
+    tr_file_replace_abandon(&file);
+    assert_int_equal(stat(path, &facts), 0);
+    assert_true(S_ISCHR(facts.st_mode));
     assert_int_equal(tr_file_write_atomic(NULL, scratch, "x", 1), TR_EIO);
     assert_message_has("Is a directory");
 }

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define EXAMPLES 40
@@ -379,6 +380,12 @@ static void test_nothing_is_left_behind(void **state)
     char aside[64];
     snprintf(aside, sizeof aside, "given-up.%ld.tmp", (long)getpid());
     assert_int_not_equal(access(test_path(aside), F_OK), 0);
+    /* A device stays a device, and is full. */
+    struct stat facts;
+    assert_int_equal(symlink("/dev/full", test_path("device")), 0);
+    assert_int_equal(tr_convert_to_tfrecord(source, test_path("device"), TR_PACKING_NONE), TR_EIO);
+    assert_int_equal(stat(test_path("device"), &facts), 0);
+    assert_true(S_ISCHR(facts.st_mode));
     tr_source_close(&source);
 }
 
