@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/file.h"
+#include "data/data_set.h"
 #include "data/state.h"
 #include "data/tar.h"
 
@@ -139,7 +140,7 @@ static tr_status read_file(struct cifar_source *source, const char *directory, e
     file_name(part, file, name);
     char *path = tr_path_join(directory, name);
     if (!path) return TR_ENOMEM;
-    TR_TRY_GOTO(tr_file_map(path, &map), out);
+    TR_TRY_GOTO(tr_data_map(path, &map), out);
     TR_TRY_GOTO(tr_inflate_create(path, map.data, map.size, TR_PACKING_NONE, &inflate), out);
     TR_TRY_GOTO(read_records(source, inflate, path, file), out);
     status = tr_inflate_end(inflate);
@@ -195,7 +196,7 @@ static tr_status read_members(struct cifar_source *source, tr_inflate *inflate, 
 static tr_status read_archive(struct cifar_source *source, const char *path, enum part part, int files)
 {
     struct tr_file_map map;
-    TR_TRY(tr_file_map(path, &map));
+    TR_TRY(tr_data_map(path, &map));
     tr_status status;
     tr_inflate *inflate = NULL;
     enum tr_packing packing =

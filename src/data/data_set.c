@@ -170,6 +170,61 @@ tr_status tr_data_set_open(const char *name, const char *part, const char *direc
     return status;
 }
 
+/* ---- files that are not there ---- */
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && strcmp(text + length - tail, end) == 0;
+}
+
+static bool has_file(const struct tr_data_set_entry *entry, const char *name)
+{
+    for (int i = 0; i < entry->file_count; i++)
+        if (strcmp(entry->files[i].name, name) == 0) return true;
+    return false;
+}
+
+/* `folder` is the set's directory, in `directory`. */
+static char *advice_for(const struct tr_data_set_entry *entry, const char *folder, const char *directory,
+                        const char *file)
+{
+    const char *set = entry->public.name;
+    if (has_file(entry, file))
+        return entry->public.can_fetch
+                   ? tr_format("; `trireme data fetch %s --dir %s` gets it", set, directory)
+                   : tr_format("; data set %s ships with Trireme: take it from a copy, or check the path",
+                               set);
+    if (ends_with(file, ".tfrecord"))
+        return tr_format("; `trireme data convert %s %s --dir %s` makes it", set, folder, directory);
+    return tr_strdup("; check the path");
+}
+
+char *tr_data_set_advice(const char *path)
+{
+    char *advice = NULL, *folder = tr_path_parent(path), *directory = folder ? tr_path_parent(folder) : NULL;
+    if (!directory) goto out;
+    for (int i = 0; i < COUNT(entries) && !advice; i++)
+        if (strcmp(tr_path_name(folder), entries[i].public.name) == 0)
+            advice = advice_for(&entries[i], folder, directory, tr_path_name(path));
+    if (!advice) advice = tr_strdup("; check the path");
+out:
+    tr_free(directory);
+    tr_free(folder);
+    return advice;
+}
+
+tr_status tr_data_map(const char *path, struct tr_file_map *out)
+{
+    tr_status status = tr_file_map(path, out);
+    if (status != TR_ENOTFOUND) return status;
+    char *advice = tr_data_set_advice(path);
+    if (!advice) return TR_ENOMEM;
+    tr_fail(status, "open \"%s\": No such file or directory%s", path, advice);
+    tr_free(advice);
+    return status;
+}
+
 /* ---- verifying ---- */
 
 /* SHA-256 of what a gzip file holds. */
@@ -273,7 +328,8 @@ tr_status tr_data_set_fetch(const char *name, const char *directory, tr_data_pro
         char *path = tr_path_join(folder, entry->files[i].name);
         if (!path) status = TR_ENOMEM;
         enum tr_data_file_state state = TR_DATA_FILE_GOOD;
-        if (status == TR_OK && tr_data_file_verify(&entry->files[i], path) != TR_OK) {
+        tr_status before = status == TR_OK ? tr_data_file_verify(&entry->files[i], path) : status;
+        if (status == TR_OK && before != TR_OK) {
             state = TR_DATA_FILE_FETCHED;
             if (!entry->public.can_fetch) {
                 status = tr_fail(TR_EUNSUPPORTED,
@@ -285,7 +341,8 @@ tr_status tr_data_set_fetch(const char *name, const char *directory, tr_data_pro
             if (status == TR_OK)
                 status = tr_data_file_fetch(&entry->files[i], entry->mirrors, path, progress, user);
         }
-        if (path) tell(report, user, path, status == TR_OK ? state : TR_DATA_FILE_BAD);
+        if (status != TR_OK) state = before == TR_ENOTFOUND ? TR_DATA_FILE_MISSING : TR_DATA_FILE_BAD;
+        if (path) tell(report, user, path, state);
         tr_free(path);
     }
     tr_free(folder);

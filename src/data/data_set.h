@@ -2,6 +2,7 @@
 #ifndef TR_DATA_DATA_SET_H
 #define TR_DATA_DATA_SET_H
 
+#include "base/file.h"
 #include "trireme/data.h"
 
 /* A file of a set. Checksums are SHA-256 in lower-case hexadecimal. */
@@ -27,6 +28,13 @@ struct tr_data_set_entry {
 
 /* The set of this name, or NULL with a message that names the nearest one (TR_ENOTFOUND). */
 const struct tr_data_set_entry *tr_data_set_entry(const char *name);
+
+/* How to get a file that is not there, as the end of a message: "; `trireme data fetch mnist --dir data` gets
+   it" where `path` names a file of a known set in the set's directory or a conversion of it, else
+   "; check the path". Returned, free with tr_free(). NULL when memory fails. */
+char *tr_data_set_advice(const char *path);
+/* Maps a file of data read-only, as tr_file_map(); the message of a missing one says how to get it. */
+tr_status tr_data_map(const char *path, struct tr_file_map *out);
 
 /* Checks one file. TR_OK, TR_ENOTFOUND, TR_ECORRUPT, or why it cannot be read. Any thread. */
 tr_status tr_data_file_verify(const struct tr_data_file *file, const char *path);

@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "data/data_set.h"
 #include "data/inflate.h"
 
 #include <inttypes.h>
@@ -107,7 +108,7 @@ tr_status tr_idx_read(const char *path, struct tr_idx *idx)
 {
     struct tr_file_map map;
     *idx = (struct tr_idx){0};
-    TR_TRY(tr_file_map(path, &map));
+    TR_TRY(tr_data_map(path, &map));
     tr_status status = read_contents(path, map.data, map.size, idx);
     tr_file_unmap(&map);
     return status;

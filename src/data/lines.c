@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "data/data_set.h"
 #include "data/inflate.h"
 
 #include <inttypes.h>
@@ -14,7 +15,7 @@
 tr_status tr_load_file(const char *path, struct tr_load *out)
 {
     struct tr_file_map map;
-    TR_TRY(tr_file_map(path, &map));
+    TR_TRY(tr_data_map(path, &map));
     tr_status status;
     tr_inflate *inflate = NULL;
     enum tr_packing packing = tr_packing_of(map.data, map.size);

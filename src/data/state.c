@@ -14,6 +14,22 @@ static tr_status refuse(const struct tr_state_reader *reader, const char *why)
                    reader->kind, reader->line + 2, why);
 }
 
+/* What else the text may be: the state of another kind of source, which is no damage. */
+static tr_status refuse_start(const char *text, const char *kind)
+{
+    char other[16];
+    int used = 0;
+    if (sscanf(text, "trireme %15[a-z] 1, %n", other, &used) == 1 && used > 0 && strcmp(other, kind) != 0)
+        return tr_fail(TR_EMISMATCH,
+                       "these data need %s.txt of the model, which was trained on data that left %s.txt; "
+                       "give data of the kind that it was trained on",
+                       kind, other);
+    return tr_fail(TR_EFORMAT,
+                   "%s.txt:1: does not start with \"trireme %s 1, N classes, N lines\"; take the file that "
+                   "was saved with the model",
+                   kind, kind);
+}
+
 tr_status tr_state_begin(const char *text, const char *kind, struct tr_state_reader *reader)
 {
     *reader = (struct tr_state_reader){.kind = kind, .at = text, .line = -1};
@@ -28,11 +44,7 @@ tr_status tr_state_begin(const char *text, const char *kind, struct tr_state_rea
         sscanf(text + length, "%9" SCNd32 " classes, %18" SCNd64 " lines%n", &reader->classes, &reader->lines,
                &used) != 2 ||
         used == 0 || text[length + used] != '\n') {
-        return tr_fail(
-            TR_EFORMAT,
-            "%s.txt:1: does not start with \"trireme %s 1, N classes, N lines\"; take the file that "
-            "was saved with the model",
-            kind, kind);
+        return refuse_start(text, kind);
     }
     if (reader->classes < 0 || reader->classes > CLASSES_MAX || reader->lines < 0 ||
         (uint64_t)reader->lines > strlen(text)) {

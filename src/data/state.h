@@ -21,7 +21,7 @@ struct tr_state_reader {
 };
 
 /* Reads the first line. `text` and `kind` are borrowed while lines are read; a NULL text reads as no lines
-   and 0 classes. TR_EFORMAT when it is no state of this kind. */
+   and 0 classes. TR_EMISMATCH when it is the state of another kind of source, TR_EFORMAT when it is none. */
 tr_status tr_state_begin(const char *text, const char *kind, struct tr_state_reader *reader);
 /* The next line, without its line feed, borrowed from the text. TR_EFORMAT when there is none. */
 tr_status tr_state_next(struct tr_state_reader *reader, const char **line, size_t *length);

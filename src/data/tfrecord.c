@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "data/data_set.h"
 #include "data/lines.h"
 
 #include <inttypes.h>
@@ -29,7 +30,7 @@ tr_status tr_record_file_open(char *path, int packing, struct tr_record_file *fi
 {
     struct tr_file_map map;
     *file = (struct tr_record_file){.path = path};
-    TR_TRY(tr_file_map(path, &map));
+    TR_TRY(tr_data_map(path, &map));
     if (map.size == 0) {
         tr_file_unmap(&map);
         return tr_fail(TR_EFORMAT, "%s: the file is empty", path);

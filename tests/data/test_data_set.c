@@ -80,6 +80,35 @@ static void test_shipped_sets(void **unused)
     assert_int_equal(tr_data_set_verify("unknown", DATA, NULL, NULL), TR_ENOTFOUND);
 }
 
+static void expect_advice(const char *path, const char *expected)
+{
+    char *advice = tr_data_set_advice(path);
+    assert_non_null(advice);
+    assert_string_equal(advice, expected);
+    tr_text_free(advice);
+}
+
+static void test_missing_files_say_how_to_get_them(void **unused)
+{
+    (void)unused;
+    expect_advice("a/data/mnist/train-images-idx3-ubyte.gz",
+                  "; `trireme data fetch mnist --dir a/data` gets it");
+    expect_advice("mnist/test.tfrecord", "; `trireme data convert mnist mnist --dir .` makes it");
+    expect_advice("/d/sst2/train.tsv",
+                  "; data set sst2 ships with Trireme: take it from a copy, or check the path");
+    expect_advice("a/data/mnist/images", "; check the path");
+    expect_advice("a/other/train-images-idx3-ubyte.gz", "; check the path");
+    expect_advice("file", "; check the path");
+    expect_advice("/", "; check the path");
+    tr_source *source;
+    assert_int_equal(tr_source_open("{tfrecord: {path: none/mnist/train.tfrecord, height: 2, width: 2}}", "x",
+                                    NULL, &source),
+                     TR_ENOTFOUND);
+    assert_string_equal(tr_error_message(),
+                        "open \"x/none/mnist/train.tfrecord\": No such file or directory; `trireme data "
+                        "convert mnist x/none/mnist --dir x/none` makes it");
+}
+
 static void test_damage_is_found(void **unused)
 {
     (void)unused;
@@ -246,10 +275,15 @@ static void test_convert_by_name(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table),           cmocka_unit_test(test_shipped_sets),
-        cmocka_unit_test(test_damage_is_found), cmocka_unit_test(test_fetch),
-        cmocka_unit_test(test_fetch_of_sets),   cmocka_unit_test(test_show_images),
-        cmocka_unit_test(test_show_others),     cmocka_unit_test(test_convert_by_name),
+        cmocka_unit_test(test_missing_files_say_how_to_get_them),
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_shipped_sets),
+        cmocka_unit_test(test_damage_is_found),
+        cmocka_unit_test(test_fetch),
+        cmocka_unit_test(test_fetch_of_sets),
+        cmocka_unit_test(test_show_images),
+        cmocka_unit_test(test_show_others),
+        cmocka_unit_test(test_convert_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

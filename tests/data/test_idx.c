@@ -130,7 +130,12 @@ static void test_classes_are_shared(void **state)
     assert_int_equal(tr_source_open("{idx: {images: images, labels: more}}", test_directory(), text, &test),
                      TR_EFORMAT);
     assert_non_null(strstr(tr_error_message(), "label 4"));
-    /* damaged state */
+    /* the state of another kind of source, then damaged state */
+    assert_int_equal(
+        tr_source_open(BOTH, test_directory(), "trireme vocabulary 1, 2 classes, 0 lines\n", &test),
+        TR_EMISMATCH);
+    assert_non_null(strstr(tr_error_message(), "need classes.txt of the model"));
+    assert_non_null(strstr(tr_error_message(), "left vocabulary.txt"));
     for (size_t length = 0; length < strlen(text); length++) {
         char *cut = strndup(text, length);
         assert_int_equal(tr_source_open(BOTH, test_directory(), cut, &test), TR_EFORMAT);

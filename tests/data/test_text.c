@@ -150,11 +150,12 @@ static void test_damaged_state(void **unused)
         "trireme vocabulary 1, -2 classes, 3 lines\nlower_case 0 max_tokens 0\n<unknown>\na\n",
         "trireme vocabulary 1, 2 classes, 99999999999 lines\nlower_case 0 max_tokens 0\n<unknown>\na\n",
         "trireme vocabulary 2, 2 classes, 3 lines\nlower_case 0 max_tokens 0\n<unknown>\na\n",
-        "trireme classes 1, 2 classes, 3 lines\nlower_case 0 max_tokens 0\n<unknown>\na\n",
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         if (tr_vocabulary_read(bad[i], &vocabulary, &classes) != TR_EFORMAT) fail_msg("accepted: %s", bad[i]);
     }
+    assert_int_equal(tr_vocabulary_read("trireme classes 1, 1 classes, 1 lines\na\n", &vocabulary, &classes),
+                     TR_EMISMATCH);
     tr_text_free(state);
 }
 
