@@ -77,6 +77,15 @@ void cli_message(const char *format, ...)
     fprintf(stderr, "%s%s\n", prefix, line);
 }
 
+void cli_warnings(const char *lines)
+{
+    while (*lines) {
+        size_t length = strcspn(lines, "\n");
+        if (length > 0) cli_message("warning: %.*s", (int)length, lines);
+        lines += length + (lines[length] == '\n');
+    }
+}
+
 void cli_output_name(const char *command)
 {
     snprintf(prefix, sizeof prefix, "trireme %s: ", command);

@@ -23,6 +23,8 @@ void cli_output_before_message(void (*hook)(void *user), void *user);
 /* A line on stderr, "trireme NAME: message"; NAME is that of the running command. What is in stdout's buffer
    comes first. */
 void cli_message(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* A message "warning: ..." for each of these lines; "" for none. */
+void cli_warnings(const char *lines);
 /* Names the running command ("train") for messages; borrowed for good. */
 void cli_output_name(const char *command);
 /* "trireme train: ", static storage. */

@@ -1,5 +1,9 @@
 #include "predictor.h"
 
+#include "output.h"
+
+#include "base/fail.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -12,7 +16,14 @@ tr_status cli_predictor_create(const char *checkpoint, const struct cli_device *
     settings.threads = device->threads;
     settings.isa = device->isa;
     settings.use_average = average;
-    return tr_predictor_create(&settings, out);
+    TR_TRY(tr_predictor_create(&settings, out));
+    struct tr_predict_info info;
+    tr_status status = tr_predictor_info(*out, &info);
+    if (status != TR_OK)
+        tr_predictor_destroy(out);
+    else
+        cli_warnings(info.skipped);
+    return status;
 }
 
 tr_status cli_predictor_open(tr_predictor *predictor, const char *set_name, const char *data, tr_source **out)

@@ -18,6 +18,7 @@ static const enum field by_importance[FIELDS] = {PERCENT, LOSS, STEP, LEFT, ACCU
 
 const char *cli_figure(double value, char buffer[CLI_FIGURE_SIZE])
 {
+    if (isnan(value)) value = NAN; /* whose sign says nothing and is not shown */
     double size = fabs(value);
     const char *format = isfinite(value) && size > 0 && (size >= 1e5 || size < 1e-3) ? "%.3e" : "%.4f";
     snprintf(buffer, CLI_FIGURE_SIZE, format, value);

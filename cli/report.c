@@ -32,12 +32,24 @@ double cli_report_speed(const struct cli_report *report)
     return (double)examples / report->last.seconds;
 }
 
-/* By the mean time of a step of this run; negative while there is none. */
+/* A single step tells how long steps take when it took this many seconds; else memory and caches that it
+   found cold do. */
+#define TELLING 1.0
+
+/* By the mean time of a step since the first event, which had the cold start; negative while there is none.
+ */
 static double seconds_left(const struct cli_report *report, const struct tr_train_event *event)
 {
+    const struct tr_train_event *first = &report->first;
     int64_t done = event->step - report->info.step;
-    if (done <= 0 || event->seconds <= 0) return -1;
-    return event->seconds / (double)done * (double)(event->steps - event->step);
+    double seconds = event->seconds;
+    if (event->step > first->step && event->seconds > first->seconds) {
+        done = event->step - first->step;
+        seconds -= first->seconds;
+    } else if (done <= 0 || (done == 1 && seconds < TELLING) || seconds <= 0) {
+        return -1;
+    }
+    return seconds / (double)done * (double)(event->steps - event->step);
 }
 
 static double shown_accuracy(const struct cli_report *report, const struct tr_train_event *event)
@@ -139,16 +151,6 @@ static void put_checkpoint(struct cli_report *report, const struct tr_train_even
     put(report, &text);
 }
 
-/* Warnings go to stderr whatever is asked for, each line as one. */
-static void put_warnings(const char *lines)
-{
-    while (*lines) {
-        size_t length = strcspn(lines, "\n");
-        if (length > 0) cli_message("warning: %.*s", (int)length, lines);
-        lines += length + (lines[length] == '\n');
-    }
-}
-
 static struct cli_progress progress_of(const struct cli_report *report, const struct tr_train_event *event)
 {
     return (struct cli_progress){
@@ -170,7 +172,7 @@ tr_status cli_report_begin(struct cli_report *report)
     cli_screen_begin(&report->screen, json ? stderr : stdout);
     if (report->quiet) report->screen.interactive = false;
     if (!report->quiet) put_head(report);
-    put_warnings(report->info.resume_note);
+    cli_warnings(report->info.resume_note);
     if (json) cli_json_start(report);
     cli_output_flush();
     return TR_OK;
@@ -179,7 +181,10 @@ tr_status cli_report_begin(struct cli_report *report)
 /* Remembers what the summary needs. */
 static void remember(struct cli_report *report, const struct tr_train_event *event)
 {
-    if (event->kind == TR_EVENT_STEP || event->kind == TR_EVENT_PROGRESS) report->last = *event;
+    if (event->kind == TR_EVENT_STEP || event->kind == TR_EVENT_PROGRESS) {
+        report->last = *event;
+        if (report->first.steps == 0) report->first = *event;
+    }
     if (event->kind == TR_EVENT_EVALUATION) {
         report->test = *event;
         snprintf(report->test_name, sizeof report->test_name, "%s", event->name);
@@ -212,7 +217,7 @@ void cli_report_event(void *user, const struct tr_train_event *event)
         if (lines) put_checkpoint(report, event);
         break;
     case TR_EVENT_WARNING:
-        put_warnings(event->name);
+        cli_warnings(event->name);
         break;
     case TR_EVENT_END:
         break;

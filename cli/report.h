@@ -23,8 +23,9 @@ struct cli_report {
     /* The report's own. */
     struct tr_train_info info; /* as the run began */
     struct cli_screen screen;
-    struct tr_train_event last; /* figures of the last step; its strings are not valid */
-    struct tr_train_event test; /* of the last evaluation, with the same restriction; examples 0 before */
+    struct tr_train_event first; /* as `last`, of the first event with figures; steps 0 before */
+    struct tr_train_event last;  /* figures of the last step; its strings are not valid */
+    struct tr_train_event test;  /* of the last evaluation, with the same restriction; examples 0 before */
     char test_name[32];
     char *checkpoint; /* path of the last one, or NULL */
     bool broken;      /* stdout could not be written: the run was asked to stop */

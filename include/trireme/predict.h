@@ -40,35 +40,40 @@ TR_API void tr_predictor_destroy(tr_predictor **predictor);
 struct tr_predict_info {
     const char *name;       /* of the job */
     const char *checkpoint; /* path that was loaded */
+    const char *skipped;    /* newer checkpoints that are damaged and were passed over, a line each; "" */
     const char *hash;       /* of the parameters */
     int64_t step;
     enum tr_feature_kind features;
     int32_t height, width, channels, floats; /* of the input; 0 where they mean nothing */
-    int32_t outputs;      /* classes, or values */
+    int32_t outputs;                         /* classes, or values */
     bool classification;
     const char *const *class_names; /* [outputs], or NULL */
 };
 TR_API tr_status tr_predictor_info(const tr_predictor *predictor, struct tr_predict_info *info);
 
-/* Predicts one image, uint8 [height][width][channels]; floats [floats]; or a text, which is split into words as the training text was.
-   `output` [outputs] receives probabilities (classification) or values. TR_EINVAL when the network takes something else. */
+/* Predicts one image, uint8 [height][width][channels]; floats [floats]; or a text, which is split into words
+   as the training text was. `output` [outputs] receives probabilities (classification) or values. TR_EINVAL
+   when the network takes something else. */
 TR_API tr_status tr_predictor_image(tr_predictor *predictor, const uint8_t *image, float *output);
 TR_API tr_status tr_predictor_floats(tr_predictor *predictor, const float *values, float *output);
 TR_API tr_status tr_predictor_text(tr_predictor *predictor, const char *text, float *output);
 
-/* Predicts `count` examples of a source from `first` on; `output` [count][outputs]. TR_EMISMATCH when the source does not fit the network. */
-TR_API tr_status tr_predictor_source(tr_predictor *predictor, const tr_source *source, int64_t first, int64_t count,
-                                     float *output);
+/* Predicts `count` examples of a source from `first` on; `output` [count][outputs]. TR_EMISMATCH when the
+ * source does not fit the network. */
+TR_API tr_status tr_predictor_source(tr_predictor *predictor, const tr_source *source, int64_t first,
+                                     int64_t count, float *output);
 
-/* Mean loss and accuracy over a whole source; `confusion` (may be NULL) [outputs][outputs] counts true class by predicted class. */
-TR_API tr_status tr_predictor_evaluate(tr_predictor *predictor, const tr_source *source, double *loss, double *accuracy,
-                                       int64_t *confusion);
+/* Mean loss and accuracy over a whole source; `confusion` (may be NULL) [outputs][outputs] counts true class
+ * by predicted class. */
+TR_API tr_status tr_predictor_evaluate(tr_predictor *predictor, const tr_source *source, double *loss,
+                                       double *accuracy, int64_t *confusion);
 
-/* The data set that the job itself names "test", "validation" or "train". Returned, close with tr_source_close(). */
+/* The data set that the job itself names "test", "validation" or "train". Returned, close with
+ * tr_source_close(). */
 TR_API tr_status tr_predictor_open_data(tr_predictor *predictor, const char *set, tr_source **out);
 /* A source from a description (see tr_source_open()) with the vocabulary and scaling of the training data. */
-TR_API tr_status tr_predictor_open_source(tr_predictor *predictor, const char *description, const char *directory,
-                                          tr_source **out);
+TR_API tr_status tr_predictor_open_source(tr_predictor *predictor, const char *description,
+                                          const char *directory, tr_source **out);
 
 #ifdef __cplusplus
 }

@@ -3,7 +3,8 @@
  *     struct tr_train_settings settings = TR_TRAIN_SETTINGS_INIT;
  *     settings.model = "models/mnist-cnn.yaml";
  *     tr_trainer *trainer = NULL;
- *     if (tr_trainer_create(&settings, &trainer) == TR_OK && tr_trainer_run(trainer, NULL, NULL) == TR_OK) ...
+ *     tr_status status = tr_trainer_create(&settings, &trainer);
+ *     if (status == TR_OK) status = tr_trainer_run(trainer, NULL, NULL);
  *     tr_trainer_destroy(&trainer);
  *
  * A trainer is used by one thread at a time, except for tr_trainer_stop().
@@ -23,19 +24,21 @@ extern "C" {
 
 typedef struct tr_trainer tr_trainer;
 
-/* What to train and on what. Begin with TR_TRAIN_SETTINGS_INIT, which fills `size` and the defaults; strings are borrowed
-   for the call that takes the settings. */
+/* What to train and on what. Begin with TR_TRAIN_SETTINGS_INIT, which fills `size` and the defaults; strings
+   are borrowed for the call that takes the settings. */
 struct tr_train_settings {
     size_t size;            /* sizeof(struct tr_train_settings), for later versions */
     const char *model;      /* path of a model file; NULL with `resume`: the checkpoint's own */
     const char *const *set; /* [set_count] overrides, "optimizer.rate=1e-3" */
     int set_count;
-    const char *device; /* "cpu" or "ref" */
-    int threads;        /* 0: one per core the process may use */
-    const char *isa;    /* NULL: the best that the machine has; "avx512", "avx2", "neon", "plain" */
-    const char *out;    /* directory of checkpoints; NULL: none are written */
-    const char *resume; /* a checkpoint, or a directory of checkpoints whose newest good one is taken; NULL: start anew */
-    bool resume_changed; /* go on although the settings differ from those of the checkpoint: the hash will differ, too */
+    const char *device;  /* "cpu" or "ref" */
+    int threads;         /* 0: one per core the process may use */
+    const char *isa;     /* NULL: the best that the machine has; "avx512", "avx2", "neon", "plain" */
+    const char *out;     /* directory of checkpoints; NULL: none are written */
+    const char *resume;  /* a checkpoint, or a directory of checkpoints whose newest good one is taken; NULL:
+                            start anew */
+    bool resume_changed; /* go on although the settings differ from those of the checkpoint: the hash will
+                            differ, too */
     bool has_seed;
     uint64_t seed; /* in place of the model file's, with has_seed */
     int64_t steps; /* in place of the model file's, if > 0 */
@@ -45,8 +48,8 @@ struct tr_train_settings {
         sizeof(struct tr_train_settings), NULL, NULL, 0, "cpu", 0, NULL, NULL, NULL, false, false, 0, 0      \
     }
 
-/* Reads the model file, opens the data, builds the network, and initializes or restores it. Errors are those of every part, with
-   file, line and names. Returned, destroy with tr_trainer_destroy(). */
+/* Reads the model file, opens the data, builds the network, and initializes or restores it. Errors are those
+   of every part, with file, line and names. Returned, destroy with tr_trainer_destroy(). */
 TR_API tr_status tr_trainer_create(const struct tr_train_settings *settings, tr_trainer **out);
 /* Accepts NULL, nulls the handle. */
 TR_API void tr_trainer_destroy(tr_trainer **trainer);
@@ -60,11 +63,11 @@ struct tr_train_info {
     const char *resume_note; /* checkpoints that were skipped, and why; or "" */
     const char *digest;      /* SHA-256 of the settings that decide the weights */
     uint64_t seed;
-    int64_t parameters; /* numbers of the network, running statistics included */
-    int64_t memory;     /* bytes of device memory */
+    int64_t parameters;                    /* numbers of the network, running statistics included */
+    int64_t memory;                        /* bytes of device memory */
     int64_t train_examples, test_examples; /* test_examples is 0 without test data */
     int64_t batch, microbatches, steps, steps_per_epoch;
-    int64_t step; /* steps done */
+    int64_t step;        /* steps done */
     bool classification; /* accuracies mean something */
     int64_t log_every;
 };
@@ -81,43 +84,44 @@ enum tr_train_event_kind {
 
 struct tr_train_event {
     enum tr_train_event_kind kind;
-    int64_t step;  /* steps done */
-    int64_t steps; /* to do in all */
-    double epoch;  /* epochs done, with fraction */
-    double loss;     /* mean over the global batch of this step, or over the evaluated set */
-    double accuracy; /* share of correct classes, 0..1, likewise */
-    double rate;     /* learning rate of the step */
-    double gradient_norm; /* where clipping by norm computed it, else NaN */
+    int64_t step;               /* steps done */
+    int64_t steps;              /* to do in all */
+    double epoch;               /* epochs done, with fraction */
+    double loss;                /* mean over the global batch of this step, or over the evaluated set */
+    double accuracy;            /* share of correct classes, 0..1, likewise */
+    double rate;                /* learning rate of the step */
+    double gradient_norm;       /* where clipping by norm computed it, else NaN */
     int64_t examples;           /* in this step, or evaluated */
     double seconds;             /* of training since the run began, without evaluation and saving */
     double examples_per_second; /* since the previous report of the same kind */
-    const char *name; /* borrowed for the call; "" where it means nothing */
-    const char *hash; /* of the parameters, for END and CHECKPOINT; else "" */
+    const char *name;           /* borrowed for the call; "" where it means nothing */
+    const char *hash;           /* of the parameters, for END and CHECKPOINT; else "" */
 };
 
 /* Told of what happens, on the thread that runs the trainer. It may call tr_trainer_stop(). */
 typedef void (*tr_train_listener)(void *user, const struct tr_train_event *event);
 
-/* Trains until all steps are done, an early stop holds, or tr_trainer_stop() was called: then the step is finished, a checkpoint is
-   written if there is an output directory, and TR_EINTERRUPTED is returned. `listener` may be NULL. TR_ENONFINITE names step
-   and first bad tensor; the last good checkpoint stays. A save that fails is a warning, but the last one's failure is
-   returned. */
+/* Trains until all steps are done, an early stop holds, or tr_trainer_stop() was called: then the step is
+   finished, a checkpoint is written if there is an output directory, and TR_EINTERRUPTED is returned.
+   `listener` may be NULL. TR_ENONFINITE names step and first bad tensor; the last good checkpoint stays. A
+   save that fails is a warning, but the last one's failure is returned. */
 TR_API tr_status tr_trainer_run(tr_trainer *trainer, tr_train_listener listener, void *user);
-/* One step alone; figures in *event (may be NULL), whose kind is TR_EVENT_STEP. TR_EINVAL when all steps are done. */
+/* One step alone; figures in *event (may be NULL), whose kind is TR_EVENT_STEP. TR_EINVAL when all steps are
+ * done. */
 TR_API tr_status tr_trainer_step(tr_trainer *trainer, struct tr_train_event *event);
 /* Asks tr_trainer_run() to end after the step under way. Any thread, and signal handlers. */
 TR_API void tr_trainer_stop(tr_trainer *trainer);
 
-/* Evaluates on "train", "test" or "validation" with the present weights, or their moving averages where the job keeps them. Figures
-   in *event, whose kind is TR_EVENT_EVALUATION. */
+/* Evaluates on "train", "test" or "validation" with the present weights, or their moving averages where the
+   job keeps them. Figures in *event, whose kind is TR_EVENT_EVALUATION. */
 TR_API tr_status tr_trainer_evaluate(tr_trainer *trainer, const char *set, struct tr_train_event *event);
-/* Writes a checkpoint now. TR_EINVAL without an output directory. `path` (may be NULL) receives its path, freed with
-   tr_text_free() of trireme/data.h. */
+/* Writes a checkpoint now. TR_EINVAL without an output directory. `path` (may be NULL) receives its path,
+   freed with tr_text_free() of trireme/data.h. */
 TR_API tr_status tr_trainer_save(tr_trainer *trainer, char **path);
 /* SHA-256 over the parameters as 64 hexadecimal digits and a NUL: equal runs have equal hashes. */
 TR_API tr_status tr_trainer_hash(tr_trainer *trainer, char hex[65]);
-/* Copies a parameter by name ("conv1.weights") into `values`, which has room for `count` floats. TR_ENOTFOUND, TR_EMISMATCH when
-   count is not its size. */
+/* Copies a parameter by name ("conv1.weights") into `values`, which has room for `count` floats.
+   TR_ENOTFOUND, TR_EMISMATCH when count is not its size. */
 TR_API tr_status tr_trainer_parameter(tr_trainer *trainer, const char *name, float *values, int64_t count);
 
 #ifdef __cplusplus

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/hash.h"
+#include "train/settings.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -196,50 +197,12 @@ static tr_status resolve_run(struct tr_job *job)
     return tr_config_set(job->root, "train.epochs=0");
 }
 
-static void add_dump(struct tr_text *text, const char *title, char *dump)
-{
-    tr_text_addf(text, "%s: ", title);
-    if (dump) tr_text_add(text, dump);
-    tr_text_add(text, "\n");
-    tr_free(dump);
-}
-
-/* What decides the weights, as text whose SHA-256 is the job's digest. Speeds, logs and lengths are left out:
-   a longer run passes through the same states, unless the schedule knows its end, which is then part of the
-   schedule. */
 static tr_status make_digest(struct tr_job *job)
 {
-    struct tr_text text = TR_TEXT_INIT;
-    char *input = NULL, *layers = NULL, *loss = NULL, *optimizer = NULL, *schedule = NULL, *all;
-    tr_status status;
-    /* Names and vocabulary follow from the data, which have a digest of their own. */
-    struct tr_input_options settings = job->input;
-    settings.state = NULL;
-    settings.classes = (struct tr_string_list){0};
-    TR_TRY_GOTO(tr_options_dump(tr_input_option_table, tr_input_option_count, &settings, &input), out);
-    TR_TRY_GOTO(tr_config_dump(job->file.layers, &layers), out);
-    TR_TRY_GOTO(tr_options_dump(tr_loss_options, tr_loss_option_count, &job->model->loss, &loss), out);
-    TR_TRY_GOTO(tr_options_dump(tr_optimizer_options, tr_optimizer_option_count, &job->optimizer, &optimizer),
-                out);
-    TR_TRY_GOTO(
-        tr_options_dump(tr_schedule_options, tr_schedule_option_count, &job->optimizer.schedule, &schedule),
-        out);
-    tr_text_addf(&text,
-                 "trireme settings 1\nseed %" PRId64 " batch %" PRId64 " microbatches %" PRId64
-                 " shuffle %d last %d\n",
-                 job->file.seed, job->train.batch, job->train.microbatches, job->train.shuffle,
-                 job->train.last_batch);
-out:
-    add_dump(&text, "input", input);
-    add_dump(&text, "layers", layers);
-    add_dump(&text, "loss", loss);
-    add_dump(&text, "optimizer", optimizer);
-    add_dump(&text, "schedule", schedule);
-    if (status == TR_OK) status = tr_text_finish(&text, &all);
-    tr_text_release(&text);
-    if (status != TR_OK) return status;
-    status = tr_sha256_of(all, strlen(all), job->digest);
-    tr_free(all);
+    char *text;
+    TR_TRY(tr_settings_text(job, &text));
+    tr_status status = tr_sha256_of(text, strlen(text), job->digest);
+    tr_free(text);
     return status;
 }
 

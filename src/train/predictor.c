@@ -17,6 +17,7 @@ struct tr_predictor {
     tr_device *device;
     float *parameters; /* device: an arena, averages where wanted and kept */
     char *path;
+    char *skipped; /* what was passed over to get to this checkpoint, or "" */
     char hash[TR_SHA256_TEXT];
     int64_t step;
     tr_single *single;         /* made when first needed */
@@ -87,7 +88,9 @@ static tr_status load(tr_predictor *predictor, const struct tr_predict_settings 
     predictor->step = facts->step;
     memcpy(predictor->hash, facts->parameter_hash, strlen(facts->parameter_hash) + 1);
     predictor->path = tr_strdup(tr_checkpoint_path(checkpoint));
-    if (!predictor->path) return TR_ENOMEM;
+    const char *skipped = tr_checkpoint_skipped(checkpoint);
+    predictor->skipped = tr_strdup(skipped ? skipped : "");
+    if (!predictor->path || !predictor->skipped) return TR_ENOMEM;
     TR_TRY(tr_job_restore(checkpoint, &as_it_is, &predictor->job));
     TR_TRY(tr_device_create(settings->device ? settings->device : "cpu", settings->threads, settings->isa,
                             &predictor->device));
@@ -125,6 +128,7 @@ void tr_predictor_destroy(tr_predictor **handle)
     if (predictor->device) tr_device_free(predictor->device, predictor->parameters);
     tr_device_destroy(&predictor->device);
     tr_job_destroy(&predictor->job);
+    tr_free(predictor->skipped);
     tr_free(predictor->path);
     tr_free(predictor);
     *handle = NULL;
@@ -146,6 +150,7 @@ tr_status tr_predictor_info(const tr_predictor *predictor, struct tr_predict_inf
     *info = (struct tr_predict_info){
         .name = job->file.name,
         .checkpoint = predictor->path,
+        .skipped = predictor->skipped,
         .hash = predictor->hash,
         .step = predictor->step,
         .features = job->features,

@@ -25,8 +25,15 @@ static tr_status open_job(tr_trainer *trainer, const struct tr_train_settings *s
     return tr_job_restore(checkpoint, &job, &trainer->job);
 }
 
-/* Notes the paths and takes the output directory: what is wrong with it shows now, not after hours of
- * training. */
+/* Takes the output directory for this process, and makes it if need be. */
+static tr_status take_directory(tr_trainer *trainer)
+{
+    TR_TRY(tr_file_make_directories(NULL, trainer->out));
+    return tr_file_lock(trainer->out, &trainer->lock);
+}
+
+/* Notes the paths. An output directory that is there is taken first of all, so that nobody else works in it
+ * meanwhile. */
 static tr_status take_paths(tr_trainer *trainer, const struct tr_train_settings *settings)
 {
     trainer->model_path = tr_strdup(settings->model ? settings->model : "");
@@ -34,8 +41,7 @@ static tr_status take_paths(tr_trainer *trainer, const struct tr_train_settings 
     if (!settings->out) return TR_OK;
     trainer->out = tr_strdup(settings->out);
     if (!trainer->out) return TR_ENOMEM;
-    TR_TRY(tr_file_make_directories(NULL, trainer->out));
-    return tr_file_lock(trainer->out, &trainer->lock);
+    return tr_file_exists(trainer->out) ? take_directory(trainer) : TR_OK;
 }
 
 /* What can be done before the data are there. */
@@ -64,6 +70,14 @@ static tr_status make_parts(tr_trainer *trainer, const struct tr_train_settings 
     return checkpoint ? trainer_restore(trainer, checkpoint, settings->resume_changed) : TR_OK;
 }
 
+/* Evaluation data that cannot be read are better known before the first step than after the last. */
+static tr_status open_evaluation_data(struct tr_job *job)
+{
+    for (int set = 0; set < TR_SETS; set++)
+        if (tr_job_has_set(job, (enum tr_data_set)set)) TR_TRY(tr_job_open_set(job, (enum tr_data_set)set));
+    return TR_OK;
+}
+
 /* Everything that can fail after the trainer's own memory is there. */
 static tr_status set_up(tr_trainer *trainer, const struct tr_train_settings *settings)
 {
@@ -75,6 +89,10 @@ static tr_status set_up(tr_trainer *trainer, const struct tr_train_settings *set
     tr_status status = open_job(trainer, settings, checkpoint);
     if (status == TR_OK) status = make_parts(trainer, settings, checkpoint);
     tr_checkpoint_close(&checkpoint);
+    if (status == TR_OK) status = open_evaluation_data(trainer->job);
+    /* A new one comes last: a job that is refused leaves nothing behind, and what is wrong with the directory
+       still shows before the first step. */
+    if (status == TR_OK && trainer->out && trainer->lock < 0) status = take_directory(trainer);
     return status;
 }
 

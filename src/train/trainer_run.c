@@ -252,19 +252,9 @@ static tr_status stopped(struct run *run)
                    trainer->out ? "; resume from " : "; nothing was saved", trainer->out ? trainer->out : "");
 }
 
-/* Evaluation data that cannot be read are better known before the first step than after the last. */
-static tr_status open_evaluation_data(tr_trainer *trainer)
-{
-    for (int set = 0; set < TR_SETS; set++)
-        if (tr_job_has_set(trainer->job, (enum tr_data_set)set))
-            TR_TRY(tr_job_open_set(trainer->job, (enum tr_data_set)set));
-    return TR_OK;
-}
-
 tr_status tr_trainer_run(tr_trainer *trainer, tr_train_listener listener, void *user)
 {
     struct run run = {.trainer = trainer, .listener = listener, .user = user};
-    TR_TRY(open_evaluation_data(trainer));
     trainer->saved_at = tr_clock_seconds();
     while (trainer->step < trainer->job->train.steps && !ends_early(trainer)) {
         if (trainer->stop) return stopped(&run);

@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "train/settings.h"
 #include "train/tensors.h"
 #include "train/trainer_internal.h"
 
@@ -134,17 +135,45 @@ out:
 
 /* ---- restoring ---- */
 
+/* The first setting that differs from those of the checkpoint, followed by "; "; "" where it cannot be told.
+   Returned, free with tr_free(). */
+static char *first_difference(const struct tr_job *job, const tr_checkpoint *checkpoint)
+{
+    static const struct tr_job_settings as_it_is = {0};
+    struct tr_job *before = NULL;
+    char *there = NULL, *here = NULL, *difference = NULL, *said = NULL;
+    if (tr_job_restore(checkpoint, &as_it_is, &before) == TR_OK &&
+        tr_settings_text(before, &there) == TR_OK && tr_settings_text(job, &here) == TR_OK &&
+        tr_settings_difference(there, here, &difference) == TR_OK && *difference)
+        said = tr_format("%s; ", difference);
+    tr_free(difference);
+    tr_free(here);
+    tr_free(there);
+    tr_job_destroy(&before);
+    return said ? said : tr_strdup("");
+}
+
+static tr_status refuse_settings(const struct tr_job *job, const tr_checkpoint *checkpoint)
+{
+    char *difference = first_difference(job, checkpoint);
+    if (!difference) return TR_ENOMEM;
+    tr_fail(
+        TR_EMISMATCH,
+        "checkpoint \"%s\" was made with other settings (%sdigest %.16s, here %.16s), so the run would not "
+        "end as the undisturbed one; resume without a model file to use its own, or allow changes "
+        "(--resume-changed)",
+        tr_checkpoint_path(checkpoint), difference, tr_checkpoint_facts(checkpoint)->model_digest,
+        job->digest);
+    tr_free(difference);
+    return TR_EMISMATCH;
+}
+
 static tr_status refuse_changes(tr_trainer *trainer, const tr_checkpoint *checkpoint)
 {
     const struct tr_checkpoint_facts *facts = tr_checkpoint_facts(checkpoint);
     const char *path = tr_checkpoint_path(checkpoint);
     if (strcmp(facts->model_digest, trainer->job->digest) != 0)
-        return tr_fail(
-            TR_EMISMATCH,
-            "checkpoint \"%s\" was made with other settings (digest %.16s, here %.16s), so the run would not "
-            "end as the undisturbed one; resume without a model file to use its own, or allow changes "
-            "(--resume-changed)",
-            path, facts->model_digest, trainer->job->digest);
+        return refuse_settings(trainer->job, checkpoint);
     TR_TRY(trainer_digest_data(trainer));
     if (strcmp(facts->data_digest, trainer->data_digest) != 0)
         return tr_fail(

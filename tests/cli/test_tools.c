@@ -99,7 +99,7 @@ static void test_eval_refuses(void **state)
         {"runs/tiny", "--set-name", "validation", "validation"},
         {"runs/tiny", "--set-name", "tset", "tset"},
         {"runs/tiny", "--data", "{idx: {images: images.idx}}", "no classes"},
-        {"runs/tiny", "--data", "{text: {path: words.tsv}}", "trireme eval: "},
+        {"runs/tiny", "--data", "{text: {path: words.tsv}}", "left classes.txt"},
         {"runs/line", "--set-name", "train", "--confusion", "no classes"},
     };
     for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
@@ -109,6 +109,23 @@ static void test_eval_refuses(void **state)
         expect_error(2, a[4] ? a[4] : a[3], &session, code);
         session_release(&session);
     }
+}
+
+static void test_a_damaged_checkpoint_is_told_of(void **state)
+{
+    (void)state;
+    expect_exit(0, "train", "tiny.yaml", "--out", "damaged", "--steps", "4", "--set",
+                "train.checkpoint_every=2");
+    write_text("damaged/checkpoint-00000004/parameters.safetensors", "no longer what it was");
+    static const char *const commands[][3] = {{"eval", NULL, NULL}, {"predict", "--set-name", "test"}};
+    for (int i = 0; i < 2; i++) {
+        struct session session;
+        assert_int_equal(run(&session, commands[i][0], "damaged", commands[i][1], commands[i][2], NULL), 0);
+        assert_non_null(
+            strstr(session.text[1], ": warning: \"damaged/checkpoint-00000004/parameters.safetensors"));
+        session_release(&session);
+    }
+    expect_exit(2, "eval", "damaged/checkpoint-00000004");
 }
 
 /* ---- predict ---- */
@@ -364,6 +381,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_eval),
         cmocka_unit_test(test_eval_refuses),
+        cmocka_unit_test(test_a_damaged_checkpoint_is_told_of),
         cmocka_unit_test(test_predict_examples),
         cmocka_unit_test(test_predict_image_files),
         cmocka_unit_test(test_predict_texts),

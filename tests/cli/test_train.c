@@ -117,6 +117,44 @@ static void test_checkpoints_are_not_lost(void **state)
     assert_true(tr_file_exists("kept/checkpoint-00000003/manifest.json"));
 }
 
+static void test_a_refused_job_leaves_nothing(void **state)
+{
+    (void)state;
+    static const char *const mistakes[] = {
+        "optimizr.rate=1",                                        /* known when the file is read */
+        "layers.0.conv={filters: 2, kernel: 9}",                  /* when the network is built */
+        "data.train.idx.labels=nowhere",                          /* when the training data are opened */
+        "data.test={idx: {images: nowhere, labels: labels.idx}}", /* or those of the test */
+        "data.validation={idx: {images: images.idx}}",
+    };
+    for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
+        expect_exit(2, "train", "tiny.yaml", "--out", "refused/run", "--set", mistakes[i]);
+        assert_false(tr_file_exists("refused"));
+    }
+    expect_exit(2, "train", "tiny.yaml", "--out", "refused/run", "--isa", "abacus");
+    assert_false(tr_file_exists("refused"));
+}
+
+static void test_changed_settings_are_named(void **state)
+{
+    (void)state;
+    hash_with("changed", "--steps", "2", NULL);
+    static const char *const changes[][2] = {
+        {"seed=9", "(seed 1, here 9;"},
+        {"train.batch=16", "(train.batch 10, here 16;"},
+        {"optimizer.rate=1", "(optimizer.rate 0.01, here 1;"},
+        {"optimizer.schedule=cosine", "(schedule.kind \"constant\", here \"cosine\";"},
+        {"layers.dense1.bias=0.5", "bias not given, here 0.5;"},
+        {"layers=[flatten, {dense: 3}]", "layers["},
+    };
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+        struct session session;
+        int code = run(&session, "train", "tiny.yaml", "--resume", "changed", "--set", changes[i][0], NULL);
+        expect_error(2, changes[i][1], &session, code);
+        session_release(&session);
+    }
+}
+
 static void test_a_job_stays_below_its_directory(void **state)
 {
     (void)state;
@@ -279,6 +317,8 @@ int main(void)
         cmocka_unit_test(test_the_same_hash_everywhere),
         cmocka_unit_test(test_resuming_ends_at_the_same_hash),
         cmocka_unit_test(test_checkpoints_are_not_lost),
+        cmocka_unit_test(test_a_refused_job_leaves_nothing),
+        cmocka_unit_test(test_changed_settings_are_named),
         cmocka_unit_test(test_a_job_stays_below_its_directory),
         cmocka_unit_test(test_json_lines),
         cmocka_unit_test(test_less_output),
