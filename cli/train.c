@@ -113,8 +113,9 @@ static tr_status run(const void *options_)
 {
     const struct options *options = options_;
     if (!options->model && !options->resume)
-        return tr_fail(TR_EINVAL, "name a model file, for instance models/mnist-quick.yaml, or a directory to "
-                                  "--resume (see `trireme train --help`)");
+        return tr_fail(TR_EINVAL,
+                       "name a model file, for instance models/mnist-quick.yaml, or a directory to "
+                       "--resume (see `trireme train --help`)");
     if (options->resume && options->overwrite)
         return tr_fail(TR_EINVAL,
                        "--resume keeps the checkpoints that --overwrite removes; give one of them");

@@ -42,7 +42,7 @@ const char *tr_text_int64(const char *string, int64_t *out)
 }
 
 /* The length of the number at `string` (decimal or hexadecimal, sign, point, exponent), 0 if there is none;
-   *zero says whether all its digits are 0. */
+ *zero says whether all its digits are 0. */
 static size_t scan_number(const char *string, bool *zero)
 {
     const char *at = string;

@@ -38,8 +38,8 @@ tr_status tr_text_finish(struct tr_text *text, char **out);
 /* Frees what was gathered and leaves `text` empty. */
 void tr_text_release(struct tr_text *text);
 
-/* The bytes of the UTF-8 character at the beginning of `string`, and its number; 0 if there is none (overlong,
-   surrogate, cut, ...). The terminator ends a cut character, since it is no continuation byte. */
+/* The bytes of the UTF-8 character at the beginning of `string`, and its number; 0 if there is none
+   (overlong, surrogate, cut, ...). The terminator ends a cut character, since it is no continuation byte. */
 size_t tr_text_utf8(const char *string, uint32_t *character);
 
 /* Strict numbers: the whole string, no blanks, no "inf" or "nan". They return NULL on success, otherwise what

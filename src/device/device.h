@@ -22,8 +22,8 @@ typedef struct tr_device tr_device;
 struct tr_device_class {
     const char *name;
     int version; /* TR_DEVICE_VERSION */
-    /* Device memory is host memory and all operations are done when their function returns, so that tr_device_host_view() and
-       tr_device_adopt() need no copies. */
+    /* Device memory is host memory and all operations are done when their function returns, so that
+       tr_device_host_view() and tr_device_adopt() need no copies. */
     bool host_memory;
     /* Device memory, aligned to 64 bytes, contents undefined. Freed with `free`. */
     tr_status (*alloc)(tr_device *device, size_t bytes, void **out);
@@ -59,8 +59,9 @@ void tr_device_free(tr_device *device, void *memory); /* accepts NULL memory */
 tr_status tr_device_to_device(tr_device *device, void *to, const void *from, size_t bytes);
 tr_status tr_device_to_host(tr_device *device, void *to, const void *from, size_t bytes);
 tr_status tr_device_wait(tr_device *device);
-/* Reading without a copy, where the device allows that: the host's address of device memory, or of host memory for the
-   device's operations to read. NULL where a copy is needed. Valid as long as the memory; contents as of the last operation. */
+/* Reading without a copy, where the device allows that: the host's address of device memory, or of host
+   memory for the device's operations to read. NULL where a copy is needed. Valid as long as the memory;
+   contents as of the last operation. */
 const void *tr_device_host_view(const tr_device *device, const void *memory);
 const void *tr_device_adopt(const tr_device *device, const void *host);
 

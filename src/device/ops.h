@@ -267,7 +267,7 @@ struct tr_op_layer_norm_forward {
 struct tr_op_layer_norm_backward {
     int64_t width;
     const float *x, *gamma, *mean, *inv, *dy;
-    float *dx; /* or NULL */
+    float *dx;             /* or NULL */
     float *dgamma, *dbeta; /* [width] per node */
     struct tr_cut cut;
 };
