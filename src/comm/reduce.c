@@ -1,9 +1,14 @@
 /* Reduce-scatter and all-reduce along the tree. See reduction.h for who sends what.
  *
  * Phase 0: ranks of the island tell each other that their nodes are ready, and where. Receives from other
- * islands are posted. Phase 1: the island's sums for shares of other islands are formed and sent. Phase 2:
- * all has come: the share is summed; ranks of the island tell each other that they need the nodes no more.
- * Phase 3 (all-reduce): the shares go to everybody.
+ * islands are posted.
+ *
+ * Phase 1: the island's sums for shares of other islands are formed and sent.
+ *
+ * Phase 2: all has come: the share is summed.
+ *
+ * Phase 3: all was sent, also what lies with others: ranks of the island tell each other that they need the
+ * nodes no more. For an all-reduce, the shares go to everybody.
  *
  * With messages only, every rank is an island, and phase 1 sends nodes from where they lie. Few elements are
  * not divided: everybody sums everything, which saves a round.
@@ -139,7 +144,7 @@ static tr_status enter_ready(tr_comm *comm, tr_ticket *ticket)
 {
     const struct tr_reduction *reduction = ticket->reduction;
     const struct tr_islands *islands = reduction->islands;
-    if (reduction->window && ticket->nodes) {
+    if (reduction->window && reduction->nodes[comm->rank] > 0) {
         const char *part = tr_window_part(reduction->window, comm->rank, NULL);
         ticket->inbox[2 * comm->size] = (const char *)ticket->nodes - part;
         ticket->inbox[2 * comm->size + 1] = ticket->stride;
@@ -200,7 +205,8 @@ static tr_status send_covers(tr_comm *comm, tr_ticket *ticket, int rank, float *
         if (output[i]) *formed += padded(length);
     }
     if (forms) tr_program_run(reduction->cover, input, length, output);
-    int gate = ticket->everything ? 1 : ticket->gathers ? 2 : TR_GATE_LAST;
+    /* Where everybody sums everything, the sum may overwrite what is sent. */
+    int gate = ticket->everything ? 1 : 2;
     for (int i = 0; i < outputs; i++) {
         const float *sum = output[i] ? output[i] : input[tr_program_direct(reduction->cover, i)];
         TR_TRY(tr_ticket_send(comm, ticket, rank, sum, (size_t)length * sizeof(float), gate));
@@ -233,11 +239,13 @@ static tr_status enter_sum(tr_comm *comm, tr_ticket *ticket)
         find_inputs(comm, ticket, reduction->root_input, reduction->root_inputs, begin, length, input);
         tr_program_run(reduction->root, input, length, &out);
     }
-    return for_neighbours(comm, ticket, false);
+    return TR_OK;
 }
 
-static tr_status enter_gather(tr_comm *comm, tr_ticket *ticket)
+static tr_status enter_end(tr_comm *comm, tr_ticket *ticket)
 {
+    TR_TRY(for_neighbours(comm, ticket, false));
+    if (!ticket->gathers || ticket->everything) return TR_OK;
     for (int i = 1; i < comm->size; i++) {
         int to = (comm->rank + i) % comm->size, from = (comm->rank + comm->size - i) % comm->size;
         size_t out_bytes = (size_t)share_length(comm, ticket, comm->rank) * sizeof(float);
@@ -255,7 +263,7 @@ static tr_status enter_gather(tr_comm *comm, tr_ticket *ticket)
 static tr_status enter(tr_comm *comm, tr_ticket *ticket)
 {
     static tr_status (*const phase[])(tr_comm *, tr_ticket *) = {enter_ready, enter_send, enter_sum,
-                                                                 enter_gather};
+                                                                 enter_end};
     return phase[ticket->phase](comm, ticket);
 }
 
@@ -311,7 +319,7 @@ static tr_status start(tr_comm *comm, const char *kind, struct tr_reduction *red
     ticket->stride = arguments->stride;
     ticket->out = arguments->out;
     ticket->enter = enter;
-    ticket->last = ticket->gathers && !ticket->everything ? 3 : 2;
+    ticket->last = 3;
     tr_ticket_number(comm, ticket);
     TR_TRY(tr_ticket_start(comm, ticket));
     *out = ticket;

@@ -1,1 +1,16 @@
-trireme_test(comm thread SOURCES comm/ranks.c comm/scenarios.c comm/scenario_sums.c)
+set(scenarios comm/ranks.c comm/scenarios.c comm/scenario_sums.c)
+trireme_test(comm program SOURCES ${scenarios})
+trireme_test(comm thread SOURCES ${scenarios})
+trireme_test(comm faults SOURCES ${scenarios})
+
+# Ranks as processes: the test runs mpirun on this program.
+add_executable(comm_mpi_rank comm/mpi_rank.c comm/scenarios.c comm/scenario_sums.c)
+target_link_libraries(comm_mpi_rank PRIVATE trireme_static)
+target_include_directories(comm_mpi_rank PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+trireme_test(comm mpi TIMEOUT 600 LABELS slow)
+target_compile_definitions(test_comm_mpi PRIVATE TRIREME_MPI_RANK="$<TARGET_FILE:comm_mpi_rank>")
+add_dependencies(test_comm_mpi comm_mpi_rank)
+if(MPI_C_FOUND)
+  target_compile_definitions(test_comm_mpi PRIVATE TRIREME_WITH_MPI)
+  add_dependencies(test_comm_mpi trireme_mpi)
+endif()
