@@ -44,7 +44,7 @@ static bool cut_to_directory(char *path)
 
 tr_status tr_module_load(const struct tr_module *module, const void **out)
 {
-    static const char *const below[] = {"", "trireme/", "modules/", "../modules/", "../lib/trireme/"};
+    static const char *const below[] = {"", "trireme/", "modules/", "../modules/", TRIREME_MODULE_BELOW};
     char place[2][PATH_MAX], reason[REASON_SIZE] = "";
     int places = 0;
     *out = NULL;
