@@ -11,7 +11,8 @@
 #include <string.h>
 
 const struct cli_command *const cli_commands[] = {
-    &cli_train, &cli_eval, &cli_predict, &cli_inspect, &cli_data, &cli_devices, &cli_version, &cli_help, NULL,
+    &cli_train, &cli_launch,  &cli_eval,    &cli_predict, &cli_inspect,
+    &cli_data,  &cli_devices, &cli_version, &cli_help,    NULL,
 };
 
 #define COMMANDS_MAX 32
@@ -69,6 +70,24 @@ static tr_status print_help(const struct cli_command *command)
     return TR_OK;
 }
 
+/* Copies the arguments; where they end with another command, "--" goes before its name. Returns their number;
+   `out` has room for one more than `argc`. */
+static int end_options(const struct cli_command *command, int argc, const char *const *argv, const char **out)
+{
+    int count = 0;
+    bool ended = !command->passes_arguments;
+    for (int i = 0; i < argc; i++) {
+        for (int k = 0; !ended && cli_commands[k]; k++)
+            if (strcmp(argv[i], cli_commands[k]->name) == 0) {
+                out[count++] = "--";
+                ended = true;
+            }
+        ended |= strcmp(argv[i], "--") == 0;
+        out[count++] = argv[i];
+    }
+    return count;
+}
+
 static tr_status run_command(const struct cli_command *command, int argc, const char *const *argv,
                              const char *const *environment)
 {
@@ -80,19 +99,22 @@ static tr_status run_command(const struct cli_command *command, int argc, const 
         return print_help(command);
     }
     void *options = tr_alloc_zero(1, command->options_size);
-    if (!options) return TR_ENOMEM;
-    tr_status status;
+    const char **own = tr_alloc((size_t)argc + 1, sizeof *own);
+    tr_status status = options && own ? TR_OK : TR_ENOMEM;
+    if (status != TR_OK) goto out;
+    argc = end_options(command, argc, argv, own);
     TR_TRY_GOTO(tr_options_defaults(command->options, command->option_count, options), out);
     TR_TRY_GOTO(
         tr_options_environment(command->options, command->option_count, "TRIREME_", environment, options),
         out);
-    status = tr_options_arguments(command->options, command->option_count, argc, argv, options);
+    status = tr_options_arguments(command->options, command->option_count, argc, own, options);
     if (status == TR_EINVAL && !strstr(tr_error_message(), "--help"))
         status = tr_fail(status, "%s (see `trireme %s --help`)", tr_error_message(), command->name);
     if (status != TR_OK) goto out;
     status = ((const struct cli_common *)options)->help ? print_help(command) : command->run(options);
 out:
-    tr_options_release(command->options, command->option_count, options);
+    if (options) tr_options_release(command->options, command->option_count, options);
+    tr_free(own);
     tr_free(options);
     return status;
 }

@@ -25,6 +25,7 @@ struct cli_command {
     /* Carries the command out; `options` is borrowed for the call. On failure the thread's message is printed
        as "trireme NAME: message" and the exit code follows from the status. */
     tr_status (*run)(const void *options);
+    bool passes_arguments; /* from its first positional argument on, what follows is another command's */
     const struct cli_command *const *children; /* ends with NULL; a command with children has none of the
                                                   above but name, summary and about */
 };

@@ -9,5 +9,5 @@ int main(int argc, char **argv)
 {
     cli_output_begin();
     setlocale(LC_CTYPE, ""); /* how wide a terminal can draw; numbers stay as they are in C */
-    return cli_dispatch(argc, (const char *const *)argv, (const char *const *)environ);
+    return cli_output_leave(cli_dispatch(argc, (const char *const *)argv, (const char *const *)environ));
 }

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int first_error; /* errno of the first failed write, 0 before */
 static char prefix[64] = "trireme: ";
@@ -94,4 +95,24 @@ void cli_output_name(const char *command)
 const char *cli_output_prefix(void)
 {
     return prefix;
+}
+
+static bool leaves_at_once;
+static int code_of_another;
+
+void cli_output_leave_at_once(void)
+{
+    leaves_at_once = true;
+}
+
+void cli_output_leave_with(int code)
+{
+    code_of_another = code;
+}
+
+int cli_output_leave(int code)
+{
+    if (code == 0) code = code_of_another;
+    if (leaves_at_once) _exit(code);
+    return code;
 }

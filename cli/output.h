@@ -30,4 +30,12 @@ void cli_output_name(const char *command);
 /* "trireme train: ", static storage. */
 const char *cli_output_prefix(void);
 
+/* After this the program ends by _exit(), without the exit handlers of libraries: MPI's may wait for ever
+ * once another process is gone. */
+void cli_output_leave_at_once(void);
+/* After this the program, if all goes well, ends with a code that another program gave. */
+void cli_output_leave_with(int code);
+/* Ends the program with `code`, but see above. */
+int cli_output_leave(int code);
+
 #endif

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static const int watched[] = {SIGINT, SIGTERM, SIGHUP};
+static const int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 #define WATCHED ((int)(sizeof watched / sizeof watched[0]))
 
 /* One intention may arrive twice: from timeout(1), which signals a process and its group, from a terminal and
@@ -61,9 +61,10 @@ static void handle(int number)
 void cli_signals_watch(tr_trainer *trainer, const char *what)
 {
     /* A progress line may be on the screen: the notice takes its place, and the line is drawn anew below. */
-    int length =
-        snprintf(notice, sizeof notice, "%s%s%s (once more: leave at once)\n",
-                 cli_terminal_interactive(STDERR_FILENO) ? "\r\033[K" : "", cli_output_prefix(), what);
+    int length = !what ? 0
+                       : snprintf(notice, sizeof notice, "%s%s%s (once more: leave at once)\n",
+                                  cli_terminal_interactive(STDERR_FILENO) ? "\r\033[K" : "",
+                                  cli_output_prefix(), what);
     notice_length = (size_t)length < sizeof notice ? (size_t)length : sizeof notice - 1;
     atomic_store(&received, 0);
     atomic_store(&target, trainer);

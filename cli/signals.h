@@ -9,8 +9,11 @@
 
 #include "trireme/train.h"
 
-/* From now on a first signal stops `trainer` (NULL where the work asks cli_signals_received() itself) and
-   prints "trireme NAME: <notice> (once more: leave at once)" on stderr. The trainer is borrowed until
+/* SIGUSR1 means the same as SIGTERM: it is what mpirun passes on at once.
+
+   From now on a first signal stops `trainer` (NULL where the work asks cli_signals_received() itself) and
+   prints "trireme NAME: <notice> (once more: leave at once)" on stderr, nothing
+   where `notice` is NULL. The trainer is borrowed until
    cli_signals_release(). */
 void cli_signals_watch(tr_trainer *trainer, const char *notice);
 /* Signals act as before cli_signals_watch() again. */

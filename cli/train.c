@@ -8,6 +8,8 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 
+#include <string.h>
+
 struct options {
     struct cli_common common;
     char *model;
@@ -17,6 +19,7 @@ struct options {
     bool resume_changed, overwrite, quiet;
     int64_t seed, steps;
     int32_t log; /* enum cli_log */
+    char *transport;
 };
 
 static const struct tr_choice logs[] = {
@@ -58,6 +61,15 @@ static const struct tr_option table[] = {
      .offset = AT(resume_changed),
      .fallback = "false",
      .help = "go on although settings differ from those of the checkpoint; the hash will differ, too"},
+    {.key = "transport",
+     .type = TR_OPTION_STRING,
+     .offset = AT(transport),
+     .fallback = "none",
+     .help = "none: this process alone; mpi: one of the processes that mpirun or SLURM started, which share "
+             "the job and "
+             "end with the hash of a single one (`trireme launch` sets it); variable TRIREME_TRANSPORT",
+     .flags = TR_OPTION_ENVIRONMENT,
+     .value_name = "NAME"},
     {.key = "overwrite",
      .type = TR_OPTION_BOOL,
      .offset = AT(overwrite),
@@ -109,6 +121,15 @@ static tr_status carry_out(tr_trainer *trainer, const struct options *options, c
     return status;
 }
 
+/* What a process other than the chief does: the work, without a word. */
+static tr_status take_part(tr_trainer *trainer)
+{
+    cli_signals_watch(trainer, NULL);
+    tr_status status = tr_trainer_run(trainer, NULL, NULL);
+    cli_signals_release();
+    return status;
+}
+
 static tr_status run(const void *options_)
 {
     const struct options *options = options_;
@@ -143,10 +164,14 @@ static tr_status run(const void *options_)
     settings.has_seed = options->seed >= 0;
     settings.seed = options->seed >= 0 ? (uint64_t)options->seed : 0;
     settings.steps = options->steps;
+    settings.transport = options->transport;
     TR_TRY_GOTO(tr_trainer_create(&settings, &trainer), done);
-    if (options->overwrite) TR_TRY_GOTO(cli_run_remove_checkpoints(out), done);
-    status = carry_out(trainer, options, out);
+    struct tr_train_info info;
+    TR_TRY_GOTO(tr_trainer_info(trainer, &info), done);
+    if (options->overwrite && info.rank == 0) TR_TRY_GOTO(cli_run_remove_checkpoints(out), done);
+    status = info.rank == 0 ? carry_out(trainer, options, out) : take_part(trainer);
 done:
+    if (options->transport && strcmp(options->transport, "none") != 0) cli_output_leave_at_once();
     tr_trainer_destroy(&trainer);
     tr_free(out);
     return status;

@@ -40,16 +40,20 @@ struct tr_train_settings {
     bool resume_changed; /* go on although the settings differ from those of the checkpoint: the hash will
                             differ, too */
     bool has_seed;
-    uint64_t seed; /* in place of the model file's, with has_seed */
-    int64_t steps; /* in place of the model file's, if > 0 */
+    uint64_t seed;         /* in place of the model file's, with has_seed */
+    int64_t steps;         /* in place of the model file's, if > 0 */
+    const char *transport; /* NULL or "none": this process alone; "mpi": one of the processes that mpirun or
+                              SLURM started, which share the job */
 };
 #define TR_TRAIN_SETTINGS_INIT                                                                               \
     {                                                                                                        \
-        sizeof(struct tr_train_settings), NULL, NULL, 0, "cpu", 0, NULL, NULL, NULL, false, false, 0, 0      \
+        sizeof(struct tr_train_settings), NULL, NULL, 0, "cpu", 0, NULL, NULL, NULL, false, false, 0, 0,     \
+            NULL                                                                                             \
     }
 
-/* Reads the model file, opens the data, builds the network, and initializes or restores it. Errors are those
-   of every part, with file, line and names. Returned, destroy with tr_trainer_destroy(). */
+/* Reads the model file, opens the data, builds the network, and initializes or restores it. With a transport,
+   all processes do this and whatever follows together. TR_EPEER: one of the others is missing. Errors are
+   those of every part, with file, line and names. Returned, destroy with tr_trainer_destroy(). */
 TR_API tr_status tr_trainer_create(const struct tr_train_settings *settings, tr_trainer **out);
 /* Accepts NULL, nulls the handle. */
 TR_API void tr_trainer_destroy(tr_trainer **trainer);
@@ -70,6 +74,9 @@ struct tr_train_info {
     int64_t step;        /* steps done */
     bool classification; /* accuracies mean something */
     int64_t log_every;
+    int rank, ranks; /* which of the processes that share the job this is; 0 of 1 alone. Only rank 0 tells a
+                        listener and saves */
+    int64_t first_microbatch, end_microbatch; /* what this process computes of each step: [first, end) */
 };
 TR_API tr_status tr_trainer_info(const tr_trainer *trainer, struct tr_train_info *info);
 

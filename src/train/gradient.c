@@ -17,7 +17,8 @@ struct tr_gradient {
     tr_feed *feed;
     tr_pass *pass;
     struct tr_gradient_plan plan;
-    float *slots;         /* device [plan.slots][plan.stride]; slot 0 receives the result */
+    float *slots;         /* device [plan.slots][plan.stride]; slot j receives node j */
+    float *own_slots;     /* where they are ours */
     int64_t *example_row; /* [plan.per_pass + 1] */
     int64_t *token_row;
     size_t memory;
@@ -32,22 +33,47 @@ static int slots_for(int64_t passes)
     return levels;
 }
 
-void tr_gradient_plan(const struct tr_job *job, int64_t rows, int64_t tokens, struct tr_gradient_plan *plan)
+/* What does not depend on the data: nodes, passes and slots. */
+static void plan_slots(const struct tr_job *job, const struct tr_gradient_part *part,
+                       struct tr_gradient_plan *plan)
 {
-    int64_t parts = job->train.microbatches;
-    int64_t per_pass = job->train.pass && job->train.pass < parts ? job->train.pass : parts;
+    int64_t largest = 0;
+    *plan = (struct tr_gradient_plan){.stride = (job->model->arena_floats + TR_PASS_SUMS + 15) / 16 * 16};
+    plan->nodes = tr_tree_cover(job->train.microbatches, part->first, part->end, plan->bound);
+    for (int j = 0; j < plan->nodes; j++) {
+        int64_t size = plan->bound[j + 1] - plan->bound[j];
+        if (size > largest) largest = size;
+    }
+    plan->per_pass = job->train.pass && job->train.pass < largest ? job->train.pass : largest;
+    /* Node j waits in slot j; the tree below it stands on that slot and those behind it. */
+    for (int j = 0; j < plan->nodes; j++) {
+        int64_t size = plan->bound[j + 1] - plan->bound[j];
+        int last = j + slots_for((size + plan->per_pass - 1) / plan->per_pass);
+        if (last > plan->slots) plan->slots = last;
+    }
+}
+
+void tr_gradient_plan(const struct tr_job *job, const struct tr_gradient_part *part, int64_t rows,
+                      int64_t tokens, struct tr_gradient_plan *plan)
+{
+    plan_slots(job, part, plan);
     /* The largest number of examples that neighbouring microbatches can have. */
-    int64_t largest = (rows + parts - 1) / parts * per_pass;
+    int64_t parts = job->train.microbatches,
+            largest = (job->train.batch + parts - 1) / parts * plan->per_pass;
     if (largest > rows) largest = rows;
-    *plan = (struct tr_gradient_plan){
-        .per_pass = per_pass,
-        .limits = {.training = true,
-                   .examples = largest,
-                   .tokens = rows ? tokens / rows * largest : 0,
-                   .microbatches = (int32_t)per_pass},
-        .slots = slots_for((parts + per_pass - 1) / per_pass),
-        .stride = (job->model->arena_floats + TR_PASS_SUMS + 15) / 16 * 16,
+    plan->limits = (struct tr_pass_limits){
+        .training = true,
+        .examples = largest,
+        .tokens = rows ? tokens / rows * largest : 0,
+        .microbatches = (int32_t)plan->per_pass,
     };
+}
+
+size_t tr_gradient_slot_bytes(const struct tr_job *job, const struct tr_gradient_part *part)
+{
+    struct tr_gradient_plan plan;
+    plan_slots(job, part, &plan);
+    return (size_t)plan.stride * (size_t)plan.slots * sizeof(float);
 }
 
 static tr_status make_pass(tr_gradient *gradient)
@@ -60,10 +86,15 @@ static tr_status make_pass(tr_gradient *gradient)
                           &gradient->feed);
 }
 
-static tr_status make_slots(tr_gradient *gradient)
+static tr_status make_slots(tr_gradient *gradient, float *slots)
 {
     int64_t floats = gradient->plan.stride * gradient->plan.slots;
-    TR_TRY(tr_device_alloc(gradient->device, (size_t)floats * sizeof(float), (void **)&gradient->slots));
+    gradient->slots = slots;
+    if (!slots) {
+        TR_TRY(
+            tr_device_alloc(gradient->device, (size_t)floats * sizeof(float), (void **)&gradient->own_slots));
+        gradient->slots = gradient->own_slots;
+    }
     gradient->memory += (size_t)floats * sizeof(float);
     /* Gaps between parameters are never written by a pass, but take part in updates and sums. */
     struct tr_op_fill zero = {floats, 0, gradient->slots};
@@ -71,7 +102,7 @@ static tr_status make_slots(tr_gradient *gradient)
 }
 
 tr_status tr_gradient_create(tr_device *device, const struct tr_job *job, tr_variables *variables,
-                             int64_t end_step, tr_gradient **out)
+                             const struct tr_gradient_part *part, float *slots, tr_gradient **out)
 {
     tr_gradient *gradient = tr_alloc_zero(1, sizeof *gradient);
     if (!gradient) return TR_ENOMEM;
@@ -83,16 +114,20 @@ tr_status tr_gradient_create(tr_device *device, const struct tr_job *job, tr_var
                               (enum tr_last_batch)train->last_batch, train->shuffle,
                               (uint64_t)job->file.seed),
                 fail);
-    struct tr_loader_options options = TR_LOADER_OPTIONS_WHOLE;
-    options.prefetch = train->prefetch;
-    options.end_step = end_step;
+    struct tr_loader_options options = {
+        .microbatches = train->microbatches,
+        .first_microbatch = part->first,
+        .end_microbatch = part->end,
+        .prefetch = train->prefetch,
+        .end_step = part->end_step,
+    };
     TR_TRY_GOTO(tr_loader_create(source, &gradient->order, &options, &gradient->loader), fail);
-    tr_gradient_plan(job, tr_loader_rows(gradient->loader), tr_loader_tokens(gradient->loader),
+    tr_gradient_plan(job, part, tr_loader_rows(gradient->loader), tr_loader_tokens(gradient->loader),
                      &gradient->plan);
     TR_TRY_GOTO(make_pass(gradient), fail);
     gradient->example_row = tr_alloc((size_t)gradient->plan.per_pass + 1, sizeof *gradient->example_row);
     gradient->token_row = tr_alloc((size_t)gradient->plan.per_pass + 1, sizeof *gradient->token_row);
-    status = gradient->example_row && gradient->token_row ? make_slots(gradient) : TR_ENOMEM;
+    status = gradient->example_row && gradient->token_row ? make_slots(gradient, slots) : TR_ENOMEM;
     if (status != TR_OK) goto fail;
     *out = gradient;
     return TR_OK;
@@ -108,7 +143,7 @@ void tr_gradient_destroy(tr_gradient **handle)
     tr_loader_destroy(&gradient->loader);
     tr_pass_destroy(&gradient->pass);
     tr_feed_destroy(&gradient->feed);
-    tr_device_free(gradient->device, gradient->slots);
+    tr_device_free(gradient->device, gradient->own_slots);
     tr_free(gradient->example_row);
     tr_free(gradient->token_row);
     tr_free(gradient);
@@ -120,11 +155,13 @@ static tr_status prepare_pass(tr_gradient *gradient, const struct tr_batch *batc
                               int32_t *bound, struct tr_pass_batch *out)
 {
     const struct tr_job *job = gradient->job;
-    int64_t parts = job->train.microbatches, rows = batch->rows;
-    int64_t begin_row = tr_cut(rows, parts, first), end_row = tr_cut(rows, parts, end);
+    /* Rows of the global batch, of which the host batch holds those from batch->first on. */
+    int64_t parts = job->train.microbatches, rows = batch->global_rows;
+    int64_t begin_row = tr_cut(rows, parts, first) - batch->first,
+            end_row = tr_cut(rows, parts, end) - batch->first;
     bool sequence = job->model->input.sequence;
     for (int64_t i = 0; i <= end - first; i++) {
-        int64_t row = tr_cut(rows, parts, first + i);
+        int64_t row = tr_cut(rows, parts, first + i) - batch->first;
         gradient->example_row[i] = row - begin_row;
         if (sequence) gradient->token_row[i] = batch->offset[row] - batch->offset[begin_row];
     }
@@ -134,7 +171,7 @@ static tr_status prepare_pass(tr_gradient *gradient, const struct tr_batch *batc
         .examples = end_row - begin_row,
         .tokens = sequence ? gradient->token_row[end - first] : 0,
         .global_examples = batch->global_rows,
-        .first_example = (uint32_t)begin_row,
+        .first_example = (uint32_t)(batch->first + begin_row),
         .microbatches = (int32_t)(end - first),
         .nodes = 1,
         .example_row = gradient->example_row,
@@ -173,30 +210,39 @@ static tr_status combine(tr_gradient *gradient, int *depth)
     return tr_device_add(gradient->device, &add);
 }
 
-tr_status tr_gradient_step(tr_gradient *gradient, int64_t step, struct tr_step_figures *figures)
+/* Computes node j into its slot, by a binary counter over passes that stands on that slot. */
+static tr_status compute_node(tr_gradient *gradient, const struct tr_batch *batch, int node)
 {
-    const struct tr_batch *batch;
-    TR_TRY(tr_loader_get(gradient->loader, step, &batch));
-    int64_t parts = gradient->job->train.microbatches, per_pass = gradient->plan.per_pass, leaf = 0;
-    int depth = 0;
-    for (int64_t first = 0; first < parts; first += per_pass, leaf++) {
-        int64_t end = first + per_pass < parts ? first + per_pass : parts;
+    const int64_t *bound = gradient->plan.bound + node, per_pass = gradient->plan.per_pass;
+    int64_t leaf = 0;
+    int depth = node;
+    for (int64_t first = bound[0]; first < bound[1]; first += per_pass, leaf++) {
+        int64_t end = first + per_pass < bound[1] ? first + per_pass : bound[1];
         assert(depth < gradient->plan.slots);
         TR_TRY(run_pass(gradient, batch, first, end, slot_at(gradient, depth++)));
         for (int i = tr_tree_combines_after(leaf); i > 0; i--) TR_TRY(combine(gradient, &depth));
     }
-    while (depth > 1) TR_TRY(combine(gradient, &depth));
-    float sums[TR_PASS_SUMS];
-    TR_TRY(tr_device_to_host(gradient->device, sums, gradient->slots + gradient->job->model->arena_floats,
-                             sizeof sums));
-    TR_TRY(tr_device_wait(gradient->device));
-    *figures = (struct tr_step_figures){batch->global_rows, sums[0], sums[1]};
+    while (depth > node + 1) TR_TRY(combine(gradient, &depth));
     return TR_OK;
 }
 
-const float *tr_gradient_arena(const tr_gradient *gradient)
+tr_status tr_gradient_step(tr_gradient *gradient, int64_t step, int64_t *examples)
+{
+    const struct tr_batch *batch;
+    TR_TRY(tr_loader_get(gradient->loader, step, &batch));
+    *examples = batch->global_rows;
+    for (int j = 0; j < gradient->plan.nodes; j++) TR_TRY(compute_node(gradient, batch, j));
+    return tr_device_wait(gradient->device);
+}
+
+float *tr_gradient_slots(const tr_gradient *gradient)
 {
     return gradient->slots;
+}
+
+int64_t tr_gradient_stride(const tr_gradient *gradient)
+{
+    return gradient->plan.stride;
 }
 
 int64_t tr_gradient_steps_per_epoch(const tr_gradient *gradient)
@@ -258,15 +304,15 @@ tr_status tr_gradient_blame(tr_gradient *gradient, int64_t step, char *name, siz
     const struct tr_batch *batch;
     TR_TRY(tr_loader_get(gradient->loader, step, &batch));
     struct blame blame = {gradient, name, size, false};
-    int64_t parts = gradient->job->train.microbatches;
-    for (int64_t first = 0; first < parts && !blame.found; first += gradient->plan.per_pass) {
-        int64_t end = first + gradient->plan.per_pass < parts ? first + gradient->plan.per_pass : parts;
+    const struct tr_gradient_plan *plan = &gradient->plan;
+    int64_t last = plan->bound[plan->nodes];
+    for (int64_t first = plan->bound[0]; first < last && !blame.found; first += plan->per_pass) {
+        int64_t end = first + plan->per_pass < last ? first + plan->per_pass : last;
         struct tr_pass_batch part;
         int32_t bound[2];
         TR_TRY(prepare_pass(gradient, batch, first, end, bound, &part));
         tr_pass_watch(gradient->pass, check_layer, &blame);
-        tr_status status =
-            tr_pass_forward(gradient->pass, &part, parameters, gradient->slots, gradient->plan.stride);
+        tr_status status = tr_pass_forward(gradient->pass, &part, parameters, gradient->slots, plan->stride);
         tr_pass_watch(gradient->pass, NULL, NULL);
         TR_TRY(status);
     }

@@ -65,7 +65,8 @@ static tr_status measure_pass(struct tr_summary *summary)
     struct tr_gradient_plan plan;
     size_t bytes;
     int64_t batch = summary->job->train.batch;
-    tr_gradient_plan(summary->job, batch, batch * summary->tokens, &plan);
+    struct tr_gradient_part whole = {.end = summary->job->train.microbatches};
+    tr_gradient_plan(summary->job, &whole, batch, batch * summary->tokens, &plan);
     TR_TRY(tr_pass_memory(summary->job->model, &plan.limits, &bytes));
     summary->pass_bytes = (int64_t)bytes;
     summary->gradient_bytes = plan.slots * plan.stride * FLOAT;

@@ -5,9 +5,11 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/file.h"
+#include "comm/mpi/mpi.h"
 #include "train/opening.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -41,7 +43,7 @@ static tr_status take_paths(tr_trainer *trainer, const struct tr_train_settings 
     if (!settings->out) return TR_OK;
     trainer->out = tr_strdup(settings->out);
     if (!trainer->out) return TR_ENOMEM;
-    return tr_file_exists(trainer->out) ? take_directory(trainer) : TR_OK;
+    return trainer_is_chief(trainer) && tr_file_exists(trainer->out) ? take_directory(trainer) : TR_OK;
 }
 
 /* What can be done before the data are there. */
@@ -50,9 +52,27 @@ static tr_status make_variables(tr_trainer *trainer, const struct tr_train_setti
     struct tr_job *job = trainer->job;
     TR_TRY(tr_device_create(settings->device ? settings->device : "cpu", settings->threads, settings->isa,
                             &trainer->device));
-    TR_TRY(tr_variables_create(trainer->device, job->model, &job->optimizer, &trainer->variables));
+    TR_TRY(tr_strategy_create(trainer->device, job, trainer->comm, &trainer->strategy));
+    trainer->variables = tr_strategy_variables(trainer->strategy);
     if (settings->resume) return TR_OK;
     return tr_variables_initialize(trainer->variables, (uint64_t)job->file.seed);
+}
+
+/* Ranks that would compute different things are told apart before they do. */
+static tr_status agree(tr_trainer *trainer)
+{
+    char step[48];
+    if (!trainer->comm) return TR_OK;
+    snprintf(step, sizeof step, "%lld of %lld", (long long)trainer->step,
+             (long long)trainer->job->train.steps);
+    TR_TRY(
+        tr_comm_agree(trainer->comm, "program version", TRIREME_VERSION, "install one version on all hosts"));
+    TR_TRY(tr_comm_agree(trainer->comm, "settings", trainer->job->digest,
+                         "start all ranks with one model file and equal options"));
+    TR_TRY(tr_comm_agree(trainer->comm, "step", step, "let all ranks resume from one checkpoint"));
+    TR_TRY(trainer_digest_data(trainer));
+    return tr_comm_agree(trainer->comm, "training data", trainer->data_digest,
+                         "give all hosts the same data");
 }
 
 static tr_status make_parts(tr_trainer *trainer, const struct tr_train_settings *settings,
@@ -65,9 +85,11 @@ static tr_status make_parts(tr_trainer *trainer, const struct tr_train_settings 
     tr_status opened = tr_opening_finish(&opening, status != TR_OK);
     if (status == TR_OK) status = opened;
     if (status != TR_OK) return status;
-    TR_TRY(tr_gradient_create(trainer->device, trainer->job, trainer->variables, trainer->job->train.steps,
-                              &trainer->gradient));
-    return checkpoint ? trainer_restore(trainer, checkpoint, settings->resume_changed) : TR_OK;
+    TR_TRY(tr_strategy_begin(trainer->strategy));
+    trainer->gradient = tr_strategy_gradient(trainer->strategy);
+    if (checkpoint) TR_TRY(trainer_restore(trainer, checkpoint, settings->resume_changed));
+    TR_TRY(agree(trainer));
+    return tr_strategy_meet(trainer->strategy);
 }
 
 /* Evaluation data that cannot be read are better known before the first step than after the last. */
@@ -92,19 +114,52 @@ static tr_status set_up(tr_trainer *trainer, const struct tr_train_settings *set
     if (status == TR_OK) status = open_evaluation_data(trainer->job);
     /* A new one comes last: a job that is refused leaves nothing behind, and what is wrong with the directory
        still shows before the first step. */
-    if (status == TR_OK && trainer->out && trainer->lock < 0) status = take_directory(trainer);
+    if (status == TR_OK && trainer->out && trainer->lock < 0 && trainer_is_chief(trainer))
+        status = take_directory(trainer);
     return status;
+}
+
+static tr_status check_size(const struct tr_train_settings *settings)
+{
+    if (settings->size == sizeof *settings) return TR_OK;
+    return tr_fail(TR_EINVAL,
+                   "settings have %zu bytes, this library expects %zu; begin with TR_TRAIN_SETTINGS_INIT",
+                   settings->size, sizeof *settings);
+}
+
+static tr_status join(const char *transport, tr_comm **out)
+{
+    struct tr_comm_settings settings = TR_COMM_SETTINGS_INIT;
+    *out = NULL;
+    if (!transport || strcmp(transport, "none") == 0) return TR_OK;
+    if (strcmp(transport, "mpi") == 0) return tr_comm_mpi_create(&settings, out);
+    return tr_fail(TR_ENOTFOUND, "there is no transport \"%s\"; choose none or mpi", transport);
 }
 
 tr_status tr_trainer_create(const struct tr_train_settings *settings, tr_trainer **out)
 {
+    tr_comm *comm;
     *out = NULL;
-    if (settings->size != sizeof *settings)
-        return tr_fail(TR_EINVAL,
-                       "settings have %zu bytes, this library expects %zu; begin with TR_TRAIN_SETTINGS_INIT",
-                       settings->size, sizeof *settings);
+    TR_TRY(check_size(settings));
+    TR_TRY(join(settings->transport, &comm));
+    tr_status status = trainer_create(settings, comm, out);
+    if (status == TR_OK) {
+        (*out)->own_comm = comm;
+        return TR_OK;
+    }
+    /* The others must not wait for a rank that cannot take part. */
+    if (comm) tr_comm_abort(comm, tr_error_message());
+    tr_comm_destroy(&comm);
+    return status;
+}
+
+tr_status trainer_create(const struct tr_train_settings *settings, tr_comm *comm, tr_trainer **out)
+{
+    *out = NULL;
+    TR_TRY(check_size(settings));
     tr_trainer *trainer = tr_alloc_zero(1, sizeof *trainer);
     if (!trainer) return TR_ENOMEM;
+    trainer->comm = comm;
     trainer->best_loss = INFINITY;
     trainer->saved_step = -1;
     trainer->lock = -1;
@@ -123,8 +178,7 @@ void tr_trainer_destroy(tr_trainer **handle)
     tr_trainer *trainer = *handle;
     if (!trainer) return;
     for (int i = 0; i < TR_SETS; i++) tr_evaluator_destroy(&trainer->evaluator[i]);
-    tr_gradient_destroy(&trainer->gradient);
-    tr_variables_destroy(&trainer->variables);
+    tr_strategy_destroy(&trainer->strategy);
     tr_device_destroy(&trainer->device);
     tr_job_destroy(&trainer->job);
     tr_free(trainer->model_path);
@@ -132,6 +186,7 @@ void tr_trainer_destroy(tr_trainer **handle)
     if (trainer->lock >= 0) close(trainer->lock);
     tr_free(trainer->resumed);
     tr_free(trainer->resume_note);
+    tr_comm_destroy(&trainer->own_comm);
     tr_free(trainer);
     *handle = NULL;
 }
@@ -173,6 +228,10 @@ tr_status tr_trainer_info(const tr_trainer *trainer, struct tr_train_info *info)
         .step = trainer->step,
         .classification = tr_job_is_classification(job),
         .log_every = job->train.log_every,
+        .rank = trainer->comm ? tr_comm_rank(trainer->comm) : 0,
+        .ranks = trainer->comm ? tr_comm_size(trainer->comm) : 1,
+        .first_microbatch = tr_strategy_part(trainer->strategy).first,
+        .end_microbatch = tr_strategy_part(trainer->strategy).end,
     };
     return TR_OK;
 }

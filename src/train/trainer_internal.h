@@ -4,9 +4,8 @@
 #define TR_TRAIN_TRAINER_INTERNAL_H
 
 #include "train/evaluate.h"
-#include "train/gradient.h"
 #include "train/job.h"
-#include "train/variables.h"
+#include "train/strategy.h"
 #include "trireme/train.h"
 
 #include <signal.h>
@@ -15,8 +14,11 @@ struct tr_trainer {
     struct tr_job *job;
     char *model_path;
     tr_device *device;
-    tr_variables *variables;
-    tr_gradient *gradient;
+    tr_comm *comm;     /* NULL: a single process; borrowed */
+    tr_comm *own_comm; /* the same where the trainer made it, else NULL */
+    tr_strategy *strategy;
+    tr_variables *variables;          /* the strategy's */
+    tr_gradient *gradient;            /* likewise */
     tr_evaluator *evaluator[TR_SETS]; /* made when first needed */
     int64_t step;                     /* steps done */
     /* Early stop; kept in checkpoints. */
@@ -33,6 +35,16 @@ struct tr_trainer {
     char data_digest[TR_SHA256_TEXT];
     volatile sig_atomic_t stop;
 };
+
+/* tr_trainer_create() as one rank of `comm`, which is borrowed until the trainer is destroyed. Collective, as
+   is everything that is done with the trainer then: stepping, running, saving. Only the chief (rank 0) writes
+   checkpoints, evaluates and tells the listener. */
+tr_status trainer_create(const struct tr_train_settings *settings, tr_comm *comm, tr_trainer **out);
+
+static inline bool trainer_is_chief(const tr_trainer *trainer)
+{
+    return tr_strategy_is_chief(trainer->comm);
+}
 
 /* Writes a checkpoint; *path (may be NULL) is returned, free with tr_free(). */
 tr_status trainer_save(tr_trainer *trainer, char **path);

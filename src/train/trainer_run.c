@@ -22,7 +22,7 @@ struct run {
 
 static void tell(const struct run *run, const struct tr_train_event *event)
 {
-    if (run->listener) run->listener(run->user, event);
+    if (run->listener && trainer_is_chief(run->trainer)) run->listener(run->user, event);
 }
 
 static struct tr_train_event event_of(const tr_trainer *trainer, enum tr_train_event_kind kind)
@@ -58,55 +58,27 @@ static tr_status nonfinite(tr_trainer *trainer, const char *what)
         (long long)trainer->step + 1, what, name);
 }
 
-/* Whether the step can be applied, known before any parameter changes. With the policy "skip" that takes the
- * gradient's norm. */
-static tr_status acceptable(tr_trainer *trainer, const struct tr_step_figures *figures, bool *ok)
-{
-    *ok = isfinite(figures->loss);
-    if (!*ok || trainer->job->train.on_nonfinite != TR_NONFINITE_SKIP) return TR_OK;
-    float norm;
-    TR_TRY(tr_variables_measure(trainer->variables, tr_gradient_arena(trainer->gradient)));
-    TR_TRY(tr_variables_norm(trainer->variables, &norm));
-    *ok = isfinite(norm);
-    return TR_OK;
-}
+/* What a rank may wish for; all do it together after the step. */
+enum wish { WISH_STOP = 1, WISH_SAVE = 2 };
 
-/* Computes and applies one step. *skipped: it was left out because it was not finite. */
-static tr_status do_step(tr_trainer *trainer, struct tr_step_figures *figures, double *norm, bool *skipped)
+/* Computes and applies one step. */
+static tr_status do_step(tr_trainer *trainer, int32_t wish, struct tr_step_figures *figures)
 {
-    bool ok, poisoned;
-    *skipped = false;
-    *norm = NAN;
-    TR_TRY(tr_variables_begin_step(trainer->variables, trainer->step));
-    TR_TRY(tr_gradient_step(trainer->gradient, trainer->step, figures));
-    TR_TRY(acceptable(trainer, figures, &ok));
-    if (!ok && trainer->job->train.on_nonfinite == TR_NONFINITE_STOP) return nonfinite(trainer, "loss");
-    if (!ok) {
-        *skipped = true;
-        trainer->step++;
-        return TR_OK;
-    }
-    TR_TRY(tr_variables_update(trainer->variables, tr_gradient_arena(trainer->gradient)));
-    TR_TRY(tr_variables_nonfinite(trainer->variables, &poisoned));
-    if (poisoned) return nonfinite(trainer, "updated network");
-    if (trainer->job->optimizer.clip_norm > 0) {
-        float value;
-        TR_TRY(tr_variables_norm(trainer->variables, &value));
-        *norm = (double)value;
-    }
+    TR_TRY(tr_strategy_step(trainer->strategy, trainer->step, wish, figures));
+    if (figures->bad_loss && !figures->skipped) return nonfinite(trainer, "loss");
+    if (figures->poisoned) return nonfinite(trainer, "updated network");
     trainer->step++;
     return TR_OK;
 }
 
-static struct tr_train_event step_event(const tr_trainer *trainer, const struct tr_step_figures *figures,
-                                        double norm)
+static struct tr_train_event step_event(const tr_trainer *trainer, const struct tr_step_figures *figures)
 {
     struct tr_train_event event = event_of(trainer, TR_EVENT_STEP);
     event.loss = (double)figures->loss / (double)figures->examples;
     event.accuracy = (double)figures->correct / (double)figures->examples;
     event.rate = trainer->job->optimizer.rate *
                  tr_schedule_factor(&trainer->job->optimizer.schedule, trainer->step - 1);
-    event.gradient_norm = norm;
+    event.gradient_norm = (double)figures->norm;
     event.examples = figures->examples;
     return event;
 }
@@ -114,14 +86,13 @@ static struct tr_train_event step_event(const tr_trainer *trainer, const struct 
 tr_status tr_trainer_step(tr_trainer *trainer, struct tr_train_event *event)
 {
     struct tr_step_figures figures;
-    double norm, start = tr_clock_seconds();
-    bool skipped;
+    double start = tr_clock_seconds();
     if (trainer->step >= trainer->job->train.steps)
         return tr_fail(TR_EINVAL, "all %lld steps are done; set train.steps higher to go on",
                        (long long)trainer->job->train.steps);
-    TR_TRY(do_step(trainer, &figures, &norm, &skipped));
+    TR_TRY(do_step(trainer, 0, &figures));
     if (!event) return TR_OK;
-    *event = step_event(trainer, &figures, norm);
+    *event = step_event(trainer, &figures);
     event->seconds = tr_clock_seconds() - start;
     event->examples_per_second = event->seconds > 0 ? (double)figures.examples / event->seconds : 0;
     return TR_OK;
@@ -166,6 +137,7 @@ static tr_status save(struct run *run)
     tr_trainer *trainer = run->trainer;
     char *path = NULL, hex[TR_SHA256_TEXT];
     TR_TRY(trainer_save(trainer, &path));
+    if (!trainer_is_chief(trainer)) return TR_OK;
     tr_status status = tr_trainer_hash(trainer, hex);
     struct tr_train_event event = event_of(trainer, TR_EVENT_CHECKPOINT);
     event.name = path;
@@ -175,24 +147,50 @@ static tr_status save(struct run *run)
     return status;
 }
 
+/* What this rank asks for in a step: to stop, and, by the chief's clock, to save. */
+static int32_t wishes(const tr_trainer *trainer)
+{
+    double every = trainer->job->train.checkpoint_seconds;
+    bool due = every > 0 && tr_clock_seconds() - trainer->saved_at >= every;
+    return (trainer->stop ? WISH_STOP : 0) | (due && trainer_is_chief(trainer) ? WISH_SAVE : 0);
+}
+
 /* A checkpoint in between: a failure is told and got over. */
-static void save_if_due(struct run *run)
+static void save_if_due(struct run *run, int32_t wish)
 {
     tr_trainer *trainer = run->trainer;
     const struct tr_train_options *train = &trainer->job->train;
     if (!trainer->out || trainer->step == train->steps) return;
     bool due = train->checkpoint_every > 0 && trainer->step % train->checkpoint_every == 0;
-    due |=
-        train->checkpoint_seconds > 0 && tr_clock_seconds() - trainer->saved_at >= train->checkpoint_seconds;
-    if (!due) return;
+    if (!due && !(wish & WISH_SAVE)) return;
     if (save(run) == TR_OK) return;
     trainer->saved_at = tr_clock_seconds(); /* the next attempt comes after the usual time */
     warn(run, tr_error_message());
 }
 
+/* What the chief found, for all ranks. */
+struct finding {
+    int32_t status;
+    double loss, accuracy;
+};
+
 static tr_status evaluate(struct run *run, enum tr_data_set set, struct tr_train_event *event)
 {
-    TR_TRY(tr_trainer_evaluate(run->trainer, tr_data_set_names[set], event));
+    tr_trainer *trainer = run->trainer;
+    struct finding finding = {TR_OK, 0, 0};
+    TR_TRY(tr_strategy_gather(trainer->strategy));
+    if (trainer_is_chief(trainer)) {
+        finding.status = (int32_t)tr_trainer_evaluate(trainer, tr_data_set_names[set], event);
+        if (finding.status == TR_OK) finding = (struct finding){TR_OK, event->loss, event->accuracy};
+    }
+    TR_TRY(tr_strategy_share(trainer->strategy, &finding, sizeof finding));
+    if (finding.status != TR_OK) {
+        if (trainer_is_chief(trainer)) return (tr_status)finding.status;
+        return tr_fail((tr_status)finding.status, "rank 0 could not evaluate on the %s data",
+                       tr_data_set_names[set]);
+    }
+    event->loss = finding.loss;
+    event->accuracy = finding.accuracy;
     tell(run, event);
     return TR_OK;
 }
@@ -257,23 +255,23 @@ tr_status tr_trainer_run(tr_trainer *trainer, tr_train_listener listener, void *
     struct run run = {.trainer = trainer, .listener = listener, .user = user};
     trainer->saved_at = tr_clock_seconds();
     while (trainer->step < trainer->job->train.steps && !ends_early(trainer)) {
-        if (trainer->stop) return stopped(&run);
+        if (trainer->stop && !trainer->comm) return stopped(&run);
         struct tr_step_figures figures;
-        double norm, start = tr_clock_seconds();
-        bool skipped;
-        TR_TRY(do_step(trainer, &figures, &norm, &skipped));
+        double start = tr_clock_seconds();
+        TR_TRY(do_step(trainer, wishes(trainer), &figures));
         run.training_seconds += tr_clock_seconds() - start;
-        if (skipped) {
+        if (figures.skipped) {
             char text[96];
             snprintf(text, sizeof text, "step %lld was skipped: its loss or gradient is not finite",
                      (long long)trainer->step);
             warn(&run, text);
         } else {
-            struct tr_train_event event = step_event(trainer, &figures, norm);
+            struct tr_train_event event = step_event(trainer, &figures);
             report(&run, &event);
         }
         TR_TRY(evaluate_if_due(&run));
-        save_if_due(&run);
+        save_if_due(&run, figures.wish);
+        if (trainer->comm && figures.wish & WISH_STOP) return stopped(&run);
     }
     return finish(&run);
 }

@@ -113,24 +113,39 @@ static tr_status write_checkpoint(tr_trainer *trainer, const struct tensors *ten
     return tr_checkpoint_save(NULL, trainer->out, job->train.keep, &content, path);
 }
 
-tr_status trainer_save(tr_trainer *trainer, char **path)
+/* The chief's part of saving; what the optimizer keeps has been gathered. */
+static tr_status save_here(tr_trainer *trainer, char **path)
 {
     struct tensors tensors = {0};
     char hash[TR_SHA256_TEXT], *text = NULL;
     tr_status status;
-    if (!trainer->out)
-        return tr_fail(TR_EINVAL, "there is no output directory to save to; give one with --out");
     TR_TRY(trainer_digest_data(trainer));
     TR_TRY(tr_variables_hash(trainer->variables, hash));
     TR_TRY_GOTO(tr_job_text(trainer->job, &text), out);
     TR_TRY_GOTO(list_tensors(trainer, true, &tensors), out);
     TR_TRY_GOTO(write_checkpoint(trainer, &tensors, text, hash, path), out);
-    trainer->saved_step = trainer->step;
-    trainer->saved_at = tr_clock_seconds();
 out:
     release_tensors(&tensors);
     tr_free(text);
     return status;
+}
+
+tr_status trainer_save(tr_trainer *trainer, char **path)
+{
+    if (!trainer->out)
+        return tr_fail(TR_EINVAL, "there is no output directory to save to; give one with --out");
+    int32_t status = TR_OK;
+    TR_TRY(tr_strategy_gather(trainer->strategy));
+    if (trainer_is_chief(trainer)) status = (int32_t)save_here(trainer, path);
+    TR_TRY(tr_strategy_share(trainer->strategy, &status, sizeof status));
+    if (status == TR_OK) {
+        trainer->saved_step = trainer->step;
+        trainer->saved_at = tr_clock_seconds();
+    }
+    if (status != TR_OK && !trainer_is_chief(trainer))
+        return tr_fail((tr_status)status, "rank 0 could not save the checkpoint of step %lld",
+                       (long long)trainer->step);
+    return (tr_status)status;
 }
 
 /* ---- restoring ---- */

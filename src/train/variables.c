@@ -19,6 +19,7 @@ struct tr_variables {
     const struct tr_model *model;
     const struct tr_optimizer *optimizer;
     float *arena[TR_ARENAS];
+    bool borrowed;                   /* the parameters' memory is another's */
     struct tr_step_scalars *scalars; /* device */
     float *squares, *norm;           /* device: per parameter that is optimized, and their root */
     int64_t square_count;
@@ -57,7 +58,8 @@ static tr_status fill_gaps(tr_variables *variables, float *arena)
 static tr_status allocate_arena(tr_variables *variables, enum tr_arena arena)
 {
     int64_t floats = variables->model->arena_floats;
-    TR_TRY(allocate(variables, (size_t)(floats ? floats : 1) * sizeof(float), &variables->arena[arena]));
+    if (!variables->arena[arena])
+        TR_TRY(allocate(variables, (size_t)(floats ? floats : 1) * sizeof(float), &variables->arena[arena]));
     /* Memory is touched first by what fills it: parameters and averages at once, moments here. */
     if (arena == TR_ARENA_PARAMETERS || arena == TR_ARENA_EMA)
         return fill_gaps(variables, variables->arena[arena]);
@@ -127,11 +129,13 @@ static tr_status allocate_optimizer(tr_variables *variables)
 }
 
 tr_status tr_variables_create(tr_device *device, const struct tr_model *model,
-                              const struct tr_optimizer *optimizer, tr_variables **out)
+                              const struct tr_optimizer *optimizer, float *parameters, tr_variables **out)
 {
     tr_variables *variables = tr_alloc_zero(1, sizeof *variables);
     if (!variables) return TR_ENOMEM;
-    *variables = (tr_variables){.device = device, .model = model, .optimizer = optimizer};
+    *variables = (tr_variables){
+        .device = device, .model = model, .optimizer = optimizer, .borrowed = parameters != NULL};
+    variables->arena[TR_ARENA_PARAMETERS] = parameters;
     tr_status status = allocate(variables, sizeof *variables->scalars, &variables->scalars);
     if (status == TR_OK) status = allocate_arena(variables, TR_ARENA_PARAMETERS);
     if (status == TR_OK && optimizer) status = allocate_optimizer(variables);
@@ -147,6 +151,7 @@ void tr_variables_destroy(tr_variables **handle)
 {
     tr_variables *variables = *handle;
     if (!variables) return;
+    if (variables->borrowed) variables->arena[TR_ARENA_PARAMETERS] = NULL;
     for (int i = 0; i < TR_ARENAS; i++) tr_device_free(variables->device, variables->arena[i]);
     tr_device_free(variables->device, variables->scalars);
     tr_device_free(variables->device, variables->squares);
@@ -261,12 +266,25 @@ tr_status tr_variables_norm(tr_variables *variables, float *norm)
     return tr_device_wait(variables->device);
 }
 
-tr_status tr_variables_update(tr_variables *variables, const float *gradient)
+static float *behind(float *pointer, int64_t floats)
 {
-    if (variables->optimizer->clip_norm > 0) TR_TRY(tr_variables_measure(variables, gradient));
+    return pointer ? pointer + floats : NULL;
+}
+
+tr_status tr_variables_update(tr_variables *variables, const float *gradient, int64_t begin, int64_t end)
+{
     for (int i = 0; i < variables->group_count; i++) {
-        struct tr_op_update update = variables->groups[i].update;
-        update.grad = gradient + variables->groups[i].offset;
+        const struct group *group = &variables->groups[i];
+        int64_t from = begin > group->offset ? begin - group->offset : 0;
+        int64_t to = end - group->offset < group->update.count ? end - group->offset : group->update.count;
+        if (from >= to) continue;
+        struct tr_op_update update = group->update;
+        update.count = to - from;
+        update.grad = gradient + group->offset + from;
+        update.w = behind(update.w, from);
+        update.m = behind(update.m, from);
+        update.v = behind(update.v, from);
+        update.ema = behind(update.ema, from);
         TR_TRY(tr_device_update(variables->device, &update));
     }
     return TR_OK;

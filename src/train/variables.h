@@ -19,9 +19,10 @@ typedef struct tr_variables tr_variables;
 /* Allocates the arenas that the optimizer needs (none but the parameters without one: `optimizer` NULL).
    Moments and gaps are zero; parameters
    and averages have no values yet. `device`, `model` and `optimizer` are borrowed for the life of the
-   variables. Returned, destroy with tr_variables_destroy(). */
+   variables. `parameters` is device memory of arena_floats floats for the parameters, borrowed likewise, or
+   NULL: then it is allocated. Returned, destroy with tr_variables_destroy(). */
 tr_status tr_variables_create(tr_device *device, const struct tr_model *model,
-                              const struct tr_optimizer *optimizer, tr_variables **out);
+                              const struct tr_optimizer *optimizer, float *parameters, tr_variables **out);
 void tr_variables_destroy(tr_variables **variables);
 
 /* The arena in device memory, NULL if the optimizer keeps none. */
@@ -43,8 +44,9 @@ tr_status tr_variables_begin_step(tr_variables *variables, int64_t step);
 tr_status tr_variables_measure(tr_variables *variables, const float *gradient);
 /* Waits and returns the norm last measured. */
 tr_status tr_variables_norm(tr_variables *variables, float *norm);
-/* Enqueues the update of all parameters by `gradient`, clipping by norm included. */
-tr_status tr_variables_update(tr_variables *variables, const float *gradient);
+/* Enqueues the update of the floats [begin, end) of the arenas by `gradient`, an arena; all of it: 0 and
+   arena_floats. Where the optimizer clips by norm, the whole gradient has been measured before. */
+tr_status tr_variables_update(tr_variables *variables, const float *gradient, int64_t begin, int64_t end);
 /* Waits and tells whether the last update made a parameter NaN or infinite. */
 tr_status tr_variables_nonfinite(tr_variables *variables, bool *nonfinite);
 /* Makes the averages usable in place of the parameters: running statistics are copied to them. */
