@@ -1,8 +1,7 @@
 /* Communication: ranks that exchange messages and combine what they computed.
  *
- * A communicator is one rank's handle on a group of `size` ranks: threads of one process
- * (comm/thread/thread.h) or processes on one or many hosts (comm/mpi/mpi.h). Ranks are numbered from 0; rank
- * 0 is the chief.
+ * A communicator is one rank's handle on a group of `size` ranks: threads of one process or processes on one
+ * or many hosts (comm/transport.h). Ranks are numbered from 0; rank 0 is the chief.
  *
  * Operations are started, give a ticket, and move on whenever somebody calls tr_comm_progress(),
  * tr_comm_test() or tr_comm_wait() on the communicator. What they read is "borrowed until done": not to be

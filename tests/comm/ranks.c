@@ -6,7 +6,7 @@
 
 #include "ranks.h"
 
-#include "comm/thread/thread.h"
+#include "comm/transport.h"
 
 #include <pthread.h>
 #include <stdio.h>

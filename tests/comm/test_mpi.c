@@ -9,8 +9,8 @@
 
 #include "base/clock.h"
 #include "base/module.h"
-#include "comm/mpi/mpi.h"
 #include "comm/mpi/module.h"
+#include "comm/transport.h"
 
 #include <poll.h>
 #include <signal.h>

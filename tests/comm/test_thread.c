@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "comm/thread/thread.h"
+#include "comm/transport.h"
 #include "ranks.h"
 
 #include <string.h>

@@ -1,5 +1,9 @@
 /* The transport between processes.
  *
+ * A thread of the communicator's own, the keeper, begins and ends MPI, so that neither can block the caller
+ * for ever, and shows signs of life while the caller computes. All other MPI calls are made by whoever calls
+ * the communicator.
+ *
  * The keeper's life: OPENING (MPI_Init) -> OPEN (beats) -> CLOSING (asked to leave) -> GONE. The caller waits
  * for OPEN and GONE with deadlines, and leaves everything behind when they pass.
  */
@@ -14,6 +18,7 @@
 #include "comm/mpi/heart.h"
 #include "comm/mpi/memory.h"
 #include "comm/mpi/module.h"
+#include "comm/transport.h"
 
 #include <assert.h>
 #include <errno.h>

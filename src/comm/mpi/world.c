@@ -1,5 +1,5 @@
 /* What launchers tell the processes they start. */
-#include "comm/mpi/mpi.h"
+#include "comm/transport.h"
 
 #include "base/text.h"
 

@@ -1,4 +1,6 @@
 /* Faults on demand. */
+#include "comm/thread/thread.h"
+
 #include "comm/thread/group.h"
 
 #include "base/clock.h"

@@ -3,7 +3,6 @@
 #define TR_COMM_THREAD_GROUP_H
 
 #include "comm/class.h"
-#include "comm/thread/thread.h"
 
 #define GROUP_WHY 512
 

@@ -6,6 +6,7 @@
  * set only by the transfer's own rank.
  */
 #include "comm/thread/group.h"
+#include "comm/transport.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"

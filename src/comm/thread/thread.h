@@ -1,26 +1,8 @@
-/* Ranks as threads of one process: for tests, and for studying strategies without a cluster.
- *
- * Waiting threads sleep; nothing spins, so that many ranks run on few cores. Faults can be made on demand.
- */
+/* What tests of ranks as threads want besides comm/transport.h: faults on demand. Any thread. */
 #ifndef TR_COMM_THREAD_H
 #define TR_COMM_THREAD_H
 
-#include "comm/comm.h"
-
-#define TR_COMM_THREADS_MOST 256
-
-/* Makes `size` communicators, one for each rank, to be handed to a thread each: out[size] is filled.
-   `host`[size] tells ranks apart by pretended hosts (any numbers; ranks with equal ones share memory); NULL
-   puts all on one. Both borrowed for the call. Returned, each destroyed by its rank with tr_comm_destroy().
-   TR_EINVAL, TR_ENOMEM; then nothing was made. */
-tr_status tr_comm_thread_create(int size, const int *host, const struct tr_comm_settings *settings,
-                                tr_comm **out);
-
-/* The communicator of a single rank, so that programs need no special case. Returned, destroy with
- * tr_comm_destroy(). */
-tr_status tr_comm_self_create(const struct tr_comm_settings *settings, tr_comm **out);
-
-/* ---- faults; any thread ---- */
+#include "comm/transport.h"
 
 /* The rank is dead: its calls fail, and the others find it gone. */
 void tr_comm_thread_kill(tr_comm *comm);
