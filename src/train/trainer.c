@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/file.h"
-#include "comm/mpi/mpi.h"
+#include "comm/transport.h"
 #include "train/opening.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
  * exchange messages, and from checkpoints made by another number of ranks. */
 #include "support/training.h"
 
-#include "comm/thread/thread.h"
+#include "comm/transport.h"
 #include "train/trainer_internal.h"
 
 #include <pthread.h>
