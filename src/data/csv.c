@@ -66,29 +66,13 @@ static const struct tr_option csv_options[] = {
      .help =
          "columns that are labels, by name or number from 0; the others are features. The last column if not "
          "given; class labels take one column"},
-    {.key = "classes",
-     .type = TR_OPTION_INT32,
-     FIELD(classes),
-     .fallback = "0",
-     .most = TR_CSV_CLASSES_MAX,
-     .help = "number of classes, above every label; 0 takes the largest label plus one"},
+    TR_OPTION_CLASSES(struct tr_csv_options, TR_CSV_CLASSES_MAX),
     {.key = "standardize",
      .type = TR_OPTION_BOOL,
      FIELD(standardize),
      .fallback = "false",
      .help = "shift and scale each feature to mean 0 and deviation 1 over the training data"},
-    {.key = "on_bad_record",
-     .type = TR_OPTION_CHOICE,
-     FIELD(on_bad_record),
-     .fallback = "stop",
-     .choices = tr_bad_actions,
-     .help = TR_BAD_HELP},
-    {.key = "max_bad",
-     .type = TR_OPTION_DOUBLE,
-     FIELD(max_bad),
-     .fallback = "0.001",
-     .most = 1,
-     .help = TR_MAX_BAD_HELP},
+    TR_OPTIONS_BAD(struct tr_csv_options),
 };
 
 struct csv_source {

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "data/lines.h"
 #include "data/state.h"
 
 #include <inttypes.h>
@@ -25,12 +26,7 @@ static const struct tr_option idx_options[] = {
      .offset = offsetof(struct idx_options, labels),
      .fallback = "",
      .help = "file of labels, plain or gzip: unsigned bytes, [count]; images have no labels without it"},
-    {.key = "classes",
-     .type = TR_OPTION_INT32,
-     .offset = offsetof(struct idx_options, classes),
-     .fallback = "0",
-     .most = 256,
-     .help = "number of classes, above every label; 0 takes the largest label plus one"},
+    TR_OPTION_CLASSES(struct idx_options, 256),
 };
 
 struct idx_source {

@@ -43,10 +43,26 @@ enum tr_bad_action {
     TR_BAD_SKIP  /* it is left out and counted */
 };
 extern const struct tr_choice tr_bad_actions[];
-#define TR_BAD_HELP                                                                                          \
-    "what to do with a bad record: stop with an error, or skip it, as long as no more than max_bad of all "  \
-    "are bad"
-#define TR_MAX_BAD_HELP "the largest share of bad records that on_bad_record: skip tolerates"
+/* The options `on_bad_record` and `max_bad` of an object that has members of these names. */
+#define TR_OPTIONS_BAD(object)                                                                               \
+    {.key = "on_bad_record",                                                                                 \
+     .type = TR_OPTION_CHOICE,                                                                               \
+     .offset = offsetof(object, on_bad_record),                                                              \
+     .fallback = "stop",                                                                                     \
+     .choices = tr_bad_actions,                                                                              \
+     .help = "what to do with a bad record: stop with an error, or skip it, as long as no more than "        \
+             "max_bad of all are bad"},                                                                      \
+    {                                                                                                        \
+        .key = "max_bad", .type = TR_OPTION_DOUBLE, .offset = offsetof(object, max_bad),                     \
+        .fallback = "0.001", .most = 1,                                                                      \
+        .help = "the largest share of bad records that on_bad_record: skip tolerates"                        \
+    }
+/* The option `classes`, at most `limit`. */
+#define TR_OPTION_CLASSES(object, limit)                                                                     \
+    {                                                                                                        \
+        .key = "classes", .type = TR_OPTION_INT32, .offset = offsetof(object, classes), .fallback = "0",     \
+        .most = limit, .help = "number of classes, above every label; 0 takes the largest label plus one"    \
+    }
 
 struct tr_bad {
     enum tr_bad_action action;
