@@ -114,6 +114,8 @@ struct tr_comm {
     char *obituary; /* why */
 };
 
+/* TR_EINVAL for time limits that make no sense. */
+tr_status tr_comm_check_settings(const struct tr_comm_settings *settings);
 /* Fills the head; a transport calls this first. `size` is at least 1. Released with tr_comm_release(), also
  * after a failure. */
 tr_status tr_comm_prepare(tr_comm *comm, const struct tr_comm_class *class, int rank, int size,

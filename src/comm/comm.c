@@ -39,18 +39,24 @@ static void free_islands(struct tr_islands *islands)
     tr_free(islands->member);
 }
 
-tr_status tr_comm_prepare(tr_comm *comm, const struct tr_comm_class *class, int rank, int size,
-                          const struct tr_comm_settings *settings)
+tr_status tr_comm_check_settings(const struct tr_comm_settings *settings)
 {
-    assert(class->version == TR_COMM_VERSION && rank >= 0 && rank < size);
-    *comm = (tr_comm){.class = class, .rank = rank, .size = size, .settings = *settings};
-    pthread_mutex_init(&comm->lock, NULL);
     if (!(settings->timeout > 0) || !(settings->patience >= settings->timeout) || isinf(settings->patience))
         return tr_fail(
             TR_EINVAL,
             "time limits of the communicator: a time-out of %g s and a patience of %g s; choose a time-out "
             "above 0 and at most the patience",
             settings->timeout, settings->patience);
+    return TR_OK;
+}
+
+tr_status tr_comm_prepare(tr_comm *comm, const struct tr_comm_class *class, int rank, int size,
+                          const struct tr_comm_settings *settings)
+{
+    assert(class->version == TR_COMM_VERSION && rank >= 0 && rank < size);
+    *comm = (tr_comm){.class = class, .rank = rank, .size = size, .settings = *settings};
+    pthread_mutex_init(&comm->lock, NULL);
+    TR_TRY(tr_comm_check_settings(settings));
     comm->place = tr_alloc_zero((size_t)size, sizeof *comm->place);
     if (!comm->place) return TR_ENOMEM;
     TR_TRY(make_islands(&comm->alone, size));

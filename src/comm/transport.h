@@ -31,7 +31,8 @@ bool tr_comm_mpi_world(const char *const *environment, int *rank, int *size);
 /* Joins the other processes. Collective; waits for them, at most the time-out of the settings. Once per
    process. Returned, destroy with tr_comm_destroy(). TR_EUNSUPPORTED without the module or without MPI,
    saying what to install; TR_EPEER when not all came. Call it only in a process that a launcher started, see
-   above: else MPI may end the process. */
+   above: else MPI may end the process. While the communicator lives, SIGPIPE is ignored unless the program
+   had decided about it: peers that die break connections. */
 tr_status tr_comm_mpi_create(const struct tr_comm_settings *settings, tr_comm **out);
 
 #endif

@@ -3,10 +3,12 @@
  * programs that use MPI must.
  */
 #include "base/clock.h"
+#include "base/tree.h"
 #include "check.h"
 #include "comm/mpi/mpi.h"
 #include "scenarios.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,6 +99,48 @@ static const char *fault(tr_comm *comm, const char *kind)
     _exit(0);
 }
 
+/* ---- death in the middle of work ---- */
+
+static void *die_soon(void *seed)
+{
+    nap(0.02 + 0.001 * (double)(*(const int *)seed % 200));
+    raise(SIGKILL);
+    return NULL;
+}
+
+/* All ranks reduce and gather without end; one is killed at some moment. */
+static const char *work(tr_comm *comm, int victim)
+{
+    enum { COUNT = 300000 };
+    int size = tr_comm_size(comm), me = tr_comm_rank(comm), seed = (int)getpid();
+    int64_t bound[9], share[9], bytes[9];
+    float *node = tr_alloc_zero(COUNT, sizeof *node), *out = tr_alloc_zero(COUNT, sizeof *out);
+    tr_reduction *reduction;
+    tr_ticket *ticket;
+    pthread_t killer;
+    CHECK(node && out);
+    for (int i = 0; i <= size; i++) {
+        bound[i] = i;
+        share[i] = tr_cut(COUNT, size, i);
+        bytes[i] = share[i] * (int64_t)sizeof(float);
+    }
+    CHECK_OK(tr_reduction_create(comm, size, bound, NULL, &reduction));
+    CHECK_DONE(comm, &ticket, tr_comm_barrier(comm, &ticket));
+    if (me == victim) CHECK(pthread_create(&killer, NULL, die_soon, &seed) == 0);
+    tr_status status = TR_OK;
+    while (status == TR_OK) {
+        status =
+            tr_comm_reduce_scatter(comm, reduction, node, COUNT, share, out + share[me], "work", &ticket);
+        if (status == TR_OK) status = tr_comm_wait(comm, &ticket);
+        if (status == TR_OK) status = tr_comm_all_gather(comm, out, bytes, NULL, "work", &ticket);
+        if (status == TR_OK) status = tr_comm_wait(comm, &ticket);
+    }
+    CHECK(status == TR_EPEER);
+    say(comm, tr_error_message());
+    tr_comm_destroy(&comm);
+    _exit(0);
+}
+
 /* Ranks that survive go on with each other: what an asynchronous server needs. */
 static const char *survive(tr_comm *comm)
 {
@@ -157,6 +201,7 @@ static const char *hiccups(tr_comm *comm)
 
 static const char *run(tr_comm *comm, const char *what)
 {
+    if (strncmp(what, "work-", 5) == 0) return work(comm, atoi(what + 5));
     if (strcmp(what, "scenarios") == 0) return run_scenarios(comm);
     if (strcmp(what, "pieces") == 0) return run_pieces(comm);
     if (strcmp(what, "survive") == 0) return survive(comm);

@@ -141,19 +141,36 @@ static void test_slow(void **state)
 }
 
 /* Every survivor says who is lost, and how. */
-static void expect_loss(int ranks, bool tcp, const char *what, const char *how)
+static void expect_loss_of(int victim, int ranks, bool tcp, const char *what, const char *how)
 {
     char text[80];
     run(ranks, tcp, what);
-    for (int rank = 0; rank < ranks - 1; rank++) {
+    for (int rank = 0; rank < ranks; rank++) {
+        if (rank == victim) continue;
         snprintf(text, sizeof text, "rank %d says: ", rank);
         const char *line = strstr(output, text);
         if (!line) fail_msg("%s: rank %d says nothing; output:\n%s", what, rank, output);
-        snprintf(text, sizeof text, "rank %d on host ", ranks - 1);
+        snprintf(text, sizeof text, "rank %d on host ", victim);
         const char *named = strstr(line, text), *explained = strstr(line, how), *end = strchr(line, '\n');
         if (!named || !explained || named > end || explained > end)
             fail_msg("%s: rank %d does not say that %s... %s; output:\n%s", what, rank, text, how, output);
     }
+}
+
+static void expect_loss(int ranks, bool tcp, const char *what, const char *how)
+{
+    expect_loss_of(ranks - 1, ranks, tcp, what, how);
+}
+
+/* The chief is no exception. */
+static void test_killed_at_work(void **state)
+{
+    (void)state;
+    skip_without_mpi();
+    expect_loss_of(0, 3, false, "work-0", "died");
+    expect_loss_of(1, 3, false, "work-1", "died");
+    expect_loss_of(0, 3, true, "work-0", "died");
+    expect_loss_of(2, 4, true, "work-2", "died");
 }
 
 static void test_killed(void **state)
@@ -254,12 +271,12 @@ static void test_module_missing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_world),       cmocka_unit_test(test_module_missing),
-        cmocka_unit_test(test_scenarios),   cmocka_unit_test(test_scenarios_tcp),
-        cmocka_unit_test(test_pieces),      cmocka_unit_test(test_slow),
-        cmocka_unit_test(test_killed),      cmocka_unit_test(test_stopped),
-        cmocka_unit_test(test_gives_up),    cmocka_unit_test(test_survivors),
-        cmocka_unit_test(test_never_joins),
+        cmocka_unit_test(test_world),     cmocka_unit_test(test_module_missing),
+        cmocka_unit_test(test_scenarios), cmocka_unit_test(test_scenarios_tcp),
+        cmocka_unit_test(test_pieces),    cmocka_unit_test(test_slow),
+        cmocka_unit_test(test_killed),    cmocka_unit_test(test_killed_at_work),
+        cmocka_unit_test(test_stopped),   cmocka_unit_test(test_gives_up),
+        cmocka_unit_test(test_survivors), cmocka_unit_test(test_never_joins),
     };
     return cmocka_run_group_tests_name("comm.mpi", tests, NULL, NULL);
 }

@@ -17,6 +17,8 @@
 #define INTERVAL_MIN 0.02
 /* How long the last words of a rank are given to leave. */
 #define LAST_WORDS_SECONDS 0.05
+/* How long beats that are under way at the end may take; they need no more than a look of the receiver. */
+#define LAST_BEATS_SECONDS 0.5
 
 enum { BEATS = 0x62656174, GAVE_UP = 0x73746f70 };
 
@@ -174,21 +176,29 @@ void tr_heart_give_up(tr_heart *heart, const char *why)
     }
 }
 
+/* Lets beats that are under way arrive: all ranks are here to take them. */
+static void finish_telling(tr_heart *heart)
+{
+    double end = tr_clock_seconds() + LAST_BEATS_SECONDS;
+    for (bool busy = true; busy && tr_clock_seconds() < end;) {
+        busy = false;
+        for (int rank = 0; rank < heart->comm->size; rank++) busy = is_telling(heart, rank) || busy;
+        if (busy) nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+    }
+}
+
 void tr_heart_destroy(tr_heart **handle)
 {
     tr_heart *heart = *handle;
     if (!heart) return;
     *handle = NULL;
     bool free_again = true;
+    finish_telling(heart);
     for (int rank = 0; rank < heart->comm->size; rank++) {
         struct peer *peer = &heart->peer[rank];
-        char message[8];
         if (rank == heart->comm->rank) continue;
         if (peer->deaf || (peer->receive && !heart->module->withdraw(&peer->receive))) free_again = false;
-        if (peer->send &&
-            (peer->deaf || heart->module->test(&peer->send, message, sizeof message) != TR_MPI_OK ||
-             peer->send))
-            free_again = false;
+        if (peer->send) free_again = false;
     }
     if (free_again) tr_free(heart);
 }

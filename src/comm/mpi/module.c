@@ -4,6 +4,7 @@
 #include "comm/mpi/module.h"
 
 #include <mpi.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -17,7 +18,8 @@ struct tr_mpi_request {
 };
 
 static MPI_Comm world = MPI_COMM_NULL;
-static int began_here; /* MPI was not in use before */
+static int began_here;    /* MPI was not in use before */
+static int ignores_pipes; /* SIGPIPE had no handler before */
 /* Free requests of one piece, which nearly all are: nothing is allocated while training goes on. */
 static struct tr_mpi_request *spare;
 
@@ -57,6 +59,15 @@ static enum tr_mpi_result enter_world(char *message, size_t size)
     return TR_MPI_FAILED;
 }
 
+/* A peer that dies in the middle of a message over TCP would take this process along, since MPI writes to the
+   broken connection: the signal is ignored, unless the program has decided about it. */
+static void ignore_broken_pipes(void)
+{
+    struct sigaction now;
+    if (sigaction(SIGPIPE, NULL, &now) == 0 && !(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL)
+        ignores_pipes = signal(SIGPIPE, SIG_IGN) != SIG_ERR;
+}
+
 static enum tr_mpi_result open_world(int *rank, int *ranks, char *message, size_t size)
 {
     if (world != MPI_COMM_NULL) {
@@ -65,6 +76,7 @@ static enum tr_mpi_result open_world(int *rank, int *ranks, char *message, size_
     }
     enum tr_mpi_result result = enter_world(message, size);
     if (result != TR_MPI_OK) return result;
+    ignore_broken_pipes();
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     int error = MPI_Comm_dup(MPI_COMM_WORLD, &world);
     if (error == MPI_SUCCESS) error = MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN);
@@ -88,6 +100,7 @@ static void close_world(void)
     }
     if (world != MPI_COMM_NULL) MPI_Comm_free(&world);
     if (began_here) MPI_Finalize();
+    if (ignores_pipes) signal(SIGPIPE, SIG_DFL);
 }
 
 /* ---- messages ---- */

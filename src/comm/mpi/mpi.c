@@ -314,6 +314,7 @@ tr_status tr_comm_mpi_create(const struct tr_comm_settings *settings, tr_comm **
     const void *loaded;
     struct mpi_comm *comm;
     *out = NULL;
+    TR_TRY(tr_comm_check_settings(settings)); /* before others wait for us */
     TR_TRY(tr_module_load(&mpi_module, &loaded));
     TR_TRY(make(loaded, &comm));
     /* From here on, what MPI may still use is left behind rather than freed. */
