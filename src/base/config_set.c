@@ -82,9 +82,13 @@ static tr_status fail_kind(const struct path *path, const tr_config *node, const
 {
     char where[TR_CONFIG_PATH_SIZE];
     tr_config_path(node, where, sizeof where);
-    return tr_fail(TR_EINVAL, "--set %.*s: %s is %s%s%s%s and has no \"%.*s\"", PATH_ARGUMENTS(path),
-                   where[0] ? where : "the document", tr_config_kind_name(node), node->text ? " (\"" : "",
-                   node->text ? node->text : "", node->text ? "\")" : "", STEP_ARGUMENTS(step));
+    if (node->text && where[0])
+        return tr_fail(TR_EINVAL,
+                       "--set %.*s: %s is a text (\"%s\") and has no \"%.*s\"; replace it as a whole: "
+                       "--set '%s={...}'",
+                       PATH_ARGUMENTS(path), where, node->text, STEP_ARGUMENTS(step), where);
+    return tr_fail(TR_EINVAL, "--set %.*s: %s is %s and has no \"%.*s\"", PATH_ARGUMENTS(path),
+                   where[0] ? where : "the document", tr_config_kind_name(node), STEP_ARGUMENTS(step));
 }
 
 /* The value of `name:`, or NULL. */

@@ -313,9 +313,17 @@ tr_status tr_job_check_source(const struct tr_job *job, const tr_source *source,
                            "the %s data have %d classes, the network %" PRId64
                            " outputs; give its last layer as many units as classes",
                            name, info->classes, outputs);
-    } else if (info->labels != TR_LABEL_VALUES || info->values != outputs) {
-        return tr_fail(TR_EMISMATCH, "the %s data have %d target values, the network %" PRId64 " outputs",
-                       name, info->labels == TR_LABEL_VALUES ? info->values : 0, outputs);
+    } else if (info->labels != TR_LABEL_VALUES) {
+        return tr_fail(
+            TR_EMISMATCH,
+            "the %s data have no values to predict, which mean_squared_error needs; give values, or "
+            "set loss: softmax_cross_entropy for classes",
+            name);
+    } else if (info->values != outputs) {
+        return tr_fail(TR_EMISMATCH,
+                       "the %s data have %d target values, the network %" PRId64
+                       " outputs; give its last layer as many units as values",
+                       name, info->values, outputs);
     }
     return TR_OK;
 }

@@ -155,6 +155,18 @@ static void test_changed_settings_are_named(void **state)
     }
 }
 
+static void test_checkpoints_by_the_clock(void **state)
+{
+    (void)state;
+    expect_exit(0, "train", "tiny.yaml", "--out", "clock", "--steps", "4", "--set",
+                "train.checkpoint_seconds=1e-9", "--set", "train.keep=9");
+    for (int step = 1; step <= 4; step++) {
+        char path[64];
+        snprintf(path, sizeof path, "clock/checkpoint-%08d/manifest.json", step);
+        assert_true(tr_file_exists(path));
+    }
+}
+
 static void test_a_job_stays_below_its_directory(void **state)
 {
     (void)state;
@@ -319,6 +331,7 @@ int main(void)
         cmocka_unit_test(test_checkpoints_are_not_lost),
         cmocka_unit_test(test_a_refused_job_leaves_nothing),
         cmocka_unit_test(test_changed_settings_are_named),
+        cmocka_unit_test(test_checkpoints_by_the_clock),
         cmocka_unit_test(test_a_job_stays_below_its_directory),
         cmocka_unit_test(test_json_lines),
         cmocka_unit_test(test_less_output),

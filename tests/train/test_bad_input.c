@@ -109,7 +109,7 @@ static const struct mistake mistakes[] = {
      {"numbers.csv"}},
     /* data and network */
     {7, "  - dense: 2", TR_EMISMATCH, {"train data", "3 classes", "2 outputs", "units"}},
-    {8, "loss: mean_squared_error", TR_EMISMATCH, {"train data", "0 target values", "3 outputs"}},
+    {8, "loss: mean_squared_error", TR_EMISMATCH, {"train data", "no values to predict"}},
     {8, "input: {shape: [7]}", TR_EMISMATCH, {"train data", "shape 2", "7"}},
     {8, "input: {shape: [2, 2]}", TR_EMISMATCH, {"train data", "shape 2", "2x2x1"}},
     {8, "input: {shape: [2, 2, 2, 2]}", TR_EINVAL, {"job.yaml:8", "4 sizes"}},
