@@ -1,7 +1,8 @@
 /* Fetching the next block while the current one is being computed.
  *
- * Packing reads memory in short runs that the hardware does not foresee, and nothing else goes on meanwhile.
- * So the lines of the block that will be packed next are asked for in small portions between tiles.
+ * Packing reads memory in short runs that the hardware does not foresee, and
+ * nothing else goes on meanwhile. So the lines of the block that will be packed
+ * next are asked for in small portions between tiles.
  */
 #ifndef TR_DEVICE_CPU_AHEAD_H
 #define TR_DEVICE_CPU_AHEAD_H
@@ -10,37 +11,58 @@
 
 #define AHEAD_LINE 16 /* floats */
 
+/* Always expanded: the compiler takes a function that only fetches for one without effect, and drops calls.
+ */
+#define AHEAD_INLINE static inline __attribute__((always_inline))
+
+/* Lines in runs: `count` more of the current run, `step` floats apart, then
+ * further runs. */
 struct ahead {
-    const float *row;
-    int64_t rows, step; /* rows that remain, floats between them */
-    int64_t width, at;  /* floats in a row, and how many of the current one have been asked for */
-    int64_t portion;    /* lines per call */
+    const float *at;
+    int64_t count, step;
+    const float *run; /* where the current run began */
+    int64_t runs, run_count, run_step;
+    int64_t portion; /* lines per call */
 };
 
-/* Will ask for `rows` rows of `width` floats that are `step` apart in about `calls` calls. */
-static inline struct ahead ahead_begin(const float *from, int64_t step, int64_t rows, int64_t width,
-                                       int64_t calls)
+/* Will ask for `runs` runs, run_step floats apart, of `count` lines that are
+   `step` apart, in about `calls` calls. */
+AHEAD_INLINE struct ahead ahead_begin(const float *from, int64_t runs, int64_t run_step, int64_t count,
+                                      int64_t step, int64_t calls)
 {
-    const int64_t lines = rows * (width / AHEAD_LINE + 1);
-    return (struct ahead){from, rows, step, width, 0, calls > 0 ? (lines + calls - 1) / calls : 0};
+    if (runs <= 0 || count <= 0 || calls <= 0) return (struct ahead){0};
+    return (struct ahead){from, count, step, from, runs, count, run_step, (runs * count + calls - 1) / calls};
+}
+
+/* The same for all lines of `rows` rows of `width` floats. */
+AHEAD_INLINE struct ahead ahead_rows(const float *from, int64_t step, int64_t rows, int64_t width,
+                                     int64_t calls)
+{
+    return ahead_begin(from, rows, step, width / AHEAD_LINE + 1, AHEAD_LINE, calls);
 }
 
 /* Asks for the next portion. */
-static inline void ahead_fetch(struct ahead *ahead)
+AHEAD_INLINE void ahead_fetch(struct ahead *ahead)
 {
-    for (int64_t n = ahead->portion; n > 0 && ahead->rows > 0; n--) {
-        __builtin_prefetch(ahead->row + ahead->at, 0, 2);
-        ahead->at += AHEAD_LINE;
-        if (ahead->at >= ahead->width) {
-            ahead->at = 0;
-            ahead->row += ahead->step;
-            ahead->rows--;
+    int64_t n = ahead->portion;
+    while (n > 0 && ahead->runs > 0) {
+        const int64_t part = n < ahead->count ? n : ahead->count;
+        const float *at = ahead->at;
+        for (int64_t i = 0; i < part; i++, at += ahead->step) __builtin_prefetch(at, 0, 3);
+        n -= part;
+        ahead->at = at;
+        ahead->count -= part;
+        if (ahead->count == 0) {
+            ahead->run += ahead->run_step;
+            ahead->at = ahead->run;
+            ahead->count = ahead->run_count;
+            ahead->runs--;
         }
     }
 }
 
 /* Asks for a tile that is about to be written. */
-static inline void ahead_tile(const float *to, int64_t step, int64_t rows, int64_t columns)
+AHEAD_INLINE void ahead_tile(const float *to, int64_t step, int64_t rows, int64_t columns)
 {
     for (int64_t r = 0; r < rows; r++)
         for (int64_t j = 0; j < columns; j += AHEAD_LINE) __builtin_prefetch(to + r * step + j, 1, 3);

@@ -1,7 +1,9 @@
 /* Blocking: a member takes a rectangle of the outputs, in it a chunk of tiles at a time. Over a chunk the
- * rows go by in blocks; the block's columns of a and b are packed and every tile takes all the pieces of the
- * block (see reduction.h). Tiles that wait for the next block or for their partner in the tree lie in slots;
- * where all rows fit into one block the slots of one tile serve them all, in the first-level cache.
+ * rows go by in blocks. The block's columns of b are packed and rest in the second-level cache; those of a
+ * are packed just before the tile that needs them, stay in the first-level cache while it meets all of b, and
+ * are fetched while the tile before is computed. Every tile takes all the pieces of the block (reduction.h).
+ * Tiles that wait for the next block or for their partner in the tree lie in slots; where all rows fit into
+ * one block the slots of one tile serve them all, in the first-level cache.
  */
 #include "device/cpu/gradient.h"
 
@@ -13,12 +15,11 @@
 
 #define BLOCK_ROWS    256
 #define CHUNK_COLUMNS 512
-#define CHUNK_TILES   (672 / TILE_ROWS) /* tiles above each other */
-/* Waiting tiles of a chunk, over all slots. */
-#define WAITING_TILES (4 * (CHUNK_COLUMNS / TILE_COLUMNS * CHUNK_TILES))
+/* Waiting tiles of a chunk, over all slots; they stay in the last-level cache. */
+#define WAITING_TILES (3072 * 14 * 32 / TILE_SIZE)
 
 #define TILE_SIZE (TILE_ROWS * TILE_COLUMNS)
-#define PACKED_A  (CHUNK_TILES * (TILE_ROWS * BLOCK_ROWS + PACK_SLACK))
+#define PACKED_A  (TILE_ROWS * BLOCK_ROWS + PACK_SLACK)
 #define PACKED_B  (CHUNK_COLUMNS * BLOCK_ROWS + PACK_SLACK)
 #define SCRATCH                                                                                              \
     (cpu_round(PACKED_A * sizeof(float)) + cpu_round(PACKED_B * sizeof(float)) +                             \
@@ -41,7 +42,8 @@ struct cursor {
 /* A part of the outputs, and the member's memory for it. */
 struct chunk {
     int64_t row, rows, column, columns;
-    float *a, *b, *waiting;
+    float *a; /* of one tile */
+    float *b, *waiting;
     int64_t slot_step; /* floats between the slots of a tile */
     int64_t tile_step; /* floats between tiles of a slot; 0 when they share it */
 };
@@ -56,51 +58,72 @@ static int64_t divide_up(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-/* A tile's block of packed a; each has room behind it, since rows may come in several runs. */
-static float *packed_a(const struct chunk *chunk, int64_t tile, int64_t first, int64_t depth)
-{
-    return chunk->a + first * depth + tile * PACK_SLACK;
-}
+/* A run of `length` rows of a and b that lie behind each other in both. */
+struct run {
+    int64_t a, b, length;
+};
 
-/* Packs `length` rows from row `a_row` of a and `b_row` of b behind the `done` rows of a block of `depth`. */
-static void pack_run(const struct gradient *g, const struct chunk *chunk, int64_t a_row, int64_t b_row,
-                     int64_t length, int64_t done, int64_t depth)
+/* The next run, of at most `most` rows; there are rows left. */
+static struct run next_run(const struct gradient *g, struct cursor *cursor, int64_t most)
 {
-    /* Blocks of a lie as packed_a() says; `done` steps of a tile are done * height floats, which is how much
-       further each block begins. */
-    pack_tiles(chunk->a, done, depth, g->a + a_row * g->height + chunk->row, g->height, chunk->rows,
-               tile_count(chunk->rows), length);
-    pack_panels(chunk->b + done * TILE_COLUMNS, depth * TILE_COLUMNS, g->b + b_row * g->width + chunk->column,
-                g->width, chunk->columns, length);
-}
-
-/* Packs the next `depth` rows. */
-static void pack_block(const struct gradient *g, const struct chunk *chunk, struct cursor *cursor,
-                       int64_t depth)
-{
-    if (!g->offset) {
-        pack_run(g, chunk, cursor->row, cursor->row, depth, 0, depth);
-        cursor->row += depth;
-        return;
-    }
-    for (int64_t done = 0; done < depth;) {
-        const int64_t begin = g->offset[cursor->example], end = g->offset[cursor->example + 1];
-        if (cursor->row <= begin) cursor->row = begin + 1; /* the first row has none before it */
-        if (cursor->row >= end) {
-            cursor->example++;
-            continue;
+    struct run run = {.a = cursor->row, .b = cursor->row, .length = most};
+    if (g->offset) {
+        for (;; cursor->example++) {
+            const int64_t begin = g->offset[cursor->example], end = g->offset[cursor->example + 1];
+            if (cursor->row <= begin) cursor->row = begin + 1; /* the first row has none before it */
+            if (cursor->row >= end) continue;
+            run = (struct run){cursor->row - 1, cursor->row, smaller(end - cursor->row, most)};
+            break;
         }
-        const int64_t length = smaller(end - cursor->row, depth - done);
-        pack_run(g, chunk, cursor->row - 1, cursor->row, length, done, depth);
-        cursor->row += length;
-        done += length;
     }
+    cursor->row += run.length;
+    return run;
+}
+
+/* Packs the columns of b for the next `depth` rows, a panel at a time: the target of a panel stays in the
+   first-level cache, while those of all panels, a power of two apart, would push each other out of it. */
+static void pack_b(const struct gradient *g, const struct chunk *chunk, struct cursor cursor, int64_t depth)
+{
+    for (int64_t done = 0; done < depth;) {
+        const struct run run = next_run(g, &cursor, depth - done);
+        for (int64_t j = 0; j < chunk->columns; j += TILE_COLUMNS)
+            pack_columns(chunk->b + j * depth + done * TILE_COLUMNS, TILE_COLUMNS,
+                         g->b + run.b * g->width + chunk->column + j, g->width,
+                         smaller(TILE_COLUMNS, chunk->columns - j), run.length);
+        done += run.length;
+    }
+}
+
+/* Packs `height` columns of a from `first` for the next `depth` rows. Returns where the rows after them
+   begin. */
+static struct cursor pack_a(const struct gradient *g, const struct chunk *chunk, struct cursor cursor,
+                            int64_t first, int64_t height, int64_t depth)
+{
+    for (int64_t done = 0; done < depth;) {
+        const struct run run = next_run(g, &cursor, depth - done);
+        pack_columns(chunk->a + done * height, height, g->a + run.a * g->height + first, g->height, height,
+                     run.length);
+        done += run.length;
+    }
+    return cursor;
+}
+
+/* Asks for what the tile after this one will find in the slots of the same piece. */
+AHEAD_INLINE void ahead_waiting(const struct tile *tile, const struct reduction_piece *piece, int64_t height,
+                                int64_t tile_step)
+{
+    if (piece->slot >= 0) ahead_tile(tile->to + tile_step, TILE_COLUMNS, height, TILE_COLUMNS);
+    if (tile->from && tile->from != tile->to)
+        ahead_tile(tile->from + tile_step, TILE_COLUMNS, height, TILE_COLUMNS);
+    for (int i = 0; i < tile->lefts; i++)
+        if (tile->left[i] != tile->to)
+            ahead_tile(tile->left[i] + tile_step, TILE_COLUMNS, height, TILE_COLUMNS);
 }
 
 /* Lets one tile take all pieces of a block. */
-static void reduce_tile(const struct gradient *g, const float *a, int64_t height, const float *b,
-                        const struct reduction_piece *pieces, int count, float *waiting, int64_t slot_step,
-                        float *to, int64_t columns)
+static void reduce_tile(const struct gradient *g, const struct chunk *chunk, int64_t height, const float *b,
+                        const struct reduction_piece *pieces, int count, float *waiting, float *to,
+                        int64_t columns)
 {
     const float *left[TR_TREE_DEPTH];
     struct tile_segment segment = {0};
@@ -113,13 +136,20 @@ static void reduce_tile(const struct gradient *g, const float *a, int64_t height
                         .left = left};
     for (const struct reduction_piece *piece = pieces; piece < pieces + count; piece++) {
         segment.length = (int32_t)piece->rows;
-        tile.a = a + piece->row * height;
+        tile.a = chunk->a + piece->row * height;
         tile.b = b + piece->row * TILE_COLUMNS;
-        tile.from = piece->resume ? waiting + piece->fresh * slot_step : NULL;
+        tile.from = piece->resume ? waiting + piece->fresh * chunk->slot_step : NULL;
         tile.lefts = piece->lefts;
-        for (int i = 0; i < piece->lefts; i++) left[i] = waiting + (piece->fresh - 1 - i) * slot_step;
-        tile.to = piece->slot < 0 ? to + piece->node * g->cut->stride : waiting + piece->slot * slot_step;
-        tile.to_step = piece->slot < 0 ? g->width : TILE_COLUMNS;
+        for (int i = 0; i < piece->lefts; i++) left[i] = waiting + (piece->fresh - 1 - i) * chunk->slot_step;
+        if (piece->slot < 0) {
+            tile.to = to + piece->node * g->cut->stride;
+            tile.to_step = g->width;
+            ahead_tile(tile.to + TILE_COLUMNS, g->width, height, TILE_COLUMNS);
+        } else {
+            tile.to = waiting + piece->slot * chunk->slot_step;
+            tile.to_step = TILE_COLUMNS;
+        }
+        if (chunk->tile_step > 0) ahead_waiting(&tile, piece, height, chunk->tile_step);
         tile_compute(height, &tile);
     }
 }
@@ -134,34 +164,35 @@ static void reduce_chunk(const struct gradient *g, int64_t rows, const struct ch
     int count;
     cpu_reduction_begin(&reduction, g->cut, 1, g->offset);
     while ((count = cpu_reduction_next(&reduction, BLOCK_ROWS, pieces, &depth)) > 0) {
-        pack_block(g, chunk, &cursor, depth);
         struct ahead ahead_a = {0}, ahead_b = {0};
-        if (!g->offset) {
-            const int64_t next = smaller(depth, rows - cursor.row);
-            ahead_a = ahead_begin(g->a + cursor.row * g->height + chunk->row, g->height, next, chunk->rows,
-                                  tiles * panels);
-            ahead_b = ahead_begin(g->b + cursor.row * g->width + chunk->column, g->width, next,
-                                  chunk->columns, tiles * panels);
-        }
+        struct cursor after = cursor;
+        const int64_t next_row = cursor.row + depth, next_depth = smaller(depth, rows - next_row);
+        pack_b(g, chunk, cursor, depth);
+        if (!g->offset)
+            ahead_b = ahead_rows(g->b + next_row * g->width + chunk->column, g->width, next_depth,
+                                 chunk->columns, tiles * panels);
         float *waiting = chunk->waiting;
         for (int64_t t = 0; t < tiles; t++) {
-            const int64_t r = tile_first(chunk->rows, tiles, t);
-            const int64_t height = tile_first(chunk->rows, tiles, t + 1) - r;
+            const int64_t first = chunk->row + tile_first(chunk->rows, tiles, t);
+            const int64_t next = chunk->row + tile_first(chunk->rows, tiles, t + 1), height = next - first;
+            after = pack_a(g, chunk, cursor, first, height, depth);
+            /* A tile's part of a row is at most a line, whose end is what the tile before has not fetched. */
+            if (!g->offset && t + 1 < tiles)
+                ahead_a = ahead_begin(g->a + cursor.row * g->height + next + height - 1, 1, 0, depth,
+                                      g->height, panels);
+            else if (!g->offset)
+                ahead_a = ahead_begin(g->a + next_row * g->height + chunk->row + height - 1, 1, 0, next_depth,
+                                      g->height, panels);
+            float *to = g->to + first * g->width + chunk->column;
             for (int64_t j = 0; j < chunk->columns; j += TILE_COLUMNS) {
-                float *to = g->to + (chunk->row + r) * g->width + chunk->column + j;
-                if (chunk->tile_step > 0)
-                    ahead_tile(waiting + chunk->tile_step, TILE_COLUMNS, height, TILE_COLUMNS);
-                else
-                    ahead_tile(to + TILE_COLUMNS, g->width, height, TILE_COLUMNS);
                 ahead_fetch(&ahead_a);
                 ahead_fetch(&ahead_b);
-                reduce_tile(g, packed_a(chunk, t, r, depth), height, chunk->b + j * depth, pieces, count,
-                            waiting, chunk->slot_step,
-                            g->to + (chunk->row + r) * g->width + chunk->column + j,
+                reduce_tile(g, chunk, height, chunk->b + j * depth, pieces, count, waiting, to + j,
                             smaller(TILE_COLUMNS, chunk->columns - j));
                 waiting += chunk->tile_step;
             }
         }
+        cursor = after;
     }
 }
 
@@ -180,10 +211,11 @@ static void reduce(void *arguments, int member, int size)
     /* In one block, if it ends with the rows and not with its table of pieces. */
     const bool at_once = work->rows <= BLOCK_ROWS && g->cut->count + g->cut->nodes <= REDUCTION_PIECES;
     const int64_t tiles = tile_count(row_end - row);
-    for (chunk.column = column; chunk.column < column_end; chunk.column += CHUNK_COLUMNS) {
+    /* With more members than rows some have none, and still a share of the bias. */
+    for (chunk.column = column; row < row_end && chunk.column < column_end; chunk.column += CHUNK_COLUMNS) {
         chunk.columns = smaller(CHUNK_COLUMNS, column_end - chunk.column);
         const int64_t across = divide_up(chunk.columns, TILE_COLUMNS);
-        int64_t most = CHUNK_TILES;
+        int64_t most = tiles;
         if (at_once) {
             chunk.slot_step = TILE_SIZE;
             chunk.tile_step = 0;
@@ -208,10 +240,8 @@ static void reduce(void *arguments, int member, int size)
 /* Cycles that a member spends with a rectangle of such a size; the constants only weigh the choices. */
 static double cost(int64_t height, int64_t rows, int64_t width)
 {
-    const int64_t across = divide_up(width, TILE_COLUMNS);
     const int64_t rounded = height < 4 * tile_count(height) ? 4 * tile_count(height) : height;
-    return (double)(rows + 4) * (double)across *
-               (double)(rounded + 4 * divide_up(height, CHUNK_TILES * TILE_ROWS)) +
+    return (double)(rows + 4) * (double)divide_up(width, TILE_COLUMNS) * (double)(rounded + 4) +
            0.3 * (double)rows * (double)height * (double)divide_up(width, CHUNK_COLUMNS);
 }
 

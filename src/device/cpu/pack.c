@@ -52,6 +52,10 @@ void pack_columns(float *to, int64_t width, const float *from, int64_t step, int
                 v_store(to + k * TILE_COLUMNS + g * VW, v_load(from + k * step + g * VW));
         return;
     }
+    if (width <= VW && columns == width) { /* one store spills into the next step, which is written later */
+        for (int64_t k = 0; k < depth; k++) v_store(to + k * width, v_load_part(from + k * step, columns));
+        return;
+    }
     const int64_t whole = columns / VW * VW;
     for (int64_t k = 0; k < depth; k++) {
         const float *source = from + k * step;

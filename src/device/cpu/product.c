@@ -138,10 +138,10 @@ static void multiply(void *arguments, int member, int size)
             }
             if (group == 1 && last < steps) {
                 const int64_t k = tr_cut(p->depth, steps, last), end = tr_cut(p->depth, steps, last + 1);
-                ahead_b = p->transposed ? ahead_begin(p->b + column * p->depth + k, p->depth, block.columns,
-                                                      end - k, panels * tiles)
-                                        : ahead_begin(p->b + k * p->columns + column, p->columns, end - k,
-                                                      block.columns, panels * tiles);
+                ahead_b = p->transposed ? ahead_rows(p->b + column * p->depth + k, p->depth, block.columns,
+                                                     end - k, panels * tiles)
+                                        : ahead_rows(p->b + k * p->columns + column, p->columns, end - k,
+                                                     block.columns, panels * tiles);
             }
             /* Bands begin where tiles do, so that tiles stay even. */
             for (int64_t band = 0; band < bands; band++) {
@@ -158,12 +158,12 @@ static void multiply(void *arguments, int member, int size)
                     pack_a(p, a, block.row, block.rows, k, block.depth);
                     struct ahead ahead_a = {0};
                     if (step + 1 < last)
-                        ahead_a = ahead_begin(p->a + block.row * p->depth + end, p->depth, block.rows,
-                                              block.depth, panels * tile_count(block.rows));
+                        ahead_a = ahead_rows(p->a + block.row * p->depth + end, p->depth, block.rows,
+                                             block.depth, panels * tile_count(block.rows));
                     else if (band + 1 < bands)
                         ahead_a =
-                            ahead_begin(p->a + (row + to) * p->depth + tr_cut(p->depth, steps, first),
-                                        p->depth, block.rows, block.depth, panels * tile_count(block.rows));
+                            ahead_rows(p->a + (row + to) * p->depth + tr_cut(p->depth, steps, first),
+                                       p->depth, block.rows, block.depth, panels * tile_count(block.rows));
                     multiply_block(p, &block, &ahead_a, &ahead_b);
                 }
             }
