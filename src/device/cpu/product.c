@@ -1,8 +1,9 @@
 /* Blocking: a member takes a rectangle of c. Of it, BLOCK_COLUMNS columns at a time; of those, BLOCK_DEPTH
- * steps of the chains at a time: such a block of b is packed into panels once and meets all rows of the
- * rectangle in bands of BLOCK_TILES tiles, whose blocks of a are packed one after the other. Between blocks
- * of depth the chains rest in c. A band goes through a group of blocks of b before the next band comes, so
- * that its part of c stays in the second-level cache meanwhile.
+ * steps of the chains at a time: such a block of b is packed into panels once, rests in the second-level
+ * cache and meets all rows of the rectangle in bands of BLOCK_TILES tiles. A tile's rows of a are packed just
+ * before they meet all panels of the block, and fetched while the tile before does. Between blocks of depth
+ * the chains rest in c. A band goes through a group of blocks of b before the next band comes, so that its
+ * part of c stays in the last-level cache meanwhile.
  */
 #include "device/cpu/product.h"
 
@@ -13,11 +14,11 @@
 #include "device/cpu/pack.h"
 #include "device/cpu/tile.h"
 
-/* A panel of b (BLOCK_DEPTH x TILE_COLUMNS) and a tile's share of a lie in the first-level cache, a block of
-   a and most of a block of b in the second. */
+/* A packed tile of a, and what the panel that meets it has not used up, lie in the first-level cache; a block
+   of b takes half of a second-level cache of a mebibyte. */
 #define BLOCK_DEPTH   256
 #define BLOCK_COLUMNS 512
-#define BLOCK_TILES   12
+#define BLOCK_TILES   (672 / TILE_ROWS)
 /* Blocks of b that are kept when there are many bands of rows; they stay in the last-level cache. */
 #define GROUP_STEPS 9
 
@@ -39,49 +40,57 @@ static int64_t divide_up(int64_t a, int64_t b)
 
 /* A block of the computation: tiles of rows times packed panels of columns. */
 struct block {
-    int64_t row, rows, column, columns, depth;
-    const float *a, *b;
-    bool first, last; /* of the chains */
+    int64_t row, rows, column, columns, k, depth;
+    float *a;            /* memory for one packed tile */
+    const float *b;      /* packed panels */
+    bool first, last;    /* of the chains */
+    const float *next_a; /* the rows of a that follow those of the last tile, or NULL */
 };
 
-static void multiply_block(const struct product *p, const struct block *block, struct ahead *ahead_a,
-                           struct ahead *ahead_b)
+static void multiply_block(const struct product *p, const struct block *block, struct ahead *ahead_b)
 {
     float bias[TILE_COLUMNS];
-    const int64_t tiles = tile_count(block->rows), depth = block->depth;
-    for (int64_t j = 0; j < block->columns; j += TILE_COLUMNS) {
-        const struct tile_segment segment = {.length = (int32_t)depth};
-        struct tile tile = {.segments = &segment,
-                            .count = 1,
-                            .b = block->b + j * depth,
-                            .b_step = TILE_COLUMNS,
-                            .to_step = p->columns,
-                            .from_step = p->columns,
-                            .columns = smaller(TILE_COLUMNS, block->columns - j)};
-        float *to = p->c + block->row * p->columns + block->column + j;
-        if (block->last) {
-            tile.activation = p->activation;
-            tile.slope = p->slope;
-            tile.bias = p->bias ? p->bias + block->column + j : NULL;
-        }
-        if (tile.bias && tile.columns < TILE_COLUMNS) {
-            for (int64_t i = 0; i < TILE_COLUMNS; i++) bias[i] = i < tile.columns ? tile.bias[i] : 0.0f;
-            tile.bias = bias;
-        }
-        for (int64_t t = 0; t < tiles; t++) {
-            const int64_t r = tile_first(block->rows, tiles, t);
-            const int64_t next = tile_first(block->rows, tiles, t + 1);
-            tile.a = block->a + r * depth;
-            tile.a_step = next - r;
-            tile.to = to + r * p->columns;
-            tile.from = block->first ? NULL : tile.to;
-            if (t + 1 < tiles)
-                ahead_tile(to + next * p->columns, p->columns, next - r, tile.columns);
-            else if (j + TILE_COLUMNS < block->columns)
-                ahead_tile(to + TILE_COLUMNS, p->columns, next - r, tile.columns);
-            ahead_fetch(ahead_a);
+    const int64_t tiles = tile_count(block->rows), panels = divide_up(block->columns, TILE_COLUMNS);
+    const struct tile_segment segment = {.length = (int32_t)block->depth};
+    for (int64_t t = 0; t < tiles; t++) {
+        const int64_t first = tile_first(block->rows, tiles, t);
+        const int64_t height = tile_first(block->rows, tiles, t + 1) - first;
+        const float *a = p->a + (block->row + first) * p->depth + block->k;
+        pack_rows(block->a, height, a, p->depth, height, block->depth);
+        const bool last = t + 1 == tiles;
+        struct ahead ahead_a = ahead_rows(last ? block->next_a : a + height * p->depth, p->depth,
+                                          last && !block->next_a ? 0 : height, block->depth, panels);
+        for (int64_t j = 0; j < block->columns; j += TILE_COLUMNS) {
+            const int64_t column = block->column + j;
+            float *to = p->c + (block->row + first) * p->columns + column;
+            struct tile tile = {.segments = &segment,
+                                .count = 1,
+                                .a = block->a,
+                                .a_step = height,
+                                .b = block->b + j * block->depth,
+                                .b_step = TILE_COLUMNS,
+                                .from = block->first ? NULL : to,
+                                .from_step = p->columns,
+                                .to = to,
+                                .to_step = p->columns,
+                                .columns = smaller(TILE_COLUMNS, block->columns - j)};
+            if (block->last) {
+                tile.activation = p->activation;
+                tile.slope = p->slope;
+                tile.bias = p->bias ? p->bias + column : NULL;
+            }
+            if (tile.bias && tile.columns < TILE_COLUMNS) {
+                for (int64_t i = 0; i < TILE_COLUMNS; i++) bias[i] = i < tile.columns ? tile.bias[i] : 0.0f;
+                tile.bias = bias;
+            }
+            if (j + TILE_COLUMNS < block->columns)
+                ahead_tile(to + TILE_COLUMNS, p->columns, height, TILE_COLUMNS);
+            else if (!last)
+                ahead_tile(p->c + (block->row + first + height) * p->columns + block->column, p->columns,
+                           height, TILE_COLUMNS);
+            ahead_fetch(&ahead_a);
             ahead_fetch(ahead_b);
-            tile_compute(next - r, &tile);
+            tile_compute(height, &tile);
         }
     }
 }
@@ -89,25 +98,18 @@ static void multiply_block(const struct product *p, const struct block *block, s
 static void pack_b(const struct product *p, float *to, int64_t k, int64_t depth, int64_t column,
                    int64_t columns)
 {
-    if (!p->transposed) {
-        pack_panels(to, depth * TILE_COLUMNS, p->b + k * p->columns + column, p->columns, columns, depth);
-        return;
-    }
-    for (int64_t j = 0; j < columns; j += TILE_COLUMNS)
-        pack_rows(to + j * depth, TILE_COLUMNS, p->b + (column + j) * p->depth + k, p->depth,
-                  smaller(TILE_COLUMNS, columns - j), depth);
-}
-
-static void pack_a(const struct product *p, float *to, int64_t row, int64_t rows, int64_t k, int64_t depth)
-{
-    const int64_t tiles = tile_count(rows);
-    for (int64_t t = 0; t < tiles; t++) {
-        const int64_t r = tile_first(rows, tiles, t), height = tile_first(rows, tiles, t + 1) - r;
-        pack_rows(to + r * depth, height, p->a + (row + r) * p->depth + k, p->depth, height, depth);
+    for (int64_t j = 0; j < columns; j += TILE_COLUMNS) {
+        const int64_t valid = smaller(TILE_COLUMNS, columns - j);
+        if (p->transposed)
+            pack_rows(to + j * depth, TILE_COLUMNS, p->b + (column + j) * p->depth + k, p->depth, valid,
+                      depth);
+        else
+            pack_columns(to + j * depth, TILE_COLUMNS, p->b + k * p->columns + column + j, p->columns, valid,
+                         depth);
     }
 }
 
-#define PACKED_A        (BLOCK_TILES * TILE_ROWS * BLOCK_DEPTH + PACK_SLACK)
+#define PACKED_A        (TILE_ROWS * BLOCK_DEPTH + PACK_SLACK)
 #define PACKED_B        (BLOCK_COLUMNS * BLOCK_DEPTH + PACK_SLACK)
 #define SCRATCH(groups) (cpu_round(PACKED_A * sizeof(float)) + (size_t)(groups)*PACKED_B * sizeof(float))
 
@@ -155,16 +157,14 @@ static void multiply(void *arguments, int member, int size)
                     block.first = step == 0;
                     block.last = step + 1 == steps;
                     block.b = b + (step - first) * PACKED_B;
-                    pack_a(p, a, block.row, block.rows, k, block.depth);
-                    struct ahead ahead_a = {0};
+                    block.k = k;
                     if (step + 1 < last)
-                        ahead_a = ahead_rows(p->a + block.row * p->depth + end, p->depth, block.rows,
-                                             block.depth, panels * tile_count(block.rows));
+                        block.next_a = p->a + block.row * p->depth + end;
                     else if (band + 1 < bands)
-                        ahead_a =
-                            ahead_rows(p->a + (row + to) * p->depth + tr_cut(p->depth, steps, first),
-                                       p->depth, block.rows, block.depth, panels * tile_count(block.rows));
-                    multiply_block(p, &block, &ahead_a, &ahead_b);
+                        block.next_a = p->a + (row + to) * p->depth + tr_cut(p->depth, steps, first);
+                    else
+                        block.next_a = last < steps ? p->a + row * p->depth + end : NULL;
+                    multiply_block(p, &block, &ahead_b);
                 }
             }
         }
