@@ -4,10 +4,46 @@
 static const struct {
     int64_t rows, in, out;
 } dense_shapes[] = {
-    {1, 1, 1},   {2, 3, 5},     {13, 7, 17},   {25, 33, 31},  {50, 64, 10},  {14, 16, 32},  {15, 17, 33},
-    {29, 5, 65}, {27, 500, 11}, {61, 801, 97}, {7, 390, 530}, {3, 37, 1100}, {1, 770, 129}, {128, 40, 64},
-    {0, 5, 7},   {12, 1, 48},   {5, 100, 1},   {100, 20, 15}, {6, 2, 16},    {97, 31, 127}, {1, 1030, 2},
+    {1, 1, 1},
+    {2, 3, 5},
+    {13, 7, 17},
+    {25, 33, 31},
+    {50, 64, 10},
+    {14, 16, 32},
+    {15, 17, 33},
+    {29, 5, 65},
+    {27, 500, 11},
+    {61, 801, 97},
+    {7, 390, 530},
+    {3, 37, 1100},
+    {1, 770, 129},
+    {128, 40, 64},
+    {0, 5, 7},
+    {12, 1, 48},
+    {5, 100, 1},
+    {100, 20, 15},
+    {6, 2, 16},
+    {97, 31, 127},
+    {1, 1030, 2},
+    /* more rows than a block, and more steps than a group of blocks, of any device */
+    {690, 2400, 9},
+    {690, 5, 2400},
 };
+
+/* Gradients of more rows, and of more outputs that wait for their partner, than fit into a block. */
+static const struct {
+    int microbatches, rows; /* rows of each */
+    int in, out;
+} tall_shapes[] = {{3, 124, 33, 70}, {16, 17, 545, 485}};
+
+static struct tr_cut tall_cut(struct scene *s, int index)
+{
+    const int count = tall_shapes[index].microbatches;
+    for (int i = 0; i <= count; i++) s->row[i] = (int64_t)i * tall_shapes[index].rows;
+    s->bound[0] = 0;
+    s->bound[1] = count;
+    return (struct tr_cut){.count = count, .row = s->row, .nodes = 1, .bound = s->bound};
+}
 
 bool case_dense_forward(struct scene *s, int index)
 {
@@ -44,13 +80,20 @@ bool case_dense_backward_data(struct scene *s, int index)
 bool case_dense_backward_weights(struct scene *s, int index)
 {
     static const int in[] = {1, 3, 16, 33, 70, 400}, out[] = {1, 10, 17, 32, 65, 130};
-    if (index >= 3 * scene_cuts()) return false;
-    int cut = index % scene_cuts();
-    int64_t rows = scene_cut_rows(cut);
-    struct tr_op_dense_backward_weights a = {.in = in[index % LENGTH(in)],
-                                             .out = out[(index * 5 + index / 6) % LENGTH(out)],
-                                             .cut = scene_cut(s, cut)};
-    scene_name(s, "cut %d of %d rows, in %d, out %d", cut, (int)rows, (int)a.in, (int)a.out);
+    const int tall = index - 3 * scene_cuts();
+    if (tall >= LENGTH(tall_shapes)) return false;
+    struct tr_op_dense_backward_weights a = {0};
+    if (tall >= 0) {
+        a.in = tall_shapes[tall].in;
+        a.out = tall_shapes[tall].out;
+        a.cut = tall_cut(s, tall);
+    } else {
+        a.in = in[index % LENGTH(in)];
+        a.out = out[(index * 5 + index / 6) % LENGTH(out)];
+        a.cut = scene_cut(s, index % scene_cuts());
+    }
+    const int64_t rows = a.cut.row[a.cut.count];
+    scene_name(s, "%d microbatches, %d rows, in %d, out %d", a.cut.count, (int)rows, (int)a.in, (int)a.out);
     a.x = scene_in(s, "x", rows * a.in);
     a.dy = scene_in(s, "dy", rows * a.out);
     a.dw = scene_nodes(s, "dw", a.in * a.out, &a.cut);
