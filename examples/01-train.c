@@ -10,8 +10,8 @@ static void report(void *user, const struct tr_train_event *event)
 {
     (void)user;
     if (event->kind == TR_EVENT_STEP)
-        printf("step %lld of %lld: loss %.4f, accuracy %.4f\n", (long long)event->step, (long long)event->steps,
-               event->loss, event->accuracy);
+        printf("step %lld of %lld: loss %.4f, accuracy %.4f\n", (long long)event->step,
+               (long long)event->steps, event->loss, event->accuracy);
     if (event->kind == TR_EVENT_EVALUATION)
         printf("%s: loss %.4f, accuracy %.4f\n", event->name, event->loss, event->accuracy);
     if (event->kind == TR_EVENT_CHECKPOINT) printf("saved %s\n", event->name);

@@ -1,4 +1,4 @@
-/* Reads digits with a trained network: the first ones of the job's test data, with what the network makes of them.
+/* Reads digits with a trained network: the first ones of the test data, with what the network makes of them.
  *
  *     02-predict runs/example [COUNT]
  */
@@ -35,7 +35,8 @@ static tr_status predict(tr_predictor *predictor, const tr_source *digits, int64
         for (int32_t k = 1; k < info.outputs; k++)
             if (probability[k] > probability[best]) best = k;
         draw(image, &info);
-        printf("read as %d with probability %.4f; it is %d\n\n", (int)best, (double)probability[best], (int)label);
+        printf("read as %d with probability %.4f; it is %d\n\n", (int)best, (double)probability[best],
+               (int)label);
     }
     free(image);
     free(probability);

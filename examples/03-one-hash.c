@@ -1,5 +1,5 @@
-/* One run, one hash: trains a job in one go on one thread; then again on two threads, stopped half-way, saved, and resumed on
- * three. The weights are the same, bit for bit.
+/* One run, one hash: trains a job in one go on one thread; then again on two threads, stopped half-way,
+ * saved, and resumed on three. The weights are the same, bit for bit.
  *
  *     03-one-hash models/mnist-quick.yaml runs/example-hash STEPS
  */
