@@ -4,8 +4,8 @@
 #include "base/config.h"
 #include "base/fail.h"
 #include "base/file.h"
-#include "train/checkpoint.h"
-#include "train/checkpoint_names.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/names.h"
 
 #include <ctype.h>
 #include <inttypes.h>

@@ -2,8 +2,8 @@
 #ifndef TR_TRAIN_EVALUATE_H
 #define TR_TRAIN_EVALUATE_H
 
-#include "train/feed.h"
-#include "train/job.h"
+#include "job/feed.h"
+#include "job/job.h"
 
 typedef struct tr_evaluator tr_evaluator;
 

@@ -6,7 +6,7 @@
 #include "base/table.h"
 #include "data/source.h"
 #include "nn/model.h"
-#include "train/options.h"
+#include "job/options.h"
 
 #include <stdio.h>
 

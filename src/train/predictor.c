@@ -6,9 +6,9 @@
 #include "base/mathf.h"
 #include "data/vocabulary.h"
 #include "train/evaluate.h"
-#include "train/job.h"
+#include "job/job.h"
 #include "train/single.h"
-#include "train/tensors.h"
+#include "job/tensors.h"
 
 #include <string.h>
 

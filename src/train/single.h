@@ -2,8 +2,8 @@
 #ifndef TR_TRAIN_SINGLE_H
 #define TR_TRAIN_SINGLE_H
 
-#include "train/feed.h"
-#include "train/job.h"
+#include "job/feed.h"
+#include "job/job.h"
 
 typedef struct tr_single tr_single;
 

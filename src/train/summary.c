@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/file.h"
-#include "train/gradient.h"
+#include "job/gradient.h"
 
 #define FLOAT ((int64_t)sizeof(float))
 

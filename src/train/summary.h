@@ -3,8 +3,8 @@
 #ifndef TR_TRAIN_SUMMARY_H
 #define TR_TRAIN_SUMMARY_H
 
-#include "train/checkpoint.h"
-#include "train/job.h"
+#include "checkpoint/checkpoint.h"
+#include "job/job.h"
 
 /* Of one example, or of one token where the layer's input is a sequence. */
 struct tr_layer_summary {

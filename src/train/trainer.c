@@ -6,7 +6,7 @@
 #include "base/fail.h"
 #include "base/file.h"
 #include "comm/transport.h"
-#include "train/opening.h"
+#include "job/opening.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,8 +4,8 @@
 #define TR_TRAIN_TRAINER_INTERNAL_H
 
 #include "train/evaluate.h"
-#include "train/job.h"
-#include "train/strategy.h"
+#include "job/job.h"
+#include "strategy/strategy.h"
 #include "trireme/train.h"
 
 #include <signal.h>

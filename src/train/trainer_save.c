@@ -2,8 +2,8 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
-#include "train/settings.h"
-#include "train/tensors.h"
+#include "job/settings.h"
+#include "job/tensors.h"
 #include "train/trainer_internal.h"
 
 #include <math.h>

@@ -1,0 +1,118 @@
+/* Checkpoints: the state of a run on disk, so that a kill, a full disk or a power cut at any moment costs
+ * nothing older.
+ *
+ * A run directory holds one line of history, a directory for each checkpoint:
+ *
+ *     checkpoint-00000100/         its step, in at least 8 digits; "-2" is added to the
+ *                                  second checkpoint of the same step
+ *         parameters.safetensors
+ *         optimizer.safetensors
+ *         model.yaml, ...          small files that the run wants to keep
+ *         manifest.json            facts, and a checksum of everything (train/manifest.h)
+ *     checkpoint-00000200.tmp/     being written or removed, or left behind by a kill; the
+ *                                  next save removes it
+ *     checkpoint-00000300.abandoned/
+ *                                  of a later step than one saved afterwards; never read,
+ *                                  left to its owner
+ *
+ * Invariants:
+ *   - A directory gets its final name when all of it is durable, and that is one rename.
+ *   - Nothing under a final name is ever changed, and nothing is removed before its successor is durable.
+ *   - What tr_checkpoint_open() returns has been read to the last byte and agrees with the manifest.
+ *
+ * So at any moment, also for whoever looks after a power cut, the previous checkpoint or the new one loads.
+ * Equal content gives equal files. One process saves to a run directory at a time; any number may read.
+ */
+#ifndef TR_CHECKPOINT_CHECKPOINT_H
+#define TR_CHECKPOINT_CHECKPOINT_H
+
+#include "io/safetensors.h"
+
+enum tr_checkpoint_group { TR_CHECKPOINT_PARAMETERS, TR_CHECKPOINT_OPTIMIZER, TR_CHECKPOINT_GROUPS };
+
+/* A figure worth keeping, such as a loss. A value that is not finite is kept as NaN. */
+struct tr_checkpoint_metric {
+    const char *name;
+    double value;
+};
+
+struct tr_checkpoint_facts {
+    int64_t step; /* steps done */
+    uint64_t seed;
+    int64_t microbatches;
+    const char *program; /* "trireme 0.1.0"; saving writes this program's, whatever is given */
+    /* Digests are 64 hexadecimal digits or "". */
+    const char *model_digest;   /* of what the run must agree on */
+    const char *data_digest;    /* of the training data */
+    const char *parameter_hash; /* of the parameters, as the run prints it */
+    const struct tr_checkpoint_metric *metrics;
+    int64_t metric_count;
+};
+
+/* A small file to keep, at most TR_CHECKPOINT_FILE_MAX bytes. The name is made of letters, digits, '.', '_'
+   and '-', does not begin with '.', and is none of the three above. */
+struct tr_checkpoint_file {
+    const char *name;
+    const void *data;
+    size_t size;
+};
+#define TR_CHECKPOINT_FILE_MAX ((size_t)64 << 20)
+
+struct tr_checkpoint_content {
+    struct tr_checkpoint_facts facts;
+    struct {
+        const struct tr_stored_tensor *tensors;
+        int64_t count;
+    } group[TR_CHECKPOINT_GROUPS];
+    const struct tr_checkpoint_file *files;
+    int64_t file_count;
+};
+
+/* Saves a checkpoint in the run directory, which is made if missing; then removes the oldest ones, so that
+   `keep` (2 or more) remain. Checkpoints of later steps are of a future that was given up (or damaged, when
+   the run was resumed from an earlier one): they are set aside under another name. A run that does not resume
+   must therefore refuse a directory that tr_checkpoint_latest() finds used. Everything is borrowed for the
+   call. `path` (may be NULL) gets the new directory, returned, free with tr_free(). On failure earlier
+   checkpoints are as they were and what was written is removed as far as the file system lets it be: TR_EIO,
+   TR_ENOMEM, TR_EINVAL, and TR_ENONFINITE for a float32 tensor that holds NaN or an infinity. What fails
+   after the new checkpoint is durable (removing old ones) is logged as a warning. */
+tr_status tr_checkpoint_save(const tr_file_system *files, const char *run, int64_t keep,
+                             const struct tr_checkpoint_content *content, char **path);
+
+/* The step of the newest checkpoint in a run directory, by its name only, or -1 if there is none or no such
+ * directory. TR_EIO. */
+tr_status tr_checkpoint_latest(const char *run, int64_t *step);
+
+/* A checkpoint open for reading: checked, and readable to the end even if it is removed meanwhile. Used by
+ * one thread at a time. */
+typedef struct tr_checkpoint tr_checkpoint;
+
+/* Opens a checkpoint directory, or the newest good one of a run directory, and reads through all of it.
+   Damaged ones of a run directory are passed over, see tr_checkpoint_skipped(). Returned, close with
+   tr_checkpoint_close(). TR_ENOTFOUND: nothing there. TR_ECORRUPT, TR_EFORMAT, TR_EIO: what is there is
+   damaged; the message names the newest one's first damage, down to the tensor. TR_EUNSUPPORTED: whole, but
+   of a newer format (an older checkpoint is not taken in its place). TR_ENOMEM. */
+tr_status tr_checkpoint_open(const char *path, tr_checkpoint **out);
+/* Accepts NULL, nulls the handle. */
+void tr_checkpoint_close(tr_checkpoint **checkpoint);
+
+/* All borrowed until close. */
+const char *tr_checkpoint_path(const tr_checkpoint *checkpoint);
+const struct tr_checkpoint_facts *tr_checkpoint_facts(const tr_checkpoint *checkpoint);
+/* Which newer checkpoints were passed over and why, a line each; NULL if none was. */
+const char *tr_checkpoint_skipped(const tr_checkpoint *checkpoint);
+/* The content of a kept file, terminated by a NUL that is not counted; NULL if there is none of that name.
+ * `size` may be NULL. */
+const char *tr_checkpoint_file(const tr_checkpoint *checkpoint, const char *name, size_t *size);
+/* For looking: the tensors of a group. */
+tr_safetensors *tr_checkpoint_tensors(const tr_checkpoint *checkpoint, enum tr_checkpoint_group group);
+
+/* Compares the group with `tensors`, which must be the same names with the same types and shapes in any
+   order, and reads all data into them. TR_EMISMATCH names the first difference with both sides, and then
+   nothing has been read. On TR_EIO and TR_ECORRUPT (the files changed since they were opened) the memory
+   holds anything. That the parameters have the hash of the facts is for the caller to check, who knows how it
+   is formed. */
+tr_status tr_checkpoint_load(tr_checkpoint *checkpoint, enum tr_checkpoint_group group,
+                             const struct tr_stored_tensor *tensors, int64_t count);
+
+#endif

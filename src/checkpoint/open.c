@@ -1,0 +1,291 @@
+/* Loading: nothing is believed before its checksum was computed, and damage leads to the checkpoint before.
+ */
+#include "checkpoint/checkpoint.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/text.h"
+#include "checkpoint/names.h"
+#include "checkpoint/manifest.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MANIFEST_MAX ((uint64_t)64 << 20)
+
+struct tr_checkpoint {
+    char *path;
+    char *skipped; /* or NULL */
+    struct tr_manifest manifest;
+    tr_safetensors *group[TR_CHECKPOINT_GROUPS];
+    struct tr_file_content *files; /* [manifest.file_count] */
+};
+
+tr_status tr_checkpoint_latest(const char *run, int64_t *step)
+{
+    *step = -1;
+    if (!tr_file_exists(run)) return TR_OK;
+    struct tr_checkpoint_scan scan;
+    TR_TRY(tr_checkpoint_scan(NULL, run, &scan));
+    if (scan.count > 0) *step = scan.found[scan.count - 1].step;
+    tr_checkpoint_scan_free(&scan);
+    return TR_OK;
+}
+
+static tr_status read_manifest(tr_checkpoint *checkpoint)
+{
+    struct tr_file_content content = {0};
+    char *path = tr_path_join(checkpoint->path, TR_MANIFEST_NAME);
+    tr_status status = path ? tr_file_read(path, MANIFEST_MAX, &content) : TR_ENOMEM;
+    if (status == TR_OK) status = tr_manifest_read(path, content.data, content.size, &checkpoint->manifest);
+    tr_file_content_free(&content);
+    tr_free(path);
+    return status;
+}
+
+/* Reads all data of a group through and holds them against the manifest. */
+static tr_status verify_data(tr_checkpoint *checkpoint, enum tr_checkpoint_group group, const char *path)
+{
+    tr_safetensors *file = checkpoint->group[group];
+    for (int64_t i = 0; i < tr_safetensors_count(file); i++) {
+        const struct tr_safetensors_entry *entry = tr_safetensors_at(file, i);
+        uint32_t expected, found;
+        TR_TRY(tr_manifest_tensor_crc(&checkpoint->manifest, path, group, entry->tensor.name, &expected));
+        TR_TRY(tr_safetensors_read(file, entry, NULL, &found));
+        if (found != expected)
+            return tr_fail(TR_ECORRUPT,
+                           "\"%s\": tensor \"%.200s\" is damaged: its bytes have the CRC-32C %08" PRIx32
+                           ", the manifest says %08" PRIx32,
+                           path, entry->tensor.name, found, expected);
+    }
+    return TR_OK;
+}
+
+/* Opens and verifies a group's file, called `path`. */
+static tr_status open_file(tr_checkpoint *checkpoint, enum tr_checkpoint_group group, const char *path)
+{
+    tr_status status = tr_safetensors_open(path, &checkpoint->group[group]);
+    /* Under a manifest that this program reads there is no type that it does not know. */
+    if (status == TR_EUNSUPPORTED) return TR_ECORRUPT;
+    if (status != TR_OK) return status;
+    const struct tr_safetensors_summary expected = checkpoint->manifest.summary[group];
+    const struct tr_safetensors_summary found = tr_safetensors_summarize(checkpoint->group[group]);
+    if (found.bytes != expected.bytes)
+        return tr_fail(TR_ECORRUPT, "\"%s\": has %" PRIu64 " bytes, the manifest says %" PRIu64, path,
+                       found.bytes, expected.bytes);
+    if (found.header_crc != expected.header_crc)
+        return tr_fail(TR_ECORRUPT,
+                       "\"%s\": the header is damaged: its bytes have the CRC-32C %08" PRIx32
+                       ", the manifest says %08" PRIx32,
+                       path, found.header_crc, expected.header_crc);
+    int64_t tensors = checkpoint->manifest.tensors[group]->count;
+    if (tr_safetensors_count(checkpoint->group[group]) != tensors)
+        return tr_fail(TR_EFORMAT, "\"%s\": has %" PRId64 " tensors, the manifest %" PRId64, path,
+                       tr_safetensors_count(checkpoint->group[group]), tensors);
+    return verify_data(checkpoint, group, path);
+}
+
+static tr_status open_group(tr_checkpoint *checkpoint, enum tr_checkpoint_group group)
+{
+    char *path = tr_path_join(checkpoint->path, tr_checkpoint_group_file[group]);
+    if (!path) return TR_ENOMEM;
+    tr_status status = open_file(checkpoint, group, path);
+    tr_free(path);
+    return status;
+}
+
+static tr_status read_file(const char *directory, const struct tr_manifest_file *expected,
+                           struct tr_file_content *out)
+{
+    char *path = tr_path_join(directory, expected->name);
+    if (!path) return TR_ENOMEM;
+    tr_status status = tr_file_read(path, TR_CHECKPOINT_FILE_MAX, out);
+    if (status == TR_OK && out->size != expected->bytes)
+        status = tr_fail(TR_ECORRUPT, "\"%s\": has %zu bytes, the manifest says %" PRIu64, path, out->size,
+                         expected->bytes);
+    uint32_t found = status == TR_OK ? tr_crc32c(0, out->data, out->size) : 0;
+    if (status == TR_OK && found != expected->crc)
+        status = tr_fail(TR_ECORRUPT,
+                         "\"%s\": is damaged: its bytes have the CRC-32C %08" PRIx32
+                         ", the manifest says %08" PRIx32,
+                         path, found, expected->crc);
+    tr_free(path);
+    return status;
+}
+
+/* Opens and verifies one checkpoint directory. */
+static tr_status open_one(const char *path, tr_checkpoint **out)
+{
+    *out = NULL;
+    tr_checkpoint *checkpoint = tr_alloc_zero(1, sizeof *checkpoint);
+    if (!checkpoint) return TR_ENOMEM;
+    tr_status status = TR_ENOMEM;
+    checkpoint->path = tr_strdup(path);
+    if (!checkpoint->path) goto out;
+    TR_TRY_GOTO(read_manifest(checkpoint), out);
+    status = TR_ENOMEM;
+    checkpoint->files = tr_alloc_zero((size_t)checkpoint->manifest.file_count, sizeof *checkpoint->files);
+    if (!checkpoint->files) goto out;
+    for (int g = 0; g < TR_CHECKPOINT_GROUPS; g++)
+        TR_TRY_GOTO(open_group(checkpoint, (enum tr_checkpoint_group)g), out);
+    for (int64_t i = 0; i < checkpoint->manifest.file_count; i++)
+        TR_TRY_GOTO(read_file(path, &checkpoint->manifest.files[i], &checkpoint->files[i]), out);
+    *out = checkpoint;
+    return TR_OK;
+out:
+    tr_checkpoint_close(&checkpoint);
+    return status;
+}
+
+/* Whether an earlier checkpoint may take the place of one that failed in this way. */
+static bool is_damage(tr_status status)
+{
+    return status == TR_ECORRUPT || status == TR_EFORMAT || status == TR_EIO || status == TR_ENOTFOUND;
+}
+
+/* Opens the newest good one of those found. */
+static tr_status open_newest(const char *run, const struct tr_checkpoint_scan *scan, tr_checkpoint **out)
+{
+    struct tr_text skipped = TR_TEXT_INIT;
+    tr_status status = TR_OK, newest_status = TR_OK;
+    char newest_reason[1024] = "";
+    for (int64_t i = scan->count - 1; i >= 0; i--) {
+        char *path = tr_checkpoint_make_path(run, scan->found[i], "");
+        status = path ? open_one(path, out) : TR_ENOMEM;
+        tr_free(path);
+        if (!is_damage(status)) break;
+        if (newest_status == TR_OK) {
+            newest_status = status;
+            snprintf(newest_reason, sizeof newest_reason, "%s", tr_error_message());
+        }
+        tr_text_addf(&skipped, "%s\n", tr_error_message());
+    }
+    if (status == TR_OK && skipped.length > 0) {
+        status = tr_text_finish(&skipped, &(*out)->skipped);
+        if (status != TR_OK) tr_checkpoint_close(out);
+    } else if (is_damage(status)) {
+        status =
+            tr_fail(newest_status, "no checkpoint in \"%s\" can be read (tried %" PRId64 "); the newest: %s",
+                    run, scan->count, newest_reason);
+    }
+    tr_text_release(&skipped);
+    return status;
+}
+
+tr_status tr_checkpoint_open(const char *path, tr_checkpoint **out)
+{
+    *out = NULL;
+    if (!tr_file_exists(path))
+        return tr_fail(TR_ENOTFOUND, "checkpoint \"%s\" does not exist; check the path", path);
+    char *manifest = tr_path_join(path, TR_MANIFEST_NAME);
+    if (!manifest) return TR_ENOMEM;
+    struct tr_checkpoint_name parsed;
+    bool single = tr_file_exists(manifest) || tr_checkpoint_parse_name(tr_path_name(path), &parsed);
+    tr_free(manifest);
+    if (single) return open_one(path, out);
+
+    struct tr_checkpoint_scan scan;
+    TR_TRY(tr_checkpoint_scan(NULL, path, &scan));
+    tr_status status = scan.count > 0
+                           ? open_newest(path, &scan, out)
+                           : tr_fail(TR_ENOTFOUND, "\"%s\" holds no checkpoint; check the path", path);
+    tr_checkpoint_scan_free(&scan);
+    return status;
+}
+
+void tr_checkpoint_close(tr_checkpoint **checkpoint)
+{
+    tr_checkpoint *closed = *checkpoint;
+    if (!closed) return;
+    for (int64_t i = 0; closed->files && i < closed->manifest.file_count; i++)
+        tr_file_content_free(&closed->files[i]);
+    for (int g = 0; g < TR_CHECKPOINT_GROUPS; g++) tr_safetensors_close(&closed->group[g]);
+    tr_free(closed->files);
+    tr_manifest_free(&closed->manifest);
+    tr_free(closed->skipped);
+    tr_free(closed->path);
+    tr_free(closed);
+    *checkpoint = NULL;
+}
+
+const char *tr_checkpoint_path(const tr_checkpoint *checkpoint)
+{
+    return checkpoint->path;
+}
+
+const struct tr_checkpoint_facts *tr_checkpoint_facts(const tr_checkpoint *checkpoint)
+{
+    return &checkpoint->manifest.facts;
+}
+
+const char *tr_checkpoint_skipped(const tr_checkpoint *checkpoint)
+{
+    return checkpoint->skipped;
+}
+
+const char *tr_checkpoint_file(const tr_checkpoint *checkpoint, const char *name, size_t *size)
+{
+    for (int64_t i = 0; i < checkpoint->manifest.file_count; i++) {
+        if (strcmp(checkpoint->manifest.files[i].name, name) != 0) continue;
+        if (size) *size = checkpoint->files[i].size;
+        return checkpoint->files[i].data;
+    }
+    return NULL;
+}
+
+tr_safetensors *tr_checkpoint_tensors(const tr_checkpoint *checkpoint, enum tr_checkpoint_group group)
+{
+    return checkpoint->group[group];
+}
+
+/* TR_EMISMATCH unless the group is made of `tensors`. */
+static tr_status compare(const tr_checkpoint *checkpoint, enum tr_checkpoint_group group,
+                         const struct tr_stored_tensor *tensors, int64_t count)
+{
+    static const char advice[] = "; it is a checkpoint of another model or optimizer";
+    const tr_safetensors *file = checkpoint->group[group];
+    char stored[TR_STORED_TEXT], wanted[TR_STORED_TEXT];
+    for (int64_t i = 0; i < count; i++) {
+        const struct tr_safetensors_entry *entry = tr_safetensors_find(file, tensors[i].name);
+        if (!entry)
+            return tr_fail(TR_EMISMATCH, "\"%s\" has no tensor \"%s\" in %s, where %s is expected%s",
+                           checkpoint->path, tensors[i].name, tr_checkpoint_group_file[group],
+                           tr_stored_describe(&tensors[i], wanted), advice);
+        if (!tr_stored_alike(&entry->tensor, &tensors[i]))
+            return tr_fail(TR_EMISMATCH, "\"%s\": tensor \"%s\" is %s, where %s is expected%s",
+                           checkpoint->path, tensors[i].name, tr_stored_describe(&entry->tensor, stored),
+                           tr_stored_describe(&tensors[i], wanted), advice);
+    }
+    /* All expected ones are there, so a surplus is found by number, and then by name. */
+    for (int64_t e = 0; tr_safetensors_count(file) != count && e < tr_safetensors_count(file); e++) {
+        const struct tr_stored_tensor *tensor = &tr_safetensors_at(file, e)->tensor;
+        int64_t i = 0;
+        while (i < count && strcmp(tensors[i].name, tensor->name) != 0) i++;
+        if (i == count)
+            return tr_fail(TR_EMISMATCH, "\"%s\" has a tensor \"%.200s\", %s, in %s, which is not expected%s",
+                           checkpoint->path, tensor->name, tr_stored_describe(tensor, stored),
+                           tr_checkpoint_group_file[group], advice);
+    }
+    return TR_OK;
+}
+
+tr_status tr_checkpoint_load(tr_checkpoint *checkpoint, enum tr_checkpoint_group group,
+                             const struct tr_stored_tensor *tensors, int64_t count)
+{
+    TR_TRY(compare(checkpoint, group, tensors, count));
+    for (int64_t i = 0; i < count; i++) {
+        const struct tr_safetensors_entry *entry =
+            tr_safetensors_find(checkpoint->group[group], tensors[i].name);
+        uint32_t expected, found;
+        TR_TRY(tr_manifest_tensor_crc(&checkpoint->manifest, checkpoint->path, group, tensors[i].name,
+                                      &expected));
+        TR_TRY(tr_safetensors_read(checkpoint->group[group], entry, tensors[i].data, &found));
+        if (found != expected)
+            return tr_fail(TR_ECORRUPT, "\"%s\": tensor \"%s\" has changed since the checkpoint was opened",
+                           checkpoint->path, tensors[i].name);
+    }
+    return TR_OK;
+}

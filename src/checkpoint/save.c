@@ -1,0 +1,282 @@
+/* Saving: everything is written aside and made durable, then renamed, then made known as durable, and only
+ * then is anything older removed.
+ *
+ *     make <run>/checkpoint-N.tmp; write and sync its files, the manifest last; sync the directory
+ *     rename it to <run>/checkpoint-N; sync <run>
+ *     rename what is no longer needed to *.tmp, and remove it
+ *
+ * From the second line on the new checkpoint is the newest, whatever happens.
+ */
+#include "checkpoint/checkpoint.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/log.h"
+#include "checkpoint/names.h"
+#include "checkpoint/manifest.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+/* The index of the first element that is NaN or infinite, or -1. Looks at bits, in blocks that the compiler
+ * turns into vectors. */
+static int64_t first_nonfinite(const float *values, int64_t count)
+{
+    const uint32_t exponent = 0x7f800000;
+    enum { BLOCK = 1024 };
+    for (int64_t begin = 0; begin < count; begin += BLOCK) {
+        int64_t end = count - begin < BLOCK ? count : begin + BLOCK;
+        uint32_t hit = 0, bits;
+        for (int64_t i = begin; i < end; i++) {
+            memcpy(&bits, &values[i], sizeof bits);
+            hit |= (bits & exponent) == exponent;
+        }
+        for (int64_t i = begin; hit && i < end; i++) {
+            memcpy(&bits, &values[i], sizeof bits);
+            if ((bits & exponent) == exponent) return i;
+        }
+    }
+    return -1;
+}
+
+/* TR_EINVAL or TR_ENONFINITE for content that must not be saved. */
+static tr_status check_content(const struct tr_checkpoint_content *content, int64_t keep)
+{
+    const struct tr_checkpoint_facts *facts = &content->facts;
+    assert(facts->step >= 0 && facts->microbatches >= 1);
+    assert(facts->model_digest && facts->data_digest && facts->parameter_hash);
+    if (keep < 2)
+        return tr_fail(
+            TR_EINVAL,
+            "cannot keep %" PRId64 " checkpoints: at least 2 are needed, so that one is always whole", keep);
+    for (int64_t i = 0; i < content->file_count; i++) {
+        const struct tr_checkpoint_file *file = &content->files[i];
+        if (!tr_manifest_may_name(file->name) || file->size > TR_CHECKPOINT_FILE_MAX)
+            return tr_fail(TR_EINVAL, "a checkpoint cannot keep the file \"%s\" of %zu bytes", file->name,
+                           file->size);
+    }
+    for (int g = 0; g < TR_CHECKPOINT_GROUPS; g++) {
+        for (int64_t i = 0; i < content->group[g].count; i++) {
+            const struct tr_stored_tensor *tensor = &content->group[g].tensors[i];
+            uint64_t bytes;
+            if (tensor->dtype != TR_DTYPE_F32) continue;
+            TR_TRY(tr_stored_bytes(tensor, &bytes));
+            int64_t at = first_nonfinite(tensor->data, (int64_t)(bytes / sizeof(float)));
+            if (at >= 0)
+                return tr_fail(TR_ENONFINITE,
+                               "tensor \"%s\" holds %g at element %" PRId64 "; the state is not saved",
+                               tensor->name, (double)((const float *)tensor->data)[at], at);
+        }
+    }
+    return TR_OK;
+}
+
+/* Writes a file that does not exist yet, and makes it durable. */
+static tr_status write_file(const tr_file_system *files, const char *directory, const char *name,
+                            const void *data, size_t size)
+{
+    char *path = tr_path_join(directory, name);
+    if (!path) return TR_ENOMEM;
+    struct tr_file_writer writer;
+    tr_status status = tr_file_begin(files, path, TR_FILE_NEW, size, &writer);
+    if (status == TR_OK) status = tr_file_write(&writer, data, size);
+    if (status == TR_OK) status = tr_file_finish(&writer, true);
+    tr_file_abandon(&writer);
+    tr_free(path);
+    return status;
+}
+
+static tr_status write_group(const tr_file_system *files, const char *directory,
+                             const struct tr_checkpoint_content *content, int group,
+                             struct tr_manifest_sums *sums)
+{
+    static const struct tr_stored_note note = {"format", "trireme"};
+    char *path = tr_path_join(directory, tr_checkpoint_group_file[group]);
+    if (!path) return TR_ENOMEM;
+    tr_status status =
+        tr_safetensors_write(files, path, content->group[group].tensors, content->group[group].count, &note,
+                             1, sums->tensor_crc[group], &sums->summary[group]);
+    tr_free(path);
+    return status;
+}
+
+/* Fills `directory`, which is made first, and makes all of it durable. */
+static tr_status write_content(const tr_file_system *files, const char *directory,
+                               const struct tr_checkpoint_content *content, struct tr_manifest_sums *sums)
+{
+    TR_TRY(tr_file_make_directory(files, directory));
+    for (int g = 0; g < TR_CHECKPOINT_GROUPS; g++) TR_TRY(write_group(files, directory, content, g, sums));
+    for (int64_t i = 0; i < content->file_count; i++) {
+        const struct tr_checkpoint_file *file = &content->files[i];
+        TR_TRY(write_file(files, directory, file->name, file->data, file->size));
+        sums->file_crc[i] = tr_crc32c(0, file->data, file->size);
+    }
+    char *manifest;
+    TR_TRY(tr_manifest_write(content, sums, &manifest));
+    tr_status status = write_file(files, directory, TR_MANIFEST_NAME, manifest, strlen(manifest));
+    tr_free(manifest);
+    TR_TRY(status);
+    return tr_file_sync_directory(files, directory);
+}
+
+/* Room for the checksums of `content`; freed in one piece with tr_free(*memory). */
+static tr_status make_sums(const struct tr_checkpoint_content *content, struct tr_manifest_sums *sums,
+                           void **memory)
+{
+    size_t count = (size_t)content->file_count;
+    for (int g = 0; g < TR_CHECKPOINT_GROUPS; g++) count += (size_t)content->group[g].count;
+    uint32_t *next = *memory = tr_alloc(count, sizeof *next);
+    if (!next) return TR_ENOMEM;
+    for (int g = 0; g < TR_CHECKPOINT_GROUPS; g++) {
+        sums->tensor_crc[g] = next;
+        next += content->group[g].count;
+    }
+    sums->file_crc = next;
+    return TR_OK;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), end_length = strlen(end);
+    return length >= end_length && strcmp(text + length - end_length, end) == 0;
+}
+
+static void warn(const char *what)
+{
+    tr_log_line(TR_LOG_WARNING, "%s: %s", what, tr_error_message());
+}
+
+/* Removes what killed saves and unfinished removals left. A failure here is no reason not to save. */
+static void remove_leftovers(const tr_file_system *files, const char *run,
+                             const struct tr_checkpoint_scan *scan)
+{
+    for (int64_t i = 0; i < scan->names.count; i++) {
+        char stem[128];
+        struct tr_checkpoint_name parsed;
+        const char *name = scan->names.name[i];
+        size_t length = strlen(name) - strlen(TR_CHECKPOINT_ASIDE);
+        if (!ends_with(name, TR_CHECKPOINT_ASIDE) || length >= sizeof stem) continue;
+        memcpy(stem, name, length);
+        stem[length] = '\0';
+        if (!tr_checkpoint_parse_name(stem, &parsed)) continue;
+        char *path = tr_path_join(run, name);
+        if (!path || tr_file_remove(files, path) != TR_OK)
+            warn("an unfinished checkpoint could not be removed");
+        tr_free(path);
+    }
+}
+
+/* The name goes first, in one step, so that nobody takes half a directory for a damaged checkpoint. */
+static tr_status remove_checkpoint(const tr_file_system *files, const char *run,
+                                   struct tr_checkpoint_name name)
+{
+    char *path = tr_checkpoint_make_path(run, name, "");
+    char *aside = tr_checkpoint_make_path(run, name, TR_CHECKPOINT_ASIDE);
+    tr_status status = path && aside ? tr_file_rename(files, path, aside) : TR_ENOMEM;
+    if (status == TR_OK) status = tr_file_remove(files, aside);
+    tr_free(aside);
+    tr_free(path);
+    return status;
+}
+
+static bool holds_name(const struct tr_checkpoint_scan *scan, const char *name)
+{
+    for (int64_t i = 0; i < scan->names.count; i++)
+        if (strcmp(scan->names.name[i], name) == 0) return true;
+    return false;
+}
+
+/* Takes a checkpoint out of the line of history without removing it. */
+static tr_status set_aside(const tr_file_system *files, const char *run,
+                           const struct tr_checkpoint_scan *scan, struct tr_checkpoint_name name)
+{
+    char *path = tr_checkpoint_make_path(run, name, "");
+    char *aside = tr_checkpoint_make_path(run, name, TR_CHECKPOINT_ABANDONED);
+    for (int copy = 2; path && aside && holds_name(scan, tr_path_name(aside)); copy++) {
+        tr_free(aside);
+        aside = tr_format("%s" TR_CHECKPOINT_ABANDONED "-%d", path, copy);
+    }
+    tr_status status = path && aside ? tr_file_rename(files, path, aside) : TR_ENOMEM;
+    if (status == TR_OK)
+        tr_log_line(TR_LOG_WARNING,
+                    "\"%s\" is of a later step than the checkpoint just saved; it is now \"%s\"", path,
+                    tr_path_name(aside));
+    tr_free(aside);
+    tr_free(path);
+    return status;
+}
+
+/* After `saved` is durable: leaves `keep` checkpoints, it included. `scan` is from before. */
+static void retire_others(const tr_file_system *files, const char *run, const struct tr_checkpoint_scan *scan,
+                          struct tr_checkpoint_name saved, int64_t keep)
+{
+    int64_t earlier = 0, later = scan->count;
+    while (earlier < scan->count && scan->found[earlier].step < saved.step) earlier++;
+    while (later > earlier && scan->found[later - 1].step > saved.step) later--;
+    for (int64_t i = 0; i < scan->count; i++) {
+        tr_status status = TR_OK;
+        if (i >= later)
+            status = set_aside(files, run, scan, scan->found[i]);
+        else if (i >= earlier || i <= earlier - keep)
+            status = remove_checkpoint(files, run, scan->found[i]);
+        if (status != TR_OK) warn("an old checkpoint could not be removed");
+    }
+    /* A future that comes back after a power cut would be taken for the newest; what was removed may come
+     * back. */
+    if (later < scan->count && tr_file_sync_directory(files, run) != TR_OK)
+        warn("a later checkpoint may come back");
+}
+
+/* tr_checkpoint_save() but for the name of the checkpoint in the message. */
+static tr_status save(const tr_file_system *files, const char *run, int64_t keep,
+                      const struct tr_checkpoint_content *content, char **path)
+{
+    TR_TRY(check_content(content, keep));
+    TR_TRY(tr_file_make_directories(files, run));
+
+    struct tr_checkpoint_scan scan;
+    TR_TRY(tr_checkpoint_scan(files, run, &scan));
+    struct tr_checkpoint_name name = {content->facts.step, 1};
+    for (int64_t i = 0; i < scan.count; i++)
+        if (scan.found[i].step == name.step) name.edition = scan.found[i].edition + 1;
+
+    struct tr_manifest_sums sums;
+    void *memory = NULL;
+    char *aside = tr_checkpoint_make_path(run, name, TR_CHECKPOINT_ASIDE);
+    char *final = tr_checkpoint_make_path(run, name, "");
+    tr_status status = TR_ENOMEM;
+    if (!aside || !final) goto out;
+    TR_TRY_GOTO(make_sums(content, &sums, &memory), out);
+    remove_leftovers(files, run, &scan);
+    status = write_content(files, aside, content, &sums);
+    if (status == TR_OK) status = tr_file_rename(files, aside, final);
+    if (status != TR_OK) {
+        tr_file_discard(files, aside);
+        goto out;
+    }
+    /* If this fails the new checkpoint may or may not last, so nothing older goes. */
+    TR_TRY_GOTO(tr_file_sync_directory(files, run), out);
+    retire_others(files, run, &scan, name, keep);
+    if (path) {
+        *path = final;
+        final = NULL;
+    }
+out:
+    tr_free(final);
+    tr_free(aside);
+    tr_free(memory);
+    tr_checkpoint_scan_free(&scan);
+    return status;
+}
+
+tr_status tr_checkpoint_save(const tr_file_system *files, const char *run, int64_t keep,
+                             const struct tr_checkpoint_content *content, char **path)
+{
+    if (path) *path = NULL;
+    tr_status status = save(files, run, keep, content, path);
+    if (status == TR_OK) return TR_OK;
+    return tr_fail_in(status, "checkpoint of step %" PRId64 " not saved", content->facts.step);
+}

@@ -1,0 +1,26 @@
+/* The feed: brings the rows of a host batch to a pass, as the network wants its input.
+ *
+ * Images are stored as bytes, on the device as well; they are gathered, cropped and converted there.
+ */
+#ifndef TR_JOB_FEED_H
+#define TR_JOB_FEED_H
+
+#include "data/batch.h"
+#include "nn/pass.h"
+#include "job/job.h"
+
+typedef struct tr_feed tr_feed;
+
+/* For batches of at most `rows` examples of `source`. `augment`: random crops and flips (training). All
+   borrowed for the life of the feed. Returned, destroy with tr_feed_destroy(). */
+tr_status tr_feed_create(tr_device *device, const struct tr_job *job, const tr_source *source, int64_t rows,
+                         bool augment, tr_feed **out);
+void tr_feed_destroy(tr_feed **feed);
+
+/* Brings rows [begin, end) of the batch to the pass, labels included if the source has them; `scalars`
+   (device memory) and `seed` decide augmentation. The batch is borrowed until the device has been waited for.
+ */
+tr_status tr_feed_rows(tr_feed *feed, tr_pass *pass, const struct tr_batch *batch, int64_t begin, int64_t end,
+                       uint64_t seed, const struct tr_step_scalars *scalars);
+
+#endif

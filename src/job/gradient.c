@@ -1,0 +1,321 @@
+#include "job/gradient.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/tree.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+
+struct tr_gradient {
+    tr_device *device;
+    const struct tr_job *job;
+    tr_variables *variables;
+    struct tr_order order;
+    tr_loader *loader;
+    tr_feed *feed;
+    tr_pass *pass;
+    struct tr_gradient_plan plan;
+    float *slots;         /* device [plan.slots][plan.stride]; slot j receives node j */
+    float *own_slots;     /* where they are ours */
+    int64_t *example_row; /* [plan.per_pass + 1] */
+    int64_t *token_row;
+    size_t memory;
+};
+
+/* Passes are the leaves of a smaller tree with the same upper levels; a binary counter over them needs a slot
+ * per level. */
+static int slots_for(int64_t passes)
+{
+    int levels = 1;
+    while (((int64_t)1 << (levels - 1)) < passes) levels++;
+    return levels;
+}
+
+/* What does not depend on the data: nodes, passes and slots. */
+static void plan_slots(const struct tr_job *job, const struct tr_gradient_part *part,
+                       struct tr_gradient_plan *plan)
+{
+    int64_t largest = 0;
+    *plan = (struct tr_gradient_plan){.stride = (job->model->arena_floats + TR_PASS_SUMS + 15) / 16 * 16};
+    plan->nodes = tr_tree_cover(job->train.microbatches, part->first, part->end, plan->bound);
+    for (int j = 0; j < plan->nodes; j++) {
+        int64_t size = plan->bound[j + 1] - plan->bound[j];
+        if (size > largest) largest = size;
+    }
+    plan->per_pass = job->train.pass && job->train.pass < largest ? job->train.pass : largest;
+    /* Node j waits in slot j; the tree below it stands on that slot and those behind it. */
+    for (int j = 0; j < plan->nodes; j++) {
+        int64_t size = plan->bound[j + 1] - plan->bound[j];
+        int last = j + slots_for((size + plan->per_pass - 1) / plan->per_pass);
+        if (last > plan->slots) plan->slots = last;
+    }
+}
+
+void tr_gradient_plan(const struct tr_job *job, const struct tr_gradient_part *part, int64_t rows,
+                      int64_t tokens, struct tr_gradient_plan *plan)
+{
+    plan_slots(job, part, plan);
+    /* The largest number of examples that neighbouring microbatches can have. */
+    int64_t parts = job->train.microbatches,
+            largest = (job->train.batch + parts - 1) / parts * plan->per_pass;
+    if (largest > rows) largest = rows;
+    plan->limits = (struct tr_pass_limits){
+        .training = true,
+        .examples = largest,
+        .tokens = rows ? tokens / rows * largest : 0,
+        .microbatches = (int32_t)plan->per_pass,
+    };
+}
+
+size_t tr_gradient_slot_bytes(const struct tr_job *job, const struct tr_gradient_part *part)
+{
+    struct tr_gradient_plan plan;
+    plan_slots(job, part, &plan);
+    return (size_t)plan.stride * (size_t)plan.slots * sizeof(float);
+}
+
+static tr_status make_pass(tr_gradient *gradient)
+{
+    const struct tr_job *job = gradient->job;
+    const struct tr_pass_limits *limits = &gradient->plan.limits;
+    TR_TRY(tr_pass_create(gradient->device, job->model, limits, &gradient->pass));
+    TR_TRY(tr_pass_memory(job->model, limits, &gradient->memory));
+    return tr_feed_create(gradient->device, job, job->source[TR_SET_TRAIN], limits->examples, true,
+                          &gradient->feed);
+}
+
+static tr_status make_slots(tr_gradient *gradient, float *slots)
+{
+    int64_t floats = gradient->plan.stride * gradient->plan.slots;
+    gradient->slots = slots;
+    if (!slots) {
+        TR_TRY(
+            tr_device_alloc(gradient->device, (size_t)floats * sizeof(float), (void **)&gradient->own_slots));
+        gradient->slots = gradient->own_slots;
+    }
+    gradient->memory += (size_t)floats * sizeof(float);
+    /* Gaps between parameters are never written by a pass, but take part in updates and sums. */
+    struct tr_op_fill zero = {floats, 0, gradient->slots};
+    return tr_device_fill(gradient->device, &zero);
+}
+
+tr_status tr_gradient_create(tr_device *device, const struct tr_job *job, tr_variables *variables,
+                             const struct tr_gradient_part *part, float *slots, tr_gradient **out)
+{
+    tr_gradient *gradient = tr_alloc_zero(1, sizeof *gradient);
+    if (!gradient) return TR_ENOMEM;
+    *gradient = (tr_gradient){.device = device, .job = job, .variables = variables};
+    const struct tr_train_options *train = &job->train;
+    const tr_source *source = job->source[TR_SET_TRAIN];
+    tr_status status;
+    TR_TRY_GOTO(tr_order_make(&gradient->order, tr_source_info(source)->count, train->batch,
+                              (enum tr_last_batch)train->last_batch, train->shuffle,
+                              (uint64_t)job->file.seed),
+                fail);
+    struct tr_loader_options options = {
+        .microbatches = train->microbatches,
+        .first_microbatch = part->first,
+        .end_microbatch = part->end,
+        .prefetch = train->prefetch,
+        .end_step = part->end_step,
+    };
+    TR_TRY_GOTO(tr_loader_create(source, &gradient->order, &options, &gradient->loader), fail);
+    tr_gradient_plan(job, part, tr_loader_rows(gradient->loader), tr_loader_tokens(gradient->loader),
+                     &gradient->plan);
+    TR_TRY_GOTO(make_pass(gradient), fail);
+    gradient->example_row = tr_alloc((size_t)gradient->plan.per_pass + 1, sizeof *gradient->example_row);
+    gradient->token_row = tr_alloc((size_t)gradient->plan.per_pass + 1, sizeof *gradient->token_row);
+    status = gradient->example_row && gradient->token_row ? make_slots(gradient, slots) : TR_ENOMEM;
+    if (status != TR_OK) goto fail;
+    *out = gradient;
+    return TR_OK;
+fail:
+    tr_gradient_destroy(&gradient);
+    return status;
+}
+
+void tr_gradient_destroy(tr_gradient **handle)
+{
+    tr_gradient *gradient = *handle;
+    if (!gradient) return;
+    tr_loader_destroy(&gradient->loader);
+    tr_pass_destroy(&gradient->pass);
+    tr_feed_destroy(&gradient->feed);
+    tr_device_free(gradient->device, gradient->own_slots);
+    tr_free(gradient->example_row);
+    tr_free(gradient->token_row);
+    tr_free(gradient);
+    *handle = NULL;
+}
+
+/* Describes microbatches [first, end) of the batch and feeds their rows. `bound` has room for 2. */
+static tr_status prepare_pass(tr_gradient *gradient, const struct tr_batch *batch, int64_t first, int64_t end,
+                              int32_t *bound, struct tr_pass_batch *out)
+{
+    const struct tr_job *job = gradient->job;
+    /* Rows of the global batch, of which the host batch holds those from batch->first on. */
+    int64_t parts = job->train.microbatches, rows = batch->global_rows;
+    int64_t begin_row = tr_cut(rows, parts, first) - batch->first,
+            end_row = tr_cut(rows, parts, end) - batch->first;
+    bool sequence = job->model->input.sequence;
+    for (int64_t i = 0; i <= end - first; i++) {
+        int64_t row = tr_cut(rows, parts, first + i) - batch->first;
+        gradient->example_row[i] = row - begin_row;
+        if (sequence) gradient->token_row[i] = batch->offset[row] - batch->offset[begin_row];
+    }
+    bound[0] = 0;
+    bound[1] = (int32_t)(end - first);
+    *out = (struct tr_pass_batch){
+        .examples = end_row - begin_row,
+        .tokens = sequence ? gradient->token_row[end - first] : 0,
+        .global_examples = batch->global_rows,
+        .first_example = (uint32_t)(batch->first + begin_row),
+        .microbatches = (int32_t)(end - first),
+        .nodes = 1,
+        .example_row = gradient->example_row,
+        .token_row = sequence ? gradient->token_row : NULL,
+        .node_bound = bound,
+        .seed = (uint64_t)job->file.seed,
+        .scalars = tr_variables_scalars(gradient->variables),
+    };
+    return tr_feed_rows(gradient->feed, gradient->pass, batch, begin_row, end_row, (uint64_t)job->file.seed,
+                        tr_variables_scalars(gradient->variables));
+}
+
+static tr_status run_pass(tr_gradient *gradient, const struct tr_batch *batch, int64_t first, int64_t end,
+                          float *slot)
+{
+    struct tr_pass_batch part;
+    int32_t bound[2];
+    const float *parameters = tr_variables_arena(gradient->variables, TR_ARENA_PARAMETERS);
+    TR_TRY(prepare_pass(gradient, batch, first, end, bound, &part));
+    TR_TRY(tr_pass_forward(gradient->pass, &part, parameters, slot, gradient->plan.stride));
+    TR_TRY(tr_pass_loss(gradient->pass, &part));
+    return tr_pass_backward(gradient->pass, &part, parameters, slot, gradient->plan.stride);
+}
+
+static float *slot_at(const tr_gradient *gradient, int index)
+{
+    return gradient->slots + index * gradient->plan.stride;
+}
+
+/* Adds the top of the stack of slots to the one below. */
+static tr_status combine(tr_gradient *gradient, int *depth)
+{
+    float *left = slot_at(gradient, *depth - 2), *right = slot_at(gradient, *depth - 1);
+    struct tr_op_add add = {gradient->plan.stride, left, right, left};
+    --*depth;
+    return tr_device_add(gradient->device, &add);
+}
+
+/* Computes node j into its slot, by a binary counter over passes that stands on that slot. */
+static tr_status compute_node(tr_gradient *gradient, const struct tr_batch *batch, int node)
+{
+    const int64_t *bound = gradient->plan.bound + node, per_pass = gradient->plan.per_pass;
+    int64_t leaf = 0;
+    int depth = node;
+    for (int64_t first = bound[0]; first < bound[1]; first += per_pass, leaf++) {
+        int64_t end = first + per_pass < bound[1] ? first + per_pass : bound[1];
+        assert(depth < gradient->plan.slots);
+        TR_TRY(run_pass(gradient, batch, first, end, slot_at(gradient, depth++)));
+        for (int i = tr_tree_combines_after(leaf); i > 0; i--) TR_TRY(combine(gradient, &depth));
+    }
+    while (depth > node + 1) TR_TRY(combine(gradient, &depth));
+    return TR_OK;
+}
+
+tr_status tr_gradient_step(tr_gradient *gradient, int64_t step, int64_t *examples)
+{
+    const struct tr_batch *batch;
+    TR_TRY(tr_loader_get(gradient->loader, step, &batch));
+    *examples = batch->global_rows;
+    for (int j = 0; j < gradient->plan.nodes; j++) TR_TRY(compute_node(gradient, batch, j));
+    return tr_device_wait(gradient->device);
+}
+
+float *tr_gradient_slots(const tr_gradient *gradient)
+{
+    return gradient->slots;
+}
+
+int64_t tr_gradient_stride(const tr_gradient *gradient)
+{
+    return gradient->plan.stride;
+}
+
+int64_t tr_gradient_steps_per_epoch(const tr_gradient *gradient)
+{
+    return gradient->order.steps_per_epoch;
+}
+
+size_t tr_gradient_memory(const tr_gradient *gradient)
+{
+    return gradient->memory;
+}
+
+/* ---- blame ---- */
+
+static tr_status all_finite(tr_gradient *gradient, const float *values, int64_t count, bool *finite)
+{
+    float *copy = tr_alloc((size_t)count + 1, sizeof *copy);
+    if (!copy) return TR_ENOMEM;
+    tr_status status = tr_device_to_host(gradient->device, copy, values, (size_t)count * sizeof *copy);
+    if (status == TR_OK) status = tr_device_wait(gradient->device);
+    *finite = true;
+    for (int64_t i = 0; status == TR_OK && i < count && *finite; i++) *finite = isfinite(copy[i]);
+    tr_free(copy);
+    return status;
+}
+
+struct blame {
+    tr_gradient *gradient;
+    char *name;
+    size_t size;
+    bool found;
+};
+
+/* Called after each layer of the forward pass. */
+static tr_status check_layer(void *user, const struct tr_layer *layer, const float *output, int64_t count)
+{
+    struct blame *blame = user;
+    bool finite;
+    if (blame->found) return TR_OK;
+    TR_TRY(all_finite(blame->gradient, output, count, &finite));
+    if (finite) return TR_OK;
+    blame->found = true;
+    snprintf(blame->name, blame->size, "output of layer \"%s\"", layer->name);
+    return TR_OK;
+}
+
+tr_status tr_gradient_blame(tr_gradient *gradient, int64_t step, char *name, size_t size)
+{
+    const struct tr_model *model = gradient->job->model;
+    const float *parameters = tr_variables_arena(gradient->variables, TR_ARENA_PARAMETERS);
+    for (int i = 0; i < model->parameter_count; i++) {
+        bool finite;
+        TR_TRY(all_finite(gradient, parameters + model->parameters[i].offset, model->parameters[i].count,
+                          &finite));
+        if (finite) continue;
+        snprintf(name, size, "parameter \"%s\"", model->parameters[i].name);
+        return TR_OK;
+    }
+    const struct tr_batch *batch;
+    TR_TRY(tr_loader_get(gradient->loader, step, &batch));
+    struct blame blame = {gradient, name, size, false};
+    const struct tr_gradient_plan *plan = &gradient->plan;
+    int64_t last = plan->bound[plan->nodes];
+    for (int64_t first = plan->bound[0]; first < last && !blame.found; first += plan->per_pass) {
+        int64_t end = first + plan->per_pass < last ? first + plan->per_pass : last;
+        struct tr_pass_batch part;
+        int32_t bound[2];
+        TR_TRY(prepare_pass(gradient, batch, first, end, bound, &part));
+        tr_pass_watch(gradient->pass, check_layer, &blame);
+        tr_status status = tr_pass_forward(gradient->pass, &part, parameters, gradient->slots, plan->stride);
+        tr_pass_watch(gradient->pass, NULL, NULL);
+        TR_TRY(status);
+    }
+    if (!blame.found) snprintf(name, size, "loss");
+    return TR_OK;
+}

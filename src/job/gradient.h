@@ -1,0 +1,64 @@
+/* Gradients of a step on this process: its microbatches in passes, combined in the fixed tree.
+ *
+ * A process computes a contiguous range of a step's microbatches, which covers some nodes of the tree over
+ * all of them (tr_tree_cover()); with the whole range that is the root. The results are those of one pass
+ * over each node's microbatches, whatever the size of a pass.
+ */
+#ifndef TR_JOB_GRADIENT_H
+#define TR_JOB_GRADIENT_H
+
+#include "base/tree.h"
+#include "job/feed.h"
+#include "job/job.h"
+#include "job/variables.h"
+
+typedef struct tr_gradient tr_gradient;
+
+/* The part of each step that a process computes. */
+struct tr_gradient_part {
+    int64_t first, end; /* microbatches [first, end) */
+    int64_t end_step;   /* steps from here on are not read ahead */
+};
+
+/* The memory of a step: what a pass is made for, and the arenas in which gradients of passes wait in the
+ * tree. */
+struct tr_gradient_plan {
+    int64_t per_pass; /* microbatches computed at a time */
+    struct tr_pass_limits limits;
+    int nodes;                            /* of the tree, that the part covers */
+    int64_t bound[2 * TR_TREE_DEPTH + 1]; /* node j is over microbatches [bound[j], bound[j + 1]) */
+    int slots;
+    int64_t stride; /* floats of a slot: an arena and the sums */
+};
+
+/* Plans steps in which the part has at most `rows` examples with `tokens` tokens in all (0 without
+ * sequences). */
+void tr_gradient_plan(const struct tr_job *job, const struct tr_gradient_part *part, int64_t rows,
+                      int64_t tokens, struct tr_gradient_plan *plan);
+/* The bytes of all slots. */
+size_t tr_gradient_slot_bytes(const struct tr_job *job, const struct tr_gradient_part *part);
+
+/* Makes passes, loader and gradient memory for the training data of the job, whose set must be open. `slots`
+   is device memory of tr_gradient_slot_bytes() for the results, or NULL: then it is allocated. All borrowed
+   for the life of the gradient, but for the part. Returned, destroy with tr_gradient_destroy(). */
+tr_status tr_gradient_create(tr_device *device, const struct tr_job *job, tr_variables *variables,
+                             const struct tr_gradient_part *part, float *slots, tr_gradient **out);
+void tr_gradient_destroy(tr_gradient **gradient);
+
+/* Computes the nodes of a step with the present parameters and waits. tr_variables_begin_step() has been
+   called. *examples is the size of the global batch. */
+tr_status tr_gradient_step(tr_gradient *gradient, int64_t step, int64_t *examples);
+/* The nodes of the last step: node j is an arena with TR_PASS_SUMS floats behind it, at slots + j * stride.
+ * Device memory. */
+float *tr_gradient_slots(const tr_gradient *gradient);
+int64_t tr_gradient_stride(const tr_gradient *gradient);
+/* Finds the first tensor of the last step's forward pass that is not finite: runs it again with the present
+   parameters. Writes "parameter conv1.weights" or "output of layer dense2" to `name`, "loss" if all of these
+   are finite. */
+tr_status tr_gradient_blame(tr_gradient *gradient, int64_t step, char *name, size_t size);
+
+int64_t tr_gradient_steps_per_epoch(const tr_gradient *gradient);
+/* Bytes of device memory. */
+size_t tr_gradient_memory(const tr_gradient *gradient);
+
+#endif

@@ -1,0 +1,81 @@
+/* A job: everything that a model file says, read, checked and joined with its data.
+ *
+ * A checkpoint keeps the job as resolved text (tr_job_text()): overrides applied; directory, shape of the
+ * input, vocabulary and classes filled in, so that the network can be built again without the data. Reading
+ * that text gives the same job.
+ */
+#ifndef TR_JOB_JOB_H
+#define TR_JOB_JOB_H
+
+#include "data/source.h"
+#include "nn/model.h"
+#include "optim/optimizer.h"
+#include "checkpoint/checkpoint.h"
+#include "job/options.h"
+
+enum tr_data_set { TR_SET_TRAIN, TR_SET_VALIDATION, TR_SET_TEST, TR_SETS };
+
+/* "train", "validation", "test". */
+extern const char *const tr_data_set_names[TR_SETS];
+/* TR_ENOTFOUND for any other name. */
+tr_status tr_data_set_find(const char *name, enum tr_data_set *set);
+
+struct tr_job {
+    tr_config *root;
+    struct tr_file_options file;
+    struct tr_data_options data;
+    struct tr_input_options input;
+    struct tr_train_options train; /* microbatches and steps resolved */
+    struct tr_optimizer optimizer;
+    struct tr_model *model;
+    enum tr_feature_kind features;
+    struct tr_shape stored;      /* of an example in its source: an image before cropping, floats */
+    tr_source *source[TR_SETS];  /* opened by tr_job_open_set(); NULL before */
+    char *state;                 /* what sources share (vocabulary, scaling), or NULL */
+    char digest[TR_SHA256_TEXT]; /* SHA-256 over all settings that decide the weights */
+};
+
+struct tr_job_settings {
+    const char *const *set; /* [set_count] overrides, borrowed for the call */
+    int set_count;
+    bool has_seed;
+    uint64_t seed;
+    int64_t steps; /* 0: as the file says */
+};
+
+/* Reads a model file, applies overrides and builds the network. Opens the training data only where the file
+   leaves the input's shape or the number of steps to them. Errors name file, line and key. Returned, destroy
+   with tr_job_destroy(). */
+tr_status tr_job_open(const char *path, const struct tr_job_settings *settings, struct tr_job **out);
+/* The same from what a checkpoint keeps. Opens no data. */
+tr_status tr_job_restore(const tr_checkpoint *checkpoint, const struct tr_job_settings *settings,
+                         struct tr_job **out);
+/* The name under which a checkpoint keeps a job's resolved text. */
+#define TR_JOB_FILE "model.yaml"
+/* Accepts NULL, nulls the handle. Closes the sources. */
+void tr_job_destroy(struct tr_job **job);
+
+/* Opens a data set, once, and checks that it fits the network. TR_ENOTFOUND if the file names none. */
+tr_status tr_job_open_set(struct tr_job *job, enum tr_data_set set);
+/* The same for a source that tr_job_open_source() has opened in the meantime; taken over, also after a
+ * failure. */
+tr_status tr_job_take_source(struct tr_job *job, enum tr_data_set set, tr_source *source);
+/* Opens a data set as a source of the caller's, unchecked. Does not change the
+   job, so that another thread may do it meanwhile. Returned, close with tr_source_close(). */
+tr_status tr_job_open_source(const struct tr_job *job, enum tr_data_set set, tr_source **out);
+/* Whether the file names the data set. */
+bool tr_job_has_set(const struct tr_job *job, enum tr_data_set set);
+/* Checks that a source's features and labels fit the network; `name` names it in the message. Labels may be
+ * missing when not `labelled`. */
+tr_status tr_job_check_source(const struct tr_job *job, const tr_source *source, const char *name,
+                              bool labelled);
+
+/* The resolved text. Returned, free with tr_free(). */
+tr_status tr_job_text(const struct tr_job *job, char **text);
+
+static inline bool tr_job_is_classification(const struct tr_job *job)
+{
+    return job->model->loss.kind == TR_LOSS_SOFTMAX_CROSS_ENTROPY;
+}
+
+#endif

@@ -1,0 +1,78 @@
+#include "job/opening.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+
+static const enum tr_data_set wanted[] = {TR_SET_TRAIN, TR_SET_TEST};
+#define WANTED (sizeof wanted / sizeof wanted[0])
+
+struct tr_opening {
+    struct tr_job *job;
+    pthread_t thread;
+    bool threaded;
+    tr_source *source[TR_SETS];
+    tr_status status;
+    char *message; /* of the failure; messages belong to threads */
+};
+
+static void *open_sets(void *user)
+{
+    tr_opening *opening = user;
+    for (size_t i = 0; i < WANTED && opening->status == TR_OK; i++) {
+        enum tr_data_set set = wanted[i];
+        if (opening->job->source[set] || !tr_job_has_set(opening->job, set)) continue;
+        /* The test data share the training data's vocabulary, which is not known before those are taken over.
+         */
+        if (set != TR_SET_TRAIN && !opening->job->state) continue;
+        opening->status = tr_job_open_source(opening->job, set, &opening->source[set]);
+    }
+    if (opening->status != TR_OK) opening->message = tr_strdup(tr_error_message());
+    return NULL;
+}
+
+tr_status tr_opening_begin(struct tr_job *job, tr_opening **out)
+{
+    tr_opening *opening = tr_alloc_zero(1, sizeof *opening);
+    if (!opening) return TR_ENOMEM;
+    opening->job = job;
+    /* Signals are for the thread that runs the trainer. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    opening->threaded = pthread_create(&opening->thread, NULL, open_sets, opening) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    *out = opening;
+    return TR_OK;
+}
+
+static tr_status hand_over(tr_opening *opening)
+{
+    if (opening->status != TR_OK)
+        return tr_fail(opening->status, "%s", opening->message ? opening->message : "out of memory");
+    for (size_t i = 0; i < WANTED; i++) {
+        tr_source *source = opening->source[wanted[i]];
+        opening->source[wanted[i]] = NULL;
+        if (source) TR_TRY(tr_job_take_source(opening->job, wanted[i], source));
+    }
+    return TR_OK;
+}
+
+tr_status tr_opening_finish(tr_opening **handle, bool abandon)
+{
+    tr_opening *opening = *handle;
+    if (!opening) return TR_OK;
+    if (opening->threaded)
+        pthread_join(opening->thread, NULL);
+    else if (!abandon)
+        open_sets(opening);
+    tr_status status = abandon ? TR_OK : hand_over(opening);
+    for (int i = 0; i < TR_SETS; i++) tr_source_close(&opening->source[i]);
+    tr_free(opening->message);
+    tr_free(opening);
+    *handle = NULL;
+    return status;
+}

@@ -1,0 +1,114 @@
+#include "job/options.h"
+
+#include "data/batch.h"
+
+#define MOST 9007199254740992.0 /* 2^53: whole numbers that a double holds exactly */
+
+static const struct tr_choice last_batches[] = {
+    {"keep", TR_LAST_BATCH_KEEP, "an epoch may end with a smaller batch"},
+    {"drop", TR_LAST_BATCH_DROP, "examples that fill no batch are left out in that epoch"},
+    {NULL, 0},
+};
+
+static const struct tr_choice policies[] = {
+    {"stop", TR_NONFINITE_STOP, "end the run and keep the last good checkpoint"},
+    {"skip", TR_NONFINITE_SKIP, "leave the step out and warn"},
+    {NULL, 0},
+};
+
+#define AT(field) offsetof(struct tr_train_options, field)
+const struct tr_option tr_train_option_table[] = {
+    {"batch", TR_OPTION_INT64, AT(batch), NULL, 1, 1 << 24, NULL,
+     "examples of a global batch, over all workers together"},
+    {"microbatches", TR_OPTION_INT64, AT(microbatches), "0", 0, 65536, NULL,
+     "parts of the batch that form gradients of their own, which are added in a fixed tree; as many workers "
+     "can share "
+     "a step. 0: the largest power of two, at most 16, with 25 or more examples each"},
+    {"pass", TR_OPTION_INT64, AT(pass), "0", 0, 65536, NULL,
+     "microbatches computed at a time, a power of two: fewer need less memory. 0: all. Does not change "
+     "results"},
+    {"steps", TR_OPTION_INT64, AT(steps), "0", 0, MOST, NULL, "steps to train; or give epochs"},
+    {"epochs", TR_OPTION_INT64, AT(epochs), "0", 0, MOST, NULL, "epochs to train; or give steps"},
+    {"log_every", TR_OPTION_INT64, AT(log_every), "100", 0, MOST, NULL, "steps between reports; 0: none"},
+    {"evaluate_every", TR_OPTION_INT64, AT(evaluate_every), "0", 0, MOST, NULL,
+     "steps between evaluations on the validation data, or the test data without those; 0: at the end only"},
+    {"evaluate_batch", TR_OPTION_INT64, AT(evaluate_batch), "250", 1, 1 << 20, NULL,
+     "examples computed at a time in evaluations. Does not change results"},
+    {"checkpoint_every", TR_OPTION_INT64, AT(checkpoint_every), "0", 0, MOST, NULL,
+     "steps between checkpoints; 0: at the end only"},
+    {"checkpoint_seconds", TR_OPTION_DOUBLE, AT(checkpoint_seconds), "600", 0, 1e9, NULL,
+     "seconds between checkpoints; 0: never"},
+    {"keep", TR_OPTION_INT32, AT(keep), "2", 2, 1000000, NULL, "checkpoints to keep"},
+    {"shuffle", TR_OPTION_BOOL, AT(shuffle), "true", 0, 0, NULL,
+     "a new order of the examples in every epoch"},
+    {"last_batch", TR_OPTION_CHOICE, AT(last_batch), "keep", 0, 0, last_batches,
+     "what becomes of the examples at the end of an epoch that do not fill a batch"},
+    {"prefetch", TR_OPTION_INT32, AT(prefetch), "-1", -1, TR_PREFETCH_MAX, NULL,
+     "batches read ahead by a thread of its own; -1: 2 where reading is slow, else 0"},
+    {"on_nonfinite", TR_OPTION_CHOICE, AT(on_nonfinite), "stop", 0, 0, policies,
+     "what to do about a loss or gradient that is not finite"},
+    {"until_accuracy", TR_OPTION_DOUBLE, AT(until_accuracy), "0", 0, 1, NULL,
+     "stop once an evaluation reaches this accuracy; 0: never"},
+    {"patience", TR_OPTION_INT64, AT(patience), "0", 0, MOST, NULL,
+     "stop after so many evaluations without a better loss; 0: never"},
+};
+#undef AT
+const int32_t tr_train_option_count = TR_OPTION_COUNT(tr_train_option_table);
+
+#define AT(field) offsetof(struct tr_input_options, field)
+const struct tr_option tr_input_option_table[] = {
+    {"shape", TR_OPTION_INT_LIST, AT(shape), "", 1, 1 << 24, NULL,
+     "of an example: height, width, channels, or a number of values; default: as the data say"},
+    {"vocabulary", TR_OPTION_INT64, AT(vocabulary), "0", 0, 1 << 28, NULL,
+     "number of different tokens; 0: as the data say"},
+    {"classes", TR_OPTION_STRING_LIST, AT(classes), "", 0, 0, NULL,
+     "names of the classes; default: as the data say"},
+    {"state", TR_OPTION_STRING, AT(state), "", 0, 0, NULL,
+     "file of a checkpoint that keeps what data sets share (vocabulary, scaling); written by the program"},
+    {"scale", TR_OPTION_FLOAT_LIST, AT(scale), "1/255", 0, 0, NULL,
+     "image bytes are multiplied by this; one number, or one for each channel"},
+    {"shift", TR_OPTION_FLOAT_LIST, AT(shift), "0", 0, 0, NULL,
+     "added after scaling; one number, or one for each channel"},
+    {"pad", TR_OPTION_INT32, AT(pad), "0", 0, 1024, NULL,
+     "rows and columns of zeros on every side, out of which a random part is cut in training: shifts the "
+     "image"},
+    {"crop", TR_OPTION_PAIR, AT(crop), "0", 0, 65536, NULL,
+     "height and width of the part that is cut out: at random in training, the middle otherwise; 0: all"},
+    {"flip", TR_OPTION_BOOL, AT(flip), "false", 0, 0, NULL, "mirror half of the images in training"},
+};
+#undef AT
+const int32_t tr_input_option_count = TR_OPTION_COUNT(tr_input_option_table);
+
+#define AT(field) offsetof(struct tr_file_options, field)
+const struct tr_option tr_file_option_table[] = {
+    {"name", TR_OPTION_STRING, AT(name), NULL, 0, 0, NULL, "name of the job"},
+    {"seed", TR_OPTION_INT64, AT(seed), "1", 0, MOST, NULL,
+     "from which initial weights, order of examples, dropout and augmentation follow"},
+    {"directory", TR_OPTION_STRING, AT(directory), "", 0, 0, NULL,
+     "where relative paths start; default: the directory of the file"},
+    {"data", TR_OPTION_NODE, AT(data), "", 0, 0, NULL, "the data sets"},
+    {"input", TR_OPTION_NODE, AT(input), "", 0, 0, NULL, "what is made of an example before the first layer"},
+    {"layers", TR_OPTION_NODE, AT(layers), NULL, 0, 0, NULL, "the network, first layer first"},
+    {"loss", TR_OPTION_NODE, AT(loss), "softmax_cross_entropy", 0, 0, NULL,
+     "what the output is compared with"},
+    {"optimizer", TR_OPTION_NODE, AT(optimizer), NULL, 0, 0, NULL, "how parameters follow from gradients"},
+    {"train", TR_OPTION_NODE, AT(train), NULL, 0, 0, NULL, "the run"},
+};
+#undef AT
+const int32_t tr_file_option_count = TR_OPTION_COUNT(tr_file_option_table);
+
+#define AT(field) offsetof(struct tr_data_options, field)
+const struct tr_option tr_data_option_table[] = {
+    {"train", TR_OPTION_NODE, AT(train), NULL, 0, 0, NULL, "what to learn from"},
+    {"validation", TR_OPTION_NODE, AT(validation), "", 0, 0, NULL, "what evaluations during the run use"},
+    {"test", TR_OPTION_NODE, AT(test), "", 0, 0, NULL, "what is evaluated at the end"},
+};
+#undef AT
+const int32_t tr_data_option_count = TR_OPTION_COUNT(tr_data_option_table);
+
+int64_t tr_microbatch_rule(int64_t batch)
+{
+    int64_t parts = 1;
+    while (parts < 16 && batch / (2 * parts) >= 25) parts *= 2;
+    return parts;
+}

@@ -1,0 +1,59 @@
+/* The sections of a model file that are about the run: `train:` and `input:`, and its top level. */
+#ifndef TR_JOB_OPTIONS_H
+#define TR_JOB_OPTIONS_H
+
+#include "base/option.h"
+
+enum tr_nonfinite_policy {
+    TR_NONFINITE_STOP, /* end the run; the last good checkpoint stays */
+    TR_NONFINITE_SKIP  /* leave the step out, with a warning */
+};
+
+struct tr_train_options {
+    int64_t batch;         /* examples of a global batch */
+    int64_t microbatches;  /* parts that it is cut into; 0: by tr_microbatch_rule() */
+    int64_t pass;          /* microbatches that are computed at a time, a power of two; 0: all */
+    int64_t steps, epochs; /* one of the two is given */
+    int64_t log_every, evaluate_every, checkpoint_every; /* steps; 0: never */
+    double checkpoint_seconds;                           /* 0: never */
+    int64_t evaluate_batch;
+    int32_t keep; /* checkpoints */
+    bool shuffle;
+    int32_t last_batch;    /* enum tr_last_batch */
+    int32_t prefetch;      /* batches; -1: where reading is slow */
+    int32_t on_nonfinite;  /* enum tr_nonfinite_policy */
+    double until_accuracy; /* stop once an evaluation reaches it; 0: never */
+    int64_t patience;      /* stop after so many evaluations without a better loss; 0: never */
+};
+
+struct tr_input_options {
+    struct tr_int_list shape;          /* of an example; empty: as the data say */
+    int64_t vocabulary;                /* of tokens; 0: as the data say */
+    char *state;                       /* the file of a checkpoint with what sources share; NULL: none */
+    struct tr_string_list classes;     /* names; empty: as the data say */
+    struct tr_float_list scale, shift; /* per channel: value = byte * scale + shift */
+    int32_t pad;                       /* zeros around the image before a random crop */
+    int32_t crop[2];                   /* height, width; 0: as the image */
+    bool flip;                         /* mirror half of the images */
+};
+
+struct tr_file_options {
+    char *name;
+    int64_t seed;
+    char *directory;
+    const tr_config *data, *input, *layers, *loss, *optimizer, *train;
+};
+
+struct tr_data_options {
+    const tr_config *train, *validation, *test;
+};
+
+extern const struct tr_option tr_train_option_table[], tr_input_option_table[], tr_file_option_table[],
+    tr_data_option_table[];
+extern const int32_t tr_train_option_count, tr_input_option_count, tr_file_option_count, tr_data_option_count;
+
+/* The number of microbatches where the file names none: the largest power of two, at most 16, that leaves
+   each at least 25 examples; 1 for batches below 50. Part of the arithmetic contract. */
+int64_t tr_microbatch_rule(int64_t batch);
+
+#endif

@@ -1,0 +1,20 @@
+/* The settings of a job that decide its weights, as one text, and where two such texts differ.
+ *
+ * Speeds, logs and lengths are left out: a longer run passes through the same states, unless the schedule
+ * knows its end, which is then part of the schedule. Names of classes and the vocabulary follow from the
+ * data, which have a digest of their own.
+ */
+#ifndef TR_JOB_SETTINGS_H
+#define TR_JOB_SETTINGS_H
+
+#include "job/job.h"
+
+/* The text, in YAML; its SHA-256 is the job's digest. The job's network and optimizer must be there.
+   Returned, free with tr_free(). TR_ENOMEM. */
+tr_status tr_settings_text(const struct tr_job *job, char **out);
+
+/* The first setting in which two texts differ, as "optimizer.rate 0.01, here 0.1", with the value of `there`
+   first; "" where they are equal. Returned, free with tr_free(). TR_ENOMEM, TR_EFORMAT for other texts. */
+tr_status tr_settings_difference(const char *there, const char *here, char **out);
+
+#endif

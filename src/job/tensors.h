@@ -1,0 +1,16 @@
+/* Names and shapes under which checkpoints keep the arenas of a run. */
+#ifndef TR_JOB_TENSORS_H
+#define TR_JOB_TENSORS_H
+
+#include "io/safetensors.h"
+#include "job/variables.h"
+
+/* A parameter's part of an arena, under `name` (borrowed). */
+struct tr_stored_tensor tr_parameter_tensor(const struct tr_parameter *parameter, const char *name,
+                                            float *arena);
+
+#define TR_STATE_NAME (sizeof(((struct tr_parameter *)0)->name) + 16)
+/* The name of what an optimizer keeps of a parameter: "m.conv1.weights". */
+void tr_state_name(const struct tr_parameter *parameter, enum tr_arena arena, char name[TR_STATE_NAME]);
+
+#endif

@@ -1,0 +1,331 @@
+#include "job/variables.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/team.h"
+
+#include <string.h>
+
+const char *const tr_arena_names[TR_ARENAS] = {"parameters", "m", "v", "ema"};
+
+/* Neighbouring parameters that are updated alike, as one call. */
+struct group {
+    struct tr_op_update update; /* pointers and scalars set */
+    int64_t offset;
+};
+
+struct tr_variables {
+    tr_device *device;
+    const struct tr_model *model;
+    const struct tr_optimizer *optimizer;
+    float *arena[TR_ARENAS];
+    bool borrowed;                   /* the parameters' memory is another's */
+    struct tr_step_scalars *scalars; /* device */
+    float *squares, *norm;           /* device: per parameter that is optimized, and their root */
+    int64_t square_count;
+    struct group *groups;
+    int group_count;
+    size_t memory;
+};
+
+static tr_status allocate(tr_variables *variables, size_t bytes, void *out)
+{
+    void *memory;
+    TR_TRY(tr_device_alloc(variables->device, bytes, &memory));
+    *(void **)out = memory;
+    variables->memory += bytes;
+    return TR_OK;
+}
+
+static tr_status fill(tr_variables *variables, float *at, int64_t count)
+{
+    struct tr_op_fill zero = {count, 0, at};
+    return tr_device_fill(variables->device, &zero);
+}
+
+/* Gaps between parameters hold zeros; what is between them is for the caller to write. */
+static tr_status fill_gaps(tr_variables *variables, float *arena)
+{
+    const struct tr_model *model = variables->model;
+    for (int i = 0; i < model->parameter_count; i++) {
+        int64_t from = model->parameters[i].offset + model->parameters[i].count;
+        int64_t to = i + 1 < model->parameter_count ? model->parameters[i + 1].offset : model->arena_floats;
+        if (to > from) TR_TRY(fill(variables, arena + from, to - from));
+    }
+    return TR_OK;
+}
+
+static tr_status allocate_arena(tr_variables *variables, enum tr_arena arena)
+{
+    int64_t floats = variables->model->arena_floats;
+    if (!variables->arena[arena])
+        TR_TRY(allocate(variables, (size_t)(floats ? floats : 1) * sizeof(float), &variables->arena[arena]));
+    /* Memory is touched first by what fills it: parameters and averages at once, moments here. */
+    if (arena == TR_ARENA_PARAMETERS || arena == TR_ARENA_EMA)
+        return fill_gaps(variables, variables->arena[arena]);
+    return fill(variables, variables->arena[arena], floats);
+}
+
+static bool alike(const struct tr_op_update *a, const struct tr_op_update *b)
+{
+    return a->rule == b->rule && a->nesterov == b->nesterov && a->clip_norm == b->clip_norm &&
+           a->beta1 == b->beta1 && a->beta2 == b->beta2 && a->epsilon == b->epsilon && a->decay == b->decay &&
+           a->l2 == b->l2 && a->clip_value == b->clip_value;
+}
+
+/* The part of layer i's parameters' statistics that a new batch takes. */
+static float follow_of(const struct tr_model *model, int parameter)
+{
+    for (int i = 0; i < model->layer_count; i++)
+        for (int k = 0; k < model->layers[i].parameter_count; k++)
+            if (model->layers[i].parameter[k] == parameter) return model->layers[i].statistic_momentum;
+    return 0;
+}
+
+/* Gaps between parameters belong to the group: zeros stay zeros under every rule. */
+static tr_status make_groups(tr_variables *variables)
+{
+    const struct tr_model *model = variables->model;
+    variables->groups = tr_alloc_zero((size_t)model->parameter_count, sizeof *variables->groups);
+    if (!variables->groups) return TR_ENOMEM;
+    unsigned group_states = 0;
+    for (int i = 0; i < model->parameter_count; i++) {
+        const struct tr_parameter *parameter = &model->parameters[i];
+        unsigned states = tr_optimizer_states(variables->optimizer, parameter->kind);
+        struct tr_op_update update;
+        tr_optimizer_update(variables->optimizer, parameter->kind, follow_of(model, i), &update);
+        struct group *group = variables->group_count ? &variables->groups[variables->group_count - 1] : NULL;
+        if (!group || !alike(&group->update, &update) || states != group_states) {
+            group = &variables->groups[variables->group_count++];
+            *group = (struct group){update, parameter->offset};
+            group_states = states;
+            group->update.w = variables->arena[TR_ARENA_PARAMETERS] + parameter->offset;
+            group->update.m = states & TR_STATE_M ? variables->arena[TR_ARENA_M] + parameter->offset : NULL;
+            group->update.v = states & TR_STATE_V ? variables->arena[TR_ARENA_V] + parameter->offset : NULL;
+            group->update.ema =
+                states & TR_STATE_EMA ? variables->arena[TR_ARENA_EMA] + parameter->offset : NULL;
+            group->update.scalars = variables->scalars;
+        }
+        group->update.count = parameter->offset + parameter->count - group->offset;
+    }
+    return TR_OK;
+}
+
+static tr_status allocate_optimizer(tr_variables *variables)
+{
+    static const struct {
+        unsigned bit;
+        enum tr_arena arena;
+    } kept[] = {{TR_STATE_M, TR_ARENA_M}, {TR_STATE_V, TR_ARENA_V}, {TR_STATE_EMA, TR_ARENA_EMA}};
+    unsigned states = tr_optimizer_states(variables->optimizer, TR_PARAMETER_WEIGHT) |
+                      tr_optimizer_states(variables->optimizer, TR_PARAMETER_BIAS);
+    for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++)
+        if (states & kept[i].bit) TR_TRY(allocate_arena(variables, kept[i].arena));
+    for (int i = 0; i < variables->model->parameter_count; i++)
+        variables->square_count += variables->model->parameters[i].kind != TR_PARAMETER_STATISTIC;
+    TR_TRY(allocate(variables, (size_t)(variables->square_count + 1) * sizeof(float), &variables->squares));
+    TR_TRY(allocate(variables, sizeof(float), &variables->norm));
+    return make_groups(variables);
+}
+
+tr_status tr_variables_create(tr_device *device, const struct tr_model *model,
+                              const struct tr_optimizer *optimizer, float *parameters, tr_variables **out)
+{
+    tr_variables *variables = tr_alloc_zero(1, sizeof *variables);
+    if (!variables) return TR_ENOMEM;
+    *variables = (tr_variables){
+        .device = device, .model = model, .optimizer = optimizer, .borrowed = parameters != NULL};
+    variables->arena[TR_ARENA_PARAMETERS] = parameters;
+    tr_status status = allocate(variables, sizeof *variables->scalars, &variables->scalars);
+    if (status == TR_OK) status = allocate_arena(variables, TR_ARENA_PARAMETERS);
+    if (status == TR_OK && optimizer) status = allocate_optimizer(variables);
+    if (status != TR_OK) {
+        tr_variables_destroy(&variables);
+        return status;
+    }
+    *out = variables;
+    return TR_OK;
+}
+
+void tr_variables_destroy(tr_variables **handle)
+{
+    tr_variables *variables = *handle;
+    if (!variables) return;
+    if (variables->borrowed) variables->arena[TR_ARENA_PARAMETERS] = NULL;
+    for (int i = 0; i < TR_ARENAS; i++) tr_device_free(variables->device, variables->arena[i]);
+    tr_device_free(variables->device, variables->scalars);
+    tr_device_free(variables->device, variables->squares);
+    tr_device_free(variables->device, variables->norm);
+    tr_free(variables->groups);
+    tr_free(variables);
+    *handle = NULL;
+}
+
+float *tr_variables_arena(const tr_variables *variables, enum tr_arena arena)
+{
+    return variables->arena[arena];
+}
+
+struct tr_step_scalars *tr_variables_scalars(const tr_variables *variables)
+{
+    return variables->scalars;
+}
+
+struct initialization {
+    const struct tr_model *model;
+    uint64_t seed;
+    float *values;
+};
+
+static void initialize_share(void *user, int member, int size)
+{
+    struct initialization *job = user;
+    tr_model_initialize(job->model, job->seed, member, size, job->values);
+}
+
+/* Fills `values`, host memory, with a team of as many threads as the device has. */
+static tr_status initialize_host(const tr_variables *variables, uint64_t seed, float *values)
+{
+    struct initialization job = {variables->model, seed, values};
+    tr_team *team;
+    TR_TRY(tr_team_create(variables->device->threads, &team));
+    tr_team_run(team, initialize_share, &job);
+    tr_team_destroy(&team);
+    return TR_OK;
+}
+
+/* Initial parameters by way of the host, for devices with memory of their own. */
+static tr_status initialize_by_copy(tr_variables *variables, uint64_t seed)
+{
+    float *values = tr_alloc_aligned((size_t)variables->model->arena_floats + 1, sizeof *values);
+    if (!values) return TR_ENOMEM;
+    tr_status status = initialize_host(variables, seed, values);
+    if (status == TR_OK) status = tr_variables_load(variables, TR_ARENA_PARAMETERS, values);
+    tr_free(values);
+    return status;
+}
+
+tr_status tr_variables_initialize(tr_variables *variables, uint64_t seed)
+{
+    float *parameters = variables->arena[TR_ARENA_PARAMETERS], *average = variables->arena[TR_ARENA_EMA];
+    if (tr_device_host_view(variables->device, parameters))
+        TR_TRY(initialize_host(variables, seed, parameters));
+    else
+        TR_TRY(initialize_by_copy(variables, seed));
+    if (!average) return TR_OK;
+    struct tr_op_scale copy = {variables->model->arena_floats, 1, parameters, average};
+    return tr_device_scale(variables->device, &copy);
+}
+
+tr_status tr_variables_load(tr_variables *variables, enum tr_arena arena, const float *values)
+{
+    size_t bytes = (size_t)variables->model->arena_floats * sizeof(float);
+    TR_TRY(tr_device_to_device(variables->device, variables->arena[arena], values, bytes));
+    return tr_device_wait(variables->device);
+}
+
+tr_status tr_variables_store(tr_variables *variables, enum tr_arena arena, float *values)
+{
+    size_t bytes = (size_t)variables->model->arena_floats * sizeof(float);
+    TR_TRY(tr_device_to_host(variables->device, values, variables->arena[arena], bytes));
+    return tr_device_wait(variables->device);
+}
+
+tr_status tr_variables_begin_step(tr_variables *variables, int64_t step)
+{
+    struct tr_step_scalars scalars;
+    tr_optimizer_scalars(variables->optimizer, step, &scalars);
+    TR_TRY(tr_device_to_device(variables->device, variables->scalars, &scalars, sizeof scalars));
+    return tr_device_wait(variables->device); /* `scalars` ends here */
+}
+
+tr_status tr_variables_measure(tr_variables *variables, const float *gradient)
+{
+    const struct tr_model *model = variables->model;
+    int64_t square = 0;
+    for (int i = 0; i < model->parameter_count; i++) {
+        const struct tr_parameter *parameter = &model->parameters[i];
+        if (parameter->kind == TR_PARAMETER_STATISTIC) continue;
+        struct tr_op_sum_squares sum = {parameter->count, gradient + parameter->offset,
+                                        variables->squares + square++};
+        TR_TRY(tr_device_sum_squares(variables->device, &sum));
+    }
+    struct tr_op_clip_scale scale = {
+        .count = square,
+        .max_norm = variables->optimizer->clip_norm > 0 ? variables->optimizer->clip_norm : __builtin_inff(),
+        .squares = variables->squares,
+        .norm = variables->norm,
+        .scalars = variables->scalars,
+    };
+    return tr_device_clip_scale(variables->device, &scale);
+}
+
+tr_status tr_variables_norm(tr_variables *variables, float *norm)
+{
+    TR_TRY(tr_device_to_host(variables->device, norm, variables->norm, sizeof *norm));
+    return tr_device_wait(variables->device);
+}
+
+static float *behind(float *pointer, int64_t floats)
+{
+    return pointer ? pointer + floats : NULL;
+}
+
+tr_status tr_variables_update(tr_variables *variables, const float *gradient, int64_t begin, int64_t end)
+{
+    for (int i = 0; i < variables->group_count; i++) {
+        const struct group *group = &variables->groups[i];
+        int64_t from = begin > group->offset ? begin - group->offset : 0;
+        int64_t to = end - group->offset < group->update.count ? end - group->offset : group->update.count;
+        if (from >= to) continue;
+        struct tr_op_update update = group->update;
+        update.count = to - from;
+        update.grad = gradient + group->offset + from;
+        update.w = behind(update.w, from);
+        update.m = behind(update.m, from);
+        update.v = behind(update.v, from);
+        update.ema = behind(update.ema, from);
+        TR_TRY(tr_device_update(variables->device, &update));
+    }
+    return TR_OK;
+}
+
+tr_status tr_variables_nonfinite(tr_variables *variables, bool *nonfinite)
+{
+    struct tr_step_scalars scalars;
+    TR_TRY(tr_device_to_host(variables->device, &scalars, variables->scalars, sizeof scalars));
+    TR_TRY(tr_device_wait(variables->device));
+    *nonfinite = scalars.nonfinite != 0;
+    return TR_OK;
+}
+
+tr_status tr_variables_complete_ema(tr_variables *variables)
+{
+    const struct tr_model *model = variables->model;
+    for (int i = 0; i < model->parameter_count; i++) {
+        const struct tr_parameter *parameter = &model->parameters[i];
+        if (parameter->kind != TR_PARAMETER_STATISTIC) continue;
+        struct tr_op_scale copy = {parameter->count, 1,
+                                   variables->arena[TR_ARENA_PARAMETERS] + parameter->offset,
+                                   variables->arena[TR_ARENA_EMA] + parameter->offset};
+        TR_TRY(tr_device_scale(variables->device, &copy));
+    }
+    return TR_OK;
+}
+
+tr_status tr_variables_hash(tr_variables *variables, char hex[TR_SHA256_TEXT])
+{
+    const float *view = tr_device_host_view(variables->device, variables->arena[TR_ARENA_PARAMETERS]);
+    if (view) return tr_model_hash(variables->model, view, hex);
+    float *copy = tr_alloc((size_t)variables->model->arena_floats + 1, sizeof *copy);
+    if (!copy) return TR_ENOMEM;
+    tr_status status = tr_variables_store(variables, TR_ARENA_PARAMETERS, copy);
+    if (status == TR_OK) status = tr_model_hash(variables->model, copy, hex);
+    tr_free(copy);
+    return status;
+}
+
+size_t tr_variables_memory(const tr_variables *variables)
+{
+    return variables->memory;
+}

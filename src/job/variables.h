@@ -1,0 +1,60 @@
+/* The numbers of a run on a device: parameters, what the optimizer keeps, and the update that joins them with
+ * gradients.
+ *
+ * Invariant: every arena is laid out like the parameters of the model; gaps hold zeros.
+ */
+#ifndef TR_JOB_VARIABLES_H
+#define TR_JOB_VARIABLES_H
+
+#include "nn/model.h"
+#include "optim/optimizer.h"
+
+enum tr_arena { TR_ARENA_PARAMETERS, TR_ARENA_M, TR_ARENA_V, TR_ARENA_EMA, TR_ARENAS };
+
+/* "parameters", "m", "v", "ema". */
+extern const char *const tr_arena_names[TR_ARENAS];
+
+typedef struct tr_variables tr_variables;
+
+/* Allocates the arenas that the optimizer needs (none but the parameters without one: `optimizer` NULL).
+   Moments and gaps are zero; parameters
+   and averages have no values yet. `device`, `model` and `optimizer` are borrowed for the life of the
+   variables. `parameters` is device memory of arena_floats floats for the parameters, borrowed likewise, or
+   NULL: then it is allocated. Returned, destroy with tr_variables_destroy(). */
+tr_status tr_variables_create(tr_device *device, const struct tr_model *model,
+                              const struct tr_optimizer *optimizer, float *parameters, tr_variables **out);
+void tr_variables_destroy(tr_variables **variables);
+
+/* The arena in device memory, NULL if the optimizer keeps none. */
+float *tr_variables_arena(const tr_variables *variables, enum tr_arena arena);
+/* The scalars of the step, in device memory. */
+struct tr_step_scalars *tr_variables_scalars(const tr_variables *variables);
+
+/* Initial parameters for a seed; moments zero; moving averages copies of the parameters. */
+tr_status tr_variables_initialize(tr_variables *variables, uint64_t seed);
+/* Copies an arena from or to the host, arena_floats floats, and waits. */
+tr_status tr_variables_load(tr_variables *variables, enum tr_arena arena, const float *values);
+tr_status tr_variables_store(tr_variables *variables, enum tr_arena arena, float *values);
+
+/* Enqueues the scalars of a step; before its forward pass. */
+tr_status tr_variables_begin_step(tr_variables *variables, int64_t step);
+/* Enqueues the norm of a whole gradient, whether or not the optimizer clips by it; read with
+ * tr_variables_norm().
+ */
+tr_status tr_variables_measure(tr_variables *variables, const float *gradient);
+/* Waits and returns the norm last measured. */
+tr_status tr_variables_norm(tr_variables *variables, float *norm);
+/* Enqueues the update of the floats [begin, end) of the arenas by `gradient`, an arena; all of it: 0 and
+   arena_floats. Where the optimizer clips by norm, the whole gradient has been measured before. */
+tr_status tr_variables_update(tr_variables *variables, const float *gradient, int64_t begin, int64_t end);
+/* Waits and tells whether the last update made a parameter NaN or infinite. */
+tr_status tr_variables_nonfinite(tr_variables *variables, bool *nonfinite);
+/* Makes the averages usable in place of the parameters: running statistics are copied to them. */
+tr_status tr_variables_complete_ema(tr_variables *variables);
+
+/* SHA-256 of the parameters, see tr_model_hash(). */
+tr_status tr_variables_hash(tr_variables *variables, char hex[TR_SHA256_TEXT]);
+/* Bytes of device memory. */
+size_t tr_variables_memory(const tr_variables *variables);
+
+#endif

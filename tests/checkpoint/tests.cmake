@@ -1,0 +1,3 @@
+trireme_test(checkpoint save SOURCES checkpoint/sample.c)
+trireme_test(checkpoint damage SOURCES checkpoint/sample.c)
+trireme_test(checkpoint faults SOURCES checkpoint/sample.c base/file_fault.c base/file_power.c)

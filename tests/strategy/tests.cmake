@@ -1,0 +1,1 @@
+trireme_test(strategy ranks SOURCES support/training.c support/families.c)
