@@ -34,6 +34,7 @@ BEGIN {
   home["isa-l/igzip_lib.h"] = "src/data/inflate.c"
   home["mpi.h"] = "src/comm/mpi/"
   home["png.h"] = home["turbojpeg.h"] = "src/data/image.c"
+  home["protobuf-c/protobuf-c.h"] = "src/io/"
   home["yaml.h"] = "src/base/config_parse.c"
   home["zlib.h"] = "src/data/tfrecord_write.c"
   split("assert ctype errno float inttypes limits locale math setjmp signal stdarg stdatomic stdbool stddef stdint stdio stdlib string time", words, " ")
