@@ -3,6 +3,7 @@
 #define TRIREME_TRIREME_H
 
 #include "trireme/data.h"
+#include "trireme/export.h"
 #include "trireme/inspect.h"
 #include "trireme/predict.h"
 #include "trireme/status.h"

@@ -80,6 +80,11 @@ tr_status tr_safetensors_write(const tr_file_system *files, const char *path,
                                const struct tr_stored_note *notes, int64_t note_count, uint32_t *crcs,
                                struct tr_safetensors_summary *summary);
 
+/* The same for a file that takes the place of `path` once it is complete: see tr_file_replace_begin(). */
+tr_status tr_safetensors_replace(const tr_file_system *files, const char *path,
+                                 const struct tr_stored_tensor *tensors, int64_t count,
+                                 const struct tr_stored_note *notes, int64_t note_count);
+
 /* A file open for reading. Reads happen when asked for, into the caller's memory; so the file may be larger
    than memory, and a failing disk is a status. Used by one thread at a time. */
 typedef struct tr_safetensors tr_safetensors;

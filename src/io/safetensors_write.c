@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/json.h"
 
@@ -125,35 +126,80 @@ static tr_status write_data(struct tr_file_writer *writer, const char *data, uin
     return TR_OK;
 }
 
+/* What a file will be made of. */
+struct plan {
+    struct place *places;
+    char *header;
+    size_t header_size;
+    uint64_t data_bytes;
+};
+
+static void release_plan(struct plan *plan)
+{
+    tr_free(plan->header);
+    tr_free(plan->places);
+}
+
+/* On failure there is nothing to release. */
+static tr_status make_plan(const struct tr_stored_tensor *tensors, int64_t count,
+                           const struct tr_stored_note *notes, int64_t note_count, struct plan *plan)
+{
+    char *json;
+    tr_status status;
+    *plan = (struct plan){.places = tr_alloc((size_t)count, sizeof *plan->places)};
+    if (!plan->places) return TR_ENOMEM;
+    TR_TRY_GOTO(check_names(tensors, count), out);
+    TR_TRY_GOTO(arrange(tensors, count, plan->places), out);
+    TR_TRY_GOTO(make_header(tensors, plan->places, count, notes, note_count, &json, &plan->data_bytes), out);
+    status = frame_header(json, &plan->header, &plan->header_size);
+out:
+    if (status != TR_OK) release_plan(plan);
+    return status;
+}
+
+static tr_status write_plan(const struct plan *plan, const struct tr_stored_tensor *tensors, int64_t count,
+                            uint32_t *crcs, struct tr_file_writer *writer)
+{
+    TR_TRY(tr_file_write(writer, plan->header, plan->header_size));
+    for (int64_t i = 0; i < count; i++) {
+        int64_t index = plan->places[i].index;
+        TR_TRY(write_data(writer, tensors[index].data, plan->places[i].bytes, crcs ? &crcs[index] : NULL));
+    }
+    return TR_OK;
+}
+
 tr_status tr_safetensors_write(const tr_file_system *files, const char *path,
                                const struct tr_stored_tensor *tensors, int64_t count,
                                const struct tr_stored_note *notes, int64_t note_count, uint32_t *crcs,
                                struct tr_safetensors_summary *summary)
 {
+    struct plan plan;
     struct tr_file_writer writer = {.descriptor = -1};
-    char *json, *header = NULL;
-    size_t header_size;
-    uint64_t data_bytes = 0;
-    tr_status status;
-    struct place *places = tr_alloc((size_t)count, sizeof *places);
-    if (!places) return TR_ENOMEM;
-    TR_TRY_GOTO(check_names(tensors, count), out);
-    TR_TRY_GOTO(arrange(tensors, count, places), out);
-    TR_TRY_GOTO(make_header(tensors, places, count, notes, note_count, &json, &data_bytes), out);
-    TR_TRY_GOTO(frame_header(json, &header, &header_size), out);
-
-    TR_TRY_GOTO(tr_file_begin(files, path, TR_FILE_NEW, header_size + data_bytes, &writer), out);
-    TR_TRY_GOTO(tr_file_write(&writer, header, header_size), out);
-    for (int64_t i = 0; i < count; i++) {
-        int64_t index = places[i].index;
-        TR_TRY_GOTO(write_data(&writer, tensors[index].data, places[i].bytes, crcs ? &crcs[index] : NULL),
-                    out);
-    }
-    TR_TRY_GOTO(tr_file_finish(&writer, true), out);
-    *summary = (struct tr_safetensors_summary){header_size + data_bytes, tr_crc32c(0, header, header_size)};
-out:
+    TR_TRY(make_plan(tensors, count, notes, note_count, &plan));
+    uint64_t bytes = plan.header_size + plan.data_bytes;
+    tr_status status = tr_file_begin(files, path, TR_FILE_NEW, bytes, &writer);
+    if (status == TR_OK) status = write_plan(&plan, tensors, count, crcs, &writer);
+    if (status == TR_OK) status = tr_file_finish(&writer, true);
+    if (status == TR_OK)
+        *summary = (struct tr_safetensors_summary){bytes, tr_crc32c(0, plan.header, plan.header_size)};
     tr_file_abandon(&writer);
-    tr_free(header);
-    tr_free(places);
+    release_plan(&plan);
+    return status;
+}
+
+tr_status tr_safetensors_replace(const tr_file_system *files, const char *path,
+                                 const struct tr_stored_tensor *tensors, int64_t count,
+                                 const struct tr_stored_note *notes, int64_t note_count)
+{
+    struct plan plan;
+    struct tr_file_replacement file;
+    TR_TRY(make_plan(tensors, count, notes, note_count, &plan));
+    tr_status status = tr_file_replace_begin(files, path, plan.header_size + plan.data_bytes, &file);
+    if (status == TR_OK) {
+        status = write_plan(&plan, tensors, count, NULL, &file.writer);
+        if (status == TR_OK) status = tr_file_replace_finish(&file);
+        tr_file_replace_abandon(&file);
+    }
+    release_plan(&plan);
     return status;
 }

@@ -1,5 +1,8 @@
 #include "job/tensors.h"
 
+#include "base/alloc.h"
+#include "base/fail.h"
+
 #include <stdio.h>
 
 struct tr_stored_tensor tr_parameter_tensor(const struct tr_parameter *parameter, const char *name,
@@ -18,4 +21,40 @@ struct tr_stored_tensor tr_parameter_tensor(const struct tr_parameter *parameter
 void tr_state_name(const struct tr_parameter *parameter, enum tr_arena arena, char name[TR_STATE_NAME])
 {
     snprintf(name, TR_STATE_NAME, "%s.%s", tr_arena_names[arena], parameter->name);
+}
+
+/* Puts the moving averages that the checkpoint keeps in place of parameters. */
+static tr_status load_averages(const struct tr_model *model, const tr_checkpoint *checkpoint, float *arena)
+{
+    tr_safetensors *file = tr_checkpoint_tensors(checkpoint, TR_CHECKPOINT_OPTIMIZER);
+    for (int i = 0; i < model->parameter_count; i++) {
+        const struct tr_parameter *parameter = &model->parameters[i];
+        char name[TR_STATE_NAME];
+        tr_state_name(parameter, TR_ARENA_EMA, name);
+        const struct tr_safetensors_entry *entry = tr_safetensors_find(file, name);
+        if (!entry) continue;
+        struct tr_stored_tensor expected = tr_parameter_tensor(parameter, name, arena);
+        char have[TR_STORED_TEXT], want[TR_STORED_TEXT];
+        if (!tr_stored_alike(&entry->tensor, &expected))
+            return tr_fail(TR_EMISMATCH, "checkpoint \"%s\": tensor \"%s\" is %s, the network has %s",
+                           tr_checkpoint_path(checkpoint), name, tr_stored_describe(&entry->tensor, have),
+                           tr_stored_describe(&expected, want));
+        TR_TRY(tr_safetensors_read(file, entry, arena + parameter->offset, NULL));
+    }
+    return TR_OK;
+}
+
+tr_status tr_job_load_parameters(const struct tr_job *job, tr_checkpoint *checkpoint, bool use_average,
+                                 float *arena)
+{
+    const struct tr_model *model = job->model;
+    struct tr_stored_tensor *tensors = tr_alloc((size_t)model->parameter_count, sizeof *tensors);
+    if (!tensors) return TR_ENOMEM;
+    for (int i = 0; i < model->parameter_count; i++)
+        tensors[i] = tr_parameter_tensor(&model->parameters[i], model->parameters[i].name, arena);
+    tr_status status =
+        tr_checkpoint_load(checkpoint, TR_CHECKPOINT_PARAMETERS, tensors, model->parameter_count);
+    tr_free(tensors);
+    if (status != TR_OK || !use_average) return status;
+    return load_averages(model, checkpoint, arena);
 }

@@ -3,6 +3,7 @@
 #define TR_JOB_TENSORS_H
 
 #include "io/safetensors.h"
+#include "job/job.h"
 #include "job/variables.h"
 
 /* A parameter's part of an arena, under `name` (borrowed). */
@@ -12,5 +13,11 @@ struct tr_stored_tensor tr_parameter_tensor(const struct tr_parameter *parameter
 #define TR_STATE_NAME (sizeof(((struct tr_parameter *)0)->name) + 16)
 /* The name of what an optimizer keeps of a parameter: "m.conv1.weights". */
 void tr_state_name(const struct tr_parameter *parameter, enum tr_arena arena, char name[TR_STATE_NAME]);
+
+/* Reads the parameters that a checkpoint of the job keeps into `arena`, host memory of arena_floats floats;
+   with `use_average` the moving averages in their place where it keeps such. Gaps are left alone.
+   TR_EMISMATCH for a checkpoint of another network, TR_EIO, TR_ECORRUPT, TR_ENOMEM. */
+tr_status tr_job_load_parameters(const struct tr_job *job, tr_checkpoint *checkpoint, bool use_average,
+                                 float *arena);
 
 #endif

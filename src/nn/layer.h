@@ -122,4 +122,12 @@ void tr_layer_buffer(struct tr_layer *layer, struct tr_buffer buffer);
 const struct tr_layer_class *const *tr_layer_classes(int *count);
 const struct tr_layer_class *tr_layer_class_find(const char *name);
 
+/* For whoever writes a network down for other programs. */
+
+/* Where a layer keeps the value of an option of its class, of the type that the table gives it; NULL if the
+   class has no such option. Borrowed from the layer. */
+const void *tr_layer_option(const struct tr_layer *layer, const char *key);
+/* The geometry of a convolution or pool, NULL of other layers. Borrowed from the layer. */
+const struct tr_window *tr_layer_window(const struct tr_layer *layer);
+
 #endif

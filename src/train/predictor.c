@@ -26,49 +26,13 @@ struct tr_predictor {
 
 /* ---- loading ---- */
 
-/* Puts the moving averages that the checkpoint keeps in place of parameters. */
-static tr_status load_averages(const struct tr_model *model, const tr_checkpoint *checkpoint, float *arena)
-{
-    tr_safetensors *file = tr_checkpoint_tensors(checkpoint, TR_CHECKPOINT_OPTIMIZER);
-    for (int i = 0; i < model->parameter_count; i++) {
-        const struct tr_parameter *parameter = &model->parameters[i];
-        char name[TR_STATE_NAME];
-        tr_state_name(parameter, TR_ARENA_EMA, name);
-        const struct tr_safetensors_entry *entry = tr_safetensors_find(file, name);
-        if (!entry) continue;
-        struct tr_stored_tensor expected = tr_parameter_tensor(parameter, name, arena);
-        char have[TR_STORED_TEXT], want[TR_STORED_TEXT];
-        if (!tr_stored_alike(&entry->tensor, &expected))
-            return tr_fail(TR_EMISMATCH, "checkpoint \"%s\": tensor \"%s\" is %s, the network has %s",
-                           tr_checkpoint_path(checkpoint), name, tr_stored_describe(&entry->tensor, have),
-                           tr_stored_describe(&expected, want));
-        TR_TRY(tr_safetensors_read(file, entry, arena + parameter->offset, NULL));
-    }
-    return TR_OK;
-}
-
-static tr_status load_arena(const tr_predictor *predictor, tr_checkpoint *checkpoint, bool use_average,
-                            float *arena)
-{
-    const struct tr_model *model = predictor->job->model;
-    struct tr_stored_tensor *tensors = tr_alloc((size_t)model->parameter_count, sizeof *tensors);
-    if (!tensors) return TR_ENOMEM;
-    for (int i = 0; i < model->parameter_count; i++)
-        tensors[i] = tr_parameter_tensor(&model->parameters[i], model->parameters[i].name, arena);
-    tr_status status =
-        tr_checkpoint_load(checkpoint, TR_CHECKPOINT_PARAMETERS, tensors, model->parameter_count);
-    tr_free(tensors);
-    if (status != TR_OK || !use_average) return status;
-    return load_averages(model, checkpoint, arena);
-}
-
 static tr_status load_parameters(tr_predictor *predictor, tr_checkpoint *checkpoint, bool use_average)
 {
     size_t floats = (size_t)predictor->job->model->arena_floats + 1, bytes = floats * sizeof(float);
     float *arena = tr_alloc_zero(floats, sizeof *arena);
     if (!arena) return TR_ENOMEM;
     void *memory;
-    tr_status status = load_arena(predictor, checkpoint, use_average, arena);
+    tr_status status = tr_job_load_parameters(predictor->job, checkpoint, use_average, arena);
     if (status == TR_OK) status = tr_device_alloc(predictor->device, bytes, &memory);
     if (status == TR_OK) {
         predictor->parameters = memory;

@@ -18,3 +18,19 @@ const struct tr_layer_class *tr_layer_class_find(const char *name)
         if (strcmp(classes[i]->name, name) == 0) return classes[i];
     return NULL;
 }
+
+const void *tr_layer_option(const struct tr_layer *layer, const char *key)
+{
+    const struct tr_layer_class *class = layer->class;
+    for (int32_t i = 0; i < class->option_count; i++)
+        if (strcmp(class->options[i].key, key) == 0)
+            return (const char *)layer->options + class->options[i].offset;
+    return NULL;
+}
+
+const struct tr_window *tr_layer_window(const struct tr_layer *layer)
+{
+    const struct tr_layer_class *class = layer->class;
+    bool windows = class == &tr_layer_conv || class == &tr_layer_max_pool || class == &tr_layer_average_pool;
+    return windows ? layer->state : NULL;
+}

@@ -1,0 +1,82 @@
+/* trireme export: the network of a checkpoint for other programs. */
+#include "commands.h"
+#include "output.h"
+#include "predictor.h"
+
+#include "base/fail.h"
+#include "export/formats.h"
+
+#include <stdio.h>
+
+struct options {
+    struct cli_common common;
+    char *checkpoint;
+    bool average;
+#define ADD_FIELD(id, text) char *id;
+    TR_EXPORT_FORMATS(ADD_FIELD)
+#undef ADD_FIELD
+};
+
+#define AT(field) offsetof(struct options, field)
+#define ADD_OPTION(id, text)                                                                                 \
+    {.key = #id,                                                                                             \
+     .type = TR_OPTION_STRING,                                                                               \
+     .offset = AT(id),                                                                                       \
+     .fallback = "",                                                                                         \
+     .help = "write " text,                                                                                  \
+     .value_name = "FILE"},
+static const struct tr_option table[] = {
+    CLI_OPTION_CHECKPOINT(struct options),
+    TR_EXPORT_FORMATS(ADD_OPTION) CLI_OPTION_AVERAGE(struct options),
+    CLI_OPTION_HELP(struct options),
+};
+#undef ADD_OPTION
+#undef AT
+
+/* Where the formats, in their order, are to go; NULL for those that are not wanted. */
+struct target {
+    const char *format, *path;
+};
+
+static tr_status write_all(const struct options *options, const struct target *targets, int count)
+{
+    struct tr_export_settings settings = TR_EXPORT_SETTINGS_INIT;
+    tr_exporter *exporter;
+    settings.checkpoint = options->checkpoint;
+    settings.use_average = options->average;
+    TR_TRY(tr_exporter_create(&settings, &exporter));
+    cli_warnings(tr_exporter_skipped(exporter));
+    tr_status status = TR_OK;
+    for (int i = 0; i < count && status == TR_OK; i++) {
+        if (!targets[i].path) continue;
+        status = tr_exporter_write(exporter, targets[i].format, targets[i].path);
+        if (status == TR_OK) printf("%-12s %s\n", targets[i].format, targets[i].path);
+    }
+    tr_exporter_destroy(&exporter);
+    return status;
+}
+
+static tr_status run(const void *options_)
+{
+    const struct options *options = options_;
+#define ADD_TARGET(id, text) {#id, options->id},
+    const struct target targets[] = {TR_EXPORT_FORMATS(ADD_TARGET)};
+#undef ADD_TARGET
+    const int count = (int)(sizeof targets / sizeof targets[0]);
+    bool any = false;
+    for (int i = 0; i < count; i++) any |= targets[i].path != NULL;
+    if (!any)
+        return tr_fail(TR_EINVAL, "nothing to write; give a format with its file, for instance --%s FILE",
+                       targets[0].format);
+    return write_all(options, targets, count);
+}
+
+const struct cli_command cli_export = {
+    .name = "export",
+    .summary = "write a trained network for other programs",
+    .about =
+        "Writes the network of a checkpoint to files of other programs. Several formats may be asked for "
+        "at once.",
+    CLI_OPTIONS(table, struct options),
+    .run = run,
+};

@@ -1,0 +1,71 @@
+/* Networks out to other programs, and in from them.
+ *
+ *     struct tr_export_settings settings = TR_EXPORT_SETTINGS_INIT;
+ *     settings.checkpoint = "runs/mnist-cnn";
+ *     settings.layout = TR_LAYOUT_TORCH;
+ *     tr_exporter *exporter = NULL;
+ *     tr_status status = tr_exporter_create(&settings, &exporter);
+ *     if (status == TR_OK) status = tr_exporter_write(exporter, "safetensors", "mnist-cnn.safetensors");
+ *     tr_exporter_destroy(&exporter);
+ *
+ * An exporter is used by one thread at a time.
+ */
+#ifndef TRIREME_EXPORT_H
+#define TRIREME_EXPORT_H
+
+#include "trireme/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Names and shapes of tensors in files. */
+enum tr_layout {
+    TR_LAYOUT_TRIREME, /* as in a checkpoint: images are height, width, channels; dense weights [in, out] */
+    TR_LAYOUT_TORCH /* as PyTorch's load_state_dict() wants them: channels first, dense weights [out, in] */
+};
+
+typedef struct tr_exporter tr_exporter;
+
+struct tr_export_settings {
+    size_t size;            /* sizeof(struct tr_export_settings) */
+    const char *checkpoint; /* a checkpoint, or a directory of checkpoints whose newest good one is taken */
+    bool use_average;       /* take the moving averages where the checkpoint has them, as prediction does */
+    enum tr_layout layout;  /* of formats that hold tensors alone */
+    const char *name;       /* of what is written, where the format wants one; NULL: the job's */
+};
+#define TR_EXPORT_SETTINGS_INIT                                                                              \
+    {                                                                                                        \
+        sizeof(struct tr_export_settings), NULL, true, TR_LAYOUT_TRIREME, NULL                               \
+    }
+
+/* Reads the checkpoint. Strings of the settings are borrowed for the call. Returned, destroy with
+   tr_exporter_destroy(). */
+TR_API tr_status tr_exporter_create(const struct tr_export_settings *settings, tr_exporter **out);
+/* Accepts NULL, nulls the handle. */
+TR_API void tr_exporter_destroy(tr_exporter **exporter);
+
+/* Newer checkpoints that are damaged and were passed over, a line each; "" for none. Borrowed until the
+   exporter is destroyed. */
+TR_API const char *tr_exporter_skipped(const tr_exporter *exporter);
+
+/* Writes the file `path` in a format that tr_export_format_at() names; a failure leaves no file, or the old
+   one. TR_ENOTFOUND for an unknown format, TR_EUNSUPPORTED for a network that the format cannot hold, which
+   the message explains, TR_EIO. */
+TR_API tr_status tr_exporter_write(tr_exporter *exporter, const char *format, const char *path);
+
+/* Format number `index` of those that tr_exporter_write() knows, NULL beyond the last. Static storage. */
+struct tr_export_format {
+    const char *name; /* "safetensors" */
+    const char *help; /* half a sentence */
+};
+TR_API const struct tr_export_format *tr_export_format_at(int index);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

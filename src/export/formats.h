@@ -1,0 +1,31 @@
+/* The formats that networks are exported to. To add one: a file with its function, and a line here.
+ *
+ * `trireme export` has an option for each, of the same name.
+ */
+#ifndef TR_EXPORT_FORMATS_H
+#define TR_EXPORT_FORMATS_H
+
+#include "job/job.h"
+#include "trireme/export.h"
+
+/* What is written down. Read-only; borrowed for the call. */
+struct tr_export {
+    const struct tr_job *job;
+    const struct tr_checkpoint_facts *facts; /* of the checkpoint */
+    /* On the host, an arena of the model's parameters; moving averages where `averages`. */
+    const float *parameters;
+    bool averages;
+    enum tr_layout layout;
+    const char *name; /* of what is written; the job's where none was given */
+};
+
+/* X(name, "what the file is"), in the order in which they are written and documented. */
+#define TR_EXPORT_FORMATS(X) X(safetensors, "the tensors, in the safetensors format; see --layout")
+
+/* One function for each: writes the file `path`, whole or not at all. */
+#define TR_EXPORT_DECLARE(name, text)                                                                        \
+    tr_status tr_export_##name(const struct tr_export *what, const char *path);
+TR_EXPORT_FORMATS(TR_EXPORT_DECLARE)
+#undef TR_EXPORT_DECLARE
+
+#endif
