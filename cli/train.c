@@ -19,7 +19,7 @@ struct options {
     bool resume_changed, overwrite, quiet;
     int64_t seed, steps;
     int32_t log; /* enum cli_log */
-    char *transport;
+    char *transport, *strategy;
 };
 
 static const struct tr_choice logs[] = {
@@ -69,6 +69,14 @@ static const struct tr_option table[] = {
              "the job and "
              "end with the hash of a single one (`trireme launch` sets it); variable TRIREME_TRANSPORT",
      .flags = TR_OPTION_ENVIRONMENT,
+     .value_name = "NAME"},
+    {.key = "strategy",
+     .type = TR_OPTION_STRING,
+     .offset = AT(strategy),
+     .fallback = "",
+     .help =
+         "how several processes share the job, in place of the model file's `strategy:`; with options as in "
+         "parameter-server,mode=async",
      .value_name = "NAME"},
     {.key = "overwrite",
      .type = TR_OPTION_BOOL,
@@ -165,6 +173,7 @@ static tr_status run(const void *options_)
     settings.seed = options->seed >= 0 ? (uint64_t)options->seed : 0;
     settings.steps = options->steps;
     settings.transport = options->transport;
+    settings.strategy = options->strategy;
     TR_TRY_GOTO(tr_trainer_create(&settings, &trainer), done);
     struct tr_train_info info;
     TR_TRY_GOTO(tr_trainer_info(trainer, &info), done);

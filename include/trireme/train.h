@@ -44,11 +44,15 @@ struct tr_train_settings {
     int64_t steps;         /* in place of the model file's, if > 0 */
     const char *transport; /* NULL or "none": this process alone; "mpi": one of the processes that mpirun or
                               SLURM started, which share the job */
+    const char *strategy;  /* how they share it, in place of the model file's `strategy:`: a name, or a name
+                              with  options, "parameter-server,mode=async"; NULL: as the file says */
+    double slow;           /* this process computes so many times slower than it can; <= 1: not */
+    uint64_t delay_seed;   /* random delays in all processes follow from it; 0: none */
 };
 #define TR_TRAIN_SETTINGS_INIT                                                                               \
     {                                                                                                        \
         sizeof(struct tr_train_settings), NULL, NULL, 0, "cpu", 0, NULL, NULL, NULL, false, false, 0, 0,     \
-            NULL                                                                                             \
+            NULL, NULL, 1, 0                                                                                 \
     }
 
 /* Reads the model file, opens the data, builds the network, and initializes or restores it. With a transport,
@@ -76,6 +80,8 @@ struct tr_train_info {
     int64_t log_every;
     int rank, ranks; /* which of the processes that share the job this is; 0 of 1 alone. Only rank 0 tells a
                         listener and saves */
+    const char *strategy;                     /* "allreduce" */
+    const char *role;                         /* of this process: "worker", "server", "stage" */
     int64_t first_microbatch, end_microbatch; /* what this process computes of each step: [first, end) */
 };
 TR_API tr_status tr_trainer_info(const tr_trainer *trainer, struct tr_train_info *info);

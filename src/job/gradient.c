@@ -110,10 +110,7 @@ tr_status tr_gradient_create(tr_device *device, const struct tr_job *job, tr_var
     const struct tr_train_options *train = &job->train;
     const tr_source *source = job->source[TR_SET_TRAIN];
     tr_status status;
-    TR_TRY_GOTO(tr_order_make(&gradient->order, tr_source_info(source)->count, train->batch,
-                              (enum tr_last_batch)train->last_batch, train->shuffle,
-                              (uint64_t)job->file.seed),
-                fail);
+    TR_TRY_GOTO(tr_job_order(job, &gradient->order), fail);
     struct tr_loader_options options = {
         .microbatches = train->microbatches,
         .first_microbatch = part->first,
@@ -243,11 +240,6 @@ float *tr_gradient_slots(const tr_gradient *gradient)
 int64_t tr_gradient_stride(const tr_gradient *gradient)
 {
     return gradient->plan.stride;
-}
-
-int64_t tr_gradient_steps_per_epoch(const tr_gradient *gradient)
-{
-    return gradient->order.steps_per_epoch;
 }
 
 size_t tr_gradient_memory(const tr_gradient *gradient)

@@ -57,7 +57,6 @@ int64_t tr_gradient_stride(const tr_gradient *gradient);
    are finite. */
 tr_status tr_gradient_blame(tr_gradient *gradient, int64_t step, char *name, size_t size);
 
-int64_t tr_gradient_steps_per_epoch(const tr_gradient *gradient);
 /* Bytes of device memory. */
 size_t tr_gradient_memory(const tr_gradient *gradient);
 

@@ -52,8 +52,41 @@ static tr_status set_formatted(struct tr_job *job, const char *format, ...)
     return tr_config_set(job->root, assignment);
 }
 
+/* "pipeline", or "parameter-server,mode=async,servers=2", as the `strategy:` of the file. */
+static tr_status set_strategy(struct tr_job *job, const char *text)
+{
+    struct tr_text assignment = TR_TEXT_INIT;
+    char *string = NULL;
+    size_t name = strcspn(text, ",");
+    int depth = 0;
+    bool key = true;
+    tr_text_add(&assignment, "strategy=");
+    if (text[name]) {
+        tr_text_add(&assignment, "{");
+        tr_text_add_bytes(&assignment, text, name);
+        tr_text_add(&assignment, ": {");
+        for (const char *c = text + name + 1; *c; c++) {
+            depth += (*c == '[') - (*c == ']');
+            if (*c == '=' && key)
+                tr_text_add(&assignment, ": ");
+            else
+                tr_text_add_bytes(&assignment, c, 1);
+            key = (key && *c != '=') || (*c == ',' && depth == 0);
+        }
+        tr_text_add(&assignment, "}}");
+    } else {
+        tr_text_add(&assignment, text);
+    }
+    tr_status status = tr_text_finish(&assignment, &string);
+    if (status == TR_OK) status = tr_config_set(job->root, string);
+    tr_text_release(&assignment);
+    tr_free(string);
+    return status;
+}
+
 static tr_status apply_settings(struct tr_job *job, const struct tr_job_settings *settings)
 {
+    if (settings->strategy) TR_TRY(set_strategy(job, settings->strategy));
     for (int i = 0; i < settings->set_count; i++) TR_TRY(tr_config_set(job->root, settings->set[i]));
     if (settings->has_seed) TR_TRY(set_formatted(job, "seed=%" PRIu64, settings->seed));
     if (settings->steps > 0) {
@@ -424,6 +457,13 @@ tr_status tr_job_restore(const tr_checkpoint *checkpoint, const struct tr_job_se
         return status;
     }
     return make_job(root, NULL, state, settings, out);
+}
+
+tr_status tr_job_order(const struct tr_job *job, struct tr_order *order)
+{
+    const struct tr_train_options *train = &job->train;
+    return tr_order_make(order, tr_source_info(job->source[TR_SET_TRAIN])->count, train->batch,
+                         (enum tr_last_batch)train->last_batch, train->shuffle, (uint64_t)job->file.seed);
 }
 
 void tr_job_destroy(struct tr_job **handle)

@@ -7,6 +7,7 @@
 #ifndef TR_JOB_JOB_H
 #define TR_JOB_JOB_H
 
+#include "data/order.h"
 #include "data/source.h"
 #include "nn/model.h"
 #include "optim/optimizer.h"
@@ -41,6 +42,8 @@ struct tr_job_settings {
     bool has_seed;
     uint64_t seed;
     int64_t steps; /* 0: as the file says */
+    const char
+        *strategy; /* in place of the file's: "pipeline", "parameter-server,mode=async"; NULL: the file's */
 };
 
 /* Reads a model file, applies overrides and builds the network. Opens the training data only where the file
@@ -63,6 +66,8 @@ tr_status tr_job_take_source(struct tr_job *job, enum tr_data_set set, tr_source
 /* Opens a data set as a source of the caller's, unchecked. Does not change the
    job, so that another thread may do it meanwhile. Returned, close with tr_source_close(). */
 tr_status tr_job_open_source(const struct tr_job *job, enum tr_data_set set, tr_source **out);
+/* The order of the training examples, whose set must be open. */
+tr_status tr_job_order(const struct tr_job *job, struct tr_order *order);
 /* Whether the file names the data set. */
 bool tr_job_has_set(const struct tr_job *job, enum tr_data_set set);
 /* Checks that a source's features and labels fit the network; `name` names it in the message. Labels may be

@@ -93,6 +93,8 @@ const struct tr_option tr_file_option_table[] = {
      "what the output is compared with"},
     {"optimizer", TR_OPTION_NODE, AT(optimizer), NULL, 0, 0, NULL, "how parameters follow from gradients"},
     {"train", TR_OPTION_NODE, AT(train), NULL, 0, 0, NULL, "the run"},
+    {"strategy", TR_OPTION_NODE, AT(strategy), "", 0, 0, NULL,
+     "how several processes share the run; `--strategy` replaces it"},
 };
 #undef AT
 const int32_t tr_file_option_count = TR_OPTION_COUNT(tr_file_option_table);

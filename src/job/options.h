@@ -42,6 +42,7 @@ struct tr_file_options {
     int64_t seed;
     char *directory;
     const tr_config *data, *input, *layers, *loss, *optimizer, *train;
+    const tr_config *strategy; /* read by strategy/strategy.h; NULL: the default */
 };
 
 struct tr_data_options {

@@ -1,7 +1,14 @@
-/* Strategies: how ranks share the work of a step and come to the same parameters.
+/* Strategies: how ranks share the work of a job and come to the same parameters.
  *
- * A strategy owns the variables and gradients of its rank. With no communicator it is a single process. All
- * functions but destroy are collective: every rank calls them in the same order with arguments that agree.
+ * A strategy owns the variables and gradients of its rank. The model file chooses one (`strategy:`), and its
+ * class (strategy/class.h) does the work; with no communicator it is all-reduce over a single process.
+ *
+ * Synchronous strategies: all ranks step together, and all functions but destroy are collective: every rank
+ * calls them in the same order with arguments that agree.
+ *
+ * Asynchronous strategies: the ranks do not wait for each other. The chief steps, gathers and saves; every
+ * other rank calls tr_strategy_follow() once, which returns when the chief ends the run. Creation, begin and
+ * meet are collective all the same.
  */
 #ifndef TR_STRATEGY_STRATEGY_H
 #define TR_STRATEGY_STRATEGY_H
@@ -11,46 +18,102 @@
 #include "job/job.h"
 #include "job/variables.h"
 
+#include <signal.h>
+
 /* The figures of a step, the same on all ranks. */
 struct tr_step_figures {
-    int64_t examples; /* of the global batch */
+    int64_t steps;    /* by which the run went on: 1, or what all ranks did meanwhile if asynchronous */
+    int64_t examples; /* of these steps' batches */
     float loss;       /* sum over the examples */
     float correct;    /* number of examples, classification only */
     float norm;       /* of the gradient, where it was measured; else NaN */
     bool skipped;     /* the step was not applied, since it was not finite */
     bool bad_loss;    /* the loss is not finite, and nothing was applied */
     bool poisoned;    /* a parameter is not finite after the step */
+    bool settled;     /* the run may be saved, evaluated and stopped here */
     int32_t wish;     /* the bitwise or of all ranks' wishes */
+};
+
+/* How a rank takes part. */
+struct tr_placement {
+    const char *role;                         /* "worker", "server", "stage" */
+    int64_t first_microbatch, end_microbatch; /* that it computes of each step */
+    int first_layer, end_layer;               /* that it computes */
+    int64_t first_update, end_update; /* floats of the parameter arena that it updates; -1: scattered */
+    int64_t updates;                  /* number of floats that it updates */
+};
+
+/* What a rank did so far. */
+struct tr_rank_statistics {
+    int64_t bytes_sent, bytes_received, bytes_shared; /* see struct tr_comm_statistics */
+    double wait_seconds;                              /* for others */
+    double compute_seconds;                           /* of gradients */
+    int64_t contributions;                            /* gradients that were applied, if asynchronous */
+};
+
+#define TR_STALENESS_BINS 64
+struct tr_strategy_statistics {
+    int ranks;
+    struct tr_rank_statistics *rank;      /* [ranks]; owned, tr_strategy_statistics_release() */
+    bool asynchronous;                    /* the following mean something */
+    int64_t staleness[TR_STALENESS_BINS]; /* gradients by the number of updates that they missed; the last bin
+                                             takes the rest */
+    int64_t dropped;                      /* gradients that came too late */
 };
 
 typedef struct tr_strategy tr_strategy;
 
 #define TR_STRATEGY_RANKS 1024
 
+/* Stragglers on demand, to study what they do; they change no bits of synchronous strategies. */
+struct tr_strategy_settings {
+    double slow;         /* this rank computes so many times slower; <= 1: not */
+    uint64_t delay_seed; /* random delays of all ranks follow from it, about half a step each; 0: none */
+};
+
+/* Checks what the model file says about the strategy, for `ranks` ranks. TR_EINVAL with file and line. */
+tr_status tr_strategy_check(const struct tr_job *job, int ranks);
 /* Memory for a rank's part of the job. The training data are not needed yet. `comm` may be NULL; all borrowed
-   for the life of the strategy. Returned, destroy with tr_strategy_destroy(). TR_EINVAL when there are more
-   ranks than microbatches or than TR_STRATEGY_RANKS. */
-tr_status tr_strategy_create(tr_device *device, const struct tr_job *job, tr_comm *comm, tr_strategy **out);
+   for the life of the strategy, but for the settings. Returned, destroy with tr_strategy_destroy(). TR_EINVAL
+   when the ranks are more than can share the job. */
+tr_status tr_strategy_create(tr_device *device, const struct tr_job *job, tr_comm *comm,
+                             const struct tr_strategy_settings *settings, tr_strategy **out);
 /* Accepts NULL, nulls the handle. Local; before the communicator. */
 void tr_strategy_destroy(tr_strategy **strategy);
 /* Makes what steps need, once the training data are open. */
 tr_status tr_strategy_begin(tr_strategy *strategy);
 
-struct tr_gradient_part tr_strategy_part(const tr_strategy *strategy);
+/* "allreduce"; static storage. */
+const char *tr_strategy_name(const tr_strategy *strategy);
+bool tr_strategy_is_asynchronous(const tr_strategy *strategy);
 tr_variables *tr_strategy_variables(const tr_strategy *strategy);
-tr_gradient *tr_strategy_gradient(const tr_strategy *strategy); /* NULL before tr_strategy_begin() */
+/* How `rank` takes part. Local. */
+void tr_strategy_placement(const tr_strategy *strategy, int rank, struct tr_placement *out);
+/* Bytes of device memory of this rank. Local. */
+size_t tr_strategy_memory(const tr_strategy *strategy);
 
+/* All ranks are here and have their parameters; after loading or initializing, `step` steps are done. */
+tr_status tr_strategy_meet(tr_strategy *strategy, int64_t step);
 /* Computes and applies a step. `wish` is handed to all ranks in figures->wish: a rank asks for something that
  * all must do together. */
 tr_status tr_strategy_step(tr_strategy *strategy, int64_t step, int32_t wish,
                            struct tr_step_figures *figures);
-/* Brings what the optimizer keeps, which is spread over the ranks, together on every rank: before a
- * checkpoint or an evaluation. */
+/* What ranks other than the chief do in a run of an asynchronous strategy: work until the chief ends the run.
+   `*stop` is looked at now and then and hands `wish` to the chief once set. TR_OK at the end of the run. */
+tr_status tr_strategy_follow(tr_strategy *strategy, const volatile sig_atomic_t *stop, int32_t wish);
+/* The run is over; the chief of an asynchronous strategy releases the others. */
+tr_status tr_strategy_end(tr_strategy *strategy);
+/* Brings what is spread over the ranks together in the chief's variables: before a checkpoint or an
+   evaluation, in a settled state. */
 tr_status tr_strategy_gather(tr_strategy *strategy);
-/* All ranks are here; after loading or initializing. */
-tr_status tr_strategy_meet(tr_strategy *strategy);
-/* The chief's bytes come to all ranks. */
+/* The chief's bytes come to all ranks; nothing happens if asynchronous. */
 tr_status tr_strategy_share(tr_strategy *strategy, void *data, size_t bytes);
+/* Names the first tensor of a step that is not finite, see tr_gradient_blame(); "gradient" where this rank
+ * cannot tell. Local. */
+tr_status tr_strategy_blame(tr_strategy *strategy, int64_t step, char *name, size_t size);
+/* What all ranks did, on the chief; zeros elsewhere. Release with tr_strategy_statistics_release(). */
+tr_status tr_strategy_statistics(tr_strategy *strategy, struct tr_strategy_statistics *out);
+void tr_strategy_statistics_release(struct tr_strategy_statistics *statistics);
 
 static inline bool tr_strategy_is_chief(const tr_comm *comm)
 {

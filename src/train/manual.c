@@ -7,6 +7,7 @@
 #include "data/source.h"
 #include "nn/model.h"
 #include "job/options.h"
+#include "strategy/class.h"
 
 #include <stdio.h>
 
@@ -64,6 +65,21 @@ static tr_status add_formats(struct tr_text *text)
     return TR_OK;
 }
 
+static tr_status add_strategies(struct tr_text *text)
+{
+    char buffer[512];
+    tr_text_add(
+        text,
+        "## Strategies\n\n"
+        "The entry `strategy:` is the name of a strategy, alone (`strategy: pipeline`) or with options "
+        "(`strategy: {pipeline: {stages: 2}}`). It says how several processes share the run; on the "
+        "command line, `--strategy pipeline,stages=2` replaces it. `docs/strategies.md` explains them.\n\n");
+    for (int i = 0; tr_strategy_classes[i]; i++)
+        TR_TRY(add_options(text, tr_strategy_classes[i]->name, sentence(tr_strategy_classes[i]->help, buffer),
+                           tr_strategy_classes[i]->options, tr_strategy_classes[i]->option_count));
+    return TR_OK;
+}
+
 static tr_status add_all(struct tr_text *text)
 {
     char *initializers;
@@ -75,6 +91,7 @@ static tr_status add_all(struct tr_text *text)
     TR_TRY(add_options(text, "optimizer", NULL, tr_optimizer_options, tr_optimizer_option_count));
     TR_TRY(add_options(text, "optimizer.schedule", NULL, tr_schedule_options, tr_schedule_option_count));
     TR_TRY(add_options(text, "train", NULL, tr_train_option_table, tr_train_option_count));
+    TR_TRY(add_strategies(text));
     TR_TRY(add_formats(text));
     TR_TRY(add_layers(text));
     TR_TRY(tr_initializer_markdown(&initializers));

@@ -22,6 +22,7 @@ static tr_status open_job(tr_trainer *trainer, const struct tr_train_settings *s
         .has_seed = settings->has_seed,
         .seed = settings->seed,
         .steps = settings->steps,
+        .strategy = settings->strategy,
     };
     if (settings->model) return tr_job_open(settings->model, &job, &trainer->job);
     return tr_job_restore(checkpoint, &job, &trainer->job);
@@ -52,10 +53,24 @@ static tr_status make_variables(tr_trainer *trainer, const struct tr_train_setti
     struct tr_job *job = trainer->job;
     TR_TRY(tr_device_create(settings->device ? settings->device : "cpu", settings->threads, settings->isa,
                             &trainer->device));
-    TR_TRY(tr_strategy_create(trainer->device, job, trainer->comm, &trainer->strategy));
+    struct tr_strategy_settings strategy = {.slow = settings->slow, .delay_seed = settings->delay_seed};
+    TR_TRY(tr_strategy_create(trainer->device, job, trainer->comm, &strategy, &trainer->strategy));
     trainer->variables = tr_strategy_variables(trainer->strategy);
     if (settings->resume) return TR_OK;
     return tr_variables_initialize(trainer->variables, (uint64_t)job->file.seed);
+}
+
+/* The strategy is no part of the settings' digest: synchronous ones do not change the weights, and a
+   checkpoint may go on under another one. */
+static tr_status agree_on_strategy(tr_trainer *trainer)
+{
+    const tr_config *node = trainer->job->file.strategy;
+    char *text = NULL;
+    if (node) TR_TRY(tr_config_dump(node, &text));
+    tr_status status = tr_comm_agree(trainer->comm, "strategy", text ? text : "the default",
+                                     "start all ranks with one model file and equal options");
+    tr_free(text);
+    return status;
 }
 
 /* Ranks that would compute different things are told apart before they do. */
@@ -69,10 +84,20 @@ static tr_status agree(tr_trainer *trainer)
         tr_comm_agree(trainer->comm, "program version", TRIREME_VERSION, "install one version on all hosts"));
     TR_TRY(tr_comm_agree(trainer->comm, "settings", trainer->job->digest,
                          "start all ranks with one model file and equal options"));
+    TR_TRY(agree_on_strategy(trainer));
     TR_TRY(tr_comm_agree(trainer->comm, "step", step, "let all ranks resume from one checkpoint"));
     TR_TRY(trainer_digest_data(trainer));
     return tr_comm_agree(trainer->comm, "training data", trainer->data_digest,
                          "give all hosts the same data");
+}
+
+static tr_status count_steps(tr_trainer *trainer)
+{
+    const struct tr_job *job = trainer->job;
+    struct tr_order order;
+    TR_TRY(tr_job_order(job, &order));
+    trainer->steps_per_epoch = order.steps_per_epoch;
+    return TR_OK;
 }
 
 static tr_status make_parts(tr_trainer *trainer, const struct tr_train_settings *settings,
@@ -86,10 +111,10 @@ static tr_status make_parts(tr_trainer *trainer, const struct tr_train_settings 
     if (status == TR_OK) status = opened;
     if (status != TR_OK) return status;
     TR_TRY(tr_strategy_begin(trainer->strategy));
-    trainer->gradient = tr_strategy_gradient(trainer->strategy);
+    TR_TRY(count_steps(trainer));
     if (checkpoint) TR_TRY(trainer_restore(trainer, checkpoint, settings->resume_changed));
     TR_TRY(agree(trainer));
-    return tr_strategy_meet(trainer->strategy);
+    return tr_strategy_meet(trainer->strategy, trainer->step);
 }
 
 /* Evaluation data that cannot be read are better known before the first step than after the last. */
@@ -209,6 +234,8 @@ tr_status tr_trainer_info(const tr_trainer *trainer, struct tr_train_info *info)
     bool has_test = tr_job_has_set(job, TR_SET_TEST);
     if (has_test) status = tr_job_open_set(trainer->job, TR_SET_TEST);
     if (status != TR_OK) return status;
+    struct tr_placement placement;
+    tr_strategy_placement(trainer->strategy, trainer->comm ? tr_comm_rank(trainer->comm) : 0, &placement);
     *info = (struct tr_train_info){
         .name = job->file.name,
         .model = trainer->model_path,
@@ -218,20 +245,22 @@ tr_status tr_trainer_info(const tr_trainer *trainer, struct tr_train_info *info)
         .digest = job->digest,
         .seed = (uint64_t)job->file.seed,
         .parameters = job->model->parameter_total,
-        .memory = (int64_t)(tr_variables_memory(trainer->variables) + tr_gradient_memory(trainer->gradient)),
+        .memory = (int64_t)tr_strategy_memory(trainer->strategy),
         .train_examples = tr_source_info(job->source[TR_SET_TRAIN])->count,
         .test_examples = has_test ? tr_source_info(job->source[TR_SET_TEST])->count : 0,
         .batch = job->train.batch,
         .microbatches = job->train.microbatches,
         .steps = job->train.steps,
-        .steps_per_epoch = tr_gradient_steps_per_epoch(trainer->gradient),
+        .steps_per_epoch = trainer->steps_per_epoch,
         .step = trainer->step,
         .classification = tr_job_is_classification(job),
         .log_every = job->train.log_every,
         .rank = trainer->comm ? tr_comm_rank(trainer->comm) : 0,
         .ranks = trainer->comm ? tr_comm_size(trainer->comm) : 1,
-        .first_microbatch = tr_strategy_part(trainer->strategy).first,
-        .end_microbatch = tr_strategy_part(trainer->strategy).end,
+        .strategy = tr_strategy_name(trainer->strategy),
+        .role = placement.role,
+        .first_microbatch = placement.first_microbatch,
+        .end_microbatch = placement.end_microbatch,
     };
     return TR_OK;
 }
@@ -290,7 +319,7 @@ tr_status tr_trainer_evaluate(tr_trainer *trainer, const char *name, struct tr_t
         .kind = TR_EVENT_EVALUATION,
         .step = trainer->step,
         .steps = trainer->job->train.steps,
-        .epoch = (double)trainer->step / (double)tr_gradient_steps_per_epoch(trainer->gradient),
+        .epoch = (double)trainer->step / (double)trainer->steps_per_epoch,
         .loss = evaluation.loss,
         .accuracy = evaluation.accuracy,
         .gradient_norm = NAN,

@@ -18,9 +18,9 @@ struct tr_trainer {
     tr_comm *own_comm; /* the same where the trainer made it, else NULL */
     tr_strategy *strategy;
     tr_variables *variables;          /* the strategy's */
-    tr_gradient *gradient;            /* likewise */
     tr_evaluator *evaluator[TR_SETS]; /* made when first needed */
     int64_t step;                     /* steps done */
+    int64_t steps_per_epoch;
     /* Early stop; kept in checkpoints. */
     double best_loss;
     int64_t worse_evaluations;

@@ -15,9 +15,11 @@ struct run {
     tr_trainer *trainer;
     tr_train_listener listener;
     void *user;
-    double training_seconds;                        /* without evaluation and saving */
-    double reported_seconds, progressed_seconds;    /* training seconds at the last report of each kind */
-    int64_t reported_examples, progressed_examples; /* since then */
+    double training_seconds;                          /* without evaluation and saving */
+    double reported_seconds, progressed_seconds;      /* training seconds at the last report of each kind */
+    int64_t reported_examples, progressed_examples;   /* since then */
+    int64_t reported_step, evaluated_step, kept_step; /* when each of what is done every so many steps was */
+    int32_t wish;                                     /* of the steps since the last settled state */
 };
 
 static void tell(const struct run *run, const struct tr_train_event *event)
@@ -31,7 +33,7 @@ static struct tr_train_event event_of(const tr_trainer *trainer, enum tr_train_e
         .kind = kind,
         .step = trainer->step,
         .steps = trainer->job->train.steps,
-        .epoch = (double)trainer->step / (double)tr_gradient_steps_per_epoch(trainer->gradient),
+        .epoch = (double)trainer->step / (double)trainer->steps_per_epoch,
         .gradient_norm = NAN,
         .name = "",
         .hash = "",
@@ -50,7 +52,7 @@ static void warn(const struct run *run, const char *text)
 static tr_status nonfinite(tr_trainer *trainer, const char *what)
 {
     char name[256];
-    TR_TRY(tr_gradient_blame(trainer->gradient, trainer->step, name, sizeof name));
+    TR_TRY(tr_strategy_blame(trainer->strategy, trainer->step, name, sizeof name));
     return tr_fail(
         TR_ENONFINITE,
         "step %lld: the %s is not finite; the first bad tensor is the %s. Lower optimizer.rate, or set "
@@ -67,8 +69,17 @@ static tr_status do_step(tr_trainer *trainer, int32_t wish, struct tr_step_figur
     TR_TRY(tr_strategy_step(trainer->strategy, trainer->step, wish, figures));
     if (figures->bad_loss && !figures->skipped) return nonfinite(trainer, "loss");
     if (figures->poisoned) return nonfinite(trainer, "updated network");
-    trainer->step++;
+    trainer->step += figures->steps;
     return TR_OK;
+}
+
+/* Whether something that is due every so many steps is due after the last ones: several may have passed at
+   once, and it may have had to wait for a settled state. */
+static bool is_due(const tr_trainer *trainer, int64_t every, int64_t *last)
+{
+    if (every <= 0 || trainer->step / every == *last / every) return false;
+    *last = trainer->step;
+    return true;
 }
 
 static struct tr_train_event step_event(const tr_trainer *trainer, const struct tr_step_figures *figures)
@@ -112,9 +123,8 @@ static void report(struct run *run, struct tr_train_event *event)
     run->reported_examples += event->examples;
     run->progressed_examples += event->examples;
     event->seconds = run->training_seconds;
-    bool due =
-        every > 0 && (trainer->step % every == 0 || trainer->step == 1 || trainer->step == event->steps);
-    if (due) {
+    bool due = is_due(trainer, every, &run->reported_step);
+    if (due || (every > 0 && (trainer->step == 1 || trainer->step == event->steps))) {
         event->examples_per_second =
             rate_since(run->reported_examples, event->seconds - run->reported_seconds);
         tell(run, event);
@@ -156,13 +166,12 @@ static int32_t wishes(const tr_trainer *trainer)
 }
 
 /* A checkpoint in between: a failure is told and got over. */
-static void save_if_due(struct run *run, int32_t wish)
+static void save_if_due(struct run *run)
 {
     tr_trainer *trainer = run->trainer;
     const struct tr_train_options *train = &trainer->job->train;
     if (!trainer->out || trainer->step == train->steps) return;
-    bool due = train->checkpoint_every > 0 && trainer->step % train->checkpoint_every == 0;
-    if (!due && !(wish & WISH_SAVE)) return;
+    if (!is_due(trainer, train->checkpoint_every, &run->kept_step) && !(run->wish & WISH_SAVE)) return;
     if (save(run) == TR_OK) return;
     trainer->saved_at = tr_clock_seconds(); /* the next attempt comes after the usual time */
     warn(run, tr_error_message());
@@ -199,7 +208,7 @@ static tr_status evaluate_if_due(struct run *run)
 {
     tr_trainer *trainer = run->trainer;
     const struct tr_train_options *train = &trainer->job->train;
-    if (train->evaluate_every == 0 || trainer->step % train->evaluate_every) return TR_OK;
+    if (!is_due(trainer, train->evaluate_every, &run->evaluated_step)) return TR_OK;
     enum tr_data_set set = tr_job_has_set(trainer->job, TR_SET_VALIDATION) ? TR_SET_VALIDATION : TR_SET_TEST;
     if (!tr_job_has_set(trainer->job, set)) return TR_OK;
     struct tr_train_event event;
@@ -250,28 +259,52 @@ static tr_status stopped(struct run *run)
                    trainer->out ? "; resume from " : "; nothing was saved", trainer->out ? trainer->out : "");
 }
 
-tr_status tr_trainer_run(tr_trainer *trainer, tr_train_listener listener, void *user)
+/* The chief's loop, and everybody's where all step together. */
+static tr_status lead(struct run *run)
 {
-    struct run run = {.trainer = trainer, .listener = listener, .user = user};
-    trainer->saved_at = tr_clock_seconds();
+    tr_trainer *trainer = run->trainer;
     while (trainer->step < trainer->job->train.steps && !ends_early(trainer)) {
-        if (trainer->stop && !trainer->comm) return stopped(&run);
+        if (trainer->stop && !trainer->comm) return stopped(run);
         struct tr_step_figures figures;
         double start = tr_clock_seconds();
         TR_TRY(do_step(trainer, wishes(trainer), &figures));
-        run.training_seconds += tr_clock_seconds() - start;
+        run->training_seconds += tr_clock_seconds() - start;
+        run->wish |= figures.wish;
         if (figures.skipped) {
             char text[96];
             snprintf(text, sizeof text, "step %lld was skipped: its loss or gradient is not finite",
                      (long long)trainer->step);
-            warn(&run, text);
+            warn(run, text);
         } else {
             struct tr_train_event event = step_event(trainer, &figures);
-            report(&run, &event);
+            report(run, &event);
         }
-        TR_TRY(evaluate_if_due(&run));
-        save_if_due(&run, figures.wish);
-        if (trainer->comm && figures.wish & WISH_STOP) return stopped(&run);
+        if (!figures.settled) continue;
+        TR_TRY(evaluate_if_due(run));
+        save_if_due(run);
+        if (trainer->comm && run->wish & WISH_STOP) return stopped(run);
+        run->wish = 0;
     }
-    return finish(&run);
+    return finish(run);
+}
+
+tr_status tr_trainer_run(tr_trainer *trainer, tr_train_listener listener, void *user)
+{
+    struct run run = {
+        .trainer = trainer,
+        .listener = listener,
+        .user = user,
+        .reported_step = trainer->step,
+        .evaluated_step = trainer->step,
+        .kept_step = trainer->step,
+    };
+    trainer->saved_at = tr_clock_seconds();
+    if (trainer->comm && tr_strategy_is_asynchronous(trainer->strategy) && !trainer_is_chief(trainer))
+        return tr_strategy_follow(trainer->strategy, &trainer->stop, WISH_STOP);
+    tr_status status = lead(&run);
+    if (status == TR_OK || status == TR_EINTERRUPTED) {
+        tr_status ended = tr_strategy_end(trainer->strategy);
+        if (ended != TR_OK) status = ended;
+    }
+    return status;
 }

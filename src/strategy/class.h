@@ -1,0 +1,70 @@
+/* What a kind of strategy provides. To add one: a file or folder here, a line in strategy/table.c; the manual
+ * and the tests enumerate the table.
+ */
+#ifndef TR_STRATEGY_CLASS_H
+#define TR_STRATEGY_CLASS_H
+
+#include "base/option.h"
+#include "strategy/strategy.h"
+
+struct tr_strategy_class {
+    const char *name; /* the key in a model file */
+    const char *help;
+    const struct tr_option *options; /* all have fallbacks */
+    int32_t option_count;
+    size_t options_size;
+    size_t size; /* of the strategy's own structure, which begins with struct tr_strategy */
+    /* Whether the options make the strategy asynchronous; NULL: never. */
+    bool (*asynchronous)(const void *options);
+    /* Checks the options against the job, for `ranks` ranks. The caller adds file and line. */
+    tr_status (*check)(const struct tr_job *job, const void *options, int ranks);
+    /* Fills `variables` and the rest; what was made is released by `destroy`, also after a failure. */
+    tr_status (*create)(tr_strategy *strategy);
+    void (*destroy)(tr_strategy *strategy);
+    /* The other slots are the functions of strategy/strategy.h; see there. */
+    tr_status (*begin)(tr_strategy *strategy);
+    void (*placement)(const tr_strategy *strategy, int rank, struct tr_placement *out);
+    tr_status (*meet)(tr_strategy *strategy, int64_t step); /* NULL: a barrier */
+    tr_status (*step)(tr_strategy *strategy, int64_t step, int32_t wish, struct tr_step_figures *figures);
+    tr_status (*gather)(tr_strategy *strategy);
+    /* NULL for strategies that are never asynchronous: */
+    tr_status (*follow)(tr_strategy *strategy, const volatile sig_atomic_t *stop, int32_t wish);
+    tr_status (*end)(tr_strategy *strategy);
+    /* NULL: every rank sends its own figures, collectively. */
+    tr_status (*statistics)(tr_strategy *strategy, struct tr_strategy_statistics *out);
+    size_t (*memory)(const tr_strategy *strategy); /* NULL: variables and gradient */
+};
+
+/* The head of every strategy's own structure. */
+struct tr_strategy {
+    const struct tr_strategy_class *class;
+    void *options; /* of class->options_size */
+    tr_device *device;
+    const struct tr_job *job;
+    tr_comm *comm;           /* NULL: alone */
+    int rank, size;          /* 0 of 1 alone */
+    tr_variables *variables; /* made by `create`; released after `destroy` */
+    tr_gradient *gradient;   /* made by `begin` where the rank computes some; released before `destroy` */
+    struct tr_strategy_settings settings;
+    struct tr_rank_statistics done; /* compute_seconds, contributions */
+};
+
+/* All classes, ends with NULL; the first is the default. */
+extern const struct tr_strategy_class *const tr_strategy_classes[];
+extern const struct tr_strategy_class tr_strategy_all_reduce;
+
+/* ---- for classes ---- */
+
+/* Whether the whole gradient's norm is wanted in each step. */
+bool tr_strategy_measures(const struct tr_job *job);
+/* tr_gradient_step() with the time taken and stragglers' delays. */
+tr_status tr_strategy_compute(tr_strategy *strategy, int64_t step, int64_t *examples);
+/* Sleeps as a straggler does after `seconds` of work on `step`; for classes that do not use the above. */
+void tr_strategy_delay(const tr_strategy *strategy, int64_t step, double seconds);
+/* Waits for an operation that was just started with `status`; local nothing. */
+tr_status tr_strategy_wait(tr_strategy *strategy, tr_status status, tr_ticket *ticket);
+/* All ranks learn whether one was poisoned and what they wish for: the end of a synchronous step. */
+tr_status tr_strategy_exchange(tr_strategy *strategy, bool poisoned, int32_t wish,
+                               struct tr_step_figures *figures);
+
+#endif

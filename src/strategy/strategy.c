@@ -1,0 +1,313 @@
+/* Choosing a strategy by the model file, and what all strategies have in common. */
+#include "strategy/strategy.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/rng.h"
+#include "strategy/class.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* ---- choosing ---- */
+
+static tr_status find_class(const tr_config *node, const struct tr_strategy_class **class,
+                            const tr_config **options)
+{
+    struct tr_text names = TR_TEXT_INIT;
+    const char *name = node ? tr_config_text(node) : tr_strategy_classes[0]->name;
+    *options = NULL;
+    if (node && tr_config_kind(node) == TR_CONFIG_NULL) name = tr_strategy_classes[0]->name;
+    if (node && tr_config_kind(node) == TR_CONFIG_MAPPING && tr_config_count(node) == 1) {
+        name = tr_config_key(node, 0);
+        *options = tr_config_at(node, 0);
+    }
+    if (!name)
+        return tr_config_fail(
+            TR_EINVAL, node, "a strategy is written as `allreduce` or `local-sgd: {replicas: 2}`, here is %s",
+            tr_config_kind_name(node));
+    for (int i = 0; tr_strategy_classes[i]; i++) {
+        *class = tr_strategy_classes[i];
+        if (strcmp(name, (*class)->name) == 0) return TR_OK;
+        tr_text_addf(&names, "%s%s", i ? ", " : "", (*class)->name);
+    }
+    tr_status status = tr_config_fail(TR_EINVAL, node, "there is no strategy \"%s\"; choose one of %s", name,
+                                      names.bytes ? names.bytes : "");
+    tr_text_release(&names);
+    return status;
+}
+
+/* Reads the options; *out is returned, free with release_options(). */
+static tr_status read_options(const struct tr_job *job, const struct tr_strategy_class **class, void **out)
+{
+    const tr_config *node;
+    TR_TRY(find_class(job->file.strategy, class, &node));
+    void *options = tr_alloc_zero(1, (*class)->options_size + 1);
+    if (!options) return TR_ENOMEM;
+    tr_status status = tr_options_defaults((*class)->options, (*class)->option_count, options);
+    if (status == TR_OK)
+        status = tr_options_read((*class)->options, (*class)->option_count, node, (*class)->name, options);
+    if (status != TR_OK) {
+        tr_options_release((*class)->options, (*class)->option_count, options);
+        tr_free(options);
+        return status;
+    }
+    *out = options;
+    return TR_OK;
+}
+
+static void release_options(const struct tr_strategy_class *class, void *options)
+{
+    if (options) tr_options_release(class->options, class->option_count, options);
+    tr_free(options);
+}
+
+static tr_status check(const struct tr_job *job, const struct tr_strategy_class *class, const void *options,
+                       int ranks)
+{
+    if (ranks > TR_STRATEGY_RANKS)
+        return tr_fail(TR_EINVAL, "%d ranks; at most %d can share a job", ranks, TR_STRATEGY_RANKS);
+    return class->check(job, options, ranks);
+}
+
+tr_status tr_strategy_check(const struct tr_job *job, int ranks)
+{
+    const struct tr_strategy_class *class;
+    void *options;
+    TR_TRY(read_options(job, &class, &options));
+    tr_status status = check(job, class, options, ranks);
+    release_options(class, options);
+    return status;
+}
+
+/* ---- making ---- */
+
+static tr_status create_chosen(tr_strategy *strategy)
+{
+    TR_TRY(check(strategy->job, strategy->class, strategy->options, strategy->size));
+    return strategy->class->create(strategy);
+}
+
+tr_status tr_strategy_create(tr_device *device, const struct tr_job *job, tr_comm *comm,
+                             const struct tr_strategy_settings *settings, tr_strategy **out)
+{
+    const struct tr_strategy_class *class;
+    void *options;
+    *out = NULL;
+    TR_TRY(read_options(job, &class, &options));
+    tr_strategy *strategy = tr_alloc_zero(1, class->size);
+    if (!strategy) {
+        release_options(class, options);
+        return TR_ENOMEM;
+    }
+    *strategy = (tr_strategy){
+        .class = class,
+        .options = options,
+        .device = device,
+        .job = job,
+        .comm = comm,
+        .rank = comm ? tr_comm_rank(comm) : 0,
+        .size = comm ? tr_comm_size(comm) : 1,
+        .settings = *settings,
+    };
+    tr_status status = create_chosen(strategy);
+    if (status != TR_OK) {
+        tr_strategy_destroy(&strategy);
+        return status;
+    }
+    *out = strategy;
+    return TR_OK;
+}
+
+void tr_strategy_destroy(tr_strategy **handle)
+{
+    tr_strategy *strategy = *handle;
+    if (!strategy) return;
+    tr_gradient_destroy(&strategy->gradient);
+    tr_variables_destroy(&strategy->variables);
+    strategy->class->destroy(strategy);
+    release_options(strategy->class, strategy->options);
+    tr_free(strategy);
+    *handle = NULL;
+}
+
+tr_status tr_strategy_begin(tr_strategy *strategy)
+{
+    return strategy->class->begin(strategy);
+}
+
+const char *tr_strategy_name(const tr_strategy *strategy)
+{
+    return strategy->class->name;
+}
+
+bool tr_strategy_is_asynchronous(const tr_strategy *strategy)
+{
+    return strategy->class->asynchronous && strategy->class->asynchronous(strategy->options);
+}
+
+tr_variables *tr_strategy_variables(const tr_strategy *strategy)
+{
+    return strategy->variables;
+}
+
+void tr_strategy_placement(const tr_strategy *strategy, int rank, struct tr_placement *out)
+{
+    strategy->class->placement(strategy, rank, out);
+}
+
+size_t tr_strategy_memory(const tr_strategy *strategy)
+{
+    if (strategy->class->memory) return strategy->class->memory(strategy);
+    return tr_variables_memory(strategy->variables) +
+           (strategy->gradient ? tr_gradient_memory(strategy->gradient) : 0);
+}
+
+/* ---- the run ---- */
+
+tr_status tr_strategy_meet(tr_strategy *strategy, int64_t step)
+{
+    if (strategy->class->meet) return strategy->class->meet(strategy, step);
+    if (!strategy->comm) return TR_OK;
+    tr_ticket *ticket = NULL;
+    return tr_strategy_wait(strategy, tr_comm_barrier(strategy->comm, &ticket), ticket);
+}
+
+tr_status tr_strategy_step(tr_strategy *strategy, int64_t step, int32_t wish, struct tr_step_figures *figures)
+{
+    *figures = (struct tr_step_figures){.steps = 1, .norm = NAN, .settled = true};
+    return strategy->class->step(strategy, step, wish, figures);
+}
+
+tr_status tr_strategy_follow(tr_strategy *strategy, const volatile sig_atomic_t *stop, int32_t wish)
+{
+    return strategy->class->follow(strategy, stop, wish);
+}
+
+tr_status tr_strategy_end(tr_strategy *strategy)
+{
+    return strategy->class->end ? strategy->class->end(strategy) : TR_OK;
+}
+
+tr_status tr_strategy_gather(tr_strategy *strategy)
+{
+    return strategy->class->gather(strategy);
+}
+
+tr_status tr_strategy_share(tr_strategy *strategy, void *data, size_t bytes)
+{
+    if (!strategy->comm || tr_strategy_is_asynchronous(strategy)) return TR_OK;
+    tr_ticket *ticket = NULL;
+    tr_status status = tr_comm_broadcast(strategy->comm, 0, data, bytes, "decision", &ticket);
+    return tr_strategy_wait(strategy, status, ticket);
+}
+
+tr_status tr_strategy_blame(tr_strategy *strategy, int64_t step, char *name, size_t size)
+{
+    if (strategy->gradient) return tr_gradient_blame(strategy->gradient, step, name, size);
+    snprintf(name, size, "gradient");
+    return TR_OK;
+}
+
+/* ---- statistics ---- */
+
+static tr_status gather_statistics(tr_strategy *strategy, struct tr_strategy_statistics *out)
+{
+    struct tr_rank_statistics *own = &out->rank[strategy->rank];
+    int64_t bound[TR_STRATEGY_RANKS + 1];
+    *own = strategy->done;
+    if (!strategy->comm) return TR_OK;
+    struct tr_comm_statistics moved;
+    tr_comm_statistics(strategy->comm, &moved);
+    own->bytes_sent = moved.bytes_sent;
+    own->bytes_received = moved.bytes_received;
+    own->bytes_shared = moved.bytes_shared;
+    own->wait_seconds = moved.wait_seconds;
+    for (int r = 0; r <= strategy->size; r++) bound[r] = r * (int64_t)sizeof *out->rank;
+    tr_ticket *ticket = NULL;
+    tr_status status = tr_comm_all_gather(strategy->comm, out->rank, bound, NULL, "statistics", &ticket);
+    return tr_strategy_wait(strategy, status, ticket);
+}
+
+tr_status tr_strategy_statistics(tr_strategy *strategy, struct tr_strategy_statistics *out)
+{
+    *out = (struct tr_strategy_statistics){.ranks = strategy->size};
+    out->rank = tr_alloc_zero((size_t)strategy->size, sizeof *out->rank);
+    if (!out->rank) return TR_ENOMEM;
+    tr_status status = strategy->class->statistics ? strategy->class->statistics(strategy, out)
+                                                   : gather_statistics(strategy, out);
+    if (status != TR_OK) tr_strategy_statistics_release(out);
+    return status;
+}
+
+void tr_strategy_statistics_release(struct tr_strategy_statistics *statistics)
+{
+    tr_free(statistics->rank);
+    statistics->rank = NULL;
+}
+
+/* ---- for classes ---- */
+
+bool tr_strategy_measures(const struct tr_job *job)
+{
+    return job->optimizer.clip_norm > 0 || job->train.on_nonfinite == TR_NONFINITE_SKIP;
+}
+
+void tr_strategy_delay(const tr_strategy *strategy, int64_t step, double seconds)
+{
+    const struct tr_strategy_settings *settings = &strategy->settings;
+    double delay = settings->slow > 1 ? (settings->slow - 1) * seconds : 0;
+    if (settings->delay_seed) {
+        /* Exponential with a mean of half a step, as the waiting times of independent disturbances are. */
+        uint32_t words[4];
+        tr_rng_philox(tr_rng_key_make(settings->delay_seed, TR_RNG_DELAY), (uint32_t)strategy->rank,
+                      (uint32_t)step, 0, 0, words);
+        double uniform = ((double)words[0] + 0.5) / 4294967296.0;
+        delay += -log(uniform) * 0.5 * seconds;
+    }
+    if (delay <= 0) return;
+    struct timespec time = {(time_t)delay, (long)((delay - floor(delay)) * 1e9)};
+    while (nanosleep(&time, &time) != 0) continue;
+}
+
+tr_status tr_strategy_compute(tr_strategy *strategy, int64_t step, int64_t *examples)
+{
+    double start = tr_clock_seconds();
+    TR_TRY(tr_gradient_step(strategy->gradient, step, examples));
+    tr_strategy_delay(strategy, step, tr_clock_seconds() - start);
+    strategy->done.compute_seconds += tr_clock_seconds() - start;
+    strategy->done.contributions++;
+    return TR_OK;
+}
+
+tr_status tr_strategy_wait(tr_strategy *strategy, tr_status status, tr_ticket *ticket)
+{
+    return status == TR_OK ? tr_comm_wait(strategy->comm, &ticket) : status;
+}
+
+/* What ranks tell each other at the end of a step. */
+struct notice {
+    int32_t poisoned, wish;
+};
+
+tr_status tr_strategy_exchange(tr_strategy *strategy, bool poisoned, int32_t wish,
+                               struct tr_step_figures *figures)
+{
+    struct notice notices[TR_STRATEGY_RANKS] = {{poisoned, wish}};
+    int64_t bound[TR_STRATEGY_RANKS + 1];
+    if (strategy->comm) {
+        tr_ticket *ticket = NULL;
+        for (int r = 0; r <= strategy->size; r++) bound[r] = r * (int64_t)sizeof *notices;
+        notices[strategy->rank] = (struct notice){poisoned, wish};
+        tr_status status = tr_comm_all_gather(strategy->comm, notices, bound, NULL, "end of step", &ticket);
+        TR_TRY(tr_strategy_wait(strategy, status, ticket));
+    }
+    for (int r = 0; r < strategy->size; r++) {
+        figures->poisoned |= notices[r].poisoned != 0;
+        figures->wish |= notices[r].wish;
+    }
+    return TR_OK;
+}
