@@ -1,0 +1,264 @@
+#include "base/timeline.h"
+
+#include "base/alloc.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define LANES     64
+#define LANE_NAME 32
+#define NAMES     4096 /* of a lane; more are called "..." */
+#define SLOTS     8192 /* of the hash tables below, a power of two; never more than half full */
+
+const char *const tr_activity_names[TR_ACTIVITIES] = {
+    "step", "input", "forward", "backward", "communication", "waiting", "update", "evaluation", "checkpoint",
+};
+
+struct open_span {
+    enum tr_activity activity;
+    int32_t name;
+    int64_t begin, children;
+};
+
+struct tr_lane {
+    tr_timeline *timeline;
+    char name[LANE_NAME];
+    bool taken; /* by a thread */
+    int64_t step;
+    int depth; /* of open spans; those beyond TR_TIMELINE_DEPTH are only counted */
+    struct open_span open[TR_TIMELINE_DEPTH];
+    char *text[NAMES];
+    int32_t names, name_slot[SLOTS]; /* number + 1; 0: free */
+    struct tr_span *spans;
+    int64_t count, capacity, dropped;
+    struct tr_span_total *totals;
+    int total_count, total_capacity;
+    int32_t total_slot[SLOTS];
+};
+
+struct tr_timeline {
+    struct tr_timeline_settings settings;
+    pthread_mutex_t lock; /* guards the list of lanes */
+    tr_lane *lane[LANES];
+    int lanes;
+};
+
+_Thread_local tr_lane *tr_lane_current;
+
+int64_t tr_timeline_clock(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* ---- timelines and lanes ---- */
+
+tr_status tr_timeline_create(const struct tr_timeline_settings *settings, tr_timeline **out)
+{
+    tr_timeline *timeline = tr_alloc_zero(1, sizeof *timeline);
+    if (!timeline) return TR_ENOMEM;
+    timeline->settings = *settings;
+    pthread_mutex_init(&timeline->lock, NULL);
+    *out = timeline;
+    return TR_OK;
+}
+
+void tr_timeline_destroy(tr_timeline **handle)
+{
+    tr_timeline *timeline = *handle;
+    if (!timeline) return;
+    for (int i = 0; i < timeline->lanes; i++) {
+        tr_lane *lane = timeline->lane[i];
+        assert(!lane->taken);
+        for (int32_t n = 0; n < lane->names; n++) tr_free(lane->text[n]);
+        tr_free(lane->spans);
+        tr_free(lane->totals);
+        tr_free(lane);
+    }
+    pthread_mutex_destroy(&timeline->lock);
+    tr_free(timeline);
+    *handle = NULL;
+}
+
+/* A free lane of this name, or a new one; NULL without memory. */
+static tr_lane *take_lane(tr_timeline *timeline, const char *name)
+{
+    for (int i = 0; i < timeline->lanes; i++)
+        if (!timeline->lane[i]->taken && strcmp(timeline->lane[i]->name, name) == 0) return timeline->lane[i];
+    if (timeline->lanes == LANES) return NULL;
+    tr_lane *lane = tr_alloc_zero(1, sizeof *lane);
+    if (!lane) return NULL;
+    lane->timeline = timeline;
+    snprintf(lane->name, sizeof lane->name, "%s", name);
+    timeline->lane[timeline->lanes++] = lane;
+    return lane;
+}
+
+void tr_timeline_enter(tr_timeline *timeline, const char *name)
+{
+    if (!timeline || tr_lane_current) return;
+    pthread_mutex_lock(&timeline->lock);
+    tr_lane *lane = take_lane(timeline, name);
+    if (lane) lane->taken = true;
+    pthread_mutex_unlock(&timeline->lock);
+    tr_lane_current = lane;
+}
+
+void tr_timeline_leave(void)
+{
+    tr_lane *lane = tr_lane_current;
+    if (!lane) return;
+    while (lane->depth > 0) tr_lane_end(lane, -1);
+    tr_lane_current = NULL;
+    pthread_mutex_lock(&lane->timeline->lock);
+    lane->taken = false;
+    pthread_mutex_unlock(&lane->timeline->lock);
+}
+
+void tr_timeline_step(int64_t step)
+{
+    if (tr_lane_current) tr_lane_current->step = step;
+}
+
+tr_timeline *tr_timeline_current(void)
+{
+    return tr_lane_current ? tr_lane_current->timeline : NULL;
+}
+
+/* ---- recording ---- */
+
+static uint32_t hash_text(const char *text)
+{
+    uint32_t hash = 2166136261u; /* FNV-1a */
+    for (; *text; text++) hash = (hash ^ (uint8_t)*text) * 16777619u;
+    return hash;
+}
+
+/* The number of a name, which is copied when first seen; 0 where there is no room for it. */
+static int32_t intern(tr_lane *lane, const char *name)
+{
+    uint32_t slot = hash_text(name) % SLOTS;
+    for (; lane->name_slot[slot]; slot = (slot + 1) % SLOTS)
+        if (strcmp(lane->text[lane->name_slot[slot] - 1], name) == 0) return lane->name_slot[slot] - 1;
+    if (lane->names == NAMES) return 0;
+    char *copy = tr_strdup(name);
+    if (!copy) return 0;
+    lane->text[lane->names] = copy;
+    lane->name_slot[slot] = ++lane->names;
+    return lane->names - 1;
+}
+
+/* Room for one more in an array that doubles; false without memory. */
+static bool grow(void **array, int64_t count, int64_t *capacity, size_t size)
+{
+    if (count < *capacity) return true;
+    int64_t larger = *capacity ? 2 * *capacity : 256;
+    void *block = tr_realloc(*array, (size_t)larger, size);
+    if (!block) return false;
+    *array = block;
+    *capacity = larger;
+    return true;
+}
+
+static void add_total(tr_lane *lane, const struct open_span *span, int about, int64_t whole)
+{
+    uint32_t slot =
+        ((uint32_t)span->name * 2654435761u + (uint32_t)span->activity * 40503u + (uint32_t)about * 977u) %
+        SLOTS;
+    struct tr_span_total *total;
+    for (; lane->total_slot[slot]; slot = (slot + 1) % SLOTS) {
+        total = &lane->totals[lane->total_slot[slot] - 1];
+        if (total->activity == span->activity && total->name == span->name && total->about == about) goto add;
+    }
+    if (lane->total_count == SLOTS / 2) return;
+    int64_t capacity = lane->total_capacity;
+    if (!grow((void **)&lane->totals, lane->total_count, &capacity, sizeof *lane->totals)) return;
+    lane->total_capacity = (int)capacity;
+    total = &lane->totals[lane->total_count];
+    *total = (struct tr_span_total){.activity = span->activity, .name = span->name, .about = about};
+    lane->total_slot[slot] = ++lane->total_count;
+add:
+    total->count++;
+    total->whole += whole;
+    total->own += whole - span->children;
+}
+
+static void keep(tr_lane *lane, const struct open_span *span, int about, int64_t end)
+{
+    const struct tr_timeline_settings *settings = &lane->timeline->settings;
+    if (lane->step < settings->first_step || lane->step >= settings->end_step) return;
+    if (lane->count >= settings->spans ||
+        !grow((void **)&lane->spans, lane->count, &lane->capacity, sizeof *lane->spans)) {
+        lane->dropped++;
+        return;
+    }
+    lane->spans[lane->count++] = (struct tr_span){
+        .begin = span->begin,
+        .end = end,
+        .name = span->name,
+        .about = about,
+        .step = lane->step,
+        .activity = span->activity,
+    };
+}
+
+void tr_lane_begin(tr_lane *lane, enum tr_activity activity, const char *name)
+{
+    if (lane->depth++ >= TR_TIMELINE_DEPTH) return;
+    lane->open[lane->depth - 1] =
+        (struct open_span){.activity = activity, .name = intern(lane, name), .begin = tr_timeline_clock()};
+}
+
+void tr_lane_end(tr_lane *lane, int about)
+{
+    assert(lane->depth > 0);
+    if (lane->depth-- > TR_TIMELINE_DEPTH) return;
+    const struct open_span *span = &lane->open[lane->depth];
+    int64_t end = tr_timeline_clock(), whole = end - span->begin;
+    if (lane->depth > 0) lane->open[lane->depth - 1].children += whole;
+    add_total(lane, span, about, whole);
+    keep(lane, span, about, end);
+}
+
+/* ---- reading ---- */
+
+int tr_timeline_lanes(const tr_timeline *timeline)
+{
+    return timeline->lanes;
+}
+
+const tr_lane *tr_timeline_lane(const tr_timeline *timeline, int index)
+{
+    return timeline->lane[index];
+}
+
+const char *tr_lane_name(const tr_lane *lane)
+{
+    return lane->name;
+}
+
+const char *tr_lane_text(const tr_lane *lane, int32_t name)
+{
+    return name < lane->names ? lane->text[name] : "?";
+}
+
+const struct tr_span *tr_lane_spans(const tr_lane *lane, int64_t *count)
+{
+    *count = lane->count;
+    return lane->spans;
+}
+
+int64_t tr_lane_dropped(const tr_lane *lane)
+{
+    return lane->dropped;
+}
+
+const struct tr_span_total *tr_lane_totals(const tr_lane *lane, int *count)
+{
+    *count = lane->total_count;
+    return lane->totals;
+}

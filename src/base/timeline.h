@@ -1,0 +1,117 @@
+/* Timelines: which thread did what, and when.
+ *
+ * A timeline belongs to one rank and has a lane for each thread that entered it. While a thread is in a lane,
+ * pairs of tr_span_begin() and tr_span_end() record spans, which nest; a thread in no lane pays one branch.
+ * Every lane adds up its spans by activity and name, and keeps as many single ones as its timeline allows.
+ *
+ * Invariants: a lane is written by its thread alone, without locks; it is read when its thread has left or
+ * does the reading itself. A span's own time is what its children do not cover, so that own times add up to
+ * the time in the lane.
+ */
+#ifndef TR_BASE_TIMELINE_H
+#define TR_BASE_TIMELINE_H
+
+#include "trireme/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum tr_activity {
+    TR_ACTIVITY_STEP,
+    TR_ACTIVITY_INPUT,
+    TR_ACTIVITY_FORWARD,
+    TR_ACTIVITY_BACKWARD,
+    TR_ACTIVITY_COMMUNICATION,
+    TR_ACTIVITY_WAITING,
+    TR_ACTIVITY_UPDATE,
+    TR_ACTIVITY_EVALUATION,
+    TR_ACTIVITY_CHECKPOINT,
+    TR_ACTIVITIES
+};
+/* "step", "input", ... */
+extern const char *const tr_activity_names[TR_ACTIVITIES];
+
+struct tr_span {
+    int64_t begin, end; /* nanoseconds of tr_timeline_clock() */
+    int32_t name;       /* of the lane's names */
+    int32_t about;      /* the rank that was waited for, or -1 */
+    int64_t step;       /* in which it was recorded */
+    enum tr_activity activity;
+};
+
+/* The sum over spans of one activity, name and rank waited for. */
+struct tr_span_total {
+    enum tr_activity activity;
+    int32_t name, about;
+    int64_t count;
+    int64_t whole, own; /* nanoseconds, with and without what nested spans took */
+};
+
+typedef struct tr_timeline tr_timeline;
+typedef struct tr_lane tr_lane;
+
+#define TR_TIMELINE_DEPTH 32
+
+struct tr_timeline_settings {
+    int64_t spans;                /* single spans to keep per lane; later ones count in the sums only */
+    int64_t first_step, end_step; /* keep single spans of steps [first_step, end_step) only */
+};
+
+/* Returned, destroy with tr_timeline_destroy(). */
+tr_status tr_timeline_create(const struct tr_timeline_settings *settings, tr_timeline **out);
+/* Accepts NULL, nulls the handle. No thread may be in a lane. */
+void tr_timeline_destroy(tr_timeline **timeline);
+
+/* Takes the calling thread into its lane of this name, which is made if need be; nothing for NULL. A thread
+   is in one lane at a time. Without memory for one the thread goes on unrecorded. `name` is borrowed for the
+   call. */
+void tr_timeline_enter(tr_timeline *timeline, const char *name);
+/* Ends all open spans and leaves the lane. */
+void tr_timeline_leave(void);
+/* The step that the calling thread's next spans belong to. */
+void tr_timeline_step(int64_t step);
+/* The timeline whose lane the calling thread is in, or NULL: for handing it to another thread. */
+tr_timeline *tr_timeline_current(void);
+/* Nanoseconds since some moment in the past. */
+int64_t tr_timeline_clock(void);
+
+/* ---- recording ---- */
+
+extern _Thread_local tr_lane *tr_lane_current;
+/* The slow halves of what follows. */
+void tr_lane_begin(tr_lane *lane, enum tr_activity activity, const char *name);
+void tr_lane_end(tr_lane *lane, int about);
+
+/* `name` is borrowed for the call. */
+static inline void tr_span_begin(enum tr_activity activity, const char *name)
+{
+    if (__builtin_expect(tr_lane_current != NULL, 0)) tr_lane_begin(tr_lane_current, activity, name);
+}
+
+/* Ends the innermost open span. */
+static inline void tr_span_end(void)
+{
+    if (__builtin_expect(tr_lane_current != NULL, 0)) tr_lane_end(tr_lane_current, -1);
+}
+
+/* The same, naming the rank that was waited for (-1: none). */
+static inline void tr_span_end_about(int rank)
+{
+    if (__builtin_expect(tr_lane_current != NULL, 0)) tr_lane_end(tr_lane_current, rank);
+}
+
+/* ---- reading ---- */
+
+int tr_timeline_lanes(const tr_timeline *timeline);
+const tr_lane *tr_timeline_lane(const tr_timeline *timeline, int index);
+const char *tr_lane_name(const tr_lane *lane);
+/* A name of a span or total. */
+const char *tr_lane_text(const tr_lane *lane, int32_t name);
+/* Spans in the order in which they ended. */
+const struct tr_span *tr_lane_spans(const tr_lane *lane, int64_t *count);
+/* Spans that were to be kept and were not, for lack of room. */
+int64_t tr_lane_dropped(const tr_lane *lane);
+const struct tr_span_total *tr_lane_totals(const tr_lane *lane, int *count);
+
+#endif

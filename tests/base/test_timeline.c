@@ -1,0 +1,155 @@
+/* Spans nest, add up, and are kept as the settings say. */
+#include "base/timeline.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+static const struct tr_timeline_settings all = {1000, 0, INT64_MAX};
+
+static const struct tr_span_total *find_total(const tr_lane *lane, const char *name)
+{
+    int count;
+    const struct tr_span_total *totals = tr_lane_totals(lane, &count);
+    for (int i = 0; i < count; i++)
+        if (strcmp(tr_lane_text(lane, totals[i].name), name) == 0) return &totals[i];
+    return NULL;
+}
+
+static void own_times_add_up(void **state)
+{
+    (void)state;
+    tr_timeline *timeline;
+    assert_int_equal(tr_timeline_create(&all, &timeline), TR_OK);
+    tr_timeline_enter(timeline, "main");
+    assert_ptr_equal(tr_timeline_current(), timeline);
+    for (int i = 0; i < 3; i++) {
+        tr_timeline_step(i);
+        tr_span_begin(TR_ACTIVITY_STEP, "step");
+        tr_span_begin(TR_ACTIVITY_FORWARD, "conv1");
+        tr_span_begin(TR_ACTIVITY_WAITING, "gradient");
+        tr_span_end_about(2);
+        tr_span_end();
+        tr_span_end();
+    }
+    tr_timeline_leave();
+    assert_null(tr_timeline_current());
+    assert_int_equal(tr_timeline_lanes(timeline), 1);
+    const tr_lane *lane = tr_timeline_lane(timeline, 0);
+    int64_t count;
+    const struct tr_span *spans = tr_lane_spans(lane, &count);
+    assert_int_equal(count, 9);
+    /* Children end before their parents and lie within them. */
+    for (int i = 0; i < 3; i++) {
+        const struct tr_span *wait = &spans[3 * i], *forward = wait + 1, *step = wait + 2;
+        assert_int_equal(wait->about, 2);
+        assert_int_equal(step->about, -1);
+        assert_int_equal(step->step, i);
+        assert_true(step->begin <= forward->begin && forward->begin <= wait->begin);
+        assert_true(wait->begin <= wait->end && wait->end <= forward->end && forward->end <= step->end);
+    }
+    const struct tr_span_total *step = find_total(lane, "step"), *forward = find_total(lane, "conv1"),
+                               *wait = find_total(lane, "gradient");
+    assert_int_equal(step->count, 3);
+    assert_int_equal(wait->about, 2);
+    assert_int_equal(step->whole, step->own + forward->own + wait->own);
+    assert_int_equal(forward->whole, forward->own + wait->whole);
+    tr_timeline_destroy(&timeline);
+    assert_null(timeline);
+}
+
+static void threads_without_a_lane_record_nothing(void **state)
+{
+    (void)state;
+    tr_span_begin(TR_ACTIVITY_STEP, "nothing");
+    tr_span_end();
+    tr_timeline_enter(NULL, "main");
+    assert_null(tr_timeline_current());
+}
+
+static void spans_outside_the_steps_are_only_summed(void **state)
+{
+    (void)state;
+    static const struct tr_timeline_settings some = {4, 2, 10};
+    tr_timeline *timeline;
+    assert_int_equal(tr_timeline_create(&some, &timeline), TR_OK);
+    tr_timeline_enter(timeline, "main");
+    for (int i = 0; i < 10; i++) {
+        tr_timeline_step(i);
+        tr_span_begin(TR_ACTIVITY_UPDATE, "update");
+        tr_span_end();
+    }
+    tr_timeline_leave();
+    const tr_lane *lane = tr_timeline_lane(timeline, 0);
+    int64_t count;
+    const struct tr_span *spans = tr_lane_spans(lane, &count);
+    assert_int_equal(count, 4);
+    assert_int_equal(spans[0].step, 2);
+    assert_int_equal(tr_lane_dropped(lane), 4);
+    assert_int_equal(find_total(lane, "update")->count, 10);
+    tr_timeline_destroy(&timeline);
+}
+
+static void deep_spans_and_many_names_are_survived(void **state)
+{
+    (void)state;
+    tr_timeline *timeline;
+    assert_int_equal(tr_timeline_create(&all, &timeline), TR_OK);
+    tr_timeline_enter(timeline, "main");
+    for (int i = 0; i < 2 * TR_TIMELINE_DEPTH; i++) tr_span_begin(TR_ACTIVITY_STEP, "deep");
+    for (int i = 0; i < TR_TIMELINE_DEPTH; i++) tr_span_end();
+    for (int i = 0; i < 10000; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "n%d", i);
+        tr_span_begin(TR_ACTIVITY_INPUT, name);
+        tr_span_end();
+    }
+    tr_timeline_leave(); /* ends the rest */
+    assert_int_equal(find_total(tr_timeline_lane(timeline, 0), "deep")->count, TR_TIMELINE_DEPTH);
+    tr_timeline_destroy(&timeline);
+}
+
+static void *record_elsewhere(void *user)
+{
+    tr_timeline_enter(user, "reader");
+    tr_span_begin(TR_ACTIVITY_INPUT, "batch");
+    tr_span_end();
+    tr_timeline_leave();
+    return NULL;
+}
+
+static void threads_have_lanes_of_their_own(void **state)
+{
+    (void)state;
+    tr_timeline *timeline;
+    assert_int_equal(tr_timeline_create(&all, &timeline), TR_OK);
+    tr_timeline_enter(timeline, "main");
+    for (int i = 0; i < 2; i++) {
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, record_elsewhere, timeline), 0);
+        pthread_join(thread, NULL);
+    }
+    tr_timeline_leave();
+    /* The second reader took up the first one's lane. */
+    assert_int_equal(tr_timeline_lanes(timeline), 2);
+    assert_string_equal(tr_lane_name(tr_timeline_lane(timeline, 1)), "reader");
+    assert_int_equal(find_total(tr_timeline_lane(timeline, 1), "batch")->count, 2);
+    tr_timeline_destroy(&timeline);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(own_times_add_up),
+        cmocka_unit_test(threads_without_a_lane_record_nothing),
+        cmocka_unit_test(spans_outside_the_steps_are_only_summed),
+        cmocka_unit_test(deep_spans_and_many_names_are_survived),
+        cmocka_unit_test(threads_have_lanes_of_their_own),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
