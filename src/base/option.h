@@ -134,4 +134,17 @@ tr_status tr_options_markdown(const char *title, const struct tr_option *table, 
  * bits. */
 tr_status tr_options_dump(const struct tr_option *table, int32_t count, const void *object, char **out);
 
+/* A value for those who hand it on in a form of their own. */
+enum tr_value_kind { TR_VALUE_NONE, TR_VALUE_BOOL, TR_VALUE_INTEGER, TR_VALUE_NUMBER, TR_VALUE_TEXT };
+struct tr_value {
+    enum tr_value_kind kind;
+    int64_t integer; /* of a BOOL 0 or 1 */
+    double number;
+    char *text; /* returned, free with tr_free(); NULL for the other kinds */
+};
+/* The value of option `index`; lists, pairs and nodes as JSON. NONE where it is not given or does not belong
+   to the table's first option. TR_ENOMEM. */
+tr_status tr_options_get(const struct tr_option *table, int32_t index, const void *object,
+                         struct tr_value *out);
+
 #endif

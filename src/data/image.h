@@ -47,6 +47,10 @@ enum tr_image_fit {
 tr_status tr_image_fit(const char *name, enum tr_image_fit fit, const uint8_t *from, struct tr_image_size is,
                        uint8_t *to, struct tr_image_size wanted);
 
+/* Packs `pixels` [height][width][1 or 3] as PNG. *png is returned, free with tr_free(). TR_ENOMEM. Any
+ * thread. */
+tr_status tr_image_encode(const uint8_t *pixels, struct tr_image_size size, uint8_t **png, size_t *bytes);
+
 /* An image as characters for a terminal of `columns` (1 or more) columns. *text is returned, free with
    tr_free(). Any thread. */
 tr_status tr_image_show(const uint8_t *pixels, struct tr_image_size size, int columns, char **text);

@@ -3,7 +3,6 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/file.h"
-#include "base/hash.h"
 #include "data/data_set.h"
 #include "data/lines.h"
 
@@ -14,15 +13,10 @@ static uint32_t u32_at(const uint8_t *bytes)
     return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
 }
 
-static uint32_t masked_crc(const uint8_t *data, size_t size)
-{
-    return tr_crc32c_mask(tr_crc32c(0, data, size));
-}
-
 /* A plain file is known by the checksum of its first length. */
 static enum tr_packing packing_of(const uint8_t *data, size_t size)
 {
-    if (size >= TR_RECORD_HEAD && masked_crc(data, 8) == u32_at(data + 8)) return TR_PACKING_NONE;
+    if (size >= TR_RECORD_HEAD && tr_record_checksum(data, 8) == u32_at(data + 8)) return TR_PACKING_NONE;
     return tr_packing_of(data, size);
 }
 
@@ -71,7 +65,7 @@ tr_status tr_record_at(const struct tr_record_file *file, uint64_t offset, bool 
                        "%s: truncated at offset %zu%s: a record starts at %" PRIu64 "; get the file again",
                        file->path, file->size, unpacked, offset);
     }
-    uint32_t stored = u32_at(head + 8), computed = masked_crc(head, 8);
+    uint32_t stored = u32_at(head + 8), computed = tr_record_checksum(head, 8);
     if (stored != computed) {
         return tr_fail(TR_ECORRUPT,
                        "%s: record at offset %" PRIu64 "%s: checksum of the length is %08" PRIx32
@@ -92,7 +86,7 @@ tr_status tr_record_at(const struct tr_record_file *file, uint64_t offset, bool 
     *fault = TR_RECORD_GOOD;
     if (!check) return TR_OK;
     stored = u32_at(*data + length);
-    computed = masked_crc(*data, *size);
+    computed = tr_record_checksum(*data, *size);
     if (stored == computed) return TR_OK;
     *fault = TR_RECORD_BAD_DATA;
     return tr_fail(TR_ECORRUPT,

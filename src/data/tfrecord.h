@@ -1,18 +1,11 @@
-/* TFRecord files: records one after another,
- *
- *     u64 length | u32 masked CRC-32C of these 8 bytes | data | u32 masked CRC-32C of the data
- *
- * little-endian, the whole file plain, gzip or zlib.
- */
+/* TFRecord files: records (io/record.h) one after another, the whole file plain, gzip or zlib. */
 #ifndef TR_DATA_TFRECORD_H
 #define TR_DATA_TFRECORD_H
 
 #include "base/file_ops.h"
 #include "data/inflate.h"
 #include "data/source.h"
-
-#define TR_RECORD_HEAD     12 /* bytes before the data */
-#define TR_RECORD_OVERHEAD 16 /* bytes besides the data */
+#include "io/record.h"
 
 /* ---- reading ---- */
 

@@ -2,7 +2,6 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/file.h"
-#include "base/hash.h"
 #include "data/tfrecord.h"
 
 #include <string.h>
@@ -110,18 +109,10 @@ static tr_status put(tr_record_writer *writer, const void *data, size_t size)
     return writer->deflating ? put_packed(writer, data, size, Z_NO_FLUSH) : put_plain(writer, data, size);
 }
 
-static void put_u32(uint8_t *to, uint32_t value)
-{
-    for (int i = 0; i < 4; i++) to[i] = (uint8_t)(value >> 8 * i);
-}
-
 tr_status tr_record_writer_add(tr_record_writer *writer, const void *data, size_t size)
 {
-    uint8_t head[TR_RECORD_HEAD], tail[4];
-    put_u32(head, (uint32_t)size);
-    put_u32(head + 4, (uint32_t)((uint64_t)size >> 32));
-    put_u32(head + 8, tr_crc32c_mask(tr_crc32c(0, head, 8)));
-    put_u32(tail, tr_crc32c_mask(tr_crc32c(0, data, size)));
+    uint8_t head[TR_RECORD_HEAD], tail[TR_RECORD_TAIL];
+    tr_record_frame(data, size, head, tail);
     TR_TRY(put(writer, head, sizeof head));
     TR_TRY(put(writer, data, size));
     return put(writer, tail, sizeof tail);

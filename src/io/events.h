@@ -1,0 +1,70 @@
+/* TensorBoard's event files: what happened in a run, as records (io/record.h) that hold an Event each
+ * (io/proto/event.proto). The first one says that the file is one, "brain.Event:2".
+ *
+ * A file grows by whole records, in one write for those that were added since the last one; a kill leaves it
+ * readable up to the last whole record. Files of one directory are one run and are read in the order of their
+ * names, which begin with a time: each new one is named later than those that are there.
+ */
+#ifndef TR_IO_EVENTS_H
+#define TR_IO_EVENTS_H
+
+#include "base/file_ops.h"
+#include "io/histogram.h"
+
+/* A file being written. Used by one thread at a time. */
+typedef struct tr_events tr_events;
+
+/* Begins `directory`/events.out.tfevents.<seconds>.<host>.<process>; the directory exists. `wall` is the
+   time, as of tr_clock_wall(). `files` is borrowed until closing, `directory` for the call. Returned, end
+   with tr_events_close(). TR_EIO, TR_ENOMEM. */
+tr_status tr_events_create(const tr_file_system *files, const char *directory, double wall, tr_events **out);
+/* Writes what is due and closes; nulls the handle, also on failure. Accepts NULL. TR_EIO. */
+tr_status tr_events_close(tr_events **events);
+/* The path of the file, borrowed until closing. */
+const char *tr_events_path(const tr_events *events);
+
+/* What is added from here on belongs to this step and time. */
+void tr_events_stamp(tr_events *events, int64_t step, double wall);
+/* Writes what was added. Adding does it too, once much is due. After a failure of this or of adding, which
+   may be TR_EIO, only closing is allowed: the file ends within a record then. */
+tr_status tr_events_flush(tr_events *events);
+
+/* What earlier files of the run say about steps from the present one on does not count any more. */
+tr_status tr_events_restart(tr_events *events);
+
+/* Tags name what is shown; parts before a slash are groups. All arguments are borrowed for the call. */
+tr_status tr_events_scalar(tr_events *events, const char *tag, double value);
+tr_status tr_events_histogram(tr_events *events, const char *tag, const struct tr_histogram *histogram);
+/* A text in Markdown. */
+tr_status tr_events_text(tr_events *events, const char *tag, const char *text);
+
+struct tr_events_image {
+    int32_t height, width, channels;
+    const uint8_t *png;
+    size_t size;
+};
+tr_status tr_events_image(tr_events *events, const char *tag, const struct tr_events_image *image);
+
+/* The graph of the run: a serialized GraphDef, as of tr_graph_pack(). */
+tr_status tr_events_graph(tr_events *events, const void *graph, size_t size);
+
+/* A hyperparameter: a text, or else a number or truth value. */
+struct tr_hparam {
+    const char *name;
+    enum { TR_HPARAM_NUMBER, TR_HPARAM_BOOL, TR_HPARAM_TEXT } kind;
+    double number; /* or 0 and 1 */
+    const char *text;
+};
+/* A scalar that hyperparameters are judged by: its tag in the run `group`, which lies below this one ("":
+ * this one). */
+struct tr_hparam_metric {
+    const char *group, *tag, *title;
+    bool validation; /* from data that were not trained on */
+};
+/* The beginning of a session with its hyperparameters. */
+tr_status tr_events_session_begin(tr_events *events, const struct tr_hparam *hparams, int count,
+                                  const struct tr_hparam_metric *metrics, int metric_count);
+/* Its end, and whether it was a good one. */
+tr_status tr_events_session_end(tr_events *events, bool success);
+
+#endif

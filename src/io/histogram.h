@@ -1,0 +1,35 @@
+/* Histograms of many numbers at once: how often which magnitude occurs, and the moments.
+ *
+ * Bucket limits are 1e-12 * 1.1^k up to 1e20, mirrored for negative numbers, as TensorFlow's: parameters and
+ * gradients have their detail near zero and tails far away. A magnitude belongs to the bucket with limit
+ * below <= |x| < limit, so zero counts with the smallest positive numbers. Histograms of the same numbers in
+ * another grouping of calls have the same counts; their sums differ at most in rounding.
+ */
+#ifndef TR_IO_HISTOGRAM_H
+#define TR_IO_HISTOGRAM_H
+
+#include <stdint.h>
+
+#define TR_HISTOGRAM_LIMITS 774                       /* 1e-12 * 1.1^773 is the last one below 1e20 */
+#define TR_HISTOGRAM_SIDE   (TR_HISTOGRAM_LIMITS + 1) /* buckets of one sign; the last one is open */
+
+/* Plain memory; all zeros is the empty histogram. */
+struct tr_histogram {
+    int64_t count;     /* of finite numbers; all that follows is about them */
+    int64_t nonfinite; /* NaN and infinite: only counted */
+    double min, max, sum, sum_squares;
+    int64_t negative[TR_HISTOGRAM_SIDE], positive[TR_HISTOGRAM_SIDE]; /* by magnitude, ascending */
+};
+
+/* Adds `count` numbers. Any thread, on different histograms. */
+void tr_histogram_add(struct tr_histogram *histogram, const float *values, int64_t count);
+
+/* The most buckets that tr_histogram_list() gives. */
+#define TR_HISTOGRAM_BUCKETS (2 * TR_HISTOGRAM_SIDE)
+/* Writes right edges, ascending, and counts of the buckets from the first to the last that is not empty; a
+   run of empty ones between them is joined to one. Returns their number, 0 for an empty histogram. The last
+   bucket is open: its edge is DBL_MAX. */
+int32_t tr_histogram_list(const struct tr_histogram *histogram, double limit[TR_HISTOGRAM_BUCKETS],
+                          double count[TR_HISTOGRAM_BUCKETS]);
+
+#endif
