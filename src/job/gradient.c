@@ -16,6 +16,7 @@ struct tr_gradient {
     tr_loader *loader;
     tr_feed *feed;
     tr_pass *pass;
+    bool alone; /* see struct tr_gradient_part */
     struct tr_gradient_plan plan;
     float *slots;         /* device [plan.slots][plan.stride]; slot j receives node j */
     float *own_slots;     /* where they are ours */
@@ -39,7 +40,13 @@ static void plan_slots(const struct tr_job *job, const struct tr_gradient_part *
 {
     int64_t largest = 0;
     *plan = (struct tr_gradient_plan){.stride = (job->model->arena_floats + TR_PASS_SUMS + 15) / 16 * 16};
-    plan->nodes = tr_tree_cover(job->train.microbatches, part->first, part->end, plan->bound);
+    if (part->alone) {
+        plan->nodes = 1;
+        plan->bound[0] = part->first;
+        plan->bound[1] = part->end;
+    } else {
+        plan->nodes = tr_tree_cover(job->train.microbatches, part->first, part->end, plan->bound);
+    }
     for (int j = 0; j < plan->nodes; j++) {
         int64_t size = plan->bound[j + 1] - plan->bound[j];
         if (size > largest) largest = size;
@@ -106,7 +113,7 @@ tr_status tr_gradient_create(tr_device *device, const struct tr_job *job, tr_var
 {
     tr_gradient *gradient = tr_alloc_zero(1, sizeof *gradient);
     if (!gradient) return TR_ENOMEM;
-    *gradient = (tr_gradient){.device = device, .job = job, .variables = variables};
+    *gradient = (tr_gradient){.device = device, .job = job, .variables = variables, .alone = part->alone};
     const struct tr_train_options *train = &job->train;
     const tr_source *source = job->source[TR_SET_TRAIN];
     tr_status status;
@@ -167,7 +174,7 @@ static tr_status prepare_pass(tr_gradient *gradient, const struct tr_batch *batc
     *out = (struct tr_pass_batch){
         .examples = end_row - begin_row,
         .tokens = sequence ? gradient->token_row[end - first] : 0,
-        .global_examples = batch->global_rows,
+        .global_examples = gradient->alone ? batch->rows : batch->global_rows,
         .first_example = (uint32_t)(batch->first + begin_row),
         .microbatches = (int32_t)(end - first),
         .nodes = 1,
@@ -227,7 +234,8 @@ tr_status tr_gradient_step(tr_gradient *gradient, int64_t step, int64_t *example
 {
     const struct tr_batch *batch;
     TR_TRY(tr_loader_get(gradient->loader, step, &batch));
-    *examples = batch->global_rows;
+    *examples = gradient->alone ? batch->rows : batch->global_rows;
+    if (*examples == 0) return TR_OK;
     for (int j = 0; j < gradient->plan.nodes; j++) TR_TRY(compute_node(gradient, batch, j));
     return tr_device_wait(gradient->device);
 }

@@ -18,6 +18,9 @@ typedef struct tr_gradient tr_gradient;
 struct tr_gradient_part {
     int64_t first, end; /* microbatches [first, end) */
     int64_t end_step;   /* steps from here on are not read ahead */
+    /* The part is a batch of its own: its gradient is the mean over its own examples, added along a tree of
+       its own (one node); otherwise a summand of the mean over the whole batch. */
+    bool alone;
 };
 
 /* The memory of a step: what a pass is made for, and the arenas in which gradients of passes wait in the
@@ -46,7 +49,8 @@ tr_status tr_gradient_create(tr_device *device, const struct tr_job *job, tr_var
 void tr_gradient_destroy(tr_gradient **gradient);
 
 /* Computes the nodes of a step with the present parameters and waits. tr_variables_begin_step() has been
-   called. *examples is the size of the global batch. */
+   called. *examples is the size of the global batch; of a part alone its own, where 0 means that there was
+   nothing to compute and the slots are as they were. */
 tr_status tr_gradient_step(tr_gradient *gradient, int64_t step, int64_t *examples);
 /* The nodes of the last step: node j is an arena with TR_PASS_SUMS floats behind it, at slots + j * stride.
  * Device memory. */

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-const char *const tr_arena_names[TR_ARENAS] = {"parameters", "m", "v", "ema"};
+const char *const tr_arena_names[TR_ARENAS] = {"parameters", "m", "v", "ema", "outer"};
 
 /* Neighbouring parameters that are updated alike, as one call. */
 struct group {
@@ -159,6 +159,11 @@ void tr_variables_destroy(tr_variables **handle)
     tr_free(variables->groups);
     tr_free(variables);
     *handle = NULL;
+}
+
+tr_status tr_variables_keep_outer(tr_variables *variables)
+{
+    return allocate_arena(variables, TR_ARENA_OUTER);
 }
 
 float *tr_variables_arena(const tr_variables *variables, enum tr_arena arena)

@@ -9,9 +9,16 @@
 #include "nn/model.h"
 #include "optim/optimizer.h"
 
-enum tr_arena { TR_ARENA_PARAMETERS, TR_ARENA_M, TR_ARENA_V, TR_ARENA_EMA, TR_ARENAS };
+enum tr_arena {
+    TR_ARENA_PARAMETERS,
+    TR_ARENA_M,
+    TR_ARENA_V,
+    TR_ARENA_EMA,
+    TR_ARENA_OUTER, /* momentum of a strategy that averages replicas, see tr_variables_keep_outer() */
+    TR_ARENAS
+};
 
-/* "parameters", "m", "v", "ema". */
+/* "parameters", "m", "v", "ema", "outer". */
 extern const char *const tr_arena_names[TR_ARENAS];
 
 typedef struct tr_variables tr_variables;
@@ -24,6 +31,9 @@ typedef struct tr_variables tr_variables;
 tr_status tr_variables_create(tr_device *device, const struct tr_model *model,
                               const struct tr_optimizer *optimizer, float *parameters, tr_variables **out);
 void tr_variables_destroy(tr_variables **variables);
+
+/* Adds the arena TR_ARENA_OUTER, all zeros. The update does not touch it. */
+tr_status tr_variables_keep_outer(tr_variables *variables);
 
 /* The arena in device memory, NULL if the optimizer keeps none. */
 float *tr_variables_arena(const tr_variables *variables, enum tr_arena arena);

@@ -59,23 +59,14 @@ static tr_status make_bounds(struct all_reduce *self)
     return TR_OK;
 }
 
-/* A window, or none where the device or the ranks cannot share memory. */
-static tr_status make_window(struct all_reduce *self, size_t bytes, tr_window **out)
-{
-    *out = NULL;
-    if (!tr_device_host_view(self->head.device, self)) return TR_OK;
-    tr_status status = tr_window_create(self->head.comm, bytes, out);
-    return status == TR_EUNSUPPORTED ? TR_OK : status;
-}
-
 static tr_status make_shared(struct all_reduce *self)
 {
     const struct tr_job *job = self->head.job;
     tr_comm *comm = self->head.comm;
     bool holds = tr_comm_local_rank(comm) == 0;
     size_t bytes = (size_t)job->model->arena_floats * sizeof(float);
-    TR_TRY(make_window(self, holds ? bytes : 0, &self->parameters));
-    TR_TRY(make_window(self, tr_gradient_slot_bytes(job, &self->part), &self->nodes));
+    TR_TRY(tr_strategy_window(&self->head, holds ? bytes : 0, &self->parameters));
+    TR_TRY(tr_strategy_window(&self->head, tr_gradient_slot_bytes(job, &self->part), &self->nodes));
     TR_TRY(
         tr_reduction_create(comm, job->train.microbatches, self->microbatch, self->nodes, &self->reduction));
     if (!tr_strategy_measures(job)) return TR_OK;

@@ -33,6 +33,13 @@ struct tr_strategy_class {
     /* NULL: every rank sends its own figures, collectively. */
     tr_status (*statistics)(tr_strategy *strategy, struct tr_strategy_statistics *out);
     size_t (*memory)(const tr_strategy *strategy); /* NULL: variables and gradient */
+    /* NULL: tr_gradient_blame() of the rank's gradient. */
+    tr_status (*blame)(tr_strategy *strategy, int64_t step, char *name, size_t size);
+    /* What a comparison of strategies tries: options as on a command line ("mode=async"), where {workers}
+       stands for the number of workers; ends with NULL. NULL: the options as they are by default. */
+    const char *const *variants;
+    /* How many ranks a run with these options has in which `workers` ranks compute; NULL: as many. */
+    int (*ranks)(const void *options, int workers);
 };
 
 /* The head of every strategy's own structure. */
@@ -61,6 +68,9 @@ bool tr_strategy_measures(const struct tr_job *job);
 tr_status tr_strategy_compute(tr_strategy *strategy, int64_t step, int64_t *examples);
 /* Sleeps as a straggler does after `seconds` of work on `step`; for classes that do not use the above. */
 void tr_strategy_delay(const tr_strategy *strategy, int64_t step, double seconds);
+/* Memory of `bytes` bytes (0 allowed) that the ranks of a host share; *out is NULL where the device or the
+   ranks cannot share memory. Collective. Returned, destroy with tr_window_destroy(). */
+tr_status tr_strategy_window(tr_strategy *strategy, size_t bytes, tr_window **out);
 /* Waits for an operation that was just started with `status`; local nothing. */
 tr_status tr_strategy_wait(tr_strategy *strategy, tr_status status, tr_ticket *ticket);
 /* All ranks learn whether one was poisoned and what they wish for: the end of a synchronous step. */

@@ -207,6 +207,7 @@ tr_status tr_strategy_share(tr_strategy *strategy, void *data, size_t bytes)
 
 tr_status tr_strategy_blame(tr_strategy *strategy, int64_t step, char *name, size_t size)
 {
+    if (strategy->class->blame) return strategy->class->blame(strategy, step, name, size);
     if (strategy->gradient) return tr_gradient_blame(strategy->gradient, step, name, size);
     snprintf(name, size, "gradient");
     return TR_OK;
@@ -281,6 +282,14 @@ tr_status tr_strategy_compute(tr_strategy *strategy, int64_t step, int64_t *exam
     strategy->done.compute_seconds += tr_clock_seconds() - start;
     strategy->done.contributions++;
     return TR_OK;
+}
+
+tr_status tr_strategy_window(tr_strategy *strategy, size_t bytes, tr_window **out)
+{
+    *out = NULL;
+    if (!tr_device_host_view(strategy->device, strategy)) return TR_OK;
+    tr_status status = tr_window_create(strategy->comm, bytes, out);
+    return status == TR_EUNSUPPORTED ? TR_OK : status;
 }
 
 tr_status tr_strategy_wait(tr_strategy *strategy, tr_status status, tr_ticket *ticket)

@@ -30,12 +30,12 @@ static void release_tensors(struct tensors *tensors)
     tr_free(tensors->name);
 }
 
-/* Whether the optimizer keeps this arena for this parameter. */
+/* Whether the run keeps this arena for this parameter. */
 static bool keeps(const tr_trainer *trainer, enum tr_arena arena, const struct tr_parameter *parameter)
 {
     static const unsigned bits[TR_ARENAS] = {0, TR_STATE_M, TR_STATE_V, TR_STATE_EMA};
-    return tr_variables_arena(trainer->variables, arena) &&
-           (tr_optimizer_states(&trainer->job->optimizer, parameter->kind) & bits[arena]);
+    if (arena == TR_ARENA_OUTER) return parameter->kind != TR_PARAMETER_STATISTIC;
+    return (tr_optimizer_states(&trainer->job->optimizer, parameter->kind) & bits[arena]) != 0;
 }
 
 static tr_status host_arenas(tr_trainer *trainer, struct tensors *tensors, bool store)
@@ -55,12 +55,37 @@ static tr_status host_arenas(tr_trainer *trainer, struct tensors *tensors, bool 
     return TR_OK;
 }
 
-/* Lists all tensors; with `store` their numbers are those of the device. */
-static tr_status list_tensors(tr_trainer *trainer, bool store, struct tensors *out)
+/* Whether a checkpoint has the tensor. */
+static bool has_tensor(const tr_checkpoint *checkpoint, const struct tr_parameter *parameter,
+                       enum tr_arena arena)
+{
+    char name[TR_STATE_NAME];
+    tr_state_name(parameter, arena, name);
+    return tr_safetensors_find(tr_checkpoint_tensors(checkpoint, TR_CHECKPOINT_OPTIMIZER), name) != NULL;
+}
+
+/* A strategy's own momentum goes by what is written: a run under another strategy reads it into nothing, and
+   where it is missing it begins as zeros. Decides which it is for a checkpoint to load. */
+static tr_status match_outer(tr_trainer *trainer, const tr_checkpoint *checkpoint, struct tensors *tensors)
+{
+    const struct tr_model *model = trainer->job->model;
+    bool written = false;
+    for (int i = 0; i < model->parameter_count; i++)
+        written |= has_tensor(checkpoint, &model->parameters[i], TR_ARENA_OUTER);
+    if (!written) tensors->host[TR_ARENA_OUTER] = NULL;
+    if (!written || tensors->host[TR_ARENA_OUTER]) return TR_OK;
+    float *nothing = tr_alloc_zero((size_t)model->arena_floats + 1, sizeof *nothing);
+    tensors->host[TR_ARENA_OUTER] = tensors->copy[TR_ARENA_OUTER] = nothing;
+    return nothing ? TR_OK : TR_ENOMEM;
+}
+
+/* Lists all tensors: to be saved, with the numbers of the device, or, with `checkpoint`, to be loaded. */
+static tr_status list_tensors(tr_trainer *trainer, const tr_checkpoint *checkpoint, struct tensors *out)
 {
     const struct tr_model *model = trainer->job->model;
     size_t parameters = (size_t)model->parameter_count, states = parameters * (TR_ARENAS - 1);
-    TR_TRY(host_arenas(trainer, out, store));
+    TR_TRY(host_arenas(trainer, out, checkpoint == NULL));
+    if (checkpoint) TR_TRY(match_outer(trainer, checkpoint, out));
     out->tensor[TR_CHECKPOINT_PARAMETERS] = tr_alloc(parameters, sizeof(struct tr_stored_tensor));
     out->tensor[TR_CHECKPOINT_OPTIMIZER] = tr_alloc(states, sizeof(struct tr_stored_tensor));
     out->name = tr_alloc(states, sizeof *out->name);
@@ -71,7 +96,7 @@ static tr_status list_tensors(tr_trainer *trainer, bool store, struct tensors *o
         out->tensor[TR_CHECKPOINT_PARAMETERS][out->count[TR_CHECKPOINT_PARAMETERS]++] =
             tr_parameter_tensor(parameter, parameter->name, out->host[TR_ARENA_PARAMETERS]);
         for (int arena = TR_ARENA_M; arena < TR_ARENAS; arena++) {
-            if (!keeps(trainer, (enum tr_arena)arena, parameter)) continue;
+            if (!out->host[arena] || !keeps(trainer, (enum tr_arena)arena, parameter)) continue;
             int64_t number = out->count[TR_CHECKPOINT_OPTIMIZER]++;
             tr_state_name(parameter, (enum tr_arena)arena, out->name[number]);
             out->tensor[TR_CHECKPOINT_OPTIMIZER][number] =
@@ -122,7 +147,7 @@ static tr_status save_here(tr_trainer *trainer, char **path)
     TR_TRY(trainer_digest_data(trainer));
     TR_TRY(tr_variables_hash(trainer->variables, hash));
     TR_TRY_GOTO(tr_job_text(trainer->job, &text), out);
-    TR_TRY_GOTO(list_tensors(trainer, true, &tensors), out);
+    TR_TRY_GOTO(list_tensors(trainer, NULL, &tensors), out);
     TR_TRY_GOTO(write_checkpoint(trainer, &tensors, text, hash, path), out);
 out:
     release_tensors(&tensors);
@@ -215,12 +240,12 @@ static void restore_counters(tr_trainer *trainer, const struct tr_checkpoint_fac
 
 static tr_status load_tensors(tr_trainer *trainer, tr_checkpoint *checkpoint, struct tensors *tensors)
 {
-    TR_TRY(list_tensors(trainer, false, tensors));
+    TR_TRY(list_tensors(trainer, checkpoint, tensors));
     for (int i = 0; i < TR_CHECKPOINT_GROUPS; i++)
         TR_TRY(tr_checkpoint_load(checkpoint, (enum tr_checkpoint_group)i, tensors->tensor[i],
                                   tensors->count[i]));
     for (int i = 0; i < TR_ARENAS; i++)
-        if (tensors->copy[i])
+        if (tensors->copy[i] && tr_variables_arena(trainer->variables, (enum tr_arena)i))
             TR_TRY(tr_variables_load(trainer->variables, (enum tr_arena)i, tensors->copy[i]));
     return TR_OK;
 }
