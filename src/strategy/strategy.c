@@ -173,7 +173,8 @@ tr_status tr_strategy_meet(tr_strategy *strategy, int64_t step)
     if (strategy->class->meet) return strategy->class->meet(strategy, step);
     if (!strategy->comm) return TR_OK;
     tr_ticket *ticket = NULL;
-    return tr_strategy_wait(strategy, tr_comm_barrier(strategy->comm, &ticket), ticket);
+    tr_status status = tr_comm_barrier(strategy->comm, &ticket);
+    return tr_strategy_wait(strategy, status, ticket);
 }
 
 tr_status tr_strategy_step(tr_strategy *strategy, int64_t step, int32_t wish, struct tr_step_figures *figures)
