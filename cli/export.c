@@ -12,9 +12,16 @@ struct options {
     struct cli_common common;
     char *checkpoint;
     bool average;
+    int32_t layout; /* enum tr_layout */
 #define ADD_FIELD(id, text) char *id;
     TR_EXPORT_FORMATS(ADD_FIELD)
 #undef ADD_FIELD
+};
+
+static const struct tr_choice layouts[] = {
+    {"trireme", TR_LAYOUT_TRIREME, "as in a checkpoint"},
+    {"torch", TR_LAYOUT_TORCH, "as PyTorch's load_state_dict() wants them"},
+    {NULL, 0},
 };
 
 #define AT(field) offsetof(struct options, field)
@@ -27,7 +34,15 @@ struct options {
      .value_name = "FILE"},
 static const struct tr_option table[] = {
     CLI_OPTION_CHECKPOINT(struct options),
-    TR_EXPORT_FORMATS(ADD_OPTION) CLI_OPTION_AVERAGE(struct options),
+    TR_EXPORT_FORMATS(ADD_OPTION){
+        .key = "layout",
+        .type = TR_OPTION_CHOICE,
+        .offset = AT(layout),
+        .fallback = "trireme",
+        .choices = layouts,
+        .help = "names and shapes of the tensors",
+    },
+    CLI_OPTION_AVERAGE(struct options),
     CLI_OPTION_HELP(struct options),
 };
 #undef ADD_OPTION
@@ -44,6 +59,7 @@ static tr_status write_all(const struct options *options, const struct target *t
     tr_exporter *exporter;
     settings.checkpoint = options->checkpoint;
     settings.use_average = options->average;
+    settings.layout = (enum tr_layout)options->layout;
     TR_TRY(tr_exporter_create(&settings, &exporter));
     cli_warnings(tr_exporter_skipped(exporter));
     tr_status status = TR_OK;

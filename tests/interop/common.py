@@ -33,7 +33,7 @@ def write(name, text):
 
 
 def trireme(*arguments, code=0):
-    """Runs the program in the scratch directory, demands the exit code, and returns what it printed; of a failure, its message."""
+    """Runs the program in the scratch directory, demands the exit code, returns what it printed; of a failure, its message."""
     done = subprocess.run([TRIREME, *arguments], cwd=PLACE, text=True, capture_output=True, check=False)
     if done.returncode != code:
         command = " ".join(["trireme", *arguments])

@@ -1,0 +1,338 @@
+#include "export/layout.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct tr_shape no_order;
+
+const char *tr_layout_name(enum tr_layout layout)
+{
+    return layout == TR_LAYOUT_TORCH ? "torch" : "trireme";
+}
+
+/* What is being listed. */
+struct lister {
+    const struct tr_model *model;
+    const struct tr_layer *layer; /* at hand */
+    struct tr_shape order;        /* of its input */
+    struct tr_layout_list *list;
+};
+
+/* The new last tensor of the list: a parameter of the layer at hand, as it is, called "<layer>.<name>". */
+static struct tr_layout_tensor *add(struct lister *lister, int parameter, const char *name)
+{
+    const struct tr_parameter *values = &lister->model->parameters[lister->layer->parameter[parameter]];
+    struct tr_layout_tensor *tensor = &lister->list->tensor[lister->list->count++];
+    *tensor = (struct tr_layout_tensor){
+        .parameter = lister->layer->parameter[parameter],
+        .dtype = TR_DTYPE_F32,
+        .rank = values->shape.rank,
+        .axes = 1,
+        .size = {values->count},
+        .stride = {1},
+    };
+    for (int i = 0; i < tensor->rank; i++) tensor->shape[i] = values->shape.size[i];
+    snprintf(tensor->name, sizeof tensor->name, "%s.%s", lister->layer->name, name);
+    return tensor;
+}
+
+/* Replaces the axes: `count` pairs of size and stride. */
+static void set_axes(struct tr_layout_tensor *tensor, int count, const int64_t (*axis)[2])
+{
+    assert(count <= TR_LAYOUT_AXES);
+    tensor->axes = count;
+    for (int i = 0; i < count; i++) {
+        tensor->size[i] = axis[i][0];
+        tensor->stride[i] = axis[i][1];
+    }
+}
+
+static void set_shape(struct tr_layout_tensor *tensor, int rank, const int64_t *shape)
+{
+    tensor->rank = rank;
+    memcpy(tensor->shape, shape, (size_t)rank * sizeof *shape);
+}
+
+/* ---- the layers of PyTorch ---- */
+
+/* [in][out], where a step of one input is `out` numbers, to [out][in]; inputs that were an image channels
+ * first. */
+static void add_matrix(struct lister *lister, int parameter, const char *name)
+{
+    struct tr_layout_tensor *tensor = add(lister, parameter, name);
+    int64_t in = tensor->shape[0], out = tensor->shape[1];
+    const int64_t *image = lister->order.size;
+    set_shape(tensor, 2, (const int64_t[]){out, in});
+    if (lister->order.rank == 0)
+        set_axes(tensor, 2, (const int64_t[][2]){{out, 1}, {in, out}});
+    else
+        set_axes(tensor, 4,
+                 (const int64_t[][2]){{out, 1},
+                                      {image[2], out},
+                                      {image[0], image[1] * image[2] * out},
+                                      {image[1], image[2] * out}});
+}
+
+/* A number for each input: of an image that stays one as [channels, height, width], else as a vector. */
+static void add_vector(struct lister *lister, int parameter, const char *name)
+{
+    struct tr_layout_tensor *tensor = add(lister, parameter, name);
+    const struct tr_shape *in = &lister->layer->in[0], *image = in->rank == 3 ? in : &lister->order;
+    if (image->rank == 0) return;
+    const int64_t *size = image->size;
+    set_axes(tensor, 3, (const int64_t[][2]){{size[2], 1}, {size[0], size[1] * size[2]}, {size[1], size[2]}});
+    if (in->rank == 3) set_shape(tensor, 3, (const int64_t[]){size[2], size[0], size[1]});
+}
+
+static void list_conv(struct lister *lister)
+{
+    struct tr_layout_tensor *tensor = add(lister, 0, "weight");
+    int64_t height = tensor->shape[0], width = tensor->shape[1], in = tensor->shape[2],
+            out = tensor->shape[3];
+    set_shape(tensor, 4, (const int64_t[]){out, in, height, width});
+    set_axes(tensor, 4,
+             (const int64_t[][2]){{out, 1}, {in, out}, {height, width * in * out}, {width, in * out}});
+    if (lister->layer->parameter_count > 1) add(lister, 1, "bias");
+}
+
+static void list_dense(struct lister *lister)
+{
+    add_matrix(lister, 0, "weight");
+    if (lister->layer->parameter_count > 1) add(lister, 1, "bias");
+}
+
+static void list_embedding(struct lister *lister)
+{
+    add(lister, 0, "weight");
+}
+
+static void list_lstm(struct lister *lister)
+{
+    add_matrix(lister, 0, "weight_ih_l0");
+    add_matrix(lister, 1, "weight_hh_l0");
+    add(lister, 2, "bias_ih_l0");
+    add(lister, 2, "bias_hh_l0")->role = TR_LAYOUT_ADDEND;
+}
+
+static void list_batch_norm(struct lister *lister)
+{
+    static const char *const names[] = {"weight", "bias", "running_mean", "running_var"};
+    for (int i = 0; i < 4; i++) {
+        /* One number for each channel of an image, or for each input of a vector. */
+        if (lister->layer->in[0].rank == 3)
+            add(lister, i, names[i]);
+        else
+            add_vector(lister, i, names[i]);
+    }
+    struct tr_layout_tensor *steps = add(lister, 0, "num_batches_tracked");
+    steps->role = TR_LAYOUT_STEPS;
+    steps->dtype = TR_DTYPE_I64;
+    steps->rank = steps->axes = 0;
+}
+
+static void list_layer_norm(struct lister *lister)
+{
+    add_vector(lister, 0, "weight");
+    add_vector(lister, 1, "bias");
+}
+
+/* How many tensors a layer has at most. */
+#define TENSORS_MOST 5
+
+/* The classes that the layout knows. */
+static const struct rule {
+    const char *class;
+    bool keeps_order; /* the output has the order of the input */
+    void (*list)(struct lister *lister);
+} rules[] = {
+    {"add", true, NULL},
+    {"average_pool", true, NULL},
+    {"batch_norm", true, list_batch_norm},
+    {"conv", true, list_conv},
+    {"dense", false, list_dense},
+    {"dropout", true, NULL},
+    {"embedding", false, list_embedding},
+    {"flatten", true, NULL},
+    {"gelu", true, NULL},
+    {"last", true, NULL},
+    {"layer_norm", true, list_layer_norm},
+    {"leaky_relu", true, NULL},
+    {"lstm", false, list_lstm},
+    {"max_pool", true, NULL},
+    {"relu", true, NULL},
+    {"sigmoid", true, NULL},
+    {"softmax", true, NULL},
+    {"tanh", true, NULL},
+};
+
+/* NULL with a message where there is none. */
+static const struct rule *find_rule(const struct tr_layer *layer)
+{
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
+        if (strcmp(rules[i].class, layer->class->name) == 0) return &rules[i];
+    tr_fail(TR_EUNSUPPORTED, "%s: layer \"%s\": %s has no counterpart in PyTorch; use the layout trireme",
+            layer->where, layer->name, layer->class->name);
+    return NULL;
+}
+
+/* ---- orders ---- */
+
+static struct tr_shape order_of_input(const struct tr_layer *layer, int k, const struct tr_shape *order)
+{
+    const struct tr_shape *in = &layer->in[k];
+    if (in->rank == 3) {
+        bool same = in->size[2] == 1 || in->size[0] * in->size[1] == 1;
+        return same ? no_order : *in;
+    }
+    return layer->input[k] < 0 ? no_order : order[layer->input[k]];
+}
+
+tr_status tr_layout_orders(const struct tr_model *model, struct tr_shape *order)
+{
+    for (int i = 0; i < model->layer_count; i++) {
+        const struct tr_layer *layer = &model->layers[i];
+        const struct rule *rule = find_rule(layer);
+        if (!rule) return TR_EUNSUPPORTED;
+        order[i] = rule->keeps_order ? order_of_input(layer, 0, order) : no_order;
+        if (layer->out.rank == 3 || layer->input_count < 2) continue;
+        struct tr_shape second = order_of_input(layer, 1, order);
+        if (!tr_shape_equal(&order[i], &second))
+            return tr_fail(
+                TR_EUNSUPPORTED,
+                "%s: layer \"%s\" adds vectors of which one was an image, and channels first they do not "
+                "match; use the layout trireme",
+                layer->where, layer->name);
+    }
+    return TR_OK;
+}
+
+/* ---- lists ---- */
+
+static tr_status list_torch(struct lister *lister)
+{
+    const struct tr_model *model = lister->model;
+    struct tr_shape *order = tr_alloc((size_t)model->layer_count, sizeof *order);
+    tr_status status = order ? tr_layout_orders(model, order) : TR_ENOMEM;
+    for (int i = 0; i < model->layer_count && status == TR_OK; i++) {
+        const struct rule *rule = find_rule(&model->layers[i]); /* the orders have made sure of it */
+        lister->layer = &model->layers[i];
+        lister->order = order_of_input(lister->layer, 0, order);
+        if (rule->list) rule->list(lister);
+    }
+    tr_free(order);
+    return status;
+}
+
+static void list_own(struct lister *lister)
+{
+    for (int i = 0; i < lister->model->layer_count; i++) {
+        lister->layer = &lister->model->layers[i];
+        for (int k = 0; k < lister->layer->parameter_count; k++) {
+            const char *name = lister->model->parameters[lister->layer->parameter[k]].name;
+            add(lister, k, name + strlen(lister->layer->name) + 1);
+        }
+    }
+}
+
+tr_status tr_layout_list_make(const struct tr_model *model, enum tr_layout layout, struct tr_layout_list *out)
+{
+    struct lister lister = {.model = model, .list = out};
+    *out = (struct tr_layout_list){0};
+    out->tensor = tr_alloc((size_t)model->layer_count * TENSORS_MOST, sizeof *out->tensor);
+    if (!out->tensor) return TR_ENOMEM;
+    tr_status status = TR_OK;
+    if (layout == TR_LAYOUT_TORCH)
+        status = list_torch(&lister);
+    else
+        list_own(&lister);
+    if (status != TR_OK) tr_layout_list_free(out);
+    return status;
+}
+
+void tr_layout_list_free(struct tr_layout_list *list)
+{
+    tr_free(list->tensor);
+    *list = (struct tr_layout_list){0};
+}
+
+struct tr_stored_tensor tr_layout_stored(const struct tr_layout_tensor *tensor, void *data)
+{
+    struct tr_stored_tensor stored = {tensor->name, tensor->dtype, tensor->rank, {0}, data};
+    memcpy(stored.shape, tensor->shape, sizeof stored.shape);
+    return stored;
+}
+
+/* ---- numbers ---- */
+
+/* Where in the parameter the elements of a file lie, one after the other. */
+struct walk {
+    int64_t index[TR_LAYOUT_AXES], at;
+};
+
+/* Takes a step. */
+static inline void step(const struct tr_layout_tensor *tensor, struct walk *walk)
+{
+    for (int i = tensor->axes - 1; i >= 0; i--) {
+        walk->at += tensor->stride[i];
+        if (++walk->index[i] < tensor->size[i]) return;
+        walk->at -= tensor->size[i] * tensor->stride[i];
+        walk->index[i] = 0;
+    }
+}
+
+/* Whether the file has the numbers as they lie in the parameter. */
+static bool is_plain(const struct tr_layout_tensor *tensor)
+{
+    return tensor->role == TR_LAYOUT_VALUES && tensor->axes == 1 && tensor->stride[0] == 1;
+}
+
+tr_status tr_layout_pack(const struct tr_layout_list *list, const struct tr_model *model, const float *arena,
+                         int64_t steps, struct tr_stored_tensor *tensors, void **memory)
+{
+    /* The numbers of steps first, so that they are aligned. */
+    int64_t floats = 2 * (int64_t)list->count;
+    for (int i = 0; i < list->count; i++)
+        if (!is_plain(&list->tensor[i])) floats += model->parameters[list->tensor[i].parameter].count;
+    float *next = *memory = tr_alloc((size_t)floats, sizeof *next);
+    if (!next) return TR_ENOMEM;
+    int64_t *count = (int64_t *)next;
+    next += 2 * (int64_t)list->count;
+    for (int i = 0; i < list->count; i++) {
+        const struct tr_layout_tensor *tensor = &list->tensor[i];
+        const struct tr_parameter *parameter = &model->parameters[tensor->parameter];
+        const float *values = arena + parameter->offset;
+        struct walk walk = {0};
+        if (tensor->role == TR_LAYOUT_STEPS) {
+            count[i] = steps;
+            tensors[i] = tr_layout_stored(tensor, &count[i]);
+            continue;
+        }
+        if (is_plain(tensor)) { /* only read by whoever writes */
+            tensors[i] = tr_layout_stored(tensor, (float *)values);
+            continue;
+        }
+        tensors[i] = tr_layout_stored(tensor, next);
+        for (int64_t k = 0; k < parameter->count; k++, step(tensor, &walk))
+            *next++ = tensor->role == TR_LAYOUT_VALUES ? values[walk.at] : 0;
+    }
+    return TR_OK;
+}
+
+void tr_layout_unpack(const struct tr_layout_tensor *tensor, const struct tr_model *model,
+                      const float *values, float *arena)
+{
+    const struct tr_parameter *parameter = &model->parameters[tensor->parameter];
+    float *to = arena + parameter->offset;
+    struct walk walk = {0};
+    if (tensor->role == TR_LAYOUT_STEPS) return;
+    for (int64_t k = 0; k < parameter->count; k++, step(tensor, &walk)) {
+        if (tensor->role == TR_LAYOUT_VALUES)
+            to[walk.at] = values[k];
+        else
+            to[walk.at] += values[k];
+    }
+}

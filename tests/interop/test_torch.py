@@ -1,0 +1,319 @@
+# needs: torch numpy safetensors
+"""Networks in PyTorch: tensors of --layout torch in modules written by hand and in those of --torch give the same logits."""
+
+import importlib.util
+import json
+import os
+
+import numpy as np
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file
+from torch import nn
+
+from common import SOURCE, close, data, log, mnist, place, predict, trireme, write
+
+torch.manual_seed(0)
+COUNT = 50
+
+
+def model(name):
+    return os.path.join(SOURCE, "models", name + ".yaml")
+
+
+def load_module(path):
+    spec = importlib.util.spec_from_file_location("exported", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.Net()
+
+
+def train(path, *sets):
+    """Trains a few steps; returns the directory of the run and the tensors, as PyTorch loads them."""
+    name = os.path.basename(path).removesuffix(".yaml")
+    trireme("train", path, "--out", name, "--quiet", *(f"--set={item}" for item in sets))
+    trireme("export", name, "--layout", "torch", "--safetensors", f"{name}.safetensors", "--torch", f"{name}.py")
+    return name, load_file(place(f"{name}.safetensors"))
+
+
+def judge(what, run, net, tensors, *inputs):
+    """Compares the logarithms of our probabilities with those of the module's logits."""
+    net.load_state_dict(tensors)
+    net.eval()
+    with torch.no_grad():
+        theirs = torch.log_softmax(net(*inputs).flatten(1).double(), 1)
+    close(what, log(predict(run, len(inputs[0]))), theirs.tolist())
+
+
+def judge_both(what, run, by_hand, tensors, *inputs):
+    judge(f"{what}, a module by hand", run, by_hand, tensors, *inputs)
+    judge(f"{what}, the exported module", run, load_module(place(f"{run}.py")), tensors, *inputs)
+
+
+def digits(count=COUNT):
+    return torch.tensor(np.frombuffer(b"".join(mnist(count=count)[0]), np.uint8).reshape(count, 28, 28, 1).copy())
+
+
+# ---- the networks that ship, by hand ----
+
+
+class Cnn(nn.Module):
+    """As one would write models/mnist-cnn.yaml in PyTorch."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 32, 5, padding="same")
+        self.conv2 = nn.Conv2d(32, 64, 5, padding="same")
+        self.dense1 = nn.Linear(7 * 7 * 64, 1024)
+        self.dense2 = nn.Linear(1024, 10)
+
+    def forward(self, x):
+        x = nn.functional.max_pool2d(self.conv1(x).relu(), 2)
+        x = nn.functional.max_pool2d(self.conv2(x).relu(), 2)
+        return self.dense2(self.dense1(x.flatten(1)).relu())
+
+
+class Mlp(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.dense1 = nn.Linear(784, 500)
+        self.dense2 = nn.Linear(500, 10)
+
+    def forward(self, x):
+        return self.dense2(self.dense1(x.flatten(1)).relu())
+
+
+class Wide(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 64, 5)
+        self.conv2 = nn.Conv2d(64, 256, 3)
+        self.conv3 = nn.Conv2d(256, 512, 3)
+        self.dense1 = nn.Linear(4 * 4 * 512, 2048)
+        self.dense2 = nn.Linear(2048, 1024)
+        self.dense3 = nn.Linear(1024, 10)
+
+    def forward(self, x):
+        x = nn.functional.max_pool2d(self.conv1(x).relu(), 2)
+        x = nn.functional.max_pool2d(self.conv3(self.conv2(x).relu()).relu(), 2)
+        return self.dense3(self.dense2(self.dense1(x.flatten(1))))
+
+
+class Lstm(nn.Module):
+    def __init__(self, words):
+        super().__init__()
+        self.embedding1 = nn.Embedding(words, 128)
+        self.lstm1 = nn.LSTM(128, 128, batch_first=True)
+        self.dense1 = nn.Linear(128, 2)
+
+    def forward(self, tokens, lengths):
+        packed = nn.utils.rnn.pack_padded_sequence(self.embedding1(tokens), lengths, batch_first=True, enforce_sorted=False)
+        return self.dense1(self.lstm1(packed)[1][0][0])
+
+
+def shipped_networks():
+    pixels = digits()
+    unit = pixels.permute(0, 3, 1, 2).float() / 255
+    run, tensors = train(model("mnist-cnn"), "train.steps=30")
+    judge_both("mnist-cnn", run, Cnn(), tensors, unit)
+
+    images, labels = (data(f"mnist/{{}}-{kind}-ubyte.gz") for kind in ("images-idx3", "labels-idx1"))
+    sets = [
+        f"data.{part}={{idx: {{images: {images.format(prefix)}, labels: {labels.format(prefix)}}}}}"
+        for part, prefix in (("train", "train"), ("test", "t10k"))
+    ]
+    # Its moving averages are what counts, here as in prediction.
+    run, tensors = train(model("mnist-mlp"), *sets, "train.steps=60", "input.scale=1/255", "optimizer.rate=0.1")
+    judge_both("mnist-mlp", run, Mlp(), tensors, unit)
+    trireme("export", run, "--layout", "torch", "--safetensors", "parameters.safetensors", "--no-average")
+    plain = load_file(place("parameters.safetensors"))
+    assert not torch.equal(plain["dense1.weight"], tensors["dense1.weight"]), "averages are not the parameters"
+
+    run, tensors = train(model("mnist-cnn-wide"), "train.steps=2", "train.batch=16", "train.microbatches=1")
+    judge_both("mnist-cnn-wide", run, Wide(), tensors, unit[:10])
+
+    run, tensors = train(model("sst2-lstm"), "train.epochs=1")
+    tokens, lengths = sentences(run, "sst2/test.tsv")
+    judge_both("sst2-lstm", run, Lstm(len(tensors["embedding1.weight"])), tensors, tokens, lengths)
+
+
+def checkpoint_of(run):
+    return max(name for name in os.listdir(place(run)) if name.startswith("checkpoint-"))
+
+
+def sentences(run, name):
+    """The first sentences of a file as numbers of the run's words, padded."""
+    with open(os.path.join(place(run), checkpoint_of(run), "vocabulary.txt"), encoding="utf-8") as file:
+        words = file.read().split("\n")[2:]
+    number = {word: i for i, word in enumerate(words)}
+    with open(data(name), encoding="utf-8") as file:
+        lines = [line.split("\t")[0] for _, line in zip(range(COUNT), file)]
+    rows = [[number.get(word, 0) for word in line.split()] for line in lines]
+    longest = max(len(row) for row in rows)
+    tokens = torch.tensor([row + [1] * (longest - len(row)) for row in rows])
+    return tokens, torch.tensor([len(row) for row in rows])
+
+
+# ---- every layer, and what is awkward about it ----
+
+
+def coloured_digits(parts):
+    """Real digits in four channels: every second row and column of a digit is a channel of its own. Written as IDX files."""
+    for part, count in parts.items():
+        images, labels = mnist("train" if part == "train" else "t10k", count)
+        image = np.frombuffer(b"".join(images), np.uint8).reshape(count, 14, 2, 14, 2)
+        image = image.transpose(0, 1, 3, 2, 4).reshape(count, 14, 14, 4)
+        with open(place(f"{part}.images"), "wb") as file:
+            file.write(bytes([0, 0, 8, 4]) + np.array(image.shape, ">i4").tobytes() + image.tobytes())
+        with open(place(f"{part}.labels"), "wb") as file:
+            file.write(bytes([0, 0, 8, 1]) + np.array([count], ">i4").tobytes() + bytes(labels))
+    return torch.tensor(image.copy())
+
+
+HEAD = """
+name: {name}
+data:
+  train: {{idx: {{images: train.images, labels: train.labels}}}}
+  test: {{idx: {{images: test.images, labels: test.labels}}}}
+loss: softmax_cross_entropy
+optimizer: {{rule: adam, rate: 2e-3}}
+train: {{batch: 25, steps: 40, microbatches: 2}}
+"""
+
+IMAGES = {
+    "windows": """
+input: {scale: [0.01, 0.02, 0.004, 0.003], shift: [-1, 0, 0.5, 0.25]}
+layers:
+- conv: {filters: 6, kernel: [2, 3], stride: [1, 2], padding: same, activation: leaky_relu, slope: 0.2}
+- max_pool: {size: 3, stride: 2, padding: same}
+- conv: {filters: 5, kernel: 2, dilation: 2, pad: 1, use_bias: false, activation: tanh}
+- average_pool: {size: 2, stride: 1, padding: same}
+- conv: {filters: 7, kernel: 4, padding: same, activation: sigmoid}
+- average_pool: {size: 2, padding: same}
+- max_pool: {size: 2, stride: 1, padding: same}
+- dense: {units: 12, activation: relu}
+- leaky_relu: 0.3
+- dense: 10
+""",
+    "norms": """
+input: {crop: [12, 10]}
+layers:
+- conv: {filters: 6, kernel: 3, use_bias: false}
+- batch_norm: {momentum: 0.3, epsilon: 1e-3}
+- relu
+- layer_norm
+- max_pool: 2
+- softmax
+- dropout: 0.2
+- flatten
+- batch_norm
+- layer_norm: 0.01
+- dense: {units: 16, activation: tanh}
+- batch_norm
+- gelu
+- dense: {units: 10, use_bias: false}
+""",
+    "residual": """
+layers:
+- conv: {filters: 6, kernel: 3, padding: same, name: stem}
+- conv: {filters: 6, kernel: 3, padding: same, activation: relu}
+- add: stem
+- max_pool: {size: 3, stride: 2, pad: 1, name: image}
+- flatten: {name: flat}
+- sigmoid
+- add: flat
+- batch_norm
+- dense: {units: 10, name: 1st, weights: {uniform: 0.01}}
+- tanh
+- add: 1st
+- dense: {units: 10, name: class}
+""",
+    "no-layers-between": """
+layers:
+- dense: 10
+""",
+    "larger-crop": """
+input: {crop: 17, pad: 2, shift: 0.1}
+layers:
+- average_pool: {size: 3, stride: 3, pad: 1}
+- conv: {filters: 10, kernel: 6}
+- flatten
+""",
+}
+
+
+def all_layers_on_images():
+    pixels = coloured_digits({"train": 500, "test": COUNT})
+    for name, text in IMAGES.items():
+        run, tensors = train(write(f"{name}.yaml", HEAD.format(name=name) + text))
+        net = load_module(place(f"{name}.py"))
+        judge(name, run, net, tensors, net.prepare(pixels))
+        for key, theirs in net.state_dict().items():
+            assert theirs.shape == tensors[key].shape, key
+
+
+SENTENCES = """
+name: sentences
+data:
+  train: {{text: {{path: {0}, min_count: 3}}}}
+  test: {{text: {{path: {1}}}}}
+layers:
+- embedding: {{width: 12, name: words}}
+- dense: {{units: 12, activation: tanh}}
+- add: words
+- layer_norm
+- lstm: 16
+- dropout: 0.1
+- flatten
+- lstm: {{units: 9, truncate: 4}}
+- gelu
+- last
+- layer_norm
+- dense: 2
+optimizer: {{rule: adam, rate: 3e-3}}
+train: {{batch: 64, steps: 40}}
+"""
+
+
+def all_layers_on_sentences():
+    path = write("sentences.yaml", SENTENCES.format(data("sst2/train.tsv"), data("sst2/test.tsv")))
+    run, tensors = train(path)
+    net = load_module(place("sentences.py"))
+    judge("sentences", run, net, tensors, *sentences(run, "sst2/test.tsv"))
+
+
+def headers():
+    """What people and libraries find in the header."""
+    with safe_open(place("norms.safetensors"), "pt") as file:
+        notes = file.metadata()
+    assert notes["format"] == "pt" and notes["layout"] == "torch" and notes["step"] == "40", notes
+    assert json.loads(notes["layers"])[1] == {"batch_norm": {"momentum": 0.3, "epsilon": 1e-3}}, notes["layers"]
+    # As they are in a checkpoint, too.
+    trireme("export", "norms", "--safetensors", "own.safetensors")
+    own, theirs = load_file(place("own.safetensors")), load_file(place("norms.safetensors"))
+    assert torch.equal(own["conv1.weights"].permute(3, 2, 0, 1), theirs["conv1.weight"])
+    assert int(theirs["batch_norm1.num_batches_tracked"]) == 40
+
+
+def refusals():
+    """What has no counterpart is refused by name, and no file is left."""
+    text = HEAD.format(name="mixed") + """
+layers:
+- conv: {filters: 3, kernel: 3, name: a}
+- flatten: {name: f}
+- dense: 432
+- add: f
+- dense: 10
+"""
+    trireme("train", write("mixed.yaml", text), "--out", "mixed", "--quiet")
+    said = trireme("export", "mixed", "--layout", "torch", "--safetensors", "mixed.safetensors", code=2)
+    assert 'layer "add1"' in said and "use the layout trireme" in said, said
+    assert not os.path.exists(place("mixed.safetensors"))
+    trireme("export", "mixed", "--safetensors", "mixed.safetensors")
+
+
+all_layers_on_images()
+all_layers_on_sentences()
+headers()
+refusals()
+shipped_networks()
