@@ -1,0 +1,33 @@
+/* Layers as PyTorch source: what torch.c puts together. */
+#ifndef TR_EXPORT_TORCH_LAYERS_H
+#define TR_EXPORT_TORCH_LAYERS_H
+
+#include "base/text.h"
+#include "nn/layer.h"
+
+/* How a class is written: an expression that makes the module in __init__() (NULL where there is none), and
+   one that calls it on `x` in forward(), where `kept` has the outputs that later layers add, and `lengths`
+   those of sequences. */
+struct tr_torch_layer {
+    const char *class;
+    void (*make)(const struct tr_layer *layer, struct tr_text *text);
+    void (*call)(const struct tr_layer *layer, struct tr_text *text);
+};
+
+/* NULL for a class that has no counterpart. Static storage. */
+const struct tr_torch_layer *tr_torch_layer_of(const struct tr_layer *layer);
+
+/* Whether `name` can stand behind "self." */
+bool tr_torch_is_identifier(const char *name);
+/* The shortest decimals that are this number in float32. */
+void tr_torch_add_float(struct tr_text *text, float value);
+
+/* Rows and columns around the image, so that windows of this geometry meet nothing else. */
+struct tr_torch_margin {
+    int64_t top, bottom, left, right;
+    bool inside; /* torch's own `padding=` of top and left gives the same windows */
+};
+/* "(left, right, top, bottom)", as F.pad() wants it. */
+void tr_torch_add_margin(struct tr_text *text, const struct tr_torch_margin *margin);
+
+#endif
