@@ -1,7 +1,8 @@
 /* Memory of a pass: one planned block, laid out by the lifetimes of a step.
  *
  * Events of a step with n layers: layer i runs forward at i, the loss at n, layer i backward at 2n - i. The
- * input is written at -1.
+ * input is written at -1. Of a range, the entry is written at -1, the exit is sent and its gradient received
+ * at n; the entry's gradient has memory of its own, since it may be on its way while the next rows come in.
  */
 #include "nn/pass_internal.h"
 
@@ -10,6 +11,7 @@
 #include "base/rng.h"
 #include "tensor/planner.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* What one planned buffer belongs to. */
@@ -60,8 +62,9 @@ static int last_use(const struct tr_pass *pass, int source)
     const struct tr_model *model = pass->model;
     bool training = pass->limits.training;
     int last = source;
-    if (source >= 0 && training && model->layers[source].keeps_output) last = backward_event(model, source);
-    for (int i = 0; i < model->layer_count; i++) {
+    if (source > pass->entry && training && model->layers[source].keeps_output)
+        last = backward_event(model, source);
+    for (int i = pass->limits.first_layer; i < pass->limits.end_layer; i++) {
         const struct tr_layer *layer = &model->layers[i];
         for (int k = 0; k < layer->input_count; k++) {
             if (layer->alias || tr_model_source(model, layer->input[k]) != source) continue;
@@ -69,8 +72,7 @@ static int last_use(const struct tr_pass *pass, int source)
             if (use > last) last = use;
         }
     }
-    if (source == tr_model_source(model, model->layer_count - 1) && last < model->layer_count)
-        last = model->layer_count;
+    if (source == pass->exit && last < model->layer_count) last = model->layer_count;
     return last;
 }
 
@@ -79,8 +81,8 @@ static int last_use(const struct tr_pass *pass, int source)
 static int first_gradient(const struct tr_pass *pass, int source)
 {
     const struct tr_model *model = pass->model;
-    if (source == tr_model_source(model, model->layer_count - 1)) return model->layer_count;
-    for (int i = model->layer_count - 1; i > source; i--) {
+    if (source == pass->exit) return model->layer_count;
+    for (int i = pass->limits.end_layer - 1; i > source; i--) {
         const struct tr_layer *layer = &model->layers[i];
         for (int k = 0; k < layer->input_count; k++)
             if (!layer->alias && tr_model_source(model, layer->input[k]) == source)
@@ -116,17 +118,28 @@ static void claim_layer(struct tr_pass *pass, struct plan *plan, int i)
     }
 }
 
+static void claim_entry(struct tr_pass *pass, struct plan *plan, int end)
+{
+    int64_t bytes = output_bytes(&pass->limits, &pass->model->layers[pass->entry].out);
+    claim(plan, &pass->output[pass->entry], bytes, -1, last_use(pass, pass->entry));
+    if (pass->limits.training && pass->wants[pass->entry])
+        claim(plan, &pass->gradient[pass->entry], bytes, -1, end);
+}
+
 static void claim_ends(struct tr_pass *pass, struct plan *plan)
 {
     const struct tr_model *model = pass->model;
     const struct tr_pass_limits *limits = &pass->limits;
     int end = limits->training ? 2 * model->layer_count + 1 : model->layer_count;
     int64_t examples = limits->examples;
-    if (model->vocabulary > 0)
+    if (pass->entry >= 0)
+        claim_entry(pass, plan, end);
+    else if (model->vocabulary > 0)
         claim(plan, &pass->token, limits->tokens * (int64_t)sizeof(int32_t), -1, end);
     else
         claim(plan, &pass->input, output_bytes(limits, &model->input), -1, last_use(pass, -1));
     if (model->input.sequence) claim(plan, &pass->offset, (examples + 1) * (int64_t)sizeof(int32_t), -1, end);
+    if (!pass_is_last(pass)) return;
     if (model->loss.kind == TR_LOSS_SOFTMAX_CROSS_ENTROPY)
         claim(plan, &pass->label, examples * (int64_t)sizeof(int32_t), -1, end);
     else
@@ -158,7 +171,7 @@ static tr_status lay_out(struct tr_pass *pass, size_t *bytes)
     tr_status status = plan.claims && intervals ? TR_OK : TR_ENOMEM;
     if (status != TR_OK) goto out;
     mark_gradients(pass);
-    for (int i = 0; i < pass->model->layer_count; i++) claim_layer(pass, &plan, i);
+    for (int i = pass->limits.first_layer; i < pass->limits.end_layer; i++) claim_layer(pass, &plan, i);
     claim_ends(pass, &plan);
     for (size_t i = 0; i < plan.count; i++) intervals[i] = plan.claims[i].interval;
     TR_TRY_GOTO(tr_plan(intervals, plan.count, bytes), out);
@@ -183,12 +196,23 @@ static void release_tables(struct tr_pass *pass)
     tr_free(pass->written);
 }
 
+static void fill_head(struct tr_pass *pass, tr_device *device, const struct tr_model *model,
+                      const struct tr_pass_limits *limits)
+{
+    *pass = (struct tr_pass){.device = device, .model = model, .limits = *limits};
+    if (limits->end_layer == 0) pass->limits.end_layer = model->layer_count;
+    pass->entry = tr_model_source(model, limits->first_layer - 1);
+    pass->exit = tr_model_source(model, pass->limits.end_layer - 1);
+    assert(pass->entry < pass->exit);
+    tr_pass_arena(model, limits->first_layer, pass->limits.end_layer, &pass->arena_begin, &pass->arena_end);
+}
+
 tr_status tr_pass_create(tr_device *device, const struct tr_model *model, const struct tr_pass_limits *limits,
                          tr_pass **out)
 {
     struct tr_pass *pass = tr_alloc_zero(1, sizeof *pass);
     if (!pass) return TR_ENOMEM;
-    *pass = (struct tr_pass){.device = device, .model = model, .limits = *limits};
+    fill_head(pass, device, model, limits);
     size_t bytes;
     tr_status status = allocate_tables(pass);
     if (status == TR_OK) status = lay_out(pass, &bytes);
@@ -202,7 +226,8 @@ tr_status tr_pass_create(tr_device *device, const struct tr_model *model, const 
 
 tr_status tr_pass_memory(const struct tr_model *model, const struct tr_pass_limits *limits, size_t *bytes)
 {
-    struct tr_pass pass = {.model = model, .limits = *limits};
+    struct tr_pass pass;
+    fill_head(&pass, NULL, model, limits);
     tr_status status = allocate_tables(&pass);
     if (status == TR_OK) status = lay_out(&pass, bytes);
     release_tables(&pass);
@@ -246,7 +271,39 @@ float *tr_pass_target(tr_pass *pass)
 
 const float *tr_pass_output(const tr_pass *pass)
 {
-    return pass->output[tr_model_source(pass->model, pass->model->layer_count - 1)];
+    return pass->output[pass->exit];
+}
+
+static struct tr_pass_port port_at(const tr_pass *pass, int layer)
+{
+    const struct tr_shape *shape = &pass->model->layers[layer].out;
+    return (struct tr_pass_port){pass->output[layer], pass->gradient[layer], tr_shape_count(shape),
+                                 shape->sequence};
+}
+
+struct tr_pass_port tr_pass_entry(const tr_pass *pass)
+{
+    return pass->entry < 0 ? (struct tr_pass_port){0} : port_at(pass, pass->entry);
+}
+
+struct tr_pass_port tr_pass_exit(const tr_pass *pass)
+{
+    return pass_is_last(pass) ? (struct tr_pass_port){0} : port_at(pass, pass->exit);
+}
+
+/* Parameters lie in the order of their layers. */
+static int64_t arena_before(const struct tr_model *model, int layer)
+{
+    for (; layer < model->layer_count; layer++)
+        if (model->layers[layer].parameter_count)
+            return model->parameters[model->layers[layer].parameter[0]].offset;
+    return model->arena_floats;
+}
+
+void tr_pass_arena(const struct tr_model *model, int first_layer, int end_layer, int64_t *begin, int64_t *end)
+{
+    *begin = first_layer == 0 ? 0 : arena_before(model, first_layer);
+    *end = arena_before(model, end_layer);
 }
 
 const float *tr_pass_loss_rows(const tr_pass *pass)

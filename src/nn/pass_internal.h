@@ -7,7 +7,11 @@
 struct tr_pass {
     tr_device *device;
     const struct tr_model *model;
-    struct tr_pass_limits limits;
+    struct tr_pass_limits limits;   /* end_layer resolved */
+    int64_t arena_begin, arena_end; /* of the range's parameters */
+    /* The layers that hold what crosses the range's ends: entry is -1 with layer 0, else its output and
+       gradient stand for what the pass receives and hands over. */
+    int entry, exit;
     void *memory;
     tr_pass_watcher watcher;
     void *watcher_user;
@@ -20,5 +24,11 @@ struct tr_pass {
     bool *wants;                   /* [layers]: a gradient flows through it */
     bool *written; /* [layers]: its output's gradient has a first contribution in this backward */
 };
+
+/* Whether the pass computes the network's last layer, and so the loss. */
+static inline bool pass_is_last(const struct tr_pass *pass)
+{
+    return pass->limits.end_layer == pass->model->layer_count;
+}
 
 #endif

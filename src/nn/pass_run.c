@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "base/rng.h"
 
+#include <assert.h>
 #include <string.h>
 
 static bool is_sequence(const struct tr_layer *layer)
@@ -41,7 +42,7 @@ static void fill_call(struct tr_pass *pass, const struct tr_pass_batch *batch, c
     for (int k = 0; k < layer->parameter_count; k++) {
         int64_t offset = model->parameters[layer->parameter[k]].offset;
         call->parameter[k] = parameters + offset;
-        if (gradients) call->gradient[k] = gradients + offset;
+        if (gradients) call->gradient[k] = gradients + (offset - pass->arena_begin);
     }
 }
 
@@ -55,7 +56,7 @@ tr_status tr_pass_forward(tr_pass *pass, const struct tr_pass_batch *batch, cons
 {
     struct tr_cut example_cut = make_cut(batch, batch->example_row, stride);
     struct tr_cut token_cut = make_cut(batch, batch->token_row, stride);
-    for (int i = 0; i < pass->model->layer_count; i++) {
+    for (int i = pass->limits.first_layer; i < pass->limits.end_layer; i++) {
         const struct tr_layer *layer = &pass->model->layers[i];
         if (layer->alias) continue;
         struct tr_layer_call call;
@@ -74,8 +75,8 @@ tr_status tr_pass_forward(tr_pass *pass, const struct tr_pass_batch *batch, cons
 tr_status tr_pass_loss(tr_pass *pass, const struct tr_pass_batch *batch)
 {
     const struct tr_model *model = pass->model;
-    int last = tr_model_source(model, model->layer_count - 1);
-    bool backward = pass->limits.training && pass->wants[last];
+    assert(pass_is_last(pass));
+    bool backward = pass->limits.training && pass->wants[pass->exit];
     struct tr_loss_call call = {
         .device = pass->device,
         .rows = batch->examples,
@@ -85,7 +86,7 @@ tr_status tr_pass_loss(tr_pass *pass, const struct tr_pass_batch *batch)
         .target = pass->target,
         .loss = pass->loss_rows,
         .correct = pass->correct_rows,
-        .gradient = backward ? pass->gradient[last] : NULL,
+        .gradient = backward ? pass->gradient[pass->exit] : NULL,
     };
     return tr_loss_run(&model->loss, tr_shape_count(&model->output), &call);
 }
@@ -134,9 +135,10 @@ tr_status tr_pass_backward(tr_pass *pass, const struct tr_pass_batch *batch, con
     const struct tr_model *model = pass->model;
     struct tr_cut example_cut = make_cut(batch, batch->example_row, stride);
     struct tr_cut token_cut = make_cut(batch, batch->token_row, stride);
-    TR_TRY(sum_metrics(pass, &example_cut, gradients + model->arena_floats));
+    if (pass_is_last(pass))
+        TR_TRY(sum_metrics(pass, &example_cut, gradients + (pass->arena_end - pass->arena_begin)));
     memset(pass->written, 0, (size_t)model->layer_count * sizeof *pass->written);
-    for (int i = model->layer_count - 1; i >= 0; i--) {
+    for (int i = pass->limits.end_layer - 1; i >= pass->limits.first_layer; i--) {
         const struct tr_layer *layer = &model->layers[i];
         if (layer->alias || !pass->wants[i]) continue;
         struct tr_layer_call call;

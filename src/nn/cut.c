@@ -1,0 +1,57 @@
+#include "nn/cut.h"
+
+#include "base/fail.h"
+
+enum verdict { ALLOWED, NOTHING_BEFORE, NOTHING_BEHIND, CROSSED, SHARED_RELU };
+
+/* `taker` is the layer behind the cut that is in the way, `taken` what it takes. */
+static enum verdict judge(const struct tr_model *model, int cut, int *taker, int *taken)
+{
+    int crossing = tr_model_source(model, cut - 1);
+    if (crossing < 0) return NOTHING_BEFORE;
+    if (tr_model_source(model, model->layer_count - 1) == crossing) return NOTHING_BEHIND;
+    for (int i = cut; i < model->layer_count; i++) {
+        const struct tr_layer *layer = &model->layers[i];
+        *taker = i;
+        for (int k = 0; k < layer->input_count; k++) {
+            *taken = tr_model_source(model, layer->input[k]);
+            if (*taken < cut && *taken != crossing) return CROSSED;
+            if (*taken == crossing && layer->relu_of_input) return SHARED_RELU;
+        }
+    }
+    return ALLOWED;
+}
+
+tr_status tr_model_check_cut(const struct tr_model *model, int cut)
+{
+    int taker = 0, taken = 0;
+    const char *name = model->layers[cut].name;
+    enum verdict verdict = judge(model, cut, &taker, &taken);
+    const char *by = model->layers[taker].name;
+    const char *of = taken < 0 ? "" : model->layers[taken].name;
+    switch (verdict) {
+    case NOTHING_BEFORE:
+        return tr_fail(TR_EINVAL, "nothing is computed in front of layer \"%s\"", name);
+    case NOTHING_BEHIND:
+        return tr_fail(TR_EINVAL, "nothing is computed from layer \"%s\" on", name);
+    case CROSSED:
+        if (taken < 0)
+            return tr_fail(TR_EINVAL, "layer \"%s\" behind \"%s\" takes the network's input", by, name);
+        return tr_fail(TR_EINVAL, "layer \"%s\" also takes the output of \"%s\" in front of layer \"%s\"", by,
+                       of, name);
+    case SHARED_RELU:
+        return tr_fail(TR_EINVAL, "layer \"%s\" applies the gradient of the relu of \"%s\" and stays with it",
+                       by, of);
+    case ALLOWED:
+        break;
+    }
+    return TR_OK;
+}
+
+int tr_model_cuts(const struct tr_model *model, int *cut)
+{
+    int count = 0, taker, taken;
+    for (int i = 1; i < model->layer_count; i++)
+        if (!model->layers[i].alias && judge(model, i, &taker, &taken) == ALLOWED) cut[count++] = i;
+    return count;
+}
