@@ -406,6 +406,57 @@ static void values_are_dumped_and_read_back(void **state)
     release(&thing);
 }
 
+static struct tr_value get(const struct tr_option *options, int32_t count, const char *key,
+                           const void *object)
+{
+    struct tr_value value = {.kind = TR_VALUE_NONE};
+    for (int32_t i = 0; i < count; i++)
+        if (strcmp(options[i].key, key) == 0)
+            assert_int_equal(tr_options_get(options, i, object, &value), TR_OK);
+    return value;
+}
+
+static void expect_text(const char *key, const struct thing *thing, const char *text)
+{
+    struct tr_value value = get(table, COUNT, key, thing);
+    assert_int_equal(value.kind, TR_VALUE_TEXT);
+    assert_string_equal(value.text, text);
+    tr_free(value.text);
+}
+
+static void values_are_handed_out_one_by_one(void **state)
+{
+    (void)state;
+    tr_config *root =
+        parse("units: 7\nslow: on\nrate: 1/3\nfine: 1/3\nlabel: 'a\"b'\nkernel: 3\nnames: [x, y]\n"
+              "weights: {normal: [1, a]}\n");
+    struct thing thing = defaults();
+    assert_int_equal(tr_options_read(table, COUNT, root, "thing", &thing), TR_OK);
+    struct tr_value value = get(table, COUNT, "units", &thing);
+    assert_true(value.kind == TR_VALUE_INTEGER && value.integer == 7);
+    value = get(table, COUNT, "slow", &thing);
+    assert_true(value.kind == TR_VALUE_BOOL && value.integer == 1);
+    value = get(table, COUNT, "rate", &thing);
+    assert_true(value.kind == TR_VALUE_NUMBER && value.number == (double)(1.0f / 3));
+    value = get(table, COUNT, "fine", &thing);
+    assert_true(value.kind == TR_VALUE_NUMBER && value.number == 1.0 / 3);
+    expect_text("shape", &thing, "square");
+    expect_text("label", &thing, "a\"b");
+    expect_text("kernel", &thing, "[3, 3]");
+    expect_text("names", &thing, "[\"x\", \"y\"]");
+    expect_text("weights", &thing, "{\"normal\": [1, \"a\"]}");
+    release(&thing);
+    tr_config_destroy(&root);
+    /* What is not given, or belongs to another kind, is nothing. */
+    struct kinds kinds = {.shape = ROUND, .corners = 4, .radius = 2};
+    assert_int_equal(get(kinds_table, 3, "corners", &kinds).kind, TR_VALUE_NONE);
+    assert_int_equal(get(kinds_table, 3, "radius", &kinds).integer, 2);
+    thing = defaults();
+    assert_int_equal(get(table, COUNT, "label", &thing).kind, TR_VALUE_NONE);
+    assert_int_equal(get(table, COUNT, "weights", &thing).kind, TR_VALUE_NONE);
+    release(&thing);
+}
+
 static void manuals_are_tables(void **state)
 {
     (void)state;
@@ -509,6 +560,7 @@ int main(void)
         cmocka_unit_test(lists_are_bounded),
         cmocka_unit_test(options_belong_to_kinds),
         cmocka_unit_test(values_are_dumped_and_read_back),
+        cmocka_unit_test(values_are_handed_out_one_by_one),
         cmocka_unit_test(manuals_are_tables),
         cmocka_unit_test(memory_may_fail_anywhere),
         cmocka_unit_test(damaged_files_do_no_harm),

@@ -74,6 +74,25 @@ static void test_png_is_exact(void **unused)
     tr_text_free((char *)pixels);
 }
 
+static void test_png_is_written(void **unused)
+{
+    (void)unused;
+    uint8_t painted[4 * 5 * 3];
+    paint(painted, sizeof painted, 2);
+    for (int channels = 1; channels <= 3; channels += 2) {
+        const struct tr_image_size wanted = {4, 5, channels};
+        struct tr_image_size size;
+        uint8_t *png, again[sizeof painted];
+        size_t bytes;
+        assert_int_equal(tr_image_encode(painted, wanted, &png, &bytes), TR_OK);
+        assert_int_equal(tr_image_measure("a.png", png, bytes, &size), TR_OK);
+        assert_memory_equal(&size, &wanted, sizeof size);
+        assert_int_equal(tr_image_decode("a.png", png, bytes, size, channels, again), TR_OK);
+        assert_memory_equal(again, painted, 20 * (size_t)channels);
+        tr_text_free((char *)png);
+    }
+}
+
 static void test_jpeg_is_near(void **unused)
 {
     (void)unused;
@@ -311,6 +330,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_png_is_exact),
+        cmocka_unit_test(test_png_is_written),
         cmocka_unit_test(test_jpeg_is_near),
         cmocka_unit_test(test_damage),
         cmocka_unit_test(test_fit),
