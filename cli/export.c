@@ -10,7 +10,7 @@
 
 struct options {
     struct cli_common common;
-    char *checkpoint;
+    char *checkpoint, *name;
     bool average;
     int32_t layout; /* enum tr_layout */
 #define ADD_FIELD(id, text) char *id;
@@ -42,6 +42,14 @@ static const struct tr_option table[] = {
         .choices = layouts,
         .help = "names and shapes of the tensors",
     },
+    {
+        .key = "name",
+        .type = TR_OPTION_STRING,
+        .offset = AT(name),
+        .fallback = "",
+        .help = "what the network is called in the files; default: the job's name",
+        .value_name = "NAME",
+    },
     CLI_OPTION_AVERAGE(struct options),
     CLI_OPTION_HELP(struct options),
 };
@@ -60,6 +68,7 @@ static tr_status write_all(const struct options *options, const struct target *t
     settings.checkpoint = options->checkpoint;
     settings.use_average = options->average;
     settings.layout = (enum tr_layout)options->layout;
+    settings.name = options->name;
     TR_TRY(tr_exporter_create(&settings, &exporter));
     cli_warnings(tr_exporter_skipped(exporter));
     tr_status status = TR_OK;

@@ -64,6 +64,33 @@ void tr_feed_destroy(tr_feed **handle)
     *handle = NULL;
 }
 
+/* Item `i` of a list that holds one number for each channel, or one for all. */
+static float of_channel(const struct tr_float_list *list, int i)
+{
+    return list->item[list->count > 1 && i < list->count ? i : 0];
+}
+
+bool tr_job_image_entry(const struct tr_job *job, struct tr_op_load_images *op)
+{
+    const struct tr_input_options *input = &job->input;
+    const int64_t *stored = job->stored.size, *wanted = job->model->input.size;
+    if (job->features != TR_FEATURE_IMAGE) return false;
+    *op = (struct tr_op_load_images){
+        .in_h = (int32_t)stored[0],
+        .in_w = (int32_t)stored[1],
+        .out_h = (int32_t)wanted[0],
+        .out_w = (int32_t)wanted[1],
+        .channels = (int32_t)stored[2],
+        .pad = input->pad,
+        .flip = input->flip,
+    };
+    for (int i = 0; i < 4; i++) {
+        op->scale[i] = of_channel(&input->scale, i);
+        op->shift[i] = of_channel(&input->shift, i);
+    }
+    return true;
+}
+
 static tr_status feed_images(tr_feed *feed, tr_pass *pass, const struct tr_batch *batch, int64_t begin,
                              int64_t rows, uint64_t seed, const struct tr_step_scalars *scalars)
 {
@@ -78,30 +105,18 @@ static tr_status feed_images(tr_feed *feed, tr_pass *pass, const struct tr_batch
                                    (size_t)rows * image));
     }
     tr_rng_key key = tr_rng_key_make(seed, TR_RNG_AUGMENT);
-    struct tr_op_load_images op = {
-        .rows = rows,
-        .in_h = (int32_t)stored[0],
-        .in_w = (int32_t)stored[1],
-        .out_h = (int32_t)wanted[0],
-        .out_w = (int32_t)wanted[1],
-        .channels = (int32_t)stored[2],
-        .pad = input->pad,
-        .random = feed->augment &&
-                  (input->pad > 0 || input->flip || wanted[0] != stored[0] || wanted[1] != stored[1]),
-        .flip = input->flip,
-        .key = {key.k0, key.k1},
-        .first_example = (uint32_t)(batch->first + begin),
-        .source = feed->images,
-        .index = feed->index,
-        .y = tr_pass_input(pass),
-        .scalars = scalars,
-    };
-    for (int i = 0; i < 4; i++) {
-        op.scale[i] =
-            input->scale.count > 1 && i < input->scale.count ? input->scale.item[i] : input->scale.item[0];
-        op.shift[i] =
-            input->shift.count > 1 && i < input->shift.count ? input->shift.item[i] : input->shift.item[0];
-    }
+    struct tr_op_load_images op;
+    tr_job_image_entry(job, &op);
+    op.rows = rows;
+    op.random =
+        feed->augment && (input->pad > 0 || input->flip || wanted[0] != stored[0] || wanted[1] != stored[1]);
+    op.key[0] = key.k0;
+    op.key[1] = key.k1;
+    op.first_example = (uint32_t)(batch->first + begin);
+    op.source = feed->images;
+    op.index = feed->index;
+    op.y = tr_pass_input(pass);
+    op.scalars = scalars;
     return tr_device_load_images(feed->device, &op);
 }
 

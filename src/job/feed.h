@@ -11,6 +11,10 @@
 
 typedef struct tr_feed tr_feed;
 
+/* How images of a job enter its network, the middle part of each and nothing drawn at random: sets all but
+   the pointers, the rows and the numbers of examples. false where examples are no images. Any thread. */
+bool tr_job_image_entry(const struct tr_job *job, struct tr_op_load_images *op);
+
 /* For batches of at most `rows` examples of `source`. `augment`: random crops and flips (training). All
    borrowed for the life of the feed. Returned, destroy with tr_feed_destroy(). */
 tr_status tr_feed_create(tr_device *device, const struct tr_job *job, const tr_source *source, int64_t rows,

@@ -1,0 +1,87 @@
+/* What a network computes for one example, as the list of device operations that its layers ask for.
+ *
+ * Exporters translate operations, whose arithmetic device/ops.h states, and know no layers: a new layer made
+ * of known operations can be exported at once, and one with a new operation is refused by name until an
+ * exporter has learned it.
+ *
+ * The layers are run, for one example of one token, on a device that notes operations instead of carrying
+ * them out. Tensors that pass between operations are values. The pointers in an operation's arguments stand
+ * for values (tr_trace_value()), or point at parameters (tr_trace_parameter()); values have no memory and
+ * are never read. Counts are per example, or per token where `per_token`.
+ *
+ * Read-only once made, so that any number of threads may use it.
+ */
+#ifndef TR_EXPORT_TRACE_H
+#define TR_EXPORT_TRACE_H
+
+#include "nn/model.h"
+
+#define TR_TRACED_KIND(op) TR_TRACED_##op,
+enum tr_traced_kind { TR_DEVICE_OPS(TR_TRACED_KIND) TR_TRACED_KINDS };
+#undef TR_TRACED_KIND
+
+/* The names of the operations, as in device/ops.h. */
+extern const char *const tr_traced_names[TR_TRACED_KINDS];
+
+struct tr_traced {
+    enum tr_traced_kind kind;
+    int layer;      /* that asked for it; -1 where examples enter */
+    bool per_token; /* once for each token */
+    union {
+#define TR_TRACED_ARGUMENTS(op) struct tr_op_##op op;
+        TR_DEVICE_OPS(TR_TRACED_ARGUMENTS)
+#undef TR_TRACED_ARGUMENTS
+    } as;
+};
+
+/* What a value is: an input, the output of a layer, or a layer's private memory. */
+struct tr_traced_value {
+    struct tr_shape shape; /* rank 0 for private memory */
+    int layer;             /* -1: not of a layer */
+    int same;              /* the value that this is another name of; its own number otherwise */
+};
+
+/* Numbers of values. An example enters as TR_VALUE_GIVEN; where it is an image, operations make
+   TR_VALUE_INPUT out of its bytes, otherwise the two are the same. Layer i writes TR_VALUE_LAYERS + i. */
+enum { TR_VALUE_GIVEN, TR_VALUE_INPUT, TR_VALUE_LAYERS };
+
+struct tr_trace {
+    const struct tr_model *model;
+    const float *parameters; /* an arena */
+    int count;
+    struct tr_traced *item; /* in the order of running */
+    int value_count;
+    struct tr_traced_value *value;
+    float *place; /* [value_count] addresses */
+    int output;   /* the value of the network's output */
+};
+
+/* `images` is how images enter (tr_job_image_entry()), NULL where examples are no images. All borrowed for
+   the life of the trace. Returned, destroy with tr_trace_destroy(). TR_EUNSUPPORTED where the network's input
+   is something else than an image, numbers or tokens; TR_ENOMEM. */
+tr_status tr_trace_create(const struct tr_model *model, const float *parameters,
+                          const struct tr_op_load_images *images, struct tr_trace **out);
+/* Accepts NULL, nulls the handle. */
+void tr_trace_destroy(struct tr_trace **trace);
+
+/* The value that a pointer in an operation's arguments stands for, under its first name; -1 for none. */
+int tr_trace_value(const struct tr_trace *trace, const void *pointer);
+/* The parameter that a pointer in an operation's arguments points at; NULL for none. */
+const struct tr_parameter *tr_trace_parameter(const struct tr_trace *trace, const float *pointer);
+
+/* The values that an operation reads and writes; -1 in unused places. What it writes for a backward pass
+ * alone is not among them. */
+struct tr_traced_ports {
+    int read[2], write[2];
+};
+struct tr_traced_ports tr_trace_ports(const struct tr_trace *trace, const struct tr_traced *traced);
+/* The index of the operation that writes a value, under its first name; -1 for what enters. */
+int tr_trace_writer(const struct tr_trace *trace, int value);
+
+/* What messages and comments call a value: its layer's name, or "input". */
+const char *tr_trace_value_name(const struct tr_trace *trace, int value);
+/* Records that the format `format` has no counterpart of an operation, by layer, kind and operation; returns
+ * TR_EUNSUPPORTED. */
+tr_status tr_trace_refuse(const struct tr_trace *trace, const struct tr_traced *traced, const char *format);
+
+#endif

@@ -1,0 +1,428 @@
+/* The C export: what compilers make of it gives the bits of the devices, for every kind of layer and for
+ * small versions of the model files that ship; what it cannot say is refused. */
+#include "export/c_network.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/mathf.h"
+#include "export/program.h"
+#include "refuse.h"
+#include "scratch.h"
+#include "support/networks.h"
+#include "support/training.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+typedef void predict_values(const float *input, float *output, float *workspace);
+typedef void predict_tokens(const int32_t *tokens, int32_t length, float *output, float *workspace);
+typedef void to_probabilities(const float *scores, float *probabilities);
+
+static char scratch[SCRATCH_PATH];
+
+static int set_up(void **state)
+{
+    (void)state;
+    scratch_make(scratch);
+    family_files(scratch);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    scratch_remove(scratch);
+    return 0;
+}
+
+/* ---- networks, against passes ---- */
+
+static tr_status write_trace(const struct tr_trace *trace, const char *name, const char *path)
+{
+    struct tr_c_settings settings = {name, "file */ of \"tests\"\\\n/*", "a */ test\nof /* comments \\",
+                                     true};
+    struct tr_file_writer writer;
+    must(tr_file_begin(NULL, path, TR_FILE_REPLACE, 0, &writer));
+    tr_status status = tr_c_write(trace, &settings, &writer);
+    if (status == TR_OK)
+        status = tr_file_finish(&writer, false);
+    else
+        tr_file_abandon(&writer);
+    return status;
+}
+
+/* The output of the batch, by a pass on the device. Free with tr_free(). */
+static float *pass_output(struct trial *trial)
+{
+    struct tr_pass_limits limits = trial_limits(trial, false);
+    size_t bytes = (size_t)(trial->examples * tr_shape_count(&trial->model->output)) * sizeof(float);
+    float *output = tr_alloc(1, bytes);
+    tr_pass *pass;
+    must(tr_pass_create(trial->device, trial->model, &limits, &pass));
+    trial_run(trial, pass, trial_feed(trial, pass, 0, 1), trial->parameters, NULL);
+    must(tr_device_to_host(trial->device, output, tr_pass_output(pass), bytes));
+    must(tr_device_wait(trial->device));
+    tr_pass_destroy(&pass);
+    return output;
+}
+
+static void expect_bits(const char *network, const char *compiler, int64_t example, int64_t count,
+                        const float *expected, const float *got)
+{
+    for (int64_t k = 0; k < count; k++)
+        if (memcmp(&expected[k], &got[k], sizeof(float)) != 0)
+            fail_msg("%s, %s: output %d of example %d is %a instead of %a", network, compiler, (int)k,
+                     (int)example, got[k], expected[k]);
+}
+
+static void compare_trial(const struct trial *trial, const char *network, const char *compiler,
+                          const char *path, const float *expected)
+{
+    int64_t outputs = tr_shape_count(&trial->model->output), width = tr_shape_count(&trial->model->input);
+    void *program = program_open(compiler, path);
+    void (*predict)(void) = program_function(program, "net_7_x_predict");
+    float *workspace = tr_alloc(1 << 16, sizeof *workspace),
+          *output = tr_alloc((size_t)outputs, sizeof *output);
+    for (int64_t i = 0; i < trial->examples; i++) {
+        memset(workspace, 0xff, (1 << 16) * sizeof *workspace); /* NaN: nothing may be left from elsewhere */
+        if (trial->model->input.sequence)
+            ((predict_tokens *)predict)(trial->token + trial->offset[i],
+                                        trial->offset[i + 1] - trial->offset[i], output, workspace);
+        else
+            ((predict_values *)predict)(trial->input + i * width, output, workspace);
+        expect_bits(network, compiler, i, outputs, expected + i * outputs, output);
+    }
+    tr_free(output);
+    tr_free(workspace);
+    program_close(program);
+}
+
+static void compare_network(const struct network *network)
+{
+    struct trial trial;
+    struct tr_trace *trace;
+    char path[SCRATCH_PATH];
+    trial_make(&trial, network, "cpu", 9, 1);
+    float *expected = pass_output(&trial);
+    must(tr_trace_create(trial.model, trial.parameters, NULL, &trace));
+    must(write_trace(trace, "7-x", scratch_join(path, scratch, "net.c")));
+    for (const char *const *compiler = program_compilers(); *compiler; compiler++)
+        compare_trial(&trial, network->name, *compiler, path, expected);
+    tr_trace_destroy(&trace);
+    tr_free(expected);
+    trial_release(&trial);
+}
+
+/* Shapes and names that the shared networks lack. */
+static const struct network more[] = {
+    {"tanh alone", "5", 0, "layers: [{dense: {units: 3, activation: tanh}}]"},
+    {"a copy of the input", "4", 0, "layers: [{dropout: 0.5}]"},
+    {"nothing private", "4", 0, "layers: [{dense: 3}]"},
+    {"a token's vector at the end", "tokens", 7, "layers: [{embedding: 3}, last]"},
+    {"memory at the end", "tokens", 7, "layers: [{embedding: 3}, {lstm: 4}, last, {dropout: 0.5}]"},
+    {"names that C knows", "4", 0,
+     "layers:\n"
+     "- dense: {units: 4, name: float}\n"
+     "- tanh: {name: output}\n"
+     "- dense: {units: 4, name: a-b}\n"
+     "- dense: {units: 4, name: a_b}\n"
+     "- add: {with: a-b, name: plus}\n"
+     "- dense: {units: 4, name: plus_bias}\n"
+     "- dense: {units: 4, name: \"3*x\"}\n"
+     "- layer_norm: {name: batch_norm}\n"
+     "- dense: {units: 2, name: \"\xc3\xa9t\xc3\xa9\"}\n"},
+};
+enum { MORE = sizeof more / sizeof more[0] };
+
+/* Every kind of layer is in one of the networks. A new kind fails here until it has a network, and that
+   network until it can be exported. */
+static void test_every_layer_gives_the_same_bits(void **state)
+{
+    (void)state;
+    int count;
+    const struct tr_layer_class *const *classes = tr_layer_classes(&count);
+    bool *seen = tr_alloc_zero((size_t)count, sizeof *seen);
+    for (int i = 0; i < network_count; i++) {
+        struct tr_model *model;
+        must(network_build(networks[i].text, networks[i].input, networks[i].vocabulary, &model));
+        for (int k = 0; k < model->layer_count; k++)
+            for (int c = 0; c < count; c++) seen[c] |= classes[c] == model->layers[k].class;
+        tr_model_destroy(&model);
+        compare_network(&networks[i]);
+    }
+    for (int c = 0; c < count; c++)
+        if (!seen[c]) fail_msg("no network of tests/support/networks.c has a layer \"%s\"", classes[c]->name);
+    tr_free(seen);
+}
+
+static void test_odd_networks(void **state)
+{
+    (void)state;
+    for (int i = 0; i < MORE; i++) compare_network(&more[i]);
+}
+
+/* ---- jobs, against predictors ---- */
+
+struct exported {
+    char checkpoint[SCRATCH_PATH], path[SCRATCH_PATH];
+    tr_predictor *predictor;
+    tr_source *source;
+};
+
+static void export_job(struct job *job, const char *place, struct exported *exported)
+{
+    struct outcome outcome;
+    struct tr_export_settings settings = TR_EXPORT_SETTINGS_INIT;
+    struct tr_predict_settings predict = TR_PREDICT_SETTINGS_INIT;
+    tr_exporter *exporter;
+    scratch_join(exported->checkpoint, scratch, place);
+    scratch_join(exported->path, scratch, "network.c");
+    job->settings.out = exported->checkpoint;
+    job_outcome(job, &outcome);
+    if (outcome.status != TR_OK) fail_msg("%s: %s", place, outcome.message);
+    settings.checkpoint = predict.checkpoint = exported->checkpoint;
+    settings.name = "net";
+    predict.threads = 1;
+    must_train(tr_exporter_create(&settings, &exporter));
+    must_train(tr_exporter_write(exporter, "c", exported->path));
+    tr_exporter_destroy(&exporter);
+    must_train(tr_predictor_create(&predict, &exported->predictor));
+    must_train(tr_predictor_open_data(exported->predictor, "test", &exported->source));
+}
+
+/* Example `index` as the function takes it; `features` as the source keeps it. */
+static void run_example(void *program, const struct exported *exported, int64_t index, void *features,
+                        float *input, float *output, float *workspace)
+{
+    struct tr_predict_info info;
+    int64_t length;
+    must_train(tr_predictor_info(exported->predictor, &info));
+    must_train(tr_source_read(exported->source, index, features, tr_source_capacity(exported->source),
+                              &length, NULL));
+    void (*predict)(void) = program_function(program, "net_predict");
+    if (info.features == TR_FEATURE_TOKENS) {
+        ((predict_tokens *)predict)(features, (int32_t)length, output, workspace);
+    } else {
+        for (int64_t k = 0; k < length; k++) input[k] = (float)((uint8_t *)features)[k];
+        ((predict_values *)predict)(input, output, workspace);
+    }
+    ((to_probabilities *)program_function(program, "net_probabilities"))(output, output);
+}
+
+static void compare_job(const struct exported *exported, const char *name, const char *compiler)
+{
+    struct tr_predict_info info;
+    must_train(tr_predictor_info(exported->predictor, &info));
+    int64_t count = tr_source_info(exported->source)->count, outputs = info.outputs;
+    size_t capacity = (size_t)tr_source_capacity(exported->source);
+    float *expected = tr_alloc((size_t)(count * outputs), sizeof *expected), output[64];
+    void *features = tr_alloc(capacity, sizeof(int32_t));
+    float *input = tr_alloc(capacity, sizeof *input), *workspace = tr_alloc(1 << 20, sizeof *workspace);
+    void *program = program_open(compiler, exported->path);
+    must_train(tr_predictor_source(exported->predictor, exported->source, 0, count, expected));
+    for (int64_t i = 0; i < count; i++) {
+        run_example(program, exported, i, features, input, output, workspace);
+        expect_bits(name, compiler, i, outputs, expected + i * outputs, output);
+    }
+    program_close(program);
+    tr_free(workspace);
+    tr_free(input);
+    tr_free(features);
+    tr_free(expected);
+}
+
+static void compare_and_close(struct exported *exported, const char *name)
+{
+    for (const char *const *compiler = program_compilers(); *compiler; compiler++)
+        compare_job(exported, name, *compiler);
+    tr_source_close(&exported->source);
+    tr_predictor_destroy(&exported->predictor);
+}
+
+static void test_model_files_give_the_same_bits(void **state)
+{
+    (void)state;
+    for (int i = 0; i < family_count; i++) {
+        struct job job;
+        struct exported exported;
+        family_job(&job, &families[i], scratch);
+        export_job(&job, families[i].name, &exported);
+        compare_and_close(&exported, families[i].name);
+    }
+}
+
+/* What lies outside of the image is black. */
+static void test_a_part_larger_than_the_image(void **state)
+{
+    (void)state;
+    struct job job;
+    struct exported exported;
+    family_job(&job, &families[2], scratch);
+    job_set(&job, "input.pad=2");
+    job_set(&job, "input.crop=[31, 27]");
+    job_set(&job, "input.scale=1/64");
+    job_set(&job, "input.shift=0.25");
+    export_job(&job, "larger", &exported);
+    compare_and_close(&exported, "larger");
+}
+
+/* ---- functions ---- */
+
+#define FUNCTIONS(X) X(exp) X(tanh) X(sigmoid) X(erf)
+
+/* Every 997th float, through all exponents and both signs. */
+static void compare_function(void *program, const char *name, float (*ours)(float))
+{
+    float (*theirs)(float) = (float (*)(float))program_function(program, name);
+    for (uint64_t i = 0; i < (uint64_t)1 << 32; i += 997) {
+        uint32_t bits = (uint32_t)i;
+        float x, a, b;
+        memcpy(&x, &bits, sizeof x);
+        a = ours(x), b = theirs(x);
+        if (memcmp(&a, &b, sizeof a) != 0 && !(isnan(a) && isnan(b)))
+            fail_msg("%s(%a) is %a instead of %a", name, x, b, a);
+    }
+}
+
+static void test_functions_give_the_same_bits(void **state)
+{
+    (void)state;
+    struct tr_text text = TR_TEXT_INIT;
+    struct tr_c_parts parts = {0};
+    char path[SCRATCH_PATH], *source;
+    tr_text_add(&text, "#include <math.h>\n#include <stdint.h>\n#include <string.h>\n");
+#define DECLARE(name) tr_text_add(&text, "float call_" #name "(float x);\n");
+    FUNCTIONS(DECLARE)
+#undef DECLARE
+#define USE(name) tr_c_parts_use(&parts, TR_C_##name);
+    FUNCTIONS(USE)
+#undef USE
+    tr_c_parts_write(&parts, &(struct tr_c_names){"f", "F", ""}, &text);
+#define DEFINE(name) tr_text_add(&text, "float call_" #name "(float x) { return f_" #name "(x); }\n");
+    FUNCTIONS(DEFINE)
+#undef DEFINE
+    must(tr_text_finish(&text, &source));
+    must(tr_file_write_atomic(NULL, scratch_join(path, scratch, "functions.c"), source, strlen(source)));
+    tr_free(source);
+    for (const char *const *compiler = program_compilers(); *compiler; compiler++) {
+        void *program = program_open(*compiler, path);
+        compare_function(program, "call_exp", tr_expf);
+        compare_function(program, "call_tanh", tr_tanhf);
+        compare_function(program, "call_sigmoid", tr_sigmoidf);
+        compare_function(program, "call_erf", tr_erff);
+        program_close(program);
+    }
+}
+
+static void test_constants_are_exact(void **state)
+{
+    (void)state;
+    static const float special[] = {
+        0, -0.0f, 1, -1, 0x1p-149f, 0x1.fffffep127f, 0x1p-126f, -0x1.234566p-130f, 0.1f};
+    char text[TR_C_CONSTANT];
+    for (size_t i = 0; i < sizeof special / sizeof special[0] + 100000; i++) {
+        uint32_t bits = (uint32_t)i * 2654435761u;
+        float value, read;
+        memcpy(&value, &bits, sizeof value);
+        if (i < sizeof special / sizeof special[0]) value = special[i];
+        if (!isfinite(value)) continue;
+        tr_c_constant(value, text);
+        read = strtof(text, NULL);
+        if (memcmp(&value, &read, sizeof value) != 0) fail_msg("%a is written as %s", value, text);
+    }
+}
+
+/* ---- refusals ---- */
+
+static void test_a_parameter_that_is_no_number(void **state)
+{
+    (void)state;
+    struct trial trial;
+    struct tr_trace *trace;
+    char path[SCRATCH_PATH];
+    trial_make(&trial, &networks[0], "ref", 2, 1);
+    must(tr_trace_create(trial.model, trial.parameters, NULL, &trace));
+    trial.parameters[trial.model->parameters[2].offset + 3] = NAN;
+    assert_int_equal(write_trace(trace, "net", scratch_join(path, scratch, "bad.c")), TR_ENONFINITE);
+    assert_non_null(strstr(tr_error_message(), "element 3 of parameter \"conv2.weights\" is NaN"));
+    tr_trace_destroy(&trace);
+    trial_release(&trial);
+}
+
+static void test_an_operation_without_counterpart(void **state)
+{
+    (void)state;
+    struct trial trial;
+    struct tr_trace *trace;
+    char path[SCRATCH_PATH];
+    trial_make(&trial, &networks[0], "ref", 2, 1);
+    must(tr_trace_create(trial.model, trial.parameters, NULL, &trace));
+    trace->item[1].kind = TR_TRACED_fill;
+    assert_int_equal(write_trace(trace, "net", scratch_join(path, scratch, "bad.c")), TR_EUNSUPPORTED);
+    assert_non_null(
+        strstr(tr_error_message(), "layer \"max_pool1\" (max_pool) needs the operation \"fill\""));
+    tr_trace_destroy(&trace);
+    trial_release(&trial);
+}
+
+static void test_a_failure_leaves_no_file(void **state)
+{
+    (void)state;
+    struct job job;
+    struct exported exported;
+    struct tr_export_settings settings = TR_EXPORT_SETTINGS_INIT;
+    tr_exporter *exporter;
+    char path[SCRATCH_PATH];
+    family_job(&job, &families[2], scratch);
+    export_job(&job, "whole", &exported);
+    settings.checkpoint = exported.checkpoint;
+    must_train(tr_exporter_create(&settings, &exporter));
+    assert_int_equal(tr_exporter_write(exporter, "c", scratch_join(path, scratch, "missing/net.c")), TR_EIO);
+    assert_false(tr_file_exists(path));
+    tr_exporter_destroy(&exporter);
+    tr_source_close(&exported.source);
+    tr_predictor_destroy(&exported.predictor);
+}
+
+static void test_every_allocation_may_fail(void **state)
+{
+    (void)state;
+    struct trial trial;
+    char path[SCRATCH_PATH];
+    trial_make(&trial, &networks[0], "ref", 2, 1);
+    scratch_join(path, scratch, "refused.c");
+    for (int64_t at = 0, done = 0; !done; at++) {
+        int64_t live = tr_alloc_live();
+        struct tr_trace *trace;
+        refuse_begin(at);
+        tr_status status = tr_trace_create(trial.model, trial.parameters, NULL, &trace);
+        if (status == TR_OK) status = write_trace(trace, "net", path);
+        done = refuse_end();
+        assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
+        tr_trace_destroy(&trace);
+        assert_int_equal(tr_alloc_live(), live);
+    }
+    trial_release(&trial);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_layer_gives_the_same_bits),
+        cmocka_unit_test(test_odd_networks),
+        cmocka_unit_test(test_model_files_give_the_same_bits),
+        cmocka_unit_test(test_a_part_larger_than_the_image),
+        cmocka_unit_test(test_functions_give_the_same_bits),
+        cmocka_unit_test(test_constants_are_exact),
+        cmocka_unit_test(test_a_parameter_that_is_no_number),
+        cmocka_unit_test(test_an_operation_without_counterpart),
+        cmocka_unit_test(test_a_failure_leaves_no_file),
+        cmocka_unit_test(test_every_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,1 @@
+trireme_test(export c SOURCES export/program.c support/networks.c support/training.c support/families.c)
