@@ -12,9 +12,10 @@
 
 #define TR_COMM_VERSION 1
 
-/* Tags of collectives lie above those of users, tags of transports above these. */
+/* Tags of collectives lie above those of users, tags of transports above these, tags of parts above all. */
 #define TR_COMM_TAG_COLLECTIVE (TR_COMM_TAG_MOST + 1)
 #define TR_COMM_TAG_TRANSPORT  (2 * TR_COMM_TAG_COLLECTIVE)
+#define TR_COMM_TAG_PARTS      (4 * TR_COMM_TAG_COLLECTIVE)
 
 /* A message on its way. Its address stays the same until it is done or withdrawn. */
 struct tr_transfer {
@@ -22,8 +23,9 @@ struct tr_transfer {
     size_t bytes;
     int peer, tag;
     bool sends;
-    bool done; /* set by the transport's `test`, or by `start` */
-    int gate;  /* the phase of its operation that needs it done, see operation.h */
+    bool done;   /* set by the transport's `test`, or by `start` */
+    bool broken; /* the transport failed, see tr_comm_tolerate(): never done, and not to be touched */
+    int gate;    /* the phase of its operation that needs it done, see operation.h */
     /* For the transport. */
     struct tr_transfer *next;
     void *request;
@@ -106,12 +108,18 @@ struct tr_comm {
     pthread_mutex_t lock;           /* guards what follows and all calls of slots */
     struct tr_place *place;         /* [size] */
     struct tr_islands alone, hosts; /* every rank an island of its own; every host one */
+    /* Of a part, see tr_comm_split(): the communicator with the transport, and the ranks there. The part's lock
+       is taken first. */
+    tr_comm *root;
+    int *member;                    /* [size] */
+    uint32_t part_bits;             /* of a root: the parts that live, a bit each */
     uint32_t sequence;              /* collectives started */
     uint64_t moment;                /* of the last poll */
     tr_ticket *active, *pool;       /* operations under way, and free ones for reuse */
     struct tr_comm_statistics statistics;
     bool dead;
-    char *obituary; /* why */
+    char *obituary;           /* why */
+    bool tolerant, disbanded; /* see tr_comm_tolerate(), tr_comm_disband() */
 };
 
 /* TR_EINVAL for time limits that make no sense. */
@@ -120,6 +128,8 @@ tr_status tr_comm_check_settings(const struct tr_comm_settings *settings);
  * after a failure. */
 tr_status tr_comm_prepare(tr_comm *comm, const struct tr_comm_class *class, int rank, int size,
                           const struct tr_comm_settings *settings);
+/* With the lock held: ends the communicator with words of its own for this rank and for the others. */
+void tr_comm_end(tr_comm *comm, const char *obituary, const char *why);
 /* Frees what the head owns, not the structure. */
 void tr_comm_release(tr_comm *comm);
 /* Derives hosts from places once all are known. */

@@ -81,6 +81,7 @@ void tr_comm_release(tr_comm *comm)
     free_islands(&comm->alone);
     free_islands(&comm->hosts);
     tr_free(comm->obituary);
+    tr_free(comm->member);
     pthread_mutex_destroy(&comm->lock);
 }
 
@@ -126,9 +127,14 @@ int tr_comm_size(const tr_comm *comm)
     return comm->size;
 }
 
+int tr_comm_number(const tr_comm *comm, int rank)
+{
+    return comm->member ? comm->member[rank] : rank;
+}
+
 const char *tr_comm_name(const tr_comm *comm)
 {
-    return comm->class->name;
+    return comm->root ? comm->root->class->name : comm->class->name;
 }
 
 const char *tr_comm_host(const tr_comm *comm, int rank)
@@ -184,8 +190,7 @@ tr_status tr_comm_check(tr_comm *comm)
                        : "the communicator failed before; restart the job from its last checkpoint");
 }
 
-/* Ends the communicator with words of its own for this rank and for the others. */
-static void end(tr_comm *comm, const char *obituary, const char *why)
+void tr_comm_end(tr_comm *comm, const char *obituary, const char *why)
 {
     comm->dead = true;
     comm->obituary = tr_strdup(obituary); /* without memory, tr_comm_check() has other words */
@@ -197,16 +202,30 @@ tr_status tr_comm_die(tr_comm *comm, tr_status status)
     if (comm->dead) return status;
     char message[1024];
     snprintf(message, sizeof message, "%s", tr_error_message());
-    end(comm, message, message);
+    tr_comm_end(comm, message, message);
     return tr_fail(status, "%s", message); /* telling the others may have failed, too */
 }
 
 void tr_comm_abort(tr_comm *comm, const char *why)
 {
     char message[1024];
-    snprintf(message, sizeof message, "rank %d gave up: %s", comm->rank, why);
+    snprintf(message, sizeof message, "rank %d gave up: %s", tr_comm_number(comm, comm->rank), why);
     pthread_mutex_lock(&comm->lock);
-    if (!comm->dead) end(comm, message, why);
+    if (!comm->dead) tr_comm_end(comm, message, why);
+    pthread_mutex_unlock(&comm->lock);
+}
+
+void tr_comm_tolerate(tr_comm *comm)
+{
+    pthread_mutex_lock(&comm->lock);
+    comm->tolerant = true;
+    pthread_mutex_unlock(&comm->lock);
+}
+
+void tr_comm_disband(tr_comm *comm)
+{
+    pthread_mutex_lock(&comm->lock);
+    comm->disbanded = true;
     pthread_mutex_unlock(&comm->lock);
 }
 
@@ -215,19 +234,21 @@ void tr_comm_destroy(tr_comm **handle)
     tr_comm *comm = *handle;
     if (!comm) return;
     *handle = NULL;
+    assert(comm->part_bits == 0); /* parts end first */
     tr_ticket *ticket = NULL;
-    bool clean = !comm->dead && !comm->active;
-    if (clean && comm->size > 1)
+    bool clean = !comm->dead && !comm->active && !comm->disbanded;
+    /* The transport of a part lives on, so that what was sent arrives. */
+    if (clean && comm->size > 1 && !comm->root)
         clean = tr_comm_barrier(comm, &ticket) == TR_OK && tr_comm_wait(comm, &ticket) == TR_OK;
     if (!clean) {
-        tr_comm_abort(comm, "it ended while operations were under way");
+        if (!comm->disbanded) tr_comm_abort(comm, "it ended while operations were under way");
         pthread_mutex_lock(&comm->lock);
         while (comm->active) {
             /* What the transport cannot take back stays allocated: a message may still arrive there. */
             tr_ticket *lost = comm->active;
             bool free_again = true;
             for (int i = 0; i < lost->transfers; i++)
-                if (!lost->transfer[i].done && !comm->class->withdraw(comm, &lost->transfer[i]))
+                if (!lost->transfer[i].done && !tr_transfer_withdraw(comm, &lost->transfer[i]))
                     free_again = false;
             comm->active = lost->next;
             if (free_again) tr_ticket_free(lost);

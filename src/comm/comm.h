@@ -52,6 +52,9 @@ struct tr_comm_settings {
 
 int tr_comm_rank(const tr_comm *comm);
 int tr_comm_size(const tr_comm *comm);
+/* The number by which people know a rank: of a part (tr_comm_split()) that of the job, else the rank itself.
+ */
+int tr_comm_number(const tr_comm *comm, int rank);
 /* "thread", "mpi", "self". */
 const char *tr_comm_name(const tr_comm *comm);
 /* Name of the host that a rank runs on. Borrowed until destroy. */
@@ -75,6 +78,19 @@ enum tr_comm_life {
 /* What is known about a rank; never blocks and changes nothing. `why`, of `size` bytes, gets a text for
    people ("gave up: disk full"); it may be NULL with size 0. Local. */
 enum tr_comm_life tr_comm_life(tr_comm *comm, int rank, char *why, size_t size);
+
+/* TR_OK while all these ranks live; else TR_EPEER, naming one of them, its host and what became of it: the
+   lowest one that is lost for a reason of its own before those who gave up because of it. Who is gone may
+   have sent something just before. Local; the communicator stays usable. */
+tr_status tr_comm_require(tr_comm *comm, const int *ranks, int count);
+
+/* From now on the loss of a rank ends only what waits for it, for jobs that can go on without some ranks: a
+   message to or from a rank that cannot be reached stays undone and is to be cancelled once tr_comm_life()
+   says that the rank is lost. Collective functions and tr_comm_wait() still fail without it. Local. */
+void tr_comm_tolerate(tr_comm *comm);
+/* The ranks have agreed to part, each on its own, since some are lost: tr_comm_destroy() neither waits for
+   anybody nor tells that this rank gave up. Leave the process by _exit() as after a failure. Local. */
+void tr_comm_disband(tr_comm *comm);
 
 /* ---- messages ---- */
 
@@ -116,7 +132,7 @@ tr_status tr_comm_broadcast(tr_comm *comm, int root, void *data, size_t bytes, c
 /* Bytes [bound[r], bound[r + 1]) of `data` come from rank r to all; bound[size + 1] ascends from 0 and is
    borrowed for the call. With a window, `data` lies in it and is the one copy that all ranks of a host share:
    only shares from other hosts are moved, and by starting, a rank declares that it no longer reads what
-   others will overwrite. */
+   others will overwrite. The window may be that of the communicator of which this one is a part. */
 tr_status tr_comm_all_gather(tr_comm *comm, void *data, const int64_t *bound, tr_window *window,
                              const char *name, tr_ticket **out);
 
@@ -150,6 +166,19 @@ tr_status tr_comm_all_reduce(tr_comm *comm, tr_reduction *reduction, const float
    ranks with one model file"). The strings are borrowed for the call. */
 tr_status tr_comm_agree(tr_comm *comm, const char *key, const char *value, const char *advice);
 
+/* ---- parts ---- */
+
+#define TR_COMM_PARTS 16 /* that a rank may belong to at a time */
+
+/* Divides the ranks: those with the same color, 0 or above, become a communicator of their own, in which they
+   count by key and, where keys are equal, by their present ranks. A rank with a negative color gets NULL.
+   Everything works on a part as it does here, and messages of the two do not meet. A failure that ends one
+   ends the other: a rank has one life. Calls on a part also move on the operations of the whole, but not the
+   other way: whoever waits here while others need his operation on a part to move on waits for ever.
+   Collective, waits. Returned, destroy with tr_comm_destroy() before `comm`, at once and locally once its
+   operations are done. TR_EINVAL on every rank when one belongs to TR_COMM_PARTS already. */
+tr_status tr_comm_split(tr_comm *comm, int color, int key, tr_comm **out);
+
 /* ---- memory that ranks of a host share ---- */
 
 /* Makes `bytes` bytes (0 allowed), zeroed and aligned to a cache line, which all ranks of this host can read
@@ -158,6 +187,8 @@ tr_status tr_comm_agree(tr_comm *comm, const char *key, const char *value, const
 tr_status tr_window_create(tr_comm *comm, size_t bytes, tr_window **out);
 /* The part of a rank of this host. Borrowed until destroy. `bytes` may be NULL. Local. */
 void *tr_window_part(const tr_window *window, int rank, size_t *bytes);
+/* Whether `bytes` bytes from `data` on lie in the part of one rank. Local. */
+bool tr_window_holds(const tr_window *window, const void *data, int64_t bytes);
 /* Accepts NULL, nulls the handle. Local: what others map stays theirs. Before the communicator. */
 void tr_window_destroy(tr_window **window);
 

@@ -47,7 +47,7 @@ static bool is_pending(const tr_ticket *ticket, int rank)
 /* "rank 2 on host b" */
 static void add_rank(struct tr_text *text, const tr_comm *comm, int rank)
 {
-    tr_text_addf(text, "rank %d on host %s", rank, comm->place[rank].host);
+    tr_text_addf(text, "rank %d on host %s", tr_comm_number(comm, rank), comm->place[rank].host);
 }
 
 /* Describes the pending messages, at most some: "nothing came from rank 2 on host b, rank 3 on host b". */
@@ -66,43 +66,60 @@ static void add_pending(struct tr_text *text, const tr_comm *comm, const tr_tick
     }
 }
 
-/* Finds a rank that is lost. The lowest such rank is named, those who merely gave up because of it last, so
-   that all survivors name the same culprit. */
-static int find_lost(tr_comm *comm, const tr_ticket *ticket, enum tr_comm_life *life, double *silence,
-                     char *why)
+/* A rank that is lost. */
+struct loss {
+    int rank; /* -1: none */
+    enum tr_comm_life life;
+    double silence;
+    char why[WHY_SIZE];
+};
+
+/* Notes a rank if it is lost. The first such rank stays, but for those who merely gave up, so that all
+   survivors name the same culprit. Whoever left in good order is lost unless `may_leave`. */
+static void look_at(tr_comm *comm, int rank, bool may_leave, struct loss *loss)
 {
-    int lost = -1;
-    for (int rank = 0; rank < comm->size; rank++) {
-        bool pending = is_pending(ticket, rank);
-        if (rank == comm->rank || (!pending && !ticket->collective)) continue;
-        char said[WHY_SIZE] = "";
-        double silent = 0;
-        enum tr_comm_life now = comm->class->life(comm, rank, &silent, said, sizeof said);
-        if (now == TR_COMM_ALIVE && silent > comm->settings.timeout) now = TR_COMM_SILENT;
-        /* Whoever left had finished all collectives, unless we wait for it in this very one. */
-        if (now == TR_COMM_ALIVE || (now == TR_COMM_LEFT && !pending)) continue;
-        if (lost >= 0 && !(*life == TR_COMM_GAVE_UP && now != TR_COMM_GAVE_UP)) continue;
-        lost = rank;
-        *life = now;
-        *silence = silent;
-        snprintf(why, WHY_SIZE, "%s", said);
-    }
-    return lost;
+    struct loss found = {.rank = rank};
+    if (rank == comm->rank) return;
+    found.life = comm->class->life(comm, rank, &found.silence, found.why, sizeof found.why);
+    if (found.life == TR_COMM_ALIVE && found.silence > comm->settings.timeout) found.life = TR_COMM_SILENT;
+    if (found.life == TR_COMM_ALIVE || (found.life == TR_COMM_LEFT && may_leave)) return;
+    if (loss->rank < 0 || (loss->life == TR_COMM_GAVE_UP && found.life != TR_COMM_GAVE_UP)) *loss = found;
 }
 
-static tr_status fail_lost(const tr_comm *comm, int rank, enum tr_comm_life life, double silence,
-                           const char *why)
+/* Finds a rank that an operation misses. */
+static void find_lost(tr_comm *comm, const tr_ticket *ticket, struct loss *loss)
 {
+    for (int rank = 0; rank < comm->size; rank++) {
+        bool pending = is_pending(ticket, rank);
+        /* Whoever left had finished all collectives, unless we wait for it in this very one. */
+        if (pending || ticket->collective) look_at(comm, rank, !pending, loss);
+    }
+}
+
+static tr_status fail_lost(const tr_comm *comm, const struct loss *loss)
+{
+    int rank = loss->rank;
     const char *host = comm->place[rank].host;
-    if (life == TR_COMM_GAVE_UP) return tr_fail(TR_EPEER, "rank %d on host %s gave up: %s", rank, host, why);
-    if (life == TR_COMM_SILENT)
+    int number = tr_comm_number(comm, rank);
+    if (loss->life == TR_COMM_GAVE_UP)
+        return tr_fail(TR_EPEER, "rank %d on host %s gave up: %s", number, host, loss->why);
+    if (loss->life == TR_COMM_SILENT)
         return tr_fail(
             TR_EPEER,
             "rank %d on host %s has not been heard of for %.3g s (time-out %g s): it hangs, or its host or "
             "network is down; restart the job from its last checkpoint",
-            rank, host, silence, comm->settings.timeout);
-    return tr_fail(TR_EPEER, "rank %d on host %s %s; restart the job from its last checkpoint", rank, host,
-                   life == TR_COMM_LEFT ? "has left without taking part" : "died");
+            number, host, loss->silence, comm->settings.timeout);
+    return tr_fail(TR_EPEER, "rank %d on host %s %s; restart the job from its last checkpoint", number, host,
+                   loss->life == TR_COMM_LEFT ? "has left without taking part" : "died");
+}
+
+tr_status tr_comm_require(tr_comm *comm, const int *ranks, int count)
+{
+    struct loss loss = {.rank = -1};
+    pthread_mutex_lock(&comm->lock);
+    for (int i = 0; i < count; i++) look_at(comm, ranks[i], false, &loss);
+    pthread_mutex_unlock(&comm->lock);
+    return loss.rank < 0 ? TR_OK : fail_lost(comm, &loss);
 }
 
 static tr_status fail_impatient(const tr_comm *comm, const tr_ticket *ticket, double waited)
@@ -123,8 +140,8 @@ static void warn(const tr_comm *comm, const tr_ticket *ticket, double waited)
     struct tr_text text = TR_TEXT_INIT;
     add_pending(&text, comm, ticket);
     tr_log_line(TR_LOG_WARNING, "%s%s%s: rank %d has been waiting for %.3g s; slow, but alive: %s",
-                ticket->kind, ticket->name ? " " : "", ticket->name ? ticket->name : "", comm->rank, waited,
-                text.bytes ? text.bytes : "some rank");
+                ticket->kind, ticket->name ? " " : "", ticket->name ? ticket->name : "",
+                tr_comm_number(comm, comm->rank), waited, text.bytes ? text.bytes : "some rank");
     tr_text_release(&text);
 }
 
@@ -134,16 +151,14 @@ tr_status tr_comm_judge(tr_comm *comm, const tr_ticket *ticket, double now, stru
     if (patience->next == 0) patience->next = now + LOOK_SECONDS;
     if (now < patience->next) return TR_OK;
     patience->next = now + LOOK_SECONDS;
-    char why[WHY_SIZE];
-    enum tr_comm_life life = TR_COMM_ALIVE;
-    double silence = 0;
-    int lost = find_lost(comm, ticket, &life, &silence, why);
-    if (lost < 0) {
+    struct loss loss = {.rank = -1};
+    find_lost(comm, ticket, &loss);
+    if (loss.rank < 0) {
         patience->troubled = 0;
     } else if (patience->troubled == 0) {
         patience->troubled = now;
     } else if (now - patience->troubled > GRACE_SECONDS) {
-        return fail_lost(comm, lost, life, silence, why);
+        return fail_lost(comm, &loss);
     }
     if (waited > comm->settings.patience) return fail_impatient(comm, ticket, waited);
     if (waited > comm->settings.timeout && !patience->warned) {

@@ -95,6 +95,12 @@ void tr_ticket_number(tr_comm *comm, tr_ticket *ticket)
 
 /* ---- transfers ---- */
 
+/* Whether a message may fail without ending the communicator. */
+static bool tolerates(const tr_comm *comm, const tr_ticket *ticket, tr_status status)
+{
+    return status == TR_EPEER && comm->tolerant && !ticket->collective;
+}
+
 static tr_status add(tr_comm *comm, tr_ticket *ticket, struct tr_transfer transfer)
 {
     assert(ticket->transfers < ticket->capacity);
@@ -105,6 +111,10 @@ static tr_status add(tr_comm *comm, tr_ticket *ticket, struct tr_transfer transf
     *(transfer.sends ? &sum->messages_sent : &sum->messages_received) += 1;
     *(transfer.sends ? &sum->bytes_sent : &sum->bytes_received) += (int64_t)transfer.bytes;
     tr_status status = comm->class->start(comm, fresh);
+    if (tolerates(comm, ticket, status)) {
+        fresh->broken = true;
+        return TR_OK;
+    }
     /* Not under way, so nobody must test or withdraw it. */
     if (status != TR_OK) ticket->transfers--;
     return status;
@@ -128,6 +138,11 @@ tr_status tr_ticket_receive(tr_comm *comm, tr_ticket *ticket, int from, void *da
         (struct tr_transfer){.data = data, .bytes = bytes, .peer = from, .tag = ticket->tag, .gate = gate});
 }
 
+bool tr_transfer_withdraw(tr_comm *comm, struct tr_transfer *transfer)
+{
+    return !transfer->broken && comm->class->withdraw(comm, transfer);
+}
+
 /* ---- phases ---- */
 
 static tr_status advance(tr_comm *comm, tr_ticket *ticket)
@@ -137,7 +152,10 @@ static tr_status advance(tr_comm *comm, tr_ticket *ticket)
         for (int i = 0; i < ticket->transfers; i++) {
             struct tr_transfer *transfer = &ticket->transfer[i];
             if (transfer->done || (transfer->gate > ticket->phase && !last)) continue;
-            TR_TRY(comm->class->test(comm, transfer));
+            if (transfer->broken) return TR_OK;
+            tr_status status = comm->class->test(comm, transfer);
+            transfer->broken = tolerates(comm, ticket, status);
+            if (status != TR_OK && !transfer->broken) return status;
             if (!transfer->done) return TR_OK;
         }
         if (!last) {
@@ -154,7 +172,8 @@ static tr_status advance(tr_comm *comm, tr_ticket *ticket)
 static tr_status fail_in_ticket(const tr_comm *comm, const tr_ticket *ticket, tr_status status)
 {
     return tr_fail_in(status, "%s%s%s%s on rank %d", ticket->kind, ticket->name ? " \"" : "",
-                      ticket->name ? ticket->name : "", ticket->name ? "\"" : "", comm->rank);
+                      ticket->name ? ticket->name : "", ticket->name ? "\"" : "",
+                      tr_comm_number(comm, comm->rank));
 }
 
 static tr_status advance_all(tr_comm *comm)
@@ -261,7 +280,7 @@ bool tr_comm_cancel(tr_comm *comm, tr_ticket **handle)
     assert(!ticket->collective && ticket->transfers <= 1);
     bool free_again = true;
     for (int i = 0; i < ticket->transfers; i++)
-        if (!ticket->transfer[i].done) free_again = comm->class->withdraw(comm, &ticket->transfer[i]);
+        if (!ticket->transfer[i].done) free_again = tr_transfer_withdraw(comm, &ticket->transfer[i]);
     unlink_ticket(ticket);
     if (free_again) tr_ticket_drop(comm, ticket); /* else the transport still knows it */
     pthread_mutex_unlock(&comm->lock);

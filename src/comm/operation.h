@@ -59,6 +59,9 @@ tr_status tr_ticket_start(tr_comm *comm, tr_ticket *ticket);
 tr_status tr_ticket_send(tr_comm *comm, tr_ticket *ticket, int to, const void *data, size_t bytes, int gate);
 tr_status tr_ticket_receive(tr_comm *comm, tr_ticket *ticket, int from, void *data, size_t bytes, int gate);
 
+/* Takes back a transfer that is not done. False: its memory is still in use, the transfer itself too. */
+bool tr_transfer_withdraw(tr_comm *comm, struct tr_transfer *transfer);
+
 /* Refuses when the communicator is dead, with the reason. */
 tr_status tr_comm_check(tr_comm *comm);
 /* Ends the communicator because of the calling thread's last failure message, tells the others, returns

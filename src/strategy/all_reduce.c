@@ -3,6 +3,8 @@
  * parameters and what the optimizer keeps of them, and the new parameters go to all (all-gather). Ranks of
  * one host share one copy of the parameters and read each other's gradients where they were written.
  *
+ * With servers (struct tr_strategy), they alone update: all shares are theirs, all microbatches the others'.
+ *
  * Invariant: between steps all ranks see the same parameters; moments and averages are up to date in a rank's
  * own share only.
  */
@@ -24,6 +26,7 @@ struct all_reduce {
     tr_reduction *reduction;
     int64_t *microbatch, *share, *share_bytes; /* [size + 1] bounds */
     float *whole;                              /* the whole gradient, where its norm is wanted; else NULL */
+    float *sum;                                /* a server's share of the gradient; else NULL */
 };
 
 static struct all_reduce *self_of(tr_strategy *strategy)
@@ -51,9 +54,11 @@ static tr_status make_bounds(struct all_reduce *self)
     self->share = tr_alloc((size_t)size + 1, sizeof *self->share);
     self->share_bytes = tr_alloc((size_t)size + 1, sizeof *self->share_bytes);
     if (!self->microbatch || !self->share || !self->share_bytes) return TR_ENOMEM;
+    int servers = self->head.servers, workers = size - servers, holders = servers ? servers : size;
     for (int r = 0; r <= size; r++) {
-        self->microbatch[r] = tr_cut(job->train.microbatches, size, r);
-        self->share[r] = tr_cut(floats / GRAIN, size, r) * GRAIN;
+        int holder = r - (size - holders); /* holders are the last ranks */
+        self->microbatch[r] = tr_cut(job->train.microbatches, workers, r < workers ? r : workers);
+        self->share[r] = tr_cut(floats / GRAIN, holders, holder > 0 ? holder : 0) * GRAIN;
         self->share_bytes[r] = self->share[r] * (int64_t)sizeof(float);
     }
     return TR_OK;
@@ -95,6 +100,10 @@ static tr_status create(tr_strategy *strategy)
 static tr_status begin(tr_strategy *strategy)
 {
     struct all_reduce *self = self_of(strategy);
+    if (self->part.first == self->part.end) {
+        self->sum = tr_alloc_aligned((size_t)strategy->job->model->arena_floats + GRAIN, sizeof(float));
+        return self->sum ? TR_OK : TR_ENOMEM;
+    }
     float *slots = self->nodes ? tr_window_part(self->nodes, strategy->rank, NULL) : NULL;
     return tr_gradient_create(strategy->device, strategy->job, strategy->variables, &self->part, slots,
                               &strategy->gradient);
@@ -110,13 +119,14 @@ static void destroy(tr_strategy *strategy)
     tr_free(self->share);
     tr_free(self->share_bytes);
     tr_free(self->whole);
+    tr_free(self->sum);
 }
 
 static void placement(const tr_strategy *strategy, int rank, struct tr_placement *out)
 {
     const struct all_reduce *self = (const struct all_reduce *)strategy;
     *out = (struct tr_placement){
-        .role = "worker",
+        .role = rank < strategy->size - strategy->servers ? "worker" : "server",
         .first_microbatch = self->microbatch[rank],
         .end_microbatch = self->microbatch[rank + 1],
         .end_layer = strategy->job->model->layer_count,
@@ -135,8 +145,8 @@ static tr_status reduce(struct all_reduce *self, const float **gradient, struct 
 {
     tr_strategy *strategy = &self->head;
     const struct tr_model *model = strategy->job->model;
-    float *nodes = tr_gradient_slots(strategy->gradient), sums[TR_PASS_SUMS];
-    int64_t stride = tr_gradient_stride(strategy->gradient), floats = model->arena_floats;
+    float *nodes = self->sum ? self->sum : tr_gradient_slots(strategy->gradient), sums[TR_PASS_SUMS];
+    int64_t stride = self->sum ? 0 : tr_gradient_stride(strategy->gradient), floats = model->arena_floats;
     int size = strategy->size, rank = strategy->rank;
     *gradient = nodes;
     if (!strategy->comm) {

@@ -50,6 +50,7 @@ struct tr_strategy {
     const struct tr_job *job;
     tr_comm *comm;           /* NULL: alone */
     int rank, size;          /* 0 of 1 alone */
+    int servers;             /* the last ranks, which update and compute no gradients; 0: all do both */
     tr_variables *variables; /* made by `create`; released after `destroy` */
     tr_gradient *gradient;   /* made by `begin` where the rank computes some; released before `destroy` */
     struct tr_strategy_settings settings;
@@ -58,14 +59,25 @@ struct tr_strategy {
 
 /* All classes, ends with NULL; the first is the default. */
 extern const struct tr_strategy_class *const tr_strategy_classes[];
-extern const struct tr_strategy_class tr_strategy_all_reduce;
+extern const struct tr_strategy_class tr_strategy_all_reduce, tr_strategy_local_sgd;
 
 /* ---- for classes ---- */
 
+/* Makes a strategy of another class, with default options, that does the work of `outer`, which lends it
+   device, job and communicator: all but the two classes' creation and destruction is the inner one's.
+   `servers` as in struct tr_strategy. Returned, destroy with tr_strategy_destroy() in the outer's `destroy`.
+ */
+tr_status tr_strategy_create_inner(const tr_strategy *outer, const struct tr_strategy_class *class,
+                                   tr_device *device, int servers, tr_strategy **out);
+
 /* Whether the whole gradient's norm is wanted in each step. */
 bool tr_strategy_measures(const struct tr_job *job);
-/* tr_gradient_step() with the time taken and stragglers' delays. */
+/* tr_gradient_step() with the time taken and stragglers' delays; only the number of examples where the rank
+ * computes no gradient. */
 tr_status tr_strategy_compute(tr_strategy *strategy, int64_t step, int64_t *examples);
+/* The same for a gradient of the class's own. */
+tr_status tr_strategy_compute_with(tr_strategy *strategy, tr_gradient *gradient, int64_t step,
+                                   int64_t *examples);
 /* Sleeps as a straggler does after `seconds` of work on `step`; for classes that do not use the above. */
 void tr_strategy_delay(const tr_strategy *strategy, int64_t step, double seconds);
 /* Memory of `bytes` bytes (0 allowed) that the ranks of a host share; *out is NULL where the device or the

@@ -122,6 +122,33 @@ tr_status tr_strategy_create(tr_device *device, const struct tr_job *job, tr_com
     return TR_OK;
 }
 
+tr_status tr_strategy_create_inner(const tr_strategy *outer, const struct tr_strategy_class *class,
+                                   tr_device *device, int servers, tr_strategy **out)
+{
+    *out = NULL;
+    tr_strategy *strategy = tr_alloc_zero(1, class->size);
+    void *options = tr_alloc_zero(1, class->options_size + 1);
+    if (!strategy || !options) {
+        tr_free(strategy);
+        tr_free(options);
+        return TR_ENOMEM;
+    }
+    *strategy = *outer;
+    strategy->class = class;
+    strategy->options = options;
+    strategy->device = device;
+    strategy->servers = servers;
+    strategy->variables = NULL;
+    strategy->gradient = NULL;
+    tr_status status = tr_options_defaults(class->options, class->option_count, options);
+    if (status == TR_OK) status = class->create(strategy);
+    if (status == TR_OK)
+        *out = strategy;
+    else
+        tr_strategy_destroy(&strategy);
+    return status;
+}
+
 void tr_strategy_destroy(tr_strategy **handle)
 {
     tr_strategy *strategy = *handle;
@@ -277,8 +304,20 @@ void tr_strategy_delay(const tr_strategy *strategy, int64_t step, double seconds
 
 tr_status tr_strategy_compute(tr_strategy *strategy, int64_t step, int64_t *examples)
 {
+    if (!strategy->gradient) {
+        struct tr_order order;
+        TR_TRY(tr_job_order(strategy->job, &order));
+        *examples = tr_order_at(&order, step).rows;
+        return TR_OK;
+    }
+    return tr_strategy_compute_with(strategy, strategy->gradient, step, examples);
+}
+
+tr_status tr_strategy_compute_with(tr_strategy *strategy, tr_gradient *gradient, int64_t step,
+                                   int64_t *examples)
+{
     double start = tr_clock_seconds();
-    TR_TRY(tr_gradient_step(strategy->gradient, step, examples));
+    TR_TRY(tr_gradient_step(gradient, step, examples));
     tr_strategy_delay(strategy, step, tr_clock_seconds() - start);
     strategy->done.compute_seconds += tr_clock_seconds() - start;
     strategy->done.contributions++;
