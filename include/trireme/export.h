@@ -26,7 +26,8 @@ extern "C" {
 /* Names and shapes of tensors in files. */
 enum tr_layout {
     TR_LAYOUT_TRIREME, /* as in a checkpoint: images are height, width, channels; dense weights [in, out] */
-    TR_LAYOUT_TORCH /* as PyTorch's load_state_dict() wants them: channels first, dense weights [out, in] */
+    TR_LAYOUT_TORCH, /* as PyTorch's load_state_dict() wants them: channels first, dense weights [out, in] */
+    TR_LAYOUT_AUTO   /* of a file that is read: as its header says, TR_LAYOUT_TORCH where that says nothing */
 };
 
 typedef struct tr_exporter tr_exporter;
@@ -64,6 +65,32 @@ struct tr_export_format {
     const char *help; /* half a sentence */
 };
 TR_API const struct tr_export_format *tr_export_format_at(int index);
+
+/* ---- in ---- */
+
+struct tr_import_settings {
+    size_t size;            /* sizeof(struct tr_import_settings) */
+    const char *file;       /* a safetensors file */
+    const char *model;      /* the model file of the network; its training data are looked at, too */
+    const char *const *set; /* [set_count] overrides, "optimizer.rate=1e-3" */
+    int set_count;
+    const char *out;       /* directory of checkpoints, without any yet */
+    enum tr_layout layout; /* of the file */
+    const char *const
+        *rename; /* [rename_count] "features.0=conv1": what the file calls a layer, = the layer */
+    int rename_count;
+};
+#define TR_IMPORT_SETTINGS_INIT                                                                              \
+    {                                                                                                        \
+        sizeof(struct tr_import_settings), NULL, NULL, NULL, 0, NULL, TR_LAYOUT_AUTO, NULL, 0                \
+    }
+
+/* Makes a checkpoint of step 0 whose parameters are those of the file: what training would have begun with.
+   Strings of the settings are borrowed for the call. *path (may be NULL) becomes its path, freed with
+   tr_text_free() of trireme/data.h. TR_EMISMATCH names a tensor that is missing, too many, or of another
+   shape, with both shapes; TR_EFORMAT: no safetensors file; otherwise as tr_trainer_create() and
+   tr_trainer_save(). */
+TR_API tr_status tr_import(const struct tr_import_settings *settings, char **path);
 
 #ifdef __cplusplus
 }

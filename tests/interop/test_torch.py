@@ -8,7 +8,7 @@ import os
 import numpy as np
 import torch
 from safetensors import safe_open
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from torch import nn
 
 from common import SOURCE, close, data, log, mnist, place, predict, trireme, write
@@ -312,7 +312,114 @@ layers:
     trireme("export", "mixed", "--safetensors", "mixed.safetensors")
 
 
+# ---- the other way round ----
+
+
+class Digits(nn.Module):
+    """A network that PyTorch begins; its names are those that nn.Sequential gives."""
+
+    def __init__(self):
+        super().__init__()
+        self.features = nn.Sequential(
+            nn.Conv2d(4, 6, (3, 2), bias=False), nn.BatchNorm2d(6), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()
+        )
+        self.head = nn.Sequential(nn.Linear(6 * 6 * 6, 20), nn.LayerNorm(20), nn.Linear(20, 10))
+
+    def forward(self, x):
+        return self.head(self.features(x))
+
+
+DIGITS = HEAD.format(name="digits") + """
+layers:
+- conv: {filters: 6, kernel: [3, 2], use_bias: false}
+- batch_norm
+- relu
+- max_pool: 2
+- flatten
+- dense: 20
+- layer_norm
+- dense: {units: 10, name: out}
+"""
+
+NAMES = {"features.0": "conv1", "features.1": "batch_norm1", "head.0": "dense1", "head.1": "layer_norm1", "head.2": "out"}
+
+
+def into_trireme():
+    """Networks of PyTorch's, of its own making and after some training there, predict the same here."""
+    pixels = coloured_digits({"train": 500, "test": COUNT})
+    x = pixels.permute(0, 3, 1, 2).float() / 255
+    net = Digits()
+    for _ in range(20):  # so that running statistics and biases are no round numbers
+        loss = nn.functional.cross_entropy(net(x), torch.arange(COUNT) % 10)
+        net.zero_grad()
+        loss.backward()
+        with torch.no_grad():
+            for parameter in net.parameters():
+                parameter -= 0.1 * parameter.grad
+    net.eval()
+    save_file(net.state_dict(), place("digits.safetensors"))
+    path = write("digits.yaml", DIGITS)
+    renames = [f"--rename={theirs}={ours}" for theirs, ours in NAMES.items()]
+    trireme("import", "digits.safetensors", "--model", path, "--out", "digits", *renames)
+    with torch.no_grad():
+        theirs = torch.log_softmax(net(x).double(), 1)
+    close("a network of PyTorch's", log(predict("digits", COUNT)), theirs.tolist())
+
+    # And out again, number by number; PyTorch alone counts batches.
+    trireme("export", "digits", "--layout", "torch", "--safetensors", "back.safetensors")
+    back, sent = load_file(place("back.safetensors")), net.state_dict()
+    ours = {f"{NAMES[key.rsplit('.', 1)[0]]}.{key.rsplit('.', 1)[1]}": value for key, value in sent.items()}
+    assert set(back) == set(ours)
+    for key, value in ours.items():
+        assert key.endswith("num_batches_tracked") or torch.equal(back[key], value), key
+
+    # It trains on.
+    trireme("train", "--resume", "digits", "--quiet")
+    assert checkpoint_of("digits") == "checkpoint-00000040"
+
+    # What does not fit is refused by name, with both shapes.
+    said = trireme("import", "digits.safetensors", "--model", path, "--out", "no", code=2)
+    assert 'has no tensor "conv1.weight", of which the network wants F32[6,4,3,2]' in said, said
+    wider = "--set=layers[5].dense=21"
+    said = trireme("import", "digits.safetensors", "--model", path, "--out", "no", *renames, wider, code=2)
+    assert 'tensor "head.0.weight" is F32[20,216], the network wants F32[21,216]' in said, said
+    save_file(dict(sent, surplus=torch.zeros(2)), place("more.safetensors"))
+    said = trireme("import", "more.safetensors", "--model", path, "--out", "no", *renames, code=2)
+    assert 'has a tensor "surplus", F32[2]' in said, said
+    half = {key: value.half() if value.is_floating_point() else value for key, value in sent.items()}
+    save_file(half, place("half.safetensors"))
+    said = trireme("import", "half.safetensors", "--model", path, "--out", "no", *renames, code=2)
+    assert "is F16[6,4,3,2], the network wants F32[6,4,3,2]" in said, said
+    assert not os.path.exists(place("no"))
+
+
+LSTM = """
+name: lstm
+data:
+  train: {{text: {{path: {0}, max_words: 3000}}}}
+  test: {{text: {{path: {1}}}}}
+layers: [{{embedding: 128}}, {{lstm: 128}}, last, {{dense: 2}}]
+optimizer: {{rule: sgd, rate: 0.1}}
+train: {{batch: 64, steps: 1}}
+"""
+
+
+def sentences_into_trireme():
+    """An LSTM of PyTorch's has two biases; they are added here."""
+    net = Lstm(3000)
+    path = write("lstm.yaml", LSTM.format(data("sst2/train.tsv"), data("sst2/test.tsv")))
+    save_file(net.state_dict(), place("lstm.safetensors"))
+    trireme("import", "lstm.safetensors", "--model", path, "--out", "lstm")
+    tokens, lengths = sentences("lstm", "sst2/test.tsv")
+    net.eval()
+    with torch.no_grad():
+        theirs = torch.log_softmax(net(tokens, lengths).double(), 1)
+    close("an LSTM of PyTorch's", log(predict("lstm", COUNT)), theirs.tolist())
+
+
 all_layers_on_images()
+into_trireme()
+sentences_into_trireme()
 all_layers_on_sentences()
 headers()
 refusals()
