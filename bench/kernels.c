@@ -60,32 +60,17 @@ static float *numbers(int64_t count)
     return x;
 }
 
-struct peak_work {
-    const char *isa;
-    double rate[TR_TEAM_MAX];
-};
-
-static void peak_member(void *arguments, int member, int size)
-{
-    struct peak_work *work = arguments;
-    (void)size;
-    work->rate[member] = fma_peak(work->isa);
-}
-
-/* The sum of what all threads reach at the same time. */
+/* In 1e9 operations per second. */
 static double peak_of(const char *isa, int threads)
 {
-    struct peak_work work = {.isa = isa};
-    tr_team *team;
-    if (tr_team_create(threads, &team) != TR_OK) {
+    tr_device *device;
+    if (tr_device_create("cpu", threads, isa, &device) != TR_OK) {
         fprintf(stderr, "bench_kernels: %s\n", tr_error_message());
         exit(1);
     }
-    tr_team_run(team, peak_member, &work);
-    tr_team_destroy(&team);
-    double sum = 0.0;
-    for (int i = 0; i < threads; i++) sum += work.rate[i];
-    return sum;
+    double peak = tr_device_peak(device, 0.3) * 1e-9;
+    tr_device_destroy(&device);
+    return peak;
 }
 
 /* One call of an operation. */

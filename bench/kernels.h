@@ -20,10 +20,6 @@ struct conv_shape {
 /* Monotonic time in seconds. */
 double seconds(void);
 
-/* Fused multiply-adds per second / 1e9 * 2 that one core does in registers; `isa` as in tr_device_create(),
-   never "". */
-double fma_peak(const char *isa);
-
 /* Calls `function` until half a second is over, at least three times, and returns the fastest in seconds. */
 double fastest(void (*function)(void *arguments), void *arguments);
 

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "output.h"
+#include "profile.h"
 #include "report_json.h"
 
 #include <inttypes.h>
@@ -266,6 +267,18 @@ static tr_status stopped(struct cli_report *report, int64_t step)
     return status;
 }
 
+static void put_profile(struct cli_report *report)
+{
+    const struct tr_train_profile *profile;
+    if (!report->profiles || tr_trainer_profile(report->trainer, &profile) != TR_OK) return;
+    if (report->log == CLI_LOG_JSON) cli_profile_json(profile);
+    if (report->quiet || report->broken) return;
+    struct tr_text text = TR_TEXT_INIT;
+    tr_text_add(&text, "\n");
+    cli_profile_text(profile, &text);
+    put(report, &text);
+}
+
 tr_status cli_report_end(struct cli_report *report, tr_status status)
 {
     struct tr_train_info now = report->info;
@@ -279,6 +292,7 @@ tr_status cli_report_end(struct cli_report *report, tr_status status)
     if (status == TR_OK) status = facts;
     cli_screen_end(&report->screen);
     if (!report->quiet && !report->broken) put_summary(report, status, hash);
+    put_profile(report);
     if (report->log == CLI_LOG_JSON) cli_json_end(report, status, now.step, hash);
     tr_free(report->checkpoint);
     report->checkpoint = NULL;

@@ -18,7 +18,8 @@ struct cli_report {
     tr_trainer *trainer; /* borrowed until the end */
     const char *out;     /* directory of checkpoints, borrowed until the end */
     enum cli_log log;
-    bool quiet; /* warnings only, beside JSON */
+    bool quiet;    /* warnings only, beside JSON */
+    bool profiles; /* print the profile of the run */
 
     /* The report's own. */
     struct tr_train_info info; /* as the run began */

@@ -20,6 +20,9 @@ struct options {
     int64_t seed, steps;
     int32_t log; /* enum cli_log */
     char *transport, *strategy;
+    char *trace;
+    int64_t trace_first, trace_steps;
+    bool profile;
 };
 
 static const struct tr_choice logs[] = {
@@ -78,6 +81,31 @@ static const struct tr_option table[] = {
          "how several processes share the job, in place of the model file's `strategy:`; with options as in "
          "parameter-server,mode=async",
      .value_name = "NAME"},
+    {.key = "trace",
+     .type = TR_OPTION_STRING,
+     .offset = AT(trace),
+     .fallback = "",
+     .help = "write a timeline of all processes for Perfetto or chrome://tracing to this file",
+     .value_name = "FILE"},
+    {.key = "trace_first",
+     .type = TR_OPTION_INT64,
+     .offset = AT(trace_first),
+     .fallback = "0",
+     .least = 0,
+     .most = MOST,
+     .help = "the timeline begins after this step"},
+    {.key = "trace_steps",
+     .type = TR_OPTION_INT64,
+     .offset = AT(trace_steps),
+     .fallback = "100",
+     .least = 1,
+     .most = MOST,
+     .help = "steps in the timeline"},
+    {.key = "profile",
+     .type = TR_OPTION_BOOL,
+     .offset = AT(profile),
+     .fallback = "false",
+     .help = "say at the end what the time went into, by layer and by cause"},
     {.key = "overwrite",
      .type = TR_OPTION_BOOL,
      .offset = AT(overwrite),
@@ -119,8 +147,11 @@ static const struct tr_option table[] = {
 /* Runs a trainer that is ready, with reports and signals. */
 static tr_status carry_out(tr_trainer *trainer, const struct options *options, const char *out)
 {
-    struct cli_report report = {
-        .trainer = trainer, .out = out, .log = (enum cli_log)options->log, .quiet = options->quiet};
+    struct cli_report report = {.trainer = trainer,
+                                .out = out,
+                                .log = (enum cli_log)options->log,
+                                .quiet = options->quiet,
+                                .profiles = options->profile};
     TR_TRY(cli_report_begin(&report));
     cli_signals_watch(trainer, "finishing the step, saving");
     tr_status status = tr_trainer_run(trainer, cli_report_event, &report);
@@ -174,6 +205,10 @@ static tr_status run(const void *options_)
     settings.steps = options->steps;
     settings.transport = options->transport;
     settings.strategy = options->strategy;
+    settings.trace = options->trace;
+    settings.trace_first = options->trace_first;
+    settings.trace_steps = options->trace_steps;
+    settings.profile = options->profile;
     TR_TRY_GOTO(tr_trainer_create(&settings, &trainer), done);
     struct tr_train_info info;
     TR_TRY_GOTO(tr_trainer_info(trainer, &info), done);

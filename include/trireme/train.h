@@ -48,11 +48,14 @@ struct tr_train_settings {
                               with  options, "parameter-server,mode=async"; NULL: as the file says */
     double slow;           /* this process computes so many times slower than it can; <= 1: not */
     uint64_t delay_seed;   /* random delays in all processes follow from it; 0: none */
+    const char *trace;     /* file for a timeline of all processes, to be opened in Perfetto; NULL: none */
+    int64_t trace_first, trace_steps; /* steps after trace_first that it covers, at most trace_steps */
+    bool profile;                     /* keep what tr_trainer_profile() tells */
 };
 #define TR_TRAIN_SETTINGS_INIT                                                                               \
     {                                                                                                        \
         sizeof(struct tr_train_settings), NULL, NULL, 0, "cpu", 0, NULL, NULL, NULL, false, false, 0, 0,     \
-            NULL, NULL, 1, 0                                                                                 \
+            NULL, NULL, 1, 0, NULL, 0, 100, false                                                            \
     }
 
 /* Reads the model file, opens the data, builds the network, and initializes or restores it. With a transport,
@@ -136,6 +139,45 @@ TR_API tr_status tr_trainer_hash(tr_trainer *trainer, char hex[65]);
 /* Copies a parameter by name ("conv1.weights") into `values`, which has room for `count` floats.
    TR_ENOTFOUND, TR_EMISMATCH when count is not its size. */
 TR_API tr_status tr_trainer_parameter(tr_trainer *trainer, const char *name, float *values, int64_t count);
+
+/* What the time of a run went into, on all processes. Waiting for others is apart from communication, which
+   is the rest of what moving data takes. */
+enum tr_cause {
+    TR_CAUSE_FORWARD,
+    TR_CAUSE_BACKWARD,
+    TR_CAUSE_UPDATE,
+    TR_CAUSE_COMMUNICATION,
+    TR_CAUSE_WAITING,
+    TR_CAUSE_INPUT,
+    TR_CAUSE_EVALUATION,
+    TR_CAUSE_CHECKPOINT,
+    TR_CAUSE_OTHER,
+    TR_CAUSES
+};
+
+struct tr_profile_layer {
+    const char *name;
+    int64_t calls;                                  /* of forward, on all processes */
+    double forward_seconds, backward_seconds;       /* summed over processes */
+    double forward_operations, backward_operations; /* float operations; a fused multiply-add is two */
+    int64_t parameters;                             /* numbers */
+    int64_t bytes;                                  /* of the output of one pass */
+};
+
+struct tr_profile_rank {
+    double seconds[TR_CAUSES]; /* of the main thread */
+    double awaited;            /* seconds that the others waited for this process */
+};
+
+struct tr_train_profile {
+    double peak; /* float operations per second that one process can reach, as measured; 0: not known */
+    int layer_count, ranks;
+    struct tr_profile_layer *layers; /* [layer_count] that computed something */
+    struct tr_profile_rank *rank;    /* [ranks] */
+};
+/* The profile of a run that is over, with `profile` set; borrowed until the trainer is destroyed. On the
+   first process only. TR_EINVAL where there is none. */
+TR_API tr_status tr_trainer_profile(const tr_trainer *trainer, const struct tr_train_profile **profile);
 
 #ifdef __cplusplus
 }

@@ -11,7 +11,9 @@
 #define LANES     64
 #define LANE_NAME 32
 #define NAMES     4096 /* of a lane; more are called "..." */
-#define SLOTS     8192 /* of the hash tables below, a power of two; never more than half full */
+/* Waits are one when they follow each other within so many nanoseconds. */
+#define CLOSE 5000
+#define SLOTS 8192 /* of the hash tables below, a power of two; never more than half full */
 
 const char *const tr_activity_names[TR_ACTIVITIES] = {
     "step", "input", "forward", "backward", "communication", "waiting", "update", "evaluation", "checkpoint",
@@ -21,12 +23,16 @@ struct open_span {
     enum tr_activity activity;
     int32_t name;
     int64_t begin, children;
+    double work;
+    int64_t bytes;
 };
 
 struct tr_lane {
     tr_timeline *timeline;
     char name[LANE_NAME];
-    bool taken; /* by a thread */
+    bool taken;           /* by a thread */
+    pthread_mutex_t lock; /* against the reader of a frozen timeline */
+    bool frozen;
     int64_t step;
     int depth; /* of open spans; those beyond TR_TIMELINE_DEPTH are only counted */
     struct open_span open[TR_TIMELINE_DEPTH];
@@ -44,6 +50,7 @@ struct tr_timeline {
     pthread_mutex_t lock; /* guards the list of lanes */
     tr_lane *lane[LANES];
     int lanes;
+    bool frozen;
 };
 
 _Thread_local tr_lane *tr_lane_current;
@@ -75,6 +82,7 @@ void tr_timeline_destroy(tr_timeline **handle)
         tr_lane *lane = timeline->lane[i];
         assert(!lane->taken);
         for (int32_t n = 0; n < lane->names; n++) tr_free(lane->text[n]);
+        pthread_mutex_destroy(&lane->lock);
         tr_free(lane->spans);
         tr_free(lane->totals);
         tr_free(lane);
@@ -92,7 +100,9 @@ static tr_lane *take_lane(tr_timeline *timeline, const char *name)
     if (timeline->lanes == LANES) return NULL;
     tr_lane *lane = tr_alloc_zero(1, sizeof *lane);
     if (!lane) return NULL;
+    pthread_mutex_init(&lane->lock, NULL);
     lane->timeline = timeline;
+    lane->frozen = timeline->frozen;
     snprintf(lane->name, sizeof lane->name, "%s", name);
     timeline->lane[timeline->lanes++] = lane;
     return lane;
@@ -185,6 +195,8 @@ add:
     total->count++;
     total->whole += whole;
     total->own += whole - span->children;
+    total->work += span->work;
+    if (span->bytes > total->bytes) total->bytes = span->bytes;
 }
 
 static void keep(tr_lane *lane, const struct open_span *span, int about, int64_t end)
@@ -194,6 +206,12 @@ static void keep(tr_lane *lane, const struct open_span *span, int about, int64_t
     if (lane->count >= settings->spans ||
         !grow((void **)&lane->spans, lane->count, &lane->capacity, sizeof *lane->spans)) {
         lane->dropped++;
+        return;
+    }
+    struct tr_span *last = lane->count ? &lane->spans[lane->count - 1] : NULL;
+    if (last && span->activity == TR_ACTIVITY_WAITING && last->activity == span->activity &&
+        last->name == span->name && last->about == about && span->begin - last->end < CLOSE) {
+        last->end = end;
         return;
     }
     lane->spans[lane->count++] = (struct tr_span){
@@ -209,8 +227,21 @@ static void keep(tr_lane *lane, const struct open_span *span, int about, int64_t
 void tr_lane_begin(tr_lane *lane, enum tr_activity activity, const char *name)
 {
     if (lane->depth++ >= TR_TIMELINE_DEPTH) return;
+    if (lane->depth > 1 && lane->open[lane->depth - 2].activity >= TR_ACTIVITY_EVALUATION)
+        activity = lane->open[lane->depth - 2].activity;
+    pthread_mutex_lock(&lane->lock);
+    int32_t number = lane->frozen ? 0 : intern(lane, name);
+    pthread_mutex_unlock(&lane->lock);
     lane->open[lane->depth - 1] =
-        (struct open_span){.activity = activity, .name = intern(lane, name), .begin = tr_timeline_clock()};
+        (struct open_span){.activity = activity, .name = number, .begin = tr_timeline_clock()};
+}
+
+void tr_lane_work(tr_lane *lane, double operations, int64_t bytes)
+{
+    if (lane->depth == 0 || lane->depth > TR_TIMELINE_DEPTH) return;
+    struct open_span *span = &lane->open[lane->depth - 1];
+    span->work += operations;
+    if (bytes > span->bytes) span->bytes = bytes;
 }
 
 void tr_lane_end(tr_lane *lane, int about)
@@ -220,11 +251,27 @@ void tr_lane_end(tr_lane *lane, int about)
     const struct open_span *span = &lane->open[lane->depth];
     int64_t end = tr_timeline_clock(), whole = end - span->begin;
     if (lane->depth > 0) lane->open[lane->depth - 1].children += whole;
-    add_total(lane, span, about, whole);
-    keep(lane, span, about, end);
+    pthread_mutex_lock(&lane->lock);
+    if (!lane->frozen) {
+        add_total(lane, span, about, whole);
+        keep(lane, span, about, end);
+    }
+    pthread_mutex_unlock(&lane->lock);
 }
 
 /* ---- reading ---- */
+
+void tr_timeline_freeze(tr_timeline *timeline)
+{
+    pthread_mutex_lock(&timeline->lock);
+    timeline->frozen = true;
+    for (int i = 0; i < timeline->lanes; i++) {
+        pthread_mutex_lock(&timeline->lane[i]->lock);
+        timeline->lane[i]->frozen = true;
+        pthread_mutex_unlock(&timeline->lane[i]->lock);
+    }
+    pthread_mutex_unlock(&timeline->lock);
+}
 
 int tr_timeline_lanes(const tr_timeline *timeline)
 {

@@ -4,9 +4,8 @@
  * pairs of tr_span_begin() and tr_span_end() record spans, which nest; a thread in no lane pays one branch.
  * Every lane adds up its spans by activity and name, and keeps as many single ones as its timeline allows.
  *
- * Invariants: a lane is written by its thread alone, without locks; it is read when its thread has left or
- * does the reading itself. A span's own time is what its children do not cover, so that own times add up to
- * the time in the lane.
+ * Invariants: a lane is written by its thread alone, and read once its timeline is frozen. A span's own time
+ * is what its children do not cover, so that own times add up to the time in the lane.
  */
 #ifndef TR_BASE_TIMELINE_H
 #define TR_BASE_TIMELINE_H
@@ -25,6 +24,7 @@ enum tr_activity {
     TR_ACTIVITY_COMMUNICATION,
     TR_ACTIVITY_WAITING,
     TR_ACTIVITY_UPDATE,
+    /* Whatever happens within these is part of them. */
     TR_ACTIVITY_EVALUATION,
     TR_ACTIVITY_CHECKPOINT,
     TR_ACTIVITIES
@@ -46,6 +46,8 @@ struct tr_span_total {
     int32_t name, about;
     int64_t count;
     int64_t whole, own; /* nanoseconds, with and without what nested spans took */
+    double work;        /* sum of what tr_span_work() said, with the largest number of bytes */
+    int64_t bytes;
 };
 
 typedef struct tr_timeline tr_timeline;
@@ -82,6 +84,7 @@ extern _Thread_local tr_lane *tr_lane_current;
 /* The slow halves of what follows. */
 void tr_lane_begin(tr_lane *lane, enum tr_activity activity, const char *name);
 void tr_lane_end(tr_lane *lane, int about);
+void tr_lane_work(tr_lane *lane, double operations, int64_t bytes);
 
 /* `name` is borrowed for the call. */
 static inline void tr_span_begin(enum tr_activity activity, const char *name)
@@ -101,14 +104,24 @@ static inline void tr_span_end_about(int rank)
     if (__builtin_expect(tr_lane_current != NULL, 0)) tr_lane_end(tr_lane_current, rank);
 }
 
+/* Says of the innermost open span how many operations it does and how many bytes it makes. */
+static inline void tr_span_work(double operations, int64_t bytes)
+{
+    if (__builtin_expect(tr_lane_current != NULL, 0)) tr_lane_work(tr_lane_current, operations, bytes);
+}
+
 /* ---- reading ---- */
+
+/* Ends recording for good, so that lanes can be read while threads are still in them. Any thread. */
+void tr_timeline_freeze(tr_timeline *timeline);
 
 int tr_timeline_lanes(const tr_timeline *timeline);
 const tr_lane *tr_timeline_lane(const tr_timeline *timeline, int index);
 const char *tr_lane_name(const tr_lane *lane);
 /* A name of a span or total. */
 const char *tr_lane_text(const tr_lane *lane, int32_t name);
-/* Spans in the order in which they ended. */
+/* Spans in the order in which they ended. Waits for the same thing, one right after the other, are one span.
+ */
 const struct tr_span *tr_lane_spans(const tr_lane *lane, int64_t *count);
 /* Spans that were to be kept and were not, for lack of room. */
 int64_t tr_lane_dropped(const tr_lane *lane);

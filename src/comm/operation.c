@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/timeline.h"
 
 #include <assert.h>
 #include <string.h>
@@ -225,7 +226,10 @@ static bool collect(tr_comm *comm, tr_ticket **ticket)
 tr_status tr_comm_progress(tr_comm *comm)
 {
     pthread_mutex_lock(&comm->lock);
+    bool works = comm->active != NULL;
+    if (works) tr_span_begin(TR_ACTIVITY_COMMUNICATION, "progress");
     tr_status status = advance_all(comm);
+    if (works) tr_span_end();
     pthread_mutex_unlock(&comm->lock);
     return status;
 }
@@ -239,7 +243,15 @@ tr_status tr_comm_test(tr_comm *comm, tr_ticket **ticket, bool *done)
     return status;
 }
 
-tr_status tr_comm_wait(tr_comm *comm, tr_ticket **ticket)
+/* The rank whose message the ticket lacks first, or -1. */
+static int awaited_by(const tr_ticket *ticket)
+{
+    for (int i = 0; i < ticket->transfers; i++)
+        if (!ticket->transfer[i].done) return ticket->transfer[i].peer;
+    return -1;
+}
+
+static tr_status wait_until_done(tr_comm *comm, tr_ticket **ticket)
 {
     double began = tr_clock_seconds(), now = began;
     struct tr_patience patience = {.began = began};
@@ -256,11 +268,23 @@ tr_status tr_comm_wait(tr_comm *comm, tr_ticket **ticket)
             if (status != TR_OK) status = tr_comm_die(comm, fail_in_ticket(comm, *ticket, status));
         }
         bool over = done || status != TR_OK;
+        int awaited = over ? -1 : awaited_by(*ticket);
         if (over && now > began) comm->statistics.wait_seconds += tr_clock_seconds() - began;
         pthread_mutex_unlock(&comm->lock);
         if (over) return status;
+        tr_span_begin(TR_ACTIVITY_WAITING, "wait");
         comm->class->idle(comm, moment, now - began, nap);
+        tr_span_end_about(awaited);
     }
+}
+
+tr_status tr_comm_wait(tr_comm *comm, tr_ticket **ticket)
+{
+    const char *name = *ticket ? (*ticket)->name ? (*ticket)->name : (*ticket)->kind : "nothing";
+    tr_span_begin(TR_ACTIVITY_COMMUNICATION, name);
+    tr_status status = wait_until_done(comm, ticket);
+    tr_span_end();
+    return status;
 }
 
 void tr_comm_idle(tr_comm *comm, double seconds)

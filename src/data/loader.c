@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/timeline.h"
 #include "base/tree.h"
 
 #include <inttypes.h>
@@ -34,6 +35,7 @@ struct tr_loader {
 
     bool reading; /* the thread exists */
     pthread_t thread;
+    tr_timeline *timeline; /* that the thread records in, or NULL */
     pthread_mutex_t lock;
     pthread_cond_t changed;
     int64_t current; /* step that the caller has, -1 before the first */
@@ -130,6 +132,7 @@ static bool may_read(const tr_loader *loader)
 static void *read_ahead(void *user)
 {
     tr_loader *loader = user;
+    tr_timeline_enter(loader->timeline, "reader");
     pthread_mutex_lock(&loader->lock);
     while (!loader->quit) {
         if (!may_read(loader)) {
@@ -139,13 +142,17 @@ static void *read_ahead(void *user)
         int64_t step = loader->next;
         loader->busy = true;
         pthread_mutex_unlock(&loader->lock);
+        tr_timeline_step(step);
+        tr_span_begin(TR_ACTIVITY_INPUT, "read ahead");
         fill(loader, step, &loader->slot[step % loader->slots]);
+        tr_span_end();
         pthread_mutex_lock(&loader->lock);
         loader->busy = false;
         loader->next = step + 1;
         pthread_cond_broadcast(&loader->changed);
     }
     pthread_mutex_unlock(&loader->lock);
+    tr_timeline_leave();
     return NULL;
 }
 
@@ -154,6 +161,7 @@ static tr_status start_reading(tr_loader *loader)
     if (pthread_mutex_init(&loader->lock, NULL) != 0) goto no_lock;
     if (pthread_cond_init(&loader->changed, NULL) != 0) goto no_condition;
     /* Signals are for the program's own threads. */
+    loader->timeline = tr_timeline_current();
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &before);
@@ -274,11 +282,13 @@ tr_status tr_loader_get(tr_loader *loader, int64_t step, const struct tr_batch *
 {
     if (step < 0) return tr_fail(TR_EINVAL, "step %" PRId64 " of a data set: steps count from 0", step);
     struct slot *slot = &loader->slot[step % loader->slots];
+    tr_span_begin(TR_ACTIVITY_INPUT, "read");
     if (loader->reading) {
         wait_for(loader, step);
     } else {
         fill(loader, step, slot);
     }
+    tr_span_end();
     if (slot->status != TR_OK) return tr_fail(slot->status, "%s", slot->message);
     *out = &slot->batch;
     return TR_OK;

@@ -25,6 +25,11 @@ void tr_device_destroy(tr_device **device)
     *device = NULL;
 }
 
+double tr_device_peak(tr_device *device, double seconds)
+{
+    return device->class->peak ? device->class->peak(device, seconds) : 0;
+}
+
 tr_status tr_device_alloc(tr_device *device, size_t bytes, void **out)
 {
     *out = NULL;

@@ -33,6 +33,8 @@ struct tr_device_class {
     tr_status (*to_host)(tr_device *device, void *to, const void *from, size_t bytes);
     /* Returns when everything enqueued is done, with the first failure among it. */
     tr_status (*wait)(tr_device *device);
+    /* See tr_device_peak(); NULL: not known. */
+    double (*peak)(tr_device *device, double seconds);
     void (*destroy)(tr_device *device);
 #define TR_DEVICE_SLOT(op) tr_status (*op)(tr_device * device, const struct tr_op_##op *arguments);
     TR_DEVICE_OPS(TR_DEVICE_SLOT)
@@ -53,6 +55,10 @@ struct tr_device {
 tr_status tr_device_create(const char *name, int threads, const char *isa, tr_device **out);
 /* Accepts NULL, nulls the handle. */
 void tr_device_destroy(tr_device **device);
+
+/* The float operations per second that the device can reach at most (fused multiply-adds count as two),
+   measured for about so many seconds; 0 where that is not known. */
+double tr_device_peak(tr_device *device, double seconds);
 
 tr_status tr_device_alloc(tr_device *device, size_t bytes, void **out);
 void tr_device_free(tr_device *device, void *memory); /* accepts NULL memory */

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/rng.h"
+#include "base/timeline.h"
 
 struct tr_feed {
     tr_device *device;
@@ -137,11 +138,9 @@ static tr_status feed_tokens(tr_feed *feed, tr_pass *pass, const struct tr_batch
                                count * sizeof *batch->tokens);
 }
 
-tr_status tr_feed_rows(tr_feed *feed, tr_pass *pass, const struct tr_batch *batch, int64_t begin, int64_t end,
-                       uint64_t seed, const struct tr_step_scalars *scalars)
+static tr_status feed_rows(tr_feed *feed, tr_pass *pass, const struct tr_batch *batch, int64_t begin,
+                           int64_t rows, uint64_t seed, const struct tr_step_scalars *scalars)
 {
-    int64_t rows = end - begin;
-    if (rows == 0) return TR_OK;
     switch (feed->job->features) {
     case TR_FEATURE_IMAGE:
         TR_TRY(feed_images(feed, pass, batch, begin, rows, seed, scalars));
@@ -164,4 +163,14 @@ tr_status tr_feed_rows(tr_feed *feed, tr_pass *pass, const struct tr_batch *batc
         return tr_device_to_device(feed->device, tr_pass_target(pass), batch->targets + begin * info->values,
                                    (size_t)(rows * info->values) * sizeof(float));
     return TR_OK;
+}
+
+tr_status tr_feed_rows(tr_feed *feed, tr_pass *pass, const struct tr_batch *batch, int64_t begin, int64_t end,
+                       uint64_t seed, const struct tr_step_scalars *scalars)
+{
+    if (end == begin) return TR_OK;
+    tr_span_begin(TR_ACTIVITY_INPUT, "to the network");
+    tr_status status = feed_rows(feed, pass, batch, begin, end - begin, seed, scalars);
+    tr_span_end();
+    return status;
 }

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/timeline.h"
 #include "base/team.h"
 
 #include <string.h>
@@ -276,7 +277,7 @@ static float *behind(float *pointer, int64_t floats)
     return pointer ? pointer + floats : NULL;
 }
 
-tr_status tr_variables_update(tr_variables *variables, const float *gradient, int64_t begin, int64_t end)
+static tr_status update_range(tr_variables *variables, const float *gradient, int64_t begin, int64_t end)
 {
     for (int i = 0; i < variables->group_count; i++) {
         const struct group *group = &variables->groups[i];
@@ -293,6 +294,14 @@ tr_status tr_variables_update(tr_variables *variables, const float *gradient, in
         TR_TRY(tr_device_update(variables->device, &update));
     }
     return TR_OK;
+}
+
+tr_status tr_variables_update(tr_variables *variables, const float *gradient, int64_t begin, int64_t end)
+{
+    tr_span_begin(TR_ACTIVITY_UPDATE, "update");
+    tr_status status = update_range(variables, gradient, begin, end);
+    tr_span_end();
+    return status;
 }
 
 tr_status tr_variables_nonfinite(tr_variables *variables, bool *nonfinite)

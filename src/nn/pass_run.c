@@ -3,6 +3,7 @@
 
 #include "base/fail.h"
 #include "base/rng.h"
+#include "base/timeline.h"
 
 #include <assert.h>
 #include <string.h>
@@ -46,6 +47,16 @@ static void fill_call(struct tr_pass *pass, const struct tr_pass_batch *batch, c
     }
 }
 
+/* Tells the timeline what a call computes and how much memory its output takes; `products` counts how many of
+   the layer's forward products it is worth. */
+static void tell_work(const struct tr_layer_call *call, int products)
+{
+    const struct tr_layer *layer = call->layer;
+    int64_t rows = layer->out.sequence ? call->rows : call->examples;
+    tr_span_work((double)layer->flops * (double)call->rows * products,
+                 rows * tr_shape_count(&layer->out) * (int64_t)sizeof(float));
+}
+
 static struct tr_cut make_cut(const struct tr_pass_batch *batch, const int64_t *row, int64_t stride)
 {
     return (struct tr_cut){batch->microbatches, row, batch->nodes, batch->node_bound, stride};
@@ -63,7 +74,10 @@ tr_status tr_pass_forward(tr_pass *pass, const struct tr_pass_batch *batch, cons
         fill_call(pass, batch, parameters, gradients, i, &call);
         call.example_cut = &example_cut;
         call.cut = is_sequence(layer) ? &token_cut : &example_cut;
+        tr_span_begin(TR_ACTIVITY_FORWARD, layer->name);
+        tell_work(&call, 1);
         tr_status status = layer->class->forward(&call);
+        tr_span_end();
         if (status != TR_OK) return tr_fail_in(status, "layer \"%s\", forward", layer->name);
         if (!pass->watcher) continue;
         int64_t rows = layer->out.sequence ? call.rows : call.examples;
@@ -88,7 +102,10 @@ tr_status tr_pass_loss(tr_pass *pass, const struct tr_pass_batch *batch)
         .correct = pass->correct_rows,
         .gradient = backward ? pass->gradient[pass->exit] : NULL,
     };
-    return tr_loss_run(&model->loss, tr_shape_count(&model->output), &call);
+    tr_span_begin(TR_ACTIVITY_FORWARD, "loss");
+    tr_status status = tr_loss_run(&model->loss, tr_shape_count(&model->output), &call);
+    tr_span_end();
+    return status;
 }
 
 /* The tree sums of loss and correctness, behind the gradients of each node. */
@@ -146,8 +163,11 @@ tr_status tr_pass_backward(tr_pass *pass, const struct tr_pass_batch *batch, con
         call.example_cut = &example_cut;
         call.cut = is_sequence(layer) ? &token_cut : &example_cut;
         aim_input_gradients(pass, i, &call);
+        tr_span_begin(TR_ACTIVITY_BACKWARD, layer->name);
+        tell_work(&call, (call.dx[0] != NULL) + (layer->parameter_count > 0));
         tr_status status = layer->class->backward(&call);
         if (status == TR_OK) status = add_contributions(pass, i, &call);
+        tr_span_end();
         if (status != TR_OK) return tr_fail_in(status, "layer \"%s\", backward", layer->name);
     }
     return TR_OK;

@@ -114,6 +114,7 @@ static tr_status make_parts(tr_trainer *trainer, const struct tr_train_settings 
     TR_TRY(count_steps(trainer));
     if (checkpoint) TR_TRY(trainer_restore(trainer, checkpoint, settings->resume_changed));
     TR_TRY(agree(trainer));
+    TR_TRY(tr_recording_meet(&trainer->recording, trainer->comm));
     return tr_strategy_meet(trainer->strategy, trainer->step);
 }
 
@@ -189,7 +190,10 @@ tr_status trainer_create(const struct tr_train_settings *settings, tr_comm *comm
     trainer->saved_step = -1;
     trainer->lock = -1;
     trainer->saved_at = tr_clock_seconds();
-    tr_status status = set_up(trainer, settings);
+    tr_status status = tr_recording_begin(&trainer->recording, settings);
+    tr_recording_enter(&trainer->recording);
+    if (status == TR_OK) status = set_up(trainer, settings);
+    tr_recording_leave(&trainer->recording);
     if (status != TR_OK) {
         tr_trainer_destroy(&trainer);
         return status;
@@ -204,6 +208,7 @@ void tr_trainer_destroy(tr_trainer **handle)
     if (!trainer) return;
     for (int i = 0; i < TR_SETS; i++) tr_evaluator_destroy(&trainer->evaluator[i]);
     tr_strategy_destroy(&trainer->strategy);
+    tr_recording_release(&trainer->recording);
     tr_device_destroy(&trainer->device);
     tr_job_destroy(&trainer->job);
     tr_free(trainer->model_path);
@@ -265,6 +270,15 @@ tr_status tr_trainer_info(const tr_trainer *trainer, struct tr_train_info *info)
     return TR_OK;
 }
 
+tr_status tr_trainer_profile(const tr_trainer *trainer, const struct tr_train_profile **profile)
+{
+    if (!trainer->recording.profile.rank)
+        return tr_fail(TR_EINVAL,
+                       "there is no profile; set `profile`, and ask the first process after the run");
+    *profile = &trainer->recording.profile;
+    return TR_OK;
+}
+
 tr_status tr_trainer_hash(tr_trainer *trainer, char hex[65])
 {
     return tr_variables_hash(trainer->variables, hex);
@@ -312,8 +326,11 @@ tr_status tr_trainer_evaluate(tr_trainer *trainer, const char *name, struct tr_t
     const float *parameters;
     double start = tr_clock_seconds();
     TR_TRY(trainer_evaluated(trainer, &parameters));
-    TR_TRY(tr_evaluator_run(trainer->evaluator[set], parameters, 0, tr_source_info(source)->count, NULL, NULL,
-                            &evaluation));
+    tr_span_begin(TR_ACTIVITY_EVALUATION, tr_data_set_names[set]);
+    tr_status status = tr_evaluator_run(trainer->evaluator[set], parameters, 0, tr_source_info(source)->count,
+                                        NULL, NULL, &evaluation);
+    tr_span_end();
+    if (status != TR_OK) return status;
     double seconds = tr_clock_seconds() - start;
     *event = (struct tr_train_event){
         .kind = TR_EVENT_EVALUATION,

@@ -6,6 +6,7 @@
 #include "train/evaluate.h"
 #include "job/job.h"
 #include "strategy/strategy.h"
+#include "train/recording.h"
 #include "trireme/train.h"
 
 #include <signal.h>
@@ -19,6 +20,7 @@ struct tr_trainer {
     tr_strategy *strategy;
     tr_variables *variables;          /* the strategy's */
     tr_evaluator *evaluator[TR_SETS]; /* made when first needed */
+    struct tr_recording recording;    /* of where the time goes */
     int64_t step;                     /* steps done */
     int64_t steps_per_epoch;
     /* Early stop; kept in checkpoints. */

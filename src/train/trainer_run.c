@@ -66,7 +66,10 @@ enum wish { WISH_STOP = 1, WISH_SAVE = 2 };
 /* Computes and applies one step. */
 static tr_status do_step(tr_trainer *trainer, int32_t wish, struct tr_step_figures *figures)
 {
+    tr_timeline_step(trainer->step);
+    tr_span_begin(TR_ACTIVITY_STEP, "step");
     TR_TRY(tr_strategy_step(trainer->strategy, trainer->step, wish, figures));
+    tr_span_end();
     if (figures->bad_loss && !figures->skipped) return nonfinite(trainer, "loss");
     if (figures->poisoned) return nonfinite(trainer, "updated network");
     trainer->step += figures->steps;
@@ -146,7 +149,9 @@ static tr_status save(struct run *run)
 {
     tr_trainer *trainer = run->trainer;
     char *path = NULL, hex[TR_SHA256_TEXT];
+    tr_span_begin(TR_ACTIVITY_CHECKPOINT, "checkpoint");
     TR_TRY(trainer_save(trainer, &path));
+    tr_span_end();
     if (!trainer_is_chief(trainer)) return TR_OK;
     tr_status status = tr_trainer_hash(trainer, hex);
     struct tr_train_event event = event_of(trainer, TR_EVENT_CHECKPOINT);
@@ -288,6 +293,32 @@ static tr_status lead(struct run *run)
     return finish(run);
 }
 
+/* Ends the strategy's work; `status` is how the run went, and its message stays. */
+static tr_status end_run(tr_trainer *trainer, tr_status status)
+{
+    char message[1024];
+    snprintf(message, sizeof message, "%s", tr_error_message());
+    TR_TRY(tr_strategy_end(trainer->strategy));
+    return status == TR_OK ? TR_OK : tr_fail(status, "%s", message);
+}
+
+/* After a run that ended well or was stopped all ranks are there; otherwise nobody can be counted on. */
+static tr_status end_recording(tr_trainer *trainer, tr_status status)
+{
+    bool alone = status != TR_OK && status != TR_EINTERRUPTED;
+    if (alone) {
+        /* The failure's message stays. */
+        char message[1024];
+        snprintf(message, sizeof message, "%s", tr_error_message());
+        tr_recording_end(&trainer->recording, trainer->job->model, trainer->device, trainer->comm, true);
+        return tr_fail(status, "%s", message);
+    }
+    char message[1024];
+    snprintf(message, sizeof message, "%s", tr_error_message());
+    TR_TRY(tr_recording_end(&trainer->recording, trainer->job->model, trainer->device, trainer->comm, false));
+    return status == TR_OK ? TR_OK : tr_fail(status, "%s", message);
+}
+
 tr_status tr_trainer_run(tr_trainer *trainer, tr_train_listener listener, void *user)
 {
     struct run run = {
@@ -299,12 +330,12 @@ tr_status tr_trainer_run(tr_trainer *trainer, tr_train_listener listener, void *
         .kept_step = trainer->step,
     };
     trainer->saved_at = tr_clock_seconds();
-    if (trainer->comm && tr_strategy_is_asynchronous(trainer->strategy) && !trainer_is_chief(trainer))
-        return tr_strategy_follow(trainer->strategy, &trainer->stop, WISH_STOP);
-    tr_status status = lead(&run);
-    if (status == TR_OK || status == TR_EINTERRUPTED) {
-        tr_status ended = tr_strategy_end(trainer->strategy);
-        if (ended != TR_OK) status = ended;
-    }
-    return status;
+    bool follows =
+        trainer->comm && tr_strategy_is_asynchronous(trainer->strategy) && !trainer_is_chief(trainer);
+    tr_recording_enter(&trainer->recording);
+    tr_status status =
+        follows ? tr_strategy_follow(trainer->strategy, &trainer->stop, WISH_STOP) : lead(&run);
+    if (!follows && (status == TR_OK || status == TR_EINTERRUPTED)) status = end_run(trainer, status);
+    tr_recording_leave(&trainer->recording);
+    return trainer->recording.timeline ? end_recording(trainer, status) : status;
 }

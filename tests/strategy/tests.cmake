@@ -1,1 +1,1 @@
-trireme_test(strategy ranks SOURCES support/training.c support/families.c)
+trireme_test(strategy ranks SOURCES support/ranks.c support/training.c support/families.c)

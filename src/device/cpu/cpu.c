@@ -38,6 +38,29 @@ static tr_status cpu_wait(tr_device *device)
     return TR_OK;
 }
 
+struct peak {
+    const struct cpu_kernels *kernels;
+    double seconds, rate[TR_TEAM_MAX];
+};
+
+static void peak_member(void *arguments, int member, int size)
+{
+    struct peak *peak = arguments;
+    (void)size;
+    peak->rate[member] = peak->kernels->peak(peak->seconds);
+}
+
+/* The sum of what all threads reach at the same time. */
+static double cpu_peak(tr_device *device, double seconds)
+{
+    struct cpu_device *cpu = cpu_device_of(device);
+    struct peak peak = {.kernels = cpu->kernels, .seconds = seconds};
+    double sum = 0;
+    tr_team_run(cpu->team, peak_member, &peak);
+    for (int i = 0; i < device->threads; i++) sum += peak.rate[i];
+    return sum;
+}
+
 static void cpu_destroy(tr_device *device)
 {
     struct cpu_device *cpu = cpu_device_of(device);
@@ -69,6 +92,7 @@ tr_status tr_device_cpu_create(int threads, const char *isa, tr_device **out)
         return TR_ENOMEM;
     }
     cpu->team = team;
+    cpu->kernels = kernels;
     cpu->alone = ALONE_NANOSECONDS;
     cpu->class = (struct tr_device_class){.name = "cpu",
                                           .version = TR_DEVICE_VERSION,
@@ -78,6 +102,7 @@ tr_status tr_device_cpu_create(int threads, const char *isa, tr_device **out)
                                           .to_device = cpu_copy,
                                           .to_host = cpu_copy,
                                           .wait = cpu_wait,
+                                          .peak = cpu_peak,
                                           .destroy = cpu_destroy,
 #define SLOT(op) .op = kernels->op ? kernels->op : tr_device_ref.op,
                                           TR_DEVICE_OPS(SLOT)

@@ -26,6 +26,7 @@ struct cpu_scratch {
 struct cpu_device {
     tr_device base;
     struct tr_device_class class; /* the kernels' functions, and ref's where they have none */
+    const struct cpu_kernels *kernels;
     tr_team *team;
     double alone; /* work of fewer nanoseconds is left to the caller; tests set 0, so that small cases are
                      split too */

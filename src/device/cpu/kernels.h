@@ -11,6 +11,7 @@
 
 struct cpu_kernels {
     const char *isa;
+    double (*peak)(double seconds); /* float operations per second of one thread, measured that long */
 #define CPU_SLOT(op) tr_status (*op)(tr_device * device, const struct tr_op_##op *arguments);
     TR_DEVICE_OPS(CPU_SLOT)
 #undef CPU_SLOT
@@ -22,6 +23,7 @@ struct cpu_kernels {
 /* cpu_<name>_<isa> */
 #define CPU_KERNEL(name) CPU_JOIN(name, TR_ISA)
 
+double CPU_KERNEL(peak)(double seconds);
 #define CPU_DECLARE(op) tr_status CPU_KERNEL(op)(tr_device * device, const struct tr_op_##op *arguments);
 TR_DEVICE_OPS(CPU_DECLARE)
 #undef CPU_DECLARE

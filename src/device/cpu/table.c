@@ -9,6 +9,7 @@ extern const struct cpu_kernels CPU_KERNEL(kernels);
 
 const struct cpu_kernels CPU_KERNEL(kernels) = {
     .isa = CPU_STRING(TR_ISA),
+    .peak = CPU_KERNEL(peak),
     /* matrix products */
     CPU_ENTRY(dense_forward),
     CPU_ENTRY(dense_backward_data),

@@ -1,0 +1,194 @@
+/* Traces and profiles: what they contain, that they change no bit, and that they survive early ends. */
+#include "support/ranks.h"
+
+#include "base/file.h"
+#include "train/trainer_internal.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+#include <jansson.h>
+
+static char place[SCRATCH_PATH];
+
+static int set_up(void **state)
+{
+    (void)state;
+    scratch_make(place);
+    family_files(place);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    scratch_remove(place);
+    return 0;
+}
+
+/* The events of a trace file; a reference that the caller drops with its root. */
+static json_t *events_of(const char *path, json_t **root)
+{
+    json_error_t error;
+    *root = json_load_file(path, 0, &error);
+    if (!*root) fail_msg("%s: %s in line %d", path, error.text, error.line);
+    json_t *events = json_object_get(*root, "traceEvents");
+    assert_true(json_is_array(events));
+    return events;
+}
+
+static double number_of(const json_t *event, const char *key)
+{
+    const json_t *value = json_object_get(event, key);
+    assert_true(json_is_number(value));
+    return json_number_value(value);
+}
+
+/* The number of events of a category in a process, whose nesting is checked on the way. */
+static int count_events(const json_t *events, int rank, const char *category)
+{
+    int count = 0;
+    double ended = -INFINITY;
+    size_t i;
+    json_t *event;
+    json_array_foreach(events, i, event)
+    {
+        const json_t *kind = json_object_get(event, "cat");
+        if (!kind || (int)number_of(event, "pid") != rank || number_of(event, "tid") > 0) continue;
+        double end = number_of(event, "ts") + number_of(event, "dur");
+        assert_true(number_of(event, "dur") >= 0);
+        /* Within a lane spans are in the order of their ends. */
+        assert_true(end >= ended - 0.01);
+        ended = end;
+        if (strcmp(json_string_value(kind), category) == 0) count++;
+    }
+    return count;
+}
+
+static void a_trace_of_one_process(void **state)
+{
+    (void)state;
+    struct job job;
+    struct outcome plain, traced;
+    char path[SCRATCH_PATH + 16];
+    snprintf(path, sizeof path, "%s/one.json", place);
+    family_job(&job, &families[0], place);
+    job.settings.steps = 5;
+    job_outcome(&job, &plain);
+    job.settings.trace = path;
+    job.settings.trace_first = 1;
+    job.settings.trace_steps = 3;
+    job_outcome(&job, &traced);
+    assert_int_equal(traced.status, TR_OK);
+    assert_string_equal(plain.hash, traced.hash);
+    json_t *root, *events = events_of(path, &root);
+    assert_int_equal(count_events(events, 0, "step"), 3);
+    assert_true(count_events(events, 0, "forward") > 3);
+    assert_true(count_events(events, 0, "backward") > 3);
+    assert_true(count_events(events, 0, "input") >= 3);
+    assert_true(count_events(events, 0, "update") >= 3);
+    json_decref(root);
+}
+
+static void a_trace_of_three_ranks(void **state)
+{
+    (void)state;
+    struct job job;
+    struct outcome alone;
+    struct rank ranks[RANKS];
+    char path[SCRATCH_PATH + 16];
+    snprintf(path, sizeof path, "%s/three.json", place);
+    family_job(&job, &families[0], place);
+    job_set(&job, "train.microbatches=4");
+    job_outcome(&job, &alone);
+    job.settings.trace = path;
+    /* Apart, as if each had a host of its own: clocks are compared. */
+    run_ranks(&job.settings, 3, true, ranks);
+    expect_ranks(&alone, ranks, 3, "with a trace");
+    json_t *root, *events = events_of(path, &root);
+    for (int r = 0; r < 3; r++) {
+        assert_true(count_events(events, r, "forward") > 0);
+        assert_true(count_events(events, r, "communication") > 0);
+    }
+    json_decref(root);
+}
+
+static void a_run_that_fails_leaves_a_trace(void **state)
+{
+    (void)state;
+    struct job job;
+    struct outcome outcome;
+    char path[SCRATCH_PATH + 16];
+    snprintf(path, sizeof path, "%s/failed.json", place);
+    family_job(&job, &families[0], place);
+    job_set(&job, "optimizer.rate=1e30");
+    job.settings.trace = path;
+    job_outcome(&job, &outcome);
+    assert_int_equal(outcome.status, TR_ENONFINITE);
+    assert_non_null(strstr(outcome.message, "not finite"));
+    json_t *root, *events = events_of(path, &root);
+    assert_true(count_events(events, 0, "forward") > 0);
+    json_decref(root);
+}
+
+static void a_trace_that_cannot_be_written_is_an_error(void **state)
+{
+    (void)state;
+    struct job job;
+    struct outcome outcome;
+    family_job(&job, &families[0], place);
+    job.settings.trace = "/nowhere/at/all/trace.json";
+    job_outcome(&job, &outcome);
+    assert_int_equal(outcome.status, TR_EIO);
+    assert_non_null(strstr(outcome.message, "/nowhere/at/all"));
+}
+
+static void a_profile_adds_up(void **state)
+{
+    (void)state;
+    struct job job;
+    const struct tr_train_profile *profile;
+    family_job(&job, &families[0], place);
+    tr_trainer *trainer = job_trainer(&job);
+    assert_int_equal(tr_trainer_profile(trainer, &profile), TR_EINVAL);
+    must_train(tr_trainer_run(trainer, NULL, NULL));
+    assert_int_equal(tr_trainer_profile(trainer, &profile), TR_EINVAL);
+    tr_trainer_destroy(&trainer);
+
+    job.settings.profile = true;
+    job.settings.steps = 4;
+    trainer = job_trainer(&job);
+    must_train(tr_trainer_run(trainer, NULL, NULL));
+    must_train(tr_trainer_profile(trainer, &profile));
+    assert_int_equal(profile->ranks, 1);
+    assert_true(profile->layer_count > 1);
+    assert_true(profile->peak > 0);
+    double forward = 0;
+    for (int i = 0; i < profile->layer_count; i++) {
+        const struct tr_profile_layer *layer = &profile->layers[i];
+        assert_true(layer->calls > 0 && layer->calls % 4 == 0);
+        assert_true(layer->bytes > 0);
+        if (layer->parameters > 0) assert_true(layer->forward_operations > 0);
+        forward += layer->forward_seconds;
+    }
+    /* The loss is the rest. */
+    assert_true(forward <= profile->rank[0].seconds[TR_CAUSE_FORWARD] + 1e-9);
+    assert_true(forward > 0);
+    tr_trainer_destroy(&trainer);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_trace_of_one_process),
+        cmocka_unit_test(a_trace_of_three_ranks),
+        cmocka_unit_test(a_run_that_fails_leaves_a_trace),
+        cmocka_unit_test(a_trace_that_cannot_be_written_is_an_error),
+        cmocka_unit_test(a_profile_adds_up),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
