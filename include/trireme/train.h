@@ -46,8 +46,11 @@ struct tr_train_settings {
                               SLURM started, which share the job */
     const char *strategy;  /* how they share it, in place of the model file's `strategy:`: a name, or a name
                               with  options, "parameter-server,mode=async"; NULL: as the file says */
-    double slow;           /* this process computes so many times slower than it can; <= 1: not */
+    const char *slow;      /* stragglers on demand: "1:5,3:2" makes rank 1 compute 5 times slower than it can;
+                              NULL: none */
     uint64_t delay_seed;   /* random delays in all processes follow from it; 0: none */
+    double timeout;        /* seconds without a sign of life before another process counts as lost; 0: 60 */
+    double patience;       /* seconds to wait for processes that live; 0: 1800, or the time-out if longer */
     const char *trace;     /* file for a timeline of all processes, to be opened in Perfetto; NULL: none */
     int64_t trace_first, trace_steps; /* steps after trace_first that it covers, at most trace_steps */
     bool profile;                     /* keep what tr_trainer_profile() tells */
@@ -55,7 +58,7 @@ struct tr_train_settings {
 #define TR_TRAIN_SETTINGS_INIT                                                                               \
     {                                                                                                        \
         sizeof(struct tr_train_settings), NULL, NULL, 0, "cpu", 0, NULL, NULL, NULL, false, false, 0, 0,     \
-            NULL, NULL, 1, 0, NULL, 0, 100, false                                                            \
+            NULL, NULL, NULL, 0, 0, 0, NULL, 0, 100, false                                                   \
     }
 
 /* Reads the model file, opens the data, builds the network, and initializes or restores it. With a transport,

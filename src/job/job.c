@@ -3,10 +3,10 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/hash.h"
+#include "job/override.h"
 #include "job/settings.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,64 +36,6 @@ static tr_status read_sections(struct tr_job *job)
         tr_options_read(tr_input_option_table, tr_input_option_count, job->file.input, "input", &job->input));
     return tr_options_read(tr_train_option_table, tr_train_option_count, job->file.train, "train",
                            &job->train);
-}
-
-static tr_status set_formatted(struct tr_job *job, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-/* tr_config_set() with a short formatted assignment; the sections are read again by the caller. */
-static tr_status set_formatted(struct tr_job *job, const char *format, ...)
-{
-    char assignment[128];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(assignment, sizeof assignment, format, arguments);
-    va_end(arguments);
-    return tr_config_set(job->root, assignment);
-}
-
-/* "pipeline", or "parameter-server,mode=async,servers=2", as the `strategy:` of the file. */
-static tr_status set_strategy(struct tr_job *job, const char *text)
-{
-    struct tr_text assignment = TR_TEXT_INIT;
-    char *string = NULL;
-    size_t name = strcspn(text, ",");
-    int depth = 0;
-    bool key = true;
-    tr_text_add(&assignment, "strategy=");
-    if (text[name]) {
-        tr_text_add(&assignment, "{");
-        tr_text_add_bytes(&assignment, text, name);
-        tr_text_add(&assignment, ": {");
-        for (const char *c = text + name + 1; *c; c++) {
-            depth += (*c == '[') - (*c == ']');
-            if (*c == '=' && key)
-                tr_text_add(&assignment, ": ");
-            else
-                tr_text_add_bytes(&assignment, c, 1);
-            key = (key && *c != '=') || (*c == ',' && depth == 0);
-        }
-        tr_text_add(&assignment, "}}");
-    } else {
-        tr_text_add(&assignment, text);
-    }
-    tr_status status = tr_text_finish(&assignment, &string);
-    if (status == TR_OK) status = tr_config_set(job->root, string);
-    tr_text_release(&assignment);
-    tr_free(string);
-    return status;
-}
-
-static tr_status apply_settings(struct tr_job *job, const struct tr_job_settings *settings)
-{
-    if (settings->strategy) TR_TRY(set_strategy(job, settings->strategy));
-    for (int i = 0; i < settings->set_count; i++) TR_TRY(tr_config_set(job->root, settings->set[i]));
-    if (settings->has_seed) TR_TRY(set_formatted(job, "seed=%" PRIu64, settings->seed));
-    if (settings->steps > 0) {
-        TR_TRY(set_formatted(job, "train.steps=%" PRId64, settings->steps));
-        TR_TRY(tr_config_set(job->root, "train.epochs=0"));
-    }
-    return TR_OK;
 }
 
 /* ---- what the data say ---- */
@@ -132,13 +74,14 @@ static tr_status resolve_input(struct tr_job *job)
     const struct tr_source_info *info = tr_source_info(job->source[TR_SET_TRAIN]);
     struct tr_shape shape = shape_of_source(info);
     if (info->features == TR_FEATURE_TOKENS) {
-        if (job->input.vocabulary == 0) TR_TRY(set_formatted(job, "input.vocabulary=%d", info->vocabulary));
+        if (job->input.vocabulary == 0)
+            TR_TRY(tr_job_set(job->root, "input.vocabulary=%d", info->vocabulary));
     } else if (job->input.shape.count == 0) {
         if (shape.rank == 3)
-            TR_TRY(set_formatted(job, "input.shape=[%" PRId64 ", %" PRId64 ", %" PRId64 "]", shape.size[0],
-                                 shape.size[1], shape.size[2]));
+            TR_TRY(tr_job_set(job->root, "input.shape=[%" PRId64 ", %" PRId64 ", %" PRId64 "]", shape.size[0],
+                              shape.size[1], shape.size[2]));
         else
-            TR_TRY(set_formatted(job, "input.shape=[%" PRId64 "]", shape.size[0]));
+            TR_TRY(tr_job_set(job->root, "input.shape=[%" PRId64 "]", shape.size[0]));
     }
     if (info->class_names && info->classes > 0 && job->input.classes.count == 0)
         TR_TRY(set_classes(job, info));
@@ -226,7 +169,7 @@ static tr_status resolve_run(struct tr_job *job)
         return tr_config_fail(TR_EINVAL, node,
                               "%" PRId64 " epochs of %" PRId64 " steps are no number of steps to train",
                               train->epochs, per_epoch);
-    TR_TRY(set_formatted(job, "train.steps=%" PRId64, train->steps));
+    TR_TRY(tr_job_set(job->root, "train.steps=%" PRId64, train->steps));
     return tr_config_set(job->root, "train.epochs=0");
 }
 
@@ -298,7 +241,7 @@ static tr_status note_source(struct tr_job *job)
     if (!job->state) {
         const char *name;
         TR_TRY(tr_source_state(source, &name, &job->state));
-        if (job->state) TR_TRY(set_formatted(job, "input.state=%s", name));
+        if (job->state) TR_TRY(tr_job_set(job->root, "input.state=%s", name));
     }
     TR_TRY(resolve_input(job));
     return reread_input(job);
@@ -407,7 +350,7 @@ static tr_status make_job(tr_config *root, const char *path, const char *state,
     job->root = root;
     tr_status status = default_sections(job);
     if (state && !(job->state = tr_strdup(state))) status = TR_ENOMEM;
-    if (status == TR_OK) status = apply_settings(job, settings);
+    if (status == TR_OK) status = tr_job_override(job->root, settings);
     if (status == TR_OK) status = read_sections(job);
     if (status == TR_OK) status = default_directory(job, path);
     if (status == TR_OK) status = reread(job);

@@ -5,8 +5,8 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/file.h"
-#include "comm/transport.h"
 #include "job/opening.h"
+#include "train/join.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -51,10 +51,15 @@ static tr_status take_paths(tr_trainer *trainer, const struct tr_train_settings 
 static tr_status make_variables(tr_trainer *trainer, const struct tr_train_settings *settings)
 {
     struct tr_job *job = trainer->job;
-    TR_TRY(tr_device_create(settings->device ? settings->device : "cpu", settings->threads, settings->isa,
+    struct tr_strategy_settings strategy = {.delay_seed = settings->delay_seed};
+    tr_comm *comm = trainer->comm;
+    int threads = 0, rank = comm ? tr_comm_rank(comm) : 0;
+    TR_TRY(tr_train_slowness(settings->slow, rank, comm ? tr_comm_size(comm) : 1, &strategy.slow));
+    if (comm) TR_TRY(tr_train_threads(comm, &threads));
+    if (settings->threads > 0) threads = settings->threads;
+    TR_TRY(tr_device_create(settings->device ? settings->device : "cpu", threads, settings->isa,
                             &trainer->device));
-    struct tr_strategy_settings strategy = {.slow = settings->slow, .delay_seed = settings->delay_seed};
-    TR_TRY(tr_strategy_create(trainer->device, job, trainer->comm, &strategy, &trainer->strategy));
+    TR_TRY(tr_strategy_create(trainer->device, job, comm, &strategy, &trainer->strategy));
     trainer->variables = tr_strategy_variables(trainer->strategy);
     if (settings->resume) return TR_OK;
     return tr_variables_initialize(trainer->variables, (uint64_t)job->file.seed);
@@ -153,21 +158,12 @@ static tr_status check_size(const struct tr_train_settings *settings)
                    settings->size, sizeof *settings);
 }
 
-static tr_status join(const char *transport, tr_comm **out)
-{
-    struct tr_comm_settings settings = TR_COMM_SETTINGS_INIT;
-    *out = NULL;
-    if (!transport || strcmp(transport, "none") == 0) return TR_OK;
-    if (strcmp(transport, "mpi") == 0) return tr_comm_mpi_create(&settings, out);
-    return tr_fail(TR_ENOTFOUND, "there is no transport \"%s\"; choose none or mpi", transport);
-}
-
 tr_status tr_trainer_create(const struct tr_train_settings *settings, tr_trainer **out)
 {
     tr_comm *comm;
     *out = NULL;
     TR_TRY(check_size(settings));
-    TR_TRY(join(settings->transport, &comm));
+    TR_TRY(tr_train_join(settings, &comm));
     tr_status status = trainer_create(settings, comm, out);
     if (status == TR_OK) {
         (*out)->own_comm = comm;

@@ -339,3 +339,6 @@ tr_status tr_trainer_run(tr_trainer *trainer, tr_train_listener listener, void *
     tr_recording_leave(&trainer->recording);
     return trainer->recording.timeline ? end_recording(trainer, status) : status;
 }
+    if (status == TR_EPEER)
+        tr_fail_in(status, "after step %lld of %lld", (long long)trainer->step,
+                   (long long)trainer->job->train.steps);

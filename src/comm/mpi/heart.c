@@ -1,5 +1,5 @@
 /* Beats go out every fifth of the time-out, at most 2 s apart. A rank on this machine whose process is gone
- * is known to be dead at the next beat, without waiting for the time-out.
+ * is known to be dead at the next look, without waiting for the time-out.
  */
 #include "comm/mpi/heart.h"
 
@@ -15,6 +15,8 @@
 #define TAG_BEAT     TR_COMM_TAG_TRANSPORT
 #define INTERVAL     2.0
 #define INTERVAL_MIN 0.02
+/* Between two looks at the processes of this machine. */
+#define LOOK_SECONDS 0.2
 /* How long the last words of a rank are given to leave. */
 #define LAST_WORDS_SECONDS 0.05
 /* How long beats that are under way at the end may take; they need no more than a look of the receiver. */
@@ -39,6 +41,7 @@ struct tr_heart {
     tr_comm *comm;
     const struct tr_mpi_module *module;
     double interval, next, last; /* when to beat next, when the heart last beat */
+    double looked;               /* when it last looked at the processes of this machine */
     bool stopped;
     struct peer peer[]; /* [size] */
 };
@@ -110,11 +113,25 @@ double tr_heart_interval(const tr_heart *heart)
     return heart->interval;
 }
 
+/* Finds the ranks of this machine whose processes are gone. */
+static void look_around(tr_heart *heart, double now)
+{
+    const tr_comm *comm = heart->comm;
+    if (now - heart->looked < LOOK_SECONDS) return;
+    heart->looked = now;
+    for (int rank = 0; rank < comm->size; rank++)
+        if (rank != comm->rank && comm->hosts.of[rank] == comm->hosts.of[comm->rank] &&
+            !tr_memory_process_runs(&comm->place[rank]))
+            heart->peer[rank].dead = true;
+}
+
 void tr_heart_beat(tr_heart *heart)
 {
     tr_comm *comm = heart->comm;
     double now = tr_clock_seconds();
-    if (heart->stopped || now < heart->next) return;
+    if (heart->stopped) return;
+    look_around(heart, now);
+    if (now < heart->next) return;
     heart->next = now + heart->interval;
     /* If this process was stopped itself, or the whole machine slept, nobody else can be blamed for the
      * silence. */
@@ -126,8 +143,6 @@ void tr_heart_beat(tr_heart *heart)
         if (lost > 0) peer->heard += lost;
         hear(heart, rank, now);
         tell(heart, rank);
-        if (comm->hosts.of[rank] == comm->hosts.of[comm->rank] && !tr_memory_process_runs(&comm->place[rank]))
-            peer->dead = true;
     }
 }
 

@@ -1,0 +1,14 @@
+/* What a command line changes about a model file, before the sections of the file are read. */
+#ifndef TR_JOB_OVERRIDE_H
+#define TR_JOB_OVERRIDE_H
+
+#include "base/config.h"
+#include "job/job.h"
+
+/* Applies the settings to the tree of a model file: strategy, overrides, seed and steps, in this order.
+   TR_EINVAL names the path as far as it exists, TR_ENOMEM. */
+tr_status tr_job_override(tr_config *root, const struct tr_job_settings *settings);
+/* tr_config_set() with a short formatted assignment. */
+tr_status tr_job_set(tr_config *root, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,98 @@
+#include "train/join.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/team.h"
+#include "base/text.h"
+#include "comm/transport.h"
+
+#include <math.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+static struct tr_comm_settings limits_of(const struct tr_train_settings *settings)
+{
+    struct tr_comm_settings limits = TR_COMM_SETTINGS_INIT;
+    if (settings->timeout > 0) limits.timeout = settings->timeout;
+    if (limits.patience < limits.timeout) limits.patience = limits.timeout;
+    if (settings->patience > 0) limits.patience = settings->patience;
+    return limits;
+}
+
+tr_status tr_train_join(const struct tr_train_settings *settings, tr_comm **out)
+{
+    const char *transport = settings->transport;
+    struct tr_comm_settings limits = limits_of(settings);
+    *out = NULL;
+    if (!transport || strcmp(transport, "none") == 0) return TR_OK;
+    if (strcmp(transport, "mpi") == 0) return tr_comm_mpi_create(&limits, out);
+    return tr_fail(TR_ENOTFOUND, "there is no transport \"%s\"; choose none or mpi", transport);
+}
+
+/* One "RANK:FACTOR". */
+static tr_status read_slowness(const char *item, int ranks, int64_t *rank, double *factor)
+{
+    char number[24];
+    size_t length = strcspn(item, ":");
+    bool fits = item[length] == ':' && length > 0 && length < sizeof number;
+    if (fits) {
+        memcpy(number, item, length);
+        number[length] = '\0';
+    }
+    if (!fits || tr_text_int64(number, rank) || tr_text_double(item + length + 1, factor))
+        return tr_fail(TR_EINVAL, "slow: \"%s\" is not a rank and a factor as in 1:5", item);
+    if (*rank < 0 || *rank >= ranks)
+        return tr_fail(TR_EINVAL, "slow: there is no rank %lld; the job has ranks 0 to %d", (long long)*rank,
+                       ranks - 1);
+    if (!(*factor >= 1) || isinf(*factor))
+        return tr_fail(TR_EINVAL, "slow: rank %lld cannot be %g times slower; give 1 or more",
+                       (long long)*rank, *factor);
+    return TR_OK;
+}
+
+tr_status tr_train_slowness(const char *text, int rank, int ranks, double *factor)
+{
+    *factor = 1;
+    if (!text) return TR_OK;
+    char *copy = tr_strdup(text), *rest = copy;
+    if (!copy) return TR_ENOMEM;
+    tr_status status = TR_OK;
+    while (rest && status == TR_OK) {
+        int64_t named = 0;
+        double times = 1;
+        const char *item = strsep(&rest, ",");
+        status = read_slowness(item, ranks, &named, &times);
+        if (status == TR_OK && named == rank) *factor = times;
+    }
+    tr_free(copy);
+    return status;
+}
+
+tr_status tr_train_threads(tr_comm *comm, int *threads)
+{
+    cpu_set_t own;
+    CPU_ZERO(&own);
+    if (sched_getaffinity(0, sizeof own, &own) != 0) CPU_SET(0, &own);
+    int size = tr_comm_size(comm), sharing = 0;
+    cpu_set_t *all = tr_alloc_zero((size_t)size, sizeof *all);
+    int64_t *bound = tr_alloc((size_t)size + 1, sizeof *bound);
+    tr_status status = all && bound ? TR_OK : TR_ENOMEM;
+    if (status == TR_OK) {
+        tr_ticket *ticket = NULL;
+        all[tr_comm_rank(comm)] = own;
+        for (int r = 0; r <= size; r++) bound[r] = r * (int64_t)sizeof *all;
+        status = tr_comm_all_gather(comm, all, bound, NULL, "processors", &ticket);
+        if (status == TR_OK) status = tr_comm_wait(comm, &ticket);
+    }
+    /* A launcher may have given each rank processors of its own, which are then not shared out again. */
+    for (int i = 0; status == TR_OK && i < tr_comm_local_size(comm); i++)
+        sharing += CPU_EQUAL(&all[tr_comm_local(comm, i)], &own) != 0;
+    if (status == TR_OK) {
+        int each = CPU_COUNT(&own) / sharing;
+        *threads = each < 1 ? 1 : each > TR_TEAM_MAX ? TR_TEAM_MAX : each;
+    }
+    tr_free(bound);
+    tr_free(all);
+    return status;
+}
