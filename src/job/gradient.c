@@ -250,6 +250,11 @@ int64_t tr_gradient_stride(const tr_gradient *gradient)
     return gradient->plan.stride;
 }
 
+void tr_gradient_watch(tr_gradient *gradient, tr_pass_watcher watcher, void *user)
+{
+    tr_pass_watch(gradient->pass, watcher, user);
+}
+
 size_t tr_gradient_memory(const tr_gradient *gradient)
 {
     return gradient->memory;

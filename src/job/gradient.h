@@ -56,6 +56,8 @@ tr_status tr_gradient_step(tr_gradient *gradient, int64_t step, int64_t *example
  * Device memory. */
 float *tr_gradient_slots(const tr_gradient *gradient);
 int64_t tr_gradient_stride(const tr_gradient *gradient);
+/* Sets or, with NULL, removes a watcher of the passes of coming steps. */
+void tr_gradient_watch(tr_gradient *gradient, tr_pass_watcher watcher, void *user);
 /* Finds the first tensor of the last step's forward pass that is not finite: runs it again with the present
    parameters. Writes "parameter conv1.weights" or "output of layer dense2" to `name`, "loss" if all of these
    are finite. */

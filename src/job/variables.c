@@ -27,6 +27,8 @@ struct tr_variables {
     struct group *groups;
     int group_count;
     size_t memory;
+    tr_update_watcher watcher; /* or NULL */
+    void *watcher_user;
 };
 
 static tr_status allocate(tr_variables *variables, size_t bytes, void *out)
@@ -277,8 +279,15 @@ static float *behind(float *pointer, int64_t floats)
     return pointer ? pointer + floats : NULL;
 }
 
+void tr_variables_watch(tr_variables *variables, tr_update_watcher watcher, void *user)
+{
+    variables->watcher = watcher;
+    variables->watcher_user = user;
+}
+
 static tr_status update_range(tr_variables *variables, const float *gradient, int64_t begin, int64_t end)
 {
+    if (variables->watcher) TR_TRY(variables->watcher(variables->watcher_user, gradient, begin, end));
     for (int i = 0; i < variables->group_count; i++) {
         const struct group *group = &variables->groups[i];
         int64_t from = begin > group->offset ? begin - group->offset : 0;

@@ -113,6 +113,7 @@ tr_status tr_strategy_create(tr_device *device, const struct tr_job *job, tr_com
         .size = comm ? tr_comm_size(comm) : 1,
         .settings = *settings,
     };
+    strategy->watch = &strategy->own_watch;
     tr_status status = create_chosen(strategy);
     if (status != TR_OK) {
         tr_strategy_destroy(&strategy);
@@ -208,6 +209,12 @@ tr_status tr_strategy_step(tr_strategy *strategy, int64_t step, int32_t wish, st
 {
     *figures = (struct tr_step_figures){.steps = 1, .norm = NAN, .settled = true};
     return strategy->class->step(strategy, step, wish, figures);
+}
+
+void tr_strategy_watch(tr_strategy *strategy, struct tr_strategy_watch watch)
+{
+    *strategy->watch = watch;
+    tr_variables_watch(strategy->variables, watch.update, watch.user);
 }
 
 tr_status tr_strategy_follow(tr_strategy *strategy, const volatile sig_atomic_t *stop, int32_t wish)
@@ -317,7 +324,10 @@ tr_status tr_strategy_compute_with(tr_strategy *strategy, tr_gradient *gradient,
                                    int64_t *examples)
 {
     double start = tr_clock_seconds();
-    TR_TRY(tr_gradient_step(gradient, step, examples));
+    if (strategy->watch->layer) tr_gradient_watch(gradient, strategy->watch->layer, strategy->watch->user);
+    tr_status status = tr_gradient_step(gradient, step, examples);
+    if (strategy->watch->layer) tr_gradient_watch(gradient, NULL, NULL);
+    TR_TRY(status);
     tr_strategy_delay(strategy, step, tr_clock_seconds() - start);
     strategy->done.compute_seconds += tr_clock_seconds() - start;
     strategy->done.contributions++;

@@ -71,6 +71,13 @@ struct tr_strategy_settings {
     uint64_t delay_seed; /* random delays of all ranks follow from it, about half a step each; 0: none */
 };
 
+/* Who looks on while this rank computes steps; watchers change nothing, and their failure fails the step. */
+struct tr_strategy_watch {
+    tr_pass_watcher layer;    /* after each layer of each forward pass, or NULL */
+    tr_update_watcher update; /* before each update of the strategy's variables, or NULL */
+    void *user;
+};
+
 /* Checks what the model file says about the strategy, for `ranks` ranks. TR_EINVAL with file and line. */
 tr_status tr_strategy_check(const struct tr_job *job, int ranks);
 /* Memory for a rank's part of the job. The training data are not needed yet. `comm` may be NULL; all borrowed
@@ -103,6 +110,9 @@ tr_status tr_strategy_step(tr_strategy *strategy, int64_t step, int32_t wish,
 tr_status tr_strategy_follow(tr_strategy *strategy, const volatile sig_atomic_t *stop, int32_t wish);
 /* The run is over; the chief of an asynchronous strategy releases the others. */
 tr_status tr_strategy_end(tr_strategy *strategy);
+/* Sets the watchers of coming steps; all zeros: none. Local. Strategies with several passes or variables may
+   show only some. */
+void tr_strategy_watch(tr_strategy *strategy, struct tr_strategy_watch watch);
 /* Brings what is spread over the ranks together in the chief's variables: before a checkpoint or an
    evaluation, in a settled state. */
 tr_status tr_strategy_gather(tr_strategy *strategy);
