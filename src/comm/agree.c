@@ -47,15 +47,15 @@ static tr_status compare(tr_comm *comm, const char *texts, const int64_t *bound,
         if (strcmp(chief.key, other.key) != 0)
             return tr_fail(
                 TR_EMISMATCH,
-                "handshake: rank %d compares \"%s\", rank 0 \"%s\"; all ranks must run the same program",
-                rank, other.key, chief.key);
+                "handshake: rank %d compares \"%s\", rank %d \"%s\"; all ranks must run the same program",
+                tr_comm_number(comm, rank), other.key, tr_comm_number(comm, 0), chief.key);
         if (strcmp(chief.value, other.value) == 0) continue;
         size_t from = shown_from(chief.value, other.value);
         const char *dots = from ? "..." : "";
-        return tr_fail(TR_EMISMATCH,
-                       "%s: rank %d on host %s has \"%s%.*s\", rank 0 on host %s has \"%s%.*s\"; %s",
-                       chief.key, rank, tr_comm_host(comm, rank), dots, SHOWN, other.value + from,
-                       tr_comm_host(comm, 0), dots, SHOWN, chief.value + from, advice);
+        return tr_fail(
+            TR_EMISMATCH, "%s: rank %d on host %s has \"%s%.*s\", rank %d on host %s has \"%s%.*s\"; %s",
+            chief.key, tr_comm_number(comm, rank), tr_comm_host(comm, rank), dots, SHOWN, other.value + from,
+            tr_comm_number(comm, 0), tr_comm_host(comm, 0), dots, SHOWN, chief.value + from, advice);
     }
     return TR_OK;
 }

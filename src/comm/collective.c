@@ -164,17 +164,6 @@ static tr_status enter_gather(tr_comm *comm, tr_ticket *ticket)
     return TR_OK;
 }
 
-/* Whether the range lies in one part of the window. */
-static bool lies_in(const tr_comm *comm, const tr_window *window, const char *data, int64_t bytes)
-{
-    for (int i = 0; i < tr_comm_local_size(comm); i++) {
-        size_t most;
-        const char *part = tr_window_part(window, tr_comm_local(comm, i), &most);
-        if (part && data >= part && data + bytes <= part + most) return true;
-    }
-    return false;
-}
-
 static tr_status start_gather(tr_comm *comm, void *data, const int64_t *bound, tr_window *window,
                               const char *name, tr_ticket **out)
 {
@@ -182,7 +171,7 @@ static tr_status start_gather(tr_comm *comm, void *data, const int64_t *bound, t
     for (int i = 0; i < comm->size; i++) ascends = ascends && bound[i] <= bound[i + 1];
     if (!ascends)
         return tr_fail(TR_EINVAL, "all-gather: the bounds of %d ranks must ascend from 0", comm->size);
-    if (window && bound[comm->size] > 0 && !lies_in(comm, window, data, bound[comm->size]))
+    if (window && bound[comm->size] > 0 && !tr_window_holds(window, data, bound[comm->size]))
         return tr_fail(TR_EINVAL, "all-gather: the data lie outside of the window");
     tr_ticket *ticket;
     TR_TRY(begin(comm, "all-gather", name, 4 * comm->size, &ticket));

@@ -41,8 +41,8 @@ static tr_status exchange(tr_comm *comm, struct notice *notice, const int64_t *b
     for (int rank = 0; rank < comm->size; rank++) {
         if (notice[rank].status == TR_OK) continue;
         notice[rank].why[sizeof notice->why - 1] = 0;
-        return tr_fail(TR_EUNSUPPORTED, "memory shared by the ranks of a host: rank %d on host %s: %s", rank,
-                       comm->place[rank].host, notice[rank].why);
+        return tr_fail(TR_EUNSUPPORTED, "memory shared by the ranks of a host: rank %d on host %s: %s",
+                       tr_comm_number(comm, rank), comm->place[rank].host, notice[rank].why);
     }
     return TR_OK;
 }
@@ -126,6 +126,18 @@ void *tr_window_part(const tr_window *window, int rank, size_t *bytes)
     (void)comm;
     if (bytes) *bytes = window->part[rank].bytes;
     return window->part[rank].memory;
+}
+
+bool tr_window_holds(const tr_window *window, const void *data, int64_t bytes)
+{
+    const tr_comm *comm = window->comm;
+    const char *first = data;
+    for (int i = 0; i < tr_comm_local_size(comm); i++) {
+        const struct part *part = &window->part[tr_comm_local(comm, i)];
+        const char *memory = part->memory;
+        if (memory && first >= memory && first + bytes <= memory + part->bytes) return true;
+    }
+    return false;
 }
 
 void tr_window_destroy(tr_window **handle)

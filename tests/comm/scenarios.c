@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/tree.h"
 #include "check.h"
+#include "scenario_parts.h"
 #include "scenario_sums.h"
 
 #include <pthread.h>
@@ -260,12 +261,14 @@ static const char *agree(tr_comm *comm)
     CHECK(tr_comm_agree(comm, "model", value, "use one model file") == TR_EMISMATCH);
     snprintf(
         text, sizeof text,
-        "model: rank %d on host %s has \"digest-b\", rank 0 on host %s has \"digest-a\"; use one model file",
-        size - 1, tr_comm_host(comm, size - 1), tr_comm_host(comm, 0));
+        "model: rank %d on host %s has \"digest-b\", rank %d on host %s has \"digest-a\"; use one model file",
+        tr_comm_number(comm, size - 1), tr_comm_host(comm, size - 1), tr_comm_number(comm, 0),
+        tr_comm_host(comm, 0));
     CHECK(strcmp(tr_error_message(), text) == 0);
     /* Other lengths, and another key. */
     CHECK(tr_comm_agree(comm, "model", me == 0 ? "short" : "much longer than short", "x") == TR_EMISMATCH);
-    CHECK(strstr(tr_error_message(), "rank 1 "));
+    snprintf(value, sizeof value, "rank %d ", tr_comm_number(comm, 1));
+    CHECK(strstr(tr_error_message(), value));
     CHECK(tr_comm_agree(comm, me == 0 ? "model" : "data", "same", "x") == TR_EMISMATCH);
     CHECK(strstr(tr_error_message(), "\"data\"") && strstr(tr_error_message(), "\"model\""));
     /* The communicator is still well, and long values show where they differ. */
@@ -343,6 +346,7 @@ const struct scenario scenarios[] = {
     {"all_reduce", scenario_all_reduce},
     {"buckets", scenario_buckets},
     {"bytes", scenario_bytes},
+    {"parts", scenario_parts},
     {"large", scenario_large},
     {NULL, NULL},
 };

@@ -118,6 +118,41 @@ static void test_dies(void **state)
     ranks_run(3, NULL, &patient, dies); /* at once, not after the time-out */
 }
 
+/* Rank 3 of 4 is killed while the odd ranks work by themselves: its part names it by the number that people
+ * know, and the failure is that of the whole; the even ranks learn it there. */
+static const char *dies_in_part(tr_comm *comm)
+{
+    tr_comm *part;
+    tr_ticket *ticket;
+    int me = tr_comm_rank(comm);
+    CHECK_OK(tr_comm_split(comm, me % 2, 0, &part));
+    CHECK_RUN(barrier(part));
+    if (me == 3) {
+        tr_comm_thread_kill(comm);
+        CHECK(tr_comm_progress(part) == TR_EPEER);
+        CHECK(tr_comm_barrier(comm, &ticket) == TR_EPEER);
+    } else if (me == 1) {
+        CHECK_OK(tr_comm_barrier(part, &ticket));
+        CHECK(tr_comm_wait(part, &ticket) == TR_EPEER);
+        CHECK(strstr(tr_error_message(), "barrier on rank 1: rank 3 on host thread-host-0 died"));
+        CHECK(tr_comm_barrier(part, &ticket) == TR_EPEER && tr_comm_barrier(comm, &ticket) == TR_EPEER);
+        CHECK(strstr(tr_error_message(), "rank 3 on host thread-host-0 died"));
+    } else {
+        CHECK_RUN(barrier(part)); /* nobody is missing there */
+        CHECK_OK(tr_comm_barrier(comm, &ticket));
+        CHECK(tr_comm_wait(comm, &ticket) == TR_EPEER);
+        CHECK(strstr(tr_error_message(), "rank 3 on host thread-host-0 died"));
+    }
+    tr_comm_destroy(&part);
+    return NULL;
+}
+
+static void test_dies_in_part(void **state)
+{
+    (void)state;
+    ranks_run(4, NULL, &patient, dies_in_part);
+}
+
 /* Rank 1 hangs: no sign of life for the time-out, though patience would last longer. */
 static const char *hangs(tr_comm *comm)
 {
@@ -441,6 +476,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_absent),
+        cmocka_unit_test(test_dies_in_part),
         cmocka_unit_test(test_dies),
         cmocka_unit_test(test_hangs),
         cmocka_unit_test(test_gives_up),

@@ -44,7 +44,8 @@ static void test_hosts(void **state)
         {0, 1, 2, 3, 4, 5, 6, 7},
         {0, 0, 1, 0, 0, 2, 2, 0},
     };
-    static const char *const names[] = {"window", "window_gather", "sums_in_window", "bytes", "agree"};
+    static const char *const names[] = {"window", "window_gather", "sums_in_window",
+                                        "bytes",  "agree",         "parts"};
     for (size_t i = 0; i < sizeof layout / sizeof layout[0]; i++)
         for (int size = 2; size <= RANKS_MOST; size++)
             for (size_t k = 0; k < sizeof names / sizeof names[0]; k++)

@@ -1,10 +1,10 @@
-set(scenarios comm/ranks.c comm/scenarios.c comm/scenario_sums.c)
+set(scenarios comm/ranks.c comm/scenarios.c comm/scenario_parts.c comm/scenario_sums.c)
 trireme_test(comm program SOURCES ${scenarios})
 trireme_test(comm thread SOURCES ${scenarios})
 trireme_test(comm faults SOURCES ${scenarios})
 
 # Ranks as processes: the test runs mpirun on this program.
-add_executable(comm_mpi_rank comm/mpi_rank.c comm/scenarios.c comm/scenario_sums.c)
+add_executable(comm_mpi_rank comm/mpi_rank.c comm/scenarios.c comm/scenario_parts.c comm/scenario_sums.c)
 target_link_libraries(comm_mpi_rank PRIVATE trireme_static)
 target_include_directories(comm_mpi_rank PRIVATE ${PROJECT_SOURCE_DIR}/tests)
 trireme_test(comm mpi TIMEOUT 600 LABELS slow)

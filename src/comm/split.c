@@ -1,0 +1,296 @@
+/* Parts of a communicator: communicators over the transport of another, their root.
+ *
+ * A message of a part is a message of the root, with the ranks of the root and a tag that no other part of
+ * the same ranks uses: each part has a number, and a range of tags by it. The numbers that the ranks have
+ * taken are compared when a part is made, so that the lowest one that is free everywhere serves again.
+ *
+ * The transport gets a transfer of its own for each message, since the part's has the ranks of the part.
+ */
+#include "comm/operation.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct part_comm {
+    tr_comm base; /* first, so that a tr_comm is one of these */
+    int number;
+    struct tr_transfer *spare; /* linked by `next` */
+};
+
+static struct part_comm *part_of(tr_comm *comm)
+{
+    return (struct part_comm *)comm;
+}
+
+/* ---- messages ---- */
+
+static struct tr_transfer *take_transfer(struct part_comm *part)
+{
+    struct tr_transfer *transfer = part->spare;
+    if (!transfer) return tr_alloc(1, sizeof *transfer);
+    part->spare = transfer->next;
+    return transfer;
+}
+
+static void give_back(struct part_comm *part, struct tr_transfer *transfer)
+{
+    struct tr_transfer *carrier = transfer->request;
+    carrier->next = part->spare;
+    part->spare = carrier;
+    transfer->request = NULL;
+    transfer->done = true;
+}
+
+static tr_status part_start(tr_comm *comm, struct tr_transfer *transfer)
+{
+    struct part_comm *part = part_of(comm);
+    tr_comm *root = comm->root;
+    struct tr_transfer *carrier = take_transfer(part);
+    if (!carrier) return TR_ENOMEM;
+    *carrier = (struct tr_transfer){
+        .data = transfer->data,
+        .bytes = transfer->bytes,
+        .peer = comm->member[transfer->peer],
+        .tag = TR_COMM_TAG_PARTS + part->number * TR_COMM_TAG_TRANSPORT + transfer->tag,
+        .sends = transfer->sends,
+    };
+    transfer->request = carrier;
+    pthread_mutex_lock(&root->lock);
+    tr_status status = tr_comm_check(root);
+    if (status == TR_OK) status = root->class->start(root, carrier);
+    pthread_mutex_unlock(&root->lock);
+    if (status != TR_OK || carrier->done) give_back(part, transfer);
+    return status;
+}
+
+static tr_status part_test(tr_comm *comm, struct tr_transfer *transfer)
+{
+    tr_comm *root = comm->root;
+    struct tr_transfer *carrier = transfer->request;
+    pthread_mutex_lock(&root->lock);
+    tr_status status = root->class->test(root, carrier);
+    pthread_mutex_unlock(&root->lock);
+    if (carrier->done) give_back(part_of(comm), transfer);
+    return status;
+}
+
+static bool part_withdraw(tr_comm *comm, struct tr_transfer *transfer)
+{
+    tr_comm *root = comm->root;
+    pthread_mutex_lock(&root->lock);
+    bool free_again = root->class->withdraw(root, transfer->request);
+    pthread_mutex_unlock(&root->lock);
+    if (free_again) give_back(part_of(comm), transfer);
+    return free_again;
+}
+
+static tr_status part_poll(tr_comm *comm, uint64_t *moment)
+{
+    tr_comm *root = comm->root;
+    TR_TRY(tr_comm_progress(root));
+    pthread_mutex_lock(&root->lock);
+    *moment = root->moment;
+    pthread_mutex_unlock(&root->lock);
+    return TR_OK;
+}
+
+static void part_idle(tr_comm *comm, uint64_t moment, double waited, double seconds)
+{
+    comm->root->class->idle(comm->root, moment, waited, seconds);
+}
+
+/* ---- life ---- */
+
+static enum tr_comm_life part_life(tr_comm *comm, int rank, double *silence, char *why, size_t size)
+{
+    tr_comm *root = comm->root;
+    pthread_mutex_lock(&root->lock);
+    enum tr_comm_life life = root->class->life(root, comm->member[rank], silence, why, size);
+    pthread_mutex_unlock(&root->lock);
+    return life;
+}
+
+static void part_give_up(tr_comm *comm, const char *why)
+{
+    tr_comm *root = comm->root;
+    pthread_mutex_lock(&root->lock);
+    if (!root->dead) tr_comm_end(root, why, why);
+    pthread_mutex_unlock(&root->lock);
+}
+
+/* ---- memory ---- */
+
+static tr_status part_share(tr_comm *comm, size_t bytes, void **memory, char key[TR_SHARE_KEY])
+{
+    tr_comm *root = comm->root;
+    if (!root->class->share)
+        return tr_fail(TR_EUNSUPPORTED, "ranks of \"%s\" cannot share memory; work without",
+                       root->class->name);
+    pthread_mutex_lock(&root->lock);
+    tr_status status = root->class->share(root, bytes, memory, key);
+    pthread_mutex_unlock(&root->lock);
+    return status;
+}
+
+static tr_status part_map(tr_comm *comm, size_t bytes, const char key[TR_SHARE_KEY], void **memory)
+{
+    tr_comm *root = comm->root;
+    pthread_mutex_lock(&root->lock);
+    tr_status status = root->class->map(root, bytes, key, memory);
+    pthread_mutex_unlock(&root->lock);
+    return status;
+}
+
+static void part_mapped(tr_comm *comm, char key[TR_SHARE_KEY])
+{
+    tr_comm *root = comm->root;
+    if (!root->class->mapped) return;
+    pthread_mutex_lock(&root->lock);
+    root->class->mapped(root, key);
+    pthread_mutex_unlock(&root->lock);
+}
+
+static void part_unmap(tr_comm *comm, size_t bytes, void *memory)
+{
+    tr_comm *root = comm->root;
+    pthread_mutex_lock(&root->lock);
+    root->class->unmap(root, bytes, memory);
+    pthread_mutex_unlock(&root->lock);
+}
+
+/* ---- beginning and end ---- */
+
+static void part_destroy(tr_comm *comm, bool clean)
+{
+    (void)clean;
+    struct part_comm *part = part_of(comm);
+    pthread_mutex_lock(&comm->root->lock);
+    comm->root->part_bits &= ~(1u << part->number);
+    pthread_mutex_unlock(&comm->root->lock);
+    while (part->spare) {
+        struct tr_transfer *next = part->spare->next;
+        tr_free(part->spare);
+        part->spare = next;
+    }
+    tr_comm_release(comm);
+    tr_free(part);
+}
+
+static const struct tr_comm_class part_class = {
+    .name = "part",
+    .version = TR_COMM_VERSION,
+    .start = part_start,
+    .poll = part_poll,
+    .test = part_test,
+    .withdraw = part_withdraw,
+    .idle = part_idle,
+    .life = part_life,
+    .give_up = part_give_up,
+    .share = part_share,
+    .map = part_map,
+    .mapped = part_mapped,
+    .unmap = part_unmap,
+    .destroy = part_destroy,
+};
+
+/* What a rank says about itself. */
+struct notice {
+    int32_t color, key;
+    uint32_t part_bits;
+    int32_t rank; /* set by the receiver: where it came from */
+};
+
+static int by_key(const void *left, const void *right)
+{
+    const struct notice *a = left, *b = right;
+    if (a->key != b->key) return a->key < b->key ? -1 : 1;
+    return a->rank < b->rank ? -1 : 1;
+}
+
+static tr_status exchange(tr_comm *comm, struct notice *notice)
+{
+    tr_ticket *ticket;
+    int64_t *bound = tr_alloc((size_t)comm->size + 1, sizeof *bound);
+    if (!bound) {
+        tr_comm_abort(comm, "out of memory"); /* the others are about to wait for us */
+        return TR_ENOMEM;
+    }
+    for (int i = 0; i <= comm->size; i++) bound[i] = i * (int64_t)sizeof *notice;
+    tr_status status = tr_comm_all_gather(comm, notice, bound, NULL, "split", &ticket);
+    if (status == TR_OK) status = tr_comm_wait(comm, &ticket);
+    tr_free(bound);
+    return status;
+}
+
+/* Moves the members to the front, in order, and returns their number. */
+static int choose_members(struct notice *notice, int ranks, int color)
+{
+    int size = 0;
+    for (int rank = 0; rank < ranks; rank++) {
+        if (notice[rank].color != color) continue;
+        notice[size] = notice[rank];
+        notice[size++].rank = rank;
+    }
+    qsort(notice, (size_t)size, sizeof *notice, by_key);
+    return size;
+}
+
+static tr_status make(tr_comm *comm, const struct notice *member, int size, int number, tr_comm **out)
+{
+    struct part_comm *part = tr_alloc_zero(1, sizeof *part);
+    if (!part) return TR_ENOMEM;
+    tr_comm *base = &part->base, *root = comm->root ? comm->root : comm;
+    int rank = 0;
+    while (member[rank].rank != comm->rank) rank++;
+    tr_status status = tr_comm_prepare(base, &part_class, rank, size, &comm->settings);
+    base->member = tr_alloc((size_t)size, sizeof *base->member);
+    if (status == TR_OK && !base->member) status = TR_ENOMEM;
+    if (status != TR_OK) {
+        tr_comm_release(base);
+        tr_free(part);
+        return status;
+    }
+    base->root = root;
+    part->number = number;
+    for (int i = 0; i < size; i++) {
+        base->member[i] = tr_comm_number(comm, member[i].rank);
+        base->place[i] = comm->place[member[i].rank];
+    }
+    tr_comm_settle(base);
+    pthread_mutex_lock(&root->lock);
+    root->part_bits |= 1u << number;
+    pthread_mutex_unlock(&root->lock);
+    *out = base;
+    return TR_OK;
+}
+
+tr_status tr_comm_split(tr_comm *comm, int color, int key, tr_comm **out)
+{
+    tr_comm *root = comm->root ? comm->root : comm;
+    uint32_t taken = 0;
+    int number = 0;
+    *out = NULL;
+    struct notice *notice = tr_alloc_zero((size_t)comm->size, sizeof *notice);
+    if (!notice) {
+        tr_comm_abort(comm, "out of memory");
+        return TR_ENOMEM;
+    }
+    pthread_mutex_lock(&root->lock);
+    notice[comm->rank] = (struct notice){.color = color, .key = key, .part_bits = root->part_bits};
+    pthread_mutex_unlock(&root->lock);
+    tr_status status = exchange(comm, notice);
+    for (int rank = 0; rank < comm->size; rank++) taken |= notice[rank].part_bits;
+    while (number < TR_COMM_PARTS && taken >> number & 1) number++;
+    if (status == TR_OK && number == TR_COMM_PARTS)
+        status = tr_fail(TR_EINVAL, "the ranks belong to %d parts already; destroy one first", TR_COMM_PARTS);
+    else if (status == TR_OK && color >= 0) {
+        int size = choose_members(notice, comm->size, color);
+        status = make(comm, notice, size, number, out);
+        if (status != TR_OK) tr_comm_abort(comm, tr_error_message()); /* the others count on us */
+    }
+    tr_free(notice);
+    return status;
+}
