@@ -22,12 +22,13 @@
 
 /* The figures of a step, the same on all ranks. */
 struct tr_step_figures {
-    int64_t steps;    /* by which the run went on: 1, or what all ranks did meanwhile if asynchronous */
+    int64_t steps;    /* by which the run went on: 1, or what all ranks did meanwhile; if one was bad
+                         (bad_loss, poisoned), that was the last of them */
     int64_t examples; /* of these steps' batches */
     float loss;       /* sum over the examples */
     float correct;    /* number of examples, classification only */
-    float norm;       /* of the gradient, where it was measured; else NaN */
-    bool skipped;     /* the step was not applied, since it was not finite */
+    float norm;       /* of the gradient, where it was measured, mean over the steps; else NaN */
+    bool skipped;     /* the step, or one of them, was not applied, since it was not finite */
     bool bad_loss;    /* the loss is not finite, and nothing was applied */
     bool poisoned;    /* a parameter is not finite after the step */
     bool settled;     /* the run may be saved, evaluated and stopped here */
@@ -80,6 +81,9 @@ struct tr_strategy_watch {
 
 /* Checks what the model file says about the strategy, for `ranks` ranks. TR_EINVAL with file and line. */
 tr_status tr_strategy_check(const struct tr_job *job, int ranks);
+/* What the `strategy:` of a model file chooses (NULL: the default), before there is a job. `name` is in static
+   storage. TR_EINVAL with file and line. */
+tr_status tr_strategy_peek(const tr_config *choice, const char **name, bool *asynchronous);
 /* Memory for a rank's part of the job. The training data are not needed yet. `comm` may be NULL; all borrowed
    for the life of the strategy, but for the settings. Returned, destroy with tr_strategy_destroy(). TR_EINVAL
    when the ranks are more than can share the job. */

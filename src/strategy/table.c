@@ -3,5 +3,6 @@
 
 const struct tr_strategy_class *const tr_strategy_classes[] = {
     &tr_strategy_all_reduce,
+    &tr_strategy_local_sgd,
     NULL,
 };

@@ -47,17 +47,30 @@ static void warn(const struct run *run, const char *text)
     tell(run, &event);
 }
 
+static void warn_of_skipped(const struct run *run, int64_t steps)
+{
+    char text[128];
+    long long last = run->trainer->step;
+    if (steps == 1)
+        snprintf(text, sizeof text, "step %lld was skipped: its loss or gradient is not finite", last);
+    else
+        snprintf(text, sizeof text,
+                 "of steps %lld to %lld some were skipped: their loss or gradient is not finite",
+                 last - steps + 1, last);
+    warn(run, text);
+}
+
 /* ---- a step ---- */
 
-static tr_status nonfinite(tr_trainer *trainer, const char *what)
+static tr_status nonfinite(tr_trainer *trainer, const struct tr_step_figures *figures, const char *what)
 {
     char name[256];
-    TR_TRY(tr_strategy_blame(trainer->strategy, trainer->step, name, sizeof name));
+    TR_TRY(tr_strategy_blame(trainer->strategy, trainer->step + figures->steps - 1, name, sizeof name));
     return tr_fail(
         TR_ENONFINITE,
         "step %lld: the %s is not finite; the first bad tensor is the %s. Lower optimizer.rate, or set "
         "optimizer.clip_norm; checkpoints are from before this step",
-        (long long)trainer->step + 1, what, name);
+        (long long)(trainer->step + figures->steps), what, name);
 }
 
 /* What a rank may wish for; all do it together after the step. */
@@ -70,8 +83,8 @@ static tr_status do_step(tr_trainer *trainer, int32_t wish, struct tr_step_figur
     tr_span_begin(TR_ACTIVITY_STEP, "step");
     TR_TRY(tr_strategy_step(trainer->strategy, trainer->step, wish, figures));
     tr_span_end();
-    if (figures->bad_loss && !figures->skipped) return nonfinite(trainer, "loss");
-    if (figures->poisoned) return nonfinite(trainer, "updated network");
+    if (figures->bad_loss && !figures->skipped) return nonfinite(trainer, figures, "loss");
+    if (figures->poisoned) return nonfinite(trainer, figures, "updated network");
     trainer->step += figures->steps;
     return TR_OK;
 }
@@ -276,10 +289,7 @@ static tr_status lead(struct run *run)
         run->training_seconds += tr_clock_seconds() - start;
         run->wish |= figures.wish;
         if (figures.skipped) {
-            char text[96];
-            snprintf(text, sizeof text, "step %lld was skipped: its loss or gradient is not finite",
-                     (long long)trainer->step);
-            warn(run, text);
+            warn_of_skipped(run, figures.steps);
         } else {
             struct tr_train_event event = step_event(trainer, &figures);
             report(run, &event);
@@ -335,10 +345,10 @@ tr_status tr_trainer_run(tr_trainer *trainer, tr_train_listener listener, void *
     tr_recording_enter(&trainer->recording);
     tr_status status =
         follows ? tr_strategy_follow(trainer->strategy, &trainer->stop, WISH_STOP) : lead(&run);
+    if (status == TR_EPEER)
+        tr_fail_in(status, "after step %lld of %lld", (long long)trainer->step,
+                   (long long)trainer->job->train.steps);
     if (!follows && (status == TR_OK || status == TR_EINTERRUPTED)) status = end_run(trainer, status);
     tr_recording_leave(&trainer->recording);
     return trainer->recording.timeline ? end_recording(trainer, status) : status;
 }
-    if (status == TR_EPEER)
-        tr_fail_in(status, "after step %lld of %lld", (long long)trainer->step,
-                   (long long)trainer->job->train.steps);

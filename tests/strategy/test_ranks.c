@@ -22,7 +22,7 @@ static void every_family_has_one_hash(void **state)
         job_set(&job, "train.microbatches=5");
         job_outcome(&job, &alone);
         assert_int_equal(alone.status, TR_OK);
-        for (int size = 1; size <= RANKS; size++)
+        for (int size = 1; size <= 4; size++)
             for (int apart = 0; apart < 2; apart++) {
                 struct rank ranks[RANKS];
                 char how[160];
@@ -82,8 +82,7 @@ static void checkpoints_do_not_know_ranks(void **state)
         settings.out = out;
         settings.steps = 3;
         run_ranks(&settings, sizes[i][0], false, ranks);
-        for (int r = 0; r < sizes[i][0]; r++)
-            if (ranks[r].outcome.status != TR_OK) fail_msg("rank %d: %s", r, ranks[r].outcome.message);
+        expect_well(ranks, sizes[i][0], "half-way");
         settings.resume = out;
         settings.steps = 6;
         run_ranks(&settings, sizes[i][1], true, ranks);
@@ -99,19 +98,16 @@ static void differences_are_refused(void **state)
     scratch_make(place);
     family_files(place);
     struct job jobs[2];
-    tr_comm *comms[2];
-    struct rank ranks[2];
-    struct tr_comm_settings patience = TR_COMM_SETTINGS_INIT;
-    must_train(tr_comm_thread_create(2, NULL, &patience, comms));
+    const struct tr_train_settings *settings[2];
+    struct rank ranks[RANKS];
     for (int r = 0; r < 2; r++) {
         family_job(&jobs[r], &families[0], place);
         job_set(&jobs[r], "train.microbatches=4");
         job_set(&jobs[r], r ? "optimizer.rate=0.5" : "optimizer.rate=0.25");
         jobs[r].settings.set = jobs[r].set;
-        ranks[r] = (struct rank){.settings = &jobs[r].settings, .comm = comms[r]};
-        assert_int_equal(pthread_create(&ranks[r].thread, NULL, run_rank, &ranks[r]), 0);
+        settings[r] = &jobs[r].settings;
     }
-    for (int r = 0; r < 2; r++) pthread_join(ranks[r].thread, NULL);
+    run_ranks_each(settings, 2, false, ranks);
     for (int r = 0; r < 2; r++) {
         assert_int_equal(ranks[r].outcome.status, TR_EMISMATCH);
         assert_non_null(strstr(ranks[r].outcome.message, "settings"));

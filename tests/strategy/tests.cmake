@@ -1,1 +1,7 @@
-trireme_test(strategy ranks SOURCES support/ranks.c support/training.c support/families.c)
+# Tests that run jobs on ranks that are threads.
+function(trireme_ranks_test name)
+  trireme_test(strategy ${name} SOURCES support/ranks.c support/training.c support/families.c ${ARGN})
+endfunction()
+
+trireme_ranks_test(local_sgd)
+trireme_ranks_test(ranks)

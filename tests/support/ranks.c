@@ -1,5 +1,6 @@
 #include "support/ranks.h"
 
+#include "comm/transport.h"
 #include "train/trainer_internal.h"
 
 #include <setjmp.h>
@@ -9,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-void *run_rank(void *user)
+static void *run_rank(void *user)
 {
     struct rank *rank = user;
     tr_trainer *trainer = NULL;
@@ -27,25 +28,37 @@ void *run_rank(void *user)
     return NULL;
 }
 
-void run_ranks(const struct tr_train_settings *settings, int size, bool apart, struct rank *ranks)
+void run_ranks_each(const struct tr_train_settings *const *settings, int size, bool apart, struct rank *ranks)
 {
-    static const int hosts[RANKS] = {0, 1, 2, 3};
+    static const int hosts[RANKS] = {0, 1, 2, 3, 4, 5, 6, 7};
     struct tr_comm_settings patience = TR_COMM_SETTINGS_INIT;
     tr_comm *comms[RANKS];
+    assert_true(size <= RANKS);
     must_train(tr_comm_thread_create(size, apart ? hosts : NULL, &patience, comms));
     for (int r = 0; r < size; r++) {
-        ranks[r] = (struct rank){.settings = settings, .comm = comms[r]};
+        ranks[r] = (struct rank){.settings = settings[r], .comm = comms[r]};
         assert_int_equal(pthread_create(&ranks[r].thread, NULL, run_rank, &ranks[r]), 0);
     }
     for (int r = 0; r < size; r++) pthread_join(ranks[r].thread, NULL);
 }
 
+void run_ranks(const struct tr_train_settings *settings, int size, bool apart, struct rank *ranks)
+{
+    const struct tr_train_settings *each[RANKS];
+    for (int r = 0; r < RANKS; r++) each[r] = settings;
+    run_ranks_each(each, size, apart, ranks);
+}
+
+void expect_well(const struct rank *ranks, int size, const char *how)
+{
+    for (int r = 0; r < size; r++)
+        if (ranks[r].outcome.status != TR_OK) fail_msg("%s, rank %d: %s", how, r, ranks[r].outcome.message);
+}
+
 void expect_ranks(const struct outcome *expected, const struct rank *ranks, int size, const char *how)
 {
-    for (int r = 0; r < size; r++) {
-        if (ranks[r].outcome.status != TR_OK) fail_msg("%s, rank %d: %s", how, r, ranks[r].outcome.message);
+    expect_well(ranks, size, how);
+    for (int r = 0; r < size; r++)
         if (strcmp(expected->hash, ranks[r].outcome.hash) != 0)
-            fail_msg("%s, rank %d: hash %s, one process has %s", how, r, ranks[r].outcome.hash,
-                     expected->hash);
-    }
+            fail_msg("%s, rank %d: hash %s, expected is %s", how, r, ranks[r].outcome.hash, expected->hash);
 }

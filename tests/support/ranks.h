@@ -2,27 +2,31 @@
 #ifndef TESTS_SUPPORT_RANKS_H
 #define TESTS_SUPPORT_RANKS_H
 
-#include "comm/transport.h"
 #include "support/training.h"
+
+#include "comm/comm.h"
 
 #include <pthread.h>
 
-#define RANKS 4
+#define RANKS 8
 
 /* A rank's part of a job, on a thread of its own. */
 struct rank {
     const struct tr_train_settings *settings;
     tr_comm *comm;
     pthread_t thread;
-    struct outcome outcome;
+    struct outcome outcome; /* its hash is that of the rank's own parameters */
 };
 
-/* Trains as a rank and fills its outcome; its communicator is destroyed. For pthread_create(). */
-void *run_rank(void *rank);
 /* Runs a job on `size` ranks; all outcomes are returned. `apart`: every rank pretends to be on a host of its
- * own. */
+   own. The settings' `set` must be there already. */
 void run_ranks(const struct tr_train_settings *settings, int size, bool apart, struct rank *ranks);
-/* Every rank went well and has the expected hash. */
+/* The same with settings of each rank's own, [size]. */
+void run_ranks_each(const struct tr_train_settings *const *settings, int size, bool apart,
+                    struct rank *ranks);
+/* Fails the test unless every rank went well and has the expected hash; `how` says what was run. */
 void expect_ranks(const struct outcome *expected, const struct rank *ranks, int size, const char *how);
+/* Fails the test unless every rank went well. */
+void expect_well(const struct rank *ranks, int size, const char *how);
 
 #endif

@@ -1,0 +1,337 @@
+/* Local SGD: one hash for a number of replicas, whatever the ranks; the average and the outer step are the
+ * formulas that they are said to be; a round is the smallest piece of a run.
+ */
+#include "support/ranks.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+static char place[SCRATCH_PATH];
+
+static int make_place(void **state)
+{
+    (void)state;
+    scratch_make(place);
+    family_files(place);
+    return 0;
+}
+
+static int remove_place(void **state)
+{
+    (void)state;
+    scratch_remove(place);
+    return 0;
+}
+
+/* Ranks 1 to `most`, which share memory or do not, end with what one process ends with. */
+static void expect_one_hash(struct job *job, int most, const char *name)
+{
+    struct outcome alone;
+    job_outcome(job, &alone);
+    if (alone.status != TR_OK) fail_msg("%s alone: %s", name, alone.message);
+    for (int size = 1; size <= most; size++)
+        for (int apart = 0; apart < 2; apart++) {
+            struct rank ranks[RANKS];
+            char how[160];
+            snprintf(how, sizeof how, "%s, %s on %d ranks%s", name, job->settings.strategy, size,
+                     apart ? " apart" : "");
+            run_ranks(&job->settings, size, apart, ranks);
+            expect_ranks(&alone, ranks, size, how);
+            expect_same(&alone, &ranks[0].outcome, how); /* reports, too, are the same */
+        }
+}
+
+static void every_family_has_one_hash(void **state)
+{
+    (void)state;
+    static const char *const strategies[] = {
+        "local-sgd,replicas=4,every=3",
+        "local-sgd,replicas=5,every=2,momentum=0.5,rate=0.7",
+        "local-sgd,replicas=3,every=2,momentum=0.9,nesterov=true",
+    };
+    static const int replicas[] = {4, 5, 3};
+    for (int f = 0; f < family_count; f++)
+        for (int s = 0; s < 3; s++) {
+            struct job job;
+            family_job(&job, &families[f], place);
+            job_set(&job, "train.microbatches=6");
+            job.settings.strategy = strategies[s];
+            expect_one_hash(&job, s == f % 3 ? replicas[s] : 2, families[f].name);
+        }
+}
+
+static void options_keep_the_hash(void **state)
+{
+    (void)state;
+    static const char *const variants[] = {
+        "optimizer.clip_norm=0.5", "train.on_nonfinite=skip", "train.pass=1",
+        "optimizer.ema=0.9",       "train.batch=4", /* fewer examples than replicas in the last batch of an
+                                                       epoch, and 97 = 24 * 4 + 1 */
+    };
+    for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++) {
+        struct job job;
+        family_job(&job, &families[0], place);
+        job_set(&job, "train.microbatches=4");
+        job_set(&job, "train.steps=8");
+        job_set(&job, variants[i]);
+        job.settings.strategy = "local-sgd,replicas=4,every=3";
+        expect_one_hash(&job, 3, variants[i]);
+    }
+}
+
+/* ---- formulas ---- */
+
+#define BIAS_COUNT 10
+#define WEIGHTS    "dense2.weights"
+
+struct values {
+    int64_t count;
+    float *value;
+};
+
+/* A perceptron under plain SGD; the weights after `steps` steps. */
+static struct values train_plain(const char *strategy, int64_t steps, const char *batch)
+{
+    struct job job;
+    struct values values = {.count = 50 * 10};
+    family_job(&job, &families[2], place);
+    job_set(&job, "optimizer={rule: sgd, rate: 0.2}");
+    job_set(&job, "input.scale=1/255");
+    job_set(&job, "train.microbatches=4");
+    job_set(&job, batch);
+    job.settings.strategy = strategy;
+    job.settings.steps = steps > 0 ? steps : 1;
+    tr_trainer *trainer = job_trainer(&job);
+    if (steps > 0) must_train(tr_trainer_run(trainer, NULL, NULL));
+    values.value = malloc((size_t)values.count * sizeof *values.value);
+    assert_non_null(values.value);
+    must_train(tr_trainer_parameter(trainer, WEIGHTS, values.value, values.count));
+    tr_trainer_destroy(&trainer);
+    return values;
+}
+
+/* Differences count against the way that training went. */
+static void expect_near(const struct values *got, const double *expected, const struct values *start,
+                        const char *what)
+{
+    double way = 0, worst = 0;
+    for (int64_t i = 0; i < got->count; i++) {
+        way = fmax(way, fabs(expected[i] - (double)start->value[i]));
+        worst = fmax(worst, fabs(expected[i] - (double)got->value[i]));
+    }
+    assert_true(way > 1e-3);
+    if (!(worst <= 1e-4 * way)) fail_msg("%s: differs by %g of a way of %g", what, worst, way);
+}
+
+static void one_replica_is_plain_training(void **state)
+{
+    (void)state;
+    struct values plain = train_plain("allreduce", 6, "train.batch=30");
+    struct values replica = train_plain("local-sgd,replicas=1,every=4", 6, "train.batch=30");
+    assert_memory_equal(plain.value, replica.value, (size_t)plain.count * sizeof *plain.value);
+    free(plain.value);
+    free(replica.value);
+}
+
+/* Averaged after each step, replicas of plain SGD take the step of the mean gradient. */
+static void averages_of_single_steps_are_synchronous(void **state)
+{
+    (void)state;
+    const char *batch = "train.batch=20"; /* replicas have as many examples each in every step */
+    struct values start = train_plain("allreduce", 0, batch);
+    struct values plain = train_plain("allreduce", 5, batch);
+    struct values replicas = train_plain("local-sgd,replicas=4,every=1", 5, batch);
+    double *expected = calloc((size_t)plain.count, sizeof *expected);
+    assert_non_null(expected);
+    for (int64_t i = 0; i < plain.count; i++) expected[i] = (double)plain.value[i];
+    expect_near(&replicas, expected, &start, "4 replicas, averaged after each step");
+    free(expected);
+    free(start.value);
+    free(plain.value);
+    free(replicas.value);
+}
+
+static void the_outer_step_is_its_formula(void **state)
+{
+    (void)state;
+    const char *batch = "train.batch=30";
+    struct values start = train_plain("allreduce", 0, batch), third = train_plain("allreduce", 3, batch),
+                  sixth = train_plain("allreduce", 6, batch);
+    struct values half = train_plain("local-sgd,replicas=1,every=3,rate=0.5", 3, batch);
+    struct values nesterov = train_plain("local-sgd,replicas=1,every=3,momentum=0.9,nesterov=true", 3, batch);
+    struct values ball = train_plain("local-sgd,replicas=1,every=3,momentum=0.9", 6, batch);
+    double *expected = calloc((size_t)start.count, sizeof *expected);
+    assert_non_null(expected);
+    for (int64_t i = 0; i < start.count; i++)
+        expected[i] = ((double)start.value[i] + (double)third.value[i]) / 2;
+    expect_near(&half, expected, &start, "half a step");
+    for (int64_t i = 0; i < start.count; i++)
+        expected[i] = (double)start.value[i] - 1.9 * ((double)start.value[i] - (double)third.value[i]);
+    expect_near(&nesterov, expected, &start, "Nesterov's momentum");
+    for (int64_t i = 0; i < start.count; i++) /* the first round ends where plain training is */
+        expected[i] = (double)sixth.value[i] - 0.9 * ((double)start.value[i] - (double)third.value[i]);
+    expect_near(&ball, expected, &start, "momentum");
+    free(expected);
+    struct values *all[] = {&start, &third, &sixth, &half, &nesterov, &ball};
+    for (int i = 0; i < 6; i++) free(all[i]->value);
+}
+
+/* ---- rounds ---- */
+
+struct seen {
+    int64_t every, steps;
+    int events;
+};
+
+static void expect_boundary(void *user, const struct tr_train_event *event)
+{
+    struct seen *seen = user;
+    seen->events++;
+    assert_true(event->step % seen->every == 0 || event->step == seen->steps);
+}
+
+static void a_run_is_seen_between_rounds_only(void **state)
+{
+    (void)state;
+    struct job job;
+    family_job(&job, &families[0], place);
+    job_set(&job, "train.evaluate_every=2");
+    job_set(&job, "train.steps=11");
+    job.settings.strategy = "local-sgd,replicas=2,every=4";
+    tr_trainer *trainer = job_trainer(&job);
+    struct seen seen = {4, 11, 0};
+    must_train(tr_trainer_run(trainer, expect_boundary, &seen));
+    assert_true(seen.events >= 3 + 3 + 1 + 1); /* steps and evaluations of three rounds, test, end */
+    tr_trainer_destroy(&trainer);
+}
+
+static void train_to(struct job *job, const char *strategy, const char *out, bool resume, int64_t steps,
+                     int size, struct outcome *outcome)
+{
+    struct rank ranks[RANKS];
+    struct tr_train_settings settings = job->settings;
+    char how[160];
+    settings.strategy = strategy;
+    settings.out = out;
+    settings.resume = resume ? out : NULL;
+    settings.steps = steps;
+    settings.set = job->set;
+    snprintf(how, sizeof how, "%s to step %d on %d ranks", strategy, (int)steps, size);
+    run_ranks(&settings, size, size == 3, ranks);
+    expect_well(ranks, size, how);
+    *outcome = ranks[0].outcome;
+}
+
+/* Saved between rounds by some ranks, taken up by others, the outer momentum included. */
+static void checkpoints_do_not_know_ranks(void **state)
+{
+    (void)state;
+    static const char strategy[] = "local-sgd,replicas=3,every=2,momentum=0.6,rate=0.8";
+    static const int sizes[][2] = {{1, 3}, {3, 1}, {2, 3}};
+    struct job job;
+    struct outcome alone, half, resumed;
+    family_job(&job, &families[4], place); /* statistics and averages of weights */
+    char out[SCRATCH_PATH + 16];
+    snprintf(out, sizeof out, "%s/alone", place);
+    train_to(&job, strategy, out, false, 8, 1, &alone);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        snprintf(out, sizeof out, "%s/ranks%zu", place, i);
+        train_to(&job, strategy, out, false, 4, sizes[i][0], &half);
+        train_to(&job, strategy, out, true, 8, sizes[i][1], &resumed);
+        assert_string_equal(resumed.hash, alone.hash);
+    }
+}
+
+/* A checkpoint goes on under another strategy, to the same end on any number of ranks. */
+static void checkpoints_do_not_know_strategies(void **state)
+{
+    (void)state;
+    static const char local[] = "local-sgd,replicas=3,every=2,momentum=0.6";
+    static const int sizes[] = {1, 3};
+    struct job job;
+    family_job(&job, &families[4], place);
+    char hash[2][65];
+    for (int way = 0; way < 2; way++) {
+        for (int i = 0; i < 2; i++) {
+            char out[SCRATCH_PATH + 24];
+            struct outcome outcome;
+            snprintf(out, sizeof out, "%s/way%d-%d", place, way, i);
+            train_to(&job, way ? local : "allreduce", out, false, 3, 3, &outcome);
+            train_to(&job, way ? "allreduce" : local, out, true, 8, sizes[i], &outcome);
+            snprintf(hash[i], sizeof hash[i], "%s", outcome.hash);
+        }
+        assert_string_equal(hash[0], hash[1]);
+    }
+}
+
+/* ---- refusals ---- */
+
+static void expect_refused(const char *strategy, int size, const char *part)
+{
+    struct job job;
+    struct rank ranks[RANKS];
+    family_job(&job, &families[0], place);
+    job_set(&job, "train.microbatches=4");
+    job.settings.set = job.set;
+    job.settings.strategy = strategy;
+    run_ranks(&job.settings, size, false, ranks);
+    for (int r = 0; r < size; r++) {
+        assert_int_equal(ranks[r].outcome.status, TR_EINVAL);
+        if (!strstr(ranks[r].outcome.message, part))
+            fail_msg("\"%s\" is missing in: %s", part, ranks[r].outcome.message);
+    }
+}
+
+static void nonsense_is_refused(void **state)
+{
+    (void)state;
+    expect_refused("local-sgd,replicas=5", 1, "5 replicas share 4 microbatches");
+    expect_refused("local-sgd,replicas=2", 3, "3 ranks share 2 replicas");
+    expect_refused("local-sgd,replicas=2,every=0", 1, "every");
+    expect_refused("local-sgd,replicas=2,momentum=1", 1, "momentum");
+}
+
+/* A replica whose numbers are not finite ends the run on all ranks, with one message. */
+static void numbers_that_are_not_finite_are_named(void **state)
+{
+    (void)state;
+    struct job job;
+    struct rank ranks[RANKS];
+    family_job(&job, &families[0], place);
+    job_set(&job, "train.microbatches=4");
+    job_set(&job, "optimizer={rule: sgd, rate: 1e30}");
+    job.settings.set = job.set;
+    job.settings.strategy = "local-sgd,replicas=3,every=4";
+    run_ranks(&job.settings, 2, false, ranks);
+    for (int r = 0; r < 2; r++) {
+        assert_int_equal(ranks[r].outcome.status, TR_ENONFINITE);
+        assert_non_null(strstr(ranks[r].outcome.message, "of replica 0"));
+        assert_string_equal(ranks[r].outcome.message, ranks[0].outcome.message);
+    }
+    job_set(&job, "train.on_nonfinite=skip");
+    run_ranks(&job.settings, 2, false, ranks);
+    assert_true(ranks[0].outcome.status != TR_OK || ranks[0].outcome.warnings > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_family_has_one_hash),
+        cmocka_unit_test(options_keep_the_hash),
+        cmocka_unit_test(one_replica_is_plain_training),
+        cmocka_unit_test(averages_of_single_steps_are_synchronous),
+        cmocka_unit_test(the_outer_step_is_its_formula),
+        cmocka_unit_test(a_run_is_seen_between_rounds_only),
+        cmocka_unit_test(checkpoints_do_not_know_ranks),
+        cmocka_unit_test(checkpoints_do_not_know_strategies),
+        cmocka_unit_test(nonsense_is_refused),
+        cmocka_unit_test(numbers_that_are_not_finite_are_named),
+    };
+    return cmocka_run_group_tests(tests, make_place, remove_place);
+}
