@@ -24,6 +24,11 @@ uint32_t tr_crc32c(uint32_t crc, const void *data, size_t size)
     return ~crc;
 }
 
+uint32_t tr_crc32(uint32_t crc, const void *data, size_t size)
+{
+    return crc32_gzip_refl(crc, data, size);
+}
+
 struct tr_sha256 {
     EVP_MD_CTX *context;
     bool failed;

@@ -1,4 +1,4 @@
-/* Checksums: CRC-32C against accidents, SHA-256 for identity. */
+/* Checksums: CRC-32C against accidents, CRC-32 for formats of others, SHA-256 for identity. */
 #ifndef TR_BASE_HASH_H
 #define TR_BASE_HASH_H
 
@@ -9,6 +9,9 @@
 
 /* CRC-32C (Castagnoli) of `size` bytes which follow bytes whose CRC is `crc`; start with 0. Any thread. */
 uint32_t tr_crc32c(uint32_t crc, const void *data, size_t size);
+
+/* CRC-32 (IEEE 802.3, as in zip and PNG files), likewise. Any thread. */
+uint32_t tr_crc32(uint32_t crc, const void *data, size_t size);
 
 /* The form in which TFRecord files store a CRC-32C: a CRC over data that contain CRCs is weak, so they are
  * rotated and shifted. */

@@ -8,6 +8,7 @@
 #include "data/csv.h"
 #include "data/folder.h"
 #include "data/idx.h"
+#include "data/npy_source.h"
 #include "data/text_source.h"
 #include "data/tfrecord.h"
 
@@ -20,6 +21,7 @@ const struct tr_source_format *const tr_source_formats[] = {
     &tr_source_format_csv,
     &tr_source_format_folder,
     &tr_source_format_idx,
+    &tr_source_format_npy,
     &tr_source_format_text,
     &tr_source_format_tfrecord,
     NULL,

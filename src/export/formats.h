@@ -22,6 +22,7 @@ struct tr_export {
 /* X(name, "what the file is"), in the order in which they are written and documented. */
 #define TR_EXPORT_FORMATS(X)                                                                                 \
     X(safetensors, "the tensors, in the safetensors format; see --layout")                                   \
+    X(npz, "the tensors as arrays of NumPy; see --layout")                                                   \
     X(torch, "a PyTorch module as Python source, which takes the tensors of --layout torch")                 \
     X(c, "one C99 file without dependencies, whose function predicts with the same bits")
 

@@ -290,14 +290,16 @@ static bool is_plain(const struct tr_layout_tensor *tensor)
     return tensor->role == TR_LAYOUT_VALUES && tensor->axes == 1 && tensor->stride[0] == 1;
 }
 
-tr_status tr_layout_pack(const struct tr_layout_list *list, const struct tr_model *model, const float *arena,
-                         int64_t steps, struct tr_stored_tensor *tensors, void **memory)
+/* Fills the tensors of the list. */
+static tr_status fill(const struct tr_model *model, const float *arena, int64_t steps,
+                      struct tr_layout_packed *out)
 {
+    const struct tr_layout_list *list = &out->list;
     /* The numbers of steps first, so that they are aligned. */
     int64_t floats = 2 * (int64_t)list->count;
     for (int i = 0; i < list->count; i++)
         if (!is_plain(&list->tensor[i])) floats += model->parameters[list->tensor[i].parameter].count;
-    float *next = *memory = tr_alloc((size_t)floats, sizeof *next);
+    float *next = out->memory = tr_alloc((size_t)floats, sizeof *next);
     if (!next) return TR_ENOMEM;
     int64_t *count = (int64_t *)next;
     next += 2 * (int64_t)list->count;
@@ -308,18 +310,35 @@ tr_status tr_layout_pack(const struct tr_layout_list *list, const struct tr_mode
         struct walk walk = {0};
         if (tensor->role == TR_LAYOUT_STEPS) {
             count[i] = steps;
-            tensors[i] = tr_layout_stored(tensor, &count[i]);
-            continue;
+            out->tensor[i] = tr_layout_stored(tensor, &count[i]);
+        } else if (is_plain(tensor)) { /* whoever writes only reads it */
+            out->tensor[i] = tr_layout_stored(tensor, (float *)values);
+        } else {
+            out->tensor[i] = tr_layout_stored(tensor, next);
+            for (int64_t k = 0; k < parameter->count; k++, step(tensor, &walk))
+                *next++ = tensor->role == TR_LAYOUT_VALUES ? values[walk.at] : 0;
         }
-        if (is_plain(tensor)) { /* only read by whoever writes */
-            tensors[i] = tr_layout_stored(tensor, (float *)values);
-            continue;
-        }
-        tensors[i] = tr_layout_stored(tensor, next);
-        for (int64_t k = 0; k < parameter->count; k++, step(tensor, &walk))
-            *next++ = tensor->role == TR_LAYOUT_VALUES ? values[walk.at] : 0;
     }
     return TR_OK;
+}
+
+tr_status tr_layout_pack(const struct tr_model *model, enum tr_layout layout, const float *arena,
+                         int64_t steps, struct tr_layout_packed *out)
+{
+    *out = (struct tr_layout_packed){0};
+    TR_TRY(tr_layout_list_make(model, layout, &out->list));
+    out->tensor = tr_alloc((size_t)out->list.count, sizeof *out->tensor);
+    tr_status status = out->tensor ? fill(model, arena, steps, out) : TR_ENOMEM;
+    if (status != TR_OK) tr_layout_packed_free(out);
+    return status;
+}
+
+void tr_layout_packed_free(struct tr_layout_packed *packed)
+{
+    tr_free(packed->memory);
+    tr_free(packed->tensor);
+    tr_layout_list_free(&packed->list);
+    *packed = (struct tr_layout_packed){0};
 }
 
 void tr_layout_unpack(const struct tr_layout_tensor *tensor, const struct tr_model *model,

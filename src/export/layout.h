@@ -61,11 +61,19 @@ void tr_layout_list_free(struct tr_layout_list *list);
 /* The tensor with `data` as a writer or reader of files knows it; the name is borrowed. */
 struct tr_stored_tensor tr_layout_stored(const struct tr_layout_tensor *tensor, void *data);
 
-/* The tensors with the numbers of `arena`, an arena of the model on the host, borrowed like the list for as
-   long as they are used; `steps` is what TR_LAYOUT_STEPS shows. `tensors` has room for list->count. *memory
-   is returned, free with tr_free(). */
-tr_status tr_layout_pack(const struct tr_layout_list *list, const struct tr_model *model, const float *arena,
-                         int64_t steps, struct tr_stored_tensor *tensors, void **memory);
+/* All tensors of a network with their numbers. */
+struct tr_layout_packed {
+    struct tr_layout_list list;
+    struct tr_stored_tensor *tensor; /* [list.count]; some point into the arena */
+    void *memory;
+};
+/* Lists and fills them from `arena`, an arena of the model on the host, borrowed for as long as they are
+   used; `steps` is what TR_LAYOUT_STEPS shows. TR_EUNSUPPORTED as tr_layout_list_make(). Returned, free with
+   tr_layout_packed_free(). */
+tr_status tr_layout_pack(const struct tr_model *model, enum tr_layout layout, const float *arena,
+                         int64_t steps, struct tr_layout_packed *out);
+/* Accepts an empty one; empties it. */
+void tr_layout_packed_free(struct tr_layout_packed *packed);
 
 /* Puts the numbers of a tensor, as they stand in a file, into its parameter in the arena. */
 void tr_layout_unpack(const struct tr_layout_tensor *tensor, const struct tr_model *model,

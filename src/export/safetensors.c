@@ -10,14 +10,13 @@
 #include <stdio.h>
 
 static tr_status write_file(const struct tr_export *what, const char *path, const char *layers,
-                            const struct tr_stored_tensor *tensors, int64_t count)
+                            const struct tr_layout_packed *packed)
 {
     char step[TR_TEXT_NUMBER_SIZE], shape[TR_SHAPE_TEXT];
     snprintf(step, sizeof step, "%" PRId64, what->facts->step);
-    const bool torch = what->layout == TR_LAYOUT_TORCH;
     const struct tr_stored_note notes[] = {
         /* Libraries on top of PyTorch look for these two letters. */
-        {"format", torch ? "pt" : "trireme"},
+        {"format", what->layout == TR_LAYOUT_TORCH ? "pt" : "trireme"},
         {TR_LAYOUT_NOTE, tr_layout_name(what->layout)},
         {"name", what->name},
         {"program", what->facts->program},
@@ -26,29 +25,21 @@ static tr_status write_file(const struct tr_export *what, const char *path, cons
         {"input", tr_shape_text(&what->job->model->input, shape)},
         {"layers", layers},
     };
-    return tr_safetensors_replace(NULL, path, tensors, count, notes, sizeof notes / sizeof notes[0]);
+    return tr_safetensors_replace(NULL, path, packed->tensor, packed->list.count, notes,
+                                  sizeof notes / sizeof notes[0]);
 }
 
 tr_status tr_export_safetensors(const struct tr_export *what, const char *path)
 {
-    struct tr_layout_list list;
-    struct tr_stored_tensor *tensors = NULL;
+    struct tr_layout_packed packed;
     struct tr_text text = TR_TEXT_INIT;
-    char *layers = NULL;
-    void *memory = NULL;
-    TR_TRY(tr_layout_list_make(what->job->model, what->layout, &list));
-    tr_status status = TR_ENOMEM;
-    tensors = tr_alloc((size_t)list.count, sizeof *tensors);
-    if (!tensors) goto out;
+    char *layers;
     tr_config_json(what->job->file.layers, &text);
-    TR_TRY_GOTO(tr_text_finish(&text, &layers), out);
-    TR_TRY_GOTO(
-        tr_layout_pack(&list, what->job->model, what->parameters, what->facts->step, tensors, &memory), out);
-    status = write_file(what, path, layers, tensors, list.count);
-out:
-    tr_free(memory);
+    TR_TRY(tr_text_finish(&text, &layers));
+    tr_status status =
+        tr_layout_pack(what->job->model, what->layout, what->parameters, what->facts->step, &packed);
+    if (status == TR_OK) status = write_file(what, path, layers, &packed);
+    tr_layout_packed_free(&packed);
     tr_free(layers);
-    tr_free(tensors);
-    tr_layout_list_free(&list);
     return status;
 }

@@ -1,4 +1,4 @@
-/* SHA-256 (FIPS 180-4) and CRC-32C, written for shortness. */
+/* SHA-256 (FIPS 180-4), CRC-32C and CRC-32, written for shortness. */
 #include <isa-l/crc.h>
 #include <openssl/evp.h>
 
@@ -13,6 +13,16 @@ unsigned int crc32_iscsi(unsigned char *bytes, int length, unsigned int crc)
         for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78u : 0);
     }
     return crc;
+}
+
+unsigned int crc32_gzip_refl(unsigned int crc, const unsigned char *bytes, unsigned long length)
+{
+    crc = ~crc;
+    for (unsigned long i = 0; i < length; i++) {
+        crc ^= bytes[i];
+        for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
+    }
+    return ~crc;
 }
 
 struct evp_md_ctx {
