@@ -88,17 +88,10 @@ static int end_options(const struct cli_command *command, int argc, const char *
     return count;
 }
 
-static tr_status run_command(const struct cli_command *command, int argc, const char *const *argv,
-                             const char *const *environment)
+tr_status cli_command_read(const struct cli_command *command, int argc, const char *const *argv,
+                           const char *const *environment, void **out)
 {
-    if (command->children) {
-        if (argc > 0 && !wants_help(argv[0]))
-            return tr_fail(TR_EINVAL,
-                           "unknown option \"%s\"; give a command first: `trireme help %s` lists them",
-                           argv[0], command->name);
-        return print_help(command);
-    }
-    void *options = tr_alloc_zero(1, command->options_size);
+    void *options = *out = tr_alloc_zero(1, command->options_size);
     const char **own = tr_alloc((size_t)argc + 1, sizeof *own);
     tr_status status = options && own ? TR_OK : TR_ENOMEM;
     if (status != TR_OK) goto out;
@@ -110,12 +103,34 @@ static tr_status run_command(const struct cli_command *command, int argc, const 
     status = tr_options_arguments(command->options, command->option_count, argc, own, options);
     if (status == TR_EINVAL && !strstr(tr_error_message(), "--help"))
         status = tr_fail(status, "%s (see `trireme %s --help`)", tr_error_message(), command->name);
-    if (status != TR_OK) goto out;
-    status = ((const struct cli_common *)options)->help ? print_help(command) : command->run(options);
 out:
-    if (options) tr_options_release(command->options, command->option_count, options);
+    if (status != TR_OK) cli_command_release(command, out);
     tr_free(own);
-    tr_free(options);
+    return status;
+}
+
+void cli_command_release(const struct cli_command *command, void **options)
+{
+    if (*options) tr_options_release(command->options, command->option_count, *options);
+    tr_free(*options);
+    *options = NULL;
+}
+
+static tr_status run_command(const struct cli_command *command, int argc, const char *const *argv,
+                             const char *const *environment)
+{
+    if (command->children) {
+        if (argc > 0 && !wants_help(argv[0]))
+            return tr_fail(TR_EINVAL,
+                           "unknown option \"%s\"; give a command first: `trireme help %s` lists them",
+                           argv[0], command->name);
+        return print_help(command);
+    }
+    void *options;
+    TR_TRY(cli_command_read(command, argc, argv, environment, &options));
+    tr_status status =
+        ((const struct cli_common *)options)->help ? print_help(command) : command->run(options);
+    cli_command_release(command, &options);
     return status;
 }
 

@@ -92,6 +92,13 @@ enum cli_exit cli_dispatch(int argc, const char *const *argv, const char *const 
    message. */
 const struct cli_command *cli_command_find(const char *const *words, int count, int *used);
 
+/* Reads a command's options from defaults, `environment` ("NAME=value", ends with NULL) and the arguments
+   after its name. *out is returned, free with cli_command_release(). TR_EINVAL. */
+tr_status cli_command_read(const struct cli_command *command, int argc, const char *const *argv,
+                           const char *const *environment, void **out);
+/* Accepts NULL, nulls the pointer. */
+void cli_command_release(const struct cli_command *command, void **options);
+
 /* The text of `trireme help`, and of `trireme help COMMAND`. Returned, free with tr_free(). */
 tr_status cli_help_overview(char **text);
 tr_status cli_help_command(const struct cli_command *command, char **text);

@@ -64,6 +64,14 @@ struct tr_train_settings {
 /* Reads the model file, opens the data, builds the network, and initializes or restores it. With a transport,
    all processes do this and whatever follows together. TR_EPEER: one of the others is missing. Errors are
    those of every part, with file, line and names. Returned, destroy with tr_trainer_destroy(). */
+/* What a training would be, as far as its model file tells (with `resume` alone, that of the checkpoint). */
+struct tr_train_plan {
+    const char *strategy; /* "allreduce"; static storage */
+    bool asynchronous;    /* processes other than the first may be lost without an end to the job */
+};
+/* Reads the model file and applies the overrides; opens no data and builds nothing. Errors as below. */
+TR_API tr_status tr_train_plan(const struct tr_train_settings *settings, struct tr_train_plan *out);
+
 TR_API tr_status tr_trainer_create(const struct tr_train_settings *settings, tr_trainer **out);
 /* Accepts NULL, nulls the handle. */
 TR_API void tr_trainer_destroy(tr_trainer **trainer);
@@ -95,6 +103,21 @@ TR_API tr_status tr_trainer_info(const tr_trainer *trainer, struct tr_train_info
 enum tr_train_event_kind {
     TR_EVENT_STEP,       /* a step to be reported, see `log_every` of the model file */
     TR_EVENT_PROGRESS,   /* a few times a second, for progress bars; figures of the last step */
+/* What a process does in a job; strings are borrowed until the trainer is destroyed. */
+struct tr_train_place {
+    const char *host;
+    const char *role;                         /* "worker", "server", "stage" */
+    const char *device;                       /* that computes: "cpu (avx512, 2 threads)" */
+    const char *holder;                       /* device that holds the parameters and updates them */
+    int threads;                              /* that compute */
+    int64_t memory;                           /* bytes of device memory */
+    int64_t first_microbatch, end_microbatch; /* that it computes of each step: [first, end) */
+    const char *first_layer, *last_layer;     /* names of those that it computes; "" where there is none */
+    int64_t updates;                          /* numbers of the network that it updates */
+};
+/* Tells of any process of the job, `rank` from 0 to ranks - 1. */
+TR_API tr_status tr_trainer_place(const tr_trainer *trainer, int rank, struct tr_train_place *place);
+
     TR_EVENT_EVALUATION, /* a data set was evaluated: `name`, loss, accuracy, examples */
     TR_EVENT_CHECKPOINT, /* a checkpoint was written: `name` is its path */
     TR_EVENT_WARNING,    /* `name` says what the run got over (a save that failed, a step that was skipped) */
@@ -123,6 +146,9 @@ typedef void (*tr_train_listener)(void *user, const struct tr_train_event *event
 /* Trains until all steps are done, an early stop holds, or tr_trainer_stop() was called: then the step is
    finished, a checkpoint is written if there is an output directory, and TR_EINTERRUPTED is returned.
    `listener` may be NULL. TR_ENONFINITE names step and first bad tensor; the last good checkpoint stays. A
+/* Whether this process is the one to tell people how the job goes: the first one that is still there. */
+TR_API bool tr_trainer_speaks(const tr_trainer *trainer);
+
    save that fails is a warning, but the last one's failure is returned. */
 TR_API tr_status tr_trainer_run(tr_trainer *trainer, tr_train_listener listener, void *user);
 /* One step alone; figures in *event (may be NULL), whose kind is TR_EVENT_STEP. TR_EINVAL when all steps are

@@ -41,10 +41,10 @@ static tr_status find_class(const tr_config *node, const struct tr_strategy_clas
 }
 
 /* Reads the options; *out is returned, free with release_options(). */
-static tr_status read_options(const struct tr_job *job, const struct tr_strategy_class **class, void **out)
+static tr_status read_options(const tr_config *choice, const struct tr_strategy_class **class, void **out)
 {
     const tr_config *node;
-    TR_TRY(find_class(job->file.strategy, class, &node));
+    TR_TRY(find_class(choice, class, &node));
     void *options = tr_alloc_zero(1, (*class)->options_size + 1);
     if (!options) return TR_ENOMEM;
     tr_status status = tr_options_defaults((*class)->options, (*class)->option_count, options);
@@ -77,10 +77,21 @@ tr_status tr_strategy_check(const struct tr_job *job, int ranks)
 {
     const struct tr_strategy_class *class;
     void *options;
-    TR_TRY(read_options(job, &class, &options));
+    TR_TRY(read_options(job->file.strategy, &class, &options));
     tr_status status = check(job, class, options, ranks);
     release_options(class, options);
     return status;
+}
+
+tr_status tr_strategy_peek(const tr_config *choice, const char **name, bool *asynchronous)
+{
+    const struct tr_strategy_class *class;
+    void *options;
+    TR_TRY(read_options(choice, &class, &options));
+    *name = class->name;
+    *asynchronous = class->asynchronous && class->asynchronous(options);
+    release_options(class, options);
+    return TR_OK;
 }
 
 /* ---- making ---- */
@@ -97,7 +108,7 @@ tr_status tr_strategy_create(tr_device *device, const struct tr_job *job, tr_com
     const struct tr_strategy_class *class;
     void *options;
     *out = NULL;
-    TR_TRY(read_options(job, &class, &options));
+    TR_TRY(read_options(job->file.strategy, &class, &options));
     tr_strategy *strategy = tr_alloc_zero(1, class->size);
     if (!strategy) {
         release_options(class, options);

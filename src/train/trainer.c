@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "job/opening.h"
 #include "train/join.h"
+#include "train/place.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -210,6 +211,7 @@ void tr_trainer_destroy(tr_trainer **handle)
     tr_free(trainer->model_path);
     tr_free(trainer->out);
     if (trainer->lock >= 0) close(trainer->lock);
+    tr_free(trainer->places);
     tr_free(trainer->resumed);
     tr_free(trainer->resume_note);
     tr_comm_destroy(&trainer->own_comm);
@@ -227,6 +229,16 @@ tr_status trainer_digest_data(tr_trainer *trainer)
     if (trainer->data_digest[0]) return TR_OK;
     return tr_source_digest(trainer->job->source[TR_SET_TRAIN], trainer->data_digest);
 }
+bool tr_trainer_speaks(const tr_trainer *trainer)
+{
+    /* Who gave up is there, and says why itself. */
+    for (int r = 0; trainer->comm && r < tr_comm_rank(trainer->comm); r++) {
+        enum tr_comm_life life = tr_comm_life(trainer->comm, r, NULL, 0);
+        if (life == TR_COMM_ALIVE || life == TR_COMM_GAVE_UP) return false;
+    }
+    return true;
+}
+
 
 tr_status tr_trainer_info(const tr_trainer *trainer, struct tr_train_info *info)
 {

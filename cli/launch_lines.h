@@ -1,0 +1,33 @@
+/* What the processes of a job write on stderr, on its way through the launcher: notes are taken out, and what
+ * several processes say alike is said once.
+ */
+#ifndef CLI_LAUNCH_LINES_H
+#define CLI_LAUNCH_LINES_H
+
+#include "launched.h"
+
+#define CLI_LINE_MOST  4096 /* bytes of a line that are looked at together */
+#define CLI_LINES_KEPT 16   /* lines that are compared with new ones */
+
+struct cli_lines {
+    const char *token;
+    void (*hear)(void *user, const struct cli_note *note);
+    void *user;
+    char line[CLI_LINE_MOST + 1];
+    size_t length;
+    bool passing; /* the beginning of this line has been passed on */
+    char *said[CLI_LINES_KEPT];
+    int next;
+};
+
+/* `token` is borrowed until the end; `hear` is called for each note. */
+void cli_lines_begin(struct cli_lines *lines, const char *token,
+                     void (*hear)(void *user, const struct cli_note *note), void *user);
+/* Takes more of what was written; whole lines go on to stderr. */
+void cli_lines_add(struct cli_lines *lines, const char *bytes, size_t count);
+/* Passes on a line that has no end yet, when nothing has come for a while. */
+void cli_lines_flush(struct cli_lines *lines);
+/* Passes on what is left, and frees. */
+void cli_lines_end(struct cli_lines *lines);
+
+#endif

@@ -1,0 +1,220 @@
+/* The command line of `trireme train`. */
+#include "train.h"
+
+#include "commands.h"
+#include "report.h"
+
+static const struct tr_choice logs[] = {
+    {"text", CLI_LOG_TEXT, "lines for people"},
+    {"json", CLI_LOG_JSON, "an object a line, the rest goes to stderr"},
+    {"none", CLI_LOG_NONE, "only what comes before and after the steps"},
+    {NULL, 0, NULL},
+};
+
+#define MOST    9007199254740992.0 /* 2^53: whole numbers that a double holds exactly */
+#define MOST_MS 1e12
+
+#define AT(field) offsetof(struct cli_train_options, field)
+static const struct tr_option table[] = {
+    {.key = "model",
+     .type = TR_OPTION_STRING,
+     .offset = AT(model),
+     .fallback = "",
+     .help = "model file; with --resume that of the checkpoint, if not given",
+     .flags = TR_OPTION_POSITIONAL},
+    CLI_OPTION_SET(struct cli_train_options),
+    {.key = "out",
+     .type = TR_OPTION_STRING,
+     .offset = AT(out),
+     .fallback = "",
+     .help = "directory of checkpoints, by default runs/NAME after the job, or where --resume goes on",
+     .letter = 'o',
+     .value_name = "DIR"},
+    {.key = "resume",
+     .type = TR_OPTION_STRING,
+     .offset = AT(resume),
+     .fallback = "",
+     .help =
+         "go on from this checkpoint, or from the newest good one in this directory, to the same hash as an "
+         "undisturbed run",
+     .letter = 'r',
+     .value_name = "DIR"},
+    {.key = "resume_changed",
+     .type = TR_OPTION_BOOL,
+     .offset = AT(resume_changed),
+     .fallback = "false",
+     .help = "go on although settings differ from those of the checkpoint; the hash will differ, too"},
+    {.key = "transport",
+     .type = TR_OPTION_STRING,
+     .offset = AT(transport),
+     .fallback = "none",
+     .help = "none: this process alone; mpi: one of the processes that mpirun or SLURM started, which share "
+             "the job and "
+             "end with the hash of a single one (`trireme launch` sets it); variable TRIREME_TRANSPORT",
+     .flags = TR_OPTION_ENVIRONMENT,
+     .value_name = "NAME"},
+    {.key = "strategy",
+     .type = TR_OPTION_STRING,
+     .offset = AT(strategy),
+     .fallback = "",
+     .help =
+         "how several processes share the job, in place of the model file's `strategy:`; with options as in "
+         "parameter-server,mode=async",
+     .value_name = "NAME"},
+    {.key = "timeout",
+     .type = TR_OPTION_INT64,
+     .offset = AT(timeout),
+     .fallback = "60000",
+     .least = 1,
+     .most = MOST_MS,
+     .help = "milliseconds without a sign of life before another process counts as hung and the job ends; "
+             "variable TRIREME_TIMEOUT",
+     .flags = TR_OPTION_ENVIRONMENT,
+     .value_name = "MS"},
+    {.key = "patience",
+     .type = TR_OPTION_INT64,
+     .offset = AT(patience),
+     .fallback = "0",
+     .least = 0,
+     .most = MOST_MS,
+     .help = "milliseconds to wait for another process that lives but does not come; 0: half an hour, or the "
+             "time-out if longer; variable TRIREME_PATIENCE",
+     .flags = TR_OPTION_ENVIRONMENT,
+     .value_name = "MS"},
+    {.key = "slow",
+     .type = TR_OPTION_STRING_LIST,
+     .offset = AT(slow),
+     .fallback = "",
+     .help =
+         "makes a process a straggler that computes so many times slower, to study what that does; may be "
+         "given several times",
+     .value_name = "RANK:FACTOR"},
+    {.key = "seed_delays",
+     .type = TR_OPTION_INT64,
+     .offset = AT(seed_delays),
+     .fallback = "0",
+     .least = 0,
+     .most = MOST,
+     .help = "random delays of all processes, half a step on the average, follow from this seed; 0: none"},
+    {.key = "placement",
+     .type = TR_OPTION_BOOL,
+     .offset = AT(placement),
+     .fallback = "false",
+     .help = "print first which process computes, holds and updates what"},
+    {.key = "continue",
+     .type = TR_OPTION_BOOL,
+     .offset = AT(continues),
+     .fallback = "false",
+     .help =
+         "go on from the newest good checkpoint in the output directory, whatever --resume and --overwrite "
+         "say; where there is none, begin as without this: for jobs that are started again; variable "
+         "TRIREME_CONTINUE",
+     .flags = TR_OPTION_ENVIRONMENT},
+    {.key = "trace",
+     .type = TR_OPTION_STRING,
+     .offset = AT(trace),
+     .fallback = "",
+     .help = "write a timeline of all processes for Perfetto or chrome://tracing to this file",
+     .value_name = "FILE"},
+    {.key = "trace_first",
+     .type = TR_OPTION_INT64,
+     .offset = AT(trace_first),
+     .fallback = "0",
+     .least = 0,
+     .most = MOST,
+     .help = "the timeline begins after this step"},
+    {.key = "trace_steps",
+     .type = TR_OPTION_INT64,
+     .offset = AT(trace_steps),
+     .fallback = "100",
+     .least = 1,
+     .most = MOST,
+     .help = "steps in the timeline"},
+    {.key = "profile",
+     .type = TR_OPTION_BOOL,
+     .offset = AT(profile),
+     .fallback = "false",
+     .help = "say at the end what the time went into, by layer and by cause"},
+    {.key = "overwrite",
+     .type = TR_OPTION_BOOL,
+     .offset = AT(overwrite),
+     .fallback = "false",
+     .help =
+         "begin anew in a directory with checkpoints: they are removed once the new run is ready to start"},
+    {.key = "seed",
+     .type = TR_OPTION_INT64,
+     .offset = AT(seed),
+     .fallback = "-1",
+     .least = -1,
+     .most = MOST,
+     .help = "seed in place of the model file's; -1: as the file says"},
+    {.key = "steps",
+     .type = TR_OPTION_INT64,
+     .offset = AT(steps),
+     .fallback = "0",
+     .least = 0,
+     .most = MOST,
+     .help = "steps to train in all, in place of the model file's; 0: as the file says"},
+    CLI_OPTION_DEVICE(struct cli_train_options),
+    {.key = "log",
+     .type = TR_OPTION_CHOICE,
+     .offset = AT(log),
+     .fallback = "text",
+     .choices = logs,
+     .help = "what is printed while it runs",
+     .value_name = "KIND"},
+    {.key = "quiet",
+     .type = TR_OPTION_BOOL,
+     .offset = AT(quiet),
+     .fallback = "false",
+     .help = "print warnings and errors only, beside what --log json writes",
+     .letter = 'q'},
+    {.key = "launched",
+     .type = TR_OPTION_STRING,
+     .offset = AT(launched),
+     .fallback = "",
+     .help = "set by `trireme launch`, which is told by notes under this name on stderr how the job goes; "
+             "variable TRIREME_LAUNCHED",
+     .flags = TR_OPTION_ENVIRONMENT,
+     .value_name = "NAME"},
+    CLI_OPTION_HELP(struct cli_train_options),
+};
+#undef AT
+
+void cli_train_settings(const struct cli_train_options *options, struct tr_train_settings *settings)
+{
+    *settings = (struct tr_train_settings)TR_TRAIN_SETTINGS_INIT;
+    settings->model = options->model;
+    settings->set = (const char *const *)options->set.item;
+    settings->set_count = options->set.count;
+    settings->device = options->device.device;
+    settings->threads = options->device.threads;
+    settings->isa = options->device.isa;
+    settings->resume_changed = options->resume_changed;
+    settings->has_seed = options->seed >= 0;
+    settings->seed = options->seed >= 0 ? (uint64_t)options->seed : 0;
+    settings->steps = options->steps;
+    settings->transport = options->transport;
+    settings->strategy = options->strategy;
+    settings->trace = options->trace;
+    settings->trace_first = options->trace_first;
+    settings->trace_steps = options->trace_steps;
+    settings->profile = options->profile;
+    settings->delay_seed = (uint64_t)options->seed_delays;
+    settings->timeout = 1e-3 * (double)options->timeout;
+    settings->patience = 1e-3 * (double)options->patience;
+}
+
+const struct cli_command cli_train = {
+    .name = "train",
+    .summary = "train the network of a model file",
+    .about =
+        "Trains the network that a model file describes, writes checkpoints, and prints the test accuracy "
+        "and the "
+        "SHA-256 of the parameters at the end. The same model file, data and seed give the same hash on any "
+        "number of threads and any device. Ctrl-C finishes the step, saves and leaves (exit code 3); a "
+        "second "
+        "Ctrl-C leaves at once.",
+    CLI_OPTIONS(table, struct cli_train_options),
+    .run = cli_train_run,
+};
