@@ -61,9 +61,6 @@ struct tr_train_settings {
             NULL, NULL, NULL, 0, 0, 0, NULL, 0, 100, false                                                   \
     }
 
-/* Reads the model file, opens the data, builds the network, and initializes or restores it. With a transport,
-   all processes do this and whatever follows together. TR_EPEER: one of the others is missing. Errors are
-   those of every part, with file, line and names. Returned, destroy with tr_trainer_destroy(). */
 /* What a training would be, as far as its model file tells (with `resume` alone, that of the checkpoint). */
 struct tr_train_plan {
     const char *strategy; /* "allreduce"; static storage */
@@ -72,6 +69,9 @@ struct tr_train_plan {
 /* Reads the model file and applies the overrides; opens no data and builds nothing. Errors as below. */
 TR_API tr_status tr_train_plan(const struct tr_train_settings *settings, struct tr_train_plan *out);
 
+/* Reads the model file, opens the data, builds the network, and initializes or restores it. With a transport,
+   all processes do this and whatever follows together. TR_EPEER: one of the others is missing. Errors are
+   those of every part, with file, line and names. Returned, destroy with tr_trainer_destroy(). */
 TR_API tr_status tr_trainer_create(const struct tr_train_settings *settings, tr_trainer **out);
 /* Accepts NULL, nulls the handle. */
 TR_API void tr_trainer_destroy(tr_trainer **trainer);
@@ -100,9 +100,6 @@ struct tr_train_info {
 };
 TR_API tr_status tr_trainer_info(const tr_trainer *trainer, struct tr_train_info *info);
 
-enum tr_train_event_kind {
-    TR_EVENT_STEP,       /* a step to be reported, see `log_every` of the model file */
-    TR_EVENT_PROGRESS,   /* a few times a second, for progress bars; figures of the last step */
 /* What a process does in a job; strings are borrowed until the trainer is destroyed. */
 struct tr_train_place {
     const char *host;
@@ -118,6 +115,9 @@ struct tr_train_place {
 /* Tells of any process of the job, `rank` from 0 to ranks - 1. */
 TR_API tr_status tr_trainer_place(const tr_trainer *trainer, int rank, struct tr_train_place *place);
 
+enum tr_train_event_kind {
+    TR_EVENT_STEP,       /* a step to be reported, see `log_every` of the model file */
+    TR_EVENT_PROGRESS,   /* a few times a second, for progress bars; figures of the last step */
     TR_EVENT_EVALUATION, /* a data set was evaluated: `name`, loss, accuracy, examples */
     TR_EVENT_CHECKPOINT, /* a checkpoint was written: `name` is its path */
     TR_EVENT_WARNING,    /* `name` says what the run got over (a save that failed, a step that was skipped) */
@@ -143,12 +143,12 @@ struct tr_train_event {
 /* Told of what happens, on the thread that runs the trainer. It may call tr_trainer_stop(). */
 typedef void (*tr_train_listener)(void *user, const struct tr_train_event *event);
 
-/* Trains until all steps are done, an early stop holds, or tr_trainer_stop() was called: then the step is
-   finished, a checkpoint is written if there is an output directory, and TR_EINTERRUPTED is returned.
-   `listener` may be NULL. TR_ENONFINITE names step and first bad tensor; the last good checkpoint stays. A
 /* Whether this process is the one to tell people how the job goes: the first one that is still there. */
 TR_API bool tr_trainer_speaks(const tr_trainer *trainer);
 
+/* Trains until all steps are done, an early stop holds, or tr_trainer_stop() was called: then the step is
+   finished, a checkpoint is written if there is an output directory, and TR_EINTERRUPTED is returned.
+   `listener` may be NULL. TR_ENONFINITE names step and first bad tensor; the last good checkpoint stays. A
    save that fails is a warning, but the last one's failure is returned. */
 TR_API tr_status tr_trainer_run(tr_trainer *trainer, tr_train_listener listener, void *user);
 /* One step alone; figures in *event (may be NULL), whose kind is TR_EVENT_STEP. TR_EINVAL when all steps are

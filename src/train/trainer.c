@@ -208,10 +208,10 @@ void tr_trainer_destroy(tr_trainer **handle)
     tr_recording_release(&trainer->recording);
     tr_device_destroy(&trainer->device);
     tr_job_destroy(&trainer->job);
+    tr_free(trainer->places);
     tr_free(trainer->model_path);
     tr_free(trainer->out);
     if (trainer->lock >= 0) close(trainer->lock);
-    tr_free(trainer->places);
     tr_free(trainer->resumed);
     tr_free(trainer->resume_note);
     tr_comm_destroy(&trainer->own_comm);
@@ -224,11 +224,6 @@ void tr_trainer_stop(tr_trainer *trainer)
     trainer->stop = 1;
 }
 
-tr_status trainer_digest_data(tr_trainer *trainer)
-{
-    if (trainer->data_digest[0]) return TR_OK;
-    return tr_source_digest(trainer->job->source[TR_SET_TRAIN], trainer->data_digest);
-}
 bool tr_trainer_speaks(const tr_trainer *trainer)
 {
     /* Who gave up is there, and says why itself. */
@@ -239,6 +234,11 @@ bool tr_trainer_speaks(const tr_trainer *trainer)
     return true;
 }
 
+tr_status trainer_digest_data(tr_trainer *trainer)
+{
+    if (trainer->data_digest[0]) return TR_OK;
+    return tr_source_digest(trainer->job->source[TR_SET_TRAIN], trainer->data_digest);
+}
 
 tr_status tr_trainer_info(const tr_trainer *trainer, struct tr_train_info *info)
 {

@@ -11,17 +11,17 @@
 
 #include <signal.h>
 
-struct tr_trainer {
 struct trainer_place;
 
+struct tr_trainer {
     struct tr_job *job;
     char *model_path;
     tr_device *device;
     tr_comm *comm;     /* NULL: a single process; borrowed */
     tr_comm *own_comm; /* the same where the trainer made it, else NULL */
     tr_strategy *strategy;
-    tr_variables *variables;          /* the strategy's */
     struct trainer_place *places;     /* [ranks] */
+    tr_variables *variables;          /* the strategy's */
     tr_evaluator *evaluator[TR_SETS]; /* made when first needed */
     struct tr_recording recording;    /* of where the time goes */
     int64_t step;                     /* steps done */
