@@ -51,6 +51,7 @@ static void plan_slots(const struct tr_job *job, const struct tr_gradient_part *
         int64_t size = plan->bound[j + 1] - plan->bound[j];
         if (size > largest) largest = size;
     }
+    plan->widest = largest;
     plan->per_pass = job->train.pass && job->train.pass < largest ? job->train.pass : largest;
     /* Node j waits in slot j; the tree below it stands on that slot and those behind it. */
     for (int j = 0; j < plan->nodes; j++) {
@@ -154,6 +155,14 @@ void tr_gradient_destroy(tr_gradient **handle)
     *handle = NULL;
 }
 
+/* Of which the loss is the mean: the whole batch's, or those of a part alone. */
+static int64_t examples_of(const tr_gradient *gradient, const struct tr_batch *batch)
+{
+    const int64_t *bound = gradient->plan.bound, parts = gradient->job->train.microbatches;
+    if (!gradient->alone) return batch->global_rows;
+    return tr_cut(batch->global_rows, parts, bound[1]) - tr_cut(batch->global_rows, parts, bound[0]);
+}
+
 /* Describes microbatches [first, end) of the batch and feeds their rows. `bound` has room for 2. */
 static tr_status prepare_pass(tr_gradient *gradient, const struct tr_batch *batch, int64_t first, int64_t end,
                               int32_t *bound, struct tr_pass_batch *out)
@@ -174,7 +183,7 @@ static tr_status prepare_pass(tr_gradient *gradient, const struct tr_batch *batc
     *out = (struct tr_pass_batch){
         .examples = end_row - begin_row,
         .tokens = sequence ? gradient->token_row[end - first] : 0,
-        .global_examples = gradient->alone ? batch->rows : batch->global_rows,
+        .global_examples = examples_of(gradient, batch),
         .first_example = (uint32_t)(batch->first + begin_row),
         .microbatches = (int32_t)(end - first),
         .nodes = 1,
@@ -234,10 +243,17 @@ tr_status tr_gradient_step(tr_gradient *gradient, int64_t step, int64_t *example
 {
     const struct tr_batch *batch;
     TR_TRY(tr_loader_get(gradient->loader, step, &batch));
-    *examples = gradient->alone ? batch->rows : batch->global_rows;
+    *examples = examples_of(gradient, batch);
     if (*examples == 0) return TR_OK;
     for (int j = 0; j < gradient->plan.nodes; j++) TR_TRY(compute_node(gradient, batch, j));
     return tr_device_wait(gradient->device);
+}
+
+void tr_gradient_narrow(tr_gradient *gradient, int64_t first, int64_t end)
+{
+    assert(gradient->alone && end - first <= gradient->plan.widest);
+    gradient->plan.bound[0] = first;
+    gradient->plan.bound[1] = end;
 }
 
 float *tr_gradient_slots(const tr_gradient *gradient)

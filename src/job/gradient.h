@@ -27,6 +27,7 @@ struct tr_gradient_part {
  * tree. */
 struct tr_gradient_plan {
     int64_t per_pass; /* microbatches computed at a time */
+    int64_t widest;   /* microbatches of the largest node */
     struct tr_pass_limits limits;
     int nodes;                            /* of the tree, that the part covers */
     int64_t bound[2 * TR_TREE_DEPTH + 1]; /* node j is over microbatches [bound[j], bound[j + 1]) */
@@ -52,6 +53,8 @@ void tr_gradient_destroy(tr_gradient **gradient);
    called. *examples is the size of the global batch; of a part alone its own, where 0 means that there was
    nothing to compute and the slots are as they were. */
 tr_status tr_gradient_step(tr_gradient *gradient, int64_t step, int64_t *examples);
+/* Of a part alone: from now on steps compute its microbatches [first, end) only, as a batch of their own. */
+void tr_gradient_narrow(tr_gradient *gradient, int64_t first, int64_t end);
 /* The nodes of the last step: node j is an arena with TR_PASS_SUMS floats behind it, at slots + j * stride.
  * Device memory. */
 float *tr_gradient_slots(const tr_gradient *gradient);

@@ -26,6 +26,7 @@ struct tr_strategy_class {
     void (*placement)(const tr_strategy *strategy, int rank, struct tr_placement *out);
     tr_status (*meet)(tr_strategy *strategy, int64_t step); /* NULL: a barrier */
     tr_status (*step)(tr_strategy *strategy, int64_t step, int32_t wish, struct tr_step_figures *figures);
+    tr_status (*settle)(tr_strategy *strategy); /* NULL: nothing is under way between steps */
     tr_status (*gather)(tr_strategy *strategy);
     /* NULL for strategies that are never asynchronous: */
     tr_status (*follow)(tr_strategy *strategy, const volatile sig_atomic_t *stop, int32_t wish);
@@ -55,12 +56,14 @@ struct tr_strategy {
     tr_gradient *gradient;   /* made by `begin` where the rank computes some; released before `destroy` */
     struct tr_strategy_settings settings;
     struct tr_strategy_watch own_watch, *watch; /* an inner strategy's is the outer one's */
-    struct tr_rank_statistics done; /* compute_seconds, contributions */
+    struct tr_rank_statistics done;             /* compute_seconds, contributions */
+    int64_t ahead;                              /* see tr_strategy_take_ahead() */
 };
 
 /* All classes, ends with NULL; the first is the default. */
 extern const struct tr_strategy_class *const tr_strategy_classes[];
-extern const struct tr_strategy_class tr_strategy_all_reduce, tr_strategy_local_sgd;
+extern const struct tr_strategy_class tr_strategy_all_reduce, tr_strategy_local_sgd,
+    tr_strategy_parameter_server, tr_strategy_pipeline;
 
 /* ---- for classes ---- */
 
@@ -89,5 +92,7 @@ tr_status tr_strategy_wait(tr_strategy *strategy, tr_status status, tr_ticket *t
 /* All ranks learn whether one was poisoned and what they wish for: the end of a synchronous step. */
 tr_status tr_strategy_exchange(tr_strategy *strategy, bool poisoned, int32_t wish,
                                struct tr_step_figures *figures);
+/* Every rank's own figures come to all, into out->rank[size]; collective. */
+tr_status tr_strategy_gather_statistics(tr_strategy *strategy, struct tr_strategy_statistics *out);
 
 #endif

@@ -247,11 +247,23 @@ tr_status tr_strategy_share(tr_strategy *strategy, void *data, size_t bytes)
 {
     if (!strategy->comm || tr_strategy_is_asynchronous(strategy)) return TR_OK;
     tr_ticket *ticket = NULL;
+tr_status tr_strategy_settle(tr_strategy *strategy)
+{
+    return strategy->class->settle ? strategy->class->settle(strategy) : TR_OK;
+}
+
     tr_status status = tr_comm_broadcast(strategy->comm, 0, data, bytes, "decision", &ticket);
     return tr_strategy_wait(strategy, status, ticket);
 }
 
 tr_status tr_strategy_blame(tr_strategy *strategy, int64_t step, char *name, size_t size)
+int64_t tr_strategy_take_ahead(tr_strategy *strategy)
+{
+    int64_t ahead = strategy->ahead;
+    strategy->ahead = 0;
+    return ahead;
+}
+
 {
     if (strategy->class->blame) return strategy->class->blame(strategy, step, name, size);
     if (strategy->gradient) return tr_gradient_blame(strategy->gradient, step, name, size);
@@ -261,18 +273,11 @@ tr_status tr_strategy_blame(tr_strategy *strategy, int64_t step, char *name, siz
 
 /* ---- statistics ---- */
 
-static tr_status gather_statistics(tr_strategy *strategy, struct tr_strategy_statistics *out)
+tr_status tr_strategy_gather_statistics(tr_strategy *strategy, struct tr_strategy_statistics *out)
 {
-    struct tr_rank_statistics *own = &out->rank[strategy->rank];
     int64_t bound[TR_STRATEGY_RANKS + 1];
-    *own = strategy->done;
+    out->rank[strategy->rank] = strategy->done;
     if (!strategy->comm) return TR_OK;
-    struct tr_comm_statistics moved;
-    tr_comm_statistics(strategy->comm, &moved);
-    own->bytes_sent = moved.bytes_sent;
-    own->bytes_received = moved.bytes_received;
-    own->bytes_shared = moved.bytes_shared;
-    own->wait_seconds = moved.wait_seconds;
     for (int r = 0; r <= strategy->size; r++) bound[r] = r * (int64_t)sizeof *out->rank;
     tr_ticket *ticket = NULL;
     tr_status status = tr_comm_all_gather(strategy->comm, out->rank, bound, NULL, "statistics", &ticket);
@@ -285,7 +290,7 @@ tr_status tr_strategy_statistics(tr_strategy *strategy, struct tr_strategy_stati
     out->rank = tr_alloc_zero((size_t)strategy->size, sizeof *out->rank);
     if (!out->rank) return TR_ENOMEM;
     tr_status status = strategy->class->statistics ? strategy->class->statistics(strategy, out)
-                                                   : gather_statistics(strategy, out);
+                                                   : tr_strategy_gather_statistics(strategy, out);
     if (status != TR_OK) tr_strategy_statistics_release(out);
     return status;
 }

@@ -117,9 +117,15 @@ tr_status tr_strategy_end(tr_strategy *strategy);
 /* Sets the watchers of coming steps; all zeros: none. Local. Strategies with several passes or variables may
    show only some. */
 void tr_strategy_watch(tr_strategy *strategy, struct tr_strategy_watch watch);
+/* Before the last checkpoint: what an asynchronous run has under way is finished, and nothing new is begun.
+ */
+tr_status tr_strategy_settle(tr_strategy *strategy);
 /* Brings what is spread over the ranks together in the chief's variables: before a checkpoint or an
    evaluation, in a settled state. */
 tr_status tr_strategy_gather(tr_strategy *strategy);
+/* The steps by which an asynchronous run had gone on when it settled or its state was gathered, beyond those
+ * that steps told of so far; they will not count them again. Then 0, and always 0 if synchronous. Local. */
+int64_t tr_strategy_take_ahead(tr_strategy *strategy);
 /* The chief's bytes come to all ranks; nothing happens if asynchronous. */
 tr_status tr_strategy_share(tr_strategy *strategy, void *data, size_t bytes);
 /* Names the first tensor of a step that is not finite, see tr_gradient_blame(); "gradient" where this rank

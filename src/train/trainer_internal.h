@@ -56,6 +56,13 @@ tr_status trainer_save(tr_trainer *trainer, char **path);
 
 /* Loads parameters, optimizer and counters from the checkpoint; refuses other settings or data unless
  * `changed`. */
+/* Brings the state of the run together in the chief's variables; an asynchronous run may have gone on some
+ * steps since the last one, which are counted. Collective, but for asynchronous strategies. */
+tr_status trainer_gather(tr_trainer *trainer);
+/* At the end of a run: the same once nothing is under way any more; what is saved, evaluated and hashed from
+ * then on is one state. */
+tr_status trainer_settle(tr_trainer *trainer);
+
 tr_status trainer_restore(tr_trainer *trainer, tr_checkpoint *checkpoint, bool changed);
 /* Computes data_digest, which reads all training data, once. */
 tr_status trainer_digest_data(tr_trainer *trainer);

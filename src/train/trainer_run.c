@@ -205,7 +205,7 @@ static tr_status evaluate(struct run *run, enum tr_data_set set, struct tr_train
 {
     tr_trainer *trainer = run->trainer;
     struct finding finding = {TR_OK, 0, 0};
-    TR_TRY(tr_strategy_gather(trainer->strategy));
+    TR_TRY(trainer_gather(trainer));
     if (trainer_is_chief(trainer)) {
         finding.status = (int32_t)tr_trainer_evaluate(trainer, tr_data_set_names[set], event);
         if (finding.status == TR_OK) finding = (struct finding){TR_OK, event->loss, event->accuracy};
@@ -265,6 +265,7 @@ static tr_status finish(struct run *run)
     event.seconds = run->training_seconds;
     event.hash = hex;
     tell(run, &event);
+    TR_TRY(trainer_settle(trainer));
     return TR_OK;
 }
 
@@ -285,6 +286,7 @@ static tr_status lead(struct run *run)
         if (trainer->stop && !trainer->comm) return stopped(run);
         struct tr_step_figures figures;
         double start = tr_clock_seconds();
+    TR_TRY(trainer_settle(trainer));
         TR_TRY(do_step(trainer, wishes(trainer), &figures));
         run->training_seconds += tr_clock_seconds() - start;
         run->wish |= figures.wish;

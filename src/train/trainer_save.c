@@ -155,12 +155,26 @@ out:
     return status;
 }
 
+tr_status trainer_gather(tr_trainer *trainer)
+{
+    TR_TRY(tr_strategy_gather(trainer->strategy));
+    trainer->step += tr_strategy_take_ahead(trainer->strategy);
+    return TR_OK;
+}
+
+tr_status trainer_settle(tr_trainer *trainer)
+{
+    if (!tr_strategy_is_asynchronous(trainer->strategy)) return TR_OK;
+    TR_TRY(tr_strategy_settle(trainer->strategy));
+    return trainer_gather(trainer);
+}
+
 tr_status trainer_save(tr_trainer *trainer, char **path)
 {
     if (!trainer->out)
         return tr_fail(TR_EINVAL, "there is no output directory to save to; give one with --out");
     int32_t status = TR_OK;
-    TR_TRY(tr_strategy_gather(trainer->strategy));
+    TR_TRY(trainer_gather(trainer));
     if (trainer_is_chief(trainer)) status = (int32_t)save_here(trainer, path);
     TR_TRY(tr_strategy_share(trainer->strategy, &status, sizeof status));
     if (status == TR_OK) {

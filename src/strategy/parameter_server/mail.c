@@ -1,0 +1,92 @@
+#include "strategy/parameter_server/mail.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fail.h"
+
+#include <string.h>
+
+/* Between two looks at the ranks. */
+#define LOOK_SECONDS 0.02
+/* A rank that is gone may have sent something just before. */
+#define GRACE_SECONDS 0.2
+#define NAP_MOST      2e-3
+
+struct ps_letter {
+    struct ps_letter *next;
+    tr_ticket *ticket; /* NULL: it has left, and the letter can be used again */
+    size_t capacity;
+    char data[];
+};
+
+/* A letter that has left and is large enough; NULL if there is none. */
+static tr_status find_letter(struct ps_outbox *outbox, size_t bytes, struct ps_letter **out)
+{
+    *out = NULL;
+    for (struct ps_letter *letter = outbox->letters; letter; letter = letter->next) {
+        bool left = true;
+        if (letter->ticket) TR_TRY(tr_comm_test(outbox->comm, &letter->ticket, &left));
+        if (left && letter->capacity >= bytes && !*out) *out = letter;
+    }
+    return TR_OK;
+}
+
+tr_status ps_outbox_send(struct ps_outbox *outbox, int to, int tag, const void *data, size_t bytes,
+                         const char *name)
+{
+    struct ps_letter *letter;
+    TR_TRY(find_letter(outbox, bytes, &letter));
+    if (!letter) {
+        letter = tr_alloc(1, sizeof *letter + bytes);
+        if (!letter) return TR_ENOMEM;
+        *letter = (struct ps_letter){.next = outbox->letters, .capacity = bytes};
+        outbox->letters = letter;
+    }
+    memcpy(letter->data, data, bytes);
+    return tr_comm_send(outbox->comm, to, tag, letter->data, bytes, name, &letter->ticket);
+}
+
+void ps_outbox_release(struct ps_outbox *outbox)
+{
+    while (outbox->letters) {
+        struct ps_letter *letter = outbox->letters;
+        outbox->letters = letter->next;
+        /* One that is still on its way stays where it is. */
+        if (tr_comm_cancel(outbox->comm, &letter->ticket)) tr_free(letter);
+    }
+}
+
+tr_status ps_watch_look(struct ps_watch *watch)
+{
+    double now = tr_clock_seconds();
+    if (now < watch->next) return TR_OK;
+    watch->next = now + LOOK_SECONDS;
+    tr_status status = tr_comm_require(watch->comm, watch->ranks, watch->count);
+    if (status == TR_OK) {
+        watch->troubled = 0;
+    } else if (watch->troubled == 0) {
+        watch->troubled = now;
+        return TR_OK;
+    }
+    return now - watch->troubled > GRACE_SECONDS ? status : TR_OK;
+}
+
+double ps_nap(double quiet)
+{
+    return quiet < NAP_MOST ? quiet : NAP_MOST;
+}
+
+tr_status ps_watch_wait(struct ps_watch *watch, tr_ticket **ticket)
+{
+    double began = tr_clock_seconds(), now = began;
+    for (;;) {
+        bool done;
+        TR_TRY(tr_comm_test(watch->comm, ticket, &done));
+        if (done) break;
+        TR_TRY(ps_watch_look(watch));
+        tr_comm_idle(watch->comm, ps_nap(now - began));
+        now = tr_clock_seconds();
+    }
+    watch->waited += now - began;
+    return TR_OK;
+}

@@ -1,0 +1,42 @@
+/* Small messages of the parameter server: an outbox that keeps what is sent until it has left, and waits that
+ * look after the ranks that nobody can do without.
+ */
+#ifndef TR_STRATEGY_PARAMETER_SERVER_MAIL_H
+#define TR_STRATEGY_PARAMETER_SERVER_MAIL_H
+
+#include "comm/comm.h"
+
+struct ps_letter;
+
+/* All zeros but for the communicator: an empty one. */
+struct ps_outbox {
+    tr_comm *comm;
+    struct ps_letter *letters;
+};
+
+/* Sends a copy of `data` and does not wait; a rank that is lost never gets it. `name` is a literal.
+   TR_ENOMEM, or a failure of the communicator. */
+tr_status ps_outbox_send(struct ps_outbox *outbox, int to, int tag, const void *data, size_t bytes,
+                         const char *name);
+/* Gives up what has not left. Before the communicator ends. */
+void ps_outbox_release(struct ps_outbox *outbox);
+
+/* The ranks that nobody can do without. */
+struct ps_watch {
+    tr_comm *comm;
+    const int *ranks; /* [count], borrowed */
+    int count;
+    double next;     /* when to look again */
+    double troubled; /* since when one is lost; 0: none is */
+    double waited;   /* seconds in ps_watch_wait() */
+};
+
+/* TR_EPEER once one of them has been lost for a moment. Looks only now and then, so call it often. */
+tr_status ps_watch_look(struct ps_watch *watch);
+/* tr_comm_wait() that fails for the loss of these ranks, and of no others. */
+tr_status ps_watch_wait(struct ps_watch *watch, tr_ticket **ticket);
+
+/* How long to sleep after `quiet` seconds without news: shortly at first. */
+double ps_nap(double quiet);
+
+#endif

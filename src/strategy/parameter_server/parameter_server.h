@@ -1,0 +1,211 @@
+/* The inside of the parameter server, shared by its files:
+ *
+ *   parameter_server.c  options, and the class: what all modes have in common
+ *   worker.c            a worker's part: asks for work, computes, pushes; the chief's steps
+ *   server.c            a server's part: receives gradients, does what the coordinator commands
+ *   coordinator.c       the first server decides what happens, by the rules of schedule.c
+ *   store.c             a server's share of the parameters
+ *   mail.c              small messages, and who is missing
+ *
+ * Ranks: the workers first, of which rank 0 is the chief; then the servers, of which the first coordinates.
+ * Every server holds a contiguous share of the parameters, and all apply the same updates in the same order,
+ * which the coordinator commands: so the parameters of a version are those of one moment on all servers.
+ *
+ * The life of a gradient. A worker asks the coordinator (UP); the coordinator draws a number for it
+ * (schedule.h) and lets all servers give their shares (GIVE), which arrive where the worker computes; then it
+ * says which work it is (DOWN). The worker computes and tells all servers (UP) that the gradient is there.
+ * Each server that has its share tells the coordinator (HAVE). When all have it, the coordinator takes it or
+ * lets it go, commands what is to be added and updated, and hands out new work. A gradient that is not
+ * everywhere yet when its worker is lost is forgotten everywhere: so an update is applied by all servers,
+ * once, or by none.
+ *
+ * Memory. Servers on the worker's host read its gradient where it was written, and write parameters where it
+ * reads them (a window); others get messages. A worker's memory is its own while it has work, the servers'
+ * until it gets the next.
+ *
+ * The chief may rest between steps, to evaluate or save, so it asks for work each time; the others are given
+ * theirs in answer to a gradient.
+ */
+#ifndef TR_STRATEGY_PARAMETER_SERVER_H
+#define TR_STRATEGY_PARAMETER_SERVER_H
+
+#include "strategy/class.h"
+#include "strategy/parameter_server/mail.h"
+
+enum ps_mode { PS_SYNC, PS_ASYNC, PS_BOUNDED, PS_BACKUP };
+
+struct ps_options {
+    int32_t mode; /* enum ps_mode */
+    int32_t servers;
+    int64_t staleness; /* -1: by the number of workers */
+    int32_t backup;
+};
+
+/* ---- messages ---- */
+
+enum ps_tag {
+    PS_TAG_UP,
+    PS_TAG_DOWN,
+    PS_TAG_COMMAND,
+    PS_TAG_REPORT,
+    PS_TAG_GRADIENT,
+    PS_TAG_PARAMETERS,
+    PS_TAG_TABLE,
+    PS_TAG_STATE /* + the arena */
+};
+
+/* From a worker. All kinds but PUSH go to the coordinator alone. */
+enum ps_up_kind {
+    PS_ASK,        /* for work */
+    PS_PUSH,       /* the gradient is there; of others than the chief: and asks */
+    PS_SETTLE,     /* the chief wants all work to be done and none to be begun, until it asks for some */
+    PS_GATHER,     /* the chief wants the state of the run */
+    PS_STATISTICS, /* the chief wants figures of all ranks */
+    PS_END         /* the chief ends the run */
+};
+
+struct ps_up {
+    int32_t kind, wish;
+    int64_t examples; /* of the gradient */
+    float loss, correct;
+    struct tr_rank_statistics done;
+};
+
+/* What happened since the chief was last told. */
+struct ps_news {
+    int64_t steps, examples;
+    double loss, correct, norms;
+    int64_t measured; /* updates whose norm is in `norms` */
+    int32_t skipped, bad_loss, poisoned, wish;
+};
+
+/* To a worker. All kinds but GIVEN come from the coordinator. */
+enum ps_down_kind {
+    PS_WORK,    /* compute this contribution; the parameters are there as far as the coordinator holds them */
+    PS_GIVEN,   /* this server's are, too */
+    PS_NEWS,    /* to the chief */
+    PS_SETTLED, /* to the chief: nobody works any more */
+    PS_GATHERED, /* to the chief: the state follows */
+    PS_ENDED,    /* the run is over */
+    PS_FENCED    /* this worker was taken for dead */
+};
+
+struct ps_down {
+    int32_t kind;
+    int32_t lost; /* ranks, at the end */
+    int64_t number, version;
+    struct ps_news news;
+};
+
+/* From the coordinator to the other servers, carried out in order. */
+enum ps_command_kind {
+    PS_GIVE,     /* the parameters to a worker */
+    PS_ADD,      /* a worker's gradient to the sum */
+    PS_MEASURE,  /* the gradient that is about to be applied */
+    PS_UPDATE,   /* by a worker's gradient, or by the sum */
+    PS_SNAPSHOT, /* to the chief */
+    PS_DROP,     /* a worker that is lost */
+    PS_FINISH
+};
+
+struct ps_command {
+    int32_t kind;
+    int32_t worker; /* -1: the sum */
+    int32_t give;   /* UPDATE: the worker that is given the new parameters; -1: none */
+    int32_t first;  /* ADD: the sum begins anew */
+    int32_t chosen; /* UPDATE: by what was measured last */
+    int32_t lost;   /* FINISH: ranks */
+    float factor;   /* ADD: of the gradient; UPDATE: of the sum */
+    float clip;     /* UPDATE: factor that clips the gradient by norm */
+    int64_t count;  /* UPDATE: updates before this one */
+};
+
+/* From the other servers to the coordinator. */
+enum ps_report_kind { PS_HAVE, PS_MEASURED, PS_POISONED, PS_WISH };
+
+struct ps_report {
+    int32_t kind;
+    int32_t worker; /* HAVE */
+    int32_t wish;
+    double squares; /* MEASURED */
+    struct tr_rank_statistics done;
+};
+
+/* What the chief gets as statistics, before the figures of all ranks. */
+struct ps_table {
+    int64_t staleness[TR_STALENESS_BINS], dropped;
+};
+
+/* ---- the strategy ---- */
+
+struct ps_server;
+struct ps_worker;
+
+struct ps {
+    struct tr_strategy head;
+    int workers, servers;
+    int64_t *share; /* [servers + 1] floats of the arena */
+    /* Synchronous: another strategy does the work, on a server with a device of its own. */
+    tr_strategy *inner;
+    tr_device *device;
+    /* Asynchronous: */
+    int parts;         /* gradients that make an update */
+    tr_window *memory; /* of each worker: gradient slots, then parameters; NULL: messages only */
+    size_t slot_bytes; /* of the gradient slots */
+    int *essential;    /* [servers + 1] ranks that nobody can do without */
+    struct ps_watch watch;
+    struct ps_outbox outbox;
+    int64_t first;            /* steps done when the run began */
+    int64_t count;            /* updates that this rank knows of */
+    int64_t shared;           /* bytes read from or written to memory of other ranks */
+    struct ps_worker *worker; /* one of the two, from tr_strategy_begin() on */
+    struct ps_server *server;
+};
+
+static inline struct ps *ps_of(tr_strategy *strategy)
+{
+    return (struct ps *)strategy;
+}
+
+static inline const struct ps_options *ps_options_of(const struct ps *self)
+{
+    return self->head.options;
+}
+
+/* The coordinator's rank; servers follow it. */
+static inline int ps_server_rank(const struct ps *self, int server)
+{
+    return self->workers + server;
+}
+
+/* Whether a rank's memory is within reach. */
+bool ps_is_near(const struct ps *self, int rank);
+/* The gradient and the parameters of a worker that is near, arenas both. */
+float *ps_gradient_of(const struct ps *self, int worker);
+float *ps_parameters_of(const struct ps *self, int worker);
+/* What this rank did so far. */
+void ps_own_statistics(const struct ps *self, struct tr_rank_statistics *out);
+/* Puts what the run had come to before a failure that ends it. */
+tr_status ps_fail_in(const struct ps *self, tr_status status);
+
+/* ---- worker.c ---- */
+
+tr_status ps_worker_create(struct ps *self);
+void ps_worker_destroy(struct ps *self);
+/* Works until the chief ends the run. */
+tr_status ps_worker_run(struct ps *self, const volatile sig_atomic_t *stop, int32_t wish);
+/* The chief's, see strategy/strategy.h. */
+tr_status ps_chief_step(struct ps *self, int32_t wish, struct tr_step_figures *figures);
+tr_status ps_chief_settle(struct ps *self);
+tr_status ps_chief_gather(struct ps *self);
+tr_status ps_chief_statistics(struct ps *self, struct tr_strategy_statistics *out);
+tr_status ps_chief_end(struct ps *self);
+
+/* ---- server.c ---- */
+
+tr_status ps_server_create(struct ps *self);
+void ps_server_destroy(struct ps *self);
+/* Serves until the chief ends the run. */
+tr_status ps_server_run(struct ps *self, const volatile sig_atomic_t *stop, int32_t wish);
+
+#endif
