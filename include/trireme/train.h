@@ -54,11 +54,14 @@ struct tr_train_settings {
     const char *trace;     /* file for a timeline of all processes, to be opened in Perfetto; NULL: none */
     int64_t trace_first, trace_steps; /* steps after trace_first that it covers, at most trace_steps */
     bool profile;                     /* keep what tr_trainer_profile() tells */
+    const char *tensorboard; /* directory where tr_trainer_run() writes event files for TensorBoard; NULL: none */
+    int64_t histograms;      /* steps from one to the next time that histograms of parameters, gradients and
+                                activations go there; 0: never */
 };
 #define TR_TRAIN_SETTINGS_INIT                                                                               \
     {                                                                                                        \
         sizeof(struct tr_train_settings), NULL, NULL, 0, "cpu", 0, NULL, NULL, NULL, false, false, 0, 0,     \
-            NULL, NULL, NULL, 0, 0, 0, NULL, 0, 100, false                                                   \
+            NULL, NULL, NULL, 0, 0, 0, NULL, 0, 100, false, NULL, 0                                          \
     }
 
 /* What a training would be, as far as its model file tells (with `resume` alone, that of the checkpoint). */

@@ -72,6 +72,22 @@ void tr_histogram_add(struct tr_histogram *histogram, const float *values, int64
     histogram->sum_squares += squares;
 }
 
+void tr_histogram_merge(struct tr_histogram *histogram, const struct tr_histogram *other)
+{
+    histogram->nonfinite += other->nonfinite;
+    if (other->count == 0) return;
+    bool first = histogram->count == 0;
+    if (first || other->min < histogram->min) histogram->min = other->min;
+    if (first || other->max > histogram->max) histogram->max = other->max;
+    histogram->count += other->count;
+    histogram->sum += other->sum;
+    histogram->sum_squares += other->sum_squares;
+    for (int k = 0; k < TR_HISTOGRAM_SIDE; k++) {
+        histogram->negative[k] += other->negative[k];
+        histogram->positive[k] += other->positive[k];
+    }
+}
+
 /* A list of buckets under way. */
 struct list {
     double *limit, *count;

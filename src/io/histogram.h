@@ -24,6 +24,9 @@ struct tr_histogram {
 /* Adds `count` numbers. Any thread, on different histograms. */
 void tr_histogram_add(struct tr_histogram *histogram, const float *values, int64_t count);
 
+/* Adds the numbers of another histogram. */
+void tr_histogram_merge(struct tr_histogram *histogram, const struct tr_histogram *other);
+
 /* The most buckets that tr_histogram_list() gives. */
 #define TR_HISTOGRAM_BUCKETS (2 * TR_HISTOGRAM_SIDE)
 /* Writes right edges, ascending, and counts of the buckets from the first to the last that is not empty; a

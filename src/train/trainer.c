@@ -121,6 +121,7 @@ static tr_status make_parts(tr_trainer *trainer, const struct tr_train_settings 
     if (checkpoint) TR_TRY(trainer_restore(trainer, checkpoint, settings->resume_changed));
     TR_TRY(agree(trainer));
     TR_TRY(tr_recording_meet(&trainer->recording, trainer->comm));
+    TR_TRY(trainer_observe_meet(trainer));
     return tr_strategy_meet(trainer->strategy, trainer->step);
 }
 
@@ -139,6 +140,7 @@ static tr_status set_up(tr_trainer *trainer, const struct tr_train_settings *set
     if (!settings->model && !settings->resume)
         return tr_fail(TR_EINVAL, "nothing to train; give a model file, or a checkpoint to resume");
     TR_TRY(take_paths(trainer, settings));
+    TR_TRY(trainer_observe(trainer, settings));
     if (settings->resume) TR_TRY(tr_checkpoint_open(settings->resume, &checkpoint));
     tr_status status = open_job(trainer, settings, checkpoint);
     if (status == TR_OK) status = make_parts(trainer, settings, checkpoint);
@@ -204,6 +206,7 @@ void tr_trainer_destroy(tr_trainer **handle)
     tr_trainer *trainer = *handle;
     if (!trainer) return;
     for (int i = 0; i < TR_SETS; i++) tr_evaluator_destroy(&trainer->evaluator[i]);
+    trainer_observe_release(trainer);
     tr_strategy_destroy(&trainer->strategy);
     tr_recording_release(&trainer->recording);
     tr_device_destroy(&trainer->device);

@@ -4,6 +4,7 @@
 #define TR_TRAIN_TRAINER_INTERNAL_H
 
 #include "train/evaluate.h"
+#include "train/observation.h"
 #include "job/job.h"
 #include "strategy/strategy.h"
 #include "train/recording.h"
@@ -24,7 +25,11 @@ struct tr_trainer {
     tr_variables *variables;          /* the strategy's */
     tr_evaluator *evaluator[TR_SETS]; /* made when first needed */
     struct tr_recording recording;    /* of where the time goes */
-    int64_t step;                     /* steps done */
+    struct tr_observation observation;
+    struct tr_strategy_statistics statistics; /* of the last run */
+    struct tr_train_rank *rank_statistics;    /* the same for the public, NULL before */
+    int64_t run_began, run_steps;             /* the step that the run began at, and its steps */
+    int64_t step;                             /* steps done */
     int64_t steps_per_epoch;
     /* Early stop; kept in checkpoints. */
     double best_loss;

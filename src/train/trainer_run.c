@@ -24,6 +24,7 @@ struct run {
 
 static void tell(const struct run *run, const struct tr_train_event *event)
 {
+    trainer_observe_event(run->trainer, event);
     if (run->listener && trainer_is_chief(run->trainer)) run->listener(run->user, event);
 }
 
@@ -58,6 +59,16 @@ static void warn_of_skipped(const struct run *run, int64_t steps)
                  "of steps %lld to %lld some were skipped: their loss or gradient is not finite",
                  last - steps + 1, last);
     warn(run, text);
+}
+
+/* Files for TensorBoard that cannot be written are told of once. */
+static void warn_of_observation(const struct run *run)
+{
+    char *problem = run->trainer->observation.problem;
+    if (!problem) return;
+    warn(run, problem);
+    tr_free(problem);
+    run->trainer->observation.problem = NULL;
 }
 
 /* ---- a step ---- */
@@ -259,6 +270,8 @@ static tr_status finish(struct run *run)
         struct tr_train_event test;
         TR_TRY(evaluate(run, TR_SET_TEST, &test));
     }
+    TR_TRY(trainer_observe_finish(trainer));
+    warn_of_observation(run);
     char hex[TR_SHA256_TEXT];
     TR_TRY(tr_trainer_hash(trainer, hex));
     struct tr_train_event event = event_of(trainer, TR_EVENT_END);
@@ -282,13 +295,16 @@ static tr_status stopped(struct run *run)
 static tr_status lead(struct run *run)
 {
     tr_trainer *trainer = run->trainer;
+    TR_TRY(trainer_observe_start(trainer));
     while (trainer->step < trainer->job->train.steps && !ends_early(trainer)) {
         if (trainer->stop && !trainer->comm) return stopped(run);
         struct tr_step_figures figures;
+        trainer_observe_next(trainer);
         double start = tr_clock_seconds();
     TR_TRY(trainer_settle(trainer));
         TR_TRY(do_step(trainer, wishes(trainer), &figures));
         run->training_seconds += tr_clock_seconds() - start;
+        TR_TRY(trainer_observe_step(trainer, &figures));
         run->wish |= figures.wish;
         if (figures.skipped) {
             warn_of_skipped(run, figures.steps);
@@ -296,6 +312,7 @@ static tr_status lead(struct run *run)
             struct tr_train_event event = step_event(trainer, &figures);
             report(run, &event);
         }
+        warn_of_observation(run);
         if (!figures.settled) continue;
         TR_TRY(evaluate_if_due(run));
         save_if_due(run);
@@ -350,6 +367,8 @@ tr_status tr_trainer_run(tr_trainer *trainer, tr_train_listener listener, void *
     if (status == TR_EPEER)
         tr_fail_in(status, "after step %lld of %lld", (long long)trainer->step,
                    (long long)trainer->job->train.steps);
+    trainer_observe_end(trainer, status);
+    warn_of_observation(&run);
     if (!follows && (status == TR_OK || status == TR_EINTERRUPTED)) status = end_run(trainer, status);
     tr_recording_leave(&trainer->recording);
     return trainer->recording.timeline ? end_recording(trainer, status) : status;

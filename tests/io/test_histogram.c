@@ -123,6 +123,18 @@ static void parts_add_up(void **state)
     tr_histogram_add(&histogram, values + 1, 0);
     tr_histogram_add(&histogram, values + 1, 999);
     assert_memory_equal(&histogram, &whole, sizeof whole);
+    /* Likewise of several histograms, some of them empty. */
+    struct tr_histogram total = {0}, part = {0}, rest = {0};
+    tr_histogram_add(&part, values, 400);
+    tr_histogram_add(&rest, values + 400, 600);
+    tr_histogram_add(&rest, &(float){NAN}, 1);
+    tr_histogram_merge(&total, &(struct tr_histogram){0});
+    tr_histogram_merge(&total, &part);
+    tr_histogram_merge(&total, &(struct tr_histogram){0});
+    tr_histogram_merge(&total, &rest);
+    assert_int_equal(total.nonfinite, 1);
+    total.nonfinite = 0;
+    assert_memory_equal(&total, &whole, sizeof whole); /* these sums are exact */
 }
 
 int main(void)
