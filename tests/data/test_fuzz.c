@@ -151,6 +151,34 @@ static void test_idx(void **state)
     fuzz_source("{idx: {images: %s, labels: %s}}", &images, &labels);
 }
 
+/* `head` is the dictionary of an .npy file; `data` fits it. */
+static struct seed npy_array(const char *head, const void *data, size_t size)
+{
+    uint8_t file[512] = "\x93NUMPY\1";
+    size_t length = strlen(head);
+    file[8] = (uint8_t)length;
+    memcpy(file + 10, head, length);
+    memcpy(file + 10 + length, data, size);
+    return seed_of(file, 10 + length + size);
+}
+
+static void test_npy(void **state)
+{
+    (void)state;
+    const uint8_t pixels[24] = {1, 2, 3, 255};
+    const int64_t classes[4] = {3, 1, 0, 2};
+    const float numbers[8] = {1.5f, -2, 1e30f, 0}, values[4] = {1, 2, 3, -4};
+    struct seed images =
+        npy_array("{'descr': '|u1', 'fortran_order': False, 'shape': (4, 2, 3), }", pixels, sizeof pixels);
+    struct seed labels =
+        npy_array("{'descr': '<i8', 'fortran_order': False, 'shape': (4,), }", classes, sizeof classes);
+    fuzz_source("{npy: {features: %s, labels: %s}}", &images, &labels);
+    struct seed rows =
+        npy_array("{'descr': '>f4', 'fortran_order': False, 'shape': (4, 2), }", numbers, sizeof numbers);
+    labels = npy_array("{'descr': '<f4', 'fortran_order': False, 'shape': (4, 1), }", values, sizeof values);
+    fuzz_source("{npy: {features: %s, labels: %s}}", &rows, &labels);
+}
+
 static const char csv_text[] = "a,b,c\n1,-2.5,0\n\"3\",4e1,1\n5, 6 ,2\n7,8,0\n";
 static const char tsv_text[] = "a stirring , funny film\t1\napparently reassembled\t0\nof the beast\t1\n";
 
@@ -327,9 +355,9 @@ int main(int argc, char **argv)
     if (argc > 1) rounds = (uint32_t)strtoul(argv[1], NULL, 10);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_idx),      cmocka_unit_test(test_tables_and_sentences),
-        cmocka_unit_test(test_tfrecord), cmocka_unit_test(test_example),
-        cmocka_unit_test(test_images),   cmocka_unit_test(test_archives),
-        cmocka_unit_test(test_states),
+        cmocka_unit_test(test_npy),      cmocka_unit_test(test_tfrecord),
+        cmocka_unit_test(test_example),  cmocka_unit_test(test_images),
+        cmocka_unit_test(test_archives), cmocka_unit_test(test_states),
     };
     return cmocka_run_group_tests(tests, make_files, NULL);
 }

@@ -144,20 +144,8 @@ enum { MORE = sizeof more / sizeof more[0] };
 static void test_every_layer_gives_the_same_bits(void **state)
 {
     (void)state;
-    int count;
-    const struct tr_layer_class *const *classes = tr_layer_classes(&count);
-    bool *seen = tr_alloc_zero((size_t)count, sizeof *seen);
-    for (int i = 0; i < network_count; i++) {
-        struct tr_model *model;
-        must(network_build(networks[i].text, networks[i].input, networks[i].vocabulary, &model));
-        for (int k = 0; k < model->layer_count; k++)
-            for (int c = 0; c < count; c++) seen[c] |= classes[c] == model->layers[k].class;
-        tr_model_destroy(&model);
-        compare_network(&networks[i]);
-    }
-    for (int c = 0; c < count; c++)
-        if (!seen[c]) fail_msg("no network of tests/support/networks.c has a layer \"%s\"", classes[c]->name);
-    tr_free(seen);
+    networks_have_every_layer();
+    for (int i = 0; i < network_count; i++) compare_network(&networks[i]);
 }
 
 static void test_odd_networks(void **state)
