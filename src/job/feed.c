@@ -133,7 +133,7 @@ static tr_status feed_tokens(tr_feed *feed, tr_pass *pass, const struct tr_batch
         tr_device_to_device(feed->device, tr_pass_offset(pass), offset, (size_t)(rows + 1) * sizeof *offset);
     if (status == TR_OK && first) status = tr_device_wait(feed->device);
     for (int64_t i = 0; first && i <= rows; i++) offset[i] += (int32_t)first;
-    if (status != TR_OK) return status;
+    if (status != TR_OK || !tr_pass_token(pass)) return status;
     return tr_device_to_device(feed->device, tr_pass_token(pass), batch->tokens + first,
                                count * sizeof *batch->tokens);
 }
@@ -143,9 +143,10 @@ static tr_status feed_rows(tr_feed *feed, tr_pass *pass, const struct tr_batch *
 {
     switch (feed->job->features) {
     case TR_FEATURE_IMAGE:
-        TR_TRY(feed_images(feed, pass, batch, begin, rows, seed, scalars));
+        if (tr_pass_input(pass)) TR_TRY(feed_images(feed, pass, batch, begin, rows, seed, scalars));
         break;
     case TR_FEATURE_FLOATS: {
+        if (!tr_pass_input(pass)) break;
         int64_t width = tr_shape_count(&feed->job->stored);
         TR_TRY(tr_device_to_device(feed->device, tr_pass_input(pass), batch->floats + begin * width,
                                    (size_t)(rows * width) * sizeof(float)));

@@ -50,6 +50,7 @@ struct tr_strategy {
     tr_device *device;
     const struct tr_job *job;
     tr_comm *comm;           /* NULL: alone */
+    tr_comm *part;           /* a part of the ranks whose traffic counts, too; NULL: none */
     int rank, size;          /* 0 of 1 alone */
     int servers;             /* the last ranks, which update and compute no gradients; 0: all do both */
     tr_variables *variables; /* made by `create`; released after `destroy` */
@@ -87,6 +88,8 @@ void tr_strategy_delay(const tr_strategy *strategy, int64_t step, double seconds
 /* Memory of `bytes` bytes (0 allowed) that the ranks of a host share; *out is NULL where the device or the
    ranks cannot share memory. Collective. Returned, destroy with tr_window_destroy(). */
 tr_status tr_strategy_window(tr_strategy *strategy, size_t bytes, tr_window **out);
+/* The same for the ranks of a part. */
+tr_status tr_strategy_window_of(tr_strategy *strategy, tr_comm *part, size_t bytes, tr_window **out);
 /* Waits for an operation that was just started with `status`; local nothing. */
 tr_status tr_strategy_wait(tr_strategy *strategy, tr_status status, tr_ticket *ticket);
 /* All ranks learn whether one was poisoned and what they wish for: the end of a synchronous step. */

@@ -352,9 +352,14 @@ tr_status tr_strategy_compute_with(tr_strategy *strategy, tr_gradient *gradient,
 
 tr_status tr_strategy_window(tr_strategy *strategy, size_t bytes, tr_window **out)
 {
+    return tr_strategy_window_of(strategy, strategy->comm, bytes, out);
+}
+
+tr_status tr_strategy_window_of(tr_strategy *strategy, tr_comm *part, size_t bytes, tr_window **out)
+{
     *out = NULL;
     if (!tr_device_host_view(strategy->device, strategy)) return TR_OK;
-    tr_status status = tr_window_create(strategy->comm, bytes, out);
+    tr_status status = tr_window_create(part, bytes, out);
     return status == TR_EUNSUPPORTED ? TR_OK : status;
 }
 

@@ -273,6 +273,7 @@ static tr_status finish(struct run *run)
     TR_TRY(trainer_observe_finish(trainer));
     warn_of_observation(run);
     char hex[TR_SHA256_TEXT];
+    TR_TRY(tr_strategy_gather(trainer->strategy));
     TR_TRY(tr_trainer_hash(trainer, hex));
     struct tr_train_event event = event_of(trainer, TR_EVENT_END);
     event.seconds = run->training_seconds;

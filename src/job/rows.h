@@ -1,0 +1,25 @@
+/* The rows of some neighbouring microbatches of a batch, described for a pass. */
+#ifndef TR_JOB_ROWS_H
+#define TR_JOB_ROWS_H
+
+#include "data/batch.h"
+#include "job/job.h"
+#include "nn/pass.h"
+
+/* What a description points to; zeros hold nothing. */
+struct tr_rows {
+    int64_t *example_row, *token_row; /* [microbatches + 1] */
+    int32_t bound[2];
+};
+
+/* Room for `microbatches` microbatches. TR_ENOMEM. Release with tr_rows_release(), also after a failure. */
+tr_status tr_rows_create(struct tr_rows *rows, int64_t microbatches);
+void tr_rows_release(struct tr_rows *rows);
+/* Describes microbatches [first, end) of the step's batch, whose rows the host batch holds, as one node of
+   the tree. `global_examples` scales the loss. *out borrows from rows until the next call; its rows begin at
+   out->first_example - batch->first of the host batch. */
+void tr_rows_describe(struct tr_rows *rows, const struct tr_job *job, const struct tr_batch *batch,
+                      int64_t first, int64_t end, int64_t global_examples, struct tr_step_scalars *scalars,
+                      struct tr_pass_batch *out);
+
+#endif

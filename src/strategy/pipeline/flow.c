@@ -1,0 +1,188 @@
+/* The steps of a stage: units in flight, messages to and from its neighbours, and the tree of gradients.
+ *
+ * A unit's life: admitted (its rows are described and fed, its activations may come in) -> forward -> its
+ * activations are sent, the gradient of these may come in -> backward -> the gradient of what came in is
+ * sent, its parameter gradients enter the tree.
+ *
+ * A flight is taken again when its unit has gone backward. By then all its messages are done but the last,
+ * and the entry's gradient has memory of its own (nn/pass.h), so that nobody waits for a neighbour to fetch
+ * it.
+ */
+#include "strategy/pipeline/stage_internal.h"
+
+#include "base/clock.h"
+#include "base/fail.h"
+
+#include <assert.h>
+
+/* Kinds of messages between stages. */
+enum { TAG_ACTIVATIONS = 1, TAG_GRADIENTS };
+
+static bool is_first(const struct stage *stage)
+{
+    return stage->place.stage == 0;
+}
+
+static bool is_last(const struct stage *stage)
+{
+    return stage->place.stage == stage->place.stages - 1;
+}
+
+static struct flight *flight_of(struct stage *stage, int64_t unit)
+{
+    return &stage->flights[unit % stage->plan.flights];
+}
+
+/* ---- messages ---- */
+
+static size_t port_bytes(const struct tr_pass_port *port, const struct tr_pass_batch *batch)
+{
+    int64_t rows = port->sequence ? batch->tokens : batch->examples;
+    return (size_t)(rows * port->width) * sizeof(float);
+}
+
+static tr_status wait_for(struct stage *stage, tr_ticket **ticket)
+{
+    return *ticket ? tr_comm_wait(stage->strategy->comm, ticket) : TR_OK;
+}
+
+static tr_status receive_activations(struct stage *stage, struct flight *flight)
+{
+    if (is_first(stage)) return TR_OK;
+    struct tr_pass_port port = tr_pass_entry(flight->pass);
+    return tr_comm_receive(stage->strategy->comm, stage->place.previous, TAG_ACTIVATIONS, port.values,
+                           port_bytes(&port, &flight->batch), "activations", &flight->entry);
+}
+
+static tr_status send_activations(struct stage *stage, struct flight *flight)
+{
+    if (is_last(stage)) return TR_OK;
+    struct tr_pass_port port = tr_pass_exit(flight->pass);
+    size_t bytes = port_bytes(&port, &flight->batch);
+    TR_TRY(tr_comm_send(stage->strategy->comm, stage->place.next, TAG_ACTIVATIONS, port.values, bytes,
+                        "activations", &flight->exit));
+    if (!port.gradient) return TR_OK;
+    return tr_comm_receive(stage->strategy->comm, stage->place.next, TAG_GRADIENTS, port.gradient, bytes,
+                           "gradient of activations", &flight->exit_gradient);
+}
+
+static tr_status send_gradient(struct stage *stage, struct flight *flight)
+{
+    if (is_first(stage)) return TR_OK;
+    struct tr_pass_port port = tr_pass_entry(flight->pass);
+    if (!port.gradient) return TR_OK;
+    return tr_comm_send(stage->strategy->comm, stage->place.previous, TAG_GRADIENTS, port.gradient,
+                        port_bytes(&port, &flight->batch), "gradient of activations",
+                        &flight->entry_gradient);
+}
+
+/* ---- the tree ---- */
+
+/* The slot for the gradients of a unit. */
+static float *take_slot(struct stage *stage, const struct unit *unit)
+{
+    if (unit->leaf == 0) return stage->results + unit->node * stage->plan.stride;
+    assert(stage->spares > 0);
+    return stage->spare[--stage->spares];
+}
+
+/* Adds the youngest of the waiting gradients to the one before. */
+static tr_status combine(struct stage *stage)
+{
+    float *left = stage->waiting[stage->depth - 2], *right = stage->waiting[stage->depth - 1];
+    struct tr_op_add add = {stage->plan.stride, left, right, left};
+    stage->depth--;
+    stage->spare[stage->spares++] = right;
+    return tr_device_add(stage->strategy->device, &add);
+}
+
+static tr_status enter_tree(struct stage *stage, const struct unit *unit, float *slot)
+{
+    stage->waiting[stage->depth++] = slot;
+    for (int i = tr_tree_combines_after(unit->leaf); i > 0; i--) TR_TRY(combine(stage));
+    while (unit->last && stage->depth > 1) TR_TRY(combine(stage));
+    if (unit->last) stage->depth = 0; /* what is left lies in the node's own slot */
+    return TR_OK;
+}
+
+/* ---- a unit ---- */
+
+static tr_status admit(struct stage *stage, const struct tr_batch *batch, int64_t number)
+{
+    const struct tr_job *job = stage->strategy->job;
+    const struct unit *unit = &stage->units[number];
+    struct flight *flight = flight_of(stage, number);
+    struct tr_step_scalars *scalars = tr_variables_scalars(stage->strategy->variables);
+    tr_rows_describe(&flight->rows, job, batch, unit->first, unit->end, batch->global_rows, scalars,
+                     &flight->batch);
+    int64_t begin = (int64_t)flight->batch.first_example - batch->first;
+    TR_TRY(receive_activations(stage, flight));
+    return tr_feed_rows(stage->feed, flight->pass, batch, begin, begin + flight->batch.examples,
+                        (uint64_t)job->file.seed, scalars);
+}
+
+/* Says how long the rank computed, and sleeps as a straggler does. */
+static void account(struct stage *stage, int64_t step, double start)
+{
+    tr_strategy_delay(stage->strategy, step, tr_clock_seconds() - start);
+    stage->strategy->done.compute_seconds += tr_clock_seconds() - start;
+}
+
+static tr_status forward(struct stage *stage, int64_t step, int64_t number)
+{
+    tr_strategy *strategy = stage->strategy;
+    struct flight *flight = flight_of(stage, number);
+    const float *parameters = tr_variables_arena(strategy->variables, TR_ARENA_PARAMETERS);
+    const struct tr_strategy_watch *watch = strategy->watch;
+    TR_TRY(wait_for(stage, &flight->entry));
+    double start = tr_clock_seconds();
+    flight->slot = stage->plan.early ? take_slot(stage, &stage->units[number]) : NULL;
+    if (watch->layer) tr_pass_watch(flight->pass, watch->layer, watch->user);
+    tr_status status =
+        tr_pass_forward(flight->pass, &flight->batch, parameters, flight->slot, stage->plan.stride);
+    if (watch->layer) tr_pass_watch(flight->pass, NULL, NULL);
+    if (status == TR_OK && is_last(stage)) status = tr_pass_loss(flight->pass, &flight->batch);
+    if (status == TR_OK) status = tr_device_wait(strategy->device);
+    account(stage, step, start);
+    return status == TR_OK ? send_activations(stage, flight) : status;
+}
+
+static tr_status backward(struct stage *stage, int64_t step, int64_t number)
+{
+    tr_strategy *strategy = stage->strategy;
+    const struct unit *unit = &stage->units[number];
+    struct flight *flight = flight_of(stage, number);
+    const float *parameters = tr_variables_arena(strategy->variables, TR_ARENA_PARAMETERS);
+    TR_TRY(wait_for(stage, &flight->exit_gradient));
+    TR_TRY(wait_for(stage, &flight->exit));
+    TR_TRY(wait_for(stage, &flight->entry_gradient)); /* of the unit before in this flight */
+    double start = tr_clock_seconds();
+    if (!flight->slot) flight->slot = take_slot(stage, unit);
+    tr_status status =
+        tr_pass_backward(flight->pass, &flight->batch, parameters, flight->slot, stage->plan.stride);
+    if (status == TR_OK) status = tr_device_wait(strategy->device);
+    if (status == TR_OK) status = send_gradient(stage, flight);
+    if (status == TR_OK) status = enter_tree(stage, unit, flight->slot);
+    account(stage, step, start);
+    return status;
+}
+
+tr_status stage_step(struct stage *stage, int64_t step, int64_t *examples)
+{
+    const struct tr_batch *batch;
+    int64_t units = stage->plan.units, flights = stage->plan.flights, gone = 0, back = 0;
+    TR_TRY(tr_loader_get(stage->loader, step, &batch));
+    *examples = batch->global_rows;
+    for (int64_t i = 0; i < flights; i++) TR_TRY(admit(stage, batch, i));
+    while (back < units) {
+        if (gone < units && gone - back < flights) {
+            TR_TRY(forward(stage, step, gone++));
+            continue;
+        }
+        TR_TRY(backward(stage, step, back++));
+        if (back - 1 + flights < units) TR_TRY(admit(stage, batch, back - 1 + flights));
+    }
+    for (int64_t i = 0; i < flights; i++) TR_TRY(wait_for(stage, &stage->flights[i].entry_gradient));
+    stage->strategy->done.contributions++;
+    return tr_device_wait(stage->strategy->device);
+}

@@ -1,0 +1,175 @@
+/* Making a stage. */
+#include "strategy/pipeline/stage_internal.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+
+/* ---- planning ---- */
+
+static bool has_statistics(const struct tr_model *model, int first_layer, int end_layer)
+{
+    for (int i = first_layer; i < end_layer; i++)
+        for (int k = 0; k < model->layers[i].parameter_count; k++)
+            if (model->parameters[model->layers[i].parameter[k]].kind == TR_PARAMETER_STATISTIC) return true;
+    return false;
+}
+
+/* How many sums of a binary counter over so many units may wait at once. */
+static int levels_of(int64_t units)
+{
+    int levels = 1;
+    while (((int64_t)1 << (levels - 1)) < units) levels++;
+    return levels;
+}
+
+static int64_t units_of(const struct stage_plan *plan, int node)
+{
+    return (plan->bound[node + 1] - plan->bound[node] + plan->per_unit - 1) / plan->per_unit;
+}
+
+void stage_plan(const struct tr_job *job, const struct stage_place *place, struct stage_plan *plan)
+{
+    int64_t largest = 0; /* microbatches of a node */
+    *plan = (struct stage_plan){.per_unit = job->train.pass > 0 ? job->train.pass : 1};
+    tr_pass_arena(job->model, place->first_layer, place->end_layer, &plan->arena_begin, &plan->arena_end);
+    plan->stride = (plan->arena_end - plan->arena_begin + TR_PASS_SUMS + 15) / 16 * 16;
+    plan->nodes = tr_tree_cover(job->train.microbatches, place->first, place->end, plan->bound);
+    for (int j = 0; j < plan->nodes; j++)
+        if (plan->bound[j + 1] - plan->bound[j] > largest) largest = plan->bound[j + 1] - plan->bound[j];
+    if (plan->per_unit > largest) plan->per_unit = largest;
+    for (int j = 0; j < plan->nodes; j++) plan->units += units_of(plan, j);
+    int ahead = place->stages - place->stage;
+    plan->flights = plan->units < ahead ? (int)plan->units : ahead;
+    plan->early = has_statistics(job->model, place->first_layer, place->end_layer);
+    /* One of the sums that wait, the first, is in the node's own slot; the rest and what is in flight are
+     * not. */
+    for (int j = 0; j < plan->nodes; j++) {
+        int extra = levels_of(units_of(plan, j)) - 1;
+        if (extra > plan->extra) plan->extra = extra;
+    }
+    if (plan->extra > 0 && plan->early) plan->extra += plan->flights - 1;
+}
+
+static void list_units(struct stage *stage)
+{
+    const struct stage_plan *plan = &stage->plan;
+    struct unit *unit = stage->units;
+    for (int j = 0; j < plan->nodes; j++) {
+        int64_t leaf = 0;
+        for (int64_t first = plan->bound[j]; first < plan->bound[j + 1]; first += plan->per_unit) {
+            int64_t end = first + plan->per_unit;
+            bool last = end >= plan->bound[j + 1];
+            *unit++ = (struct unit){first, last ? plan->bound[j + 1] : end, j, leaf++, last};
+        }
+    }
+}
+
+/* ---- making ---- */
+
+static tr_status make_flights(struct stage *stage)
+{
+    const struct tr_job *job = stage->strategy->job;
+    const struct stage_plan *plan = &stage->plan;
+    int64_t parts = job->train.microbatches, rows = tr_loader_rows(stage->loader);
+    int64_t examples = (job->train.batch + parts - 1) / parts * plan->per_unit;
+    if (examples > rows) examples = rows;
+    struct tr_pass_limits limits = {
+        .training = true,
+        .examples = examples,
+        .tokens = rows ? tr_loader_tokens(stage->loader) / rows * examples : 0,
+        .microbatches = (int32_t)plan->per_unit,
+        .first_layer = stage->place.first_layer,
+        .end_layer = stage->place.end_layer,
+    };
+    size_t bytes;
+    TR_TRY(tr_pass_memory(job->model, &limits, &bytes));
+    for (int i = 0; i < plan->flights; i++) {
+        TR_TRY(tr_pass_create(stage->strategy->device, job->model, &limits, &stage->flights[i].pass));
+        TR_TRY(tr_rows_create(&stage->flights[i].rows, plan->per_unit));
+        stage->memory += bytes;
+    }
+    return tr_feed_create(stage->strategy->device, job, job->source[TR_SET_TRAIN], examples, true,
+                          &stage->feed);
+}
+
+static tr_status make_slots(struct stage *stage)
+{
+    tr_device *device = stage->strategy->device;
+    const struct stage_plan *plan = &stage->plan;
+    int64_t floats = plan->extra * plan->stride;
+    stage->memory += (size_t)(floats + plan->nodes * plan->stride) * sizeof(float);
+    if (floats == 0) return TR_OK;
+    TR_TRY(tr_device_alloc(device, (size_t)floats * sizeof(float), (void **)&stage->extra));
+    /* Gaps between parameters are never written by a pass, but take part in sums. */
+    struct tr_op_fill zero = {floats, 0, stage->extra};
+    TR_TRY(tr_device_fill(device, &zero));
+    for (int i = 0; i < plan->extra; i++) stage->spare[stage->spares++] = stage->extra + i * plan->stride;
+    return TR_OK;
+}
+
+static tr_status make(struct stage *stage)
+{
+    const struct tr_job *job = stage->strategy->job;
+    const struct stage_plan *plan = &stage->plan;
+    stage->units = tr_alloc((size_t)plan->units, sizeof *stage->units);
+    stage->flights = tr_alloc_zero((size_t)plan->flights, sizeof *stage->flights);
+    stage->spare = tr_alloc((size_t)plan->extra + 1, sizeof *stage->spare);
+    if (!stage->units || !stage->flights || !stage->spare) return TR_ENOMEM;
+    list_units(stage);
+    TR_TRY(tr_job_order(job, &stage->order));
+    struct tr_loader_options options = {
+        .microbatches = job->train.microbatches,
+        .first_microbatch = stage->place.first,
+        .end_microbatch = stage->place.end,
+        .prefetch = job->train.prefetch,
+        .end_step = job->train.steps,
+    };
+    TR_TRY(tr_loader_create(job->source[TR_SET_TRAIN], &stage->order, &options, &stage->loader));
+    TR_TRY(make_flights(stage));
+    return make_slots(stage);
+}
+
+tr_status stage_create(tr_strategy *strategy, const struct stage_place *place, float *results,
+                       struct stage **out)
+{
+    *out = NULL;
+    if (!tr_device_host_view(strategy->device, results))
+        return tr_fail(TR_EUNSUPPORTED,
+                       "stages of a pipeline send from host memory, which device \"%s\" does not use; choose "
+                       "another strategy, or the cpu device",
+                       strategy->device->class->name);
+    struct stage *stage = tr_alloc_zero(1, sizeof *stage);
+    if (!stage) return TR_ENOMEM;
+    *stage = (struct stage){.strategy = strategy, .place = *place, .results = results};
+    stage_plan(strategy->job, place, &stage->plan);
+    tr_status status = make(stage);
+    if (status != TR_OK) {
+        stage_destroy(&stage);
+        return status;
+    }
+    *out = stage;
+    return TR_OK;
+}
+
+void stage_destroy(struct stage **handle)
+{
+    struct stage *stage = *handle;
+    if (!stage) return;
+    for (int i = 0; stage->flights && i < stage->plan.flights; i++) {
+        tr_pass_destroy(&stage->flights[i].pass);
+        tr_rows_release(&stage->flights[i].rows);
+    }
+    tr_loader_destroy(&stage->loader);
+    tr_feed_destroy(&stage->feed);
+    tr_device_free(stage->strategy->device, stage->extra);
+    tr_free(stage->units);
+    tr_free(stage->flights);
+    tr_free(stage->spare);
+    tr_free(stage);
+    *handle = NULL;
+}
+
+size_t stage_memory(const struct stage *stage)
+{
+    return stage->memory;
+}

@@ -1,0 +1,61 @@
+/* A stage of a pipeline: some layers of the network, for a contiguous range of the microbatches of each step.
+ *
+ * The microbatches flow through in units (a microbatch, or as many as train.pass says) by the schedule "one
+ * forward, one backward" (Narayanan et al. 2019, 2021): a stage goes forward until as many units are in
+ * flight as there are stages from it to the last, then alternates between backward of the oldest and forward
+ * of the next. So it needs memory for that many units, however many microbatches a step has:
+ *
+ *     stage 0   F0 F1 F2 .. .. B0 F3 B1 F4 B2 .. B3 .. B4
+ *     stage 1      F0 F1 .. B0 F2 B1 F3 B2 F4 B3 .. B4
+ *     stage 2         F0 B0 F1 B1 F2 B2 F3 B3 F4 B4
+ *
+ * Activations go to the next stage and their gradients to the one before, as messages between the ranks that
+ * have the same microbatches. Gradients of parameters are formed for each unit and combined in the fixed tree
+ * as units come back, in ascending order.
+ */
+#ifndef TR_STRATEGY_PIPELINE_STAGE_H
+#define TR_STRATEGY_PIPELINE_STAGE_H
+
+#include "strategy/class.h"
+
+/* Which stage. */
+struct stage_place {
+    int stage, stages;
+    int first_layer, end_layer;
+    int64_t first, end; /* microbatches */
+    int previous, next; /* ranks of the neighbouring stages, not used at the ends */
+};
+
+/* The memory of a stage. */
+struct stage_plan {
+    int64_t arena_begin, arena_end;       /* floats of the arena: its parameters */
+    int64_t stride;                       /* floats of a slot: these and the sums */
+    int nodes;                            /* of the tree, that the range covers */
+    int64_t bound[2 * TR_TREE_DEPTH + 1]; /* node j is over microbatches [bound[j], bound[j + 1]) */
+    int64_t per_unit;                     /* microbatches of a unit */
+    int64_t units;
+    int flights; /* units between forward and backward */
+    int extra;   /* slots beside those of the nodes */
+    bool early;  /* forward writes into gradients: statistics */
+};
+
+void stage_plan(const struct tr_job *job, const struct stage_place *place, struct stage_plan *plan);
+
+struct stage;
+
+/* `results` is zeroed device memory for the nodes, [plan.nodes][plan.stride]. All borrowed for the life of
+   the stage but for the place. The training data must be open. TR_EUNSUPPORTED on devices whose memory is not
+   the host's. Returned, destroy with stage_destroy(). */
+tr_status stage_create(tr_strategy *strategy, const struct stage_place *place, float *results,
+                       struct stage **out);
+/* Accepts NULL, nulls the handle. */
+void stage_destroy(struct stage **stage);
+
+/* Computes the gradients of a step with the present parameters, and waits. tr_variables_begin_step() has been
+   called. Node j is then at results + j * stride: the arena of the stage's parameters and, at the last stage,
+   TR_PASS_SUMS floats behind it. *examples is the size of the global batch. All stages step together. */
+tr_status stage_step(struct stage *stage, int64_t step, int64_t *examples);
+/* Bytes of device memory, `results` included. */
+size_t stage_memory(const struct stage *stage);
+
+#endif

@@ -1,0 +1,46 @@
+/* The inside of a stage, shared by its making (stage.c) and its steps (flow.c). */
+#ifndef TR_STRATEGY_PIPELINE_STAGE_INTERNAL_H
+#define TR_STRATEGY_PIPELINE_STAGE_INTERNAL_H
+
+#include "job/feed.h"
+#include "job/rows.h"
+#include "strategy/pipeline/stage.h"
+
+/* Some microbatches that flow through together. */
+struct unit {
+    int64_t first, end; /* microbatches */
+    int node;
+    int64_t leaf; /* its number among the units of the node */
+    bool last;    /* of the node */
+};
+
+/* A unit between admission and backward, and the messages that it needs. */
+struct flight {
+    tr_pass *pass;
+    struct tr_rows rows;
+    struct tr_pass_batch batch;
+    float *slot;                       /* that receives its gradients */
+    tr_ticket *entry, *entry_gradient; /* from and to the previous stage */
+    tr_ticket *exit, *exit_gradient;   /* to and from the next one */
+};
+
+struct stage {
+    tr_strategy *strategy;
+    struct stage_place place;
+    struct stage_plan plan;
+    struct tr_order order;
+    tr_loader *loader;
+    tr_feed *feed;
+    struct unit *units;     /* [plan.units] */
+    struct flight *flights; /* [plan.flights]; unit u takes u % flights */
+    float *results;         /* [plan.nodes][plan.stride], borrowed */
+    float *extra;           /* device [plan.extra][plan.stride] */
+    float **spare;          /* [plan.extra] slots that are free */
+    int spares;
+    /* Gradients of the present node that wait in the tree, oldest first. */
+    float *waiting[TR_TREE_DEPTH + 1];
+    int depth;
+    size_t memory;
+};
+
+#endif

@@ -1,0 +1,362 @@
+/* The pipeline: the hash of one process on any grid of stages and replicas, wherever the network is cut; the
+ * order in which units flow bounds memory; and what cannot be cut is refused by name.
+ */
+#include "support/ranks.h"
+
+#include "base/alloc.h"
+#include "strategy/pipeline/cuts.h"
+#include "strategy/pipeline/stage.h"
+#include "strategy/strategy.h"
+#include "train/trainer_internal.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+static char place[SCRATCH_PATH];
+
+static int make_place(void **state)
+{
+    (void)state;
+    scratch_make(place);
+    family_files(place);
+    return 0;
+}
+
+static int remove_place(void **state)
+{
+    (void)state;
+    scratch_remove(place);
+    return 0;
+}
+
+static const struct family *family_called(const char *name)
+{
+    const struct family *family = families;
+    while (strcmp(family->name, name) != 0) family++;
+    return family;
+}
+
+/* The job on `size` ranks, which share memory or do not. */
+static void expect_hash(struct job *job, const struct outcome *alone, int size, const char *name)
+{
+    job->settings.set = job->set;
+    for (int apart = 0; apart < 2; apart++) {
+        struct rank ranks[RANKS];
+        char how[200];
+        snprintf(how, sizeof how, "%s, %s on %d ranks%s", name, job->settings.strategy, size,
+                 apart ? " apart" : "");
+        run_ranks(&job->settings, size, apart, ranks);
+        expect_ranks(alone, ranks, size, how);
+        expect_same(alone, &ranks[0].outcome, how); /* losses and evaluations, too */
+    }
+}
+
+static void find_alone(struct job *job, struct outcome *alone)
+{
+    job->settings.strategy = NULL;
+    job_outcome(job, alone);
+    if (alone->status != TR_OK) fail_msg("one process: %s", alone->message);
+}
+
+/* Named places and measured ones, in 1 to 3 stages of 1 or 2 ranks each. */
+static void every_family_has_one_hash(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *family, *two, *three;
+    } cuts[] = {
+        {"mnist-cnn", "pipeline,cut=[dense1]", "pipeline,cut=[conv2,dropout1]"},
+        {"mnist-cnn-wide", "pipeline,cut=[conv3]", "pipeline,cut=[conv2,dense2]"},
+        {"mnist-mlp", "pipeline,cut=[dense2]", NULL},
+        {"sst2-lstm", "pipeline,cut=[lstm1]", "pipeline,cut=[dropout1,last1]"},
+        {"everything", "pipeline,cut=[trunk]", "pipeline,cut=[batch_norm1,dense1]"},
+    };
+    for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
+        struct job job;
+        struct outcome alone;
+        const char *name = cuts[i].family;
+        family_job(&job, family_called(name), place);
+        job_set(&job, "train.microbatches=5");
+        find_alone(&job, &alone);
+        job.settings.strategy = cuts[i].two;
+        expect_hash(&job, &alone, 2, name);
+        expect_hash(&job, &alone, 4, name);
+        job.settings.strategy = "pipeline,stages=1";
+        expect_hash(&job, &alone, 2, name);
+        job.settings.strategy = "pipeline";
+        expect_hash(&job, &alone, 1, name); /* all layers on one rank */
+        expect_hash(&job, &alone, 2, name);
+        if (!cuts[i].three) continue;
+        job.settings.strategy = cuts[i].three;
+        expect_hash(&job, &alone, 3, name);
+        expect_hash(&job, &alone, 6, name);
+        job.settings.strategy = "pipeline,stages=3";
+        expect_hash(&job, &alone, 3, name);
+    }
+}
+
+static void options_keep_the_hash(void **state)
+{
+    (void)state;
+    static const char *const variants[] = {
+        "optimizer.clip_norm=0.5", "train.on_nonfinite=skip", "train.pass=2",          "train.pass=64",
+        "train.batch=23",          "optimizer.ema=0.9",       "train.microbatches=11", "train.microbatches=2",
+    };
+    for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++)
+        for (int f = 0; f < 2; f++) {
+            struct job job;
+            struct outcome alone;
+            family_job(&job, family_called(f ? "everything" : "mnist-cnn"), place);
+            job_set(&job, "train.microbatches=7");
+            job_set(&job, variants[i]);
+            find_alone(&job, &alone);
+            job.settings.strategy = f ? "pipeline,cut=[trunk]" : "pipeline,cut=[dense1]";
+            expect_hash(&job, &alone, 2, variants[i]);
+            expect_hash(&job, &alone, 4, variants[i]);
+        }
+}
+
+/* Two recurrent layers, one on each side of the cut, over examples of all lengths; and values instead of
+ * classes. */
+static void sequences_and_values_cross(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *text, *strategy;
+    } models[] = {
+        {"two-lstms",
+         "name: two-lstms\nseed: 5\ndata: {train: {text: {path: train.tsv}}}\n"
+         "layers: [embedding: 7, lstm: 8, dropout: 0.2, lstm: {units: 6, name: second}, last, dense: 2]\n"
+         "optimizer: {rule: adam, rate: 1e-2}\ntrain: {batch: 17, microbatches: 5, steps: 5, log_every: 1}\n",
+         "pipeline,cut=[second]"},
+        {"values",
+         "name: values\nseed: 5\ndata: {train: {csv: {path: values.csv, label: value}}}\n"
+         "layers: [dense: {units: 9, activation: tanh}, dense: {units: 5, activation: tanh, name: behind}, "
+         "dense: 1]\n"
+         "loss: mean_squared_error\noptimizer: {rule: sgd, rate: 1e-2}\n"
+         "train: {batch: 13, microbatches: 4, steps: 5, log_every: 1}\n",
+         "pipeline,cut=[behind]"},
+    };
+    char path[SCRATCH_PATH], name[32], table[4096] = "a,b,y\n";
+    for (int i = 0; i < 60; i++)
+        snprintf(table + strlen(table), sizeof table - strlen(table), "%g,%g,%g\n", i * 0.1, sin(i),
+                 cos(i * 0.3));
+    must_train(tr_file_write_atomic(NULL, scratch_join(path, place, "values.csv"), table, strlen(table)));
+    for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
+        struct job job;
+        struct outcome alone;
+        snprintf(name, sizeof name, "%s.yaml", models[i].name);
+        scratch_join(path, place, name);
+        must_train(tr_file_write_atomic(NULL, path, models[i].text, strlen(models[i].text)));
+        job_begin(&job, path);
+        find_alone(&job, &alone);
+        job.settings.strategy = models[i].strategy;
+        expect_hash(&job, &alone, 2, models[i].name);
+        expect_hash(&job, &alone, 4, models[i].name);
+    }
+}
+
+/* Saved half-way under one strategy, taken up under another and by another number of ranks. */
+static void checkpoints_do_not_know_stages(void **state)
+{
+    (void)state;
+    static const struct {
+        int before;
+        const char *first;
+        int after;
+        const char *second;
+    } runs[] = {
+        {2, "pipeline,cut=[dense1]", 1, NULL},
+        {1, NULL, 4, "pipeline,cut=[dense1]"},
+        {4, "pipeline,cut=[conv2]", 3, "allreduce"},
+        {3, "pipeline,cut=[conv2,dense1]", 2, "pipeline,cut=[dense2]"},
+        {3, "allreduce", 2, "pipeline"},
+    };
+    for (int f = 0; f < 2; f++) {
+        struct job job;
+        struct outcome alone;
+        family_job(&job, family_called(f ? "everything" : "mnist-cnn"), place);
+        job_set(&job, "train.microbatches=4");
+        job_set(&job, "optimizer.ema=0.9");
+        job.settings.steps = 6;
+        find_alone(&job, &alone);
+        job.settings.set = job.set;
+        for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) {
+            struct rank ranks[RANKS];
+            char out[SCRATCH_PATH + 16], how[200];
+            bool named = runs[i].first && strstr(runs[i].first, "cut"),
+                 other = runs[i].second && strstr(runs[i].second, "cut");
+            if (f && (named || other)) continue; /* its layers have other names */
+            snprintf(out, sizeof out, "%s/run%d-%zu", place, f, i);
+            snprintf(how, sizeof how, "%d ranks, then %d", runs[i].before, runs[i].after);
+            struct tr_train_settings settings = job.settings;
+            settings.out = out;
+            settings.steps = 3;
+            settings.strategy = runs[i].first;
+            run_ranks(&settings, runs[i].before, false, ranks);
+            expect_well(ranks, runs[i].before, how);
+            settings.resume = out;
+            settings.steps = 6;
+            settings.strategy = runs[i].second;
+            run_ranks(&settings, runs[i].after, true, ranks);
+            expect_ranks(&alone, ranks, runs[i].after, how);
+        }
+    }
+}
+
+/* A slow rank and random delays change the time, not the bits. */
+static void stragglers_keep_the_hash(void **state)
+{
+    (void)state;
+    struct job job;
+    struct outcome alone;
+    family_job(&job, family_called("mnist-mlp"), place);
+    find_alone(&job, &alone);
+    job.settings.strategy = "pipeline";
+    job.settings.delay_seed = 3;
+    expect_hash(&job, &alone, 2, "delays");
+}
+
+/* ---- what is refused ---- */
+
+static void refused(const char *family, const char *strategy, const char *set, int size, const char *first,
+                    const char *second)
+{
+    struct job job;
+    struct rank ranks[RANKS];
+    family_job(&job, family_called(family), place);
+    job_set(&job, "train.microbatches=4");
+    if (set) job_set(&job, set);
+    job.settings.set = job.set;
+    job.settings.strategy = strategy;
+    run_ranks(&job.settings, size, false, ranks);
+    for (int r = 0; r < size; r++) {
+        assert_int_equal(ranks[r].outcome.status, TR_EINVAL);
+        if (!strstr(ranks[r].outcome.message, first) || !strstr(ranks[r].outcome.message, second))
+            fail_msg("\"%s\" lacks \"%s\" or \"%s\"", ranks[r].outcome.message, first, second);
+    }
+}
+
+static void what_cannot_be_cut_is_refused(void **state)
+{
+    (void)state;
+    const char *places = "may begin with: conv2, dense1, dropout1, dense2";
+    refused("mnist-cnn", "pipeline,stages=2", NULL, 3, "3 ranks are no multiple of 2 stages", "start 2 or 4");
+    refused("mnist-cnn", "pipeline,stages=4", NULL, 2, "2 ranks are no multiple of 4 stages", "start 4");
+    refused("mnist-cnn", "pipeline,stages=6", NULL, 6, "5 stages at most, here are 6", places);
+    refused("mnist-cnn", "pipeline,cut=[dense3]", NULL, 2, "layer \"dense3\", which there is not", places);
+    refused("mnist-cnn", "pipeline,cut=[conv1]", NULL, 2, "with which the first stage begins", places);
+    refused("mnist-cnn", "pipeline,cut=[dense1,conv2]", NULL, 3, "\"conv2\" after \"dense1\"",
+            "in their order");
+    refused("mnist-cnn", "pipeline,cut=[max_pool1]", NULL, 2, "relu of \"conv1\"", places);
+    refused("mnist-cnn", "pipeline,stages=3,cut=[dense1]", NULL, 3, "cut names 1 layers", "stages is 3");
+    refused("everything", "pipeline,cut=[gelu1]", NULL, 2,
+            "layer \"add1\" also takes the output of \"trunk\"", "stages may begin with");
+    refused("mnist-cnn", "pipeline,stages=2", "train.microbatches=2", 6, "3 replicas of the pipeline share 2",
+            "");
+}
+
+/* ---- parts ---- */
+
+/* The least possible cost of the most expensive group, by trying everything. */
+static double best_by_trial(const double *cost, int count, int groups)
+{
+    double sum = 0, best = INFINITY;
+    if (groups == 1) {
+        for (int i = 0; i < count; i++) sum += cost[i];
+        return sum;
+    }
+    for (int i = 0; i <= count - groups; i++) {
+        sum += cost[i];
+        double rest = best_by_trial(cost + i + 1, count - i - 1, groups - 1);
+        double most = sum > rest ? sum : rest;
+        if (most < best) best = most;
+    }
+    return best;
+}
+
+static void balance_is_the_best(void **state)
+{
+    (void)state;
+    srand(7);
+    for (int trial = 0; trial < 300; trial++) {
+        double cost[9];
+        int count = 1 + rand() % 9, groups = 1 + rand() % count, first[10];
+        for (int i = 0; i < count; i++) cost[i] = rand() % 5 == 0 ? 0 : rand() % 100;
+        must_train(pipeline_balance(cost, count, groups, first));
+        double most = 0;
+        assert_int_equal(first[0], 0);
+        assert_int_equal(first[groups], count);
+        for (int g = 0; g < groups; g++) {
+            double sum = 0;
+            assert_true(first[g] < first[g + 1]);
+            for (int i = first[g]; i < first[g + 1]; i++) sum += cost[i];
+            if (sum > most) most = sum;
+        }
+        assert_true(most == best_by_trial(cost, count, groups));
+    }
+}
+
+/* Units in flight are bounded by the stages ahead, and gradients that wait by the depth of the tree. */
+static void memory_does_not_grow_with_microbatches(void **state)
+{
+    (void)state;
+    struct job job;
+    struct tr_job *opened;
+    family_job(&job, family_called("mnist-cnn"), place);
+    job_set(&job, "train.batch=100");
+    job_set(&job, "train.microbatches=64");
+    struct tr_job_settings settings = {.set = job.set, .set_count = job.settings.set_count};
+    must_train(tr_job_open(job.settings.model, &settings, &opened));
+    for (int s = 0; s < 4; s++) {
+        struct stage_place stage = {
+            .stage = s, .stages = 4, .first_layer = s, .end_layer = s + 1, .first = 0, .end = 64};
+        struct stage_plan plan;
+        stage_plan(opened, &stage, &plan);
+        assert_int_equal(plan.units, 64);
+        assert_int_equal(plan.flights, 4 - s);
+        assert_int_equal(plan.nodes, 1);
+        assert_int_equal(plan.extra, 6);
+        assert_true(plan.stride >= plan.arena_end - plan.arena_begin + TR_PASS_SUMS);
+        assert_true(plan.stride < plan.arena_end - plan.arena_begin + TR_PASS_SUMS + 16);
+    }
+    tr_job_destroy(&opened);
+}
+
+static void ranks_divide_the_parameters(void **state)
+{
+    (void)state;
+    struct job job;
+    family_job(&job, family_called("mnist-cnn"), place);
+    job.settings.strategy = "pipeline";
+    tr_trainer *trainer = job_trainer(&job);
+    struct tr_placement placement;
+    tr_strategy_placement(trainer->strategy, 0, &placement);
+    assert_string_equal(placement.role, "stage");
+    assert_int_equal(placement.end_layer, trainer->job->model->layer_count);
+    assert_int_equal(placement.updates, trainer->job->model->arena_floats);
+    assert_int_equal(placement.end_microbatch, trainer->job->train.microbatches);
+    tr_trainer_destroy(&trainer);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_family_has_one_hash),
+        cmocka_unit_test(options_keep_the_hash),
+        cmocka_unit_test(sequences_and_values_cross),
+        cmocka_unit_test(checkpoints_do_not_know_stages),
+        cmocka_unit_test(stragglers_keep_the_hash),
+        cmocka_unit_test(what_cannot_be_cut_is_refused),
+        cmocka_unit_test(balance_is_the_best),
+        cmocka_unit_test(memory_does_not_grow_with_microbatches),
+        cmocka_unit_test(ranks_divide_the_parameters),
+    };
+    return cmocka_run_group_tests_name("strategy.pipeline", tests, make_place, remove_place);
+}
