@@ -6,6 +6,7 @@
 #include "trireme/export.h"
 #include "trireme/inspect.h"
 #include "trireme/predict.h"
+#include "trireme/report.h"
 #include "trireme/status.h"
 #include "trireme/train.h"
 

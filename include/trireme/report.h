@@ -1,0 +1,37 @@
+/* Reports: finished or running runs as one HTML page, which needs nothing else to be looked at. */
+#ifndef TRIREME_REPORT_H
+#define TRIREME_REPORT_H
+
+#include "trireme/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Begin with TR_REPORT_SETTINGS_INIT; strings are borrowed for the call. */
+struct tr_report_settings {
+    size_t size;       /* sizeof(struct tr_report_settings) */
+    const char *title; /* NULL: the name of the first run's job */
+    const char *trace; /* a trace file to show an excerpt of; NULL: trace.json in the directory of the first
+                          run that has one, if any */
+    bool examples;     /* look at the test data with the first run's network: which examples it gets wrong */
+};
+#define TR_REPORT_SETTINGS_INIT                                                                              \
+    {                                                                                                        \
+        sizeof(struct tr_report_settings), NULL, NULL, true                                                  \
+    }
+
+/* Makes the page of the runs in `count` directories (1 to 64), as training left them with their
+   journal.jsonl; the first leads. *html is returned, free with tr_text_free() of trireme/data.h. TR_ENOTFOUND
+   for what is no directory of a run, TR_EFORMAT for a journal that does not begin like one, TR_EIO,
+   TR_ENOMEM. */
+TR_API tr_status tr_report(const char *const *runs, int count, const struct tr_report_settings *settings,
+                           char **html);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,18 @@
+/* Writing HTML: what comes from outside is escaped here and nowhere else. */
+#ifndef TR_REPORT_HTML_H
+#define TR_REPORT_HTML_H
+
+#include "base/text.h"
+
+/* Appends text that may be anything: markup characters become entities, what is no UTF-8 becomes U+FFFD, and
+   control characters are left out. Fit for elements and for quoted attributes. */
+void tr_html_text(struct tr_text *html, const char *text);
+/* <tag>text</tag> with an optional class (NULL: none). */
+void tr_html_element(struct tr_text *html, const char *tag, const char *class, const char *text);
+/* The same with a formatted text, cut to 512 bytes. */
+void tr_html_elementf(struct tr_text *html, const char *tag, const char *class, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* Appends bytes in base 64 (RFC 4648). */
+void tr_html_base64(struct tr_text *html, const uint8_t *bytes, size_t count);
+
+#endif

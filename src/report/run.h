@@ -1,0 +1,68 @@
+/* Reading what a run has recorded: the file `journal.jsonl` of its directory, an object a line.
+ *
+ * The file may end anywhere, since a run can be killed while it writes: lines from the first damaged one on
+ * are left out. A run that was taken up again goes on in the same file, and what it did again counts once.
+ */
+#ifndef TR_REPORT_RUN_H
+#define TR_REPORT_RUN_H
+
+#include "base/json.h"
+#include "trireme/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The file in the directory of a run. */
+#define TR_JOURNAL_FILE "journal.jsonl"
+
+struct tr_run_point {
+    int64_t step;
+    double loss, accuracy, rate, norm, seconds, speed; /* NaN where not recorded */
+};
+
+struct tr_run_evaluation {
+    int64_t step;
+    double loss, accuracy;
+    const char *set;
+};
+
+struct tr_run_rank {
+    int64_t sent, received, shared; /* bytes */
+    double wait, compute;           /* seconds */
+};
+
+#define TR_RUN_BINS 64
+
+/* Texts are borrowed from the run; "" where the run did not say. */
+struct tr_run {
+    char *path; /* directory of the run */
+    const char *name, *model, *device, *strategy, *version, *host, *command, *settings, *started;
+    int64_t seed, parameters, batch, microbatches, steps, steps_per_epoch, ranks, train_examples;
+    bool classification;
+    struct tr_run_point *point;
+    int64_t points;
+    struct tr_run_evaluation *evaluation;
+    int64_t evaluations;
+    const char **warning;
+    int64_t warnings;
+    struct tr_run_rank *rank;
+    int64_t rank_count;
+    int64_t staleness[TR_RUN_BINS], staleness_count, dropped;
+    bool asynchronous;
+    bool ended; /* the run said how it ended */
+    const char *status, *message, *hash, *checkpoint;
+    double seconds, speed;
+    int resumed; /* times the run was taken up again */
+    /* What the texts lie in. */
+    tr_json **line;
+    int64_t lines;
+};
+
+/* Reads the journal in a run's directory. TR_ENOTFOUND where there is none, TR_EFORMAT where not even its
+   first line can be read, TR_EIO, TR_ENOMEM. Returned, destroy with tr_run_destroy(). */
+tr_status tr_run_read(const char *directory, struct tr_run **out);
+/* Accepts NULL, nulls the handle. */
+void tr_run_destroy(struct tr_run **run);
+
+#endif

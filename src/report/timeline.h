@@ -1,0 +1,11 @@
+/* An excerpt of a trace file (see train/trace.h) as a picture: a lane for each thread of each rank. */
+#ifndef TR_REPORT_TIMELINE_H
+#define TR_REPORT_TIMELINE_H
+
+#include "base/text.h"
+
+/* Appends a figure with the last whole step of the trace and the one before, as far as they are there.
+   TR_ENOTFOUND where there is no such file; TR_EFORMAT for what is no trace; TR_EIO, TR_ENOMEM. */
+tr_status tr_report_timeline(struct tr_text *html, const char *path);
+
+#endif

@@ -1,0 +1,176 @@
+/* The page of runs: well-formed, complete, and closed to hostile names. */
+#include "trireme/report.h"
+
+#include "support/training.h"
+
+#include "base/file.h"
+
+#include <ctype.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <cmocka.h>
+
+static char place[SCRATCH_PATH];
+
+static int set_up(void **state)
+{
+    (void)state;
+    scratch_make(place);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    scratch_remove(place);
+    return 0;
+}
+
+/* Writes a file of a run directory, which is made if need be. */
+static void put(const char *run, const char *name, const char *text)
+{
+    char path[SCRATCH_PATH + 64];
+    snprintf(path, sizeof path, "%s/%s", place, run);
+    mkdir(path, 0777);
+    snprintf(path, sizeof path, "%s/%s/%s", place, run, name);
+    must_train(tr_file_write_atomic(NULL, path, text, strlen(text)));
+}
+
+static char *page_of(const char *first, const char *second)
+{
+    char path[2][SCRATCH_PATH + 32];
+    const char *runs[2] = {path[0], path[1]};
+    struct tr_report_settings settings = TR_REPORT_SETTINGS_INIT;
+    char *html;
+    snprintf(path[0], sizeof path[0], "%s/%s", place, first);
+    if (second) snprintf(path[1], sizeof path[1], "%s/%s/", place, second);
+    must_train(tr_report(runs, second ? 2 : 1, &settings, &html));
+    return html;
+}
+
+/* Tags that stand alone in HTML. */
+static bool is_void(const char *name)
+{
+    static const char *const names[] = {"meta", "br", "img", "!DOCTYPE"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(name, names[i]) == 0) return true;
+    return false;
+}
+
+/* Every tag is closed in order, and text between tags has no markup characters left. */
+static void expect_well_formed(const char *html)
+{
+    enum { DEPTH = 64, NAME = 32 };
+    static char open[DEPTH][NAME];
+    int depth = 0;
+    for (const char *at = strchr(html, '<'); at; at = strchr(at, '<')) {
+        char name[NAME] = "";
+        bool closes = at[1] == '/';
+        const char *begin = at + 1 + closes, *end = strchr(at, '>');
+        assert_non_null(end);
+        for (int i = 0;
+             i < NAME - 1 && !isspace((unsigned char)begin[i]) && begin[i] != '>' && begin[i] != '/'; i++)
+            name[i] = begin[i];
+        at = end + 1;
+        if (is_void(name) || end[-1] == '/') continue;
+        if (!closes) {
+            assert_true(depth < DEPTH);
+            memcpy(open[depth++], name, NAME);
+        } else if (depth == 0 || strcmp(open[--depth], name) != 0) {
+            fail_msg("</%s> closes <%s>", name, open[depth]);
+        }
+        if (!closes && strcmp(name, "style") == 0) at = strstr(at, "</style>");
+    }
+    assert_int_equal(depth, 0);
+}
+
+#define HOSTILE "<script>alert(1)</script>\\\" onload=\\\"x&'"
+
+static void names_from_outside_are_text(void **state)
+{
+    (void)state;
+    put("a", "journal.jsonl",
+        "{\"event\":\"start\",\"name\":\"" HOSTILE "\",\"model\":\"" HOSTILE "\",\"device\":\"" HOSTILE
+        "\",\"strategy\":\"" HOSTILE "\",\"command\":\"" HOSTILE "\",\"host\":\"" HOSTILE "\",\"steps\":3}\n"
+        "{\"event\":\"step\",\"step\":1,\"loss\":1,\"accuracy\":0.5,\"seconds\":1}\n"
+        "{\"event\":\"evaluation\",\"step\":2,\"set\":\"" HOSTILE "\",\"loss\":1,\"accuracy\":0.5}\n"
+        "{\"event\":\"warning\",\"step\":2,\"message\":\"" HOSTILE "\"}\n"
+        "{\"event\":\"end\",\"status\":\"" HOSTILE "\",\"message\":\"" HOSTILE "\",\"hash\":\"" HOSTILE
+        "\"}\n");
+    char *html = page_of("a", NULL);
+    assert_null(strstr(html, "<script"));
+    assert_null(strstr(html, "\" onload"));
+    assert_non_null(strstr(html, "&lt;script&gt;"));
+    expect_well_formed(html);
+    tr_text_free(html);
+}
+
+static void runs_are_compared(void **state)
+{
+    (void)state;
+#define RUN(name, hash)                                                                                      \
+    "{\"event\":\"start\",\"name\":\"" name                                                                  \
+    "\",\"settings\":\"s\",\"strategy\":\"allreduce\",\"steps\":3}\n"                                        \
+    "{\"event\":\"step\",\"step\":1,\"loss\":4,\"rate\":0.5,\"examples_per_second\":100,\"seconds\":1}\n"    \
+    "{\"event\":\"step\",\"step\":2,\"loss\":2,\"rate\":0.5,\"examples_per_second\":100,\"seconds\":2}\n"    \
+    "{\"event\":\"end\",\"status\":\"ok\",\"hash\":\"" hash "\",\"seconds\":2,\"statistics\":{\"ranks\":"    \
+    "[{\"bytes_sent\":2048},{\"wait_seconds\":1}],\"staleness\":[5,1],\"dropped\":0}}\n"
+    put("b", "journal.jsonl", RUN("one", "1234567890abcdef"));
+    put("c", "journal.jsonl", RUN("two", "1234567890abcdef"));
+    put("d", "journal.jsonl", RUN("three", "fedcba"));
+    put("c", "trace.json",
+        "{\"traceEvents\":[{\"ph\":\"X\",\"pid\":0,\"tid\":0,\"ts\":1,\"dur\":5,\"cat\":\"forward\",\"name\":"
+        "\"conv<1>\","
+        "\"args\":{\"step\":1}},{\"ph\":\"X\",\"pid\":0,\"tid\":0,\"ts\":0,\"dur\":10,\"cat\":\"step\","
+        "\"name\":\"step\"}]}");
+    char *html = page_of("b", "c");
+    expect_well_formed(html);
+    assert_non_null(strstr(html, "1234567890ab"));
+    assert_non_null(strstr(html, "<td><i class=\"s2\"></i>c</td>"));
+    assert_non_null(strstr(html, "has the first one&#39;s settings, and its hash"));
+    assert_non_null(strstr(html, "Staleness"));
+    assert_non_null(strstr(html, "conv&lt;1&gt;, forward: 0.005 ms"));
+    /* No data to look at, and it says so. */
+    assert_non_null(strstr(html, "could not be looked at"));
+    tr_text_free(html);
+    html = page_of("b", "d");
+    assert_non_null(strstr(html, "another hash"));
+    tr_text_free(html);
+}
+
+static void what_is_no_run_is_refused(void **state)
+{
+    (void)state;
+    const char *runs[] = {"/nowhere/at/all"};
+    struct tr_report_settings settings = TR_REPORT_SETTINGS_INIT;
+    char *html;
+    assert_int_equal(tr_report(runs, 1, &settings, &html), TR_ENOTFOUND);
+    assert_non_null(strstr(tr_error_message(), "/nowhere/at/all"));
+    assert_int_equal(tr_report(runs, 0, &settings, &html), TR_EINVAL);
+    put("e", "journal.jsonl", "{\"event\":\"start\",\"name\":\"e\"}\n");
+    char path[SCRATCH_PATH + 8];
+    snprintf(path, sizeof path, "%s/e", place);
+    runs[0] = path;
+    settings.trace = "/nowhere/trace.json";
+    assert_int_equal(tr_report(runs, 1, &settings, &html), TR_ENOTFOUND);
+    put("e", "bad.json", "{\"traceEvents\":7}");
+    char bad[SCRATCH_PATH + 16];
+    snprintf(bad, sizeof bad, "%s/e/bad.json", place);
+    settings.trace = bad;
+    assert_int_equal(tr_report(runs, 1, &settings, &html), TR_EFORMAT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_from_outside_are_text),
+        cmocka_unit_test(runs_are_compared),
+        cmocka_unit_test(what_is_no_run_is_refused),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

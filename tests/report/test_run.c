@@ -1,0 +1,135 @@
+/* Reading journals: resumed runs, runs that were killed while they wrote, and what is no journal. */
+#include "report/run.h"
+
+#include "scratch.h"
+
+#include "base/fail.h"
+#include "base/file.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#define START(step)                                                                                          \
+    "{\"event\":\"start\",\"name\":\"job\",\"seed\":3,\"batch\":10,\"steps\":40,\"ranks\":2,\"step\":" step  \
+    "}\n"
+#define STEP(step, loss)                                                                                     \
+    "{\"event\":\"step\",\"step\":" step ",\"loss\":" loss ",\"accuracy\":0.5,\"seconds\":1.5}\n"
+
+static char place[SCRATCH_PATH];
+
+static tr_status read_text(const char *text, struct tr_run **run)
+{
+    char path[SCRATCH_PATH + 32];
+    snprintf(path, sizeof path, "%s/%s", place, TR_JOURNAL_FILE);
+    assert_int_equal(tr_file_write_atomic(NULL, path, text, strlen(text)), TR_OK);
+    return tr_run_read(place, run);
+}
+
+static void what_was_done_again_counts_once(void **state)
+{
+    (void)state;
+    struct tr_run *run;
+    static const char text[] = START("0") STEP("10", "1") STEP("20", "2")
+        STEP("30", "3") "{\"event\":\"evaluation\",\"step\":30,\"set\":\"test\",\"loss\":9,\"accuracy\":0.1}"
+                        "\n" START("20") STEP("30", "4")
+                            STEP("40", "5") "{\"event\":\"evaluation\",\"step\":40,\"set\":\"test\",\"loss\":"
+                                            "1,\"accuracy\":0.9}\n"
+                                            "{\"event\":\"warning\",\"step\":40,\"message\":\"hm\"}\n"
+                                            "{\"event\":\"end\",\"status\":\"ok\",\"hash\":\"abc\","
+                                            "\"seconds\":2,\"statistics\":{\"ranks\":["
+                                            "{\"bytes_sent\":7,\"wait_seconds\":0.5}],\"staleness\":[4,2,0,1]"
+                                            ",\"dropped\":3}}\n";
+    assert_int_equal(read_text(text, &run), TR_OK);
+    static const double losses[] = {1, 2, 4, 5};
+    assert_int_equal(run->points, 4);
+    for (int i = 0; i < 4; i++) assert_true(run->point[i].loss == losses[i]);
+    assert_int_equal(run->evaluations, 1);
+    assert_int_equal(run->evaluation[0].step, 40);
+    assert_int_equal(run->resumed, 1);
+    assert_int_equal(run->warnings, 1);
+    assert_true(run->ended && run->classification && run->asynchronous);
+    assert_string_equal(run->hash, "abc");
+    assert_int_equal(run->rank_count, 1);
+    assert_int_equal(run->rank[0].sent, 7);
+    assert_int_equal(run->staleness_count, 4);
+    assert_int_equal(run->staleness[1], 2);
+    assert_int_equal(run->dropped, 3);
+    assert_int_equal(run->ranks, 2);
+    tr_run_destroy(&run);
+    assert_null(run);
+}
+
+/* A journal that ends at any byte is read up to its last whole line. */
+static void a_killed_run_is_read_as_far_as_it_came(void **state)
+{
+    (void)state;
+    static const char text[] = START("0") STEP("1", "1.25") STEP("2", "0.5");
+    char cut[sizeof text];
+    size_t head = strlen(START("0")), one = strlen(STEP("1", "1.25"));
+    for (size_t length = 0; length < sizeof text; length++) {
+        struct tr_run *run;
+        memcpy(cut, text, length);
+        cut[length] = 0;
+        tr_status status = read_text(cut, &run);
+        if (length < head) {
+            assert_int_equal(status, TR_EFORMAT);
+            assert_null(run);
+            continue;
+        }
+        assert_int_equal(status, TR_OK);
+        assert_int_equal(run->points, (length >= head + one) + (length == sizeof text - 1));
+        assert_false(run->ended);
+        tr_run_destroy(&run);
+    }
+}
+
+static void strange_journals_are_refused_or_survived(void **state)
+{
+    (void)state;
+    struct tr_run *run;
+    assert_int_equal(tr_run_read("/nowhere", &run), TR_ENOTFOUND);
+    assert_non_null(strstr(tr_error_message(), "/nowhere"));
+    assert_int_equal(read_text("", &run), TR_EFORMAT);
+    assert_int_equal(read_text("[1]\n", &run), TR_EFORMAT);
+    assert_int_equal(read_text("{\"event\":\"step\"}\n", &run), TR_EFORMAT);
+    /* Members of other kinds than expected count as missing. */
+    assert_int_equal(read_text("{\"event\":\"start\",\"name\":5,\"steps\":\"many\",\"ranks\":-2}\n"
+                               "{\"event\":\"step\",\"step\":1.5,\"loss\":[]}\n"
+                               "{\"event\":\"end\",\"statistics\":{\"ranks\":{},\"staleness\":[\"a\",1]}}\n",
+                               &run),
+                     TR_OK);
+    assert_string_equal(run->name, "");
+    assert_int_equal(run->ranks, 1);
+    assert_true(isnan(run->point[0].loss));
+    assert_int_equal(run->staleness_count, 2);
+    tr_run_destroy(&run);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    scratch_make(place);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    scratch_remove(place);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_was_done_again_counts_once),
+        cmocka_unit_test(a_killed_run_is_read_as_far_as_it_came),
+        cmocka_unit_test(strange_journals_are_refused_or_survived),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
