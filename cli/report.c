@@ -5,6 +5,7 @@
 #include "output.h"
 #include "profile.h"
 #include "report_json.h"
+#include "statistics.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -230,6 +231,17 @@ void cli_report_event(void *user, const struct tr_train_event *event)
     }
 }
 
+/* What several processes did, as the lines of the summary are. */
+static void put_statistics(struct cli_report *report)
+{
+    struct tr_train_statistics statistics;
+    struct tr_text text = TR_TEXT_INIT;
+    if (tr_trainer_statistics(report->trainer, &statistics) != TR_OK) return;
+    cli_statistics_text(&statistics, report->last.seconds, &text);
+    if (text.length > 0) text.bytes[text.length - 1] = '\0'; /* put() ends the line */
+    put(report, &text);
+}
+
 static void put_summary(struct cli_report *report, tr_status status, const char *hash)
 {
     char a[TR_TEXT_NUMBER_SIZE], b[TR_TEXT_NUMBER_SIZE], c[TR_TEXT_NUMBER_SIZE], figure[CLI_FIGURE_SIZE];
@@ -247,6 +259,7 @@ static void put_summary(struct cli_report *report, tr_status status, const char 
         put_fact(report, "trained", "%s step%s in %s, %s examples/s", tr_text_from_count(done, a),
                  done == 1 ? "" : "s", tr_text_from_seconds(report->last.seconds, b),
                  tr_text_from_count((int64_t)(cli_report_speed(report) + 0.5), c));
+    if (*hash) put_statistics(report);
     if (*hash) put_fact(report, "hash", "%s", hash);
     if (report->checkpoint) put_fact(report, "checkpoint", "%s", report->checkpoint);
     if (status == TR_OK)

@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "exit_codes.h"
 #include "output.h"
+#include "statistics.h"
 
 #include <math.h>
 
@@ -106,5 +107,8 @@ void cli_json_end(const struct cli_report *report, tr_status status, int64_t ste
     tr_json_double(&json, "examples_per_second", cli_report_speed(report));
     if (*hash) tr_json_text(&json, "hash", hash);
     if (report->checkpoint) tr_json_text(&json, "checkpoint", report->checkpoint);
+    struct tr_train_statistics statistics;
+    if (*hash && tr_trainer_statistics(report->trainer, &statistics) == TR_OK)
+        cli_statistics_json(&statistics, &json);
     finish(&json);
 }

@@ -160,6 +160,29 @@ TR_API tr_status tr_trainer_step(tr_trainer *trainer, struct tr_train_event *eve
 /* Asks tr_trainer_run() to end after the step under way. Any thread, and signal handlers. */
 TR_API void tr_trainer_stop(tr_trainer *trainer);
 
+/* What one process did in a run. */
+struct tr_train_rank {
+    int64_t bytes_sent, bytes_received; /* in messages */
+    int64_t bytes_shared;               /* read where other processes of the host wrote them */
+    double wait_seconds;                /* for the others */
+    double compute_seconds;             /* of gradients */
+    int64_t contributions;              /* gradients that it computed; if asynchronous, that were applied */
+};
+
+struct tr_train_statistics {
+    int ranks;
+    const struct tr_train_rank *rank; /* [ranks] */
+    int64_t steps;                    /* of the run */
+    bool asynchronous;                /* the following mean something */
+    const int64_t *staleness; /* [staleness_bins]: gradients by the number of updates that they missed; the
+                                 last takes the rest */
+    int staleness_bins;
+    int64_t dropped; /* gradients that came too late */
+};
+/* What all processes did in the last run that ended well or was stopped, told on rank 0; elsewhere the figures
+   are zero or the same. Borrowed until the next run or the end of the trainer. TR_EINVAL before. */
+TR_API tr_status tr_trainer_statistics(const tr_trainer *trainer, struct tr_train_statistics *out);
+
 /* Evaluates on "train", "test" or "validation" with the present weights, or their moving averages where the
    job keeps them. Figures in *event, whose kind is TR_EVENT_EVALUATION. */
 TR_API tr_status tr_trainer_evaluate(tr_trainer *trainer, const char *set, struct tr_train_event *event);

@@ -179,6 +179,13 @@ void tr_comm_statistics(tr_comm *comm, struct tr_comm_statistics *out)
     pthread_mutex_unlock(&comm->lock);
 }
 
+void tr_comm_statistics_reset(tr_comm *comm)
+{
+    pthread_mutex_lock(&comm->lock);
+    comm->statistics = (struct tr_comm_statistics){0};
+    pthread_mutex_unlock(&comm->lock);
+}
+
 /* ---- failing ---- */
 
 tr_status tr_comm_check(tr_comm *comm)

@@ -210,7 +210,8 @@ struct tr_comm_statistics {
     int64_t operations;   /* collectives that were done */
     double wait_seconds;  /* spent in waits */
 };
-/* Since the communicator was made. Local. */
+/* Since the communicator was made, or the figures were last set to zero. Local. */
 void tr_comm_statistics(tr_comm *comm, struct tr_comm_statistics *out);
+void tr_comm_statistics_reset(tr_comm *comm);
 
 #endif

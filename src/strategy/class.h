@@ -92,10 +92,10 @@ tr_status tr_strategy_window(tr_strategy *strategy, size_t bytes, tr_window **ou
 tr_status tr_strategy_window_of(tr_strategy *strategy, tr_comm *part, size_t bytes, tr_window **out);
 /* Waits for an operation that was just started with `status`; local nothing. */
 tr_status tr_strategy_wait(tr_strategy *strategy, tr_status status, tr_ticket *ticket);
+/* Every rank's own figures come to all, into out->rank[size]; collective. */
+tr_status tr_strategy_gather_statistics(tr_strategy *strategy, struct tr_strategy_statistics *out);
 /* All ranks learn whether one was poisoned and what they wish for: the end of a synchronous step. */
 tr_status tr_strategy_exchange(tr_strategy *strategy, bool poisoned, int32_t wish,
                                struct tr_step_figures *figures);
-/* Every rank's own figures come to all, into out->rank[size]; collective. */
-tr_status tr_strategy_gather_statistics(tr_strategy *strategy, struct tr_strategy_statistics *out);
 
 #endif

@@ -216,10 +216,31 @@ tr_status tr_strategy_meet(tr_strategy *strategy, int64_t step)
     return tr_strategy_wait(strategy, status, ticket);
 }
 
+/* What this rank's communicators have moved so far. */
+static struct tr_comm_statistics traffic(const tr_strategy *strategy)
+{
+    struct tr_comm_statistics all = {0}, part = {0};
+    if (strategy->comm) tr_comm_statistics(strategy->comm, &all);
+    if (strategy->part) tr_comm_statistics(strategy->part, &part);
+    all.bytes_sent += part.bytes_sent;
+    all.bytes_received += part.bytes_received;
+    all.bytes_shared += part.bytes_shared;
+    all.wait_seconds += part.wait_seconds;
+    return all;
+}
+
 tr_status tr_strategy_step(tr_strategy *strategy, int64_t step, int32_t wish, struct tr_step_figures *figures)
 {
+    struct tr_comm_statistics before = traffic(strategy);
+    struct tr_rank_statistics *done = &strategy->done;
     *figures = (struct tr_step_figures){.steps = 1, .norm = NAN, .settled = true};
-    return strategy->class->step(strategy, step, wish, figures);
+    tr_status status = strategy->class->step(strategy, step, wish, figures);
+    struct tr_comm_statistics after = traffic(strategy);
+    done->bytes_sent += after.bytes_sent - before.bytes_sent;
+    done->bytes_received += after.bytes_received - before.bytes_received;
+    done->bytes_shared += after.bytes_shared - before.bytes_shared;
+    done->wait_seconds += after.wait_seconds - before.wait_seconds;
+    return status;
 }
 
 void tr_strategy_watch(tr_strategy *strategy, struct tr_strategy_watch watch)
@@ -238,25 +259,16 @@ tr_status tr_strategy_end(tr_strategy *strategy)
     return strategy->class->end ? strategy->class->end(strategy) : TR_OK;
 }
 
-tr_status tr_strategy_gather(tr_strategy *strategy)
-{
-    return strategy->class->gather(strategy);
-}
-
-tr_status tr_strategy_share(tr_strategy *strategy, void *data, size_t bytes)
-{
-    if (!strategy->comm || tr_strategy_is_asynchronous(strategy)) return TR_OK;
-    tr_ticket *ticket = NULL;
 tr_status tr_strategy_settle(tr_strategy *strategy)
 {
     return strategy->class->settle ? strategy->class->settle(strategy) : TR_OK;
 }
 
-    tr_status status = tr_comm_broadcast(strategy->comm, 0, data, bytes, "decision", &ticket);
-    return tr_strategy_wait(strategy, status, ticket);
+tr_status tr_strategy_gather(tr_strategy *strategy)
+{
+    return strategy->class->gather(strategy);
 }
 
-tr_status tr_strategy_blame(tr_strategy *strategy, int64_t step, char *name, size_t size)
 int64_t tr_strategy_take_ahead(tr_strategy *strategy)
 {
     int64_t ahead = strategy->ahead;
@@ -264,6 +276,15 @@ int64_t tr_strategy_take_ahead(tr_strategy *strategy)
     return ahead;
 }
 
+tr_status tr_strategy_share(tr_strategy *strategy, void *data, size_t bytes)
+{
+    if (!strategy->comm || tr_strategy_is_asynchronous(strategy)) return TR_OK;
+    tr_ticket *ticket = NULL;
+    tr_status status = tr_comm_broadcast(strategy->comm, 0, data, bytes, "decision", &ticket);
+    return tr_strategy_wait(strategy, status, ticket);
+}
+
+tr_status tr_strategy_blame(tr_strategy *strategy, int64_t step, char *name, size_t size)
 {
     if (strategy->class->blame) return strategy->class->blame(strategy, step, name, size);
     if (strategy->gradient) return tr_gradient_blame(strategy->gradient, step, name, size);

@@ -44,7 +44,7 @@ struct tr_placement {
     int64_t updates;                  /* number of floats that it updates */
 };
 
-/* What a rank did so far. */
+/* What a rank did so far, in steps; not what it took to save and to evaluate. */
 struct tr_rank_statistics {
     int64_t bytes_sent, bytes_received, bytes_shared; /* see struct tr_comm_statistics */
     double wait_seconds;                              /* for others */
@@ -81,8 +81,8 @@ struct tr_strategy_watch {
 
 /* Checks what the model file says about the strategy, for `ranks` ranks. TR_EINVAL with file and line. */
 tr_status tr_strategy_check(const struct tr_job *job, int ranks);
-/* What the `strategy:` of a model file chooses (NULL: the default), before there is a job. `name` is in static
-   storage. TR_EINVAL with file and line. */
+/* What the `strategy:` of a model file chooses (NULL: the default), before there is a job. `name` is in
+   static storage. TR_EINVAL with file and line. */
 tr_status tr_strategy_peek(const tr_config *choice, const char **name, bool *asynchronous);
 /* Memory for a rank's part of the job. The training data are not needed yet. `comm` may be NULL; all borrowed
    for the life of the strategy, but for the settings. Returned, destroy with tr_strategy_destroy(). TR_EINVAL

@@ -217,6 +217,8 @@ void tr_trainer_destroy(tr_trainer **handle)
     if (trainer->lock >= 0) close(trainer->lock);
     tr_free(trainer->resumed);
     tr_free(trainer->resume_note);
+    tr_strategy_statistics_release(&trainer->statistics);
+    tr_free(trainer->rank_statistics);
     tr_comm_destroy(&trainer->own_comm);
     tr_free(trainer);
     *handle = NULL;

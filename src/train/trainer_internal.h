@@ -56,11 +56,6 @@ static inline bool trainer_is_chief(const tr_trainer *trainer)
     return tr_strategy_is_chief(trainer->comm);
 }
 
-/* Writes a checkpoint; *path (may be NULL) is returned, free with tr_free(). */
-tr_status trainer_save(tr_trainer *trainer, char **path);
-
-/* Loads parameters, optimizer and counters from the checkpoint; refuses other settings or data unless
- * `changed`. */
 /* Brings the state of the run together in the chief's variables; an asynchronous run may have gone on some
  * steps since the last one, which are counted. Collective, but for asynchronous strategies. */
 tr_status trainer_gather(tr_trainer *trainer);
@@ -68,7 +63,14 @@ tr_status trainer_gather(tr_trainer *trainer);
  * then on is one state. */
 tr_status trainer_settle(tr_trainer *trainer);
 
+/* Writes a checkpoint; *path (may be NULL) is returned, free with tr_free(). */
+tr_status trainer_save(tr_trainer *trainer, char **path);
+
+/* Loads parameters, optimizer and counters from the checkpoint; refuses other settings or data unless
+ * `changed`. */
 tr_status trainer_restore(tr_trainer *trainer, tr_checkpoint *checkpoint, bool changed);
+/* Notes what the ranks did since the run began, for tr_trainer_statistics(); as collective as steps are. */
+tr_status trainer_collect_statistics(tr_trainer *trainer);
 /* Computes data_digest, which reads all training data, once. */
 tr_status trainer_digest_data(tr_trainer *trainer);
 

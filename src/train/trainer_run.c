@@ -265,6 +265,7 @@ static bool ends_early(const tr_trainer *trainer)
 static tr_status finish(struct run *run)
 {
     tr_trainer *trainer = run->trainer;
+    TR_TRY(trainer_settle(trainer));
     if (trainer->out && trainer->saved_step != trainer->step) TR_TRY(save(run));
     if (tr_job_has_set(trainer->job, TR_SET_TEST)) {
         struct tr_train_event test;
@@ -279,13 +280,13 @@ static tr_status finish(struct run *run)
     event.seconds = run->training_seconds;
     event.hash = hex;
     tell(run, &event);
-    TR_TRY(trainer_settle(trainer));
     return TR_OK;
 }
 
 static tr_status stopped(struct run *run)
 {
     tr_trainer *trainer = run->trainer;
+    TR_TRY(trainer_settle(trainer));
     if (trainer->out && trainer->saved_step != trainer->step) TR_TRY(save(run));
     return tr_fail(TR_EINTERRUPTED, "stopped after step %lld of %lld%s%s", (long long)trainer->step,
                    (long long)trainer->job->train.steps,
@@ -302,7 +303,6 @@ static tr_status lead(struct run *run)
         struct tr_step_figures figures;
         trainer_observe_next(trainer);
         double start = tr_clock_seconds();
-    TR_TRY(trainer_settle(trainer));
         TR_TRY(do_step(trainer, wishes(trainer), &figures));
         run->training_seconds += tr_clock_seconds() - start;
         TR_TRY(trainer_observe_step(trainer, &figures));
@@ -328,6 +328,7 @@ static tr_status end_run(tr_trainer *trainer, tr_status status)
 {
     char message[1024];
     snprintf(message, sizeof message, "%s", tr_error_message());
+    TR_TRY(trainer_collect_statistics(trainer));
     TR_TRY(tr_strategy_end(trainer->strategy));
     return status == TR_OK ? TR_OK : tr_fail(status, "%s", message);
 }
@@ -360,12 +361,14 @@ tr_status tr_trainer_run(tr_trainer *trainer, tr_train_listener listener, void *
         .kept_step = trainer->step,
     };
     trainer->saved_at = tr_clock_seconds();
+    trainer->run_began = trainer->step;
+    if (trainer->comm) tr_comm_statistics_reset(trainer->comm);
     bool follows =
         trainer->comm && tr_strategy_is_asynchronous(trainer->strategy) && !trainer_is_chief(trainer);
     tr_recording_enter(&trainer->recording);
     tr_status status =
         follows ? tr_strategy_follow(trainer->strategy, &trainer->stop, WISH_STOP) : lead(&run);
-    if (status == TR_EPEER)
+    if (status == TR_EPEER && !follows)
         tr_fail_in(status, "after step %lld of %lld", (long long)trainer->step,
                    (long long)trainer->job->train.steps);
     trainer_observe_end(trainer, status);

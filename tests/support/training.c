@@ -94,6 +94,9 @@ void trainer_outcome(tr_trainer *trainer, struct outcome *outcome)
     struct tr_train_info info;
     must_train(tr_trainer_info(trainer, &info));
     outcome->step = info.step;
+    if (tr_trainer_statistics(trainer, &outcome->statistics) != TR_OK) return;
+    for (int r = 0; r < outcome->statistics.ranks && r < OUTCOME_RANKS; r++)
+        outcome->rank[r] = outcome->statistics.rank[r];
 }
 
 void job_outcome(struct job *job, struct outcome *outcome)

@@ -43,6 +43,7 @@ void family_job(struct job *job, const struct family *family, const char *place)
 
 /* ---- runs ---- */
 
+#define OUTCOME_RANKS 8
 struct outcome {
     tr_status status;
     char message[1024]; /* of a failure */
@@ -55,6 +56,8 @@ struct outcome {
     double evaluated_loss, evaluated_accuracy; /* of the last one */
     int warnings, checkpoints;
     char warning[1024], checkpoint[SCRATCH_PATH]; /* the last ones */
+    struct tr_train_statistics statistics;        /* ranks 0 if there were none; pointers are not valid */
+    struct tr_train_rank rank[OUTCOME_RANKS];     /* of the first ranks */
 };
 
 /* Runs a trainer to its end. */

@@ -1,0 +1,115 @@
+/* What a run tells about its ranks: bytes, times, contributions. */
+#include "support/ranks.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+static char place[SCRATCH_PATH];
+
+static int make_place(void **state)
+{
+    (void)state;
+    scratch_make(place);
+    family_files(place);
+    return 0;
+}
+
+static int remove_place(void **state)
+{
+    (void)state;
+    scratch_remove(place);
+    return 0;
+}
+
+static void begin(struct job *job)
+{
+    family_job(job, &families[0], place);
+    job_set(job, "train.microbatches=4");
+    job->settings.set = job->set;
+}
+
+static void ranks_and_bytes_add_up(void **state)
+{
+    (void)state;
+    struct job job;
+    begin(&job);
+    for (int apart = 0; apart < 2; apart++) {
+        struct rank ranks[RANKS];
+        int64_t sent = 0, received = 0, shared = 0;
+        run_ranks(&job.settings, 4, apart, ranks);
+        expect_well(ranks, 4, "4 ranks");
+        const struct outcome *chief = &ranks[0].outcome;
+        assert_int_equal(chief->statistics.ranks, 4);
+        assert_int_equal(chief->statistics.steps, chief->step);
+        assert_false(chief->statistics.asynchronous);
+        for (int r = 0; r < 4; r++) {
+            assert_int_equal(chief->rank[r].contributions, chief->step);
+            assert_true(chief->rank[r].compute_seconds > 0);
+            assert_true(chief->rank[r].wait_seconds >= 0);
+            sent += chief->rank[r].bytes_sent;
+            received += chief->rank[r].bytes_received;
+            shared += chief->rank[r].bytes_shared;
+        }
+        assert_true(sent > 0);
+        /* Signs of life aside, what is sent in steps is received in steps; a message may be noted on one side
+           of a step's end and on the other of the next. */
+        int64_t parameters = 4 * (int64_t)(6 * 25 + 6 + 7 * 6 * 25 + 7 + 343 * 33 + 33 + 330 + 10);
+        int64_t expected = 2 * 3 * parameters * chief->step; /* 2 (W - 1) / W of them for each of W ranks */
+        assert_true(sent - received < expected / 10 && received - sent < expected / 10);
+        if (apart) {
+            assert_int_equal(shared, 0);
+            assert_true(sent > expected);
+            assert_true(sent < expected + expected / 10);
+        } else {
+            assert_true(shared > parameters * chief->step);
+            assert_true(sent < expected / 10);
+        }
+    }
+}
+
+/* A rank that computes slowly is the one that waits least. */
+static void a_straggler_shows(void **state)
+{
+    (void)state;
+    struct job job;
+    struct rank ranks[RANKS];
+    begin(&job);
+    job_set(&job, "train.steps=12");
+    job.settings.slow = "1:8";
+    run_ranks(&job.settings, 3, false, ranks);
+    expect_well(ranks, 3, "3 ranks");
+    const struct tr_train_rank *rank = ranks[0].outcome.rank;
+    for (int r = 0; r < 3; r += 2) {
+        assert_true(rank[1].compute_seconds > 2 * rank[r].compute_seconds);
+        assert_true(rank[1].wait_seconds < rank[r].wait_seconds);
+    }
+}
+
+static void there_are_none_before_a_run(void **state)
+{
+    (void)state;
+    struct job job;
+    struct tr_train_statistics statistics;
+    begin(&job);
+    tr_trainer *trainer = job_trainer(&job);
+    assert_int_equal(tr_trainer_statistics(trainer, &statistics), TR_EINVAL);
+    must_train(tr_trainer_run(trainer, NULL, NULL));
+    must_train(tr_trainer_statistics(trainer, &statistics));
+    assert_int_equal(statistics.ranks, 1);
+    assert_int_equal(statistics.rank[0].bytes_sent + statistics.rank[0].bytes_received, 0);
+    tr_trainer_destroy(&trainer);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ranks_and_bytes_add_up),
+        cmocka_unit_test(a_straggler_shows),
+        cmocka_unit_test(there_are_none_before_a_run),
+    };
+    return cmocka_run_group_tests(tests, make_place, remove_place);
+}
