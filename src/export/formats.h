@@ -24,6 +24,7 @@ struct tr_export {
     X(safetensors, "the tensors, in the safetensors format; see --layout")                                   \
     X(npz, "the tensors as arrays of NumPy; see --layout")                                                   \
     X(torch, "a PyTorch module as Python source, which takes the tensors of --layout torch")                 \
+    X(onnx, "a graph for ONNX Runtime and others")                                                           \
     X(c, "one C99 file without dependencies, whose function predicts with the same bits")
 
 /* One function for each: writes the file `path`, whole or not at all. */

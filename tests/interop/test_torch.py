@@ -11,14 +11,11 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from common import SOURCE, close, data, log, mnist, place, predict, trireme, write
+import networks
+from common import close, data, log, mnist, place, predict, trireme, write
+from networks import COUNT, HEAD, IMAGES, MNIST_AS_IDX, SENTENCES, checkpoint_of, model
 
 torch.manual_seed(0)
-COUNT = 50
-
-
-def model(name):
-    return os.path.join(SOURCE, "models", name + ".yaml")
 
 
 def load_module(path):
@@ -48,6 +45,14 @@ def judge(what, run, net, tensors, *inputs):
 def judge_both(what, run, by_hand, tensors, *inputs):
     judge(f"{what}, a module by hand", run, by_hand, tensors, *inputs)
     judge(f"{what}, the exported module", run, load_module(place(f"{run}.py")), tensors, *inputs)
+
+
+def coloured_digits():
+    return torch.tensor(networks.coloured_digits({"train": 500, "test": COUNT}))
+
+
+def sentences(run, name):
+    return tuple(torch.tensor(array) for array in networks.sentences(run, name))
 
 
 def digits(count=COUNT):
@@ -117,13 +122,8 @@ def shipped_networks():
     run, tensors = train(model("mnist-cnn"), "train.steps=30")
     judge_both("mnist-cnn", run, Cnn(), tensors, unit)
 
-    images, labels = (data(f"mnist/{{}}-{kind}-ubyte.gz") for kind in ("images-idx3", "labels-idx1"))
-    sets = [
-        f"data.{part}={{idx: {{images: {images.format(prefix)}, labels: {labels.format(prefix)}}}}}"
-        for part, prefix in (("train", "train"), ("test", "t10k"))
-    ]
     # Its moving averages are what counts, here as in prediction.
-    run, tensors = train(model("mnist-mlp"), *sets, "train.steps=60", "input.scale=1/255", "optimizer.rate=0.1")
+    run, tensors = train(model("mnist-mlp"), *MNIST_AS_IDX, "train.steps=60", "input.scale=1/255", "optimizer.rate=0.1")
     judge_both("mnist-mlp", run, Mlp(), tensors, unit)
     trireme("export", run, "--layout", "torch", "--safetensors", "parameters.safetensors", "--no-average")
     plain = load_file(place("parameters.safetensors"))
@@ -137,142 +137,17 @@ def shipped_networks():
     judge_both("sst2-lstm", run, Lstm(len(tensors["embedding1.weight"])), tensors, tokens, lengths)
 
 
-def checkpoint_of(run):
-    return max(name for name in os.listdir(place(run)) if name.startswith("checkpoint-"))
-
-
-def sentences(run, name):
-    """The first sentences of a file as numbers of the run's words, padded."""
-    with open(os.path.join(place(run), checkpoint_of(run), "vocabulary.txt"), encoding="utf-8") as file:
-        words = file.read().split("\n")[2:]
-    number = {word: i for i, word in enumerate(words)}
-    with open(data(name), encoding="utf-8") as file:
-        lines = [line.split("\t")[0] for _, line in zip(range(COUNT), file)]
-    rows = [[number.get(word, 0) for word in line.split()] for line in lines]
-    longest = max(len(row) for row in rows)
-    tokens = torch.tensor([row + [1] * (longest - len(row)) for row in rows])
-    return tokens, torch.tensor([len(row) for row in rows])
-
-
 # ---- every layer, and what is awkward about it ----
 
 
-def coloured_digits(parts):
-    """Real digits in four channels: every second row and column of a digit is a channel of its own. Written as IDX files."""
-    for part, count in parts.items():
-        images, labels = mnist("train" if part == "train" else "t10k", count)
-        image = np.frombuffer(b"".join(images), np.uint8).reshape(count, 14, 2, 14, 2)
-        image = image.transpose(0, 1, 3, 2, 4).reshape(count, 14, 14, 4)
-        with open(place(f"{part}.images"), "wb") as file:
-            file.write(bytes([0, 0, 8, 4]) + np.array(image.shape, ">i4").tobytes() + image.tobytes())
-        with open(place(f"{part}.labels"), "wb") as file:
-            file.write(bytes([0, 0, 8, 1]) + np.array([count], ">i4").tobytes() + bytes(labels))
-    return torch.tensor(image.copy())
-
-
-HEAD = """
-name: {name}
-data:
-  train: {{idx: {{images: train.images, labels: train.labels}}}}
-  test: {{idx: {{images: test.images, labels: test.labels}}}}
-loss: softmax_cross_entropy
-optimizer: {{rule: adam, rate: 2e-3}}
-train: {{batch: 25, steps: 40, microbatches: 2}}
-"""
-
-IMAGES = {
-    "windows": """
-input: {scale: [0.01, 0.02, 0.004, 0.003], shift: [-1, 0, 0.5, 0.25]}
-layers:
-- conv: {filters: 6, kernel: [2, 3], stride: [1, 2], padding: same, activation: leaky_relu, slope: 0.2}
-- max_pool: {size: 3, stride: 2, padding: same}
-- conv: {filters: 5, kernel: 2, dilation: 2, pad: 1, use_bias: false, activation: tanh}
-- average_pool: {size: 2, stride: 1, padding: same}
-- conv: {filters: 7, kernel: 4, padding: same, activation: sigmoid}
-- average_pool: {size: 2, padding: same}
-- max_pool: {size: 2, stride: 1, padding: same}
-- dense: {units: 12, activation: relu}
-- leaky_relu: 0.3
-- dense: 10
-""",
-    "norms": """
-input: {crop: [12, 10]}
-layers:
-- conv: {filters: 6, kernel: 3, use_bias: false}
-- batch_norm: {momentum: 0.3, epsilon: 1e-3}
-- relu
-- layer_norm
-- max_pool: 2
-- softmax
-- dropout: 0.2
-- flatten
-- batch_norm
-- layer_norm: 0.01
-- dense: {units: 16, activation: tanh}
-- batch_norm
-- gelu
-- dense: {units: 10, use_bias: false}
-""",
-    "residual": """
-layers:
-- conv: {filters: 6, kernel: 3, padding: same, name: stem}
-- conv: {filters: 6, kernel: 3, padding: same, activation: relu}
-- add: stem
-- max_pool: {size: 3, stride: 2, pad: 1, name: image}
-- flatten: {name: flat}
-- sigmoid
-- add: flat
-- batch_norm
-- dense: {units: 10, name: 1st, weights: {uniform: 0.01}}
-- tanh
-- add: 1st
-- dense: {units: 10, name: class}
-""",
-    "no-layers-between": """
-layers:
-- dense: 10
-""",
-    "larger-crop": """
-input: {crop: 17, pad: 2, shift: 0.1}
-layers:
-- average_pool: {size: 3, stride: 3, pad: 1}
-- conv: {filters: 10, kernel: 6}
-- flatten
-""",
-}
-
-
 def all_layers_on_images():
-    pixels = coloured_digits({"train": 500, "test": COUNT})
+    pixels = coloured_digits()
     for name, text in IMAGES.items():
         run, tensors = train(write(f"{name}.yaml", HEAD.format(name=name) + text))
         net = load_module(place(f"{name}.py"))
         judge(name, run, net, tensors, net.prepare(pixels))
         for key, theirs in net.state_dict().items():
             assert theirs.shape == tensors[key].shape, key
-
-
-SENTENCES = """
-name: sentences
-data:
-  train: {{text: {{path: {0}, min_count: 3}}}}
-  test: {{text: {{path: {1}}}}}
-layers:
-- embedding: {{width: 12, name: words}}
-- dense: {{units: 12, activation: tanh}}
-- add: words
-- layer_norm
-- lstm: 16
-- dropout: 0.1
-- flatten
-- lstm: {{units: 9, truncate: 4}}
-- gelu
-- last
-- layer_norm
-- dense: 2
-optimizer: {{rule: adam, rate: 3e-3}}
-train: {{batch: 64, steps: 40}}
-"""
 
 
 def all_layers_on_sentences():
@@ -346,7 +221,7 @@ NAMES = {"features.0": "conv1", "features.1": "batch_norm1", "head.0": "dense1",
 
 def into_trireme():
     """Networks of PyTorch's, of its own making and after some training there, predict the same here."""
-    pixels = coloured_digits({"train": 500, "test": COUNT})
+    pixels = coloured_digits()
     x = pixels.permute(0, 3, 1, 2).float() / 255
     net = Digits()
     for _ in range(20):  # so that running statistics and biases are no round numbers

@@ -141,6 +141,24 @@ void must(tr_status status)
     if (status != TR_OK) fail_msg("%s: %s", tr_status_name(status), tr_error_message());
 }
 
+void networks_have_every_layer(void)
+{
+    int count;
+    const struct tr_layer_class *const *classes = tr_layer_classes(&count);
+    bool *seen = tr_alloc_zero((size_t)count, sizeof *seen);
+    assert_non_null(seen);
+    for (int i = 0; i < network_count; i++) {
+        struct tr_model *model;
+        must(network_build(networks[i].text, networks[i].input, networks[i].vocabulary, &model));
+        for (int k = 0; k < model->layer_count; k++)
+            for (int c = 0; c < count; c++) seen[c] |= classes[c] == model->layers[k].class;
+        tr_model_destroy(&model);
+    }
+    for (int c = 0; c < count; c++)
+        if (!seen[c]) fail_msg("no network of tests/support/networks.c has a layer \"%s\"", classes[c]->name);
+    tr_free(seen);
+}
+
 struct tr_shape network_shape(const char *text)
 {
     struct tr_shape shape = {0};

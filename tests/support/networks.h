@@ -17,6 +17,8 @@ struct network {
 
 extern const struct network networks[];
 extern const int network_count;
+/* Fails the test unless every kind of layer is in one of them. */
+void networks_have_every_layer(void);
 
 /* The shape that tr_shape_text() writes so; "tokens" is a sequence of numbers of words. */
 struct tr_shape network_shape(const char *text);

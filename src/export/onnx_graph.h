@@ -1,0 +1,101 @@
+/* What the parts of the ONNX export share: a graph that grows operation by operation.
+ *
+ * Values are kept in the form that ONNX's operations want: images channels first, sequences time first. A
+ * vector that was an image (behind a flatten) stays an image until an operation needs it as a vector, so that
+ * a convolutional network is exported without a single transposition: the parameters of what follows change
+ * places instead.
+ */
+#ifndef TR_EXPORT_ONNX_GRAPH_H
+#define TR_EXPORT_ONNX_GRAPH_H
+
+#include "export/trace.h"
+#include "io/onnx.h"
+
+/* ---- the export ---- */
+
+/* What the file says about itself and its network. All borrowed for the call. */
+struct tr_onnx_settings {
+    const char *name;   /* of the graph */
+    const char *origin; /* a line for people: which network this is */
+    bool classification;
+};
+
+/* Makes the graph of a network. Its inputs are `input` [batch, channels, height, width] or [batch, width], or
+   `tokens` [batch, time] and `lengths` [batch]; its output is `output`, or `logits` and `probabilities` of a
+   classification. Returned, destroy with tr_onnx_destroy(). TR_EUNSUPPORTED for an operation without
+   counterpart, naming the layer; TR_ENOMEM. */
+tr_status tr_onnx_make(const struct tr_trace *trace, const struct tr_onnx_settings *settings, tr_onnx **out);
+
+/* ---- for the files of the export ---- */
+
+enum tr_onnx_form {
+    TR_ONNX_ROWS,     /* [batch, width] */
+    TR_ONNX_SEQUENCE, /* [time, batch, width] */
+    TR_ONNX_IMAGE     /* [batch, channels, height, width] */
+};
+
+struct tr_onnx_name {
+    char text[160];
+};
+
+struct tr_onnx_value {
+    struct tr_onnx_name name; /* "" where nothing reads it but through `ending` */
+    enum tr_onnx_form form;
+    int64_t width;              /* ROWS, SEQUENCE */
+    int64_t size[3];            /* IMAGE: height, width, channels */
+    struct tr_onnx_name ending; /* of an LSTM's output: its last vectors [batch, width]; else "" */
+};
+
+#define TR_ONNX_OPERATIONS 32 /* the most that a layer becomes */
+
+struct tr_onnx_graph {
+    const struct tr_trace *trace;
+    tr_onnx *onnx;
+    struct tr_onnx_value *value;             /* [values of the trace] */
+    const char *part;                        /* whose operations are being added: "conv1", "input" */
+    const char *emitted[TR_ONNX_OPERATIONS]; /* in this part */
+    int emitted_count;
+    struct tr_onnx_name lengths; /* as int32, once there is such a value */
+};
+
+/* From now on operations belong to `part`, borrowed. */
+void tr_onnx_begin_part(struct tr_onnx_graph *graph, const char *part);
+/* Adds a node whose name, which is returned and that of its output too, is made of part and operation:
+   "conv1/Conv". `inputs` texts follow. */
+struct tr_onnx_name tr_onnx_emit(struct tr_onnx_graph *graph, const char *operation, int inputs, ...);
+/* The name of a constant of this part: "conv1/axes". */
+struct tr_onnx_name tr_onnx_local(const struct tr_onnx_graph *graph, const char *what);
+/* Adds a constant of integers, or one number, under such a name. */
+struct tr_onnx_name tr_onnx_local_integers(struct tr_onnx_graph *graph, const char *what, int64_t count,
+                                           const int64_t *values);
+struct tr_onnx_name tr_onnx_local_number(struct tr_onnx_graph *graph, const char *what, float value);
+
+/* The value behind a pointer in an operation's arguments. */
+const struct tr_onnx_value *tr_onnx_value_of(const struct tr_onnx_graph *graph, const void *pointer);
+/* Notes `made` as the value behind a pointer, and tells readers its shape. */
+void tr_onnx_define(struct tr_onnx_graph *graph, const void *pointer, const struct tr_onnx_value *made);
+/* The same value as rows, elements in the order that devices have them: height, width, channels. */
+struct tr_onnx_value tr_onnx_as_rows(struct tr_onnx_graph *graph, const struct tr_onnx_value *value);
+/* How a value is described under `name` (borrowed). */
+struct tr_onnx_info tr_onnx_describe(const struct tr_onnx_value *value, const char *name);
+
+/* Adds the parameter behind a pointer as a constant of another shape; returns its name. */
+struct tr_onnx_name tr_onnx_parameter(struct tr_onnx_graph *graph, const float *pointer, int rank,
+                                      const int64_t *size);
+/* The same where the parameter has `item` floats for each element of an image [height][width][channels] and
+   the constant for each of [channels][height][width]. */
+struct tr_onnx_name tr_onnx_parameter_of_image(struct tr_onnx_graph *graph, const float *pointer,
+                                               const int64_t image[3], int64_t item, int rank,
+                                               const int64_t *size);
+/* The name of the parameter behind a pointer, for constants that are filled by the caller. */
+const char *tr_onnx_parameter_name(const struct tr_onnx_graph *graph, const float *pointer);
+
+/* Translates an operation. TR_EUNSUPPORTED for one without counterpart. */
+tr_status tr_onnx_translate(struct tr_onnx_graph *graph, const struct tr_traced *traced);
+/* The same for operations of one kind. */
+tr_status tr_onnx_translate_pixels(struct tr_onnx_graph *graph, const struct tr_traced *traced);
+tr_status tr_onnx_translate_embedding(struct tr_onnx_graph *graph, const struct tr_traced *traced);
+tr_status tr_onnx_translate_lstm(struct tr_onnx_graph *graph, const struct tr_traced *traced);
+tr_status tr_onnx_translate_last(struct tr_onnx_graph *graph, const struct tr_traced *traced);
+
+#endif

@@ -1,0 +1,153 @@
+"""Networks that several scripts carry to other programs: every kind of layer and what is awkward about it, on real data."""
+
+import os
+
+import numpy as np
+
+from common import SOURCE, data, mnist, place
+
+COUNT = 50  # test examples
+
+
+def model(name):
+    return os.path.join(SOURCE, "models", name + ".yaml")
+
+
+def idx_of(prefix):
+    images, labels = (data(f"mnist/{prefix}-{kind}-ubyte.gz") for kind in ("images-idx3", "labels-idx1"))
+    return f"{{idx: {{images: {images}, labels: {labels}}}}}"
+
+
+# For a model file whose own data would have to be made first.
+MNIST_AS_IDX = [f"data.train={idx_of('train')}", f"data.test={idx_of('t10k')}"]
+
+
+# ---- images ----
+
+
+def coloured_digits(parts):
+    """Real digits in four channels: every second row and column of a digit is a channel of its own. Written as IDX files.
+    Returns those of the last part."""
+    for part, count in parts.items():
+        images, labels = mnist("train" if part == "train" else "t10k", count)
+        image = np.frombuffer(b"".join(images), np.uint8).reshape(count, 14, 2, 14, 2)
+        image = image.transpose(0, 1, 3, 2, 4).reshape(count, 14, 14, 4)
+        with open(place(f"{part}.images"), "wb") as file:
+            file.write(bytes([0, 0, 8, 4]) + np.array(image.shape, ">i4").tobytes() + image.tobytes())
+        with open(place(f"{part}.labels"), "wb") as file:
+            file.write(bytes([0, 0, 8, 1]) + np.array([count], ">i4").tobytes() + bytes(labels))
+    return image.copy()
+
+
+HEAD = """
+name: {name}
+data:
+  train: {{idx: {{images: train.images, labels: train.labels}}}}
+  test: {{idx: {{images: test.images, labels: test.labels}}}}
+loss: softmax_cross_entropy
+optimizer: {{rule: adam, rate: 2e-3}}
+train: {{batch: 25, steps: 40, microbatches: 2}}
+"""
+
+IMAGES = {
+    "windows": """
+input: {scale: [0.01, 0.02, 0.004, 0.003], shift: [-1, 0, 0.5, 0.25]}
+layers:
+- conv: {filters: 6, kernel: [2, 3], stride: [1, 2], padding: same, activation: leaky_relu, slope: 0.2}
+- max_pool: {size: 3, stride: 2, padding: same}
+- conv: {filters: 5, kernel: 2, dilation: 2, pad: 1, use_bias: false, activation: tanh}
+- average_pool: {size: 2, stride: 1, padding: same}
+- conv: {filters: 7, kernel: 4, padding: same, activation: sigmoid}
+- average_pool: {size: 2, padding: same}
+- max_pool: {size: 2, stride: 1, padding: same}
+- dense: {units: 12, activation: relu}
+- leaky_relu: 0.3
+- dense: 10
+""",
+    "norms": """
+input: {crop: [12, 10]}
+layers:
+- conv: {filters: 6, kernel: 3, use_bias: false}
+- batch_norm: {momentum: 0.3, epsilon: 1e-3}
+- relu
+- layer_norm
+- max_pool: 2
+- softmax
+- dropout: 0.2
+- flatten
+- batch_norm
+- layer_norm: 0.01
+- dense: {units: 16, activation: tanh}
+- batch_norm
+- gelu
+- dense: {units: 10, use_bias: false}
+""",
+    "residual": """
+layers:
+- conv: {filters: 6, kernel: 3, padding: same, name: stem}
+- conv: {filters: 6, kernel: 3, padding: same, activation: relu}
+- add: stem
+- max_pool: {size: 3, stride: 2, pad: 1, name: image}
+- flatten: {name: flat}
+- sigmoid
+- add: flat
+- batch_norm
+- dense: {units: 10, name: 1st, weights: {uniform: 0.01}}
+- tanh
+- add: 1st
+- dense: {units: 10, name: class}
+""",
+    "no-layers-between": """
+layers:
+- dense: 10
+""",
+    "larger-crop": """
+input: {crop: 17, pad: 2, shift: 0.1}
+layers:
+- average_pool: {size: 3, stride: 3, pad: 1}
+- conv: {filters: 10, kernel: 6}
+- flatten
+""",
+}
+
+
+# ---- sentences ----
+
+SENTENCES = """
+name: sentences
+data:
+  train: {{text: {{path: {0}, min_count: 3}}}}
+  test: {{text: {{path: {1}}}}}
+layers:
+- embedding: {{width: 12, name: words}}
+- dense: {{units: 12, activation: tanh}}
+- add: words
+- layer_norm
+- lstm: 16
+- dropout: 0.1
+- flatten
+- lstm: {{units: 9, truncate: 4}}
+- gelu
+- last
+- layer_norm
+- dense: 2
+optimizer: {{rule: adam, rate: 3e-3}}
+train: {{batch: 64, steps: 40}}
+"""
+
+
+def checkpoint_of(run):
+    return max(name for name in os.listdir(place(run)) if name.startswith("checkpoint-"))
+
+
+def sentences(run, name):
+    """The first sentences of a file as numbers of the run's words, padded: tokens [COUNT, time] and lengths."""
+    with open(os.path.join(place(run), checkpoint_of(run), "vocabulary.txt"), encoding="utf-8") as file:
+        words = file.read().split("\n")[2:]
+    number = {word: i for i, word in enumerate(words)}
+    with open(data(name), encoding="utf-8") as file:
+        lines = [line.split("\t")[0] for _, line in zip(range(COUNT), file)]
+    rows = [[number.get(word, 0) for word in line.split()] for line in lines]
+    longest = max(len(row) for row in rows)
+    tokens = np.array([row + [1] * (longest - len(row)) for row in rows], np.int64)
+    return tokens, np.array([len(row) for row in rows], np.int64)
