@@ -8,6 +8,7 @@
 #include "train/trainer_internal.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -153,6 +154,18 @@ static tr_status match(struct import *import)
 
 /* ---- reading ---- */
 
+/* A checkpoint refuses what is not finite; so does this, which knows what the file calls it. */
+static tr_status check_finite(const struct import *import, const struct tr_safetensors_entry *entry,
+                              const float *values)
+{
+    int64_t count = (int64_t)(entry->bytes / sizeof *values);
+    for (int64_t i = 0; i < count; i++)
+        if (!isfinite(values[i]))
+            return tr_fail(TR_ENONFINITE, "\"%s\": tensor \"%.200s\" holds %g at element %" PRId64,
+                           import->settings->file, entry->tensor.name, (double)values[i], i);
+    return TR_OK;
+}
+
 /* Fills an arena with the numbers of the file. */
 static tr_status read_values(struct import *import, float *arena)
 {
@@ -166,6 +179,7 @@ static tr_status read_values(struct import *import, float *arena)
         const struct tr_layout_tensor *tensor = &import->list.tensor[i];
         if (tensor->role == TR_LAYOUT_STEPS) continue;
         status = tr_safetensors_read(import->file, import->entry[i], values, NULL);
+        if (status == TR_OK) status = check_finite(import, import->entry[i], values);
         if (status == TR_OK) tr_layout_unpack(tensor, import->model, values, arena);
     }
     tr_free(values);
