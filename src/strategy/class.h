@@ -39,6 +39,8 @@ struct tr_strategy_class {
     /* What a comparison of strategies tries: options as on a command line ("mode=async"), where {workers}
        stands for the number of workers; ends with NULL. NULL: the options as they are by default. */
     const char *const *variants;
+    /* Synchronous, with an arithmetic of its own: the hash is not that of one process. */
+    bool own_hash;
     /* How many ranks a run with these options has in which `workers` ranks compute; NULL: as many. */
     int (*ranks)(const void *options, int workers);
 };

@@ -368,4 +368,5 @@ const struct tr_strategy_class tr_strategy_local_sgd = {
     .memory = memory,
     .blame = blame,
     .variants = variants,
+    .own_hash = true,
 };

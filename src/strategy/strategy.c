@@ -94,6 +94,22 @@ tr_status tr_strategy_peek(const tr_config *choice, const char **name, bool *asy
     return TR_OK;
 }
 
+tr_status tr_strategy_outline(const struct tr_job *job, int workers, struct tr_strategy_outline *out)
+{
+    const struct tr_strategy_class *class;
+    void *options;
+    TR_TRY(read_options(job->file.strategy, &class, &options));
+    *out = (struct tr_strategy_outline){
+        .name = class->name,
+        .ranks = class->ranks ? class->ranks(options, workers) : workers,
+        .asynchronous = class->asynchronous && class->asynchronous(options),
+        .own_hash = class->own_hash,
+    };
+    tr_status status = check(job, class, options, out->ranks);
+    release_options(class, options);
+    return status;
+}
+
 /* ---- making ---- */
 
 static tr_status create_chosen(tr_strategy *strategy)

@@ -84,6 +84,15 @@ tr_status tr_strategy_check(const struct tr_job *job, int ranks);
 /* What the `strategy:` of a model file chooses (NULL: the default), before there is a job. `name` is in
    static storage. TR_EINVAL with file and line. */
 tr_status tr_strategy_peek(const tr_config *choice, const char **name, bool *asynchronous);
+/* What a run of the job would be in which `workers` ranks compute. */
+struct tr_strategy_outline {
+    const char *name; /* static storage */
+    int ranks;
+    bool asynchronous;
+    bool own_hash; /* synchronous, with a hash that is not that of one process */
+};
+/* TR_EINVAL, with the reason, where that many make no sense. */
+tr_status tr_strategy_outline(const struct tr_job *job, int workers, struct tr_strategy_outline *out);
 /* Memory for a rank's part of the job. The training data are not needed yet. `comm` may be NULL; all borrowed
    for the life of the strategy, but for the settings. Returned, destroy with tr_strategy_destroy(). TR_EINVAL
    when the ranks are more than can share the job. */
