@@ -55,15 +55,8 @@ struct tr_hparam {
     double number; /* or 0 and 1 */
     const char *text;
 };
-/* A scalar that hyperparameters are judged by: its tag in the run `group`, which lies below this one ("":
- * this one). */
-struct tr_hparam_metric {
-    const char *group, *tag, *title;
-    bool validation; /* from data that were not trained on */
-};
 /* The beginning of a session with its hyperparameters. */
-tr_status tr_events_session_begin(tr_events *events, const struct tr_hparam *hparams, int count,
-                                  const struct tr_hparam_metric *metrics, int metric_count);
+tr_status tr_events_session_begin(tr_events *events, const struct tr_hparam *hparams, int count);
 /* Its end, and whether it was a good one. */
 tr_status tr_events_session_end(tr_events *events, bool success);
 

@@ -115,9 +115,9 @@ static tr_status add_quality(const tr_tensorboard *board, tr_events *events,
                              const struct tr_train_event *event)
 {
     tr_events_stamp(events, event->step, tr_clock_wall());
-    TR_TRY(tr_events_scalar(events, TENSORBOARD_LOSS, event->loss));
+    TR_TRY(tr_events_scalar(events, "loss", event->loss));
     if (!tr_job_is_classification(board->job)) return TR_OK;
-    return tr_events_scalar(events, TENSORBOARD_ACCURACY, event->accuracy);
+    return tr_events_scalar(events, "accuracy", event->accuracy);
 }
 
 static tr_status add_step(tr_tensorboard *board, const struct tr_train_event *event)

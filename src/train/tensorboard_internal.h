@@ -16,9 +16,6 @@ struct tr_tensorboard {
     bool failed;             /* nothing more is written */
 };
 
-#define TENSORBOARD_LOSS     "loss"
-#define TENSORBOARD_ACCURACY "accuracy"
-
 /* Adds the samples; see tr_tensorboard_samples(). */
 tr_status tensorboard_add_samples(tr_tensorboard *board, const char *when, const float *parameters);
 /* Adds the beginning of the session with its hyperparameters. */

@@ -128,11 +128,15 @@ static tr_status add_picture(struct sampler *sampler, int number, const char *la
 
 /* ---- sentences ---- */
 
-/* Text that means itself in Markdown. */
+/* Text that means itself in Markdown: as HTML says it, and with backslashes. */
 static void add_literal(struct tr_text *text, const char *string)
 {
     for (; *string; string++) {
-        if (strchr("\\`*_{}[]<>()#+-.!|~&", *string)) tr_text_add(text, "\\");
+        if (strchr("<>&|", *string)) {
+            tr_text_addf(text, "&#%d;", *string);
+            continue;
+        }
+        if (strchr("\\`*_{}[]()#+-.!~", *string)) tr_text_add(text, "\\");
         tr_text_add_bytes(text, *string == '\n' ? " " : string, 1);
     }
 }

@@ -1,5 +1,5 @@
-/* The hyperparameters of a run: what its job says about the optimizer and the batch, under the names that
- * --set takes, and the measures that they are judged by. */
+/* The hyperparameters of a run: what its job says about optimizer, schedule and batch, under the names that
+ * --set takes. What is left to its default is left out, so that tables stay readable. */
 #include "train/tensorboard_internal.h"
 
 #include "base/alloc.h"
@@ -49,16 +49,22 @@ static tr_status add(struct list *list, const char *prefix, const char *key, con
     return list->parts.failed ? TR_ENOMEM : TR_OK;
 }
 
-/* Adds the options that belong to the kind of the object; `only` names the wanted ones and ends with NULL, or
-   is NULL: all. */
+static bool contains(const char *const *names, const char *name)
+{
+    while (*names && strcmp(*names, name) != 0) names++;
+    return *names;
+}
+
+/* Adds those options of an object that `node`, from which it was read, mentions, and those in `always`, which
+   ends with NULL. */
 static tr_status add_table(struct list *list, const char *prefix, const struct tr_option *table,
-                           int32_t count, const void *object, const char *const *only)
+                           int32_t count, const void *object, const tr_config *node,
+                           const char *const *always)
 {
     for (int32_t i = 0; i < count; i++) {
         struct tr_value value;
-        const char *const *wanted = only;
-        while (wanted && *wanted && strcmp(*wanted, table[i].key) != 0) wanted++;
-        if (wanted && !*wanted) continue;
+        bool given = tr_config_get(node, table[i].key) && table[i].type != TR_OPTION_NODE;
+        if (!given && !contains(always, table[i].key)) continue;
         TR_TRY(tr_options_get(table, i, object, &value));
         tr_status status = add(list, prefix, table[i].key, &value);
         tr_free(value.text);
@@ -79,48 +85,27 @@ static tr_status add_text(struct list *list, const char *key, const char *text)
 
 static tr_status fill(struct list *list, const struct tr_tensorboard_settings *settings)
 {
-    static const char *const train[] = {"batch", "microbatches", "steps", "shuffle", NULL};
+    static const char *const optimizer[] = {"rule", "rate", NULL}, *const schedule[] = {"kind", NULL},
+                             *const train[] = {"batch", "microbatches", "steps", NULL};
     const struct tr_job *job = settings->job;
-    TR_TRY(add_text(list, "name", job->file.name));
+    const tr_config *node = tr_config_get(job->file.optimizer, "schedule");
     TR_TRY(add_number(list, "seed", (double)job->file.seed));
-    TR_TRY(
-        add_table(list, "optimizer", tr_optimizer_options, tr_optimizer_option_count, &job->optimizer, NULL));
+    TR_TRY(add_table(list, "optimizer", tr_optimizer_options, tr_optimizer_option_count, &job->optimizer,
+                     job->file.optimizer, optimizer));
     TR_TRY(add_table(list, "optimizer.schedule", tr_schedule_options, tr_schedule_option_count,
-                     &job->optimizer.schedule, NULL));
-    TR_TRY(add_table(list, "train", tr_train_option_table, tr_train_option_count, &job->train, train));
+                     &job->optimizer.schedule, node, schedule));
+    TR_TRY(add_table(list, "train", tr_train_option_table, tr_train_option_count, &job->train, NULL, train));
     TR_TRY(add_number(list, "parameters", (double)job->model->parameter_total));
     TR_TRY(add_text(list, "strategy", settings->strategy));
     return add_number(list, "ranks", settings->ranks);
 }
 
-/* What is measured: on test and validation data where there are any, and in training. */
-static int metrics_of(const struct tr_job *job, struct tr_hparam_metric *metrics)
-{
-    static const struct tr_hparam_metric all[TR_SETS][2] = {
-        [TR_SET_TEST] = {{"test", TENSORBOARD_ACCURACY, "test accuracy", true},
-                         {"test", TENSORBOARD_LOSS, "test loss", true}},
-        [TR_SET_VALIDATION] = {{"validation", TENSORBOARD_ACCURACY, "validation accuracy", true},
-                               {"validation", TENSORBOARD_LOSS, "validation loss", true}},
-        [TR_SET_TRAIN] = {{"", TENSORBOARD_ACCURACY, "training accuracy", false},
-                          {"", TENSORBOARD_LOSS, "training loss", false}},
-    };
-    static const enum tr_data_set order[] = {TR_SET_TEST, TR_SET_VALIDATION, TR_SET_TRAIN};
-    int count = 0;
-    for (int i = 0; i < TR_SETS; i++)
-        for (int k = tr_job_is_classification(job) ? 0 : 1; tr_job_has_set(job, order[i]) && k < 2; k++)
-            metrics[count++] = all[order[i]][k];
-    return count;
-}
-
 tr_status tensorboard_begin_session(tr_tensorboard *board, const struct tr_tensorboard_settings *settings)
 {
-    struct tr_hparam_metric metrics[2 * TR_SETS];
     struct list *list = tr_alloc_zero(1, sizeof *list);
     if (!list) return TR_ENOMEM;
     tr_status status = fill(list, settings);
-    if (status == TR_OK)
-        status = tr_events_session_begin(board->run, list->item, list->count, metrics,
-                                         metrics_of(settings->job, metrics));
+    if (status == TR_OK) status = tr_events_session_begin(board->run, list->item, list->count);
     tr_parts_release(&list->parts);
     tr_free(list);
     return status;

@@ -90,14 +90,9 @@ static const struct tr_hparam hparams[] = {
     {.name = "nesterov", .kind = TR_HPARAM_BOOL, .number = 1},
     {.name = "rule", .kind = TR_HPARAM_TEXT, .text = "adam"},
 };
-static const struct tr_hparam_metric metrics[] = {
-    {.group = "", .tag = "loss", .title = "loss"},
-    {.group = "test", .tag = "accuracy", .title = "test accuracy", .validation = true},
-};
-
-/* One of each kind, the session included: 8 events behind the first one. */
-#define KINDS  8
-#define GOLDEN "f72e9c7d46501f990d43e04d6d93bb20fc9fd83e08958d542af24e4f7fcc82b5"
+/* One of each kind, the session included: 7 events behind the first one. */
+#define KINDS  7
+#define GOLDEN "5d4ebf4de71bfde58c026e15ea33c1dbaf9634e5082a466c7532eac7b92d6957"
 
 static tr_status add_each(tr_events *events)
 {
@@ -112,7 +107,7 @@ static tr_status add_each(tr_events *events)
     TR_TRY(tr_events_text(events, "model", "*text*"));
     TR_TRY(tr_events_image(events, "image", &image));
     TR_TRY(tr_events_graph(events, "graph", 5));
-    return tr_events_session_begin(events, hparams, 3, metrics, 2);
+    return tr_events_session_begin(events, hparams, 3);
 }
 
 static tr_status write_each(const tr_file_system *files, const char *directory, char **path)
@@ -148,32 +143,22 @@ static void bytes_are_those_on_record(void **state)
 
 static void check_hparams(const struct content *content, int at)
 {
-    static const char *const tags[] = {"_hparams_/experiment", "_hparams_/session_start_info"};
-    for (int i = 0; i < 2; i++) {
-        const Tensorboard__Summary__Value *value = value_at(content, at + i);
-        const Tensorboard__SummaryMetadata__PluginData *plugin = value->metadata->plugin_data;
-        assert_string_equal(value->tag, tags[i]);
-        assert_string_equal(plugin->plugin_name, "hparams");
-        Tensorboard__HParamsPluginData *data =
-            tensorboard__hparams_plugin_data__unpack(NULL, plugin->content.len, plugin->content.data);
-        assert_non_null(data);
-        if (i == 0) {
-            assert_int_equal(data->data_case, TENSORBOARD__HPARAMS_PLUGIN_DATA__DATA_EXPERIMENT);
-            assert_int_equal(data->experiment->n_hparam_infos, 3);
-            assert_int_equal(data->experiment->hparam_infos[1]->type,
-                             TENSORBOARD__HPARAM_TYPE__DATA_TYPE_BOOL);
-            assert_string_equal(data->experiment->metric_infos[1]->name->group, "test");
-        } else {
-            const Tensorboard__SessionStartInfo *start = data->session_start_info;
-            assert_int_equal(data->data_case, TENSORBOARD__HPARAMS_PLUGIN_DATA__DATA_SESSION_START_INFO);
-            assert_true(start->start_time_secs == 1000.5);
-            assert_int_equal(start->n_hparams, 3);
-            assert_true(start->hparams[0]->value->number_value == 0.125);
-            assert_true(start->hparams[1]->value->bool_value);
-            assert_string_equal(start->hparams[2]->value->string_value, "adam");
-        }
-        tensorboard__hparams_plugin_data__free_unpacked(data, NULL);
-    }
+    const Tensorboard__Summary__Value *value = value_at(content, at);
+    const Tensorboard__SummaryMetadata__PluginData *plugin = value->metadata->plugin_data;
+    assert_string_equal(value->tag, "_hparams_/session_start_info");
+    assert_string_equal(plugin->plugin_name, "hparams");
+    Tensorboard__HParamsPluginData *data =
+        tensorboard__hparams_plugin_data__unpack(NULL, plugin->content.len, plugin->content.data);
+    assert_non_null(data);
+    const Tensorboard__SessionStartInfo *start = data->session_start_info;
+    assert_int_equal(data->data_case, TENSORBOARD__HPARAMS_PLUGIN_DATA__DATA_SESSION_START_INFO);
+    assert_true(start->start_time_secs == 1000.5);
+    assert_int_equal(start->n_hparams, 3);
+    assert_string_equal(start->hparams[0]->key, "rate");
+    assert_true(start->hparams[0]->value->number_value == 0.125);
+    assert_true(start->hparams[1]->value->bool_value);
+    assert_string_equal(start->hparams[2]->value->string_value, "adam");
+    tensorboard__hparams_plugin_data__free_unpacked(data, NULL);
 }
 
 static void every_kind_reads_back(void **state)
