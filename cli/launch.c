@@ -121,6 +121,7 @@ static tr_status set_environment(struct launch *launch)
         {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
         {"OMPI_MCA_rmaps_base_oversubscribe", "1"},
         {"OMPI_MCA_hwloc_base_binding_policy", "none"},
+        {"OMPI_MCA_orte_keep_fqdn_hostnames", "1"}, /* else a.example.org becomes a */
         {"OMPI_MCA_orte_enable_recovery", launch->tolerant ? "1" : "0"},
     };
     char threads[16];

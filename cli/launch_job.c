@@ -258,9 +258,10 @@ static void judge(struct attempt *attempt)
     if (end->ended) return;
     if (code == 0 && !end->by_mpirun)
         end->code = attempt->job->tolerant ? CLI_EXIT_FAILED : CLI_EXIT_DONE;
+    else if (!end->started && end->signal == 0) /* who was killed cannot say that it had started */
+        end->code = CLI_EXIT_WRONG;
     else
         end->code = code >= CLI_EXIT_WRONG && code <= CLI_EXIT_DAMAGED ? code : CLI_EXIT_FAILED;
-    if (!end->started && code != 0) end->code = CLI_EXIT_WRONG;
 }
 
 tr_status cli_job_run(const struct cli_job *job, struct cli_job_end *end)

@@ -105,7 +105,7 @@ static tr_status take_part(tr_trainer *trainer, int rank)
         if (status == TR_EPEER) cli_launched_note(CLI_NOTE_LOST, rank);
         return TR_OK;
     }
-    return status == TR_OK ? TR_OK : tr_fail_in(status, "rank %d", rank);
+    return status == TR_OK || status == TR_EPEER ? status : tr_fail_in(status, "rank %d", rank);
 }
 
 static tr_status train(const struct cli_train_options *options)

@@ -120,6 +120,8 @@ static tr_status make_parts(tr_trainer *trainer, const struct tr_train_settings 
     TR_TRY(count_steps(trainer));
     if (checkpoint) TR_TRY(trainer_restore(trainer, checkpoint, settings->resume_changed));
     TR_TRY(agree(trainer));
+    TR_TRY(tr_train_gather_places(trainer->comm, trainer->device, trainer->device,
+                                  tr_strategy_memory(trainer->strategy), &trainer->places));
     TR_TRY(tr_recording_meet(&trainer->recording, trainer->comm));
     TR_TRY(trainer_observe_meet(trainer));
     return tr_strategy_meet(trainer->strategy, trainer->step);

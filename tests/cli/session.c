@@ -43,7 +43,7 @@ static void make_pipe(int ends[2])
 /* In the child: no way back. */
 static void become(const struct setup *setup, const char *terminal, int in, int out, int err)
 {
-    const char *argv[ARGUMENTS_MOST + 2] = {"trireme"};
+    const char *argv[ARGUMENTS_MOST + 2] = {setup->program ? setup->program : "trireme"};
     for (int i = 0; i < ARGUMENTS_MOST && setup->arguments[i]; i++) argv[i + 1] = setup->arguments[i];
     setsid();
     if (terminal) out = err = open(terminal, O_RDWR);
@@ -58,7 +58,7 @@ static void become(const struct setup *setup, const char *terminal, int in, int 
     setenv("LC_ALL", "C.UTF-8", 1);
     for (int i = 0; setup->environment && setup->environment[i]; i++) putenv((char *)setup->environment[i]);
     signal(SIGINT, setup->ignores_interrupt ? SIG_IGN : SIG_DFL);
-    execv(TRIREME_PROGRAM, (char *const *)argv);
+    execvp(setup->program ? setup->program : TRIREME_PROGRAM, (char *const *)argv);
     _exit(98);
 }
 

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 struct setup {
+    const char *program;            /* NULL: trireme */
     const char *const *arguments;   /* after the program's name, ends with NULL */
     const char *input;              /* standard input, NULL: empty */
     const char *const *environment; /* "NAME=value" in addition, ends with NULL; or NULL */

@@ -1,0 +1,53 @@
+/* A job of several processes under `trireme launch`, and what happens to it from outside. Everything that
+ * belongs to it is found by a mark in its environment.
+ */
+#ifndef TESTS_LIVING_JOB_H
+#define TESTS_LIVING_JOB_H
+
+#include "cli/session.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define JOB_ARGUMENTS 48
+#define JOB_RANKS     16
+
+struct job {
+    struct session session;
+    char mark[64]; /* "TRIREME_TEST_MARK=..." */
+    const char *arguments[JOB_ARGUMENTS + 1];
+    int argument_count;
+};
+
+/* What tests need to choose at random; the seed is printed, and set by the variable TRIREME_TEST_SEED. */
+void chance_begin(void);
+/* From 0 to below `limit`. */
+int chance(int limit);
+
+/* A job of `steps` steps whose every step takes about a millisecond, in the working directory: job.yaml. */
+void job_write(int steps);
+/* The hash of the job as one process ends with it; runs it once. */
+const char *job_hash(void);
+
+/* Starts `trireme launch` with these arguments, which end with NULL. */
+void job_start(struct job *job, ...) __attribute__((sentinel));
+/* Ends it as session_end(), releases nothing. */
+int job_end(struct job *job);
+void job_release(struct job *job);
+
+/* The living process with this rank, 0 if there is none. */
+pid_t job_rank(const struct job *job, int rank);
+/* The living mpirun, 0 if there is none. */
+pid_t job_mpirun(const struct job *job);
+/* Processes of the job that are there in any form but as zombies. */
+int job_processes(const struct job *job);
+/* Waits until none is left; fails the test after `seconds`, with their names. */
+void job_expect_gone(const struct job *job, double seconds);
+/* Waits until a process of this rank is there, and then for milliseconds more; 0 where the job ended first.
+ */
+pid_t job_wait_for_rank(struct job *job, int rank, int milliseconds);
+
+/* Skips the test, visibly, where Open MPI is missing. */
+void skip_without_mpi(void);
+
+#endif

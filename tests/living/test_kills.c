@@ -1,0 +1,148 @@
+/* Random kills and stops: every job ends with the hash of the undisturbed one. With --long many of them. */
+#include "living/job.h"
+
+#include "base/clock.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static int kills = 3, stops = 1;
+
+#define PARTS 3
+
+static void start(struct job *job, int workers, const char *out, const char *timeout)
+{
+    char count[8];
+    snprintf(count, sizeof count, "%d", workers);
+    job_start(job, "-n", count, "--restarts", "1000", "train", "job.yaml", "--continue", "-o", out, "--log",
+              "none", "-t", "1", "--timeout", timeout, NULL);
+}
+
+static void expect_hash(struct job *job)
+{
+    int code = job_end(job);
+    if (code != 0 || !strstr(job->session.text[0], job_hash())) {
+        session_show(&job->session);
+        fail_msg("exit code %d, expected the hash %s", code, job_hash());
+    }
+    job_expect_gone(job, 5);
+    job_release(job);
+}
+
+/* Waits until nothing of an attempt is left, so that whatever comes is of the next one. */
+static void wait_for_end(const pid_t *processes, int count)
+{
+    for (int i = 0; i < count; i++)
+        while (processes[i] > 0 && kill(processes[i], 0) == 0) continue;
+}
+
+/* Kills ranks of a running job at random moments, of starting and ending, too; returns how many it met. */
+static int kill_ranks(struct job *job, int workers, int count)
+{
+    int met = 0;
+    while (met < count) {
+        int rank = chance(workers);
+        pid_t process = job_wait_for_rank(job, rank, chance(1000));
+        if (job_processes(job) == 0) break;
+        pid_t others[JOB_RANKS];
+        for (int i = 0; i < workers; i++) others[i] = job_rank(job, i);
+        if (!process || kill(process, SIGKILL) != 0) continue;
+        met++;
+        wait_for_end(others, workers);
+    }
+    return met;
+}
+
+/* Parts of one run on changing numbers of workers. All but the last end by a signal to the launcher. */
+static void kills_leave_no_trace(void **state)
+{
+    (void)state;
+    static const int workers[PARTS] = {3, 2, 4}, ends[PARTS] = {SIGKILL, SIGTERM, 0};
+    int met = 0;
+    skip_without_mpi();
+    job_write(600 * kills);
+    for (int part = 0; part < PARTS; part++) {
+        struct job job;
+        start(&job, workers[part], "killed", "60000");
+        met += kill_ranks(&job, workers[part], (kills + part) / PARTS);
+        if (part == PARTS - 1) {
+            expect_hash(&job);
+            break;
+        }
+        job_wait_for_rank(&job, 0, chance(500));
+        session_signal(&job.session, ends[part]);
+        int code = job_end(&job);
+        if (ends[part] == SIGKILL)
+            assert_int_equal(code, -SIGKILL);
+        else if (code != 3 && code != 0 && code != 128 + SIGTERM) {
+            session_show(&job.session);
+            fail_msg("exit code %d after SIGTERM", code);
+        }
+        job_expect_gone(&job, 10);
+        job_release(&job);
+    }
+    print_message("%d of %d kills met a process\n", met, kills);
+    assert_true(3 * met >= 2 * kills);
+}
+
+/* Reads until the chief has told `count` times that a run begins. */
+static void wait_for_beginning(struct job *job, int count)
+{
+    for (;;) {
+        int seen = 0;
+        for (const char *at = job->session.text[0]; (at = strstr(at, "\noutput ")); at++) seen++;
+        if (seen >= count) return;
+        session_read(&job->session);
+    }
+}
+
+static void stopped_processes_are_found_and_named(void **state)
+{
+    (void)state;
+    struct job job;
+    skip_without_mpi();
+    job_write(1500 * (stops + 1));
+    start(&job, 3, "stopped", "1500");
+    for (int i = 0; i < stops; i++) {
+        char name[80];
+        int rank = chance(3);
+        wait_for_beginning(&job, i + 1);
+        pid_t process = job_wait_for_rank(&job, rank, chance(400));
+        double begin = tr_clock_seconds();
+        assert_true(process > 0);
+        assert_int_equal(kill(process, SIGSTOP), 0);
+        snprintf(name, sizeof name, "restart %d of", i + 1);
+        session_wait_for(&job.session, 1, name);
+        double took = tr_clock_seconds() - begin;
+        snprintf(name, sizeof name, ": rank %d on host", rank);
+        if (!strstr(job.session.text[1], name) || !strstr(job.session.text[1], "after step ") ||
+            !strstr(job.session.text[1], "not been heard of")) {
+            session_show(&job.session);
+            fail_msg("rank %d was stopped, and not named", rank);
+        }
+        print_message("rank %d was stopped; the job was over after %.1f s\n", rank, took);
+        if (took > 15) fail();
+    }
+    expect_hash(&job);
+}
+
+int main(int count, char **arguments)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kills_leave_no_trace),
+        cmocka_unit_test(stopped_processes_are_found_and_named),
+    };
+    if (count > 1 && strcmp(arguments[1], "--long") == 0) {
+        kills = 20;
+        stops = 5;
+    }
+    chance_begin();
+    return cmocka_run_group_tests(tests, place_make, place_remove);
+}

@@ -1,0 +1,281 @@
+/* What the launcher does when it, mpirun or a host is in trouble, and stragglers. */
+#include "living/job.h"
+
+#include "base/clock.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static void start(struct job *job, const char *out)
+{
+    job_start(job, "-n", "3", "train", "job.yaml", "--overwrite", "-o", out, "--log", "none", "-t", "1",
+              NULL);
+    session_wait_for(&job->session, 0, "output ");
+}
+
+static void killed_launchers_leave_nothing(void **state)
+{
+    (void)state;
+    skip_without_mpi();
+    struct job job;
+    start(&job, "orphans");
+    session_signal(&job.session, SIGKILL);
+    assert_int_equal(job_end(&job), -SIGKILL);
+    job_expect_gone(&job, 5);
+    job_release(&job);
+}
+
+static void killed_mpiruns_leave_nothing(void **state)
+{
+    (void)state;
+    skip_without_mpi();
+    struct job job;
+    start(&job, "orphans");
+    assert_int_equal(kill(job_mpirun(&job), SIGKILL), 0);
+    assert_int_equal(job_end(&job), 1);
+    assert_non_null(strstr(job.session.text[1], "mpirun was ended by signal 9"));
+    job_expect_gone(&job, 0.5);
+    job_release(&job);
+}
+
+/* A process that is stopped cannot see that its job is over. */
+static void stopped_processes_do_not_stay(void **state)
+{
+    (void)state;
+    skip_without_mpi();
+    struct job job;
+    start(&job, "orphans");
+    pid_t launcher = job.session.process, mpirun = job_mpirun(&job), rank = job_rank(&job, 1);
+    assert_int_equal(kill(rank, SIGSTOP), 0);
+    assert_int_equal(kill(launcher, SIGKILL), 0);
+    assert_int_equal(kill(mpirun, SIGKILL), 0);
+    assert_int_equal(job_end(&job), -SIGKILL);
+    job_expect_gone(&job, 5);
+    job_release(&job);
+}
+
+static void a_terminated_job_can_be_taken_up(void **state)
+{
+    (void)state;
+    skip_without_mpi();
+    struct job job;
+    start(&job, "terminated");
+    session_signal(&job.session, SIGTERM);
+    int code = job_end(&job);
+    if (code != 3 || !strstr(job.session.text[1], "stopped after step ")) session_show(&job.session);
+    assert_int_equal(code, 3);
+    job_expect_gone(&job, 0.5);
+    job_release(&job);
+    job_start(&job, "-n", "2", "train", "--resume", "terminated", "--log", "none", "-t", "1", NULL);
+    assert_int_equal(job_end(&job), 0);
+    assert_string_equal(hash_in(job.session.text[0]), job_hash());
+    job_release(&job);
+}
+
+static void a_second_signal_ends_it_at_once(void **state)
+{
+    (void)state;
+    skip_without_mpi();
+    struct job job;
+    job_start(&job, "-n", "2", "train", "job.yaml", "--overwrite", "-o", "twice", "-t", "1", "--log", "none",
+              "--slow", "0:100000", NULL);
+    session_wait_for(&job.session, 0, "output ");
+    session_signal(&job.session, SIGINT);
+    session_wait_for(&job.session, 1, "once more: leave at once");
+    double begin = tr_clock_seconds();
+    struct timespec pause = {0, 400000000};
+    nanosleep(&pause, NULL);
+    session_signal(&job.session, SIGINT);
+    assert_int_equal(job_end(&job), 130);
+    assert_true(tr_clock_seconds() - begin < 15);
+    job_expect_gone(&job, 0.5);
+    job_release(&job);
+}
+
+/* Somebody who is slow is waited for, however much longer than the time-out that takes. */
+static void slow_processes_are_never_thrown_out(void **state)
+{
+    (void)state;
+    static const char *const delays[][2] = {{"--slow", "1:5"}, {"--slow", "1:3000"}, {"--seed-delays", "7"}};
+    char hash[65];
+    skip_without_mpi();
+    struct session alone;
+    assert_int_equal(run(&alone, "train", "job.yaml", "-o", "slow", "--overwrite", "--steps", "4", NULL), 0);
+    memcpy(hash, hash_in(alone.text[0]), sizeof hash);
+    session_release(&alone);
+    for (size_t i = 0; i < sizeof delays / sizeof delays[0]; i++) {
+        struct job job;
+        job_start(&job, "-n", "3", "train", "job.yaml", "-o", "slow", "--overwrite", "--steps", "4", "-t",
+                  "1", "--timeout", "700", delays[i][0], delays[i][1], NULL);
+        int code = job_end(&job);
+        if (code != 0 || strcmp(hash_in(job.session.text[0]), hash) != 0) session_show(&job.session);
+        assert_int_equal(code, 0);
+        assert_string_equal(hash_in(job.session.text[0]), hash);
+        job_release(&job);
+    }
+}
+
+static void restarts_run_out(void **state)
+{
+    (void)state;
+    skip_without_mpi();
+    struct job job;
+    job_start(&job, "-n", "2", "--restarts", "1", "train", "job.yaml", "--overwrite", "-o", "ends", "--log",
+              "none", "-t", "1", NULL);
+    for (int i = 0; i < 2; i++) {
+        if (i > 0) session_wait_for(&job.session, 1, "restart 1 of 1 in ");
+        pid_t process = job_wait_for_rank(&job, 1, 0);
+        assert_int_equal(kill(process, SIGKILL), 0);
+    }
+    assert_int_equal(job_end(&job), 1);
+    const char *first = strstr(job.session.text[1], "the job was lost");
+    if (!first || !strstr(first + 1, "the job was lost")) session_show(&job.session);
+    assert_non_null(first);
+    assert_non_null(strstr(first + 1, "the job was lost"));
+    assert_null(strstr(job.session.text[1], "restart 2"));
+    job_expect_gone(&job, 0.5);
+    job_release(&job);
+}
+
+static void what_cannot_be_mended_is_not_tried_again(void **state)
+{
+    (void)state;
+    skip_without_mpi();
+    struct job job;
+    job_start(&job, "-n", "5", "--restarts", "3", "train", "job.yaml", "-o", "many", NULL);
+    int code = job_end(&job);
+    assert_null(strstr(job.session.text[1], "restart"));
+    const char *said = strstr(job.session.text[1], "5 ranks share 4 microbatches");
+    if (code != 2 || !said || strstr(said + 1, "5 ranks share")) session_show(&job.session);
+    assert_int_equal(code, 2);
+    assert_non_null(said);
+    assert_null(strstr(said + 1, "5 ranks share")); /* by all, but shown once */
+    job_release(&job);
+}
+
+static void unknown_hosts_are_told(void **state)
+{
+    (void)state;
+    static const char agent[] = "#!/bin/sh\necho \"agent: cannot resolve $1\" >&2\nexit 255\n";
+    char path[512], directory[400];
+    skip_without_mpi();
+    assert_non_null(getcwd(directory, sizeof directory));
+    snprintf(path, sizeof path, "%s/agent", directory);
+    write_text("agent", agent);
+    assert_int_equal(chmod("agent", 0755), 0);
+    assert_int_equal(setenv("OMPI_MCA_plm_rsh_agent", path, 1), 0);
+    struct job job;
+    job_start(&job, "-n", "2", "--hosts", "nowhere.invalid:2", "train", "job.yaml", "-o", "nowhere", NULL);
+    int code = job_end(&job);
+    unsetenv("OMPI_MCA_plm_rsh_agent");
+    if (code != 2) session_show(&job.session);
+    assert_int_equal(code, 2);
+    assert_non_null(strstr(job.session.text[1], "cannot resolve nowhere.invalid"));
+    assert_non_null(strstr(job.session.text[1], "mpirun could not start the processes"));
+    job_expect_gone(&job, 5);
+    job_release(&job);
+}
+
+static void other_model_files_are_refused(void **state)
+{
+    (void)state;
+    skip_without_mpi();
+    struct session session;
+    static const char *const arguments[] = {"-n",
+                                            "1",
+                                            TRIREME_PROGRAM,
+                                            "train",
+                                            "job.yaml",
+                                            "-o",
+                                            "differ",
+                                            "--transport",
+                                            "mpi",
+                                            "-t",
+                                            "1",
+                                            ":",
+                                            "-n",
+                                            "1",
+                                            TRIREME_PROGRAM,
+                                            "train",
+                                            "job.yaml",
+                                            "-o",
+                                            "differ",
+                                            "--transport",
+                                            "mpi",
+                                            "-t",
+                                            "1",
+                                            "-s",
+                                            "optimizer.rate=0.5",
+                                            NULL};
+    static const char *const environment[] = {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+                                              "OMPI_MCA_rmaps_base_oversubscribe=1", NULL};
+    session_start(&session,
+                  &(struct setup){.program = "mpirun", .arguments = arguments, .environment = environment});
+    int code = session_end(&session);
+    const char *said = strstr(session.text[1], "settings: rank 1 on host "), *both;
+    if (code != 2 || !said) session_show(&session);
+    assert_int_equal(code, 2);
+    assert_non_null(said);
+    /* Both digests. */
+    said = strchr(said, '"') + 1;
+    assert_int_equal(strspn(said, "0123456789abcdef"), 64);
+    both = strstr(said, "rank 0 on host ");
+    assert_non_null(both);
+    both = strchr(both, '"') + 1;
+    assert_int_equal(strspn(both, "0123456789abcdef"), 64);
+    assert_memory_not_equal(said, both, 64);
+    session_release(&session);
+}
+
+static void placement_is_told_first(void **state)
+{
+    (void)state;
+    skip_without_mpi();
+    struct job job;
+    job_start(&job, "-n", "3", "train", "job.yaml", "-o", "placed", "--steps", "1", "-t", "1", "--placement",
+              NULL);
+    assert_int_equal(job_end(&job), 0);
+    const char *text = job.session.text[0], *table = strstr(text, "allreduce strategy, 3 processes\n");
+    assert_non_null(table);
+    assert_non_null(strstr(table, "\n   2  "));
+    assert_non_null(strstr(table, "worker"));
+    assert_non_null(strstr(table, "2 to 3"));
+    assert_true(table < strstr(text, "\nhash "));
+    job_release(&job);
+}
+
+static int make(void **state)
+{
+    int code = place_make(state);
+    job_write(2000);
+    return code;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(killed_launchers_leave_nothing),
+        cmocka_unit_test(killed_mpiruns_leave_nothing),
+        cmocka_unit_test(stopped_processes_do_not_stay),
+        cmocka_unit_test(a_terminated_job_can_be_taken_up),
+        cmocka_unit_test(a_second_signal_ends_it_at_once),
+        cmocka_unit_test(slow_processes_are_never_thrown_out),
+        cmocka_unit_test(restarts_run_out),
+        cmocka_unit_test(what_cannot_be_mended_is_not_tried_again),
+        cmocka_unit_test(unknown_hosts_are_told),
+        cmocka_unit_test(other_model_files_are_refused),
+        cmocka_unit_test(placement_is_told_first),
+    };
+    return cmocka_run_group_tests(tests, make, place_remove);
+}

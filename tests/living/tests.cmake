@@ -1,0 +1,13 @@
+# Jobs of several processes to which things happen from outside. They are about time limits, and run alone.
+function(trireme_living_test name)
+  trireme_test(living ${name} TIMEOUT 300 SOURCES living/job.c cli/session.c)
+  target_compile_definitions(test_living_${name} PRIVATE TRIREME_PROGRAM="$<TARGET_FILE:trireme>"
+                             TRIREME_HAS_MPI=$<BOOL:${MPI_C_FOUND}>)
+  add_dependencies(test_living_${name} trireme)
+  set_tests_properties(living.${name} PROPERTIES RUN_SERIAL TRUE)
+endfunction()
+
+trireme_living_test(kills)
+trireme_living_test(launcher)
+add_test(NAME living.many_kills COMMAND test_living_kills --long)
+set_tests_properties(living.many_kills PROPERTIES LABELS "living;long" TIMEOUT 900 RUN_SERIAL TRUE)
