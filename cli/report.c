@@ -105,6 +105,8 @@ static void put_head(struct cli_report *report)
              (double)info->steps / (double)info->steps_per_epoch);
     put_fact(report, "seed", "%" PRIu64, info->seed);
     put_fact(report, "output", "%s", report->out);
+    if (*info->tensorboard)
+        put_fact(report, "events", "%s (tensorboard --logdir %s)", info->tensorboard, info->tensorboard);
     if (*info->resumed) put_fact(report, "resumed", "%s, step %" PRId64, info->resumed, info->step);
 }
 

@@ -59,6 +59,8 @@ static tr_status create(const struct cli_train_options *options, const struct or
     TR_TRY(join_items(&options->slow, &slow));
     settings.slow = slow;
     settings.out = origin->out;
+    if (settings.tensorboard && strcmp(settings.tensorboard, CLI_TENSORBOARD_OUT) == 0)
+        settings.tensorboard = origin->out;
     settings.resume = origin->resume;
     tr_status status = tr_trainer_create(&settings, trainer);
     tr_free(slow);

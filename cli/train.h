@@ -6,6 +6,9 @@
 
 #include "trireme/train.h"
 
+/* What --tensorboard without a directory means: that of the run. */
+#define CLI_TENSORBOARD_OUT "-"
+
 struct cli_train_options {
     struct cli_common common;
     char *model;
@@ -21,9 +24,12 @@ struct cli_train_options {
     int64_t seed_delays;
     char *trace;
     int64_t trace_first, trace_steps;
+    char *tensorboard; /* CLI_TENSORBOARD_OUT: the output directory */
+    int64_t histograms;
 };
 
-/* What the options say, borrowed from them, but for `out`, `resume` and `slow`. */
+/* What the options say, borrowed from them, but for `out`, `resume`, `slow` and a
+   `tensorboard` that lies in the output directory. */
 void cli_train_settings(const struct cli_train_options *options, struct tr_train_settings *settings);
 
 /* What the command does; `options` is a struct cli_train_options. */

@@ -87,6 +87,7 @@ struct tr_train_info {
     const char *resumed;     /* path of the checkpoint that was loaded, or "" */
     const char *resume_note; /* checkpoints that were skipped, and why; or "" */
     const char *digest;      /* SHA-256 of the settings that decide the weights */
+    const char *tensorboard; /* directory of event files, or "" */
     uint64_t seed;
     int64_t parameters;                    /* numbers of the network, running statistics included */
     int64_t memory;                        /* bytes of device memory */

@@ -90,6 +90,9 @@ struct tr_option {
     unsigned flags;                  /* enum tr_option_flags */
     char letter; /* -x on the command line, or 0; of a flag that is on by default it means --no-key */
     const char *value_name; /* placeholder in --help ("DIR"); NULL: made from the type */
+    const char
+        *bare;     /* what it is set to on the command line by --key alone, so that a value must be attached:
+                      --key=VALUE; NULL: needs a value. Not for flags */
     unsigned only; /* bits (1u << value) of the values of the table's first option, a CHOICE, which this one
                       belongs to: given with others it is an error, and it is required only there; 0: all */
 };
@@ -111,9 +114,10 @@ tr_status tr_options_read(const struct tr_option *table, int32_t count, const tr
 /* Sets one option from a text as on a command line ("5,3" for lists); a list of strings is appended to.
    TR_EINVAL, the message starting with `source` ("--threads"). */
 tr_status tr_option_set(const struct tr_option *option, const char *text, const char *source, void *object);
-/* Reads a command line: --key value, --key=value, -k value, -kvalue, flags as --key, --no-key or --key=false,
-   positional arguments, and after -- nothing but positional arguments. The first --key of a list replaces
-   what was there, later ones append. argv[0] is the first argument, not the program. TR_EINVAL. */
+/* Reads a command line: --key value (--key alone where it has a meaning by itself), --key=value, -k value,
+   -kvalue, flags as --key, --no-key or --key=false, positional arguments, and after -- nothing but positional
+   arguments. The first --key of a list replaces what was there, later ones append. argv[0] is the first
+   argument, not the program. TR_EINVAL. */
 tr_status tr_options_arguments(const struct tr_option *table, int32_t count, int argc,
                                const char *const *argv, void *object);
 /* Reads the options that allow it from `environment`, an array of "NAME=value" that ends with NULL: option

@@ -73,9 +73,10 @@ static tr_status take(struct command_line *line, int32_t i, const char *value, c
     return TR_OK;
 }
 
-/* The value of an option that has none attached: the next argument. */
+/* The value of an option that has none attached: the next argument, or what the option means by itself. */
 static tr_status take_next(struct command_line *line, int32_t i, const char *name)
 {
+    if (line->table[i].bare) return take(line, i, line->table[i].bare, name);
     if (line->next >= line->argc)
         return tr_fail(TR_EINVAL, "%s: needs a value (%s)", name, line->table[i].help);
     return take(line, i, line->argv[line->next++], name);

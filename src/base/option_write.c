@@ -162,8 +162,9 @@ static void add_option_help(struct tr_text *text, const struct tr_option *option
         }
         if (option_is_on(option)) tr_text_add(&left, "no-");
         option_add_dashed(&left, option->key);
-        if (option->type != TR_OPTION_BOOL) tr_text_add(&left, " ");
+        if (option->type != TR_OPTION_BOOL) tr_text_add(&left, option->bare ? "[=" : " ");
         add_placeholder(&left, option);
+        if (option->bare) tr_text_add(&left, "]");
     }
     tr_text_add(&right, option->help);
     add_facts(&facts, option);

@@ -263,6 +263,7 @@ tr_status tr_trainer_info(const tr_trainer *trainer, struct tr_train_info *info)
         .resumed = trainer->resumed ? trainer->resumed : "",
         .resume_note = trainer->resume_note ? trainer->resume_note : "",
         .digest = job->digest,
+        .tensorboard = trainer->observation.directory ? trainer->observation.directory : "",
         .seed = (uint64_t)job->file.seed,
         .parameters = job->model->parameter_total,
         .memory = (int64_t)tr_strategy_memory(trainer->strategy),

@@ -15,7 +15,7 @@ tr_status trainer_observe(tr_trainer *trainer, const struct tr_train_settings *s
         return tr_fail(TR_EINVAL, "histograms every %" PRId64 " steps; give 1 or more, or 0 for none",
                        settings->histograms);
     if (settings->histograms > 0 && !settings->tensorboard)
-        return tr_fail(TR_EINVAL, "histograms are written for TensorBoard; say where to (tensorboard)");
+        return tr_fail(TR_EINVAL, "histograms are written for TensorBoard; say where to (--tensorboard)");
     if (!settings->tensorboard) return TR_OK;
     observation->histograms = settings->histograms;
     observation->stride = 1;

@@ -170,6 +170,59 @@ static void every_form_is_read(void **state)
     release(&command);
 }
 
+/* Options that mean something by themselves take a value only where it is attached. */
+static void values_may_be_left_out(void **state)
+{
+    (void)state;
+    static const struct tr_option bare[] = {
+        {.key = "model",
+         .type = TR_OPTION_STRING,
+         .offset = FIELD(model),
+         .flags = TR_OPTION_POSITIONAL,
+         .help = "model"},
+        {.key = "out_dir",
+         .type = TR_OPTION_STRING,
+         .offset = FIELD(out),
+         .fallback = "",
+         .bare = "here",
+         .letter = 'o',
+         .value_name = "DIR",
+         .help = "where results go"},
+        {.key = "threads",
+         .type = TR_OPTION_INT32,
+         .offset = FIELD(threads),
+         .fallback = "0",
+         .bare = "8",
+         .help = "threads"},
+    };
+    static const struct {
+        const char *arguments[4], *out;
+        int threads;
+    } cases[] = {
+        {{"m", NULL}, NULL, 0},
+        {{"--out-dir", "m", NULL}, "here", 0},
+        {{"--out-dir=x", "m", "--threads", NULL}, "x", 8},
+        {{"-o", "m", "--threads=2", NULL}, "here", 2},
+        {{"-ox", "m", NULL}, "x", 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct command command = {0};
+        int argc = 0;
+        while (cases[i].arguments[argc]) argc++;
+        assert_int_equal(tr_options_defaults(bare, 3, &command), TR_OK);
+        assert_int_equal(tr_options_arguments(bare, 3, argc, cases[i].arguments, &command), TR_OK);
+        assert_string_equal(command.model, "m");
+        if (cases[i].out) assert_string_equal(command.out, cases[i].out);
+        if (!cases[i].out) assert_null(command.out);
+        assert_int_equal(command.threads, cases[i].threads);
+        tr_options_release(bare, 3, &command);
+    }
+    char *text;
+    assert_int_equal(tr_options_help("do", "Does it.", bare, 3, &text), TR_OK);
+    assert_non_null(strstr(text, "  -o, --out-dir[=DIR]       where results go\n"));
+    tr_free(text);
+}
+
 static void bad_arguments_are_refused(void **state)
 {
     (void)state;
@@ -305,11 +358,9 @@ static void memory_may_fail_anywhere(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_form_is_read),
-        cmocka_unit_test(bad_arguments_are_refused),
-        cmocka_unit_test(the_environment_is_read_where_allowed),
-        cmocka_unit_test(help_explains_the_table),
-        cmocka_unit_test(memory_may_fail_anywhere),
+        cmocka_unit_test(every_form_is_read),        cmocka_unit_test(values_may_be_left_out),
+        cmocka_unit_test(bad_arguments_are_refused), cmocka_unit_test(the_environment_is_read_where_allowed),
+        cmocka_unit_test(help_explains_the_table),   cmocka_unit_test(memory_may_fail_anywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
