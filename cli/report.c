@@ -177,7 +177,8 @@ tr_status cli_report_begin(struct cli_report *report)
     if (report->quiet) report->screen.interactive = false;
     if (!report->quiet) put_head(report);
     cli_warnings(report->info.resume_note);
-    if (json) cli_json_start(report);
+    cli_journal_open(&report->journal, report->out, *report->info.resumed != 0);
+    cli_json_start(report);
     cli_output_flush();
     return TR_OK;
 }
@@ -226,7 +227,7 @@ void cli_report_event(void *user, const struct tr_train_event *event)
     case TR_EVENT_END:
         break;
     }
-    if (report->log == CLI_LOG_JSON) cli_json_event(report, event);
+    cli_json_event(report, event);
     if (!cli_output_flush() && !report->broken) {
         report->broken = true;
         tr_trainer_stop(report->trainer);
@@ -308,7 +309,8 @@ tr_status cli_report_end(struct cli_report *report, tr_status status)
     cli_screen_end(&report->screen);
     if (!report->quiet && !report->broken) put_summary(report, status, hash);
     put_profile(report);
-    if (report->log == CLI_LOG_JSON) cli_json_end(report, status, now.step, hash);
+    cli_json_end(report, status, now.step, hash);
+    cli_journal_close(&report->journal);
     tr_free(report->checkpoint);
     report->checkpoint = NULL;
     return status;

@@ -1,25 +1,41 @@
 #include "report_json.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/json.h"
 #include "exit_codes.h"
 #include "output.h"
 #include "statistics.h"
 
 #include <math.h>
+#include <unistd.h>
 
 #include "trireme/trireme.h"
 
-/* Writes the object as a line. A line that does not fit into memory is left out. */
-static void finish(struct tr_json_writer *json)
+/* Writes the object as a line, to the journal and where it was asked for. A line that does not fit into
+   memory is left out. */
+static void finish(struct cli_report *report, struct tr_json_writer *json)
 {
     char *line;
     if (tr_json_finish(json, &line) != TR_OK) return;
-    puts(line);
+    if (report->log == CLI_LOG_JSON) puts(line);
+    cli_journal_line(&report->journal, line);
     tr_free(line);
 }
 
-void cli_json_start(const struct cli_report *report)
+/* When, where and how the run was started. */
+static void add_origin(const struct cli_report *report, struct tr_json_writer *json)
+{
+    char time[TR_CLOCK_TEXT], host[256] = "";
+    char *command = cli_journal_command(report->info.ranks);
+    gethostname(host, sizeof host - 1);
+    tr_json_text(json, "time", tr_clock_text(tr_clock_wall(), time));
+    tr_json_text(json, "host", host);
+    tr_json_text(json, "command", command ? command : "");
+    tr_free(command);
+}
+
+void cli_json_start(struct cli_report *report)
 {
     const struct tr_train_info *info = &report->info;
     struct tr_json_writer json;
@@ -42,7 +58,10 @@ void cli_json_start(const struct cli_report *report)
     tr_json_integer(&json, "steps_per_epoch", info->steps_per_epoch);
     tr_json_integer(&json, "step", info->step);
     tr_json_text(&json, "settings", info->digest);
-    finish(&json);
+    tr_json_text(&json, "strategy", info->strategy);
+    tr_json_integer(&json, "ranks", info->ranks);
+    add_origin(report, &json);
+    finish(report, &json);
 }
 
 static void add_figures(const struct cli_report *report, struct tr_json_writer *json,
@@ -56,7 +75,7 @@ static void add_figures(const struct cli_report *report, struct tr_json_writer *
     tr_json_integer(json, "examples", event->examples);
 }
 
-void cli_json_event(const struct cli_report *report, const struct tr_train_event *event)
+void cli_json_event(struct cli_report *report, const struct tr_train_event *event)
 {
     struct tr_json_writer json;
     switch (event->kind) {
@@ -91,10 +110,10 @@ void cli_json_event(const struct cli_report *report, const struct tr_train_event
     default: /* progress is for people; the end has more to say, see cli_json_end() */
         return;
     }
-    finish(&json);
+    finish(report, &json);
 }
 
-void cli_json_end(const struct cli_report *report, tr_status status, int64_t step, const char *hash)
+void cli_json_end(struct cli_report *report, tr_status status, int64_t step, const char *hash)
 {
     struct tr_json_writer json;
     tr_json_begin(&json, false);
@@ -110,5 +129,5 @@ void cli_json_end(const struct cli_report *report, tr_status status, int64_t ste
     struct tr_train_statistics statistics;
     if (*hash && tr_trainer_statistics(report->trainer, &statistics) == TR_OK)
         cli_statistics_json(&statistics, &json);
-    finish(&json);
+    finish(report, &json);
 }

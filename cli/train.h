@@ -23,7 +23,7 @@ struct cli_train_options {
     struct tr_string_list slow;
     int64_t seed_delays;
     char *trace;
-    int64_t trace_first, trace_steps;
+    int64_t trace_first, trace_steps, record_digests;
     char *tensorboard; /* CLI_TENSORBOARD_OUT: the output directory */
     int64_t histograms;
 };

@@ -150,6 +150,14 @@ static const struct tr_option table[] = {
      .most = MOST,
      .help = "steps from one to the next time that histograms of parameters, gradients and activations are "
              "written for TensorBoard; 0: never"},
+    {.key = "record_digests",
+     .type = TR_OPTION_INT64,
+     .offset = AT(record_digests),
+     .fallback = "0",
+     .least = 0,
+     .most = MOST,
+     .help = "keep digests of every so manieth step for `trireme diff`; 0: none",
+     .value_name = "STEPS"},
     {.key = "overwrite",
      .type = TR_OPTION_BOOL,
      .offset = AT(overwrite),
@@ -217,6 +225,7 @@ void cli_train_settings(const struct cli_train_options *options, struct tr_train
     settings->profile = options->profile;
     settings->tensorboard = options->tensorboard;
     settings->histograms = options->histograms;
+    settings->record_digests = options->record_digests;
     settings->delay_seed = (uint64_t)options->seed_delays;
     settings->timeout = 1e-3 * (double)options->timeout;
     settings->patience = 1e-3 * (double)options->patience;

@@ -54,14 +54,18 @@ struct tr_train_settings {
     const char *trace;     /* file for a timeline of all processes, to be opened in Perfetto; NULL: none */
     int64_t trace_first, trace_steps; /* steps after trace_first that it covers, at most trace_steps */
     bool profile;                     /* keep what tr_trainer_profile() tells */
-    const char *tensorboard; /* directory where tr_trainer_run() writes event files for TensorBoard; NULL: none */
-    int64_t histograms;      /* steps from one to the next time that histograms of parameters, gradients and
-                                activations go there; 0: never */
+    const char
+        *tensorboard;   /* directory where tr_trainer_run() writes event files for TensorBoard; NULL: none */
+    int64_t histograms; /* steps from one to the next time that histograms of parameters, gradients and
+                           activations go there; 0: never */
+    int64_t record_digests; /* steps from one whose digests are kept in `out` to the next, for `trireme diff`;
+                               0: none. Microbatches are then computed one at a time, which takes longer and
+                               changes no bit */
 };
 #define TR_TRAIN_SETTINGS_INIT                                                                               \
     {                                                                                                        \
         sizeof(struct tr_train_settings), NULL, NULL, 0, "cpu", 0, NULL, NULL, NULL, false, false, 0, 0,     \
-            NULL, NULL, NULL, 0, 0, 0, NULL, 0, 100, false, NULL, 0                                          \
+            NULL, NULL, NULL, 0, 0, 0, NULL, 0, 100, false, NULL, 0, 0                                       \
     }
 
 /* What a training would be, as far as its model file tells (with `resume` alone, that of the checkpoint). */
@@ -180,8 +184,8 @@ struct tr_train_statistics {
     int staleness_bins;
     int64_t dropped; /* gradients that came too late */
 };
-/* What all processes did in the last run that ended well or was stopped, told on rank 0; elsewhere the figures
-   are zero or the same. Borrowed until the next run or the end of the trainer. TR_EINVAL before. */
+/* What all processes did in the last run that ended well or was stopped, told on rank 0; elsewhere the
+   figures are zero or the same. Borrowed until the next run or the end of the trainer. TR_EINVAL before. */
 TR_API tr_status tr_trainer_statistics(const tr_trainer *trainer, struct tr_train_statistics *out);
 
 /* Evaluates on "train", "test" or "validation" with the present weights, or their moving averages where the

@@ -58,7 +58,8 @@ struct tr_strategy {
     tr_variables *variables; /* made by `create`; released after `destroy` */
     tr_gradient *gradient;   /* made by `begin` where the rank computes some; released before `destroy` */
     struct tr_strategy_settings settings;
-    struct tr_strategy_watch own_watch, *watch; /* an inner strategy's is the outer one's */
+    struct tr_strategy_watch watcher[TR_WATCHERS];
+    struct tr_strategy_watch own_watch, *watch; /* of all watchers; an inner strategy's is the outer one's */
     struct tr_rank_statistics done;             /* compute_seconds, contributions */
     int64_t ahead;                              /* see tr_strategy_take_ahead() */
 };

@@ -259,10 +259,36 @@ tr_status tr_strategy_step(tr_strategy *strategy, int64_t step, int32_t wish, st
     return status;
 }
 
-void tr_strategy_watch(tr_strategy *strategy, struct tr_strategy_watch watch)
+static tr_status show_layer(void *user, const struct tr_layer *layer, const float *output, int64_t count)
 {
-    *strategy->watch = watch;
-    tr_variables_watch(strategy->variables, watch.update, watch.user);
+    const tr_strategy *strategy = user;
+    for (int i = 0; i < TR_WATCHERS; i++) {
+        const struct tr_strategy_watch *watcher = &strategy->watcher[i];
+        if (watcher->layer) TR_TRY(watcher->layer(watcher->user, layer, output, count));
+    }
+    return TR_OK;
+}
+
+static tr_status show_update(void *user, const float *gradient, int64_t begin, int64_t end)
+{
+    const tr_strategy *strategy = user;
+    for (int i = 0; i < TR_WATCHERS; i++) {
+        const struct tr_strategy_watch *watcher = &strategy->watcher[i];
+        if (watcher->update) TR_TRY(watcher->update(watcher->user, gradient, begin, end));
+    }
+    return TR_OK;
+}
+
+void tr_strategy_watch(tr_strategy *strategy, enum tr_watcher who, struct tr_strategy_watch watch)
+{
+    struct tr_strategy_watch all = {.user = strategy};
+    strategy->watcher[who] = watch;
+    for (int i = 0; i < TR_WATCHERS; i++) {
+        if (strategy->watcher[i].layer) all.layer = show_layer;
+        if (strategy->watcher[i].update) all.update = show_update;
+    }
+    *strategy->watch = all;
+    tr_variables_watch(strategy->variables, all.update, all.user);
 }
 
 tr_status tr_strategy_follow(tr_strategy *strategy, const volatile sig_atomic_t *stop, int32_t wish)

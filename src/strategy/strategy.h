@@ -72,7 +72,9 @@ struct tr_strategy_settings {
     uint64_t delay_seed; /* random delays of all ranks follow from it, about half a step each; 0: none */
 };
 
-/* Who looks on while this rank computes steps; watchers change nothing, and their failure fails the step. */
+/* Those who may look on while this rank computes steps; they change nothing, and their failure fails the
+   step. */
+enum tr_watcher { TR_WATCHER_LOOK, TR_WATCHER_DIGESTS, TR_WATCHERS };
 struct tr_strategy_watch {
     tr_pass_watcher layer;    /* after each layer of each forward pass, or NULL */
     tr_update_watcher update; /* before each update of the strategy's variables, or NULL */
@@ -123,9 +125,9 @@ tr_status tr_strategy_step(tr_strategy *strategy, int64_t step, int32_t wish,
 tr_status tr_strategy_follow(tr_strategy *strategy, const volatile sig_atomic_t *stop, int32_t wish);
 /* The run is over; the chief of an asynchronous strategy releases the others. */
 tr_status tr_strategy_end(tr_strategy *strategy);
-/* Sets the watchers of coming steps; all zeros: none. Local. Strategies with several passes or variables may
-   show only some. */
-void tr_strategy_watch(tr_strategy *strategy, struct tr_strategy_watch watch);
+/* Sets what a watcher sees of coming steps; all zeros: nothing. Local. Strategies with several passes or
+   variables may show only some. */
+void tr_strategy_watch(tr_strategy *strategy, enum tr_watcher who, struct tr_strategy_watch watch);
 /* Before the last checkpoint: what an asynchronous run has under way is finished, and nothing new is begun.
  */
 tr_status tr_strategy_settle(tr_strategy *strategy);

@@ -168,7 +168,7 @@ void tr_look_begin(tr_look *look, unsigned what)
     if (!what) return;
     memset(look->blocks, 0, (size_t)look->size * block_bytes(look, what));
     if (tr_strategy_is_asynchronous(look->strategy)) return;
-    tr_strategy_watch(look->strategy, (struct tr_strategy_watch){
+    tr_strategy_watch(look->strategy, TR_WATCHER_LOOK, (struct tr_strategy_watch){
                                           .layer = what & TR_LOOK_HISTOGRAMS ? see_layer : NULL,
                                           .update = see_update,
                                           .user = look,
@@ -214,7 +214,7 @@ static tr_status look_at_parameters(tr_look *look)
 tr_status tr_look_end(tr_look *look, const struct tr_step_figures *figures)
 {
     if (!look->what) return TR_OK;
-    tr_strategy_watch(look->strategy, (struct tr_strategy_watch){0});
+    tr_strategy_watch(look->strategy, TR_WATCHER_LOOK, (struct tr_strategy_watch){0});
     if (look->size > 1) {
         TR_TRY(gather_blocks(look));
         merge_blocks(look);

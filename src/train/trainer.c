@@ -84,13 +84,15 @@ static tr_status agree(tr_trainer *trainer)
 {
     char step[48];
     if (!trainer->comm) return TR_OK;
-    snprintf(step, sizeof step, "%lld of %lld", (long long)trainer->step,
-             (long long)trainer->job->train.steps);
     TR_TRY(
         tr_comm_agree(trainer->comm, "program version", TRIREME_VERSION, "install one version on all hosts"));
     TR_TRY(tr_comm_agree(trainer->comm, "settings", trainer->job->digest,
                          "start all ranks with one model file and equal options"));
     TR_TRY(agree_on_strategy(trainer));
+    snprintf(step, sizeof step, "every %lld steps", (long long)trainer->digests_every);
+    TR_TRY(tr_comm_agree(trainer->comm, "digests", step, "start all ranks with equal options"));
+    snprintf(step, sizeof step, "%lld of %lld", (long long)trainer->step,
+             (long long)trainer->job->train.steps);
     TR_TRY(tr_comm_agree(trainer->comm, "step", step, "let all ranks resume from one checkpoint"));
     TR_TRY(trainer_digest_data(trainer));
     return tr_comm_agree(trainer->comm, "training data", trainer->data_digest,
@@ -135,6 +137,19 @@ static tr_status open_evaluation_data(struct tr_job *job)
     return TR_OK;
 }
 
+/* Microbatches are told apart when each has a pass of its own. */
+static tr_status want_digests(tr_trainer *trainer, const struct tr_train_settings *settings)
+{
+    if (settings->record_digests == 0) return TR_OK;
+    if (settings->record_digests < 0 || !trainer->out)
+        return tr_fail(TR_EINVAL, settings->record_digests < 0
+                                      ? "digests are recorded every 1 or more steps"
+                                      : "digests are recorded in the output directory; give one");
+    trainer->digests_every = settings->record_digests;
+    trainer->job->train.pass = 1;
+    return TR_OK;
+}
+
 /* Everything that can fail after the trainer's own memory is there. */
 static tr_status set_up(tr_trainer *trainer, const struct tr_train_settings *settings)
 {
@@ -145,6 +160,7 @@ static tr_status set_up(tr_trainer *trainer, const struct tr_train_settings *set
     TR_TRY(trainer_observe(trainer, settings));
     if (settings->resume) TR_TRY(tr_checkpoint_open(settings->resume, &checkpoint));
     tr_status status = open_job(trainer, settings, checkpoint);
+    if (status == TR_OK) status = want_digests(trainer, settings);
     if (status == TR_OK) status = make_parts(trainer, settings, checkpoint);
     tr_checkpoint_close(&checkpoint);
     if (status == TR_OK) status = open_evaluation_data(trainer->job);
@@ -208,6 +224,7 @@ void tr_trainer_destroy(tr_trainer **handle)
     tr_trainer *trainer = *handle;
     if (!trainer) return;
     for (int i = 0; i < TR_SETS; i++) tr_evaluator_destroy(&trainer->evaluator[i]);
+    tr_digests_destroy(&trainer->digests);
     trainer_observe_release(trainer);
     tr_strategy_destroy(&trainer->strategy);
     tr_recording_release(&trainer->recording);

@@ -3,6 +3,7 @@
 #ifndef TR_TRAIN_TRAINER_INTERNAL_H
 #define TR_TRAIN_TRAINER_INTERNAL_H
 
+#include "train/digests.h"
 #include "train/evaluate.h"
 #include "train/observation.h"
 #include "job/job.h"
@@ -26,6 +27,8 @@ struct tr_trainer {
     tr_evaluator *evaluator[TR_SETS]; /* made when first needed */
     struct tr_recording recording;    /* of where the time goes */
     struct tr_observation observation;
+    int64_t digests_every; /* steps; 0: digests are not recorded */
+    tr_digests *digests;   /* of a run under way */
     struct tr_strategy_statistics statistics; /* of the last run */
     struct tr_train_rank *rank_statistics;    /* the same for the public, NULL before */
     int64_t run_began, run_steps;             /* the step that the run began at, and its steps */

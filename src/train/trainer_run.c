@@ -293,19 +293,31 @@ static tr_status stopped(struct run *run)
                    trainer->out ? "; resume from " : "; nothing was saved", trainer->out ? trainer->out : "");
 }
 
+static tr_status start_digests(tr_trainer *trainer)
+{
+    if (trainer->digests_every == 0) return TR_OK;
+    tr_digests_destroy(&trainer->digests); /* of an earlier run of this trainer */
+    TR_TRY(tr_digests_create(trainer->job, trainer->device, trainer->comm, trainer->strategy, trainer->out,
+                             trainer->digests_every, &trainer->digests));
+    return tr_digests_start(trainer->digests, trainer->step);
+}
+
 /* The chief's loop, and everybody's where all step together. */
 static tr_status lead(struct run *run)
 {
     tr_trainer *trainer = run->trainer;
     TR_TRY(trainer_observe_start(trainer));
+    TR_TRY(start_digests(trainer));
     while (trainer->step < trainer->job->train.steps && !ends_early(trainer)) {
         if (trainer->stop && !trainer->comm) return stopped(run);
         struct tr_step_figures figures;
         trainer_observe_next(trainer);
+        if (trainer->digests) tr_digests_begin(trainer->digests, trainer->step);
         double start = tr_clock_seconds();
         TR_TRY(do_step(trainer, wishes(trainer), &figures));
         run->training_seconds += tr_clock_seconds() - start;
         TR_TRY(trainer_observe_step(trainer, &figures));
+        if (trainer->digests) TR_TRY(tr_digests_end(trainer->digests, &figures));
         run->wish |= figures.wish;
         if (figures.skipped) {
             warn_of_skipped(run, figures.steps);

@@ -1,6 +1,7 @@
 trireme_test(train manual)
 trireme_test(train inspect)
 trireme_test(train hash SOURCES support/training.c support/families.c)
+trireme_test(train digests SOURCES support/ranks.c support/training.c support/families.c)
 trireme_test(train recording SOURCES support/ranks.c support/training.c support/families.c)
 trireme_test(train resume SOURCES support/training.c support/families.c)
 trireme_test(train bad_input SOURCES support/training.c)

@@ -1,0 +1,280 @@
+/* Where two runs part: their digests (train/digests.h) are compared step by step, in the order in which a
+ * step computes: outputs by microbatch and layer, the gradient, the parameters.
+ */
+#include "trireme/report.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "report/run.h"
+#include "train/digests.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define FILE_MOST (1 << 30)
+
+/* The digests of a run by step; of a step that was done again, the last ones. */
+struct digests {
+    struct recorded {
+        int64_t step;
+        const struct tr_json_value *line;
+    } * step;
+    int64_t steps;
+    tr_json **text;
+    int64_t texts;
+};
+
+/* ---- reading ---- */
+
+/* Room for one more in arrays that double; false without memory. */
+static bool grow(struct digests *digests)
+{
+    if (digests->texts & (digests->texts - 1)) return true;
+    size_t room = digests->texts ? 2 * (size_t)digests->texts : 1;
+    void *text = tr_realloc(digests->text, room, sizeof *digests->text);
+    if (text) digests->text = text;
+    void *step = tr_realloc(digests->step, room, sizeof *digests->step);
+    if (step) digests->step = step;
+    return text && step;
+}
+
+static tr_status take_line(struct digests *digests, const char *line, size_t length, const char *path,
+                           bool *whole)
+{
+    tr_json *text;
+    tr_status status = tr_json_parse(line, length, path, &text);
+    *whole = status == TR_OK;
+    if (status == TR_EFORMAT) return TR_OK; /* the rest of a file that was cut is not there */
+    if (status != TR_OK) return status;
+    if (!grow(digests)) {
+        tr_json_destroy(&text);
+        return TR_ENOMEM;
+    }
+    digests->text[digests->texts++] = text;
+    const struct tr_json_value *root = tr_json_root(text), *step = tr_json_find(root, "step");
+    if (!step || step->kind != TR_JSON_INTEGER) return TR_OK;
+    /* The beginning of a resumed run has only parameters; what is known of that step already says more. */
+    bool begins = !tr_json_find(root, "outputs");
+    while (digests->steps > 0 && digests->step[digests->steps - 1].step >= step->integer + begins)
+        digests->steps--;
+    if (begins && digests->steps > 0 && digests->step[digests->steps - 1].step == step->integer) return TR_OK;
+    digests->step[digests->steps++] = (struct recorded){step->integer, root};
+    return TR_OK;
+}
+
+/* *there is false where the run recorded none. */
+static tr_status read_digests(const char *directory, struct digests *digests, bool *there)
+{
+    struct tr_file_content content = {0};
+    char *path = tr_path_join(directory, TR_DIGESTS_FILE);
+    if (!path) return TR_ENOMEM;
+    tr_status status = tr_file_read(path, FILE_MOST, &content);
+    *there = status == TR_OK;
+    if (status == TR_ENOTFOUND) status = TR_OK;
+    bool whole = true;
+    const char *at = content.data, *end = content.data ? content.data + content.size : NULL;
+    while (status == TR_OK && whole && at < end) {
+        const char *feed = memchr(at, '\n', (size_t)(end - at));
+        if (!feed) break;
+        status = take_line(digests, at, (size_t)(feed - at), path, &whole);
+        at = feed + 1;
+    }
+    tr_file_content_free(&content);
+    tr_free(path);
+    return status;
+}
+
+static void release_digests(struct digests *digests)
+{
+    for (int64_t i = 0; i < digests->texts; i++) tr_json_destroy(&digests->text[i]);
+    tr_free(digests->text);
+    tr_free(digests->step);
+}
+
+/* ---- comparing ---- */
+
+static bool same(const struct tr_json_value *a, const struct tr_json_value *b)
+{
+    return a && b && a->kind == TR_JSON_TEXT && b->kind == TR_JSON_TEXT && strcmp(a->text, b->text) == 0;
+}
+
+/* The first member of an object that is other in the other one, or is missing there; NULL if there is none.
+ */
+static const char *first_difference(const struct tr_json_value *a, const struct tr_json_value *b)
+{
+    if (!a || a->kind != TR_JSON_OBJECT) return NULL;
+    for (const struct tr_json_value *member = a->first; member; member = member->next)
+        if (!same(member, tr_json_find(b, member->key))) return member->key;
+    return NULL;
+}
+
+static bool outputs_differ(const struct tr_json_value *a, const struct tr_json_value *b, struct tr_text *text)
+{
+    const struct tr_json_value *left = tr_json_find(a, "outputs"), *right = tr_json_find(b, "outputs");
+    if (!left || !right || left->kind != TR_JSON_ARRAY || right->kind != TR_JSON_ARRAY) return false;
+    int64_t microbatch = 0;
+    left = left->first;
+    right = right->first;
+    for (; left && right; left = left->next, right = right->next, microbatch++) {
+        const char *name = first_difference(left, right);
+        if (!name) continue;
+        tr_text_addf(text, "microbatch %" PRId64 ", output of layer \"%s\"", microbatch, name);
+        return true;
+    }
+    if (left || right) tr_text_add(text, "the number of microbatches");
+    return left || right;
+}
+
+static bool tensors_differ(const struct tr_json_value *a, const struct tr_json_value *b, const char *kind,
+                           const char *what, struct tr_text *text)
+{
+    const struct tr_json_value *left = tr_json_find(a, kind), *right = tr_json_find(b, kind);
+    const char *name = left && right ? first_difference(left, right) : NULL;
+    if (name) tr_text_addf(text, "%s \"%s\"", what, name);
+    return name != NULL;
+}
+
+/* Describes the first difference of a step in the order of computing. */
+static bool steps_differ(const struct tr_json_value *a, const struct tr_json_value *b, struct tr_text *text)
+{
+    if (outputs_differ(a, b, text)) return true;
+    const struct tr_json_value *left = tr_json_find(a, "loss"), *right = tr_json_find(b, "loss");
+    if (left && right && !same(left, right)) {
+        tr_text_add(text, "the loss");
+        return true;
+    }
+    return tensors_differ(a, b, "gradient", "gradient of", text) ||
+           tensors_differ(a, b, "parameters", "parameter", text);
+}
+
+/* Looks for the first difference in steps that both runs recorded. */
+static bool digests_differ(const struct digests *a, const struct digests *b, struct tr_text *text)
+{
+    int64_t i = 0, j = 0, common = 0, last = 0;
+    while (i < a->steps && j < b->steps) {
+        int64_t left = a->step[i].step, right = b->step[j].step;
+        if (left != right) {
+            *(left < right ? &i : &j) += 1;
+            continue;
+        }
+        struct tr_text what = TR_TEXT_INIT;
+        bool differ = steps_differ(a->step[i].line, b->step[j].line, &what);
+        if (differ) {
+            tr_text_addf(text, "first difference: step %" PRId64 ", %s", left, what.bytes ? what.bytes : "");
+            if (common > 0)
+                tr_text_addf(text, "; equal up to step %" PRId64 " (%" PRId64 " steps compared)", last,
+                             common);
+            tr_text_add(text, "\n");
+        }
+        if (what.failed) text->failed = true;
+        tr_text_release(&what);
+        if (differ) return true;
+        last = left;
+        common++;
+        i++;
+        j++;
+    }
+    if (common > 0)
+        tr_text_addf(text,
+                     "digests: equal in all %" PRId64 " steps that both recorded, up to step %" PRId64 "\n",
+                     common, last);
+    else
+        tr_text_add(text, "digests: the runs recorded none of the same step\n");
+    return false;
+}
+
+/* Without digests, reports tell roughly. */
+static void compare_reports(const struct tr_run *a, const struct tr_run *b, struct tr_text *text)
+{
+    int64_t i = 0, j = 0, last = 0;
+    while (i < a->points && j < b->points) {
+        const struct tr_run_point *left = &a->point[i], *right = &b->point[j];
+        if (left->step != right->step) {
+            *(left->step < right->step ? &i : &j) += 1;
+            continue;
+        }
+        if (memcmp(&left->loss, &right->loss, sizeof left->loss) != 0) {
+            tr_text_addf(text,
+                         "the reported losses differ from step %" PRId64
+                         " on (%.9g and %.9g)%s; train both with --record-digests to learn more\n",
+                         left->step, left->loss, right->loss, last ? "" : ", the first that both reported");
+            return;
+        }
+        last = left->step;
+        i++;
+        j++;
+    }
+    if (last) tr_text_addf(text, "the reported losses are equal up to step %" PRId64 "\n", last);
+}
+
+/* ---- both runs ---- */
+
+static void tell_settings(const struct tr_run *a, const struct tr_run *b, struct tr_text *text)
+{
+    if (strcmp(a->settings, b->settings) == 0) {
+        tr_text_addf(text, "settings: equal (%.16s)\n", a->settings);
+        return;
+    }
+    tr_text_addf(text, "settings: differ (%.16s and %.16s)", a->settings, b->settings);
+    if (a->seed != b->seed) tr_text_addf(text, "; seed %" PRId64 " and %" PRId64, a->seed, b->seed);
+    if (a->batch != b->batch) tr_text_addf(text, "; batch %" PRId64 " and %" PRId64, a->batch, b->batch);
+    if (a->microbatches != b->microbatches)
+        tr_text_addf(text, "; microbatches %" PRId64 " and %" PRId64, a->microbatches, b->microbatches);
+    if (a->parameters != b->parameters)
+        tr_text_addf(text, "; parameters %" PRId64 " and %" PRId64, a->parameters, b->parameters);
+    tr_text_add(text, "\n");
+}
+
+/* True if both ended, and with the same hash. */
+static bool tell_hashes(const struct tr_run *a, const struct tr_run *b, struct tr_text *text)
+{
+    bool known = *a->hash && *b->hash;
+    if (!known) {
+        tr_text_addf(text, "hash: %s did not end\n", *a->hash ? b->path : a->path);
+        return false;
+    }
+    bool equal = strcmp(a->hash, b->hash) == 0;
+    tr_text_addf(text, equal ? "hash: equal (%.16s)\n" : "hash: differ (%.16s and %.16s)\n", a->hash,
+                 b->hash);
+    return equal;
+}
+
+static tr_status compare(const struct tr_run *a, const struct tr_run *b, struct tr_text *text, bool *equal)
+{
+    struct digests left = {0}, right = {0};
+    bool has_left, has_right = false;
+    tell_settings(a, b, text);
+    *equal = tell_hashes(a, b, text);
+    tr_status status = read_digests(a->path, &left, &has_left);
+    if (status == TR_OK) status = read_digests(b->path, &right, &has_right);
+    if (status == TR_OK && has_left && has_right)
+        *equal &= !digests_differ(&left, &right, text);
+    else if (status == TR_OK && !*equal)
+        compare_reports(a, b, text);
+    release_digests(&left);
+    release_digests(&right);
+    return status;
+}
+
+tr_status tr_diff(const char *run_a, const char *run_b, bool *equal, char **out)
+{
+    struct tr_run *a = NULL, *b = NULL;
+    struct tr_text text = TR_TEXT_INIT, head = TR_TEXT_INIT;
+    tr_status status = tr_run_read(run_a, &a);
+    if (status == TR_OK) status = tr_run_read(run_b, &b);
+    if (status == TR_OK) status = compare(a, b, &text, equal);
+    if (status == TR_OK) {
+        tr_text_add(&head, *equal ? "the runs are equal\n" : "the runs are not equal\n");
+        if (text.bytes) tr_text_add(&head, text.bytes);
+        head.failed |= text.failed;
+        status = tr_text_finish(&head, out);
+    }
+    tr_text_release(&head);
+    tr_text_release(&text);
+    tr_run_destroy(&a);
+    tr_run_destroy(&b);
+    return status;
+}

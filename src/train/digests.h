@@ -1,0 +1,37 @@
+/* Digests of a run: what each recorded step computed, in a few bytes for each tensor, so that two runs that
+ * should be equal can be compared, and the first difference found (report/diff.c).
+ *
+ * A digest is the sum, modulo 2^64, of a mix of the place and the bits of every element. It therefore does
+ * not depend on who computed which part: ranks add theirs. Recorded are the outputs of every layer for every
+ * microbatch, the mean gradient, and the parameters after the step.
+ */
+#ifndef TR_TRAIN_DIGESTS_H
+#define TR_TRAIN_DIGESTS_H
+
+#include "strategy/strategy.h"
+
+/* The file in the directory of a run: an object a line. */
+#define TR_DIGESTS_FILE "digests.jsonl"
+
+typedef struct tr_digests tr_digests;
+
+/* Records every `every` steps, the first one of a run included; the chief writes to `directory`, behind what
+   the file may hold already. All borrowed for the life of the digests; `comm` may be NULL. The job computes a
+   microbatch at a time from then on. Collective. Returned, destroy with tr_digests_destroy(). TR_EINVAL for
+   an asynchronous strategy, whose runs are never equal; TR_EIO, TR_ENOMEM. */
+tr_status tr_digests_create(struct tr_job *job, tr_device *device, tr_comm *comm, tr_strategy *strategy,
+                            const char *directory, int64_t every, tr_digests **out);
+/* Accepts NULL, nulls the handle; before the strategy. */
+void tr_digests_destroy(tr_digests **digests);
+
+/* The run starts behind `step` steps: writes the digests of the parameters. Local. */
+tr_status tr_digests_start(tr_digests *digests, int64_t step);
+/* The step after `step` steps is about to be made, and was made. Nothing happens for steps that are not
+   recorded. The second is collective. */
+void tr_digests_begin(tr_digests *digests, int64_t step);
+tr_status tr_digests_end(tr_digests *digests, const struct tr_step_figures *figures);
+
+/* The digest of elements [first, first + count) of a tensor. */
+uint64_t tr_digest_of(const float *values, int64_t first, int64_t count);
+
+#endif

@@ -1,0 +1,136 @@
+/* Where runs part, from their files. */
+#include "trireme/report.h"
+
+#include "scratch.h"
+
+#include "base/file.h"
+#include "trireme/data.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <cmocka.h>
+
+static char place[SCRATCH_PATH];
+
+static int set_up(void **state)
+{
+    (void)state;
+    scratch_make(place);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    scratch_remove(place);
+    return 0;
+}
+
+static void put(const char *run, const char *name, const char *text)
+{
+    char path[SCRATCH_PATH + 64];
+    snprintf(path, sizeof path, "%s/%s", place, run);
+    mkdir(path, 0777);
+    snprintf(path, sizeof path, "%s/%s/%s", place, run, name);
+    assert_int_equal(tr_file_write_atomic(NULL, path, text, strlen(text)), TR_OK);
+}
+
+#define JOURNAL(seed, hash, loss)                                                                            \
+    "{\"event\":\"start\",\"name\":\"n\",\"settings\":\"s" seed "\",\"seed\":" seed "}\n"                    \
+    "{\"event\":\"step\",\"step\":5,\"loss\":" loss "}\n"                                                    \
+    "{\"event\":\"end\",\"status\":\"ok\",\"hash\":\"" hash "\"}\n"
+#define STEP(step, loss, first, second, gradient, parameter)                                                 \
+    "{\"step\":" step ",\"loss\":\"" loss "\",\"outputs\":[{\"conv\":\"" first "\"},{\"conv\":\"" second     \
+    "\"}],"                                                                                                  \
+    "\"gradient\":{\"w\":\"" gradient "\"},\"parameters\":{\"w\":\"" parameter "\"}}\n"
+#define BEGIN(step, parameter) "{\"step\":" step ",\"parameters\":{\"w\":\"" parameter "\"}}\n"
+
+/* Compares runs "a" and "b"; the text must say what is expected. */
+static void expect(bool equal, const char *what)
+{
+    char a[SCRATCH_PATH + 8], b[SCRATCH_PATH + 8], *text;
+    bool found;
+    snprintf(a, sizeof a, "%s/a", place);
+    snprintf(b, sizeof b, "%s/b", place);
+    assert_int_equal(tr_diff(a, b, &found, &text), TR_OK);
+    if (found != equal || !strstr(text, what)) fail_msg("expected \"%s\" in:\n%s", what, text);
+    assert_ptr_equal(strstr(text, equal ? "the runs are equal" : "the runs are not equal"), text);
+    tr_text_free(text);
+}
+
+static void the_first_difference_is_named(void **state)
+{
+    (void)state;
+    put("a", "journal.jsonl", JOURNAL("1", "h", "0.5"));
+    put("b", "journal.jsonl", JOURNAL("1", "h", "0.5"));
+    put("a", "digests.jsonl",
+        BEGIN("0", "p") STEP("1", "l", "x", "y", "g", "q") STEP("3", "m", "x", "y", "g", "r"));
+    put("b", "digests.jsonl",
+        BEGIN("0", "p") STEP("1", "l", "x", "y", "g", "q") STEP("3", "m", "x", "y", "g", "r"));
+    expect(true, "equal in all 3 steps that both recorded, up to step 3");
+
+    put("b", "journal.jsonl", JOURNAL("1", "other", "0.5"));
+    put("b", "digests.jsonl",
+        BEGIN("0", "p") STEP("1", "l", "x", "y", "g", "q") STEP("3", "k", "x", "z", "h", "s"));
+    expect(false, "first difference: step 3, microbatch 1, output of layer \"conv\"; equal up to step 1");
+    put("b", "digests.jsonl", BEGIN("0", "p") STEP("1", "k", "x", "y", "h", "s"));
+    expect(false, "step 1, the loss; equal up to step 0");
+    put("b", "digests.jsonl", BEGIN("0", "p") STEP("1", "l", "x", "y", "h", "s"));
+    expect(false, "step 1, gradient of \"w\"");
+    put("b", "digests.jsonl", BEGIN("0", "p") STEP("1", "l", "x", "y", "g", "s"));
+    expect(false, "step 1, parameter \"w\"");
+    put("b", "digests.jsonl", BEGIN("0", "o"));
+    expect(false, "step 0, parameter \"w\"");
+    /* Steps that only one of them has say nothing. */
+    put("b", "digests.jsonl", STEP("2", "l", "x", "y", "g", "s"));
+    expect(false, "none of the same step");
+}
+
+static void steps_done_again_count_once(void **state)
+{
+    (void)state;
+    put("a", "journal.jsonl", JOURNAL("1", "h", "0.5"));
+    put("b", "journal.jsonl", JOURNAL("1", "h", "0.5"));
+    put("a", "digests.jsonl",
+        BEGIN("0", "p") STEP("1", "l", "x", "y", "g", "q") STEP("2", "m", "x", "y", "g", "r"));
+    /* Killed after a second step that came out otherwise, taken up again after the first. */
+    put("b", "digests.jsonl",
+        BEGIN("0", "p") STEP("1", "l", "x", "y", "g", "q") STEP("2", "?", "x", "y", "g", "r") BEGIN("1", "q")
+            STEP("2", "m", "x", "y", "g", "r"));
+    expect(true, "equal in all 3 steps");
+    /* A cut last line is no difference. */
+    put("b", "digests.jsonl", BEGIN("0", "p") STEP("1", "l", "x", "y", "g", "q") "{\"step\":2,\"lo");
+    expect(true, "equal in all 2 steps");
+}
+
+static void without_digests_reports_tell(void **state)
+{
+    (void)state;
+    put("c", "journal.jsonl", JOURNAL("1", "h", "0.5"));
+    put("d", "journal.jsonl", JOURNAL("2", "i", "0.25"));
+    char a[SCRATCH_PATH + 8], b[SCRATCH_PATH + 8], *text;
+    bool equal;
+    snprintf(a, sizeof a, "%s/c", place);
+    snprintf(b, sizeof b, "%s/d", place);
+    assert_int_equal(tr_diff(a, b, &equal, &text), TR_OK);
+    assert_false(equal);
+    assert_non_null(strstr(text, "seed 1 and 2"));
+    assert_non_null(strstr(text, "from step 5 on"));
+    assert_non_null(strstr(text, "--record-digests"));
+    tr_text_free(text);
+    assert_int_equal(tr_diff(a, "/nowhere", &equal, &text), TR_ENOTFOUND);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_first_difference_is_named),
+        cmocka_unit_test(steps_done_again_count_once),
+        cmocka_unit_test(without_digests_reports_tell),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

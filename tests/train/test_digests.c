@@ -1,0 +1,116 @@
+/* Digests do not depend on who computed what, and tell runs apart where they part. */
+#include "support/ranks.h"
+
+#include "base/file.h"
+#include "train/digests.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+static char place[SCRATCH_PATH];
+
+static int set_up(void **state)
+{
+    (void)state;
+    scratch_make(place);
+    family_files(place);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    scratch_remove(place);
+    return 0;
+}
+
+static struct tr_file_content digests_in(const char *directory)
+{
+    struct tr_file_content content;
+    char path[SCRATCH_PATH + 64];
+    snprintf(path, sizeof path, "%s/%s", directory, TR_DIGESTS_FILE);
+    must_train(tr_file_read(path, 1 << 28, &content));
+    return content;
+}
+
+static void expect_digests(const struct tr_file_content *expected, const char *directory, const char *how)
+{
+    struct tr_file_content got = digests_in(directory);
+    if (got.size != expected->size || memcmp(got.data, expected->data, got.size) != 0)
+        fail_msg("%s: other digests than those of one process", how);
+    tr_file_content_free(&got);
+}
+
+static void ranks_and_strategies_do_not_show(void **state)
+{
+    (void)state;
+    static const char *const strategies[] = {"allreduce", "pipeline", "parameter-server"};
+    char out[SCRATCH_PATH + 32];
+    for (int f = 0; f < family_count; f++) {
+        struct job job;
+        struct outcome alone, plain;
+        family_job(&job, &families[f], place);
+        job_set(&job, "train.microbatches=4");
+        job.settings.steps = 4;
+        job_outcome(&job, &plain);
+        snprintf(out, sizeof out, "%s/alone%d", place, f);
+        job.settings.out = out;
+        job.settings.record_digests = 2;
+        job_outcome(&job, &alone);
+        assert_int_equal(alone.status, TR_OK);
+        assert_string_equal(alone.hash, plain.hash);
+        struct tr_file_content expected = digests_in(out);
+        for (size_t s = 0; s < sizeof strategies / sizeof strategies[0]; s++) {
+            struct rank ranks[RANKS];
+            char how[160];
+            snprintf(how, sizeof how, "%s by %s", families[f].name, strategies[s]);
+            snprintf(out, sizeof out, "%s/run%d-%zu", place, f, s);
+            job.settings.strategy = strategies[s];
+            run_ranks(&job.settings, 2, false, ranks);
+            expect_well(ranks, 2, how);
+            assert_string_equal(ranks[0].outcome.hash, alone.hash);
+            expect_digests(&expected, out, how);
+        }
+        tr_file_content_free(&expected);
+    }
+}
+
+static void every_bit_and_place_counts(void **state)
+{
+    (void)state;
+    float values[] = {1, 2, 0, 4}, other[] = {2, 1, 0, 4}, negative[] = {1, 2, -0.0f, 4};
+    uint64_t whole = tr_digest_of(values, 0, 4);
+    assert_true(whole == tr_digest_of(values, 0, 2) + tr_digest_of(values + 2, 2, 2));
+    assert_true(whole != tr_digest_of(other, 0, 4));
+    assert_true(whole != tr_digest_of(negative, 0, 4));
+    assert_true(whole != tr_digest_of(values, 1, 4));
+}
+
+static void what_cannot_be_recorded_is_refused(void **state)
+{
+    (void)state;
+    struct job job;
+    struct outcome outcome;
+    family_job(&job, &families[0], place);
+    job.settings.record_digests = 1;
+    job_outcome(&job, &outcome);
+    assert_int_equal(outcome.status, TR_EINVAL);
+    assert_non_null(strstr(outcome.message, "output directory"));
+    job.settings.record_digests = -1;
+    job_outcome(&job, &outcome);
+    assert_int_equal(outcome.status, TR_EINVAL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ranks_and_strategies_do_not_show),
+        cmocka_unit_test(every_bit_and_place_counts),
+        cmocka_unit_test(what_cannot_be_recorded_is_refused),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
