@@ -35,7 +35,7 @@ static void add_input(const struct tr_c_network *network, struct tr_text *text)
                      "; 0 is the unknown word. `length` may be 0.\n",
                      trace->model->vocabulary - 1);
     } else if (trace->value[TR_VALUE_INPUT].same == TR_VALUE_GIVEN) {
-        tr_text_addf(text, "   `input` [%s_INPUTS]: as the data have them, scaled like them.\n",
+        tr_text_addf(text, "   `input` [%s_INPUTS]: numbers, scaled as those of the training were.\n",
                      network->upper);
     } else {
         tr_text_addf(text,

@@ -18,6 +18,8 @@ static const char *const all[] = {
 };
 enum { COMPILERS = sizeof all / sizeof all[0] };
 
+#define WARNINGS "-Wall -Wextra -Werror -pedantic"
+
 static bool is_there(const char *compiler)
 {
     char command[256];
@@ -46,12 +48,20 @@ void *program_open(const char *compiler, const char *source)
     static int opened; /* the loader takes a path that it knows for the same object */
     char object[SCRATCH_PATH + 32], command[3 * SCRATCH_PATH];
     snprintf(object, sizeof object, "%s.%d.so", source, opened++);
-    snprintf(command, sizeof command, "%s -Wall -Wextra -Werror -pedantic -shared -fPIC -o '%s' '%s' -lm",
-             compiler, object, source);
+    snprintf(command, sizeof command, "%s " WARNINGS " -shared -fPIC -o '%s' '%s' -lm", compiler, object,
+             source);
     if (system(command) != 0) fail_msg("failed: %s", command);
     void *program = dlopen(object, RTLD_NOW | RTLD_LOCAL);
     if (!program) fail_msg("%s", dlerror());
     return program;
+}
+
+void program_run(const char *compiler, const char *path, const char *first, const char *second)
+{
+    char command[4 * SCRATCH_PATH];
+    snprintf(command, sizeof command, "%s " WARNINGS " -o '%s' '%s' '%s' -lm && '%s'", compiler, path, first,
+             second, path);
+    if (system(command) != 0) fail_msg("failed: %s", command);
 }
 
 void program_close(void *program)

@@ -16,4 +16,8 @@ void program_close(void *program);
 /* A function by name, or fails the test. */
 void (*program_function(void *program, const char *name))(void);
 
+/* Compiles two sources to the program `path` and runs it, or fails the test; so does an exit code that is not
+ * 0. */
+void program_run(const char *compiler, const char *path, const char *first, const char *second);
+
 #endif

@@ -259,6 +259,34 @@ static void test_a_part_larger_than_the_image(void **state)
     compare_and_close(&exported, "larger");
 }
 
+/* The file is its own header: a program that includes it so, compiled together with it. */
+static void test_declarations(void **state)
+{
+    (void)state;
+    static const char program[] =
+        "#define NET_7_X_DECLARATIONS\n"
+        "#include \"declared.c\"\n"
+        "int main(void)\n"
+        "{\n"
+        "    float input[NET_7_X_INPUTS] = {1, 2, 3, 4, 5, 6}, output[NET_7_X_OUTPUTS];\n"
+        "    float workspace[NET_7_X_WORKSPACE];\n"
+        "    net_7_x_predict(input, output, workspace);\n"
+        "    net_7_x_probabilities(output, output);\n"
+        "    return !(output[0] > 0 && output[0] < 1);\n"
+        "}\n";
+    struct trial trial;
+    struct tr_trace *trace;
+    char network[SCRATCH_PATH], source[SCRATCH_PATH], run[SCRATCH_PATH];
+    trial_make(&trial, &networks[4], "ref", 1, 1);
+    must(tr_trace_create(trial.model, trial.parameters, NULL, &trace));
+    must(write_trace(trace, "7-x", scratch_join(network, scratch, "declared.c")));
+    must(tr_file_write_atomic(NULL, scratch_join(source, scratch, "main.c"), program, sizeof program - 1));
+    for (const char *const *compiler = program_compilers(); *compiler; compiler++)
+        program_run(*compiler, scratch_join(run, scratch, "main"), source, network);
+    tr_trace_destroy(&trace);
+    trial_release(&trial);
+}
+
 /* ---- functions ---- */
 
 #define FUNCTIONS(X) X(exp) X(tanh) X(sigmoid) X(erf)
@@ -405,6 +433,7 @@ int main(void)
         cmocka_unit_test(test_odd_networks),
         cmocka_unit_test(test_model_files_give_the_same_bits),
         cmocka_unit_test(test_a_part_larger_than_the_image),
+        cmocka_unit_test(test_declarations),
         cmocka_unit_test(test_functions_give_the_same_bits),
         cmocka_unit_test(test_constants_are_exact),
         cmocka_unit_test(test_a_parameter_that_is_no_number),
