@@ -63,10 +63,9 @@ struct attempt {
     int status;   /* of it */
     int output;   /* what the processes write on stderr; -1: closed */
     struct cli_lines lines;
-    double stop_came;         /* when the first signal came */
-    double over;              /* when the job was known to be over; 0: it is not */
-    double told, gone;        /* when mpirun was told to end, and when it had; 0: not yet */
-    bool killed, killed_rest; /* it, and what it left behind, by SIGKILL */
+    double stop_came;  /* when the first signal came */
+    double over;       /* when the job was known to be over; 0: it is not */
+    double told, gone; /* when mpirun was told to end, and when it had; 0: not yet */
 };
 
 /* In the child; comes back only as an exit code that says why not. */
@@ -209,19 +208,18 @@ static void kill_children(void)
     if (processes) closedir(processes);
 }
 
-/* What is due by the clock. */
+/* What is due by the clock. An mpirun that ends the job already, and cannot, is not asked again. */
 static void press_on(struct attempt *attempt)
 {
     double now = tr_clock_seconds();
-    if (attempt->mpirun > 0 && attempt->over > 0 && attempt->told == 0 &&
-        now - attempt->over > LEAVE_SECONDS) {
+    bool late = attempt->over > 0 && now - attempt->over > LEAVE_SECONDS;
+    if (attempt->mpirun > 0 && late && attempt->told == 0 && attempt->job->tolerant) {
         attempt->told = now;
         tell_mpirun(attempt, SIGTERM);
     }
-    if (attempt->mpirun > 0 && attempt->told > 0 && !attempt->killed && now - attempt->told > END_SECONDS) {
-        attempt->killed = true;
-        tell_mpirun(attempt, SIGKILL);
-    }
+    late &= !attempt->job->tolerant;
+    late |= attempt->told > 0 && now - attempt->told > END_SECONDS;
+    if (attempt->mpirun > 0 && late) tell_mpirun(attempt, SIGKILL);
     if (attempt->gone > 0 && now - attempt->gone > ORPHAN_SECONDS) kill_children();
 }
 

@@ -2,7 +2,7 @@
 
 # The compiler, the build tools and the libraries that cmake/dependencies.cmake looks for.
 packages_build="gcc libc6-dev cmake make pkg-config libyaml-dev zlib1g-dev libssl-dev libisal-dev libpng-dev libturbojpeg0-dev libprotobuf-c-dev protobuf-c-compiler libcurl4-openssl-dev"
-packages_test="libcmocka-dev libjansson-dev libdnnl-dev libopenmpi-dev openmpi-bin"
+packages_test="libcmocka-dev libjansson-dev libdnnl-dev libopenmpi-dev openmpi-bin iproute2"
 
 say() { printf '\n== %s\n' "$*"; }
 

@@ -11,3 +11,11 @@ trireme_living_test(kills)
 trireme_living_test(launcher)
 add_test(NAME living.many_kills COMMAND test_living_kills --long)
 set_tests_properties(living.many_kills PROPERTIES LABELS "living;long" TIMEOUT 900 RUN_SERIAL TRUE)
+
+# Two machines: name spaces of networks, processes and host names.
+set(machines sh ${CMAKE_CURRENT_SOURCE_DIR}/living/machines.sh $<TARGET_FILE:trireme> ${PROJECT_SOURCE_DIR})
+add_test(NAME living.machines COMMAND ${machines})
+add_test(NAME living.outage COMMAND ${machines} outage)
+set_tests_properties(living.machines PROPERTIES LABELS living)
+set_tests_properties(living.outage PROPERTIES LABELS "living;long")
+set_tests_properties(living.machines living.outage PROPERTIES TIMEOUT 300 RUN_SERIAL TRUE SKIP_RETURN_CODE 77)

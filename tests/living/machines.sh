@@ -1,0 +1,100 @@
+#!/bin/sh
+# A job on two machines over TCP: two network namespaces with a cable between them, each with processes and a host name of its
+# own. With "outage" as second argument, the cable is pulled in the middle of the run. Wants root; says "skipped:" where that or
+# namespaces are not to be had.
+#
+#     machines.sh PROGRAM SOURCE_DIRECTORY [outage]
+set -eu
+program=$1 source=$2 what=${3:-}
+a=tr$$a b=tr$$b
+place=$(mktemp -d)
+
+skip() {
+  echo "skipped: $*"
+  exit 77
+}
+
+clean() {
+  ip netns del "$a" 2>/dev/null || true
+  ip netns del "$b" 2>/dev/null || true
+  rm -rf "$place"
+}
+trap clean EXIT
+trap 'exit 1' INT TERM
+
+[ "$(id -u)" = 0 ] || skip "network namespaces want root"
+for tool in ip unshare mpirun; do
+  command -v $tool >/dev/null || skip "$tool was not found (Debian: iproute2, util-linux, openmpi-bin)"
+done
+{ ip netns add "$a" && ip netns add "$b" &&
+  ip link add v0 netns "$a" type veth peer name v0 netns "$b" &&
+  ip netns exec "$a" unshare --uts --pid --fork --mount-proc true; } 2>"$place/why" ||
+  skip "network namespaces are not allowed here: $(tail -n 1 "$place/why")"
+for side in "$a 10.77.0.1" "$b 10.77.0.2"; do
+  set -- $side
+  ip -n "$1" addr add "$2/24" dev v0
+  ip -n "$1" link set lo up
+  ip -n "$1" link set v0 up
+done
+
+# What ssh would be: `agent [options] HOST COMMAND...` runs the command on that machine.
+cat >"$place/agent" <<END
+#!/bin/sh
+while [ "\${1#-}" != "\$1" ]; do shift; done
+case \$1 in
+  10.77.0.1) space=$a name=machine-a ;;
+  10.77.0.2) space=$b name=machine-b ;;
+  *) echo "agent: there is no host \$1" >&2; exit 255 ;;
+esac
+shift
+exec ip netns exec "\$space" unshare --uts --pid --fork --kill-child --mount-proc sh -c "hostname \$name; exec \$*"
+END
+chmod +x "$place/agent"
+export OMPI_MCA_plm_rsh_agent="$place/agent"
+# The daemon is the first process of its name space and must stay.
+export OMPI_MCA_orte_leave_session_attached=1
+export OMPI_MCA_btl=tcp,self
+
+hash_in() {
+  sed -n 's/^hash *//p' "$1" | tail -n 1
+}
+
+fail() {
+  echo "FAILED: $*"
+  cat "$place/out" "$place/err"
+  exit 1
+}
+
+launch() {
+  "$place/agent" 10.77.0.1 "$program" launch -n 2 -t 1 --hosts 10.77.0.1:1,10.77.0.2:1 "$@" >"$place/out" 2>"$place/err"
+}
+
+steps=60
+[ -z "$what" ] || steps=600
+job="$source/models/mnist-quick.yaml --set train.microbatches=4 --set train.checkpoint_every=20 --set train.log_every=20 --steps $steps"
+"$program" train $job -o "$place/alone" --overwrite >"$place/out"
+alone=$(hash_in "$place/out")
+
+if [ -z "$what" ]; then
+  launch train $job -o "$place/two" --placement --timeout 10000 || fail "exit code $?"
+  grep -q machine-a "$place/out" && grep -q machine-b "$place/out" || fail "there were no two machines"
+  grep -q ' 0 bytes read in shared memory' "$place/out" || fail "the machines shared memory"
+else
+  launch --restarts 5 train $job -o "$place/two" --timeout 2000 &
+  job_id=$!
+  while ! grep -q '^step  60/' "$place/out" 2>/dev/null; do sleep 0.1; done
+  ip -n "$b" link set v0 down
+  while ! grep -q 'restart 1 of' "$place/err"; do
+    kill -0 $job_id 2>/dev/null || fail "the job ended"
+    sleep 0.1
+  done
+  ip -n "$b" link set v0 up
+  wait $job_id || fail "exit code $?"
+  grep -q 'after step [0-9]* of 600: .*rank 1 on host machine-b has not been heard of' "$place/err" ||
+    fail "the machine that was gone was not named"
+fi
+[ "$(hash_in "$place/out")" = "$alone" ] || fail "hash $(hash_in "$place/out"), one process has $alone"
+sleep 1
+left=$(for id in $(ip netns pids "$a") $(ip netns pids "$b"); do tr '\0' ' ' <"/proc/$id/cmdline"; done)
+[ -z "$left" ] || fail "left behind: $left"
+echo "one hash on two machines: $alone"
