@@ -5,11 +5,10 @@
 #include "base/fail.h"
 #include "base/file_fault.h"
 #include "base/hash.h"
-#include "data/tfrecord.h"
-#include "io/proto/event.pb-c.h"
 #include "io/proto/hparams.pb-c.h"
 #include "refuse.h"
 #include "scratch.h"
+#include "support/event_files.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -35,51 +34,6 @@ static int tear_down(void **state)
     (void)state;
     scratch_remove(scratch);
     return 0;
-}
-
-/* ---- reading ---- */
-
-#define EVENTS_MAX 64
-
-struct content {
-    Tensorboard__Event *event[EVENTS_MAX];
-    int count;
-    bool whole; /* nothing behind the last record */
-};
-
-static void read_file(const char *path, struct content *content)
-{
-    struct tr_record_file file;
-    *content = (struct content){.whole = true};
-    assert_int_equal(tr_record_file_open(tr_strdup(path), TR_PACKING_NONE, &file), TR_OK);
-    for (uint64_t at = 0; at < file.size;) {
-        const uint8_t *data;
-        size_t size;
-        enum tr_record_fault fault;
-        if (tr_record_at(&file, at, true, &data, &size, &fault) != TR_OK) {
-            content->whole = false;
-            break;
-        }
-        Tensorboard__Event *event = tensorboard__event__unpack(NULL, size, data);
-        assert_non_null(event);
-        assert_in_range(content->count, 0, EVENTS_MAX - 1);
-        content->event[content->count++] = event;
-        at += size + TR_RECORD_OVERHEAD;
-    }
-    tr_record_file_close(&file);
-}
-
-static void release(struct content *content)
-{
-    for (int i = 0; i < content->count; i++) tensorboard__event__free_unpacked(content->event[i], NULL);
-}
-
-static const Tensorboard__Summary__Value *value_at(const struct content *content, int i)
-{
-    assert_true(i < content->count);
-    assert_int_equal(content->event[i]->what_case, TENSORBOARD__EVENT__WHAT_SUMMARY);
-    assert_int_equal(content->event[i]->summary->n_value, 1);
-    return content->event[i]->summary->value[0];
 }
 
 /* ---- writing ---- */
@@ -141,9 +95,9 @@ static void bytes_are_those_on_record(void **state)
     tr_free(path);
 }
 
-static void check_hparams(const struct content *content, int at)
+static void check_hparams(const struct event_file *content, int at)
 {
-    const Tensorboard__Summary__Value *value = value_at(content, at);
+    const Tensorboard__Summary__Value *value = event_file_value(content, at);
     const Tensorboard__SummaryMetadata__PluginData *plugin = value->metadata->plugin_data;
     assert_string_equal(value->tag, "_hparams_/session_start_info");
     assert_string_equal(plugin->plugin_name, "hparams");
@@ -164,10 +118,10 @@ static void check_hparams(const struct content *content, int at)
 static void every_kind_reads_back(void **state)
 {
     (void)state;
-    struct content content;
+    struct event_file content;
     char *path = NULL;
     assert_int_equal(write_each(NULL, scratch, &path), TR_OK);
-    read_file(path, &content);
+    event_file_read(path, &content);
     assert_true(content.whole);
     assert_int_equal(content.count, 1 + KINDS);
     assert_string_equal(content.event[0]->file_version, "brain.Event:2");
@@ -176,26 +130,26 @@ static void every_kind_reads_back(void **state)
         assert_true(content.event[i]->wall_time == 1000.5);
     }
     assert_int_equal(content.event[1]->session_log->status, TENSORBOARD__SESSION_LOG__STATUS__START);
-    assert_string_equal(value_at(&content, 2)->tag, "loss");
-    assert_true(value_at(&content, 2)->simple_value == 0.25f);
-    const Tensorboard__Histogram *histo = value_at(&content, 3)->histo;
+    assert_string_equal(event_file_value(&content, 2)->tag, "loss");
+    assert_true(event_file_value(&content, 2)->simple_value == 0.25f);
+    const Tensorboard__Histogram *histo = event_file_value(&content, 3)->histo;
     assert_true(histo->min == -1 && histo->max == 0.5 && histo->num == 4 && histo->sum == 0 &&
                 histo->sum_squares == 1.5);
     assert_int_equal(histo->n_bucket, histo->n_bucket_limit);
     assert_int_equal(histo->n_bucket, 5); /* -1, gap, 0, gap, 0.5 */
     assert_true(histo->bucket[0] == 1 && histo->bucket[2] == 1 && histo->bucket[4] == 2);
-    const Tensorboard__Summary__Value *text = value_at(&content, 4);
+    const Tensorboard__Summary__Value *text = event_file_value(&content, 4);
     assert_string_equal(text->metadata->plugin_data->plugin_name, "text");
     assert_int_equal(text->tensor->n_string_val, 1);
     assert_memory_equal(text->tensor->string_val[0].data, "*text*", 6);
-    const Tensorboard__Summary__Image *image = value_at(&content, 5)->image;
+    const Tensorboard__Summary__Image *image = event_file_value(&content, 5)->image;
     assert_int_equal(image->height, 2);
     assert_int_equal(image->width, 3);
     assert_int_equal(image->colorspace, 1);
     assert_memory_equal(image->encoded_image_string.data, picture, sizeof picture);
     assert_memory_equal(content.event[6]->graph_def.data, "graph", 5);
     check_hparams(&content, 7);
-    release(&content);
+    event_file_release(&content);
     tr_free(path);
 }
 
@@ -203,22 +157,22 @@ static void sessions_end(void **state)
 {
     (void)state;
     for (int good = 0; good < 2; good++) {
-        struct content content;
+        struct event_file content;
         tr_events *events;
         assert_int_equal(tr_events_create(NULL, scratch, 1000, &events), TR_OK);
         char *path = tr_strdup(tr_events_path(events));
         tr_events_stamp(events, 9, 2000);
         assert_int_equal(tr_events_session_end(events, good), TR_OK);
         assert_int_equal(tr_events_close(&events), TR_OK);
-        read_file(path, &content);
-        ProtobufCBinaryData bytes = value_at(&content, 1)->metadata->plugin_data->content;
+        event_file_read(path, &content);
+        ProtobufCBinaryData bytes = event_file_value(&content, 1)->metadata->plugin_data->content;
         Tensorboard__HParamsPluginData *data =
             tensorboard__hparams_plugin_data__unpack(NULL, bytes.len, bytes.data);
         assert_int_equal(data->session_end_info->status, good ? TENSORBOARD__SESSION_STATUS__STATUS_SUCCESS
                                                               : TENSORBOARD__SESSION_STATUS__STATUS_FAILURE);
         assert_true(data->session_end_info->end_time_secs == 2000);
         tensorboard__hparams_plugin_data__free_unpacked(data, NULL);
-        release(&content);
+        event_file_release(&content);
         tr_free(path);
     }
 }
@@ -245,19 +199,19 @@ static void each_file_is_named_later(void **state)
 static void flushed_records_are_there_at_once(void **state)
 {
     (void)state;
-    struct content content;
+    struct event_file content;
     tr_events *events;
     assert_int_equal(tr_events_create(NULL, scratch, 1000, &events), TR_OK);
     for (int i = 1; i <= 3; i++) {
         assert_int_equal(tr_events_scalar(events, "loss", i), TR_OK);
-        read_file(tr_events_path(events), &content);
+        event_file_read(tr_events_path(events), &content);
         assert_int_equal(content.count, i);
-        release(&content);
+        event_file_release(&content);
         assert_int_equal(tr_events_flush(events), TR_OK);
-        read_file(tr_events_path(events), &content);
+        event_file_read(tr_events_path(events), &content);
         assert_true(content.whole);
         assert_int_equal(content.count, i + 1);
-        release(&content);
+        event_file_release(&content);
     }
     assert_int_equal(tr_events_close(&events), TR_OK);
 }
@@ -265,7 +219,7 @@ static void flushed_records_are_there_at_once(void **state)
 static void large_values_are_written_in_between(void **state)
 {
     (void)state;
-    struct content content;
+    struct event_file content;
     tr_events *events;
     size_t size = 300 << 10;
     uint8_t *bytes = tr_alloc_zero(size, 1);
@@ -277,11 +231,11 @@ static void large_values_are_written_in_between(void **state)
     }
     char *path = tr_strdup(tr_events_path(events));
     assert_int_equal(tr_events_close(&events), TR_OK);
-    read_file(path, &content);
+    event_file_read(path, &content);
     assert_true(content.whole);
     assert_int_equal(content.count, 11);
-    assert_int_equal(value_at(&content, 10)->image->encoded_image_string.len, size);
-    release(&content);
+    assert_int_equal(event_file_value(&content, 10)->image->encoded_image_string.len, size);
+    event_file_release(&content);
     tr_free(path);
     tr_free(bytes);
 }
@@ -313,19 +267,19 @@ static int count_events(bool *whole)
         char path[SCRATCH_PATH];
         uint64_t size;
         int descriptor;
-        struct content content;
+        struct event_file content;
         scratch_join(path, scratch, names.name[n]);
         assert_int_equal(tr_file_open(path, &descriptor, &size), TR_OK);
         close(descriptor);
         if (size == 0) continue;
-        read_file(path, &content);
+        event_file_read(path, &content);
         for (int i = 1; i < content.count; i++) {
             assert_int_equal(content.event[i]->step, (i + 1) / 2);
-            assert_true(value_at(&content, i)->simple_value == (float)((i + 1) / 2));
+            assert_true(event_file_value(&content, i)->simple_value == (float)((i + 1) / 2));
         }
         *whole &= content.whole;
         count += content.count;
-        release(&content);
+        event_file_release(&content);
     }
     tr_file_names_free(&names);
     return count;
