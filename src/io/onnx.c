@@ -213,7 +213,7 @@ static void *make_tensor(tr_onnx *onnx, const char *name, enum tr_onnx_type type
     void *data = take(onnx, count, item);
     if (!tensor || !sizes || !data) return NULL;
     onnx__tensor_proto__init(tensor);
-    memcpy(sizes, size, (size_t)rank * sizeof *sizes);
+    for (int i = 0; i < rank; i++) sizes[i] = size[i];
     tensor->n_dims = (size_t)rank;
     tensor->dims = sizes;
     tensor->has_data_type = true;
