@@ -1,7 +1,8 @@
 #!/bin/sh
 # aarch64.sh SOURCE BUILD CMAKE TRIREME: builds everything for 64-bit ARM into BUILD, and runs it under an emulator:
 #   - the tests of the devices (NEON kernels and plain C against ref, byte for byte; the bits of ref against those on record),
-#   - whole training runs, whose hashes must be those of TRIREME, the program built for this machine.
+#   - whole training runs, whose hashes must be those of TRIREME, the program built for this machine,
+#   - the networks of those runs exported as C, whose predictions must be the same on both.
 # The jobs are written in JSON, which stand_ins/yaml.h can read.
 set -eu
 source=$1 build=$2 cmake=$3 native=$4
@@ -46,4 +47,11 @@ for job in *.json; do
     echo "$way: $([ "$got" = "$expected" ] && echo the same || echo "$got")"
     [ "$got" = "$expected" ]
   done
+  "$native" export run --c network.c --name net >/dev/null
+  "${CC:-cc}" -std=c99 -O2 -I. -o predict "$source/tests/cross/predict.c" network.c -lm
+  aarch64-linux-gnu-gcc -std=c99 -O3 -I. -o predict-aarch64 "$source/tests/cross/predict.c" network.c -lm
+  ./predict >expected.txt
+  emulate ./predict-aarch64 >got.txt
+  cmp expected.txt got.txt
+  echo "exported as C: the same"
 done
