@@ -74,6 +74,7 @@ static tr_status enter_broadcast(tr_comm *comm, tr_ticket *ticket)
     return TR_OK;
 }
 
+/* Items, of one byte unless said otherwise. */
 static size_t share_bytes(const tr_ticket *ticket, int rank)
 {
     return (size_t)(ticket->share[rank + 1] - ticket->share[rank]);
@@ -132,36 +133,45 @@ tr_status tr_comm_broadcast(tr_comm *comm, int root, void *data, size_t bytes, c
 
 /* ---- all-gather ---- */
 
-/* Each rank sends its share once to every other island, where the agent for it writes it to the island's copy
-   of the data. Then the members of an island tell each other that all they had to write is there. */
-static tr_status enter_gather(tr_comm *comm, tr_ticket *ticket)
+tr_status tr_ticket_notify(tr_comm *comm, tr_ticket *ticket, const struct tr_islands *islands, int gate)
 {
-    const struct tr_islands *islands = ticket->window ? &comm->hosts : &comm->alone;
     int island = islands->of[comm->rank];
-    atomic_thread_fence(
-        memory_order_seq_cst); /* what we wrote before starting, or received, comes before the messages */
-    if (ticket->phase == 1) {
-        for (int i = islands->start[island]; i < islands->start[island + 1]; i++) {
-            if (islands->member[i] == comm->rank) continue;
-            TR_TRY(tr_ticket_receive(comm, ticket, islands->member[i], NULL, 0, TR_GATE_LAST));
-            TR_TRY(tr_ticket_send(comm, ticket, islands->member[i], NULL, 0, TR_GATE_LAST));
-        }
-        return TR_OK;
+    atomic_thread_fence(memory_order_seq_cst); /* what we wrote, read or received comes before the messages */
+    for (int i = islands->start[island]; i < islands->start[island + 1]; i++) {
+        if (islands->member[i] == comm->rank) continue;
+        TR_TRY(tr_ticket_receive(comm, ticket, islands->member[i], NULL, 0, gate));
+        TR_TRY(tr_ticket_send(comm, ticket, islands->member[i], NULL, 0, TR_GATE_LAST));
     }
+    return TR_OK;
+}
+
+tr_status tr_ticket_spread(tr_comm *comm, tr_ticket *ticket, const struct tr_islands *islands, char *data,
+                           int64_t unit, int gate)
+{
+    const int64_t *share = ticket->share;
+    int island = islands->of[comm->rank];
+    atomic_thread_fence(memory_order_seq_cst); /* what we wrote before comes before the messages */
     for (int rank = 0; rank < comm->size; rank++) {
         if (islands->of[rank] == island || tr_island_agent(islands, island, rank) != comm->rank) continue;
         if (share_bytes(ticket, rank) == 0) continue;
-        TR_TRY(tr_ticket_receive(comm, ticket, rank, ticket->data + ticket->share[rank],
-                                 share_bytes(ticket, rank), 0));
+        TR_TRY(tr_ticket_receive(comm, ticket, rank, data + share[rank] * unit,
+                                 share_bytes(ticket, rank) * (size_t)unit, gate));
     }
     if (share_bytes(ticket, comm->rank) == 0) return TR_OK;
     for (int i = 1; i < islands->count; i++) {
-        int other = (island + i) % islands->count;
-        TR_TRY(tr_ticket_send(comm, ticket, tr_island_agent(islands, other, comm->rank),
-                              ticket->data + ticket->share[comm->rank], share_bytes(ticket, comm->rank),
-                              TR_GATE_LAST));
+        int agent = tr_island_agent(islands, (island + i) % islands->count, comm->rank);
+        TR_TRY(tr_ticket_send(comm, ticket, agent, data + share[comm->rank] * unit,
+                              share_bytes(ticket, comm->rank) * (size_t)unit, TR_GATE_LAST));
     }
     return TR_OK;
+}
+
+/* Shares go to the other islands; then the members of an island tell each other that all is there. */
+static tr_status enter_gather(tr_comm *comm, tr_ticket *ticket)
+{
+    const struct tr_islands *islands = ticket->window ? &comm->hosts : &comm->alone;
+    return ticket->phase == 0 ? tr_ticket_spread(comm, ticket, islands, ticket->data, 1, 0)
+                              : tr_ticket_notify(comm, ticket, islands, TR_GATE_LAST);
 }
 
 static tr_status start_gather(tr_comm *comm, void *data, const int64_t *bound, tr_window *window,

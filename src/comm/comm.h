@@ -156,6 +156,24 @@ int tr_reduction_nodes(const tr_reduction *reduction, int rank);
  */
 tr_status tr_comm_reduce_scatter(tr_comm *comm, tr_reduction *reduction, const float *nodes, int64_t stride,
                                  const int64_t *share, float *out, const char *name, tr_ticket **ticket);
+/* What becomes of a sum, see tr_comm_reduce_apply(). */
+struct tr_comm_apply {
+    /* Changes data[begin] to data[end - 1] after the sum over these elements. Called by whoever moves the
+       communicator on, so it must not call its functions; a failure ends the communicator. */
+    tr_status (*take)(void *user, int64_t begin, int64_t end);
+    void *user;
+    int64_t piece;     /* elements at a time, at least 1 */
+    const bool *open;  /* no sum is formed before this is true; borrowed until done. NULL: at once */
+    float *data;       /* [share[size]] */
+    tr_window *window; /* of `data`, as for tr_comm_all_gather(); or NULL */
+};
+/* Reduce-scatter, a change and all-gather in one: sums as tr_comm_reduce_scatter(), but in pieces, and lets
+   `apply` change this rank's share of the data after each piece while that is in the cache. Then the shares
+   of the data come to all as by tr_comm_all_gather(): by starting, a rank declares that it no longer reads
+   what others will overwrite. `apply` is borrowed for the call. */
+tr_status tr_comm_reduce_apply(tr_comm *comm, tr_reduction *reduction, const float *nodes, int64_t stride,
+                               const int64_t *share, float *out, const struct tr_comm_apply *apply,
+                               const char *name, tr_ticket **ticket);
 /* Sums as above; all ranks receive all `count` elements at `out`, which may be node 0 without a window and
  * must not lie in one. */
 tr_status tr_comm_all_reduce(tr_comm *comm, tr_reduction *reduction, const float *nodes, int64_t stride,

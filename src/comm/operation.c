@@ -150,6 +150,7 @@ static tr_status advance(tr_comm *comm, tr_ticket *ticket)
 {
     while (!ticket->done) {
         bool last = ticket->phase == ticket->last;
+        if (ticket->open && ticket->phase == ticket->held && !*ticket->open) return TR_OK;
         for (int i = 0; i < ticket->transfers; i++) {
             struct tr_transfer *transfer = &ticket->transfer[i];
             if (transfer->done || (transfer->gate > ticket->phase && !last)) continue;

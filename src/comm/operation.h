@@ -21,6 +21,9 @@ struct tr_ticket {
     int tag;                 /* of its messages */
     int phase, last;
     bool done;
+    /* Phase `held` does not end before *open is true, unless that is NULL. */
+    const bool *open;
+    int held;
     /* Enters `phase`; NULL if there is but one. */
     tr_status (*enter)(tr_comm *comm, tr_ticket *ticket);
     struct tr_transfer *transfer; /* [capacity] */
@@ -29,6 +32,7 @@ struct tr_ticket {
     const struct tr_reduction *reduction;
     bool everything, gathers; /* of reductions: every share is the whole; shares are gathered in the end */
     tr_window *window;
+    struct tr_comm_apply apply; /* of tr_comm_reduce_apply(); else `take` is NULL */
     const float *nodes;
     float *out;
     int64_t stride;
@@ -61,6 +65,15 @@ tr_status tr_ticket_receive(tr_comm *comm, tr_ticket *ticket, int from, void *da
 
 /* Takes back a transfer that is not done. False: its memory is still in use, the transfer itself too. */
 bool tr_transfer_withdraw(tr_comm *comm, struct tr_transfer *transfer);
+
+/* Tells the other members of this rank's island, and waits to be told by them, that what each wrote to the
+   island's memory is there and what it read there is no longer needed. */
+tr_status tr_ticket_notify(tr_comm *comm, tr_ticket *ticket, const struct tr_islands *islands, int gate);
+/* Sends this rank's share of `data` once to every other island, where the agent for it writes it to the
+   island's copy: items [share[r], share[r + 1]) of `unit` bytes are rank r's. What is received ends phase
+   `gate`. At most 2 * size transfers. */
+tr_status tr_ticket_spread(tr_comm *comm, tr_ticket *ticket, const struct tr_islands *islands, char *data,
+                           int64_t unit, int gate);
 
 /* Refuses when the communicator is dead, with the reason. */
 tr_status tr_comm_check(tr_comm *comm);

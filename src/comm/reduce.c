@@ -10,6 +10,10 @@
  * Phase 3: all was sent, also what lies with others: ranks of the island tell each other that they need the
  * nodes no more. For an all-reduce, the shares go to everybody.
  *
+ * Where the sum is applied to data, that happens in phase 2, piece by piece. In phase 3 the changed data go
+ * to other islands, in phase 4 ranks of the island tell each other that all is there, and their nodes are
+ * free.
+ *
  * With messages only, every rank is an island, and phase 1 sends nodes from where they lie. Few elements are
  * not divided: everybody sums everything, which saves a round.
  */
@@ -123,18 +127,18 @@ static void find_inputs(tr_comm *comm, const tr_ticket *ticket, const struct tr_
 
 /* ---- phases ---- */
 
-static tr_status for_neighbours(tr_comm *comm, tr_ticket *ticket, bool ready)
+/* Our nodes are ready, and lie where our place in the inbox says. */
+static tr_status tell_places(tr_comm *comm, tr_ticket *ticket)
 {
     const struct tr_islands *islands = ticket->reduction->islands;
     int island = ticket->reduction->island;
     int64_t *own = ticket->inbox + 2 * comm->size;
-    size_t bytes = ready ? 2 * sizeof *own : 0;
-    atomic_thread_fence(memory_order_seq_cst); /* what we wrote or read comes before the message */
+    size_t bytes = 2 * sizeof *own;
+    atomic_thread_fence(memory_order_seq_cst); /* what we wrote comes before the message */
     for (int i = islands->start[island]; i < islands->start[island + 1]; i++) {
         int rank = islands->member[i];
         if (rank == comm->rank) continue;
-        TR_TRY(
-            tr_ticket_receive(comm, ticket, rank, ticket->inbox + 2 * rank, bytes, ready ? 0 : TR_GATE_LAST));
+        TR_TRY(tr_ticket_receive(comm, ticket, rank, ticket->inbox + 2 * rank, bytes, 0));
         TR_TRY(tr_ticket_send(comm, ticket, rank, own, bytes, TR_GATE_LAST));
     }
     return TR_OK;
@@ -151,7 +155,7 @@ static tr_status enter_ready(tr_comm *comm, tr_ticket *ticket)
     } else {
         ticket->inbox[2 * comm->size] = ticket->inbox[2 * comm->size + 1] = 0;
     }
-    TR_TRY(for_neighbours(comm, ticket, true));
+    TR_TRY(tell_places(comm, ticket));
     size_t bytes = (size_t)share_length(comm, ticket, comm->rank) * sizeof(float);
     if (bytes == 0) return TR_OK;
     for (int island = 0; island < islands->count; island++) {
@@ -233,18 +237,37 @@ static tr_status enter_sum(tr_comm *comm, tr_ticket *ticket)
 {
     const struct tr_reduction *reduction = ticket->reduction;
     int64_t begin = share_begin(ticket, comm->rank), length = share_length(comm, ticket, comm->rank);
-    if (length > 0) {
-        const float **input = (const float **)(void *)ticket->scratch;
-        float *out = ticket->gathers ? ticket->out + begin : ticket->out;
-        find_inputs(comm, ticket, reduction->root_input, reduction->root_inputs, begin, length, input);
-        tr_program_run(reduction->root, input, length, &out);
+    const struct tr_comm_apply *apply = &ticket->apply;
+    const float **input = (const float **)(void *)ticket->scratch;
+    float *out = ticket->gathers ? ticket->out + begin : ticket->out;
+    if (length == 0) return TR_OK;
+    find_inputs(comm, ticket, reduction->root_input, reduction->root_inputs, begin, length, input);
+    int64_t piece = apply->take ? apply->piece : length;
+    for (int64_t done = 0, count; done < length; done += count) {
+        count = length - done < piece ? length - done : piece;
+        tr_program_run(reduction->root, input, count, &out);
+        if (apply->take) TR_TRY(apply->take(apply->user, begin + done, begin + done + count));
+        for (int i = 0; i < reduction->root_inputs; i++) input[i] += count;
+        out += count;
     }
     return TR_OK;
 }
 
+static tr_status enter_spread(tr_comm *comm, tr_ticket *ticket)
+{
+    const struct tr_islands *islands = ticket->window ? &comm->hosts : &comm->alone;
+    return tr_ticket_spread(comm, ticket, islands, ticket->data, (int64_t)sizeof(float), 3);
+}
+
+static tr_status enter_settle(tr_comm *comm, tr_ticket *ticket)
+{
+    bool shares = ticket->window || ticket->reduction->window;
+    return tr_ticket_notify(comm, ticket, shares ? &comm->hosts : &comm->alone, TR_GATE_LAST);
+}
+
 static tr_status enter_end(tr_comm *comm, tr_ticket *ticket)
 {
-    TR_TRY(for_neighbours(comm, ticket, false));
+    TR_TRY(tr_ticket_notify(comm, ticket, ticket->reduction->islands, TR_GATE_LAST));
     if (!ticket->gathers || ticket->everything) return TR_OK;
     for (int i = 1; i < comm->size; i++) {
         int to = (comm->rank + i) % comm->size, from = (comm->rank + comm->size - i) % comm->size;
@@ -267,12 +290,19 @@ static tr_status enter(tr_comm *comm, tr_ticket *ticket)
     return phase[ticket->phase](comm, ticket);
 }
 
+static tr_status enter_applied(tr_comm *comm, tr_ticket *ticket)
+{
+    static tr_status (*const phase[])(tr_comm *, tr_ticket *) = {enter_ready, enter_send, enter_sum,
+                                                                 enter_spread, enter_settle};
+    return phase[ticket->phase](comm, ticket);
+}
+
 /* ---- starting ---- */
 
 static int most_transfers(const tr_comm *comm, const struct tr_reduction *reduction, bool gathers)
 {
-    int transfers =
-        4 * (tr_island_size(reduction->islands, reduction->island) - 1) + reduction->covers_in_all;
+    int neighbours = tr_island_size(&comm->hosts, comm->hosts.of[comm->rank]) - 1;
+    int transfers = 4 * neighbours + reduction->covers_in_all;
     for (int rank = 0; rank < comm->size; rank++)
         if (is_agent_for(comm, reduction, rank)) transfers += reduction->covers[reduction->island];
     return transfers + (gathers ? 2 * (comm->size - 1) : 0);
@@ -308,8 +338,9 @@ static tr_status start(tr_comm *comm, const char *kind, struct tr_reduction *red
     TR_TRY(check(comm, reduction, arguments->nodes, arguments->stride, share, kind));
     TR_TRY(tr_comm_check(comm));
     tr_ticket *ticket;
-    tr_status status = tr_ticket_take(comm, kind, name, most_transfers(comm, reduction, arguments->gathers),
-                                      scratch_bytes(comm, reduction, share, arguments->everything), &ticket);
+    tr_status status = tr_ticket_take(
+        comm, kind, name, most_transfers(comm, reduction, arguments->gathers || arguments->apply.take),
+        scratch_bytes(comm, reduction, share, arguments->everything), &ticket);
     if (status != TR_OK) return tr_comm_die(comm, status); /* the others are about to wait for us */
     memcpy(ticket->share, share, ((size_t)comm->size + 1) * sizeof *share);
     ticket->reduction = reduction;
@@ -320,6 +351,15 @@ static tr_status start(tr_comm *comm, const char *kind, struct tr_reduction *red
     ticket->out = arguments->out;
     ticket->enter = enter;
     ticket->last = 3;
+    if (arguments->apply.take) {
+        ticket->apply = arguments->apply;
+        ticket->data = (char *)arguments->apply.data;
+        ticket->window = arguments->apply.window;
+        ticket->open = arguments->apply.open;
+        ticket->held = 1;
+        ticket->enter = enter_applied;
+        ticket->last = 4;
+    }
     tr_ticket_number(comm, ticket);
     TR_TRY(tr_ticket_start(comm, ticket));
     *out = ticket;
@@ -332,6 +372,22 @@ tr_status tr_comm_reduce_scatter(tr_comm *comm, tr_reduction *reduction, const f
     tr_ticket arguments = {.nodes = nodes, .stride = stride, .out = out};
     pthread_mutex_lock(&comm->lock);
     tr_status status = start(comm, "reduce-scatter", reduction, &arguments, share, name, ticket);
+    pthread_mutex_unlock(&comm->lock);
+    return status;
+}
+
+tr_status tr_comm_reduce_apply(tr_comm *comm, tr_reduction *reduction, const float *nodes, int64_t stride,
+                               const int64_t *share, float *out, const struct tr_comm_apply *apply,
+                               const char *name, tr_ticket **ticket)
+{
+    assert(apply->take && apply->piece >= 1);
+    *ticket = NULL;
+    tr_ticket arguments = {.nodes = nodes, .stride = stride, .out = out, .apply = *apply};
+    if (apply->window &&
+        !tr_window_holds(apply->window, apply->data, share[comm->size] * (int64_t)sizeof(float)))
+        return tr_fail(TR_EINVAL, "reduce-apply: the data lie outside of the window");
+    pthread_mutex_lock(&comm->lock);
+    tr_status status = start(comm, "reduce-apply", reduction, &arguments, share, name, ticket);
     pthread_mutex_unlock(&comm->lock);
     return status;
 }

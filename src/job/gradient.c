@@ -23,6 +23,12 @@ struct tr_gradient {
     int64_t *example_row; /* [plan.per_pass + 1] */
     int64_t *token_row;
     size_t memory;
+    tr_gradient_listener listener; /* or NULL */
+    void *listener_user;
+    /* While the last pass of a step goes backward: it computes the top of the slots [node, depth), which wait
+       for each other. Of floats from `final` on, the sum is in slot `node`. */
+    int node, depth;
+    int64_t final;
 };
 
 /* Passes are the leaves of a smaller tree with the same upper levels; a binary counter over them needs a slot
@@ -52,7 +58,8 @@ static void plan_slots(const struct tr_job *job, const struct tr_gradient_part *
         if (size > largest) largest = size;
     }
     plan->widest = largest;
-    plan->per_pass = job->train.pass && job->train.pass < largest ? job->train.pass : largest;
+    int64_t all = part->end - part->first;
+    plan->per_pass = job->train.pass && job->train.pass < all ? job->train.pass : all;
     /* Node j waits in slot j; the tree below it stands on that slot and those behind it. */
     for (int j = 0; j < plan->nodes; j++) {
         int64_t size = plan->bound[j + 1] - plan->bound[j];
@@ -197,13 +204,20 @@ static tr_status prepare_pass(tr_gradient *gradient, const struct tr_batch *batc
                         tr_variables_scalars(gradient->variables));
 }
 
+/* Computes microbatches [first, end), which are `nodes` whole nodes from plan.bound[node] on or, with nodes
+   1, a part of one, into the slots from `slot` on. */
 static tr_status run_pass(tr_gradient *gradient, const struct tr_batch *batch, int64_t first, int64_t end,
-                          float *slot)
+                          int node, int nodes, float *slot)
 {
     struct tr_pass_batch part;
-    int32_t bound[2];
+    int32_t bound[2 * TR_TREE_DEPTH + 1];
     const float *parameters = tr_variables_arena(gradient->variables, TR_ARENA_PARAMETERS);
     TR_TRY(prepare_pass(gradient, batch, first, end, bound, &part));
+    if (nodes > 1) {
+        for (int j = 0; j <= nodes; j++) bound[j] = (int32_t)(gradient->plan.bound[node + j] - first);
+        part.nodes = nodes;
+        part.node_bound = bound;
+    }
     TR_TRY(tr_pass_forward(gradient->pass, &part, parameters, slot, gradient->plan.stride));
     TR_TRY(tr_pass_loss(gradient->pass, &part));
     return tr_pass_backward(gradient->pass, &part, parameters, slot, gradient->plan.stride);
@@ -223,8 +237,46 @@ static tr_status combine(tr_gradient *gradient, int *depth)
     return tr_device_add(gradient->device, &add);
 }
 
-/* Computes node j into its slot, by a binary counter over passes that stands on that slot. */
-static tr_status compute_node(tr_gradient *gradient, const struct tr_batch *batch, int node)
+/* The last pass has computed its slot from float `from` on: adds the slots that wait there, and tells. */
+static tr_status finish(tr_gradient *gradient, int64_t from)
+{
+    int64_t count = gradient->final - from;
+    for (int top = gradient->depth - 1; count > 0 && top > gradient->node; top--) {
+        float *left = slot_at(gradient, top - 1) + from, *right = slot_at(gradient, top) + from;
+        struct tr_op_add add = {count, left, right, left};
+        TR_TRY(tr_device_add(gradient->device, &add));
+    }
+    gradient->final = from;
+    return gradient->listener(gradient->listener_user, from);
+}
+
+static tr_status finish_layer(void *user, int layer)
+{
+    tr_gradient *gradient = user;
+    const struct tr_model *model = gradient->job->model;
+    int64_t from = gradient->final < model->arena_floats ? gradient->final : model->arena_floats;
+    if (model->layers[layer].parameter_count > 0)
+        from = model->parameters[model->layers[layer].parameter[0]].offset;
+    return finish(gradient, from);
+}
+
+/* The last pass of a step, which fills the slots from depth - 1 on, for a listener: what it completes is
+   added as it comes, not in the end. */
+static tr_status run_last_pass(tr_gradient *gradient, const struct tr_batch *batch, int64_t first,
+                               int64_t end, int node, int nodes, int depth)
+{
+    gradient->node = node;
+    gradient->depth = depth;
+    gradient->final = gradient->plan.stride;
+    tr_pass_listen(gradient->pass, finish_layer, gradient);
+    tr_status status = run_pass(gradient, batch, first, end, node, nodes, slot_at(gradient, depth - 1));
+    tr_pass_listen(gradient->pass, NULL, NULL);
+    return status == TR_OK ? finish(gradient, 0) : status;
+}
+
+/* Computes a node that takes several passes into its slot, by a binary counter over them that stands on that
+   slot. */
+static tr_status compute_in_passes(tr_gradient *gradient, const struct tr_batch *batch, int node, bool tells)
 {
     const int64_t *bound = gradient->plan.bound + node, per_pass = gradient->plan.per_pass;
     int64_t leaf = 0;
@@ -232,11 +284,27 @@ static tr_status compute_node(tr_gradient *gradient, const struct tr_batch *batc
     for (int64_t first = bound[0]; first < bound[1]; first += per_pass, leaf++) {
         int64_t end = first + per_pass < bound[1] ? first + per_pass : bound[1];
         assert(depth < gradient->plan.slots);
-        TR_TRY(run_pass(gradient, batch, first, end, slot_at(gradient, depth++)));
+        depth++;
+        if (tells && end == bound[1]) return run_last_pass(gradient, batch, first, end, node, 1, depth);
+        TR_TRY(run_pass(gradient, batch, first, end, node, 1, slot_at(gradient, depth - 1)));
         for (int i = tr_tree_combines_after(leaf); i > 0; i--) TR_TRY(combine(gradient, &depth));
     }
     while (depth > node + 1) TR_TRY(combine(gradient, &depth));
     return TR_OK;
+}
+
+/* Computes nodes from `node` on, as many as one pass can take or else one, and returns the next. */
+static tr_status compute_nodes(tr_gradient *gradient, const struct tr_batch *batch, int node, int *next)
+{
+    const struct tr_gradient_plan *plan = &gradient->plan;
+    int end = node + 1;
+    while (end < plan->nodes && plan->bound[end + 1] - plan->bound[node] <= plan->per_pass) end++;
+    bool tells = gradient->listener && end == plan->nodes;
+    int64_t first = plan->bound[node], last = plan->bound[end];
+    *next = end;
+    if (last - first > plan->per_pass) return compute_in_passes(gradient, batch, node, tells);
+    if (tells) return run_last_pass(gradient, batch, first, last, node, end - node, node + 1);
+    return run_pass(gradient, batch, first, last, node, end - node, slot_at(gradient, node));
 }
 
 tr_status tr_gradient_step(tr_gradient *gradient, int64_t step, int64_t *examples)
@@ -245,7 +313,7 @@ tr_status tr_gradient_step(tr_gradient *gradient, int64_t step, int64_t *example
     TR_TRY(tr_loader_get(gradient->loader, step, &batch));
     *examples = examples_of(gradient, batch);
     if (*examples == 0) return TR_OK;
-    for (int j = 0; j < gradient->plan.nodes; j++) TR_TRY(compute_node(gradient, batch, j));
+    for (int node = 0; node < gradient->plan.nodes;) TR_TRY(compute_nodes(gradient, batch, node, &node));
     return tr_device_wait(gradient->device);
 }
 
@@ -264,6 +332,12 @@ float *tr_gradient_slots(const tr_gradient *gradient)
 int64_t tr_gradient_stride(const tr_gradient *gradient)
 {
     return gradient->plan.stride;
+}
+
+void tr_gradient_listen(tr_gradient *gradient, tr_gradient_listener listener, void *user)
+{
+    gradient->listener = listener;
+    gradient->listener_user = user;
 }
 
 void tr_gradient_watch(tr_gradient *gradient, tr_pass_watcher watcher, void *user)

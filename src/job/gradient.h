@@ -59,6 +59,13 @@ void tr_gradient_narrow(tr_gradient *gradient, int64_t first, int64_t end);
  * Device memory. */
 float *tr_gradient_slots(const tr_gradient *gradient);
 int64_t tr_gradient_stride(const tr_gradient *gradient);
+/* Told while backward of a step's last pass goes down through the layers: from float `from` of their arenas
+   on, all nodes are final, the sums behind them too, and the parameters are not read any more. `from` falls
+   to 0 and may come more than once. What does this is enqueued: tr_device_wait() makes sure that it is done.
+   A failure fails the step. */
+typedef tr_status (*tr_gradient_listener)(void *user, int64_t from);
+/* Sets or, with NULL, removes the listener of coming steps; not of parts alone. */
+void tr_gradient_listen(tr_gradient *gradient, tr_gradient_listener listener, void *user);
 /* Sets or, with NULL, removes a watcher of the passes of coming steps. */
 void tr_gradient_watch(tr_gradient *gradient, tr_pass_watcher watcher, void *user);
 /* Finds the first tensor of the last step's forward pass that is not finite: runs it again with the present

@@ -321,3 +321,9 @@ void tr_pass_watch(tr_pass *pass, tr_pass_watcher watcher, void *user)
     pass->watcher = watcher;
     pass->watcher_user = user;
 }
+
+void tr_pass_listen(tr_pass *pass, tr_pass_listener listener, void *user)
+{
+    pass->listener = listener;
+    pass->listener_user = user;
+}

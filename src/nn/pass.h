@@ -93,6 +93,13 @@ const float *tr_pass_correct_rows(const tr_pass *pass);
 tr_status tr_pass_backward(tr_pass *pass, const struct tr_pass_batch *batch, const float *parameters,
                            float *gradients, int64_t stride);
 
+/* Called after each layer of a backward pass, from the last one down. What it enqueued writes the last of the
+   gradients of the parameters of `layer` and reads these parameters for the last time; those of the layers
+   behind it came before. A failure ends the pass. */
+typedef tr_status (*tr_pass_listener)(void *user, int layer);
+/* Sets or, with NULL, removes the listener. */
+void tr_pass_listen(tr_pass *pass, tr_pass_listener listener, void *user);
+
 /* Called after each layer of a forward pass with its output, `count` floats of device memory, valid for the
    call; a failure ends the pass. */
 typedef tr_status (*tr_pass_watcher)(void *user, const struct tr_layer *layer, const float *output,

@@ -15,6 +15,8 @@ struct tr_pass {
     void *memory;
     tr_pass_watcher watcher;
     void *watcher_user;
+    tr_pass_listener listener;
+    void *listener_user;
     /* Device memory inside `memory`; void *, since the planner sets them. */
     void *input, *token, *offset, *label, *target, *loss_rows, *correct_rows;
     void **output, **gradient;         /* [layers]; gradient NULL where none flows */

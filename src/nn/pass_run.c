@@ -169,6 +169,7 @@ tr_status tr_pass_backward(tr_pass *pass, const struct tr_pass_batch *batch, con
         if (status == TR_OK) status = add_contributions(pass, i, &call);
         tr_span_end();
         if (status != TR_OK) return tr_fail_in(status, "layer \"%s\", backward", layer->name);
+        if (pass->listener) TR_TRY(pass->listener(pass->listener_user, i));
     }
     return TR_OK;
 }

@@ -8,26 +8,14 @@
  * Invariant: between steps all ranks see the same parameters; moments and averages are up to date in a rank's
  * own share only.
  */
-#include "strategy/class.h"
+#include "strategy/all_reduce.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/tree.h"
 
 #include <math.h>
 #include <string.h>
-
-#define GRAIN 16 /* floats: shares begin on cache lines */
-
-struct all_reduce {
-    struct tr_strategy head;
-    struct tr_gradient_part part;
-    /* With a communicator: */
-    tr_window *parameters, *nodes; /* NULL: ranks do not share memory */
-    tr_reduction *reduction;
-    int64_t *microbatch, *share, *share_bytes; /* [size + 1] bounds */
-    float *whole;                              /* the whole gradient, where its norm is wanted; else NULL */
-    float *sum;                                /* a server's share of the gradient; else NULL */
-};
 
 static struct all_reduce *self_of(tr_strategy *strategy)
 {
@@ -45,22 +33,13 @@ static tr_status check(const struct tr_job *job, const void *options, int ranks)
                    ranks, (long long)job->train.microbatches);
 }
 
-static tr_status make_bounds(struct all_reduce *self)
+static tr_status cut_microbatches(struct all_reduce *self)
 {
-    const struct tr_job *job = self->head.job;
-    int size = self->head.size;
-    int64_t floats = job->model->arena_floats;
+    int size = self->head.size, workers = size - self->head.servers;
     self->microbatch = tr_alloc((size_t)size + 1, sizeof *self->microbatch);
-    self->share = tr_alloc((size_t)size + 1, sizeof *self->share);
-    self->share_bytes = tr_alloc((size_t)size + 1, sizeof *self->share_bytes);
-    if (!self->microbatch || !self->share || !self->share_bytes) return TR_ENOMEM;
-    int servers = self->head.servers, workers = size - servers, holders = servers ? servers : size;
-    for (int r = 0; r <= size; r++) {
-        int holder = r - (size - holders); /* holders are the last ranks */
-        self->microbatch[r] = tr_cut(job->train.microbatches, workers, r < workers ? r : workers);
-        self->share[r] = tr_cut(floats / GRAIN, holders, holder > 0 ? holder : 0) * GRAIN;
-        self->share_bytes[r] = self->share[r] * (int64_t)sizeof(float);
-    }
+    if (!self->microbatch) return TR_ENOMEM;
+    for (int r = 0; r <= size; r++)
+        self->microbatch[r] = tr_cut(self->head.job->train.microbatches, workers, r < workers ? r : workers);
     return TR_OK;
 }
 
@@ -75,7 +54,7 @@ static tr_status make_shared(struct all_reduce *self)
     TR_TRY(
         tr_reduction_create(comm, job->train.microbatches, self->microbatch, self->nodes, &self->reduction));
     if (!tr_strategy_measures(job)) return TR_OK;
-    self->whole = tr_alloc_aligned((size_t)job->model->arena_floats + GRAIN, sizeof(float));
+    self->whole = tr_alloc_aligned((size_t)job->model->arena_floats + 1, sizeof(float));
     return self->whole ? TR_OK : TR_ENOMEM;
 }
 
@@ -84,7 +63,8 @@ static tr_status create(tr_strategy *strategy)
     struct all_reduce *self = self_of(strategy);
     const struct tr_job *job = strategy->job;
     float *parameters = NULL;
-    TR_TRY(make_bounds(self));
+    TR_TRY(cut_microbatches(self));
+    TR_TRY(all_reduce_make_buckets(self));
     self->part = (struct tr_gradient_part){
         .first = self->microbatch[strategy->rank],
         .end = self->microbatch[strategy->rank + 1],
@@ -97,16 +77,24 @@ static tr_status create(tr_strategy *strategy)
                                &strategy->variables);
 }
 
+static tr_status listen(void *user, int64_t from)
+{
+    return all_reduce_advance(user, from);
+}
+
 static tr_status begin(tr_strategy *strategy)
 {
     struct all_reduce *self = self_of(strategy);
     if (self->part.first == self->part.end) {
-        self->sum = tr_alloc_aligned((size_t)strategy->job->model->arena_floats + GRAIN, sizeof(float));
+        self->sum =
+            tr_alloc_aligned((size_t)strategy->job->model->arena_floats + TR_PASS_SUMS, sizeof(float));
         return self->sum ? TR_OK : TR_ENOMEM;
     }
     float *slots = self->nodes ? tr_window_part(self->nodes, strategy->rank, NULL) : NULL;
-    return tr_gradient_create(strategy->device, strategy->job, strategy->variables, &self->part, slots,
-                              &strategy->gradient);
+    TR_TRY(tr_gradient_create(strategy->device, strategy->job, strategy->variables, &self->part, slots,
+                              &strategy->gradient));
+    if (strategy->comm) tr_gradient_listen(strategy->gradient, listen, self);
+    return TR_OK;
 }
 
 static void destroy(tr_strategy *strategy)
@@ -116,8 +104,7 @@ static void destroy(tr_strategy *strategy)
     tr_window_destroy(&self->nodes);
     tr_window_destroy(&self->parameters);
     tr_free(self->microbatch);
-    tr_free(self->share);
-    tr_free(self->share_bytes);
+    all_reduce_release_buckets(self);
     tr_free(self->whole);
     tr_free(self->sum);
 }
@@ -130,109 +117,100 @@ static void placement(const tr_strategy *strategy, int rank, struct tr_placement
         .first_microbatch = self->microbatch[rank],
         .end_microbatch = self->microbatch[rank + 1],
         .end_layer = strategy->job->model->layer_count,
-        .first_update = self->share[rank],
-        .end_update = self->share[rank + 1],
-        .updates = self->share[rank + 1] - self->share[rank],
+        .first_update = -1,
+        .end_update = -1,
     };
+    for (int i = 0; i < self->buckets; i++)
+        out->updates += self->bucket[i].share[rank + 1] - self->bucket[i].share[rank];
+    if (self->buckets != 1) return;
+    out->first_update = self->bucket->begin + self->bucket->share[rank];
+    out->end_update = out->first_update + out->updates;
 }
 
 /* ---- a step ---- */
 
-/* Adds the nodes of all ranks: *gradient receives an arena that is right in this rank's share, or all of it
-   where the norm is wanted; the last rank's share ends with the sums of loss and correctness, which go to
-   all. */
-static tr_status reduce(struct all_reduce *self, const float **gradient, struct tr_step_figures *figures)
+/* Where the norm of the gradient is wanted: measures it, and decides whether the step is left out. */
+static tr_status measure(struct all_reduce *self, struct tr_step_figures *figures)
 {
     tr_strategy *strategy = &self->head;
-    const struct tr_model *model = strategy->job->model;
-    float *nodes = self->sum ? self->sum : tr_gradient_slots(strategy->gradient), sums[TR_PASS_SUMS];
-    int64_t stride = self->sum ? 0 : tr_gradient_stride(strategy->gradient), floats = model->arena_floats;
-    int size = strategy->size, rank = strategy->rank;
-    *gradient = nodes;
-    if (!strategy->comm) {
-        TR_TRY(tr_device_to_host(strategy->device, sums, nodes + floats, sizeof sums));
-        TR_TRY(tr_device_wait(strategy->device));
-    } else if (self->whole) {
-        tr_ticket *ticket = NULL;
-        tr_status status = tr_comm_all_reduce(strategy->comm, self->reduction, nodes, stride,
-                                              floats + TR_PASS_SUMS, self->whole, "gradient", &ticket);
-        TR_TRY(tr_strategy_wait(strategy, status, ticket));
-        *gradient = self->whole;
-        memcpy(sums, self->whole + floats, sizeof sums);
-    } else {
-        tr_ticket *ticket = NULL;
-        self->share[size] = floats + TR_PASS_SUMS;
-        tr_status status = tr_comm_reduce_scatter(strategy->comm, self->reduction, nodes, stride, self->share,
-                                                  nodes + self->share[rank], "gradient", &ticket);
-        self->share[size] = floats;
-        TR_TRY(tr_strategy_wait(strategy, status, ticket));
-        if (rank == size - 1) memcpy(sums, nodes + floats, sizeof sums);
-        ticket = NULL;
-        status = tr_comm_broadcast(strategy->comm, size - 1, sums, sizeof sums, "loss", &ticket);
-        TR_TRY(tr_strategy_wait(strategy, status, ticket));
+    bool skips = strategy->job->train.on_nonfinite == TR_NONFINITE_SKIP;
+    if (!figures->bad_loss) {
+        TR_TRY(tr_variables_measure(strategy->variables, self->gradient));
+        TR_TRY(tr_variables_norm(strategy->variables, &figures->norm));
     }
-    figures->loss = sums[0];
-    figures->correct = sums[1];
+    figures->skipped = skips && (figures->bad_loss || !isfinite(figures->norm));
     return TR_OK;
 }
 
-/* Updates this rank's share and brings the shares together; *poisoned: one of this rank's became NaN or
- * infinite. */
-static tr_status update(struct all_reduce *self, const float *gradient, bool *poisoned)
+static tr_status step_alone(struct all_reduce *self, struct tr_step_figures *figures)
 {
     tr_strategy *strategy = &self->head;
-    int rank = strategy->rank;
-    TR_TRY(tr_variables_update(strategy->variables, gradient, self->share[rank], self->share[rank + 1]));
-    TR_TRY(tr_variables_nonfinite(strategy->variables, poisoned));
-    if (!strategy->comm) return TR_OK;
-    tr_ticket *ticket = NULL;
-    tr_status status =
-        tr_comm_all_gather(strategy->comm, tr_variables_arena(strategy->variables, TR_ARENA_PARAMETERS),
-                           self->share_bytes, self->parameters, "parameters", &ticket);
-    return tr_strategy_wait(strategy, status, ticket);
+    int64_t floats = strategy->job->model->arena_floats;
+    self->gradient = tr_gradient_slots(strategy->gradient);
+    TR_TRY(tr_device_to_host(strategy->device, self->sums, self->gradient + floats,
+                             TR_PASS_SUMS * sizeof *self->sums));
+    TR_TRY(tr_device_wait(strategy->device));
+    figures->bad_loss = !isfinite(self->sums[0]);
+    if (tr_strategy_measures(strategy->job)) TR_TRY(measure(self, figures));
+    if (figures->bad_loss || figures->skipped) return TR_OK;
+    return tr_variables_update(strategy->variables, self->gradient, 0, floats);
+}
+
+static tr_status step_together(struct all_reduce *self, struct tr_step_figures *figures)
+{
+    tr_strategy *strategy = &self->head;
+    strategy->done.compute_seconds -= self->seconds;
+    TR_TRY(all_reduce_finish(self));
+    figures->bad_loss = self->spoilt;
+    if (!tr_strategy_measures(strategy->job)) return TR_OK;
+    TR_TRY(measure(self, figures));
+    return figures->bad_loss || figures->skipped ? TR_OK : all_reduce_apply(self);
 }
 
 static tr_status step(tr_strategy *strategy, int64_t step, int32_t wish, struct tr_step_figures *figures)
 {
     struct all_reduce *self = self_of(strategy);
-    const float *gradient;
-    bool poisoned = false, skips = strategy->job->train.on_nonfinite == TR_NONFINITE_SKIP;
+    bool poisoned;
     TR_TRY(tr_variables_begin_step(strategy->variables, step));
+    if (strategy->comm) all_reduce_begin(self);
     TR_TRY(tr_strategy_compute(strategy, step, &figures->examples));
-    TR_TRY(reduce(self, &gradient, figures));
-    figures->bad_loss = !isfinite(figures->loss);
-    if (tr_strategy_measures(strategy->job) && !figures->bad_loss) {
-        TR_TRY(tr_variables_measure(strategy->variables, gradient));
-        TR_TRY(tr_variables_norm(strategy->variables, &figures->norm));
-    }
-    figures->skipped = skips && (figures->bad_loss || !isfinite(figures->norm));
-    if (!figures->bad_loss && !figures->skipped) TR_TRY(update(self, gradient, &poisoned));
+    TR_TRY(strategy->comm ? step_together(self, figures) : step_alone(self, figures));
+    figures->loss = self->sums[0];
+    figures->correct = self->sums[1];
+    TR_TRY(tr_variables_nonfinite(strategy->variables, &poisoned));
     return tr_strategy_exchange(strategy, poisoned, wish, figures);
 }
 
 static tr_status gather(tr_strategy *strategy)
 {
-    const struct all_reduce *self = self_of(strategy);
+    struct all_reduce *self = self_of(strategy);
     if (!strategy->comm) return TR_OK;
     for (int i = TR_ARENA_M; i < TR_ARENAS; i++) {
         float *arena = tr_variables_arena(strategy->variables, (enum tr_arena)i);
-        if (!arena) continue;
-        tr_ticket *ticket = NULL;
-        tr_status status =
-            tr_comm_all_gather(strategy->comm, arena, self->share_bytes, NULL, tr_arena_names[i], &ticket);
-        TR_TRY(tr_strategy_wait(strategy, status, ticket));
+        if (arena) TR_TRY(all_reduce_gather(self, arena, NULL, tr_arena_names[i]));
     }
     return TR_OK;
 }
 
-static const struct tr_option options[] = {{0}};
+#define AT(field) offsetof(struct all_reduce_options, field)
+static const struct tr_option options[] = {
+    {.key = "bucket",
+     .type = TR_OPTION_DOUBLE,
+     .offset = AT(bucket),
+     .fallback = "4",
+     .least = 0,
+     .most = 65536,
+     .help = "MiB of gradients that are added at a time, while backward goes on; 0: all in the end. Does not "
+             "change results"},
+};
 
 const struct tr_strategy_class tr_strategy_all_reduce = {
     .name = "allreduce",
     .help = "synchronous data parallelism: every rank computes some microbatches of each step, the gradients "
             "are added along the fixed tree, and each rank updates its share of the parameters",
     .options = options,
-    .option_count = 0,
+    .option_count = sizeof options / sizeof options[0],
+    .options_size = sizeof(struct all_reduce_options),
     .size = sizeof(struct all_reduce),
     .check = check,
     .create = create,

@@ -3,6 +3,7 @@
  */
 #include "scenario_sums.h"
 
+#include "base/fail.h"
 #include "base/tree.h"
 #include "check.h"
 #include "scenarios.h"
@@ -207,6 +208,88 @@ const char *scenario_buckets(tr_comm *comm)
     tr_reduction_destroy(&reduction);
     tr_free(nodes);
     tr_free(result);
+    return NULL;
+}
+
+/* What a sum is applied to: data[e] becomes the sum minus what it was; counts the elements. */
+struct applied {
+    float *data;
+    const float *sum; /* of element 0 */
+    int64_t most, elements;
+};
+
+static tr_status apply_sum(void *user, int64_t begin, int64_t end)
+{
+    struct applied *applied = user;
+    if (begin >= end || end - begin > applied->most) return tr_fail(TR_EINVAL, "a piece of another size");
+    applied->elements += end - begin;
+    for (int64_t e = begin; e < end; e++) applied->data[e] = applied->sum[e] - applied->data[e];
+    return TR_OK;
+}
+
+enum { APPLIED = 1037, LATER = 3 };
+
+/* Operations under way at once on data of this rank or of its host, of which the first is held back until the
+   others have been started. */
+static const char *run_apply(tr_comm *comm, tr_window *nodes_window, float *nodes, tr_window *data_window,
+                             float (*data)[APPLIED], int way)
+{
+    int me = tr_comm_rank(comm), size = tr_comm_size(comm);
+    int64_t leaves = 2 * size + 3, bound[RANKS + 1], share[RANKS + 1];
+    struct applied applied[LATER];
+    float own[LATER][APPLIED];
+    bool open = false, done;
+    tr_ticket *ticket[LATER];
+    tr_reduction *reduction;
+    divide(leaves, size, EVEN, bound);
+    divide(APPLIED, size, way, share);
+    CHECK_OK(tr_reduction_create(comm, leaves, bound, nodes_window, &reduction));
+    bring(leaves, bound, me, nodes, STRIDE, APPLIED);
+    for (int step = 0; step < 2; step++) {
+        for (int i = 0; i < LATER; i++) {
+            applied[i] = (struct applied){data[i], own[i], 7 + i, 0};
+            struct tr_comm_apply apply = {apply_sum, &applied[i], 7 + i, i == 0 ? &open : NULL,
+                                          data[i],   data_window};
+            CHECK_OK(tr_comm_reduce_apply(comm, reduction, nodes, STRIDE, share, own[i] + share[me], &apply,
+                                          "test", &ticket[i]));
+            CHECK_OK(tr_comm_test(comm, &ticket[0], &done));
+            CHECK(!done && applied[0].elements == 0);
+        }
+        open = true;
+        for (int i = 0; i < LATER; i++) {
+            CHECK_OK(tr_comm_wait(comm, &ticket[i]));
+            CHECK(applied[i].elements == share[me + 1] - share[me]);
+            for (int64_t e = 0; e < APPLIED; e++)
+                CHECK(data[i][e] == (step == 0 ? scenario_sum(leaves, e) : 0.0f));
+        }
+        open = false;
+        /* Whoever goes on would change what others still look at. */
+        CHECK_DONE(comm, &ticket[0], tr_comm_barrier(comm, &ticket[0]));
+    }
+    tr_reduction_destroy(&reduction);
+    return NULL;
+}
+
+/* Sums that are applied, with nodes and data in windows or not. */
+const char *scenario_apply(tr_comm *comm)
+{
+    int first = tr_comm_local(comm, 0), me = tr_comm_rank(comm);
+    tr_window *nodes, *data;
+    CHECK_OK(tr_window_create(comm, NODES * STRIDE * sizeof(float), &nodes));
+    CHECK_OK(tr_window_create(comm, first == me ? LATER * APPLIED * sizeof(float) : 0, &data));
+    float(*shared)[APPLIED] = tr_window_part(data, first, NULL), (*own)[APPLIED];
+    own = tr_alloc_zero(LATER, sizeof *own);
+    float *part = tr_window_part(nodes, me, NULL);
+    CHECK(own);
+    for (int way = 0; way < WAYS; way++) {
+        CHECK_RUN(run_apply(comm, NULL, part, NULL, own, way));
+        CHECK_RUN(run_apply(comm, nodes, part, NULL, own, way));
+        CHECK_RUN(run_apply(comm, nodes, part, data, shared, way));
+        CHECK_RUN(run_apply(comm, NULL, part, data, shared, way));
+    }
+    tr_free(own);
+    tr_window_destroy(&data);
+    tr_window_destroy(&nodes);
     return NULL;
 }
 

@@ -345,6 +345,7 @@ const struct scenario scenarios[] = {
     {"sums_in_window", scenario_sums_in_window},
     {"all_reduce", scenario_all_reduce},
     {"buckets", scenario_buckets},
+    {"apply", scenario_apply},
     {"bytes", scenario_bytes},
     {"parts", scenario_parts},
     {"large", scenario_large},

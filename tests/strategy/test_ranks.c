@@ -59,6 +59,98 @@ static void options_keep_the_hash(void **state)
     scratch_remove(place);
 }
 
+/* Buckets of all sizes, with what decides when a bucket is complete and what becomes of it: passes that are
+   added in the last one, several nodes of the tree in one pass, norms that need the whole gradient. */
+static void buckets_keep_the_hash(void **state)
+{
+    (void)state;
+    static const char *const sizes[] = {"allreduce,bucket=0", "allreduce,bucket=0.0001",
+                                        "allreduce,bucket=0.01"};
+    static const char *const variants[] = {"train.pass=0", "train.pass=1", "train.pass=2",
+                                           "optimizer.clip_norm=0.5", "train.on_nonfinite=skip"};
+    char place[SCRATCH_PATH];
+    scratch_make(place);
+    family_files(place);
+    for (size_t v = 0; v < sizeof variants / sizeof variants[0]; v++) {
+        struct job job;
+        struct outcome alone;
+        /* Statistics of batch norm, and weights that several layers lie between. */
+        family_job(&job, &families[family_count - 1], place);
+        job_set(&job, "train.microbatches=7"); /* 3 ranks: nodes of 2; 1 and 1; 1 and 2 */
+        job_set(&job, variants[v]);
+        job_outcome(&job, &alone);
+        assert_int_equal(alone.status, TR_OK);
+        for (size_t b = 0; b < sizeof sizes / sizeof sizes[0]; b++)
+            for (int size = 2; size <= 4; size++) {
+                struct rank ranks[RANKS];
+                char how[160];
+                snprintf(how, sizeof how, "%s, %s, %d ranks", sizes[b], variants[v], size);
+                job.settings.strategy = sizes[b];
+                run_ranks(&job.settings, size, (size + (int)b) % 2, ranks);
+                expect_ranks(&alone, ranks, size, how);
+            }
+    }
+    scratch_remove(place);
+}
+
+/* A loss that is not finite is found before anything was applied, on every rank. */
+static void bad_losses_apply_nothing(void **state)
+{
+    (void)state;
+    char place[SCRATCH_PATH];
+    scratch_make(place);
+    family_files(place);
+    struct job job;
+    struct outcome alone;
+    struct rank ranks[RANKS];
+    family_job(&job, &families[0], place);
+    job_set(&job, "train.microbatches=4");
+    job_set(&job, "optimizer={rule: sgd, rate: 1e30}");
+    job.settings.set = job.set;
+    job.settings.strategy = "allreduce,bucket=0.01";
+    job_outcome(&job, &alone);
+    assert_int_not_equal(alone.status, TR_OK);
+    run_ranks(&job.settings, 3, false, ranks);
+    for (int r = 0; r < 3; r++) {
+        assert_int_equal(ranks[r].outcome.status, alone.status);
+        assert_int_equal(ranks[r].outcome.step, alone.step);
+    }
+    assert_string_equal(ranks[0].outcome.message, alone.message);
+    scratch_remove(place);
+}
+
+/* Where ranks exchange messages, each sends 2 (W - 1) / W of the parameters in a step. */
+static void bytes_are_those_of_the_parameters(void **state)
+{
+    (void)state;
+    enum { PARAMETERS = 784 * 50 + 50 + 500 + 10 };
+    static const char *const sizes[] = {"allreduce,bucket=0", "allreduce,bucket=0.02", "allreduce"};
+    char place[SCRATCH_PATH];
+    scratch_make(place);
+    family_files(place);
+    struct job job;
+    struct rank ranks[RANKS];
+    family_job(&job, &families[2], place);
+    job_set(&job, "train.microbatches=8");
+    job_set(&job, "train.batch=32");
+    job.settings.set = job.set;
+    for (size_t b = 0; b < sizeof sizes / sizeof sizes[0]; b++)
+        for (int size = 2; size <= 8; size *= 2) {
+            job.settings.strategy = sizes[b];
+            run_ranks(&job.settings, size, true, ranks);
+            expect_well(ranks, size, sizes[b]);
+            const struct outcome *chief = &ranks[0].outcome;
+            double expected = 4.0 * PARAMETERS * 2 * (size - 1) / size * (double)chief->step;
+            for (int r = 0; r < size; r++) {
+                double sent = (double)chief->rank[r].bytes_sent;
+                if (sent < 0.95 * expected || sent > 1.05 * expected)
+                    fail_msg("%s: rank %d of %d sent %.0f bytes, expected are %.0f", sizes[b], r, size, sent,
+                             expected);
+            }
+        }
+    scratch_remove(place);
+}
+
 /* Saved by some ranks half-way, taken up by others. */
 static void checkpoints_do_not_know_ranks(void **state)
 {
@@ -81,6 +173,7 @@ static void checkpoints_do_not_know_ranks(void **state)
         struct tr_train_settings settings = job.settings;
         settings.out = out;
         settings.steps = 3;
+        settings.strategy = "allreduce,bucket=0.002";
         run_ranks(&settings, sizes[i][0], false, ranks);
         expect_well(ranks, sizes[i][0], "half-way");
         settings.resume = out;
@@ -137,9 +230,10 @@ static void too_many_ranks_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_family_has_one_hash),     cmocka_unit_test(options_keep_the_hash),
-        cmocka_unit_test(checkpoints_do_not_know_ranks), cmocka_unit_test(differences_are_refused),
-        cmocka_unit_test(too_many_ranks_are_refused),
+        cmocka_unit_test(every_family_has_one_hash), cmocka_unit_test(buckets_keep_the_hash),
+        cmocka_unit_test(bad_losses_apply_nothing),  cmocka_unit_test(bytes_are_those_of_the_parameters),
+        cmocka_unit_test(options_keep_the_hash),     cmocka_unit_test(checkpoints_do_not_know_ranks),
+        cmocka_unit_test(differences_are_refused),   cmocka_unit_test(too_many_ranks_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
