@@ -7,6 +7,7 @@ function(trireme_cli_test name)
 endfunction()
 
 trireme_cli_test(interrupt)
+trireme_cli_test(export)
 trireme_cli_test(launch)
 target_compile_definitions(test_cli_launch PRIVATE TRIREME_HAS_MPI=$<BOOL:${MPI_C_FOUND}>)
 trireme_cli_test(manual)
