@@ -26,6 +26,12 @@ static inline int tr_tree_combines_at_end(int64_t leaves)
     return __builtin_popcountll((unsigned long long)leaves) - 1;
 }
 
+/* The most values that wait at once while n leaves, at least 1, are pushed, the last one included. */
+static inline int tr_tree_levels(int64_t leaves)
+{
+    return 64 - __builtin_clzll((unsigned long long)leaves);
+}
+
 /* Writes the boundaries of the fewest nodes of the tree over `leaves` leaves which cover [begin, end)
    exactly, ascending: node i covers [bounds[i], bounds[i+1]). Returns the number of nodes (at most 2 *
    TR_TREE_DEPTH); bounds needs room for one more. */

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/tree.h"
+#include "job/rows.h"
 
 #include <assert.h>
 #include <math.h>
@@ -18,10 +19,9 @@ struct tr_gradient {
     tr_pass *pass;
     bool alone; /* see struct tr_gradient_part */
     struct tr_gradient_plan plan;
-    float *slots;         /* device [plan.slots][plan.stride]; slot j receives node j */
-    float *own_slots;     /* where they are ours */
-    int64_t *example_row; /* [plan.per_pass + 1] */
-    int64_t *token_row;
+    float *slots;        /* device [plan.slots][plan.stride]; slot j receives node j */
+    float *own_slots;    /* where they are ours */
+    struct tr_rows rows; /* of a pass */
     size_t memory;
     tr_gradient_listener listener; /* or NULL */
     void *listener_user;
@@ -30,15 +30,6 @@ struct tr_gradient {
     int node, depth;
     int64_t final;
 };
-
-/* Passes are the leaves of a smaller tree with the same upper levels; a binary counter over them needs a slot
- * per level. */
-static int slots_for(int64_t passes)
-{
-    int levels = 1;
-    while (((int64_t)1 << (levels - 1)) < passes) levels++;
-    return levels;
-}
 
 /* What does not depend on the data: nodes, passes and slots. */
 static void plan_slots(const struct tr_job *job, const struct tr_gradient_part *part,
@@ -60,10 +51,11 @@ static void plan_slots(const struct tr_job *job, const struct tr_gradient_part *
     plan->widest = largest;
     int64_t all = part->end - part->first;
     plan->per_pass = job->train.pass && job->train.pass < all ? job->train.pass : all;
-    /* Node j waits in slot j; the tree below it stands on that slot and those behind it. */
+    /* Node j waits in slot j; the tree below it stands on that slot and those behind it. Passes are the
+       leaves of a smaller tree with the same upper levels. */
     for (int j = 0; j < plan->nodes; j++) {
         int64_t size = plan->bound[j + 1] - plan->bound[j];
-        int last = j + slots_for((size + plan->per_pass - 1) / plan->per_pass);
+        int last = j + tr_tree_levels((size + plan->per_pass - 1) / plan->per_pass);
         if (last > plan->slots) plan->slots = last;
     }
 }
@@ -72,16 +64,8 @@ void tr_gradient_plan(const struct tr_job *job, const struct tr_gradient_part *p
                       int64_t tokens, struct tr_gradient_plan *plan)
 {
     plan_slots(job, part, plan);
-    /* The largest number of examples that neighbouring microbatches can have. */
-    int64_t parts = job->train.microbatches,
-            largest = (job->train.batch + parts - 1) / parts * plan->per_pass;
-    if (largest > rows) largest = rows;
-    plan->limits = (struct tr_pass_limits){
-        .training = true,
-        .examples = largest,
-        .tokens = rows ? tokens / rows * largest : 0,
-        .microbatches = (int32_t)plan->per_pass,
-    };
+    plan->limits = (struct tr_pass_limits){.training = true};
+    tr_rows_most(job, plan->per_pass, rows, tokens, &plan->limits);
 }
 
 size_t tr_gradient_slot_bytes(const struct tr_job *job, const struct tr_gradient_part *part)
@@ -137,10 +121,8 @@ tr_status tr_gradient_create(tr_device *device, const struct tr_job *job, tr_var
     tr_gradient_plan(job, part, tr_loader_rows(gradient->loader), tr_loader_tokens(gradient->loader),
                      &gradient->plan);
     TR_TRY_GOTO(make_pass(gradient), fail);
-    gradient->example_row = tr_alloc((size_t)gradient->plan.per_pass + 1, sizeof *gradient->example_row);
-    gradient->token_row = tr_alloc((size_t)gradient->plan.per_pass + 1, sizeof *gradient->token_row);
-    status = gradient->example_row && gradient->token_row ? make_slots(gradient, slots) : TR_ENOMEM;
-    if (status != TR_OK) goto fail;
+    TR_TRY_GOTO(tr_rows_create(&gradient->rows, gradient->plan.per_pass), fail);
+    TR_TRY_GOTO(make_slots(gradient, slots), fail);
     *out = gradient;
     return TR_OK;
 fail:
@@ -156,8 +138,7 @@ void tr_gradient_destroy(tr_gradient **handle)
     tr_pass_destroy(&gradient->pass);
     tr_feed_destroy(&gradient->feed);
     tr_device_free(gradient->device, gradient->own_slots);
-    tr_free(gradient->example_row);
-    tr_free(gradient->token_row);
+    tr_rows_release(&gradient->rows);
     tr_free(gradient);
     *handle = NULL;
 }
@@ -170,38 +151,16 @@ static int64_t examples_of(const tr_gradient *gradient, const struct tr_batch *b
     return tr_cut(batch->global_rows, parts, bound[1]) - tr_cut(batch->global_rows, parts, bound[0]);
 }
 
-/* Describes microbatches [first, end) of the batch and feeds their rows. `bound` has room for 2. */
+/* Describes microbatches [first, end) of the batch and feeds their rows. */
 static tr_status prepare_pass(tr_gradient *gradient, const struct tr_batch *batch, int64_t first, int64_t end,
-                              int32_t *bound, struct tr_pass_batch *out)
+                              struct tr_pass_batch *out)
 {
     const struct tr_job *job = gradient->job;
-    /* Rows of the global batch, of which the host batch holds those from batch->first on. */
-    int64_t parts = job->train.microbatches, rows = batch->global_rows;
-    int64_t begin_row = tr_cut(rows, parts, first) - batch->first,
-            end_row = tr_cut(rows, parts, end) - batch->first;
-    bool sequence = job->model->input.sequence;
-    for (int64_t i = 0; i <= end - first; i++) {
-        int64_t row = tr_cut(rows, parts, first + i) - batch->first;
-        gradient->example_row[i] = row - begin_row;
-        if (sequence) gradient->token_row[i] = batch->offset[row] - batch->offset[begin_row];
-    }
-    bound[0] = 0;
-    bound[1] = (int32_t)(end - first);
-    *out = (struct tr_pass_batch){
-        .examples = end_row - begin_row,
-        .tokens = sequence ? gradient->token_row[end - first] : 0,
-        .global_examples = examples_of(gradient, batch),
-        .first_example = (uint32_t)(batch->first + begin_row),
-        .microbatches = (int32_t)(end - first),
-        .nodes = 1,
-        .example_row = gradient->example_row,
-        .token_row = sequence ? gradient->token_row : NULL,
-        .node_bound = bound,
-        .seed = (uint64_t)job->file.seed,
-        .scalars = tr_variables_scalars(gradient->variables),
-    };
-    return tr_feed_rows(gradient->feed, gradient->pass, batch, begin_row, end_row, (uint64_t)job->file.seed,
-                        tr_variables_scalars(gradient->variables));
+    struct tr_step_scalars *scalars = tr_variables_scalars(gradient->variables);
+    tr_rows_describe(&gradient->rows, job, batch, first, end, examples_of(gradient, batch), scalars, out);
+    int64_t begin = (int64_t)out->first_example - batch->first;
+    return tr_feed_rows(gradient->feed, gradient->pass, batch, begin, begin + out->examples,
+                        (uint64_t)job->file.seed, scalars);
 }
 
 /* Computes microbatches [first, end), which are `nodes` whole nodes from plan.bound[node] on or, with nodes
@@ -212,7 +171,7 @@ static tr_status run_pass(tr_gradient *gradient, const struct tr_batch *batch, i
     struct tr_pass_batch part;
     int32_t bound[2 * TR_TREE_DEPTH + 1];
     const float *parameters = tr_variables_arena(gradient->variables, TR_ARENA_PARAMETERS);
-    TR_TRY(prepare_pass(gradient, batch, first, end, bound, &part));
+    TR_TRY(prepare_pass(gradient, batch, first, end, &part));
     if (nodes > 1) {
         for (int j = 0; j <= nodes; j++) bound[j] = (int32_t)(gradient->plan.bound[node + j] - first);
         part.nodes = nodes;
@@ -404,8 +363,7 @@ tr_status tr_gradient_blame(tr_gradient *gradient, int64_t step, char *name, siz
     for (int64_t first = plan->bound[0]; first < last && !blame.found; first += plan->per_pass) {
         int64_t end = first + plan->per_pass < last ? first + plan->per_pass : last;
         struct tr_pass_batch part;
-        int32_t bound[2];
-        TR_TRY(prepare_pass(gradient, batch, first, end, bound, &part));
+        TR_TRY(prepare_pass(gradient, batch, first, end, &part));
         tr_pass_watch(gradient->pass, check_layer, &blame);
         tr_status status = tr_pass_forward(gradient->pass, &part, parameters, gradient->slots, plan->stride);
         tr_pass_watch(gradient->pass, NULL, NULL);

@@ -17,6 +17,15 @@ void tr_rows_release(struct tr_rows *rows)
     *rows = (struct tr_rows){0};
 }
 
+void tr_rows_most(const struct tr_job *job, int64_t microbatches, int64_t rows, int64_t tokens,
+                  struct tr_pass_limits *limits)
+{
+    int64_t parts = job->train.microbatches, most = (job->train.batch + parts - 1) / parts * microbatches;
+    limits->examples = most < rows ? most : rows;
+    limits->tokens = rows ? tokens / rows * limits->examples : 0;
+    limits->microbatches = (int32_t)microbatches;
+}
+
 void tr_rows_describe(struct tr_rows *rows, const struct tr_job *job, const struct tr_batch *batch,
                       int64_t first, int64_t end, int64_t global_examples, struct tr_step_scalars *scalars,
                       struct tr_pass_batch *out)

@@ -15,6 +15,10 @@ struct tr_rows {
 /* Room for `microbatches` microbatches. TR_ENOMEM. Release with tr_rows_release(), also after a failure. */
 tr_status tr_rows_create(struct tr_rows *rows, int64_t microbatches);
 void tr_rows_release(struct tr_rows *rows);
+/* The most examples and tokens of `microbatches` neighbouring microbatches, in a part of the batch that has
+   at most `rows` examples with `tokens` tokens in all (0 without sequences). */
+void tr_rows_most(const struct tr_job *job, int64_t microbatches, int64_t rows, int64_t tokens,
+                  struct tr_pass_limits *limits);
 /* Describes microbatches [first, end) of the step's batch, whose rows the host batch holds, as one node of
    the tree. `global_examples` scales the loss. *out borrows from rows until the next call; its rows begin at
    out->first_example - batch->first of the host batch. */

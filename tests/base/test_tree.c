@@ -70,12 +70,14 @@ static float by_definition(int64_t first, int64_t last)
 static float by_counter(int64_t begin, int64_t end)
 {
     float stack[TR_TREE_DEPTH];
-    int top = -1;
+    int top = -1, most = 0;
     for (int64_t i = begin; i < end; i++) {
         stack[++top] = leaf(i);
+        if (top + 1 > most) most = top + 1;
         for (int due = tr_tree_combines_after(i - begin); due > 0; due--, top--) stack[top - 1] += stack[top];
     }
     assert_int_equal(top, tr_tree_combines_at_end(end - begin));
+    assert_int_equal(most, tr_tree_levels(end - begin));
     for (; top > 0; top--) stack[top - 1] += stack[top];
     return stack[0];
 }

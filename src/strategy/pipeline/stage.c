@@ -14,14 +14,6 @@ static bool has_statistics(const struct tr_model *model, int first_layer, int en
     return false;
 }
 
-/* How many sums of a binary counter over so many units may wait at once. */
-static int levels_of(int64_t units)
-{
-    int levels = 1;
-    while (((int64_t)1 << (levels - 1)) < units) levels++;
-    return levels;
-}
-
 static int64_t units_of(const struct stage_plan *plan, int node)
 {
     return (plan->bound[node + 1] - plan->bound[node] + plan->per_unit - 1) / plan->per_unit;
@@ -44,7 +36,7 @@ void stage_plan(const struct tr_job *job, const struct stage_place *place, struc
     /* One of the sums that wait, the first, is in the node's own slot; the rest and what is in flight are
      * not. */
     for (int j = 0; j < plan->nodes; j++) {
-        int extra = levels_of(units_of(plan, j)) - 1;
+        int extra = tr_tree_levels(units_of(plan, j)) - 1;
         if (extra > plan->extra) plan->extra = extra;
     }
     if (plan->extra > 0 && plan->early) plan->extra += plan->flights - 1;
@@ -70,17 +62,13 @@ static tr_status make_flights(struct stage *stage)
 {
     const struct tr_job *job = stage->strategy->job;
     const struct stage_plan *plan = &stage->plan;
-    int64_t parts = job->train.microbatches, rows = tr_loader_rows(stage->loader);
-    int64_t examples = (job->train.batch + parts - 1) / parts * plan->per_unit;
-    if (examples > rows) examples = rows;
     struct tr_pass_limits limits = {
         .training = true,
-        .examples = examples,
-        .tokens = rows ? tr_loader_tokens(stage->loader) / rows * examples : 0,
-        .microbatches = (int32_t)plan->per_unit,
         .first_layer = stage->place.first_layer,
         .end_layer = stage->place.end_layer,
     };
+    tr_rows_most(job, plan->per_unit, tr_loader_rows(stage->loader), tr_loader_tokens(stage->loader),
+                 &limits);
     size_t bytes;
     TR_TRY(tr_pass_memory(job->model, &limits, &bytes));
     for (int i = 0; i < plan->flights; i++) {
@@ -88,7 +76,7 @@ static tr_status make_flights(struct stage *stage)
         TR_TRY(tr_rows_create(&stage->flights[i].rows, plan->per_unit));
         stage->memory += bytes;
     }
-    return tr_feed_create(stage->strategy->device, job, job->source[TR_SET_TRAIN], examples, true,
+    return tr_feed_create(stage->strategy->device, job, job->source[TR_SET_TRAIN], limits.examples, true,
                           &stage->feed);
 }
 
