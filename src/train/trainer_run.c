@@ -383,6 +383,9 @@ tr_status tr_trainer_run(tr_trainer *trainer, tr_train_listener listener, void *
     if (status == TR_EPEER && !follows)
         tr_fail_in(status, "after step %lld of %lld", (long long)trainer->step,
                    (long long)trainer->job->train.steps);
+    /* The others must not wait for a rank that cannot go on. */
+    if (trainer->comm && status != TR_OK && status != TR_EINTERRUPTED)
+        tr_comm_abort(trainer->comm, tr_error_message());
     trainer_observe_end(trainer, status);
     warn_of_observation(&run);
     if (!follows && (status == TR_OK || status == TR_EINTERRUPTED)) status = end_run(trainer, status);

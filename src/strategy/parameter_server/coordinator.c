@@ -121,8 +121,26 @@ static tr_status give_work(struct ps *self, const struct ps_work *work, bool giv
     struct ps_down text = {.kind = PS_WORK, .number = work->number, .version = work->version};
     struct ps_report result;
     if (!given) TR_TRY(command(self, &order, &result));
-    if (work->worker == 0) self->server->coordinator->chief_asks = false;
+    if (work->worker == 0)
+        self->server->coordinator->chief_asks = self->server->coordinator->chief_waits = false;
     return tell(self, work->worker, &text, "work");
+}
+
+static bool has_news(const struct ps_coordinator *coordinator)
+{
+    const struct ps_news *news = &coordinator->news;
+    return news->steps > 0 || news->bad_loss || news->poisoned;
+}
+
+/* The chief is to get news rather than work: where it waits for them, or where no work is left for it. */
+static void recall_chief(struct ps_coordinator *coordinator)
+{
+    if (!coordinator->chief_asks || !has_news(coordinator)) return;
+    if (!coordinator->chief_waits && !coordinator->halted && !ps_schedule_is_exhausted(coordinator->schedule))
+        return;
+    ps_schedule_withdraw(coordinator->schedule, 0);
+    coordinator->chief_asks = false;
+    coordinator->chief_waits = true;
 }
 
 /* Everybody who may begin now gets parameters and work. */
@@ -130,6 +148,7 @@ static tr_status hand_out(struct ps *self)
 {
     struct ps_coordinator *coordinator = self->server->coordinator;
     struct ps_work work;
+    recall_chief(coordinator);
     while (can_hand_out(coordinator) && ps_schedule_next(coordinator->schedule, &work))
         TR_TRY(give_work(self, &work, false));
     return TR_OK;
@@ -139,20 +158,12 @@ static tr_status hand_out(struct ps *self)
 static tr_status inform_chief(struct ps *self)
 {
     struct ps_coordinator *coordinator = self->server->coordinator;
-    struct ps_news *news = &coordinator->news;
-    bool worth = news->steps > 0 || news->bad_loss || news->poisoned;
-    if (coordinator->chief_asks && worth &&
-        (coordinator->chief_waits || coordinator->halted ||
-         ps_schedule_is_exhausted(coordinator->schedule))) {
-        ps_schedule_withdraw(coordinator->schedule, 0);
-        coordinator->chief_asks = false;
-        coordinator->chief_waits = true;
-    }
-    if (!coordinator->chief_waits || !worth) return TR_OK;
-    coordinator->chief_waits = false;
     struct ps_down text = {
-        .kind = PS_NEWS, .version = ps_schedule_count(coordinator->schedule), .news = *news};
-    *news = (struct ps_news){0};
+        .kind = PS_NEWS, .version = ps_schedule_count(coordinator->schedule), .news = coordinator->news};
+    recall_chief(coordinator);
+    if (!coordinator->chief_waits || !has_news(coordinator)) return TR_OK;
+    coordinator->chief_waits = false;
+    coordinator->news = (struct ps_news){0};
     return tell(self, 0, &text, "news");
 }
 
@@ -336,7 +347,7 @@ static tr_status use(struct ps *self, int worker, const struct ps_taken *taken, 
     if (!taken->completes) return TR_OK;
     if (coordinator->spoiled) {
         coordinator->spoiled = false;
-        coordinator->news.skipped = true;
+        if (!coordinator->halted) coordinator->news.skipped = true;
         return TR_OK;
     }
     order.kind = PS_UPDATE;
@@ -380,6 +391,7 @@ static tr_status arrive(struct ps *self, int worker)
     seat->applied++;
     coordinator->news.steps += taken.completes;
     note(self, &seat->pushed);
+    recall_chief(coordinator);
     /* Whoever may begin with the new parameters gets them in the pass that makes them. */
     struct ps_work work = {.worker = -1};
     if (can_hand_out(coordinator) && ps_schedule_next(coordinator->schedule, &work)) {

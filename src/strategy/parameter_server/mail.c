@@ -12,9 +12,15 @@
 #define GRACE_SECONDS 0.2
 #define NAP_MOST      2e-3
 
+double ps_nap(double quiet)
+{
+    return quiet < NAP_MOST ? quiet : NAP_MOST;
+}
+
 struct ps_letter {
     struct ps_letter *next;
     tr_ticket *ticket; /* NULL: it has left, and the letter can be used again */
+    int to;
     size_t capacity;
     char data[];
 };
@@ -43,7 +49,23 @@ tr_status ps_outbox_send(struct ps_outbox *outbox, int to, int tag, const void *
         outbox->letters = letter;
     }
     memcpy(letter->data, data, bytes);
+    letter->to = to;
     return tr_comm_send(outbox->comm, to, tag, letter->data, bytes, name, &letter->ticket);
+}
+
+tr_status ps_outbox_flush(struct ps_outbox *outbox)
+{
+    double began = tr_clock_seconds();
+    for (bool all = false; !all;) {
+        all = true;
+        for (struct ps_letter *letter = outbox->letters; letter; letter = letter->next) {
+            bool left = true;
+            if (letter->ticket) TR_TRY(tr_comm_test(outbox->comm, &letter->ticket, &left));
+            all = all && (left || tr_comm_life(outbox->comm, letter->to, NULL, 0) != TR_COMM_ALIVE);
+        }
+        if (!all) tr_comm_idle(outbox->comm, ps_nap(tr_clock_seconds() - began));
+    }
+    return TR_OK;
 }
 
 void ps_outbox_release(struct ps_outbox *outbox)
@@ -69,11 +91,6 @@ tr_status ps_watch_look(struct ps_watch *watch)
         return TR_OK;
     }
     return now - watch->troubled > GRACE_SECONDS ? status : TR_OK;
-}
-
-double ps_nap(double quiet)
-{
-    return quiet < NAP_MOST ? quiet : NAP_MOST;
 }
 
 tr_status ps_watch_wait(struct ps_watch *watch, tr_ticket **ticket)

@@ -18,6 +18,8 @@ struct ps_outbox {
    TR_ENOMEM, or a failure of the communicator. */
 tr_status ps_outbox_send(struct ps_outbox *outbox, int to, int tag, const void *data, size_t bytes,
                          const char *name);
+/* Waits until everything has left, but for what is for ranks that are lost. */
+tr_status ps_outbox_flush(struct ps_outbox *outbox);
 /* Gives up what has not left. Before the communicator ends. */
 void ps_outbox_release(struct ps_outbox *outbox);
 

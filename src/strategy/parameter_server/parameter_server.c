@@ -268,11 +268,6 @@ void ps_own_statistics(const struct ps *self, struct tr_rank_statistics *out)
     out->wait_seconds = moved.wait_seconds + self->watch.waited;
 }
 
-tr_status ps_fail_in(const struct ps *self, tr_status status)
-{
-    return tr_fail_in(status, "parameter server, after step %lld", (long long)self->count);
-}
-
 /* ---- the run ---- */
 
 static tr_status meet(tr_strategy *strategy, int64_t step)
@@ -307,16 +302,12 @@ static tr_status gather(tr_strategy *strategy)
     return strategy->rank == 0 ? ps_chief_gather(self) : TR_OK;
 }
 
-/* A rank that cannot go on tells the others why. */
 static tr_status follow(tr_strategy *strategy, const volatile sig_atomic_t *stop, int32_t wish)
 {
     struct ps *self = ps_of(strategy);
     tr_status status =
         strategy->rank < self->workers ? ps_worker_run(self, stop, wish) : ps_server_run(self, stop, wish);
-    if (status != TR_OK) {
-        ps_fail_in(self, status);
-        tr_comm_abort(strategy->comm, tr_error_message());
-    }
+    if (status != TR_OK) tr_fail_in(status, "after step %lld", (long long)self->count);
     return status;
 }
 

@@ -185,8 +185,6 @@ float *ps_gradient_of(const struct ps *self, int worker);
 float *ps_parameters_of(const struct ps *self, int worker);
 /* What this rank did so far. */
 void ps_own_statistics(const struct ps *self, struct tr_rank_statistics *out);
-/* Puts what the run had come to before a failure that ends it. */
-tr_status ps_fail_in(const struct ps *self, tr_status status);
 
 /* ---- worker.c ---- */
 

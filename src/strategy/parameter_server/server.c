@@ -300,6 +300,7 @@ tr_status ps_server_run(struct ps *self, const volatile sig_atomic_t *stop, int3
         if (quiet && !server->finished) tr_comm_idle(self->head.comm, ps_nap(now - last));
         if (quiet) self->watch.waited += tr_clock_seconds() - now;
     }
+    TR_TRY(ps_outbox_flush(&self->outbox));
     if (server->lost > 0) tr_comm_disband(self->head.comm);
     return TR_OK;
 }

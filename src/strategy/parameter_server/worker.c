@@ -213,7 +213,7 @@ static void take_news(struct ps *self, struct tr_step_figures *figures)
     figures->wish = news->wish;
 }
 
-static tr_status chief_step(struct ps *self, int32_t wish, struct tr_step_figures *figures)
+tr_status ps_chief_step(struct ps *self, int32_t wish, struct tr_step_figures *figures)
 {
     const struct ps_down *down = &self->worker->line[0].down;
     TR_TRY(ask(self, wish));
@@ -221,12 +221,6 @@ static tr_status chief_step(struct ps *self, int32_t wish, struct tr_step_figure
     if (down->kind != PS_NEWS) return unexpected(down->kind);
     take_news(self, figures);
     return TR_OK;
-}
-
-tr_status ps_chief_step(struct ps *self, int32_t wish, struct tr_step_figures *figures)
-{
-    tr_status status = chief_step(self, wish, figures);
-    return status == TR_OK ? TR_OK : ps_fail_in(self, status);
 }
 
 static tr_status fetch_arena(struct ps *self, enum tr_arena arena)
@@ -259,21 +253,14 @@ static tr_status enquire(struct ps *self, enum ps_up_kind kind, enum ps_down_kin
 
 tr_status ps_chief_settle(struct ps *self)
 {
-    tr_status status = enquire(self, PS_SETTLE, PS_SETTLED);
-    return status == TR_OK ? TR_OK : ps_fail_in(self, status);
-}
-
-static tr_status chief_gather(struct ps *self)
-{
-    TR_TRY(enquire(self, PS_GATHER, PS_GATHERED));
-    for (int i = 0; i < TR_ARENAS; i++) TR_TRY(fetch_arena(self, (enum tr_arena)i));
-    return TR_OK;
+    return enquire(self, PS_SETTLE, PS_SETTLED);
 }
 
 tr_status ps_chief_gather(struct ps *self)
 {
-    tr_status status = chief_gather(self);
-    return status == TR_OK ? TR_OK : ps_fail_in(self, status);
+    TR_TRY(enquire(self, PS_GATHER, PS_GATHERED));
+    for (int i = 0; i < TR_ARENAS; i++) TR_TRY(fetch_arena(self, (enum tr_arena)i));
+    return TR_OK;
 }
 
 tr_status ps_chief_statistics(struct ps *self, struct tr_strategy_statistics *out)
@@ -295,7 +282,7 @@ tr_status ps_chief_statistics(struct ps *self, struct tr_strategy_statistics *ou
     return TR_OK;
 }
 
-static tr_status chief_end(struct ps *self)
+tr_status ps_chief_end(struct ps *self)
 {
     struct ps_up up = {.kind = PS_END};
     const struct ps_down *down = &self->worker->line[0].down;
@@ -304,10 +291,4 @@ static tr_status chief_end(struct ps *self)
     if (down->kind != PS_ENDED) return unexpected(down->kind);
     if (down->lost > 0) tr_comm_disband(self->head.comm);
     return TR_OK;
-}
-
-tr_status ps_chief_end(struct ps *self)
-{
-    tr_status status = chief_end(self);
-    return status == TR_OK ? TR_OK : ps_fail_in(self, status);
 }
