@@ -129,19 +129,6 @@ static void placement(const tr_strategy *strategy, int rank, struct tr_placement
 
 /* ---- a step ---- */
 
-/* Where the norm of the gradient is wanted: measures it, and decides whether the step is left out. */
-static tr_status measure(struct all_reduce *self, struct tr_step_figures *figures)
-{
-    tr_strategy *strategy = &self->head;
-    bool skips = strategy->job->train.on_nonfinite == TR_NONFINITE_SKIP;
-    if (!figures->bad_loss) {
-        TR_TRY(tr_variables_measure(strategy->variables, self->gradient));
-        TR_TRY(tr_variables_norm(strategy->variables, &figures->norm));
-    }
-    figures->skipped = skips && (figures->bad_loss || !isfinite(figures->norm));
-    return TR_OK;
-}
-
 static tr_status step_alone(struct all_reduce *self, struct tr_step_figures *figures)
 {
     tr_strategy *strategy = &self->head;
@@ -151,7 +138,7 @@ static tr_status step_alone(struct all_reduce *self, struct tr_step_figures *fig
                              TR_PASS_SUMS * sizeof *self->sums));
     TR_TRY(tr_device_wait(strategy->device));
     figures->bad_loss = !isfinite(self->sums[0]);
-    if (tr_strategy_measures(strategy->job)) TR_TRY(measure(self, figures));
+    TR_TRY(tr_strategy_measure(strategy, self->gradient, figures));
     if (figures->bad_loss || figures->skipped) return TR_OK;
     return tr_variables_update(strategy->variables, self->gradient, 0, floats);
 }
@@ -163,7 +150,7 @@ static tr_status step_together(struct all_reduce *self, struct tr_step_figures *
     TR_TRY(all_reduce_finish(self));
     figures->bad_loss = self->spoilt;
     if (!tr_strategy_measures(strategy->job)) return TR_OK;
-    TR_TRY(measure(self, figures));
+    TR_TRY(tr_strategy_measure(strategy, self->gradient, figures));
     return figures->bad_loss || figures->skipped ? TR_OK : all_reduce_apply(self);
 }
 

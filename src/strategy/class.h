@@ -80,6 +80,9 @@ tr_status tr_strategy_create_inner(const tr_strategy *outer, const struct tr_str
 
 /* Whether the whole gradient's norm is wanted in each step. */
 bool tr_strategy_measures(const struct tr_job *job);
+/* The same, and if so: measures the norm of `gradient`, a whole arena, and decides whether the step is left
+   out. figures->bad_loss is set before. Every rank comes to the same. */
+tr_status tr_strategy_measure(tr_strategy *strategy, const float *gradient, struct tr_step_figures *figures);
 /* tr_gradient_step() with the time taken and stragglers' delays; only the number of examples where the rank
  * computes no gradient. */
 tr_status tr_strategy_compute(tr_strategy *strategy, int64_t step, int64_t *examples);

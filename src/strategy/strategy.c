@@ -371,6 +371,18 @@ bool tr_strategy_measures(const struct tr_job *job)
     return job->optimizer.clip_norm > 0 || job->train.on_nonfinite == TR_NONFINITE_SKIP;
 }
 
+tr_status tr_strategy_measure(tr_strategy *strategy, const float *gradient, struct tr_step_figures *figures)
+{
+    bool skips = strategy->job->train.on_nonfinite == TR_NONFINITE_SKIP;
+    if (!tr_strategy_measures(strategy->job)) return TR_OK;
+    if (!figures->bad_loss) {
+        TR_TRY(tr_variables_measure(strategy->variables, gradient));
+        TR_TRY(tr_variables_norm(strategy->variables, &figures->norm));
+    }
+    figures->skipped = skips && (figures->bad_loss || !isfinite(figures->norm));
+    return TR_OK;
+}
+
 void tr_strategy_delay(const tr_strategy *strategy, int64_t step, double seconds)
 {
     const struct tr_strategy_settings *settings = &strategy->settings;

@@ -121,6 +121,34 @@ static tr_status admit(struct stage *stage, const struct tr_batch *batch, int64_
                         (uint64_t)job->file.seed, scalars);
 }
 
+/* Between layers, messages of other units move on: a large one may need both sides to do so. */
+static tr_status move_on(const struct stage *stage)
+{
+    return stage->strategy->comm ? tr_comm_progress(stage->strategy->comm) : TR_OK;
+}
+
+static tr_status after_forward(void *user, const struct tr_layer *layer, const float *output, int64_t count)
+{
+    const struct stage *stage = user;
+    const struct tr_strategy_watch *watch = stage->strategy->watch;
+    if (watch->layer) TR_TRY(watch->layer(watch->user, layer, output, count));
+    return move_on(stage);
+}
+
+static tr_status after_backward(void *user, int layer)
+{
+    (void)layer;
+    return move_on(user);
+}
+
+void stage_listen(struct stage *stage)
+{
+    for (int i = 0; i < stage->plan.flights; i++) {
+        tr_pass_watch(stage->flights[i].pass, after_forward, stage);
+        tr_pass_listen(stage->flights[i].pass, after_backward, stage);
+    }
+}
+
 /* Says how long the rank computed, and sleeps as a straggler does. */
 static void account(struct stage *stage, int64_t step, double start)
 {
@@ -133,14 +161,11 @@ static tr_status forward(struct stage *stage, int64_t step, int64_t number)
     tr_strategy *strategy = stage->strategy;
     struct flight *flight = flight_of(stage, number);
     const float *parameters = tr_variables_arena(strategy->variables, TR_ARENA_PARAMETERS);
-    const struct tr_strategy_watch *watch = strategy->watch;
     TR_TRY(wait_for(stage, &flight->entry));
     double start = tr_clock_seconds();
     flight->slot = stage->plan.early ? take_slot(stage, &stage->units[number]) : NULL;
-    if (watch->layer) tr_pass_watch(flight->pass, watch->layer, watch->user);
     tr_status status =
         tr_pass_forward(flight->pass, &flight->batch, parameters, flight->slot, stage->plan.stride);
-    if (watch->layer) tr_pass_watch(flight->pass, NULL, NULL);
     if (status == TR_OK && is_last(stage)) status = tr_pass_loss(flight->pass, &flight->batch);
     if (status == TR_OK) status = tr_device_wait(strategy->device);
     account(stage, step, start);

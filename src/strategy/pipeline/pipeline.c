@@ -30,6 +30,7 @@ struct pipeline {
     int *layer;          /* [stages + 1] bounds */
     int64_t *microbatch; /* [replicas + 1] bounds */
     struct stage_place place;
+    struct stage_plan plan;
     struct stage *stage;
     /* Shares of the arena, [size + 1] bounds in floats and bytes; and those of the replicas of this stage,
        from its first parameter on, [replicas + 1]. */
@@ -228,9 +229,10 @@ static tr_status zeroed(tr_device *device, int64_t floats, float **out)
 
 /* Memory for the nodes of this stage. A rank alone has but one, which is its gradient and lies where the
  * whole gradient has it. */
-static tr_status make_nodes(struct pipeline *self, const struct stage_plan *plan, float **nodes)
+static tr_status make_nodes(struct pipeline *self, float **nodes)
 {
     tr_strategy *strategy = &self->head;
+    const struct stage_plan *plan = &self->plan;
     const struct tr_job *job = strategy->job;
     int64_t floats = plan->nodes * plan->stride;
     TR_TRY(tr_device_alloc(strategy->device, (size_t)(job->model->arena_floats + 3 * GRAIN) * sizeof(float),
@@ -254,14 +256,13 @@ static tr_status make_nodes(struct pipeline *self, const struct stage_plan *plan
 static tr_status meet(tr_strategy *strategy, int64_t step)
 {
     struct pipeline *self = self_of(strategy);
-    struct stage_plan plan;
     float *nodes = NULL;
     assert(!self->stage);
     TR_TRY(choose_layers(self, step));
     choose_place(self);
     choose_shares(self);
-    stage_plan(strategy->job, &self->place, &plan);
-    TR_TRY(make_nodes(self, &plan, &nodes));
+    stage_plan(strategy->job, &self->place, &self->plan);
+    TR_TRY(make_nodes(self, &nodes));
     TR_TRY(stage_create(strategy, &self->place, nodes, &self->stage));
     if (!strategy->comm) return TR_OK;
     tr_ticket *ticket = NULL;
@@ -305,12 +306,10 @@ static tr_status reduce(struct pipeline *self, struct tr_step_figures *figures)
     if (self->group) {
         const float *nodes =
             self->nodes ? tr_window_part(self->nodes, tr_comm_rank(self->group), NULL) : self->own_nodes;
-        struct stage_plan plan;
-        stage_plan(strategy->job, &self->place, &plan);
         bool sums_too = self->place.stage == self->stages - 1;
         self->part[replicas] += sums_too ? TR_PASS_SUMS : 0;
         tr_status status =
-            tr_comm_reduce_scatter(self->group, self->reduction, nodes, plan.stride, self->part,
+            tr_comm_reduce_scatter(self->group, self->reduction, nodes, self->plan.stride, self->part,
                                    self->gradient + self->share[strategy->rank], "gradient", &ticket);
         self->part[replicas] -= sums_too ? TR_PASS_SUMS : 0;
         if (status == TR_OK) status = tr_comm_wait(self->group, &ticket);
@@ -326,18 +325,15 @@ static tr_status reduce(struct pipeline *self, struct tr_step_figures *figures)
     return TR_OK;
 }
 
-/* The norm is that of the whole gradient, which comes to all. */
-static tr_status measure_norm(struct pipeline *self, float *norm)
+/* Where its norm is wanted, the whole gradient comes to all. */
+static tr_status gather_gradient(struct pipeline *self)
 {
     tr_strategy *strategy = &self->head;
+    if (!strategy->comm || !tr_strategy_measures(strategy->job)) return TR_OK;
     tr_ticket *ticket = NULL;
-    if (strategy->comm) {
-        tr_status status = tr_comm_all_gather(strategy->comm, self->gradient, self->share_bytes, NULL,
-                                              "whole gradient", &ticket);
-        TR_TRY(tr_strategy_wait(strategy, status, ticket));
-    }
-    TR_TRY(tr_variables_measure(strategy->variables, self->gradient));
-    return tr_variables_norm(strategy->variables, norm);
+    tr_status status = tr_comm_all_gather(strategy->comm, self->gradient, self->share_bytes, NULL,
+                                          "whole gradient", &ticket);
+    return tr_strategy_wait(strategy, status, ticket);
 }
 
 static tr_status update(struct pipeline *self, bool *poisoned)
@@ -358,13 +354,13 @@ static tr_status update(struct pipeline *self, bool *poisoned)
 static tr_status step(tr_strategy *strategy, int64_t step, int32_t wish, struct tr_step_figures *figures)
 {
     struct pipeline *self = self_of(strategy);
-    bool poisoned = false, skips = strategy->job->train.on_nonfinite == TR_NONFINITE_SKIP;
+    bool poisoned = false;
     TR_TRY(tr_variables_begin_step(strategy->variables, step));
     TR_TRY(stage_step(self->stage, step, &figures->examples));
     TR_TRY(reduce(self, figures));
     figures->bad_loss = !isfinite(figures->loss);
-    if (tr_strategy_measures(strategy->job) && !figures->bad_loss) TR_TRY(measure_norm(self, &figures->norm));
-    figures->skipped = skips && (figures->bad_loss || !isfinite(figures->norm));
+    if (!figures->bad_loss) TR_TRY(gather_gradient(self));
+    TR_TRY(tr_strategy_measure(strategy, self->gradient, figures));
     if (!figures->bad_loss && !figures->skipped) TR_TRY(update(self, &poisoned));
     return tr_strategy_exchange(strategy, poisoned, wish, figures);
 }

@@ -114,6 +114,7 @@ static tr_status make(struct stage *stage)
     };
     TR_TRY(tr_loader_create(job->source[TR_SET_TRAIN], &stage->order, &options, &stage->loader));
     TR_TRY(make_flights(stage));
+    stage_listen(stage);
     return make_slots(stage);
 }
 

@@ -43,4 +43,7 @@ struct stage {
     size_t memory;
 };
 
+/* Has the passes of all flights move messages on and tell the strategy's watcher. */
+void stage_listen(struct stage *stage);
+
 #endif
