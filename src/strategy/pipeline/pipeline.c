@@ -9,56 +9,18 @@
  * Invariant: between steps a rank has the present parameters of its own stage; what the optimizer keeps is up
  * to date in its own share only. gather() brings all together.
  */
-#include "strategy/class.h"
+#include "strategy/pipeline/pipeline.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "nn/cut.h"
-#include "strategy/pipeline/cuts.h"
-#include "strategy/pipeline/measure.h"
-#include "strategy/pipeline/stage.h"
 
 #include <assert.h>
 #include <math.h>
 #include <string.h>
 
-#define GRAIN 16 /* floats: shares begin on cache lines */
-
-struct pipeline {
-    struct tr_strategy head;
-    int stages, replicas;
-    int *layer;          /* [stages + 1] bounds */
-    int64_t *microbatch; /* [replicas + 1] bounds */
-    struct stage_place place;
-    struct stage_plan plan;
-    struct stage *stage;
-    /* Shares of the arena, [size + 1] bounds in floats and bytes; and those of the replicas of this stage,
-       from its first parameter on, [replicas + 1]. */
-    int64_t *share, *share_bytes, *part, *part_bytes;
-    /* The gradient as a whole arena, of which this rank's share is right, or all where its norm is wanted.
-       Memory that is never touched costs nothing. */
-    float *gradient;
-    tr_window *parameters; /* NULL: ranks do not share memory */
-    tr_comm *group;        /* the replicas of this stage; NULL: this rank alone */
-    bool splits;           /* the group is a part of its own */
-    tr_window *nodes;
-    float *own_nodes; /* where the group does not share memory */
-    tr_reduction *reduction;
-};
-
 static struct pipeline *self_of(tr_strategy *strategy)
 {
     return (struct pipeline *)strategy;
-}
-
-static int stage_of(const struct pipeline *self, int rank)
-{
-    return rank / self->replicas;
-}
-
-static int replica_of(const struct pipeline *self, int rank)
-{
-    return rank % self->replicas;
 }
 
 /* ---- making ---- */
@@ -112,8 +74,8 @@ static tr_status create(tr_strategy *strategy)
         self->splits = self->stages > 1;
         self->group = comm;
         if (self->splits)
-            TR_TRY(tr_comm_split(comm, stage_of(self, strategy->rank), replica_of(self, strategy->rank),
-                                 &self->group));
+            TR_TRY(tr_comm_split(comm, pipeline_stage_of(self, strategy->rank),
+                                 pipeline_replica_of(self, strategy->rank), &self->group));
         if (self->splits) strategy->part = self->group;
     }
     return tr_variables_create(strategy->device, job->model, &job->optimizer, parameters,
@@ -145,79 +107,6 @@ static tr_status begin(tr_strategy *strategy)
     return TR_OK;
 }
 
-/* ---- the division ---- */
-
-/* Cuts where the stages become equally slow, in the chief's opinion. */
-static tr_status measured_cuts(struct pipeline *self, int64_t step)
-{
-    const struct tr_model *model = self->head.job->model;
-    size_t most = (size_t)model->layer_count + 1;
-    int *bound = tr_alloc(most, sizeof *bound), *first = tr_alloc(most, sizeof *first);
-    double *cost = tr_alloc(most, sizeof *cost);
-    tr_status status = bound && first && cost ? TR_OK : TR_ENOMEM;
-    if (status != TR_OK) goto out;
-    bound[0] = 0;
-    int ranges = tr_model_cuts(model, bound + 1) + 1;
-    bound[ranges] = model->layer_count;
-    TR_TRY_GOTO(pipeline_measure(&self->head, step, self->replicas, bound, ranges, cost), out);
-    TR_TRY_GOTO(pipeline_balance(cost, ranges, self->stages, first), out);
-    for (int s = 0; s <= self->stages; s++) self->layer[s] = bound[first[s]];
-out:
-    tr_free(bound);
-    tr_free(first);
-    tr_free(cost);
-    return status;
-}
-
-static tr_status choose_layers(struct pipeline *self, int64_t step)
-{
-    tr_strategy *strategy = &self->head;
-    const struct pipeline_options *options = strategy->options;
-    const struct tr_model *model = strategy->job->model;
-    self->layer[0] = 0;
-    self->layer[self->stages] = model->layer_count;
-    if (self->stages == 1) return TR_OK;
-    if (options->cut.count > 0) {
-        pipeline_named_cuts(model, options, self->layer);
-        return TR_OK;
-    }
-    if (tr_strategy_is_chief(strategy->comm)) TR_TRY(measured_cuts(self, step));
-    return tr_strategy_share(strategy, self->layer, ((size_t)self->stages + 1) * sizeof *self->layer);
-}
-
-static void choose_shares(struct pipeline *self)
-{
-    const struct tr_model *model = self->head.job->model;
-    for (int rank = 0; rank <= self->head.size; rank++) {
-        int64_t begin = model->arena_floats, end = begin;
-        int stage = stage_of(self, rank), replica = replica_of(self, rank);
-        if (rank < self->head.size)
-            tr_pass_arena(model, self->layer[stage], self->layer[stage + 1], &begin, &end);
-        self->share[rank] = begin + tr_cut((end - begin) / GRAIN, self->replicas, replica) * GRAIN;
-        self->share_bytes[rank] = self->share[rank] * (int64_t)sizeof(float);
-    }
-    int first = self->place.stage * self->replicas; /* rank of the stage's first replica */
-    for (int r = 0; r <= self->replicas; r++) {
-        self->part[r] = self->share[first + r] - self->share[first];
-        self->part_bytes[r] = self->part[r] * (int64_t)sizeof(float);
-    }
-}
-
-static void choose_place(struct pipeline *self)
-{
-    int rank = self->head.rank, stage = stage_of(self, rank), replica = replica_of(self, rank);
-    self->place = (struct stage_place){
-        .stage = stage,
-        .stages = self->stages,
-        .first_layer = self->layer[stage],
-        .end_layer = self->layer[stage + 1],
-        .first = self->microbatch[replica],
-        .end = self->microbatch[replica + 1],
-        .previous = rank - self->replicas,
-        .next = rank + self->replicas,
-    };
-}
-
 /* ---- memory ---- */
 
 static tr_status zeroed(tr_device *device, int64_t floats, float **out)
@@ -235,7 +124,8 @@ static tr_status make_nodes(struct pipeline *self, float **nodes)
     const struct stage_plan *plan = &self->plan;
     const struct tr_job *job = strategy->job;
     int64_t floats = plan->nodes * plan->stride;
-    TR_TRY(tr_device_alloc(strategy->device, (size_t)(job->model->arena_floats + 3 * GRAIN) * sizeof(float),
+    TR_TRY(tr_device_alloc(strategy->device,
+                           (size_t)(job->model->arena_floats + 3 * PIPELINE_GRAIN) * sizeof(float),
                            (void **)&self->gradient));
     if (!self->group) {
         assert(plan->nodes == 1);
@@ -258,9 +148,7 @@ static tr_status meet(tr_strategy *strategy, int64_t step)
     struct pipeline *self = self_of(strategy);
     float *nodes = NULL;
     assert(!self->stage);
-    TR_TRY(choose_layers(self, step));
-    choose_place(self);
-    choose_shares(self);
+    TR_TRY(pipeline_divide(self, step));
     stage_plan(strategy->job, &self->place, &self->plan);
     TR_TRY(make_nodes(self, &nodes));
     TR_TRY(stage_create(strategy, &self->place, nodes, &self->stage));
@@ -273,7 +161,7 @@ static tr_status meet(tr_strategy *strategy, int64_t step)
 static void placement(const tr_strategy *strategy, int rank, struct tr_placement *out)
 {
     const struct pipeline *self = (const struct pipeline *)strategy;
-    int stage = stage_of(self, rank), replica = replica_of(self, rank);
+    int stage = pipeline_stage_of(self, rank), replica = pipeline_replica_of(self, rank);
     *out = (struct tr_placement){
         .role = "stage",
         .first_microbatch = self->microbatch[replica],
