@@ -11,8 +11,9 @@
 #include <string.h>
 
 const struct cli_command *const cli_commands[] = {
-    &cli_train,       &cli_launch, &cli_eval, &cli_predict, &cli_inspect, &cli_export, &cli_import,
-    &cli_report_runs, &cli_diff,   &cli_data, &cli_devices, &cli_version, &cli_help,   NULL,
+    &cli_train,   &cli_launch,  &cli_compare, &cli_eval,        &cli_predict,
+    &cli_inspect, &cli_export,  &cli_import,  &cli_report_runs, &cli_diff,
+    &cli_data,    &cli_devices, &cli_version, &cli_help,        NULL,
 };
 
 #define COMMANDS_MAX 32

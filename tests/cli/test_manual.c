@@ -20,10 +20,12 @@
 static const char page_path[] = TRIREME_SOURCE_DIR "/docs/command.md";
 static const char marker[] = "`test_cli_manual --update` writes it. -->\n\n";
 
-static const char *const commands[][3] = {
-    {"train"},        {"eval"},           {"predict"},      {"inspect"},         {"export"}, {"import"},
-    {"data", "list"}, {"data", "verify"}, {"data", "show"}, {"data", "convert"}, {"data", "fetch"},
-    {"devices"},      {"version"},        {"help"}};
+static const char *const commands[][3] = {{"train"},        {"launch"},          {"compare"},
+                                          {"eval"},         {"predict"},         {"inspect"},
+                                          {"export"},       {"import"},          {"report"},
+                                          {"diff"},         {"data", "list"},    {"data", "verify"},
+                                          {"data", "show"}, {"data", "convert"}, {"data", "fetch"},
+                                          {"devices"},      {"version"},         {"help"}};
 
 /* What the generated part should be. Free with tr_free(). */
 static char *reference(void)
