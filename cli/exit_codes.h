@@ -13,7 +13,8 @@
     X(INTERRUPTED, 3, "interrupted; the state was saved, train --resume goes on from it")                    \
     X(NOT_FINITE, 4, "the loss or a gradient became NaN or infinite; the last good checkpoint stays")        \
     X(DAMAGED, 5, "a checkpoint or data file is damaged: its checksum does not match")                       \
-    X(INTERRUPTED_AT_ONCE, 130, "interrupted twice (143: terminated twice); the step under way is lost")
+    X(INTERRUPTED_AT_ONCE, 130,                                                                              \
+      "interrupted twice, or before anything was done (143: terminated); the step under way is lost")
 
 enum cli_exit {
 #define CLI_EXIT_ENUM(name, code, meaning) CLI_EXIT_##name = (code),

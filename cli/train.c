@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "checkpoint/checkpoint.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Where a run writes, and what it begins with. */
@@ -125,9 +126,11 @@ static tr_status train(const struct cli_train_options *options)
 out:
     if (status == TR_EPEER) cli_launched_note(CLI_NOTE_LOST, trainer ? info.rank : -1);
     if (options->transport && strcmp(options->transport, "none") != 0) cli_output_leave_at_once();
+    char message[1024]; /* leaving a broken job fails, too, and says less */
+    snprintf(message, sizeof message, "%s", tr_error_message());
     tr_trainer_destroy(&trainer);
     tr_free(origin.out);
-    return status;
+    return status == TR_OK ? TR_OK : tr_fail(status, "%s", message);
 }
 
 tr_status cli_train_run(const void *options_)

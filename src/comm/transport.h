@@ -28,8 +28,8 @@ tr_status tr_comm_thread_create(int size, const int *host, const struct tr_comm_
    mpirun and srun. Any thread. */
 bool tr_comm_mpi_world(const char *const *environment, int *rank, int *size);
 
-/* Joins the other processes. Collective; waits for them, at most the time-out of the settings. Once per
-   process. Returned, destroy with tr_comm_destroy(). TR_EUNSUPPORTED without the module or without MPI,
+/* Joins the other processes. Collective; waits for them, at most the time-out of the settings or 10 s. Once
+   per process. Returned, destroy with tr_comm_destroy(). TR_EUNSUPPORTED without the module or without MPI,
    saying what to install; TR_EPEER when not all came. Call it only in a process that a launcher started, see
    above: else MPI may end the process. While the communicator lives, SIGPIPE is ignored unless the program
    had decided about it: peers that die break connections. */

@@ -107,17 +107,17 @@ static void a_second_signal_ends_it_at_once(void **state)
 static void slow_processes_are_never_thrown_out(void **state)
 {
     (void)state;
-    static const char *const delays[][2] = {{"--slow", "1:5"}, {"--slow", "1:3000"}, {"--seed-delays", "7"}};
+    static const char *const delays[][2] = {{"--slow", "1:5"}, {"--slow", "1:30000"}, {"--seed-delays", "7"}};
     char hash[65];
     skip_without_mpi();
     struct session alone;
-    assert_int_equal(run(&alone, "train", "job.yaml", "-o", "slow", "--overwrite", "--steps", "4", NULL), 0);
+    assert_int_equal(run(&alone, "train", "job.yaml", "-o", "slow", "--overwrite", "--steps", "2", NULL), 0);
     memcpy(hash, hash_in(alone.text[0]), sizeof hash);
     session_release(&alone);
     for (size_t i = 0; i < sizeof delays / sizeof delays[0]; i++) {
         struct job job;
-        job_start(&job, "-n", "3", "train", "job.yaml", "-o", "slow", "--overwrite", "--steps", "4", "-t",
-                  "1", "--timeout", "700", delays[i][0], delays[i][1], NULL);
+        job_start(&job, "-n", "3", "train", "job.yaml", "-o", "slow", "--overwrite", "--steps", "2", "-t",
+                  "1", "--timeout", "1500", delays[i][0], delays[i][1], NULL);
         int code = job_end(&job);
         if (code != 0 || strcmp(hash_in(job.session.text[0]), hash) != 0) session_show(&job.session);
         assert_int_equal(code, 0);

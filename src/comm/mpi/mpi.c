@@ -32,6 +32,8 @@
 #define MESSAGE_SIZE 512
 /* Pieces of large messages: below INT_MAX, and round. */
 #define CHUNK ((size_t)1 << 30)
+/* Starting takes longer than a sign of life, so a short time-out does not count for it. */
+#define OPENING_SECONDS 10.0
 /* A wait begins by giving way only, since answers usually come at once; then sleeps, longer and longer. */
 #define YIELD_SECONDS 100e-6
 #define NAP_MIN       20e-6
@@ -318,10 +320,10 @@ tr_status tr_comm_mpi_create(const struct tr_comm_settings *settings, tr_comm **
     TR_TRY(tr_module_load(&mpi_module, &loaded));
     TR_TRY(make(loaded, &comm));
     /* From here on, what MPI may still use is left behind rather than freed. */
-    if (!wait_for_keeper(comm, OPENING, settings->timeout)) {
+    double limit = settings->timeout > OPENING_SECONDS ? settings->timeout : OPENING_SECONDS;
+    if (!wait_for_keeper(comm, OPENING, limit)) {
         pthread_detach(comm->keeper);
-        return tr_fail(TR_EPEER, "MPI did not begin within %g s; check that all ranks were started",
-                       settings->timeout);
+        return tr_fail(TR_EPEER, "MPI did not begin within %g s; check that all ranks were started", limit);
     }
     if (comm->state == FAILED) {
         pthread_join(comm->keeper, NULL);
