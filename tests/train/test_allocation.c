@@ -148,9 +148,10 @@ static void warn_only(void *user, const struct tr_train_event *event)
 }
 
 /* A whole life with allocation `at` refused: create, run with a checkpoint on the way, save, take up again.
-   Returns whether everything was allowed. A refusal while a checkpoint on the way is saved is only a warning.
+   Returns whether everything was allowed. A refusal while a checkpoint on the way is saved, or while an
+   `observed` run writes for TensorBoard, is only a warning.
  */
-static bool live_through(const struct family *family, long long at)
+static bool live_through(const struct family *family, bool observed, long long at)
 {
     struct job job;
     tr_trainer *trainer = NULL;
@@ -159,6 +160,10 @@ static bool live_through(const struct family *family, long long at)
     job.settings.out = out;
     job.settings.steps = 2;
     job.settings.set = job.set;
+    if (observed) {
+        job.settings.tensorboard = out;
+        job.settings.histograms = 1;
+    }
     job_set(&job, "train.checkpoint_every=1");
     job_set(&job, "train.evaluate_every=1");
     job_set(&job, "train.prefetch=0"); /* a reader would still allocate when the hook is gone */
@@ -181,13 +186,13 @@ static bool live_through(const struct family *family, long long at)
     return !refused;
 }
 
-static void check_failures(const struct family *family)
+static void check_failures(const struct family *family, bool observed)
 {
     bool done = false;
     long long at = 0;
     for (; !done; at++) {
         int64_t live = tr_alloc_live();
-        done = live_through(family, at);
+        done = live_through(family, observed, at);
         if (tr_alloc_live() != live)
             fail_msg("%s: allocation %lld refused leaves %lld blocks behind", family->name, at,
                      (long long)(tr_alloc_live() - live));
@@ -199,25 +204,32 @@ static void check_failures(const struct family *family)
 static void test_failures_of_mnist_cnn(void **state)
 {
     (void)state;
-    check_failures(&families[0]);
+    check_failures(&families[0], false);
 }
 
 static void test_failures_of_mnist_mlp(void **state)
 {
     (void)state;
-    check_failures(&families[2]);
+    check_failures(&families[2], false);
 }
 
 static void test_failures_of_sst2_lstm(void **state)
 {
     (void)state;
-    check_failures(&families[3]);
+    check_failures(&families[3], false);
 }
 
 static void test_failures_of_everything(void **state)
 {
     (void)state;
-    check_failures(&families[4]);
+    check_failures(&families[4], false);
+}
+
+static void test_failures_of_observed_runs(void **state)
+{
+    (void)state;
+    check_failures(&families[0], true);
+    check_failures(&families[3], true);
 }
 
 static int make_place(void **state)
@@ -246,6 +258,7 @@ int main(void)
         cmocka_unit_test(test_failures_of_mnist_mlp),
         cmocka_unit_test(test_failures_of_sst2_lstm),
         cmocka_unit_test(test_failures_of_everything),
+        cmocka_unit_test(test_failures_of_observed_runs),
     };
     return cmocka_run_group_tests(tests, make_place, remove_place);
 }

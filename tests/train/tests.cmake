@@ -6,7 +6,7 @@ trireme_test(train recording SOURCES support/ranks.c support/training.c support/
 trireme_test(train resume SOURCES support/training.c support/families.c)
 trireme_test(train tensorboard SOURCES support/event_files.c support/ranks.c support/training.c support/families.c)
 trireme_test(train bad_input SOURCES support/training.c)
-trireme_test(train allocation SOURCES support/training.c support/families.c)
+trireme_test(train allocation TIMEOUT 300 SOURCES support/training.c support/families.c)
 target_link_options(test_train_allocation PRIVATE LINKER:--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc)
 trireme_test(train accuracy TIMEOUT 600 LABELS slow SOURCES support/training.c)
 trireme_test(train values SOURCES support/training.c)
