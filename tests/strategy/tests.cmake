@@ -4,6 +4,7 @@ function(trireme_ranks_test name)
 endfunction()
 
 trireme_ranks_test(local_sgd)
+trireme_ranks_test(matrix)
 trireme_ranks_test(parameter_server)
 trireme_test(strategy parameter_server_schedule)
 trireme_ranks_test(pipeline)
