@@ -347,7 +347,7 @@ static const struct tr_option options[] = {
 };
 #undef AT
 
-static const char *const variants[] = {"replicas={workers}", NULL};
+static const char *const variants[] = {"replicas={workers}", "replicas={workers},momentum=0.5", NULL};
 
 const struct tr_strategy_class tr_strategy_local_sgd = {
     .name = "local-sgd",
