@@ -296,7 +296,6 @@ static tr_status check_command(struct launch *launch, bool *done)
     struct tr_train_plan plan = {.asynchronous = false};
     char *text = NULL;
     cli_train_settings(train, &settings);
-    settings.resume = train->resume;
     *done = train->common.help;
     tr_status status = *done ? cli_help_command(&cli_train, &text) : tr_train_plan(&settings, &plan);
     if (text) cli_print(text);

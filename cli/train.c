@@ -11,35 +11,21 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/text.h"
-#include "checkpoint/checkpoint.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Where a run writes, and what it begins with. */
-struct origin {
-    char *out;
-    const char *resume; /* borrowed, NULL: nothing */
-    bool overwrite;
-};
-
-static tr_status find_origin(const struct cli_train_options *options, struct origin *origin)
+/* Where a run writes; returned, free with tr_free(). */
+static tr_status find_directory(const struct cli_train_options *options, char **out)
 {
-    *origin = (struct origin){.resume = options->resume, .overwrite = options->overwrite};
-    if (options->out)
-        origin->out = tr_strdup(options->out);
-    else
-        TR_TRY(cli_run_directory(options->model, &options->set, options->resume, &origin->out));
-    if (!origin->out) return TR_ENOMEM;
-    if (options->continues) {
-        int64_t step;
-        TR_TRY(tr_checkpoint_latest(origin->out, &step));
-        if (step >= 0) {
-            origin->resume = origin->out;
-            origin->overwrite = false;
-        }
+    if (options->out) {
+        *out = tr_strdup(options->out);
+        if (!*out) return TR_ENOMEM;
+    } else {
+        TR_TRY(cli_run_directory(options->model, &options->set, options->resume, out));
     }
-    return origin->resume || origin->overwrite ? TR_OK : cli_run_check_unused(origin->out);
+    if (options->resume || options->overwrite || options->continues) return TR_OK;
+    return cli_run_check_unused(*out);
 }
 
 /* The items of --slow as one text; returned, free with tr_free(). */
@@ -51,18 +37,16 @@ static tr_status join_items(const struct tr_string_list *list, char **out)
     return list->count > 0 ? tr_text_finish(&text, out) : TR_OK;
 }
 
-static tr_status create(const struct cli_train_options *options, const struct origin *origin,
-                        tr_trainer **trainer)
+static tr_status create(const struct cli_train_options *options, const char *out, tr_trainer **trainer)
 {
     struct tr_train_settings settings;
     char *slow;
     cli_train_settings(options, &settings);
     TR_TRY(join_items(&options->slow, &slow));
     settings.slow = slow;
-    settings.out = origin->out;
+    settings.out = out;
     if (settings.tensorboard && strcmp(settings.tensorboard, CLI_TENSORBOARD_OUT) == 0)
-        settings.tensorboard = origin->out;
-    settings.resume = origin->resume;
+        settings.tensorboard = out;
     tr_status status = tr_trainer_create(&settings, trainer);
     tr_free(slow);
     return status;
@@ -113,23 +97,25 @@ static tr_status take_part(tr_trainer *trainer, int rank)
 
 static tr_status train(const struct cli_train_options *options)
 {
-    struct origin origin;
+    char *out = NULL;
     struct tr_train_info info;
     tr_trainer *trainer = NULL;
     tr_status status;
-    TR_TRY_GOTO(find_origin(options, &origin), out);
-    TR_TRY_GOTO(create(options, &origin, &trainer), out);
-    TR_TRY_GOTO(tr_trainer_info(trainer, &info), out);
-    if (origin.overwrite && info.rank == 0) TR_TRY_GOTO(cli_run_remove_checkpoints(origin.out), out);
-    status = info.rank == 0 ? carry_out(trainer, options, origin.out) : take_part(trainer, info.rank);
+    TR_TRY_GOTO(find_directory(options, &out), done);
+    TR_TRY_GOTO(create(options, out, &trainer), done);
+    TR_TRY_GOTO(tr_trainer_info(trainer, &info), done);
+    /* What --continue has found is not removed. */
+    if (options->overwrite && info.rank == 0 && !*info.resumed)
+        TR_TRY_GOTO(cli_run_remove_checkpoints(out), done);
+    status = info.rank == 0 ? carry_out(trainer, options, out) : take_part(trainer, info.rank);
     if (info.rank == 0) cli_launched_note(CLI_NOTE_ENDED, cli_exit_of(status));
-out:
+done:
     if (status == TR_EPEER) cli_launched_note(CLI_NOTE_LOST, trainer ? info.rank : -1);
     if (options->transport && strcmp(options->transport, "none") != 0) cli_output_leave_at_once();
     char message[1024]; /* leaving a broken job fails, too, and says less */
     snprintf(message, sizeof message, "%s", tr_error_message());
     tr_trainer_destroy(&trainer);
-    tr_free(origin.out);
+    tr_free(out);
     return status == TR_OK ? TR_OK : tr_fail(status, "%s", message);
 }
 
@@ -141,7 +127,7 @@ tr_status cli_train_run(const void *options_)
         return tr_fail(TR_EINVAL,
                        "name a model file, for instance models/mnist-quick.yaml, or a directory to "
                        "--resume (see `trireme train --help`)");
-    if (options->resume && options->overwrite && !options->continues)
+    if (options->resume && options->overwrite)
         return tr_fail(TR_EINVAL,
                        "--resume keeps the checkpoints that --overwrite removes; give one of them");
     return train(options);

@@ -213,6 +213,8 @@ void cli_train_settings(const struct cli_train_options *options, struct tr_train
     settings->device = options->device.device;
     settings->threads = options->device.threads;
     settings->isa = options->device.isa;
+    settings->resume = options->resume;
+    settings->continues = options->continues;
     settings->resume_changed = options->resume_changed;
     settings->has_seed = options->seed >= 0;
     settings->seed = options->seed >= 0 ? (uint64_t)options->seed : 0;

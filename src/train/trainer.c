@@ -8,6 +8,7 @@
 #include "job/opening.h"
 #include "train/join.h"
 #include "train/place.h"
+#include "train/resume.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -26,6 +27,8 @@ static tr_status open_job(tr_trainer *trainer, const struct tr_train_settings *s
         .strategy = settings->strategy,
     };
     if (settings->model) return tr_job_open(settings->model, &job, &trainer->job);
+    if (!checkpoint)
+        return tr_fail(TR_ENOTFOUND, "there is no checkpoint to go on from yet; give a model file");
     return tr_job_restore(checkpoint, &job, &trainer->job);
 }
 
@@ -49,7 +52,7 @@ static tr_status take_paths(tr_trainer *trainer, const struct tr_train_settings 
 }
 
 /* What can be done before the data are there. */
-static tr_status make_variables(tr_trainer *trainer, const struct tr_train_settings *settings)
+static tr_status make_variables(tr_trainer *trainer, const struct tr_train_settings *settings, bool resumes)
 {
     struct tr_job *job = trainer->job;
     struct tr_strategy_settings strategy = {.delay_seed = settings->delay_seed};
@@ -62,7 +65,7 @@ static tr_status make_variables(tr_trainer *trainer, const struct tr_train_setti
                             &trainer->device));
     TR_TRY(tr_strategy_create(trainer->device, job, comm, &strategy, &trainer->strategy));
     trainer->variables = tr_strategy_variables(trainer->strategy);
-    if (settings->resume) return TR_OK;
+    if (resumes) return TR_OK;
     return tr_variables_initialize(trainer->variables, (uint64_t)job->file.seed);
 }
 
@@ -113,7 +116,7 @@ static tr_status make_parts(tr_trainer *trainer, const struct tr_train_settings 
 {
     tr_opening *opening;
     TR_TRY(tr_opening_begin(trainer->job, &opening));
-    tr_status status = make_variables(trainer, settings);
+    tr_status status = make_variables(trainer, settings, checkpoint != NULL);
     /* A failure of our own comes first; opening may then not disturb its message. */
     tr_status opened = tr_opening_finish(&opening, status != TR_OK);
     if (status == TR_OK) status = opened;
@@ -154,11 +157,11 @@ static tr_status want_digests(tr_trainer *trainer, const struct tr_train_setting
 static tr_status set_up(tr_trainer *trainer, const struct tr_train_settings *settings)
 {
     tr_checkpoint *checkpoint = NULL;
-    if (!settings->model && !settings->resume)
+    if (!settings->model && !settings->resume && !settings->continues)
         return tr_fail(TR_EINVAL, "nothing to train; give a model file, or a checkpoint to resume");
     TR_TRY(take_paths(trainer, settings));
     TR_TRY(trainer_observe(trainer, settings));
-    if (settings->resume) TR_TRY(tr_checkpoint_open(settings->resume, &checkpoint));
+    TR_TRY(tr_train_resume(trainer->comm, settings, &checkpoint));
     tr_status status = open_job(trainer, settings, checkpoint);
     if (status == TR_OK) status = want_digests(trainer, settings);
     if (status == TR_OK) status = make_parts(trainer, settings, checkpoint);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # A job on two machines over TCP: two network namespaces with a cable between them, each with processes and a host name of its
-# own. With "outage" as second argument, the cable is pulled in the middle of the run. Wants root; says "skipped:" where that or
-# namespaces are not to be had.
+# own; checkpoints lie on one of them. With "outage" as third argument, the cable is pulled in the middle of the run. Wants root;
+# says "skipped:" where that or namespaces are not to be had.
 #
 #     machines.sh PROGRAM SOURCE_DIRECTORY [outage]
 set -eu
@@ -47,9 +47,11 @@ case \$1 in
   *) echo "agent: there is no host \$1" >&2; exit 255 ;;
 esac
 shift
-exec ip netns exec "\$space" unshare --uts --pid --fork --kill-child --mount-proc sh -c "hostname \$name; exec \$*"
+exec ip netns exec "\$space" unshare --uts --pid --fork --kill-child --mount-proc sh -c \
+  "hostname \$name; [ \$name = machine-a ] || mount -t tmpfs none '$place/two'; exec \$*"
 END
 chmod +x "$place/agent"
+mkdir "$place/two" # of checkpoints: machine-b sees another one, which is empty
 export OMPI_MCA_plm_rsh_agent="$place/agent"
 # The daemon is the first process of its name space and must stay.
 export OMPI_MCA_orte_leave_session_attached=1
@@ -76,7 +78,11 @@ job="$source/models/mnist-quick.yaml --set train.microbatches=4 --set train.chec
 alone=$(hash_in "$place/out")
 
 if [ -z "$what" ]; then
-  launch train $job -o "$place/two" --placement --timeout 10000 || fail "exit code $?"
+  launch train $job -o "$place/two" --timeout 10000 || fail "exit code $?"
+  [ "$(hash_in "$place/out")" = "$alone" ] || fail "hash $(hash_in "$place/out"), one process has $alone"
+  rm -r "$place/two/checkpoint-00000060"
+  launch train $job -o "$place/two" --placement --timeout 10000 --continue || fail "exit code $?"
+  grep -q '^resumed .*step 40' "$place/out" || fail "it began anew"
   grep -q machine-a "$place/out" && grep -q machine-b "$place/out" || fail "there were no two machines"
   grep -q ' 0 bytes read in shared memory' "$place/out" || fail "the machines shared memory"
 else
