@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/names.h"
+#include "io/events.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -78,6 +79,21 @@ tr_status cli_run_check_unused(const char *directory)
         directory, step, directory);
 }
 
+/* What was written for TensorBoard. */
+static tr_status remove_events(const char *directory)
+{
+    /* Evaluations are runs of their own below that of the training. */
+    static const char *const below[] = {"test", "validation"};
+    TR_TRY(tr_events_remove(NULL, directory));
+    for (size_t i = 0; i < sizeof below / sizeof below[0]; i++) {
+        char *path = tr_path_join(directory, below[i]);
+        tr_status status = path ? tr_events_remove(NULL, path) : TR_ENOMEM;
+        tr_free(path);
+        if (status != TR_OK) return status;
+    }
+    return TR_OK;
+}
+
 tr_status cli_run_remove_checkpoints(const char *directory)
 {
     if (!tr_file_is_directory(directory)) return TR_OK;
@@ -90,5 +106,5 @@ tr_status cli_run_remove_checkpoints(const char *directory)
         tr_free(path);
     }
     tr_checkpoint_scan_free(&scan);
-    return status;
+    return status == TR_OK ? remove_events(directory) : status;
 }

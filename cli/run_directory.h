@@ -13,7 +13,7 @@ tr_status cli_run_directory(const char *model, const struct tr_string_list *set,
 
 /* TR_EINVAL where `directory` has checkpoints, with all ways to go on in the message. */
 tr_status cli_run_check_unused(const char *directory);
-/* Removes the checkpoints of `directory`, and nothing else. */
+/* Removes the checkpoints of `directory` and what was written there for TensorBoard, and nothing else. */
 tr_status cli_run_remove_checkpoints(const char *directory);
 
 #endif

@@ -7,6 +7,7 @@
 #include "io/record.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,6 +17,27 @@
 
 /* ---- the file ---- */
 
+static bool is_event_file(const char *name)
+{
+    return strncmp(name, PREFIX, strlen(PREFIX)) == 0;
+}
+
+tr_status tr_events_remove(const tr_file_system *files, const char *directory)
+{
+    struct tr_file_names names;
+    if (!tr_file_is_directory(directory)) return TR_OK;
+    TR_TRY(tr_file_list(files, directory, &names));
+    tr_status status = TR_OK;
+    for (int64_t i = 0; i < names.count && status == TR_OK; i++) {
+        if (!is_event_file(names.name[i])) continue;
+        char *path = tr_path_join(directory, names.name[i]);
+        status = path ? tr_file_remove(files, path) : TR_ENOMEM;
+        tr_free(path);
+    }
+    tr_file_names_free(&names);
+    return status;
+}
+
 /* The time for the name of a new file: now, or later than those of the files that are there. */
 static tr_status make_time(const tr_file_system *files, const char *directory, double wall, long long *out)
 {
@@ -23,7 +45,7 @@ static tr_status make_time(const tr_file_system *files, const char *directory, d
     TR_TRY(tr_file_list(files, directory, &names));
     long long latest = wall > 0 ? (long long)wall : 0;
     for (int64_t i = 0; i < names.count; i++) {
-        if (strncmp(names.name[i], PREFIX, strlen(PREFIX)) != 0) continue;
+        if (!is_event_file(names.name[i])) continue;
         long long seconds = strtoll(names.name[i] + strlen(PREFIX), NULL, 10);
         if (seconds >= latest && seconds < 9999999999) latest = seconds + 1;
     }

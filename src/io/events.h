@@ -20,6 +20,8 @@ typedef struct tr_events tr_events;
 tr_status tr_events_create(const tr_file_system *files, const char *directory, double wall, tr_events **out);
 /* Writes what is due and closes; nulls the handle, also on failure. Accepts NULL. TR_EIO. */
 tr_status tr_events_close(tr_events **events);
+/* Removes the event files of a directory, which may be missing, and nothing else. TR_EIO, TR_ENOMEM. */
+tr_status tr_events_remove(const tr_file_system *files, const char *directory);
 /* The path of the file, borrowed until closing. */
 const char *tr_events_path(const tr_events *events);
 

@@ -201,7 +201,15 @@ check_graph(run)
 check_text_and_hparams(run)
 check_restart(run)
 
-# A new run in the place of an old one takes its curves back.
+# A new run in the place of an old one.
 train("--out", "run", "--overwrite", "--tensorboard", "--steps", "20", "--quiet")
-assert sorted(values(read(place("run")), "loss")) == [1, 10, 20]
-print("overwritten: the old curves are gone")
+run = read(place("run"))
+assert sorted(values(run, "loss")) == [1, 10, 20]
+assert len(run.Tags()["images"]) == 32
+print("overwritten: the old curves and pictures are gone")
+
+# Another run into a directory that --overwrite does not know takes the curves back that are there.
+for steps in (30, 10):
+    train("--out", "elsewhere", "--overwrite", f"--tensorboard={place('events')}", "--steps", str(steps), "--quiet")
+assert sorted(values(read(place("events")), "loss")) == [1, 10]
+print("written over: the old curves are taken back")

@@ -348,6 +348,27 @@ static void missing_directories_are_named(void **state)
     assert_non_null(strstr(tr_error_message(), "absent"));
 }
 
+static void event_files_are_removed_and_nothing_else(void **state)
+{
+    (void)state;
+    char path[SCRATCH_PATH], other[SCRATCH_PATH];
+    tr_events *events;
+    assert_int_equal(tr_events_remove(NULL, scratch_join(path, scratch, "absent")), TR_OK);
+    assert_int_equal(tr_file_write_atomic(NULL, scratch_join(other, scratch, "events.txt"), "x", 1), TR_OK);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(tr_events_create(NULL, scratch, 1000, &events), TR_OK);
+        snprintf(path, sizeof path, "%s", tr_events_path(events));
+        assert_int_equal(tr_events_close(&events), TR_OK);
+        assert_true(tr_file_exists(path));
+    }
+    assert_int_equal(tr_events_remove(NULL, scratch), TR_OK);
+    struct tr_file_names names;
+    assert_int_equal(tr_file_list(NULL, scratch, &names), TR_OK);
+    assert_int_equal(names.count, 1);
+    assert_string_equal(names.name[0], "events.txt");
+    tr_file_names_free(&names);
+}
+
 static void failing_allocations_leave_nothing(void **state)
 {
     (void)state;
@@ -374,6 +395,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(kills_leave_whole_records, set_up, tear_down),
         cmocka_unit_test_setup_teardown(faults_are_told_and_leave_whole_records, set_up, tear_down),
         cmocka_unit_test_setup_teardown(missing_directories_are_named, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(event_files_are_removed_and_nothing_else, set_up, tear_down),
         cmocka_unit_test_setup_teardown(failing_allocations_leave_nothing, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
