@@ -162,8 +162,9 @@ static const struct tr_option table[] = {
      .type = TR_OPTION_BOOL,
      .offset = AT(overwrite),
      .fallback = "false",
-     .help =
-         "begin anew in a directory with checkpoints: they are removed once the new run is ready to start"},
+     .help = "begin anew in a directory with checkpoints: they are removed, and what is there for "
+             "TensorBoard, once "
+             "the new run is ready to start"},
     {.key = "seed",
      .type = TR_OPTION_INT64,
      .offset = AT(seed),
