@@ -21,6 +21,15 @@
 #define BLOCK_TILES   (672 / TILE_ROWS)
 /* Blocks of b that are kept when there are many bands of rows; they stay in the last-level cache. */
 #define GROUP_STEPS 9
+/* Up to so many tiles of rows go the way of few rows, see multiply_few(). */
+#define FEW_TILES 10
+
+#define PACKED_A        (TILE_ROWS * BLOCK_DEPTH + PACK_SLACK)
+#define PACKED_B        (BLOCK_COLUMNS * BLOCK_DEPTH + PACK_SLACK)
+#define SCRATCH(groups) (cpu_round(PACKED_A * sizeof(float)) + (size_t)(groups)*PACKED_B * sizeof(float))
+
+_Static_assert(TILE_COLUMNS *BLOCK_DEPTH + PACK_SLACK + FEW_TILES * PACKED_A <= PACKED_B,
+               "few rows work in the memory of a packed block");
 
 struct work {
     struct cpu_device *cpu;
@@ -46,6 +55,17 @@ struct block {
     bool first, last;    /* of the chains */
     const float *next_a; /* the rows of a that follow those of the last tile, or NULL */
 };
+
+/* What follows the chains of the tile at `column`; `bias` has room for TILE_COLUMNS. */
+static void finish_tile(const struct product *p, int64_t column, float *bias, struct tile *tile)
+{
+    tile->activation = p->activation;
+    tile->slope = p->slope;
+    tile->bias = p->bias ? p->bias + column : NULL;
+    if (!tile->bias || tile->columns == TILE_COLUMNS) return;
+    for (int64_t i = 0; i < TILE_COLUMNS; i++) bias[i] = i < tile->columns ? tile->bias[i] : 0.0f;
+    tile->bias = bias;
+}
 
 static void multiply_block(const struct product *p, const struct block *block, struct ahead *ahead_b)
 {
@@ -74,15 +94,7 @@ static void multiply_block(const struct product *p, const struct block *block, s
                                 .to = to,
                                 .to_step = p->columns,
                                 .columns = smaller(TILE_COLUMNS, block->columns - j)};
-            if (block->last) {
-                tile.activation = p->activation;
-                tile.slope = p->slope;
-                tile.bias = p->bias ? p->bias + column : NULL;
-            }
-            if (tile.bias && tile.columns < TILE_COLUMNS) {
-                for (int64_t i = 0; i < TILE_COLUMNS; i++) bias[i] = i < tile.columns ? tile.bias[i] : 0.0f;
-                tile.bias = bias;
-            }
+            if (block->last) finish_tile(p, column, bias, &tile);
             if (j + TILE_COLUMNS < block->columns)
                 ahead_tile(to + TILE_COLUMNS, p->columns, height, TILE_COLUMNS);
             else if (!last)
@@ -109,9 +121,75 @@ static void pack_b(const struct product *p, float *to, int64_t k, int64_t depth,
     }
 }
 
-#define PACKED_A        (TILE_ROWS * BLOCK_DEPTH + PACK_SLACK)
-#define PACKED_B        (BLOCK_COLUMNS * BLOCK_DEPTH + PACK_SLACK)
-#define SCRATCH(groups) (cpu_round(PACKED_A * sizeof(float)) + (size_t)(groups)*PACKED_B * sizeof(float))
+/* A panel of b for few rows: packed if it is transposed, else as it lies. */
+static void take_panel(const struct product *p, int64_t k, int64_t depth, int64_t column, float *packed,
+                       struct tile *tile)
+{
+    const int64_t columns = smaller(TILE_COLUMNS, p->columns - column);
+    tile->columns = columns;
+    tile->b = p->b + k * p->columns + column;
+    tile->b_step = p->columns;
+    if (!p->transposed && columns == TILE_COLUMNS) return;
+    pack_b(p, packed, k, depth, column, columns);
+    tile->b = packed;
+    tile->b_step = TILE_COLUMNS;
+}
+
+/* Aims the fetching at a panel that comes after the one being computed; a transposed one has a row for each
+   column. */
+static void fetch_panel(const struct product *p, int64_t k, int64_t depth, int64_t column, struct tile *tile)
+{
+    if (p->transposed) {
+        tile->next = p->b + column * p->depth + k;
+        tile->next_step = TILE_COLUMNS;
+        tile->next_run = divide_up(depth, TILE_COLUMNS);
+        tile->next_jump = p->depth - tile->next_run * TILE_COLUMNS;
+    } else {
+        tile->next = p->b + k * p->columns + column;
+        tile->next_step = p->columns;
+        tile->next_run = depth;
+        tile->next_jump = 0;
+    }
+}
+
+/* Few rows: b is met by so few tiles that it is not worth packing, and fetching it takes as long as
+   computing: it is fetched a panel ahead, a line or two with each step. `scratch` has room for a packed
+   panel, then for the tiles of a. */
+static void multiply_few(const struct product *p, int64_t row, int64_t rows, int64_t column,
+                         int64_t column_end, float *scratch)
+{
+    const int64_t tiles = tile_count(rows), steps = p->depth > 0 ? divide_up(p->depth, BLOCK_DEPTH) : 1;
+    float *a = scratch + TILE_COLUMNS * BLOCK_DEPTH + PACK_SLACK;
+    for (int64_t step = 0; step < steps; step++) {
+        const int64_t k = tr_cut(p->depth, steps, step), end = tr_cut(p->depth, steps, step + 1);
+        const struct tile_segment segment = {.length = (int32_t)(end - k)};
+        for (int64_t t = 0; t < tiles; t++) {
+            const int64_t first = tile_first(rows, tiles, t), height = tile_first(rows, tiles, t + 1) - first;
+            pack_rows(a + t * PACKED_A, height, p->a + (row + first) * p->depth + k, p->depth, height,
+                      end - k);
+        }
+        for (int64_t j = column; j < column_end; j += TILE_COLUMNS) {
+            float bias[TILE_COLUMNS];
+            struct tile tile = {
+                .segments = &segment, .count = 1, .from_step = p->columns, .to_step = p->columns};
+            take_panel(p, k, end - k, j, scratch, &tile);
+            if (step + 1 == steps) finish_tile(p, j, bias, &tile);
+            if (j + TILE_COLUMNS < column_end)
+                fetch_panel(p, k, end - k, j + TILE_COLUMNS, &tile);
+            else if (step + 1 < steps)
+                fetch_panel(p, end, tr_cut(p->depth, steps, step + 2) - end, column, &tile);
+            for (int64_t t = 0; t < tiles; t++, tile.next = NULL) {
+                const int64_t first = tile_first(rows, tiles, t);
+                const int64_t height = tile_first(rows, tiles, t + 1) - first;
+                tile.a = a + t * PACKED_A;
+                tile.a_step = height;
+                tile.to = p->c + (row + first) * p->columns + j;
+                tile.from = step == 0 ? NULL : tile.to;
+                tile_compute(height, &tile);
+            }
+        }
+    }
+}
 
 static void multiply(void *arguments, int member, int size)
 {
@@ -125,6 +203,10 @@ static void multiply(void *arguments, int member, int size)
 
     float *a = cpu_scratch(work->cpu, member), *b = a + cpu_round(PACKED_A * sizeof *a) / sizeof *a;
     const int64_t rows = row_end - row, tiles = tile_count(rows), bands = divide_up(tiles, BLOCK_TILES);
+    if (tiles <= FEW_TILES) {
+        multiply_few(p, row, rows, column, column_end, b);
+        return;
+    }
     const int64_t steps = p->depth > 0 ? divide_up(p->depth, BLOCK_DEPTH) : 1;
     const int64_t group = bands > 1 ? GROUP_STEPS : 1;
     for (; column < column_end; column += BLOCK_COLUMNS) {

@@ -36,7 +36,30 @@ INLINE void compute(const int rows, const int vectors, const struct tile *tile)
     }
 
     const int64_t a_step = tile->a_step, b_step = tile->b_step;
-    for (const struct tile_segment *s = tile->segments, *end = s + tile->count; s < end; s++) {
+    const struct tile_segment *end = tile->segments + tile->count;
+    if (tile->next) {
+        const float *a = tile->a, *b = tile->b, *next = tile->next;
+        int64_t run = tile->next_run;
+        for (int64_t i = tile->segments->length; i > 0; i--) {
+            vf right[TILE_VECTORS];
+            UNROLL for (int v = 0; v < vectors; v += AHEAD_VECTORS) __builtin_prefetch(next + v * VW);
+            UNROLL for (int v = 0; v < vectors; v++) right[v] = v_load(b + v * VW);
+            UNROLL for (int r = 0; r < rows; r++)
+            {
+                vf left = v_set1(a[r]);
+                UNROLL for (int v = 0; v < vectors; v++) sum[r][v] = v_fma(left, right[v], sum[r][v]);
+            }
+            a += a_step;
+            b += b_step;
+            next += tile->next_step;
+            if (--run == 0) {
+                next += tile->next_jump;
+                run = tile->next_run;
+            }
+        }
+        end = tile->segments; /* there are no others */
+    }
+    for (const struct tile_segment *s = tile->segments; s < end; s++) {
         const float *a = tile->a + s->a * tile->a_unit, *b = tile->b + s->b * tile->b_unit;
         if (s->only) {
             for (int64_t i = s->length; i > 0; i--) {

@@ -46,6 +46,11 @@ struct tile {
     int64_t count;
     const float *a, *b; /* b: all of the tile's columns are read, valid or not */
     int64_t a_step, b_step, a_unit, b_unit;
+    /* For a tile of one segment, with all rows and from the first step on: memory to fetch meanwhile, or
+       NULL. With each step a row of TILE_COLUMNS, next_step apart, and next_jump more after each next_run
+       rows. */
+    const float *next;
+    int64_t next_step, next_run, next_jump;
     /* Where the chains start: +0 if NULL, else these values. May be `to`. */
     const float *from;
     int64_t from_step;
