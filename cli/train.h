@@ -18,7 +18,7 @@ struct cli_train_options {
     bool resume_changed, overwrite, quiet, continues, placement, profile;
     int64_t seed, steps;
     int32_t log; /* enum cli_log */
-    char *transport, *strategy, *launched;
+    char *transport, *strategy, *parameters_on, *launched;
     int64_t timeout, patience; /* ms */
     struct tr_string_list slow;
     int64_t seed_delays;

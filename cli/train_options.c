@@ -96,6 +96,13 @@ static const struct tr_option table[] = {
      .least = 0,
      .most = MOST,
      .help = "random delays of all processes, half a step on the average, follow from this seed; 0: none"},
+    {.key = "parameters_on",
+     .type = TR_OPTION_STRING,
+     .offset = AT(parameters_on),
+     .fallback = "",
+     .help = "device that holds the parameters and updates them, in place of the one that computes; the bits "
+             "are the same",
+     .value_name = "NAME"},
     {.key = "placement",
      .type = TR_OPTION_BOOL,
      .offset = AT(placement),
@@ -214,6 +221,7 @@ void cli_train_settings(const struct cli_train_options *options, struct tr_train
     settings->device = options->device.device;
     settings->threads = options->device.threads;
     settings->isa = options->device.isa;
+    settings->parameters_on = options->parameters_on;
     settings->resume = options->resume;
     settings->continues = options->continues;
     settings->resume_changed = options->resume_changed;

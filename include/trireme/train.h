@@ -61,13 +61,14 @@ struct tr_train_settings {
     int64_t record_digests; /* steps from one whose digests are kept in `out` to the next, for `trireme diff`;
                                0: none. Microbatches are then computed one at a time, which takes longer and
                                changes no bit */
+    const char *parameters_on; /* device that holds the parameters and updates them; NULL: `device` */
     bool continues; /* go on from the newest good checkpoint in `out`, if there is one, whatever `resume`
                        says: for jobs that are started again */
 };
 #define TR_TRAIN_SETTINGS_INIT                                                                               \
     {                                                                                                        \
         sizeof(struct tr_train_settings), NULL, NULL, 0, "cpu", 0, NULL, NULL, NULL, false, false, 0, 0,     \
-            NULL, NULL, NULL, 0, 0, 0, NULL, 0, 100, false, NULL, 0, 0, false                                \
+            NULL, NULL, NULL, 0, 0, 0, NULL, 0, 100, false, NULL, 0, 0, NULL, false                          \
     }
 
 /* What a training would be, as far as its model file tells (with `resume` alone, that of the checkpoint). */

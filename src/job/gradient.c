@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/tree.h"
+#include "job/reach.h"
 #include "job/rows.h"
 
 #include <assert.h>
@@ -12,7 +13,7 @@
 struct tr_gradient {
     tr_device *device;
     const struct tr_job *job;
-    tr_variables *variables;
+    tr_reach *reach; /* of the variables */
     struct tr_order order;
     tr_loader *loader;
     tr_feed *feed;
@@ -105,10 +106,11 @@ tr_status tr_gradient_create(tr_device *device, const struct tr_job *job, tr_var
 {
     tr_gradient *gradient = tr_alloc_zero(1, sizeof *gradient);
     if (!gradient) return TR_ENOMEM;
-    *gradient = (tr_gradient){.device = device, .job = job, .variables = variables, .alone = part->alone};
+    *gradient = (tr_gradient){.device = device, .job = job, .alone = part->alone};
     const struct tr_train_options *train = &job->train;
     const tr_source *source = job->source[TR_SET_TRAIN];
     tr_status status;
+    TR_TRY_GOTO(tr_reach_create(variables, device, &gradient->reach), fail);
     TR_TRY_GOTO(tr_job_order(job, &gradient->order), fail);
     struct tr_loader_options options = {
         .microbatches = train->microbatches,
@@ -139,6 +141,7 @@ void tr_gradient_destroy(tr_gradient **handle)
     tr_feed_destroy(&gradient->feed);
     tr_device_free(gradient->device, gradient->own_slots);
     tr_rows_release(&gradient->rows);
+    tr_reach_destroy(&gradient->reach);
     tr_free(gradient);
     *handle = NULL;
 }
@@ -156,7 +159,7 @@ static tr_status prepare_pass(tr_gradient *gradient, const struct tr_batch *batc
                               struct tr_pass_batch *out)
 {
     const struct tr_job *job = gradient->job;
-    struct tr_step_scalars *scalars = tr_variables_scalars(gradient->variables);
+    struct tr_step_scalars *scalars = tr_reach_scalars(gradient->reach);
     tr_rows_describe(&gradient->rows, job, batch, first, end, examples_of(gradient, batch), scalars, out);
     int64_t begin = (int64_t)out->first_example - batch->first;
     return tr_feed_rows(gradient->feed, gradient->pass, batch, begin, begin + out->examples,
@@ -170,7 +173,7 @@ static tr_status run_pass(tr_gradient *gradient, const struct tr_batch *batch, i
 {
     struct tr_pass_batch part;
     int32_t bound[2 * TR_TREE_DEPTH + 1];
-    const float *parameters = tr_variables_arena(gradient->variables, TR_ARENA_PARAMETERS);
+    const float *parameters = tr_reach_parameters(gradient->reach);
     TR_TRY(prepare_pass(gradient, batch, first, end, &part));
     if (nodes > 1) {
         for (int j = 0; j <= nodes; j++) bound[j] = (int32_t)(gradient->plan.bound[node + j] - first);
@@ -272,6 +275,7 @@ tr_status tr_gradient_step(tr_gradient *gradient, int64_t step, int64_t *example
     TR_TRY(tr_loader_get(gradient->loader, step, &batch));
     *examples = examples_of(gradient, batch);
     if (*examples == 0) return TR_OK;
+    TR_TRY(tr_reach_renew(gradient->reach, TR_ARENA_PARAMETERS));
     for (int node = 0; node < gradient->plan.nodes;) TR_TRY(compute_nodes(gradient, batch, node, &node));
     return tr_device_wait(gradient->device);
 }
@@ -286,6 +290,11 @@ void tr_gradient_narrow(tr_gradient *gradient, int64_t first, int64_t end)
 float *tr_gradient_slots(const tr_gradient *gradient)
 {
     return gradient->slots;
+}
+
+tr_status tr_gradient_deliver(tr_gradient *gradient, int64_t count, const float **out)
+{
+    return tr_reach_gradient(gradient->reach, gradient->slots, count, out);
 }
 
 int64_t tr_gradient_stride(const tr_gradient *gradient)
@@ -346,7 +355,8 @@ static tr_status check_layer(void *user, const struct tr_layer *layer, const flo
 tr_status tr_gradient_blame(tr_gradient *gradient, int64_t step, char *name, size_t size)
 {
     const struct tr_model *model = gradient->job->model;
-    const float *parameters = tr_variables_arena(gradient->variables, TR_ARENA_PARAMETERS);
+    const float *parameters = tr_reach_parameters(gradient->reach);
+    TR_TRY(tr_reach_renew(gradient->reach, TR_ARENA_PARAMETERS));
     for (int i = 0; i < model->parameter_count; i++) {
         bool finite;
         TR_TRY(all_finite(gradient, parameters + model->parameters[i].offset, model->parameters[i].count,

@@ -58,6 +58,9 @@ void tr_gradient_narrow(tr_gradient *gradient, int64_t first, int64_t end);
 /* The nodes of the last step: node j is an arena with TR_PASS_SUMS floats behind it, at slots + j * stride.
  * Device memory. */
 float *tr_gradient_slots(const tr_gradient *gradient);
+/* The floats [0, count) of node 0 where the device that holds the variables can read them; see
+ * tr_reach_gradient(). */
+tr_status tr_gradient_deliver(tr_gradient *gradient, int64_t count, const float **out);
 int64_t tr_gradient_stride(const tr_gradient *gradient);
 /* Told while backward of a step's last pass goes down through the layers: from float `from` of their arenas
    on, all nodes are final, the sums behind them too, and the parameters are not read any more. `from` falls

@@ -174,6 +174,16 @@ float *tr_variables_arena(const tr_variables *variables, enum tr_arena arena)
     return variables->arena[arena];
 }
 
+tr_device *tr_variables_device(const tr_variables *variables)
+{
+    return variables->device;
+}
+
+int64_t tr_variables_floats(const tr_variables *variables)
+{
+    return variables->model->arena_floats;
+}
+
 struct tr_step_scalars *tr_variables_scalars(const tr_variables *variables)
 {
     return variables->scalars;

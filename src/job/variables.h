@@ -37,6 +37,9 @@ tr_status tr_variables_keep_outer(tr_variables *variables);
 
 /* The arena in device memory, NULL if the optimizer keeps none. */
 float *tr_variables_arena(const tr_variables *variables, enum tr_arena arena);
+/* The device that holds them, and the floats of an arena. */
+tr_device *tr_variables_device(const tr_variables *variables);
+int64_t tr_variables_floats(const tr_variables *variables);
 /* The scalars of the step, in device memory. */
 struct tr_step_scalars *tr_variables_scalars(const tr_variables *variables);
 

@@ -73,7 +73,7 @@ static tr_status create(tr_strategy *strategy)
     if (strategy->comm) TR_TRY(make_shared(self));
     if (self->parameters)
         parameters = tr_window_part(self->parameters, tr_comm_local(strategy->comm, 0), NULL);
-    return tr_variables_create(strategy->device, job->model, &job->optimizer, parameters,
+    return tr_variables_create(strategy->holder, job->model, &job->optimizer, parameters,
                                &strategy->variables);
 }
 
@@ -133,14 +133,15 @@ static tr_status step_alone(struct all_reduce *self, struct tr_step_figures *fig
 {
     tr_strategy *strategy = &self->head;
     int64_t floats = strategy->job->model->arena_floats;
-    self->gradient = tr_gradient_slots(strategy->gradient);
-    TR_TRY(tr_device_to_host(strategy->device, self->sums, self->gradient + floats,
+    const float *gradient = tr_gradient_slots(strategy->gradient);
+    TR_TRY(tr_device_to_host(strategy->device, self->sums, gradient + floats,
                              TR_PASS_SUMS * sizeof *self->sums));
     TR_TRY(tr_device_wait(strategy->device));
     figures->bad_loss = !isfinite(self->sums[0]);
-    TR_TRY(tr_strategy_measure(strategy, self->gradient, figures));
+    TR_TRY(tr_gradient_deliver(strategy->gradient, floats, &gradient));
+    TR_TRY(tr_strategy_measure(strategy, gradient, figures));
     if (figures->bad_loss || figures->skipped) return TR_OK;
-    return tr_variables_update(strategy->variables, self->gradient, 0, floats);
+    return tr_variables_update(strategy->variables, gradient, 0, floats);
 }
 
 static tr_status step_together(struct all_reduce *self, struct tr_step_figures *figures)

@@ -49,7 +49,8 @@ struct tr_strategy_class {
 struct tr_strategy {
     const struct tr_strategy_class *class;
     void *options; /* of class->options_size */
-    tr_device *device;
+    tr_device *device; /* that computes */
+    tr_device *holder; /* that holds the variables and updates them; often the same */
     const struct tr_job *job;
     tr_comm *comm;           /* NULL: alone */
     tr_comm *part;           /* a part of the ranks whose traffic counts, too; NULL: none */

@@ -75,7 +75,7 @@ static tr_status create(tr_strategy *strategy)
     if (!self->replicas) return TR_ENOMEM;
     for (int i = 0; i < self->count; i++) {
         tr_variables **variables = &self->replicas[i].variables;
-        TR_TRY(tr_variables_create(strategy->device, job->model, &job->optimizer, NULL, variables));
+        TR_TRY(tr_variables_create(strategy->holder, job->model, &job->optimizer, NULL, variables));
         if (i == 0) strategy->variables = *variables;
     }
     return local_sgd_average_create(self);

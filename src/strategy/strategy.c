@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/rng.h"
+#include "job/reach.h"
 #include "strategy/class.h"
 
 #include <math.h>
@@ -115,6 +116,12 @@ tr_status tr_strategy_outline(const struct tr_job *job, int workers, struct tr_s
 static tr_status create_chosen(tr_strategy *strategy)
 {
     TR_TRY(check(strategy->job, strategy->class, strategy->options, strategy->size));
+    bool direct = tr_reach_is_direct(strategy->device, strategy->holder);
+    if (!direct && (strategy->comm || strategy->class != &tr_strategy_all_reduce))
+        return tr_fail(TR_EUNSUPPORTED,
+                       "parameters on %s and computing on %s share no memory; several processes, and the "
+                       "strategy %s, need devices that do",
+                       strategy->holder->class->name, strategy->device->class->name, strategy->class->name);
     return strategy->class->create(strategy);
 }
 
@@ -134,6 +141,7 @@ tr_status tr_strategy_create(tr_device *device, const struct tr_job *job, tr_com
         .class = class,
         .options = options,
         .device = device,
+        .holder = settings->holder ? settings->holder : device,
         .job = job,
         .comm = comm,
         .rank = comm ? tr_comm_rank(comm) : 0,
@@ -165,6 +173,7 @@ tr_status tr_strategy_create_inner(const tr_strategy *outer, const struct tr_str
     strategy->class = class;
     strategy->options = options;
     strategy->device = device;
+    if (outer->holder == outer->device) strategy->holder = device;
     strategy->servers = servers;
     strategy->variables = NULL;
     strategy->gradient = NULL;

@@ -68,6 +68,8 @@ typedef struct tr_strategy tr_strategy;
 
 /* Stragglers on demand, to study what they do; they change no bits of synchronous strategies. */
 struct tr_strategy_settings {
+    tr_device *holder;   /* that holds the variables and updates them, borrowed for the life of the strategy;
+                            NULL: the one that computes */
     double slow;         /* this rank computes so many times slower; <= 1: not */
     uint64_t delay_seed; /* random delays of all ranks follow from it, about half a step each; 0: none */
 };
@@ -140,7 +142,7 @@ int64_t tr_strategy_take_ahead(tr_strategy *strategy);
 /* The chief's bytes come to all ranks; nothing happens if asynchronous. */
 tr_status tr_strategy_share(tr_strategy *strategy, void *data, size_t bytes);
 /* Names the first tensor of a step that is not finite, see tr_gradient_blame(); "gradient" where this rank
- * cannot tell. Local. */
+ * cannot tell. The chief alone of asynchronous strategies. */
 tr_status tr_strategy_blame(tr_strategy *strategy, int64_t step, char *name, size_t size);
 /* What all ranks did, on the chief; zeros elsewhere. Release with tr_strategy_statistics_release(). */
 tr_status tr_strategy_statistics(tr_strategy *strategy, struct tr_strategy_statistics *out);

@@ -51,6 +51,17 @@ static tr_status take_paths(tr_trainer *trainer, const struct tr_train_settings 
     return trainer_is_chief(trainer) && tr_file_exists(trainer->out) ? take_directory(trainer) : TR_OK;
 }
 
+/* The device that holds the parameters: the one that computes, or another. */
+static tr_status choose_holder(tr_trainer *trainer, const struct tr_train_settings *settings)
+{
+    const char *name = settings->parameters_on;
+    trainer->holder = trainer->device;
+    if (!name || strcmp(name, trainer->device->class->name) == 0) return TR_OK;
+    TR_TRY(tr_device_create(name, trainer->device->threads, NULL, &trainer->own_holder));
+    trainer->holder = trainer->own_holder;
+    return TR_OK;
+}
+
 /* What can be done before the data are there. */
 static tr_status make_variables(tr_trainer *trainer, const struct tr_train_settings *settings, bool resumes)
 {
@@ -63,6 +74,8 @@ static tr_status make_variables(tr_trainer *trainer, const struct tr_train_setti
     if (settings->threads > 0) threads = settings->threads;
     TR_TRY(tr_device_create(settings->device ? settings->device : "cpu", threads, settings->isa,
                             &trainer->device));
+    TR_TRY(choose_holder(trainer, settings));
+    strategy.holder = trainer->holder;
     TR_TRY(tr_strategy_create(trainer->device, job, comm, &strategy, &trainer->strategy));
     trainer->variables = tr_strategy_variables(trainer->strategy);
     if (resumes) return TR_OK;
@@ -125,7 +138,7 @@ static tr_status make_parts(tr_trainer *trainer, const struct tr_train_settings 
     TR_TRY(count_steps(trainer));
     if (checkpoint) TR_TRY(trainer_restore(trainer, checkpoint, settings->resume_changed));
     TR_TRY(agree(trainer));
-    TR_TRY(tr_train_gather_places(trainer->comm, trainer->device, trainer->device,
+    TR_TRY(tr_train_gather_places(trainer->comm, trainer->device, trainer->holder,
                                   tr_strategy_memory(trainer->strategy), &trainer->places));
     TR_TRY(tr_recording_meet(&trainer->recording, trainer->comm));
     TR_TRY(trainer_observe_meet(trainer));
@@ -229,8 +242,10 @@ void tr_trainer_destroy(tr_trainer **handle)
     for (int i = 0; i < TR_SETS; i++) tr_evaluator_destroy(&trainer->evaluator[i]);
     tr_digests_destroy(&trainer->digests);
     trainer_observe_release(trainer);
+    tr_reach_destroy(&trainer->reach);
     tr_strategy_destroy(&trainer->strategy);
     tr_recording_release(&trainer->recording);
+    tr_device_destroy(&trainer->own_holder);
     tr_device_destroy(&trainer->device);
     tr_job_destroy(&trainer->job);
     tr_free(trainer->places);
@@ -335,18 +350,20 @@ tr_status tr_trainer_parameter(tr_trainer *trainer, const char *name, float *val
             return tr_fail(TR_EMISMATCH, "parameter \"%s\" has %lld values, room is for %lld", name,
                            (long long)parameter->count, (long long)count);
         const float *arena = tr_variables_arena(trainer->variables, TR_ARENA_PARAMETERS);
-        TR_TRY(tr_device_to_host(trainer->device, values, arena + parameter->offset,
+        TR_TRY(tr_device_to_host(trainer->holder, values, arena + parameter->offset,
                                  (size_t)count * sizeof *values));
-        return tr_device_wait(trainer->device);
+        return tr_device_wait(trainer->holder);
     }
     return tr_fail(TR_ENOTFOUND, "there is no parameter \"%s\"; `trireme inspect` lists them", name);
 }
 
 tr_status trainer_evaluated(tr_trainer *trainer, const float **parameters)
 {
-    *parameters = tr_variables_arena(trainer->variables, TR_ARENA_EMA);
-    if (*parameters) return tr_variables_complete_ema(trainer->variables);
-    *parameters = tr_variables_arena(trainer->variables, TR_ARENA_PARAMETERS);
+    bool averaged = tr_variables_arena(trainer->variables, TR_ARENA_EMA) != NULL;
+    if (!trainer->reach) TR_TRY(tr_reach_create(trainer->variables, trainer->device, &trainer->reach));
+    if (averaged) TR_TRY(tr_variables_complete_ema(trainer->variables));
+    TR_TRY(tr_reach_renew(trainer->reach, averaged ? TR_ARENA_EMA : TR_ARENA_PARAMETERS));
+    *parameters = tr_reach_parameters(trainer->reach);
     return TR_OK;
 }
 

@@ -7,6 +7,7 @@
 #include "train/evaluate.h"
 #include "train/observation.h"
 #include "job/job.h"
+#include "job/reach.h"
 #include "strategy/strategy.h"
 #include "train/recording.h"
 #include "trireme/train.h"
@@ -18,17 +19,20 @@ struct trainer_place;
 struct tr_trainer {
     struct tr_job *job;
     char *model_path;
-    tr_device *device;
-    tr_comm *comm;     /* NULL: a single process; borrowed */
-    tr_comm *own_comm; /* the same where the trainer made it, else NULL */
+    tr_device *device;     /* that computes */
+    tr_device *holder;     /* that holds the parameters and updates them; often the same */
+    tr_device *own_holder; /* where it is another; else NULL */
+    tr_reach *reach;       /* of the device, for evaluations; made when first needed */
+    tr_comm *comm;         /* NULL: a single process; borrowed */
+    tr_comm *own_comm;     /* the same where the trainer made it, else NULL */
     tr_strategy *strategy;
     struct trainer_place *places;     /* [ranks] */
     tr_variables *variables;          /* the strategy's */
     tr_evaluator *evaluator[TR_SETS]; /* made when first needed */
     struct tr_recording recording;    /* of where the time goes */
     struct tr_observation observation;
-    int64_t digests_every; /* steps; 0: digests are not recorded */
-    tr_digests *digests;   /* of a run under way */
+    int64_t digests_every;                    /* steps; 0: digests are not recorded */
+    tr_digests *digests;                      /* of a run under way */
     struct tr_strategy_statistics statistics; /* of the last run */
     struct tr_train_rank *rank_statistics;    /* the same for the public, NULL before */
     int64_t run_began, run_steps;             /* the step that the run began at, and its steps */

@@ -43,7 +43,7 @@ static tr_status host_arenas(tr_trainer *trainer, struct tensors *tensors, bool 
     for (int i = 0; i < TR_ARENAS; i++) {
         float *arena = tr_variables_arena(trainer->variables, (enum tr_arena)i);
         if (!arena) continue;
-        if (tr_device_host_view(trainer->device, arena)) {
+        if (tr_device_host_view(trainer->holder, arena)) {
             tensors->host[i] = arena;
             continue;
         }

@@ -171,7 +171,7 @@ static tr_status create_asynchronous(struct ps *self)
     size_t bytes = self->slot_bytes + (size_t)job->model->arena_floats * sizeof(float);
     TR_TRY(tr_strategy_window(&self->head, works ? bytes : 0, &self->memory));
     float *parameters = works && self->memory ? ps_parameters_of(self, self->head.rank) : NULL;
-    TR_TRY(tr_variables_create(self->head.device, job->model, &job->optimizer, parameters,
+    TR_TRY(tr_variables_create(self->head.holder, job->model, &job->optimizer, parameters,
                                &self->head.variables));
     tr_comm_tolerate(self->head.comm);
     return TR_OK;

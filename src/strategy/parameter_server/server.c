@@ -41,7 +41,7 @@ static tr_status make(struct ps *self)
     server->end = self->share[index + 1];
     server->stage = tr_alloc_aligned((size_t)(server->end - server->begin) * TR_ARENAS + 1, sizeof(float));
     if (!server->stage) return TR_ENOMEM;
-    TR_TRY(ps_store_create(self->head.device, self->head.job, self->head.variables, server->begin,
+    TR_TRY(ps_store_create(self->head.holder, self->head.job, self->head.variables, server->begin,
                            server->end, self->parts > 1, &server->store));
     TR_TRY(make_seats(self));
     return index == 0 ? ps_coordinator_create(self) : TR_OK;

@@ -78,7 +78,7 @@ static tr_status create(tr_strategy *strategy)
                                  pipeline_replica_of(self, strategy->rank), &self->group));
         if (self->splits) strategy->part = self->group;
     }
-    return tr_variables_create(strategy->device, job->model, &job->optimizer, parameters,
+    return tr_variables_create(strategy->holder, job->model, &job->optimizer, parameters,
                                &strategy->variables);
 }
 
@@ -270,6 +270,20 @@ static tr_status gather(tr_strategy *strategy)
     return TR_OK;
 }
 
+/* No rank can tell by itself. All parameters come to all, and each goes through the step with the whole
+   network, so that all come to the same. */
+static tr_status blame(tr_strategy *strategy, int64_t step, char *name, size_t size)
+{
+    const struct tr_train_options *train = &strategy->job->train;
+    struct tr_gradient_part part = {.end = train->microbatches, .end_step = train->steps};
+    tr_gradient *gradient;
+    TR_TRY(gather(strategy));
+    TR_TRY(tr_gradient_create(strategy->device, strategy->job, strategy->variables, &part, NULL, &gradient));
+    tr_status status = tr_gradient_blame(gradient, step, name, size);
+    tr_gradient_destroy(&gradient);
+    return status;
+}
+
 #define AT(field) offsetof(struct pipeline_options, field)
 static const struct tr_option options[] = {
     {.key = "stages",
@@ -309,5 +323,6 @@ const struct tr_strategy_class tr_strategy_pipeline = {
     .step = step,
     .gather = gather,
     .memory = memory,
+    .blame = blame,
     .variants = variants,
 };
