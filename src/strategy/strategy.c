@@ -18,7 +18,6 @@
 static tr_status find_class(const tr_config *node, const struct tr_strategy_class **class,
                             const tr_config **options)
 {
-    struct tr_text names = TR_TEXT_INIT;
     const char *name = node ? tr_config_text(node) : tr_strategy_classes[0]->name;
     *options = NULL;
     if (node && tr_config_kind(node) == TR_CONFIG_NULL) name = tr_strategy_classes[0]->name;
@@ -33,8 +32,10 @@ static tr_status find_class(const tr_config *node, const struct tr_strategy_clas
     for (int i = 0; tr_strategy_classes[i]; i++) {
         *class = tr_strategy_classes[i];
         if (strcmp(name, (*class)->name) == 0) return TR_OK;
-        tr_text_addf(&names, "%s%s", i ? ", " : "", (*class)->name);
     }
+    struct tr_text names = TR_TEXT_INIT;
+    for (int i = 0; tr_strategy_classes[i]; i++)
+        tr_text_addf(&names, "%s%s", i ? ", " : "", tr_strategy_classes[i]->name);
     tr_status status = tr_config_fail(TR_EINVAL, node, "there is no strategy \"%s\"; choose one of %s", name,
                                       names.bytes ? names.bytes : "");
     tr_text_release(&names);

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "strategy/pipeline/cuts.h"
+#include "strategy/pipeline/measure.h"
 #include "strategy/pipeline/stage.h"
 #include "strategy/strategy.h"
 #include "train/trainer_internal.h"
@@ -12,6 +13,7 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +34,7 @@ static int remove_place(void **state)
 {
     (void)state;
     scratch_remove(place);
-    return 0;
+    return tr_alloc_live() == 0 ? 0 : -1;
 }
 
 static const struct family *family_called(const char *name)
@@ -223,6 +225,30 @@ static void stragglers_keep_the_hash(void **state)
     expect_hash(&job, &alone, 2, "delays");
 }
 
+/* What became infinite is named as one process names it, by every rank. */
+static void the_culprit_is_named(void **state)
+{
+    (void)state;
+    struct job job;
+    struct outcome alone;
+    struct rank ranks[RANKS];
+    family_job(&job, family_called("mnist-cnn"), place);
+    job_set(&job, "train.microbatches=4");
+    job_set(&job, "optimizer.rate=1e30");
+    job_outcome(&job, &alone);
+    assert_int_equal(alone.status, TR_ENONFINITE);
+    assert_non_null(strstr(alone.message, "the first bad tensor is the "));
+    job.settings.set = job.set;
+    job.settings.strategy = "pipeline,cut=[dense1]";
+    for (int apart = 0; apart < 2; apart++) {
+        run_ranks(&job.settings, 4, apart, ranks);
+        for (int r = 0; r < 4; r++) {
+            assert_int_equal(ranks[r].outcome.status, TR_ENONFINITE);
+            assert_string_equal(ranks[r].outcome.message, alone.message);
+        }
+    }
+}
+
 /* ---- what is refused ---- */
 
 static void refused(const char *family, const char *strategy, const char *set, int size, const char *first,
@@ -329,6 +355,104 @@ static void memory_does_not_grow_with_microbatches(void **state)
     tr_job_destroy(&opened);
 }
 
+/* Times are times, the heavy layer is the heavy one, and nothing is changed. */
+static void measuring_changes_nothing(void **state)
+{
+    (void)state;
+    static const int bound[] = {0, 2, 4, 5, 6, 7};
+    enum { COUNT = 5 };
+    struct job job;
+    family_job(&job, family_called("mnist-cnn"), place);
+    job_set(&job, "layers[4].units=3000"); /* the third range */
+    job_set(&job, "train.batch=80");
+    job.settings.strategy = "pipeline";
+    tr_trainer *trainer = job_trainer(&job);
+    char before[65], after[65];
+    double cost[COUNT], heaviest = 0;
+    must_train(tr_trainer_step(trainer, NULL));
+    must_train(tr_trainer_hash(trainer, before));
+    must_train(pipeline_measure(trainer->strategy, 1, 2, bound, COUNT, cost));
+    must_train(tr_trainer_hash(trainer, after));
+    assert_string_equal(before, after);
+    for (int k = 0; k < COUNT; k++) {
+        assert_true(cost[k] > 0 && cost[k] < 60);
+        if (cost[k] > heaviest) heaviest = cost[k];
+    }
+    assert_true(heaviest == cost[2]);
+    tr_trainer_destroy(&trainer);
+}
+
+/* Data are opened on a thread of their own, so that two threads may count down. */
+static atomic_llong left;
+
+static int refuse_one(size_t size, void *user)
+{
+    (void)size, (void)user;
+    return atomic_fetch_sub(&left, 1) == 0;
+}
+
+/* Calls `run` with each of its allocations refused in turn, until none is: TR_ENOMEM, and nothing is left
+   behind. */
+static void refuse_each(tr_status (*run)(void *user), void *user)
+{
+    int64_t live = tr_alloc_live();
+    bool refused = true;
+    for (long long at = 0; refused; at++) {
+        atomic_store(&left, at);
+        tr_alloc_set_hook(refuse_one, NULL);
+        tr_status status = run(user);
+        tr_alloc_set_hook(NULL, NULL);
+        refused = atomic_load(&left) < 0;
+        assert_int_equal(status, refused ? TR_ENOMEM : TR_OK);
+        assert_int_equal(tr_alloc_live(), live);
+    }
+}
+
+static tr_status measure(void *user)
+{
+    static const int bound[] = {0, 4, 10, 15};
+    double cost[3];
+    return pipeline_measure(((tr_trainer *)user)->strategy, 0, 1, bound, 3, cost);
+}
+
+static tr_status make_and_end(void *user)
+{
+    tr_trainer *trainer;
+    tr_status status = tr_trainer_create(&((struct job *)user)->settings, &trainer);
+    tr_trainer_destroy(&trainer);
+    return status;
+}
+
+static void refused_memory_leaves_nothing(void **state)
+{
+    (void)state;
+    struct job job;
+    family_job(&job, family_called("everything"), place);
+    job_set(&job, "train.prefetch=0"); /* a reader would still allocate when the hook is gone */
+    job.settings.strategy = "pipeline";
+    tr_trainer *trainer = job_trainer(&job);
+    must_train(measure(trainer)); /* the device keeps what it needs */
+    refuse_each(measure, trainer);
+    tr_trainer_destroy(&trainer);
+    refuse_each(make_and_end, &job);
+}
+
+static void a_step_allocates_nothing(void **state)
+{
+    (void)state;
+    struct job job;
+    int64_t total = 0;
+    family_job(&job, family_called("everything"), place);
+    job.settings.strategy = "pipeline";
+    tr_trainer *trainer = job_trainer(&job);
+    for (int step = 0; step < 6; step++) {
+        if (step == 2) total = tr_alloc_total();
+        must_train(tr_trainer_step(trainer, NULL));
+    }
+    assert_int_equal(tr_alloc_total(), total);
+    tr_trainer_destroy(&trainer);
+}
+
 static void ranks_divide_the_parameters(void **state)
 {
     (void)state;
@@ -353,9 +477,13 @@ int main(void)
         cmocka_unit_test(sequences_and_values_cross),
         cmocka_unit_test(checkpoints_do_not_know_stages),
         cmocka_unit_test(stragglers_keep_the_hash),
+        cmocka_unit_test(the_culprit_is_named),
         cmocka_unit_test(what_cannot_be_cut_is_refused),
         cmocka_unit_test(balance_is_the_best),
         cmocka_unit_test(memory_does_not_grow_with_microbatches),
+        cmocka_unit_test(measuring_changes_nothing),
+        cmocka_unit_test(refused_memory_leaves_nothing),
+        cmocka_unit_test(a_step_allocates_nothing),
         cmocka_unit_test(ranks_divide_the_parameters),
     };
     return cmocka_run_group_tests_name("strategy.pipeline", tests, make_place, remove_place);
