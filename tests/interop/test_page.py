@@ -1,4 +1,4 @@
-# needs: torch numpy safetensors onnxruntime tensorflow
+# needs: torch numpy safetensors onnxruntime tensorflow tensorboard
 """docs/interop.md: its commands and its lines of Python, run as they stand there."""
 
 import os
@@ -44,7 +44,7 @@ def prepare():
     os.chdir(PLACE)
     sys.path.insert(0, PLACE)
     os.symlink(data(""), os.path.join(PLACE, "data"))
-    trireme("train", model("mnist-quick"), "--quiet", "--set=train.epochs=0", "--set=train.steps=100")
+    trireme("train", model("mnist-quick"), "--quiet", "--set=train.epochs=0", "--set=train.steps=100", "--tensorboard")
     small = ["--set=train.steps=100", "--set=layers[1].units=64", "--set=optimizer.rate=1e-3"]
     trireme("train", model("mnist-mlp"), "--quiet", *small, *(f"--set={item}" for item in MNIST_AS_IDX))
     trireme("train", model("sst2-lstm"), "--quiet", "--set=train.epochs=0", "--set=train.steps=10")
@@ -96,6 +96,11 @@ def main():
     train = mnist("train", 1)
     assert image.numpy().tobytes() == train[0][0] and int(label) == train[1][0]
     print("the page, TensorFlow: the first record")
+
+    names = {}
+    run(page["TensorBoard"], names)
+    assert [step for step, _ in names["loss"]] == [1, 100], names["loss"]
+    print("the page, TensorBoard: the losses")
 
 
 main()
