@@ -15,9 +15,6 @@
 
 #include <assert.h>
 
-/* Kinds of messages between stages. */
-enum { TAG_ACTIVATIONS = 1, TAG_GRADIENTS };
-
 static bool is_first(const struct stage *stage)
 {
     return stage->place.stage == 0;
@@ -50,7 +47,7 @@ static tr_status receive_activations(struct stage *stage, struct flight *flight)
 {
     if (is_first(stage)) return TR_OK;
     struct tr_pass_port port = tr_pass_entry(flight->pass);
-    return tr_comm_receive(stage->strategy->comm, stage->place.previous, TAG_ACTIVATIONS, port.values,
+    return tr_comm_receive(stage->strategy->comm, stage->place.previous, STAGE_TAG_ACTIVATIONS, port.values,
                            port_bytes(&port, &flight->batch), "activations", &flight->entry);
 }
 
@@ -59,11 +56,11 @@ static tr_status send_activations(struct stage *stage, struct flight *flight)
     if (is_last(stage)) return TR_OK;
     struct tr_pass_port port = tr_pass_exit(flight->pass);
     size_t bytes = port_bytes(&port, &flight->batch);
-    TR_TRY(tr_comm_send(stage->strategy->comm, stage->place.next, TAG_ACTIVATIONS, port.values, bytes,
+    TR_TRY(tr_comm_send(stage->strategy->comm, stage->place.next, STAGE_TAG_ACTIVATIONS, port.values, bytes,
                         "activations", &flight->exit));
     if (!port.gradient) return TR_OK;
-    return tr_comm_receive(stage->strategy->comm, stage->place.next, TAG_GRADIENTS, port.gradient, bytes,
-                           "gradient of activations", &flight->exit_gradient);
+    return tr_comm_receive(stage->strategy->comm, stage->place.next, STAGE_TAG_GRADIENTS, port.gradient,
+                           bytes, "gradient of activations", &flight->exit_gradient);
 }
 
 static tr_status send_gradient(struct stage *stage, struct flight *flight)
@@ -71,7 +68,7 @@ static tr_status send_gradient(struct stage *stage, struct flight *flight)
     if (is_first(stage)) return TR_OK;
     struct tr_pass_port port = tr_pass_entry(flight->pass);
     if (!port.gradient) return TR_OK;
-    return tr_comm_send(stage->strategy->comm, stage->place.previous, TAG_GRADIENTS, port.gradient,
+    return tr_comm_send(stage->strategy->comm, stage->place.previous, STAGE_TAG_GRADIENTS, port.gradient,
                         port_bytes(&port, &flight->batch), "gradient of activations",
                         &flight->entry_gradient);
 }

@@ -253,19 +253,41 @@ static tr_status step(tr_strategy *strategy, int64_t step, int32_t wish, struct 
     return tr_strategy_exchange(strategy, poisoned, wish, figures);
 }
 
+/* One rank's share of an arena goes to the chief; called by these two. */
+static tr_status bring_share(struct pipeline *self, int rank, float *arena, const char *name)
+{
+    tr_strategy *strategy = &self->head;
+    tr_comm *comm = strategy->comm;
+    float *share = arena + self->share[rank];
+    size_t bytes = (size_t)(self->share_bytes[rank + 1] - self->share_bytes[rank]);
+    tr_ticket *ticket = NULL;
+    tr_status status = strategy->rank == 0
+                           ? tr_comm_receive(comm, rank, STAGE_TAG_GATHER, share, bytes, name, &ticket)
+                           : tr_comm_send(comm, 0, STAGE_TAG_GATHER, share, bytes, name, &ticket);
+    return tr_strategy_wait(strategy, status, ticket);
+}
+
+/* What the optimizer keeps is wanted by the chief alone. */
+static tr_status bring_to_chief(struct pipeline *self, float *arena, const char *name)
+{
+    if (self->head.rank > 0) return bring_share(self, self->head.rank, arena, name);
+    for (int rank = 1; rank < self->head.size; rank++) TR_TRY(bring_share(self, rank, arena, name));
+    return TR_OK;
+}
+
 /* A host's copy of the parameters is up to date only where it has the stage. */
 static tr_status gather(tr_strategy *strategy)
 {
-    const struct pipeline *self = self_of(strategy);
+    struct pipeline *self = self_of(strategy);
+    float *parameters = tr_variables_arena(strategy->variables, TR_ARENA_PARAMETERS);
     if (!strategy->comm) return TR_OK;
-    for (int i = 0; i < TR_ARENAS; i++) {
+    tr_ticket *ticket = NULL;
+    tr_status status = tr_comm_all_gather(strategy->comm, parameters, self->share_bytes, self->parameters,
+                                          "parameters", &ticket);
+    TR_TRY(tr_strategy_wait(strategy, status, ticket));
+    for (int i = TR_ARENA_M; i < TR_ARENAS; i++) {
         float *arena = tr_variables_arena(strategy->variables, (enum tr_arena)i);
-        if (!arena) continue;
-        tr_ticket *ticket = NULL;
-        tr_status status = tr_comm_all_gather(strategy->comm, arena, self->share_bytes,
-                                              i == TR_ARENA_PARAMETERS ? self->parameters : NULL,
-                                              tr_arena_names[i], &ticket);
-        TR_TRY(tr_strategy_wait(strategy, status, ticket));
+        if (arena) TR_TRY(bring_to_chief(self, arena, tr_arena_names[i]));
     }
     return TR_OK;
 }

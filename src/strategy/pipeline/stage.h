@@ -18,6 +18,9 @@
 
 #include "strategy/class.h"
 
+/* Messages between ranks of a pipeline. */
+enum stage_tag { STAGE_TAG_ACTIVATIONS = 1, STAGE_TAG_GRADIENTS, STAGE_TAG_GATHER };
+
 /* Which stage. */
 struct stage_place {
     int stage, stages;
