@@ -19,6 +19,7 @@ struct options {
 };
 
 static const struct tr_choice layouts[] = {
+    {"auto", TR_LAYOUT_AUTO, "torch beside --torch, else trireme"},
     {"trireme", TR_LAYOUT_TRIREME, "as in a checkpoint"},
     {"torch", TR_LAYOUT_TORCH, "as PyTorch's load_state_dict() wants them"},
     {NULL, 0},
@@ -38,9 +39,10 @@ static const struct tr_option table[] = {
         .key = "layout",
         .type = TR_OPTION_CHOICE,
         .offset = AT(layout),
-        .fallback = "trireme",
+        .fallback = "auto",
         .choices = layouts,
-        .help = "names and shapes of the tensors",
+        .help = "names and shapes of the tensors; auto: torch where --torch writes a module that takes them, "
+                "else trireme",
     },
     {
         .key = "name",
@@ -68,6 +70,8 @@ static tr_status write_all(const struct options *options, const struct target *t
     settings.checkpoint = options->checkpoint;
     settings.use_average = options->average;
     settings.layout = (enum tr_layout)options->layout;
+    if (settings.layout == TR_LAYOUT_AUTO)
+        settings.layout = options->torch ? TR_LAYOUT_TORCH : TR_LAYOUT_TRIREME;
     settings.name = options->name;
     TR_TRY(tr_exporter_create(&settings, &exporter));
     cli_warnings(tr_exporter_skipped(exporter));

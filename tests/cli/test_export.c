@@ -29,7 +29,7 @@ static void test_several_formats(void **state)
     (void)state;
     struct session session;
     assert_int_equal(run(&session, "export", "runs/tiny", "--npz", "tiny.npz",
-                         "--safetensors=tiny.safetensors", "--layout", "torch", "--torch", "tiny.py", NULL),
+                         "--safetensors=tiny.safetensors", "--torch", "tiny.py", NULL),
                      0);
     assert_string_equal(session.text[0], "safetensors  tiny.safetensors\n"
                                          "npz          tiny.npz\n"
