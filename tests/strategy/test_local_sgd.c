@@ -3,9 +3,12 @@
  */
 #include "support/ranks.h"
 
+#include "base/alloc.h"
+
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -270,6 +273,68 @@ static void checkpoints_do_not_know_strategies(void **state)
     }
 }
 
+/* ---- memory ---- */
+
+/* Allocations that are still allowed; data are opened on a thread of their own, so two may count down. */
+static atomic_llong left;
+
+static int refuse_one(size_t size, void *user)
+{
+    (void)size, (void)user;
+    return atomic_fetch_sub(&left, 1) == 0;
+}
+
+/* Creates and runs with allocation `at` refused; whether everything was allowed. */
+static bool live_through(long long at)
+{
+    struct job job;
+    tr_trainer *trainer = NULL;
+    family_job(&job, &families[4], place);
+    job_set(&job, "train.prefetch=0"); /* a reader would still allocate when the hook is gone */
+    job.settings.set = job.set;
+    job.settings.steps = 2;
+    job.settings.strategy = "local-sgd,replicas=3,every=1,momentum=0.5";
+    atomic_store(&left, at);
+    tr_alloc_set_hook(refuse_one, NULL);
+    tr_status status = tr_trainer_create(&job.settings, &trainer);
+    if (status == TR_OK) status = tr_trainer_run(trainer, NULL, NULL);
+    tr_trainer_destroy(&trainer);
+    tr_alloc_set_hook(NULL, NULL);
+    bool refused = atomic_load(&left) < 0;
+    if (status != (refused ? TR_ENOMEM : TR_OK))
+        fail_msg("allocation %lld refused gives %s: %s", at, tr_status_name(status), tr_error_message());
+    return !refused;
+}
+
+static void refused_allocations_are_errors(void **state)
+{
+    (void)state;
+    bool done = false;
+    for (long long at = 0; !done; at++) {
+        int64_t live = tr_alloc_live();
+        done = live_through(at);
+        if (tr_alloc_live() != live)
+            fail_msg("allocation %lld refused leaves %lld blocks behind", at,
+                     (long long)(tr_alloc_live() - live));
+    }
+}
+
+static void a_round_allocates_nothing(void **state)
+{
+    (void)state;
+    struct job job;
+    family_job(&job, &families[4], place);
+    job.settings.steps = 10;
+    job.settings.strategy = "local-sgd,replicas=3,every=2,momentum=0.5";
+    tr_trainer *trainer = job_trainer(&job);
+    must_train(tr_trainer_step(trainer, NULL));
+    int64_t total = tr_alloc_total();
+    for (int round = 1; round < 5; round++) must_train(tr_trainer_step(trainer, NULL));
+    assert_int_equal(tr_alloc_total(), total);
+    assert_int_equal(tr_trainer_step(trainer, NULL), TR_EINVAL); /* a call was a round */
+    tr_trainer_destroy(&trainer);
+}
+
 /* ---- refusals ---- */
 
 static void expect_refused(const char *strategy, int size, const char *part)
@@ -330,6 +395,8 @@ int main(void)
         cmocka_unit_test(a_run_is_seen_between_rounds_only),
         cmocka_unit_test(checkpoints_do_not_know_ranks),
         cmocka_unit_test(checkpoints_do_not_know_strategies),
+        cmocka_unit_test(refused_allocations_are_errors),
+        cmocka_unit_test(a_round_allocates_nothing),
         cmocka_unit_test(nonsense_is_refused),
         cmocka_unit_test(numbers_that_are_not_finite_are_named),
     };
