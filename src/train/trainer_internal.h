@@ -1,5 +1,5 @@
 /* The inside of a trainer, shared by its creation (trainer.c), its loop (trainer_run.c) and its checkpoints
- * (trainer_save.c). */
+ * (trainer_save.c), and with what gives it other parameters to begin with (export/import.c). */
 #ifndef TR_TRAIN_TRAINER_INTERNAL_H
 #define TR_TRAIN_TRAINER_INTERNAL_H
 
