@@ -82,6 +82,9 @@ static void slot_free(struct tr_batch *batch)
     tr_free(batch->targets);
 }
 
+/* Examples lie anywhere in memory, and reading one takes less than fetching it. */
+#define FETCH_AHEAD 3
+
 /* Reads the examples of `step` into `batch`. Any thread. */
 static tr_status assemble(const tr_loader *loader, int64_t step, struct tr_batch *batch)
 {
@@ -97,8 +100,12 @@ static tr_status assemble(const tr_loader *loader, int64_t step, struct tr_batch
     batch->first = tr_cut(at.rows, options->microbatches, options->first_microbatch);
     batch->rows = tr_cut(at.rows, options->microbatches, options->end_microbatch) - batch->first;
     if (batch->offset) batch->offset[0] = 0;
+    for (int64_t row = 0; row < batch->rows; row++)
+        batch->index[row] = tr_order_example(&loader->order, at.epoch, at.first + batch->first + row);
     for (int64_t row = 0; row < batch->rows; row++) {
-        int64_t index = tr_order_example(&loader->order, at.epoch, at.first + batch->first + row);
+        int64_t index = batch->index[row];
+        if (source->class->fetch && row + FETCH_AHEAD < batch->rows)
+            source->class->fetch(source, batch->index[row + FETCH_AHEAD]);
         void *features = batch->images   ? (void *)(batch->images + row * image)
                          : batch->floats ? (void *)(batch->floats + row * info->floats)
                          : batch->tokens ? (void *)(batch->tokens + batch->offset[row])
@@ -107,7 +114,6 @@ static tr_status assemble(const tr_loader *loader, int64_t step, struct tr_batch
                       : batch->targets ? (void *)(batch->targets + row * info->values)
                                        : NULL;
         int64_t length;
-        batch->index[row] = index;
         TR_TRY(source->class->read(source, index, features, &length, label));
         if (batch->offset) batch->offset[row + 1] = batch->offset[row] + (int32_t)length;
     }

@@ -19,6 +19,8 @@ struct tr_source_class {
     /* As tr_source_read(), with the index and the room already checked. `features` and `label` may be NULL,
        `length` is not. */
     tr_status (*read)(const tr_source *source, int64_t index, void *features, int64_t *length, void *label);
+    /* Asks the processor for an example that will soon be read. NULL: nothing to gain. */
+    void (*fetch)(const tr_source *source, int64_t index);
     /* Adds the contents to a hash that already has the format's name and the figures of info. */
     tr_status (*digest)(const tr_source *source, tr_sha256 *hash);
     /* What state() returns is kept under this name beside the parameters. NULL with state. */
