@@ -90,6 +90,72 @@ static void test_a_missing_launcher_is_named(void **state)
     session_release(&session);
 }
 
+/* What is wrong with the command line or the model file is said once, before processes are started. */
+static void test_wrong_commands_are_refused_first(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *arguments[6], *message;
+    } cases[] = {
+        {{"eval", "tiny.yaml"}, "only `train` shares its work"},
+        {{"train", "tiny.yaml", "--no-such-option"}, "no-such-option"},
+        {{"train", "absent.yaml"}, "absent.yaml"},
+        {{"train", "tiny.yaml", "--strategy", "parameter-sever"}, "choose one of allreduce"},
+        {{"train", "tiny.yaml", "--timeout", "0"}, "--timeout"},
+        {{"train"}, "nothing to train"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *const *a = cases[i].arguments;
+        struct session session;
+        int code = run(&session, "launch", "-n", "2", a[0], a[1], a[2], a[3], NULL);
+        expect_error(2, cases[i].message, &session, code);
+        session_release(&session);
+    }
+    struct session session;
+    assert_int_equal(run(&session, "launch", "-n", "2", "train", "--help", NULL), 0);
+    assert_non_null(strstr(session.text[0], "trireme train [options]"));
+    session_release(&session);
+}
+
+static void test_stragglers_are_checked(void **state)
+{
+    (void)state;
+    static const char *const wrong[][2] = {
+        {"1", "is not a rank and a factor"},     {"0:", "is not a rank and a factor"},
+        {":2", "is not a rank and a factor"},    {"x:2", "is not a rank and a factor"},
+        {"7:2", "there is no rank 7"},           {"-1:2", "there is no rank -1"},
+        {"0:0.5", "cannot be 0.5 times slower"}, {"0:2:3", "is not a rank and a factor"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct session session;
+        int code = run(&session, "train", "tiny.yaml", "-o", "slow", "--slow", wrong[i][0], NULL);
+        expect_error(2, wrong[i][1], &session, code);
+        session_release(&session);
+    }
+}
+
+static void test_continue_begins_and_goes_on(void **state)
+{
+    (void)state;
+    struct session session;
+    char hash[65];
+    alone(hash);
+    expect_exit(0, "train", "tiny.yaml", "-o", "again", "--steps", "5", MICROBATCHES, "--continue");
+    assert_int_equal(
+        run(&session, "train", "tiny.yaml", "-o", "again", "--steps", "12", MICROBATCHES, "--continue", NULL),
+        0);
+    assert_non_null(strstr(session.text[0], "\nresumed "));
+    assert_string_equal(hash_in(session.text[0]), hash);
+    session_release(&session);
+    /* Not even by --overwrite is lost what was found. */
+    assert_int_equal(run(&session, "train", "tiny.yaml", "-o", "again", "--steps", "12", MICROBATCHES,
+                         "--continue", "--overwrite", NULL),
+                     0);
+    assert_non_null(strstr(session.text[0], "step 12"));
+    assert_string_equal(hash_in(session.text[0]), hash);
+    session_release(&session);
+}
+
 static void test_a_terminated_job_saves_and_goes_on(void **state)
 {
     (void)state;
@@ -106,7 +172,7 @@ static void test_a_terminated_job_saves_and_goes_on(void **state)
     session_start(&session, &(struct setup){.arguments = arguments});
     session_wait_for(&session, 0, "step          1/");
     session_signal(&session, SIGTERM);
-    assert_int_not_equal(session_end(&session), 0);
+    assert_int_equal(session_end(&session), 3);
     const char *at = strstr(session.text[1], "stopped after step ");
     if (!at) at = strstr(session.text[0], "stopped after step ");
     if (!at) session_show(&session);
@@ -129,6 +195,9 @@ int main(void)
         cmocka_unit_test(test_processes_share_one_hash),
         cmocka_unit_test(test_more_processes_than_microbatches_are_refused),
         cmocka_unit_test(test_a_missing_launcher_is_named),
+        cmocka_unit_test(test_wrong_commands_are_refused_first),
+        cmocka_unit_test(test_stragglers_are_checked),
+        cmocka_unit_test(test_continue_begins_and_goes_on),
         cmocka_unit_test(test_a_terminated_job_saves_and_goes_on),
     };
     return cmocka_run_group_tests(tests, place_make, place_remove);

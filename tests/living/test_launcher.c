@@ -126,6 +126,47 @@ static void slow_processes_are_never_thrown_out(void **state)
     }
 }
 
+static void asynchronous_jobs_spare_a_worker(void **state)
+{
+    (void)state;
+    static const int signals[] = {SIGKILL, SIGSTOP};
+    skip_without_mpi();
+    for (int i = 0; i < 2; i++) {
+        struct job job;
+        job_start(&job, "-n", "3", "train", "job.yaml", "--overwrite", "-o", "spared", "--log", "none", "-t",
+                  "1", "--strategy", "parameter-server,mode=async", "--timeout", "2000", NULL);
+        session_wait_for(&job.session, 0, "output ");
+        assert_int_equal(kill(job_wait_for_rank(&job, 1, 100), signals[i]), 0);
+        int code = job_end(&job);
+        if (code != 0 || !strstr(job.session.text[1], "going on without it")) session_show(&job.session);
+        assert_int_equal(code, 0);
+        assert_non_null(strstr(job.session.text[1], "going on without it"));
+        assert_null(strstr(job.session.text[1], "PMIX"));
+        hash_in(job.session.text[0]);
+        job_expect_gone(&job, 0.5);
+        job_release(&job);
+    }
+}
+
+static void a_lost_server_is_a_lost_job(void **state)
+{
+    (void)state;
+    skip_without_mpi();
+    struct job job;
+    job_start(&job, "-n", "3", "--restarts", "1", "train", "job.yaml", "--overwrite", "-o", "served", "--log",
+              "none", "-t", "1", "--strategy", "parameter-server,mode=async", NULL);
+    session_wait_for(&job.session, 0, "output ");
+    assert_int_equal(kill(job_wait_for_rank(&job, 2, 100), SIGKILL), 0);
+    int code = job_end(&job);
+    if (code != 0 || !strstr(job.session.text[1], "restart 1 of 1")) session_show(&job.session);
+    assert_int_equal(code, 0);
+    assert_non_null(strstr(job.session.text[1], "rank 2 on host "));
+    assert_non_null(strstr(job.session.text[1], "after step "));
+    assert_non_null(strstr(job.session.text[1], "restart 1 of 1"));
+    job_expect_gone(&job, 0.5);
+    job_release(&job);
+}
+
 static void restarts_run_out(void **state)
 {
     (void)state;
@@ -271,6 +312,8 @@ int main(void)
         cmocka_unit_test(a_terminated_job_can_be_taken_up),
         cmocka_unit_test(a_second_signal_ends_it_at_once),
         cmocka_unit_test(slow_processes_are_never_thrown_out),
+        cmocka_unit_test(asynchronous_jobs_spare_a_worker),
+        cmocka_unit_test(a_lost_server_is_a_lost_job),
         cmocka_unit_test(restarts_run_out),
         cmocka_unit_test(what_cannot_be_mended_is_not_tried_again),
         cmocka_unit_test(unknown_hosts_are_told),
