@@ -26,6 +26,15 @@ static void crc_has_published_values(void **state)
 }
 
 /* The header of the first record of an event file: a length of 24. */
+static void crc_of_zip_files_has_published_values(void **state)
+{
+    (void)state;
+    assert_int_equal(tr_crc32(0, "", 0), 0);
+    assert_int_equal(tr_crc32(0, "123456789", 9), 0xcbf43926);
+    assert_int_equal(tr_crc32(tr_crc32(0, "1234", 4), "56789", 5), 0xcbf43926);
+    assert_int_equal(tr_crc32(0, (const uint8_t[32]){0}, 32), 0x190a55ad);
+}
+
 static void masked_crc_is_that_of_record_files(void **state)
 {
     (void)state;
@@ -77,6 +86,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(crc_has_published_values),
+        cmocka_unit_test(crc_of_zip_files_has_published_values),
         cmocka_unit_test(masked_crc_is_that_of_record_files),
         cmocka_unit_test(crc_of_pieces_is_crc_of_whole),
         cmocka_unit_test(sha256_has_published_values),
