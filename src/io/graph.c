@@ -118,6 +118,8 @@ static tr_status add_option(struct graph *graph, Tensorboard__NodeDef *node, con
 {
     const struct tr_layer_class *class = layer->class;
     struct tr_value value;
+    /* Nodes are the model file's, which may be gone: initializers, of which a model keeps what they meant. */
+    if (class->options[i].type == TR_OPTION_NODE) return TR_OK;
     tr_status status = tr_options_get(class->options, i, layer->options, &value);
     if (status != TR_OK || value.kind == TR_VALUE_NONE) return status;
     Tensorboard__AttrValue *attribute = add_attribute(graph, node, class->options[i].key);
