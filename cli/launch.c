@@ -169,7 +169,8 @@ static tr_status make_arguments(struct launch *launch)
 
 static void free_arguments(struct launch *launch)
 {
-    for (char **at = launch->arguments; at && *at; at++)
+    /* The names of variables are ours; what follows the program is the user's. */
+    for (char **at = launch->arguments; at && *at && *at != launch->self; at++)
         if (strcmp(*at, "-x") == 0) tr_free(*++at);
     tr_free(launch->arguments);
     launch->arguments = NULL;
