@@ -7,6 +7,7 @@
 #include "report/html.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define FILE_MOST (512 << 20)
@@ -115,6 +116,14 @@ static tr_status take_spans(const struct tr_json_value *events, struct excerpt *
     return TR_OK;
 }
 
+/* Spans that hold others come before them, so that these are drawn over them. */
+static int by_begin(const void *a_, const void *b_)
+{
+    const struct span *a = a_, *b = b_;
+    if (a->begin != b->begin) return a->begin < b->begin ? -1 : 1;
+    return a->end > b->end ? -1 : a->end < b->end;
+}
+
 /* ---- showing ---- */
 
 static double x_of(const struct excerpt *excerpt, double time)
@@ -124,7 +133,7 @@ static double x_of(const struct excerpt *excerpt, double time)
     return LEFT + share * (WIDTH - LEFT);
 }
 
-/* Waits lie within communication: they are drawn later, and lower. */
+/* Waits lie within communication: they are drawn lower. */
 static void add_span(struct tr_text *html, const struct excerpt *excerpt, const struct span *span, int row)
 {
     double x = x_of(excerpt, span->begin), width = x_of(excerpt, span->end) - x;
@@ -185,6 +194,7 @@ tr_status tr_report_timeline(struct tr_text *html, const char *path)
     TR_TRY_GOTO(tr_json_get_array(tr_json_root(trace), path, "traceEvents", &events), out);
     if (!find_steps(events, &excerpt)) goto out;
     TR_TRY_GOTO(take_spans(events, &excerpt), out);
+    qsort(excerpt.span, (size_t)excerpt.count, sizeof *excerpt.span, by_begin);
     if (excerpt.count > 0) add_picture(html, &excerpt);
 out:
     tr_free(excerpt.span);

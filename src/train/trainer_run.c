@@ -15,7 +15,7 @@ struct run {
     tr_trainer *trainer;
     tr_train_listener listener;
     void *user;
-    double training_seconds;                          /* without evaluation and saving */
+    double training_seconds; /* without evaluation and saving, unless others go on meanwhile */
     double reported_seconds, progressed_seconds;      /* training seconds at the last report of each kind */
     int64_t reported_examples, progressed_examples;   /* since then */
     int64_t reported_step, evaluated_step, kept_step; /* when each of what is done every so many steps was */
@@ -308,6 +308,7 @@ static tr_status lead(struct run *run)
     tr_trainer *trainer = run->trainer;
     TR_TRY(trainer_observe_start(trainer));
     TR_TRY(start_digests(trainer));
+    double began = tr_clock_seconds();
     while (trainer->step < trainer->job->train.steps && !ends_early(trainer)) {
         if (trainer->stop && !trainer->comm) return stopped(run);
         struct tr_step_figures figures;
@@ -315,7 +316,10 @@ static tr_status lead(struct run *run)
         if (trainer->digests) tr_digests_begin(trainer->digests, trainer->step);
         double start = tr_clock_seconds();
         TR_TRY(do_step(trainer, wishes(trainer), &figures));
-        run->training_seconds += tr_clock_seconds() - start;
+        if (tr_strategy_is_asynchronous(trainer->strategy))
+            run->training_seconds = tr_clock_seconds() - began;
+        else
+            run->training_seconds += tr_clock_seconds() - start;
         TR_TRY(trainer_observe_step(trainer, &figures));
         if (trainer->digests) TR_TRY(tr_digests_end(trainer->digests, &figures));
         run->wish |= figures.wish;
