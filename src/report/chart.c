@@ -132,23 +132,35 @@ static bool shows(const struct frame *frame, const struct tr_chart_point *point)
     return isfinite(point->x) && isfinite(point->y) && (!frame->y.logarithmic || point->y > 0);
 }
 
-/* The points, thinned; with `smoothing` each is a moving average of itself and those before. */
+/* The mean of a point and of up to `reach` neighbours on each side, as many as there are on both. */
+static double mean_around(const struct frame *frame, const struct tr_chart_series *series, int64_t at,
+                          int64_t reach)
+{
+    double sum = 0;
+    int64_t count = 0;
+    if (reach > at) reach = at;
+    if (reach > series->count - 1 - at) reach = series->count - 1 - at;
+    for (int64_t i = at - reach; i <= at + reach; i++) {
+        if (!shows(frame, &series->point[i])) continue;
+        sum += series->point[i].y;
+        count++;
+    }
+    return sum / (double)count;
+}
+
+/* The points, thinned; with a reach each is a moving average. */
 static void add_path(struct tr_text *html, const struct frame *frame, const struct tr_chart_series *series,
-                     const char *class, double smoothing)
+                     const char *class, int64_t reach)
 {
     int64_t stride = (series->count + POINTS - 1) / POINTS;
-    double mean = 0, weight = 0;
     bool begun = false;
     tr_text_addf(html, "<path class=\"%s s%d%s\" d=\"", class, series->colour + 1,
                  series->dashed ? " dashed" : "");
     for (int64_t i = 0; i < series->count; i++) {
-        struct tr_chart_point point = series->point[i];
-        if (!shows(frame, &point)) continue;
-        mean = smoothing * mean + (1 - smoothing) * point.y;
-        weight = smoothing * weight + (1 - smoothing);
-        if (i % stride && i + 1 < series->count) continue;
-        tr_text_addf(html, "%c%.1f %.1f", begun ? 'L' : 'M', x_of(frame, point.x),
-                     y_of(frame, mean / weight));
+        const struct tr_chart_point *point = &series->point[i];
+        if (!shows(frame, point) || (i % stride && i + 1 < series->count)) continue;
+        tr_text_addf(html, "%c%.1f %.1f", begun ? 'L' : 'M', x_of(frame, point->x),
+                     y_of(frame, mean_around(frame, series, i, reach)));
         begun = true;
     }
     tr_text_add(html, "\"/>");
@@ -175,11 +187,9 @@ static void add_series(struct tr_text *html, const struct frame *frame, const st
         if (series->count <= 60) add_dots(html, frame, series);
         return;
     }
-    bool many = series->smooth && series->count > 30;
-    /* Over a thirtieth of the points. */
-    double smoothing = many ? 1 - 1 / (1 + (double)series->count / 30) : 0;
-    if (many) add_path(html, frame, series, "raw", 0);
-    add_path(html, frame, series, "line", smoothing);
+    int64_t reach = series->smooth ? series->count / 30 : 0;
+    if (reach > 0) add_path(html, frame, series, "raw", 0);
+    add_path(html, frame, series, "line", reach);
 }
 
 static void add_legend(struct tr_text *html, const struct tr_chart *chart)
