@@ -236,6 +236,14 @@ void tr_comm_disband(tr_comm *comm)
     pthread_mutex_unlock(&comm->lock);
 }
 
+bool tr_comm_is_disbanded(tr_comm *comm)
+{
+    pthread_mutex_lock(&comm->lock);
+    bool disbanded = comm->disbanded;
+    pthread_mutex_unlock(&comm->lock);
+    return disbanded;
+}
+
 void tr_comm_destroy(tr_comm **handle)
 {
     tr_comm *comm = *handle;

@@ -91,6 +91,7 @@ void tr_comm_tolerate(tr_comm *comm);
 /* The ranks have agreed to part, each on its own, since some are lost: tr_comm_destroy() neither waits for
    anybody nor tells that this rank gave up. Leave the process by _exit() as after a failure. Local. */
 void tr_comm_disband(tr_comm *comm);
+bool tr_comm_is_disbanded(tr_comm *comm);
 
 /* ---- messages ---- */
 

@@ -352,17 +352,13 @@ static tr_status end_run(tr_trainer *trainer, tr_status status)
 /* After a run that ended well or was stopped all ranks are there; otherwise nobody can be counted on. */
 static tr_status end_recording(tr_trainer *trainer, tr_status status)
 {
-    bool alone = status != TR_OK && status != TR_EINTERRUPTED;
-    if (alone) {
-        /* The failure's message stays. */
-        char message[1024];
-        snprintf(message, sizeof message, "%s", tr_error_message());
-        tr_recording_end(&trainer->recording, trainer->job->model, trainer->device, trainer->comm, true);
-        return tr_fail(status, "%s", message);
-    }
-    char message[1024];
+    bool failed = status != TR_OK && status != TR_EINTERRUPTED;
+    bool alone = failed || (trainer->comm && tr_comm_is_disbanded(trainer->comm));
+    char message[1024]; /* of a failure stays */
     snprintf(message, sizeof message, "%s", tr_error_message());
-    TR_TRY(tr_recording_end(&trainer->recording, trainer->job->model, trainer->device, trainer->comm, false));
+    tr_status ended =
+        tr_recording_end(&trainer->recording, trainer->job->model, trainer->device, trainer->comm, alone);
+    if (ended != TR_OK && !failed) return ended;
     return status == TR_OK ? TR_OK : tr_fail(status, "%s", message);
 }
 

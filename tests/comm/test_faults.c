@@ -313,10 +313,44 @@ static void test_late(void **state)
 
 /* ---- going on without the dead ---- */
 
+/* All that a rank needs of others, while all are there and after one gave up; who is to blame comes first. */
+static const char *requires(tr_comm *comm)
+{
+    static const int others[] = {0, 1, 2};
+    CHECK_RUN(barrier(comm));
+    CHECK_OK(tr_comm_require(comm, others, 3));
+    CHECK_RUN(barrier(comm));
+    if (tr_comm_rank(comm) == 2) {
+        tr_comm_thread_kill(comm);
+        return NULL;
+    }
+    if (tr_comm_rank(comm) == 0) {
+        while (tr_comm_require(comm, others, 3) == TR_OK) nap(0.01);
+        tr_comm_abort(comm, "rank 2 is gone");
+        return NULL;
+    }
+    while (tr_comm_life(comm, 0, NULL, 0) != TR_COMM_GAVE_UP) nap(0.01);
+    CHECK(tr_comm_require(comm, others, 3) == TR_EPEER);
+    CHECK(strstr(tr_error_message(), "rank 2 on host thread-host-0 died"));
+    CHECK(tr_comm_require(comm, others, 1) == TR_EPEER);
+    CHECK(strstr(tr_error_message(), "rank 0 on host thread-host-0 gave up: rank 2 is gone"));
+    CHECK_OK(tr_comm_require(comm, others + 1, 1)); /* ourselves */
+    CHECK_OK(tr_comm_progress(comm));
+    tr_comm_disband(comm);
+    return NULL;
+}
+
+static void test_requires(void **state)
+{
+    (void)state;
+    ranks_run(3, NULL, &patient, requires);
+}
+
 /* What an asynchronous server does: it tests its receives, gives up those of a worker that died, and serves
  * the others. */
 static const char *serve(tr_comm *comm)
 {
+    tr_comm_tolerate(comm);
     enum { WORKERS = 3, ROUNDS = 20 };
     int32_t got[WORKERS + 1] = {0}, left = 0, rounds[WORKERS + 1] = {0};
     tr_ticket *ticket[WORKERS + 1] = {NULL};
@@ -329,8 +363,7 @@ static const char *serve(tr_comm *comm)
             tr_ticket *send;
             CHECK_DONE(comm, &send, tr_comm_send(comm, 0, 1, &i, sizeof i, "push", &send));
         }
-        /* Leaving together is impossible now; so each leaves on its own. */
-        tr_comm_abort(comm, "done");
+        tr_comm_disband(comm); /* leaving together is impossible now */
         return NULL;
     }
     for (int w = 1; w <= WORKERS; w++, left++)
@@ -355,7 +388,16 @@ static const char *serve(tr_comm *comm)
         tr_comm_idle(comm, 0.05);
     }
     CHECK(rounds[1] == ROUNDS && rounds[3] == ROUNDS);
-    tr_comm_abort(comm, "done");
+    static const int needed[] = {1, 3}, all[] = {3, 2, 1};
+    CHECK(tr_comm_require(comm, all, 3) == TR_EPEER);
+    /* Who left in good order may have been faster than we are; the dead one is named before. */
+    CHECK(strstr(tr_error_message(), "rank 2 on host thread-host-0 died") ||
+          strstr(tr_error_message(), "has left"));
+    CHECK(tr_comm_life(comm, 1, NULL, 0) != TR_COMM_GAVE_UP &&
+          tr_comm_life(comm, 3, NULL, 0) != TR_COMM_GAVE_UP);
+    if (tr_comm_require(comm, needed, 2) != TR_OK) CHECK(strstr(tr_error_message(), "has left"));
+    CHECK_OK(tr_comm_progress(comm)); /* it lives */
+    tr_comm_disband(comm);
     return NULL;
 }
 
@@ -484,6 +526,7 @@ int main(void)
         cmocka_unit_test(test_loses),
         cmocka_unit_test(test_slow_is_waited_for),
         cmocka_unit_test(test_late),
+        cmocka_unit_test(test_requires),
         cmocka_unit_test(test_server_survives),
         cmocka_unit_test(test_disagree),
         cmocka_unit_test(test_no_memory),
