@@ -1,12 +1,12 @@
 /* trireme launch: starts a training as several processes by mpirun, and again when it is lost. */
 #include "commands.h"
 #include "launch_job.h"
+#include "launch_place.h"
 #include "output.h"
 #include "train.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/file_ops.h"
 #include "base/text.h"
 
 #include <errno.h>
@@ -80,35 +80,15 @@ static const struct tr_option table[] = {
 /* A launch under way. */
 struct launch {
     const struct options *options;
-    bool tolerant;    /* see struct cli_job */
-    char token[24];   /* of notes */
-    char place[64];   /* directory of ours for what Open MPI keeps on this host, "" if there is none */
+    bool tolerant;  /* see struct cli_job */
+    char token[24]; /* of notes */
+    struct cli_place place;
     char **arguments; /* of mpirun; ends with NULL */
     char self[4096];  /* path of this program */
     char processes[16];
 };
 
 /* ---- what mpirun is told ---- */
-
-/* Open MPI keeps files in shared memory and forgets them when it is killed; here they are found again. */
-static bool make_place(struct launch *launch)
-{
-    static const char *const above[] = {"/dev/shm", "/tmp"};
-    for (size_t i = 0; i < sizeof above / sizeof above[0]; i++) {
-        snprintf(launch->place, sizeof launch->place, "%s/trireme-launch-XXXXXX", above[i]);
-        if (!mkdtemp(launch->place)) continue;
-        return setenv("OMPI_MCA_orte_tmpdir_base", launch->place, 0) == 0 &&
-               setenv("OMPI_MCA_btl_vader_backing_directory", launch->place, 0) == 0;
-    }
-    launch->place[0] = '\0';
-    return true;
-}
-
-static void remove_place(struct launch *launch)
-{
-    if (launch->place[0]) tr_file_remove(NULL, launch->place); /* what stays does no harm */
-    launch->place[0] = '\0';
-}
 
 /* Settings of Open MPI that make sense for training: root may start jobs in a container, there may be more
    processes than processors, and threads are not tied to the processor of their process. What the user has
@@ -133,7 +113,8 @@ static tr_status set_environment(struct launch *launch)
     if (!isatty(STDOUT_FILENO)) failed |= setenv("TERM", "dumb", 1) != 0;
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
         failed |= setenv(settings[i][0], settings[i][1], 0) != 0;
-    if (!options->hosts && !options->hostfile) failed |= !make_place(launch);
+    /* Other hosts know no directory of ours. */
+    if (!options->hosts && !options->hostfile) cli_place_make(&launch->place);
     return failed ? tr_fail(TR_ENOMEM, "out of memory") : TR_OK;
 }
 
@@ -185,11 +166,7 @@ static tr_status attempt(struct launch *launch, struct cli_job_end *end)
     struct cli_job job = {launch->arguments, launch->token, launch->tolerant};
     if (status == TR_OK) status = cli_job_run(&job, end);
     free_arguments(launch);
-    if (launch->place[0]) {
-        unsetenv("OMPI_MCA_orte_tmpdir_base");
-        unsetenv("OMPI_MCA_btl_vader_backing_directory");
-    }
-    remove_place(launch);
+    cli_place_remove(&launch->place);
     return status;
 }
 
@@ -316,7 +293,7 @@ static tr_status find_self(struct launch *launch)
 
 static tr_status run(const void *options_)
 {
-    struct launch launch = {.options = options_};
+    struct launch launch = {.options = options_, .place = {.lock = -1}};
     uint64_t random = 0;
     bool done;
     int code = 0;

@@ -117,6 +117,17 @@ static size_t read_file(pid_t process, const char *name, char *text, size_t size
     return length;
 }
 
+void process_variable(pid_t process, const char *name, char *out, size_t size)
+{
+    static char text[1 << 16];
+    char beginning[64];
+    const char *value = NULL;
+    snprintf(beginning, sizeof beginning, "%s=", name);
+    size_t length = read_file(process, "environ", text, sizeof text);
+    if (!holds(text, length, beginning, false, &value)) fail_msg("process %d has no %s", (int)process, name);
+    snprintf(out, size, "%s", value);
+}
+
 /* A zombie has no environment any more. */
 static bool look_at(const struct job *job, pid_t id, struct process *out)
 {

@@ -39,6 +39,8 @@ void job_release(struct job *job);
 pid_t job_rank(const struct job *job, int rank);
 /* The living mpirun, 0 if there is none. */
 pid_t job_mpirun(const struct job *job);
+/* The value of a variable in the environment of a process; fails the test if it has none. */
+void process_variable(pid_t process, const char *name, char *out, size_t size);
 /* Processes of the job that are there in any form but as zombies. */
 int job_processes(const struct job *job);
 /* Waits until none is left; fails the test after `seconds`, with their names. */

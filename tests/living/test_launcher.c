@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -49,7 +50,9 @@ static void killed_mpiruns_leave_nothing(void **state)
     job_release(&job);
 }
 
-/* A process that is stopped cannot see that its job is over. */
+/* A process that is stopped cannot see that its job is over. What Open MPI then leaves, a later launch
+ * removes.
+ */
 static void stopped_processes_do_not_stay(void **state)
 {
     (void)state;
@@ -57,12 +60,20 @@ static void stopped_processes_do_not_stay(void **state)
     struct job job;
     start(&job, "orphans");
     pid_t launcher = job.session.process, mpirun = job_mpirun(&job), rank = job_rank(&job, 1);
+    char place[200];
+    process_variable(mpirun, "OMPI_MCA_orte_tmpdir_base", place, sizeof place);
     assert_int_equal(kill(rank, SIGSTOP), 0);
     assert_int_equal(kill(launcher, SIGKILL), 0);
     assert_int_equal(kill(mpirun, SIGKILL), 0);
     assert_int_equal(job_end(&job), -SIGKILL);
     job_expect_gone(&job, 5);
     job_release(&job);
+    struct timespec hour_ago[2] = {{time(NULL) - 3600, 0}, {time(NULL) - 3600, 0}};
+    assert_int_equal(utimensat(AT_FDCWD, place, hour_ago, 0), 0);
+    job_start(&job, "-n", "2", "train", "job.yaml", "--overwrite", "-o", "orphans", "--steps", "1", NULL);
+    assert_int_equal(job_end(&job), 0);
+    job_release(&job);
+    assert_int_equal(access(place, F_OK), -1);
 }
 
 static void a_terminated_job_can_be_taken_up(void **state)
