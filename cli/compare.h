@@ -55,7 +55,7 @@ enum cli_compare_end {
 
 struct cli_compare_result {
     enum cli_compare_end end;
-    char failure[512]; /* the run's last word, if it failed */
+    char failure[512]; /* the run's last word, if it failed; or what is wrong about it */
     int64_t step;
     double seconds, examples_per_second;
     double accuracy;                      /* at the end; NaN: unknown, or not a classification */
@@ -79,6 +79,10 @@ tr_status cli_compare_run(const struct cli_compare_orders *orders, const struct 
 enum cli_compare_hash { CLI_HASH_OTHER, CLI_HASH_EQUAL, CLI_HASH_NOT_EQUAL };
 enum cli_compare_hash cli_compare_hash(const struct cli_compare_plan *plan,
                                        const struct cli_compare_result *results, int index);
+/* Whether a result counts in place of an earlier one of the same case: the better one does, and a failure
+   before any other. */
+bool cli_compare_counts(const struct cli_compare_orders *orders, const struct cli_compare_result *before,
+                        const struct cli_compare_result *now);
 /* Times as fast as the process alone; NaN: unknown. */
 double cli_compare_speedup(const struct cli_compare_result *results, int index);
 /* The run that met the target first, or without one the fastest; -1: there is none. */

@@ -38,6 +38,15 @@ static bool beats(const struct cli_compare_orders *orders, const struct cli_comp
     return isnan(b->target_seconds) || a->target_seconds < b->target_seconds;
 }
 
+bool cli_compare_counts(const struct cli_compare_orders *orders, const struct cli_compare_result *before,
+                        const struct cli_compare_result *now)
+{
+    if (before->end == CLI_COMPARE_NOT_RUN || now->end == CLI_COMPARE_FAILED) return true;
+    if (before->end == CLI_COMPARE_FAILED || !has_run(now)) return false;
+    if (!has_run(before)) return true;
+    return beats(orders, now, before);
+}
+
 int cli_compare_best(const struct cli_compare_orders *orders, const struct cli_compare_plan *plan,
                      const struct cli_compare_result *results)
 {

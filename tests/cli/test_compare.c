@@ -165,6 +165,25 @@ static void test_targets(void **state)
                "-     2.0 KiB     25 %  cccccccc");
 }
 
+static void test_the_better_of_two_rounds_counts(void **state)
+{
+    (void)state;
+    static const struct cli_compare_orders speed = {0}, target = {.until = 0.9};
+    struct cli_compare_result results[RUNS];
+    fill(results);
+    struct cli_compare_result none = {0}, slow = results[ALONE], fast = results[REDUCED],
+                              bad = results[ALONE];
+    bad.end = CLI_COMPARE_FAILED;
+    assert_true(cli_compare_counts(&speed, &none, &slow));
+    assert_true(cli_compare_counts(&speed, &slow, &fast));
+    assert_false(cli_compare_counts(&speed, &fast, &slow));
+    assert_true(cli_compare_counts(&speed, &fast, &bad));
+    assert_false(cli_compare_counts(&speed, &bad, &fast));
+    slow.target_seconds = 3; /* met the target, and the faster one did not */
+    assert_false(cli_compare_counts(&target, &slow, &fast));
+    assert_true(cli_compare_counts(&target, &fast, &slow));
+}
+
 static void test_files(void **state)
 {
     (void)state;
@@ -242,11 +261,13 @@ static void test_runs_until(void **state)
 {
     (void)state;
     struct session session;
-    int code = run(&session, "compare", "tiny.yaml", "--workers", "1", "--until", "accuracy=0.01", "--set",
-                   "train.steps=500", "--set", "train.evaluate_every=2", "--json", "u.json", NULL);
+    int code = run(&session, "compare", "tiny.yaml", "--workers", "1", "--strategies", "allreduce", "--until",
+                   "accuracy=0.01", "--rounds", "2", "--set", "train.steps=500", "--set",
+                   "train.evaluate_every=2", "--json", "u.json", NULL);
     if (code != 0) session_show(&session);
     assert_int_equal(code, 0);
     assert_non_null(strstr(session.text[0], "to 1 %"));
+    assert_non_null(strstr(session.text[0], "the fastest of each:"));
     session_release(&session);
     struct tr_file_content content;
     tr_json *document;
@@ -334,6 +355,7 @@ int main(void)
         cmocka_unit_test(test_the_verdict),
         cmocka_unit_test(test_hashes),
         cmocka_unit_test(test_targets),
+        cmocka_unit_test(test_the_better_of_two_rounds_counts),
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_runs),
         cmocka_unit_test(test_runs_until),
