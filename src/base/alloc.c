@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define HUGE_PAGE ((size_t)2 << 20)
 
@@ -94,6 +95,14 @@ void *tr_alloc_aligned(size_t count, size_t size)
     /* Streaming over many megabytes is bound by page walks without large pages. */
     if (block && alignment == HUGE_PAGE) madvise(block, rounded, MADV_HUGEPAGE);
     return block;
+}
+
+void tr_discard(void *memory, size_t bytes)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)memory, to = from + bytes;
+    from = (from + page - 1) / page * page;
+    to = to / page * page;
+    if (from < to) madvise((char *)memory + (from - (uintptr_t)memory), to - from, MADV_DONTNEED);
 }
 
 char *tr_strdup(const char *text)

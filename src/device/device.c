@@ -1,5 +1,6 @@
 #include "device/device.h"
 
+#include "base/alloc.h"
 #include "base/fail.h"
 #include "device/cpu/cpu.h"
 #include "device/ref/ref.h"
@@ -39,6 +40,11 @@ tr_status tr_device_alloc(tr_device *device, size_t bytes, void **out)
 void tr_device_free(tr_device *device, void *memory)
 {
     if (memory) device->class->free(device, memory);
+}
+
+void tr_device_discard(tr_device *device, void *memory, size_t bytes)
+{
+    if (device->class->host_memory) tr_discard(memory, bytes);
 }
 
 tr_status tr_device_to_device(tr_device *device, void *to, const void *from, size_t bytes)

@@ -62,6 +62,9 @@ double tr_device_peak(tr_device *device, double seconds);
 
 tr_status tr_device_alloc(tr_device *device, size_t bytes, void **out);
 void tr_device_free(tr_device *device, void *memory); /* accepts NULL memory */
+/* Part of what was allocated is needed no more, and undefined afterwards; host memory goes back to the
+ * system. */
+void tr_device_discard(tr_device *device, void *memory, size_t bytes);
 tr_status tr_device_to_device(tr_device *device, void *to, const void *from, size_t bytes);
 tr_status tr_device_to_host(tr_device *device, void *to, const void *from, size_t bytes);
 tr_status tr_device_wait(tr_device *device);

@@ -169,6 +169,18 @@ tr_status tr_variables_keep_outer(tr_variables *variables)
     return allocate_arena(variables, TR_ARENA_OUTER);
 }
 
+void tr_variables_confine(tr_variables *variables, int64_t begin, int64_t end)
+{
+    int64_t floats = variables->model->arena_floats;
+    for (int i = TR_ARENA_M; i < TR_ARENAS; i++) {
+        float *arena = variables->arena[i];
+        if (!arena) continue;
+        tr_device_discard(variables->device, arena, (size_t)begin * sizeof *arena);
+        tr_device_discard(variables->device, arena + end, (size_t)(floats - end) * sizeof *arena);
+        variables->memory -= (size_t)(floats - (end - begin)) * sizeof *arena;
+    }
+}
+
 float *tr_variables_arena(const tr_variables *variables, enum tr_arena arena)
 {
     return variables->arena[arena];

@@ -35,6 +35,10 @@ void tr_variables_destroy(tr_variables **variables);
 /* Adds the arena TR_ARENA_OUTER, all zeros. The update does not touch it. */
 tr_status tr_variables_keep_outer(tr_variables *variables);
 
+/* This process will use only the floats [begin, end) of what the optimizer keeps: memory behind the others is
+   given back where the device can, and they are undefined. */
+void tr_variables_confine(tr_variables *variables, int64_t begin, int64_t end);
+
 /* The arena in device memory, NULL if the optimizer keeps none. */
 float *tr_variables_arena(const tr_variables *variables, enum tr_arena arena);
 /* The device that holds them, and the floats of an arena. */

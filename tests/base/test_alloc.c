@@ -9,6 +9,8 @@
 #include "base/fail.h"
 
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 static void test_blocks_are_counted(void **state)
 {
@@ -116,12 +118,41 @@ static void test_hook_fails_one(void **state)
     assert_int_equal(tr_alloc_live(), live);
 }
 
+/* Whole pages inside of what is given up go back to the system; what is beside it stays. */
+static void test_discarding(void **state)
+{
+    (void)state;
+    enum { SIZE = 1 << 20, FROM = 70001, COUNT = 500003 };
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    unsigned char *block = tr_alloc_aligned(SIZE, 1), there = 1;
+    assert_non_null(block);
+    memset(block, 7, SIZE);
+    uintptr_t inside = ((uintptr_t)block + FROM + page - 1) / page * page;
+    void *first = block + (inside - (uintptr_t)block);
+    assert_int_equal(mincore(first, page, &there), 0);
+    assert_true(there & 1);
+    tr_discard(block + FROM, COUNT);
+    assert_int_equal(mincore(first, page, &there), 0);
+    assert_false(there & 1);
+    for (size_t i = 0; i < FROM; i++) assert_int_equal(block[i], 7);
+    for (size_t i = FROM + COUNT; i < SIZE; i++) assert_int_equal(block[i], 7);
+    memset(block, 8, SIZE); /* and may be used again */
+    assert_int_equal(block[FROM + COUNT / 2], 8);
+    tr_discard(block + 1, 10); /* no whole page */
+    assert_int_equal(block[5], 8);
+    tr_free(block);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_blocks_are_counted),       cmocka_unit_test(test_contents),
-        cmocka_unit_test(test_nothing_is_a_valid_block), cmocka_unit_test(test_alignment),
-        cmocka_unit_test(test_sizes_that_overflow),      cmocka_unit_test(test_hook_fails_one),
+        cmocka_unit_test(test_blocks_are_counted),
+        cmocka_unit_test(test_contents),
+        cmocka_unit_test(test_nothing_is_a_valid_block),
+        cmocka_unit_test(test_alignment),
+        cmocka_unit_test(test_sizes_that_overflow),
+        cmocka_unit_test(test_hook_fails_one),
+        cmocka_unit_test(test_discarding),
     };
     return cmocka_run_group_tests_name("alloc", tests, NULL, NULL);
 }

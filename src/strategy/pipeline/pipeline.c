@@ -152,6 +152,9 @@ static tr_status meet(tr_strategy *strategy, int64_t step)
     stage_plan(strategy->job, &self->place, &self->plan);
     TR_TRY(make_nodes(self, &nodes));
     TR_TRY(stage_create(strategy, &self->place, nodes, &self->stage));
+    if (strategy->rank > 0) /* the chief gathers */
+        tr_variables_confine(strategy->variables, self->share[strategy->rank],
+                             self->share[strategy->rank + 1]);
     if (!strategy->comm) return TR_OK;
     tr_ticket *ticket = NULL;
     tr_status status = tr_comm_barrier(strategy->comm, &ticket);
