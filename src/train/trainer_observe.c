@@ -140,7 +140,7 @@ void trainer_observe_event(tr_trainer *trainer, const struct tr_train_event *eve
 tr_status trainer_observe_finish(tr_trainer *trainer)
 {
     if (!trainer->observation.look) return TR_OK;
-    TR_TRY(tr_strategy_gather(trainer->strategy));
+    TR_TRY(trainer_gather(trainer));
     if (trainer->observation.board) add_samples(trainer, "samples after training");
     return TR_OK;
 }
