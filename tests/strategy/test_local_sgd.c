@@ -185,6 +185,33 @@ static void the_outer_step_is_its_formula(void **state)
     for (int i = 0; i < 6; i++) free(all[i]->value);
 }
 
+/* ---- what it learns ---- */
+
+static double accuracy_of(const char *strategy)
+{
+    struct job job;
+    struct outcome outcome;
+    job_begin(&job, TRIREME_SOURCE_DIR "/models/mnist-quick.yaml");
+    job.settings.threads = 2;
+    job.settings.steps = 200;
+    job.settings.strategy = strategy;
+    job_outcome(&job, &outcome);
+    assert_int_equal(outcome.status, TR_OK);
+    print_message("%s: accuracy %.4f after 200 steps\n", strategy, outcome.evaluated_accuracy);
+    return outcome.evaluated_accuracy;
+}
+
+/* At the same number of examples replicas come about as far. These runs have the same bits everywhere, so the
+   bounds leave room for changes of the arithmetic and not for luck. */
+static void replicas_learn_as_well(void **state)
+{
+    (void)state;
+    double synchronous = accuracy_of("allreduce"); /* 0.9785 */
+    assert_true(synchronous > 0.973);
+    assert_true(accuracy_of("local-sgd,replicas=2") > synchronous - 0.005); /* 0.9759 */
+    assert_true(accuracy_of("local-sgd,replicas=4,momentum=0.5") > synchronous - 0.005);
+}
+
 /* ---- rounds ---- */
 
 struct seen {
@@ -392,6 +419,7 @@ int main(void)
         cmocka_unit_test(one_replica_is_plain_training),
         cmocka_unit_test(averages_of_single_steps_are_synchronous),
         cmocka_unit_test(the_outer_step_is_its_formula),
+        cmocka_unit_test(replicas_learn_as_well),
         cmocka_unit_test(a_run_is_seen_between_rounds_only),
         cmocka_unit_test(checkpoints_do_not_know_ranks),
         cmocka_unit_test(checkpoints_do_not_know_strategies),
