@@ -33,7 +33,7 @@ hash_in() {
 
 complain() {
   echo "FAILED: $1"
-  tail -n 20 "$2" "$2.error" 2>/dev/null
+  tail -n 20 "$2" "$2.error" "$2.before" 2>/dev/null
   failed=$((failed + 1))
 }
 
@@ -78,6 +78,7 @@ killed() {
   victim=$(pgrep -f "^$program train .*-o $place/killed " | tail -n 1)
   [ -n "$victim" ] && kill -KILL "$victim"
   wait $waiting && complain "$1 on $2 processes: the end of a killed job is taken for success" "$place/killed.log"
+  cat "$place/killed.log" "$place/killed.log.error" >"$place/killed.log.before"
   # The run may have come past the end of the undisturbed one: what it saved by then is taken.
   for saved in "$place"/killed/checkpoint-*; do
     number=${saved##*-}
