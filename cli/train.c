@@ -14,6 +14,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 /* Where a run writes; returned, free with tr_free(). */
 static tr_status find_directory(const struct cli_train_options *options, char **out)
@@ -80,6 +81,14 @@ static tr_status carry_out(tr_trainer *trainer, const struct cli_train_options *
     return status;
 }
 
+/* Who leaves first makes mpirun end the others: the one that speaks is given time to find out why by itself,
+   before all processes are dead for another reason. */
+static void leave_the_word(int rank)
+{
+    cli_launched_note(CLI_NOTE_LOST, rank);
+    nanosleep(&(struct timespec){.tv_nsec = 600000000}, NULL);
+}
+
 /* What a process other than the chief does: the work, without a word about what the chief tells, too. */
 static tr_status take_part(tr_trainer *trainer, int rank)
 {
@@ -89,7 +98,7 @@ static tr_status take_part(tr_trainer *trainer, int rank)
     bool told = status == TR_EINTERRUPTED || (status == TR_EPEER && !tr_trainer_speaks(trainer));
     if (told) {
         cli_output_leave_with(cli_exit_of(status));
-        if (status == TR_EPEER) cli_launched_note(CLI_NOTE_LOST, rank);
+        if (status == TR_EPEER) leave_the_word(rank);
         return TR_OK;
     }
     return status == TR_OK || status == TR_EPEER ? status : tr_fail_in(status, "rank %d", rank);

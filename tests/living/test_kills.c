@@ -17,12 +17,12 @@ static int kills = 3, stops = 1;
 
 #define PARTS 3
 
-static void start(struct job *job, int workers, const char *out, const char *timeout)
+static void start(struct job *job, int workers, const char *strategy, const char *out, const char *timeout)
 {
     char count[8];
     snprintf(count, sizeof count, "%d", workers);
     job_start(job, "-n", count, "--restarts", "1000", "train", "job.yaml", "--continue", "-o", out, "--log",
-              "none", "-t", "1", "--timeout", timeout, NULL);
+              "none", "-t", "1", "--timeout", timeout, "--strategy", strategy, NULL);
 }
 
 static void expect_hash(struct job *job)
@@ -60,17 +60,20 @@ static int kill_ranks(struct job *job, int workers, int count)
     return met;
 }
 
-/* Parts of one run on changing numbers of workers. All but the last end by a signal to the launcher. */
+/* Parts of one run on changing numbers of workers, under changing strategies. All but the last end by a
+   signal to the launcher. */
 static void kills_leave_no_trace(void **state)
 {
     (void)state;
     static const int workers[PARTS] = {3, 2, 4}, ends[PARTS] = {SIGKILL, SIGTERM, 0};
+    static const char *const strategies[PARTS] = {"allreduce", "pipeline,stages=2",
+                                                  "parameter-server,mode=sync"};
     int met = 0;
     skip_without_mpi();
     job_write(600 * kills);
     for (int part = 0; part < PARTS; part++) {
         struct job job;
-        start(&job, workers[part], "killed", "60000");
+        start(&job, workers[part], strategies[part], "killed", "60000");
         met += kill_ranks(&job, workers[part], (kills + part) / PARTS);
         if (part == PARTS - 1) {
             expect_hash(&job);
@@ -109,7 +112,7 @@ static void stopped_processes_are_found_and_named(void **state)
     struct job job;
     skip_without_mpi();
     job_write(1500 * (stops + 1));
-    start(&job, 3, "stopped", "1500");
+    start(&job, 3, "allreduce", "stopped", "1500");
     for (int i = 0; i < stops; i++) {
         char name[80];
         int rank = chance(3);
