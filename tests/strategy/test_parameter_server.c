@@ -247,6 +247,34 @@ static void every_gradient_is_applied_once(void **state)
                 }
 }
 
+/* Where nobody else is there, nothing is stale, and the modes come to the bits of one process. */
+static void a_single_worker_has_the_hash_of_one_process(void **state)
+{
+    (void)state;
+    for (int f = 0; f < family_count; f++) {
+        struct job job;
+        struct outcome alone;
+        family_job(&job, &families[f], place);
+        job_set(&job, "train.microbatches=3");
+        job_set(&job, "optimizer.clip_norm=0"); /* norms over several servers are formed in another order */
+        job_outcome(&job, &alone);
+        assert_int_equal(alone.status, TR_OK);
+        for (int servers = 0; servers <= 3; servers++) {
+            char strategy[80], how[120];
+            struct rank ranks[RANKS];
+            /* No server: a single process, which needs none, whatever the model file says. */
+            snprintf(strategy, sizeof strategy, "parameter-server,servers=%d,mode=%s", servers ? servers : 1,
+                     servers == 2 ? "bounded,staleness=0" : "async");
+            snprintf(how, sizeof how, "%s, %s", families[f].name, strategy);
+            job.settings.strategy = strategy;
+            run_ranks(&job.settings, 1 + servers, servers == 3, ranks);
+            expect_well(ranks, 1 + servers, how);
+            if (strcmp(alone.hash, ranks[0].outcome.hash) != 0)
+                fail_msg("%s: hash %s, one process has %s", how, ranks[0].outcome.hash, alone.hash);
+        }
+    }
+}
+
 /* Every rule and option goes through: moments live on the servers, norms are formed over them. */
 static void options_go_through(void **state)
 {
@@ -502,7 +530,7 @@ static void what_makes_no_sense_is_refused(void **state)
         const char *strategy, *word;
         int ranks;
     } cases[] = {
-        {"parameter-server", "none is left to compute", 1},
+        {"parameter-server,servers=5,mode=async", "none is left to compute", 4},
         {"parameter-server,servers=2", "none is left to compute", 2},
         {"parameter-server", "6 workers share 4 microbatches", 7},
         {"parameter-server,mode=backup,backup=2", "no gradient would make a step", 3},
@@ -528,6 +556,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(synchronous_servers_keep_the_hash),
         cmocka_unit_test(every_gradient_is_applied_once),
+        cmocka_unit_test(a_single_worker_has_the_hash_of_one_process),
         cmocka_unit_test(options_go_through),
         cmocka_unit_test(asynchronous_training_learns),
         cmocka_unit_test(a_slow_worker_is_late),

@@ -88,13 +88,13 @@ static tr_status check(const struct tr_job *job, const void *options_, int ranks
     const struct ps_options *chosen = options_;
     int workers = ranks - chosen->servers;
     long long microbatches = (long long)job->train.microbatches;
+    if (ranks == 1) return TR_OK; /* a single process needs no server */
     if (workers < 1)
         return tr_fail(
             TR_EINVAL,
-            "%d rank%s, of which %d would be parameter server%s: none is left to compute; start more, as "
-            "in `trireme launch -n %d`",
-            ranks, ranks == 1 ? "" : "s", chosen->servers, chosen->servers == 1 ? "" : "s",
-            chosen->servers + 1);
+            "%d ranks, of which %d would be parameter servers: none is left to compute; start more, as in "
+            "`trireme launch -n %d`",
+            ranks, chosen->servers, chosen->servers + 1);
     if (chosen->mode == PS_SYNC && workers > microbatches)
         return tr_fail(
             TR_EINVAL,
@@ -180,9 +180,9 @@ static tr_status create_asynchronous(struct ps *self)
 static tr_status create(tr_strategy *strategy)
 {
     struct ps *self = ps_of(strategy);
-    self->servers = ps_options_of(self)->servers;
+    self->servers = strategy->size > 1 ? ps_options_of(self)->servers : 0;
     self->workers = strategy->size - self->servers;
-    if (ps_options_of(self)->mode == PS_SYNC) return create_synchronous(self);
+    if (ps_options_of(self)->mode == PS_SYNC || self->servers == 0) return create_synchronous(self);
     return create_asynchronous(self);
 }
 
