@@ -94,6 +94,11 @@ static void every_family_has_one_hash(void **state)
         job.settings.strategy = "pipeline";
         expect_hash(&job, &alone, 1, name); /* all layers on one rank */
         expect_hash(&job, &alone, 2, name);
+        if (strcmp(name, "mnist-cnn") == 0) { /* a stage without parameters */
+            job.settings.strategy = "pipeline,cut=[dropout1,dense2]";
+            expect_hash(&job, &alone, 3, name);
+            expect_hash(&job, &alone, 6, name);
+        }
         if (!cuts[i].three) continue;
         job.settings.strategy = cuts[i].three;
         expect_hash(&job, &alone, 3, name);
@@ -144,6 +149,13 @@ static void sequences_and_values_cross(void **state)
          "loss: mean_squared_error\noptimizer: {rule: sgd, rate: 1e-2}\n"
          "train: {batch: 13, microbatches: 4, steps: 5, log_every: 1}\n",
          "pipeline,cut=[behind]"},
+        /* No gradient flows back to the first stage, which learns nothing. */
+        {"nothing-to-learn",
+         "name: nothing-to-learn\nseed: 5\ndata: {train: {csv: {path: values.csv, label: value}}}\n"
+         "layers: [tanh, sigmoid, dense: {units: 9, name: learns}, tanh, dense: 1]\n"
+         "loss: mean_squared_error\noptimizer: {rule: sgd, rate: 1e-2}\n"
+         "train: {batch: 13, microbatches: 4, steps: 5, log_every: 1}\n",
+         "pipeline,cut=[learns]"},
     };
     char path[SCRATCH_PATH], name[32], table[4096] = "a,b,y\n";
     for (int i = 0; i < 60; i++)
