@@ -146,6 +146,7 @@ static void add_verdict(struct page *page)
     for (int i = 1; i < page->count; i++) {
         const struct tr_run *run = page->run[i];
         if (!*first->hash || !*run->hash || strcmp(run->settings, first->settings) != 0) continue;
+        if (first->asynchronous || run->asynchronous) continue; /* they promise none */
         same++;
         equal += strcmp(run->hash, first->hash) == 0;
     }
@@ -155,10 +156,11 @@ static void add_verdict(struct page *page)
                          "%d of the other runs %s the first one's settings, and %s hash.", same,
                          same == 1 ? "has" : "have", same == 1 ? "its" : "all of them its");
     else
-        tr_html_elementf(&page->html, "p", "warning",
-                         "%d of the other runs have the first one's settings, %d of them another hash. "
-                         "Asynchronous strategies do; `trireme diff` finds where others part.",
-                         same, same - equal);
+        tr_html_elementf(
+            &page->html, "p", "warning",
+            "%d of the other runs have the first one's settings, %d of them another hash; `trireme diff` "
+            "finds where they part.",
+            same, same - equal);
 }
 
 /* ---- curves ---- */

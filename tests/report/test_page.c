@@ -113,16 +113,16 @@ static void names_from_outside_are_text(void **state)
 static void runs_are_compared(void **state)
 {
     (void)state;
-#define RUN(name, hash)                                                                                      \
+#define RUN(name, hash, more)                                                                                \
     "{\"event\":\"start\",\"name\":\"" name                                                                  \
     "\",\"settings\":\"s\",\"strategy\":\"allreduce\",\"steps\":3}\n"                                        \
     "{\"event\":\"step\",\"step\":1,\"loss\":4,\"rate\":0.5,\"examples_per_second\":100,\"seconds\":1}\n"    \
     "{\"event\":\"step\",\"step\":2,\"loss\":2,\"rate\":0.5,\"examples_per_second\":100,\"seconds\":2}\n"    \
     "{\"event\":\"end\",\"status\":\"ok\",\"hash\":\"" hash "\",\"seconds\":2,\"statistics\":{\"ranks\":"    \
-    "[{\"bytes_sent\":2048},{\"wait_seconds\":1}],\"staleness\":[5,1],\"dropped\":0}}\n"
-    put("b", "journal.jsonl", RUN("one", "1234567890abcdef"));
-    put("c", "journal.jsonl", RUN("two", "1234567890abcdef"));
-    put("d", "journal.jsonl", RUN("three", "fedcba"));
+    "[{\"bytes_sent\":2048},{\"wait_seconds\":1}],\"x\":0" more "}}\n"
+    put("b", "journal.jsonl", RUN("one", "1234567890abcdef", ""));
+    put("c", "journal.jsonl", RUN("two", "1234567890abcdef", ""));
+    put("d", "journal.jsonl", RUN("three", "fedcba", ""));
     put("c", "trace.json",
         "{\"traceEvents\":[{\"ph\":\"X\",\"pid\":0,\"tid\":0,\"ts\":1,\"dur\":5,\"cat\":\"forward\",\"name\":"
         "\"conv<1>\","
@@ -133,13 +133,20 @@ static void runs_are_compared(void **state)
     assert_non_null(strstr(html, "1234567890ab"));
     assert_non_null(strstr(html, "<td><i class=\"s2\"></i>c</td>"));
     assert_non_null(strstr(html, "has the first one&#39;s settings, and its hash"));
-    assert_non_null(strstr(html, "Staleness"));
     assert_non_null(strstr(html, "conv&lt;1&gt;, forward: 0.005 ms"));
     /* No data to look at, and it says so. */
     assert_non_null(strstr(html, "could not be looked at"));
     tr_text_free(html);
     html = page_of("b", "d");
     assert_non_null(strstr(html, "another hash"));
+    assert_null(strstr(html, "Staleness"));
+    tr_text_free(html);
+    /* An asynchronous run promises no hash. */
+    put("f", "journal.jsonl", RUN("four", "fedcba", ",\"staleness\":[5,1],\"dropped\":2"));
+    html = page_of("b", "f");
+    assert_null(strstr(html, "another hash"));
+    assert_non_null(strstr(html, "Staleness of gradients: f (2 dropped)"));
+    expect_well_formed(html);
     tr_text_free(html);
 }
 
