@@ -1,11 +1,17 @@
 /* A team of threads.
  *
- * Everything that members wait for is a counter that only grows: `run` (work handed out), `done` (members
- * that finished, over all runs) and `passed` (barriers passed). Waiting is the same everywhere: spin for some
- * tens of microseconds, since work usually comes in quick succession; then sleep on the one condition, so
- * that an idle or oversubscribed machine is not kept busy. A waiter announces itself in `sleepers` before it
- * looks at the counter for the last time, and a waker looks at `sleepers` after it has changed the counter;
- * both orders are sequentially consistent, so one of them sees the other and no wake-up is lost.
+ * Everything that members wait for is a counter that only grows: `run` (work handed out), `done` (shares
+ * that were finished, over all runs) and `passed` (barriers passed).
+ *
+ * Shares are claimed: `claimed` of a member is the last run in which somebody took its share, the member
+ * itself or one that had nothing left to do. A run ends when all its shares are done, so whoever claims a
+ * share of run r finds the function of run r; a member that comes late to run r claims in vain.
+ *
+ * Waiting is the same everywhere: spin for some tens of microseconds, since work usually comes in quick
+ * succession; then sleep, so that an idle or oversubscribed machine is not kept busy. A
+ * waiter announces itself in `sleepers` before it looks at the counter for the last time, and a waker looks
+ * at `sleepers` after it has changed the counter; both orders are sequentially consistent, so one of them
+ * sees the other and no wake-up is lost.
  */
 #include "base/team.h"
 
@@ -32,6 +38,13 @@ struct member {
     struct tr_team *team;
     pthread_t thread;
     int index;
+    _Alignas(TR_CACHE_LINE) atomic_uint claimed;
+};
+
+/* Where those sleep who wait for the same. */
+struct place {
+    _Alignas(TR_CACHE_LINE) atomic_int sleepers;
+    pthread_cond_t changed;
 };
 
 struct tr_team {
@@ -39,14 +52,14 @@ struct tr_team {
     int64_t spin; /* nanoseconds */
     tr_team_function function;
     void *arguments;
-    bool leave;
+    atomic_bool leave;
+    atomic_bool together; /* nobody takes over another's share */
     _Alignas(TR_CACHE_LINE) atomic_uint run;
     _Alignas(TR_CACHE_LINE) atomic_uint done;
     _Alignas(TR_CACHE_LINE) atomic_uint arrived;
     _Alignas(TR_CACHE_LINE) atomic_uint passed;
-    _Alignas(TR_CACHE_LINE) atomic_int sleepers;
     pthread_mutex_t lock;
-    pthread_cond_t changed;
+    struct place members_wait, caller_waits; /* for a run or barrier, for the end of a run */
     struct member members[];
 };
 
@@ -72,7 +85,7 @@ static inline bool reached(atomic_uint *word, unsigned target)
     return (int)(atomic_load_explicit(word, memory_order_acquire) - target) >= 0;
 }
 
-static void wait_until(struct tr_team *team, atomic_uint *word, unsigned target)
+static void wait_until(struct tr_team *team, struct place *place, atomic_uint *word, unsigned target)
 {
     if (reached(word, target)) return;
     int64_t end = nanoseconds() + team->spin;
@@ -90,33 +103,48 @@ static void wait_until(struct tr_team *team, atomic_uint *word, unsigned target)
         if (reached(word, target)) return;
     }
     pthread_mutex_lock(&team->lock);
-    atomic_fetch_add(&team->sleepers, 1);
-    while ((int)(atomic_load(word) - target) < 0) pthread_cond_wait(&team->changed, &team->lock);
-    atomic_fetch_sub(&team->sleepers, 1);
+    atomic_fetch_add(&place->sleepers, 1);
+    while ((int)(atomic_load(word) - target) < 0) pthread_cond_wait(&place->changed, &team->lock);
+    atomic_fetch_sub(&place->sleepers, 1);
     pthread_mutex_unlock(&team->lock);
 }
 
-/* Adds one to a counter and wakes who sleeps. Returns the value before. */
-static unsigned advance(struct tr_team *team, atomic_uint *word)
+/* Adds to a counter and wakes who sleeps. Returns the value before. */
+static unsigned advance(struct tr_team *team, struct place *place, atomic_uint *word, unsigned by)
 {
-    unsigned before = atomic_fetch_add(word, 1);
-    if (atomic_load(&team->sleepers) > 0) {
+    unsigned before = atomic_fetch_add(word, by);
+    if (atomic_load(&place->sleepers) > 0) {
         pthread_mutex_lock(&team->lock);
-        pthread_cond_broadcast(&team->changed);
+        pthread_cond_broadcast(&place->changed);
         pthread_mutex_unlock(&team->lock);
     }
     return before;
+}
+
+/* Does the share of `index` in a run, then those of others that have not begun. */
+static void work(struct tr_team *team, unsigned run, int index)
+{
+    unsigned done = 0;
+    for (int i = 0; i < team->size; i++) {
+        int share = (index + i) % team->size;
+        unsigned before = run - 1;
+        if (i > 0 && atomic_load_explicit(&team->together, memory_order_relaxed)) break;
+        if (!atomic_compare_exchange_strong(&team->members[share].claimed, &before, run)) continue;
+        team->function(team->arguments, share, team->size);
+        done++;
+    }
+    if (done > 0) advance(team, &team->caller_waits, &team->done, done);
 }
 
 static void *member_main(void *argument)
 {
     struct member *self = argument;
     struct tr_team *team = self->team;
-    for (unsigned run = 1;; run++) {
-        wait_until(team, &team->run, run);
+    for (unsigned run = 0;;) {
+        wait_until(team, &team->members_wait, &team->run, run + 1);
         if (team->leave) return NULL;
-        team->function(team->arguments, self->index, team->size);
-        advance(team, &team->done);
+        run = atomic_load(&team->run); /* runs that others did meanwhile are over */
+        work(team, run, self->index);
     }
 }
 
@@ -132,9 +160,10 @@ static int processors(void)
 static void dismiss(struct tr_team *team, int started)
 {
     team->leave = true;
-    advance(team, &team->run);
+    advance(team, &team->members_wait, &team->run, 1);
     for (int i = 1; i <= started; i++) pthread_join(team->members[i].thread, NULL);
-    pthread_cond_destroy(&team->changed);
+    pthread_cond_destroy(&team->members_wait.changed);
+    pthread_cond_destroy(&team->caller_waits.changed);
     pthread_mutex_destroy(&team->lock);
     tr_free(team);
 }
@@ -144,15 +173,18 @@ tr_status tr_team_create(int size, tr_team **out)
     *out = NULL;
     if (size < 1 || size > TR_TEAM_MAX)
         return tr_fail(TR_EINVAL, "threads: %d is out of range; choose 1 to %d", size, TR_TEAM_MAX);
-    struct tr_team *team = tr_alloc_aligned(sizeof(struct tr_team) + (size_t)size * sizeof(struct member), 1);
+    size_t bytes = sizeof(struct tr_team) + (size_t)size * sizeof(struct member);
+    struct tr_team *team = tr_alloc_aligned(bytes, 1);
     if (!team) return TR_ENOMEM;
-    memset(team, 0, sizeof(*team));
+    memset(team, 0, bytes);
     team->size = size;
     team->spin = size > processors() ? SPIN_NANOSECONDS_CROWDED : SPIN_NANOSECONDS;
     pthread_mutex_init(&team->lock, NULL);
-    pthread_cond_init(&team->changed, NULL);
+    pthread_cond_init(&team->members_wait.changed, NULL);
+    pthread_cond_init(&team->caller_waits.changed, NULL);
     for (int i = 1; i < size; i++) {
-        team->members[i] = (struct member){.team = team, .index = i};
+        team->members[i].team = team;
+        team->members[i].index = i;
         int error = pthread_create(&team->members[i].thread, NULL, member_main, &team->members[i]);
         if (error) {
             dismiss(team, i - 1);
@@ -176,7 +208,7 @@ int tr_team_size(const tr_team *team)
     return team->size;
 }
 
-void tr_team_run(tr_team *team, tr_team_function function, void *arguments)
+static void run(struct tr_team *team, tr_team_function function, void *arguments, bool together)
 {
     if (team->size == 1) {
         function(arguments, 0, 1);
@@ -184,11 +216,22 @@ void tr_team_run(tr_team *team, tr_team_function function, void *arguments)
     }
     team->function = function;
     team->arguments = arguments;
-    /* Every member adds one to `done` in each run, so this is where it stands when all have finished. */
-    unsigned finished = atomic_load_explicit(&team->done, memory_order_relaxed) + (unsigned)(team->size - 1);
-    advance(team, &team->run);
-    function(arguments, 0, team->size);
-    wait_until(team, &team->done, finished);
+    atomic_store_explicit(&team->together, together, memory_order_relaxed);
+    /* Every share adds one to `done` in each run, so this is where it stands when all are finished. */
+    unsigned finished = atomic_load_explicit(&team->done, memory_order_relaxed) + (unsigned)team->size;
+    unsigned number = advance(team, &team->members_wait, &team->run, 1) + 1;
+    work(team, number, 0);
+    wait_until(team, &team->caller_waits, &team->done, finished);
+}
+
+void tr_team_run(tr_team *team, tr_team_function function, void *arguments)
+{
+    run(team, function, arguments, false);
+}
+
+void tr_team_run_together(tr_team *team, tr_team_function function, void *arguments)
+{
+    run(team, function, arguments, true);
 }
 
 void tr_team_barrier(tr_team *team, int member)
@@ -196,12 +239,13 @@ void tr_team_barrier(tr_team *team, int member)
     assert(member >= 0 && member < team->size);
     (void)member;
     if (team->size == 1) return;
+    assert(atomic_load_explicit(&team->together, memory_order_relaxed));
     unsigned next = atomic_load_explicit(&team->passed, memory_order_relaxed) + 1;
     if (atomic_fetch_add(&team->arrived, 1) + 1 == (unsigned)team->size) {
         atomic_store_explicit(&team->arrived, 0, memory_order_relaxed);
-        advance(team, &team->passed);
+        advance(team, &team->members_wait, &team->passed, 1);
     } else {
-        wait_until(team, &team->passed, next);
+        wait_until(team, &team->members_wait, &team->passed, next);
     }
 }
 

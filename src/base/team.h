@@ -1,4 +1,4 @@
-/* A team of threads that runs one function at a time, on every member.
+/* A team of threads that runs one function at a time, divided into as many shares as there are members.
  *
  * The caller is member 0. Members wait for work by spinning shortly and then sleeping, so that an
  * oversubscribed machine makes progress. A team never changes what is computed: members take disjoint
@@ -23,10 +23,13 @@ void tr_team_destroy(tr_team **team);
 int tr_team_size(const tr_team *team);
 
 typedef void (*tr_team_function)(void *arguments, int member, int size);
-/* Runs `function` on every member and returns when all are done. Only from the thread that made the team;
-   not from inside a run. */
+/* Calls `function` once for every member and returns when all calls are done. Who is done early takes over
+   calls of members that have not begun, since their processors may be busy with something else: so calls must
+   not wait for each other. Only from the thread that made the team; not from inside a run. */
 void tr_team_run(tr_team *team, tr_team_function function, void *arguments);
-/* Inside a run: waits until every member has come here. */
+/* The same with every call on its member's own thread, so that they may wait for each other. */
+void tr_team_run_together(tr_team *team, tr_team_function function, void *arguments);
+/* Inside a run together: waits until every member has come here. */
 void tr_team_barrier(tr_team *team, int member);
 
 /* The part [*begin, *end) of `count` items that `member` of `size` takes; parts are contiguous, ascending,

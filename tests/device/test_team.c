@@ -44,6 +44,37 @@ static void test_each_member_runs_once(void **state)
     }
 }
 
+static _Thread_local int self;
+
+static void count_and_compare(void *arguments, int member, int size)
+{
+    struct work *work = arguments;
+    count_run(arguments, member, size);
+    if (self == 0) self = member + 1; /* by the first share, whosever it is */
+    if (self != member + 1) atomic_fetch_add(&work->inside, 1);
+}
+
+/* With many more members than processors some have not begun when others are done. */
+static void test_late_members_are_helped(void **state)
+{
+    (void)state;
+    enum { SIZE = 64, RUNS = 200 };
+    struct work work = {0};
+    assert_int_equal(tr_team_create(SIZE, &work.team), TR_OK);
+    for (int run = 1; run <= RUNS; run++) {
+        tr_team_run(work.team, count_and_compare, &work);
+        for (int i = 0; i < SIZE; i++) assert_int_equal(work.runs[i], run);
+    }
+    assert_true(atomic_load(&work.inside) > 0);
+    /* Together, they are on their own. */
+    for (int i = 0; i < SIZE; i++) work.runs[i] = 0;
+    for (int run = 1; run <= 20; run++) {
+        tr_team_run_together(work.team, count_run, &work);
+        for (int i = 0; i < SIZE; i++) assert_int_equal(work.runs[i], run);
+    }
+    tr_team_destroy(&work.team);
+}
+
 static void meet(void *arguments, int member, int size)
 {
     struct work *work = arguments;
@@ -64,7 +95,7 @@ static void test_barrier(void **state)
         assert_int_equal(tr_team_create(size, &work.team), TR_OK);
         for (int run = 0; run < 3; run++) {
             atomic_store(&work.inside, 0);
-            tr_team_run(work.team, meet, &work);
+            tr_team_run_together(work.team, meet, &work);
             assert_false(work.broken);
         }
         tr_team_destroy(&work.team);
@@ -127,8 +158,11 @@ static void test_shares_tile_the_range(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_member_runs_once), cmocka_unit_test(test_barrier),
-        cmocka_unit_test(test_wakes_after_sleep),     cmocka_unit_test(test_size_is_checked),
+        cmocka_unit_test(test_each_member_runs_once),
+        cmocka_unit_test(test_late_members_are_helped),
+        cmocka_unit_test(test_barrier),
+        cmocka_unit_test(test_wakes_after_sleep),
+        cmocka_unit_test(test_size_is_checked),
         cmocka_unit_test(test_shares_tile_the_range),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

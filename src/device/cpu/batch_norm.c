@@ -152,7 +152,7 @@ tr_status CPU_KERNEL(batch_norm_forward)(tr_device *device, const struct tr_op_b
     tr_status status = cpu_reserve(cpu, 0, (size_t)a->cut.count * (size_t)a->channels * sizeof(float));
     if (status != TR_OK) return status;
     struct forward f = {.op = a, .cpu = cpu, .var = cpu_shared(cpu)};
-    cpu_run(cpu, 4 * cost(&a->cut, a->spatial, a->channels), batch_norm_forward_part, &f);
+    cpu_run_together(cpu, 4 * cost(&a->cut, a->spatial, a->channels), batch_norm_forward_part, &f);
     return TR_OK;
 }
 
@@ -255,7 +255,7 @@ tr_status CPU_KERNEL(batch_norm_backward)(tr_device *device, const struct tr_op_
     if (status != TR_OK) return status;
     struct backward b = {
         .op = a, .cpu = cpu, .sum = cpu_shared(cpu), .product = (float *)cpu_shared(cpu) + values};
-    cpu_run(cpu, 4 * cost(&a->cut, a->spatial, a->channels), batch_norm_backward_part, &b);
+    cpu_run_together(cpu, 4 * cost(&a->cut, a->spatial, a->channels), batch_norm_backward_part, &b);
     return TR_OK;
 }
 

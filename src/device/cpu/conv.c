@@ -53,8 +53,9 @@ static int64_t divide_up(int64_t a, int64_t b)
 }
 
 /* Packs a member's share of the weights. */
-static void pack_weights(const struct conv *c, int member, int size)
+static void pack_weights(void *arguments, int member, int size)
 {
+    const struct conv *c = arguments;
     int64_t begin, end;
     const int64_t taps = (int64_t)c->kernel_h * c->kernel_w, depth = taps * c->source_c;
     if (!c->backward) {
@@ -194,9 +195,6 @@ static void convolve_pixels(const struct conv *c, int64_t image, int32_t h, floa
 static void convolve(void *arguments, int member, int size)
 {
     const struct conv *c = arguments;
-    pack_weights(c, member, size);
-    cpu_barrier(c->cpu, member, size);
-
     float *a = cpu_scratch(c->cpu, member);
     struct tile_segment *segments = (void *)((char *)a + c->member_segments);
     const bool by_pixel = c->rows < IMAGES_LEAST;
@@ -266,6 +264,7 @@ static tr_status run(struct conv *c, const struct tr_window *window)
     TR_TRY(cpu_reserve(c->cpu, image_bytes + (size_t)taps * sizeof(struct tile_segment), 0));
 
     const double outputs = (double)c->rows * c->target_h * c->target_w * c->target_c;
+    cpu_run(c->cpu, (double)taps * c->source_c * c->target_c, pack_weights, c);
     cpu_run(c->cpu, outputs * (double)taps * c->source_c / (8.0 * VW), convolve, c);
     return TR_OK;
 }

@@ -56,7 +56,7 @@ static double cpu_peak(tr_device *device, double seconds)
     struct cpu_device *cpu = cpu_device_of(device);
     struct peak peak = {.kernels = cpu->kernels, .seconds = seconds};
     double sum = 0;
-    tr_team_run(cpu->team, peak_member, &peak);
+    tr_team_run_together(cpu->team, peak_member, &peak);
     for (int i = 0; i < device->threads; i++) sum += peak.rate[i];
     return sum;
 }
@@ -130,6 +130,14 @@ tr_status cpu_reserve(struct cpu_device *cpu, size_t member_bytes, size_t shared
 {
     for (int i = 0; i < cpu->base.threads; i++) TR_TRY(grow(&cpu->member[i], member_bytes));
     return grow(&cpu->shared, shared_bytes);
+}
+
+void cpu_run_together(struct cpu_device *cpu, double nanoseconds, tr_team_function function, void *arguments)
+{
+    if (nanoseconds < cpu->alone)
+        function(arguments, 0, 1);
+    else
+        tr_team_run_together(cpu->team, function, arguments);
 }
 
 void cpu_run(struct cpu_device *cpu, double nanoseconds, tr_team_function function, void *arguments)

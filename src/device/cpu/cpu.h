@@ -65,8 +65,11 @@ static inline void *cpu_shared(const struct cpu_device *cpu)
 /* Runs `function` on the whole team, or on the caller alone (member 0 of 1) when the work is expected to take
    less than some ten microseconds on one thread. */
 void cpu_run(struct cpu_device *cpu, double nanoseconds, tr_team_function function, void *arguments);
+/* The same for functions with cpu_barrier(). Two runs are better where they do: they do not wait for a member
+   whose processor is busy with something else. */
+void cpu_run_together(struct cpu_device *cpu, double nanoseconds, tr_team_function function, void *arguments);
 
-/* Inside a run of `size` members: returns when all have come here. */
+/* Inside a run together of `size` members: returns when all have come here. */
 static inline void cpu_barrier(const struct cpu_device *cpu, int member, int size)
 {
     if (size > 1) tr_team_barrier(cpu->team, member);

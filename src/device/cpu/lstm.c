@@ -197,8 +197,9 @@ static int64_t share_begin(const struct lstm *l, int64_t index, int64_t parts)
 }
 
 /* Packs a member's share of the weights. */
-static void pack_weights(const struct lstm *l, int member, int size)
+static void pack_weights(void *arguments, int member, int size)
 {
+    const struct lstm *l = arguments;
     int64_t begin, end;
     if (l->forward) {
         tr_team_share(l->depth, 1, member, size, &begin, &end);
@@ -216,8 +217,6 @@ static void walk(void *arguments, int member, int size)
 {
     const struct lstm *l = arguments;
     float *memory = cpu_scratch(l->cpu, member);
-    pack_weights(l, member, size);
-    cpu_barrier(l->cpu, member, size);
     const int64_t end = share_begin(l, member + 1, size);
     for (int64_t example = share_begin(l, member, size); example < end;) {
         /* Sorted by falling length, by insertion; sequences without rows have nothing to do. */
@@ -258,6 +257,7 @@ static tr_status run(struct lstm *l, const float *bias, int64_t member_floats)
         for (int64_t j = 0; j < padded; j++) l->bias[j] = j < l->columns ? bias[j] : 0.0f;
     }
     const double rows = (double)(l->offset[l->examples] - l->offset[0]);
+    cpu_run(l->cpu, (double)l->depth * (double)l->columns, pack_weights, l);
     cpu_run(l->cpu, rows * (double)l->depth * (double)l->columns / (8.0 * VW), walk, l);
     return TR_OK;
 }
