@@ -259,7 +259,8 @@ static void add_best(const struct cli_compare_orders *orders, const struct cli_c
     else if (!isnan(gain))
         tr_text_addf(text, ": %.2f times as fast as one process%s", gain,
                      orders->until > 0 ? " at meeting the target" : "");
-    if (!isnan(result->accuracy) && !isnan(results[0].accuracy))
+    bool same = cli_compare_hash(plan, results, best) == CLI_HASH_EQUAL;
+    if (!same && !isnan(result->accuracy) && !isnan(results[0].accuracy))
         tr_text_addf(text, ", accuracy %.4f against %.4f", result->accuracy, results[0].accuracy);
     tr_text_add(text, "\n");
 }
