@@ -24,7 +24,7 @@ struct tr_transfer {
     int peer, tag;
     bool sends;
     bool done;   /* set by the transport's `test`, or by `start` */
-    bool broken; /* the transport failed, see tr_comm_tolerate(): never done, and not to be touched */
+    bool broken; /* the transport failed, see tr_comm_tolerate(): never done, and not to be tested */
     int gate;    /* the phase of its operation that needs it done, see operation.h */
     /* For the transport. */
     struct tr_transfer *next;

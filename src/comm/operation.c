@@ -141,7 +141,9 @@ tr_status tr_ticket_receive(tr_comm *comm, tr_ticket *ticket, int from, void *da
 
 bool tr_transfer_withdraw(tr_comm *comm, struct tr_transfer *transfer)
 {
-    return !transfer->broken && comm->class->withdraw(comm, transfer);
+    /* Of one that could not be started, the transport knows whether a part of it was. */
+    if (transfer->broken && transfer->request) return false;
+    return comm->class->withdraw(comm, transfer);
 }
 
 /* ---- phases ---- */

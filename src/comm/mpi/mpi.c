@@ -180,8 +180,8 @@ static tr_status mpi_test(tr_comm *comm, struct tr_transfer *transfer)
 static bool mpi_withdraw(tr_comm *comm, struct tr_transfer *transfer)
 {
     tr_mpi_request *request = transfer->request;
-    /* When all is lost, MPI is not touched again. */
-    if (comm->dead || !mpi_of(comm)->module->withdraw(&request)) return false;
+    /* When all is lost, MPI is not touched again. Without a request, pieces may be under way nevertheless. */
+    if (comm->dead || !request || !mpi_of(comm)->module->withdraw(&request)) return false;
     transfer->request = NULL;
     transfer->done = true;
     return true;

@@ -179,8 +179,8 @@ static bool thread_withdraw(tr_comm *comm, struct tr_transfer *transfer)
     pthread_mutex_lock(&group->lock);
     struct group_member *to = &group->member[transfer->sends ? transfer->peer : comm->rank];
     take_out(transfer->sends ? &to->sends : &to->receives, transfer);
-    if (transfer->sends) release_held(group, transfer);
-    while (transfer->state == COPYING) /* ends by itself, soon */
+    if (transfer->sends && transfer->request) release_held(group, transfer); /* else it was never started */
+    while (transfer->state == COPYING)                                       /* ends by itself, soon */
         pthread_cond_wait(&group->member[comm->rank].changed, &group->lock);
     pthread_mutex_unlock(&group->lock);
     transfer->done = true;
