@@ -108,14 +108,14 @@ struct tr_comm {
     pthread_mutex_t lock;           /* guards what follows and all calls of slots */
     struct tr_place *place;         /* [size] */
     struct tr_islands alone, hosts; /* every rank an island of its own; every host one */
-    /* Of a part, see tr_comm_split(): the communicator with the transport, and the ranks there. The part's lock
-       is taken first. */
+    /* Of a part, see tr_comm_split(): the communicator with the transport, and the ranks there. The part's
+       lock is taken first. */
     tr_comm *root;
-    int *member;                    /* [size] */
-    uint32_t part_bits;             /* of a root: the parts that live, a bit each */
-    uint32_t sequence;              /* collectives started */
-    uint64_t moment;                /* of the last poll */
-    tr_ticket *active, *pool;       /* operations under way, and free ones for reuse */
+    int *member;              /* [size] */
+    uint32_t part_bits;       /* of a root: the parts that live, a bit each */
+    uint32_t sequence;        /* collectives started */
+    uint64_t moment;          /* of the last poll */
+    tr_ticket *active, *pool; /* operations under way, and free ones for reuse */
     struct tr_comm_statistics statistics;
     bool dead;
     char *obituary;           /* why */

@@ -17,14 +17,8 @@
 #define FORMATS_MAX 32
 
 const struct tr_source_format *const tr_source_formats[] = {
-    &tr_source_format_cifar,
-    &tr_source_format_csv,
-    &tr_source_format_folder,
-    &tr_source_format_idx,
-    &tr_source_format_npy,
-    &tr_source_format_text,
-    &tr_source_format_tfrecord,
-    NULL,
+    &tr_source_format_cifar, &tr_source_format_csv,  &tr_source_format_folder,   &tr_source_format_idx,
+    &tr_source_format_npy,   &tr_source_format_text, &tr_source_format_tfrecord, NULL,
 };
 
 /* The format called `name`, or NULL with a message that names the nearest one. */

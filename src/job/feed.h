@@ -21,9 +21,9 @@ tr_status tr_feed_create(tr_device *device, const struct tr_job *job, const tr_s
                          bool augment, tr_feed **out);
 void tr_feed_destroy(tr_feed **feed);
 
-/* Brings rows [begin, end) of the batch to the pass, what of it the pass takes (nn/pass.h), labels included if
-   the source has them; `scalars`
-   (device memory) and `seed` decide augmentation. The batch is borrowed until the device has been waited for.
+/* Brings rows [begin, end) of the batch to the pass, what of it the pass takes (nn/pass.h), labels included
+   if the source has them; `scalars` (device memory) and `seed` decide augmentation. The batch is borrowed
+   until the device has been waited for.
  */
 tr_status tr_feed_rows(tr_feed *feed, tr_pass *pass, const struct tr_batch *batch, int64_t begin, int64_t end,
                        uint64_t seed, const struct tr_step_scalars *scalars);

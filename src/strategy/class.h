@@ -48,7 +48,7 @@ struct tr_strategy_class {
 /* The head of every strategy's own structure. */
 struct tr_strategy {
     const struct tr_strategy_class *class;
-    void *options; /* of class->options_size */
+    void *options;     /* of class->options_size */
     tr_device *device; /* that computes */
     tr_device *holder; /* that holds the variables and updates them; often the same */
     const struct tr_job *job;

@@ -168,11 +168,12 @@ void tr_look_begin(tr_look *look, unsigned what)
     if (!what) return;
     memset(look->blocks, 0, (size_t)look->size * block_bytes(look, what));
     if (tr_strategy_is_asynchronous(look->strategy)) return;
-    tr_strategy_watch(look->strategy, TR_WATCHER_LOOK, (struct tr_strategy_watch){
-                                          .layer = what & TR_LOOK_HISTOGRAMS ? see_layer : NULL,
-                                          .update = see_update,
-                                          .user = look,
-                                      });
+    tr_strategy_watch(look->strategy, TR_WATCHER_LOOK,
+                      (struct tr_strategy_watch){
+                          .layer = what & TR_LOOK_HISTOGRAMS ? see_layer : NULL,
+                          .update = see_update,
+                          .user = look,
+                      });
 }
 
 /* ---- when it is done ---- */

@@ -6,11 +6,11 @@
 #include "comm/comm.h"
 #include "trireme/train.h"
 
-/* Opens what the settings ask for: the newest good checkpoint of `out` with `continues`, if there is one, else
-   `resume`; *out is NULL where that is nothing. The chief chooses. Ranks that find the same checkpoint at the
-   same path open it there; others get a copy from the chief, so that it needs to lie on the chief's host only.
-   Collective with a communicator (NULL: alone). Returned, close with tr_checkpoint_close(). Errors as for
-   tr_checkpoint_open(). */
+/* Opens what the settings ask for: the newest good checkpoint of `out` with `continues`, if there is one,
+   else `resume`; *out is NULL where that is nothing. The chief chooses. Ranks that find the same checkpoint
+   at the same path open it there; others get a copy from the chief, so that it needs to lie on the chief's
+   host only. Collective with a communicator (NULL: alone). Returned, close with tr_checkpoint_close(). Errors
+   as for tr_checkpoint_open(). */
 tr_status tr_train_resume(tr_comm *comm, const struct tr_train_settings *settings, tr_checkpoint **out);
 
 #endif
