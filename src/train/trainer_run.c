@@ -349,7 +349,8 @@ static tr_status end_run(tr_trainer *trainer, tr_status status)
     return status == TR_OK ? TR_OK : tr_fail(status, "%s", message);
 }
 
-/* After a run that ended well or was stopped all ranks are there; otherwise nobody can be counted on. */
+/* After a run that ended well or was stopped all ranks are there, unless some were lost on the way; otherwise
+   nobody can be counted on. */
 static tr_status end_recording(tr_trainer *trainer, tr_status status)
 {
     bool failed = status != TR_OK && status != TR_EINTERRUPTED;
