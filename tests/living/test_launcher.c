@@ -118,7 +118,7 @@ static void a_second_signal_ends_it_at_once(void **state)
 static void slow_processes_are_never_thrown_out(void **state)
 {
     (void)state;
-    static const char *const delays[][2] = {{"--slow", "1:5"}, {"--slow", "1:30000"}, {"--seed-delays", "7"}};
+    static const char *const delays[][2] = {{"--slow", "1:5"}, {"--slow", "1:3000"}, {"--seed-delays", "7"}};
     char hash[65];
     skip_without_mpi();
     struct session alone;
