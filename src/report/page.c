@@ -250,7 +250,7 @@ static tr_status add_curves(struct page *page)
 static void add_staleness(struct page *page, const struct tr_run *run, const char *label)
 {
     struct tr_chart_bar bars[TR_RUN_BINS];
-    char text[TR_RUN_BINS][8], title[256];
+    char text[TR_RUN_BINS][16], title[256];
     int used = 0;
     for (int64_t i = 0; i < run->staleness_count; i++)
         if (run->staleness[i]) used = (int)i + 1;
