@@ -267,7 +267,7 @@ static void checkpoints_do_not_know_ranks(void **state)
     struct job job;
     struct outcome alone, half, resumed;
     family_job(&job, &families[4], place); /* statistics and averages of weights */
-    char out[SCRATCH_PATH + 16];
+    char out[SCRATCH_PATH + 64];
     snprintf(out, sizeof out, "%s/alone", place);
     train_to(&job, strategy, out, false, 8, 1, &alone);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -289,7 +289,7 @@ static void checkpoints_do_not_know_strategies(void **state)
     char hash[2][65];
     for (int way = 0; way < 2; way++) {
         for (int i = 0; i < 2; i++) {
-            char out[SCRATCH_PATH + 24];
+            char out[SCRATCH_PATH + 64];
             struct outcome outcome;
             snprintf(out, sizeof out, "%s/way%d-%d", place, way, i);
             train_to(&job, way ? local : "allreduce", out, false, 3, 3, &outcome);

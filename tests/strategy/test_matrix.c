@@ -118,7 +118,7 @@ static void checkpoints_go_from_any_to_any(void **state)
         for (int to = 0; to < STRATEGIES; to++) {
             struct rank ranks[RANKS];
             struct tr_train_settings settings = job.settings;
-            char out[SCRATCH_PATH + 16], how[200];
+            char out[SCRATCH_PATH + 64], how[200];
             int first = 2 + synchronous[from].servers, second = (from < to ? 4 : 2) + synchronous[to].servers;
             snprintf(out, sizeof out, "%s/%d-%d", place, from, to);
             snprintf(how, sizeof how, "%s on %d ranks, then %s on %d", synchronous[from].strategy, first,

@@ -203,7 +203,7 @@ static void checkpoints_do_not_know_stages(void **state)
         job.settings.set = job.set;
         for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) {
             struct rank ranks[RANKS];
-            char out[SCRATCH_PATH + 16], how[200];
+            char out[SCRATCH_PATH + 64], how[200];
             bool named = runs[i].first && strstr(runs[i].first, "cut"),
                  other = runs[i].second && strstr(runs[i].second, "cut");
             if (f && (named || other)) continue; /* its layers have other names */
