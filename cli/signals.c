@@ -4,6 +4,7 @@
 #include "terminal.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -58,6 +59,20 @@ static void handle(int number)
     errno = saved;
 }
 
+/* Blocks or unblocks what a launcher passes on. */
+static void hold(int how)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    pthread_sigmask(how, &set, NULL);
+}
+
+void cli_signals_hold(void)
+{
+    hold(SIG_BLOCK);
+}
+
 void cli_signals_watch(tr_trainer *trainer, const char *what)
 {
     /* A progress line may be on the screen: the notice takes its place, and the line is drawn anew below. */
@@ -74,6 +89,7 @@ void cli_signals_watch(tr_trainer *trainer, const char *what)
         sigaction(watched[i], NULL, &before[i]);
         if (before[i].sa_handler != SIG_IGN) sigaction(watched[i], &action, NULL);
     }
+    hold(SIG_UNBLOCK);
 }
 
 void cli_signals_release(void)

@@ -9,6 +9,10 @@
 
 #include "trireme/train.h"
 
+/* A SIGUSR1 that comes before cli_signals_watch() waits for it, instead of ending the process: a launcher may
+   pass it on at any moment. */
+void cli_signals_hold(void);
+
 /* SIGUSR1 means the same as SIGTERM: it is what mpirun passes on at once.
 
    From now on a first signal stops `trainer` (NULL where the work asks cli_signals_received() itself) and

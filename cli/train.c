@@ -132,6 +132,7 @@ tr_status cli_train_run(const void *options_)
 {
     const struct cli_train_options *options = options_;
     cli_launched_begin(options->launched);
+    cli_signals_hold();
     if (!options->model && !options->resume)
         return tr_fail(TR_EINVAL,
                        "name a model file, for instance models/mnist-quick.yaml, or a directory to "

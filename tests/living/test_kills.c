@@ -70,7 +70,7 @@ static void kills_leave_no_trace(void **state)
                                                   "parameter-server,mode=sync"};
     int met = 0;
     skip_without_mpi();
-    job_write(1200 * kills);
+    job_write(4000 * kills);
     for (int part = 0; part < PARTS; part++) {
         struct job job;
         start(&job, workers[part], strategies[part], "killed", "60000");
