@@ -50,25 +50,6 @@ static void make_training(const struct cli_compare_orders *orders, const struct 
 
 /* ---- what is heard ---- */
 
-static double number_of(const struct tr_json_value *object, const char *key)
-{
-    const struct tr_json_value *value = tr_json_find(object, key);
-    if (value && value->kind == TR_JSON_INTEGER) return (double)value->integer;
-    return value && value->kind == TR_JSON_REAL ? value->real : NAN;
-}
-
-static int64_t integer_of(const struct tr_json_value *object, const char *key)
-{
-    const struct tr_json_value *value = tr_json_find(object, key);
-    return value && value->kind == TR_JSON_INTEGER ? value->integer : 0;
-}
-
-static const char *text_of(const struct tr_json_value *object, const char *key)
-{
-    const struct tr_json_value *value = tr_json_find(object, key);
-    return value && value->kind == TR_JSON_TEXT ? value->text : "";
-}
-
 static const struct tr_json_value *array_of(const struct tr_json_value *object, const char *key)
 {
     const struct tr_json_value *value = tr_json_find(object, key);
@@ -84,15 +65,15 @@ static void take_statistics(const struct tr_json_value *object, double seconds,
     int64_t bins[TR_STALENESS_BINS] = {0};
     const struct tr_json_value *list = array_of(object, "ranks"), *staleness = array_of(object, "staleness");
     struct tr_train_statistics statistics = {
-        .rank = ranks, .steps = integer_of(object, "steps"), .asynchronous = staleness != NULL};
+        .rank = ranks, .steps = tr_json_integer_or(object, "steps", 0), .asynchronous = staleness != NULL};
     if (!list) return;
     for (const struct tr_json_value *at = list->first; at && statistics.ranks < RANKS_MOST; at = at->next)
         ranks[statistics.ranks++] = (struct tr_train_rank){
-            .bytes_sent = integer_of(at, "bytes_sent"),
-            .bytes_received = integer_of(at, "bytes_received"),
-            .bytes_shared = integer_of(at, "bytes_shared"),
-            .wait_seconds = number_of(at, "wait_seconds"),
-            .compute_seconds = number_of(at, "compute_seconds"),
+            .bytes_sent = tr_json_integer_or(at, "bytes_sent", 0),
+            .bytes_received = tr_json_integer_or(at, "bytes_received", 0),
+            .bytes_shared = tr_json_integer_or(at, "bytes_shared", 0),
+            .wait_seconds = tr_json_number_or_nan(at, "wait_seconds"),
+            .compute_seconds = tr_json_number_or_nan(at, "compute_seconds"),
         };
     statistics.staleness = bins;
     statistics.staleness_bins = TR_STALENESS_BINS;
@@ -102,7 +83,7 @@ static void take_statistics(const struct tr_json_value *object, double seconds,
         bins[bin++] = at->kind == TR_JSON_INTEGER ? at->integer : 0;
     result->has_statistics = true;
     result->statistics = cli_statistics_of(&statistics, seconds);
-    result->dropped = integer_of(object, "dropped");
+    result->dropped = tr_json_integer_or(object, "dropped", 0);
 }
 
 struct listener {
@@ -117,27 +98,27 @@ static void hear_training(void *user, const struct tr_json_value *object)
 {
     struct listener *listener = user;
     struct cli_compare_result *result = listener->result;
-    const char *event = text_of(object, "event");
+    const char *event = tr_json_text_or_empty(object, "event");
     if (strcmp(event, "step") == 0) {
         char status[200], left[TR_TEXT_NUMBER_SIZE];
-        result->seconds = number_of(object, "seconds");
-        double share = number_of(object, "step") / number_of(object, "steps");
+        result->seconds = tr_json_number_or_nan(object, "seconds");
+        double share = tr_json_number_or_nan(object, "step") / tr_json_number_or_nan(object, "steps");
         snprintf(status, sizeof status, "  %s: step %.0f of %.0f, loss %.4f, %s so far", listener->label,
-                 number_of(object, "step"), number_of(object, "steps"), number_of(object, "loss"),
-                 tr_text_from_seconds(result->seconds, left));
+                 tr_json_number_or_nan(object, "step"), tr_json_number_or_nan(object, "steps"),
+                 tr_json_number_or_nan(object, "loss"), tr_text_from_seconds(result->seconds, left));
         if (share < 1) cli_screen_status(listener->screen, status);
     } else if (strcmp(event, "evaluation") == 0) {
-        result->accuracy = number_of(object, "accuracy");
-        result->loss = number_of(object, "loss");
+        result->accuracy = tr_json_number_or_nan(object, "accuracy");
+        result->loss = tr_json_number_or_nan(object, "loss");
         if (listener->until > 0 && isnan(result->target_epochs) && result->accuracy >= listener->until) {
             result->target_seconds = result->seconds;
-            result->target_epochs = number_of(object, "epoch");
+            result->target_epochs = tr_json_number_or_nan(object, "epoch");
         }
     } else if (strcmp(event, "end") == 0) {
-        result->step = integer_of(object, "step");
-        result->seconds = number_of(object, "seconds");
-        result->examples_per_second = number_of(object, "examples_per_second");
-        snprintf(result->hash, sizeof result->hash, "%s", text_of(object, "hash"));
+        result->step = tr_json_integer_or(object, "step", 0);
+        result->seconds = tr_json_number_or_nan(object, "seconds");
+        result->examples_per_second = tr_json_number_or_nan(object, "examples_per_second");
+        snprintf(result->hash, sizeof result->hash, "%s", tr_json_text_or_empty(object, "hash"));
         const struct tr_json_value *statistics = tr_json_find(object, "statistics");
         if (statistics) take_statistics(statistics, result->seconds, result);
     }
@@ -147,8 +128,8 @@ static void hear_training(void *user, const struct tr_json_value *object)
 static void hear_evaluation(void *user, const struct tr_json_value *object)
 {
     struct cli_compare_result *result = user;
-    result->accuracy = number_of(object, "accuracy");
-    result->loss = number_of(object, "loss");
+    result->accuracy = tr_json_number_or_nan(object, "accuracy");
+    result->loss = tr_json_number_or_nan(object, "loss");
 }
 
 /* The last line that a failed run wrote. */

@@ -5,11 +5,10 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "report/run.h"
 
 #include <errno.h>
 #include <string.h>
-
-#define NAME "journal.jsonl"
 
 static void give_up(struct cli_journal *journal, const char *why)
 {
@@ -22,7 +21,7 @@ static void give_up(struct cli_journal *journal, const char *why)
 
 void cli_journal_open(struct cli_journal *journal, const char *directory, bool goes_on)
 {
-    char *path = tr_path_join(directory, NAME);
+    char *path = tr_path_join(directory, TR_JOURNAL_FILE);
     journal->file = path ? fopen(path, goes_on ? "ae" : "we") : NULL;
     if (!journal->file) give_up(journal, path ? strerror(errno) : "out of memory");
     tr_free(path);

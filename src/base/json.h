@@ -66,6 +66,12 @@ tr_status tr_json_get_object(const struct tr_json_value *object, const char *whe
 tr_status tr_json_get_array(const struct tr_json_value *object, const char *where, const char *key,
                             const struct tr_json_value **out);
 
+/* The same for members that may be missing: what is not there or of another kind gives NaN (an integer counts
+   as a number), `fallback`, and "". Borrowed likewise. */
+double tr_json_number_or_nan(const struct tr_json_value *object, const char *key);
+int64_t tr_json_integer_or(const struct tr_json_value *object, const char *key, int64_t fallback);
+const char *tr_json_text_or_empty(const struct tr_json_value *object, const char *key);
+
 /* Writes one JSON object. A failed allocation is remembered and reported by tr_json_finish(), so that calls
    need no checks:
 

@@ -9,6 +9,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -368,4 +369,23 @@ tr_status tr_json_get_array(const struct tr_json_value *object, const char *wher
                             const struct tr_json_value **out)
 {
     return get(object, where, key, TR_JSON_ARRAY, out);
+}
+
+double tr_json_number_or_nan(const struct tr_json_value *object, const char *key)
+{
+    const struct tr_json_value *value = tr_json_find(object, key);
+    if (value && value->kind == TR_JSON_INTEGER) return (double)value->integer;
+    return value && value->kind == TR_JSON_REAL ? value->real : NAN;
+}
+
+int64_t tr_json_integer_or(const struct tr_json_value *object, const char *key, int64_t fallback)
+{
+    const struct tr_json_value *value = tr_json_find(object, key);
+    return value && value->kind == TR_JSON_INTEGER ? value->integer : fallback;
+}
+
+const char *tr_json_text_or_empty(const struct tr_json_value *object, const char *key)
+{
+    const struct tr_json_value *value = tr_json_find(object, key);
+    return value && value->kind == TR_JSON_TEXT ? value->text : "";
 }

@@ -180,6 +180,10 @@ tr_status tr_comm_reduce_apply(tr_comm *comm, tr_reduction *reduction, const flo
 tr_status tr_comm_all_reduce(tr_comm *comm, tr_reduction *reduction, const float *nodes, int64_t stride,
                              int64_t count, float *out, const char *name, tr_ticket **ticket);
 
+/* Every rank tells all others `bytes` bytes: rank r's are at blocks + r * bytes on every rank afterwards.
+   Waits. `name` as for messages. */
+tr_status tr_comm_exchange(tr_comm *comm, void *blocks, size_t bytes, const char *name);
+
 /* Waits until all ranks have compared `value` under `key` ("data"). TR_EMISMATCH on every rank, naming two
    ranks, their hosts and both values; the communicator stays usable. `advice` ends the message ("start all
    ranks with one model file"). The strings are borrowed for the call. */

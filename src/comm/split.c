@@ -210,21 +210,6 @@ static int by_key(const void *left, const void *right)
     return a->rank < b->rank ? -1 : 1;
 }
 
-static tr_status exchange(tr_comm *comm, struct notice *notice)
-{
-    tr_ticket *ticket;
-    int64_t *bound = tr_alloc((size_t)comm->size + 1, sizeof *bound);
-    if (!bound) {
-        tr_comm_abort(comm, "out of memory"); /* the others are about to wait for us */
-        return TR_ENOMEM;
-    }
-    for (int i = 0; i <= comm->size; i++) bound[i] = i * (int64_t)sizeof *notice;
-    tr_status status = tr_comm_all_gather(comm, notice, bound, NULL, "split", &ticket);
-    if (status == TR_OK) status = tr_comm_wait(comm, &ticket);
-    tr_free(bound);
-    return status;
-}
-
 /* Moves the members to the front, in order, and returns their number. */
 static int choose_members(struct notice *notice, int ranks, int color)
 {
@@ -281,7 +266,7 @@ tr_status tr_comm_split(tr_comm *comm, int color, int key, tr_comm **out)
     pthread_mutex_lock(&root->lock);
     notice[comm->rank] = (struct notice){.color = color, .key = key, .part_bits = root->part_bits};
     pthread_mutex_unlock(&root->lock);
-    tr_status status = exchange(comm, notice);
+    tr_status status = tr_comm_exchange(comm, notice, sizeof *notice, "split");
     for (int rank = 0; rank < comm->size; rank++) taken |= notice[rank].part_bits;
     while (number < TR_COMM_PARTS && taken >> number & 1) number++;
     if (status == TR_OK && number == TR_COMM_PARTS)

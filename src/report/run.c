@@ -10,27 +10,6 @@
 
 #define FILE_MOST (256 << 20)
 
-/* ---- members ---- */
-
-static const char *text_of(const struct tr_json_value *object, const char *key)
-{
-    const struct tr_json_value *value = tr_json_find(object, key);
-    return value && value->kind == TR_JSON_TEXT ? value->text : "";
-}
-
-static int64_t integer_of(const struct tr_json_value *object, const char *key)
-{
-    const struct tr_json_value *value = tr_json_find(object, key);
-    return value && value->kind == TR_JSON_INTEGER ? value->integer : 0;
-}
-
-static double number_of(const struct tr_json_value *object, const char *key)
-{
-    const struct tr_json_value *value = tr_json_find(object, key);
-    if (value && value->kind == TR_JSON_INTEGER) return (double)value->integer;
-    return value && value->kind == TR_JSON_REAL ? value->real : NAN;
-}
-
 /* Room for one more element behind `count`; false without memory. Grows at powers of two. */
 static bool grow(void *array_, int64_t count, size_t size)
 {
@@ -55,24 +34,24 @@ static void rewind_to(struct tr_run *run, int64_t step)
 
 static tr_status read_start(struct tr_run *run, const struct tr_json_value *line)
 {
-    if (run->name) rewind_to(run, integer_of(line, "step"));
-    run->name = text_of(line, "name");
-    run->model = text_of(line, "model");
-    run->device = text_of(line, "device");
-    run->strategy = text_of(line, "strategy");
-    run->version = text_of(line, "version");
-    run->host = text_of(line, "host");
-    run->command = text_of(line, "command");
-    run->settings = text_of(line, "settings");
-    run->started = text_of(line, "time");
-    run->seed = integer_of(line, "seed");
-    run->parameters = integer_of(line, "parameters");
-    run->batch = integer_of(line, "batch");
-    run->microbatches = integer_of(line, "microbatches");
-    run->steps = integer_of(line, "steps");
-    run->steps_per_epoch = integer_of(line, "steps_per_epoch");
-    run->train_examples = integer_of(line, "train_examples");
-    run->ranks = integer_of(line, "ranks");
+    if (run->name) rewind_to(run, tr_json_integer_or(line, "step", 0));
+    run->name = tr_json_text_or_empty(line, "name");
+    run->model = tr_json_text_or_empty(line, "model");
+    run->device = tr_json_text_or_empty(line, "device");
+    run->strategy = tr_json_text_or_empty(line, "strategy");
+    run->version = tr_json_text_or_empty(line, "version");
+    run->host = tr_json_text_or_empty(line, "host");
+    run->command = tr_json_text_or_empty(line, "command");
+    run->settings = tr_json_text_or_empty(line, "settings");
+    run->started = tr_json_text_or_empty(line, "time");
+    run->seed = tr_json_integer_or(line, "seed", 0);
+    run->parameters = tr_json_integer_or(line, "parameters", 0);
+    run->batch = tr_json_integer_or(line, "batch", 0);
+    run->microbatches = tr_json_integer_or(line, "microbatches", 0);
+    run->steps = tr_json_integer_or(line, "steps", 0);
+    run->steps_per_epoch = tr_json_integer_or(line, "steps_per_epoch", 0);
+    run->train_examples = tr_json_integer_or(line, "train_examples", 0);
+    run->ranks = tr_json_integer_or(line, "ranks", 0);
     if (run->ranks < 1) run->ranks = 1;
     return TR_OK;
 }
@@ -81,15 +60,15 @@ static tr_status read_step(struct tr_run *run, const struct tr_json_value *line)
 {
     if (!grow(&run->point, run->points, sizeof *run->point)) return TR_ENOMEM;
     run->point[run->points++] = (struct tr_run_point){
-        .step = integer_of(line, "step"),
-        .loss = number_of(line, "loss"),
-        .accuracy = number_of(line, "accuracy"),
-        .rate = number_of(line, "rate"),
-        .norm = number_of(line, "gradient_norm"),
-        .seconds = number_of(line, "seconds"),
-        .speed = number_of(line, "examples_per_second"),
+        .step = tr_json_integer_or(line, "step", 0),
+        .loss = tr_json_number_or_nan(line, "loss"),
+        .accuracy = tr_json_number_or_nan(line, "accuracy"),
+        .rate = tr_json_number_or_nan(line, "rate"),
+        .norm = tr_json_number_or_nan(line, "gradient_norm"),
+        .seconds = tr_json_number_or_nan(line, "seconds"),
+        .speed = tr_json_number_or_nan(line, "examples_per_second"),
     };
-    if (!isnan(number_of(line, "accuracy"))) run->classification = true;
+    if (!isnan(tr_json_number_or_nan(line, "accuracy"))) run->classification = true;
     return TR_OK;
 }
 
@@ -97,10 +76,10 @@ static tr_status read_evaluation(struct tr_run *run, const struct tr_json_value 
 {
     if (!grow(&run->evaluation, run->evaluations, sizeof *run->evaluation)) return TR_ENOMEM;
     run->evaluation[run->evaluations++] = (struct tr_run_evaluation){
-        .step = integer_of(line, "step"),
-        .loss = number_of(line, "loss"),
-        .accuracy = number_of(line, "accuracy"),
-        .set = text_of(line, "set"),
+        .step = tr_json_integer_or(line, "step", 0),
+        .loss = tr_json_number_or_nan(line, "loss"),
+        .accuracy = tr_json_number_or_nan(line, "accuracy"),
+        .set = tr_json_text_or_empty(line, "set"),
     };
     return TR_OK;
 }
@@ -108,13 +87,13 @@ static tr_status read_evaluation(struct tr_run *run, const struct tr_json_value 
 static tr_status read_warning(struct tr_run *run, const struct tr_json_value *line)
 {
     if (!grow(&run->warning, run->warnings, sizeof *run->warning)) return TR_ENOMEM;
-    run->warning[run->warnings++] = text_of(line, "message");
+    run->warning[run->warnings++] = tr_json_text_or_empty(line, "message");
     return TR_OK;
 }
 
 static tr_status read_checkpoint(struct tr_run *run, const struct tr_json_value *line)
 {
-    run->checkpoint = text_of(line, "path");
+    run->checkpoint = tr_json_text_or_empty(line, "path");
     return TR_OK;
 }
 
@@ -123,7 +102,7 @@ static tr_status read_statistics(struct tr_run *run, const struct tr_json_value 
 {
     const struct tr_json_value *ranks = tr_json_find(line, "ranks"), *bins = tr_json_find(line, "staleness");
     run->asynchronous = bins != NULL;
-    run->dropped = integer_of(line, "dropped");
+    run->dropped = tr_json_integer_or(line, "dropped", 0);
     run->staleness_count = 0;
     if (bins && bins->kind == TR_JSON_ARRAY)
         for (const struct tr_json_value *bin = bins->first; bin && run->staleness_count < TR_RUN_BINS;
@@ -134,11 +113,11 @@ static tr_status read_statistics(struct tr_run *run, const struct tr_json_value 
     for (const struct tr_json_value *rank = ranks->first; rank; rank = rank->next) {
         if (!grow(&run->rank, run->rank_count, sizeof *run->rank)) return TR_ENOMEM;
         run->rank[run->rank_count++] = (struct tr_run_rank){
-            .sent = integer_of(rank, "bytes_sent"),
-            .received = integer_of(rank, "bytes_received"),
-            .shared = integer_of(rank, "bytes_shared"),
-            .wait = number_of(rank, "wait_seconds"),
-            .compute = number_of(rank, "compute_seconds"),
+            .sent = tr_json_integer_or(rank, "bytes_sent", 0),
+            .received = tr_json_integer_or(rank, "bytes_received", 0),
+            .shared = tr_json_integer_or(rank, "bytes_shared", 0),
+            .wait = tr_json_number_or_nan(rank, "wait_seconds"),
+            .compute = tr_json_number_or_nan(rank, "compute_seconds"),
         };
     }
     return TR_OK;
@@ -147,11 +126,11 @@ static tr_status read_statistics(struct tr_run *run, const struct tr_json_value 
 static tr_status read_end(struct tr_run *run, const struct tr_json_value *line)
 {
     run->ended = true;
-    run->status = text_of(line, "status");
-    run->message = text_of(line, "message");
-    run->hash = text_of(line, "hash");
-    run->seconds = number_of(line, "seconds");
-    run->speed = number_of(line, "examples_per_second");
+    run->status = tr_json_text_or_empty(line, "status");
+    run->message = tr_json_text_or_empty(line, "message");
+    run->hash = tr_json_text_or_empty(line, "hash");
+    run->seconds = tr_json_number_or_nan(line, "seconds");
+    run->speed = tr_json_number_or_nan(line, "examples_per_second");
     const struct tr_json_value *statistics = tr_json_find(line, "statistics");
     return statistics ? read_statistics(run, statistics) : TR_OK;
 }
@@ -168,7 +147,7 @@ static const struct {
 /* Other events are for other readers. */
 static tr_status read_line(struct tr_run *run, const struct tr_json_value *line)
 {
-    const char *event = text_of(line, "event");
+    const char *event = tr_json_text_or_empty(line, "event");
     for (size_t i = 0; i < sizeof readers / sizeof readers[0]; i++)
         if (strcmp(event, readers[i].event) == 0) return readers[i].read(run, line);
     return TR_OK;

@@ -45,32 +45,19 @@ struct excerpt {
 
 /* ---- reading ---- */
 
-static double number_of(const struct tr_json_value *object, const char *key)
-{
-    const struct tr_json_value *value = tr_json_find(object, key);
-    if (value && value->kind == TR_JSON_INTEGER) return (double)value->integer;
-    return value && value->kind == TR_JSON_REAL ? value->real : NAN;
-}
-
-static int64_t integer_of(const struct tr_json_value *object, const char *key, int64_t fallback)
-{
-    const struct tr_json_value *value = tr_json_find(object, key);
-    return value && value->kind == TR_JSON_INTEGER ? value->integer : fallback;
-}
-
 static bool read_span(const struct tr_json_value *event, struct span *span)
 {
     const struct tr_json_value *category = tr_json_find(event, "cat"), *name = tr_json_find(event, "name");
     if (!category || category->kind != TR_JSON_TEXT || !name || name->kind != TR_JSON_TEXT) return false;
     *span = (struct span){
         .name = name->text,
-        .begin = number_of(event, "ts"),
-        .rank = integer_of(event, "pid", -1),
-        .thread = integer_of(event, "tid", -1),
-        .about = integer_of(tr_json_find(event, "args"), "for rank", -1),
+        .begin = tr_json_number_or_nan(event, "ts"),
+        .rank = tr_json_integer_or(event, "pid", -1),
+        .thread = tr_json_integer_or(event, "tid", -1),
+        .about = tr_json_integer_or(tr_json_find(event, "args"), "for rank", -1),
         .category = -2,
     };
-    span->end = span->begin + number_of(event, "dur");
+    span->end = span->begin + tr_json_number_or_nan(event, "dur");
     if (strcmp(category->text, "step") == 0) span->category = -1;
     for (int i = 0; i < CATEGORIES; i++)
         if (strcmp(category->text, categories[i]) == 0) span->category = i;

@@ -348,13 +348,9 @@ tr_status tr_strategy_blame(tr_strategy *strategy, int64_t step, char *name, siz
 
 tr_status tr_strategy_gather_statistics(tr_strategy *strategy, struct tr_strategy_statistics *out)
 {
-    int64_t bound[TR_STRATEGY_RANKS + 1];
     out->rank[strategy->rank] = strategy->done;
     if (!strategy->comm) return TR_OK;
-    for (int r = 0; r <= strategy->size; r++) bound[r] = r * (int64_t)sizeof *out->rank;
-    tr_ticket *ticket = NULL;
-    tr_status status = tr_comm_all_gather(strategy->comm, out->rank, bound, NULL, "statistics", &ticket);
-    return tr_strategy_wait(strategy, status, ticket);
+    return tr_comm_exchange(strategy->comm, out->rank, sizeof *out->rank, "statistics");
 }
 
 tr_status tr_strategy_statistics(tr_strategy *strategy, struct tr_strategy_statistics *out)
@@ -462,13 +458,9 @@ tr_status tr_strategy_exchange(tr_strategy *strategy, bool poisoned, int32_t wis
                                struct tr_step_figures *figures)
 {
     struct notice notices[TR_STRATEGY_RANKS] = {{poisoned, wish}};
-    int64_t bound[TR_STRATEGY_RANKS + 1];
     if (strategy->comm) {
-        tr_ticket *ticket = NULL;
-        for (int r = 0; r <= strategy->size; r++) bound[r] = r * (int64_t)sizeof *notices;
         notices[strategy->rank] = (struct notice){poisoned, wish};
-        tr_status status = tr_comm_all_gather(strategy->comm, notices, bound, NULL, "end of step", &ticket);
-        TR_TRY(tr_strategy_wait(strategy, status, ticket));
+        TR_TRY(tr_comm_exchange(strategy->comm, notices, sizeof *notices, "end of step"));
     }
     for (int r = 0; r < strategy->size; r++) {
         figures->poisoned |= notices[r].poisoned != 0;

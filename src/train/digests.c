@@ -278,12 +278,9 @@ void tr_digests_begin(tr_digests *digests, int64_t step)
 /* Adds the blocks of all ranks into the first; whatever one computed is zero on the others. */
 static tr_status gather(tr_digests *digests)
 {
-    int64_t bound[TR_STRATEGY_RANKS + 1];
-    tr_ticket *ticket = NULL;
     if (!digests->comm) return TR_OK;
-    for (int r = 0; r <= digests->size; r++) bound[r] = r * digests->words * (int64_t)sizeof *digests->block;
-    TR_TRY(tr_comm_all_gather(digests->comm, digests->block, bound, NULL, "digests", &ticket));
-    TR_TRY(tr_comm_wait(digests->comm, &ticket));
+    TR_TRY(tr_comm_exchange(digests->comm, digests->block, (size_t)digests->words * sizeof *digests->block,
+                            "digests"));
     for (int64_t i = digests->words; i < digests->size * digests->words; i++)
         digests->block[i % digests->words] += digests->block[i];
     return TR_OK;

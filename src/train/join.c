@@ -76,14 +76,10 @@ tr_status tr_train_threads(tr_comm *comm, int *threads)
     if (sched_getaffinity(0, sizeof own, &own) != 0) CPU_SET(0, &own);
     int size = tr_comm_size(comm), sharing = 0;
     cpu_set_t *all = tr_alloc_zero((size_t)size, sizeof *all);
-    int64_t *bound = tr_alloc((size_t)size + 1, sizeof *bound);
-    tr_status status = all && bound ? TR_OK : TR_ENOMEM;
+    tr_status status = all ? TR_OK : TR_ENOMEM;
     if (status == TR_OK) {
-        tr_ticket *ticket = NULL;
         all[tr_comm_rank(comm)] = own;
-        for (int r = 0; r <= size; r++) bound[r] = r * (int64_t)sizeof *all;
-        status = tr_comm_all_gather(comm, all, bound, NULL, "processors", &ticket);
-        if (status == TR_OK) status = tr_comm_wait(comm, &ticket);
+        status = tr_comm_exchange(comm, all, sizeof *all, "processors");
     }
     /* A launcher may have given each rank processors of its own, which are then not shared out again. */
     for (int i = 0; status == TR_OK && i < tr_comm_local_size(comm); i++)
@@ -92,7 +88,6 @@ tr_status tr_train_threads(tr_comm *comm, int *threads)
         int each = CPU_COUNT(&own) / sharing;
         *threads = each < 1 ? 1 : each > TR_TEAM_MAX ? TR_TEAM_MAX : each;
     }
-    tr_free(bound);
     tr_free(all);
     return status;
 }

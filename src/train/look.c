@@ -178,15 +178,6 @@ void tr_look_begin(tr_look *look, unsigned what)
 
 /* ---- when it is done ---- */
 
-static tr_status gather_blocks(tr_look *look)
-{
-    int64_t bound[TR_STRATEGY_RANKS + 1], bytes = (int64_t)block_bytes(look, look->what);
-    for (int r = 0; r <= look->size; r++) bound[r] = r * bytes;
-    tr_ticket *ticket = NULL;
-    TR_TRY(tr_comm_all_gather(look->comm, look->blocks, bound, NULL, "look at a step", &ticket));
-    return tr_comm_wait(look->comm, &ticket);
-}
-
 /* Adds what all ranks saw to the first block. */
 static void merge_blocks(tr_look *look)
 {
@@ -217,7 +208,7 @@ tr_status tr_look_end(tr_look *look, const struct tr_step_figures *figures)
     if (!look->what) return TR_OK;
     tr_strategy_watch(look->strategy, TR_WATCHER_LOOK, (struct tr_strategy_watch){0});
     if (look->size > 1) {
-        TR_TRY(gather_blocks(look));
+        TR_TRY(tr_comm_exchange(look->comm, look->blocks, block_bytes(look, look->what), "look at a step"));
         merge_blocks(look);
     }
     if (!(look->what & TR_LOOK_HISTOGRAMS)) return TR_OK;

@@ -30,14 +30,8 @@ tr_status tr_train_gather_places(tr_comm *comm, const tr_device *device, const t
     own->threads = device->threads;
     own->memory = (int64_t)memory;
     if (!comm) return TR_OK;
-    int64_t *bound = tr_alloc(size + 1, sizeof *bound);
-    if (!bound) return TR_ENOMEM;
-    for (size_t r = 0; r <= size; r++) bound[r] = (int64_t)(r * sizeof *places);
-    tr_ticket *ticket = NULL;
-    tr_status status = tr_comm_all_gather(comm, places, bound, NULL, "places", &ticket);
-    if (status == TR_OK) status = tr_comm_wait(comm, &ticket);
+    tr_status status = tr_comm_exchange(comm, places, sizeof *places, "places");
     for (size_t r = 0; r < size; r++) end_strings(&places[r]);
-    tr_free(bound);
     return status;
 }
 

@@ -75,16 +75,6 @@ static void add_lane(const tr_lane *lane, const struct tr_model *model, int rank
     }
 }
 
-static tr_status gather(tr_comm *comm, double *blocks, size_t size)
-{
-    int64_t bound[TR_STRATEGY_RANKS + 1];
-    tr_ticket *ticket = NULL;
-    if (!comm) return TR_OK;
-    for (int r = 0; r <= tr_comm_size(comm); r++) bound[r] = r * (int64_t)(size * sizeof *blocks);
-    TR_TRY(tr_comm_all_gather(comm, blocks, bound, NULL, "profile", &ticket));
-    return tr_comm_wait(comm, &ticket);
-}
-
 static void fill_ranks(double *blocks, size_t size, struct tr_train_profile *out)
 {
     for (int r = 0; r < out->ranks; r++) {
@@ -130,7 +120,7 @@ tr_status tr_profile_make(const tr_timeline *timeline, const struct tr_model *mo
         if (strcmp(tr_lane_name(lane), TR_PROFILE_LANE) == 0)
             add_lane(lane, model, ranks, blocks + (size_t)rank * size);
     }
-    if (status == TR_OK) status = gather(comm, blocks, size);
+    if (status == TR_OK && comm) status = tr_comm_exchange(comm, blocks, size * sizeof *blocks, "profile");
     if (status == TR_OK) {
         fill_ranks(blocks, size, out);
         fill_layers(blocks, size, model, out);

@@ -141,18 +141,13 @@ static tr_status ask_for_copies(tr_comm *comm, bool needs, bool *wanted)
 {
     size_t size = (size_t)tr_comm_size(comm);
     int32_t *all = tr_alloc_zero(size, sizeof *all);
-    int64_t *bound = tr_alloc(size + 1, sizeof *bound);
-    tr_status status = all && bound ? TR_OK : TR_ENOMEM;
+    tr_status status = all ? TR_OK : TR_ENOMEM;
     if (status == TR_OK) {
-        tr_ticket *ticket = NULL;
         all[tr_comm_rank(comm)] = needs;
-        for (size_t r = 0; r <= size; r++) bound[r] = (int64_t)(r * sizeof *all);
-        status = tr_comm_all_gather(comm, all, bound, NULL, "checkpoint", &ticket);
-        if (status == TR_OK) status = tr_comm_wait(comm, &ticket);
+        status = tr_comm_exchange(comm, all, sizeof *all, "checkpoint");
     }
     *wanted = false;
     for (size_t r = 0; status == TR_OK && r < size; r++) *wanted |= all[r] != 0;
-    tr_free(bound);
     tr_free(all);
     return status;
 }
