@@ -235,8 +235,9 @@ static void watch(struct attempt *attempt)
         if (polled[1].revents) hear_output(attempt);
         children = reap(attempt);
         press_on(attempt);
-        /* Somebody who is not of this job may hold the other end of the pipe. */
-        if (!children && attempt->output >= 0 && polled[1].revents == 0) {
+        /* Somebody who is not of this job may hold the other end of the pipe. What the last one wrote came
+           before its end, but maybe after the look above. */
+        if (!children && attempt->output >= 0 && poll(&polled[1], 1, 0) == 0) {
             close(attempt->output);
             attempt->output = -1;
         }

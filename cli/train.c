@@ -89,16 +89,18 @@ static void leave_the_word(int rank)
     nanosleep(&(struct timespec){.tv_nsec = 600000000}, NULL);
 }
 
-/* What a process other than the chief does: the work, without a word about what the chief tells, too. */
+/* What a process other than the chief does: the work, without a word about what the chief tells, too. Where
+   all were asked to stop, the chief's exit code says so for the job: mpirun ends all processes at the first
+   that is not 0, and this one may be ahead of the chief's last words. */
 static tr_status take_part(tr_trainer *trainer, int rank)
 {
     cli_signals_watch(trainer, NULL);
     tr_status status = tr_trainer_run(trainer, NULL, NULL);
     cli_signals_release();
-    bool told = status == TR_EINTERRUPTED || (status == TR_EPEER && !tr_trainer_speaks(trainer));
-    if (told) {
+    if (status == TR_EINTERRUPTED) return TR_OK;
+    if (status == TR_EPEER && !tr_trainer_speaks(trainer)) {
         cli_output_leave_with(cli_exit_of(status));
-        if (status == TR_EPEER) leave_the_word(rank);
+        leave_the_word(rank);
         return TR_OK;
     }
     return status == TR_OK || status == TR_EPEER ? status : tr_fail_in(status, "rank %d", rank);
