@@ -91,8 +91,8 @@ struct launch {
 /* ---- what mpirun is told ---- */
 
 /* Settings of Open MPI that make sense for training: root may start jobs in a container, there may be more
-   processes than processors, and threads are not tied to the processor of their process. What the user has
-   set stays. */
+   processes than processors, and it is left to the processes to choose their processors (--bind). What the
+   user has set stays. */
 static tr_status set_environment(struct launch *launch)
 {
     const struct options *options = launch->options;
@@ -106,6 +106,7 @@ static tr_status set_environment(struct launch *launch)
     };
     char threads[16];
     bool failed = setenv("TRIREME_TRANSPORT", "mpi", 1) != 0;
+    failed |= setenv("TRIREME_BIND", "true", 0) != 0;
     failed |= setenv("TRIREME_LAUNCHED", launch->token, 1) != 0;
     snprintf(threads, sizeof threads, "%d", options->threads);
     if (options->threads > 0) failed |= setenv("TRIREME_THREADS", threads, 1) != 0;

@@ -15,7 +15,7 @@ struct cli_train_options {
     struct tr_string_list set;
     struct cli_device device;
     char *out, *resume;
-    bool resume_changed, overwrite, quiet, continues, placement, profile;
+    bool resume_changed, overwrite, quiet, continues, placement, profile, bind;
     int64_t seed, steps;
     int32_t log; /* enum cli_log */
     char *transport, *strategy, *parameters_on, *launched;

@@ -61,6 +61,14 @@ static const struct tr_option table[] = {
          "how several processes share the job, in place of the model file's `strategy:`; with options as in "
          "parameter-server,mode=async",
      .value_name = "NAME"},
+    {.key = "bind",
+     .type = TR_OPTION_BOOL,
+     .offset = AT(bind),
+     .fallback = "false",
+     .help =
+         "tie each process of a host to processors of its own, unless they outnumber these (`trireme launch` "
+         "sets it); variable TRIREME_BIND",
+     .flags = TR_OPTION_ENVIRONMENT},
     {.key = "timeout",
      .type = TR_OPTION_INT64,
      .offset = AT(timeout),
@@ -229,6 +237,7 @@ void cli_train_settings(const struct cli_train_options *options, struct tr_train
     settings->seed = options->seed >= 0 ? (uint64_t)options->seed : 0;
     settings->steps = options->steps;
     settings->transport = options->transport;
+    settings->bind = options->bind;
     settings->strategy = options->strategy;
     settings->trace = options->trace;
     settings->trace_first = options->trace_first;

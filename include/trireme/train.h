@@ -64,11 +64,14 @@ struct tr_train_settings {
     const char *parameters_on; /* device that holds the parameters and updates them; NULL: `device` */
     bool continues; /* go on from the newest good checkpoint in `out`, if there is one, whatever `resume`
                        says: for jobs that are started again */
+    bool bind; /* tie the calling thread, and with it all that compute, to a part of the processors of their
+                  own among the processes of the host; not where processes or their threads outnumber
+                  processors */
 };
 #define TR_TRAIN_SETTINGS_INIT                                                                               \
     {                                                                                                        \
         sizeof(struct tr_train_settings), NULL, NULL, 0, "cpu", 0, NULL, NULL, NULL, false, false, 0, 0,     \
-            NULL, NULL, NULL, 0, 0, 0, NULL, 0, 100, false, NULL, 0, 0, NULL, false                          \
+            NULL, NULL, NULL, 0, 0, 0, NULL, 0, 100, false, NULL, 0, 0, NULL, false, false                   \
     }
 
 /* What a training would be, as far as its model file tells (with `resume` alone, that of the checkpoint). */

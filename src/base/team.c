@@ -148,8 +148,7 @@ static void *member_main(void *argument)
     }
 }
 
-/* Processors that this process may use. */
-static int processors(void)
+int tr_team_processors(void)
 {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof(set), &set)) return 1;
@@ -178,7 +177,7 @@ tr_status tr_team_create(int size, tr_team **out)
     if (!team) return TR_ENOMEM;
     memset(team, 0, bytes);
     team->size = size;
-    team->spin = size > processors() ? SPIN_NANOSECONDS_CROWDED : SPIN_NANOSECONDS;
+    team->spin = size > tr_team_processors() ? SPIN_NANOSECONDS_CROWDED : SPIN_NANOSECONDS;
     pthread_mutex_init(&team->lock, NULL);
     pthread_cond_init(&team->members_wait.changed, NULL);
     pthread_cond_init(&team->caller_waits.changed, NULL);

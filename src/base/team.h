@@ -15,6 +15,9 @@ typedef struct tr_team tr_team;
 
 #define TR_TEAM_MAX 256
 
+/* Processors that the calling thread may use, and what it starts; 1 where the system does not say. */
+int tr_team_processors(void);
+
 /* Makes a team of `size` members (1..TR_TEAM_MAX), the caller included. Returned, destroy with
  * tr_team_destroy(). */
 tr_status tr_team_create(int size, tr_team **out);

@@ -15,6 +15,7 @@
 
 #include <inttypes.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 
@@ -139,6 +140,9 @@ static void *read_ahead(void *user)
 {
     tr_loader *loader = user;
     tr_timeline_enter(loader->timeline, "reader");
+    /* A batch is taken by somebody who is about to compute: he must not lose his processor to the thread that
+       he wakes by it. It matters where all processors compute; refused, it is as before. */
+    sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0});
     pthread_mutex_lock(&loader->lock);
     while (!loader->quit) {
         if (!may_read(loader)) {

@@ -23,8 +23,8 @@
 
 #define GRAIN 16 /* floats: buckets and shares begin on cache lines */
 /* Floats that are added and then updated at a time, per thread: with what the optimizer keeps of them they
-   stay in the second-level cache. */
-#define PIECE (16 << 10)
+   stay in the second-level cache, and streams are long enough for the hardware to foresee them. */
+#define PIECE (32 << 10)
 
 /* ---- making ---- */
 

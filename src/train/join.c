@@ -69,12 +69,25 @@ tr_status tr_train_slowness(const char *text, int rank, int ranks, double *facto
     return status;
 }
 
-tr_status tr_train_threads(tr_comm *comm, int *threads)
+/* Keeps the calling thread to the processors of `own` that are numbers [begin, end) among them. */
+static void keep_to(const cpu_set_t *own, int begin, int end)
+{
+    cpu_set_t part;
+    CPU_ZERO(&part);
+    for (int processor = 0, number = 0; processor < CPU_SETSIZE; processor++) {
+        if (!CPU_ISSET(processor, own)) continue;
+        if (number >= begin && number < end) CPU_SET(processor, &part);
+        number++;
+    }
+    sched_setaffinity(0, sizeof part, &part); /* refused, it is slower at most */
+}
+
+tr_status tr_train_share_processors(tr_comm *comm, const struct tr_train_settings *settings, int *threads)
 {
     cpu_set_t own;
     CPU_ZERO(&own);
     if (sched_getaffinity(0, sizeof own, &own) != 0) CPU_SET(0, &own);
-    int size = tr_comm_size(comm), sharing = 0;
+    int size = tr_comm_size(comm), sharing = 0, before = 0;
     cpu_set_t *all = tr_alloc_zero((size_t)size, sizeof *all);
     tr_status status = all ? TR_OK : TR_ENOMEM;
     if (status == TR_OK) {
@@ -82,12 +95,17 @@ tr_status tr_train_threads(tr_comm *comm, int *threads)
         status = tr_comm_exchange(comm, all, sizeof *all, "processors");
     }
     /* A launcher may have given each rank processors of its own, which are then not shared out again. */
-    for (int i = 0; status == TR_OK && i < tr_comm_local_size(comm); i++)
-        sharing += CPU_EQUAL(&all[tr_comm_local(comm, i)], &own) != 0;
-    if (status == TR_OK) {
-        int each = CPU_COUNT(&own) / sharing;
-        *threads = each < 1 ? 1 : each > TR_TEAM_MAX ? TR_TEAM_MAX : each;
+    for (int i = 0; status == TR_OK && i < tr_comm_local_size(comm); i++) {
+        int rank = tr_comm_local(comm, i);
+        if (!CPU_EQUAL(&all[rank], &own)) continue;
+        sharing++;
+        before += rank < tr_comm_rank(comm);
     }
     tr_free(all);
-    return status;
+    if (status != TR_OK) return status;
+    int count = CPU_COUNT(&own), each = count / sharing;
+    *threads = settings->threads;
+    if (*threads == 0) *threads = each < 1 ? 1 : each > TR_TEAM_MAX ? TR_TEAM_MAX : each;
+    if (settings->bind && sharing > 1 && each >= *threads) keep_to(&own, before * each, (before + 1) * each);
+    return TR_OK;
 }

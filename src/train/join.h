@@ -13,8 +13,9 @@ tr_status tr_train_join(const struct tr_train_settings *settings, tr_comm **out)
    TR_EINVAL for other texts, ranks that the job has not, and factors below 1. */
 tr_status tr_train_slowness(const char *text, int rank, int ranks, double *factor);
 
-/* The threads that this process takes where none are asked for: processors that several ranks of a host may
-   use are shared out evenly. Collective. */
-tr_status tr_train_threads(tr_comm *comm, int *threads);
+/* The threads that this process takes: as many as `settings` ask for, or its part of the processors that
+   several ranks of the host may use. With settings->bind the calling thread, and what it starts from now on,
+   keeps to that part, if it is large enough for the threads. Collective. */
+tr_status tr_train_share_processors(tr_comm *comm, const struct tr_train_settings *settings, int *threads);
 
 #endif

@@ -68,10 +68,9 @@ static tr_status make_variables(tr_trainer *trainer, const struct tr_train_setti
     struct tr_job *job = trainer->job;
     struct tr_strategy_settings strategy = {.delay_seed = settings->delay_seed};
     tr_comm *comm = trainer->comm;
-    int threads = 0, rank = comm ? tr_comm_rank(comm) : 0;
+    int threads = settings->threads, rank = comm ? tr_comm_rank(comm) : 0;
     TR_TRY(tr_train_slowness(settings->slow, rank, comm ? tr_comm_size(comm) : 1, &strategy.slow));
-    if (comm) TR_TRY(tr_train_threads(comm, &threads));
-    if (settings->threads > 0) threads = settings->threads;
+    if (comm) TR_TRY(tr_train_share_processors(comm, settings, &threads));
     TR_TRY(tr_device_create(settings->device ? settings->device : "cpu", threads, settings->isa,
                             &trainer->device));
     TR_TRY(choose_holder(trainer, settings));

@@ -1,5 +1,6 @@
 trireme_test(train manual)
 trireme_test(train inspect)
+trireme_test(train join SOURCES comm/ranks.c comm/scenarios.c comm/scenario_parts.c comm/scenario_sums.c)
 trireme_test(train hash SOURCES support/training.c support/families.c)
 trireme_test(train digests SOURCES support/ranks.c support/training.c support/families.c)
 trireme_test(train recording SOURCES support/ranks.c support/training.c support/families.c)

@@ -14,6 +14,7 @@
 #include "base/fail.h"
 #include "base/log.h"
 #include "base/module.h"
+#include "base/team.h"
 #include "comm/class.h"
 #include "comm/mpi/heart.h"
 #include "comm/mpi/memory.h"
@@ -34,10 +35,13 @@
 #define CHUNK ((size_t)1 << 30)
 /* Starting takes longer than a sign of life, so a short time-out does not count for it. */
 #define OPENING_SECONDS 10.0
-/* A wait begins by giving way only, since answers usually come at once; then sleeps, longer and longer. */
-#define YIELD_SECONDS 100e-6
-#define NAP_MIN       20e-6
-#define NAP_MOST      1e-3
+/* A wait begins by giving way only, since answers usually come at once; then sleeps, longer and longer. Every
+   nap is some 50 us too long, which many waits of a step would feel: so where each rank of the host may have
+   a processor, it gives way for longer. */
+#define YIELD_SECONDS         1e-3
+#define YIELD_SECONDS_CROWDED 100e-6
+#define NAP_MIN               20e-6
+#define NAP_MOST              1e-3
 
 enum keeper_state { OPENING, OPEN, FAILED, CLOSING, GONE };
 
@@ -45,6 +49,7 @@ struct mpi_comm {
     tr_comm base; /* first, so that a tr_comm is one of these */
     const struct tr_mpi_module *module;
     size_t chunk;
+    double yield_seconds;
     tr_heart *heart;
     pthread_t keeper;
     /* The keeper and the caller; never taken together with the lock of the communicator. */
@@ -196,8 +201,8 @@ static tr_status mpi_poll(tr_comm *comm, uint64_t *moment)
 
 static void mpi_idle(tr_comm *comm, uint64_t moment, double waited, double seconds)
 {
-    (void)comm, (void)moment;
-    if (waited < YIELD_SECONDS) {
+    (void)moment;
+    if (waited < mpi_of(comm)->yield_seconds) {
         sched_yield();
         return;
     }
@@ -284,6 +289,7 @@ static tr_status make(const struct tr_mpi_module *module, struct mpi_comm **out)
     if (!comm) return TR_ENOMEM;
     comm->module = module;
     comm->chunk = CHUNK;
+    comm->yield_seconds = YIELD_SECONDS_CROWDED;
     pthread_mutex_init(&comm->gate, NULL);
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
@@ -338,6 +344,8 @@ tr_status tr_comm_mpi_create(const struct tr_comm_settings *settings, tr_comm **
     }
     tr_comm *base = &comm->base;
     status = tr_comm_meet(base);
+    if (status == TR_OK && tr_comm_local_size(base) <= tr_team_processors())
+        comm->yield_seconds = YIELD_SECONDS;
     if (status == TR_OK)
         *out = base;
     else

@@ -70,20 +70,15 @@ static void cpu_destroy(tr_device *device)
     tr_free(cpu);
 }
 
-/* Processors that this process may use. */
-static int processors(void)
-{
-    cpu_set_t set;
-    int count = sched_getaffinity(0, sizeof(set), &set) ? 1 : CPU_COUNT(&set);
-    return count < 1 ? 1 : count > TR_TEAM_MAX ? TR_TEAM_MAX : count;
-}
-
 tr_status tr_device_cpu_create(int threads, const char *isa, tr_device **out)
 {
     *out = NULL;
     const struct cpu_kernels *kernels = cpu_isa_find(isa);
     if (!kernels) return TR_EUNSUPPORTED;
-    if (threads == 0) threads = processors();
+    if (threads == 0) {
+        int processors = tr_team_processors();
+        threads = processors > TR_TEAM_MAX ? TR_TEAM_MAX : processors;
+    }
     tr_team *team;
     TR_TRY(tr_team_create(threads, &team));
     struct cpu_device *cpu = tr_alloc_zero(1, sizeof(*cpu) + (size_t)threads * sizeof(struct cpu_scratch));
