@@ -12,7 +12,6 @@
 #include "base/fail.h"
 #include "base/text.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -123,11 +122,11 @@ static tr_status train(const struct cli_train_options *options)
 done:
     if (status == TR_EPEER) cli_launched_note(CLI_NOTE_LOST, trainer ? info.rank : -1);
     if (options->transport && strcmp(options->transport, "none") != 0) cli_output_leave_at_once();
-    char message[1024]; /* leaving a broken job fails, too, and says less */
-    snprintf(message, sizeof message, "%s", tr_error_message());
+    struct tr_failure how; /* leaving a broken job fails, too, and says less */
+    tr_failure_keep(&how, status);
     tr_trainer_destroy(&trainer);
     tr_free(out);
-    return status == TR_OK ? TR_OK : tr_fail(status, "%s", message);
+    return tr_failure_restore(&how);
 }
 
 tr_status cli_train_run(const void *options_)

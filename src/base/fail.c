@@ -5,9 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MESSAGE_SIZE 1024
-
-static _Thread_local char message[MESSAGE_SIZE];
+static _Thread_local char message[TR_MESSAGE_SIZE];
 
 static const char *const names[] = {
     [TR_OK] = "ok",
@@ -38,7 +36,7 @@ const char *tr_error_message(void)
 tr_status tr_fail(tr_status status, const char *format, ...)
 {
     /* Formatted aside, since an argument may be the current message. */
-    char text[MESSAGE_SIZE];
+    char text[TR_MESSAGE_SIZE];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
@@ -49,13 +47,25 @@ tr_status tr_fail(tr_status status, const char *format, ...)
 
 tr_status tr_fail_in(tr_status status, const char *format, ...)
 {
-    char text[2 * MESSAGE_SIZE];
+    char text[2 * TR_MESSAGE_SIZE];
     va_list arguments;
     va_start(arguments, format);
-    int length = vsnprintf(text, MESSAGE_SIZE, format, arguments);
+    int length = vsnprintf(text, TR_MESSAGE_SIZE, format, arguments);
     va_end(arguments);
-    size_t used = length < 0 ? 0 : (size_t)length < MESSAGE_SIZE ? (size_t)length : MESSAGE_SIZE - 1;
+    size_t used = length < 0 ? 0 : (size_t)length < TR_MESSAGE_SIZE ? (size_t)length : TR_MESSAGE_SIZE - 1;
     snprintf(text + used, sizeof text - used, ": %s", message);
-    memcpy(message, text, MESSAGE_SIZE - 1);
+    memcpy(message, text, TR_MESSAGE_SIZE - 1);
     return status;
+}
+
+void tr_failure_keep(struct tr_failure *failure, tr_status status)
+{
+    failure->status = status;
+    memcpy(failure->message, message, sizeof message);
+}
+
+tr_status tr_failure_restore(const struct tr_failure *failure)
+{
+    memcpy(message, failure->message, sizeof message);
+    return failure->status;
 }

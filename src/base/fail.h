@@ -7,13 +7,26 @@
 
 #include "trireme/status.h"
 
+#define TR_MESSAGE_SIZE 1024 /* with the NUL at its end */
+
 /* Records a message for the calling thread and returns `status`, so that callers can
-   `return tr_fail(TR_EINVAL, ...)`. The message is cut at 1 KiB. Any thread. */
+   `return tr_fail(TR_EINVAL, ...)`. The message is cut at TR_MESSAGE_SIZE. Any thread. */
 tr_status tr_fail(tr_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Puts "context: " before the calling thread's message and returns `status`; for callers that know a name
    (file, layer) which the failing function did not. Any thread. */
 tr_status tr_fail_in(tr_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* A failure that is kept over other calls that may fail as well, or handed to another thread. */
+struct tr_failure {
+    tr_status status;
+    char message[TR_MESSAGE_SIZE];
+};
+
+/* Keeps `status`, which may be TR_OK, with the calling thread's message. */
+void tr_failure_keep(struct tr_failure *failure, tr_status status);
+/* Makes its message the calling thread's again and returns its status. Any thread. */
+tr_status tr_failure_restore(const struct tr_failure *failure);
 
 /* Return form of the check, for use before anything is acquired. */
 #define TR_TRY(expression)                                                                                   \

@@ -6,7 +6,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -214,9 +213,9 @@ tr_status tr_file_remove(const tr_file_system *files, const char *path)
 
 void tr_file_discard(const tr_file_system *files, const char *path)
 {
-    char message[1024];
-    snprintf(message, sizeof message, "%s", tr_error_message());
-    if (tr_file_remove(files, path) != TR_OK) tr_fail(TR_OK, "%s", message);
+    struct tr_failure failure;
+    tr_failure_keep(&failure, TR_OK);
+    if (tr_file_remove(files, path) != TR_OK) tr_failure_restore(&failure);
 }
 
 struct gathering {

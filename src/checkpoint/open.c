@@ -11,7 +11,6 @@
 #include "checkpoint/manifest.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #define MANIFEST_MAX ((uint64_t)64 << 20)
@@ -150,17 +149,14 @@ static bool is_damage(tr_status status)
 static tr_status open_newest(const char *run, const struct tr_checkpoint_scan *scan, tr_checkpoint **out)
 {
     struct tr_text skipped = TR_TEXT_INIT;
-    tr_status status = TR_OK, newest_status = TR_OK;
-    char newest_reason[1024] = "";
+    tr_status status = TR_OK;
+    struct tr_failure newest = {.status = TR_OK};
     for (int64_t i = scan->count - 1; i >= 0; i--) {
         char *path = tr_checkpoint_make_path(run, scan->found[i], "");
         status = path ? open_one(path, out) : TR_ENOMEM;
         tr_free(path);
         if (!is_damage(status)) break;
-        if (newest_status == TR_OK) {
-            newest_status = status;
-            snprintf(newest_reason, sizeof newest_reason, "%s", tr_error_message());
-        }
+        if (newest.status == TR_OK) tr_failure_keep(&newest, status);
         tr_text_addf(&skipped, "%s\n", tr_error_message());
     }
     if (status == TR_OK && skipped.length > 0) {
@@ -168,8 +164,8 @@ static tr_status open_newest(const char *run, const struct tr_checkpoint_scan *s
         if (status != TR_OK) tr_checkpoint_close(out);
     } else if (is_damage(status)) {
         status =
-            tr_fail(newest_status, "no checkpoint in \"%s\" can be read (tried %" PRId64 "); the newest: %s",
-                    run, scan->count, newest_reason);
+            tr_fail(newest.status, "no checkpoint in \"%s\" can be read (tried %" PRId64 "); the newest: %s",
+                    run, scan->count, newest.message);
     }
     tr_text_release(&skipped);
     return status;

@@ -207,15 +207,15 @@ void tr_comm_end(tr_comm *comm, const char *obituary, const char *why)
 tr_status tr_comm_die(tr_comm *comm, tr_status status)
 {
     if (comm->dead) return status;
-    char message[1024];
-    snprintf(message, sizeof message, "%s", tr_error_message());
-    tr_comm_end(comm, message, message);
-    return tr_fail(status, "%s", message); /* telling the others may have failed, too */
+    struct tr_failure failure;
+    tr_failure_keep(&failure, status);
+    tr_comm_end(comm, failure.message, failure.message);
+    return tr_failure_restore(&failure); /* telling the others may have failed, too */
 }
 
 void tr_comm_abort(tr_comm *comm, const char *why)
 {
-    char message[1024];
+    char message[TR_MESSAGE_SIZE];
     snprintf(message, sizeof message, "rank %d gave up: %s", tr_comm_number(comm, comm->rank), why);
     pthread_mutex_lock(&comm->lock);
     if (!comm->dead) tr_comm_end(comm, message, why);

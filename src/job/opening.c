@@ -15,22 +15,20 @@ struct tr_opening {
     pthread_t thread;
     bool threaded;
     tr_source *source[TR_SETS];
-    tr_status status;
-    char *message; /* of the failure; messages belong to threads */
+    struct tr_failure failure; /* messages belong to threads */
 };
 
 static void *open_sets(void *user)
 {
     tr_opening *opening = user;
-    for (size_t i = 0; i < WANTED && opening->status == TR_OK; i++) {
+    for (size_t i = 0; i < WANTED && opening->failure.status == TR_OK; i++) {
         enum tr_data_set set = wanted[i];
         if (opening->job->source[set] || !tr_job_has_set(opening->job, set)) continue;
         /* The test data share the training data's vocabulary, which is not known before those are taken over.
          */
         if (set != TR_SET_TRAIN && !opening->job->state) continue;
-        opening->status = tr_job_open_source(opening->job, set, &opening->source[set]);
+        tr_failure_keep(&opening->failure, tr_job_open_source(opening->job, set, &opening->source[set]));
     }
-    if (opening->status != TR_OK) opening->message = tr_strdup(tr_error_message());
     return NULL;
 }
 
@@ -51,8 +49,7 @@ tr_status tr_opening_begin(struct tr_job *job, tr_opening **out)
 
 static tr_status hand_over(tr_opening *opening)
 {
-    if (opening->status != TR_OK)
-        return tr_fail(opening->status, "%s", opening->message ? opening->message : "out of memory");
+    if (opening->failure.status != TR_OK) return tr_failure_restore(&opening->failure);
     for (size_t i = 0; i < WANTED; i++) {
         tr_source *source = opening->source[wanted[i]];
         opening->source[wanted[i]] = NULL;
@@ -71,7 +68,6 @@ tr_status tr_opening_finish(tr_opening **handle, bool abandon)
         open_sets(opening);
     tr_status status = abandon ? TR_OK : hand_over(opening);
     for (int i = 0; i < TR_SETS; i++) tr_source_close(&opening->source[i]);
-    tr_free(opening->message);
     tr_free(opening);
     *handle = NULL;
     return status;

@@ -147,9 +147,8 @@ tr_status trainer_observe_finish(tr_trainer *trainer)
 
 void trainer_observe_end(tr_trainer *trainer, tr_status status)
 {
-    /* The message of the run stays. */
-    char message[1024];
-    snprintf(message, sizeof message, "%s", tr_error_message());
+    struct tr_failure how;
+    tr_failure_keep(&how, status);
     close_board(&trainer->observation, status == TR_OK);
-    if (status != TR_OK) tr_fail(status, "%s", message);
+    tr_failure_restore(&how);
 }

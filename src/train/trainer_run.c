@@ -342,11 +342,11 @@ static tr_status lead(struct run *run)
 /* Ends the strategy's work; `status` is how the run went, and its message stays. */
 static tr_status end_run(tr_trainer *trainer, tr_status status)
 {
-    char message[1024];
-    snprintf(message, sizeof message, "%s", tr_error_message());
+    struct tr_failure how;
+    tr_failure_keep(&how, status);
     TR_TRY(trainer_collect_statistics(trainer));
     TR_TRY(tr_strategy_end(trainer->strategy));
-    return status == TR_OK ? TR_OK : tr_fail(status, "%s", message);
+    return tr_failure_restore(&how);
 }
 
 /* After a run that ended well or was stopped all ranks are there, unless some were lost on the way; otherwise
@@ -355,12 +355,11 @@ static tr_status end_recording(tr_trainer *trainer, tr_status status)
 {
     bool failed = status != TR_OK && status != TR_EINTERRUPTED;
     bool alone = failed || (trainer->comm && tr_comm_is_disbanded(trainer->comm));
-    char message[1024]; /* of a failure stays */
-    snprintf(message, sizeof message, "%s", tr_error_message());
+    struct tr_failure how;
+    tr_failure_keep(&how, status);
     tr_status ended =
         tr_recording_end(&trainer->recording, trainer->job->model, trainer->device, trainer->comm, alone);
-    if (ended != TR_OK && !failed) return ended;
-    return status == TR_OK ? TR_OK : tr_fail(status, "%s", message);
+    return ended != TR_OK && !failed ? ended : tr_failure_restore(&how);
 }
 
 tr_status tr_trainer_run(tr_trainer *trainer, tr_train_listener listener, void *user)

@@ -46,6 +46,18 @@ static void test_long_messages_are_cut(void **state)
     assert_int_equal(tr_error_message()[0], 'x');
 }
 
+static void test_kept_failures(void **state)
+{
+    (void)state;
+    struct tr_failure failure, none;
+    tr_failure_keep(&none, TR_OK);
+    tr_failure_keep(&failure, tr_fail(TR_EIO, "file \"%s\"", "a"));
+    tr_fail(TR_EINVAL, "another");
+    assert_int_equal(tr_failure_restore(&failure), TR_EIO);
+    assert_string_equal(tr_error_message(), "file \"a\"");
+    assert_int_equal(tr_failure_restore(&none), TR_OK);
+}
+
 static void test_status_names(void **state)
 {
     (void)state;
@@ -124,6 +136,7 @@ int main(void)
         cmocka_unit_test(test_message),
         cmocka_unit_test(test_context),
         cmocka_unit_test(test_long_messages_are_cut),
+        cmocka_unit_test(test_kept_failures),
         cmocka_unit_test(test_status_names),
         cmocka_unit_test(test_threads_have_their_own),
         cmocka_unit_test(test_check_macros),
