@@ -78,16 +78,7 @@ struct folder_source {
 
 static int32_t class_of(const struct folder_source *source, int64_t index)
 {
-    int32_t low = 0, high = source->base.info.classes;
-    while (high - low > 1) {
-        int32_t middle = low + (high - low) / 2;
-        if (source->first[middle] <= index) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
+    return tr_source_part(source->first, source->base.info.classes, index);
 }
 
 /* The path of an example's file; free with tr_free(), NULL when memory fails. */

@@ -31,6 +31,19 @@ int64_t tr_source_capacity(const tr_source *source)
     return 0;
 }
 
+int32_t tr_source_part(const int64_t *first, int32_t parts, int64_t index)
+{
+    int32_t low = 0, high = parts;
+    while (high - low > 1) {
+        int32_t middle = low + (high - low) / 2;
+        if (first[middle] <= index)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 tr_status tr_source_read(const tr_source *source, int64_t index, void *features, int64_t capacity,
                          int64_t *length, void *label)
 {

@@ -65,4 +65,8 @@ tr_status tr_source_open_config(const tr_config *node, const char *directory, co
    tr_free(); NULL when memory fails. */
 char *tr_source_path(const char *directory, const char *path);
 
+/* Which of `parts` parts of a source example `index` lies in, where part p has the examples from first[p] to
+   first[p + 1]; first[0] <= index < first[parts]. */
+int32_t tr_source_part(const int64_t *first, int32_t parts, int64_t index);
+
 #endif

@@ -79,16 +79,7 @@ tr_status tr_tfrecord_decode(const struct tr_tfrecord_source *source, const uint
 
 static int32_t file_of(const struct tr_tfrecord_source *source, int64_t index)
 {
-    int32_t low = 0, high = source->files;
-    while (high - low > 1) {
-        int32_t middle = low + (high - low) / 2;
-        if (source->first[middle] <= index) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
+    return tr_source_part(source->first, source->files, index);
 }
 
 /* Bytes of a record that are fetched: the hardware foresees the rest. */
