@@ -85,6 +85,17 @@ void *tr_realloc(void *block, size_t count, size_t size)
     return grown;
 }
 
+bool tr_grow(void *array, int64_t count, size_t size)
+{
+    void *block;
+    if (count & (count - 1)) return true;
+    memcpy(&block, array, sizeof block); /* whatever type the pointer has */
+    block = tr_realloc(block, count ? 2 * (size_t)count : 1, size);
+    if (!block) return false;
+    memcpy(array, &block, sizeof block);
+    return true;
+}
+
 void *tr_alloc_aligned(size_t count, size_t size)
 {
     size_t bytes = admitted(count, size);

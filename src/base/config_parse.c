@@ -30,7 +30,7 @@ struct reader {
     int32_t depth, nodes; /* depth of `open` */
     size_t bytes;
     struct anchor *anchors;
-    int32_t anchor_count, anchor_capacity;
+    int32_t anchor_count;
     char *
         pending_anchors[TR_CONFIG_DEPTH_MAX + 1]; /* of the open collections, by depth; known once they end */
 };
@@ -114,15 +114,9 @@ static char *copy_bytes(const void *bytes, size_t length)
 /* Records that the finished `node` is called `name`, which is taken. */
 static tr_status define_anchor(struct reader *reader, char *name, const tr_config *node)
 {
-    if (reader->anchor_count == reader->anchor_capacity) {
-        int32_t capacity = reader->anchor_capacity * 2 + 8;
-        struct anchor *grown = tr_realloc(reader->anchors, (size_t)capacity, sizeof *grown);
-        if (!grown) {
-            tr_free(name);
-            return TR_ENOMEM;
-        }
-        reader->anchors = grown;
-        reader->anchor_capacity = capacity;
+    if (!tr_grow(&reader->anchors, reader->anchor_count, sizeof *reader->anchors)) {
+        tr_free(name);
+        return TR_ENOMEM;
     }
     reader->anchors[reader->anchor_count++] = (struct anchor){name, node};
     return TR_OK;

@@ -218,22 +218,10 @@ void tr_file_discard(const tr_file_system *files, const char *path)
     if (tr_file_remove(files, path) != TR_OK) tr_failure_restore(&failure);
 }
 
-struct gathering {
-    struct tr_file_names names;
-    int64_t capacity;
-};
-
 static int gather(void *user, const char *name)
 {
-    struct gathering *gathering = user;
-    struct tr_file_names *names = &gathering->names;
-    if (names->count == gathering->capacity) {
-        int64_t capacity = gathering->capacity ? 2 * gathering->capacity : 16;
-        char **grown = tr_realloc(names->name, (size_t)capacity, sizeof *grown);
-        if (!grown) return -ENOMEM;
-        names->name = grown;
-        gathering->capacity = capacity;
-    }
+    struct tr_file_names *names = user;
+    if (!tr_grow(&names->name, names->count, sizeof *names->name)) return -ENOMEM;
     names->name[names->count] = tr_strdup(name);
     if (!names->name[names->count]) return -ENOMEM;
     names->count++;
@@ -248,17 +236,16 @@ static int by_bytes(const void *a, const void *b)
 tr_status tr_file_list(const tr_file_system *files, const char *path, struct tr_file_names *out)
 {
     files = resolve(files);
-    struct gathering gathering = {0};
-    *out = gathering.names;
-    int result = files->ops->list(files->context, path, gather, &gathering);
+    struct tr_file_names names = {0};
+    *out = names;
+    int result = files->ops->list(files->context, path, gather, &names);
     if (result != 0) {
-        tr_file_names_free(&gathering.names);
+        tr_file_names_free(&names);
         return result == -ENOMEM ? tr_fail(TR_ENOMEM, "list \"%s\": out of memory", path)
                                  : tr_file_failure("list", path, -result);
     }
-    if (gathering.names.count > 1)
-        qsort(gathering.names.name, (size_t)gathering.names.count, sizeof(char *), by_bytes);
-    *out = gathering.names;
+    if (names.count > 1) qsort(names.name, (size_t)names.count, sizeof(char *), by_bytes);
+    *out = names;
     return TR_OK;
 }
 

@@ -39,9 +39,9 @@ struct tr_lane {
     char *text[NAMES];
     int32_t names, name_slot[SLOTS]; /* number + 1; 0: free */
     struct tr_span *spans;
-    int64_t count, capacity, dropped;
+    int64_t count, dropped;
     struct tr_span_total *totals;
-    int total_count, total_capacity;
+    int total_count;
     int32_t total_slot[SLOTS];
 };
 
@@ -162,18 +162,6 @@ static int32_t intern(tr_lane *lane, const char *name)
     return lane->names - 1;
 }
 
-/* Room for one more in an array that doubles; false without memory. */
-static bool grow(void **array, int64_t count, int64_t *capacity, size_t size)
-{
-    if (count < *capacity) return true;
-    int64_t larger = *capacity ? 2 * *capacity : 256;
-    void *block = tr_realloc(*array, (size_t)larger, size);
-    if (!block) return false;
-    *array = block;
-    *capacity = larger;
-    return true;
-}
-
 static void add_total(tr_lane *lane, const struct open_span *span, int about, int64_t whole)
 {
     uint32_t slot =
@@ -185,9 +173,7 @@ static void add_total(tr_lane *lane, const struct open_span *span, int about, in
         if (total->activity == span->activity && total->name == span->name && total->about == about) goto add;
     }
     if (lane->total_count == SLOTS / 2) return;
-    int64_t capacity = lane->total_capacity;
-    if (!grow((void **)&lane->totals, lane->total_count, &capacity, sizeof *lane->totals)) return;
-    lane->total_capacity = (int)capacity;
+    if (!tr_grow(&lane->totals, lane->total_count, sizeof *lane->totals)) return;
     total = &lane->totals[lane->total_count];
     *total = (struct tr_span_total){.activity = span->activity, .name = span->name, .about = about};
     lane->total_slot[slot] = ++lane->total_count;
@@ -203,8 +189,7 @@ static void keep(tr_lane *lane, const struct open_span *span, int about, int64_t
 {
     const struct tr_timeline_settings *settings = &lane->timeline->settings;
     if (lane->step < settings->first_step || lane->step >= settings->end_step) return;
-    if (lane->count >= settings->spans ||
-        !grow((void **)&lane->spans, lane->count, &lane->capacity, sizeof *lane->spans)) {
+    if (lane->count >= settings->spans || !tr_grow(&lane->spans, lane->count, sizeof *lane->spans)) {
         lane->dropped++;
         return;
     }

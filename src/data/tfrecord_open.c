@@ -209,13 +209,7 @@ static tr_status survey_record(struct tr_tfrecord_source *source, struct survey 
 static tr_status note(struct tr_tfrecord_source *source, uint64_t offset)
 {
     int64_t count = source->base.info.count;
-    if (count == source->room) {
-        int64_t room = 2 * source->room + 1024;
-        uint64_t *grown = tr_realloc(source->offset, (size_t)room, sizeof *grown);
-        if (!grown) return TR_ENOMEM;
-        source->offset = grown;
-        source->room = room;
-    }
+    if (!tr_grow(&source->offset, count, sizeof *source->offset)) return TR_ENOMEM;
     source->offset[count] = offset;
     source->base.info.count = count + 1;
     return TR_OK;

@@ -14,7 +14,6 @@ struct tr_tfrecord_source {
     int64_t *first; /* [files + 1] the first example of each file */
     int32_t files;
     uint64_t *offset;                                        /* [count] of the example's record in its file */
-    int64_t room;                                            /* of offset */
     struct tr_example_feature feature[TR_TFRECORD_FEATURES]; /* names; empty ones are never found */
     char *names;                                             /* memory of the names */
 };

@@ -27,7 +27,7 @@ struct tr_vocabulary {
     char *bytes;
     size_t used, room;
     struct word *word; /* in the order of first occurrence; once settled, by token */
-    int32_t words, word_room;
+    int32_t words;
     int32_t *slot; /* hash table of indices into `word`, -1: free; at most half full */
     uint32_t slots;
 };
@@ -116,13 +116,7 @@ static tr_status rehash(tr_vocabulary *vocabulary, uint32_t slots, int32_t first
 /* Appends a word to the list, with a NUL behind it. */
 static tr_status append(tr_vocabulary *vocabulary, const char *text, size_t length)
 {
-    if (vocabulary->words == vocabulary->word_room) {
-        int32_t room = vocabulary->word_room == 0 ? 1024 : 2 * vocabulary->word_room;
-        struct word *grown = tr_realloc(vocabulary->word, (size_t)room, sizeof *grown);
-        if (!grown) return TR_ENOMEM;
-        vocabulary->word = grown;
-        vocabulary->word_room = room;
-    }
+    if (!tr_grow(&vocabulary->word, vocabulary->words, sizeof *vocabulary->word)) return TR_ENOMEM;
     if (vocabulary->room - vocabulary->used <= length) {
         size_t room = 2 * vocabulary->room + 64 * 1024;
         char *grown = tr_realloc(vocabulary->bytes, room, 1);

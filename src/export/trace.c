@@ -15,7 +15,6 @@ const char *const tr_traced_names[TR_TRACED_KINDS] = {TR_DEVICE_OPS(NAME)};
 struct recorder {
     struct tr_device head;
     struct tr_trace *trace;
-    int room;
     int layer;
     bool per_token;
 };
@@ -24,13 +23,7 @@ static tr_status record(tr_device *device, enum tr_traced_kind kind, const void 
 {
     struct recorder *recorder = (struct recorder *)device;
     struct tr_trace *trace = recorder->trace;
-    if (trace->count == recorder->room) {
-        int room = recorder->room ? 2 * recorder->room : 32;
-        struct tr_traced *grown = tr_realloc(trace->item, (size_t)room, sizeof *grown);
-        if (!grown) return TR_ENOMEM;
-        trace->item = grown;
-        recorder->room = room;
-    }
+    if (!tr_grow(&trace->item, trace->count, sizeof *trace->item)) return TR_ENOMEM;
     struct tr_traced *traced = &trace->item[trace->count++];
     *traced = (struct tr_traced){.kind = kind, .layer = recorder->layer, .per_token = recorder->per_token};
     memcpy(&traced->as, arguments, size);

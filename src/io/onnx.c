@@ -61,18 +61,11 @@ static char **copy_texts(tr_onnx *onnx, int count, const char *const *texts)
     return copies;
 }
 
-/* Appends to one of the model's lists, whose room is the next power of two. */
+/* Appends to one of the model's lists. */
 static bool append(tr_onnx *onnx, void ***list, size_t *count, void *item)
 {
+    if (!onnx->failed && !tr_grow(list, (int64_t)*count, sizeof **list)) onnx->failed = true;
     if (onnx->failed) return false;
-    if ((*count & (*count - 1)) == 0) {
-        void **grown = tr_realloc(*list, *count ? 2 * *count : 1, sizeof *grown);
-        if (!grown) {
-            onnx->failed = true;
-            return false;
-        }
-        *list = grown;
-    }
     (*list)[(*count)++] = item;
     return true;
 }

@@ -74,14 +74,7 @@ static tr_status write_local(const struct tr_zip *zip, const struct tr_zip_membe
 
 static struct tr_zip_member *new_member(struct tr_zip *zip)
 {
-    if (zip->count == zip->room) {
-        int64_t room = zip->room ? 2 * zip->room : 16;
-        struct tr_zip_member *grown = tr_realloc(zip->member, (size_t)room, sizeof *grown);
-        if (!grown) return NULL;
-        zip->member = grown;
-        zip->room = room;
-    }
-    return &zip->member[zip->count];
+    return tr_grow(&zip->member, zip->count, sizeof *zip->member) ? &zip->member[zip->count] : NULL;
 }
 
 tr_status tr_zip_add(struct tr_zip *zip, const char *name, const struct tr_zip_piece *pieces, int count)
@@ -167,5 +160,5 @@ void tr_zip_release(struct tr_zip *zip)
     for (int64_t i = 0; i < zip->count; i++) tr_free(zip->member[i].name);
     tr_free(zip->member);
     zip->member = NULL;
-    zip->count = zip->room = 0;
+    zip->count = 0;
 }

@@ -27,7 +27,7 @@ struct tr_zip {
     struct tr_file_writer *writer; /* borrowed */
     uint64_t wide;                 /* TR_ZIP_WIDE; less in tests */
     struct tr_zip_member *member;
-    int64_t count, room;
+    int64_t count;
 };
 #define TR_ZIP_INIT(to)                                                                                      \
     {                                                                                                        \

@@ -16,7 +16,6 @@
 
 struct tr_builder {
     struct tr_model *model;
-    int parameter_room;
 };
 
 int64_t tr_builder_vocabulary(const struct tr_builder *builder)
@@ -34,13 +33,7 @@ tr_status tr_builder_parameter(struct tr_builder *builder, struct tr_layer *laye
                                const struct tr_initializer *initializer, int64_t fan_in, int64_t fan_out)
 {
     struct tr_model *model = builder->model;
-    if (model->parameter_count == builder->parameter_room) {
-        int room = builder->parameter_room ? 2 * builder->parameter_room : 16;
-        struct tr_parameter *grown = tr_realloc(model->parameters, (size_t)room, sizeof *grown);
-        if (!grown) return TR_ENOMEM;
-        model->parameters = grown;
-        builder->parameter_room = room;
-    }
+    if (!tr_grow(&model->parameters, model->parameter_count, sizeof *model->parameters)) return TR_ENOMEM;
     TR_TRY(tr_shape_check(&shape, name));
     struct tr_parameter *parameter = &model->parameters[model->parameter_count];
     *parameter = (struct tr_parameter){
@@ -257,7 +250,7 @@ tr_status tr_model_build(const tr_config *root, const struct tr_model_input *inp
     if (!model) return TR_ENOMEM;
     model->input = input->shape;
     model->vocabulary = input->vocabulary;
-    struct tr_builder builder = {model, 0};
+    struct tr_builder builder = {model};
     tr_status status = tr_shape_check(&model->input, "input");
     if (status == TR_OK) status = build_layers(&builder, root);
     if (status == TR_OK) status = tr_loss_read(tr_config_get(root, "loss"), &model->output, &model->loss);

@@ -23,74 +23,45 @@ struct digests {
         const struct tr_json_value *line;
     } * step;
     int64_t steps;
-    tr_json **text;
-    int64_t texts;
+    struct tr_lines lines;
 };
 
 /* ---- reading ---- */
 
-/* Room for one more in arrays that double; false without memory. */
-static bool grow(struct digests *digests)
+/* There is room for a step of each line. */
+static void take_line(struct digests *digests, const struct tr_json_value *line)
 {
-    if (digests->texts & (digests->texts - 1)) return true;
-    size_t room = digests->texts ? 2 * (size_t)digests->texts : 1;
-    void *text = tr_realloc(digests->text, room, sizeof *digests->text);
-    if (text) digests->text = text;
-    void *step = tr_realloc(digests->step, room, sizeof *digests->step);
-    if (step) digests->step = step;
-    return text && step;
-}
-
-static tr_status take_line(struct digests *digests, const char *line, size_t length, const char *path,
-                           bool *whole)
-{
-    tr_json *text;
-    tr_status status = tr_json_parse(line, length, path, &text);
-    *whole = status == TR_OK;
-    if (status == TR_EFORMAT) return TR_OK; /* the rest of a file that was cut is not there */
-    if (status != TR_OK) return status;
-    if (!grow(digests)) {
-        tr_json_destroy(&text);
-        return TR_ENOMEM;
-    }
-    digests->text[digests->texts++] = text;
-    const struct tr_json_value *root = tr_json_root(text), *step = tr_json_find(root, "step");
-    if (!step || step->kind != TR_JSON_INTEGER) return TR_OK;
+    const struct tr_json_value *step = tr_json_find(line, "step");
+    if (!step || step->kind != TR_JSON_INTEGER) return;
     /* The beginning of a resumed run has only parameters; what is known of that step already says more. */
-    bool begins = !tr_json_find(root, "outputs");
-    while (digests->steps > 0 && digests->step[digests->steps - 1].step >= step->integer + begins)
-        digests->steps--;
-    if (begins && digests->steps > 0 && digests->step[digests->steps - 1].step == step->integer) return TR_OK;
-    digests->step[digests->steps++] = (struct recorded){step->integer, root};
-    return TR_OK;
+    bool begins = !tr_json_find(line, "outputs");
+    const struct recorded *end = digests->step + digests->steps;
+    while (end > digests->step && end[-1].step > step->integer) end--;
+    bool again = end > digests->step && end[-1].step == step->integer;
+    digests->steps = end - digests->step - (again && !begins);
+    if (again && begins) return;
+    digests->step[digests->steps++] = (struct recorded){step->integer, line};
 }
 
 /* *there is false where the run recorded none. */
 static tr_status read_digests(const char *directory, struct digests *digests, bool *there)
 {
-    struct tr_file_content content = {0};
     char *path = tr_path_join(directory, TR_DIGESTS_FILE);
     if (!path) return TR_ENOMEM;
-    tr_status status = tr_file_read(path, FILE_MOST, &content);
-    *there = status == TR_OK;
-    if (status == TR_ENOTFOUND) status = TR_OK;
-    bool whole = true;
-    const char *at = content.data, *end = content.data ? content.data + content.size : NULL;
-    while (status == TR_OK && whole && at < end) {
-        const char *feed = memchr(at, '\n', (size_t)(end - at));
-        if (!feed) break;
-        status = take_line(digests, at, (size_t)(feed - at), path, &whole);
-        at = feed + 1;
-    }
-    tr_file_content_free(&content);
+    tr_status status = tr_lines_read(path, FILE_MOST, &digests->lines);
     tr_free(path);
-    return status;
+    *there = status == TR_OK;
+    if (status != TR_OK) return status == TR_ENOTFOUND ? TR_OK : status;
+    digests->step = tr_alloc((size_t)digests->lines.count, sizeof *digests->step);
+    if (!digests->step) return TR_ENOMEM;
+    for (int64_t i = 0; i < digests->lines.count; i++)
+        take_line(digests, tr_json_root(digests->lines.line[i]));
+    return TR_OK;
 }
 
 static void release_digests(struct digests *digests)
 {
-    for (int64_t i = 0; i < digests->texts; i++) tr_json_destroy(&digests->text[i]);
-    tr_free(digests->text);
+    tr_lines_release(&digests->lines);
     tr_free(digests->step);
 }
 

@@ -10,17 +10,6 @@
 
 #define FILE_MOST (256 << 20)
 
-/* Room for one more element behind `count`; false without memory. Grows at powers of two. */
-static bool grow(void *array_, int64_t count, size_t size)
-{
-    void **array = array_;
-    if (count & (count - 1)) return true;
-    void *block = tr_realloc(*array, count ? 2 * (size_t)count : 1, size);
-    if (!block) return false;
-    *array = block;
-    return true;
-}
-
 /* ---- lines by event ---- */
 
 /* A run goes on behind `step`: what was recorded of later steps will come again. */
@@ -58,7 +47,7 @@ static tr_status read_start(struct tr_run *run, const struct tr_json_value *line
 
 static tr_status read_step(struct tr_run *run, const struct tr_json_value *line)
 {
-    if (!grow(&run->point, run->points, sizeof *run->point)) return TR_ENOMEM;
+    if (!tr_grow(&run->point, run->points, sizeof *run->point)) return TR_ENOMEM;
     run->point[run->points++] = (struct tr_run_point){
         .step = tr_json_integer_or(line, "step", 0),
         .loss = tr_json_number_or_nan(line, "loss"),
@@ -74,7 +63,7 @@ static tr_status read_step(struct tr_run *run, const struct tr_json_value *line)
 
 static tr_status read_evaluation(struct tr_run *run, const struct tr_json_value *line)
 {
-    if (!grow(&run->evaluation, run->evaluations, sizeof *run->evaluation)) return TR_ENOMEM;
+    if (!tr_grow(&run->evaluation, run->evaluations, sizeof *run->evaluation)) return TR_ENOMEM;
     run->evaluation[run->evaluations++] = (struct tr_run_evaluation){
         .step = tr_json_integer_or(line, "step", 0),
         .loss = tr_json_number_or_nan(line, "loss"),
@@ -86,7 +75,7 @@ static tr_status read_evaluation(struct tr_run *run, const struct tr_json_value 
 
 static tr_status read_warning(struct tr_run *run, const struct tr_json_value *line)
 {
-    if (!grow(&run->warning, run->warnings, sizeof *run->warning)) return TR_ENOMEM;
+    if (!tr_grow(&run->warning, run->warnings, sizeof *run->warning)) return TR_ENOMEM;
     run->warning[run->warnings++] = tr_json_text_or_empty(line, "message");
     return TR_OK;
 }
@@ -111,7 +100,7 @@ static tr_status read_statistics(struct tr_run *run, const struct tr_json_value 
     run->rank_count = 0;
     if (!ranks || ranks->kind != TR_JSON_ARRAY) return TR_OK;
     for (const struct tr_json_value *rank = ranks->first; rank; rank = rank->next) {
-        if (!grow(&run->rank, run->rank_count, sizeof *run->rank)) return TR_ENOMEM;
+        if (!tr_grow(&run->rank, run->rank_count, sizeof *run->rank)) return TR_ENOMEM;
         run->rank[run->rank_count++] = (struct tr_run_rank){
             .sent = tr_json_integer_or(rank, "bytes_sent", 0),
             .received = tr_json_integer_or(rank, "bytes_received", 0),
@@ -155,38 +144,15 @@ static tr_status read_line(struct tr_run *run, const struct tr_json_value *line)
 
 /* ---- the file ---- */
 
-/* Takes a line over. Damage ends the reading, with *whole false; only lack of memory is an
-   error, and what is wrong with the very first line. */
-static tr_status take_line(struct tr_run *run, const char *text, size_t length, const char *where,
-                           bool *whole)
+static tr_status take_lines(struct tr_run *run, const char *where)
 {
-    tr_json *line;
-    tr_status status = tr_json_parse(text, length, where, &line);
-    *whole = status == TR_OK;
-    if (status == TR_EFORMAT && run->name) return TR_OK;
-    if (status != TR_OK) return status;
-    if (!grow(&run->line, run->lines, sizeof *run->line)) {
-        tr_json_destroy(&line);
-        return TR_ENOMEM;
+    if (run->lines.count == 0)
+        return tr_fail(TR_EFORMAT, "\"%s\" is empty; the run was killed before it began", where);
+    for (int64_t i = 0; i < run->lines.count; i++) {
+        TR_TRY(read_line(run, tr_json_root(run->lines.line[i])));
+        if (!run->name) return tr_fail(TR_EFORMAT, "\"%s\" does not begin with the start of a run", where);
     }
-    run->line[run->lines++] = line;
-    TR_TRY(read_line(run, tr_json_root(line)));
-    if (run->name) return TR_OK;
-    return tr_fail(TR_EFORMAT, "\"%s\" does not begin with the start of a run", where);
-}
-
-static tr_status take_lines(struct tr_run *run, const struct tr_file_content *content, const char *where)
-{
-    const char *at = content->data, *end = content->data + content->size;
-    bool whole = true;
-    while (whole && at < end) {
-        const char *feed = memchr(at, '\n', (size_t)(end - at));
-        if (!feed) break; /* not written to its end */
-        TR_TRY(take_line(run, at, (size_t)(feed - at), where, &whole));
-        at = feed + 1;
-    }
-    if (run->name) return TR_OK;
-    return tr_fail(TR_EFORMAT, "\"%s\" is empty; the run was killed before it began", where);
+    return TR_OK;
 }
 
 static void fill_blanks(struct tr_run *run)
@@ -201,20 +167,18 @@ static void fill_blanks(struct tr_run *run)
 
 tr_status tr_run_read(const char *directory, struct tr_run **out)
 {
-    struct tr_file_content content = {0};
     *out = NULL;
     char *path = tr_path_join(directory, TR_JOURNAL_FILE);
     struct tr_run *run = tr_alloc_zero(1, sizeof *run);
     tr_status status = path && run && (run->path = tr_strdup(directory)) ? TR_OK : TR_ENOMEM;
     if (status == TR_OK) {
         run->seconds = run->speed = NAN;
-        status = tr_file_read(path, FILE_MOST, &content);
+        status = tr_lines_read(path, FILE_MOST, &run->lines);
         if (status == TR_ENOTFOUND)
             status = tr_fail(TR_ENOTFOUND, "\"%s\" is no directory of a run: it has no %s", directory,
                              TR_JOURNAL_FILE);
     }
-    if (status == TR_OK) status = take_lines(run, &content, path);
-    tr_file_content_free(&content);
+    if (status == TR_OK) status = take_lines(run, path);
     tr_free(path);
     if (status == TR_OK) {
         fill_blanks(run);
@@ -229,8 +193,7 @@ void tr_run_destroy(struct tr_run **handle)
 {
     struct tr_run *run = *handle;
     if (!run) return;
-    for (int64_t i = 0; i < run->lines; i++) tr_json_destroy(&run->line[i]);
-    tr_free(run->line);
+    tr_lines_release(&run->lines);
     tr_free(run->point);
     tr_free(run->evaluation);
     tr_free(run->warning);

@@ -1,13 +1,11 @@
-/* Reading what a run has recorded: the file `journal.jsonl` of its directory, an object a line.
+/* Reading what a run has recorded: the file `journal.jsonl` of its directory (report/lines.h).
  *
- * The file may end anywhere, since a run can be killed while it writes: lines from the first damaged one on
- * are left out. A run that was taken up again goes on in the same file, and what it did again counts once.
+ * A run that was taken up again goes on in the same file, and what it did again counts once.
  */
 #ifndef TR_REPORT_RUN_H
 #define TR_REPORT_RUN_H
 
-#include "base/json.h"
-#include "trireme/status.h"
+#include "report/lines.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,10 +51,8 @@ struct tr_run {
     bool ended; /* the run said how it ended */
     const char *status, *message, *hash, *checkpoint;
     double seconds, speed;
-    int resumed; /* times the run was taken up again */
-    /* What the texts lie in. */
-    tr_json **line;
-    int64_t lines;
+    int resumed;           /* times the run was taken up again */
+    struct tr_lines lines; /* what the texts lie in */
 };
 
 /* Reads the journal in a run's directory. TR_ENOTFOUND where there is none, TR_EFORMAT where not even its

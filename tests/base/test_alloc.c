@@ -47,6 +47,32 @@ static void test_contents(void **state)
     tr_free(text);
 }
 
+static int refuse(size_t size, void *user)
+{
+    (void)size;
+    (void)user;
+    return 1;
+}
+
+static void test_growth(void **state)
+{
+    (void)state;
+    int64_t *array = NULL, total = tr_alloc_total();
+    for (int64_t count = 0; count < 1000; count++) {
+        assert_true(tr_grow(&array, count, sizeof *array));
+        array[count] = count;
+    }
+    assert_int_equal(tr_alloc_total(), total + 11); /* at 0, 1, 2, 4, ... 512 */
+    for (int64_t i = 0; i < 1000; i++) assert_int_equal(array[i], i);
+    int64_t *kept = array;
+    tr_alloc_set_hook(refuse, NULL);
+    assert_true(tr_grow(&array, 1023, sizeof *array));
+    assert_false(tr_grow(&array, 1024, sizeof *array));
+    tr_alloc_set_hook(NULL, NULL);
+    assert_ptr_equal(array, kept);
+    tr_free(array);
+}
+
 static void test_nothing_is_a_valid_block(void **state)
 {
     (void)state;
@@ -148,6 +174,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_blocks_are_counted),
         cmocka_unit_test(test_contents),
+        cmocka_unit_test(test_growth),
         cmocka_unit_test(test_nothing_is_a_valid_block),
         cmocka_unit_test(test_alignment),
         cmocka_unit_test(test_sizes_that_overflow),

@@ -1,0 +1,24 @@
+/* Reading what a run has recorded line by line, a JSON value each (`journal.jsonl`, `digests.jsonl`).
+ *
+ * Such a file may end anywhere, since a run can be killed while it writes: a last line without an end is not
+ * there, and neither is anything from the first damaged line on.
+ */
+#ifndef TR_REPORT_LINES_H
+#define TR_REPORT_LINES_H
+
+#include "base/json.h"
+#include "trireme/status.h"
+
+#include <stdint.h>
+
+struct tr_lines {
+    tr_json **line;
+    int64_t count;
+};
+
+/* Reads a file of at most `most` bytes. TR_ENOTFOUND where there is none, TR_EFORMAT where not even its
+   first line can be read, TR_EIO, TR_ENOMEM. `out` is to be released in any case. */
+tr_status tr_lines_read(const char *path, uint64_t most, struct tr_lines *out);
+void tr_lines_release(struct tr_lines *lines);
+
+#endif
