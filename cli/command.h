@@ -52,6 +52,13 @@ struct cli_command {
                 "several times",                                                                             \
         .letter = 's', .value_name = "KEY=VALUE"                                                             \
     }
+/* An int64_t; -1 where none is given. */
+#define CLI_OPTION_SEED(object)                                                                              \
+    {                                                                                                        \
+        .key = "seed", .type = TR_OPTION_INT64, .offset = offsetof(object, seed), .fallback = "-1",          \
+        .least = -1, .most = TR_OPTION_WHOLE,                                                                \
+        .help = "seed in place of the model file's; -1: as the file says"                                    \
+    }
 /* What computes: the environment may set these, too. */
 struct cli_device {
     char *device, *isa;

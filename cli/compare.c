@@ -22,8 +22,6 @@ struct options {
     int32_t threads, rounds;
 };
 
-#define MOST 9007199254740992.0 /* 2^53: whole numbers that a double holds exactly */
-
 #define AT(field) offsetof(struct options, field)
 static const struct tr_option table[] = {
     {.key = "model",
@@ -67,15 +65,9 @@ static const struct tr_option table[] = {
      .offset = AT(steps),
      .fallback = "0",
      .least = 0,
-     .most = MOST,
+     .most = TR_OPTION_WHOLE,
      .help = "steps of each run; 0: as the file says"},
-    {.key = "seed",
-     .type = TR_OPTION_INT64,
-     .offset = AT(seed),
-     .fallback = "-1",
-     .least = -1,
-     .most = MOST,
-     .help = "seed in place of the model file's; -1: as the file says"},
+    CLI_OPTION_SEED(struct options),
     {.key = "threads",
      .type = TR_OPTION_INT32,
      .offset = AT(threads),

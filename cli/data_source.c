@@ -14,8 +14,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MOST 9007199254740992.0 /* 2^53 */
-
 /* ---- show ---- */
 
 struct show_options {
@@ -33,7 +31,7 @@ static const struct tr_option show_table[] = {
      .offset = offsetof(struct show_options, first),
      .fallback = "0",
      .least = 0,
-     .most = MOST,
+     .most = TR_OPTION_WHOLE,
      .help = "number of the first example, from 0",
      .letter = 'f'},
     {.key = "count",
@@ -41,7 +39,7 @@ static const struct tr_option show_table[] = {
      .offset = offsetof(struct show_options, count),
      .fallback = "3",
      .least = 1,
-     .most = MOST,
+     .most = TR_OPTION_WHOLE,
      .help = "examples to show",
      .letter = 'n'},
     CLI_OPTION_HELP(struct show_options),

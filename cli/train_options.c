@@ -11,7 +11,6 @@ static const struct tr_choice logs[] = {
     {NULL, 0, NULL},
 };
 
-#define MOST    9007199254740992.0 /* 2^53: whole numbers that a double holds exactly */
 #define MOST_MS 1e12
 
 #define AT(field) offsetof(struct cli_train_options, field)
@@ -102,7 +101,7 @@ static const struct tr_option table[] = {
      .offset = AT(seed_delays),
      .fallback = "0",
      .least = 0,
-     .most = MOST,
+     .most = TR_OPTION_WHOLE,
      .help = "random delays of all processes, half a step on the average, follow from this seed; 0: none"},
     {.key = "parameters_on",
      .type = TR_OPTION_STRING,
@@ -136,14 +135,14 @@ static const struct tr_option table[] = {
      .offset = AT(trace_first),
      .fallback = "0",
      .least = 0,
-     .most = MOST,
+     .most = TR_OPTION_WHOLE,
      .help = "the timeline begins after this step"},
     {.key = "trace_steps",
      .type = TR_OPTION_INT64,
      .offset = AT(trace_steps),
      .fallback = "100",
      .least = 1,
-     .most = MOST,
+     .most = TR_OPTION_WHOLE,
      .help = "steps in the timeline"},
     {.key = "profile",
      .type = TR_OPTION_BOOL,
@@ -162,7 +161,7 @@ static const struct tr_option table[] = {
      .offset = AT(histograms),
      .fallback = "0",
      .least = 0,
-     .most = MOST,
+     .most = TR_OPTION_WHOLE,
      .help = "steps from one to the next time that histograms of parameters, gradients and activations are "
              "written for TensorBoard; 0: never"},
     {.key = "record_digests",
@@ -170,7 +169,7 @@ static const struct tr_option table[] = {
      .offset = AT(record_digests),
      .fallback = "0",
      .least = 0,
-     .most = MOST,
+     .most = TR_OPTION_WHOLE,
      .help = "keep digests of every so manieth step for `trireme diff`; 0: none",
      .value_name = "STEPS"},
     {.key = "overwrite",
@@ -180,19 +179,13 @@ static const struct tr_option table[] = {
      .help = "begin anew in a directory with checkpoints: they are removed, and what is there for "
              "TensorBoard, once "
              "the new run is ready to start"},
-    {.key = "seed",
-     .type = TR_OPTION_INT64,
-     .offset = AT(seed),
-     .fallback = "-1",
-     .least = -1,
-     .most = MOST,
-     .help = "seed in place of the model file's; -1: as the file says"},
+    CLI_OPTION_SEED(struct cli_train_options),
     {.key = "steps",
      .type = TR_OPTION_INT64,
      .offset = AT(steps),
      .fallback = "0",
      .least = 0,
-     .most = MOST,
+     .most = TR_OPTION_WHOLE,
      .help = "steps to train in all, in place of the model file's; 0: as the file says"},
     CLI_OPTION_DEVICE(struct cli_train_options),
     {.key = "log",

@@ -46,6 +46,7 @@ enum tr_option_type {
 #define TR_OPTION_LIST_MAX    64   /* items of the numeric lists, so that they need no ownership */
 #define TR_OPTION_STRINGS_MAX 4096 /* items of a list of strings */
 #define TR_OPTIONS_MAX        128  /* of a table */
+#define TR_OPTION_WHOLE       9007199254740992.0 /* 2^53: up to here limits, which are doubles, are exact */
 
 struct tr_int_list {
     int32_t count;

@@ -2,8 +2,6 @@
 
 #include "data/batch.h"
 
-#define MOST 9007199254740992.0 /* 2^53: whole numbers that a double holds exactly */
-
 static const struct tr_choice last_batches[] = {
     {"keep", TR_LAST_BATCH_KEEP, "an epoch may end with a smaller batch"},
     {"drop", TR_LAST_BATCH_DROP, "examples that fill no batch are left out in that epoch"},
@@ -27,14 +25,15 @@ const struct tr_option tr_train_option_table[] = {
     {"pass", TR_OPTION_INT64, AT(pass), "0", 0, 65536, NULL,
      "microbatches computed at a time, a power of two: fewer need less memory. 0: all. Does not change "
      "results"},
-    {"steps", TR_OPTION_INT64, AT(steps), "0", 0, MOST, NULL, "steps to train; or give epochs"},
-    {"epochs", TR_OPTION_INT64, AT(epochs), "0", 0, MOST, NULL, "epochs to train; or give steps"},
-    {"log_every", TR_OPTION_INT64, AT(log_every), "100", 0, MOST, NULL, "steps between reports; 0: none"},
-    {"evaluate_every", TR_OPTION_INT64, AT(evaluate_every), "0", 0, MOST, NULL,
+    {"steps", TR_OPTION_INT64, AT(steps), "0", 0, TR_OPTION_WHOLE, NULL, "steps to train; or give epochs"},
+    {"epochs", TR_OPTION_INT64, AT(epochs), "0", 0, TR_OPTION_WHOLE, NULL, "epochs to train; or give steps"},
+    {"log_every", TR_OPTION_INT64, AT(log_every), "100", 0, TR_OPTION_WHOLE, NULL,
+     "steps between reports; 0: none"},
+    {"evaluate_every", TR_OPTION_INT64, AT(evaluate_every), "0", 0, TR_OPTION_WHOLE, NULL,
      "steps between evaluations on the validation data, or the test data without those; 0: at the end only"},
     {"evaluate_batch", TR_OPTION_INT64, AT(evaluate_batch), "250", 1, 1 << 20, NULL,
      "examples computed at a time in evaluations. Does not change results"},
-    {"checkpoint_every", TR_OPTION_INT64, AT(checkpoint_every), "0", 0, MOST, NULL,
+    {"checkpoint_every", TR_OPTION_INT64, AT(checkpoint_every), "0", 0, TR_OPTION_WHOLE, NULL,
      "steps between checkpoints; 0: at the end only"},
     {"checkpoint_seconds", TR_OPTION_DOUBLE, AT(checkpoint_seconds), "600", 0, 1e9, NULL,
      "seconds between checkpoints; 0: never"},
@@ -49,7 +48,7 @@ const struct tr_option tr_train_option_table[] = {
      "what to do about a loss or gradient that is not finite"},
     {"until_accuracy", TR_OPTION_DOUBLE, AT(until_accuracy), "0", 0, 1, NULL,
      "stop once an evaluation reaches this accuracy; 0: never"},
-    {"patience", TR_OPTION_INT64, AT(patience), "0", 0, MOST, NULL,
+    {"patience", TR_OPTION_INT64, AT(patience), "0", 0, TR_OPTION_WHOLE, NULL,
      "stop after so many evaluations without a better loss; 0: never"},
 };
 #undef AT
@@ -82,7 +81,7 @@ const int32_t tr_input_option_count = TR_OPTION_COUNT(tr_input_option_table);
 #define AT(field) offsetof(struct tr_file_options, field)
 const struct tr_option tr_file_option_table[] = {
     {"name", TR_OPTION_STRING, AT(name), NULL, 0, 0, NULL, "name of the job"},
-    {"seed", TR_OPTION_INT64, AT(seed), "1", 0, MOST, NULL,
+    {"seed", TR_OPTION_INT64, AT(seed), "1", 0, TR_OPTION_WHOLE, NULL,
      "from which initial weights, order of examples, dropout and augmentation follow"},
     {"directory", TR_OPTION_STRING, AT(directory), "", 0, 0, NULL,
      "where relative paths start; default: the directory of the file"},
