@@ -120,6 +120,13 @@ struct tr_comm {
     bool dead;
     char *obituary;           /* why */
     bool tolerant, disbanded; /* see tr_comm_tolerate(), tr_comm_disband() */
+    /* The thread of tr_comm_keep_moving(), or NULL; that it is at work now; what it found wrong and nobody
+       was told yet. */
+    struct tr_mover *mover;
+    bool moves;
+    tr_status verdict;
+    uint64_t turns;     /* rounds of tests, anybody's */
+    uint64_t completed; /* transfers that were found done, and phases entered */
 };
 
 /* TR_EINVAL for time limits that make no sense. */

@@ -191,7 +191,9 @@ void tr_comm_statistics_reset(tr_comm *comm)
 tr_status tr_comm_check(tr_comm *comm)
 {
     if (!comm->dead) return TR_OK;
-    return tr_fail(TR_EPEER, "%s",
+    tr_status status = comm->verdict == TR_OK ? TR_EPEER : comm->verdict;
+    comm->verdict = TR_OK; /* what the mover found is told once; then the communicator is dead */
+    return tr_fail(status, "%s",
                    comm->obituary
                        ? comm->obituary
                        : "the communicator failed before; restart the job from its last checkpoint");
@@ -250,6 +252,7 @@ void tr_comm_destroy(tr_comm **handle)
     if (!comm) return;
     *handle = NULL;
     assert(comm->part_bits == 0); /* parts end first */
+    tr_comm_keep_moving(comm, false);
     tr_ticket *ticket = NULL;
     bool clean = !comm->dead && !comm->active && !comm->disbanded;
     /* The transport of a part lives on, so that what was sent arrives. */

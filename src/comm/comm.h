@@ -4,9 +4,9 @@
  * or many hosts (comm/transport.h). Ranks are numbered from 0; rank 0 is the chief.
  *
  * Operations are started, give a ticket, and move on whenever somebody calls tr_comm_progress(),
- * tr_comm_test() or tr_comm_wait() on the communicator. What they read is "borrowed until done": not to be
- * changed before, what they write is not to be touched before. A ticket is done once test or wait said so,
- * which also frees and nulls it.
+ * tr_comm_test() or tr_comm_wait() on the communicator, and by themselves with tr_comm_keep_moving(). What
+ * they read is "borrowed until done": not to be changed before, what they write is not to be touched before.
+ * A ticket is done once test or wait said so, which also frees and nulls it.
  *
  * Collective functions must be called by all ranks, in the same order, with arguments that agree. If one
  * fails for lack of memory, the communicator is dead, since the others are about to wait.
@@ -119,9 +119,20 @@ tr_status tr_comm_progress(tr_comm *comm);
 tr_status tr_comm_test(tr_comm *comm, tr_ticket **ticket, bool *done);
 /* Returns when the ticket is done, at once for a NULL ticket. TR_EPEER: see above. */
 tr_status tr_comm_wait(tr_comm *comm, tr_ticket **ticket);
+/* Whether the ticket is done, as tr_comm_test() but without moving on; for whoever has many tickets and calls
+   tr_comm_progress() once for all. Never on a dead communicator. Local. */
+bool tr_comm_is_done(tr_comm *comm, tr_ticket **ticket);
 /* Sleeps until an operation of this rank may have moved on, at most `seconds`; for loops over tr_comm_test().
  */
 void tr_comm_idle(tr_comm *comm, double seconds);
+
+/* From now on, or no longer, a thread of the communicator's own moves the operations of this rank on while
+   its other threads compute, so that no message waits for their next call. It looks a few thousand times a
+   second while something is under way that nobody else looks at, and sleeps otherwise. What it never does is
+   to call functions of the program (`take` below): that is left to those who call. What it finds wrong, the
+   next call returns. A part has a mover of its own. Changes no result; calls that change nothing are allowed,
+   but only one thread at a time may call this. tr_comm_destroy() ends it, too. Local. TR_ENOMEM. */
+tr_status tr_comm_keep_moving(tr_comm *comm, bool on);
 
 /* ---- collectives ---- */
 
@@ -159,8 +170,9 @@ tr_status tr_comm_reduce_scatter(tr_comm *comm, tr_reduction *reduction, const f
                                  const int64_t *share, float *out, const char *name, tr_ticket **ticket);
 /* What becomes of a sum, see tr_comm_reduce_apply(). */
 struct tr_comm_apply {
-    /* Changes data[begin] to data[end - 1] after the sum over these elements. Called by whoever moves the
-       communicator on, so it must not call its functions; a failure ends the communicator. */
+    /* Changes data[begin] to data[end - 1] after the sum over these elements. Called within a call that moves
+       the communicator on, by the thread of that call, so it must not call its functions; a failure ends the
+       communicator. */
     tr_status (*take)(void *user, int64_t begin, int64_t end);
     void *user;
     int64_t piece;     /* elements at a time, at least 1 */

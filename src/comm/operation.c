@@ -152,18 +152,22 @@ static tr_status advance(tr_comm *comm, tr_ticket *ticket)
 {
     while (!ticket->done) {
         bool last = ticket->phase == ticket->last;
-        if (ticket->open && ticket->phase == ticket->held && !*ticket->open) return TR_OK;
+        /* The mover must not read what is the callers'; it does not go beyond their phase anyway. */
+        if (!comm->moves && ticket->open && ticket->phase == ticket->held && !*ticket->open) return TR_OK;
         for (int i = 0; i < ticket->transfers; i++) {
             struct tr_transfer *transfer = &ticket->transfer[i];
-            if (transfer->done || (transfer->gate > ticket->phase && !last)) continue;
+            if (transfer->done || !tr_ticket_needs(ticket, transfer)) continue;
             if (transfer->broken) return TR_OK;
             tr_status status = comm->class->test(comm, transfer);
             transfer->broken = tolerates(comm, ticket, status);
             if (status != TR_OK && !transfer->broken) return status;
             if (!transfer->done) return TR_OK;
+            comm->completed++;
         }
         if (!last) {
+            if (comm->moves && ticket->phase + 1 == ticket->callers) return TR_OK;
             ticket->phase++;
+            comm->completed++;
             TR_TRY(ticket->enter(comm, ticket));
             continue;
         }
@@ -180,16 +184,36 @@ static tr_status fail_in_ticket(const tr_comm *comm, const tr_ticket *ticket, tr
                       tr_comm_number(comm, comm->rank));
 }
 
-static tr_status advance_all(tr_comm *comm)
+static tr_status advance_until(tr_comm *comm, uint64_t *moment)
 {
     TR_TRY(tr_comm_check(comm));
-    tr_status status = comm->class->poll(comm, &comm->moment);
+    comm->turns++;
+    tr_status status = comm->class->poll(comm, moment);
     if (status != TR_OK) return tr_comm_die(comm, status);
     for (tr_ticket *ticket = comm->active; ticket; ticket = ticket->next) {
         status = advance(comm, ticket);
         if (status != TR_OK) return tr_comm_die(comm, fail_in_ticket(comm, ticket, status));
     }
     return TR_OK;
+}
+
+static tr_status advance_all(tr_comm *comm)
+{
+    tr_status status = advance_until(comm, &comm->moment);
+    tr_mover_notice(comm);
+    return status;
+}
+
+tr_status tr_comm_move(tr_comm *comm)
+{
+    /* `moment` stays that of the last caller: what has come since is news to it. */
+    uint64_t moment;
+    bool lived = !comm->dead;
+    comm->moves = true;
+    tr_status status = advance_until(comm, &moment);
+    comm->moves = false;
+    if (lived && comm->dead) comm->verdict = status;
+    return status;
 }
 
 static void unlink_ticket(tr_ticket *ticket)
@@ -208,6 +232,7 @@ tr_status tr_ticket_start(tr_comm *comm, tr_ticket *ticket)
     *end = ticket;
     tr_status status = ticket->enter ? ticket->enter(comm, ticket) : TR_OK;
     if (status == TR_OK) status = advance(comm, ticket);
+    tr_mover_notice(comm);
     /* It stays among the active ones, since some of its messages may be under way. */
     return status == TR_OK ? TR_OK : tr_comm_die(comm, fail_in_ticket(comm, ticket, status));
 }
@@ -244,6 +269,14 @@ tr_status tr_comm_test(tr_comm *comm, tr_ticket **ticket, bool *done)
     *done = status == TR_OK && collect(comm, ticket);
     pthread_mutex_unlock(&comm->lock);
     return status;
+}
+
+bool tr_comm_is_done(tr_comm *comm, tr_ticket **ticket)
+{
+    pthread_mutex_lock(&comm->lock);
+    bool done = !comm->dead && collect(comm, ticket);
+    pthread_mutex_unlock(&comm->lock);
+    return done;
 }
 
 /* The rank whose message the ticket lacks first, or -1. */

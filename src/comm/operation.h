@@ -24,6 +24,9 @@ struct tr_ticket {
     /* Phase `held` does not end before *open is true, unless that is NULL. */
     const bool *open;
     int held;
+    /* The phase that only threads which call the communicator enter, since it calls functions of theirs; 0:
+       there is none. */
+    int callers;
     /* Enters `phase`; NULL if there is but one. */
     tr_status (*enter)(tr_comm *comm, tr_ticket *ticket);
     struct tr_transfer *transfer; /* [capacity] */
@@ -74,6 +77,18 @@ tr_status tr_ticket_notify(tr_comm *comm, tr_ticket *ticket, const struct tr_isl
    `gate`. At most 2 * size transfers. */
 tr_status tr_ticket_spread(tr_comm *comm, tr_ticket *ticket, const struct tr_islands *islands, char *data,
                            int64_t unit, int gate);
+
+/* Whether the present phase waits for a transfer of the ticket's. */
+static inline bool tr_ticket_needs(const tr_ticket *ticket, const struct tr_transfer *transfer)
+{
+    return transfer->gate <= ticket->phase || ticket->phase == ticket->last;
+}
+
+/* What a mover does in the place of tr_comm_progress(): moves operations on up to the phases that are for
+   callers, and keeps a failure for the next of these. */
+tr_status tr_comm_move(tr_comm *comm);
+/* Wakes the mover, if there is one, when there is something for it; mover.c. */
+void tr_mover_notice(tr_comm *comm);
 
 /* Refuses when the communicator is dead, with the reason. */
 tr_status tr_comm_check(tr_comm *comm);

@@ -357,6 +357,7 @@ static tr_status start(tr_comm *comm, const char *kind, struct tr_reduction *red
         ticket->window = arguments->apply.window;
         ticket->open = arguments->apply.open;
         ticket->held = 1;
+        ticket->callers = 2; /* the sum, and what is done with it */
         ticket->enter = enter_applied;
         ticket->last = 4;
     }

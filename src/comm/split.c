@@ -90,11 +90,13 @@ static bool part_withdraw(tr_comm *comm, struct tr_transfer *transfer)
 static tr_status part_poll(tr_comm *comm, uint64_t *moment)
 {
     tr_comm *root = comm->root;
-    TR_TRY(tr_comm_progress(root));
+    tr_status status = comm->moves ? TR_OK : tr_comm_progress(root);
     pthread_mutex_lock(&root->lock);
+    /* The part's mover leaves callers' phases of the whole to callers, too. */
+    if (comm->moves) status = root->dead ? tr_comm_check(root) : tr_comm_move(root);
     *moment = root->moment;
     pthread_mutex_unlock(&root->lock);
-    return TR_OK;
+    return status;
 }
 
 static void part_idle(tr_comm *comm, uint64_t moment, double waited, double seconds)

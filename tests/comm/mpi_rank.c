@@ -199,12 +199,46 @@ static const char *hiccups(tr_comm *comm)
     return NULL;
 }
 
+/* Rank 0 sends a large message and computes, without a call. Without a mover the message leaves with the next
+   call only; with one it is there long before. */
+static const char *compute(tr_comm *comm)
+{
+    enum { BYTES = 32 << 20, ROUNDS = 3 };
+    const double computing = 1.0;
+    char *data = tr_alloc_zero(BYTES, 1), text[200];
+    bool first = tr_comm_rank(comm) == 0;
+    CHECK(data);
+    for (int round = 0; round < 2 * ROUNDS; round++) {
+        bool moves = round % 2 == 1;
+        tr_ticket *ticket, *sent = NULL;
+        memset(data, first ? round + 1 : 0, BYTES);
+        CHECK_OK(tr_comm_keep_moving(comm, moves && first));
+        CHECK_DONE(comm, &ticket, tr_comm_barrier(comm, &ticket));
+        double began = tr_clock_seconds();
+        if (first) {
+            CHECK_OK(tr_comm_send(comm, 1, 1, data, BYTES, "large", &sent));
+            nap(computing);
+            CHECK_OK(tr_comm_wait(comm, &sent));
+            continue;
+        }
+        CHECK_DONE(comm, &ticket, tr_comm_receive(comm, 0, 1, data, BYTES, "large", &ticket));
+        double took = tr_clock_seconds() - began;
+        for (int i = 0; i < BYTES; i++) CHECK(data[i] == round + 1);
+        snprintf(text, sizeof text, "%s a mover: %.3f s", moves ? "with" : "without", took);
+        say(comm, text);
+        CHECK(moves == (took < 0.7 * computing));
+    }
+    tr_free(data);
+    return NULL;
+}
+
 static const char *run(tr_comm *comm, const char *what)
 {
     if (strncmp(what, "work-", 5) == 0) return work(comm, atoi(what + 5));
     if (strcmp(what, "scenarios") == 0) return run_scenarios(comm);
     if (strcmp(what, "pieces") == 0) return run_pieces(comm);
     if (strcmp(what, "survive") == 0) return survive(comm);
+    if (strcmp(what, "compute") == 0) return compute(comm);
     if (strcmp(what, "slow") == 0) return slow(comm);
     if (strcmp(what, "hiccups") == 0) return hiccups(comm);
     return fault(comm, what);

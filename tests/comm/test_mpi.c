@@ -132,6 +132,13 @@ static void test_pieces(void **state)
     expect_well(3, true, "pieces");
 }
 
+static void test_messages_leave_while_a_rank_computes(void **state)
+{
+    (void)state;
+    skip_without_mpi();
+    expect_well(2, true, "compute");
+}
+
 static void test_slow(void **state)
 {
     (void)state;
@@ -271,12 +278,19 @@ static void test_module_missing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_world),     cmocka_unit_test(test_module_missing),
-        cmocka_unit_test(test_scenarios), cmocka_unit_test(test_scenarios_tcp),
-        cmocka_unit_test(test_pieces),    cmocka_unit_test(test_slow),
-        cmocka_unit_test(test_killed),    cmocka_unit_test(test_killed_at_work),
-        cmocka_unit_test(test_stopped),   cmocka_unit_test(test_gives_up),
-        cmocka_unit_test(test_survivors), cmocka_unit_test(test_never_joins),
+        cmocka_unit_test(test_world),
+        cmocka_unit_test(test_module_missing),
+        cmocka_unit_test(test_scenarios),
+        cmocka_unit_test(test_scenarios_tcp),
+        cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_slow),
+        cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_killed_at_work),
+        cmocka_unit_test(test_stopped),
+        cmocka_unit_test(test_gives_up),
+        cmocka_unit_test(test_survivors),
+        cmocka_unit_test(test_never_joins),
+        cmocka_unit_test(test_messages_leave_while_a_rank_computes),
     };
     return cmocka_run_group_tests_name("comm.mpi", tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@ set(scenarios comm/ranks.c comm/scenarios.c comm/scenario_parts.c comm/scenario_
 trireme_test(comm program SOURCES ${scenarios})
 trireme_test(comm thread SOURCES ${scenarios})
 trireme_test(comm faults SOURCES ${scenarios})
+trireme_test(comm mover SOURCES ${scenarios})
 
 # Ranks as processes: the test runs mpirun on this program.
 add_executable(comm_mpi_rank comm/mpi_rank.c comm/scenarios.c comm/scenario_parts.c comm/scenario_sums.c)

@@ -1,0 +1,178 @@
+/* The mover: a thread of a rank's own that moves its operations on while the others compute.
+ *
+ * A transport has no hands of its own: a message over TCP goes on only while somebody calls the transport.
+ * The mover does so, a moment after the last call of anybody else; as long as others call often enough it
+ * only looks on, and while nothing is under way it sleeps until something is started. It enters all phases of
+ * operations but those that call functions of the program (tr_ticket.callers), and decides as little as
+ * tr_comm_test() whether somebody is missing.
+ *
+ * Its naps are short while something moves, and grow when nothing does. It never spins: ranks may outnumber
+ * the processors.
+ */
+#include "comm/operation.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+/* Between two looks, while messages move and while none does. */
+#define NAP_LEAST 100000 /* nanoseconds */
+#define NAP_MOST  1000000
+/* Looks in a row while pieces of large messages may be there: a look takes as much as the system had in
+ * store. */
+#define ROUNDS      8
+#define LARGE_BYTES (64 << 10)
+
+struct tr_mover {
+    tr_comm *comm;
+    pthread_t thread;
+    /* Guarded by the lock of the communicator: */
+    pthread_cond_t changed;
+    bool idle, ends;
+};
+
+/* Whether a transfer of the ticket's is under way that the mover may wait for. */
+static bool is_moving(const tr_ticket *ticket)
+{
+    if (ticket->done) return false;
+    for (int i = 0; i < ticket->transfers; i++) {
+        const struct tr_transfer *transfer = &ticket->transfer[i];
+        if (!transfer->done && !transfer->broken && tr_ticket_needs(ticket, transfer)) return true;
+    }
+    return ticket->phase != ticket->last && ticket->phase + 1 != ticket->callers;
+}
+
+static bool has_work(const tr_comm *comm)
+{
+    for (const tr_ticket *ticket = comm->active; ticket; ticket = ticket->next)
+        if (is_moving(ticket)) return true;
+    return false;
+}
+
+static bool has_large(const tr_comm *comm)
+{
+    for (const tr_ticket *ticket = comm->active; ticket; ticket = ticket->next)
+        for (int i = 0; !ticket->done && i < ticket->transfers; i++)
+            if (!ticket->transfer[i].done && ticket->transfer[i].bytes >= LARGE_BYTES) return true;
+    return false;
+}
+
+static void nap(struct tr_mover *mover, long nanoseconds)
+{
+    struct timespec end;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    end.tv_nsec += nanoseconds;
+    if (end.tv_nsec >= 1000000000) {
+        end.tv_sec++;
+        end.tv_nsec -= 1000000000;
+    }
+    while (!mover->ends && pthread_cond_timedwait(&mover->changed, &mover->comm->lock, &end) != ETIMEDOUT)
+        continue;
+}
+
+/* Looks at everything under way, several times where much may come; true if something was completed. */
+static bool look(struct tr_mover *mover)
+{
+    tr_comm *comm = mover->comm;
+    uint64_t before = comm->completed;
+    for (int i = 0; i < ROUNDS; i++) {
+        if (mover->ends || comm->dead || tr_comm_move(comm) != TR_OK || !has_large(comm)) break;
+        /* Whoever calls need not wait for all rounds. */
+        pthread_mutex_unlock(&comm->lock);
+        pthread_mutex_lock(&comm->lock);
+    }
+    return comm->completed != before;
+}
+
+static void *mover_main(void *argument)
+{
+    struct tr_mover *mover = argument;
+    tr_comm *comm = mover->comm;
+    long pause = NAP_LEAST;
+    pthread_mutex_lock(&comm->lock);
+    while (!mover->ends && !comm->dead) {
+        if (!has_work(comm)) {
+            mover->idle = true;
+            pthread_cond_wait(&mover->changed, &comm->lock);
+            mover->idle = false;
+            pause = NAP_LEAST;
+            continue;
+        }
+        uint64_t turns = comm->turns;
+        nap(mover, pause);
+        bool moved = false;
+        if (comm->turns == turns) moved = look(mover);
+        pause = moved || has_large(comm) ? NAP_LEAST : pause < NAP_MOST / 2 ? 2 * pause : NAP_MOST;
+    }
+    pthread_mutex_unlock(&comm->lock);
+    return NULL;
+}
+
+void tr_mover_notice(tr_comm *comm)
+{
+    struct tr_mover *mover = comm->mover;
+    if (!mover || !mover->idle || (!comm->dead && !has_work(comm))) return;
+    mover->idle = false; /* it is told once */
+    pthread_cond_signal(&mover->changed);
+}
+
+/* Signals are for the threads of the program. */
+static int start(struct tr_mover *mover)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    int error = pthread_create(&mover->thread, NULL, mover_main, mover);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
+}
+
+static void release(struct tr_mover *mover)
+{
+    pthread_cond_destroy(&mover->changed);
+    tr_free(mover);
+}
+
+static tr_status begin(tr_comm *comm)
+{
+    struct tr_mover *mover = tr_alloc_zero(1, sizeof *mover);
+    if (!mover) return TR_ENOMEM;
+    mover->comm = comm;
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&mover->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    pthread_mutex_lock(&comm->lock);
+    comm->mover = mover;
+    int error = start(mover);
+    if (error) comm->mover = NULL;
+    pthread_mutex_unlock(&comm->lock);
+    if (!error) return TR_OK;
+    release(mover);
+    return tr_fail(TR_ENOMEM, "the thread that moves messages could not start: %s", strerror(error));
+}
+
+static void end(tr_comm *comm)
+{
+    pthread_mutex_lock(&comm->lock);
+    struct tr_mover *mover = comm->mover;
+    comm->mover = NULL;
+    mover->ends = true;
+    pthread_cond_signal(&mover->changed);
+    pthread_mutex_unlock(&comm->lock);
+    pthread_join(mover->thread, NULL);
+    release(mover);
+}
+
+tr_status tr_comm_keep_moving(tr_comm *comm, bool on)
+{
+    if (on == (comm->mover != NULL)) return TR_OK;
+    if (on) return comm->size > 1 ? begin(comm) : TR_OK;
+    end(comm);
+    return TR_OK;
+}
