@@ -1,10 +1,13 @@
-"""The four jobs on PyTorch, as a rival in speed: torch_jobs.py JOB THREADS [DATA_DIRECTORY]
+"""The four jobs on PyTorch, as a rival in speed: torch_jobs.py JOB THREADS [DATA_DIRECTORY [PROCESSES]]
 
 JOB is wide (batch 128), cnn (50), mlp (100) or lstm (128, 50 tokens). Prints one line:
-examples per second of the best of four rounds, and the peak memory in MiB.
+examples per second of the best of four rounds, and the peak memory in MiB (of the first process).
+Several processes share every batch by DistributedDataParallel over Gloo, THREADS threads each.
 """
 import gzip
+import os
 import resource
+import socket
 import sys
 import time
 
@@ -51,16 +54,24 @@ def network(job):
 JOBS = {"wide": (128, 1e-3, 6), "cnn": (50, 1e-4, 60), "mlp": (100, 1e-3, 600), "lstm": (128, 1e-3, 20)}
 
 
-def main():
-    job, threads = sys.argv[1], int(sys.argv[2])
-    batch, rate, steps = JOBS[job]
+def distribute(model, rank, processes, port):
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), GLOO_SOCKET_IFNAME="lo")
+    torch.distributed.init_process_group("gloo", rank=rank, world_size=processes)
+    return nn.parallel.DistributedDataParallel(model)
+
+
+def run(rank, processes, port, job, threads, directory):
+    whole, rate, steps = JOBS[job]
+    batch = whole // processes
     torch.set_num_threads(threads)
     torch.manual_seed(1)
     model = network(job)
+    if processes > 1:
+        model = distribute(model, rank, processes, port)
     if job == "lstm":
         inputs, labels = torch.randint(1, 16000, (6400, 50)), torch.randint(0, 2, (6400,))
     else:
-        inputs, labels = images(sys.argv[3] if len(sys.argv) > 3 else "data")
+        inputs, labels = images(directory)
     averages, schedule = None, None
     if job == "mlp":
         weights = [p for p in model.parameters() if p.dim() > 1]
@@ -72,7 +83,7 @@ def main():
         optimizer = torch.optim.Adam(model.parameters(), rate, fused=True)
 
     def step(number):
-        first = number * batch % (len(inputs) - batch)
+        first = number * whole % (len(inputs) - whole) + rank * batch
         x, y = inputs[first:first + batch], labels[first:first + batch]
         if job == "mlp":
             x = x.float()
@@ -94,7 +105,24 @@ def main():
         for number in range(steps):
             step(number)
         best = min(best, (time.perf_counter() - start) / steps)
-    print(f"{batch / best:.1f} {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f}")
+    if rank == 0:
+        print(f"{whole / best:.1f} {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f}", flush=True)
+    if processes > 1:
+        torch.distributed.destroy_process_group()
 
 
-main()
+def main():
+    job, threads = sys.argv[1], int(sys.argv[2])
+    directory = sys.argv[3] if len(sys.argv) > 3 else "data"
+    processes = int(sys.argv[4]) if len(sys.argv) > 4 else 1
+    if processes == 1:
+        run(0, 1, 0, job, threads, directory)
+        return
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    torch.multiprocessing.spawn(run, (processes, port, job, threads, directory), processes)
+
+
+if __name__ == "__main__":
+    main()
