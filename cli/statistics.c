@@ -58,6 +58,33 @@ struct cli_statistics cli_statistics_of(const struct tr_train_statistics *statis
     return out;
 }
 
+/* The bins of staleness that are named each; what is above is one more. */
+#define BINS_SHOWN 6
+
+/* "staleness   mean 1.25, at most 3 (0: 25 %, 1: 50 %, 3: 25 %)": the part of gradients that missed so many
+   updates. */
+static void add_staleness(const struct tr_train_statistics *statistics, const struct cli_statistics *sum,
+                          struct tr_text *text)
+{
+    double count = 0, above = 0;
+    const char *between = "";
+    for (int i = 0; i < statistics->staleness_bins; i++) {
+        count += (double)statistics->staleness[i];
+        if (i >= BINS_SHOWN) above += (double)statistics->staleness[i];
+    }
+    tr_text_addf(text, "staleness   mean %.2f, at most %d%s", sum->mean_staleness, sum->most_staleness,
+                 sum->more_staleness ? " or more" : "");
+    if (count == 0) return;
+    tr_text_add(text, " (");
+    for (int i = 0; i < statistics->staleness_bins && i < BINS_SHOWN; i++) {
+        if (statistics->staleness[i] == 0) continue;
+        tr_text_addf(text, "%s%d: %.0f %%", between, i, 100 * (double)statistics->staleness[i] / count);
+        between = ", ";
+    }
+    if (above > 0) tr_text_addf(text, "%s%d or more: %.0f %%", between, BINS_SHOWN, 100 * above / count);
+    tr_text_add(text, ")");
+}
+
 void cli_statistics_text(const struct tr_train_statistics *statistics, double seconds, struct tr_text *text)
 {
     char a[TR_TEXT_NUMBER_SIZE], b[TR_TEXT_NUMBER_SIZE], c[TR_TEXT_NUMBER_SIZE];
@@ -73,8 +100,7 @@ void cli_statistics_text(const struct tr_train_statistics *statistics, double se
                      sum.slowest, tr_text_from_seconds(sum.slowest_seconds, a),
                      tr_text_from_seconds(sum.others_seconds, b), tr_text_from_seconds(sum.others_waited, c));
     if (!statistics->asynchronous) return;
-    tr_text_addf(text, "staleness   mean %.2f, at most %d%s", sum.mean_staleness, sum.most_staleness,
-                 sum.more_staleness ? " or more" : "");
+    add_staleness(statistics, &sum, text);
     if (statistics->dropped > 0)
         tr_text_addf(text, "; %s gradients came too late", tr_text_from_count(statistics->dropped, a));
     tr_text_add(text, "\n");

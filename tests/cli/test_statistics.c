@@ -78,7 +78,14 @@ static void test_staleness(void **state)
     assert_int_equal(sum.most_staleness, 3);
     assert_false(sum.more_staleness);
     char *text = text_of(&statistics, 10);
-    assert_non_null(strstr(text, "staleness   mean 1.25, at most 3; 3 gradients came too late"));
+    assert_non_null(strstr(text, "staleness   mean 1.25, at most 3 (0: 25 %, 1: 50 %, 3: 25 %); 3 gradients "
+                                 "came too late\n"));
+    tr_free(text);
+    static const int64_t wide[] = {10, 20, 0, 10, 0, 0, 30, 20, 10};
+    statistics.staleness = wide;
+    statistics.staleness_bins = 9;
+    text = text_of(&statistics, 10);
+    assert_non_null(strstr(text, "at most 8 or more (0: 10 %, 1: 20 %, 3: 10 %, 6 or more: 60 %)"));
     tr_free(text);
     statistics.staleness = full;
     statistics.staleness_bins = 2;
