@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -12,8 +13,9 @@
 #define LANE_NAME 32
 #define NAMES     4096 /* of a lane; more are called "..." */
 /* Waits are one when they follow each other within so many nanoseconds. */
-#define CLOSE 5000
-#define SLOTS 8192 /* of the hash tables below, a power of two; never more than half full */
+#define CLOSE      5000
+#define UNRECORDED (-1)
+#define SLOTS      8192 /* of the hash tables below, a power of two; never more than half full */
 
 const char *const tr_activity_names[TR_ACTIVITIES] = {
     "step", "input", "forward", "backward", "communication", "waiting", "update", "evaluation", "checkpoint",
@@ -21,7 +23,7 @@ const char *const tr_activity_names[TR_ACTIVITIES] = {
 
 struct open_span {
     enum tr_activity activity;
-    int32_t name;
+    int32_t name; /* UNRECORDED if nothing was recorded where it began */
     int64_t begin, children;
     double work;
     int64_t bytes;
@@ -31,8 +33,9 @@ struct tr_lane {
     tr_timeline *timeline;
     char name[LANE_NAME];
     bool taken;           /* by a thread */
-    pthread_mutex_t lock; /* against the reader of a frozen timeline */
-    bool frozen;
+    pthread_mutex_t lock; /* against those who close, freeze and read */
+    bool closed, frozen;
+    atomic_bool idle; /* nothing is recorded: a matter of the step and of the above, see set_idle() */
     int64_t step;
     int depth; /* of open spans; those beyond TR_TIMELINE_DEPTH are only counted */
     struct open_span open[TR_TIMELINE_DEPTH];
@@ -50,7 +53,7 @@ struct tr_timeline {
     pthread_mutex_t lock; /* guards the list of lanes */
     tr_lane *lane[LANES];
     int lanes;
-    bool frozen;
+    bool closed, frozen;
 };
 
 _Thread_local tr_lane *tr_lane_current;
@@ -92,6 +95,19 @@ void tr_timeline_destroy(tr_timeline **handle)
     *handle = NULL;
 }
 
+static bool keeps_step(const tr_lane *lane)
+{
+    const struct tr_timeline_settings *settings = &lane->timeline->settings;
+    return !lane->closed && lane->step >= settings->first_step && lane->step < settings->end_step;
+}
+
+/* The lane's lock is held, or nobody else knows the lane. */
+static void set_idle(tr_lane *lane)
+{
+    bool records = !lane->frozen && (lane->timeline->settings.sums || keeps_step(lane));
+    atomic_store_explicit(&lane->idle, !records, memory_order_relaxed);
+}
+
 /* A free lane of this name, or a new one; NULL without memory. */
 static tr_lane *take_lane(tr_timeline *timeline, const char *name)
 {
@@ -102,7 +118,9 @@ static tr_lane *take_lane(tr_timeline *timeline, const char *name)
     if (!lane) return NULL;
     pthread_mutex_init(&lane->lock, NULL);
     lane->timeline = timeline;
+    lane->closed = timeline->closed;
     lane->frozen = timeline->frozen;
+    set_idle(lane);
     snprintf(lane->name, sizeof lane->name, "%s", name);
     timeline->lane[timeline->lanes++] = lane;
     return lane;
@@ -131,12 +149,39 @@ void tr_timeline_leave(void)
 
 void tr_timeline_step(int64_t step)
 {
-    if (tr_lane_current) tr_lane_current->step = step;
+    tr_lane *lane = tr_lane_current;
+    if (!lane) return;
+    pthread_mutex_lock(&lane->lock);
+    lane->step = step;
+    set_idle(lane);
+    pthread_mutex_unlock(&lane->lock);
 }
 
 tr_timeline *tr_timeline_current(void)
 {
     return tr_lane_current ? tr_lane_current->timeline : NULL;
+}
+
+void tr_timeline_from(tr_timeline *timeline, int64_t step)
+{
+    struct tr_timeline_settings *settings = &timeline->settings;
+    pthread_mutex_lock(&timeline->lock);
+    for (int i = 0; i < timeline->lanes; i++) pthread_mutex_lock(&timeline->lane[i]->lock);
+    if (step > settings->first_step) {
+        int64_t steps = settings->end_step - settings->first_step;
+        settings->first_step = step;
+        if (__builtin_add_overflow(step, steps, &settings->end_step)) settings->end_step = INT64_MAX;
+    }
+    for (int i = 0; i < timeline->lanes; i++) {
+        set_idle(timeline->lane[i]);
+        pthread_mutex_unlock(&timeline->lane[i]->lock);
+    }
+    pthread_mutex_unlock(&timeline->lock);
+}
+
+int64_t tr_timeline_end_step(const tr_timeline *timeline)
+{
+    return timeline->settings.end_step;
 }
 
 /* ---- recording ---- */
@@ -187,9 +232,9 @@ add:
 
 static void keep(tr_lane *lane, const struct open_span *span, int about, int64_t end)
 {
-    const struct tr_timeline_settings *settings = &lane->timeline->settings;
-    if (lane->step < settings->first_step || lane->step >= settings->end_step) return;
-    if (lane->count >= settings->spans || !tr_grow(&lane->spans, lane->count, sizeof *lane->spans)) {
+    if (!keeps_step(lane)) return;
+    if (lane->count >= lane->timeline->settings.spans ||
+        !tr_grow(&lane->spans, lane->count, sizeof *lane->spans)) {
         lane->dropped++;
         return;
     }
@@ -214,11 +259,14 @@ void tr_lane_begin(tr_lane *lane, enum tr_activity activity, const char *name)
     if (lane->depth++ >= TR_TIMELINE_DEPTH) return;
     if (lane->depth > 1 && lane->open[lane->depth - 2].activity >= TR_ACTIVITY_EVALUATION)
         activity = lane->open[lane->depth - 2].activity;
+    struct open_span *span = &lane->open[lane->depth - 1];
+    span->activity = activity;
+    span->name = UNRECORDED;
+    if (atomic_load_explicit(&lane->idle, memory_order_relaxed)) return;
     pthread_mutex_lock(&lane->lock);
-    int32_t number = lane->frozen ? 0 : intern(lane, name);
+    int32_t number = intern(lane, name);
     pthread_mutex_unlock(&lane->lock);
-    lane->open[lane->depth - 1] =
-        (struct open_span){.activity = activity, .name = number, .begin = tr_timeline_clock()};
+    *span = (struct open_span){.activity = activity, .name = number, .begin = tr_timeline_clock()};
 }
 
 void tr_lane_work(tr_lane *lane, double operations, int64_t bytes)
@@ -234,11 +282,12 @@ void tr_lane_end(tr_lane *lane, int about)
     assert(lane->depth > 0);
     if (lane->depth-- > TR_TIMELINE_DEPTH) return;
     const struct open_span *span = &lane->open[lane->depth];
+    if (span->name == UNRECORDED) return;
     int64_t end = tr_timeline_clock(), whole = end - span->begin;
     if (lane->depth > 0) lane->open[lane->depth - 1].children += whole;
     pthread_mutex_lock(&lane->lock);
     if (!lane->frozen) {
-        add_total(lane, span, about, whole);
+        if (lane->timeline->settings.sums) add_total(lane, span, about, whole);
         keep(lane, span, about, end);
     }
     pthread_mutex_unlock(&lane->lock);
@@ -246,24 +295,41 @@ void tr_lane_end(tr_lane *lane, int about)
 
 /* ---- reading ---- */
 
-void tr_timeline_freeze(tr_timeline *timeline)
+static void end_recording(tr_timeline *timeline, bool sums_too)
 {
     pthread_mutex_lock(&timeline->lock);
-    timeline->frozen = true;
+    timeline->closed = true;
+    timeline->frozen |= sums_too;
     for (int i = 0; i < timeline->lanes; i++) {
-        pthread_mutex_lock(&timeline->lane[i]->lock);
-        timeline->lane[i]->frozen = true;
-        pthread_mutex_unlock(&timeline->lane[i]->lock);
+        tr_lane *lane = timeline->lane[i];
+        pthread_mutex_lock(&lane->lock);
+        lane->closed = true;
+        lane->frozen |= sums_too;
+        set_idle(lane);
+        pthread_mutex_unlock(&lane->lock);
     }
     pthread_mutex_unlock(&timeline->lock);
 }
 
-int tr_timeline_lanes(const tr_timeline *timeline)
+void tr_timeline_close(tr_timeline *timeline)
 {
-    return timeline->lanes;
+    end_recording(timeline, false);
 }
 
-const tr_lane *tr_timeline_lane(const tr_timeline *timeline, int index)
+void tr_timeline_freeze(tr_timeline *timeline)
+{
+    end_recording(timeline, true);
+}
+
+int tr_timeline_lanes(tr_timeline *timeline)
+{
+    pthread_mutex_lock(&timeline->lock);
+    int lanes = timeline->lanes;
+    pthread_mutex_unlock(&timeline->lock);
+    return lanes;
+}
+
+tr_lane *tr_timeline_lane(const tr_timeline *timeline, int index)
 {
     return timeline->lane[index];
 }
@@ -273,9 +339,12 @@ const char *tr_lane_name(const tr_lane *lane)
     return lane->name;
 }
 
-const char *tr_lane_text(const tr_lane *lane, int32_t name)
+const char *tr_lane_text(tr_lane *lane, int32_t name)
 {
-    return name < lane->names ? lane->text[name] : "?";
+    pthread_mutex_lock(&lane->lock); /* its thread may be adding others */
+    const char *text = name < lane->names ? lane->text[name] : "?";
+    pthread_mutex_unlock(&lane->lock);
+    return text;
 }
 
 const struct tr_span *tr_lane_spans(const tr_lane *lane, int64_t *count)

@@ -2,10 +2,12 @@
  *
  * A timeline belongs to one rank and has a lane for each thread that entered it. While a thread is in a lane,
  * pairs of tr_span_begin() and tr_span_end() record spans, which nest; a thread in no lane pays one branch.
- * Every lane adds up its spans by activity and name, and keeps as many single ones as its timeline allows.
+ * Every lane keeps as many single spans as its timeline allows, and adds them up by activity and name where
+ * that is wanted. A thread in a lane that records nothing at the time pays a call.
  *
- * Invariants: a lane is written by its thread alone, and read once its timeline is frozen. A span's own time
- * is what its children do not cover, so that own times add up to the time in the lane.
+ * Invariants: a lane is written by its thread alone; its single spans are read once its timeline is closed,
+ * its sums once it is frozen. A span's own time is what its children do not cover, so that own times add up
+ * to the time in the lane.
  */
 #ifndef TR_BASE_TIMELINE_H
 #define TR_BASE_TIMELINE_H
@@ -58,6 +60,7 @@ typedef struct tr_lane tr_lane;
 struct tr_timeline_settings {
     int64_t spans;                /* single spans to keep per lane; later ones count in the sums only */
     int64_t first_step, end_step; /* keep single spans of steps [first_step, end_step) only */
+    bool sums;                    /* add up spans, of all steps */
 };
 
 /* Returned, destroy with tr_timeline_destroy(). */
@@ -112,14 +115,22 @@ static inline void tr_span_work(double operations, int64_t bytes)
 
 /* ---- reading ---- */
 
-/* Ends recording for good, so that lanes can be read while threads are still in them. Any thread. */
+/* The first step there is: where single spans were to be kept from an earlier one on, as many steps are kept
+   from this one on. Any thread. */
+void tr_timeline_from(tr_timeline *timeline, int64_t step);
+/* The first step whose single spans are not kept any more. */
+int64_t tr_timeline_end_step(const tr_timeline *timeline);
+/* Ends the keeping of single spans for good, so that they can be read while threads are still in lanes; sums
+   go on. Any thread. */
+void tr_timeline_close(tr_timeline *timeline);
+/* Ends sums as well. Any thread. */
 void tr_timeline_freeze(tr_timeline *timeline);
 
-int tr_timeline_lanes(const tr_timeline *timeline);
-const tr_lane *tr_timeline_lane(const tr_timeline *timeline, int index);
+int tr_timeline_lanes(tr_timeline *timeline);
+tr_lane *tr_timeline_lane(const tr_timeline *timeline, int index);
 const char *tr_lane_name(const tr_lane *lane);
 /* A name of a span or total. */
-const char *tr_lane_text(const tr_lane *lane, int32_t name);
+const char *tr_lane_text(tr_lane *lane, int32_t name);
 /* Spans in the order in which they ended. Waits for the same thing, one right after the other, are one span.
  */
 const struct tr_span *tr_lane_spans(const tr_lane *lane, int64_t *count);

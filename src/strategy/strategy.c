@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/rng.h"
+#include "base/timeline.h"
 #include "job/reach.h"
 #include "strategy/class.h"
 
@@ -421,6 +422,7 @@ tr_status tr_strategy_compute_with(tr_strategy *strategy, tr_gradient *gradient,
                                    int64_t *examples)
 {
     double start = tr_clock_seconds();
+    tr_timeline_step(step); /* for those who do not step with the others */
     if (strategy->watch->layer) tr_gradient_watch(gradient, strategy->watch->layer, strategy->watch->user);
     tr_status status = tr_gradient_step(gradient, step, examples);
     if (strategy->watch->layer) tr_gradient_watch(gradient, NULL, NULL);

@@ -60,7 +60,7 @@ static void add_layer(struct layer_sums *sums, const struct tr_span_total *total
 
 /* Only the main lane counts: other threads work beside it. Evaluations are causes of their own, whatever they
    do inside. */
-static void add_lane(const tr_lane *lane, const struct tr_model *model, int ranks, double *block)
+static void add_lane(tr_lane *lane, const struct tr_model *model, int ranks, double *block)
 {
     int count;
     const struct tr_span_total *totals = tr_lane_totals(lane, &count);
@@ -105,7 +105,7 @@ static void fill_layers(double *blocks, size_t size, const struct tr_model *mode
     }
 }
 
-tr_status tr_profile_make(const tr_timeline *timeline, const struct tr_model *model, tr_device *device,
+tr_status tr_profile_make(tr_timeline *timeline, const struct tr_model *model, tr_device *device,
                           tr_comm *comm, struct tr_train_profile *out)
 {
     int rank = comm ? tr_comm_rank(comm) : 0, ranks = comm ? tr_comm_size(comm) : 1;
@@ -116,7 +116,7 @@ tr_status tr_profile_make(const tr_timeline *timeline, const struct tr_model *mo
     out->layers = tr_alloc_zero((size_t)model->layer_count, sizeof *out->layers);
     tr_status status = blocks && out->rank && out->layers ? TR_OK : TR_ENOMEM;
     for (int i = 0; status == TR_OK && i < tr_timeline_lanes(timeline); i++) {
-        const tr_lane *lane = tr_timeline_lane(timeline, i);
+        tr_lane *lane = tr_timeline_lane(timeline, i);
         if (strcmp(tr_lane_name(lane), TR_PROFILE_LANE) == 0)
             add_lane(lane, model, ranks, blocks + (size_t)rank * size);
     }

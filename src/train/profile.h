@@ -17,7 +17,7 @@
 /* Adds up this rank's timeline, which is frozen, and brings the sums of all ranks to the chief; the
    others get them as well. Collective when `comm` is not NULL. Measures the device's peak, which takes 0.1 s.
    Names are borrowed from the model. Returned, release with tr_profile_release(). */
-tr_status tr_profile_make(const tr_timeline *timeline, const struct tr_model *model, tr_device *device,
+tr_status tr_profile_make(tr_timeline *timeline, const struct tr_model *model, tr_device *device,
                           tr_comm *comm, struct tr_train_profile *out);
 void tr_profile_release(struct tr_train_profile *profile);
 

@@ -27,7 +27,7 @@ static tr_status take_path(struct tr_recording *recording, const char *path)
 tr_status tr_recording_begin(struct tr_recording *recording, const struct tr_train_settings *settings)
 {
     if (!settings->trace && !settings->profile) return TR_OK;
-    struct tr_timeline_settings keep = {.spans = SPANS_MOST};
+    struct tr_timeline_settings keep = {.spans = SPANS_MOST, .sums = settings->profile};
     if (settings->trace) {
         if (settings->trace_first < 0 || settings->trace_steps < 1)
             return tr_fail(TR_EINVAL, "a trace of %lld steps after step %lld; give 1 or more after 0 or more",
@@ -41,7 +41,7 @@ tr_status tr_recording_begin(struct tr_recording *recording, const struct tr_tra
     return tr_timeline_create(&keep, &recording->timeline);
 }
 
-tr_status tr_recording_meet(struct tr_recording *recording, tr_comm *comm)
+tr_status tr_recording_meet(struct tr_recording *recording, tr_comm *comm, int64_t step)
 {
     if (comm)
         TR_TRY(tr_comm_agree(comm, "recording",
@@ -49,7 +49,9 @@ tr_status tr_recording_meet(struct tr_recording *recording, tr_comm *comm)
                              : recording->path    ? "a trace"
                                                   : "a profile",
                              "start all ranks with equal options"));
-    return recording->path ? tr_trace_compare_clocks(comm, 0, &recording->clock) : TR_OK;
+    if (!recording->path) return TR_OK;
+    tr_timeline_from(recording->timeline, step);
+    return tr_trace_compare_clocks(comm, 0, &recording->clock);
 }
 
 void tr_recording_enter(struct tr_recording *recording)
@@ -62,17 +64,31 @@ void tr_recording_leave(struct tr_recording *recording)
     if (recording->timeline) tr_timeline_leave();
 }
 
+static tr_status write_trace(struct tr_recording *recording, tr_comm *comm, bool alone)
+{
+    struct tr_trace_clock *clock = &recording->clock;
+    clock->at[1] = clock->at[0];
+    if (alone) return tr_trace_write_own(recording->timeline, clock, comm, recording->path);
+    TR_TRY(tr_trace_compare_clocks(comm, 1, clock));
+    return tr_trace_write(recording->timeline, clock, comm, recording->path, &recording->written);
+}
+
+tr_status tr_recording_step(struct tr_recording *recording, int64_t step, tr_comm *comm, bool alone)
+{
+    if (!recording->path || recording->closed || step < tr_timeline_end_step(recording->timeline))
+        return TR_OK;
+    recording->closed = true;
+    tr_timeline_close(recording->timeline);
+    return write_trace(recording, comm, alone);
+}
+
 tr_status tr_recording_end(struct tr_recording *recording, const struct tr_model *model, tr_device *device,
                            tr_comm *comm, bool alone)
 {
     if (!recording->timeline || recording->ended) return TR_OK;
     recording->ended = true;
     tr_timeline_freeze(recording->timeline);
-    if (recording->path) {
-        recording->clock.at[1] = recording->clock.at[0];
-        if (!alone) TR_TRY(tr_trace_compare_clocks(comm, 1, &recording->clock));
-        TR_TRY(tr_trace_write(recording->timeline, &recording->clock, comm, alone, recording->path));
-    }
+    if (recording->path && !recording->written) TR_TRY(write_trace(recording, comm, alone));
     if (!recording->profiles) return TR_OK;
     return tr_profile_make(recording->timeline, model, device, alone ? NULL : comm, &recording->profile);
 }

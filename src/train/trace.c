@@ -13,6 +13,8 @@
 #define TAG_CLOCK (TR_COMM_TAG_MOST - 1)
 #define TAG_TRACE (TR_COMM_TAG_MOST - 2)
 #define PINGS     16
+/* Events travel in pieces, so that the chief needs no memory for those of others. */
+#define PIECE (64 << 10)
 
 /* ---- clocks ---- */
 
@@ -94,8 +96,8 @@ static void add_name(struct tr_text *text, int rank, int lane, const char *what,
     tr_text_add(text, "}},\n");
 }
 
-static void add_span(struct tr_text *text, int rank, int index, const tr_lane *lane,
-                     const struct tr_span *span, const struct tr_trace_clock *clock)
+static void add_span(struct tr_text *text, int rank, int index, tr_lane *lane, const struct tr_span *span,
+                     const struct tr_trace_clock *clock)
 {
     int64_t begin = chief_time(clock, span->begin), end = chief_time(clock, span->end);
     tr_text_addf(text,
@@ -109,7 +111,7 @@ static void add_span(struct tr_text *text, int rank, int index, const tr_lane *l
     tr_text_add(text, "}},\n");
 }
 
-static void add_lane(struct tr_text *text, int rank, int index, const tr_lane *lane,
+static void add_lane(struct tr_text *text, int rank, int index, tr_lane *lane,
                      const struct tr_trace_clock *clock)
 {
     int64_t count;
@@ -123,7 +125,7 @@ static void add_lane(struct tr_text *text, int rank, int index, const tr_lane *l
 }
 
 /* This rank's events, each with a comma and a line's end behind it. */
-static tr_status make_events(const tr_timeline *timeline, const struct tr_trace_clock *clock, tr_comm *comm,
+static tr_status make_events(tr_timeline *timeline, const struct tr_trace_clock *clock, tr_comm *comm,
                              char **out)
 {
     struct tr_text text = TR_TEXT_INIT;
@@ -140,21 +142,26 @@ static tr_status make_events(const tr_timeline *timeline, const struct tr_trace_
 
 /* ---- the file ---- */
 
-static tr_status write_events(struct tr_file_replacement *file, const char *events)
+static tr_status write_text(struct tr_file_replacement *file, const char *text)
 {
-    return tr_file_write(&file->writer, events, strlen(events));
+    return tr_file_write(&file->writer, text, strlen(text));
 }
 
-static tr_status write_of_rank(struct tr_file_replacement *file, tr_comm *comm, int rank)
+/* Receives all that a rank sends, whatever becomes of it: `*written` is how the file is doing. */
+static tr_status write_of_rank(struct tr_file_replacement *file, tr_comm *comm, int rank, tr_status *written)
 {
-    int64_t bytes;
-    TR_TRY(receive(comm, rank, TAG_TRACE, &bytes, sizeof bytes, "trace"));
-    char *events = tr_alloc((size_t)bytes + 1, 1);
-    if (!events) return TR_ENOMEM;
-    tr_status status = receive(comm, rank, TAG_TRACE, events, (size_t)bytes, "trace");
-    if (status == TR_OK) status = tr_file_write(&file->writer, events, (size_t)bytes);
-    tr_free(events);
-    return status;
+    int64_t left;
+    char piece[PIECE];
+    TR_TRY(receive(comm, rank, TAG_TRACE, &left, sizeof left, "trace"));
+    if (left < 0 && *written == TR_OK)
+        *written = tr_fail(TR_ENOMEM, "rank %d has no memory for its part of the trace", rank);
+    while (left > 0) {
+        size_t size = left < PIECE ? (size_t)left : PIECE;
+        TR_TRY(receive(comm, rank, TAG_TRACE, piece, size, "trace"));
+        if (*written == TR_OK) *written = tr_file_write(&file->writer, piece, size);
+        left -= (int64_t)size;
+    }
+    return TR_OK;
 }
 
 /* The list ends with an event that has no comma behind it. */
@@ -162,34 +169,81 @@ static const char head[] = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
 static const char tail[] = "{\"ph\":\"M\",\"pid\":0,\"tid\":0,\"name\":\"process_sort_index\",\"args\":"
                            "{\"sort_index\":0}}\n]}\n";
 
-static tr_status write_file(const char *events, tr_comm *comm, const char *path)
+/* What goes wrong with the file is in *written; the other ranks are heard to their end all the same. */
+static tr_status write_file(const char *events, tr_comm *comm, const char *path, tr_status *written)
 {
     struct tr_file_replacement file;
-    TR_TRY(tr_file_replace_begin(NULL, path, 0, &file));
-    tr_status status = write_events(&file, head);
-    if (status == TR_OK) status = write_events(&file, events);
+    *written = events ? tr_file_replace_begin(NULL, path, 0, &file) : TR_ENOMEM;
+    bool begun = *written == TR_OK;
+    if (*written == TR_OK) *written = write_text(&file, head);
+    if (*written == TR_OK) *written = write_text(&file, events);
+    tr_status status = TR_OK;
     for (int r = 1; comm && status == TR_OK && r < tr_comm_size(comm); r++)
-        status = write_of_rank(&file, comm, r);
-    if (status == TR_OK) status = write_events(&file, tail);
-    if (status == TR_OK) return tr_file_replace_finish(&file);
-    tr_file_replace_abandon(&file);
+        status = write_of_rank(&file, comm, r, written);
+    if (*written == TR_OK) *written = write_text(&file, tail);
+    if (status == TR_OK && *written == TR_OK)
+        *written = tr_file_replace_finish(&file);
+    else if (begun)
+        tr_file_replace_abandon(&file);
     return status;
 }
 
 static tr_status send_events(const char *events, tr_comm *comm)
 {
-    int64_t bytes = (int64_t)strlen(events);
-    TR_TRY(send(comm, 0, TAG_TRACE, &bytes, sizeof bytes, "trace"));
-    return send(comm, 0, TAG_TRACE, events, (size_t)bytes, "trace");
+    int64_t left = events ? (int64_t)strlen(events) : -1;
+    TR_TRY(send(comm, 0, TAG_TRACE, &left, sizeof left, "trace"));
+    while (left > 0) {
+        size_t size = left < PIECE ? (size_t)left : PIECE;
+        TR_TRY(send(comm, 0, TAG_TRACE, events, size, "trace"));
+        events += size;
+        left -= (int64_t)size;
+    }
+    return TR_OK;
 }
 
-tr_status tr_trace_write(const tr_timeline *timeline, const struct tr_trace_clock *clock, tr_comm *comm,
-                         bool alone, const char *path)
+/* The chief's part of what all do, and its verdict for the others. */
+static tr_status gather(const char *events, tr_comm *comm, const char *path, bool *whole)
 {
-    char *events;
-    TR_TRY(make_events(timeline, clock, comm, &events));
-    tr_status status = comm && tr_comm_rank(comm) > 0 ? (alone ? TR_OK : send_events(events, comm))
-                                                      : write_file(events, alone ? NULL : comm, path);
+    tr_status written;
+    struct tr_failure failure;
+    TR_TRY(write_file(events, comm, path, &written));
+    tr_failure_keep(&failure, written);
+    int32_t verdict = written == TR_OK;
+    for (int r = 1; comm && r < tr_comm_size(comm); r++)
+        TR_TRY(send(comm, r, TAG_TRACE, &verdict, sizeof verdict, "trace"));
+    *whole = verdict;
+    return tr_failure_restore(&failure);
+}
+
+static tr_status contribute(const char *events, tr_comm *comm, bool *whole)
+{
+    int32_t verdict;
+    TR_TRY(send_events(events, comm));
+    TR_TRY(receive(comm, 0, TAG_TRACE, &verdict, sizeof verdict, "trace"));
+    *whole = verdict;
+    return TR_OK;
+}
+
+tr_status tr_trace_write(tr_timeline *timeline, const struct tr_trace_clock *clock, tr_comm *comm,
+                         const char *path, bool *whole)
+{
+    char *events = NULL;
+    *whole = false;
+    if (make_events(timeline, clock, comm, &events) != TR_OK) events = NULL; /* the others are told */
+    tr_status status =
+        comm && tr_comm_rank(comm) > 0 ? contribute(events, comm, whole) : gather(events, comm, path, whole);
     tr_free(events);
     return status;
+}
+
+tr_status tr_trace_write_own(tr_timeline *timeline, const struct tr_trace_clock *clock, tr_comm *comm,
+                             const char *path)
+{
+    char *events;
+    tr_status written;
+    if (comm && tr_comm_rank(comm) > 0) return TR_OK;
+    TR_TRY(make_events(timeline, clock, comm, &events));
+    write_file(events, NULL, path, &written);
+    tr_free(events);
+    return written;
 }

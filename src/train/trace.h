@@ -16,10 +16,13 @@ struct tr_trace_clock {
    of one host share a clock. Collective; nothing to do for NULL. */
 tr_status tr_trace_compare_clocks(tr_comm *comm, int moment, struct tr_trace_clock *clock);
 
-/* Brings the frozen timelines of all ranks together, and the chief writes them to `path`. Collective when
-   `comm` is not NULL, where `alone` is set: then the chief writes what it has itself, because the others are
-   gone. TR_EIO, TR_ENOMEM. */
-tr_status tr_trace_write(const tr_timeline *timeline, const struct tr_trace_clock *clock, tr_comm *comm,
-                         bool alone, const char *path);
+/* Brings the closed timelines of all ranks together, and the chief writes them to `path`, all or nothing.
+   Collective when `comm` is not NULL. Only the chief fails where a file cannot be written or a rank has no
+   memory (TR_EIO, TR_ENOMEM); *whole tells all ranks whether the file is there. TR_EPEER. */
+tr_status tr_trace_write(tr_timeline *timeline, const struct tr_trace_clock *clock, tr_comm *comm,
+                         const char *path, bool *whole);
+/* The chief alone writes what it has itself, `comm` only names it; nothing happens on other ranks. */
+tr_status tr_trace_write_own(tr_timeline *timeline, const struct tr_trace_clock *clock, tr_comm *comm,
+                             const char *path);
 
 #endif

@@ -139,7 +139,7 @@ static tr_status make_parts(tr_trainer *trainer, const struct tr_train_settings 
     TR_TRY(agree(trainer));
     TR_TRY(tr_train_gather_places(trainer->comm, trainer->device, trainer->holder,
                                   tr_strategy_memory(trainer->strategy), &trainer->places));
-    TR_TRY(tr_recording_meet(&trainer->recording, trainer->comm));
+    TR_TRY(tr_recording_meet(&trainer->recording, trainer->comm, trainer->step));
     TR_TRY(trainer_observe_meet(trainer));
     return tr_strategy_meet(trainer->strategy, trainer->step);
 }

@@ -293,6 +293,17 @@ static tr_status stopped(struct run *run)
                    trainer->out ? "; resume from " : "; nothing was saved", trainer->out ? trainer->out : "");
 }
 
+/* A trace that cannot be written now may be later; the run goes on. */
+static tr_status write_trace_if_done(struct run *run)
+{
+    tr_trainer *trainer = run->trainer;
+    tr_status status = tr_recording_step(&trainer->recording, trainer->step, trainer->comm,
+                                         tr_strategy_is_asynchronous(trainer->strategy));
+    if (status == TR_OK || status == TR_EPEER) return status;
+    warn(run, tr_error_message());
+    return TR_OK;
+}
+
 static tr_status start_digests(tr_trainer *trainer)
 {
     if (trainer->digests_every == 0) return TR_OK;
@@ -311,6 +322,7 @@ static tr_status lead(struct run *run)
     double began = tr_clock_seconds();
     while (trainer->step < trainer->job->train.steps && !ends_early(trainer)) {
         if (trainer->stop && !trainer->comm) return stopped(run);
+        TR_TRY(write_trace_if_done(run));
         struct tr_step_figures figures;
         trainer_observe_next(trainer);
         if (trainer->digests) tr_digests_begin(trainer->digests, trainer->step);

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-static const struct tr_timeline_settings all = {1000, 0, INT64_MAX};
+static const struct tr_timeline_settings all = {1000, 0, INT64_MAX, true};
 
-static const struct tr_span_total *find_total(const tr_lane *lane, const char *name)
+static const struct tr_span_total *find_total(tr_lane *lane, const char *name)
 {
     int count;
     const struct tr_span_total *totals = tr_lane_totals(lane, &count);
@@ -40,7 +40,7 @@ static void own_times_add_up(void **state)
     tr_timeline_leave();
     assert_null(tr_timeline_current());
     assert_int_equal(tr_timeline_lanes(timeline), 1);
-    const tr_lane *lane = tr_timeline_lane(timeline, 0);
+    tr_lane *lane = tr_timeline_lane(timeline, 0);
     int64_t count;
     const struct tr_span *spans = tr_lane_spans(lane, &count);
     assert_int_equal(count, 9);
@@ -75,7 +75,7 @@ static void threads_without_a_lane_record_nothing(void **state)
 static void spans_outside_the_steps_are_only_summed(void **state)
 {
     (void)state;
-    static const struct tr_timeline_settings some = {4, 2, 10};
+    static const struct tr_timeline_settings some = {4, 2, 10, true};
     tr_timeline *timeline;
     assert_int_equal(tr_timeline_create(&some, &timeline), TR_OK);
     tr_timeline_enter(timeline, "main");
@@ -85,7 +85,7 @@ static void spans_outside_the_steps_are_only_summed(void **state)
         tr_span_end();
     }
     tr_timeline_leave();
-    const tr_lane *lane = tr_timeline_lane(timeline, 0);
+    tr_lane *lane = tr_timeline_lane(timeline, 0);
     int64_t count;
     const struct tr_span *spans = tr_lane_spans(lane, &count);
     assert_int_equal(count, 4);
@@ -93,6 +93,83 @@ static void spans_outside_the_steps_are_only_summed(void **state)
     assert_int_equal(tr_lane_dropped(lane), 4);
     assert_int_equal(find_total(lane, "update")->count, 10);
     tr_timeline_destroy(&timeline);
+}
+
+static void record_steps(int64_t first, int64_t end)
+{
+    for (int64_t i = first; i < end; i++) {
+        tr_timeline_step(i);
+        tr_span_begin(TR_ACTIVITY_UPDATE, "update");
+        tr_span_end();
+    }
+}
+
+static int64_t kept(tr_timeline *timeline)
+{
+    int64_t count;
+    tr_lane_spans(tr_timeline_lane(timeline, 0), &count);
+    return count;
+}
+
+static void without_sums_nothing_else_is_recorded(void **state)
+{
+    (void)state;
+    static const struct tr_timeline_settings some = {1000, 2, 5, false};
+    tr_timeline *timeline;
+    int count;
+    assert_int_equal(tr_timeline_create(&some, &timeline), TR_OK);
+    tr_timeline_enter(timeline, "main");
+    record_steps(0, 2);
+    assert_string_equal(tr_lane_text(tr_timeline_lane(timeline, 0), 0), "?"); /* not even the name */
+    record_steps(2, 100);
+    assert_int_equal(kept(timeline), 3);
+    tr_lane_totals(tr_timeline_lane(timeline, 0), &count);
+    assert_int_equal(count, 0);
+    /* A span that begins where nothing is recorded is not there, and does not disturb those around it. */
+    tr_span_begin(TR_ACTIVITY_STEP, "outer");
+    tr_timeline_step(3);
+    tr_span_begin(TR_ACTIVITY_UPDATE, "inner");
+    tr_span_end();
+    tr_span_end();
+    assert_int_equal(kept(timeline), 4);
+    tr_timeline_leave();
+    tr_timeline_destroy(&timeline);
+}
+
+static void a_closed_timeline_only_sums(void **state)
+{
+    (void)state;
+    tr_timeline *timeline;
+    assert_int_equal(tr_timeline_create(&all, &timeline), TR_OK);
+    tr_timeline_enter(timeline, "main");
+    record_steps(0, 3);
+    tr_timeline_close(timeline);
+    record_steps(3, 7);
+    assert_int_equal(kept(timeline), 3);
+    tr_timeline_freeze(timeline);
+    record_steps(7, 9);
+    tr_timeline_leave();
+    assert_int_equal(kept(timeline), 3);
+    assert_int_equal(find_total(tr_timeline_lane(timeline, 0), "update")->count, 7);
+    tr_timeline_destroy(&timeline);
+}
+
+static void a_timeline_begins_where_its_run_does(void **state)
+{
+    (void)state;
+    static const struct tr_timeline_settings some = {1000, 10, 20, false};
+    static const int64_t begins[] = {0, 10, 15, 500, INT64_MAX - 5}, ends[] = {20, 20, 25, 510, INT64_MAX};
+    for (int i = 0; i < 5; i++) {
+        tr_timeline *timeline;
+        assert_int_equal(tr_timeline_create(&some, &timeline), TR_OK);
+        tr_timeline_enter(timeline, "main");
+        tr_timeline_from(timeline, begins[i]);
+        assert_int_equal(tr_timeline_end_step(timeline), ends[i]);
+        record_steps(ends[i] - 30, ends[i]);
+        assert_int_equal(kept(timeline), i == 4 ? 5 : 10);
+        tr_timeline_leave();
+        tr_timeline_destroy(&timeline);
+    }
 }
 
 static void deep_spans_and_many_names_are_survived(void **state)
@@ -148,6 +225,9 @@ int main(void)
         cmocka_unit_test(own_times_add_up),
         cmocka_unit_test(threads_without_a_lane_record_nothing),
         cmocka_unit_test(spans_outside_the_steps_are_only_summed),
+        cmocka_unit_test(without_sums_nothing_else_is_recorded),
+        cmocka_unit_test(a_closed_timeline_only_sums),
+        cmocka_unit_test(a_timeline_begins_where_its_run_does),
         cmocka_unit_test(deep_spans_and_many_names_are_survived),
         cmocka_unit_test(threads_have_lanes_of_their_own),
     };

@@ -6,10 +6,14 @@
 
 #include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <cmocka.h>
 #include <jansson.h>
 
@@ -135,6 +139,178 @@ static void a_run_that_fails_leaves_a_trace(void **state)
     json_decref(root);
 }
 
+/* The least and the largest step of a rank's events in its main lane; counts them. */
+static int step_range(const json_t *events, int rank, int *least, int *most)
+{
+    int count = 0;
+    size_t i;
+    json_t *event;
+    json_array_foreach(events, i, event)
+    {
+        const json_t *step = json_object_get(json_object_get(event, "args"), "step");
+        if (!step || (int)number_of(event, "pid") != rank || number_of(event, "tid") > 0) continue;
+        int value = (int)json_number_value(step);
+        if (count == 0 || value < *least) *least = value;
+        if (count == 0 || value > *most) *most = value;
+        count++;
+    }
+    return count;
+}
+
+/* Runs an endless job in a process of its own, and kills that once the trace is there. */
+static void kill_once_traced(const struct tr_train_settings *settings, int ranks)
+{
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        struct rank rank[RANKS];
+        alarm(120);
+        tr_trainer *trainer;
+        if (ranks > 1)
+            run_ranks(settings, ranks, true, rank);
+        else if (tr_trainer_create(settings, &trainer) == TR_OK)
+            tr_trainer_run(trainer, NULL, NULL);
+        fprintf(stderr, "the job ended: %s\n", ranks > 1 ? rank[0].outcome.message : tr_error_message());
+        _exit(1);
+    }
+    int state = 0;
+    while (!tr_file_exists(settings->trace) && waitpid(child, &state, WNOHANG) == 0) usleep(1000);
+    kill(child, SIGKILL);
+    if (state == 0) assert_int_equal(waitpid(child, &state, 0), child);
+    assert_true(WIFSIGNALED(state));
+    assert_int_equal(WTERMSIG(state), SIGKILL);
+}
+
+static void a_run_that_is_killed_leaves_a_trace(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *strategy;
+        int ranks, told; /* of how many ranks there are events by then */
+    } cases[] = {{"allreduce", 1, 1},
+                 {"allreduce", 3, 3},
+                 {"pipeline,stages=2", 2, 2},
+                 {"local-sgd,replicas=2,every=4", 2, 2},
+                 {"parameter-server,mode=async", 3, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct job job;
+        char path[SCRATCH_PATH + 16];
+        snprintf(path, sizeof path, "%s/killed%zu.json", place, i);
+        family_job(&job, &families[0], place);
+        job_set(&job, "train.microbatches=4");
+        job.settings.set = job.set;
+        job.settings.strategy = cases[i].strategy;
+        job.settings.steps = 1000000000;
+        job.settings.trace = path;
+        job.settings.trace_first = 2;
+        job.settings.trace_steps = 4;
+        kill_once_traced(&job.settings, cases[i].ranks);
+        json_t *root, *events = events_of(path, &root);
+        for (int r = 0; r < cases[i].told; r++) {
+            int least = 0, most = 0;
+            assert_true(step_range(events, r, &least, &most) > 4);
+            assert_in_range(least, 3, 6);
+            assert_in_range(most, least, 6);
+            if (strcmp(cases[i].strategy, "allreduce") == 0)
+                assert_int_equal(count_events(events, r, "step"), 4);
+        }
+        json_decref(root);
+    }
+}
+
+static void followers_trace_the_same_steps(void **state)
+{
+    (void)state;
+    struct job job;
+    struct rank ranks[RANKS];
+    char path[SCRATCH_PATH + 16];
+    snprintf(path, sizeof path, "%s/followers.json", place);
+    family_job(&job, &families[0], place);
+    job_set(&job, "train.microbatches=4");
+    job.settings.set = job.set;
+    job.settings.strategy = "parameter-server,mode=async";
+    job.settings.steps = 60;
+    job.settings.trace = path;
+    job.settings.trace_first = 5;
+    job.settings.trace_steps = 20;
+    run_ranks(&job.settings, 3, false, ranks);
+    expect_well(ranks, 3, "asynchronous with a trace");
+    json_t *root, *events = events_of(path, &root);
+    for (int r = 0; r < 3; r++) {
+        int least = 0, most = 0;
+        assert_true(step_range(events, r, &least, &most) > 0);
+        assert_in_range(least, 6, 25);
+        assert_in_range(most, least, 25);
+    }
+    json_decref(root);
+}
+
+static void a_trace_begins_where_its_run_does(void **state)
+{
+    (void)state;
+    struct job job;
+    struct outcome outcome;
+    char path[SCRATCH_PATH + 16], out[SCRATCH_PATH + 16];
+    int least = 0, most = 0;
+    snprintf(path, sizeof path, "%s/resumed.json", place);
+    snprintf(out, sizeof out, "%s/resumed", place);
+    family_job(&job, &families[0], place);
+    job.settings.out = out;
+    job.settings.steps = 5;
+    job_outcome(&job, &outcome);
+    assert_int_equal(outcome.status, TR_OK);
+    job.settings.resume = out;
+    job.settings.steps = 12;
+    job.settings.trace = path;
+    job.settings.trace_steps = 3;
+    job_outcome(&job, &outcome);
+    if (outcome.status != TR_OK) fail_msg("%s", outcome.message);
+    json_t *root, *events = events_of(path, &root);
+    assert_int_equal(count_events(events, 0, "step"), 3);
+    assert_true(step_range(events, 0, &least, &most) > 3);
+    assert_int_equal(most, 8);
+    json_decref(root);
+}
+
+struct obstacle {
+    const char *directory;
+    int warnings;
+};
+
+/* Takes the directory of the trace away before the time comes to write it, and gives it back afterwards. */
+static void obstruct(void *user, const struct tr_train_event *event)
+{
+    struct obstacle *obstacle = user;
+    if (event->kind == TR_EVENT_STEP && event->step == 1) assert_int_equal(rmdir(obstacle->directory), 0);
+    if (event->kind != TR_EVENT_WARNING) return;
+    assert_non_null(strstr(event->name, obstacle->directory));
+    assert_int_equal(mkdir(obstacle->directory, 0777), 0);
+    obstacle->warnings++;
+}
+
+static void a_trace_that_cannot_be_written_yet_is_written_at_the_end(void **state)
+{
+    (void)state;
+    struct job job;
+    char path[SCRATCH_PATH + 32], directory[SCRATCH_PATH + 16];
+    struct obstacle obstacle = {directory, 0};
+    snprintf(directory, sizeof directory, "%s/away", place);
+    snprintf(path, sizeof path, "%s/trace.json", directory);
+    assert_int_equal(mkdir(directory, 0777), 0);
+    family_job(&job, &families[0], place);
+    job_set(&job, "train.log_every=1");
+    job.settings.steps = 8;
+    job.settings.trace = path;
+    job.settings.trace_steps = 3;
+    tr_trainer *trainer = job_trainer(&job);
+    must_train(tr_trainer_run(trainer, obstruct, &obstacle));
+    tr_trainer_destroy(&trainer);
+    assert_int_equal(obstacle.warnings, 1);
+    json_t *root, *events = events_of(path, &root);
+    assert_int_equal(count_events(events, 0, "step"), 3);
+    json_decref(root);
+}
+
 static void a_trace_that_cannot_be_written_is_an_error(void **state)
 {
     (void)state;
@@ -187,6 +363,10 @@ int main(void)
         cmocka_unit_test(a_trace_of_one_process),
         cmocka_unit_test(a_trace_of_three_ranks),
         cmocka_unit_test(a_run_that_fails_leaves_a_trace),
+        cmocka_unit_test(a_run_that_is_killed_leaves_a_trace),
+        cmocka_unit_test(followers_trace_the_same_steps),
+        cmocka_unit_test(a_trace_begins_where_its_run_does),
+        cmocka_unit_test(a_trace_that_cannot_be_written_yet_is_written_at_the_end),
         cmocka_unit_test(a_trace_that_cannot_be_written_is_an_error),
         cmocka_unit_test(a_profile_adds_up),
     };

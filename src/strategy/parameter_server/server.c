@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/timeline.h"
 
 #include <assert.h>
 #include <stdatomic.h>
@@ -124,6 +125,7 @@ static tr_status update(struct ps *self, const struct ps_command *command, struc
     struct ps_server *server = self->server;
     struct ps_seat *given = command->give >= 0 ? &server->seat[command->give] : NULL;
     bool poisoned;
+    tr_timeline_step(command->count);
     if (given) TR_TRY(reuse(self, given));
     TR_TRY(ps_store_update(server->store, command->count, server->gradient, command->clip,
                            given ? given->parameters : NULL, &poisoned));
