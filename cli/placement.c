@@ -28,14 +28,14 @@ static void add_layers(struct tr_table *table, const struct tr_train_place *plac
 
 tr_status cli_placement_print(const tr_trainer *trainer, bool to_stderr)
 {
-    static const char *const heads[] = {"rank",   "host",   "role",    "computes on", "microbatches",
-                                        "layers", "memory", "updates", "held on"};
+    static const char *const heads[] = {"rank",   "host",   "role",       "computes on", "microbatches",
+                                        "layers", "memory", "parameters", "updates",     "held on"};
     struct tr_table table;
     struct tr_text text = TR_TEXT_INIT;
     struct tr_train_info info;
     char figure[TR_TEXT_NUMBER_SIZE], *lines;
     TR_TRY(tr_trainer_info(trainer, &info));
-    tr_table_begin(&table, "rlllllrrl");
+    tr_table_begin(&table, "rlllllrrrl");
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) tr_table_cell(&table, "%s", heads[i]);
     for (int rank = 0; rank < info.ranks; rank++) {
         struct tr_train_place place;
@@ -48,6 +48,7 @@ tr_status cli_placement_print(const tr_trainer *trainer, bool to_stderr)
         add_microbatches(&table, &place);
         add_layers(&table, &place);
         tr_table_cell(&table, "%s", tr_text_from_bytes(place.memory, figure));
+        tr_table_cell(&table, "%s", tr_text_from_count(place.parameters, figure));
         tr_table_cell(&table, "%s", tr_text_from_count(place.updates, figure));
         tr_table_cell(&table, "%s", place.holder);
     }

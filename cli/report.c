@@ -91,8 +91,13 @@ static void put_head(struct cli_report *report)
     put_fact(report, "job", "%s%s%s%s", info->name, *info->model ? " (" : "", info->model,
              *info->model ? ")" : "");
     put_fact(report, "device", "%s", info->device);
-    put_fact(report, "network", "%s parameters, %s of memory", tr_text_from_count(info->parameters, a),
-             tr_text_from_bytes(info->memory, b));
+    if (info->kept < info->parameters)
+        put_fact(report, "network", "%s parameters, %s of them and %s of memory on process %d",
+                 tr_text_from_count(info->parameters, a), tr_text_from_count(info->kept, c),
+                 tr_text_from_bytes(info->memory, b), info->rank);
+    else
+        put_fact(report, "network", "%s parameters, %s of memory", tr_text_from_count(info->parameters, a),
+                 tr_text_from_bytes(info->memory, b));
     if (info->test_examples > 0)
         put_fact(report, "data", "%s examples, %s to test", tr_text_from_count(info->train_examples, a),
                  tr_text_from_count(info->test_examples, b));

@@ -49,6 +49,7 @@ void cli_json_start(struct cli_report *report)
     tr_json_text(&json, "resumed", info->resumed);
     tr_json_integer(&json, "seed", (int64_t)info->seed);
     tr_json_integer(&json, "parameters", info->parameters);
+    tr_json_integer(&json, "kept", info->kept);
     tr_json_integer(&json, "memory", info->memory);
     tr_json_integer(&json, "train_examples", info->train_examples);
     tr_json_integer(&json, "test_examples", info->test_examples);

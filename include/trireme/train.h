@@ -100,7 +100,8 @@ struct tr_train_info {
     const char *tensorboard; /* directory of event files, or "" */
     uint64_t seed;
     int64_t parameters;                    /* numbers of the network, running statistics included */
-    int64_t memory;                        /* bytes of device memory */
+    int64_t kept;                          /* of these, those that this process keeps */
+    int64_t memory;                        /* bytes of device memory of this process */
     int64_t train_examples, test_examples; /* test_examples is 0 without test data */
     int64_t batch, microbatches, steps, steps_per_epoch;
     int64_t step;        /* steps done */
@@ -121,10 +122,11 @@ struct tr_train_place {
     const char *device;                       /* that computes: "cpu (avx512, 2 threads)" */
     const char *holder;                       /* device that holds the parameters and updates them */
     int threads;                              /* that compute */
-    int64_t memory;                           /* bytes of device memory */
+    int64_t memory;                           /* bytes of device memory; what is shared counts for each */
     int64_t first_microbatch, end_microbatch; /* that it computes of each step: [first, end) */
     const char *first_layer, *last_layer;     /* names of those that it computes; "" where there is none */
-    int64_t updates;                          /* numbers of the network that it updates */
+    int64_t parameters;                       /* numbers of the network that it keeps */
+    int64_t updates;                          /* of these, those that it updates */
 };
 /* Tells of any process of the job, `rank` from 0 to ranks - 1. */
 TR_API tr_status tr_trainer_place(const tr_trainer *trainer, int rank, struct tr_train_place *place);
@@ -195,15 +197,18 @@ struct tr_train_statistics {
 TR_API tr_status tr_trainer_statistics(const tr_trainer *trainer, struct tr_train_statistics *out);
 
 /* Evaluates on "train", "test" or "validation" with the present weights, or their moving averages where the
-   job keeps them. Figures in *event, whose kind is TR_EVENT_EVALUATION. */
+   job keeps them. Figures in *event, whose kind is TR_EVENT_EVALUATION. TR_EUNSUPPORTED where processes keep
+   parts of the parameters (a pipeline); runs evaluate all the same. */
 TR_API tr_status tr_trainer_evaluate(tr_trainer *trainer, const char *set, struct tr_train_event *event);
 /* Writes a checkpoint now. TR_EINVAL without an output directory. `path` (may be NULL) receives its path,
    freed with tr_text_free() of trireme/data.h. */
 TR_API tr_status tr_trainer_save(tr_trainer *trainer, char **path);
-/* SHA-256 over the parameters as 64 hexadecimal digits and a NUL: equal runs have equal hashes. */
+/* SHA-256 over the parameters as 64 hexadecimal digits and a NUL: equal runs have equal hashes. Where
+   processes keep parts of the parameters, it is known at the end of a run and, on the first one, after
+   saving; else TR_EINVAL. */
 TR_API tr_status tr_trainer_hash(tr_trainer *trainer, char hex[65]);
 /* Copies a parameter by name ("conv1.weights") into `values`, which has room for `count` floats.
-   TR_ENOTFOUND, TR_EMISMATCH when count is not its size. */
+   TR_ENOTFOUND, also where another process keeps it; TR_EMISMATCH when count is not its size. */
 TR_API tr_status tr_trainer_parameter(tr_trainer *trainer, const char *name, float *values, int64_t count);
 
 /* What the time of a run went into, on all processes. Waiting for others is apart from communication, which

@@ -113,7 +113,10 @@ void tr_discard(void *memory, size_t bytes)
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = (uintptr_t)memory, to = from + bytes;
     from = (from + page - 1) / page * page;
     to = to / page * page;
-    if (from < to) madvise((char *)memory + (from - (uintptr_t)memory), to - from, MADV_DONTNEED);
+    if (from >= to) return;
+    char *at = (char *)memory + (from - (uintptr_t)memory);
+    /* Of memory that is shared the first frees the pages, for all; of memory that is not, it fails. */
+    if (madvise(at, to - from, MADV_REMOVE) != 0) madvise(at, to - from, MADV_DONTNEED);
 }
 
 char *tr_strdup(const char *text)

@@ -108,10 +108,10 @@ const char *tr_checkpoint_file(const tr_checkpoint *checkpoint, const char *name
 tr_safetensors *tr_checkpoint_tensors(const tr_checkpoint *checkpoint, enum tr_checkpoint_group group);
 
 /* Compares the group with `tensors`, which must be the same names with the same types and shapes in any
-   order, and reads all data into them. TR_EMISMATCH names the first difference with both sides, and then
-   nothing has been read. On TR_EIO and TR_ECORRUPT (the files changed since they were opened) the memory
-   holds anything. That the parameters have the hash of the facts is for the caller to check, who knows how it
-   is formed. */
+   order, and reads all data into them, but for those whose `data` is NULL. TR_EMISMATCH names the first
+   difference with both sides, and then nothing has been read. On TR_EIO and TR_ECORRUPT (the files changed
+   since they were opened) the memory holds anything. That the parameters have the hash of the facts is for
+   the caller to check, who knows how it is formed. */
 tr_status tr_checkpoint_load(tr_checkpoint *checkpoint, enum tr_checkpoint_group group,
                              const struct tr_stored_tensor *tensors, int64_t count);
 

@@ -273,6 +273,7 @@ tr_status tr_checkpoint_load(tr_checkpoint *checkpoint, enum tr_checkpoint_group
 {
     TR_TRY(compare(checkpoint, group, tensors, count));
     for (int64_t i = 0; i < count; i++) {
+        if (!tensors[i].data) continue;
         const struct tr_safetensors_entry *entry =
             tr_safetensors_find(checkpoint->group[group], tensors[i].name);
         uint32_t expected, found;

@@ -66,9 +66,10 @@ struct tr_comm_class {
     enum tr_comm_life (*life)(tr_comm *comm, int rank, double *silence, char *why, size_t size);
     /* Tells all other ranks that this one gave up. */
     void (*give_up)(tr_comm *comm, const char *why);
-    /* Makes zeroed memory that ranks of this machine can map, and the key by which they find it. NULL: this
-       transport has none. */
-    tr_status (*share)(tr_comm *comm, size_t bytes, void **memory, char key[TR_SHARE_KEY]);
+    /* Makes memory that ranks of this machine can map, of which the bytes [begin, end) are zeroed and there
+       to stay, and the key by which they find it. NULL: this transport has none. */
+    tr_status (*share)(tr_comm *comm, size_t bytes, size_t begin, size_t end, void **memory,
+                       char key[TR_SHARE_KEY]);
     /* Maps memory of another rank. */
     tr_status (*map)(tr_comm *comm, size_t bytes, const char key[TR_SHARE_KEY], void **memory);
     /* All that want to have mapped this memory of ours; the key is void. NULL: nothing to do. */

@@ -220,6 +220,9 @@ tr_status tr_comm_split(tr_comm *comm, int color, int key, tr_comm **out);
    and write; the others' likewise, of sizes of their own. Collective, waits. TR_EUNSUPPORTED on every rank if
    it fails on one, which is named; then work without. Returned, destroy with tr_window_destroy(). */
 tr_status tr_window_create(tr_comm *comm, size_t bytes, tr_window **out);
+/* The same, with room for the bytes [begin, end) only: the others are mere addresses, without contents, which
+   take memory once somebody writes there. */
+tr_status tr_window_create_sparse(tr_comm *comm, size_t bytes, size_t begin, size_t end, tr_window **out);
 /* The part of a rank of this host. Borrowed until destroy. `bytes` may be NULL. Local. */
 void *tr_window_part(const tr_window *window, int rank, size_t *bytes);
 /* Whether `bytes` bytes from `data` on lie in the part of one rank. Local. */

@@ -125,14 +125,15 @@ static void part_give_up(tr_comm *comm, const char *why)
 
 /* ---- memory ---- */
 
-static tr_status part_share(tr_comm *comm, size_t bytes, void **memory, char key[TR_SHARE_KEY])
+static tr_status part_share(tr_comm *comm, size_t bytes, size_t begin, size_t end, void **memory,
+                            char key[TR_SHARE_KEY])
 {
     tr_comm *root = comm->root;
     if (!root->class->share)
         return tr_fail(TR_EUNSUPPORTED, "ranks of \"%s\" cannot share memory; work without",
                        root->class->name);
     pthread_mutex_lock(&root->lock);
-    tr_status status = root->class->share(root, bytes, memory, key);
+    tr_status status = root->class->share(root, bytes, begin, end, memory, key);
     pthread_mutex_unlock(&root->lock);
     return status;
 }

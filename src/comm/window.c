@@ -47,12 +47,14 @@ static tr_status exchange(tr_comm *comm, struct notice *notice, const int64_t *b
     return TR_OK;
 }
 
-static void make_own(tr_comm *comm, size_t bytes, struct tr_window *window, struct notice *notice)
+static void make_own(tr_comm *comm, size_t bytes, size_t begin, size_t end, struct tr_window *window,
+                     struct notice *notice)
 {
     *notice = (struct notice){.bytes = (int64_t)bytes};
     if (bytes == 0) return;
     pthread_mutex_lock(&comm->lock);
-    tr_status status = comm->class->share(comm, bytes, &window->part[comm->rank].memory, notice->key);
+    tr_status status =
+        comm->class->share(comm, bytes, begin, end, &window->part[comm->rank].memory, notice->key);
     pthread_mutex_unlock(&comm->lock);
     if (status != TR_OK)
         note_failure(notice, status);
@@ -82,6 +84,12 @@ static void map_others(tr_comm *comm, struct tr_window *window, struct notice *n
 
 tr_status tr_window_create(tr_comm *comm, size_t bytes, tr_window **out)
 {
+    return tr_window_create_sparse(comm, bytes, 0, bytes, out);
+}
+
+tr_status tr_window_create_sparse(tr_comm *comm, size_t bytes, size_t begin, size_t end, tr_window **out)
+{
+    assert(begin <= end && end <= bytes);
     *out = NULL;
     if (!comm->class->share)
         return tr_fail(TR_EUNSUPPORTED, "ranks of \"%s\" cannot share memory; work without",
@@ -98,7 +106,7 @@ tr_status tr_window_create(tr_comm *comm, size_t bytes, tr_window **out)
     }
     for (int i = 0; i <= comm->size; i++) bound[i] = i * (int64_t)sizeof *notice;
     struct notice *own = &notice[comm->rank];
-    make_own(comm, bytes, window, own);
+    make_own(comm, bytes, begin, end, window, own);
     char key[TR_SHARE_KEY];
     memcpy(key, own->key, sizeof key);
     status = exchange(comm, notice, bound);

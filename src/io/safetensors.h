@@ -115,5 +115,11 @@ struct tr_safetensors_summary tr_safetensors_summarize(const tr_safetensors *fil
    NULL) gets their CRC-32C. TR_EIO. */
 tr_status tr_safetensors_read(tr_safetensors *file, const struct tr_safetensors_entry *entry, void *to,
                               uint32_t *crc);
+/* Gives an entry's data to `take` in pieces of bounded size, in order. TR_EIO, TR_ENOMEM, or what `take`
+ * fails with.
+ */
+typedef tr_status (*tr_safetensors_taker)(void *user, const void *piece, size_t bytes);
+tr_status tr_safetensors_stream(tr_safetensors *file, const struct tr_safetensors_entry *entry,
+                                tr_safetensors_taker take, void *user);
 
 #endif

@@ -247,21 +247,42 @@ struct tr_safetensors_summary tr_safetensors_summarize(const tr_safetensors *fil
     return file->summary;
 }
 
-tr_status tr_safetensors_read(tr_safetensors *file, const struct tr_safetensors_entry *entry, void *to,
-                              uint32_t *crc)
+/* Reads an entry in pieces to `to` or, where that is NULL, to the file's own piece, and hands them on. */
+static tr_status read_pieces(tr_safetensors *file, const struct tr_safetensors_entry *entry, void *to,
+                             tr_safetensors_taker take, void *user)
 {
     if (!to && !file->piece) {
         file->piece = tr_alloc(PIECE, 1);
         if (!file->piece) return tr_fail_in(TR_ENOMEM, "\"%s\"", file->path);
     }
-    uint32_t sum = 0;
     for (uint64_t done = 0; done < entry->bytes;) {
         size_t size = entry->bytes - done < PIECE ? (size_t)(entry->bytes - done) : PIECE;
         char *piece = to ? (char *)to + done : file->piece;
         TR_TRY(tr_file_read_at(file->descriptor, file->path, entry->offset + done, piece, size));
-        if (crc) sum = tr_crc32c(sum, piece, size);
+        if (take) TR_TRY(take(user, piece, size));
         done += size;
     }
+    return TR_OK;
+}
+
+static tr_status add_crc(void *user, const void *piece, size_t bytes)
+{
+    uint32_t *sum = user;
+    *sum = tr_crc32c(*sum, piece, bytes);
+    return TR_OK;
+}
+
+tr_status tr_safetensors_read(tr_safetensors *file, const struct tr_safetensors_entry *entry, void *to,
+                              uint32_t *crc)
+{
+    uint32_t sum = 0;
+    TR_TRY(read_pieces(file, entry, to, crc ? add_crc : NULL, &sum));
     if (crc) *crc = sum;
     return TR_OK;
+}
+
+tr_status tr_safetensors_stream(tr_safetensors *file, const struct tr_safetensors_entry *entry,
+                                tr_safetensors_taker take, void *user)
+{
+    return read_pieces(file, entry, NULL, take, user);
 }

@@ -44,6 +44,26 @@ static tr_status load_averages(const struct tr_model *model, const tr_checkpoint
     return TR_OK;
 }
 
+static tr_status add_piece(void *user, const void *piece, size_t bytes)
+{
+    tr_sha256_add(user, piece, bytes);
+    return TR_OK;
+}
+
+static tr_status feed_stored(void *user, const struct tr_parameter *parameter, tr_sha256 *hash)
+{
+    tr_safetensors *file = user;
+    const struct tr_safetensors_entry *entry = tr_safetensors_find(file, parameter->name);
+    if (!entry) return tr_fail(TR_EMISMATCH, "the checkpoint has no parameter \"%s\"", parameter->name);
+    return tr_safetensors_stream(file, entry, add_piece, hash);
+}
+
+tr_status tr_job_stored_hash(const struct tr_job *job, tr_checkpoint *checkpoint, char hex[TR_SHA256_TEXT])
+{
+    return tr_model_hash_fed(job->model, feed_stored,
+                             tr_checkpoint_tensors(checkpoint, TR_CHECKPOINT_PARAMETERS), hex);
+}
+
 tr_status tr_job_load_parameters(const struct tr_job *job, tr_checkpoint *checkpoint, bool use_average,
                                  float *arena)
 {

@@ -20,4 +20,8 @@ void tr_state_name(const struct tr_parameter *parameter, enum tr_arena arena, ch
 tr_status tr_job_load_parameters(const struct tr_job *job, tr_checkpoint *checkpoint, bool use_average,
                                  float *arena);
 
+/* tr_model_hash() of the parameters that a checkpoint of the job keeps, which are read in pieces.
+   TR_EMISMATCH, TR_EIO, TR_ENOMEM. */
+tr_status tr_job_stored_hash(const struct tr_job *job, tr_checkpoint *checkpoint, char hex[TR_SHA256_TEXT]);
+
 #endif

@@ -5,6 +5,7 @@
 #include "base/timeline.h"
 #include "base/team.h"
 
+#include <assert.h>
 #include <string.h>
 
 const char *const tr_arena_names[TR_ARENAS] = {"parameters", "m", "v", "ema", "outer"};
@@ -20,6 +21,7 @@ struct tr_variables {
     const struct tr_model *model;
     const struct tr_optimizer *optimizer;
     float *arena[TR_ARENAS];
+    struct tr_variables_part part;
     bool borrowed;                   /* the parameters' memory is another's */
     struct tr_step_scalars *scalars; /* device */
     float *squares, *norm;           /* device: per parameter that is optimized, and their root */
@@ -46,13 +48,27 @@ static tr_status fill(tr_variables *variables, float *at, int64_t count)
     return tr_device_fill(variables->device, &zero);
 }
 
+struct range {
+    int64_t begin, end; /* floats */
+};
+
+/* What is kept of an arena. */
+static struct range range_of(const tr_variables *variables, enum tr_arena arena)
+{
+    const struct tr_variables_part *part = &variables->part;
+    return arena == TR_ARENA_PARAMETERS ? (struct range){part->begin, part->end}
+                                        : (struct range){part->state_begin, part->state_end};
+}
+
 /* Gaps between parameters hold zeros; what is between them is for the caller to write. */
-static tr_status fill_gaps(tr_variables *variables, float *arena)
+static tr_status fill_gaps(tr_variables *variables, float *arena, struct range range)
 {
     const struct tr_model *model = variables->model;
     for (int i = 0; i < model->parameter_count; i++) {
         int64_t from = model->parameters[i].offset + model->parameters[i].count;
         int64_t to = i + 1 < model->parameter_count ? model->parameters[i + 1].offset : model->arena_floats;
+        if (from < range.begin) from = range.begin;
+        if (to > range.end) to = range.end;
         if (to > from) TR_TRY(fill(variables, arena + from, to - from));
     }
     return TR_OK;
@@ -61,12 +77,17 @@ static tr_status fill_gaps(tr_variables *variables, float *arena)
 static tr_status allocate_arena(tr_variables *variables, enum tr_arena arena)
 {
     int64_t floats = variables->model->arena_floats;
-    if (!variables->arena[arena])
-        TR_TRY(allocate(variables, (size_t)(floats ? floats : 1) * sizeof(float), &variables->arena[arena]));
+    struct range range = range_of(variables, arena);
+    if (!variables->arena[arena]) {
+        void *memory;
+        TR_TRY(tr_device_alloc(variables->device, (size_t)(floats ? floats : 1) * sizeof(float), &memory));
+        variables->arena[arena] = memory;
+    }
+    variables->memory += (size_t)(range.end - range.begin) * sizeof(float);
     /* Memory is touched first by what fills it: parameters and averages at once, moments here. */
     if (arena == TR_ARENA_PARAMETERS || arena == TR_ARENA_EMA)
-        return fill_gaps(variables, variables->arena[arena]);
-    return fill(variables, variables->arena[arena], floats);
+        return fill_gaps(variables, variables->arena[arena], range);
+    return fill(variables, variables->arena[arena] + range.begin, range.end - range.begin);
 }
 
 static bool alike(const struct tr_op_update *a, const struct tr_op_update *b)
@@ -131,13 +152,19 @@ static tr_status allocate_optimizer(tr_variables *variables)
     return make_groups(variables);
 }
 
-tr_status tr_variables_create(tr_device *device, const struct tr_model *model,
-                              const struct tr_optimizer *optimizer, float *parameters, tr_variables **out)
+tr_status tr_variables_create_part(tr_device *device, const struct tr_model *model,
+                                   const struct tr_optimizer *optimizer, const struct tr_variables_part *part,
+                                   float *parameters, tr_variables **out)
 {
+    assert(part->begin <= part->state_begin && part->state_begin <= part->state_end &&
+           part->state_end <= part->end && part->end <= model->arena_floats);
     tr_variables *variables = tr_alloc_zero(1, sizeof *variables);
     if (!variables) return TR_ENOMEM;
-    *variables = (tr_variables){
-        .device = device, .model = model, .optimizer = optimizer, .borrowed = parameters != NULL};
+    *variables = (tr_variables){.device = device,
+                                .model = model,
+                                .optimizer = optimizer,
+                                .part = *part,
+                                .borrowed = parameters != NULL};
     variables->arena[TR_ARENA_PARAMETERS] = parameters;
     tr_status status = allocate(variables, sizeof *variables->scalars, &variables->scalars);
     if (status == TR_OK) status = allocate_arena(variables, TR_ARENA_PARAMETERS);
@@ -148,6 +175,13 @@ tr_status tr_variables_create(tr_device *device, const struct tr_model *model,
     }
     *out = variables;
     return TR_OK;
+}
+
+tr_status tr_variables_create(tr_device *device, const struct tr_model *model,
+                              const struct tr_optimizer *optimizer, float *parameters, tr_variables **out)
+{
+    struct tr_variables_part whole = {.end = model->arena_floats, .state_end = model->arena_floats};
+    return tr_variables_create_part(device, model, optimizer, &whole, parameters, out);
 }
 
 void tr_variables_destroy(tr_variables **handle)
@@ -169,15 +203,21 @@ tr_status tr_variables_keep_outer(tr_variables *variables)
     return allocate_arena(variables, TR_ARENA_OUTER);
 }
 
-void tr_variables_confine(tr_variables *variables, int64_t begin, int64_t end)
+bool tr_variables_keep(const tr_variables *variables, enum tr_arena arena, int64_t begin, int64_t end)
+{
+    struct range range = range_of(variables, arena);
+    return begin < range.end && range.begin < end;
+}
+
+void tr_variables_trim(tr_variables *variables)
 {
     int64_t floats = variables->model->arena_floats;
-    for (int i = TR_ARENA_M; i < TR_ARENAS; i++) {
+    for (int i = 0; i < TR_ARENAS; i++) {
+        struct range range = range_of(variables, (enum tr_arena)i);
         float *arena = variables->arena[i];
         if (!arena) continue;
-        tr_device_discard(variables->device, arena, (size_t)begin * sizeof *arena);
-        tr_device_discard(variables->device, arena + end, (size_t)(floats - end) * sizeof *arena);
-        variables->memory -= (size_t)(floats - (end - begin)) * sizeof *arena;
+        tr_device_discard(variables->device, arena, (size_t)range.begin * sizeof *arena);
+        tr_device_discard(variables->device, arena + range.end, (size_t)(floats - range.end) * sizeof *arena);
     }
 }
 
@@ -204,19 +244,21 @@ struct tr_step_scalars *tr_variables_scalars(const tr_variables *variables)
 struct initialization {
     const struct tr_model *model;
     uint64_t seed;
+    struct range range;
     float *values;
 };
 
 static void initialize_share(void *user, int member, int size)
 {
     struct initialization *job = user;
-    tr_model_initialize(job->model, job->seed, member, size, job->values);
+    tr_model_initialize_range(job->model, job->seed, job->range.begin, job->range.end, member, size,
+                              job->values);
 }
 
 /* Fills `values`, host memory, with a team of as many threads as the device has. */
 static tr_status initialize_host(const tr_variables *variables, uint64_t seed, float *values)
 {
-    struct initialization job = {variables->model, seed, values};
+    struct initialization job = {variables->model, seed, range_of(variables, TR_ARENA_PARAMETERS), values};
     tr_team *team;
     TR_TRY(tr_team_create(variables->device->threads, &team));
     tr_team_run(team, initialize_share, &job);
@@ -243,7 +285,8 @@ tr_status tr_variables_initialize(tr_variables *variables, uint64_t seed)
     else
         TR_TRY(initialize_by_copy(variables, seed));
     if (!average) return TR_OK;
-    struct tr_op_scale copy = {variables->model->arena_floats, 1, parameters, average};
+    struct range range = range_of(variables, TR_ARENA_EMA);
+    struct tr_op_scale copy = {range.end - range.begin, 1, parameters + range.begin, average + range.begin};
     return tr_device_scale(variables->device, &copy);
 }
 
@@ -269,25 +312,52 @@ tr_status tr_variables_begin_step(tr_variables *variables, int64_t step)
     return tr_device_wait(variables->device); /* `scalars` ends here */
 }
 
-tr_status tr_variables_measure(tr_variables *variables, const float *gradient)
+tr_status tr_variables_measure_squares(tr_variables *variables, const float *gradient)
 {
     const struct tr_model *model = variables->model;
+    struct range range = range_of(variables, TR_ARENA_PARAMETERS);
     int64_t square = 0;
     for (int i = 0; i < model->parameter_count; i++) {
         const struct tr_parameter *parameter = &model->parameters[i];
         if (parameter->kind == TR_PARAMETER_STATISTIC) continue;
         struct tr_op_sum_squares sum = {parameter->count, gradient + parameter->offset,
                                         variables->squares + square++};
+        if (parameter->offset < range.begin || parameter->offset >= range.end) continue;
         TR_TRY(tr_device_sum_squares(variables->device, &sum));
     }
+    return TR_OK;
+}
+
+tr_status tr_variables_join_squares(tr_variables *variables)
+{
     struct tr_op_clip_scale scale = {
-        .count = square,
+        .count = variables->square_count,
         .max_norm = variables->optimizer->clip_norm > 0 ? variables->optimizer->clip_norm : __builtin_inff(),
         .squares = variables->squares,
         .norm = variables->norm,
         .scalars = variables->scalars,
     };
     return tr_device_clip_scale(variables->device, &scale);
+}
+
+tr_status tr_variables_measure(tr_variables *variables, const float *gradient)
+{
+    TR_TRY(tr_variables_measure_squares(variables, gradient));
+    return tr_variables_join_squares(variables);
+}
+
+float *tr_variables_squares(const tr_variables *variables)
+{
+    return variables->squares;
+}
+
+int64_t tr_variables_squares_before(const tr_variables *variables, int64_t end)
+{
+    const struct tr_model *model = variables->model;
+    int64_t squares = 0;
+    for (int i = 0; i < model->parameter_count && model->parameters[i].offset < end; i++)
+        squares += model->parameters[i].kind != TR_PARAMETER_STATISTIC;
+    return squares;
 }
 
 tr_status tr_variables_norm(tr_variables *variables, float *norm)

@@ -1,6 +1,9 @@
 /* The numbers of a run on a device: parameters, what the optimizer keeps, and the update that joins them with
  * gradients.
  *
+ * A process may keep a part of them only. Its arenas have addresses for all the same, so that offsets mean
+ * one thing everywhere; but memory is taken, and contents are defined, in the part alone.
+ *
  * Invariant: every arena is laid out like the parameters of the model; gaps hold zeros.
  */
 #ifndef TR_JOB_VARIABLES_H
@@ -23,6 +26,13 @@ extern const char *const tr_arena_names[TR_ARENAS];
 
 typedef struct tr_variables tr_variables;
 
+/* What a process keeps: floats of the arena of the parameters, on bounds of parameters, and, among these, of
+   the others'. */
+struct tr_variables_part {
+    int64_t begin, end;
+    int64_t state_begin, state_end;
+};
+
 /* Allocates the arenas that the optimizer needs (none but the parameters without one: `optimizer` NULL).
    Moments and gaps are zero; parameters
    and averages have no values yet. `device`, `model` and `optimizer` are borrowed for the life of the
@@ -30,14 +40,19 @@ typedef struct tr_variables tr_variables;
    NULL: then it is allocated. Returned, destroy with tr_variables_destroy(). */
 tr_status tr_variables_create(tr_device *device, const struct tr_model *model,
                               const struct tr_optimizer *optimizer, float *parameters, tr_variables **out);
+/* The same for a part of them. */
+tr_status tr_variables_create_part(tr_device *device, const struct tr_model *model,
+                                   const struct tr_optimizer *optimizer, const struct tr_variables_part *part,
+                                   float *parameters, tr_variables **out);
 void tr_variables_destroy(tr_variables **variables);
+
+/* Whether some of the floats [begin, end) of an arena are in the part. */
+bool tr_variables_keep(const tr_variables *variables, enum tr_arena arena, int64_t begin, int64_t end);
+/* Gives memory outside of the part back, where the device can: what was written there for a while is gone. */
+void tr_variables_trim(tr_variables *variables);
 
 /* Adds the arena TR_ARENA_OUTER, all zeros. The update does not touch it. */
 tr_status tr_variables_keep_outer(tr_variables *variables);
-
-/* This process will use only the floats [begin, end) of what the optimizer keeps: memory behind the others is
-   given back where the device can, and they are undefined. */
-void tr_variables_confine(tr_variables *variables, int64_t begin, int64_t end);
 
 /* The arena in device memory, NULL if the optimizer keeps none. */
 float *tr_variables_arena(const tr_variables *variables, enum tr_arena arena);
@@ -47,7 +62,7 @@ int64_t tr_variables_floats(const tr_variables *variables);
 /* The scalars of the step, in device memory. */
 struct tr_step_scalars *tr_variables_scalars(const tr_variables *variables);
 
-/* Initial parameters for a seed; moments zero; moving averages copies of the parameters. */
+/* Initial parameters of the part for a seed; moments zero; moving averages copies of the parameters. */
 tr_status tr_variables_initialize(tr_variables *variables, uint64_t seed);
 /* Copies an arena from or to the host, arena_floats floats, and waits. */
 tr_status tr_variables_load(tr_variables *variables, enum tr_arena arena, const float *values);
@@ -59,6 +74,13 @@ tr_status tr_variables_begin_step(tr_variables *variables, int64_t step);
  * tr_variables_norm().
  */
 tr_status tr_variables_measure(tr_variables *variables, const float *gradient);
+/* The same in two halves, for a gradient that is whole nowhere: the sums of squares of the part's parameters,
+   then the norm, once those of all others are in their places. */
+tr_status tr_variables_measure_squares(tr_variables *variables, const float *gradient);
+tr_status tr_variables_join_squares(tr_variables *variables);
+/* The sums, in device memory, and which of them are of parameters in the floats [0, end). */
+float *tr_variables_squares(const tr_variables *variables);
+int64_t tr_variables_squares_before(const tr_variables *variables, int64_t end);
 /* Waits and returns the norm last measured. */
 tr_status tr_variables_norm(tr_variables *variables, float *norm);
 /* Enqueues the update of the floats [begin, end) of the arenas by `gradient`, an arena; all of it: 0 and
@@ -70,12 +92,14 @@ typedef tr_status (*tr_update_watcher)(void *user, const float *gradient, int64_
 void tr_variables_watch(tr_variables *variables, tr_update_watcher watcher, void *user);
 /* Waits and tells whether the last update made a parameter NaN or infinite. */
 tr_status tr_variables_nonfinite(tr_variables *variables, bool *nonfinite);
-/* Makes the averages usable in place of the parameters: running statistics are copied to them. */
+/* Makes the averages usable in place of the parameters, all of which are there: running statistics are copied
+   to them. */
 tr_status tr_variables_complete_ema(tr_variables *variables);
 
-/* SHA-256 of the parameters, see tr_model_hash(). */
+/* SHA-256 of the parameters, all of which are there, see tr_model_hash(). */
 tr_status tr_variables_hash(tr_variables *variables, char hex[TR_SHA256_TEXT]);
-/* Bytes of device memory. */
+/* Bytes of device memory, those of the part where it is not whole; parameters that others share count, too.
+ */
 size_t tr_variables_memory(const tr_variables *variables);
 
 #endif

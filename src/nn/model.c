@@ -276,32 +276,60 @@ void tr_model_destroy(struct tr_model **handle)
     *handle = NULL;
 }
 
-void tr_model_initialize(const struct tr_model *model, uint64_t seed, int share, int shares, float *values)
+void tr_model_initialize_range(const struct tr_model *model, uint64_t seed, int64_t begin, int64_t end,
+                               int share, int shares, float *values)
 {
     tr_rng_key key = tr_rng_key_make(seed, TR_RNG_INIT);
     for (int i = 0; i < model->parameter_count; i++) {
         const struct tr_parameter *parameter = &model->parameters[i];
-        int64_t begin = tr_cut(parameter->count, shares, share),
-                end = tr_cut(parameter->count, shares, share + 1);
+        if (parameter->offset < begin || parameter->offset >= end) continue;
+        int64_t from = tr_cut(parameter->count, shares, share),
+                to = tr_cut(parameter->count, shares, share + 1);
         float *at = values + parameter->offset;
         tr_initializer_fill(&parameter->initializer, parameter->fan_in, parameter->fan_out, key, (uint32_t)i,
-                            begin, end, at + begin);
+                            from, to, at + from);
         if (share == shares - 1)
             for (int64_t k = parameter->count; k % ARENA_GRAIN; k++) at[k] = 0;
     }
 }
 
-tr_status tr_model_hash(const struct tr_model *model, const float *values, char hex[TR_SHA256_TEXT])
+void tr_model_initialize(const struct tr_model *model, uint64_t seed, int share, int shares, float *values)
 {
-    tr_sha256 *hash;
-    TR_TRY(tr_sha256_begin(&hash));
+    tr_model_initialize_range(model, seed, 0, model->arena_floats, share, shares, values);
+}
+
+static tr_status feed_hash(const struct tr_model *model, tr_parameter_feed feed, void *user, tr_sha256 *hash)
+{
     for (int i = 0; i < model->parameter_count; i++) {
         const struct tr_parameter *parameter = &model->parameters[i];
         char shape[TR_SHAPE_TEXT], line[sizeof parameter->name + TR_SHAPE_TEXT + 2];
         int length =
             snprintf(line, sizeof line, "%s %s\n", parameter->name, tr_shape_text(&parameter->shape, shape));
         tr_sha256_add(hash, line, (size_t)length);
-        tr_sha256_add(hash, values + parameter->offset, (size_t)parameter->count * sizeof(float));
+        TR_TRY(feed(user, parameter, hash));
     }
-    return tr_sha256_end(&hash, hex);
+    return TR_OK;
+}
+
+tr_status tr_model_hash_fed(const struct tr_model *model, tr_parameter_feed feed, void *user,
+                            char hex[TR_SHA256_TEXT])
+{
+    tr_sha256 *hash;
+    TR_TRY(tr_sha256_begin(&hash));
+    tr_status status = feed_hash(model, feed, user, hash);
+    if (status == TR_OK) return tr_sha256_end(&hash, hex);
+    tr_sha256_destroy(&hash);
+    return status;
+}
+
+static tr_status feed_from_arena(void *user, const struct tr_parameter *parameter, tr_sha256 *hash)
+{
+    const float *values = user;
+    tr_sha256_add(hash, values + parameter->offset, (size_t)parameter->count * sizeof *values);
+    return TR_OK;
+}
+
+tr_status tr_model_hash(const struct tr_model *model, const float *values, char hex[TR_SHA256_TEXT])
+{
+    return tr_model_hash_fed(model, feed_from_arena, (void *)(uintptr_t)values, hex);
 }

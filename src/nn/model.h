@@ -49,9 +49,17 @@ int tr_model_consumers(const struct tr_model *model, int source);
 /* Fills `values` (arena_floats floats) with the initial parameters for a seed; elements depend on nothing
    else. Gaps are +0. `share` of `shares` fills only its part, so that threads can work together. */
 void tr_model_initialize(const struct tr_model *model, uint64_t seed, int share, int shares, float *values);
+/* The same for the parameters that begin in the floats [begin, end) of the arena; nothing else is touched. */
+void tr_model_initialize_range(const struct tr_model *model, uint64_t seed, int64_t begin, int64_t end,
+                               int share, int shares, float *values);
 
 /* SHA-256 over the parameters in order: for each, its name and shape as text "name 5x5x1x32\n", then its
    float32 values in little-endian order. `values` is an arena. Writes 64 hexadecimal digits and a NUL. */
 tr_status tr_model_hash(const struct tr_model *model, const float *values, char hex[TR_SHA256_TEXT]);
+/* Adds the values of a parameter to a hash by tr_sha256_add(), in any number of pieces. */
+typedef tr_status (*tr_parameter_feed)(void *user, const struct tr_parameter *parameter, tr_sha256 *hash);
+/* The same over values that `feed` gives, called for each parameter in order; its failure is returned. */
+tr_status tr_model_hash_fed(const struct tr_model *model, tr_parameter_feed feed, void *user,
+                            char hex[TR_SHA256_TEXT]);
 
 #endif

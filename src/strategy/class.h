@@ -18,7 +18,8 @@ struct tr_strategy_class {
     bool (*asynchronous)(const void *options);
     /* Checks the options against the job, for `ranks` ranks. The caller adds file and line. */
     tr_status (*check)(const struct tr_job *job, const void *options, int ranks);
-    /* Fills `variables` and the rest; what was made is released by `destroy`, also after a failure. */
+    /* Fills `variables`, unless `begin` does, and the rest; what was made is released by `destroy`, also
+     * after a failure. */
     tr_status (*create)(tr_strategy *strategy);
     void (*destroy)(tr_strategy *strategy);
     /* The other slots are the functions of strategy/strategy.h; see there. */
@@ -28,6 +29,10 @@ struct tr_strategy_class {
     tr_status (*step)(tr_strategy *strategy, int64_t step, int32_t wish, struct tr_step_figures *figures);
     tr_status (*settle)(tr_strategy *strategy); /* NULL: nothing is under way between steps */
     tr_status (*gather)(tr_strategy *strategy);
+    /* All three for strategies whose ranks keep parts of the variables; else NULL. */
+    tr_status (*gather_parameters)(tr_strategy *strategy);
+    void (*release)(tr_strategy *strategy);
+    tr_status (*hash)(tr_strategy *strategy, char hex[TR_SHA256_TEXT]); /* on the chief */
     /* NULL for strategies that are never asynchronous: */
     tr_status (*follow)(tr_strategy *strategy, const volatile sig_atomic_t *stop, int32_t wish);
     tr_status (*end)(tr_strategy *strategy);
@@ -56,7 +61,7 @@ struct tr_strategy {
     tr_comm *part;           /* a part of the ranks whose traffic counts, too; NULL: none */
     int rank, size;          /* 0 of 1 alone */
     int servers;             /* the last ranks, which update and compute no gradients; 0: all do both */
-    tr_variables *variables; /* made by `create`; released after `destroy` */
+    tr_variables *variables; /* made by `create` or `begin`; released before `destroy` */
     tr_gradient *gradient;   /* made by `begin` where the rank computes some; released before `destroy` */
     struct tr_strategy_settings settings;
     struct tr_strategy_watch watcher[TR_WATCHERS];
@@ -84,6 +89,8 @@ bool tr_strategy_measures(const struct tr_job *job);
 /* The same, and if so: measures the norm of `gradient`, a whole arena, and decides whether the step is left
    out. figures->bad_loss is set before. Every rank comes to the same. */
 tr_status tr_strategy_measure(tr_strategy *strategy, const float *gradient, struct tr_step_figures *figures);
+/* The second half of that, for classes that measure by themselves. */
+tr_status tr_strategy_judge(tr_strategy *strategy, struct tr_step_figures *figures);
 /* tr_gradient_step() with the time taken and stragglers' delays; only the number of examples where the rank
  * computes no gradient. */
 tr_status tr_strategy_compute(tr_strategy *strategy, int64_t step, int64_t *examples);
@@ -97,6 +104,9 @@ void tr_strategy_delay(const tr_strategy *strategy, int64_t step, double seconds
 tr_status tr_strategy_window(tr_strategy *strategy, size_t bytes, tr_window **out);
 /* The same for the ranks of a part. */
 tr_status tr_strategy_window_of(tr_strategy *strategy, tr_comm *part, size_t bytes, tr_window **out);
+/* The same with room for the bytes [begin, end) only, see tr_window_create_sparse(). */
+tr_status tr_strategy_window_sparse(tr_strategy *strategy, tr_comm *part, size_t bytes, size_t begin,
+                                    size_t end, tr_window **out);
 /* Waits for an operation that was just started with `status`; local nothing. */
 tr_status tr_strategy_wait(tr_strategy *strategy, tr_status status, tr_ticket *ticket);
 /* Every rank's own figures come to all, into out->rank[size]; collective. */

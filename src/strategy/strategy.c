@@ -215,6 +215,11 @@ bool tr_strategy_is_asynchronous(const tr_strategy *strategy)
     return strategy->class->asynchronous && strategy->class->asynchronous(strategy->options);
 }
 
+bool tr_strategy_is_spread(const tr_strategy *strategy)
+{
+    return strategy->comm && strategy->class->release;
+}
+
 tr_variables *tr_strategy_variables(const tr_strategy *strategy)
 {
     return strategy->variables;
@@ -222,7 +227,12 @@ tr_variables *tr_strategy_variables(const tr_strategy *strategy)
 
 void tr_strategy_placement(const tr_strategy *strategy, int rank, struct tr_placement *out)
 {
+    const struct tr_model *model = strategy->job->model;
     strategy->class->placement(strategy, rank, out);
+    out->parameters = out->confined ? 0 : model->parameter_total;
+    for (int i = out->first_layer; out->confined && i < out->end_layer; i++)
+        for (int k = 0; k < model->layers[i].parameter_count; k++)
+            out->parameters += model->parameters[model->layers[i].parameter[k]].count;
 }
 
 size_t tr_strategy_memory(const tr_strategy *strategy)
@@ -322,6 +332,24 @@ tr_status tr_strategy_gather(tr_strategy *strategy)
     return strategy->class->gather(strategy);
 }
 
+tr_status tr_strategy_gather_parameters(tr_strategy *strategy)
+{
+    return strategy->class->gather_parameters ? strategy->class->gather_parameters(strategy)
+                                              : strategy->class->gather(strategy);
+}
+
+void tr_strategy_release(tr_strategy *strategy)
+{
+    if (strategy->class->release) strategy->class->release(strategy);
+}
+
+tr_status tr_strategy_hash(tr_strategy *strategy, char hex[TR_SHA256_TEXT])
+{
+    if (!strategy->class->hash || !strategy->comm) return tr_variables_hash(strategy->variables, hex);
+    TR_TRY(strategy->class->hash(strategy, hex));
+    return tr_strategy_share(strategy, hex, TR_SHA256_TEXT);
+}
+
 int64_t tr_strategy_take_ahead(tr_strategy *strategy)
 {
     int64_t ahead = strategy->ahead;
@@ -380,12 +408,15 @@ bool tr_strategy_measures(const struct tr_job *job)
 
 tr_status tr_strategy_measure(tr_strategy *strategy, const float *gradient, struct tr_step_figures *figures)
 {
-    bool skips = strategy->job->train.on_nonfinite == TR_NONFINITE_SKIP;
     if (!tr_strategy_measures(strategy->job)) return TR_OK;
-    if (!figures->bad_loss) {
-        TR_TRY(tr_variables_measure(strategy->variables, gradient));
-        TR_TRY(tr_variables_norm(strategy->variables, &figures->norm));
-    }
+    if (!figures->bad_loss) TR_TRY(tr_variables_measure(strategy->variables, gradient));
+    return tr_strategy_judge(strategy, figures);
+}
+
+tr_status tr_strategy_judge(tr_strategy *strategy, struct tr_step_figures *figures)
+{
+    bool skips = strategy->job->train.on_nonfinite == TR_NONFINITE_SKIP;
+    if (!figures->bad_loss) TR_TRY(tr_variables_norm(strategy->variables, &figures->norm));
     figures->skipped = skips && (figures->bad_loss || !isfinite(figures->norm));
     return TR_OK;
 }
@@ -440,9 +471,15 @@ tr_status tr_strategy_window(tr_strategy *strategy, size_t bytes, tr_window **ou
 
 tr_status tr_strategy_window_of(tr_strategy *strategy, tr_comm *part, size_t bytes, tr_window **out)
 {
+    return tr_strategy_window_sparse(strategy, part, bytes, 0, bytes, out);
+}
+
+tr_status tr_strategy_window_sparse(tr_strategy *strategy, tr_comm *part, size_t bytes, size_t begin,
+                                    size_t end, tr_window **out)
+{
     *out = NULL;
     if (!tr_device_host_view(strategy->device, strategy)) return TR_OK;
-    tr_status status = tr_window_create(part, bytes, out);
+    tr_status status = tr_window_create_sparse(part, bytes, begin, end, out);
     return status == TR_EUNSUPPORTED ? TR_OK : status;
 }
 

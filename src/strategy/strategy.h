@@ -42,6 +42,8 @@ struct tr_placement {
     int first_layer, end_layer;               /* that it computes */
     int64_t first_update, end_update; /* floats of the parameter arena that it updates; -1: scattered */
     int64_t updates;                  /* number of floats that it updates */
+    bool confined;                    /* it keeps parameters of its own layers only */
+    int64_t parameters; /* numbers of the network that it keeps; tr_strategy_placement() counts them */
 };
 
 /* What a rank did so far, in steps; not what it took to save and to evaluate. */
@@ -110,6 +112,10 @@ tr_status tr_strategy_begin(tr_strategy *strategy);
 /* "allreduce"; static storage. */
 const char *tr_strategy_name(const tr_strategy *strategy);
 bool tr_strategy_is_asynchronous(const tr_strategy *strategy);
+/* Whether each rank keeps a part of the variables only, and other functions need what tr_strategy_gather()
+   brings to the chief. The same on all ranks. */
+bool tr_strategy_is_spread(const tr_strategy *strategy);
+/* NULL before tr_strategy_begin() where that decides which part of them a rank keeps. */
 tr_variables *tr_strategy_variables(const tr_strategy *strategy);
 /* How `rank` takes part. Local. */
 void tr_strategy_placement(const tr_strategy *strategy, int rank, struct tr_placement *out);
@@ -133,9 +139,17 @@ void tr_strategy_watch(tr_strategy *strategy, enum tr_watcher who, struct tr_str
 /* Before the last checkpoint: what an asynchronous run has under way is finished, and nothing new is begun.
  */
 tr_status tr_strategy_settle(tr_strategy *strategy);
-/* Brings what is spread over the ranks together in the chief's variables: before a checkpoint or an
-   evaluation, in a settled state. */
+/* Brings what is spread over the ranks together in the chief's variables: before a checkpoint, in a settled
+   state. */
 tr_status tr_strategy_gather(tr_strategy *strategy);
+/* The same for what an evaluation needs: parameters and moving averages. */
+tr_status tr_strategy_gather_parameters(tr_strategy *strategy);
+/* What was gathered has been used; a chief that keeps a part of the variables gives the memory of the others
+   back. Local. */
+void tr_strategy_release(tr_strategy *strategy);
+/* SHA-256 of the present parameters, see tr_model_hash(), for all ranks, in a settled state; the chief's
+   parameters alone if asynchronous, and then local. */
+tr_status tr_strategy_hash(tr_strategy *strategy, char hex[TR_SHA256_TEXT]);
 /* The steps by which an asynchronous run had gone on when it settled or its state was gathered, beyond those
  * that steps told of so far; they will not count them again. Then 0, and always 0 if synchronous. Local. */
 int64_t tr_strategy_take_ahead(tr_strategy *strategy);

@@ -213,8 +213,10 @@ tr_status tr_look_end(tr_look *look, const struct tr_step_figures *figures)
     }
     if (!(look->what & TR_LOOK_HISTOGRAMS)) return TR_OK;
     if (figures->settled && !tr_strategy_is_asynchronous(look->strategy))
-        TR_TRY(tr_strategy_gather(look->strategy));
-    return look->rank == 0 ? look_at_parameters(look) : TR_OK;
+        TR_TRY(tr_strategy_gather_parameters(look->strategy));
+    tr_status status = look->rank == 0 ? look_at_parameters(look) : TR_OK;
+    tr_strategy_release(look->strategy);
+    return status;
 }
 
 /* ---- figures ---- */

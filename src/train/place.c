@@ -54,6 +54,7 @@ tr_status tr_trainer_place(const tr_trainer *trainer, int rank, struct tr_train_
         .end_microbatch = part.end_microbatch,
         .first_layer = computes ? model->layers[part.first_layer].name : "",
         .last_layer = computes ? model->layers[part.end_layer - 1].name : "",
+        .parameters = part.parameters,
         .updates = part.updates,
     };
     return TR_OK;

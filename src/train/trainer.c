@@ -77,8 +77,17 @@ static tr_status make_variables(tr_trainer *trainer, const struct tr_train_setti
     strategy.holder = trainer->holder;
     TR_TRY(tr_strategy_create(trainer->device, job, comm, &strategy, &trainer->strategy));
     trainer->variables = tr_strategy_variables(trainer->strategy);
-    if (resumes) return TR_OK;
+    if (resumes || !trainer->variables) return TR_OK;
     return tr_variables_initialize(trainer->variables, (uint64_t)job->file.seed);
+}
+
+/* What needs the data, and variables that were not to be had before. */
+static tr_status begin_strategy(tr_trainer *trainer, bool resumes)
+{
+    TR_TRY(tr_strategy_begin(trainer->strategy));
+    if (trainer->variables) return TR_OK;
+    trainer->variables = tr_strategy_variables(trainer->strategy);
+    return resumes ? TR_OK : tr_variables_initialize(trainer->variables, (uint64_t)trainer->job->file.seed);
 }
 
 /* The strategy is no part of the settings' digest: synchronous ones do not change the weights, and a
@@ -94,18 +103,25 @@ static tr_status agree_on_strategy(tr_trainer *trainer)
     return status;
 }
 
-/* Ranks that would compute different things are told apart before they do. */
-static tr_status agree(tr_trainer *trainer)
+/* Ranks that would compute different things are told apart before they divide the work. */
+static tr_status agree_on_job(tr_trainer *trainer)
 {
-    char step[48];
+    char digests[48];
     if (!trainer->comm) return TR_OK;
     TR_TRY(
         tr_comm_agree(trainer->comm, "program version", TRIREME_VERSION, "install one version on all hosts"));
     TR_TRY(tr_comm_agree(trainer->comm, "settings", trainer->job->digest,
                          "start all ranks with one model file and equal options"));
     TR_TRY(agree_on_strategy(trainer));
-    snprintf(step, sizeof step, "every %lld steps", (long long)trainer->digests_every);
-    TR_TRY(tr_comm_agree(trainer->comm, "digests", step, "start all ranks with equal options"));
+    snprintf(digests, sizeof digests, "every %lld steps", (long long)trainer->digests_every);
+    return tr_comm_agree(trainer->comm, "digests", digests, "start all ranks with equal options");
+}
+
+/* And those that would begin with different things, before they do. */
+static tr_status agree_on_state(tr_trainer *trainer)
+{
+    char step[48];
+    if (!trainer->comm) return TR_OK;
     snprintf(step, sizeof step, "%lld of %lld", (long long)trainer->step,
              (long long)trainer->job->train.steps);
     TR_TRY(tr_comm_agree(trainer->comm, "step", step, "let all ranks resume from one checkpoint"));
@@ -133,10 +149,11 @@ static tr_status make_parts(tr_trainer *trainer, const struct tr_train_settings 
     tr_status opened = tr_opening_finish(&opening, status != TR_OK);
     if (status == TR_OK) status = opened;
     if (status != TR_OK) return status;
-    TR_TRY(tr_strategy_begin(trainer->strategy));
+    TR_TRY(agree_on_job(trainer));
+    TR_TRY(begin_strategy(trainer, checkpoint != NULL));
     TR_TRY(count_steps(trainer));
     if (checkpoint) TR_TRY(trainer_restore(trainer, checkpoint, settings->resume_changed));
-    TR_TRY(agree(trainer));
+    TR_TRY(agree_on_state(trainer));
     TR_TRY(tr_train_gather_places(trainer->comm, trainer->device, trainer->holder,
                                   tr_strategy_memory(trainer->strategy), &trainer->places));
     TR_TRY(tr_recording_meet(&trainer->recording, trainer->comm, trainer->step));
@@ -220,6 +237,7 @@ tr_status trainer_create(const struct tr_train_settings *settings, tr_comm *comm
     trainer->comm = comm;
     trainer->best_loss = INFINITY;
     trainer->saved_step = -1;
+    trainer->hash_step = -1;
     trainer->lock = -1;
     trainer->saved_at = tr_clock_seconds();
     tr_status status = tr_recording_begin(&trainer->recording, settings);
@@ -300,6 +318,7 @@ tr_status tr_trainer_info(const tr_trainer *trainer, struct tr_train_info *info)
         .tensorboard = trainer->observation.directory ? trainer->observation.directory : "",
         .seed = (uint64_t)job->file.seed,
         .parameters = job->model->parameter_total,
+        .kept = placement.parameters,
         .memory = (int64_t)tr_strategy_memory(trainer->strategy),
         .train_examples = tr_source_info(job->source[TR_SET_TRAIN])->count,
         .test_examples = has_test ? tr_source_info(job->source[TR_SET_TEST])->count : 0,
@@ -331,7 +350,15 @@ tr_status tr_trainer_profile(const tr_trainer *trainer, const struct tr_train_pr
 
 tr_status tr_trainer_hash(tr_trainer *trainer, char hex[65])
 {
-    return tr_variables_hash(trainer->variables, hex);
+    if (!tr_strategy_is_spread(trainer->strategy)) return tr_variables_hash(trainer->variables, hex);
+    if (trainer->hash_step != trainer->step)
+        return tr_fail(
+            TR_EINVAL,
+            "under the strategy %s each process has a part of the parameters, whose hash is known after a "
+            "run and after saving only, but step %lld came since",
+            tr_strategy_name(trainer->strategy), (long long)trainer->step);
+    memcpy(hex, trainer->hash, sizeof trainer->hash);
+    return TR_OK;
 }
 
 tr_status tr_trainer_save(tr_trainer *trainer, char **path)
@@ -348,6 +375,11 @@ tr_status tr_trainer_parameter(tr_trainer *trainer, const char *name, float *val
         if (count != parameter->count)
             return tr_fail(TR_EMISMATCH, "parameter \"%s\" has %lld values, room is for %lld", name,
                            (long long)parameter->count, (long long)count);
+        if (!tr_variables_keep(trainer->variables, TR_ARENA_PARAMETERS, parameter->offset,
+                               parameter->offset + parameter->count))
+            return tr_fail(
+                TR_ENOTFOUND,
+                "parameter \"%s\" is on another process, that of its layer; load it from a checkpoint", name);
         const float *arena = tr_variables_arena(trainer->variables, TR_ARENA_PARAMETERS);
         TR_TRY(tr_device_to_host(trainer->holder, values, arena + parameter->offset,
                                  (size_t)count * sizeof *values));
@@ -366,10 +398,8 @@ tr_status trainer_evaluated(tr_trainer *trainer, const float **parameters)
     return TR_OK;
 }
 
-tr_status tr_trainer_evaluate(tr_trainer *trainer, const char *name, struct tr_train_event *event)
+tr_status trainer_evaluate(tr_trainer *trainer, enum tr_data_set set, struct tr_train_event *event)
 {
-    enum tr_data_set set = TR_SET_TEST;
-    TR_TRY(tr_data_set_find(name, &set));
     TR_TRY(tr_job_open_set(trainer->job, set));
     tr_source *source = trainer->job->source[set];
     if (!trainer->evaluator[set])
@@ -382,6 +412,8 @@ tr_status tr_trainer_evaluate(tr_trainer *trainer, const char *name, struct tr_t
     tr_status status = tr_evaluator_run(trainer->evaluator[set], parameters, 0, tr_source_info(source)->count,
                                         NULL, NULL, &evaluation);
     tr_span_end();
+    if (tr_strategy_is_spread(trainer->strategy))
+        tr_evaluator_destroy(&trainer->evaluator[set]); /* all layers */
     if (status != TR_OK) return status;
     double seconds = tr_clock_seconds() - start;
     *event = (struct tr_train_event){
@@ -399,4 +431,17 @@ tr_status tr_trainer_evaluate(tr_trainer *trainer, const char *name, struct tr_t
         .hash = "",
     };
     return TR_OK;
+}
+
+tr_status tr_trainer_evaluate(tr_trainer *trainer, const char *name, struct tr_train_event *event)
+{
+    enum tr_data_set set = TR_SET_TEST;
+    TR_TRY(tr_data_set_find(name, &set));
+    if (tr_strategy_is_spread(trainer->strategy))
+        return tr_fail(
+            TR_EUNSUPPORTED,
+            "under the strategy %s no process has all parameters; runs evaluate, and checkpoints can be "
+            "evaluated",
+            tr_strategy_name(trainer->strategy));
+    return trainer_evaluate(trainer, set, event);
 }

@@ -50,6 +50,9 @@ struct tr_trainer {
     int64_t saved_step; /* step of the newest checkpoint of this run, -1: none */
     double saved_at;    /* tr_clock_seconds() of it */
     char data_digest[TR_SHA256_TEXT];
+    /* Of the parameters after hash_step steps (-1: none), where no rank has all of them. */
+    char hash[TR_SHA256_TEXT];
+    int64_t hash_step;
     volatile sig_atomic_t stop;
 };
 
@@ -66,9 +69,16 @@ static inline bool trainer_is_chief(const tr_trainer *trainer)
 /* Brings the state of the run together in the chief's variables; an asynchronous run may have gone on some
  * steps since the last one, which are counted. Collective, but for asynchronous strategies. */
 tr_status trainer_gather(tr_trainer *trainer);
+/* The same for what an evaluation needs. */
+tr_status trainer_gather_parameters(tr_trainer *trainer);
 /* At the end of a run: the same once nothing is under way any more; what is saved, evaluated and hashed from
  * then on is one state. */
 tr_status trainer_settle(tr_trainer *trainer);
+/* Gives the memory back that gathering took where ranks keep parts of the state; after the use. Local. */
+void trainer_release(tr_trainer *trainer);
+/* Notes the present hash for tr_trainer_hash(), where ranks keep parts of the parameters. Collective, in a
+   settled state. */
+tr_status trainer_note_hash(tr_trainer *trainer);
 
 /* Writes a checkpoint; *path (may be NULL) is returned, free with tr_free(). */
 tr_status trainer_save(tr_trainer *trainer, char **path);
@@ -81,6 +91,8 @@ tr_status trainer_collect_statistics(tr_trainer *trainer);
 /* Computes data_digest, which reads all training data, once. */
 tr_status trainer_digest_data(tr_trainer *trainer);
 
+/* tr_trainer_evaluate() on a rank whose variables have been gathered. */
+tr_status trainer_evaluate(tr_trainer *trainer, enum tr_data_set set, struct tr_train_event *event);
 /* The parameters to evaluate with: moving averages where they are kept. */
 tr_status trainer_evaluated(tr_trainer *trainer, const float **parameters);
 

@@ -71,7 +71,7 @@ static void add_samples(tr_trainer *trainer, const char *when)
     got_over(observation, status);
 }
 
-tr_status trainer_observe_start(tr_trainer *trainer)
+static tr_status open_board(tr_trainer *trainer)
 {
     struct tr_observation *observation = &trainer->observation;
     if (!observation->directory || !trainer_is_chief(trainer)) return TR_OK;
@@ -87,6 +87,15 @@ tr_status trainer_observe_start(tr_trainer *trainer)
     TR_TRY(tr_tensorboard_create(&settings, &observation->board));
     if (trainer->step == 0) add_samples(trainer, "samples before training");
     return TR_OK;
+}
+
+tr_status trainer_observe_start(tr_trainer *trainer)
+{
+    if (!trainer->observation.look || !tr_strategy_is_spread(trainer->strategy)) return open_board(trainer);
+    TR_TRY(trainer_gather_parameters(trainer)); /* for samples */
+    tr_status status = open_board(trainer);
+    trainer_release(trainer);
+    return status;
 }
 
 /* ---- steps ---- */
@@ -140,8 +149,9 @@ void trainer_observe_event(tr_trainer *trainer, const struct tr_train_event *eve
 tr_status trainer_observe_finish(tr_trainer *trainer)
 {
     if (!trainer->observation.look) return TR_OK;
-    TR_TRY(trainer_gather(trainer));
+    TR_TRY(trainer_gather_parameters(trainer));
     if (trainer->observation.board) add_samples(trainer, "samples after training");
+    trainer_release(trainer);
     return TR_OK;
 }
 

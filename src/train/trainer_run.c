@@ -216,11 +216,12 @@ static tr_status evaluate(struct run *run, enum tr_data_set set, struct tr_train
 {
     tr_trainer *trainer = run->trainer;
     struct finding finding = {TR_OK, 0, 0};
-    TR_TRY(trainer_gather(trainer));
+    TR_TRY(trainer_gather_parameters(trainer));
     if (trainer_is_chief(trainer)) {
-        finding.status = (int32_t)tr_trainer_evaluate(trainer, tr_data_set_names[set], event);
+        finding.status = (int32_t)trainer_evaluate(trainer, set, event);
         if (finding.status == TR_OK) finding = (struct finding){TR_OK, event->loss, event->accuracy};
     }
+    trainer_release(trainer);
     TR_TRY(tr_strategy_share(trainer->strategy, &finding, sizeof finding));
     if (finding.status != TR_OK) {
         if (trainer_is_chief(trainer)) return (tr_status)finding.status;
@@ -274,7 +275,8 @@ static tr_status finish(struct run *run)
     TR_TRY(trainer_observe_finish(trainer));
     warn_of_observation(run);
     char hex[TR_SHA256_TEXT];
-    TR_TRY(tr_strategy_gather(trainer->strategy));
+    if (!tr_strategy_is_spread(trainer->strategy)) TR_TRY(tr_strategy_gather(trainer->strategy));
+    TR_TRY(trainer_note_hash(trainer));
     TR_TRY(tr_trainer_hash(trainer, hex));
     struct tr_train_event event = event_of(trainer, TR_EVENT_END);
     event.seconds = run->training_seconds;
@@ -288,6 +290,7 @@ static tr_status stopped(struct run *run)
     tr_trainer *trainer = run->trainer;
     TR_TRY(trainer_settle(trainer));
     if (trainer->out && trainer->saved_step != trainer->step) TR_TRY(save(run));
+    TR_TRY(trainer_note_hash(trainer));
     return tr_fail(TR_EINTERRUPTED, "stopped after step %lld of %lld%s%s", (long long)trainer->step,
                    (long long)trainer->job->train.steps,
                    trainer->out ? "; resume from " : "; nothing was saved", trainer->out ? trainer->out : "");
@@ -310,7 +313,10 @@ static tr_status start_digests(tr_trainer *trainer)
     tr_digests_destroy(&trainer->digests); /* of an earlier run of this trainer */
     TR_TRY(tr_digests_create(trainer->job, trainer->device, trainer->comm, trainer->strategy, trainer->out,
                              trainer->digests_every, &trainer->digests));
-    return tr_digests_start(trainer->digests, trainer->step);
+    TR_TRY(trainer_gather_parameters(trainer));
+    tr_status status = tr_digests_start(trainer->digests, trainer->step);
+    trainer_release(trainer);
+    return status;
 }
 
 /* The chief's loop, and everybody's where all step together. */

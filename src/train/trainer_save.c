@@ -79,6 +79,18 @@ static tr_status match_outer(tr_trainer *trainer, const tr_checkpoint *checkpoin
     return nothing ? TR_OK : TR_ENOMEM;
 }
 
+/* The place of a tensor that is to be saved or loaded: none for one to be loaded of which nothing is kept
+ * here. */
+static struct tr_stored_tensor tensor_of(tr_trainer *trainer, const struct tr_parameter *parameter,
+                                         enum tr_arena arena, const char *name, const struct tensors *tensors,
+                                         bool loads)
+{
+    struct tr_stored_tensor tensor = tr_parameter_tensor(parameter, name, tensors->host[arena]);
+    int64_t begin = parameter->offset, end = begin + parameter->count;
+    if (loads && !tr_variables_keep(trainer->variables, arena, begin, end)) tensor.data = NULL;
+    return tensor;
+}
+
 /* Lists all tensors: to be saved, with the numbers of the device, or, with `checkpoint`, to be loaded. */
 static tr_status list_tensors(tr_trainer *trainer, const tr_checkpoint *checkpoint, struct tensors *out)
 {
@@ -94,13 +106,13 @@ static tr_status list_tensors(tr_trainer *trainer, const tr_checkpoint *checkpoi
     for (int i = 0; i < model->parameter_count; i++) {
         const struct tr_parameter *parameter = &model->parameters[i];
         out->tensor[TR_CHECKPOINT_PARAMETERS][out->count[TR_CHECKPOINT_PARAMETERS]++] =
-            tr_parameter_tensor(parameter, parameter->name, out->host[TR_ARENA_PARAMETERS]);
+            tensor_of(trainer, parameter, TR_ARENA_PARAMETERS, parameter->name, out, checkpoint != NULL);
         for (int arena = TR_ARENA_M; arena < TR_ARENAS; arena++) {
             if (!out->host[arena] || !keeps(trainer, (enum tr_arena)arena, parameter)) continue;
             int64_t number = out->count[TR_CHECKPOINT_OPTIMIZER]++;
             tr_state_name(parameter, (enum tr_arena)arena, out->name[number]);
-            out->tensor[TR_CHECKPOINT_OPTIMIZER][number] =
-                tr_parameter_tensor(parameter, out->name[number], out->host[arena]);
+            out->tensor[TR_CHECKPOINT_OPTIMIZER][number] = tensor_of(
+                trainer, parameter, (enum tr_arena)arena, out->name[number], out, checkpoint != NULL);
         }
     }
     return TR_OK;
@@ -146,6 +158,8 @@ static tr_status save_here(tr_trainer *trainer, char **path)
     tr_status status;
     TR_TRY(trainer_digest_data(trainer));
     TR_TRY(tr_variables_hash(trainer->variables, hash));
+    memcpy(trainer->hash, hash, sizeof trainer->hash);
+    trainer->hash_step = trainer->step;
     TR_TRY_GOTO(tr_job_text(trainer->job, &text), out);
     TR_TRY_GOTO(list_tensors(trainer, NULL, &tensors), out);
     TR_TRY_GOTO(write_checkpoint(trainer, &tensors, text, hash, path), out);
@@ -159,6 +173,26 @@ tr_status trainer_gather(tr_trainer *trainer)
 {
     TR_TRY(tr_strategy_gather(trainer->strategy));
     trainer->step += tr_strategy_take_ahead(trainer->strategy);
+    return TR_OK;
+}
+
+tr_status trainer_gather_parameters(tr_trainer *trainer)
+{
+    TR_TRY(tr_strategy_gather_parameters(trainer->strategy));
+    trainer->step += tr_strategy_take_ahead(trainer->strategy);
+    return TR_OK;
+}
+
+void trainer_release(tr_trainer *trainer)
+{
+    tr_strategy_release(trainer->strategy);
+}
+
+tr_status trainer_note_hash(tr_trainer *trainer)
+{
+    if (!tr_strategy_is_spread(trainer->strategy)) return TR_OK;
+    TR_TRY(tr_strategy_hash(trainer->strategy, trainer->hash));
+    trainer->hash_step = trainer->step;
     return TR_OK;
 }
 
@@ -176,6 +210,7 @@ tr_status trainer_save(tr_trainer *trainer, char **path)
     int32_t status = TR_OK;
     TR_TRY(trainer_gather(trainer));
     if (trainer_is_chief(trainer)) status = (int32_t)save_here(trainer, path);
+    trainer_release(trainer);
     TR_TRY(tr_strategy_share(trainer->strategy, &status, sizeof status));
     if (status == TR_OK) {
         trainer->saved_step = trainer->step;
@@ -261,6 +296,7 @@ static tr_status load_tensors(tr_trainer *trainer, tr_checkpoint *checkpoint, st
     for (int i = 0; i < TR_ARENAS; i++)
         if (tensors->copy[i] && tr_variables_arena(trainer->variables, (enum tr_arena)i))
             TR_TRY(tr_variables_load(trainer->variables, (enum tr_arena)i, tensors->copy[i]));
+    tr_variables_trim(trainer->variables); /* tensors were loaded whole, also those at the bounds of a part */
     return TR_OK;
 }
 
@@ -270,6 +306,22 @@ static tr_status note_origin(tr_trainer *trainer, const tr_checkpoint *checkpoin
     trainer->resumed = tr_strdup(tr_checkpoint_path(checkpoint));
     trainer->resume_note = tr_strdup(skipped ? skipped : "");
     return trainer->resumed && trainer->resume_note ? TR_OK : TR_ENOMEM;
+}
+
+/* Where no rank has all parameters, the chief reads them through once more. */
+static tr_status check_hash(tr_trainer *trainer, tr_checkpoint *checkpoint)
+{
+    const char *expected = tr_checkpoint_facts(checkpoint)->parameter_hash;
+    char hash[TR_SHA256_TEXT];
+    if (!tr_strategy_is_spread(trainer->strategy))
+        TR_TRY(tr_variables_hash(trainer->variables, hash));
+    else if (trainer_is_chief(trainer))
+        TR_TRY(tr_job_stored_hash(trainer->job, checkpoint, hash));
+    else
+        return TR_OK;
+    if (strcmp(hash, expected) == 0) return TR_OK;
+    return tr_fail(TR_ECORRUPT, "checkpoint \"%s\": its parameters have hash %.16s, its manifest says %.16s",
+                   trainer->resumed, hash, expected);
 }
 
 tr_status trainer_restore(tr_trainer *trainer, tr_checkpoint *checkpoint, bool changed)
@@ -282,11 +334,5 @@ tr_status trainer_restore(tr_trainer *trainer, tr_checkpoint *checkpoint, bool c
     release_tensors(&tensors);
     if (status != TR_OK) return status;
     restore_counters(trainer, facts);
-    char hash[TR_SHA256_TEXT];
-    TR_TRY(tr_variables_hash(trainer->variables, hash));
-    if (strcmp(hash, facts->parameter_hash) != 0)
-        return tr_fail(TR_ECORRUPT,
-                       "checkpoint \"%s\": its parameters have hash %.16s, its manifest says %.16s",
-                       trainer->resumed, hash, facts->parameter_hash);
-    return TR_OK;
+    return check_hash(trainer, checkpoint);
 }

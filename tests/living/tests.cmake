@@ -9,6 +9,7 @@ endfunction()
 
 trireme_living_test(kills)
 trireme_living_test(launcher)
+trireme_living_test(memory)
 trireme_living_test(servers)
 add_test(NAME living.many_kills COMMAND test_living_kills --long)
 set_tests_properties(living.many_kills PROPERTIES LABELS "living;long" TIMEOUT 900 RUN_SERIAL TRUE)

@@ -383,7 +383,7 @@ static void measuring_changes_nothing(void **state)
     double cost[COUNT], heaviest = 0;
     must_train(tr_trainer_step(trainer, NULL));
     must_train(tr_trainer_hash(trainer, before));
-    must_train(pipeline_measure(trainer->strategy, 1, 2, bound, COUNT, cost));
+    must_train(pipeline_measure(trainer->strategy, 2, bound, COUNT, cost));
     must_train(tr_trainer_hash(trainer, after));
     assert_string_equal(before, after);
     for (int k = 0; k < COUNT; k++) {
@@ -424,7 +424,7 @@ static tr_status measure(void *user)
 {
     static const int bound[] = {0, 4, 10, 15};
     double cost[3];
-    return pipeline_measure(((tr_trainer *)user)->strategy, 0, 1, bound, 3, cost);
+    return pipeline_measure(((tr_trainer *)user)->strategy, 1, bound, 3, cost);
 }
 
 static tr_status make_and_end(void *user)

@@ -9,6 +9,7 @@ trireme_ranks_test(matrix)
 trireme_ranks_test(parameter_server)
 trireme_test(strategy parameter_server_schedule)
 trireme_ranks_test(pipeline)
+trireme_ranks_test(pipeline_memory)
 trireme_ranks_test(ranks)
 trireme_ranks_test(statistics)
 

@@ -80,15 +80,24 @@ static tr_status map_file(int file, size_t bytes, void **memory)
     return TR_OK;
 }
 
-tr_status tr_memory_share(tr_comm *comm, size_t bytes, void **memory, char key[TR_SHARE_KEY])
+/* Length and room of the file, in this order. 0 or what errno would be. */
+static int make_room(int file, size_t bytes, size_t begin, size_t end)
+{
+    if (bytes > INT64_MAX) return EFBIG;
+    if (ftruncate(file, (off_t)bytes) != 0) return errno;
+    return begin < end ? posix_fallocate(file, (off_t)begin, (off_t)(end - begin)) : 0;
+}
+
+tr_status tr_memory_share(tr_comm *comm, size_t bytes, size_t begin, size_t end, void **memory,
+                          char key[TR_SHARE_KEY])
 {
     (void)comm;
     int file = memfd_create("trireme", MFD_CLOEXEC);
     if (file < 0) return tr_fail(TR_EUNSUPPORTED, "cannot make shared memory: %s", strerror(errno));
-    /* All of it now: a page that cannot be had later would be a SIGBUS in the middle of a step. */
-    int error = bytes <= INT64_MAX ? posix_fallocate(file, 0, (off_t)bytes) : EFBIG;
+    /* All that is used now: a page that cannot be had later would be a SIGBUS in the middle of a step. */
+    int error = make_room(file, bytes, begin, end);
     tr_status status =
-        error ? tr_fail(TR_ENOMEM, "cannot have %zu bytes of shared memory: %s", bytes, strerror(error))
+        error ? tr_fail(TR_ENOMEM, "cannot have %zu bytes of shared memory: %s", end - begin, strerror(error))
               : map_file(file, bytes, memory);
     if (status != TR_OK) {
         close(file);

@@ -11,7 +11,8 @@ void tr_memory_place(struct tr_place *place);
 bool tr_memory_process_runs(const struct tr_place *place);
 
 /* The slots `share`, `map`, `mapped`, `unmap`. */
-tr_status tr_memory_share(tr_comm *comm, size_t bytes, void **memory, char key[TR_SHARE_KEY]);
+tr_status tr_memory_share(tr_comm *comm, size_t bytes, size_t begin, size_t end, void **memory,
+                          char key[TR_SHARE_KEY]);
 tr_status tr_memory_map(tr_comm *comm, size_t bytes, const char key[TR_SHARE_KEY], void **memory);
 void tr_memory_mapped(tr_comm *comm, char key[TR_SHARE_KEY]);
 void tr_memory_unmap(tr_comm *comm, size_t bytes, void *memory);

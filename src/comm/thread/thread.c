@@ -264,13 +264,14 @@ static struct block *block_of(void *memory)
     return (struct block *)(void *)((char *)memory - offsetof(struct block, memory));
 }
 
-static tr_status thread_share(tr_comm *comm, size_t bytes, void **memory, char key[TR_SHARE_KEY])
+static tr_status thread_share(tr_comm *comm, size_t bytes, size_t begin, size_t end, void **memory,
+                              char key[TR_SHARE_KEY])
 {
     (void)comm;
     if (bytes > SIZE_MAX - sizeof(struct block)) return tr_fail(TR_ENOMEM, "%zu bytes are too many", bytes);
     struct block *block = tr_alloc_aligned(sizeof *block + bytes, 1);
     if (!block) return TR_ENOMEM;
-    memset(block->memory, 0, bytes);
+    memset(block->memory + begin, 0, end - begin);
     atomic_init(&block->users, 1);
     *memory = block->memory;
     memcpy(key, memory, sizeof *memory);

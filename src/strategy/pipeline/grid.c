@@ -7,7 +7,7 @@
 #include "strategy/pipeline/measure.h"
 
 /* Cuts where the stages become equally slow, in the chief's opinion. */
-static tr_status measured_cuts(struct pipeline *self, int64_t step)
+static tr_status measured_cuts(struct pipeline *self)
 {
     const struct tr_model *model = self->head.job->model;
     size_t most = (size_t)model->layer_count + 1;
@@ -18,7 +18,7 @@ static tr_status measured_cuts(struct pipeline *self, int64_t step)
     bound[0] = 0;
     int ranges = tr_model_cuts(model, bound + 1) + 1;
     bound[ranges] = model->layer_count;
-    TR_TRY_GOTO(pipeline_measure(&self->head, step, self->replicas, bound, ranges, cost), out);
+    TR_TRY_GOTO(pipeline_measure(&self->head, self->replicas, bound, ranges, cost), out);
     TR_TRY_GOTO(pipeline_balance(cost, ranges, self->stages, first), out);
     for (int s = 0; s <= self->stages; s++) self->layer[s] = bound[first[s]];
 out:
@@ -28,7 +28,7 @@ out:
     return status;
 }
 
-static tr_status choose_layers(struct pipeline *self, int64_t step)
+static tr_status choose_layers(struct pipeline *self)
 {
     tr_strategy *strategy = &self->head;
     const struct pipeline_options *options = strategy->options;
@@ -40,7 +40,7 @@ static tr_status choose_layers(struct pipeline *self, int64_t step)
         pipeline_named_cuts(model, options, self->layer);
         return TR_OK;
     }
-    if (tr_strategy_is_chief(strategy->comm)) TR_TRY(measured_cuts(self, step));
+    if (tr_strategy_is_chief(strategy->comm)) TR_TRY(measured_cuts(self));
     return tr_strategy_share(strategy, self->layer, ((size_t)self->stages + 1) * sizeof *self->layer);
 }
 
@@ -79,9 +79,9 @@ static void choose_place(struct pipeline *self)
     };
 }
 
-tr_status pipeline_divide(struct pipeline *self, int64_t step)
+tr_status pipeline_divide(struct pipeline *self)
 {
-    TR_TRY(choose_layers(self, step));
+    TR_TRY(choose_layers(self));
     choose_place(self);
     choose_shares(self);
     return TR_OK;

@@ -6,8 +6,8 @@
 
 /* Takes the time of layers [bound[k], bound[k + 1]) for each of `count` ranges, whose ends are legal cuts:
    seconds of a step in which `replicas` ranks share the microbatches, forward, backward, addition and update.
-   Computes on the first rows of `step` with the present parameters and changes nothing. Local. */
-tr_status pipeline_measure(tr_strategy *strategy, int64_t step, int replicas, const int *bound, int count,
-                           double *cost);
+   Computes on the first rows of the data with initial parameters, takes memory for one range at a time, and
+   changes nothing; the strategy need have no variables yet. Local. */
+tr_status pipeline_measure(tr_strategy *strategy, int replicas, const int *bound, int count, double *cost);
 
 #endif

@@ -6,8 +6,9 @@
  * Rank = stage * replicas + replica, so that those who exchange most are neighbours. Parameters lie in the
  * arena in the order of the layers, so the shares of all ranks ascend by rank.
  *
- * Invariant: between steps a rank has the present parameters of its own stage; what the optimizer keeps is up
- * to date in its own share only. gather() brings all together.
+ * Invariant: between steps a rank has the present parameters of its own stage, and what the optimizer keeps
+ * of its own share; the rest of its arenas are addresses without memory. Only the chief ever has more, from a
+ * gathering (gather.c) to its release.
  */
 #include "strategy/pipeline/pipeline.h"
 
@@ -48,8 +49,9 @@ static tr_status make_tables(struct pipeline *self)
     self->share_bytes = tr_alloc_zero(size + 1, sizeof *self->share_bytes);
     self->part = tr_alloc(replicas + 1, sizeof *self->part);
     self->part_bytes = tr_alloc(replicas + 1, sizeof *self->part_bytes);
+    self->square_bytes = tr_alloc_zero(size + 1, sizeof *self->square_bytes);
     if (!self->layer || !self->microbatch || !self->share || !self->share_bytes || !self->part ||
-        !self->part_bytes)
+        !self->part_bytes || !self->square_bytes)
         return TR_ENOMEM;
     for (int r = 0; r <= self->replicas; r++)
         self->microbatch[r] = tr_cut(self->head.job->train.microbatches, self->replicas, r);
@@ -59,27 +61,18 @@ static tr_status make_tables(struct pipeline *self)
 static tr_status create(tr_strategy *strategy)
 {
     struct pipeline *self = self_of(strategy);
-    const struct tr_job *job = strategy->job;
     tr_comm *comm = strategy->comm;
-    size_t bytes = (size_t)job->model->arena_floats * sizeof(float);
-    float *parameters = NULL;
     self->stages = pipeline_stages(strategy->options, strategy->size);
     self->replicas = strategy->size / self->stages;
     TR_TRY(make_tables(self));
-    if (comm) {
-        TR_TRY(tr_strategy_window(strategy, tr_comm_local_rank(comm) == 0 ? bytes : 0, &self->parameters));
-        if (self->parameters) parameters = tr_window_part(self->parameters, tr_comm_local(comm, 0), NULL);
-    }
-    if (self->replicas > 1) {
-        self->splits = self->stages > 1;
-        self->group = comm;
-        if (self->splits)
-            TR_TRY(tr_comm_split(comm, pipeline_stage_of(self, strategy->rank),
-                                 pipeline_replica_of(self, strategy->rank), &self->group));
-        if (self->splits) strategy->part = self->group;
-    }
-    return tr_variables_create(strategy->holder, job->model, &job->optimizer, parameters,
-                               &strategy->variables);
+    if (self->replicas == 1) return TR_OK;
+    self->splits = self->stages > 1;
+    self->group = comm;
+    if (self->splits)
+        TR_TRY(tr_comm_split(comm, pipeline_stage_of(self, strategy->rank),
+                             pipeline_replica_of(self, strategy->rank), &self->group));
+    if (self->splits) strategy->part = self->group;
+    return TR_OK;
 }
 
 static void destroy(tr_strategy *strategy)
@@ -98,13 +91,7 @@ static void destroy(tr_strategy *strategy)
     tr_free(self->share_bytes);
     tr_free(self->part);
     tr_free(self->part_bytes);
-}
-
-/* All is made once the parameters are there, since layers are timed with them. */
-static tr_status begin(tr_strategy *strategy)
-{
-    (void)strategy;
-    return TR_OK;
+    tr_free(self->square_bytes);
 }
 
 /* ---- memory ---- */
@@ -143,22 +130,53 @@ static tr_status make_nodes(struct pipeline *self, float **nodes)
                                &self->reduction);
 }
 
-static tr_status meet(tr_strategy *strategy, int64_t step)
+/* Those of the stage; the replicas of a host have the parameters once. */
+static tr_status make_variables(struct pipeline *self)
+{
+    tr_strategy *strategy = &self->head;
+    const struct tr_job *job = strategy->job;
+    const struct tr_variables_part part = {
+        .begin = self->plan.arena_begin,
+        .end = self->plan.arena_end,
+        .state_begin = self->share[strategy->rank],
+        .state_end = self->share[strategy->rank + 1],
+    };
+    float *parameters = NULL;
+    if (self->group) {
+        bool holds = tr_comm_local_rank(self->group) == 0;
+        size_t bytes = holds ? (size_t)job->model->arena_floats * sizeof(float) : 0;
+        TR_TRY(tr_strategy_window_sparse(strategy, self->group, bytes,
+                                         holds ? (size_t)part.begin * sizeof(float) : 0,
+                                         holds ? (size_t)part.end * sizeof(float) : 0, &self->parameters));
+        if (self->parameters)
+            parameters = tr_window_part(self->parameters, tr_comm_local(self->group, 0), NULL);
+    }
+    return tr_variables_create_part(strategy->holder, job->model, &job->optimizer, &part, parameters,
+                                    &strategy->variables);
+}
+
+/* The sums of squares of a stage are brought by its first replica. */
+static void bound_squares(struct pipeline *self)
+{
+    for (int rank = 0; rank <= self->head.size; rank++) {
+        int stage = pipeline_stage_of(self, rank) + (pipeline_replica_of(self, rank) > 0);
+        int64_t squares =
+            tr_variables_squares_before(self->head.variables, self->share[stage * self->replicas]);
+        self->square_bytes[rank] = squares * (int64_t)sizeof(float);
+    }
+}
+
+/* All is made once the data are there, with which layers are timed. */
+static tr_status begin(tr_strategy *strategy)
 {
     struct pipeline *self = self_of(strategy);
     float *nodes = NULL;
-    assert(!self->stage);
-    TR_TRY(pipeline_divide(self, step));
+    TR_TRY(pipeline_divide(self));
     stage_plan(strategy->job, &self->place, &self->plan);
+    TR_TRY(make_variables(self));
+    bound_squares(self);
     TR_TRY(make_nodes(self, &nodes));
-    TR_TRY(stage_create(strategy, &self->place, nodes, &self->stage));
-    if (strategy->rank > 0) /* the chief gathers */
-        tr_variables_confine(strategy->variables, self->share[strategy->rank],
-                             self->share[strategy->rank + 1]);
-    if (!strategy->comm) return TR_OK;
-    tr_ticket *ticket = NULL;
-    tr_status status = tr_comm_barrier(strategy->comm, &ticket);
-    return tr_strategy_wait(strategy, status, ticket);
+    return stage_create(strategy, &self->place, nodes, &self->stage);
 }
 
 static void placement(const tr_strategy *strategy, int rank, struct tr_placement *out)
@@ -174,13 +192,19 @@ static void placement(const tr_strategy *strategy, int rank, struct tr_placement
         .first_update = self->share[rank],
         .end_update = self->share[rank + 1],
         .updates = self->share[rank + 1] - self->share[rank],
+        .confined = true,
     };
 }
 
 static size_t memory(const tr_strategy *strategy)
 {
     const struct pipeline *self = (const struct pipeline *)strategy;
-    return tr_variables_memory(strategy->variables) + (self->stage ? stage_memory(self->stage) : 0);
+    const struct stage_plan *plan = &self->plan;
+    int64_t floats = 0; /* of the gradient, where it is not the node itself */
+    if (self->group) floats = self->share[strategy->rank + 1] - self->share[strategy->rank];
+    if (self->group && tr_strategy_measures(strategy->job)) floats = plan->arena_end - plan->arena_begin;
+    return tr_variables_memory(strategy->variables) + stage_memory(self->stage) +
+           (size_t)floats * sizeof(float);
 }
 
 /* ---- a step ---- */
@@ -216,15 +240,33 @@ static tr_status reduce(struct pipeline *self, struct tr_step_figures *figures)
     return TR_OK;
 }
 
-/* Where its norm is wanted, the whole gradient comes to all. */
-static tr_status gather_gradient(struct pipeline *self)
+/* The norm of the whole gradient from the sums of squares that each stage forms of its own. */
+static tr_status measure_together(struct pipeline *self)
 {
     tr_strategy *strategy = &self->head;
-    if (!strategy->comm || !tr_strategy_measures(strategy->job)) return TR_OK;
+    tr_variables *variables = strategy->variables;
     tr_ticket *ticket = NULL;
-    tr_status status = tr_comm_all_gather(strategy->comm, self->gradient, self->share_bytes, NULL,
-                                          "whole gradient", &ticket);
-    return tr_strategy_wait(strategy, status, ticket);
+    if (self->group) {
+        float *gradient = self->gradient + self->plan.arena_begin;
+        TR_TRY(tr_comm_all_gather(self->group, gradient, self->part_bytes, NULL, "gradient", &ticket));
+        TR_TRY(tr_comm_wait(self->group, &ticket));
+    }
+    TR_TRY(tr_variables_measure_squares(variables, self->gradient));
+    TR_TRY(tr_device_wait(strategy->holder));
+    tr_status status = tr_comm_all_gather(strategy->comm, tr_variables_squares(variables), self->square_bytes,
+                                          NULL, "squares of the gradient", &ticket);
+    TR_TRY(tr_strategy_wait(strategy, status, ticket));
+    return tr_variables_join_squares(variables);
+}
+
+static tr_status measure(struct pipeline *self, struct tr_step_figures *figures)
+{
+    tr_strategy *strategy = &self->head;
+    if (!tr_strategy_measures(strategy->job)) return TR_OK;
+    if (!figures->bad_loss)
+        TR_TRY(strategy->comm ? measure_together(self)
+                              : tr_variables_measure(strategy->variables, self->gradient));
+    return tr_strategy_judge(strategy, figures);
 }
 
 static tr_status update(struct pipeline *self, bool *poisoned)
@@ -250,63 +292,29 @@ static tr_status step(tr_strategy *strategy, int64_t step, int32_t wish, struct 
     TR_TRY(stage_step(self->stage, step, &figures->examples));
     TR_TRY(reduce(self, figures));
     figures->bad_loss = !isfinite(figures->loss);
-    if (!figures->bad_loss) TR_TRY(gather_gradient(self));
-    TR_TRY(tr_strategy_measure(strategy, self->gradient, figures));
+    TR_TRY(measure(self, figures));
     if (!figures->bad_loss && !figures->skipped) TR_TRY(update(self, &poisoned));
     return tr_strategy_exchange(strategy, poisoned, wish, figures);
 }
 
-/* One rank's share of an arena goes to the chief; called by these two. */
-static tr_status bring_share(struct pipeline *self, int rank, float *arena, const char *name)
-{
-    tr_strategy *strategy = &self->head;
-    tr_comm *comm = strategy->comm;
-    float *share = arena + self->share[rank];
-    size_t bytes = (size_t)(self->share_bytes[rank + 1] - self->share_bytes[rank]);
-    tr_ticket *ticket = NULL;
-    tr_status status = strategy->rank == 0
-                           ? tr_comm_receive(comm, rank, STAGE_TAG_GATHER, share, bytes, name, &ticket)
-                           : tr_comm_send(comm, 0, STAGE_TAG_GATHER, share, bytes, name, &ticket);
-    return tr_strategy_wait(strategy, status, ticket);
-}
-
-/* What the optimizer keeps is wanted by the chief alone. */
-static tr_status bring_to_chief(struct pipeline *self, float *arena, const char *name)
-{
-    if (self->head.rank > 0) return bring_share(self, self->head.rank, arena, name);
-    for (int rank = 1; rank < self->head.size; rank++) TR_TRY(bring_share(self, rank, arena, name));
-    return TR_OK;
-}
-
-/* A host's copy of the parameters is up to date only where it has the stage. */
-static tr_status gather(tr_strategy *strategy)
-{
-    struct pipeline *self = self_of(strategy);
-    float *parameters = tr_variables_arena(strategy->variables, TR_ARENA_PARAMETERS);
-    if (!strategy->comm) return TR_OK;
-    tr_ticket *ticket = NULL;
-    tr_status status = tr_comm_all_gather(strategy->comm, parameters, self->share_bytes, self->parameters,
-                                          "parameters", &ticket);
-    TR_TRY(tr_strategy_wait(strategy, status, ticket));
-    for (int i = TR_ARENA_M; i < TR_ARENAS; i++) {
-        float *arena = tr_variables_arena(strategy->variables, (enum tr_arena)i);
-        if (arena) TR_TRY(bring_to_chief(self, arena, tr_arena_names[i]));
-    }
-    return TR_OK;
-}
-
-/* No rank can tell by itself. All parameters come to all, and each goes through the step with the whole
-   network, so that all come to the same. */
-static tr_status blame(tr_strategy *strategy, int64_t step, char *name, size_t size)
+/* No rank can tell by itself: the chief goes through the step with the whole network. */
+static tr_status blame_here(tr_strategy *strategy, int64_t step, char *name, size_t size)
 {
     const struct tr_train_options *train = &strategy->job->train;
     struct tr_gradient_part part = {.end = train->microbatches, .end_step = train->steps};
     tr_gradient *gradient;
-    TR_TRY(gather(strategy));
     TR_TRY(tr_gradient_create(strategy->device, strategy->job, strategy->variables, &part, NULL, &gradient));
     tr_status status = tr_gradient_blame(gradient, step, name, size);
     tr_gradient_destroy(&gradient);
     return status;
+}
+
+static tr_status blame(tr_strategy *strategy, int64_t step, char *name, size_t size)
+{
+    TR_TRY(pipeline_gather_parameters(strategy));
+    if (tr_strategy_is_chief(strategy->comm)) TR_TRY(blame_here(strategy, step, name, size));
+    pipeline_release(strategy);
+    return tr_strategy_share(strategy, name, size);
 }
 
 #define AT(field) offsetof(struct pipeline_options, field)
@@ -344,9 +352,11 @@ const struct tr_strategy_class tr_strategy_pipeline = {
     .destroy = destroy,
     .begin = begin,
     .placement = placement,
-    .meet = meet,
     .step = step,
-    .gather = gather,
+    .gather = pipeline_gather,
+    .gather_parameters = pipeline_gather_parameters,
+    .release = pipeline_release,
+    .hash = pipeline_hash,
     .memory = memory,
     .blame = blame,
     .variants = variants,

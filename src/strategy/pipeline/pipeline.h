@@ -20,11 +20,12 @@ struct pipeline {
     /* Shares of the arena, [size + 1] bounds in floats and bytes; and those of the replicas of this stage,
        from its first parameter on, [replicas + 1]. */
     int64_t *share, *share_bytes, *part, *part_bytes;
-    /* The gradient as a whole arena, of which this rank's share is right, or all where its norm is wanted.
-       Memory that is never touched costs nothing. */
+    /* The gradient, addresses for a whole arena, of which this rank's share is right, or the stage's where
+       the norm is wanted. Memory that is never touched costs nothing. */
     float *gradient;
-    tr_window *parameters; /* NULL: ranks do not share memory */
+    int64_t *square_bytes; /* [size + 1] bounds of the sums of squares that ranks bring to the norm */
     tr_comm *group;        /* the replicas of this stage; NULL: this rank alone */
+    tr_window *parameters; /* of the group; NULL: its ranks do not share memory */
     bool splits;           /* the group is a part of its own */
     tr_window *nodes;
     float *own_nodes; /* where the group does not share memory */
@@ -41,8 +42,14 @@ static inline int pipeline_replica_of(const struct pipeline *self, int rank)
     return rank % self->replicas;
 }
 
-/* Decides which layers, rows and parameters each rank has: layer, place, share and part. Collective; before
-   step `step`, with its parameters there. */
-tr_status pipeline_divide(struct pipeline *self, int64_t step);
+/* Decides which layers, rows and parameters each rank has: layer, place, share and part. Collective; the
+   training data are open. */
+tr_status pipeline_divide(struct pipeline *self);
+
+/* The slots of the class that bring together what the stages keep (gather.c). */
+tr_status pipeline_gather(tr_strategy *strategy);
+tr_status pipeline_gather_parameters(tr_strategy *strategy);
+void pipeline_release(tr_strategy *strategy);
+tr_status pipeline_hash(tr_strategy *strategy, char hex[TR_SHA256_TEXT]);
 
 #endif
