@@ -137,10 +137,17 @@ int tr_program_direct(const tr_program *program, int output)
     return program->direct[output];
 }
 
+/* What follows is a loop whose rounds do not depend on each other. */
+#ifdef __clang__
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
 /* out may be left or right. */
 static void add(float *out, const float *left, const float *right, int64_t count)
 {
-#pragma GCC ivdep
+    INDEPENDENT
     for (int64_t i = 0; i < count; i++) out[i] = left[i] + right[i];
 }
 

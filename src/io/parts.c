@@ -18,7 +18,7 @@ struct tr_parts_chunk {
 
 void *tr_parts_take(struct tr_parts *parts, size_t count, size_t size)
 {
-    size_t bytes, rounded;
+    size_t bytes, rounded = 0;
     bool overflow = __builtin_mul_overflow(count, size, &bytes) ||
                     __builtin_add_overflow(bytes, GRAIN - 1, &rounded) || rounded > SIZE_MAX / 2;
     rounded &= ~(GRAIN - 1);

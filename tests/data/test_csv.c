@@ -44,8 +44,8 @@ static void test_forms(void **unused)
         "a\tb\tc\n1.5\t-2\t0\n3\t4e1\t2",
         "\"a\";\"b\";\"c\"\n1.5;-2;0\n3;4e1;2\n",
         "1.5 -2   0\n  3 4e1 2 \n",
-        "\xef\xbb\xbf"
-        "a, b, c\r\n1.5, -2, 0\r\n\r\n 3 ,\"40\", 2 \r\n\r\n",
+        ("\xef\xbb\xbf"
+         "a, b, c\r\n1.5, -2, 0\r\n\r\n 3 ,\"40\", 2 \r\n\r\n"),
         "\n1.5,-2,0\n\n3,40,2\n\n",
     };
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
