@@ -1,25 +1,22 @@
 #include "device/cpu/pack.h"
 
-#define INLINE static inline __attribute__((always_inline))
-#define UNROLL _Pragma("GCC unroll 16")
-
 #define GROUPS_MAX (TILE_COLUMNS / VW)
 
 /* One block of at most VW steps of at most VW rows. Where width is not a multiple of VW a store spills into
    the next step, which is written later: steps ascend, and within a block the last group of rows comes
    first. */
-INLINE void transpose_block(float *to, int64_t width, const float *const *from, int64_t rows, int64_t k,
-                            int64_t steps)
+V_INLINE void transpose_block(float *to, int64_t width, const float *const *from, int64_t rows, int64_t k,
+                              int64_t steps)
 {
     vf t[VW];
     if (rows >= VW && steps == VW) {
-        UNROLL for (int i = 0; i < VW; i++) t[i] = v_load(from[i] + k);
+        V_UNROLL for (int i = 0; i < VW; i++) t[i] = v_load(from[i] + k);
     } else {
         for (int i = 0; i < VW; i++) t[i] = i < rows ? v_load_part(from[i] + k, steps) : v_zero();
     }
     v_transpose(t);
     if (steps == VW) {
-        UNROLL for (int i = 0; i < VW; i++) v_store(to + i * width, t[i]);
+        V_UNROLL for (int i = 0; i < VW; i++) v_store(to + i * width, t[i]);
     } else {
         for (int i = 0; i < steps; i++) v_store(to + i * width, t[i]);
     }
@@ -48,7 +45,7 @@ void pack_columns(float *to, int64_t width, const float *from, int64_t step, int
 {
     if (columns == TILE_COLUMNS) {
         for (int64_t k = 0; k < depth; k++)
-            UNROLL for (int g = 0; g < GROUPS_MAX; g++)
+            V_UNROLL for (int g = 0; g < GROUPS_MAX; g++)
                 v_store(to + k * TILE_COLUMNS + g * VW, v_load(from + k * step + g * VW));
         return;
     }
@@ -78,7 +75,7 @@ void pack_panels(float *to, int64_t panel_step, const float *from, int64_t step,
         const float *source = from + k * step;
         float *target = to + k * TILE_COLUMNS;
         for (int64_t p = 0; p < whole; p++) {
-            UNROLL for (int g = 0; g < GROUPS_MAX; g++) v_store(target + g * VW, v_load(source + g * VW));
+            V_UNROLL for (int g = 0; g < GROUPS_MAX; g++) v_store(target + g * VW, v_load(source + g * VW));
             source += TILE_COLUMNS;
             target += panel_step;
         }
@@ -89,7 +86,7 @@ void pack_panels(float *to, int64_t panel_step, const float *from, int64_t step,
 }
 
 /* `height` floats with stores of whole vectors; what they spill is overwritten or lies in the slack. */
-INLINE void copy_part(float *to, const float *from, int64_t height)
+V_INLINE void copy_part(float *to, const float *from, int64_t height)
 {
     int64_t j = 0;
     for (; j + VW <= height; j += VW) v_store(to + j, v_load(from + j));

@@ -19,7 +19,7 @@ double CPU_KERNEL(peak)(double seconds)
         for (int i = 0; i < CHAINS; i++) sum[i] = v_set1((float)i);
         const double begin = tr_clock_seconds();
         for (int step = 0; step < STEPS; step++)
-            _Pragma("GCC unroll 16") for (int i = 0; i < CHAINS; i++) sum[i] = v_fma(a, b, sum[i]);
+            V_UNROLL for (int i = 0; i < CHAINS; i++) sum[i] = v_fma(a, b, sum[i]);
         const double rate = 2.0 * VW * CHAINS * STEPS / (tr_clock_seconds() - begin);
         for (int i = 1; i < CHAINS; i++) sum[0] = v_add(sum[0], sum[i]);
         float out[VW];

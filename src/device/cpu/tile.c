@@ -4,16 +4,13 @@
 #include <assert.h>
 #include <stdbool.h>
 
-#define INLINE static inline __attribute__((always_inline))
-#define UNROLL _Pragma("GCC unroll 16")
-
 /* Tiles of few rows use up b fast; they ask for it so many steps ahead. */
 #define AHEAD_STEPS   24
 #define AHEAD_ROWS    (TILE_ROWS / 2)
 #define AHEAD_VECTORS (64 / (VW * (int)sizeof(float))) /* in a cache line */
 
 /* Columns of vector v that are valid. */
-INLINE int64_t part(int64_t columns, int v)
+V_INLINE int64_t part(int64_t columns, int v)
 {
     int64_t left = columns - v * VW;
     return left < 0 ? 0 : left < VW ? left : VW;
@@ -21,17 +18,18 @@ INLINE int64_t part(int64_t columns, int v)
 
 /* The whole computation. `rows`, `vectors` and `full` are constants where this is inlined, so that the
    accumulators become registers. */
-INLINE void compute(const int rows, const int vectors, const struct tile *tile)
+V_INLINE void compute(const int rows, const int vectors, const struct tile *tile)
 {
     vf sum[TILE_ROWS][TILE_VECTORS];
     const bool full = tile->columns == vectors * VW;
     if (!tile->from) {
-        UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < vectors; v++) sum[r][v] = v_zero();
+        V_UNROLL for (int r = 0; r < rows; r++) V_UNROLL for (int v = 0; v < vectors; v++) sum[r][v] =
+            v_zero();
     } else if (full) {
-        UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < vectors; v++) sum[r][v] =
+        V_UNROLL for (int r = 0; r < rows; r++) V_UNROLL for (int v = 0; v < vectors; v++) sum[r][v] =
             v_load(tile->from + r * tile->from_step + v * VW);
     } else {
-        UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < vectors; v++) sum[r][v] =
+        V_UNROLL for (int r = 0; r < rows; r++) V_UNROLL for (int v = 0; v < vectors; v++) sum[r][v] =
             v_load_part(tile->from + r * tile->from_step + v * VW, part(tile->columns, v));
     }
 
@@ -42,12 +40,12 @@ INLINE void compute(const int rows, const int vectors, const struct tile *tile)
         int64_t run = tile->next_run;
         for (int64_t i = tile->segments->length; i > 0; i--) {
             vf right[TILE_VECTORS];
-            UNROLL for (int v = 0; v < vectors; v += AHEAD_VECTORS) __builtin_prefetch(next + v * VW);
-            UNROLL for (int v = 0; v < vectors; v++) right[v] = v_load(b + v * VW);
-            UNROLL for (int r = 0; r < rows; r++)
+            V_UNROLL for (int v = 0; v < vectors; v += AHEAD_VECTORS) __builtin_prefetch(next + v * VW);
+            V_UNROLL for (int v = 0; v < vectors; v++) right[v] = v_load(b + v * VW);
+            V_UNROLL for (int r = 0; r < rows; r++)
             {
                 vf left = v_set1(a[r]);
-                UNROLL for (int v = 0; v < vectors; v++) sum[r][v] = v_fma(left, right[v], sum[r][v]);
+                V_UNROLL for (int v = 0; v < vectors; v++) sum[r][v] = v_fma(left, right[v], sum[r][v]);
             }
             a += a_step;
             b += b_step;
@@ -64,12 +62,12 @@ INLINE void compute(const int rows, const int vectors, const struct tile *tile)
         if (s->only) {
             for (int64_t i = s->length; i > 0; i--) {
                 vf right[TILE_VECTORS];
-                UNROLL for (int v = 0; v < vectors; v++) right[v] = v_load(b + v * VW);
-                UNROLL for (int r = 0; r < rows; r++)
+                V_UNROLL for (int v = 0; v < vectors; v++) right[v] = v_load(b + v * VW);
+                V_UNROLL for (int r = 0; r < rows; r++)
                 {
                     if (!(s->only >> r & 1)) continue;
                     vf left = v_set1(a[r]);
-                    UNROLL for (int v = 0; v < vectors; v++) sum[r][v] = v_fma(left, right[v], sum[r][v]);
+                    V_UNROLL for (int v = 0; v < vectors; v++) sum[r][v] = v_fma(left, right[v], sum[r][v]);
                 }
                 a += a_step;
                 b += b_step;
@@ -79,14 +77,14 @@ INLINE void compute(const int rows, const int vectors, const struct tile *tile)
         for (int64_t i = s->length; i > 0; i--) {
             vf right[TILE_VECTORS];
             if (rows <= AHEAD_ROWS) {
-                UNROLL for (int v = 0; v < vectors; v += AHEAD_VECTORS)
+                V_UNROLL for (int v = 0; v < vectors; v += AHEAD_VECTORS)
                     __builtin_prefetch(b + AHEAD_STEPS * b_step + v * VW);
             }
-            UNROLL for (int v = 0; v < vectors; v++) right[v] = v_load(b + v * VW);
-            UNROLL for (int r = 0; r < rows; r++)
+            V_UNROLL for (int v = 0; v < vectors; v++) right[v] = v_load(b + v * VW);
+            V_UNROLL for (int r = 0; r < rows; r++)
             {
                 vf left = v_set1(a[r]);
-                UNROLL for (int v = 0; v < vectors; v++) sum[r][v] = v_fma(left, right[v], sum[r][v]);
+                V_UNROLL for (int v = 0; v < vectors; v++) sum[r][v] = v_fma(left, right[v], sum[r][v]);
             }
             a += a_step;
             b += b_step;
@@ -95,30 +93,30 @@ INLINE void compute(const int rows, const int vectors, const struct tile *tile)
 
     for (int i = 0; i < tile->lefts; i++) {
         const float *left = tile->left[i];
-        UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < vectors; v++) sum[r][v] =
+        V_UNROLL for (int r = 0; r < rows; r++) V_UNROLL for (int v = 0; v < vectors; v++) sum[r][v] =
             v_add(v_load(left + r * TILE_COLUMNS + v * VW), sum[r][v]);
     }
     if (tile->bias) {
-        UNROLL for (int v = 0; v < vectors; v++)
+        V_UNROLL for (int v = 0; v < vectors; v++)
         {
             vf bias = v_load(tile->bias + v * VW);
-            UNROLL for (int r = 0; r < rows; r++) sum[r][v] = v_add(sum[r][v], bias);
+            V_UNROLL for (int r = 0; r < rows; r++) sum[r][v] = v_add(sum[r][v], bias);
         }
     }
     if (tile->activation == TR_ACT_RELU) {
         const vf zero = v_zero();
-        UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < vectors; v++) sum[r][v] =
+        V_UNROLL for (int r = 0; r < rows; r++) V_UNROLL for (int v = 0; v < vectors; v++) sum[r][v] =
             v_select(v_gt(zero, sum[r][v]), zero, sum[r][v]);
     } else if (tile->activation == TR_ACT_LEAKY_RELU) {
         const vf zero = v_zero(), slope = v_set1(tile->slope);
-        UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < vectors; v++) sum[r][v] =
+        V_UNROLL for (int r = 0; r < rows; r++) V_UNROLL for (int v = 0; v < vectors; v++) sum[r][v] =
             v_select(v_gt(zero, sum[r][v]), v_mul(slope, sum[r][v]), sum[r][v]);
     }
     if (full) {
-        UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < vectors; v++)
+        V_UNROLL for (int r = 0; r < rows; r++) V_UNROLL for (int v = 0; v < vectors; v++)
             v_store(tile->to + r * tile->to_step + v * VW, sum[r][v]);
     } else {
-        UNROLL for (int r = 0; r < rows; r++) UNROLL for (int v = 0; v < vectors; v++)
+        V_UNROLL for (int r = 0; r < rows; r++) V_UNROLL for (int v = 0; v < vectors; v++)
             v_store_part(tile->to + r * tile->to_step + v * VW, sum[r][v], part(tile->columns, v));
     }
 }

@@ -37,6 +37,13 @@
 /* For small functions that take a function or a constant which must be known where they are used. */
 #define V_INLINE static inline __attribute__((always_inline))
 
+/* For loops of a constant number of rounds whose variables are to become registers. */
+#ifdef __clang__
+#define V_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define V_UNROLL _Pragma("GCC unroll 16")
+#endif
+
 #if defined(TR_ISA_AVX512)
 #include "device/cpu/vec_avx512.h"
 #elif defined(TR_ISA_AVX2)
