@@ -246,6 +246,33 @@ bool tr_comm_is_disbanded(tr_comm *comm)
     return disbanded;
 }
 
+/* Takes back what is under way. False: some of it is in use by the transport, and stays allocated. */
+static bool withdraw_all(tr_comm *comm)
+{
+    bool all = true;
+    pthread_mutex_lock(&comm->lock);
+    while (comm->active) {
+        tr_ticket *lost = comm->active;
+        bool free_again = true;
+        for (int i = 0; i < lost->transfers; i++)
+            if (!lost->transfer[i].done && !tr_transfer_withdraw(comm, &lost->transfer[i]))
+                free_again = false;
+        comm->active = lost->next;
+        if (free_again) tr_ticket_free(lost);
+        all = all && free_again;
+    }
+    pthread_mutex_unlock(&comm->lock);
+    return all;
+}
+
+bool tr_comm_end_operations(tr_comm *comm, const char *why)
+{
+    tr_comm_keep_moving(comm, false);
+    if (!comm->active) return true;
+    if (!comm->disbanded) tr_comm_abort(comm, why);
+    return withdraw_all(comm);
+}
+
 void tr_comm_destroy(tr_comm **handle)
 {
     tr_comm *comm = *handle;
@@ -260,18 +287,7 @@ void tr_comm_destroy(tr_comm **handle)
         clean = tr_comm_barrier(comm, &ticket) == TR_OK && tr_comm_wait(comm, &ticket) == TR_OK;
     if (!clean) {
         if (!comm->disbanded) tr_comm_abort(comm, "it ended while operations were under way");
-        pthread_mutex_lock(&comm->lock);
-        while (comm->active) {
-            /* What the transport cannot take back stays allocated: a message may still arrive there. */
-            tr_ticket *lost = comm->active;
-            bool free_again = true;
-            for (int i = 0; i < lost->transfers; i++)
-                if (!lost->transfer[i].done && !tr_transfer_withdraw(comm, &lost->transfer[i]))
-                    free_again = false;
-            comm->active = lost->next;
-            if (free_again) tr_ticket_free(lost);
-        }
-        pthread_mutex_unlock(&comm->lock);
+        withdraw_all(comm);
     }
     comm->class->destroy(comm, clean);
 }

@@ -232,6 +232,12 @@ void tr_window_destroy(tr_window **window);
 
 /* ---- the end ---- */
 
+/* For whoever releases memory that operations of this rank may still use, after a failure: ends those that
+   are under way, and with them the communicator as by tr_comm_abort(); nothing happens if there are none.
+   True: the memory is free again. False: messages may still use it, so it must stay until the process ends.
+   All their tickets are void, and the mover has ended. Local. */
+bool tr_comm_end_operations(tr_comm *comm, const char *why);
+
 /* Tells all ranks that this one cannot go on, and why; the communicator is dead. Local, waits a moment. */
 void tr_comm_abort(tr_comm *comm, const char *why);
 /* Accepts NULL, nulls the handle. In good health it is collective and waits until all ranks came here, within

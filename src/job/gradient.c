@@ -146,6 +146,12 @@ void tr_gradient_destroy(tr_gradient **handle)
     *handle = NULL;
 }
 
+void tr_gradient_leave(tr_gradient **handle)
+{
+    if (*handle) tr_loader_destroy(&(*handle)->loader);
+    *handle = NULL;
+}
+
 /* Of which the loss is the mean: the whole batch's, or those of a part alone. */
 static int64_t examples_of(const tr_gradient *gradient, const struct tr_batch *batch)
 {

@@ -48,6 +48,9 @@ size_t tr_gradient_slot_bytes(const struct tr_job *job, const struct tr_gradient
 tr_status tr_gradient_create(tr_device *device, const struct tr_job *job, tr_variables *variables,
                              const struct tr_gradient_part *part, float *slots, tr_gradient **out);
 void tr_gradient_destroy(tr_gradient **gradient);
+/* In the place of tr_gradient_destroy(), while messages may still use its memory: reads ahead no more, and
+   leaves the rest as it is until the process ends. Accepts NULL, nulls the handle. */
+void tr_gradient_leave(tr_gradient **gradient);
 
 /* Computes the nodes of a step with the present parameters and waits. tr_variables_begin_step() has been
    called. *examples is the size of the global batch; of a part alone its own, where 0 means that there was
@@ -67,7 +70,7 @@ int64_t tr_gradient_stride(const tr_gradient *gradient);
    to 0 and may come more than once. What does this is enqueued: tr_device_wait() makes sure that it is done.
    A failure fails the step. */
 typedef tr_status (*tr_gradient_listener)(void *user, int64_t from);
-/* Sets or, with NULL, removes the listener of coming steps; not of parts alone. */
+/* Sets or, with NULL, removes the listener of coming steps; it hears nothing of those without examples. */
 void tr_gradient_listen(tr_gradient *gradient, tr_gradient_listener listener, void *user);
 /* Sets or, with NULL, removes a watcher of the passes of coming steps. */
 void tr_gradient_watch(tr_gradient *gradient, tr_pass_watcher watcher, void *user);

@@ -53,6 +53,7 @@ static tr_status make_shared(struct all_reduce *self)
     TR_TRY(tr_strategy_window(&self->head, tr_gradient_slot_bytes(job, &self->part), &self->nodes));
     TR_TRY(
         tr_reduction_create(comm, job->train.microbatches, self->microbatch, self->nodes, &self->reduction));
+    TR_TRY(tr_strategy_keep_moving(&self->head, self->nodes));
     if (!tr_strategy_measures(job)) return TR_OK;
     self->whole = tr_alloc_aligned((size_t)job->model->arena_floats + 1, sizeof(float));
     return self->whole ? TR_OK : TR_ENOMEM;

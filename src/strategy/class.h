@@ -22,6 +22,13 @@ struct tr_strategy_class {
      * after a failure. */
     tr_status (*create)(tr_strategy *strategy);
     void (*destroy)(tr_strategy *strategy);
+    /* Gives up messages before anything is released. False: some may still use memory of the strategy. NULL:
+       none is under way after a run that went well, and others end with the communicator. */
+    bool (*cancel)(tr_strategy *strategy);
+    /* In the place of `destroy`, where messages may still use the memory, which then stays until the process
+       ends: only ends threads that would outlive what was lent to the strategy, but for the gradient's. NULL:
+       there are none. */
+    void (*leave)(tr_strategy *strategy);
     /* The other slots are the functions of strategy/strategy.h; see there. */
     tr_status (*begin)(tr_strategy *strategy);
     void (*placement)(const tr_strategy *strategy, int rank, struct tr_placement *out);
@@ -107,6 +114,9 @@ tr_status tr_strategy_window_of(tr_strategy *strategy, tr_comm *part, size_t byt
 /* The same with room for the bytes [begin, end) only, see tr_window_create_sparse(). */
 tr_status tr_strategy_window_sparse(tr_strategy *strategy, tr_comm *part, size_t bytes, size_t begin,
                                     size_t end, tr_window **out);
+/* Lets messages between the ranks move while this one computes, unless but words go between them: because
+   `window`, which may be NULL, has what they exchange, and all are on one host. */
+tr_status tr_strategy_keep_moving(tr_strategy *strategy, const tr_window *window);
 /* Waits for an operation that was just started with `status`; local nothing. */
 tr_status tr_strategy_wait(tr_strategy *strategy, tr_status status, tr_ticket *ticket);
 /* Every rank's own figures come to all, into out->rank[size]; collective. */

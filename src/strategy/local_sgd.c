@@ -112,6 +112,12 @@ static void destroy(tr_strategy *strategy)
     tr_free(self->replica);
 }
 
+static void leave(tr_strategy *strategy)
+{
+    struct local_sgd *self = self_of(strategy);
+    for (int i = 0; self->replicas && i < self->count; i++) tr_gradient_leave(&self->replicas[i].gradient);
+}
+
 static void placement(const tr_strategy *strategy, int rank, struct tr_placement *out)
 {
     const struct local_sgd *self = (const struct local_sgd *)strategy;
@@ -360,6 +366,7 @@ const struct tr_strategy_class tr_strategy_local_sgd = {
     .check = check,
     .create = create,
     .destroy = destroy,
+    .leave = leave,
     .begin = begin,
     .placement = placement,
     .meet = meet,

@@ -188,16 +188,32 @@ tr_status tr_strategy_create_inner(const tr_strategy *outer, const struct tr_str
     return status;
 }
 
+/* Nothing reads or writes the strategy's memory any more. False: messages after a failure may. */
+static bool end_messages(tr_strategy *strategy)
+{
+    static const char why[] = "it ended while operations were under way";
+    bool over = true;
+    if (strategy->class->cancel) over = strategy->class->cancel(strategy);
+    if (strategy->part) over = tr_comm_end_operations(strategy->part, why) && over;
+    if (strategy->comm) over = tr_comm_end_operations(strategy->comm, why) && over;
+    return over;
+}
+
 void tr_strategy_destroy(tr_strategy **handle)
 {
     tr_strategy *strategy = *handle;
     if (!strategy) return;
+    *handle = NULL;
+    if (!end_messages(strategy)) {
+        tr_gradient_leave(&strategy->gradient);
+        if (strategy->class->leave) strategy->class->leave(strategy);
+        return;
+    }
     tr_gradient_destroy(&strategy->gradient);
     tr_variables_destroy(&strategy->variables);
     strategy->class->destroy(strategy);
     release_options(strategy->class, strategy->options);
     tr_free(strategy);
-    *handle = NULL;
 }
 
 tr_status tr_strategy_begin(tr_strategy *strategy)
@@ -486,6 +502,12 @@ tr_status tr_strategy_window_sparse(tr_strategy *strategy, tr_comm *part, size_t
 tr_status tr_strategy_wait(tr_strategy *strategy, tr_status status, tr_ticket *ticket)
 {
     return status == TR_OK ? tr_comm_wait(strategy->comm, &ticket) : status;
+}
+
+tr_status tr_strategy_keep_moving(tr_strategy *strategy, const tr_window *window)
+{
+    if (!strategy->comm || (window && tr_comm_hosts(strategy->comm) == 1)) return TR_OK;
+    return tr_comm_keep_moving(strategy->comm, true);
 }
 
 /* What ranks tell each other at the end of a step. */

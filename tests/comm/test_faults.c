@@ -15,6 +15,7 @@
 #include "refuse.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 
@@ -514,6 +515,51 @@ static void test_steps_allocate_nothing(void **state)
     ranks_run(3, NULL, &patient, step);
 }
 
+/* Rank 0 fails in the middle of its work, and takes back the memory of what it has under way: nothing of it
+   goes to others any more, and nothing comes in. */
+static atomic_bool taken_back;
+
+static const char *takes_back(tr_comm *comm)
+{
+    static float data[2][100];
+    static const int64_t bound[] = {0, 1, 2};
+    tr_ticket *ticket = NULL, *sum = NULL;
+    tr_reduction *reduction;
+    float *mine = data[tr_comm_rank(comm)];
+    CHECK_RUN(barrier(comm));
+    CHECK_OK(tr_reduction_create(comm, 2, bound, NULL, &reduction));
+    if (tr_comm_rank(comm) == 0) {
+        CHECK(tr_comm_end_operations(comm, "nothing is wrong")); /* since nothing is under way */
+        CHECK_OK(tr_comm_progress(comm));
+        CHECK_OK(tr_comm_keep_moving(comm, true));
+        CHECK_OK(tr_comm_send(comm, 1, 1, mine, sizeof data[0], "numbers", &ticket));
+        CHECK_OK(tr_comm_receive(comm, 1, 2, mine, sizeof data[0], "numbers", &ticket));
+        CHECK_OK(tr_comm_all_reduce(comm, reduction, mine, 100, 100, mine, "sum", &sum));
+        CHECK(tr_comm_end_operations(comm, "the device is on fire"));
+        for (int i = 0; i < 100; i++) mine[i] = 7;
+        taken_back = true;
+        CHECK(tr_comm_progress(comm) == TR_EPEER);
+        while (tr_comm_life(comm, 1, NULL, 0) == TR_COMM_ALIVE) nap(0.001);
+        for (int i = 0; i < 100; i++) CHECK(mine[i] == 7);
+    } else {
+        while (!taken_back) nap(0.001);
+        CHECK_OK(tr_comm_receive(comm, 0, 1, mine, sizeof data[0], "numbers", &ticket));
+        CHECK(tr_comm_wait(comm, &ticket) == TR_EPEER);
+        CHECK(strstr(tr_error_message(), "rank 0 on host thread-host-0 gave up: the device is on fire"));
+        for (int i = 0; i < 100; i++) CHECK(mine[i] == 0);
+    }
+    tr_reduction_destroy(&reduction);
+    return NULL;
+}
+
+static void test_memory_is_taken_back(void **state)
+{
+    (void)state;
+    int64_t live = tr_alloc_live();
+    ranks_run(2, NULL, &patient, takes_back);
+    assert_int_equal(tr_alloc_live(), live);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -531,6 +577,7 @@ int main(void)
         cmocka_unit_test(test_disagree),
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_steps_allocate_nothing),
+        cmocka_unit_test(test_memory_is_taken_back),
     };
     return cmocka_run_group_tests_name("comm.faults", tests, NULL, NULL);
 }

@@ -2,8 +2,10 @@
  * is promised of gradients, of ranks that are slow, die or ask for an end, and of checkpoints. */
 #include "support/ranks.h"
 
+#include "base/alloc.h"
 #include "comm/thread/thread.h"
 #include "comm/transport.h"
+#include "strategy/parameter_server/parameter_server.h"
 #include "train/trainer_internal.h"
 
 #include <math.h>
@@ -273,6 +275,123 @@ static void a_single_worker_has_the_hash_of_one_process(void **state)
                 fail_msg("%s: hash %s, one process has %s", how, ranks[0].outcome.hash, alone.hash);
         }
     }
+}
+
+/* ---- gradients in pieces ---- */
+
+/* A network whose gradient takes several pieces, with layers larger and smaller than one. */
+static void begin_large(struct job *job)
+{
+    family_job(job, &families[0], place);
+    job_set(job, "layers=[{flatten: null}, {dense: {units: 700, activation: relu}}, {dense: {units: 500, "
+                 "activation: relu}}, {dense: 10}]");
+    job_set(job, "optimizer={rule: adam, rate: 1e-3}");
+    job_set(job, "train.batch=20");
+    job_set(job, "train.microbatches=4");
+    job->settings.set = job->set;
+    job->settings.steps = 4;
+}
+
+static void gradients_in_pieces_are_whole(void **state)
+{
+    (void)state;
+    struct job job;
+    struct outcome alone;
+    begin_large(&job);
+    job_outcome(&job, &alone);
+    assert_int_equal(alone.status, TR_OK);
+    for (int servers = 1; servers <= 3; servers++) {
+        char strategy[80];
+        struct rank ranks[RANKS];
+        snprintf(strategy, sizeof strategy, "parameter-server,mode=async,servers=%d", servers);
+        job.settings.strategy = strategy;
+        run_ranks(&job.settings, 1 + servers, true, ranks);
+        expect_well(ranks, 1 + servers, strategy);
+        if (strcmp(alone.hash, ranks[0].outcome.hash) != 0)
+            fail_msg("%s: hash %s, one process has %s", strategy, ranks[0].outcome.hash, alone.hash);
+    }
+    /* Parts of a batch, which differ in size and may be empty. */
+    job_set(&job, "train.batch=33"); /* of 100 examples: the fourth has one */
+    job.settings.strategy = "parameter-server,mode=backup,backup=0";
+    struct team team = {0};
+    run_team(&team, &job.settings, 5, true);
+    expect_team(&team, "parts in pieces", -1);
+    assert_true(isfinite(team.loss));
+}
+
+static void *run_worker(void *user)
+{
+    struct member *worker = user;
+    worker->status = trainer_create(worker->team->settings, worker->comm, &worker->trainer);
+    if (worker->status == TR_OK) worker->status = tr_trainer_run(worker->trainer, NULL, NULL);
+    snprintf(worker->message, sizeof worker->message, "%s", tr_error_message());
+    if (worker->status != TR_OK) tr_comm_abort(worker->comm, worker->message);
+    tr_trainer_destroy(&worker->trainer);
+    tr_comm_destroy(&worker->comm);
+    return NULL;
+}
+
+/* This thread plays the server: it gives work to a worker that is slow after it has computed, and has the
+   whole gradient before the worker says that it is there. */
+static void a_gradient_leaves_while_its_worker_computes(void **state)
+{
+    (void)state;
+    static const int hosts[] = {0, 1};
+    struct tr_comm_settings patience = TR_COMM_SETTINGS_INIT;
+    struct job job;
+    struct team team = {.size = 2};
+    tr_comm *comms[2], *comm;
+    tr_trainer *trainer;
+    begin_large(&job);
+    job.settings.strategy = "parameter-server,mode=async";
+    job.settings.slow = "0:40";
+    team.settings = &job.settings;
+    must_train(tr_comm_thread_create(2, hosts, &patience, comms));
+    team.member[0] = (struct member){.team = &team, .comm = comms[0]};
+    assert_int_equal(pthread_create(&team.member[0].thread, NULL, run_worker, &team.member[0]), 0);
+    comm = comms[1];
+    must_train(trainer_create(&job.settings, comm, &trainer));
+
+    const struct ps *ps = ps_of(trainer->strategy);
+    int64_t floats = ps->share[1];
+    int pieces = ps_pieces(ps, 0);
+    tr_ticket *word, *given[2], *piece[16];
+    struct ps_up up;
+    struct ps_down work = {.kind = PS_WORK};
+    float *gradient = tr_alloc_zero((size_t)floats, sizeof *gradient);
+    assert_non_null(gradient);
+    assert_in_range(pieces, 3, 16);
+    must_train(tr_comm_receive(comm, 0, PS_TAG_UP, &up, sizeof up, "word", &word));
+    must_train(tr_comm_wait(comm, &word));
+    assert_int_equal(up.kind, PS_ASK);
+    must_train(tr_comm_receive(comm, 0, PS_TAG_UP, &up, sizeof up, "word", &word));
+    for (int i = 0; i < pieces; i++) {
+        int64_t begin, end;
+        ps_piece(ps, 0, i, &begin, &end);
+        must_train(tr_comm_receive(comm, 0, PS_TAG_GRADIENT, gradient + begin,
+                                   (size_t)(end - begin) * sizeof *gradient, "gradient", &piece[i]));
+    }
+    must_train(tr_comm_send(comm, 0, PS_TAG_PARAMETERS,
+                            tr_variables_arena(trainer->variables, TR_ARENA_PARAMETERS),
+                            (size_t)floats * sizeof(float), "parameters", &given[0]));
+    must_train(tr_comm_send(comm, 0, PS_TAG_DOWN, &work, sizeof work, "work", &given[1]));
+    for (int i = 0; i < pieces; i++) must_train(tr_comm_wait(comm, &piece[i]));
+    assert_false(tr_comm_is_done(comm, &word));
+    double sum = 0;
+    for (int64_t i = 0; i < floats; i++) sum += fabs((double)gradient[i]);
+    assert_true(sum > 0 && isfinite(sum));
+    must_train(tr_comm_wait(comm, &word));
+    assert_int_equal(up.kind, PS_PUSH);
+    assert_int_equal(up.examples, 20);
+    for (int i = 0; i < 2; i++) must_train(tr_comm_wait(comm, &given[i]));
+
+    tr_comm_abort(comm, "enough");
+    pthread_join(team.member[0].thread, NULL);
+    assert_int_equal(team.member[0].status, TR_EPEER);
+    assert_non_null(strstr(team.member[0].message, "enough"));
+    tr_trainer_destroy(&trainer);
+    tr_comm_destroy(&comm);
+    tr_free(gradient);
 }
 
 /* Every rule and option goes through: moments live on the servers, norms are formed over them. */
@@ -557,6 +676,8 @@ int main(void)
         cmocka_unit_test(synchronous_servers_keep_the_hash),
         cmocka_unit_test(every_gradient_is_applied_once),
         cmocka_unit_test(a_single_worker_has_the_hash_of_one_process),
+        cmocka_unit_test(gradients_in_pieces_are_whole),
+        cmocka_unit_test(a_gradient_leaves_while_its_worker_computes),
         cmocka_unit_test(options_go_through),
         cmocka_unit_test(asynchronous_training_learns),
         cmocka_unit_test(a_slow_worker_is_late),

@@ -2,6 +2,11 @@
  * exchange messages, and from checkpoints made by another number of ranks. */
 #include "support/ranks.h"
 
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "comm/transport.h"
+#include "train/trainer_internal.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -227,13 +232,86 @@ static void too_many_ranks_are_refused(void **state)
     scratch_remove(place);
 }
 
+/* ---- failures within a step ---- */
+
+static tr_status fail_later(void *user, const float *gradient, int64_t begin, int64_t end)
+{
+    int *updates = user;
+    (void)gradient, (void)begin, (void)end;
+    return ++*updates < 20 ? TR_OK : tr_fail(TR_EIO, "the device is on fire");
+}
+
+static void *run_until_fire(void *user)
+{
+    struct rank *rank = user;
+    tr_trainer *trainer;
+    int updates = 0;
+    rank->outcome.status = trainer_create(rank->settings, rank->comm, &trainer);
+    if (rank->outcome.status == TR_OK) {
+        if (tr_comm_rank(rank->comm) == 2)
+            tr_strategy_watch(trainer->strategy, TR_WATCHER_LOOK,
+                              (struct tr_strategy_watch){.update = fail_later, .user = &updates});
+        rank->outcome.status = tr_trainer_run(trainer, NULL, NULL);
+        snprintf(rank->outcome.message, sizeof rank->outcome.message, "%s", tr_error_message());
+    }
+    tr_trainer_destroy(&trainer);
+    tr_comm_destroy(&rank->comm);
+    return NULL;
+}
+
+/* The device of a rank fails while buckets of the step are under way: all ranks end, name it, and leave
+   nothing that messages could still reach. */
+static void a_failure_within_a_step_ends_all(void **state)
+{
+    (void)state;
+    static const int hosts[] = {0, 1, 2};
+    static const char *const strategies[] = {"allreduce,bucket=0.002", "parameter-server",
+                                             "local-sgd,replicas=3"};
+    char place[SCRATCH_PATH];
+    int64_t live = tr_alloc_live();
+    scratch_make(place);
+    family_files(place);
+    for (size_t i = 0; i < sizeof strategies / sizeof strategies[0]; i++)
+        for (int apart = 0; apart < 2; apart++) {
+            struct job job;
+            struct rank ranks[3] = {{0}};
+            struct tr_comm_settings patience = TR_COMM_SETTINGS_INIT;
+            tr_comm *comms[3];
+            family_job(&job, &families[0], place);
+            job_set(&job, "train.microbatches=3");
+            job.settings.set = job.set;
+            job.settings.strategy = strategies[i];
+            job.settings.steps = 1000;
+            must_train(tr_comm_thread_create(3, apart ? hosts : NULL, &patience, comms));
+            for (int r = 0; r < 3; r++) {
+                ranks[r].settings = &job.settings;
+                ranks[r].comm = comms[r];
+                assert_int_equal(pthread_create(&ranks[r].thread, NULL, run_until_fire, &ranks[r]), 0);
+            }
+            for (int r = 0; r < 3; r++) pthread_join(ranks[r].thread, NULL);
+            for (int r = 0; r < 3; r++) {
+                const struct outcome *outcome = &ranks[r].outcome;
+                if (outcome->status == TR_OK || !strstr(outcome->message, "the device is on fire"))
+                    fail_msg("%s, rank %d: status %d, \"%s\"", strategies[i], r, (int)outcome->status,
+                             outcome->message);
+            }
+        }
+    scratch_remove(place);
+    assert_int_equal(tr_alloc_live(), live);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_family_has_one_hash), cmocka_unit_test(buckets_keep_the_hash),
-        cmocka_unit_test(bad_losses_apply_nothing),  cmocka_unit_test(bytes_are_those_of_the_parameters),
-        cmocka_unit_test(options_keep_the_hash),     cmocka_unit_test(checkpoints_do_not_know_ranks),
-        cmocka_unit_test(differences_are_refused),   cmocka_unit_test(too_many_ranks_are_refused),
+        cmocka_unit_test(every_family_has_one_hash),
+        cmocka_unit_test(buckets_keep_the_hash),
+        cmocka_unit_test(bad_losses_apply_nothing),
+        cmocka_unit_test(bytes_are_those_of_the_parameters),
+        cmocka_unit_test(options_keep_the_hash),
+        cmocka_unit_test(checkpoints_do_not_know_ranks),
+        cmocka_unit_test(differences_are_refused),
+        cmocka_unit_test(too_many_ranks_are_refused),
+        cmocka_unit_test(a_failure_within_a_step_ends_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,14 +57,21 @@ tr_status ps_coordinator_create(struct ps *self)
     return coordinator->colleague && coordinator->rank ? TR_OK : TR_ENOMEM;
 }
 
+void ps_coordinator_cancel(struct ps *self)
+{
+    struct ps_coordinator *coordinator = self->server->coordinator;
+    bool back = true;
+    if (!coordinator || !coordinator->colleague) return;
+    for (int s = 1; s < self->servers; s++)
+        back = tr_comm_cancel(self->head.comm, &coordinator->colleague[s].heard) && back;
+    if (!back) coordinator->colleague = NULL; /* something may still arrive there */
+}
+
 void ps_coordinator_destroy(struct ps *self)
 {
     struct ps_coordinator *coordinator = self->server->coordinator;
-    bool kept = true;
     if (!coordinator) return;
-    for (int s = 1; coordinator->colleague && s < self->servers; s++)
-        kept = tr_comm_cancel(self->head.comm, &coordinator->colleague[s].heard) && kept;
-    if (kept) tr_free(coordinator->colleague);
+    tr_free(coordinator->colleague);
     tr_free(coordinator->rank);
     ps_schedule_destroy(&coordinator->schedule);
     tr_free(coordinator);
@@ -195,9 +202,7 @@ static tr_status hear_servers(struct ps *self, bool *quiet)
 {
     for (int s = 1; s < self->servers; s++) {
         struct ps_colleague *colleague = &self->server->coordinator->colleague[s];
-        bool done;
-        TR_TRY(tr_comm_test(self->head.comm, &colleague->heard, &done));
-        if (!done) continue;
+        if (!tr_comm_is_done(self->head.comm, &colleague->heard)) continue;
         *quiet = false;
         struct ps_report report = colleague->report;
         colleague->done = report.done;
@@ -286,6 +291,7 @@ static tr_status measure(struct ps *self, const struct ps_command *update, doubl
     TR_TRY(command(self, &order, &result));
     for (double began = tr_clock_seconds(); coordinator->measured < self->servers - 1;) {
         bool quiet = true;
+        TR_TRY(tr_comm_progress(self->head.comm));
         TR_TRY(hear_servers(self, &quiet));
         TR_TRY(ps_watch_look(&self->watch));
         if (quiet) tr_comm_idle(self->head.comm, ps_nap(tr_clock_seconds() - began));

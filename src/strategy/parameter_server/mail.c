@@ -26,22 +26,19 @@ struct ps_letter {
 };
 
 /* A letter that has left and is large enough; NULL if there is none. */
-static tr_status find_letter(struct ps_outbox *outbox, size_t bytes, struct ps_letter **out)
+static struct ps_letter *find_letter(struct ps_outbox *outbox, size_t bytes)
 {
-    *out = NULL;
-    for (struct ps_letter *letter = outbox->letters; letter; letter = letter->next) {
-        bool left = true;
-        if (letter->ticket) TR_TRY(tr_comm_test(outbox->comm, &letter->ticket, &left));
-        if (left && letter->capacity >= bytes && !*out) *out = letter;
-    }
-    return TR_OK;
+    struct ps_letter *found = NULL;
+    for (struct ps_letter *letter = outbox->letters; letter; letter = letter->next)
+        if (tr_comm_is_done(outbox->comm, &letter->ticket) && letter->capacity >= bytes && !found)
+            found = letter;
+    return found;
 }
 
 tr_status ps_outbox_send(struct ps_outbox *outbox, int to, int tag, const void *data, size_t bytes,
                          const char *name)
 {
-    struct ps_letter *letter;
-    TR_TRY(find_letter(outbox, bytes, &letter));
+    struct ps_letter *letter = find_letter(outbox, bytes);
     if (!letter) {
         letter = tr_alloc(1, sizeof *letter + bytes);
         if (!letter) return TR_ENOMEM;
@@ -58,11 +55,10 @@ tr_status ps_outbox_flush(struct ps_outbox *outbox)
     double began = tr_clock_seconds();
     for (bool all = false; !all;) {
         all = true;
-        for (struct ps_letter *letter = outbox->letters; letter; letter = letter->next) {
-            bool left = true;
-            if (letter->ticket) TR_TRY(tr_comm_test(outbox->comm, &letter->ticket, &left));
-            all = all && (left || tr_comm_life(outbox->comm, letter->to, NULL, 0) != TR_COMM_ALIVE);
-        }
+        TR_TRY(tr_comm_progress(outbox->comm));
+        for (struct ps_letter *letter = outbox->letters; letter; letter = letter->next)
+            all = all && (tr_comm_is_done(outbox->comm, &letter->ticket) ||
+                          tr_comm_life(outbox->comm, letter->to, NULL, 0) != TR_COMM_ALIVE);
         if (!all) tr_comm_idle(outbox->comm, ps_nap(tr_clock_seconds() - began));
     }
     return TR_OK;

@@ -10,6 +10,9 @@
 #include <string.h>
 
 #define GRAIN 16 /* floats: shares begin on cache lines */
+/* Floats of a gradient that are sent at a time: enough for a message to cost little, few enough for most of
+   the gradient to be away when backward ends. */
+#define PIECE (256 << 10)
 
 /* ---- options ---- */
 
@@ -174,7 +177,7 @@ static tr_status create_asynchronous(struct ps *self)
     TR_TRY(tr_variables_create(self->head.holder, job->model, &job->optimizer, parameters,
                                &self->head.variables));
     tr_comm_tolerate(self->head.comm);
-    return TR_OK;
+    return tr_strategy_keep_moving(&self->head, self->memory);
 }
 
 static tr_status create(tr_strategy *strategy)
@@ -184,6 +187,16 @@ static tr_status create(tr_strategy *strategy)
     self->workers = strategy->size - self->servers;
     if (ps_options_of(self)->mode == PS_SYNC || self->servers == 0) return create_synchronous(self);
     return create_asynchronous(self);
+}
+
+static bool cancel(tr_strategy *strategy)
+{
+    struct ps *self = ps_of(strategy);
+    if (self->inner) return true; /* its steps are collective */
+    ps_server_cancel(self);
+    bool back = ps_worker_cancel(self);
+    ps_outbox_release(&self->outbox);
+    return back;
 }
 
 static void destroy(tr_strategy *strategy)
@@ -198,7 +211,6 @@ static void destroy(tr_strategy *strategy)
     tr_device_destroy(&self->device);
     ps_worker_destroy(self);
     ps_server_destroy(self);
-    ps_outbox_release(&self->outbox);
     tr_window_destroy(&self->memory);
     tr_free(self->share);
     tr_free(self->essential);
@@ -255,6 +267,17 @@ float *ps_parameters_of(const struct ps *self, int worker)
 {
     char *part = tr_window_part(self->memory, worker, NULL);
     return (float *)(void *)(part + self->slot_bytes);
+}
+
+int ps_pieces(const struct ps *self, int server)
+{
+    return (int)((self->share[server + 1] - self->share[server] + PIECE - 1) / PIECE);
+}
+
+void ps_piece(const struct ps *self, int server, int piece, int64_t *begin, int64_t *end)
+{
+    *end = self->share[server + 1] - (int64_t)piece * PIECE;
+    *begin = *end - PIECE > self->share[server] ? *end - PIECE : self->share[server];
 }
 
 void ps_own_statistics(const struct ps *self, struct tr_rank_statistics *out)
@@ -344,6 +367,7 @@ const struct tr_strategy_class tr_strategy_parameter_server = {
     .check = check,
     .create = create,
     .destroy = destroy,
+    .cancel = cancel,
     .begin = begin,
     .placement = placement,
     .meet = meet,

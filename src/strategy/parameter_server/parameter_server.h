@@ -23,6 +23,10 @@
  * reads them (a window); others get messages. A worker's memory is its own while it has work, the servers'
  * until it gets the next.
  *
+ * A gradient that goes by messages leaves in pieces, from the end of the arena on as backward completes it,
+ * and arrives in memory that the server keeps ready for it while its worker has work. Only the word that it
+ * is all there makes it count.
+ *
  * The chief may rest between steps, to evaluate or save, so it asks for work each time; the others are given
  * theirs in answer to a gradient.
  */
@@ -183,12 +187,19 @@ bool ps_is_near(const struct ps *self, int rank);
 /* The gradient and the parameters of a worker that is near, arenas both. */
 float *ps_gradient_of(const struct ps *self, int worker);
 float *ps_parameters_of(const struct ps *self, int worker);
+/* Pieces of a gradient over the share of a server, and the bounds of one: they count from the end of the
+   share, which backward completes first. */
+int ps_pieces(const struct ps *self, int server);
+void ps_piece(const struct ps *self, int server, int piece, int64_t *begin, int64_t *end);
 /* What this rank did so far. */
 void ps_own_statistics(const struct ps *self, struct tr_rank_statistics *out);
 
 /* ---- worker.c ---- */
 
 tr_status ps_worker_create(struct ps *self);
+/* Gives up what is under way, before ps_worker_destroy(). False: messages may still use memory of the worker.
+ */
+bool ps_worker_cancel(struct ps *self);
 void ps_worker_destroy(struct ps *self);
 /* Works until the chief ends the run. */
 tr_status ps_worker_run(struct ps *self, const volatile sig_atomic_t *stop, int32_t wish);
@@ -202,6 +213,8 @@ tr_status ps_chief_end(struct ps *self);
 /* ---- server.c ---- */
 
 tr_status ps_server_create(struct ps *self);
+/* Gives up what is under way, before ps_server_destroy(); memory that messages may still use is left. */
+void ps_server_cancel(struct ps *self);
 void ps_server_destroy(struct ps *self);
 /* Serves until the chief ends the run. */
 tr_status ps_server_run(struct ps *self, const volatile sig_atomic_t *stop, int32_t wish);

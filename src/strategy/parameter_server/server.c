@@ -10,6 +10,12 @@
 #include <stdatomic.h>
 #include <string.h>
 
+/* The number of this server. */
+static int index_of(const struct ps *self)
+{
+    return self->head.rank - self->workers;
+}
+
 /* ---- making ---- */
 
 static tr_status make_seats(struct ps *self)
@@ -29,7 +35,8 @@ static tr_status make_seats(struct ps *self)
         /* Of these arenas only the share is touched, and so takes memory. */
         seat->gradient = tr_alloc_aligned(floats + 1, sizeof(float));
         seat->parameters = tr_alloc_aligned(floats + 1, sizeof(float));
-        if (!seat->gradient || !seat->parameters) return TR_ENOMEM;
+        seat->filling = tr_alloc_zero((size_t)ps_pieces(self, index_of(self)) + 1, sizeof *seat->filling);
+        if (!seat->gradient || !seat->parameters || !seat->filling) return TR_ENOMEM;
     }
     return TR_OK;
 }
@@ -37,7 +44,7 @@ static tr_status make_seats(struct ps *self)
 static tr_status make(struct ps *self)
 {
     struct ps_server *server = self->server;
-    int index = self->head.rank - self->workers;
+    int index = index_of(self);
     server->begin = self->share[index];
     server->end = self->share[index + 1];
     server->stage = tr_alloc_aligned((size_t)(server->end - server->begin) * TR_ARENAS + 1, sizeof(float));
@@ -54,33 +61,48 @@ tr_status ps_server_create(struct ps *self)
     return self->server ? make(self) : TR_ENOMEM;
 }
 
-/* Gives up a message; its memory is freed if it is ours and nothing can arrive in it. */
-static void drop(struct ps *self, tr_ticket **ticket, float **memory, bool frees)
+/* Gives up what goes between a worker that is far and its seat. The memory is freed if nothing can arrive in
+   it, and else left. Of a near one it is the worker's. */
+static void empty(struct ps *self, struct ps_seat *seat)
 {
-    bool back = tr_comm_cancel(self->head.comm, ticket);
-    if (frees && back) tr_free(*memory);
-    if (memory) *memory = NULL;
+    tr_comm *comm = self->head.comm;
+    bool filled = true;
+    for (int i = 0; seat->filling && i < ps_pieces(self, index_of(self)); i++)
+        filled = tr_comm_cancel(comm, &seat->filling[i]) && filled;
+    bool given = tr_comm_cancel(comm, &seat->giving);
+    if (!seat->near && filled) tr_free(seat->gradient);
+    if (!seat->near && given) tr_free(seat->parameters);
+    tr_free(seat->filling);
+    seat->gradient = seat->parameters = NULL;
+    seat->filling = NULL;
+}
+
+void ps_server_cancel(struct ps *self)
+{
+    struct ps_server *server = self->server;
+    if (!server) return;
+    tr_comm *comm = self->head.comm;
+    server->kept = true;
+    for (int w = 0; server->seat && w < self->workers; w++) {
+        struct ps_seat *seat = &server->seat[w];
+        server->kept = tr_comm_cancel(comm, &seat->heard) && server->kept;
+        empty(self, seat);
+    }
+    bool staged = true;
+    for (int i = 0; i < TR_ARENAS; i++) staged = tr_comm_cancel(comm, &server->staged[i]) && staged;
+    if (!staged) server->stage = NULL;
+    server->kept = tr_comm_cancel(comm, &server->commanded) && server->kept;
+    ps_coordinator_cancel(self);
 }
 
 void ps_server_destroy(struct ps *self)
 {
     struct ps_server *server = self->server;
     if (!server) return;
-    tr_comm *comm = self->head.comm;
-    bool kept = true; /* whether nothing can arrive any more in the server's own structures */
-    for (int w = 0; server->seat && w < self->workers; w++) {
-        struct ps_seat *seat = &server->seat[w];
-        kept = tr_comm_cancel(comm, &seat->heard) && kept;
-        drop(self, &seat->filling, &seat->gradient, !seat->near);
-        drop(self, &seat->giving, &seat->parameters, !seat->near);
-    }
-    bool staged = true;
-    for (int i = 0; i < TR_ARENAS; i++) staged = tr_comm_cancel(comm, &server->staged[i]) && staged;
-    if (staged) tr_free(server->stage);
-    kept = tr_comm_cancel(comm, &server->commanded) && kept;
+    tr_free(server->stage);
     ps_store_destroy(&server->store);
     ps_coordinator_destroy(self);
-    if (kept) {
+    if (server->kept) {
         tr_free(server->seat);
         tr_free(server);
     }
@@ -89,6 +111,23 @@ void ps_server_destroy(struct ps *self)
 
 /* ---- commands ---- */
 
+/* Keeps the seat ready for the gradient of what the worker is about to compute; that of its last work has
+   been used. Pieces arrive in order. */
+static tr_status expect_gradient(struct ps *self, int worker)
+{
+    struct ps_seat *seat = &self->server->seat[worker];
+    int server = index_of(self);
+    for (int i = 0; i < ps_pieces(self, server); i++) {
+        int64_t begin, end;
+        if (seat->filling[i])
+            return tr_fail(TR_EMISMATCH, "worker %d is given work before its last gradient came", worker);
+        ps_piece(self, server, i, &begin, &end);
+        TR_TRY(tr_comm_receive(self->head.comm, worker, PS_TAG_GRADIENT, seat->gradient + begin,
+                               (size_t)(end - begin) * sizeof(float), "gradient", &seat->filling[i]));
+    }
+    return TR_OK;
+}
+
 /* The parameters are in the seat: off to the worker. */
 static tr_status hand_over(struct ps *self, int worker)
 {
@@ -96,6 +135,7 @@ static tr_status hand_over(struct ps *self, int worker)
     struct ps_seat *seat = &server->seat[worker];
     size_t bytes = (size_t)(server->end - server->begin) * sizeof(float);
     atomic_thread_fence(memory_order_seq_cst); /* what was written comes before the message */
+    if (!seat->near) TR_TRY(expect_gradient(self, worker));
     if (seat->near)
         self->shared += (int64_t)bytes;
     else
@@ -164,8 +204,7 @@ static void forget(struct ps *self, int worker)
     struct ps_seat *seat = &self->server->seat[worker];
     seat->gone = true;
     tr_comm_cancel(self->head.comm, &seat->heard);
-    drop(self, &seat->filling, &seat->gradient, !seat->near);
-    drop(self, &seat->giving, &seat->parameters, !seat->near);
+    empty(self, seat);
 }
 
 tr_status ps_server_execute(struct ps *self, const struct ps_command *command, struct ps_report *report)
@@ -236,31 +275,26 @@ static tr_status heard(struct ps *self, int worker)
 
 static tr_status hear_worker(struct ps *self, int worker, bool *quiet)
 {
-    struct ps_server *server = self->server;
-    struct ps_seat *seat = &server->seat[worker];
+    struct ps_seat *seat = &self->server->seat[worker];
     tr_comm *comm = self->head.comm;
-    bool done = false;
     if (seat->gone) return TR_OK;
-    if (seat->filling) {
-        TR_TRY(tr_comm_test(comm, &seat->filling, &done));
-        if (!done) return TR_OK;
+    if (!seat->pushes) {
+        if (!tr_comm_is_done(comm, &seat->heard)) return TR_OK;
         *quiet = false;
-        return heard(self, worker);
+        if (seat->up.kind != PS_PUSH || seat->near) return heard(self, worker);
+        seat->pushes = true;
     }
-    TR_TRY(tr_comm_test(comm, &seat->heard, &done));
-    if (!done) return TR_OK;
+    for (int i = 0; i < ps_pieces(self, index_of(self)); i++)
+        if (!tr_comm_is_done(comm, &seat->filling[i])) return TR_OK;
     *quiet = false;
-    if (seat->up.kind != PS_PUSH || seat->near) return heard(self, worker);
-    return tr_comm_receive(comm, worker, PS_TAG_GRADIENT, seat->gradient + server->begin,
-                           (size_t)(server->end - server->begin) * sizeof(float), "gradient", &seat->filling);
+    seat->pushes = false;
+    return heard(self, worker);
 }
 
 static tr_status hear_coordinator(struct ps *self, bool *quiet)
 {
     struct ps_server *server = self->server;
-    bool done;
-    TR_TRY(tr_comm_test(self->head.comm, &server->commanded, &done));
-    if (!done) return TR_OK;
+    if (!tr_comm_is_done(self->head.comm, &server->commanded)) return TR_OK;
     *quiet = false;
     struct ps_report result = {.kind = -1};
     TR_TRY(ps_server_execute(self, &server->command, &result));
@@ -268,10 +302,11 @@ static tr_status hear_coordinator(struct ps *self, bool *quiet)
     return server->finished ? TR_OK : listen_to_coordinator(self);
 }
 
-/* One look at everybody. */
+/* One look at everybody, which tests each message once however many workers there are. */
 static tr_status turn(struct ps *self, int32_t *wish, bool *quiet)
 {
     TR_TRY(ps_watch_look(&self->watch));
+    TR_TRY(tr_comm_progress(self->head.comm));
     for (int w = 0; w < self->workers && !self->server->finished; w++) TR_TRY(hear_worker(self, w, quiet));
     if (self->server->finished) return TR_OK;
     if (self->server->coordinator) return ps_coordinator_turn(self, *wish, quiet);

@@ -7,13 +7,14 @@
 
 /* A worker, as a server sees it. */
 struct ps_seat {
-    struct ps_up up;    /* the last message, or the one that is awaited */
-    tr_ticket *heard;   /* the message that is awaited */
-    tr_ticket *filling; /* its gradient on the way, if it is far */
-    tr_ticket *giving;  /* parameters on the way to it, if it is far */
-    float *gradient;    /* arena: the worker's own if it is near */
-    float *parameters;  /* likewise; else copies that are sent */
+    struct ps_up up;     /* the last message, or the one that is awaited */
+    tr_ticket *heard;    /* the message that is awaited */
+    tr_ticket **filling; /* [ps_pieces()] of its gradient on the way, if it is far; else NULL */
+    tr_ticket *giving;   /* parameters on the way to it, if it is far */
+    float *gradient;     /* arena: the worker's own if it is near */
+    float *parameters;   /* likewise; else copies that are sent */
     bool near, gone;
+    bool pushes; /* it said that its gradient is there, but some of it is still on the way */
     /* Of the coordinator: */
     struct ps_up pushed; /* about its gradient */
     struct tr_rank_statistics done;
@@ -43,7 +44,8 @@ struct ps_server {
     tr_ticket *commanded;
     struct ps_coordinator *coordinator; /* of the first server */
     bool finished;
-    int lost; /* ranks, known at the end */
+    bool kept; /* in the end: nothing can arrive any more in this structure and the seats */
+    int lost;  /* ranks, known at the end */
 };
 
 /* Does what the command says, here; the results of MEASURE and UPDATE go to `report`. */
@@ -52,6 +54,8 @@ tr_status ps_server_execute(struct ps *self, const struct ps_command *command, s
 /* ---- coordinator.c ---- */
 
 tr_status ps_coordinator_create(struct ps *self);
+/* Gives up what is on its way to it. */
+void ps_coordinator_cancel(struct ps *self);
 void ps_coordinator_destroy(struct ps *self);
 /* Begins to listen to the other servers. */
 tr_status ps_coordinator_begin(struct ps *self);

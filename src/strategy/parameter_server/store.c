@@ -55,11 +55,11 @@ static tr_status scale(const ps_store *store, float factor, const float *from, f
 
 tr_status ps_store_add(ps_store *store, float *gradient, float factor, bool first)
 {
-    if (first) return scale(store, factor, gradient, store->sum);
-    TR_TRY(scale(store, factor, gradient, gradient));
+    TR_TRY(scale(store, factor, gradient, first ? store->sum : gradient));
     float *sum = store->sum + store->begin;
     struct tr_op_add op = {store->end - store->begin, sum, gradient + store->begin, sum};
-    return op.count > 0 ? tr_device_add(store->device, &op) : TR_OK;
+    if (!first && op.count > 0) TR_TRY(tr_device_add(store->device, &op));
+    return tr_device_wait(store->device); /* the gradient's memory is for the next one */
 }
 
 tr_status ps_store_finish_sum(ps_store *store, float factor, float **gradient)

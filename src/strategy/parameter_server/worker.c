@@ -15,8 +15,10 @@ struct line {
     bool near;
     int64_t begin, end; /* its share */
     struct ps_down down;
-    tr_ticket *heard;   /* the word that is awaited */
-    tr_ticket *pushing; /* the gradient on its way, if it is far */
+    tr_ticket *heard; /* the word that is awaited */
+    /* Of the gradient on its way, if it is far: */
+    tr_ticket **pushing; /* [pieces] */
+    int pieces, pushed;  /* in all, and those that were sent */
 };
 
 struct ps_worker {
@@ -25,6 +27,24 @@ struct ps_worker {
 };
 
 /* ---- making ---- */
+
+static tr_status make_line(struct ps *self, int server)
+{
+    int rank = ps_server_rank(self, server);
+    struct line *line = &self->worker->line[server];
+    *line = (struct line){
+        .rank = rank,
+        .near = ps_is_near(self, rank),
+        .begin = self->share[server],
+        .end = self->share[server + 1],
+        .pieces = ps_pieces(self, server),
+    };
+    if (line->near) return TR_OK;
+    line->pushing = tr_alloc_zero((size_t)line->pieces + 1, sizeof *line->pushing);
+    return line->pushing ? TR_OK : TR_ENOMEM;
+}
+
+static tr_status listen(void *user, int64_t from);
 
 tr_status ps_worker_create(struct ps *self)
 {
@@ -38,25 +58,33 @@ tr_status ps_worker_create(struct ps *self)
     if (!self->worker) return TR_ENOMEM;
     self->worker->line = tr_alloc_zero((size_t)self->servers, sizeof *self->worker->line);
     if (!self->worker->line) return TR_ENOMEM;
-    for (int s = 0; s < self->servers; s++) {
-        int rank = ps_server_rank(self, s);
-        self->worker->line[s] = (struct line){
-            .rank = rank, .near = ps_is_near(self, rank), .begin = self->share[s], .end = self->share[s + 1]};
-    }
+    for (int s = 0; s < self->servers; s++) TR_TRY(make_line(self, s));
     float *slots = self->memory ? ps_gradient_of(self, head->rank) : NULL;
-    return tr_gradient_create(head->device, head->job, head->variables, &part, slots, &head->gradient);
+    TR_TRY(tr_gradient_create(head->device, head->job, head->variables, &part, slots, &head->gradient));
+    tr_gradient_listen(head->gradient, listen, self);
+    return TR_OK;
+}
+
+bool ps_worker_cancel(struct ps *self)
+{
+    struct ps_worker *worker = self->worker;
+    tr_comm *comm = self->head.comm;
+    bool back = true;
+    for (int s = 0; worker && worker->line && s < self->servers; s++) {
+        struct line *line = &worker->line[s];
+        back = tr_comm_cancel(comm, &line->heard) && back;
+        for (int i = 0; line->pushing && i < line->pieces; i++)
+            back = tr_comm_cancel(comm, &line->pushing[i]) && back;
+    }
+    return back;
 }
 
 void ps_worker_destroy(struct ps *self)
 {
     struct ps_worker *worker = self->worker;
-    bool kept = true;
     if (!worker) return;
-    for (int s = 0; worker->line && s < self->servers; s++) {
-        kept = tr_comm_cancel(self->head.comm, &worker->line[s].heard) && kept;
-        tr_comm_cancel(self->head.comm, &worker->line[s].pushing);
-    }
-    if (kept) tr_free(worker->line);
+    for (int s = 0; worker->line && s < self->servers; s++) tr_free(worker->line[s].pushing);
+    tr_free(worker->line);
     tr_free(worker);
     self->worker = NULL;
 }
@@ -113,6 +141,33 @@ static tr_status take_parameters(struct ps *self)
 
 /* ---- working ---- */
 
+/* Sends the pieces of the gradient that are complete, which it is from float `from` on, to servers that are
+   far. The mover takes them there while backward goes on. */
+static tr_status push_from(struct ps *self, int64_t from)
+{
+    const float *gradient = tr_gradient_slots(self->head.gradient);
+    bool waited = false;
+    for (int s = self->servers - 1; s >= 0; s--) {
+        struct line *line = &self->worker->line[s];
+        for (; !line->near && line->pushed < line->pieces; line->pushed++) {
+            int64_t begin, end;
+            ps_piece(self, s, line->pushed, &begin, &end);
+            if (begin < from) break;
+            if (!waited) TR_TRY(tr_device_wait(self->head.device));
+            waited = true;
+            TR_TRY(tr_comm_send(self->head.comm, line->rank, PS_TAG_GRADIENT, gradient + begin,
+                                (size_t)(end - begin) * sizeof *gradient, "gradient",
+                                &line->pushing[line->pushed]));
+        }
+    }
+    return TR_OK;
+}
+
+static tr_status listen(void *user, int64_t from)
+{
+    return push_from(user, from);
+}
+
 /* The gradient of a contribution; *up gets its figures. */
 static tr_status compute(struct ps *self, int64_t number, struct ps_up *up)
 {
@@ -138,29 +193,25 @@ static tr_status compute(struct ps *self, int64_t number, struct ps_up *up)
     return TR_OK;
 }
 
-/* Tells all servers that the gradient is there. Not waited for: the answer comes when all of them have it. */
+/* Sends what is left of the gradient, and tells all servers that it is there. Not waited for: the answer
+   comes when all of them have it. */
 static tr_status push(struct ps *self, struct ps_up *up)
 {
-    const float *gradient = tr_gradient_slots(self->head.gradient);
     up->kind = PS_PUSH;
+    TR_TRY(push_from(self, 0));
     atomic_thread_fence(memory_order_seq_cst); /* the gradient comes before the word */
-    for (int s = 0; s < self->servers; s++) {
-        struct line *line = &self->worker->line[s];
-        TR_TRY(say(self, s, up));
-        if (line->near) continue;
-        TR_TRY(tr_comm_send(self->head.comm, line->rank, PS_TAG_GRADIENT, gradient + line->begin,
-                            (size_t)(line->end - line->begin) * sizeof *gradient, "gradient",
-                            &line->pushing));
-    }
+    for (int s = 0; s < self->servers; s++) TR_TRY(say(self, s, up));
     return TR_OK;
 }
 
 /* The servers have the gradient, since they answered. */
 static tr_status settle(struct ps *self)
 {
-    for (int s = 0; s < self->servers; s++)
-        if (self->worker->line[s].pushing)
-            TR_TRY(ps_watch_wait(&self->watch, &self->worker->line[s].pushing));
+    for (int s = 0; s < self->servers; s++) {
+        struct line *line = &self->worker->line[s];
+        for (int i = 0; i < line->pushed; i++) TR_TRY(ps_watch_wait(&self->watch, &line->pushing[i]));
+        line->pushed = 0;
+    }
     return TR_OK;
 }
 

@@ -65,6 +65,7 @@ static tr_status create(tr_strategy *strategy)
     self->stages = pipeline_stages(strategy->options, strategy->size);
     self->replicas = strategy->size / self->stages;
     TR_TRY(make_tables(self));
+    if (self->stages > 1) TR_TRY(tr_strategy_keep_moving(strategy, NULL));
     if (self->replicas == 1) return TR_OK;
     self->splits = self->stages > 1;
     self->group = comm;
@@ -92,6 +93,11 @@ static void destroy(tr_strategy *strategy)
     tr_free(self->part);
     tr_free(self->part_bytes);
     tr_free(self->square_bytes);
+}
+
+static void leave(tr_strategy *strategy)
+{
+    stage_leave(&self_of(strategy)->stage);
 }
 
 /* ---- memory ---- */
@@ -350,6 +356,7 @@ const struct tr_strategy_class tr_strategy_pipeline = {
     .check = check,
     .create = create,
     .destroy = destroy,
+    .leave = leave,
     .begin = begin,
     .placement = placement,
     .step = step,

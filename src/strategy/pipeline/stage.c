@@ -158,6 +158,12 @@ void stage_destroy(struct stage **handle)
     *handle = NULL;
 }
 
+void stage_leave(struct stage **handle)
+{
+    if (*handle) tr_loader_destroy(&(*handle)->loader);
+    *handle = NULL;
+}
+
 size_t stage_memory(const struct stage *stage)
 {
     return stage->memory;

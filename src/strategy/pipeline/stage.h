@@ -53,6 +53,8 @@ tr_status stage_create(tr_strategy *strategy, const struct stage_place *place, f
                        struct stage **out);
 /* Accepts NULL, nulls the handle. */
 void stage_destroy(struct stage **stage);
+/* In its place, while messages may still use the memory: reads ahead no more, and leaves the rest. */
+void stage_leave(struct stage **stage);
 
 /* Computes the gradients of a step with the present parameters, and waits. tr_variables_begin_step() has been
    called. Node j is then at results + j * stride: the arena of the stage's parameters and, at the last stage,
