@@ -115,6 +115,8 @@ static void hear_note(void *user, const struct cli_note *note)
         break;
     case CLI_NOTE_BEGUN:
         end->begun = true;
+        /* A stop that came before mpirun had processes to hand it to went to nobody. */
+        if (end->stop_signal != 0) tell_mpirun(attempt, SIGUSR1);
         end->step = note->number;
         if (note->number > 0) end->saved = note->number;
         break;

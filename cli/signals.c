@@ -52,7 +52,7 @@ static void handle(int number)
         tr_trainer *trainer = atomic_load(&target);
         if (trainer) tr_trainer_stop(trainer);
         say(notice, notice_length);
-    } else if (number != SIGHUP && now() - first > REPEAT_SECONDS) {
+    } else if (number != SIGHUP && number != SIGUSR1 && now() - first > REPEAT_SECONDS) {
         say("\n", 1);
         _exit(128 + number);
     }

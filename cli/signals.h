@@ -2,7 +2,8 @@
  * once.
  *
  * SIGINT, SIGTERM and SIGHUP are watched, except those that were ignored when the program began (nohup,
- * background jobs). A second one counts only a moment after the first, and a SIGHUP never does.
+ * background jobs). A second one counts only a moment after the first, and a SIGHUP or SIGUSR1 never
+ * does.
  */
 #ifndef CLI_SIGNALS_H
 #define CLI_SIGNALS_H
@@ -13,7 +14,7 @@
    pass it on at any moment. */
 void cli_signals_hold(void);
 
-/* SIGUSR1 means the same as SIGTERM: it is what mpirun passes on at once.
+/* SIGUSR1 means the same as a first SIGTERM: it is what mpirun passes on at once.
 
    From now on a first signal stops `trainer` (NULL where the work asks cli_signals_received() itself) and
    prints "trireme NAME: <notice> (once more: leave at once)" on stderr, nothing

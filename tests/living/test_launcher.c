@@ -94,6 +94,29 @@ static void a_terminated_job_can_be_taken_up(void **state)
     job_release(&job);
 }
 
+/* Also before mpirun has processes to hand it to. */
+static void a_stop_while_it_starts_is_heeded(void **state)
+{
+    (void)state;
+    skip_without_mpi();
+    for (int i = 0; i < 10; i++) {
+        struct job job;
+        struct timespec pause = {0, 1000000 + 12000000 * i};
+        job_start(&job, "-n", "2", "train", "job.yaml", "--overwrite", "-o", "early", "--log", "none", "-t",
+                  "1", NULL);
+        nanosleep(&pause, NULL);
+        session_signal(&job.session, SIGINT);
+        int code = job_end(&job);
+        /* 130: it was stopped before there was anything to save, or a handler for the signal. */
+        if (code != 3 && code != 130 && code != -SIGINT) {
+            session_show(&job.session);
+            fail_msg("exit code %d after SIGINT at %d ms", code, 1 + 12 * i);
+        }
+        job_expect_gone(&job, 5);
+        job_release(&job);
+    }
+}
+
 static void a_second_signal_ends_it_at_once(void **state)
 {
     (void)state;
@@ -321,6 +344,7 @@ int main(void)
         cmocka_unit_test(killed_mpiruns_leave_nothing),
         cmocka_unit_test(stopped_processes_do_not_stay),
         cmocka_unit_test(a_terminated_job_can_be_taken_up),
+        cmocka_unit_test(a_stop_while_it_starts_is_heeded),
         cmocka_unit_test(a_second_signal_ends_it_at_once),
         cmocka_unit_test(slow_processes_are_never_thrown_out),
         cmocka_unit_test(asynchronous_jobs_spare_a_worker),

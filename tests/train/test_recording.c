@@ -187,11 +187,12 @@ static void a_run_that_is_killed_leaves_a_trace(void **state)
     static const struct {
         const char *strategy;
         int ranks, told; /* of how many ranks there are events by then */
-    } cases[] = {{"allreduce", 1, 1},
-                 {"allreduce", 3, 3},
-                 {"pipeline,stages=2", 2, 2},
-                 {"local-sgd,replicas=2,every=4", 2, 2},
-                 {"parameter-server,mode=async", 3, 1}};
+        int steps;       /* where ranks take what comes, enough that each has some */
+    } cases[] = {{"allreduce", 1, 1, 4},
+                 {"allreduce", 3, 3, 4},
+                 {"pipeline,stages=2", 2, 2, 4},
+                 {"local-sgd,replicas=2,every=4", 2, 2, 4},
+                 {"parameter-server,mode=async", 3, 1, 1000}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct job job;
         char path[SCRATCH_PATH + 16];
@@ -203,14 +204,14 @@ static void a_run_that_is_killed_leaves_a_trace(void **state)
         job.settings.steps = 1000000000;
         job.settings.trace = path;
         job.settings.trace_first = 2;
-        job.settings.trace_steps = 4;
+        job.settings.trace_steps = cases[i].steps;
         kill_once_traced(&job.settings, cases[i].ranks);
         json_t *root, *events = events_of(path, &root);
         for (int r = 0; r < cases[i].told; r++) {
             int least = 0, most = 0;
             assert_true(step_range(events, r, &least, &most) > 4);
-            assert_in_range(least, 3, 6);
-            assert_in_range(most, least, 6);
+            assert_in_range(least, 3, 2 + cases[i].steps);
+            assert_in_range(most, least, 2 + cases[i].steps);
             if (strcmp(cases[i].strategy, "allreduce") == 0)
                 assert_int_equal(count_events(events, r, "step"), 4);
         }
@@ -229,18 +230,18 @@ static void followers_trace_the_same_steps(void **state)
     job_set(&job, "train.microbatches=4");
     job.settings.set = job.set;
     job.settings.strategy = "parameter-server,mode=async";
-    job.settings.steps = 60;
+    job.settings.steps = 600;
     job.settings.trace = path;
     job.settings.trace_first = 5;
-    job.settings.trace_steps = 20;
+    job.settings.trace_steps = 500;
     run_ranks(&job.settings, 3, false, ranks);
     expect_well(ranks, 3, "asynchronous with a trace");
     json_t *root, *events = events_of(path, &root);
     for (int r = 0; r < 3; r++) {
         int least = 0, most = 0;
         assert_true(step_range(events, r, &least, &most) > 0);
-        assert_in_range(least, 6, 25);
-        assert_in_range(most, least, 25);
+        assert_in_range(least, 6, 505);
+        assert_in_range(most, least, 505);
     }
     json_decref(root);
 }
@@ -319,7 +320,7 @@ static void a_trace_that_cannot_be_written_is_an_error(void **state)
     family_job(&job, &families[0], place);
     job.settings.trace = "/nowhere/at/all/trace.json";
     job_outcome(&job, &outcome);
-    assert_int_equal(outcome.status, TR_EIO);
+    assert_int_equal(outcome.status, TR_ENOTFOUND);
     assert_non_null(strstr(outcome.message, "/nowhere/at/all"));
 }
 
