@@ -54,8 +54,20 @@ tr_status cli_output_end(void)
     return tr_fail(TR_EIO, "standard output: %s; what was printed is not complete", strerror(first_error));
 }
 
+void cli_output_tame(char *text, size_t size)
+{
+    for (unsigned char *at = (unsigned char *)text, *end = at + size; at < end; at++) {
+        bool c0 = (*at < ' ' && *at != '\n' && *at != '\t') || *at == 0x7f;
+        /* U+0080 to U+009F, of which some terminals take one for ESC [. */
+        bool c1 = *at == 0xc2 && at + 1 < end && at[1] >= 0x80 && at[1] < 0xa0;
+        if (c1) *at++ = '?';
+        if (c0 || c1) *at = '?';
+    }
+}
+
 void cli_print(char *text)
 {
+    cli_output_tame(text, strlen(text));
     fputs(text, stdout);
     tr_free(text);
 }
@@ -75,6 +87,8 @@ void cli_message(const char *format, ...)
     char line[2048];
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
+    cli_output_tame(line, strlen(line));
+    for (char *feed = line; (feed = strchr(feed, '\n'));) *feed = '?';
     fprintf(stderr, "%s%s\n", prefix, line);
 }
 

@@ -6,6 +6,7 @@
 #include "trireme/status.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* Called first in main(): makes sure that descriptors 0 to 2 are taken, so that no file of ours becomes
    "standard output", ignores SIGPIPE, gives stdout a buffer
@@ -16,12 +17,15 @@ bool cli_output_flush(void);
 /* Closes stdout. TR_EIO with a message if anything could not be written. */
 tr_status cli_output_end(void);
 
-/* Prints a text of the library and frees it with tr_free(). */
+/* What a terminal would obey becomes '?', but for line feeds and tabs: names of files and jobs, and texts of
+   data sets, may contain anything. */
+void cli_output_tame(char *text, size_t size);
+/* Prints a text of the library, tamed, and frees it with tr_free(). */
 void cli_print(char *text);
 /* Called before anything is written to stderr, so that a progress line makes room; NULL for none. */
 void cli_output_before_message(void (*hook)(void *user), void *user);
-/* A line on stderr, "trireme NAME: message"; NAME is that of the running command. What is in stdout's buffer
-   comes first. */
+/* A line on stderr, "trireme NAME: message", tamed; NAME is that of the running command. What is in stdout's
+   buffer comes first. */
 void cli_message(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* A message "warning: ..." for each of these lines; "" for none. */
 void cli_warnings(const char *lines);

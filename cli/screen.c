@@ -40,7 +40,10 @@ void cli_screen_line(struct cli_screen *screen, const char *line)
 {
     /* stderr has no buffer, so that the parts are put together here. */
     struct tr_text text = TR_TEXT_INIT;
-    tr_text_addf(&text, "%s%s\n", screen->shown ? CLEAR_LINE : "", line);
+    tr_text_add(&text, screen->shown ? CLEAR_LINE : "");
+    size_t begin = text.length;
+    tr_text_addf(&text, "%s\n", line);
+    if (!text.failed) cli_output_tame(text.bytes + begin, text.length - begin);
     if (screen->shown && screen->bar.bytes) tr_text_add(&text, screen->bar.bytes);
     if (!text.failed) {
         fputs(text.bytes, screen->stream);

@@ -64,7 +64,7 @@ tr_status tr_file_open(const char *path, int *descriptor, uint64_t *size)
     do opened = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     while (opened < 0 && errno == EINTR);
     if (opened < 0) {
-        bool missing = errno == ENOENT;
+        bool missing = errno == ENOENT || errno == ENOTDIR;
         tr_status status = tr_file_failure("open", path, errno);
         return missing ? TR_ENOTFOUND : status;
     }
@@ -74,7 +74,7 @@ tr_status tr_file_open(const char *path, int *descriptor, uint64_t *size)
         status = tr_file_failure("open", path, errno);
     else if (!S_ISREG(facts.st_mode))
         status =
-            tr_fail(TR_EIO, "open \"%s\": is %s; a regular file is needed", path, kind_of(facts.st_mode));
+            tr_fail(TR_EFORMAT, "open \"%s\": is %s; a regular file is needed", path, kind_of(facts.st_mode));
     if (status != TR_OK) {
         close(opened);
         return status;
@@ -197,6 +197,9 @@ tr_status tr_file_replace_begin(const tr_file_system *files, const char *path, u
     tr_status status = TR_ENOMEM;
     if (out->parent && out->aside)
         status = tr_file_begin(files, out->aside, TR_FILE_REPLACE, expected, &out->writer);
+    if (status == TR_EIO && !files && !tr_file_is_directory(out->parent))
+        status = tr_fail(TR_ENOTFOUND, "write \"%s\": there is no directory \"%s\"; check the path", path,
+                         out->parent);
     if (status != TR_OK) tr_file_replace_abandon(out);
     return status;
 }

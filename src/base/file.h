@@ -20,9 +20,9 @@ char *tr_path_parent(const char *path);
 bool tr_file_exists(const char *path);
 bool tr_file_is_directory(const char *path);
 
-/* Opens a regular file for reading; anything else (directory, device, pipe) is TR_EIO, without waiting for
-   it. Writes the descriptor, which the caller closes with close(), and the size. TR_ENOTFOUND where there is
-   no such file, else TR_EIO. */
+/* Opens a regular file for reading; anything else (directory, device, pipe) is TR_EFORMAT, without waiting
+   for it. Writes the descriptor, which the caller closes with close(), and the size. TR_ENOTFOUND where there
+   is no such file, else TR_EIO. */
 tr_status tr_file_open(const char *path, int *descriptor, uint64_t *size);
 /* Reads exactly `size` bytes at `offset`. TR_EIO; also when the file has become shorter. Any thread. */
 tr_status tr_file_read_at(int descriptor, const char *path, uint64_t offset, void *to, size_t size);

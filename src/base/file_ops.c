@@ -42,6 +42,8 @@ static const char *advice(int error)
         return "; remove it or choose another name";
     case EIO:
         return "; check the disk and the system log";
+    case ENAMETOOLONG:
+        return "; choose a shorter name";
     case EMFILE:
     case ENFILE:
         return "; raise the limit on open files (ulimit -n)";

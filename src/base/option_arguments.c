@@ -113,8 +113,10 @@ static tr_status read_short(struct command_line *line, const char *argument)
         while (i < line->count && line->table[i].letter != *at) i++;
         if (i == line->count) {
             if (*at > ' ' && *at <= '~')
-                return tr_fail(TR_EINVAL, "unknown option %s in \"%s\"; --help lists the options", name,
-                               argument);
+                return strlen(argument) == 2
+                           ? tr_fail(TR_EINVAL, "unknown option %s; --help lists the options", name)
+                           : tr_fail(TR_EINVAL, "unknown option %s in \"%s\"; --help lists the options", name,
+                                     argument);
             return tr_fail(TR_EINVAL, "unknown option \"%s\"; --help lists the options", argument);
         }
         if (line->table[i].type == TR_OPTION_BOOL) {
@@ -126,6 +128,17 @@ static tr_status read_short(struct command_line *line, const char *argument)
     return TR_OK;
 }
 
+/* The last option may have been meant to take the argument for its value. */
+static tr_status fail_unexpected(const struct command_line *line, const char *argument)
+{
+    const char *before = line->next > 1 ? line->argv[line->next - 2] : "";
+    int32_t i = strncmp(before, "--", 2) == 0 ? find_long(line, before + 2, strlen(before + 2)) : -1;
+    if (i >= 0 && line->table[i].bare)
+        return tr_fail(TR_EINVAL, "unexpected argument \"%s\"; a value of %s is written %s=%s", argument,
+                       before, before, argument);
+    return tr_fail(TR_EINVAL, "unexpected argument \"%s\"; --help shows the usage", argument);
+}
+
 static tr_status read_positional(struct command_line *line, const char *argument)
 {
     for (; line->positional < line->count; line->positional++) {
@@ -135,7 +148,7 @@ static tr_status read_positional(struct command_line *line, const char *argument
         if (!option_is_list(option)) line->positional++;
         return take(line, i, argument, option->key);
     }
-    return tr_fail(TR_EINVAL, "unexpected argument \"%s\"; --help shows the usage", argument);
+    return fail_unexpected(line, argument);
 }
 
 static tr_status check_required(const struct command_line *line)

@@ -23,10 +23,17 @@ struct tr_checkpoint {
     struct tr_file_content *files; /* [manifest.file_count] */
 };
 
+static tr_status demand_directory(const char *path)
+{
+    if (tr_file_is_directory(path)) return TR_OK;
+    return tr_fail(TR_EINVAL, "\"%s\" is no directory, as a run and a checkpoint are; check the path", path);
+}
+
 tr_status tr_checkpoint_latest(const char *run, int64_t *step)
 {
     *step = -1;
     if (!tr_file_exists(run)) return TR_OK;
+    TR_TRY(demand_directory(run));
     struct tr_checkpoint_scan scan;
     TR_TRY(tr_checkpoint_scan(NULL, run, &scan));
     if (scan.count > 0) *step = scan.found[scan.count - 1].step;
@@ -176,6 +183,7 @@ tr_status tr_checkpoint_open(const char *path, tr_checkpoint **out)
     *out = NULL;
     if (!tr_file_exists(path))
         return tr_fail(TR_ENOTFOUND, "checkpoint \"%s\" does not exist; check the path", path);
+    TR_TRY(demand_directory(path));
     char *manifest = tr_path_join(path, TR_MANIFEST_NAME);
     if (!manifest) return TR_ENOMEM;
     struct tr_checkpoint_name parsed;

@@ -147,7 +147,8 @@ static tr_status read_line(struct tr_run *run, const struct tr_json_value *line)
 static tr_status take_lines(struct tr_run *run, const char *where)
 {
     if (run->lines.count == 0)
-        return tr_fail(TR_EFORMAT, "\"%s\" is empty; the run was killed before it began", where);
+        return tr_fail(TR_EFORMAT, "\"%s\" has not one whole line; the run was killed before it began",
+                       where);
     for (int64_t i = 0; i < run->lines.count; i++) {
         TR_TRY(read_line(run, tr_json_root(run->lines.line[i])));
         if (!run->name) return tr_fail(TR_EFORMAT, "\"%s\" does not begin with the start of a run", where);

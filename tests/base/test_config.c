@@ -313,7 +313,7 @@ static void files_are_read(void **state)
     scratch_join(path, directory, "m.yaml");
     assert_int_equal(tr_config_read(path, &root), TR_ENOTFOUND);
     assert_null(root);
-    assert_int_equal(tr_config_read(directory, &root), TR_EIO);
+    assert_int_equal(tr_config_read(directory, &root), TR_EFORMAT);
     assert_int_equal(tr_file_write_atomic(NULL, path, model, strlen(model)), TR_OK);
     assert_int_equal(tr_config_read(path, &root), TR_OK);
     assert_string_equal(tr_config_text(WALK("batch")), "50");

@@ -10,9 +10,10 @@
 
 #include "session.h"
 
-static const char *const commands[] = {"train",     "eval",         "predict",   "inspect",   "devices",
-                                       "version",   "help",         "data",      "data list", "data verify",
-                                       "data show", "data convert", "data fetch"};
+static const char *const commands[] = {"train",       "launch",    "compare",      "eval",      "predict",
+                                       "inspect",     "export",    "import",       "report",    "diff",
+                                       "devices",     "version",   "help",         "data",      "data list",
+                                       "data verify", "data show", "data convert", "data fetch"};
 #define COMMANDS (sizeof commands / sizeof commands[0])
 
 static void expect_output(struct session *session, int code, const char *part)
@@ -97,6 +98,17 @@ static void test_mistakes_are_named(void **state)
         {{"train", "--resume", "runs/x", "--overwrite"}, "--overwrite"},
         {{"eval"}, "trireme eval: "},
         {{"eval", "nowhere"}, "nowhere"},
+        /* The wrong kind of thing is a mistake, not bad luck that may pass. */
+        {{"eval", "tiny.yaml"}, "\"tiny.yaml\" is no directory"},
+        {{"train", "tiny.yaml", "--out", "images.idx"}, "\"images.idx\" is no directory"},
+        {{"train", "."}, "is a directory"},
+        {{"train", "tiny.yaml/x"}, "Not a directory"},
+        {{"train", "tiny.yaml", "--trace", "none/x.json"}, "there is no directory \"none\""},
+        {{"train", "tiny.yaml", "--tensorboard", "place"}, "is written --tensorboard=place"},
+        {{"export", "-o"}, "unknown option -o;"},
+        {{"export", "-xo"}, "unknown option -x in \"-xo\""},
+        /* What a terminal would obey. */
+        {{"train", "no\033[31mwhere\n\302\233.yaml"}, "\"no?[31mwhere???.yaml\""},
         {{"predict", "nowhere"}, "nowhere"},
         {{"inspect"}, "--layers"},
         {{"inspect", "nowhere.yaml"}, "nowhere.yaml"},

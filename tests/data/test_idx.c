@@ -278,8 +278,8 @@ static void test_no_files(void **state)
     (void)state;
     expect_refusal("{idx: {images: nowhere, labels: labels}}", TR_ENOTFOUND, "nowhere");
     mkdir(test_path("folder"), 0700);
-    expect_refusal("{idx: {images: folder, labels: labels}}", TR_EIO, "folder");
-    expect_refusal("{idx: {images: /dev/zero}}", TR_EIO, "/dev/zero");
+    expect_refusal("{idx: {images: folder, labels: labels}}", TR_EFORMAT, "folder");
+    expect_refusal("{idx: {images: /dev/zero}}", TR_EFORMAT, "/dev/zero");
 }
 
 static void test_descriptions(void **state)

@@ -370,7 +370,8 @@ static void test_nothing_is_left_behind(void **state)
 {
     (void)state;
     tr_source *source = must_open("{idx: {images: images, labels: labels}}");
-    assert_int_equal(tr_convert_to_tfrecord(source, test_path("no/such/folder"), TR_PACKING_NONE), TR_EIO);
+    assert_int_equal(tr_convert_to_tfrecord(source, test_path("no/such/folder"), TR_PACKING_NONE),
+                     TR_ENOTFOUND);
     tr_record_writer *writer;
     assert_int_equal(tr_record_writer_create(test_path("given-up"), TR_PACKING_GZIP, &writer), TR_OK);
     assert_int_equal(tr_record_writer_add(writer, "abc", 3), TR_OK);

@@ -398,7 +398,8 @@ static void test_a_failure_leaves_no_file(void **state)
     export_job(&job, "whole", &exported);
     settings.checkpoint = exported.checkpoint;
     must_train(tr_exporter_create(&settings, &exporter));
-    assert_int_equal(tr_exporter_write(exporter, "c", scratch_join(path, scratch, "missing/net.c")), TR_EIO);
+    assert_int_equal(tr_exporter_write(exporter, "c", scratch_join(path, scratch, "missing/net.c")),
+                     TR_ENOTFOUND);
     assert_false(tr_file_exists(path));
     tr_exporter_destroy(&exporter);
     tr_source_close(&exported.source);

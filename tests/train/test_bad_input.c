@@ -97,7 +97,7 @@ static const struct mistake mistakes[] = {
     {4, "  trian: {csv: {path: numbers.csv}}", TR_EINVAL, {"job.yaml:4", "\"trian\"", "\"train\""}},
     {4, "  train: {cvs: {path: numbers.csv}}", TR_EINVAL, {"job.yaml:4", "\"cvs\"", "csv"}},
     {4, "  train: {csv: {path: nothing.csv}}", TR_ENOTFOUND, {"nothing.csv"}},
-    {4, "  train: {csv: {path: .}}", TR_EIO, {"regular file"}},
+    {4, "  train: {csv: {path: .}}", TR_EFORMAT, {"regular file"}},
     {4, "  train: {csv: {paht: numbers.csv}}", TR_EINVAL, {"job.yaml:4", "\"paht\"", "\"path\""}},
     {4, "  train: numbers.csv", TR_EINVAL, {"job.yaml:4", "a text", "format"}},
     {4, "  train: {csv: {path: letters.csv}}", TR_EFORMAT, {"letters.csv:2", "\"x\""}},
@@ -206,7 +206,7 @@ static void test_files_that_are_no_model(void **state)
         expect_refused(files[i].name, &job, files[i].status, files[i].says);
     }
     job_begin(&job, place);
-    expect_refused("a directory", &job, TR_EIO, (const char *const[5]){place});
+    expect_refused("a directory", &job, TR_EFORMAT, (const char *const[5]){place});
 }
 
 static void test_overrides(void **state)
