@@ -23,8 +23,8 @@ const struct tr_option tr_train_option_table[] = {
      "can share "
      "a step. 0: the largest power of two, at most 16, with 25 or more examples each"},
     {"pass", TR_OPTION_INT64, AT(pass), "0", 0, 65536, NULL,
-     "microbatches computed at a time, a power of two: fewer need less memory. 0: all. Does not change "
-     "results"},
+     "microbatches computed at a time, a power of two: fewer need less memory. 0: all, or, by a stage of a "
+     "pipeline, as many as make a step fastest. Does not change results"},
     {"steps", TR_OPTION_INT64, AT(steps), "0", 0, TR_OPTION_WHOLE, NULL, "steps to train; or give epochs"},
     {"epochs", TR_OPTION_INT64, AT(epochs), "0", 0, TR_OPTION_WHOLE, NULL, "epochs to train; or give steps"},
     {"log_every", TR_OPTION_INT64, AT(log_every), "100", 0, TR_OPTION_WHOLE, NULL,

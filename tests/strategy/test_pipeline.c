@@ -353,12 +353,18 @@ static void memory_does_not_grow_with_microbatches(void **state)
     struct tr_job_settings settings = {.set = job.set, .set_count = job.settings.set_count};
     must_train(tr_job_open(job.settings.model, &settings, &opened));
     for (int s = 0; s < 4; s++) {
-        struct stage_place stage = {
-            .stage = s, .stages = 4, .first_layer = s, .end_layer = s + 1, .first = 0, .end = 64};
+        struct stage_place stage = {.stage = s,
+                                    .stages = 4,
+                                    .first_layer = s,
+                                    .end_layer = s + 1,
+                                    .first = 0,
+                                    .end = 64,
+                                    .per_unit = 1};
         struct stage_plan plan;
         stage_plan(opened, &stage, &plan);
         assert_int_equal(plan.units, 64);
-        assert_int_equal(plan.flights, 4 - s);
+        assert_int_equal(plan.depth, 2 * (4 - s) - 1);
+        assert_int_equal(plan.flights, plan.depth + (s > 0));
         assert_int_equal(plan.nodes, 1);
         assert_int_equal(plan.extra, 6);
         assert_true(plan.stride >= plan.arena_end - plan.arena_begin + TR_PASS_SUMS);
@@ -380,17 +386,19 @@ static void measuring_changes_nothing(void **state)
     job.settings.strategy = "pipeline";
     tr_trainer *trainer = job_trainer(&job);
     char before[65], after[65];
-    double cost[COUNT], heaviest = 0;
+    struct pipeline_cost cost[COUNT];
+    double heaviest = 0;
     must_train(tr_trainer_step(trainer, NULL));
     must_train(tr_trainer_hash(trainer, before));
     must_train(pipeline_measure(trainer->strategy, 2, bound, COUNT, cost));
     must_train(tr_trainer_hash(trainer, after));
     assert_string_equal(before, after);
     for (int k = 0; k < COUNT; k++) {
-        assert_true(cost[k] > 0 && cost[k] < 60);
-        if (cost[k] > heaviest) heaviest = cost[k];
+        assert_true(cost[k].flow > 0 && cost[k].flow < 60);
+        assert_true(cost[k].add >= 0 && cost[k].add < 60 && cost[k].update >= 0 && cost[k].update < 60);
+        if (cost[k].flow + cost[k].update > heaviest) heaviest = cost[k].flow + cost[k].update;
     }
-    assert_true(heaviest == cost[2]);
+    assert_true(heaviest == cost[2].flow + cost[2].update);
     tr_trainer_destroy(&trainer);
 }
 
@@ -423,7 +431,7 @@ static void refuse_each(tr_status (*run)(void *user), void *user)
 static tr_status measure(void *user)
 {
     static const int bound[] = {0, 4, 10, 15};
-    double cost[3];
+    struct pipeline_cost cost[3];
     return pipeline_measure(((tr_trainer *)user)->strategy, 1, bound, 3, cost);
 }
 

@@ -192,12 +192,13 @@ static tr_status backward(struct stage *stage, int64_t step, int64_t number)
 tr_status stage_step(struct stage *stage, int64_t step, int64_t *examples)
 {
     const struct tr_batch *batch;
-    int64_t units = stage->plan.units, flights = stage->plan.flights, gone = 0, back = 0;
+    const struct stage_plan *plan = &stage->plan;
+    int64_t units = plan->units, flights = plan->flights, gone = 0, back = 0;
     TR_TRY(tr_loader_get(stage->loader, step, &batch));
     *examples = batch->global_rows;
     for (int64_t i = 0; i < flights; i++) TR_TRY(admit(stage, batch, i));
     while (back < units) {
-        if (gone < units && gone - back < flights) {
+        if (gone < units && gone - back < plan->depth) {
             TR_TRY(forward(stage, step, gone++));
             continue;
         }

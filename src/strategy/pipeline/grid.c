@@ -6,41 +6,120 @@
 #include "nn/cut.h"
 #include "strategy/pipeline/measure.h"
 
-/* Cuts where the stages become equally slow, in the chief's opinion. */
-static tr_status measured_cuts(struct pipeline *self)
+#include <math.h>
+
+/* Microbatches of a replica, at the most. */
+static int64_t most_microbatches(const struct pipeline *self)
+{
+    return (self->head.job->train.microbatches + self->replicas - 1) / self->replicas;
+}
+
+/* Divisions of the work under comparison. */
+struct comparison {
+    struct pipeline *self;
+    bool named;                 /* the layers are given */
+    int ranges;                 /* between places where the network may be cut, or stages if named */
+    int *bound;                 /* [ranges + 1] layers */
+    int *first;                 /* [stages + 1] ranges: the division for the present size of units */
+    struct pipeline_cost *cost; /* [ranges] */
+    double *whole;              /* [ranges] seconds in a step */
+    double best;                /* seconds of a step of the best division so far */
+};
+
+/* The slowest stage sets the pace; the first unit comes to it, and the last leaves it, through the others. */
+static double step_seconds(const struct comparison *c)
+{
+    double most = 0, flow_of_most = 0, flows = 0;
+    for (int s = 0; s < c->self->stages; s++) {
+        double whole = 0, flow = 0;
+        for (int k = c->first[s]; k < c->first[s + 1]; k++) {
+            whole += c->whole[k];
+            flow += c->cost[k].flow;
+        }
+        flows += flow;
+        if (whole <= most) continue;
+        most = whole;
+        flow_of_most = flow;
+    }
+    return most + flows - flow_of_most;
+}
+
+/* Divides for units of a size, and keeps that if it is better than what there was. */
+static tr_status try_units(struct comparison *c, int64_t per_unit)
+{
+    struct pipeline *self = c->self;
+    double units = (double)((most_microbatches(self) + per_unit - 1) / per_unit);
+    TR_TRY(pipeline_measure(&self->head, per_unit, c->bound, c->ranges, c->cost));
+    for (int k = 0; k < c->ranges; k++)
+        c->whole[k] =
+            units * c->cost[k].flow + (units - 1) * c->cost[k].add + c->cost[k].update / self->replicas;
+    for (int s = 0; s <= self->stages; s++) c->first[s] = s;
+    if (!c->named) TR_TRY(pipeline_balance(c->whole, c->ranges, self->stages, c->first));
+    double seconds = step_seconds(c);
+    if (seconds >= c->best) return TR_OK;
+    c->best = seconds;
+    self->per_unit = per_unit;
+    for (int s = 0; s <= self->stages; s++) self->layer[s] = c->bound[c->first[s]];
+    return TR_OK;
+}
+
+/* Small units leave less of a bubble, large ones compute faster and have fewer gradients to add. A size that
+   was asked for is taken. */
+static tr_status try_sizes(struct comparison *c)
+{
+    const struct pipeline *self = c->self;
+    int64_t most = most_microbatches(self), pass = self->head.job->train.pass;
+    if (pass > 0) return try_units(c, pass < most ? pass : most);
+    for (int64_t size = 1; size == 1 || (most + size - 1) / size >= self->stages; size *= 2)
+        TR_TRY(try_units(c, size));
+    return TR_OK;
+}
+
+/* The division with which a step takes least, in the chief's opinion. */
+static tr_status compare(struct pipeline *self, bool named)
 {
     const struct tr_model *model = self->head.job->model;
     size_t most = (size_t)model->layer_count + 1;
-    int *bound = tr_alloc(most, sizeof *bound), *first = tr_alloc(most, sizeof *first);
-    double *cost = tr_alloc(most, sizeof *cost);
-    tr_status status = bound && first && cost ? TR_OK : TR_ENOMEM;
+    struct comparison c = {
+        .self = self,
+        .named = named,
+        .bound = tr_alloc(most, sizeof *c.bound),
+        .first = tr_alloc(most, sizeof *c.first),
+        .cost = tr_alloc(most, sizeof *c.cost),
+        .whole = tr_alloc(most, sizeof *c.whole),
+        .best = INFINITY,
+    };
+    tr_status status = c.bound && c.first && c.cost && c.whole ? TR_OK : TR_ENOMEM;
     if (status != TR_OK) goto out;
-    bound[0] = 0;
-    int ranges = tr_model_cuts(model, bound + 1) + 1;
-    bound[ranges] = model->layer_count;
-    TR_TRY_GOTO(pipeline_measure(&self->head, self->replicas, bound, ranges, cost), out);
-    TR_TRY_GOTO(pipeline_balance(cost, ranges, self->stages, first), out);
-    for (int s = 0; s <= self->stages; s++) self->layer[s] = bound[first[s]];
+    c.bound[0] = 0;
+    c.ranges = named ? self->stages : tr_model_cuts(model, c.bound + 1) + 1;
+    for (int s = 1; named && s < self->stages; s++) c.bound[s] = self->layer[s];
+    c.bound[c.ranges] = model->layer_count;
+    status = try_sizes(&c);
 out:
-    tr_free(bound);
-    tr_free(first);
-    tr_free(cost);
+    tr_free(c.bound);
+    tr_free(c.first);
+    tr_free(c.cost);
+    tr_free(c.whole);
     return status;
 }
 
+/* Decides on layers and units; the chief measures where something is left open. */
 static tr_status choose_layers(struct pipeline *self)
 {
     tr_strategy *strategy = &self->head;
     const struct pipeline_options *options = strategy->options;
     const struct tr_model *model = strategy->job->model;
+    int64_t pass = strategy->job->train.pass, most = most_microbatches(self);
+    bool named = options->cut.count > 0;
     self->layer[0] = 0;
     self->layer[self->stages] = model->layer_count;
-    if (self->stages == 1) return TR_OK;
-    if (options->cut.count > 0) {
-        pipeline_named_cuts(model, options, self->layer);
-        return TR_OK;
-    }
-    if (tr_strategy_is_chief(strategy->comm)) TR_TRY(measured_cuts(self));
+    self->per_unit = pass > 0 && pass < most ? pass : most;
+    if (self->stages == 1) return TR_OK; /* nobody waits for the end of a unit */
+    if (named) pipeline_named_cuts(model, options, self->layer);
+    if (named && (pass > 0 || most == 1)) return TR_OK;
+    if (tr_strategy_is_chief(strategy->comm)) TR_TRY(compare(self, named));
+    TR_TRY(tr_strategy_share(strategy, &self->per_unit, sizeof self->per_unit));
     return tr_strategy_share(strategy, self->layer, ((size_t)self->stages + 1) * sizeof *self->layer);
 }
 
@@ -74,6 +153,7 @@ static void choose_place(struct pipeline *self)
         .end_layer = self->layer[stage + 1],
         .first = self->microbatch[replica],
         .end = self->microbatch[replica + 1],
+        .per_unit = self->per_unit,
         .previous = rank - self->replicas,
         .next = rank + self->replicas,
     };

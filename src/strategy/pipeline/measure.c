@@ -26,8 +26,8 @@ struct measurement {
     tr_pass *pass;
     struct tr_pass_batch batch;
     tr_variables *variables;
-    float *gradient;          /* device: an arena and the sums */
-    double flow, add, update; /* seconds of a unit, of adding two of its gradients, of an update */
+    float *gradient; /* device: an arena and the sums */
+    struct pipeline_cost cost;
 };
 
 /* ---- making ---- */
@@ -170,10 +170,10 @@ static tr_status run_memory(struct measurement *m)
     struct tr_op_add add = {m->end - m->begin, gradient, gradient, gradient};
     TR_TRY(tr_device_add(m->strategy->device, &add));
     TR_TRY(since(m, &start, &seconds));
-    keep_least(&m->add, seconds);
+    keep_least(&m->cost.add, seconds);
     TR_TRY(tr_variables_update(m->variables, m->gradient, m->begin, m->end));
     TR_TRY(since(m, &start, &seconds));
-    keep_least(&m->update, seconds);
+    keep_least(&m->cost.update, seconds);
     return TR_OK;
 }
 
@@ -183,14 +183,14 @@ static tr_status run_range(struct measurement *m, int first_layer, int end_layer
     const struct tr_model *model = m->strategy->job->model;
     tr_status status;
     m->last = end_layer == model->layer_count;
-    m->flow = m->add = m->update = INFINITY;
+    m->cost = (struct pipeline_cost){INFINITY, INFINITY, INFINITY};
     tr_pass_arena(model, first_layer, end_layer, &m->begin, &m->end);
     TR_TRY_GOTO(make_numbers(m), out);
     TR_TRY_GOTO(make_pass(m, first_layer, end_layer), out);
     for (int i = 0; i < ROUNDS; i++) {
         double seconds;
         TR_TRY_GOTO(run_unit(m, &seconds), out);
-        if (i > 0) keep_least(&m->flow, seconds);
+        if (i > 0) keep_least(&m->cost.flow, seconds);
         TR_TRY_GOTO(run_memory(m), out);
     }
 out:
@@ -201,17 +201,14 @@ out:
     return status;
 }
 
-tr_status pipeline_measure(tr_strategy *strategy, int replicas, const int *bound, int count, double *cost)
+tr_status pipeline_measure(tr_strategy *strategy, int64_t per_unit, const int *bound, int count,
+                           struct pipeline_cost *cost)
 {
-    const struct tr_train_options *train = &strategy->job->train;
-    int64_t share = (train->microbatches + replicas - 1) / replicas;
-    int64_t per_unit = train->pass > 0 && train->pass < share ? train->pass : train->pass > 0 ? share : 1;
-    double units = (double)share / (double)per_unit;
     struct measurement m = {.strategy = strategy, .per_unit = per_unit};
     tr_status status = make(&m);
     for (int k = 0; k < count && status == TR_OK; k++) {
         status = run_range(&m, bound[k], bound[k + 1]);
-        cost[k] = units * m.flow + (units - 1) * m.add + m.update / replicas;
+        cost[k] = m.cost;
     }
     release(&m);
     return status;

@@ -4,10 +4,18 @@
 
 #include "strategy/class.h"
 
-/* Takes the time of layers [bound[k], bound[k + 1]) for each of `count` ranges, whose ends are legal cuts:
-   seconds of a step in which `replicas` ranks share the microbatches, forward, backward, addition and update.
-   Computes on the first rows of the data with initial parameters, takes memory for one range at a time, and
-   changes nothing; the strategy need have no variables yet. Local. */
-tr_status pipeline_measure(tr_strategy *strategy, int replicas, const int *bound, int count, double *cost);
+/* Seconds that a range of layers takes. */
+struct pipeline_cost {
+    double flow;   /* of a unit forward and back */
+    double add;    /* of the sum of two gradients */
+    double update; /* of all parameters */
+};
+
+/* Takes the time of layers [bound[k], bound[k + 1]) for each of `count` ranges, whose ends are legal cuts,
+   with units of `per_unit` microbatches. Computes on the first rows of the data with initial parameters,
+   takes memory for one range at a time, and changes nothing; the strategy need have no variables yet. Local.
+ */
+tr_status pipeline_measure(tr_strategy *strategy, int64_t per_unit, const int *bound, int count,
+                           struct pipeline_cost *cost);
 
 #endif

@@ -14,6 +14,7 @@ struct pipeline {
     int stages, replicas;
     int *layer;          /* [stages + 1] bounds */
     int64_t *microbatch; /* [replicas + 1] bounds */
+    int64_t per_unit;    /* microbatches that flow together */
     struct stage_place place;
     struct stage_plan plan;
     struct stage *stage;

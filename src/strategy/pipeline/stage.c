@@ -22,7 +22,7 @@ static int64_t units_of(const struct stage_plan *plan, int node)
 void stage_plan(const struct tr_job *job, const struct stage_place *place, struct stage_plan *plan)
 {
     int64_t largest = 0; /* microbatches of a node */
-    *plan = (struct stage_plan){.per_unit = job->train.pass > 0 ? job->train.pass : 1};
+    *plan = (struct stage_plan){.per_unit = place->per_unit};
     tr_pass_arena(job->model, place->first_layer, place->end_layer, &plan->arena_begin, &plan->arena_end);
     plan->stride = (plan->arena_end - plan->arena_begin + TR_PASS_SUMS + 15) / 16 * 16;
     plan->nodes = tr_tree_cover(job->train.microbatches, place->first, place->end, plan->bound);
@@ -30,8 +30,10 @@ void stage_plan(const struct tr_job *job, const struct stage_place *place, struc
         if (plan->bound[j + 1] - plan->bound[j] > largest) largest = plan->bound[j + 1] - plan->bound[j];
     if (plan->per_unit > largest) plan->per_unit = largest;
     for (int j = 0; j < plan->nodes; j++) plan->units += units_of(plan, j);
-    int ahead = place->stages - place->stage;
-    plan->flights = plan->units < ahead ? (int)plan->units : ahead;
+    /* One for each stage from here to the last, and one on its way between each two of them. */
+    int ahead = 2 * (place->stages - place->stage) - 1, receives = place->stage > 0;
+    plan->depth = plan->units < ahead ? (int)plan->units : ahead;
+    plan->flights = plan->units < ahead + receives ? (int)plan->units : ahead + receives;
     plan->early = has_statistics(job->model, place->first_layer, place->end_layer);
     /* One of the sums that wait, the first, is in the node's own slot; the rest and what is in flight are
      * not. */
@@ -39,7 +41,7 @@ void stage_plan(const struct tr_job *job, const struct stage_place *place, struc
         int extra = tr_tree_levels(units_of(plan, j)) - 1;
         if (extra > plan->extra) plan->extra = extra;
     }
-    if (plan->extra > 0 && plan->early) plan->extra += plan->flights - 1;
+    if (plan->extra > 0 && plan->early) plan->extra += plan->depth - 1;
 }
 
 static void list_units(struct stage *stage)

@@ -1,13 +1,17 @@
 /* A stage of a pipeline: some layers of the network, for a contiguous range of the microbatches of each step.
  *
  * The microbatches flow through in units (a microbatch, or as many as train.pass says) by the schedule "one
- * forward, one backward" (Narayanan et al. 2019, 2021): a stage goes forward until as many units are in
- * flight as there are stages from it to the last, then alternates between backward of the oldest and forward
- * of the next. So it needs memory for that many units, however many microbatches a step has:
+ * forward, one backward" (Narayanan et al. 2019, 2021): a stage goes forward until a certain number of units,
+ * its depth, is in flight, then alternates between backward of the oldest and forward of the next. So it
+ * needs memory for that many units, however many microbatches a step has:
  *
- *     stage 0   F0 F1 F2 .. .. B0 F3 B1 F4 B2 .. B3 .. B4
- *     stage 1      F0 F1 .. B0 F2 B1 F3 B2 F4 B3 .. B4
+ *     stage 0   F0 F1 F2 F3 F4 B0 .. B1 .. B2 .. B3 .. B4
+ *     stage 1      F0 F1 F2 B0 F3 B1 F4 B2 .. B3 .. B4
  *     stage 2         F0 B0 F1 B1 F2 B2 F3 B3 F4 B4
+ *
+ * The depth of the last stage is one, that of each other is two more than the next one's: one for what is
+ * there, and one for what is on its way there or back, since messages take time for which nobody is to wait.
+ * For the same reason what comes in comes into a flight of its own, while the stage computes.
  *
  * Activations go to the next stage and their gradients to the one before, as messages between the ranks that
  * have the same microbatches. Gradients of parameters are formed for each unit and combined in the fixed tree
@@ -26,6 +30,7 @@ struct stage_place {
     int stage, stages;
     int first_layer, end_layer;
     int64_t first, end; /* microbatches */
+    int64_t per_unit;   /* of these, at least 1 */
     int previous, next; /* ranks of the neighbouring stages, not used at the ends */
 };
 
@@ -37,7 +42,8 @@ struct stage_plan {
     int64_t bound[2 * TR_TREE_DEPTH + 1]; /* node j is over microbatches [bound[j], bound[j + 1]) */
     int64_t per_unit;                     /* microbatches of a unit */
     int64_t units;
-    int flights; /* units between forward and backward */
+    int depth;   /* units between forward and backward */
+    int flights; /* these, and the one that comes in */
     int extra;   /* slots beside those of the nodes */
     bool early;  /* forward writes into gradients: statistics */
 };
