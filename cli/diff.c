@@ -49,8 +49,7 @@ const struct cli_command cli_diff = {
     .about = "Compares settings, hashes and, where both runs kept them (train --record-digests), digests of "
              "every step: "
              "names the first step, microbatch and tensor in which the runs differ. The exit code is 0 if "
-             "they are equal "
-             "and 1 if not.",
+             "they are equal, and 1 if not or if one of them has not ended.",
     CLI_OPTIONS(table, struct options),
     .run = run,
 };

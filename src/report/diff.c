@@ -158,7 +158,7 @@ static bool digests_differ(const struct digests *a, const struct digests *b, str
 }
 
 /* Without digests, reports tell roughly. */
-static void compare_reports(const struct tr_run *a, const struct tr_run *b, struct tr_text *text)
+static bool reports_differ(const struct tr_run *a, const struct tr_run *b, struct tr_text *text)
 {
     int64_t i = 0, j = 0, last = 0;
     while (i < a->points && j < b->points) {
@@ -172,22 +172,26 @@ static void compare_reports(const struct tr_run *a, const struct tr_run *b, stru
                          "the reported losses differ from step %" PRId64
                          " on (%.9g and %.9g)%s; train both with --record-digests to learn more\n",
                          left->step, left->loss, right->loss, last ? "" : ", the first that both reported");
-            return;
+            return true;
         }
         last = left->step;
         i++;
         j++;
     }
     if (last) tr_text_addf(text, "the reported losses are equal up to step %" PRId64 "\n", last);
+    return false;
 }
 
 /* ---- both runs ---- */
 
-static void tell_settings(const struct tr_run *a, const struct tr_run *b, struct tr_text *text)
+/* What is known of two runs, one of which may not have ended. */
+enum verdict { OPEN, EQUAL, DIFFERENT };
+
+static bool settings_differ(const struct tr_run *a, const struct tr_run *b, struct tr_text *text)
 {
     if (strcmp(a->settings, b->settings) == 0) {
         tr_text_addf(text, "settings: equal (%.16s)\n", a->settings);
-        return;
+        return false;
     }
     tr_text_addf(text, "settings: differ (%.16s and %.16s)", a->settings, b->settings);
     if (a->seed != b->seed) tr_text_addf(text, "; seed %" PRId64 " and %" PRId64, a->seed, b->seed);
@@ -197,34 +201,41 @@ static void tell_settings(const struct tr_run *a, const struct tr_run *b, struct
     if (a->parameters != b->parameters)
         tr_text_addf(text, "; parameters %" PRId64 " and %" PRId64, a->parameters, b->parameters);
     tr_text_add(text, "\n");
+    return true;
 }
 
-/* True if both ended, and with the same hash. */
-static bool tell_hashes(const struct tr_run *a, const struct tr_run *b, struct tr_text *text)
+static enum verdict compare_hashes(const struct tr_run *a, const struct tr_run *b, struct tr_text *text)
 {
-    bool known = *a->hash && *b->hash;
-    if (!known) {
+    if (!*a->hash && !*b->hash) {
+        tr_text_add(text, "hash: neither run did end\n");
+        return OPEN;
+    }
+    if (!*a->hash || !*b->hash) {
         tr_text_addf(text, "hash: %s did not end\n", *a->hash ? b->path : a->path);
-        return false;
+        return OPEN;
     }
     bool equal = strcmp(a->hash, b->hash) == 0;
     tr_text_addf(text, equal ? "hash: equal (%.16s)\n" : "hash: differ (%.16s and %.16s)\n", a->hash,
                  b->hash);
-    return equal;
+    return equal ? EQUAL : DIFFERENT;
 }
 
-static tr_status compare(const struct tr_run *a, const struct tr_run *b, struct tr_text *text, bool *equal)
+/* Other settings may well lead to the same parameters, but without a hash nobody knows. */
+static tr_status compare(const struct tr_run *a, const struct tr_run *b, struct tr_text *text,
+                         enum verdict *verdict)
 {
     struct digests left = {0}, right = {0};
     bool has_left, has_right = false;
-    tell_settings(a, b, text);
-    *equal = tell_hashes(a, b, text);
+    bool differ = settings_differ(a, b, text);
+    *verdict = compare_hashes(a, b, text);
+    if (*verdict != OPEN) differ = false;
     tr_status status = read_digests(a->path, &left, &has_left);
     if (status == TR_OK) status = read_digests(b->path, &right, &has_right);
     if (status == TR_OK && has_left && has_right)
-        *equal &= !digests_differ(&left, &right, text);
-    else if (status == TR_OK && !*equal)
-        compare_reports(a, b, text);
+        differ |= digests_differ(&left, &right, text);
+    else if (status == TR_OK && *verdict != EQUAL)
+        differ |= reports_differ(a, b, text);
+    if (differ) *verdict = DIFFERENT;
     release_digests(&left);
     release_digests(&right);
     return status;
@@ -232,13 +243,20 @@ static tr_status compare(const struct tr_run *a, const struct tr_run *b, struct 
 
 tr_status tr_diff(const char *run_a, const char *run_b, bool *equal, char **out)
 {
+    static const char *const verdicts[] = {
+        [OPEN] = "no difference was found, but without the hashes of both runs they may not be equal\n",
+        [EQUAL] = "the runs are equal\n",
+        [DIFFERENT] = "the runs are not equal\n",
+    };
     struct tr_run *a = NULL, *b = NULL;
+    enum verdict verdict = OPEN;
     struct tr_text text = TR_TEXT_INIT, head = TR_TEXT_INIT;
     tr_status status = tr_run_read(run_a, &a);
     if (status == TR_OK) status = tr_run_read(run_b, &b);
-    if (status == TR_OK) status = compare(a, b, &text, equal);
+    if (status == TR_OK) status = compare(a, b, &text, &verdict);
     if (status == TR_OK) {
-        tr_text_add(&head, *equal ? "the runs are equal\n" : "the runs are not equal\n");
+        *equal = verdict == EQUAL;
+        tr_text_add(&head, verdicts[verdict]);
         if (text.bytes) tr_text_add(&head, text.bytes);
         head.failed |= text.failed;
         status = tr_text_finish(&head, out);

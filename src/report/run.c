@@ -18,6 +18,8 @@ static void rewind_to(struct tr_run *run, int64_t step)
     while (run->points > 0 && run->point[run->points - 1].step > step) run->points--;
     while (run->evaluations > 0 && run->evaluation[run->evaluations - 1].step > step) run->evaluations--;
     run->ended = false;
+    run->status = run->message = run->hash = NULL; /* of the earlier end */
+    run->seconds = run->speed = NAN;
     run->resumed++;
 }
 

@@ -125,12 +125,51 @@ static void without_digests_reports_tell(void **state)
     assert_int_equal(tr_diff(a, "/nowhere", &equal, &text), TR_ENOTFOUND);
 }
 
+/* What was learned of two runs that may not have ended is said, and no more. */
+static void expect_verdict(const char *verdict, const char *what)
+{
+    char a[SCRATCH_PATH + 8], b[SCRATCH_PATH + 8], *text;
+    bool equal;
+    snprintf(a, sizeof a, "%s/e", place);
+    snprintf(b, sizeof b, "%s/f", place);
+    assert_int_equal(tr_diff(a, b, &equal, &text), TR_OK);
+    if (equal || strncmp(text, verdict, strlen(verdict)) != 0 || !strstr(text, what))
+        fail_msg("expected \"%s\" and \"%s\" in:\n%s", verdict, what, text);
+    tr_text_free(text);
+}
+
+#define START(seed)      "{\"event\":\"start\",\"name\":\"n\",\"settings\":\"s" seed "\",\"seed\":" seed "}\n"
+#define LOSS(step, loss) "{\"event\":\"step\",\"step\":" step ",\"loss\":" loss "}\n"
+
+static void runs_that_did_not_end_may_not_be_equal(void **state)
+{
+    (void)state;
+    put("e", "journal.jsonl", START("1") LOSS("5", "0.5"));
+    put("f", "journal.jsonl", START("1") LOSS("5", "0.5") LOSS("10", "0.25"));
+    expect_verdict("no difference was found", "neither run did end");
+    put("e", "journal.jsonl", START("1") LOSS("5", "0.75"));
+    expect_verdict("the runs are not equal", "from step 5 on");
+    put("e", "journal.jsonl", START("2") LOSS("5", "0.5"));
+    expect_verdict("the runs are not equal", "seed 2 and 1");
+    put("e", "journal.jsonl", JOURNAL("1", "h", "0.5"));
+    expect_verdict("no difference was found", "/f did not end");
+    /* The hash of an end that the run went on from is not that of the run. */
+    put("f", "journal.jsonl", JOURNAL("1", "h", "0.5") START("1") LOSS("10", "0.25"));
+    expect_verdict("no difference was found", "/f did not end");
+    put("e", "digests.jsonl", STEP("1", "l", "x", "y", "g", "q"));
+    put("f", "digests.jsonl", STEP("1", "l", "x", "y", "g", "q"));
+    expect_verdict("no difference was found", "equal in all 1 steps");
+    put("f", "digests.jsonl", STEP("1", "l", "x", "y", "g", "r"));
+    expect_verdict("the runs are not equal", "parameter \"w\"");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_difference_is_named),
         cmocka_unit_test(steps_done_again_count_once),
         cmocka_unit_test(without_digests_reports_tell),
+        cmocka_unit_test(runs_that_did_not_end_may_not_be_equal),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
