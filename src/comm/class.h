@@ -30,6 +30,7 @@ struct tr_transfer {
     struct tr_transfer *next;
     void *request;
     int state;
+    size_t came; /* bytes of a message that is not of the size expected */
 };
 
 #define TR_PLACE_NAME    64

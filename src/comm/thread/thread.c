@@ -109,7 +109,7 @@ static void deliver(struct group *group, struct tr_transfer *send, struct tr_tra
         memcpy(receive->data, send->data, send->bytes);
         pthread_mutex_lock(&group->lock);
     }
-    if (!fits) receive->bytes = send->bytes; /* for the message */
+    if (!fits) receive->came = send->bytes;
     send->state = COMPLETE;
     receive->state = fits ? COMPLETE : MISMATCH;
     group_wake(group, from);
@@ -170,7 +170,7 @@ static tr_status thread_test(tr_comm *comm, struct tr_transfer *transfer)
         TR_EMISMATCH,
         "the message from rank %d has %zu bytes, which is not what was expected; all ranks must run the same "
         "program on the same job",
-        transfer->peer, transfer->bytes);
+        transfer->peer, transfer->came);
 }
 
 static bool thread_withdraw(tr_comm *comm, struct tr_transfer *transfer)
