@@ -4,14 +4,17 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "comm/thread/thread.h"
 #include "comm/transport.h"
 #include "train/trainer_internal.h"
 
 #include <setjmp.h>
+#include <stdatomic.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <cmocka.h>
 
 static void every_family_has_one_hash(void **state)
@@ -300,6 +303,87 @@ static void a_failure_within_a_step_ends_all(void **state)
     assert_int_equal(tr_alloc_live(), live);
 }
 
+/* Rank 1 dies in a step in which rank 0 is late: what it sent still waits to be fetched when its memory is
+   released. */
+struct death {
+    tr_comm *victim;
+    int layers;               /* that rank 0 has seen */
+    atomic_bool gone, looked; /* rank 1 released its memory; rank 0 has gone on */
+};
+
+static struct death death;
+
+static void nap(double seconds)
+{
+    nanosleep(&(struct timespec){.tv_nsec = (long)(seconds * 1e9)}, NULL);
+}
+
+static tr_status come_late(void *user, const struct tr_layer *layer, const float *output, int64_t count)
+{
+    (void)user, (void)layer, (void)output, (void)count;
+    if (++death.layers != 10) return TR_OK;
+    nap(0.2); /* the other has computed, sent what it can, and waits */
+    tr_comm_thread_kill(death.victim);
+    while (!death.gone) nap(0.001);
+    return TR_OK;
+}
+
+static void *run_until_death(void *user)
+{
+    struct rank *rank = user;
+    bool late = tr_comm_rank(rank->comm) == 0;
+    tr_trainer *trainer;
+    rank->outcome.status = trainer_create(rank->settings, rank->comm, &trainer);
+    if (rank->outcome.status == TR_OK) {
+        if (late)
+            tr_strategy_watch(trainer->strategy, TR_WATCHER_LOOK,
+                              (struct tr_strategy_watch){.layer = come_late});
+        rank->outcome.status = tr_trainer_run(trainer, NULL, NULL);
+        snprintf(rank->outcome.message, sizeof rank->outcome.message, "%s", tr_error_message());
+    }
+    if (late) death.looked = true;
+    tr_trainer_destroy(&trainer);
+    if (!late) death.gone = true;
+    while (!death.looked) nap(0.001); /* messages live until the communicator ends */
+    tr_comm_destroy(&rank->comm);
+    return NULL;
+}
+
+/* A sanitizer sees what this is about: that nobody reads memory which a strategy has released. */
+static void released_memory_is_out_of_reach(void **state)
+{
+    (void)state;
+    static const int hosts[] = {0, 1};
+    char place[SCRATCH_PATH];
+    struct job job;
+    struct rank ranks[2] = {{0}};
+    struct tr_comm_settings patience = TR_COMM_SETTINGS_INIT;
+    tr_comm *comms[2];
+    int64_t live = tr_alloc_live();
+    scratch_make(place);
+    family_files(place);
+    family_job(&job, &families[0], place);
+    job_set(&job, "train.microbatches=2");
+    job.settings.set = job.set;
+    job.settings.strategy = "allreduce,bucket=0.002";
+    job.settings.steps = 1000;
+    must_train(tr_comm_thread_create(2, hosts, &patience, comms));
+    death.victim = comms[1];
+    for (int r = 0; r < 2; r++) {
+        ranks[r].settings = &job.settings;
+        ranks[r].comm = comms[r];
+        assert_int_equal(pthread_create(&ranks[r].thread, NULL, run_until_death, &ranks[r]), 0);
+    }
+    for (int r = 0; r < 2; r++) pthread_join(ranks[r].thread, NULL);
+    assert_true(death.gone);
+    assert_int_equal(ranks[1].outcome.status, TR_EPEER);
+    assert_non_null(strstr(ranks[1].outcome.message, "was killed on purpose"));
+    assert_int_equal(ranks[0].outcome.status, TR_EPEER);
+    assert_non_null(strstr(ranks[0].outcome.message, "rank 1 on host thread-host-1 died"));
+    scratch_remove(place);
+    assert_int_equal(tr_alloc_live(), live);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -312,6 +396,7 @@ int main(void)
         cmocka_unit_test(differences_are_refused),
         cmocka_unit_test(too_many_ranks_are_refused),
         cmocka_unit_test(a_failure_within_a_step_ends_all),
+        cmocka_unit_test(released_memory_is_out_of_reach),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
