@@ -24,24 +24,39 @@ static void rank_classes(const float *output, int32_t classes, int32_t top, int3
     }
 }
 
-static void print_classes(const struct cli_answer *answer, const float *output, const int32_t *place,
-                          int32_t top, int32_t label)
+static void add_classes(struct tr_text *text, const struct cli_answer *answer, const float *output,
+                        const int32_t *place, int32_t top, int32_t label)
 {
     char name[16];
     for (int32_t i = 0; i < top; i++)
-        printf("%s%s %.2f %%", i ? ", " : "", cli_class_name(answer->info, place[i], name),
-               100 * (double)output[place[i]]);
+        tr_text_addf(text, "%s%s %.2f %%", i ? ", " : "", cli_class_name(answer->info, place[i], name),
+                     100 * (double)output[place[i]]);
     if (label >= 0 && label < answer->info->outputs && place[0] != label)
-        printf("  (in truth %s)", cli_class_name(answer->info, label, name));
-    printf("\n");
+        tr_text_addf(text, "  (in truth %s)", cli_class_name(answer->info, label, name));
 }
 
-static void print_values(const struct cli_answer *answer, const float *output)
+static void add_values(struct tr_text *text, const struct cli_answer *answer, const float *output)
 {
     char figure[CLI_FIGURE_SIZE];
     for (int32_t i = 0; i < answer->info->outputs; i++)
-        printf("%s%s", i ? " " : "", cli_figure((double)output[i], figure));
-    printf("\n");
+        tr_text_addf(text, "%s%s", i ? " " : "", cli_figure((double)output[i], figure));
+}
+
+static tr_status print_line(const struct cli_answer *answer, const char *input, const float *output,
+                            const int32_t *place, int32_t top, int32_t label)
+{
+    struct tr_text text = TR_TEXT_INIT;
+    char *line;
+    tr_text_addf(&text, "%s: ", input);
+    if (answer->info->classification)
+        add_classes(&text, answer, output, place, top, label);
+    else
+        add_values(&text, answer, output);
+    tr_text_add(&text, "\n");
+    tr_status status = tr_text_finish(&text, &line);
+    if (status == TR_OK) cli_print(line);
+    tr_text_release(&text);
+    return status;
 }
 
 static tr_status print_json(const struct cli_answer *answer, const char *input, const float *output,
@@ -71,18 +86,11 @@ tr_status cli_answer_print(const struct cli_answer *answer, const char *input, c
 {
     int32_t top = answer->top < answer->info->outputs ? answer->top : answer->info->outputs;
     int32_t *place = tr_alloc((size_t)top, sizeof *place);
-    tr_status status = TR_OK;
+    tr_status status;
     if (!place) return TR_ENOMEM;
     if (answer->info->classification) rank_classes(output, answer->info->outputs, top, place);
-    if (answer->json) {
-        status = print_json(answer, input, output, place, label);
-    } else {
-        printf("%s: ", input);
-        if (answer->info->classification)
-            print_classes(answer, output, place, top, label);
-        else
-            print_values(answer, output);
-    }
+    status = answer->json ? print_json(answer, input, output, place, label)
+                          : print_line(answer, input, output, place, top, label);
     tr_free(place);
     return status;
 }

@@ -178,6 +178,12 @@ static void test_predict_image_files(void **state)
                      0);
     expect_text(&session, "two.png: 2 ");
     session_release(&session);
+    /* What a terminal would obey is not printed. */
+    write_png("t\033[31mo.png", 6, false);
+    assert_int_equal(run(&session, "predict", "runs/tiny", "--image", "t\033[31mo.png", NULL), 0);
+    expect_text(&session, "t?[31mo.png: ");
+    assert_null(strchr(session.text[0], '\033'));
+    session_release(&session);
     int code = run(&session, "predict", "runs/tiny", "--image", "large.png", NULL);
     expect_error(2, "24 x 24", &session, code);
     session_release(&session);
