@@ -72,21 +72,16 @@ static int holder_of(const struct pipeline *self, const struct tr_parameter *par
     return rank;
 }
 
-struct hashing {
-    struct pipeline *self;
-    float *piece; /* [PIECE], where values of others come in */
-};
-
 static tr_status feed(void *user, const struct tr_parameter *parameter, tr_sha256 *hash)
 {
-    struct hashing *hashing = user;
-    tr_strategy *strategy = &hashing->self->head;
-    int rank = holder_of(hashing->self, parameter);
+    struct pipeline *self = user;
+    tr_strategy *strategy = &self->head;
+    int rank = holder_of(self, parameter);
     const float *own = tr_variables_arena(strategy->variables, TR_ARENA_PARAMETERS) + parameter->offset;
     for (int64_t at = 0; at < parameter->count; at += PIECE) {
         int64_t count = parameter->count - at < PIECE ? parameter->count - at : PIECE;
-        const float *values = rank == 0 ? own + at : hashing->piece;
-        if (rank != 0) TR_TRY(pass_on(strategy, rank, hashing->piece, count, parameter->name));
+        const float *values = rank == 0 ? own + at : self->piece;
+        if (rank != 0) TR_TRY(pass_on(strategy, rank, self->piece, count, parameter->name));
         tr_sha256_add(hash, values, (size_t)count * sizeof *values);
     }
     return TR_OK;
@@ -94,11 +89,13 @@ static tr_status feed(void *user, const struct tr_parameter *parameter, tr_sha25
 
 static tr_status hash_on_chief(struct pipeline *self, char hex[TR_SHA256_TEXT])
 {
-    struct hashing hashing = {self, tr_alloc((size_t)PIECE, sizeof *hashing.piece)};
-    if (!hashing.piece) return TR_ENOMEM;
-    tr_status status = tr_model_hash_fed(self->head.job->model, feed, &hashing, hex);
-    tr_free(hashing.piece);
-    return status;
+    if (!self->piece) self->piece = tr_alloc((size_t)PIECE, sizeof *self->piece);
+    if (!self->piece) return TR_ENOMEM;
+    tr_status status = tr_model_hash_fed(self->head.job->model, feed, self, hex);
+    if (status != TR_OK) return status; /* a message may still come: the piece stays */
+    tr_free(self->piece);
+    self->piece = NULL;
+    return TR_OK;
 }
 
 /* What the chief receives of this rank. */

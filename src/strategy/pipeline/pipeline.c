@@ -93,6 +93,7 @@ static void destroy(tr_strategy *strategy)
     tr_free(self->part);
     tr_free(self->part_bytes);
     tr_free(self->square_bytes);
+    tr_free(self->piece);
 }
 
 static void leave(tr_strategy *strategy)

@@ -31,6 +31,7 @@ struct pipeline {
     tr_window *nodes;
     float *own_nodes; /* where the group does not share memory */
     tr_reduction *reduction;
+    float *piece; /* of parameters that are hashed: others' come in here; NULL between hashes */
 };
 
 static inline int pipeline_stage_of(const struct pipeline *self, int rank)
