@@ -292,6 +292,8 @@ static tr_status run(const void *options_)
     char *place = NULL;
     tr_status status;
     TR_TRY(read_orders(options, &orders));
+    if (options->csv) TR_TRY(tr_file_replace_check(options->csv));
+    if (options->json) TR_TRY(tr_file_replace_check(options->json));
     TR_TRY_GOTO(cli_compare_plan(&orders, &plan), out);
     TR_TRY_GOTO(make_place(&place), out);
     orders.place = place;

@@ -228,6 +228,16 @@ void tr_file_replace_abandon(struct tr_file_replacement *file)
     file->aside = file->parent = NULL;
 }
 
+tr_status tr_file_replace_check(const char *path)
+{
+    struct tr_file_replacement trial;
+    struct stat facts;
+    if (stat(path, &facts) == 0 && !S_ISREG(facts.st_mode) && !S_ISDIR(facts.st_mode)) return TR_OK;
+    TR_TRY(tr_file_replace_begin(NULL, path, 0, &trial));
+    tr_file_replace_abandon(&trial);
+    return TR_OK;
+}
+
 tr_status tr_file_write_atomic(const tr_file_system *files, const char *path, const void *data, size_t size)
 {
     struct tr_file_replacement file;

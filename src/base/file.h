@@ -73,6 +73,9 @@ tr_status tr_file_replace_finish(struct tr_file_replacement *file);
 /* Removes what was written and releases `file`; changes no message. Does nothing after an end or a failed
    beginning. */
 void tr_file_replace_abandon(struct tr_file_replacement *file);
+/* Whether the above may work, for long work whose result goes to `path`: tries it and leaves nothing behind.
+   What is no regular file is not touched. Errors as tr_file_replace_begin(). */
+tr_status tr_file_replace_check(const char *path);
 
 /* Replaces the file `path` by these `size` bytes, in the way above. */
 tr_status tr_file_write_atomic(const tr_file_system *files, const char *path, const void *data, size_t size);

@@ -244,6 +244,33 @@ static void devices_are_not_replaced(void **state)
     assert_message_has("Is a directory");
 }
 
+static void a_replacement_can_be_tried_before(void **state)
+{
+    (void)state;
+    char path[SCRATCH_PATH];
+    struct tr_file_content content;
+    struct tr_file_names names;
+    scratch_join(path, scratch, "new/file");
+    assert_int_equal(tr_file_replace_check(path), TR_ENOTFOUND);
+    assert_message_has("there is no directory");
+    assert_int_equal(tr_file_replace_check(scratch), TR_EIO);
+    assert_int_equal(tr_file_replace_check("/dev/full"), TR_OK); /* nobody knows */
+    scratch_join(path, scratch, "new");
+    assert_int_equal(tr_file_make_directory(NULL, path), TR_OK);
+    scratch_join(path, scratch, "new/file");
+    assert_int_equal(tr_file_replace_check(path), TR_OK);
+    assert_false(tr_file_exists(path));
+    assert_int_equal(tr_file_write_atomic(NULL, path, "abc", 3), TR_OK);
+    assert_int_equal(tr_file_replace_check(path), TR_OK);
+    assert_int_equal(tr_file_read(path, 10, &content), TR_OK);
+    assert_string_equal(content.data, "abc");
+    tr_file_content_free(&content);
+    scratch_join(path, scratch, "new");
+    assert_int_equal(tr_file_list(NULL, path, &names), TR_OK);
+    assert_int_equal(names.count, 1);
+    tr_file_names_free(&names);
+}
+
 /* In a child, since a limit cannot be raised again by everyone. The signal that the limit sends would end it.
  */
 static void a_file_size_limit_is_an_error_not_a_signal(void **state)
@@ -341,6 +368,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_fault_leaves_the_old_file, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_write_says_how_far_it_came, set_up, tear_down),
         cmocka_unit_test_setup_teardown(devices_are_not_replaced, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_replacement_can_be_tried_before, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_file_size_limit_is_an_error_not_a_signal, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_directory_is_taken_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(failing_allocations_are_survived, set_up, tear_down),

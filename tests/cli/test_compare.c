@@ -340,6 +340,9 @@ static void test_nonsense_is_refused(void **state)
         {"--budget", "5x", "write 90s, 5m or 1h"},
         {"--budget", "-1", "is negative"},
         {"--workers", "0", "--workers"},
+        /* Before the runs, not after them. */
+        {"--csv", "nowhere/x.csv", "there is no directory \"nowhere\""},
+        {"--json", "nowhere/x.json", "there is no directory \"nowhere\""},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct session session;
