@@ -38,7 +38,7 @@
 /* A wait begins by giving way only, since answers usually come at once; then sleeps, longer and longer. Every
    nap is some 50 us too long, which many waits of a step would feel: so where each rank of the host may have
    a processor, it gives way for longer. */
-#define YIELD_SECONDS         1e-3
+#define YIELD_SECONDS         300e-6
 #define YIELD_SECONDS_CROWDED 100e-6
 #define NAP_MIN               20e-6
 #define NAP_MOST              1e-3
