@@ -15,23 +15,6 @@
 #include <string.h>
 #include <cmocka.h>
 
-static char place[SCRATCH_PATH];
-
-static int make_place(void **state)
-{
-    (void)state;
-    scratch_make(place);
-    family_files(place);
-    return 0;
-}
-
-static int remove_place(void **state)
-{
-    (void)state;
-    scratch_remove(place);
-    return 0;
-}
-
 /* Ranks 1 to `most`, which share memory or do not, end with what one process ends with. */
 static void expect_one_hash(struct job *job, int most, const char *name)
 {
@@ -62,7 +45,7 @@ static void every_family_has_one_hash(void **state)
     for (int f = 0; f < family_count; f++)
         for (int s = 0; s < 3; s++) {
             struct job job;
-            family_job(&job, &families[f], place);
+            family_job(&job, &families[f], family_place);
             job_set(&job, "train.microbatches=6");
             job.settings.strategy = strategies[s];
             expect_one_hash(&job, s == f % 3 ? replicas[s] : 2, families[f].name);
@@ -79,7 +62,7 @@ static void options_keep_the_hash(void **state)
     };
     for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++) {
         struct job job;
-        family_job(&job, &families[0], place);
+        family_job(&job, &families[0], family_place);
         job_set(&job, "train.microbatches=4");
         job_set(&job, "train.steps=8");
         job_set(&job, variants[i]);
@@ -103,7 +86,7 @@ static struct values train_plain(const char *strategy, int64_t steps, const char
 {
     struct job job;
     struct values values = {.count = 50 * 10};
-    family_job(&job, &families[2], place);
+    family_job(&job, &families[2], family_place);
     job_set(&job, "optimizer={rule: sgd, rate: 0.2}");
     job_set(&job, "input.scale=1/255");
     job_set(&job, "train.microbatches=4");
@@ -230,7 +213,7 @@ static void a_run_is_seen_between_rounds_only(void **state)
 {
     (void)state;
     struct job job;
-    family_job(&job, &families[0], place);
+    family_job(&job, &families[0], family_place);
     job_set(&job, "train.evaluate_every=2");
     job_set(&job, "train.steps=11");
     job.settings.strategy = "local-sgd,replicas=2,every=4";
@@ -266,12 +249,12 @@ static void checkpoints_do_not_know_ranks(void **state)
     static const int sizes[][2] = {{1, 3}, {3, 1}, {2, 3}};
     struct job job;
     struct outcome alone, half, resumed;
-    family_job(&job, &families[4], place); /* statistics and averages of weights */
+    family_job(&job, &families[4], family_place); /* statistics and averages of weights */
     char out[SCRATCH_PATH + 64];
-    snprintf(out, sizeof out, "%s/alone", place);
+    snprintf(out, sizeof out, "%s/alone", family_place);
     train_to(&job, strategy, out, false, 8, 1, &alone);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        snprintf(out, sizeof out, "%s/ranks%zu", place, i);
+        snprintf(out, sizeof out, "%s/ranks%zu", family_place, i);
         train_to(&job, strategy, out, false, 4, sizes[i][0], &half);
         train_to(&job, strategy, out, true, 8, sizes[i][1], &resumed);
         assert_string_equal(resumed.hash, alone.hash);
@@ -285,13 +268,13 @@ static void checkpoints_do_not_know_strategies(void **state)
     static const char local[] = "local-sgd,replicas=3,every=2,momentum=0.6";
     static const int sizes[] = {1, 3};
     struct job job;
-    family_job(&job, &families[4], place);
+    family_job(&job, &families[4], family_place);
     char hash[2][65];
     for (int way = 0; way < 2; way++) {
         for (int i = 0; i < 2; i++) {
             char out[SCRATCH_PATH + 64];
             struct outcome outcome;
-            snprintf(out, sizeof out, "%s/way%d-%d", place, way, i);
+            snprintf(out, sizeof out, "%s/way%d-%d", family_place, way, i);
             train_to(&job, way ? local : "allreduce", out, false, 3, 3, &outcome);
             train_to(&job, way ? "allreduce" : local, out, true, 8, sizes[i], &outcome);
             snprintf(hash[i], sizeof hash[i], "%s", outcome.hash);
@@ -316,7 +299,7 @@ static bool live_through(long long at)
 {
     struct job job;
     tr_trainer *trainer = NULL;
-    family_job(&job, &families[4], place);
+    family_job(&job, &families[4], family_place);
     job_set(&job, "train.prefetch=0"); /* a reader would still allocate when the hook is gone */
     job.settings.set = job.set;
     job.settings.steps = 2;
@@ -350,7 +333,7 @@ static void a_round_allocates_nothing(void **state)
 {
     (void)state;
     struct job job;
-    family_job(&job, &families[4], place);
+    family_job(&job, &families[4], family_place);
     job.settings.steps = 10;
     job.settings.strategy = "local-sgd,replicas=3,every=2,momentum=0.5";
     tr_trainer *trainer = job_trainer(&job);
@@ -368,7 +351,7 @@ static void expect_refused(const char *strategy, int size, const char *part)
 {
     struct job job;
     struct rank ranks[RANKS];
-    family_job(&job, &families[0], place);
+    family_job(&job, &families[0], family_place);
     job_set(&job, "train.microbatches=4");
     job.settings.set = job.set;
     job.settings.strategy = strategy;
@@ -395,7 +378,7 @@ static void numbers_that_are_not_finite_are_named(void **state)
     (void)state;
     struct job job;
     struct rank ranks[RANKS];
-    family_job(&job, &families[0], place);
+    family_job(&job, &families[0], family_place);
     job_set(&job, "train.microbatches=4");
     job_set(&job, "optimizer={rule: sgd, rate: 1e30}");
     job.settings.set = job.set;
@@ -428,5 +411,5 @@ int main(void)
         cmocka_unit_test(nonsense_is_refused),
         cmocka_unit_test(numbers_that_are_not_finite_are_named),
     };
-    return cmocka_run_group_tests(tests, make_place, remove_place);
+    return cmocka_run_group_tests(tests, family_place_make, family_place_remove);
 }

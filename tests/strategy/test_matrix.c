@@ -25,23 +25,6 @@ static const struct {
 #define STRATEGIES ((int)(sizeof synchronous / sizeof synchronous[0]))
 #define WORKERS    4
 
-static char place[SCRATCH_PATH];
-
-static int make_place(void **state)
-{
-    (void)state;
-    scratch_make(place);
-    family_files(place);
-    return 0;
-}
-
-static int remove_place(void **state)
-{
-    (void)state;
-    scratch_remove(place);
-    return 0;
-}
-
 /* A strategy that is added shows here until it is listed above, or says that its hash is another. */
 static void every_synchronous_strategy_is_here(void **state)
 {
@@ -57,7 +40,7 @@ static void every_synchronous_strategy_is_here(void **state)
 
 static void begin(struct job *job, int family)
 {
-    family_job(job, &families[family], place);
+    family_job(job, &families[family], family_place);
     job_set(job, "train.microbatches=5");
     job->settings.steps = 6;
     job->settings.set = job->set;
@@ -120,7 +103,7 @@ static void checkpoints_go_from_any_to_any(void **state)
             struct tr_train_settings settings = job.settings;
             char out[SCRATCH_PATH + 64], how[200];
             int first = 2 + synchronous[from].servers, second = (from < to ? 4 : 2) + synchronous[to].servers;
-            snprintf(out, sizeof out, "%s/%d-%d", place, from, to);
+            snprintf(out, sizeof out, "%s/%d-%d", family_place, from, to);
             snprintf(how, sizeof how, "%s on %d ranks, then %s on %d", synchronous[from].strategy, first,
                      synchronous[to].strategy, second);
             settings.out = out;
@@ -145,5 +128,5 @@ int main(void)
         cmocka_unit_test(a_network_of_everything_has_one_hash),
         cmocka_unit_test(checkpoints_go_from_any_to_any),
     };
-    return cmocka_run_group_tests(tests, make_place, remove_place);
+    return cmocka_run_group_tests(tests, family_place_make, family_place_remove);
 }

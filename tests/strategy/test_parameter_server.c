@@ -16,23 +16,6 @@
 #include <string.h>
 #include <cmocka.h>
 
-static char place[SCRATCH_PATH];
-
-static int make_place(void **state)
-{
-    (void)state;
-    scratch_make(place);
-    family_files(place);
-    return 0;
-}
-
-static int remove_place(void **state)
-{
-    (void)state;
-    scratch_remove(place);
-    return 0;
-}
-
 /* ---- a run in which something happens ---- */
 
 enum happening { NOTHING, KILL, STOP };
@@ -155,7 +138,7 @@ static void synchronous_servers_keep_the_hash(void **state)
     for (int f = 0; f < family_count; f++) {
         struct job job;
         struct outcome alone;
-        family_job(&job, &families[f], place);
+        family_job(&job, &families[f], family_place);
         job_set(&job, "train.microbatches=5");
         job_outcome(&job, &alone);
         assert_int_equal(alone.status, TR_OK);
@@ -180,7 +163,7 @@ static void synchronous_servers_keep_the_hash(void **state)
    start: then the weights are the sum of the gradients that were applied, in whatever order they were. */
 static void begin_counting(struct job *job, int64_t steps)
 {
-    family_job(job, &families[0], place);
+    family_job(job, &families[0], family_place);
     job_set(job, "layers=[{flatten: null}, {dense: {units: 10, weights: zeros, name: sum}}]");
     job_set(job, "optimizer={rule: sgd, rate: 1e-6}");
     job_set(job, "train.batch=20");
@@ -256,7 +239,7 @@ static void a_single_worker_has_the_hash_of_one_process(void **state)
     for (int f = 0; f < family_count; f++) {
         struct job job;
         struct outcome alone;
-        family_job(&job, &families[f], place);
+        family_job(&job, &families[f], family_place);
         job_set(&job, "train.microbatches=3");
         job_set(&job, "optimizer.clip_norm=0"); /* norms over several servers are formed in another order */
         job_outcome(&job, &alone);
@@ -282,7 +265,7 @@ static void a_single_worker_has_the_hash_of_one_process(void **state)
 /* A network whose gradient takes several pieces, with layers larger and smaller than one. */
 static void begin_large(struct job *job)
 {
-    family_job(job, &families[0], place);
+    family_job(job, &families[0], family_place);
     job_set(job, "layers=[{flatten: null}, {dense: {units: 700, activation: relu}}, {dense: {units: 500, "
                  "activation: relu}}, {dense: 10}]");
     job_set(job, "optimizer={rule: adam, rate: 1e-3}");
@@ -406,7 +389,7 @@ static void options_go_through(void **state)
                 char strategy[80], how[160];
                 struct job job;
                 struct team team = {0};
-                family_job(&job, &families[v % 2 ? 4 : 0], place);
+                family_job(&job, &families[v % 2 ? 4 : 0], family_place);
                 job_set(&job, "train.microbatches=4");
                 job_set(&job, variants[v]);
                 job.settings.set = job.set;
@@ -424,7 +407,7 @@ static void options_go_through(void **state)
 /* A job of the digits that shows whether something is learned. */
 static void begin_learning(struct job *job, int64_t steps)
 {
-    family_job(job, &families[0], place);
+    family_job(job, &families[0], family_place);
     job_set(job, "layers=[{flatten: null}, {dense: {units: 32, activation: relu}}, {dense: 10}]");
     job_set(job, "optimizer={rule: adam, rate: 3e-3}");
     job_set(job, "train.batch=20");
@@ -460,7 +443,7 @@ static void a_slow_worker_is_late(void **state)
         char strategy[80];
         struct job job;
         struct team team = {0};
-        family_job(&job, &families[0], place);
+        family_job(&job, &families[0], family_place);
         job_set(&job, "train.microbatches=4");
         job.settings.set = job.set;
         job.settings.steps = 30;
@@ -543,7 +526,7 @@ static void any_rank_may_stop_the_run(void **state)
         struct job job;
         struct team team = {.happening = STOP, .victim = victim, .at = 5};
         begin_learning(&job, 1000000);
-        snprintf(out, sizeof out, "%s/stop%d", place, victim);
+        snprintf(out, sizeof out, "%s/stop%d", family_place, victim);
         job.settings.out = out;
         job.settings.strategy = "parameter-server,mode=async,servers=2";
         run_team(&team, &job.settings, 4, victim % 2);
@@ -568,8 +551,8 @@ static void checkpoints_go_over_to_other_strategies(void **state)
     struct team team = {0};
     struct rank ranks[RANKS];
     begin_learning(&job, 30);
-    snprintf(out, sizeof out, "%s/over", place);
-    snprintf(branch, sizeof branch, "%s/branch", place);
+    snprintf(out, sizeof out, "%s/over", family_place);
+    snprintf(branch, sizeof branch, "%s/branch", family_place);
     job.settings.out = out;
     job.settings.strategy = "parameter-server,mode=async,servers=2";
     run_team(&team, &job.settings, 4, false);
@@ -610,7 +593,7 @@ static void the_chief_rests_while_others_work(void **state)
     struct job job;
     struct team team = {0};
     begin_learning(&job, 80);
-    snprintf(out, sizeof out, "%s/rests", place);
+    snprintf(out, sizeof out, "%s/rests", family_place);
     job_set(&job, "train.evaluate_every=7");
     job_set(&job, "train.checkpoint_every=5");
     job.settings.out = out;
@@ -689,5 +672,6 @@ int main(void)
         cmocka_unit_test(what_is_not_finite_ends_the_run),
         cmocka_unit_test(what_makes_no_sense_is_refused),
     };
-    return cmocka_run_group_tests_name("strategy.parameter_server", tests, make_place, remove_place);
+    return cmocka_run_group_tests_name("strategy.parameter_server", tests, family_place_make,
+                                       family_place_remove);
 }

@@ -20,21 +20,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-static char place[SCRATCH_PATH];
-
-static int make_place(void **state)
-{
-    (void)state;
-    scratch_make(place);
-    family_files(place);
-    return 0;
-}
-
 static int remove_place(void **state)
 {
-    (void)state;
-    scratch_remove(place);
-    return tr_alloc_live() == 0 ? 0 : -1;
+    return family_place_remove(state) == 0 && tr_alloc_live() == 0 ? 0 : -1;
 }
 
 static const struct family *family_called(const char *name)
@@ -83,7 +71,7 @@ static void every_family_has_one_hash(void **state)
         struct job job;
         struct outcome alone;
         const char *name = cuts[i].family;
-        family_job(&job, family_called(name), place);
+        family_job(&job, family_called(name), family_place);
         job_set(&job, "train.microbatches=5");
         find_alone(&job, &alone);
         job.settings.strategy = cuts[i].two;
@@ -119,7 +107,7 @@ static void options_keep_the_hash(void **state)
         for (int f = 0; f < 2; f++) {
             struct job job;
             struct outcome alone;
-            family_job(&job, family_called(f ? "everything" : "mnist-cnn"), place);
+            family_job(&job, family_called(f ? "everything" : "mnist-cnn"), family_place);
             job_set(&job, "train.microbatches=7");
             job_set(&job, variants[i]);
             find_alone(&job, &alone);
@@ -161,12 +149,13 @@ static void sequences_and_values_cross(void **state)
     for (int i = 0; i < 60; i++)
         snprintf(table + strlen(table), sizeof table - strlen(table), "%g,%g,%g\n", i * 0.1, sin(i),
                  cos(i * 0.3));
-    must_train(tr_file_write_atomic(NULL, scratch_join(path, place, "values.csv"), table, strlen(table)));
+    must_train(
+        tr_file_write_atomic(NULL, scratch_join(path, family_place, "values.csv"), table, strlen(table)));
     for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
         struct job job;
         struct outcome alone;
         snprintf(name, sizeof name, "%s.yaml", models[i].name);
-        scratch_join(path, place, name);
+        scratch_join(path, family_place, name);
         must_train(tr_file_write_atomic(NULL, path, models[i].text, strlen(models[i].text)));
         job_begin(&job, path);
         find_alone(&job, &alone);
@@ -195,7 +184,7 @@ static void checkpoints_do_not_know_stages(void **state)
     for (int f = 0; f < 2; f++) {
         struct job job;
         struct outcome alone;
-        family_job(&job, family_called(f ? "everything" : "mnist-cnn"), place);
+        family_job(&job, family_called(f ? "everything" : "mnist-cnn"), family_place);
         job_set(&job, "train.microbatches=4");
         job_set(&job, "optimizer.ema=0.9");
         job.settings.steps = 6;
@@ -207,7 +196,7 @@ static void checkpoints_do_not_know_stages(void **state)
             bool named = runs[i].first && strstr(runs[i].first, "cut"),
                  other = runs[i].second && strstr(runs[i].second, "cut");
             if (f && (named || other)) continue; /* its layers have other names */
-            snprintf(out, sizeof out, "%s/run%d-%zu", place, f, i);
+            snprintf(out, sizeof out, "%s/run%d-%zu", family_place, f, i);
             snprintf(how, sizeof how, "%d ranks, then %d", runs[i].before, runs[i].after);
             struct tr_train_settings settings = job.settings;
             settings.out = out;
@@ -230,7 +219,7 @@ static void stragglers_keep_the_hash(void **state)
     (void)state;
     struct job job;
     struct outcome alone;
-    family_job(&job, family_called("mnist-mlp"), place);
+    family_job(&job, family_called("mnist-mlp"), family_place);
     find_alone(&job, &alone);
     job.settings.strategy = "pipeline";
     job.settings.delay_seed = 3;
@@ -244,7 +233,7 @@ static void the_culprit_is_named(void **state)
     struct job job;
     struct outcome alone;
     struct rank ranks[RANKS];
-    family_job(&job, family_called("mnist-cnn"), place);
+    family_job(&job, family_called("mnist-cnn"), family_place);
     job_set(&job, "train.microbatches=4");
     job_set(&job, "optimizer.rate=1e30");
     job_outcome(&job, &alone);
@@ -268,7 +257,7 @@ static void refused(const char *family, const char *strategy, const char *set, i
 {
     struct job job;
     struct rank ranks[RANKS];
-    family_job(&job, family_called(family), place);
+    family_job(&job, family_called(family), family_place);
     job_set(&job, "train.microbatches=4");
     if (set) job_set(&job, set);
     job.settings.set = job.set;
@@ -347,7 +336,7 @@ static void memory_does_not_grow_with_microbatches(void **state)
     (void)state;
     struct job job;
     struct tr_job *opened;
-    family_job(&job, family_called("mnist-cnn"), place);
+    family_job(&job, family_called("mnist-cnn"), family_place);
     job_set(&job, "train.batch=100");
     job_set(&job, "train.microbatches=64");
     struct tr_job_settings settings = {.set = job.set, .set_count = job.settings.set_count};
@@ -380,7 +369,7 @@ static void measuring_changes_nothing(void **state)
     static const int bound[] = {0, 2, 4, 5, 6, 7};
     enum { COUNT = 5 };
     struct job job;
-    family_job(&job, family_called("mnist-cnn"), place);
+    family_job(&job, family_called("mnist-cnn"), family_place);
     job_set(&job, "layers[4].units=3000"); /* the third range */
     job_set(&job, "train.batch=80");
     job.settings.strategy = "pipeline";
@@ -447,7 +436,7 @@ static void refused_memory_leaves_nothing(void **state)
 {
     (void)state;
     struct job job;
-    family_job(&job, family_called("everything"), place);
+    family_job(&job, family_called("everything"), family_place);
     job_set(&job, "train.prefetch=0"); /* a reader would still allocate when the hook is gone */
     job.settings.strategy = "pipeline";
     tr_trainer *trainer = job_trainer(&job);
@@ -462,7 +451,7 @@ static void a_step_allocates_nothing(void **state)
     (void)state;
     struct job job;
     int64_t total = 0;
-    family_job(&job, family_called("everything"), place);
+    family_job(&job, family_called("everything"), family_place);
     job.settings.strategy = "pipeline";
     tr_trainer *trainer = job_trainer(&job);
     for (int step = 0; step < 6; step++) {
@@ -477,7 +466,7 @@ static void ranks_divide_the_parameters(void **state)
 {
     (void)state;
     struct job job;
-    family_job(&job, family_called("mnist-cnn"), place);
+    family_job(&job, family_called("mnist-cnn"), family_place);
     job.settings.strategy = "pipeline";
     tr_trainer *trainer = job_trainer(&job);
     struct tr_placement placement;
@@ -506,5 +495,5 @@ int main(void)
         cmocka_unit_test(a_step_allocates_nothing),
         cmocka_unit_test(ranks_divide_the_parameters),
     };
-    return cmocka_run_group_tests_name("strategy.pipeline", tests, make_place, remove_place);
+    return cmocka_run_group_tests_name("strategy.pipeline", tests, family_place_make, remove_place);
 }

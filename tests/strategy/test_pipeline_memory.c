@@ -19,8 +19,6 @@
 #define BLUR  ((int64_t)5 << 20)
 #define HEAVY 9000000 /* parameters of the stage with the heavy layer, at least */
 
-static char place[SCRATCH_PATH];
-
 /* Bytes of whole pages among floats [begin, end) of an arena that are in memory. */
 static int64_t resident(const float *arena, int64_t begin, int64_t end)
 {
@@ -142,7 +140,7 @@ static void heavy_job(struct job *job, char out[SCRATCH_PATH], const char *name)
 {
     const struct family *family = families;
     while (strcmp(family->name, "mnist-cnn") != 0) family++;
-    family_job(job, family, place);
+    family_job(job, family, family_place);
     job_set(job, "layers[2].filters=32");
     job_set(job, "layers[4].units=6000");
     job_set(job, "train.batch=8");
@@ -150,7 +148,7 @@ static void heavy_job(struct job *job, char out[SCRATCH_PATH], const char *name)
     job_set(job, "train.steps=4");
     job_set(job, "train.evaluate_every=3");
     job_set(job, "optimizer.ema=0.9");
-    job->settings.out = scratch_join(out, place, name);
+    job->settings.out = scratch_join(out, family_place, name);
 }
 
 static void run_stages(const char *strategy, int size, const char *set, const char *expected)
@@ -195,25 +193,11 @@ static void ranks_touch_their_own(void **state)
     }
 }
 
-static int make_place(void **state)
-{
-    (void)state;
-    scratch_make(place);
-    family_files(place);
-    return 0;
-}
-
-static int remove_place(void **state)
-{
-    (void)state;
-    scratch_remove(place);
-    return 0;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_touch_their_own),
     };
-    return cmocka_run_group_tests_name("strategy.pipeline_memory", tests, make_place, remove_place);
+    return cmocka_run_group_tests_name("strategy.pipeline_memory", tests, family_place_make,
+                                       family_place_remove);
 }

@@ -8,26 +8,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-static char place[SCRATCH_PATH];
-
-static int make_place(void **state)
-{
-    (void)state;
-    scratch_make(place);
-    family_files(place);
-    return 0;
-}
-
-static int remove_place(void **state)
-{
-    (void)state;
-    scratch_remove(place);
-    return 0;
-}
-
 static void begin(struct job *job)
 {
-    family_job(job, &families[0], place);
+    family_job(job, &families[0], family_place);
     job_set(job, "train.microbatches=4");
     job->settings.set = job->set;
 }
@@ -112,5 +95,5 @@ int main(void)
         cmocka_unit_test(a_straggler_shows),
         cmocka_unit_test(there_are_none_before_a_run),
     };
-    return cmocka_run_group_tests(tests, make_place, remove_place);
+    return cmocka_run_group_tests(tests, family_place_make, family_place_remove);
 }

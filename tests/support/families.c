@@ -186,3 +186,20 @@ void family_job(struct job *job, const struct family *family, const char *place)
     family_job_large(job, family, place);
     for (int i = 0; family->small[i]; i++) job_set(job, family->small[i]);
 }
+
+char family_place[SCRATCH_PATH];
+
+int family_place_make(void **state)
+{
+    (void)state;
+    scratch_make(family_place);
+    family_files(family_place);
+    return 0;
+}
+
+int family_place_remove(void **state)
+{
+    (void)state;
+    scratch_remove(family_place);
+    return 0;
+}

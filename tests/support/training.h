@@ -37,6 +37,11 @@ extern const int family_count;
 /* Makes the data of the families in the scratch directory `place` and, for the model that has no file, its
    model file. */
 void family_files(const char *place);
+/* A scratch directory with these files, for tests that all use one; to be set up and torn down by the group.
+ */
+extern char family_place[SCRATCH_PATH];
+int family_place_make(void **state);
+int family_place_remove(void **state);
 /* The job of a family, with the network as the model file has it or small; `place` as above, borrowed. */
 void family_job_large(struct job *job, const struct family *family, const char *place);
 void family_job(struct job *job, const struct family *family, const char *place);

@@ -11,23 +11,6 @@
 #include <string.h>
 #include <cmocka.h>
 
-static char place[SCRATCH_PATH];
-
-static int set_up(void **state)
-{
-    (void)state;
-    scratch_make(place);
-    family_files(place);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    scratch_remove(place);
-    return 0;
-}
-
 static struct tr_file_content digests_in(const char *directory)
 {
     struct tr_file_content content;
@@ -53,11 +36,11 @@ static void ranks_and_strategies_do_not_show(void **state)
     for (int f = 0; f < family_count; f++) {
         struct job job;
         struct outcome alone, plain;
-        family_job(&job, &families[f], place);
+        family_job(&job, &families[f], family_place);
         job_set(&job, "train.microbatches=4");
         job.settings.steps = 4;
         job_outcome(&job, &plain);
-        snprintf(out, sizeof out, "%s/alone%d", place, f);
+        snprintf(out, sizeof out, "%s/alone%d", family_place, f);
         job.settings.out = out;
         job.settings.record_digests = 2;
         job_outcome(&job, &alone);
@@ -68,7 +51,7 @@ static void ranks_and_strategies_do_not_show(void **state)
             struct rank ranks[RANKS];
             char how[160];
             snprintf(how, sizeof how, "%s by %s", families[f].name, strategies[s]);
-            snprintf(out, sizeof out, "%s/run%d-%zu", place, f, s);
+            snprintf(out, sizeof out, "%s/run%d-%zu", family_place, f, s);
             job.settings.strategy = strategies[s];
             run_ranks(&job.settings, 2, false, ranks);
             expect_well(ranks, 2, how);
@@ -95,7 +78,7 @@ static void what_cannot_be_recorded_is_refused(void **state)
     (void)state;
     struct job job;
     struct outcome outcome;
-    family_job(&job, &families[0], place);
+    family_job(&job, &families[0], family_place);
     job.settings.record_digests = 1;
     job_outcome(&job, &outcome);
     assert_int_equal(outcome.status, TR_EINVAL);
@@ -112,5 +95,5 @@ int main(void)
         cmocka_unit_test(every_bit_and_place_counts),
         cmocka_unit_test(what_cannot_be_recorded_is_refused),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, family_place_make, family_place_remove);
 }

@@ -14,8 +14,6 @@
 #include <string.h>
 #include <cmocka.h>
 
-static char place[SCRATCH_PATH];
-
 /* The hashes at the end of the families' runs. They change whenever arithmetic, initialization, the order of
  * examples or the jobs change, which must be on purpose: checkpoints of earlier versions then do not continue
  * as they would have. On such a change say so in its description, and copy the new hash from the test's
@@ -41,7 +39,7 @@ static void vary(struct job *job, int pass, int prefetch, int evaluate_batch)
 static void baseline(const struct family *family, struct outcome *outcome)
 {
     struct job job;
-    family_job(&job, family, place);
+    family_job(&job, family, family_place);
     job.settings.device = "ref";
     vary(&job, 0, 0, 0);
     job_outcome(&job, outcome);
@@ -61,7 +59,7 @@ static void compare_all(const struct family *family)
             for (int pass = 0; pass < 3; pass++) {
                 struct job job;
                 char how[128];
-                family_job(&job, family, place);
+                family_job(&job, family, family_place);
                 job.settings.device = i < 0 ? "ref" : "cpu";
                 job.settings.isa = i < 0 ? NULL : isas[i];
                 job.settings.threads = threads;
@@ -130,7 +128,7 @@ static void test_large_networks(void **state)
                 struct outcome got;
                 struct job job;
                 char how[96];
-                family_job_large(&job, &families[family], place);
+                family_job_large(&job, &families[family], family_place);
                 job_set(&job, large[family].batch);
                 job_set(&job, large[family].microbatches);
                 job_set(&job, "train.epochs=0");
@@ -169,7 +167,7 @@ static void differs(const struct family *family, const struct outcome *expected,
 {
     struct outcome got;
     struct job job;
-    family_job(&job, family, place);
+    family_job(&job, family, family_place);
     job_set(&job, assignment);
     job_outcome(&job, &got);
     if (got.status != TR_OK) fail_msg("%s with %s: %s", family->name, assignment, got.message);
@@ -207,7 +205,7 @@ static void test_settings_that_do_not_matter(void **state)
         baseline(&families[i], &expected);
         for (size_t k = 0; k < sizeof assignments / sizeof assignments[0]; k++) {
             struct job job;
-            family_job(&job, &families[i], place);
+            family_job(&job, &families[i], family_place);
             job_set(&job, assignments[k]);
             job_outcome(&job, &got);
             if (got.status != TR_OK)
@@ -226,7 +224,7 @@ static void test_packing_does_not_matter(void **state)
     struct outcome expected, got;
     baseline(&families[2], &expected);
     struct job job;
-    family_job(&job, &families[2], place);
+    family_job(&job, &families[2], family_place);
     job_set(&job, "data.train=null");
     job_set(&job, "data.train={idx: {images: train-images, labels: train-labels}}");
     job_outcome(&job, &got);
@@ -250,7 +248,7 @@ static void test_odd_batches(void **state)
             struct outcome outcome[2];
             for (int run = 0; run < 2; run++) {
                 struct job job;
-                family_job(&job, &families[k], place);
+                family_job(&job, &families[k], family_place);
                 job_set(&job, cases[i].batch);
                 job_set(&job, cases[i].microbatches);
                 job_set(&job, "train.steps=4");
@@ -264,21 +262,6 @@ static void test_odd_batches(void **state)
                      cases[i].microbatches);
             expect_same(&outcome[0], &outcome[1], how);
         }
-}
-
-static int make_place(void **state)
-{
-    (void)state;
-    scratch_make(place);
-    family_files(place);
-    return 0;
-}
-
-static int remove_place(void **state)
-{
-    (void)state;
-    scratch_remove(place);
-    return 0;
 }
 
 int main(void)
@@ -296,5 +279,5 @@ int main(void)
         cmocka_unit_test(test_packing_does_not_matter),
         cmocka_unit_test(test_odd_batches),
     };
-    return cmocka_run_group_tests(tests, make_place, remove_place);
+    return cmocka_run_group_tests(tests, family_place_make, family_place_remove);
 }

@@ -17,23 +17,6 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-static char place[SCRATCH_PATH];
-
-static int set_up(void **state)
-{
-    (void)state;
-    scratch_make(place);
-    family_files(place);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    scratch_remove(place);
-    return 0;
-}
-
 /* The events of a trace file; a reference that the caller drops with its root. */
 static json_t *events_of(const char *path, json_t **root)
 {
@@ -79,8 +62,8 @@ static void a_trace_of_one_process(void **state)
     struct job job;
     struct outcome plain, traced;
     char path[SCRATCH_PATH + 16];
-    snprintf(path, sizeof path, "%s/one.json", place);
-    family_job(&job, &families[0], place);
+    snprintf(path, sizeof path, "%s/one.json", family_place);
+    family_job(&job, &families[0], family_place);
     job.settings.steps = 5;
     job_outcome(&job, &plain);
     job.settings.trace = path;
@@ -105,8 +88,8 @@ static void a_trace_of_three_ranks(void **state)
     struct outcome alone;
     struct rank ranks[RANKS];
     char path[SCRATCH_PATH + 16];
-    snprintf(path, sizeof path, "%s/three.json", place);
-    family_job(&job, &families[0], place);
+    snprintf(path, sizeof path, "%s/three.json", family_place);
+    family_job(&job, &families[0], family_place);
     job_set(&job, "train.microbatches=4");
     job_outcome(&job, &alone);
     job.settings.trace = path;
@@ -127,8 +110,8 @@ static void a_run_that_fails_leaves_a_trace(void **state)
     struct job job;
     struct outcome outcome;
     char path[SCRATCH_PATH + 16];
-    snprintf(path, sizeof path, "%s/failed.json", place);
-    family_job(&job, &families[0], place);
+    snprintf(path, sizeof path, "%s/failed.json", family_place);
+    family_job(&job, &families[0], family_place);
     job_set(&job, "optimizer.rate=1e30");
     job.settings.trace = path;
     job_outcome(&job, &outcome);
@@ -196,8 +179,8 @@ static void a_run_that_is_killed_leaves_a_trace(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct job job;
         char path[SCRATCH_PATH + 16];
-        snprintf(path, sizeof path, "%s/killed%zu.json", place, i);
-        family_job(&job, &families[0], place);
+        snprintf(path, sizeof path, "%s/killed%zu.json", family_place, i);
+        family_job(&job, &families[0], family_place);
         job_set(&job, "train.microbatches=4");
         job.settings.set = job.set;
         job.settings.strategy = cases[i].strategy;
@@ -225,8 +208,8 @@ static void followers_trace_the_same_steps(void **state)
     struct job job;
     struct rank ranks[RANKS];
     char path[SCRATCH_PATH + 16];
-    snprintf(path, sizeof path, "%s/followers.json", place);
-    family_job(&job, &families[0], place);
+    snprintf(path, sizeof path, "%s/followers.json", family_place);
+    family_job(&job, &families[0], family_place);
     job_set(&job, "train.microbatches=4");
     job.settings.set = job.set;
     job.settings.strategy = "parameter-server,mode=async";
@@ -253,9 +236,9 @@ static void a_trace_begins_where_its_run_does(void **state)
     struct outcome outcome;
     char path[SCRATCH_PATH + 16], out[SCRATCH_PATH + 16];
     int least = 0, most = 0;
-    snprintf(path, sizeof path, "%s/resumed.json", place);
-    snprintf(out, sizeof out, "%s/resumed", place);
-    family_job(&job, &families[0], place);
+    snprintf(path, sizeof path, "%s/resumed.json", family_place);
+    snprintf(out, sizeof out, "%s/resumed", family_place);
+    family_job(&job, &families[0], family_place);
     job.settings.out = out;
     job.settings.steps = 5;
     job_outcome(&job, &outcome);
@@ -295,10 +278,10 @@ static void a_trace_that_cannot_be_written_yet_is_written_at_the_end(void **stat
     struct job job;
     char path[SCRATCH_PATH + 32], directory[SCRATCH_PATH + 16];
     struct obstacle obstacle = {directory, 0};
-    snprintf(directory, sizeof directory, "%s/away", place);
+    snprintf(directory, sizeof directory, "%s/away", family_place);
     snprintf(path, sizeof path, "%s/trace.json", directory);
     assert_int_equal(mkdir(directory, 0777), 0);
-    family_job(&job, &families[0], place);
+    family_job(&job, &families[0], family_place);
     job_set(&job, "train.log_every=1");
     job.settings.steps = 8;
     job.settings.trace = path;
@@ -317,7 +300,7 @@ static void a_trace_that_cannot_be_written_is_an_error(void **state)
     (void)state;
     struct job job;
     struct outcome outcome;
-    family_job(&job, &families[0], place);
+    family_job(&job, &families[0], family_place);
     job.settings.trace = "/nowhere/at/all/trace.json";
     job_outcome(&job, &outcome);
     assert_int_equal(outcome.status, TR_ENOTFOUND);
@@ -329,7 +312,7 @@ static void a_profile_adds_up(void **state)
     (void)state;
     struct job job;
     const struct tr_train_profile *profile;
-    family_job(&job, &families[0], place);
+    family_job(&job, &families[0], family_place);
     tr_trainer *trainer = job_trainer(&job);
     assert_int_equal(tr_trainer_profile(trainer, &profile), TR_EINVAL);
     must_train(tr_trainer_run(trainer, NULL, NULL));
@@ -371,5 +354,5 @@ int main(void)
         cmocka_unit_test(a_trace_that_cannot_be_written_is_an_error),
         cmocka_unit_test(a_profile_adds_up),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, family_place_make, family_place_remove);
 }
