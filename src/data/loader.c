@@ -21,8 +21,7 @@
 
 struct slot {
     struct tr_batch batch;
-    tr_status status;
-    char message[1024]; /* why, when status is not TR_OK: messages belong to threads */
+    struct tr_failure outcome; /* kept, since messages belong to threads */
 };
 
 struct tr_loader {
@@ -123,11 +122,7 @@ static tr_status assemble(const tr_loader *loader, int64_t step, struct tr_batch
 
 static void fill(const tr_loader *loader, int64_t step, struct slot *slot)
 {
-    slot->status = assemble(loader, step, &slot->batch);
-    if (slot->status == TR_OK) return;
-    size_t length = strnlen(tr_error_message(), sizeof slot->message - 1);
-    memcpy(slot->message, tr_error_message(), length);
-    slot->message[length] = 0;
+    tr_failure_keep(&slot->outcome, assemble(loader, step, &slot->batch));
 }
 
 static bool may_read(const tr_loader *loader)
@@ -299,7 +294,7 @@ tr_status tr_loader_get(tr_loader *loader, int64_t step, const struct tr_batch *
         fill(loader, step, slot);
     }
     tr_span_end();
-    if (slot->status != TR_OK) return tr_fail(slot->status, "%s", slot->message);
+    if (slot->outcome.status != TR_OK) return tr_failure_restore(&slot->outcome);
     *out = &slot->batch;
     return TR_OK;
 }
