@@ -17,6 +17,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/thread.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -184,7 +185,7 @@ tr_status tr_team_create(int size, tr_team **out)
     for (int i = 1; i < size; i++) {
         team->members[i].team = team;
         team->members[i].index = i;
-        int error = pthread_create(&team->members[i].thread, NULL, member_main, &team->members[i]);
+        int error = tr_thread_start(&team->members[i].thread, member_main, &team->members[i]);
         if (error) {
             dismiss(team, i - 1);
             return tr_fail(TR_ENOMEM, "threads: thread %d of %d could not start: %s; use fewer threads",

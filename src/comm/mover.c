@@ -13,9 +13,9 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/thread.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <time.h>
 
@@ -120,17 +120,6 @@ void tr_mover_notice(tr_comm *comm)
     pthread_cond_signal(&mover->changed);
 }
 
-/* Signals are for the threads of the program. */
-static int start(struct tr_mover *mover)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    int error = pthread_create(&mover->thread, NULL, mover_main, mover);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error;
-}
-
 static void release(struct tr_mover *mover)
 {
     pthread_cond_destroy(&mover->changed);
@@ -149,7 +138,7 @@ static tr_status begin(tr_comm *comm)
     pthread_condattr_destroy(&monotonic);
     pthread_mutex_lock(&comm->lock);
     comm->mover = mover;
-    int error = start(mover);
+    int error = tr_thread_start(&mover->thread, mover_main, mover);
     if (error) comm->mover = NULL;
     pthread_mutex_unlock(&comm->lock);
     if (!error) return TR_OK;

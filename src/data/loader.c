@@ -10,13 +10,13 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/thread.h"
 #include "base/timeline.h"
 #include "base/tree.h"
 
 #include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <string.h>
 
 struct slot {
@@ -165,14 +165,8 @@ static tr_status start_reading(tr_loader *loader)
 {
     if (pthread_mutex_init(&loader->lock, NULL) != 0) goto no_lock;
     if (pthread_cond_init(&loader->changed, NULL) != 0) goto no_condition;
-    /* Signals are for the program's own threads. */
     loader->timeline = tr_timeline_current();
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    int refused = pthread_create(&loader->thread, NULL, read_ahead, loader);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (refused) goto no_thread;
+    if (tr_thread_start(&loader->thread, read_ahead, loader) != 0) goto no_thread;
     loader->reading = true;
     return TR_OK;
 no_thread:

@@ -2,9 +2,9 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/thread.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 
 static const enum tr_data_set wanted[] = {TR_SET_TRAIN, TR_SET_TEST};
@@ -37,12 +37,7 @@ tr_status tr_opening_begin(struct tr_job *job, tr_opening **out)
     tr_opening *opening = tr_alloc_zero(1, sizeof *opening);
     if (!opening) return TR_ENOMEM;
     opening->job = job;
-    /* Signals are for the thread that runs the trainer. */
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    opening->threaded = pthread_create(&opening->thread, NULL, open_sets, opening) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    opening->threaded = tr_thread_start(&opening->thread, open_sets, opening) == 0;
     *out = opening;
     return TR_OK;
 }

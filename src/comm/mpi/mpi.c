@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/module.h"
 #include "base/team.h"
+#include "base/thread.h"
 #include "comm/class.h"
 #include "comm/mpi/heart.h"
 #include "comm/mpi/memory.h"
@@ -25,7 +26,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -127,17 +127,6 @@ static bool wait_for_keeper(struct mpi_comm *comm, enum keeper_state state, doub
     bool left = comm->state != state;
     pthread_mutex_unlock(&comm->gate);
     return left;
-}
-
-/* Signals are for the threads of the program. */
-static int start_keeper(struct mpi_comm *comm)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    int error = pthread_create(&comm->keeper, NULL, keeper_main, comm);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error;
 }
 
 /* ---- messages ---- */
@@ -296,7 +285,7 @@ static tr_status make(const struct tr_mpi_module *module, struct mpi_comm **out)
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&comm->changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    int error = start_keeper(comm);
+    int error = tr_thread_start(&comm->keeper, keeper_main, comm);
     if (error == 0) return TR_OK;
     free_mpi(comm);
     *out = NULL;
