@@ -199,9 +199,13 @@ void job_expect_gone(const struct job *job, double seconds)
     }
 }
 
+/* The launcher pauses up to a minute between attempts that come no further, which is what early kills make.
+ */
+#define COMING_SECONDS 90
+
 pid_t job_wait_for_rank(struct job *job, int rank, int milliseconds)
 {
-    double end = tr_clock_seconds() + 30;
+    double end = tr_clock_seconds() + COMING_SECONDS;
     while (!job_rank(job, rank)) {
         if (!job_processes(job)) return 0;
         if (tr_clock_seconds() > end) {
