@@ -1,6 +1,7 @@
 #include "base/thread.h"
 
 #include <signal.h>
+#include <stdint.h>
 
 int tr_thread_start(pthread_t *thread, void *(*main)(void *), void *argument)
 {
@@ -10,4 +11,24 @@ int tr_thread_start(pthread_t *thread, void *(*main)(void *), void *argument)
     int error = pthread_create(thread, NULL, main, argument);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return error;
+}
+
+void tr_condition_init(pthread_cond_t *condition)
+{
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(condition, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
+struct timespec tr_moment_in(double seconds)
+{
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    double whole = (double)(int64_t)seconds; /* apart: a long time in nanoseconds may not fit */
+    int64_t nanoseconds = at.tv_nsec + (int64_t)((seconds - whole) * 1e9);
+    at.tv_sec += (time_t)whole + nanoseconds / 1000000000;
+    at.tv_nsec = nanoseconds % 1000000000;
+    return at;
 }

@@ -3,9 +3,17 @@
 #define TR_BASE_THREAD_H
 
 #include <pthread.h>
+#include <time.h>
 
 /* Starts a thread that is handed no signal: these are for the threads of the program, which may rely on being
    interrupted by them. As pthread_create() otherwise: 0, or an error number. Any thread. */
 int tr_thread_start(pthread_t *thread, void *(*main)(void *), void *argument);
+
+/* A condition that is waited for by the monotonic clock, which nobody sets; end it with
+ * pthread_cond_destroy().
+ */
+void tr_condition_init(pthread_cond_t *condition);
+/* The moment so many seconds (not negative) from now, for pthread_cond_timedwait() on such a condition. */
+struct timespec tr_moment_in(double seconds);
 
 #endif

@@ -17,7 +17,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
 /* Between two looks, while messages move and while none does. */
 #define NAP_LEAST 100000 /* nanoseconds */
@@ -63,13 +62,7 @@ static bool has_large(const tr_comm *comm)
 
 static void nap(struct tr_mover *mover, long nanoseconds)
 {
-    struct timespec end;
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    end.tv_nsec += nanoseconds;
-    if (end.tv_nsec >= 1000000000) {
-        end.tv_sec++;
-        end.tv_nsec -= 1000000000;
-    }
+    struct timespec end = tr_moment_in(1e-9 * (double)nanoseconds);
     while (!mover->ends && pthread_cond_timedwait(&mover->changed, &mover->comm->lock, &end) != ETIMEDOUT)
         continue;
 }
@@ -131,11 +124,7 @@ static tr_status begin(tr_comm *comm)
     struct tr_mover *mover = tr_alloc_zero(1, sizeof *mover);
     if (!mover) return TR_ENOMEM;
     mover->comm = comm;
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&mover->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    tr_condition_init(&mover->changed);
     pthread_mutex_lock(&comm->lock);
     comm->mover = mover;
     int error = tr_thread_start(&mover->thread, mover_main, mover);

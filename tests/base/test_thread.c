@@ -1,5 +1,6 @@
 #include "base/thread.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -32,8 +33,36 @@ static void test_threads_get_no_signals(void **state)
         assert_int_equal(sigismember(&after, number), sigismember(&before, number));
 }
 
+static double seconds_of(struct timespec moment)
+{
+    return (double)moment.tv_sec + 1e-9 * (double)moment.tv_nsec;
+}
+
+static void test_conditions_time_out(void **state)
+{
+    (void)state;
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_cond_t condition;
+    tr_condition_init(&condition);
+    double before = seconds_of(tr_moment_in(0));
+    struct timespec end = tr_moment_in(0.02);
+    pthread_mutex_lock(&lock);
+    while (pthread_cond_timedwait(&condition, &lock, &end) != ETIMEDOUT) continue;
+    pthread_mutex_unlock(&lock);
+    double after = seconds_of(tr_moment_in(0));
+    assert_true(after >= before + 0.02);
+    assert_true(after < before + 20); /* by another clock it would be years, or nothing */
+    pthread_cond_destroy(&condition);
+    /* Longer than fits into nanoseconds. */
+    double late = seconds_of(tr_moment_in(1e12));
+    assert_true(late > before + 0.9e12 && late < before + 1.1e12);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_threads_get_no_signals)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_threads_get_no_signals),
+        cmocka_unit_test(test_conditions_time_out),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

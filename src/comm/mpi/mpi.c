@@ -72,17 +72,6 @@ static const struct tr_module mpi_module = {
 
 /* ---- the keeper ---- */
 
-static struct timespec moment_in(double seconds)
-{
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    double whole = (double)(int64_t)seconds;
-    int64_t nanoseconds = at.tv_nsec + (int64_t)((seconds - whole) * 1e9);
-    at.tv_sec += (time_t)whole + nanoseconds / 1000000000;
-    at.tv_nsec = nanoseconds % 1000000000;
-    return at;
-}
-
 static void set_state(struct mpi_comm *comm, enum keeper_state state)
 {
     pthread_mutex_lock(&comm->gate);
@@ -101,7 +90,7 @@ static void *keeper_main(void *argument)
     pthread_mutex_lock(&comm->gate);
     while (comm->state != CLOSING) {
         /* Half an interval, so that a beat is never more than that late. */
-        struct timespec end = moment_in(comm->beats ? tr_heart_interval(comm->heart) / 2 : 1);
+        struct timespec end = tr_moment_in(comm->beats ? tr_heart_interval(comm->heart) / 2 : 1);
         pthread_cond_timedwait(&comm->changed, &comm->gate, &end);
         if (comm->state == CLOSING || !comm->beats) continue;
         pthread_mutex_unlock(&comm->gate);
@@ -120,7 +109,7 @@ static void *keeper_main(void *argument)
 /* Waits until the keeper has left `state`; false when that takes too long. */
 static bool wait_for_keeper(struct mpi_comm *comm, enum keeper_state state, double seconds)
 {
-    struct timespec end = moment_in(seconds);
+    struct timespec end = tr_moment_in(seconds);
     pthread_mutex_lock(&comm->gate);
     while (comm->state == state)
         if (pthread_cond_timedwait(&comm->changed, &comm->gate, &end) == ETIMEDOUT) break;
@@ -280,11 +269,7 @@ static tr_status make(const struct tr_mpi_module *module, struct mpi_comm **out)
     comm->chunk = CHUNK;
     comm->yield_seconds = YIELD_SECONDS_CROWDED;
     pthread_mutex_init(&comm->gate, NULL);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&comm->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    tr_condition_init(&comm->changed);
     int error = tr_thread_start(&comm->keeper, keeper_main, comm);
     if (error == 0) return TR_OK;
     free_mpi(comm);

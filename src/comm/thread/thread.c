@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/thread.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -18,7 +19,6 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 enum { WAITING, COPYING, COMPLETE, MISMATCH };
 
@@ -216,12 +216,8 @@ static void thread_idle(tr_comm *comm, uint64_t moment, double waited, double se
     (void)waited;
     struct group *group = group_of(comm);
     struct group_member *self = &group->member[comm->rank];
-    struct timespec end;
-    clock_gettime(CLOCK_MONOTONIC, &end);
     pthread_mutex_lock(&group->lock);
-    int64_t nanoseconds = end.tv_nsec + (int64_t)(until_due(group, comm->rank, seconds) * 1e9);
-    end.tv_sec += nanoseconds / 1000000000;
-    end.tv_nsec = nanoseconds % 1000000000;
+    struct timespec end = tr_moment_in(until_due(group, comm->rank, seconds));
     while (self->moment == moment && !self->killed)
         if (pthread_cond_timedwait(&self->changed, &group->lock, &end) == ETIMEDOUT) break;
     pthread_mutex_unlock(&group->lock);
@@ -331,14 +327,10 @@ static tr_status make_group(int size, struct group **out)
     if (!group) return TR_ENOMEM;
     group->size = size;
     pthread_mutex_init(&group->lock, NULL);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     for (int rank = 0; rank < size; rank++) {
-        pthread_cond_init(&group->member[rank].changed, &monotonic);
+        tr_condition_init(&group->member[rank].changed);
         group->member[rank].fault.to = -1;
     }
-    pthread_condattr_destroy(&monotonic);
     return TR_OK;
 }
 
