@@ -43,6 +43,7 @@ struct team {
     struct member member[RANKS];
     /* Of the chief. */
     int64_t step, examples, steps_told, warnings;
+    int64_t fewest, most; /* examples a step, of what was told at once */
     double loss, accuracy;
     char hash[65], saved[SCRATCH_PATH];
     struct tr_train_statistics statistics;
@@ -62,6 +63,11 @@ static void hear(void *user, const struct tr_train_event *event)
     if (event->kind == TR_EVENT_END) snprintf(team->hash, sizeof team->hash, "%s", event->hash);
     if (event->kind != TR_EVENT_STEP) return;
     team->steps_told++;
+    int64_t steps = event->step - team->step;
+    team->step = event->step;
+    if (team->steps_told == 1 || event->examples < steps * team->fewest)
+        team->fewest = event->examples / steps;
+    if (event->examples > steps * team->most) team->most = (event->examples + steps - 1) / steps;
     team->examples += event->examples;
     team->loss = event->loss;
     if (team->happening == NOTHING || event->step < team->at) return;
@@ -377,6 +383,24 @@ static void a_gradient_leaves_while_its_worker_computes(void **state)
     tr_free(gradient);
 }
 
+/* What the chief is told of a step is of the examples of this step, also where gradients of the next one have
+   come before it is told. */
+static void figures_belong_to_their_steps(void **state)
+{
+    (void)state;
+    struct job job;
+    struct team team = {0};
+    begin_counting(&job, 400);
+    job_set(&job, "train.batch=33"); /* of 100 examples: every fourth has one, and three parts without any */
+    job.settings.strategy = "parameter-server,mode=backup,backup=0";
+    job.settings.slow = "0:3";
+    run_team(&team, &job.settings, 5, true);
+    expect_team(&team, "ragged batches", -1);
+    assert_int_equal(team.examples, 100 * 100);
+    assert_true(team.fewest > 0);
+    assert_true(team.most <= 36); /* four of the largest parts */
+}
+
 /* Every rule and option goes through: moments live on the servers, norms are formed over them. */
 static void options_go_through(void **state)
 {
@@ -661,6 +685,7 @@ int main(void)
         cmocka_unit_test(a_single_worker_has_the_hash_of_one_process),
         cmocka_unit_test(gradients_in_pieces_are_whole),
         cmocka_unit_test(a_gradient_leaves_while_its_worker_computes),
+        cmocka_unit_test(figures_belong_to_their_steps),
         cmocka_unit_test(options_go_through),
         cmocka_unit_test(asynchronous_training_learns),
         cmocka_unit_test(a_slow_worker_is_late),

@@ -16,12 +16,17 @@
 #define LOOK_SECONDS  0.05
 #define GRACE_SECONDS 0.2
 
+/* Figures of an update. The chief is told of them once it is complete. */
+struct ps_update {
+    int64_t examples;
+    double loss, correct;
+    bool spoiled; /* a loss of it is not finite */
+};
+
 struct ps_coordinator {
     ps_schedule *schedule;
     struct ps_colleague *colleague; /* [servers]; the first, ourselves, unused */
-    /* The update that is being collected. */
-    int64_t examples;
-    bool spoiled; /* a loss of it is not finite */
+    struct ps_update update;        /* the one that is being collected, or was last */
     /* The chief. */
     bool chief_asks, chief_waits; /* for work; for news */
     struct ps_news news;          /* since it was last told */
@@ -346,36 +351,40 @@ static tr_status use(struct ps *self, int worker, const struct ps_taken *taken, 
         order.kind = PS_ADD;
         order.factor = (float)push->examples;
         TR_TRY(command(self, &order, &result));
-        coordinator->examples = (taken->first ? 0 : coordinator->examples) + push->examples;
         order.worker = -1;
-        order.factor = coordinator->examples > 0 ? 1 / (float)coordinator->examples : 0;
+        order.factor = coordinator->update.examples > 0 ? 1 / (float)coordinator->update.examples : 0;
     }
-    if (!taken->completes) return TR_OK;
-    if (coordinator->spoiled) {
-        coordinator->spoiled = false;
-        if (!coordinator->halted) coordinator->news.skipped = true;
-        return TR_OK;
-    }
+    if (!taken->completes || coordinator->update.spoiled) return TR_OK;
     order.kind = PS_UPDATE;
     order.give = *give;
     order.count = ps_schedule_count(coordinator->schedule) - 1;
     return apply(self, &order, give);
 }
 
-/* Sums up what the chief is told about. A loss that is not finite spoils the update, or halts the run. */
-static void note(struct ps *self, const struct ps_up *push)
+/* Adds a contribution to the figures of its update, and tells the chief of updates that are complete. A loss
+   that is not finite spoils the update, or halts the run as if it were complete. */
+static void note(struct ps *self, const struct ps_up *push, const struct ps_taken *taken)
 {
     struct ps_coordinator *coordinator = self->server->coordinator;
+    struct ps_update *update = &coordinator->update;
     struct ps_news *news = &coordinator->news;
+    if (taken->first) *update = (struct ps_update){0};
     if (isfinite(push->loss)) {
-        news->examples += push->examples;
-        news->loss += push->loss;
-        news->correct += push->correct;
+        update->examples += push->examples;
+        update->loss += push->loss;
+        update->correct += push->correct;
     } else {
-        coordinator->spoiled = true;
-        if (self->head.job->train.on_nonfinite == TR_NONFINITE_SKIP) return;
-        news->bad_loss = coordinator->halted = true;
+        update->spoiled = true;
     }
+    bool skips = self->head.job->train.on_nonfinite == TR_NONFINITE_SKIP;
+    bool bad = update->spoiled && !skips;
+    if (!taken->completes && !bad) return;
+    news->steps++;
+    news->examples += update->examples;
+    news->loss += update->loss;
+    news->correct += update->correct;
+    if (bad) news->bad_loss = coordinator->halted = true;
+    if (update->spoiled && skips) news->skipped = true;
 }
 
 /* All servers have the gradient of a worker. */
@@ -393,10 +402,10 @@ static tr_status arrive(struct ps *self, int worker)
         coordinator->table.dropped++;
         return TR_OK;
     }
+    if (coordinator->halted) return TR_OK; /* what was bad stays the last step */
     count_staleness(coordinator, taken.missed);
     seat->applied++;
-    coordinator->news.steps += taken.completes;
-    note(self, &seat->pushed);
+    note(self, &seat->pushed, &taken);
     recall_chief(coordinator);
     /* Whoever may begin with the new parameters gets them in the pass that makes them. */
     struct ps_work work = {.worker = -1};
