@@ -197,8 +197,10 @@ struct tr_train_statistics {
 TR_API tr_status tr_trainer_statistics(const tr_trainer *trainer, struct tr_train_statistics *out);
 
 /* Evaluates on "train", "test" or "validation" with the present weights, or their moving averages where the
-   job keeps them. Figures in *event, whose kind is TR_EVENT_EVALUATION. TR_EUNSUPPORTED where processes keep
-   parts of the parameters (a pipeline); runs evaluate all the same. */
+   job keeps them. Figures in *event, whose kind is TR_EVENT_EVALUATION. Of several processes each computes a
+   part, as in training, and all get the figures: all call it, outside of tr_trainer_run(). Under asynchronous
+   strategies the first process does so alone, after a run. TR_ENOTFOUND for data that the job does not
+   have. */
 TR_API tr_status tr_trainer_evaluate(tr_trainer *trainer, const char *set, struct tr_train_event *event);
 /* Writes a checkpoint now. TR_EINVAL without an output directory. `path` (may be NULL) receives its path,
    freed with tr_text_free() of trireme/data.h. */

@@ -209,16 +209,19 @@ bool tr_variables_keep(const tr_variables *variables, enum tr_arena arena, int64
     return begin < range.end && range.begin < end;
 }
 
-void tr_variables_trim(tr_variables *variables)
+void tr_variables_trim_arena(tr_variables *variables, enum tr_arena arena)
 {
     int64_t floats = variables->model->arena_floats;
-    for (int i = 0; i < TR_ARENAS; i++) {
-        struct range range = range_of(variables, (enum tr_arena)i);
-        float *arena = variables->arena[i];
-        if (!arena) continue;
-        tr_device_discard(variables->device, arena, (size_t)range.begin * sizeof *arena);
-        tr_device_discard(variables->device, arena + range.end, (size_t)(floats - range.end) * sizeof *arena);
-    }
+    struct range range = range_of(variables, arena);
+    float *values = variables->arena[arena];
+    if (!values) return;
+    tr_device_discard(variables->device, values, (size_t)range.begin * sizeof *values);
+    tr_device_discard(variables->device, values + range.end, (size_t)(floats - range.end) * sizeof *values);
+}
+
+void tr_variables_trim(tr_variables *variables)
+{
+    for (int i = 0; i < TR_ARENAS; i++) tr_variables_trim_arena(variables, (enum tr_arena)i);
 }
 
 float *tr_variables_arena(const tr_variables *variables, enum tr_arena arena)

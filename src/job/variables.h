@@ -48,7 +48,10 @@ void tr_variables_destroy(tr_variables **variables);
 
 /* Whether some of the floats [begin, end) of an arena are in the part. */
 bool tr_variables_keep(const tr_variables *variables, enum tr_arena arena, int64_t begin, int64_t end);
-/* Gives memory outside of the part back, where the device can: what was written there for a while is gone. */
+/* Gives memory of an arena outside of the part back, where the device can: what was written there for a while
+   is gone, also for others who share the memory. Nothing happens without such an arena. */
+void tr_variables_trim_arena(tr_variables *variables, enum tr_arena arena);
+/* The same for all arenas. */
 void tr_variables_trim(tr_variables *variables);
 
 /* Adds the arena TR_ARENA_OUTER, all zeros. The update does not touch it. */

@@ -291,6 +291,12 @@ struct tr_pass_port tr_pass_exit(const tr_pass *pass)
     return pass_is_last(pass) ? (struct tr_pass_port){0} : port_at(pass, pass->exit);
 }
 
+size_t tr_pass_port_bytes(const struct tr_pass_port *port, const struct tr_pass_batch *batch)
+{
+    int64_t rows = port->sequence ? batch->tokens : batch->examples;
+    return (size_t)(rows * port->width) * sizeof(float);
+}
+
 /* Parameters lie in the order of their layers. */
 static int64_t arena_before(const struct tr_model *model, int layer)
 {

@@ -72,6 +72,9 @@ struct tr_pass_batch {
     struct tr_step_scalars *scalars; /* device memory */
 };
 
+/* Bytes of the rows of a run at a port. */
+size_t tr_pass_port_bytes(const struct tr_pass_port *port, const struct tr_pass_batch *batch);
+
 /* Enqueues the forward pass. `parameters` is a whole arena. In training, dropout acts, batch norm uses the
    microbatch and writes the statistics of the batch to its places in `gradients` (as in tr_pass_backward());
    otherwise `gradients` is NULL. */

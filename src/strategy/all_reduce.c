@@ -170,15 +170,22 @@ static tr_status step(tr_strategy *strategy, int64_t step, int32_t wish, struct 
     return tr_strategy_exchange(strategy, poisoned, wish, figures);
 }
 
+static tr_status gather_arena(tr_strategy *strategy, enum tr_arena which)
+{
+    float *arena = tr_variables_arena(strategy->variables, which);
+    if (!strategy->comm || !arena) return TR_OK;
+    return all_reduce_gather(self_of(strategy), arena, NULL, tr_arena_names[which]);
+}
+
 static tr_status gather(tr_strategy *strategy)
 {
-    struct all_reduce *self = self_of(strategy);
-    if (!strategy->comm) return TR_OK;
-    for (int i = TR_ARENA_M; i < TR_ARENAS; i++) {
-        float *arena = tr_variables_arena(strategy->variables, (enum tr_arena)i);
-        if (arena) TR_TRY(all_reduce_gather(self, arena, NULL, tr_arena_names[i]));
-    }
+    for (int i = TR_ARENA_M; i < TR_ARENAS; i++) TR_TRY(gather_arena(strategy, (enum tr_arena)i));
     return TR_OK;
+}
+
+static tr_status gather_averages(tr_strategy *strategy)
+{
+    return gather_arena(strategy, TR_ARENA_EMA);
 }
 
 #define AT(field) offsetof(struct all_reduce_options, field)
@@ -208,4 +215,5 @@ const struct tr_strategy_class tr_strategy_all_reduce = {
     .placement = placement,
     .step = step,
     .gather = gather,
+    .gather_averages = gather_averages,
 };

@@ -36,6 +36,7 @@ struct tr_strategy_class {
     tr_status (*step)(tr_strategy *strategy, int64_t step, int32_t wish, struct tr_step_figures *figures);
     tr_status (*settle)(tr_strategy *strategy); /* NULL: nothing is under way between steps */
     tr_status (*gather)(tr_strategy *strategy);
+    tr_status (*gather_averages)(tr_strategy *strategy); /* NULL: they are there */
     /* All three for strategies whose ranks keep parts of the variables; else NULL. */
     tr_status (*gather_parameters)(tr_strategy *strategy);
     void (*release)(tr_strategy *strategy);
@@ -117,6 +118,8 @@ tr_status tr_strategy_window_sparse(tr_strategy *strategy, tr_comm *part, size_t
 /* Lets messages between the ranks move while this one computes, unless but words go between them: because
    `window`, which may be NULL, has what they exchange, and all are on one host. */
 tr_status tr_strategy_keep_moving(tr_strategy *strategy, const tr_window *window);
+/* Waits until all ranks are here. */
+tr_status tr_strategy_barrier(tr_strategy *strategy);
 /* Waits for an operation that was just started with `status`; local nothing. */
 tr_status tr_strategy_wait(tr_strategy *strategy, tr_status status, tr_ticket *ticket);
 /* Every rank's own figures come to all, into out->rank[size]; collective. */

@@ -160,9 +160,7 @@ static tr_status meet(tr_strategy *strategy, int64_t step)
         }
     TR_TRY(tr_device_wait(strategy->device));
     TR_TRY(local_sgd_average_begin(self));
-    if (!strategy->comm) return TR_OK;
-    tr_ticket *ticket = NULL;
-    return tr_strategy_wait(strategy, tr_comm_barrier(strategy->comm, &ticket), ticket);
+    return tr_strategy_barrier(strategy);
 }
 
 /* ---- a round ---- */

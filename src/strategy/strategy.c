@@ -262,7 +262,11 @@ size_t tr_strategy_memory(const tr_strategy *strategy)
 
 tr_status tr_strategy_meet(tr_strategy *strategy, int64_t step)
 {
-    if (strategy->class->meet) return strategy->class->meet(strategy, step);
+    return strategy->class->meet ? strategy->class->meet(strategy, step) : tr_strategy_barrier(strategy);
+}
+
+tr_status tr_strategy_barrier(tr_strategy *strategy)
+{
     if (!strategy->comm) return TR_OK;
     tr_ticket *ticket = NULL;
     tr_status status = tr_comm_barrier(strategy->comm, &ticket);
@@ -352,6 +356,12 @@ tr_status tr_strategy_gather_parameters(tr_strategy *strategy)
 {
     return strategy->class->gather_parameters ? strategy->class->gather_parameters(strategy)
                                               : strategy->class->gather(strategy);
+}
+
+tr_status tr_strategy_gather_averages(tr_strategy *strategy)
+{
+    if (!tr_variables_arena(strategy->variables, TR_ARENA_EMA)) return TR_OK;
+    return strategy->class->gather_averages ? strategy->class->gather_averages(strategy) : TR_OK;
 }
 
 void tr_strategy_release(tr_strategy *strategy)

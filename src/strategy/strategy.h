@@ -142,9 +142,12 @@ tr_status tr_strategy_settle(tr_strategy *strategy);
 /* Brings what is spread over the ranks together in the chief's variables: before a checkpoint, in a settled
    state. */
 tr_status tr_strategy_gather(tr_strategy *strategy);
-/* The same for what an evaluation needs: parameters and moving averages. */
+/* The same for what the network computes with: parameters and moving averages. */
 tr_status tr_strategy_gather_parameters(tr_strategy *strategy);
-/* What was gathered has been used; a chief that keeps a part of the variables gives the memory of the others
+/* Brings the moving averages, if the job keeps them, of what a rank has parameters of to every rank, for
+   evaluations that all take part in. Synchronous strategies only. */
+tr_status tr_strategy_gather_averages(tr_strategy *strategy);
+/* What was gathered has been used; a rank that keeps a part of the variables gives the memory of the others
    back. Local. */
 void tr_strategy_release(tr_strategy *strategy);
 /* SHA-256 of the present parameters, see tr_model_hash(), for all ranks, in a settled state; the chief's

@@ -1,22 +1,43 @@
-/* Evaluation: forward passes over a source in its own order. */
+/* Evaluation: forward passes over a source in its own order, by one rank or by all of a job.
+ *
+ * Ranks share the examples, the layers, or both, as they do in training: each has an evaluator of its part.
+ * Activations go from those that have some layers to those that have the next ones, batch by batch; while one
+ * batch is computed, the next one comes and the last one goes.
+ */
 #ifndef TR_TRAIN_EVALUATE_H
 #define TR_TRAIN_EVALUATE_H
 
+#include "comm/comm.h"
 #include "job/feed.h"
 #include "job/job.h"
 
 typedef struct tr_evaluator tr_evaluator;
 
+/* What a rank evaluates with others. */
+struct tr_evaluation_part {
+    int first_layer, end_layer;
+    int64_t first, end; /* examples */
+    int previous, next; /* ranks with the neighbouring layers of the same examples; -1 at the ends */
+    tr_comm *comm;      /* NULL where there are no neighbours */
+};
+
+/* Of an example. */
+struct tr_evaluated_row {
+    float loss, correct; /* correct: 1 or 0; always 0 for regression */
+};
+
+/* Of all examples. */
 struct tr_evaluation {
     int64_t examples;
     double loss;     /* mean */
     double accuracy; /* 0..1; 0 for regression */
 };
 
-/* For a source that fits the job (tr_job_check_source()). All borrowed for the life of the evaluator.
+/* For a source that fits the job (tr_job_check_source()). `part` NULL: everything, alone. All borrowed for
+   the life of the evaluator, but for the part. With neighbours the device computes in the host's memory.
    Returned, destroy with tr_evaluator_destroy(). */
 tr_status tr_evaluator_create(tr_device *device, const struct tr_job *job, const tr_source *source,
-                              tr_evaluator **out);
+                              const struct tr_evaluation_part *part, tr_evaluator **out);
 void tr_evaluator_destroy(tr_evaluator **evaluator);
 
 /* Given the network's output of rows [first, first + rows) of the source, on the host; borrowed for the call.
@@ -24,10 +45,15 @@ void tr_evaluator_destroy(tr_evaluator **evaluator);
 typedef tr_status (*tr_output_listener)(void *user, int64_t first, int64_t rows, const float *output,
                                         const int32_t *labels);
 
-/* Runs examples [first, end) with an arena of parameters (device memory). Means are sums in ascending order
-   of the examples, in double, so that they do not depend on the size of a batch. `result` may be NULL, and
-   must be where the source has no labels; `listener` may be NULL. */
+/* Runs examples [first, end), which are some of the part's, with an arena of parameters (device memory).
+   rows[0] receives the figures of example `first`, and so on; `rows` may be NULL, and must be where the
+   source has no labels or the part does not end with the network. `listener` may be NULL, and must be in the
+   latter case. Collective among neighbours. */
 tr_status tr_evaluator_run(tr_evaluator *evaluator, const float *parameters, int64_t first, int64_t end,
-                           tr_output_listener listener, void *user, struct tr_evaluation *result);
+                           tr_output_listener listener, void *user, struct tr_evaluated_row *rows);
+
+/* Means over the rows, summed in ascending order in double, so that they depend neither on the size of a
+   batch nor on how many ranks evaluated. */
+struct tr_evaluation tr_evaluation_of(const struct tr_evaluated_row *rows, int64_t count);
 
 #endif

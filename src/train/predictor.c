@@ -228,12 +228,18 @@ static tr_status collect(void *user, int64_t first, int64_t rows, const float *o
 static tr_status run_source(tr_predictor *predictor, const tr_source *source, int64_t first, int64_t end,
                             struct collector *collector, struct tr_evaluation *result)
 {
-    tr_evaluator *evaluator;
+    tr_evaluator *evaluator = NULL;
+    struct tr_evaluated_row *rows = NULL;
+    tr_status status;
     TR_TRY(tr_job_check_source(predictor->job, source, "given", result != NULL));
-    TR_TRY(tr_evaluator_create(predictor->device, predictor->job, source, &evaluator));
-    tr_status status =
-        tr_evaluator_run(evaluator, predictor->parameters, first, end, collect, collector, result);
+    if (result && !(rows = tr_alloc((size_t)(end - first) + 1, sizeof *rows))) return TR_ENOMEM;
+    TR_TRY_GOTO(tr_evaluator_create(predictor->device, predictor->job, source, NULL, &evaluator), out);
+    TR_TRY_GOTO(tr_evaluator_run(evaluator, predictor->parameters, first, end, collect, collector, rows),
+                out);
+    if (result) *result = tr_evaluation_of(rows, end - first);
+out:
     tr_evaluator_destroy(&evaluator);
+    tr_free(rows);
     return status;
 }
 

@@ -57,8 +57,8 @@ struct tr_trainer {
 };
 
 /* tr_trainer_create() as one rank of `comm`, which is borrowed until the trainer is destroyed. Collective, as
-   is everything that is done with the trainer then: stepping, running, saving. Only the chief (rank 0) writes
-   checkpoints, evaluates and tells the listener. */
+   is everything that is done with the trainer then: stepping, running, saving, evaluating. Only the chief
+   (rank 0) writes checkpoints and tells the listener. */
 tr_status trainer_create(const struct tr_train_settings *settings, tr_comm *comm, tr_trainer **out);
 
 static inline bool trainer_is_chief(const tr_trainer *trainer)
@@ -91,7 +91,8 @@ tr_status trainer_collect_statistics(tr_trainer *trainer);
 /* Computes data_digest, which reads all training data, once. */
 tr_status trainer_digest_data(tr_trainer *trainer);
 
-/* tr_trainer_evaluate() on a rank whose variables have been gathered. */
+/* tr_trainer_evaluate() once it is clear which data; of an asynchronous run the chief alone, after
+   trainer_gather_parameters(). */
 tr_status trainer_evaluate(tr_trainer *trainer, enum tr_data_set set, struct tr_train_event *event);
 /* The parameters to evaluate with: moving averages where they are kept. */
 tr_status trainer_evaluated(tr_trainer *trainer, const float **parameters);

@@ -206,30 +206,11 @@ static void save_if_due(struct run *run)
     warn(run, tr_error_message());
 }
 
-/* What the chief found, for all ranks. */
-struct finding {
-    int32_t status;
-    double loss, accuracy;
-};
-
 static tr_status evaluate(struct run *run, enum tr_data_set set, struct tr_train_event *event)
 {
     tr_trainer *trainer = run->trainer;
-    struct finding finding = {TR_OK, 0, 0};
-    TR_TRY(trainer_gather_parameters(trainer));
-    if (trainer_is_chief(trainer)) {
-        finding.status = (int32_t)trainer_evaluate(trainer, set, event);
-        if (finding.status == TR_OK) finding = (struct finding){TR_OK, event->loss, event->accuracy};
-    }
-    trainer_release(trainer);
-    TR_TRY(tr_strategy_share(trainer->strategy, &finding, sizeof finding));
-    if (finding.status != TR_OK) {
-        if (trainer_is_chief(trainer)) return (tr_status)finding.status;
-        return tr_fail((tr_status)finding.status, "rank 0 could not evaluate on the %s data",
-                       tr_data_set_names[set]);
-    }
-    event->loss = finding.loss;
-    event->accuracy = finding.accuracy;
+    if (tr_strategy_is_asynchronous(trainer->strategy)) TR_TRY(trainer_gather_parameters(trainer));
+    TR_TRY(trainer_evaluate(trainer, set, event));
     tell(run, event);
     return TR_OK;
 }

@@ -262,6 +262,9 @@ static void a_single_worker_has_the_hash_of_one_process(void **state)
             expect_well(ranks, 1 + servers, how);
             if (strcmp(alone.hash, ranks[0].outcome.hash) != 0)
                 fail_msg("%s: hash %s, one process has %s", how, ranks[0].outcome.hash, alone.hash);
+            struct outcome without; /* a communicator */
+            job_outcome(&job, &without);
+            expect_same(&alone, &without, how);
         }
     }
 }

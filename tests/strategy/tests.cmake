@@ -3,6 +3,7 @@ function(trireme_ranks_test name)
   trireme_test(strategy ${name} SOURCES support/ranks.c support/training.c support/families.c ${ARGN})
 endfunction()
 
+trireme_ranks_test(evaluation)
 trireme_ranks_test(holder)
 trireme_ranks_test(local_sgd)
 trireme_ranks_test(matrix)

@@ -28,7 +28,8 @@ static void *run_rank(void *user)
     return NULL;
 }
 
-void run_ranks_each(const struct tr_train_settings *const *settings, int size, bool apart, struct rank *ranks)
+static void run_all(void *(*run)(void *), const struct tr_train_settings *const *settings, int size,
+                    bool apart, struct rank *ranks)
 {
     static const int hosts[RANKS] = {0, 1, 2, 3, 4, 5, 6, 7};
     struct tr_comm_settings patience = TR_COMM_SETTINGS_INIT;
@@ -36,17 +37,28 @@ void run_ranks_each(const struct tr_train_settings *const *settings, int size, b
     assert_true(size <= RANKS);
     must_train(tr_comm_thread_create(size, apart ? hosts : NULL, &patience, comms));
     for (int r = 0; r < size; r++) {
-        ranks[r] = (struct rank){.settings = settings[r], .comm = comms[r]};
-        assert_int_equal(pthread_create(&ranks[r].thread, NULL, run_rank, &ranks[r]), 0);
+        ranks[r] = (struct rank){.settings = settings[r], .comm = comms[r], .user = ranks[r].user};
+        assert_int_equal(pthread_create(&ranks[r].thread, NULL, run, &ranks[r]), 0);
     }
     for (int r = 0; r < size; r++) pthread_join(ranks[r].thread, NULL);
 }
 
-void run_ranks(const struct tr_train_settings *settings, int size, bool apart, struct rank *ranks)
+void run_ranks_each(const struct tr_train_settings *const *settings, int size, bool apart, struct rank *ranks)
+{
+    run_all(run_rank, settings, size, apart, ranks);
+}
+
+void run_ranks_by(void *(*run)(void *), const struct tr_train_settings *settings, int size, bool apart,
+                  struct rank *ranks)
 {
     const struct tr_train_settings *each[RANKS];
     for (int r = 0; r < RANKS; r++) each[r] = settings;
-    run_ranks_each(each, size, apart, ranks);
+    run_all(run, each, size, apart, ranks);
+}
+
+void run_ranks(const struct tr_train_settings *settings, int size, bool apart, struct rank *ranks)
+{
+    run_ranks_by(run_rank, settings, size, apart, ranks);
 }
 
 void expect_well(const struct rank *ranks, int size, const char *how)

@@ -297,9 +297,7 @@ static tr_status meet(tr_strategy *strategy, int64_t step)
 {
     struct ps *self = ps_of(strategy);
     self->first = self->count = step;
-    tr_ticket *ticket = NULL;
-    tr_status status = tr_comm_barrier(strategy->comm, &ticket);
-    return tr_strategy_wait(strategy, status, ticket);
+    return tr_strategy_barrier(strategy);
 }
 
 static tr_status step(tr_strategy *strategy, int64_t number, int32_t wish, struct tr_step_figures *figures)
@@ -323,6 +321,12 @@ static tr_status gather(tr_strategy *strategy)
     struct ps *self = ps_of(strategy);
     if (self->inner) return self->inner->class->gather(self->inner);
     return strategy->rank == 0 ? ps_chief_gather(self) : TR_OK;
+}
+
+static tr_status gather_averages(tr_strategy *strategy)
+{
+    struct ps *self = ps_of(strategy);
+    return self->inner->class->gather_averages(self->inner);
 }
 
 static tr_status follow(tr_strategy *strategy, const volatile sig_atomic_t *stop, int32_t wish)
@@ -374,6 +378,7 @@ const struct tr_strategy_class tr_strategy_parameter_server = {
     .step = step,
     .settle = settle,
     .gather = gather,
+    .gather_averages = gather_averages,
     .follow = follow,
     .end = end,
     .statistics = statistics,

@@ -32,12 +32,6 @@ static struct flight *flight_of(struct stage *stage, int64_t unit)
 
 /* ---- messages ---- */
 
-static size_t port_bytes(const struct tr_pass_port *port, const struct tr_pass_batch *batch)
-{
-    int64_t rows = port->sequence ? batch->tokens : batch->examples;
-    return (size_t)(rows * port->width) * sizeof(float);
-}
-
 static tr_status wait_for(struct stage *stage, tr_ticket **ticket)
 {
     return *ticket ? tr_comm_wait(stage->strategy->comm, ticket) : TR_OK;
@@ -48,14 +42,14 @@ static tr_status receive_activations(struct stage *stage, struct flight *flight)
     if (is_first(stage)) return TR_OK;
     struct tr_pass_port port = tr_pass_entry(flight->pass);
     return tr_comm_receive(stage->strategy->comm, stage->place.previous, STAGE_TAG_ACTIVATIONS, port.values,
-                           port_bytes(&port, &flight->batch), "activations", &flight->entry);
+                           tr_pass_port_bytes(&port, &flight->batch), "activations", &flight->entry);
 }
 
 static tr_status send_activations(struct stage *stage, struct flight *flight)
 {
     if (is_last(stage)) return TR_OK;
     struct tr_pass_port port = tr_pass_exit(flight->pass);
-    size_t bytes = port_bytes(&port, &flight->batch);
+    size_t bytes = tr_pass_port_bytes(&port, &flight->batch);
     TR_TRY(tr_comm_send(stage->strategy->comm, stage->place.next, STAGE_TAG_ACTIVATIONS, port.values, bytes,
                         "activations", &flight->exit));
     if (!port.gradient) return TR_OK;
@@ -69,7 +63,7 @@ static tr_status send_gradient(struct stage *stage, struct flight *flight)
     struct tr_pass_port port = tr_pass_entry(flight->pass);
     if (!port.gradient) return TR_OK;
     return tr_comm_send(stage->strategy->comm, stage->place.previous, STAGE_TAG_GRADIENTS, port.gradient,
-                        port_bytes(&port, &flight->batch), "gradient of activations",
+                        tr_pass_port_bytes(&port, &flight->batch), "gradient of activations",
                         &flight->entry_gradient);
 }
 

@@ -57,9 +57,27 @@ tr_status pipeline_gather(tr_strategy *strategy)
     return TR_OK;
 }
 
+/* The averages of a stage are spread over its replicas. */
+tr_status pipeline_gather_averages(tr_strategy *strategy)
+{
+    struct pipeline *self = self_of(strategy);
+    if (!self->group) return TR_OK;
+    float *arena = tr_variables_arena(strategy->variables, TR_ARENA_EMA);
+    float *own = arena + self->share[self->place.stage * self->replicas];
+    tr_ticket *ticket = NULL;
+    TR_TRY(
+        tr_comm_all_gather(self->group, own, self->part_bytes, NULL, tr_arena_names[TR_ARENA_EMA], &ticket));
+    return tr_comm_wait(self->group, &ticket);
+}
+
+/* The chief may have gathered all; its replicas, which share the memory of its parameters, must leave that to
+   it. */
 void pipeline_release(tr_strategy *strategy)
 {
-    if (strategy->rank == 0) tr_variables_trim(strategy->variables);
+    if (strategy->rank == 0)
+        tr_variables_trim(strategy->variables);
+    else
+        tr_variables_trim_arena(strategy->variables, TR_ARENA_EMA);
 }
 
 /* ---- the hash ---- */

@@ -362,6 +362,7 @@ const struct tr_strategy_class tr_strategy_pipeline = {
     .placement = placement,
     .step = step,
     .gather = pipeline_gather,
+    .gather_averages = pipeline_gather_averages,
     .gather_parameters = pipeline_gather_parameters,
     .release = pipeline_release,
     .hash = pipeline_hash,

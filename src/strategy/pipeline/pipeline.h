@@ -51,6 +51,7 @@ tr_status pipeline_divide(struct pipeline *self);
 /* The slots of the class that bring together what the stages keep (gather.c). */
 tr_status pipeline_gather(tr_strategy *strategy);
 tr_status pipeline_gather_parameters(tr_strategy *strategy);
+tr_status pipeline_gather_averages(tr_strategy *strategy);
 void pipeline_release(tr_strategy *strategy);
 tr_status pipeline_hash(tr_strategy *strategy, char hex[TR_SHA256_TEXT]);
 
