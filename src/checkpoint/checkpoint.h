@@ -63,6 +63,7 @@ struct tr_checkpoint_content {
     struct {
         const struct tr_stored_tensor *tensors;
         int64_t count;
+        const struct tr_stored_giver *giver; /* of the data, where they do not lie in memory; or NULL */
     } group[TR_CHECKPOINT_GROUPS];
     const struct tr_checkpoint_file *files;
     int64_t file_count;

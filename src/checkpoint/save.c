@@ -42,7 +42,7 @@ static int64_t first_nonfinite(const float *values, int64_t count)
     return -1;
 }
 
-/* TR_EINVAL or TR_ENONFINITE for content that must not be saved. */
+/* TR_EINVAL for content that must not be saved. */
 static tr_status check_content(const struct tr_checkpoint_content *content, int64_t keep)
 {
     const struct tr_checkpoint_facts *facts = &content->facts;
@@ -58,20 +58,26 @@ static tr_status check_content(const struct tr_checkpoint_content *content, int6
             return tr_fail(TR_EINVAL, "a checkpoint cannot keep the file \"%s\" of %zu bytes", file->name,
                            file->size);
     }
-    for (int g = 0; g < TR_CHECKPOINT_GROUPS; g++) {
-        for (int64_t i = 0; i < content->group[g].count; i++) {
-            const struct tr_stored_tensor *tensor = &content->group[g].tensors[i];
-            uint64_t bytes;
-            if (tensor->dtype != TR_DTYPE_F32) continue;
-            TR_TRY(tr_stored_bytes(tensor, &bytes));
-            int64_t at = first_nonfinite(tensor->data, (int64_t)(bytes / sizeof(float)));
-            if (at >= 0)
-                return tr_fail(TR_ENONFINITE,
-                               "tensor \"%s\" holds %g at element %" PRId64 "; the state is not saved",
-                               tensor->name, (double)((const float *)tensor->data)[at], at);
-        }
-    }
     return TR_OK;
+}
+
+/* What passes on the data of tensors, but for those that must not be saved. */
+struct checker {
+    const struct tr_stored_tensor *tensors;
+    struct tr_stored_giver giver;
+};
+
+static tr_status give_checked(void *user, int64_t index, uint64_t at, const void **piece, size_t *bytes)
+{
+    const struct checker *checker = user;
+    const struct tr_stored_tensor *tensor = &checker->tensors[index];
+    TR_TRY(checker->giver.give(checker->giver.user, index, at, piece, bytes));
+    if (tensor->dtype != TR_DTYPE_F32) return TR_OK;
+    assert(*bytes % sizeof(float) == 0);
+    int64_t bad = first_nonfinite(*piece, (int64_t)(*bytes / sizeof(float)));
+    if (bad < 0) return TR_OK;
+    return tr_fail(TR_ENONFINITE, "tensor \"%s\" holds %g at element %" PRIu64 "; the state is not saved",
+                   tensor->name, (double)((const float *)*piece)[bad], at / sizeof(float) + (uint64_t)bad);
 }
 
 /* Writes a file that does not exist yet, and makes it durable. */
@@ -94,11 +100,14 @@ static tr_status write_group(const tr_file_system *files, const char *directory,
                              struct tr_manifest_sums *sums)
 {
     static const struct tr_stored_note note = {"format", "trireme"};
+    const struct tr_stored_tensor *tensors = content->group[group].tensors;
+    struct checker checker = {tensors, {tr_stored_give, (void *)(uintptr_t)tensors}};
+    if (content->group[group].giver) checker.giver = *content->group[group].giver;
+    const struct tr_stored_giver giver = {give_checked, &checker};
     char *path = tr_path_join(directory, tr_checkpoint_group_file[group]);
     if (!path) return TR_ENOMEM;
-    tr_status status =
-        tr_safetensors_write(files, path, content->group[group].tensors, content->group[group].count, &note,
-                             1, sums->tensor_crc[group], &sums->summary[group]);
+    tr_status status = tr_safetensors_write(files, path, tensors, content->group[group].count, &giver, &note,
+                                            1, sums->tensor_crc[group], &sums->summary[group]);
     tr_free(path);
     return status;
 }

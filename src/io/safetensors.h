@@ -70,15 +70,26 @@ struct tr_safetensors_summary {
     uint32_t header_crc; /* CRC-32C of the 8 + N bytes before the data */
 };
 
+/* Where the data of tensors come from that do not lie in memory. They are asked for in the order in which
+   they are written, without gaps: those of tensor `index` from byte `at` on. Sets *piece, borrowed until the
+   next call, and its size, from 1 to what is left of the tensor. */
+struct tr_stored_giver {
+    tr_status (*give)(void *user, int64_t index, uint64_t at, const void **piece, size_t *bytes);
+    void *user;
+};
+/* The giver of data that lie in memory, in pieces; `tensors` are the array of them. */
+tr_status tr_stored_give(void *tensors, int64_t index, uint64_t at, const void **piece, size_t *bytes);
+
 /* Writes a new file and makes it durable (its directory entry is the caller's matter). The data lie in the
-   order of `tensors`, but wider elements before narrower ones, so that all are aligned. Everything is
-   borrowed for the call. `crcs` (`count` elements, or NULL) gets the CRC-32C of each tensor's data. On
-   failure the file may be left half-written. TR_EIO, TR_ENOMEM, TR_EINVAL for names that are empty, reserved
-   or double, and for bad shapes. */
+   order of `tensors`, but wider elements before narrower ones, so that all are aligned; they are those of
+   `giver`, or of the tensors where it is NULL. Everything is borrowed for the call. `crcs` (`count` elements,
+   or NULL) gets the CRC-32C of each tensor's data. On failure the file may be left half-written. TR_EIO,
+   TR_ENOMEM, TR_EINVAL for names that are empty, reserved or double, and for bad shapes, or what `giver`
+   fails with. */
 tr_status tr_safetensors_write(const tr_file_system *files, const char *path,
                                const struct tr_stored_tensor *tensors, int64_t count,
-                               const struct tr_stored_note *notes, int64_t note_count, uint32_t *crcs,
-                               struct tr_safetensors_summary *summary);
+                               const struct tr_stored_giver *giver, const struct tr_stored_note *notes,
+                               int64_t note_count, uint32_t *crcs, struct tr_safetensors_summary *summary);
 
 /* The same for a file that takes the place of `path` once it is complete: see tr_file_replace_begin(). */
 tr_status tr_safetensors_replace(const tr_file_system *files, const char *path,

@@ -112,15 +112,28 @@ static tr_status frame_header(char *json, char **out, size_t *size)
     return header ? TR_OK : TR_ENOMEM;
 }
 
-static tr_status write_data(struct tr_file_writer *writer, const char *data, uint64_t bytes, uint32_t *crc)
+tr_status tr_stored_give(void *tensors, int64_t index, uint64_t at, const void **piece, size_t *bytes)
+{
+    const struct tr_stored_tensor *tensor = (const struct tr_stored_tensor *)tensors + index;
+    uint64_t all;
+    TR_TRY(tr_stored_bytes(tensor, &all));
+    *piece = (const char *)tensor->data + at;
+    *bytes = all - at < PIECE ? (size_t)(all - at) : PIECE;
+    return TR_OK;
+}
+
+static tr_status write_data(struct tr_file_writer *writer, const struct tr_stored_giver *giver,
+                            const struct place *place, uint32_t *crc)
 {
     uint32_t sum = 0;
-    while (bytes > 0) {
-        size_t piece = bytes < PIECE ? (size_t)bytes : PIECE;
-        if (crc) sum = tr_crc32c(sum, data, piece);
-        TR_TRY(tr_file_write(writer, data, piece));
-        data += piece;
-        bytes -= piece;
+    for (uint64_t at = 0; at < place->bytes;) {
+        const void *piece;
+        size_t bytes;
+        TR_TRY(giver->give(giver->user, place->index, at, &piece, &bytes));
+        assert(bytes > 0 && bytes <= place->bytes - at);
+        if (crc) sum = tr_crc32c(sum, piece, bytes);
+        TR_TRY(tr_file_write(writer, piece, bytes));
+        at += bytes;
     }
     if (crc) *crc = sum;
     return TR_OK;
@@ -158,27 +171,29 @@ out:
 }
 
 static tr_status write_plan(const struct plan *plan, const struct tr_stored_tensor *tensors, int64_t count,
-                            uint32_t *crcs, struct tr_file_writer *writer)
+                            const struct tr_stored_giver *giver, uint32_t *crcs,
+                            struct tr_file_writer *writer)
 {
+    struct tr_stored_giver memory = {tr_stored_give, (void *)(uintptr_t)tensors};
     TR_TRY(tr_file_write(writer, plan->header, plan->header_size));
     for (int64_t i = 0; i < count; i++) {
-        int64_t index = plan->places[i].index;
-        TR_TRY(write_data(writer, tensors[index].data, plan->places[i].bytes, crcs ? &crcs[index] : NULL));
+        const struct place *place = &plan->places[i];
+        TR_TRY(write_data(writer, giver ? giver : &memory, place, crcs ? &crcs[place->index] : NULL));
     }
     return TR_OK;
 }
 
 tr_status tr_safetensors_write(const tr_file_system *files, const char *path,
                                const struct tr_stored_tensor *tensors, int64_t count,
-                               const struct tr_stored_note *notes, int64_t note_count, uint32_t *crcs,
-                               struct tr_safetensors_summary *summary)
+                               const struct tr_stored_giver *giver, const struct tr_stored_note *notes,
+                               int64_t note_count, uint32_t *crcs, struct tr_safetensors_summary *summary)
 {
     struct plan plan;
     struct tr_file_writer writer = {.descriptor = -1};
     TR_TRY(make_plan(tensors, count, notes, note_count, &plan));
     uint64_t bytes = plan.header_size + plan.data_bytes;
     tr_status status = tr_file_begin(files, path, TR_FILE_NEW, bytes, &writer);
-    if (status == TR_OK) status = write_plan(&plan, tensors, count, crcs, &writer);
+    if (status == TR_OK) status = write_plan(&plan, tensors, count, giver, crcs, &writer);
     if (status == TR_OK) status = tr_file_finish(&writer, true);
     if (status == TR_OK)
         *summary = (struct tr_safetensors_summary){bytes, tr_crc32c(0, plan.header, plan.header_size)};
@@ -196,7 +211,7 @@ tr_status tr_safetensors_replace(const tr_file_system *files, const char *path,
     TR_TRY(make_plan(tensors, count, notes, note_count, &plan));
     tr_status status = tr_file_replace_begin(files, path, plan.header_size + plan.data_bytes, &file);
     if (status == TR_OK) {
-        status = write_plan(&plan, tensors, count, NULL, &file.writer);
+        status = write_plan(&plan, tensors, count, NULL, NULL, &file.writer);
         if (status == TR_OK) status = tr_file_replace_finish(&file);
         tr_file_replace_abandon(&file);
     }

@@ -34,13 +34,14 @@ struct tr_strategy_class {
     void (*placement)(const tr_strategy *strategy, int rank, struct tr_placement *out);
     tr_status (*meet)(tr_strategy *strategy, int64_t step); /* NULL: a barrier */
     tr_status (*step)(tr_strategy *strategy, int64_t step, int32_t wish, struct tr_step_figures *figures);
-    tr_status (*settle)(tr_strategy *strategy); /* NULL: nothing is under way between steps */
-    tr_status (*gather)(tr_strategy *strategy);
+    tr_status (*settle)(tr_strategy *strategy);          /* NULL: nothing is under way between steps */
+    tr_status (*gather)(tr_strategy *strategy);          /* NULL: ranks keep parts, see below */
     tr_status (*gather_averages)(tr_strategy *strategy); /* NULL: they are there */
     /* All three for strategies whose ranks keep parts of the variables; else NULL. */
     tr_status (*gather_parameters)(tr_strategy *strategy);
     void (*release)(tr_strategy *strategy);
-    tr_status (*hash)(tr_strategy *strategy, char hex[TR_SHA256_TEXT]); /* on the chief */
+    tr_status (*bring)(tr_strategy *strategy, enum tr_arena arena, int64_t begin, int64_t end,
+                       const float **values);
     /* NULL for strategies that are never asynchronous: */
     tr_status (*follow)(tr_strategy *strategy, const volatile sig_atomic_t *stop, int32_t wish);
     tr_status (*end)(tr_strategy *strategy);

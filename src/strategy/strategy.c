@@ -349,13 +349,13 @@ tr_status tr_strategy_settle(tr_strategy *strategy)
 
 tr_status tr_strategy_gather(tr_strategy *strategy)
 {
-    return strategy->class->gather(strategy);
+    return strategy->class->gather ? strategy->class->gather(strategy) : TR_OK;
 }
 
 tr_status tr_strategy_gather_parameters(tr_strategy *strategy)
 {
     return strategy->class->gather_parameters ? strategy->class->gather_parameters(strategy)
-                                              : strategy->class->gather(strategy);
+                                              : tr_strategy_gather(strategy);
 }
 
 tr_status tr_strategy_gather_averages(tr_strategy *strategy)
@@ -369,10 +369,33 @@ void tr_strategy_release(tr_strategy *strategy)
     if (strategy->class->release) strategy->class->release(strategy);
 }
 
+tr_status tr_strategy_bring(tr_strategy *strategy, enum tr_arena arena, int64_t begin, int64_t end,
+                            const float **values)
+{
+    *values = NULL;
+    return strategy->class->bring(strategy, arena, begin, end, values);
+}
+
+/* Brings a parameter to the chief, and there adds it to the hash; `hash` is NULL elsewhere. */
+static tr_status feed(void *user, const struct tr_parameter *parameter, tr_sha256 *hash)
+{
+    int64_t end = parameter->offset + parameter->count, next;
+    for (int64_t at = parameter->offset; at < end; at = next) {
+        const float *values;
+        next = end - at < TR_STRATEGY_PIECE ? end : at + TR_STRATEGY_PIECE;
+        TR_TRY(tr_strategy_bring(user, TR_ARENA_PARAMETERS, at, next, &values));
+        if (hash) tr_sha256_add(hash, values, (size_t)(next - at) * sizeof *values);
+    }
+    return TR_OK;
+}
+
 tr_status tr_strategy_hash(tr_strategy *strategy, char hex[TR_SHA256_TEXT])
 {
-    if (!strategy->class->hash || !strategy->comm) return tr_variables_hash(strategy->variables, hex);
-    TR_TRY(strategy->class->hash(strategy, hex));
+    const struct tr_model *model = strategy->job->model;
+    if (!tr_strategy_is_spread(strategy)) return tr_variables_hash(strategy->variables, hex);
+    if (strategy->rank == 0) TR_TRY(tr_model_hash_fed(model, feed, strategy, hex));
+    for (int i = 0; strategy->rank > 0 && i < model->parameter_count; i++)
+        TR_TRY(feed(strategy, &model->parameters[i], NULL));
     return tr_strategy_share(strategy, hex, TR_SHA256_TEXT);
 }
 

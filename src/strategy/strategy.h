@@ -139,10 +139,10 @@ void tr_strategy_watch(tr_strategy *strategy, enum tr_watcher who, struct tr_str
 /* Before the last checkpoint: what an asynchronous run has under way is finished, and nothing new is begun.
  */
 tr_status tr_strategy_settle(tr_strategy *strategy);
-/* Brings what is spread over the ranks together in the chief's variables: before a checkpoint, in a settled
-   state. */
+/* Brings what ranks have up to date in their shares only together in the chief's variables: before a
+   checkpoint, in a settled state. Not of strategies that are spread, see tr_strategy_bring(). */
 tr_status tr_strategy_gather(tr_strategy *strategy);
-/* The same for what the network computes with: parameters and moving averages. */
+/* The same for what the network computes with: parameters and moving averages. Of any strategy. */
 tr_status tr_strategy_gather_parameters(tr_strategy *strategy);
 /* Brings the moving averages, if the job keeps them, of what a rank has parameters of to every rank, for
    evaluations that all take part in. Synchronous strategies only. */
@@ -150,6 +150,12 @@ tr_status tr_strategy_gather_averages(tr_strategy *strategy);
 /* What was gathered has been used; a rank that keeps a part of the variables gives the memory of the others
    back. Local. */
 void tr_strategy_release(tr_strategy *strategy);
+/* Of a strategy that is spread: brings the floats [begin, end) of an arena, at most TR_STRATEGY_PIECE, to the
+   chief, where they are at *values then, borrowed until the next call; NULL on other ranks. Ranks that keep
+   none of them return at once. */
+#define TR_STRATEGY_PIECE ((int64_t)1 << 20)
+tr_status tr_strategy_bring(tr_strategy *strategy, enum tr_arena arena, int64_t begin, int64_t end,
+                            const float **values);
 /* SHA-256 of the present parameters, see tr_model_hash(), for all ranks, in a settled state; the chief's
    parameters alone if asynchronous, and then local. */
 tr_status tr_strategy_hash(tr_strategy *strategy, char hex[TR_SHA256_TEXT]);

@@ -1,5 +1,6 @@
-/* The inside of a trainer, shared by its creation (trainer.c), its loop (trainer_run.c) and its checkpoints
- * (trainer_save.c), and with what gives it other parameters to begin with (export/import.c). */
+/* The inside of a trainer, shared by its creation (trainer.c), its loop (trainer_run.c), its evaluations
+ * (trainer_evaluate.c) and its checkpoints (trainer_save.c, trainer_restore.c), and with what gives it other
+ * parameters to begin with (export/import.c). */
 #ifndef TR_TRAIN_TRAINER_INTERNAL_H
 #define TR_TRAIN_TRAINER_INTERNAL_H
 
@@ -66,10 +67,11 @@ static inline bool trainer_is_chief(const tr_trainer *trainer)
     return tr_strategy_is_chief(trainer->comm);
 }
 
-/* Brings the state of the run together in the chief's variables; an asynchronous run may have gone on some
- * steps since the last one, which are counted. Collective, but for asynchronous strategies. */
+/* Brings the state of the run together in the chief's variables, unless ranks keep parts of it; an
+ * asynchronous run may have gone on some steps since the last one, which are counted. Collective, but for
+ * asynchronous strategies. */
 tr_status trainer_gather(tr_trainer *trainer);
-/* The same for what an evaluation needs. */
+/* The same for parameters and their averages, also where ranks keep parts; then trainer_release(). */
 tr_status trainer_gather_parameters(tr_trainer *trainer);
 /* At the end of a run: the same once nothing is under way any more; what is saved, evaluated and hashed from
  * then on is one state. */

@@ -260,8 +260,33 @@ static void another_model_is_told_apart(void **state)
     tr_checkpoint_close(&checkpoint);
 }
 
-static tr_status save_values(float *values, int64_t count, const char *file_name, int64_t keep)
+/* Data that come in pieces, and may fail to. */
+struct flow {
+    float *values;
+    int64_t floats, sent;
+    int64_t fails_at; /* float from which on nothing comes; -1: none */
+    int pieces;
+};
+
+static tr_status give_piece(void *user, int64_t index, uint64_t at, const void **piece, size_t *bytes)
 {
+    struct flow *flow = user;
+    int64_t begin = (int64_t)(at / sizeof(float)), size = 1 + flow->pieces++ % 100;
+    assert_int_equal(index, 0);
+    assert_int_equal(begin, flow->sent);
+    if (flow->fails_at >= 0 && begin >= flow->fails_at) return tr_fail(TR_EPEER, "rank 3 is gone");
+    if (size > flow->floats - begin) size = flow->floats - begin;
+    flow->sent += size;
+    *piece = flow->values + begin;
+    *bytes = (size_t)size * sizeof(float);
+    return TR_OK;
+}
+
+/* `flow`: what gives the data, or NULL. */
+static tr_status save_given(float *values, int64_t count, const char *file_name, int64_t keep,
+                            struct flow *flow)
+{
+    const struct tr_stored_giver giver = {give_piece, flow};
     const struct tr_stored_tensor tensor = {"conv1.weight", TR_DTYPE_F32, 1, {count}, values};
     const struct tr_checkpoint_file file = {file_name, "x", 1};
     const struct tr_checkpoint_metric metrics[] = {{"loss", NAN}, {"perplexity", INFINITY}};
@@ -271,10 +296,69 @@ static tr_status save_values(float *values, int64_t count, const char *file_name
                                                             .parameter_hash = "",
                                                             .metrics = metrics,
                                                             .metric_count = 2},
-                                                  .group = {{&tensor, 1}},
+                                                  .group = {{&tensor, 1, flow ? &giver : NULL}},
                                                   .files = &file,
                                                   .file_count = 1};
     return tr_checkpoint_save(NULL, run, keep, &content, NULL);
+}
+
+static tr_status save_values(float *values, int64_t count, const char *file_name, int64_t keep)
+{
+    return save_given(values, count, file_name, keep, NULL);
+}
+
+static int64_t entries_of_run(void)
+{
+    struct tr_file_names names;
+    assert_int_equal(tr_file_list(NULL, run, &names), TR_OK);
+    int64_t count = names.count;
+    tr_file_names_free(&names);
+    return count;
+}
+
+static struct tr_file_content content_of(const char *name)
+{
+    char path[SCRATCH_PATH];
+    struct tr_file_content content;
+    assert_int_equal(tr_file_read(scratch_join(path, run, name), 1 << 20, &content), TR_OK);
+    return content;
+}
+
+static void data_may_come_in_pieces(void **state)
+{
+    (void)state;
+    enum { COUNT = 5000 };
+    static const char *const files[] = {"parameters.safetensors", "manifest.json"};
+    static float values[COUNT];
+    struct tr_file_content whole[2];
+    char name[64];
+    for (int i = 0; i < COUNT; i++) values[i] = (float)i / 3;
+    assert_int_equal(save_values(values, COUNT, "a", 5), TR_OK);
+    for (int f = 0; f < 2; f++) {
+        snprintf(name, sizeof name, "checkpoint-00000000/%s", files[f]);
+        whole[f] = content_of(name);
+    }
+    struct flow flow = {values, COUNT, 0, -1, 0};
+    assert_int_equal(save_given(NULL, COUNT, "a", 5, &flow), TR_OK);
+    assert_true(flow.pieces > 50);
+    for (int f = 0; f < 2; f++) {
+        snprintf(name, sizeof name, "checkpoint-00000000-2/%s", files[f]);
+        struct tr_file_content pieces = content_of(name);
+        assert_int_equal(pieces.size, whole[f].size);
+        assert_memory_equal(pieces.data, whole[f].data, pieces.size);
+        tr_file_content_free(&pieces);
+        tr_file_content_free(&whole[f]);
+    }
+    /* Where they stop, or must not be saved, nothing is left. */
+    flow = (struct flow){values, COUNT, 0, 4000, 0};
+    assert_int_equal(save_given(NULL, COUNT, "a", 5, &flow), TR_EPEER);
+    assert_message_has("rank 3 is gone");
+    assert_int_equal(entries_of_run(), 1);
+    values[3999] = NAN;
+    flow = (struct flow){values, COUNT, 0, -1, 0};
+    assert_int_equal(save_given(NULL, COUNT, "a", 5, &flow), TR_ENONFINITE);
+    assert_message_has("at element 3999;");
+    assert_int_equal(entries_of_run(), 1);
 }
 
 static void poisoned_state_is_not_saved(void **state)
@@ -294,7 +378,7 @@ static void poisoned_state_is_not_saved(void **state)
         assert_message_has("conv1.weight");
         assert_message_has(place);
         values[places[i % 6]] = kept;
-        assert_false(tr_file_exists(run));
+        assert_int_equal(entries_of_run(), 0);
     }
     assert_int_equal(save_values(values, COUNT, "a", 2), TR_OK);
     /* Figures, unlike state, may be what they are. */
@@ -346,6 +430,7 @@ int main(void)
         WITH_FILES(leftovers_are_removed_and_strangers_stay),
         WITH_FILES(an_open_checkpoint_outlives_its_directory),
         WITH_FILES(another_model_is_told_apart),
+        WITH_FILES(data_may_come_in_pieces),
         WITH_FILES(poisoned_state_is_not_saved),
         WITH_FILES(bad_requests_are_refused),
     };

@@ -48,7 +48,8 @@ static const struct tr_stored_note notes[] = {{"format", "trireme"}, {"\xc3\xa9t
 static void write_samples(struct tr_safetensors_summary *summary, uint32_t crcs[SAMPLES])
 {
     assert_int_equal(tr_file_remove(NULL, path), TR_OK);
-    assert_int_equal(tr_safetensors_write(NULL, path, samples, SAMPLES, notes, 2, crcs, summary), TR_OK);
+    assert_int_equal(tr_safetensors_write(NULL, path, samples, SAMPLES, NULL, notes, 2, crcs, summary),
+                     TR_OK);
 }
 
 static void write_bytes(const void *data, size_t size)
@@ -117,7 +118,7 @@ static void the_bytes_are_the_format(void **state)
     const struct tr_stored_tensor one = {
         .name = "a", .dtype = TR_DTYPE_F32, .rank = 1, .shape = {2}, .data = values};
     struct tr_safetensors_summary summary;
-    assert_int_equal(tr_safetensors_write(NULL, path, &one, 1, NULL, 0, NULL, &summary), TR_OK);
+    assert_int_equal(tr_safetensors_write(NULL, path, &one, 1, NULL, NULL, 0, NULL, &summary), TR_OK);
     static const char expected[] =
         "\x38\0\0\0\0\0\0\0{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}  "
         "\0\0\x80\x3f\0\0\0\xc0";
@@ -135,7 +136,7 @@ static void an_empty_list_is_a_file(void **state)
     (void)state;
     struct tr_safetensors_summary summary;
     tr_safetensors *file;
-    assert_int_equal(tr_safetensors_write(NULL, path, NULL, 0, NULL, 0, NULL, &summary), TR_OK);
+    assert_int_equal(tr_safetensors_write(NULL, path, NULL, 0, NULL, NULL, 0, NULL, &summary), TR_OK);
     assert_int_equal(summary.bytes, 16);
     assert_int_equal(tr_safetensors_open(path, &file), TR_OK);
     assert_int_equal(tr_safetensors_count(file), 0);
@@ -156,7 +157,7 @@ static void large_tensors_pass_in_pieces(void **state)
     struct tr_safetensors_summary summary;
     uint32_t crc, read_crc;
     tr_safetensors *file;
-    assert_int_equal(tr_safetensors_write(NULL, path, &one, 1, NULL, 0, &crc, &summary), TR_OK);
+    assert_int_equal(tr_safetensors_write(NULL, path, &one, 1, NULL, NULL, 0, &crc, &summary), TR_OK);
     assert_int_equal(crc, tr_crc32c(0, data, COUNT));
     assert_int_equal(tr_safetensors_open(path, &file), TR_OK);
     assert_int_equal(tr_safetensors_read(file, tr_safetensors_at(file, 0), back, &read_crc), TR_OK);
@@ -174,15 +175,15 @@ static void names_that_no_reader_takes_are_not_written(void **state)
     (void)state;
     struct tr_safetensors_summary summary;
     struct tr_stored_tensor pair[2] = {samples[1], samples[1]};
-    assert_int_equal(tr_safetensors_write(NULL, path, pair, 2, NULL, 0, NULL, &summary), TR_EINVAL);
+    assert_int_equal(tr_safetensors_write(NULL, path, pair, 2, NULL, NULL, 0, NULL, &summary), TR_EINVAL);
     assert_string_equal(tr_error_message(), "two tensors have the name \"conv1.weight\"");
     pair[0].name = "__metadata__";
-    assert_int_equal(tr_safetensors_write(NULL, path, pair, 2, NULL, 0, NULL, &summary), TR_EINVAL);
+    assert_int_equal(tr_safetensors_write(NULL, path, pair, 2, NULL, NULL, 0, NULL, &summary), TR_EINVAL);
     pair[0].name = "";
-    assert_int_equal(tr_safetensors_write(NULL, path, pair, 2, NULL, 0, NULL, &summary), TR_EINVAL);
+    assert_int_equal(tr_safetensors_write(NULL, path, pair, 2, NULL, NULL, 0, NULL, &summary), TR_EINVAL);
     pair[0] =
         (struct tr_stored_tensor){.name = "huge", .dtype = TR_DTYPE_F32, .rank = 2, .shape = {INT64_MAX, 2}};
-    assert_int_equal(tr_safetensors_write(NULL, path, pair, 2, NULL, 0, NULL, &summary), TR_EINVAL);
+    assert_int_equal(tr_safetensors_write(NULL, path, pair, 2, NULL, NULL, 0, NULL, &summary), TR_EINVAL);
     assert_non_null(strstr(tr_error_message(), "tensor \"huge\": F32[9223372036854775807,2] has more bytes"));
     assert_false(tr_file_exists(path));
 }
@@ -381,7 +382,7 @@ static void failing_allocations_are_survived(void **state)
         tr_safetensors *file = NULL;
         int64_t left = at;
         tr_alloc_set_hook(refuse, &left);
-        tr_status status = tr_safetensors_write(NULL, path, samples, SAMPLES, notes, 2, NULL, &summary);
+        tr_status status = tr_safetensors_write(NULL, path, samples, SAMPLES, NULL, notes, 2, NULL, &summary);
         if (status == TR_OK) status = tr_safetensors_open(path, &file);
         if (status == TR_OK) status = tr_safetensors_read(file, tr_safetensors_at(file, 0), NULL, NULL);
         tr_alloc_set_hook(NULL, NULL);

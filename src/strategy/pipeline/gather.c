@@ -1,15 +1,14 @@
-/* Bringing together what the stages keep: on the chief, for a while, what it saves or evaluates; and, piece
- * by piece, what it hashes.
+/* Bringing together what the stages keep: piece by piece, what the chief saves and hashes; and, for a while,
+ * the parameters, where it wants to compute with all of them.
  *
  * Everything goes to the chief alone, in messages that sender and receiver take in the same order: arenas one
  * after another, and ranks in theirs.
  */
 #include "strategy/pipeline/pipeline.h"
 
-#include "base/alloc.h"
 #include "base/fail.h"
 
-#define PIECE ((int64_t)1 << 20) /* floats of a message with parameters to be hashed */
+#include <string.h>
 
 static struct pipeline *self_of(tr_strategy *strategy)
 {
@@ -48,15 +47,6 @@ tr_status pipeline_gather_parameters(tr_strategy *strategy)
     return bring(self, 1, TR_ARENA_EMA);
 }
 
-tr_status pipeline_gather(tr_strategy *strategy)
-{
-    struct pipeline *self = self_of(strategy);
-    TR_TRY(pipeline_gather_parameters(strategy));
-    for (int i = TR_ARENA_M; i < TR_ARENAS; i++)
-        if (i != TR_ARENA_EMA) TR_TRY(bring(self, 1, (enum tr_arena)i));
-    return TR_OK;
-}
-
 /* The averages of a stage are spread over its replicas. */
 tr_status pipeline_gather_averages(tr_strategy *strategy)
 {
@@ -80,61 +70,34 @@ void pipeline_release(tr_strategy *strategy)
         tr_variables_trim_arena(strategy->variables, TR_ARENA_EMA);
 }
 
-/* ---- the hash ---- */
+/* ---- pieces ---- */
 
-/* The first replica of the stage that has a parameter. */
-static int holder_of(const struct pipeline *self, const struct tr_parameter *parameter)
+/* The floats of an arena that a rank has up to date, [*begin, *end); of the parameters, which all replicas of
+   a stage have, the first one is asked. */
+static void shares(const struct pipeline *self, int rank, enum tr_arena arena, int64_t *begin, int64_t *end)
 {
-    int rank = 0;
-    while (parameter->offset >= self->share[rank + self->replicas]) rank += self->replicas;
-    return rank;
+    bool parameters = arena == TR_ARENA_PARAMETERS, first = pipeline_replica_of(self, rank) == 0;
+    *begin = self->share[rank];
+    *end = self->share[parameters ? (first ? rank + self->replicas : rank) : rank + 1];
 }
 
-static tr_status feed(void *user, const struct tr_parameter *parameter, tr_sha256 *hash)
-{
-    struct pipeline *self = user;
-    tr_strategy *strategy = &self->head;
-    int rank = holder_of(self, parameter);
-    const float *own = tr_variables_arena(strategy->variables, TR_ARENA_PARAMETERS) + parameter->offset;
-    for (int64_t at = 0; at < parameter->count; at += PIECE) {
-        int64_t count = parameter->count - at < PIECE ? parameter->count - at : PIECE;
-        const float *values = rank == 0 ? own + at : self->piece;
-        if (rank != 0) TR_TRY(pass_on(strategy, rank, self->piece, count, parameter->name));
-        tr_sha256_add(hash, values, (size_t)count * sizeof *values);
-    }
-    return TR_OK;
-}
-
-static tr_status hash_on_chief(struct pipeline *self, char hex[TR_SHA256_TEXT])
-{
-    if (!self->piece) self->piece = tr_alloc((size_t)PIECE, sizeof *self->piece);
-    if (!self->piece) return TR_ENOMEM;
-    tr_status status = tr_model_hash_fed(self->head.job->model, feed, self, hex);
-    if (status != TR_OK) return status; /* a message may still come: the piece stays */
-    tr_free(self->piece);
-    self->piece = NULL;
-    return TR_OK;
-}
-
-/* What the chief receives of this rank. */
-static tr_status send_parameters(struct pipeline *self)
-{
-    tr_strategy *strategy = &self->head;
-    const struct tr_model *model = strategy->job->model;
-    for (int i = 0; i < model->parameter_count; i++) {
-        const struct tr_parameter *parameter = &model->parameters[i];
-        if (holder_of(self, parameter) != strategy->rank) continue;
-        float *values = tr_variables_arena(strategy->variables, TR_ARENA_PARAMETERS) + parameter->offset;
-        for (int64_t at = 0; at < parameter->count; at += PIECE) {
-            int64_t count = parameter->count - at < PIECE ? parameter->count - at : PIECE;
-            TR_TRY(pass_on(strategy, strategy->rank, values + at, count, parameter->name));
-        }
-    }
-    return TR_OK;
-}
-
-tr_status pipeline_hash(tr_strategy *strategy, char hex[TR_SHA256_TEXT])
+tr_status pipeline_bring(tr_strategy *strategy, enum tr_arena arena, int64_t begin, int64_t end,
+                         const float **values)
 {
     struct pipeline *self = self_of(strategy);
-    return strategy->rank == 0 ? hash_on_chief(self, hex) : send_parameters(self);
+    float *floats = tr_variables_arena(strategy->variables, arena);
+    if (strategy->rank == 0) *values = self->piece;
+    for (int rank = 0; rank < strategy->size; rank++) {
+        int64_t from, to;
+        shares(self, rank, arena, &from, &to);
+        if (from < begin) from = begin;
+        if (to > end) to = end;
+        if (from >= to || (strategy->rank != 0 && strategy->rank != rank)) continue;
+        if (rank == 0)
+            memcpy(self->piece + (from - begin), floats + from, (size_t)(to - from) * sizeof *floats);
+        else
+            TR_TRY(pass_on(strategy, rank, strategy->rank == 0 ? self->piece + (from - begin) : floats + from,
+                           to - from, tr_arena_names[arena]));
+    }
+    return TR_OK;
 }

@@ -178,6 +178,10 @@ static tr_status begin(tr_strategy *strategy)
 {
     struct pipeline *self = self_of(strategy);
     float *nodes = NULL;
+    if (strategy->comm && strategy->rank == 0) {
+        self->piece = tr_alloc((size_t)TR_STRATEGY_PIECE, sizeof *self->piece);
+        if (!self->piece) return TR_ENOMEM;
+    }
     TR_TRY(pipeline_divide(self));
     stage_plan(strategy->job, &self->place, &self->plan);
     TR_TRY(make_variables(self));
@@ -361,11 +365,10 @@ const struct tr_strategy_class tr_strategy_pipeline = {
     .begin = begin,
     .placement = placement,
     .step = step,
-    .gather = pipeline_gather,
     .gather_averages = pipeline_gather_averages,
     .gather_parameters = pipeline_gather_parameters,
     .release = pipeline_release,
-    .hash = pipeline_hash,
+    .bring = pipeline_bring,
     .memory = memory,
     .blame = blame,
     .variants = variants,

@@ -31,7 +31,7 @@ struct pipeline {
     tr_window *nodes;
     float *own_nodes; /* where the group does not share memory */
     tr_reduction *reduction;
-    float *piece; /* of parameters that are hashed: others' come in here; NULL between hashes */
+    float *piece; /* [TR_STRATEGY_PIECE] of an arena, comes together here; the chief's */
 };
 
 static inline int pipeline_stage_of(const struct pipeline *self, int rank)
@@ -49,10 +49,10 @@ static inline int pipeline_replica_of(const struct pipeline *self, int rank)
 tr_status pipeline_divide(struct pipeline *self);
 
 /* The slots of the class that bring together what the stages keep (gather.c). */
-tr_status pipeline_gather(tr_strategy *strategy);
 tr_status pipeline_gather_parameters(tr_strategy *strategy);
 tr_status pipeline_gather_averages(tr_strategy *strategy);
 void pipeline_release(tr_strategy *strategy);
-tr_status pipeline_hash(tr_strategy *strategy, char hex[TR_SHA256_TEXT]);
+tr_status pipeline_bring(tr_strategy *strategy, enum tr_arena arena, int64_t begin, int64_t end,
+                         const float **values);
 
 #endif
