@@ -200,13 +200,15 @@ static const char *hiccups(tr_comm *comm)
 }
 
 /* Rank 0 sends a large message and computes, without a call. Without a mover the message leaves with the next
-   call only; with one it is there long before. */
+   call only, never before; with one it is there long before, unless the machine was busy in each round. Times
+   are those of one clock, since the ranks are on one host. */
 static const char *compute(tr_comm *comm)
 {
     enum { BYTES = 32 << 20, ROUNDS = 3 };
     const double computing = 1.0;
     char *data = tr_alloc_zero(BYTES, 1), text[200];
     bool first = tr_comm_rank(comm) == 0;
+    double best = computing;
     CHECK(data);
     for (int round = 0; round < 2 * ROUNDS; round++) {
         bool moves = round % 2 == 1;
@@ -219,15 +221,20 @@ static const char *compute(tr_comm *comm)
             CHECK_OK(tr_comm_send(comm, 1, 1, data, BYTES, "large", &sent));
             nap(computing);
             CHECK_OK(tr_comm_wait(comm, &sent));
+            CHECK_DONE(comm, &ticket, tr_comm_send(comm, 1, 2, &began, sizeof began, "beginning", &ticket));
             continue;
         }
         CHECK_DONE(comm, &ticket, tr_comm_receive(comm, 0, 1, data, BYTES, "large", &ticket));
-        double took = tr_clock_seconds() - began;
+        double took = tr_clock_seconds();
+        CHECK_DONE(comm, &ticket, tr_comm_receive(comm, 0, 2, &began, sizeof began, "beginning", &ticket));
+        took -= began;
         for (int i = 0; i < BYTES; i++) CHECK(data[i] == round + 1);
         snprintf(text, sizeof text, "%s a mover: %.3f s", moves ? "with" : "without", took);
         say(comm, text);
-        CHECK(moves == (took < 0.7 * computing));
+        if (moves && took < best) best = took;
+        CHECK(moves || took >= computing);
     }
+    CHECK(first || best < 0.7 * computing);
     tr_free(data);
     return NULL;
 }
