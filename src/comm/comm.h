@@ -174,6 +174,10 @@ struct tr_comm_apply {
        the communicator on, by the thread of that call, so it must not call its functions; a failure ends the
        communicator. */
     tr_status (*take)(void *user, int64_t begin, int64_t end);
+    /* NULL, or what forms the sum over these elements at `out`, in the place of adding nodes, from what ranks
+       wrote into shared memory before they started: for ranks of one host with a window. Called like `take`,
+       before it. */
+    tr_status (*form)(void *user, int64_t begin, int64_t end, float *out);
     void *user;
     int64_t piece;     /* elements at a time, at least 1 */
     const bool *open;  /* no sum is formed before this is true; borrowed until done. NULL: at once */

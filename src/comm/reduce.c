@@ -241,13 +241,18 @@ static tr_status enter_sum(tr_comm *comm, tr_ticket *ticket)
     const float **input = (const float **)(void *)ticket->scratch;
     float *out = ticket->gathers ? ticket->out + begin : ticket->out;
     if (length == 0) return TR_OK;
-    find_inputs(comm, ticket, reduction->root_input, reduction->root_inputs, begin, length, input);
+    if (!apply->form)
+        find_inputs(comm, ticket, reduction->root_input, reduction->root_inputs, begin, length, input);
     int64_t piece = apply->take ? apply->piece : length;
     for (int64_t done = 0, count; done < length; done += count) {
         count = length - done < piece ? length - done : piece;
-        tr_program_run(reduction->root, input, count, &out);
+        if (apply->form) {
+            TR_TRY(apply->form(apply->user, begin + done, begin + done + count, out));
+        } else {
+            tr_program_run(reduction->root, input, count, &out);
+            for (int i = 0; i < reduction->root_inputs; i++) input[i] += count;
+        }
         if (apply->take) TR_TRY(apply->take(apply->user, begin + done, begin + done + count));
-        for (int i = 0; i < reduction->root_inputs; i++) input[i] += count;
         out += count;
     }
     return TR_OK;
@@ -382,6 +387,7 @@ tr_status tr_comm_reduce_apply(tr_comm *comm, tr_reduction *reduction, const flo
                                const char *name, tr_ticket **ticket)
 {
     assert(apply->take && apply->piece >= 1);
+    assert(!apply->form || (reduction->window && reduction->islands->count == 1));
     *ticket = NULL;
     tr_ticket arguments = {.nodes = nodes, .stride = stride, .out = out, .apply = *apply};
     if (apply->window &&

@@ -92,7 +92,7 @@ struct tr_op_dense_backward_data {
 /* Per node: dw = tree over microbatches of (chain over rows of x[r][i] * dy[r][o]); db likewise of the sum
  * chain over rows of dy[r][o]. */
 struct tr_op_dense_backward_weights {
-    int64_t in, out;
+    int64_t in, out; /* in 0: db alone */
     const float *x;  /* [rows][in] */
     const float *dy; /* [rows][out] */
     float *dw;       /* [in][out] per node */

@@ -314,6 +314,11 @@ void tr_gradient_listen(tr_gradient *gradient, tr_gradient_listener listener, vo
     gradient->listener_user = user;
 }
 
+void tr_gradient_leave_apart(tr_gradient *gradient, const bool *apart, tr_pass_taker taker, void *user)
+{
+    tr_pass_leave_apart(gradient->pass, apart, taker, user);
+}
+
 void tr_gradient_watch(tr_gradient *gradient, tr_pass_watcher watcher, void *user)
 {
     tr_pass_watch(gradient->pass, watcher, user);

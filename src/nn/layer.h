@@ -70,6 +70,7 @@ struct tr_layer_call {
     tr_device *device;
     const struct tr_layer *layer;
     bool training;
+    bool apart;                       /* backward leaves the first parameter's gradient to others */
     int64_t examples;                 /* of this call */
     int64_t rows;                     /* tokens if the layer's input is a sequence, else examples */
     const struct tr_cut *cut;         /* over `rows`; training only */
@@ -100,6 +101,9 @@ struct tr_layer_class {
     size_t options_size;
     int inputs;                 /* 1, or 2 for those that name a second layer */
     bool applies_relu_gradient; /* its backward can apply the gradient of a relu that produced its input */
+    /* The gradient of its first parameter, [in][out], is that of tr_op_dense_backward_weights for its input
+       and the dy that backward leaves, the factors; with call->apart backward does not form it. */
+    bool factors;
     /* Checks options and input shapes (layer->in), sets layer->out, declares parameters and buffers. Messages
        name the layer, which the caller puts in front. */
     tr_status (*build)(struct tr_layer *layer, struct tr_builder *builder);

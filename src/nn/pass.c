@@ -328,6 +328,13 @@ void tr_pass_watch(tr_pass *pass, tr_pass_watcher watcher, void *user)
     pass->watcher_user = user;
 }
 
+void tr_pass_leave_apart(tr_pass *pass, const bool *apart, tr_pass_taker taker, void *user)
+{
+    pass->apart = apart;
+    pass->taker = taker;
+    pass->taker_user = user;
+}
+
 void tr_pass_listen(tr_pass *pass, tr_pass_listener listener, void *user)
 {
     pass->listener = listener;

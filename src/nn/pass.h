@@ -103,6 +103,15 @@ typedef tr_status (*tr_pass_listener)(void *user, int layer);
 /* Sets or, with NULL, removes the listener. */
 void tr_pass_listen(tr_pass *pass, tr_pass_listener listener, void *user);
 
+/* Called after backward of a layer whose first parameter's gradient is formed elsewhere, with what it is
+   formed of: x [examples][in] and dy [examples][out], device memory, valid for the call. A failure ends the
+   pass. */
+typedef tr_status (*tr_pass_taker)(void *user, int layer, const float *x, const float *dy,
+                                   const struct tr_pass_batch *batch);
+/* Sets for which layers that is so, [layers], borrowed until it is set again; NULL: for none. Only layers
+   whose class has `factors` and whose rows are examples. The places of these gradients are not written. */
+void tr_pass_leave_apart(tr_pass *pass, const bool *apart, tr_pass_taker taker, void *user);
+
 /* Called after each layer of a forward pass with its output, `count` floats of device memory, valid for the
    call; a failure ends the pass. */
 typedef tr_status (*tr_pass_watcher)(void *user, const struct tr_layer *layer, const float *output,

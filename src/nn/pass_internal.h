@@ -17,6 +17,9 @@ struct tr_pass {
     void *watcher_user;
     tr_pass_listener listener;
     void *listener_user;
+    const bool *apart; /* [layers], or NULL */
+    tr_pass_taker taker;
+    void *taker_user;
     /* Device memory inside `memory`; void *, since the planner sets them. */
     void *input, *token, *offset, *label, *target, *loss_rows, *correct_rows;
     void **output, **gradient;         /* [layers]; gradient NULL where none flows */

@@ -163,9 +163,13 @@ tr_status tr_pass_backward(tr_pass *pass, const struct tr_pass_batch *batch, con
         call.example_cut = &example_cut;
         call.cut = is_sequence(layer) ? &token_cut : &example_cut;
         aim_input_gradients(pass, i, &call);
+        call.apart = pass->apart && pass->apart[i];
+        assert(!call.apart || (layer->class->factors && !is_sequence(layer)));
         tr_span_begin(TR_ACTIVITY_BACKWARD, layer->name);
-        tell_work(&call, (call.dx[0] != NULL) + (layer->parameter_count > 0));
+        tell_work(&call, (call.dx[0] != NULL) + (layer->parameter_count > 0 && !call.apart));
         tr_status status = layer->class->backward(&call);
+        if (status == TR_OK && call.apart)
+            status = pass->taker(pass->taker_user, i, call.x[0], call.dy, batch);
         if (status == TR_OK) status = add_contributions(pass, i, &call);
         tr_span_end();
         if (status != TR_OK) return tr_fail_in(status, "layer \"%s\", backward", layer->name);

@@ -53,6 +53,7 @@ static tr_status make_shared(struct all_reduce *self)
     TR_TRY(tr_strategy_window(&self->head, tr_gradient_slot_bytes(job, &self->part), &self->nodes));
     TR_TRY(
         tr_reduction_create(comm, job->train.microbatches, self->microbatch, self->nodes, &self->reduction));
+    TR_TRY(all_reduce_make_factors(self));
     TR_TRY(tr_strategy_keep_moving(&self->head, self->nodes));
     if (!tr_strategy_measures(job)) return TR_OK;
     self->whole = tr_alloc_aligned((size_t)job->model->arena_floats + 1, sizeof(float));
@@ -65,13 +66,14 @@ static tr_status create(tr_strategy *strategy)
     const struct tr_job *job = strategy->job;
     float *parameters = NULL;
     TR_TRY(cut_microbatches(self));
-    TR_TRY(all_reduce_make_buckets(self));
+    TR_TRY(all_reduce_choose_factors(self));
     self->part = (struct tr_gradient_part){
         .first = self->microbatch[strategy->rank],
         .end = self->microbatch[strategy->rank + 1],
         .end_step = job->train.steps,
     };
     if (strategy->comm) TR_TRY(make_shared(self));
+    TR_TRY(all_reduce_make_buckets(self));
     if (self->parameters)
         parameters = tr_window_part(self->parameters, tr_comm_local(strategy->comm, 0), NULL);
     return tr_variables_create(strategy->holder, job->model, &job->optimizer, parameters,
@@ -95,6 +97,7 @@ static tr_status begin(tr_strategy *strategy)
     TR_TRY(tr_gradient_create(strategy->device, strategy->job, strategy->variables, &self->part, slots,
                               &strategy->gradient));
     if (strategy->comm) tr_gradient_listen(strategy->gradient, listen, self);
+    all_reduce_take_factors(self);
     return TR_OK;
 }
 
@@ -106,6 +109,7 @@ static void destroy(tr_strategy *strategy)
     tr_window_destroy(&self->parameters);
     tr_free(self->microbatch);
     all_reduce_release_buckets(self);
+    all_reduce_release_factors(self);
     tr_free(self->whole);
     tr_free(self->sum);
 }
@@ -188,6 +192,13 @@ static tr_status gather_averages(tr_strategy *strategy)
     return gather_arena(strategy, TR_ARENA_EMA);
 }
 
+static const struct tr_choice factors[] = {
+    {"auto", FACTORS_AUTO, "of layers where that moves fewer numbers"},
+    {"never", FACTORS_NEVER, NULL},
+    {"always", FACTORS_ALWAYS, "of all dense layers whose rows are examples"},
+    {0},
+};
+
 #define AT(field) offsetof(struct all_reduce_options, field)
 static const struct tr_option options[] = {
     {.key = "bucket",
@@ -198,6 +209,15 @@ static const struct tr_option options[] = {
      .most = 65536,
      .help = "MiB of gradients that are added at a time, while backward goes on; 0: all in the end. Does not "
              "change results"},
+    {.key = "factors",
+     .type = TR_OPTION_CHOICE,
+     .offset = AT(factors),
+     .fallback = "auto",
+     .choices = factors,
+     .help = "whether processes of one host show each other the rows that gradients of dense weights are "
+             "made of, "
+             "and form their shares of them from the rows of all, rather than add gradients. Does not change "
+             "results"},
 };
 
 const struct tr_strategy_class tr_strategy_all_reduce = {

@@ -1,4 +1,5 @@
-/* The parts of all-reduce (all_reduce.c says what it does): buckets, and the strategy around them. */
+/* The parts of all-reduce (all_reduce.c says what it does): buckets, factors, and the strategy around them.
+ */
 #ifndef TR_STRATEGY_ALL_REDUCE_H
 #define TR_STRATEGY_ALL_REDUCE_H
 
@@ -6,16 +7,39 @@
 
 struct all_reduce;
 
+/* A layer whose weights' gradient is formed from what all ranks have of its factors, x and dy. */
+struct factor {
+    int layer;
+    int64_t in, out;
+    int64_t begin, end; /* floats of the arena: its weights */
+    int64_t grain;      /* inputs whose weights fill whole cache lines */
+    int64_t before;     /* floats of a row of the factors before it in the window */
+};
+
 /* A range of the arenas that is added, updated and handed around at a time. */
 struct bucket {
     struct all_reduce *owner;
-    int64_t begin, end; /* floats of an arena */
-    int64_t *share;     /* [size + 1] floats from `begin` on: rank r updates from share[r] to share[r + 1] */
-    tr_ticket *ticket;  /* of what is under way, or NULL */
+    const struct factor *factor; /* whose weights it is; NULL: nodes are added */
+    int64_t begin, end;          /* floats of an arena */
+    int64_t *share;    /* [size + 1] floats from `begin` on: rank r updates from share[r] to share[r + 1] */
+    tr_ticket *ticket; /* of what is under way, or NULL */
 };
+
+enum factors { FACTORS_AUTO, FACTORS_NEVER, FACTORS_ALWAYS };
 
 struct all_reduce_options {
     double bucket; /* MiB */
+    enum factors factors;
+};
+
+/* Layers that are formed from factors, and the memory for that. */
+struct factors_memory {
+    struct factor *factor;
+    int count;
+    bool *apart;       /* [layers]: is one of them */
+    tr_window *window; /* of each rank, for each factor: x [rows][in], dy [rows][out] */
+    int64_t *row;      /* [microbatches + 1] bounds in the batch of the step */
+    float *x, *dy;     /* rows of all ranks: of some inputs, and of all outputs */
 };
 
 struct all_reduce {
@@ -28,6 +52,7 @@ struct all_reduce {
     /* With a communicator: */
     tr_window *parameters, *nodes; /* NULL: ranks do not share memory */
     tr_reduction *reduction;
+    struct factors_memory factors;
     float *whole; /* the whole gradient, where its norm is wanted; else NULL */
     float *sum;   /* a server's share of the gradient; else NULL */
     /* Of the step under way: */
@@ -38,6 +63,24 @@ struct all_reduce {
     bool open, spoilt; /* the loss is known; it is not finite, and nothing is applied */
     double seconds;    /* spent on buckets while the gradient was computed */
 };
+
+/* ---- all_reduce_factors.c ---- */
+
+/* Chooses the layers; before buckets are made. */
+tr_status all_reduce_choose_factors(struct all_reduce *self);
+/* Makes the memory, once there are nodes. Where ranks do not share theirs, no layer is left. Collective. */
+tr_status all_reduce_make_factors(struct all_reduce *self);
+void all_reduce_release_factors(struct all_reduce *self);
+/* The factor that a layer's weights have, or NULL. */
+const struct factor *all_reduce_factor_of(const struct all_reduce *self, int layer);
+/* Has the gradient leave them out, and keep their rows instead. */
+void all_reduce_take_factors(struct all_reduce *self);
+/* Weights that are formed and updated at a time. */
+int64_t all_reduce_factor_piece(const struct all_reduce *self, const struct factor *factor);
+/* struct tr_comm_apply's `form` for a struct bucket with a factor. */
+tr_status all_reduce_form(void *bucket, int64_t begin, int64_t end, float *out);
+
+/* ---- all_reduce_buckets.c ---- */
 
 /* Divides the arenas into buckets and these into shares. */
 tr_status all_reduce_make_buckets(struct all_reduce *self);

@@ -28,21 +28,39 @@
 
 /* ---- making ---- */
 
-/* Calls `cut` for each bucket. Buckets end with layers, since that is when backward completes them, but are
-   not much larger than `most` floats. */
-static int cut_buckets(const struct tr_model *model, int64_t most, struct bucket *bucket)
+/* Adds the buckets of a range, from its end on, or only counts them. */
+static void cut_range(int64_t begin, int64_t end, int64_t most, struct bucket *bucket, int *count)
 {
+    int64_t parts = (end - begin + most - 1) / most;
+    for (int64_t part = parts - 1; part >= 0; part--, ++*count) {
+        if (!bucket) continue;
+        bucket[*count].begin = begin + tr_cut((end - begin) / GRAIN, parts, part) * GRAIN;
+        bucket[*count].end = begin + tr_cut((end - begin) / GRAIN, parts, part + 1) * GRAIN;
+    }
+}
+
+/* Buckets end with layers, since that is when backward completes them, but are not much larger than `most`
+   floats; weights that are formed from factors are buckets of their own. Returns their number. */
+static int cut_buckets(const struct all_reduce *self, int64_t most, struct bucket *bucket)
+{
+    const struct tr_model *model = self->head.job->model;
     int count = 0;
     int64_t end = model->arena_floats;
     for (int i = model->layer_count - 1; i >= 0; i--) {
         const struct tr_layer *layer = &model->layers[i];
+        const struct factor *factor = all_reduce_factor_of(self, i);
         int64_t begin = layer->parameter_count ? model->parameters[layer->parameter[0]].offset : end;
-        if (begin == end || (end - begin < most && begin > 0)) continue;
-        int64_t parts = (end - begin + most - 1) / most;
-        for (int64_t part = parts - 1; part >= 0; part--, count++) {
-            if (!bucket) continue;
-            bucket[count].begin = begin + tr_cut((end - begin) / GRAIN, parts, part) * GRAIN;
-            bucket[count].end = begin + tr_cut((end - begin) / GRAIN, parts, part + 1) * GRAIN;
+        if (factor) {
+            cut_range((factor->end + GRAIN - 1) / GRAIN * GRAIN, end, most, bucket, &count);
+            if (bucket) {
+                bucket[count].begin = factor->begin;
+                bucket[count].end = factor->end;
+                bucket[count].factor = factor;
+            }
+            count++;
+        } else {
+            if (begin == end || (end - begin < most && begin > 0)) continue;
+            cut_range(begin, end, most, bucket, &count);
         }
         end = begin;
     }
@@ -53,10 +71,12 @@ static int cut_buckets(const struct tr_model *model, int64_t most, struct bucket
 static void cut_shares(const struct tr_strategy *strategy, struct bucket *bucket)
 {
     int size = strategy->size, holders = strategy->servers ? strategy->servers : size;
+    int64_t all = bucket->end - bucket->begin;
+    int64_t grain = bucket->factor ? bucket->factor->grain * bucket->factor->out : GRAIN;
     for (int r = 0; r <= size; r++) {
         int holder = r - (size - holders); /* holders are the last ranks */
-        bucket->share[r] =
-            tr_cut((bucket->end - bucket->begin) / GRAIN, holders, holder > 0 ? holder : 0) * GRAIN;
+        bucket->share[r] = tr_cut((all + grain - 1) / grain, holders, holder > 0 ? holder : 0) * grain;
+        if (bucket->share[r] > all) bucket->share[r] = all;
     }
 }
 
@@ -69,13 +89,13 @@ tr_status all_reduce_make_buckets(struct all_reduce *self)
     bool once = !strategy->comm || options->bucket == 0 || most > (double)model->arena_floats;
     int64_t floats = once ? model->arena_floats : (int64_t)most / GRAIN * GRAIN;
     if (floats < GRAIN) floats = GRAIN;
-    int count = cut_buckets(model, floats, NULL);
+    int count = cut_buckets(self, floats, NULL);
     size_t bounds = (size_t)strategy->size + 1;
     self->share_bytes = tr_alloc(bounds, sizeof *self->share_bytes);
     self->sums = tr_alloc_aligned(TR_PASS_SUMS, sizeof *self->sums);
     self->bucket = tr_alloc_zero((size_t)count + 1, sizeof *self->bucket);
     if (!self->share_bytes || !self->sums || !self->bucket) return TR_ENOMEM;
-    self->buckets = cut_buckets(model, floats, self->bucket);
+    self->buckets = cut_buckets(self, floats, self->bucket);
     for (int i = 0; i < count; i++) {
         self->bucket[i].owner = self;
         self->bucket[i].share = tr_alloc(bounds, sizeof *self->bucket[i].share);
@@ -139,7 +159,9 @@ static tr_status start(struct all_reduce *self, struct bucket *bucket)
     struct tr_comm_apply apply = {
         .take = take,
         .user = bucket,
-        .piece = (int64_t)PIECE * strategy->device->threads,
+        .form = bucket->factor ? all_reduce_form : NULL,
+        .piece = bucket->factor ? all_reduce_factor_piece(self, bucket->factor)
+                                : (int64_t)PIECE * strategy->device->threads,
         .open = &self->open,
         .data = tr_variables_arena(strategy->variables, TR_ARENA_PARAMETERS) + bucket->begin,
         .window = self->parameters,

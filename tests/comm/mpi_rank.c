@@ -200,8 +200,8 @@ static const char *hiccups(tr_comm *comm)
 }
 
 /* Rank 0 sends a large message and computes, without a call. Without a mover the message leaves with the next
-   call only, never before; with one it is there long before, unless the machine was busy in each round. Times
-   are those of one clock, since the ranks are on one host. */
+   call only (or when rank 0 shows that it lives); with one it is there long before, unless the machine was
+   busy in each round. Times are those of one clock, since the ranks are on one host. */
 static const char *compute(tr_comm *comm)
 {
     enum { BYTES = 32 << 20, ROUNDS = 3 };
@@ -232,7 +232,7 @@ static const char *compute(tr_comm *comm)
         snprintf(text, sizeof text, "%s a mover: %.3f s", moves ? "with" : "without", took);
         say(comm, text);
         if (moves && took < best) best = took;
-        CHECK(moves || took >= computing);
+        CHECK(moves || took >= 0.7 * computing);
     }
     CHECK(first || best < 0.7 * computing);
     tr_free(data);

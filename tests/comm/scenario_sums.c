@@ -215,7 +215,7 @@ const char *scenario_buckets(tr_comm *comm)
 struct applied {
     float *data;
     const float *sum; /* of element 0 */
-    int64_t most, elements;
+    int64_t most, elements, formed, leaves;
 };
 
 static tr_status apply_sum(void *user, int64_t begin, int64_t end)
@@ -227,12 +227,23 @@ static tr_status apply_sum(void *user, int64_t begin, int64_t end)
     return TR_OK;
 }
 
+/* The same sums from elsewhere. */
+static tr_status form_sum(void *user, int64_t begin, int64_t end, float *out)
+{
+    struct applied *applied = user;
+    if (applied->formed != applied->elements || out != applied->sum + begin)
+        return tr_fail(TR_EINVAL, "a piece in another place");
+    applied->formed += end - begin;
+    for (int64_t e = begin; e < end; e++) *out++ = scenario_sum(applied->leaves, e);
+    return TR_OK;
+}
+
 enum { APPLIED = 1037, LATER = 3 };
 
 /* Operations under way at once on data of this rank or of its host, of which the first is held back until the
    others have been started. */
 static const char *run_apply(tr_comm *comm, tr_window *nodes_window, float *nodes, tr_window *data_window,
-                             float (*data)[APPLIED], int way)
+                             float (*data)[APPLIED], int way, bool forms)
 {
     int me = tr_comm_rank(comm), size = tr_comm_size(comm);
     int64_t leaves = 2 * size + 3, bound[RANKS + 1], share[RANKS + 1];
@@ -247,9 +258,16 @@ static const char *run_apply(tr_comm *comm, tr_window *nodes_window, float *node
     bring(leaves, bound, me, nodes, STRIDE, APPLIED);
     for (int step = 0; step < 2; step++) {
         for (int i = 0; i < LATER; i++) {
-            applied[i] = (struct applied){data[i], own[i], 7 + i, 0};
-            struct tr_comm_apply apply = {apply_sum, &applied[i], 7 + i, i == 0 ? &open : NULL,
-                                          data[i],   data_window};
+            applied[i] = (struct applied){data[i], own[i], 7 + i, 0, 0, leaves};
+            struct tr_comm_apply apply = {
+                .take = apply_sum,
+                .form = forms ? form_sum : NULL,
+                .user = &applied[i],
+                .piece = 7 + i,
+                .open = i == 0 ? &open : NULL,
+                .data = data[i],
+                .window = data_window,
+            };
             CHECK_OK(tr_comm_reduce_apply(comm, reduction, nodes, STRIDE, share, own[i] + share[me], &apply,
                                           "test", &ticket[i]));
             CHECK_OK(tr_comm_test(comm, &ticket[0], &done));
@@ -259,6 +277,7 @@ static const char *run_apply(tr_comm *comm, tr_window *nodes_window, float *node
         for (int i = 0; i < LATER; i++) {
             CHECK_OK(tr_comm_wait(comm, &ticket[i]));
             CHECK(applied[i].elements == share[me + 1] - share[me]);
+            CHECK(applied[i].formed == (forms ? applied[i].elements : 0));
             for (int64_t e = 0; e < APPLIED; e++)
                 CHECK(data[i][e] == (step == 0 ? scenario_sum(leaves, e) : 0.0f));
         }
@@ -282,10 +301,13 @@ const char *scenario_apply(tr_comm *comm)
     float *part = tr_window_part(nodes, me, NULL);
     CHECK(own);
     for (int way = 0; way < WAYS; way++) {
-        CHECK_RUN(run_apply(comm, NULL, part, NULL, own, way));
-        CHECK_RUN(run_apply(comm, nodes, part, NULL, own, way));
-        CHECK_RUN(run_apply(comm, nodes, part, data, shared, way));
-        CHECK_RUN(run_apply(comm, NULL, part, data, shared, way));
+        CHECK_RUN(run_apply(comm, NULL, part, NULL, own, way, false));
+        CHECK_RUN(run_apply(comm, nodes, part, NULL, own, way, false));
+        CHECK_RUN(run_apply(comm, nodes, part, data, shared, way, false));
+        CHECK_RUN(run_apply(comm, NULL, part, data, shared, way, false));
+        if (tr_comm_hosts(comm) > 1) continue;
+        CHECK_RUN(run_apply(comm, nodes, part, NULL, own, way, true));
+        CHECK_RUN(run_apply(comm, nodes, part, data, shared, way, true));
     }
     tr_free(own);
     tr_window_destroy(&data);

@@ -80,10 +80,14 @@ bool case_dense_backward_data(struct scene *s, int index)
 bool case_dense_backward_weights(struct scene *s, int index)
 {
     static const int in[] = {1, 3, 16, 33, 70, 400}, out[] = {1, 10, 17, 32, 65, 130};
-    const int tall = index - 3 * scene_cuts();
-    if (tall >= LENGTH(tall_shapes)) return false;
+    const int tall = index - 3 * scene_cuts(), bare = tall - LENGTH(tall_shapes);
+    if (bare >= scene_cuts()) return false;
     struct tr_op_dense_backward_weights a = {0};
-    if (tall >= 0) {
+    if (bare >= 0) { /* the bias alone */
+        a.out = out[bare % LENGTH(out)];
+        a.cut = scene_cut(s, bare);
+        a.cut.stride = a.out + 3;
+    } else if (tall >= 0) {
         a.in = tall_shapes[tall].in;
         a.out = tall_shapes[tall].out;
         a.cut = tall_cut(s, tall);
@@ -97,7 +101,7 @@ bool case_dense_backward_weights(struct scene *s, int index)
     a.x = scene_in(s, "x", rows * a.in);
     a.dy = scene_in(s, "dy", rows * a.out);
     a.dw = scene_nodes(s, "dw", a.in * a.out, &a.cut);
-    a.db = index % 4 == 3 ? NULL : scene_nodes(s, "db", a.out, &a.cut);
+    a.db = bare < 0 && index % 4 == 3 ? NULL : scene_nodes(s, "db", a.out, &a.cut);
     scene_end(s, tr_device_dense_backward_weights(s->device, &a));
     return true;
 }

@@ -16,7 +16,7 @@ enum { TR_DEVICE_OPS(OPERATION) };
 static const uint64_t bits[CASE_LISTS] = {
     [OPERATION_dense_forward] = 0xd70f95fe58c84139u,
     [OPERATION_dense_backward_data] = 0xccdfe1dd89b4aa28u,
-    [OPERATION_dense_backward_weights] = 0x67bb73dc7253e6d8u,
+    [OPERATION_dense_backward_weights] = 0x6d33ded4a9647aa0u,
     [OPERATION_conv_forward] = 0x6dc4e52f1f2f29f2u,
     [OPERATION_conv_backward_data] = 0xc0ff3743fc715762u,
     [OPERATION_conv_backward_weights] = 0xd8971c6278261252u,

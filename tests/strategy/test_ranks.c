@@ -101,6 +101,81 @@ static void buckets_keep_the_hash(void **state)
     scratch_remove(place);
 }
 
+/* Runs the job on some ranks; returns what the chief read of the others' memory. */
+static int64_t expect_hash_of(const struct outcome *alone, struct job *job, const char *strategy, int size,
+                              const char *variant)
+{
+    struct rank ranks[RANKS];
+    char how[160];
+    snprintf(how, sizeof how, "%s, %s, %d ranks", strategy, variant, size);
+    job->settings.strategy = strategy;
+    run_ranks(&job->settings, size, false, ranks);
+    expect_ranks(alone, ranks, size, how);
+    return ranks[0].outcome.rank[0].bytes_shared;
+}
+
+/* Weights of all dense layers from factors. */
+static void factors_keep_the_hash(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"mnist-cnn", "mnist-mlp", "sst2-lstm"};
+    /* Ranks of different numbers of rows, batches with fewer rows, some ranks without any; several passes. */
+    static const char *const variants[] = {"train.pass=0", "train.pass=1", "train.batch=17",
+                                           "optimizer={rule: adam, rate: 1e-3, ema: 0.9}",
+                                           "optimizer.clip_norm=0.5"};
+    char place[SCRATCH_PATH];
+    scratch_make(place);
+    family_files(place);
+    for (size_t n = 0; n < sizeof names / sizeof names[0]; n++)
+        for (size_t v = 0; v < sizeof variants / sizeof variants[0]; v++) {
+            struct job job;
+            struct outcome alone;
+            const struct family *family = families;
+            while (strcmp(family->name, names[n]) != 0) family++;
+            family_job(&job, family, place);
+            job_set(&job, "train.microbatches=7");
+            job_set(&job, variants[v]);
+            job_outcome(&job, &alone);
+            assert_int_equal(alone.status, TR_OK);
+            int64_t with = expect_hash_of(&alone, &job, "allreduce,factors=always", 2, variants[v]);
+            int64_t without = expect_hash_of(&alone, &job, "allreduce,factors=never", 2, variants[v]);
+            expect_hash_of(&alone, &job, "allreduce,factors=always,bucket=0.0001", 3, variants[v]);
+            expect_hash_of(&alone, &job, "allreduce,factors=always", 4, variants[v]);
+            /* They were used, unless the norm of the whole gradient is wanted. */
+            if ((with == without) != (strstr(variants[v], "clip") != NULL))
+                fail_msg("%s, %s: %lld bytes with factors and %lld without", names[n], variants[v],
+                         (long long)with, (long long)without);
+        }
+    scratch_remove(place);
+}
+
+/* Weights that are formed in several pieces, by several threads. */
+static void large_factors_keep_the_hash(void **state)
+{
+    (void)state;
+    char place[SCRATCH_PATH];
+    struct job job;
+    struct outcome alone;
+    struct rank ranks[RANKS];
+    scratch_make(place);
+    family_files(place);
+    family_job(&job, &families[0], place);
+    job_set(&job, "layers=[{flatten: null}, {dense: {units: 1502, activation: relu}}, {dense: 10}]");
+    job_set(&job, "train.microbatches=4");
+    job_outcome(&job, &alone);
+    assert_int_equal(alone.status, TR_OK);
+    job.settings.strategy = "allreduce";
+    for (int threads = 1; threads <= 2; threads++) {
+        job.settings.threads = threads;
+        run_ranks(&job.settings, 2, false, ranks);
+        expect_ranks(&alone, ranks, 2, "large weights");
+        /* Less than the gradient of a rank's share. */
+        int64_t steps = (int64_t)ranks[0].outcome.step;
+        assert_true(ranks[0].outcome.rank[0].bytes_shared < steps * 784 * 1502 / 2 * (int64_t)sizeof(float));
+    }
+    scratch_remove(place);
+}
+
 /* A loss that is not finite is found before anything was applied, on every rank. */
 static void bad_losses_apply_nothing(void **state)
 {
@@ -389,6 +464,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_family_has_one_hash),
         cmocka_unit_test(buckets_keep_the_hash),
+        cmocka_unit_test(factors_keep_the_hash),
+        cmocka_unit_test(large_factors_keep_the_hash),
         cmocka_unit_test(bad_losses_apply_nothing),
         cmocka_unit_test(bytes_are_those_of_the_parameters),
         cmocka_unit_test(options_keep_the_hash),

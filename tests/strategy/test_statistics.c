@@ -23,6 +23,7 @@ static void ranks_and_bytes_add_up(void **state)
     for (int apart = 0; apart < 2; apart++) {
         struct rank ranks[RANKS];
         int64_t sent = 0, received = 0, shared = 0;
+        job.settings.strategy = "allreduce,factors=never";
         run_ranks(&job.settings, 4, apart, ranks);
         expect_well(ranks, 4, "4 ranks");
         const struct outcome *chief = &ranks[0].outcome;

@@ -247,7 +247,7 @@ static double cost(int64_t height, int64_t rows, int64_t width)
 
 tr_status gradient_compute(struct cpu_device *cpu, const struct gradient *g)
 {
-    if (g->height == 0 || g->width == 0) return TR_OK;
+    if (g->width == 0 || (g->height == 0 && !g->bias)) return TR_OK;
     struct work work = {.cpu = cpu,
                         .gradient = g,
                         .rows = cpu_reduction_rows(g->cut, 1, g->offset),

@@ -45,7 +45,7 @@ static tr_status backward(const struct tr_layer_call *call)
     int64_t in = tr_shape_count(&call->layer->in[0]);
     TR_TRY(tr_affine_activation_backward(call, &options->affine));
     struct tr_op_dense_backward_weights weights = {
-        .in = in,
+        .in = call->apart ? 0 : in, /* the bias all the same */
         .out = options->units,
         .x = call->x[0],
         .dy = call->dy,
@@ -66,6 +66,7 @@ const struct tr_layer_class tr_layer_dense = {
     .help = "fully connected layer; images are flattened",
     TR_LAYER_OPTIONS(table, struct options),
     .inputs = 1,
+    .factors = true,
     .build = build,
     .forward = forward,
     .backward = backward,
