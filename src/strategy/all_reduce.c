@@ -132,6 +132,13 @@ static void placement(const tr_strategy *strategy, int rank, struct tr_placement
     out->end_update = out->first_update + out->updates;
 }
 
+static size_t memory(const tr_strategy *strategy)
+{
+    const struct all_reduce *self = (const struct all_reduce *)strategy;
+    size_t gradient = strategy->gradient ? tr_gradient_memory(strategy->gradient) : 0;
+    return tr_variables_memory(strategy->variables) + gradient + all_reduce_factors_memory(self);
+}
+
 /* ---- a step ---- */
 
 static tr_status step_alone(struct all_reduce *self, struct tr_step_figures *figures)
@@ -236,4 +243,5 @@ const struct tr_strategy_class tr_strategy_all_reduce = {
     .step = step,
     .gather = gather,
     .gather_averages = gather_averages,
+    .memory = memory,
 };

@@ -37,9 +37,11 @@ struct factors_memory {
     struct factor *factor;
     int count;
     bool *apart;       /* [layers]: is one of them */
+    bool *able;        /* [size]: what each rank can */
     tr_window *window; /* of each rank, for each factor: x [rows][in], dy [rows][out] */
     int64_t *row;      /* [microbatches + 1] bounds in the batch of the step */
     float *x, *dy;     /* rows of all ranks: of some inputs, and of all outputs */
+    size_t scratch;    /* bytes of these two */
 };
 
 struct all_reduce {
@@ -71,6 +73,8 @@ tr_status all_reduce_choose_factors(struct all_reduce *self);
 /* Makes the memory, once there are nodes. Where ranks do not share theirs, no layer is left. Collective. */
 tr_status all_reduce_make_factors(struct all_reduce *self);
 void all_reduce_release_factors(struct all_reduce *self);
+/* Bytes of device memory that this rank has for them. */
+size_t all_reduce_factors_memory(const struct all_reduce *self);
 /* The factor that a layer's weights have, or NULL. */
 const struct factor *all_reduce_factor_of(const struct all_reduce *self, int layer);
 /* Has the gradient leave them out, and keep their rows instead. */

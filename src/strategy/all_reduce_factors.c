@@ -74,7 +74,7 @@ tr_status all_reduce_choose_factors(struct all_reduce *self)
     /* One host whose ranks share memory; a norm wants the whole gradient on each rank, a server has no device
        to compute with. */
     if (!strategy->comm || tr_comm_hosts(strategy->comm) > 1 || options->factors == FACTORS_NEVER ||
-        strategy->servers > 0 || tr_strategy_measures(strategy->job) || strategy->device != strategy->holder)
+        strategy->servers > 0 || tr_strategy_measures(strategy->job))
         return TR_OK;
     factors->factor = tr_alloc_zero((size_t)model->layer_count, sizeof *factors->factor);
     factors->apart = tr_alloc_zero((size_t)model->layer_count, sizeof *factors->apart);
@@ -129,22 +129,52 @@ static tr_status make_scratch(struct all_reduce *self)
         if (factor->out > outputs) outputs = factor->out;
     }
     factors->row = tr_alloc((size_t)self->head.job->train.microbatches + 1, sizeof *factors->row);
+    factors->scratch = (size_t)(rows * (inputs + outputs)) * sizeof(float);
     factors->x = tr_alloc_aligned((size_t)(rows * inputs), sizeof *factors->x);
     factors->dy = tr_alloc_aligned((size_t)(rows * outputs), sizeof *factors->dy);
     return factors->row && factors->x && factors->dy ? TR_OK : TR_ENOMEM;
 }
 
+/* Whether all ranks update parameters with the device that computes. */
+static tr_status ask_all(struct all_reduce *self, bool *all)
+{
+    const tr_strategy *strategy = &self->head;
+    bool *able = self->factors.able = tr_alloc_zero((size_t)strategy->size, sizeof *able);
+    if (!able) return TR_ENOMEM;
+    able[strategy->rank] = strategy->device == strategy->holder;
+    TR_TRY(tr_comm_exchange(strategy->comm, able, sizeof *able, "devices"));
+    *all = true;
+    for (int rank = 0; rank < strategy->size; rank++) *all = *all && able[rank];
+    return TR_OK;
+}
+
+/* Floats of a rank's part of the window. */
+static int64_t part_floats(const struct all_reduce *self, int rank)
+{
+    const struct factor *last = &self->factors.factor[self->factors.count - 1];
+    return rows_of(self, rank) * (last->before + last->in + last->out);
+}
+
 tr_status all_reduce_make_factors(struct all_reduce *self)
 {
     struct factors_memory *factors = &self->factors;
+    bool all = false;
     if (!self->nodes) factors->count = 0;
     if (factors->count == 0) return TR_OK;
-    const struct factor *last = &factors->factor[factors->count - 1];
-    int64_t floats = rows_of(self, self->head.rank) * (last->before + last->in + last->out);
-    TR_TRY(tr_strategy_window(&self->head, (size_t)floats * sizeof(float), &factors->window));
+    TR_TRY(ask_all(self, &all));
+    if (all)
+        TR_TRY(tr_strategy_window(&self->head, (size_t)part_floats(self, self->head.rank) * sizeof(float),
+                                  &factors->window));
     if (factors->window) return make_scratch(self);
     factors->count = 0;
     return TR_OK;
+}
+
+size_t all_reduce_factors_memory(const struct all_reduce *self)
+{
+    return self->factors.count
+               ? (size_t)part_floats(self, self->head.rank) * sizeof(float) + self->factors.scratch
+               : 0;
 }
 
 void all_reduce_release_factors(struct all_reduce *self)
@@ -153,6 +183,7 @@ void all_reduce_release_factors(struct all_reduce *self)
     tr_window_destroy(&factors->window);
     tr_free(factors->factor);
     tr_free(factors->apart);
+    tr_free(factors->able);
     tr_free(factors->row);
     tr_free(factors->x);
     tr_free(factors->dy);
