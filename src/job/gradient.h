@@ -72,8 +72,8 @@ int64_t tr_gradient_stride(const tr_gradient *gradient);
 typedef tr_status (*tr_gradient_listener)(void *user, int64_t from);
 /* Sets or, with NULL, removes the listener of coming steps; it hears nothing of those without examples. */
 void tr_gradient_listen(tr_gradient *gradient, tr_gradient_listener listener, void *user);
-/* Sets the layers whose first parameter's gradient is formed elsewhere, see tr_pass_leave_apart(); the nodes
-   then have zeros in its place. */
+/* Sets the layers whose first parameter's gradient is formed elsewhere, see tr_pass_leave_apart(); what the
+   nodes have in its place means nothing. */
 void tr_gradient_leave_apart(tr_gradient *gradient, const bool *apart, tr_pass_taker taker, void *user);
 /* Sets or, with NULL, removes a watcher of the passes of coming steps. */
 void tr_gradient_watch(tr_gradient *gradient, tr_pass_watcher watcher, void *user);

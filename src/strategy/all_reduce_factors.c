@@ -111,7 +111,8 @@ const struct factor *all_reduce_factor_of(const struct all_reduce *self, int lay
 static int64_t piece_inputs(const struct all_reduce *self, const struct factor *factor)
 {
     int64_t grains = (int64_t)PIECE * self->head.device->threads / (factor->out * factor->grain);
-    return (grains < 1 ? 1 : grains) * factor->grain;
+    int64_t all = (factor->in + factor->grain - 1) / factor->grain;
+    return (grains < 1 ? 1 : grains < all ? grains : all) * factor->grain;
 }
 
 int64_t all_reduce_factor_piece(const struct all_reduce *self, const struct factor *factor)
@@ -155,6 +156,22 @@ static int64_t part_floats(const struct all_reduce *self, int rank)
     return rows_of(self, rank) * (last->before + last->in + last->out);
 }
 
+/* Every rank has room for what it is to show. */
+static tr_status check_window(const struct all_reduce *self)
+{
+    for (int rank = 0; rank < self->head.size; rank++) {
+        size_t bytes, needed = (size_t)part_floats(self, rank) * sizeof(float);
+        tr_window_part(self->factors.window, rank, &bytes);
+        if (bytes < needed)
+            return tr_fail(
+                TR_EMISMATCH,
+                "rank %d shares %zu bytes for factors, %zu are needed; all ranks must run the same "
+                "program on the same job",
+                rank, bytes, needed);
+    }
+    return TR_OK;
+}
+
 tr_status all_reduce_make_factors(struct all_reduce *self)
 {
     struct factors_memory *factors = &self->factors;
@@ -165,9 +182,12 @@ tr_status all_reduce_make_factors(struct all_reduce *self)
     if (all)
         TR_TRY(tr_strategy_window(&self->head, (size_t)part_floats(self, self->head.rank) * sizeof(float),
                                   &factors->window));
-    if (factors->window) return make_scratch(self);
-    factors->count = 0;
-    return TR_OK;
+    if (!factors->window) {
+        factors->count = 0;
+        return TR_OK;
+    }
+    TR_TRY(check_window(self));
+    return make_scratch(self);
 }
 
 size_t all_reduce_factors_memory(const struct all_reduce *self)

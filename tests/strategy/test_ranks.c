@@ -120,7 +120,7 @@ static void factors_keep_the_hash(void **state)
     (void)state;
     static const char *const names[] = {"mnist-cnn", "mnist-mlp", "sst2-lstm"};
     /* Ranks of different numbers of rows, batches with fewer rows, some ranks without any; several passes. */
-    static const char *const variants[] = {"train.pass=0", "train.pass=1", "train.batch=17",
+    static const char *const variants[] = {"train.pass=0", "train.pass=1", "train.batch=33",
                                            "optimizer={rule: adam, rate: 1e-3, ema: 0.9}",
                                            "optimizer.clip_norm=0.5"};
     char place[SCRATCH_PATH];
