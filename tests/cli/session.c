@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#define DEADLINE       60 /* seconds */
+#define DEADLINE       120 /* seconds: a launcher may pause for 32 of them, and then train */
 #define ARGUMENTS_MOST 64
 
 /* ---- starting ---- */
