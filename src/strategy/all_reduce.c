@@ -135,8 +135,7 @@ static void placement(const tr_strategy *strategy, int rank, struct tr_placement
 static size_t memory(const tr_strategy *strategy)
 {
     const struct all_reduce *self = (const struct all_reduce *)strategy;
-    size_t gradient = strategy->gradient ? tr_gradient_memory(strategy->gradient) : 0;
-    return tr_variables_memory(strategy->variables) + gradient + all_reduce_factors_memory(self);
+    return tr_strategy_usual_memory(strategy) + all_reduce_factors_memory(self);
 }
 
 /* ---- a step ---- */

@@ -218,12 +218,6 @@ static float *rows_at(const struct all_reduce *self, const struct factor *factor
     return part + rows_of(self, rank) * factor->before;
 }
 
-/* The first row of the batch that a rank has. */
-static int64_t first_row(const struct all_reduce *self, int64_t rows, int rank)
-{
-    return tr_cut(rows, self->head.job->train.microbatches, self->microbatch[rank]);
-}
-
 /* Keeps the rows of a pass for all to see. */
 static tr_status take_rows(void *user, int layer, const float *x, const float *dy,
                            const struct tr_pass_batch *batch)
@@ -233,10 +227,10 @@ static tr_status take_rows(void *user, int layer, const float *x, const float *d
     tr_device *device = self->head.device;
     int rank = self->head.rank;
     int64_t microbatches = self->head.job->train.microbatches, all = batch->global_examples;
-    int64_t row = batch->first_example - first_row(self, all, rank), rows = batch->examples;
     float *own = rows_at(self, factor, rank);
-    assert(row >= 0 && row + rows <= rows_of(self, rank));
     for (int64_t m = 0; m <= microbatches; m++) self->factors.row[m] = tr_cut(all, microbatches, m);
+    int64_t row = batch->first_example - self->factors.row[self->microbatch[rank]], rows = batch->examples;
+    assert(row >= 0 && row + rows <= rows_of(self, rank));
     TR_TRY(tr_device_to_host(device, own + row * factor->in, x, (size_t)(rows * factor->in) * sizeof *x));
     own += rows_of(self, rank) * factor->in;
     return tr_device_to_host(device, own + row * factor->out, dy, (size_t)(rows * factor->out) * sizeof *dy);

@@ -119,6 +119,8 @@ tr_status tr_strategy_window_sparse(tr_strategy *strategy, tr_comm *part, size_t
 /* Lets messages between the ranks move while this one computes, unless but words go between them: because
    `window`, which may be NULL, has what they exchange, and all are on one host. */
 tr_status tr_strategy_keep_moving(tr_strategy *strategy, const tr_window *window);
+/* Bytes of variables and gradient, which are all that some classes take. */
+size_t tr_strategy_usual_memory(const tr_strategy *strategy);
 /* Waits until all ranks are here. */
 tr_status tr_strategy_barrier(tr_strategy *strategy);
 /* Waits for an operation that was just started with `status`; local nothing. */

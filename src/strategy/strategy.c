@@ -253,7 +253,11 @@ void tr_strategy_placement(const tr_strategy *strategy, int rank, struct tr_plac
 
 size_t tr_strategy_memory(const tr_strategy *strategy)
 {
-    if (strategy->class->memory) return strategy->class->memory(strategy);
+    return strategy->class->memory ? strategy->class->memory(strategy) : tr_strategy_usual_memory(strategy);
+}
+
+size_t tr_strategy_usual_memory(const tr_strategy *strategy)
+{
     return tr_variables_memory(strategy->variables) +
            (strategy->gradient ? tr_gradient_memory(strategy->gradient) : 0);
 }

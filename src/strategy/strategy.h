@@ -140,7 +140,7 @@ void tr_strategy_watch(tr_strategy *strategy, enum tr_watcher who, struct tr_str
  */
 tr_status tr_strategy_settle(tr_strategy *strategy);
 /* Brings what ranks have up to date in their shares only together in the chief's variables: before a
-   checkpoint, in a settled state. Not of strategies that are spread, see tr_strategy_bring(). */
+   checkpoint, in a settled state. Nothing happens where ranks keep parts, see tr_strategy_bring(). */
 tr_status tr_strategy_gather(tr_strategy *strategy);
 /* The same for what the network computes with: parameters and moving averages. Of any strategy. */
 tr_status tr_strategy_gather_parameters(tr_strategy *strategy);

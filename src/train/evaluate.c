@@ -98,7 +98,6 @@ tr_status tr_evaluator_create(tr_device *device, const struct tr_job *job, const
     *evaluator = (tr_evaluator){.device = device, .job = job};
     evaluator->part = (struct tr_evaluation_part){
         .end_layer = job->model->layer_count,
-        .end = tr_source_info(source)->count,
         .previous = -1,
         .next = -1,
     };

@@ -16,7 +16,6 @@ typedef struct tr_evaluator tr_evaluator;
 /* What a rank evaluates with others. */
 struct tr_evaluation_part {
     int first_layer, end_layer;
-    int64_t first, end; /* examples */
     int previous, next; /* ranks with the neighbouring layers of the same examples; -1 at the ends */
     tr_comm *comm;      /* NULL where there are no neighbours */
 };
@@ -33,7 +32,7 @@ struct tr_evaluation {
     double accuracy; /* 0..1; 0 for regression */
 };
 
-/* For a source that fits the job (tr_job_check_source()). `part` NULL: everything, alone. All borrowed for
+/* For a source that fits the job (tr_job_check_source()). `part` NULL: all layers, alone. All borrowed for
    the life of the evaluator, but for the part. With neighbours the device computes in the host's memory.
    Returned, destroy with tr_evaluator_destroy(). */
 tr_status tr_evaluator_create(tr_device *device, const struct tr_job *job, const tr_source *source,
@@ -45,10 +44,10 @@ void tr_evaluator_destroy(tr_evaluator **evaluator);
 typedef tr_status (*tr_output_listener)(void *user, int64_t first, int64_t rows, const float *output,
                                         const int32_t *labels);
 
-/* Runs examples [first, end), which are some of the part's, with an arena of parameters (device memory).
-   rows[0] receives the figures of example `first`, and so on; `rows` may be NULL, and must be where the
-   source has no labels or the part does not end with the network. `listener` may be NULL, and must be in the
-   latter case. Collective among neighbours. */
+/* Runs examples [first, end) with an arena of parameters (device memory). rows[0] receives the figures of
+   example `first`, and so on, if the part ends with the network; else `rows` is left alone. It may be NULL,
+   and must be where the source has no labels. `listener` may be NULL, and must be where the part does not end
+   with the network. Collective among neighbours. */
 tr_status tr_evaluator_run(tr_evaluator *evaluator, const float *parameters, int64_t first, int64_t end,
                            tr_output_listener listener, void *user, struct tr_evaluated_row *rows);
 

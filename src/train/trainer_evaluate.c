@@ -10,11 +10,11 @@
 
 /* Those of a set that a rank has: as large a part of all as of each step's microbatches. */
 static void examples_of(const tr_trainer *trainer, const struct tr_placement *place, int64_t count,
-                        struct tr_evaluation_part *part)
+                        int64_t *first, int64_t *end)
 {
     int64_t microbatches = trainer->job->train.microbatches;
-    part->first = count * place->first_microbatch / microbatches;
-    part->end = count * place->end_microbatch / microbatches;
+    *first = count * place->first_microbatch / microbatches;
+    *end = count * place->end_microbatch / microbatches;
 }
 
 /* The rank with the layers that begin or end with `layer` for the same examples as `own`. */
@@ -30,19 +30,16 @@ static int neighbour(const tr_trainer *trainer, const struct tr_placement *own, 
     return -1;
 }
 
-static void find_part(const tr_trainer *trainer, int64_t count, struct tr_evaluation_part *part)
+static struct tr_evaluation_part part_of(const tr_trainer *trainer, const struct tr_placement *own)
 {
     int layers = trainer->job->model->layer_count;
-    struct tr_placement own;
-    tr_strategy_placement(trainer->strategy, tr_comm_rank(trainer->comm), &own);
-    *part = (struct tr_evaluation_part){
-        .first_layer = own.first_layer,
-        .end_layer = own.end_layer,
-        .previous = own.first_layer > 0 ? neighbour(trainer, &own, own.first_layer, false) : -1,
-        .next = own.end_layer < layers ? neighbour(trainer, &own, own.end_layer, true) : -1,
+    return (struct tr_evaluation_part){
+        .first_layer = own->first_layer,
+        .end_layer = own->end_layer,
+        .previous = own->first_layer > 0 ? neighbour(trainer, own, own->first_layer, false) : -1,
+        .next = own->end_layer < layers ? neighbour(trainer, own, own->end_layer, true) : -1,
         .comm = trainer->comm,
     };
-    examples_of(trainer, &own, count, part);
 }
 
 tr_status trainer_evaluated(tr_trainer *trainer, const float **parameters)
@@ -55,21 +52,20 @@ tr_status trainer_evaluated(tr_trainer *trainer, const float **parameters)
     return TR_OK;
 }
 
-/* Runs this rank's part; `rows` are those of all examples. */
+/* Runs examples [first, end) through this rank's part, NULL for all layers; `rows` are those of all examples.
+ */
 static tr_status run_part(tr_trainer *trainer, enum tr_data_set set, const struct tr_evaluation_part *part,
-                          struct tr_evaluated_row *rows)
+                          int64_t first, int64_t end, struct tr_evaluated_row *rows)
 {
     tr_evaluator **evaluator = &trainer->evaluator[set];
     const float *parameters;
-    if (part->first == part->end) return TR_OK;
+    if (first == end) return TR_OK;
     if (!*evaluator)
         TR_TRY(
             tr_evaluator_create(trainer->device, trainer->job, trainer->job->source[set], part, evaluator));
     TR_TRY(trainer_evaluated(trainer, &parameters));
-    bool ends = part->end_layer == trainer->job->model->layer_count;
     tr_span_begin(TR_ACTIVITY_EVALUATION, tr_data_set_names[set]);
-    tr_status status = tr_evaluator_run(*evaluator, parameters, part->first, part->end, NULL, NULL,
-                                        ends ? rows + part->first : NULL);
+    tr_status status = tr_evaluator_run(*evaluator, parameters, first, end, NULL, NULL, rows + first);
     tr_span_end();
     return status;
 }
@@ -83,12 +79,12 @@ static tr_status share_rows(tr_trainer *trainer, int64_t count, struct tr_evalua
     if (!bound) return TR_ENOMEM;
     for (int r = 0; r < size; r++) {
         struct tr_placement place;
-        struct tr_evaluation_part part;
+        int64_t first, end;
         tr_strategy_placement(trainer->strategy, r, &place);
-        examples_of(trainer, &place, count, &part);
+        examples_of(trainer, &place, count, &first, &end);
         bool has = place.end_layer == trainer->job->model->layer_count;
-        assert(!has || part.first == part.end || bound[r] == part.first * (int64_t)sizeof *rows);
-        bound[r + 1] = bound[r] + (has ? part.end - part.first : 0) * (int64_t)sizeof *rows;
+        assert(!has || first == end || bound[r] == first * (int64_t)sizeof *rows);
+        bound[r + 1] = bound[r] + (has ? end - first : 0) * (int64_t)sizeof *rows;
     }
     tr_status status = tr_comm_all_gather(trainer->comm, rows, bound, NULL, "evaluation", &ticket);
     if (status == TR_OK) status = tr_comm_wait(trainer->comm, &ticket);
@@ -99,22 +95,17 @@ static tr_status share_rows(tr_trainer *trainer, int64_t count, struct tr_evalua
 static tr_status evaluate_together(tr_trainer *trainer, enum tr_data_set set, int64_t count,
                                    struct tr_evaluated_row *rows)
 {
-    struct tr_evaluation_part part;
-    find_part(trainer, count, &part);
+    struct tr_placement own;
+    int64_t first, end;
+    tr_strategy_placement(trainer->strategy, tr_comm_rank(trainer->comm), &own);
+    examples_of(trainer, &own, count, &first, &end);
+    struct tr_evaluation_part part = part_of(trainer, &own);
     TR_TRY(tr_strategy_gather_averages(trainer->strategy));
-    tr_status status = run_part(trainer, set, &part, rows);
+    tr_status status = run_part(trainer, set, &part, first, end, rows);
     trainer_release(trainer);
     if (status == TR_OK) return share_rows(trainer, count, rows);
     tr_evaluator_destroy(&trainer->evaluator[set]); /* before its messages are ended with all others */
     return status;
-}
-
-static tr_status evaluate_alone(tr_trainer *trainer, enum tr_data_set set, int64_t count,
-                                struct tr_evaluated_row *rows)
-{
-    struct tr_evaluation_part part = {
-        .end_layer = trainer->job->model->layer_count, .end = count, .previous = -1, .next = -1};
-    return run_part(trainer, set, &part, rows);
 }
 
 tr_status trainer_evaluate(tr_trainer *trainer, enum tr_data_set set, struct tr_train_event *event)
@@ -125,8 +116,8 @@ tr_status trainer_evaluate(tr_trainer *trainer, enum tr_data_set set, struct tr_
     struct tr_evaluated_row *rows = tr_alloc((size_t)count + 1, sizeof *rows);
     if (!rows) return TR_ENOMEM;
     double start = tr_clock_seconds();
-    tr_status status =
-        together ? evaluate_together(trainer, set, count, rows) : evaluate_alone(trainer, set, count, rows);
+    tr_status status = together ? evaluate_together(trainer, set, count, rows)
+                                : run_part(trainer, set, NULL, 0, count, rows);
     struct tr_evaluation evaluation = {0};
     if (status == TR_OK) evaluation = tr_evaluation_of(rows, count);
     /* After a failure the rows of others may still arrive. */

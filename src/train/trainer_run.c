@@ -256,7 +256,7 @@ static tr_status finish(struct run *run)
     TR_TRY(trainer_observe_finish(trainer));
     warn_of_observation(run);
     char hex[TR_SHA256_TEXT];
-    if (!tr_strategy_is_spread(trainer->strategy)) TR_TRY(tr_strategy_gather(trainer->strategy));
+    TR_TRY(tr_strategy_gather(trainer->strategy));
     TR_TRY(trainer_note_hash(trainer));
     TR_TRY(tr_trainer_hash(trainer, hex));
     struct tr_train_event event = event_of(trainer, TR_EVENT_END);

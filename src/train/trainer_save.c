@@ -9,18 +9,21 @@
 
 /* ---- bringing together ---- */
 
+/* After gathering: counts the steps that an asynchronous run went on meanwhile. */
+static tr_status gathered(tr_trainer *trainer, tr_status status)
+{
+    if (status == TR_OK) trainer->step += tr_strategy_take_ahead(trainer->strategy);
+    return status;
+}
+
 tr_status trainer_gather(tr_trainer *trainer)
 {
-    TR_TRY(tr_strategy_gather(trainer->strategy));
-    trainer->step += tr_strategy_take_ahead(trainer->strategy);
-    return TR_OK;
+    return gathered(trainer, tr_strategy_gather(trainer->strategy));
 }
 
 tr_status trainer_gather_parameters(tr_trainer *trainer)
 {
-    TR_TRY(tr_strategy_gather_parameters(trainer->strategy));
-    trainer->step += tr_strategy_take_ahead(trainer->strategy);
-    return TR_OK;
+    return gathered(trainer, tr_strategy_gather_parameters(trainer->strategy));
 }
 
 void trainer_release(tr_trainer *trainer)

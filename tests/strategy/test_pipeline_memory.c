@@ -1,6 +1,5 @@
 /* Ranks of a pipeline touch memory of their own stages alone: pages of arenas that belong to others are not
  * there, not after making, steps, evaluation and saving either. */
-#include "comm/transport.h"
 #include "strategy/pipeline/pipeline.h"
 #include "support/ranks.h"
 #include "train/trainer_internal.h"
@@ -109,27 +108,20 @@ static void expect_no_more(tr_trainer *trainer)
     }
 }
 
-struct watched {
-    pthread_t thread;
-    const struct tr_train_settings *settings;
-    tr_comm *comm;
-    char hash[65];
-};
-
 static void *run_watched(void *user)
 {
-    struct watched *watched = user;
+    struct rank *rank = user;
     tr_trainer *trainer;
-    must_train(trainer_create(watched->settings, watched->comm, &trainer));
+    must_train(trainer_create(rank->settings, rank->comm, &trainer));
     for (int step = 0; step < 2; step++) must_train(tr_trainer_step(trainer, NULL));
     look(trainer, "after two steps");
     expect_told(trainer);
     expect_no_more(trainer);
     must_train(tr_trainer_run(trainer, NULL, NULL)); /* evaluates and saves */
     look(trainer, "after the run");
-    must_train(tr_trainer_hash(trainer, watched->hash));
+    must_train(tr_trainer_hash(trainer, rank->outcome.hash));
     tr_trainer_destroy(&trainer);
-    tr_comm_destroy(&watched->comm);
+    tr_comm_destroy(&rank->comm);
     return NULL;
 }
 
@@ -160,16 +152,9 @@ static void run_stages(const char *strategy, int size, const char *set, const ch
     if (set) job_set(&job, set);
     job.settings.strategy = strategy;
     job.settings.set = job.set;
-    struct watched watched[RANKS];
-    struct tr_comm_settings patience = TR_COMM_SETTINGS_INIT;
-    tr_comm *comms[RANKS];
-    must_train(tr_comm_thread_create(size, NULL, &patience, comms));
-    for (int r = 0; r < size; r++) {
-        watched[r] = (struct watched){.settings = &job.settings, .comm = comms[r]};
-        assert_int_equal(pthread_create(&watched[r].thread, NULL, run_watched, &watched[r]), 0);
-    }
-    for (int r = 0; r < size; r++) pthread_join(watched[r].thread, NULL);
-    for (int r = 0; r < size; r++) assert_string_equal(watched[r].hash, expected);
+    struct rank ranks[RANKS] = {{0}};
+    run_ranks_by(run_watched, &job.settings, size, false, ranks);
+    for (int r = 0; r < size; r++) assert_string_equal(ranks[r].outcome.hash, expected);
 }
 
 static void ranks_touch_their_own(void **state)

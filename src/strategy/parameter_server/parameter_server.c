@@ -351,13 +351,6 @@ static tr_status statistics(tr_strategy *strategy, struct tr_strategy_statistics
     return strategy->rank == 0 ? ps_chief_statistics(self, out) : TR_OK;
 }
 
-static size_t memory(const tr_strategy *strategy)
-{
-    size_t bytes = tr_variables_memory(strategy->variables);
-    if (strategy->gradient) bytes += tr_gradient_memory(strategy->gradient);
-    return bytes;
-}
-
 const struct tr_strategy_class tr_strategy_parameter_server = {
     .name = "parameter-server",
     .help = "the last ranks are servers, which hold the parameters and update them; the others are workers, "
@@ -382,7 +375,6 @@ const struct tr_strategy_class tr_strategy_parameter_server = {
     .follow = follow,
     .end = end,
     .statistics = statistics,
-    .memory = memory,
     .variants = variants,
     .ranks = ranks_for,
 };

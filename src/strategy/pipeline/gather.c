@@ -27,24 +27,55 @@ static tr_status pass_on(tr_strategy *strategy, int rank, float *floats, int64_t
     return tr_strategy_wait(strategy, status, ticket);
 }
 
-/* The shares of all ranks from `first` on, as far as this rank has to do with them. */
-static tr_status bring(struct pipeline *self, int first, enum tr_arena which)
+/* The floats of an arena that a rank has up to date, [*begin, *end); of the parameters, which all replicas of
+   a stage have, the first one is asked. */
+static void shares(const struct pipeline *self, int rank, enum tr_arena arena, int64_t *begin, int64_t *end)
+{
+    bool parameters = arena == TR_ARENA_PARAMETERS, first = pipeline_replica_of(self, rank) == 0;
+    *begin = self->share[rank];
+    *end = self->share[parameters ? (first ? rank + self->replicas : rank) : rank + 1];
+}
+
+/* Brings the floats [begin, end) of an arena to `to` on the chief, as far as this rank has to do with them.
+ */
+static tr_status collect(struct pipeline *self, enum tr_arena which, int64_t begin, int64_t end, float *to)
 {
     tr_strategy *strategy = &self->head;
-    float *arena = tr_variables_arena(strategy->variables, which);
-    for (int rank = first; arena && rank < strategy->size; rank++) {
-        if (strategy->rank != 0 && strategy->rank != rank) continue;
-        int64_t begin = self->share[rank], count = self->share[rank + 1] - begin;
-        TR_TRY(pass_on(strategy, rank, arena + begin, count, tr_arena_names[which]));
+    float *own = tr_variables_arena(strategy->variables, which);
+    for (int rank = 0; rank < strategy->size; rank++) {
+        int64_t from, until;
+        shares(self, rank, which, &from, &until);
+        if (from < begin) from = begin;
+        if (until > end) until = end;
+        if (from >= until || (strategy->rank != 0 && strategy->rank != rank)) continue;
+        float *here = strategy->rank == 0 ? to + (from - begin) : own + from;
+        if (rank > 0)
+            TR_TRY(pass_on(strategy, rank, here, until - from, tr_arena_names[which]));
+        else if (here != own + from)
+            memcpy(here, own + from, (size_t)(until - from) * sizeof *here);
     }
     return TR_OK;
 }
 
+/* The whole arena, into that of the chief. */
+static tr_status collect_arena(struct pipeline *self, enum tr_arena which)
+{
+    float *arena = tr_variables_arena(self->head.variables, which);
+    return arena ? collect(self, which, 0, self->share[self->head.size], arena) : TR_OK;
+}
+
 tr_status pipeline_gather_parameters(tr_strategy *strategy)
 {
+    TR_TRY(collect_arena(self_of(strategy), TR_ARENA_PARAMETERS));
+    return collect_arena(self_of(strategy), TR_ARENA_EMA);
+}
+
+tr_status pipeline_bring(tr_strategy *strategy, enum tr_arena arena, int64_t begin, int64_t end,
+                         const float **values)
+{
     struct pipeline *self = self_of(strategy);
-    TR_TRY(bring(self, self->replicas, TR_ARENA_PARAMETERS)); /* the chief has its own stage's */
-    return bring(self, 1, TR_ARENA_EMA);
+    if (strategy->rank == 0) *values = self->piece;
+    return collect(self, arena, begin, end, self->piece);
 }
 
 /* The averages of a stage are spread over its replicas. */
@@ -68,36 +99,4 @@ void pipeline_release(tr_strategy *strategy)
         tr_variables_trim(strategy->variables);
     else
         tr_variables_trim_arena(strategy->variables, TR_ARENA_EMA);
-}
-
-/* ---- pieces ---- */
-
-/* The floats of an arena that a rank has up to date, [*begin, *end); of the parameters, which all replicas of
-   a stage have, the first one is asked. */
-static void shares(const struct pipeline *self, int rank, enum tr_arena arena, int64_t *begin, int64_t *end)
-{
-    bool parameters = arena == TR_ARENA_PARAMETERS, first = pipeline_replica_of(self, rank) == 0;
-    *begin = self->share[rank];
-    *end = self->share[parameters ? (first ? rank + self->replicas : rank) : rank + 1];
-}
-
-tr_status pipeline_bring(tr_strategy *strategy, enum tr_arena arena, int64_t begin, int64_t end,
-                         const float **values)
-{
-    struct pipeline *self = self_of(strategy);
-    float *floats = tr_variables_arena(strategy->variables, arena);
-    if (strategy->rank == 0) *values = self->piece;
-    for (int rank = 0; rank < strategy->size; rank++) {
-        int64_t from, to;
-        shares(self, rank, arena, &from, &to);
-        if (from < begin) from = begin;
-        if (to > end) to = end;
-        if (from >= to || (strategy->rank != 0 && strategy->rank != rank)) continue;
-        if (rank == 0)
-            memcpy(self->piece + (from - begin), floats + from, (size_t)(to - from) * sizeof *floats);
-        else
-            TR_TRY(pass_on(strategy, rank, strategy->rank == 0 ? self->piece + (from - begin) : floats + from,
-                           to - from, tr_arena_names[arena]));
-    }
-    return TR_OK;
 }
