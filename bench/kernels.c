@@ -1,9 +1,11 @@
 /* Measures the matrix kernels: per shape and pass GFLOP/s, percent of the FMA peak, and the ratio to OpenBLAS
- * (dense) or oneDNN (convolution) in the same run. Figures of different runs or machines do not compare.
+ * (dense), oneDNN (convolution) or the direct algorithm (convolution by Winograd's) in the same run. Figures
+ * of different runs or machines do not compare.
  *
- *   bench_kernels [isa [threads]]
+ *   bench_kernels [isa [threads [kind]]]       kind: dense, conv, winograd, lstm, attention; else all
  *
- * Flops are the useful ones: taps outside the image are not counted.
+ * Flops are the useful ones: taps outside the image are not counted. Those of Winograd's algorithm are the
+ * direct one's, so that it may pass the peak.
  */
 #include "kernels.h"
 
@@ -16,16 +18,24 @@
 #include <string.h>
 #include <time.h>
 
-static const char *const pass_names[PASSES] = {"forward", "backward data", "backward weights"};
+static const char *const pass_names[PASSES + 1] = {"forward", "backward data", "backward weights", "all"};
 
 static const struct dense_shape dense_shapes[] = {
-    {8192, 2304, 512, 1}, {8192, 2304, 512, 8}, {50, 3136, 1024, 2},
-    {100, 784, 500, 4},   {128, 8192, 2048, 4}, {128, 2048, 1024, 4},
+    {8192, 2304, 512, 1}, {8192, 2304, 512, 8}, {50, 3136, 1024, 2}, {100, 784, 500, 4},
+    {128, 8192, 2048, 4}, {128, 2048, 1024, 4}, {768, 128, 128, 1},  {768, 128, 384, 1},
+    {768, 128, 512, 1},   {768, 512, 128, 1},   {768, 128, 66, 1},   {4096, 384, 1536, 1},
+    {4096, 1536, 384, 1},
 };
 
 static const struct conv_shape conv_shapes[] = {
     {128, 256, 512, 10, 8, 3, 0, 4}, {128, 64, 256, 12, 10, 3, 0, 4}, {128, 1, 64, 28, 24, 5, 0, 4},
     {50, 32, 64, 14, 14, 5, 2, 2},   {50, 1, 32, 28, 28, 5, 2, 2},
+};
+
+/* Also by Winograd's algorithm: what of them ships, and residual networks. */
+static const struct conv_shape winograd_shapes[] = {
+    {128, 256, 512, 10, 8, 3, 0, 4}, {128, 64, 256, 12, 10, 3, 0, 4}, {64, 32, 32, 12, 10, 3, 0, 4},
+    {128, 16, 16, 32, 32, 3, 1, 4},  {128, 32, 32, 16, 16, 3, 1, 4},  {128, 64, 64, 8, 8, 3, 1, 4},
 };
 
 double seconds(void)
@@ -77,7 +87,7 @@ static double peak_of(const char *isa, int threads)
 struct call {
     tr_device *device;
     enum pass pass;
-    bool convolution;
+    bool convolution, winograd;
     struct tr_op_dense_forward dense_forward;
     struct tr_op_dense_backward_data dense_data;
     struct tr_op_dense_backward_weights dense_weights;
@@ -86,23 +96,40 @@ struct call {
     struct tr_op_conv_backward_weights conv_weights;
 };
 
-static void call(void *arguments)
+static tr_status call_conv(const struct call *c)
 {
-    struct call *c = arguments;
-    tr_status status = TR_OK;
+    const struct tr_op_winograd_forward forward = {c->conv_forward};
+    const struct tr_op_winograd_backward_data data = {c->conv_data};
+    const struct tr_op_winograd_backward_weights weights = {c->conv_weights};
     switch (c->pass) {
     case PASS_FORWARD:
-        status = c->convolution ? tr_device_conv_forward(c->device, &c->conv_forward)
-                                : tr_device_dense_forward(c->device, &c->dense_forward);
-        break;
+        return c->winograd ? tr_device_winograd_forward(c->device, &forward)
+                           : tr_device_conv_forward(c->device, &forward.conv);
     case PASS_DATA:
-        status = c->convolution ? tr_device_conv_backward_data(c->device, &c->conv_data)
-                                : tr_device_dense_backward_data(c->device, &c->dense_data);
-        break;
+        return c->winograd ? tr_device_winograd_backward_data(c->device, &data)
+                           : tr_device_conv_backward_data(c->device, &data.conv);
     default:
-        status = c->convolution ? tr_device_conv_backward_weights(c->device, &c->conv_weights)
-                                : tr_device_dense_backward_weights(c->device, &c->dense_weights);
+        return c->winograd ? tr_device_winograd_backward_weights(c->device, &weights)
+                           : tr_device_conv_backward_weights(c->device, &weights.conv);
     }
+}
+
+static tr_status call_dense(const struct call *c)
+{
+    switch (c->pass) {
+    case PASS_FORWARD:
+        return tr_device_dense_forward(c->device, &c->dense_forward);
+    case PASS_DATA:
+        return tr_device_dense_backward_data(c->device, &c->dense_data);
+    default:
+        return tr_device_dense_backward_weights(c->device, &c->dense_weights);
+    }
+}
+
+static void call(void *arguments)
+{
+    const struct call *c = arguments;
+    const tr_status status = c->convolution ? call_conv(c) : call_dense(c);
     if (status != TR_OK) {
         fprintf(stderr, "bench_kernels: %s\n", tr_error_message());
         exit(1);
@@ -154,12 +181,12 @@ static void measure_dense(tr_device *device, const struct dense_shape *s, double
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) tr_free(all[i]);
 }
 
-static void measure_conv(tr_device *device, const struct conv_shape *s, double peak)
+static void measure_conv(tr_device *device, const struct conv_shape *s, bool winograd, double peak)
 {
     int64_t row[65];
     int32_t bound[2];
-    const struct tr_window window = {s->in, s->in, s->out, s->out, s->kernel, s->kernel,
-                                     1,     1,     1,      1,      s->pad,    s->pad};
+    const struct tr_sliding_window window = {s->in, s->in, s->out, s->out, s->kernel, s->kernel,
+                                             1,     1,     1,      1,      s->pad,    s->pad};
     const int64_t inputs = (int64_t)s->rows * s->in * s->in * s->in_c;
     const int64_t outputs = (int64_t)s->rows * s->out * s->out * s->out_c;
     const int64_t weights = (int64_t)s->kernel * s->kernel * s->in_c * s->out_c;
@@ -175,12 +202,15 @@ static void measure_conv(tr_device *device, const struct conv_shape *s, double p
     for (int o = 0; o < s->out; o++)
         for (int k = 0; k < s->kernel; k++) taps += o + k - s->pad >= 0 && o + k - s->pad < s->in;
     char shape[64];
-    snprintf(shape, sizeof shape, "conv %dx%d %d->%d on %d, batch %d", s->kernel, s->kernel, s->in_c,
-             s->out_c, s->in, s->rows);
+    snprintf(shape, sizeof shape, "%s %dx%d %d->%d on %d, batch %d", winograd ? "winograd" : "conv",
+             s->kernel, s->kernel, s->in_c, s->out_c, s->in, s->rows);
     for (c.pass = 0; c.pass < PASSES; c.pass++) {
         double other = 0.0;
+        c.winograd = winograd;
         const double time = fastest(call, &c);
-        const bool compared = onednn_conv(s, c.pass, device->threads, &other);
+        c.winograd = false;
+        if (winograd) other = fastest(call, &c);
+        const bool compared = winograd || onednn_conv(s, c.pass, device->threads, &other);
         report(shape, c.pass, 2.0 * s->rows * taps * taps * s->in_c * s->out_c, time, peak, compared, other);
     }
     float *all[] = {x, y, w, b, dx, dw, db};
@@ -224,10 +254,64 @@ static void measure_lstm(tr_device *device, double peak)
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) tr_free(all[i]);
 }
 
+/* 1,024 tokens in all, four heads. Flops are those of the products: two for each score and number of a head
+   forward, five backward, which computes the scores again; a causal attention has only the scores that it
+   uses. */
+static void measure_attention(tr_device *device, double peak, int tokens, int size, bool causal)
+{
+    enum { HEADS = 4, ROWS = 1024 };
+    const int64_t width = HEADS * size, examples = ROWS / tokens;
+    static int32_t offset[ROWS + 1];
+    for (int i = 0; i <= examples; i++) offset[i] = i * tokens;
+    float *qkv = numbers(ROWS * 3 * width), *y = numbers(ROWS * width), *dy = numbers(ROWS * width);
+    float *gradient = numbers(ROWS * 3 * width), *statistics = numbers(ROWS * 2 * HEADS);
+    const struct tr_attention at = {.examples = examples,
+                                    .heads = HEADS,
+                                    .size = size,
+                                    .causal = causal,
+                                    .scale = 0.1f,
+                                    .offset = offset,
+                                    .key_offset = offset,
+                                    .q = qkv,
+                                    .k = qkv + width,
+                                    .v = qkv + 2 * width,
+                                    .q_step = 3 * width,
+                                    .kv_step = 3 * width,
+                                    .shift = statistics,
+                                    .inv = statistics + ROWS * HEADS};
+    const struct tr_op_attention_forward forward = {at, y};
+    const struct tr_op_attention_backward backward = {
+        at, y, dy, gradient, gradient + width, gradient + 2 * width, 3 * width};
+    const double scores = (causal ? 0.5 * (tokens + 1) : tokens) * ROWS * HEADS;
+    double time[2] = {1e30, 1e30}, end = seconds() + 0.5;
+    for (int i = 0; i < 5 || seconds() < end; i++) {
+        double t0 = seconds();
+        tr_device_attention_forward(device, &forward);
+        double t1 = seconds();
+        tr_device_attention_backward(device, &backward);
+        double t2 = seconds();
+        if (t1 - t0 < time[0]) time[0] = t1 - t0;
+        if (t2 - t1 < time[1]) time[1] = t2 - t1;
+    }
+    char shape[64];
+    snprintf(shape, sizeof shape, "attention %d tokens, head %d%s", tokens, size, causal ? ", causal" : "");
+    report(shape, PASS_FORWARD, 2 * 2.0 * scores * size, time[0], peak, false, 0.0);
+    report(shape, PASS_DATA, 5 * 2.0 * scores * size, time[1], peak, false, 0.0);
+    report(shape, PASSES, 7 * 2.0 * scores * size, time[0] + time[1], peak, false, 0.0);
+    float *all[] = {qkv, y, dy, gradient, statistics};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) tr_free(all[i]);
+}
+
+static bool is_wanted(const char *kind, const char *this)
+{
+    return !*kind || !strcmp(kind, this);
+}
+
 int main(int count, char **arguments)
 {
     const char *isa = count > 1 ? arguments[1] : "";
     const int most = count > 2 ? atoi(arguments[2]) : 2;
+    const char *kind = count > 3 ? arguments[3] : "";
     printf("peers: OpenBLAS %s%s, oneDNN %s\n",
            have_openblas ? "sgemm with kernels for " : "skipped (libopenblas-dev not found)", openblas_core(),
            have_onednn ? "convolution, its own layouts" : "skipped (libdnnl-dev not found)");
@@ -241,11 +325,18 @@ int main(int count, char **arguments)
         sscanf(device->description, "cpu (%15[^,]", name);
         const double peak = peak_of(name, threads);
         printf("%s: FMA peak %.1f GFLOP/s\n", device->description, peak);
-        for (size_t i = 0; i < sizeof dense_shapes / sizeof dense_shapes[0]; i++)
+        for (size_t i = 0; is_wanted(kind, "dense") && i < sizeof dense_shapes / sizeof dense_shapes[0]; i++)
             measure_dense(device, &dense_shapes[i], peak);
-        for (size_t i = 0; i < sizeof conv_shapes / sizeof conv_shapes[0]; i++)
-            measure_conv(device, &conv_shapes[i], peak);
-        measure_lstm(device, peak);
+        for (size_t i = 0; is_wanted(kind, "conv") && i < sizeof conv_shapes / sizeof conv_shapes[0]; i++)
+            measure_conv(device, &conv_shapes[i], false, peak);
+        for (size_t i = 0;
+             is_wanted(kind, "winograd") && i < sizeof winograd_shapes / sizeof winograd_shapes[0]; i++)
+            measure_conv(device, &winograd_shapes[i], true, peak);
+        if (is_wanted(kind, "lstm")) measure_lstm(device, peak);
+        for (int tokens = 64; is_wanted(kind, "attention") && tokens <= 1024; tokens *= 4)
+            for (int size = 32; size <= 64; size *= 2)
+                for (int causal = 0; causal < 2; causal++)
+                    measure_attention(device, peak, tokens, size, causal);
         tr_device_destroy(&device);
     }
     return 0;

@@ -66,6 +66,7 @@ static void become(char *const *arguments, pid_t parent, const int output[2], co
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) _exit(CLI_EXIT_FAILED);
     unsetenv("TRIREME_TRANSPORT");
+    unsetenv("TRIREME_LOCAL");
     unsetenv("TRIREME_LAUNCHED");
     unsetenv("TRIREME_THREADS");
     if (dup2(input, STDIN_FILENO) >= 0 && dup2(output[1], STDOUT_FILENO) >= 0 &&
@@ -178,32 +179,59 @@ static void press_on(struct cli_child *child)
     }
 }
 
-/* Listens to the child until it has ended and nothing more can come. */
-static void attend(struct cli_child *child)
+void cli_child_wait(struct cli_child *const *children, int count)
 {
-    bool ended = false;
-    int status = 0;
-    while (!ended) {
-        struct pollfd watched[2] = {{child->output, POLLIN, 0}, {child->error, POLLIN, 0}};
-        poll(watched, 2, (int)(LOOK_SECONDS * 1000));
-        drain(child, &child->output, hear_output);
-        drain(child, &child->error, hear_error);
-        ended = waitpid(child->process, &status, WNOHANG) == child->process;
-        press_on(child);
+    struct pollfd watched[2 * CLI_CHILDREN_MOST];
+    for (int i = 0; i < count; i++) {
+        watched[2 * i] = (struct pollfd){children[i]->output, POLLIN, 0};
+        watched[2 * i + 1] = (struct pollfd){children[i]->error, POLLIN, 0};
     }
+    poll(watched, (nfds_t)(2 * count), (int)(LOOK_SECONDS * 1000));
+}
+
+bool cli_child_attend(struct cli_child *child)
+{
+    int status = 0;
+    drain(child, &child->output, hear_output);
+    drain(child, &child->error, hear_error);
+    bool ended = waitpid(child->process, &status, WNOHANG) == child->process;
+    press_on(child);
+    if (!ended) return false;
     child->code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
     drain(child, &child->output, hear_output);
     drain(child, &child->error, hear_error);
     if (child->output >= 0) close(child->output);
     if (child->error >= 0) close(child->error);
     tr_text_release(&child->line);
+    return true;
+}
+
+tr_status cli_child_start(struct cli_child *child, const struct cli_arguments *arguments)
+{
+    if (arguments->failed)
+        return tr_fail(TR_ENOMEM, "a command could not be put together: memory is short, or a word too long");
+    return start(child, arguments->item);
 }
 
 tr_status cli_child_run(struct cli_child *child, const struct cli_arguments *arguments)
 {
-    if (arguments->failed)
-        return tr_fail(TR_ENOMEM, "a command could not be put together: memory is short, or a word too long");
-    TR_TRY(start(child, arguments->item));
-    attend(child);
+    TR_TRY(cli_child_start(child, arguments));
+    do cli_child_wait(&child, 1);
+    while (!cli_child_attend(child));
     return TR_OK;
+}
+
+void cli_child_explain(const struct cli_child *child, char *text, size_t size)
+{
+    const char *words = child->last_words;
+    size_t length = strlen(words);
+    while (length > 0 && words[length - 1] == '\n') length--;
+    size_t begin = length;
+    while (begin > 0 && words[begin - 1] != '\n') begin--;
+    if (length > begin)
+        snprintf(text, size, "%.*s", (int)(length - begin), words + begin);
+    else if (child->code < 0)
+        snprintf(text, size, "ended by signal %d", -child->code);
+    else
+        snprintf(text, size, "exit code %d", child->code);
 }

@@ -10,6 +10,8 @@
 
 #include <sys/types.h>
 
+#define CLI_CHILDREN_MOST 256 /* at a time */
+
 /* The words of a command. Begins as zeros. */
 struct cli_arguments {
     char **item; /* ends with NULL; all owned */
@@ -43,5 +45,16 @@ struct cli_child {
 
 /* Runs a command to its end; cli_signals_watch() is on. TR_EIO, TR_ENOMEM where it could not be started. */
 tr_status cli_child_run(struct cli_child *child, const struct cli_arguments *arguments);
+
+/* The last line of its last words, or else its code; for people. Of one that has ended. */
+void cli_child_explain(const struct cli_child *child, char *text, size_t size);
+
+/* For several at a time: starts one. Errors as above; then there is nothing to attend to. */
+tr_status cli_child_start(struct cli_child *child, const struct cli_arguments *arguments);
+/* Waits a moment, less where one of those that run has something to say. */
+void cli_child_wait(struct cli_child *const *children, int count);
+/* Listens to what a child says now and asks it to end where that is due. True once it has ended and how it
+   went is known; then it must not be called again. */
+bool cli_child_attend(struct cli_child *child);
 
 #endif

@@ -6,14 +6,15 @@
 #include "base/text.h"
 #include "commands.h"
 #include "output.h"
+#include "shipped.h"
 
 #include <stdio.h>
 #include <string.h>
 
 const struct cli_command *const cli_commands[] = {
-    &cli_train,   &cli_launch,  &cli_compare, &cli_eval,        &cli_predict,
-    &cli_inspect, &cli_export,  &cli_import,  &cli_report_runs, &cli_diff,
-    &cli_data,    &cli_devices, &cli_version, &cli_help,        NULL,
+    &cli_train,    &cli_launch,  &cli_compare, &cli_plan, &cli_sweep,   &cli_eval,        &cli_predict,
+    &cli_generate, &cli_inspect, &cli_export,  &cli_import,  &cli_report_runs, &cli_diff,
+    &cli_data,     &cli_models,  &cli_devices, &cli_version, &cli_help,        NULL,
 };
 
 #define COMMANDS_MAX 32
@@ -104,6 +105,8 @@ tr_status cli_command_read(const struct cli_command *command, int argc, const ch
     status = tr_options_arguments(command->options, command->option_count, argc, own, options);
     if (status == TR_EINVAL && !strstr(tr_error_message(), "--help"))
         status = tr_fail(status, "%s (see `trireme %s --help`)", tr_error_message(), command->name);
+    if (status == TR_OK && command->model && !((const struct cli_common *)options)->help)
+        status = cli_shipped_find_model((char **)((char *)options + command->model));
 out:
     if (status != TR_OK) cli_command_release(command, out);
     tr_free(own);
@@ -115,6 +118,35 @@ void cli_command_release(const struct cli_command *command, void **options)
     if (*options) tr_options_release(command->options, command->option_count, *options);
     tr_free(*options);
     *options = NULL;
+}
+
+/* The option that begins `text` as "key`", NULL if none does. */
+static const struct tr_option *option_named(const struct cli_command *command, const char *text)
+{
+    size_t length = strcspn(text, "`");
+    for (int32_t i = 0; text[length] && i < command->option_count; i++) {
+        const struct tr_option *option = &command->options[i];
+        bool flag = !(option->flags & TR_OPTION_POSITIONAL);
+        if (flag && strlen(option->key) == length && memcmp(option->key, text, length) == 0) return option;
+    }
+    return NULL;
+}
+
+/* The library calls settings by their names, in backquotes; here they are flags: `resume_changed` becomes
+   `--resume-changed`. Returns `status` with the message changed so. */
+static tr_status name_flags(const struct cli_command *command, tr_status status)
+{
+    struct tr_text text = TR_TEXT_INIT;
+    for (const char *at = tr_error_message(); *at; at++) {
+        tr_text_add_bytes(&text, at, 1);
+        if (*at != '`' || !option_named(command, at + 1)) continue;
+        tr_text_add(&text, "--");
+        for (at++; *at != '`'; at++) tr_text_add(&text, *at == '_' ? "-" : (char[2]){*at, '\0'});
+        tr_text_add(&text, "`");
+    }
+    if (text.bytes && !text.failed) tr_fail(status, "%s", text.bytes);
+    tr_text_release(&text);
+    return status;
 }
 
 static tr_status run_command(const struct cli_command *command, int argc, const char *const *argv,
@@ -132,7 +164,7 @@ static tr_status run_command(const struct cli_command *command, int argc, const 
     tr_status status =
         ((const struct cli_common *)options)->help ? print_help(command) : command->run(options);
     cli_command_release(command, &options);
-    return status;
+    return status == TR_OK ? TR_OK : name_flags(command, status);
 }
 
 /* The command that the first words name; --help and --version stand for the commands of these names. */

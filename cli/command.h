@@ -22,6 +22,8 @@ struct cli_command {
     const struct tr_option *options;
     int32_t option_count;
     size_t options_size; /* of the struct that the table fills; begins with struct cli_common */
+    size_t model;        /* offset in it of the char * that is a model file or the name of one that ships
+                            (shipped.h);        0: there is none */
     /* Carries the command out; `options` is borrowed for the call. On failure the thread's message is printed
        as "trireme NAME: message" and the exit code follows from the status. */
     tr_status (*run)(const void *options);
@@ -52,6 +54,21 @@ struct cli_command {
                 "several times",                                                                             \
         .letter = 's', .value_name = "KEY=VALUE"                                                             \
     }
+#define CLI_MODEL_HELP "model file, or the name of one that ships (`trireme models`); a file here comes first"
+/* A model that has to be given, and strategies to try: strings. */
+#define CLI_OPTION_MODEL(object)                                                                             \
+    {                                                                                                        \
+        .key = "model", .type = TR_OPTION_STRING, .offset = offsetof(object, model), .fallback = NULL,       \
+        .help = CLI_MODEL_HELP, .flags = TR_OPTION_POSITIONAL                                                \
+    }
+#define CLI_OPTION_STRATEGIES(object)                                                                        \
+    {                                                                                                        \
+        .key = "strategies", .type = TR_OPTION_STRING, .offset = offsetof(object, strategies),               \
+        .fallback = "all",                                                                                   \
+        .help = "all, or a list such as allreduce,local-sgd,every=4,pipeline: what has an = is an option "   \
+                "of the strategy before it",                                                                 \
+        .value_name = "LIST"                                                                                 \
+    }
 /* An int64_t; -1 where none is given. */
 #define CLI_OPTION_SEED(object)                                                                              \
     {                                                                                                        \
@@ -78,7 +95,9 @@ struct cli_device {
          .type = TR_OPTION_STRING,                                                                           \
          .offset = offsetof(object, device.device),                                                          \
          .fallback = "cpu",                                                                                  \
-         .help = "device that computes, see `trireme devices`; variable TRIREME_DEVICE",                     \
+         .help =                                                                                             \
+             "device that computes, see `trireme devices`: cpu, ref, opencl, or opencl:1 for the second; "   \
+             "variable TRIREME_DEVICE",                                                                      \
          .flags = TR_OPTION_ENVIRONMENT,                                                                     \
          .value_name = "NAME"},                                                                              \
     {                                                                                                        \

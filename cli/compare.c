@@ -1,6 +1,7 @@
 /* trireme compare: one job under every strategy, side by side. */
 #include "commands.h"
 #include "compare.h"
+#include "launch_job.h"
 #include "output.h"
 #include "signals.h"
 
@@ -24,12 +25,7 @@ struct options {
 
 #define AT(field) offsetof(struct options, field)
 static const struct tr_option table[] = {
-    {.key = "model",
-     .type = TR_OPTION_STRING,
-     .offset = AT(model),
-     .fallback = NULL,
-     .help = "model file",
-     .flags = TR_OPTION_POSITIONAL},
+    CLI_OPTION_MODEL(struct options),
     CLI_OPTION_SET(struct options),
     {.key = "workers",
      .type = TR_OPTION_INT_LIST,
@@ -40,13 +36,7 @@ static const struct tr_option table[] = {
      .help = "numbers of processes that compute",
      .letter = 'w',
      .value_name = "N,..."},
-    {.key = "strategies",
-     .type = TR_OPTION_STRING,
-     .offset = AT(strategies),
-     .fallback = "all",
-     .help = "all, or a list such as allreduce,local-sgd,every=4,pipeline: what has an = is an option of the "
-             "strategy before it",
-     .value_name = "LIST"},
+    CLI_OPTION_STRATEGIES(struct options),
     {.key = "until",
      .type = TR_OPTION_STRING,
      .offset = AT(until),
@@ -157,18 +147,10 @@ static tr_status read_orders(const struct options *options, struct cli_compare_o
 
 /* ---- the comparison ---- */
 
-/* Prints a text of one or more lines and frees it; NULL when memory failed. */
-static tr_status print(struct cli_screen *screen, char *lines)
+/* Prints a text at once, and frees it. */
+static tr_status print(struct cli_screen *screen, char *text)
 {
-    if (!lines) return TR_ENOMEM;
-    for (char *line = lines; *line;) {
-        size_t length = strcspn(line, "\n");
-        bool more = line[length] != '\0';
-        line[length] = '\0';
-        cli_screen_line(screen, line);
-        line += length + more;
-    }
-    tr_free(lines);
+    TR_TRY(cli_screen_text(screen, text));
     cli_output_flush();
     return TR_OK;
 }
@@ -218,24 +200,17 @@ static tr_status run_cases(const struct cli_compare_orders *orders, const struct
     return TR_OK;
 }
 
-static tr_status write_file(const char *path, char *text)
-{
-    tr_status status = tr_file_write_atomic(NULL, path, text, strlen(text));
-    tr_free(text);
-    return status;
-}
-
 static tr_status write_files(const struct options *options, const struct cli_compare_orders *orders,
                              const struct cli_compare_plan *plan, const struct cli_compare_result *results)
 {
     char *text;
     if (options->csv) {
         TR_TRY(cli_compare_csv(plan, results, &text));
-        TR_TRY(write_file(options->csv, text));
+        TR_TRY(cli_output_file(options->csv, text));
     }
     if (!options->json) return TR_OK;
     TR_TRY(cli_compare_json(orders, plan, results, &text));
-    return write_file(options->json, text);
+    return cli_output_file(options->json, text);
 }
 
 /* What the command ends with: runs that fail and hashes that differ are failures. */
@@ -271,6 +246,17 @@ static tr_status compare(const struct options *options, const struct cli_compare
     return status;
 }
 
+/* Whether processes can be started here at all is found once, before the first run. */
+static tr_status check_processes(const struct cli_compare_plan *plan)
+{
+    struct cli_job_orders largest = {.processes = 1};
+    for (int i = 0; i < plan->count; i++)
+        if (!plan->cases[i].left_out && plan->cases[i].ranks > largest.processes)
+            largest.processes = plan->cases[i].ranks;
+    if (largest.processes == 1) return TR_OK;
+    return cli_launcher_local.check(&largest);
+}
+
 /* A directory for what the runs write, removed at the end. */
 static tr_status make_place(char **out)
 {
@@ -295,6 +281,7 @@ static tr_status run(const void *options_)
     if (options->csv) TR_TRY(tr_file_replace_check(options->csv));
     if (options->json) TR_TRY(tr_file_replace_check(options->json));
     TR_TRY_GOTO(cli_compare_plan(&orders, &plan), out);
+    TR_TRY_GOTO(check_processes(&plan), out);
     TR_TRY_GOTO(make_place(&place), out);
     orders.place = place;
     status = compare(options, &orders, &plan);
@@ -315,5 +302,6 @@ const struct cli_command cli_compare = {
         "step, share of the time that processes waited, and hash. Combinations that make no sense are named "
         "with the reason. Ctrl-C ends the run under way and prints what there is.",
     CLI_OPTIONS(table, struct options),
+    .model = offsetof(struct options, model),
     .run = run,
 };

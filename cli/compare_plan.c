@@ -50,6 +50,7 @@ static tr_status open_job(const struct cli_compare_orders *orders, const char *s
         .set_count = orders->set->count,
         .strategy = strategy,
         .steps = steps,
+        .first_of_strategy = tr_strategy_first_option,
     };
     return tr_job_open(orders->model, &settings, out);
 }
@@ -80,7 +81,7 @@ static tr_status look_at(const struct cli_compare_orders *orders, struct cli_com
 /* The default strategy of a single process is the one that runs alone, whatever its name. */
 static bool is_alone(const char *strategy, int workers)
 {
-    return workers == 1 && strcmp(strategy, tr_strategy_classes[0]->name) == 0;
+    return workers == 1 && strcmp(strategy, tr_strategy_class_at(0)->name) == 0;
 }
 
 static tr_status add(const struct cli_compare_orders *orders, const char *strategy, int workers,
@@ -124,20 +125,15 @@ static tr_status add_class(const struct cli_compare_orders *orders, const struct
 static tr_status add_named(const struct cli_compare_orders *orders, const char *text,
                            struct cli_compare_plan *plan)
 {
-    struct tr_text names = TR_TEXT_INIT;
+    const struct tr_entry *entry;
     size_t length = strcspn(text, ",");
-    for (int i = 0; tr_strategy_classes[i]; i++) {
-        const struct tr_strategy_class *class = tr_strategy_classes[i];
-        tr_text_addf(&names, "%s%s", i ? ", " : "", class->name);
-        if (strlen(class->name) != length || memcmp(class->name, text, length) != 0) continue;
-        tr_text_release(&names);
-        return text[length] ? add_for_all_workers(orders, text, plan) : add_class(orders, class, plan);
-    }
-    tr_status status =
-        tr_fail(TR_EINVAL, "--strategies: there is no strategy \"%.*s\"; give all, or some of %s",
-                (int)length, text, names.bytes ? names.bytes : "");
-    tr_text_release(&names);
-    return status;
+    char *name = tr_format("%.*s", (int)length, text);
+    if (!name) return TR_ENOMEM;
+    tr_status status = tr_registry_get(&tr_strategies, name, &entry);
+    tr_free(name);
+    if (status != TR_OK) return tr_fail_in(status, "--strategies");
+    return text[length] ? add_for_all_workers(orders, text, plan)
+                        : add_class(orders, (const struct tr_strategy_class *)entry, plan);
 }
 
 /* Items with "=" are options of the strategy before them. */
@@ -162,7 +158,8 @@ static tr_status add_list(const struct cli_compare_orders *orders, char *list, s
 static tr_status add_strategies(const struct cli_compare_orders *orders, struct cli_compare_plan *plan)
 {
     if (strcmp(orders->strategies, "all") == 0) {
-        for (int i = 0; tr_strategy_classes[i]; i++) TR_TRY(add_class(orders, tr_strategy_classes[i], plan));
+        for (int i = 0; tr_strategy_class_at(i); i++)
+            TR_TRY(add_class(orders, tr_strategy_class_at(i), plan));
         return TR_OK;
     }
     char *list = tr_strdup(orders->strategies);
@@ -182,7 +179,7 @@ static tr_status plan_evaluations(const struct cli_compare_orders *orders, struc
     struct tr_order order;
     tr_status status;
     TR_TRY_GOTO(open_job(orders, NULL, 0, &job), out);
-    if (!tr_job_is_classification(job)) {
+    if (!tr_job_has_accuracy(job)) {
         status = tr_fail(TR_EINVAL, "--until names an accuracy, but \"%s\" trains no classification",
                          orders->model);
         goto out;
@@ -200,7 +197,7 @@ out:
 tr_status cli_compare_plan(const struct cli_compare_orders *orders, struct cli_compare_plan *plan)
 {
     *plan = (struct cli_compare_plan){0};
-    TR_TRY(add(orders, tr_strategy_classes[0]->name, 1, plan));
+    TR_TRY(add(orders, tr_strategy_class_at(0)->name, 1, plan));
     TR_TRY(add_strategies(orders, plan));
     return orders->until > 0 ? plan_evaluations(orders, plan) : TR_OK;
 }

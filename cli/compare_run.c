@@ -23,6 +23,7 @@ static void make_training(const struct cli_compare_orders *orders, const struct 
     cli_arguments_add_self(arguments);
     if (one->ranks > 1) {
         cli_arguments_add(arguments, "launch");
+        cli_arguments_add(arguments, "--transport=local");
         cli_arguments_add(arguments, "--processes=%d", one->ranks);
         cli_arguments_add(arguments, "--threads=%d", one->threads);
     }
@@ -132,22 +133,6 @@ static void hear_evaluation(void *user, const struct tr_json_value *object)
     result->loss = tr_json_number_or_nan(object, "loss");
 }
 
-/* The last line that a failed run wrote. */
-static void note_failure(const struct cli_child *child, struct cli_compare_result *result)
-{
-    const char *words = child->last_words;
-    size_t length = strlen(words);
-    while (length > 0 && words[length - 1] == '\n') length--;
-    size_t begin = length;
-    while (begin > 0 && words[begin - 1] != '\n') begin--;
-    if (length > begin)
-        snprintf(result->failure, sizeof result->failure, "%.*s", (int)(length - begin), words + begin);
-    else if (child->code < 0)
-        snprintf(result->failure, sizeof result->failure, "ended by signal %d", -child->code);
-    else
-        snprintf(result->failure, sizeof result->failure, "exit code %d", child->code);
-}
-
 static enum cli_compare_end end_of(const struct cli_child *child)
 {
     if (child->code == CLI_EXIT_DONE) return CLI_COMPARE_DONE;
@@ -199,7 +184,8 @@ tr_status cli_compare_run(const struct cli_compare_orders *orders, const struct 
     cli_arguments_release(&arguments);
     if (status == TR_OK) {
         result->end = end_of(&child);
-        if (result->end == CLI_COMPARE_FAILED) note_failure(&child, result);
+        if (result->end == CLI_COMPARE_FAILED)
+            cli_child_explain(&child, result->failure, sizeof result->failure);
         if (result->end == CLI_COMPARE_OUT_OF_TIME) status = evaluate(out, result);
     }
     tr_status removed = tr_file_remove(NULL, out);

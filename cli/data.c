@@ -4,6 +4,7 @@
 #include "commands.h"
 #include "output.h"
 
+#include "base/alloc.h"
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/table.h"
@@ -14,7 +15,11 @@
 tr_status cli_data_open(const char *what, const char *part, const char *directory, tr_source **out)
 {
     if (what[strspn(what, " \t\n")] == '{') return tr_source_open(what, NULL, NULL, out);
-    return tr_data_set_open(what, part, directory, NULL, out);
+    char *found;
+    TR_TRY(cli_shipped_find_data(directory, what, &found));
+    tr_status status = tr_data_set_open(what, part, found, NULL, out);
+    tr_free(found);
+    return status;
 }
 
 /* ---- states of files ---- */
@@ -52,11 +57,21 @@ static const char *state_of(const struct tally *tally, const struct tr_data_set_
     return set->can_fetch ? "not fetched" : "missing";
 }
 
+/* Checks the files of a set, where it is. */
+static tr_status verify_set(const char *name, const char *directory, struct tally *tally)
+{
+    char *found;
+    TR_TRY(cli_shipped_find_data(directory, name, &found));
+    tr_status status = tr_data_set_verify(name, found, count_file, tally);
+    tr_free(found);
+    return status;
+}
+
 /* Counts the files of a set; failing checks are no failure here. */
 static tr_status tally_set(const char *name, const char *directory, bool print, struct tally *tally)
 {
     *tally = (struct tally){.print = print};
-    tr_status status = tr_data_set_verify(name, directory, count_file, tally);
+    tr_status status = verify_set(name, directory, tally);
     return status == TR_ECORRUPT || status == TR_ENOTFOUND ? TR_OK : status;
 }
 
@@ -177,7 +192,7 @@ static tr_status verify_present(const char *directory)
         if (tally.good + tally.bad == 0) continue;
         present++;
         tally.print = true;
-        tr_status status = tr_data_set_verify(set->name, directory, count_file, &tally);
+        tr_status status = verify_set(set->name, directory, &tally);
         if (status != TR_OK) worst = status;
     }
     if (present == 0)
@@ -194,7 +209,7 @@ static tr_status run_verify(const void *options_)
     tr_status worst = TR_OK;
     for (int32_t i = 0; i < options->set.count; i++) {
         struct tally tally = {.print = true};
-        tr_status status = tr_data_set_verify(options->set.item[i], options->directory, count_file, &tally);
+        tr_status status = verify_set(options->set.item[i], options->directory, &tally);
         if (status != TR_OK) worst = status;
     }
     return worst;
@@ -213,12 +228,13 @@ const struct cli_command cli_data_verify = {
 /* ---- the group ---- */
 
 static const struct cli_command *const commands[] = {
-    &cli_data_list, &cli_data_verify, &cli_data_show, &cli_data_convert, &cli_data_fetch, NULL,
+    &cli_data_list,  &cli_data_verify, &cli_data_show, &cli_data_convert,
+    &cli_data_fetch, &cli_data_cache,  NULL,
 };
 
 const struct cli_command cli_data = {
     .name = "data",
-    .summary = "list, verify, show, convert and fetch data sets",
+    .summary = "list, verify, show, convert and fetch data sets; the data cache",
     .about = "Works on data sets: those that are known by name, and any that a model file could describe.",
     .children = commands,
 };

@@ -3,16 +3,21 @@
 #define CLI_DATA_H
 
 #include "command.h"
+#include "shipped.h"
 
 #include "trireme/data.h"
 
 extern const struct cli_command cli_data_list, cli_data_verify, cli_data_show, cli_data_convert,
-    cli_data_fetch;
+    cli_data_fetch, cli_data_cache;
 
 #define CLI_OPTION_DIRECTORY(object)                                                                         \
     {                                                                                                        \
-        .key = "dir", .type = TR_OPTION_STRING, .offset = offsetof(object, directory), .fallback = "data",   \
-        .help = "directory of the data sets, each in a directory of its name", .value_name = "DIR"           \
+        .key = "dir", .type = TR_OPTION_STRING, .offset = offsetof(object, directory),                       \
+        .fallback = CLI_DATA_DIRECTORY,                                                                      \
+        .help = "directory of the data sets, each in a directory of its name; by default, what is not here " \
+                "is looked for among "                                                                       \
+                "what ships with Trireme",                                                                   \
+        .value_name = "DIR"                                                                                  \
     }
 #define CLI_OPTION_PART(object, otherwise, meaning)                                                          \
     {                                                                                                        \

@@ -13,7 +13,7 @@
 struct options {
     struct cli_common common;
     struct tr_string_list set;
-    char *directory;
+    char *directory, *mirror;
 };
 
 static const struct tr_option table[] = {
@@ -24,7 +24,19 @@ static const struct tr_option table[] = {
      .help = "names of data sets, see `trireme data list`",
      .flags = TR_OPTION_POSITIONAL,
      .value_name = "SET"},
-    CLI_OPTION_DIRECTORY(struct options),
+    {.key = "dir",
+     .type = TR_OPTION_STRING,
+     .offset = offsetof(struct options, directory),
+     .fallback = CLI_DATA_DIRECTORY,
+     .help = "directory of the data sets, each in a directory of its name",
+     .value_name = "DIR"},
+    {.key = "mirror",
+     .type = TR_OPTION_STRING,
+     .offset = offsetof(struct options, mirror),
+     .fallback = "",
+     .help = "read the files from here, https://HOST/FOLDER or file:///FOLDER, in place of the public "
+             "mirrors; they must have the same SHA-256",
+     .value_name = "URL"},
     CLI_OPTION_HELP(struct options),
 };
 
@@ -64,8 +76,8 @@ static tr_status run(const void *options_)
     cli_screen_begin(&screen, stdout);
     cli_signals_watch(NULL, "ending the download");
     for (int32_t i = 0; i < options->set.count && status == TR_OK; i++)
-        status =
-            tr_data_set_fetch(options->set.item[i], options->directory, show_progress, show_file, &screen);
+        status = tr_data_set_fetch(options->set.item[i], options->mirror, options->directory, show_progress,
+                                   show_file, &screen);
     cli_signals_release();
     cli_screen_end(&screen);
     return status;
@@ -74,8 +86,9 @@ static tr_status run(const void *options_)
 const struct cli_command cli_data_fetch = {
     .name = "data fetch",
     .summary = "download data sets and check their SHA-256",
-    .about = "Downloads the files of data sets that are missing or damaged from their public mirrors. A file "
-             "takes "
+    .about = "Downloads the files of data sets that are missing or damaged from their public mirrors, by "
+             "https alone. A "
+             "file takes "
              "its place only after its SHA-256 was checked; what was there before stays until then.",
     CLI_OPTIONS(table, struct options),
     .run = run,

@@ -55,13 +55,16 @@ static void print_facts(const struct tr_source_info *info)
     else if (info->features == TR_FEATURE_FLOATS)
         printf("%s numbers each", tr_text_from_count(info->floats, number));
     else
-        printf("texts of up to %" PRId32 " words", info->max_tokens);
+        printf("texts of up to %" PRId32 " %s", info->max_tokens,
+               info->labels == TR_LABEL_TOKENS ? "tokens" : "words");
     if (info->features == TR_FEATURE_TOKENS)
         printf(", %s different", tr_text_from_count(info->vocabulary, number));
     if (info->labels == TR_LABEL_CLASS)
         printf(", %" PRId32 " classes\n", info->classes);
     else if (info->labels == TR_LABEL_VALUES)
         printf(", %" PRId32 " target value%s each\n", info->values, info->values == 1 ? "" : "s");
+    else if (info->labels == TR_LABEL_TOKENS)
+        printf(", a label for each token\n");
     else
         printf(", no labels\n");
 }

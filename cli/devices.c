@@ -1,16 +1,20 @@
 /* trireme devices */
 #include "commands.h"
+#include "data_cache.h"
 #include "output.h"
 
+#include "base/alloc.h"
 #include "base/fail.h"
 #include "trireme/trireme.h"
 
 struct options {
     struct cli_common common;
+    struct cli_data_cache cache;
     bool json;
 };
 
 static const struct tr_option table[] = {
+    CLI_OPTION_CACHE_DIRECTORY(struct options),
     CLI_OPTION_JSON(struct options),
     CLI_OPTION_HELP(struct options),
 };
@@ -18,10 +22,15 @@ static const struct tr_option table[] = {
 static tr_status run(const void *options_)
 {
     const struct options *options = options_;
-    char *text;
-    TR_TRY(options->json ? tr_devices_json(&text) : tr_devices(&text));
-    cli_print(text);
-    return TR_OK;
+    const struct cli_data_cache cache = {.use = true, .directory = options->cache.directory};
+    char *text, *directory, *programs;
+    TR_TRY(cli_data_cache_directory(&cache, &directory));
+    tr_status status = cli_program_cache_directory(directory, &programs);
+    if (status == TR_OK) status = tr_devices_tested(programs, options->json, &text);
+    tr_free(programs);
+    tr_free(directory);
+    if (status == TR_OK) cli_print(text);
+    return status;
 }
 
 const struct cli_command cli_devices = {
@@ -29,7 +38,9 @@ const struct cli_command cli_devices = {
     .summary = "list what can compute on this machine",
     .about = "Lists the devices of this machine and the instruction sets that the cpu device can use. All "
              "devices and "
-             "instruction sets compute the same bits; they differ in speed.",
+             "instruction sets compute the same bits; they differ in speed. A device with a driver of its "
+             "own (OpenCL) "
+             "is tested for that, and refused where it does not.",
     CLI_OPTIONS(table, struct options),
     .run = run,
 };

@@ -1,4 +1,4 @@
-/* trireme eval: loss, accuracy and confusions of a trained network on a data set. */
+/* trireme eval: loss, accuracy, metrics and confusions of a trained network on a data set. */
 #include "commands.h"
 #include "output.h"
 #include "predictor.h"
@@ -8,16 +8,21 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/json.h"
+#include "base/math.h"
 #include "base/table.h"
+#include "train/metrics.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 struct options {
     struct cli_common common;
     char *checkpoint, *set_name, *data;
-    bool confusion, average, json;
+    bool confusion, average, best, json;
     struct cli_device device;
+    struct cli_data_cache cache;
 };
 
 #define AT(field) offsetof(struct options, field)
@@ -31,9 +36,11 @@ static const struct tr_option table[] = {
      .fallback = "false",
      .help = "count the examples of each class (rows) by the class they were taken for (columns)",
      .letter = 'c'},
+    CLI_OPTION_BEST(struct options),
     CLI_OPTION_AVERAGE(struct options),
     CLI_OPTION_JSON(struct options),
     CLI_OPTION_DEVICE(struct options),
+    CLI_OPTION_DATA_CACHE(struct options),
     CLI_OPTION_HELP(struct options),
 };
 #undef AT
@@ -47,6 +54,7 @@ struct result {
     int64_t examples;
     double loss, accuracy, seconds;
     int64_t *confusion; /* [outputs][outputs], or NULL */
+    const struct tr_metrics *metrics;
 };
 
 static void print_confusion(const struct result *result)
@@ -76,15 +84,67 @@ static void print_confusion(const struct result *result)
     cli_print(all);
 }
 
+/* A figure of an output; counts are whole. */
+static void add_figure(struct tr_table *cells, const char *column, double value)
+{
+    char figure[CLI_FIGURE_SIZE];
+    if (isnan(value))
+        tr_table_cell(cells, "-");
+    else if (strcmp(column, "support") == 0)
+        tr_table_cell(cells, "%.0f", value);
+    else
+        tr_table_cell(cells, "%s", cli_figure(value, figure));
+}
+
+/* A line for each output. */
+static void print_outputs(const struct result *result)
+{
+    const struct tr_metrics *metrics = result->metrics;
+    char columns[16] = "l", name[16], *all;
+    struct tr_text text = TR_TEXT_INIT;
+    struct tr_table cells;
+    for (int c = 0; c < metrics->columns; c++) columns[c + 1] = 'r';
+    tr_table_begin(&cells, columns);
+    tr_table_cell(&cells, "%s", result->info.classification ? "class" : "output");
+    for (int c = 0; c < metrics->columns; c++) tr_table_cell(&cells, "%s", metrics->column[c]);
+    for (int32_t k = 0; k < metrics->outputs; k++) {
+        tr_table_cell(&cells, "%s", cli_class_name(&result->info, k, name));
+        for (int c = 0; c < metrics->columns; c++)
+            add_figure(&cells, metrics->column[c], metrics->table[(int64_t)k * metrics->columns + c]);
+    }
+    tr_table_finish(&cells, &text);
+    if (tr_text_finish(&text, &all) != TR_OK) return;
+    printf("\n");
+    cli_print(all);
+}
+
+static void print_metrics(const struct result *result)
+{
+    const struct tr_metrics *metrics = result->metrics;
+    char figure[CLI_FIGURE_SIZE];
+    const char *before = "            ";
+    if (!metrics) return;
+    for (int i = 0; i < metrics->count; i++) {
+        if (isnan(metrics->metric[i].value)) continue;
+        printf("%s%s %s", before, metrics->metric[i].name, cli_figure(metrics->metric[i].value, figure));
+        before = ", ";
+    }
+    printf("\n");
+    if (metrics->columns > 0 && metrics->outputs > 1 && metrics->outputs <= CLASSES_MOST)
+        print_outputs(result);
+}
+
 static void print_text(const struct result *result)
 {
     char a[TR_TEXT_NUMBER_SIZE], b[TR_TEXT_NUMBER_SIZE], figure[CLI_FIGURE_SIZE];
     printf("checkpoint  %s (step %s)\n", result->info.checkpoint, tr_text_from_count(result->info.step, a));
     printf("%-12s", result->set);
-    if (result->info.classification) printf("accuracy %.4f, ", result->accuracy);
+    if (result->info.of_tokens) printf("perplexity %.4g, ", tr_exp(result->loss));
+    if (result->info.accuracy) printf("accuracy %.4f, ", result->accuracy);
     double speed = result->seconds > 0 ? (double)result->examples / result->seconds : 0;
     printf("loss %s (%s examples, %s examples/s)\n", cli_figure(result->loss, figure),
            tr_text_from_count(result->examples, a), tr_text_from_count((int64_t)(speed + 0.5), b));
+    print_metrics(result);
     if (result->confusion) print_confusion(result);
 }
 
@@ -100,7 +160,9 @@ static tr_status print_json(const struct result *result)
     tr_json_text(&json, "set", result->set);
     tr_json_integer(&json, "examples", result->examples);
     tr_json_double(&json, "loss", result->loss);
-    if (result->info.classification) tr_json_double(&json, "accuracy", result->accuracy);
+    if (result->info.accuracy) tr_json_double(&json, "accuracy", result->accuracy);
+    if (result->info.of_tokens) tr_json_double(&json, "perplexity", tr_exp(result->loss));
+    tr_metrics_add(&json, result->metrics);
     tr_json_double(&json, "seconds", result->seconds);
     if (result->confusion) {
         int64_t classes = result->info.outputs;
@@ -137,9 +199,10 @@ static tr_status run(const void *options_)
     const struct options *options = options_;
     tr_predictor *predictor = NULL;
     tr_source *source = NULL;
-    struct result result = {.set = options->data ? "data" : options->set_name};
+    struct result result = {.info = TR_PREDICT_INFO_INIT, .set = options->data ? "data" : options->set_name};
     tr_status status;
-    TR_TRY_GOTO(cli_predictor_create(options->checkpoint, &options->device, options->average, &predictor),
+    TR_TRY_GOTO(cli_predictor_create(options->checkpoint, options->best, &options->device, &options->cache,
+                                     options->average, &predictor),
                 out);
     TR_TRY_GOTO(tr_predictor_info(predictor, &result.info), out);
     if (options->confusion) TR_TRY_GOTO(make_confusion(options, &result), out);
@@ -149,6 +212,7 @@ static tr_status run(const void *options_)
     TR_TRY_GOTO(tr_predictor_evaluate(predictor, source, &result.loss, &result.accuracy, result.confusion),
                 out);
     result.seconds = tr_clock_seconds() - start;
+    result.metrics = tr_predictor_metrics(predictor);
     if (options->json)
         status = print_json(&result);
     else
@@ -163,7 +227,9 @@ out:
 const struct cli_command cli_eval = {
     .name = "eval",
     .summary = "measure a trained network on a data set",
-    .about = "Computes loss and accuracy of a checkpoint on a data set of its job, or on other data.",
+    .about =
+        "Computes loss, accuracy and other metrics of a checkpoint on a data set of its job, or on other "
+        "data.",
     CLI_OPTIONS(table, struct options),
     .run = run,
 };

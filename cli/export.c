@@ -11,7 +11,7 @@
 struct options {
     struct cli_common common;
     char *checkpoint, *name;
-    bool average;
+    bool average, best;
     int32_t layout; /* enum tr_layout */
 #define ADD_FIELD(id, text) char *id;
     TR_EXPORT_FORMATS(ADD_FIELD)
@@ -52,6 +52,7 @@ static const struct tr_option table[] = {
         .help = "what the network is called in the files; default: the job's name",
         .value_name = "NAME",
     },
+    CLI_OPTION_BEST(struct options),
     CLI_OPTION_AVERAGE(struct options),
     CLI_OPTION_HELP(struct options),
 };
@@ -69,6 +70,7 @@ static tr_status write_all(const struct options *options, const struct target *t
     tr_exporter *exporter;
     settings.checkpoint = options->checkpoint;
     settings.use_average = options->average;
+    settings.best = options->best;
     settings.layout = (enum tr_layout)options->layout;
     if (settings.layout == TR_LAYOUT_AUTO)
         settings.layout = options->torch ? TR_LAYOUT_TORCH : TR_LAYOUT_TRIREME;

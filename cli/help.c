@@ -45,7 +45,7 @@ tr_status cli_help_overview(char **out)
     tr_text_add(&text,
                 "\n`trireme help COMMAND` or `trireme COMMAND --help` lists the options of a command.\n\n"
                 "To begin with:\n"
-                "  trireme train models/mnist-quick.yaml\n"
+                "  trireme train mnist-quick\n"
                 "  trireme predict runs/mnist-quick --set-name test --index 0 --show\n\n"
                 "Exit codes:\n");
 #define ADD_CODE(name, code, meaning) tr_text_addf(&text, "  %-4d%s\n", code, meaning);

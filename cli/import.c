@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/text.h"
 #include "trireme/trireme.h"
 
 #include <stdio.h>
@@ -14,6 +15,7 @@ struct options {
     char *file, *model, *out;
     struct tr_string_list set, rename;
     int32_t layout; /* enum tr_layout */
+    bool partial;
 };
 
 static const struct tr_choice layouts[] = {
@@ -35,7 +37,7 @@ static const struct tr_option table[] = {
      .type = TR_OPTION_STRING,
      .offset = AT(model),
      .fallback = NULL,
-     .help = "model file of the network; its training data are looked at, too",
+     .help = CLI_MODEL_HELP "; its training data are looked at, too",
      .letter = 'm',
      .value_name = "FILE"},
     CLI_OPTION_SET(struct options),
@@ -57,8 +59,18 @@ static const struct tr_option table[] = {
      .type = TR_OPTION_STRING_LIST,
      .offset = AT(rename),
      .fallback = "",
-     .help = "what the file calls a layer, for instance features.0=conv1; may be given several times",
+     .help =
+         "what the file calls a layer, for instance features.0=conv1, or a tensor, with ^T where rows and "
+         "columns are exchanged there: h.*.attn.c_attn.weight^T=attn*.in_proj_weight, * being a number; "
+         "nothing on the right: it is passed over. May be given several times",
      .value_name = "NAME=LAYER"},
+    {.key = "partial",
+     .type = TR_OPTION_BOOL,
+     .offset = AT(partial),
+     .fallback = "false",
+     .help = "take what the file and the network have in common, such as all but a new head; the rest begins "
+             "as the "
+             "model file says"},
     CLI_OPTION_HELP(struct options),
 };
 #undef AT
@@ -75,10 +87,13 @@ static tr_status run_import(const struct options *options, const char *out)
     settings.layout = (enum tr_layout)options->layout;
     settings.rename = (const char *const *)options->rename.item;
     settings.rename_count = options->rename.count;
+    settings.partial = options->partial;
     TR_TRY(tr_import(&settings, &path));
-    printf("checkpoint  %s\nnext        trireme train --resume %s\n", path, out);
+    char *word = tr_text_word(out);
+    if (word) printf("checkpoint  %s\nnext        trireme train --resume %s\n", path, word);
+    tr_free(word);
     tr_text_free(path);
-    return TR_OK;
+    return word ? TR_OK : TR_ENOMEM;
 }
 
 static tr_status run(const void *options_)
@@ -99,5 +114,6 @@ const struct cli_command cli_import = {
              "says what "
              "the network is. It can be trained (--resume), evaluated and used like any other.",
     CLI_OPTIONS(table, struct options),
+    .model = offsetof(struct options, model),
     .run = run,
 };

@@ -18,7 +18,8 @@ static const struct tr_option table[] = {
      .type = TR_OPTION_STRING,
      .offset = AT(path),
      .fallback = "",
-     .help = "a model file, a checkpoint, or a directory of checkpoints",
+     .help = "a model file, the name of one that ships (`trireme models`), a checkpoint, or a directory of "
+             "checkpoints; what is here comes first",
      .flags = TR_OPTION_POSITIONAL,
      .value_name = "MODEL|CHECKPOINT"},
     CLI_OPTION_SET(struct options),
@@ -60,7 +61,9 @@ const struct cli_command cli_inspect = {
     .summary = "show layers, shapes, memory and operations of a network",
     .about = "Shows the layers of a model file or checkpoint: shapes, parameters, the memory of an example "
              "in training "
-             "and the floating-point operations of its forward pass; then what a training step needs.",
+             "and the floating-point operations of its forward pass, which algorithm a convolution takes and "
+             "why; then what a training step needs.",
     CLI_OPTIONS(table, struct options),
+    .model = offsetof(struct options, path),
     .run = run,
 };

@@ -1,8 +1,8 @@
-/* trireme launch: starts a training as several processes by mpirun, and again when it is lost. */
+/* trireme launch: starts a training as several processes, and again when it is lost. */
 #include "commands.h"
 #include "launch_job.h"
-#include "launch_place.h"
 #include "output.h"
+#include "run_directory.h"
 #include "train.h"
 
 #include "base/alloc.h"
@@ -21,9 +21,28 @@
 #define PAUSE_SECONDS      0.5
 #define PAUSE_SECONDS_MOST 60.0
 
+enum { TRANSPORT_AUTO, TRANSPORT_LOCAL, TRANSPORT_MPI };
+
+static const struct tr_choice transports[] = {
+    {"auto", TRANSPORT_AUTO, "local, but mpi with --hosts or --hostfile"},
+    {"local", TRANSPORT_LOCAL, "processes of this host, which share memory; needs nothing"},
+    {"mpi", TRANSPORT_MPI, "by Open MPI's mpirun"},
+    {NULL, 0, NULL},
+};
+
+enum { LOSS_STOP, LOSS_SHRINK };
+
+static const struct tr_choice losses[] = {
+    {"stop", LOSS_STOP, "the job ends, and starts again where --restarts says so"},
+    {"shrink", LOSS_SHRINK,
+     "the others go on from the last step, to the same weights; for processes of one host and the strategy "
+     "allreduce, and not when the first one dies, which reports and saves"},
+    {NULL, 0, NULL},
+};
+
 struct options {
     struct cli_common common;
-    int32_t processes, threads, restarts;
+    int32_t processes, threads, restarts, transport, on_loss;
     char *hosts, *hostfile;
     struct tr_string_list command;
 };
@@ -52,6 +71,13 @@ static const struct tr_option table[] = {
      .most = TR_TEAM_MAX,
      .help = "threads of each; 0: the processors of each host, shared out evenly",
      .letter = 't'},
+    {.key = "transport",
+     .type = TR_OPTION_CHOICE,
+     .offset = AT(transport),
+     .fallback = "auto",
+     .choices = transports,
+     .help = "how the processes are started and joined",
+     .value_name = "NAME"},
     {.key = "restarts",
      .type = TR_OPTION_INT32,
      .offset = AT(restarts),
@@ -60,6 +86,13 @@ static const struct tr_option table[] = {
      .most = 1000000,
      .help = "how often a job that was lost (a process died or hangs, a disk was full) is started again from "
              "its newest checkpoint"},
+    {.key = "on_loss",
+     .type = TR_OPTION_CHOICE,
+     .offset = AT(on_loss),
+     .fallback = "stop",
+     .choices = losses,
+     .help = "what becomes of a synchronous job when a process dies",
+     .value_name = "WHAT"},
     {.key = "hosts",
      .type = TR_OPTION_STRING,
      .offset = AT(hosts),
@@ -80,107 +113,24 @@ static const struct tr_option table[] = {
 /* A launch under way. */
 struct launch {
     const struct options *options;
-    bool tolerant;  /* see struct cli_job */
-    char token[24]; /* of notes */
-    struct cli_place place;
-    char **arguments; /* of mpirun; ends with NULL */
-    char self[4096];  /* path of this program */
-    char processes[16];
+    const struct cli_launcher *launcher;
+    struct cli_job_orders orders;
+    char token[24];  /* of notes */
+    char self[4096]; /* path of this program */
+    char **words;
+    char *directory; /* that was made for --out auto, or NULL */
+    char *out;       /* "--out=<directory>" then, which all attempts share */
 };
-
-/* ---- what mpirun is told ---- */
-
-/* Settings of Open MPI that make sense for training: root may start jobs in a container, there may be more
-   processes than processors, and it is left to the processes to choose their processors (--bind). What the
-   user has set stays. */
-static tr_status set_environment(struct launch *launch)
-{
-    const struct options *options = launch->options;
-    const char *const settings[][2] = {
-        {"OMPI_ALLOW_RUN_AS_ROOT", "1"},
-        {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
-        {"OMPI_MCA_rmaps_base_oversubscribe", "1"},
-        {"OMPI_MCA_hwloc_base_binding_policy", "none"},
-        {"OMPI_MCA_orte_keep_fqdn_hostnames", "1"}, /* else a.example.org becomes a */
-        {"OMPI_MCA_orte_enable_recovery", launch->tolerant ? "1" : "0"},
-    };
-    char threads[16];
-    bool failed = setenv("TRIREME_TRANSPORT", "mpi", 1) != 0;
-    failed |= setenv("TRIREME_BIND", "true", 0) != 0;
-    failed |= setenv("TRIREME_LAUNCHED", launch->token, 1) != 0;
-    snprintf(threads, sizeof threads, "%d", options->threads);
-    if (options->threads > 0) failed |= setenv("TRIREME_THREADS", threads, 1) != 0;
-    /* mpirun gives its processes a terminal even where it has none itself. */
-    if (!isatty(STDOUT_FILENO)) failed |= setenv("TERM", "dumb", 1) != 0;
-    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
-        failed |= setenv(settings[i][0], settings[i][1], 0) != 0;
-    /* Other hosts know no directory of ours. */
-    if (!options->hosts && !options->hostfile) cli_place_make(&launch->place);
-    return failed ? tr_fail(TR_ENOMEM, "out of memory") : TR_OK;
-}
-
-/* The variables that other hosts do not get by themselves. */
-#define OURS "TRIREME_"
-
-static tr_status make_arguments(struct launch *launch)
-{
-    const struct options *options = launch->options;
-    size_t room = (size_t)options->command.count + 16;
-    for (char **variable = environ; *variable; variable++) room += 2;
-    char **next = launch->arguments = tr_alloc_zero(room, sizeof *next);
-    if (!next) return TR_ENOMEM;
-    snprintf(launch->processes, sizeof launch->processes, "%d", options->processes);
-    *next++ = "mpirun";
-    *next++ = "-q"; /* a process that fails says why itself */
-    *next++ = "-n";
-    *next++ = launch->processes;
-    if (options->hosts) *next++ = "--host", *next++ = options->hosts;
-    if (options->hostfile) *next++ = "--hostfile", *next++ = options->hostfile;
-    for (char **variable = environ; *variable; variable++) {
-        if (strncmp(*variable, OURS, strlen(OURS)) != 0) continue;
-        char *name = tr_strdup(*variable);
-        if (!name) return TR_ENOMEM;
-        name[strcspn(name, "=")] = '\0';
-        *next++ = "-x";
-        *next++ = name;
-    }
-    *next++ = launch->self;
-    for (int32_t i = 0; i < options->command.count; i++) *next++ = options->command.item[i];
-    return TR_OK;
-}
-
-static void free_arguments(struct launch *launch)
-{
-    /* The names of variables are ours; what follows the program is the user's. */
-    for (char **at = launch->arguments; at && *at && *at != launch->self; at++)
-        if (strcmp(*at, "-x") == 0) tr_free(*++at);
-    tr_free(launch->arguments);
-    launch->arguments = NULL;
-}
 
 /* ---- an attempt, and what becomes of it ---- */
 
-static tr_status attempt(struct launch *launch, struct cli_job_end *end)
-{
-    tr_status status = set_environment(launch);
-    if (status == TR_OK) status = make_arguments(launch);
-    struct cli_job job = {launch->arguments, launch->token, launch->tolerant};
-    if (status == TR_OK) status = cli_job_run(&job, end);
-    free_arguments(launch);
-    cli_place_remove(&launch->place);
-    return status;
-}
-
-/* "a process was killed by signal 9" */
+/* "rank 1 was ended by signal 9" */
 static void describe(const struct cli_job_end *end, char *out, size_t size)
 {
     if (end->signal > 0)
-        snprintf(out, size, "%s was ended by signal %d", end->by_mpirun ? "mpirun" : "a process",
-                 end->signal);
-    else if (end->ended || end->code != CLI_EXIT_FAILED)
-        snprintf(out, size, "it failed with exit code %d", end->code);
+        snprintf(out, size, "%s was ended by signal %d", end->whose, end->signal);
     else
-        snprintf(out, size, "a process failed");
+        snprintf(out, size, "it failed with exit code %d", end->code);
 }
 
 static void add_step(char *text, size_t size, int64_t step)
@@ -244,7 +194,7 @@ static tr_status run_attempts(struct launch *launch, int *code)
     bool begun = false;
     for (int restart = 1;; restart++) {
         struct cli_job_end end;
-        TR_TRY(attempt(launch, &end));
+        TR_TRY(cli_job_run(launch->launcher, &launch->orders, &end));
         *code = code_of(&end);
         if (*code == end.code) say_what_failed(&end);
         begun |= end.begun;
@@ -259,7 +209,69 @@ static tr_status run_attempts(struct launch *launch, int *code)
 
 /* ---- before anything is started ---- */
 
+static const struct cli_launcher *const launchers[] = {&cli_launcher_local, &cli_launcher_mpi};
+
+static tr_status choose_launcher(struct launch *launch)
+{
+    const struct options *options = launch->options;
+    bool here = !options->hosts && !options->hostfile;
+    launch->launcher =
+        launchers[options->transport == TRANSPORT_AUTO ? !here : options->transport - TRANSPORT_LOCAL];
+    if (options->on_loss == LOSS_SHRINK && launch->launcher != &cli_launcher_local)
+        return tr_fail(TR_EINVAL, "--on-loss shrink is for processes of this host that share memory "
+                                  "(--transport local)");
+    return launch->launcher->check(&launch->orders);
+}
+
+/* What `train` is told by its options about the transport is the launcher's to say. */
+static tr_status check_transport(const struct launch *launch)
+{
+    const struct tr_string_list *command = &launch->options->command;
+    for (int32_t i = 1; i < command->count; i++)
+        if (strncmp(command->item[i], "--transport", strlen("--transport")) == 0)
+            return tr_fail(TR_EINVAL, "give --transport to launch, before `train`; it tells the processes");
+    return TR_OK;
+}
+
+/* The processes, of all attempts, share one directory: it is chosen before they start. */
+static tr_status number_directory(struct launch *launch, const struct cli_train_options *train)
+{
+    TR_TRY(cli_run_directory_new(train->model, &train->set, train->resume, &launch->directory));
+    launch->out = tr_format("--out=%s", launch->directory);
+    return launch->out ? TR_OK : TR_ENOMEM;
+}
+
+/* The directory is that of the host of rank 0: this one, unless others were named. */
+static tr_status check_directory(struct launch *launch, const struct cli_train_options *train)
+{
+    char *out;
+    if (cli_train_is_numbered(train)) return number_directory(launch, train);
+    if (launch->orders.hosts || launch->orders.hostfile) return TR_OK;
+    tr_status status = cli_train_directory(train, true, &out);
+    tr_free(out);
+    return status;
+}
+
 /* A command line that is wrong is refused here, once; *done: it asked for help, which was given. */
+static tr_status check_train(struct launch *launch, const struct cli_train_options *train, bool *done)
+{
+    struct tr_train_settings settings;
+    struct tr_train_plan plan = TR_TRAIN_PLAN_INIT;
+    char *text = NULL;
+    *done = train->common.help;
+    if (*done) {
+        TR_TRY(cli_help_command(&cli_train, &text));
+        cli_print(text);
+        return TR_OK;
+    }
+    TR_TRY(check_transport(launch));
+    cli_train_settings(train, &settings);
+    TR_TRY(tr_train_plan(&settings, &plan));
+    launch->orders.outlives = launch->options->on_loss == LOSS_SHRINK && !plan.asynchronous;
+    launch->orders.tolerant = plan.asynchronous || launch->orders.outlives;
+    return check_directory(launch, train);
+}
+
 static tr_status check_command(struct launch *launch, bool *done)
 {
     const struct tr_string_list *command = &launch->options->command;
@@ -270,15 +282,7 @@ static tr_status check_command(struct launch *launch, bool *done)
                        command->item[0]);
     TR_TRY(cli_command_read(&cli_train, command->count - 1, (const char *const *)command->item + 1,
                             (const char *const *)environ, &read));
-    const struct cli_train_options *train = read;
-    struct tr_train_settings settings;
-    struct tr_train_plan plan = {.asynchronous = false};
-    char *text = NULL;
-    cli_train_settings(train, &settings);
-    *done = train->common.help;
-    tr_status status = *done ? cli_help_command(&cli_train, &text) : tr_train_plan(&settings, &plan);
-    if (text) cli_print(text);
-    launch->tolerant = plan.asynchronous;
+    tr_status status = check_train(launch, read, done);
     cli_command_release(&cli_train, &read);
     return status;
 }
@@ -292,29 +296,67 @@ static tr_status find_self(struct launch *launch)
     return TR_OK;
 }
 
-static tr_status run(const void *options_)
+/* `words` has room for the program, the command, its directory and NULL. */
+static void give_words(struct launch *launch)
 {
-    struct launch launch = {.options = options_, .place = {.lock = -1}};
+    const struct tr_string_list *command = &launch->options->command;
+    char **next = launch->words, *out = launch->out;
+    *next++ = launch->self;
+    for (int32_t i = 0; i < command->count; i++) {
+        if (out && strcmp(command->item[i], "--") == 0) *next++ = out, out = NULL;
+        *next++ = command->item[i];
+    }
+    *next = out;
+}
+
+static tr_status give_orders(struct launch *launch)
+{
+    const struct options *options = launch->options;
     uint64_t random = 0;
-    bool done;
-    int code = 0;
-    TR_TRY(check_command(&launch, &done));
-    if (done) return TR_OK;
-    TR_TRY(find_self(&launch));
+    TR_TRY(find_self(launch));
     if (getrandom(&random, sizeof random, 0) != sizeof random)
         return tr_fail(TR_EIO, "no random numbers: %s", strerror(errno));
-    snprintf(launch.token, sizeof launch.token, "%016" PRIx64, random);
-    TR_TRY(cli_job_prepare());
-    TR_TRY(run_attempts(&launch, &code));
-    cli_output_leave_with(code); /* there is nothing more to say */
+    snprintf(launch->token, sizeof launch->token, "%016" PRIx64, random);
+    launch->orders.words = launch->words;
+    launch->orders.token = launch->token;
+    launch->orders.processes = options->processes;
+    launch->orders.threads = options->threads;
+    launch->orders.hosts = options->hosts;
+    launch->orders.hostfile = options->hostfile;
     return TR_OK;
+}
+
+static tr_status run(const void *options_)
+{
+    const struct options *options = options_;
+    struct launch launch = {.options = options};
+    bool done;
+    int code = 0;
+    tr_status status;
+    launch.words = tr_alloc_zero((size_t)options->command.count + 3, sizeof *launch.words);
+    if (!launch.words) return TR_ENOMEM;
+    TR_TRY_GOTO(give_orders(&launch), out);
+    TR_TRY_GOTO(check_command(&launch, &done), out);
+    if (done) goto out;
+    give_words(&launch);
+    TR_TRY_GOTO(choose_launcher(&launch), out);
+    TR_TRY_GOTO(cli_job_prepare(), out);
+    TR_TRY_GOTO(run_attempts(&launch, &code), out);
+    cli_output_leave_with(code); /* there is nothing more to say */
+out:
+    if (launch.directory) cli_run_directory_drop(launch.directory);
+    tr_free(launch.directory);
+    tr_free(launch.out);
+    tr_free(launch.words);
+    return status;
 }
 
 const struct cli_command cli_launch = {
     .name = "launch",
     .summary = "start a training as several processes",
     .about =
-        "Starts `trireme train` as several processes of this host or of others, which share the job by the "
+        "Starts `trireme train` as several processes of this host or, by Open MPI, of others, which share "
+        "the job by the "
         "strategy of the model file or --strategy. Synchronous strategies end with the hash of a single "
         "process. Ctrl-C lets them finish the step, save and leave (exit code 3); a second Ctrl-C ends them "
         "at once. With --restarts a job that was lost goes on from its newest checkpoint. The same program "

@@ -1,5 +1,7 @@
 #include "launch_lines.h"
 
+#include "terminal.h"
+
 #include "base/alloc.h"
 
 #include <errno.h>
@@ -24,24 +26,46 @@ static void pass(const char *bytes, size_t count)
 /* Open MPI 4.1 says this whenever a process of a job that outlives it is gone; it means nothing. */
 static const char *const noise = "PMIX ERROR: BAD-PARAM in file ../../../src/event/pmix_event_notification.c";
 
-static bool was_said(struct cli_lines *lines)
+/* What a line is about: the cause behind "gave up: ", which one process gives and others repeat, else what
+   follows "trireme COMMAND: ". */
+static const char *cause_in(const char *line)
 {
-    if (strncmp(lines->line, OUR_OWN, strlen(OUR_OWN)) != 0) return false;
+    static const char others[] = "gave up: ";
+    const char *cause = line, *at = strstr(line, ": ");
+    if (at) cause = at + strlen(": ");
+    while ((at = strstr(cause, others))) cause = at + strlen(others);
+    return cause;
+}
+
+/* The same by several processes is said once, also where some say it of another: "rank 0 gave up: disk full".
+ */
+static bool was_said(struct cli_said *said, const char *line)
+{
+    if (strncmp(line, OUR_OWN, strlen(OUR_OWN)) != 0) return false;
     for (int i = 0; i < CLI_LINES_KEPT; i++)
-        if (lines->said[i] && strcmp(lines->said[i], lines->line) == 0) return true;
-    tr_free(lines->said[lines->next]);
-    lines->said[lines->next] = tr_strdup(lines->line); /* NULL: then it may be said twice */
-    lines->next = (lines->next + 1) % CLI_LINES_KEPT;
+        if (said->line[i] && strcmp(cause_in(line), cause_in(said->line[i])) == 0) return true;
+    tr_free(said->line[said->next]);
+    said->line[said->next] = tr_strdup(line); /* NULL: then it may be said twice */
+    said->next = (said->next + 1) % CLI_LINES_KEPT;
     return false;
+}
+
+/* The line takes the place of a progress line, which its process draws anew below. */
+static void make_room(const struct cli_lines *lines)
+{
+    static const char erase[] = "\r\033[K";
+    if (!lines->passing && cli_terminal_interactive(STDERR_FILENO)) pass(erase, sizeof erase - 1);
 }
 
 static void end_line(struct cli_lines *lines)
 {
+    struct cli_said *said = lines->said;
     struct cli_note note;
     lines->line[lines->length] = '\0';
-    if (!lines->passing && cli_note_read(lines->line, lines->token, &note)) {
-        lines->hear(lines->user, &note);
-    } else if (lines->passing || (!was_said(lines) && !strstr(lines->line, noise))) {
+    if (!lines->passing && cli_note_read(lines->line, said->token, &note)) {
+        said->hear(said->user, &note);
+    } else if (lines->passing || (!was_said(said, lines->line) && !strstr(lines->line, noise))) {
+        make_room(lines);
         lines->line[lines->length] = '\n';
         pass(lines->line, lines->length + 1);
     }
@@ -49,14 +73,25 @@ static void end_line(struct cli_lines *lines)
     lines->passing = false;
 }
 
-void cli_lines_begin(struct cli_lines *lines, const char *token,
-                     void (*hear)(void *user, const struct cli_note *note), void *user)
+void cli_said_begin(struct cli_said *said, const char *token,
+                    void (*hear)(void *user, const struct cli_note *note), void *user)
 {
-    *lines = (struct cli_lines){.token = token, .hear = hear, .user = user};
+    *said = (struct cli_said){.token = token, .hear = hear, .user = user};
+}
+
+void cli_said_end(struct cli_said *said)
+{
+    for (int i = 0; i < CLI_LINES_KEPT; i++) tr_free(said->line[i]);
+}
+
+void cli_lines_begin(struct cli_lines *lines, struct cli_said *said, int descriptor)
+{
+    *lines = (struct cli_lines){.said = said, .descriptor = descriptor};
 }
 
 static void pass_on(struct cli_lines *lines)
 {
+    make_room(lines);
     pass(lines->line, lines->length);
     lines->length = 0;
     lines->passing = true;
@@ -84,5 +119,4 @@ void cli_lines_add(struct cli_lines *lines, const char *bytes, size_t count)
 void cli_lines_end(struct cli_lines *lines)
 {
     cli_lines_flush(lines);
-    for (int i = 0; i < CLI_LINES_KEPT; i++) tr_free(lines->said[i]);
 }

@@ -13,8 +13,9 @@
 #define STEP_SECONDS 1.0
 
 static const char *const words[CLI_NOTE_KINDS] = {
-    [CLI_NOTE_STARTED] = "started", [CLI_NOTE_BEGUN] = "begun", [CLI_NOTE_STEP] = "step",
-    [CLI_NOTE_SAVED] = "saved",     [CLI_NOTE_LOST] = "lost",   [CLI_NOTE_ENDED] = "ended",
+    [CLI_NOTE_STARTED] = "started", [CLI_NOTE_STOPPING] = "stopping", [CLI_NOTE_BEGUN] = "begun",
+    [CLI_NOTE_STEP] = "step",       [CLI_NOTE_SAVED] = "saved",       [CLI_NOTE_LOST] = "lost",
+    [CLI_NOTE_ENDED] = "ended",
 };
 
 bool cli_note_read(const char *line, const char *token, struct cli_note *note)
@@ -36,26 +37,41 @@ bool cli_note_read(const char *line, const char *token, struct cli_note *note)
 }
 
 static const char *launcher;
+static char stopping[160]; /* a note made beforehand */
+static size_t stopping_length;
 static double last_step = -STEP_SECONDS;
+
+static size_t make_note(char *line, size_t size, enum cli_note_kind kind, int64_t number)
+{
+    int length = snprintf(line, size, "%c%s %s %" PRId64 "\n", CLI_NOTE_MARK, launcher, words[kind], number);
+    return length > 0 && (size_t)length < size ? (size_t)length : 0;
+}
+
+/* In one write, so that no other text comes between. A launcher that is gone needs no notes. */
+static void write_note(const char *line, size_t length)
+{
+    ssize_t written = length > 0 ? write(STDERR_FILENO, line, length) : 0;
+    (void)written;
+}
 
 void cli_launched_begin(const char *token)
 {
     launcher = token;
     if (!token) return;
     prctl(PR_SET_PDEATHSIG, SIGKILL); /* also of a process that is stopped, and cannot find out by itself */
-    cli_launched_note(CLI_NOTE_STARTED, 0);
+    stopping_length = make_note(stopping, sizeof stopping, CLI_NOTE_STOPPING, getpid());
+    cli_launched_note(CLI_NOTE_STARTED, getpid());
 }
 
 void cli_launched_note(enum cli_note_kind kind, int64_t number)
 {
     char line[160];
-    if (!launcher) return;
-    int length =
-        snprintf(line, sizeof line, "%c%s %s %" PRId64 "\n", CLI_NOTE_MARK, launcher, words[kind], number);
-    if (length < 0 || (size_t)length >= sizeof line) return;
-    /* One write, so that no other text comes between. A launcher that is gone needs no notes. */
-    ssize_t written = write(STDERR_FILENO, line, (size_t)length);
-    (void)written;
+    if (launcher) write_note(line, make_note(line, sizeof line, kind, number));
+}
+
+void cli_launched_stopping(void)
+{
+    write_note(stopping, stopping_length);
 }
 
 void cli_launched_step(int64_t step)

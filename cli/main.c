@@ -1,5 +1,6 @@
 /* The program `trireme`. The environment enters here and nowhere else. */
 #include "command.h"
+#include "lost_file.h"
 #include "output.h"
 
 #include <locale.h>
@@ -8,6 +9,7 @@
 int main(int argc, char **argv)
 {
     cli_output_begin();
+    cli_lost_file_watch();
     setlocale(LC_CTYPE, ""); /* how wide a terminal can draw; numbers stay as they are in C */
     return cli_output_leave(cli_dispatch(argc, (const char *const *)argv, (const char *const *)environ));
 }

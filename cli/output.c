@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/file.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -34,6 +35,7 @@ void cli_output_begin(void)
         if (open("/dev/null", descriptor == 0 ? O_WRONLY : O_RDONLY) != descriptor) abort();
     }
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error like others */
     setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
     tr_log_set_sink(print_log, NULL, TR_LOG_WARNING);
 }
@@ -70,6 +72,13 @@ void cli_print(char *text)
     cli_output_tame(text, strlen(text));
     fputs(text, stdout);
     tr_free(text);
+}
+
+tr_status cli_output_file(const char *path, char *text)
+{
+    tr_status status = tr_file_write_atomic(NULL, path, text, strlen(text));
+    tr_free(text);
+    return status;
 }
 
 void cli_output_before_message(void (*hook)(void *user), void *user)

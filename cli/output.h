@@ -22,6 +22,8 @@ tr_status cli_output_end(void);
 void cli_output_tame(char *text, size_t size);
 /* Prints a text of the library, tamed, and frees it with tr_free(). */
 void cli_print(char *text);
+/* Writes a text of the library to a file, whole or not at all, and frees it with tr_free(). TR_EIO. */
+tr_status cli_output_file(const char *path, char *text);
 /* Called before anything is written to stderr, so that a progress line makes room; NULL for none. */
 void cli_output_before_message(void (*hook)(void *user), void *user);
 /* A line on stderr, "trireme NAME: message", tamed; NAME is that of the running command. What is in stdout's

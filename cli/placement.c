@@ -32,13 +32,13 @@ tr_status cli_placement_print(const tr_trainer *trainer, bool to_stderr)
                                         "layers", "memory", "parameters", "updates",     "held on"};
     struct tr_table table;
     struct tr_text text = TR_TEXT_INIT;
-    struct tr_train_info info;
+    struct tr_train_info info = TR_TRAIN_INFO_INIT;
     char figure[TR_TEXT_NUMBER_SIZE], *lines;
     TR_TRY(tr_trainer_info(trainer, &info));
     tr_table_begin(&table, "rlllllrrrl");
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) tr_table_cell(&table, "%s", heads[i]);
     for (int rank = 0; rank < info.ranks; rank++) {
-        struct tr_train_place place;
+        struct tr_train_place place = TR_TRAIN_PLACE_INIT;
         TR_TRY(tr_trainer_place(trainer, rank, &place));
         bool computes = place.first_microbatch < place.end_microbatch;
         tr_table_cell(&table, "%d", rank);

@@ -22,8 +22,9 @@ struct options {
     struct tr_float_list values;
     struct tr_int_list index;
     int32_t fit, top;
-    bool invert, show, average, json;
+    bool invert, show, average, best, json;
     struct cli_device device;
+    struct cli_data_cache cache;
 };
 
 static const struct tr_choice fits[] = {
@@ -96,9 +97,11 @@ static const struct tr_option table[] = {
      .offset = AT(show),
      .fallback = "false",
      .help = "draw images with characters"},
+    CLI_OPTION_BEST(struct options),
     CLI_OPTION_AVERAGE(struct options),
     CLI_OPTION_JSON(struct options),
     CLI_OPTION_DEVICE(struct options),
+    CLI_OPTION_DATA_CACHE(struct options),
     CLI_OPTION_HELP(struct options),
 };
 #undef AT
@@ -246,7 +249,7 @@ static tr_status predict_lines(const struct work *work)
 static tr_status predict_values(const struct work *work)
 {
     const struct tr_float_list *values = &work->options->values;
-    if (work->info.features == TR_FEATURE_FLOATS && values->count != work->info.floats)
+    if (work->info.floats > 0 && values->count != work->info.floats)
         return tr_fail(TR_EINVAL, "--values: %" PRId32 " numbers, the network takes %" PRId32, values->count,
                        work->info.floats);
     TR_TRY(tr_predictor_floats(work->predictor, values->item, work->output));
@@ -269,16 +272,19 @@ static tr_status predict_all(const struct work *work)
     return tr_fail(TR_EINVAL, "nothing to predict; give %s",
                    work->info.features == TR_FEATURE_IMAGE
                        ? "--image FILE, --idx FILE or --set-name test, the last two with --index N"
+                   : work->info.floats == 0
+                       ? "--set-name test, or --data with a `join` of sources, both with --index N"
                        : "--values X,... or --set-name test with --index N");
 }
 
 static tr_status run(const void *options_)
 {
     const struct options *options = options_;
-    struct work work = {.options = options};
+    struct work work = {.options = options, .info = TR_PREDICT_INFO_INIT};
     tr_status status;
-    TR_TRY_GOTO(
-        cli_predictor_create(options->checkpoint, &options->device, options->average, &work.predictor), out);
+    TR_TRY_GOTO(cli_predictor_create(options->checkpoint, options->best, &options->device, &options->cache,
+                                     options->average, &work.predictor),
+                out);
     TR_TRY_GOTO(tr_predictor_info(work.predictor, &work.info), out);
     work.answer = (struct cli_answer){.info = &work.info, .top = options->top, .json = options->json};
     work.output = tr_alloc((size_t)work.info.outputs, sizeof *work.output);

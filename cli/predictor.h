@@ -3,6 +3,7 @@
 #define CLI_PREDICTOR_H
 
 #include "command.h"
+#include "data_cache.h"
 
 #include "trireme/predict.h"
 
@@ -13,11 +14,16 @@
         .fallback = NULL, .help = "a checkpoint, or a directory of them, whose newest good one is taken",    \
         .flags = TR_OPTION_POSITIONAL                                                                        \
     }
+#define CLI_OPTION_BEST(object)                                                                              \
+    {                                                                                                        \
+        .key = "best", .type = TR_OPTION_BOOL, .offset = offsetof(object, best), .fallback = "false",        \
+        .help = "of a run's directory take the checkpoint of its best evaluation, which patience and "       \
+                "until_accuracy keep"                                                                        \
+    }
 #define CLI_OPTION_AVERAGE(object)                                                                           \
     {                                                                                                        \
         .key = "average", .type = TR_OPTION_BOOL, .offset = offsetof(object, average), .fallback = "true",   \
-        .help =                                                                                              \
-            "with --no-average: take the parameters themselves, not the moving averages that some jobs keep" \
+        .help = "take the moving averages of the parameters, where the job keeps them"                       \
     }
 /* Which data: a set of the job, or a description. */
 #define CLI_OPTION_SET_NAME(object, otherwise)                                                               \
@@ -34,8 +40,8 @@
     }
 
 /* Returned, destroy with tr_predictor_destroy(). */
-tr_status cli_predictor_create(const char *checkpoint, const struct cli_device *device, bool average,
-                               tr_predictor **out);
+tr_status cli_predictor_create(const char *checkpoint, bool best, const struct cli_device *device,
+                               const struct cli_data_cache *cache, bool average, tr_predictor **out);
 /* The job's data set of that name, or what `data` describes where it is not NULL. Returned, close with
    tr_source_close(). */
 tr_status cli_predictor_open(tr_predictor *predictor, const char *set_name, const char *data,

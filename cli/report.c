@@ -2,6 +2,8 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "checkpoint/checkpoint.h"
+#include "command_line.h"
 #include "output.h"
 #include "profile.h"
 #include "report_json.h"
@@ -83,6 +85,19 @@ static void put_fact(struct cli_report *report, const char *label, const char *f
     put(report, &text);
 }
 
+/* What all processes of the host take together. */
+static void put_memory(struct cli_report *report)
+{
+    const struct tr_train_info *info = &report->info;
+    char a[TR_TEXT_NUMBER_SIZE], b[TR_TEXT_NUMBER_SIZE], c[TR_TEXT_NUMBER_SIZE], processes[48] = "";
+    if (info->host_processes > 1)
+        snprintf(processes, sizeof processes, " for %d processes", info->host_processes);
+    put_fact(report, "memory", "%s%s, data %s, of %s%s", tr_text_from_bytes(info->host_memory, a), processes,
+             tr_text_from_bytes(info->data_memory, b),
+             info->free_memory == INT64_MAX ? "an unknown amount" : tr_text_from_bytes(info->free_memory, c),
+             info->free_memory == INT64_MAX ? "" : " free");
+}
+
 static void put_head(struct cli_report *report)
 {
     const struct tr_train_info *info = &report->info;
@@ -98,6 +113,7 @@ static void put_head(struct cli_report *report)
     else
         put_fact(report, "network", "%s parameters, %s of memory", tr_text_from_count(info->parameters, a),
                  tr_text_from_bytes(info->memory, b));
+    put_memory(report);
     if (info->test_examples > 0)
         put_fact(report, "data", "%s examples, %s to test", tr_text_from_count(info->train_examples, a),
                  tr_text_from_count(info->test_examples, b));
@@ -108,11 +124,19 @@ static void put_head(struct cli_report *report)
     put_fact(report, "steps", "%s, %s an epoch (%.4g epochs)", tr_text_from_count(info->steps, a),
              tr_text_from_count(info->steps_per_epoch, c),
              (double)info->steps / (double)info->steps_per_epoch);
+    if (info->label_smoothing > 0)
+        put_fact(report, "loss", "of steps with label smoothing %.4g, of evaluations without",
+                 info->label_smoothing);
     put_fact(report, "seed", "%" PRIu64, info->seed);
     put_fact(report, "output", "%s", report->out);
-    if (*info->tensorboard)
-        put_fact(report, "events", "%s (tensorboard --logdir %s)", info->tensorboard, info->tensorboard);
+    char *word = *info->tensorboard ? tr_text_word(info->tensorboard) : NULL;
+    if (word) put_fact(report, "events", "%s (tensorboard --logdir %s)", info->tensorboard, word);
+    tr_free(word);
     if (*info->resumed) put_fact(report, "resumed", "%s, step %" PRId64, info->resumed, info->step);
+    for (const char *line = info->start, *end; *line; line = end + 1) {
+        end = strchr(line, '\n');
+        put_fact(report, "begins with", "%.*s", (int)(end - line), line);
+    }
 }
 
 /* "step   100/20001": aligned over a run. */
@@ -128,6 +152,7 @@ static void add_loss(struct cli_report *report, struct tr_text *text, const stru
     char figure[CLI_FIGURE_SIZE];
     tr_text_addf(text, "  loss %s", cli_figure(event->loss, figure));
     if (report->info.classification) tr_text_addf(text, "  accuracy %.4f", event->accuracy);
+    if (!isnan(event->perplexity)) tr_text_addf(text, "  perplexity %.4g", event->perplexity);
 }
 
 static void put_step(struct cli_report *report, const struct tr_train_event *event)
@@ -137,6 +162,7 @@ static void put_step(struct cli_report *report, const struct tr_train_event *eve
     add_step(&text, event);
     add_loss(report, &text, event);
     tr_text_addf(&text, "  examples/s %.0f", event->examples_per_second);
+    if (!isnan(event->tokens_per_second)) tr_text_addf(&text, "  tokens/s %.0f", event->tokens_per_second);
     double left = seconds_left(report, event);
     if (left > 0) tr_text_addf(&text, "  %s left", tr_text_from_seconds(left, figure));
     put(report, &text);
@@ -149,6 +175,7 @@ static void put_evaluation(struct cli_report *report, const struct tr_train_even
     add_step(&text, event);
     add_loss(report, &text, event);
     tr_text_addf(&text, "  on %s (%s examples)", event->name, tr_text_from_count(event->examples, figure));
+    if (event->best) tr_text_add(&text, ", the best so far");
     put(report, &text);
 }
 
@@ -157,6 +184,14 @@ static void put_checkpoint(struct cli_report *report, const struct tr_train_even
     struct tr_text text = TR_TEXT_INIT;
     add_step(&text, event);
     tr_text_addf(&text, "  saved %s", event->name);
+    put(report, &text);
+}
+
+static void put_shares(struct cli_report *report, const struct tr_train_event *event)
+{
+    struct tr_text text = TR_TEXT_INIT;
+    add_step(&text, event);
+    tr_text_addf(&text, "  %s", event->name);
     put(report, &text);
 }
 
@@ -176,16 +211,25 @@ static struct cli_progress progress_of(const struct cli_report *report, const st
 
 tr_status cli_report_begin(struct cli_report *report)
 {
+    report->info = (struct tr_train_info)TR_TRAIN_INFO_INIT;
     TR_TRY(tr_trainer_info(report->trainer, &report->info));
+    report->out_word = tr_text_word(report->out);
+    if (!report->out_word) return TR_ENOMEM;
     bool json = report->log == CLI_LOG_JSON;
     cli_screen_begin(&report->screen, json ? stderr : stdout);
     if (report->quiet) report->screen.interactive = false;
     if (!report->quiet) put_head(report);
     cli_warnings(report->info.resume_note);
-    cli_journal_open(&report->journal, report->out, *report->info.resumed != 0);
-    cli_json_start(report);
+    char *command = cli_command_line(report->info.ranks);
+    tr_status status = command ? tr_trainer_note_command(report->trainer, command) : TR_ENOMEM;
+    if (status == TR_OK) cli_json_start(report, command);
+    tr_free(command);
     cli_output_flush();
-    return TR_OK;
+    if (status != TR_OK) {
+        tr_free(report->out_word);
+        report->out_word = NULL;
+    }
+    return status;
 }
 
 /* Remembers what the summary needs. */
@@ -229,6 +273,9 @@ void cli_report_event(void *user, const struct tr_train_event *event)
     case TR_EVENT_WARNING:
         cli_warnings(event->name);
         break;
+    case TR_EVENT_SHARES:
+        if (lines) put_shares(report, event);
+        break;
     case TR_EVENT_END:
         break;
     }
@@ -242,7 +289,7 @@ void cli_report_event(void *user, const struct tr_train_event *event)
 /* What several processes did, as the lines of the summary are. */
 static void put_statistics(struct cli_report *report)
 {
-    struct tr_train_statistics statistics;
+    struct tr_train_statistics statistics = TR_TRAIN_STATISTICS_INIT;
     struct tr_text text = TR_TEXT_INIT;
     if (tr_trainer_statistics(report->trainer, &statistics) != TR_OK) return;
     cli_statistics_text(&statistics, report->last.seconds, &text);
@@ -250,29 +297,52 @@ static void put_statistics(struct cli_report *report)
     put(report, &text);
 }
 
-static void put_summary(struct cli_report *report, tr_status status, const char *hash)
+/* Which evaluation was the best, where the run kept it. */
+static void put_best(struct cli_report *report, const struct tr_train_info *now)
 {
-    char a[TR_TEXT_NUMBER_SIZE], b[TR_TEXT_NUMBER_SIZE], c[TR_TEXT_NUMBER_SIZE], figure[CLI_FIGURE_SIZE];
+    char step[TR_TEXT_NUMBER_SIZE], figure[CLI_FIGURE_SIZE];
+    struct tr_text text = TR_TEXT_INIT;
+    if (now->best_step < 0) return;
+    tr_text_addf(&text, "%-12sstep %s, ", "best", tr_text_from_count(now->best_step, step));
+    if (now->classification) tr_text_addf(&text, "accuracy %.4f, ", now->best_accuracy);
+    tr_text_addf(&text, "loss %s on %s (%s/" TR_CHECKPOINT_BEST ")", cli_figure(now->best_loss, figure),
+                 now->best_set, report->out);
+    put(report, &text);
+}
+
+static void put_summary(struct cli_report *report, tr_status status, const struct tr_train_info *now,
+                        const char *hash)
+{
+    char a[TR_TEXT_NUMBER_SIZE], b[TR_TEXT_NUMBER_SIZE], c[TR_TEXT_NUMBER_SIZE], d[TR_TEXT_NUMBER_SIZE];
+    char figure[CLI_FIGURE_SIZE];
     if (report->test.examples > 0 && status == TR_OK) {
         cli_figure(report->test.loss, figure);
         const char *examples = tr_text_from_count(report->test.examples, a);
-        if (report->info.classification)
+        if (!isnan(report->test.perplexity))
+            put_fact(report, report->test_name, "perplexity %.4g, accuracy %.4f, loss %s (%s examples)",
+                     report->test.perplexity, report->test.accuracy, figure, examples);
+        else if (report->info.classification)
             put_fact(report, report->test_name, "accuracy %.4f, loss %s (%s examples)", report->test.accuracy,
                      figure, examples);
         else
             put_fact(report, report->test_name, "loss %s (%s examples)", figure, examples);
     }
     int64_t done = report->last.step - report->info.step;
+    const double examples = cli_report_speed(report), tokens = examples * now->tokens_per_example;
+    const char *per_second = isnan(tokens) ? "" : tr_text_from_count((int64_t)(tokens + 0.5), d);
     if (done > 0)
-        put_fact(report, "trained", "%s step%s in %s, %s examples/s", tr_text_from_count(done, a),
+        put_fact(report, "trained", "%s step%s in %s, %s examples/s%s%s%s", tr_text_from_count(done, a),
                  done == 1 ? "" : "s", tr_text_from_seconds(report->last.seconds, b),
-                 tr_text_from_count((int64_t)(cli_report_speed(report) + 0.5), c));
+                 tr_text_from_count((int64_t)(examples + 0.5), c), *per_second ? ", " : "", per_second,
+                 *per_second ? " tokens/s" : "");
     if (*hash) put_statistics(report);
     if (*hash) put_fact(report, "hash", "%s", hash);
+    put_best(report, now);
     if (report->checkpoint) put_fact(report, "checkpoint", "%s", report->checkpoint);
     if (status == TR_OK)
-        put_fact(report, "next", "trireme %s %s%s", report->info.test_examples > 0 ? "predict" : "inspect",
-                 report->out, report->info.test_examples > 0 ? " --set-name test --index 0,1,2 --show" : "");
+        put_fact(report, "next", "trireme %s %s%s%s", report->info.test_examples > 0 ? "predict" : "inspect",
+                 report->out_word, report->info.test_examples > 0 && now->best_step >= 0 ? " --best" : "",
+                 report->info.test_examples > 0 ? " --set-name test --index 0,1,2 --show" : "");
 }
 
 /* What a run that was stopped from outside ends with. */
@@ -280,7 +350,7 @@ static tr_status stopped(struct cli_report *report, int64_t step)
 {
     char *how =
         tr_format("stopped after step %" PRId64 " of %" PRId64 "; `trireme train --resume %s` goes on", step,
-                  report->info.steps, report->out);
+                  report->info.steps, report->out_word);
     if (!how) return TR_ENOMEM;
     tr_status status = report->broken ? tr_fail(TR_EIO, "standard output could not be written; %s", how)
                                       : tr_fail(TR_EINTERRUPTED, "%s", how);
@@ -300,23 +370,33 @@ static void put_profile(struct cli_report *report)
     put(report, &text);
 }
 
+/* Steps after the last event were trained as well. The message of a failure stays. */
+static void note_end(struct cli_report *report, tr_status status, struct tr_train_info *now)
+{
+    struct tr_failure how;
+    tr_failure_keep(&how, status);
+    if (tr_trainer_info(report->trainer, now) == TR_OK) {
+        report->last.step = now->step;
+        report->last.seconds = now->seconds;
+    }
+    tr_failure_restore(&how);
+}
+
 tr_status cli_report_end(struct cli_report *report, tr_status status)
 {
     struct tr_train_info now = report->info;
     char hash[65] = "";
+    note_end(report, status, &now);
     tr_status facts = TR_OK;
-    if (status == TR_OK || status == TR_EINTERRUPTED) {
-        facts = tr_trainer_info(report->trainer, &now);
-        if (facts == TR_OK) facts = tr_trainer_hash(report->trainer, hash);
-    }
+    if (status == TR_OK || status == TR_EINTERRUPTED) facts = tr_trainer_hash(report->trainer, hash);
     if (status == TR_EINTERRUPTED) status = stopped(report, now.step);
     if (status == TR_OK) status = facts;
     cli_screen_end(&report->screen);
-    if (!report->quiet && !report->broken) put_summary(report, status, hash);
+    if (!report->quiet && !report->broken) put_summary(report, status, &now, hash);
     put_profile(report);
-    cli_json_end(report, status, now.step, hash);
-    cli_journal_close(&report->journal);
+    cli_json_end(report, status, &now, hash);
     tr_free(report->checkpoint);
-    report->checkpoint = NULL;
+    tr_free(report->out_word);
+    report->checkpoint = report->out_word = NULL;
     return status;
 }

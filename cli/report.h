@@ -7,7 +7,6 @@
 #ifndef CLI_REPORT_H
 #define CLI_REPORT_H
 
-#include "journal.h"
 #include "screen.h"
 
 #include "trireme/train.h"
@@ -25,11 +24,11 @@ struct cli_report {
     /* The report's own. */
     struct tr_train_info info; /* as the run began */
     struct cli_screen screen;
-    struct cli_journal journal;
     struct tr_train_event first; /* as `last`, of the first event with figures; steps 0 before */
     struct tr_train_event last;  /* figures of the last step; its strings are not valid */
     struct tr_train_event test;  /* of the last evaluation, with the same restriction; examples 0 before */
     char test_name[32];
+    char *out_word;   /* `out` for a command line to be copied */
     char *checkpoint; /* path of the last one, or NULL */
     bool broken;      /* stdout could not be written: the run was asked to stop */
 };

@@ -1,5 +1,6 @@
 #include "screen.h"
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "output.h"
 #include "terminal.h"
@@ -53,6 +54,20 @@ void cli_screen_line(struct cli_screen *screen, const char *line)
     }
     flush(screen);
     tr_text_release(&text);
+}
+
+tr_status cli_screen_text(struct cli_screen *screen, char *text)
+{
+    if (!text) return TR_ENOMEM;
+    for (char *line = text; *line;) {
+        size_t length = strcspn(line, "\n");
+        bool more = line[length] != '\0';
+        line[length] = '\0';
+        cli_screen_line(screen, line);
+        line += length + more;
+    }
+    tr_free(text);
+    return TR_OK;
 }
 
 /* Whether a progress line may be drawn now. */

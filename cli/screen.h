@@ -27,6 +27,9 @@ struct cli_screen {
 void cli_screen_begin(struct cli_screen *screen, FILE *stream);
 /* Writes one line (without line feed). */
 void cli_screen_line(struct cli_screen *screen, const char *line);
+/* Writes the lines of a text and frees it with tr_free(). TR_ENOMEM if it is NULL, as texts are when memory
+ * fails. */
+tr_status cli_screen_text(struct cli_screen *screen, char *text);
 /* Shows or redraws the progress line; ignored where there is no terminal and too soon after the last time. */
 void cli_screen_progress(struct cli_screen *screen, const struct cli_progress *progress);
 /* Renews the progress line without drawing it: the next line brings it along. Nothing where none is shown. */

@@ -1,5 +1,6 @@
 #include "signals.h"
 
+#include "launched.h"
 #include "output.h"
 #include "terminal.h"
 
@@ -52,6 +53,7 @@ static void handle(int number)
         tr_trainer *trainer = atomic_load(&target);
         if (trainer) tr_trainer_stop(trainer);
         say(notice, notice_length);
+        cli_launched_stopping();
     } else if (number != SIGHUP && number != SIGUSR1 && now() - first > REPEAT_SECONDS) {
         say("\n", 1);
         _exit(128 + number);

@@ -1,7 +1,5 @@
 #include "statistics.h"
 
-#include <inttypes.h>
-
 /* A process stands out when the others waited for it longer than this part of its computing. */
 #define STANDS_OUT 0.05
 
@@ -104,32 +102,4 @@ void cli_statistics_text(const struct tr_train_statistics *statistics, double se
     if (statistics->dropped > 0)
         tr_text_addf(text, "; %s gradients came too late", tr_text_from_count(statistics->dropped, a));
     tr_text_add(text, "\n");
-}
-
-void cli_statistics_json(const struct tr_train_statistics *statistics, struct tr_json_writer *json)
-{
-    tr_json_open_object(json, "statistics");
-    tr_json_integer(json, "steps", statistics->steps);
-    tr_json_open_array(json, "ranks");
-    for (int r = 0; r < statistics->ranks; r++) {
-        const struct tr_train_rank *rank = &statistics->rank[r];
-        tr_json_open_object(json, NULL);
-        tr_json_integer(json, "bytes_sent", rank->bytes_sent);
-        tr_json_integer(json, "bytes_received", rank->bytes_received);
-        tr_json_integer(json, "bytes_shared", rank->bytes_shared);
-        tr_json_double(json, "wait_seconds", rank->wait_seconds);
-        tr_json_double(json, "compute_seconds", rank->compute_seconds);
-        tr_json_integer(json, "contributions", rank->contributions);
-        tr_json_close_object(json);
-    }
-    tr_json_close_array(json);
-    if (statistics->asynchronous) {
-        int bins = statistics->staleness_bins;
-        while (bins > 0 && statistics->staleness[bins - 1] == 0) bins--;
-        tr_json_open_array(json, "staleness");
-        for (int i = 0; i < bins; i++) tr_json_integer(json, NULL, statistics->staleness[i]);
-        tr_json_close_array(json);
-        tr_json_integer(json, "dropped", statistics->dropped);
-    }
-    tr_json_close_object(json);
 }

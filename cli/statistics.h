@@ -1,9 +1,8 @@
-/* What the processes of a run did: who waited for whom, what was moved, how stale gradients were; for people
- * and programs. */
+/* What the processes of a run did: who waited for whom, what was moved, how stale gradients were; for people.
+ */
 #ifndef CLI_STATISTICS_H
 #define CLI_STATISTICS_H
 
-#include "base/json.h"
 #include "base/text.h"
 
 #include "trireme/train.h"
@@ -23,7 +22,5 @@ struct cli_statistics cli_statistics_of(const struct tr_train_statistics *statis
 
 /* Appends a few lines "label  text"; none for a single process. */
 void cli_statistics_text(const struct tr_train_statistics *statistics, double seconds, struct tr_text *text);
-/* Adds the member "statistics". */
-void cli_statistics_json(const struct tr_train_statistics *statistics, struct tr_json_writer *json);
 
 #endif

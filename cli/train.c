@@ -11,21 +11,65 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/text.h"
+#include "comm/transport.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
-/* Where a run writes; returned, free with tr_free(). */
+bool cli_train_is_numbered(const struct cli_train_options *options)
+{
+    return options->out && strcmp(options->out, CLI_OUT_AUTO) == 0;
+}
+
 static tr_status find_directory(const struct cli_train_options *options, char **out)
 {
-    if (options->out) {
-        *out = tr_strdup(options->out);
-        if (!*out) return TR_ENOMEM;
-    } else {
-        TR_TRY(cli_run_directory(options->model, &options->set, options->resume, out));
+    *out = NULL;
+    if (cli_train_is_numbered(options)) {
+        if (options->transport && strcmp(options->transport, "none") != 0)
+            return tr_fail(TR_EINVAL, "--out " CLI_OUT_AUTO
+                                      ": processes that mpirun or SLURM starts would each choose another "
+                                      "directory; name one, or use `trireme launch`");
+        return cli_run_directory_new(options->model, &options->set, options->resume, out);
     }
-    if (options->resume || options->overwrite || options->continues) return TR_OK;
-    return cli_run_check_unused(*out);
+    if (!options->out) return cli_run_directory(options->model, &options->set, options->resume, out);
+    *out = tr_strdup(options->out);
+    return *out ? TR_OK : TR_ENOMEM;
+}
+
+tr_status cli_train_directory(const struct cli_train_options *options, bool writes, char **out)
+{
+    TR_TRY(find_directory(options, out));
+    if (!options->resume && !options->overwrite && !options->continues) TR_TRY(cli_run_check_unused(*out));
+    return writes ? cli_run_check_writable(*out) : TR_OK;
+}
+
+static const char *transport_of(const struct cli_train_options *options)
+{
+    return options->transport ? options->transport : "none";
+}
+
+/* Which process of the job this is going to be, as its launcher said; 0 where it is alone. */
+static int rank_to_be(const struct cli_train_options *options)
+{
+    const char *const *environment = (const char *const *)environ, *transport = transport_of(options);
+    int rank = 0, size;
+    bool known = false;
+    if (strcmp(transport, "local") == 0) known = tr_comm_local_world(environment, &rank, &size);
+    if (strcmp(transport, "mpi") == 0) known = tr_comm_mpi_world(environment, &rank, &size);
+    return known ? rank : 0;
+}
+
+/* What is wrong with the model file comes before what is in the way of the run. That of a checkpoint was good
+   once, and which one is good shows later. */
+static tr_status check_model(const struct cli_train_options *options)
+{
+    struct tr_train_settings settings;
+    struct tr_train_plan plan = TR_TRAIN_PLAN_INIT;
+    if (!options->model) return TR_OK;
+    cli_train_settings(options, &settings);
+    return tr_train_plan(&settings, &plan);
 }
 
 /* The items of --slow as one text; returned, free with tr_free(). */
@@ -37,17 +81,42 @@ static tr_status join_items(const struct tr_string_list *list, char **out)
     return list->count > 0 ? tr_text_finish(&text, out) : TR_OK;
 }
 
+/* "local" gets the ticket that the launcher left in the environment. */
+static tr_status find_transport(const struct cli_train_options *options, char *out, size_t size)
+{
+    const char *name = transport_of(options), *ticket = "";
+    bool local = strcmp(name, "local") == 0;
+    if (local && !(ticket = tr_comm_local_ticket((const char *const *)environ)))
+        return tr_fail(TR_EINVAL,
+                       "--transport local is for processes that `trireme launch` starts; type `trireme "
+                       "launch -n 2 train ...`");
+    int length = snprintf(out, size, "%s%s%s", name, local ? ":" : "", ticket);
+    return length >= 0 && (size_t)length < size
+               ? TR_OK
+               : tr_fail(TR_EINVAL, "--transport: \"%.40s...\" is too long", out);
+}
+
 static tr_status create(const struct cli_train_options *options, const char *out, tr_trainer **trainer)
 {
     struct tr_train_settings settings;
-    char *slow;
+    char transport[TR_LOCAL_TICKET_SIZE + 32], *slow = NULL, *cache, *programs = NULL;
     cli_train_settings(options, &settings);
-    TR_TRY(join_items(&options->slow, &slow));
+    TR_TRY(find_transport(options, transport, sizeof transport));
+    TR_TRY(cli_data_cache_directory(&options->cache, &cache));
+    tr_status status = cli_program_cache_directory(cache, &programs);
+    if (status == TR_OK) status = join_items(&options->slow, &slow);
+    if (status != TR_OK) goto out;
+    settings.transport = transport;
+    settings.data_cache = cache;
+    settings.program_cache = programs;
     settings.slow = slow;
     settings.out = out;
     if (settings.tensorboard && strcmp(settings.tensorboard, CLI_TENSORBOARD_OUT) == 0)
         settings.tensorboard = out;
-    tr_status status = tr_trainer_create(&settings, trainer);
+    status = tr_trainer_create(&settings, trainer);
+out:
+    tr_free(programs);
+    tr_free(cache);
     tr_free(slow);
     return status;
 }
@@ -73,7 +142,7 @@ static tr_status carry_out(tr_trainer *trainer, const struct cli_train_options *
     /* A launcher has told the user already. */
     cli_signals_watch(trainer, options->launched ? NULL : "finishing the step, saving");
     tr_status status = tr_trainer_run(trainer, listen, &report);
-    struct tr_train_info now;
+    struct tr_train_info now = TR_TRAIN_INFO_INIT;
     if (tr_trainer_info(trainer, &now) == TR_OK) cli_launched_note(CLI_NOTE_STEP, now.step);
     status = cli_report_end(&report, status);
     cli_signals_release();
@@ -82,16 +151,17 @@ static tr_status carry_out(tr_trainer *trainer, const struct cli_train_options *
 
 /* Who leaves first makes mpirun end the others: the one that speaks is given time to find out why by itself,
    before all processes are dead for another reason. */
-static void leave_the_word(int rank)
+static void leave_the_word(const struct cli_train_options *options, int rank)
 {
     cli_launched_note(CLI_NOTE_LOST, rank);
+    if (strcmp(transport_of(options), "mpi") != 0) return;
     nanosleep(&(struct timespec){.tv_nsec = 600000000}, NULL);
 }
 
-/* What a process other than the chief does: the work, without a word about what the chief tells, too. Where
-   all were asked to stop, the chief's exit code says so for the job: mpirun ends all processes at the first
-   that is not 0, and this one may be ahead of the chief's last words. */
-static tr_status take_part(tr_trainer *trainer, int rank)
+/* What a process other than the root does: the work, without a word about what the root tells, too. Where
+   all were asked to stop, the root's exit code says so for the job: mpirun ends all processes at the first
+   that is not 0, and this one may be ahead of the root's last words. */
+static tr_status take_part(tr_trainer *trainer, const struct cli_train_options *options, int rank)
 {
     cli_signals_watch(trainer, NULL);
     tr_status status = tr_trainer_run(trainer, NULL, NULL);
@@ -99,7 +169,7 @@ static tr_status take_part(tr_trainer *trainer, int rank)
     if (status == TR_EINTERRUPTED) return TR_OK;
     if (status == TR_EPEER && !tr_trainer_speaks(trainer)) {
         cli_output_leave_with(cli_exit_of(status));
-        leave_the_word(rank);
+        leave_the_word(options, rank);
         return TR_OK;
     }
     return status == TR_OK || status == TR_EPEER ? status : tr_fail_in(status, "rank %d", rank);
@@ -108,23 +178,27 @@ static tr_status take_part(tr_trainer *trainer, int rank)
 static tr_status train(const struct cli_train_options *options)
 {
     char *out = NULL;
-    struct tr_train_info info;
+    struct tr_train_info info = TR_TRAIN_INFO_INIT;
     tr_trainer *trainer = NULL;
+    bool ready = false;
     tr_status status;
-    TR_TRY_GOTO(find_directory(options, &out), done);
+    TR_TRY_GOTO(check_model(options), done);
+    TR_TRY_GOTO(cli_train_directory(options, rank_to_be(options) == 0, &out), done); /* rank 0 writes */
     TR_TRY_GOTO(create(options, out, &trainer), done);
     TR_TRY_GOTO(tr_trainer_info(trainer, &info), done);
     /* What --continue has found is not removed. */
     if (options->overwrite && info.rank == 0 && !*info.resumed)
         TR_TRY_GOTO(cli_run_remove_checkpoints(out), done);
-    status = info.rank == 0 ? carry_out(trainer, options, out) : take_part(trainer, info.rank);
+    ready = true;
+    status = info.rank == 0 ? carry_out(trainer, options, out) : take_part(trainer, options, info.rank);
     if (info.rank == 0) cli_launched_note(CLI_NOTE_ENDED, cli_exit_of(status));
 done:
     if (status == TR_EPEER) cli_launched_note(CLI_NOTE_LOST, trainer ? info.rank : -1);
-    if (options->transport && strcmp(options->transport, "none") != 0) cli_output_leave_at_once();
+    if (strcmp(transport_of(options), "none") != 0) cli_output_leave_at_once();
     struct tr_failure how; /* leaving a broken job fails, too, and says less */
     tr_failure_keep(&how, status);
     tr_trainer_destroy(&trainer);
+    if (!ready && out && cli_train_is_numbered(options)) cli_run_directory_drop(out);
     tr_free(out);
     return tr_failure_restore(&how);
 }

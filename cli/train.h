@@ -3,6 +3,7 @@
 #define CLI_TRAIN_H
 
 #include "command.h"
+#include "data_cache.h"
 
 #include "trireme/train.h"
 
@@ -14,11 +15,12 @@ struct cli_train_options {
     char *model;
     struct tr_string_list set;
     struct cli_device device;
-    char *out, *resume;
-    bool resume_changed, overwrite, quiet, continues, placement, profile, bind;
-    int64_t seed, steps;
+    struct cli_data_cache cache;
+    char *out, *resume, *from;
+    bool resume_changed, overwrite, quiet, continues, placement, profile, bind, memory_check, outlives;
+    int64_t seed, steps, epochs;
     int32_t log; /* enum cli_log */
-    char *transport, *strategy, *parameters_on, *launched;
+    char *transport, *strategy, *parameters_on, *shares, *launched;
     int64_t timeout, patience; /* ms */
     struct tr_string_list slow;
     int64_t seed_delays;
@@ -28,9 +30,16 @@ struct cli_train_options {
     int64_t histograms;
 };
 
-/* What the options say, borrowed from them, but for `out`, `resume`, `slow` and a
-   `tensorboard` that lies in the output directory. */
+/* What the options say, borrowed from them, but for `out`, `resume`, `slow`, the directory of the data cache
+   and a `tensorboard` that lies in the output directory. */
 void cli_train_settings(const struct cli_train_options *options, struct tr_train_settings *settings);
+
+/* Whether the run asks for a new directory with a number; finding it makes it. */
+bool cli_train_is_numbered(const struct cli_train_options *options);
+/* Where the run is going to write, found fit for that: TR_EINVAL where checkpoints of another run are in the
+   way or, for the process that `writes`, nothing can be written. Returned, free with tr_free(), also after a
+   failure. */
+tr_status cli_train_directory(const struct cli_train_options *options, bool writes, char **out);
 
 /* What the command does; `options` is a struct cli_train_options. */
 tr_status cli_train_run(const void *options);

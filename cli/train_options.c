@@ -19,14 +19,16 @@ static const struct tr_option table[] = {
      .type = TR_OPTION_STRING,
      .offset = AT(model),
      .fallback = "",
-     .help = "model file; with --resume that of the checkpoint, if not given",
+     .help = CLI_MODEL_HELP "; with --resume that of the checkpoint, if not given",
      .flags = TR_OPTION_POSITIONAL},
     CLI_OPTION_SET(struct cli_train_options),
     {.key = "out",
      .type = TR_OPTION_STRING,
      .offset = AT(out),
      .fallback = "",
-     .help = "directory of checkpoints, by default runs/NAME after the job, or where --resume goes on",
+     .help = "directory of checkpoints, by default runs/NAME after the job, or where --resume goes on; auto: "
+             "a new "
+             "one, runs/NAME-1, -2 and so on",
      .letter = 'o',
      .value_name = "DIR"},
     {.key = "resume",
@@ -43,13 +45,22 @@ static const struct tr_option table[] = {
      .offset = AT(resume_changed),
      .fallback = "false",
      .help = "go on although settings differ from those of the checkpoint; the hash will differ, too"},
+    {.key = "from",
+     .type = TR_OPTION_STRING,
+     .offset = AT(from),
+     .fallback = "",
+     .help = "begin with the parameters of this checkpoint, or of the newest in this directory, wherever "
+             "layers have "
+             "the same name and shape; the others begin as the model file says",
+     .value_name = "DIR"},
     {.key = "transport",
      .type = TR_OPTION_STRING,
      .offset = AT(transport),
      .fallback = "none",
-     .help = "none: this process alone; mpi: one of the processes that mpirun or SLURM started, which share "
-             "the job and "
-             "end with the hash of a single one (`trireme launch` sets it); variable TRIREME_TRANSPORT",
+     .help =
+         "none: this process alone; local: one of the processes that `trireme launch` started on this host; "
+         "mpi: one of those that mpirun or SLURM started. They share the job and end with the hash of a "
+         "single one. `trireme launch` sets it; variable TRIREME_TRANSPORT",
      .flags = TR_OPTION_ENVIRONMENT,
      .value_name = "NAME"},
     {.key = "strategy",
@@ -67,6 +78,14 @@ static const struct tr_option table[] = {
      .help =
          "tie each process of a host to processors of its own, unless they outnumber these (`trireme launch` "
          "sets it); variable TRIREME_BIND",
+     .flags = TR_OPTION_ENVIRONMENT},
+    {.key = "memory_check",
+     .type = TR_OPTION_BOOL,
+     .offset = AT(memory_check),
+     .fallback = "true",
+     .help =
+         "refuse a run that will take more memory than the machine, or its control group, has free; variable "
+         "TRIREME_MEMORY_CHECK",
      .flags = TR_OPTION_ENVIRONMENT},
     {.key = "timeout",
      .type = TR_OPTION_INT64,
@@ -88,6 +107,14 @@ static const struct tr_option table[] = {
              "time-out if longer; variable TRIREME_PATIENCE",
      .flags = TR_OPTION_ENVIRONMENT,
      .value_name = "MS"},
+    {.key = "outlives",
+     .type = TR_OPTION_BOOL,
+     .offset = AT(outlives),
+     .fallback = "false",
+     .help =
+         "go on from the last step when another process of the host dies, but for the first (`trireme launch "
+         "--on-loss shrink` sets it); variable TRIREME_OUTLIVES",
+     .flags = TR_OPTION_ENVIRONMENT},
     {.key = "slow",
      .type = TR_OPTION_STRING_LIST,
      .offset = AT(slow),
@@ -96,6 +123,15 @@ static const struct tr_option table[] = {
          "makes a process a straggler that computes so many times slower, to study what that does; may be "
          "given several times",
      .value_name = "RANK:FACTOR"},
+    {.key = "shares",
+     .type = TR_OPTION_STRING,
+     .offset = AT(shares),
+     .fallback = "equal",
+     .help =
+         "how the microbatches of a step are shared among the processes that compute: equal; auto, by the "
+         "speed that is measured while the run goes on; or a speed for each of them, as in 3,1,1. For "
+         "allreduce and the synchronous parameter-server; does not change results",
+     .value_name = "auto|equal|LIST"},
     {.key = "seed_delays",
      .type = TR_OPTION_INT64,
      .offset = AT(seed_delays),
@@ -186,8 +222,16 @@ static const struct tr_option table[] = {
      .fallback = "0",
      .least = 0,
      .most = TR_OPTION_WHOLE,
-     .help = "steps to train in all, in place of the model file's; 0: as the file says"},
+     .help = "steps to train in all, in place of the model file's steps or epochs; 0: as the file says"},
+    {.key = "epochs",
+     .type = TR_OPTION_INT64,
+     .offset = AT(epochs),
+     .fallback = "0",
+     .least = 0,
+     .most = TR_OPTION_WHOLE,
+     .help = "epochs to train in all, likewise"},
     CLI_OPTION_DEVICE(struct cli_train_options),
+    CLI_OPTION_DATA_CACHE(struct cli_train_options),
     {.key = "log",
      .type = TR_OPTION_CHOICE,
      .offset = AT(log),
@@ -223,14 +267,18 @@ void cli_train_settings(const struct cli_train_options *options, struct tr_train
     settings->threads = options->device.threads;
     settings->isa = options->device.isa;
     settings->parameters_on = options->parameters_on;
+    settings->shares = options->shares;
     settings->resume = options->resume;
+    settings->from = options->from;
     settings->continues = options->continues;
     settings->resume_changed = options->resume_changed;
     settings->has_seed = options->seed >= 0;
     settings->seed = options->seed >= 0 ? (uint64_t)options->seed : 0;
     settings->steps = options->steps;
+    settings->epochs = options->epochs;
     settings->transport = options->transport;
     settings->bind = options->bind;
+    settings->outlives = options->outlives;
     settings->strategy = options->strategy;
     settings->trace = options->trace;
     settings->trace_first = options->trace_first;
@@ -240,7 +288,9 @@ void cli_train_settings(const struct cli_train_options *options, struct tr_train
     settings->histograms = options->histograms;
     settings->record_digests = options->record_digests;
     settings->delay_seed = (uint64_t)options->seed_delays;
+    settings->no_memory_check = !options->memory_check;
     settings->timeout = 1e-3 * (double)options->timeout;
+    settings->data_cache_bytes = cli_data_cache_bytes(&options->cache);
     settings->patience = 1e-3 * (double)options->patience;
 }
 
@@ -255,5 +305,6 @@ const struct cli_command cli_train = {
         "second "
         "Ctrl-C leaves at once.",
     CLI_OPTIONS(table, struct cli_train_options),
+    .model = offsetof(struct cli_train_options, model),
     .run = cli_train_run,
 };

@@ -34,11 +34,8 @@ if(TRIREME_BUILD_TESTS)
   trireme_need(JANSSON jansson libjansson-dev "judges our JSON in the tests")
 endif()
 
-# Optional: the module that spreads a job over processes is built where Open MPI is found.
-find_package(MPI QUIET COMPONENTS C)
-if(NOT MPI_C_FOUND)
-  message(STATUS "No MPI (Debian: libopenmpi-dev openmpi-bin): building without the module for several processes")
-endif()
+# Optional: the module that carries a job from one host to several is built where Open MPI is complete.
+include(${CMAKE_CURRENT_LIST_DIR}/mpi.cmake)
 
 if(TRIREME_MISSING)
   message(FATAL_ERROR "Trireme needs these packages (Debian names), which were not found:${TRIREME_MISSING}\n"

@@ -9,6 +9,11 @@ else()
 endif()
 set(TRIREME_FLAGS_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma)
 set(TRIREME_FLAGS_avx2 -mavx2 -mfma)
+# No reader comes near the kernels, and clang takes many minutes to instrument them.
+set(TRIREME_FLAGS_kernels)
+if(TRIREME_FUZZ)
+  set(TRIREME_FLAGS_kernels -fno-sanitize=all)
+endif()
 
 # Adds sources of this directory to a target, each compiled once per instruction set with TR_ISA=<name> and TR_ISA_<NAME>
 # defined; other files of the target see TR_HAVE_ISA_<NAME>=1.
@@ -23,7 +28,7 @@ function(trireme_per_isa target)
       file(CONFIGURE OUTPUT ${copy} CONTENT "#include \"${CMAKE_CURRENT_SOURCE_DIR}/${source}\"\n" @ONLY)
       target_sources(${target} PRIVATE ${copy})
       set_source_files_properties(${copy} TARGET_DIRECTORY ${target} PROPERTIES
-                                  COMPILE_OPTIONS "${TRIREME_FLAGS_${isa}}"
+                                  COMPILE_OPTIONS "${TRIREME_FLAGS_${isa}};${TRIREME_FLAGS_kernels}"
                                   COMPILE_DEFINITIONS "TR_ISA=${isa};TR_ISA_${upper}"
                                   OBJECT_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${source})
     endforeach()

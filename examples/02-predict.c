@@ -22,7 +22,7 @@ static void draw(const uint8_t *image, const struct tr_predict_info *info)
 
 static tr_status predict(tr_predictor *predictor, const tr_source *digits, int64_t index)
 {
-    struct tr_predict_info info;
+    struct tr_predict_info info = TR_PREDICT_INFO_INIT;
     tr_status status = tr_predictor_info(predictor, &info);
     if (status != TR_OK) return status;
     int64_t size = tr_source_capacity(digits), length;

@@ -13,7 +13,7 @@
 static tr_status train(struct tr_train_settings settings, int threads, int64_t steps, char hash[65])
 {
     tr_trainer *trainer = NULL;
-    struct tr_train_event event = {0};
+    struct tr_train_event event = TR_TRAIN_EVENT_INIT;
     settings.threads = threads;
     tr_status status = tr_trainer_create(&settings, &trainer);
     while (status == TR_OK && event.step < steps) status = tr_trainer_step(trainer, &event);

@@ -2,7 +2,7 @@
 
 # The compiler, the build tools and the libraries that cmake/dependencies.cmake looks for.
 packages_build="gcc libc6-dev cmake make pkg-config libyaml-dev zlib1g-dev libssl-dev libisal-dev libpng-dev libturbojpeg0-dev libprotobuf-c-dev protobuf-c-compiler libcurl4-openssl-dev"
-packages_test="libcmocka-dev libjansson-dev libdnnl-dev libopenmpi-dev openmpi-bin iproute2"
+packages_test="libcmocka-dev libjansson-dev libdnnl-dev libopenmpi-dev openmpi-bin iproute2 libsimgrid-dev pocl-opencl-icd ocl-icd-libopencl1"
 
 say() { printf '\n== %s\n' "$*"; }
 
@@ -41,13 +41,13 @@ install_packages() {
 
 processors() { getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2; }
 
-# build DIRECTORY CMAKE_OPTION...: configures and builds, quietly while all is well
+# build DIRECTORY CMAKE_OPTION...: configures and builds everything, or $target alone, quietly while all is well
 build() {
   directory=$1
   shift
   mkdir -p "$directory"
   log=$directory/build.log
-  if ! { cmake -S . -B "$directory" "$@" && cmake --build "$directory" -j "$(processors)"; } >"$log" 2>&1; then
+  if ! { cmake -S . -B "$directory" "$@" && cmake --build "$directory" -j "$(processors)" ${target:+--target "$target"}; } >"$log" 2>&1; then
     grep -E -A3 'error|Error|needs these packages' "$log" | head -n 60 >&2
     echo "The build failed; all of its output is in $log" >&2
     exit 1

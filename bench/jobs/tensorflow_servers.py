@@ -4,7 +4,6 @@ One parameter server and WORKERS workers of one thread each, processes of this m
 of 50 and runs STEPS steps. MODE is async (every gradient is applied as it comes) or sync (SyncReplicasOptimizer).
 Prints the examples per second of all workers together.
 """
-import gzip
 import multiprocessing
 import os
 import socket
@@ -12,18 +11,15 @@ import sys
 import time
 
 import numpy
+import rivals
 
 WARM = 10  # steps of each worker before time counts
 BATCH = 50
 
 
 def images(directory):
-    def read(name, header):
-        with gzip.open(f"{directory}/mnist/{name}") as file:
-            return numpy.frombuffer(file.read()[header:], numpy.uint8)
-
-    pixels = read("train-images-idx3-ubyte.gz", 16).reshape(-1, 28, 28, 1)
-    return pixels.astype(numpy.float32) / 255, read("train-labels-idx1-ubyte.gz", 8).astype(numpy.int64)
+    pixels, labels = (numpy.frombuffer(part, numpy.uint8) for part in rivals.mnist(directory))
+    return pixels.reshape(-1, 28, 28, 1).astype(numpy.float32) / 255, labels.astype(numpy.int64)
 
 
 def loss_of(tf, pixels, labels):
@@ -62,7 +58,7 @@ def take_part(role, task, ports, steps, mode, directory, rates):
             hooks = [optimizer.make_session_run_hook(task == 0)]
         train = optimizer.minimize(loss_of(tf, pixels, labels), global_step=step)
     random = numpy.random.default_rng(task)
-    with tf.train.MonitoredTrainingSession(server.target, is_chief=task == 0, hooks=hooks) as session:
+    with tf.train.MonitoredTrainingSession(server.target, is_root=task == 0, hooks=hooks) as session:
         for number in range(steps + WARM):
             if number == WARM:
                 start = time.perf_counter()

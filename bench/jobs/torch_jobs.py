@@ -1,37 +1,43 @@
-"""The four jobs on PyTorch, as a rival in speed: torch_jobs.py JOB THREADS [DATA_DIRECTORY [PROCESSES]]
+"""The jobs on PyTorch, as a rival in speed:
 
-JOB is wide (batch 128), cnn (50), mlp (100) or lstm (128, 50 tokens). Prints one line:
-examples per second of the best of four rounds, and the peak memory in MiB (of the first process).
-Several processes share every batch by DistributedDataParallel over Gloo, THREADS threads each.
+    torch_jobs.py JOB THREADS [--data DIRECTORY] [--processes N] [--way eager|compile|channels_last]
+
+JOB is one of rivals.JOBS. Prints one line: examples per second of the best round, and the peak memory in MiB (of the
+first process). Several processes share every batch by DistributedDataParallel over Gloo, THREADS threads each.
 """
-import gzip
+import argparse
 import os
-import resource
 import socket
-import sys
-import time
 
+import rivals
 import torch
 from torch import nn
-
-
-def images(directory):
-    def read(name, header):
-        with gzip.open(f"{directory}/mnist/{name}") as file:
-            return torch.frombuffer(bytearray(file.read()[header:]), dtype=torch.uint8)
-
-    return read("train-images-idx3-ubyte.gz", 16).view(-1, 1, 28, 28), read("train-labels-idx1-ubyte.gz", 8).long()
 
 
 class Sentiment(nn.Module):
     def __init__(self):
         super().__init__()
-        self.embedding = nn.Embedding(16000, 128)
+        self.embedding = nn.Embedding(rivals.WORDS, 128)
         self.lstm = nn.LSTM(128, 128, batch_first=True)
         self.out = nn.Linear(128, 2)
 
     def forward(self, tokens):
         return self.out(self.lstm(self.embedding(tokens))[0][:, -1])
+
+
+def convolution(inputs, filters, kernel, stride=1):
+    return [nn.Conv2d(inputs, filters, kernel, stride, kernel // 2, bias=False), nn.BatchNorm2d(filters)]
+
+
+class Block(nn.Module):
+    def __init__(self, inputs, filters):
+        super().__init__()
+        stride = filters // inputs
+        self.path = nn.Sequential(*convolution(inputs, filters, 3, stride), nn.ReLU(), *convolution(filters, filters, 3))
+        self.shortcut = nn.Sequential(*convolution(inputs, filters, 1, stride)) if stride > 1 else nn.Identity()
+
+    def forward(self, x):
+        return torch.relu(self.path(x) + self.shortcut(x))
 
 
 def network(job):
@@ -46,12 +52,26 @@ def network(job):
             nn.Conv2d(32, 64, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
             nn.Linear(3136, 1024), nn.ReLU(), nn.Dropout(0.5), nn.Linear(1024, 10))
     if job == "mlp":
-        return nn.Sequential(nn.Flatten(), nn.Linear(784, 500), nn.ReLU(), nn.Linear(500, 10))
+        model = nn.Sequential(nn.Flatten(), nn.Linear(784, 500), nn.ReLU(), nn.Linear(500, 10))
+        for layer in (model[1], model[3]):
+            nn.init.trunc_normal_(layer.weight, std=0.1, a=-0.2, b=0.2)
+        return model
+    if job == "residual":
+        return nn.Sequential(
+            *convolution(3, 16, 3), nn.ReLU(), Block(16, 16), Block(16, 32), Block(32, 64),
+            nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
     return Sentiment()
 
 
-# batch, learning rate, steps of a round
-JOBS = {"wide": (128, 1e-3, 6), "cnn": (50, 1e-4, 60), "mlp": (100, 1e-3, 600), "lstm": (128, 1e-3, 20)}
+def examples(name, directory):
+    """Inputs and labels, and what an input is multiplied by once it is a float."""
+    if name == "lstm":
+        return torch.randint(1, rivals.WORDS, (rivals.SENTENCES, rivals.TOKENS)), torch.randint(0, 2, (rivals.SENTENCES,)), None
+    if name == "residual":
+        images = torch.randint(0, 256, (rivals.COLOUR_IMAGES, 3, 32, 32), dtype=torch.uint8)
+        return images, torch.randint(0, 10, (rivals.COLOUR_IMAGES,)), 1 / 255
+    pixels, labels = (torch.frombuffer(part, dtype=torch.uint8) for part in rivals.mnist(directory))
+    return pixels.view(-1, 1, 28, 28), labels.long(), 1 if name == "mlp" else 1 / 255
 
 
 def distribute(model, rank, processes, port):
@@ -60,35 +80,42 @@ def distribute(model, rank, processes, port):
     return nn.parallel.DistributedDataParallel(model)
 
 
-def run(rank, processes, port, job, threads, directory):
-    whole, rate, steps = JOBS[job]
-    batch = whole // processes
-    torch.set_num_threads(threads)
+def run(rank, port, choice):
+    job = rivals.JOBS[choice.job]
+    batch = job.batch // choice.processes
+    torch.set_num_threads(choice.threads)
     torch.manual_seed(1)
-    model = network(job)
-    if processes > 1:
-        model = distribute(model, rank, processes, port)
-    if job == "lstm":
-        inputs, labels = torch.randint(1, 16000, (6400, 50)), torch.randint(0, 2, (6400,))
-    else:
-        inputs, labels = images(directory)
+    model = network(choice.job)
+    form = torch.channels_last if choice.way == "channels_last" else torch.contiguous_format
+    if form == torch.channels_last:
+        model = model.to(memory_format=form)
+    if choice.way == "compile":
+        model = torch.compile(model)
+    if choice.processes > 1:
+        model = distribute(model, rank, choice.processes, port)
+    inputs, labels, scale = examples(choice.job, choice.data)
     averages, schedule = None, None
-    if job == "mlp":
+    if choice.job == "mlp":
         weights = [p for p in model.parameters() if p.dim() > 1]
         biases = [p for p in model.parameters() if p.dim() == 1]
-        optimizer = torch.optim.SGD([{"params": weights, "weight_decay": 1e-4}, {"params": biases}], rate, foreach=True)
+        groups = [{"params": weights, "weight_decay": 1e-4}, {"params": biases}]
+        optimizer = torch.optim.SGD(groups, job.rate, foreach=True)
         schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.99 ** (1 / 600))
         averages = [p.detach().clone() for p in model.parameters()]
+    elif choice.job == "residual":
+        optimizer = torch.optim.SGD(model.parameters(), job.rate, momentum=0.9, fused=True)
     else:
-        optimizer = torch.optim.Adam(model.parameters(), rate, fused=True)
+        optimizer = torch.optim.Adam(model.parameters(), job.rate, fused=True)
 
     def step(number):
-        first = number * whole % (len(inputs) - whole) + rank * batch
+        first = number * job.batch % (len(inputs) - job.batch + 1) + rank * batch
         x, y = inputs[first:first + batch], labels[first:first + batch]
-        if job == "mlp":
+        if scale is not None:
             x = x.float()
-        elif job != "lstm":
-            x = x.float() / 255
+        if scale not in (None, 1):
+            x = x * scale
+        if form == torch.channels_last:
+            x = x.contiguous(memory_format=form)
         optimizer.zero_grad(set_to_none=True)
         nn.functional.cross_entropy(model(x), y).backward()
         optimizer.step()
@@ -97,31 +124,28 @@ def run(rank, processes, port, job, threads, directory):
             with torch.no_grad():
                 torch._foreach_lerp_(averages, list(model.parameters()), 0.01)
 
-    for number in range(4):
-        step(number)
-    best = float("inf")
-    for _ in range(4):
-        start = time.perf_counter()
-        for number in range(steps):
-            step(number)
-        best = min(best, (time.perf_counter() - start) / steps)
+    rate = rivals.time_steps(step, job)
     if rank == 0:
-        print(f"{whole / best:.1f} {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f}", flush=True)
-    if processes > 1:
+        rivals.tell(rate)
+    if choice.processes > 1:
         torch.distributed.destroy_process_group()
 
 
 def main():
-    job, threads = sys.argv[1], int(sys.argv[2])
-    directory = sys.argv[3] if len(sys.argv) > 3 else "data"
-    processes = int(sys.argv[4]) if len(sys.argv) > 4 else 1
-    if processes == 1:
-        run(0, 1, 0, job, threads, directory)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("job", choices=rivals.JOBS)
+    parser.add_argument("threads", type=int)
+    parser.add_argument("--data", default="data")
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--way", choices=["eager", "compile", "channels_last"], default="eager")
+    choice = parser.parse_args()
+    if choice.processes == 1:
+        run(0, 0, choice)
         return
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    torch.multiprocessing.spawn(run, (processes, port, job, threads, directory), processes)
+    torch.multiprocessing.spawn(run, (port, choice), choice.processes)
 
 
 if __name__ == "__main__":

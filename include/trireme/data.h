@@ -31,9 +31,12 @@ enum tr_feature_kind {
 
 enum tr_label_kind {
     TR_LABEL_NONE,
-    TR_LABEL_CLASS, /* one int32_t below classes */
-    TR_LABEL_VALUES /* float [values] */
+    TR_LABEL_CLASS,  /* one int32_t below classes */
+    TR_LABEL_VALUES, /* float [values] */
+    TR_LABEL_TOKENS  /* an int32_t for each token of the example: below classes, or TR_NO_LABEL */
 };
+/* Of a token that has none: losses, accuracies and perplexities leave it out. */
+#define TR_NO_LABEL (-1)
 
 /* What a source holds. Fields that do not belong to the kinds are 0 or NULL. Further fields may be appended
    in later versions. */
@@ -44,7 +47,7 @@ struct tr_source_info {
     int32_t height, width, channels;
     int32_t floats;
     int32_t max_tokens, vocabulary;
-    int32_t classes, values;
+    int32_t classes, values;        /* classes: of tokens, too */
     const char *const *class_names; /* [classes], or NULL when classes are just numbers */
     int64_t skipped;                /* bad records left out, where the description allows that */
     bool slow; /* reading decodes or waits for files, so that reading ahead on another thread pays */
@@ -67,9 +70,9 @@ TR_API const struct tr_source_info *tr_source_info(const tr_source *source);
 TR_API int64_t tr_source_capacity(const tr_source *source);
 
 /* Reads example `index`. `features` has room for `capacity` elements of the feature's type; *length becomes
-   the number written. `label` has room for the label (an int32_t or float [values]); both outputs may be NULL
-   if not wanted. TR_EINVAL when the index is outside or the room too small; otherwise as opening. Any thread,
-   several at once. */
+   the number written. `label` has room for the label (an int32_t, float [values], or int32_t [capacity]);
+   both outputs may be NULL if not wanted. TR_EINVAL when the index is outside or the room too small;
+   otherwise as opening. Any thread, several at once. */
 TR_API tr_status tr_source_read(const tr_source *source, int64_t index, void *features, int64_t capacity,
                                 int64_t *length, void *label);
 
@@ -138,13 +141,39 @@ TR_API tr_status tr_data_set_verify(const char *name, const char *directory, tr_
 /* Told how far a download is; total is 0 while unknown. Non-zero ends the download. */
 typedef int (*tr_data_progress)(void *user, const char *path, int64_t done, int64_t total);
 
-/* Fetches the files of a set that are missing or bad from their public mirrors. A file takes its name only
-   after its checksum was verified; what was there before is kept until then, and partial downloads are
-   removed. TR_EIO when no mirror could be read, TR_ECORRUPT when none had the right file, TR_EUNSUPPORTED
-   without the download module (built with libcurl) or for sets that have no mirror, TR_EINTERRUPTED when
-   `progress` ended it. Both callbacks may be NULL. One thread at a time. */
-TR_API tr_status tr_data_set_fetch(const char *name, const char *directory, tr_data_progress progress,
-                                   tr_data_report report, void *user);
+/* Fetches the files of a set that are missing or bad from `mirror` ("https://host/folder" or
+   "file:///folder"), or from their public mirrors where that is NULL; by https alone, also where a server
+   redirects. A file takes its name only after its SHA-256 was verified, wherever it came from; what was there
+   before is kept until then, and partial downloads are removed. TR_EINVAL for a mirror of another kind,
+   TR_EIO when no mirror could be read, TR_ECORRUPT when none had the right file, TR_EUNSUPPORTED without the
+   download module (built with libcurl) or for sets that have no mirror, TR_EINTERRUPTED when `progress` ended
+   it. Both callbacks may be NULL. One thread at a time. */
+TR_API tr_status tr_data_set_fetch(const char *name, const char *mirror, const char *directory,
+                                   tr_data_progress progress, tr_data_report report, void *user);
+
+/* ---- the data cache ---- */
+
+/* A directory where runs keep unpacked data for each other (docs/data-cache.md): `data_cache` of the settings
+   of trireme/train.h and trireme/predict.h. The library has no directory of its own choice. */
+struct tr_data_cache_entry {
+    const char *path;
+    int64_t bytes, used;  /* size; seconds since 1970 of the last use */
+    bool good;            /* whole, and the user's own: a run would take it */
+    const char *examples; /* what it holds, for people; "" unless it is good */
+};
+/* `entry` is borrowed for the call. */
+typedef void (*tr_data_cache_visit)(void *user, const struct tr_data_cache_entry *entry);
+/* Calls `visit` for each entry; reads all to check them. A directory that is not there is empty. TR_EINVAL
+   where it belongs to another user or others can write there, TR_EIO. Any thread. */
+TR_API tr_status tr_data_cache_list(const char *directory, tr_data_cache_visit visit, void *user);
+/* Removes all entries; runs that use one keep what they have. *entries and *bytes (may be NULL) become what
+   was removed. Errors likewise. Any thread. */
+TR_API tr_status tr_data_cache_clear(const char *directory, int *entries, int64_t *bytes);
+
+/* The path of the data file that the library has mapped at `address`, borrowed while the file is open, or
+   NULL: for programs that handle SIGBUS, which a file raises that is cut short while it is read. Any thread,
+   and signal handlers. */
+TR_API const char *tr_data_file_at(const void *address);
 
 /* Frees a text that a function of the library returned. Accepts NULL. */
 TR_API void tr_text_free(char *text);

@@ -38,10 +38,11 @@ struct tr_export_settings {
     bool use_average;       /* take the moving averages where the checkpoint has them, as prediction does */
     enum tr_layout layout;  /* of formats that hold tensors alone */
     const char *name;       /* of what is written, where the format wants one; NULL: the job's */
+    bool best;              /* of the directory of a run take the checkpoint of its best evaluation */
 };
 #define TR_EXPORT_SETTINGS_INIT                                                                              \
     {                                                                                                        \
-        sizeof(struct tr_export_settings), NULL, true, TR_LAYOUT_TRIREME, NULL                               \
+        sizeof(struct tr_export_settings), NULL, true, TR_LAYOUT_TRIREME, NULL, false                        \
     }
 
 /* Reads the checkpoint. Strings of the settings are borrowed for the call. Returned, destroy with
@@ -77,12 +78,18 @@ struct tr_import_settings {
     const char *out;       /* directory of checkpoints, without any yet */
     enum tr_layout layout; /* of the file */
     const char *const
-        *rename; /* [rename_count] "features.0=conv1": what the file calls a layer, = the layer */
+        *rename; /* [rename_count] "features.0=conv1": what the file calls a layer, = the layer; or a tensor
+                    of it, "h.0.attn.c_attn.weight^T=attention1.in_proj_weight", where ^T says that rows and
+                    columns are exchanged in the file; a * on both sides stands for a number; nothing on the
+                    right: the tensor of the file is passed over */
     int rename_count;
+    bool partial; /* what the network has and the file has not, or in another shape, begins as the model file
+                     says, and what the file has in addition is passed over; the log tells which. Something
+                     must match */
 };
 #define TR_IMPORT_SETTINGS_INIT                                                                              \
     {                                                                                                        \
-        sizeof(struct tr_import_settings), NULL, NULL, NULL, 0, NULL, TR_LAYOUT_AUTO, NULL, 0                \
+        sizeof(struct tr_import_settings), NULL, NULL, NULL, 0, NULL, TR_LAYOUT_AUTO, NULL, 0, false         \
     }
 
 /* Makes a checkpoint of step 0 whose parameters are those of the file: what training would have begun with.

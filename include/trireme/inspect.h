@@ -22,6 +22,10 @@ TR_API tr_status tr_inspect_json(const char *path, const char *const *set, int s
 /* The devices of this machine, and which instruction sets the cpu device can use. */
 TR_API tr_status tr_devices(char **text);
 TR_API tr_status tr_devices_json(char **text);
+/* The same, as text or (`json` not 0) as JSON, after every device with a driver of its own has been tested
+   for exact arithmetic, which takes seconds for one that was not tested before; `program_cache` as in struct
+   tr_train_settings. */
+TR_API tr_status tr_devices_tested(const char *program_cache, int json, char **text);
 
 /* The kinds of layers with their options. */
 TR_API tr_status tr_layers(char **text);

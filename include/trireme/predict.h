@@ -6,6 +6,7 @@
 #define TRIREME_PREDICT_H
 
 #include "trireme/data.h"
+#include "trireme/metrics.h"
 #include "trireme/status.h"
 
 #include <stdbool.h>
@@ -19,16 +20,20 @@ extern "C" {
 typedef struct tr_predictor tr_predictor;
 
 struct tr_predict_settings {
-    size_t size;            /* sizeof(struct tr_predict_settings) */
-    const char *checkpoint; /* a checkpoint, or a directory of checkpoints whose newest good one is taken */
-    const char *device;     /* "cpu" or "ref" */
-    int threads;            /* 0: one per core the process may use */
-    const char *isa;        /* NULL: the best that the machine has */
-    bool use_average;       /* take the moving averages where the checkpoint has them */
+    size_t size;              /* sizeof(struct tr_predict_settings) */
+    const char *checkpoint;   /* a checkpoint, or a directory of checkpoints whose newest good one is taken */
+    const char *device;       /* "cpu", "ref", "opencl" or "opencl:1", see tr_devices() */
+    int threads;              /* 0: one per core the process may use */
+    const char *isa;          /* NULL: the best that the machine has */
+    bool use_average;         /* take the moving averages where the checkpoint has them */
+    const char *data_cache;   /* as in struct tr_train_settings */
+    int64_t data_cache_bytes; /* likewise */
+    bool best;                /* of the directory of a run take the checkpoint of its best evaluation */
+    const char *program_cache; /* as in struct tr_train_settings */
 };
 #define TR_PREDICT_SETTINGS_INIT                                                                             \
     {                                                                                                        \
-        sizeof(struct tr_predict_settings), NULL, "cpu", 0, NULL, true                                       \
+        sizeof(struct tr_predict_settings), NULL, "cpu", 0, NULL, true, NULL, 0, false, NULL                 \
     }
 
 /* Returned, destroy with tr_predictor_destroy(). */
@@ -36,23 +41,34 @@ TR_API tr_status tr_predictor_create(const struct tr_predict_settings *settings,
 /* Accepts NULL, nulls the handle. */
 TR_API void tr_predictor_destroy(tr_predictor **predictor);
 
-/* Strings are borrowed until the predictor is destroyed. */
+/* Begin with TR_PREDICT_INFO_INIT; members may be appended in later versions, see trireme/train.h. Strings
+   are borrowed until the predictor is destroyed. */
 struct tr_predict_info {
+    size_t size;            /* sizeof(struct tr_predict_info) */
     const char *name;       /* of the job */
     const char *checkpoint; /* path that was loaded */
     const char *skipped;    /* newer checkpoints that are damaged and were passed over, a line each; "" */
     const char *hash;       /* of the parameters */
     int64_t step;
     enum tr_feature_kind features;
-    int32_t height, width, channels, floats; /* of the input; 0 where they mean nothing */
+    int32_t height, width, channels, floats; /* of the input; 0 where they mean nothing; `floats` is also 0
+                                                where several sources make an example */
     int32_t outputs;                         /* classes, or values */
     bool classification;
     const char *const *class_names; /* [outputs], or NULL */
+    bool accuracy; /* answers are right or wrong: classes, or yes and no for each output, whose `output` below
+                      is the probability of yes */
+    bool of_tokens; /* outputs are of every token, and exp of the loss is a perplexity */
 };
+#define TR_PREDICT_INFO_INIT                                                                                 \
+    {                                                                                                        \
+        .size = sizeof(struct tr_predict_info)                                                               \
+    }
 TR_API tr_status tr_predictor_info(const tr_predictor *predictor, struct tr_predict_info *info);
 
-/* Predicts one image, uint8 [height][width][channels]; floats [floats]; or a text, which is split into words
-   as the training text was. `output` [outputs] receives probabilities (classification) or values. TR_EINVAL
+/* Predicts one image, uint8 [height][width][channels]; floats [floats], as they are in the data, scaled as
+   those of the training were where the job standardizes them; or a text, which is split into words as the
+   training text was. `output` [outputs] receives probabilities (classification) or values. TR_EINVAL
    when the network takes something else. */
 TR_API tr_status tr_predictor_image(tr_predictor *predictor, const uint8_t *image, float *output);
 TR_API tr_status tr_predictor_floats(tr_predictor *predictor, const float *values, float *output);
@@ -67,10 +83,43 @@ TR_API tr_status tr_predictor_source(tr_predictor *predictor, const tr_source *s
  * by predicted class. */
 TR_API tr_status tr_predictor_evaluate(tr_predictor *predictor, const tr_source *source, double *loss,
                                        double *accuracy, int64_t *confusion);
+/* What else that found, borrowed until the next tr_predictor_evaluate(); NULL where nothing was measured. */
+TR_API const struct tr_metrics *tr_predictor_metrics(const tr_predictor *predictor);
+
+/* ---- text ---- */
+
+struct tr_generate_settings {
+    size_t size;        /* sizeof(struct tr_generate_settings) */
+    const char *prompt; /* what the text goes on from, in UTF-8; at least one token */
+    int64_t tokens;     /* to be generated, 1 to 2^30 */
+    double temperature; /* >= 0: 1 draws as the network says, less keeps to what is likelier, 0 takes the
+                           likeliest token */
+    int32_t top_k;      /* only the likeliest so many are drawn from; 0: all */
+    uint64_t seed;      /* equal networks, settings and seeds give equal texts on any machine */
+    int64_t context;    /* the network sees at most so many of the last tokens; 0: as many as its layers tell
+                           apart */
+};
+#define TR_GENERATE_SETTINGS_INIT                                                                            \
+    {                                                                                                        \
+        sizeof(struct tr_generate_settings), "\n", 500, 1, 0, 1, 0                                           \
+    }
+
+/* Told each piece of the text behind the prompt as it comes: `length` bytes, no terminator, borrowed for the
+   call. Pieces of characters are whole ones; of bytes they may be parts. Non-zero ends the text. */
+typedef int (*tr_text_listener)(void *user, const char *piece, size_t length);
+
+/* Generates text with a network that was trained to predict the next token (data format `corpus`). The
+   unknown token is never drawn. TR_EUNSUPPORTED for other networks, TR_EINVAL for settings out of range and
+   for a prompt with characters or words that the network does not know, of which it names the first;
+   TR_EINTERRUPTED when the listener ended it. */
+TR_API tr_status tr_predictor_generate(tr_predictor *predictor, const struct tr_generate_settings *settings,
+                                       tr_text_listener listener, void *user);
 
 /* The data set that the job itself names "test", "validation" or "train". Returned, close with
  * tr_source_close(). */
 TR_API tr_status tr_predictor_open_data(tr_predictor *predictor, const char *set, tr_source **out);
+/* Whether the job names that data set; a part that is split off for validation counts. */
+TR_API bool tr_predictor_has_data(const tr_predictor *predictor, const char *set);
 /* A source from a description (see tr_source_open()) with the vocabulary and scaling of the training data. */
 TR_API tr_status tr_predictor_open_source(tr_predictor *predictor, const char *description,
                                           const char *directory, tr_source **out);

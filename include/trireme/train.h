@@ -12,6 +12,7 @@
 #ifndef TRIREME_TRAIN_H
 #define TRIREME_TRAIN_H
 
+#include "trireme/metrics.h"
 #include "trireme/status.h"
 
 #include <stdbool.h>
@@ -24,6 +25,10 @@ extern "C" {
 
 typedef struct tr_trainer tr_trainer;
 
+/* Structures that a function fills begin with their size, as settings do: begin with their INIT. Members may
+   be appended in later versions; a program that was built with fewer gets those that it knows, and `size`
+   becomes the bytes that were filled. TR_EINVAL without a size. What comes in arrays keeps its members. */
+
 /* What to train and on what. Begin with TR_TRAIN_SETTINGS_INIT, which fills `size` and the defaults; strings
    are borrowed for the call that takes the settings. */
 struct tr_train_settings {
@@ -31,7 +36,8 @@ struct tr_train_settings {
     const char *model;      /* path of a model file; NULL with `resume`: the checkpoint's own */
     const char *const *set; /* [set_count] overrides, "optimizer.rate=1e-3" */
     int set_count;
-    const char *device;  /* "cpu" or "ref" */
+    const char *device;  /* "cpu", "ref" or "opencl", see tr_devices(); "opencl:1": the second of them;
+                            "cpu,opencl":  ranks take them in turn */
     int threads;         /* 0: one per core the process may use */
     const char *isa;     /* NULL: the best that the machine has; "avx512", "avx2", "neon", "plain" */
     const char *out;     /* directory of checkpoints; NULL: none are written */
@@ -41,9 +47,10 @@ struct tr_train_settings {
                             differ, too */
     bool has_seed;
     uint64_t seed;         /* in place of the model file's, with has_seed */
-    int64_t steps;         /* in place of the model file's, if > 0 */
+    int64_t steps;         /* in place of the model file's steps or epochs, if > 0; see `epochs` */
     const char *transport; /* NULL or "none": this process alone; "mpi": one of the processes that mpirun or
-                              SLURM started, which share the job */
+                              SLURM started, which share the job; "local:" and the value of the variable
+                              TRIREME_LOCAL: one of those that `trireme launch` started on this host */
     const char *strategy;  /* how they share it, in place of the model file's `strategy:`: a name, or a name
                               with  options, "parameter-server,mode=async"; NULL: as the file says */
     const char *slow;      /* stragglers on demand: "1:5,3:2" makes rank 1 compute 5 times slower than it can;
@@ -62,24 +69,54 @@ struct tr_train_settings {
                                0: none. Microbatches are then computed one at a time, which takes longer and
                                changes no bit */
     const char *parameters_on; /* device that holds the parameters and updates them; NULL: `device` */
-    bool continues; /* go on from the newest good checkpoint in `out`, if there is one, whatever `resume`
-                       says: for jobs that are started again */
+    bool continues;      /* go on from the newest good checkpoint in `out`, if there is one, whatever `resume`
+                            says: for jobs that are started again */
+    const char *journal; /* directory where tr_trainer_run() keeps a journal of the run, journal.jsonl, from
+                            which tr_report() and `trireme report` make pages; NULL: `out`, where there is
+                            one; "": none is kept */
     bool bind; /* tie the calling thread, and with it all that compute, to a part of the processors of their
                   own among the processes of the host; not where processes or their threads outnumber
                   processors */
+    const char
+        *data_cache; /* directory where unpacked data are kept for the next run, see tr_data_cache_list()
+                        of trireme/data.h; NULL: none. What is wrong with it is a warning */
+    int64_t data_cache_bytes; /* that all entries there may have; 0: 10 GiB */
+    bool no_memory_check; /* begin also where the run will take more memory than there is: else TR_ENOMEM */
+    const char *system_root; /* where proc/ and sys/ are, which tell how much there is; NULL: "" */
+    int64_t epochs;   /* in place of the model file's steps or epochs, if > 0; only one of the two is given */
+    const char *from; /* a checkpoint, or a directory of them, of a run of another job: parameters with equal
+                         names and shapes begin with its values (moving averages where it keeps them), the
+                         others as the model file says. Not with
+                         `resume`; NULL: none */
+    const char *program_cache; /* directory where programs of devices are kept for the next run, made when
+                                  needed; NULL: none are kept. What is wrong with it costs time only */
+    bool outlives; /* when one of the processes dies, not the first, the others go on from the last step, to
+                      the same weights. For processes of one host under `allreduce`, without traces, profiles
+                      and digests; asynchronous ones go on in any case */
+    const char *shares; /* how the microbatches of a step are shared among the processes that compute, where a
+                           strategy lets all of them compute some of each: "equal"; "auto", by the speed that
+                           is measured while the run goes on; or a speed for each of them, "3,1,1". Changes no
+                           bit. NULL: "equal" */
 };
 #define TR_TRAIN_SETTINGS_INIT                                                                               \
     {                                                                                                        \
         sizeof(struct tr_train_settings), NULL, NULL, 0, "cpu", 0, NULL, NULL, NULL, false, false, 0, 0,     \
-            NULL, NULL, NULL, 0, 0, 0, NULL, 0, 100, false, NULL, 0, 0, NULL, false, false                   \
+            NULL, NULL, NULL, 0, 0, 0, NULL, 0, 100, false, NULL, 0, 0, NULL, false, NULL, false, NULL, 0,   \
+            false, NULL, 0, NULL, NULL, false, NULL                                                          \
     }
 
 /* What a training would be, as far as its model file tells (with `resume` alone, that of the checkpoint). */
 struct tr_train_plan {
+    size_t size;          /* sizeof(struct tr_train_plan) */
     const char *strategy; /* "allreduce"; static storage */
     bool asynchronous;    /* processes other than the first may be lost without an end to the job */
 };
-/* Reads the model file and applies the overrides; opens no data and builds nothing. Errors as below. */
+#define TR_TRAIN_PLAN_INIT                                                                                   \
+    {                                                                                                        \
+        .size = sizeof(struct tr_train_plan)                                                                 \
+    }
+/* Reads the model file, applies the overrides and finds what is wrong with it as far as that needs no data,
+   which are not opened. Errors as below. */
 TR_API tr_status tr_train_plan(const struct tr_train_settings *settings, struct tr_train_plan *out);
 
 /* Reads the model file, opens the data, builds the network, and initializes or restores it. With a transport,
@@ -91,32 +128,55 @@ TR_API void tr_trainer_destroy(tr_trainer **trainer);
 
 /* Facts about a trainer; strings are borrowed until it is destroyed. */
 struct tr_train_info {
+    size_t size;             /* sizeof(struct tr_train_info) */
     const char *name;        /* of the job, from the model file */
     const char *model;       /* its path, "" when the checkpoint's own is used */
     const char *device;      /* "cpu (avx512, 2 threads)" */
     const char *resumed;     /* path of the checkpoint that was loaded, or "" */
     const char *resume_note; /* checkpoints that were skipped, and why; or "" */
-    const char *digest;      /* SHA-256 of the settings that decide the weights */
+    const char *settings;    /* that decide the weights, in YAML */
+    const char *digest;      /* SHA-256 of them */
     const char *tensorboard; /* directory of event files, or "" */
     uint64_t seed;
-    int64_t parameters;                    /* numbers of the network, running statistics included */
-    int64_t kept;                          /* of these, those that this process keeps */
-    int64_t memory;                        /* bytes of device memory of this process */
+    int64_t parameters;  /* numbers that the network learns; running statistics are none of them */
+    int64_t kept;        /* of these, those that this process keeps */
+    int64_t memory;      /* bytes of device memory of this process */
+    int64_t host_memory; /* bytes that all processes of this host take for parameters, moments and passes */
+    int64_t data_memory; /* bytes of unpacked data, which they share */
+    int64_t free_memory; /* bytes that were free for both; INT64_MAX: not known */
+    int host_processes;
     int64_t train_examples, test_examples; /* test_examples is 0 without test data */
     int64_t batch, microbatches, steps, steps_per_epoch;
-    int64_t step;        /* steps done */
-    bool classification; /* accuracies mean something */
+    int64_t step;   /* steps done */
+    double seconds; /* that the steps of the last run took, without evaluation and saving */
+    /* Where the job keeps the best evaluation of `evaluate_every`: steps done then (-1: none yet), its
+       figures, and the data ("validation"). Its weights are in `out`/checkpoint-best. */
+    int64_t best_step;
+    double best_loss, best_accuracy;
+    const char *best_set;
+    bool classification;    /* accuracies mean something */
+    double label_smoothing; /* in the losses of steps, not in those of evaluations */
     int64_t log_every;
     int rank, ranks; /* which of the processes that share the job this is; 0 of 1 alone. Only rank 0 tells a
                         listener and saves */
     const char *strategy;                     /* "allreduce" */
+    const char *strategy_options;             /* all of them, as JSON */
     const char *role;                         /* of this process: "worker", "server", "stage" */
     int64_t first_microbatch, end_microbatch; /* what this process computes of each step: [first, end) */
+    const char
+        *start; /* what parameters began with in the place of initial values, a line for each file; or "" */
+    double tokens_per_example; /* where losses are of tokens: labels of a training example, on average; else
+                                  NaN */
 };
+#define TR_TRAIN_INFO_INIT                                                                                   \
+    {                                                                                                        \
+        .size = sizeof(struct tr_train_info)                                                                 \
+    }
 TR_API tr_status tr_trainer_info(const tr_trainer *trainer, struct tr_train_info *info);
 
 /* What a process does in a job; strings are borrowed until the trainer is destroyed. */
 struct tr_train_place {
+    size_t size; /* sizeof(struct tr_train_place) */
     const char *host;
     const char *role;                         /* "worker", "server", "stage" */
     const char *device;                       /* that computes: "cpu (avx512, 2 threads)" */
@@ -128,6 +188,10 @@ struct tr_train_place {
     int64_t parameters;                       /* numbers of the network that it keeps */
     int64_t updates;                          /* of these, those that it updates */
 };
+#define TR_TRAIN_PLACE_INIT                                                                                  \
+    {                                                                                                        \
+        .size = sizeof(struct tr_train_place)                                                                \
+    }
 /* Tells of any process of the job, `rank` from 0 to ranks - 1. */
 TR_API tr_status tr_trainer_place(const tr_trainer *trainer, int rank, struct tr_train_place *place);
 
@@ -137,15 +201,19 @@ enum tr_train_event_kind {
     TR_EVENT_EVALUATION, /* a data set was evaluated: `name`, loss, accuracy, examples */
     TR_EVENT_CHECKPOINT, /* a checkpoint was written: `name` is its path */
     TR_EVENT_WARNING,    /* `name` says what the run got over (a save that failed, a step that was skipped) */
-    TR_EVENT_END         /* the run is over: `hash` */
+    TR_EVENT_END,        /* the run is over: `hash` */
+    TR_EVENT_SHARES /* processes compute shares of the microbatches that are not equal, or other ones than
+                       so far: `name` says which */
 };
 
 struct tr_train_event {
+    size_t size; /* sizeof(struct tr_train_event); for a listener that of the library's */
     enum tr_train_event_kind kind;
     int64_t step;               /* steps done */
     int64_t steps;              /* to do in all */
     double epoch;               /* epochs done, with fraction */
-    double loss;                /* mean over the global batch of this step, or over the evaluated set */
+    double loss;                /* mean over the global batch of this step, with label smoothing where the job
+                                   has it, or over the evaluated set, always without */
     double accuracy;            /* share of correct classes, 0..1, likewise */
     double rate;                /* learning rate of the step */
     double gradient_norm;       /* where clipping by norm computed it, else NaN */
@@ -154,13 +222,27 @@ struct tr_train_event {
     double examples_per_second; /* since the previous report of the same kind */
     const char *name;           /* borrowed for the call; "" where it means nothing */
     const char *hash;           /* of the parameters, for END and CHECKPOINT; else "" */
+    bool best;                  /* EVALUATION: better than all before, its weights are kept */
+    const struct tr_metrics *metrics; /* EVALUATION: what else was measured, borrowed until the next one; NULL
+                                         where nothing was */
+    double perplexity;                /* exp(loss) where losses are of tokens; else NaN */
+    double tokens_per_second; /* STEP and PROGRESS: examples_per_second times tokens_per_example of the info;
+                                 else NaN */
 };
+#define TR_TRAIN_EVENT_INIT                                                                                  \
+    {                                                                                                        \
+        .size = sizeof(struct tr_train_event)                                                                \
+    }
 
 /* Told of what happens, on the thread that runs the trainer. It may call tr_trainer_stop(). */
 typedef void (*tr_train_listener)(void *user, const struct tr_train_event *event);
 
 /* Whether this process is the one to tell people how the job goes: the first one that is still there. */
 TR_API bool tr_trainer_speaks(const tr_trainer *trainer);
+
+/* Notes how the run was started, for the journal that the next tr_trainer_run() begins: a command line, which
+   the report gives as the way to repeat the run. `command` is borrowed for the call. TR_ENOMEM. */
+TR_API tr_status tr_trainer_note_command(tr_trainer *trainer, const char *command);
 
 /* Trains until all steps are done, an early stop holds, or tr_trainer_stop() was called: then the step is
    finished, a checkpoint is written if there is an output directory, and TR_EINTERRUPTED is returned.
@@ -183,6 +265,7 @@ struct tr_train_rank {
 };
 
 struct tr_train_statistics {
+    size_t size; /* sizeof(struct tr_train_statistics) */
     int ranks;
     const struct tr_train_rank *rank; /* [ranks] */
     int64_t steps;                    /* of the run */
@@ -192,6 +275,10 @@ struct tr_train_statistics {
     int staleness_bins;
     int64_t dropped; /* gradients that came too late */
 };
+#define TR_TRAIN_STATISTICS_INIT                                                                             \
+    {                                                                                                        \
+        .size = sizeof(struct tr_train_statistics)                                                           \
+    }
 /* What all processes did in the last run that ended well or was stopped, told on rank 0; elsewhere the
    figures are zero or the same. Borrowed until the next run or the end of the trainer. TR_EINVAL before. */
 TR_API tr_status tr_trainer_statistics(const tr_trainer *trainer, struct tr_train_statistics *out);

@@ -4,6 +4,10 @@
 
 /* Seconds since some moment in the past; only differences mean something. Never goes back. Any thread. */
 double tr_clock_seconds(void);
+/* From now on tr_clock_seconds() on the calling thread is what `source` says: for runs that are played in a
+   time of their own (src/plan). NULL: that of the system again. `user` is borrowed until then. */
+typedef double (*tr_clock_source)(void *user);
+void tr_clock_use(tr_clock_source source, void *user);
 /* Seconds since 1970-01-01 00:00 UTC. Any thread. */
 double tr_clock_wall(void);
 

@@ -62,8 +62,8 @@ const tr_config *tr_config_get(const tr_config *node, const char *key);
 /* The text of a scalar, never containing NUL; NULL for the other kinds. Borrowed from the tree. */
 const char *tr_config_text(const tr_config *node);
 
-/* Writes "file:line:column: path" ("file:line:column" for the root; without line and column for what --set
-   gave), cut to `size`, and returns `buffer`. */
+/* Writes "file:line:column: path" ("file:line:column" for the root; without line and column for what
+ * tr_config_set() gave), cut to `size`, and returns `buffer`. */
 const char *tr_config_location(const tr_config *node, char *buffer, size_t size);
 /* Writes the path alone, cut to `size`, "" for the root, and returns `buffer`. */
 const char *tr_config_path(const tr_config *node, char *buffer, size_t size);
@@ -88,6 +88,31 @@ tr_status tr_config_fail_key(tr_status status, const tr_config *node, const char
    Missing mappings are created; missing list items are not. An existing value is replaced where it stands.
    TR_EINVAL with the reason and the path as far as it exists; the tree is then unchanged. */
 tr_status tr_config_set(tr_config *root, const char *assignment);
+
+/* How a section may be written in short. */
+enum tr_config_short {
+    TR_CONFIG_NO_SHORT, /* not at all */
+    TR_CONFIG_BY_NAME,  /* `relu` or {relu: ...}: a name, below which its keys are */
+    TR_CONFIG_FIRST_KEY /* 10 for {units: 10}: the value of its first key */
+};
+/* What those know who read the tree: how `node` may be written in short, and in *key, for FIRST_KEY, which
+   key that is (static storage). */
+typedef enum tr_config_short (*tr_config_forms)(void *user, const tr_config *node, const char **key);
+/* The same for trees whose sections may be written in short: a path that goes on below such a one makes it a
+   mapping first, so that "layers[3].use_bias" turns `dense: 10` into {units: 10, use_bias: ...}, and a name
+   may be left out: "strategy.bucket" is "strategy.allreduce.bucket" where that is the strategy. */
+tr_status tr_config_set_in(tr_config *root, const char *assignment, tr_config_forms forms, void *user);
+
+/* What a program itself has to say: puts a value under `key` of the mapping `section` of the root (NULL: of
+   the root itself), in the place of what is there; the section is made where there is none. All strings are
+   borrowed for the call. TR_EINVAL where the section is no mapping, TR_ENOMEM; the value there is then
+   unchanged. */
+tr_status tr_config_put_text(tr_config *root, const char *section, const char *key, const char *text);
+tr_status tr_config_put_integer(tr_config *root, const char *section, const char *key, int64_t value);
+tr_status tr_config_put_nothing(tr_config *root, const char *section, const char *key);
+/* A list of `count` texts. */
+tr_status tr_config_put_texts(tr_config *root, const char *section, const char *key, int32_t count,
+                              const char *const *texts);
 
 /* Writes the tree in canonical form: block style, two blanks per level, keys in the order written, comments
    and anchors gone, scalars plain where that is unambiguous and double-quoted elsewhere. Trees are equal

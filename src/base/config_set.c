@@ -9,6 +9,7 @@
 #include "base/fail.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,6 +33,14 @@ struct place {
     int32_t index, used;
     const char *key; /* of the new child where parent is a mapping */
     size_t key_length;
+    enum tr_config_short form; /* in which what stands there now was written */
+    const char *first;         /* the key that its value has in full */
+};
+
+/* Who knows the short forms. */
+struct forms {
+    tr_config_forms of;
+    void *user;
 };
 
 #define PATH_ARGUMENTS(path) (int)(path)->length, (path)->text
@@ -39,15 +48,24 @@ struct place {
 
 static tr_status bad_path(const struct path *path, const char *why)
 {
-    return tr_fail(TR_EINVAL, "--set %.*s: %s; write a path such as optimizer.rate or layers[2].units",
+    return tr_fail(TR_EINVAL, "set %.*s: %s; write a path such as optimizer.rate or layers[2].units",
                    PATH_ARGUMENTS(path), why);
+}
+
+/* Keys are written and read again as YAML, which is UTF-8. */
+static bool is_utf8(const char *text, size_t length)
+{
+    uint32_t character;
+    for (size_t at = 0, size; at < length; at += size)
+        if ((size = tr_text_utf8(text + at, &character)) == 0) return false;
+    return true;
 }
 
 static tr_status split_path(const char *assignment, struct path *path)
 {
     const char *equals = strchr(assignment, '=');
     if (!equals)
-        return tr_fail(TR_EINVAL, "--set %s: expected path=value, as in optimizer.rate=1e-3", assignment);
+        return tr_fail(TR_EINVAL, "set %s: expected path=value, as in optimizer.rate=1e-3", assignment);
     *path = (struct path){.text = assignment, .length = (size_t)(equals - assignment)};
     const char *at = assignment;
     while (at < equals) {
@@ -64,6 +82,7 @@ static tr_status split_path(const char *assignment, struct path *path)
             step.length = strcspn(at, ".[]=");
             if (step.length == 0) return bad_path(path, "empty key");
             if (step.length > TR_CONFIG_KEY_MAX) return bad_path(path, "key too long");
+            if (!is_utf8(step.text, step.length)) return bad_path(path, "key that is no UTF-8");
             at += step.length;
         }
         if (path->count == TR_CONFIG_DEPTH_MAX) return bad_path(path, "too many steps");
@@ -84,10 +103,10 @@ static tr_status fail_kind(const struct path *path, const tr_config *node, const
     tr_config_path(node, where, sizeof where);
     if (node->text && where[0])
         return tr_fail(TR_EINVAL,
-                       "--set %.*s: %s is a text (\"%s\") and has no \"%.*s\"; replace it as a whole: "
-                       "--set '%s={...}'",
+                       "set %.*s: %s is a text (\"%s\") and has no \"%.*s\"; replace it as a whole: "
+                       "%s={...}",
                        PATH_ARGUMENTS(path), where, node->text, STEP_ARGUMENTS(step), where);
-    return tr_fail(TR_EINVAL, "--set %.*s: %s is %s and has no \"%.*s\"", PATH_ARGUMENTS(path),
+    return tr_fail(TR_EINVAL, "set %.*s: %s is %s and has no \"%.*s\"", PATH_ARGUMENTS(path),
                    where[0] ? where : "the document", tr_config_kind_name(node), STEP_ARGUMENTS(step));
 }
 
@@ -146,6 +165,48 @@ static bool find_numbered(const tr_config *list, const struct step *step, int32_
     return false;
 }
 
+/* What an item is called by number of its kind, "dense2", into `buffer`; its own name where it has one. NULL
+   where it has none. */
+static const char *call_of(const tr_config *list, int32_t index, char *buffer, size_t size)
+{
+    const tr_config *item = list->child[index], *single = config_single((tr_config *)(uintptr_t)item);
+    const tr_config *name = name_of(item) ? name_of(item) : single ? name_of(single) : NULL;
+    const char *kind = single ? single->key : item->text;
+    int number = 1;
+    if (name && name->text) return strlen(name->text) <= TR_CONFIG_KEY_MAX ? name->text : NULL;
+    if (!kind || strlen(kind) > TR_CONFIG_KEY_MAX) return NULL;
+    for (int32_t i = 0; i < index; i++) number += has_kind(list->child[i], kind, strlen(kind));
+    snprintf(buffer, size, "%s%d", kind, number);
+    return buffer;
+}
+
+/* The name in a list that is nearest to a step, into `nearest`; "" where none is near. */
+static void find_nearest(const tr_config *list, const struct step *step, char *nearest, size_t size)
+{
+    char meant[TR_CONFIG_KEY_MAX + 1], one[TR_CONFIG_KEY_MAX + 16];
+    const char *pair[2] = {nearest, NULL};
+    snprintf(meant, sizeof meant, "%.*s", STEP_ARGUMENTS(step));
+    *nearest = '\0';
+    for (int32_t i = 0; i < list->count; i++) {
+        pair[1] = call_of(list, i, one, sizeof one);
+        if (!pair[1]) continue;
+        const char *best = tr_text_nearest(meant, *nearest ? pair : pair + 1, *nearest ? 2 : 1);
+        if (best && best == pair[1]) snprintf(nearest, size, "%s", pair[1]);
+    }
+}
+
+static tr_status fail_item(const struct path *path, const tr_config *list, const struct step *step)
+{
+    char where[TR_CONFIG_PATH_SIZE], nearest[TR_CONFIG_KEY_MAX + 16];
+    find_nearest(list, step, nearest, sizeof nearest);
+    tr_config_path(list, where, sizeof where);
+    return tr_fail(
+        TR_EINVAL,
+        "set %.*s: %s has no item with name: %.*s (%s:%d)%s%s%s (items can be called by number too)",
+        PATH_ARGUMENTS(path), where, STEP_ARGUMENTS(step), list->file ? list->file : "", (int)list->line,
+        *nearest ? "; did you mean \"" : "", nearest, *nearest ? "\"?" : "");
+}
+
 /* Finds the item of a list that a step means: its index, and the mapping where the path goes on if the item
    was called by name (else NULL). */
 static tr_status find_item(const struct path *path, const tr_config *list, const struct step *step,
@@ -156,15 +217,14 @@ static tr_status find_item(const struct path *path, const tr_config *list, const
     if (step->bracket || strspn(step->text, "0123456789") >= step->length) {
         long long number = step->length < 10 ? strtoll(step->text, NULL, 10) : INT64_MAX;
         if (number >= list->count)
-            return tr_fail(TR_EINVAL, "--set %.*s: %s has %d items, numbered from 0; there is no item %.*s",
+            return tr_fail(TR_EINVAL, "set %.*s: %s has %d items, numbered from 0; there is no item %.*s",
                            PATH_ARGUMENTS(path), tr_config_path(list, where, sizeof where), (int)list->count,
                            STEP_ARGUMENTS(step));
         *index = (int32_t)number;
         return TR_OK;
     }
     if (find_named(list, step, index, holder) || find_numbered(list, step, index, holder)) return TR_OK;
-    return tr_fail(TR_EINVAL, "--set %.*s: %s has no item with name: %.*s; items can be called by number too",
-                   PATH_ARGUMENTS(path), tr_config_path(list, where, sizeof where), STEP_ARGUMENTS(step));
+    return fail_item(path, list, step);
 }
 
 static struct place place_of(tr_config *node, int32_t used)
@@ -178,12 +238,48 @@ static struct place place_of(tr_config *node, int32_t used)
     return place;
 }
 
-static tr_status find_place(const struct path *path, tr_config *root, struct place *out)
+static enum tr_config_short form_of(const struct forms *forms, const tr_config *node, const char **key)
+{
+    *key = NULL;
+    return forms->of ? forms->of(forms->user, node, key) : TR_CONFIG_NO_SHORT;
+}
+
+/* Whether `node`, where the path goes on, is written in short; *place is where its full form goes. */
+static bool find_short(const struct forms *forms, tr_config *node, int32_t used, struct place *place)
+{
+    const char *first;
+    if (!node->parent || node->kind == TR_CONFIG_MAPPING) return false;
+    enum tr_config_short form = form_of(forms, node, &first);
+    if (form == TR_CONFIG_NO_SHORT || (form == TR_CONFIG_BY_NAME && node->kind != TR_CONFIG_SCALAR))
+        return false;
+    *place = place_of(node, used);
+    place->form = form;
+    place->first = first;
+    return true;
+}
+
+/* The value below the name of a section whose name is left out, else the node itself. */
+static tr_config *skip_name(const struct forms *forms, tr_config *node, const struct step *step)
+{
+    const char *first;
+    tr_config *single = step->bracket ? NULL : config_single(node);
+    if (!single || config_find(node, step->text, step->length)) return node;
+    return form_of(forms, node, &first) == TR_CONFIG_BY_NAME ? single : node;
+}
+
+static tr_status find_place(const struct path *path, const struct forms *forms, tr_config *root,
+                            struct place *out)
 {
     tr_config *node = root;
     for (int32_t i = 0; i < path->count; i++) {
         const struct step *step = &path->step[i];
         tr_config *child;
+        node = skip_name(forms, node, step);
+        if (node->kind == TR_CONFIG_NULL) {
+            *out = place_of(node, i);
+            return TR_OK;
+        }
+        if (find_short(forms, node, i, out)) return TR_OK;
         bool list_item = node->kind == TR_CONFIG_SEQUENCE, by_name = false;
         if (list_item) {
             int32_t index = 0;
@@ -263,8 +359,7 @@ static tr_status check_limits(const struct path *path, const tr_config *root, co
     for (const tr_config *above = place->parent; above; above = above->parent) depth++;
     bool wide = place->index == place->parent->count && place->index >= TR_CONFIG_WIDTH_MAX;
     if (nodes > TR_CONFIG_NODES_MAX || bytes > TR_CONFIG_TEXT_MAX || depth > TR_CONFIG_DEPTH_MAX || wide)
-        return tr_fail(TR_EINVAL,
-                       "--set %.*s: the configuration would become too large (%d levels, %d values)",
+        return tr_fail(TR_EINVAL, "set %.*s: the configuration would become too large (%d levels, %d values)",
                        PATH_ARGUMENTS(path), (int)depth, (int)nodes);
     return TR_OK;
 }
@@ -273,7 +368,7 @@ static tr_status check_limits(const struct path *path, const tr_config *root, co
 static tr_status parse_value(const struct path *path, tr_config **out)
 {
     const char *text = path->text + path->length + 1;
-    char *name = tr_format("--set %.*s", PATH_ARGUMENTS(path));
+    char *name = tr_format("set %.*s", PATH_ARGUMENTS(path));
     if (!name) return TR_ENOMEM;
     if (text[strspn(text, " \t")] == '\0') text = "~";
     tr_status status = tr_config_parse(text, strlen(text), name, out);
@@ -282,14 +377,50 @@ static tr_status parse_value(const struct path *path, tr_config **out)
     return status == TR_EFORMAT ? TR_EINVAL : status;
 }
 
+/* What stands at the place becomes a part of the value that is to replace it, whose only key is the next step
+   of the path: under a key of its own, or as the name of the section. Nothing is to be done where the step is
+   that key or name. */
+static tr_status keep_short(const struct path *path, struct place *place, tr_config **value, char **key)
+{
+    const tr_config *old = place->parent->child[place->index];
+    const struct step *step = &path->step[place->used];
+    const char *name = place->form == TR_CONFIG_BY_NAME ? old->text : place->first;
+    size_t length = strlen(name);
+    if (step->length == length && memcmp(step->text, name, length) == 0) {
+        place->form = TR_CONFIG_NO_SHORT;
+        return TR_OK;
+    }
+    if (place->form == TR_CONFIG_BY_NAME) return wrap(value, &(struct step){name, length, false});
+    TR_TRY(config_reserve(*value));
+    *key = tr_strdup(name);
+    return *key ? TR_OK : TR_ENOMEM;
+}
+
+/* Moves a node to the front of a mapping that has room; takes `key`. */
+static void move_first(tr_config *node, char *key, tr_config *mapping)
+{
+    config_append(mapping, node);
+    memmove(mapping->child + 1, mapping->child, (size_t)(mapping->count - 1) * sizeof *mapping->child);
+    mapping->child[0] = node;
+    tr_free(node->key);
+    node->key = key;
+}
+
 tr_status tr_config_set(tr_config *root, const char *assignment)
 {
+    return tr_config_set_in(root, assignment, NULL, NULL);
+}
+
+tr_status tr_config_set_in(tr_config *root, const char *assignment, tr_config_forms forms_of, void *user)
+{
     assert(!root->parent);
+    const struct forms forms = {forms_of, user};
     struct path path;
     struct place place = {0};
     tr_config *value = NULL;
+    char *key = NULL;
     TR_TRY(split_path(assignment, &path));
-    TR_TRY(find_place(&path, root, &place));
+    TR_TRY(find_place(&path, &forms, root, &place));
     TR_TRY(parse_value(&path, &value));
 
     tr_status status = TR_OK;
@@ -300,6 +431,7 @@ tr_status tr_config_set(tr_config *root, const char *assignment)
         }
         TR_TRY_GOTO(wrap(&value, &path.step[i]), fail);
     }
+    if (place.form != TR_CONFIG_NO_SHORT) TR_TRY_GOTO(keep_short(&path, &place, &value, &key), fail);
     TR_TRY_GOTO(check_limits(&path, root, &place, value), fail);
     if (place.key) TR_TRY_GOTO(set_key(value, place.key, place.key_length), fail);
     TR_TRY_GOTO(config_reserve(place.parent), fail);
@@ -311,12 +443,17 @@ tr_status tr_config_set(tr_config *root, const char *assignment)
     if (place.index == place.parent->count) {
         config_append(place.parent, value);
     } else {
-        config_destroy(place.parent->child[place.index]);
+        tr_config *old = place.parent->child[place.index];
+        if (key)
+            move_first(old, key, value);
+        else
+            config_destroy(old);
         place.parent->child[place.index] = value;
         value->parent = place.parent;
     }
     return TR_OK;
 fail:
+    tr_free(key);
     config_destroy(value);
     return status;
 }

@@ -2,10 +2,13 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/mapped.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
@@ -140,29 +143,38 @@ void tr_file_content_free(struct tr_file_content *content)
     *content = (struct tr_file_content){0};
 }
 
+tr_status tr_file_map_open(int descriptor, const char *path, uint64_t size, struct tr_file_map *out)
+{
+    *out = (struct tr_file_map){0};
+    if (size > PTRDIFF_MAX) return tr_file_failure("map", path, EFBIG);
+    if (size == 0) return TR_OK;
+    void *data = mmap(NULL, (size_t)size, PROT_READ, MAP_SHARED, descriptor, 0);
+    if (data == MAP_FAILED) return tr_file_failure("map", path, errno);
+    tr_status status = tr_mapped_add(data, (size_t)size, path);
+    if (status == TR_OK)
+        *out = (struct tr_file_map){data, (size_t)size};
+    else
+        munmap(data, (size_t)size);
+    return status;
+}
+
 tr_status tr_file_map(const char *path, struct tr_file_map *out)
 {
     *out = (struct tr_file_map){0};
     int descriptor;
     uint64_t size;
     TR_TRY(tr_file_open(path, &descriptor, &size));
-    tr_status status = TR_OK;
-    if (size > PTRDIFF_MAX) {
-        status = tr_file_failure("map", path, EFBIG);
-    } else if (size > 0) {
-        void *data = mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, descriptor, 0);
-        if (data == MAP_FAILED)
-            status = tr_file_failure("map", path, errno);
-        else
-            *out = (struct tr_file_map){data, (size_t)size};
-    }
+    tr_status status = tr_file_map_open(descriptor, path, size, out);
     close(descriptor); /* the map stays */
     return status;
 }
 
 void tr_file_unmap(struct tr_file_map *map)
 {
-    if (map->data) munmap((void *)map->data, map->size);
+    if (map->data) {
+        tr_mapped_remove(map->data);
+        munmap((void *)map->data, map->size);
+    }
     *map = (struct tr_file_map){0};
 }
 
@@ -180,6 +192,25 @@ tr_status tr_file_lock(const char *directory, int *descriptor)
     if (!taken) return TR_OK;
     return tr_fail(TR_EIO, "\"%s\" is in use by another process; wait for it or choose another directory",
                    directory);
+}
+
+enum tr_file_whereabouts tr_file_find(int descriptor, const char *path)
+{
+    struct stat own, there;
+    if (fstat(descriptor, &own) != 0) return TR_FILE_REMOVED;
+    if (stat(path, &there) == 0 && there.st_dev == own.st_dev && there.st_ino == own.st_ino)
+        return TR_FILE_THERE;
+    return own.st_nlink == 0 ? TR_FILE_REMOVED : TR_FILE_MOVED;
+}
+
+char *tr_file_descriptor_path(int descriptor)
+{
+    char link[40], path[PATH_MAX];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    if (length <= 0 || path[0] != '/') return NULL;
+    path[length] = '\0';
+    return tr_strdup(path);
 }
 
 tr_status tr_file_replace_begin(const tr_file_system *files, const char *path, uint64_t expected,

@@ -39,20 +39,41 @@ tr_status tr_file_read(const char *path, uint64_t limit, struct tr_file_content 
 void tr_file_content_free(struct tr_file_content *content);
 
 /* A regular file mapped read-only. If somebody cuts the file short meanwhile, or the disk fails, an access
-   raises SIGBUS: use tr_file_read_at() where that must not end the process. */
+   raises SIGBUS, whose handler finds the file by tr_mapped_at() (base/mapped.h): use tr_file_read_at() where
+   that must not end the process. */
 struct tr_file_map {
     const uint8_t *data; /* NULL for an empty file */
     size_t size;
 };
 /* Returned, release with tr_file_unmap(). TR_ENOTFOUND, TR_EIO. */
 tr_status tr_file_map(const char *path, struct tr_file_map *out);
+/* The same for the first `size` bytes of a file that is open, which may be closed then; `path` is for
+   messages. TR_EIO, TR_ENOMEM. */
+tr_status tr_file_map_open(int descriptor, const char *path, uint64_t size, struct tr_file_map *out);
 /* Accepts an empty map; empties it. */
 void tr_file_unmap(struct tr_file_map *map);
 
+/* Opens a file of lines for writing: anew, or to go on behind the last whole one that it holds. What is no
+   regular file, or a symbolic link, is refused. `path` is borrowed until tr_file_finish() or
+   tr_file_abandon(). TR_EIO, TR_ENOMEM. */
+tr_status tr_file_lines_begin(const char *path, bool goes_on, struct tr_file_writer *writer);
+/* Writes `line` (borrowed for the call; changed and restored meanwhile) and a line feed at once. TR_EIO. */
+tr_status tr_file_lines_add(struct tr_file_writer *writer, char *line);
+
 /* Takes a directory for this process, so that no other works in it meanwhile: TR_EIO at once where one does.
    The caller holds it until it closes the descriptor with close(); a kill ends it too. Where the file system
-   knows no locks, the descriptor is -1 and all is well. */
+   knows no locks, or the directory may not be read, the descriptor is -1 and all is well. */
 tr_status tr_file_lock(const char *directory, int *descriptor);
+/* Where what a descriptor has open is now. */
+enum tr_file_whereabouts {
+    TR_FILE_THERE,   /* `path` leads to it */
+    TR_FILE_MOVED,   /* `path` leads to something else, or to nothing */
+    TR_FILE_REMOVED, /* nothing leads to it any more */
+};
+enum tr_file_whereabouts tr_file_find(int descriptor, const char *path);
+/* A path that leads to it, as the system tells; NULL where it does not, or memory fails. Returned, free with
+   tr_free(). */
+char *tr_file_descriptor_path(int descriptor);
 
 /* A file that takes the place of another once it is complete: whoever looks sees the old content or the new
    one, also after a kill or a power cut, and a failure leaves the old one. The content grows in

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/file.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -40,6 +41,10 @@ static const char *advice(int error)
     case EEXIST:
     case ENOTEMPTY:
         return "; remove it or choose another name";
+    case ELOOP:
+        return "; a symbolic link is not followed here: remove it or choose another place";
+    case ENXIO:
+        return "; a regular file is needed: remove what is there or choose another place";
     case EIO:
         return "; check the disk and the system log";
     case ENAMETOOLONG:
@@ -218,6 +223,37 @@ void tr_file_discard(const tr_file_system *files, const char *path)
     struct tr_failure failure;
     tr_failure_keep(&failure, TR_OK);
     if (tr_file_remove(files, path) != TR_OK) tr_failure_restore(&failure);
+}
+
+/* A link cannot be written in place: it is made aside, and renamed. */
+static tr_status put_link(const tr_file_system *files, const char *aside, const char *path, const char *name)
+{
+    TR_TRY(tr_file_remove(files, aside)); /* of a kill */
+    TR_TRY(check("link", aside, files->ops->make_link(files->context, name, aside)));
+    tr_status status = tr_file_rename(files, aside, path);
+    if (status != TR_OK) tr_file_discard(files, aside);
+    return status;
+}
+
+tr_status tr_file_point(const tr_file_system *files, const char *path, const char *name)
+{
+    files = resolve(files);
+    char *aside = tr_format("%s.tmp", path), *parent = tr_path_parent(path);
+    tr_status status = aside && parent ? put_link(files, aside, path, name) : TR_ENOMEM;
+    if (status == TR_OK) status = tr_file_sync_directory(files, parent);
+    tr_free(parent);
+    tr_free(aside);
+    return status;
+}
+
+tr_status tr_file_read_link(const tr_file_system *files, const char *path, char *text, size_t size)
+{
+    files = resolve(files);
+    int result = files->ops->read_link(files->context, path, text, size);
+    if (result == 0) return TR_OK;
+    *text = '\0';
+    if (result == -EINVAL || result == -ENOENT || result == -ENOTDIR) return TR_OK;
+    return tr_file_failure("read link", path, -result);
 }
 
 static int gather(void *user, const char *name)

@@ -16,11 +16,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TR_FILE_OPS_VERSION 1
+#define TR_FILE_OPS_VERSION 2
 
+/* Only the last follows a symbolic link in the place of the file, or writes to what is no regular file (and
+   may then wait for somebody who reads it): it is for places that a person has named. */
 enum tr_file_create {
     TR_FILE_NEW,      /* fails where the file exists */
     TR_FILE_REPLACE,  /* empties an existing file */
+    TR_FILE_APPEND,   /* goes on behind what is in the file, which need not exist */
     TR_FILE_EXISTING, /* writes from the start of what exists already; for devices and pipes */
 };
 
@@ -48,6 +51,10 @@ struct tr_file_ops {
     /* Calls `visit` for each entry but "." and "..", in any order; `name` is borrowed for that call. A
        non-zero result of `visit` ends the walk and is returned. */
     int (*list)(void *context, const char *path, int (*visit)(void *user, const char *name), void *user);
+    /* Makes `path` a symbolic link with this text; fails where there is something. */
+    int (*make_link)(void *context, const char *text, const char *path);
+    /* Writes the text of a link and a NUL to `text`; -EINVAL for what is none, -ENAMETOOLONG. */
+    int (*read_link)(void *context, const char *path, char *text, size_t size);
 };
 
 /* A table with its state. Functions take NULL for the machine's own file system. Borrowed for the call. */
@@ -56,8 +63,15 @@ typedef struct tr_file_system {
     void *context;
 } tr_file_system;
 
-/* The machine's. Its context is NULL. A write beyond the process's file size limit fails with EFBIG and
-   leaves no SIGXFSZ behind, whatever the signal's disposition. */
+/* A directory that is held open. Paths that begin with `path` are looked up in it, wherever it has been moved
+   to and whatever has taken its place. */
+struct tr_file_anchor {
+    const char *path;
+    int descriptor;
+};
+
+/* The machine's. Its context is a struct tr_file_anchor, or NULL. A write beyond the process's file size
+   limit fails with EFBIG and leaves no SIGXFSZ behind, whatever the signal's disposition. */
 extern const struct tr_file_ops tr_file_ops_posix;
 
 /* A file being written. The fields are for the functions below. Plain memory: may lie on the stack. */
@@ -85,6 +99,11 @@ void tr_file_abandon(struct tr_file_writer *writer);
 tr_status tr_file_rename(const tr_file_system *files, const char *from, const char *to);
 tr_status tr_file_sync_directory(const tr_file_system *files, const char *path);
 tr_status tr_file_make_directory(const tr_file_system *files, const char *path);
+/* Makes `path` a symbolic link to `name`, which lies beside it: the link comes in one step in place of an
+   earlier one, and is durable. */
+tr_status tr_file_point(const tr_file_system *files, const char *path, const char *name);
+/* The text of a symbolic link, "" where `path` is none or is not there. TR_EIO. */
+tr_status tr_file_read_link(const tr_file_system *files, const char *path, char *text, size_t size);
 /* Makes the directory and its missing parents, each durable in its parent. An existing directory is fine. */
 tr_status tr_file_make_directories(const tr_file_system *files, const char *path);
 /* Removes a file, or a directory of files and directories (at most 8 deep; links are removed, not followed).

@@ -16,15 +16,49 @@
  * useful. */
 #define WRITE_PIECE ((size_t)256 << 20)
 
+/* A path as the calls that end in "at" take it. */
+struct place {
+    int directory;
+    const char *path;
+};
+
+static struct place find(const void *context, const char *path)
+{
+    const struct tr_file_anchor *anchor = context;
+    size_t length = anchor ? strlen(anchor->path) : 0;
+    while (length > 1 && anchor->path[length - 1] == '/') length--;
+    bool inside = length > 0 && strncmp(path, anchor->path, length) == 0 &&
+                  (path[length] == '/' || path[length] == '\0');
+    if (!inside) return (struct place){AT_FDCWD, path};
+    path += length + strspn(path + length, "/");
+    return (struct place){anchor->descriptor, *path ? path : "."};
+}
+
+/* 0 for a regular file, which is emptied if it has to be. */
+static int prepare(int descriptor, enum tr_file_create create)
+{
+    struct stat facts;
+    if (fstat(descriptor, &facts) != 0) return -errno;
+    if (!S_ISREG(facts.st_mode)) return -ENXIO;
+    return create == TR_FILE_REPLACE && ftruncate(descriptor, 0) != 0 ? -errno : 0;
+}
+
+/* Without O_NONBLOCK the open of a pipe would wait for a reader. */
 static int posix_open(void *context, const char *path, enum tr_file_create create)
 {
-    (void)context;
-    static const int flags[] = {
-        [TR_FILE_NEW] = O_CREAT | O_EXCL, [TR_FILE_REPLACE] = O_CREAT | O_TRUNC, [TR_FILE_EXISTING] = 0};
+    struct place at = find(context, path);
+    static const int flags[] = {[TR_FILE_NEW] = O_CREAT | O_EXCL,
+                                [TR_FILE_REPLACE] = O_CREAT | O_NOFOLLOW | O_NONBLOCK,
+                                [TR_FILE_APPEND] = O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK,
+                                [TR_FILE_EXISTING] = 0};
     int descriptor;
-    do descriptor = open(path, O_WRONLY | O_CLOEXEC | flags[create], 0666);
+    do descriptor = openat(at.directory, at.path, O_WRONLY | O_CLOEXEC | O_NOCTTY | flags[create], 0666);
     while (descriptor < 0 && errno == EINTR);
-    return descriptor < 0 ? -errno : descriptor;
+    if (descriptor < 0) return -errno;
+    int result = create == TR_FILE_EXISTING ? 0 : prepare(descriptor, create);
+    if (result == 0) return descriptor;
+    close(descriptor);
+    return result;
 }
 
 /* Beyond the file size limit the kernel sends the writing thread SIGXFSZ, which ends the process by default.
@@ -73,31 +107,32 @@ static int posix_close(void *context, int descriptor)
 
 static int posix_rename(void *context, const char *from, const char *to)
 {
-    (void)context;
-    return rename(from, to) == 0 ? 0 : -errno;
+    struct place source = find(context, from), target = find(context, to);
+    return renameat(source.directory, source.path, target.directory, target.path) == 0 ? 0 : -errno;
 }
 
 static int posix_make_directory(void *context, const char *path)
 {
-    (void)context;
-    return mkdir(path, 0777) == 0 ? 0 : -errno;
+    struct place at = find(context, path);
+    return mkdirat(at.directory, at.path, 0777) == 0 ? 0 : -errno;
 }
 
 static int posix_remove_file(void *context, const char *path)
 {
-    (void)context;
-    return unlink(path) == 0 ? 0 : -errno;
+    struct place at = find(context, path);
+    return unlinkat(at.directory, at.path, 0) == 0 ? 0 : -errno;
 }
 
 static int posix_remove_directory(void *context, const char *path)
 {
-    (void)context;
-    return rmdir(path) == 0 ? 0 : -errno;
+    struct place at = find(context, path);
+    return unlinkat(at.directory, at.path, AT_REMOVEDIR) == 0 ? 0 : -errno;
 }
 
 static int posix_sync_directory(void *context, const char *path)
 {
-    int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct place at = find(context, path);
+    int descriptor = openat(at.directory, at.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     /* A directory that one may write but not read cannot be opened, so not synced either. */
     if (descriptor < 0) return errno == EACCES ? 0 : -errno;
     int result = posix_sync(context, descriptor);
@@ -107,9 +142,14 @@ static int posix_sync_directory(void *context, const char *path)
 
 static int posix_list(void *context, const char *path, int (*visit)(void *user, const char *name), void *user)
 {
-    (void)context;
-    DIR *directory = opendir(path);
-    if (!directory) return -errno;
+    struct place at = find(context, path);
+    int descriptor = openat(at.directory, at.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *directory = descriptor >= 0 ? fdopendir(descriptor) : NULL;
+    if (!directory) {
+        int error = errno;
+        if (descriptor >= 0) close(descriptor);
+        return -error;
+    }
     int result = 0;
     while (result == 0) {
         errno = 0;
@@ -125,6 +165,22 @@ static int posix_list(void *context, const char *path, int (*visit)(void *user, 
     return result;
 }
 
+static int posix_make_link(void *context, const char *text, const char *path)
+{
+    struct place at = find(context, path);
+    return symlinkat(text, at.directory, at.path) == 0 ? 0 : -errno;
+}
+
+static int posix_read_link(void *context, const char *path, char *text, size_t size)
+{
+    struct place at = find(context, path);
+    ssize_t length = readlinkat(at.directory, at.path, text, size);
+    if (length < 0) return -errno;
+    if ((size_t)length == size) return -ENAMETOOLONG;
+    text[length] = '\0';
+    return 0;
+}
+
 const struct tr_file_ops tr_file_ops_posix = {
     .name = "posix",
     .version = TR_FILE_OPS_VERSION,
@@ -138,4 +194,6 @@ const struct tr_file_ops tr_file_ops_posix = {
     .remove_directory = posix_remove_directory,
     .sync_directory = posix_sync_directory,
     .list = posix_list,
+    .make_link = posix_make_link,
+    .read_link = posix_read_link,
 };

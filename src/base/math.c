@@ -131,39 +131,48 @@ static struct twofold log_twofold(double x)
     return fast_sum(sum.high, low);
 }
 
+const struct tr_cosine tr_cosine = {
+    .most = 1e6,
+    .quarters = 0x1.45f306dc9c883p-1,
+    .shift = SHIFT,
+    .part = {0x1.921fb544p0, 0x1.0b4611a6p-34,
+             0x1.3198a2e037073p-69}, /* pi / 2; the first two have 33 bits */
+    .even =
+        {
+            1,
+            -1.0 / 2,
+            1.0 / 24,
+            -1.0 / 720,
+            1.0 / 40320,
+            -1.0 / 3628800,
+            1.0 / 479001600,
+            -1.0 / 87178291200,
+            1.0 / 20922789888000,
+        },
+    .odd =
+        {
+            1,
+            -1.0 / 6,
+            1.0 / 120,
+            -1.0 / 5040,
+            1.0 / 362880,
+            -1.0 / 39916800,
+            1.0 / 6227020800,
+            -1.0 / 1307674368000,
+            1.0 / 355687428096000,
+        },
+};
+
 double tr_cos(double x)
 {
-    /* pi / 2 in three parts, the first two with 33 bits. */
-    const double first = 0x1.921fb544p0, second = 0x1.0b4611a6p-34, third = 0x1.3198a2e037073p-69;
-    static const double cosine[] = {
-        1,
-        -1.0 / 2,
-        1.0 / 24,
-        -1.0 / 720,
-        1.0 / 40320,
-        -1.0 / 3628800,
-        1.0 / 479001600,
-        -1.0 / 87178291200,
-        1.0 / 20922789888000,
-    };
-    static const double sine[] = {
-        1,
-        -1.0 / 6,
-        1.0 / 120,
-        -1.0 / 5040,
-        1.0 / 362880,
-        -1.0 / 39916800,
-        1.0 / 6227020800,
-        -1.0 / 1307674368000,
-        1.0 / 355687428096000,
-    };
-    if (!(x >= -1e6 && x <= 1e6)) return NAN;
-    double quarters = (x * 0x1.45f306dc9c883p-1 + SHIFT) - SHIFT;
-    double r = ((x - quarters * first) - quarters * second) - quarters * third;
+    const struct tr_cosine *of = &tr_cosine;
+    if (!(x >= -of->most && x <= of->most)) return NAN;
+    double quarters = (x * of->quarters + of->shift) - of->shift;
+    double r = ((x - quarters * of->part[0]) - quarters * of->part[1]) - quarters * of->part[2];
     double square = r * r;
     int64_t quarter = (int64_t)quarters & 3;
-    double value = quarter % 2 ? r * polynomial(square, sine, sizeof sine / sizeof sine[0])
-                               : polynomial(square, cosine, sizeof cosine / sizeof cosine[0]);
+    double value = quarter % 2 ? r * polynomial(square, of->odd, sizeof of->odd / sizeof of->odd[0])
+                               : polynomial(square, of->even, sizeof of->even / sizeof of->even[0]);
     return quarter == 1 || quarter == 2 ? -value : value;
 }
 

@@ -18,6 +18,14 @@ double tr_log(double x);
 /* |x| <= 1e6 (radians); NaN beyond, where the reduction by multiples of pi would lose its accuracy. */
 double tr_cos(double x);
 
+/* What tr_cos() is made of, for devices that compute it themselves. With w = x * quarters rounded to a whole
+   number by adding and subtracting `shift`, r = x - w * part[0] - w * part[1] - w * part[2], each product and
+   difference rounded, the value is the polynomial `even` of r * r for an even w, r times the polynomial `odd`
+   for an odd one (Horner's rule without fma), negated where w % 4 is 1 or 2; NaN beyond `most`. */
+extern const struct tr_cosine {
+    double most, quarters, shift, part[3], even[9], odd[9];
+} tr_cosine;
+
 /* base to an integer power; 1 for n == 0, whatever the base. */
 double tr_pow_int(double base, int64_t n);
 

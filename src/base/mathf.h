@@ -30,6 +30,8 @@ static inline float tr_mathf_float(int32_t bits)
 #define M_I                    int32_t
 #define M_SET(c)               (c)
 #define M_SET_INT(c)           (c)
+#define M_INFINITY             __builtin_inff()
+#define M_NAN                  __builtin_nanf("")
 #define M_FMA(a, b, c)         fmaf(a, b, c)
 #define M_ADD(a, b)            ((a) + (b))
 #define M_SUB(a, b)            ((a) - (b))
@@ -73,6 +75,12 @@ static inline float tr_sigmoidf(float x)
 static inline float tr_erff(float x)
 {
     return tr_mathf_erf(x);
+}
+
+/* x, but +0 where |x| < 2^-100. */
+static inline float tr_flushf(float x)
+{
+    return tr_mathf_flush(x);
 }
 
 #endif

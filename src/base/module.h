@@ -14,12 +14,13 @@ struct tr_module {
     const char *symbol;  /* name of the structure it exports */
     int version;         /* what the first member of the structure must be */
     const char *purpose; /* "downloads need": begins the message when it cannot be had */
-    const char *advice;  /* "install libcurl4": ends it */
+    const char *advice;  /* "install libcurl4": what to do before building again, near its end */
 };
 
 /* Loads a module and writes the address of its structure, which stays valid until the process ends: modules
-   are never unloaded. Looks beside the program and beside the library, in the places where a build and an
-   installation put modules, then in the library directory of the installation. TR_EUNSUPPORTED with the
+   are never unloaded. Looks where an installation puts modules, from where this program or library lies; in
+   the build tree, where it lies in the one it was built in; and in the library directory that it was built
+   for. Files and directories that others can write are refused, see base/trust.h. TR_EUNSUPPORTED with the
    reason and the advice. Any thread. */
 tr_status tr_module_load(const struct tr_module *module, const void **out);
 

@@ -33,7 +33,7 @@ enum tr_option_type {
     TR_OPTION_FLOAT,       /* float; the text is read as double ("1/255" too) and rounded once */
     TR_OPTION_DOUBLE,      /* double */
     TR_OPTION_STRING,      /* char *, owned by the object; fallback "" leaves NULL */
-    TR_OPTION_CHOICE,      /* an enum, by name */
+    TR_OPTION_CHOICE,      /* an enum, or an int32_t, by name */
     TR_OPTION_PAIR,        /* int32_t[2]: "5" is both, or [5, 3] */
     TR_OPTION_INT_LIST,    /* struct tr_int_list: 5 or [5, 3]; "5,3" on the command line */
     TR_OPTION_FLOAT_LIST,  /* struct tr_float_list */
@@ -76,8 +76,12 @@ enum tr_option_flags {
     TR_OPTION_POSITIONAL = 4,  /* on the command line given by position, in the order of the table; a list
                                   takes all that  is left */
     TR_OPTION_LEAVES = 8, /* on the command line, lifts the demand for required options (--help, --version) */
-    TR_OPTION_ENVIRONMENT = 16 /* may come from the environment, see tr_options_environment() */
+    TR_OPTION_ENVIRONMENT = 16, /* may come from the environment, see tr_options_environment() */
+    TR_OPTION_QUIET = 32 /* left out of tr_options_dump() where it has its fallback: for options that came
+                            later than others, so that the texts, and digests, of what has none stay */
 };
+
+struct tr_registry; /* base/registry.h */
 
 struct tr_option {
     const char *key;
@@ -86,7 +90,7 @@ struct tr_option {
     const char *fallback; /* what holds when nothing is given; NULL: required */
     double least,
         most; /* numbers and list items, inclusive; both 0: no limits; one side open: -INFINITY, INFINITY */
-    const struct tr_choice *choices; /* for CHOICE */
+    const struct tr_choice *choices; /* for CHOICE, unless `registry` has them */
     const char *help;                /* one or more sentences without the final point; first letter small */
     unsigned flags;                  /* enum tr_option_flags */
     char letter; /* -x on the command line, or 0; of a flag that is on by default it means --no-key */
@@ -96,9 +100,14 @@ struct tr_option {
                       --key=VALUE; NULL: needs a value. Not for flags */
     unsigned only; /* bits (1u << value) of the values of the table's first option, a CHOICE, which this one
                       belongs to: given with others it is an error, and it is required only there; 0: all */
+    const struct tr_registry
+        *registry; /* for CHOICE: the choices are its entries, values count them from 0 */
 };
 
 #define TR_OPTION_COUNT(table) ((int32_t)(sizeof(table) / sizeof((table)[0])))
+
+/* Choice `index` of a CHOICE, from 0; its name is NULL behind the last one. */
+struct tr_choice tr_option_choice(const struct tr_option *option, int32_t index);
 
 /* Overwrites all described fields with their fallbacks; required ones become 0, NULL or empty. TR_ENOMEM. */
 tr_status tr_options_defaults(const struct tr_option *table, int32_t count, void *object);

@@ -2,8 +2,10 @@
 #include "base/option_table.h"
 
 #include "base/alloc.h"
+#include "base/fail.h"
 
 #include <math.h>
+#include <string.h>
 
 static void dump_double(struct tr_text *text, double value)
 {
@@ -26,10 +28,13 @@ static void dump_string(struct tr_text *text, const char *value)
     }
 }
 
-static const char *name_of(const struct tr_choice *choices, int value)
+/* The name of the choice that a field holds. */
+static const char *choice_name(const struct tr_option *option, const void *field)
 {
-    while (choices->name && choices->value != value) choices++;
-    return choices->name;
+    struct tr_choice choice;
+    for (int32_t i = 0; (choice = tr_option_choice(option, i)).name; i++)
+        if (choice.value == *(const int *)field) break;
+    return choice.name;
 }
 
 static void dump_value(struct tr_text *text, const struct tr_option *option, const void *field)
@@ -54,7 +59,7 @@ static void dump_value(struct tr_text *text, const struct tr_option *option, con
         dump_string(text, *(const char *const *)field);
         break;
     case TR_OPTION_CHOICE:
-        dump_string(text, name_of(option->choices, *(const int *)field));
+        dump_string(text, choice_name(option, field));
         break;
     case TR_OPTION_PAIR: {
         const int32_t *pair = field;
@@ -101,13 +106,47 @@ static void dump_value(struct tr_text *text, const struct tr_option *option, con
     }
 }
 
+/* Whether a field has the fallback of its option, as both are written. */
+static tr_status has_fallback(const struct tr_option *option, const void *field, bool *has)
+{
+    union {
+        struct tr_int_list integers;
+        struct tr_float_list floats;
+        struct tr_string_list strings;
+        const tr_config *node;
+        double number;
+    } usual;
+    struct tr_option alone = *option;
+    struct tr_text own = TR_TEXT_INIT, other = TR_TEXT_INIT;
+    alone.offset = 0;
+    TR_TRY(tr_options_defaults(&alone, 1, &usual));
+    dump_value(&own, option, field);
+    dump_value(&other, &alone, &usual);
+    tr_status status = own.failed || other.failed ? TR_ENOMEM : TR_OK;
+    *has = status == TR_OK && own.length == other.length && memcmp(own.bytes, other.bytes, own.length) == 0;
+    tr_text_release(&other);
+    tr_text_release(&own);
+    tr_options_release(&alone, 1, &usual);
+    return status;
+}
+
 tr_status tr_options_dump(const struct tr_option *table, int32_t count, const void *object, char **out)
 {
     struct tr_text text = TR_TEXT_INIT;
+    bool first = true;
     tr_text_add(&text, "{");
     for (int32_t i = 0; i < count; i++) {
-        tr_text_addf(&text, "%s\"%s\": ", i ? ", " : "", table[i].key);
-        dump_value(&text, &table[i], option_field_const(&table[i], object));
+        const void *field = option_field_const(&table[i], object);
+        bool silent = false;
+        if (table[i].flags & TR_OPTION_QUIET) {
+            tr_status status = has_fallback(&table[i], field, &silent);
+            if (status != TR_OK) tr_text_release(&text);
+            TR_TRY(status);
+        }
+        if (silent) continue;
+        tr_text_addf(&text, "%s\"%s\": ", first ? "" : ", ", table[i].key);
+        dump_value(&text, &table[i], field);
+        first = false;
     }
     tr_text_add(&text, "}");
     return tr_text_finish(&text, out);
@@ -148,7 +187,7 @@ tr_status tr_options_get(const struct tr_option *table, int32_t index, const voi
     case TR_OPTION_STRING:
         return get_text(*(const char *const *)field, out);
     case TR_OPTION_CHOICE:
-        return get_text(name_of(option->choices, *(const int *)field), out);
+        return get_text(choice_name(option, field), out);
     case TR_OPTION_NODE:
         if (!*(const tr_config *const *)field) return TR_OK;
         break;

@@ -46,15 +46,17 @@ static const char *write_limit(double limit, char buffer[TR_TEXT_NUMBER_SIZE])
     return buffer;
 }
 
-const char *option_range(const struct tr_option *option, char buffer[OPTION_RANGE_SIZE])
+static const char *write_range(const struct tr_option *option, double most_of_people,
+                               char buffer[OPTION_RANGE_SIZE])
 {
     char least[TR_TEXT_NUMBER_SIZE], most[TR_TEXT_NUMBER_SIZE];
-    bool has_least = limited(option) && !isinf(option->least),
-         has_most = limited(option) && !isinf(option->most);
-    bool closed = !(option->flags & (TR_OPTION_ABOVE_LEAST | TR_OPTION_BELOW_MOST));
-    const char *above = option->flags & TR_OPTION_ABOVE_LEAST ? ">" : ">=";
+    bool has_least = limited(option) && fabs(option->least) < most_of_people,
+         has_most = limited(option) && fabs(option->most) < most_of_people;
+    bool tiny = option->least > 0 && option->least * most_of_people < 1e3; /* as good as above 0 */
+    bool closed = !tiny && !(option->flags & (TR_OPTION_ABOVE_LEAST | TR_OPTION_BELOW_MOST));
+    const char *above = tiny || option->flags & TR_OPTION_ABOVE_LEAST ? ">" : ">=";
     const char *below = option->flags & TR_OPTION_BELOW_MOST ? "<" : "<=";
-    if (has_least) write_limit(option->least, least);
+    if (has_least) write_limit(tiny ? 0 : option->least, least);
     if (has_most) write_limit(option->most, most);
     buffer[0] = '\0';
     if (has_least && has_most && closed) {
@@ -67,6 +69,16 @@ const char *option_range(const struct tr_option *option, char buffer[OPTION_RANG
         snprintf(buffer, OPTION_RANGE_SIZE, "%s %s", below, most);
     }
     return buffer;
+}
+
+const char *option_range(const struct tr_option *option, char buffer[OPTION_RANGE_SIZE])
+{
+    return write_range(option, INFINITY, buffer);
+}
+
+const char *option_range_for_people(const struct tr_option *option, char buffer[OPTION_RANGE_SIZE])
+{
+    return write_range(option, 1e9, buffer);
 }
 
 static tr_status fail_range(const struct tr_option *option, const char *text, struct option_origin origin)
@@ -124,22 +136,19 @@ static tr_status read_choice(const struct tr_option *option, const char *text, s
 {
     const char *names[TR_OPTIONS_MAX];
     int32_t count = 0;
-    for (const struct tr_choice *choice = option->choices; choice->name; choice++) {
-        if (strcmp(choice->name, text) == 0) {
-            *out = choice->value;
+    struct tr_choice choice;
+    for (; (choice = tr_option_choice(option, count)).name; count++) {
+        if (strcmp(choice.name, text) == 0) {
+            *out = choice.value;
             return TR_OK;
         }
         assert(count < TR_OPTIONS_MAX);
-        names[count++] = choice->name;
+        names[count] = choice.name;
     }
-    const char *nearest = tr_text_nearest(text, names, count);
-    struct tr_text all = TR_TEXT_INIT;
-    option_add_choices(option, "", "", ", ", &all);
-    tr_status status = all.failed ? TR_ENOMEM
-                                  : option_fail(origin, "\"%s\" is none of %s%s%s%s", text, all.bytes,
-                                                nearest ? "; did you mean \"" : "", nearest ? nearest : "",
-                                                nearest ? "\"?" : "");
-    tr_text_release(&all);
+    struct tr_text unknown = TR_TEXT_INIT;
+    tr_text_add_unknown(&unknown, text, names, count);
+    tr_status status = unknown.failed ? TR_ENOMEM : option_fail(origin, "%s", unknown.bytes);
+    tr_text_release(&unknown);
     return status;
 }
 

@@ -9,17 +9,19 @@
 void option_add_choices(const struct tr_option *option, const char *before, const char *after,
                         const char *between, struct tr_text *text)
 {
-    for (const struct tr_choice *choice = option->choices; choice->name; choice++)
-        tr_text_addf(text, "%s%s%s%s", choice == option->choices ? "" : between, before, choice->name, after);
+    struct tr_choice choice;
+    for (int32_t i = 0; (choice = tr_option_choice(option, i)).name; i++)
+        tr_text_addf(text, "%s%s%s%s", i ? between : "", before, choice.name, after);
 }
 
 void option_add_only(const struct tr_option *table, const struct tr_option *option, const char *before,
                      const char *after, struct tr_text *text)
 {
     const char *between = "";
-    for (const struct tr_choice *choice = table[0].choices; choice->name; choice++) {
-        if (!(option->only >> (unsigned)choice->value & 1)) continue;
-        tr_text_addf(text, "%s%s%s%s", between, before, choice->name, after);
+    struct tr_choice choice;
+    for (int32_t i = 0; (choice = tr_option_choice(&table[0], i)).name; i++) {
+        if (!(option->only >> (unsigned)choice.value & 1)) continue;
+        tr_text_addf(text, "%s%s%s%s", between, before, choice.name, after);
         between = ", ";
     }
 }
@@ -130,7 +132,7 @@ static void add_facts(struct tr_text *facts, const struct tr_option *option)
 {
     char range[OPTION_RANGE_SIZE];
     bool is_bool = option->type == TR_OPTION_BOOL;
-    option_range(option, range);
+    option_range_for_people(option, range);
     const char *between = "";
     if (option->type == TR_OPTION_CHOICE) {
         option_add_type(option, facts);
@@ -140,12 +142,32 @@ static void add_facts(struct tr_text *facts, const struct tr_option *option)
         tr_text_addf(facts, "%s%s", between, range);
         between = "; ";
     }
-    if (option->fallback && *option->fallback && !(is_bool && strcmp(option->fallback, "false") == 0)) {
+    if (option_is_on(option)) {
+        tr_text_addf(facts, "%sdefault: --", between);
+        option_add_dashed(facts, option->key);
+    } else if (option->fallback && *option->fallback && !is_bool) {
         tr_text_addf(facts, "%sdefault: %s", between, option->fallback);
         between = "; ";
     }
     if (!option->fallback && !(option->flags & TR_OPTION_POSITIONAL))
         tr_text_addf(facts, "%srequired", between);
+}
+
+/* "  -q, --quiet"; both ways where a flag is on by itself: "      --progress / -p, --no-progress". */
+static void add_names(struct tr_text *text, const struct tr_option *option)
+{
+    bool on = option_is_on(option);
+    if (on) {
+        tr_text_add(text, "      --");
+        option_add_dashed(text, option->key);
+        tr_text_add(text, " / ");
+    }
+    if (option->letter)
+        tr_text_addf(text, "%s-%c, ", on ? "" : "  ", option->letter);
+    else if (!on)
+        tr_text_add(text, "      ");
+    tr_text_add(text, on ? "--no-" : "--");
+    option_add_dashed(text, option->key);
 }
 
 static void add_option_help(struct tr_text *text, const struct tr_option *option)
@@ -155,13 +177,7 @@ static void add_option_help(struct tr_text *text, const struct tr_option *option
         tr_text_add(&left, "  ");
         add_placeholder(&left, option);
     } else {
-        if (option->letter) {
-            tr_text_addf(&left, "  -%c, --", option->letter);
-        } else {
-            tr_text_add(&left, "      --");
-        }
-        if (option_is_on(option)) tr_text_add(&left, "no-");
-        option_add_dashed(&left, option->key);
+        add_names(&left, option);
         if (option->type != TR_OPTION_BOOL) tr_text_add(&left, option->bare ? "[=" : " ");
         add_placeholder(&left, option);
         if (option->bare) tr_text_add(&left, "]");
@@ -240,7 +256,7 @@ static void add_row(struct tr_text *text, const struct tr_option *table, const s
     } else {
         option_add_type(option, text);
     }
-    if (*option_range(option, range)) tr_text_addf(text, ", %s", range);
+    if (*option_range_for_people(option, range)) tr_text_addf(text, ", %s", range);
     tr_text_add(text, " | ");
     if (!option->fallback) {
         tr_text_add(text, "required");
@@ -257,10 +273,11 @@ static void add_row(struct tr_text *text, const struct tr_option *table, const s
     add_cell(text, option->help);
     if (option->type == TR_OPTION_CHOICE) {
         const char *between = ". ";
-        for (const struct tr_choice *choice = option->choices; choice->name; choice++) {
-            if (!choice->help) continue;
-            tr_text_addf(text, "%s`%s`: ", between, choice->name);
-            add_cell(text, choice->help);
+        struct tr_choice choice;
+        for (int32_t i = 0; (choice = tr_option_choice(option, i)).name; i++) {
+            if (!choice.help) continue;
+            tr_text_addf(text, "%s`%s`: ", between, choice.name);
+            add_cell(text, choice.help);
             between = "; ";
         }
     }

@@ -16,7 +16,11 @@ enum tr_rng_purpose {
     TR_RNG_DROPOUT = 2, /* counter: layer, step, example in the global batch, element / 4 */
     TR_RNG_ORDER = 3,   /* counter: epoch, round, half-block */
     TR_RNG_AUGMENT = 4, /* counter: step, example in the global batch */
-    TR_RNG_DELAY = 5    /* counter: rank, step */
+    TR_RNG_DELAY = 5,   /* counter: rank, step */
+    TR_RNG_SPLIT = 6,   /* counter: 0, round, half-block */
+    TR_RNG_SAMPLE = 7,  /* counter: epoch, position */
+    TR_RNG_SWEEP = 8,   /* counter: point, field */
+    TR_RNG_TEXT = 9     /* counter: token behind the prompt */
 };
 
 typedef struct tr_rng_key {

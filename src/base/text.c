@@ -68,6 +68,31 @@ void tr_text_pad(struct tr_text *text, char c, size_t count)
     text->bytes[text->length] = '\0';
 }
 
+void tr_text_add_word(struct tr_text *text, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./,:@%";
+    if (*word && word[strspn(word, plain)] == 0) {
+        tr_text_add(text, word);
+        return;
+    }
+    tr_text_add(text, "'");
+    for (; *word; word++) {
+        if (*word == '\'')
+            tr_text_add(text, "'\\''");
+        else
+            tr_text_add_bytes(text, word, 1);
+    }
+    tr_text_add(text, "'");
+}
+
+char *tr_text_word(const char *word)
+{
+    char *out;
+    struct tr_text text = TR_TEXT_INIT;
+    tr_text_add_word(&text, word);
+    return tr_text_finish(&text, &out) == TR_OK ? out : NULL;
+}
+
 tr_status tr_text_finish(struct tr_text *text, char **out)
 {
     *out = NULL;
@@ -197,4 +222,12 @@ const char *tr_text_nearest(const char *word, const char *const *words, int32_t 
         }
     }
     return nearest;
+}
+
+void tr_text_add_unknown(struct tr_text *text, const char *word, const char *const *words, int32_t count)
+{
+    const char *nearest = tr_text_nearest(word, words, count);
+    tr_text_addf(text, "\"%s\" is none of ", word);
+    for (int32_t i = 0; i < count; i++) tr_text_addf(text, "%s%s", i ? ", " : "", words[i]);
+    if (nearest) tr_text_addf(text, "; did you mean \"%s\"?", nearest);
 }

@@ -32,6 +32,11 @@ void tr_text_pad(struct tr_text *text, char c, size_t count);
 /* Adds `string` as a JSON string with its quotes; what is no UTF-8 becomes U+FFFD. A JSON string is a
    double-quoted YAML scalar too. */
 void tr_text_add_quoted(struct tr_text *text, const char *string);
+/* Adds `word` as a POSIX shell reads it: as it is, or in single quotes where it has other than plain
+   characters. */
+void tr_text_add_word(struct tr_text *text, const char *word);
+/* The same by itself. Returned, free with tr_free(); NULL when memory fails. */
+char *tr_text_word(const char *word);
 /* Hands the string over (returned, free with tr_free) and leaves `text` empty. TR_ENOMEM if an addition
  * failed. */
 tr_status tr_text_finish(struct tr_text *text, char **out);
@@ -82,5 +87,8 @@ int32_t tr_text_distance(const char *a, const char *b);
 /* The nearest of `count` words, for "did you mean": NULL when none is near enough to be meant. The result is
    one of `words`; ties go to the first. */
 const char *tr_text_nearest(const char *word, const char *const *words, int32_t count);
+/* Adds `"word" is none of a, b, c; did you mean "b"?`, the question only where one is near enough: what every
+   message says about a word that is not among those that it may be. */
+void tr_text_add_unknown(struct tr_text *text, const char *word, const char *const *words, int32_t count);
 
 #endif

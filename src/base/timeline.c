@@ -293,6 +293,33 @@ void tr_lane_end(tr_lane *lane, int about)
     pthread_mutex_unlock(&lane->lock);
 }
 
+bool tr_span_here(struct tr_span_here *out)
+{
+    tr_lane *lane = tr_lane_current;
+    if (!lane || lane->depth == 0 || lane->depth > TR_TIMELINE_DEPTH) return false;
+    const struct open_span *span = &lane->open[lane->depth - 1];
+    if (span->name == UNRECORDED || span->name >= lane->names) return false;
+    *out = (struct tr_span_here){lane->timeline, span->activity, lane->text[span->name], lane->step};
+    return true;
+}
+
+void tr_timeline_add(const struct tr_span_here *what, const char *name, int64_t begin, int64_t end)
+{
+    tr_timeline *timeline = what->timeline;
+    pthread_mutex_lock(&timeline->lock);
+    tr_lane *lane = take_lane(timeline, name);
+    if (lane) pthread_mutex_lock(&lane->lock);
+    pthread_mutex_unlock(&timeline->lock);
+    if (!lane) return;
+    lane->step = what->step;
+    if (!lane->frozen) {
+        struct open_span span = {what->activity, intern(lane, what->name), begin, 0, 0, 0};
+        if (timeline->settings.sums) add_total(lane, &span, -1, end - begin);
+        keep(lane, &span, -1, end);
+    }
+    pthread_mutex_unlock(&lane->lock);
+}
+
 /* ---- reading ---- */
 
 static void end_recording(tr_timeline *timeline, bool sums_too)

@@ -113,6 +113,20 @@ static inline void tr_span_work(double operations, int64_t bytes)
     if (__builtin_expect(tr_lane_current != NULL, 0)) tr_lane_work(tr_lane_current, operations, bytes);
 }
 
+/* What the innermost open span of a thread is. */
+struct tr_span_here {
+    tr_timeline *timeline;
+    enum tr_activity activity;
+    const char *name; /* as long as the timeline */
+    int64_t step;
+};
+/* Of the calling thread; false where nothing is recorded. For those who learn later how long what the thread
+   asked for took. */
+bool tr_span_here(struct tr_span_here *out);
+/* Records a span that no thread went through but another device, in the lane of this name, which no thread
+   enters. Any thread. */
+void tr_timeline_add(const struct tr_span_here *what, const char *lane, int64_t begin, int64_t end);
+
 /* ---- reading ---- */
 
 /* The first step there is: where single spans were to be kept from an earlier one on, as many steps are kept

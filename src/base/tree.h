@@ -8,6 +8,7 @@
 #ifndef TR_BASE_TREE_H
 #define TR_BASE_TREE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define TR_TREE_DEPTH 32
@@ -24,6 +25,38 @@ static inline int tr_tree_combines_after(int64_t leaf)
 static inline int tr_tree_combines_at_end(int64_t leaves)
 {
     return __builtin_popcountll((unsigned long long)leaves) - 1;
+}
+
+/* A walk over the leaves of a node in ascending order, whoever keeps the values: a stack of those that wait,
+   oldest first. The next leaf's value goes to place `waiting`; then
+       tr_tree_push(&fold, last);
+       for (int right; (right = tr_tree_combine(&fold)) > 0;) value[right - 1] = value[right - 1] +
+   value[right]; and after the last leaf the node's value is in place 0. Begins with zeros. */
+struct tr_tree_fold {
+    int64_t leaves;
+    int waiting, due;
+};
+
+static inline void tr_tree_push(struct tr_tree_fold *fold, bool last)
+{
+    fold->waiting++;
+    fold->due = last ? fold->waiting - 1 : tr_tree_combines_after(fold->leaves);
+    fold->leaves++;
+}
+
+/* For those who learn only later that a leaf was the last: what waits is due. */
+static inline void tr_tree_end(struct tr_tree_fold *fold)
+{
+    fold->due = fold->waiting > 1 ? fold->waiting - 1 : 0;
+}
+
+/* The place of the value that is to be added to the one before it, which takes it out of the stack; 0:
+   nothing is due before the next leaf. */
+static inline int tr_tree_combine(struct tr_tree_fold *fold)
+{
+    if (fold->due == 0) return 0;
+    fold->due--;
+    return --fold->waiting;
 }
 
 /* The most values that wait at once while n leaves, at least 1, are pushed, the last one included. */
@@ -43,5 +76,16 @@ static inline int64_t tr_cut(int64_t items, int64_t parts, int64_t index)
 {
     return items / parts * index + items % parts * index / parts;
 }
+
+/* Cuts `leaves` leaves of the tree into `parts` contiguous parts, none empty if there are as many leaves: no
+ * part is larger than tr_cut() would make the largest, and as far as that allows, parts begin at multiples of
+ * large powers of two, so that all together are few nodes. Fills bound[parts + 1], ascending from 0 to
+ * `leaves`. */
+void tr_tree_cut(int64_t leaves, int64_t parts, int64_t *bound);
+/* The same for parts that are done at different speeds: of all cuts in which no part is empty, one whose
+ * slowest part (leaves / speed) is done soonest, and as far as that allows, with few nodes. `speed`: [parts],
+ * each finite and above 0, in any unit. At least as many leaves as parts. Equal arguments give equal cuts on
+ * all machines. */
+void tr_tree_cut_by_speed(int64_t leaves, int64_t parts, const double *speed, int64_t *bound);
 
 #endif

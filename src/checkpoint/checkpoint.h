@@ -9,6 +9,7 @@
  *         optimizer.safetensors
  *         model.yaml, ...          small files that the run wants to keep
  *         manifest.json            facts, and a checksum of everything (train/manifest.h)
+ *     checkpoint-best              a link to the one that the run marked as its best
  *     checkpoint-00000200.tmp/     being written or removed, or left behind by a kill; the
  *                                  next save removes it
  *     checkpoint-00000300.abandoned/
@@ -18,6 +19,7 @@
  * Invariants:
  *   - A directory gets its final name when all of it is durable, and that is one rename.
  *   - Nothing under a final name is ever changed, and nothing is removed before its successor is durable.
+ *   - The marked checkpoint is not removed; the mark goes from one to the next in one step.
  *   - What tr_checkpoint_open() returns has been read to the last byte and agrees with the manifest.
  *
  * So at any moment, also for whoever looks after a power cut, the previous checkpoint or the new one loads.
@@ -80,6 +82,16 @@ struct tr_checkpoint_content {
 tr_status tr_checkpoint_save(const tr_file_system *files, const char *run, int64_t keep,
                              const struct tr_checkpoint_content *content, char **path);
 
+/* Marks a checkpoint of the run directory, by the name of its directory, in place of the one that was marked
+   before, which goes like any other from then on. The mark goes with a checkpoint that is set aside. TR_EIO,
+   TR_ENOMEM. */
+tr_status tr_checkpoint_mark_best(const tr_file_system *files, const char *run, const char *name);
+/* Marks the newest checkpoint of this step, if there is one and it is not marked already; *there tells
+   whether there is. With step -1 a mark is taken away. Errors as above. */
+tr_status tr_checkpoint_settle_best(const tr_file_system *files, const char *run, int64_t step, bool *there);
+/* The mark's name in a run directory. */
+#define TR_CHECKPOINT_BEST "checkpoint-best"
+
 /* The step of the newest checkpoint in a run directory, by its name only, or -1 if there is none or no such
  * directory. TR_EIO. */
 tr_status tr_checkpoint_latest(const char *run, int64_t *step);
@@ -94,6 +106,8 @@ typedef struct tr_checkpoint tr_checkpoint;
    damaged; the message names the newest one's first damage, down to the tensor. TR_EUNSUPPORTED: whole, but
    of a newer format (an older checkpoint is not taken in its place). TR_ENOMEM. */
 tr_status tr_checkpoint_open(const char *path, tr_checkpoint **out);
+/* Opens the marked checkpoint of a run directory, and no other in its place. Errors likewise. */
+tr_status tr_checkpoint_open_best(const char *run, tr_checkpoint **out);
 /* Accepts NULL, nulls the handle. */
 void tr_checkpoint_close(tr_checkpoint **checkpoint);
 

@@ -28,6 +28,9 @@ struct tr_checkpoint_scan {
 
 /* Looks through a run directory. Returned, free with tr_checkpoint_scan_free(). TR_EIO, TR_ENOMEM. */
 tr_status tr_checkpoint_scan(const tr_file_system *files, const char *run, struct tr_checkpoint_scan *out);
+/* The marked checkpoint; false where there is none. TR_EIO, TR_ENOMEM. */
+tr_status tr_checkpoint_find_best(const tr_file_system *files, const char *run,
+                                  struct tr_checkpoint_name *out, bool *there);
 /* Accepts an empty scan; empties it. */
 void tr_checkpoint_scan_free(struct tr_checkpoint_scan *scan);
 

@@ -218,19 +218,43 @@ static tr_status set_aside(const tr_file_system *files, const char *run,
     return status;
 }
 
-/* After `saved` is durable: leaves `keep` checkpoints, it included. `scan` is from before. */
-static void retire_others(const tr_file_system *files, const char *run, const struct tr_checkpoint_scan *scan,
+static bool is_same(struct tr_checkpoint_name a, struct tr_checkpoint_name b)
+{
+    return a.step == b.step && a.edition == b.edition;
+}
+
+/* What a run directory had before a save. */
+struct before {
+    struct tr_checkpoint_scan scan;
+    struct tr_checkpoint_name best;
+    bool marked; /* `best` is */
+};
+
+static tr_status look(const tr_file_system *files, const char *run, struct before *out)
+{
+    TR_TRY(tr_checkpoint_scan(files, run, &out->scan));
+    tr_status status = tr_checkpoint_find_best(files, run, &out->best, &out->marked);
+    if (status != TR_OK) tr_checkpoint_scan_free(&out->scan);
+    return status;
+}
+
+/* After `saved` is durable: leaves `keep` checkpoints, it included, and the marked one. */
+static void retire_others(const tr_file_system *files, const char *run, const struct before *before,
                           struct tr_checkpoint_name saved, int64_t keep)
 {
+    const struct tr_checkpoint_scan *scan = &before->scan;
     int64_t earlier = 0, later = scan->count;
     while (earlier < scan->count && scan->found[earlier].step < saved.step) earlier++;
     while (later > earlier && scan->found[later - 1].step > saved.step) later--;
     for (int64_t i = 0; i < scan->count; i++) {
         tr_status status = TR_OK;
-        if (i >= later)
-            status = set_aside(files, run, scan, scan->found[i]);
-        else if (i >= earlier || i <= earlier - keep)
+        bool is_best = before->marked && is_same(scan->found[i], before->best), there;
+        if (i >= later) {
+            if (is_best) status = tr_checkpoint_settle_best(files, run, -1, &there);
+            if (status == TR_OK) status = set_aside(files, run, scan, scan->found[i]);
+        } else if (!is_best && (i >= earlier || i <= earlier - keep)) {
             status = remove_checkpoint(files, run, scan->found[i]);
+        }
         if (status != TR_OK) warn("an old checkpoint could not be removed");
     }
     /* A future that comes back after a power cut would be taken for the newest; what was removed may come
@@ -246,11 +270,12 @@ static tr_status save(const tr_file_system *files, const char *run, int64_t keep
     TR_TRY(check_content(content, keep));
     TR_TRY(tr_file_make_directories(files, run));
 
-    struct tr_checkpoint_scan scan;
-    TR_TRY(tr_checkpoint_scan(files, run, &scan));
+    struct before before;
+    TR_TRY(look(files, run, &before));
+    const struct tr_checkpoint_scan *scan = &before.scan;
     struct tr_checkpoint_name name = {content->facts.step, 1};
-    for (int64_t i = 0; i < scan.count; i++)
-        if (scan.found[i].step == name.step) name.edition = scan.found[i].edition + 1;
+    for (int64_t i = 0; i < scan->count; i++)
+        if (scan->found[i].step == name.step) name.edition = scan->found[i].edition + 1;
 
     struct tr_manifest_sums sums;
     void *memory = NULL;
@@ -259,7 +284,7 @@ static tr_status save(const tr_file_system *files, const char *run, int64_t keep
     tr_status status = TR_ENOMEM;
     if (!aside || !final) goto out;
     TR_TRY_GOTO(make_sums(content, &sums, &memory), out);
-    remove_leftovers(files, run, &scan);
+    remove_leftovers(files, run, scan);
     status = write_content(files, aside, content, &sums);
     if (status == TR_OK) status = tr_file_rename(files, aside, final);
     if (status != TR_OK) {
@@ -268,7 +293,7 @@ static tr_status save(const tr_file_system *files, const char *run, int64_t keep
     }
     /* If this fails the new checkpoint may or may not last, so nothing older goes. */
     TR_TRY_GOTO(tr_file_sync_directory(files, run), out);
-    retire_others(files, run, &scan, name, keep);
+    retire_others(files, run, &before, name, keep);
     if (path) {
         *path = final;
         final = NULL;
@@ -277,7 +302,7 @@ out:
     tr_free(final);
     tr_free(aside);
     tr_free(memory);
-    tr_checkpoint_scan_free(&scan);
+    tr_checkpoint_scan_free(&before.scan);
     return status;
 }
 

@@ -6,14 +6,8 @@
 
 #include <string.h>
 
+#define NAME  "handshake"
 #define SHOWN 160 /* bytes of a value in a message */
-
-static tr_status gather(tr_comm *comm, void *data, const int64_t *bound)
-{
-    tr_ticket *ticket;
-    TR_TRY(tr_comm_all_gather(comm, data, bound, NULL, "handshake", &ticket));
-    return tr_comm_wait(comm, &ticket);
-}
 
 /* One rank's text: key, NUL, value, NUL. Comes from another process, so its ends are checked. */
 struct said {
@@ -40,22 +34,22 @@ static size_t shown_from(const char *a, const char *b)
 
 static tr_status compare(tr_comm *comm, const char *texts, const int64_t *bound, const char *advice)
 {
-    struct said chief = {"", ""}, other = {"", ""};
-    TR_TRY(parse(texts, bound[1], 0, &chief));
+    struct said root = {"", ""}, other = {"", ""};
+    TR_TRY(parse(texts, bound[1], 0, &root));
     for (int rank = 1; rank < tr_comm_size(comm); rank++) {
         TR_TRY(parse(texts + bound[rank], bound[rank + 1] - bound[rank], rank, &other));
-        if (strcmp(chief.key, other.key) != 0)
+        if (strcmp(root.key, other.key) != 0)
             return tr_fail(
                 TR_EMISMATCH,
                 "handshake: rank %d compares \"%s\", rank %d \"%s\"; all ranks must run the same program",
-                tr_comm_number(comm, rank), other.key, tr_comm_number(comm, 0), chief.key);
-        if (strcmp(chief.value, other.value) == 0) continue;
-        size_t from = shown_from(chief.value, other.value);
+                tr_comm_number(comm, rank), other.key, tr_comm_number(comm, 0), root.key);
+        if (strcmp(root.value, other.value) == 0) continue;
+        size_t from = shown_from(root.value, other.value);
         const char *dots = from ? "..." : "";
         return tr_fail(
             TR_EMISMATCH, "%s: rank %d on host %s has \"%s%.*s\", rank %d on host %s has \"%s%.*s\"; %s",
-            chief.key, tr_comm_number(comm, rank), tr_comm_host(comm, rank), dots, SHOWN, other.value + from,
-            tr_comm_number(comm, 0), tr_comm_host(comm, 0), dots, SHOWN, chief.value + from, advice);
+            root.key, tr_comm_number(comm, rank), tr_comm_host(comm, rank), dots, SHOWN, other.value + from,
+            tr_comm_number(comm, 0), tr_comm_host(comm, 0), dots, SHOWN, root.value + from, advice);
     }
     return TR_OK;
 }
@@ -72,9 +66,9 @@ tr_status tr_comm_agree(tr_comm *comm, const char *key, const char *value, const
         tr_comm_abort(comm, "out of memory");
         goto out;
     }
-    for (int i = 0; i <= size; i++) bound[i] = i * (int64_t)sizeof *length;
     length[rank] = (int64_t)(key_bytes + value_bytes);
-    TR_TRY_GOTO(gather(comm, length, bound), out);
+    TR_TRY_GOTO(tr_comm_exchange(comm, length, sizeof *length, NAME), out);
+    bound[0] = 0;
     for (int i = 0; i < size; i++) {
         status = length[i] >= 2 && length[i] < 1 << 24
                      ? TR_OK
@@ -93,7 +87,7 @@ tr_status tr_comm_agree(tr_comm *comm, const char *key, const char *value, const
     }
     memcpy(texts + bound[rank], key, key_bytes);
     memcpy(texts + bound[rank] + key_bytes, value, value_bytes);
-    TR_TRY_GOTO(gather(comm, texts, bound), out);
+    TR_TRY_GOTO(tr_comm_exchange_parts(comm, texts, bound, NAME), out);
     status = compare(comm, texts, bound, advice);
 out:
     tr_free(texts);

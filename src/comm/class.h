@@ -1,5 +1,5 @@
 /* What a transport provides: nonblocking messages and knowledge about who is alive. Everything else
- * (collectives, deadlines, windows) is written once on top.
+ * (collectives, deadlines, windows) is written once on top; collectives may be the transport's own, too.
  *
  * All slots but `idle` are called with the communicator's lock held and must not block.
  */
@@ -10,7 +10,7 @@
 
 #include <pthread.h>
 
-#define TR_COMM_VERSION 1
+#define TR_COMM_VERSION 2
 
 /* Tags of collectives lie above those of users, tags of transports above these, tags of parts above all. */
 #define TR_COMM_TAG_COLLECTIVE (TR_COMM_TAG_MOST + 1)
@@ -33,13 +33,24 @@ struct tr_transfer {
     size_t came; /* bytes of a message that is not of the size expected */
 };
 
-#define TR_PLACE_NAME    64
-#define TR_PLACE_MACHINE 128
+struct tr_route;
+struct tr_reduction;
+/* A sum along the tree of a reduction without a window; see tr_comm_reduce_scatter(). */
+struct tr_sum {
+    const struct tr_reduction *reduction;
+    const float *nodes;
+    int64_t stride;
+    const int64_t *share; /* [size + 1] */
+    float *out;           /* of this rank's share */
+};
+
+#define TR_LOCATION_NAME    64
+#define TR_LOCATION_MACHINE 128
 /* Where a rank runs. */
-struct tr_place {
-    char host[TR_PLACE_NAME];
+struct tr_location {
+    char host[TR_LOCATION_NAME];
     /* Equal for ranks that can map each other's memory (same kernel, same name space of processes). */
-    char machine[TR_PLACE_MACHINE];
+    char machine[TR_LOCATION_MACHINE];
     int64_t process;
     uint64_t began; /* when the process was started, so that a reused number is not taken for it */
 };
@@ -49,6 +60,8 @@ struct tr_place {
 struct tr_comm_class {
     const char *name;
     int version; /* TR_COMM_VERSION */
+    /* Seconds that what a lost rank sent may still take to arrive; 0: a poll after its loss finds it all. */
+    double grace;
     /* Starts a message; the transfer is borrowed until done or withdrawn. A receive of another size than the
        message is TR_EMISMATCH, here or from `test`. */
     tr_status (*start)(tr_comm *comm, struct tr_transfer *transfer);
@@ -65,6 +78,12 @@ struct tr_comm_class {
     /* What is known about another rank, and the seconds since it was last heard of. Writes `why` if it gave
        up. TR_COMM_SILENT is not for it to say. */
     enum tr_comm_life (*life)(tr_comm *comm, int rank, double *silence, char *why, size_t size);
+    /* Grows whenever `life` may have another answer for some rank than before, silence excepted, so that
+       whoever waits need not ask for each. NULL: nobody knows. */
+    uint64_t (*changes)(tr_comm *comm);
+    /* The rank that gave up before all others, whose reason is the cause of theirs; -1 if none did. NULL:
+       nobody knows. */
+    int (*first_to_give_up)(tr_comm *comm);
     /* Tells all other ranks that this one gave up. */
     void (*give_up)(tr_comm *comm, const char *why);
     /* Makes memory that ranks of this machine can map, of which the bytes [begin, end) are zeroed and there
@@ -77,6 +96,13 @@ struct tr_comm_class {
     void (*mapped)(tr_comm *comm, char key[TR_SHARE_KEY]);
     /* Unmaps own or other's memory. */
     void (*unmap)(tr_comm *comm, size_t bytes, void *memory);
+    /* Collectives of the transport's own, for those that have better ways than messages between two: each
+       starts one transfer, which is tested and withdrawn like a message; `peer` is this rank, `tag` the
+       number of the collective, the same on all ranks. What it is about is borrowed until then. NULL: the
+       engine makes it of messages. Its arithmetic is the engine's, left + right along the tree. */
+    tr_status (*broadcast)(tr_comm *comm, struct tr_transfer *transfer, int root);
+    tr_status (*all_gather)(tr_comm *comm, struct tr_transfer *transfer, const int64_t *bound); /* bytes */
+    tr_status (*reduce_scatter)(tr_comm *comm, struct tr_transfer *transfer, const struct tr_sum *sum);
     /* Frees the transport; `clean` if all ranks are here and nothing is under way. Called without the lock,
      * last. */
     void (*destroy)(tr_comm *comm, bool clean);
@@ -87,6 +113,7 @@ struct tr_comm_class {
 struct tr_islands {
     int count;
     int *of;     /* [size] island of each rank */
+    int *place;  /* [size] of each rank among the members of its island */
     int *start;  /* [count + 1] */
     int *member; /* [size] ranks; those of island i are member[start[i]] to member[start[i + 1] - 1] */
 };
@@ -96,11 +123,16 @@ static inline int tr_island_size(const struct tr_islands *islands, int island)
     return islands->start[island + 1] - islands->start[island];
 }
 
-/* The member of an island that deals with a rank of another one, so that the work is spread. */
+/* The member of an island that deals with the share of a rank, the one at the same place, so that the work is
+   spread; of the rank's own island, that is itself. */
 static inline int tr_island_agent(const struct tr_islands *islands, int island, int rank)
 {
-    return islands->member[islands->start[island] + rank % tr_island_size(islands, island)];
+    return islands->member[islands->start[island] + islands->place[rank] % tr_island_size(islands, island)];
 }
+
+/* How messages of many ranks go (comm/route.h): by the number of islands and bytes; all to all; in rounds,
+   wherever there are two. The last two are for tests. */
+enum tr_routing { TR_ROUTING_AUTO, TR_ROUTING_DIRECT, TR_ROUTING_TREE };
 
 /* The head of every transport's own structure. */
 struct tr_comm {
@@ -108,23 +140,29 @@ struct tr_comm {
     int rank, size;
     struct tr_comm_settings settings;
     pthread_mutex_t lock;           /* guards what follows and all calls of slots */
-    struct tr_place *place;         /* [size] */
+    struct tr_location *location;   /* [size] */
     struct tr_islands alone, hosts; /* every rank an island of its own; every host one */
+    /* How shares go from all to all, of the two kinds of islands; made when first used. */
+    struct tr_route *spread_alone, *spread_hosts;
+    enum tr_routing routing; /* the same on all ranks, set before anything is under way */
+    int *pending;            /* [size] scratch of who looks for lost ranks */
     /* Of a part, see tr_comm_split(): the communicator with the transport, and the ranks there. The part's
        lock is taken first. */
-    tr_comm *root;
+    tr_comm *whole;
     int *member;              /* [size] */
-    uint32_t part_bits;       /* of a root: the parts that live, a bit each */
+    uint32_t part_bits;       /* of the whole: the parts that live, a bit each */
     uint32_t sequence;        /* collectives started */
     uint64_t moment;          /* of the last poll */
     tr_ticket *active, *pool; /* operations under way, and free ones for reuse */
+    tr_ticket **newest;       /* where the list of the active ones ends; void while there are none */
     struct tr_comm_statistics statistics;
     bool dead;
-    char *obituary;           /* why */
+    char *reason;             /* why */
     bool tolerant, disbanded; /* see tr_comm_tolerate(), tr_comm_disband() */
-    /* The thread of tr_comm_keep_moving(), or NULL; that it is at work now; what it found wrong and nobody
-       was told yet. */
-    struct tr_mover *mover;
+    bool outlives, bereaved;  /* a part of tr_comm_survivors(); that a rank of it died */
+    /* The thread of tr_comm_use_progress_thread(), or NULL; that it is at work now; what it found wrong and
+       nobody was told yet. */
+    struct tr_progress_thread *progress;
     bool moves;
     tr_status verdict;
     uint64_t turns;     /* rounds of tests, anybody's */
@@ -133,16 +171,26 @@ struct tr_comm {
 
 /* TR_EINVAL for time limits that make no sense. */
 tr_status tr_comm_check_settings(const struct tr_comm_settings *settings);
+/* Makes a part of `size` ranks of a communicator, this one among them, whose tags follow from `number`, the
+   same for all and of no other part that lives. TR_ENOMEM. */
+tr_status tr_part_make(tr_comm *comm, const int *member, int size, int number, tr_comm **out);
+/* The seconds between two signs of life of a rank. */
+double tr_comm_interval(const struct tr_comm_settings *settings);
+/* With the lock held: TR_EPEER, with the words of a wait that finds it, if a rank is lost for good; else
+ * TR_OK. */
+tr_status tr_comm_check_rank(tr_comm *comm, int rank);
+/* Records that a message had not the size of its receive, but that of `came`; returns TR_EMISMATCH. */
+tr_status tr_comm_wrong_size(const struct tr_transfer *receive);
 /* Fills the head; a transport calls this first. `size` is at least 1. Released with tr_comm_release(), also
  * after a failure. */
 tr_status tr_comm_prepare(tr_comm *comm, const struct tr_comm_class *class, int rank, int size,
                           const struct tr_comm_settings *settings);
 /* With the lock held: ends the communicator with words of its own for this rank and for the others. */
-void tr_comm_end(tr_comm *comm, const char *obituary, const char *why);
+void tr_comm_end(tr_comm *comm, const char *reason, const char *why);
 /* Frees what the head owns, not the structure. */
 void tr_comm_release(tr_comm *comm);
 /* Derives hosts from places once all are known. */
-void tr_comm_settle(tr_comm *comm);
+void tr_comm_find_hosts(tr_comm *comm);
 /* Exchanges places: each rank has filled its own. Collective, waits. */
 tr_status tr_comm_meet(tr_comm *comm);
 

@@ -5,21 +5,11 @@
 #include "base/tree.h"
 
 #include <assert.h>
-#include <stdatomic.h>
 #include <string.h>
 
 /* From here on, a broadcast deals out shares and gathers them: each rank sends the data about twice instead
  * of log2(size) times. */
 #define SCATTER_BYTES (256 << 10)
-
-static tr_status begin(tr_comm *comm, const char *kind, const char *name, int transfers, tr_ticket **out)
-{
-    TR_TRY(tr_comm_check(comm));
-    tr_status status = tr_ticket_take(comm, kind, name, transfers, 0, out);
-    if (status != TR_OK) return tr_comm_die(comm, status); /* the others are about to wait for us */
-    tr_ticket_number(comm, *out);
-    return TR_OK;
-}
 
 /* ---- barrier: in round k each rank hears of 2^k ranks more ---- */
 
@@ -36,7 +26,7 @@ static tr_status start_barrier(tr_comm *comm, tr_ticket **out)
     int rounds = 0;
     while (1 << rounds < comm->size) rounds++;
     tr_ticket *ticket;
-    TR_TRY(begin(comm, "barrier", NULL, 2 * rounds, &ticket));
+    TR_TRY(tr_ticket_take_collective(comm, "barrier", NULL, 2 * rounds, 0, &ticket));
     ticket->enter = enter_barrier;
     ticket->last = rounds > 0 ? rounds - 1 : 0;
     TR_TRY(tr_ticket_start(comm, ticket));
@@ -103,19 +93,29 @@ static tr_status enter_scatter(tr_comm *comm, tr_ticket *ticket)
     return TR_OK;
 }
 
+/* By the transport itself, here and below. */
+static tr_status enter_own_broadcast(tr_comm *comm, tr_ticket *ticket)
+{
+    return tr_ticket_broadcast(comm, ticket, (int)ticket->stride, ticket->data, ticket->bytes, 0);
+}
+
 static tr_status start_broadcast(tr_comm *comm, int root, void *data, size_t bytes, const char *name,
                                  tr_ticket **out)
 {
     if (root < 0 || root >= comm->size)
         return tr_fail(TR_EINVAL, "broadcast: there is no rank %d; choose 0 to %d", root, comm->size - 1);
     tr_ticket *ticket;
-    TR_TRY(begin(comm, "broadcast", name, 3 * comm->size, &ticket));
+    TR_TRY(tr_ticket_take_collective(comm, "broadcast", name, 3 * comm->size, 0, &ticket));
     for (int i = 0; i <= comm->size; i++) ticket->share[i] = tr_cut((int64_t)bytes, comm->size, i);
     ticket->data = data;
     ticket->bytes = bytes;
     ticket->stride = root;
     ticket->enter = bytes < SCATTER_BYTES || comm->size == 2 ? enter_broadcast : enter_scatter;
     ticket->last = comm->size > 1 ? 1 : 0;
+    if (comm->class->broadcast) {
+        ticket->enter = enter_own_broadcast;
+        ticket->last = 0;
+    }
     TR_TRY(tr_ticket_start(comm, ticket));
     *out = ticket;
     return TR_OK;
@@ -133,45 +133,17 @@ tr_status tr_comm_broadcast(tr_comm *comm, int root, void *data, size_t bytes, c
 
 /* ---- all-gather ---- */
 
-tr_status tr_ticket_notify(tr_comm *comm, tr_ticket *ticket, const struct tr_islands *islands, int gate)
-{
-    int island = islands->of[comm->rank];
-    atomic_thread_fence(memory_order_seq_cst); /* what we wrote, read or received comes before the messages */
-    for (int i = islands->start[island]; i < islands->start[island + 1]; i++) {
-        if (islands->member[i] == comm->rank) continue;
-        TR_TRY(tr_ticket_receive(comm, ticket, islands->member[i], NULL, 0, gate));
-        TR_TRY(tr_ticket_send(comm, ticket, islands->member[i], NULL, 0, TR_GATE_LAST));
-    }
-    return TR_OK;
-}
-
-tr_status tr_ticket_spread(tr_comm *comm, tr_ticket *ticket, const struct tr_islands *islands, char *data,
-                           int64_t unit, int gate)
-{
-    const int64_t *share = ticket->share;
-    int island = islands->of[comm->rank];
-    atomic_thread_fence(memory_order_seq_cst); /* what we wrote before comes before the messages */
-    for (int rank = 0; rank < comm->size; rank++) {
-        if (islands->of[rank] == island || tr_island_agent(islands, island, rank) != comm->rank) continue;
-        if (share_bytes(ticket, rank) == 0) continue;
-        TR_TRY(tr_ticket_receive(comm, ticket, rank, data + share[rank] * unit,
-                                 share_bytes(ticket, rank) * (size_t)unit, gate));
-    }
-    if (share_bytes(ticket, comm->rank) == 0) return TR_OK;
-    for (int i = 1; i < islands->count; i++) {
-        int agent = tr_island_agent(islands, (island + i) % islands->count, comm->rank);
-        TR_TRY(tr_ticket_send(comm, ticket, agent, data + share[comm->rank] * unit,
-                              share_bytes(ticket, comm->rank) * (size_t)unit, TR_GATE_LAST));
-    }
-    return TR_OK;
-}
-
 /* Shares go to the other islands; then the members of an island tell each other that all is there. */
 static tr_status enter_gather(tr_comm *comm, tr_ticket *ticket)
 {
-    const struct tr_islands *islands = ticket->window ? &comm->hosts : &comm->alone;
-    return ticket->phase == 0 ? tr_ticket_spread(comm, ticket, islands, ticket->data, 1, 0)
-                              : tr_ticket_notify(comm, ticket, islands, TR_GATE_LAST);
+    int phase = ticket->phase;
+    if (phase < ticket->notifying) return tr_ticket_spread(comm, ticket, phase, phase);
+    return tr_ticket_notify(comm, ticket, ticket->spread.islands, phase - ticket->notifying, phase);
+}
+
+static tr_status enter_own_gather(tr_comm *comm, tr_ticket *ticket)
+{
+    return tr_ticket_all_gather(comm, ticket, ticket->data, ticket->share, 0);
 }
 
 static tr_status start_gather(tr_comm *comm, void *data, const int64_t *bound, tr_window *window,
@@ -183,13 +155,25 @@ static tr_status start_gather(tr_comm *comm, void *data, const int64_t *bound, t
         return tr_fail(TR_EINVAL, "all-gather: the bounds of %d ranks must ascend from 0", comm->size);
     if (window && bound[comm->size] > 0 && !tr_window_holds(window, data, bound[comm->size]))
         return tr_fail(TR_EINVAL, "all-gather: the data lie outside of the window");
+    const struct tr_islands *islands = window ? &comm->hosts : &comm->alone;
     tr_ticket *ticket;
-    TR_TRY(begin(comm, "all-gather", name, 4 * comm->size, &ticket));
+    struct tr_spread spread;
+    TR_TRY(tr_comm_check(comm));
+    tr_status status = tr_spread_plan(comm, islands, bound, 1, &spread);
+    if (status != TR_OK) return tr_comm_die(comm, status);
+    TR_TRY(tr_ticket_take_collective(comm, "all-gather", name,
+                                     spread.transfers + tr_notify_transfers(comm, islands) + 1,
+                                     spread.scratch, &ticket));
     memcpy(ticket->share, bound, ((size_t)comm->size + 1) * sizeof *bound);
     ticket->data = data;
-    ticket->window = window;
+    ticket->spread = spread;
     ticket->enter = enter_gather;
-    ticket->last = 1;
+    ticket->notifying = spread.phases;
+    ticket->last = spread.phases + tr_notify_rounds(comm, islands) - 1;
+    if (comm->class->all_gather && !window) {
+        ticket->enter = enter_own_gather;
+        ticket->last = 0;
+    }
     TR_TRY(tr_ticket_start(comm, ticket));
     *out = ticket;
     return TR_OK;

@@ -1,5 +1,6 @@
 /* The communicator itself: its head, who is there, and its end. */
 #include "comm/operation.h"
+#include "comm/route.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -14,7 +15,8 @@ static tr_status make_islands(struct tr_islands *islands, int size)
     islands->of = tr_alloc_zero((size_t)size, sizeof *islands->of);
     islands->start = tr_alloc_zero((size_t)size + 1, sizeof *islands->start);
     islands->member = tr_alloc_zero((size_t)size, sizeof *islands->member);
-    if (!islands->of || !islands->start || !islands->member) return TR_ENOMEM;
+    islands->place = tr_alloc_zero((size_t)size, sizeof *islands->place);
+    if (!islands->of || !islands->start || !islands->member || !islands->place) return TR_ENOMEM;
     islands->count = size;
     for (int i = 0; i < size; i++) islands->of[i] = i;
     return TR_OK;
@@ -23,18 +25,18 @@ static tr_status make_islands(struct tr_islands *islands, int size)
 /* Derives the lists of members from `of` and `count`. */
 static void fill_islands(struct tr_islands *islands, int size)
 {
-    int filled = 0;
-    for (int island = 0; island < islands->count; island++) {
-        islands->start[island] = filled;
-        for (int rank = 0; rank < size; rank++)
-            if (islands->of[rank] == island) islands->member[filled++] = rank;
-    }
-    islands->start[islands->count] = filled;
+    memset(islands->start, 0, ((size_t)size + 1) * sizeof *islands->start);
+    for (int rank = 0; rank < size; rank++) islands->place[rank] = islands->start[islands->of[rank] + 1]++;
+    for (int island = 0; island < islands->count; island++)
+        islands->start[island + 1] += islands->start[island];
+    for (int rank = 0; rank < size; rank++)
+        islands->member[islands->start[islands->of[rank]] + islands->place[rank]] = rank;
 }
 
 static void free_islands(struct tr_islands *islands)
 {
     tr_free(islands->of);
+    tr_free(islands->place);
     tr_free(islands->start);
     tr_free(islands->member);
 }
@@ -57,17 +59,25 @@ tr_status tr_comm_prepare(tr_comm *comm, const struct tr_comm_class *class, int 
     *comm = (tr_comm){.class = class, .rank = rank, .size = size, .settings = *settings};
     pthread_mutex_init(&comm->lock, NULL);
     TR_TRY(tr_comm_check_settings(settings));
-    comm->place = tr_alloc_zero((size_t)size, sizeof *comm->place);
-    if (!comm->place) return TR_ENOMEM;
+    comm->location = tr_alloc_zero((size_t)size, sizeof *comm->location);
+    comm->pending = tr_alloc_zero((size_t)size, sizeof *comm->pending);
+    if (!comm->location || !comm->pending) return TR_ENOMEM;
     TR_TRY(make_islands(&comm->alone, size));
     TR_TRY(make_islands(&comm->hosts, size));
     fill_islands(&comm->alone, size);
     for (int i = 0; i < size; i++) {
-        snprintf(comm->place[i].host, TR_PLACE_NAME, "unknown");
-        snprintf(comm->place[i].machine, TR_PLACE_MACHINE, "unknown %d", i);
+        snprintf(comm->location[i].host, TR_LOCATION_NAME, "unknown");
+        snprintf(comm->location[i].machine, TR_LOCATION_MACHINE, "unknown %d", i);
     }
-    tr_comm_settle(comm);
+    tr_comm_find_hosts(comm);
     return TR_OK;
+}
+
+static void release_spread(struct tr_route **route)
+{
+    if (*route) tr_route_release(*route);
+    tr_free(*route);
+    *route = NULL;
 }
 
 void tr_comm_release(tr_comm *comm)
@@ -77,21 +87,25 @@ void tr_comm_release(tr_comm *comm)
         comm->pool = ticket->next;
         tr_ticket_free(ticket);
     }
-    tr_free(comm->place);
+    tr_free(comm->location);
+    tr_free(comm->pending);
+    release_spread(&comm->spread_alone);
+    release_spread(&comm->spread_hosts);
     free_islands(&comm->alone);
     free_islands(&comm->hosts);
-    tr_free(comm->obituary);
+    tr_free(comm->reason);
     tr_free(comm->member);
     pthread_mutex_destroy(&comm->lock);
 }
 
-void tr_comm_settle(tr_comm *comm)
+void tr_comm_find_hosts(tr_comm *comm)
 {
     struct tr_islands *hosts = &comm->hosts;
+    release_spread(&comm->spread_hosts); /* it was that of other hosts */
     hosts->count = 0;
     for (int i = 0; i < comm->size; i++) {
         int first = 0; /* the lowest rank of the same machine */
-        while (strcmp(comm->place[first].machine, comm->place[i].machine) != 0) first++;
+        while (strcmp(comm->location[first].machine, comm->location[i].machine) != 0) first++;
         hosts->of[i] = first < i ? hosts->of[first] : hosts->count++;
     }
     fill_islands(hosts, comm->size);
@@ -99,20 +113,13 @@ void tr_comm_settle(tr_comm *comm)
 
 tr_status tr_comm_meet(tr_comm *comm)
 {
-    int64_t *bound = tr_alloc((size_t)comm->size + 1, sizeof *bound);
-    if (!bound) return TR_ENOMEM;
-    for (int i = 0; i <= comm->size; i++) bound[i] = i * (int64_t)sizeof *comm->place;
-    tr_ticket *ticket = NULL;
-    tr_status status = tr_comm_all_gather(comm, comm->place, bound, NULL, "places", &ticket);
-    if (status == TR_OK) status = tr_comm_wait(comm, &ticket);
-    tr_free(bound);
-    if (status != TR_OK) return status;
+    TR_TRY(tr_comm_exchange(comm, comm->location, sizeof *comm->location, "places"));
     pthread_mutex_lock(&comm->lock);
     for (int i = 0; i < comm->size; i++) {
-        comm->place[i].host[TR_PLACE_NAME - 1] = 0;
-        comm->place[i].machine[TR_PLACE_MACHINE - 1] = 0;
+        comm->location[i].host[TR_LOCATION_NAME - 1] = 0;
+        comm->location[i].machine[TR_LOCATION_MACHINE - 1] = 0;
     }
-    tr_comm_settle(comm);
+    tr_comm_find_hosts(comm);
     pthread_mutex_unlock(&comm->lock);
     return TR_OK;
 }
@@ -134,13 +141,13 @@ int tr_comm_number(const tr_comm *comm, int rank)
 
 const char *tr_comm_name(const tr_comm *comm)
 {
-    return comm->root ? comm->root->class->name : comm->class->name;
+    return comm->whole ? comm->whole->class->name : comm->class->name;
 }
 
 const char *tr_comm_host(const tr_comm *comm, int rank)
 {
     assert(rank >= 0 && rank < comm->size);
-    return comm->place[rank].host;
+    return comm->location[rank].host;
 }
 
 int tr_comm_local_size(const tr_comm *comm)
@@ -156,9 +163,7 @@ int tr_comm_local(const tr_comm *comm, int place)
 
 int tr_comm_local_rank(const tr_comm *comm)
 {
-    int place = 0;
-    while (tr_comm_local(comm, place) != comm->rank) place++;
-    return place;
+    return comm->hosts.place[comm->rank];
 }
 
 int tr_comm_hosts(const tr_comm *comm)
@@ -192,17 +197,16 @@ tr_status tr_comm_check(tr_comm *comm)
 {
     if (!comm->dead) return TR_OK;
     tr_status status = comm->verdict == TR_OK ? TR_EPEER : comm->verdict;
-    comm->verdict = TR_OK; /* what the mover found is told once; then the communicator is dead */
+    comm->verdict = TR_OK; /* what the progress thread found is told once; then the communicator is dead */
     return tr_fail(status, "%s",
-                   comm->obituary
-                       ? comm->obituary
-                       : "the communicator failed before; restart the job from its last checkpoint");
+                   comm->reason ? comm->reason
+                                : "the communicator failed before; restart the job from its last checkpoint");
 }
 
-void tr_comm_end(tr_comm *comm, const char *obituary, const char *why)
+void tr_comm_end(tr_comm *comm, const char *reason, const char *why)
 {
     comm->dead = true;
-    comm->obituary = tr_strdup(obituary); /* without memory, tr_comm_check() has other words */
+    comm->reason = tr_strdup(reason); /* without memory, tr_comm_check() has other words */
     comm->class->give_up(comm, why);
 }
 
@@ -211,6 +215,11 @@ tr_status tr_comm_die(tr_comm *comm, tr_status status)
     if (comm->dead) return status;
     struct tr_failure failure;
     tr_failure_keep(&failure, status);
+    if (comm->bereaved) { /* the others find out by themselves, and all go on */
+        comm->dead = true;
+        comm->reason = tr_strdup(failure.message);
+        return status;
+    }
     tr_comm_end(comm, failure.message, failure.message);
     return tr_failure_restore(&failure); /* telling the others may have failed, too */
 }
@@ -238,6 +247,14 @@ void tr_comm_disband(tr_comm *comm)
     pthread_mutex_unlock(&comm->lock);
 }
 
+bool tr_comm_is_bereaved(tr_comm *comm)
+{
+    pthread_mutex_lock(&comm->lock);
+    bool bereaved = comm->dead && comm->bereaved;
+    pthread_mutex_unlock(&comm->lock);
+    return bereaved;
+}
+
 bool tr_comm_is_disbanded(tr_comm *comm)
 {
     pthread_mutex_lock(&comm->lock);
@@ -251,23 +268,18 @@ static bool withdraw_all(tr_comm *comm)
 {
     bool all = true;
     pthread_mutex_lock(&comm->lock);
-    while (comm->active) {
-        tr_ticket *lost = comm->active;
-        bool free_again = true;
-        for (int i = 0; i < lost->transfers; i++)
-            if (!lost->transfer[i].done && !tr_transfer_withdraw(comm, &lost->transfer[i]))
-                free_again = false;
-        comm->active = lost->next;
-        if (free_again) tr_ticket_free(lost);
-        all = all && free_again;
+    for (tr_ticket *next, *lost = comm->active; lost; lost = next) {
+        next = lost->next;
+        all = tr_ticket_withdraw(comm, lost) && all;
     }
+    comm->active = NULL;
     pthread_mutex_unlock(&comm->lock);
     return all;
 }
 
 bool tr_comm_end_operations(tr_comm *comm, const char *why)
 {
-    tr_comm_keep_moving(comm, false);
+    tr_comm_use_progress_thread(comm, false);
     if (!comm->active) return true;
     if (!comm->disbanded) tr_comm_abort(comm, why);
     return withdraw_all(comm);
@@ -279,11 +291,11 @@ void tr_comm_destroy(tr_comm **handle)
     if (!comm) return;
     *handle = NULL;
     assert(comm->part_bits == 0); /* parts end first */
-    tr_comm_keep_moving(comm, false);
+    tr_comm_use_progress_thread(comm, false);
     tr_ticket *ticket = NULL;
     bool clean = !comm->dead && !comm->active && !comm->disbanded;
     /* The transport of a part lives on, so that what was sent arrives. */
-    if (clean && comm->size > 1 && !comm->root)
+    if (clean && comm->size > 1 && !comm->whole)
         clean = tr_comm_barrier(comm, &ticket) == TR_OK && tr_comm_wait(comm, &ticket) == TR_OK;
     if (!clean) {
         if (!comm->disbanded) tr_comm_abort(comm, "it ended while operations were under way");

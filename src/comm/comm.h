@@ -1,12 +1,12 @@
 /* Communication: ranks that exchange messages and combine what they computed.
  *
  * A communicator is one rank's handle on a group of `size` ranks: threads of one process or processes on one
- * or many hosts (comm/transport.h). Ranks are numbered from 0; rank 0 is the chief.
+ * or many hosts (comm/transport.h). Ranks are numbered from 0; rank 0 is the root.
  *
  * Operations are started, give a ticket, and move on whenever somebody calls tr_comm_progress(),
- * tr_comm_test() or tr_comm_wait() on the communicator, and by themselves with tr_comm_keep_moving(). What
- * they read is "borrowed until done": not to be changed before, what they write is not to be touched before.
- * A ticket is done once test or wait said so, which also frees and nulls it.
+ * tr_comm_test() or tr_comm_wait() on the communicator, and by themselves with tr_comm_use_progress_thread().
+ * What they read is "borrowed until done": not to be changed before, what they write is not to be touched
+ * before. A ticket is done once test or wait said so, which also frees and nulls it.
  *
  * Collective functions must be called by all ranks, in the same order, with arguments that agree. If one
  * fails for lack of memory, the communicator is dead, since the others are about to wait.
@@ -42,10 +42,11 @@ typedef struct tr_reduction tr_reduction;
 struct tr_comm_settings {
     double timeout;  /* seconds without a sign of life before a rank counts as hung; > 0 */
     double patience; /* seconds that a wait may take although all ranks live; >= timeout */
+    bool moves;      /* operations move on by themselves while a rank computes: it needs no progress thread */
 };
 #define TR_COMM_SETTINGS_INIT                                                                                \
     {                                                                                                        \
-        TR_COMM_TIMEOUT, TR_COMM_PATIENCE                                                                    \
+        TR_COMM_TIMEOUT, TR_COMM_PATIENCE, false                                                             \
     }
 
 /* ---- who is there ---- */
@@ -55,7 +56,7 @@ int tr_comm_size(const tr_comm *comm);
 /* The number by which people know a rank: of a part (tr_comm_split()) that of the job, else the rank itself.
  */
 int tr_comm_number(const tr_comm *comm, int rank);
-/* "thread", "mpi", "self". */
+/* "local", "mpi", ... */
 const char *tr_comm_name(const tr_comm *comm);
 /* Name of the host that a rank runs on. Borrowed until destroy. */
 const char *tr_comm_host(const tr_comm *comm, int rank);
@@ -128,11 +129,11 @@ void tr_comm_idle(tr_comm *comm, double seconds);
 
 /* From now on, or no longer, a thread of the communicator's own moves the operations of this rank on while
    its other threads compute, so that no message waits for their next call. It looks a few thousand times a
-   second while something is under way that nobody else looks at, and sleeps otherwise. What it never does is
-   to call functions of the program (`take` below): that is left to those who call. What it finds wrong, the
-   next call returns. A part has a mover of its own. Changes no result; calls that change nothing are allowed,
-   but only one thread at a time may call this. tr_comm_destroy() ends it, too. Local. TR_ENOMEM. */
-tr_status tr_comm_keep_moving(tr_comm *comm, bool on);
+   second while something is under way that nobody else looks at, and sleeps otherwise. What it finds wrong,
+   the next call returns. A part has a progress thread of its own. Changes no result; calls that change
+   nothing are allowed, but only one thread at a time may call this. tr_comm_destroy() ends it, too. Local.
+   TR_ENOMEM. */
+tr_status tr_comm_use_progress_thread(tr_comm *comm, bool on);
 
 /* ---- collectives ---- */
 
@@ -168,37 +169,53 @@ int tr_reduction_nodes(const tr_reduction *reduction, int rank);
  */
 tr_status tr_comm_reduce_scatter(tr_comm *comm, tr_reduction *reduction, const float *nodes, int64_t stride,
                                  const int64_t *share, float *out, const char *name, tr_ticket **ticket);
-/* What becomes of a sum, see tr_comm_reduce_apply(). */
-struct tr_comm_apply {
-    /* Changes data[begin] to data[end - 1] after the sum over these elements. Called within a call that moves
-       the communicator on, by the thread of that call, so it must not call its functions; a failure ends the
-       communicator. */
-    tr_status (*take)(void *user, int64_t begin, int64_t end);
-    /* NULL, or what forms the sum over these elements at `out`, in the place of adding nodes, from what ranks
-       wrote into shared memory before they started: for ranks of one host with a window. Called like `take`,
-       before it. */
-    tr_status (*form)(void *user, int64_t begin, int64_t end, float *out);
-    void *user;
-    int64_t piece;     /* elements at a time, at least 1 */
-    const bool *open;  /* no sum is formed before this is true; borrowed until done. NULL: at once */
-    float *data;       /* [share[size]] */
-    tr_window *window; /* of `data`, as for tr_comm_all_gather(); or NULL */
-};
-/* Reduce-scatter, a change and all-gather in one: sums as tr_comm_reduce_scatter(), but in pieces, and lets
-   `apply` change this rank's share of the data after each piece while that is in the cache. Then the shares
-   of the data come to all as by tr_comm_all_gather(): by starting, a rank declares that it no longer reads
-   what others will overwrite. `apply` is borrowed for the call. */
-tr_status tr_comm_reduce_apply(tr_comm *comm, tr_reduction *reduction, const float *nodes, int64_t stride,
-                               const int64_t *share, float *out, const struct tr_comm_apply *apply,
-                               const char *name, tr_ticket **ticket);
+/* Reduce-scatter and all-gather around a change that the caller makes in between, piece by piece while the
+   sums are in the cache:
+
+   start  -> every rank's nodes are on their way
+   ready  -> all that this rank's share is summed from is here (tr_comm_is_ready(), tr_comm_wait_ready())
+   pieces -> tr_comm_reduce_piece() sums a part of the share, as often as the caller likes, or never
+   gather -> tr_comm_reduce_gather(): this rank's share of `data` is as all are to have it; it goes to them
+   done   -> tr_comm_test() or tr_comm_wait(): everybody's shares are here, and the nodes are free again
+
+   Between ready and gather, what other ranks of the host wrote to shared memory before they started may be
+   read, too: a sum may be formed from that in the place of nodes. By starting, a rank declares that it no
+   longer reads what others will overwrite in `data`, which is [share[size]] floats and, with `window`, lies
+   in it, as for tr_comm_all_gather(). A ticket that is never gathered is never done. `nodes`, `stride` and
+   `share` as above. Without nodes (NULL, on all ranks), nothing is summed, and there are no pieces. */
+tr_status tr_comm_reduce_start(tr_comm *comm, tr_reduction *reduction, const float *nodes, int64_t stride,
+                               const int64_t *share, float *data, tr_window *window, const char *name,
+                               tr_ticket **ticket);
+/* Whether the ticket is ready, without moving on. Never on a dead communicator. Local. */
+bool tr_comm_is_ready(tr_comm *comm, const tr_ticket *ticket);
+/* Returns when the ticket is ready. Fails as tr_comm_wait(). */
+tr_status tr_comm_wait_ready(tr_comm *comm, tr_ticket *ticket);
+/* Of a ticket that is ready: the sum over the elements [begin, end) of this rank's share, at `out`, which may
+   be their place in node 0. Outside of the communicator's lock: others move on meanwhile. One thread at a
+   time. Local, never waits. */
+void tr_comm_reduce_piece(tr_ticket *ticket, int64_t begin, int64_t end, float *out);
+/* See above; once. Local. */
+tr_status tr_comm_reduce_gather(tr_comm *comm, tr_ticket *ticket);
 /* Sums as above; all ranks receive all `count` elements at `out`, which may be node 0 without a window and
  * must not lie in one. */
 tr_status tr_comm_all_reduce(tr_comm *comm, tr_reduction *reduction, const float *nodes, int64_t stride,
                              int64_t count, float *out, const char *name, tr_ticket **ticket);
 
+/* Adds `from` to `into`, of both of which the tr_comm_combine() that it is for knows the size. Called in any
+   order: what comes out must not depend on it. No function of a communicator may be called from it. */
+typedef void (*tr_combine)(void *into, const void *from);
+/* Combines what all ranks have at `block`, `bytes` bytes, so that all have the result there. A few messages a
+   rank, however many ranks there are; at most TR_COMM_COMBINE_MOST bytes. */
+#define TR_COMM_COMBINE_MOST 4096
+tr_status tr_comm_combine(tr_comm *comm, void *block, size_t bytes, tr_combine combine, const char *name,
+                          tr_ticket **out);
+
 /* Every rank tells all others `bytes` bytes: rank r's are at blocks + r * bytes on every rank afterwards.
    Waits. `name` as for messages. */
 tr_status tr_comm_exchange(tr_comm *comm, void *blocks, size_t bytes, const char *name);
+/* The same with as many bytes as each rank has: rank r's are bytes bound[r] to bound[r + 1] of `data`; bounds
+   as for tr_comm_all_gather(). */
+tr_status tr_comm_exchange_parts(tr_comm *comm, void *data, const int64_t *bound, const char *name);
 
 /* Waits until all ranks have compared `value` under `key` ("data"). TR_EMISMATCH on every rank, naming two
    ranks, their hosts and both values; the communicator stays usable. `advice` ends the message ("start all
@@ -217,6 +234,20 @@ tr_status tr_comm_agree(tr_comm *comm, const char *key, const char *value, const
    Collective, waits. Returned, destroy with tr_comm_destroy() before `comm`, at once and locally once its
    operations are done. TR_EINVAL on every rank when one belongs to TR_COMM_PARTS already. */
 tr_status tr_comm_split(tr_comm *comm, int color, int key, tr_comm **out);
+
+/* ---- going on without those who died ---- */
+
+/* Agrees with all ranks of `comm`, which is no part, that live on who these are, and makes a part of them, in
+   which they count in the order of their present ranks. All that live must call it, and it waits until each
+   has come or died. In such a part, the death of a rank ends the part alone: a wait fails with TR_EPEER as
+   ever, tr_comm_is_bereaved() says so, and the others may call this again; to send through the whole, or to
+   wait there, is for this function alone. Any other failure ends the job. Parts that have ended are to be
+   kept until the end, so that what was sent there is not taken for something else; TR_EINVAL when there are
+   TR_COMM_PARTS. Returned, destroy with tr_comm_destroy() before `comm`. TR_EPEER where a rank gave up, with
+   its reason, or hangs; TR_ENOMEM. */
+tr_status tr_comm_survivors(tr_comm *comm, tr_comm **out);
+/* Whether this part has ended since a rank of it died. Local. */
+bool tr_comm_is_bereaved(tr_comm *comm);
 
 /* ---- memory that ranks of a host share ---- */
 
@@ -239,7 +270,7 @@ void tr_window_destroy(tr_window **window);
 /* For whoever releases memory that operations of this rank may still use, after a failure: ends those that
    are under way, and with them the communicator as by tr_comm_abort(); nothing happens if there are none.
    True: the memory is free again. False: messages may still use it, so it must stay until the process ends.
-   All their tickets are void, and the mover has ended. Local. */
+   All their tickets are void, and the progress thread has ended. Local. */
 bool tr_comm_end_operations(tr_comm *comm, const char *why);
 
 /* Tells all ranks that this one cannot go on, and why; the communicator is dead. Local, waits a moment. */

@@ -7,12 +7,20 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <string.h>
 
 #define WHY_SIZE 512
 /* Between two looks at the ranks; a wait shorter than this never looks. */
 #define LOOK_SECONDS 0.02
-/* A rank that is gone may have sent what it owed us just before. */
-#define GRACE_SECONDS 0.2
+/* Signs of life come every fifth of the time-out, but so far apart at most, and at least. */
+#define INTERVAL_MOST  2.0
+#define INTERVAL_LEAST 0.02
+
+double tr_comm_interval(const struct tr_comm_settings *settings)
+{
+    double interval = settings->timeout / 5;
+    return interval > INTERVAL_MOST ? INTERVAL_MOST : interval < INTERVAL_LEAST ? INTERVAL_LEAST : interval;
+}
 
 enum tr_comm_life tr_comm_life(tr_comm *comm, int rank, char *why, size_t size)
 {
@@ -37,26 +45,29 @@ enum tr_comm_life tr_comm_life(tr_comm *comm, int rank, char *why, size_t size)
     return life;
 }
 
-static bool is_pending(const tr_ticket *ticket, int rank)
-{
-    for (int i = 0; i < ticket->transfers; i++)
-        if (!ticket->transfer[i].done && ticket->transfer[i].peer == rank) return true;
-    return false;
-}
-
 /* "rank 2 on host b" */
 static void add_rank(struct tr_text *text, const tr_comm *comm, int rank)
 {
-    tr_text_addf(text, "rank %d on host %s", tr_comm_number(comm, rank), comm->place[rank].host);
+    tr_text_addf(text, "rank %d on host %s", tr_comm_number(comm, rank), comm->location[rank].host);
 }
 
-/* Describes the pending messages, at most some: "nothing came from rank 2 on host b, rank 3 on host b". */
-static void add_pending(struct tr_text *text, const tr_comm *comm, const tr_ticket *ticket)
+/* Marks the ranks whose messages the ticket lacks: comm->pending[rank] > 0. */
+static void mark_pending(tr_comm *comm, const tr_ticket *ticket)
+{
+    memset(comm->pending, 0, (size_t)comm->size * sizeof *comm->pending);
+    for (int i = 0; i < ticket->transfers; i++)
+        comm->pending[ticket->transfer[i].peer] += !ticket->transfer[i].done;
+}
+
+/* Describes the pending messages, at most some: "nothing came from rank 2 on host b, rank 3
+ * on host b". */
+static void add_pending(struct tr_text *text, tr_comm *comm, const tr_ticket *ticket)
 {
     enum { MOST = 8 };
     int named = 0;
+    mark_pending(comm, ticket);
     for (int rank = 0; rank < comm->size; rank++) {
-        if (!is_pending(ticket, rank)) continue;
+        if (comm->pending[rank] == 0) continue;
         if (named == MOST) {
             tr_text_add(text, " and more");
             break;
@@ -89,17 +100,28 @@ static void look_at(tr_comm *comm, int rank, bool may_leave, struct loss *loss)
 /* Finds a rank that an operation misses. */
 static void find_lost(tr_comm *comm, const tr_ticket *ticket, struct loss *loss)
 {
+    mark_pending(comm, ticket);
     for (int rank = 0; rank < comm->size; rank++) {
-        bool pending = is_pending(ticket, rank);
+        bool pending = comm->pending[rank] > 0;
         /* Whoever left had finished all collectives, unless we wait for it in this very one. */
         if (pending || ticket->collective) look_at(comm, rank, !pending, loss);
     }
 }
 
+/* In the place of a rank that gave up, the first that did: the others followed it. */
+static void find_cause(tr_comm *comm, struct loss *loss)
+{
+    if (loss->rank < 0 || loss->life != TR_COMM_GAVE_UP || !comm->class->first_to_give_up) return;
+    struct loss cause = {.rank = -1};
+    int first = comm->class->first_to_give_up(comm);
+    if (first >= 0) look_at(comm, first, true, &cause);
+    if (cause.rank >= 0) *loss = cause;
+}
+
 static tr_status fail_lost(const tr_comm *comm, const struct loss *loss)
 {
     int rank = loss->rank;
-    const char *host = comm->place[rank].host;
+    const char *host = comm->location[rank].host;
     int number = tr_comm_number(comm, rank);
     if (loss->life == TR_COMM_GAVE_UP)
         return tr_fail(TR_EPEER, "rank %d on host %s gave up: %s", number, host, loss->why);
@@ -113,6 +135,13 @@ static tr_status fail_lost(const tr_comm *comm, const struct loss *loss)
                    loss->life == TR_COMM_LEFT ? "has left without taking part" : "died");
 }
 
+tr_status tr_comm_check_rank(tr_comm *comm, int rank)
+{
+    struct loss loss = {.rank = -1};
+    look_at(comm, rank, false, &loss);
+    return loss.rank < 0 ? TR_OK : fail_lost(comm, &loss);
+}
+
 tr_status tr_comm_require(tr_comm *comm, const int *ranks, int count)
 {
     struct loss loss = {.rank = -1};
@@ -122,7 +151,7 @@ tr_status tr_comm_require(tr_comm *comm, const int *ranks, int count)
     return loss.rank < 0 ? TR_OK : fail_lost(comm, &loss);
 }
 
-static tr_status fail_impatient(const tr_comm *comm, const tr_ticket *ticket, double waited)
+static tr_status fail_impatient(tr_comm *comm, const tr_ticket *ticket, double waited)
 {
     struct tr_text text = TR_TEXT_INIT;
     add_pending(&text, comm, ticket);
@@ -135,7 +164,7 @@ static tr_status fail_impatient(const tr_comm *comm, const tr_ticket *ticket, do
     return status;
 }
 
-static void warn(const tr_comm *comm, const tr_ticket *ticket, double waited)
+static void warn(tr_comm *comm, const tr_ticket *ticket, double waited)
 {
     struct tr_text text = TR_TEXT_INIT;
     add_pending(&text, comm, ticket);
@@ -145,6 +174,21 @@ static void warn(const tr_comm *comm, const tr_ticket *ticket, double waited)
     tr_text_release(&text);
 }
 
+/* Whether all ranks are to be looked at: in the beginning, when something has changed or is in doubt, and now
+   and then, since silence is no change. */
+static bool is_to_ask(tr_comm *comm, double now, struct tr_patience *patience)
+{
+    tr_comm *base = comm->whole ? comm->whole : comm;
+    if (!base->class->changes) return true;
+    if (comm->whole) pthread_mutex_lock(&base->lock);
+    uint64_t changes = base->class->changes(base);
+    if (comm->whole) pthread_mutex_unlock(&base->lock);
+    if (now < patience->again && changes == patience->changes && patience->troubled == 0) return false;
+    patience->changes = changes;
+    patience->again = now + tr_comm_interval(&comm->settings);
+    return true;
+}
+
 tr_status tr_comm_judge(tr_comm *comm, const tr_ticket *ticket, double now, struct tr_patience *patience)
 {
     double waited = now - patience->began;
@@ -152,12 +196,17 @@ tr_status tr_comm_judge(tr_comm *comm, const tr_ticket *ticket, double now, stru
     if (now < patience->next) return TR_OK;
     patience->next = now + LOOK_SECONDS;
     struct loss loss = {.rank = -1};
-    find_lost(comm, ticket, &loss);
+    if (is_to_ask(comm, now, patience)) {
+        find_lost(comm, ticket, &loss);
+        find_cause(comm, &loss);
+    }
     if (loss.rank < 0) {
         patience->troubled = 0;
     } else if (patience->troubled == 0) {
         patience->troubled = now;
-    } else if (now - patience->troubled > GRACE_SECONDS) {
+    } else if (now - patience->troubled > (comm->whole ? comm->whole : comm)->class->grace) {
+        /* It may have sent what it owed us just before. */
+        comm->bereaved = comm->outlives && loss.life == TR_COMM_DEAD;
         return fail_lost(comm, &loss);
     }
     if (waited > comm->settings.patience) return fail_impatient(comm, ticket, waited);

@@ -1,13 +1,24 @@
-/* The plain case of gathering: every rank has something of the same size to tell, and all wait for it. */
+/* The plain cases of gathering: every rank has something to tell, and all wait for it. */
 #include "base/fail.h"
-#include "comm/comm.h"
+#include "comm/operation.h"
+
+tr_status tr_comm_exchange_parts(tr_comm *comm, void *data, const int64_t *bound, const char *name)
+{
+    tr_ticket *ticket = NULL;
+    TR_TRY(tr_comm_all_gather(comm, data, bound, NULL, name, &ticket));
+    tr_status status = tr_comm_wait(comm, &ticket);
+    if (status == TR_OK) return TR_OK;
+    /* Others may not know of the failure yet, and send; the data are often freed now. */
+    pthread_mutex_lock(&comm->lock);
+    tr_ticket_withdraw(comm, ticket);
+    pthread_mutex_unlock(&comm->lock);
+    return status;
+}
 
 tr_status tr_comm_exchange(tr_comm *comm, void *blocks, size_t bytes, const char *name)
 {
     int size = tr_comm_size(comm);
     int64_t bound[size + 1]; /* a few bytes for each rank; steps allocate nothing */
-    tr_ticket *ticket = NULL;
     for (int r = 0; r <= size; r++) bound[r] = r * (int64_t)bytes;
-    TR_TRY(tr_comm_all_gather(comm, blocks, bound, NULL, name, &ticket));
-    return tr_comm_wait(comm, &ticket);
+    return tr_comm_exchange_parts(comm, blocks, bound, name);
 }

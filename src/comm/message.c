@@ -41,3 +41,11 @@ tr_status tr_comm_receive(tr_comm *comm, int from, int tag, void *data, size_t b
 {
     return start(comm, false, from, tag, data, bytes, name, out);
 }
+
+tr_status tr_comm_wrong_size(const struct tr_transfer *receive)
+{
+    return tr_fail(TR_EMISMATCH,
+                   "the message from rank %d has %zu bytes where %zu were expected; all ranks must run the "
+                   "same program on the same job",
+                   receive->peer, receive->came, receive->bytes);
+}

@@ -42,9 +42,15 @@ static tr_ticket *find(tr_comm *comm, size_t scratch)
 static tr_status furnish(tr_comm *comm, tr_ticket *ticket, int transfers, size_t scratch)
 {
     size_t ranks = (size_t)comm->size;
+    int places = tr_comm_local_size(comm);
     if (!ticket->share) ticket->share = tr_alloc(ranks + 1, sizeof *ticket->share);
-    if (!ticket->inbox) ticket->inbox = tr_alloc(ranks + 1, 2 * sizeof *ticket->inbox);
-    if (!ticket->share || !ticket->inbox) return TR_ENOMEM;
+    if (!ticket->share) return TR_ENOMEM;
+    if (ticket->places < places) { /* it may be from before the ranks knew their hosts */
+        tr_free(ticket->inbox);
+        ticket->inbox = tr_alloc((size_t)places, 2 * sizeof *ticket->inbox);
+        ticket->places = ticket->inbox ? places : 0;
+        if (!ticket->inbox) return TR_ENOMEM;
+    }
     if (ticket->capacity < transfers) {
         tr_free(ticket->transfer);
         ticket->transfer = tr_alloc((size_t)transfers, sizeof *ticket->transfer);
@@ -76,6 +82,7 @@ tr_status tr_ticket_take(tr_comm *comm, const char *kind, const char *name, int 
                           .capacity = ticket->capacity,
                           .share = ticket->share,
                           .inbox = ticket->inbox,
+                          .places = ticket->places,
                           .scratch = ticket->scratch,
                           .scratch_bytes = ticket->scratch_bytes};
     *out = ticket;
@@ -88,10 +95,15 @@ void tr_ticket_drop(tr_comm *comm, tr_ticket *ticket)
     comm->pool = ticket;
 }
 
-void tr_ticket_number(tr_comm *comm, tr_ticket *ticket)
+tr_status tr_ticket_take_collective(tr_comm *comm, const char *kind, const char *name, int transfers,
+                                    size_t scratch, tr_ticket **out)
 {
-    ticket->collective = true;
-    ticket->tag = TR_COMM_TAG_COLLECTIVE + (int)(comm->sequence++ % TR_COMM_TAG_COLLECTIVE);
+    TR_TRY(tr_comm_check(comm));
+    tr_status status = tr_ticket_take(comm, kind, name, transfers, scratch, out);
+    if (status != TR_OK) return tr_comm_die(comm, status);
+    (*out)->collective = true;
+    (*out)->tag = TR_COMM_TAG_COLLECTIVE + (int)(comm->sequence++ % TR_COMM_TAG_COLLECTIVE);
+    return TR_OK;
 }
 
 /* ---- transfers ---- */
@@ -102,18 +114,21 @@ static bool tolerates(const tr_comm *comm, const tr_ticket *ticket, tr_status st
     return status == TR_EPEER && comm->tolerant && !ticket->collective;
 }
 
-static tr_status add(tr_comm *comm, tr_ticket *ticket, struct tr_transfer transfer)
+static struct tr_transfer *add(const tr_comm *comm, tr_ticket *ticket, struct tr_transfer transfer)
 {
     assert(ticket->transfers < ticket->capacity);
     assert(transfer.peer >= 0 && transfer.peer < comm->size);
     struct tr_transfer *fresh = &ticket->transfer[ticket->transfers++];
     *fresh = transfer;
-    struct tr_comm_statistics *sum = &comm->statistics;
-    *(transfer.sends ? &sum->messages_sent : &sum->messages_received) += 1;
-    *(transfer.sends ? &sum->bytes_sent : &sum->bytes_received) += (int64_t)transfer.bytes;
-    tr_status status = comm->class->start(comm, fresh);
+    fresh->tag = ticket->tag;
+    return fresh;
+}
+
+/* What the transport said when it was to start the transfer last added. */
+static tr_status started(tr_comm *comm, tr_ticket *ticket, tr_status status)
+{
     if (tolerates(comm, ticket, status)) {
-        fresh->broken = true;
+        ticket->transfer[ticket->transfers - 1].broken = true;
         return TR_OK;
     }
     /* Not under way, so nobody must test or withdraw it. */
@@ -121,22 +136,52 @@ static tr_status add(tr_comm *comm, tr_ticket *ticket, struct tr_transfer transf
     return status;
 }
 
+static tr_status add_message(tr_comm *comm, tr_ticket *ticket, struct tr_transfer transfer)
+{
+    struct tr_comm_statistics *sum = &comm->statistics;
+    *(transfer.sends ? &sum->messages_sent : &sum->messages_received) += 1;
+    *(transfer.sends ? &sum->bytes_sent : &sum->bytes_received) += (int64_t)transfer.bytes;
+    return started(comm, ticket, comm->class->start(comm, add(comm, ticket, transfer)));
+}
+
 tr_status tr_ticket_send(tr_comm *comm, tr_ticket *ticket, int to, const void *data, size_t bytes, int gate)
 {
-    return add(comm, ticket,
-               (struct tr_transfer){.data = (void *)data,
-                                    .bytes = bytes,
-                                    .peer = to,
-                                    .tag = ticket->tag,
-                                    .sends = true,
-                                    .gate = gate});
+    return add_message(
+        comm, ticket,
+        (struct tr_transfer){.data = (void *)data, .bytes = bytes, .peer = to, .sends = true, .gate = gate});
 }
 
 tr_status tr_ticket_receive(tr_comm *comm, tr_ticket *ticket, int from, void *data, size_t bytes, int gate)
 {
-    return add(
-        comm, ticket,
-        (struct tr_transfer){.data = data, .bytes = bytes, .peer = from, .tag = ticket->tag, .gate = gate});
+    return add_message(comm, ticket,
+                       (struct tr_transfer){.data = data, .bytes = bytes, .peer = from, .gate = gate});
+}
+
+static struct tr_transfer *add_collective(tr_comm *comm, tr_ticket *ticket, void *data, size_t bytes,
+                                          int gate)
+{
+    return add(comm, ticket,
+               (struct tr_transfer){.data = data, .bytes = bytes, .peer = comm->rank, .gate = gate});
+}
+
+tr_status tr_ticket_broadcast(tr_comm *comm, tr_ticket *ticket, int root, void *data, size_t bytes, int gate)
+{
+    struct tr_transfer *transfer = add_collective(comm, ticket, data, bytes, gate);
+    return started(comm, ticket, comm->class->broadcast(comm, transfer, root));
+}
+
+tr_status tr_ticket_all_gather(tr_comm *comm, tr_ticket *ticket, void *data, const int64_t *bound, int gate)
+{
+    struct tr_transfer *transfer = add_collective(comm, ticket, data, (size_t)bound[comm->size], gate);
+    return started(comm, ticket, comm->class->all_gather(comm, transfer, bound));
+}
+
+tr_status tr_ticket_reduce_scatter(tr_comm *comm, tr_ticket *ticket, int gate)
+{
+    const struct tr_sum *sum = &ticket->sum;
+    size_t bytes = (size_t)(sum->share[comm->rank + 1] - sum->share[comm->rank]) * sizeof *sum->out;
+    struct tr_transfer *transfer = add_collective(comm, ticket, sum->out, bytes, gate);
+    return started(comm, ticket, comm->class->reduce_scatter(comm, transfer, sum));
 }
 
 bool tr_transfer_withdraw(tr_comm *comm, struct tr_transfer *transfer)
@@ -152,10 +197,9 @@ static tr_status advance(tr_comm *comm, tr_ticket *ticket)
 {
     while (!ticket->done) {
         bool last = ticket->phase == ticket->last;
-        /* The mover must not read what is the callers'; it does not go beyond their phase anyway. */
-        if (!comm->moves && ticket->open && ticket->phase == ticket->held && !*ticket->open) return TR_OK;
-        for (int i = 0; i < ticket->transfers; i++) {
-            struct tr_transfer *transfer = &ticket->transfer[i];
+        /* What was looked at in this phase is not looked at again, however often somebody polls. */
+        for (; ticket->looked < ticket->transfers; ticket->looked++) {
+            struct tr_transfer *transfer = &ticket->transfer[ticket->looked];
             if (transfer->done || !tr_ticket_needs(ticket, transfer)) continue;
             if (transfer->broken) return TR_OK;
             tr_status status = comm->class->test(comm, transfer);
@@ -165,8 +209,13 @@ static tr_status advance(tr_comm *comm, tr_ticket *ticket)
             comm->completed++;
         }
         if (!last) {
-            if (comm->moves && ticket->phase + 1 == ticket->callers) return TR_OK;
+            if (ticket->phase + 1 == ticket->held && !ticket->released) {
+                /* Once: from then on the caller looks at the ticket without the lock. */
+                if (!ticket->ready) comm->completed++, ticket->ready = true;
+                return TR_OK;
+            }
             ticket->phase++;
+            ticket->looked = 0;
             comm->completed++;
             TR_TRY(ticket->enter(comm, ticket));
             continue;
@@ -200,7 +249,7 @@ static tr_status advance_until(tr_comm *comm, uint64_t *moment)
 static tr_status advance_all(tr_comm *comm)
 {
     tr_status status = advance_until(comm, &comm->moment);
-    tr_mover_notice(comm);
+    tr_progress_thread_notice(comm);
     return status;
 }
 
@@ -216,25 +265,29 @@ tr_status tr_comm_move(tr_comm *comm)
     return status;
 }
 
-static void unlink_ticket(tr_ticket *ticket)
+static void unlink_ticket(tr_comm *comm, tr_ticket *ticket)
 {
     *ticket->previous = ticket->next;
     if (ticket->next) ticket->next->previous = ticket->previous;
+    if (comm->newest == &ticket->next) comm->newest = ticket->previous;
 }
 
 tr_status tr_ticket_start(tr_comm *comm, tr_ticket *ticket)
 {
     /* At the end of the list, so that older operations move first. */
-    tr_ticket **end = &comm->active;
-    while (*end) end = &(*end)->next;
     ticket->next = NULL;
-    ticket->previous = end;
-    *end = ticket;
+    ticket->previous = comm->active ? comm->newest : &comm->active;
+    *ticket->previous = ticket;
+    comm->newest = &ticket->next;
     tr_status status = ticket->enter ? ticket->enter(comm, ticket) : TR_OK;
     if (status == TR_OK) status = advance(comm, ticket);
-    tr_mover_notice(comm);
-    /* It stays among the active ones, since some of its messages may be under way. */
-    return status == TR_OK ? TR_OK : tr_comm_die(comm, fail_in_ticket(comm, ticket, status));
+    tr_progress_thread_notice(comm);
+    if (status == TR_OK) return TR_OK;
+    status = tr_comm_die(comm, fail_in_ticket(comm, ticket, status));
+    /* Others do not know yet, and may send; what the transport does not give back stays among the active
+     * ones. */
+    tr_ticket_withdraw(comm, ticket);
+    return status;
 }
 
 /* ---- for everybody ---- */
@@ -244,7 +297,7 @@ static bool collect(tr_comm *comm, tr_ticket **ticket)
 {
     if (*ticket && !(*ticket)->done) return false;
     if (*ticket) {
-        unlink_ticket(*ticket);
+        unlink_ticket(comm, *ticket);
         tr_ticket_drop(comm, *ticket);
         *ticket = NULL;
     }
@@ -287,7 +340,16 @@ static int awaited_by(const tr_ticket *ticket)
     return -1;
 }
 
-static tr_status wait_until_done(tr_comm *comm, tr_ticket **ticket)
+/* What a wait is for: that a ticket is done, or ready for its caller. */
+typedef bool (*condition)(tr_comm *comm, tr_ticket **ticket);
+
+static bool is_ready(tr_comm *comm, tr_ticket **ticket)
+{
+    (void)comm;
+    return (*ticket)->ready;
+}
+
+static tr_status wait_until(tr_comm *comm, tr_ticket **ticket, condition holds)
 {
     double began = tr_clock_seconds(), now = began;
     struct tr_patience patience = {.began = began};
@@ -297,7 +359,7 @@ static tr_status wait_until_done(tr_comm *comm, tr_ticket **ticket)
         pthread_mutex_lock(&comm->lock);
         tr_status status = advance_all(comm);
         uint64_t moment = comm->moment;
-        bool done = status == TR_OK && collect(comm, ticket);
+        bool done = status == TR_OK && holds(comm, ticket);
         if (status == TR_OK && !done) {
             now = tr_clock_seconds();
             status = tr_comm_judge(comm, *ticket, now, &patience);
@@ -314,13 +376,31 @@ static tr_status wait_until_done(tr_comm *comm, tr_ticket **ticket)
     }
 }
 
-tr_status tr_comm_wait(tr_comm *comm, tr_ticket **ticket)
+static tr_status wait_in_span(tr_comm *comm, tr_ticket **ticket, condition holds)
 {
     const char *name = *ticket ? (*ticket)->name ? (*ticket)->name : (*ticket)->kind : "nothing";
     tr_span_begin(TR_ACTIVITY_COMMUNICATION, name);
-    tr_status status = wait_until_done(comm, ticket);
+    tr_status status = wait_until(comm, ticket, holds);
     tr_span_end();
     return status;
+}
+
+tr_status tr_comm_wait(tr_comm *comm, tr_ticket **ticket)
+{
+    return wait_in_span(comm, ticket, collect);
+}
+
+tr_status tr_comm_wait_ready(tr_comm *comm, tr_ticket *ticket)
+{
+    return wait_in_span(comm, &ticket, is_ready);
+}
+
+bool tr_comm_is_ready(tr_comm *comm, const tr_ticket *ticket)
+{
+    pthread_mutex_lock(&comm->lock);
+    bool ready = !comm->dead && ticket->ready;
+    pthread_mutex_unlock(&comm->lock);
+    return ready;
 }
 
 void tr_comm_idle(tr_comm *comm, double seconds)
@@ -331,6 +411,18 @@ void tr_comm_idle(tr_comm *comm, double seconds)
     comm->class->idle(comm, moment, seconds, seconds);
 }
 
+bool tr_ticket_withdraw(tr_comm *comm, tr_ticket *ticket)
+{
+    bool free_again = true;
+    for (int i = 0; i < ticket->transfers; i++)
+        if (!ticket->transfer[i].done && !tr_transfer_withdraw(comm, &ticket->transfer[i]))
+            free_again = false;
+    if (!free_again) return false;
+    unlink_ticket(comm, ticket);
+    tr_ticket_drop(comm, ticket);
+    return true;
+}
+
 bool tr_comm_cancel(tr_comm *comm, tr_ticket **handle)
 {
     tr_ticket *ticket = *handle;
@@ -338,11 +430,8 @@ bool tr_comm_cancel(tr_comm *comm, tr_ticket **handle)
     *handle = NULL;
     pthread_mutex_lock(&comm->lock);
     assert(!ticket->collective && ticket->transfers <= 1);
-    bool free_again = true;
-    for (int i = 0; i < ticket->transfers; i++)
-        if (!ticket->transfer[i].done) free_again = tr_transfer_withdraw(comm, &ticket->transfer[i]);
-    unlink_ticket(ticket);
-    if (free_again) tr_ticket_drop(comm, ticket); /* else the transport still knows it */
+    bool free_again = tr_ticket_withdraw(comm, ticket);
+    if (!free_again) unlink_ticket(comm, ticket); /* stays allocated: the transport still knows it */
     pthread_mutex_unlock(&comm->lock);
     return free_again;
 }

@@ -15,35 +15,54 @@
 
 #define TR_GATE_LAST 1000 /* of transfers that only the end of the operation waits for */
 
+/* How shares go to all islands. */
+struct tr_spread {
+    const struct tr_islands *islands;
+    const struct tr_route *route; /* round by round; NULL: everybody to everybody */
+    int64_t unit;                 /* bytes of an item of the shares */
+    size_t at;                    /* of the scratch: where messages are packed */
+    int phases, transfers;
+    size_t scratch;
+};
+
 struct tr_ticket {
     const char *kind, *name; /* "reduce-scatter", and the caller's name or NULL */
     bool collective;         /* all ranks take part: the death of any ends it */
     int tag;                 /* of its messages */
     int phase, last;
+    int looked; /* transfers before this one are nothing that the phase waits for any more */
     bool done;
-    /* Phase `held` does not end before *open is true, unless that is NULL. */
-    const bool *open;
+    /* The phase that is not entered before the caller has released the ticket, and whether all before it is
+       over; 0: there is none. In between, what the ticket gathered is the caller's to read. */
     int held;
-    /* The phase that only threads which call the communicator enter, since it calls functions of theirs; 0:
-       there is none. */
-    int callers;
+    bool ready, released;
+    int64_t taken; /* bytes of others' nodes that the caller read meanwhile */
     /* Enters `phase`; NULL if there is but one. */
     tr_status (*enter)(tr_comm *comm, tr_ticket *ticket);
     struct tr_transfer *transfer; /* [capacity] */
     int transfers, capacity;
     /* Arguments and results of the kind of operation. */
     const struct tr_reduction *reduction;
+    const struct tr_route *route; /* of sums */
     bool everything, gathers; /* of reductions: every share is the whole; shares are gathered in the end */
+    /* The first phase after those in which places are told; in which sums are formed; shares go to all; the
+       island tells each other that it is over. */
+    int sending, summing, spreading, notifying;
+    int64_t came, formed; /* floats of what comes; of sums that are to be sent, so far */
+    struct tr_spread spread;
+    tr_combine combine;
     tr_window *window;
-    struct tr_comm_apply apply; /* of tr_comm_reduce_apply(); else `take` is NULL */
     const float *nodes;
     float *out;
     int64_t stride;
     int64_t *share; /* [size + 1] */
+    struct tr_sum sum;
     char *data;
     size_t bytes;
-    int64_t *inbox; /* [size + 1][2]: what each rank announces, and at the end what we do */
-    char *scratch;  /* [scratch_bytes], kept from use to use */
+    /* [places][2]: what the ranks of the host announce, in the order of their places from this rank on. */
+    int64_t *inbox;
+    int places;
+    char *scratch; /* [scratch_bytes], kept from use to use */
     size_t scratch_bytes;
     tr_ticket *next;
     tr_ticket **previous; /* where the list points to this one */
@@ -56,8 +75,10 @@ tr_status tr_ticket_take(tr_comm *comm, const char *kind, const char *name, int 
 void tr_ticket_drop(tr_comm *comm, tr_ticket *ticket);
 /* Frees a ticket of the pool for good. */
 void tr_ticket_free(tr_ticket *ticket);
-/* Makes it collective: the next sequence number is its tag. */
-void tr_ticket_number(tr_comm *comm, tr_ticket *ticket);
+/* As tr_ticket_take() for a collective operation, which gets its number: in one order on all ranks. A failure
+   ends the communicator, for the others are about to wait for this rank. */
+tr_status tr_ticket_take_collective(tr_comm *comm, const char *kind, const char *name, int transfers,
+                                    size_t scratch, tr_ticket **out);
 /* Enters phase 0 and puts it among the active ones. On failure the communicator is dead, and keeps the
  * ticket. */
 tr_status tr_ticket_start(tr_comm *comm, tr_ticket *ticket);
@@ -66,17 +87,36 @@ tr_status tr_ticket_start(tr_comm *comm, tr_ticket *ticket);
 tr_status tr_ticket_send(tr_comm *comm, tr_ticket *ticket, int to, const void *data, size_t bytes, int gate);
 tr_status tr_ticket_receive(tr_comm *comm, tr_ticket *ticket, int from, void *data, size_t bytes, int gate);
 
+/* The same for a collective of the transport's own, whose slot must be there. The bounds and the sum are kept
+   by the ticket. */
+tr_status tr_ticket_broadcast(tr_comm *comm, tr_ticket *ticket, int root, void *data, size_t bytes, int gate);
+tr_status tr_ticket_all_gather(tr_comm *comm, tr_ticket *ticket, void *data, const int64_t *bound, int gate);
+tr_status tr_ticket_reduce_scatter(tr_comm *comm, tr_ticket *ticket, int gate);
+
 /* Takes back a transfer that is not done. False: its memory is still in use, the transfer itself too. */
 bool tr_transfer_withdraw(tr_comm *comm, struct tr_transfer *transfer);
+/* Takes back what of an operation is under way, and the operation from the active ones. False: the transport
+   still uses some of its memory, and the operation stays where it is. With the lock. */
+bool tr_ticket_withdraw(tr_comm *comm, tr_ticket *ticket);
 
-/* Tells the other members of this rank's island, and waits to be told by them, that what each wrote to the
-   island's memory is there and what it read there is no longer needed. */
-tr_status tr_ticket_notify(tr_comm *comm, tr_ticket *ticket, const struct tr_islands *islands, int gate);
-/* Sends this rank's share of `data` once to every other island, where the agent for it writes it to the
-   island's copy: items [share[r], share[r + 1]) of `unit` bytes are rank r's. What is received ends phase
-   `gate`. At most 2 * size transfers. */
-tr_status tr_ticket_spread(tr_comm *comm, tr_ticket *ticket, const struct tr_islands *islands, char *data,
-                           int64_t unit, int gate);
+/* Whether so many ranks or islands exchange directly. */
+bool tr_comm_is_few(const tr_comm *comm, int count);
+
+/* Members of an island tell each other, in rounds, that what each wrote to the island's memory is there and
+   what it read there is no longer needed: after the last round, all have said so. */
+int tr_notify_rounds(const tr_comm *comm, const struct tr_islands *islands);
+int tr_notify_transfers(const tr_comm *comm, const struct tr_islands *islands); /* at most, in all rounds */
+/* What the round waits for ends phase `gate`. */
+tr_status tr_ticket_notify(tr_comm *comm, tr_ticket *ticket, const struct tr_islands *islands, int round,
+                           int gate);
+
+/* Plans how each rank's share of data goes to every island once, where the agent for it writes it to the
+   island's copy: items [share[r], share[r + 1]) of `unit` bytes are rank r's. TR_ENOMEM. */
+tr_status tr_spread_plan(tr_comm *comm, const struct tr_islands *islands, const int64_t *share, int64_t unit,
+                         struct tr_spread *out);
+/* Enters a phase of the ticket's spread, from 0 on, over ticket->data; the last one ends `gate` when all is
+   there. */
+tr_status tr_ticket_spread(tr_comm *comm, tr_ticket *ticket, int phase, int gate);
 
 /* Whether the present phase waits for a transfer of the ticket's. */
 static inline bool tr_ticket_needs(const tr_ticket *ticket, const struct tr_transfer *transfer)
@@ -84,11 +124,11 @@ static inline bool tr_ticket_needs(const tr_ticket *ticket, const struct tr_tran
     return transfer->gate <= ticket->phase || ticket->phase == ticket->last;
 }
 
-/* What a mover does in the place of tr_comm_progress(): moves operations on up to the phases that are for
-   callers, and keeps a failure for the next of these. */
+/* What a progress thread does in the place of tr_comm_progress(): moves operations on up to the phases that
+   are for callers, and keeps a failure for the next of these. */
 tr_status tr_comm_move(tr_comm *comm);
-/* Wakes the mover, if there is one, when there is something for it; mover.c. */
-void tr_mover_notice(tr_comm *comm);
+/* Wakes the progress thread, if there is one, when there is something for it; progress.c. */
+void tr_progress_thread_notice(tr_comm *comm);
 
 /* Refuses when the communicator is dead, with the reason. */
 tr_status tr_comm_check(tr_comm *comm);
@@ -98,9 +138,11 @@ tr_status tr_comm_die(tr_comm *comm, tr_status status);
 
 /* Decides whether a wait has become hopeless; deadline.c. */
 struct tr_patience {
-    double began;    /* when the wait began */
-    double next;     /* when to look again */
-    double troubled; /* since when a rank is known to be gone; 0: none is */
+    double began;     /* when the wait began */
+    double next;      /* when to look again */
+    double troubled;  /* since when a rank is known to be gone; 0: none is */
+    double again;     /* when to ask for all ranks again, even if nothing was heard of any; 0: never asked */
+    uint64_t changes; /* of the transport, when that was done last */
     bool warned;
 };
 /* TR_EPEER when it has; `now` is the present time. */

@@ -32,4 +32,12 @@ int tr_program_direct(const tr_program *program, int output);
 void tr_program_run(const tr_program *program, const float *const *input, int64_t count,
                     float *const *output);
 
+/* From now on the calling thread's programs over TR_PROGRAM_REHEARSED elements or more compute nothing, and
+   `listener` is told how many floats they would read and write, and so it is of others, which are computed:
+   for runs whose numbers do not matter (src/plan). NULL: all are computed again. `user` is borrowed until
+   then. */
+#define TR_PROGRAM_REHEARSED ((int64_t)1 << 16)
+typedef void (*tr_program_listener)(void *user, int64_t floats);
+void tr_program_rehearse(tr_program_listener listener, void *user);
+
 #endif

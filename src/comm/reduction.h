@@ -1,38 +1,37 @@
-/* The plan of a reduction: which rank brings which nodes of the tree, which sums islands form, and who sends
- * them to whom.
+/* The plan of a reduction: which rank brings which nodes of the tree, and the routes that their sums take.
  *
  * An island is a set of ranks that read each other's nodes: the ranks of a host with a window, else each rank
- * for itself. For a share of the elements that belongs to rank q, every other island sums its nodes as far as
- * the tree allows (its cover), and one member, the agent for q, sends these sums to q. Rank q reads the nodes
- * of its own island where they are, and combines.
+ * for itself. Whatever an island sends was summed from its nodes and those that came before, as far as the
+ * tree allows. A rank reads the nodes of its own island where they are.
  */
 #ifndef TR_COMM_REDUCTION_H
 #define TR_COMM_REDUCTION_H
 
 #include "comm/class.h"
-#include "comm/program.h"
+#include "comm/route.h"
 
-/* An input of a program: a node that a rank of our island brings, or one that came from another island. */
-struct tr_input {
-    int rank;   /* -1: from another island */
-    int island; /* where it is from */
-    int index;  /* node of the rank, or of the island's cover */
+/* How few elements go that everybody is to have, along the spanning tree (comm/route.h): each rank sums what
+   it brings and what came from below, as far as the tree allows, and tells that upward. */
+struct tr_trunk {
+    int child[TR_SPANNING_MOST], nodes[TR_SPANNING_MOST]; /* who tells this rank, and how many nodes */
+    int children, arrivals;                               /* the latter: nodes of all children */
+    struct tr_sum_plan sum; /* its inputs: own nodes, and arrivals in this order */
 };
 
 struct tr_reduction {
     tr_comm *comm;
     tr_window *window; /* borrowed, NULL without */
     const struct tr_islands *islands;
-    int island;        /* ours */
-    int *nodes;        /* [size] that each rank brings */
-    int *covers;       /* [islands->count] nodes that each island sends */
-    int covers_in_all; /* of the other islands */
-    tr_program *cover; /* what our island sends */
-    struct tr_input *cover_input;
-    int cover_inputs;
-    tr_program *root; /* the sum */
-    struct tr_input *root_input;
-    int root_inputs;
+    int island;                         /* ours */
+    int *nodes;                         /* [size] that each rank brings */
+    struct tr_route direct, tree, none; /* the last of no messages */
+    bool has_tree;                      /* else data never go that way */
+    struct tr_trunk trunk;
 };
+
+/* Sums few elements along the trunk, to `out` of all ranks: nodes, stride and out of the arguments. With the
+   lock held. */
+tr_status tr_comm_sum_words(tr_comm *comm, struct tr_reduction *reduction, const tr_ticket *arguments,
+                            int64_t count, const char *name, tr_ticket **out);
 
 #endif

@@ -1,6 +1,6 @@
-/* Parts of a communicator: communicators over the transport of another, their root.
+/* Parts of a communicator: communicators over the transport of another, their whole.
  *
- * A message of a part is a message of the root, with the ranks of the root and a tag that no other part of
+ * A message of a part is a message of the whole, with the ranks of the whole and a tag that no other part of
  * the same ranks uses: each part has a number, and a range of tags by it. The numbers that the ranks have
  * taken are compared when a part is made, so that the lowest one that is free everywhere serves again.
  *
@@ -47,7 +47,7 @@ static void give_back(struct part_comm *part, struct tr_transfer *transfer)
 static tr_status part_start(tr_comm *comm, struct tr_transfer *transfer)
 {
     struct part_comm *part = part_of(comm);
-    tr_comm *root = comm->root;
+    tr_comm *whole = comm->whole;
     struct tr_transfer *carrier = take_transfer(part);
     if (!carrier) return TR_ENOMEM;
     *carrier = (struct tr_transfer){
@@ -58,69 +58,81 @@ static tr_status part_start(tr_comm *comm, struct tr_transfer *transfer)
         .sends = transfer->sends,
     };
     transfer->request = carrier;
-    pthread_mutex_lock(&root->lock);
-    tr_status status = tr_comm_check(root);
-    if (status == TR_OK) status = root->class->start(root, carrier);
-    pthread_mutex_unlock(&root->lock);
+    pthread_mutex_lock(&whole->lock);
+    tr_status status = tr_comm_check(whole);
+    if (status == TR_OK) status = whole->class->start(whole, carrier);
+    pthread_mutex_unlock(&whole->lock);
     if (status != TR_OK || carrier->done) give_back(part, transfer);
     return status;
 }
 
 static tr_status part_test(tr_comm *comm, struct tr_transfer *transfer)
 {
-    tr_comm *root = comm->root;
+    tr_comm *whole = comm->whole;
     struct tr_transfer *carrier = transfer->request;
-    pthread_mutex_lock(&root->lock);
-    tr_status status = root->class->test(root, carrier);
-    pthread_mutex_unlock(&root->lock);
+    pthread_mutex_lock(&whole->lock);
+    tr_status status = whole->class->test(whole, carrier);
+    pthread_mutex_unlock(&whole->lock);
     if (carrier->done) give_back(part_of(comm), transfer);
     return status;
 }
 
 static bool part_withdraw(tr_comm *comm, struct tr_transfer *transfer)
 {
-    tr_comm *root = comm->root;
-    pthread_mutex_lock(&root->lock);
-    bool free_again = root->class->withdraw(root, transfer->request);
-    pthread_mutex_unlock(&root->lock);
+    tr_comm *whole = comm->whole;
+    pthread_mutex_lock(&whole->lock);
+    bool free_again = whole->class->withdraw(whole, transfer->request);
+    pthread_mutex_unlock(&whole->lock);
     if (free_again) give_back(part_of(comm), transfer);
     return free_again;
 }
 
 static tr_status part_poll(tr_comm *comm, uint64_t *moment)
 {
-    tr_comm *root = comm->root;
-    tr_status status = comm->moves ? TR_OK : tr_comm_progress(root);
-    pthread_mutex_lock(&root->lock);
-    /* The part's mover leaves callers' phases of the whole to callers, too. */
-    if (comm->moves) status = root->dead ? tr_comm_check(root) : tr_comm_move(root);
-    *moment = root->moment;
-    pthread_mutex_unlock(&root->lock);
+    tr_comm *whole = comm->whole;
+    tr_status status = comm->moves ? TR_OK : tr_comm_progress(whole);
+    pthread_mutex_lock(&whole->lock);
+    /* What the part's progress thread finds wrong with the whole is kept for callers, too. */
+    if (comm->moves) status = whole->dead ? tr_comm_check(whole) : tr_comm_move(whole);
+    *moment = whole->moment;
+    pthread_mutex_unlock(&whole->lock);
     return status;
 }
 
 static void part_idle(tr_comm *comm, uint64_t moment, double waited, double seconds)
 {
-    comm->root->class->idle(comm->root, moment, waited, seconds);
+    comm->whole->class->idle(comm->whole, moment, waited, seconds);
 }
 
 /* ---- life ---- */
 
 static enum tr_comm_life part_life(tr_comm *comm, int rank, double *silence, char *why, size_t size)
 {
-    tr_comm *root = comm->root;
-    pthread_mutex_lock(&root->lock);
-    enum tr_comm_life life = root->class->life(root, comm->member[rank], silence, why, size);
-    pthread_mutex_unlock(&root->lock);
+    tr_comm *whole = comm->whole;
+    pthread_mutex_lock(&whole->lock);
+    enum tr_comm_life life = whole->class->life(whole, comm->member[rank], silence, why, size);
+    pthread_mutex_unlock(&whole->lock);
     return life;
+}
+
+static int part_first_to_give_up(tr_comm *comm)
+{
+    tr_comm *whole = comm->whole;
+    if (!whole->class->first_to_give_up) return -1;
+    pthread_mutex_lock(&whole->lock);
+    int first = whole->class->first_to_give_up(whole);
+    pthread_mutex_unlock(&whole->lock);
+    for (int rank = 0; rank < comm->size; rank++)
+        if (comm->member[rank] == first) return rank;
+    return -1;
 }
 
 static void part_give_up(tr_comm *comm, const char *why)
 {
-    tr_comm *root = comm->root;
-    pthread_mutex_lock(&root->lock);
-    if (!root->dead) tr_comm_end(root, why, why);
-    pthread_mutex_unlock(&root->lock);
+    tr_comm *whole = comm->whole;
+    pthread_mutex_lock(&whole->lock);
+    if (!whole->dead) tr_comm_end(whole, why, why);
+    pthread_mutex_unlock(&whole->lock);
 }
 
 /* ---- memory ---- */
@@ -128,40 +140,40 @@ static void part_give_up(tr_comm *comm, const char *why)
 static tr_status part_share(tr_comm *comm, size_t bytes, size_t begin, size_t end, void **memory,
                             char key[TR_SHARE_KEY])
 {
-    tr_comm *root = comm->root;
-    if (!root->class->share)
+    tr_comm *whole = comm->whole;
+    if (!whole->class->share)
         return tr_fail(TR_EUNSUPPORTED, "ranks of \"%s\" cannot share memory; work without",
-                       root->class->name);
-    pthread_mutex_lock(&root->lock);
-    tr_status status = root->class->share(root, bytes, begin, end, memory, key);
-    pthread_mutex_unlock(&root->lock);
+                       whole->class->name);
+    pthread_mutex_lock(&whole->lock);
+    tr_status status = whole->class->share(whole, bytes, begin, end, memory, key);
+    pthread_mutex_unlock(&whole->lock);
     return status;
 }
 
 static tr_status part_map(tr_comm *comm, size_t bytes, const char key[TR_SHARE_KEY], void **memory)
 {
-    tr_comm *root = comm->root;
-    pthread_mutex_lock(&root->lock);
-    tr_status status = root->class->map(root, bytes, key, memory);
-    pthread_mutex_unlock(&root->lock);
+    tr_comm *whole = comm->whole;
+    pthread_mutex_lock(&whole->lock);
+    tr_status status = whole->class->map(whole, bytes, key, memory);
+    pthread_mutex_unlock(&whole->lock);
     return status;
 }
 
 static void part_mapped(tr_comm *comm, char key[TR_SHARE_KEY])
 {
-    tr_comm *root = comm->root;
-    if (!root->class->mapped) return;
-    pthread_mutex_lock(&root->lock);
-    root->class->mapped(root, key);
-    pthread_mutex_unlock(&root->lock);
+    tr_comm *whole = comm->whole;
+    if (!whole->class->mapped) return;
+    pthread_mutex_lock(&whole->lock);
+    whole->class->mapped(whole, key);
+    pthread_mutex_unlock(&whole->lock);
 }
 
 static void part_unmap(tr_comm *comm, size_t bytes, void *memory)
 {
-    tr_comm *root = comm->root;
-    pthread_mutex_lock(&root->lock);
-    root->class->unmap(root, bytes, memory);
-    pthread_mutex_unlock(&root->lock);
+    tr_comm *whole = comm->whole;
+    pthread_mutex_lock(&whole->lock);
+    whole->class->unmap(whole, bytes, memory);
+    pthread_mutex_unlock(&whole->lock);
 }
 
 /* ---- beginning and end ---- */
@@ -170,9 +182,9 @@ static void part_destroy(tr_comm *comm, bool clean)
 {
     (void)clean;
     struct part_comm *part = part_of(comm);
-    pthread_mutex_lock(&comm->root->lock);
-    comm->root->part_bits &= ~(1u << part->number);
-    pthread_mutex_unlock(&comm->root->lock);
+    pthread_mutex_lock(&comm->whole->lock);
+    comm->whole->part_bits &= ~(1u << part->number);
+    pthread_mutex_unlock(&comm->whole->lock);
     while (part->spare) {
         struct tr_transfer *next = part->spare->next;
         tr_free(part->spare);
@@ -191,6 +203,7 @@ static const struct tr_comm_class part_class = {
     .withdraw = part_withdraw,
     .idle = part_idle,
     .life = part_life,
+    .first_to_give_up = part_first_to_give_up,
     .give_up = part_give_up,
     .share = part_share,
     .map = part_map,
@@ -226,13 +239,13 @@ static int choose_members(struct notice *notice, int ranks, int color)
     return size;
 }
 
-static tr_status make(tr_comm *comm, const struct notice *member, int size, int number, tr_comm **out)
+tr_status tr_part_make(tr_comm *comm, const int *member, int size, int number, tr_comm **out)
 {
     struct part_comm *part = tr_alloc_zero(1, sizeof *part);
     if (!part) return TR_ENOMEM;
-    tr_comm *base = &part->base, *root = comm->root ? comm->root : comm;
+    tr_comm *base = &part->base, *whole = comm->whole ? comm->whole : comm;
     int rank = 0;
-    while (member[rank].rank != comm->rank) rank++;
+    while (member[rank] != comm->rank) rank++;
     tr_status status = tr_comm_prepare(base, &part_class, rank, size, &comm->settings);
     base->member = tr_alloc((size_t)size, sizeof *base->member);
     if (status == TR_OK && !base->member) status = TR_ENOMEM;
@@ -241,23 +254,36 @@ static tr_status make(tr_comm *comm, const struct notice *member, int size, int 
         tr_free(part);
         return status;
     }
-    base->root = root;
+    base->whole = whole;
+    base->routing = comm->routing;
     part->number = number;
     for (int i = 0; i < size; i++) {
-        base->member[i] = tr_comm_number(comm, member[i].rank);
-        base->place[i] = comm->place[member[i].rank];
+        base->member[i] = tr_comm_number(comm, member[i]);
+        base->location[i] = comm->location[member[i]];
     }
-    tr_comm_settle(base);
-    pthread_mutex_lock(&root->lock);
-    root->part_bits |= 1u << number;
-    pthread_mutex_unlock(&root->lock);
+    tr_comm_find_hosts(base);
+    pthread_mutex_lock(&whole->lock);
+    whole->part_bits |= 1u << number;
+    pthread_mutex_unlock(&whole->lock);
     *out = base;
     return TR_OK;
 }
 
+/* Makes the part of the members of a color. */
+static tr_status make(tr_comm *comm, struct notice *notice, int color, int number, tr_comm **out)
+{
+    int size = choose_members(notice, comm->size, color);
+    int *member = tr_alloc((size_t)size, sizeof *member);
+    if (!member) return TR_ENOMEM;
+    for (int i = 0; i < size; i++) member[i] = notice[i].rank;
+    tr_status status = tr_part_make(comm, member, size, number, out);
+    tr_free(member);
+    return status;
+}
+
 tr_status tr_comm_split(tr_comm *comm, int color, int key, tr_comm **out)
 {
-    tr_comm *root = comm->root ? comm->root : comm;
+    tr_comm *whole = comm->whole ? comm->whole : comm;
     uint32_t taken = 0;
     int number = 0;
     *out = NULL;
@@ -266,17 +292,16 @@ tr_status tr_comm_split(tr_comm *comm, int color, int key, tr_comm **out)
         tr_comm_abort(comm, "out of memory");
         return TR_ENOMEM;
     }
-    pthread_mutex_lock(&root->lock);
-    notice[comm->rank] = (struct notice){.color = color, .key = key, .part_bits = root->part_bits};
-    pthread_mutex_unlock(&root->lock);
+    pthread_mutex_lock(&whole->lock);
+    notice[comm->rank] = (struct notice){.color = color, .key = key, .part_bits = whole->part_bits};
+    pthread_mutex_unlock(&whole->lock);
     tr_status status = tr_comm_exchange(comm, notice, sizeof *notice, "split");
     for (int rank = 0; rank < comm->size; rank++) taken |= notice[rank].part_bits;
     while (number < TR_COMM_PARTS && taken >> number & 1) number++;
     if (status == TR_OK && number == TR_COMM_PARTS)
         status = tr_fail(TR_EINVAL, "the ranks belong to %d parts already; destroy one first", TR_COMM_PARTS);
     else if (status == TR_OK && color >= 0) {
-        int size = choose_members(notice, comm->size, color);
-        status = make(comm, notice, size, number, out);
+        status = make(comm, notice, color, number, out);
         if (status != TR_OK) tr_comm_abort(comm, tr_error_message()); /* the others count on us */
     }
     tr_free(notice);

@@ -2,24 +2,59 @@
 #ifndef TR_COMM_TRANSPORT_H
 #define TR_COMM_TRANSPORT_H
 
+#include "base/registry.h"
 #include "comm/comm.h"
 
-/* ---- a single rank, so that programs need no special case ---- */
+/* A way of connecting ranks that are processes. To add one: a line in comm/transport.c. */
+struct tr_transport {
+    TR_ENTRY;
+    /* Joins the other processes; *out is NULL where there are none. `ticket` is what stands behind the name
+       and a colon, NULL for nothing. Collective. */
+    tr_status (*create)(const char *ticket, const struct tr_comm_settings *settings, tr_comm **out);
+};
 
-/* Returned, destroy with tr_comm_destroy(). TR_EINVAL (settings), TR_ENOMEM. */
-tr_status tr_comm_self_create(const struct tr_comm_settings *settings, tr_comm **out);
+/* All of them, the default first; its entries are of struct tr_transport. */
+extern const struct tr_registry tr_transports;
 
-/* ---- threads of one process, for tests and for studying strategies without a cluster ---- */
+/* ---- processes of one host, started together by a launcher ---- */
 
-#define TR_COMM_THREADS_MOST 256
+#define TR_LOCAL_RANKS_MOST  1024
+#define TR_LOCAL_VARIABLE    "TRIREME_LOCAL" /* of the environment: holds a rank's ticket */
+#define TR_LOCAL_TICKET_SIZE 48
 
-/* Makes `size` communicators, one for each rank, to be handed to a thread each: out[size] is filled.
-   `host`[size] tells ranks apart by pretended hosts (any numbers; ranks with equal ones share memory); NULL
-   puts all on one. Both borrowed for the call. Returned, each destroyed by its rank with tr_comm_destroy().
-   TR_EINVAL, TR_ENOMEM; then nothing was made. Waiting threads sleep; nothing spins, so that many ranks run
-   on few cores. */
-tr_status tr_comm_thread_create(int size, const int *host, const struct tr_comm_settings *settings,
-                                tr_comm **out);
+/* What the processes share, made by the launcher before it starts them: memory without a name, which is gone
+   with the last process that holds it, however that ends. It costs memory only where ranks touch it. */
+typedef struct tr_local_group tr_local_group;
+
+/* Returned, destroy with tr_local_group_destroy(). TR_EINVAL (1 to TR_LOCAL_RANKS_MOST ranks), TR_ENOMEM,
+   TR_EUNSUPPORTED where the system cannot share memory in this way. */
+tr_status tr_local_group_create(int size, tr_local_group **out);
+/* The descriptor that the processes inherit under the same number. Close-on-exec is set, so that nobody else
+   gets it: the child clears that between fork and exec (fcntl(), which a signal handler may call, too). */
+int tr_local_group_descriptor(const tr_local_group *group);
+/* Writes the ticket of a rank, the value of TR_LOCAL_VARIABLE for its process: descriptor, rank and size.
+   TR_EINVAL when there is no such rank or less room than TR_LOCAL_TICKET_SIZE. */
+tr_status tr_local_group_ticket(const tr_local_group *group, int rank, char *text, size_t size);
+/* The launcher's word that the process of a rank is gone, in whatever way: wakes all that wait for it, also
+   those who wait for it to join. Ranks that joined notice each other's end without it. May be repeated; not
+   for signal handlers. */
+void tr_local_group_ended(tr_local_group *group, int rank);
+/* Closes the descriptor; the ranks go on. Accepts NULL, nulls the handle. */
+void tr_local_group_destroy(tr_local_group **group);
+
+/* The ticket in `environment`, an array of "NAME=value" that ends with NULL, or NULL if there is none.
+   Borrowed from it. Any thread. */
+const char *tr_comm_local_ticket(const char *const *environment);
+/* Whether a launcher started this process as one of several of this host, and as which, as
+   tr_comm_mpi_world(). A ticket that says nothing sensible counts as none. */
+bool tr_comm_local_world(const char *const *environment, int *rank, int *size);
+
+/* Joins the other processes, with the ticket of this one, borrowed for the call. Collective; waits for them,
+   at most the time-out of the settings or 10 s. Once per ticket. Takes the descriptor over, which no process
+   started later inherits. Waiting ranks sleep, so that there may be more of them than processors. Returned,
+   destroy with tr_comm_destroy(). TR_EINVAL for a ticket, descriptor or memory that is none of a launcher of
+   this version, TR_EPEER when not all came, naming one, TR_ENOMEM. */
+tr_status tr_comm_local_create(const char *ticket, const struct tr_comm_settings *settings, tr_comm **out);
 
 /* ---- processes on one or many hosts, started by mpirun or SLURM and joined by Open MPI ---- */
 
@@ -27,6 +62,10 @@ tr_status tr_comm_thread_create(int size, const int *host, const struct tr_comm_
    "NAME=value" that ends with NULL: its rank and the number of ranks, known before anything is set up. Knows
    mpirun and srun. Any thread. */
 bool tr_comm_mpi_world(const char *const *environment, int *rank, int *size);
+
+/* Whether processes can be joined by MPI here: TR_EUNSUPPORTED without the module or without MPI, saying what
+   to install. Any thread. */
+tr_status tr_comm_mpi_check(void);
 
 /* Joins the other processes. Collective; waits for them, at most the time-out of the settings or 10 s. Once
    per process. Returned, destroy with tr_comm_destroy(). TR_EUNSUPPORTED without the module or without MPI,

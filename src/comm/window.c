@@ -33,16 +33,14 @@ static void note_failure(struct notice *notice, tr_status status)
 }
 
 /* Tells all what happened here; fails if something failed anywhere. */
-static tr_status exchange(tr_comm *comm, struct notice *notice, const int64_t *bound)
+static tr_status exchange(tr_comm *comm, struct notice *notice)
 {
-    tr_ticket *ticket;
-    TR_TRY(tr_comm_all_gather(comm, notice, bound, NULL, "window", &ticket));
-    TR_TRY(tr_comm_wait(comm, &ticket));
+    TR_TRY(tr_comm_exchange(comm, notice, sizeof *notice, "window"));
     for (int rank = 0; rank < comm->size; rank++) {
         if (notice[rank].status == TR_OK) continue;
         notice[rank].why[sizeof notice->why - 1] = 0;
         return tr_fail(TR_EUNSUPPORTED, "memory shared by the ranks of a host: rank %d on host %s: %s",
-                       tr_comm_number(comm, rank), comm->place[rank].host, notice[rank].why);
+                       tr_comm_number(comm, rank), comm->location[rank].host, notice[rank].why);
     }
     return TR_OK;
 }
@@ -97,22 +95,20 @@ tr_status tr_window_create_sparse(tr_comm *comm, size_t bytes, size_t begin, siz
     tr_status status = TR_ENOMEM;
     size_t size = (size_t)comm->size;
     struct tr_window *window = tr_alloc_zero(1, sizeof *window);
-    int64_t *bound = tr_alloc(size + 1, sizeof *bound);
     struct notice *notice = tr_alloc_zero(size, sizeof *notice);
     if (window) *window = (struct tr_window){comm, tr_alloc_zero(size, sizeof *window->part)};
-    if (!window || !bound || !notice || !window->part) {
+    if (!window || !notice || !window->part) {
         tr_comm_abort(comm, "out of memory"); /* the others are about to wait for us */
         goto out;
     }
-    for (int i = 0; i <= comm->size; i++) bound[i] = i * (int64_t)sizeof *notice;
     struct notice *own = &notice[comm->rank];
     make_own(comm, bytes, begin, end, window, own);
     char key[TR_SHARE_KEY];
     memcpy(key, own->key, sizeof key);
-    status = exchange(comm, notice, bound);
+    status = exchange(comm, notice);
     if (status == TR_OK) {
         map_others(comm, window, notice);
-        status = exchange(comm, notice, bound);
+        status = exchange(comm, notice);
     }
     if (comm->class->mapped && bytes > 0 && window->part[comm->rank].memory) {
         pthread_mutex_lock(&comm->lock);
@@ -120,7 +116,6 @@ tr_status tr_window_create_sparse(tr_comm *comm, size_t bytes, size_t begin, siz
         pthread_mutex_unlock(&comm->lock);
     }
 out:
-    tr_free(bound);
     tr_free(notice);
     if (status != TR_OK) tr_window_destroy(&window);
     *out = window;

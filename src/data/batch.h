@@ -12,17 +12,19 @@
 
 struct tr_batch {
     int64_t step, epoch;
-    int64_t global_rows; /* rows of the step's global batch, of which this is a part */
-    int64_t first;       /* number of the first row within the global batch */
-    int64_t rows;        /* may be 0 when a ragged last batch has fewer rows than microbatches */
-    int64_t *index;      /* [rows] numbers of the examples in the source */
-    uint8_t *images;     /* [rows][height][width][channels]; NULL when the source is resident: take
-                            source->resident and index */
-    float *floats;       /* [rows][floats] */
-    int32_t *tokens;     /* [offset[rows]], examples one after another */
-    int32_t *offset;     /* [rows + 1] */
-    int32_t *labels;     /* [rows] */
-    float *targets;      /* [rows][values] */
+    int64_t global_rows;   /* rows of the step's global batch, of which this is a part */
+    int64_t first;         /* number of the first row within the global batch */
+    int64_t global_labels; /* of tokens in the global batch, where tokens have labels; else global_rows */
+    int64_t rows;          /* may be 0 when a ragged last batch has fewer rows than microbatches */
+    int64_t *index;        /* [rows] numbers of the examples in the source */
+    uint8_t *images;       /* [rows][height][width][channels]; NULL when the source is resident: take
+                              source->resident and index */
+    uint8_t *part[TR_SOURCE_PARTS]; /* of a source with parts: [rows] of each image; NULL for vectors */
+    float *floats;   /* [rows][floats]; of a source with image parts those of the vectors alone */
+    int32_t *tokens; /* [offset[rows]], examples one after another */
+    int32_t *offset; /* [rows + 1] */
+    int32_t *labels; /* [rows], or of tokens [offset[rows]] */
+    float *targets;  /* [rows][values] */
 };
 
 #define TR_PREFETCH_AUTO (-1)

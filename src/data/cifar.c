@@ -250,6 +250,23 @@ out:
     return status;
 }
 
+static tr_status cifar_files(const void *options_, const char *directory, struct tr_source_files *files)
+{
+    const struct cifar_options *options = options_;
+    tr_status status = TR_OK;
+    char name[32], *path = tr_source_path(directory, options->path);
+    if (!path) return TR_ENOMEM;
+    bool folder = tr_file_is_directory(path);
+    if (!folder) status = tr_source_files_add(files, NULL, path);
+    int count = folder ? (options->part == PART_TRAIN ? FILES : 1) : 0;
+    for (int file = 0; status == TR_OK && file < count; file++) {
+        file_name((enum part)options->part, file, name);
+        status = tr_source_files_add(files, path, name);
+    }
+    tr_free(path);
+    return status;
+}
+
 const struct tr_source_format tr_source_format_cifar = {
     .name = "cifar",
     .help = "CIFAR-10 in its binary form, kept in memory",
@@ -257,4 +274,5 @@ const struct tr_source_format tr_source_format_cifar = {
     .option_count = TR_OPTION_COUNT(cifar_options),
     .options_size = sizeof(struct cifar_options),
     .open = cifar_open,
+    .files = cifar_files,
 };

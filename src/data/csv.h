@@ -4,9 +4,7 @@
 
 #include "data/source.h"
 
-/* {csv: {path: PATH, ...}}. State: scaling.txt (kind "scaling", see data/state.h), one line per feature
-   column,
-   `<mean> <deviation>`: a feature is (field - mean) / deviation. */
+/* {csv: {path: PATH, ...}}. State: scaling.txt, see data/scaling.h. */
 extern const struct tr_source_format tr_source_format_csv;
 
 #endif

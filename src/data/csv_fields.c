@@ -1,8 +1,12 @@
 #include "data/csv_fields.h"
 
+#include "base/alloc.h"
+#include "base/fail.h"
 #include "base/text.h"
 
+#include <inttypes.h>
 #include <string.h>
+#include <strings.h>
 
 char tr_csv_guess(const char *line, size_t length)
 {
@@ -74,6 +78,15 @@ static bool short_decimal(struct tr_csv_field field, double *number)
     return true;
 }
 
+bool tr_csv_is_missing(struct tr_csv_field field)
+{
+    static const char *const words[] = {"", "?", "na", "n/a", "nan", "null", "none"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strlen(words[i]) == field.length && strncasecmp(words[i], field.at, field.length) == 0)
+            return true;
+    return false;
+}
+
 const char *tr_csv_number(struct tr_csv_field field, double *number)
 {
     char text[64];
@@ -84,4 +97,27 @@ const char *tr_csv_number(struct tr_csv_field field, double *number)
     text[field.length] = 0;
     if (strlen(text) != field.length) return "is not a number";
     return tr_text_double(text, number);
+}
+
+/* Names of columns that a message looks through. */
+#define NAMES_MAX 1024
+
+tr_status tr_csv_no_column(const char *path, const char *what, const char *column,
+                           const struct tr_csv_field *fields, int32_t count, bool header)
+{
+    const char *names[NAMES_MAX] = {NULL};
+    int32_t known = 0;
+    for (int32_t i = 0; header && i < count && known < NAMES_MAX; i++) {
+        char *name = tr_format("%.*s", (int)(fields[i].length < 256 ? fields[i].length : 256), fields[i].at);
+        if (!name) break;
+        names[known++] = name;
+    }
+    const char *nearest = tr_text_nearest(column, names, known);
+    tr_status status = tr_fail(
+        TR_EINVAL,
+        "%s: %s column \"%s\" is neither a name in the first line nor a number from 0 to %" PRId32 "%s%s%s",
+        path, what, column, count - 1, nearest ? "; did you mean \"" : "", nearest ? nearest : "",
+        nearest ? "\"?" : "");
+    for (int32_t i = 0; i < known; i++) tr_free((char *)(uintptr_t)names[i]);
+    return status;
 }

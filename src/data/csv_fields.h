@@ -21,7 +21,16 @@ char tr_csv_guess(const char *line, size_t length);
 tr_status tr_csv_split(const struct tr_lines *lines, char separator, struct tr_csv_field *fields,
                        int32_t room, int32_t *count);
 
+/* Whether a field says that there is no value: it is empty, ?, NA, N/A, NaN, null or None, in capitals or
+ * not. */
+bool tr_csv_is_missing(struct tr_csv_field field);
+
 /* Reads a number that fills the field. Returns NULL, or what is wrong as the end of a sentence. */
 const char *tr_csv_number(struct tr_csv_field field, double *number);
+
+/* Fails for a column that is not there, TR_EINVAL: says the nearest name of those in the `count` fields of
+   the first line, which is no header unless `header`. `what` is the use of the column, for the message. */
+tr_status tr_csv_no_column(const char *path, const char *what, const char *column,
+                           const struct tr_csv_field *fields, int32_t count, bool header);
 
 #endif

@@ -43,8 +43,8 @@ static const struct tr_data_file fashion_files[] = {
      NULL},
 };
 static const char *const fashion_mirrors[] = {
-    "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
     "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/",
+    "https://storage.googleapis.com/tensorflow/tf-keras-datasets/",
     NULL,
 };
 static const struct tr_data_part fashion_parts[] = {
@@ -79,6 +79,15 @@ static const struct tr_data_part sst2_parts[] = {
     {"test", "{text: {path: sst2/test.tsv}}"},
 };
 
+static const struct tr_data_file shakespeare_files[] = {
+    {"input.txt.gz", 0, NULL, "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"},
+};
+static const struct tr_data_part shakespeare_parts[] = {
+    {"train", "{corpus: {path: shakespeare/input.txt.gz, window: 64, end: 0.9}}"},
+    {"validation", "{corpus: {path: shakespeare/input.txt.gz, window: 64, begin: 0.9}}"},
+};
+
+static const char *const train_validation[] = {"train", "validation", NULL};
 static const char *const train_test[] = {"train", "test", NULL};
 static const char *const train_dev_test[] = {"train", "dev", "test", NULL};
 
@@ -118,6 +127,14 @@ static const struct tr_data_set_entry entries[] = {
         .parts = sst2_parts,
         .mirrors = no_mirrors,
     },
+    {
+        .public = {"shakespeare", "plays of Shakespeare: 1,115,394 characters, the last tenth to validate",
+                   "Karpathy 2015, char-rnn; ships with Trireme", false, train_validation},
+        .files = shakespeare_files,
+        .file_count = COUNT(shakespeare_files),
+        .parts = shakespeare_parts,
+        .mirrors = no_mirrors,
+    },
 };
 
 const struct tr_data_set_info *tr_data_set_at(int index)
@@ -132,10 +149,11 @@ const struct tr_data_set_entry *tr_data_set_entry(const char *name)
         names[i] = entries[i].public.name;
         if (strcmp(names[i], name) == 0) return &entries[i];
     }
-    const char *nearest = tr_text_nearest(name, names, COUNT(entries));
-    tr_fail(TR_ENOTFOUND,
-            "no data set is called \"%s\"%s%s%s; there are mnist, fashion-mnist, cifar-10, sst2", name,
-            nearest ? " (did you mean " : "", nearest ? nearest : "", nearest ? "?)" : "");
+    struct tr_text text = TR_TEXT_INIT;
+    tr_text_add(&text, "data set ");
+    tr_text_add_unknown(&text, name, names, COUNT(entries));
+    tr_fail(TR_ENOTFOUND, "%s", text.failed ? "there is no such data set" : text.bytes);
+    tr_text_release(&text);
     return NULL;
 }
 
@@ -190,14 +208,18 @@ static char *advice_for(const struct tr_data_set_entry *entry, const char *folde
                         const char *file)
 {
     const char *set = entry->public.name;
-    if (has_file(entry, file))
-        return entry->public.can_fetch
-                   ? tr_format("; `trireme data fetch %s --dir %s` gets it", set, directory)
-                   : tr_format("; data set %s ships with Trireme: take it from a copy, or check the path",
-                               set);
-    if (ends_with(file, ".tfrecord"))
-        return tr_format("; `trireme data convert %s %s --dir %s` makes it", set, folder, directory);
-    return tr_strdup("; check the path");
+    bool listed = has_file(entry, file);
+    if (listed && !entry->public.can_fetch)
+        return tr_format("; data set %s ships with Trireme: take it from a copy, or check the path", set);
+    if (!listed && !ends_with(file, ".tfrecord")) return tr_strdup("; check the path");
+    struct tr_text text = TR_TEXT_INIT;
+    char *advice;
+    tr_text_addf(&text, "; `trireme data %s %s ", listed ? "fetch" : "convert", set);
+    if (!listed) tr_text_add_word(&text, folder);
+    tr_text_add(&text, listed ? "--dir " : " --dir ");
+    tr_text_add_word(&text, directory);
+    tr_text_addf(&text, "` %s it", listed ? "gets" : "makes");
+    return tr_text_finish(&text, &advice) == TR_OK ? advice : NULL;
 }
 
 char *tr_data_set_advice(const char *path)
@@ -316,10 +338,11 @@ tr_status tr_data_set_verify(const char *name, const char *directory, tr_data_re
 
 /* ---- fetching ---- */
 
-tr_status tr_data_set_fetch(const char *name, const char *directory, tr_data_progress progress,
-                            tr_data_report report, void *user)
+tr_status tr_data_set_fetch(const char *name, const char *mirror, const char *directory,
+                            tr_data_progress progress, tr_data_report report, void *user)
 {
     const struct tr_data_set_entry *entry = tr_data_set_entry(name);
+    const char *const own[] = {mirror, NULL};
     if (!entry) return TR_ENOTFOUND;
     char *folder = tr_format("%s/%s", directory ? directory : ".", name);
     if (!folder) return TR_ENOMEM;
@@ -331,7 +354,7 @@ tr_status tr_data_set_fetch(const char *name, const char *directory, tr_data_pro
         tr_status before = status == TR_OK ? tr_data_file_verify(&entry->files[i], path) : status;
         if (status == TR_OK && before != TR_OK) {
             state = TR_DATA_FILE_FETCHED;
-            if (!entry->public.can_fetch) {
+            if (!entry->public.can_fetch && !mirror) {
                 status = tr_fail(TR_EUNSUPPORTED,
                                  "data set %s has no public mirror: %s ships with Trireme; take it from a "
                                  "copy of Trireme",
@@ -339,7 +362,8 @@ tr_status tr_data_set_fetch(const char *name, const char *directory, tr_data_pro
             }
             if (status == TR_OK) status = tr_file_make_directories(NULL, folder);
             if (status == TR_OK)
-                status = tr_data_file_fetch(&entry->files[i], entry->mirrors, path, progress, user);
+                status =
+                    tr_data_file_fetch(&entry->files[i], mirror ? own : entry->mirrors, path, progress, user);
         }
         if (status != TR_OK) state = before == TR_ENOTFOUND ? TR_DATA_FILE_MISSING : TR_DATA_FILE_BAD;
         if (path) tell(report, user, path, state);

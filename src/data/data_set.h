@@ -23,7 +23,7 @@ struct tr_data_set_entry {
     const struct tr_data_file *files;
     int file_count;
     const struct tr_data_part *parts;
-    const char *const *mirrors; /* the file's name is appended; ending with NULL */
+    const char *const *mirrors; /* of https; the file's name is appended; ending with NULL */
 };
 
 /* The set of this name, or NULL with a message that names the nearest one (TR_ENOTFOUND). */
@@ -39,7 +39,8 @@ tr_status tr_data_map(const char *path, struct tr_file_map *out);
 /* Checks one file. TR_OK, TR_ENOTFOUND, TR_ECORRUPT, or why it cannot be read. Any thread. */
 tr_status tr_data_file_verify(const struct tr_data_file *file, const char *path);
 
-/* Fetches one file into `path` from the first mirror that has it right; as tr_data_set_fetch(). */
+/* Fetches one file into `path` from the first mirror that has it right; as tr_data_set_fetch(). The name of
+   the file follows a mirror, behind a slash. */
 tr_status tr_data_file_fetch(const struct tr_data_file *file, const char *const *mirrors, const char *path,
                              tr_data_progress progress, void *user);
 

@@ -85,10 +85,9 @@ static struct reader inside(const struct reader *reader, const uint8_t *data, si
     return (struct reader){data, data + size, reader->start};
 }
 
-/* Feature: remembers the last list. */
+/* Feature, of kind TR_LIST_NONE so far: remembers the last list. */
 static tr_status read_feature(struct reader reader, struct tr_example_feature *feature)
 {
-    feature->kind = TR_LIST_NONE;
     while (reader.at < reader.end) {
         struct field field;
         TR_TRY(read_field(&reader, &field));
@@ -102,7 +101,7 @@ static tr_status read_feature(struct reader reader, struct tr_example_feature *f
 
 static tr_status read_entry(struct reader reader, struct tr_example_feature *features, int count)
 {
-    struct field key = {.size = 0}, value = {.size = 0};
+    struct field key = {.bytes = reader.at}, value = key; /* what is missing is empty */
     while (reader.at < reader.end) {
         struct field field;
         TR_TRY(read_field(&reader, &field));
@@ -114,7 +113,8 @@ static tr_status read_entry(struct reader reader, struct tr_example_feature *fea
             memcmp(features[i].name, key.bytes, key.size) != 0) {
             continue;
         }
-        TR_TRY(read_feature(inside(&reader, value.bytes, value.size), &features[i]));
+        features[i].kind = TR_LIST_NONE;
+        if (value.bytes) TR_TRY(read_feature(inside(&reader, value.bytes, value.size), &features[i]));
     }
     return TR_OK;
 }

@@ -8,6 +8,7 @@
 #include "data/data_set.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,7 +21,7 @@ static const struct tr_module fetch_module = {
     .symbol = TR_FETCH_SYMBOL,
     .version = TR_FETCH_VERSION,
     .purpose = "downloads need",
-    .advice = "build Trireme with libcurl, or download the files by hand",
+    .advice = "download the files by hand, or install libcurl (Debian: libcurl4-openssl-dev)",
 };
 
 /* ---- one transfer ---- */
@@ -77,19 +78,32 @@ static tr_status read_url(const struct tr_fetch_module *module, const char *url,
     return status == TR_OK ? TR_OK : tr_fail_in(status, "fetch %s", url);
 }
 
+static bool begins(const char *text, const char *beginning)
+{
+    return strncmp(text, beginning, strlen(beginning)) == 0;
+}
+
+/* What anybody on the way can read and change is no way for data, even though their checksums are known. */
+static tr_status check_mirror(const char *mirror)
+{
+    if (begins(mirror, "https://") || begins(mirror, "file:///")) return TR_OK;
+    return tr_fail(TR_EINVAL, "mirror \"%s\": give https://HOST/FOLDER or file:///FOLDER", mirror);
+}
+
 tr_status tr_data_file_fetch(const struct tr_data_file *file, const char *const *mirrors, const char *path,
                              tr_data_progress progress, void *user)
 {
     const void *loaded;
     struct transfer transfer = {.path = path, .progress = progress, .user = user};
     transfer.most = file->size > 0 ? file->size : UNKNOWN_SIZE_MAX;
+    for (int i = 0; mirrors[i]; i++) TR_TRY(check_mirror(mirrors[i]));
     TR_TRY(tr_module_load(&fetch_module, &loaded));
     const struct tr_fetch_module *module = loaded;
     char *aside = tr_format("%s.%ld.tmp", path, (long)getpid());
     if (!aside) return TR_ENOMEM;
     tr_status status = TR_EIO;
     for (int i = 0; mirrors[i] && (status == TR_EIO || status == TR_ECORRUPT); i++) {
-        char *url = tr_format("%s%s", mirrors[i], file->name);
+        char *url = tr_path_join(mirrors[i], file->name);
         status = url ? read_url(module, url, file, aside, &transfer) : TR_ENOMEM;
         if (status == TR_OK) status = tr_file_rename(NULL, aside, path);
         tr_free(url);

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TR_FETCH_VERSION 1
+#define TR_FETCH_VERSION 2
 #define TR_FETCH_SYMBOL  "tr_fetch_module"
 
 enum tr_fetch_result {
@@ -19,9 +19,9 @@ enum tr_fetch_result {
 
 struct tr_fetch_module {
     int version; /* TR_FETCH_VERSION */
-    /* Reads `url` (http, https or file) and hands its bytes to `write`, which returns non-zero to stop.
-       `progress` is called now and then with the bytes so far and in all (0: unknown), and stops likewise; it
-       may be NULL. On failure `message`, of `size` bytes, says why. */
+    /* Reads `url` (https, also where a server redirects, or file) and hands its bytes to `write`, which
+       returns non-zero to stop. `progress` is called now and then with the bytes so far and in all (0:
+       unknown), and stops likewise; it may be NULL. On failure `message`, of `size` bytes, says why. */
     enum tr_fetch_result (*get)(const char *url, int (*write)(void *user, const void *data, size_t size),
                                 int (*progress)(void *user, int64_t done, int64_t total), void *user,
                                 char *message, size_t size);

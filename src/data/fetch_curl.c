@@ -45,8 +45,13 @@ static enum tr_fetch_result get(const char *url, int (*write)(void *user, const 
         return TR_FETCH_FAILED;
     }
     curl_easy_setopt(curl, CURLOPT_URL, url);
-    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https,file");
-    curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+    /* A libcurl that does not know these protocols must not fall back on all that it has. */
+    if (curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "https,file") != CURLE_OK ||
+        curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "https") != CURLE_OK) {
+        curl_easy_cleanup(curl);
+        snprintf(message, size, "this libcurl has no https");
+        return TR_FETCH_FAILED;
+    }
     curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
     curl_easy_setopt(curl, CURLOPT_MAXREDIRS, 5L);
     curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);

@@ -3,16 +3,18 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/file.h"
+#include "data/csv_column.h"
 #include "data/image.h"
 #include "data/state.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #define CLASSES_MAX (1 << 16)
 
 struct folder_options {
-    char *path;
+    char *path, *table, *column;
     int32_t height, width, channels;
     int fit;
     bool memory;
@@ -31,7 +33,19 @@ static const struct tr_option folder_options[] = {
      .type = TR_OPTION_STRING,
      FIELD(path),
      .fallback = NULL,
-     .help = "folder with one folder of PNG or JPEG files per class"},
+     .help = "folder with one folder of PNG or JPEG files per class; with `table`, where its files lie"},
+    {.key = "table",
+     .type = TR_OPTION_STRING,
+     FIELD(table),
+     .fallback = "",
+     .help = "file of a table, plain or gzip, each row of which names a file in the folder: images without "
+             "labels, one for each row, to be joined with the table's other columns by `join`"},
+    {.key = "column",
+     .type = TR_OPTION_STRING,
+     FIELD(column),
+     .fallback = "0",
+     .help = "of `table`: the column of the files' names, by its name in the first line, or by number from 0 "
+             "where the first line is a row"},
     {.key = "height",
      .type = TR_OPTION_INT32,
      FIELD(height),
@@ -66,11 +80,12 @@ static const struct tr_option folder_options[] = {
 struct folder_source {
     tr_source base;
     enum tr_image_fit fit;
-    char *path;
-    struct tr_file_names *files; /* [classes] the images of each class */
-    int64_t *first;              /* [classes + 1] the first example of each class */
+    char *path, *table;
+    int32_t folders;             /* one for each class, or one of files that a table names */
+    struct tr_file_names *files; /* [folders] the images of each class */
+    int64_t *first;              /* [folders + 1] the first example of each class */
     uint64_t *size;              /* [count] of the files in bytes */
-    char **class_names;          /* [classes] */
+    char **class_names;          /* [folders], of a table's "." */
     uint8_t *pixels;             /* all images, when they are kept */
 };
 
@@ -78,12 +93,13 @@ struct folder_source {
 
 static int32_t class_of(const struct folder_source *source, int64_t index)
 {
-    return tr_source_part(source->first, source->base.info.classes, index);
+    return tr_source_part(source->first, source->folders, index);
 }
 
 /* The path of an example's file; free with tr_free(), NULL when memory fails. */
 static char *path_of(const struct folder_source *source, int64_t index, int32_t class)
 {
+    if (source->table) return tr_path_join(source->path, source->files[class].name[index]);
     return tr_format("%s/%s/%s", source->path, source->class_names[class],
                      source->files[class].name[index - source->first[class]]);
 }
@@ -109,7 +125,7 @@ static tr_status folder_read(const tr_source *base, int64_t index, void *feature
     const struct folder_source *source = (const struct folder_source *)base;
     int32_t class = class_of(source, index);
     *length = tr_source_capacity(base);
-    if (label) *(int32_t *)label = class;
+    if (label && !source->table) *(int32_t *)label = class;
     if (!features) return TR_OK;
     if (source->pixels) {
         memcpy(features, source->pixels + index * *length, (size_t)*length);
@@ -127,7 +143,7 @@ static tr_status folder_read(const tr_source *base, int64_t index, void *feature
 static tr_status folder_digest(const tr_source *base, tr_sha256 *hash)
 {
     const struct folder_source *source = (const struct folder_source *)base;
-    for (int32_t class = 0; class < base->info.classes; class ++) {
+    for (int32_t class = 0; class < source->folders; class ++) {
         const struct tr_file_names *files = &source->files[class];
         tr_sha256_add(hash, source->class_names[class], strlen(source->class_names[class]) + 1);
         for (int64_t i = 0; i < files->count; i++) {
@@ -140,13 +156,14 @@ static tr_status folder_digest(const tr_source *base, tr_sha256 *hash)
 
 static tr_status folder_state(const tr_source *base, char **text)
 {
+    if (base->info.labels == TR_LABEL_NONE) return TR_OK;
     return tr_state_of_classes(base->info.class_names, base->info.classes, text);
 }
 
 static void folder_destroy(tr_source *base)
 {
     struct folder_source *source = (struct folder_source *)base;
-    for (int32_t class = 0; class < base->info.classes; class ++) {
+    for (int32_t class = 0; class < source->folders; class ++) {
         if (source->files) tr_file_names_free(&source->files[class]);
         if (source->class_names) tr_free(source->class_names[class]);
     }
@@ -156,6 +173,7 @@ static void folder_destroy(tr_source *base)
     tr_free(source->class_names);
     tr_free(source->pixels);
     tr_free(source->path);
+    tr_free(source->table);
     tr_free(source);
 }
 
@@ -182,6 +200,9 @@ static tr_status allocate_classes(struct folder_source *source, int64_t classes)
     source->files = tr_alloc_zero((size_t)classes, sizeof *source->files);
     source->first = tr_alloc_zero((size_t)classes + 1, sizeof *source->first);
     if (!source->class_names || !source->files || !source->first) return TR_ENOMEM;
+    source->folders = (int32_t)classes;
+    if (source->table) return TR_OK;
+    source->base.info.labels = TR_LABEL_CLASS;
     source->base.info.classes = (int32_t)classes;
     source->base.info.class_names = (const char *const *)source->class_names;
     return TR_OK;
@@ -236,9 +257,11 @@ static tr_status classes_from_state(struct folder_source *source, const char *st
     TR_TRY(allocate_classes(source, classes));
     TR_TRY(tr_state_begin(state, "classes", &reader));
     for (int32_t i = 0; i < classes; i++) {
-        const char *line;
-        size_t length;
-        TR_TRY(tr_state_next(&reader, &line, &length));
+        char number[16];
+        const char *line = number;
+        size_t length =
+            (size_t)snprintf(number, sizeof number, "%" PRId32, i); /* of a class without a name */
+        if (reader.lines > 0) TR_TRY(tr_state_next(&reader, &line, &length));
         source->class_names[i] = tr_format("%.*s", (int)length, line);
         if (!source->class_names[i]) return TR_ENOMEM;
         if (length == 0 || line[0] == '.' || memchr(line, '/', length)) {
@@ -267,6 +290,33 @@ static tr_status classes_from_state(struct folder_source *source, const char *st
 }
 
 /* ---- files ---- */
+
+/* Names come out of a table of whoever: they must stay in the folder. */
+static bool stays_inside(const char *name)
+{
+    if (*name == '/') return false;
+    for (const char *at = name; at; at = strchr(at, '/'), at += at != NULL)
+        if (strncmp(at, "..", 2) == 0 && (at[2] == '/' || at[2] == 0)) return false;
+    return true;
+}
+
+static tr_status files_from_table(struct folder_source *source, const char *column)
+{
+    TR_TRY(allocate_classes(source, 1));
+    source->class_names[0] = tr_strdup(".");
+    if (!source->class_names[0]) return TR_ENOMEM;
+    struct tr_file_names *files = &source->files[0];
+    TR_TRY(tr_csv_column(source->table, column, files));
+    for (int64_t i = 0; i < files->count; i++)
+        if (!stays_inside(files->name[i]))
+            return tr_fail(TR_EFORMAT,
+                           "%s: example %" PRId64
+                           " (counted from 0) is \"%s\", which is not in the folder; write names that "
+                           "begin in the folder, without ..",
+                           source->table, i, files->name[i]);
+    source->first[1] = files->count;
+    return TR_OK;
+}
 
 static tr_status list_class(struct folder_source *source, int32_t class)
 {
@@ -315,7 +365,10 @@ static tr_status for_each_file(struct folder_source *source, const struct folder
         if (!path) return TR_ENOMEM;
         tr_status status = visit(source, index, path, options);
         tr_free(path);
-        if (status != TR_OK) return status;
+        if (status != TR_OK)
+            return source->table
+                       ? tr_fail_in(status, "%s: example %" PRId64 " (counted from 0)", source->table, index)
+                       : status;
     }
     return TR_OK;
 }
@@ -332,9 +385,12 @@ static tr_status fill(struct folder_source *source, const struct folder_options 
     struct tr_source_info *info = &source->base.info;
     if (options->channels == 2)
         return tr_fail(TR_EINVAL, "folder: channels is 2; give 1, 3, or 0 for those of the first");
-    TR_TRY(state ? classes_from_state(source, state) : classes_from_folder(source));
+    if (source->table)
+        TR_TRY(files_from_table(source, options->column));
+    else
+        TR_TRY(state ? classes_from_state(source, state) : classes_from_folder(source));
     for (int32_t class = 0; class < info->classes; class ++) TR_TRY(list_class(source, class));
-    info->count = source->first[info->classes];
+    info->count = source->first[source->folders];
     if (info->count == 0) {
         return tr_fail(TR_EFORMAT, "%s: no PNG or JPEG files in the folders of its classes: the set is empty",
                        source->path);
@@ -342,7 +398,6 @@ static tr_status fill(struct folder_source *source, const struct folder_options 
     source->size = tr_alloc((size_t)info->count, sizeof *source->size);
     if (!source->size) return TR_ENOMEM;
     info->features = TR_FEATURE_IMAGE;
-    info->labels = TR_LABEL_CLASS;
     info->slow = !options->memory;
     TR_TRY(for_each_file(source, options, survey_file));
     if (!options->memory) return TR_OK;
@@ -360,13 +415,82 @@ static tr_status folder_open(const void *options_, const char *directory, const 
     source->base.class = &folder_class;
     source->fit = (enum tr_image_fit)options->fit;
     source->path = tr_source_path(directory, options->path);
-    tr_status status = source->path ? fill(source, options, state) : TR_ENOMEM;
+    if (options->table) source->table = tr_source_path(directory, options->table);
+    bool has_paths = source->path && (!options->table || source->table);
+    tr_status status = has_paths ? fill(source, options, state) : TR_ENOMEM;
     if (status != TR_OK) {
         folder_destroy(&source->base);
         return status;
     }
     *out = &source->base;
     return TR_OK;
+}
+
+static tr_status add_class_files(struct tr_source_files *files, const char *path, const char *class,
+                                 bool images)
+{
+    struct tr_file_names names = {0};
+    TR_TRY(tr_source_files_add(files, path, class));
+    if (!images) return TR_OK;
+    char *folder = tr_path_join(path, class);
+    if (!folder) return TR_ENOMEM;
+    tr_status status = TR_OK;
+    if (tr_file_list(NULL, folder, &names) == TR_OK) status = filter(&names, folder, false);
+    for (int64_t i = 0; status == TR_OK && i < names.count; i++)
+        status = tr_source_files_add(files, folder, names.name[i]);
+    tr_file_names_free(&names);
+    tr_free(folder);
+    return status;
+}
+
+/* The table, and where the images are unpacked, those that it names. */
+static tr_status table_files(const struct folder_options *options, const char *directory, const char *path,
+                             struct tr_source_files *files)
+{
+    struct tr_file_names names = {0};
+    TR_TRY(tr_source_files_add(files, directory, options->table));
+    if (!options->memory) return TR_OK;
+    char *table = tr_source_path(directory, options->table);
+    if (!table) return TR_ENOMEM;
+    tr_status status = TR_OK;
+    /* What is wrong with the table, opening says. */
+    if (tr_csv_column(table, options->column, &names) != TR_OK) names.count = 0;
+    for (int64_t i = 0; status == TR_OK && i < names.count; i++)
+        status = tr_source_files_add(files, path, names.name[i]);
+    tr_file_names_free(&names);
+    tr_free(table);
+    return status;
+}
+
+/* The folders of the classes, whose times tell of files that come and go, and where the images are unpacked,
+   all of these. */
+static tr_status folder_files(const void *options_, const char *directory, struct tr_source_files *files)
+{
+    const struct folder_options *options = options_;
+    struct tr_file_names classes = {0};
+    char *path = tr_source_path(directory, options->path);
+    if (!path) return TR_ENOMEM;
+    tr_status status;
+    TR_TRY_GOTO(tr_source_files_add(files, NULL, path), out);
+    if (options->table) {
+        status = table_files(options, directory, path, files);
+        goto out;
+    }
+    /* What is no folder, opening says. */
+    if (tr_file_list(NULL, path, &classes) != TR_OK) goto out;
+    TR_TRY_GOTO(filter(&classes, path, true), out);
+    for (int64_t i = 0; i < classes.count; i++)
+        TR_TRY_GOTO(add_class_files(files, path, classes.name[i], options->memory), out);
+out:
+    tr_file_names_free(&classes);
+    tr_free(path);
+    return status;
+}
+
+static bool folder_unpacks(const void *options, const struct tr_source_files *files)
+{
+    (void)files;
+    return ((const struct folder_options *)options)->memory;
 }
 
 const struct tr_source_format tr_source_format_folder = {
@@ -376,4 +500,6 @@ const struct tr_source_format tr_source_format_folder = {
     .option_count = TR_OPTION_COUNT(folder_options),
     .options_size = sizeof(struct folder_options),
     .open = folder_open,
+    .files = folder_files,
+    .unpacks = folder_unpacks,
 };

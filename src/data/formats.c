@@ -5,77 +5,124 @@
 #include "base/fail.h"
 #include "base/file.h"
 #include "data/cifar.h"
+#include "data/corpus_source.h"
 #include "data/csv.h"
 #include "data/folder.h"
 #include "data/idx.h"
+#include "data/join.h"
 #include "data/npy_source.h"
+#include "data/store.h"
 #include "data/text_source.h"
 #include "data/tfrecord.h"
 
 #include <string.h>
 
-#define FORMATS_MAX 32
-
-const struct tr_source_format *const tr_source_formats[] = {
-    &tr_source_format_cifar, &tr_source_format_csv,  &tr_source_format_folder,   &tr_source_format_idx,
-    &tr_source_format_npy,   &tr_source_format_text, &tr_source_format_tfrecord, NULL,
+static const struct tr_entry *const entries[] = {
+    &tr_source_format_cifar.entry,    &tr_source_format_corpus.entry,
+    &tr_source_format_csv.entry,      &tr_source_format_folder.entry,
+    &tr_source_format_idx.entry,      &tr_source_format_join.entry,
+    &tr_source_format_npy.entry,      &tr_source_format_text.entry,
+    &tr_source_format_tfrecord.entry, NULL,
 };
 
-/* The format called `name`, or NULL with a message that names the nearest one. */
-static const struct tr_source_format *find_format(const tr_config *node, const char *name)
+const struct tr_registry tr_source_formats = {
+    .kind = "data format",
+    .form = "a mapping with the format as its only key, for instance {idx: {images: PATH, labels: PATH}}",
+    .entries = entries,
+};
+
+/* About the bytes that unpacked examples take. */
+static int64_t unpacked_bytes(const tr_source *source)
 {
-    const char *names[FORMATS_MAX];
-    int32_t count = 0;
-    for (; tr_source_formats[count]; count++) {
-        names[count] = tr_source_formats[count]->name;
-        if (strcmp(names[count], name) == 0) return tr_source_formats[count];
+    const struct tr_source_info *info = &source->info;
+    int64_t element = info->features == TR_FEATURE_IMAGE ? 1 : 4;
+    int64_t bytes = tr_source_files_bytes(&source->files); /* of texts */
+    if (source->stream) return ((info->count - 1) * source->stride + source->window + 1) * element;
+    if (info->features != TR_FEATURE_TOKENS) bytes = info->count * tr_source_capacity(source) * element;
+    return bytes + 4 * info->count * (info->labels == TR_LABEL_VALUES ? info->values : 1);
+}
+
+/* Opens what the request says; its files go to the source. */
+static tr_status open_request(const struct tr_source_request *request, tr_store *store, int slot,
+                              tr_source **out)
+{
+    const struct tr_source_format *format = request->format;
+    TR_TRY(format->files(request->options, request->directory, request->files));
+    tr_status status;
+    /* The format says best what is wrong with files that are not there. */
+    bool stamped = tr_source_files_stamp(request->files) == TR_OK;
+    struct tr_source_request whole = *request;
+    whole.unpacks = !format->unpacks || format->unpacks(request->options, request->files);
+    if (format->open_through)
+        status = format->open_through(request->options, request->directory, request->state, store, slot, out);
+    else if (store && stamped)
+        status = tr_store_open(store, &whole, slot, out);
+    else
+        status = format->open(request->options, request->directory, request->state, out);
+    if (status != TR_OK) return status;
+    tr_source_files_release(&(*out)->files);
+    if (stamped) {
+        (*out)->files = *request->files;
+        *request->files = (struct tr_source_files){0};
     }
-    struct tr_text known = TR_TEXT_INIT;
-    for (int32_t i = 0; i < count; i++) {
-        tr_text_add(&known, i > 0 ? ", " : "");
-        tr_text_add(&known, names[i]);
-    }
-    const char *nearest = tr_text_nearest(name, names, count);
-    tr_config_fail(TR_EINVAL, node, "no data format is called \"%s\"%s%s%s; there are %s", name,
-                   nearest ? " (did you mean " : "", nearest ? nearest : "", nearest ? "?)" : "",
-                   known.bytes ? known.bytes : "");
-    tr_text_release(&known);
-    return NULL;
+    if (whole.unpacks) (*out)->unpacked = unpacked_bytes(*out);
+    return TR_OK;
+}
+
+tr_status tr_source_check_config(const tr_config *node)
+{
+    const struct tr_entry *entry;
+    void *options;
+    TR_TRY(tr_registry_read(&tr_source_formats, node, &entry, &options));
+    const struct tr_source_format *format = (const struct tr_source_format *)entry;
+    tr_status status = format->check ? format->check(options) : TR_OK;
+    tr_entry_release(entry, options);
+    return status;
+}
+
+tr_status tr_source_open_part(const tr_config *node, const char *directory, const char *state,
+                              tr_store *store, int slot, tr_source **out)
+{
+    const struct tr_entry *entry;
+    void *options;
+    char *text = NULL;
+    struct tr_source_files files = {0};
+    TR_TRY(tr_registry_read(&tr_source_formats, node, &entry, &options));
+    tr_status status = tr_config_dump(node, &text);
+    struct tr_source_request request = {
+        (const struct tr_source_format *)entry, options, directory, state, text, &files, false};
+    if (status == TR_OK) status = open_request(&request, store, slot, out);
+    tr_source_files_release(&files);
+    tr_free(text);
+    tr_entry_release(entry, options);
+    return status;
 }
 
 tr_status tr_source_open_config(const tr_config *node, const char *directory, const char *state,
-                                tr_source **out)
+                                tr_store *store, int slot, tr_source **out)
 {
-    if (tr_config_kind(node) != TR_CONFIG_MAPPING || tr_config_count(node) != 1) {
-        return tr_config_fail(
-            TR_EINVAL, node,
-            "%s with %d keys; a source is a mapping with the format as its only key, for instance "
-            "{idx: {images: PATH, labels: PATH}}",
-            tr_config_kind_name(node), (int)tr_config_count(node));
-    }
-    const struct tr_source_format *format = find_format(node, tr_config_key(node, 0));
-    if (!format) return TR_EINVAL;
-    void *options = tr_alloc_zero(1, format->options_size);
-    if (!options) return TR_ENOMEM;
-    tr_status status;
-    TR_TRY_GOTO(tr_options_defaults(format->options, format->option_count, options), out);
-    TR_TRY_GOTO(
-        tr_options_read(format->options, format->option_count, tr_config_at(node, 0), format->name, options),
-        out);
-    status = format->open(options, directory, state, out);
-out:
-    tr_options_release(format->options, format->option_count, options);
-    tr_free(options);
+    TR_TRY(tr_source_open_part(node, directory, state, store, slot, out));
+    if (tr_source_capacity(*out) > 0) return TR_OK;
+    tr_source_close(out);
+    return tr_config_fail(
+        TR_EINVAL, node,
+        "all columns are labels or left out, which leaves nothing to predict from; leave some "
+        "in, or `join` the labels with another source");
+}
+
+tr_status tr_source_open_through(tr_store *store, const char *description, const char *directory,
+                                 const char *state, tr_source **out)
+{
+    tr_config *node;
+    TR_TRY(tr_config_parse(description, strlen(description), "data description", &node));
+    tr_status status = tr_source_open_config(node, directory, state, store, -1, out);
+    tr_config_destroy(&node);
     return status;
 }
 
 tr_status tr_source_open(const char *description, const char *directory, const char *state, tr_source **out)
 {
-    tr_config *node;
-    TR_TRY(tr_config_parse(description, strlen(description), "data description", &node));
-    tr_status status = tr_source_open_config(node, directory, state, out);
-    tr_config_destroy(&node);
-    return status;
+    return tr_source_open_through(NULL, description, directory, state, out);
 }
 
 char *tr_source_path(const char *directory, const char *path)

@@ -159,6 +159,13 @@ out:
     return status;
 }
 
+static tr_status idx_files(const void *options_, const char *directory, struct tr_source_files *files)
+{
+    const struct idx_options *options = options_;
+    TR_TRY(tr_source_files_add(files, directory, options->images));
+    return options->labels ? tr_source_files_add(files, directory, options->labels) : TR_OK;
+}
+
 const struct tr_source_format tr_source_format_idx = {
     .name = "idx",
     .help = "images in IDX files, the format of MNIST, kept in memory",
@@ -166,4 +173,5 @@ const struct tr_source_format tr_source_format_idx = {
     .option_count = TR_OPTION_COUNT(idx_options),
     .options_size = sizeof(struct idx_options),
     .open = idx_open,
+    .files = idx_files,
 };

@@ -43,6 +43,27 @@ struct tr_loader {
     bool busy, quit;
 };
 
+/* Whether examples are read part by part, so that images stay bytes. */
+static bool by_parts(const tr_source *source)
+{
+    return source->parts && source->parts->images > 0;
+}
+
+/* The floats that an example has in a batch. */
+static int32_t floats_of(const tr_source *source)
+{
+    return by_parts(source) ? tr_source_parts_floats(source->parts) : source->info.floats;
+}
+
+static bool alloc_parts(const tr_source *source, size_t rows, struct tr_batch *batch)
+{
+    for (int32_t i = 0; by_parts(source) && i < source->parts->images; i++) {
+        size_t image = (size_t)tr_shape_count(&source->parts->part[i].shape);
+        if (!(batch->part[i] = tr_alloc_aligned(rows, image))) return false;
+    }
+    return true;
+}
+
 static tr_status slot_alloc(const tr_loader *loader, struct tr_batch *batch)
 {
     const struct tr_source_info *info = &loader->source->info;
@@ -56,7 +77,9 @@ static tr_status slot_alloc(const tr_loader *loader, struct tr_batch *batch)
             wanted && (batch->images = tr_alloc_aligned(rows, (size_t)tr_source_capacity(loader->source)));
         break;
     case TR_FEATURE_FLOATS:
-        wanted = wanted && (batch->floats = tr_alloc_aligned(rows, (size_t)info->floats * sizeof(float)));
+        wanted = wanted && alloc_parts(loader->source, rows, batch);
+        wanted = wanted &&
+                 (batch->floats = tr_alloc_aligned(rows, (size_t)floats_of(loader->source) * sizeof(float)));
         break;
     case TR_FEATURE_TOKENS:
         wanted = wanted && (batch->tokens = tr_alloc_aligned((size_t)loader->tokens, sizeof(int32_t)));
@@ -65,6 +88,8 @@ static tr_status slot_alloc(const tr_loader *loader, struct tr_batch *batch)
     }
     if (info->labels == TR_LABEL_CLASS) {
         wanted = wanted && (batch->labels = tr_alloc_aligned(rows, sizeof(int32_t)));
+    } else if (info->labels == TR_LABEL_TOKENS) {
+        wanted = wanted && (batch->labels = tr_alloc_aligned((size_t)loader->tokens, sizeof(int32_t)));
     } else if (info->labels == TR_LABEL_VALUES) {
         wanted = wanted && (batch->targets = tr_alloc_aligned(rows, (size_t)info->values * sizeof(float)));
     }
@@ -75,6 +100,7 @@ static void slot_free(struct tr_batch *batch)
 {
     tr_free(batch->index);
     tr_free(batch->images);
+    for (int32_t i = 0; i < TR_SOURCE_PARTS; i++) tr_free(batch->part[i]);
     tr_free(batch->floats);
     tr_free(batch->tokens);
     tr_free(batch->offset);
@@ -84,6 +110,29 @@ static void slot_free(struct tr_batch *batch)
 
 /* Examples lie anywhere in memory, and reading one takes less than fetching it. */
 #define FETCH_AHEAD 3
+
+/* The labels of tokens in a whole global batch, whoever reads it. */
+static int64_t count_labels(const tr_loader *loader, const struct tr_order_step *at)
+{
+    const tr_source *source = loader->source;
+    int64_t labels = 0;
+    if (source->info.labels != TR_LABEL_TOKENS) return at->rows;
+    if (source->stream) return at->rows * source->window;
+    for (int64_t row = 0; row < at->rows; row++)
+        labels +=
+            source->class->labelled(source, tr_order_example(&loader->order, at->epoch, at->first + row));
+    return labels;
+}
+
+/* Row `row` of the batch, example `index`, of a source with image parts. */
+static tr_status read_parts(const tr_source *source, const struct tr_batch *batch, int64_t row, int64_t index,
+                            void *label)
+{
+    uint8_t *image[TR_SOURCE_PARTS] = {NULL};
+    for (int32_t i = 0; i < source->parts->images; i++)
+        image[i] = batch->part[i] + row * tr_shape_count(&source->parts->part[i].shape);
+    return source->class->read_parts(source, index, image, batch->floats + row * floats_of(source), label);
+}
 
 /* Reads the examples of `step` into `batch`. Any thread. */
 static tr_status assemble(const tr_loader *loader, int64_t step, struct tr_batch *batch)
@@ -97,6 +146,7 @@ static tr_status assemble(const tr_loader *loader, int64_t step, struct tr_batch
     batch->step = step;
     batch->epoch = at.epoch;
     batch->global_rows = at.rows;
+    batch->global_labels = count_labels(loader, &at);
     batch->first = tr_cut(at.rows, options->microbatches, options->first_microbatch);
     batch->rows = tr_cut(at.rows, options->microbatches, options->end_microbatch) - batch->first;
     if (batch->offset) batch->offset[0] = 0;
@@ -110,10 +160,15 @@ static tr_status assemble(const tr_loader *loader, int64_t step, struct tr_batch
                          : batch->floats ? (void *)(batch->floats + row * info->floats)
                          : batch->tokens ? (void *)(batch->tokens + batch->offset[row])
                                          : NULL;
-        void *label = batch->labels    ? (void *)(batch->labels + row)
+        int64_t place = info->labels == TR_LABEL_TOKENS ? batch->offset[row] : row;
+        void *label = batch->labels    ? (void *)(batch->labels + place)
                       : batch->targets ? (void *)(batch->targets + row * info->values)
                                        : NULL;
         int64_t length;
+        if (by_parts(source)) {
+            TR_TRY(read_parts(source, batch, row, index, label));
+            continue;
+        }
         TR_TRY(source->class->read(source, index, features, &length, label));
         if (batch->offset) batch->offset[row + 1] = batch->offset[row] + (int32_t)length;
     }
@@ -211,6 +266,8 @@ tr_status tr_loader_create(const tr_source *source, const struct tr_order *order
     loader->current = -1;
     if (options->prefetch == TR_PREFETCH_AUTO) loader->options.prefetch = source->info.slow ? 2 : 0;
     TR_TRY_GOTO(check_options(loader), fail);
+    /* Of images in memory only numbers and labels are read, which takes less than waking a thread. */
+    if (source->resident) loader->options.prefetch = 0;
 
     /* What tr_cut() gives to a range of microbatches of a batch of this size or less. */
     int64_t parts = options->end_microbatch - options->first_microbatch;

@@ -347,6 +347,19 @@ out:
     return status;
 }
 
+static tr_status npy_files(const void *options_, const char *directory, struct tr_source_files *files)
+{
+    const struct npy_options *options = options_;
+    TR_TRY(tr_source_files_add(files, directory, options->features));
+    return options->labels ? tr_source_files_add(files, directory, options->labels) : TR_OK;
+}
+
+static bool npy_unpacks(const void *options, const struct tr_source_files *files)
+{
+    (void)options, (void)files;
+    return false;
+}
+
 const struct tr_source_format tr_source_format_npy = {
     .name = "npy",
     .help = "arrays of NumPy in .npy files, read from disk as needed",
@@ -354,4 +367,6 @@ const struct tr_source_format tr_source_format_npy = {
     .option_count = TR_OPTION_COUNT(npy_options),
     .options_size = sizeof(struct npy_options),
     .open = npy_open,
+    .files = npy_files,
+    .unpacks = npy_unpacks,
 };

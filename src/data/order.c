@@ -27,6 +27,12 @@ tr_status tr_order_make(struct tr_order *order, int64_t count, int64_t batch, en
     return TR_OK;
 }
 
+void tr_order_sample(struct tr_order *order, const tr_sampler *sampler, uint64_t seed)
+{
+    order->sampler = sampler;
+    order->sample_key = tr_rng_key_make(seed, TR_RNG_SAMPLE);
+}
+
 struct tr_order_step tr_order_at(const struct tr_order *order, int64_t step)
 {
     struct tr_order_step at = {.epoch = step / order->steps_per_epoch};
@@ -38,6 +44,8 @@ struct tr_order_step tr_order_at(const struct tr_order *order, int64_t step)
 
 int64_t tr_order_example(const struct tr_order *order, int64_t epoch, int64_t position)
 {
+    if (order->sampler)
+        return tr_sampler_draw(order->sampler, order->sample_key, (uint32_t)epoch, (uint64_t)position);
     if (!order->shuffle) return position;
     return (int64_t)tr_rng_permute(order->key, (uint32_t)epoch, (uint64_t)order->count, (uint64_t)position);
 }

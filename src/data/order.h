@@ -1,12 +1,13 @@
 /* The order of examples: which example stands at which position, computed from nothing but the seed.
  *
  * The whole state of the input pipeline is the number of the step. An epoch visits every example once, in a
- * keyed permutation of (seed, epoch) or, unshuffled, as stored; a batch never spans two epochs.
+ * keyed permutation of (seed, epoch) or, unshuffled, as stored; a batch never spans two epochs. An order that
+ * samples draws as many examples, by class and with replacement.
  */
 #ifndef TR_DATA_ORDER_H
 #define TR_DATA_ORDER_H
 
-#include "base/rng.h"
+#include "data/sampler.h"
 #include "trireme/status.h"
 
 #include <stdbool.h>
@@ -23,6 +24,9 @@ struct tr_order {
     int64_t steps_per_epoch; /* at least 1 */
     bool shuffle;
     tr_rng_key key;
+    const tr_sampler
+        *sampler; /* of an order that draws examples by class; set by tr_order_sample(), else NULL */
+    tr_rng_key sample_key;
 };
 
 /* The batch of one step. */
@@ -36,6 +40,9 @@ struct tr_order_step {
    batch larger than the set is cut to the set when the last is kept. */
 tr_status tr_order_make(struct tr_order *order, int64_t count, int64_t batch, enum tr_last_batch last,
                         bool shuffle, uint64_t seed);
+
+/* Makes an order draw its examples by a sampler, which is borrowed as long as the order is used. */
+void tr_order_sample(struct tr_order *order, const tr_sampler *sampler, uint64_t seed);
 
 /* Where `step` (from 0) lies. Pure. */
 struct tr_order_step tr_order_at(const struct tr_order *order, int64_t step);

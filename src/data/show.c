@@ -128,7 +128,7 @@ tr_status tr_image_show(const uint8_t *pixels, struct tr_image_size size, int co
 
 /* ---- others ---- */
 
-static tr_status show_floats(const tr_source *source, int64_t index, struct tr_text *text)
+tr_status tr_source_add_floats(const tr_source *source, int64_t index, struct tr_text *text)
 {
     int64_t length = 0;
     float *features = tr_alloc((size_t)source->info.floats, sizeof(float));
@@ -138,7 +138,7 @@ static tr_status show_floats(const tr_source *source, int64_t index, struct tr_t
         char number[TR_TEXT_NUMBER_SIZE];
         tr_text_addf(text, "%s%s", i > 0 ? " " : "", tr_text_from_float(features[i], number));
     }
-    tr_text_add(text, length > NUMBERS_MAX ? " ...\n" : "\n");
+    if (length > NUMBERS_MAX) tr_text_add(text, " ...");
     tr_free(features);
     return status;
 }
@@ -152,7 +152,8 @@ static tr_status show_lines(const tr_source *source, int64_t first, int64_t coun
         add_label(source, label, text);
         tr_text_add(text, source->info.labels == TR_LABEL_NONE ? "" : ": ");
         TR_TRY(source->class->show ? source->class->show(source, index, text)
-                                   : show_floats(source, index, text));
+                                   : tr_source_add_floats(source, index, text));
+        if (!source->class->show) tr_text_add(text, "\n");
     }
     return TR_OK;
 }
@@ -170,7 +171,8 @@ tr_status tr_source_show(const tr_source *source, int64_t first, int64_t count, 
         return tr_fail(TR_EINVAL, "%d columns are no room to show anything; give at least 1", columns);
     if (count > info->count - first) count = info->count - first;
     struct tr_text text = TR_TEXT_INIT;
-    void *label = tr_alloc_zero((size_t)info->values + 1, sizeof(float));
+    int64_t labels = info->labels == TR_LABEL_TOKENS ? info->max_tokens : info->values;
+    void *label = tr_alloc_zero((size_t)labels + 1, sizeof(float));
     if (!label) return TR_ENOMEM;
     tr_text_add(&text, "");
     tr_status status = count == 0 ? TR_OK

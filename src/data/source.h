@@ -8,10 +8,23 @@
 
 #include "base/config.h"
 #include "base/hash.h"
-#include "base/option.h"
+#include "base/registry.h"
+#include "data/files.h"
+#include "tensor/shape.h"
 #include "trireme/data.h"
 
 #define TR_SOURCE_VERSION 1
+
+/* What of an example came from which of several sources that were joined (data/join.h): images first, then
+   vectors, in the order in which their numbers follow each other in what read() gives. */
+#define TR_SOURCE_PARTS 4
+struct tr_source_parts {
+    int32_t count, images;
+    struct tr_named_shape part[TR_SOURCE_PARTS];
+};
+
+/* The numbers of the vectors together. */
+int32_t tr_source_parts_floats(const struct tr_source_parts *parts);
 
 struct tr_source_class {
     const char *name;
@@ -19,8 +32,14 @@ struct tr_source_class {
     /* As tr_source_read(), with the index and the room already checked. `features` and `label` may be NULL,
        `length` is not. */
     tr_status (*read)(const tr_source *source, int64_t index, void *features, int64_t *length, void *label);
+    /* The same part by part: image k as bytes to image[k], the vectors one behind the other to `floats`.
+       Needed where there are parts, else NULL. */
+    tr_status (*read_parts)(const tr_source *source, int64_t index, uint8_t *const image[TR_SOURCE_PARTS],
+                            float *floats, void *label);
     /* Asks the processor for an example that will soon be read. NULL: nothing to gain. */
     void (*fetch)(const tr_source *source, int64_t index);
+    /* How many tokens of an example have a label. Needed with TR_LABEL_TOKENS, else NULL. */
+    int64_t (*labelled)(const tr_source *source, int64_t index);
     /* Adds the contents to a hash that already has the format's name and the figures of info. */
     tr_status (*digest)(const tr_source *source, tr_sha256 *hash);
     /* What state() returns is kept under this name beside the parameters. NULL with state. */
@@ -40,30 +59,71 @@ struct tr_source {
     /* All images one after another, [count][height][width][channels], when they lie in memory like that;
        NULL otherwise. Borrowed by whoever reads; lives as long as the source. */
     const uint8_t *resident;
+    /* Windows over one text: the tokens of example i are the `window` ones from stream[i * stride] on, its
+       labels those one further on, of [(count - 1) * stride + window + 1] in all; NULL otherwise. */
+    const int32_t *stream;
+    int64_t window, stride;
+    /* Of joined sources, whose examples are floats then; NULL otherwise. Lives as long as the source. */
+    const struct tr_source_parts *parts;
+    /* Set by tr_source_open_config(), or where the data are known already; else empty. */
+    struct tr_source_files files; /* that it was made of, stamped before they were read */
+    char digest[TR_SHA256_TEXT];  /* of tr_source_digest() */
+    char note[TR_SHA256_TEXT];    /* under which the cache may note the digest, see tr_store_learn() */
+    struct tr_keeping *keeping;   /* of an entry that is being made of it, see data/keep.h; or NULL */
+    const char *state_name;       /* in the place of the class's; static storage */
+    int64_t unpacked;             /* about the bytes of memory that its data take in this process */
 };
+
+typedef struct tr_store tr_store;
 
 /* A format: how a source is described in a model file, `name: {option: value, ...}`, and opened. */
 struct tr_source_format {
-    const char *name;
-    const char *help; /* one sentence for the manual */
-    const struct tr_option *options;
-    int32_t option_count;
-    size_t options_size; /* of the struct that the table fills */
+    TR_ENTRY;
     /* `options` is borrowed for the call; relative paths in it are to be taken from `directory`. `state` may
        be NULL. Otherwise as tr_source_open(). */
     tr_status (*open)(const void *options, const char *directory, const char *state, tr_source **out);
+    /* Adds the files, or folders, whose contents decide what open() gives. */
+    tr_status (*files)(const void *options, const char *directory, struct tr_source_files *files);
+    /* Whether the source keeps unpacked examples in memory, rather than reading files as needed. NULL:
+     * always.
+     */
+    bool (*unpacks)(const void *options, const struct tr_source_files *files);
+    /* What tr_source_check_config() is to check beyond the table. NULL: nothing. */
+    tr_status (*check)(const void *options);
+    /* In the place of open(), of formats that are made of other sources: opens these through the store. */
+    tr_status (*open_through)(const void *options, const char *directory, const char *state, tr_store *store,
+                              int slot, tr_source **out);
 };
 
-/* All formats, ascending by name; NULL ends the list. */
-extern const struct tr_source_format *const tr_source_formats[];
+/* All formats, ascending by name; its entries are of struct tr_source_format. */
+extern const struct tr_registry tr_source_formats;
 
-/* As tr_source_open(), from a mapping with the name of a format as its only key. */
+/* As tr_source_open(), from a mapping with the name of a format as its only key. Unpacked data come through
+   `store` in its `slot` (data/store.h); NULL: from the files. */
 tr_status tr_source_open_config(const tr_config *node, const char *directory, const char *state,
-                                tr_source **out);
+                                tr_store *store, int slot, tr_source **out);
+/* The same for a source that is joined with others: examples may be labels and nothing else. */
+tr_status tr_source_open_part(const tr_config *node, const char *directory, const char *state,
+                              tr_store *store, int slot, tr_source **out);
+/* The same from a description; data of this process alone. */
+tr_status tr_source_open_through(tr_store *store, const char *description, const char *directory,
+                                 const char *state, tr_source **out);
+
+/* Checks such a mapping, without a look at the data. TR_EINVAL with file, line and key. */
+tr_status tr_source_check_config(const tr_config *node);
 
 /* `path`, or `directory`/`path` where that is relative and `directory` is not NULL. Returned, free with
    tr_free(); NULL when memory fails. */
 char *tr_source_path(const char *directory, const char *path);
+
+/* What `read` and `labelled` do where there is a stream. */
+tr_status tr_source_read_window(const tr_source *source, int64_t index, void *features, int64_t *length,
+                                void *label);
+int64_t tr_source_window_labels(const tr_source *source, int64_t index);
+/* Adds the numbers of an example to a text for people; of many the first ones. */
+tr_status tr_source_add_floats(const tr_source *source, int64_t index, struct tr_text *text);
+/* How many of `count` labels are labels. */
+int64_t tr_labels_count(const int32_t *labels, int64_t count);
 
 /* Which of `parts` parts of a source example `index` lies in, where part p has the examples from first[p] to
    first[p + 1]; first[0] <= index < first[parts]. */

@@ -37,22 +37,35 @@ tr_status tr_state_begin(const char *text, const char *kind, struct tr_state_rea
         reader->line = 0;
         return TR_OK;
     }
-    char head[64];
-    int length = snprintf(head, sizeof head, "trireme %s 1, ", kind);
+    size_t length = strlen("trireme ") + strlen(kind) + strlen(" 1, ");
     int used = 0;
-    if (strncmp(text, head, (size_t)length) != 0 ||
+    if (!tr_state_is(text, kind) ||
         sscanf(text + length, "%9" SCNd32 " classes, %18" SCNd64 " lines%n", &reader->classes, &reader->lines,
                &used) != 2 ||
-        used == 0 || text[length + used] != '\n') {
+        used == 0 || text[length + (size_t)used] != '\n') {
         return refuse_start(text, kind);
     }
     if (reader->classes < 0 || reader->classes > CLASSES_MAX || reader->lines < 0 ||
         (uint64_t)reader->lines > strlen(text)) {
         return refuse(reader, "impossible number of classes or lines");
     }
-    reader->at = text + length + used + 1;
+    reader->at = text + length + (size_t)used + 1;
     reader->line = 0;
     return TR_OK;
+}
+
+bool tr_state_is(const char *text, const char *kind)
+{
+    char head[64];
+    int length = snprintf(head, sizeof head, "trireme %s 1, ", kind);
+    return strncmp(text, head, (size_t)length) == 0;
+}
+
+const char *tr_state_part(const char *text, const char *kind)
+{
+    for (const char *line = strchr(text, '\n'); line; line = strchr(line, '\n'))
+        if (tr_state_is(++line, kind)) return line;
+    return NULL;
 }
 
 tr_status tr_state_next(struct tr_state_reader *reader, const char **line, size_t *length)
@@ -69,7 +82,10 @@ tr_status tr_state_next(struct tr_state_reader *reader, const char **line, size_
 tr_status tr_state_end(const struct tr_state_reader *reader)
 {
     if (reader->line != reader->lines) return refuse(reader, "has more lines than were expected");
-    if (reader->at && *reader->at != 0) return refuse(reader, "has more lines than its first line says");
+    bool names = reader->at && strcmp(reader->kind, TR_STATE_CLASSES) != 0 &&
+                 tr_state_is(reader->at, TR_STATE_CLASSES);
+    if (reader->at && *reader->at != 0 && !names)
+        return refuse(reader, "has more lines than its first line says");
     return TR_OK;
 }
 
@@ -81,28 +97,23 @@ void tr_state_add_head(struct tr_text *text, const char *kind, int32_t classes, 
 tr_status tr_state_of_classes(const char *const *names, int32_t classes, char **out)
 {
     struct tr_text text = TR_TEXT_INIT;
-    tr_state_add_head(&text, "classes", classes, classes);
-    for (int32_t i = 0; i < classes; i++) {
-        if (names) {
-            tr_text_addf(&text, "%s\n", names[i]);
-        } else {
-            tr_text_addf(&text, "%" PRId32 "\n", i);
-        }
-    }
+    tr_state_add_head(&text, TR_STATE_CLASSES, classes, names ? classes : 0);
+    for (int32_t i = 0; names && i < classes; i++) tr_text_addf(&text, "%s\n", names[i]);
     return tr_text_finish(&text, out);
 }
 
 tr_status tr_state_read_classes(const char *text, int32_t *classes)
 {
     struct tr_state_reader reader;
-    TR_TRY(tr_state_begin(text, "classes", &reader));
+    TR_TRY(tr_state_begin(text, TR_STATE_CLASSES, &reader));
     for (int64_t i = 0; i < reader.lines; i++) {
         const char *line;
         size_t length;
         TR_TRY(tr_state_next(&reader, &line, &length));
     }
     TR_TRY(tr_state_end(&reader));
-    if (reader.lines != reader.classes) return refuse(&reader, "has not one line per class");
+    if (reader.lines != 0 && reader.lines != reader.classes)
+        return refuse(&reader, "has neither one line per class nor none");
     *classes = reader.classes;
     return TR_OK;
 }

@@ -2,7 +2,8 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "data/lines.h"
+#include "data/class_names.h"
+#include "data/text_records.h"
 #include "data/vocabulary.h"
 
 #include <inttypes.h>
@@ -12,10 +13,25 @@
 
 struct text_options {
     char *path;
-    bool labels, lower_case;
+    int unit; /* enum tr_unit */
+    bool tags, lower_case;
+    struct tr_text_form form;
     int32_t classes, min_count, max_words, max_tokens;
     int on_bad_record;
     double max_bad;
+};
+
+static const struct tr_choice layouts[] = {
+    {"lines", TR_TEXT_LINES, "a text a line, behind it a tab and the label"},
+    {"table", TR_TEXT_TABLE,
+     "rows of fields; one in double quotes may have separators, line feeds and doubled quotes in it"},
+    {NULL, 0},
+};
+static const struct tr_choice separators[] = {
+    {"comma", ',', NULL},
+    {"tab", '\t', NULL},
+    {"semicolon", ';', NULL},
+    {NULL, 0},
 };
 
 #define FIELD(name) .offset = offsetof(struct text_options, name)
@@ -27,9 +43,22 @@ static const struct tr_option text_options[] = {
      .help = "file of lines, plain or gzip: words split by blanks, a tab, the label"},
     {.key = "labels",
      .type = TR_OPTION_BOOL,
-     FIELD(labels),
+     FIELD(form.labels),
      .fallback = "true",
-     .help = "whether each line ends with a tab and a label, a number from 0"},
+     .help =
+         "whether each line ends with a tab and a label: a number from 0, or, where no line has a number, "
+         "the name of a class"},
+    {.key = "tags",
+     .type = TR_OPTION_BOOL,
+     FIELD(tags),
+     .fallback = "false",
+     .help = "each token has a label of its own: numbers from 0 split by blanks, - for a token without one"},
+    {.key = "unit",
+     .type = TR_OPTION_CHOICE,
+     FIELD(unit),
+     .fallback = "words",
+     .choices = tr_text_unit_choices,
+     .help = "what a token is"},
     TR_OPTION_CLASSES(struct text_options, CLASSES_MAX),
     {.key = "lower_case",
      .type = TR_OPTION_BOOL,
@@ -55,15 +84,44 @@ static const struct tr_option text_options[] = {
      .fallback = "0",
      .most = 1 << 20,
      .help = "longer texts are cut to this many words; 0 cuts nothing"},
+    {.key = "layout",
+     .type = TR_OPTION_CHOICE,
+     FIELD(form.layout),
+     .fallback = "lines",
+     .choices = layouts,
+     .help = "how texts and labels stand in the file"},
+    {.key = "separator",
+     .type = TR_OPTION_CHOICE,
+     FIELD(form.separator),
+     .fallback = "comma",
+     .choices = separators,
+     .help = "of a table: what stands between two fields"},
+    {.key = "header",
+     .type = TR_OPTION_BOOL,
+     FIELD(form.header),
+     .fallback = "false",
+     .help = "of a table: whether the first row names the columns"},
+    {.key = "text_columns",
+     .type = TR_OPTION_STRING_LIST,
+     FIELD(form.text_columns),
+     .fallback = "",
+     .help = "of a table: columns that make the text, joined by a blank, by name or number from 0; the first "
+             "column if not given"},
+    {.key = "label_column",
+     .type = TR_OPTION_STRING,
+     FIELD(form.label_column),
+     .fallback = "",
+     .help = "of a table: the column of the label, likewise; the last one if not given"},
     TR_OPTIONS_BAD(struct text_options),
 };
 
 struct text_source {
     tr_source base;
     tr_vocabulary *vocabulary;
-    int32_t *tokens; /* examples one after another */
-    int64_t *start;  /* [count + 1] in tokens */
-    int32_t *label;  /* [count]; NULL without labels */
+    int32_t *tokens;             /* examples one after another */
+    int64_t *start;              /* [count + 1] in tokens */
+    int32_t *label;              /* [count], or of all tokens; NULL without labels */
+    struct tr_class_names names; /* of classes, where labels are names */
 };
 
 static tr_status text_read(const tr_source *base, int64_t index, void *features, int64_t *length, void *label)
@@ -71,8 +129,18 @@ static tr_status text_read(const tr_source *base, int64_t index, void *features,
     const struct text_source *source = (const struct text_source *)base;
     *length = source->start[index + 1] - source->start[index];
     if (features) memcpy(features, source->tokens + source->start[index], (size_t)*length * sizeof(int32_t));
-    if (label && source->label) *(int32_t *)label = source->label[index];
+    if (label && base->info.labels == TR_LABEL_TOKENS)
+        memcpy(label, source->label + source->start[index], (size_t)*length * sizeof(int32_t));
+    else if (label && source->label)
+        *(int32_t *)label = source->label[index];
     return TR_OK;
+}
+
+static int64_t text_labelled(const tr_source *base, int64_t index)
+{
+    const struct text_source *source = (const struct text_source *)base;
+    int64_t first = source->start[index];
+    return tr_labels_count(source->label + first, source->start[index + 1] - first);
 }
 
 static tr_status text_digest(const tr_source *base, tr_sha256 *hash)
@@ -81,6 +149,7 @@ static tr_status text_digest(const tr_source *base, tr_sha256 *hash)
     size_t count = (size_t)base->info.count;
     tr_sha256_add(hash, source->start, (count + 1) * sizeof *source->start);
     tr_sha256_add(hash, source->tokens, (size_t)source->start[count] * sizeof *source->tokens);
+    if (base->info.labels == TR_LABEL_TOKENS) count = (size_t)source->start[count];
     if (source->label) tr_sha256_add(hash, source->label, count * sizeof *source->label);
     return TR_OK;
 }
@@ -88,16 +157,20 @@ static tr_status text_digest(const tr_source *base, tr_sha256 *hash)
 static tr_status text_state(const tr_source *base, char **text)
 {
     const struct text_source *source = (const struct text_source *)base;
-    return tr_vocabulary_write(source->vocabulary, base->info.classes, text);
+    struct tr_text state = TR_TEXT_INIT;
+    char *words;
+    TR_TRY(tr_vocabulary_write(source->vocabulary, base->info.classes, &words));
+    tr_text_add(&state, words);
+    tr_free(words);
+    tr_class_names_write(&source->names, &state);
+    return tr_text_finish(&state, text);
 }
 
 static tr_status text_show(const tr_source *base, int64_t index, struct tr_text *text)
 {
     const struct text_source *source = (const struct text_source *)base;
-    for (int64_t at = source->start[index]; at < source->start[index + 1]; at++) {
-        if (at > source->start[index]) tr_text_add(text, " ");
-        tr_text_add(text, tr_vocabulary_word(source->vocabulary, source->tokens[at]));
-    }
+    int64_t first = source->start[index];
+    tr_vocabulary_show(source->vocabulary, source->tokens + first, source->start[index + 1] - first, text);
     tr_text_add(text, "\n");
     return TR_OK;
 }
@@ -109,6 +182,7 @@ static void text_destroy(tr_source *base)
     tr_free(source->tokens);
     tr_free(source->start);
     tr_free(source->label);
+    tr_class_names_release(&source->names);
     tr_free(source);
 }
 
@@ -116,6 +190,7 @@ static const struct tr_source_class text_class = {
     .name = "text",
     .version = TR_SOURCE_VERSION,
     .read = text_read,
+    .labelled = text_labelled,
     .digest = text_digest,
     .state_name = "vocabulary.txt",
     .state = text_state,
@@ -123,30 +198,69 @@ static const struct tr_source_class text_class = {
     .destroy = text_destroy,
 };
 
-/* One line taken apart. */
-struct example {
-    const char *text;
-    size_t length;
-    int32_t label;
+/* What both passes over the file share. */
+struct reading {
+    const char *path;
+    const struct text_options *options;
+    struct tr_load file;
+    const tr_vocabulary *vocabulary;
+    int32_t classes; /* given, or 0 */
+    int32_t largest; /* label so far */
+    bool named;      /* labels are names */
+    bool collects;   /* names that come up are added */
+    struct tr_class_names names;
 };
 
-static tr_status parse_label(const struct tr_lines *lines, const char *at, size_t length, int32_t classes,
-                             int32_t *label)
+/* A record taken apart. */
+struct example {
+    struct tr_text_record record;
+    int32_t label; /* of the text */
+};
+
+/* A label that is a name; its number is not known while names are collected. */
+static tr_status parse_name(struct reading *reading, const struct tr_lines *lines,
+                            const struct tr_text_record *record, int32_t *label)
+{
+    const char *at = record->label;
+    size_t length = record->label_length;
+    *label = 0;
+    if (length == 0)
+        return tr_lines_fail(lines, record->place, "%s",
+                             reading->options->form.layout == TR_TEXT_TABLE
+                                 ? "no label in its column"
+                                 : "no label behind the tab; write: text TAB label");
+    if (reading->collects) {
+        tr_status status = tr_class_names_add(&reading->names, at, length);
+        return status == TR_EFORMAT ? tr_lines_fail(lines, record->place, "%s", tr_error_message()) : status;
+    }
+    *label = tr_class_names_find(&reading->names, at, length);
+    if (*label >= 0) return TR_OK;
+    struct tr_text text = TR_TEXT_INIT;
+    tr_class_names_add_unknown(&reading->names, at, length, &text);
+    tr_status status = text.failed ? TR_ENOMEM : tr_lines_fail(lines, record->place, "%s", text.bytes);
+    tr_text_release(&text);
+    return status;
+}
+
+static tr_status parse_label(const struct tr_lines *lines, const char *place, const char *at, size_t length,
+                             int32_t classes, int32_t *label)
 {
     char digits[16];
     int64_t value;
     const char *wrong = "is not a whole number";
-    if (length < sizeof digits) {
+    if (length < sizeof digits && !memchr(at, 0, length)) {
         memcpy(digits, at, length);
         digits[length] = 0;
         wrong = tr_text_int64(digits, &value);
     }
     int shown = length < 40 ? (int)length : 40;
     if (wrong)
-        return tr_lines_fail(lines, at, "label \"%.*s\" %s; labels are numbers from 0", shown, at, wrong);
+        return tr_lines_fail(lines, place,
+                             "label \"%.*s\" %s; labels are numbers from 0, or all of them names", shown, at,
+                             wrong);
     int32_t limit = classes > 0 ? classes : CLASSES_MAX;
     if (value < 0 || value >= limit) {
-        return tr_lines_fail(lines, at,
+        return tr_lines_fail(lines, place,
                              "label %" PRId64 " is not in 0 to %" PRId32 "; correct the line or set classes",
                              value, limit - 1);
     }
@@ -154,84 +268,190 @@ static tr_status parse_label(const struct tr_lines *lines, const char *at, size_
     return TR_OK;
 }
 
-static tr_status parse_line(const struct tr_lines *lines, bool labels, int32_t classes,
-                            struct example *example)
+/* The next label of a text's tokens in [*at, end), or false. */
+static bool next_tag(const char **at, const char *end, const char **tag, size_t *length)
 {
-    const char *line = lines->line, *end = line + lines->length, *tab = memchr(line, '\t', lines->length);
-    const char *zero = memchr(line, 0, lines->length);
-    if (zero) return tr_lines_fail(lines, zero, "a byte 0; give a text file");
-    *example = (struct example){.text = line, .length = lines->length};
-    if (labels) {
-        if (!tab) return tr_lines_fail(lines, end, "no tab and label after the text; write: text TAB label");
-        const char *second = memchr(tab + 1, '\t', (size_t)(end - tab - 1));
-        if (second) return tr_lines_fail(lines, second, "a second tab; write: text TAB label");
-        TR_TRY(parse_label(lines, tab + 1, (size_t)(end - tab - 1), classes, &example->label));
-        example->length = (size_t)(tab - line);
-    } else if (tab) {
-        return tr_lines_fail(lines, tab,
-                             "a tab, though the file is said to have no labels; set labels: true");
-    }
-    for (size_t i = 0; i < example->length; i++) {
-        if (!tr_is_blank(line[i])) return TR_OK;
-    }
-    return tr_lines_fail(lines, line, "no words; leave the line out");
+    while (*at < end && tr_is_blank(**at)) (*at)++;
+    *tag = *at;
+    while (*at < end && !tr_is_blank(**at)) (*at)++;
+    *length = (size_t)(*at - *tag);
+    return *length > 0;
 }
 
-/* What both passes over the file share. */
-struct reading {
-    const char *path;
-    const struct text_options *options;
-    struct tr_load file;
-    int32_t classes; /* given, or 0 */
-};
-
-/* First pass: checks every line, counts examples, finds the largest label, counts words if wanted. */
-static tr_status survey(struct reading *reading, tr_vocabulary *counted, struct tr_bad *bad, int32_t *largest)
+/* Reads the labels of tokens, of which the first `room` are written. */
+static tr_status parse_tags(const struct tr_lines *lines, const struct tr_text_record *record,
+                            int32_t classes, int32_t *labels, int64_t room, int64_t *count, int32_t *largest)
 {
-    struct tr_lines lines = tr_lines_of(reading->path, (char *)reading->file.data, reading->file.size);
-    *largest = 0;
-    while (tr_lines_next(&lines)) {
+    const char *at = record->label, *end = at + record->label_length, *tag;
+    size_t length;
+    for (*count = 0; next_tag(&at, end, &tag, &length); ++*count) {
+        int32_t label = TR_NO_LABEL;
+        if (length != 1 || *tag != '-')
+            TR_TRY(parse_label(lines, record->place, tag, length, classes, &label));
+        if (label > *largest) *largest = label;
+        if (*count < room) labels[*count] = label;
+    }
+    return TR_OK;
+}
+
+/* Whether labels are names: no record has a number. */
+static tr_status find_names(const struct reading *reading, bool *names)
+{
+    struct tr_text_records records;
+    struct tr_text_record record;
+    bool more = true;
+    *names = false;
+    tr_status status = tr_text_records_begin(&reading->options->form, reading->path,
+                                             (char *)reading->file.data, reading->file.size, &records);
+    while (status == TR_OK) {
+        status = tr_text_records_next(&records, &more, &record);
+        if (status == TR_OK && !more) break;
+        if (status == TR_EFORMAT)
+            status = TR_OK; /* told when the record is checked */
+        else if (status == TR_OK && record.label_length > 0) {
+            char first = record.label[0];
+            bool sign = (first == '-' || first == '+') && record.label_length > 1;
+            *names = !sign && (first < '0' || first > '9');
+            if (!*names) break;
+        }
+    }
+    tr_text_records_release(&records);
+    return status;
+}
+
+static tr_status settle_names(struct reading *reading, const char *state)
+{
+    if (!reading->options->form.labels || reading->options->tags) return TR_OK;
+    if (state) TR_TRY(tr_class_names_read(state, &reading->names));
+    reading->collects = !state;
+    reading->named = reading->names.count > 0;
+    return reading->named || state ? TR_OK : find_names(reading, &reading->named);
+}
+
+/* Reads and checks the next record. */
+static tr_status next_example(struct reading *reading, struct tr_text_records *records, bool *more,
+                              struct example *example)
+{
+    const struct tr_text_record *record = &example->record;
+    const struct tr_lines *lines = &records->lines;
+    example->label = 0;
+    TR_TRY(tr_text_records_next(records, more, &example->record));
+    if (!*more) return TR_OK;
+    const char *misfit = tr_vocabulary_misfit(reading->vocabulary, record->text, record->length);
+    if (misfit)
+        return tr_lines_fail(lines, reading->options->form.layout == TR_TEXT_LINES ? misfit : lines->line,
+                             *misfit ? "a byte that is part of no UTF-8 character; correct it, or set "
+                                       "unit: bytes"
+                                     : "a byte 0; give a text file");
+    int64_t tokens = tr_vocabulary_tokens(reading->vocabulary, record->text, record->length), tags;
+    if (tokens == 0) return tr_lines_fail(lines, lines->line, "no words; leave the line out");
+    if (!reading->options->form.labels) return TR_OK;
+    if (!reading->options->tags) {
+        if (reading->named) return parse_name(reading, lines, record, &example->label);
+        TR_TRY(parse_label(lines, record->place, record->label, record->label_length, reading->classes,
+                           &example->label));
+        if (example->label > reading->largest) reading->largest = example->label;
+        return TR_OK;
+    }
+    int32_t largest = reading->largest;
+    TR_TRY(parse_tags(lines, record, reading->classes, NULL, 0, &tags, &largest));
+    if (tags == tokens) reading->largest = largest;
+    if (tags == tokens) return TR_OK;
+    return tr_lines_fail(lines, record->place,
+                         "%" PRId64 " labels for %" PRId64 " tokens; give each one, - where there is none",
+                         tags, tokens);
+}
+
+/* First pass: checks every record, counts examples, finds the largest label, counts words if wanted. */
+static tr_status survey(struct reading *reading, struct tr_text_records *records, tr_vocabulary *counted,
+                        struct tr_bad *bad)
+{
+    for (;;) {
         struct example example;
+        bool more;
+        tr_status status = next_example(reading, records, &more, &example);
+        if (status == TR_OK && !more) return tr_bad_finish(bad, reading->path);
         bad->records++;
-        tr_status status = parse_line(&lines, reading->options->labels, reading->classes, &example);
         if (status != TR_OK) {
             TR_TRY(tr_bad_record(bad, status));
             continue;
         }
-        if (example.label > *largest) *largest = example.label;
-        if (counted) TR_TRY(tr_vocabulary_count(counted, example.text, example.length));
+        if (counted) TR_TRY(tr_vocabulary_count(counted, example.record.text, example.record.length));
     }
-    return tr_bad_finish(bad, reading->path);
 }
 
-/* Second pass: the tokens of the good lines. */
-static tr_status encode(const struct reading *reading, struct text_source *source)
+/* Makes room for `length` more numbers behind `count`. */
+static bool make_room(int32_t **array, int64_t count, int64_t length, int64_t *room)
 {
+    if (count + length <= *room) return true;
+    int64_t wanted = 2 * *room + length + 4096;
+    int32_t *grown = tr_realloc(*array, (size_t)wanted, sizeof *grown);
+    if (!grown) return false;
+    *array = grown;
+    *room = wanted;
+    return true;
+}
+
+/* What is written in the second pass. */
+struct encoding {
+    struct text_source *source;
+    int64_t tokens, token_room, label_room, examples;
+};
+
+static tr_status encode_example(struct reading *reading, const struct tr_lines *lines,
+                                const struct example *example, struct encoding *encoding)
+{
+    struct text_source *source = encoding->source;
     struct tr_source_info *info = &source->base.info;
-    int64_t tokens = 0, room = 0, example_number = 0;
-    struct tr_lines lines = tr_lines_of(reading->path, (char *)reading->file.data, reading->file.size);
-    source->start[0] = 0;
-    while (tr_lines_next(&lines)) {
-        struct example example;
-        if (parse_line(&lines, reading->options->labels, reading->classes, &example) != TR_OK) continue;
-        int64_t length = tr_vocabulary_length(source->vocabulary, example.text, example.length);
-        if (length > (1 << 20)) {
-            return tr_lines_fail(&lines, example.text, "%" PRId64 " words; set max_tokens to cut long texts",
-                                 length);
-        }
-        if (tokens + length > room) {
-            room = 2 * room + length + 4096;
-            int32_t *grown = tr_realloc(source->tokens, (size_t)room, sizeof *grown);
-            if (!grown) return TR_ENOMEM;
-            source->tokens = grown;
-        }
-        tr_vocabulary_encode(source->vocabulary, example.text, example.length, source->tokens + tokens);
-        if (length > info->max_tokens) info->max_tokens = (int32_t)length;
-        tokens += length;
-        if (source->label) source->label[example_number] = example.label;
-        source->start[++example_number] = tokens;
+    const struct tr_text_record *record = &example->record;
+    int64_t length = tr_vocabulary_length(source->vocabulary, record->text, record->length), tags;
+    int64_t first = encoding->tokens;
+    int32_t largest = 0;
+    if (length > TR_TOKENS_MAX)
+        return tr_lines_fail(lines, lines->line, "%" PRId64 " words; set max_tokens to cut long texts",
+                             length);
+    if (!make_room(&source->tokens, first, length, &encoding->token_room)) return TR_ENOMEM;
+    tr_vocabulary_encode(source->vocabulary, record->text, record->length, length, source->tokens + first);
+    if (info->labels == TR_LABEL_TOKENS) {
+        if (!make_room(&source->label, first, length, &encoding->label_room)) return TR_ENOMEM;
+        TR_TRY(parse_tags(lines, record, reading->classes, source->label + first, length, &tags, &largest));
+    } else if (info->labels == TR_LABEL_CLASS) {
+        if (!make_room(&source->label, encoding->examples, 1, &encoding->label_room)) return TR_ENOMEM;
+        source->label[encoding->examples] = example->label;
     }
+    if (length > info->max_tokens) info->max_tokens = (int32_t)length;
+    encoding->tokens += length;
+    source->start[++encoding->examples] = encoding->tokens;
     return TR_OK;
+}
+
+/* Second pass: the tokens of the good records. */
+static tr_status encode(struct reading *reading, struct tr_text_records *records, struct text_source *source)
+{
+    struct encoding encoding = {.source = source};
+    source->start[0] = 0;
+    for (;;) {
+        struct example example;
+        bool more;
+        tr_status status = next_example(reading, records, &more, &example);
+        if (status == TR_ENOMEM) return status;
+        if (status != TR_OK) continue;
+        if (!more) return TR_OK;
+        TR_TRY(encode_example(reading, &records->lines, &example, &encoding));
+    }
+}
+
+/* Runs a pass over the records from the first one on. */
+static tr_status walk(struct reading *reading, struct text_source *source, tr_vocabulary *counted,
+                      struct tr_bad *bad)
+{
+    struct tr_text_records records;
+    tr_status status = tr_text_records_begin(&reading->options->form, reading->path,
+                                             (char *)reading->file.data, reading->file.size, &records);
+    if (status == TR_OK)
+        status = bad ? survey(reading, &records, counted, bad) : encode(reading, &records, source);
+    tr_text_records_release(&records);
+    return status;
 }
 
 static tr_status fill(struct reading *reading, const char *state, struct text_source *source)
@@ -239,26 +459,38 @@ static tr_status fill(struct reading *reading, const char *state, struct text_so
     const struct text_options *options = reading->options;
     struct tr_source_info *info = &source->base.info;
     struct tr_bad bad = {.action = (enum tr_bad_action)options->on_bad_record, .most = options->max_bad};
-    int32_t largest;
+    bool labels = options->form.labels;
+    if (options->tags && !labels)
+        return tr_fail(TR_EINVAL, "%s: tags are labels; set labels: true", reading->path);
     if (state) {
         TR_TRY(tr_vocabulary_read(state, &source->vocabulary, &reading->classes));
     } else {
-        TR_TRY(tr_vocabulary_create(options->lower_case, options->max_tokens, &source->vocabulary));
+        TR_TRY(tr_vocabulary_create((enum tr_unit)options->unit, options->lower_case, options->max_tokens,
+                                    &source->vocabulary));
     }
     if (options->classes > 0) reading->classes = options->classes;
-    TR_TRY(survey(reading, state ? NULL : source->vocabulary, &bad, &largest));
+    TR_TRY(settle_names(reading, state));
+    reading->vocabulary = source->vocabulary;
+    TR_TRY(walk(reading, source, state ? NULL : source->vocabulary, &bad));
     if (!state) TR_TRY(tr_vocabulary_settle(source->vocabulary, options->min_count, options->max_words));
 
     info->count = bad.records - bad.bad;
     info->skipped = bad.bad;
     info->features = TR_FEATURE_TOKENS;
     info->vocabulary = tr_vocabulary_size(source->vocabulary);
-    info->labels = options->labels ? TR_LABEL_CLASS : TR_LABEL_NONE;
-    info->classes = !options->labels ? 0 : reading->classes > 0 ? reading->classes : largest + 1;
+    info->labels = !labels ? TR_LABEL_NONE : options->tags ? TR_LABEL_TOKENS : TR_LABEL_CLASS;
+    info->classes = !labels ? 0 : reading->classes > 0 ? reading->classes : reading->largest + 1;
+    reading->collects = false;
+    if (reading->named) {
+        if (options->classes > 0 && options->classes != reading->names.count)
+            return tr_fail(TR_EFORMAT, "%s: there are %" PRId32 " classes by name, but classes is %" PRId32,
+                           reading->path, reading->names.count, options->classes);
+        info->classes = reading->names.count;
+        info->class_names = (const char *const *)reading->names.name;
+    }
     source->start = tr_alloc((size_t)info->count + 1, sizeof *source->start);
-    if (options->labels) source->label = tr_alloc((size_t)info->count, sizeof *source->label);
-    if (!source->start || (options->labels && !source->label)) return TR_ENOMEM;
-    return encode(reading, source);
+    if (!source->start) return TR_ENOMEM;
+    return walk(reading, source, NULL, NULL);
 }
 
 static tr_status text_open(const void *options_, const char *directory, const char *state, tr_source **out)
@@ -273,13 +505,20 @@ static tr_status text_open(const void *options_, const char *directory, const ch
     reading.path = path;
     TR_TRY_GOTO(tr_load_file(path, &reading.file), out);
     TR_TRY_GOTO(fill(&reading, state, source), out);
+    source->names = reading.names;
     *out = &source->base;
     source = NULL;
 out:
+    if (source) tr_class_names_release(&reading.names);
     tr_free(reading.file.data);
     if (source) text_destroy(&source->base);
     tr_free(path);
     return status;
+}
+
+static tr_status text_files(const void *options, const char *directory, struct tr_source_files *files)
+{
+    return tr_source_files_add(files, directory, ((const struct text_options *)options)->path);
 }
 
 const struct tr_source_format tr_source_format_text = {
@@ -289,4 +528,5 @@ const struct tr_source_format tr_source_format_text = {
     .option_count = TR_OPTION_COUNT(text_options),
     .options_size = sizeof(struct text_options),
     .open = text_open,
+    .files = text_files,
 };

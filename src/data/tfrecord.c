@@ -7,6 +7,7 @@
 #include "data/lines.h"
 
 #include <inttypes.h>
+#include <unistd.h>
 
 static uint32_t u32_at(const uint8_t *bytes)
 {
@@ -18,6 +19,19 @@ static enum tr_packing packing_of(const uint8_t *data, size_t size)
 {
     if (size >= TR_RECORD_HEAD && tr_record_checksum(data, 8) == u32_at(data + 8)) return TR_PACKING_NONE;
     return tr_packing_of(data, size);
+}
+
+bool tr_record_file_is_packed(const char *path)
+{
+    uint8_t head[TR_RECORD_HEAD];
+    int descriptor;
+    uint64_t size;
+    if (tr_file_open(path, &descriptor, &size) != TR_OK) return false;
+    size_t known = size < sizeof head ? (size_t)size : sizeof head;
+    bool packed = tr_file_read_at(descriptor, path, 0, head, known) == TR_OK &&
+                  packing_of(head, known) != TR_PACKING_NONE;
+    close(descriptor);
+    return packed;
 }
 
 tr_status tr_record_file_open(char *path, int packing, struct tr_record_file *file)

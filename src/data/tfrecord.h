@@ -21,6 +21,8 @@ struct tr_record_file {
 /* `path` is taken (freed with tr_free() by closing, also after a failure). packing: an enum tr_packing, or
    -1: seen from the contents. */
 tr_status tr_record_file_open(char *path, int packing, struct tr_record_file *file);
+/* Whether a file is packed, seen from its contents; false where it cannot be read. */
+bool tr_record_file_is_packed(const char *path);
 /* Accepts a zeroed file. */
 void tr_record_file_close(struct tr_record_file *file);
 

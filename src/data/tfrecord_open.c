@@ -318,6 +318,24 @@ static tr_status tfrecord_open(const void *options, const char *directory, const
     return TR_OK;
 }
 
+static tr_status tfrecord_files(const void *options_, const char *directory, struct tr_source_files *files)
+{
+    const struct tfrecord_options *options = options_;
+    for (int32_t i = 0; i < options->path.count; i++)
+        TR_TRY(tr_source_files_add(files, directory, options->path.item[i]));
+    return TR_OK;
+}
+
+/* Packed files are unpacked into memory. */
+static bool tfrecord_unpacks(const void *options_, const struct tr_source_files *files)
+{
+    const struct tfrecord_options *options = options_;
+    bool packed = options->packing > TR_PACKING_NONE;
+    for (int64_t i = 0; options->packing < 0 && !packed && i < files->count; i++)
+        packed = tr_record_file_is_packed(files->file[i].path);
+    return packed;
+}
+
 const struct tr_source_format tr_source_format_tfrecord = {
     .name = "tfrecord",
     .help = "TFRecord files of tf.train.Example, read from disk as needed",
@@ -325,4 +343,6 @@ const struct tr_source_format tr_source_format_tfrecord = {
     .option_count = TR_OPTION_COUNT(tfrecord_options),
     .options_size = sizeof(struct tfrecord_options),
     .open = tfrecord_open,
+    .files = tfrecord_files,
+    .unpacks = tfrecord_unpacks,
 };

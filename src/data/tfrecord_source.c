@@ -71,6 +71,7 @@ tr_status tr_tfrecord_decode(const struct tr_tfrecord_source *source, const uint
         return decode_class(base, &feature[TR_TFRECORD_LABEL], label);
     case TR_LABEL_VALUES:
         return decode_floats(&feature[TR_TFRECORD_LABEL], base->info.values, label);
+    case TR_LABEL_TOKENS:
     case TR_LABEL_NONE:
         break;
     }

@@ -2,21 +2,56 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "device/cpu/cpu.h"
-#include "device/ref/ref.h"
+#include "base/team.h"
 
 #include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* The number behind the colon of "opencl:1". */
+static tr_status read_number(const char *name, const char *digits, int *out)
+{
+    char *end;
+    long number = strtol(digits, &end, 10);
+    if (end == digits || *end || *digits < '0' || *digits > '9' || number > 999)
+        return tr_fail(TR_EINVAL, "device \"%s\": what follows the colon is the number of a device, from 0",
+                       name);
+    *out = (int)number;
+    return TR_OK;
+}
+
+tr_status tr_device_open(const struct tr_device_choice *given, tr_device **out)
+{
+    struct tr_device_choice choice = *given;
+    char kind[64];
+    *out = NULL;
+    if (choice.threads < 0 || choice.threads > TR_TEAM_MAX)
+        return tr_fail(TR_EINVAL, "threads: %d is out of range; choose 1 to %d, or 0 for one per core",
+                       choice.threads, TR_TEAM_MAX);
+    size_t length = strcspn(choice.name, ":");
+    snprintf(kind, sizeof kind, "%.*s", length < sizeof kind ? (int)length : (int)sizeof kind - 1,
+             choice.name);
+    const struct tr_entry *entry;
+    TR_TRY(tr_registry_get(&tr_device_kinds, kind, &entry));
+    const struct tr_device_kind *found = (const struct tr_device_kind *)entry;
+    choice.number = 0;
+    if (choice.name[length] && !found->describe)
+        return tr_fail(TR_EINVAL, "device \"%s\": there is one %s device, without a number", choice.name,
+                       kind);
+    if (choice.name[length]) TR_TRY(read_number(choice.name, choice.name + length + 1, &choice.number));
+    TR_TRY(found->create(&choice, out));
+    if (found->describe)
+        snprintf((*out)->name, sizeof(*out)->name, "%s:%d", found->name, choice.number);
+    else
+        snprintf((*out)->name, sizeof(*out)->name, "%s", found->name);
+    return TR_OK;
+}
 
 tr_status tr_device_create(const char *name, int threads, const char *isa, tr_device **out)
 {
-    *out = NULL;
-    if (threads < 0 || threads > TR_TEAM_MAX)
-        return tr_fail(TR_EINVAL, "threads: %d is out of range; choose 1 to %d, or 0 for one per core",
-                       threads, TR_TEAM_MAX);
-    if (!strcmp(name, "cpu")) return tr_device_cpu_create(threads, isa, out);
-    if (!strcmp(name, "ref")) return tr_device_ref_create(out);
-    return tr_fail(TR_ENOTFOUND, "device \"%s\" does not exist; choose cpu or ref", name);
+    struct tr_device_choice choice = {.name = name, .threads = threads, .isa = isa};
+    return tr_device_open(&choice, out);
 }
 
 void tr_device_destroy(tr_device **device)
@@ -29,6 +64,11 @@ void tr_device_destroy(tr_device **device)
 double tr_device_peak(tr_device *device, double seconds)
 {
     return device->class->peak ? device->class->peak(device, seconds) : 0;
+}
+
+int64_t tr_device_room(tr_device *device)
+{
+    return device->class->room ? device->class->room(device) : INT64_MAX;
 }
 
 tr_status tr_device_alloc(tr_device *device, size_t bytes, void **out)
@@ -59,9 +99,45 @@ tr_status tr_device_to_host(tr_device *device, void *to, const void *from, size_
     return device->class->to_host(device, to, from, bytes);
 }
 
+tr_status tr_device_to_host_beside(tr_device *device, void *to, const void *from, size_t bytes)
+{
+    const struct tr_device_class *class = device->class;
+    assert(bytes == 0 || (to && from));
+    return (class->to_host_beside ? class->to_host_beside : class->to_host)(device, to, from, bytes);
+}
+
 tr_status tr_device_wait(tr_device *device)
 {
     return device->class->wait(device);
+}
+
+tr_status tr_device_record(tr_device *device, tr_event *out)
+{
+    *out = (tr_event){0};
+    return device->class->record ? device->class->record(device, out) : TR_OK;
+}
+
+tr_status tr_device_reached(tr_device *device, tr_event event, bool *out)
+{
+    *out = true;
+    return device->class->reached ? device->class->reached(device, event, out) : TR_OK;
+}
+
+tr_status tr_device_alloc_pinned(tr_device *device, size_t bytes, void **out)
+{
+    *out = NULL;
+    if (device->class->alloc_pinned) return device->class->alloc_pinned(device, bytes, out);
+    *out = tr_alloc_aligned(bytes, 1);
+    return *out ? TR_OK : TR_ENOMEM;
+}
+
+void tr_device_free_pinned(tr_device *device, void *memory)
+{
+    if (!memory) return;
+    if (device->class->free_pinned)
+        device->class->free_pinned(device, memory);
+    else
+        tr_free(memory);
 }
 
 const void *tr_device_host_view(const tr_device *device, const void *memory)

@@ -8,14 +8,21 @@
 #ifndef TR_DEVICE_DEVICE_H
 #define TR_DEVICE_DEVICE_H
 
-#include "trireme/status.h"
+#include "base/registry.h"
 #include "device/ops.h"
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 typedef struct tr_device tr_device;
 
-#define TR_DEVICE_VERSION 1
+#define TR_DEVICE_VERSION 3
+
+/* A moment in the order of what a device was given to do. */
+typedef struct tr_event {
+    uint64_t number;
+} tr_event;
 
 /* Implementations. Operation slots are filled from TR_DEVICE_OPS; a slot that is NULL means the device
    refuses that operation, except that host devices take `ref`'s. */
@@ -31,8 +38,18 @@ struct tr_device_class {
     /* Copies in order with the operations; the host side is borrowed until wait. */
     tr_status (*to_device)(tr_device *device, void *to, const void *from, size_t bytes);
     tr_status (*to_host)(tr_device *device, void *to, const void *from, size_t bytes);
+    /* tr_device_to_host_beside(). NULL: `to_host` will do. */
+    tr_status (*to_host_beside)(tr_device *device, void *to, const void *from, size_t bytes);
     /* Returns when everything enqueued is done, with the first failure among it. */
     tr_status (*wait)(tr_device *device);
+    /* tr_device_record() and tr_device_reached(). NULL: all is done when its function returns. */
+    tr_status (*record)(tr_device *device, tr_event *out);
+    tr_status (*reached)(tr_device *device, tr_event event, bool *out);
+    /* tr_device_alloc_pinned(). NULL: any host memory will do. */
+    tr_status (*alloc_pinned)(tr_device *device, size_t bytes, void **out);
+    void (*free_pinned)(tr_device *device, void *memory);
+    /* See tr_device_room(); NULL: not known. */
+    int64_t (*room)(tr_device *device);
     /* See tr_device_peak(); NULL: not known. */
     double (*peak)(tr_device *device, double seconds);
     void (*destroy)(tr_device *device);
@@ -45,14 +62,48 @@ struct tr_device_class {
 struct tr_device {
     const struct tr_device_class *class;
     char description[96]; /* for people: "cpu (avx512, 2 threads)" */
+    char name[64];        /* by which it was opened, with its number where there are several of its kind */
     int threads;
+    /* What it is given to do in a span of a timeline is recorded there, in a lane with the name of the
+       device, as a span with the same activity and name and the times that the device took. */
+    bool timed;
 };
+
+/* Which device, and how. Members that a kind does not know it ignores. */
+struct tr_device_choice {
+    const char *name;  /* a kind, and which of that kind where there are several: "opencl:1" */
+    int number;        /* the latter, from 0; tr_device_open() takes it from the name */
+    int threads;       /* 0: one per core that the process may use */
+    const char *isa;   /* "" or NULL: the best that the machine has */
+    const char *cache; /* directory where what takes long to make (programs) is kept for other runs, made
+                          when needed; NULL: nothing is kept */
+    bool timed;        /* see struct tr_device; devices that do all where they are asked to need not */
+};
+
+/* A kind of device, by which one is chosen. */
+struct tr_device_kind {
+    TR_ENTRY;
+    /* As tr_device_open(). */
+    tr_status (*create)(const struct tr_device_choice *choice, tr_device **out);
+    /* What `create` would find at `number`, for people, without making it: TR_OK, or TR_EUNSUPPORTED with the
+       reason why it cannot be used; TR_ENOTFOUND, with the reason, where there is none. NULL: there is one.
+     */
+    tr_status (*describe)(int number, char *text, size_t size);
+    /* The devices among which ranks of a host are dealt out that name none: numbers from 0. NULL: there is
+     * one. */
+    int (*count)(void);
+};
+
+/* All kinds, the default first; its entries are of struct tr_device_kind. */
+extern const struct tr_registry tr_device_kinds;
 
 /* Makes a device by name ("ref", "cpu"). threads: 0 means one per core the process may use. isa: "" or NULL
    takes the best that the machine has, or "avx512", "avx2", "neon", "plain". Returned, destroy with
    tr_device_destroy(). TR_ENOTFOUND for an unknown name, TR_EUNSUPPORTED for an isa that this machine or
    build lacks (the message lists those it has). */
 tr_status tr_device_create(const char *name, int threads, const char *isa, tr_device **out);
+/* The same with all that can be chosen. Borrowed for the call. */
+tr_status tr_device_open(const struct tr_device_choice *choice, tr_device **out);
 /* Accepts NULL, nulls the handle. */
 void tr_device_destroy(tr_device **device);
 
@@ -60,6 +111,8 @@ void tr_device_destroy(tr_device **device);
    measured for about so many seconds; 0 where that is not known. */
 double tr_device_peak(tr_device *device, double seconds);
 
+/* The bytes that one more allocation may have, INT64_MAX where that is not known. */
+int64_t tr_device_room(tr_device *device);
 tr_status tr_device_alloc(tr_device *device, size_t bytes, void **out);
 void tr_device_free(tr_device *device, void *memory); /* accepts NULL memory */
 /* Part of what was allocated is needed no more, and undefined afterwards; host memory goes back to the
@@ -67,7 +120,18 @@ void tr_device_free(tr_device *device, void *memory); /* accepts NULL memory */
 void tr_device_discard(tr_device *device, void *memory, size_t bytes);
 tr_status tr_device_to_device(tr_device *device, void *to, const void *from, size_t bytes);
 tr_status tr_device_to_host(tr_device *device, void *to, const void *from, size_t bytes);
+/* The same behind what was enqueued before and beside what is enqueued after it, which does not write to
+   `from` before that was waited for. */
+tr_status tr_device_to_host_beside(tr_device *device, void *to, const void *from, size_t bytes);
 tr_status tr_device_wait(tr_device *device);
+/* Marks the end of what has been enqueued so far; and tells, without waiting, whether all before a mark is
+   done, with the first failure among it. */
+tr_status tr_device_record(tr_device *device, tr_event *out);
+tr_status tr_device_reached(tr_device *device, tr_event event, bool *out);
+/* Host memory for copies that go on beside operations, aligned to 64 bytes; freed with
+   tr_device_free_pinned(), which accepts NULL memory. */
+tr_status tr_device_alloc_pinned(tr_device *device, size_t bytes, void **out);
+void tr_device_free_pinned(tr_device *device, void *memory);
 /* Reading without a copy, where the device allows that: the host's address of device memory, or of host
    memory for the device's operations to read. NULL where a copy is needed. Valid as long as the memory;
    contents as of the last operation. */

@@ -11,7 +11,7 @@ TR_C_PARTS(DECLARE)
 static const char *const texts[TR_C_PART_COUNT] = {TR_C_PARTS(ADD)};
 #undef ADD
 
-#define NEEDS 3
+#define NEEDS 4
 
 struct needs {
     int count;
@@ -19,6 +19,7 @@ struct needs {
 };
 
 static const struct needs needs[TR_C_PART_COUNT] = {
+    [TR_C_sum] = {1, {TR_C_lanes}},
     [TR_C_exp] = {1, {TR_C_exp_split}},
     [TR_C_exp_minus_1] = {1, {TR_C_exp_split}},
     [TR_C_tanh] = {1, {TR_C_exp_minus_1}},
@@ -26,14 +27,28 @@ static const struct needs needs[TR_C_PART_COUNT] = {
     [TR_C_erf] = {1, {TR_C_exp_minus_1}},
     [TR_C_dense] = {2, {TR_C_zero, TR_C_chain}},
     [TR_C_conv] = {3, {TR_C_zero, TR_C_chain, TR_C_window}},
+    [TR_C_winograd] = {1, {TR_C_window}},
+    [TR_C_conv_transpose] = {2, {TR_C_zero, TR_C_window}},
     [TR_C_tanh_of] = {1, {TR_C_tanh}},
     [TR_C_sigmoid_of] = {1, {TR_C_sigmoid}},
     [TR_C_gelu] = {1, {TR_C_erf}},
+    [TR_C_gelu_tanh] = {1, {TR_C_tanh}},
     [TR_C_max_pool] = {2, {TR_C_window, TR_C_larger}},
     [TR_C_average_pool] = {2, {TR_C_window, TR_C_zero}},
-    [TR_C_softmax] = {3, {TR_C_exp, TR_C_larger, TR_C_lanes}},
-    [TR_C_layer_norm] = {1, {TR_C_lanes}},
+    [TR_C_greatest_row] = {1, {TR_C_larger}},
+    [TR_C_mean_row] = {1, {TR_C_zero}},
+    [TR_C_softmax] = {3, {TR_C_exp, TR_C_larger, TR_C_sum}},
+    [TR_C_layer_norm] = {1, {TR_C_sum}},
+    [TR_C_rms_norm] = {1, {TR_C_lanes}},
     [TR_C_lstm] = {3, {TR_C_chain, TR_C_tanh, TR_C_sigmoid}},
+    [TR_C_gru] = {4, {TR_C_zero, TR_C_chain, TR_C_tanh, TR_C_sigmoid}},
+    [TR_C_rotary] = {1, {TR_C_cos}},
+    [TR_C_attention] = {3, {TR_C_zero, TR_C_chain, TR_C_exp}},
+    [TR_C_attend] = {3, {TR_C_zero, TR_C_chain, TR_C_exp}},
+    [TR_C_unembedding] = {1, {TR_C_chain}},
+    [TR_C_draw] = {2, {TR_C_exp, TR_C_philox}},
+    [TR_C_text_of_characters] = {1, {TR_C_same_text}},
+    [TR_C_text_of_words] = {1, {TR_C_same_text}},
     [TR_C_probabilities] = {1, {TR_C_exp}},
 };
 

@@ -20,27 +20,51 @@
     X(erf)                                                                                                   \
     X(larger)                                                                                                \
     X(lanes)                                                                                                 \
+    X(sum)                                                                                                   \
     X(window)                                                                                                \
+    X(standardize)                                                                                           \
     X(pixels)                                                                                                \
     X(chain)                                                                                                 \
     X(dense)                                                                                                 \
     X(conv)                                                                                                  \
+    X(winograd)                                                                                              \
+    X(conv_transpose)                                                                                        \
     X(plus_bias)                                                                                             \
     X(relu)                                                                                                  \
     X(leaky_relu)                                                                                            \
     X(tanh_of)                                                                                               \
     X(sigmoid_of)                                                                                            \
     X(gelu)                                                                                                  \
+    X(gelu_tanh)                                                                                             \
     X(add)                                                                                                   \
+    X(concat)                                                                                                \
     X(scale)                                                                                                 \
     X(max_pool)                                                                                              \
     X(average_pool)                                                                                          \
+    X(greatest_row)                                                                                          \
+    X(mean_row)                                                                                              \
     X(softmax)                                                                                               \
     X(layer_norm)                                                                                            \
+    X(rms_norm)                                                                                              \
     X(batch_norm)                                                                                            \
     X(embedding)                                                                                             \
     X(lstm)                                                                                                  \
-    X(probabilities)
+    X(gru)                                                                                                   \
+    X(position)                                                                                              \
+    X(cos)                                                                                                   \
+    X(rotary)                                                                                                \
+    X(attention)                                                                                             \
+    X(attend)                                                                                                \
+    X(unfold)                                                                                                \
+    X(order)                                                                                                 \
+    X(unembedding)                                                                                           \
+    X(probabilities)                                                                                         \
+    X(philox)                                                                                                \
+    X(draw)                                                                                                  \
+    X(same_text)                                                                                             \
+    X(text_of_bytes)                                                                                         \
+    X(text_of_characters)                                                                                    \
+    X(text_of_words)
 
 #define TR_C_PART(name) TR_C_##name,
 enum tr_c_part { TR_C_PARTS(TR_C_PART) TR_C_PART_COUNT };

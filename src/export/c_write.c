@@ -34,9 +34,11 @@ static void add_input(const struct tr_c_network *network, struct tr_text *text)
                      "   `tokens` [length]: numbers of words, 0 to %" PRId64
                      "; 0 is the unknown word. `length` may be 0.\n",
                      trace->model->vocabulary - 1);
-    } else if (trace->value[TR_VALUE_INPUT].same == TR_VALUE_GIVEN) {
-        tr_text_addf(text, "   `input` [%s_INPUTS]: numbers, scaled as those of the training were.\n",
-                     network->upper);
+    } else if (given->rank != 3) {
+        tr_text_addf(text, "   `input` [%s_INPUTS]: numbers %s.\n", network->upper,
+                     trace->model->part_layers > 0
+                         ? "of all sources, images first, as the first layers get them"
+                         : "as in the data");
     } else {
         tr_text_addf(text,
                      "   `input` [%s_INPUTS]: an image, height %" PRId64 ", width %" PRId64
@@ -54,15 +56,27 @@ static void add_declarations(const struct tr_c_network *network, struct tr_text 
                      network->value[TR_VALUE_GIVEN].floats);
     tr_text_addf(text, "#define %s_OUTPUTS   %" PRId64 "\n", upper, tr_shape_count(&trace->model->output));
     tr_text_addf(text, "#define %s_WORKSPACE %" PRId64 " /* floats */\n\n", upper, network->workspace);
+    if (network->most_tokens > 0)
+        tr_text_addf(text, "#define %s_TOKENS    %" PRId64 " /* at most; further ones are not read */\n\n",
+                     upper, network->most_tokens);
     tr_text_add(text, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
     tr_text_add(text, "/* Predicts one example.\n");
     add_input(network, text);
-    tr_text_addf(text, "   `output` [%s_OUTPUTS]: %s.\n", upper,
-                 network->settings->classification ? "a score for each class; the greatest is the answer"
-                                                   : "values");
+    tr_text_addf(
+        text, "   `output` [%s%s_OUTPUTS]: %s%s.\n", trace->model->output.sequence ? "length * " : "", upper,
+        trace->model->output.sequence ? "for each token, " : "",
+        network->settings->classification ? "a score for each class; the greatest is the answer" : "values");
     tr_text_addf(text, "   `workspace` [%s_WORKSPACE]: overwritten. The three do not overlap. */\n", upper);
     tr_text_addf(text, "void %s_predict(%s, float *output, float *workspace);\n", name,
                  network->tokens ? "const int32_t *tokens, int32_t length" : "const float *input");
+    if (trace->model->output.sequence && !network->whole)
+        tr_text_addf(text,
+                     "/* Predicts for token number `t` of a text (from 0), whose tokens before have gone "
+                     "through the same\n"
+                     "   workspace, which keeps them. `output` [%s_OUTPUTS] as above. */\n"
+                     "void %s_next(int32_t t, int32_t token, float *output, float *workspace);\n",
+                     upper, name);
+    if (tr_c_goes_on(network)) tr_c_declare_texts(network, text);
     if (network->settings->classification)
         tr_text_addf(
             text,
@@ -81,6 +95,7 @@ static tr_status write_file(struct tr_c_network *network, const char *origin, co
     const struct tr_c_names names = {network->name, network->upper, file};
     TR_TRY(tr_c_network_body(network));
     if (network->settings->classification) tr_c_parts_use(&network->parts, TR_C_probabilities);
+    if (tr_c_goes_on(network)) tr_c_parts_use(&network->parts, TR_C_draw);
     tr_text_addf(&text, "/* %s\n", origin);
     tr_c_fill(tr_c_text_head, &names, &text);
     add_declarations(network, &text);
@@ -92,6 +107,11 @@ static tr_status write_file(struct tr_c_network *network, const char *origin, co
     tr_text_release(&text);
     if (status == TR_OK) status = tr_c_write_parameters(network, writer);
     if (status == TR_OK) status = tr_c_flush(&network->body, writer);
+    if (status == TR_OK && tr_c_goes_on(network)) {
+        status = tr_c_write_texts(network, &text);
+        if (status == TR_OK) status = tr_c_flush(&text, writer);
+        tr_text_release(&text);
+    }
     static const char end[] = "\n#endif\n";
     return status == TR_OK ? tr_file_write(writer, end, sizeof end - 1) : status;
 }
@@ -110,17 +130,33 @@ tr_status tr_c_write(const struct tr_trace *trace, const struct tr_c_settings *s
     return status;
 }
 
+/* The vocabulary of a network that goes on with texts, which the labels of a corpus make one; else NULL.
+   Returned, destroy with tr_vocabulary_destroy(). */
+static tr_status open_vocabulary(const struct tr_job *job, tr_vocabulary **out)
+{
+    int32_t classes;
+    *out = NULL;
+    bool goes_on = job->state && job->features == TR_FEATURE_TOKENS && tr_job_is_of_tokens(job) &&
+                   tr_job_is_classification(job) &&
+                   tr_shape_count(&job->model->output) >= job->model->vocabulary;
+    return goes_on ? tr_vocabulary_read(job->state, out, &classes) : TR_OK;
+}
+
 tr_status tr_export_c(const struct tr_export *what, const char *path)
 {
     const struct tr_job *job = what->job;
+    tr_vocabulary *vocabulary;
     struct tr_op_load_images images;
     struct tr_trace *trace;
     bool has_images = tr_job_image_entry(job, &images);
-    TR_TRY(tr_trace_create(job->model, what->parameters, has_images ? &images : NULL, &trace));
+    TR_TRY(
+        tr_trace_create(job->model, what->parameters, has_images ? &images : NULL, &what->scaling, &trace));
     char *origin = tr_export_origin(what);
-    struct tr_c_settings settings = {what->name, tr_path_name(path), origin, tr_job_is_classification(job)};
+    tr_status status = open_vocabulary(job, &vocabulary);
+    struct tr_c_settings settings = {what->name, tr_path_name(path), origin, tr_job_is_classification(job),
+                                     vocabulary};
     struct tr_file_replacement file;
-    tr_status status = origin ? tr_file_replace_begin(NULL, path, 0, &file) : TR_ENOMEM;
+    if (status == TR_OK) status = origin ? tr_file_replace_begin(NULL, path, 0, &file) : TR_ENOMEM;
     if (status == TR_OK) {
         status = tr_c_write(trace, &settings, &file.writer);
         if (status == TR_OK)
@@ -128,6 +164,7 @@ tr_status tr_export_c(const struct tr_export *what, const char *path)
         else
             tr_file_replace_abandon(&file);
     }
+    tr_vocabulary_destroy(&vocabulary);
     tr_free(origin);
     tr_trace_destroy(&trace);
     return status;

@@ -5,6 +5,7 @@
 #ifndef TR_EXPORT_FORMATS_H
 #define TR_EXPORT_FORMATS_H
 
+#include "base/registry.h"
 #include "job/job.h"
 #include "trireme/export.h"
 
@@ -15,17 +16,21 @@ struct tr_export {
     /* On the host, an arena of the model's parameters; moving averages where `averages`. */
     const float *parameters;
     bool averages;
+    struct tr_scaling scaling; /* of numbers that enter, see tr_job_scaling() */
     enum tr_layout layout;
     const char *name; /* of what is written; the job's where none was given */
 };
 
 /* X(name, "what the file is"), in the order in which they are written and documented. */
 #define TR_EXPORT_FORMATS(X)                                                                                 \
-    X(safetensors, "the tensors, in the safetensors format; see --layout")                                   \
-    X(npz, "the tensors as arrays of NumPy; see --layout")                                                   \
-    X(torch, "a PyTorch module as Python source, which takes the tensors of --layout torch")                 \
+    X(safetensors, "the tensors, in the safetensors format, in either layout")                               \
+    X(npz, "the tensors as arrays of NumPy, in either layout")                                               \
+    X(torch, "a PyTorch module as Python source, which takes the tensors in the layout of PyTorch")          \
     X(onnx, "a graph for ONNX Runtime and others")                                                           \
     X(c, "one C99 file without dependencies, whose function predicts with the same bits")
+
+/* The same as a registry. */
+extern const struct tr_registry tr_export_formats;
 
 /* One function for each: writes the file `path`, whole or not at all. */
 #define TR_EXPORT_DECLARE(name, text)                                                                        \

@@ -4,7 +4,10 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/file.h"
+#include "base/log.h"
+#include "base/sized.h"
 #include "export/layout.h"
+#include "export/rename.h"
 #include "train/trainer_internal.h"
 
 #include <inttypes.h>
@@ -19,46 +22,40 @@ struct import {
     tr_safetensors *file;
     struct tr_layout_list list;
     const struct tr_safetensors_entry **entry; /* [list.count] of the file, NULL where one may be missing */
+    bool *transposed;                          /* [list.count] rows and columns are exchanged there */
+    struct tr_text others;                     /* partial: tensors that keep their initial values */
+    int other_count;
 };
 
 /* ---- names ---- */
 
-/* The layer on the right of "features.0=conv1". NULL with a message for anything else. */
-static const char *renamed_layer(const char *rename)
-{
-    const char *sign = strrchr(rename, '=');
-    if (sign && sign > rename && sign[1]) return sign + 1;
-    tr_fail(TR_EINVAL,
-            "\"%s\" renames nothing; write the name in the file, =, and the layer: features.0=conv1", rename);
-    return NULL;
-}
-
+/* Tensors, and layers that may have none: "relu1.". */
 static tr_status check_renames(const struct import *import)
 {
-    for (int i = 0; i < import->settings->rename_count; i++) {
-        const char *name = renamed_layer(import->settings->rename[i]);
-        if (!name) return TR_EINVAL;
-        int k = 0;
-        while (k < import->model->layer_count && strcmp(import->model->layers[k].name, name) != 0) k++;
-        if (k == import->model->layer_count)
-            return tr_fail(TR_EINVAL,
-                           "there is no layer \"%s\" for \"%s\"; `trireme inspect` lists the layers", name,
-                           import->settings->rename[i]);
+    const struct tr_import_settings *settings = import->settings;
+    const struct tr_model *model = import->model;
+    const int tensors = import->list.count, count = tensors + model->layer_count;
+    char(*layer)[TR_NAME_SIZE + 1] = tr_alloc((size_t)model->layer_count, sizeof *layer);
+    const char **names = tr_alloc((size_t)count, sizeof *names);
+    tr_status status = layer && names ? TR_OK : TR_ENOMEM;
+    for (int i = 0; i < count && status == TR_OK; i++) {
+        names[i] = i < tensors ? import->list.tensor[i].name : layer[i - tensors];
+        if (i >= tensors) snprintf(layer[i - tensors], sizeof *layer, "%s.", model->layers[i - tensors].name);
     }
-    return TR_OK;
+    if (status == TR_OK) status = tr_rename_check(settings->rename, settings->rename_count, names, count);
+    tr_free(names);
+    tr_free(layer);
+    return status;
 }
 
-/* What the file calls a tensor. NULL when memory fails. */
-static char *name_in_file(const struct import *import, const struct tr_layout_tensor *tensor)
+/* A tensor as the file has it where rows and columns are exchanged there; what is no matrix stays. */
+static struct tr_stored_tensor exchanged(struct tr_stored_tensor tensor, bool transposed)
 {
-    const char *point = strchr(tensor->name, '.');
-    size_t length = (size_t)(point - tensor->name);
-    for (int i = 0; i < import->settings->rename_count; i++) {
-        const char *rename = import->settings->rename[i], *layer = renamed_layer(rename);
-        if (strlen(layer) == length && strncmp(layer, tensor->name, length) == 0)
-            return tr_format("%.*s%s", (int)(layer - 1 - rename), rename, point);
-    }
-    return tr_strdup(tensor->name);
+    if (!transposed || tensor.rank != 2) return tensor;
+    const int64_t rows = tensor.shape[0];
+    tensor.shape[0] = tensor.shape[1];
+    tensor.shape[1] = rows;
+    return tensor;
 }
 
 /* ---- matching ---- */
@@ -83,17 +80,24 @@ static void hint(const struct import *import, const char *name, char *text, size
     tr_free(names);
 }
 
-static tr_status find_tensor(const struct import *import, const struct tr_layout_tensor *tensor,
-                             const struct tr_safetensors_entry **entry)
+static tr_status find_tensor(struct import *import, const struct tr_layout_tensor *tensor,
+                             const struct tr_safetensors_entry **entry, bool *transposed)
 {
-    const char *path = import->settings->file;
-    const struct tr_stored_tensor wanted = tr_layout_stored(tensor, NULL);
+    const struct tr_import_settings *settings = import->settings;
+    const char *path = settings->file;
     char want[TR_STORED_TEXT], have[TR_STORED_TEXT], nearest[512];
-    char *name = name_in_file(import, tensor);
+    char *name = tr_rename_find(settings->rename, settings->rename_count, tensor->name, transposed);
+    const struct tr_stored_tensor wanted = exchanged(tr_layout_stored(tensor, NULL), *transposed);
     tr_status status = TR_OK;
     if (!name) return TR_ENOMEM;
     *entry = tr_safetensors_find(import->file, name);
-    if (*entry && !tr_stored_alike(&(*entry)->tensor, &wanted)) {
+    if (import->settings->partial && tensor->role != TR_LAYOUT_STEPS &&
+        !(*entry && tr_stored_alike(&(*entry)->tensor, &wanted))) {
+        tr_text_addf(&import->others, "%s%s %s", import->other_count++ ? ", " : "", name,
+                     tr_stored_describe(&wanted, want));
+        if (*entry) tr_text_addf(&import->others, " (there %s)", tr_stored_describe(&(*entry)->tensor, have));
+        *entry = NULL;
+    } else if (*entry && !tr_stored_alike(&(*entry)->tensor, &wanted)) {
         status = tr_fail(TR_EMISMATCH, "\"%s\": tensor \"%s\" is %s, the network wants %s", path, name,
                          tr_stored_describe(&(*entry)->tensor, have), tr_stored_describe(&wanted, want));
     } else if (!*entry && tensor->role != TR_LAYOUT_STEPS) {
@@ -101,7 +105,7 @@ static tr_status find_tensor(const struct import *import, const struct tr_layout
         status = tr_fail(
             TR_EMISMATCH,
             "\"%s\" has no tensor \"%s\", of which the network wants %s%s; name layers as the file does, "
-            "or tell its names with --rename",
+            "or tell its names by `rename`",
             path, name, tr_stored_describe(&wanted, want), nearest);
     }
     tr_free(name);
@@ -115,6 +119,8 @@ static tr_status refuse_surplus(const struct import *import)
         int i = 0;
         while (i < import->list.count && import->entry[i] != entry) i++;
         if (i < import->list.count) continue;
+        if (tr_rename_passes(import->settings->rename, import->settings->rename_count, entry->tensor.name))
+            continue;
         char have[TR_STORED_TEXT];
         return tr_fail(
             TR_EMISMATCH,
@@ -138,18 +144,36 @@ static tr_status layout_of_file(const struct import *import, enum tr_layout *lay
                    import->settings->file, note);
 }
 
+/* Of a partial import: how much of the network the file has. */
+static tr_status tell_others(const struct import *import)
+{
+    const char *path = import->settings->file, *others = import->others.bytes;
+    int taken = 0;
+    if (import->others.failed) return TR_ENOMEM;
+    for (int i = 0; i < import->list.count; i++) taken += import->entry[i] != NULL;
+    if (taken == 0)
+        return tr_fail(
+            TR_EMISMATCH,
+            "\"%s\" has nothing that the network could take, which has %s; tell the names of layers by "
+            "`rename`",
+            path, others ? others : "no parameters");
+    if (others) tr_log_line(TR_LOG_WARNING, "not in \"%s\", so as the model file says: %s", path, others);
+    return TR_OK;
+}
+
 /* Finds everything before anything is read. */
 static tr_status match(struct import *import)
 {
     enum tr_layout layout;
-    TR_TRY(check_renames(import));
     TR_TRY(layout_of_file(import, &layout));
     TR_TRY(tr_layout_list_make(import->model, layout, &import->list));
+    TR_TRY(check_renames(import));
     import->entry = tr_alloc_zero((size_t)import->list.count, sizeof *import->entry);
-    if (!import->entry) return TR_ENOMEM;
+    import->transposed = tr_alloc_zero((size_t)import->list.count, sizeof *import->transposed);
+    if (!import->entry || !import->transposed) return TR_ENOMEM;
     for (int i = 0; i < import->list.count; i++)
-        TR_TRY(find_tensor(import, &import->list.tensor[i], &import->entry[i]));
-    return refuse_surplus(import);
+        TR_TRY(find_tensor(import, &import->list.tensor[i], &import->entry[i], &import->transposed[i]));
+    return import->settings->partial ? tell_others(import) : refuse_surplus(import);
 }
 
 /* ---- reading ---- */
@@ -166,21 +190,40 @@ static tr_status check_finite(const struct import *import, const struct tr_safet
     return TR_OK;
 }
 
+/* Rows and columns of a matrix [rows][columns] exchanged, from `values` to `other`. */
+static void exchange(int64_t rows, int64_t columns, const float *values, float *other)
+{
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t k = 0; k < columns; k++) other[k * rows + i] = values[i * columns + k];
+}
+
+/* The numbers of a tensor in the order of the layout: in `values`, or in `other`. NULL after a failure. */
+static const float *read_tensor(struct import *import, int i, float *values, float *other, tr_status *status)
+{
+    const struct tr_safetensors_entry *entry = import->entry[i];
+    const bool matrix = entry->tensor.rank == 2;
+    *status = tr_safetensors_read(import->file, entry, values, NULL);
+    if (*status == TR_OK) *status = check_finite(import, entry, values);
+    if (*status != TR_OK) return NULL;
+    if (!import->transposed[i] || !matrix) return values;
+    exchange(entry->tensor.shape[0], entry->tensor.shape[1], values, other);
+    return other;
+}
+
 /* Fills an arena with the numbers of the file. */
 static tr_status read_values(struct import *import, float *arena)
 {
     int64_t most = 0;
     for (int i = 0; i < import->model->parameter_count; i++)
         if (import->model->parameters[i].count > most) most = import->model->parameters[i].count;
-    float *values = tr_alloc((size_t)most, sizeof *values);
+    float *values = tr_alloc(2 * (size_t)most, sizeof *values);
     if (!values) return TR_ENOMEM;
     tr_status status = TR_OK;
     for (int i = 0; i < import->list.count && status == TR_OK; i++) {
         const struct tr_layout_tensor *tensor = &import->list.tensor[i];
-        if (tensor->role == TR_LAYOUT_STEPS) continue;
-        status = tr_safetensors_read(import->file, import->entry[i], values, NULL);
-        if (status == TR_OK) status = check_finite(import, import->entry[i], values);
-        if (status == TR_OK) tr_layout_unpack(tensor, import->model, values, arena);
+        if (tensor->role == TR_LAYOUT_STEPS || !import->entry[i]) continue;
+        const float *ordered = read_tensor(import, i, values, values + most, &status);
+        if (ordered) tr_layout_unpack(tensor, import->model, ordered, arena);
     }
     tr_free(values);
     return status;
@@ -199,7 +242,10 @@ static tr_status load(struct import *import, tr_trainer *trainer)
     TR_TRY(match(import));
     float *arena = tr_alloc_zero((size_t)import->model->arena_floats + 1, sizeof *arena);
     if (!arena) return TR_ENOMEM;
-    tr_status status = read_values(import, arena);
+    tr_status status = TR_OK;
+    if (import->settings->partial)
+        status = tr_variables_store(trainer->variables, TR_ARENA_PARAMETERS, arena);
+    if (status == TR_OK) status = read_values(import, arena);
     if (status == TR_OK) status = give(trainer, arena);
     tr_free(arena);
     return status;
@@ -208,11 +254,6 @@ static tr_status load(struct import *import, tr_trainer *trainer)
 static tr_status check_settings(const struct tr_import_settings *settings)
 {
     int64_t step;
-    if (settings->size != sizeof *settings)
-        return tr_fail(
-            TR_EINVAL,
-            "settings have %zu bytes, this library expects %zu; begin with TR_IMPORT_SETTINGS_INIT",
-            settings->size, sizeof *settings);
     if (!settings->file || !settings->model || !settings->out)
         return tr_fail(TR_EINVAL, "an import needs a file, a model file and a directory for the checkpoint");
     TR_TRY(tr_checkpoint_latest(settings->out, &step));
@@ -228,16 +269,19 @@ static tr_status save(const struct tr_import_settings *settings, tr_trainer *tra
     if (!trainer->out) return TR_ENOMEM;
     TR_TRY(tr_file_make_directories(NULL, trainer->out));
     TR_TRY(tr_file_lock(trainer->out, &trainer->lock));
-    return trainer_save(trainer, path);
+    return trainer_save(trainer, false, path);
 }
 
-tr_status tr_import(const struct tr_import_settings *settings, char **path)
+tr_status tr_import(const struct tr_import_settings *given, char **path)
 {
+    static const struct tr_import_settings defaults = TR_IMPORT_SETTINGS_INIT;
+    struct tr_import_settings full, *settings = &full;
     struct import import = {.settings = settings};
     struct tr_train_settings train = TR_TRAIN_SETTINGS_INIT;
     tr_trainer *trainer = NULL;
     tr_status status;
     if (path) *path = NULL;
+    TR_TRY(tr_sized_take(given, &defaults, sizeof defaults, "TR_IMPORT_SETTINGS_INIT", settings));
     TR_TRY(check_settings(settings));
     train.model = settings->model;
     train.set = settings->set;
@@ -250,6 +294,8 @@ tr_status tr_import(const struct tr_import_settings *settings, char **path)
 out:
     tr_trainer_destroy(&trainer);
     tr_free(import.entry);
+    tr_free(import.transposed);
+    tr_text_release(&import.others);
     tr_layout_list_free(&import.list);
     tr_safetensors_close(&import.file);
     return status;

@@ -110,12 +110,57 @@ static void list_embedding(struct lister *lister)
     add(lister, 0, "weight");
 }
 
+static void list_attention(struct lister *lister)
+{
+    add_matrix(lister, 0, "in_proj_weight");
+    add_matrix(lister, 1, "out_proj.weight");
+    if (lister->layer->parameter_count == 2) return;
+    add(lister, 2, "in_proj_bias");
+    add(lister, 3, "out_proj.bias");
+}
+
 static void list_lstm(struct lister *lister)
 {
     add_matrix(lister, 0, "weight_ih_l0");
     add_matrix(lister, 1, "weight_hh_l0");
     add(lister, 2, "bias_ih_l0");
     add(lister, 2, "bias_hh_l0")->role = TR_LAYOUT_ADDEND;
+}
+
+static void list_gru(struct lister *lister)
+{
+    add_matrix(lister, 0, "weight_ih_l0");
+    add_matrix(lister, 1, "weight_hh_l0");
+    add(lister, 2, "bias_ih_l0");
+    add(lister, 3, "bias_hh_l0");
+}
+
+/* Each direction as the layer itself, the second with "_reverse" behind the names. */
+static void list_bidirectional(struct lister *lister)
+{
+    static const char *const names[][4] = {
+        {"weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0"},
+        {"weight_ih_l0_reverse", "weight_hh_l0_reverse", "bias_ih_l0_reverse", "bias_hh_l0_reverse"}};
+    int parameters = lister->layer->parameter_count / 2;
+    for (int i = 0; i < 2; i++) {
+        int first = i * parameters;
+        add_matrix(lister, first, names[i][0]);
+        add_matrix(lister, first + 1, names[i][1]);
+        add(lister, first + 2, names[i][2]);
+        if (parameters == 4)
+            add(lister, first + 3, names[i][3]);
+        else
+            add(lister, first + 2, names[i][3])->role = TR_LAYOUT_ADDEND;
+    }
+}
+
+static void list_conv1d(struct lister *lister)
+{
+    struct tr_layout_tensor *tensor = add(lister, 0, "weight");
+    int64_t kernel = tensor->shape[0], in = tensor->shape[1], out = tensor->shape[2];
+    set_shape(tensor, 3, (const int64_t[]){out, in, kernel});
+    set_axes(tensor, 3, (const int64_t[][2]){{out, 1}, {in, out}, {kernel, in * out}});
+    if (lister->layer->parameter_count > 1) add(lister, 1, "bias");
 }
 
 static void list_batch_norm(struct lister *lister)
@@ -140,9 +185,15 @@ static void list_layer_norm(struct lister *lister)
     add_vector(lister, 1, "bias");
 }
 
-/* How many tensors a layer has at most. */
-#define TENSORS_MOST 5
+static void list_rms_norm(struct lister *lister)
+{
+    add_vector(lister, 0, "weight");
+}
 
+/* How many tensors a layer has at most. */
+#define TENSORS_MOST 8
+
+/* clang-format off */
 /* The classes that the layout knows. */
 static const struct rule {
     const char *class;
@@ -150,28 +201,60 @@ static const struct rule {
     void (*list)(struct lister *lister);
 } rules[] = {
     {"add", true, NULL},
+    {"attention", false, list_attention},
     {"average_pool", true, NULL},
     {"batch_norm", true, list_batch_norm},
+    {"bidirectional", false, list_bidirectional},
+    {"concat", true, NULL},
     {"conv", true, list_conv},
+    {"conv1d", false, list_conv1d},
+    {"conv_transpose", true, list_conv},
     {"dense", false, list_dense},
     {"dropout", true, NULL},
     {"embedding", false, list_embedding},
     {"flatten", true, NULL},
     {"gelu", true, NULL},
+    {"global_average_pool", false, NULL},
+    {"global_max_pool", false, NULL},
+    {"gru", false, list_gru},
     {"last", true, NULL},
     {"layer_norm", true, list_layer_norm},
     {"leaky_relu", true, NULL},
     {"lstm", false, list_lstm},
     {"max_pool", true, NULL},
+    {"position", true, list_embedding},
     {"relu", true, NULL},
+    {"reshape", false, NULL},
+    {"rms_norm", true, list_rms_norm},
     {"sigmoid", true, NULL},
+    {"slice", false, NULL},
     {"softmax", true, NULL},
     {"tanh", true, NULL},
+    {"tokens", false, NULL},
+    {"unembedding", false, NULL},
+    {"upsample", true, NULL},
 };
+/* clang-format on */
+
+/* nn.MultiheadAttention has one width, and knows no positions. */
+static bool is_multihead(const struct tr_layer *layer)
+{
+    return strcmp(layer->class->name, "attention") != 0 ||
+           (*(const int64_t *)tr_layer_option(layer, "width") == tr_shape_count(&layer->in[0]) &&
+            *(const float *)tr_layer_option(layer, "rotary") == 0);
+}
 
 /* NULL with a message where there is none. */
 static const struct rule *find_rule(const struct tr_layer *layer)
 {
+    if (!is_multihead(layer)) {
+        tr_fail(
+            TR_EUNSUPPORTED,
+            "%s: layer \"%s\": attention of another width than its input, or with rotary positions, has no "
+            "counterpart in PyTorch; use the layout trireme",
+            layer->where, layer->name);
+        return NULL;
+    }
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
         if (strcmp(rules[i].class, layer->class->name) == 0) return &rules[i];
     tr_fail(TR_EUNSUPPORTED, "%s: layer \"%s\": %s has no counterpart in PyTorch; use the layout trireme",
@@ -198,14 +281,24 @@ tr_status tr_layout_orders(const struct tr_model *model, struct tr_shape *order)
         const struct rule *rule = find_rule(layer);
         if (!rule) return TR_EUNSUPPORTED;
         order[i] = rule->keeps_order ? order_of_input(layer, 0, order) : no_order;
-        if (layer->out.rank == 3 || layer->input_count < 2) continue;
-        struct tr_shape second = order_of_input(layer, 1, order);
-        if (!tr_shape_equal(&order[i], &second))
+        bool picks = strcmp(layer->class->name, "reshape") == 0 || strcmp(layer->class->name, "slice") == 0;
+        if (picks && order_of_input(layer, 0, order).rank != 0)
             return tr_fail(
                 TR_EUNSUPPORTED,
-                "%s: layer \"%s\" adds vectors of which one was an image, and channels first they do not "
-                "match; use the layout trireme",
+                "%s: layer \"%s\" takes a vector that was an image apart, whose numbers stand in another "
+                "order channels first; use the layout trireme",
                 layer->where, layer->name);
+        bool joins = strcmp(layer->class->name, "concat") == 0;
+        for (int k = 0; k < layer->input_count && layer->input_count > 1 && layer->out.rank != 3; k++) {
+            struct tr_shape other = order_of_input(layer, k, order);
+            /* A flattened image within a longer vector has an order of its own there. */
+            if (joins ? other.rank == 0 : tr_shape_equal(&order[i], &other)) continue;
+            return tr_fail(
+                TR_EUNSUPPORTED,
+                "%s: layer \"%s\" %s vectors of which one was an image, and channels first they do not "
+                "match; use the layout trireme",
+                layer->where, layer->name, joins ? "joins" : "adds");
+        }
     }
     return TR_OK;
 }

@@ -8,8 +8,10 @@
  *     dense       weight [out, in], bias
  *     embedding   weight [vocabulary, width]
  *     lstm        weight_ih_l0 [4 hidden, in], weight_hh_l0 [4 hidden, hidden], bias_ih_l0, bias_hh_l0
- * (zeros); gates in our order, which is theirs: i, f, g, o batch_norm  weight, bias, running_mean,
- * running_var, num_batches_tracked layer_norm  weight, bias
+ *                 (zeros); gates in our order, which is theirs: i, f, g, o
+ *     batch_norm  weight, bias, running_mean, running_var, num_batches_tracked
+ *     layer_norm  weight, bias
+ *     rms_norm    weight
  *
  * There images are channels first, here channels last. So wherever an image becomes a vector, the numbers of
  * that vector stand in another order there, and every parameter that meets them is permuted accordingly.

@@ -43,13 +43,12 @@ static void add_input(struct tr_onnx_graph *graph)
     const struct tr_trace *trace = graph->trace;
     const struct tr_shape *shape = &trace->value[TR_VALUE_GIVEN].shape;
     struct tr_onnx_value *input = &graph->value[TR_VALUE_GIVEN];
-    bool pixels = trace->value[TR_VALUE_INPUT].same != TR_VALUE_GIVEN;
     snprintf(input->name.text, sizeof input->name.text, "input");
     input->form = shape->rank == 3 ? TR_ONNX_IMAGE : TR_ONNX_ROWS;
     input->width = tr_shape_count(shape);
     memcpy(input->size, shape->size, sizeof input->size);
     struct tr_onnx_info info = tr_onnx_describe(input, "input");
-    info.description = pixels ? "pixels, 0 to 255" : "numbers, scaled as those of the training were";
+    info.description = shape->rank == 3 ? "pixels, 0 to 255" : "numbers as in the data";
     tr_onnx_input(graph->onnx, &info);
 }
 
@@ -62,6 +61,11 @@ static struct tr_onnx_value take_output(struct tr_onnx_graph *graph, bool classi
     struct tr_onnx_value output = graph->value[trace->output];
     tr_onnx_begin_part(graph, "output");
     if (trace->model->output.rank < 3 || classification) output = tr_onnx_as_rows(graph, &output);
+    if (output.form == TR_ONNX_SEQUENCE) {
+        static const int64_t batch_first[] = {1, 0, 2};
+        output.name = tr_onnx_emit(graph, "Transpose", 1, output.name.text);
+        tr_onnx_attribute_integers(graph->onnx, "perm", 3, batch_first);
+    }
     /* What nothing computes has the name of an input. The last vectors of an LSTM have one of their own. */
     if (strcmp(output.name.text, "input") == 0) output.name = tr_onnx_emit(graph, "Identity", 1, "input");
     return output;
@@ -72,6 +76,11 @@ static void add_outputs(struct tr_onnx_graph *graph, bool classification)
     struct tr_onnx_value output = take_output(graph, classification);
     const char *name = classification ? "logits" : "output";
     struct tr_onnx_info info = tr_onnx_describe(&output, name);
+    if (output.form == TR_ONNX_SEQUENCE) { /* of which the batch comes first outside */
+        const struct tr_onnx_size time = info.size[0];
+        info.size[0] = info.size[1];
+        info.size[1] = time;
+    }
     info.description = classification ? "a score for each class" : "values";
     tr_onnx_rename(graph->onnx, output.name.text, name);
     tr_onnx_output(graph->onnx, &info);
@@ -163,7 +172,7 @@ tr_status tr_export_onnx(const struct tr_export *what, const char *path)
     tr_status status = origin ? TR_OK : TR_ENOMEM;
     if (status == TR_OK)
         status = tr_trace_create(job->model, what->parameters,
-                                 tr_job_image_entry(job, &images) ? &images : NULL, &trace);
+                                 tr_job_image_entry(job, &images) ? &images : NULL, &what->scaling, &trace);
     if (status == TR_OK) status = tr_onnx_make(trace, &settings, &onnx);
     if (status == TR_OK) status = note_facts(what, onnx);
     if (status == TR_OK) status = write_file(onnx, path);

@@ -13,13 +13,19 @@ void tr_onnx_begin_part(struct tr_onnx_graph *graph, const char *part)
 {
     if (graph->part && strcmp(part, graph->part) == 0) return;
     graph->part = part;
-    graph->emitted_count = 0;
+    graph->local_count = 0;
 }
 
-struct tr_onnx_name tr_onnx_local(const struct tr_onnx_graph *graph, const char *what)
+struct tr_onnx_name tr_onnx_local(struct tr_onnx_graph *graph, const char *what)
 {
     struct tr_onnx_name name;
+    int same = 1;
+    for (int i = 0; i < graph->local_count; i++) same += strcmp(graph->local[i], what) == 0;
+    assert(graph->local_count < TR_ONNX_LOCALS);
+    graph->local[graph->local_count++] = what;
     snprintf(name.text, sizeof name.text, "%s/%s", graph->part, what);
+    size_t length = strlen(name.text);
+    if (same > 1) snprintf(name.text + length, sizeof name.text - length, "_%d", same);
     return name;
 }
 
@@ -27,12 +33,7 @@ struct tr_onnx_name tr_onnx_emit(struct tr_onnx_graph *graph, const char *operat
 {
     const char *input[8], *output[1];
     struct tr_onnx_name name = tr_onnx_local(graph, operation);
-    size_t length = strlen(name.text);
-    int same = 1;
-    for (int i = 0; i < graph->emitted_count; i++) same += strcmp(graph->emitted[i], operation) == 0;
-    if (same > 1) snprintf(name.text + length, sizeof name.text - length, "_%d", same);
-    assert(graph->emitted_count < TR_ONNX_OPERATIONS && inputs <= 8);
-    graph->emitted[graph->emitted_count++] = operation;
+    assert(inputs <= 8);
     va_list arguments;
     va_start(arguments, inputs);
     for (int i = 0; i < inputs; i++) input[i] = va_arg(arguments, const char *);
@@ -47,6 +48,13 @@ struct tr_onnx_name tr_onnx_local_integers(struct tr_onnx_graph *graph, const ch
 {
     struct tr_onnx_name name = tr_onnx_local(graph, what);
     tr_onnx_integers(graph->onnx, name.text, count, values);
+    return name;
+}
+
+struct tr_onnx_name tr_onnx_local_integer(struct tr_onnx_graph *graph, const char *what, int64_t value)
+{
+    struct tr_onnx_name name = tr_onnx_local(graph, what);
+    tr_onnx_integer(graph->onnx, name.text, value);
     return name;
 }
 

@@ -22,8 +22,8 @@ struct tr_onnx_settings {
 
 /* Makes the graph of a network. Its inputs are `input` [batch, channels, height, width] or [batch, width], or
    `tokens` [batch, time] and `lengths` [batch]; its output is `output`, or `logits` and `probabilities` of a
-   classification. Returned, destroy with tr_onnx_destroy(). TR_EUNSUPPORTED for an operation without
-   counterpart, naming the layer; TR_ENOMEM. */
+   classification, [batch, time, classes] where every token is scored. Returned, destroy with
+   tr_onnx_destroy(). TR_EUNSUPPORTED for an operation without counterpart, naming the layer; TR_ENOMEM. */
 tr_status tr_onnx_make(const struct tr_trace *trace, const struct tr_onnx_settings *settings, tr_onnx **out);
 
 /* ---- for the files of the export ---- */
@@ -43,19 +43,22 @@ struct tr_onnx_value {
     enum tr_onnx_form form;
     int64_t width;              /* ROWS, SEQUENCE */
     int64_t size[3];            /* IMAGE: height, width, channels */
-    struct tr_onnx_name ending; /* of an LSTM's output: its last vectors [batch, width]; else "" */
+    int64_t taps, before;       /* SEQUENCE that stands for tokens with their neighbours (unfold); else 0 */
+    struct tr_onnx_name ending; /* of a recurrent layer's output: its last vectors [batch, width]; else "" */
 };
 
-#define TR_ONNX_OPERATIONS 32 /* the most that a layer becomes */
+#define TR_ONNX_LOCALS 128 /* the most operations and constants that a layer becomes */
 
 struct tr_onnx_graph {
     const struct tr_trace *trace;
     tr_onnx *onnx;
-    struct tr_onnx_value *value;             /* [values of the trace] */
-    const char *part;                        /* whose operations are being added: "conv1", "input" */
-    const char *emitted[TR_ONNX_OPERATIONS]; /* in this part */
-    int emitted_count;
-    struct tr_onnx_name lengths; /* as int32, once there is such a value */
+    struct tr_onnx_value *value;       /* [values of the trace] */
+    const char *part;                  /* whose operations are being added: "conv1", "input" */
+    const char *local[TR_ONNX_LOCALS]; /* what has been named in this part */
+    int local_count;
+    /* Once there are such values: the lengths as int32, the places of tokens [time], and which of them are
+       inside of their example [time, batch, 1]. */
+    struct tr_onnx_name lengths, times, inside;
 };
 
 /* From now on operations belong to `part`, borrowed. */
@@ -63,11 +66,12 @@ void tr_onnx_begin_part(struct tr_onnx_graph *graph, const char *part);
 /* Adds a node whose name, which is returned and that of its output too, is made of part and operation:
    "conv1/Conv". `inputs` texts follow. */
 struct tr_onnx_name tr_onnx_emit(struct tr_onnx_graph *graph, const char *operation, int inputs, ...);
-/* The name of a constant of this part: "conv1/axes". */
-struct tr_onnx_name tr_onnx_local(const struct tr_onnx_graph *graph, const char *what);
-/* Adds a constant of integers, or one number, under such a name. */
+/* A new name in this part: "conv1/axes", or "conv1/axes_2". `what` is static. */
+struct tr_onnx_name tr_onnx_local(struct tr_onnx_graph *graph, const char *what);
+/* Adds a constant of integers, one integer, or one number, under such a name. */
 struct tr_onnx_name tr_onnx_local_integers(struct tr_onnx_graph *graph, const char *what, int64_t count,
                                            const int64_t *values);
+struct tr_onnx_name tr_onnx_local_integer(struct tr_onnx_graph *graph, const char *what, int64_t value);
 struct tr_onnx_name tr_onnx_local_number(struct tr_onnx_graph *graph, const char *what, float value);
 
 /* The value behind a pointer in an operation's arguments. */
@@ -90,12 +94,35 @@ struct tr_onnx_name tr_onnx_parameter_of_image(struct tr_onnx_graph *graph, cons
 /* The name of the parameter behind a pointer, for constants that are filled by the caller. */
 const char *tr_onnx_parameter_name(const struct tr_onnx_graph *graph, const float *pointer);
 
+/* The places of tokens [time], counted from 0, as integers; `x` is any sequence. */
+const char *tr_onnx_times(struct tr_onnx_graph *graph, const char *x);
+/* Which tokens are inside of their example [time, batch, 1], of networks on tokens; NULL of others, which
+   have nothing else. */
+const char *tr_onnx_inside(struct tr_onnx_graph *graph, const char *x);
+/* x, with `other` for the numbers of tokens behind the end of their example. */
+struct tr_onnx_name tr_onnx_mask(struct tr_onnx_graph *graph, const char *x, float other);
+
+/* What an activation makes of a value. */
+tr_status tr_onnx_activate(struct tr_onnx_graph *graph, const struct tr_traced *traced,
+                           enum tr_activation activation, float slope, struct tr_onnx_name *name);
+
 /* Translates an operation. TR_EUNSUPPORTED for one without counterpart. */
 tr_status tr_onnx_translate(struct tr_onnx_graph *graph, const struct tr_traced *traced);
 /* The same for operations of one kind. */
 tr_status tr_onnx_translate_pixels(struct tr_onnx_graph *graph, const struct tr_traced *traced);
+tr_status tr_onnx_translate_standardize(struct tr_onnx_graph *graph, const struct tr_traced *traced);
 tr_status tr_onnx_translate_embedding(struct tr_onnx_graph *graph, const struct tr_traced *traced);
 tr_status tr_onnx_translate_lstm(struct tr_onnx_graph *graph, const struct tr_traced *traced);
 tr_status tr_onnx_translate_last(struct tr_onnx_graph *graph, const struct tr_traced *traced);
+tr_status tr_onnx_translate_gru(struct tr_onnx_graph *graph, const struct tr_traced *traced);
+tr_status tr_onnx_translate_copy(struct tr_onnx_graph *graph, const struct tr_traced *traced);
+tr_status tr_onnx_translate_unfold(struct tr_onnx_graph *graph, const struct tr_traced *traced);
+/* Of what tr_onnx_translate_unfold() made. */
+tr_status tr_onnx_translate_conv1d(struct tr_onnx_graph *graph, const struct tr_traced *traced);
+tr_status tr_onnx_translate_position(struct tr_onnx_graph *graph, const struct tr_traced *traced);
+tr_status tr_onnx_translate_rotary(struct tr_onnx_graph *graph, const struct tr_traced *traced);
+tr_status tr_onnx_translate_attention(struct tr_onnx_graph *graph, const struct tr_traced *traced);
+tr_status tr_onnx_translate_pool_tokens(struct tr_onnx_graph *graph, const struct tr_traced *traced);
+tr_status tr_onnx_translate_unembedding(struct tr_onnx_graph *graph, const struct tr_traced *traced);
 
 #endif

@@ -4,6 +4,7 @@
  *     class Net(nn.Module):
  *         def __init__(self):      a line for each layer that has parameters or options
  *         def prepare(images):     bytes to what the first layer gets; for networks on images
+ *         def prepare(values):     the same for numbers that the job standardizes
  *         def forward(self, x):    or (self, tokens, lengths)
  */
 #include "base/alloc.h"
@@ -31,18 +32,17 @@ static void add_head(struct module *module)
     struct tr_text *text = &module->text;
     tr_text_add(text, "\"\"\"The network ");
     tr_text_add_quoted(text, what->name);
-    tr_text_addf(
-        text,
-        " as a PyTorch module, written by %s.\n\n"
-        "    from safetensors.torch import load_file\n\n"
-        "    net = Net()\n"
-        "    net.load_state_dict(load_file(FILE))  # trireme export --layout torch --safetensors FILE\n"
-        "    net.eval()\n"
-        "\"\"\"\n\n"
-        "import torch\n"
-        "from torch import nn\n"
-        "from torch.nn import functional as F\n\n\n",
-        what->facts->program);
+    tr_text_addf(text,
+                 " as a PyTorch module, written by %s.\n\n"
+                 "    from safetensors.torch import load_file\n\n"
+                 "    net = Net()\n"
+                 "    net.load_state_dict(load_file(FILE))  # the tensors: safetensors, in the layout torch\n"
+                 "    net.eval()\n"
+                 "\"\"\"\n\n"
+                 "import torch\n"
+                 "from torch import nn\n"
+                 "from torch.nn import functional as F\n\n\n",
+                 what->facts->program);
 }
 
 static void add_init(struct module *module)
@@ -82,11 +82,37 @@ static void add_per_channel(struct tr_text *text, const struct tr_float_list *li
     tr_text_add(text, "], device=x.device).view(-1, 1, 1)");
 }
 
+/* "[0.5, 0.25], dtype=torch.float64, device=values.device)" and the rest of a tensor of doubles. */
+static void add_doubles(struct tr_text *text, const char *name, int32_t count, const double *values)
+{
+    char number[TR_TEXT_NUMBER_SIZE];
+    tr_text_addf(text, "        %s = torch.tensor([", name);
+    for (int32_t i = 0; i < count; i++)
+        tr_text_addf(text, "%s%s", i ? ", " : "", tr_text_from_double(values[i], number));
+    tr_text_add(text, "], dtype=torch.float64, device=values.device)\n");
+}
+
+static void add_standardize(struct module *module)
+{
+    const struct tr_scaling *scaling = &module->what->scaling;
+    struct tr_text *text = &module->text;
+    tr_text_addf(text,
+                 "    @staticmethod\n"
+                 "    def prepare(values):\n"
+                 "        \"\"\"Numbers [batch, %" PRId32
+                 "] of the data as forward() wants them: standardized.\"\"\"\n",
+                 scaling->count);
+    add_doubles(text, "mean", scaling->count, scaling->mean);
+    add_doubles(text, "deviation", scaling->count, scaling->deviation);
+    tr_text_add(text, "        return ((values.to(torch.float64) - mean) / deviation).to(torch.float32)\n\n");
+}
+
 static void add_prepare(struct module *module)
 {
     const struct tr_job *job = module->what->job;
     const int64_t *stored = job->stored.size, *input = job->model->input.size;
     struct tr_text *text = &module->text;
+    if (module->what->scaling.count > 0) add_standardize(module);
     if (job->features != TR_FEATURE_IMAGE) return;
     tr_text_addf(text,
                  "    @staticmethod\n"
@@ -115,19 +141,61 @@ static void add_prepare(struct module *module)
     tr_text_add(text, "\n\n");
 }
 
-/* Whether a later layer adds the output of layer `i`. */
+/* Whether a layer behind the next one takes the output of layer `i`, -1 for the network's input. */
 static bool is_kept(const struct tr_model *model, int i)
 {
-    for (int k = i + 1; k < model->layer_count; k++)
-        if (model->layers[k].input_count == 2 && model->layers[k].input[1] == i) return true;
+    for (int k = i + 2; k < model->layer_count; k++)
+        for (int n = 0; n < model->layers[k].input_count; n++)
+            if (model->layers[k].input[n] == i) return true;
     return false;
 }
 
 static bool keeps_any(const struct tr_model *model)
 {
-    for (int i = 0; i < model->layer_count; i++)
+    for (int i = -1; i < model->layer_count; i++)
         if (is_kept(model, i)) return true;
     return false;
+}
+
+/* kept["name"] */
+static void add_kept(const struct tr_model *model, int i, struct tr_text *text)
+{
+    tr_text_add(text, "kept[");
+    tr_text_add_quoted(text, i < 0 ? TR_LAYER_NETWORK_INPUT : model->layers[i].name);
+    tr_text_add(text, "]");
+}
+
+static void keep(const struct tr_model *model, int i, struct tr_text *text)
+{
+    if (!is_kept(model, i)) return;
+    tr_text_add(text, "        ");
+    add_kept(model, i, text);
+    tr_text_add(text, " = x\n");
+}
+
+/* What `x` is behind layer `i`. */
+static void add_layer(const struct tr_model *model, int i, struct tr_text *text)
+{
+    const struct tr_layer *layer = &model->layers[i];
+    const struct tr_torch_layer *rule = tr_torch_layer_of(layer);
+    if (!rule->join && layer->input[0] != i - 1) {
+        tr_text_add(text, "        x = ");
+        add_kept(model, layer->input[0], text);
+        tr_text_add(text, "\n");
+    }
+    tr_text_add(text, "        x = ");
+    for (int k = 0; rule->join && k < layer->input_count; k++) {
+        tr_text_add(text, rule->join(layer, k));
+        if (layer->input[k] == i - 1)
+            tr_text_add(text, "x");
+        else
+            add_kept(model, layer->input[k], text);
+    }
+    if (rule->join)
+        tr_text_add(text, rule->join(layer, layer->input_count));
+    else
+        rule->call(layer, text);
+    tr_text_add(text, "\n");
 }
 
 static void add_forward(struct module *module)
@@ -151,15 +219,13 @@ static void add_forward(struct module *module)
         tr_text_addf(text, "    def forward(self, x):\n        \"\"\"x float32 [batch, %" PRId64 "].\"\"\"\n",
                      tr_shape_count(&model->input));
     if (keeps_any(model)) tr_text_add(text, "        kept = {}\n");
+    if (model->image_tokens > 0)
+        tr_text_addf(text, "        lengths = torch.full((len(x),), %" PRId64 ", device=x.device)\n",
+                     model->image_tokens);
+    keep(model, -1, text);
     for (int i = 0; i < model->layer_count; i++) {
-        const struct tr_layer *layer = &model->layers[i];
-        tr_text_add(text, "        x = ");
-        tr_torch_layer_of(layer)->call(layer, text);
-        tr_text_add(text, "\n");
-        if (!is_kept(model, i)) continue;
-        tr_text_add(text, "        kept[");
-        tr_text_add_quoted(text, layer->name);
-        tr_text_add(text, "] = x\n");
+        add_layer(model, i, text);
+        keep(model, i, text);
     }
     tr_text_add(text, "        return x\n");
 }

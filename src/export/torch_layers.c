@@ -58,7 +58,7 @@ static int64_t positive(int64_t value)
     return value > 0 ? value : 0;
 }
 
-static struct tr_torch_margin margin_of(const struct tr_window *w, bool pool)
+static struct tr_torch_margin margin_of(const struct tr_sliding_window *w, bool pool)
 {
     int64_t extent_h = (int64_t)(w->kernel_h - 1) * w->dilation_h + 1,
             extent_w = (int64_t)(w->kernel_w - 1) * w->dilation_w + 1;
@@ -95,7 +95,7 @@ void tr_torch_add_margin(struct tr_text *text, const struct tr_torch_margin *mar
 
 static void make_conv(const struct tr_layer *layer, struct tr_text *text)
 {
-    const struct tr_window *window = tr_layer_window(layer);
+    const struct tr_sliding_window *window = tr_layer_window(layer);
     struct tr_torch_margin margin = margin_of(window, false);
     tr_text_addf(text, "nn.Conv2d(%" PRId64 ", %" PRId64 ", (%d, %d)", layer->in[0].size[2],
                  layer->out.size[2], window->kernel_h, window->kernel_w);
@@ -105,9 +105,36 @@ static void make_conv(const struct tr_layer *layer, struct tr_text *text)
     tr_text_add(text, layer->parameter_count > 1 ? ")" : ", bias=False)");
 }
 
+/* What of a transposed convolution differs in one direction from what PyTorch gives with a padding of
+   `before`: rows that it lacks at the end, or that are to be cut off there (negative). */
+static int64_t rows_missing(int32_t out, int32_t in, int32_t stride, int32_t kernel, int32_t before)
+{
+    return out - ((int64_t)(in - 1) * stride + kernel - 2 * before);
+}
+
+/* Its window is that of the convolution back: `in` is what comes out. */
+static void make_conv_transpose(const struct tr_layer *layer, struct tr_text *text)
+{
+    const struct tr_sliding_window *w = tr_layer_window(layer);
+    tr_text_addf(text, "nn.ConvTranspose2d(%" PRId64 ", %" PRId64 ", (%d, %d)", layer->in[0].size[2],
+                 layer->out.size[2], w->kernel_h, w->kernel_w);
+    add_pair(text, "stride", w->stride_h, w->stride_w, 1);
+    add_pair(text, "padding", w->pad_top, w->pad_left, 0);
+    add_pair(text, "output_padding",
+             positive(rows_missing(w->in_h, w->out_h, w->stride_h, w->kernel_h, w->pad_top)),
+             positive(rows_missing(w->in_w, w->out_w, w->stride_w, w->kernel_w, w->pad_left)), 0);
+    tr_text_add(text, ", bias=False)");
+}
+
+static void make_upsample(const struct tr_layer *layer, struct tr_text *text)
+{
+    const int32_t *size = tr_layer_option(layer, "size");
+    tr_text_addf(text, "nn.Upsample(scale_factor=(%d, %d))", size[0], size[1]);
+}
+
 static void make_pool(const struct tr_layer *layer, struct tr_text *text)
 {
-    const struct tr_window *window = tr_layer_window(layer);
+    const struct tr_sliding_window *window = tr_layer_window(layer);
     struct tr_torch_margin margin = margin_of(window, true);
     bool max = strcmp(layer->class->name, "max_pool") == 0;
     tr_text_addf(text, "nn.%s((%d, %d), stride=(%d, %d)", max ? "MaxPool2d" : "AvgPool2d", window->kernel_h,
@@ -128,10 +155,54 @@ static void make_embedding(const struct tr_layer *layer, struct tr_text *text)
                  *(const int64_t *)tr_layer_option(layer, "vocabulary"), layer->out.size[0]);
 }
 
+static void make_position(const struct tr_layer *layer, struct tr_text *text)
+{
+    tr_text_addf(text, "nn.Embedding(%" PRId64 ", %" PRId64 ")",
+                 *(const int64_t *)tr_layer_option(layer, "length"), tr_shape_count(&layer->out));
+}
+
+static int64_t heads_of(const struct tr_layer *layer)
+{
+    return *(const int64_t *)tr_layer_option(layer, "heads");
+}
+
+static void make_attention(const struct tr_layer *layer, struct tr_text *text)
+{
+    tr_text_addf(text,
+                 "nn.MultiheadAttention(%" PRId64 ", %" PRId64 ", dropout=", tr_shape_count(&layer->out),
+                 heads_of(layer));
+    tr_torch_add_float(text, float_option(layer, "dropout"));
+    tr_text_addf(text, "%s, batch_first=True)", layer->parameter_count > 2 ? "" : ", bias=False");
+}
+
 static void make_lstm(const struct tr_layer *layer, struct tr_text *text)
 {
     tr_text_addf(text, "nn.LSTM(%" PRId64 ", %" PRId64 ", batch_first=True)", tr_shape_count(&layer->in[0]),
                  layer->out.size[0]);
+}
+
+static void make_gru(const struct tr_layer *layer, struct tr_text *text)
+{
+    tr_text_addf(text, "nn.GRU(%" PRId64 ", %" PRId64 ", batch_first=True)", tr_shape_count(&layer->in[0]),
+                 layer->out.size[0]);
+}
+
+static void make_bidirectional(const struct tr_layer *layer, struct tr_text *text)
+{
+    tr_text_addf(text, "nn.%s(%" PRId64 ", %" PRId64 ", batch_first=True, bidirectional=True)",
+                 layer->parameter_count == 8 ? "GRU" : "LSTM", tr_shape_count(&layer->in[0]),
+                 layer->out.size[0] / 2);
+}
+
+static int64_t kernel_of(const struct tr_layer *layer)
+{
+    return *(const int64_t *)tr_layer_option(layer, "kernel");
+}
+
+static void make_conv1d(const struct tr_layer *layer, struct tr_text *text)
+{
+    tr_text_addf(text, "nn.Conv1d(%" PRId64 ", %" PRId64 ", %" PRId64 "%s)", tr_shape_count(&layer->in[0]),
+                 layer->out.size[0], kernel_of(layer), layer->parameter_count > 1 ? "" : ", bias=False");
 }
 
 static void make_batch_norm(const struct tr_layer *layer, struct tr_text *text)
@@ -145,14 +216,15 @@ static void make_batch_norm(const struct tr_layer *layer, struct tr_text *text)
     tr_text_add(text, ")");
 }
 
-static void make_layer_norm(const struct tr_layer *layer, struct tr_text *text)
+/* nn.LayerNorm or nn.RMSNorm over all that an example or token has. */
+static void make_norm(const struct tr_layer *layer, struct tr_text *text)
 {
     const int64_t *size = layer->out.size;
+    tr_text_add(text, strcmp(layer->class->name, "rms_norm") == 0 ? "nn.RMSNorm(" : "nn.LayerNorm(");
     if (layer->out.rank == 3)
-        tr_text_addf(text, "nn.LayerNorm((%" PRId64 ", %" PRId64 ", %" PRId64 "), eps=", size[2], size[0],
-                     size[1]);
+        tr_text_addf(text, "(%" PRId64 ", %" PRId64 ", %" PRId64 "), eps=", size[2], size[0], size[1]);
     else
-        tr_text_addf(text, "nn.LayerNorm(%" PRId64 ", eps=", tr_shape_count(&layer->out));
+        tr_text_addf(text, "%" PRId64 ", eps=", tr_shape_count(&layer->out));
     tr_torch_add_float(text, float_option(layer, "epsilon"));
     tr_text_add(text, ")");
 }
@@ -249,10 +321,63 @@ static void call_plain(const struct tr_layer *layer, struct tr_text *text)
     tr_text_add(text, "(x)");
 }
 
+static void call_conv_transpose(const struct tr_layer *layer, struct tr_text *text)
+{
+    const struct tr_sliding_window *w = tr_layer_window(layer);
+    call_plain(layer, text);
+    if (rows_missing(w->in_h, w->out_h, w->stride_h, w->kernel_h, w->pad_top) < 0 ||
+        rows_missing(w->in_w, w->out_w, w->stride_w, w->kernel_w, w->pad_left) < 0)
+        tr_text_addf(text, "[:, :, :%d, :%d]", w->in_h, w->in_w);
+}
+
+/* x + position1(torch.arange(x.shape[1]).clamp(max=63)) */
+static void call_position(const struct tr_layer *layer, struct tr_text *text)
+{
+    tr_text_add(text, "x + ");
+    add_member(text, layer->name);
+    tr_text_addf(text, "(torch.arange(x.shape[1], device=x.device).clamp(max=%" PRId64 "))",
+                 *(const int64_t *)tr_layer_option(layer, "length") - 1);
+}
+
+/* What is masked: tokens behind the end of their example, and those to come. */
+static void call_attention(const struct tr_layer *layer, struct tr_text *text)
+{
+    add_member(text, layer->name);
+    tr_text_add(text, "(x, x, x, need_weights=False, key_padding_mask=torch.arange(x.shape[1], "
+                      "device=x.device) >= lengths[:, None]");
+    if (*(const bool *)tr_layer_option(layer, "causal"))
+        tr_text_add(text, ", attn_mask=torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, "
+                          "device=x.device).triu(1)");
+    tr_text_add(text, ")[0]");
+}
+
 static void call_lstm(const struct tr_layer *layer, struct tr_text *text)
 {
     call_plain(layer, text);
     tr_text_add(text, "[0]");
+}
+
+/* Where the tokens of the examples are. */
+#define INSIDE "torch.arange(x.shape[1], device=x.device)[None, :, None] < lengths[:, None, None]"
+
+static void call_bidirectional(const struct tr_layer *layer, struct tr_text *text)
+{
+    tr_text_add(text, "nn.utils.rnn.pad_packed_sequence(");
+    add_member(text, layer->name);
+    tr_text_add(text, "(nn.utils.rnn.pack_padded_sequence(x, lengths.cpu(), batch_first=True, "
+                      "enforce_sorted=False))[0], batch_first=True, total_length=x.shape[1])[0]");
+}
+
+static void call_conv1d(const struct tr_layer *layer, struct tr_text *text)
+{
+    int64_t kernel = kernel_of(layer);
+    int64_t before = *(const bool *)tr_layer_option(layer, "causal") ? kernel - 1 : (kernel - 1) / 2;
+    const char *end = open_activation(layer, text);
+    add_member(text, layer->name);
+    tr_text_addf(text,
+                 "(F.pad((x * (" INSIDE ")).transpose(1, 2), (%" PRId64 ", %" PRId64 "))).transpose(1, 2)",
+                 before, kernel - 1 - before);
+    close_activation(layer, end, text);
 }
 
 static void call_last(const struct tr_layer *layer, struct tr_text *text)
@@ -261,16 +386,49 @@ static void call_last(const struct tr_layer *layer, struct tr_text *text)
     tr_text_add(text, "x[torch.arange(len(x), device=x.device), lengths - 1]");
 }
 
-static void call_add(const struct tr_layer *layer, struct tr_text *text)
+static const char *join_sum(const struct tr_layer *layer, int place)
 {
-    tr_text_add(text, "x + kept[");
-    tr_text_add_quoted(text, *(char *const *)tr_layer_option(layer, "with"));
-    tr_text_add(text, "]");
+    return place > 0 && place < layer->input_count ? " + " : "";
+}
+
+static const char *join_parts(const struct tr_layer *layer, int place)
+{
+    if (place == 0) return "torch.cat((";
+    if (place < layer->input_count) return ", ";
+    return layer->out.rank == 3 ? "), 1)" : "), -1)";
+}
+
+/* Over the pixels of an image, or over the tokens that an example has. */
+static void call_global(const struct tr_layer *layer, struct tr_text *text)
+{
+    bool max = strcmp(layer->class->name, "global_max_pool") == 0;
+    if (!layer->in[0].sequence)
+        tr_text_add(text, max ? "x.amax((2, 3))" : "x.mean((2, 3))");
+    else if (max)
+        tr_text_add(text, "x.masked_fill(torch.arange(x.shape[1], device=x.device)[None, :, None] >= "
+                          "lengths[:, None, None], -torch.inf).amax(1)");
+    else
+        tr_text_add(text, "(x * (torch.arange(x.shape[1], device=x.device)[None, :, None] < "
+                          "lengths[:, None, None])).sum(1) / lengths[:, None]");
 }
 
 static void call_flatten(const struct tr_layer *layer, struct tr_text *text)
 {
     tr_text_add(text, layer->in[0].rank == 3 ? "torch.flatten(x, 1)" : "x");
+}
+
+/* Numbers of an image lie channels last. */
+static void call_reshape(const struct tr_layer *layer, struct tr_text *text)
+{
+    const int64_t *size = layer->out.size;
+    tr_text_addf(text, "x.reshape(-1, %" PRId64 ", %" PRId64 ", %" PRId64 ").permute(0, 3, 1, 2)", size[0],
+                 size[1], size[2]);
+}
+
+static void call_slice(const struct tr_layer *layer, struct tr_text *text)
+{
+    int64_t begin = *(const int64_t *)tr_layer_option(layer, "begin");
+    tr_text_addf(text, "x[..., %" PRId64 ":%" PRId64 "]", begin, begin + layer->out.size[0]);
 }
 
 static void call_softmax(const struct tr_layer *layer, struct tr_text *text)
@@ -289,30 +447,66 @@ static void call_leaky_relu(const struct tr_layer *layer, struct tr_text *text)
 static void call_function(const struct tr_layer *layer, struct tr_text *text)
 {
     static const char *const functions[][2] = {
-        {"gelu", "F.gelu"}, {"relu", "F.relu"}, {"sigmoid", "torch.sigmoid"}, {"tanh", "torch.tanh"}};
+        {"relu", "F.relu"}, {"sigmoid", "torch.sigmoid"}, {"tanh", "torch.tanh"}};
     for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
         if (strcmp(layer->class->name, functions[i][0]) == 0) tr_text_addf(text, "%s(x)", functions[i][1]);
 }
 
+static void call_gelu(const struct tr_layer *layer, struct tr_text *text)
+{
+    bool exact = *(const int32_t *)tr_layer_option(layer, "approximate") == 0;
+    tr_text_add(text, exact ? "F.gelu(x)" : "F.gelu(x, approximate=\"tanh\")");
+}
+
+/* The places of an image, row by row. */
+static void call_tokens(const struct tr_layer *layer, struct tr_text *text)
+{
+    (void)layer;
+    tr_text_add(text, "x.flatten(2).transpose(1, 2)");
+}
+
+/* F.linear(x, self.words.weight) */
+static void call_unembedding(const struct tr_layer *layer, struct tr_text *text)
+{
+    tr_text_add(text, "F.linear(x, ");
+    add_member(text, *(char *const *)tr_layer_option(layer, "embedding"));
+    tr_text_add(text, ".weight)");
+}
+
 static const struct tr_torch_layer rules[] = {
-    {"add", NULL, call_add},
+    {"add", NULL, NULL, join_sum},
+    {"attention", make_attention, call_attention},
     {"average_pool", make_pool, call_pool},
     {"batch_norm", make_batch_norm, call_plain},
+    {"bidirectional", make_bidirectional, call_bidirectional},
+    {"concat", NULL, NULL, join_parts},
     {"conv", make_conv, call_conv},
+    {"conv1d", make_conv1d, call_conv1d},
+    {"conv_transpose", make_conv_transpose, call_conv_transpose},
     {"dense", make_dense, call_dense},
     {"dropout", make_dropout, call_plain},
     {"embedding", make_embedding, call_plain},
     {"flatten", NULL, call_flatten},
-    {"gelu", NULL, call_function},
+    {"gelu", NULL, call_gelu},
+    {"global_average_pool", NULL, call_global},
+    {"global_max_pool", NULL, call_global},
+    {"gru", make_gru, call_lstm},
     {"last", NULL, call_last},
-    {"layer_norm", make_layer_norm, call_plain},
+    {"layer_norm", make_norm, call_plain},
     {"leaky_relu", NULL, call_leaky_relu},
     {"lstm", make_lstm, call_lstm},
     {"max_pool", make_pool, call_pool},
+    {"position", make_position, call_position},
     {"relu", NULL, call_function},
+    {"reshape", NULL, call_reshape},
+    {"rms_norm", make_norm, call_plain},
     {"sigmoid", NULL, call_function},
+    {"slice", NULL, call_slice},
     {"softmax", NULL, call_softmax},
     {"tanh", NULL, call_function},
+    {"tokens", NULL, call_tokens},
+    {"unembedding", NULL, call_unembedding},
+    {"upsample", make_upsample, call_plain},
 };
 
 const struct tr_torch_layer *tr_torch_layer_of(const struct tr_layer *layer)

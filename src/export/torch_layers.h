@@ -6,12 +6,13 @@
 #include "nn/layer.h"
 
 /* How a class is written: an expression that makes the module in __init__() (NULL where there is none), and
-   one that calls it on `x` in forward(), where `kept` has the outputs that later layers add, and `lengths`
-   those of sequences. */
+   one that calls it on `x` in forward(), where `lengths` has those of sequences. A class with several inputs
+   is written by `join` instead: what stands before, between and behind their expressions. */
 struct tr_torch_layer {
     const char *class;
     void (*make)(const struct tr_layer *layer, struct tr_text *text);
     void (*call)(const struct tr_layer *layer, struct tr_text *text);
+    const char *(*join)(const struct tr_layer *layer, int place);
 };
 
 /* NULL for a class that has no counterpart. Static storage. */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define NAME(op) #op,
-const char *const tr_traced_names[TR_TRACED_KINDS] = {TR_DEVICE_OPS(NAME)};
+const char *const tr_traced_names[TR_TRACED_KINDS] = {TR_DEVICE_OPS(NAME) "standardize"};
 #undef NAME
 
 /* A device that writes operations down. */
@@ -65,11 +65,35 @@ static int first_name(const struct tr_trace *trace, int value)
     return value;
 }
 
-int tr_trace_value(const struct tr_trace *trace, const void *pointer)
+const float *tr_trace_place(const struct tr_trace *trace, int value)
+{
+    return trace->place + trace->value[value].first;
+}
+
+/* The value whose addresses have `pointer`, under its own name; -1 for none. */
+static int own_value(const struct tr_trace *trace, const void *pointer)
 {
     uintptr_t first = (uintptr_t)trace->place, at = (uintptr_t)pointer;
-    if (at < first || at >= first + (size_t)trace->value_count * sizeof *trace->place) return -1;
-    return first_name(trace, (int)((at - first) / sizeof *trace->place));
+    const struct tr_traced_value *value = trace->value;
+    int low = 0, high = trace->value_count;
+    if (at < first || at >= first + (size_t)trace->place_count * sizeof *trace->place) return -1;
+    const int64_t number = (int64_t)((at - first) / sizeof *trace->place);
+    while (high - low > 1) {
+        const int middle = (low + high) / 2;
+        *(value[middle].first <= number ? &low : &high) = middle;
+    }
+    return low;
+}
+
+int tr_trace_value(const struct tr_trace *trace, const void *pointer)
+{
+    const int value = own_value(trace, pointer);
+    return value < 0 ? -1 : first_name(trace, value);
+}
+
+int64_t tr_trace_column(const struct tr_trace *trace, const void *pointer)
+{
+    return (const float *)pointer - tr_trace_place(trace, own_value(trace, pointer));
 }
 
 const struct tr_parameter *tr_trace_parameter(const struct tr_trace *trace, const float *pointer)
@@ -83,25 +107,85 @@ const struct tr_parameter *tr_trace_parameter(const struct tr_trace *trace, cons
 /* Where an operation's arguments hold the pointers of what it reads and writes, in bytes; 0: no more, since
  * a count comes first everywhere. */
 struct port_offsets {
-    size_t read[2], write[2];
+    size_t read[TR_TRACED_READS], write[2];
 };
 
+/* PORTS_<operation> for every operation of TR_DEVICE_OPS; one that is missing does not compile. TRAINING:
+   layers do not ask for it outside of training, so that no trace has it. */
+/* clang-format off */
 #define AT(op, member) offsetof(struct tr_op_##op, member)
+#define TRAINING {{0}, {0}}
+#define PORTS_dense_forward           {{AT(dense_forward, x)}, {AT(dense_forward, y)}}
+#define PORTS_dense_backward_data     {{AT(dense_backward_data, dy)}, {AT(dense_backward_data, dx)}}
+#define PORTS_dense_backward_weights  TRAINING
+#define PORTS_conv_forward            {{AT(conv_forward, x)}, {AT(conv_forward, y)}}
+#define PORTS_conv_backward_data      {{AT(conv_backward_data, dy)}, {AT(conv_backward_data, dx)}}
+#define PORTS_conv_backward_weights   TRAINING
+#define PORTS_winograd_forward        {{AT(winograd_forward, conv.x)}, {AT(winograd_forward, conv.y)}}
+#define PORTS_winograd_backward_data  TRAINING
+#define PORTS_winograd_backward_weights TRAINING
+#define PORTS_activation_forward      {{AT(activation_forward, x)}, {AT(activation_forward, y)}}
+#define PORTS_activation_backward     TRAINING
+#define PORTS_add                     {{AT(add, a), AT(add, b)}, {AT(add, y)}}
+#define PORTS_join_columns          {{AT(join_columns, x[0]), AT(join_columns, x[1]), AT(join_columns, x[2]), AT(join_columns, x[3]), AT(join_columns, x[4]), AT(join_columns, x[5]), AT(join_columns, x[6]), AT(join_columns, x[7])}, {AT(join_columns, y)}}
+#define PORTS_split_columns           {{AT(split_columns, x)}, {AT(split_columns, y[1])}} /* slices, see nn/layers/slice.c */
+#define PORTS_scale                   {{AT(scale, x)}, {AT(scale, y)}}
+#define PORTS_fill                    TRAINING
+#define PORTS_dropout                 TRAINING
+#define PORTS_pool_forward            {{AT(pool_forward, x)}, {AT(pool_forward, y)}}
+#define PORTS_pool_backward           TRAINING
+#define PORTS_pool_rows_forward       {{AT(pool_rows_forward, x)}, {AT(pool_rows_forward, y)}}
+#define PORTS_pool_rows_backward      TRAINING
+#define PORTS_softmax_forward         {{AT(softmax_forward, x)}, {AT(softmax_forward, y)}}
+#define PORTS_softmax_backward        TRAINING
+#define PORTS_layer_norm_forward      {{AT(layer_norm_forward, x)}, {AT(layer_norm_forward, y)}}
+#define PORTS_layer_norm_backward     TRAINING
+#define PORTS_rms_norm_forward        {{AT(rms_norm_forward, x)}, {AT(rms_norm_forward, y)}}
+#define PORTS_rms_norm_backward       TRAINING
+#define PORTS_batch_norm_forward      TRAINING
+#define PORTS_batch_norm_backward     TRAINING
+#define PORTS_batch_norm_infer        {{AT(batch_norm_infer, x)}, {AT(batch_norm_infer, y)}}
+#define PORTS_batch_norm_activation_forward  TRAINING
+#define PORTS_batch_norm_activation_backward TRAINING
+#define PORTS_conv_pool_forward       TRAINING
+#define PORTS_conv_pool_backward_data TRAINING
+#define PORTS_conv_pool_backward_weights TRAINING
+#define PORTS_embedding_forward       {{AT(embedding_forward, token)}, {AT(embedding_forward, y)}}
+#define PORTS_embedding_backward      TRAINING
+#define PORTS_lstm_forward            {{AT(lstm_forward, gates)}, {AT(lstm_forward, h), AT(lstm_forward, c)}}
+#define PORTS_lstm_backward           TRAINING
+#define PORTS_lstm_backward_weights   TRAINING
+#define PORTS_sequence_last_forward   {{AT(sequence_last_forward, x)}, {AT(sequence_last_forward, y)}}
+#define PORTS_sequence_last_backward  TRAINING
+#define PORTS_sequence_unfold         {{AT(sequence_unfold, x)}, {AT(sequence_unfold, y)}}
+#define PORTS_sequence_fold           TRAINING
+#define PORTS_sequence_copy           {{AT(sequence_copy, x)}, {AT(sequence_copy, y)}}
+#define PORTS_gru_forward             {{AT(gru_forward, gates)}, {AT(gru_forward, h), AT(gru_forward, inner)}}
+#define PORTS_gru_backward            TRAINING
+#define PORTS_gru_backward_weights    TRAINING
+#define PORTS_attention_forward       {{AT(attention_forward, at.q)}, {AT(attention_forward, y), AT(attention_forward, at.shift)}}
+#define PORTS_attention_backward      TRAINING
+#define PORTS_position_forward        {{AT(position_forward, x)}, {AT(position_forward, y)}}
+#define PORTS_position_backward       TRAINING
+#define PORTS_rotary                  {{AT(rotary, x)}, {AT(rotary, x)}}
+#define PORTS_softmax_cross_entropy   TRAINING
+#define PORTS_mean_squared_error      TRAINING
+#define PORTS_binary_cross_entropy    TRAINING
+#define PORTS_huber_error             TRAINING
+#define PORTS_weigh_rows              TRAINING
+#define PORTS_to_labels               TRAINING
+#define PORTS_sum_rows                TRAINING
+#define PORTS_load_images             {{AT(load_images, source)}, {AT(load_images, y)}}
+#define PORTS_update                  TRAINING
+#define PORTS_sum_squares             TRAINING
+#define PORTS_clip_scale              TRAINING
+/* clang-format on */
+#define PORTS(op) [TR_TRACED_##op] = PORTS_##op,
 static const struct port_offsets port_offsets[TR_TRACED_KINDS] = {
-    [TR_TRACED_dense_forward] = {{AT(dense_forward, x)}, {AT(dense_forward, y)}},
-    [TR_TRACED_conv_forward] = {{AT(conv_forward, x)}, {AT(conv_forward, y)}},
-    [TR_TRACED_activation_forward] = {{AT(activation_forward, x)}, {AT(activation_forward, y)}},
-    [TR_TRACED_add] = {{AT(add, a), AT(add, b)}, {AT(add, y)}},
-    [TR_TRACED_scale] = {{AT(scale, x)}, {AT(scale, y)}},
-    [TR_TRACED_pool_forward] = {{AT(pool_forward, x)}, {AT(pool_forward, y)}},
-    [TR_TRACED_softmax_forward] = {{AT(softmax_forward, x)}, {AT(softmax_forward, y)}},
-    [TR_TRACED_layer_norm_forward] = {{AT(layer_norm_forward, x)}, {AT(layer_norm_forward, y)}},
-    [TR_TRACED_batch_norm_infer] = {{AT(batch_norm_infer, x)}, {AT(batch_norm_infer, y)}},
-    [TR_TRACED_embedding_forward] = {{AT(embedding_forward, token)}, {AT(embedding_forward, y)}},
-    [TR_TRACED_lstm_forward] = {{AT(lstm_forward, gates)}, {AT(lstm_forward, h), AT(lstm_forward, c)}},
-    [TR_TRACED_sequence_last_forward] = {{AT(sequence_last_forward, x)}, {AT(sequence_last_forward, y)}},
-    [TR_TRACED_load_images] = {{AT(load_images, source)}, {AT(load_images, y)}},
+    TR_DEVICE_OPS(PORTS)[TR_TRACED_standardize] = {{AT(standardize, x)}, {AT(standardize, y)}},
 };
+#undef PORTS
+#undef TRAINING
 #undef AT
 
 static int port_value(const struct tr_trace *trace, const struct tr_traced *traced, size_t offset)
@@ -116,10 +200,8 @@ struct tr_traced_ports tr_trace_ports(const struct tr_trace *trace, const struct
 {
     const struct port_offsets *offsets = &port_offsets[traced->kind];
     struct tr_traced_ports ports;
-    for (int i = 0; i < 2; i++) {
-        ports.read[i] = port_value(trace, traced, offsets->read[i]);
-        ports.write[i] = port_value(trace, traced, offsets->write[i]);
-    }
+    for (int i = 0; i < TR_TRACED_READS; i++) ports.read[i] = port_value(trace, traced, offsets->read[i]);
+    for (int i = 0; i < 2; i++) ports.write[i] = port_value(trace, traced, offsets->write[i]);
     return ports;
 }
 
@@ -150,27 +232,55 @@ tr_status tr_trace_refuse(const struct tr_trace *trace, const struct tr_traced *
 
 /* ---- making ---- */
 
-static tr_status make_values(struct tr_trace *trace, const struct tr_op_load_images *images)
+/* The floats of a value for one example of one token. */
+static int64_t floats_of(const struct tr_trace *trace, int value)
+{
+    const struct tr_model *model = trace->model;
+    const int first = TR_VALUE_LAYERS + model->layer_count;
+    if (value < first) return tr_shape_count(&trace->value[value].shape);
+    const struct tr_layer *layer = &model->layers[(value - first) / TR_LAYER_BUFFERS];
+    const int number = (value - first) % TR_LAYER_BUFFERS;
+    const struct tr_buffer *buffer = &layer->buffer[number];
+    if (number >= layer->buffer_count || buffer->backward_only) return 1;
+    return (buffer->bytes + buffer->fixed) / (int64_t)sizeof(float) + 1;
+}
+
+/* Places as far apart as values are long. */
+static tr_status make_places(struct tr_trace *trace)
+{
+    for (int i = 0; i < trace->value_count; i++) {
+        trace->value[i].first = trace->place_count;
+        trace->place_count += floats_of(trace, i);
+    }
+    trace->place = tr_alloc_zero((size_t)trace->place_count, sizeof *trace->place);
+    return trace->place ? TR_OK : TR_ENOMEM;
+}
+
+static tr_status make_values(struct tr_trace *trace, const struct tr_op_load_images *images, bool scaled)
 {
     const struct tr_model *model = trace->model;
     trace->value_count = buffer_value(model, model->layer_count, 0);
     trace->value = tr_alloc_zero((size_t)trace->value_count, sizeof *trace->value);
-    trace->place = tr_alloc_zero((size_t)trace->value_count, sizeof *trace->place);
-    if (!trace->value || !trace->place) return TR_ENOMEM;
+    if (!trace->value) return TR_ENOMEM;
     for (int i = 0; i < trace->value_count; i++)
         trace->value[i] = (struct tr_traced_value){.layer = -1, .same = i};
     trace->value[TR_VALUE_INPUT].shape = trace->value[TR_VALUE_GIVEN].shape = model->input;
     if (images)
         trace->value[TR_VALUE_GIVEN].shape =
             (struct tr_shape){3, {images->in_h, images->in_w, images->channels}, false};
-    else
+    else if (!scaled)
         trace->value[TR_VALUE_INPUT].same = TR_VALUE_GIVEN;
     for (int i = 0; i < model->layer_count; i++) {
         trace->value[TR_VALUE_LAYERS + i].shape = model->layers[i].out;
         trace->value[TR_VALUE_LAYERS + i].layer = i;
         for (int k = 0; k < TR_LAYER_BUFFERS; k++) trace->value[buffer_value(model, i, k)].layer = i;
     }
-    return TR_OK;
+    return make_places(trace);
+}
+
+static float *place_of(const struct tr_trace *trace, int value)
+{
+    return trace->place + trace->value[value].first;
 }
 
 static tr_status trace_images(struct recorder *recorder, const struct tr_op_load_images *images)
@@ -179,9 +289,22 @@ static tr_status trace_images(struct recorder *recorder, const struct tr_op_load
     struct tr_op_load_images op = *images;
     op.rows = 1;
     op.random = false;
-    op.source = (const uint8_t *)&trace->place[TR_VALUE_GIVEN];
-    op.y = &trace->place[TR_VALUE_INPUT];
+    op.source = (const uint8_t *)place_of(trace, TR_VALUE_GIVEN);
+    op.y = place_of(trace, TR_VALUE_INPUT);
     return tr_device_load_images(&recorder->head, &op);
+}
+
+static tr_status trace_scaling(struct recorder *recorder, const struct tr_scaling *scaling)
+{
+    const struct tr_trace *trace = recorder->trace;
+    const struct tr_op_standardize op = {
+        .width = scaling->count,
+        .mean = scaling->mean,
+        .deviation = scaling->deviation,
+        .x = place_of(trace, TR_VALUE_GIVEN),
+        .y = place_of(trace, TR_VALUE_INPUT),
+    };
+    return record(&recorder->head, TR_TRACED_standardize, &op, sizeof op);
 }
 
 static tr_status trace_layer(struct recorder *recorder, int i)
@@ -198,14 +321,18 @@ static tr_status trace_layer(struct recorder *recorder, int i)
         .examples = 1,
         .rows = 1,
         .global_rows = 1,
-        .offset = (const int32_t *)&trace->place[TR_VALUE_GIVEN],
-        .token = (const int32_t *)&trace->place[TR_VALUE_GIVEN],
+        .offset = (const int32_t *)place_of(trace, TR_VALUE_GIVEN),
+        .token = (const int32_t *)place_of(trace, TR_VALUE_GIVEN),
         .layer_number = (uint32_t)i,
-        .y = &trace->place[TR_VALUE_LAYERS + i],
+        .y = place_of(trace, TR_VALUE_LAYERS + i),
     };
     for (int k = 0; k < layer->input_count; k++)
-        call.x[k] = &trace->place[output_value(trace, layer->input[k])];
-    for (int k = 0; k < layer->buffer_count; k++) call.buffer[k] = &trace->place[buffer_value(model, i, k)];
+        call.x[k] = place_of(trace, output_value(trace, layer->input[k]));
+    for (int k = 0; k < layer->buffer_count; k++) call.buffer[k] = place_of(trace, buffer_value(model, i, k));
+    if (layer->tied >= 0) {
+        const struct tr_layer *lender = &model->layers[layer->tied];
+        call.tied = trace->parameters + model->parameters[lender->parameter[0]].offset;
+    }
     for (int k = 0; k < layer->parameter_count; k++)
         call.parameter[k] = trace->parameters + model->parameters[layer->parameter[k]].offset;
     return layer->class->forward(&call);
@@ -227,31 +354,50 @@ static void drop_copies(struct tr_trace *trace)
     trace->count = kept;
 }
 
-static tr_status run(struct tr_trace *trace, const struct tr_op_load_images *images)
+/* Operations of tokens read nothing of whole examples, so that they can all come first. */
+static tr_status put_tokens_first(struct tr_trace *trace)
 {
+    struct tr_traced *sorted = tr_alloc((size_t)trace->count + 1, sizeof *sorted);
+    int count = 0;
+    if (!sorted) return TR_ENOMEM;
+    for (int tokens = 1; tokens >= 0; tokens--)
+        for (int i = 0; i < trace->count; i++)
+            if (trace->item[i].per_token == (tokens == 1)) sorted[count++] = trace->item[i];
+    tr_free(trace->item);
+    trace->item = sorted;
+    return TR_OK;
+}
+
+static tr_status run(struct tr_trace *trace, const struct tr_op_load_images *images,
+                     const struct tr_scaling *scaling)
+{
+    bool scaled = scaling && scaling->count > 0;
     const struct tr_model *model = trace->model;
     struct recorder recorder = {.head = {.class = &recorder_class}, .trace = trace, .layer = -1};
     if (model->input.sequence && model->input.rank > 0)
         return tr_fail(TR_EUNSUPPORTED,
                        "the network takes sequences of vectors; exports take tokens, images or numbers");
-    TR_TRY(make_values(trace, images));
+    TR_TRY(make_values(trace, images, scaled));
     if (images) TR_TRY(trace_images(&recorder, images));
+    if (scaled) TR_TRY(trace_scaling(&recorder, scaling));
     for (int i = 0; i < model->layer_count; i++)
         if (!model->layers[i].alias) TR_TRY(trace_layer(&recorder, i));
     drop_copies(trace);
+    if (model->input.sequence) TR_TRY(put_tokens_first(trace));
     trace->output = first_name(trace, output_value(trace, model->layer_count - 1));
     return TR_OK;
 }
 
 tr_status tr_trace_create(const struct tr_model *model, const float *parameters,
-                          const struct tr_op_load_images *images, struct tr_trace **out)
+                          const struct tr_op_load_images *images, const struct tr_scaling *scaling,
+                          struct tr_trace **out)
 {
     *out = NULL;
     struct tr_trace *trace = tr_alloc_zero(1, sizeof *trace);
     if (!trace) return TR_ENOMEM;
     trace->model = model;
     trace->parameters = parameters;
-    tr_status status = run(trace, images);
+    tr_status status = run(trace, images, scaling);
     if (status != TR_OK) {
         tr_trace_destroy(&trace);
         return status;

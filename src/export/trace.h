@@ -6,19 +6,28 @@
  *
  * The layers are run, for one example of one token, on a device that notes operations instead of carrying
  * them out. Tensors that pass between operations are values. The pointers in an operation's arguments stand
- * for values (tr_trace_value()), or point at parameters (tr_trace_parameter()); values have no memory and
- * are never read. Counts are per example, or per token where `per_token`.
+ * for values (tr_trace_value()), or point at parameters (tr_trace_parameter()); the memory of values is
+ * never read. Counts are per example, or per token where `per_token`.
  *
  * Read-only once made, so that any number of threads may use it.
  */
 #ifndef TR_EXPORT_TRACE_H
 #define TR_EXPORT_TRACE_H
 
+#include "data/scaling.h"
 #include "nn/model.h"
 
 #define TR_TRACED_KIND(op) TR_TRACED_##op,
-enum tr_traced_kind { TR_DEVICE_OPS(TR_TRACED_KIND) TR_TRACED_KINDS };
+enum tr_traced_kind { TR_DEVICE_OPS(TR_TRACED_KIND) TR_TRACED_standardize, TR_TRACED_KINDS };
 #undef TR_TRACED_KIND
+
+/* What no device does: numbers of the data become those of the network (data/scaling.h). */
+struct tr_op_standardize {
+    int64_t width;
+    const double *mean, *deviation; /* [width] */
+    const float *x;
+    float *y;
+};
 
 /* The names of the operations, as in device/ops.h. */
 extern const char *const tr_traced_names[TR_TRACED_KINDS];
@@ -30,6 +39,7 @@ struct tr_traced {
     union {
 #define TR_TRACED_ARGUMENTS(op) struct tr_op_##op op;
         TR_DEVICE_OPS(TR_TRACED_ARGUMENTS)
+        struct tr_op_standardize standardize;
 #undef TR_TRACED_ARGUMENTS
     } as;
 };
@@ -39,10 +49,12 @@ struct tr_traced_value {
     struct tr_shape shape; /* rank 0 for private memory */
     int layer;             /* -1: not of a layer */
     int same;              /* the value that this is another name of; its own number otherwise */
+    int64_t first;         /* of `place`: its addresses go on to where those of the next value begin */
 };
 
-/* Numbers of values. An example enters as TR_VALUE_GIVEN; where it is an image, operations make
-   TR_VALUE_INPUT out of its bytes, otherwise the two are the same. Layer i writes TR_VALUE_LAYERS + i. */
+/* Numbers of values. An example enters as TR_VALUE_GIVEN; where it is an image, or numbers
+   that are scaled, operations make TR_VALUE_INPUT out of it, otherwise the two are the same. Layer i writes
+   TR_VALUE_LAYERS + i. */
 enum { TR_VALUE_GIVEN, TR_VALUE_INPUT, TR_VALUE_LAYERS };
 
 struct tr_trace {
@@ -52,27 +64,35 @@ struct tr_trace {
     struct tr_traced *item; /* in the order of running */
     int value_count;
     struct tr_traced_value *value;
-    float *place; /* [value_count] addresses */
+    int64_t place_count;
+    float *place; /* [place_count] addresses, ascending with the values */
     int output;   /* the value of the network's output */
 };
 
-/* `images` is how images enter (tr_job_image_entry()), NULL where examples are no images. All borrowed for
+/* `images` is how images enter (tr_job_image_entry()), NULL where examples are no images; `scaling` is how
+   numbers do (tr_job_scaling()), NULL or empty where they are not scaled. All borrowed for
    the life of the trace. Returned, destroy with tr_trace_destroy(). TR_EUNSUPPORTED where the network's input
    is something else than an image, numbers or tokens; TR_ENOMEM. */
 tr_status tr_trace_create(const struct tr_model *model, const float *parameters,
-                          const struct tr_op_load_images *images, struct tr_trace **out);
+                          const struct tr_op_load_images *images, const struct tr_scaling *scaling,
+                          struct tr_trace **out);
 /* Accepts NULL, nulls the handle. */
 void tr_trace_destroy(struct tr_trace **trace);
 
 /* The value that a pointer in an operation's arguments stands for, under its first name; -1 for none. */
 int tr_trace_value(const struct tr_trace *trace, const void *pointer);
+/* The column at which such a pointer begins: 0 but where an operation writes a part of each row. */
+int64_t tr_trace_column(const struct tr_trace *trace, const void *pointer);
+/* A pointer that stands for a value. */
+const float *tr_trace_place(const struct tr_trace *trace, int value);
 /* The parameter that a pointer in an operation's arguments points at; NULL for none. */
 const struct tr_parameter *tr_trace_parameter(const struct tr_trace *trace, const float *pointer);
 
 /* The values that an operation reads and writes; -1 in unused places. What it writes for a backward pass
  * alone is not among them. */
+#define TR_TRACED_READS TR_JOIN_PARTS
 struct tr_traced_ports {
-    int read[2], write[2];
+    int read[TR_TRACED_READS], write[2];
 };
 struct tr_traced_ports tr_trace_ports(const struct tr_trace *trace, const struct tr_traced *traced);
 /* The index of the operation that writes a value, under its first name; -1 for what enters. */

@@ -241,9 +241,8 @@ static tr_status add_loss(struct graph *graph)
 {
     static const struct tr_shape one = {0};
     const struct tr_model *model = graph->model;
-    bool classes = model->loss.kind == TR_LOSS_SOFTMAX_CROSS_ENTROPY;
-    const char *truth = classes ? "labels" : "targets",
-               *kind = classes ? "softmax_cross_entropy" : "mean_squared_error";
+    bool classes = tr_loss_class_of(&model->loss)->classifies;
+    const char *truth = classes ? "labels" : "targets", *kind = tr_loss_class_of(&model->loss)->name;
     TR_TRY(add_placeholder(graph, truth,
                            classes ? TENSORBOARD__DATA_TYPE__DT_INT32 : TENSORBOARD__DATA_TYPE__DT_FLOAT,
                            classes ? &one : &model->output));

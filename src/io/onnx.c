@@ -228,6 +228,12 @@ void tr_onnx_integers(tr_onnx *onnx, const char *name, int64_t count, const int6
     if (data) memcpy(data, values, (size_t)count * sizeof *data);
 }
 
+void tr_onnx_integer(tr_onnx *onnx, const char *name, int64_t value)
+{
+    int64_t *data = make_tensor(onnx, name, TR_ONNX_INT64, sizeof *data, 0, NULL);
+    if (data) *data = value;
+}
+
 /* ---- nodes ---- */
 
 void tr_onnx_node(tr_onnx *onnx, const char *operation, const char *name, int inputs,

@@ -46,8 +46,9 @@ void tr_onnx_between(tr_onnx *onnx, const struct tr_onnx_info *info);
 /* Constants, row-major. The memory of floats is returned for the caller to fill, borrowed until the graph is
    destroyed; NULL when an allocation has failed. */
 float *tr_onnx_floats(tr_onnx *onnx, const char *name, int rank, const int64_t *size);
-/* Integers [count]. */
+/* Integers [count], and a single one of rank 0. */
 void tr_onnx_integers(tr_onnx *onnx, const char *name, int64_t count, const int64_t *values);
+void tr_onnx_integer(tr_onnx *onnx, const char *name, int64_t value);
 
 /* Adds an operation. An empty input is one that is left out. */
 void tr_onnx_node(tr_onnx *onnx, const char *operation, const char *name, int inputs,

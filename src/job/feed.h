@@ -1,6 +1,9 @@
 /* The feed: brings the rows of a host batch to a pass, as the network wants its input.
  *
- * Images are stored as bytes, on the device as well; they are gathered, cropped and converted there.
+ * Images are stored as bytes, on the device as well; they are gathered, cropped and converted there. A set of
+ * images that is in memory as a whole is brought to the device once, where it has the room (half of what is
+ * left), and of a step only the numbers of its examples; else the images of each step. Nothing here waits for the
+ * device, but for what it was given two runs before.
  */
 #ifndef TR_JOB_FEED_H
 #define TR_JOB_FEED_H

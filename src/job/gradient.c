@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/tree.h"
-#include "job/reach.h"
+#include "job/mirror.h"
 #include "job/rows.h"
 
 #include <assert.h>
@@ -13,16 +13,16 @@
 struct tr_gradient {
     tr_device *device;
     const struct tr_job *job;
-    tr_reach *reach; /* of the variables */
+    tr_mirror *mirror; /* of the variables */
     struct tr_order order;
     tr_loader *loader;
     tr_feed *feed;
     tr_pass *pass;
     bool alone; /* see struct tr_gradient_part */
     struct tr_gradient_plan plan;
-    float *slots;        /* device [plan.slots][plan.stride]; slot j receives node j */
-    float *own_slots;    /* where they are ours */
-    struct tr_rows rows; /* of a pass */
+    struct tr_staging slots;  /* [plan.slots][plan.stride]; slot j receives node j */
+    struct tr_rows rows;      /* of a pass */
+    float sums[TR_PASS_SUMS]; /* behind node 0, of the last step */
     size_t memory;
     tr_gradient_listener listener; /* or NULL */
     void *listener_user;
@@ -81,28 +81,23 @@ static tr_status make_pass(tr_gradient *gradient)
     const struct tr_job *job = gradient->job;
     const struct tr_pass_limits *limits = &gradient->plan.limits;
     TR_TRY(tr_pass_create(gradient->device, job->model, limits, &gradient->pass));
-    TR_TRY(tr_pass_memory(job->model, limits, &gradient->memory));
+    TR_TRY(tr_pass_memory(gradient->device, job->model, limits, &gradient->memory));
     return tr_feed_create(gradient->device, job, job->source[TR_SET_TRAIN], limits->examples, true,
                           &gradient->feed);
 }
 
-static tr_status make_slots(tr_gradient *gradient, float *slots)
+static tr_status make_slots(tr_gradient *gradient, float *window)
 {
     int64_t floats = gradient->plan.stride * gradient->plan.slots;
-    gradient->slots = slots;
-    if (!slots) {
-        TR_TRY(
-            tr_device_alloc(gradient->device, (size_t)floats * sizeof(float), (void **)&gradient->own_slots));
-        gradient->slots = gradient->own_slots;
-    }
+    TR_TRY(tr_staging_make(gradient->device, floats, window, &gradient->slots));
     gradient->memory += (size_t)floats * sizeof(float);
     /* Gaps between parameters are never written by a pass, but take part in updates and sums. */
-    struct tr_op_fill zero = {floats, 0, gradient->slots};
+    struct tr_op_fill zero = {floats, 0, gradient->slots.data};
     return tr_device_fill(gradient->device, &zero);
 }
 
 tr_status tr_gradient_create(tr_device *device, const struct tr_job *job, tr_variables *variables,
-                             const struct tr_gradient_part *part, float *slots, tr_gradient **out)
+                             const struct tr_gradient_part *part, float *window, tr_gradient **out)
 {
     tr_gradient *gradient = tr_alloc_zero(1, sizeof *gradient);
     if (!gradient) return TR_ENOMEM;
@@ -110,7 +105,7 @@ tr_status tr_gradient_create(tr_device *device, const struct tr_job *job, tr_var
     const struct tr_train_options *train = &job->train;
     const tr_source *source = job->source[TR_SET_TRAIN];
     tr_status status;
-    TR_TRY_GOTO(tr_reach_create(variables, device, &gradient->reach), fail);
+    TR_TRY_GOTO(tr_mirror_create(variables, device, &gradient->mirror), fail);
     TR_TRY_GOTO(tr_job_order(job, &gradient->order), fail);
     struct tr_loader_options options = {
         .microbatches = train->microbatches,
@@ -124,7 +119,7 @@ tr_status tr_gradient_create(tr_device *device, const struct tr_job *job, tr_var
                      &gradient->plan);
     TR_TRY_GOTO(make_pass(gradient), fail);
     TR_TRY_GOTO(tr_rows_create(&gradient->rows, gradient->plan.per_pass), fail);
-    TR_TRY_GOTO(make_slots(gradient, slots), fail);
+    TR_TRY_GOTO(make_slots(gradient, window), fail);
     *out = gradient;
     return TR_OK;
 fail:
@@ -139,9 +134,9 @@ void tr_gradient_destroy(tr_gradient **handle)
     tr_loader_destroy(&gradient->loader);
     tr_pass_destroy(&gradient->pass);
     tr_feed_destroy(&gradient->feed);
-    tr_device_free(gradient->device, gradient->own_slots);
+    tr_staging_release(&gradient->slots);
     tr_rows_release(&gradient->rows);
-    tr_reach_destroy(&gradient->reach);
+    tr_mirror_destroy(&gradient->mirror);
     tr_free(gradient);
     *handle = NULL;
 }
@@ -160,13 +155,24 @@ static int64_t examples_of(const tr_gradient *gradient, const struct tr_batch *b
     return tr_cut(batch->global_rows, parts, bound[1]) - tr_cut(batch->global_rows, parts, bound[0]);
 }
 
+/* Likewise of labels of tokens. */
+static int64_t labels_of(const tr_gradient *gradient, const struct tr_batch *batch)
+{
+    const int64_t *bound = gradient->plan.bound, parts = gradient->job->train.microbatches;
+    if (!gradient->alone || !gradient->job->model->output.sequence) return batch->global_labels;
+    int64_t first = batch->offset[tr_cut(batch->global_rows, parts, bound[0]) - batch->first];
+    int64_t end = batch->offset[tr_cut(batch->global_rows, parts, bound[1]) - batch->first];
+    return tr_labels_count(batch->labels + first, end - first);
+}
+
 /* Describes microbatches [first, end) of the batch and feeds their rows. */
 static tr_status prepare_pass(tr_gradient *gradient, const struct tr_batch *batch, int64_t first, int64_t end,
                               struct tr_pass_batch *out)
 {
     const struct tr_job *job = gradient->job;
-    struct tr_step_scalars *scalars = tr_reach_scalars(gradient->reach);
-    tr_rows_describe(&gradient->rows, job, batch, first, end, examples_of(gradient, batch), scalars, out);
+    struct tr_step_scalars *scalars = tr_mirror_scalars(gradient->mirror);
+    tr_rows_describe(&gradient->rows, job, batch, first, end, examples_of(gradient, batch),
+                     labels_of(gradient, batch), scalars, out);
     int64_t begin = (int64_t)out->first_example - batch->first;
     return tr_feed_rows(gradient->feed, gradient->pass, batch, begin, begin + out->examples,
                         (uint64_t)job->file.seed, scalars);
@@ -179,7 +185,7 @@ static tr_status run_pass(tr_gradient *gradient, const struct tr_batch *batch, i
 {
     struct tr_pass_batch part;
     int32_t bound[2 * TR_TREE_DEPTH + 1];
-    const float *parameters = tr_reach_parameters(gradient->reach);
+    const float *parameters = tr_mirror_parameters(gradient->mirror);
     TR_TRY(prepare_pass(gradient, batch, first, end, &part));
     if (nodes > 1) {
         for (int j = 0; j <= nodes; j++) bound[j] = (int32_t)(gradient->plan.bound[node + j] - first);
@@ -193,15 +199,14 @@ static tr_status run_pass(tr_gradient *gradient, const struct tr_batch *batch, i
 
 static float *slot_at(const tr_gradient *gradient, int index)
 {
-    return gradient->slots + index * gradient->plan.stride;
+    return gradient->slots.data + index * gradient->plan.stride;
 }
 
-/* Adds the top of the stack of slots to the one below. */
-static tr_status combine(tr_gradient *gradient, int *depth)
+/* Adds slot `right` to the one below. */
+static tr_status combine(tr_gradient *gradient, int right)
 {
-    float *left = slot_at(gradient, *depth - 2), *right = slot_at(gradient, *depth - 1);
-    struct tr_op_add add = {gradient->plan.stride, left, right, left};
-    --*depth;
+    float *left = slot_at(gradient, right - 1);
+    struct tr_op_add add = {gradient->plan.stride, left, slot_at(gradient, right), left};
     return tr_device_add(gradient->device, &add);
 }
 
@@ -247,17 +252,16 @@ static tr_status run_last_pass(tr_gradient *gradient, const struct tr_batch *bat
 static tr_status compute_in_passes(tr_gradient *gradient, const struct tr_batch *batch, int node, bool tells)
 {
     const int64_t *bound = gradient->plan.bound + node, per_pass = gradient->plan.per_pass;
-    int64_t leaf = 0;
-    int depth = node;
-    for (int64_t first = bound[0]; first < bound[1]; first += per_pass, leaf++) {
+    struct tr_tree_fold fold = {0};
+    for (int64_t first = bound[0]; first < bound[1]; first += per_pass) {
         int64_t end = first + per_pass < bound[1] ? first + per_pass : bound[1];
-        assert(depth < gradient->plan.slots);
-        depth++;
-        if (tells && end == bound[1]) return run_last_pass(gradient, batch, first, end, node, 1, depth);
-        TR_TRY(run_pass(gradient, batch, first, end, node, 1, slot_at(gradient, depth - 1)));
-        for (int i = tr_tree_combines_after(leaf); i > 0; i--) TR_TRY(combine(gradient, &depth));
+        int slot = node + fold.waiting;
+        assert(slot < gradient->plan.slots);
+        if (tells && end == bound[1]) return run_last_pass(gradient, batch, first, end, node, 1, slot + 1);
+        TR_TRY(run_pass(gradient, batch, first, end, node, 1, slot_at(gradient, slot)));
+        tr_tree_push(&fold, end == bound[1]);
+        for (int right; (right = tr_tree_combine(&fold)) > 0;) TR_TRY(combine(gradient, node + right));
     }
-    while (depth > node + 1) TR_TRY(combine(gradient, &depth));
     return TR_OK;
 }
 
@@ -281,9 +285,17 @@ tr_status tr_gradient_step(tr_gradient *gradient, int64_t step, int64_t *example
     TR_TRY(tr_loader_get(gradient->loader, step, &batch));
     *examples = examples_of(gradient, batch);
     if (*examples == 0) return TR_OK;
-    TR_TRY(tr_reach_renew(gradient->reach, TR_ARENA_PARAMETERS));
+    TR_TRY(tr_mirror_renew(gradient->mirror, TR_ARENA_PARAMETERS));
     for (int node = 0; node < gradient->plan.nodes;) TR_TRY(compute_nodes(gradient, batch, node, &node));
+    TR_TRY(tr_device_to_host(gradient->device, gradient->sums,
+                             gradient->slots.data + gradient->job->model->arena_floats,
+                             sizeof gradient->sums));
     return tr_device_wait(gradient->device);
+}
+
+const float *tr_gradient_sums(const tr_gradient *gradient)
+{
+    return gradient->sums;
 }
 
 void tr_gradient_narrow(tr_gradient *gradient, int64_t first, int64_t end)
@@ -295,12 +307,18 @@ void tr_gradient_narrow(tr_gradient *gradient, int64_t first, int64_t end)
 
 float *tr_gradient_slots(const tr_gradient *gradient)
 {
-    return gradient->slots;
+    return gradient->slots.data;
+}
+
+tr_status tr_gradient_open(tr_gradient *gradient, const struct tr_staging **out)
+{
+    *out = &gradient->slots;
+    return tr_staging_open(&gradient->slots);
 }
 
 tr_status tr_gradient_deliver(tr_gradient *gradient, int64_t count, const float **out)
 {
-    return tr_reach_gradient(gradient->reach, gradient->slots, count, out);
+    return tr_mirror_gradient(gradient->mirror, gradient->slots.data, count, out);
 }
 
 int64_t tr_gradient_stride(const tr_gradient *gradient)
@@ -363,11 +381,11 @@ static tr_status check_layer(void *user, const struct tr_layer *layer, const flo
     return TR_OK;
 }
 
-tr_status tr_gradient_blame(tr_gradient *gradient, int64_t step, char *name, size_t size)
+tr_status tr_gradient_locate_nonfinite(tr_gradient *gradient, int64_t step, char *name, size_t size)
 {
     const struct tr_model *model = gradient->job->model;
-    const float *parameters = tr_reach_parameters(gradient->reach);
-    TR_TRY(tr_reach_renew(gradient->reach, TR_ARENA_PARAMETERS));
+    const float *parameters = tr_mirror_parameters(gradient->mirror);
+    TR_TRY(tr_mirror_renew(gradient->mirror, TR_ARENA_PARAMETERS));
     for (int i = 0; i < model->parameter_count; i++) {
         bool finite;
         TR_TRY(all_finite(gradient, parameters + model->parameters[i].offset, model->parameters[i].count,
@@ -386,7 +404,8 @@ tr_status tr_gradient_blame(tr_gradient *gradient, int64_t step, char *name, siz
         struct tr_pass_batch part;
         TR_TRY(prepare_pass(gradient, batch, first, end, &part));
         tr_pass_watch(gradient->pass, check_layer, &blame);
-        tr_status status = tr_pass_forward(gradient->pass, &part, parameters, gradient->slots, plan->stride);
+        tr_status status =
+            tr_pass_forward(gradient->pass, &part, parameters, gradient->slots.data, plan->stride);
         tr_pass_watch(gradient->pass, NULL, NULL);
         TR_TRY(status);
     }

@@ -42,11 +42,12 @@ void tr_gradient_plan(const struct tr_job *job, const struct tr_gradient_part *p
 /* The bytes of all slots. */
 size_t tr_gradient_slot_bytes(const struct tr_job *job, const struct tr_gradient_part *part);
 
-/* Makes passes, loader and gradient memory for the training data of the job, whose set must be open. `slots`
-   is device memory of tr_gradient_slot_bytes() for the results, or NULL: then it is allocated. All borrowed
+/* Makes passes, loader and gradient memory for the training data of the job, whose set must be open.
+   `window`, or NULL, is host memory of tr_gradient_slot_bytes() that ranks share, for the results, see
+   tr_staging_make(). All borrowed
    for the life of the gradient, but for the part. Returned, destroy with tr_gradient_destroy(). */
 tr_status tr_gradient_create(tr_device *device, const struct tr_job *job, tr_variables *variables,
-                             const struct tr_gradient_part *part, float *slots, tr_gradient **out);
+                             const struct tr_gradient_part *part, float *window, tr_gradient **out);
 void tr_gradient_destroy(tr_gradient **gradient);
 /* In the place of tr_gradient_destroy(), while messages may still use its memory: reads ahead no more, and
    leaves the rest as it is until the process ends. Accepts NULL, nulls the handle. */
@@ -56,13 +57,18 @@ void tr_gradient_leave(tr_gradient **gradient);
    called. *examples is the size of the global batch; of a part alone its own, where 0 means that there was
    nothing to compute and the slots are as they were. */
 tr_status tr_gradient_step(tr_gradient *gradient, int64_t step, int64_t *examples);
+/* The sums of loss and correctness behind node 0 of the last step that computed some, host memory
+   [TR_PASS_SUMS]. */
+const float *tr_gradient_sums(const tr_gradient *gradient);
 /* Of a part alone: from now on steps compute its microbatches [first, end) only, as a batch of their own. */
 void tr_gradient_narrow(tr_gradient *gradient, int64_t first, int64_t end);
 /* The nodes of the last step: node j is an arena with TR_PASS_SUMS floats behind it, at slots + j * stride.
  * Device memory. */
 float *tr_gradient_slots(const tr_gradient *gradient);
+/* The same with a host side, for whoever moves gradients between ranks; borrowed. TR_ENOMEM. */
+tr_status tr_gradient_open(tr_gradient *gradient, const struct tr_staging **out);
 /* The floats [0, count) of node 0 where the device that holds the variables can read them; see
- * tr_reach_gradient(). */
+ * tr_mirror_gradient(). */
 tr_status tr_gradient_deliver(tr_gradient *gradient, int64_t count, const float **out);
 int64_t tr_gradient_stride(const tr_gradient *gradient);
 /* Told while backward of a step's last pass goes down through the layers: from float `from` of their arenas
@@ -80,7 +86,7 @@ void tr_gradient_watch(tr_gradient *gradient, tr_pass_watcher watcher, void *use
 /* Finds the first tensor of the last step's forward pass that is not finite: runs it again with the present
    parameters. Writes "parameter conv1.weights" or "output of layer dense2" to `name`, "loss" if all of these
    are finite. */
-tr_status tr_gradient_blame(tr_gradient *gradient, int64_t step, char *name, size_t size);
+tr_status tr_gradient_locate_nonfinite(tr_gradient *gradient, int64_t step, char *name, size_t size);
 
 /* Bytes of device memory. */
 size_t tr_gradient_memory(const tr_gradient *gradient);

@@ -3,10 +3,15 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/hash.h"
+#include "base/math.h"
+#include "data/join.h"
+#include "data/split.h"
+#include "job/input.h"
 #include "job/override.h"
 #include "job/settings.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +25,12 @@ tr_status tr_data_set_find(const char *name, enum tr_data_set *set)
         *set = (enum tr_data_set)i;
         return TR_OK;
     }
-    return tr_fail(TR_ENOTFOUND, "there is no data set \"%s\"; choose train, validation or test", name);
+    struct tr_text text = TR_TEXT_INIT;
+    tr_text_add(&text, "data ");
+    tr_text_add_unknown(&text, name, tr_data_set_names, TR_SETS);
+    tr_status status = text.failed ? TR_ENOMEM : tr_fail(TR_ENOTFOUND, "%s", text.bytes);
+    tr_text_release(&text);
+    return status;
 }
 
 /* ---- reading ---- */
@@ -38,111 +48,10 @@ static tr_status read_sections(struct tr_job *job)
                            &job->train);
 }
 
-/* ---- what the data say ---- */
-
-static struct tr_shape shape_of_source(const struct tr_source_info *info)
-{
-    switch (info->features) {
-    case TR_FEATURE_IMAGE:
-        return (struct tr_shape){3, {info->height, info->width, info->channels}, false};
-    case TR_FEATURE_FLOATS:
-        return (struct tr_shape){1, {info->floats}, false};
-    default:
-        return (struct tr_shape){0, {0}, true};
-    }
-}
-
-static tr_status set_classes(struct tr_job *job, const struct tr_source_info *info)
-{
-    struct tr_text text = TR_TEXT_INIT;
-    tr_text_add(&text, "input.classes=[");
-    for (int32_t i = 0; i < info->classes; i++) {
-        if (i) tr_text_add(&text, ", ");
-        tr_text_add_quoted(&text, info->class_names[i]);
-    }
-    tr_text_add(&text, "]");
-    char *assignment;
-    TR_TRY(tr_text_finish(&text, &assignment));
-    tr_status status = tr_config_set(job->root, assignment);
-    tr_free(assignment);
-    return status;
-}
-
-/* Writes what the training data say into the tree, where the file leaves it open. */
-static tr_status resolve_input(struct tr_job *job)
-{
-    const struct tr_source_info *info = tr_source_info(job->source[TR_SET_TRAIN]);
-    struct tr_shape shape = shape_of_source(info);
-    if (info->features == TR_FEATURE_TOKENS) {
-        if (job->input.vocabulary == 0)
-            TR_TRY(tr_job_set(job->root, "input.vocabulary=%d", info->vocabulary));
-    } else if (job->input.shape.count == 0) {
-        if (shape.rank == 3)
-            TR_TRY(tr_job_set(job->root, "input.shape=[%" PRId64 ", %" PRId64 ", %" PRId64 "]", shape.size[0],
-                              shape.size[1], shape.size[2]));
-        else
-            TR_TRY(tr_job_set(job->root, "input.shape=[%" PRId64 "]", shape.size[0]));
-    }
-    if (info->class_names && info->classes > 0 && job->input.classes.count == 0)
-        TR_TRY(set_classes(job, info));
-    return TR_OK;
-}
-
-/* Sets features and stored shape from the (resolved) input section. */
-static tr_status read_input(struct tr_job *job)
-{
-    const struct tr_input_options *input = &job->input;
-    const tr_config *node = job->file.input ? job->file.input : job->root;
-    if (input->vocabulary > 0) {
-        if (input->shape.count)
-            return tr_config_fail(TR_EINVAL, node,
-                                  "give either a shape (images, numbers) or a vocabulary (text)");
-        job->features = TR_FEATURE_TOKENS;
-        job->stored = (struct tr_shape){0, {0}, true};
-        return TR_OK;
-    }
-    int32_t rank = input->shape.count;
-    if (rank < 1 || rank > 3)
-        return tr_config_fail(
-            TR_EINVAL, node,
-            "the shape of the input has %d sizes; images have [height, width, channels], numbers one size",
-            (int)rank);
-    job->features = rank == 1 ? TR_FEATURE_FLOATS : TR_FEATURE_IMAGE;
-    job->stored = (struct tr_shape){rank, {0}, false};
-    for (int32_t i = 0; i < rank; i++) job->stored.size[i] = input->shape.item[i];
-    if (rank == 2) job->stored.size[job->stored.rank++] = 1;
-    TR_TRY(tr_shape_check(&job->stored, "input"));
-    if (job->features == TR_FEATURE_FLOATS) return TR_OK;
-    int64_t channels = job->stored.size[2];
-    if (channels > 4)
-        return tr_config_fail(TR_EINVAL, node, "images have %" PRId64 " channels; at most 4 are supported",
-                              channels);
-    if ((input->scale.count > 1 && input->scale.count != channels) ||
-        (input->shift.count > 1 && input->shift.count != channels))
-        return tr_config_fail(TR_EINVAL, node,
-                              "scale and shift take one number, or one for each of %" PRId64 " channels",
-                              channels);
-    for (int i = 0; i < 2; i++)
-        if (input->crop[i] > job->stored.size[i] + 2 * input->pad)
-            return tr_config_fail(TR_EINVAL, node,
-                                  "crop [%d, %d] is larger than the padded image %" PRId64 "x%" PRId64,
-                                  input->crop[0], input->crop[1], job->stored.size[0] + 2 * input->pad,
-                                  job->stored.size[1] + 2 * input->pad);
-    return TR_OK;
-}
-
-/* The shape that reaches the first layer. */
-static struct tr_shape network_input(const struct tr_job *job)
-{
-    struct tr_shape shape = job->stored;
-    for (int i = 0; i < 2 && job->features == TR_FEATURE_IMAGE; i++)
-        if (job->input.crop[i]) shape.size[i] = job->input.crop[i];
-    return shape;
-}
-
 /* ---- the run ---- */
 
-static tr_status resolve_run(struct tr_job *job)
+/* What is wrong with the run whatever the data are. */
+static tr_status check_run(struct tr_job *job)
 {
     struct tr_train_options *train = &job->train;
     const tr_config *node = job->file.train;
@@ -155,22 +64,40 @@ static tr_status resolve_run(struct tr_job *job)
     if (train->pass & (train->pass - 1))
         return tr_config_fail(TR_EINVAL, node, "pass is %" PRId64 ", but must be a power of two",
                               train->pass);
-    if ((train->steps > 0) == (train->epochs > 0))
+    if ((train->sampling == TR_SAMPLING_SHARES) != (train->sampling_shares.count > 0))
         return tr_config_fail(TR_EINVAL, node,
-                              train->steps > 0 ? "give steps or epochs, not both" : "give steps or epochs");
+                              train->sampling_shares.count > 0
+                                  ? "sampling_shares are given, but sampling is not shares; set it"
+                                  : "sampling: shares needs sampling_shares, one number for each class");
+    if (job->data.validation_split > 0 && job->data.validation &&
+        tr_config_kind(job->data.validation) != TR_CONFIG_NULL)
+        return tr_config_fail(TR_EINVAL, job->data.validation,
+                              "there are validation data and a validation_split; give one of them");
+    if ((train->steps > 0) == (train->epochs > 0))
+        return tr_config_fail(
+            TR_EINVAL, node,
+            train->steps > 0
+                ? "give steps or epochs, not both; `steps` or `epochs` of the settings replaces both"
+                : "give steps or epochs");
+    return TR_OK;
+}
+
+/* Counts the steps of epochs, for which the data must be there. */
+static tr_status resolve_run(struct tr_job *job)
+{
+    struct tr_train_options *train = &job->train;
+    const tr_config *node = job->file.train;
     if (train->epochs == 0) return TR_OK;
-    if (!job->source[TR_SET_TRAIN]) {
-        /* The text of a checkpoint always has steps, since they were resolved when it was written. */
+    if (!job->source[TR_SET_TRAIN])
         return tr_config_fail(TR_EINVAL, node, "epochs need the data; give steps");
-    }
     int64_t count = tr_source_info(job->source[TR_SET_TRAIN])->count, batch = train->batch;
     int64_t per_epoch = train->last_batch == 0 ? (count + batch - 1) / batch : count / batch;
     if (__builtin_mul_overflow(per_epoch, train->epochs, &train->steps) || train->steps < 1)
         return tr_config_fail(TR_EINVAL, node,
                               "%" PRId64 " epochs of %" PRId64 " steps are no number of steps to train",
                               train->epochs, per_epoch);
-    TR_TRY(tr_job_set(job->root, "train.steps=%" PRId64, train->steps));
-    return tr_config_set(job->root, "train.epochs=0");
+    TR_TRY(tr_config_put_integer(job->root, "train", "steps", train->steps));
+    return tr_config_put_integer(job->root, "train", "epochs", 0);
 }
 
 static tr_status make_digest(struct tr_job *job)
@@ -191,30 +118,24 @@ static tr_status default_directory(struct tr_job *job, const char *path)
     char *directory = slash ? tr_format("%.*s", (int)(slash - path), path) : tr_strdup(".");
     if (!directory) return TR_ENOMEM;
     char *absolute = realpath(*directory ? directory : "/", NULL);
-    struct tr_text text = TR_TEXT_INIT;
-    char *assignment = NULL;
-    tr_text_add(&text, "directory=");
-    tr_text_add_quoted(&text, absolute ? absolute : directory);
+    tr_status status =
+        tr_job_resolve_text(job, &job->file.directory, NULL, "directory", absolute ? absolute : directory);
     free(absolute);
     tr_free(directory);
-    tr_status status = tr_text_finish(&text, &assignment);
-    if (status == TR_OK) status = tr_config_set(job->root, assignment);
-    tr_free(assignment);
     return status;
 }
 
-/* Reads the input section again after the tree has changed. */
-static tr_status reread_input(struct tr_job *job)
+/* Whether the set is a part of the training data. */
+static bool is_split_off(const struct tr_job *job, enum tr_data_set set)
 {
-    tr_options_release(tr_input_option_table, tr_input_option_count, &job->input);
-    TR_TRY(tr_options_defaults(tr_input_option_table, tr_input_option_count, &job->input));
-    job->file.input = tr_config_get(job->root, "input");
-    return tr_options_read(tr_input_option_table, tr_input_option_count, job->file.input, "input",
-                           &job->input);
+    return set == TR_SET_VALIDATION && job->data.validation_split > 0;
 }
 
+/* The node that describes where a set comes from, which is split afterwards where `validation_split` says so.
+ */
 static const tr_config *set_node(const struct tr_job *job, enum tr_data_set set)
 {
+    if (is_split_off(job, set)) set = TR_SET_TRAIN;
     const tr_config *const nodes[TR_SETS] = {job->data.train, job->data.validation, job->data.test};
     return nodes[set] && tr_config_kind(nodes[set]) != TR_CONFIG_NULL ? nodes[set] : NULL;
 }
@@ -224,13 +145,24 @@ bool tr_job_has_set(const struct tr_job *job, enum tr_data_set set)
     return set_node(job, set) != NULL;
 }
 
-tr_status tr_job_open_source(const struct tr_job *job, enum tr_data_set set, tr_source **out)
+tr_status tr_job_open_source(const struct tr_job *job, enum tr_data_set set, const char *state,
+                             tr_source **out)
 {
     const tr_config *node = set_node(job, set);
     if (!node)
         return tr_fail(TR_ENOTFOUND, "the model file names no %s data; add data.%s", tr_data_set_names[set],
                        tr_data_set_names[set]);
-    return tr_source_open_config(node, job->file.directory, job->state, out);
+    TR_TRY(tr_source_open_config(node, job->file.directory, state ? state : job->state, job->store, (int)set,
+                                 out));
+    if (job->data.validation_split == 0 || set == TR_SET_TEST) return TR_OK;
+    tr_source *whole = *out, *first;
+    *out = NULL;
+    TR_TRY(tr_split_first(whole, (uint64_t)job->file.seed, job->data.validation_split, &first));
+    *out = first;
+    if (set == TR_SET_TRAIN) return TR_OK;
+    tr_status status = tr_split_second(first, out);
+    tr_source_close(&first);
+    return status;
 }
 
 /* Writes into the tree what the training data add to the file: what other sets must share, and names of
@@ -241,16 +173,27 @@ static tr_status note_source(struct tr_job *job)
     if (!job->state) {
         const char *name;
         TR_TRY(tr_source_state(source, &name, &job->state));
-        if (job->state) TR_TRY(tr_job_set(job->root, "input.state=%s", name));
+        if (job->state) TR_TRY(tr_job_resolve_text(job, &job->input.state, "input", "state", name));
     }
-    TR_TRY(resolve_input(job));
-    return reread_input(job);
+    TR_TRY(tr_job_input_resolve(job));
+    job->file.input = tr_config_get(job->root, "input");
+    return TR_OK;
+}
+
+static tr_status make_sampler(struct tr_job *job)
+{
+    const struct tr_float_list *shares = &job->train.sampling_shares;
+    bool given = job->train.sampling == TR_SAMPLING_SHARES;
+    if (job->train.sampling == TR_SAMPLING_ONCE || job->sampler) return TR_OK;
+    return tr_sampler_create(job->source[TR_SET_TRAIN], given ? shares->item : NULL, shares->count,
+                             &job->sampler);
 }
 
 tr_status tr_job_take_source(struct tr_job *job, enum tr_data_set set, tr_source *source)
 {
     job->source[set] = source;
     if (set == TR_SET_TRAIN) TR_TRY(note_source(job));
+    if (set == TR_SET_TRAIN) TR_TRY(make_sampler(job));
     /* While the network is not built yet, the file is not read to its end: the check comes later. */
     return job->model ? tr_job_check_source(job, source, tr_data_set_names[set], true) : TR_OK;
 }
@@ -259,56 +202,27 @@ tr_status tr_job_open_set(struct tr_job *job, enum tr_data_set set)
 {
     if (job->source[set]) return TR_OK;
     tr_source *source;
-    TR_TRY(tr_job_open_source(job, set, &source));
+    if (is_split_off(job, set) && job->source[TR_SET_TRAIN])
+        TR_TRY(tr_split_second(job->source[TR_SET_TRAIN], &source));
+    else
+        TR_TRY(tr_job_open_source(job, set, NULL, &source));
     return tr_job_take_source(job, set, source);
-}
-
-tr_status tr_job_check_source(const struct tr_job *job, const tr_source *source, const char *name,
-                              bool labelled)
-{
-    const struct tr_source_info *info = tr_source_info(source);
-    struct tr_shape shape = shape_of_source(info);
-    int64_t outputs = tr_shape_count(&job->model->output);
-    char have[TR_SHAPE_TEXT], want[TR_SHAPE_TEXT];
-    if (info->features != job->features || !tr_shape_equal(&shape, &job->stored))
-        return tr_fail(
-            TR_EMISMATCH,
-            "the %s data have inputs of shape %s, the network takes %s; check data and input.shape", name,
-            tr_shape_text(&shape, have), tr_shape_text(&job->stored, want));
-    if (info->features == TR_FEATURE_TOKENS && info->vocabulary > job->model->vocabulary)
-        return tr_fail(TR_EMISMATCH,
-                       "the %s data have %d words, the network %" PRId64 "; use the training vocabulary",
-                       name, info->vocabulary, job->model->vocabulary);
-    if (info->labels == TR_LABEL_NONE && !labelled) return TR_OK;
-    if (tr_job_is_classification(job)) {
-        if (info->labels != TR_LABEL_CLASS)
-            return tr_fail(TR_EMISMATCH, "the %s data have no classes, which softmax_cross_entropy needs",
-                           name);
-        if (info->classes > outputs)
-            return tr_fail(TR_EMISMATCH,
-                           "the %s data have %d classes, the network %" PRId64
-                           " outputs; give its last layer as many units as classes",
-                           name, info->classes, outputs);
-    } else if (info->labels != TR_LABEL_VALUES) {
-        return tr_fail(
-            TR_EMISMATCH,
-            "the %s data have no values to predict, which mean_squared_error needs; give values, or "
-            "set loss: softmax_cross_entropy for classes",
-            name);
-    } else if (info->values != outputs) {
-        return tr_fail(TR_EMISMATCH,
-                       "the %s data have %d target values, the network %" PRId64
-                       " outputs; give its last layer as many units as values",
-                       name, info->values, outputs);
-    }
-    return TR_OK;
 }
 
 static tr_status build_network(struct tr_job *job)
 {
-    TR_TRY(read_input(job));
-    struct tr_model_input input = {network_input(job), job->input.vocabulary};
-    TR_TRY(tr_model_build(job->root, &input, &job->model));
+    TR_TRY(tr_job_input_read(job));
+    struct tr_source_parts parts;
+    struct tr_model_input input = {.shape = tr_job_input_shape(job), .vocabulary = job->input.vocabulary};
+    tr_job_input_parts(job, &parts);
+    input.part_count = parts.count;
+    input.part = parts.part;
+    return tr_model_build(job->root, &input, &job->model);
+}
+
+static tr_status complete(struct tr_job *job)
+{
+    TR_TRY(check_run(job));
     TR_TRY(resolve_run(job));
     TR_TRY(tr_optimizer_read(job->file.optimizer, job->train.steps, &job->optimizer));
     return make_digest(job);
@@ -330,15 +244,65 @@ static void release_sections(struct tr_job *job)
     tr_options_release(tr_train_option_table, tr_train_option_count, &job->train);
 }
 
-/* Reads the sections again after the tree has changed. */
-static tr_status reread(struct tr_job *job)
+/* What a schedule without a length of its own is checked with where epochs are not counted yet. */
+#define STEPS_MOST ((int64_t)1 << 53)
+
+/* Finds what is wrong with the file, so that it is told before anything that is wrong with the data. */
+static tr_status check_file(struct tr_job *job)
 {
-    release_sections(job);
-    TR_TRY(default_sections(job));
-    return read_sections(job);
+    struct tr_optimizer optimizer;
+    struct tr_source_parts parts;
+    TR_TRY(check_run(job));
+    TR_TRY(tr_job_input_names(job, set_node(job, TR_SET_TRAIN), &parts));
+    TR_TRY(
+        tr_model_check(job->root, &(struct tr_model_input){.part_count = parts.count, .part = parts.part}));
+    TR_TRY(
+        tr_optimizer_read(job->file.optimizer, job->train.steps ? job->train.steps : STEPS_MOST, &optimizer));
+    if (optimizer.schedule.kind == TR_SCHEDULE_PLATEAU && job->train.evaluate_every == 0)
+        return tr_config_fail(TR_EINVAL, tr_config_get(job->file.optimizer, "schedule"),
+                              "a plateau schedule follows evaluations on the way; set train.evaluate_every");
+    for (int set = 0; set < TR_SETS; set++)
+        if (tr_job_has_set(job, (enum tr_data_set)set))
+            TR_TRY(tr_source_check_config(set_node(job, (enum tr_data_set)set)));
+    return TR_OK;
 }
 
-/* Takes `root` over, also on failure. `path` is NULL for the text of a checkpoint, which says everything. */
+/* Whether the file says itself what the input is. */
+static bool is_described(const struct tr_job *job)
+{
+    struct tr_source_parts parts;
+    bool joined = tr_join_names(set_node(job, TR_SET_TRAIN), &parts) == TR_OK && parts.count > 0;
+    if (joined && job->input.sources.count == 0) return false;
+    return job->input.shape.count > 0 || job->input.vocabulary > 0;
+}
+
+/* All that needs no data. */
+static tr_status read_file(struct tr_job *job, const char *path, const char *state,
+                           const struct tr_job_settings *settings)
+{
+    TR_TRY(default_sections(job));
+    if (state && !(job->state = tr_strdup(state))) return TR_ENOMEM;
+    TR_TRY(tr_job_override(job->root, settings));
+    TR_TRY(read_sections(job));
+    TR_TRY(default_directory(job, path));
+    TR_TRY(check_file(job));
+    return is_described(job) ? build_network(job) : TR_OK;
+}
+
+static tr_status make(struct tr_job *job, const char *path, const char *state,
+                      const struct tr_job_settings *settings)
+{
+    TR_TRY(read_file(job, path, state, settings));
+    /* What a checkpoint says is complete, unless it is told to count anew. */
+    bool opens = path ? !job->model || job->train.epochs > 0 : settings->epochs > 0;
+    if (opens) TR_TRY(tr_job_open_set(job, TR_SET_TRAIN));
+    if (!job->model) TR_TRY(build_network(job));
+    TR_TRY(complete(job));
+    if (!job->source[TR_SET_TRAIN]) return TR_OK;
+    return tr_job_check_source(job, job->source[TR_SET_TRAIN], tr_data_set_names[TR_SET_TRAIN], true);
+}
+
+/* Takes `root` over, also on failure. `path` is NULL for the text of a checkpoint. */
 static tr_status make_job(tr_config *root, const char *path, const char *state,
                           const struct tr_job_settings *settings, struct tr_job **out)
 {
@@ -348,26 +312,27 @@ static tr_status make_job(tr_config *root, const char *path, const char *state,
         return TR_ENOMEM;
     }
     job->root = root;
-    tr_status status = default_sections(job);
-    if (state && !(job->state = tr_strdup(state))) status = TR_ENOMEM;
-    if (status == TR_OK) status = tr_job_override(job->root, settings);
-    if (status == TR_OK) status = read_sections(job);
-    if (status == TR_OK) status = default_directory(job, path);
-    if (status == TR_OK) status = reread(job);
-    bool described = job->input.shape.count > 0 || job->input.vocabulary > 0;
-    if (status == TR_OK && path && (!described || job->train.epochs > 0)) {
-        status = tr_job_open_set(job, TR_SET_TRAIN);
-        if (status == TR_OK) status = reread(job);
-    }
-    if (status == TR_OK) status = build_network(job);
-    if (status == TR_OK && job->source[TR_SET_TRAIN])
-        status = tr_job_check_source(job, job->source[TR_SET_TRAIN], tr_data_set_names[TR_SET_TRAIN], true);
+    job->store = settings->store;
+    tr_status status = make(job, path, state, settings);
     if (status != TR_OK) {
         tr_job_destroy(&job);
         return status;
     }
     *out = job;
     return TR_OK;
+}
+
+tr_status tr_job_check(tr_config *root, const char *path, const struct tr_job_settings *settings)
+{
+    struct tr_job *job = tr_alloc_zero(1, sizeof *job);
+    if (!job) {
+        tr_config_destroy(&root);
+        return TR_ENOMEM;
+    }
+    job->root = root;
+    tr_status status = read_file(job, path, NULL, settings);
+    tr_job_destroy(&job);
+    return status;
 }
 
 tr_status tr_job_open(const char *path, const struct tr_job_settings *settings, struct tr_job **out)
@@ -405,8 +370,10 @@ tr_status tr_job_restore(const tr_checkpoint *checkpoint, const struct tr_job_se
 tr_status tr_job_order(const struct tr_job *job, struct tr_order *order)
 {
     const struct tr_train_options *train = &job->train;
-    return tr_order_make(order, tr_source_info(job->source[TR_SET_TRAIN])->count, train->batch,
-                         (enum tr_last_batch)train->last_batch, train->shuffle, (uint64_t)job->file.seed);
+    TR_TRY(tr_order_make(order, tr_source_info(job->source[TR_SET_TRAIN])->count, train->batch,
+                         (enum tr_last_batch)train->last_batch, train->shuffle, (uint64_t)job->file.seed));
+    if (job->sampler) tr_order_sample(order, job->sampler, (uint64_t)job->file.seed);
+    return TR_OK;
 }
 
 void tr_job_destroy(struct tr_job **handle)
@@ -414,12 +381,28 @@ void tr_job_destroy(struct tr_job **handle)
     struct tr_job *job = *handle;
     if (!job) return;
     for (int i = 0; i < TR_SETS; i++) tr_source_close(&job->source[i]);
+    tr_sampler_destroy(&job->sampler);
     tr_model_destroy(&job->model);
     release_sections(job);
     tr_config_destroy(&job->root);
     tr_free(job->state);
     tr_free(job);
     *handle = NULL;
+}
+
+double tr_job_perplexity(const struct tr_job *job, double loss)
+{
+    return tr_job_is_of_tokens(job) ? tr_exp(loss) : NAN;
+}
+
+double tr_job_tokens_per_example(const struct tr_job *job)
+{
+    const tr_source *source = job->source[TR_SET_TRAIN];
+    if (!tr_job_is_of_tokens(job)) return NAN;
+    if (source->stream) return (double)source->window;
+    double labels = 0;
+    for (int64_t i = 0; i < source->info.count; i++) labels += (double)source->class->labelled(source, i);
+    return labels / (double)source->info.count;
 }
 
 tr_status tr_job_text(const struct tr_job *job, char **text)

@@ -8,6 +8,7 @@
 #define TR_JOB_JOB_H
 
 #include "data/order.h"
+#include "data/scaling.h"
 #include "data/source.h"
 #include "nn/model.h"
 #include "optim/optimizer.h"
@@ -30,10 +31,13 @@ struct tr_job {
     struct tr_optimizer optimizer;
     struct tr_model *model;
     enum tr_feature_kind features;
-    struct tr_shape stored;      /* of an example in its source: an image before cropping, floats */
-    tr_source *source[TR_SETS];  /* opened by tr_job_open_set(); NULL before */
-    char *state;                 /* what sources share (vocabulary, scaling), or NULL */
-    char digest[TR_SHA256_TEXT]; /* SHA-256 over all settings that decide the weights */
+    struct tr_shape stored;       /* of an example in its source: an image before cropping, floats */
+    struct tr_source_parts parts; /* of joined sources, as stored; else none. `features` are floats then */
+    tr_source *source[TR_SETS];   /* opened by tr_job_open_set(); NULL before */
+    tr_sampler *sampler;          /* of the training examples, where they are drawn by class; NULL before */
+    tr_store *store;              /* that sources come through, or NULL; borrowed */
+    char *state;                  /* what sources share (vocabulary, scaling), or NULL */
+    char digest[TR_SHA256_TEXT];  /* SHA-256 over all settings that decide the weights */
 };
 
 struct tr_job_settings {
@@ -41,16 +45,25 @@ struct tr_job_settings {
     int set_count;
     bool has_seed;
     uint64_t seed;
-    int64_t steps; /* 0: as the file says */
+    int64_t steps;   /* 0: as the file says */
+    int64_t epochs;  /* likewise; of the two at most one is given */
+    tr_store *store; /* that data come through; NULL: from their files. Borrowed until the job is destroyed */
     const char
         *strategy; /* in place of the file's: "pipeline", "parameter-server,mode=async"; NULL: the file's */
+    /* The first option of the strategy of that name (NULL where there is none), for overrides of one that is
+       written in short; NULL: such ones cannot be changed. */
+    const char *(*first_of_strategy)(const char *name);
 };
+
+/* Checks a model file as far as that needs no data, with the overrides applied; `path` is that of the file.
+   Takes `root` over, also on failure. Errors name file, line and key. */
+tr_status tr_job_check(tr_config *root, const char *path, const struct tr_job_settings *settings);
 
 /* Reads a model file, applies overrides and builds the network. Opens the training data only where the file
    leaves the input's shape or the number of steps to them. Errors name file, line and key. Returned, destroy
    with tr_job_destroy(). */
 tr_status tr_job_open(const char *path, const struct tr_job_settings *settings, struct tr_job **out);
-/* The same from what a checkpoint keeps. Opens no data. */
+/* The same from what a checkpoint keeps, which says all that the data would. */
 tr_status tr_job_restore(const tr_checkpoint *checkpoint, const struct tr_job_settings *settings,
                          struct tr_job **out);
 /* The name under which a checkpoint keeps a job's resolved text. */
@@ -63,9 +76,14 @@ tr_status tr_job_open_set(struct tr_job *job, enum tr_data_set set);
 /* The same for a source that tr_job_open_source() has opened in the meantime; taken over, also after a
  * failure. */
 tr_status tr_job_take_source(struct tr_job *job, enum tr_data_set set, tr_source *source);
-/* Opens a data set as a source of the caller's, unchecked. Does not change the
-   job, so that another thread may do it meanwhile. Returned, close with tr_source_close(). */
-tr_status tr_job_open_source(const struct tr_job *job, enum tr_data_set set, tr_source **out);
+/* Opens a data set as a source of the caller's, unchecked. `state` is what it shares with the training data;
+   NULL: as far as the job knows. Does not change the job, so that another thread may do it meanwhile.
+   Returned, close with tr_source_close(). */
+tr_status tr_job_open_source(const struct tr_job *job, enum tr_data_set set, const char *state,
+                             tr_source **out);
+/* The mean number of labels of a training example where losses are of tokens, else NaN. The set must be open.
+ */
+double tr_job_tokens_per_example(const struct tr_job *job);
 /* The order of the training examples, whose set must be open. */
 tr_status tr_job_order(const struct tr_job *job, struct tr_order *order);
 /* Whether the file names the data set. */
@@ -75,12 +93,31 @@ bool tr_job_has_set(const struct tr_job *job, enum tr_data_set set);
 tr_status tr_job_check_source(const struct tr_job *job, const tr_source *source, const char *name,
                               bool labelled);
 
+/* How the job's numbers enter the network: the scaling of the training data, empty where there is none or it
+   leaves all as it is. Returned, free with tr_scaling_release(). Errors as tr_scaling_read(); TR_EMISMATCH
+   where it is not that of the network's input. */
+tr_status tr_job_scaling(const struct tr_job *job, struct tr_scaling *out);
+
 /* The resolved text. Returned, free with tr_free(). */
 tr_status tr_job_text(const struct tr_job *job, char **text);
 
 static inline bool tr_job_is_classification(const struct tr_job *job)
 {
-    return job->model->loss.kind == TR_LOSS_SOFTMAX_CROSS_ENTROPY;
+    return tr_loss_class_of(&job->model->loss)->classifies;
 }
+
+/* Whether answers are right or wrong, so that there is an accuracy. */
+static inline bool tr_job_has_accuracy(const struct tr_job *job)
+{
+    return tr_loss_answers(&job->model->loss);
+}
+
+/* Whether losses are of tokens, so that exp of their mean is a perplexity. */
+static inline bool tr_job_is_of_tokens(const struct tr_job *job)
+{
+    return job->model->output.sequence;
+}
+/* exp(loss) then, else NaN. */
+double tr_job_perplexity(const struct tr_job *job, double loss);
 
 #endif

@@ -18,17 +18,26 @@ struct tr_opening {
     struct tr_failure failure; /* messages belong to threads */
 };
 
+/* The job is not to be changed yet, so what other sets share with the training data is kept here. */
+static tr_status open_all(tr_opening *opening, char **state)
+{
+    const struct tr_job *job = opening->job;
+    for (size_t i = 0; i < WANTED; i++) {
+        enum tr_data_set set = wanted[i];
+        if (job->source[set] || !tr_job_has_set(job, set)) continue;
+        TR_TRY(tr_job_open_source(job, set, *state, &opening->source[set]));
+        const char *name;
+        if (set == TR_SET_TRAIN && !job->state) TR_TRY(tr_source_state(opening->source[set], &name, state));
+    }
+    return TR_OK;
+}
+
 static void *open_sets(void *user)
 {
     tr_opening *opening = user;
-    for (size_t i = 0; i < WANTED && opening->failure.status == TR_OK; i++) {
-        enum tr_data_set set = wanted[i];
-        if (opening->job->source[set] || !tr_job_has_set(opening->job, set)) continue;
-        /* The test data share the training data's vocabulary, which is not known before those are taken over.
-         */
-        if (set != TR_SET_TRAIN && !opening->job->state) continue;
-        tr_failure_keep(&opening->failure, tr_job_open_source(opening->job, set, &opening->source[set]));
-    }
+    char *state = NULL;
+    tr_failure_keep(&opening->failure, open_all(opening, &state));
+    tr_free(state);
     return NULL;
 }
 

@@ -2,9 +2,27 @@
 
 #include "data/batch.h"
 
+#include <math.h>
+
 static const struct tr_choice last_batches[] = {
     {"keep", TR_LAST_BATCH_KEEP, "an epoch may end with a smaller batch"},
     {"drop", TR_LAST_BATCH_DROP, "examples that fill no batch are left out in that epoch"},
+    {NULL, 0},
+};
+
+static const struct tr_choice keep_bests[] = {
+    {"auto", TR_KEEP_BEST_AUTO, "with `patience` or `until_accuracy`"},
+    {"always", TR_KEEP_BEST_ALWAYS, NULL},
+    {"never", TR_KEEP_BEST_NEVER, NULL},
+    {NULL, 0},
+};
+
+static const struct tr_choice samplings[] = {
+    {"once", TR_SAMPLING_ONCE, "each once"},
+    {"balanced", TR_SAMPLING_BALANCED,
+     "drawn with replacement, all classes equally often, however rare they are in the data"},
+    {"shares", TR_SAMPLING_SHARES,
+     "drawn with replacement, the classes in the proportion of `sampling_shares`"},
     {NULL, 0},
 };
 
@@ -20,11 +38,12 @@ const struct tr_option tr_train_option_table[] = {
      "examples of a global batch, over all workers together"},
     {"microbatches", TR_OPTION_INT64, AT(microbatches), "0", 0, 65536, NULL,
      "parts of the batch that form gradients of their own, which are added in a fixed tree; as many workers "
-     "can share "
-     "a step. 0: the largest power of two, at most 16, with 25 or more examples each"},
+     "can share a step. `batch_norm` takes its means over a part: its results depend on their number. 0: the "
+     "largest power of two, at most 16, with 25 or more examples each"},
     {"pass", TR_OPTION_INT64, AT(pass), "0", 0, 65536, NULL,
-     "microbatches computed at a time, a power of two: fewer need less memory. 0: all, or, by a stage of a "
-     "pipeline, as many as make a step fastest. Does not change results"},
+     "microbatches computed at a time, a power of two: fewer need less memory, their gradients are "
+     "accumulated. "
+     "0: all, or, by a stage of a pipeline, as many as make a step fastest. Does not change results"},
     {"steps", TR_OPTION_INT64, AT(steps), "0", 0, TR_OPTION_WHOLE, NULL, "steps to train; or give epochs"},
     {"epochs", TR_OPTION_INT64, AT(epochs), "0", 0, TR_OPTION_WHOLE, NULL, "epochs to train; or give steps"},
     {"log_every", TR_OPTION_INT64, AT(log_every), "100", 0, TR_OPTION_WHOLE, NULL,
@@ -38,18 +57,30 @@ const struct tr_option tr_train_option_table[] = {
     {"checkpoint_seconds", TR_OPTION_DOUBLE, AT(checkpoint_seconds), "600", 0, 1e9, NULL,
      "seconds between checkpoints; 0: never"},
     {"keep", TR_OPTION_INT32, AT(keep), "2", 2, 1000000, NULL, "checkpoints to keep"},
+    {"keep_best", TR_OPTION_CHOICE, AT(keep_best), "auto", 0, 0, keep_bests,
+     "whether the best evaluation that `evaluate_every` brings is saved and kept as `checkpoint-best`: that "
+     "with "
+     "the highest accuracy where `until_accuracy` is set, else that with the lowest loss"},
     {"shuffle", TR_OPTION_BOOL, AT(shuffle), "true", 0, 0, NULL,
      "a new order of the examples in every epoch"},
     {"last_batch", TR_OPTION_CHOICE, AT(last_batch), "keep", 0, 0, last_batches,
      "what becomes of the examples at the end of an epoch that do not fill a batch"},
     {"prefetch", TR_OPTION_INT32, AT(prefetch), "-1", -1, TR_PREFETCH_MAX, NULL,
-     "batches read ahead by a thread of its own; -1: 2 where reading is slow, else 0"},
+     "batches read ahead by a thread of its own; -1: 2 where reading is slow, else 0; never of images "
+     "that are in memory"},
     {"on_nonfinite", TR_OPTION_CHOICE, AT(on_nonfinite), "stop", 0, 0, policies,
      "what to do about a loss or gradient that is not finite"},
     {"until_accuracy", TR_OPTION_DOUBLE, AT(until_accuracy), "0", 0, 1, NULL,
      "stop once an evaluation reaches this accuracy; 0: never"},
     {"patience", TR_OPTION_INT64, AT(patience), "0", 0, TR_OPTION_WHOLE, NULL,
      "stop after so many evaluations without a better loss; 0: never"},
+    {"top_k", TR_OPTION_INT32, AT(top_k), "5", 1, 1 << 24, NULL,
+     "evaluations tell how often the right class is among so many with the highest scores, where there are "
+     "more"},
+    {"sampling", TR_OPTION_CHOICE, AT(sampling), "once", 0, 0, samplings,
+     "which training examples make an epoch; as many as there are in each case"},
+    {"sampling_shares", TR_OPTION_FLOAT_LIST, AT(sampling_shares), "", 0, INFINITY, NULL,
+     "for `sampling: shares`: in which proportion the classes are drawn, one number for each"},
 };
 #undef AT
 const int32_t tr_train_option_count = TR_OPTION_COUNT(tr_train_option_table);
@@ -62,6 +93,9 @@ const struct tr_option tr_input_option_table[] = {
      "number of different tokens; 0: as the data say"},
     {"classes", TR_OPTION_STRING_LIST, AT(classes), "", 0, 0, NULL,
      "names of the classes; default: as the data say"},
+    {"sources", TR_OPTION_STRING_LIST, AT(sources), "", 0, 0, NULL,
+     "of joined data: name and shape of each source, as \"photo 28x28x3\"; default: as the data say",
+     .flags = TR_OPTION_QUIET},
     {"state", TR_OPTION_STRING, AT(state), "", 0, 0, NULL,
      "file of a checkpoint that keeps what data sets share (vocabulary, scaling); written by the program"},
     {"scale", TR_OPTION_FLOAT_LIST, AT(scale), "1/255", 0, 0, NULL,
@@ -93,7 +127,7 @@ const struct tr_option tr_file_option_table[] = {
     {"optimizer", TR_OPTION_NODE, AT(optimizer), NULL, 0, 0, NULL, "how parameters follow from gradients"},
     {"train", TR_OPTION_NODE, AT(train), NULL, 0, 0, NULL, "the run"},
     {"strategy", TR_OPTION_NODE, AT(strategy), "", 0, 0, NULL,
-     "how several processes share the run; `--strategy` replaces it"},
+     "how several processes share the run; a command may choose another"},
 };
 #undef AT
 const int32_t tr_file_option_count = TR_OPTION_COUNT(tr_file_option_table);
@@ -103,6 +137,11 @@ const struct tr_option tr_data_option_table[] = {
     {"train", TR_OPTION_NODE, AT(train), NULL, 0, 0, NULL, "what to learn from"},
     {"validation", TR_OPTION_NODE, AT(validation), "", 0, 0, NULL, "what evaluations during the run use"},
     {"test", TR_OPTION_NODE, AT(test), "", 0, 0, NULL, "what is evaluated at the end"},
+    {"validation_split", TR_OPTION_DOUBLE, AT(validation_split), "0", 0, 1, NULL,
+     "share of the training data that is kept from training and is the validation data; which examples "
+     "follows "
+     "from the seed",
+     .flags = TR_OPTION_BELOW_MOST},
 };
 #undef AT
 const int32_t tr_data_option_count = TR_OPTION_COUNT(tr_data_option_table);

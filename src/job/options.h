@@ -4,6 +4,18 @@
 
 #include "base/option.h"
 
+enum tr_keep_best {
+    TR_KEEP_BEST_AUTO, /* where an early stop is asked for */
+    TR_KEEP_BEST_ALWAYS,
+    TR_KEEP_BEST_NEVER
+};
+
+enum tr_sampling {
+    TR_SAMPLING_ONCE,     /* every example once an epoch */
+    TR_SAMPLING_BALANCED, /* drawn so that all classes come equally often */
+    TR_SAMPLING_SHARES    /* drawn so that classes come in given proportions */
+};
+
 enum tr_nonfinite_policy {
     TR_NONFINITE_STOP, /* end the run; the last good checkpoint stays */
     TR_NONFINITE_SKIP  /* leave the step out, with a warning */
@@ -17,20 +29,25 @@ struct tr_train_options {
     int64_t log_every, evaluate_every, checkpoint_every; /* steps; 0: never */
     double checkpoint_seconds;                           /* 0: never */
     int64_t evaluate_batch;
-    int32_t keep; /* checkpoints */
+    int32_t keep;      /* checkpoints */
+    int32_t keep_best; /* enum tr_keep_best */
     bool shuffle;
-    int32_t last_batch;    /* enum tr_last_batch */
-    int32_t prefetch;      /* batches; -1: where reading is slow */
-    int32_t on_nonfinite;  /* enum tr_nonfinite_policy */
-    double until_accuracy; /* stop once an evaluation reaches it; 0: never */
-    int64_t patience;      /* stop after so many evaluations without a better loss; 0: never */
+    int32_t last_batch;                   /* enum tr_last_batch */
+    int32_t prefetch;                     /* batches; -1: where reading is slow */
+    int32_t on_nonfinite;                 /* enum tr_nonfinite_policy */
+    double until_accuracy;                /* stop once an evaluation reaches it; 0: never */
+    int64_t patience;                     /* stop after so many evaluations without a better loss; 0: never */
+    int32_t top_k;                        /* so many classes are answers in the metric top_<k> */
+    int32_t sampling;                     /* enum tr_sampling */
+    struct tr_float_list sampling_shares; /* of the classes, TR_SAMPLING_SHARES */
 };
 
 struct tr_input_options {
-    struct tr_int_list shape;          /* of an example; empty: as the data say */
-    int64_t vocabulary;                /* of tokens; 0: as the data say */
-    char *state;                       /* the file of a checkpoint with what sources share; NULL: none */
-    struct tr_string_list classes;     /* names; empty: as the data say */
+    struct tr_int_list shape;      /* of an example; empty: as the data say */
+    int64_t vocabulary;            /* of tokens; 0: as the data say */
+    char *state;                   /* the file of a checkpoint with what sources share; NULL: none */
+    struct tr_string_list classes; /* names; empty: as the data say */
+    struct tr_string_list sources; /* "name 28x28x1" of each part of joined data; empty: as the data say */
     struct tr_float_list scale, shift; /* per channel: value = byte * scale + shift */
     int32_t pad;                       /* zeros around the image before a random crop */
     int32_t crop[2];                   /* height, width; 0: as the image */
@@ -47,6 +64,7 @@ struct tr_file_options {
 
 struct tr_data_options {
     const tr_config *train, *validation, *test;
+    double validation_split; /* share of the training data that are the validation data; 0: none */
 };
 
 extern const struct tr_option tr_train_option_table[], tr_input_option_table[], tr_file_option_table[],
@@ -56,5 +74,12 @@ extern const int32_t tr_train_option_count, tr_input_option_count, tr_file_optio
 /* The number of microbatches where the file names none: the largest power of two, at most 16, that leaves
    each at least 25 examples; 1 for batches below 50. Part of the arithmetic contract. */
 int64_t tr_microbatch_rule(int64_t batch);
+
+/* Whether a run keeps the weights of its best evaluation. */
+static inline bool tr_train_keeps_best(const struct tr_train_options *train)
+{
+    if (train->keep_best != TR_KEEP_BEST_AUTO) return train->keep_best == TR_KEEP_BEST_ALWAYS;
+    return train->patience > 0 || train->until_accuracy > 0;
+}
 
 #endif

@@ -2,63 +2,66 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/text.h"
+#include "job/short_forms.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-tr_status tr_job_set(tr_config *root, const char *format, ...)
+/* The length of an option's text: up to the next comma outside of brackets. */
+static size_t option_length(const char *text)
 {
-    char assignment[128];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(assignment, sizeof assignment, format, arguments);
-    va_end(arguments);
-    return tr_config_set(root, assignment);
+    int depth = 0;
+    size_t length = 0;
+    for (; text[length] && (text[length] != ',' || depth > 0); length++)
+        depth += (text[length] == '[') - (text[length] == ']');
+    return length;
 }
 
 /* "pipeline", or "parameter-server,mode=async,servers=2", as the `strategy:` of the file. */
 static tr_status set_strategy(tr_config *root, const char *text)
 {
-    struct tr_text assignment = TR_TEXT_INIT;
-    char *string = NULL;
-    size_t name = strcspn(text, ",");
-    int depth = 0;
-    bool key = true;
-    tr_text_add(&assignment, "strategy=");
-    if (text[name]) {
-        tr_text_add(&assignment, "{");
-        tr_text_add_bytes(&assignment, text, name);
-        tr_text_add(&assignment, ": {");
-        for (const char *c = text + name + 1; *c; c++) {
-            depth += (*c == '[') - (*c == ']');
-            if (*c == '=' && key)
-                tr_text_add(&assignment, ": ");
-            else
-                tr_text_add_bytes(&assignment, c, 1);
-            key = (key && *c != '=') || (*c == ',' && depth == 0);
-        }
-        tr_text_add(&assignment, "}}");
-    } else {
-        tr_text_add(&assignment, text);
+    size_t length = strcspn(text, ",");
+    char *name = tr_format("%.*s", (int)length, text);
+    if (!name) return TR_ENOMEM;
+    /* Options go below a name of which nothing is said yet. */
+    tr_status status = text[length] ? tr_config_put_nothing(root, NULL, "strategy")
+                                    : tr_config_put_text(root, NULL, "strategy", name);
+    for (const char *at = text + length; *at && status == TR_OK; at += length) {
+        length = option_length(++at);
+        if (length == 0) continue;
+        char *assignment = tr_format("strategy.%s.%.*s", name, (int)length, at);
+        status = assignment ? tr_config_set(root, assignment) : TR_ENOMEM;
+        tr_free(assignment);
     }
-    tr_status status = tr_text_finish(&assignment, &string);
-    if (status == TR_OK) status = tr_config_set(root, string);
-    tr_text_release(&assignment);
-    tr_free(string);
+    tr_free(name);
     return status;
+}
+
+static tr_status put_seed(tr_config *root, uint64_t seed)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%" PRIu64, seed);
+    return tr_config_put_text(root, NULL, "seed", text);
 }
 
 tr_status tr_job_override(tr_config *root, const struct tr_job_settings *settings)
 {
+    if (settings->steps > 0 && settings->epochs > 0)
+        return tr_fail(TR_EINVAL,
+                       "`steps` %" PRId64 " and `epochs` %" PRId64 " both say how long to train; give one",
+                       settings->steps, settings->epochs);
     if (settings->strategy) TR_TRY(set_strategy(root, settings->strategy));
-    for (int i = 0; i < settings->set_count; i++) TR_TRY(tr_config_set(root, settings->set[i]));
-    if (settings->has_seed) TR_TRY(tr_job_set(root, "seed=%" PRIu64, settings->seed));
+    for (int i = 0; i < settings->set_count; i++)
+        TR_TRY(tr_config_set_in(root, settings->set[i], tr_job_short_form, (void *)(uintptr_t)settings));
+    if (settings->has_seed) TR_TRY(put_seed(root, settings->seed));
     if (settings->steps > 0) {
-        TR_TRY(tr_job_set(root, "train.steps=%" PRId64, settings->steps));
-        TR_TRY(tr_config_set(root, "train.epochs=0"));
+        TR_TRY(tr_config_put_integer(root, "train", "steps", settings->steps));
+        TR_TRY(tr_config_put_integer(root, "train", "epochs", 0));
+    }
+    if (settings->epochs > 0) {
+        TR_TRY(tr_config_put_integer(root, "train", "epochs", settings->epochs));
+        TR_TRY(tr_config_put_integer(root, "train", "steps", 0));
     }
     return TR_OK;
 }

@@ -5,10 +5,8 @@
 #include "base/config.h"
 #include "job/job.h"
 
-/* Applies the settings to the tree of a model file: strategy, overrides, seed and steps, in this order.
-   TR_EINVAL names the path as far as it exists, TR_ENOMEM. */
+/* Applies the settings to the tree of a model file: strategy, overrides, seed, and steps or epochs, in this
+   order. TR_EINVAL names the path as far as it exists, TR_ENOMEM. */
 tr_status tr_job_override(tr_config *root, const struct tr_job_settings *settings);
-/* tr_config_set() with a short formatted assignment. */
-tr_status tr_job_set(tr_config *root, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

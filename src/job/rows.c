@@ -27,8 +27,8 @@ void tr_rows_most(const struct tr_job *job, int64_t microbatches, int64_t rows, 
 }
 
 void tr_rows_describe(struct tr_rows *rows, const struct tr_job *job, const struct tr_batch *batch,
-                      int64_t first, int64_t end, int64_t global_examples, struct tr_step_scalars *scalars,
-                      struct tr_pass_batch *out)
+                      int64_t first, int64_t end, int64_t global_examples, int64_t global_labels,
+                      struct tr_step_scalars *scalars, struct tr_pass_batch *out)
 {
     int64_t parts = job->train.microbatches, count = batch->global_rows;
     int64_t begin_row = tr_cut(count, parts, first) - batch->first;
@@ -45,6 +45,7 @@ void tr_rows_describe(struct tr_rows *rows, const struct tr_job *job, const stru
         .examples = end_row - begin_row,
         .tokens = sequence ? rows->token_row[end - first] : 0,
         .global_examples = global_examples,
+        .global_labels = global_labels,
         .first_example = (uint32_t)(batch->first + begin_row),
         .microbatches = (int32_t)(end - first),
         .nodes = 1,

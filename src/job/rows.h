@@ -20,10 +20,11 @@ void tr_rows_release(struct tr_rows *rows);
 void tr_rows_most(const struct tr_job *job, int64_t microbatches, int64_t rows, int64_t tokens,
                   struct tr_pass_limits *limits);
 /* Describes microbatches [first, end) of the step's batch, whose rows the host batch holds, as one node of
-   the tree. `global_examples` scales the loss. *out borrows from rows until the next call; its rows begin at
-   out->first_example - batch->first of the host batch. */
+   the tree. The mean of the loss is over `global_examples` examples or, of tokens, `global_labels` labels.
+   *out borrows from rows until the next call; its rows begin at out->first_example - batch->first of the host
+   batch. */
 void tr_rows_describe(struct tr_rows *rows, const struct tr_job *job, const struct tr_batch *batch,
-                      int64_t first, int64_t end, int64_t global_examples, struct tr_step_scalars *scalars,
-                      struct tr_pass_batch *out);
+                      int64_t first, int64_t end, int64_t global_examples, int64_t global_labels,
+                      struct tr_step_scalars *scalars, struct tr_pass_batch *out);
 
 #endif

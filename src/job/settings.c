@@ -22,6 +22,18 @@ static tr_status add_section(struct tr_text *text, const char *title, const stru
     return TR_OK;
 }
 
+/* Nothing where every example comes once: so it was before there was a choice. */
+static tr_status add_sampling(struct tr_text *text, const struct tr_train_options *train)
+{
+    static const char *const names[] = {"once", "balanced", "shares"};
+    if (train->sampling == TR_SAMPLING_ONCE) return TR_OK;
+    tr_text_addf(text, "sampling: {%s: [", names[train->sampling]);
+    for (int32_t i = 0; i < train->sampling_shares.count; i++)
+        tr_text_addf(text, "%s%.9g", i ? ", " : "", (double)train->sampling_shares.item[i]);
+    tr_text_add(text, "]}\n");
+    return TR_OK;
+}
+
 tr_status tr_settings_text(const struct tr_job *job, char **out)
 {
     struct tr_text text = TR_TEXT_INIT;
@@ -34,11 +46,16 @@ tr_status tr_settings_text(const struct tr_job *job, char **out)
                  ", shuffle: %s, last_batch: %s}\n",
                  job->file.seed, job->train.batch, job->train.microbatches,
                  job->train.shuffle ? "true" : "false", job->train.last_batch == 0 ? "keep" : "drop");
+    if (job->data.validation_split > 0)
+        tr_text_addf(&text, "data: {validation_split: %.17g}\n", job->data.validation_split);
+    TR_TRY_GOTO(add_sampling(&text, &job->train), out);
     TR_TRY_GOTO(add_section(&text, "input", tr_input_option_table, tr_input_option_count, &input), out);
     tr_text_add(&text, "layers: ");
     tr_config_json(job->file.layers, &text);
     tr_text_add(&text, "\n");
-    TR_TRY_GOTO(add_section(&text, "loss", tr_loss_options, tr_loss_option_count, &job->model->loss), out);
+    tr_text_add(&text, "loss: ");
+    TR_TRY_GOTO(tr_loss_dump(&job->model->loss, &text), out);
+    tr_text_add(&text, "\n");
     TR_TRY_GOTO(
         add_section(&text, "optimizer", tr_optimizer_options, tr_optimizer_option_count, &job->optimizer),
         out);
@@ -74,51 +91,64 @@ static void add_value(struct tr_text *text, const tr_config *node)
     tr_text_release(&json);
 }
 
-/* "path value, here value"; one of the two may be NULL. */
-static bool tell(struct tr_text *text, const tr_config *there, const tr_config *here)
+/* The differences that were found, and how many more are told. */
+struct differences {
+    struct tr_text text;
+    const char *between; /* the two values */
+    int left;
+};
+
+/* Adds "path value, here value"; one of the two may be NULL. */
+static void tell(struct differences *out, const tr_config *there, const tr_config *here)
 {
     char path[TR_CONFIG_PATH_SIZE];
-    tr_text_addf(text, "%s ", tr_config_path(there ? there : here, path, sizeof path));
-    add_value(text, there);
-    tr_text_add(text, ", here ");
-    add_value(text, here);
-    return true;
+    if (out->left-- <= 0) return;
+    tr_text_addf(&out->text, "%s%s ", out->text.length ? "; " : "",
+                 tr_config_path(there ? there : here, path, sizeof path));
+    add_value(&out->text, there);
+    tr_text_add(&out->text, out->between);
+    add_value(&out->text, here);
 }
 
-/* Describes the first difference; false if there is none. Recursion is as deep as trees may be. */
-static bool differ(struct tr_text *text, const tr_config *there, const tr_config *here)
+/* Recursion is as deep as trees may be. */
+static void compare(struct differences *out, const tr_config *there, const tr_config *here)
 {
     enum tr_config_kind kind = tr_config_kind(there);
-    if (kind != tr_config_kind(here)) return tell(text, there, here);
-    if (kind == TR_CONFIG_SCALAR)
-        return strcmp(tr_config_text(there), tr_config_text(here)) != 0 && tell(text, there, here);
+    if (kind != tr_config_kind(here) ||
+        (kind == TR_CONFIG_SCALAR && strcmp(tr_config_text(there), tr_config_text(here)) != 0)) {
+        tell(out, there, here);
+        return;
+    }
     bool mapping = kind == TR_CONFIG_MAPPING;
     for (int32_t i = 0; i < tr_config_count(there); i++) {
         const tr_config *own = tr_config_at(there, i);
         const tr_config *other = mapping                     ? tr_config_get(here, tr_config_key(there, i))
                                  : i < tr_config_count(here) ? tr_config_at(here, i)
                                                              : NULL;
-        if (other ? differ(text, own, other) : tell(text, own, NULL)) return true;
+        if (other)
+            compare(out, own, other);
+        else
+            tell(out, own, NULL);
     }
     for (int32_t i = 0; i < tr_config_count(here); i++) {
         bool matched =
             mapping ? tr_config_get(there, tr_config_key(here, i)) != NULL : i < tr_config_count(there);
-        if (!matched) return tell(text, NULL, tr_config_at(here, i));
+        if (!matched) tell(out, NULL, tr_config_at(here, i));
     }
-    return false;
 }
 
-tr_status tr_settings_difference(const char *there, const char *here, char **out)
+tr_status tr_settings_compare(const char *there, const char *here, const char *between, int most, char **out)
 {
     tr_config *a = NULL, *b = NULL;
-    struct tr_text text = TR_TEXT_INIT;
+    struct differences differences = {TR_TEXT_INIT, between, most};
     tr_status status;
     TR_TRY_GOTO(tr_config_parse(there, strlen(there), "settings there", &a), out);
     TR_TRY_GOTO(tr_config_parse(here, strlen(here), "settings here", &b), out);
-    differ(&text, a, b);
-    status = tr_text_finish(&text, out);
+    compare(&differences, a, b);
+    if (differences.left < 0) tr_text_addf(&differences.text, "; and %d more", -differences.left);
+    status = tr_text_finish(&differences.text, out);
 out:
-    tr_text_release(&text);
+    tr_text_release(&differences.text);
     tr_config_destroy(&b);
     tr_config_destroy(&a);
     return status;

@@ -13,8 +13,10 @@
    Returned, free with tr_free(). TR_ENOMEM. */
 tr_status tr_settings_text(const struct tr_job *job, char **out);
 
-/* The first setting in which two texts differ, as "optimizer.rate 0.01, here 0.1", with the value of `there`
-   first; "" where they are equal. Returned, free with tr_free(). TR_ENOMEM, TR_EFORMAT for other texts. */
-tr_status tr_settings_difference(const char *there, const char *here, char **out);
+/* The settings in which two texts, or two mappings in YAML, differ: at most `most` as "optimizer.rate 0.01,
+   here 0.1", with the value of `there` first and `between` (", here ") between the two, joined by "; ", and
+   then "; and 3 more". "" where they are equal. Returned, free with tr_free(). TR_ENOMEM, TR_EFORMAT for
+   other texts. */
+tr_status tr_settings_compare(const char *there, const char *here, const char *between, int most, char **out);
 
 #endif

@@ -20,11 +20,14 @@ struct tr_variables {
     tr_device *device;
     const struct tr_model *model;
     const struct tr_optimizer *optimizer;
-    float *arena[TR_ARENAS];
+    struct tr_staging arena[TR_ARENAS];
     struct tr_variables_part part;
-    bool borrowed;                   /* the parameters' memory is another's */
+    float *shared;                   /* memory of ranks for all arenas, or NULL */
+    bool filled;                     /* another rank gives the shared parameters their first values */
     struct tr_step_scalars *scalars; /* device */
-    float *squares, *norm;           /* device: per parameter that is optimized, and their root */
+    struct tr_step_scalars next;     /* on their way there */
+    struct tr_staging squares;       /* per parameter that is optimized */
+    float *norm;                     /* device: their root */
     int64_t square_count;
     struct group *groups;
     int group_count;
@@ -74,27 +77,26 @@ static tr_status fill_gaps(tr_variables *variables, float *arena, struct range r
     return TR_OK;
 }
 
-static tr_status allocate_arena(tr_variables *variables, enum tr_arena arena)
+static tr_status allocate_arena(tr_variables *variables, enum tr_arena arena, float *window)
 {
     int64_t floats = variables->model->arena_floats;
     struct range range = range_of(variables, arena);
-    if (!variables->arena[arena]) {
-        void *memory;
-        TR_TRY(tr_device_alloc(variables->device, (size_t)(floats ? floats : 1) * sizeof(float), &memory));
-        variables->arena[arena] = memory;
-    }
+    TR_TRY(tr_staging_make(variables->device, floats, window, &variables->arena[arena]));
     variables->memory += (size_t)(range.end - range.begin) * sizeof(float);
+    if (variables->shared) return TR_OK; /* it is zero */
     /* Memory is touched first by what fills it: parameters and averages at once, moments here. */
     if (arena == TR_ARENA_PARAMETERS || arena == TR_ARENA_EMA)
-        return fill_gaps(variables, variables->arena[arena], range);
-    return fill(variables, variables->arena[arena] + range.begin, range.end - range.begin);
+        return fill_gaps(variables, variables->arena[arena].data, range);
+    if (range.begin == range.end) return TR_OK;
+    return fill(variables, variables->arena[arena].data + range.begin, range.end - range.begin);
 }
 
 static bool alike(const struct tr_op_update *a, const struct tr_op_update *b)
 {
     return a->rule == b->rule && a->nesterov == b->nesterov && a->clip_norm == b->clip_norm &&
-           a->beta1 == b->beta1 && a->beta2 == b->beta2 && a->epsilon == b->epsilon && a->decay == b->decay &&
-           a->l2 == b->l2 && a->clip_value == b->clip_value;
+           a->rate_factor == b->rate_factor && a->beta1 == b->beta1 && a->beta2 == b->beta2 &&
+           a->epsilon == b->epsilon && a->decay == b->decay && a->l2 == b->l2 &&
+           a->clip_value == b->clip_value;
 }
 
 /* The part of layer i's parameters' statistics that a new batch takes. */
@@ -106,33 +108,54 @@ static float follow_of(const struct tr_model *model, int parameter)
     return 0;
 }
 
-/* Gaps between parameters belong to the group: zeros stay zeros under every rule. */
+/* Gaps between parameters belong to the group: zeros stay zeros under every rule. Frozen parameters belong to
+   none. */
 static tr_status make_groups(tr_variables *variables)
 {
     const struct tr_model *model = variables->model;
     variables->groups = tr_alloc_zero((size_t)model->parameter_count, sizeof *variables->groups);
     if (!variables->groups) return TR_ENOMEM;
     unsigned group_states = 0;
+    bool apart = true; /* from the last group, by a frozen parameter */
     for (int i = 0; i < model->parameter_count; i++) {
         const struct tr_parameter *parameter = &model->parameters[i];
+        if (parameter->pace.frozen) {
+            apart = true;
+            continue;
+        }
         unsigned states = tr_optimizer_states(variables->optimizer, parameter->kind);
         struct tr_op_update update;
-        tr_optimizer_update(variables->optimizer, parameter->kind, follow_of(model, i), &update);
-        struct group *group = variables->group_count ? &variables->groups[variables->group_count - 1] : NULL;
+        tr_optimizer_update(variables->optimizer, parameter->kind, &parameter->pace, follow_of(model, i),
+                            &update);
+        struct group *group = apart ? NULL : &variables->groups[variables->group_count - 1];
+        apart = false;
         if (!group || !alike(&group->update, &update) || states != group_states) {
             group = &variables->groups[variables->group_count++];
             *group = (struct group){update, parameter->offset};
             group_states = states;
-            group->update.w = variables->arena[TR_ARENA_PARAMETERS] + parameter->offset;
-            group->update.m = states & TR_STATE_M ? variables->arena[TR_ARENA_M] + parameter->offset : NULL;
-            group->update.v = states & TR_STATE_V ? variables->arena[TR_ARENA_V] + parameter->offset : NULL;
+            group->update.w = variables->arena[TR_ARENA_PARAMETERS].data + parameter->offset;
+            group->update.m =
+                states & TR_STATE_M ? variables->arena[TR_ARENA_M].data + parameter->offset : NULL;
+            group->update.v =
+                states & TR_STATE_V ? variables->arena[TR_ARENA_V].data + parameter->offset : NULL;
             group->update.ema =
-                states & TR_STATE_EMA ? variables->arena[TR_ARENA_EMA] + parameter->offset : NULL;
+                states & TR_STATE_EMA ? variables->arena[TR_ARENA_EMA].data + parameter->offset : NULL;
             group->update.scalars = variables->scalars;
         }
         group->update.count = parameter->offset + parameter->count - group->offset;
     }
     return TR_OK;
+}
+
+static unsigned states_of(const struct tr_optimizer *optimizer)
+{
+    return tr_optimizer_states(optimizer, TR_PARAMETER_WEIGHT) |
+           tr_optimizer_states(optimizer, TR_PARAMETER_BIAS);
+}
+
+int tr_variables_arenas(const struct tr_optimizer *optimizer)
+{
+    return 1 + __builtin_popcount(states_of(optimizer) & (TR_STATE_M | TR_STATE_V | TR_STATE_EMA));
 }
 
 static tr_status allocate_optimizer(tr_variables *variables)
@@ -141,33 +164,32 @@ static tr_status allocate_optimizer(tr_variables *variables)
         unsigned bit;
         enum tr_arena arena;
     } kept[] = {{TR_STATE_M, TR_ARENA_M}, {TR_STATE_V, TR_ARENA_V}, {TR_STATE_EMA, TR_ARENA_EMA}};
-    unsigned states = tr_optimizer_states(variables->optimizer, TR_PARAMETER_WEIGHT) |
-                      tr_optimizer_states(variables->optimizer, TR_PARAMETER_BIAS);
-    for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++)
-        if (states & kept[i].bit) TR_TRY(allocate_arena(variables, kept[i].arena));
+    unsigned states = states_of(variables->optimizer);
+    float *window = variables->shared;
+    for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++) {
+        if (!(states & kept[i].bit)) continue;
+        if (window) window += variables->model->arena_floats;
+        TR_TRY(allocate_arena(variables, kept[i].arena, window));
+    }
     for (int i = 0; i < variables->model->parameter_count; i++)
         variables->square_count += variables->model->parameters[i].kind != TR_PARAMETER_STATISTIC;
-    TR_TRY(allocate(variables, (size_t)(variables->square_count + 1) * sizeof(float), &variables->squares));
+    TR_TRY(tr_staging_make(variables->device, variables->square_count, NULL, &variables->squares));
+    variables->memory += tr_staging_memory(&variables->squares);
     TR_TRY(allocate(variables, sizeof(float), &variables->norm));
     return make_groups(variables);
 }
 
-tr_status tr_variables_create_part(tr_device *device, const struct tr_model *model,
-                                   const struct tr_optimizer *optimizer, const struct tr_variables_part *part,
-                                   float *parameters, tr_variables **out)
+static tr_status create(tr_device *device, const struct tr_model *model, const struct tr_optimizer *optimizer,
+                        const struct tr_variables_part *part, float *window, bool all, tr_variables **out)
 {
     assert(part->begin <= part->state_begin && part->state_begin <= part->state_end &&
            part->state_end <= part->end && part->end <= model->arena_floats);
     tr_variables *variables = tr_alloc_zero(1, sizeof *variables);
     if (!variables) return TR_ENOMEM;
-    *variables = (tr_variables){.device = device,
-                                .model = model,
-                                .optimizer = optimizer,
-                                .part = *part,
-                                .borrowed = parameters != NULL};
-    variables->arena[TR_ARENA_PARAMETERS] = parameters;
+    *variables = (tr_variables){.device = device, .model = model, .optimizer = optimizer, .part = *part};
+    if (all) variables->shared = window;
     tr_status status = allocate(variables, sizeof *variables->scalars, &variables->scalars);
-    if (status == TR_OK) status = allocate_arena(variables, TR_ARENA_PARAMETERS);
+    if (status == TR_OK) status = allocate_arena(variables, TR_ARENA_PARAMETERS, window);
     if (status == TR_OK && optimizer) status = allocate_optimizer(variables);
     if (status != TR_OK) {
         tr_variables_destroy(&variables);
@@ -177,21 +199,41 @@ tr_status tr_variables_create_part(tr_device *device, const struct tr_model *mod
     return TR_OK;
 }
 
-tr_status tr_variables_create(tr_device *device, const struct tr_model *model,
-                              const struct tr_optimizer *optimizer, float *parameters, tr_variables **out)
+tr_status tr_variables_create_part(tr_device *device, const struct tr_model *model,
+                                   const struct tr_optimizer *optimizer, const struct tr_variables_part *part,
+                                   float *window, tr_variables **out)
+{
+    return create(device, model, optimizer, part, window, false, out);
+}
+
+tr_status tr_variables_create_shared(tr_device *device, const struct tr_model *model,
+                                     const struct tr_optimizer *optimizer, float *window, tr_variables **out)
 {
     struct tr_variables_part whole = {.end = model->arena_floats, .state_end = model->arena_floats};
-    return tr_variables_create_part(device, model, optimizer, &whole, parameters, out);
+    *out = NULL;
+    if (!tr_device_adopt(device, window))
+        return tr_fail(
+            TR_EUNSUPPORTED,
+            "device %s has memory of its own, which is lost with its process; hold the parameters on "
+            "the cpu",
+            device->name);
+    return create(device, model, optimizer, &whole, window, true, out);
+}
+
+tr_status tr_variables_create(tr_device *device, const struct tr_model *model,
+                              const struct tr_optimizer *optimizer, float *window, tr_variables **out)
+{
+    struct tr_variables_part whole = {.end = model->arena_floats, .state_end = model->arena_floats};
+    return tr_variables_create_part(device, model, optimizer, &whole, window, out);
 }
 
 void tr_variables_destroy(tr_variables **handle)
 {
     tr_variables *variables = *handle;
     if (!variables) return;
-    if (variables->borrowed) variables->arena[TR_ARENA_PARAMETERS] = NULL;
-    for (int i = 0; i < TR_ARENAS; i++) tr_device_free(variables->device, variables->arena[i]);
+    for (int i = 0; i < TR_ARENAS; i++) tr_staging_release(&variables->arena[i]);
     tr_device_free(variables->device, variables->scalars);
-    tr_device_free(variables->device, variables->squares);
+    tr_staging_release(&variables->squares);
     tr_device_free(variables->device, variables->norm);
     tr_free(variables->groups);
     tr_free(variables);
@@ -200,7 +242,13 @@ void tr_variables_destroy(tr_variables **handle)
 
 tr_status tr_variables_keep_outer(tr_variables *variables)
 {
-    return allocate_arena(variables, TR_ARENA_OUTER);
+    if (variables->arena[TR_ARENA_OUTER].data) return TR_OK;
+    return allocate_arena(variables, TR_ARENA_OUTER, NULL);
+}
+
+bool tr_variables_are_whole(const tr_variables *variables)
+{
+    return variables->part.begin == 0 && variables->part.end == variables->model->arena_floats;
 }
 
 bool tr_variables_keep(const tr_variables *variables, enum tr_arena arena, int64_t begin, int64_t end)
@@ -213,7 +261,7 @@ void tr_variables_trim_arena(tr_variables *variables, enum tr_arena arena)
 {
     int64_t floats = variables->model->arena_floats;
     struct range range = range_of(variables, arena);
-    float *values = variables->arena[arena];
+    float *values = variables->arena[arena].data;
     if (!values) return;
     tr_device_discard(variables->device, values, (size_t)range.begin * sizeof *values);
     tr_device_discard(variables->device, values + range.end, (size_t)(floats - range.end) * sizeof *values);
@@ -226,7 +274,14 @@ void tr_variables_trim(tr_variables *variables)
 
 float *tr_variables_arena(const tr_variables *variables, enum tr_arena arena)
 {
-    return variables->arena[arena];
+    return variables->arena[arena].data;
+}
+
+tr_status tr_variables_open(tr_variables *variables, enum tr_arena arena, const struct tr_staging **out)
+{
+    struct tr_staging *buffer = &variables->arena[arena];
+    *out = buffer->data ? buffer : NULL;
+    return buffer->data ? tr_staging_open(buffer) : TR_OK;
 }
 
 tr_device *tr_variables_device(const tr_variables *variables)
@@ -280,15 +335,36 @@ static tr_status initialize_by_copy(tr_variables *variables, uint64_t seed)
     return status;
 }
 
+void tr_variables_let_fill(tr_variables *variables, bool fills)
+{
+    variables->filled = !fills && tr_staging_is_direct(&variables->arena[TR_ARENA_PARAMETERS]);
+}
+
+bool tr_variables_fills(const tr_variables *variables)
+{
+    return !variables->filled;
+}
+
+bool tr_variables_fills_state(const tr_variables *variables)
+{
+    return !variables->filled || !variables->shared;
+}
+
 tr_status tr_variables_initialize(tr_variables *variables, uint64_t seed)
 {
-    float *parameters = variables->arena[TR_ARENA_PARAMETERS], *average = variables->arena[TR_ARENA_EMA];
-    if (tr_device_host_view(variables->device, parameters))
-        TR_TRY(initialize_host(variables, seed, parameters));
-    else
-        TR_TRY(initialize_by_copy(variables, seed));
-    if (!average) return TR_OK;
+    float *parameters = variables->arena[TR_ARENA_PARAMETERS].data;
+    if (variables->filled) return TR_OK;
+    if (!tr_device_host_view(variables->device, parameters)) return initialize_by_copy(variables, seed);
+    return initialize_host(variables, seed, parameters);
+}
+
+tr_status tr_variables_begin_ema(tr_variables *variables)
+{
+    const float *parameters = variables->arena[TR_ARENA_PARAMETERS].data;
+    float *average = variables->arena[TR_ARENA_EMA].data;
+    if (!average || !tr_variables_fills_state(variables)) return TR_OK;
     struct range range = range_of(variables, TR_ARENA_EMA);
+    if (range.begin == range.end) return TR_OK;
     struct tr_op_scale copy = {range.end - range.begin, 1, parameters + range.begin, average + range.begin};
     return tr_device_scale(variables->device, &copy);
 }
@@ -296,23 +372,24 @@ tr_status tr_variables_initialize(tr_variables *variables, uint64_t seed)
 tr_status tr_variables_load(tr_variables *variables, enum tr_arena arena, const float *values)
 {
     size_t bytes = (size_t)variables->model->arena_floats * sizeof(float);
-    TR_TRY(tr_device_to_device(variables->device, variables->arena[arena], values, bytes));
+    TR_TRY(tr_device_to_device(variables->device, variables->arena[arena].data, values, bytes));
     return tr_device_wait(variables->device);
 }
 
 tr_status tr_variables_store(tr_variables *variables, enum tr_arena arena, float *values)
 {
     size_t bytes = (size_t)variables->model->arena_floats * sizeof(float);
-    TR_TRY(tr_device_to_host(variables->device, values, variables->arena[arena], bytes));
+    TR_TRY(tr_device_to_host(variables->device, values, variables->arena[arena].data, bytes));
     return tr_device_wait(variables->device);
 }
 
 tr_status tr_variables_begin_step(tr_variables *variables, int64_t step)
 {
-    struct tr_step_scalars scalars;
-    tr_optimizer_scalars(variables->optimizer, step, &scalars);
-    TR_TRY(tr_device_to_device(variables->device, variables->scalars, &scalars, sizeof scalars));
-    return tr_device_wait(variables->device); /* `scalars` ends here */
+    TR_TRY(
+        tr_device_wait(variables->device)); /* those of the step before are there; mostly nothing is left */
+    tr_optimizer_scalars(variables->optimizer, step, &variables->next);
+    return tr_device_to_device(variables->device, variables->scalars, &variables->next,
+                               sizeof variables->next);
 }
 
 tr_status tr_variables_measure_squares(tr_variables *variables, const float *gradient)
@@ -324,9 +401,12 @@ tr_status tr_variables_measure_squares(tr_variables *variables, const float *gra
         const struct tr_parameter *parameter = &model->parameters[i];
         if (parameter->kind == TR_PARAMETER_STATISTIC) continue;
         struct tr_op_sum_squares sum = {parameter->count, gradient + parameter->offset,
-                                        variables->squares + square++};
+                                        variables->squares.data + square++};
         if (parameter->offset < range.begin || parameter->offset >= range.end) continue;
-        TR_TRY(tr_device_sum_squares(variables->device, &sum));
+        if (parameter->pace.frozen) /* what is not learned from does not count */
+            TR_TRY(fill(variables, sum.out, 1));
+        else
+            TR_TRY(tr_device_sum_squares(variables->device, &sum));
     }
     return TR_OK;
 }
@@ -336,7 +416,7 @@ tr_status tr_variables_join_squares(tr_variables *variables)
     struct tr_op_clip_scale scale = {
         .count = variables->square_count,
         .max_norm = variables->optimizer->clip_norm > 0 ? variables->optimizer->clip_norm : __builtin_inff(),
-        .squares = variables->squares,
+        .squares = variables->squares.data,
         .norm = variables->norm,
         .scalars = variables->scalars,
     };
@@ -349,18 +429,10 @@ tr_status tr_variables_measure(tr_variables *variables, const float *gradient)
     return tr_variables_join_squares(variables);
 }
 
-float *tr_variables_squares(const tr_variables *variables)
+tr_status tr_variables_open_squares(tr_variables *variables, const struct tr_staging **out)
 {
-    return variables->squares;
-}
-
-int64_t tr_variables_squares_before(const tr_variables *variables, int64_t end)
-{
-    const struct tr_model *model = variables->model;
-    int64_t squares = 0;
-    for (int i = 0; i < model->parameter_count && model->parameters[i].offset < end; i++)
-        squares += model->parameters[i].kind != TR_PARAMETER_STATISTIC;
-    return squares;
+    *out = &variables->squares;
+    return tr_staging_open(&variables->squares);
 }
 
 tr_status tr_variables_norm(tr_variables *variables, float *norm)
@@ -424,8 +496,8 @@ tr_status tr_variables_complete_ema(tr_variables *variables)
         const struct tr_parameter *parameter = &model->parameters[i];
         if (parameter->kind != TR_PARAMETER_STATISTIC) continue;
         struct tr_op_scale copy = {parameter->count, 1,
-                                   variables->arena[TR_ARENA_PARAMETERS] + parameter->offset,
-                                   variables->arena[TR_ARENA_EMA] + parameter->offset};
+                                   variables->arena[TR_ARENA_PARAMETERS].data + parameter->offset,
+                                   variables->arena[TR_ARENA_EMA].data + parameter->offset};
         TR_TRY(tr_device_scale(variables->device, &copy));
     }
     return TR_OK;
@@ -433,7 +505,7 @@ tr_status tr_variables_complete_ema(tr_variables *variables)
 
 tr_status tr_variables_hash(tr_variables *variables, char hex[TR_SHA256_TEXT])
 {
-    const float *view = tr_device_host_view(variables->device, variables->arena[TR_ARENA_PARAMETERS]);
+    const float *view = tr_device_host_view(variables->device, variables->arena[TR_ARENA_PARAMETERS].data);
     if (view) return tr_model_hash(variables->model, view, hex);
     float *copy = tr_alloc((size_t)variables->model->arena_floats + 1, sizeof *copy);
     if (!copy) return TR_ENOMEM;

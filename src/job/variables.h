@@ -9,6 +9,7 @@
 #ifndef TR_JOB_VARIABLES_H
 #define TR_JOB_VARIABLES_H
 
+#include "device/staging.h"
 #include "nn/model.h"
 #include "optim/optimizer.h"
 
@@ -26,8 +27,8 @@ extern const char *const tr_arena_names[TR_ARENAS];
 
 typedef struct tr_variables tr_variables;
 
-/* What a process keeps: floats of the arena of the parameters, on bounds of parameters, and, among these, of
-   the others'. */
+/* What a process keeps: floats of the arena of the parameters, on bounds of parameters where it measures
+   norms, and, among these, of the others'. */
 struct tr_variables_part {
     int64_t begin, end;
     int64_t state_begin, state_end;
@@ -36,16 +37,25 @@ struct tr_variables_part {
 /* Allocates the arenas that the optimizer needs (none but the parameters without one: `optimizer` NULL).
    Moments and gaps are zero; parameters
    and averages have no values yet. `device`, `model` and `optimizer` are borrowed for the life of the
-   variables. `parameters` is device memory of arena_floats floats for the parameters, borrowed likewise, or
-   NULL: then it is allocated. Returned, destroy with tr_variables_destroy(). */
+   variables. `window`, or NULL, is host memory of arena_floats floats that ranks share, for the parameters,
+   see tr_staging_make(). Returned, destroy with tr_variables_destroy(). */
 tr_status tr_variables_create(tr_device *device, const struct tr_model *model,
-                              const struct tr_optimizer *optimizer, float *parameters, tr_variables **out);
+                              const struct tr_optimizer *optimizer, float *window, tr_variables **out);
+/* The same with all arenas in memory that ranks share and that is zero: `window` has tr_variables_arenas() *
+   arena_floats floats, for the parameters and then for the others in their order. TR_EUNSUPPORTED on devices
+   with memory of their own. */
+tr_status tr_variables_create_shared(tr_device *device, const struct tr_model *model,
+                                     const struct tr_optimizer *optimizer, float *window, tr_variables **out);
+/* The arenas that the optimizer needs, the parameters included. */
+int tr_variables_arenas(const struct tr_optimizer *optimizer);
 /* The same for a part of them. */
 tr_status tr_variables_create_part(tr_device *device, const struct tr_model *model,
                                    const struct tr_optimizer *optimizer, const struct tr_variables_part *part,
-                                   float *parameters, tr_variables **out);
+                                   float *window, tr_variables **out);
 void tr_variables_destroy(tr_variables **variables);
 
+/* Whether the part is all parameters. */
+bool tr_variables_are_whole(const tr_variables *variables);
 /* Whether some of the floats [begin, end) of an arena are in the part. */
 bool tr_variables_keep(const tr_variables *variables, enum tr_arena arena, int64_t begin, int64_t end);
 /* Gives memory of an arena outside of the part back, where the device can: what was written there for a while
@@ -59,14 +69,27 @@ tr_status tr_variables_keep_outer(tr_variables *variables);
 
 /* The arena in device memory, NULL if the optimizer keeps none. */
 float *tr_variables_arena(const tr_variables *variables, enum tr_arena arena);
+/* The same with a host side, for whoever moves numbers between ranks or to files: *out is borrowed from the
+   variables, NULL if the optimizer keeps none. What one side gets is copied to the other by the caller.
+   TR_ENOMEM. */
+tr_status tr_variables_open(tr_variables *variables, enum tr_arena arena, const struct tr_staging **out);
 /* The device that holds them, and the floats of an arena. */
 tr_device *tr_variables_device(const tr_variables *variables);
 int64_t tr_variables_floats(const tr_variables *variables);
 /* The scalars of the step, in device memory. */
 struct tr_step_scalars *tr_variables_scalars(const tr_variables *variables);
 
-/* Initial parameters of the part for a seed; moments zero; moving averages copies of the parameters. */
+/* Says of parameters in memory that several processes share whether this one gives them their first values;
+   without a call it does, and so does one whose device has memory of its own. Those of the others are there
+   once all have met. */
+void tr_variables_let_fill(tr_variables *variables, bool fills);
+bool tr_variables_fills(const tr_variables *variables);
+/* Likewise for the other arenas, which are shared only by tr_variables_create_shared(). */
+bool tr_variables_fills_state(const tr_variables *variables);
+/* Initial parameters of the part for a seed, where this process fills them. Moments are zero already. */
 tr_status tr_variables_initialize(tr_variables *variables, uint64_t seed);
+/* Lets moving averages, if any, begin as copies of the parameters, which are there. */
+tr_status tr_variables_begin_ema(tr_variables *variables);
 /* Copies an arena from or to the host, arena_floats floats, and waits. */
 tr_status tr_variables_load(tr_variables *variables, enum tr_arena arena, const float *values);
 tr_status tr_variables_store(tr_variables *variables, enum tr_arena arena, float *values);
@@ -81,9 +104,8 @@ tr_status tr_variables_measure(tr_variables *variables, const float *gradient);
    then the norm, once those of all others are in their places. */
 tr_status tr_variables_measure_squares(tr_variables *variables, const float *gradient);
 tr_status tr_variables_join_squares(tr_variables *variables);
-/* The sums, in device memory, and which of them are of parameters in the floats [0, end). */
-float *tr_variables_squares(const tr_variables *variables);
-int64_t tr_variables_squares_before(const tr_variables *variables, int64_t end);
+/* The sums, one for each parameter that is optimized, with a host side; borrowed. TR_ENOMEM. */
+tr_status tr_variables_open_squares(tr_variables *variables, const struct tr_staging **out);
 /* Waits and returns the norm last measured. */
 tr_status tr_variables_norm(tr_variables *variables, float *norm);
 /* Enqueues the update of the floats [begin, end) of the arenas by `gradient`, an arena; all of it: 0 and

@@ -2,7 +2,7 @@
 
 #include "base/fail.h"
 
-enum verdict { ALLOWED, NOTHING_BEFORE, NOTHING_BEHIND, CROSSED, SHARED_RELU };
+enum verdict { ALLOWED, NOTHING_BEFORE, NOTHING_BEHIND, CROSSED, SHARED_RELU, IMAGE_TOKENS };
 
 /* `taker` is the layer behind the cut that is in the way, `taken` what it takes. */
 static enum verdict judge(const struct tr_model *model, int cut, int *taker, int *taken)
@@ -10,6 +10,8 @@ static enum verdict judge(const struct tr_model *model, int cut, int *taker, int
     int crossing = tr_model_source(model, cut - 1);
     if (crossing < 0) return NOTHING_BEFORE;
     if (tr_model_source(model, model->layer_count - 1) == crossing) return NOTHING_BEHIND;
+    *taken = crossing;
+    if (model->image_tokens > 0 && model->layers[crossing].out.sequence) return IMAGE_TOKENS;
     for (int i = cut; i < model->layer_count; i++) {
         const struct tr_layer *layer = &model->layers[i];
         *taker = i;
@@ -42,6 +44,9 @@ tr_status tr_model_check_cut(const struct tr_model *model, int cut)
     case SHARED_RELU:
         return tr_fail(TR_EINVAL, "layer \"%s\" applies the gradient of the relu of \"%s\" and stays with it",
                        by, of);
+    case IMAGE_TOKENS:
+        return tr_fail(TR_EINVAL,
+                       "tokens of an image, of layer \"%s\", do not go from one process to another", of);
     case ALLOWED:
         break;
     }

@@ -8,7 +8,7 @@
 
 /* Whether the network may be cut in front of `layer`. TR_EINVAL with the reason, naming layers: a residual
    connection crosses, a max pool applies the gradient of the relu in front of it, or nothing would be
-   computed on one side. Any thread. */
+   computed on one side. Layers on both sides may share weights, see tr_pass_tie(). Any thread. */
 tr_status tr_model_check_cut(const struct tr_model *model, int layer);
 /* Writes the layers in front of which the network may be cut, ascending, to cut[layer_count], and returns
    their number. Of places where the same tensor crosses only the last is written. Any thread. */

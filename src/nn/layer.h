@@ -2,7 +2,7 @@
  *
  * A layer class says how a kind of layer is configured, checked, and expressed in device operations. It owns
  * no memory while training: everything it reads and writes comes with each call. To add a kind: one file in
- * nn/layers, one line in nn/layers/table.c; the tests enumerate the table.
+ * nn/layers, one line in nn/layers/table.h; the tests enumerate the table.
  *
  * Shapes are per example, or per token for sequences; the number of examples or tokens is first in memory and
  * never part of a shape.
@@ -10,23 +10,26 @@
 #ifndef TR_NN_LAYER_H
 #define TR_NN_LAYER_H
 
-#include "base/option.h"
+#include "base/registry.h"
 #include "device/device.h"
 #include "optim/initializer.h"
 #include "optim/optimizer.h"
 #include "tensor/shape.h"
 
-#define TR_LAYER_INPUTS     2
-#define TR_LAYER_PARAMETERS 4
-#define TR_LAYER_BUFFERS    4
+#define TR_LAYER_INPUTS     TR_JOIN_PARTS
+#define TR_LAYER_PARAMETERS 8
+#define TR_LAYER_BUFFERS    12
 #define TR_NAME_SIZE        64
-#define TR_WHERE_SIZE       (TR_CONFIG_PATH_SIZE + 128)
+/* What `from` calls the network's input, where no layer has that name. */
+#define TR_LAYER_NETWORK_INPUT "input"
+#define TR_WHERE_SIZE          (TR_CONFIG_PATH_SIZE + 128)
 
 struct tr_parameter {
     char name[2 * TR_NAME_SIZE]; /* "conv1.weights" */
     enum tr_parameter_kind kind;
     struct tr_shape shape;
     struct tr_initializer initializer;
+    struct tr_pace pace; /* that of the layer; a statistic is never frozen */
     int64_t fan_in, fan_out;
     int64_t count;
     int64_t offset; /* in floats, in every arena that is laid out like the parameters */
@@ -40,6 +43,7 @@ struct tr_buffer {
     int64_t fixed; /* bytes in addition, whatever the number of units */
     bool
         backward_only; /* lives within the layer's own backward; otherwise from its forward to its backward */
+    int from;          /* backward_only, if > 0: lives from the backward of this later layer on */
 };
 
 struct tr_layer {
@@ -47,6 +51,8 @@ struct tr_layer {
     char name[TR_NAME_SIZE];
     char where[TR_WHERE_SIZE]; /* "models/x.yaml:12:5: layers[2]", for messages */
     void *options;             /* of class->options_size, filled through class->options */
+    struct tr_pace pace;       /* at which its parameters learn */
+    bool paced;                /* the file says so */
     void *state;               /* made by class->build, freed with tr_free(); e.g. window geometry */
     int input_count;
     int input[TR_LAYER_INPUTS]; /* layers whose outputs it takes; -1 is the network's input */
@@ -54,6 +60,9 @@ struct tr_layer {
     struct tr_shape out;
     int parameter_count;
     int parameter[TR_LAYER_PARAMETERS]; /* numbers in the model */
+    int tied;        /* the layer whose first parameter it uses as well (weight tying); or -1 */
+    int lent_buffer; /* of a layer whose parameter another one uses: the first of its two
+                        buffers for that, see tr_builder_tie(); 0: nobody does */
     int buffer_count;
     struct tr_buffer buffer[TR_LAYER_BUFFERS];
     bool keeps_input, keeps_output; /* what its backward reads */
@@ -63,6 +72,33 @@ struct tr_layer {
     bool relu_of_input;       /* this layer is that consumer */
     float statistic_momentum; /* share of a new batch in this layer's statistics */
     int64_t flops;            /* of the forward pass, per example or token: 2 for a multiply-add */
+    /* For people: which of several definitions the class has chosen, NULL where there is one, and why. */
+    const char *algorithm;
+    char reason[64];
+};
+
+/* What came before the rows of a call that goes on where others stopped. */
+struct tr_layer_past {
+    int64_t rows, longest; /* that came before; that there may be in all */
+    const int32_t *whole;  /* device memory [2]: 0, and the rows with those of the call */
+    void *const *memory;   /* [layers] */
+};
+
+/* What a layer can be to the one before it in a fusion (nn/fusion.h). */
+enum tr_tail_kind { TR_TAIL_NONE, TR_TAIL_SUM = 1, TR_TAIL_ACTIVATION = 2, TR_TAIL_POOL = 4 };
+
+/* What a call computes behind the layer's own operation, in training: call->y and call->dy are those of the
+   last layer of the fusion. */
+struct tr_layer_tail {
+    const float *addend;           /* forward: what is added, or NULL */
+    const float *more;             /* backward: to be added to dy, or NULL */
+    float *daddend;                /* backward: where the addend's gradient goes, or NULL */
+    enum tr_activation activation; /* NONE, RELU, LEAKY_RELU; backward: what is left to undo */
+    float slope;
+    const struct tr_sliding_window *pool; /* of a max pool, or NULL: the stride is the kernel, without
+                                             padding or dilation */
+    uint8_t *taken;                       /* of the pool */
+    bool relu;                            /* backward: the pool applies the gradient of a relu before it */
 };
 
 /* What one call of forward or backward works on. Device memory, borrowed for the call. */
@@ -85,8 +121,13 @@ struct tr_layer_call {
     const float *x[TR_LAYER_INPUTS];
     float *y;
     const float *dy;
-    float *dx[TR_LAYER_INPUTS]; /* NULL where not wanted */
+    float *dx[TR_LAYER_INPUTS];       /* NULL where not wanted */
+    const struct tr_layer_past *past; /* extend */
+    void *memory;                     /* extend: its own of past->memory */
+    const struct tr_layer_tail *tail; /* NULL, or of a class that fuses */
     void *buffer[TR_LAYER_BUFFERS];
+    const float *tied;  /* the parameter of the layer `tied` */
+    float *tied_leaves; /* [microbatches][its size]: where backward leaves what it adds to that gradient */
     const float *parameter[TR_LAYER_PARAMETERS];
     float *gradient[TR_LAYER_PARAMETERS]; /* of the first node; later ones at cut->stride */
 };
@@ -94,44 +135,85 @@ struct tr_layer_call {
 struct tr_builder;
 
 struct tr_layer_class {
-    const char *name; /* the key in a model file */
-    const char *help;
-    const struct tr_option *options; /* every layer has the option `name` in addition */
-    int32_t option_count;
-    size_t options_size;
-    int inputs;                 /* 1, or 2 for those that name a second layer */
+    TR_ENTRY; /* every layer has tr_layer_common_options in addition to those of its class */
+    /* 1; or the least number, of a class that takes up to TR_LAYER_INPUTS and whose first option is
+       TR_LAYER_WITH_OPTION() of layers/table.h. */
+    int inputs;
+    bool slides;                /* a window over an image, of conv_transpose over its output: its state begins
+                                   with a struct tr_sliding_window */
     bool applies_relu_gradient; /* its backward can apply the gradient of a relu that produced its input */
     /* The gradient of its first parameter, [in][out], is that of tr_op_dense_backward_weights for its input
        and the dy that backward leaves, the factors; with call->apart backward does not form it. */
     bool factors;
+    /* A later layer may use its first parameter as well. If layer->lent_buffer, backward adds what that layer
+       has left (buffer[lent_buffer], a leaf for each microbatch) to its own leaves. */
+    bool lends;
+    /* What it can compute behind itself in training: a sum of enum tr_tail_kind. If that is not 0, `fuses`
+       tells whether a layer can, with its options on such a device; NULL: one that has all operations. */
+    unsigned tails;
+    bool (*fuses)(const struct tr_layer *layer, const struct tr_device_class *device);
+    /* What it is as a tail, of which it fills in what its options say. NULL: NONE. */
+    enum tr_tail_kind (*tail)(const struct tr_layer *layer, struct tr_layer_tail *tail);
     /* Checks options and input shapes (layer->in), sets layer->out, declares parameters and buffers. Messages
        name the layer, which the caller puts in front. */
     tr_status (*build)(struct tr_layer *layer, struct tr_builder *builder);
     tr_status (*forward)(const struct tr_layer_call *call);
+    /* What a row of its output follows from when a network is used: where neither is set, from any rows of
+       the example, and text is generated by computing all of it for each token. Without training only. */
+    bool by_row; /* the same row of its inputs; or, for a row of an example, the last of its rows */
+    /* The rows up to it. Then forward can go on where it stopped: `call` has the rows behind the first
+       call->past->rows ones of its only example, and call->memory is what earlier calls have left there, of
+       memory(layer, tokens) bytes for examples of up to `tokens` tokens; undefined where there are none. */
+    tr_status (*extend)(const struct tr_layer_call *call);
+    bool (*extends)(const struct tr_layer *layer); /* whether it can with its options; NULL: it can */
+    int64_t (*memory)(const struct tr_layer *layer, int64_t tokens);
+    /* The longest example whose tokens it tells apart. NULL: any. */
+    int64_t (*longest)(const struct tr_layer *layer);
     /* Writes call->dx (where wanted) and the gradients. May overwrite dy. NULL for layers without gradient.
      */
     tr_status (*backward)(const struct tr_layer_call *call);
 };
 
-/* For build functions: adds a parameter to the layer and the model. `initializer` is copied. */
+/* For build functions: adds a parameter to the layer and the model. `initializer` is copied. TR_EINVAL for a
+   shape that is none, and for more than TR_LAYER_PARAMETERS. */
 tr_status tr_builder_parameter(struct tr_builder *builder, struct tr_layer *layer, const char *name,
                                enum tr_parameter_kind kind, struct tr_shape shape,
                                const struct tr_initializer *initializer, int64_t fan_in, int64_t fan_out);
+/* What input `k` of a layer is called in messages: the name of a layer, or "input". Borrowed. */
+const char *tr_builder_input(const struct tr_builder *builder, const struct tr_layer *layer, int k);
+/* For build functions: the layer uses the first parameter of the layer called `name`, one in front of it
+   whose class lends it, and no other layer does. Both gradients are added microbatch by microbatch, this
+   layer's first, before anything goes into the tree. *lender is that layer. TR_EINVAL. */
+tr_status tr_builder_tie(struct tr_builder *builder, struct tr_layer *layer, const char *name,
+                         const struct tr_layer **lender);
+/* For build functions: from this layer on examples are sequences of `tokens` tokens each, though the input is
+   none. TR_EINVAL where they are others already. */
+tr_status tr_builder_image_tokens(struct tr_builder *builder, int64_t tokens);
 /* The size of the vocabulary that the data brought, 0 if unknown. */
 int64_t tr_builder_vocabulary(const struct tr_builder *builder);
-/* For build functions: adds a buffer; its index is the order of calls. */
+/* For build functions: adds a buffer; its index is the order of calls. More than
+   TR_LAYER_BUFFERS make the model fail after `build`. */
 void tr_layer_buffer(struct tr_layer *layer, struct tr_buffer buffer);
 
-/* All classes, and one by name (NULL if unknown). Static storage. */
-const struct tr_layer_class *const *tr_layer_classes(int *count);
-const struct tr_layer_class *tr_layer_class_find(const char *name);
+/* The options of every layer, of a structure of their own; for the manual. */
+extern const struct tr_option tr_layer_common_options[];
+extern const int32_t tr_layer_common_option_count;
+
+/* All classes; its entries are of struct tr_layer_class. */
+extern const struct tr_registry tr_layer_classes;
+
+static inline const struct tr_layer_class *tr_layer_class_of(const struct tr_entry *entry)
+{
+    return (const struct tr_layer_class *)entry;
+}
 
 /* For whoever writes a network down for other programs. */
 
 /* Where a layer keeps the value of an option of its class, of the type that the table gives it; NULL if the
    class has no such option. Borrowed from the layer. */
 const void *tr_layer_option(const struct tr_layer *layer, const char *key);
-/* The geometry of a convolution or pool, NULL of other layers. Borrowed from the layer. */
-const struct tr_window *tr_layer_window(const struct tr_layer *layer);
+/* The geometry of a convolution or pool, of a transposed convolution that of the convolution back, NULL of
+   other layers. Borrowed from the layer. */
+const struct tr_sliding_window *tr_layer_window(const struct tr_layer *layer);
 
 #endif

@@ -1,65 +1,199 @@
 #include "nn/loss.h"
 
+#include "base/alloc.h"
 #include "base/fail.h"
+#include "nn/losses/table.h"
 
-static const struct tr_choice kinds[] = {
-    {"softmax_cross_entropy", TR_LOSS_SOFTMAX_CROSS_ENTROPY, "classes, from scores and integer labels"},
-    {"mean_squared_error", TR_LOSS_MEAN_SQUARED_ERROR, "values; the mean over the outputs of an example"},
-    {NULL, 0},
-};
+#include <math.h>
+#include <string.h>
+
+#define ENTRY(class) &tr_loss_##class.entry,
+static const struct tr_entry *const entries[] = {TR_LOSS_TABLE(ENTRY) NULL};
+#undef ENTRY
+
+const struct tr_registry tr_loss_classes = {.kind = "loss", .entries = entries};
 
 const struct tr_option tr_loss_options[] = {
-    {"kind", TR_OPTION_CHOICE, offsetof(struct tr_loss, kind), "softmax_cross_entropy", 0, 0, kinds,
-     "what the output is compared with"},
+    {.key = "kind",
+     .type = TR_OPTION_CHOICE,
+     .offset = offsetof(struct tr_loss, kind),
+     .fallback = "softmax_cross_entropy",
+     .registry = &tr_loss_classes,
+     .help = "what the output is compared with"},
     {"label_smoothing", TR_OPTION_FLOAT, offsetof(struct tr_loss, label_smoothing), "0", 0, 1, NULL,
-     "share of the target that is spread over all classes", TR_OPTION_BELOW_MOST},
+     "share of the target that is spread over all classes in training. The loss of a step contains it, "
+     "that of an evaluation is the plain cross-entropy",
+     TR_OPTION_BELOW_MOST},
+    {.key = "class_weights",
+     .type = TR_OPTION_FLOAT_LIST,
+     .offset = offsetof(struct tr_loss, class_weights),
+     .fallback = "",
+     .least = 0,
+     .most = 1e6,
+     .flags = TR_OPTION_QUIET,
+     .only = 1u << TR_LOSS_softmax_cross_entropy | 1u << TR_LOSS_binary_cross_entropy,
+     .help =
+         "what an example counts in training: a number for each class, or, by `binary_cross_entropy`, for "
+         "the yes of each output (one number: for that of all). The mean of a batch is over its examples, "
+         "not over their weights. Evaluations are without"},
+    {.key = "delta",
+     .type = TR_OPTION_FLOAT,
+     .offset = offsetof(struct tr_loss, delta),
+     .fallback = "1",
+     .least = 0,
+     .most = INFINITY,
+     .flags = TR_OPTION_QUIET | TR_OPTION_ABOVE_LEAST,
+     .only = 1u << TR_LOSS_huber,
+     .help = "distance from which on the error counts in proportion to it"},
 };
 const int32_t tr_loss_option_count = TR_OPTION_COUNT(tr_loss_options);
 
-tr_status tr_loss_read(const tr_config *node, const struct tr_shape *output, struct tr_loss *loss)
+/* What one of several losses has in addition. */
+static const struct tr_option head_options[] = {
+    {"outputs", TR_OPTION_INT64, offsetof(struct tr_loss, outputs), NULL, 1, 1 << 28, NULL,
+     "how many of the outputs it is of"},
+    {"weight", TR_OPTION_FLOAT, offsetof(struct tr_loss, weight), "1", 0, INFINITY, NULL, "what it counts",
+     TR_OPTION_ABOVE_LEAST},
+};
+#define LOSS_OPTIONS TR_OPTION_COUNT(tr_loss_options)
+#define HEAD_OPTIONS (LOSS_OPTIONS + TR_OPTION_COUNT(head_options))
+
+static void head_table(struct tr_option table[HEAD_OPTIONS])
 {
-    char text[TR_SHAPE_TEXT];
-    TR_TRY(tr_options_defaults(tr_loss_options, tr_loss_option_count, loss));
-    TR_TRY(tr_options_read(tr_loss_options, tr_loss_option_count, node, "loss", loss));
-    if (output->sequence)
-        return tr_fail(TR_EINVAL, "the network's output is a sequence (%s); end it with a \"last\" layer",
-                       tr_shape_text(output, text));
-    if (loss->kind == TR_LOSS_SOFTMAX_CROSS_ENTROPY) {
-        if (tr_shape_count(output) < 2)
-            return tr_fail(TR_EINVAL, "softmax_cross_entropy needs at least 2 outputs, the network has %s",
-                           tr_shape_text(output, text));
-    } else if (loss->label_smoothing > 0) {
-        return tr_config_fail(TR_EINVAL, node, "label_smoothing is for softmax_cross_entropy only");
-    }
+    memcpy(table, tr_loss_options, sizeof tr_loss_options);
+    memcpy(table + LOSS_OPTIONS, head_options, sizeof head_options);
+}
+
+static tr_status read_one(const struct tr_option *table, int32_t count, const tr_config *node,
+                          struct tr_loss *loss)
+{
+    TR_TRY(tr_options_defaults(table, count, loss));
+    TR_TRY(tr_options_read(table, count, node, "loss", loss));
+    if (loss->kind == TR_LOSS_heads)
+        return tr_config_fail(TR_EINVAL, node,
+                              "heads are written as a list: loss: [{kind: ..., outputs: ...}, ...]");
+    if (loss->label_smoothing > 0 && !tr_loss_class_of(loss)->smooths)
+        return tr_config_fail(TR_EINVAL, node, "%s has no label_smoothing", tr_loss_class_of(loss)->name);
     return TR_OK;
+}
+
+static tr_status read_heads(const tr_config *list, struct tr_loss *loss)
+{
+    struct tr_option table[HEAD_OPTIONS];
+    int32_t count = tr_config_count(list);
+    if (count < 1 || count > TR_LOSS_HEADS)
+        return tr_config_fail(TR_EINVAL, list, "%d losses; 1 to %d are allowed", (int)count, TR_LOSS_HEADS);
+    head_table(table);
+    loss->kind = TR_LOSS_heads;
+    loss->head = tr_alloc_zero((size_t)count, sizeof *loss->head);
+    if (!loss->head) return TR_ENOMEM;
+    loss->head_count = count;
+    for (int32_t i = 0; i < count; i++)
+        TR_TRY(read_one(table, HEAD_OPTIONS, tr_config_at(list, i), &loss->head[i]));
+    return TR_OK;
+}
+
+tr_status tr_loss_read(const tr_config *node, struct tr_loss *loss)
+{
+    *loss = (struct tr_loss){0};
+    if (node && tr_config_kind(node) == TR_CONFIG_SEQUENCE) {
+        TR_TRY(tr_options_defaults(tr_loss_options, tr_loss_option_count, loss));
+        return read_heads(node, loss);
+    }
+    return read_one(tr_loss_options, tr_loss_option_count, node, loss);
+}
+
+void tr_loss_release(struct tr_loss *loss)
+{
+    tr_free(loss->head);
+    loss->head = NULL;
+    loss->head_count = 0;
+}
+
+static tr_status dump_one(const struct tr_option *table, int32_t count, const struct tr_loss *loss,
+                          struct tr_text *text)
+{
+    char *dump;
+    TR_TRY(tr_options_dump(table, count, loss, &dump));
+    tr_text_add(text, dump);
+    tr_free(dump);
+    return TR_OK;
+}
+
+tr_status tr_loss_dump(const struct tr_loss *loss, struct tr_text *text)
+{
+    struct tr_option table[HEAD_OPTIONS];
+    if (loss->kind != TR_LOSS_heads) return dump_one(tr_loss_options, tr_loss_option_count, loss, text);
+    head_table(table);
+    for (int32_t i = 0; i < loss->head_count; i++) {
+        tr_text_add(text, i ? ", " : "[");
+        TR_TRY(dump_one(table, HEAD_OPTIONS, &loss->head[i], text));
+    }
+    tr_text_add(text, "]");
+    return TR_OK;
+}
+
+bool tr_loss_answers(const struct tr_loss *loss)
+{
+    bool any = loss->kind != TR_LOSS_heads && tr_loss_class_of(loss)->answers;
+    for (int32_t i = 0; i < loss->head_count; i++) any |= tr_loss_class_of(&loss->head[i])->answers;
+    return any;
+}
+
+int64_t tr_loss_targets(const struct tr_loss *loss, int64_t outputs)
+{
+    int64_t sum = 0;
+    if (loss->kind != TR_LOSS_heads) return tr_loss_class_of(loss)->classifies ? 0 : outputs;
+    for (int32_t i = 0; i < loss->head_count; i++)
+        sum += tr_loss_class_of(&loss->head[i])->classifies ? 1 : loss->head[i].outputs;
+    return sum;
+}
+
+int64_t tr_loss_scratch(const struct tr_loss *loss, int64_t outputs, int64_t rows)
+{
+    if (loss->kind != TR_LOSS_heads) return 0;
+    return rows * (2 * outputs + tr_loss_targets(loss, outputs) + 3) * (int64_t)sizeof(float);
+}
+
+static tr_status check_weights(const struct tr_loss *loss, int64_t outputs)
+{
+    int32_t count = loss->class_weights.count;
+    bool for_all = count == 1 && !tr_loss_class_of(loss)->classifies;
+    if (count == 0 || for_all || count == outputs) return TR_OK;
+    return tr_fail(TR_EINVAL, "class_weights has %d numbers, the network %lld outputs; give one for each",
+                   (int)count, (long long)outputs);
+}
+
+tr_status tr_loss_check(const struct tr_loss *loss, const struct tr_shape *output)
+{
+    const struct tr_loss_class *class = tr_loss_class_of(loss);
+    char text[TR_SHAPE_TEXT];
+    if (output->sequence && !class->of_tokens)
+        return tr_fail(TR_EINVAL,
+                       "its output is a sequence (%s), which %s does not compare token by token; end it with "
+                       "last, global_average_pool or global_max_pool",
+                       tr_shape_text(output, text), class->name);
+    if (output->sequence && loss->class_weights.count > 0)
+        return tr_fail(
+            TR_EINVAL,
+            "class_weights are of examples, the network's output is a sequence (%s); leave them out",
+            tr_shape_text(output, text));
+    TR_TRY(check_weights(loss, tr_shape_count(output)));
+    return class->check ? class->check(loss, output) : TR_OK;
+}
+
+bool tr_loss_weights(const struct tr_loss *loss, int64_t width, float *weight)
+{
+    const struct tr_float_list *given = &loss->class_weights;
+    bool any = given->count > 0;
+    for (int64_t k = 0; loss->kind != TR_LOSS_heads && k < width; k++)
+        weight[k] = any ? given->item[given->count > 1 ? k : 0] : 1;
+    for (int32_t i = 0; i < loss->head_count; weight += loss->head[i++].outputs)
+        any |= tr_loss_weights(&loss->head[i], loss->head[i].outputs, weight);
+    return any;
 }
 
 tr_status tr_loss_run(const struct tr_loss *loss, int64_t width, const struct tr_loss_call *call)
 {
-    if (loss->kind == TR_LOSS_SOFTMAX_CROSS_ENTROPY) {
-        struct tr_op_softmax_cross_entropy op = {
-            .rows = call->rows,
-            .classes = width,
-            .smoothing = loss->label_smoothing,
-            .scale = call->scale,
-            .x = call->output,
-            .label = call->label,
-            .loss = call->loss,
-            .correct = call->correct,
-            .dx = call->gradient,
-        };
-        return tr_device_softmax_cross_entropy(call->device, &op);
-    }
-    struct tr_op_fill none_correct = {call->rows, 0, call->correct};
-    TR_TRY(tr_device_fill(call->device, &none_correct));
-    struct tr_op_mean_squared_error op = {
-        .rows = call->rows,
-        .width = width,
-        .scale = call->scale,
-        .x = call->output,
-        .target = call->target,
-        .loss = call->loss,
-        .dx = call->gradient,
-    };
-    return tr_device_mean_squared_error(call->device, &op);
+    return tr_loss_class_of(loss)->run(loss, width, call);
 }

@@ -1,36 +1,81 @@
-/* Losses: what the network's output is compared with, per example. */
+/* Losses: what the network's output is compared with, per example, or per token of a sequence. */
 #ifndef TR_NN_LOSS_H
 #define TR_NN_LOSS_H
 
-#include "base/config.h"
-#include "base/option.h"
+#include "base/registry.h"
+#include "base/text.h"
 #include "device/device.h"
 #include "tensor/shape.h"
 
-enum tr_loss_kind { TR_LOSS_SOFTMAX_CROSS_ENTROPY, TR_LOSS_MEAN_SQUARED_ERROR };
-
 struct tr_loss {
-    int32_t kind; /* enum tr_loss_kind */
+    int32_t kind; /* place in tr_loss_classes */
     float label_smoothing;
+    struct tr_float_list class_weights; /* empty: all count alike */
+    float delta;                        /* of huber */
+    /* Of one among several losses: how many of the network's outputs are its, and what it counts. */
+    int64_t outputs;
+    float weight;
+    int32_t head_count;   /* of `heads` */
+    struct tr_loss *head; /* [head_count], owned; their outputs follow one another */
 };
-
-extern const struct tr_option tr_loss_options[];
-extern const int32_t tr_loss_option_count;
-
-/* Reads the `loss:` entry of a model file (NULL: softmax cross-entropy) and checks it against the output's
- * shape. */
-tr_status tr_loss_read(const tr_config *node, const struct tr_shape *output, struct tr_loss *loss);
+#define TR_LOSS_HEADS TR_JOIN_PARTS /* the most heads */
 
 struct tr_loss_call {
     tr_device *device;
     int64_t rows;
-    float scale;           /* 1 / global batch */
+    bool training;         /* with the smoothing and the weights of training, and in training only */
+    float scale;           /* 1 / rows with a label in the global batch */
     const float *output;   /* [rows][width] */
     const int32_t *label;  /* [rows]; classification */
     const float *target;   /* [rows][width]; regression */
+    const float *weight;   /* of the classes, as tr_loss_weights() gives them; NULL: none */
+    void *scratch;         /* tr_loss_scratch() bytes */
     float *loss, *correct; /* [rows]; correct is +0 for regression */
     float *gradient;       /* [rows][width], or NULL */
 };
+
+/* A kind of loss. To add one: a file in nn/losses, a line in nn/losses/table.h. */
+struct tr_loss_class {
+    TR_ENTRY;        /* options are those of all losses, below */
+    bool classifies; /* compares with classes (label, correct), otherwise with values (target) */
+    bool answers;    /* what is right can be told: `correct` is the share of right answers, not always 0 */
+    bool of_tokens;  /* a row may be a token, whose label may be missing (negative) */
+    bool smooths;    /* takes label_smoothing */
+    /* Checks the output's shape. NULL: all will do. */
+    tr_status (*check)(const struct tr_loss *loss, const struct tr_shape *output);
+    /* As tr_loss_run(). */
+    tr_status (*run)(const struct tr_loss *loss, int64_t width, const struct tr_loss_call *call);
+};
+
+/* All kinds, the default first; its entries are of struct tr_loss_class. */
+extern const struct tr_registry tr_loss_classes;
+
+static inline const struct tr_loss_class *tr_loss_class_of(const struct tr_loss *loss)
+{
+    return (const struct tr_loss_class *)tr_loss_classes.entries[loss->kind];
+}
+
+extern const struct tr_option tr_loss_options[];
+extern const int32_t tr_loss_option_count;
+
+/* Reads the `loss:` entry of a model file (NULL: softmax cross-entropy; a list: heads). Release with
+   tr_loss_release(), also after a failure. */
+tr_status tr_loss_read(const tr_config *node, struct tr_loss *loss);
+void tr_loss_release(struct tr_loss *loss);
+/* Adds its settings as JSON: an object, or a list of them. TR_ENOMEM. */
+tr_status tr_loss_dump(const struct tr_loss *loss, struct tr_text *text);
+/* Whether answers are right or wrong. */
+bool tr_loss_answers(const struct tr_loss *loss);
+/* The values that it is compared with, of a network with so many outputs; 0 where that is a class. */
+int64_t tr_loss_targets(const struct tr_loss *loss, int64_t outputs);
+/* Bytes of device memory that tr_loss_run() works in. */
+int64_t tr_loss_scratch(const struct tr_loss *loss, int64_t outputs, int64_t rows);
+/* Checks it against the output's shape. */
+tr_status tr_loss_check(const struct tr_loss *loss, const struct tr_shape *output);
+
+/* The weights of the classes, one for each of `width` outputs, to weight[width]. Returns false where all are
+   1 because none are given. */
+bool tr_loss_weights(const struct tr_loss *loss, int64_t width, float *weight);
 
 /* Enqueues the loss. All pointers are device memory, borrowed until wait. */
 tr_status tr_loss_run(const struct tr_loss *loss, int64_t width, const struct tr_loss_call *call);

@@ -6,26 +6,86 @@
 #include "base/hash.h"
 #include "base/rng.h"
 #include "base/tree.h"
+#include "nn/read.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #define ARENA_GRAIN 16 /* floats: a cache line, so that no two parameters share one */
-#define LAYER_LIMIT 4096
 
 struct tr_builder {
     struct tr_model *model;
+    const struct tr_registry *layers;
 };
+
+tr_status tr_builder_image_tokens(struct tr_builder *builder, int64_t tokens)
+{
+    struct tr_model *model = builder->model;
+    if (model->image_tokens > 0 && model->image_tokens != tokens)
+        return tr_fail(
+            TR_EINVAL,
+            "makes %lld tokens of an image, a layer before it made %lld; a network has sequences of "
+            "one length",
+            (long long)tokens, (long long)model->image_tokens);
+    model->image_tokens = tokens;
+    return TR_OK;
+}
 
 int64_t tr_builder_vocabulary(const struct tr_builder *builder)
 {
     return builder->model->vocabulary;
 }
 
+const char *tr_builder_input(const struct tr_builder *builder, const struct tr_layer *layer, int k)
+{
+    return layer->input[k] < 0 ? TR_LAYER_NETWORK_INPUT : builder->model->layers[layer->input[k]].name;
+}
+
 void tr_layer_buffer(struct tr_layer *layer, struct tr_buffer buffer)
 {
-    layer->buffer[layer->buffer_count++] = buffer;
+    if (layer->buffer_count < TR_LAYER_BUFFERS) layer->buffer[layer->buffer_count] = buffer;
+    layer->buffer_count++;
+}
+
+static tr_status check_buffers(const struct tr_layer *layer)
+{
+    if (layer->buffer_count <= TR_LAYER_BUFFERS) return TR_OK;
+    return tr_fail(TR_EINVAL,
+                   "needs %d buffers, a layer has at most %d; raise TR_LAYER_BUFFERS in nn/layer.h",
+                   layer->buffer_count, TR_LAYER_BUFFERS);
+}
+
+/* A layer of the model by its name, in front of `layer`. */
+static struct tr_layer *find_before(const struct tr_model *model, const struct tr_layer *layer,
+                                    const char *name)
+{
+    for (struct tr_layer *other = model->layers; other < layer; other++)
+        if (strcmp(other->name, name) == 0) return other;
+    return NULL;
+}
+
+tr_status tr_builder_tie(struct tr_builder *builder, struct tr_layer *layer, const char *name,
+                         const struct tr_layer **lender)
+{
+    struct tr_model *model = builder->model;
+    struct tr_layer *other = find_before(model, layer, name);
+    if (!other) return tr_fail(TR_EINVAL, "there is no layer \"%s\" before it; name an embedding", name);
+    if (!other->class->lends)
+        return tr_fail(TR_EINVAL,
+                       "layer \"%s\" is of kind %s, whose weights cannot be shared; name an embedding", name,
+                       other->class->name);
+    if (other->lent_buffer)
+        return tr_fail(TR_EINVAL, "another layer shares the weights of \"%s\" already", name);
+    int64_t bytes = model->parameters[other->parameter[0]].count * (int64_t)sizeof(float);
+    other->lent_buffer = other->buffer_count;
+    tr_layer_buffer(other,
+                    (struct tr_buffer){TR_PER_MICROBATCH, bytes, 0, true, (int)(layer - model->layers)});
+    tr_layer_buffer(other, (struct tr_buffer){TR_PER_MICROBATCH, 0, bytes, true, 0});
+    TR_TRY(check_buffers(other));
+    layer->tied = (int)(other - model->layers);
+    *lender = other;
+    return TR_OK;
 }
 
 tr_status tr_builder_parameter(struct tr_builder *builder, struct tr_layer *layer, const char *name,
@@ -33,6 +93,11 @@ tr_status tr_builder_parameter(struct tr_builder *builder, struct tr_layer *laye
                                const struct tr_initializer *initializer, int64_t fan_in, int64_t fan_out)
 {
     struct tr_model *model = builder->model;
+    if (layer->parameter_count == TR_LAYER_PARAMETERS)
+        return tr_fail(TR_EINVAL,
+                       "needs more than %d parameters (\"%s\" is one too many); raise TR_LAYER_PARAMETERS in "
+                       "nn/layer.h",
+                       TR_LAYER_PARAMETERS, name);
     if (!tr_grow(&model->parameters, model->parameter_count, sizeof *model->parameters)) return TR_ENOMEM;
     TR_TRY(tr_shape_check(&shape, name));
     struct tr_parameter *parameter = &model->parameters[model->parameter_count];
@@ -40,14 +105,16 @@ tr_status tr_builder_parameter(struct tr_builder *builder, struct tr_layer *laye
         .kind = kind,
         .shape = shape,
         .initializer = *initializer,
+        .pace = layer->pace,
         .fan_in = fan_in,
         .fan_out = fan_out,
         .count = tr_shape_count(&shape),
         .offset = model->arena_floats,
     };
+    if (kind == TR_PARAMETER_STATISTIC) parameter->pace.frozen = false;
     snprintf(parameter->name, sizeof parameter->name, "%s.%s", layer->name, name);
     model->arena_floats += (parameter->count + ARENA_GRAIN - 1) / ARENA_GRAIN * ARENA_GRAIN;
-    model->parameter_total += parameter->count;
+    if (kind != TR_PARAMETER_STATISTIC) model->parameter_total += parameter->count;
     layer->parameter[layer->parameter_count++] = model->parameter_count++;
     return TR_OK;
 }
@@ -56,6 +123,16 @@ int tr_model_source(const struct tr_model *model, int layer)
 {
     while (layer >= 0 && model->layers[layer].alias) layer = model->layers[layer].input[0];
     return layer;
+}
+
+int64_t tr_model_learned(const struct tr_model *model, int layer)
+{
+    int64_t floats = 0;
+    for (int k = 0; k < model->layers[layer].parameter_count; k++) {
+        const struct tr_parameter *parameter = &model->parameters[model->layers[layer].parameter[k]];
+        if (parameter->kind != TR_PARAMETER_STATISTIC) floats += parameter->count;
+    }
+    return floats;
 }
 
 int tr_model_consumers(const struct tr_model *model, int source)
@@ -69,142 +146,19 @@ int tr_model_consumers(const struct tr_model *model, int source)
     return consumers;
 }
 
-/* ---- one layer ---- */
-
-/* The name option is kept behind the class's own struct. */
-static size_t name_offset(const struct tr_layer_class *class)
-{
-    return (class->options_size + sizeof(char *) - 1) / sizeof(char *) * sizeof(char *);
-}
-
-/* The class's option table with `name` at the end. Returned, free with tr_free(). */
-static struct tr_option *full_table(const struct tr_layer_class *class)
-{
-    struct tr_option *table = tr_alloc((size_t) class->option_count + 1, sizeof *table);
-    if (!table) return NULL;
-    if (class->option_count) memcpy(table, class->options, (size_t) class->option_count * sizeof *table);
-    table[class->option_count] = (struct tr_option){
-        .key = "name",
-        .type = TR_OPTION_STRING,
-        .offset = name_offset(class),
-        .fallback = "",
-        .help = "name of the layer",
-    };
-    return table;
-}
-
-/* Needs no memory: it runs when there may be none. */
-static void release_options(struct tr_layer *layer)
-{
-    if (!layer->options) return;
-    tr_options_release(layer->class->options, layer->class->option_count, layer->options);
-    tr_free(*(char **)((char *)layer->options + name_offset(layer->class)));
-    tr_free(layer->options);
-}
-
-static tr_status unknown_class(const tr_config *item, const char *name)
-{
-    int count;
-    const struct tr_layer_class *const *classes = tr_layer_classes(&count);
-    const char *names[64];
-    for (int i = 0; i < count && i < 64; i++) names[i] = classes[i]->name;
-    const char *nearest = tr_text_nearest(name, names, count < 64 ? count : 64);
-    if (nearest)
-        return tr_config_fail(TR_EINVAL, item, "unknown layer \"%s\"; did you mean \"%s\"?", name, nearest);
-    return tr_config_fail(TR_EINVAL, item, "unknown layer \"%s\"; `trireme inspect --layers` lists them",
-                          name);
-}
-
-/* An item of the list is `flatten`, or `conv: {...}`. */
-static tr_status find_class(const tr_config *item, const struct tr_layer_class **class,
-                            const tr_config **options)
-{
-    const char *name = tr_config_text(item);
-    *options = NULL;
-    if (tr_config_kind(item) == TR_CONFIG_MAPPING && tr_config_count(item) == 1) {
-        name = tr_config_key(item, 0);
-        *options = tr_config_at(item, 0);
-    }
-    if (!name)
-        return tr_config_fail(TR_EINVAL, item,
-                              "a layer is written as `relu` or `dense: {units: 10}`, here is %s",
-                              tr_config_kind_name(item));
-    *class = tr_layer_class_find(name);
-    return *class ? TR_OK : unknown_class(item, name);
-}
-
-static int find_layer(const struct tr_model *model, int before, const char *name)
-{
-    for (int i = 0; i < before; i++)
-        if (strcmp(model->layers[i].name, name) == 0) return i;
-    return -1;
-}
-
-static tr_status name_layer(struct tr_model *model, struct tr_layer *layer, const tr_config *item)
-{
-    int number = (int)(layer - model->layers);
-    const char *given = *(char **)((char *)layer->options + name_offset(layer->class));
-    if (given) {
-        if (strlen(given) >= TR_NAME_SIZE || given[strcspn(given, "./ \t\n\"")])
-            return tr_config_fail(
-                TR_EINVAL, item,
-                "layer name \"%s\" must have fewer than %d characters, none of them . / or blank", given,
-                TR_NAME_SIZE);
-        snprintf(layer->name, sizeof layer->name, "%s", given);
-    } else {
-        int same = 1;
-        for (int i = 0; i < number; i++) same += model->layers[i].class == layer->class;
-        snprintf(layer->name, sizeof layer->name, "%s%d", layer->class->name, same);
-    }
-    if (find_layer(model, number, layer->name) >= 0)
-        return tr_config_fail(TR_EINVAL, item, "two layers are called \"%s\"; give one another name",
-                              layer->name);
-    return TR_OK;
-}
-
-/* The second input is the value of the option "with". */
-static tr_status connect(struct tr_model *model, struct tr_layer *layer, const tr_config *item)
-{
-    int number = (int)(layer - model->layers);
-    layer->input_count = layer->class->inputs;
-    layer->input[0] = number - 1;
-    if (layer->input_count == 2) {
-        const char *with = *(char **)((char *)layer->options + layer->class->options[0].offset);
-        layer->input[1] = find_layer(model, number, with);
-        if (layer->input[1] < 0)
-            return tr_config_fail(TR_EINVAL, item,
-                                  "there is no layer \"%s\" before this one; name an earlier layer", with);
-    }
-    for (int k = 0; k < layer->input_count; k++)
-        layer->in[k] = layer->input[k] < 0 ? model->input : model->layers[layer->input[k]].out;
-    return TR_OK;
-}
+/* ---- layers ---- */
 
 static tr_status build_layer(struct tr_builder *builder, const tr_config *item)
 {
-    struct tr_model *model = builder->model;
-    struct tr_layer *layer = &model->layers[model->layer_count];
-    const tr_config *node;
-    TR_TRY(find_class(item, &layer->class, &node));
-    tr_config_location(item, layer->where, sizeof layer->where);
-    layer->options = tr_alloc_zero(1, name_offset(layer->class) + sizeof(char *));
-    struct tr_option *table = full_table(layer->class);
-    if (!layer->options || !table) {
-        tr_free(layer->options);
-        tr_free(table);
-        return TR_ENOMEM;
-    }
-    model->layer_count++; /* from here on tr_model_destroy() releases it */
-    int32_t count = layer->class->option_count + 1;
-    tr_status status = tr_options_defaults(table, count, layer->options);
-    if (status == TR_OK) status = tr_options_read(table, count, node, layer->class->name, layer->options);
-    tr_free(table);
-    /* Options that are not there have no place of their own. */
-    if (status != TR_OK) return node ? status : tr_fail_in(status, "%s", layer->where);
-    TR_TRY(name_layer(model, layer, item));
-    TR_TRY(connect(model, layer, item));
-    status = layer->class->build(layer, builder);
+    struct tr_layer *layer;
+    TR_TRY(tr_layer_read(builder->model, builder->layers, item, &layer));
+    tr_status status = layer->class->build(layer, builder);
+    if (status == TR_OK) status = check_buffers(layer);
     if (status == TR_OK) status = tr_shape_check(&layer->out, "output");
+    if (status == TR_OK && layer->paced && layer->parameter_count == 0)
+        status =
+            tr_fail(TR_EINVAL, "has no parameters, so that `frozen`, `rate_factor` and `decay_factor` say "
+                               "nothing; leave them out");
     return status == TR_OK ? TR_OK : tr_fail_in(status, "%s: layer \"%s\"", layer->where, layer->name);
 }
 
@@ -224,36 +178,101 @@ static void fuse_relu_gradients(struct tr_model *model)
     }
 }
 
-static tr_status build_layers(struct tr_builder *builder, const tr_config *root)
+/* An output that nothing takes would be computed for nothing. */
+static tr_status check_use(const struct tr_model *model)
 {
-    struct tr_model *model = builder->model;
-    const tr_config *list = tr_config_get(root, "layers");
-    if (!list || tr_config_kind(list) != TR_CONFIG_SEQUENCE || tr_config_count(list) == 0)
-        return tr_config_fail(TR_EINVAL, list ? list : root,
-                              "a model needs `layers:`, a list with at least one layer");
-    int32_t count = tr_config_count(list);
-    if (count > LAYER_LIMIT)
-        return tr_config_fail(TR_EINVAL, list, "%d layers; at most %d are allowed", count, LAYER_LIMIT);
-    model->layers = tr_alloc_zero((size_t)count, sizeof *model->layers);
-    if (!model->layers) return TR_ENOMEM;
-    for (int32_t i = 0; i < count; i++) TR_TRY(build_layer(builder, tr_config_at(list, i)));
-    if (tr_model_source(model, count - 1) < 0)
-        return tr_config_fail(TR_EINVAL, list, "the layers compute nothing; add a dense layer");
-    fuse_relu_gradients(model);
-    model->output = model->layers[count - 1].out;
+    for (int i = 0; i + 1 < model->layer_count; i++) {
+        bool used = false;
+        for (int j = i + 1; j < model->layer_count; j++)
+            for (int k = 0; k < model->layers[j].input_count; k++) used |= model->layers[j].input[k] == i;
+        const struct tr_layer *layer = &model->layers[i];
+        if (!used)
+            return tr_fail(TR_EINVAL, "%s: layer \"%s\": no later layer takes its output; name it in from",
+                           layer->where, layer->name);
+    }
     return TR_OK;
 }
 
+/* A layer that gives a named input, or a step on the way to it. */
+static tr_status build_part_layer(struct tr_builder *builder, char *text)
+{
+    struct tr_layer *layer;
+    if (!text) return TR_ENOMEM;
+    tr_status status = tr_layer_read_part(builder->model, text, &layer);
+    tr_free(text);
+    if (status == TR_OK) status = layer->class->build(layer, builder);
+    return status == TR_OK ? TR_OK : tr_fail_in(status, "input");
+}
+
+/* An input with a name is a part of the vector that the network takes; of an image under its shape. */
+static tr_status build_parts(struct tr_builder *builder, const struct tr_model_input *input)
+{
+    struct tr_model *model = builder->model;
+    int64_t begin = 0;
+    if (input->part_count > TR_MODEL_PARTS)
+        return tr_fail(TR_EINVAL, "%d inputs have names, at most %d can have", input->part_count,
+                       TR_MODEL_PARTS);
+    for (int i = 0; i < input->part_count; i++) {
+        const struct tr_named_shape *part = &input->part[i];
+        bool image = part->shape.rank == 3;
+        int64_t size = tr_shape_count(&part->shape);
+        TR_TRY(build_part_layer(builder, tr_format("{slice: {name: \"%s%s\", from: input, begin: %" PRId64
+                                                   ", size: %" PRId64 "}}",
+                                                   part->name, image ? "_row" : "", begin, size)));
+        if (image)
+            TR_TRY(build_part_layer(builder,
+                                    tr_format("{reshape: {name: \"%s\", from: \"%s_row\", shape: [%" PRId64
+                                              ", %" PRId64 ", %" PRId64 "]}}",
+                                              part->name, part->name, part->shape.size[0],
+                                              part->shape.size[1], part->shape.size[2])));
+        begin += size;
+    }
+    model->part_layers = model->layer_count;
+    return TR_OK;
+}
+
+static tr_status build_layers(struct tr_builder *builder, const tr_config *root,
+                              const struct tr_model_input *input)
+{
+    struct tr_model *model = builder->model;
+    const tr_config *list;
+    TR_TRY(tr_layers_begin(model, root, &list));
+    TR_TRY(build_parts(builder, input));
+    int32_t count = tr_config_count(list);
+    for (int32_t i = 0; i < count; i++) TR_TRY(build_layer(builder, tr_config_at(list, i)));
+    if (tr_model_source(model, model->layer_count - 1) < 0)
+        return tr_config_fail(TR_EINVAL, list, "the layers compute nothing; add a dense layer");
+    TR_TRY(check_use(model));
+    fuse_relu_gradients(model);
+    model->output = model->layers[model->layer_count - 1].out;
+    return TR_OK;
+}
+
+/* What is wrong with the output is told of the layer that gives it. */
+static tr_status check_loss(const struct tr_model *model)
+{
+    const struct tr_layer *last = &model->layers[model->layer_count - 1];
+    tr_status status = tr_loss_check(&model->loss, &model->output);
+    return status == TR_OK ? TR_OK : tr_fail_in(status, "%s: layer \"%s\"", last->where, last->name);
+}
+
 tr_status tr_model_build(const tr_config *root, const struct tr_model_input *input, struct tr_model **out)
+{
+    return tr_model_build_of(&tr_layer_classes, root, input, out);
+}
+
+tr_status tr_model_build_of(const struct tr_registry *layers, const tr_config *root,
+                            const struct tr_model_input *input, struct tr_model **out)
 {
     struct tr_model *model = tr_alloc_zero(1, sizeof *model);
     if (!model) return TR_ENOMEM;
     model->input = input->shape;
     model->vocabulary = input->vocabulary;
-    struct tr_builder builder = {model};
+    struct tr_builder builder = {model, layers};
     tr_status status = tr_shape_check(&model->input, "input");
-    if (status == TR_OK) status = build_layers(&builder, root);
-    if (status == TR_OK) status = tr_loss_read(tr_config_get(root, "loss"), &model->output, &model->loss);
+    if (status == TR_OK) status = build_layers(&builder, root, input);
+    if (status == TR_OK) status = tr_loss_read(tr_config_get(root, "loss"), &model->loss);
+    if (status == TR_OK) status = check_loss(model);
     if (status != TR_OK) {
         tr_model_destroy(&model);
         return status;
@@ -267,13 +286,26 @@ void tr_model_destroy(struct tr_model **handle)
     struct tr_model *model = *handle;
     if (!model) return;
     for (int i = 0; i < model->layer_count; i++) {
-        release_options(&model->layers[i]);
+        tr_layer_release_options(&model->layers[i]);
         tr_free(model->layers[i].state);
     }
+    tr_loss_release(&model->loss);
     tr_free(model->layers);
     tr_free(model->parameters);
     tr_free(model);
     *handle = NULL;
+}
+
+bool tr_model_trained_range(const struct tr_model *model, int64_t from, int64_t *begin, int64_t *end)
+{
+    int i = 0;
+    *begin = *end = from;
+    while (i < model->parameter_count && model->parameters[i].offset < from) i++;
+    for (; i < model->parameter_count && model->parameters[i].pace.frozen; i++)
+        *begin = i + 1 < model->parameter_count ? model->parameters[i + 1].offset : model->arena_floats;
+    while (i < model->parameter_count && !model->parameters[i].pace.frozen) i++;
+    *end = i < model->parameter_count ? model->parameters[i].offset : model->arena_floats;
+    return *begin < *end;
 }
 
 void tr_model_initialize_range(const struct tr_model *model, uint64_t seed, int64_t begin, int64_t end,
@@ -282,14 +314,18 @@ void tr_model_initialize_range(const struct tr_model *model, uint64_t seed, int6
     tr_rng_key key = tr_rng_key_make(seed, TR_RNG_INIT);
     for (int i = 0; i < model->parameter_count; i++) {
         const struct tr_parameter *parameter = &model->parameters[i];
-        if (parameter->offset < begin || parameter->offset >= end) continue;
-        int64_t from = tr_cut(parameter->count, shares, share),
-                to = tr_cut(parameter->count, shares, share + 1);
-        float *at = values + parameter->offset;
-        tr_initializer_fill(&parameter->initializer, parameter->fan_in, parameter->fan_out, key, (uint32_t)i,
-                            from, to, at + from);
-        if (share == shares - 1)
-            for (int64_t k = parameter->count; k % ARENA_GRAIN; k++) at[k] = 0;
+        int64_t offset = parameter->offset, count = parameter->count;
+        int64_t padded = offset + (count + ARENA_GRAIN - 1) / ARENA_GRAIN * ARENA_GRAIN;
+        int64_t first = begin > offset ? begin - offset : 0,
+                last = end < offset + count ? end - offset : count;
+        int64_t from = first + tr_cut(last - first, shares, share),
+                to = first + tr_cut(last - first, shares, share + 1);
+        if (first < last)
+            tr_initializer_fill(&parameter->initializer, parameter->fan_in, parameter->fan_out, key,
+                                (uint32_t)i, from, to, values + offset + from);
+        if (share < shares - 1) continue;
+        for (int64_t k = offset + count; k < padded; k++)
+            if (k >= begin && k < end) values[k] = 0;
     }
 }
 

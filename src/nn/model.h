@@ -15,15 +15,19 @@
 #include "nn/layer.h"
 #include "nn/loss.h"
 
+#define TR_MODEL_PARTS 4 /* inputs with names */
+
 struct tr_model {
     struct tr_shape input;
-    int64_t vocabulary; /* of token input, else 0 */
+    int64_t vocabulary;   /* of token input, else 0 */
+    int64_t image_tokens; /* of each example, where a layer makes a sequence of an image; else 0 */
+    int part_layers; /* the first so many layers are none of the file: each gives an input that has a name */
     int layer_count;
     struct tr_layer *layers;
     int parameter_count;
     struct tr_parameter *parameters;
     int64_t arena_floats;    /* size of an arena that is laid out like the parameters */
-    int64_t parameter_total; /* floats without gaps */
+    int64_t parameter_total; /* floats that are learned: without gaps and running statistics */
     struct tr_shape output;
     struct tr_loss loss;
 };
@@ -32,24 +36,42 @@ struct tr_model {
 struct tr_model_input {
     struct tr_shape shape;
     int64_t vocabulary;
+    /* An example may be several images and vectors, which layers take by name: the shape is then that of one
+       vector with the numbers of all, in this order. At most TR_MODEL_PARTS, borrowed. */
+    int part_count;
+    const struct tr_named_shape *part;
 };
 
 /* Builds from the `layers:` and `loss:` entries of `root`, which is borrowed for the call. Errors name file,
    line, layer and the shapes. Returned, destroy with tr_model_destroy(). */
 tr_status tr_model_build(const tr_config *root, const struct tr_model_input *input, struct tr_model **out);
+/* The same with layers of the caller's, entries of struct tr_layer_class, which are borrowed as long as the
+   model lives. */
+tr_status tr_model_build_of(const struct tr_registry *layers, const tr_config *root,
+                            const struct tr_model_input *input, struct tr_model **out);
+/* Checks these entries as far as that needs no shapes, so before there are data; of `input` only the names of
+   parts are looked at. Errors as above. */
+tr_status tr_model_check(const tr_config *root, const struct tr_model_input *input);
 void tr_model_destroy(struct tr_model **model);
 
 /* The layer that really holds the output of `layer` (aliases such as flatten hold none); -1 is the network's
  * input. */
 int tr_model_source(const struct tr_model *model, int layer);
 
+/* The floats that a layer learns, without running statistics. */
+int64_t tr_model_learned(const struct tr_model *model, int layer);
+
 /* The number of consumers of a source's output, counted through aliases. */
 int tr_model_consumers(const struct tr_model *model, int source);
+
+/* The next floats of an arena, from `from` on, a multiple of 16, that no frozen parameter has: where none is
+   frozen, all. Returns whether there are any. */
+bool tr_model_trained_range(const struct tr_model *model, int64_t from, int64_t *begin, int64_t *end);
 
 /* Fills `values` (arena_floats floats) with the initial parameters for a seed; elements depend on nothing
    else. Gaps are +0. `share` of `shares` fills only its part, so that threads can work together. */
 void tr_model_initialize(const struct tr_model *model, uint64_t seed, int share, int shares, float *values);
-/* The same for the parameters that begin in the floats [begin, end) of the arena; nothing else is touched. */
+/* The same for the floats [begin, end) of the arena; nothing else is touched. */
 void tr_model_initialize_range(const struct tr_model *model, uint64_t seed, int64_t begin, int64_t end,
                                int share, int shares, float *values);
 

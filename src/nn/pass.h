@@ -11,6 +11,7 @@
 #ifndef TR_NN_PASS_H
 #define TR_NN_PASS_H
 
+#include "device/staging.h"
 #include "nn/model.h"
 
 typedef struct tr_pass tr_pass;
@@ -24,13 +25,15 @@ struct tr_pass_limits {
     int first_layer, end_layer;
 };
 
-/* Returned, destroy with tr_pass_destroy(). `device` and `model` are borrowed for the life of the pass. */
+/* Returned, destroy with tr_pass_destroy(). `device` and `model` are borrowed for the life of the pass.
+   TR_EUNSUPPORTED, with its name, where the device lacks an operation that the layers need. */
 tr_status tr_pass_create(tr_device *device, const struct tr_model *model, const struct tr_pass_limits *limits,
                          tr_pass **out);
 void tr_pass_destroy(tr_pass **pass);
 
-/* Bytes of device memory that a pass would take. */
-tr_status tr_pass_memory(const struct tr_model *model, const struct tr_pass_limits *limits, size_t *bytes);
+/* Bytes of device memory that a pass would take on a device; NULL: on one that has all operations. */
+tr_status tr_pass_memory(const tr_device *device, const struct tr_model *model,
+                         const struct tr_pass_limits *limits, size_t *bytes);
 
 /* Where the input of the next run goes: floats [examples][input], or tokens [tokens] with offsets [examples +
    1]. Device memory, owned by the pass; NULL where the model has no such input. With a range that begins
@@ -38,7 +41,8 @@ tr_status tr_pass_memory(const struct tr_model *model, const struct tr_pass_limi
 float *tr_pass_input(tr_pass *pass);
 int32_t *tr_pass_token(tr_pass *pass);
 int32_t *tr_pass_offset(tr_pass *pass);
-/* Where labels [examples] or targets [examples][output] go; NULL unless the range ends with the network. */
+/* Where labels [examples], of tokens [tokens] where the output is a sequence, or targets [examples][output]
+   go; NULL unless the range ends with the network. */
 int32_t *tr_pass_label(tr_pass *pass);
 float *tr_pass_target(tr_pass *pass);
 
@@ -55,6 +59,21 @@ struct tr_pass_port {
 struct tr_pass_port tr_pass_entry(const tr_pass *pass);
 /* Values are there after forward and until backward; the gradient is written in between. */
 struct tr_pass_port tr_pass_exit(const tr_pass *pass);
+/* Weights that layers on both sides of a range's end share (weight tying): one side has the parameter, the
+   other computes with a copy of it and hands back what it adds to the gradient, for each microbatch. */
+struct tr_pass_tie {
+    int lender, borrower; /* layers: the one whose first parameter it is, and the one that uses it as well */
+    bool lends;           /* the range has the lender; else the borrower */
+    int64_t floats;       /* of the parameter */
+    float *leaves; /* [microbatches][floats], device memory of the pass. Of the borrower they are there after
+                      backward until the next one; of the lender they are written between forward and
+                      backward. NULL without training */
+};
+/* Tie number `index` of a pass in *out; false beyond the last. */
+bool tr_pass_tie(const tr_pass *pass, int index, struct tr_pass_tie *out);
+/* Sets where the pass finds a borrower's copy: device memory, borrowed until it is set again. */
+void tr_pass_lend(tr_pass *pass, int borrower, const float *parameter);
+
 /* The floats [*begin, *end) of a whole arena that hold the parameters of a range of layers. */
 void tr_pass_arena(const struct tr_model *model, int first_layer, int end_layer, int64_t *begin,
                    int64_t *end);
@@ -63,6 +82,7 @@ void tr_pass_arena(const struct tr_model *model, int first_layer, int end_layer,
 struct tr_pass_batch {
     int64_t examples, tokens;
     int64_t global_examples;     /* size of the global batch: scales the loss */
+    int64_t global_labels;       /* of tokens in the global batch: scales a loss of tokens; else not read */
     uint32_t first_example;      /* number of the first example in the global batch */
     int32_t microbatches, nodes; /* training only, else 0 */
     const int64_t *example_row;  /* [microbatches + 1]: first example of each, from 0 */
@@ -72,19 +92,37 @@ struct tr_pass_batch {
     struct tr_step_scalars *scalars; /* device memory */
 };
 
-/* Bytes of the rows of a run at a port. */
-size_t tr_pass_port_bytes(const struct tr_pass_port *port, const struct tr_pass_batch *batch);
+/* Makes a host side for what crosses at a port of passes within `limits`; nothing happens at the ends of the
+   network. Released with tr_staging_release(), before the pass. */
+tr_status tr_pass_stage(tr_device *device, const struct tr_pass_port *port, float *memory,
+                        const struct tr_pass_limits *limits, struct tr_staging *out);
+/* Floats of the rows of a run where they come into a pass and where they go out; 0 at the ends of the
+ * network.
+ */
+int64_t tr_pass_entry_floats(const tr_pass *pass, const struct tr_pass_batch *batch);
+int64_t tr_pass_exit_floats(const tr_pass *pass, const struct tr_pass_batch *batch);
 
 /* Enqueues the forward pass. `parameters` is a whole arena. In training, dropout acts, batch norm uses the
    microbatch and writes the statistics of the batch to its places in `gradients` (as in tr_pass_backward());
    otherwise `gradients` is NULL. */
 tr_status tr_pass_forward(tr_pass *pass, const struct tr_pass_batch *batch, const float *parameters,
                           float *gradients, int64_t stride);
-/* The network's output [examples][output] of the last forward, or the values at the exit; device memory,
-   valid until the next forward or backward. */
+/* The network's output [examples or tokens][output] of the last forward, or the values at the exit; device
+   memory, valid until the next forward or backward. */
 const float *tr_pass_output(const tr_pass *pass);
-/* Enqueues the loss of the last forward; per-example loss and correctness are then in tr_pass_loss_rows() /
- * tr_pass_correct_rows(). Only where the range ends with the network. */
+/* For a pass that is not for training and over all layers: forward for the tokens behind past->rows first
+   ones of one example, which the batch has alone. past->memory [layers] holds what the classes' memory() asks
+   for with past->longest tokens (device memory, NULL where 0), and what earlier calls left there. The output
+   is that of these tokens, with the bits that tr_pass_forward() of the whole example would give. Only where
+   tr_model_extends(). */
+tr_status tr_pass_extend(tr_pass *pass, const struct tr_pass_batch *batch, const float *parameters,
+                         const struct tr_layer_past *past);
+/* Whether all layers can go on where they stopped, so that tr_pass_extend() may be used. */
+bool tr_model_extends(const struct tr_model *model);
+/* Enqueues the loss of the last forward, plain unless in training; per-example loss and correctness are then
+   in tr_pass_loss_rows() / tr_pass_correct_rows(), those of each token where the output is a sequence: in
+   training times global_examples / global_labels, so that their sums over the batch divided by its examples
+   are means over its labels. Only where the range ends with the network. */
 tr_status tr_pass_loss(tr_pass *pass, const struct tr_pass_batch *batch);
 const float *tr_pass_loss_rows(const tr_pass *pass);
 const float *tr_pass_correct_rows(const tr_pass *pass);
@@ -113,7 +151,8 @@ typedef tr_status (*tr_pass_taker)(void *user, int layer, const float *x, const 
 void tr_pass_leave_apart(tr_pass *pass, const bool *apart, tr_pass_taker taker, void *user);
 
 /* Called after each layer of a forward pass with its output, `count` floats of device memory, valid for the
-   call; a failure ends the pass. */
+   call; a failure ends the pass. Watching a pass that trains takes memory of its own, from the first time on.
+ */
 typedef tr_status (*tr_pass_watcher)(void *user, const struct tr_layer *layer, const float *output,
                                      int64_t count);
 /* Sets or, with NULL, removes the watcher. For finding a value that is not finite, for histograms. */

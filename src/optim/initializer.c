@@ -40,53 +40,60 @@ static const struct tr_option scale_options[] = {{.key = "scale",
                                                   .most = INFINITY,
                                                   .help = "factor on the spread"}};
 
-struct kind {
-    const char *name;
-    const struct tr_option *options;
-    int32_t count;
-    const char *help;
+#define OPTIONS(table) TR_ENTRY_OPTIONS(table, struct tr_initializer)
+
+static const struct tr_entry kinds[] = {
+    [TR_INIT_CONSTANT] = {.name = "constant",
+                          .help = "one value everywhere; a number alone means this",
+                          OPTIONS(constant_options)},
+    [TR_INIT_ZEROS] = {.name = "zeros", .help = "0 everywhere"},
+    [TR_INIT_ONES] = {.name = "ones", .help = "1 everywhere"},
+    [TR_INIT_NORMAL] = {.name = "normal", .help = "normal distribution", OPTIONS(normal_options)},
+    [TR_INIT_TRUNCATED_NORMAL] = {.name = "truncated_normal",
+                                  .help =
+                                      "normal distribution restricted to two deviations around the mean; the "
+                                      "deviation is that before the cut",
+                                  OPTIONS(normal_options)},
+    [TR_INIT_UNIFORM] = {.name = "uniform",
+                         .help = "uniform between low and high; `uniform: 0.1` means [-0.1, 0.1]",
+                         OPTIONS(uniform_options)},
+    [TR_INIT_GLOROT_UNIFORM] = {.name = "glorot_uniform",
+                                .help = "uniform within +- scale * sqrt(6 / (fan_in + fan_out))",
+                                OPTIONS(scale_options)},
+    [TR_INIT_GLOROT_NORMAL] = {.name = "glorot_normal",
+                               .help = "normal with deviation scale * sqrt(2 / (fan_in + fan_out))",
+                               OPTIONS(scale_options)},
+    [TR_INIT_HE_UNIFORM] = {.name = "he_uniform",
+                            .help = "uniform within +- scale * sqrt(6 / fan_in)",
+                            OPTIONS(scale_options)},
+    [TR_INIT_HE_NORMAL] = {.name = "he_normal",
+                           .help = "normal with deviation scale * sqrt(2 / fan_in)",
+                           OPTIONS(scale_options)}};
+
+#define ENTRY(kind) [TR_INIT_##kind] = &kinds[TR_INIT_##kind]
+static const struct tr_entry *const entries[] = {
+    ENTRY(CONSTANT),
+    ENTRY(ZEROS),
+    ENTRY(ONES),
+    ENTRY(NORMAL),
+    ENTRY(TRUNCATED_NORMAL),
+    ENTRY(UNIFORM),
+    ENTRY(GLOROT_UNIFORM),
+    ENTRY(GLOROT_NORMAL),
+    ENTRY(HE_UNIFORM),
+    ENTRY(HE_NORMAL),
+    NULL,
+};
+#undef ENTRY
+
+const struct tr_registry tr_initializers = {
+    .kind = "initializer",
+    .form = "a number (constant), a name such as he_normal, or a name with its options such as "
+            "{truncated_normal: 0.1}",
+    .entries = entries,
 };
 
-#define OPTIONS(table) .options = table, .count = TR_OPTION_COUNT(table)
-
-static const struct kind kinds[] = {
-    [TR_INIT_CONSTANT] = {"constant", OPTIONS(constant_options),
-                          "one value everywhere; a number alone means this"},
-    [TR_INIT_ZEROS] = {"zeros", .help = "0 everywhere"},
-    [TR_INIT_ONES] = {"ones", .help = "1 everywhere"},
-    [TR_INIT_NORMAL] = {"normal", OPTIONS(normal_options), "normal distribution"},
-    [TR_INIT_TRUNCATED_NORMAL] = {"truncated_normal", OPTIONS(normal_options),
-                                  "normal distribution restricted to two deviations around the mean; the "
-                                  "deviation is that before the cut"},
-    [TR_INIT_UNIFORM] = {"uniform", OPTIONS(uniform_options),
-                         "uniform between low and high; `uniform: 0.1` means [-0.1, 0.1]"},
-    [TR_INIT_GLOROT_UNIFORM] = {"glorot_uniform", OPTIONS(scale_options),
-                                "uniform within +- scale * sqrt(6 / (fan_in + fan_out))"},
-    [TR_INIT_GLOROT_NORMAL] = {"glorot_normal", OPTIONS(scale_options),
-                               "normal with deviation scale * sqrt(2 / (fan_in + fan_out))"},
-    [TR_INIT_HE_UNIFORM] = {"he_uniform", OPTIONS(scale_options),
-                            "uniform within +- scale * sqrt(6 / fan_in)"},
-    [TR_INIT_HE_NORMAL] = {"he_normal", OPTIONS(scale_options),
-                           "normal with deviation scale * sqrt(2 / fan_in)"}};
-
-#define KIND_COUNT ((int32_t)(sizeof kinds / sizeof kinds[0]))
-
 /* ---- forms in a model file ---- */
-
-static tr_status fail_kind(const tr_config *node, const char *name)
-{
-    const char *names[KIND_COUNT];
-    for (int32_t i = 0; i < KIND_COUNT; i++) names[i] = kinds[i].name;
-    const char *nearest = tr_text_nearest(name, names, KIND_COUNT);
-    if (nearest)
-        return tr_config_fail(TR_EINVAL, node, "unknown initializer \"%s\"; did you mean \"%s\"?", name,
-                              nearest);
-    return tr_config_fail(
-        TR_EINVAL, node,
-        "unknown initializer \"%s\"; write a number (constant), a name such as he_normal, or a "
-        "name with its options such as {truncated_normal: 0.1}",
-        name);
-}
 
 /* The shorthands of `uniform`: x for [-x, x], or [low, high]. */
 static tr_status read_uniform(const tr_config *node, struct tr_initializer *out)
@@ -114,15 +121,15 @@ static tr_status read_uniform(const tr_config *node, struct tr_initializer *out)
 
 static tr_status read_options(const tr_config *node, struct tr_initializer *out)
 {
-    const struct kind *kind = &kinds[out->kind];
+    const struct tr_entry *kind = &kinds[out->kind];
     enum tr_config_kind form = node ? tr_config_kind(node) : TR_CONFIG_NULL;
-    TR_TRY(tr_options_defaults(kind->options, kind->count, out));
+    TR_TRY(tr_options_defaults(kind->options, kind->option_count, out));
     if (out->kind != TR_INIT_UNIFORM)
-        return tr_options_read(kind->options, kind->count, node, kind->name, out);
+        return tr_options_read(kind->options, kind->option_count, node, kind->name, out);
     if (form == TR_CONFIG_SCALAR || form == TR_CONFIG_SEQUENCE) {
         TR_TRY(read_uniform(node, out));
     } else {
-        TR_TRY(tr_options_read(kind->options, kind->count, node, kind->name, out));
+        TR_TRY(tr_options_read(kind->options, kind->option_count, node, kind->name, out));
     }
     if (out->low <= out->high) return TR_OK;
     char low[TR_TEXT_NUMBER_SIZE], high[TR_TEXT_NUMBER_SIZE];
@@ -138,28 +145,16 @@ static bool fits_float(double value)
 /* Reads a form; the numbers are not checked yet. */
 static tr_status read_form(const tr_config *node, struct tr_initializer *out)
 {
-    const char *name = tr_config_text(node);
-    const tr_config *options = NULL;
-    if (name && !tr_text_double(name, &out->value)) return TR_OK; /* kind is CONSTANT already */
-    if (tr_config_kind(node) == TR_CONFIG_MAPPING && tr_config_count(node) == 1) {
-        name = tr_config_key(node, 0);
-        options = tr_config_at(node, 0);
-    }
-    if (!name)
-        return tr_config_fail(
-            TR_EINVAL, node,
-            "found %s; expected an initializer: a number, a name, or one name with its options such "
-            "as {truncated_normal: 0.1}",
-            tr_config_kind_name(node));
-    for (int32_t i = 0; i < KIND_COUNT; i++) {
-        if (strcmp(name, kinds[i].name) != 0) continue;
-        out->kind = (enum tr_initializer_kind)i;
-        /* Without options messages should still have a place: nothing (null) reads like an empty mapping. */
-        if (options) return read_options(options, out);
-        tr_status status = read_options(NULL, out);
-        return status == TR_EINVAL ? tr_config_fail(status, node, "%s", tr_error_message()) : status;
-    }
-    return fail_kind(node, name);
+    const char *number = tr_config_text(node);
+    if (number && !tr_text_double(number, &out->value)) return TR_OK; /* kind is CONSTANT already */
+    const struct tr_entry *kind;
+    const tr_config *options;
+    TR_TRY(tr_registry_choose(&tr_initializers, node, &kind, &options));
+    out->kind = (enum tr_initializer_kind)(kind - kinds);
+    /* Without options messages should still have a place: nothing (null) reads like an empty mapping. */
+    if (options) return read_options(options, out);
+    tr_status status = read_options(NULL, out);
+    return status == TR_EINVAL ? tr_config_fail(status, node, "%s", tr_error_message()) : status;
 }
 
 static tr_status read_node(const tr_config *node, struct tr_initializer *out)
@@ -187,10 +182,10 @@ tr_status tr_initializer_read(const tr_config *node, const char *fallback, struc
 
 tr_status tr_initializer_dump(const struct tr_initializer *initializer, char **out)
 {
-    const struct kind *kind = &kinds[initializer->kind];
+    const struct tr_entry *kind = &kinds[initializer->kind];
     char *options;
     *out = NULL;
-    TR_TRY(tr_options_dump(kind->options, kind->count, initializer, &options));
+    TR_TRY(tr_options_dump(kind->options, kind->option_count, initializer, &options));
     *out = tr_format("{\"%s\": %s}", kind->name, options);
     tr_free(options);
     return *out ? TR_OK : TR_ENOMEM;
@@ -200,9 +195,9 @@ tr_status tr_initializer_markdown(char **out)
 {
     struct tr_text text = TR_TEXT_INIT;
     tr_text_add(&text, "### Initializers\n\n| name | options | meaning |\n|---|---|---|\n");
-    for (int32_t i = 0; i < KIND_COUNT; i++) {
+    for (int32_t i = 0; entries[i]; i++) {
         tr_text_addf(&text, "| `%s` |", kinds[i].name);
-        for (int32_t j = 0; j < kinds[i].count; j++) {
+        for (int32_t j = 0; j < kinds[i].option_count; j++) {
             const struct tr_option *option = &kinds[i].options[j];
             tr_text_addf(&text, "%s `%s`", j ? "," : "", option->key);
             if (option->fallback) tr_text_addf(&text, " (default %s)", option->fallback);

@@ -8,7 +8,7 @@
 #define TR_OPTIM_INITIALIZER_H
 
 #include "base/config.h"
-#include "base/option.h"
+#include "base/registry.h"
 #include "base/rng.h"
 
 enum tr_initializer_kind {
@@ -32,6 +32,9 @@ struct tr_initializer {
     double low, high;       /* UNIFORM */
     double scale;           /* GLOROT, HE */
 };
+
+/* All kinds, in the order of the enum. */
+extern const struct tr_registry tr_initializers;
 
 /* Reads an initializer: a number (constant), a name ("he_normal"), or one name with its options
    ({truncated_normal: 0.1}, {normal: {mean: 1, deviation: 0.1}}, {uniform: [-0.1, 0.3]}). With node == NULL,

@@ -9,12 +9,85 @@
 #include <math.h>
 #include <string.h>
 
-static const struct tr_choice rules[] = {
-    {"sgd", TR_RULE_SGD, "w -= rate * g"},
-    {"momentum", TR_RULE_MOMENTUM, "v = momentum * v + g; w -= rate * v"},
-    {"adam", TR_RULE_ADAM, "Adam with bias correction"},
-    {"adamw", TR_RULE_ADAMW, "Adam with decoupled weight decay"},
-    {0}};
+/* What an update rule keeps beside a parameter, and which of an optimizer's constants its update takes. */
+struct rule {
+    TR_ENTRY; /* options are those of all rules, below */
+    unsigned states;
+    bool corrects; /* the bias of its moments, by the step's scalars */
+    /* In the place of the option table's defaults, which are those of Adam and momentum; 0: as there. */
+    float beta2, epsilon;
+    bool momentum_is_extra; /* none unless given; its state, TR_STATE_M, is kept only then */
+    void (*constants)(const struct tr_optimizer *optimizer, struct tr_op_update *update); /* NULL: none */
+};
+
+static void momentum_constants(const struct tr_optimizer *optimizer, struct tr_op_update *update)
+{
+    update->nesterov = optimizer->nesterov;
+    update->beta1 = optimizer->momentum;
+}
+
+static void adam_constants(const struct tr_optimizer *optimizer, struct tr_op_update *update)
+{
+    update->beta1 = optimizer->beta1;
+    update->beta2 = optimizer->beta2;
+    update->epsilon = optimizer->epsilon;
+}
+
+static void adamw_constants(const struct tr_optimizer *optimizer, struct tr_op_update *update)
+{
+    adam_constants(optimizer, update);
+    update->decay = optimizer->weight_decay;
+}
+
+static void rmsprop_constants(const struct tr_optimizer *optimizer, struct tr_op_update *update)
+{
+    update->beta1 = optimizer->momentum;
+    update->beta2 = optimizer->beta2;
+    update->epsilon = optimizer->epsilon;
+}
+
+static void adagrad_constants(const struct tr_optimizer *optimizer, struct tr_op_update *update)
+{
+    update->epsilon = optimizer->epsilon;
+}
+
+/* In the order of enum tr_rule. */
+static const struct rule rules[] = {
+    [TR_RULE_SGD] = {.name = "sgd", .help = "w -= rate * g"},
+    [TR_RULE_MOMENTUM] = {.name = "momentum",
+                          .help = "v = momentum * v + g; w -= rate * v",
+                          .states = TR_STATE_M,
+                          .constants = momentum_constants},
+    [TR_RULE_ADAM] = {.name = "adam",
+                      .help = "Adam with bias correction",
+                      .states = TR_STATE_M | TR_STATE_V,
+                      .corrects = true,
+                      .constants = adam_constants},
+    [TR_RULE_ADAMW] = {.name = "adamw",
+                       .help = "Adam with decoupled weight decay",
+                       .states = TR_STATE_M | TR_STATE_V,
+                       .corrects = true,
+                       .constants = adamw_constants},
+    [TR_RULE_RMSPROP] = {.name = "rmsprop",
+                         .help = "v = beta2 * v + (1 - beta2) * g^2; w -= rate * g / (sqrt(v) + epsilon), "
+                                 "through a velocity where `momentum` is given",
+                         .states = TR_STATE_M | TR_STATE_V,
+                         .beta2 = 0.99f,
+                         .momentum_is_extra = true,
+                         .constants = rmsprop_constants},
+    [TR_RULE_ADAGRAD] = {.name = "adagrad",
+                         .help = "v += g^2; w -= rate * g / (sqrt(v) + epsilon)",
+                         .states = TR_STATE_V,
+                         .epsilon = 1e-10f,
+                         .constants = adagrad_constants},
+};
+
+#define ENTRY(rule) [TR_RULE_##rule] = &rules[TR_RULE_##rule].entry
+static const struct tr_entry *const entries[] = {ENTRY(SGD),     ENTRY(MOMENTUM), ENTRY(ADAM), ENTRY(ADAMW),
+                                                 ENTRY(RMSPROP), ENTRY(ADAGRAD),  NULL};
+#undef ENTRY
+
+const struct tr_registry tr_rules = {.kind = "update rule", .entries = entries};
 
 #define FIELD(name) offsetof(struct tr_optimizer, name)
 #define BIT(rule)   (1u << TR_RULE_##rule)
@@ -24,7 +97,7 @@ const struct tr_option tr_optimizer_options[] = {
     {.key = "rule",
      .type = TR_OPTION_CHOICE,
      .offset = FIELD(rule),
-     .choices = rules,
+     .registry = &tr_rules,
      .help = "the update rule"},
     {.key = "rate",
      .type = TR_OPTION_DOUBLE,
@@ -40,8 +113,8 @@ const struct tr_option tr_optimizer_options[] = {
      .least = 0,
      .most = 1,
      .flags = TR_OPTION_BELOW_MOST,
-     .only = BIT(MOMENTUM),
-     .help = "share of the velocity that is kept"},
+     .only = BIT(MOMENTUM) | BIT(RMSPROP),
+     .help = "share of the velocity that is kept; of `rmsprop` 0 by default"},
     {.key = "nesterov",
      .type = TR_OPTION_BOOL,
      .offset = FIELD(nesterov),
@@ -64,8 +137,8 @@ const struct tr_option tr_optimizer_options[] = {
      .least = 0,
      .most = 1,
      .flags = TR_OPTION_BELOW_MOST,
-     .only = ANY_ADAM,
-     .help = "decay of the second moment"},
+     .only = ANY_ADAM | BIT(RMSPROP),
+     .help = "decay of the second moment; of `rmsprop` 0.99 by default"},
     {.key = "epsilon",
      .type = TR_OPTION_FLOAT,
      .offset = FIELD(epsilon),
@@ -73,8 +146,8 @@ const struct tr_option tr_optimizer_options[] = {
      .least = 0,
      .most = INFINITY,
      .flags = TR_OPTION_ABOVE_LEAST,
-     .only = ANY_ADAM,
-     .help = "added to the root of the corrected second moment"},
+     .only = ANY_ADAM | BIT(RMSPROP) | BIT(ADAGRAD),
+     .help = "added to the root of the (of Adam: corrected) second moment; of `adagrad` 1e-10 by default"},
     {.key = "weight_decay",
      .type = TR_OPTION_FLOAT,
      .offset = FIELD(weight_decay),
@@ -131,9 +204,13 @@ const struct tr_option tr_optimizer_options[] = {
 };
 const int32_t tr_optimizer_option_count = TR_OPTION_COUNT(tr_optimizer_options);
 
-static bool is_adam(const struct tr_optimizer *optimizer)
+/* The defaults of the rule, for what is not given. */
+static void take_defaults(const tr_config *node, struct tr_optimizer *out)
 {
-    return optimizer->rule == TR_RULE_ADAM || optimizer->rule == TR_RULE_ADAMW;
+    const struct rule *rule = &rules[out->rule];
+    if (rule->beta2 > 0 && !tr_config_get(node, "beta2")) out->beta2 = rule->beta2;
+    if (rule->epsilon > 0 && !tr_config_get(node, "epsilon")) out->epsilon = rule->epsilon;
+    if (rule->momentum_is_extra && !tr_config_get(node, "momentum")) out->momentum = 0;
 }
 
 tr_status tr_optimizer_read(const tr_config *node, int64_t training_steps, struct tr_optimizer *out)
@@ -141,6 +218,7 @@ tr_status tr_optimizer_read(const tr_config *node, int64_t training_steps, struc
     memset(out, 0, sizeof *out);
     TR_TRY(tr_options_defaults(tr_optimizer_options, tr_optimizer_option_count, out));
     TR_TRY(tr_options_read(tr_optimizer_options, tr_optimizer_option_count, node, "optimizer", out));
+    take_defaults(node, out);
     TR_TRY(tr_schedule_read(out->schedule_node, training_steps, &out->schedule));
     out->schedule_node = NULL;
     if (out->rate > (double)FLT_MAX)
@@ -154,9 +232,9 @@ tr_status tr_optimizer_read(const tr_config *node, int64_t training_steps, struc
 unsigned tr_optimizer_states(const struct tr_optimizer *optimizer, enum tr_parameter_kind kind)
 {
     if (kind == TR_PARAMETER_STATISTIC) return 0;
-    unsigned states = optimizer->ema > 0 ? TR_STATE_EMA : 0;
-    if (optimizer->rule == TR_RULE_MOMENTUM) states |= TR_STATE_M;
-    if (is_adam(optimizer)) states |= TR_STATE_M | TR_STATE_V;
+    const struct rule *rule = &rules[optimizer->rule];
+    unsigned states = rule->states | (optimizer->ema > 0 ? TR_STATE_EMA : 0);
+    if (rule->momentum_is_extra && optimizer->momentum == 0) states &= ~(unsigned)TR_STATE_M;
     return states;
 }
 
@@ -165,7 +243,7 @@ void tr_optimizer_scalars(const struct tr_optimizer *optimizer, int64_t step, st
     assert(step >= 0 && step <= UINT32_MAX);
     double rate = optimizer->rate * tr_schedule_factor(&optimizer->schedule, step);
     *out = (struct tr_step_scalars){.step = (uint32_t)step, .rate = (float)rate, .clip_scale = 1};
-    if (is_adam(optimizer)) {
+    if (rules[optimizer->rule].corrects) {
         /* The betas as the device has them: rounded to float. */
         out->adam_rate = (float)(rate / (1 - tr_pow_int((double)optimizer->beta1, step + 1)));
         out->adam_correction = (float)(1 / sqrt(1 - tr_pow_int((double)optimizer->beta2, step + 1)));
@@ -178,26 +256,23 @@ void tr_optimizer_scalars(const struct tr_optimizer *optimizer, int64_t step, st
     out->ema_decay = (float)decay;
 }
 
-void tr_optimizer_update(const struct tr_optimizer *optimizer, enum tr_parameter_kind kind, float follow,
-                         struct tr_op_update *out)
+void tr_optimizer_update(const struct tr_optimizer *optimizer, enum tr_parameter_kind kind,
+                         const struct tr_pace *pace, float follow, struct tr_op_update *out)
 {
     if (kind == TR_PARAMETER_STATISTIC) {
         *out = (struct tr_op_update){.rule = TR_RULE_STATISTIC, .beta1 = follow};
         return;
     }
-    bool adam = is_adam(optimizer);
     bool decays = kind == TR_PARAMETER_WEIGHT || optimizer->l2_biases;
     *out = (struct tr_op_update){
         .rule = optimizer->rule,
-        .nesterov = optimizer->rule == TR_RULE_MOMENTUM && optimizer->nesterov,
         .clip_norm = optimizer->clip_norm > 0,
-        .beta1 = optimizer->rule == TR_RULE_MOMENTUM ? optimizer->momentum
-                 : adam                              ? optimizer->beta1
-                                                     : 0,
-        .beta2 = adam ? optimizer->beta2 : 0,
-        .epsilon = adam ? optimizer->epsilon : 0,
-        .decay = optimizer->rule == TR_RULE_ADAMW && decays ? optimizer->weight_decay : 0,
-        .l2 = decays ? optimizer->l2 : 0,
+        .rate_factor = pace->rate_factor,
+        .l2 = optimizer->l2,
         .clip_value = optimizer->clip_value,
     };
+    const struct rule *rule = &rules[optimizer->rule];
+    if (rule->constants) rule->constants(optimizer, out);
+    out->decay *= decays ? pace->decay_factor : 0;
+    out->l2 *= decays ? pace->decay_factor : 0;
 }

@@ -7,7 +7,7 @@
 #define TR_OPTIM_OPTIMIZER_H
 
 #include "base/config.h"
-#include "base/option.h"
+#include "base/registry.h"
 #include "device/ops.h"
 #include "optim/schedule.h"
 
@@ -25,11 +25,11 @@ enum tr_state {
 };
 
 struct tr_optimizer {
-    enum tr_rule rule; /* SGD, MOMENTUM, ADAM, ADAMW */
+    enum tr_rule rule; /* all but STATISTIC */
     double rate;
-    float momentum; /* MOMENTUM */
+    float momentum; /* MOMENTUM, RMSPROP */
     bool nesterov;
-    float beta1, beta2, epsilon;    /* ADAM, ADAMW */
+    float beta1, beta2, epsilon;    /* ADAM, ADAMW; beta2 of RMSPROP, epsilon of RMSPROP and ADAGRAD too */
     float weight_decay;             /* ADAMW, on weights */
     float l2;                       /* coefficient c of the penalty c / 2 * |w|^2, on weights */
     bool l2_biases;                 /* l2 and weight_decay on biases too */
@@ -41,11 +41,22 @@ struct tr_optimizer {
     struct tr_schedule schedule;
 };
 
+/* All update rules, in the order of enum tr_rule. */
+extern const struct tr_registry tr_rules;
+
 /* Reads and checks settings, a mapping. `training_steps` (> 0) is for
    schedules that last as long as the training. The tree is borrowed for the call (schedule_node is NULL
    afterwards). Nothing to release. TR_EINVAL with the location, also for an option that the rule does not
    have. */
 tr_status tr_optimizer_read(const tr_config *node, int64_t training_steps, struct tr_optimizer *out);
+
+/* What a layer changes of the optimizer for its own parameters. */
+struct tr_pace {
+    bool frozen;        /* weights, biases, gains and shifts keep their values; statistics follow the data */
+    float rate_factor;  /* on the rate */
+    float decay_factor; /* on l2 and weight_decay */
+};
+#define TR_PACE_PLAIN ((struct tr_pace){.rate_factor = 1, .decay_factor = 1})
 
 /* The state tensors a parameter of this kind needs: bits of enum tr_state. */
 unsigned tr_optimizer_states(const struct tr_optimizer *optimizer, enum tr_parameter_kind kind);
@@ -55,9 +66,10 @@ void tr_optimizer_scalars(const struct tr_optimizer *optimizer, int64_t step, st
 
 /* The rule and constants of the update of one parameter. count and the pointers become 0 and are the caller's
    to fill (m, v and ema as tr_optimizer_states() says). `follow`: of a STATISTIC, the share of a step's value
-   that enters the running one; ignored for the others. */
-void tr_optimizer_update(const struct tr_optimizer *optimizer, enum tr_parameter_kind kind, float follow,
-                         struct tr_op_update *out);
+   that enters the running one; ignored for the others. A frozen parameter other than a statistic has no
+   update; `pace->frozen` is not looked at. */
+void tr_optimizer_update(const struct tr_optimizer *optimizer, enum tr_parameter_kind kind,
+                         const struct tr_pace *pace, float follow, struct tr_op_update *out);
 
 /* The option table, for dumps and the manual. */
 extern const struct tr_option tr_optimizer_options[];

@@ -15,6 +15,16 @@ static const struct tr_choice kinds[] = {
     {"step", TR_SCHEDULE_STEP, "multiplies by `factor` at each milestone"},
     {"cosine", TR_SCHEDULE_COSINE, "falls to `final` along half a cosine"},
     {"one_cycle", TR_SCHEDULE_ONE_CYCLE, "rises from `start` to the full rate, then falls to `final`"},
+    {"plateau", TR_SCHEDULE_PLATEAU,
+     "multiplies by `factor` when `patience` evaluations and one more have brought no better loss"},
+    {0}};
+
+static const struct tr_choice forms[] = {
+    {"smooth", TR_ONE_CYCLE_SMOOTH, "the peak is at step rise * steps, the end behind the last step"},
+    {"pytorch", TR_ONE_CYCLE_PYTORCH,
+     "as PyTorch's OneCycleLR: one step earlier each, so that the last step has the final rate, and `final` "
+     "is "
+     "1e-4 of `start` unless given"},
     {0}};
 
 #define FIELD(name) offsetof(struct tr_schedule, name)
@@ -62,8 +72,8 @@ const struct tr_option tr_schedule_options[] = {
      .least = 0,
      .most = INFINITY,
      .flags = TR_OPTION_ABOVE_LEAST,
-     .only = BIT(STEP),
-     .help = "factor per milestone"},
+     .only = BIT(STEP) | BIT(PLATEAU),
+     .help = "factor per milestone or plateau"},
     {.key = "steps",
      .type = TR_OPTION_INT64,
      .offset = FIELD(steps),
@@ -78,8 +88,8 @@ const struct tr_option tr_schedule_options[] = {
      .fallback = "0",
      .least = 0,
      .most = INFINITY,
-     .only = BIT(COSINE) | BIT(ONE_CYCLE),
-     .help = "factor at the end"},
+     .only = BIT(COSINE) | BIT(ONE_CYCLE) | BIT(PLATEAU),
+     .help = "factor at the end; of `plateau` the least"},
     {.key = "start",
      .type = TR_OPTION_DOUBLE,
      .offset = FIELD(start),
@@ -97,13 +107,39 @@ const struct tr_option tr_schedule_options[] = {
      .flags = TR_OPTION_ABOVE_LEAST | TR_OPTION_BELOW_MOST,
      .only = BIT(ONE_CYCLE),
      .help = "share of `steps` in which the rate rises"},
+    {.key = "form",
+     .type = TR_OPTION_CHOICE,
+     .offset = FIELD(form),
+     .fallback = "smooth",
+     .choices = forms,
+     .only = BIT(ONE_CYCLE),
+     .flags = TR_OPTION_QUIET,
+     .help = "where exactly the peak and the end are"},
+    {.key = "patience",
+     .type = TR_OPTION_INT64,
+     .offset = FIELD(patience),
+     .fallback = "10",
+     .least = 0,
+     .most = TR_OPTION_WHOLE,
+     .only = BIT(PLATEAU),
+     .flags = TR_OPTION_QUIET,
+     .help = "evaluations without a better loss that are waited through before the rate falls"},
+    {.key = "threshold",
+     .type = TR_OPTION_DOUBLE,
+     .offset = FIELD(threshold),
+     .fallback = "1e-4",
+     .least = 0,
+     .most = 1,
+     .only = BIT(PLATEAU),
+     .flags = TR_OPTION_QUIET | TR_OPTION_BELOW_MOST,
+     .help = "a loss is better where it is less than the best by this share"},
     {.key = "warmup",
      .type = TR_OPTION_INT64,
      .offset = FIELD(warmup),
      .fallback = "0",
      .least = 0,
      .most = INFINITY,
-     .only = BIT(CONSTANT) | BIT(EXPONENTIAL) | BIT(STEP) | BIT(COSINE),
+     .only = BIT(CONSTANT) | BIT(EXPONENTIAL) | BIT(STEP) | BIT(COSINE) | BIT(PLATEAU),
      .help =
          "steps in which the rate rises linearly, on top of the rest; the last of them has the full rate"},
 };
@@ -121,9 +157,15 @@ static tr_status check(const tr_config *node, const struct tr_schedule *schedule
             return tr_config_fail(TR_EINVAL, node, "milestones must ascend: %lld follows %lld",
                                   (long long)milestones->item[i], (long long)milestones->item[i - 1]);
     }
+    if (schedule->kind == TR_SCHEDULE_PLATEAU && schedule->factor >= 1)
+        return tr_config_fail(TR_EINVAL, node, "a factor of %g does not lower the rate; give one below 1",
+                              schedule->factor);
     if (schedule->kind == TR_SCHEDULE_COSINE && schedule->warmup >= schedule->steps)
-        return tr_config_fail(TR_EINVAL, node, "a warm-up of %lld steps leaves nothing of %lld steps",
-                              (long long)schedule->warmup, (long long)schedule->steps);
+        return tr_config_fail(TR_EINVAL, node,
+                              "a warm-up of %lld steps leaves nothing of %lld steps; set "
+                              "optimizer.schedule.warmup to %lld or less, or train more than %lld steps",
+                              (long long)schedule->warmup, (long long)schedule->steps,
+                              (long long)schedule->steps - 1, (long long)schedule->warmup);
     return TR_OK;
 }
 
@@ -135,6 +177,8 @@ tr_status tr_schedule_read(const tr_config *node, int64_t training_steps, struct
     /* The others know no end: a longer run of theirs begins like a shorter one and has the same settings. */
     bool ends = out->kind == TR_SCHEDULE_COSINE || out->kind == TR_SCHEDULE_ONE_CYCLE;
     if (ends && out->steps == 0) out->steps = training_steps;
+    out->plateau = (struct tr_plateau){.factor = 1, .best = INFINITY};
+    if (out->form == TR_ONE_CYCLE_PYTORCH && !tr_config_get(node, "final")) out->final = out->start * 1e-4;
     return check(node, out);
 }
 
@@ -166,9 +210,15 @@ static double base_factor(const struct tr_schedule *schedule, int64_t step)
     }
     case TR_SCHEDULE_ONE_CYCLE: {
         double top = schedule->rise * length, now = (double)step;
+        if (schedule->form == TR_ONE_CYCLE_PYTORCH) {
+            top -= 1;
+            length -= 1;
+        }
         if (now < top) return schedule->start + (1 - schedule->start) * ease(now / top);
         return 1 + (schedule->final - 1) * ease((now - top) / (length - top));
     }
+    case TR_SCHEDULE_PLATEAU:
+        return schedule->plateau.factor;
     }
     assert(0 && "every kind returns above");
     return 1;
@@ -180,4 +230,20 @@ double tr_schedule_factor(const struct tr_schedule *schedule, int64_t step)
     double factor = base_factor(schedule, step);
     if (step < schedule->warmup) factor *= (double)(step + 1) / (double)schedule->warmup;
     return factor;
+}
+
+bool tr_schedule_evaluated(struct tr_schedule *schedule, double loss)
+{
+    struct tr_plateau *plateau = &schedule->plateau;
+    if (schedule->kind != TR_SCHEDULE_PLATEAU) return false;
+    if (loss < plateau->best * (1 - schedule->threshold)) {
+        plateau->best = loss;
+        plateau->worse = 0;
+        return false;
+    }
+    if (++plateau->worse <= schedule->patience) return false;
+    double before = plateau->factor, next = before * schedule->factor;
+    plateau->factor = next > schedule->final ? next : schedule->final;
+    plateau->worse = 0;
+    return plateau->factor < before;
 }

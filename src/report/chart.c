@@ -20,6 +20,7 @@ struct axis {
     double low, high;
     double step; /* between ticks */
     bool logarithmic;
+    double base; /* of the logarithm */
 };
 
 struct frame {
@@ -57,12 +58,19 @@ static struct axis make_axis(double low, double high, int ticks)
 
 static struct axis make_log_axis(double low, double high)
 {
-    return (struct axis){floor(log10(low)), ceil(log10(high)), 1, true};
+    return (struct axis){floor(log10(low)), ceil(log10(high)), 1, true, 10};
+}
+
+static struct axis make_doubling_axis(double low, double high)
+{
+    struct axis axis = {floor(log2(low)), ceil(log2(high)), 1, true, 2};
+    if (axis.high <= axis.low) axis.high = axis.low + 1;
+    return axis;
 }
 
 static double place(const struct axis *axis, double value, double from, double to)
 {
-    if (axis->logarithmic) value = log10(value);
+    if (axis->logarithmic) value = log(value) / log(axis->base);
     return from + (value - axis->low) / (axis->high - axis->low) * (to - from);
 }
 
@@ -84,7 +92,7 @@ static void tick_text(double value, const struct axis *axis, bool percent, char 
     } units[] = {{1e9, "G"}, {1e6, "M"}, {1e4, "k"}};
     double step = axis->step;
     if (axis->logarithmic) {
-        snprintf(text, 32, "%g", pow(10, value));
+        snprintf(text, 32, "%g", pow(axis->base, value));
         return;
     }
     if (fabs(value) < step * 1e-6) value = 0;
@@ -113,7 +121,8 @@ static void add_grid(struct tr_text *html, const struct frame *frame, const char
                      LEFT, y, WIDTH - RIGHT, LEFT - 6, y + 4, text);
     }
     for (int i = 0; frame->x.low + i * frame->x.step <= frame->x.high + frame->x.step * 1e-6; i++) {
-        double value = frame->x.low + i * frame->x.step, x = x_of(frame, value);
+        double value = frame->x.low + i * frame->x.step;
+        double x = x_of(frame, frame->x.logarithmic ? pow(frame->x.base, value) : value);
         if (x < LEFT - 0.5 || x > WIDTH - RIGHT + 0.5) continue;
         tick_text(value, &frame->x, false, text);
         tr_text_addf(html, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"%s\">%s</text>", x, HEIGHT - BOTTOM + 16,
@@ -240,7 +249,10 @@ void tr_chart_lines(struct tr_text *html, const struct tr_chart *chart)
     double range[4] = {0};
     if (!find_range(chart, range)) return;
     struct frame frame = {.x = make_axis(range[0], range[1], 6), .percent = chart->percent};
-    frame.x.low = range[0] < range[1] ? fmin(range[0], frame.x.low) : frame.x.low;
+    if (chart->doubling)
+        frame.x = make_doubling_axis(range[0], range[1]);
+    else
+        frame.x.low = range[0] < range[1] ? fmin(range[0], frame.x.low) : frame.x.low;
     if (chart->logarithmic && range[2] > 0 && range[3] > 20 * range[2])
         frame.y = make_log_axis(range[2], range[3]);
     else
@@ -252,6 +264,31 @@ void tr_chart_lines(struct tr_text *html, const struct tr_chart *chart)
     add_grid(html, &frame, chart->x_label);
     for (int i = 0; i < chart->count; i++) add_series(html, &frame, &chart->series[i]);
     tr_text_add(html, "</svg></figure>\n");
+}
+
+/* ---- points ---- */
+
+void tr_chart_scatter(struct tr_text *html, const char *title, const char *x_label,
+                      const struct tr_chart_point *point, int64_t count)
+{
+    struct tr_chart_series series = {.point = point, .count = count};
+    struct tr_chart chart = {.series = &series, .count = 1};
+    double range[4] = {0};
+    if (!find_range(&chart, range)) return;
+    double low = fmin(range[0], range[2]), high = fmax(range[1], range[3]);
+    struct frame frame = {.x = make_axis(low, high, 5), .y = make_axis(low, high, 5)};
+    begin_figure(html, title);
+    begin_picture(html, title);
+    add_grid(html, &frame, x_label);
+    tr_text_addf(
+        html, "<path class=\"line s8 dashed\" d=\"M%.1f %.1fL%.1f %.1f\"/><g class=\"s1\" opacity=\"0.5\">",
+        x_of(&frame, frame.x.low), y_of(&frame, frame.x.low), x_of(&frame, frame.x.high),
+        y_of(&frame, frame.x.high));
+    for (int64_t i = 0; i < count; i++)
+        if (shows(&frame, &point[i]))
+            tr_text_addf(html, "<circle class=\"dot\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\"/>",
+                         x_of(&frame, point[i].x), y_of(&frame, point[i].y));
+    tr_text_add(html, "</g></svg></figure>\n");
 }
 
 /* ---- bars ---- */

@@ -30,10 +30,16 @@ struct tr_chart {
     bool percent;     /* y is a share, shown in percent */
     bool logarithmic; /* y, where all values are above 0 and span more than a factor of 20 */
     bool from_zero;   /* the y axis begins at 0 */
+    bool doubling;    /* the x axis doubles from mark to mark; all x are above 0 */
 };
 
 /* Appends a <figure>; nothing when there is no point to show. */
 void tr_chart_lines(struct tr_text *html, const struct tr_chart *chart);
+
+/* Appends a <figure> of points, both axes with one range, and the line where x is y. Nothing when there is no
+   point to show. */
+void tr_chart_scatter(struct tr_text *html, const char *title, const char *x_label,
+                      const struct tr_chart_point *point, int64_t count);
 
 struct tr_chart_bar {
     const char *label;

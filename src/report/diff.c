@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "job/settings.h"
 #include "report/run.h"
 #include "train/digests.h"
 
@@ -23,7 +24,7 @@ struct digests {
         const struct tr_json_value *line;
     } * step;
     int64_t steps;
-    struct tr_lines lines;
+    struct tr_json_lines lines;
 };
 
 /* ---- reading ---- */
@@ -48,7 +49,7 @@ static tr_status read_digests(const char *directory, struct digests *digests, bo
 {
     char *path = tr_path_join(directory, TR_DIGESTS_FILE);
     if (!path) return TR_ENOMEM;
-    tr_status status = tr_lines_read(path, FILE_MOST, &digests->lines);
+    tr_status status = tr_json_lines_read(path, FILE_MOST, &digests->lines);
     tr_free(path);
     *there = status == TR_OK;
     if (status != TR_OK) return status == TR_ENOTFOUND ? TR_OK : status;
@@ -61,7 +62,7 @@ static tr_status read_digests(const char *directory, struct digests *digests, bo
 
 static void release_digests(struct digests *digests)
 {
-    tr_lines_release(&digests->lines);
+    tr_json_lines_release(&digests->lines);
     tr_free(digests->step);
 }
 
@@ -170,7 +171,7 @@ static bool reports_differ(const struct tr_run *a, const struct tr_run *b, struc
         if (memcmp(&left->loss, &right->loss, sizeof left->loss) != 0) {
             tr_text_addf(text,
                          "the reported losses differ from step %" PRId64
-                         " on (%.9g and %.9g)%s; train both with --record-digests to learn more\n",
+                         " on (%.9g and %.9g)%s; train both with record_digests to learn more\n",
                          left->step, left->loss, right->loss, last ? "" : ", the first that both reported");
             return true;
         }
@@ -187,6 +188,21 @@ static bool reports_differ(const struct tr_run *a, const struct tr_run *b, struc
 /* What is known of two runs, one of which may not have ended. */
 enum verdict { OPEN, EQUAL, DIFFERENT };
 
+/* How many differences are named. */
+#define NAMED_MOST 8
+
+/* Adds what differs between two texts of settings, behind `before`; nothing where one of the runs did not say
+   or is no such text. */
+static void add_differences(const char *a, const char *b, const char *before, struct tr_text *text)
+{
+    char *differences = NULL;
+    if (!*a || !*b) return;
+    tr_status status = tr_settings_compare(a, b, " and ", NAMED_MOST, &differences);
+    if (status == TR_ENOMEM) text->failed = true;
+    if (status == TR_OK && *differences) tr_text_addf(text, "%s%s", before, differences);
+    tr_free(differences);
+}
+
 static bool settings_differ(const struct tr_run *a, const struct tr_run *b, struct tr_text *text)
 {
     if (strcmp(a->settings, b->settings) == 0) {
@@ -194,14 +210,40 @@ static bool settings_differ(const struct tr_run *a, const struct tr_run *b, stru
         return false;
     }
     tr_text_addf(text, "settings: differ (%.16s and %.16s)", a->settings, b->settings);
-    if (a->seed != b->seed) tr_text_addf(text, "; seed %" PRId64 " and %" PRId64, a->seed, b->seed);
-    if (a->batch != b->batch) tr_text_addf(text, "; batch %" PRId64 " and %" PRId64, a->batch, b->batch);
-    if (a->microbatches != b->microbatches)
-        tr_text_addf(text, "; microbatches %" PRId64 " and %" PRId64, a->microbatches, b->microbatches);
-    if (a->parameters != b->parameters)
-        tr_text_addf(text, "; parameters %" PRId64 " and %" PRId64, a->parameters, b->parameters);
+    if (*a->settings_text && *b->settings_text) {
+        add_differences(a->settings_text, b->settings_text, "; ", text);
+    } else {
+        if (a->seed != b->seed) tr_text_addf(text, "; seed %" PRId64 " and %" PRId64, a->seed, b->seed);
+        if (a->batch != b->batch) tr_text_addf(text, "; batch %" PRId64 " and %" PRId64, a->batch, b->batch);
+        if (a->microbatches != b->microbatches)
+            tr_text_addf(text, "; microbatches %" PRId64 " and %" PRId64, a->microbatches, b->microbatches);
+        if (a->parameters != b->parameters)
+            tr_text_addf(text, "; parameters %" PRId64 " and %" PRId64, a->parameters, b->parameters);
+    }
     tr_text_add(text, "\n");
     return true;
+}
+
+static void add_strategy(const struct tr_run *run, struct tr_text *text)
+{
+    tr_text_addf(text, "%s on %" PRId64 " process%s", run->strategy, run->ranks, run->ranks == 1 ? "" : "es");
+}
+
+/* How the processes shared the job, which by itself says nothing about the parameters. */
+static void compare_strategies(const struct tr_run *a, const struct tr_run *b, struct tr_text *text)
+{
+    if (!*a->strategy || !*b->strategy) return;
+    bool same = strcmp(a->strategy, b->strategy) == 0 && a->ranks == b->ranks;
+    bool equal = same && strcmp(a->strategy_options, b->strategy_options) == 0;
+    tr_text_add(text, equal ? "strategy: equal (" : "strategy: differ (");
+    add_strategy(a, text);
+    if (!same) {
+        tr_text_add(text, " and ");
+        add_strategy(b, text);
+    } else if (!equal) {
+        add_differences(a->strategy_options, b->strategy_options, ": ", text);
+    }
+    tr_text_add(text, ")\n");
 }
 
 static enum verdict compare_hashes(const struct tr_run *a, const struct tr_run *b, struct tr_text *text)
@@ -227,6 +269,7 @@ static tr_status compare(const struct tr_run *a, const struct tr_run *b, struct 
     struct digests left = {0}, right = {0};
     bool has_left, has_right = false;
     bool differ = settings_differ(a, b, text);
+    compare_strategies(a, b, text);
     *verdict = compare_hashes(a, b, text);
     if (*verdict != OPEN) differ = false;
     tr_status status = read_digests(a->path, &left, &has_left);

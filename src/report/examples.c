@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "data/image.h"
 #include "report/html.h"
+#include "report/values.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -25,6 +26,7 @@ struct wrong {
 
 struct look {
     tr_predictor *predictor;
+    const char *set; /* the test data, or the validation data where there are no others */
     tr_source *source;
     struct tr_predict_info info;
     int64_t examples, right;
@@ -40,10 +42,14 @@ static tr_status open_look(struct look *look, const char *directory)
     struct tr_predict_settings settings = TR_PREDICT_SETTINGS_INIT;
     settings.checkpoint = directory;
     TR_TRY(tr_predictor_create(&settings, &look->predictor));
+    look->info = (struct tr_predict_info)TR_PREDICT_INFO_INIT;
     TR_TRY(tr_predictor_info(look->predictor, &look->info));
-    if (!look->info.classification)
-        return tr_fail(TR_EUNSUPPORTED, "the network predicts values, not classes");
-    TR_TRY(tr_predictor_open_data(look->predictor, "test", &look->source));
+    if (look->info.of_tokens) return tr_fail(TR_EUNSUPPORTED, "the network scores tokens, not examples");
+    if (!tr_predictor_has_data(look->predictor, "test") &&
+        tr_predictor_has_data(look->predictor, "validation"))
+        look->set = "validation";
+    TR_TRY(tr_predictor_open_data(look->predictor, look->set, &look->source));
+    if (!look->info.classification) return TR_OK;
     size_t outputs = (size_t)look->info.outputs;
     look->confusion = tr_alloc_zero(outputs * outputs, sizeof *look->confusion);
     return look->confusion ? TR_OK : TR_ENOMEM;
@@ -152,9 +158,9 @@ static tr_status add_image(struct tr_text *html, const struct look *look, const 
     tr_status status = tr_source_read(look->source, wrong->index, pixels, capacity, &length, &label);
     if (status == TR_OK) status = tr_image_encode(pixels, size, &png, &bytes);
     if (status == TR_OK) {
-        tr_text_addf(
-            html, "<figure><img width=\"56\" alt=\"test example %" PRId64 "\" src=\"data:image/png;base64,",
-            wrong->index);
+        tr_text_addf(html,
+                     "<figure><img width=\"56\" alt=\"%s example %" PRId64 "\" src=\"data:image/png;base64,",
+                     look->set, wrong->index);
         tr_html_base64(html, png, bytes);
         tr_text_add(html, "\"><figcaption>");
         tr_html_element(html, "b", NULL, class_name(look, wrong->label, a));
@@ -184,8 +190,8 @@ static tr_status add_wrong(struct tr_text *html, const struct look *look)
 static tr_status add_look(struct tr_text *html, const struct look *look)
 {
     tr_html_elementf(html, "p", NULL,
-                     "Step %" PRId64 ": %" PRId64 " of %" PRId64 " test examples are right, %.2f %%.",
-                     look->info.step, look->right, look->examples,
+                     "Step %" PRId64 ": %" PRId64 " of %" PRId64 " %s examples are right, %.2f %%.",
+                     look->info.step, look->right, look->examples, look->set,
                      look->examples ? 100.0 * (double)look->right / (double)look->examples : 0);
     if (look->info.outputs <= CLASSES_MOST) add_matrix(html, look);
     return add_wrong(html, look);
@@ -193,12 +199,17 @@ static tr_status add_look(struct tr_text *html, const struct look *look)
 
 tr_status tr_report_examples(struct tr_text *html, const char *directory)
 {
-    struct look look = {0};
+    struct look look = {.set = "test"};
     tr_status status = open_look(&look, directory);
-    if (status == TR_OK) status = look_at_all(&look);
-    if (status == TR_OK) status = add_look(html, &look);
+    tr_html_elementf(html, "h2", NULL, "%s data", strcmp(look.set, "test") == 0 ? "Test" : "Validation");
+    if (status == TR_OK && !look.info.classification) {
+        status = tr_report_values(html, look.predictor, look.set, look.source);
+    } else if (status == TR_OK) {
+        status = look_at_all(&look);
+        if (status == TR_OK) status = add_look(html, &look);
+    }
     if (status != TR_OK && status != TR_ENOMEM) {
-        tr_text_add(html, "<p class=\"note\">The test data could not be looked at: ");
+        tr_text_add(html, "<p class=\"note\">The data could not be looked at: ");
         tr_html_text(html, tr_error_message());
         tr_text_add(html, "</p>");
         status = TR_OK;

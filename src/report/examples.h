@@ -4,7 +4,8 @@
 
 #include "base/text.h"
 
-/* Appends a section for the newest checkpoint in `directory`. A section that says why there is none is
+/* Appends a section for the newest checkpoint in `directory`, on the test data of its job, or the validation
+   data where it has no others. A section that says why there is none is
    appended where the network, its data or the checkpoint do not allow it; only lack of memory is an error. */
 tr_status tr_report_examples(struct tr_text *html, const char *directory);
 

@@ -11,14 +11,14 @@
 
 #include <stdint.h>
 
-struct tr_lines {
+struct tr_json_lines {
     tr_json **line;
     int64_t count;
 };
 
 /* Reads a file of at most `most` bytes. TR_ENOTFOUND where there is none, TR_EFORMAT where not even its
    first line can be read, TR_EIO, TR_ENOMEM. `out` is to be released in any case. */
-tr_status tr_lines_read(const char *path, uint64_t most, struct tr_lines *out);
-void tr_lines_release(struct tr_lines *lines);
+tr_status tr_json_lines_read(const char *path, uint64_t most, struct tr_json_lines *out);
+void tr_json_lines_release(struct tr_json_lines *lines);
 
 #endif

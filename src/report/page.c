@@ -5,9 +5,11 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/file.h"
+#include "base/sized.h"
 #include "report/chart.h"
 #include "report/examples.h"
 #include "report/html.h"
+#include "report/measures.h"
 #include "report/run.h"
 #include "report/timeline.h"
 
@@ -64,7 +66,10 @@ static void add_lead(struct page *page)
     char seconds[TR_TEXT_NUMBER_SIZE];
     struct tr_text text = TR_TEXT_INIT;
     if (page->count > 1) tr_text_addf(&text, "%d runs. The first: ", page->count);
-    if (last && run->classification)
+    if (last && isfinite(last->perplexity))
+        tr_text_addf(&text, "Perplexity %.4g (loss %.4f) on the %s data", last->perplexity, last->loss,
+                     last->set);
+    else if (last && run->classification)
         tr_text_addf(&text, "Accuracy %.2f %% on the %s data", last->accuracy * 100, last->set);
     else if (last)
         tr_text_addf(&text, "Loss %.6g on the %s data", last->loss, last->set);
@@ -78,6 +83,7 @@ static void add_lead(struct page *page)
     if (text.bytes) tr_html_element(&page->html, "p", "lead", text.bytes);
     if (text.failed) page->html.failed = true;
     tr_text_release(&text);
+    if (run->shares) tr_html_element(&page->html, "p", "note", run->shares);
     for (int64_t i = 0; i < run->warnings; i++) tr_html_element(&page->html, "p", "warning", run->warning[i]);
 }
 
@@ -89,7 +95,7 @@ static void add_row(struct page *page, int index)
     const struct tr_run_evaluation *last = last_evaluation(run);
     struct tr_text *html = &page->html;
     char figure[TR_TEXT_NUMBER_SIZE];
-    int64_t step = run->points ? run->point[run->points - 1].step : 0, moved = 0;
+    int64_t moved = 0;
     double waited = 0;
     for (int64_t r = 0; r < run->rank_count; r++) {
         moved += run->rank[r].sent + run->rank[r].shared;
@@ -100,14 +106,18 @@ static void add_row(struct page *page, int index)
     tr_text_add(html, "</td>");
     tr_html_element(html, "td", NULL, *run->strategy ? run->strategy : "-");
     tr_html_elementf(html, "td", "number", "%" PRId64, run->ranks);
-    tr_html_elementf(html, "td", "number", "%" PRId64, step);
+    tr_html_elementf(html, "td", "number", "%" PRId64, run->step);
     tr_html_element(html, "td", "number",
                     isfinite(run->seconds) ? tr_text_from_seconds(run->seconds, figure) : "-");
-    if (isfinite(run->speed))
+    if (isfinite(run->speed) && isfinite(run->tokens))
+        tr_html_elementf(html, "td", "number", "%.0f (%.0f tokens/s)", run->speed, run->tokens);
+    else if (isfinite(run->speed))
         tr_html_elementf(html, "td", "number", "%.0f", run->speed);
     else
         tr_html_element(html, "td", "number", "-");
-    if (last && run->classification)
+    if (last && isfinite(last->perplexity))
+        tr_html_elementf(html, "td", "number", "perplexity %.4g", last->perplexity);
+    else if (last && run->classification)
         tr_html_elementf(html, "td", "number", "%.2f %%", last->accuracy * 100);
     else if (last)
         tr_html_elementf(html, "td", "number", "loss %.5g", last->loss);
@@ -233,10 +243,19 @@ static tr_status add_curve(struct page *page, const char *title, enum quantity q
     return failed ? TR_ENOMEM : TR_OK;
 }
 
+/* Losses of two kinds in one chart are not taken for one. */
+static const char *title_of_losses(const struct page *page)
+{
+    for (int i = 0; i < page->count; i++)
+        if (page->run[i]->label_smoothing > 0)
+            return "Loss (of steps with label smoothing, of evaluations without)";
+    return "Loss";
+}
+
 static tr_status add_curves(struct page *page)
 {
     tr_text_add(&page->html, "<h2>Curves</h2><div class=\"figures\">\n");
-    TR_TRY(add_curve(page, "Loss", LOSS));
+    TR_TRY(add_curve(page, title_of_losses(page), LOSS));
     TR_TRY(add_curve(page, "Accuracy", ACCURACY));
     TR_TRY(add_curve(page, "Examples a second", SPEED));
     TR_TRY(add_curve(page, "Learning rate", RATE));
@@ -330,6 +349,18 @@ static void add_fact(struct tr_text *html, const char *name, const char *value)
     tr_text_add(html, "</tr>");
 }
 
+/* The evaluation whose weights were kept. */
+static void add_best(struct tr_text *html, const struct tr_run *run)
+{
+    char text[256], accuracy[48] = "";
+    if (run->best.step <= 0) return;
+    if (isfinite(run->best.accuracy))
+        snprintf(accuracy, sizeof accuracy, "accuracy %.2f %%, ", run->best.accuracy * 100);
+    snprintf(text, sizeof text, "step %" PRId64 ": %sloss %.6g on the %.64s data", run->best.step, accuracy,
+             run->best.loss, run->best.set);
+    add_fact(html, "best evaluation", text);
+}
+
 static void add_repetition(struct page *page, int index)
 {
     const struct tr_run *run = page->run[index];
@@ -356,6 +387,7 @@ static void add_repetition(struct page *page, int index)
         add_fact(html, "taken up again", text);
     }
     add_fact(html, "checkpoint", run->checkpoint);
+    add_best(html, run);
     add_fact(html, "version", run->version);
     if (*run->status && strcmp(run->status, "ok") != 0) add_fact(html, "ended with", run->message);
     tr_text_add(html, "</tbody></table></div>\n");
@@ -375,7 +407,6 @@ static void add_repetitions(struct page *page)
 static tr_status add_examples(struct page *page)
 {
     if (!page->settings->examples) return TR_OK;
-    tr_text_add(&page->html, "<h2>Test data</h2>\n");
     return tr_report_examples(&page->html, page->run[0]->path);
 }
 
@@ -387,6 +418,7 @@ static tr_status write_page(struct page *page, char **html)
     add_table(page);
     add_verdict(page);
     TR_TRY(add_curves(page));
+    tr_report_measures(&page->html, page->run, page->label, page->count);
     TR_TRY(add_parallel(page));
     TR_TRY(add_examples(page));
     add_repetitions(page);
@@ -407,16 +439,13 @@ static char *label_of(const char *directory)
     return tr_format("%.*s", (int)(length - begin), directory + begin);
 }
 
-tr_status tr_report(const char *const *runs, int count, const struct tr_report_settings *settings,
-                    char **html)
+tr_status tr_report(const char *const *runs, int count, const struct tr_report_settings *given, char **html)
 {
-    struct page page = {.settings = settings};
+    static const struct tr_report_settings defaults = TR_REPORT_SETTINGS_INIT;
+    struct tr_report_settings settings;
+    struct page page = {.settings = &settings};
     tr_status status = TR_OK;
-    if (settings->size != sizeof *settings)
-        return tr_fail(TR_EINVAL,
-                       "settings have %zu bytes, this library expects %zu; begin with "
-                       "TR_REPORT_SETTINGS_INIT",
-                       settings->size, sizeof *settings);
+    TR_TRY(tr_sized_take(given, &defaults, sizeof defaults, "TR_REPORT_SETTINGS_INIT", &settings));
     if (count < 1 || count > RUNS_MOST)
         return tr_fail(TR_EINVAL, "a report of %d runs; give 1 to %d directories", count, RUNS_MOST);
     for (int i = 0; status == TR_OK && i < count; i++) {

@@ -19,7 +19,7 @@ static void rewind_to(struct tr_run *run, int64_t step)
     while (run->evaluations > 0 && run->evaluation[run->evaluations - 1].step > step) run->evaluations--;
     run->ended = false;
     run->status = run->message = run->hash = NULL; /* of the earlier end */
-    run->seconds = run->speed = NAN;
+    run->seconds = run->speed = run->tokens = NAN;
     run->resumed++;
 }
 
@@ -34,7 +34,12 @@ static tr_status read_start(struct tr_run *run, const struct tr_json_value *line
     run->host = tr_json_text_or_empty(line, "host");
     run->command = tr_json_text_or_empty(line, "command");
     run->settings = tr_json_text_or_empty(line, "settings");
+    run->settings_text = tr_json_text_or_empty(line, "settings_text");
+    run->strategy_options = tr_json_text_or_empty(line, "strategy_options");
     run->started = tr_json_text_or_empty(line, "time");
+    run->step = tr_json_integer_or(line, "step", 0);
+    double smoothing = tr_json_number_or_nan(line, "label_smoothing");
+    run->label_smoothing = isnan(smoothing) ? 0 : smoothing;
     run->seed = tr_json_integer_or(line, "seed", 0);
     run->parameters = tr_json_integer_or(line, "parameters", 0);
     run->batch = tr_json_integer_or(line, "batch", 0);
@@ -49,9 +54,10 @@ static tr_status read_start(struct tr_run *run, const struct tr_json_value *line
 
 static tr_status read_step(struct tr_run *run, const struct tr_json_value *line)
 {
+    run->step = tr_json_integer_or(line, "step", 0);
     if (!tr_grow(&run->point, run->points, sizeof *run->point)) return TR_ENOMEM;
     run->point[run->points++] = (struct tr_run_point){
-        .step = tr_json_integer_or(line, "step", 0),
+        .step = run->step,
         .loss = tr_json_number_or_nan(line, "loss"),
         .accuracy = tr_json_number_or_nan(line, "accuracy"),
         .rate = tr_json_number_or_nan(line, "rate"),
@@ -63,6 +69,12 @@ static tr_status read_step(struct tr_run *run, const struct tr_json_value *line)
     return TR_OK;
 }
 
+static const struct tr_json_value *object_or_null(const struct tr_json_value *line, const char *key)
+{
+    const struct tr_json_value *value = tr_json_find(line, key);
+    return value && value->kind == TR_JSON_OBJECT ? value : NULL;
+}
+
 static tr_status read_evaluation(struct tr_run *run, const struct tr_json_value *line)
 {
     if (!tr_grow(&run->evaluation, run->evaluations, sizeof *run->evaluation)) return TR_ENOMEM;
@@ -70,7 +82,10 @@ static tr_status read_evaluation(struct tr_run *run, const struct tr_json_value 
         .step = tr_json_integer_or(line, "step", 0),
         .loss = tr_json_number_or_nan(line, "loss"),
         .accuracy = tr_json_number_or_nan(line, "accuracy"),
+        .perplexity = tr_json_number_or_nan(line, "perplexity"),
         .set = tr_json_text_or_empty(line, "set"),
+        .metrics = object_or_null(line, "metrics"),
+        .outputs = object_or_null(line, "outputs"),
     };
     return TR_OK;
 }
@@ -85,6 +100,12 @@ static tr_status read_warning(struct tr_run *run, const struct tr_json_value *li
 static tr_status read_checkpoint(struct tr_run *run, const struct tr_json_value *line)
 {
     run->checkpoint = tr_json_text_or_empty(line, "path");
+    return TR_OK;
+}
+
+static tr_status read_shares(struct tr_run *run, const struct tr_json_value *line)
+{
+    run->shares = tr_json_text_or_empty(line, "message");
     return TR_OK;
 }
 
@@ -114,15 +135,30 @@ static tr_status read_statistics(struct tr_run *run, const struct tr_json_value 
     return TR_OK;
 }
 
+static void read_best(struct tr_run *run, const struct tr_json_value *best)
+{
+    run->best = (struct tr_run_evaluation){
+        .step = tr_json_integer_or(best, "step", 0),
+        .loss = tr_json_number_or_nan(best, "loss"),
+        .accuracy = tr_json_number_or_nan(best, "accuracy"),
+        .set = tr_json_text_or_empty(best, "set"),
+    };
+}
+
 static tr_status read_end(struct tr_run *run, const struct tr_json_value *line)
 {
     run->ended = true;
+    run->step = tr_json_integer_or(line, "step", run->step);
     run->status = tr_json_text_or_empty(line, "status");
     run->message = tr_json_text_or_empty(line, "message");
     run->hash = tr_json_text_or_empty(line, "hash");
     run->seconds = tr_json_number_or_nan(line, "seconds");
     run->speed = tr_json_number_or_nan(line, "examples_per_second");
+    run->tokens = tr_json_number_or_nan(line, "tokens_per_second");
     const struct tr_json_value *statistics = tr_json_find(line, "statistics");
+    const struct tr_json_value *best = tr_json_find(line, "best");
+    run->best = (struct tr_run_evaluation){0};
+    if (best && best->kind == TR_JSON_OBJECT) read_best(run, best);
     return statistics ? read_statistics(run, statistics) : TR_OK;
 }
 
@@ -130,9 +166,13 @@ static const struct {
     const char *event;
     tr_status (*read)(struct tr_run *run, const struct tr_json_value *line);
 } readers[] = {
-    {"start", read_start},           {"step", read_step},
-    {"evaluation", read_evaluation}, {"warning", read_warning},
-    {"checkpoint", read_checkpoint}, {"end", read_end},
+    {"start", read_start},
+    {"step", read_step},
+    {"evaluation", read_evaluation},
+    {"warning", read_warning},
+    {"checkpoint", read_checkpoint},
+    {"shares", read_shares},
+    {"end", read_end},
 };
 
 /* Other events are for other readers. */
@@ -175,8 +215,8 @@ tr_status tr_run_read(const char *directory, struct tr_run **out)
     struct tr_run *run = tr_alloc_zero(1, sizeof *run);
     tr_status status = path && run && (run->path = tr_strdup(directory)) ? TR_OK : TR_ENOMEM;
     if (status == TR_OK) {
-        run->seconds = run->speed = NAN;
-        status = tr_lines_read(path, FILE_MOST, &run->lines);
+        run->seconds = run->speed = run->tokens = NAN;
+        status = tr_json_lines_read(path, FILE_MOST, &run->lines);
         if (status == TR_ENOTFOUND)
             status = tr_fail(TR_ENOTFOUND, "\"%s\" is no directory of a run: it has no %s", directory,
                              TR_JOURNAL_FILE);
@@ -196,7 +236,7 @@ void tr_run_destroy(struct tr_run **handle)
 {
     struct tr_run *run = *handle;
     if (!run) return;
-    tr_lines_release(&run->lines);
+    tr_json_lines_release(&run->lines);
     tr_free(run->point);
     tr_free(run->evaluation);
     tr_free(run->warning);

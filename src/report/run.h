@@ -6,13 +6,11 @@
 #define TR_REPORT_RUN_H
 
 #include "report/lines.h"
+#include "train/journal.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* The file in the directory of a run. */
-#define TR_JOURNAL_FILE "journal.jsonl"
 
 struct tr_run_point {
     int64_t step;
@@ -21,8 +19,9 @@ struct tr_run_point {
 
 struct tr_run_evaluation {
     int64_t step;
-    double loss, accuracy;
+    double loss, accuracy, perplexity; /* the last is NaN unless losses are of tokens */
     const char *set;
+    const struct tr_json_value *metrics, *outputs; /* objects of the journal, or NULL */
 };
 
 struct tr_run_rank {
@@ -36,12 +35,17 @@ struct tr_run_rank {
 struct tr_run {
     char *path; /* directory of the run */
     const char *name, *model, *device, *strategy, *version, *host, *command, *settings, *started;
+    const char *settings_text, *strategy_options; /* in YAML */
     int64_t seed, parameters, batch, microbatches, steps, steps_per_epoch, ranks, train_examples;
+    int64_t step; /* steps done, as far as the run told */
     bool classification;
+    struct tr_run_evaluation best; /* whose weights are kept; step 0: none */
+    double label_smoothing;        /* of the losses of steps, not of evaluations */
     struct tr_run_point *point;
     int64_t points;
     struct tr_run_evaluation *evaluation;
     int64_t evaluations;
+    const char *shares; /* who computed which part of a step in the end; NULL: all as much */
     const char **warning;
     int64_t warnings;
     struct tr_run_rank *rank;
@@ -50,9 +54,9 @@ struct tr_run {
     bool asynchronous;
     bool ended; /* the run said how it ended */
     const char *status, *message, *hash, *checkpoint;
-    double seconds, speed;
-    int resumed;           /* times the run was taken up again */
-    struct tr_lines lines; /* what the texts lie in */
+    double seconds, speed, tokens; /* speed: examples per second; tokens: per second */
+    int resumed;                   /* times the run was taken up again */
+    struct tr_json_lines lines;    /* what the texts lie in */
 };
 
 /* Reads the journal in a run's directory. TR_ENOTFOUND where there is none, TR_EFORMAT where not even its

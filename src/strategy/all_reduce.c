@@ -14,9 +14,6 @@
 #include "base/fail.h"
 #include "base/tree.h"
 
-#include <math.h>
-#include <string.h>
-
 static struct all_reduce *self_of(tr_strategy *strategy)
 {
     return (struct all_reduce *)strategy;
@@ -33,14 +30,27 @@ static tr_status check(const struct tr_job *job, const void *options, int ranks)
                    ranks, (long long)job->train.microbatches);
 }
 
-static tr_status cut_microbatches(struct all_reduce *self)
+/* The part that this rank computes. */
+static void take_part(struct all_reduce *self)
 {
-    int size = self->head.size, workers = size - self->head.servers;
-    self->microbatch = tr_alloc((size_t)size + 1, sizeof *self->microbatch);
-    if (!self->microbatch) return TR_ENOMEM;
-    for (int r = 0; r <= size; r++)
-        self->microbatch[r] = tr_cut(self->head.job->train.microbatches, workers, r < workers ? r : workers);
-    return TR_OK;
+    tr_strategy *strategy = &self->head;
+    self->microbatch = strategy->shares.bound;
+    self->part = (struct tr_gradient_part){
+        .first = self->microbatch[strategy->rank],
+        .end = self->microbatch[strategy->rank + 1],
+        .end_step = strategy->job->train.steps,
+    };
+}
+
+/* What ranks share for sums. */
+static tr_status make_sums(struct all_reduce *self)
+{
+    const struct tr_job *job = self->head.job;
+    tr_comm *comm = self->head.comm;
+    TR_TRY(tr_strategy_window(comm, tr_gradient_slot_bytes(job, &self->part), &self->nodes));
+    TR_TRY(
+        tr_reduction_create(comm, job->train.microbatches, self->microbatch, self->nodes, &self->reduction));
+    return all_reduce_make_factors(self);
 }
 
 static tr_status make_shared(struct all_reduce *self)
@@ -49,35 +59,52 @@ static tr_status make_shared(struct all_reduce *self)
     tr_comm *comm = self->head.comm;
     bool holds = tr_comm_local_rank(comm) == 0;
     size_t bytes = (size_t)job->model->arena_floats * sizeof(float);
-    TR_TRY(tr_strategy_window(&self->head, holds ? bytes : 0, &self->parameters));
-    TR_TRY(tr_strategy_window(&self->head, tr_gradient_slot_bytes(job, &self->part), &self->nodes));
-    TR_TRY(
-        tr_reduction_create(comm, job->train.microbatches, self->microbatch, self->nodes, &self->reduction));
-    TR_TRY(all_reduce_make_factors(self));
-    TR_TRY(tr_strategy_keep_moving(&self->head, self->nodes));
+    size_t kept = all_reduce_outlives(self) ? (size_t)tr_variables_arenas(&job->optimizer) : 1;
+    TR_TRY(tr_strategy_window(comm, holds ? kept * bytes : 0, &self->parameters));
+    TR_TRY(make_sums(self));
+    TR_TRY(tr_strategy_use_progress_thread(&self->head, self->nodes));
     if (!tr_strategy_measures(job)) return TR_OK;
+    self->head.memory += bytes;
     self->whole = tr_alloc_aligned((size_t)job->model->arena_floats + 1, sizeof(float));
     return self->whole ? TR_OK : TR_ENOMEM;
 }
 
-static tr_status create(tr_strategy *strategy)
+tr_status all_reduce_create(tr_strategy *strategy)
 {
     struct all_reduce *self = self_of(strategy);
     const struct tr_job *job = strategy->job;
     float *parameters = NULL;
-    TR_TRY(cut_microbatches(self));
+    take_part(self);
     TR_TRY(all_reduce_choose_factors(self));
-    self->part = (struct tr_gradient_part){
-        .first = self->microbatch[strategy->rank],
-        .end = self->microbatch[strategy->rank + 1],
-        .end_step = job->train.steps,
-    };
     if (strategy->comm) TR_TRY(make_shared(self));
     TR_TRY(all_reduce_make_buckets(self));
+    strategy->updates = self->updates;
+    strategy->update_count = self->buckets;
     if (self->parameters)
         parameters = tr_window_part(self->parameters, tr_comm_local(strategy->comm, 0), NULL);
-    return tr_variables_create(strategy->holder, job->model, &job->optimizer, parameters,
-                               &strategy->variables);
+    if (all_reduce_outlives(self)) {
+        TR_TRY(all_reduce_make_previous(self));
+        TR_TRY(tr_variables_create_shared(strategy->holder, job->model, &job->optimizer, parameters,
+                                          &strategy->replicas->variables));
+    } else {
+        TR_TRY(tr_variables_create(strategy->holder, job->model, &job->optimizer, parameters,
+                                   &strategy->replicas->variables));
+    }
+    if (!strategy->comm) return TR_OK;
+    TR_TRY(tr_variables_open(strategy->replicas->variables, TR_ARENA_PARAMETERS, &self->values));
+    if (parameters)
+        tr_variables_let_fill(strategy->replicas->variables, tr_comm_local_rank(strategy->comm) == 0);
+    return TR_OK;
+}
+
+/* Where the sums come together that this rank updates by. */
+static tr_status make_gradient(struct all_reduce *self)
+{
+    tr_strategy *strategy = &self->head;
+    float *host = self->whole ? self->whole : self->sum ? self->sum : self->slots->host;
+    TR_TRY(tr_staging_make(strategy->holder, strategy->job->model->arena_floats, host, &self->gradient));
+    strategy->memory += tr_staging_memory(&self->gradient);
+    return TR_OK;
 }
 
 static tr_status listen(void *user, int64_t from)
@@ -85,36 +112,63 @@ static tr_status listen(void *user, int64_t from)
     return all_reduce_advance(user, from);
 }
 
-static tr_status begin(tr_strategy *strategy)
+tr_status all_reduce_start(tr_strategy *strategy)
 {
     struct all_reduce *self = self_of(strategy);
+    if (self->sum) return make_gradient(self);
     if (self->part.first == self->part.end) {
-        self->sum =
-            tr_alloc_aligned((size_t)strategy->job->model->arena_floats + TR_PASS_SUMS, sizeof(float));
-        return self->sum ? TR_OK : TR_ENOMEM;
+        size_t floats = (size_t)strategy->job->model->arena_floats + TR_PASS_SUMS;
+        self->sum = tr_alloc_aligned(floats, sizeof(float));
+        strategy->memory += floats * sizeof(float);
+        return self->sum ? make_gradient(self) : TR_ENOMEM;
     }
     float *slots = self->nodes ? tr_window_part(self->nodes, strategy->rank, NULL) : NULL;
-    TR_TRY(tr_gradient_create(strategy->device, strategy->job, strategy->variables, &self->part, slots,
-                              &strategy->gradient));
-    if (strategy->comm) tr_gradient_listen(strategy->gradient, listen, self);
+    TR_TRY(tr_gradient_create(strategy->device, strategy->job, strategy->replicas->variables, &self->part,
+                              slots, &strategy->replicas->gradient));
+    if (!strategy->comm) return TR_OK;
+    tr_gradient_listen(strategy->replicas->gradient, listen, self);
     all_reduce_take_factors(self);
-    return TR_OK;
+    TR_TRY(tr_gradient_open(strategy->replicas->gradient, &self->slots));
+    if (self->previous) all_reduce_keep_previous(self);
+    return make_gradient(self);
 }
 
-static void destroy(tr_strategy *strategy)
+/* What depends on who computes which microbatches, but for the gradient. */
+static void unmake_sums(struct all_reduce *self)
 {
-    struct all_reduce *self = self_of(strategy);
+    self->head.memory -= tr_staging_memory(&self->gradient);
+    tr_staging_release(&self->gradient);
+    self->slots = NULL;
+    all_reduce_unmake_factors(self);
     tr_reduction_destroy(&self->reduction);
     tr_window_destroy(&self->nodes);
+}
+
+/* What a step takes is made anew, but for variables and buckets: who updates what stays. Nobody reads nodes
+   any more, since the step before has ended on all ranks. */
+tr_status all_reduce_share(tr_strategy *strategy)
+{
+    struct all_reduce *self = self_of(strategy);
+    tr_gradient_destroy(&strategy->replicas->gradient);
+    unmake_sums(self);
+    take_part(self);
+    TR_TRY(make_sums(self));
+    return all_reduce_start(strategy);
+}
+
+void all_reduce_destroy(tr_strategy *strategy)
+{
+    struct all_reduce *self = self_of(strategy);
+    unmake_sums(self);
+    tr_window_destroy(&self->previous);
     tr_window_destroy(&self->parameters);
-    tr_free(self->microbatch);
     all_reduce_release_buckets(self);
     all_reduce_release_factors(self);
     tr_free(self->whole);
     tr_free(self->sum);
 }
 
-static void placement(const tr_strategy *strategy, int rank, struct tr_placement *out)
+void all_reduce_placement(const tr_strategy *strategy, int rank, struct tr_placement *out)
 {
     const struct all_reduce *self = (const struct all_reduce *)strategy;
     *out = (struct tr_placement){
@@ -132,70 +186,40 @@ static void placement(const tr_strategy *strategy, int rank, struct tr_placement
     out->end_update = out->first_update + out->updates;
 }
 
-static size_t memory(const tr_strategy *strategy)
-{
-    const struct all_reduce *self = (const struct all_reduce *)strategy;
-    return tr_strategy_usual_memory(strategy) + all_reduce_factors_memory(self);
-}
-
 /* ---- a step ---- */
 
-static tr_status step_alone(struct all_reduce *self, struct tr_step_figures *figures)
-{
-    tr_strategy *strategy = &self->head;
-    int64_t floats = strategy->job->model->arena_floats;
-    const float *gradient = tr_gradient_slots(strategy->gradient);
-    TR_TRY(tr_device_to_host(strategy->device, self->sums, gradient + floats,
-                             TR_PASS_SUMS * sizeof *self->sums));
-    TR_TRY(tr_device_wait(strategy->device));
-    figures->bad_loss = !isfinite(self->sums[0]);
-    TR_TRY(tr_gradient_deliver(strategy->gradient, floats, &gradient));
-    TR_TRY(tr_strategy_measure(strategy, gradient, figures));
-    if (figures->bad_loss || figures->skipped) return TR_OK;
-    return tr_variables_update(strategy->variables, gradient, 0, floats);
-}
-
-static tr_status step_together(struct all_reduce *self, struct tr_step_figures *figures)
-{
-    tr_strategy *strategy = &self->head;
-    strategy->done.compute_seconds -= self->seconds;
-    TR_TRY(all_reduce_finish(self));
-    figures->bad_loss = self->spoilt;
-    if (!tr_strategy_measures(strategy->job)) return TR_OK;
-    TR_TRY(tr_strategy_measure(strategy, self->gradient, figures));
-    return figures->bad_loss || figures->skipped ? TR_OK : all_reduce_apply(self);
-}
-
-static tr_status step(tr_strategy *strategy, int64_t step, int32_t wish, struct tr_step_figures *figures)
+tr_status all_reduce_gradient(tr_strategy *strategy, int64_t step, struct tr_combined *out)
 {
     struct all_reduce *self = self_of(strategy);
-    bool poisoned;
-    TR_TRY(tr_variables_begin_step(strategy->variables, step));
-    if (strategy->comm) all_reduce_begin(self);
-    TR_TRY(tr_strategy_compute(strategy, step, &figures->examples));
-    TR_TRY(strategy->comm ? step_together(self, figures) : step_alone(self, figures));
-    figures->loss = self->sums[0];
-    figures->correct = self->sums[1];
-    TR_TRY(tr_variables_nonfinite(strategy->variables, &poisoned));
-    return tr_strategy_exchange(strategy, poisoned, wish, figures);
-}
-
-static tr_status gather_arena(tr_strategy *strategy, enum tr_arena which)
-{
-    float *arena = tr_variables_arena(strategy->variables, which);
-    if (!strategy->comm || !arena) return TR_OK;
-    return all_reduce_gather(self_of(strategy), arena, NULL, tr_arena_names[which]);
-}
-
-static tr_status gather(tr_strategy *strategy)
-{
-    for (int i = TR_ARENA_M; i < TR_ARENAS; i++) TR_TRY(gather_arena(strategy, (enum tr_arena)i));
+    if (!strategy->comm) return tr_driver_compute_alone(strategy, step, out);
+    all_reduce_begin(self);
+    self->step = step;
+    TR_TRY(tr_driver_compute(strategy, step, &out->examples));
+    strategy->done.compute_seconds -= self->seconds;
+    TR_TRY(all_reduce_finish(self));
+    out->gradient = self->gradient.data;
+    out->applied = !self->whole;
     return TR_OK;
 }
 
-static tr_status gather_averages(tr_strategy *strategy)
+tr_status all_reduce_gather(tr_strategy *strategy, unsigned arenas)
 {
-    return gather_arena(strategy, TR_ARENA_EMA);
+    struct all_reduce *self = self_of(strategy);
+    for (int i = 0; i < TR_ARENAS; i++) {
+        const struct tr_staging *arena;
+        if (!(arenas & 1U << i)) continue;
+        TR_TRY(tr_variables_open(strategy->replicas->variables, (enum tr_arena)i, &arena));
+        bool shared = i == TR_ARENA_PARAMETERS || self->previous;
+        TR_TRY(all_reduce_join(self, arena, shared ? self->parameters : NULL, tr_arena_names[i]));
+    }
+    return TR_OK;
+}
+
+static tr_status create(tr_strategy *strategy)
+{
+    const struct all_reduce_options *options = strategy->options;
+    self_of(strategy)->options = *options;
+    return all_reduce_create(strategy);
 }
 
 static const struct tr_choice factors[] = {
@@ -220,27 +244,29 @@ static const struct tr_option options[] = {
      .offset = AT(factors),
      .fallback = "auto",
      .choices = factors,
-     .help = "whether processes of one host show each other the rows that gradients of dense weights are "
+     .help = "whether processes show each other the rows that gradients of dense weights are "
              "made of, "
              "and form their shares of them from the rows of all, rather than add gradients. Does not change "
              "results"},
 };
 
 const struct tr_strategy_class tr_strategy_all_reduce = {
+    .version = TR_STRATEGY_CLASS_VERSION,
     .name = "allreduce",
     .help = "synchronous data parallelism: every rank computes some microbatches of each step, the gradients "
             "are added along the fixed tree, and each rank updates its share of the parameters",
     .options = options,
-    .option_count = sizeof options / sizeof options[0],
+    .option_count = TR_OPTION_COUNT(options),
     .options_size = sizeof(struct all_reduce_options),
     .size = sizeof(struct all_reduce),
     .check = check,
     .create = create,
-    .destroy = destroy,
-    .begin = begin,
-    .placement = placement,
-    .step = step,
-    .gather = gather,
-    .gather_averages = gather_averages,
-    .memory = memory,
+    .begin = all_reduce_start,
+    .destroy = all_reduce_destroy,
+    .placement = all_reduce_placement,
+    .gradient = all_reduce_gradient,
+    .share = all_reduce_share,
+    .gather = all_reduce_gather,
+    .rewind = all_reduce_rewind,
+    .inherit = all_reduce_inherit,
 };

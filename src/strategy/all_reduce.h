@@ -13,7 +13,7 @@ struct factor {
     int64_t in, out;
     int64_t begin, end; /* floats of the arena: its weights */
     int64_t grain;      /* inputs whose weights fill whole cache lines */
-    int64_t before;     /* floats of a row of the factors before it in the window */
+    int64_t before;     /* floats of the factors before it in a host's copy */
 };
 
 /* A range of the arenas that is added, updated and handed around at a time. */
@@ -23,6 +23,9 @@ struct bucket {
     int64_t begin, end;          /* floats of an arena */
     int64_t *share;    /* [size + 1] floats from `begin` on: rank r updates from share[r] to share[r + 1] */
     tr_ticket *ticket; /* of what is under way, or NULL */
+    bool travels;      /* with a factor: its rows come from other hosts, and nothing is summed */
+    tr_ticket *rows;   /* of these on their way, or NULL */
+    tr_event copied;   /* this rank's nodes are in host memory */
 };
 
 enum factors { FACTORS_AUTO, FACTORS_NEVER, FACTORS_ALWAYS };
@@ -36,34 +39,44 @@ struct all_reduce_options {
 struct factors_memory {
     struct factor *factor;
     int count;
-    bool *apart;       /* [layers]: is one of them */
-    bool *able;        /* [size]: what each rank can */
-    tr_window *window; /* of each rank, for each factor: x [rows][in], dy [rows][out] */
-    int64_t *row;      /* [microbatches + 1] bounds in the batch of the step */
-    float *x, *dy;     /* rows of all ranks: of some inputs, and of all outputs */
-    size_t scratch;    /* bytes of these two */
+    bool *apart; /* [layers]: is one of them */
+    bool *able;  /* [size]: what each rank can */
+    tr_window
+        *window;     /* of a host's first rank: for each factor, of each rank: x [rows][in], dy [rows][out] */
+    int64_t *before; /* [size + 1] rows for which there is room before those of each rank */
+    int64_t *bytes;  /* [size + 1], for one call */
+    int64_t *row;    /* [microbatches + 1] bounds in the batch of the step */
+    float *x, *dy;   /* rows of all ranks: of some inputs, and of all outputs */
+    size_t memory;   /* bytes of these and of the window's own part, counted in the strategy's */
 };
 
 struct all_reduce {
     struct tr_strategy head;
+    struct all_reduce_options options;
     struct tr_gradient_part part;
-    int64_t *microbatch; /* [size + 1] bounds */
+    const int64_t *microbatch; /* [size + 1] bounds: those of head.shares */
     struct bucket *bucket;
-    int buckets;          /* in the order in which backward completes them: from the end of the arenas to 0 */
-    int64_t *share_bytes; /* [size + 1], for one call */
+    int buckets; /* in the order in which backward completes them: from the end of the arenas to 0 */
+    struct tr_range *updates; /* [buckets]: this rank's share of each, for the driver */
+    int64_t *share_bytes;     /* [size + 1], for one call */
     /* With a communicator: */
     tr_window *parameters, *nodes; /* NULL: ranks do not share memory */
+    tr_window *previous;           /* what was before updates, if the state outlives ranks; else NULL */
+    int64_t step;                  /* under way, or done last */
     tr_reduction *reduction;
     struct factors_memory factors;
-    float *whole; /* the whole gradient, where its norm is wanted; else NULL */
-    float *sum;   /* a server's share of the gradient; else NULL */
+    float *whole;                   /* the whole gradient, where its norm is wanted; else NULL */
+    float *sum;                     /* a server's share of the gradient; else NULL */
+    const struct tr_staging *slots; /* this rank's nodes; NULL: a server has none */
+    const struct tr_staging *values;
+    struct tr_staging gradient; /* of the holder: an arena that is right in this rank's shares as they come,
+                                   or in whole; its host side is `whole`, `sum` or that of node 0 */
     /* Of the step under way: */
-    float *gradient;   /* an arena that is right in this rank's shares as they come, or in whole */
-    int started;       /* buckets */
-    tr_ticket *loss;   /* of `sums`, or NULL */
-    float *sums;       /* of loss and of correctness over all ranks */
-    bool open, spoilt; /* the loss is known; it is not finite, and nothing is applied */
-    double seconds;    /* spent on buckets while the gradient was computed */
+    tr_event loss_copied;
+    int copied, started, applied; /* buckets */
+    tr_ticket *loss;              /* of `sums`, or NULL */
+    float *sums;                  /* of loss and of correctness over all ranks */
+    double seconds;               /* spent on buckets while the gradient was computed */
 };
 
 /* ---- all_reduce_factors.c ---- */
@@ -72,17 +85,21 @@ struct all_reduce {
 tr_status all_reduce_choose_factors(struct all_reduce *self);
 /* Makes the memory, once there are nodes. Where ranks do not share theirs, no layer is left. Collective. */
 tr_status all_reduce_make_factors(struct all_reduce *self);
+/* Releases it, to be made anew for other microbatches; the layers stay. */
+void all_reduce_unmake_factors(struct all_reduce *self);
 void all_reduce_release_factors(struct all_reduce *self);
-/* Bytes of device memory that this rank has for them. */
-size_t all_reduce_factors_memory(const struct all_reduce *self);
 /* The factor that a layer's weights have, or NULL. */
 const struct factor *all_reduce_factor_of(const struct all_reduce *self, int layer);
 /* Has the gradient leave them out, and keep their rows instead. */
 void all_reduce_take_factors(struct all_reduce *self);
 /* Weights that are formed and updated at a time. */
 int64_t all_reduce_factor_piece(const struct all_reduce *self, const struct factor *factor);
-/* struct tr_comm_apply's `form` for a struct bucket with a factor. */
-tr_status all_reduce_form(void *bucket, int64_t begin, int64_t end, float *out);
+/* Starts to bring what other hosts show of a bucket's factor; as with tr_comm_reduce_start(), this rank does
+   not read the weights any more. */
+tr_status all_reduce_show_factors(struct bucket *bucket);
+/* The gradient of a bucket with a factor, from what all ranks have shown: its floats [begin, end), in this
+   rank's share. */
+tr_status all_reduce_form(const struct bucket *bucket, int64_t begin, int64_t end, float *out);
 
 /* ---- all_reduce_buckets.c ---- */
 
@@ -95,12 +112,37 @@ void all_reduce_begin(struct all_reduce *self);
 /* Of the nodes of this rank, all is there from float `from` of their arenas on, and these parameters are no
    longer read: starts what can be started and moves on what is under way. The loss comes first. */
 tr_status all_reduce_advance(struct all_reduce *self, int64_t from);
-/* Waits for all buckets. Where no norm is wanted, the shares are updated and have come to all, unless
-   `spoilt` is set; else `gradient` is the whole gradient. `sums` are those of all ranks. */
+/* Waits for all buckets. Where no norm is wanted, the shares are updated and have come to all, unless the
+   loss is bad; else `gradient` is the whole gradient. */
 tr_status all_reduce_finish(struct all_reduce *self);
-/* Updates this rank's shares by the whole gradient and brings them together. */
-tr_status all_reduce_apply(struct all_reduce *self);
 /* Brings the shares of an arena together, within `window` or, with NULL, everywhere. */
-tr_status all_reduce_gather(struct all_reduce *self, float *arena, tr_window *window, const char *name);
+tr_status all_reduce_join(struct all_reduce *self, const struct tr_staging *arena, tr_window *window,
+                          const char *name);
+
+/* ---- all_reduce_previous.c: state that outlives ranks ---- */
+
+/* Whether it shall. */
+static inline bool all_reduce_outlives(const struct all_reduce *self)
+{
+    return self->head.settings.outlives && self->head.comm;
+}
+/* Makes room for what was before, once the buckets are known. Collective. TR_EUNSUPPORTED where ranks do not
+   share memory. */
+tr_status all_reduce_make_previous(struct all_reduce *self);
+/* From now on it is kept. */
+void all_reduce_keep_previous(struct all_reduce *self);
+tr_status all_reduce_rewind(tr_strategy *strategy, int64_t step);
+tr_status all_reduce_inherit(tr_strategy *strategy, const tr_strategy *from);
+
+/* ---- all_reduce.c: for classes that divide the work so, with `options` and head.servers set; the slots of
+   strategy/class.h ---- */
+
+tr_status all_reduce_create(tr_strategy *strategy);
+tr_status all_reduce_start(tr_strategy *strategy);
+tr_status all_reduce_share(tr_strategy *strategy);
+void all_reduce_destroy(tr_strategy *strategy);
+void all_reduce_placement(const tr_strategy *strategy, int rank, struct tr_placement *out);
+tr_status all_reduce_gradient(tr_strategy *strategy, int64_t step, struct tr_combined *out);
+tr_status all_reduce_gather(tr_strategy *strategy, unsigned arenas);
 
 #endif

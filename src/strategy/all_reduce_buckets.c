@@ -6,7 +6,7 @@
  * backward has come to the bucket's first float, in the same order on all ranks.
  *
  * Nothing is applied before the loss is known, for if it is not finite the parameters must stay as they are.
- * Its sums are the first to go around, and hold back all buckets until they have come.
+ * Its sums are the first to go around, and all buckets wait for them.
  *
  * Parameters that ranks share are overwritten as soon as all ranks have started the bucket that they are in,
  * which says that backward does not read them any more.
@@ -25,6 +25,8 @@
 /* Floats that are added and then updated at a time, per thread: with what the optimizer keeps of them they
    stay in the second-level cache, and streams are long enough for the hardware to foresee them. */
 #define PIECE (32 << 10)
+/* Hosts up to which buckets have the size that the options say. */
+#define BUCKET_ISLANDS 8
 
 /* ---- making ---- */
 
@@ -80,12 +82,20 @@ static void cut_shares(const struct tr_strategy *strategy, struct bucket *bucket
     }
 }
 
+/* Buckets are larger where many exchange them, so that each one's share, and with it the number of messages
+   of a rank, stays about the same. */
+static double growth(const struct tr_strategy *strategy)
+{
+    int islands = strategy->comm ? tr_comm_hosts(strategy->comm) : 1;
+    return islands > BUCKET_ISLANDS ? (double)islands / BUCKET_ISLANDS : 1;
+}
+
 tr_status all_reduce_make_buckets(struct all_reduce *self)
 {
     const struct tr_strategy *strategy = &self->head;
-    const struct all_reduce_options *options = strategy->options;
+    const struct all_reduce_options *options = &self->options;
     const struct tr_model *model = strategy->job->model;
-    double most = options->bucket * (1 << 20) / sizeof(float);
+    double most = options->bucket * growth(strategy) * (1 << 20) / sizeof(float);
     bool once = !strategy->comm || options->bucket == 0 || most > (double)model->arena_floats;
     int64_t floats = once ? model->arena_floats : (int64_t)most / GRAIN * GRAIN;
     if (floats < GRAIN) floats = GRAIN;
@@ -94,13 +104,18 @@ tr_status all_reduce_make_buckets(struct all_reduce *self)
     self->share_bytes = tr_alloc(bounds, sizeof *self->share_bytes);
     self->sums = tr_alloc_aligned(TR_PASS_SUMS, sizeof *self->sums);
     self->bucket = tr_alloc_zero((size_t)count + 1, sizeof *self->bucket);
-    if (!self->share_bytes || !self->sums || !self->bucket) return TR_ENOMEM;
+    self->updates = tr_alloc_zero((size_t)count + 1, sizeof *self->updates);
+    if (!self->share_bytes || !self->sums || !self->bucket || !self->updates) return TR_ENOMEM;
     self->buckets = cut_buckets(self, floats, self->bucket);
     for (int i = 0; i < count; i++) {
         self->bucket[i].owner = self;
+        self->bucket[i].travels = self->bucket[i].factor && tr_comm_hosts(strategy->comm) > 1;
         self->bucket[i].share = tr_alloc(bounds, sizeof *self->bucket[i].share);
         if (!self->bucket[i].share) return TR_ENOMEM;
         cut_shares(strategy, &self->bucket[i]);
+        const int64_t *share = self->bucket[i].share + strategy->rank;
+        self->updates[i] =
+            (struct tr_range){self->bucket[i].begin + share[0], self->bucket[i].begin + share[1]};
     }
     return TR_OK;
 }
@@ -109,6 +124,7 @@ void all_reduce_release_buckets(struct all_reduce *self)
 {
     for (int i = 0; i < self->buckets; i++) tr_free(self->bucket[i].share);
     tr_free(self->bucket);
+    tr_free(self->updates);
     tr_free(self->share_bytes);
     tr_free(self->sums);
 }
@@ -117,27 +133,14 @@ void all_reduce_release_buckets(struct all_reduce *self)
 
 static float *nodes_of(const struct all_reduce *self, int64_t *stride)
 {
-    *stride = self->sum ? 0 : tr_gradient_stride(self->head.gradient);
-    return self->sum ? self->sum : tr_gradient_slots(self->head.gradient);
+    *stride = self->sum ? 0 : tr_gradient_stride(self->head.replicas->gradient);
+    return self->sum ? self->sum : self->slots->host;
 }
 
 void all_reduce_begin(struct all_reduce *self)
 {
-    int64_t stride;
-    self->gradient = self->whole ? self->whole : nodes_of(self, &stride);
-    self->started = 0;
-    self->open = self->spoilt = false;
+    self->copied = self->started = self->applied = 0;
     self->seconds = 0;
-}
-
-/* The sum over [begin, end) of a bucket, in this rank's share, is there. */
-static tr_status take(void *user, int64_t begin, int64_t end)
-{
-    const struct bucket *bucket = user;
-    const struct all_reduce *self = bucket->owner;
-    if (self->spoilt) return TR_OK;
-    return tr_variables_update(self->head.variables, self->gradient, bucket->begin + begin,
-                               bucket->begin + end);
 }
 
 static tr_status start_loss(struct all_reduce *self)
@@ -156,25 +159,116 @@ static tr_status start(struct all_reduce *self, struct bucket *bucket)
     if (self->whole)
         return tr_comm_all_reduce(strategy->comm, self->reduction, nodes, stride, bucket->end - bucket->begin,
                                   self->whole + bucket->begin, "gradient", &bucket->ticket);
-    struct tr_comm_apply apply = {
-        .take = take,
-        .user = bucket,
-        .form = bucket->factor ? all_reduce_form : NULL,
-        .piece = bucket->factor ? all_reduce_factor_piece(self, bucket->factor)
-                                : (int64_t)PIECE * strategy->device->threads,
-        .open = &self->open,
-        .data = tr_variables_arena(strategy->variables, TR_ARENA_PARAMETERS) + bucket->begin,
-        .window = self->parameters,
-    };
-    return tr_comm_reduce_apply(strategy->comm, self->reduction, nodes, stride, bucket->share,
-                                nodes + bucket->share[strategy->rank], &apply, "gradient", &bucket->ticket);
+    float *parameters = self->values->host + bucket->begin;
+    if (bucket->travels) {
+        TR_TRY(all_reduce_show_factors(bucket));
+        nodes = NULL;
+    }
+    return tr_comm_reduce_start(strategy->comm, self->reduction, nodes, stride, bucket->share, parameters,
+                                self->parameters, "gradient", &bucket->ticket);
 }
 
-/* The sums of the loss have come. */
-static void open_buckets(struct all_reduce *self)
+/* Of a bucket that is ready: sums this rank's share and updates by it, piece by piece. */
+static tr_status update_share(struct all_reduce *self, const struct bucket *bucket)
 {
-    self->spoilt = !isfinite(self->sums[0]);
-    self->open = true;
+    tr_strategy *strategy = &self->head;
+    const int64_t *share = bucket->share + strategy->rank;
+    int64_t piece = bucket->factor ? all_reduce_factor_piece(self, bucket->factor)
+                                   : (int64_t)PIECE * strategy->device->threads;
+    for (int64_t begin = share[0], end; begin < share[1]; begin = end) {
+        end = share[1] - begin < piece ? share[1] : begin + piece;
+        int64_t from = bucket->begin + begin, to = bucket->begin + end;
+        float *sum = self->gradient.host + from;
+        if (bucket->factor)
+            TR_TRY(all_reduce_form(bucket, begin, end, sum));
+        else
+            tr_comm_reduce_piece(bucket->ticket, begin, end, sum);
+        TR_TRY(tr_staging_to_device(&self->gradient, from, to));
+        TR_TRY(tr_driver_update(strategy, self->gradient.data, from, to));
+    }
+    TR_TRY(tr_staging_to_host(self->values, bucket->begin + share[0], bucket->begin + share[1]));
+    return tr_device_wait(strategy->holder);
+}
+
+/* Updates this rank's share of a bucket that is ready, and hands it around. */
+static tr_status apply(struct all_reduce *self, struct bucket *bucket)
+{
+    if (!self->head.spoilt) TR_TRY(update_share(self, bucket));
+    return tr_comm_reduce_gather(self->head.comm, bucket->ticket);
+}
+
+/* Whether this rank may update its share. */
+static bool is_ready(const struct all_reduce *self, struct bucket *bucket)
+{
+    return tr_comm_is_done(self->head.comm, &bucket->rows) &&
+           tr_comm_is_ready(self->head.comm, bucket->ticket);
+}
+
+static tr_status wait_ready(const struct all_reduce *self, struct bucket *bucket)
+{
+    TR_TRY(tr_comm_wait(self->head.comm, &bucket->rows));
+    return tr_comm_wait_ready(self->head.comm, bucket->ticket);
+}
+
+/* The same for all that are ready, once the loss is known. */
+static tr_status apply_ready(struct all_reduce *self)
+{
+    if (!self->head.open || self->whole) return TR_OK;
+    for (; self->applied < self->started; self->applied++) {
+        struct bucket *bucket = &self->bucket[self->applied];
+        if (!is_ready(self, bucket)) return TR_OK;
+        TR_TRY(apply(self, bucket));
+    }
+    return TR_OK;
+}
+
+/* Copies the floats [begin, end) of all nodes of this rank to the host, beside what backward goes on with:
+   they are final. */
+static tr_status copy_nodes(struct all_reduce *self, int64_t begin, int64_t end, tr_event *copied)
+{
+    tr_strategy *strategy = &self->head;
+    int64_t stride = tr_gradient_stride(strategy->replicas->gradient);
+    for (int j = 0; j < tr_reduction_nodes(self->reduction, strategy->rank); j++)
+        TR_TRY(tr_staging_to_host_beside(self->slots, j * stride + begin, j * stride + end));
+    return tr_device_record(strategy->device, copied);
+}
+
+/* The same of all buckets that are complete. */
+static tr_status copy_from(struct all_reduce *self, int64_t from)
+{
+    int64_t floats = self->head.job->model->arena_floats;
+    if (!self->slots) return TR_OK;
+    if (tr_staging_is_direct(self->slots)) return tr_device_wait(self->head.device);
+    if (self->copied == 0) TR_TRY(copy_nodes(self, floats, floats + TR_PASS_SUMS, &self->loss_copied));
+    for (; self->copied < self->buckets && self->bucket[self->copied].begin >= from; self->copied++) {
+        struct bucket *bucket = &self->bucket[self->copied];
+        TR_TRY(copy_nodes(self, bucket->begin, bucket->end, &bucket->copied));
+    }
+    return TR_OK;
+}
+
+static tr_status is_copied(const struct all_reduce *self, tr_event copied, bool *out)
+{
+    *out = !self->slots || tr_staging_is_direct(self->slots);
+    return *out ? TR_OK : tr_device_reached(self->head.device, copied, out);
+}
+
+/* Starts the loss, and all buckets from float `from` on, as far as they are in host memory. */
+static tr_status start_from(struct all_reduce *self, int64_t from)
+{
+    bool here = true;
+    if (!self->head.open && !self->loss) {
+        TR_TRY(is_copied(self, self->loss_copied, &here));
+        if (here) TR_TRY(start_loss(self));
+    }
+    for (; here && self->started < self->buckets && self->bucket[self->started].begin >= from;
+         self->started++) {
+        struct bucket *bucket = &self->bucket[self->started];
+        TR_TRY(is_copied(self, bucket->copied, &here));
+        if (!here) return TR_OK;
+        TR_TRY(start(self, bucket));
+    }
+    return TR_OK;
 }
 
 tr_status all_reduce_advance(struct all_reduce *self, int64_t from)
@@ -182,17 +276,22 @@ tr_status all_reduce_advance(struct all_reduce *self, int64_t from)
     double began = tr_clock_seconds();
     bool known;
     if (self->started == self->buckets) return TR_OK;
-    TR_TRY(tr_device_wait(self->head.device));
-    if (!self->open && !self->loss) TR_TRY(start_loss(self));
-    for (; self->started < self->buckets && self->bucket[self->started].begin >= from; self->started++)
-        TR_TRY(start(self, &self->bucket[self->started]));
+    TR_TRY(copy_from(self, from));
+    TR_TRY(start_from(self, from));
+    if (!self->loss && !self->head.open) return TR_OK;
     TR_TRY(tr_comm_test(self->head.comm, &self->loss, &known));
-    if (known && !self->open) {
-        open_buckets(self);
-        TR_TRY(tr_comm_progress(self->head.comm));
-    }
+    if (known && !self->head.open) tr_driver_open(&self->head, self->sums);
+    TR_TRY(apply_ready(self));
     self->seconds += tr_clock_seconds() - began;
     return TR_OK;
+}
+
+/* What the ranks brought together in host memory, for the holder. */
+static tr_status take_over(struct all_reduce *self, const struct tr_staging *arena)
+{
+    if (tr_staging_is_direct(arena)) return TR_OK;
+    TR_TRY(tr_staging_to_device(arena, 0, arena->floats));
+    return tr_device_wait(self->head.holder);
 }
 
 static tr_status wait_for_buckets(struct all_reduce *self)
@@ -203,35 +302,34 @@ static tr_status wait_for_buckets(struct all_reduce *self)
 
 tr_status all_reduce_finish(struct all_reduce *self)
 {
-    TR_TRY(all_reduce_advance(self, 0));
+    TR_TRY(copy_from(self, 0));
+    TR_TRY(tr_device_wait(self->head.device));
+    TR_TRY(start_from(self, 0));
     TR_TRY(tr_comm_wait(self->head.comm, &self->loss));
-    if (!self->open) open_buckets(self);
-    return wait_for_buckets(self);
-}
-
-tr_status all_reduce_apply(struct all_reduce *self)
-{
-    tr_strategy *strategy = &self->head;
-    for (int i = 0; i < self->buckets; i++) {
-        const struct bucket *bucket = &self->bucket[i];
-        const int64_t *share = bucket->share + strategy->rank;
-        TR_TRY(tr_variables_update(strategy->variables, self->gradient, bucket->begin + share[0],
-                                   bucket->begin + share[1]));
+    if (!self->head.open) tr_driver_open(&self->head, self->sums);
+    for (; !self->whole && self->applied < self->buckets; self->applied++) {
+        struct bucket *bucket = &self->bucket[self->applied];
+        TR_TRY(wait_ready(self, bucket));
+        TR_TRY(apply(self, bucket));
     }
-    TR_TRY(tr_device_wait(strategy->device));
-    return all_reduce_gather(self, tr_variables_arena(strategy->variables, TR_ARENA_PARAMETERS),
-                             self->parameters, "parameters");
+    TR_TRY(wait_for_buckets(self));
+    return take_over(self, self->whole ? &self->gradient : self->values);
 }
 
-tr_status all_reduce_gather(struct all_reduce *self, float *arena, tr_window *window, const char *name)
+tr_status all_reduce_join(struct all_reduce *self, const struct tr_staging *arena, tr_window *window,
+                          const char *name)
 {
     tr_strategy *strategy = &self->head;
+    for (int i = 0; i < strategy->update_count; i++)
+        TR_TRY(tr_staging_to_host(arena, strategy->updates[i].begin, strategy->updates[i].end));
+    TR_TRY(tr_device_wait(strategy->holder));
     for (int i = 0; i < self->buckets; i++) {
         struct bucket *bucket = &self->bucket[i];
         for (int r = 0; r <= strategy->size; r++)
             self->share_bytes[r] = bucket->share[r] * (int64_t)sizeof(float);
-        TR_TRY(tr_comm_all_gather(strategy->comm, arena + bucket->begin, self->share_bytes, window, name,
-                                  &bucket->ticket));
+        TR_TRY(tr_comm_all_gather(strategy->comm, arena->host + bucket->begin, self->share_bytes, window,
+                                  name, &bucket->ticket));
     }
-    return wait_for_buckets(self);
+    TR_TRY(wait_for_buckets(self));
+    return take_over(self, arena);
 }

@@ -1,10 +1,14 @@
 /* Gradients of large weights from factors.
  *
  * The gradient of a dense layer's weights is x^T dy over the rows of the batch. Where the weights are many
- * and the rows few, ranks of a host rather show each other x and dy, the sufficient factors (Xie et al. 2016,
+ * and the rows few, ranks rather show each other x and dy, the sufficient factors (Xie et al. 2016,
  * "Lighter-Communication Distributed Machine Learning via Sufficient Factor Broadcasting"), than gradients of
  * the size of the weights: each then forms its share of the inputs over the rows of all, and nothing is
  * added.
+ *
+ * Each host has one copy of the rows of all ranks, in a window: for each factor the ranks' blocks one behind
+ * the other, of each rank first x, then dy. Its ranks write theirs there; with several hosts, an all-gather
+ * of the blocks brings those of others.
  *
  * The operation runs over all microbatches of the step at once, as in a single process, so the bits are the
  * same.
@@ -39,16 +43,24 @@ static int64_t rows_of(const struct all_reduce *self, int rank)
     return (batch_rows(self) * own + microbatches - 1) / microbatches;
 }
 
-/* The rows of smaller weights, or of more rows, move no less. */
+/* Rows for which there is room before those of a rank; of `size`: all. */
+static int64_t rows_before(const struct all_reduce *self, int rank)
+{
+    int64_t rows = 0;
+    for (int r = 0; r < rank; r++) rows += rows_of(self, r);
+    return rows;
+}
+
+/* The rows of smaller weights, or of more rows, move no less. Between hosts, whole rows move. */
 static bool pays(const struct all_reduce *self, int64_t in, int64_t out)
 {
-    int64_t gradients = in * out, rows = batch_rows(self) * (in / self->head.size + out);
-    return gradients >= GAIN * rows;
+    int64_t inputs = tr_comm_hosts(self->head.comm) > 1 ? in : in / self->head.size;
+    return in * out >= GAIN * batch_rows(self) * (inputs + out);
 }
 
 static bool suits(const struct all_reduce *self, const struct tr_layer *layer)
 {
-    const struct all_reduce_options *options = self->head.options;
+    const struct all_reduce_options *options = &self->options;
     if (!layer->class->factors || layer->in[0].sequence || layer->parameter_count == 0) return false;
     return options->factors == FACTORS_ALWAYS ||
            pays(self, tr_shape_count(&layer->in[0]), tr_shape_count(&layer->out));
@@ -67,14 +79,12 @@ static int64_t grain_of(int64_t out)
 tr_status all_reduce_choose_factors(struct all_reduce *self)
 {
     const tr_strategy *strategy = &self->head;
-    const struct all_reduce_options *options = strategy->options;
+    const struct all_reduce_options *options = &self->options;
     const struct tr_model *model = strategy->job->model;
     struct factors_memory *factors = &self->factors;
-    int64_t before = 0;
-    /* One host whose ranks share memory; a norm wants the whole gradient on each rank, a server has no device
-       to compute with. */
-    if (!strategy->comm || tr_comm_hosts(strategy->comm) > 1 || options->factors == FACTORS_NEVER ||
-        strategy->servers > 0 || tr_strategy_measures(strategy->job))
+    /* A norm wants the whole gradient on each rank, a server has no device to compute with. */
+    if (!strategy->comm || options->factors == FACTORS_NEVER || strategy->servers > 0 ||
+        tr_strategy_measures(strategy->job))
         return TR_OK;
     factors->factor = tr_alloc_zero((size_t)model->layer_count, sizeof *factors->factor);
     factors->apart = tr_alloc_zero((size_t)model->layer_count, sizeof *factors->apart);
@@ -90,10 +100,8 @@ tr_status all_reduce_choose_factors(struct all_reduce *self)
             .begin = weights->offset,
             .end = weights->offset + weights->count,
             .grain = grain_of(tr_shape_count(&layer->out)),
-            .before = before,
         };
         factors->apart[i] = true;
-        before += tr_shape_count(&layer->in[0]) + tr_shape_count(&layer->out);
     }
     return TR_OK;
 }
@@ -120,6 +128,19 @@ int64_t all_reduce_factor_piece(const struct all_reduce *self, const struct fact
     return piece_inputs(self, factor) * factor->out;
 }
 
+/* Floats of a host's copy. */
+static int64_t copy_floats(const struct all_reduce *self)
+{
+    const struct factor *last = &self->factors.factor[self->factors.count - 1];
+    return last->before + rows_before(self, self->head.size) * (last->in + last->out);
+}
+
+/* Whether this rank's part of the window is its host's copy. */
+static bool has_copy(const struct all_reduce *self)
+{
+    return tr_comm_local_rank(self->head.comm) == 0;
+}
+
 static tr_status make_scratch(struct all_reduce *self)
 {
     struct factors_memory *factors = &self->factors;
@@ -130,46 +151,56 @@ static tr_status make_scratch(struct all_reduce *self)
         if (factor->out > outputs) outputs = factor->out;
     }
     factors->row = tr_alloc((size_t)self->head.job->train.microbatches + 1, sizeof *factors->row);
-    factors->scratch = (size_t)(rows * (inputs + outputs)) * sizeof(float);
+    int64_t shared = has_copy(self) ? copy_floats(self) : 0;
+    factors->memory = (size_t)(rows * (inputs + outputs) + shared) * sizeof(float);
+    self->head.memory += factors->memory;
+    size_t bounds = (size_t)self->head.size + 1;
+    factors->before = tr_alloc(bounds, sizeof *factors->before);
+    factors->bytes = tr_alloc(bounds, sizeof *factors->bytes);
+    if (!factors->before || !factors->bytes) return TR_ENOMEM;
+    for (int rank = 0; rank <= self->head.size; rank++) factors->before[rank] = rows_before(self, rank);
     factors->x = tr_alloc_aligned((size_t)(rows * inputs), sizeof *factors->x);
     factors->dy = tr_alloc_aligned((size_t)(rows * outputs), sizeof *factors->dy);
     return factors->row && factors->x && factors->dy ? TR_OK : TR_ENOMEM;
 }
 
-/* Whether all ranks update parameters with the device that computes. */
+/* Whether all ranks update parameters with the device that computes, and it reads rows where all show them.
+ */
 static tr_status ask_all(struct all_reduce *self, bool *all)
 {
     const tr_strategy *strategy = &self->head;
     bool *able = self->factors.able = tr_alloc_zero((size_t)strategy->size, sizeof *able);
     if (!able) return TR_ENOMEM;
-    able[strategy->rank] = strategy->device == strategy->holder;
+    able[strategy->rank] =
+        strategy->device == strategy->holder && tr_device_host_view(strategy->device, able);
     TR_TRY(tr_comm_exchange(strategy->comm, able, sizeof *able, "devices"));
     *all = true;
     for (int rank = 0; rank < strategy->size; rank++) *all = *all && able[rank];
     return TR_OK;
 }
 
-/* Floats of a rank's part of the window. */
-static int64_t part_floats(const struct all_reduce *self, int rank)
-{
-    const struct factor *last = &self->factors.factor[self->factors.count - 1];
-    return rows_of(self, rank) * (last->before + last->in + last->out);
-}
-
-/* Every rank has room for what it is to show. */
+/* There is room for what all are to show. */
 static tr_status check_window(const struct all_reduce *self)
 {
-    for (int rank = 0; rank < self->head.size; rank++) {
-        size_t bytes, needed = (size_t)part_floats(self, rank) * sizeof(float);
-        tr_window_part(self->factors.window, rank, &bytes);
-        if (bytes < needed)
-            return tr_fail(
-                TR_EMISMATCH,
-                "rank %d shares %zu bytes for factors, %zu are needed; all ranks must run the same "
-                "program on the same job",
-                rank, bytes, needed);
+    int holder = tr_comm_local(self->head.comm, 0);
+    size_t bytes, needed = (size_t)copy_floats(self) * sizeof(float);
+    tr_window_part(self->factors.window, holder, &bytes);
+    if (bytes >= needed) return TR_OK;
+    return tr_fail(TR_EMISMATCH,
+                   "rank %d shares %zu bytes for factors, %zu are needed; all ranks must run the same "
+                   "program on the same job",
+                   holder, bytes, needed);
+}
+
+/* Factors lie one behind the other, with the rows of all ranks. */
+static void place(struct all_reduce *self)
+{
+    struct factors_memory *factors = &self->factors;
+    int64_t before = 0;
+    for (int i = 0; i < factors->count; i++) {
+        factors->factor[i].before = before;
+        before += rows_before(self, self->head.size) * (factors->factor[i].in + factors->factor[i].out);
     }
-    return TR_OK;
 }
 
 tr_status all_reduce_make_factors(struct all_reduce *self)
@@ -178,9 +209,11 @@ tr_status all_reduce_make_factors(struct all_reduce *self)
     bool all = false;
     if (!self->nodes) factors->count = 0;
     if (factors->count == 0) return TR_OK;
+    place(self);
     TR_TRY(ask_all(self, &all));
     if (all)
-        TR_TRY(tr_strategy_window(&self->head, (size_t)part_floats(self, self->head.rank) * sizeof(float),
+        TR_TRY(tr_strategy_window(self->head.comm,
+                                  has_copy(self) ? (size_t)copy_floats(self) * sizeof(float) : 0,
                                   &factors->window));
     if (!factors->window) {
         factors->count = 0;
@@ -190,32 +223,53 @@ tr_status all_reduce_make_factors(struct all_reduce *self)
     return make_scratch(self);
 }
 
-size_t all_reduce_factors_memory(const struct all_reduce *self)
+void all_reduce_unmake_factors(struct all_reduce *self)
 {
-    return self->factors.count
-               ? (size_t)part_floats(self, self->head.rank) * sizeof(float) + self->factors.scratch
-               : 0;
+    struct factors_memory *factors = &self->factors;
+    struct factor *factor = factors->factor;
+    bool *apart = factors->apart;
+    int count = factors->count;
+    tr_window_destroy(&factors->window);
+    tr_free(factors->able);
+    tr_free(factors->row);
+    tr_free(factors->before);
+    tr_free(factors->bytes);
+    tr_free(factors->x);
+    tr_free(factors->dy);
+    self->head.memory -= factors->memory;
+    *factors = (struct factors_memory){.factor = factor, .count = count, .apart = apart};
 }
 
 void all_reduce_release_factors(struct all_reduce *self)
 {
-    struct factors_memory *factors = &self->factors;
-    tr_window_destroy(&factors->window);
-    tr_free(factors->factor);
-    tr_free(factors->apart);
-    tr_free(factors->able);
-    tr_free(factors->row);
-    tr_free(factors->x);
-    tr_free(factors->dy);
+    all_reduce_unmake_factors(self);
+    tr_free(self->factors.factor);
+    tr_free(self->factors.apart);
 }
 
 /* ---- a step ---- */
 
-/* Where a rank has the first of its rows of x; those of dy follow all of these. */
+static float *copy_of(const struct all_reduce *self, const struct factor *factor)
+{
+    float *copy = tr_window_part(self->factors.window, tr_comm_local(self->head.comm, 0), NULL);
+    return copy + factor->before;
+}
+
+/* Where the first of a rank's rows of x lies; those of dy follow all of these. */
 static float *rows_at(const struct all_reduce *self, const struct factor *factor, int rank)
 {
-    float *part = tr_window_part(self->factors.window, rank, NULL);
-    return part + rows_of(self, rank) * factor->before;
+    return copy_of(self, factor) + self->factors.before[rank] * (factor->in + factor->out);
+}
+
+tr_status all_reduce_show_factors(struct bucket *bucket)
+{
+    struct all_reduce *self = bucket->owner;
+    const struct factor *factor = bucket->factor;
+    struct factors_memory *factors = &self->factors;
+    for (int rank = 0; rank <= self->head.size; rank++)
+        factors->bytes[rank] = factors->before[rank] * (factor->in + factor->out) * (int64_t)sizeof(float);
+    return tr_comm_all_gather(self->head.comm, copy_of(self, factor), factors->bytes, factors->window,
+                              "factors", &bucket->rows);
 }
 
 /* Keeps the rows of a pass for all to see. */
@@ -239,7 +293,7 @@ static tr_status take_rows(void *user, int layer, const float *x, const float *d
 void all_reduce_take_factors(struct all_reduce *self)
 {
     if (self->factors.count > 0)
-        tr_gradient_leave_apart(self->head.gradient, self->factors.apart, take_rows, self);
+        tr_gradient_leave_apart(self->head.replicas->gradient, self->factors.apart, take_rows, self);
 }
 
 /* Copies columns [first, first + columns) of matrices [rows][width] of all ranks, one below the other, to
@@ -253,13 +307,14 @@ static void collect(struct all_reduce *self, const struct factor *factor, int64_
         int64_t rows = factors->row[self->microbatch[rank + 1]] - factors->row[self->microbatch[rank]];
         const float *from = rows_at(self, factor, rank) + rows_of(self, rank) * skip + first;
         for (int64_t r = 0; r < rows; r++, from += width, to += columns) memcpy(to, from, bytes);
-        if (rank != self->head.rank) self->head.done.bytes_shared += rows * (int64_t)bytes;
+        bool near =
+            tr_comm_host_of(self->head.comm, rank) == tr_comm_host_of(self->head.comm, self->head.rank);
+        if (near && rank != self->head.rank) self->head.done.bytes_shared += rows * (int64_t)bytes;
     }
 }
 
-tr_status all_reduce_form(void *user, int64_t begin, int64_t end, float *out)
+tr_status all_reduce_form(const struct bucket *bucket, int64_t begin, int64_t end, float *out)
 {
-    const struct bucket *bucket = user;
     struct all_reduce *self = bucket->owner;
     struct factors_memory *factors = &self->factors;
     const struct factor *factor = bucket->factor;

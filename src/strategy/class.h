@@ -1,134 +1,221 @@
-/* What a kind of strategy provides. To add one: a file or folder here, a line in strategy/table.c; the manual
- * and the tests enumerate the table.
+/* What a kind of strategy provides. To add one: a file or folder here, a line in strategy/table.c; the
+ * manual, the comparison and the tests enumerate the table.
+ *
+ * The driver (strategy/driver.c) has the sequence of a step, and all that must hold under every strategy:
+ *
+ *     begin -> gradient -> judge: is the loss finite, the norm, is it clipped, skipped -> update -> share
+ *           -> judge: are the parameters finite -> exchange of reports and requests -> average
+ *
+ * A class says how the gradient of a step comes together (`gradient`), which floats this rank updates (struct
+ * tr_strategy, `updates`), how updated shares reach the others (`gather`), and when ranks meet (`every`,
+ * `average`). Nothing but the driver judges and updates, so a class cannot forget to.
+ *
+ * A rank trains one *replica* of the network or several. In most classes all ranks train the same replica,
+ * and agree on its gradient; those without `gradient` train replicas apart, each on examples of its own.
  */
 #ifndef TR_STRATEGY_CLASS_H
 #define TR_STRATEGY_CLASS_H
 
-#include "base/option.h"
+#include "base/registry.h"
+#include "strategy/shares.h"
 #include "strategy/strategy.h"
 
+/* Changes with the meaning of what follows. */
+#define TR_STRATEGY_CLASS_VERSION 3
+
+/* What options decide, before there is a strategy. */
+struct tr_strategy_traits {
+    bool asynchronous; /* ranks do not wait for each other: `work` in the place of steps */
+    int servers;       /* ranks beside the workers: the last ones, which compute no gradients */
+    int64_t every;     /* steps of a round, after which all ranks meet; 0: 1 */
+    int64_t meeting;   /* steps between meetings of some within a round; 0: there are none */
+};
+
+/* The gradient of a step in this rank's hands. */
+struct tr_combined {
+    int64_t examples; /* of the global batch; of replicas apart their own, where 0 means nothing to learn */
+    /* Memory of the holder, an arena that is right in the floats that this rank updates; where the norm is
+       wanted (tr_strategy_measures()), in all that it keeps parameters of. */
+    const float *gradient;
+    bool applied; /* all was updated on the way by tr_driver_update(), and the parameters went to all */
+};
+
 struct tr_strategy_class {
-    const char *name; /* the key in a model file */
-    const char *help;
-    const struct tr_option *options; /* all have fallbacks */
-    int32_t option_count;
-    size_t options_size;
-    size_t size; /* of the strategy's own structure, which begins with struct tr_strategy */
-    /* Whether the options make the strategy asynchronous; NULL: never. */
-    bool (*asynchronous)(const void *options);
-    /* Checks the options against the job, for `ranks` ranks. The caller adds file and line. */
-    tr_status (*check)(const struct tr_job *job, const void *options, int ranks);
-    /* Fills `variables`, unless `begin` does, and the rest; what was made is released by `destroy`, also
-     * after a failure. */
-    tr_status (*create)(tr_strategy *strategy);
-    void (*destroy)(tr_strategy *strategy);
-    /* Gives up messages before anything is released. False: some may still use memory of the strategy. NULL:
-       none is under way after a run that went well, and others end with the communicator. */
-    bool (*cancel)(tr_strategy *strategy);
-    /* In the place of `destroy`, where messages may still use the memory, which then stays until the process
-       ends: only ends threads that would outlive what was lent to the strategy, but for the gradient's. NULL:
-       there are none. */
-    void (*leave)(tr_strategy *strategy);
-    /* The other slots are the functions of strategy/strategy.h; see there. */
-    tr_status (*begin)(tr_strategy *strategy);
-    void (*placement)(const tr_strategy *strategy, int rank, struct tr_placement *out);
-    tr_status (*meet)(tr_strategy *strategy, int64_t step); /* NULL: a barrier */
-    tr_status (*step)(tr_strategy *strategy, int64_t step, int32_t wish, struct tr_step_figures *figures);
-    tr_status (*settle)(tr_strategy *strategy);          /* NULL: nothing is under way between steps */
-    tr_status (*gather)(tr_strategy *strategy);          /* NULL: ranks keep parts, see below */
-    tr_status (*gather_averages)(tr_strategy *strategy); /* NULL: they are there */
-    /* All three for strategies whose ranks keep parts of the variables; else NULL. */
-    tr_status (*gather_parameters)(tr_strategy *strategy);
-    void (*release)(tr_strategy *strategy);
-    tr_status (*bring)(tr_strategy *strategy, enum tr_arena arena, int64_t begin, int64_t end,
-                       const float **values);
-    /* NULL for strategies that are never asynchronous: */
-    tr_status (*follow)(tr_strategy *strategy, const volatile sig_atomic_t *stop, int32_t wish);
-    tr_status (*end)(tr_strategy *strategy);
-    /* NULL: every rank sends its own figures, collectively. */
-    tr_status (*statistics)(tr_strategy *strategy, struct tr_strategy_statistics *out);
-    size_t (*memory)(const tr_strategy *strategy); /* NULL: variables and gradient */
-    /* NULL: tr_gradient_blame() of the rank's gradient. */
-    tr_status (*blame)(tr_strategy *strategy, int64_t step, char *name, size_t size);
+    TR_ENTRY;    /* all options have fallbacks */
+    int version; /* TR_STRATEGY_CLASS_VERSION; others are refused */
+    size_t size; /* of the strategy's own structure, which begins with struct tr_strategy; 0: just that */
     /* What a comparison of strategies tries: options as on a command line ("mode=async"), where {workers}
        stands for the number of workers; ends with NULL. NULL: the options as they are by default. */
     const char *const *variants;
-    /* Synchronous, with an arithmetic of its own: the hash is not that of one process. */
+    /* Synchronous, with an arithmetic of its own: the hash is not that of one process. Nothing else is
+       different: it repeats itself, is resumed, clips and skips as the others. */
     bool own_hash;
-    /* How many ranks a run with these options has in which `workers` ranks compute; NULL: as many. */
-    int (*ranks)(const void *options, int workers);
+
+    /* What follows from the options. NULL: all zero. */
+    void (*traits)(const void *options, struct tr_strategy_traits *out);
+    /* Checks the options against the job, for `ranks` ranks. TR_EINVAL; the caller adds file and line. NULL:
+       any number will do. */
+    tr_status (*check)(const struct tr_job *job, const void *options, int ranks);
+    /* What can be made before the training data are there: best all, variables included
+       (strategy->replicas). What was made is released by `destroy`, also after a failure. Collective. NULL:
+       nothing. */
+    tr_status (*create)(tr_strategy *strategy);
+    /* The rest, and variables that `create` did not make. Collective. NULL: nothing. */
+    tr_status (*begin)(tr_strategy *strategy);
+    /* The parameters are there, initialized or loaded, on all replicas of this rank; `step` steps are done. A
+       barrier follows. Collective. NULL: nothing. */
+    tr_status (*meet)(tr_strategy *strategy, int64_t step);
+    /* Before anything is released: ends threads of the class that would outlive what was lent to the
+       strategy, and gives up messages of its own. False: some may still use memory of the strategy, which
+       then stays until the process ends. Collectives are ended by the caller. Local. NULL: there are none. */
+    bool (*cancel)(tr_strategy *strategy);
+    /* Releases what the class made, but for replicas, which are released by then. Local. NULL: nothing. */
+    void (*destroy)(tr_strategy *strategy);
+    /* How `rank` takes part, without `parameters`. Local. NULL: as the bounds of the replicas say
+       (tr_replicas_create()). */
+    void (*placement)(const tr_strategy *strategy, int rank, struct tr_placement *out);
+    /* Computes this rank's part of a step (tr_driver_compute(), or by itself) and joins it with the others'.
+       tr_driver_open() must be told of the loss over all ranks. Where no norm is wanted and the loss is
+       known, floats may be updated by tr_driver_update() on the way. Between layers, communication may be
+       moved on (tr_gradient_listen()). Collective. NULL: replicas are trained apart. */
+    tr_status (*gradient)(tr_strategy *strategy, int64_t step, struct tr_combined *out);
+    /* Between two steps: from the next one on, each rank computes the microbatches that strategy->shares has
+       for it, as it does from the beginning. Collective. NULL: the class does not look there. */
+    tr_status (*share)(tr_strategy *strategy);
+    /* Replicas apart meet: `step` steps are done. With `all`, it is the end of a round in which none was bad,
+       and what follows may be saved: all replicas of all ranks become one state. Collective then; else only
+       some ranks wait for each other, and numbers need not be finite. NULL: they stay as they are. */
+    tr_status (*average)(tr_strategy *strategy, int64_t step, bool all);
+    /* Brings the shares of some arenas, bits 1 << enum tr_arena, together: on every rank, of what that rank
+       keeps parameters of. TR_ARENA_PARAMETERS is asked for after updates that did not go to all on the way.
+       If asynchronous: brings one moment's state of all arenas to the root, and with TR_GATHER_DRAINED lets
+       what is under way come to an end before, and nothing new begin. Collective. NULL: ranks have all. */
+    tr_status (*gather)(tr_strategy *strategy, unsigned arenas);
+    /* For strategies whose ranks keep parts of the variables: brings the floats [begin, end) of an arena to
+       `to` on the root, host memory, that of its own arena, too; ranks that keep none of them return at once.
+       Collective. NULL: every rank has all parameters. */
+    tr_status (*collect)(tr_strategy *strategy, enum tr_arena arena, int64_t begin, int64_t end, float *to);
+    /* If asynchronous: the root's returns with the figures of what was updated meanwhile, having handed
+       `request` to itself. The others' return at the end of the run, and hand `request` to the root once
+       *stop is set; `figures` is NULL. They judge by tr_judge(). NULL: never asynchronous. */
+    tr_status (*work)(tr_strategy *strategy, const atomic_int *stop, int32_t request,
+                      struct tr_step_figures *figures);
+    /* If asynchronous, on the root: all did what `out`, zeroed, with room for all ranks, is to tell; with
+       NULL in its place: the run is over, and the others are released. NULL: never asynchronous. */
+    tr_status (*end)(tr_strategy *strategy, struct tr_strategy_statistics *out);
+    /* tr_strategy_rewind() and tr_strategy_inherit(), for strategies that settings.outlives asks to. NULL:
+       state is lost with a rank. */
+    tr_status (*rewind)(tr_strategy *strategy, int64_t step);
+    tr_status (*inherit)(tr_strategy *strategy, const tr_strategy *from);
+    /* If asynchronous, on the root: tr_strategy_examine(). NULL: the root examines by itself. */
+    tr_status (*examine)(tr_strategy *strategy, const struct tr_examination *examination);
 };
+#define TR_GATHER_DRAINED (1u << TR_ARENAS)
+
+/* A copy of the network with what it takes to train it. */
+struct tr_replica {
+    tr_variables *variables;
+    tr_gradient *gradient; /* NULL: another rank computes it, or the class does */
+};
+
+struct tr_range {
+    int64_t begin, end; /* floats of an arena */
+};
+
+struct tr_report; /* of the driver */
 
 /* The head of every strategy's own structure. */
 struct tr_strategy {
     const struct tr_strategy_class *class;
-    void *options;     /* of class->options_size */
+    void *options; /* of class->options_size */
+    struct tr_strategy_traits traits;
     tr_device *device; /* that computes */
     tr_device *holder; /* that holds the variables and updates them; often the same */
     const struct tr_job *job;
-    tr_comm *comm;           /* NULL: alone */
-    tr_comm *part;           /* a part of the ranks whose traffic counts, too; NULL: none */
-    int rank, size;          /* 0 of 1 alone */
-    int servers;             /* the last ranks, which update and compute no gradients; 0: all do both */
-    tr_variables *variables; /* made by `create` or `begin`; released before `destroy` */
-    tr_gradient *gradient;   /* made by `begin` where the rank computes some; released before `destroy` */
+    tr_comm *comm;  /* NULL: alone */
+    tr_comm *part;  /* a part of the ranks whose traffic counts, too; NULL: none */
+    int rank, size; /* 0 of 1 alone */
+    int servers;    /* the last ranks, which update and compute no gradients; 0: all do both */
+    /* What is in them is made by `create` or `begin`, and released before `destroy`. */
+    struct tr_replica *replicas; /* [replica_count] of this rank, at least 1 */
+    struct tr_replica single;    /* where they are, unless by tr_replicas_create() */
+    int replica_count;
+    int64_t *replica_bound; /* [size + 1]: those of rank r are from replica_bound[r] on; NULL: one a rank */
+    /* What this rank updates of its replicas, ascending or not, borrowed; NULL: all. */
+    const struct tr_range *updates;
+    int update_count;
+    struct tr_shares shares; /* which microbatches ranks compute, where the class has `share` */
+    size_t memory; /* bytes of device memory and windows that the class took beside the replicas' */
     struct tr_strategy_settings settings;
-    struct tr_strategy_watch watcher[TR_WATCHERS];
-    struct tr_strategy_watch own_watch, *watch; /* of all watchers; an inner strategy's is the outer one's */
-    struct tr_rank_statistics done;             /* compute_seconds, contributions */
-    int64_t ahead;                              /* see tr_strategy_take_ahead() */
+    struct tr_examiner examiner;
+    struct tr_strategy_watch watcher[TR_WATCHERS], watch; /* the second: of all watchers */
+    struct tr_rank_statistics done;                       /* compute_seconds, contributions */
+    int64_t ahead;                                        /* see tr_strategy_take_ahead() */
+    float *piece; /* [TR_STRATEGY_PIECE], see tr_strategy_bring(); the root's */
+    /* The driver's: */
+    struct tr_report *reports; /* of all replicas of all ranks */
+    int64_t report_count;
+    float sums[TR_PASS_SUMS]; /* of loss and of correctness over the ranks, once the step is open */
+    bool open, spoilt;        /* the loss is known; it is not finite, and nothing is applied */
 };
 
-/* All classes, ends with NULL; the first is the default. */
-extern const struct tr_strategy_class *const tr_strategy_classes[];
-extern const struct tr_strategy_class tr_strategy_all_reduce, tr_strategy_local_sgd,
+/* All classes; its entries are of struct tr_strategy_class. */
+extern const struct tr_registry tr_strategies;
+
+/* Class number `index`, counted from 0, which is the default; NULL beyond the last. */
+static inline const struct tr_strategy_class *tr_strategy_class_at(int index)
+{
+    return (const struct tr_strategy_class *)tr_strategies.entries[index];
+}
+
+extern const struct tr_strategy_class tr_strategy_all_reduce, tr_strategy_gossip, tr_strategy_local_sgd,
     tr_strategy_parameter_server, tr_strategy_pipeline;
+/* Adds a class, in static storage, to those that can be chosen, before the first job is opened; for tests
+   and experiments. TR_EINVAL when the name is taken, the version another, or the table full. */
+tr_status tr_strategy_register(const struct tr_strategy_class *class);
 
-/* ---- for classes ---- */
-
-/* Makes a strategy of another class, with default options, that does the work of `outer`, which lends it
-   device, job and communicator: all but the two classes' creation and destruction is the inner one's.
-   `servers` as in struct tr_strategy. Returned, destroy with tr_strategy_destroy() in the outer's `destroy`.
- */
-tr_status tr_strategy_create_inner(const tr_strategy *outer, const struct tr_strategy_class *class,
-                                   tr_device *device, int servers, tr_strategy **out);
+/* ---- what the driver does for classes ---- */
 
 /* Whether the whole gradient's norm is wanted in each step. */
 bool tr_strategy_measures(const struct tr_job *job);
-/* The same, and if so: measures the norm of `gradient`, a whole arena, and decides whether the step is left
-   out. figures->bad_loss is set before. Every rank comes to the same. */
-tr_status tr_strategy_measure(tr_strategy *strategy, const float *gradient, struct tr_step_figures *figures);
-/* The second half of that, for classes that measure by themselves. */
-tr_status tr_strategy_judge(tr_strategy *strategy, struct tr_step_figures *figures);
-/* tr_gradient_step() with the time taken and stragglers' delays; only the number of examples where the rank
- * computes no gradient. */
-tr_status tr_strategy_compute(tr_strategy *strategy, int64_t step, int64_t *examples);
-/* The same for a gradient of the class's own. */
-tr_status tr_strategy_compute_with(tr_strategy *strategy, tr_gradient *gradient, int64_t step,
-                                   int64_t *examples);
-/* Sleeps as a straggler does after `seconds` of work on `step`; for classes that do not use the above. */
+/* tr_gradient_step() of the first replica with the time taken and stragglers' delays; only the number of
+   examples where the rank computes no gradient. */
+tr_status tr_driver_compute(tr_strategy *strategy, int64_t step, int64_t *examples);
+/* For a class's `gradient`, where this rank computes a whole step by itself: that of the first replica. */
+tr_status tr_driver_compute_alone(tr_strategy *strategy, int64_t step, struct tr_combined *out);
+/* The sums of loss and correctness of this step over all ranks, in host memory. From then on updates may be
+   applied, unless the loss is not finite. */
+void tr_driver_open(tr_strategy *strategy, const float sums[TR_PASS_SUMS]);
+/* Enqueues the update of the floats [begin, end) of the first replica by an arena, on the way of a step that
+   is open; nothing happens if its loss is bad. Not where the norm is wanted. */
+tr_status tr_driver_update(tr_strategy *strategy, const float *gradient, int64_t begin, int64_t end);
+
+/* What a loss and, where it is wanted, a norm mean for a gradient: the one place that knows. */
+struct tr_verdict {
+    bool bad_loss; /* the loss is not finite: nothing may be applied */
+    bool skipped;  /* nothing is applied and the run goes on, since the job says so */
+    float clip;    /* factor of the gradient, for those who do not have a device clip */
+};
+/* `finite`: the loss is; `norm`: 0 where it is not wanted or not known yet. */
+struct tr_verdict tr_judge(const struct tr_job *job, bool finite, double norm);
+
+/* ---- other services ---- */
+
+/* Sleeps as a straggler does after `seconds` of work on `step`; for classes that compute by themselves. */
 void tr_strategy_delay(const tr_strategy *strategy, int64_t step, double seconds);
-/* Memory of `bytes` bytes (0 allowed) that the ranks of a host share; *out is NULL where the device or the
-   ranks cannot share memory. Collective. Returned, destroy with tr_window_destroy(). */
-tr_status tr_strategy_window(tr_strategy *strategy, size_t bytes, tr_window **out);
-/* The same for the ranks of a part. */
-tr_status tr_strategy_window_of(tr_strategy *strategy, tr_comm *part, size_t bytes, tr_window **out);
+/* Host memory of `bytes` bytes (0 allowed) that the ranks of a host share; *out is NULL where they cannot
+   share memory. Collective. Returned, destroy with tr_window_destroy(). */
+tr_status tr_strategy_window(tr_comm *comm, size_t bytes, tr_window **out);
 /* The same with room for the bytes [begin, end) only, see tr_window_create_sparse(). */
-tr_status tr_strategy_window_sparse(tr_strategy *strategy, tr_comm *part, size_t bytes, size_t begin,
-                                    size_t end, tr_window **out);
+tr_status tr_strategy_window_sparse(tr_comm *comm, size_t bytes, size_t begin, size_t end, tr_window **out);
 /* Lets messages between the ranks move while this one computes, unless but words go between them: because
    `window`, which may be NULL, has what they exchange, and all are on one host. */
-tr_status tr_strategy_keep_moving(tr_strategy *strategy, const tr_window *window);
-/* Bytes of variables and gradient, which are all that some classes take. */
-size_t tr_strategy_usual_memory(const tr_strategy *strategy);
-/* Waits until all ranks are here. */
-tr_status tr_strategy_barrier(tr_strategy *strategy);
+tr_status tr_strategy_use_progress_thread(tr_strategy *strategy, const tr_window *window);
+/* Brings what ranks have of an arena together on all, and on the device that it is of: rank r has the bytes
+   [bound[r], bound[r + 1]) from float `begin` on. `window` as for tr_comm_all_gather(). Collective, waits. */
+tr_status tr_strategy_join(tr_comm *comm, const struct tr_staging *arena, int64_t begin, const int64_t *bound,
+                           tr_window *window, const char *name);
 /* Waits for an operation that was just started with `status`; local nothing. */
 tr_status tr_strategy_wait(tr_strategy *strategy, tr_status status, tr_ticket *ticket);
-/* Every rank's own figures come to all, into out->rank[size]; collective. */
-tr_status tr_strategy_gather_statistics(tr_strategy *strategy, struct tr_strategy_statistics *out);
-/* All ranks learn whether one was poisoned and what they wish for: the end of a synchronous step. */
-tr_status tr_strategy_exchange(tr_strategy *strategy, bool poisoned, int32_t wish,
-                               struct tr_step_figures *figures);
 
 #endif

@@ -1,38 +1,31 @@
 /* Local SGD (Stich 2019): a fixed number of replicas of the network, each with parameters and moments of its
- * own, trains on its part of every global batch; every so many steps the replicas are averaged
- * (local_sgd_average.c).
+ * own, trains on its part of every global batch (replicas.h); every so many steps the replicas are averaged,
+ * parameters, moments and moving averages (average.c).
  *
- * Replica r of R takes the microbatches tr_cut(microbatches, R, r) and following of each step as a batch of
- * its own: its gradient is the mean over its own examples. The ranks have contiguous shares of the replicas,
- * so that the arithmetic, and the hash, depend on the number of replicas and not on that of the ranks.
+ * That is all, unless there is an outer step. Then, with the parameters w of the last round,
  *
- * A step of the strategy is a round: the steps up to the next multiple of `every`, or the last of the
- * training, on all replicas, and then the average. Ranks do not meet within a round. Invariant: between
- * rounds all replicas are equal, so that any of them is the state of the run, whatever strategy goes on with
- * it.
+ *     d = w - mean;  u = momentum * u + d;  w = w - rate * (nesterov ? momentum * u + d : u)
+ *
+ * computed as struct tr_op_update says. Running statistics are only averaged.
+ *
+ * Ranks do not meet within a round. Invariant: between rounds all replicas are equal, so that any of them is
+ * the state of the run, whatever strategy goes on with it.
  */
-#include "strategy/local_sgd.h"
-
-#include "base/alloc.h"
-#include "base/clock.h"
 #include "base/fail.h"
-#include "base/tree.h"
+#include "strategy/replicas.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
+struct local_sgd_options {
+    int32_t replicas, every;
+    float momentum, rate;
+    bool nesterov;
+};
 
-/* What a replica did in a round, the same for all ranks to know. */
-struct local_sgd_report {
-    double loss, correct;        /* sums over the examples learned */
-    double norms;                /* sum over the steps measured */
-    int64_t examples;            /* learned */
-    int64_t measured;            /* steps whose gradient's norm is known */
-    int64_t left_out;            /* steps that were not applied since they were not finite */
-    int64_t bad_step;            /* where the replica came to an end, -1: it did not */
-    int32_t bad_loss;            /* the reason: a loss that is not finite, else a parameter */
-    int32_t wish;                /* of the rank that has the replica */
-    char name[TR_NAME_SIZE * 3]; /* of the first tensor that is not finite */
+struct local_sgd {
+    struct tr_strategy head;
+    struct tr_average average;
+    /* The outer step, where it is more than the average: */
+    float *previous;                 /* device [stride]: parameters of the last round, right in the share */
+    struct tr_step_scalars *scalars; /* device */
 };
 
 static struct local_sgd *self_of(tr_strategy *strategy)
@@ -47,266 +40,132 @@ static const struct local_sgd_options *options_of(const tr_strategy *strategy)
 
 /* ---- making ---- */
 
+static void traits(const void *options_, struct tr_strategy_traits *out)
+{
+    const struct local_sgd_options *options = options_;
+    out->every = options->every;
+}
+
 static tr_status check(const struct tr_job *job, const void *options_, int ranks)
 {
     const struct local_sgd_options *options = options_;
-    if (options->replicas > job->train.microbatches)
-        return tr_fail(TR_EINVAL,
-                       "%d replicas share %lld microbatches; choose fewer replicas or set train.microbatches "
-                       "higher",
-                       options->replicas, (long long)job->train.microbatches);
-    if (ranks > options->replicas)
-        return tr_fail(TR_EINVAL, "%d ranks share %d replicas; start fewer ranks or choose more replicas",
-                       ranks, options->replicas);
-    return TR_OK;
+    return tr_replicas_check(job, options->replicas, ranks);
+}
+
+static bool has_outer_step(const tr_strategy *strategy)
+{
+    return options_of(strategy)->momentum > 0 || options_of(strategy)->rate != 1;
+}
+
+static tr_status make_outer(struct local_sgd *self)
+{
+    tr_strategy *strategy = &self->head;
+    const struct local_sgd_options *options = options_of(strategy);
+    size_t bytes = (size_t)self->average.stride * sizeof(float);
+    struct tr_step_scalars scalars = {.rate = options->rate, .clip_scale = 1};
+    if (!has_outer_step(strategy)) return TR_OK;
+    if (options->momentum > 0) TR_TRY(tr_variables_keep_outer(strategy->replicas->variables));
+    TR_TRY(tr_device_alloc(strategy->holder, bytes + sizeof(float), (void **)&self->previous));
+    strategy->memory += bytes;
+    TR_TRY(tr_device_alloc(strategy->holder, sizeof scalars, (void **)&self->scalars));
+    TR_TRY(tr_device_to_device(strategy->holder, self->scalars, &scalars, sizeof scalars));
+    return tr_device_wait(strategy->holder);
 }
 
 static tr_status create(tr_strategy *strategy)
 {
     struct local_sgd *self = self_of(strategy);
-    const struct tr_job *job = strategy->job;
-    int64_t replicas = options_of(strategy)->replicas;
-    self->replica = tr_alloc((size_t)strategy->size + 1, sizeof *self->replica);
-    self->reports = tr_alloc_zero((size_t)replicas, sizeof *self->reports);
-    if (!self->replica || !self->reports) return TR_ENOMEM;
-    for (int r = 0; r <= strategy->size; r++) self->replica[r] = tr_cut(replicas, strategy->size, r);
-    self->count = (int)(self->replica[strategy->rank + 1] - self->replica[strategy->rank]);
-    self->replicas = tr_alloc_zero((size_t)self->count, sizeof *self->replicas);
-    if (!self->replicas) return TR_ENOMEM;
-    for (int i = 0; i < self->count; i++) {
-        tr_variables **variables = &self->replicas[i].variables;
-        TR_TRY(tr_variables_create(strategy->holder, job->model, &job->optimizer, NULL, variables));
-        if (i == 0) strategy->variables = *variables;
-    }
-    return local_sgd_average_create(self);
-}
-
-static tr_status begin(tr_strategy *strategy)
-{
-    struct local_sgd *self = self_of(strategy);
-    const struct tr_train_options *train = &strategy->job->train;
-    int64_t replicas = options_of(strategy)->replicas, first = self->replica[strategy->rank];
-    for (int i = 0; i < self->count; i++) {
-        struct tr_gradient_part part = {
-            .first = tr_cut(train->microbatches, replicas, first + i),
-            .end = tr_cut(train->microbatches, replicas, first + i + 1),
-            .end_step = train->steps,
-            .alone = true,
-        };
-        TR_TRY(tr_gradient_create(strategy->device, strategy->job, self->replicas[i].variables, &part, NULL,
-                                  &self->replicas[i].gradient));
-    }
-    return TR_OK;
+    TR_TRY(tr_replicas_create(strategy, options_of(strategy)->replicas));
+    TR_TRY(tr_average_create(strategy, &self->average));
+    return make_outer(self);
 }
 
 static void destroy(tr_strategy *strategy)
 {
     struct local_sgd *self = self_of(strategy);
-    for (int i = 0; self->replicas && i < self->count; i++) {
-        tr_gradient_destroy(&self->replicas[i].gradient);
-        if (i > 0) tr_variables_destroy(&self->replicas[i].variables); /* the first is the strategy's */
-    }
-    local_sgd_average_destroy(self);
-    tr_free(self->replicas);
-    tr_free(self->reports);
-    tr_free(self->replica);
+    tr_average_destroy(&self->average);
+    tr_device_free(strategy->holder, self->previous);
+    tr_device_free(strategy->holder, self->scalars);
 }
 
-static void leave(tr_strategy *strategy)
-{
-    struct local_sgd *self = self_of(strategy);
-    for (int i = 0; self->replicas && i < self->count; i++) tr_gradient_leave(&self->replicas[i].gradient);
-}
-
-static void placement(const tr_strategy *strategy, int rank, struct tr_placement *out)
-{
-    const struct local_sgd *self = (const struct local_sgd *)strategy;
-    const struct tr_job *job = strategy->job;
-    int64_t replicas = options_of(strategy)->replicas;
-    *out = (struct tr_placement){
-        .role = "worker",
-        .first_microbatch = tr_cut(job->train.microbatches, replicas, self->replica[rank]),
-        .end_microbatch = tr_cut(job->train.microbatches, replicas, self->replica[rank + 1]),
-        .end_layer = job->model->layer_count,
-        .end_update = job->model->arena_floats,
-        .updates = job->model->arena_floats * (self->replica[rank + 1] - self->replica[rank]),
-    };
-}
-
-static size_t memory(const tr_strategy *strategy)
-{
-    const struct local_sgd *self = (const struct local_sgd *)strategy;
-    size_t bytes = local_sgd_average_memory(self);
-    for (int i = 0; i < self->count; i++) {
-        bytes += tr_variables_memory(self->replicas[i].variables);
-        if (self->replicas[i].gradient) bytes += tr_gradient_memory(self->replicas[i].gradient);
-    }
-    return bytes;
-}
-
-/* The first replica has been initialized or loaded; the others begin as its copies. */
 static tr_status meet(tr_strategy *strategy, int64_t step)
 {
     struct local_sgd *self = self_of(strategy);
-    int64_t floats = strategy->job->model->arena_floats;
     (void)step;
-    for (int i = 1; i < self->count; i++)
-        for (int a = 0; a < TR_ARENAS; a++) {
-            float *to = tr_variables_arena(self->replicas[i].variables, (enum tr_arena)a);
-            if (!to) continue;
-            struct tr_op_scale copy = {floats, 1, tr_variables_arena(strategy->variables, (enum tr_arena)a),
-                                       to};
-            TR_TRY(tr_device_scale(strategy->device, &copy));
-        }
-    TR_TRY(tr_device_wait(strategy->device));
-    TR_TRY(local_sgd_average_begin(self));
-    return tr_strategy_barrier(strategy);
+    if (!self->previous) return TR_OK;
+    TR_TRY(tr_replicas_move(strategy, strategy->job->model->arena_floats,
+                            tr_variables_arena(strategy->replicas->variables, TR_ARENA_PARAMETERS),
+                            self->previous));
+    return tr_device_wait(strategy->holder);
 }
 
-/* ---- a round ---- */
+/* ---- the end of a round ---- */
 
-/* The replica's part of the round ends at `step`, and why. */
-static tr_status give_up(struct local_sgd_replica *replica, int64_t step, bool bad_loss,
-                         struct local_sgd_report *report)
+/* The outer step of the floats [begin, end) of a parameter, whose sums are in slot 0. */
+static tr_status step_outer(struct local_sgd *self, int64_t begin, int64_t end)
 {
-    report->bad_step = step;
-    report->bad_loss = bad_loss;
-    return tr_gradient_blame(replica->gradient, step, report->name, sizeof report->name);
+    const struct local_sgd_options *options = options_of(&self->head);
+    struct tr_average *average = &self->average;
+    tr_device *device = self->head.holder;
+    float *momentum = tr_variables_arena(self->head.replicas->variables, TR_ARENA_OUTER);
+    float *difference = average->nodes.data + begin, *previous = self->previous + begin;
+    struct tr_op_scale negate = {end - begin, -1.0F / (float)options->replicas, difference, difference};
+    TR_TRY(tr_device_scale(device, &negate));
+    struct tr_op_add subtract = {end - begin, previous, difference, difference};
+    TR_TRY(tr_device_add(device, &subtract));
+    struct tr_op_update update = {
+        .count = end - begin,
+        .rule = momentum ? TR_RULE_MOMENTUM : TR_RULE_SGD,
+        .nesterov = options->nesterov,
+        .rate_factor = 1,
+        .beta1 = options->momentum,
+        .grad = difference,
+        .w = previous,
+        .m = momentum ? momentum + begin : NULL,
+        .scalars = self->scalars,
+    };
+    TR_TRY(tr_device_update(device, &update));
+    return tr_replicas_move(&self->head, end - begin, previous, average->mean.data + begin);
 }
 
-/* Whether the step's loss and, where it is looked at, the gradient's norm are finite. */
-static tr_status judge(tr_strategy *strategy, struct local_sgd_replica *replica, const float *gradient,
-                       const float sums[TR_PASS_SUMS], struct local_sgd_report *report, bool *finite)
+/* Of all parameters in this rank's share. */
+static tr_status step_share(struct local_sgd *self)
 {
-    *finite = isfinite(sums[0]);
-    if (!tr_strategy_measures(strategy->job) || !*finite) return TR_OK;
-    float norm;
-    TR_TRY(tr_variables_measure(replica->variables, gradient));
-    TR_TRY(tr_variables_norm(replica->variables, &norm));
-    *finite = isfinite(norm);
-    report->norms += norm;
-    report->measured++;
-    return TR_OK;
-}
-
-/* One step of one replica. */
-static tr_status learn(tr_strategy *strategy, struct local_sgd_replica *replica, int64_t step,
-                       struct local_sgd_report *report)
-{
-    const struct tr_model *model = strategy->job->model;
-    float sums[TR_PASS_SUMS];
-    int64_t examples;
-    bool finite, poisoned, skips = strategy->job->train.on_nonfinite == TR_NONFINITE_SKIP;
-    TR_TRY(tr_variables_begin_step(replica->variables, step));
-    TR_TRY(tr_strategy_compute_with(strategy, replica->gradient, step, &examples));
-    if (examples == 0) return TR_OK; /* a ragged batch of fewer rows than microbatches */
-    const float *gradient = tr_gradient_slots(replica->gradient);
-    TR_TRY(tr_device_to_host(strategy->device, sums, gradient + model->arena_floats, sizeof sums));
-    TR_TRY(tr_device_wait(strategy->device));
-    TR_TRY(judge(strategy, replica, gradient, sums, report, &finite));
-    if (!finite && skips) {
-        report->left_out++;
-        return TR_OK;
-    }
-    if (!isfinite(sums[0])) return give_up(replica, step, true, report);
-    TR_TRY(tr_variables_update(replica->variables, gradient, 0, model->arena_floats));
-    TR_TRY(tr_variables_nonfinite(replica->variables, &poisoned));
-    if (poisoned) return give_up(replica, step, false, report);
-    report->loss += sums[0];
-    report->correct += sums[1];
-    report->examples += examples;
-    return TR_OK;
-}
-
-/* The steps [step, end) of all replicas of this rank. */
-static tr_status learn_all(struct local_sgd *self, int64_t step, int64_t end, int32_t wish)
-{
-    tr_strategy *strategy = &self->head;
-    struct local_sgd_report *reports = self->reports + self->replica[strategy->rank];
-    for (int i = 0; i < self->count; i++) {
-        reports[i] = (struct local_sgd_report){.bad_step = -1, .wish = wish};
-        for (int64_t s = step; s < end && reports[i].bad_step < 0; s++) {
-            TR_TRY(learn(strategy, &self->replicas[i], s, &reports[i]));
-            if (strategy->comm) TR_TRY(tr_comm_progress(strategy->comm));
-        }
+    const struct tr_model *model = self->head.job->model;
+    int64_t begin = self->average.share[self->head.rank], end = self->average.share[self->head.rank + 1];
+    for (int i = 0; i < model->parameter_count; i++) {
+        const struct tr_parameter *parameter = &model->parameters[i];
+        int64_t from = parameter->offset, to = from + parameter->count;
+        if (from < begin) from = begin;
+        if (to > end) to = end;
+        if (from >= to || parameter->kind == TR_PARAMETER_STATISTIC) continue;
+        TR_TRY(step_outer(self, from, to));
     }
     return TR_OK;
 }
 
-static tr_status exchange(struct local_sgd *self)
-{
-    tr_strategy *strategy = &self->head;
-    int64_t bound[TR_STRATEGY_RANKS + 1];
-    if (!strategy->comm) return TR_OK;
-    for (int r = 0; r <= strategy->size; r++) bound[r] = self->replica[r] * (int64_t)sizeof *self->reports;
-    tr_ticket *ticket = NULL;
-    tr_status status =
-        tr_comm_all_gather(strategy->comm, self->reports, bound, NULL, "end of round", &ticket);
-    return tr_strategy_wait(strategy, status, ticket);
-}
-
-/* The replica that came to an end first, NULL if none did. */
-static const struct local_sgd_report *first_bad(const struct local_sgd *self)
-{
-    const struct local_sgd_report *bad = NULL;
-    for (int i = 0; i < options_of(&self->head)->replicas; i++) {
-        const struct local_sgd_report *report = &self->reports[i];
-        if (report->bad_step >= 0 && (!bad || report->bad_step < bad->bad_step)) bad = report;
-    }
-    return bad;
-}
-
-/* The figures of a round of `steps` steps that begins at `step`. */
-static void sum_up(const struct local_sgd *self, int64_t step, int64_t steps, struct tr_step_figures *figures)
-{
-    const struct local_sgd_report *bad = first_bad(self);
-    double loss = 0, correct = 0, norms = 0;
-    int64_t measured = 0;
-    figures->examples = 0;
-    for (int i = 0; i < options_of(&self->head)->replicas; i++) {
-        const struct local_sgd_report *report = &self->reports[i];
-        loss += report->loss;
-        correct += report->correct;
-        norms += report->norms;
-        measured += report->measured;
-        figures->examples += report->examples;
-        figures->skipped |= report->left_out > 0;
-        figures->wish |= report->wish;
-    }
-    figures->steps = bad ? bad->bad_step - step + 1 : steps;
-    figures->loss = (float)loss;
-    figures->correct = (float)correct;
-    if (measured > 0) figures->norm = (float)(norms / (double)measured);
-    if (!bad) return;
-    figures->skipped = false;
-    figures->bad_loss = bad->bad_loss;
-    figures->poisoned = !bad->bad_loss;
-}
-
-static tr_status step(tr_strategy *strategy, int64_t step, int32_t wish, struct tr_step_figures *figures)
+static tr_status average(tr_strategy *strategy, int64_t step, bool all)
 {
     struct local_sgd *self = self_of(strategy);
-    int64_t every = options_of(strategy)->every, end = (step / every + 1) * every;
-    if (end > strategy->job->train.steps) end = strategy->job->train.steps;
-    TR_TRY(learn_all(self, step, end, wish));
-    TR_TRY(exchange(self));
-    sum_up(self, step, end - step, figures);
-    if (figures->bad_loss || figures->poisoned) return TR_OK;
-    return local_sgd_average(self);
-}
-
-static tr_status blame(tr_strategy *strategy, int64_t step, char *name, size_t size)
-{
-    const struct local_sgd_report *bad = first_bad(self_of(strategy));
-    (void)step;
-    snprintf(name, size, "%s of replica %d", bad ? bad->name : "gradient",
-             bad ? (int)(bad - self_of(strategy)->reports) : 0);
+    enum tr_arena arena = TR_ARENAS;
+    (void)step, (void)all;
+    while (tr_average_next(strategy, arena, &arena)) {
+        TR_TRY(tr_average_sum(strategy, &self->average, arena));
+        TR_TRY(tr_average_mean(strategy, &self->average));
+        if (arena == TR_ARENA_PARAMETERS && self->previous) TR_TRY(step_share(self));
+        TR_TRY(tr_average_give(strategy, &self->average, arena));
+    }
     return TR_OK;
 }
 
-static tr_status gather(tr_strategy *strategy)
+/* All replicas are equal, but a rank has the outer momentum of its share alone. */
+static tr_status gather(tr_strategy *strategy, unsigned arenas)
 {
-    return local_sgd_average_gather(self_of(strategy));
+    const struct tr_staging *momentum;
+    if (!(arenas & 1U << TR_ARENA_OUTER)) return TR_OK;
+    TR_TRY(tr_variables_open(strategy->replicas->variables, TR_ARENA_OUTER, &momentum));
+    return tr_strategy_join(strategy->comm, momentum, 0, self_of(strategy)->average.share_bytes, NULL,
+                            tr_arena_names[TR_ARENA_OUTER]);
 }
 
 #define AT(field) offsetof(struct local_sgd_options, field)
@@ -354,6 +213,7 @@ static const struct tr_option options[] = {
 static const char *const variants[] = {"replicas={workers}", "replicas={workers},momentum=0.5", NULL};
 
 const struct tr_strategy_class tr_strategy_local_sgd = {
+    .version = TR_STRATEGY_CLASS_VERSION,
     .name = "local-sgd",
     .help = "replicas of the network train apart, each on its part of every batch, and are averaged every so "
             "many steps",
@@ -361,17 +221,14 @@ const struct tr_strategy_class tr_strategy_local_sgd = {
     .option_count = TR_OPTION_COUNT(options),
     .options_size = sizeof(struct local_sgd_options),
     .size = sizeof(struct local_sgd),
-    .check = check,
-    .create = create,
-    .destroy = destroy,
-    .leave = leave,
-    .begin = begin,
-    .placement = placement,
-    .meet = meet,
-    .step = step,
-    .gather = gather,
-    .memory = memory,
-    .blame = blame,
     .variants = variants,
     .own_hash = true,
+    .traits = traits,
+    .check = check,
+    .create = create,
+    .begin = tr_replicas_begin,
+    .meet = meet,
+    .destroy = destroy,
+    .average = average,
+    .gather = gather,
 };

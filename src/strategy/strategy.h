@@ -6,9 +6,9 @@
  * Synchronous strategies: all ranks step together, and all functions but destroy are collective: every rank
  * calls them in the same order with arguments that agree.
  *
- * Asynchronous strategies: the ranks do not wait for each other. The chief steps, gathers and saves; every
- * other rank calls tr_strategy_follow() once, which returns when the chief ends the run. Creation, begin and
- * meet are collective all the same.
+ * Asynchronous strategies: the ranks do not wait for each other. The root steps, gathers and saves; every
+ * other rank calls tr_strategy_run_worker() once, which returns when the root ends the run. Creation, begin
+ * and meet are collective all the same.
  */
 #ifndef TR_STRATEGY_STRATEGY_H
 #define TR_STRATEGY_STRATEGY_H
@@ -18,7 +18,7 @@
 #include "job/job.h"
 #include "job/variables.h"
 
-#include <signal.h>
+#include <stdatomic.h>
 
 /* The figures of a step, the same on all ranks. */
 struct tr_step_figures {
@@ -31,8 +31,8 @@ struct tr_step_figures {
     bool skipped;     /* the step, or one of them, was not applied, since it was not finite */
     bool bad_loss;    /* the loss is not finite, and nothing was applied */
     bool poisoned;    /* a parameter is not finite after the step */
-    bool settled;     /* the run may be saved, evaluated and stopped here */
-    int32_t wish;     /* the bitwise or of all ranks' wishes */
+    int32_t request;  /* the bitwise or of all ranks' requests */
+    bool shared_anew; /* from the next step on, ranks compute other microbatches, see tr_strategy_shares() */
 };
 
 /* How a rank takes part. */
@@ -66,7 +66,7 @@ struct tr_strategy_statistics {
 
 typedef struct tr_strategy tr_strategy;
 
-#define TR_STRATEGY_RANKS 1024
+#define TR_STRATEGY_RANKS 4096
 
 /* Stragglers on demand, to study what they do; they change no bits of synchronous strategies. */
 struct tr_strategy_settings {
@@ -74,11 +74,17 @@ struct tr_strategy_settings {
                             NULL: the one that computes */
     double slow;         /* this rank computes so many times slower; <= 1: not */
     uint64_t delay_seed; /* random delays of all ranks follow from it, about half a step each; 0: none */
+    bool outlives; /* what the ranks have in memory is to outlive the death of some, see tr_strategy_inherit()
+                    */
+    const char *shares; /* how microbatches are shared among the workers: "equal", "auto" (by measured speed),
+                           or a speed for each, "3,1"; borrowed for the creation; NULL: equal */
+    const atomic_int *stop; /* not 0: this rank was asked to stop, and is held up no longer;
+                                          borrowed for the life of the strategy; or NULL */
 };
 
 /* Those who may look on while this rank computes steps; they change nothing, and their failure fails the
-   step. */
-enum tr_watcher { TR_WATCHER_LOOK, TR_WATCHER_DIGESTS, TR_WATCHERS };
+   step. The keeper is the strategy's own, which is told first. */
+enum tr_watcher { TR_WATCHER_KEEPER, TR_WATCHER_PROBE, TR_WATCHER_DIGESTS, TR_WATCHERS };
 struct tr_strategy_watch {
     tr_pass_watcher layer;    /* after each layer of each forward pass, or NULL */
     tr_update_watcher update; /* before each update of the strategy's variables, or NULL */
@@ -90,6 +96,9 @@ tr_status tr_strategy_check(const struct tr_job *job, int ranks);
 /* What the `strategy:` of a model file chooses (NULL: the default), before there is a job. `name` is in
    static storage. TR_EINVAL with file and line. */
 tr_status tr_strategy_peek(const tr_config *choice, const char **name, bool *asynchronous);
+/* The first option of the strategy of that name, which its short form gives; NULL where there is no such one.
+   Static storage. */
+const char *tr_strategy_first_option(const char *name);
 /* What a run of the job would be in which `workers` ranks compute. */
 struct tr_strategy_outline {
     const char *name; /* static storage */
@@ -99,6 +108,13 @@ struct tr_strategy_outline {
 };
 /* TR_EINVAL, with the reason, where that many make no sense. */
 tr_status tr_strategy_outline(const struct tr_job *job, int workers, struct tr_strategy_outline *out);
+/* What ranks keep of parameters, moments and gradients. */
+enum tr_strategy_keeping {
+    TR_KEEP_ALL,  /* each rank that computes has all, the ranks of a host one copy of the parameters */
+    TR_KEEP_PARTS /* each has a part, or not all of these */
+};
+/* What the job's strategy will do, before it is made. TR_EINVAL with file and line. */
+tr_status tr_strategy_keeping(const struct tr_job *job, enum tr_strategy_keeping *out);
 /* Memory for a rank's part of the job. The training data are not needed yet. `comm` may be NULL; all borrowed
    for the life of the strategy, but for the settings. Returned, destroy with tr_strategy_destroy(). TR_EINVAL
    when the ranks are more than can share the job. */
@@ -111,35 +127,73 @@ tr_status tr_strategy_begin(tr_strategy *strategy);
 
 /* "allreduce"; static storage. */
 const char *tr_strategy_name(const tr_strategy *strategy);
+/* All of its options, given or not, as JSON. Returned, free with tr_free(). TR_ENOMEM. Local. */
+tr_status tr_strategy_options_text(const tr_strategy *strategy, char **out);
 bool tr_strategy_is_asynchronous(const tr_strategy *strategy);
 /* Whether each rank keeps a part of the variables only, and other functions need what tr_strategy_gather()
-   brings to the chief. The same on all ranks. */
+   brings to the root. The same on all ranks. */
 bool tr_strategy_is_spread(const tr_strategy *strategy);
+/* The device that holds the variables and updates them; gradients that updates take are its memory, too. */
+tr_device *tr_strategy_holder(const tr_strategy *strategy);
 /* NULL before tr_strategy_begin() where that decides which part of them a rank keeps. */
 tr_variables *tr_strategy_variables(const tr_strategy *strategy);
 /* How `rank` takes part. Local. */
 void tr_strategy_placement(const tr_strategy *strategy, int rank, struct tr_placement *out);
+/* How microbatches are shared, as "ranks 0 to 1 compute 6, 2 of 8 microbatches"; NULL where that is equally,
+   and was so from the beginning. Borrowed until the next step. Local. */
+const char *tr_strategy_shares(const tr_strategy *strategy);
 /* Bytes of device memory of this rank. Local. */
 size_t tr_strategy_memory(const tr_strategy *strategy);
 
 /* All ranks are here and have their parameters; after loading or initializing, `step` steps are done. */
 tr_status tr_strategy_meet(tr_strategy *strategy, int64_t step);
-/* Computes and applies a step. `wish` is handed to all ranks in figures->wish: a rank asks for something that
- * all must do together. */
-tr_status tr_strategy_step(tr_strategy *strategy, int64_t step, int32_t wish,
+/* Computes and applies a step. `request` is handed to all ranks in figures->request: a rank asks for
+ * something that all must do together. */
+tr_status tr_strategy_step(tr_strategy *strategy, int64_t step, int32_t request,
                            struct tr_step_figures *figures);
-/* What ranks other than the chief do in a run of an asynchronous strategy: work until the chief ends the run.
-   `*stop` is looked at now and then and hands `wish` to the chief once set. TR_OK at the end of the run. */
-tr_status tr_strategy_follow(tr_strategy *strategy, const volatile sig_atomic_t *stop, int32_t wish);
-/* The run is over; the chief of an asynchronous strategy releases the others. */
+/* An evaluation of a run of an asynchronous strategy, which all who compute share: of the state gathered
+   last, with moving averages in the place of parameters where the job keeps them. */
+struct tr_examination {
+    int64_t set;          /* what is evaluated, for the examiners to know */
+    int64_t count, piece; /* examples; and those that one takes at a time, at least 1 */
+    int64_t bytes;        /* of what is found about an example */
+};
+struct tr_examiner {
+    /* Finds out about the examples [first, end), `found` being (end - first) * bytes. On others than the
+       root, what the network is to compute with is in the place of the parameters. */
+    tr_status (*examine)(void *user, const struct tr_examination *examination, int64_t first, int64_t end,
+                         void *found);
+    /* On the root: what somebody found; of each example once, in any order. */
+    tr_status (*take)(void *user, const struct tr_examination *examination, int64_t first, int64_t end,
+                      const void *found);
+    void *user;
+};
+/* Who examines on this rank; before a run. Local. */
+void tr_strategy_examine_by(tr_strategy *strategy, const struct tr_examiner *examiner);
+/* Has all examples examined by all who compute, as they come to it; what one leaves behind who is lost,
+   another does. The root alone, in a run, of an asynchronous strategy. TR_EUNSUPPORTED where the class
+   cannot: then the root examines all by itself. */
+tr_status tr_strategy_examine(tr_strategy *strategy, const struct tr_examination *examination);
+/* What ranks other than the root do in a run of an asynchronous strategy: work until the root ends the run.
+   `*stop` is looked at now and then and hands `request` to the root once set. TR_OK at the end of the run.
+ */
+tr_status tr_strategy_run_worker(tr_strategy *strategy, const atomic_int *stop, int32_t request);
+/* Of a strategy that outlives, on one of those who live, once none of them works with it any more: puts
+   parameters, moments and averages back to what they were before the updates of `step`, wherever in these the
+   ranks were, also those who died. May be done again. Local. */
+tr_status tr_strategy_rewind(tr_strategy *strategy, int64_t step);
+/* Takes over the state of another strategy of the same job and class, which has been rewound, for all ranks
+   of this one, between its creation and its beginning; on one of the ranks. Local. */
+tr_status tr_strategy_inherit(tr_strategy *strategy, const tr_strategy *from);
+/* The run is over; the root of an asynchronous strategy releases the others. */
 tr_status tr_strategy_end(tr_strategy *strategy);
 /* Sets what a watcher sees of coming steps; all zeros: nothing. Local. Strategies with several passes or
    variables may show only some. */
 void tr_strategy_watch(tr_strategy *strategy, enum tr_watcher who, struct tr_strategy_watch watch);
-/* Before the last checkpoint: what an asynchronous run has under way is finished, and nothing new is begun.
- */
-tr_status tr_strategy_settle(tr_strategy *strategy);
-/* Brings what ranks have up to date in their shares only together in the chief's variables: before a
+/* Before the last checkpoint: what an asynchronous run has under way is finished, nothing new is begun, and
+   the state is gathered. Nothing happens if synchronous. */
+tr_status tr_strategy_drain(tr_strategy *strategy);
+/* Brings what ranks have up to date in their shares only together in the root's variables: before a
    checkpoint, in a settled state. Nothing happens where ranks keep parts, see tr_strategy_bring(). */
 tr_status tr_strategy_gather(tr_strategy *strategy);
 /* The same for what the network computes with: parameters and moving averages. Of any strategy. */
@@ -151,27 +205,27 @@ tr_status tr_strategy_gather_averages(tr_strategy *strategy);
    back. Local. */
 void tr_strategy_release(tr_strategy *strategy);
 /* Of a strategy that is spread: brings the floats [begin, end) of an arena, at most TR_STRATEGY_PIECE, to the
-   chief, where they are at *values then, borrowed until the next call; NULL on other ranks. Ranks that keep
+   root, where they are at *values then, borrowed until the next call; NULL on other ranks. Ranks that keep
    none of them return at once. */
 #define TR_STRATEGY_PIECE ((int64_t)1 << 20)
 tr_status tr_strategy_bring(tr_strategy *strategy, enum tr_arena arena, int64_t begin, int64_t end,
                             const float **values);
-/* SHA-256 of the present parameters, see tr_model_hash(), for all ranks, in a settled state; the chief's
+/* SHA-256 of the present parameters, see tr_model_hash(), for all ranks, in a settled state; the root's
    parameters alone if asynchronous, and then local. */
 tr_status tr_strategy_hash(tr_strategy *strategy, char hex[TR_SHA256_TEXT]);
 /* The steps by which an asynchronous run had gone on when it settled or its state was gathered, beyond those
  * that steps told of so far; they will not count them again. Then 0, and always 0 if synchronous. Local. */
 int64_t tr_strategy_take_ahead(tr_strategy *strategy);
-/* The chief's bytes come to all ranks; nothing happens if asynchronous. */
+/* The root's bytes come to all ranks; nothing happens if asynchronous. */
 tr_status tr_strategy_share(tr_strategy *strategy, void *data, size_t bytes);
-/* Names the first tensor of a step that is not finite, see tr_gradient_blame(); "gradient" where this rank
- * cannot tell. The chief alone of asynchronous strategies. */
-tr_status tr_strategy_blame(tr_strategy *strategy, int64_t step, char *name, size_t size);
-/* What all ranks did, on the chief; zeros elsewhere. Release with tr_strategy_statistics_release(). */
+/* Names the first tensor of a step that is not finite, see tr_gradient_locate_nonfinite(); "gradient" where
+ * this rank cannot tell. The root alone of asynchronous strategies. */
+tr_status tr_strategy_locate_nonfinite(tr_strategy *strategy, int64_t step, char *name, size_t size);
+/* What all ranks did, on the root; zeros elsewhere. Release with tr_strategy_statistics_release(). */
 tr_status tr_strategy_statistics(tr_strategy *strategy, struct tr_strategy_statistics *out);
 void tr_strategy_statistics_release(struct tr_strategy_statistics *statistics);
 
-static inline bool tr_strategy_is_chief(const tr_comm *comm)
+static inline bool tr_strategy_is_root(const tr_comm *comm)
 {
     return !comm || tr_comm_rank(comm) == 0;
 }

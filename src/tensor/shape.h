@@ -16,6 +16,13 @@ struct tr_shape {
     bool sequence; /* one such tensor for every token of the example, instead of one for the example */
 };
 
+/* One of several tensors that an example carries, by its name. */
+#define TR_NAMED_SHAPE_NAME 64
+struct tr_named_shape {
+    char name[TR_NAMED_SHAPE_NAME];
+    struct tr_shape shape;
+};
+
 /* The number of elements (of one token for sequences); 1 for rank 0. Sizes are positive and their product
    fits, which tr_shape_check() has made sure of. */
 int64_t tr_shape_count(const struct tr_shape *shape);

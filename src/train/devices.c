@@ -22,6 +22,44 @@ static const struct {
 
 #define PROCESSOR_SIZE 128
 
+#define STATE_SIZE 512
+
+/* What can be said of devices that have drivers of their own. */
+struct look {
+    bool test;         /* open them, which tests their arithmetic */
+    const char *cache; /* for programs, or NULL */
+};
+
+/* One of them. */
+struct other {
+    bool usable;
+    char facts[256], state[STATE_SIZE]; /* "NVIDIA ..., 80 GiB (CUDA)"; "exact", or why not */
+};
+
+/* TR_ENOTFOUND, with the reason, where there is no device of this number. */
+static tr_status look_at(const struct tr_device_kind *kind, int number, const struct look *how,
+                         struct other *out)
+{
+    *out = (struct other){0};
+    tr_status status = kind->describe(number, out->facts, sizeof out->facts);
+    if (status == TR_ENOTFOUND || status == TR_ENOMEM) return status;
+    if (status == TR_OK && how->test) {
+        char name[64];
+        tr_device *device;
+        struct tr_device_choice choice = {.name = name, .cache = how->cache};
+        snprintf(name, sizeof name, "%s:%d", kind->name, number);
+        status = tr_device_open(&choice, &device);
+        if (status == TR_ENOMEM) return status;
+        if (status == TR_OK) tr_device_destroy(&device);
+    }
+    out->usable = status == TR_OK;
+    if (status != TR_OK)
+        snprintf(out->state, sizeof out->state, "refused: %s", tr_error_message());
+    else
+        snprintf(out->state, sizeof out->state, "%s", how->test ? "exact" : "promises exact arithmetic");
+    return TR_OK;
+}
+
 struct machine {
     char processor[PROCESSOR_SIZE]; /* "" if unknown */
     int threads;                    /* that the cpu device takes by itself */
@@ -62,10 +100,66 @@ static tr_status look(struct machine *machine)
     return TR_OK;
 }
 
-static const char *const cpu_meaning = "vector kernels on all cores";
-static const char *const ref_meaning = "plain loops on one core: the definition of every bit";
+static tr_status device_threads(const struct tr_entry *entry, int *threads)
+{
+    tr_device *device;
+    TR_TRY(tr_device_create(entry->name, 0, NULL, &device));
+    *threads = device->threads;
+    tr_device_destroy(&device);
+    return TR_OK;
+}
 
-tr_status tr_devices(char **out)
+/* Instruction sets are the cpu device's. */
+static bool has_isas(const struct tr_entry *entry)
+{
+    return strcmp(entry->name, "cpu") == 0;
+}
+
+/* A line for each device of a kind, and one that says so where there is none. */
+static tr_status add_others(const struct tr_device_kind *kind, const struct look *how, struct tr_table *table)
+{
+    struct other other;
+    for (int number = 0;; number++) {
+        tr_status status = look_at(kind, number, how, &other);
+        if (status == TR_ENOTFOUND && number == 0) {
+            tr_table_cell(table, "%s", kind->name);
+            tr_table_cell(table, "none");
+            tr_table_cell(table, "%s", tr_error_message());
+        }
+        if (status == TR_ENOTFOUND) return TR_OK;
+        TR_TRY(status);
+        tr_table_cell(table, "%s:%d", kind->name, number);
+        tr_table_cell(table, "%s", other.facts);
+        tr_table_cell(table, "%s", other.state);
+    }
+}
+
+static tr_status add_rows(const struct machine *machine, const struct look *how, struct tr_table *table)
+{
+    for (const struct tr_entry *const *entry = tr_device_kinds.entries; *entry; entry++) {
+        const struct tr_device_kind *kind = (const struct tr_device_kind *)*entry;
+        int threads;
+        if (kind->describe) {
+            TR_TRY(add_others(kind, how, table));
+            continue;
+        }
+        TR_TRY(device_threads(*entry, &threads));
+        tr_table_cell(table, "%s", (*entry)->name);
+        tr_table_cell(table, "%d thread%s", threads, threads == 1 ? "" : "s");
+        tr_table_cell(table, "%s", (*entry)->help);
+        bool first = true;
+        for (size_t i = 0; i < ISAS && has_isas(*entry); i++) {
+            if (!machine->has[i]) continue;
+            tr_table_cell(table, "  isa");
+            tr_table_cell(table, "%s", isas[i].name);
+            tr_table_cell(table, "%s%s", isas[i].meaning, first ? " (default)" : "");
+            first = false;
+        }
+    }
+    return TR_OK;
+}
+
+static tr_status list_as_text(const struct look *how, char **out)
 {
     struct machine machine;
     struct tr_text text = TR_TEXT_INIT;
@@ -73,33 +167,57 @@ tr_status tr_devices(char **out)
     TR_TRY(look(&machine));
     if (machine.processor[0]) tr_text_addf(&text, "%s\n\n", machine.processor);
     tr_table_begin(&table, "lll");
-    tr_table_cell(&table, "cpu");
-    tr_table_cell(&table, "%d thread%s", machine.threads, machine.threads == 1 ? "" : "s");
-    tr_table_cell(&table, "%s", cpu_meaning);
-    bool first = true;
-    for (size_t i = 0; i < ISAS; i++) {
-        if (!machine.has[i]) continue;
-        tr_table_cell(&table, "  --isa");
-        tr_table_cell(&table, "%s", isas[i].name);
-        tr_table_cell(&table, "%s%s", isas[i].meaning, first ? " (default)" : "");
-        first = false;
-    }
-    tr_table_cell(&table, "ref");
-    tr_table_cell(&table, "1 thread");
-    tr_table_cell(&table, "%s", ref_meaning);
+    tr_status status = add_rows(&machine, how, &table);
     tr_table_finish(&table, &text);
-    return tr_text_finish(&text, out);
+    if (status == TR_OK) status = tr_text_finish(&text, out);
+    tr_text_release(&text);
+    return status;
 }
 
-static void write_device(struct tr_json_writer *json, const char *name, bool is_default, int threads)
+static tr_status write_others(struct tr_json_writer *json, const struct tr_device_kind *kind,
+                              const struct look *how)
 {
+    struct other other;
     tr_json_open_object(json, NULL);
-    tr_json_text(json, "name", name);
-    tr_json_bool(json, "default", is_default);
-    tr_json_integer(json, "threads", threads);
+    tr_json_text(json, "name", kind->name);
+    tr_json_bool(json, "default", false);
+    tr_json_open_array(json, "devices");
+    tr_status status;
+    int number = 0;
+    for (; (status = look_at(kind, number, how, &other)) == TR_OK; number++) {
+        tr_json_open_object(json, NULL);
+        tr_json_integer(json, "number", number);
+        tr_json_text(json, "facts", other.facts);
+        tr_json_bool(json, "usable", other.usable);
+        tr_json_text(json, "state", other.state);
+        tr_json_close_object(json);
+    }
+    tr_json_close_array(json);
+    if (number == 0 && status == TR_ENOTFOUND) tr_json_text(json, "reason", tr_error_message());
+    tr_json_close_object(json);
+    return status == TR_ENOTFOUND ? TR_OK : status;
 }
 
-tr_status tr_devices_json(char **out)
+static tr_status write_device(struct tr_json_writer *json, const struct machine *machine,
+                              const struct tr_entry *entry)
+{
+    int threads;
+    TR_TRY(device_threads(entry, &threads));
+    tr_json_open_object(json, NULL);
+    tr_json_text(json, "name", entry->name);
+    tr_json_bool(json, "default", entry == tr_device_kinds.entries[0]);
+    tr_json_integer(json, "threads", threads);
+    if (has_isas(entry)) {
+        tr_json_open_array(json, "isa");
+        for (size_t i = 0; i < ISAS; i++)
+            if (machine->has[i]) tr_json_text(json, NULL, isas[i].name);
+        tr_json_close_array(json);
+    }
+    tr_json_close_object(json);
+    return TR_OK;
+}
+
+static tr_status list_as_json(const struct look *how, char **out)
 {
     struct machine machine;
     struct tr_json_writer json;
@@ -107,14 +225,30 @@ tr_status tr_devices_json(char **out)
     tr_json_begin(&json, true);
     tr_json_text(&json, "processor", machine.processor);
     tr_json_open_array(&json, "devices");
-    write_device(&json, "cpu", true, machine.threads);
-    tr_json_open_array(&json, "isa");
-    for (size_t i = 0; i < ISAS; i++)
-        if (machine.has[i]) tr_json_text(&json, NULL, isas[i].name);
+    tr_status status = TR_OK;
+    for (const struct tr_entry *const *entry = tr_device_kinds.entries; *entry && status == TR_OK; entry++) {
+        const struct tr_device_kind *kind = (const struct tr_device_kind *)*entry;
+        status = kind->describe ? write_others(&json, kind, how) : write_device(&json, &machine, *entry);
+    }
     tr_json_close_array(&json);
-    tr_json_close_object(&json);
-    write_device(&json, "ref", false, 1);
-    tr_json_close_object(&json);
-    tr_json_close_array(&json);
-    return tr_json_finish(&json, out);
+    tr_status finished = tr_json_finish(&json, out);
+    return status == TR_OK ? finished : status;
+}
+
+tr_status tr_devices(char **out)
+{
+    const struct look how = {.test = false};
+    return list_as_text(&how, out);
+}
+
+tr_status tr_devices_json(char **out)
+{
+    const struct look how = {.test = false};
+    return list_as_json(&how, out);
+}
+
+tr_status tr_devices_tested(const char *program_cache, int json, char **out)
+{
+    const struct look how = {.test = true, .cache = program_cache};
+    return json ? list_as_json(&how, out) : list_as_text(&how, out);
 }

@@ -8,7 +8,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Ranges of the arena that a rank updates in a step: more than any strategy has. */
 #define RANGES_MOST 4096
@@ -19,12 +18,13 @@ struct range {
 
 struct tr_digests {
     struct tr_job *job;
-    tr_device *device;
+    tr_device *device, *holder; /* that computes, and of gradients and parameters */
     tr_comm *comm;
     tr_strategy *strategy;
     int64_t every;
     int rank, size;
-    FILE *file;         /* the chief's */
+    char *path; /* the root's file, else NULL */
+    struct tr_file_writer file;
     int64_t step;       /* being recorded, or -1 */
     int64_t first;      /* microbatch of this rank */
     int first_layer;    /* of this rank that is not an alias */
@@ -73,11 +73,12 @@ static uint64_t *parameters_of(const tr_digests *digests)
     return gradients_of(digests) + digests->job->model->parameter_count;
 }
 
-/* Device memory as the host sees it, when all that was enqueued is done. */
-static tr_status see(tr_digests *digests, const float *values, int64_t count, const float **out)
+/* Memory of a device as the host sees it, when all that was enqueued is done. */
+static tr_status see(tr_digests *digests, tr_device *device, const float *values, int64_t count,
+                     const float **out)
 {
-    *out = tr_device_host_view(digests->device, values);
-    if (*out) return tr_device_wait(digests->device);
+    *out = tr_device_host_view(device, values);
+    if (*out) return tr_device_wait(device);
     if (count > digests->copy_floats) {
         tr_free(digests->copy);
         digests->copy_floats = 0;
@@ -86,8 +87,8 @@ static tr_status see(tr_digests *digests, const float *values, int64_t count, co
         digests->copy_floats = count;
     }
     *out = digests->copy;
-    TR_TRY(tr_device_to_host(digests->device, digests->copy, values, (size_t)count * sizeof *values));
-    return tr_device_wait(digests->device);
+    TR_TRY(tr_device_to_host(device, digests->copy, values, (size_t)count * sizeof *values));
+    return tr_device_wait(device);
 }
 
 /* Adds what elements [begin, end) of an arena are worth to the tensors that they belong to. */
@@ -101,7 +102,7 @@ static tr_status add_arena(tr_digests *digests, const float *arena, int64_t begi
         int64_t to = end - parameter->offset < parameter->count ? end - parameter->offset : parameter->count;
         const float *values;
         if (from >= to) continue;
-        TR_TRY(see(digests, arena + parameter->offset + from, to - from, &values));
+        TR_TRY(see(digests, digests->holder, arena + parameter->offset + from, to - from, &values));
         sums[i] += tr_digest_of(values, from, to - from);
     }
     return TR_OK;
@@ -118,7 +119,7 @@ static tr_status see_layer(void *user, const struct tr_layer *layer, const float
     int64_t microbatch = digests->first + digests->microbatch;
     if (digests->microbatch < 0 || microbatch >= digests->job->train.microbatches) return TR_OK;
     const float *values;
-    TR_TRY(see(digests, output, count, &values));
+    TR_TRY(see(digests, digests->device, output, count, &values));
     outputs_of(digests, microbatch)[index] = tr_digest_of(values, 0, count);
     return TR_OK;
 }
@@ -167,11 +168,9 @@ static tr_status write_line(tr_digests *digests, struct tr_json_writer *json)
 {
     char *line;
     TR_TRY(tr_json_finish(json, &line));
-    bool failed = fprintf(digests->file, "%s\n", line) < 0 || fflush(digests->file) != 0;
+    tr_status status = tr_file_lines_add(&digests->file, line);
     tr_free(line);
-    return failed
-               ? tr_fail(TR_EIO, "digests cannot be written to the directory of the run; is the disk full?")
-               : TR_OK;
+    return status;
 }
 
 /* ---- life ---- */
@@ -188,16 +187,6 @@ static void find_part(tr_digests *digests)
         digests->first_layer++;
 }
 
-static tr_status open_file(tr_digests *digests, const char *directory)
-{
-    char *path = tr_path_join(directory, TR_DIGESTS_FILE);
-    if (!path) return TR_ENOMEM;
-    digests->file = fopen(path, "ae");
-    tr_status status = digests->file ? TR_OK : tr_fail(TR_EIO, "\"%s\" cannot be written", path);
-    tr_free(path);
-    return status;
-}
-
 tr_status tr_digests_create(struct tr_job *job, tr_device *device, tr_comm *comm, tr_strategy *strategy,
                             const char *directory, int64_t every, tr_digests **out)
 {
@@ -210,18 +199,22 @@ tr_status tr_digests_create(struct tr_job *job, tr_device *device, tr_comm *comm
     const struct tr_model *model = job->model;
     *digests = (tr_digests){.job = job,
                             .device = device,
+                            .holder = tr_strategy_holder(strategy),
                             .comm = comm,
                             .strategy = strategy,
                             .every = every,
                             .rank = comm ? tr_comm_rank(comm) : 0,
                             .size = comm ? tr_comm_size(comm) : 1,
+                            .file.descriptor = -1,
                             .step = -1};
     digests->words = job->train.microbatches * model->layer_count + 2 * (int64_t)model->parameter_count;
     digests->block = tr_alloc_zero((size_t)digests->size * (size_t)digests->words, sizeof *digests->block);
     digests->range = tr_alloc(RANGES_MOST, sizeof *digests->range);
-    find_part(digests);
     tr_status status = digests->block && digests->range ? TR_OK : TR_ENOMEM;
-    if (status == TR_OK && digests->rank == 0) status = open_file(digests, directory);
+    if (status == TR_OK && digests->rank == 0) {
+        digests->path = tr_path_join(directory, TR_DIGESTS_FILE);
+        if (!digests->path) status = TR_ENOMEM;
+    }
     if (status != TR_OK) {
         tr_digests_destroy(&digests);
         return status;
@@ -234,7 +227,8 @@ void tr_digests_destroy(tr_digests **handle)
 {
     tr_digests *digests = *handle;
     if (!digests) return;
-    if (digests->file) fclose(digests->file);
+    tr_file_abandon(&digests->file);
+    tr_free(digests->path);
     tr_free(digests->block);
     tr_free(digests->range);
     tr_free(digests->copy);
@@ -252,9 +246,8 @@ static const float *arena_of(const tr_digests *digests)
 tr_status tr_digests_start(tr_digests *digests, int64_t step)
 {
     struct tr_json_writer json;
-    if (!digests->file) return TR_OK;
-    if (step == 0 && ftruncate(fileno(digests->file), 0) != 0)
-        return tr_fail(TR_EIO, "the digests of an earlier run cannot be removed from its directory");
+    if (!digests->path) return TR_OK;
+    TR_TRY(tr_file_lines_begin(digests->path, step > 0, &digests->file));
     memset(digests->block, 0, (size_t)digests->words * sizeof *digests->block);
     TR_TRY(
         add_arena(digests, arena_of(digests), 0, digests->job->model->arena_floats, parameters_of(digests)));
@@ -267,6 +260,7 @@ tr_status tr_digests_start(tr_digests *digests, int64_t step)
 void tr_digests_begin(tr_digests *digests, int64_t step)
 {
     if (step % digests->every) return;
+    find_part(digests);
     digests->step = step;
     digests->microbatch = -1;
     digests->ranges = 0;
@@ -297,7 +291,7 @@ tr_status tr_digests_end(tr_digests *digests, const struct tr_step_figures *figu
     TR_TRY(gather(digests));
     int64_t step = digests->step + 1;
     digests->step = -1;
-    if (!digests->file) return TR_OK;
+    if (!digests->path) return TR_OK;
     uint32_t loss;
     memcpy(&loss, &figures->loss, sizeof loss);
     tr_json_begin(&json, false);

@@ -15,7 +15,7 @@
 
 typedef struct tr_digests tr_digests;
 
-/* Records every `every` steps, the first one of a run included; the chief writes to `directory`, behind what
+/* Records every `every` steps, the first one of a run included; the root writes to `directory`, behind what
    the file may hold already. All borrowed for the life of the digests; `comm` may be NULL. The job computes a
    microbatch at a time from then on. Collective. Returned, destroy with tr_digests_destroy(). TR_EINVAL for
    an asynchronous strategy, whose runs are never equal; TR_EIO, TR_ENOMEM. */

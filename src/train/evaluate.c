@@ -2,9 +2,13 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "train/answer.h"
+
+#include <string.h>
 
 /* Beside those of a step in strategies, which no evaluation meets, and those of traces. */
 #define TAG_ACTIVATIONS (TR_COMM_TAG_MOST - 3)
+#define TAG_SHARED      (TR_COMM_TAG_MOST - 4)
 
 /* One batch comes in while another one is computed. */
 enum { FLIGHTS = 2 };
@@ -13,7 +17,12 @@ enum { FLIGHTS = 2 };
 struct flight {
     tr_pass *pass;
     tr_ticket *entry, *exit; /* activations from and to the neighbours */
-    const int32_t *labels;   /* of its rows, until the next one is taken; or NULL */
+    struct tr_staging in, out;
+    int32_t *labels; /* [batch], or of its tokens: of its rows, which the next one takes from the loader;
+                        NULL: it has none */
+    float *targets;  /* [batch][outputs], likewise */
+    int32_t *offset, *labelled; /* where the output is of tokens, else NULL: [batch + 1] where the tokens of
+                                   an example begin, [batch] how many have a label */
     struct tr_pass_batch rows;
 };
 
@@ -23,9 +32,11 @@ struct tr_evaluator {
     struct tr_evaluation_part part;
     tr_loader *loader;
     tr_feed *feed;
+    struct tr_shared_weights shared;
     int64_t batch;
     int flights;
     struct flight flight[FLIGHTS];
+    int64_t rows;                   /* most of a batch: examples, or tokens where the output is of tokens */
     float *loss, *correct, *output; /* host, one batch */
 };
 
@@ -44,6 +55,15 @@ static tr_status move_on(void *user, const struct tr_layer *layer, const float *
     return tr_comm_progress(evaluator->part.comm);
 }
 
+static tr_status make_places(const tr_evaluator *evaluator, struct flight *flight)
+{
+    size_t batch = (size_t)evaluator->batch;
+    if (!tr_job_is_of_tokens(evaluator->job)) return TR_OK;
+    flight->offset = tr_alloc(batch + 1, sizeof *flight->offset);
+    flight->labelled = tr_alloc_zero(batch, sizeof *flight->labelled);
+    return flight->offset && flight->labelled ? TR_OK : TR_ENOMEM;
+}
+
 static tr_status make_passes(tr_evaluator *evaluator)
 {
     const struct tr_evaluation_part *part = &evaluator->part;
@@ -59,14 +79,43 @@ static tr_status make_passes(tr_evaluator *evaluator)
     for (int i = 0; i < evaluator->flights; i++) {
         tr_pass **pass = &evaluator->flight[i].pass;
         TR_TRY(tr_pass_create(evaluator->device, evaluator->job->model, &limits, pass));
-        if (!alone) tr_pass_watch(*pass, move_on, evaluator);
+        TR_TRY(make_places(evaluator, &evaluator->flight[i]));
+        if (alone) continue;
+        if (i == 0)
+            TR_TRY(tr_shared_weights_make(part->comm, TAG_SHARED, evaluator->device, evaluator->job->model,
+                                          *pass, part->rank_of, part->user, &evaluator->shared));
+        tr_shared_weights_lend(&evaluator->shared, *pass);
+        tr_pass_watch(*pass, move_on, evaluator);
+        struct tr_pass_port in = tr_pass_entry(*pass), out = tr_pass_exit(*pass);
+        TR_TRY(tr_pass_stage(evaluator->device, &in, in.values, &limits, &evaluator->flight[i].in));
+        TR_TRY(tr_pass_stage(evaluator->device, &out, out.values, &limits, &evaluator->flight[i].out));
+    }
+    return TR_OK;
+}
+
+/* What the rows of a flight are compared with, where the network ends. */
+static tr_status make_truth(tr_evaluator *evaluator, const struct tr_source_info *info)
+{
+    size_t batch = (size_t)evaluator->batch;
+    bool tokens = info->labels == TR_LABEL_TOKENS;
+    bool classes = tr_job_is_classification(evaluator->job) && (info->labels == TR_LABEL_CLASS || tokens);
+    if (tokens) batch = (size_t)tr_loader_tokens(evaluator->loader);
+    bool values = !tr_job_is_classification(evaluator->job) && info->labels == TR_LABEL_VALUES;
+    for (int i = 0; i < evaluator->flights && ends_network(evaluator); i++) {
+        struct flight *flight = &evaluator->flight[i];
+        if (classes && !(flight->labels = tr_alloc(batch, sizeof *flight->labels))) return TR_ENOMEM;
+        if (!values) continue;
+        flight->targets = tr_alloc(batch * (size_t)info->values, sizeof *flight->targets);
+        if (!flight->targets) return TR_ENOMEM;
     }
     return TR_OK;
 }
 
 static tr_status make_rows(tr_evaluator *evaluator)
 {
-    size_t batch = (size_t)evaluator->batch;
+    bool tokens = evaluator->job->model->output.sequence;
+    evaluator->rows = tokens ? tr_loader_tokens(evaluator->loader) : evaluator->batch;
+    size_t batch = (size_t)evaluator->rows;
     size_t outputs = (size_t)tr_shape_count(&evaluator->job->model->output);
     if (!ends_network(evaluator)) return TR_OK;
     evaluator->loss = tr_alloc(batch, sizeof *evaluator->loss);
@@ -85,6 +134,7 @@ static tr_status make(tr_evaluator *evaluator, const tr_source *source)
     options.end_step = order.steps_per_epoch;
     TR_TRY(tr_loader_create(source, &order, &options, &evaluator->loader));
     TR_TRY(make_passes(evaluator));
+    TR_TRY(make_truth(evaluator, tr_source_info(source)));
     TR_TRY(
         tr_feed_create(evaluator->device, evaluator->job, source, evaluator->batch, false, &evaluator->feed));
     return make_rows(evaluator);
@@ -113,7 +163,12 @@ static void land(tr_evaluator *evaluator, struct flight *flight)
 {
     bool empty = tr_comm_cancel(evaluator->part.comm, &flight->entry);
     empty = tr_comm_cancel(evaluator->part.comm, &flight->exit) && empty;
-    if (empty) tr_pass_destroy(&flight->pass);
+    tr_free(flight->offset);
+    tr_free(flight->labelled);
+    if (!empty) return;
+    tr_staging_release(&flight->in);
+    tr_staging_release(&flight->out);
+    tr_pass_destroy(&flight->pass);
 }
 
 void tr_evaluator_destroy(tr_evaluator **handle)
@@ -121,7 +176,12 @@ void tr_evaluator_destroy(tr_evaluator **handle)
     tr_evaluator *evaluator = *handle;
     if (!evaluator) return;
     tr_loader_destroy(&evaluator->loader);
-    for (int i = 0; i < evaluator->flights; i++) land(evaluator, &evaluator->flight[i]);
+    for (int i = 0; i < evaluator->flights; i++) {
+        tr_free(evaluator->flight[i].labels);
+        tr_free(evaluator->flight[i].targets);
+        land(evaluator, &evaluator->flight[i]);
+    }
+    if (tr_shared_weights_cancel(&evaluator->shared)) tr_shared_weights_release(&evaluator->shared);
     tr_feed_destroy(&evaluator->feed);
     tr_free(evaluator->loss);
     tr_free(evaluator->correct);
@@ -146,18 +206,37 @@ static tr_status receive(tr_evaluator *evaluator, struct flight *flight)
 {
     const struct tr_evaluation_part *part = &evaluator->part;
     if (part->previous < 0) return TR_OK;
-    struct tr_pass_port port = tr_pass_entry(flight->pass);
-    return tr_comm_receive(part->comm, part->previous, TAG_ACTIVATIONS, port.values,
-                           tr_pass_port_bytes(&port, &flight->rows), "activations", &flight->entry);
+    return tr_comm_receive(part->comm, part->previous, TAG_ACTIVATIONS, flight->in.host,
+                           (size_t)tr_pass_entry_floats(flight->pass, &flight->rows) * sizeof(float),
+                           "activations", &flight->entry);
 }
 
 static tr_status send(tr_evaluator *evaluator, struct flight *flight)
 {
     const struct tr_evaluation_part *part = &evaluator->part;
     if (part->next < 0) return TR_OK;
-    struct tr_pass_port port = tr_pass_exit(flight->pass);
-    return tr_comm_send(part->comm, part->next, TAG_ACTIVATIONS, port.values,
-                        tr_pass_port_bytes(&port, &flight->rows), "activations", &flight->exit);
+    return tr_comm_send(part->comm, part->next, TAG_ACTIVATIONS, flight->out.host,
+                        (size_t)tr_pass_exit_floats(flight->pass, &flight->rows) * sizeof(float),
+                        "activations", &flight->exit);
+}
+
+/* What rows [begin, begin + rows) of the batch are compared with, which outlives it. */
+static void take_labels(const tr_evaluator *evaluator, struct flight *flight, const struct tr_batch *batch,
+                        int64_t begin, int64_t rows)
+{
+    size_t values = (size_t)tr_metrics_targets(evaluator->job);
+    if (flight->targets)
+        memcpy(flight->targets, batch->targets + (size_t)begin * values,
+               (size_t)rows * values * sizeof *flight->targets);
+    if (flight->labels && !flight->offset)
+        memcpy(flight->labels, batch->labels + begin, (size_t)rows * sizeof *flight->labels);
+    if (!flight->offset) return;
+    const int32_t *offset = batch->offset + begin;
+    for (int64_t i = 0; i <= rows; i++) flight->offset[i] = offset[i] - offset[0];
+    if (!flight->labels) return;
+    memcpy(flight->labels, batch->labels + offset[0], (size_t)flight->offset[rows] * sizeof *flight->labels);
+    for (int64_t i = 0; i < rows; i++)
+        flight->labelled[i] = (int32_t)tr_labels_count(batch->labels + offset[i], offset[i + 1] - offset[i]);
 }
 
 /* Takes the examples from `at` on that are in one batch, and lets their activations come. */
@@ -168,7 +247,7 @@ static tr_status admit(tr_evaluator *evaluator, struct flight *flight, int64_t a
     TR_TRY(tr_loader_get(evaluator->loader, at / evaluator->batch, &batch));
     int64_t begin = at % evaluator->batch, rows = batch->rows - begin;
     if (rows > end - at) rows = end - at;
-    flight->labels = batch->labels ? batch->labels + begin : NULL;
+    take_labels(evaluator, flight, batch, begin, rows);
     flight->rows = (struct tr_pass_batch){
         .examples = rows,
         .tokens =
@@ -180,13 +259,58 @@ static tr_status admit(tr_evaluator *evaluator, struct flight *flight, int64_t a
     return tr_device_wait(evaluator->device); /* the next one may take the batch */
 }
 
+/* Which class is answered, and how the right one stands. */
+static void judge(const float *output, int32_t classes, struct tr_evaluated_row *row)
+{
+    row->answer = 0;
+    for (int32_t k = 1; k < classes; k++)
+        if (output[k] > output[row->answer]) row->answer = k;
+    row->place = tr_metrics_place(output, classes, row->label);
+}
+
+static void keep_answers(const tr_evaluator *evaluator, const struct flight *flight, float *answers)
+{
+    int64_t outputs = tr_shape_count(&evaluator->job->model->output);
+    int64_t values = tr_metrics_targets(evaluator->job);
+    size_t bytes = (size_t)outputs * sizeof *answers;
+    for (int64_t i = 0; i < flight->rows.examples; i++) {
+        memcpy(answers, evaluator->output + i * outputs, bytes);
+        tr_answer(evaluator->job, 1, answers);
+        answers += outputs;
+        if (values == 0) continue;
+        memcpy(answers, flight->targets + i * values, (size_t)values * sizeof *answers);
+        answers += values;
+    }
+}
+
+/* The rows of the output. */
+static int64_t rows_of(const struct flight *flight)
+{
+    return flight->offset ? flight->rows.tokens : flight->rows.examples;
+}
+
+/* The figures of example `i`: its own, or those of its tokens together. */
+static struct tr_evaluated_row figures_of(const tr_evaluator *evaluator, const struct flight *flight,
+                                          int64_t i)
+{
+    if (!flight->offset)
+        return (struct tr_evaluated_row){evaluator->loss[i], evaluator->correct[i], -1, -1, -1, 1};
+    double loss = 0, correct = 0;
+    for (int64_t t = flight->offset[i]; t < flight->offset[i + 1]; t++) {
+        loss += (double)evaluator->loss[t];
+        correct += (double)evaluator->correct[t];
+    }
+    return (struct tr_evaluated_row){(float)loss, (float)correct, -1, -1, -1, (float)flight->labelled[i]};
+}
+
 /* Of what was computed last: the output, and the figures of its rows. */
-static tr_status fetch(tr_evaluator *evaluator, const struct flight *flight, struct tr_evaluated_row *rows)
+static tr_status fetch(tr_evaluator *evaluator, const struct flight *flight, struct tr_evaluated_row *rows,
+                       float *answers)
 {
     tr_device *device = evaluator->device;
-    int64_t examples = flight->rows.examples;
-    size_t outputs = (size_t)(examples * tr_shape_count(&evaluator->job->model->output));
-    size_t bytes = (size_t)examples * sizeof(float);
+    int64_t examples = flight->rows.examples, count = rows_of(flight);
+    size_t outputs = (size_t)(count * tr_shape_count(&evaluator->job->model->output));
+    size_t bytes = (size_t)count * sizeof(float);
     TR_TRY(
         tr_device_to_host(device, evaluator->output, tr_pass_output(flight->pass), outputs * sizeof(float)));
     if (!rows) return tr_device_wait(device);
@@ -194,25 +318,37 @@ static tr_status fetch(tr_evaluator *evaluator, const struct flight *flight, str
     TR_TRY(tr_device_to_host(device, evaluator->loss, tr_pass_loss_rows(flight->pass), bytes));
     TR_TRY(tr_device_to_host(device, evaluator->correct, tr_pass_correct_rows(flight->pass), bytes));
     TR_TRY(tr_device_wait(device));
-    for (int64_t i = 0; i < examples; i++)
-        rows[i] = (struct tr_evaluated_row){evaluator->loss[i], evaluator->correct[i]};
+    int64_t width = tr_shape_count(&evaluator->job->model->output);
+    for (int64_t i = 0; i < examples; i++) {
+        rows[i] = figures_of(evaluator, flight, i);
+        if (!flight->labels || flight->offset) continue;
+        rows[i].label = flight->labels[i];
+        judge(evaluator->output + i * width, (int32_t)width, &rows[i]);
+    }
+    if (answers) keep_answers(evaluator, flight, answers);
     return TR_OK;
 }
 
 static tr_status compute(tr_evaluator *evaluator, struct flight *flight, const float *parameters,
-                         struct tr_evaluated_row *rows)
+                         struct tr_evaluated_row *rows, float *answers)
 {
     TR_TRY(wait_for(evaluator, &flight->entry));
+    if (flight->in.data)
+        TR_TRY(tr_staging_to_device(&flight->in, 0, tr_pass_entry_floats(flight->pass, &flight->rows)));
     TR_TRY(tr_pass_forward(flight->pass, &flight->rows, parameters, NULL, 0));
-    if (ends_network(evaluator)) return fetch(evaluator, flight, rows);
+    if (ends_network(evaluator)) return fetch(evaluator, flight, rows, answers);
+    TR_TRY(tr_staging_to_host(&flight->out, 0, tr_pass_exit_floats(flight->pass, &flight->rows)));
     TR_TRY(tr_device_wait(evaluator->device));
     return send(evaluator, flight);
 }
 
 tr_status tr_evaluator_run(tr_evaluator *evaluator, const float *parameters, int64_t first, int64_t end,
-                           tr_output_listener listener, void *user, struct tr_evaluated_row *rows)
+                           tr_output_listener listener, void *user, struct tr_evaluated_row *rows,
+                           float *answers)
 {
     int64_t admitted = first, taken = 0;
+    int64_t width = tr_shape_count(&evaluator->job->model->output) + tr_metrics_targets(evaluator->job);
+    TR_TRY(tr_shared_weights_hand(&evaluator->shared, parameters));
     for (int64_t at = first, i = 0; at < end; i++) {
         for (; admitted < end && taken < i + evaluator->flights; taken++) {
             struct flight *next = flight_of(evaluator, taken);
@@ -220,22 +356,27 @@ tr_status tr_evaluator_run(tr_evaluator *evaluator, const float *parameters, int
             admitted += next->rows.examples;
         }
         struct flight *flight = flight_of(evaluator, i);
-        TR_TRY(compute(evaluator, flight, parameters, rows ? rows + (at - first) : NULL));
-        if (listener) TR_TRY(listener(user, at, flight->rows.examples, evaluator->output, flight->labels));
+        TR_TRY(compute(evaluator, flight, parameters, rows ? rows + (at - first) : NULL,
+                       answers ? answers + (at - first) * width : NULL));
+        if (listener)
+            TR_TRY(listener(user, at, flight->rows.examples, rows_of(flight), evaluator->output,
+                            flight->labels));
         at += flight->rows.examples;
     }
     for (int i = 0; i < evaluator->flights; i++) TR_TRY(wait_for(evaluator, &evaluator->flight[i].exit));
-    return TR_OK;
+    return tr_shared_weights_wait(&evaluator->shared);
 }
 
 struct tr_evaluation tr_evaluation_of(const struct tr_evaluated_row *rows, int64_t count)
 {
     struct tr_evaluation sum = {count, 0, 0};
+    double labels = 0;
     for (int64_t i = 0; i < count; i++) {
         sum.loss += (double)rows[i].loss;
         sum.accuracy += (double)rows[i].correct;
+        labels += (double)rows[i].labels;
     }
-    sum.loss /= count > 0 ? (double)count : 1;
-    sum.accuracy /= count > 0 ? (double)count : 1;
+    sum.loss /= labels > 0 ? labels : 1;
+    sum.accuracy /= labels > 0 ? labels : 1;
     return sum;
 }

@@ -10,6 +10,8 @@
 #include "comm/comm.h"
 #include "job/feed.h"
 #include "job/job.h"
+#include "job/shared_weights.h"
+#include "train/metrics.h"
 
 typedef struct tr_evaluator tr_evaluator;
 
@@ -18,18 +20,16 @@ struct tr_evaluation_part {
     int first_layer, end_layer;
     int previous, next; /* ranks with the neighbouring layers of the same examples; -1 at the ends */
     tr_comm *comm;      /* NULL where there are no neighbours */
-};
-
-/* Of an example. */
-struct tr_evaluated_row {
-    float loss, correct; /* correct: 1 or 0; always 0 for regression */
+    /* Which rank has a layer for the same examples, and what it is told; asked when an evaluator is made. */
+    tr_layer_rank rank_of;
+    const void *user;
 };
 
 /* Of all examples. */
 struct tr_evaluation {
     int64_t examples;
-    double loss;     /* mean */
-    double accuracy; /* 0..1; 0 for regression */
+    double loss;     /* mean over examples, or over the labels of tokens, without label smoothing */
+    double accuracy; /* 0..1; 0 where answers are not right or wrong */
 };
 
 /* For a source that fits the job (tr_job_check_source()). `part` NULL: all layers, alone. All borrowed for
@@ -39,20 +39,22 @@ tr_status tr_evaluator_create(tr_device *device, const struct tr_job *job, const
                               const struct tr_evaluation_part *part, tr_evaluator **out);
 void tr_evaluator_destroy(tr_evaluator **evaluator);
 
-/* Given the network's output of rows [first, first + rows) of the source, on the host; borrowed for the call.
- */
-typedef tr_status (*tr_output_listener)(void *user, int64_t first, int64_t rows, const float *output,
-                                        const int32_t *labels);
+/* Given the network's output of examples [first, first + examples) of the source: `rows` rows, which are
+   these or their tokens, on the host, with the label of each or NULL; borrowed for the call. */
+typedef tr_status (*tr_output_listener)(void *user, int64_t first, int64_t examples, int64_t rows,
+                                        const float *output, const int32_t *labels);
 
 /* Runs examples [first, end) with an arena of parameters (device memory). rows[0] receives the figures of
    example `first`, and so on, if the part ends with the network; else `rows` is left alone. It may be NULL,
    and must be where the source has no labels. `listener` may be NULL, and must be where the part does not end
-   with the network. Collective among neighbours. */
+   with the network. `answers` is [end - first][tr_metrics_width()] and goes as `rows`; NULL: not wanted.
+   Collective among neighbours. */
 tr_status tr_evaluator_run(tr_evaluator *evaluator, const float *parameters, int64_t first, int64_t end,
-                           tr_output_listener listener, void *user, struct tr_evaluated_row *rows);
+                           tr_output_listener listener, void *user, struct tr_evaluated_row *rows,
+                           float *answers);
 
-/* Means over the rows, summed in ascending order in double, so that they depend neither on the size of a
-   batch nor on how many ranks evaluated. */
+/* Means over the labels of the rows, summed in ascending order in double, so that they depend neither on the
+   size of a batch nor on how many ranks evaluated. */
 struct tr_evaluation tr_evaluation_of(const struct tr_evaluated_row *rows, int64_t count);
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/table.h"
+#include "job/input.h"
 #include "train/summary.h"
 
 #include <stdarg.h>
@@ -44,22 +45,25 @@ static void add_fact(struct tr_text *text, const char *label, const char *format
     tr_text_addf(text, "%-12s%s\n", label, value);
 }
 
-/* The name of a value of the first option of a table, a choice. */
-static const char *choice_name(const struct tr_option *table, int value)
-{
-    const struct tr_choice *choice = table[0].choices;
-    while (choice->name && choice->value != value) choice++;
-    return choice->name;
-}
-
 static const char *optimizer_name(const struct tr_job *job)
 {
-    return choice_name(tr_optimizer_options, (int)job->optimizer.rule);
+    return tr_rules.entries[job->optimizer.rule]->name;
 }
 
 static const char *loss_name(const struct tr_job *job)
 {
-    return choice_name(tr_loss_options, job->model->loss.kind);
+    return tr_loss_class_of(&job->model->loss)->name;
+}
+
+static void add_sources(const struct tr_job *job, struct tr_text *text)
+{
+    struct tr_source_parts parts;
+    tr_job_input_parts(job, &parts);
+    for (int32_t i = 0; i < parts.count; i++) {
+        char shape[TR_SHAPE_TEXT];
+        add_fact(text, i ? "" : "input", "%s %s", parts.part[i].name,
+                 tr_shape_text(&parts.part[i].shape, shape));
+    }
 }
 
 static void add_head(const struct tr_summary *summary, const char *path, struct tr_text *text)
@@ -82,7 +86,9 @@ static void add_head(const struct tr_summary *summary, const char *path, struct 
     } else {
         add_fact(text, "file", "%s", path);
     }
-    if (job->features == TR_FEATURE_TOKENS)
+    if (job->parts.count > 0)
+        add_sources(job, text);
+    else if (job->features == TR_FEATURE_TOKENS)
         add_fact(text, "input", "tokens of %s kinds", tr_text_from_count(job->model->vocabulary, number));
     else
         add_fact(text, "input", "%s", tr_shape_text(&job->model->input, shape));
@@ -90,6 +96,31 @@ static void add_head(const struct tr_summary *summary, const char *path, struct 
     add_fact(text, "optimizer", "%s, rate %s", optimizer_name(job),
              tr_text_from_double(job->optimizer.rate, number));
     add_fact(text, "settings", "%s", job->digest);
+}
+
+static const char *input_name(const struct tr_model *model, const struct tr_layer *layer, int k)
+{
+    return layer->input[k] < 0 ? TR_LAYER_NETWORK_INPUT : model->layers[layer->input[k]].name;
+}
+
+/* What is particular about a layer: work for each token, inputs other than the layer before, its algorithm.
+   Returned, free with tr_free(); NULL when memory fails. */
+static char *remark_on(const struct tr_model *model, int i, bool per_token)
+{
+    const struct tr_layer *layer = &model->layers[i];
+    struct tr_text text = TR_TEXT_INIT;
+    char *remark;
+    const char *between = "";
+    if (per_token) tr_text_add(&text, "a token"), between = ", ";
+    if (layer->input_count > 1 || layer->input[0] != i - 1)
+        for (int k = 0; k < layer->input_count; k++, between = ", ")
+            tr_text_addf(&text, "%s%s%s", between, k ? "" : "from ", input_name(model, layer, k));
+    if (layer->algorithm) {
+        tr_text_addf(&text, "%s%s: %s", between, layer->algorithm, layer->reason);
+        between = ", ";
+    }
+    if (layer->pace.frozen) tr_text_addf(&text, "%sfrozen", between);
+    return tr_text_finish(&text, &remark) == TR_OK ? remark : NULL;
 }
 
 static void add_layers(const struct tr_summary *summary, struct tr_text *text)
@@ -108,19 +139,43 @@ static void add_layers(const struct tr_summary *summary, struct tr_text *text)
         tr_table_cell(&table, "%s", layer->parameters ? tr_text_from_count(layer->parameters, a) : "-");
         tr_table_cell(&table, "%s", layer->bytes ? tr_text_from_bytes(layer->bytes, b) : "-");
         tr_table_cell(&table, "%s", layer->operations ? operations_text(layer->operations, c) : "-");
-        tr_table_cell(&table, "%s", layer->per_token ? "a token" : "");
+        char *remark = remark_on(model, i, layer->per_token);
+        if (!remark) text->failed = true;
+        tr_table_cell(&table, "%s", remark ? remark : "");
+        tr_free(remark);
     }
     tr_text_add(text, "\n");
     tr_table_finish(&table, text);
     tr_text_add(text, "\n");
 }
 
+/* The floats that training changes, as far as they count as parameters. */
+static int64_t count_trained(const struct tr_model *model)
+{
+    int64_t trained = 0;
+    for (int i = 0; i < model->layer_count; i++)
+        if (!model->layers[i].pace.frozen) trained += tr_model_learned(model, i);
+    return trained;
+}
+
+static void add_parameters(const struct tr_summary *summary, struct tr_text *text)
+{
+    const struct tr_model *model = summary->job->model;
+    char a[TR_TEXT_NUMBER_SIZE], b[TR_TEXT_NUMBER_SIZE], c[TR_TEXT_NUMBER_SIZE], d[TR_TEXT_NUMBER_SIZE];
+    int64_t trained = count_trained(model), all = model->parameter_total;
+    const char *count = tr_text_from_count(all, a), *bytes = tr_text_from_bytes(summary->parameter_bytes, b);
+    if (trained == all)
+        add_fact(text, "parameters", "%s in %s", count, bytes);
+    else
+        add_fact(text, "parameters", "%s in %s: %s are trained, %s frozen", count, bytes,
+                 tr_text_from_count(trained, c), tr_text_from_count(all - trained, d));
+}
+
 static void add_totals(const struct tr_summary *summary, struct tr_text *text)
 {
     const struct tr_job *job = summary->job;
     char a[TR_TEXT_NUMBER_SIZE], b[TR_TEXT_NUMBER_SIZE], c[TR_TEXT_NUMBER_SIZE], d[TR_TEXT_NUMBER_SIZE];
-    add_fact(text, "parameters", "%s in %s", tr_text_from_count(job->model->parameter_total, a),
-             tr_text_from_bytes(summary->parameter_bytes, b));
+    add_parameters(summary, text);
     if (summary->tokens < 0) {
         add_fact(text, "a step", "unknown: the data, which say how long sequences get, could not be read");
         return;
@@ -196,11 +251,19 @@ static void write_layer(const struct tr_model *model, const struct tr_layer *lay
     tr_json_open_object(json, NULL);
     tr_json_text(json, "name", layer->name);
     tr_json_text(json, "kind", layer->class->name);
+    tr_json_open_array(json, "from");
+    for (int k = 0; k < layer->input_count; k++) tr_json_text(json, NULL, input_name(model, layer, k));
+    tr_json_close_array(json);
     write_shape(json, "output", &layer->out);
     tr_json_bool(json, "sequence", layer->out.sequence);
     tr_json_bool(json, "per_token", summary->per_token);
+    tr_json_bool(json, "frozen", layer->pace.frozen);
     tr_json_integer(json, "memory", summary->bytes);
     tr_json_integer(json, "operations", summary->operations);
+    if (layer->algorithm) {
+        tr_json_text(json, "algorithm", layer->algorithm);
+        tr_json_text(json, "reason", layer->reason);
+    }
     tr_json_open_object(json, "parameters");
     for (int i = 0; i < layer->parameter_count; i++) {
         const struct tr_parameter *parameter = &model->parameters[layer->parameter[i]];
@@ -213,6 +276,7 @@ static void write_layer(const struct tr_model *model, const struct tr_layer *lay
 static void write_totals(const struct tr_summary *summary, struct tr_json_writer *json)
 {
     tr_json_integer(json, "parameters", summary->job->model->parameter_total);
+    tr_json_integer(json, "trained_parameters", count_trained(summary->job->model));
     tr_json_integer(json, "parameter_memory", summary->parameter_bytes);
     tr_json_integer(json, "optimizer_memory", summary->state_bytes);
     if (summary->tokens < 0) return;

@@ -2,14 +2,23 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/sized.h"
 #include "base/team.h"
 #include "base/text.h"
 #include "comm/transport.h"
 
-#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+
+/* A factor beyond this is a slip: a step would take days. */
+#define SLOWEST 1e6
+
+tr_status tr_train_settings_take(const struct tr_train_settings *given, struct tr_train_settings *out)
+{
+    static const struct tr_train_settings defaults = TR_TRAIN_SETTINGS_INIT;
+    return tr_sized_take(given, &defaults, sizeof defaults, "TR_TRAIN_SETTINGS_INIT", out);
+}
 
 static struct tr_comm_settings limits_of(const struct tr_train_settings *settings)
 {
@@ -23,11 +32,19 @@ static struct tr_comm_settings limits_of(const struct tr_train_settings *setting
 tr_status tr_train_join(const struct tr_train_settings *settings, tr_comm **out)
 {
     const char *transport = settings->transport;
+    const struct tr_entry *entry = tr_transports.entries[0];
     struct tr_comm_settings limits = limits_of(settings);
     *out = NULL;
-    if (!transport || strcmp(transport, "none") == 0) return TR_OK;
-    if (strcmp(transport, "mpi") == 0) return tr_comm_mpi_create(&limits, out);
-    return tr_fail(TR_ENOTFOUND, "there is no transport \"%s\"; choose none or mpi", transport);
+    size_t length = transport ? strcspn(transport, ":") : 0;
+    if (transport) {
+        char *name = tr_format("%.*s", (int)length, transport);
+        if (!name) return TR_ENOMEM;
+        tr_status status = tr_registry_get(&tr_transports, name, &entry);
+        tr_free(name);
+        if (status != TR_OK) return status;
+    }
+    const char *ticket = transport && transport[length] ? transport + length + 1 : NULL;
+    return ((const struct tr_transport *)entry)->create(ticket, &limits, out);
 }
 
 /* One "RANK:FACTOR". */
@@ -45,9 +62,9 @@ static tr_status read_slowness(const char *item, int ranks, int64_t *rank, doubl
     if (*rank < 0 || *rank >= ranks)
         return tr_fail(TR_EINVAL, "slow: there is no rank %lld; the job has ranks 0 to %d", (long long)*rank,
                        ranks - 1);
-    if (!(*factor >= 1) || isinf(*factor))
-        return tr_fail(TR_EINVAL, "slow: rank %lld cannot be %g times slower; give 1 or more",
-                       (long long)*rank, *factor);
+    if (!(*factor >= 1 && *factor <= SLOWEST))
+        return tr_fail(TR_EINVAL, "slow: rank %lld cannot be %g times slower; give 1 to %g", (long long)*rank,
+                       *factor, SLOWEST);
     return TR_OK;
 }
 

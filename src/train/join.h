@@ -5,6 +5,10 @@
 #include "comm/comm.h"
 #include "trireme/train.h"
 
+/* A caller's settings, with the defaults of what its version of them did not have. TR_EINVAL where they have
+   no size, or more than is known. */
+tr_status tr_train_settings_take(const struct tr_train_settings *given, struct tr_train_settings *out);
+
 /* Joins the processes that a launcher started, by the transport and within the time limits of the settings;
  *out is NULL where this process works alone. Returned, destroy with tr_comm_destroy(). */
 tr_status tr_train_join(const struct tr_train_settings *settings, tr_comm **out);

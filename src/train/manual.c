@@ -36,48 +36,44 @@ static const char *sentence(const char *help, char buffer[512])
     return buffer;
 }
 
-static tr_status add_layers(struct tr_text *text)
+/* A section for each. */
+static tr_status add_entries(struct tr_text *text, const struct tr_registry *registry)
 {
     char buffer[512];
-    int count;
-    const struct tr_layer_class *const *classes = tr_layer_classes(&count);
+    for (const struct tr_entry *const *entry = registry->entries; *entry; entry++)
+        TR_TRY(add_options(text, (*entry)->name, sentence((*entry)->help, buffer), (*entry)->options,
+                           (*entry)->option_count));
+    return TR_OK;
+}
+
+static tr_status add_layers(struct tr_text *text)
+{
     tr_text_add(text, "## Layers\n\n"
                       "An item of `layers:` is the name of a kind, alone (`- flatten`) or with options "
                       "(`- dense: {units: 10}`); a single value stands for the first option (`- dense: 10`). "
-                      "Every layer takes the option `name` in addition, by default the kind and a number "
-                      "(`conv1`).\n\n");
-    for (int i = 0; i < count; i++)
-        TR_TRY(add_options(text, classes[i]->name, sentence(classes[i]->help, buffer), classes[i]->options,
-                           classes[i]->option_count));
-    return TR_OK;
+                      "Every layer takes these options in addition to its own:\n\n");
+    TR_TRY(add_options(text, "every layer", NULL, tr_layer_common_options, tr_layer_common_option_count));
+    return add_entries(text, &tr_layer_classes);
 }
 
 static tr_status add_formats(struct tr_text *text)
 {
-    char buffer[512];
     tr_text_add(text,
                 "## Data formats\n\n"
                 "An entry of `data:` is a mapping with the name of a format as its only key. Relative paths "
                 "start at the directory of the model file.\n\n");
-    for (int i = 0; tr_source_formats[i]; i++)
-        TR_TRY(add_options(text, tr_source_formats[i]->name, sentence(tr_source_formats[i]->help, buffer),
-                           tr_source_formats[i]->options, tr_source_formats[i]->option_count));
-    return TR_OK;
+    return add_entries(text, &tr_source_formats);
 }
 
 static tr_status add_strategies(struct tr_text *text)
 {
-    char buffer[512];
     tr_text_add(
         text,
         "## Strategies\n\n"
         "The entry `strategy:` is the name of a strategy, alone (`strategy: pipeline`) or with options "
-        "(`strategy: {pipeline: {stages: 2}}`). It says how several processes share the run; on the "
-        "command line, `--strategy pipeline,stages=2` replaces it. `docs/strategies.md` explains them.\n\n");
-    for (int i = 0; tr_strategy_classes[i]; i++)
-        TR_TRY(add_options(text, tr_strategy_classes[i]->name, sentence(tr_strategy_classes[i]->help, buffer),
-                           tr_strategy_classes[i]->options, tr_strategy_classes[i]->option_count));
-    return TR_OK;
+        "(`strategy: {pipeline: {stages: 2}}`). It says how several processes share the run; `trireme train` "
+        "takes another as `pipeline,stages=2`. `docs/strategies.md` explains them.\n\n");
+    return add_entries(text, &tr_strategies);
 }
 
 static tr_status add_all(struct tr_text *text)
@@ -114,8 +110,9 @@ tr_status tr_manual(char **markdown)
 static void list_option(struct tr_table *table, const struct tr_option *option)
 {
     struct tr_text choices = TR_TEXT_INIT;
-    for (const struct tr_choice *choice = option->choices; choice && choice->name; choice++)
-        tr_text_addf(&choices, "%s%s", choice == option->choices ? ": " : ", ", choice->name);
+    struct tr_choice choice;
+    for (int32_t i = 0; option->type == TR_OPTION_CHOICE && (choice = tr_option_choice(option, i)).name; i++)
+        tr_text_addf(&choices, "%s%s", i ? ", " : ": ", choice.name);
     tr_table_cell(table, "  %s", option->key);
     tr_table_cell(table, "%s%s", option->help, choices.bytes ? choices.bytes : "");
     if (!option->fallback)
@@ -129,13 +126,12 @@ static void list_option(struct tr_table *table, const struct tr_option *option)
 tr_status tr_layers(char **out)
 {
     struct tr_text text = TR_TEXT_INIT;
-    int count;
-    const struct tr_layer_class *const *classes = tr_layer_classes(&count);
-    for (int i = 0; i < count; i++) {
-        tr_text_addf(&text, "%s%s: %s\n", i ? "\n" : "", classes[i]->name, classes[i]->help);
+    for (int i = 0; tr_layer_classes.entries[i]; i++) {
+        const struct tr_entry *entry = tr_layer_classes.entries[i];
+        tr_text_addf(&text, "%s%s: %s\n", i ? "\n" : "", entry->name, entry->help);
         struct tr_table table;
         tr_table_begin(&table, "lll");
-        for (int32_t k = 0; k < classes[i]->option_count; k++) list_option(&table, &classes[i]->options[k]);
+        for (int32_t k = 0; k < entry->option_count; k++) list_option(&table, &entry->options[k]);
         tr_table_finish(&table, &text);
     }
     return tr_text_finish(&text, out);

@@ -1,6 +1,6 @@
 /* Observing a run: what a trainer shows of itself to TensorBoard, and when.
  *
- * All ranks decide alike which steps are looked at; the chief writes. Files that cannot be written any more
+ * All ranks decide alike which steps are looked at; the root writes. Files that cannot be written any more
  * end the writing, not the run.
  */
 #ifndef TR_TRAIN_OBSERVATION_H
@@ -12,8 +12,8 @@
 struct tr_observation {
     char *directory;       /* of event files; NULL: nothing is observed */
     int64_t histograms;    /* steps from one to the next; 0: none */
-    tr_look *look;         /* of every rank that steps together with others, and of the chief */
-    tr_tensorboard *board; /* the chief's, from the start of a run to its end; NULL after a failure */
+    tr_probe *probe;       /* of every rank that steps together with others, and of the root */
+    tr_tensorboard *board; /* the root's, from the start of a run to its end; NULL after a failure */
     int64_t stride;        /* steps that the last call of the strategy made */
     bool looked;           /* at the last step */
     bool due;              /* its histograms are written */

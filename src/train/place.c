@@ -1,6 +1,7 @@
 #include "train/place.h"
 
 #include "base/alloc.h"
+#include "base/sized.h"
 #include "train/trainer_internal.h"
 
 #include <assert.h>
@@ -43,7 +44,7 @@ tr_status tr_trainer_place(const tr_trainer *trainer, int rank, struct tr_train_
     tr_strategy_placement(trainer->strategy, rank, &part);
     const struct trainer_place *place = &trainer->places[rank];
     bool computes = part.first_layer < part.end_layer && part.first_microbatch < part.end_microbatch;
-    *out = (struct tr_train_place){
+    const struct tr_train_place facts = {
         .host = place->host,
         .role = part.role,
         .device = place->device,
@@ -57,5 +58,5 @@ tr_status tr_trainer_place(const tr_trainer *trainer, int rank, struct tr_train_
         .parameters = part.parameters,
         .updates = part.updates,
     };
-    return TR_OK;
+    return tr_sized_give(&facts, sizeof facts, "TR_TRAIN_PLACE_INIT", out);
 }

@@ -1,17 +1,32 @@
 /* What a training would be, told before anything is built. */
-#include "trireme/train.h"
+#include "train/plan.h"
 
 #include "base/alloc.h"
 #include "base/config.h"
 #include "base/fail.h"
 #include "base/file.h"
+#include "base/sized.h"
 #include "checkpoint/names.h"
 #include "job/override.h"
 #include "strategy/strategy.h"
+#include "train/join.h"
+#include "trireme/train.h"
 
-/* The model file that a checkpoint keeps, or that of the newest one in a run directory. Whether the
-   checkpoint is good shows when it is opened. Returned, free with tr_free(). */
-static tr_status find_kept_file(const char *path, char **out)
+struct tr_job_settings tr_train_changes(const struct tr_train_settings *settings)
+{
+    return (struct tr_job_settings){
+        .set = settings->set,
+        .set_count = settings->set_count,
+        .has_seed = settings->has_seed,
+        .seed = settings->seed,
+        .steps = settings->steps,
+        .epochs = settings->epochs,
+        .strategy = settings->strategy,
+        .first_of_strategy = tr_strategy_first_option,
+    };
+}
+
+tr_status tr_train_kept_file(const char *path, char **out)
 {
     char *own = tr_path_join(path, TR_JOB_FILE);
     if (!own) return TR_ENOMEM;
@@ -39,21 +54,27 @@ static tr_status read_model(const struct tr_train_settings *settings, tr_config 
     if (!settings->resume)
         return tr_fail(TR_EINVAL, "nothing to train; give a model file, or a checkpoint to resume");
     char *path = NULL;
-    TR_TRY(find_kept_file(settings->resume, &path));
+    TR_TRY(tr_train_kept_file(settings->resume, &path));
     tr_status status = tr_config_read(path, root);
     tr_free(path);
     return status;
 }
 
-tr_status tr_train_plan(const struct tr_train_settings *settings, struct tr_train_plan *out)
+tr_status tr_train_plan(const struct tr_train_settings *given, struct tr_train_plan *out)
 {
-    struct tr_job_settings changes = {
-        .set = settings->set, .set_count = settings->set_count, .strategy = settings->strategy};
+    struct tr_train_settings full, *settings = &full;
+    struct tr_train_plan plan = TR_TRAIN_PLAN_INIT;
+    TR_TRY(tr_train_settings_take(given, settings));
+    struct tr_job_settings changes = tr_train_changes(settings);
+    static const struct tr_job_settings none = {0};
     tr_config *root = NULL;
     TR_TRY(read_model(settings, &root));
     tr_status status = tr_job_override(root, &changes);
     if (status == TR_OK)
-        status = tr_strategy_peek(tr_config_get(root, "strategy"), &out->strategy, &out->asynchronous);
-    tr_config_destroy(&root);
-    return status;
+        status = tr_strategy_peek(tr_config_get(root, "strategy"), &plan.strategy, &plan.asynchronous);
+    if (status == TR_OK)
+        status = tr_job_check(root, settings->model, &none);
+    else
+        tr_config_destroy(&root);
+    return status == TR_OK ? tr_sized_give(&plan, sizeof plan, "TR_TRAIN_PLAN_INIT", out) : status;
 }

@@ -25,6 +25,12 @@ static const enum tr_cause causes[TR_ACTIVITIES] = {
     [TR_ACTIVITY_CHECKPOINT] = TR_CAUSE_CHECKPOINT,
 };
 
+static bool computes(enum tr_activity activity)
+{
+    return activity == TR_ACTIVITY_FORWARD || activity == TR_ACTIVITY_BACKWARD ||
+           activity == TR_ACTIVITY_UPDATE;
+}
+
 /* The doubles of a rank's block: causes, how long it waited for each rank, and the layers. */
 static size_t block_size(const struct tr_model *model, int ranks)
 {
@@ -44,35 +50,77 @@ static int find_layer(const struct tr_model *model, const char *name)
     return -1;
 }
 
-static void add_layer(struct layer_sums *sums, const struct tr_span_total *total)
+static void add_seconds(struct layer_sums *sums, const struct tr_span_total *total)
 {
     double seconds = (double)total->own * 1e-9;
+    if (total->activity == TR_ACTIVITY_FORWARD)
+        sums->forward += seconds;
+    else
+        sums->backward += seconds;
+}
+
+static void add_work(struct layer_sums *sums, const struct tr_span_total *total)
+{
     if (total->activity == TR_ACTIVITY_FORWARD) {
         sums->calls += (double)total->count;
-        sums->forward += seconds;
         sums->forward_operations += total->work;
         sums->bytes = (double)total->bytes;
     } else {
-        sums->backward += seconds;
         sums->backward_operations += total->work;
     }
 }
 
-/* Only the main lane counts: other threads work beside it. Evaluations are causes of their own, whatever they
-   do inside. */
-static void add_lane(tr_lane *lane, const struct tr_model *model, int ranks, double *block)
+/* Of the thread that runs the trainer. Other threads work beside it. Evaluations are causes of their own,
+   whatever they do inside. With `asks`, it only asks a device to compute, which tells itself how long that
+   took. */
+static void add_main_lane(tr_lane *lane, const struct tr_model *model, int ranks, bool asks, double *block)
 {
     int count;
     const struct tr_span_total *totals = tr_lane_totals(lane, &count);
     for (int i = 0; i < count; i++) {
         const struct tr_span_total *total = &totals[i];
-        block[causes[total->activity]] += (double)total->own * 1e-9;
+        bool other = asks && computes(total->activity);
+        block[other ? TR_CAUSE_OTHER : causes[total->activity]] += (double)total->own * 1e-9;
         if (total->activity == TR_ACTIVITY_WAITING && total->about >= 0 && total->about < ranks)
             block[TR_CAUSES + total->about] += (double)total->own * 1e-9;
         if (total->activity != TR_ACTIVITY_FORWARD && total->activity != TR_ACTIVITY_BACKWARD) continue;
         int layer = find_layer(model, tr_lane_text(lane, total->name));
-        if (layer >= 0) add_layer(&layers_of(block, ranks)[layer], total);
+        if (layer < 0) continue;
+        add_work(&layers_of(block, ranks)[layer], total);
+        if (!asks) add_seconds(&layers_of(block, ranks)[layer], total);
     }
+}
+
+/* Of a device that tells its own times: what it computed, the thread waited for, or did something else. */
+static void add_device_lane(tr_lane *lane, const struct tr_model *model, int ranks, double *block)
+{
+    int count;
+    const struct tr_span_total *totals = tr_lane_totals(lane, &count);
+    for (int i = 0; i < count; i++) {
+        const struct tr_span_total *total = &totals[i];
+        if (!computes(total->activity)) continue;
+        block[causes[total->activity]] += (double)total->own * 1e-9;
+        block[TR_CAUSE_OTHER] -= (double)total->own * 1e-9;
+        if (total->activity != TR_ACTIVITY_FORWARD && total->activity != TR_ACTIVITY_BACKWARD) continue;
+        int layer = find_layer(model, tr_lane_text(lane, total->name));
+        if (layer >= 0) add_seconds(&layers_of(block, ranks)[layer], total);
+    }
+    if (block[TR_CAUSE_OTHER] < 0)
+        block[TR_CAUSE_OTHER] = 0; /* it computed while the thread waited for ranks */
+}
+
+static void add_lanes(tr_timeline *timeline, const struct tr_model *model, const tr_device *device, int ranks,
+                      double *block)
+{
+    for (int device_turn = 0; device_turn < 2;
+         device_turn++) /* the device's takes from what the other adds */
+        for (int i = 0; i < tr_timeline_lanes(timeline); i++) {
+            tr_lane *lane = tr_timeline_lane(timeline, i);
+            if (!device_turn && strcmp(tr_lane_name(lane), TR_PROFILE_LANE) == 0)
+                add_main_lane(lane, model, ranks, device->timed, block);
+            if (device_turn && device->timed && strcmp(tr_lane_name(lane), device->name) == 0)
+                add_device_lane(lane, model, ranks, block);
+        }
 }
 
 static void fill_ranks(double *blocks, size_t size, struct tr_train_profile *out)
@@ -115,11 +163,7 @@ tr_status tr_profile_make(tr_timeline *timeline, const struct tr_model *model, t
     out->rank = tr_alloc_zero((size_t)ranks, sizeof *out->rank);
     out->layers = tr_alloc_zero((size_t)model->layer_count, sizeof *out->layers);
     tr_status status = blocks && out->rank && out->layers ? TR_OK : TR_ENOMEM;
-    for (int i = 0; status == TR_OK && i < tr_timeline_lanes(timeline); i++) {
-        tr_lane *lane = tr_timeline_lane(timeline, i);
-        if (strcmp(tr_lane_name(lane), TR_PROFILE_LANE) == 0)
-            add_lane(lane, model, ranks, blocks + (size_t)rank * size);
-    }
+    if (status == TR_OK) add_lanes(timeline, model, device, ranks, blocks + (size_t)rank * size);
     if (status == TR_OK && comm) status = tr_comm_exchange(comm, blocks, size * sizeof *blocks, "profile");
     if (status == TR_OK) {
         fill_ranks(blocks, size, out);

@@ -14,7 +14,7 @@
 /* The lane of the thread that runs a trainer. */
 #define TR_PROFILE_LANE "main"
 
-/* Adds up this rank's timeline, which is frozen, and brings the sums of all ranks to the chief; the
+/* Adds up this rank's timeline, which is frozen, and brings the sums of all ranks to the root; the
    others get them as well. Collective when `comm` is not NULL. Measures the device's peak, which takes 0.1 s.
    Names are borrowed from the model. Returned, release with tr_profile_release(). */
 tr_status tr_profile_make(tr_timeline *timeline, const struct tr_model *model, tr_device *device,

@@ -25,7 +25,7 @@ tr_status tr_recording_meet(struct tr_recording *recording, tr_comm *comm, int64
 void tr_recording_enter(struct tr_recording *recording);
 void tr_recording_leave(struct tr_recording *recording);
 /* Before `step`: once all steps of the trace are done, it is written, so that a run of hours need not end
-   first. Collective unless `alone` is set, when the chief writes its own part and the rest follows at the
+   first. Collective unless `alone` is set, when the root writes its own part and the rest follows at the
    end. What fails but for TR_EPEER is tried again at the end. */
 tr_status tr_recording_step(struct tr_recording *recording, int64_t step, tr_comm *comm, bool alone);
 /* The run is over: makes the profile and writes the trace unless that is done, once. Collective unless

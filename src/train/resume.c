@@ -16,7 +16,7 @@
 #define PIECE         ((size_t)8 << 20) /* bytes of a file in one message */
 #define NAME_SIZE     256
 
-/* What the chief goes on from. */
+/* What the root goes on from. */
 struct choice {
     int64_t files;               /* that the checkpoint has; 0: there is none */
     char digest[TR_SHA256_TEXT]; /* of its manifest, which has checksums of all the rest */
@@ -50,7 +50,7 @@ static tr_status digest_manifest(const char *path, char digest[TR_SHA256_TEXT])
     return status;
 }
 
-/* ---- the chief ---- */
+/* ---- the root ---- */
 
 static tr_status open_chosen(const struct tr_train_settings *settings, tr_checkpoint **out)
 {
@@ -131,7 +131,7 @@ static tr_status make_place(char place[64])
         snprintf(place, 64, "%s/trireme-resume-XXXXXX", above[i]);
         if (mkdtemp(place)) return TR_OK;
     }
-    return tr_fail(TR_EIO, "there is no place for a copy of the chief's checkpoint in /dev/shm or /tmp");
+    return tr_fail(TR_EIO, "there is no place for a copy of the root's checkpoint in /dev/shm or /tmp");
 }
 
 /* ---- together ---- */
@@ -152,7 +152,7 @@ static tr_status ask_for_copies(tr_comm *comm, bool needs, bool *wanted)
     return status;
 }
 
-/* All files go from the chief to everybody; those with a directory keep them there. */
+/* All files go from the root to everybody; those with a directory keep them there. */
 static tr_status copy_files(tr_comm *comm, const struct choice *choice, const struct tr_file_names *names,
                             const char *directory)
 {
@@ -165,7 +165,7 @@ static tr_status copy_files(tr_comm *comm, const struct choice *choice, const st
     return status;
 }
 
-static tr_status follow_chief(tr_comm *comm, tr_checkpoint **out)
+static tr_status follow_root(tr_comm *comm, tr_checkpoint **out)
 {
     struct choice choice;
     char digest[TR_SHA256_TEXT], place[64];
@@ -199,7 +199,7 @@ static tr_status lead(tr_comm *comm, tr_checkpoint *checkpoint)
 tr_status tr_train_resume(tr_comm *comm, const struct tr_train_settings *settings, tr_checkpoint **out)
 {
     *out = NULL;
-    if (comm && tr_comm_rank(comm) > 0) return follow_chief(comm, out);
+    if (comm && tr_comm_rank(comm) > 0) return follow_root(comm, out);
     TR_TRY(open_chosen(settings, out));
     tr_status status = comm ? lead(comm, *out) : TR_OK;
     if (status != TR_OK) tr_checkpoint_close(out);

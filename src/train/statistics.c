@@ -1,6 +1,7 @@
 /* What the ranks of a run did, for those who started it. */
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/sized.h"
 #include "train/trainer_internal.h"
 
 tr_status trainer_collect_statistics(tr_trainer *trainer)
@@ -29,7 +30,7 @@ tr_status tr_trainer_statistics(const tr_trainer *trainer, struct tr_train_stati
     const struct tr_strategy_statistics *kept = &trainer->statistics;
     if (!trainer->rank_statistics)
         return tr_fail(TR_EINVAL, "no run has come to its end yet; call tr_trainer_run() first");
-    *out = (struct tr_train_statistics){
+    const struct tr_train_statistics statistics = {
         .ranks = kept->ranks,
         .rank = trainer->rank_statistics,
         .steps = trainer->run_steps,
@@ -38,5 +39,5 @@ tr_status tr_trainer_statistics(const tr_trainer *trainer, struct tr_train_stati
         .staleness_bins = TR_STALENESS_BINS,
         .dropped = kept->dropped,
     };
-    return TR_OK;
+    return tr_sized_give(&statistics, sizeof statistics, "TR_TRAIN_STATISTICS_INIT", out);
 }

@@ -4,12 +4,14 @@
 #include "base/fail.h"
 #include "base/file.h"
 #include "job/gradient.h"
+#include "strategy/strategy.h"
 
 #define FLOAT ((int64_t)sizeof(float))
 
 static tr_status open_job(struct tr_summary *summary, const char *path, const char *const *set, int set_count)
 {
-    struct tr_job_settings settings = {.set = set, .set_count = set_count};
+    struct tr_job_settings settings = {
+        .set = set, .set_count = set_count, .first_of_strategy = tr_strategy_first_option};
     if (!tr_file_is_directory(path)) return tr_job_open(path, &settings, &summary->job);
     TR_TRY(tr_checkpoint_open(path, &summary->checkpoint));
     return tr_job_restore(summary->checkpoint, &settings, &summary->job);
@@ -20,8 +22,7 @@ static void summarize_layer(const struct tr_model *model, const struct tr_layer 
 {
     out->per_token = layer->in[0].sequence;
     out->operations = layer->flops;
-    for (int i = 0; i < layer->parameter_count; i++)
-        out->parameters += model->parameters[layer->parameter[i]].count;
+    out->parameters = tr_model_learned(model, (int)(layer - model->layers));
     if (layer->alias) return;
     out->bytes = tr_shape_count(&layer->out) * FLOAT;
     for (int i = 0; i < layer->buffer_count; i++) {
@@ -67,11 +68,11 @@ static tr_status measure_pass(struct tr_summary *summary)
     int64_t batch = summary->job->train.batch;
     struct tr_gradient_part whole = {.end = summary->job->train.microbatches};
     tr_gradient_plan(summary->job, &whole, batch, batch * summary->tokens, &plan);
-    TR_TRY(tr_pass_memory(summary->job->model, &plan.limits, &bytes));
+    TR_TRY(tr_pass_memory(NULL, summary->job->model, &plan.limits, &bytes));
     summary->pass_bytes = (int64_t)bytes;
     summary->gradient_bytes = plan.slots * plan.stride * FLOAT;
     struct tr_pass_limits one = {.examples = 1, .tokens = summary->tokens};
-    TR_TRY(tr_pass_memory(summary->job->model, &one, &bytes));
+    TR_TRY(tr_pass_memory(NULL, summary->job->model, &one, &bytes));
     summary->inference_bytes = (int64_t)bytes;
     return TR_OK;
 }
@@ -104,6 +105,7 @@ static tr_status check_sizes(const struct tr_summary *summary)
 /* Only the data know how long sequences get; a checkpoint may be looked at where its data are not. */
 static int64_t tokens_of(struct tr_job *job)
 {
+    if (job->model->image_tokens > 0) return job->model->image_tokens;
     if (!job->model->input.sequence) return 0;
     if (tr_job_open_set(job, TR_SET_TRAIN) != TR_OK) return -1;
     return tr_source_info(job->source[TR_SET_TRAIN])->max_tokens;

@@ -8,6 +8,7 @@
 #include "io/graph.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- beginning and end ---- */
@@ -31,12 +32,16 @@ static tr_status add_graph(tr_tensorboard *board)
     return status;
 }
 
-/* The job as a block of code. */
+/* The job as a block of code, below what its curves do not tell. */
 static tr_status add_job(tr_tensorboard *board)
 {
     struct tr_text text = TR_TEXT_INIT;
     char *job, *markdown;
+    double smoothing = (double)board->job->model->loss.label_smoothing;
     TR_TRY(tr_job_text(board->job, &job));
+    if (smoothing > 0)
+        tr_text_addf(&text, "Losses of steps are with label smoothing %g, those of evaluations without.\n\n",
+                     smoothing);
     for (const char *line = job; *line;) {
         size_t length = strcspn(line, "\n");
         tr_text_add(&text, "    ");
@@ -116,7 +121,8 @@ static tr_status add_quality(const tr_tensorboard *board, tr_events *events,
 {
     tr_events_stamp(events, event->step, tr_clock_wall());
     TR_TRY(tr_events_scalar(events, "loss", event->loss));
-    if (!tr_job_is_classification(board->job)) return TR_OK;
+    if (!isnan(event->perplexity)) TR_TRY(tr_events_scalar(events, "perplexity", event->perplexity));
+    if (!tr_job_has_accuracy(board->job)) return TR_OK;
     return tr_events_scalar(events, "accuracy", event->accuracy);
 }
 
@@ -127,7 +133,20 @@ static tr_status add_step(tr_tensorboard *board, const struct tr_train_event *ev
     if (!isnan(event->gradient_norm))
         TR_TRY(tr_events_scalar(board->run, "optimizer/gradient_norm", event->gradient_norm));
     TR_TRY(tr_events_scalar(board->run, "speed/examples_per_second", event->examples_per_second));
+    if (!isnan(event->tokens_per_second))
+        TR_TRY(tr_events_scalar(board->run, "speed/tokens_per_second", event->tokens_per_second));
     return tr_events_flush(board->run);
+}
+
+static tr_status add_metrics(tr_events *events, const struct tr_metrics *metrics)
+{
+    for (int i = 0; metrics && i < metrics->count; i++) {
+        char tag[64];
+        if (isnan(metrics->metric[i].value)) continue;
+        snprintf(tag, sizeof tag, "metrics/%s", metrics->metric[i].name);
+        TR_TRY(tr_events_scalar(events, tag, metrics->metric[i].value));
+    }
+    return TR_OK;
 }
 
 static tr_status add_evaluation(tr_tensorboard *board, const struct tr_train_event *event)
@@ -143,6 +162,7 @@ static tr_status add_evaluation(tr_tensorboard *board, const struct tr_train_eve
         if (status != TR_OK) return status;
     }
     TR_TRY(add_quality(board, *events, event));
+    TR_TRY(add_metrics(*events, event->metrics));
     return tr_events_flush(*events);
 }
 
@@ -167,23 +187,23 @@ static tr_status add_histogram(tr_tensorboard *board, const char *group, const c
     return status;
 }
 
-static tr_status add_histograms(tr_tensorboard *board, int64_t step, const tr_look *look)
+static tr_status add_histograms(tr_tensorboard *board, int64_t step, const tr_probe *probe)
 {
     const struct tr_model *model = board->job->model;
     tr_events_stamp(board->run, step, tr_clock_wall());
     for (int i = 0; i < model->parameter_count; i++) {
         const char *name = model->parameters[i].name;
-        TR_TRY(add_histogram(board, "parameters", name, tr_look_parameter(look, i)));
-        TR_TRY(add_histogram(board, "gradients", name, tr_look_gradient(look, i)));
+        TR_TRY(add_histogram(board, "parameters", name, tr_probe_parameter(probe, i)));
+        TR_TRY(add_histogram(board, "gradients", name, tr_probe_gradient(probe, i)));
     }
     for (int i = 0; i < model->layer_count; i++)
-        TR_TRY(add_histogram(board, "activations", model->layers[i].name, tr_look_activation(look, i)));
+        TR_TRY(add_histogram(board, "activations", model->layers[i].name, tr_probe_activation(probe, i)));
     return tr_events_flush(board->run);
 }
 
-tr_status tr_tensorboard_histograms(tr_tensorboard *board, int64_t step, const tr_look *look)
+tr_status tr_tensorboard_histograms(tr_tensorboard *board, int64_t step, const tr_probe *probe)
 {
-    return keep(board, step, add_histograms(board, step, look));
+    return keep(board, step, add_histograms(board, step, probe));
 }
 
 tr_status tr_tensorboard_samples(tr_tensorboard *board, int64_t step, const char *when,

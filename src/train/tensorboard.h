@@ -10,7 +10,7 @@
 #define TR_TRAIN_TENSORBOARD_H
 
 #include "job/job.h"
-#include "train/look.h"
+#include "train/probe.h"
 #include "trireme/train.h"
 
 typedef struct tr_tensorboard tr_tensorboard;
@@ -34,7 +34,7 @@ tr_status tr_tensorboard_close(tr_tensorboard **board, bool success);
    following, which is TR_EIO or TR_ENOMEM, only closing is allowed. */
 tr_status tr_tensorboard_event(tr_tensorboard *board, const struct tr_train_event *event);
 /* Writes the histograms of `look` after `step` steps. */
-tr_status tr_tensorboard_histograms(tr_tensorboard *board, int64_t step, const tr_look *look);
+tr_status tr_tensorboard_histograms(tr_tensorboard *board, int64_t step, const tr_probe *probe);
 /* Writes the first examples of the first batch with their labels and with what the network, with an arena of
    `parameters` in device memory, makes of them; `when` heads their tags. Nothing for vectors of numbers. */
 tr_status tr_tensorboard_samples(tr_tensorboard *board, int64_t step, const char *when,

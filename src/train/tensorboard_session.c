@@ -95,6 +95,8 @@ static tr_status fill(struct list *list, const struct tr_tensorboard_settings *s
     TR_TRY(add_table(list, "optimizer.schedule", tr_schedule_options, tr_schedule_option_count,
                      &job->optimizer.schedule, node, schedule));
     TR_TRY(add_table(list, "train", tr_train_option_table, tr_train_option_count, &job->train, NULL, train));
+    if (job->model->loss.label_smoothing > 0)
+        TR_TRY(add_number(list, "loss.label_smoothing", (double)job->model->loss.label_smoothing));
     TR_TRY(add_number(list, "parameters", (double)job->model->parameter_total));
     TR_TRY(add_text(list, "strategy", settings->strategy));
     return add_number(list, "ranks", settings->ranks);

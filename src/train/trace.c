@@ -13,7 +13,7 @@
 #define TAG_CLOCK (TR_COMM_TAG_MOST - 1)
 #define TAG_TRACE (TR_COMM_TAG_MOST - 2)
 #define PINGS     16
-/* Events travel in pieces, so that the chief needs no memory for those of others. */
+/* Events travel in pieces, so that the root needs no memory for those of others. */
 #define PIECE (64 << 10)
 
 /* ---- clocks ---- */
@@ -32,7 +32,7 @@ static tr_status receive(tr_comm *comm, int from, int tag, void *data, size_t by
     return tr_comm_wait(comm, &ticket);
 }
 
-/* The chief's side: answers with its own time. */
+/* The root's side: answers with its own time. */
 static tr_status answer(tr_comm *comm, int rank)
 {
     for (int i = 0; i < PINGS; i++) {
@@ -49,14 +49,14 @@ static tr_status ask(tr_comm *comm, int64_t *at, int64_t *ahead)
 {
     int64_t best = INT64_MAX;
     for (int i = 0; i < PINGS; i++) {
-        int64_t before = tr_timeline_clock(), chief;
+        int64_t before = tr_timeline_clock(), root;
         TR_TRY(send(comm, 0, TAG_CLOCK, &before, sizeof before, "clock"));
-        TR_TRY(receive(comm, 0, TAG_CLOCK, &chief, sizeof chief, "clock"));
+        TR_TRY(receive(comm, 0, TAG_CLOCK, &root, sizeof root, "clock"));
         int64_t took = tr_timeline_clock() - before;
         if (took >= best) continue;
         best = took;
         *at = before + took / 2;
-        *ahead = *at - chief;
+        *ahead = *at - root;
     }
     return TR_OK;
 }
@@ -75,8 +75,8 @@ tr_status tr_trace_compare_clocks(tr_comm *comm, int moment, struct tr_trace_clo
     return TR_OK;
 }
 
-/* A moment of this rank in the chief's time. */
-static int64_t chief_time(const struct tr_trace_clock *clock, int64_t time)
+/* A moment of this rank in the root's time. */
+static int64_t root_time(const struct tr_trace_clock *clock, int64_t time)
 {
     double span = (double)(clock->at[1] - clock->at[0]), ahead = (double)clock->ahead[0];
     if (span > 0) {
@@ -99,7 +99,7 @@ static void add_name(struct tr_text *text, int rank, int lane, const char *what,
 static void add_span(struct tr_text *text, int rank, int index, tr_lane *lane, const struct tr_span *span,
                      const struct tr_trace_clock *clock)
 {
-    int64_t begin = chief_time(clock, span->begin), end = chief_time(clock, span->end);
+    int64_t begin = root_time(clock, span->begin), end = root_time(clock, span->end);
     tr_text_addf(text,
                  "{\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%" PRId64 ".%03d,\"dur\":%" PRId64
                  ".%03d,\"cat\":\"%s\",\"name\":",
@@ -201,7 +201,7 @@ static tr_status send_events(const char *events, tr_comm *comm)
     return TR_OK;
 }
 
-/* The chief's part of what all do, and its verdict for the others. */
+/* The root's part of what all do, and its verdict for the others. */
 static tr_status gather(const char *events, tr_comm *comm, const char *path, bool *whole)
 {
     tr_status written;

@@ -15,7 +15,7 @@ tr_status trainer_observe(tr_trainer *trainer, const struct tr_train_settings *s
         return tr_fail(TR_EINVAL, "histograms every %" PRId64 " steps; give 1 or more, or 0 for none",
                        settings->histograms);
     if (settings->histograms > 0 && !settings->tensorboard)
-        return tr_fail(TR_EINVAL, "histograms are written for TensorBoard; say where to (--tensorboard)");
+        return tr_fail(TR_EINVAL, "histograms are written for TensorBoard; say where to (`tensorboard`)");
     if (!settings->tensorboard) return TR_OK;
     observation->histograms = settings->histograms;
     observation->stride = 1;
@@ -34,7 +34,7 @@ void trainer_observe_release(tr_trainer *trainer)
 {
     struct tr_observation *observation = &trainer->observation;
     close_board(observation, false);
-    tr_look_destroy(&observation->look);
+    tr_probe_destroy(&observation->probe);
     tr_free(observation->directory);
     tr_free(observation->problem);
     *observation = (struct tr_observation){0};
@@ -43,14 +43,14 @@ void trainer_observe_release(tr_trainer *trainer)
 tr_status trainer_observe_meet(tr_trainer *trainer)
 {
     struct tr_observation *observation = &trainer->observation;
-    char wish[64] = "nothing";
+    char request[64] = "nothing";
     if (observation->directory)
-        snprintf(wish, sizeof wish, "TensorBoard, histograms every %" PRId64, observation->histograms);
+        snprintf(request, sizeof request, "TensorBoard, histograms every %" PRId64, observation->histograms);
     if (trainer->comm)
-        TR_TRY(tr_comm_agree(trainer->comm, "observation", wish, "start all ranks with equal options"));
+        TR_TRY(tr_comm_agree(trainer->comm, "observation", request, "start all ranks with equal options"));
     if (!observation->directory) return TR_OK;
-    return tr_look_create(trainer->device, trainer->job, trainer->comm, trainer->strategy,
-                          observation->histograms > 0, &observation->look);
+    return tr_probe_create(trainer->device, trainer->job, trainer->comm, trainer->strategy,
+                           observation->histograms > 0, &observation->probe);
 }
 
 /* A failure of the writing: it ends, and the run goes on. */
@@ -74,7 +74,7 @@ static void add_samples(tr_trainer *trainer, const char *when)
 static tr_status open_board(tr_trainer *trainer)
 {
     struct tr_observation *observation = &trainer->observation;
-    if (!observation->directory || !trainer_is_chief(trainer)) return TR_OK;
+    if (!observation->directory || !trainer_is_root(trainer)) return TR_OK;
     close_board(observation, false); /* of an earlier run of this trainer */
     struct tr_tensorboard_settings settings = {
         .directory = observation->directory,
@@ -91,7 +91,7 @@ static tr_status open_board(tr_trainer *trainer)
 
 tr_status trainer_observe_start(tr_trainer *trainer)
 {
-    if (!trainer->observation.look || !tr_strategy_is_spread(trainer->strategy)) return open_board(trainer);
+    if (!trainer->observation.probe || !tr_strategy_is_spread(trainer->strategy)) return open_board(trainer);
     TR_TRY(trainer_gather_parameters(trainer)); /* for samples */
     tr_status status = open_board(trainer);
     trainer_release(trainer);
@@ -112,25 +112,25 @@ void trainer_observe_next(tr_trainer *trainer)
 {
     struct tr_observation *observation = &trainer->observation;
     unsigned what = 0;
-    if (!observation->look) return;
+    if (!observation->probe) return;
     int64_t log_every = trainer->job->train.log_every,
             left = trainer->job->train.steps - trainer->step - observation->stride;
-    if (comes(trainer, log_every) || (log_every > 0 && left <= 0)) what |= TR_LOOK_NORM;
-    if (comes(trainer, observation->histograms)) what |= TR_LOOK_HISTOGRAMS;
-    tr_look_begin(observation->look, what);
+    if (comes(trainer, log_every) || (log_every > 0 && left <= 0)) what |= TR_PROBE_NORM;
+    if (comes(trainer, observation->histograms)) what |= TR_PROBE_HISTOGRAMS;
+    tr_probe_begin(observation->probe, what);
     observation->looked = what != 0;
-    observation->due = what & TR_LOOK_HISTOGRAMS;
+    observation->due = what & TR_PROBE_HISTOGRAMS;
 }
 
 tr_status trainer_observe_step(tr_trainer *trainer, const struct tr_step_figures *figures)
 {
     struct tr_observation *observation = &trainer->observation;
-    if (!observation->look) return TR_OK;
+    if (!observation->probe) return TR_OK;
     observation->stride = figures->steps;
-    TR_TRY(tr_look_end(observation->look, figures));
+    TR_TRY(tr_probe_end(observation->probe));
     if (observation->due && observation->board)
         got_over(observation,
-                 tr_tensorboard_histograms(observation->board, trainer->step, observation->look));
+                 tr_tensorboard_histograms(observation->board, trainer->step, observation->probe));
     return TR_OK;
 }
 
@@ -140,7 +140,7 @@ void trainer_observe_event(tr_trainer *trainer, const struct tr_train_event *eve
     struct tr_train_event shown = *event;
     if (!observation->board) return;
     if (event->kind == TR_EVENT_STEP && isnan(event->gradient_norm) && observation->looked)
-        shown.gradient_norm = tr_look_norm(observation->look);
+        shown.gradient_norm = tr_probe_norm(observation->probe);
     got_over(observation, tr_tensorboard_event(observation->board, &shown));
 }
 
@@ -148,7 +148,7 @@ void trainer_observe_event(tr_trainer *trainer, const struct tr_train_event *eve
 
 tr_status trainer_observe_finish(tr_trainer *trainer)
 {
-    if (!trainer->observation.look) return TR_OK;
+    if (!trainer->observation.probe) return TR_OK;
     TR_TRY(trainer_gather_parameters(trainer));
     if (trainer->observation.board) add_samples(trainer, "samples after training");
     trainer_release(trainer);

@@ -16,7 +16,7 @@ static char *first_difference(const struct tr_job *job, const tr_checkpoint *che
     char *there = NULL, *here = NULL, *difference = NULL, *said = NULL;
     if (tr_job_restore(checkpoint, &as_it_is, &before) == TR_OK &&
         tr_settings_text(before, &there) == TR_OK && tr_settings_text(job, &here) == TR_OK &&
-        tr_settings_difference(there, here, &difference) == TR_OK && *difference)
+        tr_settings_compare(there, here, ", here ", 1, &difference) == TR_OK && *difference)
         said = tr_format("%s; ", difference);
     tr_free(difference);
     tr_free(here);
@@ -33,7 +33,7 @@ static tr_status refuse_settings(const struct tr_job *job, const tr_checkpoint *
         TR_EMISMATCH,
         "checkpoint \"%s\" was made with other settings (%sdigest %.16s, here %.16s), so the run would not "
         "end as the undisturbed one; resume without a model file to use its own, or allow changes "
-        "(--resume-changed)",
+        "(`resume_changed`)",
         tr_checkpoint_path(checkpoint), difference, tr_checkpoint_facts(checkpoint)->model_digest,
         job->digest);
     tr_free(difference);
@@ -51,13 +51,14 @@ static tr_status refuse_changes(tr_trainer *trainer, const tr_checkpoint *checkp
         return tr_fail(
             TR_EMISMATCH,
             "checkpoint \"%s\" was made with other training data (digest %.16s, here %.16s); give the same "
-            "data, or allow changes (--resume-changed)",
+            "data, or allow changes (`resume_changed`)",
             path, facts->data_digest, trainer->data_digest);
     return TR_OK;
 }
 
 static void restore_counters(tr_trainer *trainer, const struct tr_checkpoint_facts *facts)
 {
+    struct tr_plateau *plateau = &trainer->job->optimizer.schedule.plateau;
     trainer->step = facts->step;
     for (int64_t i = 0; i < facts->metric_count; i++) {
         double value = facts->metrics[i].value;
@@ -67,6 +68,15 @@ static void restore_counters(tr_trainer *trainer, const struct tr_checkpoint_fac
             trainer->worse_evaluations = (int64_t)value;
         if (strcmp(facts->metrics[i].name, LAST_ACCURACY) == 0 && !isnan(value))
             trainer->last_accuracy = value;
+        if (strcmp(facts->metrics[i].name, BEST_STEP) == 0 && value >= 0 && value < 0x1p53)
+            trainer->best.step = (int64_t)value;
+        if (strcmp(facts->metrics[i].name, PLATEAU_FACTOR) == 0 && value >= 0 && value <= 1)
+            plateau->factor = value;
+        if (strcmp(facts->metrics[i].name, PLATEAU_BEST) == 0 && !isnan(value)) plateau->best = value;
+        if (strcmp(facts->metrics[i].name, PLATEAU_WORSE) == 0 && value >= 0 && value < 0x1p53)
+            plateau->worse = (int64_t)value;
+        if (strcmp(facts->metrics[i].name, BEST_STEP_LOSS) == 0) trainer->best.loss = value;
+        if (strcmp(facts->metrics[i].name, BEST_STEP_ACCURACY) == 0) trainer->best.accuracy = value;
     }
 }
 
@@ -91,14 +101,19 @@ static tr_status note_origin(tr_trainer *trainer, const tr_checkpoint *checkpoin
     return trainer->resumed && trainer->resume_note ? TR_OK : TR_ENOMEM;
 }
 
-/* Where no rank has all parameters, the chief reads them through once more. */
+/* By who has loaded the parameters; where no rank has all, the root reads them through once more. One that
+   keeps a share of them, while others have all, leaves it to these. */
 static tr_status check_hash(tr_trainer *trainer, tr_checkpoint *checkpoint)
 {
     const char *expected = tr_checkpoint_facts(checkpoint)->parameter_hash;
     char hash[TR_SHA256_TEXT];
-    if (!tr_strategy_is_spread(trainer->strategy))
+    bool whole = tr_variables_are_whole(trainer->variables),
+         spread = tr_strategy_is_spread(trainer->strategy);
+    if (!tr_variables_fills(trainer->variables) || (!whole && !spread))
+        return TR_OK;
+    else if (!spread)
         TR_TRY(tr_variables_hash(trainer->variables, hash));
-    else if (trainer_is_chief(trainer))
+    else if (trainer_is_root(trainer))
         TR_TRY(tr_job_stored_hash(trainer->job, checkpoint, hash));
     else
         return TR_OK;

@@ -1,11 +1,14 @@
-/* A trainer's checkpoints: what the ranks have is brought together, and written by the chief. */
+/* A trainer's checkpoints: what the ranks have is brought together, and written by the root. */
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/file.h"
+#include "base/log.h"
 #include "train/trainer_tensors.h"
 
 #include <assert.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- bringing together ---- */
 
@@ -41,23 +44,78 @@ tr_status trainer_note_hash(tr_trainer *trainer)
 
 tr_status trainer_settle(tr_trainer *trainer)
 {
-    if (!tr_strategy_is_asynchronous(trainer->strategy)) return TR_OK;
-    TR_TRY(tr_strategy_settle(trainer->strategy));
-    return trainer_gather(trainer);
+    return gathered(trainer, tr_strategy_drain(trainer->strategy));
 }
 
 /* ---- writing ---- */
+
+/* The directory may be moved at any moment, and another run may take its place: what is written goes to the
+   one that this run has taken. One that was removed is made anew. */
+static tr_status find_directory(tr_trainer *trainer)
+{
+    enum tr_file_whereabouts now =
+        trainer->lock >= 0 ? tr_file_find(trainer->lock, trainer->out) : TR_FILE_THERE;
+    trainer->displaced = now == TR_FILE_MOVED;
+    if (now != TR_FILE_REMOVED) return TR_OK;
+    if (tr_file_exists(trainer->out)) {
+        trainer->displaced = true;
+        return tr_fail(TR_EIO,
+                       "\"%s\" is another directory than the one that this run wrote to, which was removed; "
+                       "nothing is saved",
+                       trainer->out);
+    }
+    tr_log_line(TR_LOG_WARNING, "\"%s\" was removed, and is made anew", trainer->out);
+    close(trainer->lock);
+    trainer->lock = -1;
+    return trainer_take_directory(trainer);
+}
+
+/* A checkpoint has been saved in a directory that is now elsewhere. */
+static tr_status say_where(const tr_trainer *trainer)
+{
+    char *path = tr_file_descriptor_path(trainer->lock);
+    tr_status status =
+        tr_fail(TR_EIO,
+                "\"%s\" is no longer the directory that this run writes to, which was moved%s%s; "
+                "the checkpoint of step %lld is there, to resume from",
+                trainer->out, path ? " to " : "", path ? path : "", (long long)trainer->step);
+    tr_free(path);
+    return status;
+}
+
+static tr_status save_in_directory(tr_trainer *trainer, const struct tr_checkpoint_content *content,
+                                   char **path)
+{
+    TR_TRY(find_directory(trainer));
+    struct tr_file_anchor anchor = {trainer->out, trainer->lock};
+    const tr_file_system held = {&tr_file_ops_posix, &anchor};
+    TR_TRY(tr_checkpoint_save(trainer->lock >= 0 ? &held : NULL, trainer->out, trainer->job->train.keep,
+                              content, path));
+    tr_status status = TR_OK;
+    if (trainer->best.step == trainer->step)
+        status =
+            tr_checkpoint_mark_best(trainer->lock >= 0 ? &held : NULL, trainer->out, tr_path_name(*path));
+    if (status == TR_OK && trainer->displaced) status = say_where(trainer);
+    if (status == TR_OK) return TR_OK;
+    tr_free(*path);
+    *path = NULL;
+    return status;
+}
 
 /* The present hash has been noted. */
 static tr_status write_checkpoint(tr_trainer *trainer, const struct trainer_tensors *tensors,
                                   const struct tr_stored_giver *giver, const char *text, char **path)
 {
     const struct tr_job *job = trainer->job;
+    const struct tr_plateau *plateau = &job->optimizer.schedule.plateau;
     struct tr_checkpoint_metric metrics[] = {
-        {BEST_LOSS, trainer->best_loss},
-        {WORSE_EVALUATIONS, (double)trainer->worse_evaluations},
-        {LAST_ACCURACY, trainer->last_accuracy},
+        {BEST_LOSS, trainer->best_loss},         {WORSE_EVALUATIONS, (double)trainer->worse_evaluations},
+        {LAST_ACCURACY, trainer->last_accuracy}, {BEST_STEP, (double)trainer->best.step},
+        {BEST_STEP_LOSS, trainer->best.loss},    {BEST_STEP_ACCURACY, trainer->best.accuracy},
+        {PLATEAU_FACTOR, plateau->factor},       {PLATEAU_BEST, plateau->best},
+        {PLATEAU_WORSE, (double)plateau->worse},
     };
+    const int plateaus = job->optimizer.schedule.kind == TR_SCHEDULE_PLATEAU ? 0 : 3;
     struct tr_checkpoint_file files[] = {
         {TR_JOB_FILE, text, strlen(text)},
         {job->input.state, job->state, job->state ? strlen(job->state) : 0},
@@ -70,7 +128,7 @@ static tr_status write_checkpoint(tr_trainer *trainer, const struct trainer_tens
                   .data_digest = trainer->data_digest,
                   .parameter_hash = trainer->hash,
                   .metrics = metrics,
-                  .metric_count = sizeof metrics / sizeof metrics[0]},
+                  .metric_count = (int64_t)(sizeof metrics / sizeof metrics[0]) - plateaus},
         .files = files,
         .file_count = job->input.state && job->state ? 2 : 1,
     };
@@ -79,10 +137,10 @@ static tr_status write_checkpoint(tr_trainer *trainer, const struct trainer_tens
         content.group[i].count = tensors->count[i];
         content.group[i].giver = giver;
     }
-    return tr_checkpoint_save(NULL, trainer->out, job->train.keep, &content, path);
+    return save_in_directory(trainer, &content, path);
 }
 
-/* The chief's part of saving. */
+/* The root's part of saving. */
 static tr_status save_here(tr_trainer *trainer, const struct trainer_tensors *tensors,
                            const struct tr_stored_giver *giver, char **path)
 {
@@ -94,7 +152,7 @@ static tr_status save_here(tr_trainer *trainer, const struct trainer_tensors *te
     return status;
 }
 
-/* The same where the chief has everything, gathered if need be. */
+/* The same where the root has everything, gathered if need be. */
 static tr_status save_whole(tr_trainer *trainer, char **path)
 {
     struct trainer_tensors tensors = {0};
@@ -108,7 +166,7 @@ static tr_status save_whole(tr_trainer *trainer, char **path)
 
 /* ---- where ranks keep parts: piece by piece ---- */
 
-/* How far the tensors have been brought to the chief, in the order in which they are written. */
+/* How far the tensors have been brought to the root, in the order in which they are written. */
 struct stream {
     tr_trainer *trainer;
     const struct trainer_tensors *tensors;
@@ -156,7 +214,7 @@ static tr_status give(void *user, int64_t index, uint64_t at, const void **piece
     return status;
 }
 
-/* *status becomes how the chief's writing went, on the chief. */
+/* *status becomes how the root's writing went, on the root. */
 static tr_status save_pieces(tr_trainer *trainer, char **path, int32_t *status)
 {
     struct trainer_tensors tensors = {0};
@@ -166,9 +224,9 @@ static tr_status save_pieces(tr_trainer *trainer, char **path, int32_t *status)
     stream.status = trainer_tensors_list(trainer, NULL, &tensors);
     if (stream.status != TR_OK) tr_comm_abort(trainer->comm, tr_error_message()); /* who count on us */
     settle_stream(&stream);
-    if (stream.status == TR_OK && trainer_is_chief(trainer))
+    if (stream.status == TR_OK && trainer_is_root(trainer))
         *status = (int32_t)save_here(trainer, &tensors, &giver, path);
-    /* The others bring all pieces, also where the chief cannot write them. */
+    /* The others bring all pieces, also where the root cannot write them. */
     while (stream.status == TR_OK && stream.group < TR_CHECKPOINT_GROUPS) {
         const float *values;
         int64_t count;
@@ -180,23 +238,25 @@ static tr_status save_pieces(tr_trainer *trainer, char **path, int32_t *status)
 
 /* ---- saving ---- */
 
-tr_status trainer_save(tr_trainer *trainer, char **path)
+tr_status trainer_save(tr_trainer *trainer, bool gathered, char **path)
 {
-    if (!trainer->out)
-        return tr_fail(TR_EINVAL, "there is no output directory to save to; give one with --out");
+    char *own = NULL, **out = path ? path : &own;
+    *out = NULL;
+    if (!trainer->out) return tr_fail(TR_EINVAL, "there is no output directory to save to; set `out`");
     int32_t status = TR_OK;
     if (tr_strategy_is_spread(trainer->strategy)) {
-        TR_TRY(save_pieces(trainer, path, &status));
+        TR_TRY(save_pieces(trainer, out, &status));
     } else {
-        TR_TRY(trainer_gather(trainer));
-        if (trainer_is_chief(trainer)) status = (int32_t)save_whole(trainer, path);
+        if (!gathered) TR_TRY(trainer_gather(trainer));
+        if (trainer_is_root(trainer)) status = (int32_t)save_whole(trainer, out);
     }
+    tr_free(own);
     TR_TRY(tr_strategy_share(trainer->strategy, &status, sizeof status));
     if (status == TR_OK) {
         trainer->saved_step = trainer->step;
         trainer->saved_at = tr_clock_seconds();
     }
-    if (status != TR_OK && !trainer_is_chief(trainer))
+    if (status != TR_OK && !trainer_is_root(trainer))
         return tr_fail((tr_status)status, "rank 0 could not save the checkpoint of step %lld",
                        (long long)trainer->step);
     return (tr_status)status;

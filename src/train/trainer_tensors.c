@@ -63,7 +63,8 @@ static tr_status match_outer(tr_trainer *trainer, const tr_checkpoint *checkpoin
     return nothing ? TR_OK : TR_ENOMEM;
 }
 
-/* Adds a tensor with its place: none for one to be loaded of which nothing is kept here. */
+/* Adds a tensor with its place: none for one to be loaded of which nothing is kept
+   here, or that another process fills. */
 static void add_tensor(tr_trainer *trainer, enum tr_checkpoint_group group,
                        const struct tr_parameter *parameter, enum tr_arena arena, const char *name,
                        bool loads, struct trainer_tensors *out)
@@ -71,7 +72,10 @@ static void add_tensor(tr_trainer *trainer, enum tr_checkpoint_group group,
     int64_t begin = parameter->offset, end = begin + parameter->count, number = out->count[group]++;
     struct tr_stored_tensor *tensor = &out->tensor[group][number];
     *tensor = tr_parameter_tensor(parameter, name, out->host[arena]);
-    if (loads && !tr_variables_keep(trainer->variables, arena, begin, end)) tensor->data = NULL;
+    bool fills = arena == TR_ARENA_PARAMETERS ? tr_variables_fills(trainer->variables)
+                                              : tr_variables_fills_state(trainer->variables);
+    bool takes = fills && tr_variables_keep(trainer->variables, arena, begin, end);
+    if (loads && !takes) tensor->data = NULL;
     out->origin[group][number] = (struct trainer_origin){arena, begin, end};
 }
 

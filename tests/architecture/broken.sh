@@ -1,8 +1,8 @@
 #!/bin/sh
-# broken.sh INCLUDES_SH: shows that includes.sh finds each kind of mistake, in trees with one mistake each, and none in the
+# broken.sh FOLDER: shows that the checks in FOLDER find each kind of mistake, in trees with one mistake each, and none in the
 # tree without.
 set -eu
-check=$1
+checks=$1
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 
@@ -13,22 +13,29 @@ make() {
   # shellcheck disable=SC2016 # backquotes of Markdown
   printf '| `src/base/` | x |\n| `src/device/` | x |\n| `src/nn/` | x |\n' >"$tree/docs/architecture.md"
   echo '#include <stdint.h>' >"$tree/include/trireme/status.h"
-  echo '#include "trireme/status.h"' >"$tree/src/base/fail.h"
+  printf '#include "trireme/status.h"\ntypedef struct tr_location tr_location;\n' >"$tree/src/base/fail.h"
   echo '#include "device/cpu/vec.h"' >"$tree/src/device/cpu/dense.c"
-  echo '#include "base/fail.h"' >"$tree/src/nn/model.c"
-  echo '#include "nn/model.h"' >"$tree/cli/main.c"
+  # A declaration may be repeated, and files may keep types of one name to themselves.
+  printf '#include "base/fail.h"\ntypedef struct tr_location tr_location;\nstruct options {\nstruct tr_location {\n' >"$tree/src/nn/model.c"
+  printf '#include "nn/model.h"\nstruct options {\n    "see --help"\n' >"$tree/cli/main.c"
   echo '#include <trireme/status.h>' >"$tree/examples/01.c"
   mkdir -p "$(dirname "$tree/$1")"
   echo "$2" >>"$tree/$1"
 }
 
+# sound: the tree as it stands passes every check.
+sound() {
+  for check in includes names flags; do
+    sh "$checks/$check.sh" "$tree" || { echo "$check.sh refused the sound tree"; exit 1; }
+  done
+}
 make cli/main.c '#include "command.h"'
-sh "$check" "$tree" || { echo "the sound tree was refused"; exit 1; }
+sound
 
-# expect WHAT PATH LINE
+# expect WHAT PATH LINE: the check $check finds the mistake.
 expect() {
   make "$2" "$3"
-  if said=$(sh "$check" "$tree" 2>&1); then
+  if said=$(sh "$checks/$check.sh" "$tree" 2>&1); then
     echo "not found: $1"
     exit 1
   fi
@@ -37,6 +44,7 @@ expect() {
     *) echo "\"$3\" in $2 gave: $said"; exit 1 ;;
   esac
 }
+check=includes
 expect 'includes point down' src/base/fail.c '#include "nn/model.h"'
 expect 'includes point down' src/device/cpu/dense.c '  #  include "nn/model.h"'
 expect 'includes point down' include/trireme/train.h '#include "base/fail.h"'
@@ -49,4 +57,16 @@ expect 'does not know' src/nn/model.c '#include <cblas.h>'
 expect 'belongs to' src/nn/model.c '#include <yaml.h>'
 expect 'C standard' include/trireme/train.h '#include <pthread.h>'
 expect 'is no layer' src/gpu/cuda.c '#include "base/fail.h"'
+check=names
+expect 'the tag "tr_location"' src/base/fail.c 'struct tr_location {'
+expect 'the tag "tr_location"' cli/main.c 'enum tr_location {'
+expect 'the tag "run"' src/base/fail.h 'struct run {
+union run {'
+expect 'the typedef "tr_location"' src/device/device.h 'typedef const struct tr_location *tr_location;'
+expect 'the typedef "tr_hook"' src/base/fail.h 'typedef int (*tr_hook)(void);
+typedef int (*tr_hook)(int sign);'
+check=flags
+expect 'name the setting' src/nn/model.c 'fail("give one with --out");'
+expect 'name the setting' src/nn/model.c '    "--steps is missing"'
+expect 'name the setting' src/base/fail.c 'fail("a \"b\" (--steps)");'
 echo "all mistakes were found"

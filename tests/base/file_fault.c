@@ -81,6 +81,18 @@ static int fault_list(void *context, const char *path, int (*visit)(void *user, 
     return due(fault) ? -fault->error : tr_file_ops_posix.list(NULL, path, visit, user);
 }
 
+static int fault_make_link(void *context, const char *text, const char *path)
+{
+    struct fault_files *fault = context;
+    return due(fault) ? -fault->error : tr_file_ops_posix.make_link(NULL, text, path);
+}
+
+static int fault_read_link(void *context, const char *path, char *text, size_t size)
+{
+    struct fault_files *fault = context;
+    return due(fault) ? -fault->error : tr_file_ops_posix.read_link(NULL, path, text, size);
+}
+
 void fault_files_init(struct fault_files *fault, enum fault_kind kind, int error, int64_t fail_at,
                       bool persistent)
 {
@@ -97,6 +109,8 @@ void fault_files_init(struct fault_files *fault, enum fault_kind kind, int error
         .remove_directory = fault_remove_directory,
         .sync_directory = fault_sync_directory,
         .list = fault_list,
+        .make_link = fault_make_link,
+        .read_link = fault_read_link,
     };
     *fault = (struct fault_files){{&ops, fault}, kind, error, fail_at, persistent, 0};
 }

@@ -51,7 +51,7 @@ struct extent {
 };
 
 struct node {
-    bool directory;
+    bool directory, link; /* of a link, `content` is the text, which is there as soon as its name is */
     /* of a directory */
     struct entries live, durable;
     struct change change[PENDING_MAX];
@@ -150,11 +150,21 @@ static void change_directory(struct node *directory, const char *removed, const 
 
 /* ---- operations, each recorded so that it can be repeated on another disk ---- */
 
-enum kind { MAKE_FILE, MAKE_DIRECTORY, WRITE, SYNC, SYNC_DIRECTORY, RENAME, REMOVE_FILE, REMOVE_DIRECTORY };
+enum kind {
+    MAKE_FILE,
+    MAKE_DIRECTORY,
+    MAKE_LINK,
+    WRITE,
+    SYNC,
+    SYNC_DIRECTORY,
+    RENAME,
+    REMOVE_FILE,
+    REMOVE_DIRECTORY
+};
 
 struct record {
     enum kind kind;
-    char *path, *to; /* of a write: `to` holds the data */
+    char *path, *to; /* of a write: `to` holds the data; of a link: its text */
     int node;
     size_t size;
 };
@@ -174,6 +184,16 @@ static int64_t make(struct disk *disk, const char *path, bool directory)
     int node = new_node(disk, directory);
     change_directory(disk->node[parent], "", name, node);
     return directory ? 0 : node;
+}
+
+static int64_t make_link(struct disk *disk, const char *text, const char *path)
+{
+    int64_t node = make(disk, path, false);
+    if (node < 0) return node;
+    REQUIRE(strlen(text) < CONTENT_MAX);
+    strcpy(disk->node[node]->content, text);
+    disk->node[node]->link = true;
+    return 0;
 }
 
 static int64_t append(struct node *file, const char *data, size_t size)
@@ -228,6 +248,8 @@ static int64_t perform(struct disk *disk, const struct record *record)
         return make(disk, record->path, false);
     case MAKE_DIRECTORY:
         return make(disk, record->path, true);
+    case MAKE_LINK:
+        return make_link(disk, record->to, record->path);
     case WRITE:
         return append(disk->node[record->node], record->to, record->size);
     case SYNC:
@@ -318,6 +340,23 @@ static int power_list(void *context, const char *path, int (*visit)(void *user, 
     return result;
 }
 
+static int power_make_link(void *context, const char *text, const char *path)
+{
+    return (int)operate(context,
+                        (struct record){.kind = MAKE_LINK, .path = (char *)path, .to = (char *)text});
+}
+
+static int power_read_link(void *context, const char *path, char *text, size_t size)
+{
+    struct power_files *power = context;
+    int node = find_node(&power->disk, path);
+    if (node < 0) return node;
+    if (!power->disk.node[node]->link) return -EINVAL;
+    REQUIRE(strlen(power->disk.node[node]->content) < size);
+    strcpy(text, power->disk.node[node]->content);
+    return 0;
+}
+
 struct power_files *power_create(void)
 {
     struct power_files *power = calloc(1, sizeof *power);
@@ -354,6 +393,8 @@ tr_file_system power_system(struct power_files *power)
         .remove_directory = power_remove_directory,
         .sync_directory = power_sync_directory,
         .list = power_list,
+        .make_link = power_make_link,
+        .read_link = power_read_link,
     };
     return (tr_file_system){&ops, power};
 }
@@ -434,6 +475,8 @@ static void leave_directory(const struct disk *disk, int number, struct chance *
         if (disk->node[left.entry[i].node]->directory) {
             REQUIRE(mkdir(inner, 0700) == 0);
             leave_directory(disk, left.entry[i].node, chance, inner);
+        } else if (disk->node[left.entry[i].node]->link) {
+            REQUIRE(symlink(disk->node[left.entry[i].node]->content, inner) == 0);
         } else {
             leave_file(disk->node[left.entry[i].node], chance, inner);
         }

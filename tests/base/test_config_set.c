@@ -87,9 +87,69 @@ static void overrides_change_what_they_name(void **state)
     assert_int_equal(tr_config_set(root, "a.b=[1, 2]"), TR_OK);
     assert_string_equal(
         tr_config_location(tr_config_at(tr_config_get(tr_config_get(root, "a"), "b"), 1), text, sizeof text),
-        "--set a.b: a.b[1]");
-    assert_string_equal(tr_config_location(tr_config_get(root, "a"), text, sizeof text), "--set a.b: a");
+        "set a.b: a.b[1]");
+    assert_string_equal(tr_config_location(tr_config_get(root, "a"), text, sizeof text), "set a.b: a");
     tr_config_destroy(&root);
+}
+
+/* What those who read `small` know. */
+static enum tr_config_short short_form(void *user, const tr_config *node, const char **key)
+{
+    char path[TR_CONFIG_PATH_SIZE];
+    (void)user;
+    tr_config_path(node, path, sizeof path);
+    if (strcmp(path, "layers[5].dense") == 0) *key = "units";
+    if (strcmp(path, "optimizer") == 0) *key = "rule";
+    if (strcmp(path, "list") == 0) *key = "items";
+    if (*key) return TR_CONFIG_FIRST_KEY;
+    bool named = strcmp(path, "layers[3]") == 0 || strcmp(path, "way") == 0 || strcmp(path, "other") == 0;
+    return named ? TR_CONFIG_BY_NAME : TR_CONFIG_NO_SHORT;
+}
+
+static const char shorter[] = "layers: [a, b, c, relu, d, {dense: 10}]\n"
+                              "optimizer: sgd\n"
+                              "way: fast\n"
+                              "other: {slow: {far: 1}}\n"
+                              "list: [x, y]\n"
+                              "text: plain\n";
+
+static void short_forms_are_filled_in(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *assignment, *part; /* of the canonical form afterwards; NULL: refused */
+    } cases[] = {
+        {"layers[5].bias=1", "  - dense:\n      units: 10\n      bias: 1\n"},
+        {"layers.dense1.bias.deep=1", "      units: 10\n      bias:\n        deep: 1\n"},
+        {"layers.5.dense.bias=1", "      units: 10\n      bias: 1\n"},
+        {"layers[5].units=7", "  - dense:\n      units: 7\noptimizer"},
+        {"layers[3].slope=2", "  - relu:\n      slope: 2\n"},
+        {"layers.relu1.slope=2", "  - relu:\n      slope: 2\n"},
+        {"layers[3].relu.slope=2", "  - relu:\n      slope: 2\n"},
+        {"optimizer.rate=2", "optimizer:\n  rule: sgd\n  rate: 2\n"},
+        {"way.bucket=2", "way:\n  fast:\n    bucket: 2\n"},
+        {"way.fast.bucket=2", "way:\n  fast:\n    bucket: 2\n"},
+        {"way.fast=2", "way:\n  fast: 2\n"},
+        {"way=2", "way: 2\n"},
+        {"other.far=2", "other:\n  slow:\n    far: 2\n"},
+        {"other.near=2", "other:\n  slow:\n    far: 1\n    near: 2\n"},
+        {"other.slow.near=2", "    far: 1\n    near: 2\n"},
+        {"list.more=2", "list:\n  items: [x, y]\n  more: 2\n"},
+        {"text.more=2", NULL},
+        {"layers[0].more=2", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        tr_config *root = parse(shorter);
+        tr_status status = tr_config_set_in(root, cases[i].assignment, short_form, NULL);
+        assert_int_equal(status, cases[i].part ? TR_OK : TR_EINVAL);
+        char *text = dump(root);
+        if (!strstr(text, cases[i].part ? cases[i].part : "text: plain"))
+            fail_msg("%s gives\n%s", cases[i].assignment, text);
+        tr_config *again = parse(text);
+        tr_config_destroy(&again);
+        tr_free(text);
+        tr_config_destroy(&root);
+    }
 }
 
 static void bad_overrides_change_nothing(void **state)
@@ -98,41 +158,42 @@ static void bad_overrides_change_nothing(void **state)
     static const struct {
         const char *assignment, *message;
     } cases[] = {
-        {"", "--set : expected path=value"},
-        {"optimizer.rate", "--set optimizer.rate: expected path=value"},
-        {"=1", "--set : empty path"},
-        {".a=1", "--set .a: empty key"},
-        {"a.=1", "--set a.: ends in a point"},
-        {"a..b=1", "--set a..b: empty key"},
-        {"a]=1", "--set a]: "},
-        {"layers[=1", "--set layers[: '[' without a number and ']'"},
-        {"layers[]=1", "--set layers[]: '[' without a number"},
-        {"layers[x]=1", "--set layers[x]: what stands between"},
-        {"layers[0]x=1", "--set layers[0]x: ']' must be followed"},
-        {"layers[6].x=1", "--set layers[6].x: layers has 6 items, numbered from 0; there is no item 6"},
-        {"layers.99999999999999999999=1", "--set layers.99999999999999999999: layers has 6 items"},
-        {"layers.c9.x=1", "--set layers.c9.x: layers has no item with name: c9"},
+        {"", "set : expected path=value"},
+        {"optimizer.rate", "set optimizer.rate: expected path=value"},
+        {"=1", "set : empty path"},
+        {".a=1", "set .a: empty key"},
+        {"a.\xcd\xcd=1", "set a.\xcd\xcd: key that is no UTF-8"},
+        {"a.=1", "set a.: ends in a point"},
+        {"a..b=1", "set a..b: empty key"},
+        {"a]=1", "set a]: "},
+        {"layers[=1", "set layers[: '[' without a number and ']'"},
+        {"layers[]=1", "set layers[]: '[' without a number"},
+        {"layers[x]=1", "set layers[x]: what stands between"},
+        {"layers[0]x=1", "set layers[0]x: ']' must be followed"},
+        {"layers[6].x=1", "set layers[6].x: layers has 6 items, numbered from 0; there is no item 6"},
+        {"layers.99999999999999999999=1", "set layers.99999999999999999999: layers has 6 items"},
+        {"layers.c9.x=1", "set layers.c9.x: layers has no item with name: c9"},
         {"layers.conv1.x=1",
-         "--set layers.conv1.x: layers has no item with name: conv1"}, /* its name is c1 */
-        {"layers.dense3.x=1", "--set layers.dense3.x: layers has no item with name: dense3"},
-        {"layers.dense0.x=1", "--set layers.dense0.x: layers has no item"},
-        {"layers.dense2.units=1", "--set layers.dense2.units: layers[5].dense is a text (\"10\") and has no"},
-        {"layers.5.units=1", "--set layers.5.units: layers[5].dense is a text (\"10\") and has no \"units\""},
-        {"layers.3.x=1", "--set layers.3.x: layers[3] is a text (\"relu\") and has no \"x\""},
-        {"optimizer[0]=1", "--set optimizer[0]: optimizer is a mapping and has no \"0\""},
-        {"optimizer.rate.x=1", "--set optimizer.rate.x: optimizer.rate is a text (\"1\") and has no \"x\""},
-        {"new[0]=1", "--set new[0]: a list that is not there has no items"},
-        {"[0]=1", "--set [0]: the document is a mapping"},
-        {"a=[1", "--set a:2:1: while parsing a flow sequence"},
-        {"a=*x", "--set a:1:1: alias *x"},
-        {"a=!!str x", "--set a:1:1: tag"},
-        {"a=b: c: d", "--set a:1:5: mapping values"},
+         "set layers.conv1.x: layers has no item with name: conv1"}, /* its name is c1 */
+        {"layers.dense3.x=1", "set layers.dense3.x: layers has no item with name: dense3"},
+        {"layers.dense0.x=1", "set layers.dense0.x: layers has no item"},
+        {"layers.dense2.units=1", "set layers.dense2.units: layers[5].dense is a text (\"10\") and has no"},
+        {"layers.5.units=1", "set layers.5.units: layers[5].dense is a text (\"10\") and has no \"units\""},
+        {"layers.3.x=1", "set layers.3.x: layers[3] is a text (\"relu\") and has no \"x\""},
+        {"optimizer[0]=1", "set optimizer[0]: optimizer is a mapping and has no \"0\""},
+        {"optimizer.rate.x=1", "set optimizer.rate.x: optimizer.rate is a text (\"1\") and has no \"x\""},
+        {"new[0]=1", "set new[0]: a list that is not there has no items"},
+        {"[0]=1", "set [0]: the document is a mapping"},
+        {"a=[1", "set a:2:1: while parsing a flow sequence"},
+        {"a=*x", "set a:1:1: alias *x"},
+        {"a=!!str x", "set a:1:1: tag"},
+        {"a=b: c: d", "set a:1:5: mapping values"},
         {"a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a=1",
-         "--set a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a: the configuration would "
+         "set a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a: the configuration would "
          "become too "
          "large (33 levels"},
         {"a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a=1",
-         "--set a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a: too many steps"},
+         "set a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a: too many steps"},
     };
     tr_config *root = parse(small);
     char *before = dump(root);
@@ -170,6 +231,26 @@ static void memory_may_fail_anywhere(void **state)
     }
 }
 
+static void memory_may_fail_in_short_forms(void **state)
+{
+    (void)state;
+    static const char *const assignments[] = {"layers[5].bias=1", "way.bucket=2"};
+    for (int64_t at = 0, done = 0; !done; at++) {
+        tr_config *root = parse(shorter);
+        tr_status status = TR_OK;
+        refuse_begin(at);
+        for (size_t i = 0; i < 2 && status == TR_OK; i++)
+            status = tr_config_set_in(root, assignments[i], short_form, NULL);
+        done = refuse_end();
+        assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
+        char *text = dump(root);
+        assert_non_null(strstr(text, done ? "    bucket: 2\n" : "way: fast\n"));
+        tr_free(text);
+        tr_config_destroy(&root);
+        assert_int_equal(tr_alloc_live(), 0);
+    }
+}
+
 static void damaged_overrides_do_no_harm(void **state)
 {
     (void)state;
@@ -200,10 +281,9 @@ static void damaged_overrides_do_no_harm(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(overrides_change_what_they_name),
-        cmocka_unit_test(bad_overrides_change_nothing),
-        cmocka_unit_test(memory_may_fail_anywhere),
-        cmocka_unit_test(damaged_overrides_do_no_harm),
+        cmocka_unit_test(overrides_change_what_they_name), cmocka_unit_test(short_forms_are_filled_in),
+        cmocka_unit_test(memory_may_fail_in_short_forms),  cmocka_unit_test(bad_overrides_change_nothing),
+        cmocka_unit_test(memory_may_fail_anywhere),        cmocka_unit_test(damaged_overrides_do_no_harm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

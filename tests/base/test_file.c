@@ -244,6 +244,61 @@ static void devices_are_not_replaced(void **state)
     assert_message_has("Is a directory");
 }
 
+/* What somebody else may have put in the place of a file of ours is neither written to nor waited for. */
+static void only_regular_files_are_written(void **state)
+{
+    (void)state;
+    static const enum tr_file_create ways[] = {TR_FILE_REPLACE, TR_FILE_APPEND};
+    char target[SCRATCH_PATH], link[SCRATCH_PATH], pipe[SCRATCH_PATH], directory[SCRATCH_PATH];
+    struct tr_file_writer writer;
+    assert_int_equal(tr_file_write_atomic(NULL, scratch_join(target, scratch, "target"), "old", 3), TR_OK);
+    assert_int_equal(symlink(target, scratch_join(link, scratch, "link")), 0);
+    assert_int_equal(mkfifo(scratch_join(pipe, scratch, "unread"), 0600), 0);
+    assert_int_equal(mkdir(scratch_join(directory, scratch, "folder"), 0700), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(tr_file_begin(NULL, link, ways[i], 0, &writer), TR_EIO);
+        assert_message_has("a symbolic link is not followed here");
+        assert_int_equal(tr_file_begin(NULL, pipe, ways[i], 0, &writer), TR_EIO);
+        assert_message_has("a regular file is needed");
+        int reader = open(pipe, O_RDONLY | O_NONBLOCK);
+        assert_int_equal(tr_file_begin(NULL, pipe, ways[i], 0, &writer), TR_EIO);
+        assert_message_has("a regular file is needed");
+        close(reader);
+        assert_int_equal(tr_file_begin(NULL, directory, ways[i], 0, &writer), TR_EIO);
+        assert_int_equal(tr_file_begin(NULL, "/dev/null", ways[i], 0, &writer), TR_EIO);
+    }
+    assert_content(target, "old");
+    assert_int_equal(tr_file_begin(NULL, target, TR_FILE_APPEND, 0, &writer), TR_OK);
+    assert_int_equal(tr_file_write(&writer, "er", 2), TR_OK);
+    assert_int_equal(tr_file_finish(&writer, false), TR_OK);
+    assert_content(target, "older");
+    assert_int_equal(tr_file_begin(NULL, target, TR_FILE_REPLACE, 0, &writer), TR_OK);
+    assert_int_equal(tr_file_finish(&writer, false), TR_OK);
+    assert_content(target, "");
+}
+
+/* Lines go on behind the last whole one. */
+static void half_a_line_is_cut(void **state)
+{
+    (void)state;
+    static const char *const cases[][3] = {{"", "new\n", "new\n"},
+                                           {"a\nb\n", "a\nb\nnew\n", "new\n"},
+                                           {"a\nhal", "a\nnew\n", "new\n"},
+                                           {"hal", "new\n", "new\n"}};
+    char path[SCRATCH_PATH], line[] = "new";
+    scratch_join(path, scratch, "lines");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (int anew = 0; anew < 2; anew++) {
+            struct tr_file_writer writer;
+            assert_int_equal(tr_file_write_atomic(NULL, path, cases[i][0], strlen(cases[i][0])), TR_OK);
+            assert_int_equal(tr_file_lines_begin(path, !anew, &writer), TR_OK);
+            assert_int_equal(tr_file_lines_add(&writer, line), TR_OK);
+            assert_int_equal(tr_file_finish(&writer, false), TR_OK);
+            assert_string_equal(line, "new");
+            assert_content(path, cases[i][1 + anew]);
+        }
+}
+
 static void a_replacement_can_be_tried_before(void **state)
 {
     (void)state;
@@ -368,6 +423,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_fault_leaves_the_old_file, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_write_says_how_far_it_came, set_up, tear_down),
         cmocka_unit_test_setup_teardown(devices_are_not_replaced, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(only_regular_files_are_written, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(half_a_line_is_cut, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_replacement_can_be_tried_before, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_file_size_limit_is_an_error_not_a_signal, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_directory_is_taken_once, set_up, tear_down),

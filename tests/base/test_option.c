@@ -457,6 +457,44 @@ static void values_are_handed_out_one_by_one(void **state)
     release(&thing);
 }
 
+/* Limits that nobody comes near to are told to those who do. */
+static void far_limits_are_not_shown(void **state)
+{
+    (void)state;
+    static const struct {
+        double least, most;
+        const char *cell;
+    } cases[] = {{0, TR_OPTION_WHOLE, "a number, >= 0 |"},
+                 {-1e300, 1e300, "a number |"},
+                 {0, 1e6, "a number, 0 .. 1000000 |"},
+                 {1e-12, 1, "a number, > 0 and <= 1 |"},
+                 {-1e9, 5, "a number, <= 5 |"},
+                 {1e-3, 1, "a number, 0.001 .. 1 |"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct tr_option far[] = {{.key = "far",
+                                         .type = TR_OPTION_DOUBLE,
+                                         .offset = FIELD(fine),
+                                         .fallback = "1",
+                                         .least = cases[i].least,
+                                         .most = cases[i].most,
+                                         .help = "far"}};
+        char *text;
+        assert_int_equal(tr_options_markdown("Far", far, 1, &text), TR_OK);
+        if (!strstr(text, cases[i].cell)) fail_msg("%s lacks %s", text, cases[i].cell);
+        tr_free(text);
+    }
+    const struct tr_option far[] = {{.key = "far",
+                                     .type = TR_OPTION_DOUBLE,
+                                     .offset = FIELD(fine),
+                                     .fallback = "1",
+                                     .least = 0,
+                                     .most = 1e300,
+                                     .help = "far"}};
+    struct thing thing = {0};
+    assert_int_equal(tr_options_arguments(far, 1, 1, (const char *const[]){"--far=-1"}, &thing), TR_EINVAL);
+    assert_non_null(strstr(tr_error_message(), "allowed: 0 .. 1e+300"));
+}
+
 static void manuals_are_tables(void **state)
 {
     (void)state;
@@ -561,6 +599,7 @@ int main(void)
         cmocka_unit_test(options_belong_to_kinds),
         cmocka_unit_test(values_are_dumped_and_read_back),
         cmocka_unit_test(values_are_handed_out_one_by_one),
+        cmocka_unit_test(far_limits_are_not_shown),
         cmocka_unit_test(manuals_are_tables),
         cmocka_unit_test(memory_may_fail_anywhere),
         cmocka_unit_test(damaged_files_do_no_harm),

@@ -12,6 +12,7 @@
 #include <float.h>
 #include <locale.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static void integers_are_strict(void **state)
@@ -254,6 +255,34 @@ static void strings_are_quoted(void **state)
     }
 }
 
+/* The shell itself says whether it reads what was meant. */
+static void words_are_quoted_for_the_shell(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"plain-1.yaml", "",        "two words", "it's", "$HOME",
+                                        "`id`",         "a;b&c|d", "*",         "~",    "line\nfeed",
+                                        "\\",           "\"",      "!x",        "#x",   "a=b:c"};
+    struct tr_text text = TR_TEXT_INIT;
+    tr_text_add_word(&text, words[0]);
+    assert_string_equal(text.bytes, words[0]);
+    tr_text_release(&text);
+    tr_text_add_word(&text, words[3]);
+    assert_string_equal(text.bytes, "'it'\\''s'");
+    tr_text_release(&text);
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        char got[64] = "";
+        tr_text_add(&text, "printf %s ");
+        tr_text_add_word(&text, words[i]);
+        FILE *shell = popen(text.bytes, "r");
+        assert_non_null(shell);
+        size_t length = fread(got, 1, sizeof got - 1, shell);
+        got[length] = '\0';
+        assert_int_equal(pclose(shell), 0);
+        assert_string_equal(got, words[i]);
+        tr_text_release(&text);
+    }
+}
+
 static void failed_additions_are_remembered(void **state)
 {
     (void)state;
@@ -289,6 +318,7 @@ int main(void)
         cmocka_unit_test(distances_are_those_of_typing),
         cmocka_unit_test(figures_are_for_people),
         cmocka_unit_test(strings_are_quoted),
+        cmocka_unit_test(words_are_quoted_for_the_shell),
         cmocka_unit_test(failed_additions_are_remembered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -219,6 +219,54 @@ static void threads_have_lanes_of_their_own(void **state)
     tr_timeline_destroy(&timeline);
 }
 
+/* What a thread asked for is told of by others, in a lane of its own, with the activity and the name of the
+   span in which it was asked for; within an evaluation that is one. */
+static void spans_of_devices_are_added(void **state)
+{
+    (void)state;
+    tr_timeline *timeline;
+    struct tr_span_here here, evaluated;
+    assert_false(tr_span_here(&here)); /* no lane */
+    assert_int_equal(tr_timeline_create(&all, &timeline), TR_OK);
+    tr_timeline_enter(timeline, "main");
+    assert_false(tr_span_here(&here)); /* no span */
+    tr_timeline_step(5);
+    tr_span_begin(TR_ACTIVITY_STEP, "step");
+    tr_span_begin(TR_ACTIVITY_BACKWARD, "conv1");
+    assert_true(tr_span_here(&here));
+    tr_span_end();
+    tr_span_begin(TR_ACTIVITY_EVALUATION, "test");
+    tr_span_begin(TR_ACTIVITY_FORWARD, "conv1");
+    assert_true(tr_span_here(&evaluated));
+    tr_span_end();
+    tr_span_end();
+    tr_span_end();
+    tr_timeline_step(6);
+    tr_timeline_add(&here, "device", 100, 130);
+    tr_timeline_add(&evaluated, "device", 130, 131);
+    tr_timeline_add(&here, "device", 131, 141);
+    tr_timeline_leave();
+    assert_int_equal(tr_timeline_lanes(timeline), 2);
+    tr_lane *lane = tr_timeline_lane(timeline, 1);
+    assert_string_equal(tr_lane_name(lane), "device");
+    int64_t count;
+    int totals;
+    const struct tr_span *span = tr_lane_spans(lane, &count);
+    const struct tr_span_total *total = tr_lane_totals(lane, &totals);
+    assert_int_equal(count, 3);
+    assert_int_equal(totals, 2);
+    assert_true(span[0].begin == 100 && span[0].end == 130 && span[0].step == 5);
+    assert_int_equal(span[1].activity, TR_ACTIVITY_EVALUATION);
+    assert_string_equal(tr_lane_text(lane, span[1].name), "conv1");
+    assert_int_equal(total[0].activity, TR_ACTIVITY_BACKWARD);
+    assert_true(total[0].count == 2 && total[0].whole == 40 && total[0].own == 40);
+    tr_timeline_freeze(timeline);
+    tr_timeline_add(&here, "device", 200, 300);
+    tr_lane_spans(lane, &count);
+    assert_int_equal(count, 3);
+    tr_timeline_destroy(&timeline);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -230,6 +278,7 @@ int main(void)
         cmocka_unit_test(a_timeline_begins_where_its_run_does),
         cmocka_unit_test(deep_spans_and_many_names_are_survived),
         cmocka_unit_test(threads_have_lanes_of_their_own),
+        cmocka_unit_test(spans_of_devices_are_added),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#define DEADLINE       120 /* seconds: a launcher may pause for 32 of them, and then train */
+#define PATIENCE       120 /* seconds: a launcher may pause for 32 of them, and then train */
 #define ARGUMENTS_MOST 64
 
 /* ---- starting ---- */
@@ -33,6 +33,23 @@ static int open_terminal(int columns)
     assert_int_equal(unlockpt(terminal), 0);
     assert_int_equal(ioctl(terminal, TIOCSWINSZ, &size), 0);
     return terminal;
+}
+
+/* A data cache of this test program's own, away from that of whoever runs it. */
+static char cache[SCRATCH_PATH];
+
+static void remove_cache(void)
+{
+    scratch_remove(cache);
+}
+
+const char *session_cache(void)
+{
+    if (!cache[0]) {
+        scratch_make(cache);
+        atexit(remove_cache);
+    }
+    return cache;
 }
 
 static void make_pipe(int ends[2])
@@ -54,6 +71,7 @@ static void become(const struct setup *setup, const char *terminal, int in, int 
     unsetenv("TRIREME_ISA");
     unsetenv("TRIREME_DEVICE");
     unsetenv("NO_COLOR");
+    setenv("TRIREME_DATA_CACHE_DIR", cache, 1);
     setenv("TERM", "xterm", 1);
     setenv("LC_ALL", "C.UTF-8", 1);
     for (int i = 0; setup->environment && setup->environment[i]; i++) putenv((char *)setup->environment[i]);
@@ -65,8 +83,9 @@ static void become(const struct setup *setup, const char *terminal, int in, int 
 void session_start(struct session *session, const struct setup *setup)
 {
     int in[2], out[2], err[2];
-    *session = (struct session){.out = -1, .err = -1, .terminal = -1};
+    *session = (struct session){.out = -1, .err = -1, .terminal = -1, .patience = PATIENCE};
     for (int i = 0; i < 2; i++) assert_non_null(session->text[i] = calloc(1, 1));
+    session_cache();
     make_pipe(in);
     make_pipe(out);
     make_pipe(err);
@@ -125,7 +144,7 @@ static void give_up(struct session *session, const char *what)
 {
     kill(session->process, SIGKILL);
     session_show(session);
-    fail_msg("%s took longer than %d s", what, DEADLINE);
+    fail_msg("%s took longer than %g s", what, session->patience);
 }
 
 /* Waits for more output. False when both streams are at their end. */
@@ -144,7 +163,7 @@ static bool read_more(struct session *session, double deadline, const char *what
 
 void session_wait_for(struct session *session, int which, const char *part)
 {
-    double deadline = tr_clock_seconds() + DEADLINE;
+    double deadline = tr_clock_seconds() + session->patience;
     while (!strstr(session->text[which], part)) {
         if (read_more(session, deadline, part)) continue;
         session_show(session);
@@ -154,7 +173,8 @@ void session_wait_for(struct session *session, int which, const char *part)
 
 void session_read(struct session *session)
 {
-    if (!read_more(session, tr_clock_seconds() + DEADLINE, "more output")) fail_msg("the program has ended");
+    if (!read_more(session, tr_clock_seconds() + session->patience, "more output"))
+        fail_msg("the program has ended");
 }
 
 void session_signal(struct session *session, int number)
@@ -171,7 +191,7 @@ void session_resize(struct session *session, int columns)
 int session_end(struct session *session)
 {
     int status;
-    double deadline = tr_clock_seconds() + DEADLINE;
+    double deadline = tr_clock_seconds() + session->patience;
     while (read_more(session, deadline, "the program")) continue;
     assert_int_equal(waitpid(session->process, &status, 0), session->process);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
@@ -182,7 +202,7 @@ void session_release(struct session *session)
     if (session->out >= 0) close(session->out);
     if (session->err >= 0) close(session->err);
     for (int i = 0; i < 2; i++) free(session->text[i]);
-    *session = (struct session){.out = -1, .err = -1, .terminal = -1};
+    *session = (struct session){.out = -1, .err = -1, .terminal = -1, .patience = PATIENCE};
 }
 
 void session_show(const struct session *session)

@@ -27,6 +27,7 @@ struct session {
     int out, err, terminal; /* descriptors, -1 where there is none */
     char *text[2];          /* stdout (or the terminal), stderr; NUL-terminated */
     size_t size[2];
+    double patience; /* seconds that every wait may take; the default until changed */
 };
 
 void session_start(struct session *session, const struct setup *setup);
@@ -39,6 +40,9 @@ void session_resize(struct session *session, int columns);
 /* Waits for the end and returns the exit code, or minus the signal that ended it. */
 int session_end(struct session *session);
 void session_release(struct session *session);
+
+/* The directory of the data cache that programs are given, unless the setup says otherwise. Static storage. */
+const char *session_cache(void);
 
 /* All at once with pipes: run(&session, "train", "m.yaml", NULL). The session is to be released. */
 int run(struct session *session, ...) __attribute__((sentinel));

@@ -16,6 +16,7 @@
 #include "session.h"
 
 #include "base/alloc.h"
+#include "base/json.h"
 #include "base/file.h"
 
 /* ---- what is said ---- */
@@ -219,18 +220,10 @@ static void test_files(void **state)
 
 /* ---- what is run ---- */
 
-static void skip_without_mpi(void)
-{
-    if (TRIREME_HAS_MPI && access("/usr/bin/mpirun", X_OK) == 0) return;
-    fprintf(stderr, "skipped: Open MPI (libopenmpi-dev, openmpi-bin) was not found\n");
-    skip();
-}
-
 static void test_runs(void **state)
 {
     (void)state;
     struct session session;
-    skip_without_mpi();
     int code = run(&session, "compare", "tiny.yaml", "--workers", "1,2,8", "--strategies",
                    "allreduce,local-sgd,replicas=2,every=3", "--steps", "6", "--threads", "2", "--json",
                    "c.json", "--csv", "c.csv", "--set", "train.microbatches=4", NULL);
@@ -326,15 +319,28 @@ static void test_failures_are_told(void **state)
     session_release(&session);
 }
 
+/* Processes that cannot be started are found before the table begins, once for all runs. */
+static void test_impossible_processes_are_refused_first(void **state)
+{
+    (void)state;
+    struct session session;
+    int code =
+        run_with(&session, (struct setup){.program = "sh"}, "-c", "ulimit -n 20; exec \"$0\" \"$@\"",
+                 TRIREME_PROGRAM, "compare", "tiny.yaml", "--workers", "2,16", "--strategies", "allreduce",
+                 "--steps", "1", "--set", "train.microbatches=16", "--set", "train.batch=16", NULL);
+    expect_error(2, "16 processes need 32 open files, of which 20 are allowed here", &session, code);
+    session_release(&session);
+}
+
 static void test_nonsense_is_refused(void **state)
 {
     (void)state;
     static const struct {
         const char *option, *value, *part;
     } wrong[] = {
-        {"--strategies", "allreduce,telepathy", "there is no strategy \"telepathy\""},
+        {"--strategies", "allreduce,telepathy", "--strategies: strategy \"telepathy\" is none of allreduce"},
         {"--strategies", "local-sgd,telepathy=1", "unknown key \"telepathy\""},
-        {"--strategies", "replicas=2", "there is no strategy \"replicas=2\""},
+        {"--strategies", "replicas=2", "strategy \"replicas=2\" is none of allreduce"},
         {"--until", "0.9", "write accuracy=0.98"},
         {"--until", "accuracy=2", "is not between 0 and 1"},
         {"--budget", "5x", "write 90s, 5m or 1h"},
@@ -365,6 +371,7 @@ int main(void)
         cmocka_unit_test(test_the_budget_ends_runs),
         cmocka_unit_test(test_an_interrupt_ends_the_run_and_says_what_there_is),
         cmocka_unit_test(test_failures_are_told),
+        cmocka_unit_test(test_impossible_processes_are_refused_first),
         cmocka_unit_test(test_nonsense_is_refused),
     };
     return cmocka_run_group_tests(tests, place_make, place_remove);

@@ -69,8 +69,8 @@ static void test_a_signal_saves_and_leaves(void **state)
     }
 }
 
-/* timeout(1) and terminals may deliver one wish twice. */
-static void test_one_wish_delivered_twice(void **state)
+/* timeout(1) and terminals may deliver one request twice. */
+static void test_one_request_delivered_twice(void **state)
 {
     (void)state;
     struct session session;
@@ -110,6 +110,38 @@ static void test_a_second_signal_leaves_at_once(void **state)
     session_release(&session);
 }
 
+/* Whether the process has a handler for the signal. */
+static bool catches(pid_t process, int number)
+{
+    char path[64], line[256];
+    unsigned long long caught = 0;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)process);
+    FILE *file = fopen(path, "r");
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "SigCgt: %llx", &caught) == 1) break;
+    if (file) fclose(file);
+    return caught >> (number - 1) & 1;
+}
+
+/* Its first step would take days. */
+static void test_a_straggler_wakes_up(void **state)
+{
+    (void)state;
+    struct session session;
+    const char *const arguments[] = {
+        "train", "tiny.yaml",      "--out", "straggler",           "--slow", "0:1e6",
+        "--set", "train.batch=60", "--set", "layers.0.units=2000", "--set",  "layers.2.dense=2000",
+        NULL};
+    session_start(&session, &(struct setup){.arguments = arguments});
+    session_wait_for(&session, 0, "output ");
+    while (!catches(session.process, SIGTERM)) usleep(10000);
+    usleep(200000);
+    session_signal(&session, SIGTERM);
+    assert_int_equal(session_end(&session), 3);
+    assert_int_equal(stopped_after(&session), 1);
+    session_release(&session);
+}
+
 static void test_an_ignored_signal_stays_ignored(void **state)
 {
     (void)state;
@@ -143,8 +175,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_signal_saves_and_leaves),
-        cmocka_unit_test(test_one_wish_delivered_twice),
+        cmocka_unit_test(test_one_request_delivered_twice),
         cmocka_unit_test(test_a_second_signal_leaves_at_once),
+        cmocka_unit_test(test_a_straggler_wakes_up),
         cmocka_unit_test(test_an_ignored_signal_stays_ignored),
         cmocka_unit_test(test_json_says_so_too),
     };

@@ -1,5 +1,4 @@
-/* Several processes: same hash as one, and what is said when they cannot start. Skipped where Open MPI is
- * missing. */
+/* Several processes: same hash as one, and what is said when they cannot start. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "base/file.h"
 #include "session.h"
 
 #define MICROBATCHES "--set", "train.microbatches=4"
@@ -33,25 +33,28 @@ static void skip_without_mpi(void)
     skip();
 }
 
+static void expect_hash(const char *transport, const char *processes, const char *hash)
+{
+    struct session session;
+    char out[32];
+    snprintf(out, sizeof out, "launch-%s-%s", transport, processes);
+    int code = run(&session, "launch", "--transport", transport, "-n", processes, "train", "tiny.yaml", "-o",
+                   out, "--steps", "12", MICROBATCHES, NULL);
+    if (code != 0) session_show(&session);
+    assert_int_equal(code, 0);
+    assert_string_equal(hash_in(session.text[0]), hash);
+    assert_null(strchr(session.text[0], '\033'));
+    session_release(&session);
+}
+
 static void test_processes_share_one_hash(void **state)
 {
     (void)state;
-    static const char *const counts[] = {"1", "2", "3"};
     char hash[65];
-    skip_without_mpi();
     alone(hash);
-    for (int i = 0; i < 3; i++) {
-        struct session session;
-        char out[16];
-        snprintf(out, sizeof out, "launch%s", counts[i]);
-        int code = run(&session, "launch", "-n", counts[i], "train", "tiny.yaml", "-o", out, "--steps", "12",
-                       MICROBATCHES, NULL);
-        if (code != 0) session_show(&session);
-        assert_int_equal(code, 0);
-        assert_string_equal(hash_in(session.text[0]), hash);
-        assert_null(strchr(session.text[0], '\033'));
-        session_release(&session);
-    }
+    expect_hash("local", "1", hash);
+    expect_hash("auto", "2", hash);
+    expect_hash("local", "3", hash);
     /* What two processes saved, one goes on with. */
     struct session session;
     assert_int_equal(run(&session, "launch", "-n", "2", "train", "tiny.yaml", "-o", "half", "--steps", "5",
@@ -63,11 +66,19 @@ static void test_processes_share_one_hash(void **state)
     session_release(&session);
 }
 
+static void test_processes_under_mpi_share_it_too(void **state)
+{
+    (void)state;
+    char hash[65];
+    skip_without_mpi();
+    alone(hash);
+    expect_hash("mpi", "2", hash);
+}
+
 static void test_more_processes_than_microbatches_are_refused(void **state)
 {
     (void)state;
     struct session session;
-    skip_without_mpi();
     int code = run(&session, "launch", "-n", "3", "train", "tiny.yaml", "-o", "many", "--set",
                    "train.microbatches=2", NULL);
     assert_int_not_equal(code, 0);
@@ -84,10 +95,38 @@ static void test_a_missing_launcher_is_named(void **state)
     (void)state;
     static const char *const environment[] = {"PATH=/nonexistent", NULL};
     struct session session;
-    int code = run_with(&session, (struct setup){.environment = environment}, "launch", "-n", "2", "train",
-                        "tiny.yaml", NULL);
-    expect_error(2, "install Open MPI", &session, code);
+    int code = run_with(&session, (struct setup){.environment = environment}, "launch", "--transport", "mpi",
+                        "-n", "2", "train", "tiny.yaml", NULL);
+    expect_error(2, "install Open MPI (Debian: openmpi-bin and libopenmpi-dev)", &session, code);
     session_release(&session);
+    /* One host needs none. */
+    code = run_with(&session, (struct setup){.environment = environment}, "launch", "-n", "2", "train",
+                    "tiny.yaml", "-o", "pathless", "--steps", "1", NULL);
+    assert_int_equal(code, 0);
+    session_release(&session);
+}
+
+/* Also as root, who may write nearly everywhere. */
+static void test_outputs_that_cannot_be_written_are_refused_first(void **state)
+{
+    (void)state;
+    static const char *const places[] = {"tiny.yaml/below", "/proc/none/at-all"};
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        struct session session;
+        int code = run(&session, "launch", "-n", "2", "train", "tiny.yaml", "-o", places[i], NULL);
+        expect_error(2, "trireme launch: nothing can be written to the output directory", &session, code);
+        session_release(&session);
+        code = run(&session, "train", "tiny.yaml", "-o", places[i], NULL);
+        expect_error(2, "trireme train: nothing can be written to the output directory", &session, code);
+        session_release(&session);
+    }
+    struct session session;
+    int code = run(&session, "launch", "-n", "2", "train", "tiny.yaml", "-o", "tiny.yaml", NULL);
+    expect_error(2, "trireme launch: \"tiny.yaml\" is no directory", &session, code);
+    session_release(&session);
+    /* What was tried leaves nothing. */
+    expect_exit(2, "launch", "-n", "2", "train", "tiny.yaml", "-o", "new/place", "--strategy", "none-such");
+    assert_int_equal(access("new", F_OK), -1);
 }
 
 /* What is wrong with the command line or the model file is said once, before processes are started. */
@@ -100,9 +139,10 @@ static void test_wrong_commands_are_refused_first(void **state)
         {{"eval", "tiny.yaml"}, "only `train` shares its work"},
         {{"train", "tiny.yaml", "--no-such-option"}, "no-such-option"},
         {{"train", "absent.yaml"}, "absent.yaml"},
-        {{"train", "tiny.yaml", "--strategy", "parameter-sever"}, "choose one of allreduce"},
+        {{"train", "tiny.yaml", "--strategy", "parameter-sever"}, "did you mean \"parameter-server\"?"},
         {{"train", "tiny.yaml", "--timeout", "0"}, "--timeout"},
         {{"train"}, "nothing to train"},
+        {{"train", "tiny.yaml", "--transport", "mpi"}, "give --transport to launch"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const char *const *a = cases[i].arguments;
@@ -112,6 +152,13 @@ static void test_wrong_commands_are_refused_first(void **state)
         session_release(&session);
     }
     struct session session;
+    int code = run(&session, "launch", "--transport", "local", "--hosts", "a:2", "-n", "2", "train",
+                   "tiny.yaml", NULL);
+    expect_error(2, "--transport local is for processes of this host", &session, code);
+    session_release(&session);
+    code = run(&session, "train", "tiny.yaml", "--transport", "local", NULL);
+    expect_error(2, "is for processes that `trireme launch` starts", &session, code);
+    session_release(&session);
     assert_int_equal(run(&session, "launch", "-n", "2", "train", "--help", NULL), 0);
     assert_non_null(strstr(session.text[0], "trireme train [options]"));
     session_release(&session);
@@ -121,10 +168,15 @@ static void test_stragglers_are_checked(void **state)
 {
     (void)state;
     static const char *const wrong[][2] = {
-        {"1", "is not a rank and a factor"},     {"0:", "is not a rank and a factor"},
-        {":2", "is not a rank and a factor"},    {"x:2", "is not a rank and a factor"},
-        {"7:2", "there is no rank 7"},           {"-1:2", "there is no rank -1"},
-        {"0:0.5", "cannot be 0.5 times slower"}, {"0:2:3", "is not a rank and a factor"},
+        {"1", "is not a rank and a factor"},
+        {"0:", "is not a rank and a factor"},
+        {":2", "is not a rank and a factor"},
+        {"x:2", "is not a rank and a factor"},
+        {"7:2", "there is no rank 7"},
+        {"-1:2", "there is no rank -1"},
+        {"0:0.5", "cannot be 0.5 times slower"},
+        {"0:2:3", "is not a rank and a factor"},
+        {"0:1e300", "cannot be 1e+300 times slower; give 1 to 1e+06"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct session session;
@@ -132,6 +184,28 @@ static void test_stragglers_are_checked(void **state)
         expect_error(2, wrong[i][1], &session, code);
         session_release(&session);
     }
+}
+
+/* All processes, and all attempts, share the one directory that is made for the launch. */
+static void test_a_launch_has_a_number(void **state)
+{
+    (void)state;
+    struct session session;
+    skip_without_mpi();
+    for (int i = 1; i <= 2; i++) {
+        char line[64];
+        assert_int_equal(run(&session, "launch", "-n", "2", "train", "tiny.yaml", "-o", "auto", "--steps",
+                             "2", "--set", "name=numbered", NULL),
+                         0);
+        snprintf(line, sizeof line, "\noutput      runs/numbered-%d\n", i);
+        assert_non_null(strstr(session.text[0], line));
+        session_release(&session);
+    }
+    assert_false(tr_file_exists("runs/numbered-3"));
+    expect_exit(2, "launch", "-n", "2", "train", "tiny.yaml", "-o", "auto", "--set", "name=numbered", "--set",
+                "data.train.idx.labels=nowhere");
+    assert_false(tr_file_exists("runs/numbered-3"));
+    expect_exit(2, "train", "tiny.yaml", "--transport", "mpi", "--out", "auto");
 }
 
 static void test_continue_begins_and_goes_on(void **state)
@@ -161,7 +235,6 @@ static void test_a_terminated_job_saves_and_goes_on(void **state)
     (void)state;
     struct session session;
     char hash[65];
-    skip_without_mpi();
     const char *const arguments[] = {"launch",     "-n",
                                      "2",          "train",
                                      "tiny.yaml",  "-o",
@@ -193,10 +266,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_processes_share_one_hash),
+        cmocka_unit_test(test_processes_under_mpi_share_it_too),
+        cmocka_unit_test(test_outputs_that_cannot_be_written_are_refused_first),
         cmocka_unit_test(test_more_processes_than_microbatches_are_refused),
         cmocka_unit_test(test_a_missing_launcher_is_named),
         cmocka_unit_test(test_wrong_commands_are_refused_first),
         cmocka_unit_test(test_stragglers_are_checked),
+        cmocka_unit_test(test_a_launch_has_a_number),
         cmocka_unit_test(test_continue_begins_and_goes_on),
         cmocka_unit_test(test_a_terminated_job_saves_and_goes_on),
     };

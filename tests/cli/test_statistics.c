@@ -92,36 +92,12 @@ static void test_staleness(void **state)
     assert_true(cli_statistics_of(&statistics, 10).more_staleness);
 }
 
-static void test_json(void **state)
-{
-    (void)state;
-    static const int64_t bins[] = {10, 20, 0, 0};
-    struct tr_train_statistics statistics = {.ranks = 1,
-                                             .rank = workers,
-                                             .steps = 40,
-                                             .asynchronous = true,
-                                             .staleness = bins,
-                                             .staleness_bins = 4,
-                                             .dropped = 3};
-    struct tr_json_writer json;
-    char *text;
-    tr_json_begin(&json, false);
-    cli_statistics_json(&statistics, &json);
-    assert_int_equal(tr_json_finish(&json, &text), TR_OK);
-    assert_string_equal(text,
-                        "{\"statistics\":{\"steps\":40,\"ranks\":[{\"bytes_sent\":1000,\"bytes_received\":0,"
-                        "\"bytes_shared\":50,\"wait_seconds\":4,\"compute_seconds\":5,"
-                        "\"contributions\":0}],\"staleness\":[10,20],\"dropped\":3}}");
-    tr_free(text);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sums),
         cmocka_unit_test(test_nobody_stands_out),
         cmocka_unit_test(test_staleness),
-        cmocka_unit_test(test_json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

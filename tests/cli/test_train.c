@@ -227,6 +227,244 @@ static void test_less_output(void **state)
     session_release(&session);
 }
 
+/* 64 examples in batches of 10 are 7 steps an epoch. */
+static void test_epochs_in_place_of_steps(void **state)
+{
+    (void)state;
+    struct session session;
+    /* The file has steps. */
+    assert_int_equal(run(&session, "train", "tiny.yaml", "-o", "epochs", "--epochs", "2", NULL), 0);
+    assert_non_null(strstr(session.text[0], "\nsteps       14, 7 an epoch (2 epochs)\n"));
+    session_release(&session);
+    assert_int_equal(run(&session, "train", "--resume", "epochs", "--epochs", "3", NULL), 0);
+    assert_non_null(strstr(session.text[0], "\ntrained     7 steps in "));
+    session_release(&session);
+    assert_int_equal(run(&session, "train", "--resume", "epochs", "--steps", "22", NULL), 0);
+    assert_non_null(strstr(session.text[0], "\ntrained     1 step in "));
+    session_release(&session);
+    assert_int_equal(run(&session, "train", "tiny.yaml", "--resume", "epochs", "--epochs", "4", NULL), 0);
+    assert_non_null(strstr(session.text[0], "\ntrained     6 steps in "));
+    session_release(&session);
+    /* The file has epochs. */
+    assert_int_equal(run(&session, "train", "tiny.yaml", "-o", "epochs2", "--set", "train.steps=0", "--set",
+                         "train.epochs=9", "--steps", "3", NULL),
+                     0);
+    assert_non_null(strstr(session.text[0], "\ntrained     3 steps in "));
+    session_release(&session);
+    int code = run(&session, "train", "tiny.yaml", "-o", "epochs3", "--epochs", "1", "--steps", "1", NULL);
+    expect_error(2, "--steps", &session, code);
+    session_release(&session);
+}
+
+static void test_numbered_directories(void **state)
+{
+    (void)state;
+    struct session session;
+    for (int i = 1; i <= 3; i++) {
+        char line[64];
+        assert_int_equal(run(&session, "train", "tiny.yaml", "--out", "auto", "--steps", "1", "--set",
+                             "name=counted", NULL),
+                         0);
+        snprintf(line, sizeof line, "\noutput      runs/counted-%d\n", i);
+        assert_non_null(strstr(session.text[0], line));
+        session_release(&session);
+    }
+    /* The next number is behind the last one, whatever was removed. */
+    assert_int_equal(tr_file_remove(NULL, "runs/counted-2"), TR_OK);
+    expect_exit(0, "train", "tiny.yaml", "--out=auto", "--steps=1", "--set", "name=counted");
+    assert_true(tr_file_exists("runs/counted-4/checkpoint-00000001"));
+    assert_false(tr_file_exists("runs/counted-2"));
+    /* A job that is refused takes no number. */
+    expect_exit(2, "train", "tiny.yaml", "--out=auto", "--set", "name=counted", "--set",
+                "data.train.idx.labels=nowhere");
+    assert_false(tr_file_exists("runs/counted-5"));
+    /* What goes on elsewhere is called after its job. */
+    assert_int_equal(
+        run(&session, "train", "--resume", "runs/counted-4", "--out", "auto", "--steps", "2", NULL), 0);
+    assert_non_null(strstr(session.text[0], "\noutput      runs/counted-5\n"));
+    session_release(&session);
+    assert_true(tr_file_exists("runs/counted-5/checkpoint-00000002"));
+}
+
+static void test_keys_of_short_forms(void **state)
+{
+    (void)state;
+    struct session session;
+    assert_int_equal(run(&session, "train", "tiny.yaml", "-o", "short", "--steps", "2", "--set",
+                         "strategy=allreduce", "--set", "strategy.bucket=2", "--set",
+                         "layers.dense2.use_bias=false", "--set", "layers.dropout1.name=less", NULL),
+                     0);
+    session_release(&session);
+    struct tr_file_content content;
+    assert_int_equal(tr_file_read("short/checkpoint-00000002/model.yaml", 1 << 20, &content), TR_OK);
+    assert_non_null(strstr(content.data, "strategy:\n  allreduce:\n    bucket: 2\n"));
+    assert_non_null(strstr(content.data, "  - dense:\n      units: 3\n      use_bias: false\n"));
+    assert_non_null(strstr(content.data, "  - dropout:\n      rate: 0.2\n      name: less\n"));
+    tr_file_content_free(&content);
+}
+
+/* What is wrong with the model file is said before what is wrong with its data or its directory. */
+static void test_the_model_file_comes_first(void **state)
+{
+    (void)state;
+    static const char *const mistakes[][2] = {
+        {"layers.0.units=0", "layers[0].dense.units"},
+        {"layers.2={dens: 3}", "did you mean \"dense\"?"},
+        {"layers.0.weights=he_norml", "did you mean \"he_normal\"?"},
+        {"loss={label_smoothing: 2}", "label_smoothing"},
+        {"optimizer.rule=adm", "did you mean \"adam\"?"},
+        {"optimizer.schedule=cosin", "did you mean \"cosine\"?"},
+        {"strategy=allredce", "allreduce"},
+        {"train.pass=3", "power of two"},
+        {"train.epochs=2", "give steps or epochs"},
+        {"data.test.idx.image=x", "data.test.idx"},
+    };
+    hash_with("first", "--steps", "1", NULL);
+    for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
+        struct session session;
+        int code = run(&session, "train", "tiny.yaml", "--out", "first", "--set", mistakes[i][0], NULL);
+        expect_error(2, mistakes[i][1], &session, code);
+        session_release(&session);
+        code = run(&session, "train", "tiny.yaml", "--out", "nowhere", "--set",
+                   "data.train.idx.labels=nowhere", "--set", mistakes[i][0], NULL);
+        expect_error(2, mistakes[i][1], &session, code);
+        session_release(&session);
+    }
+    /* Shapes are known before the data where the file tells them. */
+    struct session session;
+    int code = run(&session, "train", "tiny.yaml", "--out", "first", "--set", "input.shape=[6, 6, 1]",
+                   "--set", "layers.0={conv: {filters: 2, kernel: 9}}", NULL);
+    expect_error(2, "kernel", &session, code);
+    session_release(&session);
+}
+
+static void test_runs_that_differ_are_told_apart(void **state)
+{
+    (void)state;
+    struct session session;
+    static const char *const differences[][2] = {
+        {"strategy={allreduce: {bucket: 2}}", "strategy: differ (allreduce on 1 process: bucket "},
+        {"optimizer.rate=0.02", "; optimizer.rate 0.01 and 0.02\n"},
+    };
+    hash_with("one", "--steps", "2", "--overwrite");
+    for (size_t i = 0; i < 2; i++) {
+        expect_exit(0, "train", "tiny.yaml", "-o", "other", "--overwrite", "--steps", "2", "--set",
+                    differences[i][0]);
+        int code = run(&session, "diff", "one", "other", NULL);
+        assert_int_equal(code, (int)i); /* a strategy with other options gives the same hash */
+        assert_non_null(strstr(session.text[0], differences[i][1]));
+        session_release(&session);
+    }
+}
+
+/* The number behind `key` in a JSON text. */
+static double number_in(const char *text, const char *key)
+{
+    char member[64];
+    snprintf(member, sizeof member, "\"%s\":", key);
+    const char *at = strstr(text, member);
+    assert_non_null(at);
+    return strtod(at + strlen(member), NULL);
+}
+
+static void test_the_best_is_kept_and_used(void **state)
+{
+    (void)state;
+    struct session session;
+    char line[64];
+    /* Steps that are far too long, so that the end is not the best. */
+    assert_int_equal(run(&session, "train", "tiny.yaml", "-o", "best", "--set", "train.evaluate_every=2",
+                         "--set", "train.checkpoint_every=1", "--set", "train.patience=1000", "--set",
+                         "optimizer={rule: sgd, rate: 3}", "--log", "json", NULL),
+                     0);
+    const char *end = strstr(session.text[0], "{\"event\":\"end\""), *best = strstr(end, "\"best\":{");
+    assert_non_null(best);
+    double step = number_in(best, "step"), loss = number_in(best, "loss");
+    assert_true(step >= 2 && step < 38);
+    snprintf(line, sizeof line, "\nbest        step %.0f, accuracy ", step);
+    assert_non_null(strstr(session.text[1], line));
+    assert_non_null(strstr(session.text[1], " on test (best/checkpoint-best)\n"));
+    assert_non_null(strstr(session.text[1], "next        trireme predict best --best "));
+    session_release(&session);
+    assert_int_equal(run(&session, "eval", "best", "--best", "--json", NULL), 0);
+    assert_true(number_in(session.text[0], "step") == step);
+    assert_true(number_in(session.text[0], "loss") == loss);
+    session_release(&session);
+    assert_int_equal(run(&session, "eval", "best", "--json", NULL), 0);
+    assert_true(number_in(session.text[0], "step") == 40);
+    assert_true(number_in(session.text[0], "loss") > loss);
+    session_release(&session);
+    assert_int_equal(run(&session, "predict", "best", "--best", "--set-name", "test", "--json", NULL), 0);
+    session_release(&session);
+    expect_exit(0, "export", "best", "--best", "--onnx", "best.onnx");
+    struct tr_file_content content;
+    assert_int_equal(tr_file_read("best.onnx", 1 << 20, &content), TR_OK);
+    snprintf(line, sizeof line, "trained for %.0f steps", step);
+    bool found = false;
+    for (size_t i = 0; i + strlen(line) < content.size && !found; i++)
+        found = memcmp(content.data + i, line, strlen(line)) == 0;
+    assert_true(found);
+    tr_file_content_free(&content);
+    /* A new run in its place does not inherit it, and one that keeps none has none. */
+    expect_exit(0, "train", "tiny.yaml", "-o", "best", "--overwrite", "--steps", "4");
+    int code = run(&session, "eval", "best", "--best", NULL);
+    expect_error(2, "train.keep_best", &session, code);
+    session_release(&session);
+}
+
+/* The last evaluation, when it is due after the last step, is told once and summed up. */
+static void test_the_last_evaluation_is_told_once(void **state)
+{
+    (void)state;
+    struct session session;
+    assert_int_equal(run(&session, "train", "tiny.yaml", "-o", "once", "--set", "train.evaluate_every=20",
+                         "--set", "loss={label_smoothing: 0.2}", NULL),
+                     0);
+    assert_int_equal(count_of(session.text[0], " on test (64 examples)\n"), 2);
+    assert_int_equal(count_of(session.text[0], "\ntest        accuracy "), 1);
+    /* Losses of two kinds are not taken for one. */
+    assert_non_null(strstr(session.text[0], "\nloss        of steps with label smoothing 0.2, "));
+    session_release(&session);
+}
+
+/* What the journal's last line says under `key`. */
+static double ended_with(const char *directory, const char *key)
+{
+    char path[128];
+    struct tr_file_content content;
+    snprintf(path, sizeof path, "%s/journal.jsonl", directory);
+    assert_int_equal(tr_file_read(path, 1 << 20, &content), TR_OK);
+    const char *end = strstr(content.data, "{\"event\":\"end\""), *next;
+    while (end && (next = strstr(end + 1, "{\"event\":\"end\""))) end = next;
+    assert_non_null(end);
+    char member[64];
+    snprintf(member, sizeof member, "\"%s\":", key);
+    const char *at = strstr(end, member);
+    assert_non_null(at);
+    double value = strtod(at + strlen(member), NULL);
+    tr_file_content_free(&content);
+    return value;
+}
+
+/* Counts and rates are of all steps, whatever was reported of them. */
+static void test_steps_are_counted_without_reports(void **state)
+{
+    (void)state;
+    struct session session;
+    assert_int_equal(run(&session, "train", "tiny.yaml", "-o", "silent", "--set", "train.log_every=0",
+                         "--steps", "37", NULL),
+                     0);
+    assert_non_null(strstr(session.text[0], "\ntrained     37 steps in "));
+    session_release(&session);
+    assert_true(ended_with("silent", "step") == 37);
+    assert_true(ended_with("silent", "seconds") > 0);
+    assert_true(ended_with("silent", "examples_per_second") > 0);
+    /* And of a run that goes on only those of its own. */
+    assert_int_equal(run(&session, "train", "--resume", "silent", "--steps", "40", NULL), 0);
+    assert_non_null(strstr(session.text[0], "\ntrained     3 steps in "));
+    session_release(&session);
+}
+
 static void test_a_loss_that_is_not_finite(void **state)
 {
     (void)state;
@@ -318,7 +556,57 @@ static void test_a_directory_that_cannot_be_written(void **state)
     struct session session;
     write_text("file", "in the way");
     int code = run(&session, "train", "tiny.yaml", "--out", "file/run", "-q", NULL);
-    expect_error(1, "file/run", &session, code);
+    expect_error(2, "nothing can be written to the output directory file/run: file is no directory", &session,
+                 code);
+    session_release(&session);
+}
+
+/* What is to be copied into a shell is quoted for it: the hints themselves are run. */
+static void test_hints_can_be_copied(void **state)
+{
+    (void)state;
+    struct session session;
+    char command[1024];
+    const char *out = "it's mine; $(touch oops) & more", *quoted = "'it'\\''s mine; $(touch oops) & more'";
+    assert_int_equal(run(&session, "train", "tiny.yaml", "-o", out, "--steps", "2", NULL), 0);
+    const char *next = strstr(session.text[0], "next        trireme ");
+    assert_non_null(next);
+    assert_non_null(strstr(next, quoted));
+    next += strlen("next        trireme ");
+    snprintf(command, sizeof command, "exec '%s' %.*s", TRIREME_PROGRAM, (int)strcspn(next, "\n"), next);
+    session_release(&session);
+    const char *const arguments[] = {"-c", command, NULL};
+    session_start(&session, &(struct setup){.program = "/bin/sh", .arguments = arguments});
+    int code = session_end(&session);
+    if (code != 0) session_show(&session);
+    assert_int_equal(code, 0);
+    session_release(&session);
+    assert_false(tr_file_exists("oops"));
+
+    int used = run(&session, "train", "tiny.yaml", "-o", out, NULL);
+    expect_error(2, "--resume 'it'\\''s mine; $(touch oops) & more' goes on", &session, used);
+    session_release(&session);
+}
+
+/* The limit hits the journal, whose lines are many, and not the checkpoint; "ulimit -f" counts blocks of 512
+   bytes. */
+static void test_a_file_size_limit_is_no_signal(void **state)
+{
+    (void)state;
+    struct session session;
+    static const char *const arguments[] = {
+        "-c",
+        "ulimit -f 24; exec \"$0\" train tiny.yaml -o limited --quiet --set train.log_every=1 --steps 200",
+        TRIREME_PROGRAM, NULL};
+    struct setup setup = {.program = "/bin/sh", .arguments = arguments};
+    session_start(&session, &setup);
+    int code = session_end(&session);
+    if (code != 0) session_show(&session);
+    assert_int_equal(code, 0);
+    const char *warning = strstr(session.text[1], "the journal of the run is not written");
+    assert_non_null(warning);
+    assert_null(strstr(warning + 1, "the journal of the run"));
+    assert_true(tr_file_exists("limited/checkpoint-00000200"));
     session_release(&session);
 }
 
@@ -335,10 +623,20 @@ int main(void)
         cmocka_unit_test(test_a_job_stays_below_its_directory),
         cmocka_unit_test(test_json_lines),
         cmocka_unit_test(test_less_output),
+        cmocka_unit_test(test_epochs_in_place_of_steps),
+        cmocka_unit_test(test_numbered_directories),
+        cmocka_unit_test(test_keys_of_short_forms),
+        cmocka_unit_test(test_the_model_file_comes_first),
+        cmocka_unit_test(test_runs_that_differ_are_told_apart),
+        cmocka_unit_test(test_the_best_is_kept_and_used),
+        cmocka_unit_test(test_the_last_evaluation_is_told_once),
+        cmocka_unit_test(test_steps_are_counted_without_reports),
         cmocka_unit_test(test_a_loss_that_is_not_finite),
         cmocka_unit_test(test_damaged_checkpoints),
         cmocka_unit_test(test_other_settings_do_not_resume),
         cmocka_unit_test(test_output_that_breaks),
+        cmocka_unit_test(test_hints_can_be_copied),
+        cmocka_unit_test(test_a_file_size_limit_is_no_signal),
         cmocka_unit_test(test_a_directory_that_cannot_be_written),
     };
     return cmocka_run_group_tests(tests, place_make, place_remove);

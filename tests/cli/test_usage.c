@@ -91,6 +91,7 @@ static void test_mistakes_are_named(void **state)
         {{"train", "tiny.yaml", "--log", "xml"}, "--log"},
         {{"train", "tiny.yaml", "--device", "gpu"}, "gpu"},
         {{"train", "tiny.yaml", "--isa", "mmx"}, "mmx"},
+        {{"train", "tiny.yaml", "--histograms", "2"}, "say where to (`--tensorboard`)"},
         {{"train", "missing.yaml"}, "missing.yaml"},
         {{"train", "tiny.yaml", "--set", "optimizer.rat=1"}, "did you mean \"rate\"?"},
         {{"train", "tiny.yaml", "--set", "rubbish"}, "rubbish"},

@@ -6,7 +6,7 @@
 
 #include "ranks.h"
 
-#include "comm/transport.h"
+#include "support/comm_thread/thread.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -29,11 +29,17 @@ static void *rank_main(void *argument)
 
 void ranks_run(int size, const int *host, const struct tr_comm_settings *settings, scenario_function run)
 {
+    ranks_run_made(tr_comm_thread_create, size, host, settings, run);
+}
+
+void ranks_run_made(ranks_maker make, int size, const int *host, const struct tr_comm_settings *settings,
+                    scenario_function run)
+{
     struct rank rank[RANKS_MOST] = {{0}};
     pthread_t thread[RANKS_MOST];
     tr_comm *comm[RANKS_MOST];
     assert_true(size <= RANKS_MOST);
-    assert_int_equal(tr_comm_thread_create(size, host, settings, comm), TR_OK);
+    assert_int_equal(make(size, host, settings, comm), TR_OK);
     for (int i = 0; i < size; i++) {
         rank[i].comm = comm[i];
         rank[i].run = run;

@@ -11,6 +11,7 @@ const char *scenario_sums_in_window(tr_comm *comm);
 const char *scenario_all_reduce(tr_comm *comm);
 const char *scenario_buckets(tr_comm *comm);
 const char *scenario_bytes(tr_comm *comm);
+const char *scenario_combine(tr_comm *comm);
 const char *scenario_apply(tr_comm *comm);
 const char *scenario_large(tr_comm *comm);
 

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "check.h"
-#include "comm/thread/thread.h"
+#include "support/comm_thread/thread.h"
 #include "ranks.h"
 #include "refuse.h"
 
@@ -531,7 +531,7 @@ static const char *takes_back(tr_comm *comm)
     if (tr_comm_rank(comm) == 0) {
         CHECK(tr_comm_end_operations(comm, "nothing is wrong")); /* since nothing is under way */
         CHECK_OK(tr_comm_progress(comm));
-        CHECK_OK(tr_comm_keep_moving(comm, true));
+        CHECK_OK(tr_comm_use_progress_thread(comm, true));
         CHECK_OK(tr_comm_send(comm, 1, 1, mine, sizeof data[0], "numbers", &ticket));
         CHECK_OK(tr_comm_receive(comm, 1, 2, mine, sizeof data[0], "numbers", &ticket));
         CHECK_OK(tr_comm_all_reduce(comm, reduction, mine, 100, 100, mine, "sum", &sum));

@@ -11,6 +11,7 @@
 #include "base/module.h"
 #include "comm/mpi/module.h"
 #include "comm/transport.h"
+#include "launch.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -147,21 +148,10 @@ static void test_slow(void **state)
     expect_well(2, false, "hiccups");
 }
 
-/* Every survivor says who is lost, and how. */
 static void expect_loss_of(int victim, int ranks, bool tcp, const char *what, const char *how)
 {
-    char text[80];
     run(ranks, tcp, what);
-    for (int rank = 0; rank < ranks; rank++) {
-        if (rank == victim) continue;
-        snprintf(text, sizeof text, "rank %d says: ", rank);
-        const char *line = strstr(output, text);
-        if (!line) fail_msg("%s: rank %d says nothing; output:\n%s", what, rank, output);
-        snprintf(text, sizeof text, "rank %d on host ", victim);
-        const char *named = strstr(line, text), *explained = strstr(line, how), *end = strchr(line, '\n');
-        if (!named || !explained || named > end || explained > end)
-            fail_msg("%s: rank %d does not say that %s... %s; output:\n%s", what, rank, text, how, output);
-    }
+    launch_expect_loss(output, victim, ranks, what, how);
 }
 
 static void expect_loss(int ranks, bool tcp, const char *what, const char *how)
@@ -169,7 +159,7 @@ static void expect_loss(int ranks, bool tcp, const char *what, const char *how)
     expect_loss_of(ranks - 1, ranks, tcp, what, how);
 }
 
-/* The chief is no exception. */
+/* The root is no exception. */
 static void test_killed_at_work(void **state)
 {
     (void)state;
@@ -202,6 +192,9 @@ static void test_gives_up(void **state)
     (void)state;
     skip_without_mpi();
     expect_loss(3, false, "abort", "gave up: no more paper");
+    /* Long before its next sign of life would be. */
+    expect_loss(3, false, "words", "gave up: no more paper");
+    expect_loss(2, true, "words", "gave up: no more paper");
 }
 
 static void test_survivors(void **state)

@@ -1,5 +1,6 @@
 /* Tables of numbers. */
 #include "base/alloc.h"
+#include "base/log.h"
 #include "data/csv_fields.h"
 #include "data/support.h"
 
@@ -277,6 +278,44 @@ static void test_allocation_failures(void **unused)
     }
 }
 
+static char logged[1024];
+static int lines_logged;
+
+static void keep_line(void *user, enum tr_log_level level, const char *message)
+{
+    (void)user, (void)level;
+    lines_logged++;
+    snprintf(logged, sizeof logged, "%s", message);
+}
+
+/* A bad field in the first row makes a header of it, which is said. */
+static void test_a_row_taken_for_a_header(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *text, *options, *warning;
+    } cases[] = {
+        {"1,nan,0\n2,3,1\n", "",
+         ":1: the line is taken for a header, since field 1 \"nan\" is no number, but 2 "
+         "of 3 fields are"},
+        {"\n1,,0\n2,3,1\n", "", ":2: the line is taken for a header"},
+        {"1,nan,0\n2,3,1\n", ", header: yes", NULL},
+        {"a,b,c\n2,3,1\n", "", NULL},
+        {"1,2,0\n2,3,1\n", "", NULL},
+    };
+    tr_log_set_sink(keep_line, NULL, TR_LOG_WARNING);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char description[64];
+        lines_logged = 0;
+        write_text("header", cases[i].text);
+        snprintf(description, sizeof description, "{csv: {path: header%s}}", cases[i].options);
+        tr_source_close(&(tr_source *){must_open(description)});
+        assert_int_equal(lines_logged, cases[i].warning ? 1 : 0);
+        if (cases[i].warning && !strstr(logged, cases[i].warning)) fail_msg("%s", logged);
+    }
+    tr_log_set_sink(NULL, NULL, TR_LOG_WARNING);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -285,6 +324,7 @@ int main(void)
         cmocka_unit_test(test_standardize),
         cmocka_unit_test(test_bad_tables),
         cmocka_unit_test(test_every_truncation),
+        cmocka_unit_test(test_a_row_taken_for_a_header),
         cmocka_unit_test(test_skip),
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_allocation_failures),

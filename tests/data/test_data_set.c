@@ -1,7 +1,9 @@
 /* Known data sets: describing, opening, verifying, fetching (from a folder instead of the network) and
  * showing. */
 #include "base/hash.h"
+#include "base/module.h"
 #include "data/data_set.h"
+#include "data/fetch.h"
 #include "data/support.h"
 
 #include <setjmp.h>
@@ -39,6 +41,8 @@ static void test_table(void **unused)
         const struct tr_data_set_entry *entry = tr_data_set_entry(info->name);
         assert_ptr_equal(&entry->public, info);
         assert_true(info->can_fetch == (entry->mirrors[0] != NULL));
+        for (int i = 0; entry->mirrors[i]; i++)
+            assert_int_equal(strncmp(entry->mirrors[i], "https://", 8), 0);
         for (int i = 0; info->parts[i]; i++) {
             char *description;
             assert_int_equal(tr_data_set_describe(info->name, info->parts[i], &description), TR_OK);
@@ -52,11 +56,11 @@ static void test_table(void **unused)
             assert_true(!file->contents || strlen(file->contents) == 64);
         }
     }
-    assert_int_equal(sets, 4);
+    assert_int_equal(sets, 5);
     assert_null(tr_data_set_at(-1));
     char *description;
     assert_int_equal(tr_data_set_describe("minst", "train", &description), TR_ENOTFOUND);
-    assert_non_null(strstr(tr_error_message(), "did you mean mnist?"));
+    assert_non_null(strstr(tr_error_message(), "did you mean \"mnist\"?"));
     assert_int_equal(tr_data_set_describe("mnist", "dev", &description), TR_ENOTFOUND);
     assert_non_null(strstr(tr_error_message(), "it has train, test"));
 }
@@ -67,7 +71,8 @@ static void test_shipped_sets(void **unused)
     struct counts counts = {0};
     assert_int_equal(tr_data_set_verify("mnist", DATA, count, &counts), TR_OK);
     assert_int_equal(tr_data_set_verify("sst2", DATA, count, &counts), TR_OK);
-    assert_int_equal(counts.state[TR_DATA_FILE_GOOD], 7);
+    assert_int_equal(tr_data_set_verify("shakespeare", DATA, count, &counts), TR_OK);
+    assert_int_equal(counts.state[TR_DATA_FILE_GOOD], 8);
     tr_source *source = NULL;
     assert_int_equal(tr_data_set_open("mnist", "test", DATA, NULL, &source), TR_OK);
     assert_int_equal(tr_source_info(source)->count, 10000);
@@ -202,12 +207,62 @@ static void test_fetch_of_sets(void **unused)
 {
     (void)unused;
     struct counts counts = {0};
-    assert_int_equal(tr_data_set_fetch("mnist", DATA, NULL, count, &counts),
+    assert_int_equal(tr_data_set_fetch("mnist", NULL, DATA, NULL, count, &counts),
                      TR_OK); /* all there: nothing to do */
     assert_int_equal(counts.state[TR_DATA_FILE_GOOD], 4);
-    assert_int_equal(tr_data_set_fetch("sst2", test_directory(), NULL, count, &counts), TR_EUNSUPPORTED);
+    assert_int_equal(tr_data_set_fetch("sst2", NULL, test_directory(), NULL, count, &counts),
+                     TR_EUNSUPPORTED);
     assert_non_null(strstr(tr_error_message(), "ships with Trireme"));
-    assert_int_equal(tr_data_set_fetch("nothing", DATA, NULL, NULL, NULL), TR_ENOTFOUND);
+    assert_int_equal(tr_data_set_fetch("nothing", NULL, DATA, NULL, NULL, NULL), TR_ENOTFOUND);
+}
+
+/* A mirror of one's own serves any set, if what it has is right; what others can change on the way is none.
+ */
+static void test_a_mirror_of_ones_own(void **unused)
+{
+    (void)unused;
+    static const char *const names[] = {"train.tsv", "dev.tsv", "test.tsv"};
+    struct counts counts = {0};
+    mkdir(test_path("own"), 0700);
+    mkdir(test_path("own/sst2"), 0700);
+    for (int i = 0; i < 3; i++) {
+        char from[600], to[64];
+        snprintf(from, sizeof from, DATA "/sst2/%s", names[i]);
+        snprintf(to, sizeof to, "own/sst2/%s", names[i]);
+        struct bytes file = read_file(from);
+        if (i == 2) file.data[0] ^= 1;
+        write_file(to, file.data, file.size);
+        free(file.data);
+    }
+    char mirror[600];
+    snprintf(mirror, sizeof mirror, "file://%s", test_path("own/sst2"));
+    mkdir(test_path("got"), 0700);
+    assert_int_equal(tr_data_set_fetch("sst2", mirror, test_path("got"), NULL, count, &counts), TR_ECORRUPT);
+    assert_int_equal(counts.state[TR_DATA_FILE_FETCHED], 2);
+    assert_non_null(strstr(tr_error_message(), "SHA-256 is"));
+    assert_int_not_equal(access(test_path("got/sst2/test.tsv"), F_OK), 0);
+
+    static const char *const refused[] = {"http://localhost/", "ftp://localhost/", "/tmp", "file://host/x",
+                                          "HTTP://localhost/", "scp://localhost/", ""};
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        assert_int_equal(tr_data_set_fetch("sst2", refused[i], test_path("got"), NULL, NULL, NULL),
+                         TR_EINVAL);
+        assert_non_null(strstr(tr_error_message(), "give https://"));
+    }
+}
+
+/* The module itself speaks nothing but https: nobody listens there, and that is not the reason. */
+static void test_the_module_refuses_http(void **unused)
+{
+    (void)unused;
+    static const struct tr_module module = {"trireme-fetch.so", TR_FETCH_SYMBOL, TR_FETCH_VERSION, "", ""};
+    const void *loaded;
+    char message[256] = "";
+    if (tr_module_load(&module, &loaded) != TR_OK) fail_msg("%s", tr_error_message());
+    const struct tr_fetch_module *fetch = loaded;
+    assert_int_equal(fetch->get("http://127.0.0.1:9/", NULL, NULL, NULL, message, sizeof message),
+                     TR_FETCH_FAILED);
+    if (!strstr(message, "Protocol") && !strstr(message, "protocol")) fail_msg("%s", message);
 }
 
 static void test_show_images(void **unused)
@@ -281,6 +336,8 @@ int main(void)
         cmocka_unit_test(test_damage_is_found),
         cmocka_unit_test(test_fetch),
         cmocka_unit_test(test_fetch_of_sets),
+        cmocka_unit_test(test_a_mirror_of_ones_own),
+        cmocka_unit_test(test_the_module_refuses_http),
         cmocka_unit_test(test_show_images),
         cmocka_unit_test(test_show_others),
         cmocka_unit_test(test_convert_by_name),

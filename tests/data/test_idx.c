@@ -122,7 +122,12 @@ static void test_classes_are_shared(void **state)
     char *text;
     assert_int_equal(tr_source_state(train, &name, &text), TR_OK);
     assert_string_equal(name, "classes.txt");
-    assert_string_equal(text, "trireme classes 1, 4 classes, 4 lines\n0\n1\n2\n3\n");
+    assert_string_equal(text, "trireme classes 1, 4 classes, 0 lines\n");
+    assert_int_equal(tr_source_open("{idx: {images: images, labels: few}}", test_directory(),
+                                    "trireme classes 1, 4 classes, 4 lines\n0\n1\n2\n3\n", &test),
+                     TR_OK); /* as it once was */
+    assert_int_equal(tr_source_info(test)->classes, 4);
+    tr_source_close(&test);
     assert_int_equal(tr_source_open("{idx: {images: images, labels: few}}", test_directory(), text, &test),
                      TR_OK);
     assert_int_equal(tr_source_info(test)->classes, 4);
@@ -285,7 +290,7 @@ static void test_no_files(void **state)
 static void test_descriptions(void **state)
 {
     (void)state;
-    expect_refusal("{ids: {images: images}}", TR_EINVAL, "did you mean idx?");
+    expect_refusal("{ids: {images: images}}", TR_EINVAL, "did you mean \"idx\"?");
     expect_refusal("{idx: {image: images}}", TR_EINVAL, "images");
     expect_refusal("{idx: {labels: labels}}", TR_EINVAL, "images");
     expect_refusal("{idx: {images: images, classes: -1}}", TR_EINVAL, "classes");

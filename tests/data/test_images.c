@@ -277,6 +277,20 @@ static void test_folder_classes_are_shared(void **unused)
                      TR_EFORMAT);
     tr_text_free(state);
     tr_source_close(&train);
+    /* Training data without names for their classes: folders are called by their numbers. */
+    mkdir(test_path("digits"), 0700);
+    mkdir(test_path("digits/1"), 0700);
+    write_png("digits/1/x.png", 6, 4, 1, painted);
+    static const char nameless[] = "trireme classes 1, 3 classes, 0 lines\n";
+    assert_int_equal(tr_source_open("{folder: {path: digits}}", test_directory(), nameless, &test), TR_OK);
+    assert_int_equal(tr_source_read(test, 0, NULL, 0, NULL, &label), TR_OK);
+    assert_int_equal(label, 1);
+    assert_int_equal(tr_source_info(test)->classes, 3);
+    tr_source_close(&test);
+    mkdir(test_path("digits/3"), 0700);
+    assert_int_equal(tr_source_open("{folder: {path: digits}}", test_directory(), nameless, &test),
+                     TR_EMISMATCH);
+    assert_non_null(strstr(tr_error_message(), "\"3\""));
 }
 
 static void test_folder_refusals(void **unused)

@@ -180,6 +180,26 @@ static void test_classes_are_shared(void **state)
     tr_text_free(text);
 }
 
+/* One label says that there are 16 million classes. A line for each of them took 15 s and more than a
+   checkpoint may keep. */
+static void test_a_large_label_costs_no_time(void **state)
+{
+    (void)state;
+    static const int32_t large[2] = {0, (1 << 24) - 1};
+    const char *name;
+    char *text;
+    write_array("y", "<i4", "(2,)", large, 4, 2);
+    tr_source *source = must_open(BOTH), *second;
+    assert_int_equal(tr_source_info(source)->classes, 1 << 24);
+    assert_int_equal(tr_source_state(source, &name, &text), TR_OK);
+    assert_true(strlen(text) < 100);
+    assert_int_equal(tr_source_open(BOTH, test_directory(), text, &second), TR_OK);
+    assert_int_equal(tr_source_info(second)->classes, 1 << 24);
+    tr_source_close(&second);
+    tr_source_close(&source);
+    tr_text_free(text);
+}
+
 static void test_what_does_not_fit(void **state)
 {
     (void)state;
@@ -228,6 +248,7 @@ int main(void)
         cmocka_unit_test_setup(test_numbers, write_good),
         cmocka_unit_test_setup(test_values, write_good),
         cmocka_unit_test_setup(test_classes_are_shared, write_good),
+        cmocka_unit_test_setup(test_a_large_label_costs_no_time, write_good),
         cmocka_unit_test_setup(test_what_does_not_fit, write_good),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

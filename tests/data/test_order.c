@@ -99,6 +99,7 @@ static void test_geometry(void **state)
                         assert_true(at.rows == batch || position + at.rows == covered);
                         assert_true(at.rows >= 1 && at.rows <= batch);
                         position += at.rows;
+                        assert_true(position <= covered);
                     }
                 }
                 assert_int_equal(step, 3 * order.steps_per_epoch);

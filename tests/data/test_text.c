@@ -112,7 +112,7 @@ static void test_state_is_shared(void **unused)
     assert_int_equal(classes, 3);
     const char *line = "  FILM is good";
     assert_int_equal(tr_vocabulary_length(vocabulary, line, strlen(line)), 3);
-    tr_vocabulary_encode(vocabulary, line, strlen(line), tokens);
+    tr_vocabulary_encode(vocabulary, line, strlen(line), 3, tokens);
     assert_int_equal(tokens[0], 1);
     assert_int_equal(tokens[1], 0);
     assert_int_equal(tokens[2], 3);
@@ -171,7 +171,7 @@ static void test_bad_lines(void **unused)
     refuse("", "the set is empty");
     refuse("good\t1\nno label\n", "bad.tsv:2:9: no tab");
     refuse("good\t1\t2\n", "bad.tsv:1:7: a second tab");
-    refuse("good\tx\n", "label \"x\" is not an integer");
+    refuse("good\tx\nbad\t0\n", "label \"x\" is not an integer");
     refuse("good\t\n", "bad.tsv:1:6: label \"\"");
     refuse("good\t1.5\n", "not an integer");
     refuse("good\t-1\n", "label -1 is not in 0 to");

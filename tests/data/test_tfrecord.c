@@ -155,6 +155,30 @@ static void test_known_bytes(void **state)
     free(file.data);
 }
 
+/* An entry may lack its value, or its key: it holds nothing, and takes back what an earlier one held. Builds
+   that check for undefined behaviour stop where its bytes are looked for. */
+static void test_entries_without_a_value(void **state)
+{
+    (void)state;
+    static const uint8_t example[] = {
+        0x0a, 43,                                                    /* features */
+        0x0a, 11, 0x0a, 1, 'a',  0x12, 6,    0x1a, 4, 0x0a, 2, 5, 6, /* a: two integers */
+        0x0a, 10, 0x0a, 1, 'b',  0x12, 5,    0x1a, 3, 0x0a, 1, 7,    /* b: one */
+        0x0a, 3,  0x0a, 1, 'a',                                      /* a without a value */
+        0x0a, 7,  0x12, 5, 0x1a, 3,    0x0a, 1,    8,                /* a value without a key */
+        0x0a, 0,                                                     /* neither */
+        0x0a, 0,
+    };
+    struct tr_example_feature feature[] = {{.name = "a", .name_length = 1}, {.name = "b", .name_length = 1}};
+    int64_t number = 0;
+    assert_int_equal(example[1] + 2, sizeof example);
+    assert_int_equal(tr_example_find(example, sizeof example, feature, 2), TR_OK);
+    assert_int_equal(feature[0].kind, TR_LIST_NONE);
+    assert_int_equal(tr_example_int64(&feature[0], &number), TR_EFORMAT);
+    assert_int_equal(tr_example_int64(&feature[1], &number), TR_OK);
+    assert_int_equal(number, 7);
+}
+
 /* Forms that other writers use: unpacked numbers, duplicate keys, unknown fields, negative integers. */
 static void test_other_encodings(void **state)
 {
@@ -424,6 +448,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_known_bytes),
+        cmocka_unit_test(test_entries_without_a_value),
         cmocka_unit_test(test_other_encodings),
         cmocka_unit_test(test_floats_and_targets),
         cmocka_unit_test(test_every_truncation),

@@ -1,5 +1,5 @@
-/* The cases of every operation in TR_DEVICE_OPS: odd shapes, options, cuts. An operation without cases does
- * not link.
+/* The cases of every operation in TR_DEVICE_OPS: odd shapes, options, cuts. An operation without cases fails
+ * the tests, which say what to write.
  *
  * To add an operation: write case_<operation>() in the file of its family.
  */
@@ -14,14 +14,21 @@
    does nothing, when there is no such case. */
 typedef bool (*case_function)(struct scene *scene, int index);
 
-#define CASE_FUNCTION(op) bool case_##op(struct scene *scene, int index);
+#define CASE_FUNCTION(op) __attribute__((weak)) bool case_##op(struct scene *scene, int index);
 TR_DEVICE_OPS(CASE_FUNCTION)
 #undef CASE_FUNCTION
 
 struct case_list {
     const char *operation;
-    case_function run;
+    case_function run; /* NULL: not written yet, see case_must_exist() */
 };
+
+/* Fails the test with what is missing unless the operation has cases. */
+void case_must_exist(const struct case_list *list);
+
+/* Fails the test if the device lacks the operation, with what to do; skips it if it is a fusion, which devices
+   may lack. */
+void case_needs_operation(const struct case_list *list, const tr_device *device);
 
 #define CASE_ONE(op) +1
 enum { CASE_LISTS = 0 TR_DEVICE_OPS(CASE_ONE) };
@@ -34,11 +41,14 @@ extern const struct case_list case_lists[CASE_LISTS];
    convolutions need not. */
 struct named_window {
     const char *name;
-    struct tr_window window;
+    struct tr_sliding_window window;
 };
 extern const struct named_window case_windows[];
 extern const int case_window_count;
 /* The first of them that suit pools. */
 extern const int case_pool_window_count;
+/* Those of convolutions by Winograd's algorithm. */
+extern const struct named_window case_winograd_windows[];
+extern const int case_winograd_window_count;
 
 #endif

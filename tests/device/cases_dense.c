@@ -111,20 +111,26 @@ static const struct {
     int32_t longest;
     bool empty;
 } lstm_shapes[] = {
-    {1, 1, 1, false},   {3, 3, 5, false},   {5, 8, 7, true},   {13, 17, 9, false}, {17, 16, 4, true},
-    {31, 33, 6, false}, {2, 64, 19, false}, {29, 5, 12, true}, {0, 4, 1, false},   {14, 130, 3, false},
+    {1, 1, 1, false},  {3, 3, 5, false},    {5, 8, 7, true},    {13, 17, 9, false},
+    {17, 16, 4, true}, {31, 33, 6, false},  {2, 64, 19, false}, {29, 5, 12, true},
+    {0, 4, 1, false},  {14, 130, 3, false}, {3, 270, 3, false}, /* more units than a group of a gpu has
+                                                                   threads */
 };
 
 #define LSTM_MOST_EXAMPLES 128
 
 bool case_lstm_forward(struct scene *s, int index)
 {
-    if (index >= LENGTH(lstm_shapes)) return false;
+    if (index >= 2 * LENGTH(lstm_shapes)) return false;
+    bool goes_on = index >= LENGTH(lstm_shapes);
+    index %= LENGTH(lstm_shapes);
     int64_t examples = lstm_shapes[index].examples, hidden = lstm_shapes[index].hidden;
     int32_t offset[LSTM_MOST_EXAMPLES + 1];
     struct tr_op_lstm_forward a = {.examples = examples, .hidden = hidden};
-    scene_name(s, "examples %d up to %d rows, hidden %d", (int)examples, lstm_shapes[index].longest,
-               (int)hidden);
+    scene_name(s, "examples %d up to %d rows, hidden %d%s", (int)examples, lstm_shapes[index].longest,
+               (int)hidden, goes_on ? ", going on" : "");
+    a.h_before = goes_on ? scene_in(s, "h_before", hidden * examples) : NULL;
+    a.c_before = goes_on ? scene_in(s, "c_before", hidden * examples) : NULL;
     a.offset = scene_offsets(s, examples, lstm_shapes[index].longest, lstm_shapes[index].empty, offset);
     a.w = scene_in(s, "w", 4 * hidden * hidden);
     a.b = scene_in(s, "b", 4 * hidden);

@@ -12,7 +12,7 @@ static const int counts[] = {0, 1, 3, 8, 15, 16, 17, 31, 33, 64, 100, 1000, 4099
 
 bool case_activation_forward(struct scene *s, int index)
 {
-    int kinds = TR_ACT_GELU + 1;
+    int kinds = TR_ACT_GELU_TANH + 1;
     if (index >= 2 * kinds * LENGTH(counts)) return false;
     bool in_place = index / kinds % 2;
     struct tr_op_activation_forward a = {.count = counts[index / kinds / 2],
@@ -28,13 +28,13 @@ bool case_activation_forward(struct scene *s, int index)
 
 bool case_activation_backward(struct scene *s, int index)
 {
-    int kinds = TR_ACT_GELU + 1;
+    int kinds = TR_ACT_GELU_TANH + 1;
     if (index >= 2 * kinds * LENGTH(counts)) return false;
     bool in_place = index / kinds % 2;
     struct tr_op_activation_backward a = {
         .count = counts[index / kinds / 2], .activation = (enum tr_activation)(index % kinds), .slope = 0.3f};
     scene_name(s, "activation %d of %d%s", a.activation, (int)a.count, in_place ? ", in place" : "");
-    if (a.activation == TR_ACT_GELU)
+    if (a.activation >= TR_ACT_GELU)
         a.x = scene_in(s, "x", a.count);
     else
         a.y = scene_in(s, "y", a.count);
@@ -154,13 +154,15 @@ bool case_load_images(struct scene *s, int index)
 
 bool case_update(struct scene *s, int index)
 {
-    static const char *const rules[] = {"sgd", "momentum", "adam", "adamw", "statistic"};
+    static const char *const rules[] = {"sgd",     "momentum", "adam",     "adamw",
+                                        "rmsprop", "adagrad",  "statistic"};
     if (index >= 32 * LENGTH(rules)) return false;
     int options = index / LENGTH(rules);
     struct tr_op_update a = {.count = counts[(index * 3 + options) % LENGTH(counts)],
                              .rule = (enum tr_rule)(index % LENGTH(rules)),
                              .nesterov = options & 1,
                              .clip_norm = options & 2,
+                             .rate_factor = options & 8 ? 0.3f : 1,
                              .beta1 = 0.9f,
                              .beta2 = 0.999f,
                              .epsilon = 1e-8f,
@@ -168,13 +170,16 @@ bool case_update(struct scene *s, int index)
                              .l2 = options & 4 ? 1e-4f : 0,
                              .clip_value = options & 8 ? 0.25f : 0};
     bool moments = a.rule == TR_RULE_ADAM || a.rule == TR_RULE_ADAMW;
-    scene_name(s, "%s of %d%s%s%s%s%s", rules[a.rule], (int)a.count, a.nesterov ? ", nesterov" : "",
+    bool second = moments || a.rule == TR_RULE_RMSPROP || a.rule == TR_RULE_ADAGRAD;
+    bool first = moments || a.rule == TR_RULE_MOMENTUM || (a.rule == TR_RULE_RMSPROP && options & 1);
+    scene_name(s, "%s of %d%s%s%s%s%s", rules[a.rule], (int)a.count,
+               a.nesterov ? a.rule == TR_RULE_RMSPROP ? ", momentum" : ", nesterov" : "",
                a.clip_norm ? ", clip_norm" : "", a.l2 > 0 ? ", l2" : "",
                a.clip_value > 0 ? ", clip_value" : "", options & 16 ? ", ema" : "");
     a.grad = scene_in(s, "grad", a.count);
     a.w = scene_in(s, "w", a.count);
-    a.m = moments || a.rule == TR_RULE_MOMENTUM ? scene_in(s, "m", a.count) : NULL;
-    a.v = moments ? scene_positive(s, "v", a.count) : NULL;
+    a.m = first ? scene_in(s, "m", a.count) : NULL;
+    a.v = second ? scene_positive(s, "v", a.count) : NULL;
     a.ema = options & 16 ? scene_in(s, "ema", a.count) : NULL;
     a.scalars = scene_scalars(s);
     scene_end(s, tr_device_update(s->device, &a));
@@ -195,7 +200,7 @@ bool case_sum_squares(struct scene *s, int index)
 
 bool case_clip_scale(struct scene *s, int index)
 {
-    static const int sizes[] = {0, 1, 5, 16, 40};
+    static const int sizes[] = {0, 1, 5, 16, 40, 5000};
     static const float norms[] = {0x1p-10f, 1.5f, 1e30f};
     if (index >= LENGTH(sizes) * LENGTH(norms)) return false;
     struct tr_op_clip_scale a = {.count = sizes[index / LENGTH(norms)],
@@ -205,5 +210,51 @@ bool case_clip_scale(struct scene *s, int index)
     a.norm = scene_out(s, "norm", 1);
     a.scalars = scene_scalars(s);
     scene_end(s, tr_device_clip_scale(s->device, &a));
+    return true;
+}
+
+static const struct {
+    int64_t rows;
+    int32_t parts;
+    int64_t width[TR_JOIN_PARTS];
+} joined[] = {
+    {1, 1, {1}},       {3, 2, {1, 5}},    {7, 2, {16, 17}}, {5, 3, {4, 33, 2}},
+    {4, 3, {0, 5, 0}}, {40, 2, {64, 32}}, {0, 2, {3, 3}},   {9, TR_JOIN_PARTS, {1, 2, 3, 4, 5, 6, 7, 8}},
+};
+
+static int64_t all_of(int index)
+{
+    int64_t all = 0;
+    for (int32_t i = 0; i < joined[index].parts; i++) all += joined[index].width[i];
+    return all;
+}
+
+bool case_join_columns(struct scene *s, int index)
+{
+    static const char *const names[] = {"x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7"};
+    if (index >= 2 * LENGTH(joined)) return false;
+    struct tr_op_join_columns a = {.rows = joined[index / 2].rows, .parts = joined[index / 2].parts};
+    scene_name(s, "rows %d, %d parts%s", (int)a.rows, (int)a.parts, index % 2 ? ", some zeros" : "");
+    for (int32_t i = 0; i < a.parts; i++) {
+        a.width[i] = joined[index / 2].width[i];
+        if (index % 2 == 0 || i % 2) a.x[i] = scene_in(s, names[i], a.rows * a.width[i]);
+    }
+    a.y = scene_out(s, "y", a.rows * all_of(index / 2));
+    scene_end(s, tr_device_join_columns(s->device, &a));
+    return true;
+}
+
+bool case_split_columns(struct scene *s, int index)
+{
+    static const char *const names[] = {"y0", "y1", "y2", "y3", "y4", "y5", "y6", "y7"};
+    if (index >= 2 * LENGTH(joined)) return false;
+    struct tr_op_split_columns a = {.rows = joined[index / 2].rows, .parts = joined[index / 2].parts};
+    scene_name(s, "rows %d, %d parts%s", (int)a.rows, (int)a.parts, index % 2 ? ", not all wanted" : "");
+    for (int32_t i = 0; i < a.parts; i++) {
+        a.width[i] = joined[index / 2].width[i];
+        a.y[i] = index % 2 && i % 2 ? NULL : scene_out(s, names[i], a.rows * a.width[i]);
+    }
+    a.x = scene_in(s, "x", a.rows * all_of(index / 2));
+    scene_end(s, tr_device_split_columns(s->device, &a));
     return true;
 }

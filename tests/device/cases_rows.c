@@ -1,6 +1,14 @@
 /* Cases of softmax, normalizations, losses and sums of rows. */
 #include "device/cases.h"
 
+#include "base/alloc.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
 static const struct {
     int64_t rows, width;
 } row_shapes[] = {
@@ -74,6 +82,37 @@ bool case_layer_norm_backward(struct scene *s, int index)
     return true;
 }
 
+bool case_rms_norm_forward(struct scene *s, int index)
+{
+    if (index >= LENGTH(row_shapes)) return false;
+    struct tr_op_rms_norm_forward a = {
+        .rows = row_shapes[index].rows, .width = row_shapes[index].width, .epsilon = 1e-5f};
+    scene_name(s, "rows %d, width %d", (int)a.rows, (int)a.width);
+    a.x = scene_in(s, "x", a.rows * a.width);
+    a.gamma = scene_in(s, "gamma", a.width);
+    a.y = scene_out(s, "y", a.rows * a.width);
+    a.inv = scene_out(s, "inv", a.rows);
+    scene_end(s, tr_device_rms_norm_forward(s->device, &a));
+    return true;
+}
+
+bool case_rms_norm_backward(struct scene *s, int index)
+{
+    if (index >= 2 * scene_cuts()) return false;
+    int cut = index % scene_cuts();
+    int64_t rows = scene_cut_rows(cut), width = widths[(index + index / scene_cuts()) % LENGTH(widths)];
+    struct tr_op_rms_norm_backward a = {.width = width, .cut = scene_cut(s, cut)};
+    scene_name(s, "cut %d of %d rows, width %d", cut, (int)rows, (int)width);
+    a.x = scene_in(s, "x", rows * width);
+    a.gamma = scene_in(s, "gamma", width);
+    a.inv = scene_positive(s, "inv", rows);
+    a.dy = scene_in(s, "dy", rows * width);
+    a.dx = index % 5 == 4 ? NULL : scene_out(s, "dx", rows * width); /* a first layer wants none */
+    a.dgamma = scene_nodes(s, "dgamma", width, &a.cut);
+    scene_end(s, tr_device_rms_norm_backward(s->device, &a));
+    return true;
+}
+
 static const int spatials[] = {1, 4, 9, 25};
 
 bool case_batch_norm_forward(struct scene *s, int index)
@@ -122,6 +161,81 @@ bool case_batch_norm_backward(struct scene *s, int index)
     return true;
 }
 
+/* What can follow in one pass over memory: every combination turns up. */
+static const enum tr_activation fused_activations[] = {TR_ACT_NONE, TR_ACT_RELU, TR_ACT_LEAKY_RELU};
+
+bool case_batch_norm_activation_forward(struct scene *s, int index)
+{
+    if (index >= 6 * scene_cuts()) return false;
+    int cut = index % scene_cuts(), kind = index / scene_cuts();
+    int64_t rows = scene_cut_rows(cut), channels = widths[(index + kind) % LENGTH(widths)];
+    int64_t spatial = spatials[index % LENGTH(spatials)], count = rows * spatial * channels;
+    struct tr_op_batch_norm_activation_forward a = {.norm = {.spatial = spatial,
+                                                             .channels = channels,
+                                                             .global_rows = 3 * rows + 1,
+                                                             .epsilon = 1e-3f,
+                                                             .cut = scene_cut(s, cut)},
+                                                    .activation = fused_activations[kind % 3],
+                                                    .slope = 0.1f};
+    scene_name(s, "cut %d of %d rows, spatial %d, channels %d, activation %d%s", cut, (int)rows, (int)spatial,
+               (int)channels, (int)a.activation, kind < 3 ? "" : ", sum");
+    a.norm.x = scene_in(s, "x", count);
+    a.norm.gamma = scene_in(s, "gamma", channels);
+    a.norm.beta = scene_in(s, "beta", channels);
+    a.addend = kind < 3 ? NULL : scene_in(s, "addend", count);
+    a.norm.y = scene_out(s, "y", count);
+    a.norm.mean = scene_out(s, "mean", a.norm.cut.count * channels);
+    a.norm.inv = scene_out(s, "inv", a.norm.cut.count * channels);
+    a.norm.batch_mean = scene_nodes(s, "batch_mean", channels, &a.norm.cut);
+    a.norm.batch_var = scene_nodes(s, "batch_var", channels, &a.norm.cut);
+    scene_end(s, tr_device_batch_norm_activation_forward(s->device, &a));
+    return true;
+}
+
+bool case_batch_norm_activation_backward(struct scene *s, int index)
+{
+    if (index >= 12 * scene_cuts()) return false;
+    int cut = index % scene_cuts(), kind = index / scene_cuts();
+    int64_t rows = scene_cut_rows(cut), channels = widths[(index + kind) % LENGTH(widths)];
+    int64_t spatial = spatials[index % LENGTH(spatials)], count = rows * spatial * channels;
+    struct tr_op_batch_norm_activation_backward a = {
+        .norm = {.spatial = spatial, .channels = channels, .cut = scene_cut(s, cut)},
+        .activation = fused_activations[kind % 3],
+        .slope = 0.1f};
+    bool more = kind / 3 & 1, addend = kind / 6;
+    scene_name(s, "cut %d of %d rows, spatial %d, channels %d, activation %d%s%s", cut, (int)rows,
+               (int)spatial, (int)channels, (int)a.activation, more ? ", more" : "", addend ? ", sum" : "");
+    a.norm.x = scene_in(s, "x", count);
+    a.norm.gamma = scene_in(s, "gamma", channels);
+    a.norm.mean = scene_in(s, "mean", a.norm.cut.count * channels);
+    a.norm.inv = scene_positive(s, "inv", a.norm.cut.count * channels);
+    a.norm.dy = scene_in(s, "dy", count);
+    a.more = more ? scene_in(s, "more", count) : NULL;
+    a.y = a.activation == TR_ACT_NONE ? NULL : scene_in(s, "y", count);
+    if (index % 2 && a.y) {
+        /* y as a forward pass without addend gives it, with this mean and inv */
+        float *y = tr_alloc((size_t)count + 1, sizeof *y);
+        assert_non_null(y);
+        a.beta = scene_in(s, "beta", channels);
+        for (int32_t m = 0; m < a.norm.cut.count; m++)
+            for (int64_t i = a.norm.cut.row[m] * spatial * channels;
+                 i < a.norm.cut.row[m + 1] * spatial * channels; i++) {
+                const int64_t c = i % channels, at = m * channels + c;
+                y[i] = fmaf((a.norm.x[i] - a.norm.mean[at]) * a.norm.inv[at], a.norm.gamma[c], a.beta[c]);
+                if (0 > y[i]) y[i] = a.activation == TR_ACT_RELU ? 0 : a.slope * y[i];
+                if (y[i] != y[i]) y[i] = NAN; /* whose sign compilers differ in */
+            }
+        a.y = scene_data(s, "output", (size_t)count * sizeof *y, sizeof *y, y);
+        tr_free(y);
+    }
+    a.daddend = addend ? scene_out(s, "daddend", count) : NULL;
+    a.norm.dx = index % 5 == 4 ? NULL : scene_out(s, "dx", count);
+    a.norm.dgamma = scene_nodes(s, "dgamma", channels, &a.norm.cut);
+    a.norm.dbeta = scene_nodes(s, "dbeta", channels, &a.norm.cut);
+    scene_end(s, tr_device_batch_norm_activation_backward(s->device, &a));
+    return true;
+}
+
 bool case_batch_norm_infer(struct scene *s, int index)
 {
     static const int rows[] = {1, 7, 64, 0, 301};
@@ -141,15 +255,18 @@ bool case_batch_norm_infer(struct scene *s, int index)
 
 bool case_softmax_cross_entropy(struct scene *s, int index)
 {
-    if (index >= 4 * LENGTH(row_shapes)) return false;
+    int shapes = 4 * LENGTH(row_shapes);
+    if (index >= 2 * shapes) return false;
+    bool missing = index >= shapes;
+    index %= shapes;
     struct tr_op_softmax_cross_entropy a = {.rows = row_shapes[index / 4].rows,
                                             .classes = row_shapes[index / 4].width,
                                             .smoothing = index & 1 ? 0.1f : 0,
                                             .scale = 1 / 60.0f};
-    scene_name(s, "rows %d, classes %d, smoothing %g%s", (int)a.rows, (int)a.classes, (double)a.smoothing,
-               index & 2 ? ", no gradient" : "");
+    scene_name(s, "rows %d, classes %d, smoothing %g%s%s", (int)a.rows, (int)a.classes, (double)a.smoothing,
+               index & 2 ? ", no gradient" : "", missing ? ", labels missing" : "");
     a.x = scene_in(s, "x", a.rows * a.classes);
-    a.label = scene_indices(s, "label", a.rows, (int32_t)a.classes);
+    a.label = scene_labels(s, "label", a.rows, (int32_t)a.classes, missing);
     a.loss = scene_out(s, "loss", a.rows);
     a.correct = scene_out(s, "correct", a.rows);
     a.dx = index & 2 ? NULL : scene_out(s, "dx", a.rows * a.classes);
@@ -168,6 +285,66 @@ bool case_mean_squared_error(struct scene *s, int index)
     a.loss = scene_out(s, "loss", a.rows);
     a.dx = index & 1 ? NULL : scene_out(s, "dx", a.rows * a.width);
     scene_end(s, tr_device_mean_squared_error(s->device, &a));
+    return true;
+}
+
+bool case_binary_cross_entropy(struct scene *s, int index)
+{
+    if (index >= 4 * LENGTH(row_shapes)) return false;
+    struct tr_op_binary_cross_entropy a = {
+        .rows = row_shapes[index / 4].rows, .width = row_shapes[index / 4].width, .scale = 1 / 50.0f};
+    scene_name(s, "rows %d, width %d%s%s", (int)a.rows, (int)a.width, index & 1 ? ", weights" : "",
+               index & 2 ? ", no gradient" : "");
+    a.x = scene_in(s, "x", a.rows * a.width);
+    a.target = scene_in(s, "target", a.rows * a.width);
+    a.weight = index & 1 ? scene_positive(s, "weight", a.width) : NULL;
+    a.loss = scene_out(s, "loss", a.rows);
+    a.correct = scene_out(s, "correct", a.rows);
+    a.dx = index & 2 ? NULL : scene_out(s, "dx", a.rows * a.width);
+    scene_end(s, tr_device_binary_cross_entropy(s->device, &a));
+    return true;
+}
+
+bool case_huber_error(struct scene *s, int index)
+{
+    if (index >= 4 * LENGTH(row_shapes)) return false;
+    struct tr_op_huber_error a = {.rows = row_shapes[index / 4].rows,
+                                  .width = row_shapes[index / 4].width,
+                                  .delta = index & 1 ? 0.7f : 0,
+                                  .scale = 1 / 50.0f};
+    scene_name(s, "rows %d, width %d, delta %g%s", (int)a.rows, (int)a.width, (double)a.delta,
+               index & 2 ? ", no gradient" : "");
+    a.x = scene_in(s, "x", a.rows * a.width);
+    a.target = scene_in(s, "target", a.rows * a.width);
+    a.loss = scene_out(s, "loss", a.rows);
+    a.dx = index & 2 ? NULL : scene_out(s, "dx", a.rows * a.width);
+    scene_end(s, tr_device_huber_error(s->device, &a));
+    return true;
+}
+
+/* What is changed in place is an output that has contents before. */
+bool case_weigh_rows(struct scene *s, int index)
+{
+    if (index >= 2 * LENGTH(row_shapes)) return false;
+    struct tr_op_weigh_rows a = {.rows = row_shapes[index / 2].rows, .width = row_shapes[index / 2].width};
+    scene_name(s, "rows %d, width %d%s", (int)a.rows, (int)a.width, index & 1 ? ", no gradient" : "");
+    a.weight = scene_in(s, "weight", a.width);
+    a.label = scene_indices(s, "label", a.rows, (int32_t)a.width);
+    a.loss = scene_in(s, "loss", a.rows);
+    a.dx = index & 1 ? NULL : scene_in(s, "dx", a.rows * a.width);
+    scene_end(s, tr_device_weigh_rows(s->device, &a));
+    return true;
+}
+
+bool case_to_labels(struct scene *s, int index)
+{
+    static const int64_t counts[] = {1, 17, 0, 100};
+    if (index >= LENGTH(counts)) return false;
+    struct tr_op_to_labels a = {.count = counts[index]};
+    scene_name(s, "count %d", (int)a.count);
+    a.x = scene_in(s, "x", a.count);
+    a.y = (int32_t *)(void *)scene_out(s, "y", a.count);
+    scene_end(s, tr_device_to_labels(s->device, &a));
     return true;
 }
 

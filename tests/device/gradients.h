@@ -13,17 +13,29 @@ extern const struct tr_cut gradients_cut;
 
 void gradients_dense(void);
 void gradients_conv(void);
+void gradients_winograd(void);
 void gradients_activation(void);
 void gradients_dropout(void);
 void gradients_pool(void);
 void gradients_softmax(void);
 void gradients_layer_norm(void);
+void gradients_rms_norm(void);
 void gradients_batch_norm(void);
+void gradients_batch_norm_activation(void);
 void gradients_embedding(void);
 void gradients_lstm(void);
 void gradients_lstm_truncated(void);
 void gradients_sequence_last(void);
+void gradients_pool_rows(void);
+void gradients_sequence_fold(void);
+void gradients_gru(void);
+void gradients_attention(void);
+void gradients_position(void);
+void gradients_rotary(void);
 void gradients_softmax_cross_entropy(void);
 void gradients_mean_squared_error(void);
+void gradients_binary_cross_entropy(void);
+void gradients_huber_error(void);
+void gradients_weigh_rows(void);
 
 #endif

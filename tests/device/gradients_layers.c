@@ -51,6 +51,7 @@ void gradients_dense(void)
 
 struct conv {
     struct tr_op_conv_forward forward;
+    bool winograd;
     float *dy;
     int64_t outputs;
 };
@@ -58,14 +59,30 @@ struct conv {
 static double conv_scalar(void *user)
 {
     struct conv *c = user;
-    assert_int_equal(ref_conv_forward(NULL, &c->forward), TR_OK);
+    const struct tr_op_winograd_forward winograd = {c->forward};
+    assert_int_equal(
+        c->winograd ? ref_winograd_forward(NULL, &winograd) : ref_conv_forward(NULL, &c->forward), TR_OK);
     return differences_weigh(c->outputs, c->forward.y, c->dy);
 }
 
-static void check_conv_window(const struct named_window *named)
+static void conv_backward(bool winograd, const struct tr_op_conv_backward_data *data,
+                          const struct tr_op_conv_backward_weights *weights)
+{
+    const struct tr_op_winograd_backward_data winograd_data = {*data};
+    const struct tr_op_winograd_backward_weights winograd_weights = {*weights};
+    assert_int_equal(winograd ? ref_winograd_backward_data(NULL, &winograd_data)
+                              : ref_conv_backward_data(NULL, data),
+                     TR_OK);
+    assert_int_equal(winograd ? ref_winograd_backward_weights(NULL, &winograd_weights)
+                              : ref_conv_backward_weights(NULL, weights),
+                     TR_OK);
+}
+
+static void check_conv_window(const struct named_window *named, bool winograd)
 {
     enum { IN = 2, OUT = 3 };
-    const struct tr_window *window = &named->window;
+    const char *name = winograd ? "winograd" : "convolution";
+    const struct tr_sliding_window *window = &named->window;
     int64_t inputs = (int64_t)ROWS * window->in_h * window->in_w * IN;
     int64_t outputs = (int64_t)ROWS * window->out_h * window->out_w * OUT;
     int64_t weights = (int64_t)window->kernel_h * window->kernel_w * IN * OUT;
@@ -75,6 +92,7 @@ static void check_conv_window(const struct named_window *named)
     float *dw = differences_zeros(weights), *db = differences_zeros(OUT);
     struct conv c = {
         {.rows = ROWS, .in_c = IN, .out_c = OUT, .window = *window, .x = x, .w = w, .b = b, .y = y},
+        winograd,
         dy,
         outputs};
     struct tr_op_conv_backward_data data = {
@@ -87,21 +105,25 @@ static void check_conv_window(const struct named_window *named)
                                                    .dw = dw,
                                                    .db = db,
                                                    .cut = gradients_cut};
-    assert_int_equal(ref_conv_backward_data(NULL, &data), TR_OK);
-    assert_int_equal(ref_conv_backward_weights(NULL, &gradient), TR_OK);
+    conv_backward(winograd, &data, &gradient);
     char what[100];
-    snprintf(what, sizeof what, "convolution %s, x", named->name);
+    snprintf(what, sizeof what, "%s %s, x", name, named->name);
     differences_check(what, conv_scalar, &c, DIFFERENCES_LINEAR, x, dx, 0, inputs);
-    snprintf(what, sizeof what, "convolution %s, w", named->name);
+    snprintf(what, sizeof what, "%s %s, w", name, named->name);
     differences_check(what, conv_scalar, &c, DIFFERENCES_LINEAR, w, dw, 0, weights);
-    snprintf(what, sizeof what, "convolution %s, b", named->name);
+    snprintf(what, sizeof what, "%s %s, b", name, named->name);
     differences_check(what, conv_scalar, &c, DIFFERENCES_LINEAR, b, db, 0, OUT);
     differences_release(8, (float *[]){x, w, b, dy, y, dx, dw, db});
 }
 
 void gradients_conv(void)
 {
-    for (int i = 0; i < case_window_count; i++) check_conv_window(&case_windows[i]);
+    for (int i = 0; i < case_window_count; i++) check_conv_window(&case_windows[i], false);
+}
+
+void gradients_winograd(void)
+{
+    for (int i = 0; i < case_winograd_window_count; i++) check_conv_window(&case_winograd_windows[i], true);
 }
 
 /* ---- elements ---- */
@@ -125,7 +147,7 @@ void gradients_activation(void)
     /* differences_numbers() keeps away from 0, where relu has no derivative */
     float *x = differences_numbers(ELEMENTS, 1), *dy = differences_numbers(ELEMENTS, 2);
     float *y = differences_zeros(ELEMENTS), *dx = differences_zeros(ELEMENTS);
-    for (int kind = TR_ACT_NONE; kind <= TR_ACT_GELU; kind++) {
+    for (int kind = TR_ACT_NONE; kind <= TR_ACT_GELU_TANH; kind++) {
         struct activation a = {
             {.count = ELEMENTS, .x = x, .y = y, .activation = (enum tr_activation)kind, .slope = 0.3f}, dy};
         activation_scalar(&a);
@@ -191,7 +213,7 @@ static double pool_scalar(void *user)
 static void check_pool_window(const struct named_window *named, enum tr_pool kind, bool relu)
 {
     enum { POOL_ROWS = 2, CHANNELS = 3 };
-    const struct tr_window *window = &named->window;
+    const struct tr_sliding_window *window = &named->window;
     int64_t inputs = (int64_t)POOL_ROWS * window->in_h * window->in_w * CHANNELS;
     int64_t outputs = (int64_t)POOL_ROWS * window->out_h * window->out_w * CHANNELS;
     float *x = differences_numbers(inputs, 1), *activated = differences_zeros(inputs);

@@ -1,4 +1,4 @@
-/* Gradients of embeddings, the LSTM and the last row of a sequence. */
+/* Gradients of embeddings, of recurrent layers, and of what becomes of the rows of a sequence. */
 #include "device/differences.h"
 #include "device/gradients.h"
 #include "device/ref/ref.h"
@@ -179,4 +179,151 @@ void gradients_sequence_last(void)
     assert_int_equal(ref_sequence_last_backward(NULL, &backward), TR_OK);
     differences_check("last row", last_scalar, &l, DIFFERENCES_LINEAR, x, dx, 0, ROWS * WIDTH);
     differences_release(4, (float *[]){x, dy, y, dx});
+}
+
+struct pool_rows {
+    struct tr_op_pool_rows_forward forward;
+    float *dy;
+};
+
+static double pool_rows_scalar(void *user)
+{
+    struct pool_rows *p = user;
+    assert_int_equal(ref_pool_rows_forward(NULL, &p->forward), TR_OK);
+    return differences_weigh(EXAMPLES * WIDTH, p->forward.y, p->dy);
+}
+
+/* A small step: the greatest must stay the greatest. */
+void gradients_pool_rows(void)
+{
+    for (int max = 0; max < 2; max++) {
+        float *x = differences_numbers(ROWS * WIDTH, 1), *dy = differences_numbers(EXAMPLES * WIDTH, 2);
+        float *y = differences_zeros(EXAMPLES * WIDTH), *dx = differences_zeros(ROWS * WIDTH);
+        int32_t taken[EXAMPLES * WIDTH];
+        enum tr_pool kind = max ? TR_POOL_MAX : TR_POOL_AVERAGE;
+        for (int i = 0; i < ROWS * WIDTH && max; i++) x[i] = (float)(i * 7 % (ROWS * WIDTH)); /* far apart */
+        struct pool_rows p = {{.examples = EXAMPLES,
+                               .width = WIDTH,
+                               .offset = offset,
+                               .kind = kind,
+                               .x = x,
+                               .y = y,
+                               .taken = taken},
+                              dy};
+        pool_rows_scalar(&p);
+        struct tr_op_pool_rows_backward backward = {.examples = EXAMPLES,
+                                                    .width = WIDTH,
+                                                    .offset = offset,
+                                                    .kind = kind,
+                                                    .dy = dy,
+                                                    .taken = taken,
+                                                    .dx = dx};
+        assert_int_equal(ref_pool_rows_backward(NULL, &backward), TR_OK);
+        differences_check(max ? "greatest of rows" : "mean of rows", pool_rows_scalar, &p,
+                          max ? DIFFERENCES_SMOOTH : DIFFERENCES_LINEAR, x, dx, 0, ROWS * WIDTH);
+        differences_release(4, (float *[]){x, dy, y, dx});
+    }
+}
+struct unfold {
+    struct tr_op_sequence_unfold forward;
+    float *dy;
+};
+
+static double unfold_scalar(void *user)
+{
+    struct unfold *u = user;
+    assert_int_equal(ref_sequence_unfold(NULL, &u->forward), TR_OK);
+    return differences_weigh(ROWS * u->forward.taps * WIDTH, u->forward.y, u->dy);
+}
+
+void gradients_sequence_fold(void)
+{
+    for (int64_t taps = 1; taps <= 4; taps++) {
+        float *x = differences_numbers(ROWS * WIDTH, 1), *dy = differences_numbers(ROWS * taps * WIDTH, 2);
+        float *y = differences_zeros(ROWS * taps * WIDTH), *dx = differences_zeros(ROWS * WIDTH);
+        struct unfold u = {{.examples = EXAMPLES,
+                            .width = WIDTH,
+                            .taps = taps,
+                            .before = taps / 2,
+                            .offset = offset,
+                            .x = x,
+                            .y = y},
+                           dy};
+        const struct tr_op_sequence_fold backward = {.examples = EXAMPLES,
+                                                     .width = WIDTH,
+                                                     .taps = taps,
+                                                     .before = taps / 2,
+                                                     .offset = offset,
+                                                     .dy = dy,
+                                                     .dx = dx};
+        assert_int_equal(ref_sequence_fold(NULL, &backward), TR_OK);
+        differences_check("fold", unfold_scalar, &u, DIFFERENCES_LINEAR, x, dx, 0, ROWS * WIDTH);
+        differences_release(4, (float *[]){x, dy, y, dx});
+    }
+}
+
+struct gru {
+    struct tr_op_gru_forward forward;
+    const float *input; /* what the input adds to the gates */
+    float *dy;
+};
+
+static double gru_scalar(void *user)
+{
+    struct gru *g = user;
+    memcpy(g->forward.gates, g->input, ROWS * 3 * HIDDEN * sizeof *g->input);
+    assert_int_equal(ref_gru_forward(NULL, &g->forward), TR_OK);
+    return differences_weigh(ROWS * HIDDEN, g->forward.h, g->dy);
+}
+
+void gradients_gru(void)
+{
+    float *input = differences_numbers(ROWS * 3 * HIDDEN, 1),
+          *w = differences_numbers(HIDDEN * 3 * HIDDEN, 2);
+    float *b = differences_numbers(3 * HIDDEN, 3), *b_hidden = differences_numbers(3 * HIDDEN, 4);
+    float *dy = differences_numbers(ROWS * HIDDEN, 5), *gates = differences_zeros(ROWS * 3 * HIDDEN);
+    float *inner = differences_zeros(ROWS * HIDDEN), *h = differences_zeros(ROWS * HIDDEN);
+    float *dgates = differences_zeros(ROWS * 3 * HIDDEN), *dhidden = differences_zeros(ROWS * 3 * HIDDEN);
+    float *dw = differences_zeros(HIDDEN * 3 * HIDDEN), db[3 * HIDDEN] = {0}, db_hidden[3 * HIDDEN] = {0};
+    struct gru g = {{.examples = EXAMPLES,
+                     .hidden = HIDDEN,
+                     .offset = offset,
+                     .w = w,
+                     .b = b,
+                     .b_hidden = b_hidden,
+                     .gates = gates,
+                     .inner = inner,
+                     .h = h},
+                    input,
+                    dy};
+    gru_scalar(&g);
+    const struct tr_op_gru_backward backward = {.examples = EXAMPLES,
+                                                .hidden = HIDDEN,
+                                                .offset = offset,
+                                                .w = w,
+                                                .gates = gates,
+                                                .inner = inner,
+                                                .h = h,
+                                                .dy = dy,
+                                                .dgates = dgates,
+                                                .dhidden = dhidden};
+    assert_int_equal(ref_gru_backward(NULL, &backward), TR_OK);
+    const struct tr_op_gru_backward_weights weights = {.examples = EXAMPLES,
+                                                       .hidden = HIDDEN,
+                                                       .offset = offset,
+                                                       .h = h,
+                                                       .dhidden = dhidden,
+                                                       .dw = dw,
+                                                       .cut = gradients_cut};
+    assert_int_equal(ref_gru_backward_weights(NULL, &weights), TR_OK);
+    for (int i = 0; i < ROWS * 3 * HIDDEN; i++) {
+        db[i % (3 * HIDDEN)] += dgates[i];
+        db_hidden[i % (3 * HIDDEN)] += dhidden[i];
+    }
+    differences_check("gru, input", gru_scalar, &g, DIFFERENCES_SMOOTH, input, dgates, 0, ROWS * 3 * HIDDEN);
+    differences_check("gru, w", gru_scalar, &g, DIFFERENCES_SMOOTH, w, dw, 0, HIDDEN * 3 * HIDDEN);
+    differences_check("gru, b", gru_scalar, &g, DIFFERENCES_SMOOTH, b, db, 0, 3 * HIDDEN);
+    differences_check("gru, hidden b", gru_scalar, &g, DIFFERENCES_SMOOTH, b_hidden, db_hidden, 0,
+                      3 * HIDDEN);
+    differences_release(11, (float *[]){input, w, b, b_hidden, dy, gates, inner, h, dgates, dhidden, dw});
 }

@@ -57,6 +57,7 @@ void onednn_activation(void **state)
     check_activation(TR_ACT_TANH, dnnl_eltwise_tanh, 0);
     check_activation(TR_ACT_SIGMOID, dnnl_eltwise_logistic, 0);
     check_activation(TR_ACT_GELU, dnnl_eltwise_gelu_erf, 0);
+    check_activation(TR_ACT_GELU_TANH, dnnl_eltwise_gelu_tanh, 0);
 }
 
 /* Rows with logits of some size, and of an odd width. */

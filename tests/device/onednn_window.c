@@ -94,7 +94,7 @@ static dnnl_dim_t padding_after(int in, int out, int kernel, int stride, int dil
     return missing > 0 ? missing : 0; /* negative where the last pixels are not read */
 }
 
-static struct geometry geometry_of(const struct tr_window *w)
+static struct geometry geometry_of(const struct tr_sliding_window *w)
 {
     return (struct geometry){
         .strides = {w->stride_h, w->stride_w},
@@ -107,7 +107,7 @@ static struct geometry geometry_of(const struct tr_window *w)
 
 static void check_conv(const struct named_window *named, int64_t rows, int32_t in_c, int32_t out_c)
 {
-    const struct tr_window *window = &named->window;
+    const struct tr_sliding_window *window = &named->window;
     int64_t xn = rows * window->in_h * window->in_w * in_c, yn = rows * window->out_h * window->out_w * out_c;
     int64_t wn = (int64_t)window->kernel_h * window->kernel_w * in_c * out_c;
     float *x = differences_numbers(xn, 1), *w = differences_numbers(wn, 2);
@@ -195,7 +195,7 @@ void onednn_conv(void **state)
 static void check_pool(const struct named_window *named, enum tr_pool kind)
 {
     enum { ROWS = 3, CHANNELS = 5 };
-    const struct tr_window *window = &named->window;
+    const struct tr_sliding_window *window = &named->window;
     int64_t xn = (int64_t)ROWS * window->in_h * window->in_w * CHANNELS;
     int64_t yn = (int64_t)ROWS * window->out_h * window->out_w * CHANNELS;
     float *x = differences_numbers(xn, 1), *dy = differences_numbers(yn, 2);

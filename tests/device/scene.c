@@ -146,7 +146,8 @@ void *scene_workspace(struct scene *scene, int64_t bytes, size_t element)
     return place(scene, "workspace", SCENE_WORKSPACE, (size_t)bytes, element, GUARD_OUT, NULL);
 }
 
-int32_t *scene_indices(struct scene *scene, const char *name, int64_t count, int32_t limit)
+static int32_t *place_indices(struct scene *scene, const char *name, int64_t count, int32_t limit,
+                              bool missing)
 {
     int32_t *indices = tr_alloc((size_t)count, sizeof *indices);
     assert_non_null(indices);
@@ -156,9 +157,20 @@ int32_t *scene_indices(struct scene *scene, const char *name, int64_t count, int
         /* half of them near the beginning, so that some occur often */
         indices[i] = (int32_t)(words[0] % (uint32_t)(words[1] & 1 && limit > 3 ? 3 : limit));
     }
+    for (int64_t i = 0; missing && i < count; i += 1 + i % 3) indices[i] = -1 - (int32_t)i;
     int32_t *placed = scene_data(scene, name, (size_t)count * sizeof *indices, sizeof *indices, indices);
     tr_free(indices);
     return placed;
+}
+
+int32_t *scene_indices(struct scene *scene, const char *name, int64_t count, int32_t limit)
+{
+    return place_indices(scene, name, count, limit, false);
+}
+
+int32_t *scene_labels(struct scene *scene, const char *name, int64_t count, int32_t limit, bool missing)
+{
+    return place_indices(scene, name, count, limit, missing);
 }
 
 struct tr_step_scalars *scene_scalars(struct scene *scene)

@@ -68,6 +68,8 @@ void *scene_data(struct scene *scene, const char *name, size_t bytes, size_t ele
 void *scene_workspace(struct scene *scene, int64_t bytes, size_t element);
 /* Numbers below `limit`. */
 int32_t *scene_indices(struct scene *scene, const char *name, int64_t count, int32_t limit);
+/* The same; where labels are missing some are negative. */
+int32_t *scene_labels(struct scene *scene, const char *name, int64_t count, int32_t limit, bool missing);
 struct tr_step_scalars *scene_scalars(struct scene *scene);
 /* Offsets [examples + 1] of sequences whose lengths vary up to `longest`, some empty if `empty`. The host
    copy is returned in `offset`, which has room for them. */

@@ -33,20 +33,36 @@ static const struct gradient {
     [OPERATION_conv_forward] = BY("conv_backward_data and conv_backward_weights"),
     [OPERATION_conv_backward_data] = {{gradients_conv}, NULL},
     [OPERATION_conv_backward_weights] = {{gradients_conv}, NULL},
+    [OPERATION_winograd_forward] = BY("winograd_backward_data and winograd_backward_weights"),
+    [OPERATION_winograd_backward_data] = {{gradients_winograd}, NULL},
+    [OPERATION_winograd_backward_weights] = {{gradients_winograd}, NULL},
     [OPERATION_activation_forward] = BY("activation_backward"),
     [OPERATION_activation_backward] = {{gradients_activation}, NULL},
     [OPERATION_add] = {.reason = "its gradient is dy itself, for both"},
+    [OPERATION_join_columns] =
+        {.reason = "copies x; the networks of tests/nn show that dy goes to the right places"},
+    [OPERATION_split_columns] = {.reason = "copies x, as join_columns"},
     [OPERATION_scale] = {.reason = "its gradient is the same operation on dy"},
     [OPERATION_fill] = {.reason = "has no inputs"},
     [OPERATION_dropout] = {{gradients_dropout}, NULL},
     [OPERATION_pool_forward] = BY("pool_backward"),
     [OPERATION_pool_backward] = {{gradients_pool}, NULL},
+    [OPERATION_pool_rows_forward] = BY("pool_rows_backward"),
+    [OPERATION_pool_rows_backward] = {{gradients_pool_rows}, NULL},
     [OPERATION_softmax_forward] = BY("softmax_backward"),
     [OPERATION_softmax_backward] = {{gradients_softmax}, NULL},
     [OPERATION_layer_norm_forward] = BY("layer_norm_backward"),
     [OPERATION_layer_norm_backward] = {{gradients_layer_norm}, NULL},
+    [OPERATION_rms_norm_forward] = BY("rms_norm_backward"),
+    [OPERATION_rms_norm_backward] = {{gradients_rms_norm}, NULL},
     [OPERATION_batch_norm_forward] = BY("batch_norm_backward"),
     [OPERATION_batch_norm_backward] = {{gradients_batch_norm}, NULL},
+    [OPERATION_batch_norm_activation_forward] = BY("batch_norm_activation_backward"),
+    [OPERATION_batch_norm_activation_backward] = {{gradients_batch_norm_activation}, NULL},
+    [OPERATION_conv_pool_forward] = BY("conv_pool_backward_data and conv_pool_backward_weights"),
+    [OPERATION_conv_pool_backward_data] =
+        {.reason = "pool_backward and conv_backward_data; tests/nn/test_fusion.c compares with these"},
+    [OPERATION_conv_pool_backward_weights] = {.reason = "pool_backward and conv_backward_weights, likewise"},
     [OPERATION_batch_norm_infer] = {.reason = "evaluation only"},
     [OPERATION_embedding_forward] = BY("embedding_backward"),
     [OPERATION_embedding_backward] = {{gradients_embedding}, NULL},
@@ -55,8 +71,23 @@ static const struct gradient {
     [OPERATION_lstm_backward_weights] = {{gradients_lstm}, NULL},
     [OPERATION_sequence_last_forward] = BY("sequence_last_backward"),
     [OPERATION_sequence_last_backward] = {{gradients_sequence_last}, NULL},
+    [OPERATION_sequence_unfold] = BY("sequence_fold"),
+    [OPERATION_sequence_fold] = {{gradients_sequence_fold}, NULL},
+    [OPERATION_sequence_copy] = {.reason = "its gradient is the same operation the other way round"},
+    [OPERATION_gru_forward] = BY("gru_backward and gru_backward_weights"),
+    [OPERATION_gru_backward] = {{gradients_gru}, NULL},
+    [OPERATION_gru_backward_weights] = {{gradients_gru}, NULL},
+    [OPERATION_attention_forward] = BY("attention_backward"),
+    [OPERATION_attention_backward] = {{gradients_attention}, NULL},
+    [OPERATION_position_forward] = BY("position_backward, and dy itself"),
+    [OPERATION_position_backward] = {{gradients_position}, NULL},
+    [OPERATION_rotary] = {{gradients_rotary}, NULL},
     [OPERATION_softmax_cross_entropy] = {{gradients_softmax_cross_entropy}, NULL},
     [OPERATION_mean_squared_error] = {{gradients_mean_squared_error}, NULL},
+    [OPERATION_binary_cross_entropy] = {{gradients_binary_cross_entropy}, NULL},
+    [OPERATION_huber_error] = {{gradients_huber_error}, NULL},
+    [OPERATION_weigh_rows] = {{gradients_weigh_rows}, NULL},
+    [OPERATION_to_labels] = {.reason = "its outputs are whole numbers"},
     [OPERATION_sum_rows] = {.reason = "sums losses for people; no gradient flows through it"},
     [OPERATION_load_images] = {.reason = "its inputs are bytes"},
     [OPERATION_update] = {.reason = "comes after the gradients"},
@@ -67,7 +98,11 @@ static const struct gradient {
 static void test_operation(void **state)
 {
     const struct gradient *gradient = *state;
-    assert_true((gradient->check[0] != NULL) != (gradient->reason != NULL)); /* one of them, not both */
+    if ((gradient->check[0] != NULL) == (gradient->reason != NULL)) /* one of them, not both */
+        fail_msg(
+            "operation \"%s\" needs a check by finite differences, or the reason for none, in the table of "
+            "tests/device/test_gradients.c",
+            case_lists[gradient - gradients].operation);
     if (gradient->reason) printf("[  NOTE    ] %s\n", gradient->reason);
     for (int i = 0; i < LENGTH(gradient->check); i++)
         if (gradient->check[i]) gradient->check[i]();

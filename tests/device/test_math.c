@@ -133,6 +133,14 @@ static void test_special_values(void **state)
     expect(tr_erff, -0.0f, -0.0f);
     expect(tr_erff, INFINITY, 1);
     expect(tr_erff, -INFINITY, -1);
+    expect(tr_flushf, 0x1p-100f, 0x1p-100f);
+    expect(tr_flushf, -0x1p-100f, -0x1p-100f);
+    expect(tr_flushf, 0x1.fffffep-101f, 0.0f);
+    expect(tr_flushf, -0x1.fffffep-101f, 0.0f);
+    expect(tr_flushf, -0.0f, 0.0f);
+    expect(tr_flushf, 0x1p-149f, 0.0f);
+    expect(tr_flushf, -INFINITY, -INFINITY);
+    assert_true(isnan(tr_flushf(NAN)));
 }
 
 /* Results that are subnormal numbers keep their bits, and the ways out of the range are where they should be.

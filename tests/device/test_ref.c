@@ -186,6 +186,38 @@ static void test_which_is_greatest(void **state)
     }
 }
 
+/* ---- slopes ---- */
+
+/* Classes whose probability vanishes have no slope, rather than a subnormal one. */
+static void test_vanishing_slopes_are_zero(void **state)
+{
+    (void)state;
+    const float x[] = {0, -60, -70, -95};
+    float loss, correct, dx[4];
+    int32_t label = 0;
+    struct tr_op_softmax_cross_entropy softmax = {.rows = 1,
+                                                  .classes = 4,
+                                                  .scale = 1,
+                                                  .x = x,
+                                                  .label = &label,
+                                                  .loss = &loss,
+                                                  .correct = &correct,
+                                                  .dx = dx};
+    assert_int_equal(ref_softmax_cross_entropy(NULL, &softmax), TR_OK);
+    assert_true(dx[0] == 0 && fabs((double)dx[1] / exp(-60) - 1) < 1e-5 && dx[2] == 0 && dx[3] == 0);
+    const float target[] = {0, 0, 0, 1};
+    struct tr_op_binary_cross_entropy binary = {.rows = 1,
+                                                .width = 4,
+                                                .scale = 4,
+                                                .x = x,
+                                                .target = target,
+                                                .loss = &loss,
+                                                .correct = &correct,
+                                                .dx = dx};
+    assert_int_equal(ref_binary_cross_entropy(NULL, &binary), TR_OK);
+    assert_true(dx[0] == 0.5f && fabs((double)dx[1] / exp(-60) - 1) < 1e-5 && dx[2] == 0 && dx[3] == -1);
+}
+
 /* ---- images ---- */
 
 /* Pixel (i, j) of the only image is 10 i + j + 1, so that 0 is outside. */
@@ -312,7 +344,7 @@ static void check_allocations(tr_status (*call)(void), int expected)
 static const int64_t two_rows[] = {0, 1, 2};
 static const int32_t one_node[] = {0, 2}, two_examples[] = {0, 2, 4};
 static const struct tr_cut pair = {.count = 2, .row = two_rows, .nodes = 1, .bound = one_node, .stride = 64};
-static const struct tr_window pixel = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0};
+static const struct tr_sliding_window pixel = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0};
 static const float given[64];
 static float made[64], more[64];
 
@@ -384,10 +416,28 @@ static tr_status call_batch_norm_backward(void)
     return ref_batch_norm_backward(NULL, &op);
 }
 
+static tr_status call_batch_norm_activation_backward(void)
+{
+    struct tr_op_batch_norm_activation_backward op = {.norm = {.spatial = 1,
+                                                               .channels = 2,
+                                                               .x = given,
+                                                               .gamma = given,
+                                                               .mean = given,
+                                                               .inv = given,
+                                                               .dy = given,
+                                                               .dx = made,
+                                                               .dgamma = more,
+                                                               .dbeta = more + 8,
+                                                               .cut = pair},
+                                                      .y = given,
+                                                      .activation = TR_ACT_RELU};
+    return ref_batch_norm_activation_backward(NULL, &op);
+}
+
 static tr_status call_create(void)
 {
     tr_device *device;
-    tr_status status = tr_device_ref_create(&device);
+    tr_status status = tr_device_create("ref", 0, NULL, &device);
     tr_device_destroy(&device);
     return status;
 }
@@ -402,6 +452,7 @@ static void test_failing_allocations(void **state)
     check_allocations(call_lstm_backward, 2);
     check_allocations(call_batch_norm_forward, 3);
     check_allocations(call_batch_norm_backward, 3);
+    check_allocations(call_batch_norm_activation_backward, 4);
 }
 
 int main(void)
@@ -410,6 +461,7 @@ int main(void)
         cmocka_unit_test(test_any_workers_give_one_gradient),
         cmocka_unit_test(test_dropout),
         cmocka_unit_test(test_which_is_greatest),
+        cmocka_unit_test(test_vanishing_slopes_are_zero),
         cmocka_unit_test(test_images_without_augmentation),
         cmocka_unit_test(test_augmentation),
         cmocka_unit_test(test_failing_allocations),

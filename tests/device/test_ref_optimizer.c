@@ -43,17 +43,27 @@ static void step_by_the_book(const struct tr_op_update *op, double g, int t, dou
     if (op->clip_norm) g *= clip_scale;
     if (op->clip_value > 0) g = clamp(g, (double)op->clip_value);
     if (op->l2 > 0) g += L2 * e->w;
-    if (op->rule == TR_RULE_SGD) e->w -= RATE * g;
+    double rate = RATE * (double)op->rate_factor;
+    if (op->rule == TR_RULE_SGD) e->w -= rate * g;
     if (op->rule == TR_RULE_MOMENTUM) {
         e->m = BETA1 * e->m + g;
-        e->w -= RATE * (op->nesterov ? BETA1 * e->m + g : e->m);
+        e->w -= rate * (op->nesterov ? BETA1 * e->m + g : e->m);
     }
     if (op->rule == TR_RULE_ADAM || op->rule == TR_RULE_ADAMW) {
-        if (op->rule == TR_RULE_ADAMW) e->w -= RATE * DECAY * e->w;
+        if (op->rule == TR_RULE_ADAMW) e->w -= rate * DECAY * e->w;
         e->m = BETA1 * e->m + (1 - BETA1) * g;
         e->v = BETA2 * e->v + (1 - BETA2) * g * g;
         double m_hat = e->m / (1 - pow(BETA1, t)), v_hat = e->v / (1 - pow(BETA2, t));
-        e->w -= RATE * m_hat / (sqrt(v_hat) + EPSILON);
+        e->w -= rate * m_hat / (sqrt(v_hat) + EPSILON);
+    }
+    if (op->rule == TR_RULE_RMSPROP) {
+        e->v = BETA2 * e->v + (1 - BETA2) * g * g;
+        e->m = (op->m ? BETA1 * e->m : 0) + g / (sqrt(e->v) + EPSILON);
+        e->w -= rate * e->m;
+    }
+    if (op->rule == TR_RULE_ADAGRAD) {
+        e->v += g * g;
+        e->w -= rate * g / (sqrt(e->v) + EPSILON);
     }
     e->ema = AVERAGE * e->ema + (1 - AVERAGE) * e->w;
 }
@@ -73,7 +83,7 @@ static void check_rule(struct tr_op_update op)
     for (int i = 0; i < COUNT; i++) e[i] = (struct element){(double)w[i], 0, 0, (double)ema[i]};
     op.count = COUNT;
     op.w = w;
-    op.m = m;
+    op.m = op.rule == TR_RULE_RMSPROP && !op.nesterov ? NULL : m;
     op.v = v;
     op.ema = ema;
     op.scalars = &scalars;
@@ -103,6 +113,7 @@ static void test_rules(void **state)
             check_rule((struct tr_op_update){.rule = (enum tr_rule)rule,
                                              .nesterov = options & 1,
                                              .clip_norm = options & 2,
+                                             .rate_factor = options & 4 ? 1 : 0.25f,
                                              .beta1 = (float)BETA1,
                                              .beta2 = (float)BETA2,
                                              .epsilon = (float)EPSILON,
@@ -122,6 +133,7 @@ static void test_nonfinite_is_noticed(void **state)
             struct tr_step_scalars scalars = {.rate = 0.1f, .adam_rate = 0.1f, .adam_correction = 1};
             struct tr_op_update op = {.count = 2,
                                       .rule = (enum tr_rule)rule,
+                                      .rate_factor = 1,
                                       .beta1 = 0.5f,
                                       .beta2 = 0.5f,
                                       .epsilon = 1,
@@ -143,6 +155,35 @@ static void test_nonfinite_is_noticed(void **state)
     }
 }
 
+/* Without gradients moments fade, and end at zero instead of among the subnormal numbers, where 0.9 times the
+   least one is that one again. */
+static void test_moments_end_at_zero(void **state)
+{
+    (void)state;
+    const enum tr_rule rules[] = {TR_RULE_MOMENTUM, TR_RULE_ADAM, TR_RULE_ADAMW, TR_RULE_RMSPROP};
+    for (int i = 0; i < 4; i++) {
+        float grad = 0, w = 1, m = -1, v = 1;
+        struct tr_step_scalars scalars = {.rate = 0.1f, .adam_rate = 0.1f, .adam_correction = 1};
+        struct tr_op_update op = {.count = 1,
+                                  .rule = rules[i],
+                                  .rate_factor = 1,
+                                  .beta1 = 0.9f,
+                                  .beta2 = 0.9f,
+                                  .epsilon = 1e-8f,
+                                  .grad = &grad,
+                                  .w = &w,
+                                  .m = &m,
+                                  .v = &v,
+                                  .scalars = &scalars};
+        for (int step = 0; step < 700; step++) {
+            assert_true(m == 0 || fabsf(m) >= 0x1p-100f);
+            assert_int_equal(ref_update(NULL, &op), TR_OK);
+        }
+        assert_true(m == 0 && !signbit(m));
+        assert_true(rules[i] == TR_RULE_MOMENTUM ? v == 1 : v == 0);
+    }
+}
+
 /* Clipping by value must not turn NaN into a number that hides it. */
 static void test_nan_gradient_passes_clipping(void **state)
 {
@@ -151,6 +192,7 @@ static void test_nan_gradient_passes_clipping(void **state)
     struct tr_step_scalars scalars = {.rate = 0.1f, .clip_scale = 0.5f};
     struct tr_op_update op = {.count = 1,
                               .rule = TR_RULE_SGD,
+                              .rate_factor = 1,
                               .clip_norm = true,
                               .clip_value = 1,
                               .grad = &grad,
@@ -202,6 +244,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rules),
         cmocka_unit_test(test_nonfinite_is_noticed),
+        cmocka_unit_test(test_moments_end_at_zero),
         cmocka_unit_test(test_nan_gradient_passes_clipping),
         cmocka_unit_test(test_clip_scale),
         cmocka_unit_test(test_sum_squares),

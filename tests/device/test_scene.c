@@ -16,7 +16,7 @@ static tr_device *device;
 static int make_device(void **state)
 {
     (void)state;
-    return tr_device_ref_create(&device) == TR_OK ? 0 : -1;
+    return tr_device_create("ref", 0, NULL, &device) == TR_OK ? 0 : -1;
 }
 
 static int destroy_device(void **state)

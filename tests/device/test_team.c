@@ -66,12 +66,23 @@ static void test_late_members_are_helped(void **state)
         for (int i = 0; i < SIZE; i++) assert_int_equal(work.runs[i], run);
     }
     assert_true(atomic_load(&work.inside) > 0);
-    /* Together, they are on their own. */
-    for (int i = 0; i < SIZE; i++) work.runs[i] = 0;
-    for (int run = 1; run <= 20; run++) {
-        tr_team_run_together(work.team, count_run, &work);
+    tr_team_destroy(&work.team);
+}
+
+/* Shares that may wait for each other must not be taken over by a thread that has one of its own to do: each
+   runs on its member's thread, and on that alone, however late it is. */
+static void test_together_nobody_is_helped(void **state)
+{
+    (void)state;
+    enum { SIZE = 64, RUNS = 200 };
+    struct work work = {0};
+    assert_int_equal(tr_team_create(SIZE, &work.team), TR_OK);
+    self = 0; /* the caller's, of another team */
+    for (int run = 1; run <= RUNS; run++) {
+        tr_team_run_together(work.team, count_and_compare, &work);
         for (int i = 0; i < SIZE; i++) assert_int_equal(work.runs[i], run);
     }
+    assert_int_equal(atomic_load(&work.inside), 0);
     tr_team_destroy(&work.team);
 }
 
@@ -158,11 +169,9 @@ static void test_shares_tile_the_range(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_member_runs_once),
-        cmocka_unit_test(test_late_members_are_helped),
-        cmocka_unit_test(test_barrier),
-        cmocka_unit_test(test_wakes_after_sleep),
-        cmocka_unit_test(test_size_is_checked),
+        cmocka_unit_test(test_each_member_runs_once),     cmocka_unit_test(test_late_members_are_helped),
+        cmocka_unit_test(test_together_nobody_is_helped), cmocka_unit_test(test_barrier),
+        cmocka_unit_test(test_wakes_after_sleep),         cmocka_unit_test(test_size_is_checked),
         cmocka_unit_test(test_shares_tile_the_range),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

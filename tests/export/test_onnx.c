@@ -69,16 +69,41 @@ static Onnx__ModelProto *read_back(struct tr_file_content *content)
     return model;
 }
 
+/* What ONNX has always had. */
+static const char *const known[] = {
+    "dense_forward",
+    "conv_forward",
+    "winograd_forward",
+    "activation_forward",
+    "add",
+    "scale",
+    "pool_forward",
+    "softmax_forward",
+    "layer_norm_forward",
+    "batch_norm_infer",
+    "embedding_forward",
+    "lstm_forward",
+    "sequence_last_forward",
+    "load_images",
+    "rms_norm_forward",
+    NULL,
+};
+
+/* NULL where the format refuses the network. */
 static Onnx__ModelProto *export_network(const struct network *network, const struct tr_op_load_images *images)
 {
     struct trial trial;
     struct tr_trace *trace;
     struct tr_file_content content;
     trial_make(&trial, network, "ref", 2, 1);
-    must(tr_trace_create(trial.model, trial.parameters, images, &trace));
-    must(write_trace(trace));
+    tr_status status = tr_trace_create(trial.model, trial.parameters, images, NULL, &trace);
+    if (status == TR_OK) status = write_trace(trace);
+    if (status == TR_EUNSUPPORTED)
+        refusal_of_a_new_operation("ONNX", known);
     tr_trace_destroy(&trace);
     trial_release(&trial);
+    if (status == TR_EUNSUPPORTED) return NULL;
+    must(status);
     Onnx__ModelProto *model = read_back(&content);
     tr_file_content_free(&content);
     return model;
@@ -102,16 +127,53 @@ static bool is_known(const Onnx__GraphProto *graph, size_t nodes, const char *na
 static void check_nodes(const Onnx__GraphProto *graph)
 {
     static const char *const set_13[] = {
-        "Add",        "AveragePool", "BatchNormalization",
-        "Cast",       "Conv",        "Div",
-        "Erf",        "Flatten",     "Gather",
-        "GatherND",   "Gemm",        "Identity",
-        "LSTM",       "LeakyRelu",   "MatMul",
-        "MaxPool",    "Mul",         "Pad",
-        "ReduceMean", "Relu",        "Sigmoid",
-        "Slice",      "Softmax",     "Sqrt",
-        "Squeeze",    "Sub",         "Tanh",
-        "Transpose",  "Unsqueeze",
+        "Add",
+        "AveragePool",
+        "BatchNormalization",
+        "Cast",
+        "Concat",
+        "Conv",
+        "ConvTranspose",
+        "Cos",
+        "Div",
+        "Erf",
+        "Flatten",
+        "GRU",
+        "Gather",
+        "GlobalAveragePool",
+        "GlobalMaxPool",
+        "GatherND",
+        "Gemm",
+        "Identity",
+        "LSTM",
+        "LeakyRelu",
+        "Less",
+        "LessOrEqual",
+        "MatMul",
+        "MaxPool",
+        "Min",
+        "Mul",
+        "Pad",
+        "Range",
+        "ReduceMax",
+        "ReduceMean",
+        "ReduceSum",
+        "Relu",
+        "ReverseSequence",
+        "Shape",
+        "Sigmoid",
+        "Sin",
+        "Slice",
+        "Reshape",
+        "Resize",
+        "Softmax",
+        "Sqrt",
+        "Squeeze",
+        "Sub",
+        "Tanh",
+        "Transpose",
+        "Unsqueeze",
+        "Where",
     };
     for (size_t i = 0; i < graph->n_node; i++) {
         const Onnx__NodeProto *node = graph->node[i];
@@ -176,13 +238,14 @@ static void check_model(const Onnx__ModelProto *model)
     }
 }
 
-/* A new kind of layer fails here until it has a network, and that network until it can be exported. */
+/* A new kind of layer fails here until it has a network; one with a new operation may be refused by name. */
 static void test_every_layer(void **state)
 {
     (void)state;
     networks_have_every_layer();
     for (int i = 0; i < network_count; i++) {
         Onnx__ModelProto *model = export_network(&networks[i], NULL);
+        if (!model) continue;
         check_model(model);
         onnx__model_proto__free_unpacked(model, NULL);
     }
@@ -350,7 +413,7 @@ static void test_bytes(void **state)
     must(tr_sha256_begin(&hash));
     tr_sha256_add(hash, content.data + start, content.size - start);
     must(tr_sha256_end(&hash, hex));
-    assert_string_equal(hex, "ac99c70753df23a8930db0d0cc6fb345004bdbd3bc8da711f237586e0290f115");
+    assert_string_equal(hex, "dcc4db508ad5270c1f23c253eb05768dba733a7b1a9c3cf911a8611aa2c645ff");
     tr_file_content_free(&content);
 }
 
@@ -362,7 +425,7 @@ static void test_an_operation_without_counterpart(void **state)
     struct trial trial;
     struct tr_trace *trace;
     trial_make(&trial, &networks[0], "ref", 2, 1);
-    must(tr_trace_create(trial.model, trial.parameters, NULL, &trace));
+    must(tr_trace_create(trial.model, trial.parameters, NULL, NULL, &trace));
     trace->item[1].kind = TR_TRACED_fill;
     assert_int_equal(write_trace(trace), TR_EUNSUPPORTED);
     assert_non_null(
@@ -392,7 +455,7 @@ static void test_every_allocation_may_fail(void **state)
         int64_t live = tr_alloc_live();
         struct tr_trace *trace;
         refuse_begin(at);
-        tr_status status = tr_trace_create(trial.model, trial.parameters, NULL, &trace);
+        tr_status status = tr_trace_create(trial.model, trial.parameters, NULL, NULL, &trace);
         if (status == TR_OK) status = write_trace(trace);
         done = refuse_end();
         assert_int_equal(status, done ? TR_OK : TR_ENOMEM);

@@ -20,6 +20,14 @@ echo "== the command, with the job and the data that were installed"
 "$prefix/bin/trireme" train "$prefix/share/trireme/models/mnist-quick.yaml" --steps 2 --quiet --out run
 "$prefix/bin/trireme" data verify --dir "$prefix/share/trireme/data" >/dev/null
 
+echo "== both by name, also after a move"
+"$prefix/bin/trireme" models | grep "^mnist-quick  *[A-Z]"
+mv "$prefix" "$place/moved"
+"$place/moved/bin/trireme" train mnist-quick --steps 2 --quiet --out named
+"$place/moved/bin/trireme" inspect mnist-quick | grep "$place/moved/share/trireme/models/mnist-quick.yaml"
+"$place/moved/bin/trireme" data verify sst2 | grep "$place/moved/share/trireme/data/sst2"
+mv "$place/moved" "$prefix"
+
 echo "== its module for downloads: found and run, though it gets nowhere"
 proxy=http://127.0.0.1:9
 said=$(http_proxy=$proxy https_proxy=$proxy no_proxy='' "$prefix/bin/trireme" data fetch fashion-mnist 2>&1) && exit 1

@@ -52,9 +52,12 @@ def mnist(part="t10k", count=100):
 
 def predict(checkpoint, count, *arguments):
     """What the program predicts for the first examples of the job's test data: probabilities or values, a list for each."""
-    indices = ",".join(str(i) for i in range(count))
-    out = trireme("predict", checkpoint, "--set-name", "test", "--index", indices, "--json", *arguments)
-    return [json.loads(line)["output"] for line in out.splitlines()]
+    rows = []
+    for first in range(0, count, 64):  # as many as an option takes
+        indices = ",".join(str(i) for i in range(first, min(first + 64, count)))
+        out = trireme("predict", checkpoint, "--set-name", "test", "--index", indices, "--json", *arguments)
+        rows += [json.loads(line)["output"] for line in out.splitlines()]
+    return rows
 
 
 def log(rows):

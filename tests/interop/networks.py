@@ -77,6 +77,7 @@ layers:
 - flatten
 - batch_norm
 - layer_norm: 0.01
+- rms_norm: 0.01
 - dense: {units: 16, activation: tanh}
 - batch_norm
 - gelu
@@ -96,6 +97,40 @@ layers:
 - tanh
 - add: 1st
 - dense: {units: 10, name: class}
+""",
+    "branches": """
+layers:
+- conv: {filters: 6, kernel: 3, padding: same, activation: relu, name: stem}
+- conv: {filters: 3, kernel: 1, name: narrow}
+- conv: {filters: 4, kernel: 3, padding: same, activation: tanh, from: stem, name: wide}
+- concat: {from: [narrow, wide, stem, input], name: all}
+- global_average_pool: {name: mean}
+- global_max_pool: {from: all, name: most}
+- flatten: {from: narrow}
+- dense: {units: 7, activation: tanh, name: seven}
+- concat: [mean, most, seven]
+- slice: {begin: 3, size: 24}
+- reshape: [2, 4, 3]
+- conv: {filters: 5, kernel: 2, name: small}
+- add: {from: [small, small, small]}
+- dense: 10
+""",
+    "images-become-larger": """
+layers:
+- max_pool: 4
+- conv_transpose: {filters: 5, kernel: [3, 2], stride: 2}
+- relu
+- conv_transpose: {filters: 4, kernel: 3, padding: same, stride: 2}
+- tanh
+- max_pool: 3
+- upsample: [2, 3]
+- conv_transpose: {filters: 3, kernel: 4, pad: 1, stride: 2}
+- sigmoid
+- average_pool: 3
+- conv_transpose: {filters: 3, kernel: 2, padding: same, stride: 3}
+- upsample: [1, 2]
+- conv: {filters: 4, kernel: 3, stride: 3, activation: relu}
+- dense: 10
 """,
     "no-layers-between": """
 layers:
@@ -125,7 +160,6 @@ layers:
 - layer_norm
 - lstm: 16
 - dropout: 0.1
-- flatten
 - lstm: {{units: 9, truncate: 4}}
 - gelu
 - last
@@ -133,6 +167,71 @@ layers:
 - dense: 2
 optimizer: {{rule: adam, rate: 3e-3}}
 train: {{batch: 64, steps: 40}}
+"""
+
+
+# In the place of the layers of SENTENCES: networks whose tokens see each other.
+SEEING = {
+    "both-ways": """
+layers:
+- embedding: {width: 12, name: words}
+- position: {length: 20, name: x}
+- attention: {heads: 3}
+- add: x
+- bidirectional: 5
+- rms_norm
+- bidirectional: {units: 4, cell: gru}
+- global_average_pool: {name: mean}
+- global_max_pool: {from: rms_norm1, name: most}
+- concat: [mean, most]
+- dense: 2
+""",
+    "neighbours": """
+layers:
+- embedding: 10
+- conv1d: {filters: 9, kernel: 4, activation: tanh}
+- conv1d: {filters: 6, kernel: 3, causal: true, activation: leaky_relu}
+- gru: 7
+- gelu: {approximate: tanh}
+- last
+- dense: 2
+""",
+    "rotary": """
+layers:
+- embedding: {width: 12, name: words}
+- attention: {heads: 2, width: 16, causal: true, rotary: 100, use_bias: false}
+- add: words
+- attention: {heads: 3, rotary: 10000}
+- global_max_pool
+- dense: 2
+""",
+}
+
+
+def with_layers(text, layers):
+    """A model file with other layers."""
+    return text[: text.index("layers:")] + layers.lstrip() + text[text.index("optimizer:") :]
+
+
+TEXTS = """
+name: texts
+data:
+  train: {{corpus: {{path: {0}, window: 16, stride: 5, end: 0.1}}}}
+layers:
+- embedding: {{width: 16, weights: {{normal: 0.3}}, name: tokens}}
+- position: {{length: 16, weights: {{normal: 0.1}}, name: x}}
+- layer_norm
+- attention: {{heads: 4, causal: true}}
+- add: {{with: x, name: y}}
+- layer_norm
+- dense: 32
+- gelu: {{approximate: tanh}}
+- dense: 16
+- add: y
+- layer_norm
+- unembedding: tokens
+optimizer: {{rule: adamw, rate: 3e-3}}
+train: {{batch: 32, steps: 30}}
 """
 
 

@@ -1,17 +1,16 @@
 # needs: onnx onnxruntime numpy
 """ONNX files: accepted by the checker of the onnx package, and in ONNX Runtime the same logits as here, in batches of any size."""
 
-import ctypes
 import json
 import os
-import subprocess
 
 import numpy as np
 import onnx
 import onnxruntime
 
 from common import close, data, mnist, place, predict, trireme, write
-from networks import COUNT, HEAD, IMAGES, MNIST_AS_IDX, SENTENCES, coloured_digits, model, sentences
+from compiled import Ours
+from networks import COUNT, HEAD, IMAGES, MNIST_AS_IDX, SEEING, SENTENCES, TEXTS, coloured_digits, model, sentences, with_layers
 
 BATCHES = (1, 7, COUNT)
 
@@ -26,27 +25,6 @@ def train(path, *sets):
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     return name, onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
-
-
-class Ours:
-    """The logits of the trainer, to the bit: the C export, compiled."""
-
-    def __init__(self, name):
-        source, library = place(f"{name}.c"), place(f"{name}.so")
-        subprocess.run(["cc", "-O1", "-march=native", "-shared", "-fPIC", "-o", library, source, "-lm"], check=True)
-        self.predict = ctypes.CDLL(library).net_predict
-        with open(source, encoding="utf-8") as file:
-            lines = [line.split() for line in file if line.startswith("#define NET_")]
-        sizes = {words[1]: int(words[2]) for words in lines}
-        self.output = np.zeros(sizes["NET_OUTPUTS"], np.float32)
-        self.workspace = np.zeros(sizes["NET_WORKSPACE"], np.float32)
-
-    def __call__(self, example):
-        """`example`: pixels [height, width, channels] or tokens [length]."""
-        example = np.ascontiguousarray(example, np.int32 if example.ndim == 1 else np.float32)
-        length = [ctypes.c_int32(len(example))] if example.ndim == 1 else []
-        self.predict(example.ctypes, *length, self.output.ctypes, self.workspace.ctypes)
-        return self.output.tolist()
 
 
 def scaled(rows, by):
@@ -82,8 +60,11 @@ def shipped_networks():
     ):
         run, session = train(model(name), *sets)
         judge(name, run, session, pixels, channels_first(pixels))
-    run, session = train(model("sst2-lstm"), "train.epochs=0", "train.steps=60")
-    judge_sentences("sst2-lstm", run, session)
+    run, session = train(model("mnist-vit"), "train.epochs=0", "train.steps=20", "optimizer.schedule.warmup=5")
+    judge("mnist-vit", run, session, pixels, channels_first(pixels))
+    for name in ("sst2-lstm", "sst2-transformer"):
+        run, session = train(model(name), "train.epochs=0", "train.steps=40")
+        judge_sentences(name, run, session)
 
 
 def widest_network():
@@ -129,6 +110,49 @@ def all_layers_on_sentences():
     before, after = text.index("layers:"), text.index("optimizer:")
     run, session = train(write("twice.yaml", text[:before] + LAYERS + text[after:]))
     judge_sentences("sums over two LSTMs", run, session)
+    for name, layers in SEEING.items():
+        run, session = train(write(f"{name}.yaml", with_layers(text, layers)))
+        judge_sentences(name, run, session)
+
+
+def judge_texts(what, run, session, vocabulary, longest):
+    """Scores behind every token, of texts of different lengths in batches of any size."""
+    random = np.random.default_rng(5)
+    network = Ours(run)
+    texts = [random.integers(0, min(vocabulary, 60), length) for length in random.integers(1, longest + 1, COUNT)]
+    ours = [network.of_tokens(text) for text in texts]
+    for batch in BATCHES:
+        for first in range(0, len(texts), batch):
+            part = texts[first : first + batch]
+            lengths = np.array([len(text) for text in part], np.int64)
+            tokens = np.full((len(part), lengths.max()), 59, np.int64)  # any token
+            for row, text in zip(tokens, part):
+                row[: len(text)] = text
+            logits, probabilities = session.run(["logits", "probabilities"], {"tokens": tokens, "lengths": lengths})
+            assert logits.shape == (*tokens.shape, vocabulary) and np.allclose(probabilities.sum(-1), 1, atol=1e-5)
+            rows = np.concatenate([row[:length] for row, length in zip(logits, lengths)]).tolist()
+            mine = [row for text in ours[first : first + batch] for row in text]
+            if first == 0:
+                close(f"{what}, scores of tokens in batches of {batch}", scaled(mine, mine), scaled(rows, mine))
+
+
+def texts():
+    """Networks that score the next token: the one that ships, and one with tied weights."""
+    run, session = train(model("shakespeare-gpt"), "train.steps=10", "optimizer.schedule.warmup=5", "data.validation=null")
+    judge_texts(run, run, session, 66, 64)
+    text = TEXTS.format(data("shakespeare/input.txt.gz"))
+    run, session = train(write("texts.yaml", text))
+    vocabulary = session.get_outputs()[0].shape[2]
+    judge_texts("tied weights", run, session, vocabulary, 16)
+    layers = """
+layers:
+- embedding: {width: 12, name: x}
+- gru: 9
+- lstm: 8
+- dense: 70
+"""
+    run, session = train(write("recurrent.yaml", with_layers(text, layers)))
+    judge_texts("recurrent scores", run, session, 70, 30)
 
 
 VALUES = """
@@ -150,6 +174,12 @@ def values():
     run, session = train(write("values.yaml", VALUES))
     assert [output.name for output in session.get_outputs()] == ["output"]
     close("values", predict(run, COUNT), session.run(["output"], {"input": table[:, :3]})[0].tolist())
+    # Columns that the job standardizes come as they are in the data.
+    table[:, 0] = 20000 + 300 * table[:, 0]
+    write("scaled.csv", "".join(",".join(map(repr, row)) + "\n" for row in table.tolist()))
+    text = VALUES.replace("values", "scaled").replace("label: value,", "label: value, standardize: true,")
+    run, session = train(write("scaled.yaml", text))
+    close("scaled values", predict(run, COUNT), session.run(["output"], {"input": table[:, :3]})[0].tolist())
 
 
 def graph():
@@ -170,5 +200,6 @@ shipped_networks()
 widest_network()
 all_layers_on_images()
 all_layers_on_sentences()
+texts()
 values()
 graph()

@@ -292,7 +292,34 @@ def sentences_into_trireme():
     close("an LSTM of PyTorch's", log(predict("lstm", COUNT)), theirs.tolist())
 
 
+COLUMNS = """
+name: columns
+data:
+  train: {csv: {path: columns.csv, label: value, standardize: true}}
+  test: {csv: {path: columns.csv, label: value, standardize: true}}
+layers: [{dense: {units: 5, activation: tanh}}, {dense: 1}]
+loss: mean_squared_error
+optimizer: {rule: sgd, rate: 0.1}
+train: {batch: 4, steps: 20}
+"""
+
+
+def standardized_columns():
+    """prepare() takes numbers as they are in the data."""
+    rows = np.random.default_rng(2).normal(size=(COUNT, 4)).astype(np.float32)
+    rows[:, :3] = 20000 + 300 * rows[:, :3]
+    write("columns.csv", "".join(",".join(map(repr, row)) + "\n" for row in rows.tolist()))
+    run, tensors = train(write("columns.yaml", COLUMNS))
+    net = load_module(place("columns.py"))
+    net.load_state_dict(tensors)
+    net.eval()
+    with torch.no_grad():
+        theirs = net(net.prepare(torch.tensor(rows[:, :3])))
+    close("standardized columns", predict(run, COUNT), theirs.tolist())
+
+
 all_layers_on_images()
+standardized_columns()
 into_trireme()
 sentences_into_trireme()
 all_layers_on_sentences()

@@ -38,9 +38,14 @@ int chance(int limit)
 static int job_steps;
 static char undisturbed[65];
 
+/* Steps between two checkpoints at most: fewer than a job of many steps makes between two kills, or it would
+ * begin anew for ever, and its launcher would pause longer each time. */
+#define SAVED_WITHIN 300
+
 void job_write(int steps)
 {
     char text[1024];
+    int every = steps / 40 > SAVED_WITHIN ? SAVED_WITHIN : steps / 40;
     snprintf(text, sizeof text,
              "name: job\n"
              "data:\n"
@@ -53,7 +58,7 @@ void job_write(int steps)
              "  - dense: 3\n"
              "optimizer: {rule: adam, rate: 0.001, ema: 0.99}\n"
              "train: {batch: 32, microbatches: 4, steps: %d, checkpoint_every: %d, log_every: 0}\n",
-             steps, steps / 40 > 1 ? steps / 40 : 1);
+             steps, every > 1 ? every : 1);
     write_text("job.yaml", text);
     job_steps = steps;
     undisturbed[0] = '\0';
@@ -132,11 +137,13 @@ void process_variable(pid_t process, const char *name, char *out, size_t size)
 static bool look_at(const struct job *job, pid_t id, struct process *out)
 {
     static char text[1 << 16];
-    const char *rank;
+    const char *rank, *ticket;
     size_t length = read_file(id, "environ", text, sizeof text);
     if (!holds(text, length, job->mark, true, NULL)) return false;
     *out = (struct process){.id = id, .rank = -1};
     if (holds(text, length, "OMPI_COMM_WORLD_RANK=", false, &rank)) out->rank = atoi(rank);
+    if (holds(text, length, "TRIREME_LOCAL=", false, &ticket) && (rank = strchr(ticket, ':')))
+        out->rank = atoi(rank + 1);
     read_file(id, "comm", out->name, sizeof out->name);
     out->name[strcspn(out->name, "\n")] = '\0';
     return true;
@@ -155,7 +162,7 @@ static int list(const struct job *job, struct process *out, int most)
     return count;
 }
 
-#define MOST 64
+#define MOST 128
 
 pid_t job_rank(const struct job *job, int rank)
 {
@@ -218,22 +225,91 @@ pid_t job_wait_for_rank(struct job *job, int rank, int milliseconds)
     return job_rank(job, rank);
 }
 
-void job_start(struct job *job, ...)
+static void add_arguments(struct job *job, va_list list)
 {
-    static int started;
-    const char *environment[] = {job->mark, NULL};
-    va_list list;
-    *job = (struct job){.arguments = {"launch"}, .argument_count = 1};
-    snprintf(job->mark, sizeof job->mark, "TRIREME_TEST_MARK=%d.%d", (int)getpid(), started++);
-    va_start(list, job);
     for (const char *next; (next = va_arg(list, const char *));) {
         assert_true(job->argument_count < JOB_ARGUMENTS);
         job->arguments[job->argument_count++] = next;
     }
-    va_end(list);
-    session_start(&job->session, &(struct setup){.arguments = job->arguments, .environment = environment});
+}
+
+static void begin(struct job *job, const char *program)
+{
+    static int started;
+    const char *environment[] = {job->mark, NULL};
+    snprintf(job->mark, sizeof job->mark, "TRIREME_TEST_MARK=%d.%d", (int)getpid(), started++);
+    session_start(&job->session, &(struct setup){.program = program,
+                                                 .arguments = job->arguments,
+                                                 .environment = environment,
+                                                 .columns = job_columns});
     /* Until then it is a process of the test's. */
     for (int i = 0; i < 500 && job_processes(job) == 0; i++) nap(10);
+}
+
+void job_start(struct job *job, ...)
+{
+    va_list list;
+    *job = (struct job){.arguments = {"launch", "--transport", job_transport}, .argument_count = 3};
+    va_start(list, job);
+    add_arguments(job, list);
+    va_end(list);
+    begin(job, NULL);
+}
+
+void job_start_after(struct job *job, const char *prelude, ...)
+{
+    char code[1024];
+    va_list list;
+    snprintf(code, sizeof code, "%s\nexec \"$0\" \"$@\"", prelude);
+    *job = (struct job){.arguments = {"-c", code, TRIREME_PROGRAM, "launch", "--transport", job_transport},
+                        .argument_count = 6};
+    va_start(list, prelude);
+    add_arguments(job, list);
+    va_end(list);
+    begin(job, "sh");
+}
+
+static pid_t stranger(const struct job *job, const char *name)
+{
+    const char *at = strstr(job->session.text[1], name);
+    return at ? (pid_t)atoi(at + strlen(name)) : 0;
+}
+
+void job_expect_strangers_alive(void (*hit)(struct job *job))
+{
+    static const char prelude[] =
+        "stranger() { exec env -u TRIREME_TEST_MARK sleep 1000 </dev/null >/dev/null 2>&1; }\n"
+        "stranger & echo child $! >&2\n"
+        "(stranger & echo orphan $! >&2; sleep 1) &";
+    struct job job;
+    job_start_after(&job, prelude, "-n", "2", "train", "job.yaml", "--overwrite", "-o", "strangers",
+                    "--steps", "1000000", "--log", "none", "-t", "1", NULL);
+    session_wait_for(&job.session, 0, "output ");
+    pid_t child = stranger(&job, "child "), orphan = stranger(&job, "orphan ");
+    assert_true(child > 0 && orphan > 0);
+    nap(1500);
+    hit(&job);
+    assert_int_equal(job_end(&job), 1);
+    job_expect_gone(&job, 5);
+    job_release(&job);
+    bool lives = kill(child, 0) == 0, lives_on = kill(orphan, 0) == 0;
+    kill(child, SIGKILL);
+    kill(orphan, SIGKILL);
+    assert_true(lives);
+    assert_true(lives_on);
+}
+
+int job_columns;
+const char *job_transport = "local";
+
+bool job_argument(int count, char **arguments, const char *option)
+{
+    bool found = false;
+    for (int i = 1; i < count; i++) {
+        if (strcmp(arguments[i], "--mpi") == 0) job_transport = "mpi";
+        found |= strcmp(arguments[i], option) == 0;
+    }
+    return found;
 }
 
 void skip_without_mpi(void)
@@ -241,4 +317,9 @@ void skip_without_mpi(void)
     if (TRIREME_HAS_MPI && access("/usr/bin/mpirun", X_OK) == 0) return;
     fprintf(stderr, "skipped: Open MPI (libopenmpi-dev, openmpi-bin) was not found\n");
     skip();
+}
+
+void skip_without_transport(void)
+{
+    if (strcmp(job_transport, "mpi") == 0) skip_without_mpi();
 }

@@ -1,4 +1,5 @@
-/* Random kills and stops: every job ends with the hash of the undisturbed one. With --long many of them. */
+/* Random kills and stops: every job ends with the hash of the undisturbed one. With --long many of them, or
+ * as many as the variable TRIREME_TEST_KILLS says. */
 #include "living/job.h"
 
 #include "base/clock.h"
@@ -9,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -71,11 +73,13 @@ static void kills_leave_no_trace(void **state)
     static const char *const strategies[PARTS] = {"allreduce", "pipeline,stages=2",
                                                   "parameter-server,mode=sync"};
     int met = 0;
-    skip_without_mpi();
-    job_write(4000 * kills);
+    skip_without_transport();
+    /* Many kills take the steps of some seconds each, and the last part must make what is left. */
+    job_write(kills > 12 ? 400 * kills : 4000 * kills);
     for (int part = 0; part < PARTS; part++) {
         struct job job;
         start(&job, workers[part], strategies[part], "killed", "60000");
+        job.session.patience += 10 * kills;
         met += kill_ranks(&job, workers[part], (kills + part) / PARTS);
         if (part == PARTS - 1) {
             expect_hash(&job);
@@ -97,7 +101,79 @@ static void kills_leave_no_trace(void **state)
     assert_true(3 * met >= 2 * kills);
 }
 
-/* Reads until the chief has told `count` times that a run begins. */
+/* ---- every strategy ---- */
+
+enum ends_with { HASH_OF_ONE, OWN_HASH, NO_HASH };
+
+static const struct {
+    const char *strategy;
+    int ranks;
+    enum ends_with hash;
+} strategies[] = {
+    {"allreduce", 3, HASH_OF_ONE},
+    {"pipeline,stages=2", 2, HASH_OF_ONE},
+    {"parameter-server,mode=sync,servers=2", 4, HASH_OF_ONE},
+    {"local-sgd,replicas=2,every=4", 2, OWN_HASH},
+    {"parameter-server,mode=async", 3, NO_HASH},
+    {"parameter-server,mode=bounded", 3, NO_HASH},
+    {"parameter-server,mode=backup,backup=1", 3, NO_HASH},
+};
+#define STRATEGIES ((int)(sizeof strategies / sizeof strategies[0]))
+
+/* The hash that the job ends with undisturbed; "" where none is promised. */
+static void expected_hash(int strategy, char hash[65])
+{
+    struct session session;
+    hash[0] = '\0';
+    if (strategies[strategy].hash == HASH_OF_ONE) strcpy(hash, job_hash());
+    if (strategies[strategy].hash != OWN_HASH) return;
+    int code = run(&session, "train", "job.yaml", "-o", "own", "--overwrite", "-t", "1", "--strategy",
+                   strategies[strategy].strategy, NULL);
+    if (code != 0) session_show(&session);
+    assert_int_equal(code, 0);
+    strcpy(hash, hash_in(session.text[0]));
+    session_release(&session);
+}
+
+/* One rank or the launcher gets a signal at a random moment: the job goes on to its end, or leaves as the
+ * manual says. */
+static void disturb(int strategy, const char *hash)
+{
+    static int number;
+    struct job job;
+    char out[32];
+    int ranks = strategies[strategy].ranks, victim = chance(ranks + 1);
+    snprintf(out, sizeof out, "disturbed%d", number++);
+    start(&job, ranks, strategies[strategy].strategy, out, "60000");
+    job_wait_for_rank(&job, 0, chance(1500));
+    pid_t process = victim < ranks ? job_rank(&job, victim) : job.session.process;
+    int signal = victim < ranks ? SIGKILL : SIGTERM;
+    if (process > 0) kill(process, signal);
+    int code = job_end(&job);
+    bool stopped = signal == SIGTERM && (code == 3 || code == 128 + SIGTERM);
+    bool well = code == 0 && (!*hash || strstr(job.session.text[0], hash));
+    if (!stopped && !well) {
+        session_show(&job.session);
+        fail_msg("%s, signal %d to %d: exit code %d, expected the hash %s", strategies[strategy].strategy,
+                 signal, victim, code, *hash ? hash : "of any kind");
+    }
+    job_expect_gone(&job, 10);
+    job_release(&job);
+}
+
+static void every_strategy_can_be_disturbed(void **state)
+{
+    (void)state;
+    skip_without_transport();
+    job_write(800);
+    for (int strategy = 0; strategy < STRATEGIES; strategy++) {
+        char hash[65];
+        expected_hash(strategy, hash);
+        for (int i = 0; i < 1 + kills / STRATEGIES; i++) disturb(strategy, hash);
+    }
+}
+
+/* Reads until the root has told `count` times that a run begins. */
 static void wait_for_beginning(struct job *job, int count)
 {
     for (;;) {
@@ -112,7 +188,7 @@ static void stopped_processes_are_found_and_named(void **state)
 {
     (void)state;
     struct job job;
-    skip_without_mpi();
+    skip_without_transport();
     job_write(1500 * (stops + 1));
     start(&job, 3, "allreduce", "stopped", "1500");
     for (int i = 0; i < stops; i++) {
@@ -142,12 +218,22 @@ int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kills_leave_no_trace),
+        cmocka_unit_test(every_strategy_can_be_disturbed),
         cmocka_unit_test(stopped_processes_are_found_and_named),
     };
-    if (count > 1 && strcmp(arguments[1], "--long") == 0) {
+    const struct CMUnitTest with_mpi[] = {
+        cmocka_unit_test(kills_leave_no_trace),
+        cmocka_unit_test(stopped_processes_are_found_and_named),
+    };
+    if (job_argument(count, arguments, "--long")) {
         kills = 20;
         stops = 5;
     }
+    const char *more = getenv("TRIREME_TEST_KILLS"); /* a number of them */
+    if (more) kills = atoi(more);
+    if (strcmp(job_transport, "mpi") == 0 && !more) kills = 2;
     chance_begin();
+    if (strcmp(job_transport, "mpi") == 0)
+        return cmocka_run_group_tests_name("living.kills_mpi", with_mpi, place_make, place_remove);
     return cmocka_run_group_tests(tests, place_make, place_remove);
 }

@@ -1,4 +1,4 @@
-/* What the launcher does when it, mpirun or a host is in trouble, and stragglers. */
+/* What the launcher does when it or its processes are in trouble, or asked to stop, and stragglers. */
 #include "living/job.h"
 
 #include "base/clock.h"
@@ -28,7 +28,7 @@ static void start(struct job *job, const char *out)
 static void killed_launchers_leave_nothing(void **state)
 {
     (void)state;
-    skip_without_mpi();
+    skip_without_transport();
     struct job job;
     start(&job, "orphans");
     session_signal(&job.session, SIGKILL);
@@ -37,49 +37,10 @@ static void killed_launchers_leave_nothing(void **state)
     job_release(&job);
 }
 
-static void killed_mpiruns_leave_nothing(void **state)
-{
-    (void)state;
-    skip_without_mpi();
-    struct job job;
-    start(&job, "orphans");
-    assert_int_equal(kill(job_mpirun(&job), SIGKILL), 0);
-    assert_int_equal(job_end(&job), 1);
-    assert_non_null(strstr(job.session.text[1], "mpirun was ended by signal 9"));
-    job_expect_gone(&job, 0.5);
-    job_release(&job);
-}
-
-/* A process that is stopped cannot see that its job is over. What Open MPI then leaves, a later launch
- * removes.
- */
-static void stopped_processes_do_not_stay(void **state)
-{
-    (void)state;
-    skip_without_mpi();
-    struct job job;
-    start(&job, "orphans");
-    pid_t launcher = job.session.process, mpirun = job_mpirun(&job), rank = job_rank(&job, 1);
-    char place[200];
-    process_variable(mpirun, "OMPI_MCA_orte_tmpdir_base", place, sizeof place);
-    assert_int_equal(kill(rank, SIGSTOP), 0);
-    assert_int_equal(kill(launcher, SIGKILL), 0);
-    assert_int_equal(kill(mpirun, SIGKILL), 0);
-    assert_int_equal(job_end(&job), -SIGKILL);
-    job_expect_gone(&job, 5);
-    job_release(&job);
-    struct timespec hour_ago[2] = {{time(NULL) - 3600, 0}, {time(NULL) - 3600, 0}};
-    assert_int_equal(utimensat(AT_FDCWD, place, hour_ago, 0), 0);
-    job_start(&job, "-n", "2", "train", "job.yaml", "--overwrite", "-o", "orphans", "--steps", "1", NULL);
-    assert_int_equal(job_end(&job), 0);
-    job_release(&job);
-    assert_int_equal(access(place, F_OK), -1);
-}
-
 static void a_terminated_job_can_be_taken_up(void **state)
 {
     (void)state;
-    skip_without_mpi();
+    skip_without_transport();
     struct job job;
     start(&job, "terminated");
     session_signal(&job.session, SIGTERM);
@@ -98,7 +59,7 @@ static void a_terminated_job_can_be_taken_up(void **state)
 static void a_stop_while_it_starts_is_heeded(void **state)
 {
     (void)state;
-    skip_without_mpi();
+    skip_without_transport();
     for (int i = 0; i < 10; i++) {
         struct job job;
         struct timespec pause = {0, 1000000 + 12000000 * i};
@@ -120,11 +81,12 @@ static void a_stop_while_it_starts_is_heeded(void **state)
 static void a_second_signal_ends_it_at_once(void **state)
 {
     (void)state;
-    skip_without_mpi();
+    skip_without_transport();
     struct job job;
     job_start(&job, "-n", "2", "train", "job.yaml", "--overwrite", "-o", "twice", "-t", "1", "--log", "none",
-              "--slow", "0:100000", NULL);
+              NULL);
     session_wait_for(&job.session, 0, "output ");
+    assert_int_equal(kill(job_rank(&job, 0), SIGSTOP), 0); /* it answers nothing any more */
     session_signal(&job.session, SIGINT);
     session_wait_for(&job.session, 1, "once more: leave at once");
     double begin = tr_clock_seconds();
@@ -143,7 +105,7 @@ static void slow_processes_are_never_thrown_out(void **state)
     (void)state;
     static const char *const delays[][2] = {{"--slow", "1:5"}, {"--slow", "1:3000"}, {"--seed-delays", "7"}};
     char hash[65];
-    skip_without_mpi();
+    skip_without_transport();
     struct session alone;
     assert_int_equal(run(&alone, "train", "job.yaml", "-o", "slow", "--overwrite", "--steps", "2", NULL), 0);
     memcpy(hash, hash_in(alone.text[0]), sizeof hash);
@@ -164,7 +126,7 @@ static void asynchronous_jobs_spare_a_worker(void **state)
 {
     (void)state;
     static const int signals[] = {SIGKILL, SIGSTOP};
-    skip_without_mpi();
+    skip_without_transport();
     for (int i = 0; i < 2; i++) {
         struct job job;
         job_start(&job, "-n", "3", "train", "job.yaml", "--overwrite", "-o", "spared", "--log", "none", "-t",
@@ -185,7 +147,7 @@ static void asynchronous_jobs_spare_a_worker(void **state)
 static void a_lost_server_is_a_lost_job(void **state)
 {
     (void)state;
-    skip_without_mpi();
+    skip_without_transport();
     struct job job;
     job_start(&job, "-n", "3", "--restarts", "1", "train", "job.yaml", "--overwrite", "-o", "served", "--log",
               "none", "-t", "1", "--strategy", "parameter-server,mode=async", NULL);
@@ -204,7 +166,7 @@ static void a_lost_server_is_a_lost_job(void **state)
 static void restarts_run_out(void **state)
 {
     (void)state;
-    skip_without_mpi();
+    skip_without_transport();
     struct job job;
     job_start(&job, "-n", "2", "--restarts", "1", "train", "job.yaml", "--overwrite", "-o", "ends", "--log",
               "none", "-t", "1", NULL);
@@ -226,7 +188,7 @@ static void restarts_run_out(void **state)
 static void what_cannot_be_mended_is_not_tried_again(void **state)
 {
     (void)state;
-    skip_without_mpi();
+    skip_without_transport();
     struct job job;
     job_start(&job, "-n", "5", "--restarts", "3", "train", "job.yaml", "-o", "many", NULL);
     int code = job_end(&job);
@@ -239,84 +201,10 @@ static void what_cannot_be_mended_is_not_tried_again(void **state)
     job_release(&job);
 }
 
-static void unknown_hosts_are_told(void **state)
-{
-    (void)state;
-    static const char agent[] = "#!/bin/sh\necho \"agent: cannot resolve $1\" >&2\nexit 255\n";
-    char path[512], directory[400];
-    skip_without_mpi();
-    assert_non_null(getcwd(directory, sizeof directory));
-    snprintf(path, sizeof path, "%s/agent", directory);
-    write_text("agent", agent);
-    assert_int_equal(chmod("agent", 0755), 0);
-    assert_int_equal(setenv("OMPI_MCA_plm_rsh_agent", path, 1), 0);
-    struct job job;
-    job_start(&job, "-n", "2", "--hosts", "nowhere.invalid:2", "train", "job.yaml", "-o", "nowhere", NULL);
-    int code = job_end(&job);
-    unsetenv("OMPI_MCA_plm_rsh_agent");
-    if (code != 2) session_show(&job.session);
-    assert_int_equal(code, 2);
-    assert_non_null(strstr(job.session.text[1], "cannot resolve nowhere.invalid"));
-    assert_non_null(strstr(job.session.text[1], "mpirun could not start the processes"));
-    job_expect_gone(&job, 5);
-    job_release(&job);
-}
-
-static void other_model_files_are_refused(void **state)
-{
-    (void)state;
-    skip_without_mpi();
-    struct session session;
-    static const char *const arguments[] = {"-n",
-                                            "1",
-                                            TRIREME_PROGRAM,
-                                            "train",
-                                            "job.yaml",
-                                            "-o",
-                                            "differ",
-                                            "--transport",
-                                            "mpi",
-                                            "-t",
-                                            "1",
-                                            ":",
-                                            "-n",
-                                            "1",
-                                            TRIREME_PROGRAM,
-                                            "train",
-                                            "job.yaml",
-                                            "-o",
-                                            "differ",
-                                            "--transport",
-                                            "mpi",
-                                            "-t",
-                                            "1",
-                                            "-s",
-                                            "optimizer.rate=0.5",
-                                            NULL};
-    static const char *const environment[] = {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
-                                              "OMPI_MCA_rmaps_base_oversubscribe=1", NULL};
-    session_start(&session,
-                  &(struct setup){.program = "mpirun", .arguments = arguments, .environment = environment});
-    int code = session_end(&session);
-    const char *said = strstr(session.text[1], "settings: rank 1 on host "), *both;
-    if (code != 2 || !said) session_show(&session);
-    assert_int_equal(code, 2);
-    assert_non_null(said);
-    /* Both digests. */
-    said = strchr(said, '"') + 1;
-    assert_int_equal(strspn(said, "0123456789abcdef"), 64);
-    both = strstr(said, "rank 0 on host ");
-    assert_non_null(both);
-    both = strchr(both, '"') + 1;
-    assert_int_equal(strspn(both, "0123456789abcdef"), 64);
-    assert_memory_not_equal(said, both, 64);
-    session_release(&session);
-}
-
 static void placement_is_told_first(void **state)
 {
     (void)state;
-    skip_without_mpi();
+    skip_without_transport();
     struct job job;
     job_start(&job, "-n", "3", "train", "job.yaml", "-o", "placed", "--steps", "1", "-t", "1", "--placement",
               NULL);
@@ -325,7 +213,7 @@ static void placement_is_told_first(void **state)
     assert_non_null(table);
     assert_non_null(strstr(table, "\n   2  "));
     assert_non_null(strstr(table, "worker"));
-    assert_non_null(strstr(table, "2 to 3"));
+    assert_non_null(strstr(table, "0 to 1"));
     assert_true(table < strstr(text, "\nhash "));
     job_release(&job);
 }
@@ -337,12 +225,10 @@ static int make(void **state)
     return code;
 }
 
-int main(void)
+int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(killed_launchers_leave_nothing),
-        cmocka_unit_test(killed_mpiruns_leave_nothing),
-        cmocka_unit_test(stopped_processes_do_not_stay),
         cmocka_unit_test(a_terminated_job_can_be_taken_up),
         cmocka_unit_test(a_stop_while_it_starts_is_heeded),
         cmocka_unit_test(a_second_signal_ends_it_at_once),
@@ -351,9 +237,19 @@ int main(void)
         cmocka_unit_test(a_lost_server_is_a_lost_job),
         cmocka_unit_test(restarts_run_out),
         cmocka_unit_test(what_cannot_be_mended_is_not_tried_again),
-        cmocka_unit_test(unknown_hosts_are_told),
-        cmocka_unit_test(other_model_files_are_refused),
         cmocka_unit_test(placement_is_told_first),
     };
-    return cmocka_run_group_tests(tests, make, place_remove);
+    const struct CMUnitTest with_mpi[] = {
+        cmocka_unit_test(killed_launchers_leave_nothing),
+        cmocka_unit_test(a_terminated_job_can_be_taken_up),
+        cmocka_unit_test(a_stop_while_it_starts_is_heeded),
+        cmocka_unit_test(a_second_signal_ends_it_at_once),
+        cmocka_unit_test(asynchronous_jobs_spare_a_worker),
+        cmocka_unit_test(a_lost_server_is_a_lost_job),
+        cmocka_unit_test(what_cannot_be_mended_is_not_tried_again),
+    };
+    job_argument(count, arguments, "");
+    if (strcmp(job_transport, "mpi") == 0)
+        return cmocka_run_group_tests_name("living.launcher_mpi", with_mpi, make, place_remove);
+    return cmocka_run_group_tests_name("living.launcher", tests, make, place_remove);
 }

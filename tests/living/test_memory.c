@@ -95,7 +95,6 @@ static void a_stage_takes_half_of_the_memory(void **state)
 {
     (void)state;
     struct job job;
-    skip_without_mpi();
     /* A tenth is left for what is not divided. */
     double alone = peak_alone(), most = alone - 0.9 * STAGE_KIB;
     assert_true(alone > 2 * STAGE_KIB);
@@ -120,13 +119,12 @@ static void a_stage_takes_half_of_the_memory(void **state)
     stop(&job);
 }
 
-/* The chief hashes what others have piece by piece. */
+/* The root hashes what others have piece by piece. */
 static void the_hash_is_that_of_one_process(void **state)
 {
     (void)state;
     struct session session;
     char alone[65];
-    skip_without_mpi();
     int code = run(&session, TRAIN, "-o", "six", NULL);
     if (code != 0) session_show(&session);
     assert_int_equal(code, 0);

@@ -1,5 +1,5 @@
 /* Parameter servers as processes: a worker of an asynchronous job may die or hang, and the others go on;
- * without a server or the chief all stop and say so, and a restart goes on from the checkpoint. */
+ * without a server or the root all stop and say so, and a restart goes on from the checkpoint. */
 #include "living/job.h"
 
 #include <setjmp.h>
@@ -15,7 +15,7 @@
 
 #define STEPS 6000
 
-/* Three workers, of which rank 0 is the chief, and two servers. */
+/* Three workers, of which rank 0 is the root, and two servers. */
 #define SERVED "-n", "5", "train", "job.yaml", "-t", "1", "--strategy"
 #define ASYNC  "parameter-server,servers=2,mode=async"
 
@@ -65,9 +65,10 @@ static void kill_a_worker(const char *how)
 static void a_dead_worker_is_gone_without(void **state)
 {
     (void)state;
-    skip_without_mpi();
+    skip_without_transport();
     job_write(STEPS);
     kill_a_worker("shared");
+    if (strcmp(job_transport, "mpi") != 0) return;
     setenv("OMPI_MCA_pml", "ob1", 1);
     setenv("OMPI_MCA_btl", "tcp,self", 1);
     kill_a_worker("tcp");
@@ -80,7 +81,7 @@ static void a_hung_worker_is_gone_without(void **state)
 {
     (void)state;
     struct job job;
-    skip_without_mpi();
+    skip_without_transport();
     job_write(STEPS);
     job_start(&job, SERVED, ASYNC, "-o", "hung", "--timeout", "3000", NULL);
     session_wait_for(&job.session, 0, "\noutput ");
@@ -96,11 +97,11 @@ static void a_hung_worker_is_gone_without(void **state)
 }
 
 /* Rank 3 is the first server, rank 4 the second. */
-static void nothing_goes_on_without_a_server_or_the_chief(void **state)
+static void nothing_goes_on_without_a_server_or_the_root(void **state)
 {
     (void)state;
     static const int victims[] = {0, 3, 4};
-    skip_without_mpi();
+    skip_without_transport();
     job_write(1000 * STEPS);
     for (size_t i = 0; i < sizeof victims / sizeof victims[0]; i++) {
         struct job job;
@@ -122,7 +123,7 @@ static void a_restart_goes_on_without_the_dead_server(void **state)
 {
     (void)state;
     struct job job;
-    skip_without_mpi();
+    skip_without_transport();
     job_write(STEPS);
     job_start(&job, "--restarts", "3", SERVED, ASYNC, "-o", "again", NULL);
     hit(&job, 4, SIGKILL);
@@ -136,7 +137,7 @@ static void a_restart_goes_on_without_the_dead_server(void **state)
 static void synchronous_servers_keep_the_hash(void **state)
 {
     (void)state;
-    skip_without_mpi();
+    skip_without_transport();
     job_write(60);
     for (int servers = 1; servers <= 2; servers++) {
         struct job job;
@@ -150,15 +151,22 @@ static void synchronous_servers_keep_the_hash(void **state)
     }
 }
 
-int main(void)
+int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(synchronous_servers_keep_the_hash),
         cmocka_unit_test(a_dead_worker_is_gone_without),
         cmocka_unit_test(a_hung_worker_is_gone_without),
-        cmocka_unit_test(nothing_goes_on_without_a_server_or_the_chief),
+        cmocka_unit_test(nothing_goes_on_without_a_server_or_the_root),
         cmocka_unit_test(a_restart_goes_on_without_the_dead_server),
     };
+    const struct CMUnitTest with_mpi[] = {
+        cmocka_unit_test(a_dead_worker_is_gone_without),
+        cmocka_unit_test(a_hung_worker_is_gone_without),
+    };
+    job_argument(count, arguments, "");
     chance_begin();
+    if (strcmp(job_transport, "mpi") == 0)
+        return cmocka_run_group_tests_name("living.servers_mpi", with_mpi, place_make, place_remove);
     return cmocka_run_group_tests_name("living.servers", tests, place_make, place_remove);
 }

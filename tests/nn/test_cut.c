@@ -11,7 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#define PIECES 16
+#define PIECES 32
 
 /* A network as passes over ranges of its layers. */
 struct pieces {
@@ -21,6 +21,12 @@ struct pieces {
     tr_pass *pass[PIECES];
     float *gradient[PIECES]; /* the arena of the range */
 };
+
+/* The parameter that two layers share. */
+static const struct tr_parameter *shared_parameter(const struct trial *trial, const struct tr_pass_tie *tie)
+{
+    return &trial->model->parameters[trial->model->layers[tie->lender].parameter[0]];
+}
 
 static void make_pieces(struct pieces *pieces, struct trial *trial, const int *cut, int cuts)
 {
@@ -34,9 +40,14 @@ static void make_pieces(struct pieces *pieces, struct trial *trial, const int *c
         limits.first_layer = pieces->bound[i];
         limits.end_layer = pieces->bound[i + 1];
         must(tr_pass_create(trial->device, trial->model, &limits, &pieces->pass[i]));
-        must(tr_pass_memory(trial->model, &limits, &bytes));
+        must(tr_pass_memory(NULL, trial->model, &limits, &bytes));
         memset(pieces->pass[i]->memory, 0xff, bytes); /* what is read before it is written shows */
         pieces->gradient[i] = trial_arenas(trial, 1);
+        struct tr_pass_tie tie;
+        for (int k = 0; tr_pass_tie(pieces->pass[i], k, &tie); k++)
+            if (!tie.lends)
+                tr_pass_lend(pieces->pass[i], tie.borrower,
+                             trial->parameters + shared_parameter(trial, &tie)->offset);
     }
 }
 
@@ -59,6 +70,18 @@ static void copy(const struct trial *trial, const float *from, float *to, int64_
     must(tr_device_scale(trial->device, &op));
 }
 
+/* Brings what borrowers in piece `from` add to gradients to the pieces of the lenders. */
+static void hand_back(const struct pieces *pieces, int from)
+{
+    const struct trial *trial = pieces->trial;
+    struct tr_pass_tie tie, other;
+    for (int k = 0; tr_pass_tie(pieces->pass[from], k, &tie); k++)
+        for (int i = 0; i < from && !tie.lends; i++)
+            for (int n = 0; tr_pass_tie(pieces->pass[i], n, &other); n++)
+                if (other.lends && other.borrower == tie.borrower)
+                    copy(trial, tie.leaves, other.leaves, trial->microbatches * tie.floats);
+}
+
 /* Forward through all pieces, then back. The gradient at an entry must last until the next backward: it is
    taken after the pass has gone forward once more. */
 static void run_pieces(struct pieces *pieces, int32_t first, int32_t end)
@@ -78,6 +101,7 @@ static void run_pieces(struct pieces *pieces, int32_t first, int32_t end)
     must(tr_pass_loss(pieces->pass[pieces->count - 1], batch));
     for (int i = pieces->count - 1; i >= 0; i--) {
         must(tr_pass_backward(pieces->pass[i], batch, trial->parameters, pieces->gradient[i], trial->stride));
+        hand_back(pieces, i);
         struct tr_pass_port entry = tr_pass_entry(pieces->pass[i]);
         if (!entry.gradient) continue;
         struct tr_pass_port exit = tr_pass_exit(pieces->pass[i - 1]);
@@ -212,9 +236,9 @@ static void pieces_take_less_memory(void **state)
                        "16", 0, &model));
     struct tr_pass_limits limits = {.training = true, .examples = 100, .microbatches = 1};
     size_t whole, half;
-    must(tr_pass_memory(model, &limits, &whole));
+    must(tr_pass_memory(NULL, model, &limits, &whole));
     limits.end_layer = 4;
-    must(tr_pass_memory(model, &limits, &half));
+    must(tr_pass_memory(NULL, model, &limits, &half));
     assert_in_range(half, whole / 3, whole * 3 / 4);
     tr_model_destroy(&model);
 }

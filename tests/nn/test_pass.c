@@ -244,7 +244,7 @@ static void plan(const struct network *network, bool training)
     size_t planned;
     must(tr_pass_create(trial.device, trial.model, &limits, &shared));
     must(tr_pass_create(trial.device, trial.model, &limits, &apart));
-    must(tr_pass_memory(trial.model, &limits, &planned));
+    must(tr_pass_memory(trial.device, trial.model, &limits, &planned));
     memset(shared->memory, POISON, planned);
     struct separation separation = {apart, 0};
     each_buffer(apart, move_out, &separation);
@@ -284,9 +284,9 @@ static void test_inference_reuses_memory(void **state)
                        "16", 0, &model));
     struct tr_pass_limits limits = {.training = false, .examples = 100, .microbatches = 1};
     size_t inference, training;
-    must(tr_pass_memory(model, &limits, &inference));
+    must(tr_pass_memory(NULL, model, &limits, &inference));
     limits.training = true;
-    must(tr_pass_memory(model, &limits, &training));
+    must(tr_pass_memory(NULL, model, &limits, &training));
     size_t output = 100 * 4096 * sizeof(float);
     assert_in_range(inference, 2 * output, 2 * output + 65536);
     assert_in_range(training, 4 * output, 7 * output); /* a tanh keeps its output, dense takes it */

@@ -1,4 +1,7 @@
 trireme_test(nn cut SOURCES support/networks.c)
+trireme_test(nn extend SOURCES support/networks.c)
+trireme_test(nn fusion SOURCES support/networks.c)
 trireme_test(nn model SOURCES support/networks.c)
 trireme_test(nn network_gradient SOURCES support/networks.c)
 trireme_test(nn pass SOURCES support/networks.c)
+trireme_test(nn pass_rehearse SOURCES support/networks.c)

@@ -39,6 +39,11 @@ static void settings_are_read(void **state)
                              "schedule: {kind: exponential, decay: 0.99, every: 600}}");
     assert_int_equal(optimizer.rule, TR_RULE_SGD);
     assert_true(optimizer.l2 == 1e-4f && optimizer.ema == 0.99f && optimizer.schedule.every == 600);
+    optimizer = optimizer_of("{rule: rmsprop, rate: 1}");
+    assert_true(optimizer.beta2 == 0.99f && optimizer.epsilon == 1e-8f && optimizer.momentum == 0);
+    optimizer = optimizer_of("{rule: rmsprop, rate: 1, beta2: 0.5, momentum: 0.9, epsilon: 1e-3}");
+    assert_true(optimizer.beta2 == 0.5f && optimizer.epsilon == 1e-3f && optimizer.momentum == 0.9f);
+    assert_true(optimizer_of("{rule: adagrad, rate: 1}").epsilon == 1e-10f);
     optimizer = optimizer_of("{rule: momentum, rate: 0.1, schedule: cosine}");
     assert_int_equal(optimizer.schedule.steps, 1000);
 }
@@ -51,19 +56,20 @@ static void bad_settings_are_refused(void **state)
     } cases[] = {
         {"adam", "o.yaml:1:1: \"rate\" is missing (learning rate before the schedule)"},
         {"{rate: 1}", "o.yaml:1:1: \"rule\" is missing (the update rule)"},
-        {"{rule: adm, rate: 1}",
-         "o.yaml:1:8: rule: \"adm\" is none of sgd, momentum, adam, adamw; did you mean \"adam\"?"},
+        {"{rule: adm, rate: 1}", "o.yaml:1:8: rule: \"adm\" is none of sgd, momentum, adam, adamw, rmsprop, "
+                                 "adagrad; did you mean \"adam\"?"},
         {"{rule: sgd, rate: 0}",
          "o.yaml:1:19: rate: 0 is out of range; allowed: > 0 (learning rate before the schedule)"},
         {"{rule: sgd, rate: 1e39}", "o.yaml:1:19: rate: is too large for a 32-bit float"},
         {"{rule: sgd, rate: 1, momentum: 0.9}",
-         "o.yaml:1:22: momentum: \"momentum\" belongs to rule: momentum only"},
+         "o.yaml:1:22: momentum: \"momentum\" belongs to rule: momentum, rmsprop only"},
         {"{rule: momentum, rate: 1, beta1: 0.9}",
          "o.yaml:1:27: beta1: \"beta1\" belongs to rule: adam, adamw only"},
         {"{rule: adam, rate: 1, weight_decay: 0.9}",
          "o.yaml:1:23: weight_decay: \"weight_decay\" belongs to rule: adamw only"},
         {"{rule: adam, rate: 1, beta2: 1}",
-         "o.yaml:1:30: beta2: 1 is out of range; allowed: >= 0 and < 1 (decay of the second moment)"},
+         "o.yaml:1:30: beta2: 1 is out of range; allowed: >= 0 and < 1 (decay of the second moment; of "
+         "`rmsprop` 0.99 by default)"},
         {"{rule: adam, rate: 1, learning_rate: 2}",
          "o.yaml:1:23: learning_rate: unknown key \"learning_rate\"; known are rule, rate, momentum, "
          "nesterov, beta1, "
@@ -71,9 +77,10 @@ static void bad_settings_are_refused(void **state)
         {"{rule: sgd, rate: 1, ema_warmup: true}",
          "o.yaml:1:34: ema_warmup: there is no moving average to warm up; set \"ema\" too"},
         {"{rule: sgd, rate: 1, schedule: {kind: cosine, warmup: 1000}}",
-         "o.yaml:1:32: schedule: a warm-up of 1000 steps leaves nothing of 1000 steps"},
+         "o.yaml:1:32: schedule: a warm-up of 1000 steps leaves nothing of 1000 steps; set "
+         "optimizer.schedule.warmup to 999 or less, or train more than 1000 steps"},
         {"{rule: sgd, rate: 1, schedule: 3}",
-         "o.yaml:1:32: schedule: \"3\" is none of constant, exponential, step, cosine, one_cycle"},
+         "o.yaml:1:32: schedule: \"3\" is none of constant, exponential, step, cosine, one_cycle, plateau"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct tr_optimizer optimizer;
@@ -96,6 +103,9 @@ static void states_are_those_of_the_rule(void **state)
                  {"{rule: sgd, rate: 1, ema: 0.9}", TR_STATE_EMA},
                  {"{rule: momentum, rate: 1}", TR_STATE_M},
                  {"{rule: adam, rate: 1}", TR_STATE_M | TR_STATE_V},
+                 {"{rule: rmsprop, rate: 1}", TR_STATE_V},
+                 {"{rule: rmsprop, rate: 1, momentum: 0.5}", TR_STATE_M | TR_STATE_V},
+                 {"{rule: adagrad, rate: 1}", TR_STATE_V},
                  {"{rule: adamw, rate: 1, ema: 0.5}", TR_STATE_M | TR_STATE_V | TR_STATE_EMA}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct tr_optimizer optimizer = optimizer_of(cases[i].text);
@@ -136,15 +146,21 @@ static void scalars_follow_the_step(void **state)
     assert_true(scalars.rate == 0.25f && scalars.ema_decay == 0.99f);
 }
 
-static struct tr_op_update update_of(const char *text, enum tr_parameter_kind kind)
+static struct tr_op_update paced_update_of(const char *text, enum tr_parameter_kind kind,
+                                           const struct tr_pace *pace)
 {
     struct tr_optimizer optimizer = optimizer_of(text);
     struct tr_op_update update;
     memset(&update, 0xA5, sizeof update);
-    tr_optimizer_update(&optimizer, kind, 0.25f, &update);
+    tr_optimizer_update(&optimizer, kind, pace, 0.25f, &update);
     assert_true(update.count == 0 && !update.grad && !update.w && !update.m && !update.v && !update.ema);
     assert_null(update.scalars);
     return update;
+}
+
+static struct tr_op_update update_of(const char *text, enum tr_parameter_kind kind)
+{
+    return paced_update_of(text, kind, &TR_PACE_PLAIN);
 }
 
 static void updates_depend_on_rule_and_kind(void **state)
@@ -175,7 +191,20 @@ static void updates_depend_on_rule_and_kind(void **state)
     update = update_of("{rule: adamw, rate: 1, l2: 0.5, l2_biases: yes}", TR_PARAMETER_BIAS);
     assert_true(update.decay == 0.01f && update.l2 == 0.5f);
     update = update_of("{rule: adam, rate: 1}", TR_PARAMETER_WEIGHT);
-    assert_true(update.decay == 0);
+    assert_true(update.decay == 0 && update.rate_factor == 1);
+}
+
+static void layers_have_a_pace(void **state)
+{
+    (void)state;
+    static const char text[] = "{rule: adamw, rate: 1, l2: 0.5}";
+    const struct tr_pace pace = {.rate_factor = 0.25f, .decay_factor = 4};
+    struct tr_op_update update = paced_update_of(text, TR_PARAMETER_WEIGHT, &pace);
+    assert_true(update.rate_factor == 0.25f && update.decay == 4 * 0.01f && update.l2 == 2);
+    update = paced_update_of(text, TR_PARAMETER_BIAS, &pace);
+    assert_true(update.rate_factor == 0.25f && update.decay == 0 && update.l2 == 0);
+    update = paced_update_of(text, TR_PARAMETER_STATISTIC, &pace);
+    assert_true(update.beta1 == 0.25f && update.l2 == 0);
 }
 
 int main(void)
@@ -186,6 +215,7 @@ int main(void)
         cmocka_unit_test(states_are_those_of_the_rule),
         cmocka_unit_test(scalars_follow_the_step),
         cmocka_unit_test(updates_depend_on_rule_and_kind),
+        cmocka_unit_test(layers_have_a_pace),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

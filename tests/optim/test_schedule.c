@@ -65,6 +65,22 @@ static double one_cycle(double step)
     return 0.001 + 0.999 * (1 + cos(M_PI * fmin((step - top) / (800 - top), 1))) / 2;
 }
 
+/* torch.optim.lr_scheduler.OneCycleLR(max_lr=1, total_steps=800, pct_start=0.3, div_factor=25): its phases
+   end at steps 0.3 * 800 - 1 and 799. */
+static double pytorch_cycle(double step)
+{
+    double start = 1.0 / 25, last = start / 1e4, top = 0.3 * 800 - 1;
+    if (step <= top) return start + (1 - start) * (1 - cos(M_PI * step / top)) / 2;
+    return last + (1 - last) / 2 * (1 + cos(M_PI * fmin((step - top) / (799 - top), 1)));
+}
+
+static double pytorch_cycle_to_a_tenth(double step)
+{
+    double top = 0.5 * 1000 - 1;
+    if (step <= top) return 0.5 + 0.5 * (1 - cos(M_PI * step / top)) / 2;
+    return 0.1 + 0.9 / 2 * (1 + cos(M_PI * fmin((step - top) / (999 - top), 1)));
+}
+
 static double warm_stairs(double step)
 {
     return stairs(step) * fmin((step + 1) / 700, 1);
@@ -93,6 +109,8 @@ static void factors_follow_their_closed_forms(void **state)
         {"{kind: cosine, final: 0.1, steps: 1000}", cosine},
         {"{kind: cosine, warmup: 50}", warm_cosine},
         {"{kind: one_cycle, steps: 800, rise: 0.25, final: 0.001}", one_cycle},
+        {"{kind: one_cycle, steps: 800, form: pytorch}", pytorch_cycle},
+        {"{kind: one_cycle, form: pytorch, start: 0.5, rise: 0.5, final: 0.1}", pytorch_cycle_to_a_tenth},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct tr_schedule schedule = schedule_of(cases[i].text, 1000);
@@ -124,16 +142,43 @@ static void the_ends_are_exact(void **state)
     assert_true(tr_schedule_factor(&exponential, (int64_t)1 << 60) == 0);
 }
 
+/* torch.optim.lr_scheduler.ReduceLROnPlateau(factor=0.5, patience=1, threshold=0.1, min_lr=0.2) over these
+   losses, by hand: a loss is better below 0.9 of the best; the second worse one in a row lowers the rate. */
+static void plateaus_lower_the_rate(void **state)
+{
+    (void)state;
+    static const struct {
+        double loss, factor;
+    } seen[] = {{10, 1},  {9.5, 1},           {8.9, 1},  {8.5, 1},  {9, 0.5}, {8, 0.5}, {8, 0.5},
+                {7, 0.5}, {(double)NAN, 0.5}, {7, 0.25}, {7, 0.25}, {7, 0.2}, {7, 0.2}, {7, 0.2}};
+    struct tr_schedule schedule =
+        schedule_of("{kind: plateau, factor: 0.5, patience: 1, threshold: 0.1, final: 0.2, warmup: 4}", 100);
+    for (size_t i = 0; i < sizeof seen / sizeof seen[0]; i++) {
+        double before = schedule.plateau.factor;
+        bool fell = tr_schedule_evaluated(&schedule, seen[i].loss);
+        if (schedule.plateau.factor != seen[i].factor)
+            fail_msg("evaluation %zu: %g, not %g", i, schedule.plateau.factor, seen[i].factor);
+        assert_true(fell == (schedule.plateau.factor < before));
+        assert_true(tr_schedule_factor(&schedule, 50) == seen[i].factor);
+        assert_true(tr_schedule_factor(&schedule, 1) == seen[i].factor / 2);
+    }
+    schedule = schedule_of("plateau", 100);
+    assert_true(schedule.patience == 10 && schedule.threshold == 1e-4 && schedule.factor == 0.1);
+    schedule = schedule_of("cosine", 100);
+    assert_false(tr_schedule_evaluated(&schedule, 1));
+}
+
 static void bad_schedules_are_refused(void **state)
 {
     (void)state;
     static const struct {
         const char *text, *message;
     } cases[] = {
-        {"linear", "s.yaml:1:1: \"linear\" is none of constant, exponential, step, cosine, one_cycle"},
-        {"cosin",
-         "s.yaml:1:1: \"cosin\" is none of constant, exponential, step, cosine, one_cycle; did you mean "
-         "\"cosine\"?"},
+        {"linear",
+         "s.yaml:1:1: \"linear\" is none of constant, exponential, step, cosine, one_cycle, plateau"},
+        {"cosin", "s.yaml:1:1: \"cosin\" is none of constant, exponential, step, cosine, one_cycle, plateau; "
+                  "did you mean "
+                  "\"cosine\"?"},
         {"exponential", "s.yaml:1:1: \"decay\" is missing (factor per `every` steps)"},
         {"{kind: exponential, decay: 0.5}",
          "s.yaml:1:1: \"every\" is missing (steps after which the rate has been multiplied by `decay` once)"},
@@ -144,10 +189,18 @@ static void bad_schedules_are_refused(void **state)
          "s.yaml:1:1: \"milestones\" is missing (steps, ascending, from which on `factor` acts once more)"},
         {"{kind: step, milestones: []}", "s.yaml:1:1: \"milestones\" is empty; name at least one step"},
         {"{kind: step, milestones: [5, 5]}", "s.yaml:1:1: milestones must ascend: 5 follows 5"},
-        {"{kind: cosine, warmup: 100}", "s.yaml:1:1: a warm-up of 100 steps leaves nothing of 100 steps"},
-        {"{kind: cosine, warmup: 5, steps: 3}", "s.yaml:1:1: a warm-up of 5 steps leaves nothing of 3 steps"},
-        {"{kind: one_cycle, warmup: 5}",
-         "s.yaml:1:19: warmup: \"warmup\" belongs to kind: constant, exponential, step, cosine only"},
+        {"{kind: cosine, warmup: 100}",
+         "s.yaml:1:1: a warm-up of 100 steps leaves nothing of 100 steps; set "
+         "optimizer.schedule.warmup to 99 or less, or train more than 100 steps"},
+        {"{kind: cosine, warmup: 5, steps: 3}",
+         "s.yaml:1:1: a warm-up of 5 steps leaves nothing of 3 steps; set "
+         "optimizer.schedule.warmup to 2 or less, or train more than 5 steps"},
+        {"{kind: plateau, factor: 1}", "s.yaml:1:1: a factor of 1 does not lower the rate; give one below 1"},
+        {"{kind: cosine, form: pytorch}", "s.yaml:1:16: form: \"form\" belongs to kind: one_cycle only"},
+        {"{kind: step, milestones: 5, patience: 3}",
+         "s.yaml:1:29: patience: \"patience\" belongs to kind: plateau only"},
+        {"{kind: one_cycle, warmup: 5}", "s.yaml:1:19: warmup: \"warmup\" belongs to kind: constant, "
+                                         "exponential, step, cosine, plateau only"},
         {"{kind: one_cycle, rise: 1}", "s.yaml:1:25: rise: 1 is out of range; allowed: > 0 and < 1 (share of "
                                        "`steps` in which the rate rises)"},
     };
@@ -164,6 +217,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(factors_follow_their_closed_forms),
         cmocka_unit_test(the_ends_are_exact),
+        cmocka_unit_test(plateaus_lower_the_rate),
         cmocka_unit_test(bad_schedules_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,6 +39,13 @@ static void put(const char *run, const char *name, const char *text)
     assert_int_equal(tr_file_write_atomic(NULL, path, text, strlen(text)), TR_OK);
 }
 
+static void remove_file(const char *run, const char *name)
+{
+    char path[SCRATCH_PATH + 64];
+    snprintf(path, sizeof path, "%s/%s/%s", place, run, name);
+    assert_int_equal(tr_file_remove(NULL, path), TR_OK);
+}
+
 #define JOURNAL(seed, hash, loss)                                                                            \
     "{\"event\":\"start\",\"name\":\"n\",\"settings\":\"s" seed "\",\"seed\":" seed "}\n"                    \
     "{\"event\":\"step\",\"step\":5,\"loss\":" loss "}\n"                                                    \
@@ -120,7 +127,7 @@ static void without_digests_reports_tell(void **state)
     assert_false(equal);
     assert_non_null(strstr(text, "seed 1 and 2"));
     assert_non_null(strstr(text, "from step 5 on"));
-    assert_non_null(strstr(text, "--record-digests"));
+    assert_non_null(strstr(text, "record_digests"));
     tr_text_free(text);
     assert_int_equal(tr_diff(a, "/nowhere", &equal, &text), TR_ENOTFOUND);
 }
@@ -163,11 +170,46 @@ static void runs_that_did_not_end_may_not_be_equal(void **state)
     expect_verdict("the runs are not equal", "parameter \"w\"");
 }
 
+#define SHARED(strategy, options, ranks, rate)                                                               \
+    "{\"event\":\"start\",\"name\":\"n\",\"settings\":\"s" rate                                              \
+    "\",\"settings_text\":\"optimizer: {rate: " rate "}\\n\",\"strategy\":\"" strategy                       \
+    "\",\"strategy_options\":\"" options "\",\"ranks\":" ranks "}\n"                                         \
+    "{\"event\":\"end\",\"status\":\"ok\",\"hash\":\"h\"}\n"
+
+/* How processes share a job is no part of what decides the hash of one; it is named apart from that. */
+static void strategies_and_settings_are_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *a, *b, *line;
+    } cases[] = {
+        {SHARED("allreduce", "{bucket: 4}", "2", "1"), SHARED("allreduce", "{bucket: 4}", "2", "1"),
+         "strategy: equal (allreduce on 2 processes)\n"},
+        {SHARED("allreduce", "{bucket: 4}", "1", "1"), SHARED("local-sgd", "{every: 8}", "2", "1"),
+         "strategy: differ (allreduce on 1 process and local-sgd on 2 processes)\n"},
+        {SHARED("local-sgd", "{replicas: 2, every: 4}", "2", "1"),
+         SHARED("local-sgd", "{replicas: 2, every: 8}", "2", "1"),
+         "strategy: differ (local-sgd on 2 processes: every 4 and 8)\n"},
+        {SHARED("allreduce", "{bucket: 4}", "1", "1"), SHARED("allreduce", "{bucket: 4}", "2", "1"),
+         "strategy: differ (allreduce on 1 process and allreduce on 2 processes)\n"},
+        {SHARED("allreduce", "{bucket: 4}", "1", "1"), SHARED("allreduce", "{bucket: 4}", "1", "2"),
+         "settings: differ (s1 and s2); optimizer.rate 1 and 2\n"},
+    };
+    remove_file("a", "digests.jsonl");
+    remove_file("b", "digests.jsonl");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        put("a", "journal.jsonl", cases[i].a);
+        put("b", "journal.jsonl", cases[i].b);
+        expect(true, cases[i].line); /* by their hash */
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_difference_is_named),
         cmocka_unit_test(steps_done_again_count_once),
+        cmocka_unit_test(strategies_and_settings_are_named),
         cmocka_unit_test(without_digests_reports_tell),
         cmocka_unit_test(runs_that_did_not_end_may_not_be_equal),
     };

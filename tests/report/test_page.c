@@ -110,6 +110,36 @@ static void names_from_outside_are_text(void **state)
     tr_text_free(html);
 }
 
+static void losses_of_two_kinds_are_told_apart(void **state)
+{
+    (void)state;
+    static const char line[] = "{\"event\":\"step\",\"step\":1,\"loss\":4}\n";
+    char text[256];
+    for (int smoothed = 0; smoothed < 2; smoothed++) {
+        snprintf(text, sizeof text, "{\"event\":\"start\",\"name\":\"n\"%s}\n%s",
+                 smoothed ? ",\"label_smoothing\":0.1" : "", line);
+        put("s", "journal.jsonl", text);
+        char *html = page_of("s", NULL);
+        assert_int_equal(strstr(html, "steps with label smoothing") != NULL, smoothed);
+        tr_text_free(html);
+    }
+}
+
+static void the_best_evaluation_is_named(void **state)
+{
+    (void)state;
+    put("best", "journal.jsonl",
+        "{\"event\":\"start\",\"name\":\"n\"}\n"
+        "{\"event\":\"step\",\"step\":9,\"loss\":4,\"accuracy\":0.5}\n"
+        "{\"event\":\"end\",\"status\":\"ok\",\"step\":9,\"best\":{\"step\":6,\"set\":\"validation\","
+        "\"loss\":0.25,"
+        "\"accuracy\":0.75}}\n");
+    char *html = page_of("best", NULL);
+    assert_non_null(strstr(html, "step 6: accuracy 75.00 %, loss 0.25 on the validation data"));
+    expect_well_formed(html);
+    tr_text_free(html);
+}
+
 static void runs_are_compared(void **state)
 {
     (void)state;
@@ -175,8 +205,8 @@ static void what_is_no_run_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_from_outside_are_text),
-        cmocka_unit_test(runs_are_compared),
+        cmocka_unit_test(names_from_outside_are_text),  cmocka_unit_test(losses_of_two_kinds_are_told_apart),
+        cmocka_unit_test(the_best_evaluation_is_named), cmocka_unit_test(runs_are_compared),
         cmocka_unit_test(what_is_no_run_is_refused),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -41,12 +41,13 @@ static void what_was_done_again_counts_once(void **state)
                                             "1,\"accuracy\":0.9}\n"
                                             "{\"event\":\"warning\",\"step\":40,\"message\":\"hm\"}\n"
                                             "{\"event\":\"end\",\"status\":\"ok\",\"hash\":\"abc\","
-                                            "\"seconds\":2,\"statistics\":{\"ranks\":["
+                                            "\"step\":43,\"seconds\":2,\"statistics\":{\"ranks\":["
                                             "{\"bytes_sent\":7,\"wait_seconds\":0.5}],\"staleness\":[4,2,0,1]"
                                             ",\"dropped\":3}}\n";
     assert_int_equal(read_text(text, &run), TR_OK);
     static const double losses[] = {1, 2, 4, 5};
     assert_int_equal(run->points, 4);
+    assert_int_equal(run->step, 43);
     for (int i = 0; i < 4; i++) assert_true(run->point[i].loss == losses[i]);
     assert_int_equal(run->evaluations, 1);
     assert_int_equal(run->evaluation[0].step, 40);

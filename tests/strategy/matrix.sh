@@ -1,7 +1,8 @@
 #!/bin/sh
-# One hash under every synchronous strategy, with the real program over MPI: processes that share memory, and processes that
-# have nothing but TCP between them (each in a name space of its own); and from any strategy to another after a kill -9. With
-# "long" as third argument all of it, else a selection. Says "skipped:" for what cannot be had.
+# One hash under every synchronous strategy, with the real program: processes of one host that the launcher starts itself, and
+# processes under MPI that share memory, or have nothing but TCP between them (each in a name space of its own); and from any
+# strategy to another after a kill -9. With "long" as third argument all of it, else a selection. Says "skipped:" for what
+# cannot be had.
 #
 #     matrix.sh PROGRAM SOURCE_DIRECTORY [long]
 set -u
@@ -17,11 +18,12 @@ clean() {
 trap clean EXIT
 trap 'exit 1' INT TERM
 
-for tool in mpirun pgrep; do
-  command -v $tool >/dev/null || { echo "skipped: $tool was not found (Debian: openmpi-bin, procps)"; exit 77; }
-done
-apart=yes
-[ "$(id -u)" = 0 ] && unshare --pid --fork --mount-proc true 2>/dev/null || {
+mpi=yes apart=yes
+command -v mpirun >/dev/null && [ -e "$(dirname "$program")/../modules/trireme-mpi.so" ] || {
+  mpi=no apart=no
+  echo "skipped: processes under MPI (Open MPI was not found; Debian: openmpi-bin and libopenmpi-dev)"
+}
+[ $mpi = no ] || { [ "$(id -u)" = 0 ] && unshare --pid --fork --mount-proc true 2>/dev/null; } || {
   apart=no
   echo "skipped: processes without shared memory (name spaces of processes are not allowed here)"
 }
@@ -43,7 +45,8 @@ run() {
   shift 4
   set -- train "$@" --strategy "$strategy" -o "$place/$name" -t 1
   case $transport in
-    shared) "$program" launch -n "$ranks" -t 1 "$@" ;;
+    local) "$program" launch --transport local -n "$ranks" -t 1 "$@" ;;
+    mpi) "$program" launch --transport mpi -n "$ranks" -t 1 "$@" ;;
     tcp) OMPI_MCA_btl=tcp,self OMPI_MCA_hwloc_base_binding_policy=none mpirun -q --oversubscribe -n "$ranks" \
       unshare --pid --fork --kill-child --mount-proc "$program" "$@" --transport mpi ;;
   esac >"$place/$name.log" 2>"$place/$name.log.error"
@@ -60,22 +63,46 @@ expect() {
 # one STRATEGY RANKS TRANSPORT
 one() {
   [ "$3" = tcp ] && [ $apart = no ] && return
+  [ "$3" = mpi ] && [ $mpi = no ] && return
   # shellcheck disable=SC2086 # the job is words
   run one "$2" "$1" "$3" $job
   expect one "$1 on $2 processes, $3"
+}
+
+# newest_rank DIRECTORY: a process that trains there
+newest_rank() {
+  for process in /proc/[0-9]*; do
+    { tr '\0' ' ' <"$process/cmdline"; } 2>/dev/null | grep -q "^$program train .*-o $1 " && echo "${process#/proc/}"
+  done | sort -n | tail -n 1
+}
+
+# like_alone STRATEGY RANKS TRANSPORT SETTING: processes end as a single one under the same strategy and setting, whose hash
+# may be the strategy's own; and the setting takes effect.
+like_alone() {
+  [ "$3" = tcp ] && [ $apart = no ] && return
+  default=$alone
+  # shellcheck disable=SC2086
+  "$program" train $job --set "$4" --strategy "$1" -o "$place/single" >"$place/single.log" 2>"$place/single.log.error"
+  alone=$(hash_in "$place/single.log")
+  if [ -z "$alone" ] || [ "$alone" = "$default" ]; then complain "$1 with $4 on one process ends as without" "$place/single.log"; fi
+  rm -rf "$place/single"
+  # shellcheck disable=SC2086
+  run one "$2" "$1" "$3" $job --set "$4"
+  expect one "$1 with $4 on $2 processes, $3"
+  alone=$default
 }
 
 # kill FROM RANKS TO RANKS: a process of FROM is killed once there is a checkpoint, and TO goes on.
 killed() {
   endless=$(echo "$job" | sed "s/--steps $steps/--steps 1000000/")
   # shellcheck disable=SC2086
-  run killed "$2" "$1" shared $endless --set train.checkpoint_every=3 --set train.keep=1000 &
+  run killed "$2" "$1" local $endless --set train.checkpoint_every=3 --set train.keep=1000 &
   waiting=$!
   for _ in $(seq 600); do
     [ -d "$place/killed/checkpoint-00000006" ] && break
     sleep 0.1
   done
-  victim=$(pgrep -f "^$program train .*-o $place/killed " | tail -n 1)
+  victim=$(newest_rank "$place/killed")
   [ -n "$victim" ] && kill -KILL "$victim"
   wait $waiting && complain "$1 on $2 processes: the end of a killed job is taken for success" "$place/killed.log"
   cat "$place/killed.log" "$place/killed.log.error" >"$place/killed.log.before"
@@ -85,7 +112,7 @@ killed() {
     [ "$(echo "$number" | sed 's/^0*//')" -gt 18 ] && rm -rf "$saved"
   done
   # shellcheck disable=SC2086
-  run killed "$4" "$3" shared $job --resume "$place/killed"
+  run killed "$4" "$3" local $job --resume "$place/killed"
   expect killed "$1 on $2 processes, killed, then $3 on $4"
 }
 
@@ -96,7 +123,7 @@ alone=$(hash_in "$place/alone.log")
 
 ps=parameter-server,mode=sync,servers
 if [ "$what" = long ]; then
-  for transport in shared tcp; do
+  for transport in local mpi tcp; do
     for workers in 1 2 3 4; do
       one allreduce $workers $transport
       one $ps=1 $((workers + 1)) $transport
@@ -110,12 +137,28 @@ if [ "$what" = long ]; then
   killed $ps=2 4 $ps=1 3
   killed $ps=1 2 allreduce 3
   killed allreduce 4 allreduce 1
+  for transport in local tcp; do
+    for setting in optimizer.clip_norm=0.3 optimizer.l2=0.01; do
+      like_alone allreduce 3 $transport $setting
+      like_alone $ps=1 3 $transport $setting
+      like_alone pipeline,stages=2 4 $transport $setting
+      for ranks in 2 3 4; do
+        like_alone local-sgd,replicas=4,momentum=0.5 $ranks $transport $setting
+        like_alone gossip,replicas=4,every=2,consensus=4 $ranks $transport $setting
+      done
+    done
+  done
 else
-  one allreduce 2 shared
+  one allreduce 2 local
+  one $ps=1 3 local
+  one pipeline,stages=2 2 local
+  one allreduce 2 mpi
   one allreduce 3 tcp
   one $ps=1 3 tcp
-  one pipeline,stages=2 2 shared
   killed pipeline,stages=2 2 allreduce 3
+  like_alone pipeline,stages=2 4 local optimizer.clip_norm=0.3
+  like_alone local-sgd,replicas=4,momentum=0.5 2 local optimizer.clip_norm=0.3
+  like_alone gossip,replicas=4,every=2,consensus=4 3 local optimizer.clip_norm=0.3
 fi
 echo "$runs runs, $failed failed"
 [ $failed = 0 ]

@@ -9,6 +9,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,17 +21,25 @@
 /* What is asked of a trainer, on every rank. */
 struct asked {
     struct tr_train_event before, after; /* on the test data, before and after some steps */
-    tr_status missing;                   /* for data that the job does not have */
-    int layers;                          /* of the network */
-    int evaluators;                      /* kept in the end */
+    double metric[16];                   /* of `after`, those that are defined */
+    int metrics;
+    tr_status missing; /* for data that the job does not have */
+    int layers;        /* of the network */
+    int evaluators;    /* kept in the end */
 };
 
 static void ask(tr_trainer *trainer, struct asked *asked)
 {
-    struct tr_train_event none;
+    struct tr_train_event none = TR_TRAIN_EVENT_INIT;
+    asked->before = asked->after = none;
     must_train(tr_trainer_evaluate(trainer, "test", &asked->before));
     while (trainer->step < STEPS) must_train(tr_trainer_step(trainer, NULL));
     must_train(tr_trainer_evaluate(trainer, "test", &asked->after));
+    asked->metrics = 0;
+    for (int i = 0; asked->after.metrics && i < asked->after.metrics->count; i++) {
+        asked->metric[asked->metrics] = asked->after.metrics->metric[i].value;
+        asked->metrics += !isnan(asked->metric[asked->metrics]);
+    }
     asked->missing = tr_trainer_evaluate(trainer, "validation", &none);
     asked->layers = trainer->job->model->layer_count;
     asked->evaluators = trainer->evaluator[TR_SET_TEST] != NULL;
@@ -77,6 +86,13 @@ static int compare(struct job *job, const char *strategy, int size, bool apart)
         snprintf(how, sizeof how, "%s, rank %d of %d%s", strategy, r, size, apart ? ", apart" : "");
         expect_equal(&alone.before, &asked[r].before, how);
         expect_equal(&alone.after, &asked[r].after, how);
+        /* Losses of tokens have a perplexity instead. */
+        assert_true(alone.metrics > 0 || alone.after.perplexity > 1);
+        assert_int_equal(asked[r].metrics, alone.metrics);
+        for (int i = 0; i < alone.metrics; i++)
+            if (asked[r].metric[i] != alone.metric[i])
+                fail_msg("%s: metric %d is %.17g, one process finds %.17g", how, i, asked[r].metric[i],
+                         alone.metric[i]);
         assert_int_equal(asked[r].missing, alone.missing);
         busy += asked[r].evaluators;
     }
@@ -110,6 +126,9 @@ static void all_find_the_same(void **state)
         for (size_t v = 0; v < sizeof variants / sizeof variants[0]; v++)
             for (size_t w = 0; w < sizeof ways / sizeof ways[0]; w++) {
                 struct job job;
+                /* Layers that share weights stay together. */
+                if (strcmp(families[f].name, "language") == 0 && strstr(ways[w].strategy, "pipeline"))
+                    continue;
                 one_job(&job, &families[f], variants[v]);
                 bool apart = (f + (int)w + (int)v) % 2;
                 assert_int_equal(compare(&job, ways[w].strategy, ways[w].size, apart), ways[w].busy);

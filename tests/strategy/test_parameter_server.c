@@ -3,7 +3,7 @@
 #include "support/ranks.h"
 
 #include "base/alloc.h"
-#include "comm/thread/thread.h"
+#include "support/comm_thread/thread.h"
 #include "comm/transport.h"
 #include "strategy/parameter_server/parameter_server.h"
 #include "train/trainer_internal.h"
@@ -35,13 +35,13 @@ struct member {
 struct team {
     const struct tr_train_settings *settings;
     int size;
-    /* What happens to whom once the chief tells of this step. */
+    /* What happens to whom once the root tells of this step. */
     enum happening happening;
     int victim;
     int64_t at;
     pthread_barrier_t ready;
     struct member member[RANKS];
-    /* Of the chief. */
+    /* Of the root. */
     int64_t step, examples, steps_told, warnings;
     int64_t fewest, most; /* examples a step, of what was told at once */
     double loss, accuracy;
@@ -79,10 +79,11 @@ static void hear(void *user, const struct tr_train_event *event)
 
 static void keep_figures(struct team *team, tr_trainer *trainer)
 {
-    struct tr_train_info info;
+    struct tr_train_info info = TR_TRAIN_INFO_INIT;
     must_train(tr_trainer_info(trainer, &info));
     team->step = info.step;
     if (team->name) must_train(tr_trainer_parameter(trainer, team->name, team->weights, team->count));
+    team->statistics.size = sizeof team->statistics;
     if (tr_trainer_statistics(trainer, &team->statistics) != TR_OK) return;
     for (int i = 0; i < team->statistics.staleness_bins; i++)
         team->staleness[i] = team->statistics.staleness[i];
@@ -204,6 +205,9 @@ static void sum_alone(struct job *job, float *weights)
 }
 
 static const char *const modes[] = {"mode=async", "mode=bounded,staleness=1", "mode=backup,backup=1"};
+/* Ranks that share memory; that do not, where servers have room for all gradients; for one at a time. */
+static const char *const rooms[] = {"", ",buffers=4", ",buffers=1"};
+#define ROOMS ((int)(sizeof rooms / sizeof rooms[0]))
 
 static void every_gradient_is_applied_once(void **state)
 {
@@ -216,10 +220,11 @@ static void every_gradient_is_applied_once(void **state)
     for (size_t m = 0; m < sizeof modes / sizeof modes[0]; m++)
         for (int servers = 1; servers <= 2; servers++)
             for (int workers = 2; workers <= 3; workers++)
-                for (int apart = 0; apart < 2; apart++) {
+                for (int apart = 0; apart < ROOMS; apart++) {
                     char strategy[80], how[120];
                     struct team team = {.name = "sum.weights", .weights = sum, .count = WEIGHTS};
-                    snprintf(strategy, sizeof strategy, "parameter-server,servers=%d,%s", servers, modes[m]);
+                    snprintf(strategy, sizeof strategy, "parameter-server,servers=%d,%s%s", servers, modes[m],
+                             rooms[apart]);
                     snprintf(how, sizeof how, "%s, %d workers%s", strategy, workers, apart ? ", apart" : "");
                     job.settings.strategy = strategy;
                     run_team(&team, &job.settings, workers + servers, apart);
@@ -347,15 +352,16 @@ static void a_gradient_leaves_while_its_worker_computes(void **state)
     const struct ps *ps = ps_of(trainer->strategy);
     int64_t floats = ps->share[1];
     int pieces = ps_pieces(ps, 0);
-    tr_ticket *word, *given[2], *piece[16];
-    struct ps_up up;
-    struct ps_down work = {.kind = PS_WORK};
+    tr_ticket *word, *got, *given[2], *piece[16];
+    struct ps_up up, thanks;
+    struct ps_down work = {.kind = PS_WORK, .granted = true};
     float *gradient = tr_alloc_zero((size_t)floats, sizeof *gradient);
     assert_non_null(gradient);
     assert_in_range(pieces, 3, 16);
     must_train(tr_comm_receive(comm, 0, PS_TAG_UP, &up, sizeof up, "word", &word));
     must_train(tr_comm_wait(comm, &word));
     assert_int_equal(up.kind, PS_ASK);
+    must_train(tr_comm_receive(comm, 0, PS_TAG_UP, &thanks, sizeof thanks, "word", &got));
     must_train(tr_comm_receive(comm, 0, PS_TAG_UP, &up, sizeof up, "word", &word));
     for (int i = 0; i < pieces; i++) {
         int64_t begin, end;
@@ -367,6 +373,8 @@ static void a_gradient_leaves_while_its_worker_computes(void **state)
                             tr_variables_arena(trainer->variables, TR_ARENA_PARAMETERS),
                             (size_t)floats * sizeof(float), "parameters", &given[0]));
     must_train(tr_comm_send(comm, 0, PS_TAG_DOWN, &work, sizeof work, "work", &given[1]));
+    must_train(tr_comm_wait(comm, &got));
+    assert_int_equal(thanks.kind, PS_GOT);
     for (int i = 0; i < pieces; i++) must_train(tr_comm_wait(comm, &piece[i]));
     assert_false(tr_comm_is_done(comm, &word));
     double sum = 0;
@@ -386,7 +394,7 @@ static void a_gradient_leaves_while_its_worker_computes(void **state)
     tr_free(gradient);
 }
 
-/* What the chief is told of a step is of the examples of this step, also where gradients of the next one have
+/* What the root is told of a step is of the examples of this step, also where gradients of the next one have
    come before it is told. */
 static void figures_belong_to_their_steps(void **state)
 {
@@ -500,13 +508,14 @@ static void the_others_go_on_without_a_worker(void **state)
     sum_alone(&job, alone);
     for (size_t m = 0; m < sizeof modes / sizeof modes[0]; m++)
         for (int servers = 1; servers <= 2; servers++)
-            for (int apart = 0; apart < 2; apart++) {
+            for (int apart = 0; apart < ROOMS; apart++) {
                 char strategy[80], how[120];
                 struct team team = {.name = "sum.weights", .weights = sum, .count = WEIGHTS};
                 team.happening = KILL;
                 team.victim = 1;
                 team.at = 10;
-                snprintf(strategy, sizeof strategy, "parameter-server,servers=%d,%s", servers, modes[m]);
+                snprintf(strategy, sizeof strategy, "parameter-server,servers=%d,%s%s", servers, modes[m],
+                         rooms[apart]);
                 snprintf(how, sizeof how, "%s%s", strategy, apart ? ", apart" : "");
                 job.settings.strategy = strategy;
                 run_team(&team, &job.settings, 3 + servers, apart);
@@ -516,8 +525,8 @@ static void the_others_go_on_without_a_worker(void **state)
             }
 }
 
-/* The chief, or a server: everybody stops, and says who it was and how far the run had come. */
-static void nobody_goes_on_without_chief_or_server(void **state)
+/* The root, or a server: everybody stops, and says who it was and how far the run had come. */
+static void nobody_goes_on_without_root_or_server(void **state)
 {
     (void)state;
     static const int victims[] = {0, 2, 3};
@@ -543,7 +552,7 @@ static void nobody_goes_on_without_chief_or_server(void **state)
 
 /* ---- ends ---- */
 
-/* Whoever is told to stop, the chief hears of it, saves and releases the others; the run goes on from there.
+/* Whoever is told to stop, the root hears of it, saves and releases the others; the run goes on from there.
  */
 static void any_rank_may_stop_the_run(void **state)
 {
@@ -613,7 +622,7 @@ static void checkpoints_go_over_to_other_strategies(void **state)
 }
 
 /* Where saving and evaluating go on while the others work, every step is told of once. */
-static void the_chief_rests_while_others_work(void **state)
+static void the_root_rests_while_others_work(void **state)
 {
     (void)state;
     char out[SCRATCH_PATH + 16];
@@ -632,7 +641,7 @@ static void the_chief_rests_while_others_work(void **state)
     assert_true(team.figures[1].contributions > 0);
 }
 
-/* A loss that is not finite ends the run on the chief, with a name; the others hear of it. */
+/* A loss that is not finite ends the run on the root, with a name; the others hear of it. */
 static void what_is_not_finite_ends_the_run(void **state)
 {
     (void)state;
@@ -693,10 +702,10 @@ int main(void)
         cmocka_unit_test(asynchronous_training_learns),
         cmocka_unit_test(a_slow_worker_is_late),
         cmocka_unit_test(the_others_go_on_without_a_worker),
-        cmocka_unit_test(nobody_goes_on_without_chief_or_server),
+        cmocka_unit_test(nobody_goes_on_without_root_or_server),
         cmocka_unit_test(any_rank_may_stop_the_run),
         cmocka_unit_test(checkpoints_go_over_to_other_strategies),
-        cmocka_unit_test(the_chief_rests_while_others_work),
+        cmocka_unit_test(the_root_rests_while_others_work),
         cmocka_unit_test(what_is_not_finite_ends_the_run),
         cmocka_unit_test(what_makes_no_sense_is_refused),
     };

@@ -1,6 +1,7 @@
 /* The rules of the asynchronous parameter server, played through at random: whatever the speeds of the
  * workers and whoever is lost, every contribution counts once, no gradient is staler than allowed, nobody
  * waits for ever. */
+#include "strategy/parameter_server/credits.h"
 #include "strategy/parameter_server/schedule.h"
 
 #include "base/alloc.h"
@@ -52,7 +53,7 @@ static int working(const struct game *game)
 static void hand_out(struct game *game)
 {
     struct ps_work work;
-    while (ps_schedule_next(game->schedule, &work)) {
+    while (ps_schedule_next(game->schedule, true, &work)) {
         assert_true(game->asked[work.worker]);
         assert_int_equal(work.version, ps_schedule_count(game->schedule));
         game->asked[work.worker] = false;
@@ -191,19 +192,83 @@ static void a_worker_waits_for_a_slower_one(void **state)
     assert_int_equal(ps_schedule_create(&settings, &schedule), TR_OK);
     ps_schedule_ask(schedule, 0);
     ps_schedule_ask(schedule, 1);
-    assert_true(ps_schedule_next(schedule, &work) && work.worker == 0 && work.number == 0);
-    assert_true(ps_schedule_next(schedule, &work) && work.worker == 1 && work.number == 1);
+    assert_true(ps_schedule_next(schedule, true, &work) && work.worker == 0 && work.number == 0);
+    assert_true(ps_schedule_next(schedule, true, &work) && work.worker == 1 && work.number == 1);
     for (int64_t round = 1; round <= 2; round++) {
         assert_int_equal(ps_schedule_take(schedule, 0).missed, 0);
         ps_schedule_ask(schedule, 0);
         /* Worker 1 has missed `round` updates, and would miss another one with this. */
         if (round == 1)
-            assert_true(ps_schedule_next(schedule, &work) && work.worker == 0 && work.version == 1);
+            assert_true(ps_schedule_next(schedule, true, &work) && work.worker == 0 && work.version == 1);
     }
-    assert_false(ps_schedule_next(schedule, &work));
+    assert_false(ps_schedule_next(schedule, true, &work));
     assert_int_equal(ps_schedule_take(schedule, 1).missed, 2);
-    assert_true(ps_schedule_next(schedule, &work) && work.worker == 0 && work.number == 3);
+    assert_true(ps_schedule_next(schedule, true, &work) && work.worker == 0 && work.number == 3);
     ps_schedule_destroy(&schedule);
+}
+
+/* Without room, those who need none go first, and the one that had asked before gets the next room. */
+static void whoever_needs_room_waits_for_it(void **state)
+{
+    (void)state;
+    static const bool distant[] = {true, false, true};
+    ps_schedule *schedule;
+    struct ps_work work;
+    struct ps_schedule_settings settings = {
+        .workers = 3, .end = 100, .parts = 1, .staleness = PS_STALENESS_ANY, .distant = distant};
+    assert_int_equal(ps_schedule_create(&settings, &schedule), TR_OK);
+    for (int w = 0; w < 3; w++) ps_schedule_ask(schedule, w);
+    assert_true(ps_schedule_next(schedule, false, &work) && work.worker == 1 && work.number == 0);
+    assert_false(ps_schedule_next(schedule, false, &work));
+    assert_true(ps_schedule_next(schedule, true, &work) && work.worker == 0);
+    assert_true(ps_schedule_next(schedule, true, &work) && work.worker == 2);
+    ps_schedule_destroy(&schedule);
+}
+
+/* ---- room for what goes by messages ---- */
+
+/* Workers ask, are given room, give it back and are lost, at random: never more have room than there is, none
+   is idle while somebody waits, and nobody who asked later is served before. */
+static void room_goes_around_in_the_order_of_asking(void **state)
+{
+    (void)state;
+    struct game game = {.chance = 77};
+    for (int count = 1; count <= 4; count++) {
+        ps_credits *credits;
+        int queue[WORKERS], waiting = 0, having = 0;
+        bool has[WORKERS] = {false}, waits[WORKERS] = {false};
+        int64_t served[WORKERS] = {0};
+        assert_int_equal(ps_credits_create(WORKERS, count, &credits), TR_OK);
+        for (int turn = 0; turn < 4000; turn++) {
+            int worker = (int)draw(&game, WORKERS), next;
+            if (!has[worker] && !waits[worker]) {
+                ps_credits_ask(credits, worker);
+                waits[worker] = true;
+                queue[waiting++] = worker;
+            } else if (has[worker] || draw(&game, 8) == 0) {
+                ps_credits_leave(credits, worker);
+                having -= has[worker];
+                int kept = 0;
+                for (int i = 0; i < waiting; i++)
+                    if (queue[i] != worker) queue[kept++] = queue[i];
+                waiting = kept;
+                has[worker] = waits[worker] = false;
+            }
+            while (ps_credits_next(credits, &next)) {
+                assert_true(waiting > 0 && next == queue[0]);
+                for (int i = 1; i < waiting; i++) queue[i - 1] = queue[i];
+                waiting--;
+                waits[next] = false;
+                has[next] = true;
+                served[next]++;
+                having++;
+            }
+            assert_int_equal(ps_credits_free(credits), count - having);
+            assert_true(waiting == 0 || having == count);
+        }
+        for (int w = 0; w < WORKERS; w++) assert_true(served[w] > 4000 / WORKERS / 8);
+        ps_credits_destroy(&credits);
+    }
 }
 
 static void missing_memory_is_told(void **state)
@@ -226,8 +291,12 @@ static void missing_memory_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_contribution_counts_once), cmocka_unit_test(backups_drop_what_is_late),
-        cmocka_unit_test(staleness_is_what_it_is),        cmocka_unit_test(a_worker_waits_for_a_slower_one),
+        cmocka_unit_test(every_contribution_counts_once),
+        cmocka_unit_test(backups_drop_what_is_late),
+        cmocka_unit_test(staleness_is_what_it_is),
+        cmocka_unit_test(a_worker_waits_for_a_slower_one),
+        cmocka_unit_test(whoever_needs_room_waits_for_it),
+        cmocka_unit_test(room_goes_around_in_the_order_of_asking),
         cmocka_unit_test(missing_memory_is_told),
     };
     return cmocka_run_group_tests_name("strategy.parameter_server_schedule", tests, NULL, NULL);

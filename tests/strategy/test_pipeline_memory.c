@@ -65,7 +65,8 @@ static void look(const tr_trainer *trainer, const char *when)
     }
     /* For its norm, replicas show each other their shares of the gradient. */
     bool measured = tr_strategy_measures(trainer->job);
-    expect_own(when, rank, "gradient", self->gradient, measured ? self->plan.arena_begin : self->share[rank],
+    expect_own(when, rank, "gradient", self->gradient.data,
+               measured ? self->plan.arena_begin : self->share[rank],
                measured ? self->plan.arena_end : self->share[rank + 1], floats);
 }
 
@@ -73,11 +74,11 @@ static void look(const tr_trainer *trainer, const char *when)
 static void expect_told(const tr_trainer *trainer)
 {
     const struct pipeline *self = (const struct pipeline *)trainer->strategy;
-    struct tr_train_info info;
+    struct tr_train_info info = TR_TRAIN_INFO_INIT;
     int64_t parameters = 0;
     must_train(tr_trainer_info(trainer, &info));
     for (int rank = 0; rank < self->head.size; rank++) {
-        struct tr_train_place told;
+        struct tr_train_place told = TR_TRAIN_PLACE_INIT;
         must_train(tr_trainer_place(trainer, rank, &told));
         int64_t state = (self->share[rank + 1] - self->share[rank]) * (int64_t)sizeof(float);
         bool heavy = told.parameters > HEAVY;

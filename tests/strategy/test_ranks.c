@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "comm/thread/thread.h"
+#include "support/comm_thread/thread.h"
 #include "comm/transport.h"
 #include "train/trainer_internal.h"
 
@@ -83,7 +83,7 @@ static void buckets_keep_the_hash(void **state)
         struct job job;
         struct outcome alone;
         /* Statistics of batch norm, and weights that several layers lie between. */
-        family_job(&job, &families[family_count - 1], place);
+        family_job(&job, &families[4], place);
         job_set(&job, "train.microbatches=7"); /* 3 ranks: nodes of 2; 1 and 1; 1 and 2 */
         job_set(&job, variants[v]);
         job_outcome(&job, &alone);
@@ -101,7 +101,7 @@ static void buckets_keep_the_hash(void **state)
     scratch_remove(place);
 }
 
-/* Runs the job on some ranks; returns what the chief read of the others' memory. */
+/* Runs the job on some ranks; returns what the root read of the others' memory. */
 static int64_t expect_hash_of(const struct outcome *alone, struct job *job, const char *strategy, int size,
                               const char *variant)
 {
@@ -112,6 +112,28 @@ static int64_t expect_hash_of(const struct outcome *alone, struct job *job, cons
     run_ranks(&job->settings, size, false, ranks);
     expect_ranks(alone, ranks, size, how);
     return ranks[0].outcome.rank[0].bytes_shared;
+}
+
+/* The same over several hosts; with factors other bytes move between them, unless the norm of the whole
+   gradient is wanted. */
+static void expect_other_bytes(const struct outcome *alone, struct job *job, int size, int apart,
+                               const char *variant)
+{
+    static const char *const strategies[] = {"allreduce,factors=always,bucket=0.01",
+                                             "allreduce,factors=never,bucket=0.01"};
+    int64_t sent[2] = {0};
+    for (int i = 0; i < 2; i++) {
+        struct rank ranks[RANKS];
+        char how[160];
+        snprintf(how, sizeof how, "%s, %s, %d ranks, apart %d", strategies[i], variant, size, apart);
+        job->settings.strategy = strategies[i];
+        run_ranks(&job->settings, size, apart, ranks);
+        expect_ranks(alone, ranks, size, how);
+        for (int r = 0; r < size; r++) sent[i] += ranks[0].outcome.rank[r].bytes_sent;
+    }
+    if ((sent[0] == sent[1]) != (strstr(variant, "clip") != NULL))
+        fail_msg("%s, %d ranks: %lld bytes with factors and %lld without", variant, size, (long long)sent[0],
+                 (long long)sent[1]);
 }
 
 /* Weights of all dense layers from factors. */
@@ -141,6 +163,8 @@ static void factors_keep_the_hash(void **state)
             int64_t without = expect_hash_of(&alone, &job, "allreduce,factors=never", 2, variants[v]);
             expect_hash_of(&alone, &job, "allreduce,factors=always,bucket=0.0001", 3, variants[v]);
             expect_hash_of(&alone, &job, "allreduce,factors=always", 4, variants[v]);
+            for (int apart = 1; apart <= 2; apart++)
+                expect_other_bytes(&alone, &job, 3 + (int)v % 2, apart, variants[v]);
             /* They were used, unless the norm of the whole gradient is wanted. */
             if ((with == without) != (strstr(variants[v], "clip") != NULL))
                 fail_msg("%s, %s: %lld bytes with factors and %lld without", names[n], variants[v],
@@ -172,8 +196,26 @@ static void large_factors_keep_the_hash(void **state)
         /* Less than the gradient of a rank's share. */
         int64_t steps = (int64_t)ranks[0].outcome.step;
         assert_true(ranks[0].outcome.rank[0].bytes_shared < steps * 784 * 1502 / 2 * (int64_t)sizeof(float));
+        /* Between hosts: rows, which are a few hundredths, and shares of the weights. */
+        run_ranks(&job.settings, 2, 1, ranks);
+        expect_ranks(&alone, ranks, 2, "large weights, apart");
+        int64_t weights = steps * 784 * 1502 * (int64_t)sizeof(float);
+        assert_in_range(ranks[0].outcome.rank[0].bytes_sent, weights / 2, weights * 6 / 10);
     }
     scratch_remove(place);
+}
+
+/* Runs a job to its failure, and looks at the parameters then. */
+static void *run_to_failure(void *user)
+{
+    struct rank *rank = user;
+    tr_trainer *trainer;
+    must_train(trainer_create(rank->settings, rank->comm, &trainer));
+    trainer_outcome(trainer, &rank->outcome);
+    must_train(tr_trainer_hash(trainer, rank->outcome.hash));
+    tr_trainer_destroy(&trainer);
+    tr_comm_destroy(&rank->comm);
+    return NULL;
 }
 
 /* A loss that is not finite is found before anything was applied, on every rank. */
@@ -191,12 +233,16 @@ static void bad_losses_apply_nothing(void **state)
     job_set(&job, "optimizer={rule: sgd, rate: 1e30}");
     job.settings.set = job.set;
     job.settings.strategy = "allreduce,bucket=0.01";
-    job_outcome(&job, &alone);
+    tr_trainer *trainer = job_trainer(&job);
+    trainer_outcome(trainer, &alone);
     assert_int_not_equal(alone.status, TR_OK);
-    run_ranks(&job.settings, 3, false, ranks);
+    must_train(tr_trainer_hash(trainer, alone.hash));
+    tr_trainer_destroy(&trainer);
+    run_ranks_by(run_to_failure, &job.settings, 3, false, ranks);
     for (int r = 0; r < 3; r++) {
         assert_int_equal(ranks[r].outcome.status, alone.status);
         assert_int_equal(ranks[r].outcome.step, alone.step);
+        assert_string_equal(ranks[r].outcome.hash, alone.hash);
     }
     assert_string_equal(ranks[0].outcome.message, alone.message);
     scratch_remove(place);
@@ -222,10 +268,10 @@ static void bytes_are_those_of_the_parameters(void **state)
             job.settings.strategy = sizes[b];
             run_ranks(&job.settings, size, true, ranks);
             expect_well(ranks, size, sizes[b]);
-            const struct outcome *chief = &ranks[0].outcome;
-            double expected = 4.0 * PARAMETERS * 2 * (size - 1) / size * (double)chief->step;
+            const struct outcome *root = &ranks[0].outcome;
+            double expected = 4.0 * PARAMETERS * 2 * (size - 1) / size * (double)root->step;
             for (int r = 0; r < size; r++) {
-                double sent = (double)chief->rank[r].bytes_sent;
+                double sent = (double)root->rank[r].bytes_sent;
                 if (sent < 0.95 * expected || sent > 1.05 * expected)
                     fail_msg("%s: rank %d of %d sent %.0f bytes, expected are %.0f", sizes[b], r, size, sent,
                              expected);
@@ -327,7 +373,7 @@ static void *run_until_fire(void *user)
     rank->outcome.status = trainer_create(rank->settings, rank->comm, &trainer);
     if (rank->outcome.status == TR_OK) {
         if (tr_comm_rank(rank->comm) == 2)
-            tr_strategy_watch(trainer->strategy, TR_WATCHER_LOOK,
+            tr_strategy_watch(trainer->strategy, TR_WATCHER_PROBE,
                               (struct tr_strategy_watch){.update = fail_later, .user = &updates});
         rank->outcome.status = tr_trainer_run(trainer, NULL, NULL);
         snprintf(rank->outcome.message, sizeof rank->outcome.message, "%s", tr_error_message());
@@ -411,7 +457,7 @@ static void *run_until_death(void *user)
     rank->outcome.status = trainer_create(rank->settings, rank->comm, &trainer);
     if (rank->outcome.status == TR_OK) {
         if (late)
-            tr_strategy_watch(trainer->strategy, TR_WATCHER_LOOK,
+            tr_strategy_watch(trainer->strategy, TR_WATCHER_PROBE,
                               (struct tr_strategy_watch){.layer = come_late});
         rank->outcome.status = tr_trainer_run(trainer, NULL, NULL);
         snprintf(rank->outcome.message, sizeof rank->outcome.message, "%s", tr_error_message());

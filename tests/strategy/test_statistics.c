@@ -26,30 +26,30 @@ static void ranks_and_bytes_add_up(void **state)
         job.settings.strategy = "allreduce,factors=never";
         run_ranks(&job.settings, 4, apart, ranks);
         expect_well(ranks, 4, "4 ranks");
-        const struct outcome *chief = &ranks[0].outcome;
-        assert_int_equal(chief->statistics.ranks, 4);
-        assert_int_equal(chief->statistics.steps, chief->step);
-        assert_false(chief->statistics.asynchronous);
+        const struct outcome *root = &ranks[0].outcome;
+        assert_int_equal(root->statistics.ranks, 4);
+        assert_int_equal(root->statistics.steps, root->step);
+        assert_false(root->statistics.asynchronous);
         for (int r = 0; r < 4; r++) {
-            assert_int_equal(chief->rank[r].contributions, chief->step);
-            assert_true(chief->rank[r].compute_seconds > 0);
-            assert_true(chief->rank[r].wait_seconds >= 0);
-            sent += chief->rank[r].bytes_sent;
-            received += chief->rank[r].bytes_received;
-            shared += chief->rank[r].bytes_shared;
+            assert_int_equal(root->rank[r].contributions, root->step);
+            assert_true(root->rank[r].compute_seconds > 0);
+            assert_true(root->rank[r].wait_seconds >= 0);
+            sent += root->rank[r].bytes_sent;
+            received += root->rank[r].bytes_received;
+            shared += root->rank[r].bytes_shared;
         }
         assert_true(sent > 0);
         /* Signs of life aside, what is sent in steps is received in steps; a message may be noted on one side
            of a step's end and on the other of the next. */
         int64_t parameters = 4 * (int64_t)(6 * 25 + 6 + 7 * 6 * 25 + 7 + 343 * 33 + 33 + 330 + 10);
-        int64_t expected = 2 * 3 * parameters * chief->step; /* 2 (W - 1) / W of them for each of W ranks */
+        int64_t expected = 2 * 3 * parameters * root->step; /* 2 (W - 1) / W of them for each of W ranks */
         assert_true(sent - received < expected / 10 && received - sent < expected / 10);
         if (apart) {
             assert_int_equal(shared, 0);
             assert_true(sent > expected);
             assert_true(sent < expected + expected / 10);
         } else {
-            assert_true(shared > parameters * chief->step);
+            assert_true(shared > parameters * root->step);
             assert_true(sent < expected / 10);
         }
     }
@@ -78,7 +78,7 @@ static void there_are_none_before_a_run(void **state)
 {
     (void)state;
     struct job job;
-    struct tr_train_statistics statistics;
+    struct tr_train_statistics statistics = TR_TRAIN_STATISTICS_INIT;
     begin(&job);
     tr_trainer *trainer = job_trainer(&job);
     assert_int_equal(tr_trainer_statistics(trainer, &statistics), TR_EINVAL);

@@ -53,6 +53,26 @@ static const char everything[] =
     "  schedule: {kind: cosine, warmup: 3, steps: 20}\n"
     "train: {batch: 31, microbatches: 6, last_batch: drop, steps: 8, log_every: 1, evaluate_every: 4}\n";
 
+/* What predicts the next token: windows that overlap, weights that two layers share. */
+static const char language[] =
+    "name: language\n"
+    "seed: 5\n"
+    "data:\n"
+    "  train: {corpus: {path: train.tsv, window: 9, stride: 5, end: 0.8}}\n"
+    "  validation: {corpus: {path: train.tsv, window: 9, begin: 0.8}}\n"
+    "  test: {corpus: {path: test.tsv, window: 12, end: 0.1}}\n"
+    "layers:\n"
+    "  - embedding: {width: 12, name: characters}\n"
+    "  - position: {length: 12, name: places}\n"
+    "  - layer_norm\n"
+    "  - attention: {heads: 3, causal: true, dropout: 0.1}\n"
+    "  - add: places\n"
+    "  - lstm: 12\n"
+    "  - dropout: 0.1\n"
+    "  - unembedding: characters\n"
+    "optimizer: {rule: adamw, rate: 1e-2, clip_norm: 1, l2_biases: true}\n"
+    "train: {batch: 14, microbatches: 3, steps: 6, log_every: 1, evaluate_every: 3}\n";
+
 #define IDX_DIGITS                                                                                           \
     "data.train.idx={images: train-images, labels: train-labels}",                                           \
         "data.test.idx={images: test-images, labels: test-labels}"
@@ -69,8 +89,9 @@ const struct family families[] = {
     {"mnist-cnn-wide",
      TRIREME_SOURCE_DIR "/models/mnist-cnn-wide.yaml",
      {IDX_DIGITS},
-     {"layers[0].filters=4", "layers[2].filters=17", "layers[3].filters=9", "layers[5].dense=32",
-      "layers[7].dense=15", "train.batch=64", "train.steps=4", "train.microbatches=4"}},
+     {"layers[0].filters=4", "layers[2].filters=17", "layers[2].algorithm=winograd", "layers[3].filters=9",
+      "layers[3].algorithm=winograd", "layers[5].dense=32", "layers[7].dense=15", "train.batch=64",
+      "train.steps=4", "train.microbatches=4"}},
     {"mnist-mlp",
      TRIREME_SOURCE_DIR "/models/mnist-mlp.yaml",
      {RECORDS},
@@ -81,6 +102,7 @@ const struct family families[] = {
      {"layers[0].embedding=9", "layers[2].lstm=11", "train.batch=25", "train.microbatches=4",
       "train.epochs=0", "train.steps=6", "train.log_every=1", "train.evaluate_every=3"}},
     {"everything", NULL, {NULL}, {NULL}},
+    {"language", NULL, {NULL}, {NULL}},
 };
 const int family_count = sizeof families / sizeof families[0];
 
@@ -169,13 +191,16 @@ void family_files(const char *place)
     write_lines(place, TRIREME_SOURCE_DIR "/data/sst2/train.tsv", "train.tsv");
     write_lines(place, TRIREME_SOURCE_DIR "/data/sst2/test.tsv", "test.tsv");
     write_bytes(place, "everything.yaml", everything, strlen(everything));
+    write_bytes(place, "language.yaml", language, strlen(language));
 }
 
 void family_job_large(struct job *job, const struct family *family, const char *place)
 {
     static char directory[SCRATCH_PATH + 16], own_model[SCRATCH_PATH];
+    char file[32];
     snprintf(directory, sizeof directory, "directory=%s", place);
-    scratch_join(own_model, place, "everything.yaml");
+    snprintf(file, sizeof file, "%s.yaml", family->name);
+    scratch_join(own_model, place, file);
     job_begin(job, family->model ? family->model : own_model);
     job_set(job, directory);
     for (int i = 0; family->data[i]; i++) job_set(job, family->data[i]);

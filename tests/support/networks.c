@@ -23,6 +23,35 @@ const struct network networks[] = {
      "- flatten\n"
      "- dense: {units: 5, activation: tanh}\n"
      "- dense: 3\n"},
+    {"convolutions by Winograd's algorithm", "7x9x2", 0,
+     "layers:\n"
+     "- conv: {filters: 5, kernel: 3, padding: same, algorithm: winograd, activation: relu}\n"
+     "- conv: {filters: 3, kernel: 3, algorithm: winograd, use_bias: false}\n"
+     "- batch_norm\n"
+     "- conv: {filters: 4, kernel: 3, pad: 2, algorithm: winograd, activation: tanh}\n"
+     "- dense: 3\n"},
+    {"images that become larger", "3x4x2", 0,
+     "layers:\n"
+     "- conv_transpose: {filters: 3, kernel: [3, 2], stride: 2}\n"
+     "- tanh\n"
+     "- upsample: [2, 3]\n"
+     "- conv_transpose: {filters: 2, kernel: 3, pad: 1}\n"
+     "- sigmoid\n"
+     "- max_pool: 2\n"
+     "- upsample: [1, 2]\n"
+     "- conv_transpose: {filters: 2, kernel: 4, stride: [3, 5], padding: same}\n"
+     "- tanh\n"
+     "- average_pool: {size: [3, 5]}\n"
+     "- upsample: [2, 1]\n"
+     "- conv: {filters: 2, kernel: 2}\n"
+     "- dense: 3\n"},
+    {"convolutions with pools of their own", "7x6x1", 0,
+     "layers:\n"
+     "- conv: {filters: 3, kernel: 3, padding: same, activation: relu}\n"
+     "- max_pool: 2\n"
+     "- conv: {filters: 2, kernel: 2, use_bias: false}\n"
+     "- max_pool: [1, 2]\n"
+     "- dense: 3\n"},
     {"dilated convolution of few channels", "6x6x1", 0,
      "layers:\n"
      "- conv: {filters: 2, kernel: 2, dilation: 2, use_bias: false}\n"
@@ -81,6 +110,32 @@ const struct network networks[] = {
      "- batch_norm: 0.05\n"
      "- sigmoid\n"
      "- dense: 3\n"},
+    {"residual blocks with batch norm", "6x6x2", 0,
+     "layers:\n"
+     "- conv: {filters: 3, kernel: 3, padding: same, use_bias: false}\n"
+     "- batch_norm\n"
+     "- relu: {name: a}\n"
+     "- conv: {filters: 3, kernel: 3, padding: same, use_bias: false}\n"
+     "- batch_norm\n"
+     "- leaky_relu: 0.2\n"
+     "- conv: {filters: 3, kernel: 3, padding: same, use_bias: false}\n"
+     "- batch_norm\n"
+     "- add: a\n"
+     "- relu: {name: b}\n"
+     "- conv: {filters: 4, kernel: 1, stride: 2, use_bias: false}\n"
+     "- batch_norm: {name: shortcut}\n"
+     "- conv: {from: b, filters: 4, kernel: 3, stride: 2, pad: 1, use_bias: false}\n"
+     "- batch_norm\n"
+     "- add: {with: shortcut}\n"
+     "- relu: {name: c}\n"
+     "- batch_norm\n"
+     "- add: c\n"
+     "- leaky_relu: 0.3\n"
+     "- batch_norm\n"
+     "- relu\n"
+     "- max_pool: {size: 2, stride: 1}\n"
+     "- add: {from: [max_pool1, max_pool1]}\n"
+     "- dense: 3\n"},
     {"layer norm and dropout", "10", 0,
      "layers:\n"
      "- layer_norm\n"
@@ -107,13 +162,53 @@ const struct network networks[] = {
      "- add: words\n"
      "- layer_norm: 0.01\n"
      "- lstm: {units: 4, name: first}\n"
-     "- flatten\n"
      "- lstm: 4\n"
      "- add: first\n"
      "- sigmoid\n"
      "- last\n"
      "- softmax\n"
      "- dense: 2\n"},
+    {"transformer", "tokens", 9,
+     "layers:\n"
+     "- embedding: {width: 8, weights: {normal: 0.7}}\n"
+     "- position: {length: 4, name: a}\n"
+     "- layer_norm\n"
+     "- attention: {heads: 2, causal: true, dropout: 0.2}\n"
+     "- add: {with: a, name: b}\n"
+     "- rms_norm\n"
+     "- dense: 12\n"
+     "- gelu\n"
+     "- dense: 8\n"
+     "- add: b\n"
+     "- attention: {heads: 1, width: 6, rotary: 100, use_bias: false}\n"
+     "- last\n"
+     "- dense: 3\n"},
+    {"causal transformer", "tokens", 9,
+     "layers:\n"
+     "- embedding: {width: 6, weights: {normal: 0.7}}\n"
+     "- position: {length: 6, name: a}\n"
+     "- layer_norm\n"
+     "- attention: {heads: 2, causal: true}\n"
+     "- add: a\n"
+     "- attention: {heads: 1, width: 3, causal: true, use_bias: false}\n"
+     "- gelu\n"
+     "- last\n"
+     "- dense: 3\n"},
+    {"tokens and their neighbours", "tokens", 9,
+     "layers:\n"
+     "- embedding: {width: 5, weights: {normal: 0.7}}\n"
+     "- conv1d: {filters: 6, kernel: 3, activation: tanh}\n"
+     "- conv1d: {filters: 4, kernel: 2, causal: true, use_bias: false}\n"
+     "- gru: 5\n"
+     "- global_average_pool\n"
+     "- dense: 3\n"},
+    {"both directions", "tokens", 9,
+     "layers:\n"
+     "- embedding: {width: 4, weights: {normal: 0.7}}\n"
+     "- bidirectional: 3\n"
+     "- bidirectional: {units: 5, cell: gru}\n"
+     "- global_max_pool\n"
+     "- dense: 3\n"},
     {"values", "6", 0,
      "layers:\n"
      "- dense: {units: 5, activation: sigmoid}\n"
@@ -122,6 +217,80 @@ const struct network networks[] = {
      "- tanh\n"
      "- dense: 1\n"
      "loss: mean_squared_error\n"},
+    {"branches of an image", "6x5x2", 0,
+     "layers:\n"
+     "- conv: {filters: 3, kernel: 3, padding: same, activation: relu, name: stem}\n"
+     "- conv: {filters: 2, kernel: 1, name: narrow}\n"
+     "- conv: {filters: 3, kernel: 3, padding: same, activation: tanh, from: stem, name: wide}\n"
+     "- concat: {from: [narrow, wide, stem, input], name: all}\n"
+     "- global_average_pool: {name: mean}\n"
+     "- global_max_pool: {from: all, name: most}\n"
+     "- flatten: {from: narrow}\n"
+     "- dense: {units: 3, activation: tanh}\n"
+     "- concat: [mean, most]\n"
+     "- dense: 3\n"},
+    {"an image and other numbers in one vector", "21", 0,
+     "layers:\n"
+     "- slice: {begin: 0, size: 18, name: pixels}\n"
+     "- reshape: [3, 3, 2]\n"
+     "- batch_norm\n"
+     "- conv: {filters: 2, kernel: 2, activation: tanh}\n"
+     "- global_average_pool: {name: seen}\n"
+     "- slice: {from: input, begin: 18, size: 3}\n"
+     "- dense: {units: 3, activation: sigmoid, name: asked}\n"
+     "- slice: {begin: 1, size: 2}\n"
+     "- concat: seen\n"
+     "- dense: 3\n"},
+    {"a sum of three, and branches of a vector", "5", 0,
+     "layers:\n"
+     "- dense: {units: 4, activation: tanh, name: a}\n"
+     "- dense: {units: 4, from: input, name: b}\n"
+     "- dense: {units: 4, activation: sigmoid, from: a, name: c}\n"
+     "- add: {from: [c, a, b, a], name: s}\n"
+     "- tanh: {from: a}\n"
+     "- concat: s\n"
+     "- dense: 3\n"},
+    {"means and maxima of tokens", "tokens", 9,
+     "layers:\n"
+     "- embedding: {width: 4, weights: {normal: 0.7}, name: words}\n"
+     "- global_average_pool: {name: mean}\n"
+     "- lstm: {units: 3, from: words, name: story}\n"
+     "- concat: {from: [words, story], name: both}\n"
+     "- global_max_pool: {name: most}\n"
+     "- last: {from: story, name: end}\n"
+     "- concat: [mean, most]\n"
+     "- dense: 3\n"},
+    {"yes or no to several questions", "6", 0,
+     "layers:\n"
+     "- dense: {units: 5, activation: tanh}\n"
+     "- dense: 3\n"
+     "loss: {kind: binary_cross_entropy, class_weights: [1, 3, 0.5]}\n"},
+    {"far values", "6", 0,
+     "layers:\n"
+     "- dense: {units: 5, activation: tanh}\n"
+     "- dense: 2\n"
+     "loss: {kind: huber, delta: 0.3}\n"},
+    {"distances", "5", 0,
+     "layers:\n"
+     "- dense: {units: 4, activation: sigmoid}\n"
+     "- dense: 2\n"
+     "loss: mean_absolute_error\n"},
+    {"several losses", "5", 0,
+     "layers:\n"
+     "- dense: {units: 4, activation: tanh, name: a}\n"
+     "- dense: {units: 3, name: which}\n"
+     "- dense: {units: 2, from: a, name: whether}\n"
+     "- dense: {units: 1, from: a}\n"
+     "- concat: {from: [which, whether, dense4]}\n"
+     "loss:\n"
+     "- {kind: softmax_cross_entropy, outputs: 3, weight: 0.5, class_weights: [1, 2, 0.5]}\n"
+     "- {kind: binary_cross_entropy, outputs: 2}\n"
+     "- {kind: huber, outputs: 1, weight: 2, delta: 0.3}\n"},
+    {"classes that count more", "5", 0,
+     "layers:\n"
+     "- dense: {units: 4, activation: tanh}\n"
+     "- dense: 3\n"
+     "loss: {class_weights: [0.5, 2, 1], label_smoothing: 0.1}\n"},
     {"softmax against values", "3x2x2", 0,
      "layers:\n"
      "- conv: {filters: 3, kernel: 1}\n"
@@ -133,6 +302,78 @@ const struct network networks[] = {
      "- tanh\n"
      "- dropout: 0.5\n"
      "- softmax\n"},
+    {"root mean squares of images", "4x3x2", 0,
+     "layers:\n"
+     "- conv: {filters: 3, kernel: 2}\n"
+     "- rms_norm\n"
+     "- flatten\n"
+     "- rms_norm: 0.1\n"
+     "- dense: 3\n"},
+    {"root mean squares of tokens and vectors", "tokens", 9,
+     "layers:\n"
+     "- embedding: {width: 6, weights: {normal: 0.7}, name: words}\n"
+     "- rms_norm: 0.01\n"
+     "- dense: {units: 6, activation: tanh}\n"
+     "- add: words\n"
+     "- rms_norm\n"
+     "- last\n"
+     "- rms_norm\n"
+     "- dense: 3\n"},
+    {"scores of the next token, all that GPTs have", "tokens", 8,
+     "layers:\n"
+     "- embedding: {width: 8, weights: {normal: 0.7}, name: words}\n"
+     "- position: {length: 9, weights: {normal: 0.3}, name: x}\n"
+     "- layer_norm\n"
+     "- attention: {heads: 2, width: 16, causal: true, rotary: 100}\n"
+     "- add: {with: x, name: y}\n"
+     "- layer_norm\n"
+     "- dense: 9\n"
+     "- gelu: {approximate: tanh}\n"
+     "- dense: 8\n"
+     "- add: y\n"
+     "- unembedding: words\n"},
+    {"tokens of an image in all ways", "4x4x3", 0,
+     "layers:\n"
+     "- conv: {filters: 5, kernel: 1, name: image}\n"
+     "- tokens: {name: places}\n"
+     "- conv1d: {filters: 4, kernel: 3, activation: tanh}\n"
+     "- bidirectional: {units: 3, cell: gru}\n"
+     "- gru: 5\n"
+     "- add: {with: places, name: all}\n"
+     "- global_max_pool: {name: most}\n"
+     "- last: {from: all, name: end}\n"
+     "- global_average_pool: {from: image, name: mean}\n"
+     "- concat: [most, end]\n"
+     "- dense: 3\n"},
+    {"tokens of an image", "6x4x2", 0,
+     "layers:\n"
+     "- conv: {filters: 6, kernel: 2, stride: 2}\n"
+     "- tokens\n"
+     "- position: {length: 6, weights: {normal: 0.3}, name: x}\n"
+     "- layer_norm\n"
+     "- attention: 2\n"
+     "- add: x\n"
+     "- global_average_pool\n"
+     "- dense: 3\n"},
+    {"a label for every token", "tokens", 7,
+     "layers:\n"
+     "- embedding: {width: 4, weights: {normal: 0.7}}\n"
+     "- lstm: 5\n"
+     "- dense: 3\n"
+     "loss: {kind: softmax_cross_entropy, label_smoothing: 0.1}\n"},
+    {"the next token, by the vectors of the embedding", "tokens", 6,
+     "layers:\n"
+     "- embedding: {width: 4, weights: {normal: 0.7}, name: words}\n"
+     "- lstm: 5\n"
+     "- dense: {units: 4, activation: tanh}\n"
+     "- unembedding: words\n"},
+    {"the vectors of an embedding behind the last token", "tokens", 5,
+     "layers:\n"
+     "- embedding: {width: 3, weights: {normal: 0.7}, name: words}\n"
+     "- last\n"
+     "- dense: {units: 3, activation: tanh}\n"
+     "- unembedding: words\n"
+     "- dense: 2\n"},
 };
 const int network_count = sizeof networks / sizeof networks[0];
 
@@ -143,20 +384,53 @@ void must(tr_status status)
 
 void networks_have_every_layer(void)
 {
-    int count;
-    const struct tr_layer_class *const *classes = tr_layer_classes(&count);
+    const struct tr_entry *const *classes = tr_layer_classes.entries;
+    int count = tr_registry_count(&tr_layer_classes);
     bool *seen = tr_alloc_zero((size_t)count, sizeof *seen);
     assert_non_null(seen);
     for (int i = 0; i < network_count; i++) {
         struct tr_model *model;
         must(network_build(networks[i].text, networks[i].input, networks[i].vocabulary, &model));
         for (int k = 0; k < model->layer_count; k++)
-            for (int c = 0; c < count; c++) seen[c] |= classes[c] == model->layers[k].class;
+            for (int c = 0; c < count; c++) seen[c] |= classes[c] == &model->layers[k].class->entry;
+        /* None of them says at which pace layers learn, so that all do. */
+        for (int k = 0; k < model->parameter_count; k++)
+            if (model->parameters[k].pace.rate_factor != 1 || model->parameters[k].pace.frozen)
+                fail_msg("%s: parameter \"%s\" does not learn", networks[i].name, model->parameters[k].name);
         tr_model_destroy(&model);
     }
     for (int c = 0; c < count; c++)
-        if (!seen[c]) fail_msg("no network of tests/support/networks.c has a layer \"%s\"", classes[c]->name);
+        if (!seen[c])
+            fail_msg("no network of tests/support/networks.c has a layer \"%s\"; add one", classes[c]->name);
     tr_free(seen);
+}
+
+#define OPERATION_NAME(op) #op,
+static const char *const operations[] = {TR_DEVICE_OPS(OPERATION_NAME) NULL};
+#undef OPERATION_NAME
+
+void refusal_of_a_new_operation(const char *format, const char *const *known)
+{
+    const char *message = tr_error_message();
+    char refused[128];
+    assert_non_null(strstr(message, "layer \""));
+    for (int i = 0; operations[i]; i++) {
+        snprintf(refused, sizeof refused, "needs the operation \"%s\", which %s cannot say yet",
+                 operations[i], format);
+        if (!strstr(message, refused)) continue;
+        for (; *known; known++)
+            if (strcmp(*known, operations[i]) == 0)
+                fail_msg("%s has lost the operation \"%s\": %s", format, operations[i], message);
+        return;
+    }
+    fail_msg("no clear refusal by %s: %s", format, message);
+}
+
+void refusal_of_tokens(void)
+{
+    if (!strstr(tr_error_message(), "scores every token") &&
+        !strstr(tr_error_message(), "tokens of an image"))
+        fail_msg("no clear refusal of a network that scores every token: %s", tr_error_message());
 }
 
 struct tr_shape network_shape(const char *text)
@@ -255,11 +529,20 @@ static void make_batch(struct trial *trial)
         trial->token[i] = (int32_t)(number(STREAM_TOKEN, i) % (uint32_t)model->vocabulary);
     trial->input = room(trial->examples * width, sizeof *trial->input);
     for (int64_t i = 0; i < trial->examples * width; i++) trial->input[i] = 1.5f * real(STREAM_INPUT, i);
-    trial->label = room(trial->examples, sizeof *trial->label);
+    trial->labels = model->output.sequence ? trial->tokens : trial->examples;
+    trial->label = room(trial->labels, sizeof *trial->label);
     trial->target = room(trial->examples * outputs, sizeof *trial->target);
-    for (int64_t i = 0; i < trial->examples; i++)
+    for (int64_t i = 0; i < trial->labels; i++) {
         trial->label[i] = (int32_t)(number(STREAM_LABEL, i) % (uint32_t)outputs);
+        /* Some tokens have none. */
+        if (model->output.sequence && number(STREAM_LENGTH, 1000 + i) % 5 == 0) trial->label[i] = -1;
+        trial->labelled += trial->label[i] >= 0;
+    }
     for (int64_t i = 0; i < trial->examples * outputs; i++) trial->target[i] = real(STREAM_TARGET, i);
+    /* Behind classes of 0 and 1, which the first of several losses may want. */
+    int64_t targets = tr_loss_targets(&model->loss, outputs);
+    for (int64_t i = 0; i < trial->examples && model->loss.head_count > 0; i++)
+        trial->target[i * targets] = (float)(number(STREAM_LABEL, i) % 2);
 }
 
 static void make_cut(struct trial *trial)
@@ -332,10 +615,13 @@ static void feed_rows(struct trial *trial, tr_pass *pass, int64_t begin, int64_t
     if (tr_pass_token(pass))
         upload(trial, tr_pass_token(pass), trial->token + first, offset[rows] * (int64_t)sizeof(int32_t));
     if (tr_pass_label(pass))
-        upload(trial, tr_pass_label(pass), trial->label + begin, rows * (int64_t)sizeof(int32_t));
-    if (tr_pass_target(pass))
-        upload(trial, tr_pass_target(pass), trial->target + begin * outputs,
-               rows * outputs * (int64_t)sizeof(float));
+        upload(trial, tr_pass_label(pass), trial->label + (model->output.sequence ? first : begin),
+               (model->output.sequence ? offset[rows] : rows) * (int64_t)sizeof(int32_t));
+    if (tr_pass_target(pass)) {
+        int64_t targets = tr_loss_targets(&model->loss, outputs);
+        upload(trial, tr_pass_target(pass), trial->target + begin * targets,
+               rows * targets * (int64_t)sizeof(float));
+    }
     tr_free(offset);
 }
 
@@ -357,6 +643,7 @@ const struct tr_pass_batch *trial_feed(struct trial *trial, tr_pass *pass, int32
         .examples = end_row - begin_row,
         .tokens = token_row[end - first],
         .global_examples = trial->examples,
+        .global_labels = trial->labelled,
         .first_example = (uint32_t)begin_row,
         .microbatches = end - first,
         .nodes = nodes,

@@ -20,6 +20,14 @@ extern const int network_count;
 /* Fails the test unless every kind of layer is in one of them. */
 void networks_have_every_layer(void);
 
+/* After an exporter to `format` refused a network by TR_EUNSUPPORTED: fails the test unless the message names
+   a layer and an operation of TR_DEVICE_OPS that is none of `known` (ends with NULL), those that the format
+   has always had. So a new operation may be refused, and no old one may be lost. */
+void refusal_of_a_new_operation(const char *format, const char *const *known);
+
+/* After an exporter refused a network that scores every token: fails the test unless the message says so. */
+void refusal_of_tokens(void);
+
 /* The shape that tr_shape_text() writes so; "tokens" is a sequence of numbers of words. */
 struct tr_shape network_shape(const char *text);
 
@@ -38,6 +46,7 @@ struct trial {
         *token_row; /* [microbatches + 1] of the whole batch; token_row [..] = 0 without tokens */
     /* The batch, on the host. */
     int64_t examples, tokens;
+    int64_t labels, labelled; /* rows that are compared: examples, or tokens, of which some have no label */
     float *input, *target;
     int32_t *token, *offset, *label;
 };

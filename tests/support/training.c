@@ -66,6 +66,10 @@ static void listen(void *user, const struct tr_train_event *event)
         outcome->warnings++;
         snprintf(outcome->warning, sizeof outcome->warning, "%s", event->name);
         break;
+    case TR_EVENT_SHARES:
+        outcome->shared++;
+        snprintf(outcome->shares, sizeof outcome->shares, "%s", event->name);
+        break;
     case TR_EVENT_CHECKPOINT:
         outcome->checkpoints++;
         snprintf(outcome->checkpoint, sizeof outcome->checkpoint, "%s", event->name);
@@ -91,9 +95,10 @@ void trainer_outcome(tr_trainer *trainer, struct outcome *outcome)
     must_train(tr_sha256_begin(&follow.losses));
     note_failure(outcome, tr_trainer_run(trainer, listen, &follow));
     must_train(tr_sha256_end(&follow.losses, outcome->losses));
-    struct tr_train_info info;
+    struct tr_train_info info = TR_TRAIN_INFO_INIT;
     must_train(tr_trainer_info(trainer, &info));
     outcome->step = info.step;
+    outcome->statistics.size = sizeof outcome->statistics;
     if (tr_trainer_statistics(trainer, &outcome->statistics) != TR_OK) return;
     for (int r = 0; r < outcome->statistics.ranks && r < OUTCOME_RANKS; r++)
         outcome->rank[r] = outcome->statistics.rank[r];

@@ -25,7 +25,8 @@ void job_set(struct job *job, const char *assignment);
 /* Makes the trainer, or fails the test with the message. */
 tr_trainer *job_trainer(struct job *job);
 
-/* Small versions of the model files that ship, and one job that uses what those do not. */
+/* Small versions of the model files that ship, and jobs that use what those do not; `everything` is the last.
+ */
 struct family {
     const char *name, *model;
     const char *data[4];   /* overrides that take the data from a scratch directory */
@@ -34,8 +35,8 @@ struct family {
 extern const struct family families[];
 extern const int family_count;
 
-/* Makes the data of the families in the scratch directory `place` and, for the model that has no file, its
-   model file. */
+/* Makes the data of the families in the scratch directory `place` and, for the models that have no file,
+   their model files. */
 void family_files(const char *place);
 /* A scratch directory with these files, for tests that all use one; to be set up and torn down by the group.
  */
@@ -61,6 +62,8 @@ struct outcome {
     double evaluated_loss, evaluated_accuracy; /* of the last one */
     int warnings, checkpoints;
     char warning[1024], checkpoint[SCRATCH_PATH]; /* the last ones */
+    int shared;                                   /* events of kind SHARES */
+    char shares[512];                             /* the last one's text */
     struct tr_train_statistics statistics;        /* ranks 0 if there were none; pointers are not valid */
     struct tr_train_rank rank[OUTCOME_RANKS];     /* of the first ranks */
 };

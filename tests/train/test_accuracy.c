@@ -82,7 +82,7 @@ static void test_mnist_cnn(void **state)
     expect_accuracy(result, 0.965);
 }
 
-/* What ./demo promises, in full: 99.3 %. */
+/* What ./demo promises, in full: 99.06 %, and 99.02 to 99.08 % over five seeds. */
 static void test_mnist_quick(void **state)
 {
     (void)state;

@@ -83,7 +83,7 @@ static void watch_steps(const struct family *family, bool large, int threads, co
             library = tr_alloc_total();
             all = atomic_load(&mallocs);
         }
-        struct tr_train_event event;
+        struct tr_train_event event = TR_TRAIN_EVENT_INIT;
         must_train(tr_trainer_step(trainer, &event));
         if (step < 2) continue;
         /* What a thread that reads ahead allocates between steps counts as well. */
@@ -148,8 +148,8 @@ static void warn_only(void *user, const struct tr_train_event *event)
 }
 
 /* A whole life with allocation `at` refused: create, run with a checkpoint on the way, save, take up again.
-   Returns whether everything was allowed. A refusal while a checkpoint on the way is saved, or while an
-   `observed` run writes for TensorBoard, is only a warning.
+   Returns whether everything was allowed. A refusal while a checkpoint on the way is saved, while
+   the journal is written, or while an `observed` run writes for TensorBoard, is only a warning.
  */
 static bool live_through(const struct family *family, bool observed, long long at)
 {

@@ -20,10 +20,11 @@
  * message. */
 static const char *const golden[] = {
     "ec679f55426dc1aaff86e745ca8a7828bb5ebd4a162a6535c1bd9ec88ff3e246", /* mnist-cnn */
-    "2a4b601f8617a3f6054f0a7be4265a38223f8b82f70ef257d0dc0b1895b2888c", /* mnist-cnn-wide */
-    "ea66b1003c791a588bca4fda057da22ecf5c2b2248d110a67581f4e957277781", /* mnist-mlp */
+    "6b71b10db87653c1ee5dd83a40b15a4ea5aad1c264fc9967367b9dd937d329a7", /* mnist-cnn-wide */
+    "33706ded60ad6b5f33868536326f0344bc8e190231afbbf498dd7d3dd38cb008", /* mnist-mlp */
     "5ed5b2f324117c8f82781e7ddb5adf52bf19677ccc6bf0e4a8e49fe257c724c4", /* sst2-lstm */
     "2aae70016cb9233fcd5cc5dec7aa537651dc9b906376109ea273b7e63939b7da", /* everything */
+    "c5b82c78fc9b5e6f0fe207462c7152cde5c6cfe197749792ef6e4bf590b16dce", /* language */
 };
 
 /* ---- the promise ---- */
@@ -104,6 +105,12 @@ static void test_everything(void **state)
     compare_all(&families[4]);
 }
 
+static void test_language(void **state)
+{
+    (void)state;
+    compare_all(&families[5]);
+}
+
 /* Small networks keep threads idle: work of a few microseconds is not shared out. These are as large as the
    model files have them, for few examples, since the plain instruction set is slow. */
 static void test_large_networks(void **state)
@@ -159,6 +166,52 @@ static void test_golden_hashes(void **state)
         wrong++;
     }
     if (wrong) fail_msg("%d hashes changed; see the comment at `golden`", wrong);
+}
+
+/* Convolutions that the model file wants direct end as they did before there was another algorithm. */
+static void test_direct_keeps_its_hash(void **state)
+{
+    (void)state;
+    static const char before[] = "2a4b601f8617a3f6054f0a7be4265a38223f8b82f70ef257d0dc0b1895b2888c";
+    for (int i = 0; i < 2; i++) {
+        struct outcome outcome;
+        struct job job;
+        family_job(&job, &families[1], family_place);
+        job_set(&job, "layers[2].algorithm=direct");
+        job_set(&job, "layers[3].algorithm=direct");
+        job.settings.device = i ? "cpu" : "ref";
+        job.settings.threads = 1 + i;
+        job_outcome(&job, &outcome);
+        if (outcome.status != TR_OK) fail_msg("%s", outcome.message);
+        assert_string_equal(outcome.hash, before);
+    }
+}
+
+/* What `auto` chooses for shapes as they ship is the same as naming it. */
+static void test_auto_is_a_choice(void **state)
+{
+    (void)state;
+    static const char *const algorithms[3][2] = {
+        {"layers[2].algorithm=auto", "layers[3].algorithm=auto"},
+        {"layers[2].algorithm=winograd", "layers[3].algorithm=winograd"},
+        {"layers[2].algorithm=direct", "layers[3].algorithm=direct"},
+    };
+    struct outcome outcome[3];
+    for (int i = 0; i < 3; i++) {
+        struct job job;
+        family_job_large(&job, &families[1], family_place);
+        job_set(&job, "train.batch=4");
+        job_set(&job, "train.microbatches=2");
+        job_set(&job, "train.steps=1");
+        job_set(&job, "data.test=null");
+        job_set(&job, algorithms[i][0]);
+        job_set(&job, algorithms[i][1]);
+        job.settings.threads = 1;
+        job_outcome(&job, &outcome[i]);
+        if (outcome[i].status != TR_OK) fail_msg("%s", outcome[i].message);
+    }
+    assert_string_equal(outcome[0].hash, outcome[1].hash);
+    assert_string_not_equal(outcome[0].hash, outcome[2].hash);
 }
 
 /* ---- what must matter ---- */
@@ -268,11 +321,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_golden_hashes),
+        cmocka_unit_test(test_direct_keeps_its_hash),
+        cmocka_unit_test(test_auto_is_a_choice),
         cmocka_unit_test(test_mnist_cnn),
         cmocka_unit_test(test_mnist_cnn_wide),
         cmocka_unit_test(test_mnist_mlp),
         cmocka_unit_test(test_sst2_lstm),
         cmocka_unit_test(test_everything),
+        cmocka_unit_test(test_language),
         cmocka_unit_test(test_large_networks),
         cmocka_unit_test(test_settings_that_matter),
         cmocka_unit_test(test_settings_that_do_not_matter),

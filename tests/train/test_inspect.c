@@ -68,7 +68,7 @@ static void memory_is_that_of_a_trainer(void **state)
     for (int i = 0; i < 2; i++)
         for (int k = 0; k < 3; k++) {
             struct tr_train_settings settings = TR_TRAIN_SETTINGS_INIT;
-            struct tr_train_info info;
+            struct tr_train_info info = TR_TRAIN_INFO_INIT;
             struct tr_summary summary;
             tr_trainer *trainer;
             settings.model = models[i];

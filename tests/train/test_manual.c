@@ -96,7 +96,7 @@ static void the_examples_are_read(void **state)
                 "layers[0].conv.kernel=[5, 3]",
                 "layers.conv1.filters=64",
                 "layers.3.units=512",
-                "layers.5.dense=26",
+                "layers.5.use_bias=false",
                 "optimizer.schedule={kind: exponential, decay: 0.99, every: 600}"};
             if (tr_inspect(path, set, 7, &text) != TR_OK) fail_msg("%s", tr_error_message());
             tr_free(text);

@@ -91,7 +91,7 @@ static void run_until(const struct variant *variant, const char *out, int64_t st
         for (int64_t i = 0; i < step; i++) must_train(tr_trainer_step(trainer, NULL));
         must_train(tr_trainer_save(trainer, NULL));
     }
-    struct tr_train_info info;
+    struct tr_train_info info = TR_TRAIN_INFO_INIT;
     must_train(tr_trainer_info(trainer, &info));
     assert_int_equal(info.step, step);
     tr_trainer_destroy(&trainer);
@@ -115,7 +115,7 @@ static void take_up(const struct variant *variant, const char *out, int64_t step
     job_set(&job, "train.prefetch=2");
     job_set(&job, "train.log_every=1");
     tr_trainer *trainer = job_trainer(&job);
-    struct tr_train_info info;
+    struct tr_train_info info = TR_TRAIN_INFO_INIT;
     must_train(tr_trainer_info(trainer, &info));
     assert_int_equal(info.step, step);
     assert_string_equal(info.resume_note, "");
@@ -301,7 +301,7 @@ static void expect_refusal(const struct outcome *outcome, const char *about, tr_
 static void digest_of(const char *assignment, char digest[65])
 {
     struct job job;
-    struct tr_train_info info;
+    struct tr_train_info info = TR_TRAIN_INFO_INIT;
     variant_job(&job, &variants[0]);
     if (assignment) job_set(&job, assignment);
     tr_trainer *trainer = job_trainer(&job);
@@ -328,7 +328,7 @@ static void test_other_settings_are_refused(void **state)
         here[16] = there[16] = 0;
         try_with(out, changes[i], false, &outcome);
         expect_refusal(&outcome, changes[i], TR_EMISMATCH,
-                       (const char *const[]){"other settings", here, there, out, "--resume-changed", NULL});
+                       (const char *const[]){"other settings", here, there, out, "`resume_changed`", NULL});
     }
 }
 
@@ -435,7 +435,7 @@ static void test_damage_costs_no_more_than_its_checkpoint(void **state)
     job.settings.steps = 7;
     job.settings.resume = out;
     tr_trainer *trainer = job_trainer(&job);
-    struct tr_train_info info;
+    struct tr_train_info info = TR_TRAIN_INFO_INIT;
     must_train(tr_trainer_info(trainer, &info));
     assert_int_equal(info.step, 4);
     assert_non_null(strstr(info.resumed, "checkpoint-00000004"));

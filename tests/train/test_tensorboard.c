@@ -446,7 +446,7 @@ static void strategies_show_the_same(void **state)
             job.settings.strategy = ways[i].strategy;
             run_ranks(&job.settings, ways[i].ranks, ways[i].apart, ranks);
             expect_ranks(&alone, ranks, ways[i].ranks, name);
-            event_file_of(directory, 0, 1, &got); /* one file: the chief's */
+            event_file_of(directory, 0, 1, &got); /* one file: the root's */
             expect_like_events(&expected, &got, name);
             event_file_release(&got);
         }

@@ -60,6 +60,9 @@ static void test_every_rule_on_values(void **state)
         {"optimizer={rule: adam, rate: 0.01, ema: 0.99, schedule: {kind: step, milestones: [1000, 1500], "
          "factor: 0.2}}",
          0.0005},
+        {"optimizer={rule: rmsprop, rate: 0.003, schedule: {kind: one_cycle, form: pytorch}}", 0.003},
+        {"optimizer={rule: rmsprop, rate: 0.001, momentum: 0.9, schedule: cosine}", 0.0002},
+        {"optimizer={rule: adagrad, rate: 0.1}", 0.0021},
     };
     write_functions("values.csv", 25, 0.5);
     write_functions("between.csv", 12, 0.37);

@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,60 +15,6 @@
 #include <unistd.h>
 
 #define PATH_SIZE 64
-
-/* ---- places ---- */
-
-/* When a process was started, in ticks since the kernel was; 0 if it is gone or a zombie. */
-static uint64_t process_began(int64_t process)
-{
-    char path[PATH_SIZE], text[1024];
-    snprintf(path, sizeof path, "/proc/%" PRId64 "/stat", process);
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) return 0;
-    ssize_t length = read(file, text, sizeof text - 1);
-    close(file);
-    if (length <= 0) return 0;
-    text[length] = 0;
-    const char *end = strrchr(text, ')'); /* the name before may hold anything */
-    char state;
-    uint64_t began;
-    if (!end || sscanf(end + 1,
-                       " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %" SCNu64,
-                       &state, &began) != 2)
-        return 0;
-    return state == 'Z' || state == 'X' ? 0 : began;
-}
-
-bool tr_memory_process_runs(const struct tr_place *place)
-{
-    return place->began == 0 || process_began(place->process) == place->began;
-}
-
-/* Numbers of processes mean the same to those who run on the same kernel in the same name space. */
-static void name_machine(char *out, size_t size)
-{
-    char boot[48] = "", space[48] = "";
-    int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    ssize_t length = file >= 0 ? read(file, boot, sizeof boot - 1) : -1;
-    if (file >= 0) close(file);
-    ssize_t more = readlink("/proc/self/ns/pid", space, sizeof space - 1);
-    if (length <= 0 || more <= 0) {
-        snprintf(out, size, "unknown, process %ld", (long)getpid()); /* shares with nobody */
-        return;
-    }
-    boot[strcspn(boot, "\n")] = 0;
-    snprintf(out, size, "%s %s", boot, space);
-}
-
-void tr_memory_place(struct tr_place *place)
-{
-    *place = (struct tr_place){.process = getpid(), .began = process_began(getpid())};
-    if (gethostname(place->host, sizeof place->host - 1) != 0)
-        snprintf(place->host, sizeof place->host, "unknown");
-    name_machine(place->machine, sizeof place->machine);
-}
-
-/* ---- memory ---- */
 
 static tr_status map_file(int file, size_t bytes, void **memory)
 {

@@ -5,11 +5,6 @@
 
 #include "comm/class.h"
 
-/* Fills a place: host, machine, this process. */
-void tr_memory_place(struct tr_place *place);
-/* Whether the process that was at a place on this machine still runs. */
-bool tr_memory_process_runs(const struct tr_place *place);
-
 /* The slots `share`, `map`, `mapped`, `unmap`. */
 tr_status tr_memory_share(tr_comm *comm, size_t bytes, size_t begin, size_t end, void **memory,
                           char key[TR_SHARE_KEY]);

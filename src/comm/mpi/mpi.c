@@ -17,9 +17,10 @@
 #include "base/team.h"
 #include "base/thread.h"
 #include "comm/class.h"
-#include "comm/mpi/heart.h"
+#include "comm/mpi/heartbeat.h"
 #include "comm/mpi/memory.h"
 #include "comm/mpi/module.h"
+#include "comm/location.h"
 #include "comm/transport.h"
 
 #include <assert.h>
@@ -35,6 +36,8 @@
 #define CHUNK ((size_t)1 << 30)
 /* Starting takes longer than a sign of life, so a short time-out does not count for it. */
 #define OPENING_SECONDS 10.0
+/* What a process sent just before it died may take so long. */
+#define GRACE_SECONDS 0.2
 /* A wait begins by giving way only, since answers usually come at once; then sleeps, longer and longer. Every
    nap is some 50 us too long, which many waits of a step would feel: so where each rank of the host may have
    a processor, it gives way for longer. */
@@ -50,13 +53,13 @@ struct mpi_comm {
     const struct tr_mpi_module *module;
     size_t chunk;
     double yield_seconds;
-    tr_heart *heart;
+    tr_heartbeat *heartbeat;
     pthread_t keeper;
     /* The keeper and the caller; never taken together with the lock of the communicator. */
     pthread_mutex_t gate;
     pthread_cond_t changed;
     enum keeper_state state;
-    bool beats;     /* the heart is there */
+    bool beats;     /* the heartbeat is there */
     bool finalizes; /* when closing: MPI is to be ended */
     int rank, size;
     char message[MESSAGE_SIZE];
@@ -66,8 +69,8 @@ static const struct tr_module mpi_module = {
     .file = "trireme-mpi.so",
     .symbol = TR_MPI_SYMBOL,
     .version = TR_MPI_VERSION,
-    .purpose = "several processes need",
-    .advice = "install Open MPI (Debian: openmpi-bin libopenmpi3; to build the module: libopenmpi-dev)",
+    .purpose = "processes under MPI need",
+    .advice = "install Open MPI (Debian: openmpi-bin and libopenmpi-dev)",
 };
 
 /* ---- the keeper ---- */
@@ -90,12 +93,14 @@ static void *keeper_main(void *argument)
     pthread_mutex_lock(&comm->gate);
     while (comm->state != CLOSING) {
         /* Half an interval, so that a beat is never more than that late. */
-        struct timespec end = tr_moment_in(comm->beats ? tr_heart_interval(comm->heart) / 2 : 1);
+        struct timespec end = tr_moment_in(comm->beats ? tr_heartbeat_interval(comm->heartbeat) / 2 : 1);
         pthread_cond_timedwait(&comm->changed, &comm->gate, &end);
         if (comm->state == CLOSING || !comm->beats) continue;
         pthread_mutex_unlock(&comm->gate);
         pthread_mutex_lock(&comm->base.lock);
-        if (comm->heart) tr_heart_beat(comm->heart);
+        double now = tr_clock_seconds();
+        if (comm->heartbeat && tr_heartbeat_is_due(comm->heartbeat, now))
+            tr_heartbeat_beat(comm->heartbeat, now);
         pthread_mutex_unlock(&comm->base.lock);
         pthread_mutex_lock(&comm->gate);
     }
@@ -125,7 +130,24 @@ static struct mpi_comm *mpi_of(tr_comm *comm)
     return (struct mpi_comm *)comm;
 }
 
-static tr_status translate(enum tr_mpi_result result, const struct tr_transfer *transfer, const char *message)
+/* A connection breaks a moment before the process at its end is seen to be gone. */
+#define LOOKS      20
+#define LOOK_PAUSE 1000000 /* nanoseconds */
+
+/* MPI failed, most likely since a process is gone; then that is what is said. */
+static tr_status find_reason(tr_comm *comm, int rank)
+{
+    tr_status status = TR_OK;
+    for (int i = 0; i < LOOKS && status == TR_OK && rank != comm->rank; i++) {
+        if (i > 0) nanosleep(&(struct timespec){.tv_nsec = LOOK_PAUSE}, NULL);
+        tr_heartbeat_look(mpi_of(comm)->heartbeat);
+        status = tr_comm_check_rank(comm, rank);
+    }
+    return status;
+}
+
+static tr_status translate(tr_comm *comm, enum tr_mpi_result result, const struct tr_transfer *transfer,
+                           const char *message)
 {
     if (result == TR_MPI_OK) return TR_OK;
     if (result == TR_MPI_NO_MEMORY) return tr_fail(TR_ENOMEM, "out of memory for a message");
@@ -134,6 +156,7 @@ static tr_status translate(enum tr_mpi_result result, const struct tr_transfer *
                        "the message from rank %d has the wrong size: %s; all ranks must run the same program "
                        "on the same job",
                        transfer->peer, message);
+    TR_TRY(find_reason(comm, transfer->peer));
     return tr_fail(TR_EPEER, "message %s rank %d: %s", transfer->sends ? "to" : "from", transfer->peer,
                    message);
 }
@@ -147,7 +170,7 @@ static tr_status mpi_start(tr_comm *comm, struct tr_transfer *transfer)
         mpi->module->start(transfer->sends, transfer->peer, transfer->tag, transfer->data, transfer->bytes,
                            mpi->chunk, &request, message, sizeof message);
     transfer->request = request;
-    return translate(result, transfer, message);
+    return translate(comm, result, transfer, message);
 }
 
 static tr_status mpi_test(tr_comm *comm, struct tr_transfer *transfer)
@@ -157,7 +180,7 @@ static tr_status mpi_test(tr_comm *comm, struct tr_transfer *transfer)
     enum tr_mpi_result result = mpi_of(comm)->module->test(&request, message, sizeof message);
     transfer->request = request;
     transfer->done = !request;
-    return translate(result, transfer, message);
+    return translate(comm, result, transfer, message);
 }
 
 static bool mpi_withdraw(tr_comm *comm, struct tr_transfer *transfer)
@@ -173,7 +196,7 @@ static bool mpi_withdraw(tr_comm *comm, struct tr_transfer *transfer)
 static tr_status mpi_poll(tr_comm *comm, uint64_t *moment)
 {
     *moment = 0;
-    tr_heart_beat(mpi_of(comm)->heart);
+    tr_heartbeat_beat(mpi_of(comm)->heartbeat, tr_clock_seconds());
     return TR_OK;
 }
 
@@ -191,12 +214,22 @@ static void mpi_idle(tr_comm *comm, uint64_t moment, double waited, double secon
 
 static enum tr_comm_life mpi_life(tr_comm *comm, int rank, double *silence, char *why, size_t size)
 {
-    return tr_heart_life(mpi_of(comm)->heart, rank, silence, why, size);
+    return tr_heartbeat_life(mpi_of(comm)->heartbeat, rank, silence, why, size);
+}
+
+static uint64_t mpi_changes(tr_comm *comm)
+{
+    return tr_heartbeat_changes(mpi_of(comm)->heartbeat);
+}
+
+static int mpi_first_to_give_up(tr_comm *comm)
+{
+    return tr_heartbeat_first_to_give_up(mpi_of(comm)->heartbeat);
 }
 
 static void mpi_give_up(tr_comm *comm, const char *why)
 {
-    tr_heart_give_up(mpi_of(comm)->heart, why);
+    tr_heartbeat_give_up(mpi_of(comm)->heartbeat, why);
 }
 
 /* ---- beginning and end ---- */
@@ -233,7 +266,7 @@ static void mpi_destroy(tr_comm *base, bool clean)
     comm->beats = false;
     pthread_mutex_unlock(&comm->gate);
     pthread_mutex_lock(&base->lock); /* the keeper may be in the middle of a beat */
-    if (clean) tr_heart_destroy(&comm->heart);
+    if (clean) tr_heartbeat_destroy(&comm->heartbeat);
     pthread_mutex_unlock(&base->lock);
     if (!dismiss(comm, clean, clean ? timeout : 1)) {
         if (clean) tr_log_line(TR_LOG_WARNING, "MPI did not end within %g s; leaving without it", timeout);
@@ -246,12 +279,15 @@ static void mpi_destroy(tr_comm *base, bool clean)
 static const struct tr_comm_class mpi_class = {
     .name = "mpi",
     .version = TR_COMM_VERSION,
+    .grace = GRACE_SECONDS,
     .start = mpi_start,
     .poll = mpi_poll,
     .test = mpi_test,
     .withdraw = mpi_withdraw,
     .idle = mpi_idle,
     .life = mpi_life,
+    .changes = mpi_changes,
+    .first_to_give_up = mpi_first_to_give_up,
     .give_up = mpi_give_up,
     .share = tr_memory_share,
     .map = tr_memory_map,
@@ -282,13 +318,19 @@ static tr_status settle(struct mpi_comm *comm, const struct tr_comm_settings *se
 {
     tr_comm *base = &comm->base;
     TR_TRY(tr_comm_prepare(base, &mpi_class, comm->rank, comm->size, settings));
-    tr_memory_place(&base->place[base->rank]);
-    TR_TRY(tr_heart_create(base, comm->module, &comm->heart));
+    tr_location_here(&base->location[base->rank]);
+    TR_TRY(tr_heartbeat_create(base, comm->module, &comm->heartbeat));
     pthread_mutex_lock(&comm->gate);
     comm->beats = true;
     pthread_cond_broadcast(&comm->changed);
     pthread_mutex_unlock(&comm->gate);
     return TR_OK;
+}
+
+tr_status tr_comm_mpi_check(void)
+{
+    const void *loaded;
+    return tr_module_load(&mpi_module, &loaded);
 }
 
 tr_status tr_comm_mpi_create(const struct tr_comm_settings *settings, tr_comm **out)

@@ -1,6 +1,8 @@
-/* Batch normalization. The work is cut into pieces, a microbatch by a block of channels each, so that a
- * piece's data is read again while it is near; the trees over microbatches follow when all pieces are done.
+/* Batch normalization, alone and with the sum and activation behind it. The work is cut into pieces, a
+ * microbatch by a block of channels each, so that a piece's data is read again while it is near; the trees
+ * over microbatches follow when all pieces are done.
  */
+#include "base/fail.h"
 #include "device/cpu/columns.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/kernels.h"
@@ -49,12 +51,24 @@ static struct piece piece_at(const struct pieces *p, int64_t index)
 
 struct forward {
     const struct tr_op_batch_norm_forward *op;
+    const float *addend; /* or NULL */
+    enum tr_activation activation;
+    float slope;
     const struct cpu_device *cpu;
     float *var;         /* [microbatches][channels] */
     int32_t microbatch; /* of the piece under way; each member has its own copy */
 };
 
-V_INLINE void forward_group(const struct forward *f, const int vectors, int64_t channel, int64_t valid)
+V_INLINE vf activated(const enum tr_activation activation, vf slope, vf x)
+{
+    if (activation == TR_ACT_RELU) return v_select(v_gt(v_zero(), x), v_zero(), x);
+    if (activation == TR_ACT_LEAKY_RELU) return v_select(v_gt(v_zero(), x), v_mul(slope, x), x);
+    return x;
+}
+
+/* The activation is known where this is expanded. */
+V_INLINE void forward_group(const struct forward *f, const enum tr_activation activation, const int vectors,
+                            int64_t channel, int64_t valid)
 {
     const struct tr_op_batch_norm_forward *a = f->op;
     int64_t begin = a->cut.row[f->microbatch] * a->spatial, end = a->cut.row[f->microbatch + 1] * a->spatial;
@@ -83,11 +97,14 @@ V_INLINE void forward_group(const struct forward *f, const int vectors, int64_t 
             gamma[v] = column_load(a->gamma + channel, v, valid);
             beta[v] = column_load(a->beta + channel, v, valid);
         }
+        const vf slope = v_set1(f->slope);
         for (int64_t p = begin; p < end; p++) {
             for (int v = 0; v < vectors; v++) {
-                vf d = v_sub(column_load(x + p * a->channels, v, valid), mean[v]);
-                column_store(a->y + p * a->channels + channel, v, v_fma(v_mul(d, inv[v]), gamma[v], beta[v]),
-                             valid);
+                const int64_t i = p * a->channels + channel;
+                vf y = v_mul(v_sub(column_load(a->x + i, v, valid), mean[v]), inv[v]);
+                y = v_fma(y, gamma[v], beta[v]);
+                if (f->addend) y = v_add(y, column_load(f->addend + i, v, valid));
+                column_store(a->y + i, v, activated(activation, slope, y), valid);
             }
         }
     }
@@ -96,6 +113,31 @@ V_INLINE void forward_group(const struct forward *f, const int vectors, int64_t 
         column_store(a->inv + at, v, inv[v], valid);
         column_store(f->var + at, v, var[v], valid);
     }
+}
+
+V_INLINE void forward_plain(const struct forward *f, const int vectors, int64_t channel, int64_t valid)
+{
+    forward_group(f, TR_ACT_NONE, vectors, channel, valid);
+}
+
+V_INLINE void forward_relu(const struct forward *f, const int vectors, int64_t channel, int64_t valid)
+{
+    forward_group(f, TR_ACT_RELU, vectors, channel, valid);
+}
+
+V_INLINE void forward_leaky(const struct forward *f, const int vectors, int64_t channel, int64_t valid)
+{
+    forward_group(f, TR_ACT_LEAKY_RELU, vectors, channel, valid);
+}
+
+static void forward_piece(const struct forward *f, struct piece piece)
+{
+    if (f->activation == TR_ACT_RELU)
+        COLUMN_GROUPS(forward_relu, f, piece.channel, piece.end);
+    else if (f->activation == TR_ACT_LEAKY_RELU)
+        COLUMN_GROUPS(forward_leaky, f, piece.channel, piece.end);
+    else
+        COLUMN_GROUPS(forward_plain, f, piece.channel, piece.end);
 }
 
 /* The nodes of a group of channels. */
@@ -137,7 +179,7 @@ static void batch_norm_forward_part(void *arguments, int member, int size)
     for (int64_t i = pieces.begin; i < pieces.end; i++) {
         struct piece piece = piece_at(&pieces, i);
         f.microbatch = piece.microbatch;
-        COLUMN_GROUPS(forward_group, &f, piece.channel, piece.end);
+        forward_piece(&f, piece);
     }
     cpu_barrier(f.cpu, member, size);
     int64_t begin, end;
@@ -145,42 +187,79 @@ static void batch_norm_forward_part(void *arguments, int member, int size)
     COLUMN_GROUPS(statistics_group, &f, begin, end);
 }
 
+static tr_status run_forward(tr_device *device, struct forward f)
+{
+    const struct tr_op_batch_norm_forward *a = f.op;
+    if (a->cut.count == 0) return TR_OK;
+    f.cpu = cpu_device_of(device);
+    TR_TRY(cpu_reserve(cpu_device_of(device), 0, (size_t)a->cut.count * (size_t)a->channels * sizeof(float)));
+    f.var = cpu_shared(f.cpu);
+    cpu_run_together(cpu_device_of(device), 4 * cost(&a->cut, a->spatial, a->channels),
+                     batch_norm_forward_part, &f);
+    return TR_OK;
+}
+
 tr_status CPU_KERNEL(batch_norm_forward)(tr_device *device, const struct tr_op_batch_norm_forward *a)
 {
-    if (a->cut.count == 0) return TR_OK;
-    struct cpu_device *cpu = cpu_device_of(device);
-    tr_status status = cpu_reserve(cpu, 0, (size_t)a->cut.count * (size_t)a->channels * sizeof(float));
-    if (status != TR_OK) return status;
-    struct forward f = {.op = a, .cpu = cpu, .var = cpu_shared(cpu)};
-    cpu_run_together(cpu, 4 * cost(&a->cut, a->spatial, a->channels), batch_norm_forward_part, &f);
-    return TR_OK;
+    return run_forward(device, (struct forward){.op = a});
+}
+
+tr_status CPU_KERNEL(batch_norm_activation_forward)(tr_device *device,
+                                                    const struct tr_op_batch_norm_activation_forward *a)
+{
+    return run_forward(
+        device, (struct forward){
+                    .op = &a->norm, .addend = a->addend, .activation = a->activation, .slope = a->slope});
 }
 
 /* ---- backward ---- */
 
 struct backward {
     const struct tr_op_batch_norm_backward *op;
+    const float *more, *y, *beta; /* as in struct tr_op_batch_norm_activation_backward */
+    float *daddend;
+    enum tr_activation activation;
+    float slope;
     const struct cpu_device *cpu;
     float *sum, *product; /* s1 and s2, [microbatches][channels] */
     int32_t microbatch;
 };
 
-V_INLINE void backward_group(const struct backward *b, const int vectors, int64_t channel, int64_t valid)
+/* What of the gradient passes the activation, of vector v at element i. Without an addend the output's sign
+   is that of the normalized value, which costs less than reading the output. */
+V_INLINE vf incoming(const struct backward *b, const enum tr_activation activation, vf slope, vf xhat,
+                     vf gamma, vf beta, int64_t i, int v, int64_t valid)
+{
+    vf dy = column_load(b->op->dy + i, v, valid);
+    if (b->more) dy = v_add(dy, column_load(b->more + i, v, valid));
+    if (activation == TR_ACT_NONE) return dy;
+    const vf y = b->beta ? v_fma(xhat, gamma, beta) : column_load(b->y + i, v, valid);
+    return v_select(v_gt(y, v_zero()), dy, activation == TR_ACT_RELU ? v_zero() : v_mul(slope, dy));
+}
+
+/* The activation is known where this is expanded. */
+V_INLINE void backward_group(const struct backward *b, const enum tr_activation activation, const int vectors,
+                             int64_t channel, int64_t valid)
 {
     const struct tr_op_batch_norm_backward *a = b->op;
     int64_t begin = a->cut.row[b->microbatch] * a->spatial, end = a->cut.row[b->microbatch + 1] * a->spatial;
     int64_t at = b->microbatch * a->channels + channel;
-    const float *x = a->x + channel, *dy = a->dy + channel;
+    const vf slope_below = v_set1(b->slope);
     vf mean[COLUMN_VECTORS], inv[COLUMN_VECTORS], sum[COLUMN_VECTORS], product[COLUMN_VECTORS];
+    vf gamma[COLUMN_VECTORS], beta[COLUMN_VECTORS];
     for (int v = 0; v < vectors; v++) {
+        gamma[v] = column_load(a->gamma + channel, v, valid);
+        beta[v] = b->beta ? column_load(b->beta + channel, v, valid) : v_zero();
         mean[v] = column_load(a->mean + at, v, valid);
         inv[v] = column_load(a->inv + at, v, valid);
         sum[v] = product[v] = v_zero();
     }
     for (int64_t p = begin; p < end; p++) {
         for (int v = 0; v < vectors; v++) {
-            vf xhat = v_mul(v_sub(column_load(x + p * a->channels, v, valid), mean[v]), inv[v]);
-            vf d = column_load(dy + p * a->channels, v, valid);
+            const int64_t i = p * a->channels + channel;
+            vf xhat = v_mul(v_sub(column_load(a->x + i, v, valid), mean[v]), inv[v]);
+            vf d = incoming(b, activation, slope_below, xhat, gamma[v], beta[v], i, v, valid);
+            if (b->daddend) column_store(b->daddend + i, v, d, valid);
             sum[v] = v_add(sum[v], d);
             product[v] = v_fma(d, xhat, product[v]);
         }
@@ -191,17 +270,44 @@ V_INLINE void backward_group(const struct backward *b, const int vectors, int64_
         column_store(b->product + at, v, product[v], valid);
         sum[v] = v_div(sum[v], n);
         product[v] = v_div(product[v], n);
-        slope[v] = v_mul(column_load(a->gamma + channel, v, valid), inv[v]);
+        slope[v] = v_mul(gamma[v], inv[v]);
     }
     if (!a->dx) return;
     for (int64_t p = begin; p < end; p++) {
         for (int v = 0; v < vectors; v++) {
-            vf xhat = v_mul(v_sub(column_load(x + p * a->channels, v, valid), mean[v]), inv[v]);
-            vf rest = v_sub(column_load(dy + p * a->channels, v, valid), sum[v]);
-            vf dx = v_mul(slope[v], v_fnma(xhat, product[v], rest));
-            column_store(a->dx + p * a->channels + channel, v, dx, valid);
+            const int64_t i = p * a->channels + channel;
+            vf xhat = v_mul(v_sub(column_load(a->x + i, v, valid), mean[v]), inv[v]);
+            vf d = b->daddend ? column_load(b->daddend + i, v, valid)
+                              : incoming(b, activation, slope_below, xhat, gamma[v], beta[v], i, v, valid);
+            vf dx = v_mul(slope[v], v_fnma(xhat, product[v], v_sub(d, sum[v])));
+            column_store(a->dx + i, v, dx, valid);
         }
     }
+}
+
+V_INLINE void backward_plain(const struct backward *b, const int vectors, int64_t channel, int64_t valid)
+{
+    backward_group(b, TR_ACT_NONE, vectors, channel, valid);
+}
+
+V_INLINE void backward_relu(const struct backward *b, const int vectors, int64_t channel, int64_t valid)
+{
+    backward_group(b, TR_ACT_RELU, vectors, channel, valid);
+}
+
+V_INLINE void backward_leaky(const struct backward *b, const int vectors, int64_t channel, int64_t valid)
+{
+    backward_group(b, TR_ACT_LEAKY_RELU, vectors, channel, valid);
+}
+
+static void backward_piece(const struct backward *b, struct piece piece)
+{
+    if (b->activation == TR_ACT_RELU)
+        COLUMN_GROUPS(backward_relu, b, piece.channel, piece.end);
+    else if (b->activation == TR_ACT_LEAKY_RELU)
+        COLUMN_GROUPS(backward_leaky, b, piece.channel, piece.end);
+    else
+        COLUMN_GROUPS(backward_plain, b, piece.channel, piece.end);
 }
 
 V_INLINE void gradient_group(const struct backward *b, const int vectors, int64_t channel, int64_t valid)
@@ -238,7 +344,7 @@ static void batch_norm_backward_part(void *arguments, int member, int size)
     for (int64_t i = pieces.begin; i < pieces.end; i++) {
         struct piece piece = piece_at(&pieces, i);
         b.microbatch = piece.microbatch;
-        COLUMN_GROUPS(backward_group, &b, piece.channel, piece.end);
+        backward_piece(&b, piece);
     }
     cpu_barrier(b.cpu, member, size);
     int64_t begin, end;
@@ -246,17 +352,35 @@ static void batch_norm_backward_part(void *arguments, int member, int size)
     COLUMN_GROUPS(gradient_group, &b, begin, end);
 }
 
+static tr_status run_backward(tr_device *device, struct backward b)
+{
+    const struct tr_op_batch_norm_backward *a = b.op;
+    if (a->cut.count == 0) return TR_OK;
+    b.cpu = cpu_device_of(device);
+    const size_t values = (size_t)a->cut.count * (size_t)a->channels;
+    TR_TRY(cpu_reserve(cpu_device_of(device), 0, 2 * values * sizeof(float)));
+    b.sum = cpu_shared(b.cpu);
+    b.product = b.sum + values;
+    cpu_run_together(cpu_device_of(device), 4 * cost(&a->cut, a->spatial, a->channels),
+                     batch_norm_backward_part, &b);
+    return TR_OK;
+}
+
 tr_status CPU_KERNEL(batch_norm_backward)(tr_device *device, const struct tr_op_batch_norm_backward *a)
 {
-    if (a->cut.count == 0) return TR_OK;
-    struct cpu_device *cpu = cpu_device_of(device);
-    size_t values = (size_t)a->cut.count * (size_t)a->channels;
-    tr_status status = cpu_reserve(cpu, 0, 2 * values * sizeof(float));
-    if (status != TR_OK) return status;
-    struct backward b = {
-        .op = a, .cpu = cpu, .sum = cpu_shared(cpu), .product = (float *)cpu_shared(cpu) + values};
-    cpu_run_together(cpu, 4 * cost(&a->cut, a->spatial, a->channels), batch_norm_backward_part, &b);
-    return TR_OK;
+    return run_backward(device, (struct backward){.op = a});
+}
+
+tr_status CPU_KERNEL(batch_norm_activation_backward)(tr_device *device,
+                                                     const struct tr_op_batch_norm_activation_backward *a)
+{
+    return run_backward(device, (struct backward){.op = &a->norm,
+                                                  .more = a->more,
+                                                  .y = a->y,
+                                                  .beta = a->beta,
+                                                  .daddend = a->daddend,
+                                                  .activation = a->activation,
+                                                  .slope = a->slope});
 }
 
 /* ---- evaluation ---- */

@@ -16,41 +16,40 @@
 /* Fewest columns that a thread takes: a cache line of floats. */
 #define COLUMN_GRAIN (COLUMN_GROUP < 16 ? COLUMN_GROUP : 16)
 
-/* The partial sums of a tree under way, for a group of `vectors` vectors; `top` of them wait. */
+/* The partial sums of a tree under way, for a group of `vectors` vectors. */
 struct column_tree {
     vf sum[TR_TREE_DEPTH][COLUMN_VECTORS];
-    int top;
-    int64_t leaves;
+    struct tr_tree_fold fold;
 };
 
 V_INLINE void column_tree_combine(struct column_tree *tree, int vectors)
 {
-    int right = --tree->top;
-    for (int v = 0; v < vectors; v++)
-        tree->sum[right - 1][v] = v_add(tree->sum[right - 1][v], tree->sum[right][v]);
+    for (int right; (right = tr_tree_combine(&tree->fold)) > 0;)
+        for (int v = 0; v < vectors; v++)
+            tree->sum[right - 1][v] = v_add(tree->sum[right - 1][v], tree->sum[right][v]);
 }
 
 /* An empty tree. The sums are not set: clearing them all would take longer than most reductions. */
 V_INLINE void column_tree_begin(struct column_tree *tree)
 {
-    tree->top = 0;
-    tree->leaves = 0;
+    tree->fold = (struct tr_tree_fold){0};
 }
 
 /* Adds the next leaf. */
 V_INLINE void column_tree_push(struct column_tree *tree, int vectors, const vf *leaf)
 {
-    for (int v = 0; v < vectors; v++) tree->sum[tree->top][v] = leaf[v];
-    tree->top++;
-    for (int due = tr_tree_combines_after(tree->leaves++); due > 0; due--) column_tree_combine(tree, vectors);
+    for (int v = 0; v < vectors; v++) tree->sum[tree->fold.waiting][v] = leaf[v];
+    tr_tree_push(&tree->fold, false);
+    column_tree_combine(tree, vectors);
 }
 
 /* Combines what is left into sum[0], +0 if there was nothing, and begins anew. */
 V_INLINE void column_tree_finish(struct column_tree *tree, int vectors)
 {
-    if (tree->top == 0)
+    if (tree->fold.waiting == 0)
         for (int v = 0; v < vectors; v++) tree->sum[0][v] = v_zero();
-    while (tree->top > 1) column_tree_combine(tree, vectors);
+    tr_tree_end(&tree->fold);
+    column_tree_combine(tree, vectors);
     column_tree_begin(tree);
 }
 

@@ -5,12 +5,16 @@
  * interleaved once, to [y][x][channel][image], and serve all filters; neighbouring taps of a kernel row are
  * neighbours in both packed operands and make one segment. With fewer images than fill a tile, its rows are
  * neighbouring pixels of one image instead, gathered tap by tap.
+ *
+ * With a pool behind it, the target rows of a row of windows stay in the member's scratch, and what the pool
+ * makes of them is written. With one before it, backward, the source rows are made where they are packed.
  */
 #include "base/fail.h"
 #include "device/cpu/ahead.h"
 #include "device/cpu/conv_axis.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/pack.h"
+#include "device/cpu/pool.h"
 #include "device/cpu/tile.h"
 
 #include <stdbool.h>
@@ -33,13 +37,24 @@ struct conv {
     const float *bias; /* [target_c] or NULL */
     enum tr_activation activation;
     float slope;
+    const struct tr_op_pool_forward *pool;    /* forward: behind it, or NULL */
+    const struct tr_op_pool_backward *unpool; /* backward: what gives the source, or NULL */
+    int32_t unit;                             /* target rows that are computed together */
     struct conv_axis h, w;
     /* Parts of the shared scratch. */
     float *packed;      /* [panel][kernel_h][kernel_w][source_c][TILE_COLUMNS], taps in the walk's order */
     float *packed_bias; /* [panel][TILE_COLUMNS] or NULL */
     int64_t panel;      /* floats in a panel of packed weights */
     int64_t band_rows;  /* source rows that a member's scratch holds */
-    int64_t member_segments; /* where in it, in bytes, the list of segments is */
+    /* Where in it, in bytes, the list of segments is, and lines of images. */
+    int64_t member_segments, member_lines;
+};
+
+/* A member's scratch. */
+struct memory {
+    float *a;
+    struct tile_segment *segments;
+    float *lines;
 };
 
 static int64_t smaller(int64_t a, int64_t b)
@@ -87,18 +102,18 @@ static struct tile panel_tile(const struct conv *c, int64_t column, const struct
                          .slope = c->slope};
 }
 
-/* Target rows [h, h_end) of `height` images from `image`, whose source rows from `first` on are packed in
-   `a`. */
-static void walk_images(const struct conv *c, int64_t image, int64_t height, int32_t h_begin, int32_t h_end,
-                        const float *a, int32_t first, struct tile_segment *segments)
+/* Target rows [h_begin, h_end) of `height` images, whose source rows from `first` on are packed. Row h_begin
+   of the first image goes to `to`, other images to_step further. */
+static void walk_images(const struct conv *c, int64_t height, int32_t h_begin, int32_t h_end,
+                        const struct memory *memory, int32_t first, float *to, int64_t to_step)
 {
-    const int64_t image_size = (int64_t)c->target_h * c->target_w * c->target_c;
+    struct tile_segment *segments = memory->segments;
     for (int64_t column = 0; column < c->target_c; column += TILE_COLUMNS) {
         struct tile tile = panel_tile(c, column, segments);
-        tile.a = a;
+        tile.a = memory->a;
         tile.a_step = tile.a_unit = height;
-        tile.to_step = image_size;
-        tile.to = c->target + image * image_size + ((int64_t)h_begin * c->target_w) * c->target_c + column;
+        tile.to_step = to_step;
+        tile.to = to + column;
         for (int32_t h = h_begin; h < h_end; h++)
             for (int32_t w = 0; w < c->target_w; w++) {
                 tile.count = 0;
@@ -110,32 +125,54 @@ static void walk_images(const struct conv *c, int64_t image, int64_t height, int
                             .b = (y->kernel * c->kernel_w + x->kernel) * c->source_c,
                             .length = x->length * c->source_c};
                     }
-                ahead_tile(tile.to + c->target_c, image_size, height, tile.columns);
+                ahead_tile(tile.to + c->target_c, to_step, height, tile.columns);
                 tile_compute(height, &tile);
                 tile.to += c->target_c;
             }
     }
 }
 
-/* Target rows [begin, end) of a tile of images, in bands whose source rows fit into the scratch. */
-static void convolve_images(const struct conv *c, int64_t image, int64_t height, int32_t begin, int32_t end,
-                            float *a, struct tile_segment *segments)
+/* Packs source rows [first, last) of a tile of images. */
+static void pack_images(const struct conv *c, int64_t image, int64_t height, int32_t first, int32_t last,
+                        const struct memory *memory)
 {
     const int64_t row = (int64_t)c->source_w * c->source_c, image_size = row * c->source_h;
+    if (!c->unpool) {
+        pack_rows(memory->a, height, c->source + image * image_size + first * row, image_size, height,
+                  (last - first) * row);
+        return;
+    }
+    for (int32_t h = first; h < last; h++) {
+        for (int64_t r = 0; r < height; r++)
+            pool_backward_line(c->unpool, image + r, h, 0, c->source_c, memory->lines + r * row);
+        pack_rows(memory->a + (h - first) * row * height, height, memory->lines, row, height, row);
+    }
+}
+
+/* Target rows [begin, end) of a tile of images, in bands whose source rows fit into the scratch. */
+static void convolve_images(const struct conv *c, int64_t image, int64_t height, int32_t begin, int32_t end,
+                            const struct memory *memory)
+{
+    const int64_t row = (int64_t)c->target_w * c->target_c, image_size = row * c->target_h;
     while (begin < end) {
-        int32_t stop = begin + 1, first, last, more_first, more_last;
+        int32_t stop = begin + c->unit, first, last, more_first, more_last;
         cpu_conv_axis_sources(&c->h, begin, stop, &first, &last);
         while (stop < end) {
-            cpu_conv_axis_sources(&c->h, begin, stop + 1, &more_first, &more_last);
+            cpu_conv_axis_sources(&c->h, begin, stop + c->unit, &more_first, &more_last);
             if (more_last - more_first > c->band_rows) break;
             first = more_first;
             last = more_last;
-            stop++;
+            stop += c->unit;
         }
-        if (last > first)
-            pack_rows(a, height, c->source + image * image_size + first * row, image_size, height,
-                      (last - first) * row);
-        walk_images(c, image, height, begin, stop, a, first, segments);
+        if (last > first) pack_images(c, image, height, first, last, memory);
+        if (!c->pool)
+            walk_images(c, height, begin, stop, memory, first, c->target + image * image_size + begin * row,
+                        image_size);
+        for (int32_t h = begin; c->pool && h < stop; h += c->unit) {
+            walk_images(c, height, h, h + c->unit, memory, first, memory->lines, c->unit * row);
+            for (int64_t r = 0; r < height; r++)
+                pool_forward_line(c->pool, image + r, h / c->unit, memory->lines + r * c->unit * row);
+        }
         begin = stop;
     }
 }
@@ -153,12 +190,13 @@ static bool alike(const struct conv_axis *axis, int32_t w, int32_t *shift)
     return *shift > 0;
 }
 
-/* Target row h of one image, a tile being neighbouring pixels that meet the same taps. */
-static void convolve_pixels(const struct conv *c, int64_t image, int32_t h, float *a,
-                            struct tile_segment *segments)
+/* Target row h of one image to `target`, a tile being neighbouring pixels that meet the same taps. */
+static void convolve_pixels(const struct conv *c, int64_t image, int32_t h, const struct memory *memory,
+                            float *target)
 {
     const float *source = c->source + image * c->source_h * c->source_w * c->source_c;
-    float *target = c->target + (image * c->target_h + h) * c->target_w * c->target_c;
+    float *a = memory->a;
+    struct tile_segment *segments = memory->segments;
     for (int32_t w = 0; w < c->target_w;) {
         int32_t height = 1, shift = 1, next_shift;
         while (height < TILE_ROWS && w + height < c->target_w && alike(&c->w, w + height - 1, &next_shift) &&
@@ -192,46 +230,59 @@ static void convolve_pixels(const struct conv *c, int64_t image, int32_t h, floa
     }
 }
 
+/* Target rows [begin, end) of one image. */
+static void convolve_image(const struct conv *c, int64_t image, int32_t begin, int32_t end,
+                           const struct memory *memory)
+{
+    const int64_t row = (int64_t)c->target_w * c->target_c;
+    for (int32_t h = begin; h < end; h += c->unit) {
+        float *to = c->pool ? memory->lines : c->target + (image * c->target_h + h) * row;
+        for (int32_t i = 0; i < c->unit; i++) convolve_pixels(c, image, h + i, memory, to + i * row);
+        if (c->pool) pool_forward_line(c->pool, image, h / c->unit, memory->lines);
+    }
+}
+
 static void convolve(void *arguments, int member, int size)
 {
     const struct conv *c = arguments;
-    float *a = cpu_scratch(c->cpu, member);
-    struct tile_segment *segments = (void *)((char *)a + c->member_segments);
-    const bool by_pixel = c->rows < IMAGES_LEAST;
-    /* Units of work are target rows of a tile. */
-    const int64_t tiles = by_pixel ? c->rows : tile_count(c->rows);
+    char *scratch = cpu_scratch(c->cpu, member);
+    const struct memory memory = {(float *)scratch, (struct tile_segment *)(scratch + c->member_segments),
+                                  (float *)(scratch + c->member_lines)};
+    const bool by_pixel = c->rows < IMAGES_LEAST && !c->unpool;
+    /* Units of work are target rows of a tile, or rows of windows. */
+    const int64_t tiles = by_pixel ? c->rows : tile_count(c->rows), units = c->target_h / c->unit;
     int64_t unit, end;
-    tr_team_share(tiles * c->target_h, 1, member, size, &unit, &end);
+    tr_team_share(tiles * units, 1, member, size, &unit, &end);
     while (unit < end) {
-        const int64_t tile = unit / c->target_h, h = unit % c->target_h;
-        const int64_t stop = smaller(c->target_h, h + end - unit);
+        const int64_t tile = unit / units, h = unit % units, stop = smaller(units, h + end - unit);
+        const int32_t first = (int32_t)h * c->unit, last = (int32_t)stop * c->unit;
         if (by_pixel) {
-            for (int64_t i = h; i < stop; i++) convolve_pixels(c, tile, (int32_t)i, a, segments);
+            convolve_image(c, tile, first, last, &memory);
         } else {
             const int64_t image = tile_first(c->rows, tiles, tile);
-            convolve_images(c, image, tile_first(c->rows, tiles, tile + 1) - image, (int32_t)h, (int32_t)stop,
-                            a, segments);
+            convolve_images(c, image, tile_first(c->rows, tiles, tile + 1) - image, first, last, &memory);
         }
         unit += stop - h;
     }
 }
 
-/* The most source rows that one target row spans. */
-static int64_t widest_span(const struct conv_axis *axis)
+/* The most source rows that `unit` target rows span. */
+static int64_t widest_span(const struct conv_axis *axis, int32_t unit)
 {
     int64_t most = 1;
-    for (int32_t t = 0; t < axis->targets; t++) {
+    for (int32_t t = 0; t + unit <= axis->targets; t += unit) {
         int32_t first, last;
-        cpu_conv_axis_sources(axis, t, t + 1, &first, &last);
+        cpu_conv_axis_sources(axis, t, t + unit, &first, &last);
         if (last - first > most) most = last - first;
     }
     return most;
 }
 
 /* Lays out the scratch, builds the tables and runs the walk. */
-static tr_status run(struct conv *c, const struct tr_window *window)
+static tr_status run(struct conv *c, const struct tr_sliding_window *window)
 {
     if (c->rows == 0) return TR_OK;
+    c->unit = c->pool ? c->pool->window.kernel_h : 1;
     const struct conv_extent h = {window->in_h,     window->out_h,      window->kernel_h,
                                   window->stride_h, window->dilation_h, window->pad_top};
     const struct conv_extent w = {window->in_w,     window->out_w,      window->kernel_w,
@@ -255,13 +306,16 @@ static tr_status run(struct conv *c, const struct tr_window *window)
 
     const int64_t row = (int64_t)c->source_w * c->source_c * TILE_ROWS;
     c->band_rows = smaller(c->source_h, BAND_FLOATS / row);
-    const int64_t span = widest_span(&c->h);
+    const int64_t span = widest_span(&c->h, c->unit);
     if (c->band_rows < span) c->band_rows = span;
     int64_t floats = c->band_rows * row;
     if (floats < taps * c->source_c * TILE_ROWS) floats = taps * c->source_c * TILE_ROWS;
     const size_t image_bytes = cpu_round((size_t)(floats + PACK_SLACK) * sizeof(float));
     c->member_segments = (int64_t)image_bytes;
-    TR_TRY(cpu_reserve(c->cpu, image_bytes + (size_t)taps * sizeof(struct tile_segment), 0));
+    c->member_lines = (int64_t)(image_bytes + cpu_round((size_t)taps * sizeof(struct tile_segment)));
+    int64_t lines = c->pool ? (int64_t)c->unit * c->target_w * c->target_c * TILE_ROWS : 0;
+    if (c->unpool) lines = row;
+    TR_TRY(cpu_reserve(c->cpu, (size_t)c->member_lines + (size_t)lines * sizeof(float), 0));
 
     const double outputs = (double)c->rows * c->target_h * c->target_w * c->target_c;
     cpu_run(c->cpu, (double)taps * c->source_c * c->target_c, pack_weights, c);
@@ -269,42 +323,67 @@ static tr_status run(struct conv *c, const struct tr_window *window)
     return TR_OK;
 }
 
+static struct conv forward_of(tr_device *device, const struct tr_op_conv_forward *a)
+{
+    return (struct conv){.cpu = cpu_device_of(device),
+                         .rows = a->rows,
+                         .source_h = a->window.in_h,
+                         .source_w = a->window.in_w,
+                         .source_c = a->in_c,
+                         .target_h = a->window.out_h,
+                         .target_w = a->window.out_w,
+                         .target_c = a->out_c,
+                         .kernel_h = a->window.kernel_h,
+                         .kernel_w = a->window.kernel_w,
+                         .source = a->x,
+                         .target = a->y,
+                         .weights = a->w,
+                         .bias = a->b,
+                         .activation = a->activation,
+                         .slope = a->slope};
+}
+
 tr_status CPU_KERNEL(conv_forward)(tr_device *device, const struct tr_op_conv_forward *a)
 {
-    struct conv c = {.cpu = cpu_device_of(device),
-                     .rows = a->rows,
-                     .source_h = a->window.in_h,
-                     .source_w = a->window.in_w,
-                     .source_c = a->in_c,
-                     .target_h = a->window.out_h,
-                     .target_w = a->window.out_w,
-                     .target_c = a->out_c,
-                     .kernel_h = a->window.kernel_h,
-                     .kernel_w = a->window.kernel_w,
-                     .source = a->x,
-                     .target = a->y,
-                     .weights = a->w,
-                     .bias = a->b,
-                     .activation = a->activation,
-                     .slope = a->slope};
+    struct conv c = forward_of(device, a);
     return run(&c, &a->window);
+}
+
+tr_status CPU_KERNEL(conv_pool_forward)(tr_device *device, const struct tr_op_conv_pool_forward *a)
+{
+    struct conv c = forward_of(device, &a->conv);
+    c.pool = &a->pool;
+    return run(&c, &a->conv.window);
+}
+
+static struct conv backward_of(tr_device *device, const struct tr_op_conv_backward_data *a)
+{
+    return (struct conv){.cpu = cpu_device_of(device),
+                         .backward = true,
+                         .rows = a->rows,
+                         .source_h = a->window.out_h,
+                         .source_w = a->window.out_w,
+                         .source_c = a->out_c,
+                         .target_h = a->window.in_h,
+                         .target_w = a->window.in_w,
+                         .target_c = a->in_c,
+                         .kernel_h = a->window.kernel_h,
+                         .kernel_w = a->window.kernel_w,
+                         .source = a->dy,
+                         .target = a->dx,
+                         .weights = a->w};
 }
 
 tr_status CPU_KERNEL(conv_backward_data)(tr_device *device, const struct tr_op_conv_backward_data *a)
 {
-    struct conv c = {.cpu = cpu_device_of(device),
-                     .backward = true,
-                     .rows = a->rows,
-                     .source_h = a->window.out_h,
-                     .source_w = a->window.out_w,
-                     .source_c = a->out_c,
-                     .target_h = a->window.in_h,
-                     .target_w = a->window.in_w,
-                     .target_c = a->in_c,
-                     .kernel_h = a->window.kernel_h,
-                     .kernel_w = a->window.kernel_w,
-                     .source = a->dy,
-                     .target = a->dx,
-                     .weights = a->w};
+    struct conv c = backward_of(device, a);
     return run(&c, &a->window);
+}
+
+tr_status CPU_KERNEL(conv_pool_backward_data)(tr_device *device,
+                                              const struct tr_op_conv_pool_backward_data *a)
+{
+    struct conv c = backward_of(device, &a->conv);
+    c.unpool = &a->pool;
+    return run(&c, &a->conv.window);
 }

@@ -14,6 +14,7 @@
 #include "device/cpu/ahead.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/pack.h"
+#include "device/cpu/pool.h"
 #include "device/cpu/reduction.h"
 #include "device/cpu/tile.h"
 
@@ -29,15 +30,16 @@
 struct conv_gradient {
     struct cpu_device *cpu;
     const struct tr_op_conv_backward_weights *op;
-    bool direct; /* dy is read where it lies, since few tiles use it */
-    bool by_row; /* tiles are kernel rows, read from the image */
+    const struct tr_op_pool_backward *unpool; /* gives dy, line by line, or NULL */
+    bool direct;                              /* dy is read where it lies, since few tiles use it */
+    bool by_row;                              /* tiles are kernel rows, read from the image */
     int64_t groups, taps, panels;
     int64_t lines;        /* output lines in a block */
     int64_t positions;    /* packed source pixels of a block, at most */
     int64_t list;         /* segments of a block and tap, at most */
     int64_t slots, chunk; /* slots, and tiles that go through all blocks together */
     /* Parts of a member's scratch, in bytes. */
-    size_t b_at, waiting_at, bias_at, segments_at, starts_at;
+    size_t b_at, waiting_at, bias_at, segments_at, starts_at, line_at;
 };
 
 /* A member's memory and the block in it. */
@@ -46,6 +48,7 @@ struct block {
     float *bias;                   /* [slots][panels][TILE_COLUMNS], sums of dy that wait */
     struct tile_segment *segments; /* [taps][list] */
     int32_t *starts;               /* [taps][lines + 1] */
+    float *pixels;                 /* a line of dy */
     int64_t line, lines;           /* the block's output lines, counted over all images */
     int64_t panel, panels;         /* what is packed */
     int64_t group, groups;
@@ -67,13 +70,13 @@ static int64_t divide_up(int64_t a, int64_t b)
 }
 
 /* The first source line that output line `oh` reads, clamped into the image. */
-static int64_t first_source(const struct tr_window *w, int64_t oh)
+static int64_t first_source(const struct tr_sliding_window *w, int64_t oh)
 {
     return smaller(larger(oh * w->stride_h - w->pad_top, 0), w->in_h);
 }
 
 /* One beyond the last source line that output line `oh` reads, clamped likewise. */
-static int64_t last_source(const struct tr_window *w, int64_t oh)
+static int64_t last_source(const struct tr_sliding_window *w, int64_t oh)
 {
     const int64_t last = oh * w->stride_h - w->pad_top + (int64_t)(w->kernel_h - 1) * w->dilation_h + 1;
     return smaller(larger(last, 0), w->in_h);
@@ -85,7 +88,7 @@ struct portion {
     int64_t ih, ih_end;        /* source lines that they read */
 };
 
-static struct portion portion_at(const struct tr_window *w, int64_t line, int64_t end)
+static struct portion portion_at(const struct tr_sliding_window *w, int64_t line, int64_t end)
 {
     struct portion p = {.image = line / w->out_h, .oh = line % w->out_h};
     p.oh_end = smaller(w->out_h, p.oh + end - line);
@@ -104,8 +107,8 @@ static void valid_range(int64_t offset, int64_t stride, int64_t in, int64_t out,
 
 /* Appends the segments of one output line and tap; `source` is where the source line's first pixel lies, in
    pixels. Returns the new end of the list. */
-static struct tile_segment *line_of_tap(const struct tr_window *w, int64_t kw, int64_t source, int64_t target,
-                                        struct tile_segment *to)
+static struct tile_segment *line_of_tap(const struct tr_sliding_window *w, int64_t kw, int64_t source,
+                                        int64_t target, struct tile_segment *to)
 {
     const int64_t offset = kw * w->dilation_w - w->pad_left;
     int64_t begin, end;
@@ -122,7 +125,8 @@ static struct tile_segment *line_of_tap(const struct tr_window *w, int64_t kw, i
 
 /* The segments of an output line for a whole kernel row, whose taps are neighbours: runs of pixels with the
    same taps inside. Returns their number. */
-static int64_t runs_of_row(const struct tr_window *w, int64_t channels, struct tile_segment runs[ROW_RUNS])
+static int64_t runs_of_row(const struct tr_sliding_window *w, int64_t channels,
+                           struct tile_segment runs[ROW_RUNS])
 {
     const uint32_t all = (uint32_t)((UINT64_C(1) << w->kernel_w * channels) - 1);
     uint32_t before = 0;
@@ -149,7 +153,7 @@ static int64_t runs_of_row(const struct tr_window *w, int64_t channels, struct t
 /* Lists the segments of every tap and line of the block. */
 static void list_segments(const struct conv_gradient *g, const struct block *block)
 {
-    const struct tr_window *w = &g->op->window;
+    const struct tr_sliding_window *w = &g->op->window;
     const int64_t end = block->line + block->lines;
     struct tile_segment runs[ROW_RUNS];
     const int64_t run_count = g->by_row ? runs_of_row(w, g->op->in_c, runs) : 0;
@@ -184,17 +188,32 @@ static void list_segments(const struct conv_gradient *g, const struct block *blo
     }
 }
 
+/* Packs dy for the panels that the member needs. */
+static void pack_dy(const struct conv_gradient *g, const struct block *block)
+{
+    const struct tr_op_conv_backward_weights *op = g->op;
+    const int64_t out_w = op->window.out_w, out_h = op->window.out_h, column = block->panel * TILE_COLUMNS;
+    const int64_t columns = smaller(op->out_c - column, block->panels * TILE_COLUMNS);
+    const int64_t panel_step = g->lines * out_w * TILE_COLUMNS;
+    if (!g->unpool) {
+        pack_panels(block->b, panel_step, op->dy + block->line * out_w * op->out_c + column, op->out_c,
+                    columns, block->lines * out_w);
+        return;
+    }
+    for (int64_t i = 0; i < block->lines; i++) {
+        const int64_t line = block->line + i;
+        pool_backward_line(g->unpool, line / out_h, (int32_t)(line % out_h), column, columns, block->pixels);
+        pack_panels(block->b + i * out_w * TILE_COLUMNS, panel_step, block->pixels, columns, columns, out_w);
+    }
+}
+
 /* Packs x for the groups and dy for the panels that the member needs. */
 static void pack_block(const struct conv_gradient *g, const struct block *block)
 {
     const struct tr_op_conv_backward_weights *op = g->op;
-    const struct tr_window *w = &op->window;
+    const struct tr_sliding_window *w = &op->window;
     const int64_t end = block->line + block->lines;
-    const int64_t column = block->panel * TILE_COLUMNS;
-    if (!g->direct)
-        pack_panels(block->b, g->lines * w->out_w * TILE_COLUMNS,
-                    op->dy + block->line * w->out_w * op->out_c + column, op->out_c,
-                    smaller(op->out_c - column, block->panels * TILE_COLUMNS), block->lines * w->out_w);
+    if (!g->direct) pack_dy(g, block);
     if (g->by_row) return;
     const int64_t channel = tile_first(op->in_c, g->groups, block->group);
     const int64_t channels = tile_first(op->in_c, g->groups, block->group + block->groups) - channel;
@@ -245,7 +264,7 @@ static void reduce_tile(const struct conv_gradient *g, const struct block *block
                         const struct reduction_piece *pieces, int count, float *waiting)
 {
     const struct tr_op_conv_backward_weights *op = g->op;
-    const struct tr_window *w = &op->window;
+    const struct tr_sliding_window *w = &op->window;
     const int64_t tap = unit % g->taps, group = unit / g->taps % g->groups,
                   panel = unit / g->taps / g->groups;
     struct tile tile = panel_tile(g, block, panel);
@@ -329,21 +348,23 @@ static void reduce(void *arguments, int member, int size)
                           .waiting = (float *)(memory + g->waiting_at),
                           .bias = (float *)(memory + g->bias_at),
                           .segments = (struct tile_segment *)(memory + g->segments_at),
-                          .starts = (int32_t *)(memory + g->starts_at)};
+                          .starts = (int32_t *)(memory + g->starts_at),
+                          .pixels = (float *)(memory + g->line_at)};
     int64_t unit, end;
     tr_team_share(g->panels * g->groups * g->taps, 1, member, size, &unit, &end);
     for (; unit < end; unit += g->chunk) reduce_chunk(g, &block, unit, smaller(end, unit + g->chunk));
 }
 
-tr_status CPU_KERNEL(conv_backward_weights)(tr_device *device, const struct tr_op_conv_backward_weights *a)
+static tr_status run(tr_device *device, const struct tr_op_conv_backward_weights *a,
+                     const struct tr_op_pool_backward *unpool)
 {
-    const struct tr_window *w = &a->window;
-    struct conv_gradient g = {.cpu = cpu_device_of(device), .op = a};
+    const struct tr_sliding_window *w = &a->window;
+    struct conv_gradient g = {.cpu = cpu_device_of(device), .op = a, .unpool = unpool};
     g.by_row = w->dilation_w == 1 && (int64_t)w->kernel_w * a->in_c <= TILE_ROWS;
     g.groups = g.by_row ? 1 : tile_count(a->in_c);
     g.taps = g.by_row ? w->kernel_h : (int64_t)w->kernel_h * w->kernel_w;
     g.panels = divide_up(a->out_c, TILE_COLUMNS);
-    g.direct = g.by_row && a->out_c % TILE_COLUMNS == 0;
+    g.direct = g.by_row && a->out_c % TILE_COLUMNS == 0 && !unpool;
     g.slots = cpu_reduction_slots(&a->cut);
     g.chunk = smaller(larger(1, WAITING_TILES / g.slots), g.panels * g.groups * g.taps);
 
@@ -362,11 +383,23 @@ tr_status CPU_KERNEL(conv_backward_weights)(tr_device *device, const struct tr_o
     g.bias_at = g.waiting_at + cpu_round((size_t)(g.slots * g.chunk * TILE_SIZE) * sizeof(float));
     g.segments_at = g.bias_at + cpu_round((size_t)(g.slots * g.panels * TILE_COLUMNS) * sizeof(float));
     g.starts_at = g.segments_at + cpu_round((size_t)(g.taps * g.list) * sizeof(struct tile_segment));
-    const size_t bytes = g.starts_at + (size_t)(g.taps * (g.lines + 1)) * sizeof(int32_t);
-    TR_TRY(cpu_reserve(g.cpu, bytes, 0));
+    g.line_at = g.starts_at + cpu_round((size_t)(g.taps * (g.lines + 1)) * sizeof(int32_t));
+    const size_t line_bytes = unpool ? (size_t)w->out_w * (size_t)a->out_c * sizeof(float) : 0;
+    TR_TRY(cpu_reserve(g.cpu, g.line_at + line_bytes, 0));
 
     const double pixels = a->cut.count > 0 ? (double)a->cut.row[a->cut.count] * w->out_h * w->out_w : 0.0;
     const double weights = (double)w->kernel_h * w->kernel_w * a->in_c * a->out_c;
     cpu_run(g.cpu, (pixels + 8.0) * weights / (8.0 * VW), reduce, &g);
     return TR_OK;
+}
+
+tr_status CPU_KERNEL(conv_backward_weights)(tr_device *device, const struct tr_op_conv_backward_weights *a)
+{
+    return run(device, a, NULL);
+}
+
+tr_status CPU_KERNEL(conv_pool_backward_weights)(tr_device *device,
+                                                 const struct tr_op_conv_pool_backward_weights *a)
+{
+    return run(device, &a->conv, &a->pool);
 }

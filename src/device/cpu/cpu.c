@@ -70,10 +70,11 @@ static void cpu_destroy(tr_device *device)
     tr_free(cpu);
 }
 
-tr_status tr_device_cpu_create(int threads, const char *isa, tr_device **out)
+static tr_status cpu_create(const struct tr_device_choice *choice, tr_device **out)
 {
+    int threads = choice->threads;
     *out = NULL;
-    const struct cpu_kernels *kernels = cpu_isa_find(isa);
+    const struct cpu_kernels *kernels = cpu_isa_find(choice->isa);
     if (!kernels) return TR_EUNSUPPORTED;
     if (threads == 0) {
         int processors = tr_team_processors();
@@ -89,6 +90,7 @@ tr_status tr_device_cpu_create(int threads, const char *isa, tr_device **out)
     cpu->team = team;
     cpu->kernels = kernels;
     cpu->alone = ALONE_NANOSECONDS;
+    cpu->shrink = 1;
     cpu->class = (struct tr_device_class){.name = "cpu",
                                           .version = TR_DEVICE_VERSION,
                                           .host_memory = true,
@@ -110,6 +112,12 @@ tr_status tr_device_cpu_create(int threads, const char *isa, tr_device **out)
     *out = &cpu->base;
     return TR_OK;
 }
+
+const struct tr_device_kind tr_device_kind_cpu = {
+    .name = "cpu",
+    .help = "vector kernels on all cores",
+    .create = cpu_create,
+};
 
 static tr_status grow(struct cpu_scratch *scratch, size_t bytes)
 {

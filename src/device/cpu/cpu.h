@@ -28,14 +28,15 @@ struct cpu_device {
     struct tr_device_class class; /* the kernels' functions, and ref's where they have none */
     const struct cpu_kernels *kernels;
     tr_team *team;
-    double alone; /* work of fewer nanoseconds is left to the caller; tests set 0, so that small cases are
-                     split too */
+    double alone;   /* work of fewer nanoseconds is left to the caller; tests set 0, so that small cases are
+                       split too */
+    int64_t shrink; /* 1; blocks that are chosen by the size of caches are so many times smaller; tests set
+                       more, so that small cases have several */
     struct cpu_scratch shared;
     struct cpu_scratch member[]; /* [threads] */
 };
 
-/* threads >= 0 and isa as in tr_device_create(). Returned, destroy with tr_device_destroy(). */
-tr_status tr_device_cpu_create(int threads, const char *isa, tr_device **out);
+extern const struct tr_device_kind tr_device_kind_cpu;
 
 static inline struct cpu_device *cpu_device_of(tr_device *device)
 {

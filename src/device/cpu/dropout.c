@@ -1,50 +1,12 @@
 /* Dropout: masks are computed from counters where they are needed, VW Philox blocks at a time. */
 #include "device/cpu/cpu.h"
 #include "device/cpu/kernels.h"
-#include "device/cpu/vec.h"
+#include "device/cpu/mask.h"
 
 /* Elements that VW blocks of four words serve. Members start at multiples of it within an example. */
 #define SPAN (4 * VW)
 
 #define NANOSECONDS_PER_ELEMENT (8.0 / VW)
-
-/* What all elements of a call share. */
-struct mask {
-    uint32_t key[2];
-    uint32_t step, layer;
-    vf rate, grown;
-};
-
-/* The words of the blocks whose first counter word is c0 + vi_zip4_order(), in order of elements. As
- * tr_rng_philox().
- */
-V_INLINE void random_words(const struct mask *mask, uint32_t c0, uint32_t example, vi words[4])
-{
-    vi a = vi_add(vi_set1((int32_t)c0), vi_zip4_order()), b = vi_set1((int32_t)example);
-    vi c = vi_set1((int32_t)mask->step), d = vi_set1((int32_t)mask->layer);
-    uint32_t k0 = mask->key[0], k1 = mask->key[1];
-    for (int round = 0; round < 10; round++) {
-        vi high0, high1;
-        vi low0 = vi_mul_wide(a, 0xD2511F53u, &high0), low1 = vi_mul_wide(c, 0xCD9E8D57u, &high1);
-        a = vi_xor(vi_xor(high1, b), vi_set1((int32_t)k0));
-        b = low1;
-        c = vi_xor(vi_xor(high0, d), vi_set1((int32_t)k1));
-        d = low0;
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
-    }
-    words[0] = a;
-    words[1] = b;
-    words[2] = c;
-    words[3] = d;
-    vi_zip4(words);
-}
-
-V_INLINE vf dropped(const struct mask *mask, vi word, vf x)
-{
-    vf unit = v_mul(v_to_float(vi_shr(word, 8)), v_set1(0x1p-24f)); /* tr_rng_unit() */
-    return v_select(v_ge(unit, mask->rate), v_mul(x, mask->grown), v_zero());
-}
 
 /* Elements [begin, end) of an example whose element 0 is x[0]; begin is a multiple of SPAN. */
 static void drop(const struct mask *mask, uint32_t example, int64_t begin, int64_t end, const float *x,
@@ -53,14 +15,15 @@ static void drop(const struct mask *mask, uint32_t example, int64_t begin, int64
     vi words[4];
     int64_t i = begin;
     for (; i + SPAN <= end; i += SPAN) {
-        random_words(mask, (uint32_t)(i / 4), example, words);
-        for (int k = 0; k < 4; k++) v_store(y + i + k * VW, dropped(mask, words[k], v_load(x + i + k * VW)));
+        mask_words(mask, (uint32_t)(i / 4), example, words);
+        for (int k = 0; k < 4; k++)
+            v_store(y + i + k * VW, mask_kept(mask, words[k], v_load(x + i + k * VW)));
     }
     if (i == end) return;
-    random_words(mask, (uint32_t)(i / 4), example, words);
+    mask_words(mask, (uint32_t)(i / 4), example, words);
     for (int k = 0; k < 4 && i < end; k++, i += VW) {
         int64_t n = end - i < VW ? end - i : VW;
-        v_store_part(y + i, dropped(mask, words[k], v_load_part(x + i, n)), n);
+        v_store_part(y + i, mask_kept(mask, words[k], v_load_part(x + i, n)), n);
     }
 }
 
@@ -78,11 +41,7 @@ static int64_t clamp(int64_t position, int64_t length)
 static void dropout_part(void *arguments, int member, int size)
 {
     const struct tr_op_dropout *a = arguments;
-    const struct mask mask = {.key = {a->key[0], a->key[1]},
-                              .step = a->scalars->step,
-                              .layer = a->layer,
-                              .rate = v_set1(a->rate),
-                              .grown = v_set1(1 / (1 - a->rate))};
+    const struct mask mask = mask_of(a->key, a->scalars->step, a->layer, a->rate);
     int64_t base = first_row(a, 0) * a->width, begin, end;
     tr_team_share(first_row(a, a->examples) * a->width - base, SPAN, member, size, &begin, &end);
     for (int64_t e = 0; e < a->examples; e++) {

@@ -81,6 +81,18 @@ V_INLINE vf forward_gelu(vf x, vf slope)
     return v_mul(v_mul(v_set1(0.5f), x), v_add(v_set1(1.0f), e));
 }
 
+/* The hyperbolic tangent in the place of the error function. */
+V_INLINE vf gelu_tanh(vf x)
+{
+    return v_tanh(v_mul(x, v_fma(v_mul(x, x), v_set1(0x1.2444f2p-5f), v_set1(0x1.988454p-1f))));
+}
+
+V_INLINE vf forward_gelu_tanh(vf x, vf slope)
+{
+    (void)slope;
+    return v_mul(v_mul(v_set1(0.5f), x), v_add(v_set1(1.0f), gelu_tanh(x)));
+}
+
 static void activation_forward_part(void *arguments, int member, int size)
 {
     const struct tr_op_activation_forward *a = arguments;
@@ -105,6 +117,9 @@ static void activation_forward_part(void *arguments, int member, int size)
         break;
     case TR_ACT_GELU:
         map(begin, end, a->x, a->y, forward_gelu, slope);
+        break;
+    case TR_ACT_GELU_TANH:
+        map(begin, end, a->x, a->y, forward_gelu_tanh, slope);
         break;
     }
 }
@@ -146,6 +161,15 @@ V_INLINE vf backward_gelu(vf x, vf dy, vf slope)
     return v_mul(dy, v_fma(x, pdf, cdf));
 }
 
+V_INLINE vf backward_gelu_tanh(vf x, vf dy, vf slope)
+{
+    (void)slope;
+    vf t = gelu_tanh(x), one = v_set1(1.0f), half = v_set1(0.5f);
+    vf inner = v_fma(v_mul(x, x), v_set1(0x1.b6676cp-4f), v_set1(0x1.988454p-1f));
+    vf outer = v_mul(v_mul(half, x), v_fnma(t, t, one));
+    return v_mul(dy, v_fma(outer, inner, v_mul(half, v_add(one, t))));
+}
+
 static void activation_backward_part(void *arguments, int member, int size)
 {
     const struct tr_op_activation_backward *a = arguments;
@@ -170,6 +194,9 @@ static void activation_backward_part(void *arguments, int member, int size)
         break;
     case TR_ACT_GELU:
         map2(begin, end, a->x, a->dy, a->dx, backward_gelu, slope);
+        break;
+    case TR_ACT_GELU_TANH:
+        map2(begin, end, a->x, a->dy, a->dx, backward_gelu_tanh, slope);
         break;
     }
 }

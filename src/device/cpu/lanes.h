@@ -102,12 +102,9 @@ V_INLINE struct lanes lanes_fnma(struct lanes a, struct lanes b, struct lanes c)
 /* Combines the lanes in the order of the definition. */
 V_INLINE float lanes_total(struct lanes l)
 {
-    float lane[LANES];
-    LANES_EACH(v) v_store(lane + v * VW, l.part[v]);
-    for (int j = 0; j < 8; j++) lane[j] += lane[j + 8];
-    for (int j = 0; j < 4; j++) lane[j] += lane[j + 4];
-    for (int j = 0; j < 2; j++) lane[j] += lane[j + 2];
-    return lane[0] + lane[1];
+    for (int n = LANE_VECTORS / 2; n > 0; n /= 2)
+        for (int v = 0; v < n; v++) l.part[v] = v_add(l.part[v], l.part[v + n]);
+    return v_fold(l.part[0]);
 }
 
 /* Whether a later value takes the place of the kept one in a maximum: if it is greater, or if it is NaN and

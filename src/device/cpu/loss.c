@@ -6,6 +6,8 @@
 
 #include "base/mathf.h"
 
+#include <string.h>
+
 #define NANOSECONDS_PER_ROW     60.0
 #define NANOSECONDS_PER_ELEMENT (16.0 / VW)
 
@@ -35,6 +37,11 @@ static void cross_entropy_row(const struct tr_op_softmax_cross_entropy *a, int64
 {
     const float *x = a->x + r * a->classes;
     int64_t classes = a->classes, label = a->label[r];
+    if (label < 0) {
+        a->loss[r] = a->correct[r] = 0;
+        if (dx) memset(dx, 0, (size_t)classes * sizeof *dx);
+        return;
+    }
     float greatest = lanes_maximum(x, classes);
     struct lanes shift = lanes_set1(greatest), sums = lanes_set1(0);
     for (int64_t k = 0; k < classes; k += LANES) {
@@ -53,11 +60,12 @@ static void cross_entropy_row(const struct tr_op_softmax_cross_entropy *a, int64
     a->loss[r] = loss;
     a->correct[r] = found_at(x, greatest, label);
     if (!dx) return;
-    float at_label = (dx[label] / sum - on) * a->scale;
+    float at_label = tr_flushf(dx[label] / sum - on) * a->scale;
     struct lanes total = lanes_set1(sum), target = lanes_set1(off), scale = lanes_set1(a->scale);
     for (int64_t k = 0; k < classes; k += LANES) {
-        struct lanes share = lanes_div(lanes_load(dx + k, classes - k), total);
-        lanes_store(dx + k, lanes_mul(lanes_sub(share, target), scale), classes - k);
+        struct lanes slope = lanes_sub(lanes_div(lanes_load(dx + k, classes - k), total), target);
+        LANES_EACH(v) slope.part[v] = v_flush(slope.part[v]);
+        lanes_store(dx + k, lanes_mul(slope, scale), classes - k);
     }
     dx[label] = at_label;
 }

@@ -2,6 +2,16 @@
 
 #define GROUPS_MAX (TILE_COLUMNS / VW)
 
+V_INLINE void load_transposed(vf t[VW], const float *const row[VW], int64_t k)
+{
+#ifdef V_HAS_LOAD_TRANSPOSED
+    v_load_transposed(t, row, k);
+#else
+    V_UNROLL for (int i = 0; i < VW; i++) t[i] = v_load(row[i] + k);
+    v_transpose(t);
+#endif
+}
+
 /* One block of at most VW steps of at most VW rows. Where width is not a multiple of VW a store spills into
    the next step, which is written later: steps ascend, and within a block the last group of rows comes
    first. */
@@ -10,11 +20,11 @@ V_INLINE void transpose_block(float *to, int64_t width, const float *const *from
 {
     vf t[VW];
     if (rows >= VW && steps == VW) {
-        V_UNROLL for (int i = 0; i < VW; i++) t[i] = v_load(from[i] + k);
+        load_transposed(t, from, k);
     } else {
         for (int i = 0; i < VW; i++) t[i] = i < rows ? v_load_part(from[i] + k, steps) : v_zero();
+        v_transpose(t);
     }
-    v_transpose(t);
     if (steps == VW) {
         V_UNROLL for (int i = 0; i < VW; i++) v_store(to + i * width, t[i]);
     } else {
@@ -67,6 +77,19 @@ void pack_columns(float *to, int64_t width, const float *from, int64_t step, int
     }
 }
 
+/* `count` floats with stores of whole vectors; what they spill is overwritten or lies in the slack. */
+V_INLINE void copy_part(float *to, const float *from, int64_t count)
+{
+    int64_t j = 0;
+    for (; j + VW <= count; j += VW) v_store(to + j, v_load(from + j));
+    if (j < count) v_store(to + j, v_load_part(from + j, count - j));
+}
+
+void pack_lines(float *to, int64_t to_step, const float *from, int64_t step, int64_t rows, int64_t depth)
+{
+    for (int64_t r = 0; r < rows; r++) copy_part(to + r * to_step, from + r * step, depth);
+}
+
 void pack_panels(float *to, int64_t panel_step, const float *from, int64_t step, int64_t columns,
                  int64_t depth)
 {
@@ -83,14 +106,6 @@ void pack_panels(float *to, int64_t panel_step, const float *from, int64_t step,
     if (columns % TILE_COLUMNS)
         pack_columns(to + whole * panel_step, TILE_COLUMNS, from + whole * TILE_COLUMNS, step,
                      columns % TILE_COLUMNS, depth);
-}
-
-/* `height` floats with stores of whole vectors; what they spill is overwritten or lies in the slack. */
-V_INLINE void copy_part(float *to, const float *from, int64_t height)
-{
-    int64_t j = 0;
-    for (; j + VW <= height; j += VW) v_store(to + j, v_load(from + j));
-    if (j < height) v_store(to + j, v_load_part(from + j, height - j));
 }
 
 void pack_tiles(float *to, int64_t done, int64_t room, const float *from, int64_t step, int64_t columns,

@@ -13,6 +13,7 @@
 #define pack_pointers CPU_KERNEL(pack_pointers)
 #define pack_rows     CPU_KERNEL(pack_rows)
 #define pack_columns  CPU_KERNEL(pack_columns)
+#define pack_lines    CPU_KERNEL(pack_lines)
 #define pack_panels   CPU_KERNEL(pack_panels)
 #define pack_tiles    CPU_KERNEL(pack_tiles)
 
@@ -28,6 +29,9 @@ void pack_rows(float *to, int64_t width, const float *from, int64_t step, int64_
 /* Copies: to[k][j] = from[k * step + j] for j < columns, +0 for columns <= j < width. 1 <= columns <= width
    <= TILE_COLUMNS. */
 void pack_columns(float *to, int64_t width, const float *from, int64_t step, int64_t columns, int64_t depth);
+
+/* Copies rows: to[r * to_step + k] = from[r * step + k] for k < depth, to_step >= depth. */
+void pack_lines(float *to, int64_t to_step, const float *from, int64_t step, int64_t rows, int64_t depth);
 
 /* Copies many panels of TILE_COLUMNS at once, so that long rows are read in one sweep: panel p of the
    `columns` columns, the last one filled up with +0, goes to `to + p * panel_step`. */

@@ -1,8 +1,24 @@
-/* Which taps of a pool's windows exist, along one axis. */
+/* Which taps of a pool's windows exist, along one axis; and pools line by line, for convolutions that are
+ * fused with them. */
 #ifndef TR_DEVICE_CPU_POOL_H
 #define TR_DEVICE_CPU_POOL_H
 
+#include "device/cpu/kernels.h"
+
 #include <stdint.h>
+
+/* Every instruction set has its own. */
+#define pool_forward_line  CPU_KERNEL(pool_forward_line)
+#define pool_backward_line CPU_KERNEL(pool_backward_line)
+
+/* Line `oh` of y, and of `taken`, of image `row`, from the lines of x under it. For pools as
+   tr_op_conv_pool_forward has them. */
+void pool_forward_line(const struct tr_op_pool_forward *a, int64_t row, int32_t oh, const float *lines);
+
+/* Line `ih` of dx of image `row`, of `channels` channels from `channel` on, to dx [in_w][channels]. For the
+   same pools. */
+void pool_backward_line(const struct tr_op_pool_backward *a, int64_t row, int32_t ih, int64_t channel,
+                        int64_t channels, float *dx);
 
 struct pool_range {
     int32_t begin, end;

@@ -78,7 +78,7 @@ static void gather_pixel(const struct tr_op_pool_backward *a, int64_t row, struc
 }
 
 /* The scratch of a member: the windows over every column, and over the line at hand. */
-static size_t gather_bytes(const struct tr_window *g)
+static size_t gather_bytes(const struct tr_sliding_window *g)
 {
     return (size_t)g->in_w * (sizeof(struct overs) + (size_t)g->kernel_w * sizeof(struct over)) +
            (size_t)g->kernel_h * sizeof(struct over);
@@ -93,7 +93,7 @@ static void gather_part(void *arguments, int member, int size)
 {
     const struct gathering *with = arguments;
     const struct tr_op_pool_backward *a = with->op;
-    const struct tr_window *g = &a->window;
+    const struct tr_sliding_window *g = &a->window;
     struct overs *across = cpu_scratch(with->cpu, member);
     struct over *list = (struct over *)(across + g->in_w);
     for (int32_t w = 0; w < g->in_w; w++, list += g->kernel_w) {
@@ -112,8 +112,48 @@ static void gather_part(void *arguments, int member, int size)
     }
 }
 
+/* One line under windows that lie side by side: what a window passes to n <= VW channels of its taps in line
+   `i`, `step` floats apart. */
+V_INLINE void expand(const struct tr_op_pool_backward *a, int64_t at, int32_t i, int64_t n, bool whole,
+                     float *dx, int64_t step)
+{
+    vf dy = whole ? v_load(a->dy + at) : v_load_part(a->dy + at, n);
+    const vi taken = whole ? vi_load_bytes(a->taken + at) : vi_load_bytes_part(a->taken + at, n);
+    if (a->relu_output) {
+        vf y = whole ? v_load(a->relu_output + at) : v_load_part(a->relu_output + at, n);
+        dy = v_select(v_gt(y, v_zero()), dy, v_zero());
+    }
+    dy = v_add(v_zero(), dy); /* a sum of one, from +0 */
+    const int32_t kernel_w = a->window.kernel_w;
+    for (int32_t j = 0; j < kernel_w; j++) {
+        const vf part = v_select(vi_eq(taken, vi_set1(i * kernel_w + j)), dy, v_zero());
+        if (whole)
+            v_store(dx + j * step, part);
+        else
+            v_store_part(dx + j * step, part, n);
+    }
+}
+
+void pool_backward_line(const struct tr_op_pool_backward *a, int64_t row, int32_t ih, int64_t channel,
+                        int64_t channels, float *dx)
+{
+    const struct tr_sliding_window *g = &a->window;
+    const int32_t oh = ih / g->kernel_h, i = ih % g->kernel_h;
+    if (oh >= g->out_h) {
+        memset(dx, 0, (size_t)(g->in_w * channels) * sizeof(float));
+        return;
+    }
+    int64_t at = (row * g->out_h + oh) * g->out_w * a->channels + channel;
+    for (int32_t ow = 0; ow < g->out_w; ow++, at += a->channels, dx += g->kernel_w * channels) {
+        int64_t c = 0;
+        for (; c + VW <= channels; c += VW) expand(a, at + c, i, VW, true, dx + c, channels);
+        if (c < channels) expand(a, at + c, i, channels - c, false, dx + c, channels);
+    }
+    memset(dx, 0, (size_t)((g->in_w - g->out_w * g->kernel_w) * channels) * sizeof(float));
+}
+
 /* Whether the windows tile the upper left of the image without gaps, padding or overlap. */
-static bool tiles(const struct tr_window *g)
+static bool tiles(const struct tr_sliding_window *g)
 {
     return g->stride_h == g->kernel_h && g->stride_w == g->kernel_w && g->pad_top == 0 && g->pad_left == 0 &&
            g->dilation_h == 1 && g->dilation_w == 1 && (int64_t)g->out_h * g->kernel_h <= g->in_h &&
@@ -162,7 +202,7 @@ V_INLINE void scatter_pixel(const struct tr_op_pool_backward *a, int64_t at, int
 /* The lines of the image under the windows of output line `oh`; below the last, what no window covers. */
 static void scatter_lines(const struct tr_op_pool_backward *a, int64_t row, int32_t oh)
 {
-    const struct tr_window *g = &a->window;
+    const struct tr_sliding_window *g = &a->window;
     int64_t channels = a->channels, line = g->in_w * channels,
             covered = (int64_t)g->out_w * g->kernel_w * channels;
     int64_t at = (row * g->out_h + oh) * g->out_w * channels;

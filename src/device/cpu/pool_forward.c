@@ -81,15 +81,14 @@ static void any_pixel(const struct field *f, enum tr_pool kind, int64_t channels
         pool_pixel(*f, TR_POOL_AVERAGE, channels, y, NULL);
 }
 
-/* The line of output pixels `oh` of image `row`. Maxima of whole windows of `size` x `size` (0: none) have
- * their loops undone. */
-V_INLINE void pool_line(const struct tr_op_pool_forward *a, int64_t row, int32_t oh, const int32_t size)
+/* The line of output pixels `oh` of image `row`, whose windows' first lines inside the image are at `line`.
+ * Maxima of whole windows of `size` x `size` (0: none) have their loops undone. */
+V_INLINE void pool_line(const struct tr_op_pool_forward *a, int64_t row, int32_t oh, const float *line,
+                        const int32_t size)
 {
-    const struct tr_window *w = &a->window;
+    const struct tr_sliding_window *w = &a->window;
     int64_t channels = a->channels, out = (row * w->out_h + oh) * w->out_w * channels;
     struct pool_range down = pool_taps(oh, w->stride_h, w->pad_top, w->dilation_h, w->kernel_h, w->in_h);
-    int64_t h = (int64_t)oh * w->stride_h - w->pad_top + (int64_t)down.begin * w->dilation_h;
-    const float *line = a->x + (row * w->in_h + h) * w->in_w * channels;
     struct field f = {.line = (int64_t)w->dilation_h * w->in_w * channels,
                       .pixel = w->dilation_w * channels,
                       .rows = down.end - down.begin,
@@ -117,36 +116,54 @@ V_INLINE void pool_line(const struct tr_op_pool_forward *a, int64_t row, int32_t
     }
 }
 
-static void line_of_any(const struct tr_op_pool_forward *a, int64_t row, int32_t oh)
+static void line_of_any(const struct tr_op_pool_forward *a, int64_t row, int32_t oh, const float *line)
 {
-    pool_line(a, row, oh, 0);
+    pool_line(a, row, oh, line, 0);
 }
 
-static void line_of_2(const struct tr_op_pool_forward *a, int64_t row, int32_t oh)
+static void line_of_2(const struct tr_op_pool_forward *a, int64_t row, int32_t oh, const float *line)
 {
-    pool_line(a, row, oh, 2);
+    pool_line(a, row, oh, line, 2);
 }
 
-static void line_of_3(const struct tr_op_pool_forward *a, int64_t row, int32_t oh)
+static void line_of_3(const struct tr_op_pool_forward *a, int64_t row, int32_t oh, const float *line)
 {
-    pool_line(a, row, oh, 3);
+    pool_line(a, row, oh, line, 3);
+}
+
+typedef void (*line_function)(const struct tr_op_pool_forward *a, int64_t row, int32_t oh, const float *line);
+
+static line_function line_of(const struct tr_op_pool_forward *a)
+{
+    const struct tr_sliding_window *w = &a->window;
+    if (a->kind != TR_POOL_MAX || w->kernel_h != w->kernel_w) return line_of_any;
+    return w->kernel_h == 2 ? line_of_2 : w->kernel_h == 3 ? line_of_3 : line_of_any;
+}
+
+void pool_forward_line(const struct tr_op_pool_forward *a, int64_t row, int32_t oh, const float *lines)
+{
+    line_of(a)(a, row, oh, lines);
 }
 
 static void pool_forward_part(void *arguments, int member, int size)
 {
     const struct tr_op_pool_forward *a = arguments;
-    const struct tr_window *w = &a->window;
-    void (*line)(const struct tr_op_pool_forward *, int64_t, int32_t) = line_of_any;
-    if (a->kind == TR_POOL_MAX && w->kernel_h == w->kernel_w)
-        line = w->kernel_h == 2 ? line_of_2 : w->kernel_h == 3 ? line_of_3 : line_of_any;
+    const struct tr_sliding_window *w = &a->window;
+    const line_function line = line_of(a);
     int64_t begin, end;
     tr_team_share(a->rows * w->out_h, 1, member, size, &begin, &end);
-    for (int64_t i = begin; i < end; i++) line(a, i / w->out_h, (int32_t)(i % w->out_h));
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t row = i / w->out_h;
+        const int32_t oh = (int32_t)(i % w->out_h);
+        struct pool_range down = pool_taps(oh, w->stride_h, w->pad_top, w->dilation_h, w->kernel_h, w->in_h);
+        int64_t h = (int64_t)oh * w->stride_h - w->pad_top + (int64_t)down.begin * w->dilation_h;
+        line(a, row, oh, a->x + (row * w->in_h + h) * w->in_w * a->channels);
+    }
 }
 
 tr_status CPU_KERNEL(pool_forward)(tr_device *device, const struct tr_op_pool_forward *a)
 {
-    const struct tr_window *w = &a->window;
+    const struct tr_sliding_window *w = &a->window;
     double taps = (double)a->rows * w->out_h * w->out_w * w->kernel_h * w->kernel_w * a->channels;
     cpu_run(cpu_device_of(device), taps * NANOSECONDS_PER_TAP, pool_forward_part, (void *)a);
     return TR_OK;

@@ -1,6 +1,6 @@
 /* Blocking: a member takes a rectangle of c. Of it, BLOCK_COLUMNS columns at a time; of those, BLOCK_DEPTH
  * steps of the chains at a time: such a block of b is packed into panels once, rests in the second-level
- * cache and meets all rows of the rectangle in bands of BLOCK_TILES tiles. A tile's rows of a are packed just
+ * cache and meets all rows of the rectangle in bands of BLOCK_TILES tiles. A tile's rows of a are copied just
  * before they meet all panels of the block, and fetched while the tile before does. Between blocks of depth
  * the chains rest in c. A band goes through a group of blocks of b before the next band comes, so that its
  * part of c stays in the last-level cache meanwhile.
@@ -12,7 +12,7 @@
 
 #include "device/cpu/ahead.h"
 #include "device/cpu/pack.h"
-#include "device/cpu/tile.h"
+#include "device/cpu/row_tile.h"
 
 /* A packed tile of a, and what the panel that meets it has not used up, lie in the first-level cache; a block
    of b takes half of a second-level cache of a mebibyte. */
@@ -24,7 +24,10 @@
 /* Up to so many tiles of rows go the way of few rows, see multiply_few(). */
 #define FEW_TILES 10
 
-#define PACKED_A        (TILE_ROWS * BLOCK_DEPTH + PACK_SLACK)
+/* Floats from one row of a to the next where they are copied: rows do not fall on the same lines of the
+ * cache. */
+#define STEP_A          (BLOCK_DEPTH + 16)
+#define PACKED_A        (TILE_ROWS * STEP_A + PACK_SLACK)
 #define PACKED_B        (BLOCK_COLUMNS * BLOCK_DEPTH + PACK_SLACK)
 #define SCRATCH(groups) (cpu_round(PACKED_A * sizeof(float)) + (size_t)(groups)*PACKED_B * sizeof(float))
 
@@ -76,25 +79,26 @@ static void multiply_block(const struct product *p, const struct block *block, s
         const int64_t first = tile_first(block->rows, tiles, t);
         const int64_t height = tile_first(block->rows, tiles, t + 1) - first;
         const float *a = p->a + (block->row + first) * p->depth + block->k;
-        pack_rows(block->a, height, a, p->depth, height, block->depth);
+        pack_lines(block->a, STEP_A, a, p->depth, height, block->depth);
         const bool last = t + 1 == tiles;
         struct ahead ahead_a = ahead_rows(last ? block->next_a : a + height * p->depth, p->depth,
                                           last && !block->next_a ? 0 : height, block->depth, panels);
         for (int64_t j = 0; j < block->columns; j += TILE_COLUMNS) {
             const int64_t column = block->column + j;
             float *to = p->c + (block->row + first) * p->columns + column;
-            struct tile tile = {.segments = &segment,
-                                .count = 1,
-                                .a = block->a,
-                                .a_step = height,
-                                .b = block->b + j * block->depth,
-                                .b_step = TILE_COLUMNS,
-                                .from = block->first ? NULL : to,
-                                .from_step = p->columns,
-                                .to = to,
-                                .to_step = p->columns,
-                                .columns = smaller(TILE_COLUMNS, block->columns - j)};
-            if (block->last) finish_tile(p, column, bias, &tile);
+            struct row_tile tile = {.tile = {.segments = &segment,
+                                             .count = 1,
+                                             .a = block->a,
+                                             .a_step = STEP_A,
+                                             .b = block->b + j * block->depth,
+                                             .b_step = TILE_COLUMNS,
+                                             .from = block->first ? NULL : to,
+                                             .from_step = p->columns,
+                                             .to = to,
+                                             .to_step = p->columns,
+                                             .columns = smaller(TILE_COLUMNS, block->columns - j)},
+                                    .run = STEP_A};
+            if (block->last) finish_tile(p, column, bias, &tile.tile);
             if (j + TILE_COLUMNS < block->columns)
                 ahead_tile(to + TILE_COLUMNS, p->columns, height, TILE_COLUMNS);
             else if (!last)
@@ -102,7 +106,7 @@ static void multiply_block(const struct product *p, const struct block *block, s
                            height, TILE_COLUMNS);
             ahead_fetch(&ahead_a);
             ahead_fetch(ahead_b);
-            tile_compute(height, &tile);
+            row_tile_compute(height, &tile);
         }
     }
 }

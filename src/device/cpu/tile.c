@@ -1,5 +1,6 @@
 #include "device/cpu/tile.h"
-#include "device/cpu/vec_math.h"
+
+#include "device/cpu/tile_sums.h"
 
 #include <assert.h>
 #include <stdbool.h>
@@ -9,30 +10,34 @@
 #define AHEAD_ROWS    (TILE_ROWS / 2)
 #define AHEAD_VECTORS (64 / (VW * (int)sizeof(float))) /* in a cache line */
 
-/* Columns of vector v that are valid. */
-V_INLINE int64_t part(int64_t columns, int v)
+/* The steps of a corner: in step s the rows [falling ? s + 1 : 0, falling ? rows : s + 1). */
+V_INLINE void compute_corner(const int rows, const int vectors, const bool falling, const struct tile *tile,
+                             vf sum[TILE_ROWS][TILE_VECTORS])
 {
-    int64_t left = columns - v * VW;
-    return left < 0 ? 0 : left < VW ? left : VW;
+    const float *a = tile->corner_a, *b = tile->corner_b;
+    V_UNROLL for (int s = 0; s < rows - 1; s++)
+    {
+        vf right[TILE_VECTORS];
+        V_UNROLL for (int v = 0; v < vectors; v++) right[v] = v_load(b + v * VW);
+        V_UNROLL for (int r = 0; r < rows; r++)
+        {
+            if (falling ? r <= s : r > s) continue;
+            vf left = v_set1(a[r]);
+            V_UNROLL for (int v = 0; v < vectors; v++) sum[r][v] = v_fma(left, right[v], sum[r][v]);
+        }
+        a += tile->a_step;
+        b += tile->b_step;
+    }
 }
 
-/* The whole computation. `rows`, `vectors` and `full` are constants where this is inlined, so that the
+/* The whole computation. `rows`, `vectors` and `corner` are constants where this is inlined, so that the
    accumulators become registers. */
-V_INLINE void compute(const int rows, const int vectors, const struct tile *tile)
+V_INLINE void compute(const int rows, const int vectors, const enum tile_corner corner,
+                      const struct tile *tile)
 {
     vf sum[TILE_ROWS][TILE_VECTORS];
-    const bool full = tile->columns == vectors * VW;
-    if (!tile->from) {
-        V_UNROLL for (int r = 0; r < rows; r++) V_UNROLL for (int v = 0; v < vectors; v++) sum[r][v] =
-            v_zero();
-    } else if (full) {
-        V_UNROLL for (int r = 0; r < rows; r++) V_UNROLL for (int v = 0; v < vectors; v++) sum[r][v] =
-            v_load(tile->from + r * tile->from_step + v * VW);
-    } else {
-        V_UNROLL for (int r = 0; r < rows; r++) V_UNROLL for (int v = 0; v < vectors; v++) sum[r][v] =
-            v_load_part(tile->from + r * tile->from_step + v * VW, part(tile->columns, v));
-    }
-
+    tile_begin(rows, vectors, tile, sum);
+    if (corner == TILE_RISING) compute_corner(rows, vectors, false, tile, sum);
     const int64_t a_step = tile->a_step, b_step = tile->b_step;
     const struct tile_segment *end = tile->segments + tile->count;
     if (tile->next) {
@@ -91,80 +96,36 @@ V_INLINE void compute(const int rows, const int vectors, const struct tile *tile
         }
     }
 
-    for (int i = 0; i < tile->lefts; i++) {
-        const float *left = tile->left[i];
-        V_UNROLL for (int r = 0; r < rows; r++) V_UNROLL for (int v = 0; v < vectors; v++) sum[r][v] =
-            v_add(v_load(left + r * TILE_COLUMNS + v * VW), sum[r][v]);
-    }
-    if (tile->bias) {
-        V_UNROLL for (int v = 0; v < vectors; v++)
-        {
-            vf bias = v_load(tile->bias + v * VW);
-            V_UNROLL for (int r = 0; r < rows; r++) sum[r][v] = v_add(sum[r][v], bias);
-        }
-    }
-    if (tile->activation == TR_ACT_RELU) {
-        const vf zero = v_zero();
-        V_UNROLL for (int r = 0; r < rows; r++) V_UNROLL for (int v = 0; v < vectors; v++) sum[r][v] =
-            v_select(v_gt(zero, sum[r][v]), zero, sum[r][v]);
-    } else if (tile->activation == TR_ACT_LEAKY_RELU) {
-        const vf zero = v_zero(), slope = v_set1(tile->slope);
-        V_UNROLL for (int r = 0; r < rows; r++) V_UNROLL for (int v = 0; v < vectors; v++) sum[r][v] =
-            v_select(v_gt(zero, sum[r][v]), v_mul(slope, sum[r][v]), sum[r][v]);
-    }
-    if (full) {
-        V_UNROLL for (int r = 0; r < rows; r++) V_UNROLL for (int v = 0; v < vectors; v++)
-            v_store(tile->to + r * tile->to_step + v * VW, sum[r][v]);
-    } else {
-        V_UNROLL for (int r = 0; r < rows; r++) V_UNROLL for (int v = 0; v < vectors; v++)
-            v_store_part(tile->to + r * tile->to_step + v * VW, sum[r][v], part(tile->columns, v));
-    }
+    if (corner == TILE_FALLING) compute_corner(rows, vectors, true, tile, sum);
+    tile_end(rows, vectors, tile, sum);
 }
 
-#if TILE_ROWS == 14
-#define EACH_ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14)
-#elif TILE_ROWS == 6
-#define EACH_ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6)
-#elif TILE_ROWS == 5
-#define EACH_ROWS(X) X(1) X(2) X(3) X(4) X(5)
-#else
-#define EACH_ROWS(X) X(1) X(2) X(3) X(4)
-#endif
-
-#define DEFINE(rows)                                                                                         \
-    static void whole_##rows(const struct tile *tile)                                                        \
+#define DEFINE(rows, corner)                                                                                 \
+    static void whole_##rows##_##corner(const struct tile *tile)                                             \
     {                                                                                                        \
-        compute(rows, TILE_VECTORS, tile);                                                                   \
+        compute(rows, TILE_VECTORS, corner, tile);                                                           \
     }                                                                                                        \
-    static void half_##rows(const struct tile *tile)                                                         \
+    static void half_##rows##_##corner(const struct tile *tile)                                              \
     {                                                                                                        \
-        compute(rows, TILE_VECTORS / 2, tile);                                                               \
+        compute(rows, TILE_VECTORS / 2, corner, tile);                                                       \
     }
-EACH_ROWS(DEFINE)
+#define DEFINE_ALL(rows) DEFINE(rows, TILE_NO_CORNER) DEFINE(rows, TILE_RISING) DEFINE(rows, TILE_FALLING)
+TILE_EACH_ROWS(DEFINE_ALL)
 
-#define WHOLE(rows) whole_##rows,
-#define HALF(rows)  half_##rows,
-static void (*const whole[])(const struct tile *) = {EACH_ROWS(WHOLE)};
-static void (*const half[])(const struct tile *) = {EACH_ROWS(HALF)};
-
-/* The activations that take more registers than a tile leaves. */
-static void activate(int64_t rows, const struct tile *tile)
-{
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t j = 0; j < tile->columns; j += VW) {
-            float *to = tile->to + r * tile->to_step + j;
-            const int64_t n = tile->columns - j < VW ? tile->columns - j : VW;
-            vf x = v_load_part(to, n);
-            v_store_part(to, tile->activation == TR_ACT_TANH ? v_tanh(x) : v_sigmoid(x), n);
-        }
-}
+typedef void (*tile_function)(const struct tile *tile);
+#define BY_CORNER(kind, rows)                                                                                \
+    {kind##_##rows##_TILE_NO_CORNER, kind##_##rows##_TILE_RISING, kind##_##rows##_TILE_FALLING},
+#define WHOLE(rows) BY_CORNER(whole, rows)
+#define HALF(rows)  BY_CORNER(half, rows)
+static const tile_function whole[][TILE_CORNERS] = {TILE_EACH_ROWS(WHOLE)};
+static const tile_function half[][TILE_CORNERS] = {TILE_EACH_ROWS(HALF)};
 
 void tile_compute(int64_t rows, const struct tile *tile)
 {
     assert(rows >= 1 && rows <= TILE_ROWS && tile->columns >= 1 && tile->columns <= TILE_COLUMNS);
     if (tile->columns <= TILE_COLUMNS / 2)
-        half[rows - 1](tile);
+        half[rows - 1][tile->corner](tile);
     else
-        whole[rows - 1](tile);
-    if (tile->activation == TR_ACT_TANH || tile->activation == TR_ACT_SIGMOID) activate(rows, tile);
+        whole[rows - 1][tile->corner](tile);
+    tile_activate(rows, tile);
 }

@@ -41,9 +41,20 @@ struct tile_segment {
     uint32_t only; /* 0, or the rows that take part: bit r for row r; of the others nothing is read */
 };
 
+/* Steps of a tile that not all rows take: a triangle of rows - 1 steps, which begins at corner_a and
+ * corner_b. */
+enum tile_corner {
+    TILE_NO_CORNER,
+    TILE_RISING,  /* before the segments: in step s the rows 0 to s */
+    TILE_FALLING, /* behind them: in step s the rows from s + 1 on */
+    TILE_CORNERS
+};
+
 struct tile {
     const struct tile_segment *segments;
     int64_t count;
+    enum tile_corner corner;
+    const float *corner_a, *corner_b;
     const float *a, *b; /* b: all of the tile's columns are read, valid or not */
     int64_t a_step, b_step, a_unit, b_unit;
     /* For a tile of one segment, with all rows and from the first step on: memory to fetch meanwhile, or

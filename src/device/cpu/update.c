@@ -2,6 +2,7 @@
 #include "device/cpu/cpu.h"
 #include "device/cpu/kernels.h"
 #include "device/cpu/vec.h"
+#include "device/cpu/vec_math.h"
 
 #define GRAIN 1024
 
@@ -17,11 +18,12 @@ struct constants {
 static struct constants constants_of(const struct tr_op_update *a)
 {
     const struct tr_step_scalars *s = a->scalars;
+    float rate = s->rate * a->rate_factor;
     return (struct constants){
-        .rate = v_set1(s->rate),
-        .adam_rate = v_set1(s->adam_rate),
+        .rate = v_set1(rate),
+        .adam_rate = v_set1(s->adam_rate * a->rate_factor),
         .correction = v_set1(s->adam_correction),
-        .shrink = v_set1(s->rate * a->decay),
+        .shrink = v_set1(rate * a->decay),
         .beta1 = v_set1(a->beta1),
         .beta2 = v_set1(a->beta2),
         .rest1 = v_set1(1 - a->beta1),
@@ -61,6 +63,21 @@ V_INLINE void store(float *p, vf v, int64_t n, bool whole)
         v_store_part(p, v, n);
 }
 
+/* Those that divide by the root of a second moment that is not corrected. */
+V_INLINE vf rooted(const struct tr_op_update *a, const struct constants *c, enum tr_rule rule, vf g, vf w,
+                   int64_t i, int64_t n, bool whole)
+{
+    vf v = load(a->v + i, n, whole);
+    v = rule == TR_RULE_ADAGRAD ? v_fma(g, g, v) : v_flush(v_fma(c->beta2, v, v_mul(c->rest2, v_mul(g, g))));
+    store(a->v + i, v, n, whole);
+    vf q = v_div(g, v_add(v_sqrt(v), c->epsilon));
+    if (rule == TR_RULE_RMSPROP && a->m) {
+        q = v_flush(v_fma(c->beta1, load(a->m + i, n, whole), q));
+        store(a->m + i, q, n, whole);
+    }
+    return v_fnma(c->rate, q, w);
+}
+
 V_INLINE vf ruled(const struct tr_op_update *a, const struct constants *c, enum tr_rule rule, int64_t i,
                   int64_t n, bool whole)
 {
@@ -68,16 +85,17 @@ V_INLINE vf ruled(const struct tr_op_update *a, const struct constants *c, enum 
     if (rule == TR_RULE_STATISTIC) return v_fma(c->beta1, v_sub(g, w), w);
     g = prepared_gradient(a, c, g, w);
     if (rule == TR_RULE_SGD) return v_fnma(c->rate, g, w);
+    if (rule == TR_RULE_RMSPROP || rule == TR_RULE_ADAGRAD) return rooted(a, c, rule, g, w, i, n, whole);
     vf m = load(a->m + i, n, whole);
     if (rule == TR_RULE_MOMENTUM) {
-        m = v_fma(c->beta1, m, g);
+        m = v_flush(v_fma(c->beta1, m, g));
         store(a->m + i, m, n, whole);
         return v_fnma(c->rate, a->nesterov ? v_fma(c->beta1, m, g) : m, w);
     }
     vf v = load(a->v + i, n, whole);
     if (rule == TR_RULE_ADAMW) w = v_fnma(c->shrink, w, w);
-    m = v_fma(c->beta1, m, v_mul(c->rest1, g));
-    v = v_fma(c->beta2, v, v_mul(c->rest2, v_mul(g, g)));
+    m = v_flush(v_fma(c->beta1, m, v_mul(c->rest1, g)));
+    v = v_flush(v_fma(c->beta2, v, v_mul(c->rest2, v_mul(g, g))));
     store(a->m + i, m, n, whole);
     store(a->v + i, v, n, whole);
     return v_fnma(c->adam_rate, v_div(m, v_fma(v_sqrt(v), c->correction, c->epsilon)), w);
@@ -124,6 +142,12 @@ static void update_part(void *arguments, int member, int size)
         break;
     case TR_RULE_ADAMW:
         bad = update_range(a, TR_RULE_ADAMW, begin, end);
+        break;
+    case TR_RULE_RMSPROP:
+        bad = update_range(a, TR_RULE_RMSPROP, begin, end);
+        break;
+    case TR_RULE_ADAGRAD:
+        bad = update_range(a, TR_RULE_ADAGRAD, begin, end);
         break;
     case TR_RULE_STATISTIC:
         bad = update_range(a, TR_RULE_STATISTIC, begin, end);

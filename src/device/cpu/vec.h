@@ -14,6 +14,8 @@
  *   v_add, v_sub, v_mul, v_div, v_sqrt
  *   v_lt, v_gt                  comparisons into a mask `vm`; false where a side is NaN
  *   v_select(m, a, b)           m ? a : b
+ *   v_greater(a, b)             a > b ? a : b, so b where a side is NaN; v_lesser likewise
+ *   v_fold(v)                   the sum of the lanes: a half is added to the lower one until one lane is left
  *   v_transpose(t)              rows become columns of VW vectors
  *   v_eq, v_ge; v_not_le        like v_lt; not (a <= b): true where a side is NaN
  *   vm_and                      of masks

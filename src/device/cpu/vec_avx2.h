@@ -96,6 +96,23 @@ static inline vf v_select(vm m, vf a, vf b)
     return _mm256_blendv_ps(b, a, m);
 }
 
+static inline vf v_greater(vf a, vf b)
+{
+    return _mm256_max_ps(a, b);
+}
+
+static inline vf v_lesser(vf a, vf b)
+{
+    return _mm256_min_ps(a, b);
+}
+
+static inline float v_fold(vf v)
+{
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+
 static inline void v_transpose(vf t[VW])
 {
     vf u[VW];

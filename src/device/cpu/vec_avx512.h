@@ -125,11 +125,53 @@ static inline void v_transpose(vf t[VW])
     }
 }
 
+/* Columns k to k + VW - 1 of VW rows, transposed. Quarters of rows come from memory to their places, which
+   half of the ports for arithmetic can do and not just one; so it takes two thirds of the time. */
+#define V_HAS_LOAD_TRANSPOSED 1
+static inline void v_load_transposed(vf t[VW], const float *const row[VW], int64_t k)
+{
+    for (int q = 0; q < 4; q++) {
+        vf part[4]; /* rows i, 4 + i, 8 + i, 12 + i, columns 4q to 4q + 3 */
+        for (int i = 0; i < 4; i++) {
+            part[i] = _mm512_castps128_ps512(_mm_loadu_ps(row[i] + k + 4 * q));
+            part[i] = _mm512_insertf32x4(part[i], _mm_loadu_ps(row[4 + i] + k + 4 * q), 1);
+            part[i] = _mm512_insertf32x4(part[i], _mm_loadu_ps(row[8 + i] + k + 4 * q), 2);
+            part[i] = _mm512_insertf32x4(part[i], _mm_loadu_ps(row[12 + i] + k + 4 * q), 3);
+        }
+        const __m512d low01 = _mm512_castps_pd(_mm512_unpacklo_ps(part[0], part[1]));
+        const __m512d high01 = _mm512_castps_pd(_mm512_unpackhi_ps(part[0], part[1]));
+        const __m512d low23 = _mm512_castps_pd(_mm512_unpacklo_ps(part[2], part[3]));
+        const __m512d high23 = _mm512_castps_pd(_mm512_unpackhi_ps(part[2], part[3]));
+        t[4 * q] = _mm512_castpd_ps(_mm512_unpacklo_pd(low01, low23));
+        t[4 * q + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(low01, low23));
+        t[4 * q + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(high01, high23));
+        t[4 * q + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(high01, high23));
+    }
+}
+
 /* x * 2^n with one rounding, n whole; only this set has an instruction for it. */
 #define V_HAS_SCALE 1
 static inline vf v_scale_by(vf x, vf n)
 {
     return _mm512_scalef_ps(x, n);
+}
+
+static inline vf v_greater(vf a, vf b)
+{
+    return _mm512_max_ps(a, b);
+}
+
+static inline vf v_lesser(vf a, vf b)
+{
+    return _mm512_min_ps(a, b);
+}
+
+static inline float v_fold(vf v)
+{
+    const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+    const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
 
 /* ---- comparisons and masks ---- */

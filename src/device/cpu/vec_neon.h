@@ -102,6 +102,22 @@ static inline vf v_select(vm m, vf a, vf b)
     return vbslq_f32(m, a, b);
 }
 
+static inline vf v_greater(vf a, vf b)
+{
+    return v_select(v_gt(a, b), a, b);
+}
+
+static inline vf v_lesser(vf a, vf b)
+{
+    return v_select(v_lt(a, b), a, b);
+}
+
+static inline float v_fold(vf v)
+{
+    const float32x2_t two = vadd_f32(vget_low_f32(v), vget_high_f32(v));
+    return vget_lane_f32(two, 0) + vget_lane_f32(two, 1);
+}
+
 static inline void v_transpose(vf t[VW])
 {
     float32x4x2_t low = vzipq_f32(t[0], t[2]), high = vzipq_f32(t[1], t[3]);

@@ -91,6 +91,21 @@ static inline vf v_select(vm m, vf a, vf b)
     return m ? a : b;
 }
 
+static inline vf v_greater(vf a, vf b)
+{
+    return a > b ? a : b;
+}
+
+static inline vf v_lesser(vf a, vf b)
+{
+    return a < b ? a : b;
+}
+
+static inline float v_fold(vf v)
+{
+    return v;
+}
+
 static inline void v_transpose(vf t[VW])
 {
     (void)t;

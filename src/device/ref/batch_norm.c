@@ -5,6 +5,7 @@
 #include "device/ref/tree.h"
 
 #include "base/alloc.h"
+#include "base/fail.h"
 
 #include <math.h>
 
@@ -143,6 +144,38 @@ tr_status ref_batch_norm_backward(tr_device *device, const struct tr_op_batch_no
     tr_free(sums);
     tr_status status = ref_tree(&a->cut, a->channels, gamma_leaf, a, a->dgamma);
     return status == TR_OK ? ref_tree(&a->cut, a->channels, beta_leaf, a, a->dbeta) : status;
+}
+
+tr_status ref_batch_norm_activation_forward(tr_device *device,
+                                            const struct tr_op_batch_norm_activation_forward *a)
+{
+    int64_t count = a->norm.cut.row[a->norm.cut.count] * a->norm.spatial * a->norm.channels;
+    float *y = a->norm.y;
+    const struct tr_op_add add = {count, y, a->addend, y};
+    const struct tr_op_activation_forward activation = {count, y, y, a->activation, a->slope};
+    TR_TRY(ref_batch_norm_forward(device, &a->norm));
+    if (a->addend) TR_TRY(ref_add(device, &add));
+    return ref_activation_forward(device, &activation);
+}
+
+tr_status ref_batch_norm_activation_backward(tr_device *device,
+                                             const struct tr_op_batch_norm_activation_backward *a)
+{
+    int64_t count = a->norm.cut.row[a->norm.cut.count] * a->norm.spatial * a->norm.channels;
+    struct tr_op_batch_norm_backward norm = a->norm;
+    float *g = tr_alloc((size_t)count + 1, sizeof *g);
+    if (!g) return TR_ENOMEM;
+    const struct tr_op_scale copy = {count, 1, norm.dy, g};
+    const struct tr_op_add add = {count, norm.dy, a->more, g};
+    const struct tr_op_activation_backward activation = {count, NULL, a->y, g, g, a->activation, a->slope};
+    const struct tr_op_scale hand_on = {count, 1, g, a->daddend};
+    norm.dy = g;
+    tr_status status = a->more ? ref_add(device, &add) : ref_scale(device, &copy);
+    if (status == TR_OK) status = ref_activation_backward(device, &activation);
+    if (status == TR_OK && a->daddend) status = ref_scale(device, &hand_on);
+    if (status == TR_OK) status = ref_batch_norm_backward(device, &norm);
+    tr_free(g);
+    return status;
 }
 
 tr_status ref_batch_norm_infer(tr_device *device, const struct tr_op_batch_norm_infer *a)

@@ -6,8 +6,10 @@
 
 /* Without FMA instructions fmaf() is a call into the C library, correctly rounded but 20 times slower. The
    loops are therefore compiled twice and the machine takes the one that it can run; since fmaf() has one
-   right answer, the bits cannot differ. */
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
+   right answer, the bits cannot differ. (Not under ThreadSanitizer: GCC instruments what chooses, which runs
+   before the sanitizer is there.) */
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) &&                 \
+    !defined(__SANITIZE_THREAD__)
 #define WITH_FMA_WHERE_POSSIBLE __attribute__((target_clones("fma", "default")))
 #else
 #define WITH_FMA_WHERE_POSSIBLE

@@ -1,4 +1,6 @@
 /* Convolutions and their gradients. A tap outside the image does not take part in any chain. */
+#include "device/ref/conv.h"
+
 #include "device/ref/chain.h"
 #include "device/ref/ref.h"
 #include "device/ref/scalar.h"
@@ -9,12 +11,12 @@
 
 #include <string.h>
 
-static int64_t pixels_in(const struct tr_window *w)
+static int64_t pixels_in(const struct tr_sliding_window *w)
 {
     return (int64_t)w->in_h * w->in_w;
 }
 
-static int64_t pixels_out(const struct tr_window *w)
+static int64_t pixels_out(const struct tr_sliding_window *w)
 {
     return (int64_t)w->out_h * w->out_w;
 }
@@ -47,7 +49,7 @@ tr_status ref_conv_forward(tr_device *device, const struct tr_op_conv_forward *a
 tr_status ref_conv_backward_data(tr_device *device, const struct tr_op_conv_backward_data *a)
 {
     (void)device;
-    const struct tr_window *window = &a->window;
+    const struct tr_sliding_window *window = &a->window;
     struct ref_taps list;
     tr_status status = ref_taps_list(window, &list);
     if (status != TR_OK) return status;
@@ -103,6 +105,11 @@ static void bias_leaf(const void *arguments, int32_t microbatch, float *db)
         for (int64_t o = 0; o < a->out_c; o++) db[o] += a->dy[p * a->out_c + o];
 }
 
+tr_status ref_conv_bias(const struct tr_op_conv_backward_weights *a)
+{
+    return ref_tree(&a->cut, a->out_c, bias_leaf, a, a->db);
+}
+
 tr_status ref_conv_backward_weights(tr_device *device, const struct tr_op_conv_backward_weights *a)
 {
     (void)device;
@@ -111,7 +118,7 @@ tr_status ref_conv_backward_weights(tr_device *device, const struct tr_op_conv_b
     if (status != TR_OK) return status;
     int64_t size = (int64_t)a->window.kernel_h * a->window.kernel_w * a->in_c * a->out_c;
     status = ref_tree(&a->cut, size, weights_leaf, &with, a->dw);
-    if (status == TR_OK && a->db) status = ref_tree(&a->cut, a->out_c, bias_leaf, a, a->db);
+    if (status == TR_OK && a->db) status = ref_conv_bias(a);
     ref_taps_release(&with.list);
     return status;
 }

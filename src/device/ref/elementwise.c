@@ -20,6 +20,12 @@ static float gelu_slope(float x)
     return fmaf(x, pdf, cdf);
 }
 
+static float gelu_tanh_slope(float x)
+{
+    float t = ref_gelu_tanh(x), inner = fmaf(x * x, 0x1.b6676cp-4f, 0x1.988454p-1f);
+    return fmaf((0.5f * x) * fmaf(-t, t, 1), inner, 0.5f * (1 + t));
+}
+
 static float activation_gradient(const struct tr_op_activation_backward *a, int64_t i)
 {
     float dy = a->dy[i];
@@ -36,6 +42,8 @@ static float activation_gradient(const struct tr_op_activation_backward *a, int6
         return dy * (a->y[i] * (1 - a->y[i]));
     case TR_ACT_GELU:
         return dy * gelu_slope(a->x[i]);
+    case TR_ACT_GELU_TANH:
+        return dy * gelu_tanh_slope(a->x[i]);
     }
     assert(!"an activation of enum tr_activation");
     return dy;
@@ -85,5 +93,27 @@ tr_status ref_dropout(tr_device *device, const struct tr_op_dropout *a)
             a->y[begin + i] = kept ? a->x[begin + i] * grown : 0;
         }
     }
+    return TR_OK;
+}
+
+tr_status ref_join_columns(tr_device *device, const struct tr_op_join_columns *a)
+{
+    (void)device;
+    float *y = a->y;
+    for (int64_t r = 0; r < a->rows; r++)
+        for (int32_t i = 0; i < a->parts; y += a->width[i++]) {
+            const float *x = a->x[i] ? a->x[i] + r * a->width[i] : NULL;
+            for (int64_t k = 0; k < a->width[i]; k++) y[k] = x ? x[k] : 0;
+        }
+    return TR_OK;
+}
+
+tr_status ref_split_columns(tr_device *device, const struct tr_op_split_columns *a)
+{
+    (void)device;
+    const float *x = a->x;
+    for (int64_t r = 0; r < a->rows; r++)
+        for (int32_t i = 0; i < a->parts; x += a->width[i++])
+            for (int64_t k = 0; k < a->width[i] && a->y[i]; k++) a->y[i][r * a->width[i] + k] = x[k];
     return TR_OK;
 }

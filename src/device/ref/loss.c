@@ -12,6 +12,11 @@ tr_status ref_softmax_cross_entropy(tr_device *device, const struct tr_op_softma
     float off = a->smoothing / (float)a->classes, on = (1 - a->smoothing) + off;
     for (int64_t r = 0; r < a->rows; r++) {
         const float *x = a->x + r * a->classes;
+        if (a->label[r] < 0) {
+            a->loss[r] = a->correct[r] = 0;
+            for (int64_t k = 0; a->dx && k < a->classes; k++) a->dx[r * a->classes + k] = 0;
+            continue;
+        }
         int64_t best = ref_greatest(a->classes, x), label = a->label[r];
         float greatest = x[best], lane[REF_LANES] = {0};
         for (int64_t k = 0; k < a->classes; k++) lane[k % REF_LANES] += tr_expf(x[k] - greatest);
@@ -26,7 +31,7 @@ tr_status ref_softmax_cross_entropy(tr_device *device, const struct tr_op_softma
         if (!a->dx) continue;
         for (int64_t k = 0; k < a->classes; k++) {
             float target = k == label ? on : off;
-            a->dx[r * a->classes + k] = (tr_expf(x[k] - greatest) / sum - target) * a->scale;
+            a->dx[r * a->classes + k] = tr_flushf(tr_expf(x[k] - greatest) / sum - target) * a->scale;
         }
     }
     return TR_OK;
@@ -45,6 +50,74 @@ tr_status ref_mean_squared_error(tr_device *device, const struct tr_op_mean_squa
         }
         a->loss[r] = ref_lanes_total(lane) * share;
     }
+    return TR_OK;
+}
+
+tr_status ref_binary_cross_entropy(tr_device *device, const struct tr_op_binary_cross_entropy *a)
+{
+    (void)device;
+    float share = 1 / (float)a->width;
+    for (int64_t r = 0; r < a->rows; r++) {
+        float lane[REF_LANES] = {0};
+        int64_t right = 0;
+        for (int64_t k = 0; k < a->width; k++) {
+            float x = a->x[r * a->width + k], t = a->target[r * a->width + k], s = tr_sigmoidf(x);
+            float z = (-x > 0 ? -x : x != x ? x : 0) + tr_logf(1 + tr_expf(-fabsf(x))), slope;
+            if (a->weight) {
+                float q = a->weight[k] * t, u = (q + 1) - t;
+                lane[k % REF_LANES] += fmaf(1 - t, x, u * z);
+                slope = fmaf(u, s, -q);
+            } else {
+                lane[k % REF_LANES] += fmaf(1 - t, x, z);
+                slope = s - t;
+            }
+            right += (x > 0) == (t > 0.5f);
+            if (a->dx) a->dx[r * a->width + k] = (tr_flushf(slope) * share) * a->scale;
+        }
+        a->loss[r] = ref_lanes_total(lane) * share;
+        a->correct[r] = (float)right / (float)a->width;
+    }
+    return TR_OK;
+}
+
+tr_status ref_huber_error(tr_device *device, const struct tr_op_huber_error *a)
+{
+    (void)device;
+    float share = 1 / (float)a->width;
+    for (int64_t r = 0; r < a->rows; r++) {
+        float lane[REF_LANES] = {0};
+        for (int64_t k = 0; k < a->width; k++) {
+            float d = a->x[r * a->width + k] - a->target[r * a->width + k], away = fabsf(d);
+            float term = away, slope = d > 0 ? 1 : d < 0 ? -1 : d;
+            if (a->delta > 0) {
+                bool near = away <= a->delta;
+                term = near ? (0.5f * d) * d : a->delta * (away - 0.5f * a->delta);
+                slope = near ? d : a->delta * slope;
+            }
+            lane[k % REF_LANES] += term;
+            if (a->dx) a->dx[r * a->width + k] = (slope * share) * a->scale;
+        }
+        a->loss[r] = ref_lanes_total(lane) * share;
+    }
+    return TR_OK;
+}
+
+tr_status ref_weigh_rows(tr_device *device, const struct tr_op_weigh_rows *a)
+{
+    (void)device;
+    for (int64_t r = 0; r < a->rows; r++) {
+        float weight = a->weight[a->label[r]];
+        a->loss[r] = a->loss[r] * weight;
+        for (int64_t k = 0; a->dx && k < a->width; k++)
+            a->dx[r * a->width + k] = a->dx[r * a->width + k] * weight;
+    }
+    return TR_OK;
+}
+
+tr_status ref_to_labels(tr_device *device, const struct tr_op_to_labels *a)
+{
+    (void)device;
+    for (int64_t i = 0; i < a->count; i++) a->y[i] = a->x[i] >= 0 && a->x[i] < 0x1p31f ? (int32_t)a->x[i] : 0;
     return TR_OK;
 }
 

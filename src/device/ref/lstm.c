@@ -35,8 +35,9 @@ tr_status ref_lstm_forward(tr_device *device, const struct tr_op_lstm_forward *a
         for (int64_t r = a->offset[e]; r < a->offset[e + 1]; r++) {
             bool first = r == a->offset[e];
             float *c = a->c + r * hidden, *h = a->h + r * hidden;
-            forward_row(a, a->gates + 4 * r * hidden, first ? NULL : c - hidden, first ? NULL : h - hidden, c,
-                        h);
+            const float *c_before = !first ? c - hidden : a->c_before ? a->c_before + e * hidden : NULL;
+            const float *h_before = !first ? h - hidden : a->h_before ? a->h_before + e * hidden : NULL;
+            forward_row(a, a->gates + 4 * r * hidden, c_before, h_before, c, h);
         }
     }
     return TR_OK;

@@ -1,4 +1,4 @@
-/* Operations on whole rows: softmax and layer normalization. */
+/* Operations on whole rows: softmax, layer and root mean square normalization. */
 #include "device/ref/ref.h"
 #include "device/ref/scalar.h"
 #include "device/ref/tree.h"
@@ -106,4 +106,45 @@ tr_status ref_layer_norm_backward(tr_device *device, const struct tr_op_layer_no
     for (int64_t r = 0; a->dx && r < rows; r++) layer_norm_backward_row(a, r);
     tr_status status = ref_tree(&a->cut, a->width, gamma_leaf, a, a->dgamma);
     return status == TR_OK ? ref_tree(&a->cut, a->width, beta_leaf, a, a->dbeta) : status;
+}
+
+tr_status ref_rms_norm_forward(tr_device *device, const struct tr_op_rms_norm_forward *a)
+{
+    (void)device;
+    for (int64_t r = 0; r < a->rows; r++) {
+        const float *x = a->x + r * a->width;
+        float lane[REF_LANES] = {0};
+        for (int64_t k = 0; k < a->width; k++) lane[k % REF_LANES] = fmaf(x[k], x[k], lane[k % REF_LANES]);
+        float inv = 1 / sqrtf(ref_lanes_total(lane) / (float)a->width + a->epsilon);
+        for (int64_t k = 0; k < a->width; k++) a->y[r * a->width + k] = x[k] * inv * a->gamma[k];
+        a->inv[r] = inv;
+    }
+    return TR_OK;
+}
+
+static void rms_gamma_leaf(const void *arguments, int32_t microbatch, float *dgamma)
+{
+    const struct tr_op_rms_norm_backward *a = arguments;
+    for (int64_t r = a->cut.row[microbatch]; r < a->cut.row[microbatch + 1]; r++)
+        for (int64_t k = 0; k < a->width; k++)
+            dgamma[k] = fmaf(a->dy[r * a->width + k], a->x[r * a->width + k] * a->inv[r], dgamma[k]);
+}
+
+static void rms_norm_backward_row(const struct tr_op_rms_norm_backward *a, int64_t r)
+{
+    const float *x = a->x + r * a->width, *dy = a->dy + r * a->width;
+    float products[REF_LANES] = {0};
+    for (int64_t k = 0; k < a->width; k++)
+        products[k % REF_LANES] = fmaf(dy[k] * a->gamma[k], x[k] * a->inv[r], products[k % REF_LANES]);
+    float mean = ref_lanes_total(products) / (float)a->width;
+    for (int64_t k = 0; k < a->width; k++)
+        a->dx[r * a->width + k] = a->inv[r] * fmaf(-(x[k] * a->inv[r]), mean, dy[k] * a->gamma[k]);
+}
+
+tr_status ref_rms_norm_backward(tr_device *device, const struct tr_op_rms_norm_backward *a)
+{
+    (void)device;
+    int64_t rows = ref_cut_rows(&a->cut);
+    for (int64_t r = 0; a->dx && r < rows; r++) rms_norm_backward_row(a, r);
+    return ref_tree(&a->cut, a->width, rms_gamma_leaf, a, a->dgamma);
 }

@@ -1,4 +1,5 @@
 /* Max and average pools. */
+#include "base/alloc.h"
 #include "device/ref/ref.h"
 #include "device/ref/scalar.h"
 #include "device/ref/window.h"
@@ -33,7 +34,7 @@ static void pool_average(const struct ref_tap *taps, int64_t count, int32_t chan
 tr_status ref_pool_forward(tr_device *device, const struct tr_op_pool_forward *a)
 {
     (void)device;
-    const struct tr_window *window = &a->window;
+    const struct tr_sliding_window *window = &a->window;
     struct ref_taps list;
     tr_status status = ref_taps_list(window, &list);
     if (status != TR_OK) return status;
@@ -66,7 +67,7 @@ static float passed_back(const struct tr_op_pool_backward *a, int64_t at, int32_
 tr_status ref_pool_backward(tr_device *device, const struct tr_op_pool_backward *a)
 {
     (void)device;
-    const struct tr_window *window = &a->window;
+    const struct tr_sliding_window *window = &a->window;
     struct ref_taps list;
     tr_status status = ref_taps_list(window, &list);
     if (status != TR_OK) return status;
@@ -85,4 +86,51 @@ tr_status ref_pool_backward(tr_device *device, const struct tr_op_pool_backward 
     }
     ref_taps_release(&list);
     return TR_OK;
+}
+
+/* ---- a convolution and the pool behind it ---- */
+
+/* The tensor between them, to be freed. */
+static float *between(const struct tr_sliding_window *pool, int64_t rows, int32_t channels)
+{
+    return tr_alloc((size_t)(rows * pool->in_h * pool->in_w * channels) + 1, sizeof(float));
+}
+
+tr_status ref_conv_pool_forward(tr_device *device, const struct tr_op_conv_pool_forward *a)
+{
+    struct tr_op_conv_pool_forward parts = *a;
+    float *y = between(&a->pool.window, a->pool.rows, a->pool.channels);
+    if (!y) return TR_ENOMEM;
+    parts.conv.y = y;
+    parts.pool.x = y;
+    tr_status status = ref_conv_forward(device, &parts.conv);
+    if (status == TR_OK) status = ref_pool_forward(device, &parts.pool);
+    tr_free(y);
+    return status;
+}
+
+tr_status ref_conv_pool_backward_data(tr_device *device, const struct tr_op_conv_pool_backward_data *a)
+{
+    struct tr_op_conv_pool_backward_data parts = *a;
+    float *dy = between(&a->pool.window, a->pool.rows, a->pool.channels);
+    if (!dy) return TR_ENOMEM;
+    parts.pool.dx = dy;
+    parts.conv.dy = dy;
+    tr_status status = ref_pool_backward(device, &parts.pool);
+    if (status == TR_OK) status = ref_conv_backward_data(device, &parts.conv);
+    tr_free(dy);
+    return status;
+}
+
+tr_status ref_conv_pool_backward_weights(tr_device *device, const struct tr_op_conv_pool_backward_weights *a)
+{
+    struct tr_op_conv_pool_backward_weights parts = *a;
+    float *dy = between(&a->pool.window, a->pool.rows, a->pool.channels);
+    if (!dy) return TR_ENOMEM;
+    parts.pool.dx = dy;
+    parts.conv.dy = dy;
+    tr_status status = ref_pool_backward(device, &parts.pool);
+    if (status == TR_OK) status = ref_conv_backward_weights(device, &parts.conv);
+    tr_free(dy);
+    return status;
 }

@@ -50,8 +50,9 @@ const struct tr_device_class tr_device_ref = {.name = "ref",
 #undef SLOT
 };
 
-tr_status tr_device_ref_create(tr_device **out)
+static tr_status ref_create(const struct tr_device_choice *choice, tr_device **out)
 {
+    (void)choice;
     *out = NULL;
     tr_device *device = tr_alloc_zero(1, sizeof *device);
     if (!device) return TR_ENOMEM;
@@ -61,3 +62,9 @@ tr_status tr_device_ref_create(tr_device **out)
     *out = device;
     return TR_OK;
 }
+
+const struct tr_device_kind tr_device_kind_ref = {
+    .name = "ref",
+    .help = "plain loops on one core: the definition of every bit",
+    .create = ref_create,
+};

@@ -13,8 +13,8 @@
 
 extern const struct tr_device_class tr_device_ref;
 
-/* Makes a ref device: host memory, one thread. Returned, destroy with tr_device_destroy(). */
-tr_status tr_device_ref_create(tr_device **out);
+/* Host memory, one thread. */
+extern const struct tr_device_kind tr_device_kind_ref;
 
 /* One function per operation: computes it at once, on the calling thread. `device` is not used. TR_ENOMEM
    when working memory is lacking, else TR_OK. Arguments that break the contract of device/ops.h are bugs. */

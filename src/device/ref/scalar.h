@@ -6,6 +6,7 @@
 #include "device/ops.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdbool.h>
 
 #define REF_LANES 16
@@ -40,6 +41,12 @@ static inline float ref_gelu_erf(float x)
     return tr_erff(x * 0x1.6a09e6p-1f);
 }
 
+/* The hyperbolic tangent in the place of the error function: near it. */
+static inline float ref_gelu_tanh(float x)
+{
+    return tr_tanhf(x * fmaf(x * x, 0x1.2444f2p-5f, 0x1.988454p-1f));
+}
+
 static inline float ref_activate(enum tr_activation activation, float slope, float x)
 {
     switch (activation) {
@@ -55,6 +62,8 @@ static inline float ref_activate(enum tr_activation activation, float slope, flo
         return tr_sigmoidf(x);
     case TR_ACT_GELU:
         return (0.5f * x) * (1 + ref_gelu_erf(x));
+    case TR_ACT_GELU_TANH:
+        return (0.5f * x) * (1 + ref_gelu_tanh(x));
     }
     assert(!"an activation of enum tr_activation");
     return x;

@@ -21,27 +21,46 @@ static float prepared_gradient(const struct tr_op_update *a, int64_t i)
 static float adam(const struct tr_op_update *a, int64_t i, float g, float w)
 {
     const struct tr_step_scalars *s = a->scalars;
-    a->m[i] = fmaf(a->beta1, a->m[i], (1 - a->beta1) * g);
-    a->v[i] = fmaf(a->beta2, a->v[i], (1 - a->beta2) * (g * g));
-    return fmaf(-s->adam_rate, a->m[i] / fmaf(sqrtf(a->v[i]), s->adam_correction, a->epsilon), w);
+    a->m[i] = tr_flushf(fmaf(a->beta1, a->m[i], (1 - a->beta1) * g));
+    a->v[i] = tr_flushf(fmaf(a->beta2, a->v[i], (1 - a->beta2) * (g * g)));
+    float rate = s->adam_rate * a->rate_factor;
+    return fmaf(-rate, a->m[i] / fmaf(sqrtf(a->v[i]), s->adam_correction, a->epsilon), w);
+}
+
+static float rmsprop(const struct tr_op_update *a, int64_t i, float rate, float g)
+{
+    a->v[i] = tr_flushf(fmaf(a->beta2, a->v[i], (1 - a->beta2) * (g * g)));
+    float q = g / (sqrtf(a->v[i]) + a->epsilon);
+    if (a->m) q = a->m[i] = tr_flushf(fmaf(a->beta1, a->m[i], q));
+    return fmaf(-rate, q, a->w[i]);
+}
+
+static float adagrad(const struct tr_op_update *a, int64_t i, float rate, float g)
+{
+    a->v[i] = fmaf(g, g, a->v[i]);
+    return fmaf(-rate, g / (sqrtf(a->v[i]) + a->epsilon), a->w[i]);
 }
 
 /* The new w of element i. */
 static float updated(const struct tr_op_update *a, int64_t i)
 {
-    float w = a->w[i], rate = a->scalars->rate;
+    float w = a->w[i], rate = a->scalars->rate * a->rate_factor;
     if (a->rule == TR_RULE_STATISTIC) return fmaf(a->beta1, a->grad[i] - w, w);
     float g = prepared_gradient(a, i);
     switch (a->rule) {
     case TR_RULE_SGD:
         return fmaf(-rate, g, w);
     case TR_RULE_MOMENTUM:
-        a->m[i] = fmaf(a->beta1, a->m[i], g);
+        a->m[i] = tr_flushf(fmaf(a->beta1, a->m[i], g));
         return fmaf(-rate, a->nesterov ? fmaf(a->beta1, a->m[i], g) : a->m[i], w);
     case TR_RULE_ADAM:
         return adam(a, i, g, w);
     case TR_RULE_ADAMW:
         return adam(a, i, g, fmaf(-(rate * a->decay), w, w));
+    case TR_RULE_RMSPROP:
+        return rmsprop(a, i, rate, g);
+    case TR_RULE_ADAGRAD:
+        return adagrad(a, i, rate, g);
     case TR_RULE_STATISTIC:
         break;
     }

@@ -8,7 +8,7 @@ static bool inside(int32_t position, int32_t size)
 }
 
 /* Appends the taps of output pixel (oh, ow); returns their number. */
-static int64_t list_pixel(const struct tr_window *w, int32_t oh, int32_t ow, struct ref_tap *taps)
+static int64_t list_pixel(const struct tr_sliding_window *w, int32_t oh, int32_t ow, struct ref_tap *taps)
 {
     int64_t count = 0;
     for (int32_t kh = 0; kh < w->kernel_h; kh++) {
@@ -24,7 +24,7 @@ static int64_t list_pixel(const struct tr_window *w, int32_t oh, int32_t ow, str
     return count;
 }
 
-tr_status ref_taps_list(const struct tr_window *window, struct ref_taps *out)
+tr_status ref_taps_list(const struct tr_sliding_window *window, struct ref_taps *out)
 {
     int64_t pixels = (int64_t)window->out_h * window->out_w;
     int64_t most = pixels * window->kernel_h * window->kernel_w;

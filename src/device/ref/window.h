@@ -20,7 +20,7 @@ struct ref_taps {
 
 /* Lists the taps of a window. TR_ENOMEM leaves nothing behind. Release with ref_taps_release(). Any thread.
  */
-tr_status ref_taps_list(const struct tr_window *window, struct ref_taps *out);
+tr_status ref_taps_list(const struct tr_sliding_window *window, struct ref_taps *out);
 void ref_taps_release(struct ref_taps *taps);
 
 #endif

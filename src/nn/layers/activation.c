@@ -10,6 +10,22 @@ static const struct tr_option leaky_table[] = {
      "factor for negative inputs"},
 };
 
+struct gelu_options {
+    int32_t approximate;
+};
+
+enum { EXACT, BY_TANH };
+static const struct tr_choice gelu_choices[] = {
+    {"none", EXACT, "by the error function"},
+    {"tanh", BY_TANH, "by the hyperbolic tangent, as GPT-2 has it"},
+    {NULL, 0},
+};
+
+static const struct tr_option gelu_table[] = {
+    {"approximate", TR_OPTION_CHOICE, offsetof(struct gelu_options, approximate), "none", 0, 0, gelu_choices,
+     "how the distribution function is computed"},
+};
+
 static tr_status build(struct tr_layer *layer, bool keeps_input)
 {
     layer->out = layer->in[0];
@@ -21,7 +37,7 @@ static tr_status build(struct tr_layer *layer, bool keeps_input)
 
 static float slope_of(const struct tr_layer *layer)
 {
-    return layer->class->option_count ? ((const struct options *)layer->options)->slope : 0;
+    return layer->class == &tr_layer_leaky_relu ? ((const struct options *)layer->options)->slope : 0;
 }
 
 static tr_status run_forward(const struct tr_layer_call *call, enum tr_activation activation)
@@ -52,11 +68,25 @@ static tr_status run_backward(const struct tr_layer_call *call, enum tr_activati
     return tr_device_activation_backward(call->device, &op);
 }
 
+static enum tr_tail_kind tail_relu(const struct tr_layer *layer, struct tr_layer_tail *tail)
+{
+    (void)layer;
+    tail->activation = TR_ACT_RELU;
+    return TR_TAIL_ACTIVATION;
+}
+
+static enum tr_tail_kind tail_leaky_relu(const struct tr_layer *layer, struct tr_layer_tail *tail)
+{
+    tail->activation = TR_ACT_LEAKY_RELU;
+    tail->slope = slope_of(layer);
+    return TR_TAIL_ACTIVATION;
+}
+
 #define ACTIVATION(id, kind, needs_x, text, ...)                                                             \
     static tr_status build_##id(struct tr_layer *layer, struct tr_builder *builder)                          \
     {                                                                                                        \
         (void)builder;                                                                                       \
-        layer->relu_output = (kind) == TR_ACT_RELU;                                                          \
+        layer->relu_output = layer->class == &tr_layer_relu;                                                 \
         return build(layer, needs_x);                                                                        \
     }                                                                                                        \
     static tr_status forward_##id(const struct tr_layer_call *call)                                          \
@@ -70,15 +100,19 @@ static tr_status run_backward(const struct tr_layer_call *call, enum tr_activati
     const struct tr_layer_class tr_layer_##id = {.name = #id,                                                \
                                                  .help = text,                                               \
                                                  .inputs = 1,                                                \
+                                                 .by_row = true,                                             \
                                                  .build = build_##id,                                        \
                                                  .forward = forward_##id,                                    \
                                                  .backward = backward_##id,                                  \
                                                  __VA_ARGS__}
 
-ACTIVATION(relu, TR_ACT_RELU, false, "0 for negative inputs", );
+ACTIVATION(relu, TR_ACT_RELU, false, "0 for negative inputs", .tail = tail_relu);
 ACTIVATION(leaky_relu, TR_ACT_LEAKY_RELU, false, "slope * x for negative inputs",
-           TR_LAYER_OPTIONS(leaky_table, struct options));
-ACTIVATION(gelu, TR_ACT_GELU, true,
-           "x times the normal distribution function of x (Hendrycks, Gimpel 2016)", );
+           TR_ENTRY_OPTIONS(leaky_table, struct options), .tail = tail_leaky_relu);
+#define GELU_OF(layer)                                                                                       \
+    (((const struct gelu_options *)(layer)->options)->approximate == BY_TANH ? TR_ACT_GELU_TANH : TR_ACT_GELU)
+ACTIVATION(gelu, GELU_OF(call->layer), true,
+           "x times the normal distribution function of x (Hendrycks, Gimpel 2016)",
+           TR_ENTRY_OPTIONS(gelu_table, struct gelu_options));
 ACTIVATION(tanh, TR_ACT_TANH, false, "hyperbolic tangent", );
 ACTIVATION(sigmoid, TR_ACT_SIGMOID, false, "1 / (1 + exp(-x))", );

@@ -41,3 +41,20 @@ tr_status tr_affine_activation_backward(const struct tr_layer_call *call,
     };
     return tr_device_activation_backward(call->device, &op);
 }
+
+struct tr_cut tr_cut_single(const struct tr_cut *cut, int32_t m, int64_t row[2], int32_t bound[2])
+{
+    row[0] = 0;
+    row[1] = cut->row[m + 1] - cut->row[m];
+    bound[0] = 0;
+    bound[1] = 1;
+    return (struct tr_cut){1, row, 1, bound, 0};
+}
+
+tr_status tr_layer_wants_sequence(const struct tr_layer *layer)
+{
+    char text[TR_SHAPE_TEXT];
+    if (layer->in[0].sequence) return TR_OK;
+    return tr_fail(TR_EINVAL, "wants a sequence, its input is %s; put an embedding in front",
+                   tr_shape_text(&layer->in[0], text));
+}

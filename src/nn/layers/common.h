@@ -62,4 +62,10 @@ static inline float *tr_affine_bias_gradient(const struct tr_layer_call *call)
 tr_status tr_affine_activation_backward(const struct tr_layer_call *call,
                                         const struct tr_affine_options *options);
 
+/* TR_EINVAL unless the layer's input is a sequence. */
+tr_status tr_layer_wants_sequence(const struct tr_layer *layer);
+
+/* Microbatch `m` of a call alone, as one node; `row` [2] and `bound` [2] are what it borrows. */
+struct tr_cut tr_cut_single(const struct tr_cut *cut, int32_t m, int64_t row[2], int32_t bound[2]);
+
 #endif

@@ -64,8 +64,9 @@ static tr_status backward(const struct tr_layer_call *call)
 const struct tr_layer_class tr_layer_dense = {
     .name = "dense",
     .help = "fully connected layer; images are flattened",
-    TR_LAYER_OPTIONS(table, struct options),
+    TR_ENTRY_OPTIONS(table, struct options),
     .inputs = 1,
+    .by_row = true,
     .factors = true,
     .build = build,
     .forward = forward,

@@ -52,8 +52,9 @@ static tr_status backward(const struct tr_layer_call *call)
 const struct tr_layer_class tr_layer_dropout = {
     .name = "dropout",
     .help = "drops a share of the values in training",
-    TR_LAYER_OPTIONS(table, struct options),
+    TR_ENTRY_OPTIONS(table, struct options),
     .inputs = 1,
+    .by_row = true,
     .build = build,
     .forward = forward,
     .backward = backward,

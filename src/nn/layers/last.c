@@ -31,6 +31,7 @@ const struct tr_layer_class tr_layer_last = {
     .name = "last",
     .help = "the last token's vector of each sequence",
     .inputs = 1,
+    .by_row = true,
     .build = build,
     .forward = forward,
     .backward = backward,

@@ -1,93 +1,92 @@
 /* lstm: long short-term memory over the tokens of each example (Hochreiter, Schmidhuber 1997; with forget
    gate, Gers et al. 2000). Gate order i, f, g, o. An example costs its own tokens only. */
-#include "nn/layers/common.h"
+#include "nn/layers/recurrent.h"
 #include "nn/layers/table.h"
 
 struct options {
-    int64_t units;
+    struct tr_recurrent_options recurrent; /* first */
     int32_t truncate;
-    const tr_config *weights, *recurrent_weights, *bias;
 };
 
-enum { INPUT_WEIGHTS, RECURRENT_WEIGHTS, BIAS };
+#define GATE_COUNT 4
+
 enum { GATES, CELL, GATE_GRADIENTS };
 
 static const struct tr_option table[] = {
-    {"units", TR_OPTION_INT64, offsetof(struct options, units), NULL, 1, 1 << 16, NULL,
+    {"units", TR_OPTION_INT64, offsetof(struct options, recurrent.units), NULL, 1, 1 << 16, NULL,
      "size of the hidden state"},
     {"truncate", TR_OPTION_INT32, offsetof(struct options, truncate), "0", 0, 1 << 20, NULL,
      "cut backpropagation through time every so many tokens; 0: never"},
-    {"weights", TR_OPTION_NODE, offsetof(struct options, weights), "glorot_uniform", 0, 0, NULL,
-     "initializer of the input weights"},
-    {"recurrent_weights", TR_OPTION_NODE, offsetof(struct options, recurrent_weights), "glorot_uniform", 0, 0,
-     NULL, "initializer of the recurrent weights"},
-    {"bias", TR_OPTION_NODE, offsetof(struct options, bias), "0", 0, 0, NULL, "initializer of the bias"},
+    TR_RECURRENT_WEIGHTS(struct options),
+    {"bias", TR_OPTION_NODE, offsetof(struct options, recurrent.bias), "0", 0, 0, NULL,
+     "initializer of the bias"},
 };
 
 static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
 {
     const struct options *options = layer->options;
-    char text[TR_SHAPE_TEXT];
-    if (!layer->in[0].sequence)
-        return tr_fail(TR_EINVAL, "wants a sequence, its input is %s; put an embedding in front",
-                       tr_shape_text(&layer->in[0], text));
-    int64_t in = tr_shape_count(&layer->in[0]), hidden = options->units;
-    layer->out = (struct tr_shape){1, {hidden}, true};
-    layer->flops = 8 * hidden * (in + hidden);
-    layer->keeps_input = layer->keeps_output = true;
-    int64_t size = hidden * (int64_t)sizeof(float);
-    tr_layer_buffer(layer, (struct tr_buffer){TR_PER_ROW, 4 * size, 0, false}); /* GATES */
-    tr_layer_buffer(layer, (struct tr_buffer){TR_PER_ROW, size, 0, false});     /* CELL */
-    tr_layer_buffer(layer, (struct tr_buffer){TR_PER_ROW, 4 * size, 0, true});  /* GATE_GRADIENTS */
-    struct tr_initializer weights, recurrent, bias;
-    TR_TRY(tr_initializer_read(options->weights, "glorot_uniform", &weights));
-    TR_TRY(tr_initializer_read(options->recurrent_weights, "glorot_uniform", &recurrent));
-    TR_TRY(tr_initializer_read(options->bias, "0", &bias));
-    struct tr_shape w = {2, {in, 4 * hidden}, false}, u = {2, {hidden, 4 * hidden}, false},
-                    b = {1, {4 * hidden}, false};
-    TR_TRY(tr_builder_parameter(builder, layer, "weights", TR_PARAMETER_WEIGHT, w, &weights, in, hidden));
-    TR_TRY(tr_builder_parameter(builder, layer, "recurrent_weights", TR_PARAMETER_WEIGHT, u, &recurrent,
-                                hidden, hidden));
-    return tr_builder_parameter(builder, layer, "bias", TR_PARAMETER_BIAS, b, &bias, in, hidden);
+    const int64_t size = options->recurrent.units * (int64_t)sizeof(float);
+    TR_TRY(tr_recurrent_build(layer, builder, &options->recurrent, GATE_COUNT, 1));
+    tr_layer_buffer(layer, (struct tr_buffer){TR_PER_ROW, GATE_COUNT * size, 0, false}); /* GATES */
+    tr_layer_buffer(layer, (struct tr_buffer){TR_PER_ROW, size, 0, false});              /* CELL */
+    tr_layer_buffer(layer, (struct tr_buffer){TR_PER_ROW, GATE_COUNT * size, 0, true});  /* GATE_GRADIENTS */
+    return TR_OK;
+}
+
+/* `before` [2][hidden]: the output and the cell that the rows go on from, or NULL. */
+static tr_status run_forward(const struct tr_layer_call *call, const float *before)
+{
+    const struct options *options = call->layer->options;
+    TR_TRY(tr_recurrent_input(call, GATE_COUNT, call->buffer[GATES]));
+    struct tr_op_lstm_forward op = {
+        .examples = call->examples,
+        .hidden = options->recurrent.units,
+        .offset = call->offset,
+        .w = call->parameter[TR_RECURRENT_HIDDEN],
+        .b = call->parameter[TR_RECURRENT_BIAS],
+        .gates = call->buffer[GATES],
+        .c = call->buffer[CELL],
+        .h = call->y,
+        .h_before = before,
+        .c_before = before ? before + options->recurrent.units : NULL,
+    };
+    return tr_device_lstm_forward(call->device, &op);
 }
 
 static tr_status forward(const struct tr_layer_call *call)
 {
-    const struct options *options = call->layer->options;
-    struct tr_op_dense_forward input = {
-        .rows = call->rows,
-        .in = tr_shape_count(&call->layer->in[0]),
-        .out = 4 * options->units,
-        .x = call->x[0],
-        .w = call->parameter[INPUT_WEIGHTS],
-        .y = call->buffer[GATES],
-        .activation = TR_ACT_NONE,
-    };
-    TR_TRY(tr_device_dense_forward(call->device, &input));
-    struct tr_op_lstm_forward op = {
-        .examples = call->examples,
-        .hidden = options->units,
-        .offset = call->offset,
-        .w = call->parameter[RECURRENT_WEIGHTS],
-        .b = call->parameter[BIAS],
-        .gates = call->buffer[GATES],
-        .c = call->buffer[CELL],
-        .h = call->y,
-    };
-    return tr_device_lstm_forward(call->device, &op);
+    return run_forward(call, NULL);
+}
+
+static int64_t memory_of(const struct tr_layer *layer, int64_t tokens)
+{
+    (void)tokens;
+    return 2 * tr_shape_count(&layer->out) * (int64_t)sizeof(float);
+}
+
+/* Keeps the last row's output and cell. */
+static tr_status extend(const struct tr_layer_call *call)
+{
+    int64_t hidden = tr_shape_count(&call->layer->out), last = (call->rows - 1) * hidden;
+    float *kept = call->memory;
+    const float *cell = call->buffer[CELL];
+    TR_TRY(run_forward(call, call->past->rows > 0 ? kept : NULL));
+    struct tr_op_scale output = {hidden, 1, call->y + last, kept};
+    struct tr_op_scale cells = {hidden, 1, cell + last, kept + hidden};
+    TR_TRY(tr_device_scale(call->device, &output));
+    return tr_device_scale(call->device, &cells);
 }
 
 static tr_status backward(const struct tr_layer_call *call)
 {
     const struct options *options = call->layer->options;
-    int64_t in = tr_shape_count(&call->layer->in[0]), gates = 4 * options->units;
     float *dgates = call->buffer[GATE_GRADIENTS];
     struct tr_op_lstm_backward op = {
         .examples = call->examples,
-        .hidden = options->units,
+        .hidden = options->recurrent.units,
         .truncate = options->truncate,
         .offset = call->offset,
-        .w = call->parameter[RECURRENT_WEIGHTS],
+        .w = call->parameter[TR_RECURRENT_HIDDEN],
         .gates = call->buffer[GATES],
         .c = call->buffer[CELL],
         .dy = call->dy,
@@ -96,36 +95,25 @@ static tr_status backward(const struct tr_layer_call *call)
     TR_TRY(tr_device_lstm_backward(call->device, &op));
     struct tr_op_lstm_backward_weights recurrent = {
         .examples = call->examples,
-        .hidden = options->units,
+        .hidden = options->recurrent.units,
         .offset = call->offset,
         .h = call->y,
         .dgates = dgates,
-        .dw = call->gradient[RECURRENT_WEIGHTS],
+        .dw = call->gradient[TR_RECURRENT_HIDDEN],
         .cut = *call->example_cut,
     };
     TR_TRY(tr_device_lstm_backward_weights(call->device, &recurrent));
-    struct tr_op_dense_backward_weights weights = {
-        .in = in,
-        .out = gates,
-        .x = call->x[0],
-        .dy = dgates,
-        .dw = call->gradient[INPUT_WEIGHTS],
-        .db = call->gradient[BIAS],
-        .cut = *call->cut,
-    };
-    TR_TRY(tr_device_dense_backward_weights(call->device, &weights));
-    if (!call->dx[0]) return TR_OK;
-    struct tr_op_dense_backward_data data = {call->rows, in, gates, dgates, call->parameter[INPUT_WEIGHTS],
-                                             call->dx[0]};
-    return tr_device_dense_backward_data(call->device, &data);
+    return tr_recurrent_input_backward(call, GATE_COUNT, dgates);
 }
 
 const struct tr_layer_class tr_layer_lstm = {
     .name = "lstm",
     .help = "long short-term memory; gives its hidden state for every token",
-    TR_LAYER_OPTIONS(table, struct options),
+    TR_ENTRY_OPTIONS(table, struct options),
     .inputs = 1,
     .build = build,
     .forward = forward,
+    .extend = extend,
+    .memory = memory_of,
     .backward = backward,
 };

@@ -67,6 +67,12 @@ static tr_status build_batch(struct tr_layer *layer, struct tr_builder *builder)
     return add_parameter(layer, builder, "running_var", TR_PARAMETER_STATISTIC, "1", channels);
 }
 
+static bool fuses_batch(const struct tr_layer *layer, const struct tr_device_class *device)
+{
+    (void)layer;
+    return !device || (device->batch_norm_activation_forward && device->batch_norm_activation_backward);
+}
+
 static tr_status forward_batch(const struct tr_layer_call *call)
 {
     const struct options *options = call->layer->options;
@@ -100,7 +106,10 @@ static tr_status forward_batch(const struct tr_layer_call *call)
         .batch_var = call->gradient[3],
         .cut = *call->cut,
     };
-    return tr_device_batch_norm_forward(call->device, &op);
+    if (!call->tail) return tr_device_batch_norm_forward(call->device, &op);
+    struct tr_op_batch_norm_activation_forward fused = {op, call->tail->addend, call->tail->activation,
+                                                        call->tail->slope};
+    return tr_device_batch_norm_activation_forward(call->device, &fused);
 }
 
 static tr_status backward_batch(const struct tr_layer_call *call)
@@ -118,7 +127,18 @@ static tr_status backward_batch(const struct tr_layer_call *call)
         .dbeta = call->gradient[1],
         .cut = *call->cut,
     };
-    return tr_device_batch_norm_backward(call->device, &op);
+    const struct tr_layer_tail *tail = call->tail;
+    if (!tail) return tr_device_batch_norm_backward(call->device, &op);
+    struct tr_op_batch_norm_activation_backward fused = {
+        .norm = op,
+        .more = tail->more,
+        .y = call->y,
+        .beta = tail->addend ? NULL : call->parameter[1],
+        .daddend = tail->daddend,
+        .activation = tail->activation,
+        .slope = tail->slope,
+    };
+    return tr_device_batch_norm_activation_backward(call->device, &fused);
 }
 
 static tr_status build_layer(struct tr_layer *layer, struct tr_builder *builder)
@@ -167,9 +187,12 @@ static tr_status backward_layer(const struct tr_layer_call *call)
 
 const struct tr_layer_class tr_layer_batch_norm = {
     .name = "batch_norm",
-    .help = "normalizes each channel over the microbatch",
-    TR_LAYER_OPTIONS(batch_table, struct options),
+    .help = "normalizes each channel over the microbatch: of how many examples, `train.microbatches` decides",
+    TR_ENTRY_OPTIONS(batch_table, struct options),
     .inputs = 1,
+    .by_row = true,
+    .tails = TR_TAIL_SUM | TR_TAIL_ACTIVATION,
+    .fuses = fuses_batch,
     .build = build_batch,
     .forward = forward_batch,
     .backward = backward_batch,
@@ -178,8 +201,9 @@ const struct tr_layer_class tr_layer_batch_norm = {
 const struct tr_layer_class tr_layer_layer_norm = {
     .name = "layer_norm",
     .help = "normalizes each example, or each token",
-    TR_LAYER_OPTIONS(layer_table, struct options),
+    TR_ENTRY_OPTIONS(layer_table, struct options),
     .inputs = 1,
+    .by_row = true,
     .build = build_layer,
     .forward = forward_layer,
     .backward = backward_layer,

@@ -21,7 +21,7 @@ static const struct tr_option table[] = {
 static tr_status build_window(struct tr_layer *layer)
 {
     struct options *options = layer->options;
-    struct tr_window *window = layer->state = tr_alloc(1, sizeof *window);
+    struct tr_sliding_window *window = layer->state = tr_alloc(1, sizeof *window);
     if (!window) return TR_ENOMEM;
     for (int i = 0; i < 2; i++) {
         options->window.dilation[i] = 1;
@@ -49,12 +49,22 @@ static tr_status build_average(struct tr_layer *layer, struct tr_builder *builde
     return build_window(layer);
 }
 
+static enum tr_tail_kind tail(const struct tr_layer *layer, struct tr_layer_tail *to)
+{
+    const struct tr_sliding_window *w = layer->state;
+    to->pool = w;
+    return w->stride_h == w->kernel_h && w->stride_w == w->kernel_w && w->pad_top == 0 && w->pad_left == 0 &&
+                   w->out_h * w->kernel_h <= w->in_h && w->out_w * w->kernel_w <= w->in_w
+               ? TR_TAIL_POOL
+               : TR_TAIL_NONE;
+}
+
 static tr_status run_forward(const struct tr_layer_call *call, enum tr_pool kind)
 {
     struct tr_op_pool_forward op = {
         .rows = call->rows,
         .channels = (int32_t)call->layer->in[0].size[2],
-        .window = *(const struct tr_window *)call->layer->state,
+        .window = *(const struct tr_sliding_window *)call->layer->state,
         .kind = kind,
         .x = call->x[0],
         .y = call->y,
@@ -69,7 +79,7 @@ static tr_status run_backward(const struct tr_layer_call *call, enum tr_pool kin
     struct tr_op_pool_backward op = {
         .rows = call->rows,
         .channels = (int32_t)call->layer->in[0].size[2],
-        .window = *(const struct tr_window *)call->layer->state,
+        .window = *(const struct tr_sliding_window *)call->layer->state,
         .kind = kind,
         .dy = call->dy,
         .taken = call->buffer[0],
@@ -102,9 +112,11 @@ static tr_status backward_average(const struct tr_layer_call *call)
 const struct tr_layer_class tr_layer_max_pool = {
     .name = "max_pool",
     .help = "greatest value of each window",
-    TR_LAYER_OPTIONS(table, struct options),
+    TR_ENTRY_OPTIONS(table, struct options),
     .inputs = 1,
+    .slides = true,
     .applies_relu_gradient = true,
+    .tail = tail,
     .build = build_max,
     .forward = forward_max,
     .backward = backward_max,
@@ -113,8 +125,9 @@ const struct tr_layer_class tr_layer_max_pool = {
 const struct tr_layer_class tr_layer_average_pool = {
     .name = "average_pool",
     .help = "mean of each window",
-    TR_LAYER_OPTIONS(table, struct options),
+    TR_ENTRY_OPTIONS(table, struct options),
     .inputs = 1,
+    .slides = true,
     .build = build_average,
     .forward = forward_average,
     .backward = backward_average,

@@ -36,6 +36,7 @@ const struct tr_layer_class tr_layer_softmax = {
     .name = "softmax",
     .help = "probabilities from scores; not before a softmax_cross_entropy loss, which has its own",
     .inputs = 1,
+    .by_row = true,
     .build = build,
     .forward = forward,
     .backward = backward,

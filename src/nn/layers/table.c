@@ -2,22 +2,15 @@
 
 #include <string.h>
 
-#define TR_LAYER_ADDRESS(class) &tr_layer_##class,
-static const struct tr_layer_class *const classes[] = {TR_LAYER_TABLE(TR_LAYER_ADDRESS)};
-#undef TR_LAYER_ADDRESS
+#define ENTRY(class) &tr_layer_##class.entry,
+static const struct tr_entry *const entries[] = {TR_LAYER_TABLE(ENTRY) NULL};
+#undef ENTRY
 
-const struct tr_layer_class *const *tr_layer_classes(int *count)
-{
-    *count = sizeof classes / sizeof classes[0];
-    return classes;
-}
-
-const struct tr_layer_class *tr_layer_class_find(const char *name)
-{
-    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++)
-        if (strcmp(classes[i]->name, name) == 0) return classes[i];
-    return NULL;
-}
+const struct tr_registry tr_layer_classes = {
+    .kind = "layer",
+    .form = "`relu` or `dense: {units: 10}`",
+    .entries = entries,
+};
 
 const void *tr_layer_option(const struct tr_layer *layer, const char *key)
 {
@@ -28,9 +21,7 @@ const void *tr_layer_option(const struct tr_layer *layer, const char *key)
     return NULL;
 }
 
-const struct tr_window *tr_layer_window(const struct tr_layer *layer)
+const struct tr_sliding_window *tr_layer_window(const struct tr_layer *layer)
 {
-    const struct tr_layer_class *class = layer->class;
-    bool windows = class == &tr_layer_conv || class == &tr_layer_max_pool || class == &tr_layer_average_pool;
-    return windows ? layer->state : NULL;
+    return layer->class->slides ? layer->state : NULL;
 }

@@ -35,7 +35,7 @@ static tr_status one_way(const char *direction, int64_t in, int32_t kernel, int3
 }
 
 tr_status tr_window_make(const struct tr_window_options *options, const struct tr_shape *in,
-                         struct tr_window *window)
+                         struct tr_sliding_window *window)
 {
     char text[TR_SHAPE_TEXT];
     if (in->rank != 3 || in->sequence)
@@ -44,7 +44,7 @@ tr_status tr_window_make(const struct tr_window_options *options, const struct t
     if (in->size[0] > INT32_MAX / 4 || in->size[1] > INT32_MAX / 4 || in->size[2] > INT32_MAX / 4)
         return tr_fail(TR_EINVAL, "image %s is too large", tr_shape_text(in, text));
     const int32_t *kernel = options->kernel, *stride = options->stride, *dilation = options->dilation;
-    *window = (struct tr_window){
+    *window = (struct tr_sliding_window){
         .in_h = (int32_t)in->size[0],
         .in_w = (int32_t)in->size[1],
         .kernel_h = kernel[0],

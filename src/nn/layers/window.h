@@ -22,6 +22,6 @@ extern const struct tr_choice tr_padding_choices[];
    outputs with the odd pad at the end, as TensorFlow does; VALID no padding. TR_EINVAL when the kernel does
    not fit, naming both sizes. */
 tr_status tr_window_make(const struct tr_window_options *options, const struct tr_shape *in,
-                         struct tr_window *window);
+                         struct tr_sliding_window *window);
 
 #endif

@@ -74,7 +74,7 @@ void ps_outbox_release(struct ps_outbox *outbox)
     }
 }
 
-tr_status ps_watch_look(struct ps_watch *watch)
+tr_status ps_watch_probe(struct ps_watch *watch)
 {
     double now = tr_clock_seconds();
     if (now < watch->next) return TR_OK;
@@ -96,7 +96,7 @@ tr_status ps_watch_wait(struct ps_watch *watch, tr_ticket **ticket)
         bool done;
         TR_TRY(tr_comm_test(watch->comm, ticket, &done));
         if (done) break;
-        TR_TRY(ps_watch_look(watch));
+        TR_TRY(ps_watch_probe(watch));
         tr_comm_idle(watch->comm, ps_nap(now - began));
         now = tr_clock_seconds();
     }

@@ -34,7 +34,7 @@ struct ps_watch {
 };
 
 /* TR_EPEER once one of them has been lost for a moment. Looks only now and then, so call it often. */
-tr_status ps_watch_look(struct ps_watch *watch);
+tr_status ps_watch_probe(struct ps_watch *watch);
 /* tr_comm_wait() that fails for the loss of these ranks, and of no others. */
 tr_status ps_watch_wait(struct ps_watch *watch, tr_ticket **ticket);
 

@@ -1,8 +1,8 @@
+/* Options and class; and what workers and servers have in common. */
 #include "strategy/parameter_server/parameter_server.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/team.h"
 #include "base/tree.h"
 
 #include <math.h>
@@ -63,22 +63,27 @@ static const struct tr_option options[] = {
              "of a "
              "batch",
      .only = 1u << PS_BACKUP},
+    {.key = "buffers",
+     .type = TR_OPTION_INT32,
+     .offset = AT(buffers),
+     .fallback = "4",
+     .least = 1,
+     .most = TR_STRATEGY_RANKS - 1,
+     .help =
+         "gradients that a server has room for at a time where they go by messages, and as many copies of "
+         "its parameters on their way; workers beyond these take turns",
+     .only = 1u << PS_ASYNC | 1u << PS_BOUNDED | 1u << PS_BACKUP},
 };
 #undef AT
 
 static const char *const variants[] = {"mode=sync", "mode=async", "mode=bounded", "mode=backup,backup=1",
                                        NULL};
 
-static int ranks_for(const void *options_, int workers)
+static void traits(const void *options_, struct tr_strategy_traits *out)
 {
     const struct ps_options *chosen = options_;
-    return workers + chosen->servers;
-}
-
-static bool asynchronous(const void *options_)
-{
-    const struct ps_options *chosen = options_;
-    return chosen->mode != PS_SYNC;
+    out->asynchronous = chosen->mode != PS_SYNC;
+    out->servers = chosen->servers;
 }
 
 static int parts_of(const struct ps_options *chosen, int workers)
@@ -118,34 +123,6 @@ static tr_status check(const struct tr_job *job, const void *options_, int ranks
 
 /* ---- making ---- */
 
-/* A server of synchronous steps works while the workers wait, so it may use their cores, too: those of its
-   host, shared with the other servers there. */
-static tr_status make_device(struct ps *self)
-{
-    const struct tr_strategy *head = &self->head;
-    int workers = 0, servers = 0;
-    for (int i = 0; i < tr_comm_local_size(head->comm); i++) {
-        if (tr_comm_local(head->comm, i) < self->workers)
-            workers++;
-        else
-            servers++;
-    }
-    int threads = head->device->threads * workers / servers;
-    if (threads > TR_TEAM_MAX) threads = TR_TEAM_MAX;
-    if (threads <= head->device->threads) return TR_OK;
-    return tr_device_create(head->device->class->name, threads, NULL, &self->device);
-}
-
-static tr_status create_synchronous(struct ps *self)
-{
-    if (self->head.rank >= self->workers) TR_TRY(make_device(self));
-    TR_TRY(tr_strategy_create_inner(&self->head, &tr_strategy_all_reduce,
-                                    self->device ? self->device : self->head.device, self->servers,
-                                    &self->inner));
-    self->head.variables = self->inner->variables;
-    return TR_OK;
-}
-
 static tr_status make_shares(struct ps *self)
 {
     int64_t floats = self->head.job->model->arena_floats;
@@ -162,6 +139,34 @@ static tr_status make_shares(struct ps *self)
     return TR_OK;
 }
 
+/* Finds out who needs room at servers; the ranks know their hosts and whether they share memory. */
+static tr_status find_distant(struct ps *self)
+{
+    const tr_comm *comm = self->head.comm;
+    self->distant = tr_alloc_zero((size_t)self->workers, sizeof *self->distant);
+    if (!self->distant) return TR_ENOMEM;
+    for (int w = 0; w < self->workers; w++) {
+        for (int s = 0; s < self->servers; s++)
+            self->distant[w] |=
+                !self->memory || tr_comm_host_of(comm, w) != tr_comm_host_of(comm, ps_server_rank(self, s));
+        self->distants += self->distant[w];
+    }
+    int32_t buffers = ps_options_of(self)->buffers;
+    self->credits = self->distants < buffers ? self->distants : buffers;
+    return TR_OK;
+}
+
+/* The root gathers and saves all; other workers have parameters, and servers their shares of everything. */
+static struct tr_variables_part part_of(const struct ps *self)
+{
+    int64_t floats = self->head.job->model->arena_floats;
+    int server = self->head.rank - self->workers;
+    if (self->head.rank == 0) return (struct tr_variables_part){0, floats, 0, floats};
+    if (server < 0) return (struct tr_variables_part){0, floats, 0, 0};
+    return (struct tr_variables_part){self->share[server], self->share[server + 1], self->share[server],
+                                      self->share[server + 1]};
+}
+
 static tr_status create_asynchronous(struct ps *self)
 {
     const struct tr_job *job = self->head.job;
@@ -172,29 +177,41 @@ static tr_status create_asynchronous(struct ps *self)
     whole.alone = self->parts > 1;
     self->slot_bytes = tr_gradient_slot_bytes(job, &whole);
     size_t bytes = self->slot_bytes + (size_t)job->model->arena_floats * sizeof(float);
-    TR_TRY(tr_strategy_window(&self->head, works ? bytes : 0, &self->memory));
+    TR_TRY(tr_strategy_window(self->head.comm, works ? bytes : 0, &self->memory));
     float *parameters = works && self->memory ? ps_parameters_of(self, self->head.rank) : NULL;
-    TR_TRY(tr_variables_create(self->head.holder, job->model, &job->optimizer, parameters,
-                               &self->head.variables));
+    struct tr_variables_part part = part_of(self);
+    TR_TRY(find_distant(self));
+    TR_TRY(tr_variables_create_part(self->head.holder, job->model, &job->optimizer, &part, parameters,
+                                    &self->head.replicas->variables));
     tr_comm_tolerate(self->head.comm);
-    return tr_strategy_keep_moving(&self->head, self->memory);
+    return tr_strategy_use_progress_thread(&self->head, self->memory);
 }
+
+/* Room for either class. */
+#define STRATEGY_SIZE                                                                                        \
+    (sizeof(struct ps) > sizeof(struct ps_synchronous_server) ? sizeof(struct ps)                            \
+                                                              : sizeof(struct ps_synchronous_server))
 
 static tr_status create(tr_strategy *strategy)
 {
+    const struct ps_options *chosen = strategy->options;
+    if (chosen->mode == PS_SYNC || strategy->servers == 0) {
+        strategy->class = &ps_synchronous;
+        strategy->traits.asynchronous = false; /* alone, nobody is to be waited for */
+        return ps_synchronous.create(strategy);
+    }
     struct ps *self = ps_of(strategy);
-    self->servers = strategy->size > 1 ? ps_options_of(self)->servers : 0;
-    self->workers = strategy->size - self->servers;
-    if (ps_options_of(self)->mode == PS_SYNC || self->servers == 0) return create_synchronous(self);
+    self->servers = strategy->servers;
+    self->workers = strategy->size - strategy->servers;
     return create_asynchronous(self);
 }
 
 static bool cancel(tr_strategy *strategy)
 {
     struct ps *self = ps_of(strategy);
-    if (self->inner) return true; /* its steps are collective */
     ps_server_cancel(self);
     bool back = ps_worker_cancel(self);
+    back = tr_comm_cancel(self->head.comm, &self->finding) && back;
     ps_outbox_release(&self->outbox);
     return back;
 }
@@ -202,38 +219,24 @@ static bool cancel(tr_strategy *strategy)
 static void destroy(tr_strategy *strategy)
 {
     struct ps *self = ps_of(strategy);
-    if (self->inner) {
-        /* They were lent, and are released by now. */
-        self->inner->variables = NULL;
-        self->inner->gradient = NULL;
-    }
-    tr_strategy_destroy(&self->inner);
-    tr_device_destroy(&self->device);
     ps_worker_destroy(self);
     ps_server_destroy(self);
     tr_window_destroy(&self->memory);
     tr_free(self->share);
     tr_free(self->essential);
+    tr_free(self->distant);
+    tr_free(self->found);
 }
 
 static tr_status begin(tr_strategy *strategy)
 {
     struct ps *self = ps_of(strategy);
-    if (self->inner) {
-        TR_TRY(self->inner->class->begin(self->inner));
-        strategy->gradient = self->inner->gradient;
-        return TR_OK;
-    }
     return strategy->rank < self->workers ? ps_worker_create(self) : ps_server_create(self);
 }
 
 static void placement(const tr_strategy *strategy, int rank, struct tr_placement *out)
 {
     const struct ps *self = (const struct ps *)strategy;
-    if (self->inner) {
-        self->inner->class->placement(self->inner, rank, out);
-        return;
-    }
     int server = rank - self->workers;
     if (server < 0)
         *out = (struct tr_placement){
@@ -297,84 +300,76 @@ static tr_status meet(tr_strategy *strategy, int64_t step)
 {
     struct ps *self = ps_of(strategy);
     self->first = self->count = step;
-    return tr_strategy_barrier(strategy);
-}
-
-static tr_status step(tr_strategy *strategy, int64_t number, int32_t wish, struct tr_step_figures *figures)
-{
-    struct ps *self = ps_of(strategy);
-    if (!self->inner) return ps_chief_step(self, wish, figures);
-    TR_TRY(self->inner->class->step(self->inner, number, wish, figures));
-    strategy->done.compute_seconds = self->inner->done.compute_seconds;
-    strategy->done.contributions = self->inner->done.contributions;
     return TR_OK;
 }
 
-static tr_status settle(tr_strategy *strategy)
+static tr_status work(tr_strategy *strategy, const atomic_int *stop, int32_t request,
+                      struct tr_step_figures *figures)
 {
     struct ps *self = ps_of(strategy);
-    return self->inner || strategy->rank != 0 ? TR_OK : ps_chief_settle(self);
-}
-
-static tr_status gather(tr_strategy *strategy)
-{
-    struct ps *self = ps_of(strategy);
-    if (self->inner) return self->inner->class->gather(self->inner);
-    return strategy->rank == 0 ? ps_chief_gather(self) : TR_OK;
-}
-
-static tr_status gather_averages(tr_strategy *strategy)
-{
-    struct ps *self = ps_of(strategy);
-    return self->inner->class->gather_averages(self->inner);
-}
-
-static tr_status follow(tr_strategy *strategy, const volatile sig_atomic_t *stop, int32_t wish)
-{
-    struct ps *self = ps_of(strategy);
-    tr_status status =
-        strategy->rank < self->workers ? ps_worker_run(self, stop, wish) : ps_server_run(self, stop, wish);
+    if (strategy->rank == 0) return ps_root_step(self, request, figures);
+    tr_status status = strategy->rank < self->workers ? ps_worker_run(self, stop, request)
+                                                      : ps_server_run(self, stop, request);
     if (status != TR_OK) tr_fail_in(status, "after step %lld", (long long)self->count);
     return status;
 }
 
-static tr_status end(tr_strategy *strategy)
+static tr_status gather(tr_strategy *strategy, unsigned arenas)
 {
     struct ps *self = ps_of(strategy);
-    return self->inner || strategy->rank != 0 ? TR_OK : ps_chief_end(self);
+    if (strategy->rank != 0) return TR_OK;
+    if (arenas & TR_GATHER_DRAINED) TR_TRY(ps_root_drain(self));
+    return ps_root_gather(self);
 }
 
-static tr_status statistics(tr_strategy *strategy, struct tr_strategy_statistics *out)
+static tr_status end(tr_strategy *strategy, struct tr_strategy_statistics *out)
 {
     struct ps *self = ps_of(strategy);
-    if (self->inner) return tr_strategy_gather_statistics(strategy, out);
-    return strategy->rank == 0 ? ps_chief_statistics(self, out) : TR_OK;
+    if (strategy->rank != 0) return TR_OK;
+    return out ? ps_root_statistics(self, out) : ps_root_end(self);
+}
+
+static tr_status examine(tr_strategy *strategy, const struct tr_examination *examination)
+{
+    return ps_root_examine(ps_of(strategy), examination);
 }
 
 const struct tr_strategy_class tr_strategy_parameter_server = {
+    .version = TR_STRATEGY_CLASS_VERSION,
     .name = "parameter-server",
     .help = "the last ranks are servers, which hold the parameters and update them; the others are workers, "
-            "which "
-            "compute gradients, all together or each at its own pace",
+            "which compute gradients, all together or each at its own pace",
     .options = options,
     .option_count = TR_OPTION_COUNT(options),
     .options_size = sizeof(struct ps_options),
-    .size = sizeof(struct ps),
-    .asynchronous = asynchronous,
+    .size = STRATEGY_SIZE,
+    .variants = variants,
+    .traits = traits,
     .check = check,
     .create = create,
-    .destroy = destroy,
-    .cancel = cancel,
     .begin = begin,
-    .placement = placement,
     .meet = meet,
-    .step = step,
-    .settle = settle,
+    .cancel = cancel,
+    .destroy = destroy,
+    .placement = placement,
+    .share = all_reduce_share,
     .gather = gather,
-    .gather_averages = gather_averages,
-    .follow = follow,
+    .work = work,
     .end = end,
-    .statistics = statistics,
-    .variants = variants,
-    .ranks = ranks_for,
+    .examine = examine,
+};
+
+const struct tr_strategy_class ps_synchronous = {
+    .version = TR_STRATEGY_CLASS_VERSION,
+    .name = "parameter-server",
+    .options = options,
+    .option_count = TR_OPTION_COUNT(options),
+    .options_size = sizeof(struct ps_options),
+    .create = ps_synchronous_create,
+    .begin = all_reduce_start,
+    .destroy = ps_synchronous_destroy,
+    .placement = all_reduce_placement,
+    .gradient = all_reduce_gradient,
+    .share = all_reduce_share,
+    .gather = all_reduce_gather,
 };

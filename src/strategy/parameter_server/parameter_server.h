@@ -1,13 +1,19 @@
 /* The inside of the parameter server, shared by its files:
  *
- *   parameter_server.c  options, and the class: what all modes have in common
- *   worker.c            a worker's part: asks for work, computes, pushes; the chief's steps
- *   server.c            a server's part: receives gradients, does what the coordinator commands
- *   coordinator.c       the first server decides what happens, by the rules of schedule.c
+ *   parameter_server.c  options and the class, with what workers and servers have in common
+ *   synchronous.c       mode=sync, and a process alone: all-reduce in which servers alone update
+ *   worker.c            a worker's part: asks for work, computes, pushes; the root's steps
+ *   server.c            a server's part: hears workers, does what the coordinator commands
+ *   seats.c             where a server receives gradients, and what it sends parameters from
+ *   coordinator.c       the first server decides what happens, by the rules of schedule.c and credits.c
+ *   gradients.c         what becomes of a gradient that has come
+ *   farewell.c          workers that are lost, and the end of the run
+ *   examine.c           a worker's part in evaluations, which the coordinator hands out (examiner.c) by the
+ *                       rules of examination.c
  *   store.c             a server's share of the parameters
  *   mail.c              small messages, and who is missing
  *
- * Ranks: the workers first, of which rank 0 is the chief; then the servers, of which the first coordinates.
+ * Ranks: the workers first, of which rank 0 is the root; then the servers, of which the first coordinates.
  * Every server holds a contiguous share of the parameters, and all apply the same updates in the same order,
  * which the coordinator commands: so the parameters of a version are those of one moment on all servers.
  *
@@ -23,17 +29,23 @@
  * reads them (a window); others get messages. A worker's memory is its own while it has work, the servers'
  * until it gets the next.
  *
- * A gradient that goes by messages leaves in pieces, from the end of the arena on as backward completes it,
- * and arrives in memory that the server keeps ready for it while its worker has work. Only the word that it
- * is all there makes it count.
+ * A gradient that goes by messages arrives in pieces, and only the word that it is all there makes it count.
+ * A server has room for `credits` such gradients, and for as many copies of parameters on their way, however
+ * many workers there are. A worker that is distant (far from some server) asks the coordinator for room once
+ * it has its gradient (OFFER), and waits; who has room takes it for no longer than messages take, however
+ * slow he computes. The coordinator has all servers keep room (EXPECT), tells the worker (GRANTED), and gives
+ * the room to the next one once the gradient was used or let go (RELEASE). Parameters are given to a distant
+ * worker when there is room for a copy, which it takes until the worker has them (GOT). Where there is room
+ * for all, it is kept from the hand-out on, and pieces leave, from the end of the arena on, as backward
+ * completes them.
  *
- * The chief may rest between steps, to evaluate or save, so it asks for work each time; the others are given
+ * The root may rest between steps, to evaluate or save, so it asks for work each time; the others are given
  * theirs in answer to a gradient.
  */
 #ifndef TR_STRATEGY_PARAMETER_SERVER_H
 #define TR_STRATEGY_PARAMETER_SERVER_H
 
-#include "strategy/class.h"
+#include "strategy/all_reduce.h"
 #include "strategy/parameter_server/mail.h"
 
 enum ps_mode { PS_SYNC, PS_ASYNC, PS_BOUNDED, PS_BACKUP };
@@ -43,6 +55,7 @@ struct ps_options {
     int32_t servers;
     int64_t staleness; /* -1: by the number of workers */
     int32_t backup;
+    int32_t buffers;
 };
 
 /* ---- messages ---- */
@@ -55,59 +68,76 @@ enum ps_tag {
     PS_TAG_GRADIENT,
     PS_TAG_PARAMETERS,
     PS_TAG_TABLE,
+    PS_TAG_FOUND,
     PS_TAG_STATE /* + the arena */
 };
 
 /* From a worker. All kinds but PUSH go to the coordinator alone. */
 enum ps_up_kind {
     PS_ASK,        /* for work */
-    PS_PUSH,       /* the gradient is there; of others than the chief: and asks */
-    PS_SETTLE,     /* the chief wants all work to be done and none to be begun, until it asks for some */
-    PS_GATHER,     /* the chief wants the state of the run */
-    PS_STATISTICS, /* the chief wants figures of all ranks */
-    PS_END         /* the chief ends the run */
+    PS_GOT,        /* a distant one has its parameters */
+    PS_OFFER,      /* a distant one has a gradient, and needs room for it */
+    PS_PUSH,       /* the gradient is there; of others than the root: and asks */
+    PS_DRAIN,      /* the root wants all work to be done and none to be begun, until it asks for some */
+    PS_GATHER,     /* the root wants the state of the run */
+    PS_EXAMINE,    /* the root wants that state to be evaluated by all */
+    PS_EXAMINED,   /* a piece was; and asks for what is next */
+    PS_STATISTICS, /* the root wants figures of all ranks */
+    PS_END         /* the root ends the run */
 };
 
 struct ps_up {
-    int32_t kind, wish;
-    int64_t examples; /* of the gradient */
+    int32_t kind, request;
+    int64_t examples;                  /* of the gradient */
+    struct tr_examination examination; /* EXAMINE */
     float loss, correct;
     struct tr_rank_statistics done;
 };
 
-/* What happened since the chief was last told. */
+/* What happened since the root was last told. */
 struct ps_news {
     int64_t steps, examples;
     double loss, correct, norms;
     int64_t measured; /* updates whose norm is in `norms` */
-    int32_t skipped, bad_loss, poisoned, wish;
+    int32_t skipped, bad_loss, poisoned, request;
 };
 
 /* To a worker. All kinds but GIVEN come from the coordinator. */
 enum ps_down_kind {
     PS_WORK,    /* compute this contribution; the parameters are there as far as the coordinator holds them */
     PS_GIVEN,   /* this server's are, too */
-    PS_NEWS,    /* to the chief */
-    PS_SETTLED, /* to the chief: nobody works any more */
-    PS_GATHERED, /* to the chief: the state follows */
-    PS_ENDED,    /* the run is over */
-    PS_FENCED    /* this worker was taken for dead */
+    PS_GRANTED, /* there is room for the gradient everywhere */
+    PS_NEWS,    /* to the root */
+    PS_DRAINED, /* to the root: nobody works any more */
+    PS_GATHERED,     /* to the root: the state follows */
+    PS_PIECE,        /* examine this piece; the parameters are there as for WORK, if they are new */
+    PS_FOUND,        /* to the root: a worker found what there is in a piece */
+    PS_EXAMINED_ALL, /* to the root */
+    PS_ENDED,        /* the run is over */
+    PS_FENCED        /* this worker was taken for dead */
 };
 
 struct ps_down {
     int32_t kind;
-    int32_t lost; /* ranks, at the end */
-    int64_t number, version;
+    int32_t lost;                      /* ranks, at the end */
+    int32_t granted;                   /* WORK: as by GRANTED */
+    int32_t worker;                    /* FOUND */
+    int32_t fresh;                     /* PIECE: the parameters are new */
+    int64_t number, version;           /* of the contribution; or of the piece */
+    struct tr_examination examination; /* PIECE */
     struct ps_news news;
 };
 
 /* From the coordinator to the other servers, carried out in order. */
 enum ps_command_kind {
     PS_GIVE,     /* the parameters to a worker */
+    PS_EXPECT,   /* the gradient of a worker, and keep room for it */
+    PS_RELEASE,  /* that room */
     PS_ADD,      /* a worker's gradient to the sum */
     PS_MEASURE,  /* the gradient that is about to be applied */
     PS_UPDATE,   /* by a worker's gradient, or by the sum */
-    PS_SNAPSHOT, /* to the chief */
+    PS_SNAPSHOT, /* to the root */
+    PS_SHOW,     /* what the last snapshot has to evaluate to a worker */
     PS_DROP,     /* a worker that is lost */
     PS_FINISH
 };
@@ -125,17 +155,17 @@ struct ps_command {
 };
 
 /* From the other servers to the coordinator. */
-enum ps_report_kind { PS_HAVE, PS_MEASURED, PS_POISONED, PS_WISH };
+enum ps_report_kind { PS_HAVE, PS_MEASURED, PS_POISONED, PS_REQUEST };
 
 struct ps_report {
     int32_t kind;
     int32_t worker; /* HAVE */
-    int32_t wish;
+    int32_t request;
     double squares; /* MEASURED */
     struct tr_rank_statistics done;
 };
 
-/* What the chief gets as statistics, before the figures of all ranks. */
+/* What the root gets as statistics, before the figures of all ranks. */
 struct ps_table {
     int64_t staleness[TR_STALENESS_BINS], dropped;
 };
@@ -145,23 +175,26 @@ struct ps_table {
 struct ps_server;
 struct ps_worker;
 
+/* Of an asynchronous run; a synchronous one is another (synchronous.c). */
 struct ps {
     struct tr_strategy head;
     int workers, servers;
-    int64_t *share; /* [servers + 1] floats of the arena */
-    /* Synchronous: another strategy does the work, on a server with a device of its own. */
-    tr_strategy *inner;
-    tr_device *device;
-    /* Asynchronous: */
+    int64_t *share;    /* [servers + 1] floats of the arena */
     int parts;         /* gradients that make an update */
+    bool *distant;     /* [workers]: far from some server */
+    int distants;      /* how many are */
+    int credits;       /* gradients, and copies of parameters, that a server has room for */
     tr_window *memory; /* of each worker: gradient slots, then parameters; NULL: messages only */
     size_t slot_bytes; /* of the gradient slots */
     int *essential;    /* [servers + 1] ranks that nobody can do without */
     struct ps_watch watch;
     struct ps_outbox outbox;
-    int64_t first;            /* steps done when the run began */
-    int64_t count;            /* updates that this rank knows of */
-    int64_t shared;           /* bytes read from or written to memory of other ranks */
+    int64_t first;  /* steps done when the run began */
+    int64_t count;  /* updates that this rank knows of */
+    int64_t shared; /* bytes read from or written to memory of other ranks */
+    void *found;    /* the root's, [found_bytes]: what a worker found of an evaluation */
+    size_t found_bytes;
+    tr_ticket *finding;       /* on its way there */
     struct ps_worker *worker; /* one of the two, from tr_strategy_begin() on */
     struct ps_server *server;
 };
@@ -184,6 +217,11 @@ static inline int ps_server_rank(const struct ps *self, int server)
 
 /* Whether a rank's memory is within reach. */
 bool ps_is_near(const struct ps *self, int rank);
+/* Whether distant workers have room as long as they work. */
+static inline bool ps_is_roomy(const struct ps *self)
+{
+    return self->credits == self->distants;
+}
 /* The gradient and the parameters of a worker that is near, arenas both. */
 float *ps_gradient_of(const struct ps *self, int worker);
 float *ps_parameters_of(const struct ps *self, int worker);
@@ -194,6 +232,17 @@ void ps_piece(const struct ps *self, int server, int piece, int64_t *begin, int6
 /* What this rank did so far. */
 void ps_own_statistics(const struct ps *self, struct tr_rank_statistics *out);
 
+/* ---- synchronous.c ---- */
+
+/* The class that a strategy becomes at its creation when it is synchronous, and its structure. */
+extern const struct tr_strategy_class ps_synchronous;
+struct ps_synchronous_server {
+    struct all_reduce work;
+    tr_device *device; /* of a server with more threads than were given, or NULL */
+};
+tr_status ps_synchronous_create(tr_strategy *strategy);
+void ps_synchronous_destroy(tr_strategy *strategy);
+
 /* ---- worker.c ---- */
 
 tr_status ps_worker_create(struct ps *self);
@@ -201,14 +250,30 @@ tr_status ps_worker_create(struct ps *self);
  */
 bool ps_worker_cancel(struct ps *self);
 void ps_worker_destroy(struct ps *self);
-/* Works until the chief ends the run. */
-tr_status ps_worker_run(struct ps *self, const volatile sig_atomic_t *stop, int32_t wish);
-/* The chief's, see strategy/strategy.h. */
-tr_status ps_chief_step(struct ps *self, int32_t wish, struct tr_step_figures *figures);
-tr_status ps_chief_settle(struct ps *self);
-tr_status ps_chief_gather(struct ps *self);
-tr_status ps_chief_statistics(struct ps *self, struct tr_strategy_statistics *out);
-tr_status ps_chief_end(struct ps *self);
+/* Works until the root ends the run. */
+tr_status ps_worker_run(struct ps *self, const atomic_int *stop, int32_t request);
+/* The root's, see strategy/class.h. */
+tr_status ps_root_step(struct ps *self, int32_t request, struct tr_step_figures *figures);
+tr_status ps_root_drain(struct ps *self);
+tr_status ps_root_gather(struct ps *self);
+tr_status ps_root_statistics(struct ps *self, struct tr_strategy_statistics *out);
+tr_status ps_root_end(struct ps *self);
+
+/* The others. */
+tr_status ps_worker_say(struct ps *self, int server, struct ps_up *up);
+/* Waits for the next word of a server. */
+tr_status ps_worker_hear(struct ps *self, int server);
+/* The coordinator's last word. */
+const struct ps_down *ps_worker_word(const struct ps *self);
+/* After it: waits until all servers' parameters are there. */
+tr_status ps_worker_take_parameters(struct ps *self);
+tr_status ps_worker_refuse(int kind);
+
+/* ---- examine.c ---- */
+
+/* Does the piece that the coordinator's last word was about, and hears the next. */
+tr_status ps_worker_examine(struct ps *self);
+tr_status ps_root_examine(struct ps *self, const struct tr_examination *examination);
 
 /* ---- server.c ---- */
 
@@ -216,7 +281,7 @@ tr_status ps_server_create(struct ps *self);
 /* Gives up what is under way, before ps_server_destroy(); memory that messages may still use is left. */
 void ps_server_cancel(struct ps *self);
 void ps_server_destroy(struct ps *self);
-/* Serves until the chief ends the run. */
-tr_status ps_server_run(struct ps *self, const volatile sig_atomic_t *stop, int32_t wish);
+/* Serves until the root ends the run. */
+tr_status ps_server_run(struct ps *self, const atomic_int *stop, int32_t request);
 
 #endif

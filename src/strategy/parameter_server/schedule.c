@@ -121,13 +121,15 @@ void ps_schedule_withdraw(ps_schedule *schedule, int worker)
     schedule->worker[worker].state = IDLE;
 }
 
-bool ps_schedule_next(ps_schedule *schedule, struct ps_work *out)
+bool ps_schedule_next(ps_schedule *schedule, bool room, struct ps_work *out)
 {
+    const bool *distant = room ? NULL : schedule->settings.distant;
     int chosen = -1;
     if (ps_schedule_is_over(schedule) || !has_number(schedule)) return false;
     for (int w = 0; w < schedule->settings.workers; w++) {
         const struct worker *worker = &schedule->worker[w];
         if (worker->state != WAITS || !may_begin(schedule, worker)) continue;
+        if (distant && distant[w]) continue;
         if (chosen < 0 || worker->turn < schedule->worker[chosen].turn) chosen = w;
     }
     if (chosen < 0) return false;
@@ -184,6 +186,11 @@ int64_t ps_schedule_count(const ps_schedule *schedule)
 bool ps_schedule_is_over(const ps_schedule *schedule)
 {
     return schedule->count >= schedule->settings.end;
+}
+
+bool ps_schedule_waits(const ps_schedule *schedule, int worker)
+{
+    return schedule->worker[worker].state == WAITS;
 }
 
 bool ps_schedule_works(const ps_schedule *schedule, int worker)

@@ -31,6 +31,8 @@ struct ps_schedule_settings {
     int64_t staleness;
     /* Backup workers: everybody begins at once, and gradients that missed an update are given back. */
     bool drops;
+    const bool
+        *distant; /* [workers], borrowed: needs room to begin, see ps_schedule_next(); NULL: nobody does */
 };
 
 /* Work for a worker. */
@@ -60,8 +62,9 @@ void ps_schedule_destroy(ps_schedule **schedule);
 void ps_schedule_ask(ps_schedule *schedule, int worker);
 /* It wants none any more. */
 void ps_schedule_withdraw(ps_schedule *schedule, int worker);
-/* Hands out work to one of those who asked, the longest waiting first. False: nobody can begin now. */
-bool ps_schedule_next(ps_schedule *schedule, struct ps_work *out);
+/* Hands out work to one of those who asked, the longest waiting first; without `room`, to one who needs none.
+   False: nobody can begin now. */
+bool ps_schedule_next(ps_schedule *schedule, bool room, struct ps_work *out);
 /* The gradient of a worker's work has come. */
 struct ps_taken ps_schedule_take(ps_schedule *schedule, int worker);
 /* A worker is lost: its work is given back, and it takes no further part. Its number, or -1. */
@@ -69,6 +72,8 @@ int64_t ps_schedule_lose(ps_schedule *schedule, int worker);
 
 int64_t ps_schedule_count(const ps_schedule *schedule); /* updates done */
 bool ps_schedule_is_over(const ps_schedule *schedule);  /* all are done */
+/* Whether a worker has asked, and has no work yet. */
+bool ps_schedule_waits(const ps_schedule *schedule, int worker);
 /* Whether a worker has work. */
 bool ps_schedule_works(const ps_schedule *schedule, int worker);
 /* Whether no number is left to be handed out, so that who asks now waits for others. */

@@ -10,48 +10,30 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* The number of this server. */
-static int index_of(const struct ps *self)
-{
-    return self->head.rank - self->workers;
-}
-
 /* ---- making ---- */
 
-static tr_status make_seats(struct ps *self)
+/* Arenas that a snapshot has. */
+static int count_arenas(const struct ps *self)
 {
-    struct ps_server *server = self->server;
-    size_t floats = (size_t)self->head.job->model->arena_floats;
-    server->seat = tr_alloc_zero((size_t)self->workers, sizeof *server->seat);
-    if (!server->seat) return TR_ENOMEM;
-    for (int w = 0; w < self->workers; w++) {
-        struct ps_seat *seat = &server->seat[w];
-        seat->near = ps_is_near(self, w);
-        if (seat->near) {
-            seat->gradient = ps_gradient_of(self, w);
-            seat->parameters = ps_parameters_of(self, w);
-            continue;
-        }
-        /* Of these arenas only the share is touched, and so takes memory. */
-        seat->gradient = tr_alloc_aligned(floats + 1, sizeof(float));
-        seat->parameters = tr_alloc_aligned(floats + 1, sizeof(float));
-        seat->filling = tr_alloc_zero((size_t)ps_pieces(self, index_of(self)) + 1, sizeof *seat->filling);
-        if (!seat->gradient || !seat->parameters || !seat->filling) return TR_ENOMEM;
-    }
-    return TR_OK;
+    int count = 0;
+    for (int i = 0; i < TR_ARENAS; i++)
+        count += tr_variables_arena(self->head.replicas->variables, (enum tr_arena)i) != NULL;
+    return count;
 }
 
 static tr_status make(struct ps *self)
 {
     struct ps_server *server = self->server;
-    int index = index_of(self);
+    int index = ps_server_index(self);
     server->begin = self->share[index];
     server->end = self->share[index + 1];
-    server->stage = tr_alloc_aligned((size_t)(server->end - server->begin) * TR_ARENAS + 1, sizeof(float));
+    size_t share = (size_t)(server->end - server->begin), staged = share * (size_t)count_arenas(self);
+    server->stage = tr_alloc_aligned(staged + 1, sizeof(float));
     if (!server->stage) return TR_ENOMEM;
-    TR_TRY(ps_store_create(self->head.holder, self->head.job, self->head.variables, server->begin,
-                           server->end, self->parts > 1, &server->store));
-    TR_TRY(make_seats(self));
+    TR_TRY(ps_store_create(self->head.job, self->head.replicas->variables, server->begin, server->end,
+                           self->parts > 1, &server->store));
+    self->head.memory += (staged + (self->parts > 1 ? share : 0)) * sizeof(float);
+    TR_TRY(ps_seats_create(self));
     return index == 0 ? ps_coordinator_create(self) : TR_OK;
 }
 
@@ -61,36 +43,15 @@ tr_status ps_server_create(struct ps *self)
     return self->server ? make(self) : TR_ENOMEM;
 }
 
-/* Gives up what goes between a worker that is far and its seat. The memory is freed if nothing can arrive in
-   it, and else left. Of a near one it is the worker's. */
-static void empty(struct ps *self, struct ps_seat *seat)
-{
-    tr_comm *comm = self->head.comm;
-    bool filled = true;
-    for (int i = 0; seat->filling && i < ps_pieces(self, index_of(self)); i++)
-        filled = tr_comm_cancel(comm, &seat->filling[i]) && filled;
-    bool given = tr_comm_cancel(comm, &seat->giving);
-    if (!seat->near && filled) tr_free(seat->gradient);
-    if (!seat->near && given) tr_free(seat->parameters);
-    tr_free(seat->filling);
-    seat->gradient = seat->parameters = NULL;
-    seat->filling = NULL;
-}
-
 void ps_server_cancel(struct ps *self)
 {
     struct ps_server *server = self->server;
     if (!server) return;
     tr_comm *comm = self->head.comm;
-    server->kept = true;
-    for (int w = 0; server->seat && w < self->workers; w++) {
-        struct ps_seat *seat = &server->seat[w];
-        server->kept = tr_comm_cancel(comm, &seat->heard) && server->kept;
-        empty(self, seat);
-    }
+    server->kept = ps_seats_cancel(self);
     bool staged = true;
     for (int i = 0; i < TR_ARENAS; i++) staged = tr_comm_cancel(comm, &server->staged[i]) && staged;
-    if (!staged) server->stage = NULL;
+    if (!staged || server->stage_kept) server->stage = NULL;
     server->kept = tr_comm_cancel(comm, &server->commanded) && server->kept;
     ps_coordinator_cancel(self);
 }
@@ -102,61 +63,34 @@ void ps_server_destroy(struct ps *self)
     tr_free(server->stage);
     ps_store_destroy(&server->store);
     ps_coordinator_destroy(self);
-    if (server->kept) {
-        tr_free(server->seat);
-        tr_free(server);
-    }
+    ps_seats_destroy(self);
+    if (server->kept) tr_free(server);
     self->server = NULL;
 }
 
 /* ---- commands ---- */
 
-/* Keeps the seat ready for the gradient of what the worker is about to compute; that of its last work has
-   been used. Pieces arrive in order. */
-static tr_status expect_gradient(struct ps *self, int worker)
+static tr_status say_given(struct ps *self, int worker)
 {
-    struct ps_seat *seat = &self->server->seat[worker];
-    int server = index_of(self);
-    for (int i = 0; i < ps_pieces(self, server); i++) {
-        int64_t begin, end;
-        if (seat->filling[i])
-            return tr_fail(TR_EMISMATCH, "worker %d is given work before its last gradient came", worker);
-        ps_piece(self, server, i, &begin, &end);
-        TR_TRY(tr_comm_receive(self->head.comm, worker, PS_TAG_GRADIENT, seat->gradient + begin,
-                               (size_t)(end - begin) * sizeof(float), "gradient", &seat->filling[i]));
-    }
-    return TR_OK;
+    atomic_thread_fence(memory_order_seq_cst);   /* what was written comes before the message */
+    if (self->server->coordinator) return TR_OK; /* which says so with the work */
+    struct ps_down given = {.kind = PS_GIVEN};
+    return ps_outbox_send(&self->outbox, worker, PS_TAG_DOWN, &given, sizeof given, "parameters are there");
 }
 
 /* The parameters are in the seat: off to the worker. */
 static tr_status hand_over(struct ps *self, int worker)
 {
-    struct ps_server *server = self->server;
-    struct ps_seat *seat = &server->seat[worker];
-    size_t bytes = (size_t)(server->end - server->begin) * sizeof(float);
-    atomic_thread_fence(memory_order_seq_cst); /* what was written comes before the message */
-    if (!seat->near) TR_TRY(expect_gradient(self, worker));
-    if (seat->near)
-        self->shared += (int64_t)bytes;
-    else
-        TR_TRY(tr_comm_send(self->head.comm, worker, PS_TAG_PARAMETERS, seat->parameters + server->begin,
-                            bytes, "parameters", &seat->giving));
-    if (server->coordinator) return TR_OK; /* which says so with the work */
-    struct ps_down given = {.kind = PS_GIVEN};
-    return ps_outbox_send(&self->outbox, worker, PS_TAG_DOWN, &given, sizeof given, "parameters are there");
-}
-
-/* The copy that was sent last has left: its receiver has answered since. */
-static tr_status reuse(struct ps *self, struct ps_seat *seat)
-{
-    return seat->giving ? ps_watch_wait(&self->watch, &seat->giving) : TR_OK;
+    TR_TRY(ps_seat_send(self, worker));
+    return say_given(self, worker);
 }
 
 static tr_status give(struct ps *self, int worker)
 {
-    struct ps_seat *seat = &self->server->seat[worker];
-    TR_TRY(reuse(self, seat));
-    ps_store_copy(self->server->store, TR_ARENA_PARAMETERS, seat->parameters);
+    struct ps_server *server = self->server;
+    TR_TRY(ps_seat_prepare(self, worker));
+    TR_TRY(
+        ps_store_copy(server->store, TR_ARENA_PARAMETERS, server->seat[worker].parameters + server->begin));
     return hand_over(self, worker);
 }
 
@@ -166,9 +100,9 @@ static tr_status update(struct ps *self, const struct ps_command *command, struc
     struct ps_seat *given = command->give >= 0 ? &server->seat[command->give] : NULL;
     bool poisoned;
     tr_timeline_step(command->count);
-    if (given) TR_TRY(reuse(self, given));
-    TR_TRY(ps_store_update(server->store, command->count, server->gradient, command->clip,
-                           given ? given->parameters : NULL, &poisoned));
+    if (given) TR_TRY(ps_seat_prepare(self, command->give));
+    TR_TRY(ps_store_update(server->store, command->count, command->clip, given ? given->parameters : NULL,
+                           &poisoned));
     self->count = command->count + 1;
     if (poisoned) report->kind = PS_POISONED;
     return given ? hand_over(self, command->give) : TR_OK;
@@ -177,61 +111,125 @@ static tr_status update(struct ps *self, const struct ps_command *command, struc
 /* What is to be applied: a worker's gradient, or the sum. */
 static tr_status choose(struct ps_server *server, const struct ps_command *command)
 {
-    if (command->worker < 0) return ps_store_finish_sum(server->store, command->factor, &server->gradient);
-    server->gradient = server->seat[command->worker].gradient;
-    return TR_OK;
+    if (command->worker < 0) return ps_store_choose_sum(server->store, command->factor);
+    return ps_store_choose(server->store, server->seat[command->worker].gradient);
+}
+
+/* What was sent from the stage has arrived: whoever was shown it has answered, or is lost. */
+static tr_status clear_stage(struct ps *self)
+{
+    struct ps_server *server = self->server;
+    size_t floats = (size_t)(server->end - server->begin) * (size_t)count_arenas(self);
+    for (int w = 0; w < self->workers; w++)
+        if (server->seat[w].showing) TR_TRY(ps_watch_wait(&self->watch, &server->seat[w].showing));
+    if (!server->stage_kept) return TR_OK;
+    server->stage = tr_alloc_aligned(floats + 1, sizeof *server->stage);
+    server->stage_kept = false;
+    return server->stage ? TR_OK : TR_ENOMEM;
 }
 
 static tr_status snapshot(struct ps *self)
 {
     struct ps_server *server = self->server;
     int64_t share = server->end - server->begin;
+    TR_TRY(clear_stage(self));
+    float *stage = server->stage;
     for (int i = 0; i < TR_ARENAS; i++) {
-        if (!tr_variables_arena(self->head.variables, (enum tr_arena)i)) continue;
+        if (!tr_variables_arena(self->head.replicas->variables, (enum tr_arena)i)) continue;
         if (server->staged[i]) TR_TRY(ps_watch_wait(&self->watch, &server->staged[i]));
-        float *stage = server->stage + i * share;
-        const float *arena = tr_variables_arena(self->head.variables, (enum tr_arena)i);
-        memcpy(stage, arena + server->begin, (size_t)share * sizeof *stage);
+        TR_TRY(ps_store_copy(server->store, (enum tr_arena)i, stage));
         TR_TRY(tr_comm_send(self->head.comm, 0, PS_TAG_STATE + i, stage, (size_t)share * sizeof *stage,
                             tr_arena_names[i], &server->staged[i]));
+        stage += share;
     }
     return TR_OK;
 }
 
-/* A worker is lost: nothing is expected of it any more. */
-static void forget(struct ps *self, int worker)
+/* What of the stage is evaluated: moving averages with the statistics of the parameters, or these. */
+static const float *evaluated(struct ps *self)
 {
-    struct ps_seat *seat = &self->server->seat[worker];
-    seat->gone = true;
-    tr_comm_cancel(self->head.comm, &seat->heard);
-    empty(self, seat);
+    const struct ps_server *server = self->server;
+    const struct tr_model *model = self->head.job->model;
+    const tr_variables *variables = self->head.replicas->variables;
+    int64_t share = server->end - server->begin;
+    if (!tr_variables_arena(variables, TR_ARENA_EMA)) return server->stage;
+    float *average = server->stage;
+    for (int i = 0; i < TR_ARENA_EMA; i++)
+        if (tr_variables_arena(variables, (enum tr_arena)i)) average += share;
+    for (int i = 0; i < model->parameter_count; i++) {
+        const struct tr_parameter *parameter = &model->parameters[i];
+        int64_t from = parameter->offset - server->begin, to = from + parameter->count;
+        if (from < 0) from = 0;
+        if (to > share) to = share;
+        if (parameter->kind != TR_PARAMETER_STATISTIC || from >= to) continue;
+        memcpy(average + from, server->stage + from, (size_t)(to - from) * sizeof *average);
+    }
+    return average;
+}
+
+static tr_status show(struct ps *self, int worker)
+{
+    struct ps_server *server = self->server;
+    struct ps_seat *seat = &server->seat[worker];
+    size_t bytes = (size_t)(server->end - server->begin) * sizeof(float);
+    for (int i = 0; i < TR_ARENAS; i++)
+        if (server->staged[i]) TR_TRY(ps_watch_wait(&self->watch, &server->staged[i]));
+    const float *values = evaluated(self);
+    if (seat->near) {
+        memcpy(seat->parameters + server->begin, values, bytes);
+        self->shared += (int64_t)bytes;
+    } else {
+        if (seat->showing) TR_TRY(ps_watch_wait(&self->watch, &seat->showing));
+        TR_TRY(tr_comm_send(self->head.comm, worker, PS_TAG_PARAMETERS, values, bytes, "parameters",
+                            &seat->showing));
+    }
+    return say_given(self, worker);
+}
+
+/* Whether the command is about workers that there are, and gradients that are here. */
+static bool makes_sense(const struct ps *self, const struct ps_command *command)
+{
+    int32_t worker = command->worker, give = command->give;
+    bool uses = command->kind == PS_ADD || command->kind == PS_MEASURE || command->kind == PS_UPDATE;
+    bool any = command->kind == PS_MEASURE || command->kind == PS_UPDATE || command->kind == PS_SNAPSHOT ||
+               command->kind == PS_FINISH; /* -1: the sum, or nobody */
+    if (worker >= self->workers || give >= self->workers || (worker < 0 && !any)) return false;
+    return worker < 0 || !uses || self->server->seat[worker].gradient;
 }
 
 tr_status ps_server_execute(struct ps *self, const struct ps_command *command, struct ps_report *report)
 {
     struct ps_server *server = self->server;
     const struct ps_seat *seat = command->worker >= 0 ? &server->seat[command->worker] : NULL;
-    if (command->worker >= self->workers || command->give >= self->workers)
-        return tr_fail(TR_EMISMATCH, "a command about worker %d of %d", command->worker, self->workers);
+    if (!makes_sense(self, command))
+        return tr_fail(TR_EMISMATCH, "a command of kind %d about worker %d of %d", command->kind,
+                       command->worker, self->workers);
     switch ((enum ps_command_kind)command->kind) {
     case PS_GIVE:
         return give(self, command->worker);
+    case PS_EXPECT:
+        return ps_seat_expect(self, command->worker);
+    case PS_RELEASE:
+        ps_seat_release(self, command->worker);
+        return TR_OK;
     case PS_ADD:
         if (seat->near) self->shared += (server->end - server->begin) * (int64_t)sizeof(float);
         return ps_store_add(server->store, seat->gradient, command->factor, command->first);
     case PS_MEASURE:
         TR_TRY(choose(server, command));
         report->kind = PS_MEASURED;
-        report->squares = ps_store_squares(server->store, server->gradient);
-        return TR_OK;
+        return ps_store_squares(server->store, &report->squares);
     case PS_UPDATE:
         if (seat && seat->near) self->shared += (server->end - server->begin) * (int64_t)sizeof(float);
         if (!command->chosen) TR_TRY(choose(server, command));
         return update(self, command, report);
     case PS_SNAPSHOT:
         return snapshot(self);
+    case PS_SHOW:
+        return show(self, command->worker);
     case PS_DROP:
-        forget(self, command->worker);
+        server->seat[command->worker].gone = true;
+        ps_seat_forget(self, command->worker);
         return TR_OK;
     case PS_FINISH:
         server->finished = true;
@@ -284,8 +282,7 @@ static tr_status hear_worker(struct ps *self, int worker, bool *quiet)
         if (seat->up.kind != PS_PUSH || seat->near) return heard(self, worker);
         seat->pushes = true;
     }
-    for (int i = 0; i < ps_pieces(self, index_of(self)); i++)
-        if (!tr_comm_is_done(comm, &seat->filling[i])) return TR_OK;
+    if (!ps_seat_is_filled(self, worker)) return TR_OK;
     *quiet = false;
     seat->pushes = false;
     return heard(self, worker);
@@ -303,35 +300,35 @@ static tr_status hear_coordinator(struct ps *self, bool *quiet)
 }
 
 /* One look at everybody, which tests each message once however many workers there are. */
-static tr_status turn(struct ps *self, int32_t *wish, bool *quiet)
+static tr_status turn(struct ps *self, int32_t *request, bool *quiet)
 {
-    TR_TRY(ps_watch_look(&self->watch));
+    TR_TRY(ps_watch_probe(&self->watch));
     TR_TRY(tr_comm_progress(self->head.comm));
     for (int w = 0; w < self->workers && !self->server->finished; w++) TR_TRY(hear_worker(self, w, quiet));
     if (self->server->finished) return TR_OK;
-    if (self->server->coordinator) return ps_coordinator_turn(self, *wish, quiet);
-    if (*wish) {
-        struct ps_report text = {.kind = PS_WISH, .wish = *wish};
+    if (self->server->coordinator) return ps_coordinator_turn(self, *request, quiet);
+    if (*request) {
+        struct ps_report text = {.kind = PS_REQUEST, .request = *request};
         TR_TRY(report(self, &text));
-        *wish = 0; /* said once */
+        *request = 0; /* said once */
     }
     return hear_coordinator(self, quiet);
 }
 
-tr_status ps_server_run(struct ps *self, const volatile sig_atomic_t *stop, int32_t wish)
+tr_status ps_server_run(struct ps *self, const atomic_int *stop, int32_t request)
 {
     struct ps_server *server = self->server;
     for (int w = 0; w < self->workers; w++) TR_TRY(listen_to_worker(self, w));
     TR_TRY(server->coordinator ? ps_coordinator_begin(self) : listen_to_coordinator(self));
-    int32_t wishes = 0;
-    bool wished = false;
+    int32_t requests = 0;
+    bool requested = false;
     for (double last = tr_clock_seconds(); !server->finished;) {
         bool quiet = true;
-        if (*stop && !wished) {
-            wished = true;
-            wishes = wish;
+        if (*stop && !requested) {
+            requested = true;
+            requests = request;
         }
-        TR_TRY(turn(self, &wishes, &quiet));
+        TR_TRY(turn(self, &requests, &quiet));
         double now = tr_clock_seconds();
         if (!quiet) last = now;
         if (quiet && !server->finished) tr_comm_idle(self->head.comm, ps_nap(now - last));

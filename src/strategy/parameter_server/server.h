@@ -5,19 +5,27 @@
 #include "strategy/parameter_server/parameter_server.h"
 #include "strategy/parameter_server/store.h"
 
+/* Room for what goes by messages: a gradient that comes, or parameters that leave. */
+struct ps_room {
+    float *arena;    /* NULL: lost to a message that nobody could stop */
+    tr_ticket **way; /* of the pieces of a gradient; parameters are one */
+    int worker;      /* of a gradient: -1: the room is free; of parameters: whose they were last */
+};
+
 /* A worker, as a server sees it. */
 struct ps_seat {
-    struct ps_up up;     /* the last message, or the one that is awaited */
-    tr_ticket *heard;    /* the message that is awaited */
-    tr_ticket **filling; /* [ps_pieces()] of its gradient on the way, if it is far; else NULL */
-    tr_ticket *giving;   /* parameters on the way to it, if it is far */
-    float *gradient;     /* arena: the worker's own if it is near */
-    float *parameters;   /* likewise; else copies that are sent */
+    struct ps_up up;    /* the last message, or the one that is awaited */
+    tr_ticket *heard;   /* the message that is awaited */
+    tr_ticket *showing; /* what is to be evaluated, if it is far, from the stage */
+    float *gradient;    /* arenas: the worker's own if it is near; else those of its rooms, or NULL */
+    float *parameters;
+    struct ps_room *in, *out;
     bool near, gone;
     bool pushes; /* it said that its gradient is there, but some of it is still on the way */
     /* Of the coordinator: */
     struct ps_up pushed; /* about its gradient */
     struct tr_rank_statistics done;
+    bool shown;      /* it has what is to be evaluated */
     int haves;       /* servers that have its gradient */
     bool ended;      /* it was told that the run is over */
     double troubled; /* since when it is known to be lost; 0: it is not */
@@ -35,10 +43,12 @@ struct ps_coordinator;
 
 struct ps_server {
     ps_store *store;
-    int64_t begin, end;   /* its share */
-    struct ps_seat *seat; /* [workers] */
-    float *gradient;      /* what was measured or is to be applied */
-    float *stage;         /* a snapshot on its way: the share of each arena after another */
+    int64_t begin, end;       /* its share */
+    struct ps_seat *seat;     /* [workers] */
+    struct ps_room *in, *out; /* [rooms] each, of workers that are far */
+    int rooms;
+    float *stage;    /* a snapshot on its way: the share of each arena after another */
+    bool stage_kept; /* a message that nobody could stop may still read it */
     tr_ticket *staged[TR_ARENAS];
     struct ps_command command; /* of others than the coordinator */
     tr_ticket *commanded;
@@ -48,8 +58,33 @@ struct ps_server {
     int lost;  /* ranks, known at the end */
 };
 
+/* The number of this server. */
+static inline int ps_server_index(const struct ps *self)
+{
+    return self->head.rank - self->workers;
+}
+
 /* Does what the command says, here; the results of MEASURE and UPDATE go to `report`. */
 tr_status ps_server_execute(struct ps *self, const struct ps_command *command, struct ps_report *report);
+
+/* ---- seats.c ---- */
+
+/* Seats and rooms; counts their memory. */
+tr_status ps_seats_create(struct ps *self);
+/* Gives up what is on the way. False: something may still arrive in a seat. */
+bool ps_seats_cancel(struct ps *self);
+void ps_seats_destroy(struct ps *self);
+/* Takes room for the gradient of a worker and lets it come; nothing happens if it is near. */
+tr_status ps_seat_expect(struct ps *self, int worker);
+/* Whether the gradient is all there, once its worker said so. */
+bool ps_seat_is_filled(struct ps *self, int worker);
+/* The gradient has been used, or is not needed. */
+void ps_seat_release(struct ps *self, int worker);
+/* Sees to `parameters`, to be written and then sent. */
+tr_status ps_seat_prepare(struct ps *self, int worker);
+tr_status ps_seat_send(struct ps *self, int worker);
+/* A worker is lost. False: something may still arrive in its seat. */
+bool ps_seat_forget(struct ps *self, int worker);
 
 /* ---- coordinator.c ---- */
 
@@ -61,8 +96,8 @@ void ps_coordinator_destroy(struct ps *self);
 tr_status ps_coordinator_begin(struct ps *self);
 /* A message of a worker is in its seat; of a gradient only once this server has it. */
 tr_status ps_coordinator_hear(struct ps *self, int worker);
-/* Listens to the other servers, looks after the workers, and acts on what was heard; `wish`: what this rank
-   wishes for. *quiet becomes false if there was something. */
-tr_status ps_coordinator_turn(struct ps *self, int32_t wish, bool *quiet);
+/* Listens to the other servers, looks after the workers, and acts on what was heard; `request`: what this
+   rank requests for. *quiet becomes false if there was something. */
+tr_status ps_coordinator_turn(struct ps *self, int32_t request, bool *quiet);
 
 #endif

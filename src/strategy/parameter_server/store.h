@@ -13,24 +13,26 @@
 typedef struct ps_store ps_store;
 
 /* The floats [begin, end) of the arenas of `variables`; all borrowed for the life of the store. `sums`: there
-   is a sum, see ps_store_add(). Returned, destroy with ps_store_destroy(). TR_ENOMEM, TR_EUNSUPPORTED for
-   devices whose memory the host does not see. */
-tr_status ps_store_create(tr_device *device, const struct tr_job *job, tr_variables *variables, int64_t begin,
-                          int64_t end, bool sums, ps_store **out);
+   is a sum, see ps_store_add(). Returned, destroy with ps_store_destroy(). TR_ENOMEM. */
+tr_status ps_store_create(const struct tr_job *job, tr_variables *variables, int64_t begin, int64_t end,
+                          bool sums, ps_store **out);
 /* Accepts NULL, nulls the handle. */
 void ps_store_destroy(ps_store **store);
 
-/* The sum becomes factor * gradient if `first`, else that is added to it. May change the gradient. */
+/* The sum becomes factor * gradient if `first`, else that is added to it. `gradient`, host memory, may be
+   changed, and is free again afterwards. */
 tr_status ps_store_add(ps_store *store, float *gradient, float factor, bool first);
-/* The sum is scaled by `factor`; *gradient is where it is, borrowed for the life of the store. */
-tr_status ps_store_finish_sum(ps_store *store, float factor, float **gradient);
-/* The sum of squares of the share, without parameters that are not optimized. */
-double ps_store_squares(const ps_store *store, const float *gradient);
-/* Update number `count` (from 0); `clip` is the factor that clips by norm. The share of the new parameters is
-   copied into the arena `give` (NULL: nowhere). *poisoned: one is not finite. */
-tr_status ps_store_update(ps_store *store, int64_t count, const float *gradient, float clip, float *give,
-                          bool *poisoned);
-/* Copies the share of an arena into another one. */
-void ps_store_copy(const ps_store *store, enum tr_arena arena, float *to);
+/* What is to be measured or applied next: a gradient, host memory, borrowed until then; or the sum, scaled by
+   `factor`. */
+tr_status ps_store_choose(ps_store *store, float *gradient);
+tr_status ps_store_choose_sum(ps_store *store, float factor);
+/* The sum of squares of the share of what was chosen, without parameters that are not optimized. */
+tr_status ps_store_squares(ps_store *store, double *out);
+/* Update number `count` (from 0) by what was chosen; `clip` is the factor that clips by norm. The share of
+   the new parameters is copied into the arena `give`, host memory (NULL: nowhere). *poisoned: one is not
+   finite. */
+tr_status ps_store_update(ps_store *store, int64_t count, float clip, float *give, bool *poisoned);
+/* Copies the share of an arena to `to`, host memory of end - begin floats. */
+tr_status ps_store_copy(const ps_store *store, enum tr_arena arena, float *to);
 
 #endif

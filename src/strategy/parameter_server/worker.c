@@ -1,4 +1,4 @@
-/* A worker's part: from work to gradient; and what the chief does besides. */
+/* A worker's part: from work to gradient; and what the root does besides. */
 #include "strategy/parameter_server/parameter_server.h"
 
 #include "base/alloc.h"
@@ -23,6 +23,9 @@ struct line {
 
 struct ps_worker {
     struct line *line; /* [servers]; the first is the coordinator */
+    const struct tr_staging *gradient, *parameters;
+    int64_t copied;        /* of the gradient, the floats from here on are in host memory */
+    bool distant, granted; /* from some server: its gradient needs room there; and has it */
     struct ps_table table;
 };
 
@@ -56,12 +59,16 @@ tr_status ps_worker_create(struct ps *self)
     };
     self->worker = tr_alloc_zero(1, sizeof *self->worker);
     if (!self->worker) return TR_ENOMEM;
+    self->worker->distant = self->distant[head->rank];
     self->worker->line = tr_alloc_zero((size_t)self->servers, sizeof *self->worker->line);
     if (!self->worker->line) return TR_ENOMEM;
     for (int s = 0; s < self->servers; s++) TR_TRY(make_line(self, s));
-    float *slots = self->memory ? ps_gradient_of(self, head->rank) : NULL;
-    TR_TRY(tr_gradient_create(head->device, head->job, head->variables, &part, slots, &head->gradient));
-    tr_gradient_listen(head->gradient, listen, self);
+    float *window = self->memory ? ps_gradient_of(self, head->rank) : NULL;
+    TR_TRY(tr_gradient_create(head->device, head->job, head->replicas->variables, &part, window,
+                              &head->replicas->gradient));
+    TR_TRY(tr_gradient_open(head->replicas->gradient, &self->worker->gradient));
+    TR_TRY(tr_variables_open(head->replicas->variables, TR_ARENA_PARAMETERS, &self->worker->parameters));
+    tr_gradient_listen(head->replicas->gradient, listen, self);
     return TR_OK;
 }
 
@@ -91,15 +98,14 @@ void ps_worker_destroy(struct ps *self)
 
 /* ---- talking ---- */
 
-static tr_status say(struct ps *self, int server, struct ps_up *up)
+tr_status ps_worker_say(struct ps *self, int server, struct ps_up *up)
 {
     ps_own_statistics(self, &up->done);
     return ps_outbox_send(&self->outbox, self->worker->line[server].rank, PS_TAG_UP, up, sizeof *up,
                           "word of a worker");
 }
 
-/* Waits for the next word of a server. */
-static tr_status hear(struct ps *self, int server)
+tr_status ps_worker_hear(struct ps *self, int server)
 {
     struct line *line = &self->worker->line[server];
     TR_TRY(tr_comm_receive(self->head.comm, line->rank, PS_TAG_DOWN, &line->down, sizeof line->down,
@@ -113,47 +119,62 @@ static tr_status hear(struct ps *self, int server)
         self->head.rank);
 }
 
-static tr_status unexpected(int kind)
+tr_status ps_worker_refuse(int kind)
 {
     return tr_fail(TR_EMISMATCH,
                    "a server says something out of turn (%d); all ranks must run the same program", kind);
 }
 
-/* After the coordinator's word: waits until all servers' parameters are there. */
-static tr_status take_parameters(struct ps *self)
+const struct ps_down *ps_worker_word(const struct ps *self)
 {
-    float *parameters = tr_variables_arena(self->head.variables, TR_ARENA_PARAMETERS);
+    return &self->worker->line[0].down;
+}
+
+tr_status ps_worker_take_parameters(struct ps *self)
+{
+    const struct tr_staging *parameters = self->worker->parameters;
     tr_ticket *coming = NULL;
     for (int s = 0; s < self->servers; s++) {
         struct line *line = &self->worker->line[s];
         if (!line->near) {
-            TR_TRY(tr_comm_receive(self->head.comm, line->rank, PS_TAG_PARAMETERS, parameters + line->begin,
-                                   (size_t)(line->end - line->begin) * sizeof *parameters, "parameters",
-                                   &coming));
+            TR_TRY(tr_comm_receive(self->head.comm, line->rank, PS_TAG_PARAMETERS,
+                                   parameters->host + line->begin,
+                                   (size_t)(line->end - line->begin) * sizeof(float), "parameters", &coming));
             TR_TRY(ps_watch_wait(&self->watch, &coming));
         }
-        if (s > 0) TR_TRY(hear(self, s));
-        if (s > 0 && line->down.kind != PS_GIVEN) return unexpected(line->down.kind);
+        if (s > 0) TR_TRY(ps_worker_hear(self, s));
+        if (s > 0 && line->down.kind != PS_GIVEN) return ps_worker_refuse(line->down.kind);
     }
     atomic_thread_fence(memory_order_seq_cst); /* what servers wrote before their word is there */
-    return TR_OK;
+    TR_TRY(tr_staging_to_device(parameters, 0, parameters->floats));
+    return tr_device_wait(self->head.holder);
 }
 
 /* ---- working ---- */
 
+/* Brings the gradient to host memory as far as it is complete, which it is from float `from` on. */
+static tr_status copy_from(struct ps *self, int64_t from)
+{
+    struct ps_worker *worker = self->worker;
+    if (from < worker->copied) TR_TRY(tr_staging_to_host(worker->gradient, from, worker->copied));
+    worker->copied = from;
+    return tr_device_wait(self->head.device);
+}
+
 /* Sends the pieces of the gradient that are complete, which it is from float `from` on, to servers that are
-   far. The mover takes them there while backward goes on. */
+   far. The progress thread takes them there while backward goes on. */
 static tr_status push_from(struct ps *self, int64_t from)
 {
-    const float *gradient = tr_gradient_slots(self->head.gradient);
+    const float *gradient = self->worker->gradient->host;
     bool waited = false;
+    if (self->worker->distant && !self->worker->granted) return TR_OK;
     for (int s = self->servers - 1; s >= 0; s--) {
         struct line *line = &self->worker->line[s];
         for (; !line->near && line->pushed < line->pieces; line->pushed++) {
             int64_t begin, end;
             ps_piece(self, s, line->pushed, &begin, &end);
             if (begin < from) break;
-            if (!waited) TR_TRY(tr_device_wait(self->head.device));
+            if (!waited) TR_TRY(copy_from(self, from));
             waited = true;
             TR_TRY(tr_comm_send(self->head.comm, line->rank, PS_TAG_GRADIENT, gradient + begin,
                                 (size_t)(end - begin) * sizeof *gradient, "gradient",
@@ -174,22 +195,35 @@ static tr_status compute(struct ps *self, int64_t number, struct ps_up *up)
     struct tr_strategy *head = &self->head;
     int64_t batch = number / self->parts, part = number % self->parts;
     int64_t microbatches = head->job->train.microbatches, floats = head->job->model->arena_floats;
-    float sums[TR_PASS_SUMS];
+    float none[TR_PASS_SUMS] = {0};
     if (self->parts > 1)
-        tr_gradient_narrow(head->gradient, tr_cut(microbatches, self->parts, part),
+        tr_gradient_narrow(head->replicas->gradient, tr_cut(microbatches, self->parts, part),
                            tr_cut(microbatches, self->parts, part + 1));
-    TR_TRY(tr_variables_begin_step(head->variables, batch));
-    TR_TRY(tr_strategy_compute(head, batch, &up->examples));
-    float *gradient = tr_gradient_slots(head->gradient);
+    self->worker->copied = floats;
+    TR_TRY(tr_variables_begin_step(head->replicas->variables, batch));
+    TR_TRY(tr_driver_compute(head, batch, &up->examples));
+    const float *sums = tr_gradient_sums(head->replicas->gradient);
     if (up->examples == 0) {
         /* A part of a ragged batch with fewer rows than microbatches. */
-        struct tr_op_fill zero = {floats + TR_PASS_SUMS, 0, gradient};
+        struct tr_op_fill zero = {floats + TR_PASS_SUMS, 0, tr_gradient_slots(head->replicas->gradient)};
         TR_TRY(tr_device_fill(head->device, &zero));
+        TR_TRY(tr_device_wait(head->device));
+        sums = none;
     }
-    TR_TRY(tr_device_to_host(head->device, sums, gradient + floats, sizeof sums));
-    TR_TRY(tr_device_wait(head->device));
     up->loss = sums[0];
     up->correct = sums[1];
+    return TR_OK;
+}
+
+/* Room at the servers, which gradients of others leave. */
+static tr_status wait_for_room(struct ps *self)
+{
+    struct ps_up up = {.kind = PS_OFFER};
+    const struct ps_down *down = ps_worker_word(self);
+    TR_TRY(ps_worker_say(self, 0, &up));
+    TR_TRY(ps_worker_hear(self, 0));
+    if (down->kind != PS_GRANTED) return ps_worker_refuse(down->kind);
+    self->worker->granted = true;
     return TR_OK;
 }
 
@@ -198,9 +232,11 @@ static tr_status compute(struct ps *self, int64_t number, struct ps_up *up)
 static tr_status push(struct ps *self, struct ps_up *up)
 {
     up->kind = PS_PUSH;
+    if (self->worker->distant && !self->worker->granted) TR_TRY(wait_for_room(self));
     TR_TRY(push_from(self, 0));
+    TR_TRY(copy_from(self, 0));                /* servers that are near read it there */
     atomic_thread_fence(memory_order_seq_cst); /* the gradient comes before the word */
-    for (int s = 0; s < self->servers; s++) TR_TRY(say(self, s, up));
+    for (int s = 0; s < self->servers; s++) TR_TRY(ps_worker_say(self, s, up));
     return TR_OK;
 }
 
@@ -216,41 +252,45 @@ static tr_status settle(struct ps *self)
 }
 
 /* Does the work that the coordinator's last word was about, and hears its next word. */
-static tr_status contribute(struct ps *self, int32_t wish)
+static tr_status contribute(struct ps *self, int32_t request)
 {
-    const struct ps_down *down = &self->worker->line[0].down;
-    struct ps_up up = {.wish = wish};
+    const struct ps_down *down = ps_worker_word(self);
+    struct ps_up up = {.request = request};
     self->count = down->version;
+    struct ps_up got = {.kind = PS_GOT};
     int64_t number = down->number;
-    TR_TRY(take_parameters(self));
+    self->worker->granted = down->granted;
+    TR_TRY(ps_worker_take_parameters(self));
+    if (self->worker->distant) TR_TRY(ps_worker_say(self, 0, &got));
     TR_TRY(compute(self, number, &up));
     TR_TRY(push(self, &up));
-    TR_TRY(hear(self, 0));
+    TR_TRY(ps_worker_hear(self, 0));
     return settle(self);
 }
 
-static tr_status ask(struct ps *self, int32_t wish)
+static tr_status ask(struct ps *self, int32_t request)
 {
-    struct ps_up up = {.kind = PS_ASK, .wish = wish};
-    TR_TRY(say(self, 0, &up));
-    return hear(self, 0);
+    struct ps_up up = {.kind = PS_ASK, .request = request};
+    TR_TRY(ps_worker_say(self, 0, &up));
+    return ps_worker_hear(self, 0);
 }
 
-tr_status ps_worker_run(struct ps *self, const volatile sig_atomic_t *stop, int32_t wish)
+tr_status ps_worker_run(struct ps *self, const atomic_int *stop, int32_t request)
 {
-    const struct ps_down *down = &self->worker->line[0].down;
+    const struct ps_down *down = ps_worker_word(self);
     TR_TRY(ask(self, 0));
-    while (down->kind == PS_WORK) TR_TRY(contribute(self, *stop ? wish : 0));
-    if (down->kind != PS_ENDED) return unexpected(down->kind);
+    while (down->kind == PS_WORK || down->kind == PS_PIECE)
+        TR_TRY(down->kind == PS_WORK ? contribute(self, *stop ? request : 0) : ps_worker_examine(self));
+    if (down->kind != PS_ENDED) return ps_worker_refuse(down->kind);
     if (down->lost > 0) tr_comm_disband(self->head.comm);
     return TR_OK;
 }
 
-/* ---- the chief ---- */
+/* ---- the root ---- */
 
 static void take_news(struct ps *self, struct tr_step_figures *figures)
 {
-    const struct ps_down *down = &self->worker->line[0].down;
+    const struct ps_down *down = ps_worker_word(self);
     const struct ps_news *news = &down->news;
     self->count = down->version;
     figures->steps = news->steps;
@@ -261,60 +301,62 @@ static void take_news(struct ps *self, struct tr_step_figures *figures)
     figures->skipped = news->skipped != 0;
     figures->bad_loss = news->bad_loss != 0;
     figures->poisoned = news->poisoned != 0;
-    figures->wish = news->wish;
+    figures->request = news->request;
 }
 
-tr_status ps_chief_step(struct ps *self, int32_t wish, struct tr_step_figures *figures)
+tr_status ps_root_step(struct ps *self, int32_t request, struct tr_step_figures *figures)
 {
-    const struct ps_down *down = &self->worker->line[0].down;
-    TR_TRY(ask(self, wish));
+    const struct ps_down *down = ps_worker_word(self);
+    TR_TRY(ask(self, request));
     while (down->kind == PS_WORK) TR_TRY(contribute(self, 0));
-    if (down->kind != PS_NEWS) return unexpected(down->kind);
+    if (down->kind != PS_NEWS) return ps_worker_refuse(down->kind);
     take_news(self, figures);
     return TR_OK;
 }
 
 static tr_status fetch_arena(struct ps *self, enum tr_arena arena)
 {
-    float *floats = tr_variables_arena(self->head.variables, arena);
+    const struct tr_staging *values;
     tr_ticket *coming = NULL;
-    if (!floats) return TR_OK;
+    TR_TRY(tr_variables_open(self->head.replicas->variables, arena, &values));
+    if (!values) return TR_OK;
     for (int s = 0; s < self->servers; s++) {
         const struct line *line = &self->worker->line[s];
-        TR_TRY(tr_comm_receive(self->head.comm, line->rank, PS_TAG_STATE + (int)arena, floats + line->begin,
-                               (size_t)(line->end - line->begin) * sizeof *floats, tr_arena_names[arena],
-                               &coming));
+        TR_TRY(tr_comm_receive(self->head.comm, line->rank, PS_TAG_STATE + (int)arena,
+                               values->host + line->begin, (size_t)(line->end - line->begin) * sizeof(float),
+                               tr_arena_names[arena], &coming));
         TR_TRY(ps_watch_wait(&self->watch, &coming));
     }
-    return TR_OK;
+    TR_TRY(tr_staging_to_device(values, 0, values->floats));
+    return tr_device_wait(self->head.holder);
 }
 
 /* Asks for something that is answered with the steps done so far. */
 static tr_status enquire(struct ps *self, enum ps_up_kind kind, enum ps_down_kind answer)
 {
     struct ps_up up = {.kind = kind};
-    const struct ps_down *down = &self->worker->line[0].down;
-    TR_TRY(say(self, 0, &up));
-    TR_TRY(hear(self, 0));
-    if (down->kind != (int32_t)answer) return unexpected(down->kind);
+    const struct ps_down *down = ps_worker_word(self);
+    TR_TRY(ps_worker_say(self, 0, &up));
+    TR_TRY(ps_worker_hear(self, 0));
+    if (down->kind != (int32_t)answer) return ps_worker_refuse(down->kind);
     self->count = down->version;
     self->head.ahead += down->news.steps;
     return TR_OK;
 }
 
-tr_status ps_chief_settle(struct ps *self)
+tr_status ps_root_drain(struct ps *self)
 {
-    return enquire(self, PS_SETTLE, PS_SETTLED);
+    return enquire(self, PS_DRAIN, PS_DRAINED);
 }
 
-tr_status ps_chief_gather(struct ps *self)
+tr_status ps_root_gather(struct ps *self)
 {
     TR_TRY(enquire(self, PS_GATHER, PS_GATHERED));
     for (int i = 0; i < TR_ARENAS; i++) TR_TRY(fetch_arena(self, (enum tr_arena)i));
     return TR_OK;
 }
 
-tr_status ps_chief_statistics(struct ps *self, struct tr_strategy_statistics *out)
+tr_status ps_root_statistics(struct ps *self, struct tr_strategy_statistics *out)
 {
     struct ps_up up = {.kind = PS_STATISTICS};
     struct ps_table *table = &self->worker->table;
@@ -322,7 +364,7 @@ tr_status ps_chief_statistics(struct ps *self, struct tr_strategy_statistics *ou
     tr_ticket *coming = NULL;
     tr_comm *comm = self->head.comm;
     int coordinator = self->worker->line[0].rank;
-    TR_TRY(say(self, 0, &up));
+    TR_TRY(ps_worker_say(self, 0, &up));
     TR_TRY(tr_comm_receive(comm, coordinator, PS_TAG_TABLE, table, sizeof *table, "statistics", &coming));
     TR_TRY(ps_watch_wait(&self->watch, &coming));
     TR_TRY(tr_comm_receive(comm, coordinator, PS_TAG_TABLE, out->rank, ranks, "statistics", &coming));
@@ -333,13 +375,13 @@ tr_status ps_chief_statistics(struct ps *self, struct tr_strategy_statistics *ou
     return TR_OK;
 }
 
-tr_status ps_chief_end(struct ps *self)
+tr_status ps_root_end(struct ps *self)
 {
     struct ps_up up = {.kind = PS_END};
-    const struct ps_down *down = &self->worker->line[0].down;
-    TR_TRY(say(self, 0, &up));
-    TR_TRY(hear(self, 0));
-    if (down->kind != PS_ENDED) return unexpected(down->kind);
+    const struct ps_down *down = ps_worker_word(self);
+    TR_TRY(ps_worker_say(self, 0, &up));
+    TR_TRY(ps_worker_hear(self, 0));
+    if (down->kind != PS_ENDED) return ps_worker_refuse(down->kind);
     if (down->lost > 0) tr_comm_disband(self->head.comm);
     return TR_OK;
 }

@@ -24,7 +24,7 @@ static tr_status add_allowed(const struct tr_model *model, struct tr_text *text,
     for (int i = 0; i < *count; i++) tr_text_addf(text, "%s%s", i ? ", " : "", model->layers[cut[i]].name);
     if (*count == 0) tr_text_add(text, "none");
     tr_free(cut);
-    return TR_OK;
+    return text->failed ? TR_ENOMEM : TR_OK;
 }
 
 static int find_layer(const struct tr_model *model, const char *name)

@@ -37,33 +37,100 @@ static tr_status wait_for(struct stage *stage, tr_ticket **ticket)
     return *ticket ? tr_comm_wait(stage->strategy->comm, ticket) : TR_OK;
 }
 
+static size_t bytes_in(const struct flight *flight)
+{
+    return (size_t)tr_pass_entry_floats(flight->pass, &flight->batch) * sizeof(float);
+}
+
 static tr_status receive_activations(struct stage *stage, struct flight *flight)
 {
     if (is_first(stage)) return TR_OK;
-    struct tr_pass_port port = tr_pass_entry(flight->pass);
-    return tr_comm_receive(stage->strategy->comm, stage->place.previous, STAGE_TAG_ACTIVATIONS, port.values,
-                           tr_pass_port_bytes(&port, &flight->batch), "activations", &flight->entry);
+    return tr_comm_receive(stage->strategy->comm, stage->place.previous, STAGE_TAG_ACTIVATIONS,
+                           flight->in.values.host, bytes_in(flight), "activations", &flight->entry);
 }
 
 static tr_status send_activations(struct stage *stage, struct flight *flight)
 {
     if (is_last(stage)) return TR_OK;
-    struct tr_pass_port port = tr_pass_exit(flight->pass);
-    size_t bytes = tr_pass_port_bytes(&port, &flight->batch);
-    TR_TRY(tr_comm_send(stage->strategy->comm, stage->place.next, STAGE_TAG_ACTIVATIONS, port.values, bytes,
-                        "activations", &flight->exit));
-    if (!port.gradient) return TR_OK;
-    return tr_comm_receive(stage->strategy->comm, stage->place.next, STAGE_TAG_GRADIENTS, port.gradient,
-                           bytes, "gradient of activations", &flight->exit_gradient);
+    size_t bytes = (size_t)tr_pass_exit_floats(flight->pass, &flight->batch) * sizeof(float);
+    TR_TRY(tr_comm_send(stage->strategy->comm, stage->place.next, STAGE_TAG_ACTIVATIONS,
+                        flight->out.values.host, bytes, "activations", &flight->exit));
+    if (!flight->out.gradient.data) return TR_OK;
+    return tr_comm_receive(stage->strategy->comm, stage->place.next, STAGE_TAG_GRADIENTS,
+                           flight->out.gradient.host, bytes, "gradient of activations",
+                           &flight->exit_gradient);
+}
+
+/* ---- weights that other stages share ---- */
+
+static size_t leaves_bytes(const struct stage *stage, const struct flight *flight, int i)
+{
+    return (size_t)flight->batch.microbatches * (size_t)stage->shared.item[i].tie.floats * sizeof(float);
+}
+
+/* A lender's leaves may come once the pass has gone forward. */
+static tr_status receive_leaves(struct stage *stage, struct flight *flight)
+{
+    for (int i = 0; i < stage->shared.count; i++) {
+        const struct tr_shared_weight *item = &stage->shared.item[i];
+        if (!item->tie.lends) continue;
+        TR_TRY(tr_comm_receive(stage->strategy->comm, item->peer, STAGE_TAG_LEAVES, flight->leaves[i].host,
+                               leaves_bytes(stage, flight, i), "gradient of shared weights",
+                               &flight->leaves_ticket[i]));
+    }
+    return TR_OK;
+}
+
+/* Those of a lender are there, those of a borrower, of the unit before, have gone. */
+static tr_status wait_for_leaves(struct stage *stage, struct flight *flight)
+{
+    for (int i = 0; i < stage->shared.count; i++) TR_TRY(wait_for(stage, &flight->leaves_ticket[i]));
+    return TR_OK;
+}
+
+/* Between the device and the memory of messages: what came to lenders, or what borrowers leave. */
+static tr_status move_leaves(struct stage *stage, struct flight *flight, bool lends)
+{
+    for (int i = 0; i < stage->shared.count; i++) {
+        const int64_t floats = (int64_t)(leaves_bytes(stage, flight, i) / sizeof(float));
+        if (stage->shared.item[i].tie.lends != lends) continue;
+        TR_TRY(lends ? tr_staging_to_device(&flight->leaves[i], 0, floats)
+                     : tr_staging_to_host(&flight->leaves[i], 0, floats));
+    }
+    return TR_OK;
+}
+
+static tr_status send_leaves(struct stage *stage, struct flight *flight)
+{
+    for (int i = 0; i < stage->shared.count; i++) {
+        const struct tr_shared_weight *item = &stage->shared.item[i];
+        if (item->tie.lends) continue;
+        TR_TRY(tr_comm_send(stage->strategy->comm, item->peer, STAGE_TAG_LEAVES, flight->leaves[i].host,
+                            leaves_bytes(stage, flight, i), "gradient of shared weights",
+                            &flight->leaves_ticket[i]));
+    }
+    return TR_OK;
+}
+
+/* ---- the device ---- */
+
+/* Between the device and the memory of messages, where there is anything. */
+static tr_status take(const struct tr_staging *from_neighbour, int64_t floats)
+{
+    return from_neighbour->data ? tr_staging_to_device(from_neighbour, 0, floats) : TR_OK;
+}
+
+static tr_status give(const struct tr_staging *to_neighbour, int64_t floats)
+{
+    return to_neighbour->data ? tr_staging_to_host(to_neighbour, 0, floats) : TR_OK;
 }
 
 static tr_status send_gradient(struct stage *stage, struct flight *flight)
 {
     if (is_first(stage)) return TR_OK;
-    struct tr_pass_port port = tr_pass_entry(flight->pass);
-    if (!port.gradient) return TR_OK;
-    return tr_comm_send(stage->strategy->comm, stage->place.previous, STAGE_TAG_GRADIENTS, port.gradient,
-                        tr_pass_port_bytes(&port, &flight->batch), "gradient of activations",
+    if (!flight->in.gradient.data) return TR_OK;
+    return tr_comm_send(stage->strategy->comm, stage->place.previous, STAGE_TAG_GRADIENTS,
+                        flight->in.gradient.host, bytes_in(flight), "gradient of activations",
                         &flight->entry_gradient);
 }
 
@@ -103,9 +170,9 @@ static tr_status admit(struct stage *stage, const struct tr_batch *batch, int64_
     const struct tr_job *job = stage->strategy->job;
     const struct unit *unit = &stage->units[number];
     struct flight *flight = flight_of(stage, number);
-    struct tr_step_scalars *scalars = tr_variables_scalars(stage->strategy->variables);
-    tr_rows_describe(&flight->rows, job, batch, unit->first, unit->end, batch->global_rows, scalars,
-                     &flight->batch);
+    struct tr_step_scalars *scalars = tr_mirror_scalars(stage->mirror);
+    tr_rows_describe(&flight->rows, job, batch, unit->first, unit->end, batch->global_rows,
+                     batch->global_labels, scalars, &flight->batch);
     int64_t begin = (int64_t)flight->batch.first_example - batch->first;
     TR_TRY(receive_activations(stage, flight));
     return tr_feed_rows(stage->feed, flight->pass, batch, begin, begin + flight->batch.examples,
@@ -121,7 +188,7 @@ static tr_status move_on(const struct stage *stage)
 static tr_status after_forward(void *user, const struct tr_layer *layer, const float *output, int64_t count)
 {
     const struct stage *stage = user;
-    const struct tr_strategy_watch *watch = stage->strategy->watch;
+    const struct tr_strategy_watch *watch = &stage->strategy->watch;
     if (watch->layer) TR_TRY(watch->layer(watch->user, layer, output, count));
     return move_on(stage);
 }
@@ -151,15 +218,19 @@ static tr_status forward(struct stage *stage, int64_t step, int64_t number)
 {
     tr_strategy *strategy = stage->strategy;
     struct flight *flight = flight_of(stage, number);
-    const float *parameters = tr_variables_arena(strategy->variables, TR_ARENA_PARAMETERS);
+    const float *parameters = tr_mirror_parameters(stage->mirror);
     TR_TRY(wait_for(stage, &flight->entry));
     double start = tr_clock_seconds();
     flight->slot = stage->plan.early ? take_slot(stage, &stage->units[number]) : NULL;
-    tr_status status =
-        tr_pass_forward(flight->pass, &flight->batch, parameters, flight->slot, stage->plan.stride);
+    tr_status status = take(&flight->in.values, tr_pass_entry_floats(flight->pass, &flight->batch));
+    if (status == TR_OK)
+        status = tr_pass_forward(flight->pass, &flight->batch, parameters, flight->slot, stage->plan.stride);
     if (status == TR_OK && is_last(stage)) status = tr_pass_loss(flight->pass, &flight->batch);
+    if (status == TR_OK)
+        status = give(&flight->out.values, tr_pass_exit_floats(flight->pass, &flight->batch));
     if (status == TR_OK) status = tr_device_wait(strategy->device);
     account(stage, step, start);
+    if (status == TR_OK) status = receive_leaves(stage, flight);
     return status == TR_OK ? send_activations(stage, flight) : status;
 }
 
@@ -168,15 +239,22 @@ static tr_status backward(struct stage *stage, int64_t step, int64_t number)
     tr_strategy *strategy = stage->strategy;
     const struct unit *unit = &stage->units[number];
     struct flight *flight = flight_of(stage, number);
-    const float *parameters = tr_variables_arena(strategy->variables, TR_ARENA_PARAMETERS);
+    const float *parameters = tr_mirror_parameters(stage->mirror);
     TR_TRY(wait_for(stage, &flight->exit_gradient));
     TR_TRY(wait_for(stage, &flight->exit));
     TR_TRY(wait_for(stage, &flight->entry_gradient)); /* of the unit before in this flight */
+    TR_TRY(wait_for_leaves(stage, flight));
     double start = tr_clock_seconds();
     if (!flight->slot) flight->slot = take_slot(stage, unit);
-    tr_status status =
-        tr_pass_backward(flight->pass, &flight->batch, parameters, flight->slot, stage->plan.stride);
+    tr_status status = take(&flight->out.gradient, tr_pass_exit_floats(flight->pass, &flight->batch));
+    if (status == TR_OK) status = move_leaves(stage, flight, true);
+    if (status == TR_OK)
+        status = tr_pass_backward(flight->pass, &flight->batch, parameters, flight->slot, stage->plan.stride);
+    if (status == TR_OK)
+        status = give(&flight->in.gradient, tr_pass_entry_floats(flight->pass, &flight->batch));
+    if (status == TR_OK) status = move_leaves(stage, flight, false);
     if (status == TR_OK) status = tr_device_wait(strategy->device);
+    if (status == TR_OK) status = send_leaves(stage, flight);
     if (status == TR_OK) status = send_gradient(stage, flight);
     if (status == TR_OK) status = enter_tree(stage, unit, flight->slot);
     account(stage, step, start);
@@ -188,6 +266,8 @@ tr_status stage_step(struct stage *stage, int64_t step, int64_t *examples)
     const struct tr_batch *batch;
     const struct stage_plan *plan = &stage->plan;
     int64_t units = plan->units, flights = plan->flights, gone = 0, back = 0;
+    TR_TRY(tr_mirror_renew(stage->mirror, TR_ARENA_PARAMETERS));
+    TR_TRY(tr_shared_weights_hand(&stage->shared, tr_mirror_parameters(stage->mirror)));
     TR_TRY(tr_loader_get(stage->loader, step, &batch));
     *examples = batch->global_rows;
     for (int64_t i = 0; i < flights; i++) TR_TRY(admit(stage, batch, i));
@@ -199,7 +279,11 @@ tr_status stage_step(struct stage *stage, int64_t step, int64_t *examples)
         TR_TRY(backward(stage, step, back++));
         if (back - 1 + flights < units) TR_TRY(admit(stage, batch, back - 1 + flights));
     }
-    for (int64_t i = 0; i < flights; i++) TR_TRY(wait_for(stage, &stage->flights[i].entry_gradient));
+    for (int64_t i = 0; i < flights; i++) {
+        TR_TRY(wait_for(stage, &stage->flights[i].entry_gradient));
+        TR_TRY(wait_for_leaves(stage, &stage->flights[i]));
+    }
+    TR_TRY(tr_shared_weights_wait(&stage->shared));
     stage->strategy->done.contributions++;
     return tr_device_wait(stage->strategy->device);
 }

@@ -75,7 +75,7 @@ static tr_status try_sizes(struct comparison *c)
     return TR_OK;
 }
 
-/* The division with which a step takes least, in the chief's opinion. */
+/* The division with which a step takes least, in the root's opinion. */
 static tr_status compare(struct pipeline *self, bool named)
 {
     const struct tr_model *model = self->head.job->model;
@@ -104,7 +104,7 @@ out:
     return status;
 }
 
-/* Decides on layers and units; the chief measures where something is left open. */
+/* Decides on layers and units; the root measures where something is left open. */
 static tr_status choose_layers(struct pipeline *self)
 {
     tr_strategy *strategy = &self->head;
@@ -118,7 +118,7 @@ static tr_status choose_layers(struct pipeline *self)
     if (self->stages == 1) return TR_OK; /* nobody waits for the end of a unit */
     if (named) pipeline_named_cuts(model, options, self->layer);
     if (named && (pass > 0 || most == 1)) return TR_OK;
-    if (tr_strategy_is_chief(strategy->comm)) TR_TRY(compare(self, named));
+    if (tr_strategy_is_root(strategy->comm)) TR_TRY(compare(self, named));
     TR_TRY(tr_strategy_share(strategy, &self->per_unit, sizeof self->per_unit));
     return tr_strategy_share(strategy, self->layer, ((size_t)self->stages + 1) * sizeof *self->layer);
 }
@@ -156,6 +156,9 @@ static void choose_place(struct pipeline *self)
         .per_unit = self->per_unit,
         .previous = rank - self->replicas,
         .next = rank + self->replicas,
+        .layer = self->layer,
+        .rank = rank,
+        .replicas = self->replicas,
     };
 }
 

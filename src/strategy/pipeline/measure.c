@@ -24,6 +24,7 @@ struct measurement {
     int64_t begin, end; /* floats of the arena */
     bool last;          /* it ends with the network */
     tr_pass *pass;
+    float *lent; /* device: what stands for weights that are shared with another range */
     struct tr_pass_batch batch;
     tr_variables *variables;
     float *gradient; /* device: an arena and the sums */
@@ -60,7 +61,36 @@ static tr_status make_numbers(struct measurement *m)
     TR_TRY(tr_device_fill(device, &zero));
     TR_TRY(tr_variables_create_part(device, job->model, &job->optimizer, &part, NULL, &m->variables));
     TR_TRY(tr_variables_initialize(m->variables, (uint64_t)job->file.seed));
+    TR_TRY(tr_variables_begin_ema(m->variables));
     return tr_variables_begin_step(m->variables, 0);
+}
+
+/* Zeros for weights that other ranges lend. */
+static tr_status make_lent(struct measurement *m)
+{
+    tr_device *device = m->strategy->device;
+    struct tr_pass_tie tie;
+    int64_t floats = 0;
+    for (int i = 0; tr_pass_tie(m->pass, i, &tie); i++)
+        if (!tie.lends && tie.floats > floats) floats = tie.floats;
+    if (floats == 0) return TR_OK;
+    TR_TRY(tr_device_alloc(device, (size_t)floats * sizeof(float), (void **)&m->lent));
+    struct tr_op_fill zero = {floats, 0, m->lent};
+    TR_TRY(tr_device_fill(device, &zero));
+    for (int i = 0; tr_pass_tie(m->pass, i, &tie); i++)
+        if (!tie.lends) tr_pass_lend(m->pass, tie.borrower, m->lent);
+    return TR_OK;
+}
+
+/* And for what borrowers in other ranges would leave. */
+static tr_status leave_nothing(struct measurement *m)
+{
+    struct tr_pass_tie tie;
+    for (int i = 0; tr_pass_tie(m->pass, i, &tie); i++) {
+        struct tr_op_fill zero = {m->batch.microbatches * tie.floats, 0, tie.leaves};
+        if (tie.lends) TR_TRY(tr_device_fill(m->strategy->device, &zero));
+    }
+    return TR_OK;
 }
 
 static tr_status make_pass(struct measurement *m, int first_layer, int end_layer)
@@ -68,7 +98,8 @@ static tr_status make_pass(struct measurement *m, int first_layer, int end_layer
     const struct tr_job *job = m->strategy->job;
     const struct tr_batch *data = m->data;
     struct tr_step_scalars *scalars = tr_variables_scalars(m->variables);
-    tr_rows_describe(&m->rows, job, data, 0, m->per_unit, data->global_rows, scalars, &m->batch);
+    tr_rows_describe(&m->rows, job, data, 0, m->per_unit, data->global_rows, data->global_labels, scalars,
+                     &m->batch);
     struct tr_pass_limits limits = {
         .training = true,
         .examples = m->batch.examples,
@@ -78,13 +109,15 @@ static tr_status make_pass(struct measurement *m, int first_layer, int end_layer
         .end_layer = end_layer,
     };
     TR_TRY(tr_pass_create(m->strategy->device, job->model, &limits, &m->pass));
+    TR_TRY(make_lent(m));
     return tr_feed_rows(m->feed, m->pass, data, 0, m->batch.examples, (uint64_t)job->file.seed, scalars);
 }
 
 static void release_range(struct measurement *m)
 {
     tr_device_free(m->strategy->device, m->gradient);
-    m->gradient = NULL;
+    tr_device_free(m->strategy->device, m->lent);
+    m->gradient = m->lent = NULL;
     tr_variables_destroy(&m->variables);
     tr_pass_destroy(&m->pass);
 }
@@ -156,6 +189,7 @@ static tr_status run_unit(struct measurement *m, double *seconds)
     if (m->last) TR_TRY(tr_pass_loss(m->pass, &m->batch));
     TR_TRY(since(m, &start, seconds));
     if (!m->last) TR_TRY(leave(m));
+    TR_TRY(leave_nothing(m));
     TR_TRY(since(m, &start, &back));
     TR_TRY(tr_pass_backward(m->pass, &m->batch, parameters, gradient, 0));
     TR_TRY(since(m, &start, &back));

@@ -7,16 +7,16 @@
  * arena in the order of the layers, so the shares of all ranks ascend by rank.
  *
  * Invariant: between steps a rank has the present parameters of its own stage, and what the optimizer keeps
- * of its own share; the rest of its arenas are addresses without memory. Only the chief ever has more, from a
+ * of its own share; the rest of its arenas are addresses without memory. Only the root ever has more, from a
  * gathering (gather.c) to its release.
  */
 #include "strategy/pipeline/pipeline.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "job/mirror.h"
 
 #include <assert.h>
-#include <math.h>
 #include <string.h>
 
 static struct pipeline *self_of(tr_strategy *strategy)
@@ -49,12 +49,10 @@ static tr_status make_tables(struct pipeline *self)
     self->share_bytes = tr_alloc_zero(size + 1, sizeof *self->share_bytes);
     self->part = tr_alloc(replicas + 1, sizeof *self->part);
     self->part_bytes = tr_alloc(replicas + 1, sizeof *self->part_bytes);
-    self->square_bytes = tr_alloc_zero(size + 1, sizeof *self->square_bytes);
     if (!self->layer || !self->microbatch || !self->share || !self->share_bytes || !self->part ||
-        !self->part_bytes || !self->square_bytes)
+        !self->part_bytes)
         return TR_ENOMEM;
-    for (int r = 0; r <= self->replicas; r++)
-        self->microbatch[r] = tr_cut(self->head.job->train.microbatches, self->replicas, r);
+    tr_tree_cut(self->head.job->train.microbatches, self->replicas, self->microbatch);
     return TR_OK;
 }
 
@@ -65,7 +63,7 @@ static tr_status create(tr_strategy *strategy)
     self->stages = pipeline_stages(strategy->options, strategy->size);
     self->replicas = strategy->size / self->stages;
     TR_TRY(make_tables(self));
-    if (self->stages > 1) TR_TRY(tr_strategy_keep_moving(strategy, NULL));
+    if (self->stages > 1) TR_TRY(tr_strategy_use_progress_thread(strategy, NULL));
     if (self->replicas == 1) return TR_OK;
     self->splits = self->stages > 1;
     self->group = comm;
@@ -81,10 +79,10 @@ static void destroy(tr_strategy *strategy)
     struct pipeline *self = self_of(strategy);
     stage_destroy(&self->stage);
     tr_reduction_destroy(&self->reduction);
-    tr_window_destroy(&self->nodes);
+    tr_staging_release(&self->nodes);
+    tr_staging_release(&self->gradient);
+    tr_window_destroy(&self->node_window);
     tr_window_destroy(&self->parameters);
-    tr_device_free(strategy->device, self->own_nodes);
-    tr_device_free(strategy->device, self->gradient);
     if (self->splits) tr_comm_destroy(&self->group);
     tr_free(self->layer);
     tr_free(self->microbatch);
@@ -92,49 +90,50 @@ static void destroy(tr_strategy *strategy)
     tr_free(self->share_bytes);
     tr_free(self->part);
     tr_free(self->part_bytes);
-    tr_free(self->square_bytes);
-    tr_free(self->piece);
 }
 
-static void leave(tr_strategy *strategy)
+/* Its messages are ended with all others; the reader of a stage must not outlive the data. */
+static bool cancel(tr_strategy *strategy)
 {
-    stage_leave(&self_of(strategy)->stage);
+    if (self_of(strategy)->stage) stage_read_no_more(self_of(strategy)->stage);
+    return true;
 }
 
 /* ---- memory ---- */
 
-static tr_status zeroed(tr_device *device, int64_t floats, float **out)
+static tr_status zero(tr_device *device, float *at, int64_t floats)
 {
-    TR_TRY(tr_device_alloc(device, (size_t)floats * sizeof **out, (void **)out));
-    struct tr_op_fill zero = {floats, 0, *out};
-    return tr_device_fill(device, &zero);
+    struct tr_op_fill fill = {floats, 0, at};
+    return tr_device_fill(device, &fill);
 }
 
-/* Memory for the nodes of this stage. A rank alone has but one, which is its gradient and lies where the
- * whole gradient has it. */
+/* Memory for the nodes of this stage, and for the gradient. */
 static tr_status make_nodes(struct pipeline *self, float **nodes)
 {
     tr_strategy *strategy = &self->head;
     const struct stage_plan *plan = &self->plan;
     const struct tr_job *job = strategy->job;
     int64_t floats = plan->nodes * plan->stride;
-    TR_TRY(tr_device_alloc(strategy->device,
-                           (size_t)(job->model->arena_floats + 3 * PIPELINE_GRAIN) * sizeof(float),
-                           (void **)&self->gradient));
-    if (!self->group) {
+    float *window = NULL;
+    self->apart = self->group || !tr_mirror_is_direct(strategy->device, strategy->holder);
+    TR_TRY(tr_staging_make(strategy->holder, job->model->arena_floats + 3 * PIPELINE_GRAIN, NULL,
+                           &self->gradient));
+    TR_TRY(tr_staging_open(&self->gradient));
+    if (!self->apart) {
         assert(plan->nodes == 1);
-        *nodes = self->gradient + plan->arena_begin;
-        struct tr_op_fill zero = {plan->stride, 0, *nodes};
-        return tr_device_fill(strategy->device, &zero);
+        *nodes = self->gradient.data + plan->arena_begin;
+        return zero(strategy->device, *nodes, plan->stride);
     }
-    TR_TRY(tr_strategy_window_of(strategy, self->group, (size_t)floats * sizeof(float), &self->nodes));
-    if (self->nodes)
-        *nodes = tr_window_part(self->nodes, tr_comm_rank(self->group), NULL); /* windows are zeroed */
-    else
-        TR_TRY(zeroed(strategy->device, floats, &self->own_nodes));
-    if (!self->nodes) *nodes = self->own_nodes;
-    return tr_reduction_create(self->group, job->train.microbatches, self->microbatch, self->nodes,
-                               &self->reduction);
+    if (self->group) {
+        TR_TRY(tr_strategy_window(self->group, (size_t)floats * sizeof(float), &self->node_window));
+        if (self->node_window) window = tr_window_part(self->node_window, tr_comm_rank(self->group), NULL);
+        TR_TRY(tr_reduction_create(self->group, job->train.microbatches, self->microbatch, self->node_window,
+                                   &self->reduction));
+    }
+    TR_TRY(tr_staging_make(strategy->device, floats, window, &self->nodes));
+    TR_TRY(tr_staging_open(&self->nodes));
+    *nodes = self->nodes.data;
+    return zero(strategy->device, *nodes, floats);
 }
 
 /* Those of the stage; the replicas of a host have the parameters once. */
@@ -152,25 +151,27 @@ static tr_status make_variables(struct pipeline *self)
     if (self->group) {
         bool holds = tr_comm_local_rank(self->group) == 0;
         size_t bytes = holds ? (size_t)job->model->arena_floats * sizeof(float) : 0;
-        TR_TRY(tr_strategy_window_sparse(strategy, self->group, bytes,
-                                         holds ? (size_t)part.begin * sizeof(float) : 0,
+        TR_TRY(tr_strategy_window_sparse(self->group, bytes, holds ? (size_t)part.begin * sizeof(float) : 0,
                                          holds ? (size_t)part.end * sizeof(float) : 0, &self->parameters));
         if (self->parameters)
             parameters = tr_window_part(self->parameters, tr_comm_local(self->group, 0), NULL);
     }
-    return tr_variables_create_part(strategy->holder, job->model, &job->optimizer, &part, parameters,
-                                    &strategy->variables);
+    TR_TRY(tr_variables_create_part(strategy->holder, job->model, &job->optimizer, &part, parameters,
+                                    &strategy->replicas->variables));
+    if (parameters)
+        tr_variables_let_fill(strategy->replicas->variables, tr_comm_local_rank(self->group) == 0);
+    return TR_OK;
 }
 
-/* The sums of squares of a stage are brought by its first replica. */
-static void bound_squares(struct pipeline *self)
+/* Bytes of memory beside the variables. */
+static size_t count_memory(const struct pipeline *self)
 {
-    for (int rank = 0; rank <= self->head.size; rank++) {
-        int stage = pipeline_stage_of(self, rank) + (pipeline_replica_of(self, rank) > 0);
-        int64_t squares =
-            tr_variables_squares_before(self->head.variables, self->share[stage * self->replicas]);
-        self->square_bytes[rank] = squares * (int64_t)sizeof(float);
-    }
+    const tr_strategy *strategy = &self->head;
+    const struct stage_plan *plan = &self->plan;
+    int64_t floats = 0; /* of the gradient, where it is not the node itself */
+    if (self->apart) floats = self->share[strategy->rank + 1] - self->share[strategy->rank];
+    if (self->apart && tr_strategy_measures(strategy->job)) floats = plan->arena_end - plan->arena_begin;
+    return stage_memory(self->stage) + (size_t)floats * sizeof(float);
 }
 
 /* All is made once the data are there, with which layers are timed. */
@@ -178,16 +179,16 @@ static tr_status begin(tr_strategy *strategy)
 {
     struct pipeline *self = self_of(strategy);
     float *nodes = NULL;
-    if (strategy->comm && strategy->rank == 0) {
-        self->piece = tr_alloc((size_t)TR_STRATEGY_PIECE, sizeof *self->piece);
-        if (!self->piece) return TR_ENOMEM;
-    }
     TR_TRY(pipeline_divide(self));
     stage_plan(strategy->job, &self->place, &self->plan);
     TR_TRY(make_variables(self));
-    bound_squares(self);
     TR_TRY(make_nodes(self, &nodes));
-    return stage_create(strategy, &self->place, nodes, &self->stage);
+    TR_TRY(stage_create(strategy, &self->place, nodes, &self->stage));
+    strategy->memory += count_memory(self);
+    self->update = (struct tr_range){self->share[strategy->rank], self->share[strategy->rank + 1]};
+    strategy->updates = &self->update;
+    strategy->update_count = 1;
+    return TR_OK;
 }
 
 static void placement(const tr_strategy *strategy, int rank, struct tr_placement *out)
@@ -207,125 +208,90 @@ static void placement(const tr_strategy *strategy, int rank, struct tr_placement
     };
 }
 
-static size_t memory(const tr_strategy *strategy)
-{
-    const struct pipeline *self = (const struct pipeline *)strategy;
-    const struct stage_plan *plan = &self->plan;
-    int64_t floats = 0; /* of the gradient, where it is not the node itself */
-    if (self->group) floats = self->share[strategy->rank + 1] - self->share[strategy->rank];
-    if (self->group && tr_strategy_measures(strategy->job)) floats = plan->arena_end - plan->arena_begin;
-    return tr_variables_memory(strategy->variables) + stage_memory(self->stage) +
-           (size_t)floats * sizeof(float);
-}
-
 /* ---- a step ---- */
 
 /* Adds the nodes of the replicas into this rank's share of the gradient; the last share ends with the sums of
-   loss and correctness, which go to all. */
-static tr_status reduce(struct pipeline *self, struct tr_step_figures *figures)
+   loss and correctness. */
+static tr_status add_nodes(struct pipeline *self)
 {
     tr_strategy *strategy = &self->head;
+    int replicas = self->replicas;
+    tr_ticket *ticket = NULL;
+    bool sums_too = self->place.stage == self->stages - 1;
+    self->part[replicas] += sums_too ? TR_PASS_SUMS : 0;
+    tr_status status =
+        tr_comm_reduce_scatter(self->group, self->reduction, self->nodes.host, self->plan.stride, self->part,
+                               self->gradient.host + self->share[strategy->rank], "gradient", &ticket);
+    self->part[replicas] -= sums_too ? TR_PASS_SUMS : 0;
+    return status == TR_OK ? tr_comm_wait(self->group, &ticket) : status;
+}
+
+/* Takes what the stage computed to where the gradient has it. */
+static tr_status reduce(struct pipeline *self)
+{
+    tr_strategy *strategy = &self->head;
+    int64_t begin = self->share[strategy->rank], end = self->share[strategy->rank + 1];
+    if (!self->apart) return TR_OK;
+    TR_TRY(tr_staging_to_host(&self->nodes, 0, self->nodes.floats));
+    TR_TRY(tr_device_wait(strategy->device));
+    if (self->group)
+        TR_TRY(add_nodes(self));
+    else
+        memcpy(self->gradient.host + self->plan.arena_begin, self->nodes.host,
+               (size_t)self->plan.stride * sizeof(float));
+    return tr_staging_to_device(&self->gradient, begin, end + TR_PASS_SUMS);
+}
+
+/* The last rank has the sums. */
+static tr_status share_sums(struct pipeline *self)
+{
+    tr_strategy *strategy = &self->head;
+    int last = strategy->size - 1;
     int64_t floats = strategy->job->model->arena_floats;
-    int replicas = self->replicas, last = strategy->size - 1;
     float sums[TR_PASS_SUMS];
     tr_ticket *ticket = NULL;
-    if (self->group) {
-        const float *nodes =
-            self->nodes ? tr_window_part(self->nodes, tr_comm_rank(self->group), NULL) : self->own_nodes;
-        bool sums_too = self->place.stage == self->stages - 1;
-        self->part[replicas] += sums_too ? TR_PASS_SUMS : 0;
-        tr_status status =
-            tr_comm_reduce_scatter(self->group, self->reduction, nodes, self->plan.stride, self->part,
-                                   self->gradient + self->share[strategy->rank], "gradient", &ticket);
-        self->part[replicas] -= sums_too ? TR_PASS_SUMS : 0;
-        if (status == TR_OK) status = tr_comm_wait(self->group, &ticket);
-        TR_TRY(status);
+    if (strategy->rank == last) {
+        TR_TRY(tr_device_to_host(strategy->holder, sums, self->gradient.data + floats, sizeof sums));
+        TR_TRY(tr_device_wait(strategy->holder));
     }
-    if (strategy->rank == last) memcpy(sums, self->gradient + floats, sizeof sums);
     if (strategy->comm) {
         tr_status status = tr_comm_broadcast(strategy->comm, last, sums, sizeof sums, "loss", &ticket);
         TR_TRY(tr_strategy_wait(strategy, status, ticket));
     }
-    figures->loss = sums[0];
-    figures->correct = sums[1];
+    tr_driver_open(strategy, sums);
     return TR_OK;
 }
 
-/* The norm of the whole gradient from the sums of squares that each stage forms of its own. */
-static tr_status measure_together(struct pipeline *self)
+/* Brings the replicas' shares of an arena of their stage together. */
+static tr_status join(struct pipeline *self, const struct tr_staging *arena, tr_window *window,
+                      const char *name)
 {
-    tr_strategy *strategy = &self->head;
-    tr_variables *variables = strategy->variables;
-    tr_ticket *ticket = NULL;
-    if (self->group) {
-        float *gradient = self->gradient + self->plan.arena_begin;
-        TR_TRY(tr_comm_all_gather(self->group, gradient, self->part_bytes, NULL, "gradient", &ticket));
-        TR_TRY(tr_comm_wait(self->group, &ticket));
-    }
-    TR_TRY(tr_variables_measure_squares(variables, self->gradient));
-    TR_TRY(tr_device_wait(strategy->holder));
-    tr_status status = tr_comm_all_gather(strategy->comm, tr_variables_squares(variables), self->square_bytes,
-                                          NULL, "squares of the gradient", &ticket);
-    TR_TRY(tr_strategy_wait(strategy, status, ticket));
-    return tr_variables_join_squares(variables);
-}
-
-static tr_status measure(struct pipeline *self, struct tr_step_figures *figures)
-{
-    tr_strategy *strategy = &self->head;
-    if (!tr_strategy_measures(strategy->job)) return TR_OK;
-    if (!figures->bad_loss)
-        TR_TRY(strategy->comm ? measure_together(self)
-                              : tr_variables_measure(strategy->variables, self->gradient));
-    return tr_strategy_judge(strategy, figures);
-}
-
-static tr_status update(struct pipeline *self, bool *poisoned)
-{
-    tr_strategy *strategy = &self->head;
-    int rank = strategy->rank, first = self->place.stage * self->replicas;
-    float *parameters = tr_variables_arena(strategy->variables, TR_ARENA_PARAMETERS);
-    TR_TRY(
-        tr_variables_update(strategy->variables, self->gradient, self->share[rank], self->share[rank + 1]));
-    TR_TRY(tr_variables_nonfinite(strategy->variables, poisoned));
     if (!self->group) return TR_OK;
-    tr_ticket *ticket = NULL;
-    TR_TRY(tr_comm_all_gather(self->group, parameters + self->share[first], self->part_bytes,
-                              self->parameters, "parameters", &ticket));
-    return tr_comm_wait(self->group, &ticket);
+    return tr_strategy_join(self->group, arena, self->share[self->place.stage * self->replicas],
+                            self->part_bytes, window, name);
 }
 
-static tr_status step(tr_strategy *strategy, int64_t step, int32_t wish, struct tr_step_figures *figures)
+static tr_status gradient(tr_strategy *strategy, int64_t step, struct tr_combined *out)
 {
     struct pipeline *self = self_of(strategy);
-    bool poisoned = false;
-    TR_TRY(tr_variables_begin_step(strategy->variables, step));
-    TR_TRY(stage_step(self->stage, step, &figures->examples));
-    TR_TRY(reduce(self, figures));
-    figures->bad_loss = !isfinite(figures->loss);
-    TR_TRY(measure(self, figures));
-    if (!figures->bad_loss && !figures->skipped) TR_TRY(update(self, &poisoned));
-    return tr_strategy_exchange(strategy, poisoned, wish, figures);
+    TR_TRY(stage_step(self->stage, step, &out->examples));
+    TR_TRY(reduce(self));
+    TR_TRY(share_sums(self));
+    out->gradient = self->gradient.data;
+    if (strategy->spoilt || !tr_strategy_measures(strategy->job)) return TR_OK;
+    return join(self, &self->gradient, NULL, "gradient");
 }
 
-/* No rank can tell by itself: the chief goes through the step with the whole network. */
-static tr_status blame_here(tr_strategy *strategy, int64_t step, char *name, size_t size)
+static tr_status gather(tr_strategy *strategy, unsigned arenas)
 {
-    const struct tr_train_options *train = &strategy->job->train;
-    struct tr_gradient_part part = {.end = train->microbatches, .end_step = train->steps};
-    tr_gradient *gradient;
-    TR_TRY(tr_gradient_create(strategy->device, strategy->job, strategy->variables, &part, NULL, &gradient));
-    tr_status status = tr_gradient_blame(gradient, step, name, size);
-    tr_gradient_destroy(&gradient);
-    return status;
-}
-
-static tr_status blame(tr_strategy *strategy, int64_t step, char *name, size_t size)
-{
-    TR_TRY(pipeline_gather_parameters(strategy));
-    if (tr_strategy_is_chief(strategy->comm)) TR_TRY(blame_here(strategy, step, name, size));
-    pipeline_release(strategy);
-    return tr_strategy_share(strategy, name, size);
+    struct pipeline *self = self_of(strategy);
+    for (int i = 0; i < TR_ARENAS; i++) {
+        const struct tr_staging *arena;
+        if (!(arenas & 1U << i)) continue;
+        TR_TRY(tr_variables_open(strategy->replicas->variables, (enum tr_arena)i, &arena));
+        TR_TRY(join(self, arena, i == TR_ARENA_PARAMETERS ? self->parameters : NULL, tr_arena_names[i]));
+    }
+    return TR_OK;
 }
 
 #define AT(field) offsetof(struct pipeline_options, field)
@@ -350,6 +316,7 @@ static const struct tr_option options[] = {
 static const char *const variants[] = {"stages=2", NULL};
 
 const struct tr_strategy_class tr_strategy_pipeline = {
+    .version = TR_STRATEGY_CLASS_VERSION,
     .name = "pipeline",
     .help =
         "model parallelism: the layers are divided into stages, through which the microbatches flow; with "
@@ -358,18 +325,14 @@ const struct tr_strategy_class tr_strategy_pipeline = {
     .option_count = TR_OPTION_COUNT(options),
     .options_size = sizeof(struct pipeline_options),
     .size = sizeof(struct pipeline),
+    .variants = variants,
     .check = check,
     .create = create,
-    .destroy = destroy,
-    .leave = leave,
     .begin = begin,
+    .cancel = cancel,
+    .destroy = destroy,
     .placement = placement,
-    .step = step,
-    .gather_averages = pipeline_gather_averages,
-    .gather_parameters = pipeline_gather_parameters,
-    .release = pipeline_release,
-    .bring = pipeline_bring,
-    .memory = memory,
-    .blame = blame,
-    .variants = variants,
+    .gradient = gradient,
+    .gather = gather,
+    .collect = pipeline_collect,
 };

@@ -23,15 +23,17 @@ struct pipeline {
     int64_t *share, *share_bytes, *part, *part_bytes;
     /* The gradient, addresses for a whole arena, of which this rank's share is right, or the stage's where
        the norm is wanted. Memory that is never touched costs nothing. */
-    float *gradient;
-    int64_t *square_bytes; /* [size + 1] bounds of the sums of squares that ranks bring to the norm */
-    tr_comm *group;        /* the replicas of this stage; NULL: this rank alone */
-    tr_window *parameters; /* of the group; NULL: its ranks do not share memory */
-    bool splits;           /* the group is a part of its own */
-    tr_window *nodes;
-    float *own_nodes; /* where the group does not share memory */
+    struct tr_staging gradient; /* of the holder */
+    struct tr_range update;     /* this rank's share */
+    tr_comm *group;             /* the replicas of this stage; NULL: this rank alone */
+    tr_window *parameters;      /* of the group; NULL: its ranks do not share memory */
+    bool splits;                /* the group is a part of its own */
+    /* What the stage computes on the device that computes, unless that is where the gradient has it: for a
+       rank alone, whose one node is its gradient, on devices that share their memory. */
+    bool apart;
+    struct tr_staging nodes;
+    tr_window *node_window; /* NULL: the group's ranks do not share memory */
     tr_reduction *reduction;
-    float *piece; /* [TR_STRATEGY_PIECE] of an arena, comes together here; the chief's */
 };
 
 static inline int pipeline_stage_of(const struct pipeline *self, int rank)
@@ -48,11 +50,7 @@ static inline int pipeline_replica_of(const struct pipeline *self, int rank)
    training data are open. */
 tr_status pipeline_divide(struct pipeline *self);
 
-/* The slots of the class that bring together what the stages keep (gather.c). */
-tr_status pipeline_gather_parameters(tr_strategy *strategy);
-tr_status pipeline_gather_averages(tr_strategy *strategy);
-void pipeline_release(tr_strategy *strategy);
-tr_status pipeline_bring(tr_strategy *strategy, enum tr_arena arena, int64_t begin, int64_t end,
-                         const float **values);
+/* The slot `collect` of the class (gather.c). */
+tr_status pipeline_collect(tr_strategy *strategy, enum tr_arena arena, int64_t begin, int64_t end, float *to);
 
 #endif

@@ -60,6 +60,73 @@ static void list_units(struct stage *stage)
 
 /* ---- making ---- */
 
+static tr_status make_port(struct stage *stage, const struct tr_pass_port *at,
+                           const struct tr_pass_limits *limits, struct port *out)
+{
+    tr_device *device = stage->strategy->device;
+    TR_TRY(tr_pass_stage(device, at, at->values, limits, &out->values));
+    TR_TRY(tr_pass_stage(device, at, at->gradient, limits, &out->gradient));
+    stage->memory += tr_staging_memory(&out->values) + tr_staging_memory(&out->gradient);
+    return TR_OK;
+}
+
+static void release_port(struct port *port)
+{
+    tr_staging_release(&port->values);
+    tr_staging_release(&port->gradient);
+}
+
+/* The rank with a layer for the same microbatches. */
+static int rank_of_layer(const void *user, int layer)
+{
+    const struct stage_place *place = user;
+    int stage = 0;
+    while (layer >= place->layer[stage + 1]) stage++;
+    return place->rank + (stage - place->stage) * place->replicas;
+}
+
+/* What weights that are shared with other stages need in a flight. */
+static tr_status make_leaves(struct stage *stage, const struct tr_pass_limits *limits, struct flight *flight)
+{
+    struct tr_shared_weights *shared = &stage->shared;
+    tr_strategy *strategy = stage->strategy;
+    struct tr_pass_tie tie;
+    if (flight == stage->flights) {
+        TR_TRY(tr_shared_weights_make(strategy->comm, STAGE_TAG_SHARED, strategy->device,
+                                      strategy->job->model, flight->pass, rank_of_layer, &stage->place,
+                                      shared));
+        stage->memory += tr_shared_weights_memory(shared);
+    }
+    tr_shared_weights_lend(shared, flight->pass);
+    flight->leaves = tr_alloc_zero((size_t)shared->count + 1, sizeof *flight->leaves);
+    flight->leaves_ticket = tr_alloc_zero((size_t)shared->count + 1, sizeof(tr_ticket *));
+    if (!flight->leaves || !flight->leaves_ticket) return TR_ENOMEM;
+    for (int i = 0; tr_pass_tie(flight->pass, i, &tie); i++) {
+        tr_staging_over(strategy->device, limits->microbatches * tie.floats, tie.leaves, &flight->leaves[i]);
+        TR_TRY(tr_staging_open(&flight->leaves[i]));
+        stage->memory += tr_staging_memory(&flight->leaves[i]);
+    }
+    return TR_OK;
+}
+
+static void release_leaves(const struct stage *stage, struct flight *flight)
+{
+    for (int i = 0; flight->leaves && i < stage->shared.count; i++) tr_staging_release(&flight->leaves[i]);
+    tr_free(flight->leaves);
+    tr_free(flight->leaves_ticket);
+}
+
+static tr_status make_flight(struct stage *stage, const struct tr_pass_limits *limits, struct flight *flight)
+{
+    tr_strategy *strategy = stage->strategy;
+    TR_TRY(tr_pass_create(strategy->device, strategy->job->model, limits, &flight->pass));
+    TR_TRY(tr_rows_create(&flight->rows, stage->plan.per_unit));
+    TR_TRY(make_leaves(stage, limits, flight));
+    struct tr_pass_port in = tr_pass_entry(flight->pass), out = tr_pass_exit(flight->pass);
+    TR_TRY(make_port(stage, &in, limits, &flight->in));
+    return make_port(stage, &out, limits, &flight->out);
+}
+
 static tr_status make_flights(struct stage *stage)
 {
     const struct tr_job *job = stage->strategy->job;
@@ -72,10 +139,9 @@ static tr_status make_flights(struct stage *stage)
     tr_rows_most(job, plan->per_unit, tr_loader_rows(stage->loader), tr_loader_tokens(stage->loader),
                  &limits);
     size_t bytes;
-    TR_TRY(tr_pass_memory(job->model, &limits, &bytes));
+    TR_TRY(tr_pass_memory(stage->strategy->device, job->model, &limits, &bytes));
     for (int i = 0; i < plan->flights; i++) {
-        TR_TRY(tr_pass_create(stage->strategy->device, job->model, &limits, &stage->flights[i].pass));
-        TR_TRY(tr_rows_create(&stage->flights[i].rows, plan->per_unit));
+        TR_TRY(make_flight(stage, &limits, &stage->flights[i]));
         stage->memory += bytes;
     }
     return tr_feed_create(stage->strategy->device, job, job->source[TR_SET_TRAIN], limits.examples, true,
@@ -115,6 +181,7 @@ static tr_status make(struct stage *stage)
         .end_step = job->train.steps,
     };
     TR_TRY(tr_loader_create(job->source[TR_SET_TRAIN], &stage->order, &options, &stage->loader));
+    TR_TRY(tr_mirror_create(stage->strategy->replicas->variables, stage->strategy->device, &stage->mirror));
     TR_TRY(make_flights(stage));
     stage_listen(stage);
     return make_slots(stage);
@@ -124,11 +191,6 @@ tr_status stage_create(tr_strategy *strategy, const struct stage_place *place, f
                        struct stage **out)
 {
     *out = NULL;
-    if (!tr_device_host_view(strategy->device, results))
-        return tr_fail(TR_EUNSUPPORTED,
-                       "stages of a pipeline send from host memory, which device \"%s\" does not use; choose "
-                       "another strategy, or the cpu device",
-                       strategy->device->class->name);
     struct stage *stage = tr_alloc_zero(1, sizeof *stage);
     if (!stage) return TR_ENOMEM;
     *stage = (struct stage){.strategy = strategy, .place = *place, .results = results};
@@ -147,11 +209,16 @@ void stage_destroy(struct stage **handle)
     struct stage *stage = *handle;
     if (!stage) return;
     for (int i = 0; stage->flights && i < stage->plan.flights; i++) {
+        release_port(&stage->flights[i].in);
+        release_port(&stage->flights[i].out);
+        release_leaves(stage, &stage->flights[i]);
         tr_pass_destroy(&stage->flights[i].pass);
         tr_rows_release(&stage->flights[i].rows);
     }
+    tr_shared_weights_release(&stage->shared);
     tr_loader_destroy(&stage->loader);
     tr_feed_destroy(&stage->feed);
+    tr_mirror_destroy(&stage->mirror);
     tr_device_free(stage->strategy->device, stage->extra);
     tr_free(stage->units);
     tr_free(stage->flights);
@@ -160,10 +227,9 @@ void stage_destroy(struct stage **handle)
     *handle = NULL;
 }
 
-void stage_leave(struct stage **handle)
+void stage_read_no_more(struct stage *stage)
 {
-    if (*handle) tr_loader_destroy(&(*handle)->loader);
-    *handle = NULL;
+    tr_loader_destroy(&stage->loader);
 }
 
 size_t stage_memory(const struct stage *stage)

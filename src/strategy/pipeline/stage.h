@@ -14,8 +14,10 @@
  * For the same reason what comes in comes into a flight of its own, while the stage computes.
  *
  * Activations go to the next stage and their gradients to the one before, as messages between the ranks that
- * have the same microbatches. Gradients of parameters are formed for each unit and combined in the fixed tree
- * as units come back, in ascending order.
+ * have the same microbatches. Weights that layers of two stages share go to the stage that borrows them at
+ * the beginning of each step, and what it adds to their gradient comes back with each unit, microbatch by
+ * microbatch, so that leaves are formed as in one process. Gradients of parameters are formed for each unit
+ * and combined in the fixed tree as units come back, in ascending order.
  */
 #ifndef TR_STRATEGY_PIPELINE_STAGE_H
 #define TR_STRATEGY_PIPELINE_STAGE_H
@@ -23,7 +25,13 @@
 #include "strategy/class.h"
 
 /* Messages between ranks of a pipeline. */
-enum stage_tag { STAGE_TAG_ACTIVATIONS = 1, STAGE_TAG_GRADIENTS, STAGE_TAG_GATHER };
+enum stage_tag {
+    STAGE_TAG_ACTIVATIONS = 1,
+    STAGE_TAG_GRADIENTS,
+    STAGE_TAG_GATHER,
+    STAGE_TAG_SHARED,
+    STAGE_TAG_LEAVES
+};
 
 /* Which stage. */
 struct stage_place {
@@ -32,6 +40,8 @@ struct stage_place {
     int64_t first, end; /* microbatches */
     int64_t per_unit;   /* of these, at least 1 */
     int previous, next; /* ranks of the neighbouring stages, not used at the ends */
+    const int *layer;   /* [stages + 1] bounds of all stages, borrowed */
+    int rank, replicas; /* this one; how many replicas of each stage there are */
 };
 
 /* The memory of a stage. */
@@ -53,14 +63,13 @@ void stage_plan(const struct tr_job *job, const struct stage_place *place, struc
 struct stage;
 
 /* `results` is zeroed device memory for the nodes, [plan.nodes][plan.stride]. All borrowed for the life of
-   the stage but for the place. The training data must be open. TR_EUNSUPPORTED on devices whose memory is not
-   the host's. Returned, destroy with stage_destroy(). */
+   the stage but for the place. The training data must be open. Returned, destroy with stage_destroy(). */
 tr_status stage_create(tr_strategy *strategy, const struct stage_place *place, float *results,
                        struct stage **out);
 /* Accepts NULL, nulls the handle. */
 void stage_destroy(struct stage **stage);
-/* In its place, while messages may still use the memory: reads ahead no more, and leaves the rest. */
-void stage_leave(struct stage **stage);
+/* Ends the reading ahead; the stage takes no more steps. */
+void stage_read_no_more(struct stage *stage);
 
 /* Computes the gradients of a step with the present parameters, and waits. tr_variables_begin_step() has been
    called. Node j is then at results + j * stride: the arena of the stage's parameters and, at the last stage,

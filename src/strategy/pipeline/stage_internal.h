@@ -2,8 +2,11 @@
 #ifndef TR_STRATEGY_PIPELINE_STAGE_INTERNAL_H
 #define TR_STRATEGY_PIPELINE_STAGE_INTERNAL_H
 
+#include "device/staging.h"
 #include "job/feed.h"
+#include "job/mirror.h"
 #include "job/rows.h"
+#include "job/shared_weights.h"
 #include "strategy/pipeline/stage.h"
 
 /* Some microbatches that flow through together. */
@@ -14,14 +17,22 @@ struct unit {
     bool last;    /* of the node */
 };
 
+/* Where a flight's numbers cross to a neighbouring stage; zeros at the ends. */
+struct port {
+    struct tr_staging values, gradient;
+};
+
 /* A unit between admission and backward, and the messages that it needs. */
 struct flight {
     tr_pass *pass;
     struct tr_rows rows;
     struct tr_pass_batch batch;
+    struct port in, out;
     float *slot;                       /* that receives its gradients */
     tr_ticket *entry, *entry_gradient; /* from and to the previous stage */
     tr_ticket *exit, *exit_gradient;   /* to and from the next one */
+    struct tr_staging *leaves;         /* [shared weights] what borrowers add to the gradient */
+    tr_ticket **leaves_ticket;         /* [shared weights] */
 };
 
 struct stage {
@@ -31,6 +42,8 @@ struct stage {
     struct tr_order order;
     tr_loader *loader;
     tr_feed *feed;
+    tr_mirror *mirror;
+    struct tr_shared_weights shared;
     struct unit *units;     /* [plan.units] */
     struct flight *flights; /* [plan.flights]; unit u takes u % flights */
     float *results;         /* [plan.nodes][plan.stride], borrowed */

@@ -1,0 +1,29 @@
+/* Processes of a job on this host that are not the launcher's children, known by the notes that they wrote.
+ * Each is held by a descriptor, so that a number that is used again is never signalled in its place.
+ */
+#ifndef CLI_LAUNCH_OTHERS_H
+#define CLI_LAUNCH_OTHERS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cli_other;
+
+/* Begins as zeros. */
+struct cli_others {
+    struct cli_other *item;
+    int count;
+};
+
+/* Adds a process that says to have this number, if it is one of this host and this launcher's: a process of
+   another host or of another name space may have the same number here. */
+void cli_others_add(struct cli_others *others, int64_t id, const char *token);
+/* Notes that it has heard of a stop. */
+void cli_others_heeds(struct cli_others *others, int64_t id);
+/* Signals them; `deaf`: only those that have not heard of a stop. */
+void cli_others_signal(const struct cli_others *others, int number, bool deaf);
+/* Whether one of them runs. */
+bool cli_others_live(const struct cli_others *others);
+void cli_others_release(struct cli_others *others);
+
+#endif

@@ -1,0 +1,51 @@
+/* trireme plan, from inside: rows and their figures (plan_run.c), the network of this host (plan_probe.c),
+ * what is said about them (plan_table.c), runs that check them (plan_verify.c).
+ */
+#ifndef CLI_PLAN_H
+#define CLI_PLAN_H
+
+#include "screen.h"
+
+#include "base/option.h"
+#include "plan/machine.h"
+#include "plan/plan.h"
+
+/* What to plan. Strings and lists are borrowed. */
+struct cli_plan_orders {
+    const char *model;
+    const struct tr_string_list *set;
+    const char *strategies; /* as for a comparison */
+    int workers[TR_OPTION_LIST_MAX], worker_counts;
+    bool grow;
+    int threads;        /* of each rank; 0: the processors, shared out */
+    int processors;     /* of this machine */
+    double seconds;     /* to measure each part */
+    int32_t calls;      /* steps that count */
+    const char *traces; /* directory for what ranks did; NULL: none is kept */
+    struct tr_device_choice device;
+};
+
+/* The number of threads of each of so many ranks, and how many of them share a host. */
+int cli_plan_threads(const struct cli_plan_orders *orders, const struct tr_cluster *cluster, int ranks,
+                     int *on_host);
+
+/* Fills the rows of the plan, whose cluster is there: which there are, what they take. `job` has its training
+   data open. Release with tr_plan_release(), also after a failure. */
+tr_status cli_plan_rows(const struct cli_plan_orders *orders, struct tr_plan *plan);
+tr_status cli_plan_figures(const struct cli_plan_orders *orders, const struct tr_job *job,
+                           struct cli_screen *screen, struct tr_plan *plan);
+
+/* Measures what messages between two processes of this host take. TR_EUNSUPPORTED where they cannot be
+   joined. */
+tr_status cli_plan_probe(struct tr_path *out);
+
+/* Lines for people, without line feeds; returned, free with tr_free(), NULL when memory fails. */
+char *cli_plan_head(const struct tr_plan *plan);
+char *cli_plan_row(const struct tr_plan *plan, int row);
+char *cli_plan_verdict(const struct tr_plan *plan);
+
+/* Runs the rows that promise most on this host, at most `count`, and notes what they reached. */
+tr_status cli_plan_verify(const struct cli_plan_orders *orders, struct cli_screen *screen, int count,
+                          struct tr_plan *plan);
+
+#endif

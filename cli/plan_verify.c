@@ -1,0 +1,100 @@
+/* Runs of what a plan promises most of, on this host. */
+#include "compare.h"
+#include "plan.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/file.h"
+#include "launch_job.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SECONDS 6.0 /* of a run, about */
+
+/* The row of those not tried that promises most. */
+static int next_best(const struct tr_plan *plan, const bool *tried)
+{
+    int best = -1;
+    for (int i = 0; i < plan->rows; i++) {
+        const struct tr_plan_row *row = &plan->row[i];
+        if (tried[i] || row->left_out) continue;
+        if (best < 0 || row->figures.examples_per_second > plan->row[best].figures.examples_per_second)
+            best = i;
+    }
+    return best;
+}
+
+static tr_status run_row(const struct cli_plan_orders *orders, const char *place, struct cli_screen *screen,
+                         const struct tr_plan *plan, struct tr_plan_row *row)
+{
+    struct cli_compare_result result;
+    char sizes[2][64];
+    struct tr_string_list set = {.item = tr_alloc((size_t)orders->set->count + 2, sizeof *set.item)};
+    if (!set.item) return TR_ENOMEM;
+    for (; set.count < orders->set->count; set.count++) set.item[set.count] = orders->set->item[set.count];
+    snprintf(sizes[0], sizeof sizes[0], "train.batch=%lld", (long long)row->batch);
+    snprintf(sizes[1], sizeof sizes[1], "train.microbatches=%lld", (long long)row->microbatches);
+    set.item[set.count++] = sizes[0];
+    set.item[set.count++] = sizes[1];
+    double steps = SECONDS / row->figures.seconds;
+    int on_host;
+    const struct cli_compare_orders compared = {
+        .model = orders->model,
+        .set = &set,
+        .steps = steps < 20       ? 20
+                 : steps > 100000 ? 100000
+                                  : (int64_t)steps,
+        .seed = -1,
+        .place = place,
+        .budget = 10 * SECONDS,
+    };
+    const struct cli_compare_plan none = {0};
+    const struct cli_compare_case one = {
+        .strategy = row->strategy,
+        .workers = row->workers,
+        .ranks = row->ranks,
+        .threads = cli_plan_threads(orders, &plan->cluster, row->ranks, &on_host),
+    };
+    tr_status status = cli_compare_run(&compared, &none, &one, screen, &result);
+    tr_free(set.item);
+    if (status != TR_OK) return status;
+    if (result.end != CLI_COMPARE_DONE && result.end != CLI_COMPARE_OUT_OF_TIME)
+        return tr_fail(TR_EIO, "%s on %d processes: the run failed: %s", row->strategy, row->ranks,
+                       result.failure);
+    row->measured = result.examples_per_second;
+    return TR_OK;
+}
+
+/* A directory for what the runs write, removed at the end. */
+static tr_status make_place(char **out)
+{
+    const char *above = getenv("TMPDIR");
+    *out = tr_format("%s/trireme-plan-XXXXXX", above && *above ? above : "/tmp");
+    if (!*out) return TR_ENOMEM;
+    if (mkdtemp(*out)) return TR_OK;
+    tr_status status = tr_fail(TR_EIO, "no directory can be made at \"%s\"; set TMPDIR", *out);
+    tr_free(*out);
+    *out = NULL;
+    return status;
+}
+
+tr_status cli_plan_verify(const struct cli_plan_orders *orders, struct cli_screen *screen, int count,
+                          struct tr_plan *plan)
+{
+    char *place;
+    bool *tried = tr_alloc_zero((size_t)plan->rows + 1, sizeof *tried);
+    if (!tried) return TR_ENOMEM;
+    tr_status status = make_place(&place);
+    for (int i = 0, row; i < count && status == TR_OK && (row = next_best(plan, tried)) >= 0; i++) {
+        tried[row] = true;
+        status = run_row(orders, place, screen, plan, &plan->row[row]);
+    }
+    if (place) tr_file_remove(NULL, place); /* what stays does no harm */
+    tr_free(place);
+    tr_free(tried);
+    return status;
+}

@@ -1,0 +1,80 @@
+# Finds Open MPI, which carries jobs from one host to several, and sets MPI_C_FOUND: complete, or not at all.
+#
+# FindMPI alone ends the configuration where Open MPI is installed by half (Debian's openmpi-bin without libopenmpi-dev: the
+# compiler's wrapper names directories that are not there), and keeps what it found out in the cache, so that installing the
+# rest does not help. Hence a wrapper is asked first whether it can build a program at all, and what the cache says about an
+# MPI that is not complete, or no longer there, is forgotten.
+set(TRIREME_MPI_COMMAND "cmake ${CMAKE_BINARY_DIR} && cmake --build ${CMAKE_BINARY_DIR}")
+
+# Whether `compiler` makes a program of MPI.
+function(trireme_mpi_try compiler result)
+  set(place ${CMAKE_BINARY_DIR}/CMakeFiles/trireme-mpi)
+  file(WRITE ${place}/try.c "#include <mpi.h>\nint main(int n, char **a) { return MPI_Init(&n, &a) || MPI_Finalize(); }\n")
+  execute_process(COMMAND ${compiler} ${place}/try.c -o ${place}/try RESULT_VARIABLE code OUTPUT_QUIET ERROR_QUIET)
+  if(code EQUAL 0)
+    set(${result} TRUE PARENT_SCOPE)
+  else()
+    set(${result} FALSE PARENT_SCOPE)
+  endif()
+endfunction()
+
+function(trireme_mpi_forget)
+  get_cmake_property(names CACHE_VARIABLES)
+  foreach(name ${names})
+    if(name MATCHES "^(MPI_|MPIEXEC_|FIND_PACKAGE_MESSAGE_DETAILS_MPI)" AND NOT name STREQUAL "MPI_HOME")
+      unset(${name} CACHE)
+    endif()
+  endforeach()
+endfunction()
+
+# Whether all that the cache says lies where it was.
+function(trireme_mpi_is_there result)
+  set(${result} FALSE PARENT_SCOPE)
+  if(NOT MPI_RESULT_C_test_mpi_normal)
+    return()
+  endif()
+  foreach(path ${MPI_C_HEADER_DIR} ${MPI_C_COMPILER_INCLUDE_DIRS} ${MPI_C_ADDITIONAL_INCLUDE_DIRS})
+    if(NOT EXISTS ${path})
+      return()
+    endif()
+  endforeach()
+  foreach(name ${MPI_C_LIB_NAMES})
+    if(NOT EXISTS "${MPI_${name}_LIBRARY}")
+      return()
+    endif()
+  endforeach()
+  set(${result} TRUE PARENT_SCOPE)
+endfunction()
+
+# The compiler that was named, or the wrapper that FindMPI would take, or this compiler, which knows MPI on some machines.
+set(wrapper ${MPI_C_COMPILER})
+if(NOT wrapper)
+  unset(wrapper)
+  find_program(wrapper NAMES mpicc mpicc.openmpi HINTS ${MPI_HOME} $ENV{MPI_HOME} PATH_SUFFIXES bin NO_CACHE)
+endif()
+set(works FALSE)
+if(wrapper)
+  trireme_mpi_try(${wrapper} works)
+endif()
+if(NOT works)
+  set(wrapper ${CMAKE_C_COMPILER})
+  trireme_mpi_try(${wrapper} works)
+endif()
+
+set(MPI_C_FOUND FALSE)
+trireme_mpi_is_there(there)
+if(DEFINED CACHE{MPI_RESULT_C_test_mpi_normal} AND NOT there)
+  trireme_mpi_forget()
+endif()
+if(works)
+  set(MPI_C_COMPILER ${wrapper} CACHE FILEPATH "MPI compiler for C")
+  find_package(MPI QUIET COMPONENTS C)
+endif()
+if(NOT MPI_C_FOUND)
+  set(MPI_C_FOUND FALSE)
+  trireme_mpi_forget()
+  message(STATUS "Open MPI is not there, or not complete: building for processes of one host. For jobs on several hosts install both "
+                 "openmpi-bin and libopenmpi-dev (Debian's names), then build again: ${TRIREME_MPI_COMMAND}")
+elseif(NOT MPIEXEC_EXECUTABLE)
+  message(STATUS "There is no mpirun (Debian: openmpi-bin), which starts jobs on several hosts")
+endif()

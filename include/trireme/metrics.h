@@ -1,0 +1,35 @@
+/* What an evaluation finds beyond loss and accuracy (docs/metrics.md).
+ *
+ * Sums are in double and in the order of the examples, so that figures are the same on any number of
+ * processes. They are those of scikit-learn for the probabilities or values that `trireme predict` gives.
+ */
+#ifndef TRIREME_METRICS_H
+#define TRIREME_METRICS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct tr_metric {
+    const char *name; /* "f1" */
+    double value;     /* NaN where the data leave it undefined */
+};
+
+/* Further members may be appended in later versions. */
+struct tr_metrics {
+    int count;
+    const struct tr_metric *metric; /* [count] of all outputs together */
+    int64_t outputs;                /* classes, questions or values */
+    int columns;                    /* figures of each output; 0 where there are no such */
+    const char *const *column;      /* [columns] their names */
+    const double *table;            /* [outputs][columns]; NaN where undefined */
+    const char *const *name;        /* [outputs] of the outputs, or NULL */
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,25 @@
+/* Windows of ranks of a group: extents of the file that they share, each behind a page that counts its users.
+ *
+ * No rank needs to find another's descriptors, so this works wherever the ranks run. An extent gives its
+ * memory back with its last user; its place is not used again.
+ */
+#ifndef TR_COMM_LOCAL_EXTENTS_H
+#define TR_COMM_LOCAL_EXTENTS_H
+
+#include "comm/local/area.h"
+
+struct local_extents {
+    const struct local_area *area;
+    struct local_extent *first; /* mapped here */
+};
+
+/* What the slots `share`, `map` and `unmap` do. */
+tr_status tr_local_extent_share(struct local_extents *extents, size_t bytes, size_t begin, size_t end,
+                                void **memory, char key[TR_SHARE_KEY]);
+tr_status tr_local_extent_map(struct local_extents *extents, size_t bytes, const char key[TR_SHARE_KEY],
+                              void **memory);
+void tr_local_extent_unmap(struct local_extents *extents, void *memory);
+/* Forgets what is still mapped, which stays until the process ends. */
+void tr_local_extents_release(struct local_extents *extents);
+
+#endif

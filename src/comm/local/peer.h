@@ -1,0 +1,80 @@
+/* What the files of the mail share: how things stand with each rank. */
+#ifndef TR_COMM_LOCAL_PEER_H
+#define TR_COMM_LOCAL_PEER_H
+
+#include "comm/local/mail.h"
+#include "comm/local/ring.h"
+
+/* What a message counts for besides its bytes, against a sender's credit. */
+#define LOCAL_COST 64
+/* Messages up to this size are kept without memory of their own. */
+#define LOCAL_SMALL 64
+
+/* States of a transfer. A send: QUEUED -> (ANNOUNCED ->) MOVING -> COMPLETE, where an eager one may skip what
+   lies between. A receive: QUEUED -> MOVING, once its message is known -> COMPLETE, or MISMATCH. Of a send,
+   `came` counts what was written. */
+enum { LOCAL_QUEUED, LOCAL_ANNOUNCED, LOCAL_MOVING, LOCAL_COMPLETE, LOCAL_MISMATCH };
+
+/* A message that was begun by its sender and is not complete, or not asked for. */
+struct local_inbound {
+    struct local_inbound *next;
+    uint64_t cookie;
+    int tag;
+    bool announced, wanted; /* `wanted`: its sender was told */
+    bool dropped;           /* whoever received it gave it up */
+    size_t bytes, got;
+    struct tr_transfer *receive; /* NULL: nobody asked for it yet */
+    char *kept;                  /* [bytes] then, if eager: `small`, or owned */
+    char small[LOCAL_SMALL];
+};
+
+struct local_peer {
+    struct local_writer writer;
+    struct local_reader reader;
+    struct tr_transfer *sends, *receives; /* in order; receives whose message is not known */
+    struct local_inbound *first, **last;  /* in order */
+    int unasked;                          /* announced messages whose senders are still to be told */
+    uint64_t spent;                       /* credit that our messages used */
+    uint64_t returned;                    /* credit that its messages got back */
+    uint64_t held;                        /* credit that its messages hold */
+};
+
+struct local_mail {
+    const struct local_area *area;
+    int rank;
+    uint64_t credit; /* of each sender */
+    struct local_inbound *spare;
+    struct local_peer peer[]; /* [size] */
+};
+
+static inline void tr_local_append(struct tr_transfer **list, struct tr_transfer *transfer)
+{
+    while (*list) list = &(*list)->next;
+    transfer->next = NULL;
+    *list = transfer;
+}
+
+static inline void tr_local_take_out(struct tr_transfer **list, const struct tr_transfer *transfer)
+{
+    while (*list && *list != transfer) list = &(*list)->next;
+    if (*list) *list = transfer->next;
+}
+
+tr_status tr_local_nonsense(int peer, const char *what);
+
+/* ---- receiving: inbox.c ---- */
+
+/* Reads all that a rank wrote. */
+tr_status tr_local_take_in(struct local_mail *mail, int rank);
+/* Gives a receive the message that waits for it, or lets it wait. */
+void tr_local_receive(struct local_mail *mail, struct tr_transfer *receive);
+void tr_local_withdraw_receive(struct local_mail *mail, struct tr_transfer *receive);
+/* Frees what is kept of messages. */
+void tr_local_empty(struct local_mail *mail);
+
+/* ---- sending: outbox.c ---- */
+
+/* Writes to a rank what there is room for. */
+tr_status tr_local_write_out(struct local_mail *mail, int rank);
+
+#endif

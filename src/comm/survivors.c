@@ -1,0 +1,246 @@
+/* Agreement on who is left, for jobs that go on without ranks that died.
+ *
+ * The lowest rank that lives leads. Every other tells it that it is here (JOIN), and waits for its word
+ * (DECISION); the leader waits until every rank has joined or is dead, decides, and tells all that joined. If
+ * the leader dies meanwhile, those without a decision turn to the next one. Those that had it already find in
+ * their new part that its leader is dead, and come here again, where the next leader waits for them.
+ *
+ * Invariants: a rank once dead stays dead, for everybody, so ranks turn to leaders in one order. A decision
+ * numbers its part by a number that nobody who joined has used, so messages of two parts never meet.
+ */
+#include "comm/class.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/log.h"
+
+#include <string.h>
+
+#define TAG_JOIN     TR_COMM_TAG_MOST
+#define TAG_DECISION (TR_COMM_TAG_MOST - 1)
+#define NAP_SECONDS  0.05
+
+/* What is known at one rank while it looks for the others. */
+struct meeting {
+    tr_comm *comm;
+    uint32_t *bits;     /* [size] numbers of parts that each rank has used: what JOIN says; own ones, too */
+    tr_ticket **coming; /* [size] */
+    bool *joined;       /* [size] */
+    int32_t *decision;  /* [size + 1]: the number of the part, then whether each rank is in it */
+    double began;
+    bool warned;
+};
+
+/* Whether a rank is gone for good. TR_EPEER when one that lives will not come. */
+static tr_status look(const struct meeting *meeting, int rank, bool *gone)
+{
+    char why[512];
+    enum tr_comm_life life = tr_comm_life(meeting->comm, rank, why, sizeof why);
+    *gone = life == TR_COMM_DEAD || life == TR_COMM_LEFT;
+    if (*gone || life == TR_COMM_ALIVE) return TR_OK;
+    return tr_fail(TR_EPEER, "rank %d on host %s %s; restart the job from its last checkpoint", rank,
+                   tr_comm_host(meeting->comm, rank), why);
+}
+
+static tr_status find_leader(const struct meeting *meeting, int *leader)
+{
+    bool gone = true;
+    for (*leader = 0; *leader < meeting->comm->rank; ++*leader) {
+        TR_TRY(look(meeting, *leader, &gone));
+        if (!gone) return TR_OK;
+    }
+    return TR_OK;
+}
+
+/* Sleeps until something may have changed. TR_EPEER after the patience. */
+static tr_status pause_for(struct meeting *meeting, int awaited)
+{
+    const struct tr_comm_settings *settings = &meeting->comm->settings;
+    double waited = tr_clock_seconds() - meeting->began;
+    if (waited > settings->patience)
+        return tr_fail(TR_EPEER, "rank %d on host %s lives, but did not come to go on within %g s", awaited,
+                       tr_comm_host(meeting->comm, awaited), settings->patience);
+    if (waited > settings->timeout && !meeting->warned) {
+        meeting->warned = true;
+        tr_log_line(TR_LOG_WARNING, "rank %d has been waiting for rank %d to go on for %.3g s",
+                    meeting->comm->rank, awaited, waited);
+    }
+    tr_comm_idle(meeting->comm, NAP_SECONDS);
+    return tr_comm_progress(meeting->comm);
+}
+
+/* ---- the leader ---- */
+
+/* Whether everybody has joined or is gone; else `awaited` is one of those that are missing. */
+static tr_status count(struct meeting *meeting, bool *all, int *awaited)
+{
+    tr_comm *comm = meeting->comm;
+    *all = true;
+    for (int r = 0; r < comm->size; r++) {
+        bool gone;
+        if (r == comm->rank || meeting->joined[r]) continue;
+        meeting->joined[r] = tr_comm_is_done(comm, &meeting->coming[r]);
+        if (meeting->joined[r]) continue;
+        TR_TRY(look(meeting, r, &gone));
+        if (gone) continue;
+        *all = false;
+        *awaited = r;
+    }
+    return TR_OK;
+}
+
+static tr_status decide(struct meeting *meeting)
+{
+    tr_comm *comm = meeting->comm;
+    uint32_t used = meeting->bits[comm->rank];
+    int number = 0;
+    for (int r = 0; r < comm->size; r++) {
+        bool gone = false;
+        if (r != comm->rank) TR_TRY(look(meeting, r, &gone));
+        meeting->decision[r + 1] = !gone && (r == comm->rank || meeting->joined[r]);
+        if (meeting->joined[r]) used |= meeting->bits[r];
+    }
+    while (number < TR_COMM_PARTS && used >> number & 1) number++;
+    if (number == TR_COMM_PARTS)
+        return tr_fail(TR_EINVAL, "ranks were lost %d times; restart the job from its last checkpoint",
+                       TR_COMM_PARTS - 1);
+    meeting->decision[0] = number;
+    return TR_OK;
+}
+
+static tr_status announce(const struct meeting *meeting)
+{
+    tr_comm *comm = meeting->comm;
+    size_t bytes = ((size_t)comm->size + 1) * sizeof *meeting->decision;
+    for (int r = 0; r < comm->size; r++) {
+        tr_ticket *going = NULL;
+        bool done = false, gone = false;
+        if (r == comm->rank || !meeting->decision[r + 1]) continue;
+        TR_TRY(tr_comm_send(comm, r, TAG_DECISION, meeting->decision, bytes, "who goes on", &going));
+        while (!done && !gone) {
+            TR_TRY(tr_comm_test(comm, &going, &done));
+            if (!done) TR_TRY(look(meeting, r, &gone));
+            if (!done && !gone) tr_comm_idle(comm, NAP_SECONDS);
+        }
+        if (!tr_comm_cancel(comm, &going))
+            return tr_fail(TR_EPEER, "rank %d died while it was told who goes on", r);
+    }
+    return TR_OK;
+}
+
+static tr_status lead(struct meeting *meeting)
+{
+    tr_comm *comm = meeting->comm;
+    for (int r = 0; r < comm->size; r++) {
+        bool gone = true;
+        if (r == comm->rank) continue;
+        TR_TRY(look(meeting, r, &gone));
+        if (gone) continue;
+        TR_TRY(tr_comm_receive(comm, r, TAG_JOIN, &meeting->bits[r], sizeof meeting->bits[r], "who goes on",
+                               &meeting->coming[r]));
+    }
+    for (bool all = false; !all;) {
+        int awaited = comm->rank;
+        TR_TRY(count(meeting, &all, &awaited));
+        if (!all) TR_TRY(pause_for(meeting, awaited));
+    }
+    TR_TRY(decide(meeting));
+    return announce(meeting);
+}
+
+/* ---- the others ---- */
+
+/* *decided: the leader has said who goes on; else it is gone. */
+static tr_status follow(struct meeting *meeting, int leader, bool *decided)
+{
+    tr_comm *comm = meeting->comm;
+    tr_ticket *going = NULL;
+    bool gone = false;
+    *decided = false;
+    TR_TRY(tr_comm_receive(comm, leader, TAG_DECISION, meeting->decision,
+                           ((size_t)comm->size + 1) * sizeof *meeting->decision, "who goes on",
+                           &meeting->coming[leader]));
+    TR_TRY(tr_comm_send(comm, leader, TAG_JOIN, &meeting->bits[comm->rank], sizeof meeting->bits[0],
+                        "who goes on", &going));
+    for (;;) {
+        *decided = tr_comm_is_done(comm, &meeting->coming[leader]);
+        if (*decided || gone) break;
+        TR_TRY(pause_for(meeting, leader));
+        TR_TRY(look(meeting, leader, &gone)); /* what it sent before is looked at once more */
+    }
+    bool back = tr_comm_cancel(comm, &going);
+    if (tr_comm_cancel(comm, &meeting->coming[leader]) && back) return TR_OK;
+    return tr_fail(TR_EPEER, "rank %d died while it said who goes on", leader);
+}
+
+static tr_status meet(struct meeting *meeting)
+{
+    for (bool decided = false; !decided;) {
+        int leader;
+        TR_TRY(find_leader(meeting, &leader));
+        decided = leader == meeting->comm->rank;
+        TR_TRY(decided ? lead(meeting) : follow(meeting, leader, &decided));
+    }
+    return TR_OK;
+}
+
+static tr_status make(struct meeting *meeting, tr_comm **out)
+{
+    tr_comm *comm = meeting->comm;
+    int size = 0, *member = tr_alloc((size_t)comm->size, sizeof *member);
+    if (!member) return TR_ENOMEM;
+    for (int r = 0; r < comm->size; r++)
+        if (meeting->decision[r + 1]) member[size++] = r;
+    tr_status status = TR_EPEER;
+    if (meeting->decision[0] < 0 || meeting->decision[0] >= TR_COMM_PARTS ||
+        !meeting->decision[comm->rank + 1])
+        tr_fail(status, "the others went on without rank %d", comm->rank);
+    else
+        status = tr_part_make(comm, member, size, meeting->decision[0], out);
+    if (status == TR_OK) (*out)->outlives = true;
+    tr_free(member);
+    return status;
+}
+
+static tr_status prepare(tr_comm *comm, struct meeting *meeting)
+{
+    size_t size = (size_t)comm->size;
+    *meeting = (struct meeting){.comm = comm, .began = tr_clock_seconds()};
+    meeting->bits = tr_alloc_zero(size, sizeof *meeting->bits);
+    meeting->coming = tr_alloc_zero(size, sizeof *meeting->coming);
+    meeting->joined = tr_alloc_zero(size, sizeof *meeting->joined);
+    meeting->decision = tr_alloc_zero(size + 1, sizeof *meeting->decision);
+    if (!meeting->bits || !meeting->coming || !meeting->joined || !meeting->decision) return TR_ENOMEM;
+    pthread_mutex_lock(&comm->lock);
+    meeting->bits[comm->rank] = comm->part_bits;
+    pthread_mutex_unlock(&comm->lock);
+    return TR_OK;
+}
+
+/* Memory in which something may still arrive is left. */
+static void release(struct meeting *meeting)
+{
+    bool back = true;
+    for (int r = 0; meeting->coming && r < meeting->comm->size; r++)
+        back = tr_comm_cancel(meeting->comm, &meeting->coming[r]) && back;
+    if (back) {
+        tr_free(meeting->bits);
+        tr_free(meeting->decision);
+    }
+    tr_free(meeting->coming);
+    tr_free(meeting->joined);
+}
+
+tr_status tr_comm_survivors(tr_comm *comm, tr_comm **out)
+{
+    struct meeting meeting;
+    *out = NULL;
+    tr_comm_tolerate(comm);
+    tr_status status = prepare(comm, &meeting);
+    if (status == TR_OK) status = meet(&meeting);
+    if (status == TR_OK) status = make(&meeting, out);
+    if (status != TR_OK) tr_comm_abort(comm, tr_error_message()); /* the others count on this rank */
+    release(&meeting);
+    return status;
+}

@@ -1,0 +1,19 @@
+/* Several sources as one: example i is made of example i of each. */
+#ifndef TR_DATA_JOIN_H
+#define TR_DATA_JOIN_H
+
+#include "data/source.h"
+
+/* {join: {sources: {NAME: {FORMAT: ...}, ...}, labels: NAME}}. Two to TR_SOURCE_PARTS sources of images or
+   numbers with equally many examples; labels are those of the only one that has some, or of the one that
+   `labels` names. An example is a vector: images first, then numbers, each in the order of the file; bytes of
+   images count as numbers from 0 to 255. What has its own kind is read by read_parts(). State: sources.txt,
+   for each source a part (data/state.h) of the kind "sources", whose first line is its name and whose other
+   lines are its own state. */
+extern const struct tr_source_format tr_source_format_join;
+
+/* The names that `node`, the description of a data set, gives to its sources, into parts->part[].name in the
+   order of the file; none where it is no join. Shapes are left alone. TR_EINVAL as checking would give. */
+tr_status tr_join_names(const tr_config *node, struct tr_source_parts *parts);
+
+#endif

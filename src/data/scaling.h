@@ -1,0 +1,39 @@
+/* How columns of numbers were standardized: the state that tables leave beside a model (kind "scaling" of
+ * data/state.h), one line for each column, `<mean> <deviation>`,
+ * or `<mean> <deviation> <fill>` where a missing number is filled in with the mean of those that there are.
+ *
+ * A number x of the data becomes (x - mean) / deviation, computed in double and rounded once; whoever feeds
+ * the network does the same with the same bits.
+ */
+#ifndef TR_DATA_SCALING_H
+#define TR_DATA_SCALING_H
+
+#include "trireme/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct tr_scaling {
+    int32_t count; /* columns; 0: nothing is scaled */
+    double *mean, *deviation;
+    double *fill; /* [count], or NULL: nothing is filled in */
+};
+
+/* Room for `count` columns that are left as they are. Returned, free with tr_scaling_release(). TR_ENOMEM. */
+tr_status tr_scaling_create(int32_t count, struct tr_scaling *out);
+/* Reads the state; *classes is the number that stands in its head. Returned likewise. TR_EMISMATCH for the
+   state of another kind of data, TR_EFORMAT, TR_ENOMEM. */
+tr_status tr_scaling_read(const char *state, struct tr_scaling *out, int32_t *classes);
+/* The state as text. Returned, free with tr_free(). TR_ENOMEM. */
+tr_status tr_scaling_write(const struct tr_scaling *scaling, int32_t classes, char **out);
+/* Room for what is filled in, zeros. TR_ENOMEM. */
+tr_status tr_scaling_add_fill(struct tr_scaling *scaling);
+/* Accepts an empty scaling; empties it. */
+void tr_scaling_release(struct tr_scaling *scaling);
+
+/* Whether all columns are left as they are. */
+bool tr_scaling_is_plain(const struct tr_scaling *scaling);
+/* Scales rows [rows][count]; `to` may be `from`. */
+void tr_scaling_apply(const struct tr_scaling *scaling, int64_t rows, const float *from, float *to);
+
+#endif

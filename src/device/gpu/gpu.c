@@ -1,0 +1,180 @@
+/* The gpu device: device.h over an interface to accelerators (api.h). */
+#include "device/gpu/internal.h"
+#include "device/gpu/kinds.h"
+#include "device/gpu/operations.h"
+#include "device/gpu/self_test.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+
+#include <stdio.h>
+
+#define GROUP_THREADS 256 /* a power of two, at least GPU_LEAST_THREADS */
+
+/* ---- order ---- */
+
+static void forget_marks(struct gpu *gpu, int count)
+{
+    for (int i = 0; i < count; i++) gpu->api->free_event(gpu->session, gpu->marks[i].event);
+    gpu->mark_count -= count;
+    for (int i = 0; i < gpu->mark_count; i++) gpu->marks[i] = gpu->marks[i + count];
+}
+
+static tr_status gpu_wait(tr_device *device)
+{
+    struct gpu *gpu = gpu_of(device);
+    TR_TRY(gpu->api->wait(gpu->session));
+    forget_marks(gpu, gpu->mark_count);
+    gpu->reached = gpu->recorded;
+    return gpu_times_take(gpu);
+}
+
+static tr_status gpu_record(tr_device *device, tr_event *out)
+{
+    struct gpu *gpu = gpu_of(device);
+    if (!tr_grow(&gpu->marks, gpu->mark_count, sizeof *gpu->marks)) return TR_ENOMEM;
+    struct gpu_mark *mark = &gpu->marks[gpu->mark_count];
+    TR_TRY(gpu->api->record(gpu->session, &mark->event));
+    mark->number = ++gpu->recorded;
+    gpu->mark_count++;
+    out->number = mark->number;
+    return TR_OK;
+}
+
+/* The queue keeps order: what was reached was reached with all before it. */
+static tr_status gpu_reached(tr_device *device, tr_event event, bool *out)
+{
+    struct gpu *gpu = gpu_of(device);
+    int passed = 0;
+    for (; passed < gpu->mark_count && gpu->marks[passed].number <= event.number; passed++) {
+        bool there;
+        TR_TRY(gpu->api->reached(gpu->session, gpu->marks[passed].event, &there));
+        if (!there) break;
+        gpu->reached = gpu->marks[passed].number;
+    }
+    forget_marks(gpu, passed);
+    *out = event.number <= gpu->reached;
+    return TR_OK;
+}
+
+/* ---- a device ---- */
+
+static tr_status gpu_alloc_pinned(tr_device *device, size_t bytes, void **out)
+{
+    struct gpu *gpu = gpu_of(device);
+    return gpu->api->alloc_pinned(gpu->session, bytes ? bytes : 1, out);
+}
+
+static void gpu_free_pinned(tr_device *device, void *memory)
+{
+    struct gpu *gpu = gpu_of(device);
+    gpu->api->free_pinned(gpu->session, memory);
+}
+
+static void gpu_destroy(tr_device *device)
+{
+    struct gpu *gpu = gpu_of(device);
+    if (gpu->session) {
+        (void)gpu->api->wait(gpu->session);
+        forget_marks(gpu, gpu->mark_count);
+        gpu_times_release(gpu); /* of timelines that may be gone */
+        gpu_programs_release(gpu);
+        gpu_plans_release(gpu);
+        gpu_memory_release(gpu);
+        gpu->api->close(gpu->session);
+    }
+    tr_free(gpu->marks);
+    tr_free(gpu->cache);
+    tr_free(gpu);
+}
+
+static const struct tr_device_class gpu_class = {.name = "gpu",
+                                                 .version = TR_DEVICE_VERSION,
+                                                 .alloc = gpu_alloc,
+                                                 .free = gpu_free,
+                                                 .to_device = gpu_to_device,
+                                                 .to_host = gpu_to_host,
+                                                 .to_host_beside = gpu_to_host_beside,
+                                                 .wait = gpu_wait,
+                                                 .record = gpu_record,
+                                                 .reached = gpu_reached,
+                                                 .alloc_pinned = gpu_alloc_pinned,
+                                                 .free_pinned = gpu_free_pinned,
+                                                 .room = gpu_room,
+                                                 .destroy = gpu_destroy,
+#define SLOT(op) .op = gpu_##op,
+                                                 GPU_OPS(SLOT)
+#undef SLOT
+};
+
+tr_status gpu_device_create(const struct gpu_api *api, const struct tr_device_choice *choice, tr_device **out)
+{
+    *out = NULL;
+    struct gpu *gpu = tr_alloc_zero(1, sizeof *gpu);
+    if (!gpu) return TR_ENOMEM;
+    tr_device *device = &gpu->base;
+    int number = choice->number;
+    gpu->api = api;
+    gpu->number = number;
+    gpu->class = gpu_class;
+    gpu->class.name = api->name;
+    device->class = &gpu->class;
+    device->threads = 1;
+    tr_status status = api->describe(number, &gpu->info);
+    if (status != TR_OK) goto out;
+    snprintf(device->description, sizeof device->description, "%s:%d (%.70s)", api->name, number,
+             gpu->info.name);
+    gpu->threads = GROUP_THREADS;
+    while (gpu->threads > gpu->info.group && gpu->threads > GPU_LEAST_THREADS) gpu->threads /= 2;
+    if (gpu->info.refusal[0]) {
+        status =
+            tr_fail(TR_EUNSUPPORTED, "%s cannot give the bits of other devices: %s; choose another device",
+                    device->description, gpu->info.refusal);
+        goto out;
+    }
+    if (choice->cache && !(gpu->cache = tr_strdup(choice->cache))) {
+        status = TR_ENOMEM;
+        goto out;
+    }
+    gpu->ahead_least = INT64_MIN;
+    gpu->ahead_most = INT64_MAX;
+    status = api->open(number, choice->timed, &gpu->session);
+    if (status == TR_OK) status = gpu_self_test(gpu);
+    device->timed = choice->timed;
+out:
+    if (status != TR_OK)
+        gpu_destroy(device);
+    else
+        *out = device;
+    return status;
+}
+
+static tr_status opencl_create(const struct tr_device_choice *choice, tr_device **out)
+{
+    return gpu_device_create(&gpu_api_opencl, choice, out);
+}
+
+static tr_status opencl_describe(int number, char *text, size_t size)
+{
+    struct gpu_info info;
+    TR_TRY(gpu_api_opencl.describe(number, &info));
+    snprintf(text, size, "%s, %.1f GiB (%s)", info.name, (double)info.memory / 1073741824, info.platform);
+    return info.refusal[0] ? tr_fail(TR_EUNSUPPORTED, "%s", info.refusal) : TR_OK;
+}
+
+/* Those that are no processors come first; where there is one, ranks are dealt out to them alone. */
+static int opencl_count(void)
+{
+    struct gpu_info info;
+    int all = 0, others = 0;
+    for (; gpu_api_opencl.describe(all, &info) == TR_OK; all++) others += !info.processor;
+    return others ? others : all;
+}
+
+const struct tr_device_kind tr_device_kind_opencl = {
+    .name = "opencl",
+    .help = "a GPU, or another device with an OpenCL driver",
+    .create = opencl_create,
+    .describe = opencl_describe,
+    .count = opencl_count,
+};

@@ -1,0 +1,40 @@
+/* Products of kernels/product.k, whoever asks for them: dense layers, convolutions. */
+#ifndef TR_DEVICE_GPU_PRODUCT_H
+#define TR_DEVICE_GPU_PRODUCT_H
+
+#include "device/gpu/gpu.h"
+
+/* Where the numbers lie; the kernel says what each means. */
+enum gpu_places { GPU_STRIDES, GPU_PIXELS, GPU_TAPS };
+
+struct gpu_product {
+    enum gpu_places places;
+    bool a_k, b_k; /* A, B lie along k */
+    int64_t m;     /* rows of the largest set (rectangle, taps); all there are for strides */
+    int32_t sets;  /* of rows; 1 for strides */
+    int64_t n, k;
+    int64_t leaves;
+    const int64_t *row; /* [leaves + 1], on the device, or NULL */
+    const float *a, *b, *bias;
+    enum tr_activation activation;
+    float slope;
+    float *c;
+    int64_t c_leaf;                    /* floats between leaves */
+    int64_t a_m, a_k_step, b_k_step;   /* strides */
+    int64_t b_n;                       /* strides, pixels */
+    int64_t c_m;                       /* strides */
+    int64_t images;                    /* pixels */
+    int64_t a_image, b_image, c_image; /* pixels: a, c; taps: a, b */
+    const int32_t *table;              /* pixels, taps */
+};
+
+/* Enqueues it. */
+tr_status gpu_product_run(tr_device *device, const struct gpu_product *product);
+
+/* What comes with gradients of weights: per node, db = tree over microbatches of the sum chain over the rows
+   of dy, each of which stands for `each` rows [width]. `leaves` has room for them where gpu_leaves() wants
+   it. */
+tr_status gpu_sum_columns(tr_device *device, const struct tr_cut *cut, int64_t each, int64_t width,
+                          const float *x, float *out, float *leaves);
+
+#endif

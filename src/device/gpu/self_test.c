@@ -1,0 +1,319 @@
+#include "device/gpu/self_test.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/mathf.h"
+#include "base/rng.h"
+#include "device/gpu/cache.h"
+#include "device/ref/ref.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- numbers to try ---- */
+
+enum { TRIPLES = 8192, VALUES = 8192, BLOCKS = 256 };
+
+static const uint32_t special[] = {
+    0x00000000, 0x80000000, 0x7f800000, 0xff800000, 0x7fc00000, 0x00000001,
+    0x80000001, 0x007fffff, 0x00800000, 0x80800000, 0x7f7fffff, 0xff7fffff,
+    0x3f800000, 0xbf800000, 0x3f800001, 0x34000000, 0x33800000, 0x4b000000,
+};
+#define SPECIAL (sizeof special / sizeof special[0])
+
+static float float_of(uint32_t bits)
+{
+    return tr_mathf_float((int32_t)bits);
+}
+
+/* A special number, any bits, a subnormal, a number of middle size, or one with a short mantissa (ties). */
+static float pick(const uint32_t word[2])
+{
+    uint32_t r = word[1];
+    switch (word[0] % 6) {
+    case 0:
+        return float_of(special[r % SPECIAL]);
+    case 1:
+        return float_of(r);
+    case 2:
+        return float_of(r & 0x807fffff);
+    case 3:
+        return float_of((r & 0x807ff800) | (uint32_t)(64 + (r >> 3) % 8) << 23);
+    default:
+        return float_of((r & 0x807fffff) | (uint32_t)(119 + (r >> 7) % 16) << 23);
+    }
+}
+
+static void fill_triples(float *in)
+{
+    const tr_rng_key key = {0x7e57, 1};
+    for (uint32_t i = 0; i < TRIPLES; i++) {
+        uint32_t word[8];
+        tr_rng_philox(key, i, 0, 0, 0, word);
+        tr_rng_philox(key, i, 1, 0, 0, word + 4);
+        float *at = in + 3 * (size_t)i;
+        for (int j = 0; j < 3; j++) at[j] = pick(word + 2 * j);
+        float product = at[0] * at[1];
+        /* sums that cancel, and that decide a rounding */
+        if (i % 5 == 0 && isfinite(product)) at[2] = -product;
+        if (i % 7 == 0 && isfinite(product)) at[2] = product * 0x1p-24f;
+    }
+}
+
+static void expect_triples(const float *in, float *out)
+{
+    for (size_t i = 0; i < TRIPLES; i++, in += 3, out += 7) {
+        float product = in[0] * in[1];
+        out[0] = fmaf(in[0], in[1], in[2]);
+        out[1] = product;
+        out[2] = in[0] + in[1];
+        out[3] = in[0] / in[1];
+        out[4] = sqrtf(in[0]);
+        out[5] = product + in[2];
+        out[6] = (float)tr_mathf_bits(in[0]);
+    }
+}
+
+static void fill_values(float *in)
+{
+    for (uint32_t i = 0; i < VALUES; i++) in[i] = float_of(i * (0xffffffffu / VALUES) + i % 977);
+    for (size_t i = 0; i < SPECIAL; i++) in[i] = float_of(special[i]);
+}
+
+static void expect_values(const float *in, float *out)
+{
+    for (size_t i = 0; i < VALUES; i++, out += 5) {
+        out[0] = tr_expf(in[i]);
+        out[1] = tr_logf(in[i]);
+        out[2] = tr_tanhf(in[i]);
+        out[3] = tr_sigmoidf(in[i]);
+        out[4] = tr_erff(in[i]);
+    }
+}
+
+/* ---- a trial ---- */
+
+/* Inputs, and what is expected of them, on the host and on the device. */
+struct trial {
+    const char *name;
+    const char *const *part; /* what the numbers of a result are, `parts` of them, or NULL */
+    int parts;
+    size_t inputs, results;
+    float *in, *expected, *got; /* on the host */
+    float *in_there, *out_there;
+};
+
+static const char *const arithmetic_parts[] = {"fused multiply-add", "product",     "sum",
+                                               "quotient",           "square root", "product and sum",
+                                               "integer as a float"};
+static const char *const function_parts[] = {"exp", "log", "tanh", "sigmoid", "erf"};
+
+static void trial_end(struct gpu *gpu, struct trial *trial)
+{
+    tr_device_free(&gpu->base, trial->in_there);
+    tr_device_free(&gpu->base, trial->out_there);
+    tr_free(trial->in);
+    tr_free(trial->expected);
+    tr_free(trial->got);
+}
+
+static tr_status trial_begin(struct gpu *gpu, struct trial *trial)
+{
+    void *in, *out;
+    trial->in = tr_alloc_zero(trial->inputs, sizeof(float));
+    trial->expected = tr_alloc_zero(trial->results, sizeof(float));
+    trial->got = tr_alloc_zero(trial->results, sizeof(float));
+    if (!trial->in || !trial->expected || !trial->got) return TR_ENOMEM;
+    TR_TRY(gpu_alloc(&gpu->base, trial->inputs * sizeof(float), &in));
+    trial->in_there = in;
+    TR_TRY(gpu_alloc(&gpu->base, trial->results * sizeof(float), &out));
+    trial->out_there = out;
+    return TR_OK;
+}
+
+static tr_status trial_upload(struct gpu *gpu, const struct trial *trial)
+{
+    return gpu_to_device(&gpu->base, trial->in_there, trial->in, trial->inputs * sizeof(float));
+}
+
+/* Brings the results and compares them; which NaN it is does not matter. */
+static tr_status trial_judge(struct gpu *gpu, struct trial *trial)
+{
+    TR_TRY(gpu_to_host(&gpu->base, trial->got, trial->out_there, trial->results * sizeof(float)));
+    TR_TRY(gpu->api->wait(gpu->session));
+    for (size_t i = 0; i < trial->results; i++) {
+        int32_t want = tr_mathf_bits(trial->expected[i]), have = tr_mathf_bits(trial->got[i]);
+        if (want == have || (isnan(trial->expected[i]) && isnan(trial->got[i]))) continue;
+        return tr_fail(
+            TR_EUNSUPPORTED,
+            "%s does not give the bits of other devices: %s%s%s, result %zu is %08x and should be %08x; "
+            "choose another device or driver",
+            gpu->base.description, trial->name, trial->parts ? ": " : "",
+            trial->parts ? trial->part[i % (size_t)trial->parts] : "", i, (unsigned)have, (unsigned)want);
+    }
+    return TR_OK;
+}
+
+static tr_status run_each(struct gpu *gpu, const struct trial *trial, const char *kernel, int64_t count)
+{
+    struct gpu_call call;
+    gpu_begin(&call, &gpu->base, "exact", "", kernel);
+    gpu_long(&call, count);
+    gpu_array(&call, trial->in_there);
+    gpu_array(&call, trial->out_there);
+    return gpu_run_each(&call, count);
+}
+
+static tr_status try_arithmetic(struct gpu *gpu, struct trial *trial)
+{
+    fill_triples(trial->in);
+    expect_triples(trial->in, trial->expected);
+    TR_TRY(trial_upload(gpu, trial));
+    return run_each(gpu, trial, "exact_arithmetic", TRIPLES);
+}
+
+static tr_status try_functions(struct gpu *gpu, struct trial *trial)
+{
+    fill_values(trial->in);
+    expect_values(trial->in, trial->expected);
+    TR_TRY(trial_upload(gpu, trial));
+    return run_each(gpu, trial, "exact_functions", VALUES);
+}
+
+static tr_status try_random(struct gpu *gpu, struct trial *trial)
+{
+    const tr_rng_key key = {123, 0xdeadbeef};
+    for (uint32_t i = 0; i < BLOCKS; i++) {
+        uint32_t words[4];
+        tr_rng_philox(key, i, 1, 2, 3, words);
+        for (int j = 0; j < 4; j++) trial->expected[4 * i + j] = tr_rng_unit(words[j]);
+    }
+    struct gpu_call call;
+    gpu_begin(&call, &gpu->base, "exact", "", "exact_random");
+    gpu_long(&call, BLOCKS);
+    gpu_uint(&call, key.k0);
+    gpu_uint(&call, key.k1);
+    gpu_array(&call, trial->out_there);
+    return gpu_run_each(&call, BLOCKS);
+}
+
+static void fill_uniform(float *to, size_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t word[4];
+        tr_rng_philox((tr_rng_key){0x7e57, 2}, i, 0, 0, 0, word);
+        to[i] = 2 * tr_rng_unit(word[0]) - 1;
+    }
+}
+
+enum { ROWS = 37, IN = 45, OUT = 35, X = ROWS * IN, W = IN * OUT };
+
+static tr_status try_product(struct gpu *gpu, struct trial *trial)
+{
+    fill_uniform(trial->in, trial->inputs);
+    struct tr_op_dense_forward op = {.rows = ROWS,
+                                     .in = IN,
+                                     .out = OUT,
+                                     .x = trial->in,
+                                     .w = trial->in + X,
+                                     .b = trial->in + X + W,
+                                     .y = trial->expected,
+                                     .activation = TR_ACT_TANH};
+    TR_TRY(ref_dense_forward(&gpu->base, &op));
+    TR_TRY(trial_upload(gpu, trial));
+    op.x = trial->in_there;
+    op.w = trial->in_there + X;
+    op.b = trial->in_there + X + W;
+    op.y = trial->out_there;
+    return tr_device_dense_forward(&gpu->base, &op);
+}
+
+static tr_status try_gradient(struct gpu *gpu, struct trial *trial)
+{
+    static const int64_t row[] = {0, 7, 8, 20, 20, 37};
+    static const int32_t bound[] = {0, 4, 5};
+    fill_uniform(trial->in, trial->inputs);
+    struct tr_op_dense_backward_weights op = {.in = IN,
+                                              .out = OUT,
+                                              .x = trial->in,
+                                              .dy = trial->in + X,
+                                              .dw = trial->expected,
+                                              .db = trial->expected + W,
+                                              .cut = {5, row, 2, bound, W + OUT}};
+    TR_TRY(ref_dense_backward_weights(&gpu->base, &op));
+    TR_TRY(trial_upload(gpu, trial));
+    op.x = trial->in_there;
+    op.dy = trial->in_there + X;
+    op.dw = trial->out_there;
+    op.db = trial->out_there + W;
+    return tr_device_dense_backward_weights(&gpu->base, &op);
+}
+
+static const struct {
+    struct trial trial;
+    tr_status (*run)(struct gpu *gpu, struct trial *trial);
+} trials[] = {
+    {{"arithmetic", arithmetic_parts, 7, (size_t)TRIPLES * 3, (size_t)TRIPLES * 7, 0, 0, 0, 0, 0},
+     try_arithmetic},
+    {{"functions", function_parts, 5, VALUES, (size_t)VALUES * 5, 0, 0, 0, 0, 0}, try_functions},
+    {{"random numbers", NULL, 0, 1, (size_t)BLOCKS * 4, 0, 0, 0, 0, 0}, try_random},
+    {{"a product", NULL, 0, X + W + OUT, (size_t)ROWS *OUT, 0, 0, 0, 0, 0}, try_product},
+    {{"a gradient", NULL, 0, X + (size_t)ROWS *OUT, (size_t)2 * (W + OUT), 0, 0, 0, 0, 0}, try_gradient},
+};
+
+static tr_status run_all(struct gpu *gpu)
+{
+    for (size_t i = 0; i < sizeof trials / sizeof trials[0]; i++) {
+        struct trial trial = trials[i].trial;
+        tr_status status = trial_begin(gpu, &trial);
+        if (status == TR_OK) status = trials[i].run(gpu, &trial);
+        if (status == TR_OK) status = trial_judge(gpu, &trial);
+        if (status != TR_OK) (void)gpu->api->wait(gpu->session); /* copies read what is freed here */
+        trial_end(gpu, &trial);
+        TR_TRY(status);
+    }
+    return TR_OK;
+}
+
+/* ---- once for each device ---- */
+
+static const char passed[] = "exact";
+
+static bool test_key(const struct gpu *gpu, char key[TR_SHA256_TEXT])
+{
+    static const char *const sources[] = {"exact", "product", "reduction"};
+    const struct gpu_info *info = &gpu->info;
+    struct gpu_key under_way;
+    gpu_key_begin(&under_way);
+    gpu_key_add(&under_way, "self-test");
+    gpu_key_add(&under_way, gpu->api->name);
+    gpu_key_add(&under_way, info->platform);
+    gpu_key_add(&under_way, info->vendor);
+    gpu_key_add(&under_way, info->name);
+    gpu_key_add(&under_way, info->driver);
+    for (int i = 0; i < gpu_prelude_count; i++) gpu_key_add(&under_way, gpu_prelude[i]);
+    for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
+        gpu_key_add(&under_way, gpu_source(sources[i]));
+    return gpu_key_end(&under_way, key);
+}
+
+static bool passed_before(const struct gpu *gpu, const char *key)
+{
+    struct tr_file_content file;
+    size_t skip;
+    if (!gpu_cache_read(gpu->cache, key, &file, &skip)) return false;
+    bool has = file.size - skip == sizeof passed && memcmp(file.data + skip, passed, sizeof passed) == 0;
+    tr_file_content_free(&file);
+    return has;
+}
+
+tr_status gpu_self_test(struct gpu *gpu)
+{
+    char key[TR_SHA256_TEXT];
+    bool keeps = gpu->cache && test_key(gpu, key);
+    if (keeps && passed_before(gpu, key)) return TR_OK;
+    TR_TRY(run_all(gpu));
+    if (keeps) gpu_cache_write(gpu->cache, key, passed, sizeof passed);
+    return TR_OK;
+}

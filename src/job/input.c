@@ -1,0 +1,350 @@
+#include "job/input.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "data/join.h"
+#include "data/state.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- what the data say ---- */
+
+static struct tr_shape shape_of_source(const struct tr_source_info *info)
+{
+    switch (info->features) {
+    case TR_FEATURE_IMAGE:
+        return (struct tr_shape){3, {info->height, info->width, info->channels}, false};
+    case TR_FEATURE_FLOATS:
+        return (struct tr_shape){1, {info->floats}, false};
+    default:
+        return (struct tr_shape){0, {0}, true};
+    }
+}
+
+/* ---- what is resolved ----
+ *
+ * Options take what the data or the place of the file say beyond the file itself, and the tree takes the
+ * same, since it is what a checkpoint keeps. */
+
+tr_status tr_job_resolve_text(struct tr_job *job, char **option, const char *section, const char *key,
+                              const char *text)
+{
+    char *copy = tr_strdup(text);
+    if (!copy) return TR_ENOMEM;
+    tr_free(*option);
+    *option = copy;
+    return tr_config_put_text(job->root, section, key, text);
+}
+
+static tr_status set_shape(struct tr_job *job, const struct tr_shape *shape)
+{
+    char size[TR_MAX_RANK][24];
+    const char *text[TR_MAX_RANK];
+    job->input.shape.count = shape->rank;
+    for (int i = 0; i < shape->rank; i++) {
+        job->input.shape.item[i] = shape->size[i];
+        snprintf(size[i], sizeof size[i], "%" PRId64, shape->size[i]);
+        text[i] = size[i];
+    }
+    return tr_config_put_texts(job->root, "input", "shape", shape->rank, text);
+}
+
+/* The parts of joined data, each as "photo 28x28x3". */
+static tr_status set_sources(struct tr_job *job, const struct tr_source_parts *parts)
+{
+    struct tr_string_list *sources = &job->input.sources;
+    sources->item = tr_alloc_zero(TR_SOURCE_PARTS, sizeof *sources->item);
+    if (!sources->item) return TR_ENOMEM;
+    for (; sources->count < parts->count; sources->count++) {
+        const struct tr_named_shape *part = &parts->part[sources->count];
+        char shape[TR_SHAPE_TEXT];
+        char *text = tr_format("%s %s", part->name, tr_shape_text(&part->shape, shape));
+        if (!text) return TR_ENOMEM;
+        sources->item[sources->count] = text;
+    }
+    return tr_config_put_texts(job->root, "input", "sources", parts->count,
+                               (const char *const *)sources->item);
+}
+
+/* What set_sources() wrote: images first. */
+static tr_status read_source(const char *text, struct tr_named_shape *part)
+{
+    const char *blank = strrchr(text, ' ');
+    size_t length = blank ? (size_t)(blank - text) : 0;
+    long long size[3];
+    int used = 0;
+    if (length == 0 || length >= sizeof part->name || memchr(text, ' ', length)) return TR_EINVAL;
+    memcpy(part->name, text, length);
+    part->name[length] = '\0';
+    if (part->name[strcspn(part->name, "./\t\n\"")]) return TR_EINVAL;
+    int count = sscanf(blank, " %9lld%nx%9lldx%9lld%n", &size[0], &used, &size[1], &size[2], &used);
+    if ((count != 1 && count != 3) || blank[used]) return TR_EINVAL;
+    part->shape = (struct tr_shape){count, {0}, false};
+    for (int i = 0; i < count; i++) part->shape.size[i] = size[i];
+    return tr_shape_check(&part->shape, part->name);
+}
+
+static tr_status read_sources(const struct tr_job *job, struct tr_source_parts *parts)
+{
+    const struct tr_string_list *sources = &job->input.sources;
+    const tr_config *node = job->file.input ? job->file.input : job->root;
+    *parts = (struct tr_source_parts){0};
+    if (sources->count > TR_SOURCE_PARTS)
+        return tr_config_fail(TR_EINVAL, node, "there are %d sources, at most %d can be", (int)sources->count,
+                              TR_SOURCE_PARTS);
+    for (; parts->count < sources->count; parts->count++) {
+        struct tr_named_shape *part = &parts->part[parts->count];
+        bool image = false, read = read_source(sources->item[parts->count], part) == TR_OK;
+        if (read) image = part->shape.rank == 3;
+        if (!read || (image && parts->images < parts->count))
+            return tr_config_fail(TR_EINVAL, node,
+                                  "sources: \"%s\" is no name with a shape, images first, as \"photo "
+                                  "28x28x3\"; leave `sources` out, and the data say it",
+                                  sources->item[parts->count]);
+        parts->images += image;
+    }
+    return TR_OK;
+}
+
+tr_status tr_job_input_names(const struct tr_job *job, const tr_config *train, struct tr_source_parts *parts)
+{
+    return job->input.sources.count > 0 ? read_sources(job, parts) : tr_join_names(train, parts);
+}
+
+static tr_status set_classes(struct tr_job *job, const struct tr_source_info *info)
+{
+    struct tr_string_list *classes = &job->input.classes;
+    if (info->classes > TR_OPTION_STRINGS_MAX)
+        return tr_fail(TR_EINVAL, "the training data have names of %d classes; at most %d can be kept",
+                       (int)info->classes, TR_OPTION_STRINGS_MAX);
+    TR_TRY(tr_config_put_texts(job->root, "input", "classes", info->classes, info->class_names));
+    classes->item = tr_alloc_zero((size_t)info->classes, sizeof *classes->item);
+    if (!classes->item) return TR_ENOMEM;
+    /* As the tree has them: names are files' and may be no UTF-8. */
+    const tr_config *list = tr_config_get(tr_config_get(job->root, "input"), "classes");
+    for (; classes->count < info->classes; classes->count++)
+        if (!(classes->item[classes->count] = tr_strdup(tr_config_text(tr_config_at(list, classes->count)))))
+            return TR_ENOMEM;
+    return TR_OK;
+}
+
+tr_status tr_job_input_resolve(struct tr_job *job)
+{
+    const tr_source *source = job->source[TR_SET_TRAIN];
+    const struct tr_source_info *info = tr_source_info(source);
+    struct tr_shape shape = shape_of_source(info);
+    if (source->parts && job->input.sources.count == 0) TR_TRY(set_sources(job, source->parts));
+    if (info->features == TR_FEATURE_TOKENS) {
+        if (job->input.vocabulary == 0) {
+            job->input.vocabulary = info->vocabulary;
+            TR_TRY(tr_config_put_integer(job->root, "input", "vocabulary", info->vocabulary));
+        }
+    } else if (job->input.shape.count == 0) {
+        TR_TRY(set_shape(job, &shape));
+    }
+    if (info->class_names && info->classes > 0 && job->input.classes.count == 0)
+        TR_TRY(set_classes(job, info));
+    return TR_OK;
+}
+
+/* What scale, shift, pad and crop say must fit every image. */
+static tr_status check_image(const struct tr_job *job, const struct tr_shape *image)
+{
+    const struct tr_input_options *input = &job->input;
+    const tr_config *node = job->file.input ? job->file.input : job->root;
+    int64_t channels = image->size[2];
+    if (channels > 4)
+        return tr_config_fail(TR_EINVAL, node, "images have %" PRId64 " channels; at most 4 are supported",
+                              channels);
+    if ((input->scale.count > 1 && input->scale.count != channels) ||
+        (input->shift.count > 1 && input->shift.count != channels))
+        return tr_config_fail(TR_EINVAL, node,
+                              "scale and shift take one number, or one for each of %" PRId64 " channels",
+                              channels);
+    for (int i = 0; i < 2; i++)
+        if (input->crop[i] > image->size[i] + 2 * input->pad)
+            return tr_config_fail(TR_EINVAL, node,
+                                  "crop [%d, %d] is larger than the padded image %" PRId64 "x%" PRId64,
+                                  input->crop[0], input->crop[1], image->size[0] + 2 * input->pad,
+                                  image->size[1] + 2 * input->pad);
+    return TR_OK;
+}
+
+static tr_status check_parts(const struct tr_job *job)
+{
+    const struct tr_source_parts *parts = &job->parts;
+    int64_t floats = 0;
+    for (int32_t i = 0; i < parts->images; i++) TR_TRY(check_image(job, &parts->part[i].shape));
+    for (int32_t i = 0; i < parts->count; i++) floats += tr_shape_count(&parts->part[i].shape);
+    if (parts->count == 0 || (job->stored.rank == 1 && job->stored.size[0] == floats)) return TR_OK;
+    return tr_config_fail(TR_EINVAL, job->file.input ? job->file.input : job->root,
+                          "the sources have %" PRId64
+                          " numbers together, which the shape of the input is not; leave it out",
+                          floats);
+}
+
+tr_status tr_job_input_read(struct tr_job *job)
+{
+    const struct tr_input_options *input = &job->input;
+    const tr_config *node = job->file.input ? job->file.input : job->root;
+    if (input->vocabulary > 0) {
+        if (input->shape.count)
+            return tr_config_fail(TR_EINVAL, node,
+                                  "give either a shape (images, numbers) or a vocabulary (text)");
+        job->features = TR_FEATURE_TOKENS;
+        job->stored = (struct tr_shape){0, {0}, true};
+        return TR_OK;
+    }
+    int32_t rank = input->shape.count;
+    if (rank < 1 || rank > 3)
+        return tr_config_fail(
+            TR_EINVAL, node,
+            "the shape of the input has %d sizes; images have [height, width, channels], numbers one size",
+            (int)rank);
+    job->features = rank == 1 ? TR_FEATURE_FLOATS : TR_FEATURE_IMAGE;
+    job->stored = (struct tr_shape){rank, {0}, false};
+    for (int32_t i = 0; i < rank; i++) job->stored.size[i] = input->shape.item[i];
+    if (rank == 2) job->stored.size[job->stored.rank++] = 1;
+    TR_TRY(tr_shape_check(&job->stored, "input"));
+    TR_TRY(read_sources(job, &job->parts));
+    if (job->features == TR_FEATURE_FLOATS || job->parts.count > 0) return check_parts(job);
+    return check_image(job, &job->stored);
+}
+
+static struct tr_shape crop(const struct tr_job *job, struct tr_shape image)
+{
+    for (int i = 0; i < 2; i++)
+        if (job->input.crop[i]) image.size[i] = job->input.crop[i];
+    return image;
+}
+
+void tr_job_input_parts(const struct tr_job *job, struct tr_source_parts *parts)
+{
+    *parts = job->parts;
+    for (int32_t i = 0; i < parts->images; i++) parts->part[i].shape = crop(job, parts->part[i].shape);
+}
+
+struct tr_shape tr_job_input_shape(const struct tr_job *job)
+{
+    struct tr_shape shape = job->stored;
+    struct tr_source_parts parts;
+    if (job->features == TR_FEATURE_IMAGE) return crop(job, shape);
+    tr_job_input_parts(job, &parts);
+    if (parts.count > 0) shape.size[0] = 0;
+    for (int32_t i = 0; i < parts.count; i++) shape.size[0] += tr_shape_count(&parts.part[i].shape);
+    return shape;
+}
+
+/* ---- sources ---- */
+
+static bool same_parts(const struct tr_source_parts *a, const struct tr_source_parts *b)
+{
+    for (int32_t i = 0; a->count == b->count && i < a->count; i++)
+        if (strcmp(a->part[i].name, b->part[i].name) != 0 ||
+            !tr_shape_equal(&a->part[i].shape, &b->part[i].shape))
+            return false;
+    return a->count == b->count;
+}
+
+static void add_parts(const struct tr_source_parts *parts, struct tr_text *text)
+{
+    char shape[TR_SHAPE_TEXT];
+    if (parts->count == 0) tr_text_add(text, "none");
+    for (int32_t i = 0; i < parts->count; i++)
+        tr_text_addf(text, "%s%s %s", i ? ", " : "", parts->part[i].name,
+                     tr_shape_text(&parts->part[i].shape, shape));
+}
+
+/* Inputs with names are found by these. */
+static tr_status check_source_parts(const struct tr_job *job, const tr_source *source, const char *name)
+{
+    static const struct tr_source_parts none;
+    const struct tr_source_parts *parts = source->parts ? source->parts : &none;
+    struct tr_text text = TR_TEXT_INIT;
+    if (same_parts(parts, &job->parts)) return TR_OK;
+    add_parts(parts, &text);
+    tr_text_add(&text, ", the network takes ");
+    add_parts(&job->parts, &text);
+    tr_status status = text.failed
+                           ? TR_ENOMEM
+                           : tr_fail(TR_EMISMATCH,
+                                     "the joined sources of the %s data are %s; give them the same names "
+                                     "and shapes",
+                                     name, text.bytes);
+    tr_text_release(&text);
+    return status;
+}
+
+tr_status tr_job_check_source(const struct tr_job *job, const tr_source *source, const char *name,
+                              bool labelled)
+{
+    const struct tr_source_info *info = tr_source_info(source);
+    struct tr_shape shape = shape_of_source(info);
+    int64_t outputs = tr_shape_count(&job->model->output);
+    char have[TR_SHAPE_TEXT], want[TR_SHAPE_TEXT];
+    TR_TRY(check_source_parts(job, source, name));
+    if (info->features != job->features || !tr_shape_equal(&shape, &job->stored))
+        return tr_fail(
+            TR_EMISMATCH,
+            "the %s data have inputs of shape %s, the network takes %s; check data and input.shape", name,
+            tr_shape_text(&shape, have), tr_shape_text(&job->stored, want));
+    if (info->features == TR_FEATURE_TOKENS && info->vocabulary > job->model->vocabulary)
+        return tr_fail(TR_EMISMATCH,
+                       "the %s data have %d words, the network %" PRId64 "; use the training vocabulary",
+                       name, info->vocabulary, job->model->vocabulary);
+    if (info->labels == TR_LABEL_NONE && !labelled) return TR_OK;
+    if (tr_job_is_classification(job)) {
+        bool tokens = job->model->output.sequence;
+        if (tokens && info->labels == TR_LABEL_CLASS)
+            return tr_fail(
+                TR_EMISMATCH,
+                "the %s data have a class for each text, the network scores for each token; end it "
+                "with a \"last\" layer and a dense one",
+                name);
+        if (!tokens && info->labels == TR_LABEL_TOKENS)
+            return tr_fail(
+                TR_EMISMATCH,
+                "the %s data have a label for each token, the network scores for each text; end it "
+                "with a layer that keeps its tokens",
+                name);
+        if (info->labels != TR_LABEL_CLASS && info->labels != TR_LABEL_TOKENS)
+            return tr_fail(
+                TR_EMISMATCH,
+                "the %s data have no classes, which %s needs; give classes, or set the loss to one "
+                "that takes values",
+                name, tr_loss_class_of(&job->model->loss)->name);
+        if (info->classes > outputs)
+            return tr_fail(TR_EMISMATCH,
+                           "the %s data have %d classes, the network %" PRId64
+                           " outputs; give its last layer as many units as classes",
+                           name, info->classes, outputs);
+    } else if (info->labels != TR_LABEL_VALUES) {
+        return tr_fail(TR_EMISMATCH,
+                       "the %s data have no values to predict, which %s needs; give values, or "
+                       "set loss: softmax_cross_entropy for classes",
+                       name, tr_loss_class_of(&job->model->loss)->name);
+    } else if (info->values != tr_loss_targets(&job->model->loss, outputs)) {
+        return tr_fail(TR_EMISMATCH,
+                       "the %s data have %d target values, the network with %" PRId64
+                       " outputs wants %" PRId64 "; give its last layer as many units as values",
+                       name, info->values, outputs, tr_loss_targets(&job->model->loss, outputs));
+    }
+    return TR_OK;
+}
+
+tr_status tr_job_scaling(const struct tr_job *job, struct tr_scaling *out)
+{
+    int32_t classes;
+    *out = (struct tr_scaling){0};
+    if (job->features != TR_FEATURE_FLOATS || !job->state || !tr_state_is(job->state, "scaling"))
+        return TR_OK;
+    TR_TRY(tr_scaling_read(job->state, out, &classes));
+    int64_t width = tr_shape_count(&job->stored);
+    int32_t count = out->count;
+    if (count != width || tr_scaling_is_plain(out)) tr_scaling_release(out);
+    if (count == width) return TR_OK;
+    return tr_fail(TR_EMISMATCH, "the scaling is of %" PRId32 " columns, the network takes %" PRId64, count,
+                   width);
+}

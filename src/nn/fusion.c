@@ -1,0 +1,51 @@
+#include "nn/fusion.h"
+
+/* Which input of layer `i` is the output of layer i - 1, if nobody else takes that; else -1. */
+static int follows(const struct tr_model *model, int i)
+{
+    const struct tr_layer *layer = &model->layers[i];
+    int found = -1;
+    if (layer->alias || model->layers[i - 1].alias || tr_model_consumers(model, i - 1) != 1) return -1;
+    for (int k = 0; k < layer->input_count; k++)
+        if (tr_model_source(model, layer->input[k]) == i - 1) found = k;
+    return found;
+}
+
+static struct tr_fusion fusion_at(const struct tr_model *model, const struct tr_device_class *device,
+                                  int head, int limit)
+{
+    struct tr_fusion fusion = {head, head, -1, 0};
+    const struct tr_layer *first = &model->layers[head];
+    if (first->class->tails == 0 || !first->class->fuses(first, device)) return fusion;
+    for (int i = head + 1; i < limit; i++) {
+        const struct tr_layer *layer = &model->layers[i];
+        const int input = follows(model, i);
+        struct tr_layer_tail tail;
+        if (input < 0 || !layer->class->tail) break;
+        const enum tr_tail_kind kind = layer->class->tail(layer, &tail);
+        if (!(first->class->tails & kind) || (kind == TR_TAIL_SUM && fusion.sum >= 0)) break;
+        fusion.end = i;
+        if (kind != TR_TAIL_SUM) break;
+        fusion.sum = i;
+        fusion.addend = 1 - input;
+    }
+    return fusion;
+}
+
+void tr_fusion_plan(const struct tr_model *model, const struct tr_device_class *device, int first, int limit,
+                    struct tr_fusion *fusion)
+{
+    for (int i = first; i < limit;) {
+        const struct tr_fusion found = fusion_at(model, device, i, limit);
+        for (; i <= found.end; i++) fusion[i - first] = found;
+    }
+}
+
+struct tr_layer_tail tr_fusion_tail(const struct tr_model *model, const struct tr_fusion *fusion)
+{
+    const struct tr_layer *end = &model->layers[fusion->end];
+    struct tr_layer_tail tail = {.activation = TR_ACT_NONE};
+    end->class->tail(end, &tail);
+    tail.relu = end->relu_of_input;
+    return tail;
+}

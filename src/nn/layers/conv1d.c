@@ -1,0 +1,122 @@
+/* conv1d: convolution over the tokens of each example: every token sees its neighbours, and zeros where the
+ * example ends. There are as many outputs as tokens. */
+#include "nn/layers/common.h"
+#include "nn/layers/table.h"
+
+struct options {
+    int64_t filters, kernel;
+    bool causal;
+    struct tr_affine_options affine;
+};
+
+enum { UNFOLDED, UNFOLDED_GRADIENT };
+
+static const struct tr_option table[] = {
+    {"filters", TR_OPTION_INT64, offsetof(struct options, filters), NULL, 1, 1 << 20, NULL,
+     "number of output channels"},
+    {"kernel", TR_OPTION_INT64, offsetof(struct options, kernel), NULL, 1, 1024, NULL,
+     "tokens that an output sees"},
+    {"causal", TR_OPTION_BOOL, offsetof(struct options, causal), "false", 0, 0, NULL,
+     "they are the token and those before it, instead of as many behind it"},
+    TR_AFFINE_OPTIONS(struct options),
+};
+
+static int64_t in_of(const struct tr_layer *layer)
+{
+    return tr_shape_count(&layer->in[0]);
+}
+
+/* Of an even kernel one more lies behind the token than before it. */
+static int64_t before_of(const struct options *options)
+{
+    return options->causal ? options->kernel - 1 : (options->kernel - 1) / 2;
+}
+
+static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
+{
+    const struct options *options = layer->options;
+    char text[TR_SHAPE_TEXT];
+    if (!layer->in[0].sequence)
+        return tr_fail(TR_EINVAL, "wants a sequence, its input is %s; use conv for images",
+                       tr_shape_text(&layer->in[0], text));
+    const int64_t in = in_of(layer), unfolded = options->kernel * in;
+    layer->out = (struct tr_shape){1, {options->filters}, true};
+    layer->flops = 2 * unfolded * options->filters;
+    tr_layer_buffer(layer, (struct tr_buffer){TR_PER_ROW, unfolded * (int64_t)sizeof(float), 0, false});
+    tr_layer_buffer(layer, (struct tr_buffer){TR_PER_ROW, unfolded * (int64_t)sizeof(float), 0, true});
+    const struct tr_shape weights = {3, {options->kernel, in, options->filters}, false};
+    TR_TRY(tr_affine_build(layer, builder, &options->affine, weights, options->filters, unfolded,
+                           options->kernel * options->filters));
+    layer->keeps_input = false; /* the buffer has it */
+    return TR_OK;
+}
+
+static tr_status forward(const struct tr_layer_call *call)
+{
+    const struct options *options = call->layer->options;
+    const int64_t in = in_of(call->layer);
+    const struct tr_op_sequence_unfold unfold = {
+        .examples = call->examples,
+        .width = in,
+        .taps = options->kernel,
+        .before = before_of(options),
+        .offset = call->offset,
+        .x = call->x[0],
+        .y = call->buffer[UNFOLDED],
+    };
+    TR_TRY(tr_device_sequence_unfold(call->device, &unfold));
+    const struct tr_op_dense_forward op = {
+        .rows = call->rows,
+        .in = options->kernel * in,
+        .out = options->filters,
+        .x = call->buffer[UNFOLDED],
+        .w = call->parameter[0],
+        .b = tr_affine_bias(call),
+        .y = call->y,
+        .activation = (enum tr_activation)options->affine.activation,
+        .slope = options->affine.slope,
+    };
+    return tr_device_dense_forward(call->device, &op);
+}
+
+static tr_status backward(const struct tr_layer_call *call)
+{
+    const struct options *options = call->layer->options;
+    const int64_t in = in_of(call->layer), unfolded = options->kernel * in;
+    TR_TRY(tr_affine_activation_backward(call, &options->affine));
+    const struct tr_op_dense_backward_weights weights = {
+        .in = unfolded,
+        .out = options->filters,
+        .x = call->buffer[UNFOLDED],
+        .dy = call->dy,
+        .dw = call->gradient[0],
+        .db = tr_affine_bias_gradient(call),
+        .cut = *call->cut,
+    };
+    TR_TRY(tr_device_dense_backward_weights(call->device, &weights));
+    if (!call->dx[0]) return TR_OK;
+    const struct tr_op_dense_backward_data data = {
+        call->rows, unfolded, options->filters, call->dy, call->parameter[0], call->buffer[UNFOLDED_GRADIENT],
+    };
+    TR_TRY(tr_device_dense_backward_data(call->device, &data));
+    const struct tr_op_sequence_fold fold = {
+        .examples = call->examples,
+        .width = in,
+        .taps = options->kernel,
+        .before = before_of(options),
+        .offset = call->offset,
+        .dy = call->buffer[UNFOLDED_GRADIENT],
+        .dx = call->dx[0],
+    };
+    return tr_device_sequence_fold(call->device, &fold);
+}
+
+const struct tr_layer_class tr_layer_conv1d = {
+    .name = "conv1d",
+    .help = "convolution over the tokens of each example",
+    TR_ENTRY_OPTIONS(table, struct options),
+    .inputs = 1,
+    .build = build,
+    .forward = forward,
+    .backward = backward,
+};

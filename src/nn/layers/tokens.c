@@ -1,0 +1,22 @@
+/* tokens: an image as a sequence, row by row: each place is a token, its channels are the token's vector.
+   With a convolution in front whose stride is its kernel these are the patches of a vision transformer
+   (Dosovitskiy et al. 2021). */
+#include "nn/layers/table.h"
+
+static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
+{
+    const struct tr_shape *in = &layer->in[0];
+    char text[TR_SHAPE_TEXT];
+    if (in->rank != 3 || in->sequence)
+        return tr_fail(TR_EINVAL, "wants an image, its input is %s", tr_shape_text(in, text));
+    layer->out = (struct tr_shape){1, {in->size[2]}, true};
+    layer->alias = true;
+    return tr_builder_image_tokens(builder, in->size[0] * in->size[1]);
+}
+
+const struct tr_layer_class tr_layer_tokens = {
+    .name = "tokens",
+    .help = "an image as a sequence of its places, row by row; the channels are the vector of a place",
+    .inputs = 1,
+    .build = build,
+};

@@ -1,0 +1,42 @@
+/* softmax_cross_entropy: classes, from scores and integer labels, of examples or of tokens. */
+#include "nn/losses/table.h"
+
+static tr_status check(const struct tr_loss *loss, const struct tr_shape *output)
+{
+    (void)loss;
+    char text[TR_SHAPE_TEXT];
+    if (tr_shape_count(output) >= 2) return TR_OK;
+    return tr_fail(TR_EINVAL, "softmax_cross_entropy needs at least 2 outputs, the network has %s",
+                   tr_shape_text(output, text));
+}
+
+static tr_status run(const struct tr_loss *loss, int64_t width, const struct tr_loss_call *call)
+{
+    struct tr_op_softmax_cross_entropy op = {
+        .rows = call->rows,
+        .classes = width,
+        .smoothing = call->training ? loss->label_smoothing : 0,
+        .scale = call->scale,
+        .x = call->output,
+        .label = call->label,
+        .loss = call->loss,
+        .correct = call->correct,
+        .dx = call->gradient,
+    };
+    TR_TRY(tr_device_softmax_cross_entropy(call->device, &op));
+    if (!call->training || !call->weight) return TR_OK;
+    struct tr_op_weigh_rows weigh = {call->rows,  width,      call->weight,
+                                     call->label, call->loss, call->gradient};
+    return tr_device_weigh_rows(call->device, &weigh);
+}
+
+const struct tr_loss_class tr_loss_softmax_cross_entropy = {
+    .name = "softmax_cross_entropy",
+    .help = "classes, from scores and integer labels, of examples or of the tokens of sequences",
+    .classifies = true,
+    .answers = true,
+    .of_tokens = true,
+    .smooths = true,
+    .check = check,
+    .run = run,
+};

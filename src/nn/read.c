@@ -1,0 +1,315 @@
+#include "nn/read.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/text.h"
+#include "nn/layers/table.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LAYER_LIMIT 4096
+/* An input with a name is a slice of the whole, and of an image one that is reshaped. */
+#define PART_LAYERS (2 * TR_MODEL_PARTS)
+
+/* What every layer has. */
+struct common {
+    char *name;
+    struct tr_string_list from;
+    bool frozen;
+    float rate_factor, decay_factor;
+};
+
+#define AT(field) offsetof(struct common, field)
+const struct tr_option tr_layer_common_options[] = {
+    {.key = "name",
+     .type = TR_OPTION_STRING,
+     .offset = AT(name),
+     .fallback = "",
+     .help = "name of the layer, by default the kind and a number (`conv1`)"},
+    {.key = "from",
+     .type = TR_OPTION_STRING_LIST,
+     .offset = AT(from),
+     .fallback = "",
+     .help =
+         "names of the layers whose outputs it takes, by default the layer before; `input` is the network's "
+         "input"},
+    {.key = "frozen",
+     .type = TR_OPTION_BOOL,
+     .offset = AT(frozen),
+     .fallback = "false",
+     .help = "keep the layer's parameters as they are; running statistics of a `batch_norm` go on following "
+             "the data"},
+    {.key = "rate_factor",
+     .type = TR_OPTION_FLOAT,
+     .offset = AT(rate_factor),
+     .fallback = "1",
+     .least = 0,
+     .most = INFINITY,
+     .help = "factor on the learning rate of the layer's parameters"},
+    {.key = "decay_factor",
+     .type = TR_OPTION_FLOAT,
+     .offset = AT(decay_factor),
+     .fallback = "1",
+     .least = 0,
+     .most = INFINITY,
+     .help = "factor on `l2` and `weight_decay` of the layer's parameters"},
+};
+#undef AT
+const int32_t tr_layer_common_option_count = TR_OPTION_COUNT(tr_layer_common_options);
+
+/* They are kept behind the class's own struct. */
+static size_t common_offset(const struct tr_layer_class *class)
+{
+    size_t align = _Alignof(struct common);
+    return (class->options_size + align - 1) / align * align;
+}
+
+static const struct common *common_of(const struct tr_layer *layer)
+{
+    return (const struct common *)((const char *)layer->options + common_offset(layer->class));
+}
+
+static int32_t full_count(const struct tr_layer_class *class)
+{
+    return class->option_count + tr_layer_common_option_count;
+}
+
+/* The class's option table with those of all at the end. Returned, free with tr_free(). */
+static struct tr_option *full_table(const struct tr_layer_class *class)
+{
+    struct tr_option *table = tr_alloc((size_t)full_count(class), sizeof *table);
+    if (!table) return NULL;
+    if (class->option_count) memcpy(table, class->options, (size_t) class->option_count * sizeof *table);
+    for (int32_t i = 0; i < tr_layer_common_option_count; i++) {
+        struct tr_option *option = &table[class->option_count + i];
+        *option = tr_layer_common_options[i];
+        option->offset += common_offset(class);
+    }
+    return table;
+}
+
+void tr_layer_release_options(struct tr_layer *layer)
+{
+    if (!layer->options) return;
+    tr_options_release(layer->class->options, layer->class->option_count, layer->options);
+    tr_options_release(tr_layer_common_options, tr_layer_common_option_count,
+                       (char *)layer->options + common_offset(layer->class));
+    tr_free(layer->options);
+}
+
+static int find_layer(const struct tr_model *model, int before, const char *name)
+{
+    for (int i = 0; i < before; i++)
+        if (strcmp(model->layers[i].name, name) == 0) return i;
+    return -1;
+}
+
+static tr_status name_layer(struct tr_model *model, struct tr_layer *layer, const tr_config *item)
+{
+    int number = (int)(layer - model->layers);
+    const char *given = common_of(layer)->name;
+    if (given) {
+        if (strlen(given) >= TR_NAME_SIZE || given[strcspn(given, "./ \t\n\"")])
+            return tr_config_fail(
+                TR_EINVAL, item,
+                "layer name \"%s\" must have fewer than %d characters, none of them . / or blank", given,
+                TR_NAME_SIZE);
+        snprintf(layer->name, sizeof layer->name, "%s", given);
+    } else {
+        int same = 1;
+        for (int i = model->part_layers; i < number; i++) same += model->layers[i].class == layer->class;
+        snprintf(layer->name, sizeof layer->name, "%s%d", layer->class->name, same);
+    }
+    if (find_layer(model, number, layer->name) >= 0)
+        return tr_config_fail(TR_EINVAL, item, "two layers are called \"%s\"; give one another name",
+                              layer->name);
+    return TR_OK;
+}
+
+static void pace_layer(struct tr_layer *layer, const tr_config *node)
+{
+    const struct common *common = common_of(layer);
+    layer->pace = (struct tr_pace){common->frozen, common->rate_factor, common->decay_factor};
+    static const char *const keys[] = {"frozen", "rate_factor", "decay_factor"};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        layer->paced |= tr_config_get(node, keys[i]) != NULL;
+}
+
+/* The layer of this name, -1 for the network's input. */
+static tr_status find_input(const struct tr_model *model, int number, const char *name, const tr_config *item,
+                            int *out)
+{
+    bool whole = strcmp(name, TR_LAYER_NETWORK_INPUT) == 0 && model->part_layers == 0;
+    *out = find_layer(model, number, name);
+    if (*out >= 0 || whole) return TR_OK;
+    const char *names[LAYER_LIMIT + PART_LAYERS + 1];
+    for (int i = 0; i < number; i++) names[i] = model->layers[i].name;
+    names[number] = TR_LAYER_NETWORK_INPUT;
+    const char *nearest = tr_text_nearest(name, names, number + (model->part_layers == 0));
+    return tr_config_fail(TR_EINVAL, item,
+                          "there is no layer \"%s\" before this one; name an earlier layer%s%s%s%s", name,
+                          model->part_layers > 0 ? ", or a source of the data" : "",
+                          nearest ? ". Did you mean \"" : "", nearest ? nearest : "", nearest ? "\"?" : "");
+}
+
+static tr_status add_inputs(struct tr_model *model, struct tr_layer *layer,
+                            const struct tr_string_list *names, const tr_config *item)
+{
+    int number = (int)(layer - model->layers);
+    for (int32_t i = 0; i < names->count; i++) {
+        if (layer->input_count == TR_LAYER_INPUTS)
+            return tr_config_fail(TR_EINVAL, item, "a layer takes at most %d inputs", TR_LAYER_INPUTS);
+        TR_TRY(find_input(model, number, names->item[i], item, &layer->input[layer->input_count]));
+        layer->input_count++;
+    }
+    return TR_OK;
+}
+
+/* The inputs are those of `from`, else the layer before, with those of `with` behind it where a class takes
+   several. */
+static tr_status connect(struct tr_model *model, struct tr_layer *layer, const tr_config *item)
+{
+    const struct tr_layer_class *class = layer->class;
+    const struct tr_string_list *from = &common_of(layer)->from;
+    if (class->inputs < 1 || class->inputs > TR_LAYER_INPUTS)
+        return tr_config_fail(TR_EINVAL, item, "layers take 1 to %d inputs, \"%s\" wants %d; see nn/layer.h",
+                              TR_LAYER_INPUTS, class->name, class->inputs);
+    const struct tr_string_list *with = class->inputs > 1 ? tr_layer_option(layer, TR_LAYER_WITH) : NULL;
+    if (from->count > 0 && with && with->count > 0)
+        return tr_config_fail(TR_EINVAL, item,
+                              "give either from (all inputs) or with (those beside the layer before)");
+    if (from->count > 0) {
+        TR_TRY(add_inputs(model, layer, from, item));
+    } else {
+        if (model->part_layers > 0 && layer - model->layers == model->part_layers)
+            return tr_config_fail(TR_EINVAL, item,
+                                  "the data have several inputs, and there is no layer before; name the one "
+                                  "that it takes, \"from: %s\" for instance",
+                                  model->layers[model->part_layers - 1].name);
+        layer->input[layer->input_count++] = (int)(layer - model->layers) - 1;
+        if (with) TR_TRY(add_inputs(model, layer, with, item));
+    }
+    if (class->inputs == 1 && layer->input_count > 1)
+        return tr_config_fail(TR_EINVAL, item,
+                              "%s takes one input, from names %d; join them by add or concat first",
+                              class->name, layer->input_count);
+    if (layer->input_count < class->inputs)
+        return tr_config_fail(
+            TR_EINVAL, item,
+            "%s takes %d inputs or more and has %d; give with (layers beside the one before) or "
+            "from (all of them)",
+            class->name, class->inputs, layer->input_count);
+    for (int k = 0; k < layer->input_count; k++)
+        layer->in[k] = layer->input[k] < 0 ? model->input : model->layers[layer->input[k]].out;
+    return TR_OK;
+}
+
+/* The model counts the layer as soon as tr_model_destroy() has to release it. */
+static tr_status read_options(struct tr_model *model, struct tr_layer *layer, const tr_config *node)
+{
+    layer->options = tr_alloc_zero(1, common_offset(layer->class) + sizeof(struct common));
+    struct tr_option *table = full_table(layer->class);
+    if (!layer->options || !table) {
+        tr_free(layer->options);
+        tr_free(table);
+        return TR_ENOMEM;
+    }
+    model->layer_count++;
+    int32_t count = full_count(layer->class);
+    tr_status status = tr_options_defaults(table, count, layer->options);
+    if (status == TR_OK) status = tr_options_read(table, count, node, layer->class->name, layer->options);
+    tr_free(table);
+    /* Options that are not there have no place of their own. */
+    return status == TR_OK || node ? status : tr_fail_in(status, "%s", layer->where);
+}
+
+tr_status tr_layers_begin(struct tr_model *model, const tr_config *root, const tr_config **items)
+{
+    const tr_config *list = *items = tr_config_get(root, "layers");
+    if (!list || tr_config_kind(list) != TR_CONFIG_SEQUENCE || tr_config_count(list) == 0)
+        return tr_config_fail(TR_EINVAL, list ? list : root,
+                              "a model needs `layers:`, a list with at least one layer");
+    int32_t count = tr_config_count(list);
+    if (count > LAYER_LIMIT)
+        return tr_config_fail(TR_EINVAL, list, "%d layers; at most %d are allowed", count, LAYER_LIMIT);
+    model->layers = tr_alloc_zero((size_t)count + PART_LAYERS, sizeof *model->layers);
+    return model->layers ? TR_OK : TR_ENOMEM;
+}
+
+tr_status tr_layer_read_part(struct tr_model *model, const char *text, struct tr_layer **out)
+{
+    tr_config *item;
+    TR_TRY(tr_config_parse(text, strlen(text), "data", &item));
+    tr_status status = tr_layer_read(model, &tr_layer_classes, item, out);
+    snprintf((*out)->where, sizeof(*out)->where, "data");
+    tr_config_destroy(&item);
+    return status;
+}
+
+tr_status tr_layer_read(struct tr_model *model, const struct tr_registry *layers, const tr_config *item,
+                        struct tr_layer **out)
+{
+    struct tr_layer *layer = *out = &model->layers[model->layer_count];
+    const struct tr_entry *entry;
+    const tr_config *node;
+    TR_TRY(tr_registry_choose(layers, item, &entry, &node));
+    layer->class = tr_layer_class_of(entry);
+    layer->tied = -1;
+    tr_config_location(item, layer->where, sizeof layer->where);
+    TR_TRY(read_options(model, layer, node));
+    TR_TRY(name_layer(model, layer, item));
+    pace_layer(layer, node);
+    return connect(model, layer, item);
+}
+
+/* ---- without shapes ---- */
+
+/* All sections within a layer's options are initializers. */
+static tr_status check_initializers(const struct tr_layer *layer)
+{
+    const struct tr_layer_class *class = layer->class;
+    for (int32_t i = 0; i < class->option_count; i++) {
+        struct tr_initializer ignored;
+        const tr_config *const *node = tr_layer_option(layer, class->options[i].key);
+        if (class->options[i].type == TR_OPTION_NODE && *node)
+            TR_TRY(tr_initializer_read(*node, class->options[i].fallback, &ignored));
+    }
+    return TR_OK;
+}
+
+/* Stands for a named input whose shape is not known. */
+static tr_status add_part_name(struct tr_model *model, const char *name)
+{
+    struct tr_layer *layer;
+    char *text = tr_format("{slice: {name: \"%s\", from: input, begin: 0, size: 1}}", name);
+    if (!text) return TR_ENOMEM;
+    tr_status status = tr_layer_read_part(model, text, &layer);
+    tr_free(text);
+    return status;
+}
+
+static tr_status check_layers(struct tr_model *model, const tr_config *root,
+                              const struct tr_model_input *input)
+{
+    const tr_config *list;
+    TR_TRY(tr_layers_begin(model, root, &list));
+    for (int i = 0; i < input->part_count; i++) TR_TRY(add_part_name(model, input->part[i].name));
+    model->part_layers = model->layer_count;
+    for (int32_t i = 0; i < tr_config_count(list); i++) {
+        struct tr_layer *layer;
+        TR_TRY(tr_layer_read(model, &tr_layer_classes, tr_config_at(list, i), &layer));
+        TR_TRY(check_initializers(layer));
+    }
+    return tr_loss_read(tr_config_get(root, "loss"), &model->loss);
+}
+
+tr_status tr_model_check(const tr_config *root, const struct tr_model_input *input)
+{
+    struct tr_model *model = tr_alloc_zero(1, sizeof *model);
+    if (!model) return TR_ENOMEM;
+    tr_status status = check_layers(model, root, input);
+    tr_model_destroy(&model);
+    return status;
+}

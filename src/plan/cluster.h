@@ -1,0 +1,48 @@
+/* A cluster as far as plans know it: hosts, the ranks on each, and what messages between them take.
+ *
+ * The model of a message is that of LogGP (Alexandrov et al. 1995, "LogGP: incorporating long messages into
+ * the LogP model"): `overhead` of the processor at each end, `latency` on the way, and so much for each byte,
+ * with links that are shared: a host sends one message at a time and receives one at a time, in the order in
+ * which they come, each at the full rate of its link. The network between hosts has no limits of its own.
+ */
+#ifndef TR_PLAN_CLUSTER_H
+#define TR_PLAN_CLUSTER_H
+
+#include "base/option.h"
+
+/* What messages between two ranks take. */
+struct tr_path {
+    double latency;  /* seconds from the first byte's leaving to its coming */
+    double rate;     /* bytes per second */
+    double overhead; /* seconds of each end's processor for a message */
+    double copying;  /* bytes per second that the processor of each end moves; INFINITY: it has no part in it
+                      */
+    int64_t eager;   /* larger messages leave once the receiver waits for them */
+};
+
+struct tr_cluster {
+    int hosts, per_host;   /* ranks of a host */
+    int threads;           /* of a rank */
+    struct tr_path remote; /* between hosts, whose links have remote.rate in each direction */
+    struct tr_path local;  /* between ranks of a host */
+    double memory;         /* bytes per second at which a rank adds numbers, read and written ones */
+};
+
+/* A description for people and files: "hosts: 16", "link: 10", ... */
+struct tr_cluster_options {
+    int32_t hosts, ranks_per_host, threads;
+    double link, latency, overhead, copying;                  /* Gb/s, microseconds, microseconds, GB/s */
+    double local_rate, local_latency, local_overhead, memory; /* GB/s, ... ; 0: as measured */
+};
+extern const struct tr_option tr_cluster_option_table[];
+extern const int32_t tr_cluster_option_count;
+
+/* Reads a YAML file of the options. TR_ENOTFOUND, TR_EIO, TR_EFORMAT, TR_EINVAL with file, line and key. */
+tr_status tr_cluster_read(const char *path, struct tr_cluster_options *out);
+/* The cluster that the options describe; what is 0 in them is left as it is in `out`. */
+void tr_cluster_take(const struct tr_cluster_options *options, struct tr_cluster *out);
+
+/* What is not given and not measured: an ordinary network, and memory of one processor. */
+extern const struct tr_cluster tr_cluster_ordinary;
+
+#endif

@@ -1,0 +1,64 @@
+/* What operations of a device cost, by measured examples.
+ *
+ * An operation has a *shape* (the sizes that a layer decides) and a *size* (rows, examples or numbers, which
+ * the batch decides). Between and beyond measured sizes of one shape time is a straight line; a shape that
+ * was not measured takes as long for each of its products as the nearest one that was.
+ */
+#ifndef TR_PLAN_COSTS_H
+#define TR_PLAN_COSTS_H
+
+#include "device/device.h"
+
+#define TR_COST_OP(op) TR_COST_##op,
+enum tr_cost_op { TR_DEVICE_OPS(TR_COST_OP) TR_COST_OPS };
+#undef TR_COST_OP
+
+#define TR_COST_SHAPE 128
+
+/* What a call of an operation is as far as its cost goes. */
+struct tr_cost_key {
+    enum tr_cost_op op;
+    int64_t size;
+    double volume; /* the product of the sizes that the shape is made of, 0 where that says nothing */
+    int bytes;     /* of the shape */
+    unsigned char shape[TR_COST_SHAPE];
+};
+/* Of the arguments of an operation, struct tr_op_... */
+void tr_cost_key_of(enum tr_cost_op op, const void *arguments, struct tr_cost_key *out);
+
+typedef struct tr_costs tr_costs;
+
+/* Returned, destroy with tr_costs_destroy(). TR_ENOMEM. */
+tr_status tr_costs_create(tr_costs **out);
+/* Accepts NULL, nulls the handle. */
+void tr_costs_destroy(tr_costs **costs);
+/* Notes that a call took so long. TR_ENOMEM. */
+tr_status tr_costs_note(tr_costs *costs, const struct tr_cost_key *key, double seconds);
+/* Notes are complete: each key has the median of what was noted. From then on costs are read only. */
+void tr_costs_settle(tr_costs *costs);
+/* Seconds; 0 of an operation of which nothing is known. Any thread, once settled. */
+double tr_costs_of(const tr_costs *costs, const struct tr_cost_key *key);
+/* Whether anything is known of an operation. */
+bool tr_costs_know(const tr_costs *costs, enum tr_cost_op op);
+/* Keys, for tests. */
+int64_t tr_costs_count(const tr_costs *costs);
+
+/* ---- devices ---- */
+
+/* A device that hands everything on to `inner`, borrowed for its life, and notes how long each operation
+   took, with the time since the one before: so that what the host does in between counts, too. Returned,
+   destroy with tr_device_destroy(). */
+tr_status tr_timing_device_create(tr_device *inner, tr_costs *costs, tr_device **out);
+/* The time before the next operation is not its own. */
+void tr_timing_device_pause(tr_device *device);
+/* Whether operations are noted; at first they are not. */
+void tr_timing_device_note(tr_device *device, bool notes);
+
+/* A device that computes nothing: each operation takes its cost, which `spend` lets pass. It lacks the
+   fusions of which nothing is known, as what was measured lacked them. Memory is addresses
+   (plan/transport.h); copies of TR_SIM_HOLLOW bytes or more are left out. All borrowed for its life. */
+typedef tr_status (*tr_cost_spender)(void *user, double seconds);
+tr_status tr_virtual_device_create(const tr_costs *costs, int threads, tr_cost_spender spend, void *user,
+                                   tr_device **out);
+
+#endif

@@ -1,0 +1,31 @@
+/* This machine, measured in each of the ways in which ranks would use it. */
+#ifndef TR_PLAN_MACHINE_H
+#define TR_PLAN_MACHINE_H
+
+#include "plan/measure.h"
+
+/* So many ranks of a host, with so many threads each. */
+struct tr_usage {
+    int threads, copies;
+    struct tr_measured_part *part; /* [parts] that its ranks compute; owned */
+    int parts;
+    tr_costs *costs; /* owned; NULL: not measured yet */
+    double memory;   /* bytes per second at which a rank adds numbers */
+};
+
+struct tr_machine {
+    struct tr_usage *usage; /* [usages]; owned */
+    int usages;
+};
+
+/* Says that ranks of a usage will compute such a part; the index of the usage, -1: no memory. */
+int tr_machine_expect(struct tr_machine *machine, int threads, int copies, struct tr_measured_part part);
+/* Measures all that is expected, `seconds` for each part. `device` names what computes; its threads are those
+   of the usages. `told`, or NULL, hears what is measured next. Errors as those of a training. */
+typedef void (*tr_machine_listener)(void *user, const struct tr_usage *usage);
+tr_status tr_machine_measure(struct tr_machine *machine, const struct tr_job *job,
+                             const struct tr_device_choice *device, double seconds, tr_machine_listener told,
+                             void *user);
+void tr_machine_release(struct tr_machine *machine);
+
+#endif

@@ -1,0 +1,154 @@
+#include "plan/measure.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/thread.h"
+#include "plan/variant.h"
+#include "strategy/class.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#define STEPS_LEAST 3
+#define STEPS_MOST  31
+#define PIECE       ((int64_t)32 << 10) /* floats of an update in the cache, as strategies make it */
+#define STREAM      ((int64_t)4 << 20)  /* floats of a sum that no cache holds */
+#define STREAMS     5
+
+/* One of those that compute at the same time. The first measures; the others go on until it is done. */
+struct copy {
+    const struct tr_measurement *measurement;
+    tr_costs *costs; /* of the first; NULL */
+    double memory;
+    atomic_bool *over;
+    pthread_t thread;
+    bool started;
+    struct tr_failure failure;
+    tr_device *inner, *device;
+};
+
+/* Seconds since `began`, and whether the first has measured enough, or the others may end. */
+static bool is_enough(const struct copy *copy, double began, int64_t steps)
+{
+    if (!copy->costs) return atomic_load(copy->over);
+    double passed = tr_clock_seconds() - began;
+    return steps >= STEPS_MOST || (steps >= STEPS_LEAST && passed > copy->measurement->seconds);
+}
+
+/* Updates of what fits into the cache. */
+static tr_status update_pieces(const tr_strategy *strategy)
+{
+    int64_t floats = strategy->job->model->arena_floats;
+    const float *gradient = tr_gradient_slots(strategy->replicas->gradient);
+    int64_t most = 64 * PIECE < floats ? 64 * PIECE : floats;
+    for (int64_t begin = 0, end; begin < most; begin = end) {
+        end = begin + PIECE < most ? begin + PIECE : most;
+        TR_TRY(tr_variables_update(strategy->replicas->variables, gradient, begin, end));
+    }
+    return TR_OK;
+}
+
+static tr_status run_steps(struct copy *copy, tr_strategy *strategy)
+{
+    double began = tr_clock_seconds();
+    struct tr_step_figures figures;
+    TR_TRY(tr_strategy_step(strategy, 0, 0, &figures)); /* warms up */
+    tr_timing_device_note(copy->device, copy->costs != NULL);
+    for (int64_t step = 1; !is_enough(copy, began, step - 1); step++)
+        TR_TRY(tr_strategy_step(strategy, step % strategy->job->train.steps, 0, &figures));
+    if (copy->costs) TR_TRY(update_pieces(strategy));
+    tr_timing_device_note(copy->device, false);
+    return TR_OK;
+}
+
+static tr_status run_part(struct copy *copy, const struct tr_measured_part *part)
+{
+    const struct tr_job_variant_settings settings = {
+        .strategy = "allreduce", .batch = part->rows, .microbatches = part->microbatches};
+    const struct tr_strategy_settings none = {0};
+    struct tr_job_variant variant;
+    tr_strategy *strategy = NULL;
+    tr_status status;
+    TR_TRY_GOTO(tr_job_variant_make(copy->measurement->job, &settings, &variant), out);
+    TR_TRY_GOTO(tr_strategy_create(copy->device, &variant.job, NULL, &none, &strategy), out);
+    TR_TRY_GOTO(tr_strategy_begin(strategy), out);
+    TR_TRY_GOTO(tr_variables_initialize(strategy->replicas->variables, (uint64_t)variant.job.file.seed), out);
+    TR_TRY_GOTO(tr_variables_begin_ema(strategy->replicas->variables), out);
+    TR_TRY_GOTO(tr_strategy_meet(strategy, 0), out);
+    status = run_steps(copy, strategy);
+out:
+    tr_strategy_destroy(&strategy);
+    tr_job_variant_release(&variant);
+    return status;
+}
+
+/* Sums of numbers that come from memory. */
+static tr_status run_stream(struct copy *copy)
+{
+    void *memory;
+    double best = 0;
+    TR_TRY(tr_device_alloc(copy->inner, (size_t)(3 * STREAM) * sizeof(float), &memory));
+    float *numbers = memory;
+    struct tr_op_fill zero = {3 * STREAM, 0, numbers};
+    struct tr_op_add add = {STREAM, numbers, numbers + STREAM, numbers + 2 * STREAM};
+    tr_status status = tr_device_fill(copy->inner, &zero);
+    for (int i = 0; i < STREAMS && status == TR_OK; i++) {
+        double began = tr_clock_seconds();
+        status = tr_device_add(copy->inner, &add);
+        if (status == TR_OK) status = tr_device_wait(copy->inner);
+        double rate = 3.0 * (double)STREAM * sizeof(float) / (tr_clock_seconds() - began);
+        if (rate > best) best = rate;
+    }
+    tr_device_free(copy->inner, memory);
+    copy->memory = best;
+    return status;
+}
+
+static tr_status run_all(struct copy *copy)
+{
+    const struct tr_measurement *measurement = copy->measurement;
+    TR_TRY(tr_device_open(measurement->device, &copy->inner));
+    TR_TRY(tr_timing_device_create(copy->inner, copy->costs, &copy->device));
+    /* The others go on with the largest part, from memory like it. */
+    if (!copy->costs) return run_part(copy, &measurement->part[0]);
+    TR_TRY(run_stream(copy));
+    for (int i = 0; i < measurement->parts; i++) TR_TRY(run_part(copy, &measurement->part[i]));
+    return TR_OK;
+}
+
+static void *copy_main(void *argument)
+{
+    struct copy *copy = argument;
+    tr_failure_keep(&copy->failure, run_all(copy));
+    tr_device_destroy(&copy->device);
+    tr_device_destroy(&copy->inner);
+    return NULL;
+}
+
+tr_status tr_measure(const struct tr_measurement *measurement, tr_costs *costs, double *memory)
+{
+    atomic_bool over = false;
+    struct copy *copy = tr_alloc_zero((size_t)measurement->copies, sizeof *copy);
+    if (!copy) return TR_ENOMEM;
+    for (int i = 0; i < measurement->copies; i++) {
+        copy[i].measurement = measurement;
+        copy[i].over = &over;
+        copy[i].failure.status = TR_OK;
+    }
+    for (int i = 1; i < measurement->copies; i++)
+        copy[i].started = tr_thread_start(&copy[i].thread, copy_main, &copy[i]) == 0;
+    copy[0].costs = costs;
+    copy_main(&copy[0]);
+    atomic_store(&over, true);
+    tr_status status = tr_failure_restore(&copy[0].failure);
+    for (int i = 1; i < measurement->copies; i++) {
+        if (copy[i].started) pthread_join(copy[i].thread, NULL);
+        if (status == TR_OK && !copy[i].started)
+            status = tr_fail(TR_ENOMEM, "the system has no thread for a measurement");
+        if (status == TR_OK) status = tr_failure_restore(&copy[i].failure);
+    }
+    *memory = copy[0].memory;
+    tr_free(copy);
+    return status;
+}

@@ -1,0 +1,27 @@
+/* What this machine takes for the parts of a job that ranks would compute. */
+#ifndef TR_PLAN_MEASURE_H
+#define TR_PLAN_MEASURE_H
+
+#include "device/device.h"
+#include "job/job.h"
+#include "plan/costs.h"
+
+/* What a rank computes of a step. */
+struct tr_measured_part {
+    int64_t rows, microbatches;
+};
+
+struct tr_measurement {
+    const struct tr_job *job; /* its training data are open */
+    const struct tr_device_choice *device;
+    const struct tr_measured_part *part; /* [parts] */
+    int parts;
+    int copies;     /* that compute at the same time, as ranks of one host do */
+    double seconds; /* for each part, about */
+};
+
+/* Notes the costs of all operations, not settled, and writes the bytes per second at which one of the copies
+   adds numbers. All borrowed for the call. Errors as those of a training. */
+tr_status tr_measure(const struct tr_measurement *measurement, tr_costs *costs, double *memory);
+
+#endif

@@ -1,0 +1,262 @@
+/* Plans to look at: a page with table and curves, and the curves alone. */
+#include "plan/plan.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "report/chart.h"
+#include "report/html.h"
+#include "trireme/trireme.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+extern const char tr_report_text_page[]; /* the style sheet of reports */
+
+#define SERIES_MOST 32
+#define NAME        80
+
+/* The rows of one strategy, whatever the number of workers in its options. */
+struct curve {
+    char name[NAME];
+    struct tr_chart_point *point;
+    int64_t count;
+};
+
+struct curves {
+    struct curve curve[SERIES_MOST];
+    int count;
+};
+
+/* "local-sgd,replicas=8" of 8 workers is "local-sgd,replicas=N". */
+static void name_curve(const struct tr_plan_row *row, char name[NAME])
+{
+    char number[24];
+    const char *from = row->strategy;
+    size_t used = 0, length = (size_t)snprintf(number, sizeof number, "=%d", row->workers);
+    while (*from && used + 3 < NAME) {
+        bool is_number = strncmp(from, number, length) == 0 && (from[length] == ',' || !from[length]);
+        if (is_number && row->workers > 1) {
+            memcpy(name + used, "=N", 2);
+            used += 2;
+            from += length;
+        } else {
+            name[used++] = *from++;
+        }
+    }
+    name[used] = '\0';
+}
+
+static struct curve *find_curve(struct curves *curves, const char *name)
+{
+    for (int i = 0; i < curves->count; i++)
+        if (strcmp(curves->curve[i].name, name) == 0) return &curves->curve[i];
+    if (curves->count == SERIES_MOST) return NULL;
+    struct curve *curve = &curves->curve[curves->count++];
+    *curve = (struct curve){0};
+    snprintf(curve->name, sizeof curve->name, "%s", name);
+    return curve;
+}
+
+/* Examples per second, or the share of what as many processes alone would make. */
+static tr_status make_curves(const struct tr_plan *plan, bool share, struct curves *out)
+{
+    *out = (struct curves){0};
+    for (int i = 1; i < plan->rows; i++) {
+        const struct tr_plan_row *row = &plan->row[i];
+        char name[NAME];
+        if (row->left_out || row->ranks < 2) continue;
+        name_curve(row, name);
+        struct curve *curve = find_curve(out, name);
+        if (!curve) continue;
+        if (!tr_grow(&curve->point, curve->count, sizeof *curve->point)) return TR_ENOMEM;
+        double y = share ? tr_plan_speedup(plan, i) / row->workers : row->figures.examples_per_second;
+        curve->point[curve->count++] = (struct tr_chart_point){row->workers, y};
+    }
+    return TR_OK;
+}
+
+static void release_curves(struct curves *curves)
+{
+    for (int i = 0; i < curves->count; i++) tr_free(curves->curve[i].point);
+}
+
+static tr_status add_curves(const struct tr_plan *plan, bool share, const char *title, struct tr_text *html)
+{
+    struct curves curves;
+    struct tr_chart_series series[SERIES_MOST];
+    tr_status status = make_curves(plan, share, &curves);
+    for (int i = 0; i < curves.count; i++)
+        series[i] = (struct tr_chart_series){.name = curves.curve[i].name,
+                                             .point = curves.curve[i].point,
+                                             .count = curves.curve[i].count,
+                                             .colour = i % TR_CHART_COLOURS,
+                                             .dots = true,
+                                             .dashed = i >= TR_CHART_COLOURS};
+    const struct tr_chart chart = {.title = title,
+                                   .x_label = "workers",
+                                   .series = series,
+                                   .count = curves.count,
+                                   .percent = share,
+                                   .logarithmic = !share,
+                                   .from_zero = share,
+                                   .doubling = true};
+    if (status == TR_OK) tr_chart_lines(html, &chart);
+    release_curves(&curves);
+    return status;
+}
+
+/* ---- the page ---- */
+
+static void add_cell(struct tr_text *html, const char *format, double value)
+{
+    if (isfinite(value))
+        tr_html_elementf(html, "td", "number", format, value);
+    else
+        tr_html_element(html, "td", "number", "");
+}
+
+static void add_row(const struct tr_plan *plan, int index, struct tr_text *html)
+{
+    const struct tr_plan_row *row = &plan->row[index];
+    const struct tr_rehearsed *figures = &row->figures;
+    char text[TR_TEXT_NUMBER_SIZE];
+    tr_text_add(html, "<tr>");
+    tr_html_element(html, "td", NULL, row->ranks == 1 ? "one process" : row->strategy);
+    tr_html_elementf(html, "td", "number", "%d", row->ranks);
+    if (row->left_out) {
+        tr_text_add(html, "<td colspan=\"8\">");
+        tr_html_text(html, row->left_out);
+        tr_text_add(html, "</td></tr>\n");
+        return;
+    }
+    tr_html_element(html, "td", "number", tr_text_from_seconds(figures->seconds, text));
+    add_cell(html, "%.0f", figures->examples_per_second);
+    add_cell(html, "%.2f", tr_plan_speedup(plan, index));
+    tr_html_element(html, "td", "number", tr_text_from_bytes((int64_t)figures->most.memory, text));
+    tr_html_element(html, "td", "number",
+                    tr_text_from_bytes(figures->sum.bytes_sent + figures->sum.bytes_shared, text));
+    add_cell(html, "%.0f %%", 100 * figures->waiting);
+    tr_html_element(html, "td", NULL, tr_bottleneck_names[figures->bottleneck]);
+    add_cell(html, "%+.0f %%", 100 * tr_plan_error(row));
+    tr_text_add(html, "</tr>\n");
+}
+
+static void add_table(const struct tr_plan *plan, struct tr_text *html)
+{
+    static const char *const heads[] = {"strategy", "processes",  "step",    "examples/s",   "speed-up",
+                                        "memory",   "moved/step", "waiting", "held back by", "error"};
+    tr_text_add(html, "<div class=\"scroll\"><table class=\"facts\"><thead><tr>");
+    for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++)
+        tr_html_element(html, "th", i > 0 && i != 8 ? "number" : NULL, heads[i]);
+    tr_text_add(html, "</tr></thead><tbody>\n");
+    for (int i = 0; i < plan->rows; i++) add_row(plan, i, html);
+    tr_text_add(html, "</tbody></table></div>\n");
+}
+
+static void add_lead(const struct tr_plan *plan, struct tr_text *html)
+{
+    const struct tr_cluster *cluster = &plan->cluster;
+    tr_html_elementf(html, "p", "lead",
+                     "Simulated: the strategies' own steps, played over a network of %.3g Gb/s for each host "
+                     "with %.3g microseconds between two, %d process%s a host; computing as measured on this "
+                     "machine (%s). Error: the prediction against a real run, where there was one.",
+                     cluster->remote.rate * 8e-9, cluster->remote.latency * 1e6, cluster->per_host,
+                     cluster->per_host == 1 ? "" : "es", plan->device);
+}
+
+tr_status tr_plan_page(const struct tr_plan *plan, char **out)
+{
+    struct tr_text html = TR_TEXT_INIT;
+    char now[TR_CLOCK_TEXT];
+    const char *name = plan->name ? plan->name : "plan";
+    tr_text_add(&html, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+                       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">");
+    tr_html_elementf(&html, "title", NULL, "%s: plan", name);
+    tr_text_add(&html, "<style>\n");
+    tr_text_add(&html, tr_report_text_page);
+    tr_text_add(&html, "</style></head><body><main>\n");
+    tr_html_elementf(&html, "h1", NULL, "%s: plan", name);
+    add_lead(plan, &html);
+    add_table(plan, &html);
+    tr_text_add(&html, "<h2>Over workers</h2><div class=\"figures\">\n");
+    tr_status status = add_curves(plan, false, "Examples per second, simulated", &html);
+    if (status == TR_OK)
+        status = add_curves(plan, true, "Share of as many single processes, simulated", &html);
+    tr_text_add(&html, "</div><footer>");
+    tr_html_elementf(&html, "span", NULL, "Trireme %s, %s", tr_version(),
+                     tr_clock_text(tr_clock_wall(), now));
+    tr_text_add(&html, "</footer></main></body></html>\n");
+    if (status == TR_OK) return tr_text_finish(&html, out);
+    tr_text_release(&html);
+    return status;
+}
+
+/* ---- the picture ---- */
+
+/* The chart's own picture, with a legend of its own: pages' style sheets are not there. */
+#define WIDTH  480
+#define HEIGHT 250
+#define LINE   16
+
+static void add_style(struct tr_text *svg)
+{
+    tr_text_add(svg,
+                "<style>text{font:12px system-ui,sans-serif;fill:#626a73}.grid path{stroke:#dfe2e6;fill:none}"
+                ".line{fill:none;stroke:currentColor;stroke-width:2}.dot{fill:currentColor}"
+                "path.dashed{stroke-dasharray:5 4}"
+                ".s1{color:#0b69b7}.s2{color:#c9500a}.s3{color:#00845c}.s4{color:#a8438b}.s5{color:#9a6a00}"
+                ".s6{color:#2a8fbd}.s7{color:#6b5fc7}.s8{color:#7a7f87}"
+                "@media (prefers-color-scheme:dark){text{fill:#9aa3ad}.grid path{stroke:#31373f}"
+                ".s1{color:#5aa9ea}.s2{color:#f0884a}.s3{color:#3fc293}.s4{color:#dd86c4}.s5{color:#e0b040}"
+                ".s6{color:#7fd0f2}.s7{color:#a59bf0}.s8{color:#9aa0a8}}</style>\n");
+}
+
+static void add_legend(const struct curves *curves, struct tr_text *svg)
+{
+    for (int i = 0; i < curves->count; i++) {
+        int x = 52 + i % 2 * 214, y = HEIGHT + 34 + i / 2 * LINE;
+        tr_text_addf(svg, "<path class=\"line s%d%s\" d=\"M%d %dh18\"/><text x=\"%d\" y=\"%d\">",
+                     i % TR_CHART_COLOURS + 1, i >= TR_CHART_COLOURS ? " dashed" : "", x, y - 4, x + 24, y);
+        tr_html_text(svg, curves->curve[i].name);
+        tr_text_add(svg, "</text>\n");
+    }
+}
+
+/* What lies between <svg ...> and </svg> of a figure. */
+static void add_inside(const char *figure, struct tr_text *svg)
+{
+    const char *begin = strstr(figure, "<svg"), *end = strstr(figure, "</svg>");
+    if (begin) begin = strchr(begin, '>');
+    if (begin && end) tr_text_add_bytes(svg, begin + 1, (size_t)(end - begin - 1));
+}
+
+tr_status tr_plan_picture(const struct tr_plan *plan, const char *title, char **out)
+{
+    struct tr_text svg = TR_TEXT_INIT, figure = TR_TEXT_INIT;
+    struct curves curves;
+    tr_status status = make_curves(plan, plan->grows, &curves);
+    int height = HEIGHT + 34 + (curves.count + 1) / 2 * LINE;
+    if (status == TR_OK) status = add_curves(plan, plan->grows, title, &figure);
+    tr_text_addf(&svg,
+                 "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" "
+                 "role=\"img\" aria-label=\"",
+                 WIDTH, height, 3 * WIDTH / 2, 3 * height / 2);
+    tr_html_text(&svg, title);
+    tr_text_add(&svg, "\">\n");
+    add_style(&svg);
+    tr_text_add(&svg, "<text x=\"8\" y=\"14\" style=\"font-weight:600\">");
+    tr_html_text(&svg, title);
+    tr_text_addf(&svg, ", %.3g Gb/s, simulated: %s</text>\n<g transform=\"translate(0 20)\">",
+                 plan->cluster.remote.rate * 8e-9,
+                 plan->grows ? "share of as many single processes" : "examples per second");
+    add_inside(figure.bytes ? figure.bytes : "", &svg);
+    tr_text_add(&svg, "</g>\n");
+    add_legend(&curves, &svg);
+    tr_text_add(&svg, "</svg>\n");
+    tr_text_release(&figure);
+    release_curves(&curves);
+    if (status == TR_OK) return tr_text_finish(&svg, out);
+    tr_text_release(&svg);
+    return status;
+}

@@ -1,0 +1,45 @@
+/* Plans: what strategies would do on a cluster, as rows that people compare. */
+#ifndef TR_PLAN_PLAN_H
+#define TR_PLAN_PLAN_H
+
+#include "plan/rehearsal.h"
+
+struct tr_plan_row {
+    char *strategy; /* as on a command line; owned */
+    int workers, ranks;
+    int64_t batch, microbatches; /* of a step, or of an update */
+    char *left_out;              /* why nothing is known, or NULL; owned */
+    struct tr_rehearsed figures;
+    double measured; /* examples per second of a real run; NaN: there was none */
+};
+
+struct tr_plan {
+    const char *name;          /* of the job; borrowed, as the following */
+    const char *device;        /* for people */
+    struct tr_cluster cluster; /* on which rows with fewer ranks take the first hosts */
+    bool grows;                /* the batch grows with the workers */
+    struct tr_plan_row *row;   /* [rows]; the first is one process */
+    int rows;
+};
+
+void tr_plan_release(struct tr_plan *plan);
+
+/* Times as many examples per second as the first row; NaN: unknown. */
+double tr_plan_speedup(const struct tr_plan *plan, int row);
+/* The row with most examples per second; -1: there is none. */
+int tr_plan_best(const struct tr_plan *plan);
+/* How far off a prediction was: its examples per second divided by the measured ones, less 1; NaN: not
+   measured. */
+double tr_plan_error(const struct tr_plan_row *row);
+
+/* Tables and curves as a page of their own, in the style of reports. Returned, free with tr_free().
+ * TR_ENOMEM.
+ */
+tr_status tr_plan_page(const struct tr_plan *plan, char **html);
+/* The curves alone as a picture: examples per second of every strategy over ranks, or what is left of the
+   speed of that many single processes. Returned, free with tr_free(). TR_ENOMEM. */
+tr_status tr_plan_picture(const struct tr_plan *plan, const char *title, char **svg);
+/* All figures as JSON, one line. Returned, free with tr_free(). TR_ENOMEM. */
+tr_status tr_plan_json(const struct tr_plan *plan, char **json);
+
+#endif

@@ -1,0 +1,126 @@
+#include "plan/variant.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "data/source.h"
+#include "job/override.h"
+#include "strategy/strategy.h"
+
+#include <string.h>
+
+/* Blank examples in an epoch: steps of the largest batch. */
+#define EPOCH 1024
+/* Sequences whose length is looked at. */
+#define LOOKED 256
+
+/* ---- blank examples ---- */
+
+struct blank {
+    struct tr_source head;
+    int64_t length; /* elements of an example */
+};
+
+static tr_status blank_read(const tr_source *source, int64_t index, void *features, int64_t *length,
+                            void *label)
+{
+    const struct blank *blank = (const struct blank *)source;
+    const struct tr_source_info *info = &source->info;
+    (void)index, (void)features;
+    *length = blank->length;
+    if (!label) return TR_OK;
+    int64_t labels = info->labels == TR_LABEL_TOKENS   ? blank->length
+                     : info->labels == TR_LABEL_VALUES ? info->values
+                                                       : info->labels == TR_LABEL_CLASS;
+    memset(label, 0, (size_t)labels * sizeof(int32_t));
+    return TR_OK;
+}
+
+static int64_t blank_labelled(const tr_source *source, int64_t index)
+{
+    (void)index;
+    return ((const struct blank *)source)->length;
+}
+
+static void blank_destroy(tr_source *source)
+{
+    tr_free(source);
+}
+
+static const struct tr_source_class blank_class = {.name = "blank",
+                                                   .version = TR_SOURCE_VERSION,
+                                                   .read = blank_read,
+                                                   .labelled = blank_labelled,
+                                                   .destroy = blank_destroy};
+
+/* Of sequences the mean of some. */
+static tr_status length_of(const tr_source *source, int64_t *out)
+{
+    int64_t capacity = tr_source_capacity(source), sum = 0, count = source->info.count;
+    *out = capacity;
+    if (source->info.features != TR_FEATURE_TOKENS) return TR_OK;
+    int32_t *tokens = tr_alloc((size_t)capacity + 1, 2 * sizeof *tokens);
+    if (!tokens) return TR_ENOMEM;
+    if (count > LOOKED) count = LOOKED;
+    tr_status status = TR_OK;
+    for (int64_t i = 0; i < count && status == TR_OK; i++) {
+        int64_t length = 0;
+        status = source->class->read(source, i * (source->info.count / count), tokens, &length,
+                                     source->info.labels == TR_LABEL_TOKENS ? tokens + capacity : NULL);
+        sum += length;
+    }
+    tr_free(tokens);
+    *out = (sum + count / 2) / count;
+    return status;
+}
+
+static tr_status make_blank(const tr_source *source, int64_t batch, tr_source **out)
+{
+    struct blank *blank = tr_alloc_zero(1, sizeof *blank);
+    if (!blank) return TR_ENOMEM;
+    *out = &blank->head;
+    blank->head.class = &blank_class;
+    blank->head.info = source->info;
+    blank->head.info.class_names = NULL;
+    blank->head.info.slow = false;
+    blank->head.info.count = batch * EPOCH;
+    return length_of(source, &blank->length);
+}
+
+/* ---- the job ---- */
+
+static tr_status choose_strategy(struct tr_job_variant *variant, const char *strategy)
+{
+    static const char nothing[] = "{}";
+    const struct tr_job_settings settings = {.strategy = strategy,
+                                             .first_of_strategy = tr_strategy_first_option};
+    TR_TRY(tr_config_parse(nothing, sizeof nothing - 1, "strategy", &variant->root));
+    TR_TRY(tr_job_override(variant->root, &settings));
+    variant->job.file.strategy = tr_config_get(variant->root, "strategy");
+    const char *name;
+    bool asynchronous;
+    return tr_strategy_peek(variant->job.file.strategy, &name, &asynchronous);
+}
+
+tr_status tr_job_variant_make(const struct tr_job *job, const struct tr_job_variant_settings *settings,
+                              struct tr_job_variant *out)
+{
+    *out = (struct tr_job_variant){.job = *job};
+    struct tr_train_options *train = &out->job.train;
+    if (settings->batch > 0) train->batch = settings->batch;
+    if (settings->microbatches > 0) train->microbatches = settings->microbatches;
+    if (settings->steps > 0) train->steps = settings->steps;
+    if (settings->strategy) TR_TRY(choose_strategy(out, settings->strategy));
+    if (!settings->blank) return TR_OK;
+    TR_TRY(make_blank(job->source[TR_SET_TRAIN], train->batch, &out->blank));
+    out->job.source[TR_SET_TRAIN] = out->blank;
+    out->job.sampler = NULL;
+    train->prefetch = 0;
+    return TR_OK;
+}
+
+void tr_job_variant_release(struct tr_job_variant *variant)
+{
+    tr_config_destroy(&variant->root);
+    tr_free(variant->blank);
+    variant->blank = NULL;
+}

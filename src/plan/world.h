@@ -1,0 +1,62 @@
+/* A world with a time of its own, in which ranks that are threads take turns.
+ *
+ * One rank runs at a time: the one whose time has come first. It goes on, in no time at all, until it sleeps;
+ * then the clock jumps to whatever happens next: another rank awakes, or an event that somebody announced.
+ * What a rank's processor would have to do is spent (tr_world_spend()) and passes when it next sleeps. So a
+ * run is the same every time, however busy the machine is, and takes as long as its ranks' code does.
+ *
+ * Invariants: time never goes back. All ranks and events run under one lock, so what they share needs no
+ * other. Events of equal times happen in the order in which they were announced.
+ */
+#ifndef TR_PLAN_WORLD_H
+#define TR_PLAN_WORLD_H
+
+#include "trireme/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct tr_world tr_world;
+
+/* Returned, destroy with tr_world_destroy(). TR_ENOMEM. */
+tr_status tr_world_create(int ranks, tr_world **out);
+/* Accepts NULL, nulls the handle. No rank may be running. */
+void tr_world_destroy(tr_world **world);
+
+/* Runs `main` for each rank, on threads whose tr_clock_seconds() is the world's, and returns when all have
+   returned. Once per world. TR_ENOMEM when the system has no thread for a rank. */
+typedef void (*tr_world_main)(void *user, int rank);
+tr_status tr_world_run(tr_world *world, tr_world_main main, void *user);
+
+/* ---- for the rank that runs ---- */
+
+/* Which it is. */
+int tr_world_running(const tr_world *world);
+/* Its time, in seconds from 0: the world's, and what it has spent since it last slept. */
+double tr_world_now(const tr_world *world);
+/* Its processor is busy for so many more seconds. */
+void tr_world_spend(tr_world *world, double seconds);
+/* What it spent passes. */
+void tr_world_pass(tr_world *world);
+/* The same, but it is woken by news, as tr_world_sleep(); what is left is still to pass. */
+void tr_world_pass_until_news(tr_world *world, uint64_t moment);
+/* Lets pass what it spent, and then sleeps for so many seconds at most, less if there is or comes news since
+ * the moment. */
+void tr_world_sleep(tr_world *world, uint64_t moment, double seconds);
+/* What it has left to let pass. */
+double tr_world_debt(const tr_world *world);
+/* All seconds that it spent so far. */
+double tr_world_spent(const tr_world *world, int rank);
+
+/* ---- for ranks and events ---- */
+
+/* Counts the news of a rank. */
+uint64_t tr_world_moment(const tr_world *world, int rank);
+/* There is news for a rank: it awakes. */
+void tr_world_wake(tr_world *world, int rank);
+/* At `time`, which is not past, `happen` is called, by whichever thread. `user` and `what` are borrowed until
+   then. False: no memory. */
+typedef void (*tr_world_event)(void *user, void *what, double time);
+bool tr_world_at(tr_world *world, double time, tr_world_event happen, void *user, void *what);
+
+#endif

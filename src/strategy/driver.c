@@ -1,0 +1,333 @@
+/* Rounds of steps: each replica of this rank goes through the steps of the round, then the ranks tell each
+ * other how it went, and meet.
+ *
+ *     for each replica, for each step of the round:
+ *         the scalars of the step -> gradient (the class; alone: this rank's microbatches)
+ *         -> judge loss and norm -> update, unless bad or skipped -> are the parameters finite
+ *         -> shares to all (the class)
+ *     exchange of reports -> figures -> average (the class), unless something is bad
+ *
+ * Replicas apart may also meet within a round, neighbours only.
+ *
+ * Invariant: a decision follows from numbers that are the same on all ranks of a replica, so all of them
+ * update, or none.
+ */
+#include "strategy/driver.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "base/timeline.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+tr_status tr_driver_create(tr_strategy *strategy)
+{
+    strategy->report_count = strategy->replica_bound           ? strategy->replica_bound[strategy->size]
+                             : tr_driver_is_together(strategy) ? 1
+                                                               : (int64_t)strategy->size;
+    strategy->reports = tr_alloc_zero((size_t)strategy->report_count, sizeof *strategy->reports);
+    return strategy->reports ? TR_OK : TR_ENOMEM;
+}
+
+void tr_driver_destroy(tr_strategy *strategy)
+{
+    tr_free(strategy->reports);
+}
+
+/* ---- judging ---- */
+
+bool tr_strategy_measures(const struct tr_job *job)
+{
+    return job->optimizer.clip_norm > 0 || job->train.on_nonfinite == TR_NONFINITE_SKIP;
+}
+
+struct tr_verdict tr_judge(const struct tr_job *job, bool finite, double norm)
+{
+    bool skips = job->train.on_nonfinite == TR_NONFINITE_SKIP;
+    double most = (double)job->optimizer.clip_norm;
+    return (struct tr_verdict){
+        .bad_loss = !finite && !skips,
+        .skipped = skips && (!finite || !isfinite(norm)),
+        .clip = most > 0 && norm > most ? (float)(most / norm) : 1,
+    };
+}
+
+void tr_driver_open(tr_strategy *strategy, const float sums[TR_PASS_SUMS])
+{
+    memcpy(strategy->sums, sums, sizeof strategy->sums);
+    strategy->spoilt = !isfinite(sums[0]);
+    strategy->open = true;
+}
+
+/* Non-statistic parameters of the layers before `end`: as many sums of squares. */
+static int64_t squares_before(const struct tr_model *model, int end)
+{
+    int64_t squares = 0;
+    for (int i = 0; i < end; i++)
+        for (int k = 0; k < model->layers[i].parameter_count; k++)
+            squares += model->parameters[model->layers[i].parameter[k]].kind != TR_PARAMETER_STATISTIC;
+    return squares;
+}
+
+/* Where no rank has the whole gradient: each parameter's sum of squares is brought by the first rank that has
+   its layer. */
+static tr_status join_squares(tr_strategy *strategy)
+{
+    tr_variables *variables = strategy->replicas->variables;
+    const struct tr_staging *squares;
+    int64_t bound[TR_STRATEGY_RANKS + 1] = {0};
+    tr_ticket *ticket = NULL;
+    for (int r = 0; r < strategy->size; r++) {
+        struct tr_placement place;
+        tr_strategy_placement(strategy, r, &place);
+        bound[r + 1] = squares_before(strategy->job->model, place.end_layer) * (int64_t)sizeof(float);
+    }
+    TR_TRY(tr_variables_open_squares(variables, &squares));
+    TR_TRY(tr_staging_to_host(squares, 0, squares->floats));
+    TR_TRY(tr_device_wait(strategy->holder));
+    tr_status status =
+        tr_comm_all_gather(strategy->comm, squares->host, bound, NULL, "squares of the gradient", &ticket);
+    TR_TRY(tr_strategy_wait(strategy, status, ticket));
+    TR_TRY(tr_staging_to_device(squares, 0, squares->floats));
+    return tr_variables_join_squares(variables);
+}
+
+static tr_status measure(tr_strategy *strategy, tr_variables *variables, const float *gradient)
+{
+    if (!tr_strategy_is_spread(strategy)) return tr_variables_measure(variables, gradient);
+    TR_TRY(tr_variables_measure_squares(variables, gradient));
+    return join_squares(strategy);
+}
+
+static tr_status judge(tr_strategy *strategy, tr_variables *variables, const float *gradient,
+                       struct tr_report *report, struct tr_verdict *verdict)
+{
+    float norm = 0;
+    if (tr_strategy_measures(strategy->job) && !strategy->spoilt) {
+        TR_TRY(measure(strategy, variables, gradient));
+        TR_TRY(tr_variables_norm(variables, &norm));
+        report->norms += (double)norm;
+        report->measured++;
+    }
+    *verdict = tr_judge(strategy->job, !strategy->spoilt, (double)norm);
+    return TR_OK;
+}
+
+/* ---- computing and updating ---- */
+
+static tr_status compute(tr_strategy *strategy, tr_gradient *gradient, int64_t step, int64_t *examples)
+{
+    const struct tr_strategy_watch *watch = &strategy->watch;
+    double start = tr_clock_seconds();
+    tr_timeline_step(step); /* for those who do not step with the others */
+    if (watch->layer) tr_gradient_watch(gradient, watch->layer, watch->user);
+    tr_status status = tr_gradient_step(gradient, step, examples);
+    if (watch->layer) tr_gradient_watch(gradient, NULL, NULL);
+    TR_TRY(status);
+    tr_strategy_delay(strategy, step, tr_clock_seconds() - start);
+    strategy->done.compute_seconds += tr_clock_seconds() - start;
+    strategy->done.contributions++;
+    return TR_OK;
+}
+
+tr_status tr_driver_compute(tr_strategy *strategy, int64_t step, int64_t *examples)
+{
+    struct tr_order order;
+    if (strategy->replicas->gradient) return compute(strategy, strategy->replicas->gradient, step, examples);
+    TR_TRY(tr_job_order(strategy->job, &order));
+    *examples = tr_order_at(&order, step).rows;
+    return TR_OK;
+}
+
+static tr_status compute_alone(tr_strategy *strategy, const struct tr_replica *replica, int64_t step,
+                               struct tr_combined *out)
+{
+    int64_t floats = strategy->job->model->arena_floats;
+    TR_TRY(compute(strategy, replica->gradient, step, &out->examples));
+    if (out->examples == 0) return TR_OK; /* a ragged batch of fewer rows than microbatches */
+    tr_driver_open(strategy, tr_gradient_sums(replica->gradient));
+    return tr_gradient_deliver(replica->gradient, floats, &out->gradient);
+}
+
+tr_status tr_driver_compute_alone(tr_strategy *strategy, int64_t step, struct tr_combined *out)
+{
+    return compute_alone(strategy, strategy->replicas, step, out);
+}
+
+tr_status tr_driver_update(tr_strategy *strategy, const float *gradient, int64_t begin, int64_t end)
+{
+    assert(strategy->open && !tr_strategy_measures(strategy->job));
+    if (strategy->spoilt) return TR_OK;
+    return tr_variables_update(strategy->replicas->variables, gradient, begin, end);
+}
+
+/* What is this rank's of the update, and the way of updated shares to all. */
+static tr_status update(tr_strategy *strategy, tr_variables *variables, const struct tr_combined *combined,
+                        bool *poisoned)
+{
+    const struct tr_range whole = {0, strategy->job->model->arena_floats};
+    const struct tr_range *ranges = strategy->updates ? strategy->updates : &whole;
+    int count = strategy->updates ? strategy->update_count : 1;
+    for (int i = 0; i < count && !combined->applied; i++)
+        TR_TRY(tr_variables_update(variables, combined->gradient, ranges[i].begin, ranges[i].end));
+    TR_TRY(tr_variables_nonfinite(variables, poisoned));
+    if (combined->applied || !strategy->comm || !tr_driver_is_together(strategy)) return TR_OK;
+    return strategy->class->gather(strategy, 1U << TR_ARENA_PARAMETERS);
+}
+
+/* ---- a round ---- */
+
+/* The replica's part of the round ends at `step`. */
+static void give_up(struct tr_report *report, int64_t step, bool bad_loss)
+{
+    report->bad_step = step;
+    report->bad_loss = bad_loss;
+}
+
+/* One step of one replica. */
+static tr_status learn(tr_strategy *strategy, const struct tr_replica *replica, int64_t step,
+                       struct tr_report *report)
+{
+    struct tr_combined combined = {0};
+    struct tr_verdict verdict;
+    bool poisoned = false;
+    strategy->open = strategy->spoilt = false;
+    TR_TRY(tr_variables_begin_step(replica->variables, step));
+    TR_TRY(tr_driver_is_together(strategy) ? strategy->class->gradient(strategy, step, &combined)
+                                           : compute_alone(strategy, replica, step, &combined));
+    if (combined.examples == 0) return TR_OK;
+    assert(strategy->open);
+    TR_TRY(judge(strategy, replica->variables, combined.gradient, report, &verdict));
+    bool applied = !verdict.bad_loss && !verdict.skipped;
+    if (applied) TR_TRY(update(strategy, replica->variables, &combined, &poisoned));
+    if (verdict.skipped) report->skipped++;
+    if (verdict.bad_loss || poisoned) give_up(report, step, verdict.bad_loss);
+    /* Of what was not learned only the figures of a step that all took together are told. */
+    if (!tr_driver_is_together(strategy) && (!applied || poisoned)) return TR_OK;
+    report->loss += (double)strategy->sums[0];
+    report->correct += (double)strategy->sums[1];
+    report->examples += combined.examples;
+    return TR_OK;
+}
+
+static void begin_reports(tr_strategy *strategy, int32_t request)
+{
+    struct tr_report *reports = strategy->reports + tr_driver_first_report(strategy, strategy->rank);
+    for (int i = 0; i < strategy->replica_count; i++)
+        reports[i] = (struct tr_report){.bad_step = -1, .request = request};
+}
+
+/* The steps [step, end) of all replicas of this rank. */
+static tr_status learn_all(tr_strategy *strategy, int64_t step, int64_t end)
+{
+    struct tr_report *reports = strategy->reports + tr_driver_first_report(strategy, strategy->rank);
+    for (int i = 0; i < strategy->replica_count; i++)
+        for (int64_t s = step; s < end && reports[i].bad_step < 0; s++) {
+            TR_TRY(learn(strategy, &strategy->replicas[i], s, &reports[i]));
+            if (strategy->comm && !tr_driver_is_together(strategy)) TR_TRY(tr_comm_progress(strategy->comm));
+        }
+    return TR_OK;
+}
+
+/* The first multiple of `every` behind `step`, at most `end`. */
+static int64_t next_multiple(int64_t step, int64_t every, int64_t end)
+{
+    int64_t next = (step / every + 1) * every;
+    return next < end ? next : end;
+}
+
+/* A whole round, with its meetings. Who is bad meets with the others, who do not know yet. */
+static tr_status learn_and_meet(tr_strategy *strategy, int64_t step, int64_t end)
+{
+    int64_t meeting = strategy->traits.meeting > 0 ? strategy->traits.meeting : end;
+    for (int64_t next; step < end; step = next) {
+        next = next_multiple(step, meeting, end);
+        TR_TRY(learn_all(strategy, step, next));
+        if (next < end && strategy->class->average) TR_TRY(strategy->class->average(strategy, next, false));
+    }
+    return TR_OK;
+}
+
+/* Of ranks that train one replica: all tell of the same examples, but each of its own share and requests. */
+static void join_reports(void *into_, const void *from_)
+{
+    struct tr_report *into = into_;
+    const struct tr_report *from = from_;
+    if (from->bad_step >= 0 && (into->bad_step < 0 || from->bad_step < into->bad_step)) {
+        into->bad_step = from->bad_step;
+        into->bad_loss = from->bad_loss;
+    }
+    into->skipped = from->skipped > into->skipped ? from->skipped : into->skipped;
+    into->request |= from->request;
+}
+
+static tr_status exchange(tr_strategy *strategy)
+{
+    int64_t bound[TR_STRATEGY_RANKS + 1];
+    tr_ticket *ticket = NULL;
+    if (!strategy->comm) return TR_OK;
+    if (tr_driver_is_together(strategy) && !strategy->replica_bound) {
+        tr_status status = tr_comm_combine(strategy->comm, strategy->reports, sizeof *strategy->reports,
+                                           join_reports, "end of step", &ticket);
+        return tr_strategy_wait(strategy, status, ticket);
+    }
+    for (int r = 0; r <= strategy->size; r++)
+        bound[r] = tr_driver_first_report(strategy, r) * (int64_t)sizeof *strategy->reports;
+    tr_status status =
+        tr_comm_all_gather(strategy->comm, strategy->reports, bound, NULL, "end of round", &ticket);
+    return tr_strategy_wait(strategy, status, ticket);
+}
+
+const struct tr_report *tr_driver_first_bad(const tr_strategy *strategy)
+{
+    const struct tr_report *bad = NULL;
+    for (int64_t i = 0; i < strategy->report_count; i++) {
+        const struct tr_report *report = &strategy->reports[i];
+        if (report->bad_step >= 0 && (!bad || report->bad_step < bad->bad_step)) bad = report;
+    }
+    return bad;
+}
+
+/* The figures of a round of `steps` steps that begins at `step`. */
+static void sum_up(const tr_strategy *strategy, int64_t step, int64_t steps, struct tr_step_figures *figures)
+{
+    const struct tr_report *bad = tr_driver_first_bad(strategy);
+    double loss = 0, correct = 0, norms = 0;
+    int64_t measured = 0;
+    for (int64_t i = 0; i < strategy->report_count; i++) {
+        const struct tr_report *report = &strategy->reports[i];
+        figures->request |= report->request;
+        figures->skipped |= report->skipped > 0;
+        loss += report->loss;
+        correct += report->correct;
+        norms += report->norms;
+        measured += report->measured;
+        figures->examples += report->examples;
+    }
+    figures->steps = bad ? bad->bad_step - step + 1 : steps;
+    figures->loss = (float)loss;
+    figures->correct = (float)correct;
+    if (measured > 0) figures->norm = (float)(norms / (double)measured);
+    if (!bad) return;
+    figures->skipped = false;
+    figures->bad_loss = bad->bad_loss;
+    figures->poisoned = !bad->bad_loss;
+}
+
+tr_status tr_driver_round(tr_strategy *strategy, int64_t step, int32_t request,
+                          struct tr_step_figures *figures)
+{
+    const struct tr_strategy_class *class = strategy->class;
+    int64_t every = strategy->traits.every > 0 ? strategy->traits.every : 1;
+    int64_t end = next_multiple(step, every, strategy->job->train.steps);
+    begin_reports(strategy, request);
+    TR_TRY(learn_and_meet(strategy, step, end));
+    TR_TRY(exchange(strategy));
+    sum_up(strategy, step, end - step, figures);
+    if (figures->bad_loss || figures->poisoned) return TR_OK;
+    if (class->average) return class->average(strategy, end, true);
+    return end < strategy->job->train.steps ? tr_shares_end_step(strategy, figures) : TR_OK;
+}

@@ -1,0 +1,46 @@
+/* The driver: the sequence of a step, written once for all strategies. What it calls of a class, and what it
+ * does for one, is in strategy/class.h. */
+#ifndef TR_STRATEGY_DRIVER_H
+#define TR_STRATEGY_DRIVER_H
+
+#include "strategy/class.h"
+
+/* What became of a replica in a round, for all ranks to know; where all train one, of the rank. */
+struct tr_report {
+    double loss, correct; /* sums over the examples learned */
+    double norms;         /* sum over the steps measured */
+    int64_t examples;     /* learned */
+    int64_t measured;     /* steps whose gradient's norm is known */
+    int64_t skipped;      /* steps that were not applied since they were not finite */
+    int64_t bad_step;     /* where the replica came to an end, -1: it did not */
+    int32_t bad_loss;     /* the reason: a loss that is not finite, else a parameter */
+    int32_t request;      /* of the rank */
+};
+
+/* Whether all ranks train one replica. */
+static inline bool tr_driver_is_together(const tr_strategy *strategy)
+{
+    return strategy->class->gradient != NULL;
+}
+
+/* The first report of a rank; of `size`: the number of all. Where all train one replica, there is one report,
+   which the ranks combine. */
+static inline int64_t tr_driver_first_report(const tr_strategy *strategy, int rank)
+{
+    if (strategy->replica_bound) return strategy->replica_bound[rank];
+    return tr_driver_is_together(strategy) ? 0 : rank;
+}
+
+/* The replica that came to an end first in the last round, NULL if none did. */
+const struct tr_report *tr_driver_first_bad(const tr_strategy *strategy);
+
+/* Memory for reports, once the class's `begin` has been called. Local. TR_ENOMEM. */
+tr_status tr_driver_create(tr_strategy *strategy);
+void tr_driver_destroy(tr_strategy *strategy);
+/* tr_strategy_step() of a synchronous strategy: a round. */
+tr_status tr_driver_round(tr_strategy *strategy, int64_t step, int32_t request,
+                          struct tr_step_figures *figures);
+/* tr_strategy_locate_nonfinite(); in locate_nonfinite.c. */
+tr_status tr_driver_locate_nonfinite(tr_strategy *strategy, int64_t step, char *name, size_t size);
+
+#endif

@@ -1,0 +1,92 @@
+/* Bringing together what ranks have: shares of arenas, and, where ranks keep parts of the network, what the
+ * root saves, hashes or computes with.
+ */
+#include "strategy/class.h"
+
+#include "base/fail.h"
+
+/* Of those arenas that the optimizer keeps. Parameters are together between steps, unless asynchronous. */
+static tr_status gather(tr_strategy *strategy, unsigned arenas)
+{
+    unsigned kept = 0;
+    for (int i = 0; i < TR_ARENAS; i++)
+        if (tr_variables_arena(strategy->replicas->variables, (enum tr_arena)i)) kept |= 1U << i;
+    if (!strategy->comm || !strategy->class->gather || !(arenas & kept)) return TR_OK;
+    return strategy->class->gather(strategy, arenas & (kept | TR_GATHER_DRAINED));
+}
+
+#define ALL_ARENAS ((1U << TR_ARENAS) - 1)
+
+tr_status tr_strategy_drain(tr_strategy *strategy)
+{
+    return strategy->traits.asynchronous ? gather(strategy, ALL_ARENAS | TR_GATHER_DRAINED) : TR_OK;
+}
+
+tr_status tr_strategy_gather(tr_strategy *strategy)
+{
+    if (tr_strategy_is_spread(strategy)) return TR_OK;
+    unsigned together = strategy->traits.asynchronous ? 0 : 1U << TR_ARENA_PARAMETERS;
+    return gather(strategy, ALL_ARENAS & ~together);
+}
+
+/* Into the root's own arenas. */
+tr_status tr_strategy_gather_parameters(tr_strategy *strategy)
+{
+    static const enum tr_arena arenas[] = {TR_ARENA_PARAMETERS, TR_ARENA_EMA};
+    if (!tr_strategy_is_spread(strategy)) return tr_strategy_gather(strategy);
+    for (size_t i = 0; i < sizeof arenas / sizeof arenas[0]; i++) {
+        const struct tr_staging *arena;
+        int64_t floats = strategy->job->model->arena_floats;
+        TR_TRY(tr_variables_open(strategy->replicas->variables, arenas[i], &arena));
+        if (!arena) continue;
+        TR_TRY(strategy->class->collect(strategy, arenas[i], 0, floats, arena->host));
+        if (strategy->rank == 0) TR_TRY(tr_staging_to_device(arena, 0, floats));
+        TR_TRY(tr_device_wait(strategy->holder));
+    }
+    return TR_OK;
+}
+
+tr_status tr_strategy_gather_averages(tr_strategy *strategy)
+{
+    return gather(strategy, 1U << TR_ARENA_EMA);
+}
+
+/* The root may have gathered all; those that share the memory of its parameters must leave that to it. */
+void tr_strategy_release(tr_strategy *strategy)
+{
+    if (!tr_strategy_is_spread(strategy)) return;
+    if (strategy->rank == 0)
+        tr_variables_trim(strategy->replicas->variables);
+    else
+        tr_variables_trim_arena(strategy->replicas->variables, TR_ARENA_EMA);
+}
+
+tr_status tr_strategy_bring(tr_strategy *strategy, enum tr_arena arena, int64_t begin, int64_t end,
+                            const float **values)
+{
+    *values = strategy->piece;
+    return strategy->class->collect(strategy, arena, begin, end, strategy->piece);
+}
+
+/* Brings a parameter to the root, and there adds it to the hash; `hash` is NULL elsewhere. */
+static tr_status feed(void *user, const struct tr_parameter *parameter, tr_sha256 *hash)
+{
+    int64_t end = parameter->offset + parameter->count, next;
+    for (int64_t at = parameter->offset; at < end; at = next) {
+        const float *values;
+        next = end - at < TR_STRATEGY_PIECE ? end : at + TR_STRATEGY_PIECE;
+        TR_TRY(tr_strategy_bring(user, TR_ARENA_PARAMETERS, at, next, &values));
+        if (hash) tr_sha256_add(hash, values, (size_t)(next - at) * sizeof *values);
+    }
+    return TR_OK;
+}
+
+tr_status tr_strategy_hash(tr_strategy *strategy, char hex[TR_SHA256_TEXT])
+{
+    const struct tr_model *model = strategy->job->model;
+    if (!tr_strategy_is_spread(strategy)) return tr_variables_hash(strategy->replicas->variables, hex);
+    if (strategy->rank == 0) TR_TRY(tr_model_hash_fed(model, feed, strategy, hex));
+    for (int i = 0; strategy->rank > 0 && i < model->parameter_count; i++)
+        TR_TRY(feed(strategy, &model->parameters[i], NULL));
+    return tr_strategy_share(strategy, hex, TR_SHA256_TEXT);
+}

@@ -1,0 +1,58 @@
+/* Naming the first tensor of a step that is not finite. */
+#include "strategy/driver.h"
+
+#include "base/fail.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* No rank can tell by itself: the root goes through the step with the whole network. */
+static tr_status locate_whole(tr_strategy *strategy, int64_t step, char *name, size_t size)
+{
+    const struct tr_train_options *train = &strategy->job->train;
+    struct tr_gradient_part part = {.end = train->microbatches, .end_step = train->steps};
+    tr_gradient *gradient;
+    TR_TRY(tr_gradient_create(strategy->device, strategy->job, strategy->replicas->variables, &part, NULL,
+                              &gradient));
+    tr_status status = tr_gradient_locate_nonfinite(gradient, step, name, size);
+    tr_gradient_destroy(&gradient);
+    return status;
+}
+
+static tr_status locate_spread(tr_strategy *strategy, int64_t step, char *name, size_t size)
+{
+    TR_TRY(tr_strategy_gather_parameters(strategy));
+    if (strategy->rank == 0) TR_TRY(locate_whole(strategy, step, name, size));
+    tr_strategy_release(strategy);
+    return tr_strategy_share(strategy, name, size);
+}
+
+/* Of replicas apart, the rank that has the bad one tells all. */
+static tr_status locate_replica(tr_strategy *strategy, int64_t step, char *name, size_t size)
+{
+    const struct tr_report *bad = tr_driver_first_bad(strategy);
+    int64_t replica = bad ? bad - strategy->reports : 0;
+    int owner = 0;
+    tr_ticket *ticket = NULL;
+    while (tr_driver_first_report(strategy, owner + 1) <= replica) owner++;
+    if (owner == strategy->rank) {
+        int own = (int)(replica - tr_driver_first_report(strategy, owner));
+        TR_TRY(tr_gradient_locate_nonfinite(strategy->replicas[own].gradient, step, name, size));
+        size_t used = strlen(name);
+        snprintf(name + used, size - used, " of replica %lld", (long long)replica);
+    }
+    if (!strategy->comm) return TR_OK;
+    tr_status status = tr_comm_broadcast(strategy->comm, owner, name, size, "bad tensor", &ticket);
+    return tr_strategy_wait(strategy, status, ticket);
+}
+
+tr_status tr_driver_locate_nonfinite(tr_strategy *strategy, int64_t step, char *name, size_t size)
+{
+    bool apart = !strategy->traits.asynchronous && !tr_driver_is_together(strategy);
+    if (apart) return locate_replica(strategy, step, name, size);
+    if (strategy->class->collect) return locate_spread(strategy, step, name, size);
+    if (strategy->replicas->gradient)
+        return tr_gradient_locate_nonfinite(strategy->replicas->gradient, step, name, size);
+    snprintf(name, size, "gradient");
+    return TR_OK;
+}

@@ -1,0 +1,81 @@
+/* The inside of the coordinator, shared by its files (parameter_server.h names them). */
+#ifndef TR_STRATEGY_PARAMETER_SERVER_COORDINATOR_H
+#define TR_STRATEGY_PARAMETER_SERVER_COORDINATOR_H
+
+#include "strategy/parameter_server/credits.h"
+#include "strategy/parameter_server/examination.h"
+#include "strategy/parameter_server/schedule.h"
+#include "strategy/parameter_server/server.h"
+
+/* Figures of an update. The root is told of them once it is complete. */
+struct ps_update {
+    int64_t examples;
+    double loss, correct;
+    bool spoiled; /* a loss of it is not finite */
+};
+
+struct ps_coordinator {
+    ps_schedule *schedule;
+    ps_credits *incoming, *outgoing; /* of distant workers: gradients, and parameters on their way */
+    struct ps_colleague *colleague;  /* [servers]; the first, ourselves, unused */
+    struct ps_update update;         /* the one that is being collected, or was last */
+    /* The root. */
+    bool root_asks, root_waits; /* for work; for news */
+    struct ps_news news;        /* since it was last told */
+    bool halted;                /* something is not finite: no more work until the root knows */
+    bool settling;              /* the root wants nobody to work */
+    bool settled;               /* and knows that nobody does */
+    bool ending;                /* the root has ended the run */
+    double next_look;
+    /* An evaluation, or NULL; and whether the root waits for what is next of it. */
+    ps_examination *pieces;
+    struct tr_examination examination;
+    bool root_examines;
+    int lost; /* workers */
+    struct ps_table table;
+    struct tr_rank_statistics *rank; /* [size], to be sent */
+    /* Answers to MEASURE that have come. */
+    int measured;
+    double squares;
+};
+
+/* ---- coordinator.c ---- */
+
+/* Has all servers do what `order` says; the results of this one are in `result`. */
+tr_status ps_coordinator_command(struct ps *self, const struct ps_command *order, struct ps_report *result);
+tr_status ps_coordinator_tell(struct ps *self, int worker, const struct ps_down *text, const char *name);
+/* Draws work for one who may begin now. False: nobody may. */
+bool ps_coordinator_draw(struct ps *self, struct ps_work *work);
+/* Sends parameters, unless they are there already, and then the work. */
+tr_status ps_coordinator_give(struct ps *self, const struct ps_work *work, bool given);
+/* The root is to get news rather than work: where it waits for them, or where no work is left for it. */
+void ps_coordinator_recall_root(struct ps_coordinator *coordinator);
+/* Hears the other servers. */
+tr_status ps_coordinator_hear_servers(struct ps *self, bool *quiet);
+/* Answers the root with the steps that it has not been told of; their figures come with the next news. */
+tr_status ps_coordinator_answer(struct ps *self, enum ps_down_kind kind);
+
+/* ---- gradients.c ---- */
+
+/* All servers have the gradient of a worker: takes it, or lets it go. */
+tr_status ps_coordinator_take(struct ps *self, int worker);
+
+/* ---- examiner.c ---- */
+
+/* The root wants an evaluation of the last snapshot. */
+tr_status ps_coordinator_begin_examination(struct ps *self, const struct tr_examination *examination);
+/* A worker has done a piece, or the root taken one. */
+tr_status ps_coordinator_hear_examined(struct ps *self, int worker);
+/* Hands out pieces, and tells the root what was found. */
+tr_status ps_coordinator_examine(struct ps *self);
+
+/* ---- farewell.c ---- */
+
+/* Goes on without workers that are lost; looks now and then. */
+tr_status ps_coordinator_look_after(struct ps *self);
+/* Tells the root once nobody works any more, if it asked for that. */
+tr_status ps_coordinator_settle(struct ps *self);
+/* Releases the workers as they have no work any more, then the servers and the root. */
+tr_status ps_coordinator_finish(struct ps *self);
+
+#endif

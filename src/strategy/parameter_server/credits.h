@@ -1,0 +1,36 @@
+/* Room for what goes by messages between workers and servers, shared out fairly.
+ *
+ * There is room for so many at a time; a worker has one or none. Who asks while there is none waits, and gets
+ * it in the order of asking.
+ *
+ * The coordinator counts for all servers: every one of them has as much room, and takes and gives it back by
+ * the same commands in the same order. So who is given room has it everywhere, and no two workers can each
+ * have a part of what both need.
+ */
+#ifndef TR_STRATEGY_PARAMETER_SERVER_CREDITS_H
+#define TR_STRATEGY_PARAMETER_SERVER_CREDITS_H
+
+#include "trireme/status.h"
+
+#include <stdbool.h>
+
+typedef struct ps_credits ps_credits;
+
+/* For `workers` workers, room for `count` (0 where nobody will ask). Returned, destroy with
+   ps_credits_destroy(). TR_ENOMEM. */
+tr_status ps_credits_create(int workers, int count, ps_credits **out);
+/* Accepts NULL, nulls the handle. */
+void ps_credits_destroy(ps_credits **credits);
+
+int ps_credits_free(const ps_credits *credits);
+bool ps_credits_has(const ps_credits *credits, int worker);
+/* A worker that has no room and does not wait for it takes what is free, before those who wait. */
+void ps_credits_take(ps_credits *credits, int worker);
+/* A worker that has no room and does not wait for it wants some. */
+void ps_credits_ask(ps_credits *credits, int worker);
+/* Gives room to the one who has waited longest. False: there is none, or nobody waits. */
+bool ps_credits_next(ps_credits *credits, int *worker);
+/* A worker needs none any more, whether it has it, waits for it, or neither. */
+void ps_credits_leave(ps_credits *credits, int worker);
+
+#endif

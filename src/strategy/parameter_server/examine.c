@@ -1,0 +1,143 @@
+/* Evaluations that all workers share: a worker's part, and the root's. What a worker finds goes to the root,
+ * and then the coordinator tells the root of it. The root examines, too, and takes what others found in
+ * between; what got lost with its worker on the way it finds itself.
+ */
+#include "strategy/parameter_server/parameter_server.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fail.h"
+
+/* Who is gone may have sent something just before. */
+#define GRACE_SECONDS 0.2
+
+static void bounds_of(const struct tr_examination *examination, int64_t number, int64_t *first, int64_t *end)
+{
+    *first = number * examination->piece;
+    *end =
+        examination->count - *first < examination->piece ? examination->count : *first + examination->piece;
+}
+
+static size_t bytes_of(const struct tr_examination *examination, int64_t number)
+{
+    int64_t first, end;
+    bounds_of(examination, number, &first, &end);
+    return (size_t)((end - first) * examination->bytes);
+}
+
+static tr_status examine(struct ps *self, const struct tr_examination *examination, int64_t number,
+                         void *found)
+{
+    const struct tr_examiner *examiner = &self->head.examiner;
+    int64_t first, end;
+    bounds_of(examination, number, &first, &end);
+    return examiner->examine(examiner->user, examination, first, end, found);
+}
+
+/* What the coordinator says makes sense. */
+static tr_status check(const struct tr_examination *examination, int64_t number)
+{
+    bool sense = examination->piece > 0 && examination->bytes > 0 && examination->count > 0 && number >= 0 &&
+                 number < (examination->count + examination->piece - 1) / examination->piece;
+    return sense ? TR_OK : tr_fail(TR_EMISMATCH, "an evaluation has no piece %lld", (long long)number);
+}
+
+tr_status ps_worker_examine(struct ps *self)
+{
+    const struct ps_down *down = ps_worker_word(self);
+    struct tr_examination examination = down->examination;
+    struct ps_up up = {.kind = PS_EXAMINED};
+    int64_t number = down->number;
+    TR_TRY(check(&examination, number));
+    if (down->fresh) TR_TRY(ps_worker_take_parameters(self));
+    size_t bytes = bytes_of(&examination, number);
+    void *found = tr_alloc(bytes, 1);
+    if (!found) return TR_ENOMEM;
+    tr_status status = examine(self, &examination, number, found);
+    if (status == TR_OK)
+        status = ps_outbox_send(&self->outbox, 0, PS_TAG_FOUND, found, bytes, "part of an evaluation");
+    tr_free(found);
+    if (status != TR_OK) return status;
+    TR_TRY(ps_worker_say(self, 0, &up));
+    return ps_worker_hear(self, 0);
+}
+
+/* ---- the root ---- */
+
+static tr_status make_room(struct ps *self, size_t bytes)
+{
+    self->found = tr_alloc(bytes, 1);
+    self->found_bytes = self->found ? bytes : 0;
+    return self->found ? TR_OK : TR_ENOMEM;
+}
+
+/* Waits for what a worker said that it sent. *lost: it never got away. */
+static tr_status fetch(struct ps *self, int worker, size_t bytes, bool *lost)
+{
+    tr_comm *comm = self->head.comm;
+    double began = tr_clock_seconds(), troubled = 0, now = began;
+    bool done = false;
+    *lost = false;
+    TR_TRY(tr_comm_receive(comm, worker, PS_TAG_FOUND, self->found, bytes, "part of an evaluation",
+                           &self->finding));
+    for (;;) {
+        TR_TRY(tr_comm_test(comm, &self->finding, &done));
+        if (done) break;
+        TR_TRY(ps_watch_probe(&self->watch));
+        now = tr_clock_seconds();
+        if (tr_comm_life(comm, worker, NULL, 0) == TR_COMM_ALIVE)
+            troubled = 0;
+        else if (troubled == 0)
+            troubled = now;
+        else if (now - troubled > GRACE_SECONDS)
+            break;
+        tr_comm_idle(comm, ps_nap(now - began));
+    }
+    self->watch.waited += tr_clock_seconds() - began;
+    if (done) return TR_OK;
+    *lost = true;
+    if (tr_comm_cancel(comm, &self->finding)) return TR_OK;
+    return make_room(self, self->found_bytes); /* something may still arrive in the old one */
+}
+
+/* What the coordinator's last word is about: a piece, or what somebody found. */
+static tr_status answer(struct ps *self, const struct tr_examination *examination)
+{
+    const struct ps_down *down = ps_worker_word(self);
+    const struct tr_examiner *examiner = &self->head.examiner;
+    bool lost = false, own = down->kind == PS_PIECE;
+    int64_t number = down->number, first, end;
+    TR_TRY(check(examination, number));
+    if (!own) {
+        if (down->worker < 1 || down->worker >= self->workers) return ps_worker_refuse(down->kind);
+        TR_TRY(fetch(self, down->worker, bytes_of(examination, number), &lost));
+    }
+    if (own || lost) TR_TRY(examine(self, examination, number, self->found));
+    bounds_of(examination, number, &first, &end);
+    return examiner->take(examiner->user, examination, first, end, self->found);
+}
+
+static tr_status lead(struct ps *self, const struct tr_examination *examination)
+{
+    struct ps_up up = {.kind = PS_EXAMINE, .examination = *examination};
+    const struct ps_down *down = ps_worker_word(self);
+    for (;;) {
+        TR_TRY(ps_worker_say(self, 0, &up));
+        TR_TRY(ps_worker_hear(self, 0));
+        if (down->kind == PS_EXAMINED_ALL) return TR_OK;
+        if (down->kind != PS_PIECE && down->kind != PS_FOUND) return ps_worker_refuse(down->kind);
+        TR_TRY(answer(self, examination));
+        up.kind = PS_EXAMINED;
+    }
+}
+
+tr_status ps_root_examine(struct ps *self, const struct tr_examination *examination)
+{
+    if (examination->count == 0) return TR_OK;
+    size_t bytes = (size_t)(examination->piece * examination->bytes);
+    if (bytes > self->found_bytes) {
+        tr_free(self->found);
+        TR_TRY(make_room(self, bytes));
+    }
+    return lead(self, examination);
+}

@@ -1,0 +1,146 @@
+/* What becomes of a gradient that all servers have: it is measured, added, applied, or let go. */
+#include "strategy/parameter_server/coordinator.h"
+
+#include "base/clock.h"
+#include "base/fail.h"
+
+#include <math.h>
+
+/* The norm of the gradient that is about to be applied, over all servers. */
+static tr_status measure(struct ps *self, const struct ps_command *update, double *norm)
+{
+    struct ps_coordinator *coordinator = self->server->coordinator;
+    struct ps_command order = *update;
+    struct ps_report result;
+    order.kind = PS_MEASURE;
+    coordinator->measured = 0;
+    coordinator->squares = 0;
+    TR_TRY(ps_coordinator_command(self, &order, &result));
+    for (double began = tr_clock_seconds(); coordinator->measured < self->servers - 1;) {
+        bool quiet = true;
+        TR_TRY(tr_comm_progress(self->head.comm));
+        TR_TRY(ps_coordinator_hear_servers(self, &quiet));
+        TR_TRY(ps_watch_probe(&self->watch));
+        if (quiet) tr_comm_idle(self->head.comm, ps_nap(tr_clock_seconds() - began));
+    }
+    *norm = sqrt(coordinator->squares + result.squares);
+    return TR_OK;
+}
+
+/* Has the chosen gradient applied, unless it is not finite and such are left out. *given becomes -1 if it
+   was, and the parameters were given on. */
+static tr_status apply(struct ps *self, struct ps_command *order, int *given)
+{
+    struct ps_coordinator *coordinator = self->server->coordinator;
+    const struct tr_job *job = self->head.job;
+    struct ps_report result;
+    double norm = 0;
+    if (tr_strategy_measures(job)) {
+        TR_TRY(measure(self, order, &norm));
+        order->chosen = true;
+    }
+    struct tr_verdict verdict = tr_judge(job, true, norm); /* a bad loss did not come here */
+    order->clip = verdict.clip;
+    if (verdict.skipped) {
+        coordinator->news.skipped = true;
+        return TR_OK;
+    }
+    if (order->chosen) {
+        coordinator->news.norms += norm;
+        coordinator->news.measured++;
+    }
+    TR_TRY(ps_coordinator_command(self, order, &result));
+    *given = -1;
+    if (result.kind == PS_POISONED) coordinator->news.poisoned = coordinator->halted = true;
+    return TR_OK;
+}
+
+static void count_staleness(struct ps_coordinator *coordinator, int64_t missed)
+{
+    int64_t last = TR_STALENESS_BINS - 1;
+    coordinator->table.staleness[missed < last ? missed : last]++;
+}
+
+/* A gradient that is taken becomes part of an update; the last one of it completes it. *give, unless -1, is
+   the worker that gets the new parameters, and becomes -1 if it got them with the update. */
+static tr_status use(struct ps *self, int worker, const struct ps_taken *taken, int *give)
+{
+    struct ps_coordinator *coordinator = self->server->coordinator;
+    const struct ps_up *push = &self->server->seat[worker].pushed;
+    struct ps_command order = {.worker = worker, .give = -1, .first = taken->first, .factor = 1};
+    struct ps_report result;
+    if (self->parts > 1) {
+        /* Each is the mean over its own examples; together they shall be the mean over all of them. */
+        order.kind = PS_ADD;
+        order.factor = (float)push->examples;
+        TR_TRY(ps_coordinator_command(self, &order, &result));
+        order.worker = -1;
+        order.factor = coordinator->update.examples > 0 ? 1 / (float)coordinator->update.examples : 0;
+    }
+    if (!taken->completes || coordinator->update.spoiled) return TR_OK;
+    order.kind = PS_UPDATE;
+    order.give = *give;
+    order.count = ps_schedule_count(coordinator->schedule) - 1;
+    return apply(self, &order, give);
+}
+
+/* Adds a contribution to the figures of its update, and tells the root of updates that are complete. A loss
+   that is not finite spoils the update, or halts the run as if it were complete. */
+static void note(struct ps *self, const struct ps_up *push, const struct ps_taken *taken)
+{
+    struct ps_coordinator *coordinator = self->server->coordinator;
+    struct ps_update *update = &coordinator->update;
+    struct ps_news *news = &coordinator->news;
+    if (taken->first) *update = (struct ps_update){0};
+    if (isfinite(push->loss)) {
+        update->examples += push->examples;
+        update->loss += push->loss;
+        update->correct += push->correct;
+    } else {
+        update->spoiled = true;
+    }
+    struct tr_verdict verdict = tr_judge(self->head.job, !update->spoiled, 0);
+    if (!taken->completes && !verdict.bad_loss) return;
+    news->steps++;
+    news->examples += update->examples;
+    news->loss += update->loss;
+    news->correct += update->correct;
+    if (verdict.bad_loss) news->bad_loss = coordinator->halted = true;
+    if (verdict.skipped) news->skipped = true;
+}
+
+/* The gradient is needed no more: there is room for another. */
+static tr_status release(struct ps *self, int worker)
+{
+    struct ps_command order = {.kind = PS_RELEASE, .worker = worker, .give = -1};
+    struct ps_report result;
+    if (!self->distant[worker]) return TR_OK;
+    ps_credits_leave(self->server->coordinator->incoming, worker);
+    return ps_coordinator_command(self, &order, &result);
+}
+
+tr_status ps_coordinator_take(struct ps *self, int worker)
+{
+    struct ps_coordinator *coordinator = self->server->coordinator;
+    struct ps_seat *seat = &self->server->seat[worker];
+    struct ps_taken taken = ps_schedule_take(coordinator->schedule, worker);
+    seat->haves = 0;
+    if (worker == 0) coordinator->root_waits = true;
+    /* The root asks again only if its gradient is not news yet and too few others might be left. */
+    if (worker > 0 || (!taken.late && !taken.completes)) ps_schedule_ask(coordinator->schedule, worker);
+    if (worker == 0) coordinator->root_asks = !taken.late && !taken.completes;
+    coordinator->table.dropped += taken.late;
+    if (taken.late || coordinator->halted)
+        return release(self, worker); /* what was bad stays the last step */
+    count_staleness(coordinator, taken.missed);
+    seat->applied++;
+    note(self, &seat->pushed, &taken);
+    ps_coordinator_recall_root(coordinator);
+    /* Whoever may begin with the new parameters gets them in the pass that makes them. */
+    struct ps_work work = {.worker = -1};
+    bool goes_on = ps_coordinator_draw(self, &work);
+    int give = work.worker;
+    TR_TRY(use(self, worker, &taken, &give));
+    TR_TRY(release(self, worker));
+    return goes_on ? ps_coordinator_give(self, &work, give < 0) : TR_OK;
+}

@@ -1,0 +1,41 @@
+/* Text from a network that scores the next token: one token after another, each drawn from what the network
+ * says of those before it.
+ *
+ * Token i (from 0) behind the prompt is drawn with a number that follows from the seed and i alone. Of the
+ * scores x the greatest m (as in pooling), w[k] = exp((x[k] - m) / temperature) in float32 for those of the
+ * `top_k` greatest scores (of equal ones the smaller token; 0: all), else 0, and 0 for the unknown token;
+ * with c the sum chain of the w in double, the token is the first whose part of c is above u * c, u the
+ * number in [0, 1). At temperature 0 it is the token of the greatest score. So equal networks give equal
+ * texts.
+ */
+#ifndef TR_TRAIN_GENERATOR_H
+#define TR_TRAIN_GENERATOR_H
+
+#include "job/job.h"
+
+typedef struct tr_generator tr_generator;
+
+struct tr_decoding {
+    float temperature; /* >= 0 */
+    int32_t top_k;     /* 0: all */
+    bool has_unknown;  /* token 0 stands for what is unknown and is never drawn */
+    uint64_t seed;
+};
+
+/* `context`: the network sees at most so many of the last tokens; 0: all there are. Everything is borrowed
+   for the life of the generator. TR_EUNSUPPORTED, with the layer, for a network that does not score the next
+   token. Returned, destroy with tr_generator_destroy(). */
+tr_status tr_generator_create(tr_device *device, const struct tr_job *job, const float *parameters,
+                              int64_t context, tr_generator **out);
+/* Accepts NULL, nulls the handle. */
+void tr_generator_destroy(tr_generator **generator);
+
+/* Begins anew with a prompt of at least one token, each below the vocabulary. */
+tr_status tr_generator_begin(tr_generator *generator, const int32_t *tokens, int64_t count);
+/* Draws the next token and takes it as the last. */
+tr_status tr_generator_next(tr_generator *generator, const struct tr_decoding *sampling, int32_t *token);
+
+/* Draws number `index` of a text from scores [count], which are overwritten. Pure. */
+int32_t tr_sample(const struct tr_decoding *sampling, uint64_t index, float *scores, int64_t count);
+
+#endif

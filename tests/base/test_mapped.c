@@ -1,0 +1,94 @@
+/* Mapped files are found by address, as long as they are mapped. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/mapped.h"
+#include "scratch.h"
+
+static char directory[SCRATCH_PATH];
+
+static void must_map(const char *name, const char *text, char path[SCRATCH_PATH], struct tr_file_map *map)
+{
+    scratch_join(path, directory, name);
+    assert_int_equal(tr_file_write_atomic(NULL, path, text, strlen(text)), TR_OK);
+    assert_int_equal(tr_file_map(path, map), TR_OK);
+}
+
+static void finds_the_file_of_an_address(void **state)
+{
+    (void)state;
+    char one[SCRATCH_PATH], two[SCRATCH_PATH];
+    struct tr_file_map first, second;
+    int64_t live = tr_alloc_live();
+    must_map("one", "first", one, &first);
+    must_map("two", "second file", two, &second);
+    const uint8_t *data = first.data, *other = second.data;
+    assert_string_equal(tr_mapped_at(data), one);
+    assert_string_equal(tr_mapped_at(data + first.size - 1), one);
+    assert_string_equal(tr_mapped_at(other), two);
+    assert_string_equal(tr_mapped_at(other + second.size - 1), two);
+    assert_null(tr_mapped_at(other + second.size));
+    assert_null(tr_mapped_at(&live));
+    tr_file_unmap(&first);
+    assert_null(tr_mapped_at(data));
+    assert_string_equal(tr_mapped_at(other), two);
+    must_map("one", "again", one, &first); /* takes the place that is free */
+    assert_string_equal(tr_mapped_at(first.data), one);
+    tr_file_unmap(&first);
+    tr_file_unmap(&second);
+    assert_null(tr_mapped_at(other));
+    assert_int_equal(tr_alloc_live(), live);
+}
+
+/* Many files of records are open at once; closing some in between must lose none of the others. */
+static void finds_each_of_many(void **state)
+{
+    (void)state;
+    enum { MANY = 600 };
+    static uint8_t place[MANY][4];
+    char name[32];
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "file %d", i);
+        assert_int_equal(tr_mapped_add(place[i], sizeof place[i], name), TR_OK);
+    }
+    for (int i = 0; i < MANY; i += 3) tr_mapped_remove(place[i]);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "file %d", i);
+        if (i % 3 == 0)
+            assert_null(tr_mapped_at(place[i] + 3));
+        else
+            assert_string_equal(tr_mapped_at(place[i] + 3), name);
+    }
+    for (int i = 0; i < MANY; i++) tr_mapped_remove(place[i]);
+    for (int i = 0; i < MANY; i++) assert_null(tr_mapped_at(place[i]));
+}
+
+static int make_directory(void **state)
+{
+    (void)state;
+    scratch_make(directory);
+    return 0;
+}
+
+static int remove_directory(void **state)
+{
+    (void)state;
+    scratch_remove(directory);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(finds_the_file_of_an_address),
+        cmocka_unit_test(finds_each_of_many),
+    };
+    return cmocka_run_group_tests(tests, make_directory, remove_directory);
+}

@@ -1,0 +1,248 @@
+/* Signs of life among many ranks, whose messages go through the memory of this test and whose clock it turns:
+ * how many there are, and how far and how soon news goes.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "comm/mpi/heartbeat.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST    256
+#define TIMEOUT 10.0 /* seconds; so beats are 2 apart */
+#define BEAT    2.0
+
+/* ---- MPI in memory ---- */
+
+struct tr_mpi_request {
+    bool sends;
+    int from, to;
+    void *data;
+    size_t bytes;
+};
+
+/* What was sent and not yet taken, of each rank; oldest first. */
+struct parcel {
+    struct parcel *next;
+    int from;
+    char data[4096];
+};
+
+static struct parcel *parcels[MOST];
+static int calling;        /* the rank that calls */
+static int64_t sent[MOST]; /* messages */
+
+static enum tr_mpi_result start(int sends, int peer, int tag, void *data, size_t bytes, size_t chunk,
+                                tr_mpi_request **out, char *message, size_t size)
+{
+    (void)tag, (void)chunk, (void)message, (void)size;
+    struct tr_mpi_request *request = calloc(1, sizeof *request);
+    assert_non_null(request);
+    *request = (struct tr_mpi_request){sends, sends ? calling : peer, sends ? peer : calling, data, bytes};
+    *out = request;
+    if (!sends) return TR_MPI_OK;
+    struct parcel *parcel = calloc(1, sizeof *parcel), **at = &parcels[peer];
+    assert_true(parcel && bytes <= sizeof parcel->data);
+    parcel->from = calling;
+    memcpy(parcel->data, data, bytes);
+    while (*at) at = &(*at)->next;
+    *at = parcel;
+    sent[calling]++;
+    return TR_MPI_OK;
+}
+
+static enum tr_mpi_result test(tr_mpi_request **handle, char *message, size_t size)
+{
+    (void)message, (void)size;
+    struct tr_mpi_request *request = *handle;
+    struct parcel **at = &parcels[request->to];
+    while (!request->sends && *at && (*at)->from != request->from) at = &(*at)->next;
+    if (!request->sends && !*at) return TR_MPI_OK;
+    if (!request->sends) {
+        struct parcel *parcel = *at;
+        memcpy(request->data, parcel->data, request->bytes);
+        *at = parcel->next;
+        free(parcel);
+    }
+    free(request);
+    *handle = NULL;
+    return TR_MPI_OK;
+}
+
+static int withdraw(tr_mpi_request **handle)
+{
+    free(*handle);
+    *handle = NULL;
+    return 1;
+}
+
+static const struct tr_mpi_module module = {
+    .version = TR_MPI_VERSION, .start = start, .test = test, .withdraw = withdraw};
+
+/* ---- ranks ---- */
+
+static const struct tr_comm_class no_class = {.name = "test", .version = TR_COMM_VERSION};
+static tr_comm comm[MOST];
+static tr_heartbeat *heartbeat[MOST];
+static bool stopped[MOST];
+static double now;
+
+static void begin(int size)
+{
+    struct tr_comm_settings settings = {.timeout = TIMEOUT, .patience = TIMEOUT};
+    memset(stopped, 0, sizeof stopped);
+    for (int r = 0; r < size; r++) {
+        calling = r;
+        assert_int_equal(tr_comm_prepare(&comm[r], &no_class, r, size, &settings), TR_OK);
+        assert_int_equal(tr_heartbeat_create(&comm[r], &module, &heartbeat[r]), TR_OK);
+    }
+    now = tr_clock_seconds();
+}
+
+static void end(int size)
+{
+    for (int r = 0; r < size; r++) {
+        calling = r;
+        tr_heartbeat_destroy(&heartbeat[r]);
+        tr_comm_release(&comm[r]);
+    }
+    for (int r = 0; r < size; r++)
+        while (parcels[r]) {
+            struct parcel *parcel = parcels[r];
+            parcels[r] = parcel->next;
+            free(parcel);
+        }
+}
+
+/* Time goes on by `seconds`, in looks. */
+static void pass(int size, double seconds)
+{
+    const double look = 0.25;
+    for (double until = now + seconds; now < until; now += look)
+        for (int r = 0; r < size; r++) {
+            calling = r;
+            if (!stopped[r]) tr_heartbeat_beat(heartbeat[r], now + look);
+        }
+}
+
+static int log_of(int ranks)
+{
+    int log = 0;
+    while (1 << log < ranks) log++;
+    return log;
+}
+
+static int count(int size, int rank, enum tr_comm_life life)
+{
+    int ranks = 0;
+    for (int r = 0; r < size; r++) {
+        double silence;
+        char why[512] = "";
+        if (r == rank || stopped[r]) continue;
+        ranks += tr_heartbeat_life(heartbeat[r], rank, &silence, why, sizeof why) == life;
+    }
+    return ranks;
+}
+
+static const int sizes[] = {2, 4, 8, 9, 16, 48, 100, 256};
+enum { SIZES = sizeof sizes / sizeof sizes[0] };
+
+/* At most 2 log2 W messages of a rank in an interval, and everybody is alive to everybody. */
+static void test_messages(void **state)
+{
+    (void)state;
+    for (int s = 0; s < SIZES; s++) {
+        int size = sizes[s], most = size <= 8 ? size - 1 : 2 * log_of(size);
+        begin(size);
+        pass(size, BEAT);
+        memset(sent, 0, sizeof sent);
+        pass(size, 10 * BEAT);
+        for (int r = 0; r < size; r++) {
+            if (sent[r] > 11 * most || sent[r] < 9)
+                fail_msg("rank %d of %d sent %lld messages in 10 intervals", r, size, (long long)sent[r]);
+            assert_int_equal(count(size, r, TR_COMM_ALIVE), size - 1);
+            assert_int_equal(tr_heartbeat_changes(heartbeat[r]), 0);
+        }
+        end(size);
+    }
+}
+
+/* That a rank gave up goes to all long before the next beats would, with its words. */
+static void test_gives_up(void **state)
+{
+    (void)state;
+    for (int s = 0; s < SIZES; s++) {
+        int size = sizes[s], culprit = size / 3;
+        begin(size);
+        pass(size, 0.5); /* all are in the middle of an interval */
+        calling = culprit;
+        tr_heartbeat_give_up(heartbeat[culprit], "no more paper");
+        stopped[culprit] = true;
+        pass(size, 0.25 * (log_of(size) + 1));
+        for (int r = 0; r < size; r++) {
+            double silence;
+            char why[512] = "";
+            if (r == culprit) continue;
+            if (tr_heartbeat_life(heartbeat[r], culprit, &silence, why, sizeof why) != TR_COMM_GAVE_UP)
+                fail_msg("rank %d of %d does not know that rank %d gave up", r, size, culprit);
+            assert_string_equal(why, "no more paper");
+            assert_int_equal(tr_heartbeat_first_to_give_up(heartbeat[r]), culprit);
+            assert_true(tr_heartbeat_changes(heartbeat[r]) > 0);
+        }
+        end(size);
+    }
+}
+
+/* A rank that is silent is so to all, whether they are its neighbours or not; once it is heard of again,
+   nobody misses it for what was said before. */
+static void test_silence(void **state)
+{
+    (void)state;
+    for (int s = 0; s < SIZES; s++) {
+        int size = sizes[s], victim = size - 1;
+        begin(size);
+        pass(size, 2 * BEAT);
+        stopped[victim] = true;
+        pass(size, 0.8 * TIMEOUT);
+        for (int r = 0; r < victim; r++) {
+            double silence;
+            tr_heartbeat_life(heartbeat[r], victim, &silence, NULL, 0);
+            assert_true(silence <= TIMEOUT);
+        }
+        stopped[victim] = false;
+        for (int turn = 0; turn < 20; turn++) {
+            pass(size, 1);
+            for (int r = 0; r < victim; r++) {
+                double silence;
+                tr_heartbeat_life(heartbeat[r], victim, &silence, NULL, 0);
+                if (silence > TIMEOUT) fail_msg("%d ranks: rank %d misses one that is back", size, r);
+            }
+        }
+        stopped[victim] = true;
+        pass(size, TIMEOUT + 3 * BEAT + log_of(size) * BEAT);
+        for (int r = 0; r < victim; r++) {
+            double silence;
+            tr_heartbeat_life(heartbeat[r], victim, &silence, NULL, 0);
+            if (silence <= TIMEOUT)
+                fail_msg("%d ranks: to rank %d, rank %d is silent for %g s only", size, r, victim, silence);
+        }
+        end(size);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_gives_up),
+        cmocka_unit_test(test_silence),
+    };
+    return cmocka_run_group_tests_name("comm.heartbeat", tests, NULL, NULL);
+}

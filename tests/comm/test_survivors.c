@@ -1,0 +1,202 @@
+/* Ranks die at random moments, also while the others find out who is left: all who live come to one and the
+ * same part, in which messages of the parts before are not taken for its own. */
+#include "comm/class.h"
+#include "support/comm_thread/thread.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/rng.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <cmocka.h>
+
+#define SIZE   7
+#define ROUNDS 10
+
+static const struct tr_comm_settings settings = {.timeout = 60, .patience = 60};
+
+struct crowd;
+
+struct person {
+    struct crowd *crowd;
+    tr_comm *comm;
+    pthread_t thread;
+    int rank;
+    int dies_after; /* exchanges; -1: does not; kills itself then */
+    bool abandons;  /* and has started an operation that others wait for */
+    atomic_bool dead;
+    pthread_mutex_t leaving; /* guards `comm` against who kills */
+    tr_status status;
+    char message[256];
+    int exchanges, parts;
+    uint32_t members; /* of the last part */
+};
+
+struct crowd {
+    int wanted; /* exchanges of all in one part at the end */
+    struct person person[SIZE];
+};
+
+/* Exchanges in a part until one fails, or `wanted` have gone well since the part was made. */
+static tr_status exchange(struct person *person, tr_comm *part)
+{
+    int64_t said[SIZE];
+    for (int i = 0; i < person->crowd->wanted; i++) {
+        int size = tr_comm_size(part);
+        if (person->exchanges++ == person->dies_after) {
+            tr_ticket *ticket = NULL;
+            /* A message that will be there, whoever is meant. */
+            if (person->abandons)
+                TR_TRY(tr_comm_send(part, (tr_comm_rank(part) + 1) % size, 5, &person->rank,
+                                    sizeof person->rank, "last word", &ticket));
+            tr_comm_thread_kill(person->comm);
+            person->dead = true;
+            return TR_EPEER;
+        }
+        said[tr_comm_rank(part)] = 1000 * person->rank + i;
+        TR_TRY(tr_comm_exchange(part, said, sizeof said[0], "round"));
+        for (int r = 0; r < size; r++)
+            if (said[r] != 1000 * tr_comm_number(part, r) + i)
+                return tr_fail(TR_EMISMATCH, "rank %d heard %lld of rank %d", person->rank,
+                               (long long)said[r], tr_comm_number(part, r));
+    }
+    return TR_OK;
+}
+
+static void *live(void *user)
+{
+    struct person *person = user;
+    tr_comm *parts[TR_COMM_PARTS] = {NULL};
+    tr_status status = TR_EPEER;
+    bool bereaved = true;
+    while (status == TR_EPEER && bereaved && !person->dead) {
+        tr_comm **part = &parts[person->parts];
+        status = tr_comm_survivors(person->comm, part);
+        if (status != TR_OK) break;
+        person->parts++;
+        person->members = 0;
+        for (int r = 0; r < tr_comm_size(*part); r++) person->members |= 1u << tr_comm_number(*part, r);
+        status = exchange(person, *part);
+        bereaved = tr_comm_is_bereaved(*part);
+    }
+    person->status = status;
+    snprintf(person->message, sizeof person->message, "%s", tr_error_message());
+    while (person->parts > 0) tr_comm_destroy(&parts[--person->parts]);
+    if (person->members != (1u << SIZE) - 1) tr_comm_disband(person->comm);
+    pthread_mutex_lock(&person->leaving);
+    tr_comm *comm = person->comm;
+    person->comm = NULL;
+    pthread_mutex_unlock(&person->leaving);
+    tr_comm_destroy(&comm);
+    return NULL;
+}
+
+static uint32_t draw(uint32_t number, uint32_t below)
+{
+    uint32_t words[4];
+    tr_rng_philox(tr_rng_key_make(5, TR_RNG_DELAY), number, 0, 0, 0, words);
+    return words[0] % below;
+}
+
+static void run(struct crowd *crowd)
+{
+    tr_comm *comms[SIZE];
+    assert_int_equal(tr_comm_thread_create(SIZE, NULL, &settings, comms), TR_OK);
+    for (int r = 0; r < SIZE; r++) {
+        crowd->person[r].comm = comms[r];
+        pthread_mutex_init(&crowd->person[r].leaving, NULL);
+        crowd->person[r].crowd = crowd;
+        crowd->person[r].rank = r;
+        assert_int_equal(pthread_create(&crowd->person[r].thread, NULL, live, &crowd->person[r]), 0);
+    }
+}
+
+static void check(const struct crowd *crowd, int round)
+{
+    uint32_t living = 0;
+    for (int r = 0; r < SIZE; r++) living |= crowd->person[r].dead ? 0 : 1u << r;
+    for (int r = 0; r < SIZE; r++) {
+        const struct person *person = &crowd->person[r];
+        if (person->dead) continue;
+        if (person->status != TR_OK) fail_msg("round %d, rank %d: %s", round, r, person->message);
+        /* Whoever died after the last exchange of another was still with it. */
+        if ((person->members & living) != living)
+            fail_msg("round %d, rank %d ends with %x, %x live", round, r, person->members, living);
+    }
+}
+
+static void those_who_live_agree(void **state)
+{
+    (void)state;
+    int64_t live_before = tr_alloc_live();
+    uint32_t chance = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        struct crowd crowd = {.wanted = 6};
+        for (int r = 0; r < SIZE; r++) {
+            bool dies = r != (int)(round % SIZE) && draw(chance++, 2) == 0;
+            crowd.person[r].dies_after = dies ? (int)draw(chance++, 9) : -1;
+            crowd.person[r].abandons = dies && draw(chance++, 2) == 0;
+        }
+        run(&crowd);
+        for (int r = 0; r < SIZE; r++) pthread_join(crowd.person[r].thread, NULL);
+        check(&crowd, round);
+    }
+    assert_true(tr_alloc_live() <= live_before + 64 * ROUNDS);
+}
+
+/* Killed from outside, at moments that nobody chose: in exchanges, and while others are told who is left. */
+static void at_any_moment(void **state)
+{
+    (void)state;
+    uint32_t chance = 1000;
+    for (int round = 0; round < ROUNDS; round++) {
+        struct crowd crowd = {.wanted = 60};
+        for (int r = 0; r < SIZE; r++) crowd.person[r].dies_after = -1;
+        run(&crowd);
+        for (int i = 0; i < 3; i++) {
+            int victim = (int)draw(chance++, SIZE - 1);
+            nanosleep(&(struct timespec){.tv_nsec = 1000L * draw(chance++, 400)}, NULL);
+            struct person *person = &crowd.person[victim];
+            pthread_mutex_lock(&person->leaving);
+            person->dead = true;
+            if (person->comm) tr_comm_thread_kill(person->comm);
+            pthread_mutex_unlock(&person->leaving);
+        }
+        for (int r = 0; r < SIZE; r++) pthread_join(crowd.person[r].thread, NULL);
+        check(&crowd, round);
+    }
+}
+
+/* A rank that gives up ends all, with its reason: that is no death. */
+static void who_gives_up_ends_all(void **state)
+{
+    (void)state;
+    struct crowd crowd = {.wanted = 1000000};
+    for (int r = 0; r < SIZE; r++) crowd.person[r].dies_after = -1;
+    run(&crowd);
+    nanosleep(&(struct timespec){.tv_nsec = 3000000}, NULL);
+    tr_comm_abort(crowd.person[3].comm, "the disk is full");
+    for (int r = 0; r < SIZE; r++) pthread_join(crowd.person[r].thread, NULL);
+    for (int r = 0; r < SIZE; r++) {
+        assert_int_equal(crowd.person[r].status, TR_EPEER);
+        if (!strstr(crowd.person[r].message, "the disk is full")) fail_msg("%s", crowd.person[r].message);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(those_who_live_agree),
+        cmocka_unit_test(at_any_moment),
+        cmocka_unit_test(who_gives_up_ends_all),
+    };
+    return cmocka_run_group_tests_name("comm.survivors", tests, NULL, NULL);
+}

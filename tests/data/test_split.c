@@ -1,0 +1,214 @@
+/* One source as two, and draws by class. */
+#include "base/alloc.h"
+#include "data/order.h"
+#include "data/source.h"
+#include "data/split.h"
+#include "data/support.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* `count` rows: the number of the row, and a class that `rare` of ten rows do not have. */
+static tr_source *table(int count)
+{
+    static char text[200000];
+    text[0] = '\0';
+    size_t at = 0;
+    for (int i = 0; i < count; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at, "%d,%d\n", i,
+                               i % 10 == 3   ? 1
+                               : i % 50 == 7 ? 2
+                                             : 0);
+    write_file("table", text, at);
+    return must_open("{csv: {path: table}}");
+}
+
+static int number_of(const tr_source *source, int64_t index, int32_t *class)
+{
+    float number;
+    assert_int_equal(tr_source_read(source, index, &number, 1, NULL, class), TR_OK);
+    return (int)number;
+}
+
+/* Every example is in one of the parts, and both are there without the other. */
+static void test_parts_make_the_whole(void **unused)
+{
+    (void)unused;
+    static const struct {
+        int count;
+        double share;
+        int second;
+    } cases[] = {{2, 0.5, 1},   {2, 0.001, 1},    {2, 0.999, 1},
+                 {10, 0.25, 3}, {1000, 0.1, 100}, {1001, 0.2, 200}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char seen[1001] = {0};
+        tr_source *first, *second;
+        assert_int_equal(tr_split_first(table(cases[i].count), 5, cases[i].share, &first), TR_OK);
+        assert_int_equal(tr_split_second(first, &second), TR_OK);
+        assert_int_equal(tr_source_info(second)->count, cases[i].second);
+        assert_int_equal(tr_source_info(first)->count, cases[i].count - cases[i].second);
+        for (int part = 0; part < 2; part++) {
+            tr_source *source = part ? second : first;
+            for (int64_t k = 0; k < tr_source_info(source)->count; k++) {
+                int32_t class;
+                int number = number_of(source, k, &class);
+                assert_int_equal(seen[number]++, 0);
+                assert_int_equal(class, number % 10 == 3 ? 1 : number % 50 == 7 ? 2 : 0);
+            }
+        }
+        for (int k = 0; k < cases[i].count; k++) assert_int_equal(seen[k], 1);
+        if (i % 2) tr_source_close(&first);
+        number_of(second, 0, NULL);
+        tr_source_close(&second);
+        tr_source_close(&first);
+    }
+}
+
+static void digest_of(uint64_t seed, double share, int part, char digest[65])
+{
+    tr_source *first, *second = NULL;
+    assert_int_equal(tr_split_first(table(100), seed, share, &first), TR_OK);
+    assert_int_equal(tr_split_second(first, &second), TR_OK);
+    assert_int_equal(tr_source_digest(part ? second : first, digest), TR_OK);
+    tr_source_close(&first);
+    tr_source_close(&second);
+}
+
+/* The digest tells parts apart, and is the same for the same part. */
+static void test_digests(void **unused)
+{
+    (void)unused;
+    char a[65], b[65];
+    digest_of(1, 0.1, 0, a);
+    digest_of(1, 0.1, 0, b);
+    assert_string_equal(a, b);
+    digest_of(2, 0.1, 0, b);
+    assert_string_not_equal(a, b);
+    digest_of(1, 0.2, 0, b);
+    assert_string_not_equal(a, b);
+    digest_of(1, 0.5, 0, a);
+    digest_of(1, 0.5, 1, b);
+    assert_string_not_equal(a, b);
+}
+
+/* Labels of tokens are counted where the example is. */
+static void test_labels_of_tokens(void **unused)
+{
+    (void)unused;
+    static const char *const formats[] = {"{text: {path: tags, tags: true}}",
+                                          "{corpus: {path: tags, window: 3, stride: 2}}"};
+    static const char lines[] = "a b c\t0 1 2\na b\t- -\nb c\t1 -\nc\t-\na c c b\t0 2 - -\n";
+    write_file("tags", lines, sizeof lines - 1);
+    for (int f = 0; f < 2; f++) {
+        tr_source *whole = must_open(formats[f]), *first, *second;
+        int64_t most = tr_source_capacity(whole), length, labels = 0, counted = 0;
+        int32_t token[4], label[4];
+        assert_int_equal(most, f == 0 ? 4 : 3);
+        assert_int_equal(tr_split_first(whole, 5, 0.4, &first), TR_OK);
+        assert_int_equal(tr_split_second(first, &second), TR_OK);
+        for (int part = 0; part < 2; part++) {
+            tr_source *source = part ? second : first;
+            for (int64_t k = 0; k < tr_source_info(source)->count; k++) {
+                assert_int_equal(tr_source_read(source, k, token, most, &length, label), TR_OK);
+                assert_int_equal(source->class->labelled(source, k), tr_labels_count(label, length));
+                counted += source->class->labelled(source, k);
+                labels += tr_labels_count(label, length);
+            }
+        }
+        assert_int_equal(counted, labels);
+        if (f == 0) assert_int_equal(labels, 6);
+        tr_source_close(&first);
+        tr_source_close(&second);
+    }
+}
+
+static void test_one_example_is_no_two(void **unused)
+{
+    (void)unused;
+    tr_source *first = NULL;
+    assert_int_equal(tr_split_first(table(1), 1, 0.5, &first), TR_EINVAL);
+    assert_non_null(strstr(tr_error_message(), "1 examples cannot be split"));
+}
+
+/* How often the classes come in `epochs` epochs, within five standard deviations of `shares`. */
+static void expect_shares(const float *given, const double *shares)
+{
+    const int count = 1000, epochs = 20;
+    tr_source *source = table(count);
+    tr_sampler *sampler;
+    struct tr_order order;
+    int64_t drawn[3] = {0}, different = 0;
+    static char seen[1000];
+    assert_int_equal(tr_sampler_create(source, given, given ? 3 : 0, &sampler), TR_OK);
+    assert_int_equal(tr_order_make(&order, count, 10, TR_LAST_BATCH_KEEP, true, 3), TR_OK);
+    tr_order_sample(&order, sampler, 3);
+    memset(seen, 0, sizeof seen);
+    for (int64_t epoch = 0; epoch < epochs; epoch++)
+        for (int64_t position = 0; position < count; position++) {
+            int32_t class;
+            int64_t example = tr_order_example(&order, epoch, position);
+            assert_in_range(example, 0, count - 1);
+            number_of(source, example, &class);
+            drawn[class]++;
+            seen[example] = 1;
+            different += example != tr_order_example(&order, epoch + 1, position);
+        }
+    double total = count * epochs;
+    for (int c = 0; c < 3; c++) {
+        double expected = total * shares[c], deviation = sqrt(expected * (1 - shares[c]));
+        if (!(fabs((double)drawn[c] - expected) <= 5 * deviation))
+            fail_msg("class %d came %lld times, not %g", c, (long long)drawn[c], expected);
+    }
+    /* All of a class that is drawn often come up: 20 examples of class 2 in thousands of draws. */
+    for (int i = 7; i < count && shares[2] > 0.1; i += 50) assert_true(seen[i] || i % 10 == 3);
+    assert_true(different > (int64_t)total / 2);
+    tr_sampler_destroy(&sampler);
+    tr_source_close(&source);
+}
+
+static void test_draws_by_class(void **unused)
+{
+    (void)unused;
+    expect_shares(NULL, (const double[]){1 / 3.0, 1 / 3.0, 1 / 3.0});
+    expect_shares((const float[]){1, 2, 5}, (const double[]){0.125, 0.25, 0.625});
+    expect_shares((const float[]){1, 0, 0}, (const double[]){1, 0, 0});
+    expect_shares((const float[]){0, 3, 1}, (const double[]){0, 0.75, 0.25});
+}
+
+static void test_bad_shares(void **unused)
+{
+    (void)unused;
+    tr_sampler *sampler = NULL;
+    tr_source *source = table(100);
+    assert_int_equal(tr_sampler_create(source, (const float[]){1, 1}, 2, &sampler), TR_EINVAL);
+    assert_non_null(strstr(tr_error_message(), "2 shares of classes, but 3 classes"));
+    assert_int_equal(tr_sampler_create(source, (const float[]){0, 0, 0}, 3, &sampler), TR_EINVAL);
+    tr_source_close(&source);
+    write_file("table", "1,0\n2,2\n", 8);
+    source = must_open("{csv: {path: table}}");
+    assert_int_equal(tr_sampler_create(source, (const float[]){1, 1, 1}, 3, &sampler), TR_EINVAL);
+    assert_non_null(strstr(tr_error_message(), "class 1 has no training examples"));
+    assert_int_equal(tr_sampler_create(source, NULL, 0, &sampler), TR_OK); /* of those that there are */
+    for (uint64_t i = 0; i < 100; i++)
+        assert_in_range(tr_sampler_draw(sampler, tr_rng_key_make(1, TR_RNG_SAMPLE), 0, i), 0, 1);
+    tr_sampler_destroy(&sampler);
+    tr_source_close(&source);
+    source = must_open("{csv: {path: table, label: value}}");
+    assert_int_equal(tr_sampler_create(source, NULL, 0, &sampler), TR_EINVAL);
+    tr_source_close(&source);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_parts_make_the_whole), cmocka_unit_test(test_digests),
+        cmocka_unit_test(test_labels_of_tokens),     cmocka_unit_test(test_one_example_is_no_two),
+        cmocka_unit_test(test_draws_by_class),       cmocka_unit_test(test_bad_shares),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,377 @@
+/* What a gpu device does besides computing: it refuses arithmetic that is not exact, finds what an earlier
+ * run has kept and trusts nothing that was damaged, and says what it has no room for. On the first OpenCL
+ * device, whose interface is falsified where something is to go wrong.
+ */
+#include "device/gpu/internal.h"
+#include "scratch.h"
+#include "support/opencl.h"
+
+#include "base/file.h"
+#include "trireme/status.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <cmocka.h>
+
+static const struct gpu_api *const real = &gpu_api_opencl;
+
+static tr_status create(const struct gpu_api *api, const char *cache, tr_device **out)
+{
+    const struct tr_device_choice choice = {.name = "opencl", .cache = cache};
+    return gpu_device_create(api, &choice, out);
+}
+
+static void expect_refusal(const struct gpu_api *api, const char *cache, const char *reason)
+{
+    tr_device *device;
+    assert_int_equal(create(api, cache, &device), TR_EUNSUPPORTED);
+    assert_null(device);
+    if (!strstr(tr_error_message(), reason))
+        fail_msg("\"%s\" does not say \"%s\"", tr_error_message(), reason);
+}
+
+/* ---- refusals ---- */
+
+static tr_status describe_lacking(int number, struct gpu_info *out)
+{
+    tr_status status = real->describe(number, out);
+    snprintf(out->refusal, sizeof out->refusal, "it lacks subnormal numbers");
+    return status;
+}
+
+static void a_device_that_lacks_something_is_refused(void **state)
+{
+    struct gpu_api api = *real;
+    (void)state;
+    api.describe = describe_lacking;
+    expect_refusal(&api, NULL, "it lacks subnormal numbers");
+}
+
+/* Number `wrong_at` of the `wrong_copy`-th copy that comes from the device is off by one bit. */
+static int wrong_copy;
+static size_t wrong_at;
+
+static tr_status to_host_wrong(void *session, void *to, void *block, size_t at, size_t bytes, void **event)
+{
+    tr_status status = real->to_host(session, to, block, at, bytes, event);
+    if (status == TR_OK) status = real->wait(session);
+    uint32_t *words = to;
+    if (wrong_copy-- == 0) words[wrong_at] ^= 1;
+    return status;
+}
+
+/* The numbers of a copy, and what is wrong with one of them: those of numbers that are no NaN in any case. */
+static void a_wrong_bit_is_named(void **state)
+{
+    static const struct {
+        int copy;
+        size_t at;
+        const char *name;
+    } faults[] = {{1, 5 * 200 + 3, "functions: sigmoid"},
+                  {2, 77, "random numbers"},
+                  {3, 1000, "a product"},
+                  {4, 45 * 35 + 3, "a gradient"}};
+    struct gpu_api api = *real;
+    (void)state;
+    api.to_host = to_host_wrong;
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
+        wrong_copy = faults[i].copy;
+        wrong_at = faults[i].at;
+        expect_refusal(&api, NULL, faults[i].name);
+    }
+}
+
+/* ---- what is kept ---- */
+
+static int launches;
+
+static tr_status count_launch(void *session, const struct gpu_launch *launch)
+{
+    launches++;
+    return real->launch(session, launch);
+}
+
+/* Opens a device, which tests itself unless that is known; returns how many programs it had to build, and
+   whether it launched anything. */
+static int open_and_count(const char *cache, int *launched)
+{
+    struct gpu_api api = *real;
+    tr_device *device;
+    api.launch = count_launch;
+    launches = 0;
+    assert_int_equal(create(&api, cache, &device), TR_OK);
+    *launched = launches;
+    /* computes with a program that may be a kept one */
+    void *memory;
+    float numbers[3] = {1, 2, 3};
+    assert_int_equal(tr_device_alloc(device, sizeof numbers, &memory), TR_OK);
+    assert_int_equal(tr_device_to_device(device, memory, numbers, sizeof numbers), TR_OK);
+    struct tr_op_add twice = {3, memory, memory, memory};
+    assert_int_equal(tr_device_add(device, &twice), TR_OK);
+    assert_int_equal(tr_device_to_host(device, numbers, memory, sizeof numbers), TR_OK);
+    assert_int_equal(tr_device_wait(device), TR_OK);
+    assert_true(numbers[0] == 2 && numbers[1] == 4 && numbers[2] == 6);
+    tr_device_free(device, memory);
+    int built = gpu_of(device)->built;
+    tr_device_destroy(&device);
+    return built;
+}
+
+static char place[SCRATCH_PATH], cache[SCRATCH_PATH];
+
+/* Applies `change` to every file that is kept. */
+static void change_all(void (*change)(const char *path))
+{
+    struct tr_file_names names;
+    assert_int_equal(tr_file_list(NULL, cache, &names), TR_OK);
+    assert_true(names.count > 2);
+    for (int64_t i = 0; i < names.count; i++) {
+        char path[SCRATCH_PATH];
+        change(scratch_join(path, cache, names.name[i]));
+    }
+    tr_file_names_free(&names);
+}
+
+static void flip_last_byte(const char *path)
+{
+    FILE *file = fopen(path, "r+b");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, -1, SEEK_END), 0);
+    int byte = fgetc(file);
+    assert_int_equal(fseek(file, -1, SEEK_END), 0);
+    assert_int_not_equal(fputc(byte ^ 1, file), EOF);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void cut_short(const char *path)
+{
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void open_to_others(const char *path)
+{
+    assert_int_equal(chmod(path, 0666), 0);
+}
+
+static void what_was_built_is_kept_and_damage_mended(void **state)
+{
+    void (*const damages[])(const char *path) = {flip_last_byte, cut_short, open_to_others};
+    int launched;
+    (void)state;
+    int all = open_and_count(cache, &launched);
+    assert_true(all > 2 && launched > 4);
+    assert_int_equal(open_and_count(cache, &launched), 0);
+    assert_int_equal(launched, 0);
+    for (size_t i = 0; i < sizeof damages / sizeof damages[0]; i++) {
+        change_all(damages[i]);
+        assert_int_equal(open_and_count(cache, &launched), all);
+        assert_true(launched > 4);
+        assert_int_equal(open_and_count(cache, &launched), 0);
+    }
+}
+
+static void a_cache_that_cannot_be_is_none(void **state)
+{
+    char path[SCRATCH_PATH];
+    int launched;
+    (void)state;
+    cut_short(scratch_join(path, place, "file"));
+    assert_true(open_and_count(path, &launched) > 2);
+}
+
+/* ---- memory ---- */
+
+static tr_status describe_small(int number, struct gpu_info *out)
+{
+    tr_status status = real->describe(number, out);
+    out->memory = 8 << 20;
+    return status;
+}
+
+static void what_has_no_room_is_said(void **state)
+{
+    struct gpu_api api = *real;
+    tr_device *device;
+    void *first, *second;
+    (void)state;
+    api.describe = describe_small;
+    assert_int_equal(create(&api, cache, &device), TR_OK);
+    assert_int_equal(tr_device_alloc(device, 5 << 20, &first), TR_OK);
+    assert_int_equal(tr_device_alloc(device, 5 << 20, &second), TR_ENOMEM);
+    assert_null(second);
+    assert_non_null(strstr(tr_error_message(), "no room for 5.0 MiB: it has 8.0 MiB"));
+    assert_non_null(strstr(tr_error_message(), "train.pass"));
+    tr_device_free(device, first);
+    assert_int_equal(tr_device_alloc(device, 5 << 20, &second), TR_OK);
+    tr_device_free(device, second);
+    tr_device_destroy(&device);
+}
+
+/* ---- failures of a device ---- */
+
+static tr_status launch_lost(void *session, const struct gpu_launch *launch)
+{
+    (void)session;
+    (void)launch;
+    return TR_EPEER;
+}
+
+static void a_lost_device_ends_what_waits_for_it(void **state)
+{
+    struct gpu_api api = *real;
+    tr_device *device;
+    void *memory;
+    (void)state;
+    assert_int_equal(create(&api, cache, &device), TR_OK);
+    assert_int_equal(tr_device_alloc(device, 64, &memory), TR_OK);
+    api.launch = launch_lost;
+    struct tr_op_fill fill = {16, 1, memory};
+    assert_int_equal(tr_device_fill(device, &fill), TR_EPEER);
+    tr_device_free(device, memory);
+    tr_device_destroy(&device);
+}
+
+/* ---- times, and copies beside the queue ---- */
+
+static tr_lane *lane_called(tr_timeline *timeline, const char *name)
+{
+    for (int i = 0; i < tr_timeline_lanes(timeline); i++)
+        if (strcmp(tr_lane_name(tr_timeline_lane(timeline, i)), name) == 0)
+            return tr_timeline_lane(timeline, i);
+    return NULL;
+}
+
+/* What is enqueued within a span is recorded under its activity and name, once it was waited for, between the
+   moments before and after; nothing of what is enqueued outside of spans. */
+static void a_timed_device_tells_what_it_did(void **state)
+{
+    const struct tr_timeline_settings settings = {.spans = 100, .end_step = 10, .sums = true};
+    const struct tr_device_choice choice = {.name = "opencl:0", .cache = cache, .timed = true};
+    const int64_t second = 1000000000;
+    tr_timeline *timeline;
+    tr_device *device;
+    void *memory;
+    float numbers[1000];
+    (void)state;
+    assert_int_equal(tr_timeline_create(&settings, &timeline), TR_OK);
+    assert_int_equal(tr_device_open(&choice, &device), TR_OK);
+    assert_true(device->timed);
+    assert_int_equal(tr_device_alloc(device, sizeof numbers, &memory), TR_OK);
+    struct tr_op_fill fill = {1000, 7, memory};
+    tr_timeline_enter(timeline, "main");
+    tr_timeline_step(3);
+    int64_t before = tr_timeline_clock();
+    assert_int_equal(tr_device_fill(device, &fill), TR_OK); /* in no span */
+    tr_span_begin(TR_ACTIVITY_FORWARD, "conv1");
+    assert_int_equal(tr_device_fill(device, &fill), TR_OK);
+    assert_int_equal(tr_device_fill(device, &fill), TR_OK);
+    tr_span_end();
+    tr_span_begin(TR_ACTIVITY_UPDATE, "update");
+    assert_int_equal(tr_device_to_host(device, numbers, memory, sizeof numbers), TR_OK);
+    tr_span_end();
+    assert_null(lane_called(timeline, "opencl:0"));
+    assert_int_equal(tr_device_wait(device), TR_OK);
+    int64_t after = tr_timeline_clock();
+    tr_timeline_leave();
+    tr_timeline_freeze(timeline);
+
+    tr_lane *lane = lane_called(timeline, "opencl:0");
+    assert_non_null(lane);
+    int64_t count;
+    const struct tr_span *span = tr_lane_spans(lane, &count);
+    static const char *const names[] = {"conv1", "conv1", "update"};
+    assert_int_equal(count, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_string_equal(tr_lane_text(lane, span[i].name), names[i]);
+        assert_int_equal(span[i].activity, i < 2 ? TR_ACTIVITY_FORWARD : TR_ACTIVITY_UPDATE);
+        assert_int_equal(span[i].step, 3);
+        assert_true(span[i].begin <= span[i].end && (i == 0 || span[i - 1].end <= span[i].begin));
+        /* the two clocks are known of each other to much less */
+        assert_true(span[i].begin > before - second && span[i].end < after + second);
+    }
+    int totals;
+    const struct tr_span_total *total = tr_lane_totals(lane, &totals);
+    assert_int_equal(totals, 2);
+    assert_int_equal(total[0].count, 2);
+    assert_int_equal(total[0].whole, span[0].end - span[0].begin + span[1].end - span[1].begin);
+    tr_device_free(device, memory);
+    tr_device_destroy(&device);
+    tr_timeline_destroy(&timeline);
+}
+
+/* They come behind what was enqueued before; the mark behind them is reached when they are done, and waiting
+   ends them, too. */
+static void copies_go_beside_the_queue(void **state)
+{
+    enum { FLOATS = 300000, PIECES = 30 };
+    tr_device *device;
+    void *memory, *other;
+    float *numbers;
+    (void)state;
+    assert_int_equal(create(real, cache, &device), TR_OK);
+    assert_int_equal(tr_device_alloc(device, FLOATS * sizeof(float), &memory), TR_OK);
+    assert_int_equal(tr_device_alloc(device, FLOATS * sizeof(float), &other), TR_OK);
+    assert_int_equal(tr_device_alloc_pinned(device, FLOATS * sizeof(float), (void **)&numbers), TR_OK);
+    for (int waits = 0; waits < 2; waits++) {
+        memset(numbers, 0, FLOATS * sizeof *numbers);
+        for (int i = 0; i < PIECES; i++) {
+            const int64_t piece = FLOATS / PIECES, at = i * piece;
+            struct tr_op_fill fill = {piece, (float)(i + 1 + waits), (float *)memory + at};
+            struct tr_op_fill busy = {FLOATS, (float)i, other};
+            assert_int_equal(tr_device_fill(device, &fill), TR_OK);
+            assert_int_equal(tr_device_to_host_beside(device, numbers + at, (float *)memory + at,
+                                                      (size_t)piece * sizeof(float)),
+                             TR_OK);
+            assert_int_equal(tr_device_fill(device, &busy), TR_OK);
+        }
+        tr_event event;
+        bool reached = false;
+        assert_int_equal(tr_device_record(device, &event), TR_OK);
+        if (waits) assert_int_equal(tr_device_wait(device), TR_OK);
+        while (!reached) assert_int_equal(tr_device_reached(device, event, &reached), TR_OK);
+        for (int i = 0; i < FLOATS; i++)
+            assert_true(numbers[i] == (float)(i / (FLOATS / PIECES) + 1 + waits));
+    }
+    tr_device_free_pinned(device, numbers);
+    tr_device_free(device, memory);
+    tr_device_free(device, other);
+    tr_device_destroy(&device);
+}
+
+static int make_place(void **state)
+{
+    (void)state;
+    scratch_make(place);
+    scratch_join(cache, place, "programs");
+    return 0;
+}
+
+static int remove_place(void **state)
+{
+    (void)state;
+    scratch_remove(place);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_device_that_lacks_something_is_refused),
+        cmocka_unit_test(a_wrong_bit_is_named),
+        cmocka_unit_test(what_was_built_is_kept_and_damage_mended),
+        cmocka_unit_test(a_cache_that_cannot_be_is_none),
+        cmocka_unit_test(what_has_no_room_is_said),
+        cmocka_unit_test(a_timed_device_tells_what_it_did),
+        cmocka_unit_test(copies_go_beside_the_queue),
+        cmocka_unit_test(a_lost_device_ends_what_waits_for_it),
+    };
+    if (!opencl_is_here()) return 0;
+    return cmocka_run_group_tests_name("gpu", tests, make_place, remove_place);
+}

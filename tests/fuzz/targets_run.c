@@ -1,0 +1,178 @@
+/* Targets that read what runs leave behind: tensors, checkpoints, journals, digests, traces. */
+#include "fuzz/fuzz.h"
+
+#include "base/alloc.h"
+#include "base/hash.h"
+#include "checkpoint/manifest.h"
+#include "io/npy.h"
+#include "io/safetensors.h"
+#include "report/timeline.h"
+#include "trireme/report.h"
+
+#include "sweep.h"
+
+#include <string.h>
+
+/* ---- tensors ---- */
+
+void fuzz_npy(const uint8_t *data, size_t size)
+{
+    struct tr_npy array;
+    if (tr_npy_parse("fuzz", data, size, &array) != TR_OK) return;
+    FUZZ_DEMAND(array.rank >= 0 && array.rank <= TR_STORED_RANK);
+    FUZZ_DEMAND(array.offset <= size && array.bytes == size - array.offset);
+    size_t bytes = tr_dtype_size(array.dtype);
+    for (int i = 0; i < array.rank; i++) bytes *= (size_t)array.shape[i];
+    FUZZ_DEMAND(bytes == array.bytes);
+}
+
+static tr_status count_piece(void *user, const void *piece, size_t bytes)
+{
+    (void)piece;
+    *(uint64_t *)user += bytes;
+    return TR_OK;
+}
+
+/* Data tile the rest of the file, names are unique, and each tensor can be read. */
+void fuzz_safetensors(const uint8_t *data, size_t size)
+{
+    tr_safetensors *file = NULL;
+    int64_t live = tr_alloc_live();
+    if (tr_safetensors_open(fuzz_file(0, data, size), &file) == TR_OK) {
+        uint64_t end = 0, begin = UINT64_MAX;
+        for (int64_t i = 0; i < tr_safetensors_count(file); i++) {
+            const struct tr_safetensors_entry *entry = tr_safetensors_at(file, i);
+            uint64_t bytes, streamed = 0;
+            uint32_t crc;
+            char text[TR_STORED_TEXT];
+            FUZZ_DEMAND(tr_safetensors_find(file, entry->tensor.name) == entry);
+            FUZZ_DEMAND(tr_stored_bytes(&entry->tensor, &bytes) == TR_OK && bytes == entry->bytes);
+            FUZZ_DEMAND(i == 0 || entry->offset == end);
+            if (begin > entry->offset) begin = entry->offset;
+            end = entry->offset + entry->bytes;
+            tr_stored_describe(&entry->tensor, text);
+            FUZZ_DEMAND(tr_safetensors_read(file, entry, NULL, &crc) == TR_OK);
+            FUZZ_DEMAND(tr_safetensors_stream(file, entry, count_piece, &streamed) == TR_OK);
+            FUZZ_DEMAND(streamed == entry->bytes);
+        }
+        if (tr_safetensors_count(file) > 0) FUZZ_DEMAND(end == size && begin >= 8);
+        tr_safetensors_note(file, "format");
+    }
+    tr_safetensors_close(&file);
+    FUZZ_DEMAND(tr_alloc_live() == live);
+}
+
+/* ---- checkpoints ---- */
+
+/* Puts the checksum of a manifest right, which a fuzzer could not guess. */
+static void mend_checksum(char *text, size_t size)
+{
+    static const char key[] = "\"manifest_crc32c\": \"";
+    char digits[9];
+    for (size_t at = size; at-- > 0;) {
+        if (size - at < sizeof key - 1 + 8 || memcmp(text + at, key, sizeof key - 1) != 0) continue;
+        snprintf(digits, sizeof digits, "%08x", (unsigned)tr_crc32c(0, text, at));
+        memcpy(text + at + sizeof key - 1, digits, 8);
+        return;
+    }
+}
+
+void fuzz_manifest(const uint8_t *data, size_t size)
+{
+    struct fuzz_input input = {data, size};
+    bool mended = fuzz_choice(&input, 2);
+    char *text = fuzz_string(input);
+    struct tr_manifest manifest = {0};
+    int64_t live = tr_alloc_live();
+    if (mended) mend_checksum(text, input.size);
+    if (tr_manifest_read("fuzz", text, input.size, &manifest) == TR_OK) {
+        uint32_t crc;
+        for (int64_t i = 0; i < manifest.file_count; i++)
+            FUZZ_DEMAND(tr_manifest_may_name(manifest.files[i].name));
+        for (int g = 0; g < TR_CHECKPOINT_GROUPS; g++)
+            tr_manifest_tensor_crc(&manifest, "fuzz", (enum tr_checkpoint_group)g, "conv1.weight", &crc);
+        FUZZ_DEMAND(manifest.facts.step >= 0);
+    }
+    tr_manifest_free(&manifest);
+    free(text);
+    FUZZ_DEMAND(tr_alloc_live() == live);
+}
+
+/* ---- what is reported ---- */
+
+static const char small_journal[] =
+    "{\"event\":\"start\",\"name\":\"n\",\"model\":\"m.yaml\",\"seed\":1,\"ranks\":1,\"steps\":2,\"step\":0,"
+    "\"steps_per_epoch\":10,\"settings\":\"s\"}\n"
+    "{\"event\":\"step\",\"step\":1,\"loss\":2.5,\"accuracy\":0.1,\"rate\":0.1,\"seconds\":0.5}\n"
+    "{\"event\":\"end\",\"status\":\"ok\",\"hash\":\"h\",\"seconds\":2}\n";
+
+/* What is not text of the page must not come into it. */
+void fuzz_journal(const uint8_t *data, size_t size)
+{
+    const char *run = fuzz_path("run");
+    struct tr_report_settings settings = TR_REPORT_SETTINGS_INIT;
+    char *html = NULL;
+    int64_t live = tr_alloc_live();
+    settings.examples = false;
+    fuzz_write("run/journal.jsonl", data, size);
+    if (tr_report(&run, 1, &settings, &html) == TR_OK) FUZZ_DEMAND(strstr(html, "</html>"));
+    tr_text_free(html);
+    FUZZ_DEMAND(tr_alloc_live() == live);
+}
+
+/* Two runs with the same journal: one part is the digests of the first, the rest those of the second. */
+void fuzz_digests(const uint8_t *data, size_t size)
+{
+    struct fuzz_input input = {data, size}, first = fuzz_part(&input);
+    bool equal;
+    char *text = NULL;
+    int64_t live = tr_alloc_live();
+    fuzz_write("a/journal.jsonl", small_journal, sizeof small_journal - 1);
+    fuzz_write("b/journal.jsonl", small_journal, sizeof small_journal - 1);
+    fuzz_write("a/digests.jsonl", first.data, first.size);
+    fuzz_write("b/digests.jsonl", input.data, input.size);
+    if (tr_diff(fuzz_path("a"), fuzz_path("b"), &equal, &text) == TR_OK) FUZZ_DEMAND(text && text[0]);
+    tr_text_free(text);
+    FUZZ_DEMAND(tr_alloc_live() == live);
+}
+
+void fuzz_trace(const uint8_t *data, size_t size)
+{
+    struct tr_text html = TR_TEXT_INIT;
+    int64_t live = tr_alloc_live();
+    if (tr_report_timeline(&html, fuzz_file(0, data, size)) == TR_OK) FUZZ_DEMAND(!html.failed);
+    tr_text_release(&html);
+    FUZZ_DEMAND(tr_alloc_live() == live);
+}
+
+/* ---- sweeps ---- */
+
+/* What a sweep left, taken up by one of the same settings: every point has a directory of its own kind below
+   the sweep's, since it is used in commands, and what is done says so. */
+void fuzz_sweep(const uint8_t *data, size_t size)
+{
+    static char *settings[] = {"optimizer.rate=1e-3,1e-2", "train.batch=50"};
+    const struct tr_string_list set = {2, settings};
+    struct cli_sweep_orders orders = {
+        .model = "a.yaml", .set = &set, .seeds = 2, .seed = 1, .out = fuzz_directory(), .digest = "d1"};
+    struct cli_sweep_plan plan;
+    int64_t live = tr_alloc_live();
+    fuzz_write("sweep.json", data, size);
+    if (cli_sweep_plan(&orders, &plan) == TR_OK) {
+        FUZZ_DEMAND(plan.count == 4);
+        if (cli_sweep_recall(&orders, &plan) == TR_OK) {
+            FUZZ_DEMAND(plan.count >= 4);
+            for (int i = 0; i < plan.count; i++) {
+                const char *digits = plan.points[i].directory + 6;
+                FUZZ_DEMAND(strncmp(plan.points[i].directory, "point-", 6) == 0);
+                FUZZ_DEMAND(strlen(digits) >= 4 && strspn(digits, "0123456789") == strlen(digits));
+                FUZZ_DEMAND(plan.points[i].wanted == (i < 4));
+            }
+            FUZZ_DEMAND(cli_sweep_note(&orders, &plan) == TR_OK);
+        } else {
+            FUZZ_DEMAND(tr_error_message()[0] != '\0');
+        }
+    }
+    cli_sweep_plan_release(&plan);
+    FUZZ_DEMAND(tr_alloc_live() == live);
+}

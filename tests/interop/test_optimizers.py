@@ -1,0 +1,146 @@
+# needs: torch numpy safetensors
+"""Fifty steps of every update rule, schedule and pace of layers that PyTorch has, too, against PyTorch in float64.
+
+The batch is the whole set, so that no order of examples matters. Ours may differ from PyTorch in float64 by twice as much as
+PyTorch in float32 does."""
+
+import json
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+
+from common import place, trireme, write
+
+COUNT, STEPS = 64, 50
+
+JOB = """
+name: {name}
+data: {{train: {{csv: {{path: values.csv, label: value}}}}}}
+layers:
+  - dense: {{units: 12, activation: tanh, name: one{one}}}
+  - dense: {{units: 8, activation: tanh, name: two{two}}}
+  - dense: {{units: 1, name: three}}
+loss: mean_squared_error
+optimizer: {optimizer}
+train: {{batch: 64, microbatches: 1, steps: 50, log_every: 0}}
+"""
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one, self.two, self.three = torch.nn.Linear(3, 12), torch.nn.Linear(12, 8), torch.nn.Linear(8, 1)
+
+    def forward(self, x):
+        return self.three(torch.tanh(self.two(torch.tanh(self.one(x)))))
+
+
+def values():
+    numbers = np.random.default_rng(5).uniform(-1, 1, (COUNT, 4)).astype(np.float32)
+    numbers[:, 3] = np.sin(2 * numbers[:, 0]) + numbers[:, 1] * numbers[:, 2]
+    write("values.csv", "".join(",".join(map(repr, row)) + "\n" for row in numbers.tolist()))
+    return torch.tensor(numbers)
+
+
+NUMBERS = values()
+torch.manual_seed(3)
+INITIAL = Net().state_dict()
+save_file(INITIAL, place("initial.safetensors"))
+
+
+def by_torch(dtype, optimizer, schedule, frozen):
+    net = Net()
+    net.load_state_dict(INITIAL)
+    net.to(dtype)
+    for name in frozen:
+        getattr(net, name).requires_grad_(False)
+    numbers = NUMBERS.to(dtype)
+    rule = optimizer(net)
+    follows = schedule(rule) if schedule else None
+    for _ in range(STEPS):
+        rule.zero_grad()
+        loss = torch.nn.functional.mse_loss(net(numbers[:, :3]), numbers[:, 3:])
+        loss.backward()
+        rule.step()
+        if follows:
+            follows.step()
+    return {name: tensor.detach().double() for name, tensor in net.state_dict().items()}
+
+
+def by_trireme(name, optimizer, one, two):
+    path = write(f"{name}.yaml", JOB.format(name=name, optimizer=optimizer, one=one, two=two))
+    trireme("import", "initial.safetensors", "--model", path, "--out", name)
+    trireme("train", "--resume", name)
+    trireme("export", name, "--layout", "torch", "--safetensors", f"{name}.safetensors")
+    return load_file(place(f"{name}.safetensors"))
+
+
+def furthest(tensors, exact):
+    return max((tensors[name].double() - tensor).abs().max().item() for name, tensor in exact.items())
+
+
+def same(name, ours, optimizer, schedule=None, frozen=(), one="", two=""):
+    exact = by_torch(torch.float64, optimizer, schedule, frozen)
+    theirs = furthest(by_torch(torch.float32, optimizer, schedule, frozen), exact)
+    tensors = by_trireme(name, ours, one, two)
+    mine = furthest(tensors, exact)
+    moved = furthest({key: value for key, value in INITIAL.items()}, exact)
+    assert moved > 0.01, f"{name}: nothing was learned"
+    assert mine <= 2 * theirs, f"{name}: {mine:.2e} from float64, PyTorch in float32 {theirs:.2e}"
+    for layer in frozen:
+        for part in ("weight", "bias"):
+            assert torch.equal(tensors[f"{layer}.{part}"], INITIAL[f"{layer}.{part}"]), f"{name}: {layer} moved"
+    print(f"{name}: {STEPS} steps, {mine:.1e} from float64; PyTorch in float32 {theirs:.1e}")
+
+
+OPTIM = torch.optim
+same("rmsprop", "{rule: rmsprop, rate: 0.003}", lambda net: OPTIM.RMSprop(net.parameters(), lr=0.003))
+same("rmsprop-momentum", "{rule: rmsprop, rate: 0.001, momentum: 0.9, beta2: 0.95, epsilon: 1e-6}",
+     lambda net: OPTIM.RMSprop(net.parameters(), lr=0.001, momentum=0.9, alpha=0.95, eps=1e-6))
+same("rmsprop-decay", "{rule: rmsprop, rate: 0.003, l2: 0.01, l2_biases: true}",
+     lambda net: OPTIM.RMSprop(net.parameters(), lr=0.003, weight_decay=0.01))
+same("adagrad", "{rule: adagrad, rate: 0.05}", lambda net: OPTIM.Adagrad(net.parameters(), lr=0.05))
+same("adagrad-decay", "{rule: adagrad, rate: 0.05, l2: 0.01, l2_biases: true, epsilon: 1e-8}",
+     lambda net: OPTIM.Adagrad(net.parameters(), lr=0.05, weight_decay=0.01, eps=1e-8))
+same("one-cycle", "{rule: sgd, rate: 0.3, schedule: {kind: one_cycle, form: pytorch}}",
+     lambda net: OPTIM.SGD(net.parameters(), lr=0.3),
+     lambda rule: OPTIM.lr_scheduler.OneCycleLR(rule, max_lr=0.3, total_steps=STEPS, cycle_momentum=False))
+same("one-cycle-options",
+     "{rule: momentum, rate: 0.1, schedule: {kind: one_cycle, form: pytorch, start: 0.1, rise: 0.5, final: 0.01}}",
+     lambda net: OPTIM.SGD(net.parameters(), lr=0.1, momentum=0.9),
+     lambda rule: OPTIM.lr_scheduler.OneCycleLR(rule, max_lr=0.1, total_steps=STEPS, cycle_momentum=False, div_factor=10,
+                                                pct_start=0.5, final_div_factor=10))
+same("frozen", "{rule: adam, rate: 0.01}",
+     lambda net: OPTIM.Adam([p for p in net.parameters() if p.requires_grad], lr=0.01), frozen=("one",), one=", frozen: true")
+same("paces", "{rule: adamw, rate: 0.01, weight_decay: 0.1, l2_biases: true}",
+     lambda net: OPTIM.AdamW([{"params": net.one.parameters(), "lr": 0.002}, {"params": net.two.parameters(), "weight_decay": 0.3},
+                              {"params": net.three.parameters()}], lr=0.01, weight_decay=0.1),
+     one=", rate_factor: 0.2", two=", decay_factor: 3")
+
+
+def plateaus():
+    """The rates of a plateau schedule against ReduceLROnPlateau, fed with the losses that our evaluations gave."""
+    job = JOB.replace("{{train: {{csv", "{{test: {{csv: {{path: values.csv, label: value}}}}, train: {{csv").replace(
+        "log_every: 0", "log_every: 1, evaluate_every: 1")
+    path = write("plateau.yaml", job.format(
+        name="plateau", one="", two="", optimizer="{rule: sgd, rate: 0.9, schedule: {kind: plateau, patience: 2, factor: 0.5, "
+        "threshold: 0.02, final: 0.01}}"))
+    said = trireme("train", path, "--log", "json", "--out", "plateau")
+    rule = OPTIM.SGD([torch.zeros(1, requires_grad=True)], lr=0.9)
+    schedule = OPTIM.lr_scheduler.ReduceLROnPlateau(rule, patience=2, factor=0.5, threshold=0.02, min_lr=0.009)
+    falls = steps = 0
+    for line in said.splitlines():
+        event = json.loads(line)
+        rate = rule.param_groups[0]["lr"]
+        if event["event"] == "step":
+            assert abs(event["rate"] - rate) < 1e-12, (event, rate)
+            steps += 1
+        if event["event"] == "evaluation" and event["step"] < STEPS:
+            schedule.step(event["loss"])
+            falls += rule.param_groups[0]["lr"] < rate
+    assert steps == STEPS and falls >= 3, (steps, falls)
+    print(f"plateau: the rate fell {falls} times, always when PyTorch's did")
+
+
+plateaus()

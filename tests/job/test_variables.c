@@ -1,0 +1,194 @@
+/* Variables of which a process keeps a part: what they compute covers that part, from its first parameter to
+ * its last, and nothing besides.
+ */
+#include "support/networks.h"
+
+#include "base/alloc.h"
+#include "job/variables.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+/* A network with running statistics, which have no squares, between its weights. */
+static const char text[] = "layers: [{dense: 5}, batch_norm, relu, {dense: 4}, {dense: 3}, {dense: 2}]\n"
+                           "loss: mean_squared_error\n";
+
+struct fixture {
+    tr_device *device;
+    struct tr_model *model;
+    struct tr_optimizer optimizer;
+    float *gradient; /* an arena */
+};
+
+static void begin(struct fixture *fixture)
+{
+    *fixture = (struct fixture){.optimizer = {.rule = TR_RULE_SGD, .rate = 0.1, .clip_norm = 1}};
+    must(tr_device_create("cpu", 1, NULL, &fixture->device));
+    must(network_build(text, "6", 0, &fixture->model));
+    int64_t floats = fixture->model->arena_floats;
+    fixture->gradient = tr_alloc_aligned((size_t)floats, sizeof(float));
+    assert_non_null(fixture->gradient);
+    for (int64_t i = 0; i < floats; i++) fixture->gradient[i] = (float)(i % 7) - 2.5f;
+}
+
+static void end(struct fixture *fixture)
+{
+    tr_free(fixture->gradient);
+    tr_model_destroy(&fixture->model);
+    tr_device_destroy(&fixture->device);
+}
+
+/* The sum of squares of one parameter's gradient; small numbers, so that its order does not matter. */
+static float square_of(const struct fixture *fixture, const struct tr_parameter *parameter)
+{
+    float sum = 0;
+    for (int64_t i = 0; i < parameter->count; i++) {
+        float value = fixture->gradient[parameter->offset + i];
+        sum += value * value;
+    }
+    return sum;
+}
+
+/* The sums of squares, in host memory, and which of them are of parameters in the floats [0, end). */
+static float *squares_of(tr_variables *variables)
+{
+    const struct tr_staging *squares;
+    must(tr_variables_open_squares(variables, &squares));
+    return squares->host;
+}
+
+static int64_t squares_before(const struct tr_model *model, int64_t end)
+{
+    int64_t squares = 0;
+    for (int i = 0; i < model->parameter_count && model->parameters[i].offset < end; i++)
+        squares += model->parameters[i].kind != TR_PARAMETER_STATISTIC;
+    return squares;
+}
+
+/* Each part [first, last] of the parameters has the squares of exactly these: the others' sums, which other
+ * processes bring, stay as they were, and their gradients, which are elsewhere, are not read. */
+static void squares_are_those_of_the_part(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    begin(&fixture);
+    const struct tr_model *model = fixture.model;
+    for (int first = 0; first < model->parameter_count; first++)
+        for (int last = first; last < model->parameter_count; last++) {
+            const struct tr_parameter *parameters = model->parameters;
+            struct tr_variables_part part = {
+                .begin = parameters[first].offset,
+                .end = last + 1 < model->parameter_count ? parameters[last + 1].offset : model->arena_floats};
+            part.state_begin = part.begin;
+            part.state_end = part.end;
+            tr_variables *variables;
+            must(
+                tr_variables_create_part(fixture.device, model, &fixture.optimizer, &part, NULL, &variables));
+            float *squares = squares_of(variables);
+            int square = 0;
+            for (int i = 0; i < model->parameter_count; i++)
+                if (parameters[i].kind != TR_PARAMETER_STATISTIC) squares[square++] = -1 - (float)i;
+            must(tr_variables_measure_squares(variables, fixture.gradient));
+            must(tr_device_wait(fixture.device));
+            square = 0;
+            for (int i = 0; i < model->parameter_count; i++) {
+                if (parameters[i].kind == TR_PARAMETER_STATISTIC) continue;
+                float expected = i < first || i > last ? -1 - (float)i : square_of(&fixture, &parameters[i]);
+                if (squares[square] != expected)
+                    fail_msg("part of parameters %d to %d: the square of \"%s\" is %g, expected is %g", first,
+                             last, parameters[i].name, (double)squares[square], (double)expected);
+                square++;
+            }
+            assert_int_equal(squares_before(model, model->arena_floats), square);
+            tr_variables_destroy(&variables);
+        }
+    end(&fixture);
+}
+
+/* Parts that divide the parameters find the norm of the whole gradient, each after it got the others' sums.
+ */
+static void parts_join_to_one_norm(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    begin(&fixture);
+    const struct tr_model *model = fixture.model;
+    double sum = 0;
+    for (int i = 0; i < model->parameter_count; i++)
+        if (model->parameters[i].kind != TR_PARAMETER_STATISTIC)
+            sum += (double)square_of(&fixture, &model->parameters[i]);
+    for (int cut = 0; cut < model->parameter_count; cut++) {
+        int64_t middle = model->parameters[cut].offset;
+        struct tr_variables_part parts[2] = {{.end = middle, .state_end = middle},
+                                             {.begin = middle,
+                                              .end = model->arena_floats,
+                                              .state_begin = middle,
+                                              .state_end = model->arena_floats}};
+        tr_variables *variables[2];
+        for (int p = 0; p < 2; p++) {
+            must(tr_variables_create_part(fixture.device, model, &fixture.optimizer, &parts[p], NULL,
+                                          &variables[p]));
+            must(tr_variables_begin_step(variables[p], 0));
+            must(tr_variables_measure_squares(variables[p], fixture.gradient));
+        }
+        must(tr_device_wait(fixture.device));
+        int64_t own = squares_before(model, middle), all = squares_before(model, model->arena_floats);
+        float *low = squares_of(variables[0]), *high = squares_of(variables[1]);
+        memcpy(low + own, high + own, (size_t)(all - own) * sizeof *low);
+        memcpy(high, low, (size_t)own * sizeof *low);
+        for (int p = 0; p < 2; p++) {
+            float norm;
+            must(tr_variables_join_squares(variables[p]));
+            must(tr_variables_norm(variables[p], &norm));
+            assert_true(fabs((double)norm - sqrt(sum)) < 1e-5 * sqrt(sum));
+            tr_variables_destroy(&variables[p]);
+        }
+    }
+    end(&fixture);
+}
+
+/* Averages are of what is learned; running statistics beside them are the present ones. */
+static void averages_go_with_present_statistics(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    tr_variables *variables;
+    begin(&fixture);
+    fixture.optimizer.ema = 0.5f;
+    const struct tr_model *model = fixture.model;
+    must(tr_variables_create(fixture.device, model, &fixture.optimizer, NULL, &variables));
+    must(tr_variables_initialize(variables, 3));
+    must(tr_variables_begin_ema(variables));
+    must(tr_device_wait(fixture.device));
+    float *parameters = tr_variables_arena(variables, TR_ARENA_PARAMETERS),
+          *averages = tr_variables_arena(variables, TR_ARENA_EMA);
+    assert_memory_equal(averages, parameters, (size_t)model->arena_floats * sizeof *averages);
+    for (int64_t i = 0; i < model->arena_floats; i++) parameters[i] = 7;
+    must(tr_variables_complete_ema(variables));
+    must(tr_device_wait(fixture.device));
+    int statistics = 0;
+    for (int i = 0; i < model->parameter_count; i++) {
+        const struct tr_parameter *parameter = &model->parameters[i];
+        bool present = parameter->kind == TR_PARAMETER_STATISTIC;
+        statistics += present;
+        for (int64_t k = 0; k < parameter->count; k++)
+            assert_true((averages[parameter->offset + k] == 7) == present);
+    }
+    assert_int_equal(statistics, 2);
+    tr_variables_destroy(&variables);
+    end(&fixture);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(squares_are_those_of_the_part),
+        cmocka_unit_test(parts_join_to_one_norm),
+        cmocka_unit_test(averages_go_with_present_statistics),
+    };
+    return cmocka_run_group_tests_name("job.variables", tests, NULL, NULL);
+}

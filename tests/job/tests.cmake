@@ -1,0 +1,1 @@
+trireme_test(job variables SOURCES support/networks.c)

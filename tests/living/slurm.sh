@@ -1,0 +1,148 @@
+#!/bin/sh
+# Jobs under SLURM on three nodes: network namespaces on a bridge, each with processes, a host name and a /tmp of its own, and a
+# slurmd; a fourth one has the controller. The hash is that of one process. Wants root; says "skipped:" where that, SLURM or
+# namespaces are not to be had.
+#
+#     slurm.sh PROGRAM SOURCE_DIRECTORY
+set -eu
+program=$1 source=$2
+name=ts$$
+place=$(mktemp -d "${TMPDIR:-/var/tmp}/slurm.XXXXXX")
+children=
+
+skip() {
+  echo "skipped: $*"
+  exit 77
+}
+
+clean() {
+  for id in $children; do kill -9 "$id" 2>/dev/null || true; done
+  [ ! -s "$place/munge/pid" ] || kill "$(cat "$place/munge/pid")" 2>/dev/null || true
+  for node in ctl n1 n2 n3; do ip netns del "$name$node" 2>/dev/null || true; done
+  rm -rf "$place"
+}
+trap clean EXIT
+trap 'exit 1' INT TERM
+
+[ "$(id -u)" = 0 ] || skip "namespaces want root"
+for tool in ip nsenter unshare mpirun slurmctld slurmd munged srun sbatch scontrol; do
+  command -v $tool >/dev/null || skip "$tool was not found (Debian: iproute2, util-linux, openmpi-bin, slurm-wlm, munge)"
+done
+if [ "${TRIREME_SLURM_INSIDE:-}" != yes ]; then
+  unshare --mount true 2>"$place/why" || skip "namespaces of mounts are not allowed here: $(tail -n 1 "$place/why")"
+  rm -rf "$place"
+  TRIREME_SLURM_INSIDE=yes exec unshare --mount sh "$0" "$@"
+fi
+
+# ---- three nodes and a controller on one network ----
+
+{ ip netns add "${name}ctl" && ip -n "${name}ctl" link add b0 type bridge; } 2>"$place/why" ||
+  skip "network namespaces are not allowed here: $(tail -n 1 "$place/why")"
+ip -n "${name}ctl" addr add 10.79.0.1/24 dev b0
+ip -n "${name}ctl" link set lo up
+ip -n "${name}ctl" link set b0 up
+for i in 1 2 3; do
+  ip netns add "${name}n$i"
+  ip link add "e$i" netns "${name}ctl" type veth peer name e0 netns "${name}n$i"
+  ip -n "${name}ctl" link set "e$i" master b0 up
+  ip -n "${name}n$i" addr add "10.79.0.1$i/24" dev e0
+  ip -n "${name}n$i" link set lo up
+  ip -n "${name}n$i" link set e0 up
+done
+
+# Runs a command on a machine, with everything that belongs to one.
+on() {
+  machine=$1
+  shift
+  # shellcheck disable=SC2016
+  exec nsenter --net="/run/netns/$name$machine" unshare --uts --pid --mount --mount-proc --fork --kill-child \
+    sh -c 'hostname "$1"; shift; mount -t tmpfs none /tmp; exec "$@"' sh "$machine" "$@"
+}
+
+mkdir -m 700 "$place/munge"
+mkdir "$place/state" "$place/n1" "$place/n2" "$place/n3" "$place/run"
+dd if=/dev/urandom of="$place/munge/key" bs=128 count=1 2>/dev/null
+chmod 400 "$place/munge/key"
+chmod 711 "$place" "$place/munge"
+munged --key-file="$place/munge/key" --socket="$place/munge/socket" --pid-file="$place/munge/pid" \
+  --log-file="$place/munge/log" --seed-file="$place/munge/seed" --force >"$place/why" 2>&1 ||
+  skip "munged does not run here: $(tail -n 1 "$place/why")"
+
+cat >"$place/slurm.conf" <<END
+ClusterName=trireme
+SlurmctldHost=ctl(10.79.0.1)
+AuthType=auth/munge
+AuthInfo=cred_expire=5,socket=$place/munge/socket
+CredType=cred/munge
+SlurmUser=root
+SlurmdUser=root
+StateSaveLocation=$place/state
+SlurmdSpoolDir=$place/%n
+SlurmctldPidFile=$place/state/pid
+SlurmdPidFile=$place/%n/pid
+SlurmctldLogFile=$place/ctl.log
+SlurmdLogFile=$place/%n.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/linear
+SwitchType=switch/none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+SlurmdParameters=config_overrides
+MpiDefault=none
+ReturnToService=2
+SlurmdTimeout=5
+KillWait=10
+JobRequeue=1
+SchedulerParameters=sched_interval=2
+NodeName=n1 NodeAddr=10.79.0.11 CPUs=2 State=UNKNOWN
+NodeName=n2 NodeAddr=10.79.0.12 CPUs=2 State=UNKNOWN
+NodeName=n3 NodeAddr=10.79.0.13 CPUs=2 State=UNKNOWN
+PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+END
+export SLURM_CONF="$place/slurm.conf"
+srun --mpi=list 2>&1 | grep -q pmix || skip "srun has no PMIx (Debian: slurm-wlm-basic-plugins)"
+export OMPI_MCA_btl=tcp,self OMPI_MCA_btl_tcp_if_include=10.79.0.0/24
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+
+fail() {
+  echo "FAILED: $*"
+  tail -n 20 "$place"/*.log "$place"/out* "$place"/err* 2>/dev/null
+  exit 1
+}
+
+node() {
+  (on "$1" slurmd -D -N "$1") >"$place/$1.out" 2>&1 &
+  eval "node_$1=$!"
+  children="$children $!"
+}
+
+(on ctl slurmctld -D -i) >"$place/ctl.out" 2>&1 &
+children="$children $!"
+for i in 1 2 3; do node "n$i"; done
+
+# Waits for something, two minutes or so at most.
+await() {
+  what=$1
+  shift
+  for _ in $(seq 1200); do
+    if "$@"; then return; fi
+    sleep 0.1
+  done
+  fail "$what did not come"
+}
+
+control() { (on ctl "$@") 2>>"$place/err"; }
+are_idle() { [ "$(control sinfo -h -t idle -o %D)" = "${1:-3}" ]; }
+await "three idle nodes" are_idle
+
+hash_in() { sed -n 's/^hash *//p' "$1" | tail -n 1; }
+
+base="$source/models/mnist-quick.yaml --set train.microbatches=6 --set train.checkpoint_every=20 --set train.log_every=20"
+"$program" train $base --steps 60 -o "$place/alone" --overwrite >"$place/out.alone"
+alone=$(hash_in "$place/out.alone")
+control srun --mpi=pmix -N 3 --ntasks-per-node=1 "$program" train $base --steps 60 -o "$place/run/three" --transport mpi -t 1 \
+  --placement >"$place/out" 2>"$place/err.srun" || fail "exit code $?"
+[ "$(hash_in "$place/out")" = "$alone" ] || fail "hash $(hash_in "$place/out"), one process has $alone"
+for i in 1 2 3; do grep -q " n$i " "$place/out" || fail "nothing ran on n$i"; done
+echo "three nodes: the hash of one process, $alone"

@@ -1,0 +1,99 @@
+/* Costs: medians, straight lines between sizes, products between shapes; and the keys of operations. */
+#include "plan/costs.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+static struct tr_cost_key dense(int64_t rows, int64_t in, int64_t out)
+{
+    float x;
+    struct tr_op_dense_forward op = {.rows = rows, .in = in, .out = out, .x = &x};
+    struct tr_cost_key key;
+    tr_cost_key_of(TR_COST_dense_forward, &op, &key);
+    return key;
+}
+
+static void near(double is, double expected)
+{
+    if (fabs(is - expected) > 1e-9 * fabs(expected) + 1e-15) fail_msg("%g, not %g", is, expected);
+}
+
+static void note(tr_costs *costs, struct tr_cost_key key, double seconds)
+{
+    assert_int_equal(tr_costs_note(costs, &key, seconds), TR_OK);
+}
+
+static double of(const tr_costs *costs, struct tr_cost_key key)
+{
+    return tr_costs_of(costs, &key);
+}
+
+static void costs_follow_lines(void **state)
+{
+    (void)state;
+    tr_costs *costs;
+    assert_int_equal(tr_costs_create(&costs), TR_OK);
+    const double notes[] = {9, 2, 2.5, 1, 30};
+    for (int i = 0; i < 5; i++) note(costs, dense(10, 4, 3), notes[i]);
+    note(costs, dense(20, 4, 3), 4.5);
+    note(costs, dense(40, 4, 3), 6.5);
+    note(costs, dense(5, 100, 100), 1);
+    assert_int_equal(tr_costs_count(costs), 4);
+    tr_costs_settle(costs);
+    near(of(costs, dense(10, 4, 3)), 2.5);
+    near(of(costs, dense(15, 4, 3)), 3.5);
+    near(of(costs, dense(30, 4, 3)), 5.5);
+    near(of(costs, dense(60, 4, 3)), 8.5);
+    near(of(costs, dense(5, 4, 3)), 1.5);
+    near(of(costs, dense(10, 100, 100)), 2);
+    near(of(costs, dense(5, 200, 50)), 1);
+    near(of(costs, dense(5, 100, 50)), 0.5);
+    struct tr_op_fill fill = {.count = 3};
+    struct tr_cost_key key;
+    tr_cost_key_of(TR_COST_fill, &fill, &key);
+    near(tr_costs_of(costs, &key), 0);
+    tr_costs_destroy(&costs);
+}
+
+/* Memory and steps do not matter, what decides the time does. */
+static void keys_know_what_matters(void **state)
+{
+    (void)state;
+    float a, b;
+    const int64_t row[] = {0, 3, 8}, other_row[] = {0, 1, 8};
+    const int32_t bound[] = {0, 2};
+    struct tr_op_conv_backward_weights op = {
+        .in_c = 3, .out_c = 8, .x = &a, .cut = {.count = 2, .row = row, .nodes = 1, .bound = bound}};
+    struct tr_cost_key one, two;
+    tr_cost_key_of(TR_COST_conv_backward_weights, &op, &one);
+    assert_int_equal(one.size, 8);
+    op.x = &b;
+    op.cut.row = other_row;
+    tr_cost_key_of(TR_COST_conv_backward_weights, &op, &two);
+    assert_memory_equal(&one, &two, sizeof one);
+    op.window.kernel_h = 5;
+    tr_cost_key_of(TR_COST_conv_backward_weights, &op, &two);
+    assert_memory_not_equal(&one, &two, sizeof one);
+    struct tr_op_dense_backward_weights weights = {
+        .in = 0, .out = 7, .cut = {.count = 2, .row = row, .nodes = 1, .bound = bound}};
+    tr_cost_key_of(TR_COST_dense_backward_weights, &weights, &one);
+    near(one.volume, 7); /* a bias alone */
+    struct tr_op_load_images images = {.rows = 4, .first_example = 5};
+    tr_cost_key_of(TR_COST_load_images, &images, &one);
+    images.first_example = 9;
+    tr_cost_key_of(TR_COST_load_images, &images, &two);
+    assert_memory_equal(&one, &two, sizeof one);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(costs_follow_lines),
+        cmocka_unit_test(keys_know_what_matters),
+    };
+    return cmocka_run_group_tests_name("plan.costs", tests, NULL, NULL);
+}

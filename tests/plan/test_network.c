@@ -1,0 +1,247 @@
+/* Messages and collectives on a simulated network take what closed forms say. */
+#include "plan/network.h"
+#include "plan/transport.h"
+
+#include "base/alloc.h"
+#include "base/tree.h"
+#include "comm/class.h"
+#include "comm/program.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#define L 1e-3 /* seconds of latency, */
+#define B 1e6  /* and bytes per second: large numbers, so that everything shows */
+
+/* Nothing but links, unless a test says more. */
+static const struct tr_cluster plain = {
+    .hosts = 64,
+    .per_host = 1,
+    .threads = 1,
+    .remote = {.latency = L, .rate = B, .overhead = 0, .copying = INFINITY, .eager = INT64_MAX},
+    .local = {.latency = 1e-5, .rate = 1e8, .overhead = 0, .copying = INFINITY, .eager = INT64_MAX},
+    .memory = INFINITY,
+};
+
+static void near(double is, double expected, double share, const char *what)
+{
+    if (fabs(is - expected) > share * expected + 1e-12) fail_msg("%s: %g, not %g", what, is, expected);
+}
+
+/* ---- links ---- */
+
+static double send(struct tr_network *network, int from, int to, double time, double bytes)
+{
+    double begins;
+    tr_network_leave(network, from, to, time, bytes, &begins);
+    return tr_network_arrive(network, from, to, begins, bytes);
+}
+
+static void links_are_shared(void **state)
+{
+    (void)state;
+    struct tr_network network;
+    assert_int_equal(tr_network_make(&plain, &network), TR_OK);
+    near(send(&network, 0, 1, 5, 1000), 5 + L + 1000 / B, 1e-9, "a message");
+    near(send(&network, 0, 2, 5, 1000), 5 + L + 2000 / B, 1e-9, "a second one of the sender");
+    near(send(&network, 3, 2, 5, 1000), 5 + L + 3000 / B, 1e-9, "a second one to the receiver");
+    near(send(&network, 1, 0, 5, 1000), 5 + L + 1000 / B, 1e-9, "the other direction is free");
+    near(send(&network, 4, 4, 5, 1000), 5 + 1e-5 + 1000 / 1e8, 1e-9, "within a host");
+    near(network.up_busy[0], 2000 / B, 1e-9, "the sender's link was busy");
+    tr_network_release(&network);
+}
+
+/* ---- ranks ---- */
+
+#define RANKS 16
+
+enum { MESSAGE, RENDEZVOUS, OVERHEAD, INCAST, BARRIER, DIRECT, HALVING, BEHIND };
+static struct {
+    int kind, ranks;
+    tr_world *world;
+    tr_sim *sim;
+    tr_comm *comm[RANKS];
+    int64_t bytes;
+    double end[RANKS];
+    tr_status status[RANKS];
+    bool hollow;
+} play;
+
+static tr_status one_message(tr_comm *comm, int from, int to)
+{
+    tr_ticket *ticket = NULL;
+    char *data = tr_alloc_zero((size_t)play.bytes, 1);
+    int rank = tr_comm_rank(comm);
+    if (!data) return TR_ENOMEM;
+    if (rank == from) memset(data, 7, (size_t)play.bytes);
+    tr_status status = TR_OK;
+    if (rank == from) status = tr_comm_send(comm, to, 1, data, (size_t)play.bytes, "test", &ticket);
+    if (rank == to) status = tr_comm_receive(comm, from, 1, data, (size_t)play.bytes, "test", &ticket);
+    if (status == TR_OK) status = tr_comm_wait(comm, &ticket);
+    for (int64_t i = 0; rank == to && i < play.bytes; i++)
+        if (data[i] != (play.hollow ? 0 : 7)) status = TR_ECORRUPT;
+    tr_free(data);
+    return status;
+}
+
+static tr_status sum_all(tr_comm *comm)
+{
+    int64_t bound[RANKS + 1], share[RANKS + 1], floats = play.bytes / (int64_t)sizeof(float);
+    float *nodes = tr_sim_reserve((size_t)play.bytes), *data = tr_sim_reserve((size_t)play.bytes);
+    tr_reduction *reduction = NULL;
+    tr_ticket *ticket = NULL;
+    for (int r = 0; r <= play.ranks; r++) {
+        bound[r] = r;
+        share[r] = tr_cut(floats / 16, play.ranks, r) * 16;
+    }
+    comm->routing = play.kind == DIRECT ? TR_ROUTING_DIRECT : TR_ROUTING_TREE;
+    tr_status status = tr_reduction_create(comm, play.ranks, bound, NULL, &reduction);
+    if (status == TR_OK)
+        status = tr_comm_reduce_start(comm, reduction, nodes, floats, share, data, NULL, "test", &ticket);
+    if (status == TR_OK) status = tr_comm_wait_ready(comm, ticket);
+    if (status == TR_OK) status = tr_comm_reduce_gather(comm, ticket);
+    if (status == TR_OK) status = tr_comm_wait(comm, &ticket);
+    tr_reduction_destroy(&reduction);
+    tr_sim_unreserve(nodes, (size_t)play.bytes);
+    tr_sim_unreserve(data, (size_t)play.bytes);
+    return status;
+}
+
+/* A message comes while its receiver computes for a second: then it has moved on by itself. */
+static tr_status compute_beside(tr_comm *comm)
+{
+    tr_ticket *ticket = NULL;
+    char byte = 0;
+    int rank = tr_comm_rank(comm);
+    tr_status status = rank == 0 ? tr_comm_send(comm, 1, 1, &byte, 1, "test", &ticket)
+                                 : tr_comm_receive(comm, 0, 1, &byte, 1, "test", &ticket);
+    if (status == TR_OK && rank == 1) status = tr_sim_compute(play.sim, 1);
+    if (status == TR_OK && rank == 1 && !tr_comm_is_done(comm, &ticket)) status = TR_EPEER;
+    return status == TR_OK ? tr_comm_wait(comm, &ticket) : status;
+}
+
+static tr_status act(tr_comm *comm)
+{
+    tr_ticket *ticket = NULL;
+    int rank = tr_comm_rank(comm);
+    if (play.hollow) tr_sim_hollow(play.sim);
+    switch (play.kind) {
+    case BARRIER: {
+        tr_status status = tr_comm_barrier(comm, &ticket);
+        return status == TR_OK ? tr_comm_wait(comm, &ticket) : status;
+    }
+    case INCAST: {
+        tr_status status = TR_OK;
+        for (int from = 1; from < play.ranks && status == TR_OK; from++)
+            if (rank == 0 || rank == from) status = one_message(comm, from, 0);
+        return status;
+    }
+    case DIRECT:
+    case HALVING:
+        return sum_all(comm);
+    case BEHIND:
+        return compute_beside(comm);
+    case RENDEZVOUS: /* the receiver comes late */
+        if (rank == 1) tr_world_spend(play.world, 0.5);
+        if (rank == 1) tr_world_pass(play.world);
+        return one_message(comm, 0, 1);
+    default:
+        return one_message(comm, 0, 1);
+    }
+}
+
+static void rank_main(void *user, int rank)
+{
+    (void)user;
+    tr_program_rehearse(tr_sim_touch, play.sim);
+    play.status[rank] = act(play.comm[rank]);
+    play.end[rank] = tr_world_now(play.world);
+    tr_comm_destroy(&play.comm[rank]);
+    tr_program_rehearse(NULL, NULL);
+}
+
+/* When the last rank was through. */
+static double run(int kind, int ranks, int64_t bytes, const struct tr_cluster *cluster)
+{
+    double last = 0;
+    play.kind = kind;
+    play.ranks = ranks;
+    play.bytes = bytes;
+    assert_int_equal(tr_world_create(ranks, &play.world), TR_OK);
+    assert_int_equal(tr_sim_create(play.world, cluster, ranks, NULL, play.comm, &play.sim), TR_OK);
+    assert_int_equal(tr_world_run(play.world, rank_main, NULL), TR_OK);
+    tr_sim_destroy(&play.sim);
+    tr_world_destroy(&play.world);
+    for (int r = 0; r < ranks; r++) {
+        if (play.status[r] != TR_OK) fail_msg("rank %d of %d: %d", r, ranks, play.status[r]);
+        if (play.end[r] > last) last = play.end[r];
+    }
+    return last;
+}
+
+static void messages_take_their_time(void **state)
+{
+    (void)state;
+    struct tr_cluster cluster = plain;
+    near(run(MESSAGE, 2, 1000, &plain), L + 1000 / B, 1e-6, "a message");
+    play.hollow = true;
+    near(run(MESSAGE, 2, 1 << 20, &plain), L + (1 << 20) / B, 1e-6, "a large one without contents");
+    play.hollow = false;
+    cluster.remote.eager = 100;
+    near(run(RENDEZVOUS, 2, 1000, &cluster), 0.5 + 2 * L + 1000 / B, 1e-6, "one that waits for its receiver");
+    near(run(RENDEZVOUS, 2, 100, &cluster), 0.5, 1e-2, "one that does not");
+    cluster = plain;
+    cluster.remote.overhead = 0.01;
+    cluster.remote.copying = 1e5;
+    near(run(MESSAGE, 2, 1000, &cluster), L + 1000 / B + 2 * (0.01 + 1000 / 1e5), 1e-6, "processors' part");
+    near(run(INCAST, 9, 1000, &plain), L + 8 * 1000 / B, 1e-6, "eight to one");
+    near(run(BEHIND, 2, 1, &plain), 1, 1e-6, "one that comes while its receiver computes");
+}
+
+static int log_of(int ranks)
+{
+    int log = 0;
+    while (1 << log < ranks) log++;
+    return log;
+}
+
+/* Reduce-scatter and all-gather: each rank sends and receives 2 (W - 1)/W of the bytes; directly with the
+   latency of two messages, by halving of 2 log2 W, in rounds whose parts are halves of halves. */
+static void collectives_take_what_their_forms_say(void **state)
+{
+    (void)state;
+    for (int ranks = 4; ranks <= RANKS; ranks *= 2) {
+        double bytes = 64000 * ranks, moved = 2 * bytes * (ranks - 1) / ranks / B;
+        char what[64];
+        snprintf(what, sizeof what, "direct among %d", ranks);
+        near(run(DIRECT, ranks, (int64_t)bytes, &plain), moved + 2 * L, 0.03, what);
+        snprintf(what, sizeof what, "halving among %d", ranks);
+        near(run(HALVING, ranks, (int64_t)bytes, &plain), moved + 2 * log_of(ranks) * L, 0.03, what);
+    }
+    /* With small messages it is the latency that counts, and rounds lose against one round. */
+    assert_true(run(DIRECT, 16, 1024, &plain) < run(HALVING, 16, 1024, &plain));
+}
+
+static void barriers_take_rounds(void **state)
+{
+    (void)state;
+    near(run(BARRIER, 4, 0, &plain), 2 * L, 0.05, "a barrier of 4");
+    near(run(BARRIER, 16, 0, &plain), 4 * L, 0.05, "a barrier of 16");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(links_are_shared),
+        cmocka_unit_test(messages_take_their_time),
+        cmocka_unit_test(collectives_take_what_their_forms_say),
+        cmocka_unit_test(barriers_take_rounds),
+    };
+    return cmocka_run_group_tests_name("plan.network", tests, NULL, NULL);
+}

@@ -1,0 +1,286 @@
+/* Rehearsals: what simulated ranks send, read and keep is what real ones do, to the byte; they repeat
+ * themselves; and measured operations come back as they were measured.
+ */
+#include "support/ranks.h"
+
+#include "comm/class.h"
+#include "plan/machine.h"
+#include "plan/rehearsal.h"
+#include "strategy/strategy.h"
+#include "train/trainer_internal.h"
+#include "trireme/trireme.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#define WORLD 4 /* ranks */
+
+static const char *const layers =
+    "layers=[{flatten: null}, {dense: {units: 32, activation: relu}}, {dense: 10}]";
+
+static struct tr_job *job;
+static tr_costs *costs;
+
+static void shape(struct job *out)
+{
+    family_job(out, &families[0], family_place);
+    job_set(out, layers);
+    job_set(out, "train.batch=32");
+    job_set(out, "train.microbatches=8");
+    job_set(out, "train.last_batch=drop"); /* simulated batches are full ones */
+}
+
+/* The job, its operations measured once on the processor. */
+static int set_up(void **state)
+{
+    struct job shaped;
+    struct tr_machine machine = {0};
+    const struct tr_device_choice device = {.name = "cpu"};
+    family_place_make(state);
+    shape(&shaped);
+    const struct tr_job_settings settings = {.set = shaped.set,
+                                             .set_count = shaped.settings.set_count,
+                                             .first_of_strategy = tr_strategy_first_option};
+    must_train(tr_job_open(shaped.settings.model, &settings, &job));
+    must_train(tr_job_open_set(job, TR_SET_TRAIN));
+    assert_int_equal(tr_machine_expect(&machine, 1, 1, (struct tr_measured_part){8, 2}), 0);
+    assert_int_equal(tr_machine_expect(&machine, 1, 1, (struct tr_measured_part){32, 8}), 0);
+    assert_int_equal(tr_machine_expect(&machine, 1, 1, (struct tr_measured_part){8, 2}), 0);
+    assert_int_equal(tr_machine_expect(&machine, 1, 2, (struct tr_measured_part){8, 2}), 1);
+    machine.usages = 1; /* nobody computes beside */
+    must_train(tr_machine_measure(&machine, job, &device, 0, NULL, NULL));
+    assert_true(machine.usage[0].memory > 0 && isfinite(machine.usage[0].memory));
+    assert_int_equal(machine.usage[0].parts, 2);
+    costs = machine.usage[0].costs;
+    machine.usage[0].costs = NULL;
+    machine.usages = 2;
+    tr_machine_release(&machine);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    tr_costs_destroy(&costs);
+    tr_job_destroy(&job);
+    return family_place_remove(state);
+}
+
+static void rehearse(const char *strategy, int ranks, int per_host, int64_t calls, struct tr_rehearsed *out)
+{
+    struct tr_cluster cluster = tr_cluster_ordinary;
+    struct tr_job_variant variant;
+    const struct tr_job_variant_settings settings = {.strategy = strategy, .steps = 40, .blank = true};
+    cluster.hosts = ranks;
+    cluster.per_host = per_host;
+    must_train(tr_job_variant_make(job, &settings, &variant));
+    const struct tr_rehearsal rehearsal = {
+        .job = &variant.job, .cluster = &cluster, .ranks = ranks, .costs = costs, .calls = calls};
+    must_train(tr_rehearse(&rehearsal, out));
+    tr_job_variant_release(&variant);
+}
+
+/* A rank of a real run; messages go as they would anywhere, not as the tests of routes want them. */
+static void *run_rank(void *user)
+{
+    struct rank *rank = user;
+    tr_trainer *trainer = NULL;
+    rank->comm->routing = TR_ROUTING_AUTO;
+    rank->outcome = (struct outcome){.status = trainer_create(rank->settings, rank->comm, &trainer)};
+    if (rank->outcome.status == TR_OK) {
+        trainer_outcome(trainer, &rank->outcome);
+    } else {
+        snprintf(rank->outcome.message, sizeof rank->outcome.message, "%s", tr_error_message());
+        tr_comm_abort(rank->comm, rank->outcome.message);
+    }
+    tr_trainer_destroy(&trainer);
+    tr_comm_destroy(&rank->comm);
+    return NULL;
+}
+
+/* What ranks of a real run of so many steps, threads, moved in all. */
+static void run_really(const char *strategy, int per_host, int64_t steps, int64_t *sent, int64_t *shared)
+{
+    static struct rank ranks[RANKS];
+    struct job shaped;
+    shape(&shaped);
+    shaped.settings.strategy = strategy;
+    shaped.settings.steps = steps;
+    shaped.settings.set = shaped.set;
+    run_ranks_by(run_rank, &shaped.settings, WORLD, per_host, ranks);
+    expect_well(ranks, WORLD, strategy);
+    *sent = *shared = 0;
+    for (int r = 0; r < WORLD; r++) {
+        *sent += ranks[0].outcome.rank[r].bytes_sent;
+        *shared += ranks[0].outcome.rank[r].bytes_shared;
+    }
+}
+
+/* Rounds of so many steps; the first is left out on both sides. */
+static const struct {
+    const char *strategy;
+    int64_t round;
+} strategies[] = {
+    {"allreduce", 1},
+    {"allreduce,bucket=0,factors=never", 1},
+    {"allreduce,factors=always", 1},
+    {"parameter-server,mode=sync", 1},
+    {"pipeline,stages=2", 1},
+    {"local-sgd,replicas=4,every=2", 2},
+    {"gossip,replicas=4,every=1,consensus=2", 2},
+};
+
+static void simulated_ranks_move_what_real_ones_do(void **state)
+{
+    static char words[4096]; /* with room for all */
+    int wrong = 0;
+    (void)state;
+    for (size_t i = 0; i < sizeof strategies / sizeof strategies[0]; i++)
+        for (int per_host = 1; per_host <= 2; per_host++) {
+            const char *strategy = strategies[i].strategy;
+            int64_t round = strategies[i].round, sent[2], shared[2];
+            struct tr_rehearsed figures;
+            run_really(strategy, per_host, 2 * round, &sent[0], &shared[0]);
+            run_really(strategy, per_host, 4 * round, &sent[1], &shared[1]);
+            rehearse(strategy, WORLD, per_host, 2, &figures);
+            int64_t steps = 2 * round;
+            assert_int_equal(figures.steps, steps);
+            /* Means of each rank are cut to whole bytes. */
+            double real = (double)(sent[1] - sent[0]) / (double)steps,
+                   read = (double)(shared[1] - shared[0]) / (double)steps;
+            if (fabs((double)figures.sum.bytes_sent - real) > WORLD ||
+                fabs((double)figures.sum.bytes_shared - read) > WORLD)
+                wrong += snprintf(words + wrong, sizeof words - (size_t)wrong,
+                                  "%s, %d a host: %lld bytes sent and %lld shared, not %.1f and %.1f\n",
+                                  strategy, per_host, (long long)figures.sum.bytes_sent,
+                                  (long long)figures.sum.bytes_shared, real, read);
+        }
+    if (wrong) fail_msg("%s", words);
+}
+
+/* Every class of the table can be rehearsed, with all its variants, and comes to the same twice. */
+static void rehearsals_repeat_themselves(void **state)
+{
+    (void)state;
+    static const char *const asynchronous[] = {"parameter-server,mode=async", "parameter-server,mode=bounded",
+                                               "parameter-server,mode=backup,backup=1"};
+    struct tr_rehearsed once, twice;
+    for (size_t i = 0; i < sizeof asynchronous / sizeof asynchronous[0]; i++) {
+        rehearse(asynchronous[i], WORLD, 1, 3, &once);
+        rehearse(asynchronous[i], WORLD, 1, 3, &twice);
+        assert_true(once.asynchronous && once.examples_per_second > 0);
+        assert_true(once.seconds == twice.seconds);
+        assert_int_equal(once.sum.bytes_sent, twice.sum.bytes_sent);
+    }
+    for (size_t i = 0; i < sizeof strategies / sizeof strategies[0]; i++) {
+        rehearse(strategies[i].strategy, WORLD, 1, 2, &once);
+        rehearse(strategies[i].strategy, WORLD, 1, 2, &twice);
+        assert_true(once.seconds > 0 && once.seconds == twice.seconds);
+        assert_true(once.sum.waiting == twice.sum.waiting);
+        assert_int_equal(once.sum.messages, twice.sum.messages);
+        assert_true(once.waiting >= 0 && once.waiting < 1);
+    }
+}
+
+/* Alone, a step takes the sum of its operations, and no message. */
+static void one_process_takes_its_operations(void **state)
+{
+    (void)state;
+    struct tr_rehearsed figures;
+    rehearse("allreduce", 1, 1, 3, &figures);
+    assert_int_equal(figures.sum.messages, 0);
+    assert_true(figures.sum.compute > 0);
+    assert_true(fabs(figures.seconds - figures.sum.compute) <= 1e-9 * figures.seconds);
+    assert_int_equal(figures.bottleneck, TR_BOTTLENECK_COMPUTING);
+    double expected = 32 / figures.seconds;
+    assert_true(fabs(figures.examples_per_second - expected) <= 1e-9 * expected);
+}
+
+/* A slower network makes steps longer, and at last is what holds them back. */
+static void slow_links_hold_back(void **state)
+{
+    (void)state;
+    struct tr_job_variant variant;
+    const struct tr_job_variant_settings settings = {.strategy = "allreduce,factors=never", .blank = true};
+    double before = 0;
+    must_train(tr_job_variant_make(job, &settings, &variant));
+    for (double rate = 1e9; rate > 1e4; rate /= 1000) {
+        struct tr_cluster cluster = tr_cluster_ordinary;
+        struct tr_rehearsed figures;
+        cluster.hosts = WORLD;
+        cluster.remote.rate = rate;
+        const struct tr_rehearsal rehearsal = {
+            .job = &variant.job, .cluster = &cluster, .ranks = WORLD, .costs = costs, .calls = 2};
+        must_train(tr_rehearse(&rehearsal, &figures));
+        assert_true(figures.seconds > before);
+        before = figures.seconds;
+        if (rate < 1e6) assert_int_equal(figures.bottleneck, TR_BOTTLENECK_LINK);
+        /* No less than what the busiest link has to carry. */
+        assert_true(figures.seconds >= (double)figures.most.bytes_sent / rate);
+    }
+    tr_job_variant_release(&variant);
+}
+
+/* Memory of a rank's strategy, and what its communicator keeps: the first does not grow with the ranks, up to
+   some tables. */
+static void memory_does_not_grow(void **state)
+{
+    (void)state;
+    static const int sizes[] = {8, 32, 64};
+    size_t least = 0;
+    for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
+        struct tr_cluster cluster = tr_cluster_ordinary;
+        struct tr_job_variant variant;
+        struct tr_rehearsed figures;
+        const struct tr_job_variant_settings settings = {.strategy = "allreduce,factors=never",
+                                                         .batch = 4 * sizes[s],
+                                                         .microbatches = sizes[s],
+                                                         .blank = true};
+        cluster.hosts = sizes[s];
+        must_train(tr_job_variant_make(job, &settings, &variant));
+        const struct tr_rehearsal rehearsal = {
+            .job = &variant.job, .cluster = &cluster, .ranks = sizes[s], .costs = costs, .calls = 1};
+        must_train(tr_rehearse(&rehearsal, &figures));
+        tr_job_variant_release(&variant);
+        if (least == 0) least = figures.most.memory;
+        print_message("%d ranks: %zu bytes of each strategy\n", sizes[s], figures.most.memory);
+        assert_true(figures.most.memory <= least + least / 100);
+    }
+}
+
+static void too_many_ranks_are_refused(void **state)
+{
+    (void)state;
+    struct tr_job_variant variant;
+    struct tr_rehearsed figures;
+    const struct tr_job_variant_settings settings = {
+        .strategy = "allreduce", .batch = 8192, .microbatches = 8192, .blank = true};
+    struct tr_cluster cluster = tr_cluster_ordinary;
+    must_train(tr_job_variant_make(job, &settings, &variant));
+    assert_int_equal(tr_strategy_check(&variant.job, TR_STRATEGY_RANKS), TR_OK);
+    assert_int_equal(tr_strategy_check(&variant.job, TR_STRATEGY_RANKS + 1), TR_EINVAL);
+    assert_non_null(strstr(tr_error_message(), "4097 ranks; at most 4096"));
+    cluster.hosts = TR_STRATEGY_RANKS + 1;
+    const struct tr_rehearsal rehearsal = {
+        .job = &variant.job, .cluster = &cluster, .ranks = TR_STRATEGY_RANKS + 1, .costs = costs, .calls = 1};
+    assert_int_equal(tr_rehearse(&rehearsal, &figures), TR_EINVAL);
+    tr_job_variant_release(&variant);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(simulated_ranks_move_what_real_ones_do),
+        cmocka_unit_test(rehearsals_repeat_themselves),
+        cmocka_unit_test(one_process_takes_its_operations),
+        cmocka_unit_test(slow_links_hold_back),
+        cmocka_unit_test(memory_does_not_grow),
+        cmocka_unit_test(too_many_ranks_are_refused),
+    };
+    return cmocka_run_group_tests_name("plan.rehearsal", tests, set_up, tear_down);
+}

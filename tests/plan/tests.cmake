@@ -1,0 +1,9 @@
+# Plans: a time of its own, a network in it, costs, and strategies that are rehearsed.
+trireme_test(plan world)
+trireme_test(plan network)
+trireme_test(plan costs)
+trireme_test(plan rehearsal SOURCES support/ranks.c support/training.c support/families.c)
+
+# The traces are what SimGrid replays; skipped where it is missing.
+add_test(NAME plan.replay COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/plan/replay.sh $<TARGET_FILE:trireme> ${PROJECT_SOURCE_DIR})
+set_tests_properties(plan.replay PROPERTIES LABELS "plan;program" SKIP_RETURN_CODE 77 TIMEOUT 600)

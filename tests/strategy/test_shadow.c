@@ -1,0 +1,165 @@
+/* Every strategy on a device whose memory nobody but the device can touch: the hash of one process on the
+ * cpu device, or of the same strategy there; and with parameters on one device and computing on the other.
+ */
+#include "support/ranks.h"
+
+#include "support/shadow.h"
+
+#include "base/log.h"
+#include "strategy/class.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#define OPTIONS 128
+
+static void begin(struct job *job, int family)
+{
+    family_job(job, &families[family], family_place);
+    job_set(job, "train.microbatches=5");
+    job->settings.steps = 5;
+    job->settings.set = job->set;
+}
+
+/* Runs the job on `size` ranks and returns the hash of the root. */
+static void run(const struct job *job, const char *device, const char *holder, const char *strategy, int size,
+                bool apart, char hash[TR_SHA256_TEXT])
+{
+    struct rank ranks[RANKS];
+    struct tr_train_settings settings = job->settings;
+    char how[200];
+    settings.device = device;
+    settings.parameters_on = holder;
+    settings.strategy = strategy;
+    snprintf(how, sizeof how, "%s on %d ranks%s, computing on %s, parameters on %s", strategy, size,
+             apart ? " apart" : "", device, holder);
+    run_ranks(&settings, size, apart, ranks);
+    expect_well(ranks, size, how);
+    memcpy(hash, ranks[0].outcome.hash, TR_SHA256_TEXT);
+}
+
+/* The variants of a class, as on a command line; the first NULL ends them. */
+static const char *variant_of(const struct tr_strategy_class *class, int number)
+{
+    static const char *const plain[] = {"", NULL};
+    const char *const *variants = class->variants ? class->variants : plain;
+    return variants[number];
+}
+
+/* "pipeline,stages=2", with {workers} replaced. */
+static void write_strategy(const struct tr_strategy_class *class, const char *variant, int workers,
+                           char out[OPTIONS])
+{
+    const char *at = strstr(variant, "{workers}");
+    if (at)
+        snprintf(out, OPTIONS, "%s,%.*s%d%s", class->name, (int)(at - variant), variant, workers,
+                 at + strlen("{workers}"));
+    else
+        snprintf(out, OPTIONS, "%s%s%s", class->name, *variant ? "," : "", variant);
+}
+
+static bool is_asynchronous(const struct job *job, const char *strategy, int workers, int *ranks)
+{
+    struct tr_job_settings settings = {
+        .set = job->settings.set, .set_count = job->settings.set_count, .strategy = strategy};
+    struct tr_strategy_outline outline;
+    struct tr_job *own;
+    must_train(tr_job_open(job->settings.model, &settings, &own));
+    must_train(tr_strategy_outline(own, workers, &outline));
+    tr_job_destroy(&own);
+    *ranks = outline.ranks;
+    return outline.asynchronous;
+}
+
+static void expect_cpu_hashes(int family, int workers)
+{
+    static const char *const devices[][2] = {{"shadow", "shadow"}, {"shadow", "cpu"}, {"cpu", "shadow"}};
+    struct job job;
+    begin(&job, family);
+    for (int c = 0; tr_strategy_class_at(c); c++)
+        for (int v = 0; variant_of(tr_strategy_class_at(c), v); v++) {
+            char strategy[OPTIONS], expected[TR_SHA256_TEXT], got[TR_SHA256_TEXT];
+            int ranks;
+            write_strategy(tr_strategy_class_at(c), variant_of(tr_strategy_class_at(c), v), workers,
+                           strategy);
+            bool free_running = is_asynchronous(&job, strategy, workers, &ranks);
+            run(&job, "cpu", "cpu", strategy, ranks, false, expected);
+            for (int d = 0; d < 3; d++)
+                for (int apart = 0; apart < 2; apart++) {
+                    run(&job, devices[d][0], devices[d][1], strategy, ranks, apart, got);
+                    if (!free_running && strcmp(expected, got) != 0)
+                        fail_msg("%s, %s: computing on %s, parameters on %s, %s: another hash",
+                                 families[family].name, strategy, devices[d][0], devices[d][1],
+                                 apart ? "messages" : "windows");
+                }
+        }
+}
+
+static void a_convolutional_network(void **state)
+{
+    (void)state;
+    expect_cpu_hashes(0, 2);
+}
+
+/* Batch normalization, averages, dropout, a residual connection, clipping by norm, ragged microbatches. */
+static void a_network_of_everything(void **state)
+{
+    (void)state;
+    expect_cpu_hashes(4, 4);
+}
+
+/* Sequences, whose activations have as many rows as there are tokens. */
+static void a_recurrent_network(void **state)
+{
+    (void)state;
+    expect_cpu_hashes(3, 2);
+}
+
+static void count_notes(void *user, enum tr_log_level level, const char *message)
+{
+    if (level == TR_LOG_WARNING && strstr(message, "are not kept on")) ++*(int *)user;
+}
+
+/* Images that the device has no room for go there step by step, whatever takes part in a step and in how many
+   passes, and of evaluations as well; which is said. */
+static void a_set_that_is_too_large(void **state)
+{
+    static const char *const sets[] = {"train.pass=2", "train.pass=4"};
+    (void)state;
+    for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++) {
+        struct job job;
+        struct outcome expected, got;
+        int notes = 0;
+        begin(&job, 0);
+        job_set(&job, sets[i]);
+        job.settings.device = "cpu";
+        job_outcome(&job, &expected);
+        job.settings.device = "shadow";
+        tr_log_set_sink(count_notes, &notes, TR_LOG_INFO);
+        job_outcome(&job, &got);
+        expect_same(&expected, &got, "with room");
+        assert_int_equal(notes, 0);
+        shadow_room = 1000;
+        job_outcome(&job, &got);
+        shadow_room = INT64_MAX;
+        tr_log_set_sink(NULL, NULL, TR_LOG_INFO);
+        expect_same(&expected, &got, "without room");
+        assert_true(got.evaluated_loss == expected.evaluated_loss);
+        assert_int_equal(notes, 2); /* training, test */
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_convolutional_network),
+        cmocka_unit_test(a_network_of_everything),
+        cmocka_unit_test(a_recurrent_network),
+        cmocka_unit_test(a_set_that_is_too_large),
+    };
+    return cmocka_run_group_tests(tests, family_place_make, family_place_remove);
+}

@@ -1,0 +1,333 @@
+/* Synchronous jobs that go on without ranks that died, in the middle of a step, of an update, of an
+ * evaluation: always to the hash of one process. On threads, and on processes that share memory and are
+ * really gone. */
+#include "support/comm_thread/thread.h"
+#include "support/ranks.h"
+#include "train/trainer_internal.h"
+
+#include "base/fail.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#define STEPS 7
+
+enum place {
+    NOWHERE,
+    AT_LAYER,  /* before backward */
+    AT_UPDATE, /* in the middle of it: what is updated is torn */
+    AT_EVENT   /* told by the root, which kills; threads only */
+};
+
+struct blow {
+    enum place place;
+    int victim;
+    int64_t step; /* AT_LAYER, AT_UPDATE: steps done before; AT_EVENT: as the event says, or later */
+    int nth;      /* layer or update of the step, from 0 */
+    enum tr_train_event_kind event;
+};
+
+#define BLOWS 3
+struct plan {
+    struct blow blow[BLOWS];
+    tr_comm *comm[RANKS]; /* of threads */
+};
+
+struct part {
+    struct plan *plan;
+    struct rank *rank;
+    tr_trainer *trainer;
+    int number, layers, updates;
+    int64_t step;      /* that these are of */
+    bool dealt[BLOWS]; /* by the root */
+};
+
+static struct plan *plan_of_all; /* threads see one, processes copies */
+
+/* This rank dies here, in mid-step. */
+static tr_status die(struct part *part)
+{
+    ranks_die(part->rank->comm);
+    return tr_fail(TR_EPEER, "this rank was to die here");
+}
+
+/* Whether the rank is to die at this call, the `calls`th of the step. */
+static bool is_due(struct part *part, enum place place, int calls)
+{
+    for (int i = 0; i < BLOWS; i++) {
+        const struct blow *blow = &part->plan->blow[i];
+        if (blow->place == place && blow->victim == part->number && blow->step == part->trainer->step &&
+            blow->nth == calls)
+            return true;
+    }
+    return false;
+}
+
+static void enter_step(struct part *part)
+{
+    if (part->step == part->trainer->step) return;
+    part->step = part->trainer->step;
+    part->layers = part->updates = 0;
+}
+
+static tr_status at_layer(void *user, const struct tr_layer *layer, const float *output, int64_t count)
+{
+    struct part *part = user;
+    (void)layer, (void)output, (void)count;
+    enter_step(part);
+    return is_due(part, AT_LAYER, part->layers++) ? die(part) : TR_OK;
+}
+
+static tr_status at_update(void *user, const float *gradient, int64_t begin, int64_t end)
+{
+    struct part *part = user;
+    (void)gradient;
+    enter_step(part);
+    if (begin == end || !is_due(part, AT_UPDATE, part->updates++)) return TR_OK;
+    for (int i = 0; i < TR_ARENAS; i++) {
+        float *arena = tr_variables_arena(part->trainer->variables, (enum tr_arena)i);
+        for (int64_t k = begin; arena && k < end; k += 3) arena[k] = 1e30F;
+    }
+    return die(part);
+}
+
+static void hear(void *user, const struct tr_train_event *event)
+{
+    struct part *part = user;
+    for (int i = 0; i < BLOWS; i++) {
+        const struct blow *blow = &part->plan->blow[i];
+        if (part->dealt[i] || blow->place != AT_EVENT || blow->event != event->kind ||
+            event->step < blow->step)
+            continue;
+        part->dealt[i] = true;
+        tr_comm_thread_kill(part->plan->comm[blow->victim]);
+    }
+}
+
+static void *run_part(void *user)
+{
+    struct rank *rank = user;
+    struct part part = {.plan = plan_of_all, .rank = rank, .number = tr_comm_rank(rank->comm), .step = -1};
+    struct outcome *outcome = &rank->outcome;
+    *outcome = (struct outcome){.step = -1};
+    part.plan->comm[part.number] = rank->comm;
+    outcome->status = trainer_create(rank->settings, rank->comm, &part.trainer);
+    if (outcome->status == TR_OK) {
+        tr_strategy_watch(part.trainer->strategy, TR_WATCHER_DIGESTS,
+                          (struct tr_strategy_watch){at_layer, at_update, &part});
+        outcome->status = tr_trainer_run(part.trainer, hear, &part);
+    }
+    snprintf(outcome->message, sizeof outcome->message, "%s",
+             outcome->status == TR_OK ? "" : tr_error_message());
+    if (outcome->status == TR_OK) {
+        outcome->step = part.trainer->step;
+        if (tr_trainer_hash(part.trainer, outcome->hash) != TR_OK) outcome->hash[0] = '\0';
+    } else if (!part.trainer) {
+        tr_comm_abort(rank->comm, outcome->message);
+    }
+    tr_trainer_destroy(&part.trainer);
+    tr_comm_destroy(&rank->comm);
+    return NULL;
+}
+
+/* ---- checks ---- */
+
+static bool is_victim(const struct plan *plan, int rank)
+{
+    for (int i = 0; i < BLOWS; i++)
+        if (plan->blow[i].victim == rank && rank > 0) return true;
+    return false;
+}
+
+/* The job on `size` ranks that are dealt these blows ends with what one process ends with. */
+static void expect_survival(struct job *job, const struct outcome *alone, const struct plan *blows, int size,
+                            const char *how)
+{
+    struct rank ranks[RANKS];
+    struct plan plan = *blows;
+    plan_of_all = &plan;
+    job->settings.outlives = true;
+    run_ranks_by(run_part, &job->settings, size, false, ranks);
+    job->settings.outlives = false;
+    for (int r = 0; r < size; r++) {
+        const struct outcome *outcome = &ranks[r].outcome;
+        if (is_victim(blows, r)) {
+            if (outcome->status == TR_OK) fail_msg("%s: rank %d lives", how, r);
+        } else if (outcome->status != TR_OK) {
+            fail_msg("%s, rank %d of %d: %s", how, r, size, outcome->message);
+        } else if (strcmp(outcome->hash, alone->hash) != 0 || outcome->step != alone->step) {
+            fail_msg("%s, rank %d of %d: hash %s after %lld steps, one process has %s", how, r, size,
+                     outcome->hash, (long long)outcome->step, alone->hash);
+        }
+    }
+}
+
+static void begin(struct job *job, const struct family *family, struct outcome *alone)
+{
+    family_job(job, family, family_place);
+    job_set(job, "train.microbatches=5");
+    job_set(job, "train.evaluate_every=2");
+    job->settings.set = job->set;
+    job->settings.steps = STEPS;
+    job_outcome(job, alone);
+    if (alone->status != TR_OK) fail_msg("%s: %s", family->name, alone->message);
+}
+
+/* Every kind of network and update, with a death in forward and one in the middle of an update. */
+static void all_families(int size)
+{
+    for (int f = 0; f < family_count; f++) {
+        struct job job;
+        struct outcome alone;
+        begin(&job, &families[f], &alone);
+        for (int torn = 0; torn < 2; torn++) {
+            char how[120];
+            struct plan plan = {.blow = {{torn ? AT_UPDATE : AT_LAYER, size - 1, 3, 0, 0}}};
+            snprintf(how, sizeof how, "%s, %s", families[f].name, torn ? "an update" : "a layer");
+            expect_survival(&job, &alone, &plan, size, how);
+        }
+    }
+}
+
+static void threads_go_on(void **state)
+{
+    (void)state;
+    all_families(2);
+}
+
+static void processes_go_on(void **state)
+{
+    (void)state;
+    ranks_become(RANKS_ARE_PROCESSES);
+    all_families(3);
+    ranks_become(RANKS_ARE_THREADS);
+}
+
+/* In the first step and the last, at the first and at later layers and updates, by any rank but the first. */
+static void every_place_will_do(void **state)
+{
+    (void)state;
+    struct job job;
+    struct outcome alone;
+    begin(&job, &families[0], &alone);
+    job.settings.strategy = "allreduce,bucket=0.002,factors=never"; /* several updates a step */
+    for (int64_t step = 0; step < STEPS; step += STEPS - 1)
+        for (int victim = 1; victim < 4; victim++)
+            for (int nth = 0; nth < 3; nth++)
+                for (int torn = 0; torn < 2; torn++) {
+                    char how[120];
+                    struct plan plan = {.blow = {{torn ? AT_UPDATE : AT_LAYER, victim, step, nth, 0}}};
+                    snprintf(how, sizeof how, "step %d, rank %d, %s %d", (int)step, victim,
+                             torn ? "update" : "layer", nth);
+                    expect_survival(&job, &alone, &plan, 4, how);
+                }
+}
+
+/* Between steps: when the root tells of a step, an evaluation, a checkpoint, or the end, the others are near
+   it or ahead. With a schedule that follows evaluations, which count once. */
+static void between_steps_too(void **state)
+{
+    (void)state;
+    static const enum tr_train_event_kind kinds[] = {TR_EVENT_STEP, TR_EVENT_EVALUATION, TR_EVENT_CHECKPOINT};
+    char out[SCRATCH_PATH + 16];
+    struct job job;
+    struct outcome alone;
+    family_job(&job, &families[0], family_place);
+    job_set(&job, "train.microbatches=5");
+    job_set(&job, "train.evaluate_every=1");
+    job_set(&job, "train.checkpoint_every=2");
+    job_set(&job, "train.log_every=1");
+    job_set(&job, "optimizer={rule: momentum, rate: 0.5, schedule: {kind: plateau, patience: 1}}");
+    job.settings.set = job.set;
+    job.settings.steps = STEPS;
+    job_outcome(&job, &alone);
+    assert_int_equal(alone.status, TR_OK);
+    snprintf(out, sizeof out, "%s/between", family_place);
+    job.settings.out = out;
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
+        for (int64_t step = 1; step < STEPS; step += 2) {
+            char how[120];
+            struct plan plan = {.blow = {{AT_EVENT, 1 + (int)step % 3, step, 0, kinds[k]}}};
+            snprintf(how, sizeof how, "event %d at step %d", (int)kinds[k], (int)step);
+            expect_survival(&job, &alone, &plan, 4, how);
+        }
+}
+
+/* One after another, and two at a time, until one is left. */
+static void several_may_die(void **state)
+{
+    (void)state;
+    struct job job;
+    struct outcome alone;
+    begin(&job, &families[family_count - 1], &alone);
+    job_set(&job, "train.log_every=1");
+    struct plan apart = {.blow = {{AT_UPDATE, 2, 1, 0, 0},
+                                  {AT_EVENT, 3, 3, 0, TR_EVENT_STEP},
+                                  {AT_EVENT, 1, 5, 0, TR_EVENT_STEP}}};
+    expect_survival(&job, &alone, &apart, 4, "one after another");
+    struct plan together = {.blow = {{AT_LAYER, 2, 2, 2, 0}, {AT_LAYER, 1, 2, 0, 0}, {AT_LAYER, 4, 2, 1, 0}}};
+    expect_survival(&job, &alone, &together, 5, "together");
+    struct plan hurried = {.blow = {{AT_UPDATE, 2, 2, 0, 0}, {AT_EVENT, 1, 2, 0, TR_EVENT_WARNING}}};
+    expect_survival(&job, &alone, &hurried, 4, "once the loss of another was told");
+}
+
+/* ---- where it cannot be ---- */
+
+static void refuse(const char *strategy, int apart, const char *word)
+{
+    struct job job;
+    struct rank ranks[RANKS];
+    family_job(&job, &families[0], family_place);
+    job_set(&job, "train.microbatches=4");
+    job.settings.set = job.set;
+    job.settings.steps = 4;
+    job.settings.strategy = strategy;
+    job.settings.outlives = true;
+    run_ranks(&job.settings, 3, apart, ranks);
+    for (int r = 0; r < 3; r++) {
+        assert_int_equal(ranks[r].outcome.status, TR_EUNSUPPORTED);
+        if (!strstr(ranks[r].outcome.message, word)) fail_msg("%s: %s", strategy, ranks[r].outcome.message);
+    }
+}
+
+static void who_cannot_says_so(void **state)
+{
+    (void)state;
+    refuse("pipeline,stages=3", 0, "pipeline");
+    refuse("parameter-server", 0, "parameter-server");
+    refuse("local-sgd,replicas=3", 0, "local-sgd");
+    refuse("allreduce", 1, "one host");
+}
+
+/* Without the root nobody reports and saves: all say so. */
+static void the_root_is_needed(void **state)
+{
+    (void)state;
+    struct job job;
+    struct outcome alone;
+    struct rank ranks[RANKS];
+    begin(&job, &families[0], &alone);
+    struct plan plan = {.blow = {{AT_LAYER, 0, 3, 0, 0}}};
+    plan_of_all = &plan;
+    job.settings.outlives = true;
+    run_ranks_by(run_part, &job.settings, 3, false, ranks);
+    for (int r = 1; r < 3; r++) {
+        assert_int_equal(ranks[r].outcome.status, TR_EPEER);
+        if (!strstr(ranks[r].outcome.message, "rank 0 on host")) fail_msg("%s", ranks[r].outcome.message);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_go_on),       cmocka_unit_test(processes_go_on),
+        cmocka_unit_test(every_place_will_do), cmocka_unit_test(between_steps_too),
+        cmocka_unit_test(several_may_die),     cmocka_unit_test(who_cannot_says_so),
+        cmocka_unit_test(the_root_is_needed),
+    };
+    return cmocka_run_group_tests_name("strategy.shrink", tests, family_place_make, family_place_remove);
+}

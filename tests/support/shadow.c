@@ -1,0 +1,253 @@
+#include "support/shadow.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int64_t shadow_room = INT64_MAX;
+
+/* Memory of the device. */
+struct range {
+    void *memory;
+    size_t bytes;
+    struct range *next;
+};
+
+/* A copy that is not done: from the host, as long as `late` is NULL; else the host is to get `late`, which
+   comes from `from` only then, if that is not NULL. */
+struct copy {
+    void *to;
+    const void *from;
+    void *late;
+    size_t bytes;
+    struct copy *next;
+};
+
+struct shadow {
+    tr_device base;
+    tr_device *cpu;
+    struct range *ranges;
+    struct copy *copies, **last;
+    uint64_t recorded, done, asked; /* events: the last one, the last that is over, and that was asked for */
+};
+
+static struct shadow *shadow_of(tr_device *device)
+{
+    return (struct shadow *)device;
+}
+
+static void protect(const struct shadow *shadow, int rights)
+{
+    for (const struct range *range = shadow->ranges; range; range = range->next)
+        if (mprotect(range->memory, range->bytes, rights) != 0) assert(!"mprotect failed");
+}
+
+/* ---- memory ---- */
+
+static tr_status shadow_alloc(tr_device *device, size_t bytes, void **out)
+{
+    struct shadow *shadow = shadow_of(device);
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    struct range *range = tr_alloc(1, sizeof *range);
+    if (!range) return TR_ENOMEM;
+    range->bytes = (bytes / page + 1) * page;
+    range->memory = mmap(NULL, range->bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (range->memory == MAP_FAILED) {
+        tr_free(range);
+        return tr_fail(TR_ENOMEM, "no shadow memory: %s", strerror(errno));
+    }
+    range->next = shadow->ranges;
+    shadow->ranges = range;
+    *out = range->memory;
+    return TR_OK;
+}
+
+static void shadow_free(tr_device *device, void *memory)
+{
+    struct range **at = &shadow_of(device)->ranges;
+    while (*at && (*at)->memory != memory) at = &(*at)->next;
+    assert(*at && "memory that is not this device's");
+    struct range *range = *at;
+    *at = range->next;
+    munmap(range->memory, range->bytes);
+    tr_free(range);
+}
+
+/* ---- copies ---- */
+
+static tr_status enqueue(struct shadow *shadow, void *to, const void *from, size_t bytes, bool to_host)
+{
+    if (bytes == 0) return TR_OK;
+    struct copy *copy = tr_alloc_zero(1, sizeof *copy);
+    if (!copy) return TR_ENOMEM;
+    *copy = (struct copy){.to = to, .from = from, .bytes = bytes};
+    if (to_host) copy->late = tr_alloc(1, bytes);
+    if (to_host && !copy->late) {
+        tr_free(copy);
+        return TR_ENOMEM;
+    }
+    *shadow->last = copy;
+    shadow->last = &copy->next;
+    return TR_OK;
+}
+
+/* What came from the host before the present operation is there. */
+static void take_from_host(struct shadow *shadow)
+{
+    for (struct copy *copy = shadow->copies; copy; copy = copy->next) {
+        if (copy->late || copy->bytes == 0) continue;
+        memcpy(copy->to, copy->from, copy->bytes);
+        copy->bytes = 0;
+    }
+}
+
+static void begin(struct shadow *shadow)
+{
+    protect(shadow, PROT_READ | PROT_WRITE);
+    take_from_host(shadow);
+}
+
+static void end(struct shadow *shadow)
+{
+    protect(shadow, PROT_NONE);
+}
+
+static tr_status shadow_to_device(tr_device *device, void *to, const void *from, size_t bytes)
+{
+    return enqueue(shadow_of(device), to, from, bytes, false);
+}
+
+static tr_status shadow_to_host(tr_device *device, void *to, const void *from, size_t bytes)
+{
+    struct shadow *shadow = shadow_of(device);
+    TR_TRY(enqueue(shadow, to, NULL, bytes, true));
+    if (bytes == 0) return TR_OK;
+    struct copy *copy = shadow->copies;
+    while (copy->next) copy = copy->next;
+    begin(shadow);
+    memcpy(copy->late, from, bytes);
+    end(shadow);
+    memset(to, 0xff, bytes); /* for whoever looks too early */
+    return TR_OK;
+}
+
+/* As late as can be: whoever writes to the source before it was waited for spoils it. */
+static tr_status shadow_to_host_beside(tr_device *device, void *to, const void *from, size_t bytes)
+{
+    struct shadow *shadow = shadow_of(device);
+    TR_TRY(enqueue(shadow, to, from, bytes, true));
+    if (bytes > 0) memset(to, 0xff, bytes);
+    return TR_OK;
+}
+
+static tr_status shadow_wait(tr_device *device)
+{
+    struct shadow *shadow = shadow_of(device);
+    begin(shadow);
+    for (struct copy *copy = shadow->copies; copy; copy = copy->next)
+        if (copy->late && copy->from) memcpy(copy->late, copy->from, copy->bytes);
+    end(shadow);
+    while (shadow->copies) {
+        struct copy *copy = shadow->copies;
+        if (copy->late) memcpy(copy->to, copy->late, copy->bytes);
+        shadow->copies = copy->next;
+        tr_free(copy->late);
+        tr_free(copy);
+    }
+    shadow->last = &shadow->copies;
+    shadow->done = shadow->recorded;
+    return tr_device_wait(shadow->cpu);
+}
+
+static tr_status shadow_record(tr_device *device, tr_event *out)
+{
+    out->number = ++shadow_of(device)->recorded;
+    return TR_OK;
+}
+
+/* Not yet, when asked for the first time. */
+static tr_status shadow_reached(tr_device *device, tr_event event, bool *out)
+{
+    struct shadow *shadow = shadow_of(device);
+    assert(event.number > 0 && event.number <= shadow->recorded);
+    if (event.number > shadow->done && shadow->asked == event.number) TR_TRY(shadow_wait(device));
+    shadow->asked = event.number;
+    *out = event.number <= shadow->done;
+    return TR_OK;
+}
+
+static void shadow_destroy(tr_device *device)
+{
+    struct shadow *shadow = shadow_of(device);
+    while (shadow->copies) {
+        struct copy *copy = shadow->copies;
+        shadow->copies = copy->next;
+        tr_free(copy->late);
+        tr_free(copy);
+    }
+    while (shadow->ranges) shadow_free(device, shadow->ranges->memory);
+    tr_device_destroy(&shadow->cpu);
+    tr_free(shadow);
+}
+
+/* ---- operations ---- */
+
+#define OPERATION(op)                                                                                        \
+    static tr_status shadow_##op(tr_device *device, const struct tr_op_##op *arguments)                      \
+    {                                                                                                        \
+        struct shadow *shadow = shadow_of(device);                                                           \
+        begin(shadow);                                                                                       \
+        tr_status status = tr_device_##op(shadow->cpu, arguments);                                           \
+        end(shadow);                                                                                         \
+        return status;                                                                                       \
+    }
+TR_DEVICE_OPS(OPERATION)
+
+static int64_t room(tr_device *device)
+{
+    (void)device;
+    return shadow_room;
+}
+
+static const struct tr_device_class shadow_class = {.name = "shadow",
+                                                    .version = TR_DEVICE_VERSION,
+                                                    .alloc = shadow_alloc,
+                                                    .free = shadow_free,
+                                                    .to_device = shadow_to_device,
+                                                    .to_host = shadow_to_host,
+                                                    .to_host_beside = shadow_to_host_beside,
+                                                    .wait = shadow_wait,
+                                                    .record = shadow_record,
+                                                    .reached = shadow_reached,
+                                                    .room = room,
+                                                    .destroy = shadow_destroy,
+#define SLOT(op) .op = shadow_##op,
+                                                    TR_DEVICE_OPS(SLOT)
+#undef SLOT
+};
+
+tr_status shadow_create(int threads, const char *isa, tr_device **out)
+{
+    *out = NULL;
+    struct shadow *shadow = tr_alloc_zero(1, sizeof *shadow);
+    if (!shadow) return TR_ENOMEM;
+    tr_status status = tr_device_create("cpu", threads, isa, &shadow->cpu);
+    if (status != TR_OK) {
+        tr_free(shadow);
+        return status;
+    }
+    shadow->base.class = &shadow_class;
+    shadow->base.threads = shadow->cpu->threads;
+    snprintf(shadow->base.description, sizeof shadow->base.description, "shadow (%d threads)",
+             shadow->cpu->threads);
+    shadow->last = &shadow->copies;
+    *out = &shadow->base;
+    return TR_OK;
+}

@@ -1,0 +1,16 @@
+/* A device for tests whose memory nobody can touch: that of the processor, made inaccessible but for the time
+ * of an operation or a copy, so that whoever reads or writes it directly ends the test. Copies come late, as
+ * those of accelerators do: to the host not before tr_device_wait(), and from the host at any time until
+ * then, so that who does not wait is found out, too. The bits are those of the cpu device.
+ */
+#ifndef TESTS_SUPPORT_SHADOW_H
+#define TESTS_SUPPORT_SHADOW_H
+
+#include "device/device.h"
+
+/* What all of them say of their room; INT64_MAX to begin with. */
+extern int64_t shadow_room;
+/* `threads` and `isa` as for the cpu device. Returned, destroy with tr_device_destroy(). */
+tr_status shadow_create(int threads, const char *isa, tr_device **out);
+
+#endif

@@ -1,0 +1,116 @@
+/* What evaluations tell: plain losses, each state of a run once. */
+#include "support/training.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+static const struct family *everything(void)
+{
+    int i = 0;
+    while (strcmp(families[i].name, "everything") != 0) i++;
+    return &families[i];
+}
+
+/* The mean of -log p over the labels of a data set, from the probabilities that the predictor gives. */
+static double cross_entropy(tr_predictor *predictor, const tr_source *source)
+{
+    struct tr_predict_info info = TR_PREDICT_INFO_INIT;
+    must_train(tr_predictor_info(predictor, &info));
+    float output[16];
+    assert_true(info.outputs <= 16);
+    double sum = 0;
+    int64_t count = tr_source_info(source)->count;
+    for (int64_t i = 0; i < count; i++) {
+        int32_t label;
+        must_train(tr_predictor_source(predictor, source, i, 1, output));
+        must_train(tr_source_read(source, i, NULL, 0, NULL, &label));
+        sum -= log((double)output[label]);
+    }
+    return sum / (double)count;
+}
+
+/* The job's targets are smoothed in training, and in training alone. */
+static void evaluated_losses_are_not_smoothed(void **state)
+{
+    (void)state;
+    char run[SCRATCH_PATH];
+    struct job job;
+    struct outcome outcome;
+    family_job(&job, everything(), family_place);
+    job.settings.out = scratch_join(run, family_place, "smoothed");
+    job_outcome(&job, &outcome);
+    must_train(outcome.status);
+    struct tr_predict_settings settings = TR_PREDICT_SETTINGS_INIT;
+    settings.checkpoint = run;
+    settings.threads = 1;
+    tr_predictor *predictor;
+    tr_source *source;
+    double loss, accuracy;
+    must_train(tr_predictor_create(&settings, &predictor));
+    must_train(tr_predictor_open_data(predictor, "test", &source));
+    must_train(tr_predictor_evaluate(predictor, source, &loss, &accuracy, NULL));
+    double expected = cross_entropy(predictor, source);
+    tr_source_close(&source);
+    tr_predictor_destroy(&predictor);
+    if (fabs(loss - expected) > 1e-5 * expected) fail_msg("loss %.9g instead of %.9g", loss, expected);
+    assert_true(outcome.evaluated_loss == loss);
+}
+
+struct seen {
+    int evaluations;
+    int64_t step[8];
+};
+
+static void listen(void *user, const struct tr_train_event *event)
+{
+    struct seen *seen = user;
+    if (event->kind != TR_EVENT_EVALUATION) return;
+    assert_string_equal(event->name, "test");
+    assert_true(seen->evaluations < 8);
+    seen->step[seen->evaluations++] = event->step;
+}
+
+/* An evaluation that is due after the last step is the test at the end. */
+static void the_end_is_evaluated_once(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *every;
+        int evaluations;
+        int64_t step[3];
+    } cases[] = {
+        {"train.evaluate_every=4", 2, {4, 8}},
+        {"train.evaluate_every=3", 3, {3, 6, 8}},
+        {"train.evaluate_every=0", 1, {8}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct job job;
+        struct seen seen = {0};
+        family_job(&job, everything(), family_place);
+        job_set(&job, cases[i].every);
+        tr_trainer *trainer = job_trainer(&job);
+        must_train(tr_trainer_run(trainer, listen, &seen));
+        assert_int_equal(seen.evaluations, cases[i].evaluations);
+        for (int k = 0; k < seen.evaluations; k++) assert_int_equal(seen.step[k], cases[i].step[k]);
+        /* Who runs what has ended is told how good it is. */
+        seen = (struct seen){0};
+        must_train(tr_trainer_run(trainer, listen, &seen));
+        assert_int_equal(seen.evaluations, 1);
+        assert_int_equal(seen.step[0], 8);
+        tr_trainer_destroy(&trainer);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(evaluated_losses_are_not_smoothed),
+        cmocka_unit_test(the_end_is_evaluated_once),
+    };
+    return cmocka_run_group_tests(tests, family_place_make, family_place_remove);
+}

@@ -1,0 +1,644 @@
+/* What practitioners ask of a training beyond the plain run: layers that are frozen or learn at their own
+ * pace, a validation split, a rate that falls where nothing becomes better, draws by class, and beginnings
+ * out of other runs and files. All on any number of ranks and over stops with the same bits.
+ */
+#include "support/ranks.h"
+
+#include "base/text.h"
+#include "base/alloc.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+static char place[SCRATCH_PATH];
+
+static const char *in_place(const char *name)
+{
+    static char path[4][SCRATCH_PATH];
+    static int next;
+    return scratch_join(path[next++ % 4], place, name);
+}
+
+static void write_bytes(const char *name, const void *bytes, size_t size)
+{
+    must_train(tr_file_write_atomic(NULL, in_place(name), bytes, size));
+}
+
+static void write_text(const char *name, const char *text)
+{
+    write_bytes(name, text, strlen(text));
+}
+
+/* Two values and their class by name: "in" within a circle, which is rare, else "out". */
+static void write_points(const char *name, int count)
+{
+    struct tr_text text = TR_TEXT_INIT;
+    char *bytes;
+    uint32_t random = 7;
+    tr_text_add(&text, "x,y,where\n");
+    for (int i = 0; i < count; i++) {
+        double at[2];
+        for (int k = 0; k < 2; k++) {
+            random = random * 1664525 + 1013904223;
+            at[k] = (double)(random >> 8) / (1 << 23) - 1;
+        }
+        tr_text_addf(&text, "%.5f,%.5f,%s\n", at[0], at[1],
+                     at[0] * at[0] + at[1] * at[1] < 0.25 ? "in" : "out");
+    }
+    must_train(tr_text_finish(&text, &bytes));
+    write_text(name, bytes);
+    tr_free(bytes);
+}
+
+#define BODY                                                                                                 \
+    "  - dense: {units: 16, activation: tanh, name: one}\n"                                                  \
+    "  - dense: {units: 16, activation: tanh, name: two}\n"
+
+static int make_place(void **state)
+{
+    (void)state;
+    scratch_make(place);
+    write_points("points.csv", 403);
+    write_text("points.yaml", "name: points\n"
+                              "data: {train: {csv: {path: points.csv}}}\n"
+                              "layers:\n" BODY "  - dense: {units: 2, name: head}\n"
+                              "optimizer: {rule: momentum, rate: 0.1}\n"
+                              "train: {batch: 40, microbatches: 4, steps: 30, log_every: 1}\n");
+    write_text("normed.yaml",
+               "name: normed\n"
+               "data: {train: {csv: {path: points.csv}}}\n"
+               "layers:\n  - dense: {units: 16, name: one}\n  - batch_norm: {name: norm}\n  - tanh\n"
+               "  - dense: {units: 2, name: head}\n"
+               "optimizer: {rule: adam, rate: 0.01, ema: 0.9}\n"
+               "train: {batch: 40, microbatches: 4, steps: 10, log_every: 1}\n");
+    return 0;
+}
+
+static int remove_place(void **state)
+{
+    (void)state;
+    scratch_remove(place);
+    return 0;
+}
+
+static void points_job(struct job *job, const char *const *set)
+{
+    job_begin(job, in_place("points.yaml"));
+    job->settings.journal = "";
+    for (; set && *set; set++) job_set(job, *set);
+}
+
+static struct outcome points_outcome(const char *const *set)
+{
+    struct job job;
+    struct outcome outcome;
+    points_job(&job, set);
+    job_outcome(&job, &outcome);
+    return outcome;
+}
+
+#define OUTCOME(...) points_outcome((const char *const[]){__VA_ARGS__, NULL})
+
+static void expect_equal(const struct outcome *a, const struct outcome *b)
+{
+    expect_same(a, b, "written in another way");
+}
+
+/* ---- the pace of layers ---- */
+
+/* Factors that are powers of two are no other than another rate and another decay, to the bit. */
+static void test_factors(void **state)
+{
+    (void)state;
+    struct outcome plain = OUTCOME("optimizer={rule: momentum, rate: 0.25, l2: 0.5}");
+    struct outcome factors =
+        OUTCOME("optimizer={rule: momentum, rate: 0.5, l2: 0.25}", "layers.one.rate_factor=0.5",
+                "layers.one.decay_factor=2", "layers.two.rate_factor=0.5", "layers.two.decay_factor=2",
+                "layers.head.rate_factor=0.5", "layers.head.decay_factor=2");
+    assert_string_equal(plain.hash, factors.hash);
+    struct outcome adam = OUTCOME("optimizer={rule: adamw, rate: 0.01, weight_decay: 0}");
+    struct outcome undecayed =
+        OUTCOME("optimizer={rule: adamw, rate: 0.01, weight_decay: 0.1}", "layers.one.decay_factor=0",
+                "layers.two.decay_factor=0", "layers.head.decay_factor=0");
+    assert_string_equal(adam.hash, undecayed.hash);
+    assert_string_not_equal(plain.hash, adam.hash);
+}
+
+/* Fills `out` with all of a trainer's parameter. */
+static void parameter_of(tr_trainer *trainer, const char *name, float *out, int count)
+{
+    must_train(tr_trainer_parameter(trainer, name, out, count));
+}
+
+/* Whether the parameter keeps its values through a run; the same question for another one is answered, too.
+ */
+static void expect_frozen(const char *model, const char *const *set, const char *strategy, const char *frozen,
+                          int frozen_count, const char *moving, int moving_count)
+{
+    struct job job;
+    struct outcome outcome;
+    float before[2][64], after[2][64];
+    job_begin(&job, in_place(model));
+    job.settings.journal = "";
+    job.settings.strategy = strategy;
+    for (; *set; set++) job_set(&job, *set);
+    tr_trainer *trainer = job_trainer(&job);
+    parameter_of(trainer, frozen, before[0], frozen_count);
+    parameter_of(trainer, moving, before[1], moving_count);
+    trainer_outcome(trainer, &outcome);
+    must_train(outcome.status);
+    parameter_of(trainer, frozen, after[0], frozen_count);
+    parameter_of(trainer, moving, after[1], moving_count);
+    if (memcmp(before[0], after[0], (size_t)frozen_count * sizeof(float)) != 0)
+        fail_msg("%s: %s moved", strategy ? strategy : "alone", frozen);
+    if (memcmp(before[1], after[1], (size_t)moving_count * sizeof(float)) == 0)
+        fail_msg("%s: %s did not move", strategy ? strategy : "alone", moving);
+    tr_trainer_destroy(&trainer);
+}
+
+/* Means of three equal numbers are rounded, so strategies that average replicas would move what is frozen. */
+static void test_frozen_layers_stay(void **state)
+{
+    (void)state;
+    static const char *const strategies[] = {NULL, "local-sgd,replicas=3,every=2,rate=0.5,momentum=0.9",
+                                             "gossip,replicas=3,neighbours=1,consensus=2"};
+    static const char *const first[] = {"layers.one.frozen=true", NULL};
+    static const char *const middle[] = {"layers.two.frozen=true", "optimizer.l2=0.1", NULL};
+    static const char *const norm[] = {"layers.norm.frozen=true", NULL};
+    for (size_t i = 0; i < sizeof strategies / sizeof strategies[0]; i++) {
+        expect_frozen("points.yaml", first, strategies[i], "one.weights", 32, "head.weights", 32);
+        expect_frozen("points.yaml", middle, strategies[i], "two.bias", 16, "one.weights", 32);
+        expect_frozen("normed.yaml", norm, strategies[i], "norm.gamma", 16, "norm.running_mean", 16);
+    }
+}
+
+/* What is frozen is not part of the norm by which gradients are clipped: a step of the head alone, whose
+   gradient is clipped, is as long as the rate times the limit. */
+static void test_frozen_layers_do_not_clip(void **state)
+{
+    (void)state;
+    struct job job;
+    float before[34], after[34];
+    points_job(&job, (const char *const[]){"layers.one.frozen=true", "layers.two.frozen=true",
+                                           "optimizer={rule: sgd, rate: 0.5, clip_norm: 0.001}",
+                                           "train.steps=1", NULL});
+    tr_trainer *trainer = job_trainer(&job);
+    for (int i = 0; i < 2; i++) {
+        float *values = i ? after : before;
+        parameter_of(trainer, "head.weights", values, 32);
+        parameter_of(trainer, "head.bias", values + 32, 2);
+        if (i == 0) must_train(tr_trainer_step(trainer, NULL));
+    }
+    double squares = 0;
+    for (int i = 0; i < 34; i++) {
+        double difference = (double)after[i] - (double)before[i];
+        squares += difference * difference;
+    }
+    assert_true(squares > 0.0005 * 0.0005 * 0.98 && squares < 0.0005 * 0.0005 * 1.02);
+    tr_trainer_destroy(&trainer);
+}
+
+static void test_a_pace_needs_parameters(void **state)
+{
+    (void)state;
+    struct job job;
+    struct outcome outcome;
+    job_begin(&job, in_place("normed.yaml"));
+    job_set(&job, "layers.tanh1.frozen=true");
+    job_outcome(&job, &outcome);
+    assert_int_equal(outcome.status, TR_EINVAL);
+    if (!strstr(outcome.message, "layers[2]: layer \"tanh1\": has no parameters"))
+        fail_msg("%s", outcome.message);
+}
+
+/* ---- the same on any number of ranks, and over stops ---- */
+
+struct stop {
+    tr_trainer *trainer;
+    int64_t at;
+};
+
+static void stop_at(void *user, const struct tr_train_event *event)
+{
+    struct stop *stop = user;
+    if (event->kind == TR_EVENT_STEP && event->step == stop->at) tr_trainer_stop(stop->trainer);
+}
+
+/* Stops the run after `step` steps and takes it up again; returns how it ends. */
+static struct outcome resumed_outcome(const char *const *set, int64_t step)
+{
+    struct job job;
+    struct outcome outcome;
+    const char *out = in_place("stopped");
+    if (tr_file_is_directory(out)) scratch_remove(out);
+    points_job(&job, set);
+    job.settings.out = out;
+    tr_trainer *trainer = job_trainer(&job);
+    struct stop stop = {trainer, step};
+    assert_int_equal(tr_trainer_run(trainer, stop_at, &stop), TR_EINTERRUPTED);
+    tr_trainer_destroy(&trainer);
+    job_begin(&job, NULL);
+    job.settings.resume = job.settings.out = out;
+    job.settings.journal = "";
+    job_outcome(&job, &outcome);
+    return outcome;
+}
+
+/* A way to train, which `what` names, has one hash. */
+static void expect_one_hash(const char *what, const char *const *set)
+{
+    static const struct {
+        const char *strategy;
+        int ranks;
+    } shared[] = {{"allreduce", 3}, {"parameter-server,servers=2", 4}, {"pipeline", 2}};
+    struct outcome alone = points_outcome(set);
+    if (alone.status != TR_OK) fail_msg("%s: %s", what, alone.message);
+    for (size_t i = 0; i < sizeof shared / sizeof shared[0]; i++) {
+        struct job job;
+        struct rank ranks[RANKS];
+        points_job(&job, set);
+        job.settings.strategy = shared[i].strategy;
+        job.settings.set = job.set;
+        run_ranks(&job.settings, shared[i].ranks, i == 1, ranks);
+        expect_ranks(&alone, ranks, shared[i].ranks, what);
+    }
+    for (int64_t step = 7; step < 30; step += 8) {
+        struct outcome resumed = resumed_outcome(set, step);
+        if (resumed.status != TR_OK) fail_msg("%s: %s", what, resumed.message);
+        if (strcmp(resumed.hash, alone.hash) != 0)
+            fail_msg("%s: another hash after a stop at %d", what, (int)step);
+    }
+}
+
+static void test_one_hash(void **state)
+{
+    (void)state;
+    expect_one_hash("frozen and paced layers",
+                    (const char *const[]){
+                        "layers.one.frozen=true", "layers.two.rate_factor=0.3", "layers.head.decay_factor=3",
+                        "optimizer={rule: momentum, rate: 0.1, l2: 0.01, clip_norm: 0.1}", NULL});
+    expect_one_hash(
+        "RMSprop with momentum, a split and a plateau",
+        (const char *const[]){"optimizer={rule: rmsprop, rate: 0.01, momentum: 0.5, schedule: {kind: "
+                              "plateau, patience: 1, factor: 0.5, threshold: 0.1}}",
+                              "data.validation_split=0.2", "train.evaluate_every=2", NULL});
+    expect_one_hash("Adagrad and balanced draws",
+                    (const char *const[]){"optimizer={rule: adagrad, rate: 0.1, ema: 0.9}",
+                                          "train.sampling=balanced", NULL});
+}
+
+/* ---- evaluations ---- */
+
+struct seen {
+    int64_t examples, evaluations;
+    double rate[64]; /* of each step */
+    char set[32];
+};
+
+static void see(void *user, const struct tr_train_event *event)
+{
+    struct seen *seen = user;
+    if (event->kind == TR_EVENT_STEP && event->step < 64) seen->rate[event->step] = event->rate;
+    if (event->kind != TR_EVENT_EVALUATION) return;
+    seen->evaluations++;
+    seen->examples = event->examples;
+    snprintf(seen->set, sizeof seen->set, "%s", event->name);
+}
+
+static struct seen seen_of(const char *const *set, struct tr_train_info *info)
+{
+    struct job job;
+    struct seen seen = {0};
+    points_job(&job, set);
+    tr_trainer *trainer = job_trainer(&job);
+    must_train(tr_trainer_info(trainer, info));
+    must_train(tr_trainer_run(trainer, see, &seen));
+    tr_trainer_destroy(&trainer);
+    return seen;
+}
+
+static void test_validation_split(void **state)
+{
+    (void)state;
+    struct tr_train_info info = TR_TRAIN_INFO_INIT;
+    struct seen seen =
+        seen_of((const char *const[]){"data.validation_split=0.25", "train.evaluate_every=10", NULL}, &info);
+    assert_int_equal(seen.evaluations, 3);
+    assert_int_equal(seen.examples, 101); /* a quarter of 403, rounded */
+    assert_string_equal(seen.set, "validation");
+    assert_int_equal(info.train_examples, 302);
+    assert_int_equal(info.steps_per_epoch, 8);
+    struct outcome both = OUTCOME("data.validation_split=0.25", "data.validation={csv: {path: points.csv}}");
+    assert_int_equal(both.status, TR_EINVAL);
+    assert_non_null(strstr(both.message, "there are validation data and a validation_split"));
+    struct outcome other = OUTCOME("data.validation_split=0.25"), plain = OUTCOME("train.steps=30");
+    assert_string_not_equal(other.hash, plain.hash);
+}
+
+/* With a loss that cannot become better by half any more the rate falls after every third evaluation. */
+static void test_plateau(void **state)
+{
+    (void)state;
+    struct tr_train_info info = TR_TRAIN_INFO_INIT;
+    static const char *const set[] = {
+        "data.validation_split=0.25", "train.evaluate_every=1",
+        "optimizer={rule: sgd, rate: 1e-6, schedule: {kind: plateau, factor: 0.25, "
+        "patience: 2, threshold: 0.5}}",
+        NULL};
+    struct seen seen = seen_of(set, &info);
+    for (int step = 1; step <= 30; step++) {
+        double expected = 1e-6;
+        for (int k = 4; k < step; k += 3) expected *= 0.25; /* the first evaluation is the best */
+        if (seen.rate[step] != expected)
+            fail_msg("step %d: rate %g, not %g", step, seen.rate[step], expected);
+    }
+    struct outcome outcome = OUTCOME("optimizer.schedule=plateau");
+    assert_int_equal(outcome.status, TR_EINVAL);
+    assert_non_null(strstr(outcome.message, "set train.evaluate_every"));
+    outcome = OUTCOME("optimizer.schedule=plateau", "train.evaluate_every=5");
+    assert_int_equal(outcome.status, TR_EINVAL);
+    assert_non_null(strstr(outcome.message, "data.validation_split"));
+    struct job job;
+    struct rank ranks[RANKS];
+    points_job(&job, set);
+    job.settings.strategy = "parameter-server,mode=async";
+    job.settings.set = job.set;
+    run_ranks(&job.settings, 3, false, ranks);
+    assert_true(ranks[0].outcome.status == TR_EUNSUPPORTED);
+    assert_non_null(strstr(ranks[0].outcome.message, "follows evaluations"));
+}
+
+/* ---- pages ---- */
+
+static int count_in(const char *text, const char *part)
+{
+    int count = 0;
+    for (const char *at = strstr(text, part); at; at = strstr(at + 1, part)) count++;
+    return count;
+}
+
+static char *page_of_run(const char *name, const char *const *set)
+{
+    struct job job;
+    struct outcome outcome;
+    struct tr_report_settings settings = TR_REPORT_SETTINGS_INIT;
+    const char *runs[] = {in_place(name)};
+    char *html;
+    points_job(&job, set);
+    job.settings.out = runs[0];
+    job.settings.journal = NULL;
+    job_outcome(&job, &outcome);
+    must_train(outcome.status);
+    settings.examples = true;
+    must_train(tr_report(runs, 1, &settings, &html));
+    return html;
+}
+
+/* Without test data the page is about the validation data: classes by their names, as rows, columns and lines
+   of metrics, and values against those that are true. */
+static void test_pages(void **state)
+{
+    (void)state;
+    char *html = page_of_run(
+        "page", (const char *const[]){"data.validation_split=0.25", "train.evaluate_every=15", NULL});
+    assert_non_null(strstr(html, "<h2>Validation data</h2>"));
+    assert_non_null(strstr(html, " of 101 validation examples are right"));
+    assert_non_null(
+        strstr(html, "<thead><tr><td></td><th>in</th><th>out</th></tr></thead><tbody><tr><th>in</th>"));
+    assert_int_equal(count_in(html, "<th>out</th>"), 2);
+    assert_int_equal(count_in(html, "<td>out</td>"), 1);
+    tr_text_free(html);
+    html = page_of_run(
+        "values", (const char *const[]){"data.validation_split=0.25", "layers.head.units=1", "loss=huber",
+                                        "data.train.csv={path: points.csv, label: value, label_columns: y, "
+                                        "skip_columns: where}",
+                                        NULL});
+    assert_non_null(strstr(html, "predicted against true values of 101 validation examples"));
+    tr_text_free(html);
+}
+
+/* ---- draws ---- */
+
+static void test_sampling(void **state)
+{
+    (void)state;
+    struct outcome shares = OUTCOME("train.sampling=shares", "train.sampling_shares=[1, 1]");
+    struct outcome balanced = OUTCOME("train.sampling=balanced");
+    expect_equal(&balanced, &shares);
+    struct outcome one = OUTCOME("train.sampling=shares", "train.sampling_shares=[0, 1]");
+    assert_true(one.status == TR_OK && one.accuracy == 1); /* all are "out" */
+    struct outcome outcome = OUTCOME("train.sampling=shares");
+    assert_non_null(strstr(outcome.message, "sampling: shares needs sampling_shares"));
+    outcome = OUTCOME("train.sampling_shares=[1, 1]");
+    assert_non_null(strstr(outcome.message, "sampling is not shares"));
+    outcome = OUTCOME("train.sampling=shares", "train.sampling_shares=[1, 1, 1]");
+    assert_non_null(strstr(outcome.message, "3 shares of classes, but 2 classes"));
+}
+
+/* ---- beginnings ---- */
+
+static void test_from_another_run(void **state)
+{
+    (void)state;
+    struct job job;
+    struct outcome outcome;
+    float there[32], here[32], fresh[32];
+    struct tr_train_info info = TR_TRAIN_INFO_INIT;
+    points_job(&job, NULL);
+    job.settings.out = in_place("first");
+    tr_trainer *trainer = job_trainer(&job);
+    trainer_outcome(trainer, &outcome);
+    must_train(outcome.status);
+    parameter_of(trainer, "one.weights", there, 32);
+    tr_trainer_destroy(&trainer);
+
+    static const char *const head[] = {"layers.head.units=5", "layers.one.frozen=true", "optimizer.ema=0.9",
+                                       NULL};
+    points_job(&job, head);
+    trainer = job_trainer(&job);
+    parameter_of(trainer, "one.weights", fresh, 32);
+    tr_trainer_destroy(&trainer);
+    char from[SCRATCH_PATH];
+    snprintf(from, sizeof from, "%s", in_place("first"));
+    job.settings.from = from;
+    trainer = job_trainer(&job);
+    parameter_of(trainer, "one.weights", here, 32);
+    assert_memory_equal(here, there, sizeof here);
+    assert_memory_not_equal(here, fresh, sizeof here);
+    must_train(tr_trainer_info(trainer, &info));
+    assert_non_null(strstr(info.start,
+                           "checkpoint-00000030: 4 of 6 parameters, new are head.weights F32[16,5] "
+                           "(there F32[16,2]), head.bias F32[5] (there F32[2])\n"));
+    struct outcome alone;
+    trainer_outcome(trainer, &alone);
+    must_train(alone.status);
+    tr_trainer_destroy(&trainer);
+
+    static const char *const strategies[] = {"allreduce", "pipeline", "parameter-server"};
+    for (size_t i = 0; i < 3; i++) {
+        struct rank ranks[RANKS];
+        job.settings.set = job.set;
+        job.settings.strategy = strategies[i];
+        run_ranks(&job.settings, 3 - (i == 1), i == 0, ranks);
+        expect_ranks(&alone, ranks, 3 - (i == 1), strategies[i]);
+    }
+    job_begin(&job, in_place("normed.yaml"));
+    job_set(&job, "layers.one.units=8");
+    job_set(&job, "layers.head.name=top");
+    job.settings.from = from;
+    job_outcome(&job, &outcome);
+    assert_int_equal(outcome.status, TR_EMISMATCH);
+    assert_non_null(strstr(outcome.message, "has nothing in common with the network"));
+    job.settings.resume = from;
+    job_outcome(&job, &outcome);
+    assert_int_equal(outcome.status, TR_EINVAL);
+}
+
+/* ---- vectors ---- */
+
+static void words_job(struct job *job, const char *vectors)
+{
+    static char set[SCRATCH_PATH + 64];
+    write_text("words.tsv", "the good film\tgood\na bad film\tbad\nthe bad one\tbad\n");
+    write_text("words.yaml", "name: words\ndata: {train: {text: {path: words.tsv, lower_case: true}}}\n"
+                             "layers:\n  - embedding: {width: 3, name: words}\n  - last\n  - dense: 2\n"
+                             "optimizer: {rule: sgd, rate: 0.1}\ntrain: {batch: 3, steps: 2}\n");
+    job_begin(job, in_place("words.yaml"));
+    job->settings.journal = "";
+    snprintf(set, sizeof set, "layers.words.vectors=%s", vectors);
+    if (vectors) job_set(job, set);
+}
+
+/* Tokens: 0 unknown, then by count and bytes: bad, film, the (2 each), a, good, one. */
+#define WORDS 7
+static void vectors_of(const char *vectors, float values[WORDS * 3], const char *note)
+{
+    struct job job;
+    struct tr_train_info info = TR_TRAIN_INFO_INIT;
+    words_job(&job, vectors);
+    tr_trainer *trainer = job_trainer(&job);
+    parameter_of(trainer, "words.weights", values, WORDS * 3);
+    must_train(tr_trainer_info(trainer, &info));
+    if (note ? !strstr(info.start, note) : *info.start) fail_msg("%s", info.start);
+    tr_trainer_destroy(&trainer);
+}
+
+static void expect_bad_vectors(const char *name, tr_status status, const char *part)
+{
+    struct job job;
+    struct outcome outcome;
+    words_job(&job, name);
+    job_outcome(&job, &outcome);
+    if (outcome.status != status || !strstr(outcome.message, part)) fail_msg("%s: %s", name, outcome.message);
+}
+
+static void test_vectors(void **state)
+{
+    (void)state;
+    float plain[WORDS * 3], values[WORDS * 3], expected[WORDS * 3];
+    vectors_of(NULL, plain, NULL);
+    write_text("glove.txt", "The 1 2 3\nthe 9 9 9\nstrange 4 5 6\ngood -1.5 2e-1 0\nbad 0.25 0.5 0.75\n");
+    vectors_of("glove.txt", values, "glove.txt: vectors of 3 of 7 words of words");
+    memcpy(expected, plain, sizeof expected);
+    memcpy(expected + 3 * 3, (float[]){1, 2, 3}, 12);
+    memcpy(expected + 5 * 3, (float[]){-1.5f, 0.2f, 0}, 12);
+    memcpy(expected + 1 * 3, (float[]){0.25f, 0.5f, 0.75f}, 12);
+    assert_memory_equal(values, expected, sizeof values);
+    write_text("word2vec.txt", "2 3\nfilm 7 8 9\nno 1 1 1\n");
+    vectors_of("word2vec.txt", values, "vectors of 1 of 7 words");
+    memcpy(expected, plain, sizeof expected);
+    memcpy(expected + 2 * 3, (float[]){7, 8, 9}, 12);
+    assert_memory_equal(values, expected, sizeof values);
+
+    struct {
+        char head[128];
+        float rows[WORDS * 3];
+    } array;
+    memset(array.head, ' ', sizeof array.head);
+    memcpy(array.head, "\x93NUMPY\x01\x00\x76\x00", 10);
+    memcpy(array.head + 10, "{'descr': '<f4', 'fortran_order': False, 'shape': (7, 3), }", 59);
+    array.head[127] = '\n';
+    for (int i = 0; i < WORDS * 3; i++) array.rows[i] = (float)i;
+    write_bytes("rows.npy", &array, sizeof array);
+    vectors_of("rows.npy", values, "vectors of 7 of 7 words");
+    assert_memory_equal(values, array.rows, sizeof values);
+    array.rows[4] = __builtin_inff();
+    write_bytes("infinite.npy", &array, sizeof array);
+    expect_bad_vectors("infinite.npy", TR_ENONFINITE, "element 4");
+    array.head[10 + 51] = '6';
+    write_bytes("short.npy", &array, sizeof array - 12);
+    expect_bad_vectors("short.npy", TR_EMISMATCH, "6 x 3, where the layer has 7 vectors of width 3");
+    write_text("wide.txt", "the 1 2 3 4\n");
+    expect_bad_vectors("wide.txt", TR_EMISMATCH,
+                       "wide.txt:1: a vector of 4 numbers, the layer's width is 3; set width: 4");
+    write_text("other.txt", "der 1 2 3\n");
+    expect_bad_vectors("other.txt", TR_EMISMATCH, "has no word of the training text");
+    write_text("broken.txt", "the 1 two 3\n");
+    expect_bad_vectors("broken.txt", TR_EFORMAT, "broken.txt:1:7: \"two\" is not a number");
+    expect_bad_vectors("missing.txt", TR_ENOTFOUND, "missing.txt");
+}
+
+/* Of a run with moving averages another one begins with these, as evaluations and predictions take them. */
+static void test_from_averages(void **state)
+{
+    (void)state;
+    struct job job;
+    struct tr_train_info info = TR_TRAIN_INFO_INIT;
+    float values[32], average[32], begun[32];
+    char from[SCRATCH_PATH];
+    snprintf(from, sizeof from, "%s", in_place("averaged"));
+    job_begin(&job, in_place("normed.yaml"));
+    job.settings.journal = "";
+    job.settings.out = from;
+    tr_trainer *trainer = job_trainer(&job);
+    parameter_of(trainer, "one.weights", average, 32);
+    for (int step = 0; step < 10; step++) {
+        must_train(tr_trainer_step(trainer, NULL));
+        parameter_of(trainer, "one.weights", values, 32);
+        for (int i = 0; i < 32; i++) average[i] = 0.9f * average[i] + 0.1f * values[i];
+    }
+    must_train(tr_trainer_save(trainer, NULL));
+    tr_trainer_destroy(&trainer);
+    job_begin(&job, in_place("normed.yaml"));
+    job.settings.journal = "";
+    job.settings.from = from;
+    trainer = job_trainer(&job);
+    parameter_of(trainer, "one.weights", begun, 32);
+    double off = 0, moved = 0;
+    for (int i = 0; i < 32; i++) {
+        double difference = (double)begun[i] - (double)average[i],
+               step = (double)begun[i] - (double)values[i];
+        off = difference * difference > off ? difference * difference : off;
+        moved += step * step;
+    }
+    assert_true(off < 1e-12 && moved > 1e-4);
+    must_train(tr_trainer_info(trainer, &info));
+    if (!strstr(info.start, ": 8 of 8 parameters, of 8 their moving averages\n") &&
+        !strstr(info.start, ": 8 of 8 parameters, of 6 their moving averages\n"))
+        fail_msg("%s", info.start);
+    tr_trainer_destroy(&trainer);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_factors),
+        cmocka_unit_test(test_frozen_layers_stay),
+        cmocka_unit_test(test_frozen_layers_do_not_clip),
+        cmocka_unit_test(test_a_pace_needs_parameters),
+        cmocka_unit_test(test_one_hash),
+        cmocka_unit_test(test_validation_split),
+        cmocka_unit_test(test_plateau),
+        cmocka_unit_test(test_pages),
+        cmocka_unit_test(test_sampling),
+        cmocka_unit_test(test_from_another_run),
+        cmocka_unit_test(test_from_averages),
+        cmocka_unit_test(test_vectors),
+    };
+    return cmocka_run_group_tests(tests, make_place, remove_place);
+}
