@@ -108,7 +108,8 @@ static void evaluate_alone(struct job *job, const char *checkpoint, struct tr_tr
     tr_trainer_destroy(&trainer);
 }
 
-static void run(const char *strategy, int size, int servers, int apart, int victim)
+/* Returns how often the run was evaluated. */
+static int run_once(const char *strategy, int size, int servers, int apart, int victim)
 {
     static int number;
     struct job job;
@@ -131,7 +132,7 @@ static void run(const char *strategy, int size, int servers, int apart, int vict
         if (r < size - servers && part[r].pieces == 0) fail_msg("%s: rank %d evaluated nothing", how, r);
         if (r >= size - servers) assert_int_equal(part[r].pieces, 0);
     }
-    assert_true(part[0].evaluations >= 2 && part[0].bests > 0);
+    assert_true(part[0].evaluations >= 1 && part[0].bests > 0);
     evaluate_alone(&job, part[0].saved, &alone);
     if (alone.loss != part[0].loss || alone.accuracy != part[0].accuracy)
         fail_msg("%s: loss %.17g and accuracy %g; one process finds %.17g and %g", how, part[0].loss,
@@ -143,6 +144,15 @@ static void run(const char *strategy, int size, int servers, int apart, int vict
     if (alone.loss != part[0].best_loss || alone.accuracy != part[0].best_accuracy)
         fail_msg("%s: the best has loss %.17g and accuracy %g; one process finds %.17g and %g", how,
                  part[0].best_loss, part[0].best_accuracy, alone.loss, alone.accuracy);
+    return part[0].evaluations;
+}
+
+/* A root that sleeps through the whole run, while others take all steps, evaluates at its end alone. The run
+   is repeated until there was an evaluation on the way, too. */
+static void run(const char *strategy, int size, int servers, int apart, int victim)
+{
+    for (int tries = 0; run_once(strategy, size, servers, apart, victim) < 2; tries++)
+        if (tries == 50) fail_msg("%s: never evaluated on the way", strategy);
 }
 
 static void workers_find_what_one_process_does(void **state)
