@@ -236,25 +236,9 @@ static const struct rule {
 };
 /* clang-format on */
 
-/* nn.MultiheadAttention has one width, and knows no positions. */
-static bool is_multihead(const struct tr_layer *layer)
-{
-    return strcmp(layer->class->name, "attention") != 0 ||
-           (*(const int64_t *)tr_layer_option(layer, "width") == tr_shape_count(&layer->in[0]) &&
-            *(const float *)tr_layer_option(layer, "rotary") == 0);
-}
-
 /* NULL with a message where there is none. */
 static const struct rule *find_rule(const struct tr_layer *layer)
 {
-    if (!is_multihead(layer)) {
-        tr_fail(
-            TR_EUNSUPPORTED,
-            "%s: layer \"%s\": attention of another width than its input, or with rotary positions, has no "
-            "counterpart in PyTorch; use the layout trireme",
-            layer->where, layer->name);
-        return NULL;
-    }
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
         if (strcmp(rules[i].class, layer->class->name) == 0) return &rules[i];
     tr_fail(TR_EUNSUPPORTED, "%s: layer \"%s\": %s has no counterpart in PyTorch; use the layout trireme",

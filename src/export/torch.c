@@ -1,6 +1,7 @@
 /* Export of the network as a PyTorch module in Python source. The module has the names and shapes of
  * TR_LAYOUT_TORCH, so that load_state_dict() takes a file of tensors in that layout.
  *
+ *     class Attention(...):        what PyTorch does not have, where it is needed
  *     class Net(nn.Module):
  *         def __init__(self):      a line for each layer that has parameters or options
  *         def prepare(images):     bytes to what the first layer gets; for networks on images
@@ -43,6 +44,23 @@ static void add_head(struct module *module)
                  "from torch import nn\n"
                  "from torch.nn import functional as F\n\n\n",
                  what->facts->program);
+}
+
+/* Classes that PyTorch does not have, each once. */
+static void add_needed(struct module *module)
+{
+    const struct tr_model *model = module->model;
+    for (int i = 0; i < model->layer_count; i++) {
+        const struct tr_torch_layer *rule = tr_torch_layer_of(&model->layers[i]);
+        const char *needed = rule->needs ? rule->needs(&model->layers[i]) : NULL;
+        for (int k = 0; needed && k < i; k++) {
+            const struct tr_torch_layer *before = tr_torch_layer_of(&model->layers[k]);
+            if (before->needs && before->needs(&model->layers[k]) == needed) needed = NULL;
+        }
+        if (!needed) continue;
+        tr_text_add(&module->text, needed);
+        tr_text_add(&module->text, "\n\n");
+    }
 }
 
 static void add_init(struct module *module)
@@ -244,6 +262,7 @@ tr_status tr_export_torch(const struct tr_export *what, const char *path)
                            module.model->layers[i].where, module.model->layers[i].name,
                            module.model->layers[i].class->name);
     add_head(&module);
+    add_needed(&module);
     add_init(&module);
     add_prepare(&module);
     add_forward(&module);

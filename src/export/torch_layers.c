@@ -28,8 +28,8 @@ bool tr_torch_is_identifier(const char *name)
     return true;
 }
 
-/* "self.conv1", or a form that takes any name. A JSON string is a Python one, too. */
-static void add_member(struct tr_text *text, const char *name)
+/* A JSON string is a Python one, too. */
+void tr_torch_add_member(struct tr_text *text, const char *name)
 {
     if (tr_torch_is_identifier(name)) {
         tr_text_addf(text, "self.%s", name);
@@ -161,20 +161,6 @@ static void make_position(const struct tr_layer *layer, struct tr_text *text)
                  *(const int64_t *)tr_layer_option(layer, "length"), tr_shape_count(&layer->out));
 }
 
-static int64_t heads_of(const struct tr_layer *layer)
-{
-    return *(const int64_t *)tr_layer_option(layer, "heads");
-}
-
-static void make_attention(const struct tr_layer *layer, struct tr_text *text)
-{
-    tr_text_addf(text,
-                 "nn.MultiheadAttention(%" PRId64 ", %" PRId64 ", dropout=", tr_shape_count(&layer->out),
-                 heads_of(layer));
-    tr_torch_add_float(text, float_option(layer, "dropout"));
-    tr_text_addf(text, "%s, batch_first=True)", layer->parameter_count > 2 ? "" : ", bias=False");
-}
-
 static void make_lstm(const struct tr_layer *layer, struct tr_text *text)
 {
     tr_text_addf(text, "nn.LSTM(%" PRId64 ", %" PRId64 ", batch_first=True)", tr_shape_count(&layer->in[0]),
@@ -283,7 +269,7 @@ static void call_conv(const struct tr_layer *layer, struct tr_text *text)
 {
     struct tr_torch_margin margin = margin_of(tr_layer_window(layer), false);
     const char *end = open_activation(layer, text);
-    add_member(text, layer->name);
+    tr_torch_add_member(text, layer->name);
     tr_text_add(text, "(");
     add_padded(text, &margin, "");
     tr_text_add(text, ")");
@@ -294,14 +280,14 @@ static void call_pool(const struct tr_layer *layer, struct tr_text *text)
 {
     struct tr_torch_margin margin = margin_of(tr_layer_window(layer), true);
     bool max = strcmp(layer->class->name, "max_pool") == 0;
-    add_member(text, layer->name);
+    tr_torch_add_member(text, layer->name);
     tr_text_add(text, "(");
     add_padded(text, &margin, max ? ", value=-torch.inf" : "");
     tr_text_add(text, ")");
     if (max || margin.inside || is_empty(&margin)) return;
     /* The mean is over what is inside the image. */
     tr_text_add(text, " / ");
-    add_member(text, layer->name);
+    tr_torch_add_member(text, layer->name);
     tr_text_add(text, "(F.pad(torch.ones_like(x), ");
     tr_torch_add_margin(text, &margin);
     tr_text_add(text, "))");
@@ -310,14 +296,14 @@ static void call_pool(const struct tr_layer *layer, struct tr_text *text)
 static void call_dense(const struct tr_layer *layer, struct tr_text *text)
 {
     const char *end = open_activation(layer, text);
-    add_member(text, layer->name);
+    tr_torch_add_member(text, layer->name);
     tr_text_add(text, layer->in[0].rank == 3 ? "(torch.flatten(x, 1))" : "(x)");
     close_activation(layer, end, text);
 }
 
 static void call_plain(const struct tr_layer *layer, struct tr_text *text)
 {
-    add_member(text, layer->name);
+    tr_torch_add_member(text, layer->name);
     tr_text_add(text, "(x)");
 }
 
@@ -334,21 +320,9 @@ static void call_conv_transpose(const struct tr_layer *layer, struct tr_text *te
 static void call_position(const struct tr_layer *layer, struct tr_text *text)
 {
     tr_text_add(text, "x + ");
-    add_member(text, layer->name);
+    tr_torch_add_member(text, layer->name);
     tr_text_addf(text, "(torch.arange(x.shape[1], device=x.device).clamp(max=%" PRId64 "))",
                  *(const int64_t *)tr_layer_option(layer, "length") - 1);
-}
-
-/* What is masked: tokens behind the end of their example, and those to come. */
-static void call_attention(const struct tr_layer *layer, struct tr_text *text)
-{
-    add_member(text, layer->name);
-    tr_text_add(text, "(x, x, x, need_weights=False, key_padding_mask=torch.arange(x.shape[1], "
-                      "device=x.device) >= lengths[:, None]");
-    if (*(const bool *)tr_layer_option(layer, "causal"))
-        tr_text_add(text, ", attn_mask=torch.ones(x.shape[1], x.shape[1], dtype=torch.bool, "
-                          "device=x.device).triu(1)");
-    tr_text_add(text, ")[0]");
 }
 
 static void call_lstm(const struct tr_layer *layer, struct tr_text *text)
@@ -363,7 +337,7 @@ static void call_lstm(const struct tr_layer *layer, struct tr_text *text)
 static void call_bidirectional(const struct tr_layer *layer, struct tr_text *text)
 {
     tr_text_add(text, "nn.utils.rnn.pad_packed_sequence(");
-    add_member(text, layer->name);
+    tr_torch_add_member(text, layer->name);
     tr_text_add(text, "(nn.utils.rnn.pack_padded_sequence(x, lengths.cpu(), batch_first=True, "
                       "enforce_sorted=False))[0], batch_first=True, total_length=x.shape[1])[0]");
 }
@@ -373,7 +347,7 @@ static void call_conv1d(const struct tr_layer *layer, struct tr_text *text)
     int64_t kernel = kernel_of(layer);
     int64_t before = *(const bool *)tr_layer_option(layer, "causal") ? kernel - 1 : (kernel - 1) / 2;
     const char *end = open_activation(layer, text);
-    add_member(text, layer->name);
+    tr_torch_add_member(text, layer->name);
     tr_text_addf(text,
                  "(F.pad((x * (" INSIDE ")).transpose(1, 2), (%" PRId64 ", %" PRId64 "))).transpose(1, 2)",
                  before, kernel - 1 - before);
@@ -469,13 +443,13 @@ static void call_tokens(const struct tr_layer *layer, struct tr_text *text)
 static void call_unembedding(const struct tr_layer *layer, struct tr_text *text)
 {
     tr_text_add(text, "F.linear(x, ");
-    add_member(text, *(char *const *)tr_layer_option(layer, "embedding"));
+    tr_torch_add_member(text, *(char *const *)tr_layer_option(layer, "embedding"));
     tr_text_add(text, ".weight)");
 }
 
 static const struct tr_torch_layer rules[] = {
     {"add", NULL, NULL, join_sum},
-    {"attention", make_attention, call_attention},
+    {"attention", tr_torch_make_attention, tr_torch_call_attention, .needs = tr_torch_attention_class},
     {"average_pool", make_pool, call_pool},
     {"batch_norm", make_batch_norm, call_plain},
     {"bidirectional", make_bidirectional, call_bidirectional},

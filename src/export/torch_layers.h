@@ -7,12 +7,15 @@
 
 /* How a class is written: an expression that makes the module in __init__() (NULL where there is none), and
    one that calls it on `x` in forward(), where `lengths` has those of sequences. A class with several inputs
-   is written by `join` instead: what stands before, between and behind their expressions. */
+   is written by `join` instead: what stands before, between and behind their expressions. `needs` (or NULL) is
+   the source of a class that PyTorch does not have and the layer takes (static storage, or NULL for none); layers
+   that need the same one return the same pointer. */
 struct tr_torch_layer {
     const char *class;
     void (*make)(const struct tr_layer *layer, struct tr_text *text);
     void (*call)(const struct tr_layer *layer, struct tr_text *text);
     const char *(*join)(const struct tr_layer *layer, int place);
+    const char *(*needs)(const struct tr_layer *layer);
 };
 
 /* NULL for a class that has no counterpart. Static storage. */
@@ -20,6 +23,8 @@ const struct tr_torch_layer *tr_torch_layer_of(const struct tr_layer *layer);
 
 /* Whether `name` can stand behind "self." */
 bool tr_torch_is_identifier(const char *name);
+/* "self.conv1", or a form that takes any name. */
+void tr_torch_add_member(struct tr_text *text, const char *name);
 /* The shortest decimals that are this number in float32. */
 void tr_torch_add_float(struct tr_text *text, float value);
 
@@ -30,5 +35,11 @@ struct tr_torch_margin {
 };
 /* "(left, right, top, bottom)", as F.pad() wants it. */
 void tr_torch_add_margin(struct tr_text *text, const struct tr_torch_margin *margin);
+
+/* ---- torch_attention.c ---- */
+
+void tr_torch_make_attention(const struct tr_layer *layer, struct tr_text *text);
+void tr_torch_call_attention(const struct tr_layer *layer, struct tr_text *text);
+const char *tr_torch_attention_class(const struct tr_layer *layer);
 
 #endif

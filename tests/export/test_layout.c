@@ -142,17 +142,16 @@ static void torch_layers_of_tokens(void **state)
     tr_layout_packed_free(&packed);
     tr_free(arena);
     tr_model_destroy(&model);
-    static const char *const refused[] = {"{heads: 1, width: 4}", "{heads: 1, rotary: 10000}"};
-    for (int i = 0; i < 2; i++) {
-        char layers[96];
-        snprintf(layers, sizeof layers, "layers: [embedding: 2, attention: %s, last]", refused[i]);
-        model = build(layers, "tokens", 3);
-        arena = count_up(model);
-        assert_int_equal(tr_layout_pack(model, TR_LAYOUT_TORCH, arena, 7, &packed), TR_EUNSUPPORTED);
-        assert_non_null(strstr(tr_error_message(), "layer \"attention1\": attention of another width"));
-        tr_free(arena);
-        tr_model_destroy(&model);
-    }
+    /* A width of its own: [3 width][in] and [in][width]. */
+    model = build("layers: [embedding: 2, attention: {heads: 1, width: 4, rotary: 10000}, last]", "tokens", 3);
+    arena = count_up(model);
+    assert_int_equal(tr_layout_pack(model, TR_LAYOUT_TORCH, arena, 7, &packed), TR_OK);
+    expect_tensor(&packed, "attention1.in_proj_weight", "F32[12,2]", 3, (const float[]){2000, 2012, 2001});
+    expect_tensor(&packed, "attention1.out_proj.weight", "F32[2,4]", 5,
+                  (const float[]){3000, 3002, 3004, 3006, 3001});
+    tr_layout_packed_free(&packed);
+    tr_free(arena);
+    tr_model_destroy(&model);
 }
 
 static void torch_root_mean_square(void **state)

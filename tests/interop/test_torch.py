@@ -13,7 +13,7 @@ from torch import nn
 
 import networks
 from common import close, data, log, mnist, place, predict, trireme, write
-from networks import COUNT, HEAD, IMAGES, MNIST_AS_IDX, SENTENCES, checkpoint_of, model
+from networks import COUNT, HEAD, IMAGES, MNIST_AS_IDX, SEEING, SENTENCES, checkpoint_of, model, with_layers
 
 torch.manual_seed(0)
 
@@ -155,6 +155,9 @@ def all_layers_on_sentences():
     run, tensors = train(path)
     net = load_module(place("sentences.py"))
     judge("sentences", run, net, tensors, *sentences(run, "sst2/test.tsv"))
+    for name, layers in SEEING.items():
+        run, tensors = train(write(f"{name}.yaml", with_layers(open(path, encoding="utf-8").read(), layers)))
+        judge(name, run, load_module(place(f"{name}.py")), tensors, *sentences(run, "sst2/test.tsv"))
 
 
 def headers():
