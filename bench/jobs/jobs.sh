@@ -52,10 +52,11 @@ best_rate() {
   echo "$rate"
 }
 
-# rivals_of JOB: the rivals that are installed, one a line, and measured: SCRIPT:WAY. Needs $python and $tensorflow, interpreters or empty.
+# rivals_of JOB: the rivals that are installed, one a line, and measured: SCRIPT:WAY. Needs $python and $tensorflow, interpreters or empty, and
+# takes LLMC, a checkout of llm.c.
 rivals_of() {
   [ -z "$python" ] || case $1 in
-  gpt*) echo "torch_gpt:eager torch_gpt:compile" ;;
+  gpt*) echo "torch_gpt:eager torch_gpt:compile${LLMC:+ llm_c:c}" ;;
   lstm | mlp) echo "torch_jobs:eager torch_jobs:compile" ;;
   *) echo "torch_jobs:eager torch_jobs:compile torch_jobs:channels_last" ;;
   esac
@@ -70,6 +71,7 @@ rivals_of() {
 rival() {
   case $1 in
   torch_gpt:*) "$python" bench/jobs/torch_gpt.py "$3" data "${1#*:}" "$2" 2>/dev/null ;;
+  llm_c:*) "$python" bench/jobs/llm_c.py "$LLMC" "$2" "$3" 2>/dev/null ;;
   torch_jobs:*) "$python" bench/jobs/torch_jobs.py "$2" "$3" --way "${1#*:}" 2>/dev/null ;;
   tensorflow_jobs:*) "$tensorflow" bench/jobs/tensorflow_jobs.py "$2" "$3" "${1#*:}" 2>/dev/null ;;
   esac || echo 0 0
