@@ -2,14 +2,11 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "data/class_names.h"
-#include "data/text_records.h"
+#include "data/text_labels.h"
 #include "data/vocabulary.h"
 
 #include <inttypes.h>
 #include <string.h>
-
-#define CLASSES_MAX (1 << 20)
 
 struct text_options {
     char *path;
@@ -59,7 +56,7 @@ static const struct tr_option text_options[] = {
      .fallback = "words",
      .choices = tr_text_unit_choices,
      .help = "what a token is"},
-    TR_OPTION_CLASSES(struct text_options, CLASSES_MAX),
+    TR_OPTION_CLASSES(struct text_options, TR_TEXT_CLASSES_MAX),
     {.key = "lower_case",
      .type = TR_OPTION_BOOL,
      FIELD(lower_case),
@@ -204,11 +201,7 @@ struct reading {
     const struct text_options *options;
     struct tr_load file;
     const tr_vocabulary *vocabulary;
-    int32_t classes; /* given, or 0 */
-    int32_t largest; /* label so far */
-    bool named;      /* labels are names */
-    bool collects;   /* names that come up are added */
-    struct tr_class_names names;
+    struct tr_text_labels labels;
 };
 
 /* A record taken apart. */
@@ -217,124 +210,12 @@ struct example {
     int32_t label; /* of the text */
 };
 
-/* A label that is a name; its number is not known while names are collected. */
-static tr_status parse_name(struct reading *reading, const struct tr_lines *lines,
-                            const struct tr_text_record *record, int32_t *label)
-{
-    const char *at = record->label;
-    size_t length = record->label_length;
-    *label = 0;
-    if (length == 0)
-        return tr_lines_fail(lines, record->place, "%s",
-                             reading->options->form.layout == TR_TEXT_TABLE
-                                 ? "no label in its column"
-                                 : "no label behind the tab; write: text TAB label");
-    if (reading->collects) {
-        tr_status status = tr_class_names_add(&reading->names, at, length);
-        return status == TR_EFORMAT ? tr_lines_fail(lines, record->place, "%s", tr_error_message()) : status;
-    }
-    *label = tr_class_names_find(&reading->names, at, length);
-    if (*label >= 0) return TR_OK;
-    struct tr_text text = TR_TEXT_INIT;
-    tr_class_names_add_unknown(&reading->names, at, length, &text);
-    tr_status status = text.failed ? TR_ENOMEM : tr_lines_fail(lines, record->place, "%s", text.bytes);
-    tr_text_release(&text);
-    return status;
-}
-
-static tr_status parse_label(const struct tr_lines *lines, const char *place, const char *at, size_t length,
-                             int32_t classes, int32_t *label)
-{
-    char digits[16];
-    int64_t value;
-    const char *wrong = "is not a whole number";
-    if (length < sizeof digits && !memchr(at, 0, length)) {
-        memcpy(digits, at, length);
-        digits[length] = 0;
-        wrong = tr_text_int64(digits, &value);
-    }
-    int shown = length < 40 ? (int)length : 40;
-    if (wrong)
-        return tr_lines_fail(lines, place,
-                             "label \"%.*s\" %s; labels are numbers from 0, or all of them names", shown, at,
-                             wrong);
-    int32_t limit = classes > 0 ? classes : CLASSES_MAX;
-    if (value < 0 || value >= limit) {
-        return tr_lines_fail(lines, place,
-                             "label %" PRId64 " is not in 0 to %" PRId32 "; correct the line or set classes",
-                             value, limit - 1);
-    }
-    *label = (int32_t)value;
-    return TR_OK;
-}
-
-/* The next label of a text's tokens in [*at, end), or false. */
-static bool next_tag(const char **at, const char *end, const char **tag, size_t *length)
-{
-    while (*at < end && tr_is_blank(**at)) (*at)++;
-    *tag = *at;
-    while (*at < end && !tr_is_blank(**at)) (*at)++;
-    *length = (size_t)(*at - *tag);
-    return *length > 0;
-}
-
-/* Reads the labels of tokens, of which the first `room` are written. */
-static tr_status parse_tags(const struct tr_lines *lines, const struct tr_text_record *record,
-                            int32_t classes, int32_t *labels, int64_t room, int64_t *count, int32_t *largest)
-{
-    const char *at = record->label, *end = at + record->label_length, *tag;
-    size_t length;
-    for (*count = 0; next_tag(&at, end, &tag, &length); ++*count) {
-        int32_t label = TR_NO_LABEL;
-        if (length != 1 || *tag != '-')
-            TR_TRY(parse_label(lines, record->place, tag, length, classes, &label));
-        if (label > *largest) *largest = label;
-        if (*count < room) labels[*count] = label;
-    }
-    return TR_OK;
-}
-
-/* Whether labels are names: no record has a number. */
-static tr_status find_names(const struct reading *reading, bool *names)
-{
-    struct tr_text_records records;
-    struct tr_text_record record;
-    bool more = true;
-    *names = false;
-    tr_status status = tr_text_records_begin(&reading->options->form, reading->path,
-                                             (char *)reading->file.data, reading->file.size, &records);
-    while (status == TR_OK) {
-        status = tr_text_records_next(&records, &more, &record);
-        if (status == TR_OK && !more) break;
-        if (status == TR_EFORMAT)
-            status = TR_OK; /* told when the record is checked */
-        else if (status == TR_OK && record.label_length > 0) {
-            char first = record.label[0];
-            bool sign = (first == '-' || first == '+') && record.label_length > 1;
-            *names = !sign && (first < '0' || first > '9');
-            if (!*names) break;
-        }
-    }
-    tr_text_records_release(&records);
-    return status;
-}
-
-static tr_status settle_names(struct reading *reading, const char *state)
-{
-    if (!reading->options->form.labels || reading->options->tags) return TR_OK;
-    if (state) TR_TRY(tr_class_names_read(state, &reading->names));
-    reading->collects = !state;
-    reading->named = reading->names.count > 0;
-    return reading->named || state ? TR_OK : find_names(reading, &reading->named);
-}
-
 /* Reads and checks the next record. */
 static tr_status next_example(struct reading *reading, struct tr_text_records *records, bool *more,
                               struct example *example)
 {
     const struct tr_text_record *record = &example->record;
     const struct tr_lines *lines = &records->lines;
-    example->label = 0;
     TR_TRY(tr_text_records_next(records, more, &example->record));
     if (!*more) return TR_OK;
     const char *misfit = tr_vocabulary_misfit(reading->vocabulary, record->text, record->length);
@@ -343,23 +224,9 @@ static tr_status next_example(struct reading *reading, struct tr_text_records *r
                              *misfit ? "a byte that is part of no UTF-8 character; correct it, or set "
                                        "unit: bytes"
                                      : "a byte 0; give a text file");
-    int64_t tokens = tr_vocabulary_tokens(reading->vocabulary, record->text, record->length), tags;
+    int64_t tokens = tr_vocabulary_tokens(reading->vocabulary, record->text, record->length);
     if (tokens == 0) return tr_lines_fail(lines, lines->line, "no words; leave the line out");
-    if (!reading->options->form.labels) return TR_OK;
-    if (!reading->options->tags) {
-        if (reading->named) return parse_name(reading, lines, record, &example->label);
-        TR_TRY(parse_label(lines, record->place, record->label, record->label_length, reading->classes,
-                           &example->label));
-        if (example->label > reading->largest) reading->largest = example->label;
-        return TR_OK;
-    }
-    int32_t largest = reading->largest;
-    TR_TRY(parse_tags(lines, record, reading->classes, NULL, 0, &tags, &largest));
-    if (tags == tokens) reading->largest = largest;
-    if (tags == tokens) return TR_OK;
-    return tr_lines_fail(lines, record->place,
-                         "%" PRId64 " labels for %" PRId64 " tokens; give each one, - where there is none",
-                         tags, tokens);
+    return tr_text_labels_check(&reading->labels, lines, record, tokens, &example->label);
 }
 
 /* First pass: checks every record, counts examples, finds the largest label, counts words if wanted. */
@@ -404,9 +271,8 @@ static tr_status encode_example(struct reading *reading, const struct tr_lines *
     struct text_source *source = encoding->source;
     struct tr_source_info *info = &source->base.info;
     const struct tr_text_record *record = &example->record;
-    int64_t length = tr_vocabulary_length(source->vocabulary, record->text, record->length), tags;
+    int64_t length = tr_vocabulary_length(source->vocabulary, record->text, record->length);
     int64_t first = encoding->tokens;
-    int32_t largest = 0;
     if (length > TR_TOKENS_MAX)
         return tr_lines_fail(lines, lines->line, "%" PRId64 " words; set max_tokens to cut long texts",
                              length);
@@ -414,7 +280,7 @@ static tr_status encode_example(struct reading *reading, const struct tr_lines *
     tr_vocabulary_encode(source->vocabulary, record->text, record->length, length, source->tokens + first);
     if (info->labels == TR_LABEL_TOKENS) {
         if (!make_room(&source->label, first, length, &encoding->label_room)) return TR_ENOMEM;
-        TR_TRY(parse_tags(lines, record, reading->classes, source->label + first, length, &tags, &largest));
+        TR_TRY(tr_text_labels_tags(&reading->labels, lines, record, source->label + first, length));
     } else if (info->labels == TR_LABEL_CLASS) {
         if (!make_room(&source->label, encoding->examples, 1, &encoding->label_room)) return TR_ENOMEM;
         source->label[encoding->examples] = example->label;
@@ -459,17 +325,18 @@ static tr_status fill(struct reading *reading, const char *state, struct text_so
     const struct text_options *options = reading->options;
     struct tr_source_info *info = &source->base.info;
     struct tr_bad bad = {.action = (enum tr_bad_action)options->on_bad_record, .most = options->max_bad};
-    bool labels = options->form.labels;
-    if (options->tags && !labels)
+    struct tr_text_labels *labels = &reading->labels;
+    if (options->tags && !options->form.labels)
         return tr_fail(TR_EINVAL, "%s: tags are labels; set labels: true", reading->path);
     if (state) {
-        TR_TRY(tr_vocabulary_read(state, &source->vocabulary, &reading->classes));
+        TR_TRY(tr_vocabulary_read(state, &source->vocabulary, &labels->classes));
     } else {
         TR_TRY(tr_vocabulary_create((enum tr_unit)options->unit, options->lower_case, options->max_tokens,
                                     &source->vocabulary));
     }
-    if (options->classes > 0) reading->classes = options->classes;
-    TR_TRY(settle_names(reading, state));
+    if (options->classes > 0) labels->classes = options->classes;
+    TR_TRY(tr_text_labels_settle(labels, reading->path, (const char *)reading->file.data, reading->file.size,
+                                 state));
     reading->vocabulary = source->vocabulary;
     TR_TRY(walk(reading, source, state ? NULL : source->vocabulary, &bad));
     if (!state) TR_TRY(tr_vocabulary_settle(source->vocabulary, options->min_count, options->max_words));
@@ -478,15 +345,18 @@ static tr_status fill(struct reading *reading, const char *state, struct text_so
     info->skipped = bad.bad;
     info->features = TR_FEATURE_TOKENS;
     info->vocabulary = tr_vocabulary_size(source->vocabulary);
-    info->labels = !labels ? TR_LABEL_NONE : options->tags ? TR_LABEL_TOKENS : TR_LABEL_CLASS;
-    info->classes = !labels ? 0 : reading->classes > 0 ? reading->classes : reading->largest + 1;
-    reading->collects = false;
-    if (reading->named) {
-        if (options->classes > 0 && options->classes != reading->names.count)
+    info->labels = TR_LABEL_NONE;
+    if (options->form.labels) {
+        info->labels = options->tags ? TR_LABEL_TOKENS : TR_LABEL_CLASS;
+        info->classes = labels->classes > 0 ? labels->classes : labels->largest + 1;
+    }
+    labels->collects = false;
+    if (labels->named) {
+        if (options->classes > 0 && options->classes != labels->names.count)
             return tr_fail(TR_EFORMAT, "%s: there are %" PRId32 " classes by name, but classes is %" PRId32,
-                           reading->path, reading->names.count, options->classes);
-        info->classes = reading->names.count;
-        info->class_names = (const char *const *)reading->names.name;
+                           reading->path, labels->names.count, options->classes);
+        info->classes = labels->names.count;
+        info->class_names = (const char *const *)labels->names.name;
     }
     source->start = tr_alloc((size_t)info->count + 1, sizeof *source->start);
     if (!source->start) return TR_ENOMEM;
@@ -497,7 +367,7 @@ static tr_status text_open(const void *options_, const char *directory, const ch
 {
     const struct text_options *options = options_;
     tr_status status = TR_ENOMEM;
-    struct reading reading = {.options = options};
+    struct reading reading = {.options = options, .labels = {.form = &options->form, .tags = options->tags}};
     char *path = tr_source_path(directory, options->path);
     struct text_source *source = tr_alloc_zero(1, sizeof *source);
     if (!path || !source) goto out;
@@ -505,11 +375,11 @@ static tr_status text_open(const void *options_, const char *directory, const ch
     reading.path = path;
     TR_TRY_GOTO(tr_load_file(path, &reading.file), out);
     TR_TRY_GOTO(fill(&reading, state, source), out);
-    source->names = reading.names;
+    source->names = reading.labels.names;
     *out = &source->base;
     source = NULL;
 out:
-    if (source) tr_class_names_release(&reading.names);
+    if (source) tr_class_names_release(&reading.labels.names);
     tr_free(reading.file.data);
     if (source) text_destroy(&source->base);
     tr_free(path);
