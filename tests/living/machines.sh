@@ -1,11 +1,12 @@
 #!/bin/sh
 # A job on two machines over TCP: two network namespaces with a cable between them, each with processes and a host name of its
-# own; checkpoints lie on one of them. With "outage" as third argument, the cable is pulled in the middle of the run. Wants root;
-# says "skipped:" where that or namespaces are not to be had.
+# own; checkpoints lie on one of them. With "outage" as third argument, the cable is pulled in the middle of the run; with "slow",
+# it carries 50 Mb/s, and four workers train under every synchronous strategy and variant that `compare` knows. Wants root; says
+# "skipped:" where that or namespaces are not to be had.
 #
-#     machines.sh PROGRAM SOURCE_DIRECTORY [outage]
+#     machines.sh PROGRAM SOURCE_DIRECTORY [together | outage | slow]
 set -eu
-program=$1 source=$2 what=${3:-}
+program=$1 source=$2 what=${3:-together}
 a=tr$$a b=tr$$b
 place=$(mktemp -d)
 
@@ -41,6 +42,8 @@ for side in "$a 10.77.0.1" "$b 10.77.0.2"; do
   ip -n "$1" addr add "$2/24" dev v0
   ip -n "$1" link set lo up
   ip -n "$1" link set v0 up
+  [ "$what" != slow ] || tc -n "$1" qdisc add dev v0 root tbf rate 50mbit burst 16kb latency 100ms 2>"$place/why" ||
+    skip "links cannot be made slow here: $(tail -n 1 "$place/why")"
 done
 
 # What ssh would be: `agent [options] HOST COMMAND...` runs the command on that machine.
@@ -73,26 +76,64 @@ fail() {
   exit 1
 }
 
+# launch RANKS OPTIONS...: half of the ranks on each machine, the odd one on the first
 launch() {
-  "$place/agent" 10.77.0.1 "$program" launch -n 2 -t 1 --hosts 10.77.0.1:1,10.77.0.2:1 "$@" >"$place/out" 2>"$place/err"
+  ranks=$1 half=$((($1 + 1) / 2))
+  shift
+  "$place/agent" 10.77.0.1 "$program" launch -n "$ranks" -t 1 --hosts "10.77.0.1:$half,10.77.0.2:$half" "$@" >"$place/out" 2>"$place/err"
 }
 
-steps=60
-[ -z "$what" ] || steps=600
-job="$source/models/mnist-quick.yaml --set train.microbatches=4 --set train.checkpoint_every=20 --set train.log_every=20 --steps $steps"
-"$program" train $job -o "$place/alone" --overwrite >"$place/out"
-alone=$(hash_in "$place/out")
+# What processes of one host, which `compare` starts, end with, two hosts do, too.
+slow() {
+  job="$source/models/mnist-quick.yaml --set train.batch=48 --set train.microbatches=8 --set optimizer.schedule=constant"
+  "$program" compare $job --steps 16 --workers 4 --csv "$place/all.csv" >"$place/out" 2>"$place/err" || fail "compare: exit code $?"
+  # The commas of a strategy are none of the table's. Only asynchronous ones have a staleness.
+  sed 's/,\([a-z]*=\)/;\1/g; s/"//g' "$place/all.csv" | awk -F, '
+    NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; next }
+    $column["workers"] == 4 && $column["staleness_mean"] == "" {
+      print $column["strategy"], $column["processes"], $column["end"], $column["hash"], $column["hash_equal"] }' |
+    tr ';' ',' >"$place/synchronous"
+  strategies=0
+  while read -r strategy ranks end hash equal <&3; do
+    [ "$end" = done ] && [ "$equal" != no ] || fail "$strategy on one host: $end $hash $equal"
+    launch "$ranks" train $job --steps 16 --strategy "$strategy" -o "$place/two" --overwrite --placement || fail "$strategy: exit code $?"
+    [ "$(hash_in "$place/out")" = "$hash" ] || fail "$strategy: hash $(hash_in "$place/out"), on one host it has $hash"
+    grep -q machine-a "$place/out" && grep -q machine-b "$place/out" || fail "$strategy: there were no two machines"
+    echo "$strategy on $ranks ranks: $hash"
+    strategies=$((strategies + 1))
+  done 3<"$place/synchronous"
+  [ $strategies -gt 0 ] || fail "compare names no synchronous strategy"
+  for side in "$a" "$b"; do
+    tc -n "$side" -s qdisc show dev v0 | grep -q 'overlimits [1-9]' || fail "nothing had to wait for the link"
+  done
+}
 
-if [ -z "$what" ]; then
-  launch train $job -o "$place/two" --timeout 10000 || fail "exit code $?"
+# alone STEPS: the job, and what one process ends with
+alone() {
+  job="$source/models/mnist-quick.yaml --set train.microbatches=4 --set train.checkpoint_every=20 --set train.log_every=20 --steps $1"
+  "$program" train $job -o "$place/alone" --overwrite >"$place/out"
+  alone=$(hash_in "$place/out")
+}
+
+expect() {
   [ "$(hash_in "$place/out")" = "$alone" ] || fail "hash $(hash_in "$place/out"), one process has $alone"
+}
+
+together() {
+  alone 60
+  launch 2 train $job -o "$place/two" --timeout 10000 || fail "exit code $?"
+  expect
   rm -r "$place/two/checkpoint-00000060"
-  launch train $job -o "$place/two" --placement --timeout 10000 --continue || fail "exit code $?"
+  launch 2 train $job -o "$place/two" --placement --timeout 10000 --continue || fail "exit code $?"
   grep -q '^resumed .*step 40' "$place/out" || fail "it began anew"
   grep -q machine-a "$place/out" && grep -q machine-b "$place/out" || fail "there were no two machines"
   grep -q ' 0 bytes read in shared memory' "$place/out" || fail "the machines shared memory"
-else
-  launch --restarts 5 train $job -o "$place/two" --timeout 2000 &
+  expect
+}
+
+outage() {
+  alone 600
+  launch 2 --restarts 5 train $job -o "$place/two" --timeout 2000 &
   job_id=$!
   while ! grep -q '^step  60/' "$place/out" 2>/dev/null; do sleep 0.1; done
   ip -n "$b" link set v0 down
@@ -104,9 +145,11 @@ else
   wait $job_id || fail "exit code $?"
   grep -q 'after step [0-9]* of 600: .*rank 1 on host machine-b has not been heard of' "$place/err" ||
     fail "the machine that was gone was not named"
-fi
-[ "$(hash_in "$place/out")" = "$alone" ] || fail "hash $(hash_in "$place/out"), one process has $alone"
+  expect
+}
+
+$what
 sleep 1
 left=$(for id in $(ip netns pids "$a") $(ip netns pids "$b"); do tr '\0' ' ' <"/proc/$id/cmdline"; done)
 [ -z "$left" ] || fail "left behind: $left"
-echo "one hash on two machines: $alone"
+echo "$what: as on one machine"

@@ -28,9 +28,10 @@ set_tests_properties(living.many_kills living.many_losses PROPERTIES LABELS "liv
 set(machines sh ${CMAKE_CURRENT_SOURCE_DIR}/living/machines.sh $<TARGET_FILE:trireme> ${PROJECT_SOURCE_DIR})
 add_test(NAME living.machines COMMAND ${machines})
 add_test(NAME living.outage COMMAND ${machines} outage)
+add_test(NAME living.slow_link COMMAND ${machines} slow)
 set_tests_properties(living.machines PROPERTIES LABELS living)
-set_tests_properties(living.outage PROPERTIES LABELS "living;long")
-set_tests_properties(living.machines living.outage PROPERTIES TIMEOUT 900 RUN_SERIAL TRUE SKIP_RETURN_CODE 77)
+set_tests_properties(living.outage living.slow_link PROPERTIES LABELS "living;long")
+set_tests_properties(living.machines living.outage living.slow_link PROPERTIES TIMEOUT 900 RUN_SERIAL TRUE SKIP_RETURN_CODE 77)
 
 # Three nodes under SLURM.
 add_test(NAME living.slurm COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/living/slurm.sh $<TARGET_FILE:trireme>
