@@ -100,6 +100,12 @@ void cli_signals_release(void)
     atomic_store(&target, NULL);
 }
 
+void cli_signals_ignore(void)
+{
+    for (int i = 0; i < WATCHED; i++) signal(watched[i], SIG_IGN);
+    atomic_store(&target, NULL);
+}
+
 int cli_signals_received(void)
 {
     return atomic_load(&received);

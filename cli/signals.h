@@ -23,6 +23,10 @@ void cli_signals_hold(void);
 void cli_signals_watch(tr_trainer *trainer, const char *notice);
 /* Signals act as before cli_signals_watch() again. */
 void cli_signals_release(void);
+/* Instead of that, where the work is done and the process is about to leave by itself: signals do nothing any
+   more, so that its exit code is its own. SLURM sends SIGTERM to all ranks as soon as one has left with a
+   code that is not 0. */
+void cli_signals_ignore(void);
 /* The number of the first signal that came since then, 0 if none. */
 int cli_signals_received(void);
 

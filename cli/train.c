@@ -165,8 +165,11 @@ static tr_status take_part(tr_trainer *trainer, const struct cli_train_options *
 {
     cli_signals_watch(trainer, NULL);
     tr_status status = tr_trainer_run(trainer, NULL, NULL);
+    if (status == TR_EINTERRUPTED) {
+        cli_signals_ignore(); /* the root leaves once all are here */
+        return TR_OK;
+    }
     cli_signals_release();
-    if (status == TR_EINTERRUPTED) return TR_OK;
     if (status == TR_EPEER && !tr_trainer_speaks(trainer)) {
         cli_output_leave_with(cli_exit_of(status));
         leave_the_word(options, rank);

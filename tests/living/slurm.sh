@@ -1,9 +1,10 @@
 #!/bin/sh
 # Jobs under SLURM on three nodes: network namespaces on a bridge, each with processes, a host name and a /tmp of its own, and a
-# slurmd; a fourth one has the controller. The hash is that of one process. Wants root; says "skipped:" where that, SLURM or
-# namespaces are not to be had.
+# slurmd; a fourth one has the controller. The hash is that of one process: of a job that runs through, and of two that SLURM
+# queues again, one since a node is gone, one since its time is over. Wants root; says "skipped:" where that, SLURM or namespaces
+# are not to be had.
 #
-#     slurm.sh PROGRAM SOURCE_DIRECTORY
+#     slurm.sh PROGRAM SOURCE_DIRECTORY [through | lost | limit]...      by default all three
 set -eu
 program=$1 source=$2
 name=ts$$
@@ -33,6 +34,8 @@ if [ "${TRIREME_SLURM_INSIDE:-}" != yes ]; then
   rm -rf "$place"
   TRIREME_SLURM_INSIDE=yes exec unshare --mount sh "$0" "$@"
 fi
+shift 2
+jobs=${*:-through lost limit}
 
 # ---- three nodes and a controller on one network ----
 
@@ -60,7 +63,7 @@ on() {
 }
 
 mkdir -m 700 "$place/munge"
-mkdir "$place/state" "$place/n1" "$place/n2" "$place/n3" "$place/run"
+mkdir "$place/state" "$place/run"
 dd if=/dev/urandom of="$place/munge/key" bs=128 count=1 2>/dev/null
 chmod 400 "$place/munge/key"
 chmod 711 "$place" "$place/munge"
@@ -111,7 +114,10 @@ fail() {
   exit 1
 }
 
+# A node that boots. Nothing is left of earlier steps: SLURM's PMIx starts none of the same number where its socket lies.
 node() {
+  rm -rf "${place:?}/$1"
+  mkdir "$place/$1"
   (on "$1" slurmd -D -N "$1") >"$place/$1.out" 2>&1 &
   eval "node_$1=$!"
   children="$children $!"
@@ -138,11 +144,71 @@ await "three idle nodes" are_idle
 
 hash_in() { sed -n 's/^hash *//p' "$1" | tail -n 1; }
 
-base="$source/models/mnist-quick.yaml --set train.microbatches=6 --set train.checkpoint_every=20 --set train.log_every=20"
-"$program" train $base --steps 60 -o "$place/alone" --overwrite >"$place/out.alone"
-alone=$(hash_in "$place/out.alone")
-control srun --mpi=pmix -N 3 --ntasks-per-node=1 "$program" train $base --steps 60 -o "$place/run/three" --transport mpi -t 1 \
-  --placement >"$place/out" 2>"$place/err.srun" || fail "exit code $?"
-[ "$(hash_in "$place/out")" = "$alone" ] || fail "hash $(hash_in "$place/out"), one process has $alone"
-for i in 1 2 3; do grep -q " n$i " "$place/out" || fail "nothing ran on n$i"; done
-echo "three nodes: the hash of one process, $alone"
+train="$program train $source/models/mnist-quick.yaml --set train.microbatches=6 --set optimizer.schedule=constant"
+train="$train --set train.checkpoint_every=20 --set train.log_every=20 -t 1"
+
+# expect FILE STEPS: its last hash is that of one process after so many steps.
+expect() {
+  $train --steps "$2" -o "$place/alone" --overwrite >"$place/out.alone"
+  [ "$(hash_in "$1")" = "$(hash_in "$place/out.alone")" ] ||
+    fail "hash $(hash_in "$1"), one process has $(hash_in "$place/out.alone")"
+}
+
+# submit NAME OPTIONS...: the batch script of docs/cluster.md; the number of steps is in a file.
+submit() {
+  batch=$1
+  shift
+  cat >"$place/$batch.sh" <<END
+#!/bin/sh
+#SBATCH --nodes=3 --ntasks-per-node=1
+#SBATCH --requeue --open-mode=append
+srun --mpi=pmix --kill-on-bad-exit=1 $train --transport mpi --continue -o "$place/run/$batch" --steps "\$(cat "$place/$batch.steps")"
+code=\$?
+echo "attempt \${SLURM_RESTART_COUNT:-0}: exit code \$code"
+[ \$code -ne 3 ] || scontrol requeue "\$SLURM_JOB_ID"
+END
+  control sbatch --parsable -o "$place/out.$batch" "$@" "$place/$batch.sh" >"$place/$batch.id"
+}
+
+has() { grep -q "$1" "$2" 2>/dev/null; }
+has_ended() { [ -z "$(control squeue -h -o %i)" ]; }
+
+through() {
+  control srun --mpi=pmix -N 3 --ntasks-per-node=1 $train --steps 60 -o "$place/run/three" --transport mpi --placement \
+    >"$place/out" 2>"$place/err.srun" || fail "exit code $?"
+  expect "$place/out" 60
+  for i in 1 2 3; do grep -q " n$i " "$place/out" || fail "nothing ran on n$i"; done
+}
+
+# A node's processes and its cable are gone in the middle of the training; later it comes back.
+lost() {
+  echo 400 >"$place/lost.steps"
+  submit lost
+  await "step 60" has '^step  *60/' "$place/out.lost"
+  ip -n "${name}ctl" link set e3 down
+  kill -9 "$node_n3"
+  await "the loss of a node" has 'requeue' "$place/ctl.log"
+  ip -n "${name}ctl" link set e3 up
+  node n3
+  await "a second attempt" has '^resumed ' "$place/out.lost"
+  await "the end of the job" has_ended
+  has '^attempt 1: exit code 0' "$place/out.lost" || fail "the second attempt did not end well"
+  expect "$place/out.lost" 400
+}
+
+# A job that would take longer than it may is told a while before, saves, and goes on as another attempt.
+limit() {
+  echo 1000000 >"$place/limit.steps"
+  submit limit --time=1 --signal=USR1@20
+  await "the signal before the time limit" has '^attempt 0: exit code 3' "$place/out.limit"
+  saved=$(ls "$place/run/limit" | sed -n 's/^checkpoint-0*//p' | sort -n | tail -n 1)
+  echo $((saved + 20)) >"$place/limit.steps"
+  await "the end of the job" has_ended
+  has '^attempt 1: exit code 0' "$place/out.limit" || fail "the second attempt did not end well"
+  expect "$place/out.limit" $((saved + 20))
+}
+
+for job in $jobs; do
+  $job
+  echo "$job: the hash of one process"
+done
