@@ -4,6 +4,7 @@ trireme_test(comm thread SOURCES ${scenarios})
 trireme_test(comm faults SOURCES ${scenarios})
 trireme_test(comm progress SOURCES ${scenarios})
 trireme_test(comm heartbeat)
+trireme_test(comm route)
 trireme_test(comm survivors)
 trireme_test(comm scale SOURCES comm/scenarios.c comm/scenario_parts.c comm/scenario_sums.c)
 

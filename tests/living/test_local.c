@@ -149,7 +149,13 @@ static void a_cause_is_told_once(void **state)
     job_release(&other);
 }
 
-/* Far more processes than processors. */
+static void start_many(struct job *job, const char *const more[2], const char *steps)
+{
+    job_start(job, "-n", "64", "train", "job.yaml", "-o", "many", "--overwrite", "--steps", steps, "-s",
+              more[0], "-s", more[1], NULL);
+}
+
+/* Far more processes than processors: the hash of one, and a stop. */
 static void many_processes_share_the_hash(void **state)
 {
     (void)state;
@@ -163,12 +169,16 @@ static void many_processes_share_the_hash(void **state)
     memcpy(hash, hash_in(alone.text[0]), sizeof hash);
     session_release(&alone);
     struct job job;
-    job_start(&job, "-n", "64", "train", "job.yaml", "-o", "many", "--overwrite", "--steps", "3", "-s",
-              more[0], "-s", more[1], NULL);
+    start_many(&job, more, "3");
     code = job_end(&job);
     if (code != 0) session_show(&job.session);
     assert_int_equal(code, 0);
     assert_string_equal(hash_in(job.session.text[0]), hash);
+    job_expect_gone(&job, 10);
+    job_release(&job);
+    start_many(&job, more, "1000000");
+    session_wait_for(&job.session, 0, "step ");
+    end_by(&job, SIGTERM, 3);
     job_release(&job);
 }
 
