@@ -2,7 +2,7 @@
  *
  * A tile is a group of channels (or, where a whole kernel row has no more inputs than a tile has rows, that
  * kernel row) by a panel of filters; its chains run over the output pixels. A member takes a share of all
- * (panel, group, tap) tiles. The pixels go by in blocks of output lines. Per block, x is packed to [pixel]
+ * (panel, group, tap) tiles, or where these are few all tiles of some microbatches (subtrees.h). The pixels go by in blocks of output lines. Per block, x is packed to [pixel]
  * [channel of the group] and dy to [pixel][filter], once for all taps, and a tile's segments are the runs of
  * pixels of each line that have the tap inside the image. What must wait for the next block or for its
  * partner in the tree over microbatches lies in slots (reduction.h).
@@ -16,6 +16,7 @@
 #include "device/cpu/pack.h"
 #include "device/cpu/pool.h"
 #include "device/cpu/reduction.h"
+#include "device/cpu/subtrees.h"
 #include "device/cpu/tile.h"
 
 #include <stdbool.h>
@@ -34,10 +35,11 @@ struct conv_gradient {
     bool direct;                              /* dy is read where it lies, since few tiles use it */
     bool by_row;                              /* tiles are kernel rows, read from the image */
     int64_t groups, taps, panels;
-    int64_t lines;        /* output lines in a block */
-    int64_t positions;    /* packed source pixels of a block, at most */
-    int64_t list;         /* segments of a block and tap, at most */
-    int64_t slots, chunk; /* slots, and tiles that go through all blocks together */
+    int64_t lines;            /* output lines in a block */
+    int64_t positions;        /* packed source pixels of a block, at most */
+    int64_t list;             /* segments of a block and tap, at most */
+    int64_t slots, chunk;     /* slots, and tiles that go through all blocks together */
+    struct subtrees subtrees; /* members that share microbatches instead of tiles */
     /* Parts of a member's scratch, in bytes. */
     size_t b_at, waiting_at, bias_at, segments_at, starts_at, line_at;
 };
@@ -312,8 +314,9 @@ static void reduce_bias(const struct conv_gradient *g, const struct block *block
     }
 }
 
-/* Takes the tiles [begin, end) through all blocks. */
-static void reduce_chunk(const struct conv_gradient *g, struct block *block, int64_t begin, int64_t end)
+/* Takes the tiles [begin, end) through all blocks of the images from `image` on. */
+static void reduce_chunk(const struct conv_gradient *g, struct block *block, int64_t image, int64_t begin,
+                         int64_t end)
 {
     const int64_t per_panel = g->groups * g->taps;
     block->panel = begin / per_panel;
@@ -325,7 +328,7 @@ static void reduce_chunk(const struct conv_gradient *g, struct block *block, int
     struct reduction_piece pieces[REDUCTION_PIECES];
     int count;
     cpu_reduction_begin(&reduction, &g->op->cut, g->op->window.out_h, NULL);
-    block->line = 0;
+    block->line = image * g->op->window.out_h;
     while ((count = cpu_reduction_next(&reduction, g->lines, pieces, &block->lines)) > 0) {
         if (block->lines > 0) pack_block(g, block);
         list_segments(g, block);
@@ -350,9 +353,22 @@ static void reduce(void *arguments, int member, int size)
                           .segments = (struct tile_segment *)(memory + g->segments_at),
                           .starts = (int32_t *)(memory + g->starts_at),
                           .pixels = (float *)(memory + g->line_at)};
-    int64_t unit, end;
+    struct conv_gradient own = *g;
+    struct tr_op_conv_backward_weights op = *g->op;
+    int32_t bound[2];
+    int64_t unit, end, image = 0;
     tr_team_share(g->panels * g->groups * g->taps, 1, member, size, &unit, &end);
-    for (; unit < end; unit += g->chunk) reduce_chunk(g, &block, unit, smaller(end, unit + g->chunk));
+    if (g->subtrees.count > 0) {
+        unit = 0;
+        end = g->panels * g->groups * g->taps;
+        op.cut = subtrees_cut(&g->subtrees, &g->op->cut, member, bound);
+        image = op.cut.row[0];
+        if (member > 0) op.dw = subtrees_sums(&g->subtrees, member);
+        if (member > 0 && op.db) op.db = op.dw + g->subtrees.weights;
+        own.op = &op;
+    }
+    for (; unit < end; unit += g->chunk)
+        reduce_chunk(&own, &block, image, unit, smaller(end, unit + g->chunk));
 }
 
 static tr_status run(tr_device *device, const struct tr_op_conv_backward_weights *a,
@@ -385,11 +401,14 @@ static tr_status run(tr_device *device, const struct tr_op_conv_backward_weights
     g.starts_at = g.segments_at + cpu_round((size_t)(g.taps * g.list) * sizeof(struct tile_segment));
     g.line_at = g.starts_at + cpu_round((size_t)(g.taps * (g.lines + 1)) * sizeof(int32_t));
     const size_t line_bytes = unpool ? (size_t)w->out_w * (size_t)a->out_c * sizeof(float) : 0;
-    TR_TRY(cpu_reserve(g.cpu, g.line_at + line_bytes, 0));
-
     const double pixels = a->cut.count > 0 ? (double)a->cut.row[a->cut.count] * w->out_h * w->out_w : 0.0;
-    const double weights = (double)w->kernel_h * w->kernel_w * a->in_c * a->out_c;
-    cpu_run(g.cpu, (pixels + 8.0) * weights / (8.0 * VW), reduce, &g);
+    const int64_t weights = (int64_t)w->kernel_h * w->kernel_w * a->in_c * a->out_c;
+    const double nanoseconds = (pixels + 8.0) * (double)weights / (8.0 * VW);
+    g.subtrees = subtrees_plan(g.cpu, nanoseconds, &a->cut, weights, a->db ? a->out_c : 0);
+    TR_TRY(cpu_reserve(g.cpu, g.line_at + line_bytes, subtrees_bytes(&g.subtrees)));
+    g.subtrees.sums = cpu_shared(g.cpu);
+    cpu_run(g.cpu, nanoseconds, reduce, &g);
+    if (g.subtrees.count > 0) subtrees_add(g.cpu, &g.subtrees, a->dw, a->db);
     return TR_OK;
 }
 

@@ -2,7 +2,8 @@
  *
  * Per position a product of two tall matrices, of channels by tiles and tiles by filters; a tile of sums is a
  * group of channels by a panel of filters at one position. A member takes a rectangle of channels and
- * filters, of the filters a chunk of panels at a time. The lines of Winograd tiles go by in blocks, of whole
+ * filters, or where these are few all of them for some microbatches (subtrees.h); of the filters a chunk of
+ * panels at a time. The lines of Winograd tiles go by in blocks, of whole
  * microbatches where these are small enough: V of all the member's channels is made once for a block, Z panel
  * by panel. Rows of a position are the tiles that have it, so that they lie behind each other and make one
  * segment.
@@ -18,6 +19,7 @@
 #include "device/cpu/gradient.h"
 #include "device/cpu/pack.h"
 #include "device/cpu/reduction.h"
+#include "device/cpu/subtrees.h"
 
 #include <assert.h>
 #include <string.h>
@@ -47,7 +49,8 @@ struct work {
     int64_t chunk;            /* panels */
     bool split;               /* a microbatch may be longer than a block */
     int slots;
-    int64_t *pixel_row; /* the cut's rows counted in pixels, for the bias */
+    struct subtrees subtrees; /* members that share microbatches instead of rectangles */
+    int64_t *pixel_row;       /* the cut's rows counted in pixels, for the bias */
     /* Parts of a member's scratch, in floats; `lines_at` in bytes. */
     int64_t z_at, sums_at, slots_at, border_at;
     size_t lines_at;
@@ -337,15 +340,15 @@ static int64_t next_lines(const struct work *g, const struct reduction *reductio
     return lines > 0 ? lines : g->lines;
 }
 
-/* Takes a chunk of panels through all blocks. */
-static void reduce_chunk(struct block *block)
+/* Takes a chunk of panels through all blocks of the images from `image` on. */
+static void reduce_chunk(struct block *block, int64_t image)
 {
     const struct work *g = block->work;
     struct reduction reduction;
     struct reduction_piece pieces[REDUCTION_PIECES];
     int count;
     cpu_reduction_begin(&reduction, &g->op->cut, g->tiles_h, NULL);
-    block->line = 0;
+    block->line = image * g->tiles_h;
     while ((count = cpu_reduction_next(&reduction, next_lines(g, &reduction), pieces, &block->lines)) > 0) {
         count_lines(block);
         transform_inputs(block);
@@ -358,10 +361,11 @@ static void reduce_chunk(struct block *block)
 static void reduce(void *arguments, int member, int size)
 {
     const struct work *g = arguments;
-    const int parts_rows = size == 1 ? 1 : g->parts_rows, parts_columns = size / parts_rows;
+    const bool all = size == 1 || g->subtrees.count > 0;
+    const int parts_rows = all ? 1 : g->parts_rows, parts_columns = all ? 1 : size / parts_rows;
     float *memory = cpu_scratch(g->cpu, member);
     int64_t channel, channel_end, panel, panel_end;
-    tr_team_share(g->op->in_c, 1, member / parts_columns, parts_rows, &channel, &channel_end);
+    tr_team_share(g->op->in_c, 1, member / parts_columns % parts_rows, parts_rows, &channel, &channel_end);
     tr_team_share(divide_up(g->op->out_c, TILE_COLUMNS), 1, member % parts_columns, parts_columns, &panel,
                   &panel_end);
     struct block block = {.work = g,
@@ -375,10 +379,21 @@ static void reduce(void *arguments, int member, int size)
                           .slots = memory + g->slots_at,
                           .border = memory + g->border_at,
                           .before = (int32_t(*)[POINTS])((char *)memory + g->lines_at)};
+    struct work own = *g;
+    struct tr_op_conv_backward_weights op = *g->op;
+    int32_t bound[2];
+    int64_t image = 0;
+    if (g->subtrees.count > 0) {
+        op.cut = subtrees_cut(&g->subtrees, &g->op->cut, member, bound);
+        image = op.cut.row[0];
+        if (member > 0) op.dw = subtrees_sums(&g->subtrees, member);
+        own.op = &op;
+        block.work = &own;
+    }
     for (; channel < channel_end && panel < panel_end; panel += block.panels) {
         block.panel = panel;
         block.panels = smaller(g->chunk, panel_end - panel);
-        reduce_chunk(&block);
+        reduce_chunk(&block, image);
     }
     if (g->op->db) {
         struct tr_cut cut = g->op->cut;
@@ -470,11 +485,16 @@ tr_status CPU_KERNEL(winograd_backward_weights)(tr_device *device,
     choose_parts(&g);
     const int64_t rows = a->cut.count > 0 ? a->cut.row[a->cut.count] : 0;
     const int64_t pixels = (int64_t)window->out_h * window->out_w;
-    TR_TRY(cpu_reserve(g.cpu, plan_member(&g), (size_t)(a->cut.count + 1) * sizeof(int64_t)));
+    const double products = (double)(rows * g.tiles_h * g.tiles_w + 8) * POSITIONS * a->in_c * a->out_c;
+    const double nanoseconds = products / (8.0 * VW);
+    g.subtrees = subtrees_plan(g.cpu, nanoseconds, &a->cut, (int64_t)TAPS * a->in_c * a->out_c, 0);
+    const size_t row_bytes = cpu_round((size_t)(a->cut.count + 1) * sizeof(int64_t));
+    TR_TRY(cpu_reserve(g.cpu, plan_member(&g), row_bytes + subtrees_bytes(&g.subtrees)));
     g.pixel_row = cpu_shared(g.cpu);
+    g.subtrees.sums = (float *)((char *)cpu_shared(g.cpu) + row_bytes);
     for (int32_t i = 0; i < a->cut.count; i++) g.pixel_row[i + 1] = a->cut.row[i + 1] * pixels;
     g.pixel_row[0] = 0;
-    const double products = (double)(rows * g.tiles_h * g.tiles_w + 8) * POSITIONS * a->in_c * a->out_c;
-    cpu_run(g.cpu, products / (8.0 * VW), reduce, &g);
+    cpu_run(g.cpu, nanoseconds, reduce, &g);
+    if (g.subtrees.count > 0) subtrees_add(g.cpu, &g.subtrees, a->dw, NULL);
     return TR_OK;
 }
