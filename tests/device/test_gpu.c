@@ -96,6 +96,23 @@ static tr_status count_launch(void *session, const struct gpu_launch *launch)
     return real->launch(session, launch);
 }
 
+/* Whatever the driver keeps. */
+static tr_status describe_forgetful(int number, struct gpu_info *out)
+{
+    tr_status status = real->describe(number, out);
+    out->keeps_programs = false;
+    return status;
+}
+
+static tr_status describe_keeping(int number, struct gpu_info *out)
+{
+    tr_status status = real->describe(number, out);
+    out->keeps_programs = true;
+    return status;
+}
+
+static tr_status (*describe)(int number, struct gpu_info *out) = describe_forgetful;
+
 /* Opens a device, which tests itself unless that is known; returns how many programs it had to build, and
    whether it launched anything. */
 static int open_and_count(const char *cache, int *launched)
@@ -103,6 +120,7 @@ static int open_and_count(const char *cache, int *launched)
     struct gpu_api api = *real;
     tr_device *device;
     api.launch = count_launch;
+    api.describe = describe;
     launches = 0;
     assert_int_equal(create(&api, cache, &device), TR_OK);
     *launched = launches;
@@ -175,6 +193,25 @@ static void what_was_built_is_kept_and_damage_mended(void **state)
         assert_true(launched > 4);
         assert_int_equal(open_and_count(cache, &launched), 0);
     }
+}
+
+/* Only that the device has passed its test is. */
+static void what_a_driver_keeps_is_not_kept_twice(void **state)
+{
+    struct tr_file_names names;
+    char path[SCRATCH_PATH];
+    int launched;
+    (void)state;
+    scratch_join(path, place, "passed");
+    describe = describe_keeping;
+    int all = open_and_count(path, &launched);
+    assert_true(all > 2 && launched > 4);
+    assert_int_equal(tr_file_list(NULL, path, &names), TR_OK);
+    assert_int_equal(names.count, 1);
+    tr_file_names_free(&names);
+    assert_int_equal(open_and_count(path, &launched), 1); /* the program of what it computes with */
+    assert_int_equal(launched, 0);
+    describe = describe_forgetful;
 }
 
 static void a_cache_that_cannot_be_is_none(void **state)
@@ -366,6 +403,7 @@ int main(void)
         cmocka_unit_test(a_device_that_lacks_something_is_refused),
         cmocka_unit_test(a_wrong_bit_is_named),
         cmocka_unit_test(what_was_built_is_kept_and_damage_mended),
+        cmocka_unit_test(what_a_driver_keeps_is_not_kept_twice),
         cmocka_unit_test(a_cache_that_cannot_be_is_none),
         cmocka_unit_test(what_has_no_room_is_said),
         cmocka_unit_test(a_timed_device_tells_what_it_did),

@@ -62,6 +62,9 @@ void opencl_restore_signals(const struct opencl_signals *signals)
 
 #define MOST_PLATFORMS 32
 #define MOST_DEVICES   64
+/* The platform that keeps what it compiled, each kernel for the numbers of groups that it was launched with;
+   for a binary it compiles all kernels once more. */
+#define POCL "Portable Computing Language"
 
 static uint64_t number_of(cl_device device, uint32_t what)
 {
@@ -174,6 +177,7 @@ static void fill_info(const struct opencl_found *found, struct gpu_info *info)
     info->group = (uint32_t)number_of(found->device, CL_DEVICE_MAX_WORK_GROUP_SIZE);
     info->units = (uint32_t)number_of(found->device, CL_DEVICE_MAX_COMPUTE_UNITS);
     info->processor = (number_of(found->device, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0;
+    info->keeps_programs = strcmp(info->platform, POCL) == 0;
     find_refusal(found->device, info);
 }
 

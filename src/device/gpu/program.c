@@ -52,7 +52,7 @@ static void keep_binary(struct gpu *gpu, const char *key, void *program)
 static tr_status build_source(struct gpu *gpu, const struct gpu_program_source *source, void **out)
 {
     char key[TR_SHA256_TEXT];
-    bool keeps = gpu->cache && key_of(gpu, source, key);
+    bool keeps = gpu->cache && !gpu->info.keeps_programs && key_of(gpu, source, key);
     if (keeps && build_kept(gpu, source, key, out)) return TR_OK;
     TR_TRY(gpu->api->build(gpu->session, source, out));
     gpu->built++;
