@@ -763,6 +763,19 @@ struct tr_op_sum_rows {
 
 /* ---- input ---- */
 
+/* Gathers rows of words of 32 bits, whatever they mean: row r of y is row index[r] of x. Rows have `width`
+   words and begin `stride` words apart in x. With `start`, where lengths differ, row i of x has the words
+   from start[i] on, and row r of y, as long as that of x, the words [offset[r], offset[r + 1]); width and
+   stride are not read. */
+struct tr_op_gather_rows {
+    int64_t rows, width, stride;
+    const int64_t *index;  /* [rows] */
+    const int64_t *start;  /* NULL: all rows are of one length */
+    const int32_t *offset; /* [rows + 1], ascending; NULL without start */
+    const int32_t *x;
+    int32_t *y;
+};
+
 /* Gathers images stored as bytes. Output pixel (i, j, ch) of row r takes source pixel (i + top, j + left) of
    image index[r], columns mirrored within the output when flipped; outside the source the byte is 0. value =
    fma((float)byte, scale[ch], shift[ch]) (ch % 4). `random` draws per example from philox(key; example, step,
@@ -899,6 +912,7 @@ struct tr_op_clip_scale {
     X(to_labels)                                                                                             \
     X(sum_rows)                                                                                              \
     X(load_images)                                                                                           \
+    X(gather_rows)                                                                                           \
     X(update)                                                                                                \
     X(sum_squares)                                                                                           \
     X(clip_scale)

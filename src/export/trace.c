@@ -176,6 +176,7 @@ struct port_offsets {
 #define PORTS_to_labels               TRAINING
 #define PORTS_sum_rows                TRAINING
 #define PORTS_load_images             {{AT(load_images, source)}, {AT(load_images, y)}}
+#define PORTS_gather_rows             TRAINING
 #define PORTS_update                  TRAINING
 #define PORTS_sum_squares             TRAINING
 #define PORTS_clip_scale              TRAINING

@@ -2,19 +2,14 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/log.h"
 #include "base/rng.h"
-#include "base/text.h"
 #include "base/timeline.h"
 #include "job/input.h"
+#include "job/resident.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-
-/* A set that is larger than a device's room divided by this is not kept there: passes and evaluations want
-   some, too. */
-#define ROOM_PARTS 2
 
 /* Host memory for what is put together for the device, which takes it while the next is put together. */
 struct outgoing {
@@ -29,12 +24,12 @@ struct tr_feed {
     const struct tr_job *job;
     const tr_source *source;
     bool augment;
+    struct tr_resident resident; /* or nothing is: then all comes with the batch */
+    int64_t *index;              /* device [rows]: numbers of examples, or of images among those of a run */
+    struct outgoing numbers;     /* [rows] the former */
+    size_t memory;               /* of the device, but for what is resident */
     /* Images: */
-    bool kept;                /* all of a resident source are on the device, or where it reads them */
-    const uint8_t *images;    /* device: all, or those of a run */
-    void *uploaded;           /* the device's memory that they are in, where it is a copy */
-    int64_t *index;           /* device [rows] */
-    int64_t *identity;        /* host [rows]: 0, 1, 2, ... for images that come with the batch */
+    uint8_t *images;          /* device: those of a run */
     struct outgoing gathered; /* [rows] images that were taken from a resident source on the host */
     /* Tokens: */
     struct outgoing offsets; /* [rows + 1] */
@@ -78,28 +73,36 @@ static tr_status send_outgoing(tr_feed *feed, struct outgoing *outgoing, void *t
 
 /* ---- making ---- */
 
-/* Memory for the numbers of all images of `rows` examples, 0, 1, 2, ... of them. */
+static tr_status alloc(tr_feed *feed, int64_t bytes, void **out)
+{
+    feed->memory += (size_t)bytes;
+    return tr_device_alloc(feed->device, (size_t)bytes, out);
+}
+
+/* The numbers 0, 1, 2, ... of all images of a run, which come with the batch. */
 static tr_status number_images(tr_feed *feed, int64_t rows)
 {
-    TR_TRY(tr_device_alloc(feed->device, (size_t)rows * sizeof *feed->index, (void **)&feed->index));
-    feed->identity = tr_alloc((size_t)rows, sizeof *feed->identity);
-    if (!feed->identity) return TR_ENOMEM;
-    for (int64_t i = 0; i < rows; i++) feed->identity[i] = i;
-    return TR_OK;
+    int64_t *identity = tr_alloc((size_t)rows, sizeof *identity);
+    if (!identity) return TR_ENOMEM;
+    for (int64_t i = 0; i < rows; i++) identity[i] = i;
+    tr_status status =
+        tr_device_to_device(feed->device, feed->index, identity, (size_t)rows * sizeof *identity);
+    if (status == TR_OK) status = tr_device_wait(feed->device);
+    tr_free(identity);
+    return status;
 }
 
 static tr_status alloc_parts(tr_feed *feed, int64_t rows)
 {
     const struct tr_source_parts *stored = &feed->job->parts, *parts = &feed->parts;
-    TR_TRY(number_images(feed, rows));
     for (int32_t i = 0; i < parts->images; i++) {
-        size_t bytes = (size_t)(rows * tr_shape_count(&stored->part[i].shape)),
-               floats = (size_t)(rows * tr_shape_count(&parts->part[i].shape)) * sizeof(float);
-        TR_TRY(tr_device_alloc(feed->device, bytes, &feed->part_bytes[i]));
-        TR_TRY(tr_device_alloc(feed->device, floats, &feed->part_floats[i]));
+        int64_t bytes = rows * tr_shape_count(&stored->part[i].shape),
+                floats = rows * tr_shape_count(&parts->part[i].shape) * (int64_t)sizeof(float);
+        TR_TRY(alloc(feed, bytes, &feed->part_bytes[i]));
+        TR_TRY(alloc(feed, floats, &feed->part_floats[i]));
     }
-    size_t rest = (size_t)(rows * tr_source_parts_floats(parts)) * sizeof(float);
-    return rest ? tr_device_alloc(feed->device, rest, &feed->part_floats[parts->images]) : TR_OK;
+    int64_t rest = rows * tr_source_parts_floats(parts) * (int64_t)sizeof(float);
+    return rest ? alloc(feed, rest, &feed->part_floats[parts->images]) : TR_OK;
 }
 
 static size_t image_bytes(const tr_feed *feed)
@@ -108,62 +111,42 @@ static size_t image_bytes(const tr_feed *feed)
     return (size_t)info->height * (size_t)info->width * (size_t)info->channels;
 }
 
-static void tell_why_not_kept(const tr_feed *feed, size_t bytes)
-{
-    char all[TR_TEXT_NUMBER_SIZE], room[TR_TEXT_NUMBER_SIZE];
-    tr_log_line(
-        TR_LOG_WARNING,
-        "the images of a data set, %s, are not kept on %s, which has room for %s: those of each step go "
-        "there",
-        tr_text_from_bytes((int64_t)bytes, all), feed->device->description,
-        tr_text_from_bytes(tr_device_room(feed->device), room));
-}
-
-/* Brings a resident set to the device for good, if it has the room. */
-static tr_status keep_images(tr_feed *feed)
-{
-    size_t bytes = image_bytes(feed) * (size_t)tr_source_info(feed->source)->count;
-    feed->images = tr_device_adopt(feed->device, feed->source->resident);
-    feed->kept = feed->images != NULL;
-    if (feed->kept) return TR_OK;
-    if ((int64_t)bytes > tr_device_room(feed->device) / ROOM_PARTS) {
-        tell_why_not_kept(feed, bytes);
-        return TR_OK;
-    }
-    TR_TRY(tr_device_alloc(feed->device, bytes, &feed->uploaded));
-    TR_TRY(tr_device_to_device(feed->device, feed->uploaded, feed->source->resident, bytes));
-    feed->images = feed->uploaded;
-    feed->kept = true;
-    return tr_device_wait(feed->device);
-}
-
 static tr_status make_images(tr_feed *feed, int64_t rows)
 {
-    if (feed->source->resident) TR_TRY(keep_images(feed));
-    if (feed->kept)
-        return tr_device_alloc(feed->device, (size_t)rows * sizeof *feed->index, (void **)&feed->index);
-    TR_TRY(number_images(feed, rows));
-    if (feed->source->resident)
-        TR_TRY(make_outgoing(feed, image_bytes(feed) * (size_t)rows, &feed->gathered));
-    TR_TRY(tr_device_alloc(feed->device, image_bytes(feed) * (size_t)rows, &feed->uploaded));
-    feed->images = feed->uploaded;
-    return TR_OK;
+    size_t bytes = image_bytes(feed) * (size_t)rows;
+    if (feed->resident.images) return TR_OK;
+    if (feed->source->resident) TR_TRY(make_outgoing(feed, bytes, &feed->gathered));
+    return alloc(feed, (int64_t)bytes, (void **)&feed->images);
 }
 
-tr_status tr_feed_create(tr_device *device, const struct tr_job *job, const tr_source *source, int64_t rows,
-                         bool augment, tr_feed **out)
+static tr_status make(tr_feed *feed, const struct tr_feed_options *options)
+{
+    enum tr_feature_kind kind = feed->job->features;
+    int64_t rows = options->rows, numbers = rows * (int64_t)sizeof *feed->index;
+    TR_TRY(tr_resident_make(feed->device, feed->source, options->keep, options->features, options->labels,
+                            &feed->resident));
+    bool images = kind == TR_FEATURE_IMAGE && options->features,
+         parts = feed->parts.images > 0 && options->features,
+         numbered = feed->resident.here || feed->resident.images;
+    if (numbered || images || parts) TR_TRY(alloc(feed, numbers, (void **)&feed->index));
+    if (numbered)
+        TR_TRY(make_outgoing(feed, (size_t)numbers, &feed->numbers));
+    else if (images || parts)
+        TR_TRY(number_images(feed, rows));
+    if (kind == TR_FEATURE_TOKENS)
+        return make_outgoing(feed, (size_t)(rows + 1) * sizeof(int32_t), &feed->offsets);
+    if (images) return make_images(feed, rows);
+    return parts ? alloc_parts(feed, rows) : TR_OK;
+}
+
+tr_status tr_feed_create(tr_device *device, const struct tr_job *job, const tr_source *source,
+                         const struct tr_feed_options *options, tr_feed **out)
 {
     tr_feed *feed = tr_alloc_zero(1, sizeof *feed);
     if (!feed) return TR_ENOMEM;
-    *feed = (tr_feed){.device = device, .job = job, .source = source, .augment = augment};
+    *feed = (tr_feed){.device = device, .job = job, .source = source, .augment = options->augment};
     tr_job_input_parts(job, &feed->parts);
-    tr_status status = TR_OK;
-    if (job->features == TR_FEATURE_IMAGE)
-        status = make_images(feed, rows);
-    else if (job->features == TR_FEATURE_TOKENS)
-        status = make_outgoing(feed, (size_t)(rows + 1) * sizeof(int32_t), &feed->offsets);
-    else if (feed->parts.images > 0)
-        status = alloc_parts(feed, rows);
+    tr_status status = make(feed, options);
     if (status != TR_OK) {
         tr_feed_destroy(&feed);
         return status;
@@ -176,15 +159,21 @@ void tr_feed_destroy(tr_feed **handle)
 {
     tr_feed *feed = *handle;
     if (!feed) return;
-    tr_device_free(feed->device, feed->uploaded);
+    tr_resident_release(&feed->resident);
+    tr_device_free(feed->device, feed->images);
     tr_device_free(feed->device, feed->index);
     for (int i = 0; i < TR_SOURCE_PARTS; i++) tr_device_free(feed->device, feed->part_bytes[i]);
     for (int i = 0; i <= TR_SOURCE_PARTS; i++) tr_device_free(feed->device, feed->part_floats[i]);
-    tr_free(feed->identity);
+    release_outgoing(feed, &feed->numbers);
     release_outgoing(feed, &feed->gathered);
     release_outgoing(feed, &feed->offsets);
     tr_free(feed);
     *handle = NULL;
+}
+
+size_t tr_feed_memory(const tr_feed *feed)
+{
+    return feed->memory + feed->resident.memory;
 }
 
 /* Item `i` of a list that holds one number for each channel, or one for all. */
@@ -231,32 +220,40 @@ static void augment(const tr_feed *feed, const struct tr_batch *batch, int64_t b
     op->scalars = scalars;
 }
 
+/* Which examples the rows [begin, begin + rows) are, for what gathers them. */
+static tr_status send_numbers(tr_feed *feed, const struct tr_batch *batch, int64_t begin, int64_t rows)
+{
+    size_t bytes = (size_t)rows * sizeof *batch->index;
+    void *memory;
+    TR_TRY(take_outgoing(feed, &feed->numbers, &memory));
+    memcpy(memory, batch->index + begin, bytes);
+    return send_outgoing(feed, &feed->numbers, feed->index, bytes);
+}
+
 /* The images of rows [begin, begin + rows), where the set is not kept. */
 static tr_status send_images(tr_feed *feed, const struct tr_batch *batch, int64_t begin, int64_t rows)
 {
     size_t image = image_bytes(feed);
     void *memory;
     if (!feed->source->resident)
-        return tr_device_to_device(feed->device, feed->uploaded, batch->images + (size_t)begin * image,
+        return tr_device_to_device(feed->device, feed->images, batch->images + (size_t)begin * image,
                                    (size_t)rows * image);
     TR_TRY(take_outgoing(feed, &feed->gathered, &memory));
     for (int64_t i = 0; i < rows; i++)
         memcpy((uint8_t *)memory + (size_t)i * image,
                feed->source->resident + (size_t)batch->index[begin + i] * image, image);
-    return send_outgoing(feed, &feed->gathered, feed->uploaded, (size_t)rows * image);
+    return send_outgoing(feed, &feed->gathered, feed->images, (size_t)rows * image);
 }
 
 static tr_status feed_images(tr_feed *feed, tr_pass *pass, const struct tr_batch *batch, int64_t begin,
                              int64_t rows, uint64_t seed, const struct tr_step_scalars *scalars)
 {
-    const int64_t *index = feed->kept ? batch->index + begin : feed->identity;
-    TR_TRY(tr_device_to_device(feed->device, feed->index, index, (size_t)rows * sizeof *index));
-    if (!feed->kept) TR_TRY(send_images(feed, batch, begin, rows));
     struct tr_op_load_images op;
+    if (!feed->resident.images) TR_TRY(send_images(feed, batch, begin, rows));
     tr_job_image_entry(feed->job, &op);
     augment(feed, batch, begin, seed, scalars, &op);
     op.rows = rows;
-    op.source = feed->images;
+    op.source = feed->resident.images ? feed->resident.images : feed->images;
     op.index = feed->index;
     op.y = tr_pass_input(pass);
     return tr_device_load_images(feed->device, &op);
@@ -287,8 +284,6 @@ static tr_status feed_parts(tr_feed *feed, tr_pass *pass, const struct tr_batch 
     const struct tr_source_parts *parts = &feed->parts;
     int64_t width = tr_source_parts_floats(parts);
     struct tr_op_join_columns op = {.rows = rows, .parts = parts->images + (width > 0)};
-    TR_TRY(
-        tr_device_to_device(feed->device, feed->index, feed->identity, (size_t)rows * sizeof *feed->index));
     for (int32_t i = 0; i < parts->images; i++) {
         TR_TRY(feed_part(feed, i, batch, begin, rows, seed, scalars));
         op.width[i] = tr_shape_count(&parts->part[i].shape);
@@ -315,6 +310,9 @@ static tr_status feed_tokens(tr_feed *feed, tr_pass *pass, const struct tr_batch
     for (int64_t i = 0; i <= rows; i++) offset[i] = batch->offset[begin + i] - (int32_t)first;
     TR_TRY(send_outgoing(feed, &feed->offsets, tr_pass_offset(pass), (size_t)(rows + 1) * sizeof *offset));
     if (!tr_pass_token(pass)) return TR_OK;
+    if (feed->resident.here)
+        return tr_resident_features(&feed->resident, rows, feed->index, tr_pass_offset(pass),
+                                    tr_pass_token(pass));
     return tr_device_to_device(feed->device, tr_pass_token(pass), batch->tokens + first,
                                count * sizeof *batch->tokens);
 }
@@ -358,43 +356,52 @@ static tr_status check_targets(const tr_feed *feed, const struct tr_batch *batch
     return TR_OK;
 }
 
+static tr_status feed_floats(tr_feed *feed, tr_pass *pass, const struct tr_batch *batch, int64_t begin,
+                             int64_t rows)
+{
+    int64_t width = tr_shape_count(&feed->job->stored);
+    if (feed->resident.here)
+        return tr_resident_features(&feed->resident, rows, feed->index, NULL, tr_pass_input(pass));
+    return tr_device_to_device(feed->device, tr_pass_input(pass), batch->floats + begin * width,
+                               (size_t)(rows * width) * sizeof(float));
+}
+
+static tr_status feed_features(tr_feed *feed, tr_pass *pass, const struct tr_batch *batch, int64_t begin,
+                               int64_t rows, uint64_t seed, const struct tr_step_scalars *scalars)
+{
+    if (feed->job->features == TR_FEATURE_TOKENS) return feed_tokens(feed, pass, batch, begin, rows);
+    if (!tr_pass_input(pass)) return TR_OK;
+    if (feed->job->features == TR_FEATURE_IMAGE)
+        return feed_images(feed, pass, batch, begin, rows, seed, scalars);
+    if (feed->parts.images > 0) return feed_parts(feed, pass, batch, begin, rows, seed, scalars);
+    return feed_floats(feed, pass, batch, begin, rows);
+}
+
+static tr_status feed_labels(tr_feed *feed, tr_pass *pass, const struct tr_batch *batch, int64_t begin,
+                             int64_t rows)
+{
+    const struct tr_source_info *info = tr_source_info(feed->source);
+    int64_t values = info->labels == TR_LABEL_VALUES ? info->values : 1, first = begin, end = begin + rows;
+    void *to = info->labels == TR_LABEL_VALUES ? (void *)tr_pass_target(pass) : (void *)tr_pass_label(pass);
+    if (info->labels == TR_LABEL_NONE || !to) return TR_OK;
+    if (info->labels == TR_LABEL_VALUES) TR_TRY(check_targets(feed, batch, begin, rows));
+    if (feed->resident.here)
+        return tr_resident_labels(&feed->resident, rows, feed->index, tr_pass_offset(pass), to);
+    if (info->labels == TR_LABEL_TOKENS) {
+        first = batch->offset[begin];
+        end = batch->offset[begin + rows];
+    }
+    const void *from = info->labels == TR_LABEL_VALUES ? (const void *)(batch->targets + first * values)
+                                                       : (const void *)(batch->labels + first);
+    return tr_device_to_device(feed->device, to, from, (size_t)((end - first) * values) * sizeof(float));
+}
+
 static tr_status feed_rows(tr_feed *feed, tr_pass *pass, const struct tr_batch *batch, int64_t begin,
                            int64_t rows, uint64_t seed, const struct tr_step_scalars *scalars)
 {
-    switch (feed->job->features) {
-    case TR_FEATURE_IMAGE:
-        if (tr_pass_input(pass)) TR_TRY(feed_images(feed, pass, batch, begin, rows, seed, scalars));
-        break;
-    case TR_FEATURE_FLOATS: {
-        if (!tr_pass_input(pass)) break;
-        if (feed->parts.images > 0) {
-            TR_TRY(feed_parts(feed, pass, batch, begin, rows, seed, scalars));
-            break;
-        }
-        int64_t width = tr_shape_count(&feed->job->stored);
-        TR_TRY(tr_device_to_device(feed->device, tr_pass_input(pass), batch->floats + begin * width,
-                                   (size_t)(rows * width) * sizeof(float)));
-        break;
-    }
-    case TR_FEATURE_TOKENS:
-        TR_TRY(feed_tokens(feed, pass, batch, begin, rows));
-        break;
-    }
-    const struct tr_source_info *info = tr_source_info(feed->source);
-    if (info->labels == TR_LABEL_CLASS && tr_pass_label(pass))
-        return tr_device_to_device(feed->device, tr_pass_label(pass), batch->labels + begin,
-                                   (size_t)rows * sizeof(int32_t));
-    if (info->labels == TR_LABEL_TOKENS && tr_pass_label(pass)) {
-        int64_t first = batch->offset[begin], end = batch->offset[begin + rows];
-        return tr_device_to_device(feed->device, tr_pass_label(pass), batch->labels + first,
-                                   (size_t)(end - first) * sizeof(int32_t));
-    }
-    if (info->labels == TR_LABEL_VALUES && tr_pass_target(pass)) {
-        TR_TRY(check_targets(feed, batch, begin, rows));
-        return tr_device_to_device(feed->device, tr_pass_target(pass), batch->targets + begin * info->values,
-                                   (size_t)(rows * info->values) * sizeof(float));
-    }
-    return TR_OK;
+    if (feed->resident.here || feed->resident.images) TR_TRY(send_numbers(feed, batch, begin, rows));
+    TR_TRY(feed_features(feed, pass, batch, begin, rows, seed, scalars));
+    return feed_labels(feed, pass, batch, begin, rows);
 }
 
 tr_status tr_feed_rows(tr_feed *feed, tr_pass *pass, const struct tr_batch *batch, int64_t begin, int64_t end,

@@ -1,9 +1,9 @@
 /* The feed: brings the rows of a host batch to a pass, as the network wants its input.
  *
- * Images are stored as bytes, on the device as well; they are gathered, cropped and converted there. A set of
- * images that is in memory as a whole is brought to the device once, where it has the room (half of what is
- * left), and of a step only the numbers of its examples; else the images of each step. Nothing here waits for the
- * device, but for what it was given two runs before.
+ * Images are stored as bytes, on the device as well; they are gathered, cropped and converted there. What a
+ * device can keep of a source it keeps (job/resident.h), and of a step is sent the numbers of its examples
+ * and where they begin; else all that is in them. Nothing here waits for the device, but for what it was
+ * given two runs before.
  */
 #ifndef TR_JOB_FEED_H
 #define TR_JOB_FEED_H
@@ -18,11 +18,20 @@ typedef struct tr_feed tr_feed;
    the pointers, the rows and the numbers of examples. false where examples are no images. Any thread. */
 bool tr_job_image_entry(const struct tr_job *job, struct tr_op_load_images *op);
 
-/* For batches of at most `rows` examples of `source`. `augment`: random crops and flips (training). All
-   borrowed for the life of the feed. Returned, destroy with tr_feed_destroy(). */
-tr_status tr_feed_create(tr_device *device, const struct tr_job *job, const tr_source *source, int64_t rows,
-                         bool augment, tr_feed **out);
+struct tr_feed_options {
+    int64_t rows;          /* of batches, at most */
+    bool augment;          /* random crops and flips: training */
+    bool keep;             /* examples come again, so that it pays to keep them on the device */
+    bool features, labels; /* that passes take: they begin, or end, with the network */
+};
+
+/* For batches of `source`. All borrowed for the life of the feed, but the options. Returned, destroy with
+   tr_feed_destroy(). */
+tr_status tr_feed_create(tr_device *device, const struct tr_job *job, const tr_source *source,
+                         const struct tr_feed_options *options, tr_feed **out);
 void tr_feed_destroy(tr_feed **feed);
+/* Bytes of device memory. */
+size_t tr_feed_memory(const tr_feed *feed);
 
 /* Brings rows [begin, end) of the batch to the pass, what of it the pass takes (nn/pass.h), labels included
    if the source has them; `scalars` (device memory) and `seed` decide augmentation. The batch is borrowed

@@ -82,8 +82,11 @@ static tr_status make_pass(tr_gradient *gradient)
     const struct tr_pass_limits *limits = &gradient->plan.limits;
     TR_TRY(tr_pass_create(gradient->device, job->model, limits, &gradient->pass));
     TR_TRY(tr_pass_memory(gradient->device, job->model, limits, &gradient->memory));
-    return tr_feed_create(gradient->device, job, job->source[TR_SET_TRAIN], limits->examples, true,
-                          &gradient->feed);
+    const struct tr_feed_options feed = {
+        .rows = limits->examples, .augment = true, .keep = true, .features = true, .labels = true};
+    TR_TRY(tr_feed_create(gradient->device, job, job->source[TR_SET_TRAIN], &feed, &gradient->feed));
+    gradient->memory += tr_feed_memory(gradient->feed);
+    return TR_OK;
 }
 
 static tr_status make_slots(tr_gradient *gradient, float *window)

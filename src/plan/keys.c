@@ -77,6 +77,7 @@ struct key_form {
 #define KEY_to_labels               {AT(to_labels, x)}
 #define KEY_sum_rows                {AT(sum_rows, x), AT(sum_rows, cut)}
 #define KEY_load_images             {AT(load_images, random)}
+#define KEY_gather_rows             {AT(gather_rows, index)}
 #define KEY_update                  {AT(update, rule)}
 #define KEY_sum_squares             {AT(sum_squares, x)}
 #define KEY_clip_scale              {AT(clip_scale, max_norm)}

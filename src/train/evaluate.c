@@ -124,7 +124,7 @@ static tr_status make_rows(tr_evaluator *evaluator)
     return evaluator->loss && evaluator->correct && evaluator->output ? TR_OK : TR_ENOMEM;
 }
 
-static tr_status make(tr_evaluator *evaluator, const tr_source *source)
+static tr_status make(tr_evaluator *evaluator, const tr_source *source, bool again)
 {
     int64_t count = tr_source_info(source)->count, most = evaluator->job->train.evaluate_batch;
     struct tr_loader_options options = TR_LOADER_OPTIONS_WHOLE;
@@ -135,13 +135,18 @@ static tr_status make(tr_evaluator *evaluator, const tr_source *source)
     TR_TRY(tr_loader_create(source, &order, &options, &evaluator->loader));
     TR_TRY(make_passes(evaluator));
     TR_TRY(make_truth(evaluator, tr_source_info(source)));
-    TR_TRY(
-        tr_feed_create(evaluator->device, evaluator->job, source, evaluator->batch, false, &evaluator->feed));
+    const struct tr_feed_options feed = {
+        .rows = evaluator->batch,
+        .keep = again,
+        .features = evaluator->part.first_layer == 0,
+        .labels = ends_network(evaluator),
+    };
+    TR_TRY(tr_feed_create(evaluator->device, evaluator->job, source, &feed, &evaluator->feed));
     return make_rows(evaluator);
 }
 
 tr_status tr_evaluator_create(tr_device *device, const struct tr_job *job, const tr_source *source,
-                              const struct tr_evaluation_part *part, tr_evaluator **out)
+                              const struct tr_evaluation_part *part, bool again, tr_evaluator **out)
 {
     tr_evaluator *evaluator = tr_alloc_zero(1, sizeof *evaluator);
     if (!evaluator) return TR_ENOMEM;
@@ -152,7 +157,7 @@ tr_status tr_evaluator_create(tr_device *device, const struct tr_job *job, const
         .next = -1,
     };
     if (part) evaluator->part = *part;
-    tr_status status = make(evaluator, source);
+    tr_status status = make(evaluator, source, again);
     if (status != TR_OK) tr_evaluator_destroy(&evaluator);
     *out = evaluator;
     return status;

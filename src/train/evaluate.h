@@ -33,10 +33,10 @@ struct tr_evaluation {
 };
 
 /* For a source that fits the job (tr_job_check_source()). `part` NULL: all layers, alone. All borrowed for
-   the life of the evaluator, but for the part. With neighbours the device computes in the host's memory.
-   Returned, destroy with tr_evaluator_destroy(). */
+   the life of the evaluator, but for the part. `again`: it will run more than once. With neighbours the
+   device computes in the host's memory. Returned, destroy with tr_evaluator_destroy(). */
 tr_status tr_evaluator_create(tr_device *device, const struct tr_job *job, const tr_source *source,
-                              const struct tr_evaluation_part *part, tr_evaluator **out);
+                              const struct tr_evaluation_part *part, bool again, tr_evaluator **out);
 void tr_evaluator_destroy(tr_evaluator **evaluator);
 
 /* Given the network's output of examples [first, first + examples) of the source: `rows` rows, which are

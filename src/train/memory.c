@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "job/gradient.h"
+#include "job/resident.h"
 #include "optim/optimizer.h"
 #include "strategy/strategy.h"
 
@@ -57,7 +58,7 @@ tr_status tr_train_expect_memory(const struct tr_job *job, int ranks, int64_t *o
     return TR_OK;
 }
 
-tr_status tr_train_evaluation_memory(const struct tr_job *job, int64_t *bytes)
+tr_status tr_train_evaluation_memory(tr_device *device, const struct tr_job *job, int64_t *bytes)
 {
     *bytes = 0;
     for (int set = TR_SET_VALIDATION; set < TR_SETS; set++) {
@@ -69,8 +70,10 @@ tr_status tr_train_evaluation_memory(const struct tr_job *job, int64_t *bytes)
                                         .microbatches = 1,
                                         .end_layer = job->model->layer_count};
         size_t pass;
+        int64_t kept;
         TR_TRY(tr_pass_memory(NULL, job->model, &limits, &pass));
-        *bytes = sum(*bytes, (int64_t)pass);
+        TR_TRY(tr_resident_expect(device, job->source[set], &kept));
+        *bytes = sum(*bytes, sum((int64_t)pass, kept));
     }
     return TR_OK;
 }

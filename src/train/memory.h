@@ -24,9 +24,9 @@ struct tr_train_memory {
  */
 tr_status tr_train_expect_memory(const struct tr_job *job, int ranks, int64_t *own, int64_t *shared);
 
-/* What evaluations take beside: a pass of their own for the test or validation data, which must be open. 0
-   where there are none. */
-tr_status tr_train_evaluation_memory(const struct tr_job *job, int64_t *bytes);
+/* What evaluations take beside: a pass of their own for the test or validation data, which must be open, and
+   what of these is kept on the device. 0 where there are none. */
+tr_status tr_train_evaluation_memory(tr_device *device, const struct tr_job *job, int64_t *bytes);
 
 /* The bytes that the open data of a job take in memory. */
 int64_t tr_train_data_memory(const struct tr_job *job);

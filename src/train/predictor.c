@@ -360,7 +360,7 @@ static tr_status run_source(tr_predictor *predictor, const tr_source *source, in
                             struct collector *collector, struct tr_evaluated_row *rows, float *answers)
 {
     tr_evaluator *evaluator;
-    TR_TRY(tr_evaluator_create(predictor->device, predictor->job, source, NULL, &evaluator));
+    TR_TRY(tr_evaluator_create(predictor->device, predictor->job, source, NULL, false, &evaluator));
     tr_status status =
         tr_evaluator_run(evaluator, predictor->parameters, first, end, collect, collector, rows, answers);
     tr_evaluator_destroy(&evaluator);

@@ -38,7 +38,8 @@ tr_status tr_single_create(tr_device *device, const struct tr_job *job, tr_singl
         single->blank.info.channels = (int32_t)job->stored.size[2];
     }
     tr_status status = fit(single, 1);
-    if (status == TR_OK) status = tr_feed_create(device, job, &single->blank, 1, false, &single->feed);
+    const struct tr_feed_options feed = {.rows = 1, .features = true};
+    if (status == TR_OK) status = tr_feed_create(device, job, &single->blank, &feed, &single->feed);
     if (status != TR_OK) {
         tr_single_destroy(&single);
         return status;

@@ -111,8 +111,8 @@ static tr_status run_part(tr_trainer *trainer, enum tr_data_set set, const struc
     const float *parameters;
     if (first == end) return TR_OK;
     if (!*evaluator)
-        TR_TRY(
-            tr_evaluator_create(trainer->device, trainer->job, trainer->job->source[set], part, evaluator));
+        TR_TRY(tr_evaluator_create(trainer->device, trainer->job, trainer->job->source[set], part, true,
+                                   evaluator));
     TR_TRY(trainer_evaluated(trainer, &parameters));
     tr_span_begin(TR_ACTIVITY_EVALUATION, tr_data_set_names[set]);
     tr_status status = tr_evaluator_run(*evaluator, parameters, first, end, NULL, NULL, rows, answers);

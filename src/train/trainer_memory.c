@@ -23,7 +23,7 @@ tr_status trainer_count_memory(tr_trainer *trainer, const struct tr_train_settin
     if (keeping == TR_KEEP_ALL) {
         shared = trainer->job->model->arena_floats * (int64_t)sizeof(float);
         if (shared > own) shared = own;
-        TR_TRY(tr_train_evaluation_memory(trainer->job, &evaluation));
+        TR_TRY(tr_train_evaluation_memory(trainer->device, trainer->job, &evaluation));
     }
     return tr_train_admit_memory(trainer->comm, own - shared + evaluation, shared + data, data,
                                  &trainer->room, !settings->no_memory_check, &trainer->memory);

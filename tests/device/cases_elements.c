@@ -152,6 +152,37 @@ bool case_load_images(struct scene *s, int index)
     return true;
 }
 
+/* Words of any kind; some rows are taken twice, those of a running text overlap. */
+bool case_gather_rows(struct scene *s, int index)
+{
+    enum { STORED = 11, MOST_ROWS = 20, LONGEST = 9 };
+    static const struct {
+        int rows, width, stride; /* width 0: lengths differ */
+    } shapes[] = {{1, 1, 1},     {13, 1, 1}, {7, 5, 5}, {20, 33, 7},
+                  {9, 300, 300}, {0, 4, 4},  {5, 0, 0}, {17, 0, 0}};
+    if (index >= LENGTH(shapes)) return false;
+    struct tr_op_gather_rows a = {
+        .rows = shapes[index].rows, .width = shapes[index].width, .stride = shapes[index].stride};
+    int64_t chosen[MOST_ROWS], start[STORED + 1] = {0}, words = (STORED - 1) * a.stride + a.width;
+    int32_t offset[MOST_ROWS + 1] = {0};
+    scene_name(s, "rows %d, width %d, stride %d", (int)a.rows, (int)a.width, (int)a.stride);
+    for (int i = 0; i < STORED; i++) start[i + 1] = start[i] + i * 5 % LONGEST + (i == 3 ? 700 : 0);
+    for (int64_t r = 0; r < a.rows; r++) {
+        chosen[r] = (r * 7 + 3) % STORED;
+        offset[r + 1] = offset[r] + (int32_t)(start[chosen[r] + 1] - start[chosen[r]]);
+    }
+    a.index = scene_data(s, "index", (size_t)a.rows * sizeof *chosen, sizeof *chosen, chosen);
+    if (a.width == 0) {
+        words = start[STORED];
+        a.start = scene_data(s, "start", sizeof start, sizeof *start, start);
+        a.offset = scene_data(s, "offset", (size_t)(a.rows + 1) * sizeof *offset, sizeof *offset, offset);
+    }
+    a.x = scene_indices(s, "x", words, INT32_MAX);
+    a.y = (int32_t *)(void *)scene_out(s, "y", a.start ? offset[a.rows] : a.rows * a.width);
+    scene_end(s, tr_device_gather_rows(s->device, &a));
+    return true;
+}
+
 bool case_update(struct scene *s, int index)
 {
     static const char *const rules[] = {"sgd",     "momentum", "adam",     "adamw",

@@ -75,6 +75,7 @@ static const uint64_t bits[CASE_LISTS] = {
     [OPERATION_to_labels] = 0xa9cb552b9adcb95bu,
     [OPERATION_sum_rows] = 0x2f6e99fd00bb10a7u,
     [OPERATION_load_images] = 0xe0de6b052579a517u,
+    [OPERATION_gather_rows] = 0x800dd21ea5a55b25u,
     [OPERATION_update] = 0xba36036cea6e3172u,
     [OPERATION_sum_squares] = 0x04497898ca8cb10bu,
     [OPERATION_clip_scale] = 0x6379d65bfab2c70cu,

@@ -124,32 +124,84 @@ static void count_notes(void *user, enum tr_log_level level, const char *message
     if (level == TR_LOG_WARNING && strstr(message, "are not kept on")) ++*(int *)user;
 }
 
-/* Images that the device has no room for go there step by step, whatever takes part in a step and in how many
-   passes, and of evaluations as well; which is said. */
+/* Vectors with values to come near to; of a loss that wants numbers. */
+static void begin_values(struct job *job)
+{
+    static const char model[] =
+        "name: values\n"
+        "data:\n"
+        "  train: {csv: {path: values.csv, label: value, label_columns: [\"1\", \"3\"]}}\n"
+        "  test: {csv: {path: values.csv, label: value, label_columns: [\"1\", \"3\"]}}\n"
+        "layers: [{dense: {units: 5, activation: tanh}}, {dense: 2}]\n"
+        "loss: mean_squared_error\n"
+        "optimizer: {rule: sgd, rate: 0.1}\n"
+        "train: {batch: 11, microbatches: 5, steps: 5}\n";
+    static char path[SCRATCH_PATH];
+    char lines[40 * 32], *at = lines;
+    for (int i = 0; i < 40; i++)
+        at += snprintf(at, 32, "%d,%d,%d,%d,%d\n", i % 7, i % 5, i * i % 11, i % 3, i % 4);
+    must_train(tr_file_write_atomic(NULL, scratch_join(path, family_place, "values.csv"), lines,
+                                    (size_t)(at - lines)));
+    must_train(
+        tr_file_write_atomic(NULL, scratch_join(path, family_place, "values.yaml"), model, sizeof model - 1));
+    job_begin(job, path);
+    job->settings.set = job->set;
+}
+
+/* Bytes that the run takes of the device, evaluations apart. */
+static int64_t memory_on_shadow(struct job *job)
+{
+    struct tr_train_info info = TR_TRAIN_INFO_INIT;
+    tr_trainer *trainer = job_trainer(job);
+    must_train(tr_trainer_info(trainer, &info));
+    tr_trainer_destroy(&trainer);
+    return info.memory;
+}
+
+/* Examples of any kind that the device has no room for go there step by step, whatever takes part in a step
+   and in how many passes, and of evaluations as well; which is said. */
 static void a_set_that_is_too_large(void **state)
 {
-    static const char *const sets[] = {"train.pass=2", "train.pass=4"};
+    static const struct {
+        int family; /* -1: values */
+        const char *set;
+        int notes;     /* sets that are used */
+        int64_t bytes; /* of the training data, at least */
+    } sets[] = {
+        {0, "train.pass=2", 2, 100 * (28 * 28 + 4)}, {0, "train.pass=4", 2, 100 * (28 * 28 + 4)},
+        {3, "train.pass=2", 3, 90 * 4 * 4},          {5, "train.pass=1", 3, 90 * 4 * 4},
+        {-1, "train.pass=2", 2, 40 * 5 * 4},
+    };
     (void)state;
     for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++) {
         struct job job;
         struct outcome expected, got;
         int notes = 0;
-        begin(&job, 0);
-        job_set(&job, sets[i]);
+        if (sets[i].family < 0)
+            begin_values(&job);
+        else
+            begin(&job, sets[i].family);
+        job_set(&job, sets[i].set);
         job.settings.device = "cpu";
         job_outcome(&job, &expected);
         job.settings.device = "shadow";
         tr_log_set_sink(count_notes, &notes, TR_LOG_INFO);
         job_outcome(&job, &got);
         expect_same(&expected, &got, "with room");
+        int64_t with_room = memory_on_shadow(&job);
         assert_int_equal(notes, 0);
         shadow_room = 1000;
         job_outcome(&job, &got);
+        assert_int_equal(notes, sets[i].notes);
+        int64_t without = memory_on_shadow(&job);
         shadow_room = INT64_MAX;
         tr_log_set_sink(NULL, NULL, TR_LOG_INFO);
         expect_same(&expected, &got, "without room");
         assert_true(got.evaluated_loss == expected.evaluated_loss);
-        assert_int_equal(notes, 2); /* training, test */
+        /* in the place of a set there are the images of a pass */
+        if (with_room - without < sets[i].bytes / 2)
+            fail_msg("set %d: %lld bytes with room, %lld without", (int)i, (long long)with_room,
+                     (long long)without);
     }
 }
 

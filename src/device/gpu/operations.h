@@ -78,9 +78,10 @@
     X(attention_forward)                                                                                     \
     X(attention_backward)                                                                                    \
     X(rotary)
-/* ops_input.c: images, dropout */
+/* ops_input.c: images and other examples that are kept, dropout */
 #define GPU_INPUT_OPS(X)                                                                                     \
     X(load_images)                                                                                           \
+    X(gather_rows)                                                                                           \
     X(dropout)
 /* ops_update.c: update rules, clipping */
 #define GPU_UPDATE_OPS(X)                                                                                    \

@@ -1,4 +1,4 @@
-/* Images from bytes, and dropout. */
+/* Images from bytes, rows that are gathered as they are, and dropout. */
 #include "device/gpu/gpu.h"
 #include "device/gpu/operations.h"
 
@@ -24,6 +24,24 @@ tr_status gpu_load_images(tr_device *device, const struct tr_op_load_images *a)
 
 /* Groups that share an example whose length only the device knows. */
 #define SHARERS 4
+
+tr_status gpu_gather_rows(tr_device *device, const struct tr_op_gather_rows *a)
+{
+    int shift = gpu_shift(device, a->start ? INT32_MAX : a->width);
+    int64_t groups = a->start ? SHARERS : gpu_walkers(gpu_groups(a->width, (int64_t)1 << shift));
+    struct gpu_call call;
+    gpu_begin(&call, device, "input", "", "gather_rows");
+    gpu_long(&call, a->rows);
+    gpu_long(&call, a->width);
+    gpu_long(&call, a->stride);
+    gpu_int(&call, shift);
+    gpu_array(&call, a->index);
+    gpu_array(&call, a->start);
+    gpu_array(&call, a->start ? a->offset : NULL);
+    gpu_array(&call, a->x);
+    gpu_array(&call, a->y);
+    return gpu_run_lines(&call, shift, a->rows, groups << shift);
+}
 
 tr_status gpu_dropout(tr_device *device, const struct tr_op_dropout *a)
 {

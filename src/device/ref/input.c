@@ -1,9 +1,10 @@
-/* Images from bytes, with augmentation. */
+/* Images from bytes, with augmentation; rows that are gathered as they are. */
 #include "device/ref/ref.h"
 
 #include "base/rng.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Which part of the source image a row shows. */
 struct view {
@@ -46,6 +47,18 @@ tr_status ref_load_images(tr_device *device, const struct tr_op_load_images *a)
                 load_pixel(a, image, i + view.top, column + view.left, y);
             }
         }
+    }
+    return TR_OK;
+}
+
+tr_status ref_gather_rows(tr_device *device, const struct tr_op_gather_rows *a)
+{
+    (void)device;
+    for (int64_t r = 0; r < a->rows; r++) {
+        int64_t from = a->start ? a->start[a->index[r]] : a->index[r] * a->stride;
+        int64_t to = a->start ? a->offset[r] : r * a->width;
+        int64_t count = a->start ? a->offset[r + 1] - a->offset[r] : a->width;
+        memcpy(a->y + to, a->x + from, (size_t)count * sizeof *a->y);
     }
     return TR_OK;
 }

@@ -47,7 +47,9 @@ static tr_status make(struct measurement *m)
     TR_TRY(tr_loader_create(job->source[TR_SET_TRAIN], &order, &options, &m->loader));
     TR_TRY(tr_loader_get(m->loader, 0, &m->data));
     TR_TRY(tr_rows_create(&m->rows, m->per_unit));
-    return tr_feed_create(m->strategy->device, job, job->source[TR_SET_TRAIN], m->data->rows, true, &m->feed);
+    const struct tr_feed_options feed = {
+        .rows = m->data->rows, .augment = true, .features = true, .labels = true};
+    return tr_feed_create(m->strategy->device, job, job->source[TR_SET_TRAIN], &feed, &m->feed);
 }
 
 static tr_status make_numbers(struct measurement *m)

@@ -144,8 +144,16 @@ static tr_status make_flights(struct stage *stage)
         TR_TRY(make_flight(stage, &limits, &stage->flights[i]));
         stage->memory += bytes;
     }
-    return tr_feed_create(stage->strategy->device, job, job->source[TR_SET_TRAIN], limits.examples, true,
-                          &stage->feed);
+    const struct tr_feed_options feed = {
+        .rows = limits.examples,
+        .augment = true,
+        .keep = true,
+        .features = limits.first_layer == 0,
+        .labels = limits.end_layer == job->model->layer_count,
+    };
+    TR_TRY(tr_feed_create(stage->strategy->device, job, job->source[TR_SET_TRAIN], &feed, &stage->feed));
+    stage->memory += tr_feed_memory(stage->feed);
+    return TR_OK;
 }
 
 static tr_status make_slots(struct stage *stage)
