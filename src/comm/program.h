@@ -36,7 +36,7 @@ void tr_program_run(const tr_program *program, const float *const *input, int64_
    `listener` is told how many floats they would read and write, and so it is of others, which are computed:
    for runs whose numbers do not matter (src/plan). NULL: all are computed again. `user` is borrowed until
    then. */
-#define TR_PROGRAM_REHEARSED ((int64_t)1 << 16)
+#define TR_PROGRAM_REHEARSED ((int64_t)64)
 typedef void (*tr_program_listener)(void *user, int64_t floats);
 void tr_program_rehearse(tr_program_listener listener, void *user);
 

@@ -56,7 +56,8 @@ void tr_timing_device_note(tr_device *device, bool notes);
 
 /* A device that computes nothing: each operation takes its cost, which `spend` lets pass. It lacks the
    fusions of which nothing is known, as what was measured lacked them. Memory is addresses
-   (plan/transport.h); copies of TR_SIM_HOLLOW bytes or more are left out. All borrowed for its life. */
+   (plan/transport.h); copies of TR_COST_COPIED bytes or more are left out. All borrowed for its life. */
+#define TR_COST_COPIED ((size_t)4096)
 typedef tr_status (*tr_cost_spender)(void *user, double seconds);
 tr_status tr_virtual_device_create(const tr_costs *costs, int threads, tr_cost_spender spend, void *user,
                                    tr_device **out);

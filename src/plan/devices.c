@@ -152,7 +152,7 @@ static void virtual_free(tr_device *device, void *memory)
 static tr_status virtual_copy(tr_device *device, void *to, const void *from, size_t bytes)
 {
     (void)device;
-    if (bytes > 0 && bytes < TR_SIM_HOLLOW) memcpy(to, from, bytes);
+    if (bytes > 0 && bytes < TR_COST_COPIED) memcpy(to, from, bytes);
     return TR_OK;
 }
 

@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "comm/program.h"
 #include "strategy/class.h"
+#include "strategy/driver.h"
 
 #include <string.h>
 
@@ -110,6 +111,14 @@ static tr_status play_apart(struct stage *stage, tr_strategy *strategy, struct p
     return tr_strategy_end(strategy);
 }
 
+/* Messages from so many bytes on are nothing but numbers: the largest ones with words are the ranks' reports.
+ */
+static size_t hollow_from(int ranks)
+{
+    size_t reports = (size_t)ranks * sizeof(struct tr_report) + 1;
+    return reports > TR_COST_COPIED ? reports : TR_COST_COPIED;
+}
+
 static tr_status play(struct stage *stage, int rank)
 {
     const struct tr_strategy_settings settings = {0};
@@ -125,7 +134,7 @@ static tr_status play(struct stage *stage, int rank)
     TR_TRY_GOTO(tr_strategy_begin(strategy), out);
     TR_TRY_GOTO(tr_strategy_meet(strategy, 0), out);
     player->memory = tr_strategy_memory(strategy);
-    tr_sim_hollow(stage->sim);
+    tr_sim_hollow(stage->sim, hollow_from(stage->rehearsal->ranks));
     status = tr_strategy_is_asynchronous(strategy) ? play_apart(stage, strategy, player, rank)
                                                    : play_together(stage, strategy, player, rank);
 out:

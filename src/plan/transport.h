@@ -3,7 +3,7 @@
  *
  * The strategies and the engine of src/comm run on it unchanged; what they send, to whom and when, is their
  * own. Two things are not as on other transports. Numbers need not be moved: from tr_sim_hollow() on,
- * messages of TR_SIM_HOLLOW bytes or more arrive without their contents, and windows are addresses without
+ * messages of some size or more arrive without their contents, and windows are addresses without
  * memory, so that a thousand ranks fit into one process. And operations move on while a rank computes
  * (tr_sim_compute()), as they would with a progress thread.
  */
@@ -13,8 +13,6 @@
 #include "comm/comm.h"
 #include "plan/cluster.h"
 #include "plan/world.h"
-
-#define TR_SIM_HOLLOW ((size_t)256 << 10)
 
 typedef struct tr_sim tr_sim;
 
@@ -41,8 +39,8 @@ double tr_sim_busiest(const tr_sim *sim);
 
 /* ---- for the rank that runs ---- */
 
-/* From now on contents of large messages do not matter, on all ranks. */
-void tr_sim_hollow(tr_sim *sim);
+/* From now on contents of messages of `least` bytes or more do not matter, on all ranks. */
+void tr_sim_hollow(tr_sim *sim, size_t least);
 /* The rank computes for so many seconds, and its operations move on meanwhile. Not from within a function of
  * its communicator. */
 tr_status tr_sim_compute(tr_sim *sim, double seconds);

@@ -6,7 +6,9 @@
 #include "base/thread.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <limits.h>
+#include <semaphore.h>
 #include <string.h>
 
 #define STACK ((size_t)1 << 20) /* of a rank's thread, of which it takes what it touches */
@@ -24,16 +26,15 @@ struct member {
     tr_world *world;
     int rank;
     pthread_t thread;
-    pthread_cond_t turn;
-    bool runs, sleeps, light; /* light: news wakes it */
-    uint64_t sleep;           /* counts its sleeps, so that an old alarm is known */
+    sem_t turn;
+    bool sleeps, light; /* light: news wakes it */
+    uint64_t sleep;     /* counts its sleeps, so that an old alarm is known */
     uint64_t moment;
     double debt, spent;
 };
 
 struct tr_world {
-    pthread_mutex_t lock;
-    pthread_cond_t over;
+    sem_t over;
     double now;
     int ranks, alive;
     struct member *member; /* [ranks] */
@@ -96,15 +97,23 @@ static int next_rank(tr_world *world)
     return -1;
 }
 
-static void hand_on(tr_world *world)
+/* The turn goes from thread to thread by a semaphore of the next one's: a lock around it all would be
+   contended each time. True: it is the turn of `self` again, which is -1 for nobody; else the world is not
+   the caller's any more. */
+static bool hand_on(tr_world *world, int self)
 {
     int rank = next_rank(world);
     world->running = rank;
-    if (rank < 0) return;
-    struct member *member = &world->member[rank];
-    member->sleeps = false;
-    member->runs = true;
-    pthread_cond_signal(&member->turn);
+    if (rank < 0) return false;
+    world->member[rank].sleeps = false;
+    if (rank == self) return true;
+    sem_post(&world->member[rank].turn);
+    return false;
+}
+
+static void await(sem_t *turn)
+{
+    while (sem_wait(turn) != 0 && errno == EINTR) continue;
 }
 
 static struct member *self_of(const tr_world *world)
@@ -125,9 +134,7 @@ static void sleep_until(tr_world *world, double time, bool light)
         self->sleeps = false; /* without memory time stands still for it */
         return;
     }
-    self->runs = false;
-    hand_on(world);
-    while (!self->runs) pthread_cond_wait(&self->turn, &world->lock);
+    if (!hand_on(world, self->rank)) await(&self->turn);
 }
 
 /* ---- time ---- */
@@ -216,18 +223,15 @@ static void *rank_main(void *argument)
 {
     struct member *self = argument;
     tr_world *world = self->world;
-    pthread_mutex_lock(&world->lock);
-    while (!self->runs) pthread_cond_wait(&self->turn, &world->lock);
+    await(&self->turn);
     tr_clock_use(read_clock, world);
     world->main(world->user, self->rank);
     tr_clock_use(NULL, NULL);
     tr_world_pass(world);
-    self->runs = false;
     if (--world->alive > 0)
-        hand_on(world);
+        hand_on(world, -1);
     else
-        pthread_cond_signal(&world->over);
-    pthread_mutex_unlock(&world->lock);
+        sem_post(&world->over);
     return NULL;
 }
 
@@ -237,8 +241,7 @@ tr_status tr_world_create(int ranks, tr_world **out)
     if (!world) return TR_ENOMEM;
     world->running = -1;
     world->member = tr_alloc_zero((size_t)ranks, sizeof *world->member);
-    pthread_mutex_init(&world->lock, NULL);
-    pthread_cond_init(&world->over, NULL);
+    sem_init(&world->over, 0, 0);
     if (!world->member) {
         tr_world_destroy(out);
         return TR_ENOMEM;
@@ -246,7 +249,7 @@ tr_status tr_world_create(int ranks, tr_world **out)
     world->ranks = ranks;
     for (int rank = 0; rank < ranks; rank++) {
         world->member[rank] = (struct member){.world = world, .rank = rank};
-        pthread_cond_init(&world->member[rank].turn, NULL);
+        sem_init(&world->member[rank].turn, 0, 0);
     }
     return TR_OK;
 }
@@ -255,9 +258,8 @@ void tr_world_destroy(tr_world **handle)
 {
     tr_world *world = *handle;
     if (!world) return;
-    for (int rank = 0; rank < world->ranks; rank++) pthread_cond_destroy(&world->member[rank].turn);
-    pthread_cond_destroy(&world->over);
-    pthread_mutex_destroy(&world->lock);
+    for (int rank = 0; rank < world->ranks; rank++) sem_destroy(&world->member[rank].turn);
+    sem_destroy(&world->over);
     tr_free(world->entry);
     tr_free(world->member);
     tr_free(world);
@@ -286,7 +288,6 @@ static void do_nothing(void *user, int rank)
 
 tr_status tr_world_run(tr_world *world, tr_world_main main, void *user)
 {
-    pthread_mutex_lock(&world->lock);
     int started = start_threads(world);
     bool all = started == world->ranks;
     world->main = all ? main : do_nothing;
@@ -296,10 +297,11 @@ tr_status tr_world_run(tr_world *world, tr_world_main main, void *user)
         world->member[rank].sleeps = true;
         all = push(world, (struct entry){.rank = rank}) && all;
     }
-    if (started > 0) hand_on(world);
-    while (world->alive > 0) pthread_cond_wait(&world->over, &world->lock);
+    if (started > 0) {
+        hand_on(world, -1);
+        await(&world->over);
+    }
     world->running = -1;
-    pthread_mutex_unlock(&world->lock);
     for (int rank = 0; rank < started; rank++) pthread_join(world->member[rank].thread, NULL);
     if (all) return TR_OK;
     return tr_fail(TR_ENOMEM, "the system gave threads for %d of %d ranks; simulate fewer", started,

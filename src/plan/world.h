@@ -5,8 +5,8 @@
  * What a rank's processor would have to do is spent (tr_world_spend()) and passes when it next sleeps. So a
  * run is the same every time, however busy the machine is, and takes as long as its ranks' code does.
  *
- * Invariants: time never goes back. All ranks and events run under one lock, so what they share needs no
- * other. Events of equal times happen in the order in which they were announced.
+ * Invariants: time never goes back. One rank or event runs at a time, so what they share needs no lock.
+ * Events of equal times happen in the order in which they were announced.
  */
 #ifndef TR_PLAN_WORLD_H
 #define TR_PLAN_WORLD_H

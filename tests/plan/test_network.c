@@ -130,7 +130,7 @@ static tr_status act(tr_comm *comm)
 {
     tr_ticket *ticket = NULL;
     int rank = tr_comm_rank(comm);
-    if (play.hollow) tr_sim_hollow(play.sim);
+    if (play.hollow) tr_sim_hollow(play.sim, (size_t)256 << 10);
     switch (play.kind) {
     case BARRIER: {
         tr_status status = tr_comm_barrier(comm, &ticket);
