@@ -25,7 +25,7 @@ struct options {
     struct tr_string_list set;
     struct tr_int_list workers, simulate;
     double seconds;
-    int32_t steps;
+    int32_t steps, runs;
     bool grow, verify;
 };
 
@@ -80,7 +80,14 @@ static const struct tr_option table[] = {
      .type = TR_OPTION_BOOL,
      .offset = AT(verify),
      .fallback = "false",
-     .help = "run the three that promise most on this host, and say how far off the plan was"},
+     .help = "run those that promise most on this host, and say how far off the plan was"},
+    {.key = "runs",
+     .type = TR_OPTION_INT32,
+     .offset = AT(runs),
+     .fallback = "3",
+     .least = 0,
+     .most = 1000,
+     .help = "how many --verify runs; 0: all"},
     {.key = "json",
      .type = TR_OPTION_STRING,
      .offset = AT(json),
@@ -211,7 +218,7 @@ static tr_status make(const struct options *options, const struct cli_plan_order
     if (status == TR_OK) status = cli_plan_figures(orders, job, &screen, plan);
     if (status == TR_OK && options->verify) {
         cli_signals_watch(NULL, "ending the run");
-        status = cli_plan_verify(orders, &screen, 3, plan);
+        status = cli_plan_verify(orders, &screen, options->runs > 0 ? options->runs : plan->rows, plan);
         cli_signals_release();
     }
     if (status == TR_OK) status = show(&screen, plan);

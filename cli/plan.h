@@ -25,8 +25,9 @@ struct cli_plan_orders {
     struct tr_device_choice device;
 };
 
-/* The number of threads of each of so many ranks, and how many of them share a host. */
-int cli_plan_threads(const struct cli_plan_orders *orders, const struct tr_cluster *cluster, int ranks,
+/* The number of threads of each rank of a row with so many workers, and how many of these share a host, at
+   most. Ranks that only serve take turns with them. */
+int cli_plan_threads(const struct cli_plan_orders *orders, const struct tr_cluster *cluster, int workers,
                      int *on_host);
 
 /* Fills the rows of the plan, whose cluster is there: which there are, what they take. `job` has its training

@@ -13,11 +13,11 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-int cli_plan_threads(const struct cli_plan_orders *orders, const struct tr_cluster *cluster, int ranks,
+int cli_plan_threads(const struct cli_plan_orders *orders, const struct tr_cluster *cluster, int workers,
                      int *on_host)
 {
-    int each = orders->processors / (ranks < cluster->per_host ? ranks : cluster->per_host);
-    *on_host = ranks < cluster->per_host ? ranks : cluster->per_host;
+    *on_host = workers < cluster->per_host ? workers : cluster->per_host;
+    int each = orders->processors / *on_host;
     return orders->threads > 0 ? orders->threads : each > 0 ? each : 1;
 }
 
@@ -102,7 +102,7 @@ tr_status cli_plan_rows(const struct cli_plan_orders *orders, struct tr_plan *pl
 static tr_status expect(const struct cli_plan_orders *orders, const struct tr_plan *plan,
                         const struct tr_plan_row *row, struct tr_machine *machine)
 {
-    int on_host, threads = cli_plan_threads(orders, &plan->cluster, row->ranks, &on_host);
+    int on_host, threads = cli_plan_threads(orders, &plan->cluster, row->workers, &on_host);
     int64_t all = row->microbatches, share = all / row->workers > 0 ? all / row->workers : 1;
     const int64_t counts[] = {all, share, 1};
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
@@ -136,7 +136,7 @@ static tr_status rehearse(const struct cli_plan_orders *orders, const struct tr_
                           struct tr_plan_row *row)
 {
     struct tr_cluster cluster = plan->cluster;
-    int on_host, threads = cli_plan_threads(orders, &cluster, row->ranks, &on_host), usage = 0;
+    int on_host, threads = cli_plan_threads(orders, &cluster, row->workers, &on_host), usage = 0;
     while (machine->usage[usage].threads != threads || machine->usage[usage].copies != on_host) usage++;
     cluster.threads = threads;
     if (cluster.memory == 0) cluster.memory = machine->usage[usage].memory;

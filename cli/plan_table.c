@@ -60,7 +60,7 @@ char *cli_plan_row(const struct tr_plan *plan, int index)
     const struct tr_rehearsed *figures = &row->figures;
     char cell[64];
     struct tr_text text = TR_TEXT_INIT;
-    put_left(&text, row->ranks == 1 ? "one process" : row->strategy, name_width(plan));
+    put_left(&text, tr_plan_row_name(plan, index), name_width(plan));
     if (row->ranks > row->workers)
         snprintf(cell, sizeof cell, "%d+%d", row->workers, row->ranks - row->workers);
     else
@@ -83,6 +83,7 @@ char *cli_plan_row(const struct tr_plan *plan, int index)
     tr_text_addf(&text, "  %s", tr_bottleneck_names[figures->bottleneck]);
     if (row->measured > 0)
         tr_text_addf(&text, "; measured %.0f examples/s, %+.0f %%", row->measured, 100 * tr_plan_error(row));
+    if (row->failure) tr_text_addf(&text, "; the run failed: %s", row->failure);
     return finish(&text);
 }
 

@@ -57,16 +57,17 @@ static tr_status run_row(const struct cli_plan_orders *orders, const char *place
         .strategy = row->strategy,
         .workers = row->workers,
         .ranks = row->ranks,
-        .threads = cli_plan_threads(orders, &plan->cluster, row->ranks, &on_host),
+        .threads = cli_plan_threads(orders, &plan->cluster, row->workers, &on_host),
     };
     tr_status status = cli_compare_run(&compared, &none, &one, screen, &result);
     tr_free(set.item);
     if (status != TR_OK) return status;
-    if (result.end != CLI_COMPARE_DONE && result.end != CLI_COMPARE_OUT_OF_TIME)
-        return tr_fail(TR_EIO, "%s on %d processes: the run failed: %s", row->strategy, row->ranks,
-                       result.failure);
-    row->measured = result.examples_per_second;
-    return TR_OK;
+    switch (result.end) {
+    case CLI_COMPARE_DONE:
+    case CLI_COMPARE_OUT_OF_TIME: row->measured = result.examples_per_second; return TR_OK;
+    case CLI_COMPARE_STOPPED: return tr_fail(TR_EINTERRUPTED, "interrupted");
+    default: row->failure = tr_strdup(result.failure); return row->failure ? TR_OK : TR_ENOMEM;
+    }
 }
 
 /* A directory for what the runs write, removed at the end. */

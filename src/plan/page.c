@@ -122,7 +122,7 @@ static void add_row(const struct tr_plan *plan, int index, struct tr_text *html)
     const struct tr_rehearsed *figures = &row->figures;
     char text[TR_TEXT_NUMBER_SIZE];
     tr_text_add(html, "<tr>");
-    tr_html_element(html, "td", NULL, row->ranks == 1 ? "one process" : row->strategy);
+    tr_html_element(html, "td", NULL, tr_plan_row_name(plan, index));
     tr_html_elementf(html, "td", "number", "%d", row->ranks);
     if (row->left_out) {
         tr_text_add(html, "<td colspan=\"8\">");
@@ -138,7 +138,10 @@ static void add_row(const struct tr_plan *plan, int index, struct tr_text *html)
                     tr_text_from_bytes(figures->sum.bytes_sent + figures->sum.bytes_shared, text));
     add_cell(html, "%.0f %%", 100 * figures->waiting);
     tr_html_element(html, "td", NULL, tr_bottleneck_names[figures->bottleneck]);
-    add_cell(html, "%+.0f %%", 100 * tr_plan_error(row));
+    if (row->failure)
+        tr_html_element(html, "td", NULL, row->failure);
+    else
+        add_cell(html, "%+.0f %%", 100 * tr_plan_error(row));
     tr_text_add(html, "</tr>\n");
 }
 

@@ -10,10 +10,16 @@ void tr_plan_release(struct tr_plan *plan)
     for (int i = 0; i < plan->rows; i++) {
         tr_free(plan->row[i].strategy);
         tr_free(plan->row[i].left_out);
+        tr_free(plan->row[i].failure);
     }
     tr_free(plan->row);
     plan->row = NULL;
     plan->rows = 0;
+}
+
+const char *tr_plan_row_name(const struct tr_plan *plan, int row)
+{
+    return row == 0 && plan->row[0].ranks <= 1 ? "one process" : plan->row[row].strategy;
 }
 
 static bool is_known(const struct tr_plan_row *row)
@@ -73,6 +79,7 @@ static void add_figures(struct tr_json_writer *json, const struct tr_plan *plan,
     tr_json_double(json, "waiting", figures->waiting);
     tr_json_double(json, "busiest_link", figures->link);
     tr_json_text(json, "bottleneck", tr_bottleneck_names[figures->bottleneck]);
+    if (row->failure) tr_json_text(json, "failure", row->failure);
     if (!(row->measured > 0)) return;
     tr_json_double(json, "measured_examples_per_second", row->measured);
     tr_json_double(json, "error", tr_plan_error(row));

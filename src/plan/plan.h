@@ -11,6 +11,7 @@ struct tr_plan_row {
     char *left_out;              /* why nothing is known, or NULL; owned */
     struct tr_rehearsed figures;
     double measured; /* examples per second of a real run; NaN: there was none */
+    char *failure;   /* why the real run ended early, or NULL; owned */
 };
 
 struct tr_plan {
@@ -26,6 +27,8 @@ void tr_plan_release(struct tr_plan *plan);
 
 /* Times as many examples per second as the first row; NaN: unknown. */
 double tr_plan_speedup(const struct tr_plan *plan, int row);
+/* What people call a row: its strategy, which one process has none of. */
+const char *tr_plan_row_name(const struct tr_plan *plan, int row);
 /* The row with most examples per second; -1: there is none. */
 int tr_plan_best(const struct tr_plan *plan);
 /* How far off a prediction was: its examples per second divided by the measured ones, less 1; NaN: not

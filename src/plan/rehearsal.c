@@ -26,6 +26,7 @@ struct player {
     struct account before, after;
     int64_t steps, examples;
     size_t memory;
+    bool works; /* it computes gradients */
 };
 
 struct stage {
@@ -134,6 +135,7 @@ static tr_status play(struct stage *stage, int rank)
     TR_TRY_GOTO(tr_strategy_begin(strategy), out);
     TR_TRY_GOTO(tr_strategy_meet(strategy, 0), out);
     player->memory = tr_strategy_memory(strategy);
+    player->works = rank < strategy->size - strategy->servers;
     tr_sim_hollow(stage->sim, hollow_from(stage->rehearsal->ranks));
     status = tr_strategy_is_asynchronous(strategy) ? play_apart(stage, strategy, player, rank)
                                                    : play_together(stage, strategy, player, rank);
@@ -188,18 +190,24 @@ static void add_rank(const struct player *player, double steps, struct tr_rehear
     ADD(messages);
     ADD(memory);
 #undef ADD
+    if (!player->works && one.compute + one.other > out->serving) out->serving = one.compute + one.other;
+    if (!player->works) return;
+    out->workers++;
+    out->mean.compute += one.compute;
+    out->mean.other += one.other;
+    out->mean.waiting += one.waiting;
 }
 
 static enum tr_bottleneck find_bottleneck(const struct tr_rehearsed *out)
 {
+    const struct tr_rehearsed_rank *mean = &out->mean;
     if (out->link > BUSY) return TR_BOTTLENECK_LINK;
-    if (out->most.compute >= out->most.other && out->most.compute > BUSY * out->seconds)
-        return TR_BOTTLENECK_COMPUTING;
-    if (out->most.other > out->most.compute && out->most.other > out->seconds / 2)
-        return TR_BOTTLENECK_PROCESSING;
-    double wait = out->sum.waiting / out->ranks, work = (out->sum.compute + out->sum.other) / out->ranks;
-    return wait > work ? out->link > BUSY / 2 ? TR_BOTTLENECK_LINK : TR_BOTTLENECK_WAITING
-                       : TR_BOTTLENECK_COMPUTING;
+    if (out->serving > BUSY * out->seconds) return TR_BOTTLENECK_PROCESSING;
+    if (mean->compute > BUSY * out->seconds) return TR_BOTTLENECK_COMPUTING;
+    /* What takes the rest of the time of those that compute. */
+    if (mean->other > mean->waiting) return TR_BOTTLENECK_PROCESSING;
+    if (out->link > BUSY / 2) return TR_BOTTLENECK_LINK;
+    return out->serving > out->seconds / 2 ? TR_BOTTLENECK_PROCESSING : TR_BOTTLENECK_WAITING;
 }
 
 static void sum_up(const struct stage *stage, struct tr_rehearsed *out)
@@ -211,10 +219,11 @@ static void sum_up(const struct stage *stage, struct tr_rehearsed *out)
     out->whole = stage->whole;
     out->seconds = time / steps;
     out->examples_per_second = time > 0 ? (double)root->examples / time : 0;
-    for (int rank = 0; rank < out->ranks; rank++) {
-        add_rank(&stage->player[rank], steps, out);
-        out->workers += stage->player[rank].after.compute > 0;
-    }
+    for (int rank = 0; rank < out->ranks; rank++) add_rank(&stage->player[rank], steps, out);
+    int workers = out->workers > 0 ? out->workers : 1;
+    out->mean.compute /= workers;
+    out->mean.other /= workers;
+    out->mean.waiting /= workers;
     double all = out->sum.compute + out->sum.other + out->sum.waiting;
     out->waiting = all > 0 ? out->sum.waiting / all : 0;
     out->link = tr_sim_busiest(stage->sim) / (root->after.time > 0 ? root->after.time : 1);

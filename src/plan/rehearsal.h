@@ -25,7 +25,7 @@ struct tr_rehearsed_rank {
 };
 
 enum tr_bottleneck {
-    TR_BOTTLENECK_COMPUTING,
+    TR_BOTTLENECK_COMPUTING,  /* those that compute do so nearly all the time */
     TR_BOTTLENECK_LINK,       /* a host's link is busy nearly all the time */
     TR_BOTTLENECK_PROCESSING, /* messages and sums take more of processors than computing */
     TR_BOTTLENECK_WAITING     /* ranks wait for each other, and no link is busy */
@@ -40,6 +40,8 @@ struct tr_rehearsed {
     bool asynchronous;
     int ranks, workers;
     struct tr_rehearsed_rank sum, most; /* over ranks, per step */
+    struct tr_rehearsed_rank mean;      /* of those that compute; times alone */
+    double serving;                     /* seconds of a step that the busiest server is busy */
     double waiting;                     /* share of all ranks' time */
     double link;                        /* share of the time that the busiest link was busy */
     enum tr_bottleneck bottleneck;

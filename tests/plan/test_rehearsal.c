@@ -226,6 +226,41 @@ static void slow_links_hold_back(void **state)
     tr_job_variant_release(&variant);
 }
 
+/* Who serves does not count among those that compute; where it is busy all the time, it is what holds back,
+   and where those that compute idle, computing is not. */
+static void servers_hold_back(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *strategy;
+        double copying, latency;
+        int workers;
+        enum tr_bottleneck bottleneck;
+    } cases[] = {
+        {"parameter-server,mode=sync", 1e6, 1e-6, WORLD - 1, TR_BOTTLENECK_PROCESSING},
+        {"parameter-server,mode=async", 1e6, 1e-6, WORLD - 1, TR_BOTTLENECK_PROCESSING},
+        {"parameter-server,mode=sync", INFINITY, 0.1, WORLD - 1, TR_BOTTLENECK_WAITING},
+        {"pipeline,stages=2", INFINITY, 0.1, WORLD, TR_BOTTLENECK_WAITING},
+    };
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        struct tr_cluster cluster = tr_cluster_ordinary;
+        struct tr_job_variant variant;
+        struct tr_rehearsed figures;
+        const struct tr_job_variant_settings settings = {
+            .strategy = cases[c].strategy, .steps = 40, .blank = true};
+        cluster.hosts = WORLD;
+        cluster.remote = (struct tr_path){cases[c].latency, 1e12, 1e-9, cases[c].copying, 64 << 10};
+        must_train(tr_job_variant_make(job, &settings, &variant));
+        const struct tr_rehearsal rehearsal = {
+            .job = &variant.job, .cluster = &cluster, .ranks = WORLD, .costs = costs, .calls = 2};
+        must_train(tr_rehearse(&rehearsal, &figures));
+        if (figures.bottleneck != cases[c].bottleneck)
+            fail_msg("%s, %zu: %s", cases[c].strategy, c, tr_bottleneck_names[figures.bottleneck]);
+        assert_int_equal(figures.workers, cases[c].workers);
+        tr_job_variant_release(&variant);
+    }
+}
+
 /* Memory of a rank's strategy, and what its communicator keeps: the first does not grow with the ranks, up to
    some tables. */
 static void memory_does_not_grow(void **state)
@@ -279,6 +314,7 @@ int main(void)
         cmocka_unit_test(rehearsals_repeat_themselves),
         cmocka_unit_test(one_process_takes_its_operations),
         cmocka_unit_test(slow_links_hold_back),
+        cmocka_unit_test(servers_hold_back),
         cmocka_unit_test(memory_does_not_grow),
         cmocka_unit_test(too_many_ranks_are_refused),
     };
