@@ -36,7 +36,7 @@ static const struct tr_choice losses[] = {
     {"stop", LOSS_STOP, "the job ends, and starts again where --restarts says so"},
     {"shrink", LOSS_SHRINK,
      "the others go on from the last step, to the same weights; for processes of one host and the strategy "
-     "allreduce, and not when the first one dies, which reports and saves"},
+     "allreduce"},
     {NULL, 0, NULL},
 };
 

@@ -173,8 +173,10 @@ static void note_end(struct cli_job *job, int rank, int status)
     local->alive--;
     tr_local_group_ended(local->group, rank);
     if (!well && local->first < 0 && !local->quits) local->first = rank;
-    /* Asynchronous jobs go on without a worker; whether that was one, the others know. */
-    if (job->over == 0 && (rank == 0 || (!well && !job->orders->tolerant))) job->over = tr_clock_seconds();
+    /* Asynchronous jobs go on without a worker; whether that was one, the others know. Where ranks outlive
+       each other, another one becomes the root, and says how the run ends. */
+    bool counts = rank == 0 ? well || !job->orders->outlives : !well && !job->orders->tolerant;
+    if (job->over == 0 && counts) job->over = tr_clock_seconds();
 }
 
 /* Takes what has ended; returns whether one that runs is left. */

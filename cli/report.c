@@ -218,6 +218,7 @@ tr_status cli_report_begin(struct cli_report *report)
     bool json = report->log == CLI_LOG_JSON;
     cli_screen_begin(&report->screen, json ? stderr : stdout);
     if (report->quiet) report->screen.interactive = false;
+    if (report->later) return TR_OK;
     if (!report->quiet) put_head(report);
     cli_warnings(report->info.resume_note);
     char *command = cli_command_line(report->info.ranks);
@@ -395,8 +396,14 @@ tr_status cli_report_end(struct cli_report *report, tr_status status)
     if (!report->quiet && !report->broken) put_summary(report, status, &now, hash);
     put_profile(report);
     cli_json_end(report, status, &now, hash);
+    cli_report_drop(report);
+    return status;
+}
+
+void cli_report_drop(struct cli_report *report)
+{
+    cli_screen_end(&report->screen);
     tr_free(report->checkpoint);
     tr_free(report->out_word);
     report->checkpoint = report->out_word = NULL;
-    return status;
 }

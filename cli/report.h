@@ -20,6 +20,7 @@ struct cli_report {
     enum cli_log log;
     bool quiet;    /* warnings only, beside JSON */
     bool profiles; /* print the profile of the run */
+    bool later;    /* another process tells of the run, and this one only once that has died: no head */
 
     /* The report's own. */
     struct tr_train_info info; /* as the run began */
@@ -40,5 +41,8 @@ void cli_report_event(void *report, const struct tr_train_event *event);
 /* Prints the summary of a run that ended with `status`, and returns what the command ends with: TR_EIO
    instead when the output is broken, and a message that says how to go on after an interruption. */
 tr_status cli_report_end(struct cli_report *report, tr_status status);
+
+/* In place of cli_report_end() where it has told nothing. */
+void cli_report_drop(struct cli_report *report);
 
 #endif

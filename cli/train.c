@@ -128,23 +128,35 @@ static void listen(void *report, const struct tr_train_event *event)
     if (event->kind == TR_EVENT_CHECKPOINT) cli_launched_note(CLI_NOTE_SAVED, event->step);
 }
 
+static struct cli_report report_of(tr_trainer *trainer, const struct cli_train_options *options,
+                                   const char *out)
+{
+    return (struct cli_report){.trainer = trainer,
+                               .out = out,
+                               .log = (enum cli_log)options->log,
+                               .quiet = options->quiet,
+                               .profiles = options->profile};
+}
+
+/* After a run: what it came to. */
+static tr_status end_report(tr_trainer *trainer, struct cli_report *report, tr_status status)
+{
+    struct tr_train_info now = TR_TRAIN_INFO_INIT;
+    if (tr_trainer_info(trainer, &now) == TR_OK) cli_launched_note(CLI_NOTE_STEP, now.step);
+    return cli_report_end(report, status);
+}
+
 /* Runs a trainer that is ready, with reports and signals. */
 static tr_status carry_out(tr_trainer *trainer, const struct cli_train_options *options, const char *out)
 {
-    struct cli_report report = {.trainer = trainer,
-                                .out = out,
-                                .log = (enum cli_log)options->log,
-                                .quiet = options->quiet,
-                                .profiles = options->profile};
+    struct cli_report report = report_of(trainer, options, out);
     TR_TRY(cli_report_begin(&report));
     if (options->placement) TR_TRY(cli_placement_print(trainer, report.log == CLI_LOG_JSON));
     cli_launched_note(CLI_NOTE_BEGUN, report.info.step);
     /* A launcher has told the user already. */
     cli_signals_watch(trainer, options->launched ? NULL : "finishing the step, saving");
     tr_status status = tr_trainer_run(trainer, listen, &report);
-    struct tr_train_info now = TR_TRAIN_INFO_INIT;
-    if (tr_trainer_info(trainer, &now) == TR_OK) cli_launched_note(CLI_NOTE_STEP, now.step);
-    status = cli_report_end(&report, status);
+    status = end_report(trainer, &report, status);
     cli_signals_release();
     return status;
 }
@@ -160,16 +172,26 @@ static void leave_the_word(const struct cli_train_options *options, int rank)
 
 /* What a process other than the root does: the work, without a word about what the root tells, too. Where
    all were asked to stop, the root's exit code says so for the job: mpirun ends all processes at the first
-   that is not 0, and this one may be ahead of the root's last words. */
-static tr_status take_part(tr_trainer *trainer, const struct cli_train_options *options, int rank)
+   that is not 0, and this one may be ahead of the root's last words. Where
+   the others went on without the root, this process may have become it, *root. */
+static tr_status take_part(tr_trainer *trainer, const struct cli_train_options *options, const char *out,
+                           int rank, bool *root)
 {
+    struct tr_train_info info = TR_TRAIN_INFO_INIT;
+    struct cli_report report = report_of(trainer, options, out);
+    report.later = true;
+    TR_TRY(cli_report_begin(&report));
     cli_signals_watch(trainer, NULL);
-    tr_status status = tr_trainer_run(trainer, NULL, NULL);
-    if (status == TR_EINTERRUPTED) {
+    tr_status status = tr_trainer_run(trainer, listen, &report);
+    *root = tr_trainer_info(trainer, &info) == TR_OK && info.rank == 0;
+    if (*root) status = end_report(trainer, &report, status);
+    cli_report_drop(&report);
+    if (!*root && status == TR_EINTERRUPTED) {
         cli_signals_ignore(); /* the root leaves once all are here */
         return TR_OK;
     }
     cli_signals_release();
+    if (*root) return status;
     if (status == TR_EPEER && !tr_trainer_speaks(trainer)) {
         cli_output_leave_with(cli_exit_of(status));
         leave_the_word(options, rank);
@@ -183,7 +205,7 @@ static tr_status train(const struct cli_train_options *options)
     char *out = NULL;
     struct tr_train_info info = TR_TRAIN_INFO_INIT;
     tr_trainer *trainer = NULL;
-    bool ready = false;
+    bool ready = false, root = false;
     tr_status status;
     TR_TRY_GOTO(check_model(options), done);
     TR_TRY_GOTO(cli_train_directory(options, rank_to_be(options) == 0, &out), done); /* rank 0 writes */
@@ -193,8 +215,9 @@ static tr_status train(const struct cli_train_options *options)
     if (options->overwrite && info.rank == 0 && !*info.resumed)
         TR_TRY_GOTO(cli_run_remove_checkpoints(out), done);
     ready = true;
-    status = info.rank == 0 ? carry_out(trainer, options, out) : take_part(trainer, options, info.rank);
-    if (info.rank == 0) cli_launched_note(CLI_NOTE_ENDED, cli_exit_of(status));
+    root = info.rank == 0;
+    status = root ? carry_out(trainer, options, out) : take_part(trainer, options, out, info.rank, &root);
+    if (root) cli_launched_note(CLI_NOTE_ENDED, cli_exit_of(status));
 done:
     if (status == TR_EPEER) cli_launched_note(CLI_NOTE_LOST, trainer ? info.rank : -1);
     if (strcmp(transport_of(options), "none") != 0) cli_output_leave_at_once();

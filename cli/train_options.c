@@ -112,8 +112,8 @@ static const struct tr_option table[] = {
      .offset = AT(outlives),
      .fallback = "false",
      .help =
-         "go on from the last step when another process of the host dies, but for the first (`trireme launch "
-         "--on-loss shrink` sets it); variable TRIREME_OUTLIVES",
+         "go on from the last step when another process of the host dies (`trireme launch --on-loss shrink` "
+         "sets it); variable TRIREME_OUTLIVES",
      .flags = TR_OPTION_ENVIRONMENT},
     {.key = "slow",
      .type = TR_OPTION_STRING_LIST,

@@ -90,9 +90,10 @@ struct tr_train_settings {
                          `resume`; NULL: none */
     const char *program_cache; /* directory where programs of devices are kept for the next run, made when
                                   needed; NULL: none are kept. What is wrong with it costs time only */
-    bool outlives; /* when one of the processes dies, not the first, the others go on from the last step, to
-                      the same weights. For processes of one host under `allreduce`, without traces, profiles
-                      and digests; asynchronous ones go on in any case */
+    bool outlives; /* when one of the processes dies, the others go on from the last step, to the same
+                      weights; when it is the first, the next one tells its listener and saves. For processes
+                      of one host under `allreduce`, without traces, profiles and digests; asynchronous ones
+                      go on in any case, unless the first one dies */
     const char *shares; /* how the microbatches of a step are shared among the processes that compute, where a
                            strategy lets all of them compute some of each: "equal"; "auto", by the speed that
                            is measured while the run goes on; or a speed for each of them, "3,1,1". Changes no
@@ -158,7 +159,7 @@ struct tr_train_info {
     double label_smoothing; /* in the losses of steps, not in those of evaluations */
     int64_t log_every;
     int rank, ranks; /* which of the processes that share the job this is; 0 of 1 alone. Only rank 0 tells a
-                        listener and saves */
+                        listener and saves. Those that go on without others count anew */
     const char *strategy;                     /* "allreduce" */
     const char *strategy_options;             /* all of them, as JSON */
     const char *role;                         /* of this process: "worker", "server", "stage" */

@@ -29,6 +29,8 @@ tr_status trainer_observe_meet(tr_trainer *trainer);
 
 /* A run starts. TR_EIO where files cannot be written. */
 tr_status trainer_observe_start(tr_trainer *trainer);
+/* In a run under way, this rank became the root, whose events go on in a file of their own. Local. */
+void trainer_observe_take_over(tr_trainer *trainer);
 /* The next step is about to be made. */
 void trainer_observe_next(tr_trainer *trainer);
 /* It was made. Collective, where the ranks step together. */

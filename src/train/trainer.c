@@ -289,6 +289,7 @@ tr_status trainer_create(const struct tr_train_settings *settings, tr_comm *comm
     trainer->best_loss = INFINITY;
     trainer->best = (struct trainer_best){.step = -1, .loss = INFINITY};
     trainer->saved_step = -1;
+    trainer->told = (struct trainer_told){.step = -1, .saved = -1};
     trainer->hash_step = -1;
     trainer->lock = -1;
     trainer->journal.file.descriptor = -1;
@@ -329,6 +330,7 @@ void tr_trainer_destroy(tr_trainer **handle)
     tr_free(trainer->journal_directory);
     tr_free(trainer->command);
     tr_free(trainer->checkpoint);
+    tr_text_release(&trainer->told.keys);
     tr_free(trainer->settings_text);
     tr_free(trainer->strategy_text);
     tr_free(trainer->resumed);

@@ -19,6 +19,14 @@
 #include <stdatomic.h>
 
 struct trainer_place;
+
+/* What was told of the newest step of which anything was, where others go on without those who die: what they
+   repeat is not told twice. Step -1: nothing was told. */
+struct trainer_told {
+    int64_t step;
+    int64_t saved;       /* newest step whose checkpoint was told, or -1 */
+    struct tr_text keys; /* a line for each event */
+};
 struct trainer_found; /* of trainer_evaluate.c */
 
 /* The evaluation whose weights are kept. */
@@ -42,6 +50,8 @@ struct tr_trainer {
     tr_comm *whole;
     tr_comm *crew[TR_COMM_PARTS];
     int crews;
+    struct trainer_told told;
+    bool reigns; /* this rank is the root of the run under way, and has what that takes */
     tr_strategy *strategy;
     struct tr_strategy_settings strategy_settings;
     struct tr_memory_room room;       /* what was free before this trainer took any */
@@ -119,6 +129,8 @@ tr_status trainer_note_hash(tr_trainer *trainer);
 struct trainer_progress {
     int64_t step;                   /* steps done */
     int32_t resting;                /* what comes after the last of them is not over */
+    int32_t root;                   /* of the job so far, by its number */
+    int64_t saved; /* newest step whose checkpoint was told; in the end, as the root knows it */
     struct tr_step_figures figures; /* of it */
 };
 /* The ranks that take part in the job from the beginning, where these shall outlive each other. Collective.
@@ -132,6 +144,13 @@ bool trainer_may_shrink(const tr_trainer *trainer, tr_status status);
 tr_status trainer_shrink(tr_trainer *trainer, struct trainer_progress *progress, char *text, size_t size);
 /* Parts with the crews, after everything that uses them. */
 void trainer_disband(tr_trainer *trainer);
+/* Where the rank became the root since another one died: takes the directory, and goes on with journal and
+   events. Local. TR_EIO. */
+tr_status trainer_take_over(tr_trainer *trainer);
+/* Whether an event was not told yet; notes it as told. On the root. */
+bool trainer_is_news(tr_trainer *trainer, const struct tr_train_event *event);
+/* What the root before told, as its journal has it. What cannot be read was not told. */
+void trainer_learn_told(tr_trainer *trainer);
 /* Before a failure ends this rank: tells the others, also those of other crews. */
 void trainer_tell_others(tr_trainer *trainer);
 
@@ -162,6 +181,8 @@ tr_status trainer_collect_statistics(tr_trainer *trainer);
 /* A run begins, tells of an event, and has ended with `status`, whose message stays: what the root's journal
    says of it. Local. */
 void trainer_journal_start(tr_trainer *trainer);
+/* Another rank has begun it. */
+void trainer_journal_go_on(tr_trainer *trainer);
 void trainer_journal_event(tr_trainer *trainer, const struct tr_train_event *event);
 void trainer_journal_end(tr_trainer *trainer, tr_status status);
 /* Before anything large is made: what the processes of the host will take at least. TR_ENOMEM where it has

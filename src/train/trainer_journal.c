@@ -30,6 +30,13 @@ void trainer_journal_start(tr_trainer *trainer)
     tr_journal_write(&trainer->journal, &json);
 }
 
+void trainer_journal_go_on(tr_trainer *trainer)
+{
+    if (!trainer->journal_directory) return;
+    tr_journal_open(&trainer->journal, trainer->journal_directory, true);
+    trainer->journal_begun = true;
+}
+
 void trainer_journal_event(tr_trainer *trainer, const struct tr_train_event *event)
 {
     struct tr_json_writer json;

@@ -98,6 +98,11 @@ tr_status trainer_observe_start(tr_trainer *trainer)
     return status;
 }
 
+void trainer_observe_take_over(tr_trainer *trainer)
+{
+    got_over(&trainer->observation, open_board(trainer));
+}
+
 /* ---- steps ---- */
 
 /* Whether something that comes every so many steps comes in the next one, to judge by the length of the last

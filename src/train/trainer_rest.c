@@ -13,9 +13,10 @@
 
 void trainer_tell(const struct run *run, const struct tr_train_event *event)
 {
+    if (!trainer_is_root(run->trainer) || !trainer_is_news(run->trainer, event)) return;
     trainer_observe_event(run->trainer, event);
     trainer_journal_event(run->trainer, event);
-    if (run->listener && trainer_is_root(run->trainer)) run->listener(run->user, event);
+    if (run->listener) run->listener(run->user, event);
 }
 
 static struct tr_train_event event_of(const tr_trainer *trainer, enum tr_train_event_kind kind)
@@ -206,7 +207,8 @@ static tr_status keep_best(struct run *run, const struct tr_train_event *event)
     tr_trainer *trainer = run->trainer;
     struct trainer_best before = trainer->best;
     trainer->best = (struct trainer_best){event->step, event->loss, event->accuracy};
-    tr_status status = trainer->out ? save(run, true) : TR_OK;
+    /* It may have been saved before ranks that died let this be repeated. */
+    tr_status status = trainer->out && trainer->saved_step != trainer->step ? save(run, true) : TR_OK;
     if (status == TR_OK || trainer->displaced) return status;
     trainer->best = before;
     trainer_warn(run, tr_error_message());

@@ -100,6 +100,10 @@ static void take_marks(struct run *run)
         .worse_evaluations = trainer->worse_evaluations,
         .best = trainer->best,
         .plateau = trainer->job->optimizer.schedule.plateau,
+        .reported_seconds = run->reported_seconds,
+        .progressed_seconds = run->progressed_seconds,
+        .reported_examples = run->reported_examples,
+        .progressed_examples = run->progressed_examples,
     };
 }
 
@@ -118,6 +122,10 @@ static void go_back_to_marks(struct run *run)
     trainer->worse_evaluations = marks->worse_evaluations;
     trainer->best = marks->best;
     trainer->job->optimizer.schedule.plateau = marks->plateau;
+    run->reported_seconds = marks->reported_seconds;
+    run->progressed_seconds = marks->progressed_seconds;
+    run->reported_examples = marks->reported_examples;
+    run->progressed_examples = marks->progressed_examples;
 }
 
 /* A step, up to its figures. */
@@ -128,7 +136,9 @@ static tr_status step_on(struct run *run)
     trainer_observe_next(trainer);
     if (trainer->digests) tr_digests_begin(trainer->digests, trainer->step);
     double start = tr_clock_seconds();
-    TR_TRY(do_step(trainer, requests(trainer), &run->figures));
+    struct tr_step_figures figures; /* those of the step before may be told once more */
+    TR_TRY(do_step(trainer, requests(trainer), &figures));
+    run->figures = figures;
     if (tr_strategy_is_asynchronous(trainer->strategy))
         trainer->run_seconds = tr_clock_seconds() - run->began;
     else
@@ -151,11 +161,28 @@ static tr_status go_on(struct run *run)
     }
 }
 
+/* Ends the strategy's work; `status` is how the run went, and its message stays. */
+static tr_status end_run(tr_trainer *trainer, tr_status status)
+{
+    struct tr_failure how;
+    tr_failure_keep(&how, status);
+    TR_TRY(trainer_collect_statistics(trainer));
+    TR_TRY(tr_strategy_end(trainer->strategy));
+    return tr_failure_restore(&how);
+}
+
+static tr_status go_on_to_the_end(struct run *run)
+{
+    tr_status status = go_on(run);
+    return status == TR_OK || status == TR_EINTERRUPTED ? end_run(run->trainer, status) : status;
+}
+
 /* Without the ranks that died: from where all who live agree that they are. */
 static tr_status shrink(struct run *run)
 {
     tr_trainer *trainer = run->trainer;
-    struct trainer_progress progress = {trainer->step, run->resting, run->figures};
+    struct trainer_progress progress = {
+        .step = trainer->step, .resting = run->resting, .figures = run->figures};
     int64_t step = trainer->step;
     char lost[TR_MESSAGE_SIZE], text[TR_MESSAGE_SIZE + 64];
     TR_TRY(trainer_shrink(trainer, &progress, lost, sizeof lost));
@@ -165,6 +192,8 @@ static tr_status shrink(struct run *run)
         take_marks(run);
     else if (run->resting)
         go_back_to_marks(run);
+    if (run->resting && progress.saved == trainer->step) trainer->saved_step = trainer->step;
+    TR_TRY(trainer_take_over(trainer));
     snprintf(text, sizeof text, "after step %lld: %s", (long long)trainer->step, lost);
     if (trainer_is_root(trainer)) trainer_warn(run, text);
     return TR_OK;
@@ -179,22 +208,12 @@ static tr_status lead(struct run *run)
     trainer_tell_of_shares(run);
     run->began = tr_clock_seconds();
     take_marks(run);
-    tr_status status = go_on(run);
+    tr_status status = go_on_to_the_end(run);
     while (trainer_may_shrink(trainer, status)) {
         TR_TRY(shrink(run));
-        status = go_on(run);
+        status = go_on_to_the_end(run);
     }
     return status;
-}
-
-/* Ends the strategy's work; `status` is how the run went, and its message stays. */
-static tr_status end_run(tr_trainer *trainer, tr_status status)
-{
-    struct tr_failure how;
-    tr_failure_keep(&how, status);
-    TR_TRY(trainer_collect_statistics(trainer));
-    TR_TRY(tr_strategy_end(trainer->strategy));
-    return tr_failure_restore(&how);
 }
 
 /* After a run that ended well or was stopped all ranks are there, unless some were lost on the way; otherwise
@@ -234,6 +253,7 @@ tr_status tr_trainer_run(tr_trainer *trainer, tr_train_listener listener, void *
     if (trainer->comm) tr_comm_statistics_reset(trainer->comm);
     bool follows =
         trainer->comm && tr_strategy_is_asynchronous(trainer->strategy) && !trainer_is_root(trainer);
+    trainer->reigns = trainer_is_root(trainer);
     if (!follows) trainer_journal_start(trainer);
     tr_recording_enter(&trainer->recording);
     tr_status status =
@@ -244,8 +264,6 @@ tr_status tr_trainer_run(tr_trainer *trainer, tr_train_listener listener, void *
     tell_others(trainer, status);
     trainer_observe_end(trainer, status);
     trainer_warn_of_files(&run);
-    if (!follows && (status == TR_OK || status == TR_EINTERRUPTED)) status = end_run(trainer, status);
-    tell_others(trainer, status); /* there was more to do together */
     tr_recording_leave(&trainer->recording);
     if (trainer->recording.timeline) status = end_recording(trainer, status);
     trainer_journal_end(trainer, status);

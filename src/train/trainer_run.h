@@ -12,6 +12,8 @@ struct marks {
     int64_t worse_evaluations;
     struct trainer_best best;
     struct tr_plateau plateau;
+    double reported_seconds, progressed_seconds;
+    int64_t reported_examples, progressed_examples;
 };
 
 /* What a run keeps beside the trainer. */

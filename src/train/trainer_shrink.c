@@ -7,6 +7,9 @@
  * all had it behind them. Then the updates of the step under way are undone, the work is divided anew, and
  * all go on: what follows is computed from the same numbers in the same order as ever.
  *
+ * Who is first among those who live is the root, which reports and saves. What the root before did not come
+ * to tell of the last step is told now (trainer_told.c).
+ *
  * The strategy of before is kept until the new one is there on all ranks; if another rank dies meanwhile, it
  * all begins anew.
  */
@@ -63,8 +66,22 @@ bool trainer_may_shrink(const tr_trainer *trainer, tr_status status)
     return status == TR_EPEER && trainer->whole && tr_comm_is_bereaved(trainer->comm);
 }
 
+static bool changes_root(const tr_comm *before, const tr_comm *crew)
+{
+    return tr_comm_number(before, 0) != tr_comm_number(crew, 0);
+}
+
+/* A root that left in good order has ended the run. */
+static tr_status check_root(const tr_trainer *trainer)
+{
+    int root = tr_comm_number(trainer->comm, 0);
+    if (tr_comm_life(trainer->whole, root, NULL, 0) != TR_COMM_LEFT) return TR_OK;
+    return tr_fail(TR_EPEER, "rank %d on host %s has ended the run", root,
+                   tr_comm_host(trainer->whole, root));
+}
+
 /* Which ranks of the crew before are not in this one. */
-static tr_status name_lost(const tr_trainer *trainer, const tr_comm *crew, char *text, size_t size)
+static void name_lost(const tr_trainer *trainer, const tr_comm *crew, char *text, size_t size)
 {
     const tr_comm *before = trainer->comm;
     struct tr_text lost = TR_TEXT_INIT;
@@ -76,29 +93,27 @@ static tr_status name_lost(const tr_trainer *trainer, const tr_comm *crew, char 
             tr_text_addf(&lost, "%srank %d on host %s", count++ ? ", " : "", tr_comm_number(before, r),
                          tr_comm_host(before, r));
     }
-    if (tr_comm_number(crew, 0) != 0) {
-        tr_text_release(&lost);
-        return tr_fail(TR_EPEER,
-                       "rank 0 on host %s, which reports and saves, died; restart the job from its last "
-                       "checkpoint",
-                       tr_comm_host(before, 0));
-    }
     snprintf(text, size, "%s died; %d of %d ranks go on", lost.bytes ? lost.bytes : "nobody",
              tr_comm_size(crew), tr_comm_size(trainer->whole));
+    if (changes_root(before, crew)) {
+        size_t length = strlen(text);
+        snprintf(text + length, size - length, ", and rank %d reports and saves", tr_comm_number(crew, 0));
+    }
     tr_text_release(&lost);
-    return TR_OK;
 }
 
 /* ---- where all go on ---- */
 
-static tr_status agree(tr_comm *crew, struct trainer_progress *progress)
+static tr_status agree(const tr_trainer *trainer, tr_comm *crew, struct trainer_progress *progress)
 {
     int size = tr_comm_size(crew), first = 0;
     struct trainer_progress *all = tr_alloc_zero((size_t)size, sizeof *all);
     if (!all) return TR_ENOMEM;
+    progress->root = tr_comm_number(trainer->comm, 0);
+    progress->saved = trainer->told.saved;
     all[tr_comm_rank(crew)] = *progress;
     tr_status status = tr_comm_exchange(crew, all, sizeof *all, "how far ranks have come");
-    bool resting = false;
+    bool resting = false, orphaned = false;
     for (int r = 1; r < size; r++)
         if (all[r].step > all[first].step) first = r;
     for (int r = 0; r < size && status == TR_OK; r++) {
@@ -107,9 +122,12 @@ static tr_status agree(tr_comm *crew, struct trainer_progress *progress)
                 tr_fail(TR_EMISMATCH, "rank %d has done %lld steps, rank %d %lld", tr_comm_number(crew, r),
                         (long long)all[r].step, tr_comm_number(crew, first), (long long)all[first].step);
         resting = resting || all[r].resting || all[r].step < all[first].step;
+        orphaned = orphaned || all[r].root != tr_comm_number(crew, 0);
     }
     if (status == TR_OK) *progress = all[first];
-    if (status == TR_OK) progress->resting = resting;
+    /* What the root before owed to the journal comes with what follows the step. */
+    if (status == TR_OK) progress->resting = resting || (orphaned && progress->figures.steps > 0);
+    if (status == TR_OK) progress->saved = all[0].saved;
     tr_free(all);
     return status;
 }
@@ -163,8 +181,10 @@ tr_status trainer_shrink(tr_trainer *trainer, struct trainer_progress *progress,
     for (;;) {
         tr_comm *crew;
         TR_TRY(next_crew(trainer, &crew));
-        tr_status status = name_lost(trainer, crew, text, size);
-        if (status == TR_OK) status = agree(crew, progress);
+        TR_TRY(check_root(trainer));
+        name_lost(trainer, crew, text, size);
+        if (!trainer->reigns && tr_comm_rank(crew) == 0) trainer_learn_told(trainer);
+        tr_status status = agree(trainer, crew, progress);
         if (status == TR_OK) status = rebuild(trainer, crew, progress->step);
         if (status != TR_EPEER || !tr_comm_is_bereaved(crew)) return status;
     }

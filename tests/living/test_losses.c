@@ -2,6 +2,9 @@
  * the undisturbed run. With --long many of them. */
 #include "living/job.h"
 
+#include "base/clock.h"
+#include "base/file.h"
+
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -9,8 +12,11 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
+
+#define NEXT_SECONDS 60.0 /* from a death to the next step, at most */
 
 static int jobs = 2;
 
@@ -48,7 +54,7 @@ static void the_others_go_on(void **state)
         start(&job, WORKERS, out);
         wait_for_beginning(&job);
         while (killed < wanted) {
-            int rank = 1 + chance(WORKERS - 1);
+            int rank = chance(WORKERS);
             if (dead[rank]) continue;
             pid_t process = job_wait_for_rank(&job, rank, chance(400));
             if (!process || kill(process, SIGKILL) != 0) break; /* it is over */
@@ -72,22 +78,85 @@ static void the_others_go_on(void **state)
     }
 }
 
-/* The first process reports and saves: without it the job ends, and starts again where it may. */
-static void the_first_one_is_needed(void **state)
+/* ---- what the journal has ---- */
+
+/* Finds the next line of the journal that has `part`, from `from` on; NULL where there is none. Reads the
+   file into `content`, which is released before. */
+static const char *find_line(const char *directory, size_t from, const char *part,
+                             struct tr_file_content *content)
+{
+    char path[64];
+    snprintf(path, sizeof path, "%s/journal.jsonl", directory);
+    tr_file_content_free(content);
+    if (tr_file_read(path, 1 << 26, content) != TR_OK || content->size < from) return NULL;
+    return strstr(content->data + from, part);
+}
+
+/* Every step has one line, in order; each checkpoint, too. */
+static void expect_whole_journal(const char *directory, int steps)
+{
+    struct tr_file_content content = {0};
+    const char *at = find_line(directory, 0, "\"event\":\"step\"", &content);
+    for (int step = 1; step <= steps; step++) {
+        char expected[48];
+        snprintf(expected, sizeof expected, "\"event\":\"step\",\"step\":%d,", step);
+        if (!at || strncmp(at, expected, strlen(expected)) != 0)
+            fail_msg("%s: expected %s, found %.48s", directory, expected, at ? at : "nothing");
+        at = strstr(at + 1, "\"event\":\"step\"");
+    }
+    if (at) fail_msg("%s: a step too many: %.48s", directory, at);
+    for (int step = 0, before = 0; (at = strstr(at ? at + 1 : content.data, "\"event\":\"checkpoint\""));
+         before = step)
+        if (sscanf(at, "\"event\":\"checkpoint\",\"step\":%d", &step) != 1 || step <= before)
+            fail_msg("%s: checkpoint of step %d after that of %d", directory, step, before);
+    tr_file_content_free(&content);
+}
+
+/* Kills a rank and returns the seconds until the journal has the next step. */
+static double kill_and_wait(struct job *job, const char *directory, int rank)
+{
+    struct tr_file_content content = {0};
+    pid_t process = job_wait_for_rank(job, rank, 200);
+    find_line(directory, 0, "", &content);
+    size_t from = content.size;
+    const char *at = NULL;
+    double began = tr_clock_seconds(), end = began + NEXT_SECONDS;
+    assert_true(process > 0);
+    assert_int_equal(kill(process, SIGKILL), 0);
+    while (!at && tr_clock_seconds() < end) {
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+        at = find_line(directory, from, "ranks go on", &content);
+        if (at) at = strstr(at, "\"event\":\"step\"");
+    }
+    double seconds = tr_clock_seconds() - began;
+    if (!at) session_show(&job->session);
+    assert_non_null(at);
+    tr_file_content_free(&content);
+    return seconds;
+}
+
+/* The first process reports and saves; when it dies, the next one does, and the journal has each line once.
+ */
+static void the_first_one_may_die(void **state)
 {
     (void)state;
+    enum { STEPS = 3000 };
     struct job job;
-    job_write(3000);
-    job_start(&job, "-n", "3", "--on-loss", "shrink", "--restarts", "3", "train", "job.yaml", "-o", "first",
-              "--log", "none", "-t", "1", NULL);
+    job_write(STEPS);
+    job_start(&job, "-n", "4", "--on-loss", "shrink", "train", "job.yaml", "-o", "first", "--log", "none",
+              "--set", "train.log_every=1", "-t", "1", NULL);
     wait_for_beginning(&job);
-    pid_t process = job_wait_for_rank(&job, 0, chance(300));
-    if (process) kill(process, SIGKILL);
-    int code = job_end(&job);
-    if (code != 0 || !was_said(&job, job_hash()) || (process && !was_said(&job, "restart 1 of 3"))) {
-        session_show(&job.session);
-        fail_msg("exit code %d, expected a restart and the hash %s", code, job_hash());
+    for (int rank = 0; rank < 3; rank++) {
+        static const char *const whose[] = {"the root's", "the next root's", "the third root's"};
+        print_message("from %s death to the next step: %.2f s\n", whose[rank],
+                      kill_and_wait(&job, "first", rank));
     }
+    int code = job_end(&job);
+    if (code != 0 || !was_said(&job, job_hash()) || was_said(&job, "restart 1")) {
+        session_show(&job.session);
+        fail_msg("exit code %d, expected the hash %s", code, job_hash());
+    }
+    expect_whole_journal("first", STEPS);
     job_expect_gone(&job, 10);
     job_release(&job);
 }
@@ -116,7 +185,7 @@ int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_others_go_on),
-        cmocka_unit_test(the_first_one_is_needed),
+        cmocka_unit_test(the_first_one_may_die),
         cmocka_unit_test(the_others_stop_as_ever),
     };
     if (job_argument(count, arguments, "--long")) jobs = 20;

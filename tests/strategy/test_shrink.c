@@ -5,7 +5,10 @@
 #include "support/ranks.h"
 #include "train/trainer_internal.h"
 
+#include "base/alloc.h"
 #include "base/fail.h"
+#include "base/file.h"
+#include "base/json.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +23,7 @@ enum place {
     NOWHERE,
     AT_LAYER,  /* before backward */
     AT_UPDATE, /* in the middle of it: what is updated is torn */
-    AT_EVENT   /* told by the root, which kills; threads only */
+    AT_EVENT   /* told by the root, which kills: of processes itself alone */
 };
 
 struct blow {
@@ -35,6 +38,7 @@ struct blow {
 struct plan {
     struct blow blow[BLOWS];
     tr_comm *comm[RANKS]; /* of threads */
+    bool dealt[BLOWS];    /* by a root; the next one hears of the event, too */
 };
 
 struct part {
@@ -42,8 +46,7 @@ struct part {
     struct rank *rank;
     tr_trainer *trainer;
     int number, layers, updates;
-    int64_t step;      /* that these are of */
-    bool dealt[BLOWS]; /* by the root */
+    int64_t step; /* that these are of */
 };
 
 static struct plan *plan_of_all; /* threads see one, processes copies */
@@ -100,11 +103,14 @@ static void hear(void *user, const struct tr_train_event *event)
     struct part *part = user;
     for (int i = 0; i < BLOWS; i++) {
         const struct blow *blow = &part->plan->blow[i];
-        if (part->dealt[i] || blow->place != AT_EVENT || blow->event != event->kind ||
+        if (part->plan->dealt[i] || blow->place != AT_EVENT || blow->event != event->kind ||
             event->step < blow->step)
             continue;
-        part->dealt[i] = true;
-        tr_comm_thread_kill(part->plan->comm[blow->victim]);
+        part->plan->dealt[i] = true;
+        if (blow->victim == part->number)
+            ranks_die(part->rank->comm);
+        else if (!ranks_are_processes())
+            tr_comm_thread_kill(part->plan->comm[blow->victim]);
     }
 }
 
@@ -139,7 +145,7 @@ static void *run_part(void *user)
 static bool is_victim(const struct plan *plan, int rank)
 {
     for (int i = 0; i < BLOWS; i++)
-        if (plan->blow[i].victim == rank && rank > 0) return true;
+        if (plan->blow[i].victim == rank && plan->blow[i].place != NOWHERE) return true;
     return false;
 }
 
@@ -178,7 +184,7 @@ static void begin(struct job *job, const struct family *family, struct outcome *
 }
 
 /* Every kind of network and update, with a death in forward and one in the middle of an update. */
-static void all_families(int size)
+static void all_families(int size, int victim)
 {
     for (int f = 0; f < family_count; f++) {
         struct job job;
@@ -186,8 +192,9 @@ static void all_families(int size)
         begin(&job, &families[f], &alone);
         for (int torn = 0; torn < 2; torn++) {
             char how[120];
-            struct plan plan = {.blow = {{torn ? AT_UPDATE : AT_LAYER, size - 1, 3, 0, 0}}};
-            snprintf(how, sizeof how, "%s, %s", families[f].name, torn ? "an update" : "a layer");
+            struct plan plan = {.blow = {{torn ? AT_UPDATE : AT_LAYER, victim, 3, 0, 0}}};
+            snprintf(how, sizeof how, "%s, %s of rank %d", families[f].name, torn ? "an update" : "a layer",
+                     victim);
             expect_survival(&job, &alone, &plan, size, how);
         }
     }
@@ -196,18 +203,20 @@ static void all_families(int size)
 static void threads_go_on(void **state)
 {
     (void)state;
-    all_families(2);
+    all_families(2, 1);
+    all_families(2, 0);
 }
 
 static void processes_go_on(void **state)
 {
     (void)state;
     ranks_become(RANKS_ARE_PROCESSES);
-    all_families(3);
+    all_families(3, 2);
+    all_families(3, 0);
     ranks_become(RANKS_ARE_THREADS);
 }
 
-/* In the first step and the last, at the first and at later layers and updates, by any rank but the first. */
+/* In the first step and the last, at the first and at later layers and updates, by any rank. */
 static void every_place_will_do(void **state)
 {
     (void)state;
@@ -216,7 +225,7 @@ static void every_place_will_do(void **state)
     begin(&job, &families[0], &alone);
     job.settings.strategy = "allreduce,bucket=0.002,factors=never"; /* several updates a step */
     for (int64_t step = 0; step < STEPS; step += STEPS - 1)
-        for (int victim = 1; victim < 4; victim++)
+        for (int victim = 0; victim < 4; victim++)
             for (int nth = 0; nth < 3; nth++)
                 for (int torn = 0; torn < 2; torn++) {
                     char how[120];
@@ -249,9 +258,9 @@ static void between_steps_too(void **state)
     snprintf(out, sizeof out, "%s/between", family_place);
     job.settings.out = out;
     for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++)
-        for (int64_t step = 1; step < STEPS; step += 2) {
+        for (int64_t step = 1; step < STEPS; step++) {
             char how[120];
-            struct plan plan = {.blow = {{AT_EVENT, 1 + (int)step % 3, step, 0, kinds[k]}}};
+            struct plan plan = {.blow = {{AT_EVENT, (int)step % 4, step, 0, kinds[k]}}};
             snprintf(how, sizeof how, "event %d at step %d", (int)kinds[k], (int)step);
             expect_survival(&job, &alone, &plan, 4, how);
         }
@@ -273,6 +282,82 @@ static void several_may_die(void **state)
     expect_survival(&job, &alone, &together, 5, "together");
     struct plan hurried = {.blow = {{AT_UPDATE, 2, 2, 0, 0}, {AT_EVENT, 1, 2, 0, TR_EVENT_WARNING}}};
     expect_survival(&job, &alone, &hurried, 4, "once the loss of another was told");
+    struct plan roots = {.blow = {{AT_LAYER, 0, 2, 1, 0},
+                                  {AT_EVENT, 1, 3, 0, TR_EVENT_STEP},
+                                  {AT_EVENT, 2, 5, 0, TR_EVENT_STEP}}};
+    expect_survival(&job, &alone, &roots, 4, "one root after another");
+    struct plan first_two = {.blow = {{AT_UPDATE, 0, 2, 0, 0}, {AT_UPDATE, 1, 2, 0, 0}}};
+    expect_survival(&job, &alone, &first_two, 4, "the root and the next one");
+}
+
+/* ---- what is told ---- */
+
+/* Lines of a journal about what comes after steps: "step 3", "evaluation test 3". */
+static void list_told(const char *directory, char *out, size_t size)
+{
+    struct tr_file_content content;
+    char *path = tr_path_join(directory, TR_JOURNAL_FILE);
+    assert_int_equal(tr_file_read(path, 1 << 20, &content), TR_OK);
+    out[0] = '\0';
+    for (char *at = content.data, *end; (end = strchr(at, '\n')); at = end + 1) {
+        tr_json *line;
+        assert_int_equal(tr_json_parse(at, (size_t)(end - at), path, &line), TR_OK);
+        const char *event = tr_json_text_or_empty(tr_json_root(line), "event");
+        size_t length = strlen(out);
+        if (strcmp(event, "start") != 0 && strcmp(event, "end") != 0 && strcmp(event, "warning") != 0)
+            snprintf(out + length, size - length, "%s%s %lld %.17g\n", event,
+                     tr_json_text_or_empty(tr_json_root(line), "set"),
+                     (long long)tr_json_integer_or(tr_json_root(line), "step", -1),
+                     tr_json_number_or_nan(tr_json_root(line), "loss"));
+        tr_json_destroy(&line);
+    }
+    assert_true(strlen(out) + 1 < size);
+    tr_file_content_free(&content);
+    tr_free(path);
+}
+
+/* The journal of a run whose root dies at an event, or in a step, has the lines of an undisturbed one, each
+   once; and the run ends with a line of its own. */
+static void each_line_is_told_once(void **state)
+{
+    (void)state;
+    static const struct blow blows[] = {
+        {AT_EVENT, 0, 1, 0, TR_EVENT_STEP},
+        {AT_EVENT, 0, 3, 0, TR_EVENT_EVALUATION},
+        {AT_EVENT, 0, 4, 0, TR_EVENT_CHECKPOINT},
+        {AT_EVENT, 0, STEPS, 0, TR_EVENT_EVALUATION},
+        {AT_EVENT, 0, STEPS, 0, TR_EVENT_END},
+        {AT_UPDATE, 0, 4, 0, 0},
+        {AT_LAYER, 0, 0, 0, 0},
+        {AT_UPDATE, 1, 2, 0, 0},
+    };
+    static char expected[4096], told[4096];
+    char out[SCRATCH_PATH + 24];
+    struct job job;
+    struct outcome alone;
+    family_job(&job, &families[0], family_place);
+    job_set(&job, "train.microbatches=5");
+    job_set(&job, "train.evaluate_every=1");
+    job_set(&job, "train.checkpoint_every=2");
+    job_set(&job, "train.log_every=1");
+    job.settings.set = job.set;
+    job.settings.steps = STEPS;
+    snprintf(out, sizeof out, "%s/told-alone", family_place);
+    job.settings.out = out;
+    job_outcome(&job, &alone);
+    assert_int_equal(alone.status, TR_OK);
+    list_told(out, expected, sizeof expected);
+    ranks_become(RANKS_ARE_PROCESSES);
+    for (size_t i = 0; i < sizeof blows / sizeof blows[0]; i++) {
+        char how[80];
+        struct plan plan = {.blow = {blows[i]}};
+        snprintf(out, sizeof out, "%s/told-%zu", family_place, i);
+        snprintf(how, sizeof how, "journal, blow %zu", i);
+        expect_survival(&job, &alone, &plan, 3, how);
+        list_told(out, told, sizeof told);
+        if (strcmp(told, expected) != 0) fail_msg("%s:\n%sexpected is\n%s", how, told, expected);
+    }
+    ranks_become(RANKS_ARE_THREADS);
 }
 
 /* ---- where it cannot be ---- */
@@ -303,31 +388,13 @@ static void who_cannot_says_so(void **state)
     refuse("allreduce", 1, "one host");
 }
 
-/* Without the root nobody reports and saves: all say so. */
-static void the_root_is_needed(void **state)
-{
-    (void)state;
-    struct job job;
-    struct outcome alone;
-    struct rank ranks[RANKS];
-    begin(&job, &families[0], &alone);
-    struct plan plan = {.blow = {{AT_LAYER, 0, 3, 0, 0}}};
-    plan_of_all = &plan;
-    job.settings.outlives = true;
-    run_ranks_by(run_part, &job.settings, 3, false, ranks);
-    for (int r = 1; r < 3; r++) {
-        assert_int_equal(ranks[r].outcome.status, TR_EPEER);
-        if (!strstr(ranks[r].outcome.message, "rank 0 on host")) fail_msg("%s", ranks[r].outcome.message);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_go_on),       cmocka_unit_test(processes_go_on),
-        cmocka_unit_test(every_place_will_do), cmocka_unit_test(between_steps_too),
-        cmocka_unit_test(several_may_die),     cmocka_unit_test(who_cannot_says_so),
-        cmocka_unit_test(the_root_is_needed),
+        cmocka_unit_test(threads_go_on),          cmocka_unit_test(processes_go_on),
+        cmocka_unit_test(every_place_will_do),    cmocka_unit_test(between_steps_too),
+        cmocka_unit_test(several_may_die),        cmocka_unit_test(who_cannot_says_so),
+        cmocka_unit_test(each_line_is_told_once),
     };
     return cmocka_run_group_tests_name("strategy.shrink", tests, family_place_make, family_place_remove);
 }
