@@ -88,9 +88,7 @@ static tr_status make_variables(tr_trainer *trainer, const struct tr_train_setti
     TR_TRY(choose_holder(trainer, settings, threads));
     strategy.holder = trainer->holder;
     trainer->strategy_settings = strategy;
-    /* Later, with fewer ranks: speeds that were given are of all. */
-    bool measures = settings->shares && strcmp(settings->shares, "auto") == 0;
-    trainer->strategy_settings.shares = measures ? "auto" : NULL;
+    if (settings->shares && !(trainer->shares_given = tr_strdup(settings->shares))) return TR_ENOMEM;
     TR_TRY(trainer_expect_memory(trainer, settings));
     TR_TRY(tr_strategy_create(trainer->device, job, comm, &strategy, &trainer->strategy));
     trainer->variables = tr_strategy_variables(trainer->strategy);
@@ -333,6 +331,7 @@ void tr_trainer_destroy(tr_trainer **handle)
     tr_text_release(&trainer->told.keys);
     tr_free(trainer->settings_text);
     tr_free(trainer->strategy_text);
+    tr_free(trainer->shares_given);
     tr_free(trainer->resumed);
     tr_free(trainer->resume_note);
     tr_free(trainer->start_note);

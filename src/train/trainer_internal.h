@@ -54,6 +54,7 @@ struct tr_trainer {
     bool reigns; /* this rank is the root of the run under way, and has what that takes */
     tr_strategy *strategy;
     struct tr_strategy_settings strategy_settings;
+    char *shares_given; /* of the settings; speeds are of all ranks that the job began with. NULL: none */
     struct tr_memory_room room;       /* what was free before this trainer took any */
     struct tr_train_memory memory;    /* of this host */
     struct trainer_place *places;     /* [ranks] */

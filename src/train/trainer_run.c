@@ -195,7 +195,8 @@ static tr_status shrink(struct run *run)
     if (run->resting && progress.saved == trainer->step) trainer->saved_step = trainer->step;
     TR_TRY(trainer_take_over(trainer));
     snprintf(text, sizeof text, "after step %lld: %s", (long long)trainer->step, lost);
-    if (trainer_is_root(trainer)) trainer_warn(run, text);
+    trainer_warn(run, text);
+    trainer_tell_of_shares(run);
     return TR_OK;
 }
 

@@ -140,9 +140,39 @@ static void drop(tr_trainer *trainer)
     tr_probe_destroy(&trainer->observation.probe);
 }
 
+/* The given speeds of those who live, or the word that says how to find them. Returned, free with tr_free().
+ */
+static tr_status shares_of(const char *given, const tr_comm *crew, char **out)
+{
+    struct tr_text text = TR_TEXT_INIT;
+    *out = NULL;
+    if (!given) return TR_OK;
+    if (!strchr("0123456789.", *given)) return (*out = tr_strdup(given)) ? TR_OK : TR_ENOMEM;
+    for (int r = 0, number = 0; r < tr_comm_size(crew); number++) {
+        size_t length = strcspn(given, ",");
+        if (number == tr_comm_number(crew, r)) {
+            tr_text_addf(&text, "%s%.*s", r ? "," : "", (int)length, given);
+            r++;
+        }
+        given += length + (given[length] == ',');
+    }
+    return tr_text_finish(&text, out);
+}
+
+static tr_status create(tr_trainer *trainer, tr_comm *crew, tr_strategy **out)
+{
+    struct tr_strategy_settings settings = trainer->strategy_settings;
+    char *shares;
+    TR_TRY(shares_of(trainer->shares_given, crew, &shares));
+    settings.shares = shares;
+    tr_status status = tr_strategy_create(trainer->device, trainer->job, crew, &settings, out);
+    tr_free(shares);
+    return status;
+}
+
 static tr_status divide(tr_trainer *trainer, tr_comm *crew, int64_t step, tr_strategy **out)
 {
-    TR_TRY(tr_strategy_create(trainer->device, trainer->job, crew, &trainer->strategy_settings, out));
+    TR_TRY(create(trainer, crew, out));
     if (tr_comm_rank(crew) == 0) {
         TR_TRY(tr_strategy_rewind(trainer->strategy, step));
         TR_TRY(tr_strategy_inherit(*out, trainer->strategy));

@@ -17,7 +17,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#define STEPS 7
+#define STEPS  7
+#define SHARES sizeof ((struct outcome *)NULL)->shares
 
 enum place {
     NOWHERE,
@@ -101,6 +102,8 @@ static tr_status at_update(void *user, const float *gradient, int64_t begin, int
 static void hear(void *user, const struct tr_train_event *event)
 {
     struct part *part = user;
+    struct outcome *outcome = &part->rank->outcome;
+    if (event->kind == TR_EVENT_SHARES) snprintf(outcome->shares, sizeof outcome->shares, "%s", event->name);
     for (int i = 0; i < BLOWS; i++) {
         const struct blow *blow = &part->plan->blow[i];
         if (part->plan->dealt[i] || blow->place != AT_EVENT || blow->event != event->kind ||
@@ -149,18 +152,21 @@ static bool is_victim(const struct plan *plan, int rank)
     return false;
 }
 
-/* The job on `size` ranks that are dealt these blows ends with what one process ends with. */
-static void expect_survival(struct job *job, const struct outcome *alone, const struct plan *blows, int size,
-                            const char *how)
+/* The job on `size` ranks that are dealt these blows ends with what one process ends with. The shares that
+   were told last, "" for none, become `shares`. */
+static void expect_survival_with(struct job *job, const struct outcome *alone, const struct plan *blows,
+                                 int size, const char *how, char shares[SHARES])
 {
     struct rank ranks[RANKS];
     struct plan plan = *blows;
     plan_of_all = &plan;
+    shares[0] = '\0';
     job->settings.outlives = true;
     run_ranks_by(run_part, &job->settings, size, false, ranks);
     job->settings.outlives = false;
     for (int r = 0; r < size; r++) {
         const struct outcome *outcome = &ranks[r].outcome;
+        if (outcome->status == TR_OK && outcome->shares[0]) memcpy(shares, outcome->shares, SHARES);
         if (is_victim(blows, r)) {
             if (outcome->status == TR_OK) fail_msg("%s: rank %d lives", how, r);
         } else if (outcome->status != TR_OK) {
@@ -170,6 +176,13 @@ static void expect_survival(struct job *job, const struct outcome *alone, const 
                      outcome->hash, (long long)outcome->step, alone->hash);
         }
     }
+}
+
+static void expect_survival(struct job *job, const struct outcome *alone, const struct plan *blows, int size,
+                            const char *how)
+{
+    char shares[SHARES];
+    expect_survival_with(job, alone, blows, size, how, shares);
 }
 
 static void begin(struct job *job, const struct family *family, struct outcome *alone)
@@ -290,6 +303,39 @@ static void several_may_die(void **state)
     expect_survival(&job, &alone, &first_two, 4, "the root and the next one");
 }
 
+/* ---- shares ---- */
+
+/* Speeds that were given are those of the ranks that live; measured ones are measured anew. */
+static void shares_are_cut_anew(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *shares, *slow, *told;
+        int victim;
+    } runs[] = {
+        {"1,2,1,3", NULL, "ranks 0 to 2 compute 1, 2, 4 of 7 microbatches", 2},
+        {"4,2,1,4", NULL, "ranks 0 to 2 compute 2, 1, 4 of 7 microbatches", 0},
+        {"auto", "1:60", "ranks 0 to 2 compute ", 3},
+        {"auto", "1:60", "ranks 0 to 2 compute ", 0},
+    };
+    for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) {
+        char how[80], told[SHARES];
+        struct job job;
+        struct outcome alone;
+        struct plan plan = {.blow = {{AT_LAYER, runs[i].victim, 2, 0, 0}}};
+        begin(&job, &families[0], &alone);
+        job_set(&job, "train.microbatches=7");
+        job.settings.steps = 2 + STEPS;
+        job_outcome(&job, &alone);
+        assert_int_equal(alone.status, TR_OK);
+        job.settings.shares = runs[i].shares;
+        job.settings.slow = runs[i].slow;
+        snprintf(how, sizeof how, "shares %s, rank %d dies", runs[i].shares, runs[i].victim);
+        expect_survival_with(&job, &alone, &plan, 4, how, told);
+        if (strncmp(told, runs[i].told, strlen(runs[i].told)) != 0) fail_msg("%s: \"%s\"", how, told);
+    }
+}
+
 /* ---- what is told ---- */
 
 /* Lines of a journal about what comes after steps: "step 3", "evaluation test 3". */
@@ -394,7 +440,7 @@ int main(void)
         cmocka_unit_test(threads_go_on),          cmocka_unit_test(processes_go_on),
         cmocka_unit_test(every_place_will_do),    cmocka_unit_test(between_steps_too),
         cmocka_unit_test(several_may_die),        cmocka_unit_test(who_cannot_says_so),
-        cmocka_unit_test(each_line_is_told_once),
+        cmocka_unit_test(each_line_is_told_once), cmocka_unit_test(shares_are_cut_anew),
     };
     return cmocka_run_group_tests_name("strategy.shrink", tests, family_place_make, family_place_remove);
 }
