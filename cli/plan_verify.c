@@ -13,7 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SECONDS 6.0 /* of a run, about */
+#define SECONDS 4.0 /* of a run, about */
+#define STEPS   8   /* of it at least */
 
 /* The row of those not tried that promises most. */
 static int next_best(const struct tr_plan *plan, const bool *tried)
@@ -32,20 +33,21 @@ static tr_status run_row(const struct cli_plan_orders *orders, const char *place
                          const struct tr_plan *plan, struct tr_plan_row *row)
 {
     struct cli_compare_result result;
-    char sizes[2][64];
-    struct tr_string_list set = {.item = tr_alloc((size_t)orders->set->count + 2, sizeof *set.item)};
+    char sizes[2][64], never[] = "train.evaluate_every=0"; /* which plans know nothing of */
+    struct tr_string_list set = {.item = tr_alloc((size_t)orders->set->count + 3, sizeof *set.item)};
     if (!set.item) return TR_ENOMEM;
     for (; set.count < orders->set->count; set.count++) set.item[set.count] = orders->set->item[set.count];
     snprintf(sizes[0], sizeof sizes[0], "train.batch=%lld", (long long)row->batch);
     snprintf(sizes[1], sizeof sizes[1], "train.microbatches=%lld", (long long)row->microbatches);
     set.item[set.count++] = sizes[0];
     set.item[set.count++] = sizes[1];
+    set.item[set.count++] = never;
     double steps = SECONDS / row->figures.seconds;
     int on_host;
     const struct cli_compare_orders compared = {
         .model = orders->model,
         .set = &set,
-        .steps = steps < 20       ? 20
+        .steps = steps < STEPS    ? STEPS
                  : steps > 100000 ? 100000
                                   : (int64_t)steps,
         .seed = -1,
@@ -64,9 +66,14 @@ static tr_status run_row(const struct cli_plan_orders *orders, const char *place
     if (status != TR_OK) return status;
     switch (result.end) {
     case CLI_COMPARE_DONE:
-    case CLI_COMPARE_OUT_OF_TIME: row->measured = result.examples_per_second; return TR_OK;
-    case CLI_COMPARE_STOPPED: return tr_fail(TR_EINTERRUPTED, "interrupted");
-    default: row->failure = tr_strdup(result.failure); return row->failure ? TR_OK : TR_ENOMEM;
+    case CLI_COMPARE_OUT_OF_TIME:
+        row->measured = result.examples_per_second;
+        return TR_OK;
+    case CLI_COMPARE_STOPPED:
+        return tr_fail(TR_EINTERRUPTED, "interrupted");
+    default:
+        row->failure = tr_strdup(result.failure);
+        return row->failure ? TR_OK : TR_ENOMEM;
     }
 }
 
