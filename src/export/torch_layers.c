@@ -51,97 +51,7 @@ static float float_option(const struct tr_layer *layer, const char *key)
     return *(const float *)tr_layer_option(layer, key);
 }
 
-/* ---- windows ---- */
-
-static int64_t positive(int64_t value)
-{
-    return value > 0 ? value : 0;
-}
-
-static struct tr_torch_margin margin_of(const struct tr_sliding_window *w, bool pool)
-{
-    int64_t extent_h = (int64_t)(w->kernel_h - 1) * w->dilation_h + 1,
-            extent_w = (int64_t)(w->kernel_w - 1) * w->dilation_w + 1;
-    struct tr_torch_margin margin = {
-        .top = w->pad_top,
-        .left = w->pad_left,
-        .bottom = positive((int64_t)(w->out_h - 1) * w->stride_h + extent_h - w->in_h - w->pad_top),
-        .right = positive((int64_t)(w->out_w - 1) * w->stride_w + extent_w - w->in_w - w->pad_left),
-    };
-    margin.inside = (w->in_h + 2 * margin.top - extent_h) / w->stride_h + 1 == w->out_h &&
-                    (w->in_w + 2 * margin.left - extent_w) / w->stride_w + 1 == w->out_w;
-    /* What it allows pools. */
-    if (pool && (2 * margin.top > w->kernel_h || 2 * margin.left > w->kernel_w)) margin.inside = false;
-    return margin;
-}
-
-static bool is_empty(const struct tr_torch_margin *margin)
-{
-    return margin->top + margin->bottom + margin->left + margin->right == 0;
-}
-
-static void add_pair(struct tr_text *text, const char *key, int64_t a, int64_t b, int64_t usual)
-{
-    if (a != usual || b != usual) tr_text_addf(text, ", %s=(%" PRId64 ", %" PRId64 ")", key, a, b);
-}
-
-void tr_torch_add_margin(struct tr_text *text, const struct tr_torch_margin *margin)
-{
-    tr_text_addf(text, "(%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ")", margin->left, margin->right,
-                 margin->top, margin->bottom);
-}
-
 /* ---- making the layers ---- */
-
-static void make_conv(const struct tr_layer *layer, struct tr_text *text)
-{
-    const struct tr_sliding_window *window = tr_layer_window(layer);
-    struct tr_torch_margin margin = margin_of(window, false);
-    tr_text_addf(text, "nn.Conv2d(%" PRId64 ", %" PRId64 ", (%d, %d)", layer->in[0].size[2],
-                 layer->out.size[2], window->kernel_h, window->kernel_w);
-    add_pair(text, "stride", window->stride_h, window->stride_w, 1);
-    if (margin.inside) add_pair(text, "padding", margin.top, margin.left, 0);
-    add_pair(text, "dilation", window->dilation_h, window->dilation_w, 1);
-    tr_text_add(text, layer->parameter_count > 1 ? ")" : ", bias=False)");
-}
-
-/* What of a transposed convolution differs in one direction from what PyTorch gives with a padding of
-   `before`: rows that it lacks at the end, or that are to be cut off there (negative). */
-static int64_t rows_missing(int32_t out, int32_t in, int32_t stride, int32_t kernel, int32_t before)
-{
-    return out - ((int64_t)(in - 1) * stride + kernel - 2 * before);
-}
-
-/* Its window is that of the convolution back: `in` is what comes out. */
-static void make_conv_transpose(const struct tr_layer *layer, struct tr_text *text)
-{
-    const struct tr_sliding_window *w = tr_layer_window(layer);
-    tr_text_addf(text, "nn.ConvTranspose2d(%" PRId64 ", %" PRId64 ", (%d, %d)", layer->in[0].size[2],
-                 layer->out.size[2], w->kernel_h, w->kernel_w);
-    add_pair(text, "stride", w->stride_h, w->stride_w, 1);
-    add_pair(text, "padding", w->pad_top, w->pad_left, 0);
-    add_pair(text, "output_padding",
-             positive(rows_missing(w->in_h, w->out_h, w->stride_h, w->kernel_h, w->pad_top)),
-             positive(rows_missing(w->in_w, w->out_w, w->stride_w, w->kernel_w, w->pad_left)), 0);
-    tr_text_add(text, ", bias=False)");
-}
-
-static void make_upsample(const struct tr_layer *layer, struct tr_text *text)
-{
-    const int32_t *size = tr_layer_option(layer, "size");
-    tr_text_addf(text, "nn.Upsample(scale_factor=(%d, %d))", size[0], size[1]);
-}
-
-static void make_pool(const struct tr_layer *layer, struct tr_text *text)
-{
-    const struct tr_sliding_window *window = tr_layer_window(layer);
-    struct tr_torch_margin margin = margin_of(window, true);
-    bool max = strcmp(layer->class->name, "max_pool") == 0;
-    tr_text_addf(text, "nn.%s((%d, %d), stride=(%d, %d)", max ? "MaxPool2d" : "AvgPool2d", window->kernel_h,
-                 window->kernel_w, window->stride_h, window->stride_w);
-    if (margin.inside) add_pair(text, "padding", margin.top, margin.left, 0);
-    tr_text_add(text, max || !margin.inside || is_empty(&margin) ? ")" : ", count_include_pad=False)");
-}
 
 static void make_dense(const struct tr_layer *layer, struct tr_text *text)
 {
@@ -224,8 +134,7 @@ static void make_dropout(const struct tr_layer *layer, struct tr_text *text)
 
 /* ---- calling them ---- */
 
-/* Opens the call of the layer's fused activation: "F.relu(". Returns what closes it. */
-static const char *open_activation(const struct tr_layer *layer, struct tr_text *text)
+const char *tr_torch_open_activation(const struct tr_layer *layer, struct tr_text *text)
 {
     switch ((enum tr_activation) * (const int32_t *)tr_layer_option(layer, "activation")) {
     case TR_ACT_RELU:
@@ -245,7 +154,7 @@ static const char *open_activation(const struct tr_layer *layer, struct tr_text 
     }
 }
 
-static void close_activation(const struct tr_layer *layer, const char *end, struct tr_text *text)
+void tr_torch_close_activation(const struct tr_layer *layer, const char *end, struct tr_text *text)
 {
     tr_text_add(text, end);
     if (strcmp(end, ", ") != 0) return;
@@ -253,67 +162,18 @@ static void close_activation(const struct tr_layer *layer, const char *end, stru
     tr_text_add(text, ")");
 }
 
-/* The input of a window: x, or x with a margin of `value`. */
-static void add_padded(struct tr_text *text, const struct tr_torch_margin *margin, const char *value)
-{
-    if (margin->inside || is_empty(margin)) {
-        tr_text_add(text, "x");
-        return;
-    }
-    tr_text_add(text, "F.pad(x, ");
-    tr_torch_add_margin(text, margin);
-    tr_text_addf(text, "%s)", value);
-}
-
-static void call_conv(const struct tr_layer *layer, struct tr_text *text)
-{
-    struct tr_torch_margin margin = margin_of(tr_layer_window(layer), false);
-    const char *end = open_activation(layer, text);
-    tr_torch_add_member(text, layer->name);
-    tr_text_add(text, "(");
-    add_padded(text, &margin, "");
-    tr_text_add(text, ")");
-    close_activation(layer, end, text);
-}
-
-static void call_pool(const struct tr_layer *layer, struct tr_text *text)
-{
-    struct tr_torch_margin margin = margin_of(tr_layer_window(layer), true);
-    bool max = strcmp(layer->class->name, "max_pool") == 0;
-    tr_torch_add_member(text, layer->name);
-    tr_text_add(text, "(");
-    add_padded(text, &margin, max ? ", value=-torch.inf" : "");
-    tr_text_add(text, ")");
-    if (max || margin.inside || is_empty(&margin)) return;
-    /* The mean is over what is inside the image. */
-    tr_text_add(text, " / ");
-    tr_torch_add_member(text, layer->name);
-    tr_text_add(text, "(F.pad(torch.ones_like(x), ");
-    tr_torch_add_margin(text, &margin);
-    tr_text_add(text, "))");
-}
-
 static void call_dense(const struct tr_layer *layer, struct tr_text *text)
 {
-    const char *end = open_activation(layer, text);
+    const char *end = tr_torch_open_activation(layer, text);
     tr_torch_add_member(text, layer->name);
     tr_text_add(text, layer->in[0].rank == 3 ? "(torch.flatten(x, 1))" : "(x)");
-    close_activation(layer, end, text);
+    tr_torch_close_activation(layer, end, text);
 }
 
 static void call_plain(const struct tr_layer *layer, struct tr_text *text)
 {
     tr_torch_add_member(text, layer->name);
     tr_text_add(text, "(x)");
-}
-
-static void call_conv_transpose(const struct tr_layer *layer, struct tr_text *text)
-{
-    const struct tr_sliding_window *w = tr_layer_window(layer);
-    call_plain(layer, text);
-    if (rows_missing(w->in_h, w->out_h, w->stride_h, w->kernel_h, w->pad_top) < 0 ||
-        rows_missing(w->in_w, w->out_w, w->stride_w, w->kernel_w, w->pad_left) < 0)
-        tr_text_addf(text, "[:, :, :%d, :%d]", w->in_h, w->in_w);
 }
 
 /* x + position1(torch.arange(x.shape[1]).clamp(max=63)) */
@@ -346,12 +206,12 @@ static void call_conv1d(const struct tr_layer *layer, struct tr_text *text)
 {
     int64_t kernel = kernel_of(layer);
     int64_t before = *(const bool *)tr_layer_option(layer, "causal") ? kernel - 1 : (kernel - 1) / 2;
-    const char *end = open_activation(layer, text);
+    const char *end = tr_torch_open_activation(layer, text);
     tr_torch_add_member(text, layer->name);
     tr_text_addf(text,
                  "(F.pad((x * (" INSIDE ")).transpose(1, 2), (%" PRId64 ", %" PRId64 "))).transpose(1, 2)",
                  before, kernel - 1 - before);
-    close_activation(layer, end, text);
+    tr_torch_close_activation(layer, end, text);
 }
 
 static void call_last(const struct tr_layer *layer, struct tr_text *text)
@@ -450,13 +310,13 @@ static void call_unembedding(const struct tr_layer *layer, struct tr_text *text)
 static const struct tr_torch_layer rules[] = {
     {"add", NULL, NULL, join_sum},
     {"attention", tr_torch_make_attention, tr_torch_call_attention, .needs = tr_torch_attention_class},
-    {"average_pool", make_pool, call_pool},
+    {"average_pool", tr_torch_make_pool, tr_torch_call_pool},
     {"batch_norm", make_batch_norm, call_plain},
     {"bidirectional", make_bidirectional, call_bidirectional},
     {"concat", NULL, NULL, join_parts},
-    {"conv", make_conv, call_conv},
+    {"conv", tr_torch_make_conv, tr_torch_call_conv},
     {"conv1d", make_conv1d, call_conv1d},
-    {"conv_transpose", make_conv_transpose, call_conv_transpose},
+    {"conv_transpose", tr_torch_make_conv_transpose, tr_torch_call_conv_transpose},
     {"dense", make_dense, call_dense},
     {"dropout", make_dropout, call_plain},
     {"embedding", make_embedding, call_plain},
@@ -469,7 +329,7 @@ static const struct tr_torch_layer rules[] = {
     {"layer_norm", make_norm, call_plain},
     {"leaky_relu", NULL, call_leaky_relu},
     {"lstm", make_lstm, call_lstm},
-    {"max_pool", make_pool, call_pool},
+    {"max_pool", tr_torch_make_pool, tr_torch_call_pool},
     {"position", make_position, call_position},
     {"relu", NULL, call_function},
     {"reshape", NULL, call_reshape},
@@ -480,7 +340,7 @@ static const struct tr_torch_layer rules[] = {
     {"tanh", NULL, call_function},
     {"tokens", NULL, call_tokens},
     {"unembedding", NULL, call_unembedding},
-    {"upsample", make_upsample, call_plain},
+    {"upsample", tr_torch_make_upsample, call_plain},
 };
 
 const struct tr_torch_layer *tr_torch_layer_of(const struct tr_layer *layer)

@@ -28,6 +28,18 @@ void tr_torch_add_member(struct tr_text *text, const char *name);
 /* The shortest decimals that are this number in float32. */
 void tr_torch_add_float(struct tr_text *text, float value);
 
+/* Opens the call of the layer's fused activation: "F.relu(". Returns what closes it. */
+const char *tr_torch_open_activation(const struct tr_layer *layer, struct tr_text *text);
+void tr_torch_close_activation(const struct tr_layer *layer, const char *end, struct tr_text *text);
+
+/* ---- torch_attention.c ---- */
+
+void tr_torch_make_attention(const struct tr_layer *layer, struct tr_text *text);
+void tr_torch_call_attention(const struct tr_layer *layer, struct tr_text *text);
+const char *tr_torch_attention_class(const struct tr_layer *layer);
+
+/* ---- torch_windows.c ---- */
+
 /* Rows and columns around the image, so that windows of this geometry meet nothing else. */
 struct tr_torch_margin {
     int64_t top, bottom, left, right;
@@ -36,10 +48,12 @@ struct tr_torch_margin {
 /* "(left, right, top, bottom)", as F.pad() wants it. */
 void tr_torch_add_margin(struct tr_text *text, const struct tr_torch_margin *margin);
 
-/* ---- torch_attention.c ---- */
-
-void tr_torch_make_attention(const struct tr_layer *layer, struct tr_text *text);
-void tr_torch_call_attention(const struct tr_layer *layer, struct tr_text *text);
-const char *tr_torch_attention_class(const struct tr_layer *layer);
+void tr_torch_make_conv(const struct tr_layer *layer, struct tr_text *text);
+void tr_torch_make_conv_transpose(const struct tr_layer *layer, struct tr_text *text);
+void tr_torch_make_pool(const struct tr_layer *layer, struct tr_text *text);
+void tr_torch_make_upsample(const struct tr_layer *layer, struct tr_text *text);
+void tr_torch_call_conv(const struct tr_layer *layer, struct tr_text *text);
+void tr_torch_call_conv_transpose(const struct tr_layer *layer, struct tr_text *text);
+void tr_torch_call_pool(const struct tr_layer *layer, struct tr_text *text);
 
 #endif
