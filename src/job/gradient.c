@@ -89,14 +89,28 @@ static tr_status make_pass(tr_gradient *gradient)
     return TR_OK;
 }
 
-static tr_status make_slots(tr_gradient *gradient, float *window)
+static tr_status zero_floats(tr_gradient *gradient, int64_t begin, int64_t end)
 {
-    int64_t floats = gradient->plan.stride * gradient->plan.slots;
-    TR_TRY(tr_staging_make(gradient->device, floats, window, &gradient->slots));
-    gradient->memory += (size_t)floats * sizeof(float);
-    /* Gaps between parameters are never written by a pass, but take part in updates and sums. */
-    struct tr_op_fill zero = {floats, 0, gradient->slots.data};
+    struct tr_op_fill zero = {end - begin, 0, gradient->slots.data + begin};
+    gradient->memory += (size_t)(end - begin) * sizeof(float);
     return tr_device_fill(gradient->device, &zero);
+}
+
+/* Places that are left apart have addresses, but are never touched, and so take no memory. */
+static tr_status make_slots(tr_gradient *gradient, const bool *apart, float *window)
+{
+    const struct tr_model *model = gradient->job->model;
+    int64_t floats = gradient->plan.stride * gradient->plan.slots, begin = 0;
+    TR_TRY(tr_staging_make(gradient->device, floats, window, &gradient->slots));
+    assert(!apart || gradient->plan.slots == 1);
+    /* Gaps between parameters are never written by a pass, but take part in updates and sums. */
+    for (int i = 0; apart && i < model->layer_count; i++) {
+        if (!apart[i]) continue;
+        const struct tr_parameter *weights = &model->parameters[model->layers[i].parameter[0]];
+        TR_TRY(zero_floats(gradient, begin, weights->offset));
+        begin = weights->offset + weights->count;
+    }
+    return zero_floats(gradient, begin, floats);
 }
 
 tr_status tr_gradient_create(tr_device *device, const struct tr_job *job, tr_variables *variables,
@@ -122,7 +136,7 @@ tr_status tr_gradient_create(tr_device *device, const struct tr_job *job, tr_var
                      &gradient->plan);
     TR_TRY_GOTO(make_pass(gradient), fail);
     TR_TRY_GOTO(tr_rows_create(&gradient->rows, gradient->plan.per_pass), fail);
-    TR_TRY_GOTO(make_slots(gradient, window), fail);
+    TR_TRY_GOTO(make_slots(gradient, part->apart, window), fail);
     *out = gradient;
     return TR_OK;
 fail:

@@ -21,6 +21,10 @@ struct tr_gradient_part {
     /* The part is a batch of its own: its gradient is the mean over its own examples, added along a tree of
        its own (one node); otherwise a summand of the mean over the whole batch. */
     bool alone;
+    /* [layers], borrowed for making the gradient, or NULL: layers that will be left apart
+       (tr_gradient_leave_apart()), whose places take no memory. Only where all microbatches are computed in
+       one pass. */
+    const bool *apart;
 };
 
 /* The memory of a step: what a pass is made for, and the arenas in which gradients of passes wait in the

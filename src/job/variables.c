@@ -462,7 +462,7 @@ static tr_status update_range(tr_variables *variables, const float *gradient, in
         if (from >= to) continue;
         struct tr_op_update update = group->update;
         update.count = to - from;
-        update.grad = gradient + group->offset + from;
+        update.grad = gradient + (group->offset + from - begin);
         update.w = behind(update.w, from);
         update.m = behind(update.m, from);
         update.v = behind(update.v, from);

@@ -108,10 +108,12 @@ tr_status tr_variables_join_squares(tr_variables *variables);
 tr_status tr_variables_open_squares(tr_variables *variables, const struct tr_staging **out);
 /* Waits and returns the norm last measured. */
 tr_status tr_variables_norm(tr_variables *variables, float *norm);
-/* Enqueues the update of the floats [begin, end) of the arenas by `gradient`, an arena; all of it: 0 and
-   arena_floats. Where the optimizer clips by norm, the whole gradient has been measured before. */
+/* Enqueues the update of the floats [begin, end) of the arenas by `gradient`, that of these floats; all of
+   them: 0 and arena_floats. Where the optimizer clips by norm, the whole gradient has been measured before.
+ */
 tr_status tr_variables_update(tr_variables *variables, const float *gradient, int64_t begin, int64_t end);
-/* Told of each update before it, with its arguments; changes nothing. A failure fails the update. */
+/* Told of each update before it, with its arguments (`gradient` begins with float `begin`); changes nothing.
+ * A failure fails the update. */
 typedef tr_status (*tr_update_watcher)(void *user, const float *gradient, int64_t begin, int64_t end);
 /* Sets or, with NULL, removes the watcher. */
 void tr_variables_watch(tr_variables *variables, tr_update_watcher watcher, void *user);

@@ -44,7 +44,7 @@ static tr_status update_pieces(const tr_strategy *strategy)
     int64_t most = 64 * PIECE < floats ? 64 * PIECE : floats;
     for (int64_t begin = 0, end; begin < most; begin = end) {
         end = begin + PIECE < most ? begin + PIECE : most;
-        TR_TRY(tr_variables_update(strategy->replicas->variables, gradient, begin, end));
+        TR_TRY(tr_variables_update(strategy->replicas->variables, gradient + begin, begin, end));
     }
     return TR_OK;
 }
@@ -66,12 +66,13 @@ static tr_status run_part(struct copy *copy, const struct tr_measured_part *part
 {
     const struct tr_job_variant_settings settings = {
         .strategy = "allreduce", .batch = part->rows, .microbatches = part->microbatches};
-    const struct tr_strategy_settings none = {0};
+    /* Pieces would be measured in the place of the operations that are asked for. */
+    const struct tr_strategy_settings whole = {.whole_gradients = true};
     struct tr_job_variant variant;
     tr_strategy *strategy = NULL;
     tr_status status;
     TR_TRY_GOTO(tr_job_variant_make(copy->measurement->job, &settings, &variant), out);
-    TR_TRY_GOTO(tr_strategy_create(copy->device, &variant.job, NULL, &none, &strategy), out);
+    TR_TRY_GOTO(tr_strategy_create(copy->device, &variant.job, NULL, &whole, &strategy), out);
     TR_TRY_GOTO(tr_strategy_begin(strategy), out);
     TR_TRY_GOTO(tr_variables_initialize(strategy->replicas->variables, (uint64_t)variant.job.file.seed), out);
     TR_TRY_GOTO(tr_variables_begin_ema(strategy->replicas->variables), out);

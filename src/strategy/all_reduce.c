@@ -76,6 +76,7 @@ tr_status all_reduce_create(tr_strategy *strategy)
     float *parameters = NULL;
     take_part(self);
     TR_TRY(all_reduce_choose_factors(self));
+    TR_TRY(all_reduce_choose_pieces(self));
     if (strategy->comm) TR_TRY(make_shared(self));
     TR_TRY(all_reduce_make_buckets(self));
     strategy->updates = self->updates;
@@ -125,6 +126,7 @@ tr_status all_reduce_start(tr_strategy *strategy)
     float *slots = self->nodes ? tr_window_part(self->nodes, strategy->rank, NULL) : NULL;
     TR_TRY(tr_gradient_create(strategy->device, strategy->job, strategy->replicas->variables, &self->part,
                               slots, &strategy->replicas->gradient));
+    all_reduce_take_pieces(self);
     if (!strategy->comm) return TR_OK;
     tr_gradient_listen(strategy->replicas->gradient, listen, self);
     all_reduce_take_factors(self);
@@ -164,6 +166,7 @@ void all_reduce_destroy(tr_strategy *strategy)
     tr_window_destroy(&self->parameters);
     all_reduce_release_buckets(self);
     all_reduce_release_factors(self);
+    all_reduce_release_pieces(self);
     tr_free(self->whole);
     tr_free(self->sum);
 }
@@ -191,6 +194,7 @@ void all_reduce_placement(const tr_strategy *strategy, int rank, struct tr_place
 tr_status all_reduce_gradient(tr_strategy *strategy, int64_t step, struct tr_combined *out)
 {
     struct all_reduce *self = self_of(strategy);
+    if (self->pieces.apart) return all_reduce_compute_in_pieces(self, step, out);
     if (!strategy->comm) return tr_driver_compute_alone(strategy, step, out);
     all_reduce_begin(self);
     self->step = step;
@@ -246,8 +250,9 @@ static const struct tr_option options[] = {
      .choices = factors,
      .help = "whether processes show each other the rows that gradients of dense weights are "
              "made of, "
-             "and form their shares of them from the rows of all, rather than add gradients. Does not change "
-             "results"},
+             "and form their shares of them from the rows of all, rather than add gradients; one process "
+             "alone forms and applies those of large weights piece by piece, rather than keep them. Does not "
+             "change results"},
 };
 
 const struct tr_strategy_class tr_strategy_all_reduce = {
@@ -269,4 +274,5 @@ const struct tr_strategy_class tr_strategy_all_reduce = {
     .gather = all_reduce_gather,
     .rewind = all_reduce_rewind,
     .inherit = all_reduce_inherit,
+    .spares = all_reduce_spares,
 };

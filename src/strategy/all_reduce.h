@@ -50,9 +50,17 @@ struct factors_memory {
     size_t memory;   /* bytes of these and of the window's own part, counted in the strategy's */
 };
 
+/* Layers of a process alone whose weights' gradients are formed and applied piece by piece. */
+struct pieces {
+    bool *apart;     /* [layers]: is one of them; NULL: there are none */
+    float *x;        /* some columns of a step's rows */
+    float *gradient; /* a piece */
+};
+
 struct all_reduce {
     struct tr_strategy head;
     struct all_reduce_options options;
+    struct pieces pieces;
     struct tr_gradient_part part;
     const int64_t *microbatch; /* [size + 1] bounds: those of head.shares */
     struct bucket *bucket;
@@ -100,6 +108,18 @@ tr_status all_reduce_show_factors(struct bucket *bucket);
 /* The gradient of a bucket with a factor, from what all ranks have shown: its floats [begin, end), in this
    rank's share. */
 tr_status all_reduce_form(const struct bucket *bucket, int64_t begin, int64_t end, float *out);
+
+/* ---- all_reduce_pieces.c: without a communicator ---- */
+
+/* Chooses the layers and makes the memory; before the gradient is made, whose part learns of them. */
+tr_status all_reduce_choose_pieces(struct all_reduce *self);
+/* Has the gradient leave them out. */
+void all_reduce_take_pieces(struct all_reduce *self);
+void all_reduce_release_pieces(struct all_reduce *self);
+/* A step of them: all is updated on the way, unless the loss is bad. */
+tr_status all_reduce_compute_in_pieces(struct all_reduce *self, int64_t step, struct tr_combined *out);
+/* The slot `spares` of strategy/class.h. */
+int64_t all_reduce_spares(const struct tr_job *job, const void *options);
 
 /* ---- all_reduce_buckets.c ---- */
 

@@ -184,7 +184,7 @@ static tr_status update_share(struct all_reduce *self, const struct bucket *buck
         else
             tr_comm_reduce_piece(bucket->ticket, begin, end, sum);
         TR_TRY(tr_staging_to_device(&self->gradient, from, to));
-        TR_TRY(tr_driver_update(strategy, self->gradient.data, from, to));
+        TR_TRY(tr_driver_update(strategy, self->gradient.data + from, from, to));
     }
     TR_TRY(tr_staging_to_host(self->values, bucket->begin + share[0], bucket->begin + share[1]));
     return tr_device_wait(strategy->holder);

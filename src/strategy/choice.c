@@ -89,3 +89,12 @@ tr_status tr_strategy_keeping(const struct tr_job *job, enum tr_strategy_keeping
     tr_strategy_choice_release(&choice);
     return TR_OK;
 }
+
+tr_status tr_strategy_spares(const struct tr_job *job, int64_t *bytes)
+{
+    struct tr_strategy_choice choice;
+    TR_TRY(tr_strategy_choose(job->file.strategy, &choice));
+    *bytes = choice.class->spares ? choice.class->spares(job, choice.options) : 0;
+    tr_strategy_choice_release(&choice);
+    return TR_OK;
+}

@@ -109,6 +109,9 @@ struct tr_strategy_class {
     tr_status (*inherit)(tr_strategy *strategy, const tr_strategy *from);
     /* If asynchronous, on the root: tr_strategy_examine(). NULL: the root examines by itself. */
     tr_status (*examine)(tr_strategy *strategy, const struct tr_examination *examination);
+    /* Bytes of gradients that a process alone does without, on a device that computes in host memory. NULL:
+       none. */
+    int64_t (*spares)(const struct tr_job *job, const void *options);
 };
 #define TR_GATHER_DRAINED (1u << TR_ARENAS)
 
@@ -186,8 +189,8 @@ tr_status tr_driver_compute_alone(tr_strategy *strategy, int64_t step, struct tr
 /* The sums of loss and correctness of this step over all ranks, in host memory. From then on updates may be
    applied, unless the loss is not finite. */
 void tr_driver_open(tr_strategy *strategy, const float sums[TR_PASS_SUMS]);
-/* Enqueues the update of the floats [begin, end) of the first replica by an arena, on the way of a step that
-   is open; nothing happens if its loss is bad. Not where the norm is wanted. */
+/* Enqueues the update of the floats [begin, end) of the first replica by their gradient, on the way of a step
+   that is open; nothing happens if its loss is bad. Not where the norm is wanted. */
 tr_status tr_driver_update(tr_strategy *strategy, const float *gradient, int64_t begin, int64_t end);
 
 /* What a loss and, where it is wanted, a norm mean for a gradient: the one place that knows. */

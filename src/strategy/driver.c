@@ -172,7 +172,8 @@ static tr_status update(tr_strategy *strategy, tr_variables *variables, const st
     const struct tr_range *ranges = strategy->updates ? strategy->updates : &whole;
     int count = strategy->updates ? strategy->update_count : 1;
     for (int i = 0; i < count && !combined->applied; i++)
-        TR_TRY(tr_variables_update(variables, combined->gradient, ranges[i].begin, ranges[i].end));
+        TR_TRY(tr_variables_update(variables, combined->gradient + ranges[i].begin, ranges[i].begin,
+                                   ranges[i].end));
     TR_TRY(tr_variables_nonfinite(variables, poisoned));
     if (combined->applied || !strategy->comm || !tr_driver_is_together(strategy)) return TR_OK;
     return strategy->class->gather(strategy, 1U << TR_ARENA_PARAMETERS);

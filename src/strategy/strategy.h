@@ -78,6 +78,7 @@ struct tr_strategy_settings {
                     */
     const char *shares; /* how microbatches are shared among the workers: "equal", "auto" (by measured speed),
                            or a speed for each, "3,1"; borrowed for the creation; NULL: equal */
+    bool whole_gradients;   /* gradients are formed as a whole, though updates do not need that */
     const atomic_int *stop; /* not 0: this rank was asked to stop, and is held up no longer;
                                           borrowed for the life of the strategy; or NULL */
 };
@@ -115,6 +116,8 @@ enum tr_strategy_keeping {
 };
 /* What the job's strategy will do, before it is made. TR_EINVAL with file and line. */
 tr_status tr_strategy_keeping(const struct tr_job *job, enum tr_strategy_keeping *out);
+/* Likewise: bytes of gradients that a process alone does without on the processor. */
+tr_status tr_strategy_spares(const struct tr_job *job, int64_t *bytes);
 /* Memory for a rank's part of the job. The training data are not needed yet. `comm` may be NULL; all borrowed
    for the life of the strategy, but for the settings. Returned, destroy with tr_strategy_destroy(). TR_EINVAL
    when the ranks are more than can share the job. */

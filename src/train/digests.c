@@ -91,9 +91,9 @@ static tr_status see(tr_digests *digests, tr_device *device, const float *values
     return tr_device_wait(device);
 }
 
-/* Adds what elements [begin, end) of an arena are worth to the tensors that they belong to. */
-static tr_status add_arena(tr_digests *digests, const float *arena, int64_t begin, int64_t end,
-                           uint64_t *sums)
+/* Adds what `elements`, [begin, end) of an arena, are worth to the tensors that they belong to. */
+static tr_status add_elements(tr_digests *digests, const float *elements, int64_t begin, int64_t end,
+                              uint64_t *sums)
 {
     const struct tr_model *model = digests->job->model;
     for (int i = 0; i < model->parameter_count; i++) {
@@ -102,7 +102,8 @@ static tr_status add_arena(tr_digests *digests, const float *arena, int64_t begi
         int64_t to = end - parameter->offset < parameter->count ? end - parameter->offset : parameter->count;
         const float *values;
         if (from >= to) continue;
-        TR_TRY(see(digests, digests->holder, arena + parameter->offset + from, to - from, &values));
+        TR_TRY(
+            see(digests, digests->holder, elements + (parameter->offset + from - begin), to - from, &values));
         sums[i] += tr_digest_of(values, from, to - from);
     }
     return TR_OK;
@@ -130,7 +131,7 @@ static tr_status see_update(void *user, const float *gradient, int64_t begin, in
     if (digests->ranges == RANGES_MOST)
         return tr_fail(TR_EUNSUPPORTED, "digests of a step with more than %d updates", RANGES_MOST);
     digests->range[digests->ranges++] = (struct range){begin, end};
-    return add_arena(digests, gradient, begin, end, gradients_of(digests));
+    return add_elements(digests, gradient, begin, end, gradients_of(digests));
 }
 
 /* ---- writing ---- */
@@ -249,8 +250,8 @@ tr_status tr_digests_start(tr_digests *digests, int64_t step)
     if (!digests->path) return TR_OK;
     TR_TRY(tr_file_lines_begin(digests->path, step > 0, &digests->file));
     memset(digests->block, 0, (size_t)digests->words * sizeof *digests->block);
-    TR_TRY(
-        add_arena(digests, arena_of(digests), 0, digests->job->model->arena_floats, parameters_of(digests)));
+    TR_TRY(add_elements(digests, arena_of(digests), 0, digests->job->model->arena_floats,
+                        parameters_of(digests)));
     tr_json_begin(&json, false);
     tr_json_integer(&json, "step", step);
     add_tensors(&json, "parameters", digests, parameters_of(digests));
@@ -286,8 +287,8 @@ tr_status tr_digests_end(tr_digests *digests, const struct tr_step_figures *figu
     if (digests->step < 0) return TR_OK;
     tr_strategy_watch(digests->strategy, TR_WATCHER_DIGESTS, (struct tr_strategy_watch){0});
     for (int i = 0; i < digests->ranges; i++)
-        TR_TRY(add_arena(digests, arena_of(digests), digests->range[i].begin, digests->range[i].end,
-                         parameters_of(digests)));
+        TR_TRY(add_elements(digests, arena_of(digests) + digests->range[i].begin, digests->range[i].begin,
+                            digests->range[i].end, parameters_of(digests)));
     TR_TRY(gather(digests));
     int64_t step = digests->step + 1;
     digests->step = -1;

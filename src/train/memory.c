@@ -43,7 +43,7 @@ static tr_status gradient_memory(const struct tr_job *job, int ranks, int64_t *b
 
 tr_status tr_train_expect_memory(const struct tr_job *job, int ranks, int64_t *own, int64_t *shared)
 {
-    int64_t arena = job->model->arena_floats * (int64_t)sizeof(float), gradient = 0;
+    int64_t arena = job->model->arena_floats * (int64_t)sizeof(float), gradient = 0, spared = 0;
     int64_t states = arena * state_arenas(job);
     enum tr_strategy_keeping keeping;
     TR_TRY(tr_strategy_keeping(job, &keeping));
@@ -53,8 +53,9 @@ tr_status tr_train_expect_memory(const struct tr_job *job, int ranks, int64_t *o
         return TR_OK;
     }
     TR_TRY(gradient_memory(job, ranks, &gradient));
+    if (ranks == 1) TR_TRY(tr_strategy_spares(job, &spared));
     *shared = arena;
-    *own = sum(states, gradient);
+    *own = sum(states, gradient - spared);
     return TR_OK;
 }
 

@@ -147,7 +147,8 @@ static tr_status add_squares(tr_probe *probe, const float *gradient, int64_t beg
     for (int i = 0; i < model->parameter_count; i++) {
         struct piece piece = piece_of(&model->parameters[i], begin, end);
         if (piece.count == 0 || model->parameters[i].kind == TR_PARAMETER_STATISTIC) continue;
-        struct tr_op_sum_squares sum = {piece.count, gradient + piece.offset, probe->squares + pieces++};
+        struct tr_op_sum_squares sum = {piece.count, gradient + (piece.offset - begin),
+                                        probe->squares + pieces++};
         TR_TRY(tr_device_sum_squares(probe->holder, &sum));
         head->covered += piece.count;
     }
@@ -166,7 +167,7 @@ static tr_status see_update(void *user, const float *gradient, int64_t begin, in
         struct piece piece = piece_of(&model->parameters[i], begin, end);
         if (piece.count == 0) continue;
         TR_TRY(add_device(probe, probe->holder, histograms_of(probe, probe->rank) + i,
-                          gradient + piece.offset, piece.count));
+                          gradient + (piece.offset - begin), piece.count));
     }
     return TR_OK;
 }

@@ -65,12 +65,13 @@ static tr_status measure_pass(struct tr_summary *summary)
 {
     struct tr_gradient_plan plan;
     size_t bytes;
-    int64_t batch = summary->job->train.batch;
+    int64_t batch = summary->job->train.batch, spared;
     struct tr_gradient_part whole = {.end = summary->job->train.microbatches};
     tr_gradient_plan(summary->job, &whole, batch, batch * summary->tokens, &plan);
     TR_TRY(tr_pass_memory(NULL, summary->job->model, &plan.limits, &bytes));
     summary->pass_bytes = (int64_t)bytes;
-    summary->gradient_bytes = plan.slots * plan.stride * FLOAT;
+    TR_TRY(tr_strategy_spares(summary->job, &spared));
+    summary->gradient_bytes = plan.slots * plan.stride * FLOAT - spared;
     struct tr_pass_limits one = {.examples = 1, .tokens = summary->tokens};
     TR_TRY(tr_pass_memory(NULL, summary->job->model, &one, &bytes));
     summary->inference_bytes = (int64_t)bytes;

@@ -119,7 +119,7 @@ tr_status ps_store_update(ps_store *store, int64_t count, float clip, float *giv
         tr_device_to_device(store->device, tr_variables_scalars(store->variables), &scalars, sizeof scalars));
     for (int64_t from = store->begin, to; from < store->end; from = to) {
         to = store->end - from < piece || !give ? store->end : from + piece;
-        TR_TRY(tr_variables_update(store->variables, store->data, from, to));
+        TR_TRY(tr_variables_update(store->variables, store->data + from, from, to));
         if (!give) continue;
         TR_TRY(tr_staging_to_host(parameters, from, to));
         TR_TRY(tr_device_wait(store->device));

@@ -207,7 +207,7 @@ static tr_status run_memory(struct measurement *m)
     TR_TRY(tr_device_add(m->strategy->device, &add));
     TR_TRY(since(m, &start, &seconds));
     keep_least(&m->cost.add, seconds);
-    TR_TRY(tr_variables_update(m->variables, m->gradient, m->begin, m->end));
+    TR_TRY(tr_variables_update(m->variables, gradient, m->begin, m->end));
     TR_TRY(since(m, &start, &seconds));
     keep_least(&m->cost.update, seconds);
     return TR_OK;
