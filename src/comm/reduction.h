@@ -9,6 +9,7 @@
 
 #include "comm/class.h"
 #include "comm/route.h"
+#include "comm/spanning.h"
 
 /* How few elements go that everybody is to have, along the spanning tree (comm/route.h): each rank sums what
    it brings and what came from below, as far as the tree allows, and tells that upward. */

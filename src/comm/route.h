@@ -120,13 +120,4 @@ static inline void tr_piece_range(const struct tr_piece *piece, const int64_t *s
     *end = first + tr_piece_before(items, piece->to);
 }
 
-/* ---- the tree along which words of a few bytes go, hosts first: to the root and back ---- */
-
-#define TR_SPANNING_MOST 64
-
-/* The rank that this one tells; -1 at the root, which is rank 0. */
-int tr_spanning_parent(const tr_comm *comm, int rank);
-/* Those that tell it, at most TR_SPANNING_MOST. Returns their number. */
-int tr_spanning_children(const tr_comm *comm, int rank, int *child);
-
 #endif

@@ -1,5 +1,6 @@
 /* Which sums can be formed of the nodes that some ranks bring and of those that came from others. */
 #include "comm/route.h"
+#include "comm/spanning.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"

@@ -9,6 +9,7 @@
 
 #include "base/tree.h"
 #include "comm/route.h"
+#include "comm/spanning.h"
 
 #define MOST 4096
 
@@ -93,7 +94,9 @@ static void expect_agreement_of(int kind, int rank)
     struct tr_route route, other;
     derive(kind, rank, &route);
     for (int i = 0; i < route.hops; i++) {
-        int peer = route.hop[i].peer;
+        int peer = route.hop[i].peer, seen = 0;
+        while (route.hop[seen].peer != peer) seen++;
+        if (seen < i) continue;
         derive(kind, peer, &other);
         expect_agreement(&route, &other, rank, peer);
         tr_route_release(&other);
