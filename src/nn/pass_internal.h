@@ -1,4 +1,6 @@
-/* The structure of a pass, shared by its layout (pass.c) and its running (pass_run.c). */
+/* The structure of a pass, shared by its layout (pass.c), its running (pass_run.c) and what others see of it
+ * (pass_ports.c).
+ */
 #ifndef TR_NN_PASS_INTERNAL_H
 #define TR_NN_PASS_INTERNAL_H
 
