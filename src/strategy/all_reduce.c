@@ -24,10 +24,7 @@ static struct all_reduce *self_of(tr_strategy *strategy)
 static tr_status check(const struct tr_job *job, const void *options, int ranks)
 {
     (void)options;
-    if (ranks <= job->train.microbatches) return TR_OK;
-    return tr_fail(TR_EINVAL,
-                   "%d ranks share %lld microbatches; start fewer ranks or set train.microbatches higher",
-                   ranks, (long long)job->train.microbatches);
+    return tr_shares_suffice(job->train.microbatches, ranks, "ranks");
 }
 
 /* The part that this rank computes. */

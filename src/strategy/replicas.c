@@ -6,11 +6,7 @@
 
 tr_status tr_replicas_check(const struct tr_job *job, int replicas, int ranks)
 {
-    if (replicas > job->train.microbatches)
-        return tr_fail(TR_EINVAL,
-                       "%d replicas share %lld microbatches; choose fewer replicas or set train.microbatches "
-                       "higher",
-                       replicas, (long long)job->train.microbatches);
+    TR_TRY(tr_shares_suffice(job->train.microbatches, replicas, "replicas"));
     if (ranks > replicas)
         return tr_fail(TR_EINVAL, "%d ranks share %d replicas; start fewer ranks or choose more replicas",
                        ranks, replicas);

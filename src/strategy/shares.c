@@ -17,6 +17,16 @@
 /* A new cut must make the step of the slowest shorter to this part of what it is. */
 #define WORTH 0.9
 
+tr_status tr_shares_suffice(int64_t microbatches, int parts, const char *whose)
+{
+    if (parts <= microbatches) return TR_OK;
+    return tr_fail(
+        TR_EINVAL,
+        "%d %s share %lld microbatches; choose fewer, or set train.microbatches=%d, which makes it "
+        "another run with a hash of its own",
+        parts, whose, (long long)microbatches, parts);
+}
+
 /* ---- what the settings say ---- */
 
 static tr_status read_speed(const char *item, double *speed)

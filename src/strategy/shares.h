@@ -36,6 +36,9 @@ struct tr_shares {
     double sample[TR_SHARES_SAMPLES]; /* seconds for a microbatch, in the last ones */
 };
 
+/* TR_EINVAL where a step has fewer microbatches than those who are to compute one at least: "ranks". */
+tr_status tr_shares_suffice(int64_t microbatches, int parts, const char *whose);
+
 /* Reads what the settings say ("equal", "auto", or a speed for each worker, "3,1,1"; NULL: equal) and cuts
    the microbatches, which are no fewer than workers. Once the class, its traits and the number of ranks are
    known. TR_EINVAL; TR_EUNSUPPORTED where the strategy has nothing to share so; TR_ENOMEM. */

@@ -103,11 +103,7 @@ static tr_status check(const struct tr_job *job, const void *options_, int ranks
             "%d ranks, of which %d would be parameter servers: none is left to compute; start more, as in "
             "`trireme launch -n %d`",
             ranks, chosen->servers, chosen->servers + 1);
-    if (chosen->mode == PS_SYNC && workers > microbatches)
-        return tr_fail(
-            TR_EINVAL,
-            "%d workers share %lld microbatches; start fewer ranks or set train.microbatches higher", workers,
-            microbatches);
+    if (chosen->mode == PS_SYNC) TR_TRY(tr_shares_suffice(microbatches, workers, "workers"));
     if (chosen->mode != PS_BACKUP) return TR_OK;
     if (parts_of(chosen, workers) < 1)
         return tr_fail(TR_EINVAL,

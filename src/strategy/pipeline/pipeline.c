@@ -32,11 +32,7 @@ static tr_status check(const struct tr_job *job, const void *options, int ranks)
     if (ranks % stages)
         return tr_fail(TR_EINVAL, "%d ranks are no multiple of %d stages; start %d or %d", ranks, stages,
                        ranks < stages ? stages : ranks / stages * stages, (ranks / stages + 1) * stages);
-    if (ranks / stages > job->train.microbatches)
-        return tr_fail(TR_EINVAL,
-                       "%d replicas of the pipeline share %lld microbatches; start fewer ranks or set "
-                       "train.microbatches higher",
-                       ranks / stages, (long long)job->train.microbatches);
+    TR_TRY(tr_shares_suffice(job->train.microbatches, ranks / stages, "replicas of the pipeline"));
     return ranks == 1 ? TR_OK : pipeline_check_cuts(job->model, options, stages);
 }
 
