@@ -74,8 +74,9 @@ static void kills_leave_no_trace(void **state)
                                                   "parameter-server,mode=sync"};
     int met = 0;
     skip_without_transport();
-    /* Many kills take the steps of some seconds each, and the last part must make what is left. */
-    job_write(kills > 12 ? 400 * kills : 4000 * kills);
+    /* Many kills take the steps of some seconds each, also of fast ones, and the last part must make what is
+       left. */
+    job_write(kills > 12 ? 1000 * kills : 4000 * kills);
     for (int part = 0; part < PARTS; part++) {
         struct job job;
         start(&job, workers[part], strategies[part], "killed", "60000");
