@@ -156,6 +156,9 @@ const struct named_window case_winograd_windows[] = {
     {"8x13 outputs, pad left", {10, 13, 8, 13, 3, 3, 1, 1, 1, 1, 0, 2}},
     {"13x10 same", {13, 10, 13, 10, 3, 3, 1, 1, 1, 1, 1, 1}},
     {"8x31 same", {8, 31, 8, 31, 3, 3, 1, 1, 1, 1, 1, 1}},
+    {"8x8 same", {8, 8, 8, 8, 3, 3, 1, 1, 1, 1, 1, 1}},
+    {"4x12 full", {2, 10, 4, 12, 3, 3, 1, 1, 1, 1, 2, 2}},
+    {"12x28 outputs, pad left", {14, 29, 12, 28, 3, 3, 1, 1, 1, 1, 0, 1}},
 };
 const int case_winograd_window_count = LENGTH(case_winograd_windows);
 

@@ -2,8 +2,9 @@
  *
  * A tile is a group of channels (or, where a whole kernel row has no more inputs than a tile has rows, that
  * kernel row) by a panel of filters; its chains run over the output pixels. A member takes a share of all
- * (panel, group, tap) tiles, or where these are few all tiles of some microbatches (subtrees.h). The pixels go by in blocks of output lines. Per block, x is packed to [pixel]
- * [channel of the group] and dy to [pixel][filter], once for all taps, and a tile's segments are the runs of
+ * (panel, group, tap) tiles, or where these are few all tiles of some microbatches (subtrees.h). The pixels
+ * go by in blocks of output lines. Per block, x is packed to [pixel][channel of the group] and dy to [pixel]
+ * [filter], once for all taps, unless they lie nearly like that already; a tile's segments are the runs of
  * pixels of each line that have the tap inside the image. What must wait for the next block or for its
  * partner in the tree over microbatches lies in slots (reduction.h).
  *
@@ -23,6 +24,8 @@
 
 /* Output pixels in a block, about. */
 #define BLOCK_PIXELS 512
+/* Pixels of so few channels are not packed: a tile's part of one takes up much of its cache lines. */
+#define IN_PLACE_CHANNELS 32
 /* Tiles that a member may keep waiting, over all slots. */
 #define WAITING_TILES (3072 * 14 * 32 / TILE_SIZE)
 
@@ -34,6 +37,7 @@ struct conv_gradient {
     const struct tr_op_pool_backward *unpool; /* gives dy, line by line, or NULL */
     bool direct;                              /* dy is read where it lies, since few tiles use it */
     bool by_row;                              /* tiles are kernel rows, read from the image */
+    bool in_place;                            /* x is read where it lies, since its pixels are dense */
     int64_t groups, taps, panels;
     int64_t lines;            /* output lines in a block */
     int64_t positions;        /* packed source pixels of a block, at most */
@@ -171,9 +175,9 @@ static void list_segments(const struct conv_gradient *g, const struct block *blo
                 const int64_t target = (line - block->line) * w->out_w;
                 starts[line - block->line] = (int32_t)(to - list);
                 if (ih < 0 || ih >= w->in_h) continue;
+                const int64_t image = p.image - block->line / w->out_h;
+                const int64_t source = (image * w->in_h + ih) * w->in_w;
                 if (g->by_row) {
-                    const int64_t image = p.image - block->line / w->out_h;
-                    const int64_t source = (image * w->in_h + ih) * w->in_w;
                     for (int64_t i = 0; i < run_count; i++) {
                         *to = runs[i];
                         to->a += (int32_t)source;
@@ -181,7 +185,8 @@ static void list_segments(const struct conv_gradient *g, const struct block *blo
                         to++;
                     }
                 } else {
-                    to = line_of_tap(w, kw, packed + (ih - p.ih) * w->in_w, target, to);
+                    to =
+                        line_of_tap(w, kw, g->in_place ? source : packed + (ih - p.ih) * w->in_w, target, to);
                 }
             }
             packed += (p.ih_end - p.ih) * w->in_w;
@@ -216,7 +221,7 @@ static void pack_block(const struct conv_gradient *g, const struct block *block)
     const struct tr_sliding_window *w = &op->window;
     const int64_t end = block->line + block->lines;
     if (!g->direct) pack_dy(g, block);
-    if (g->by_row) return;
+    if (g->by_row || g->in_place) return;
     const int64_t channel = tile_first(op->in_c, g->groups, block->group);
     const int64_t channels = tile_first(op->in_c, g->groups, block->group + block->groups) - channel;
     int64_t packed = 0;
@@ -270,17 +275,19 @@ static void reduce_tile(const struct conv_gradient *g, const struct block *block
     const int64_t tap = unit % g->taps, group = unit / g->taps % g->groups,
                   panel = unit / g->taps / g->groups;
     struct tile tile = panel_tile(g, block, panel);
-    int64_t height, row;
+    const float *image = op->x + block->line / w->out_h * w->in_h * w->in_w * op->in_c;
+    const int64_t first = tile_first(op->in_c, g->groups, group);
+    int64_t height = tile_first(op->in_c, g->groups, group + 1) - first, row = tap * op->in_c + first;
     if (g->by_row) {
         height = (int64_t)w->kernel_w * op->in_c;
         row = tap * height;
-        tile.a = op->x + block->line / w->out_h * w->in_h * w->in_w * op->in_c;
+        tile.a = image;
+        tile.a_unit = op->in_c;
+    } else if (g->in_place) {
+        tile.a = image + first;
         tile.a_unit = op->in_c;
     } else {
-        const int64_t first = tile_first(op->in_c, g->groups, group);
         const int64_t base = tile_first(op->in_c, g->groups, block->group);
-        height = tile_first(op->in_c, g->groups, group + 1) - first;
-        row = tap * op->in_c + first;
         tile.a = block->a + (first - base) * g->positions + (group - block->group) * PACK_SLACK;
         tile.a_unit = height;
     }
@@ -380,7 +387,9 @@ static tr_status run(tr_device *device, const struct tr_op_conv_backward_weights
     g.groups = g.by_row ? 1 : tile_count(a->in_c);
     g.taps = g.by_row ? w->kernel_h : (int64_t)w->kernel_h * w->kernel_w;
     g.panels = divide_up(a->out_c, TILE_COLUMNS);
-    g.direct = g.by_row && a->out_c % TILE_COLUMNS == 0 && !unpool;
+    g.in_place = !g.by_row && a->in_c <= IN_PLACE_CHANNELS;
+    const bool dense = a->out_c == TILE_COLUMNS || a->out_c == TILE_COLUMNS / 2;
+    g.direct = !unpool && (g.by_row ? a->out_c % TILE_COLUMNS == 0 : g.in_place && dense);
     g.slots = cpu_reduction_slots(&a->cut);
     g.chunk = smaller(larger(1, WAITING_TILES / g.slots), g.panels * g.groups * g.taps);
 
@@ -392,7 +401,7 @@ static tr_status run(tr_device *device, const struct tr_op_conv_backward_weights
     const int64_t extent = (int64_t)(w->kernel_h - 1) * w->dilation_h + 1;
     g.positions = smaller(portions * w->in_h, g.lines * w->stride_h + portions * extent) * w->in_w;
 
-    const int64_t a_floats = g.by_row ? 0 : a->in_c * g.positions + g.groups * PACK_SLACK;
+    const int64_t a_floats = g.by_row || g.in_place ? 0 : a->in_c * g.positions + g.groups * PACK_SLACK;
     g.b_at = cpu_round((size_t)a_floats * sizeof(float));
     g.waiting_at = g.b_at + cpu_round((size_t)(g.panels * g.lines * w->out_w * TILE_COLUMNS + PACK_SLACK) *
                                       sizeof(float));

@@ -1,4 +1,5 @@
-/* Winograd convolutions, forward and input gradient: one walk (device/ops.h, docs/kernels.md).
+/* Winograd convolutions, forward and input gradient: one walk (device/ops.h, docs/kernels.md), but for few
+ * channels, which have another (winograd_few.c).
  *
  * A tile of sums holds up to TILE_ROWS *images* at one position of one Winograd tile. The images are
  * interleaved to [line][pixel][channel][image], as for direct convolutions, with zeros where a tile reaches
@@ -11,7 +12,7 @@
  * begins inside of an image computes the line of tiles before its own for its part of the two lines of pixels
  * that they share.
  */
-#include "device/cpu/winograd.h"
+#include "device/cpu/winograd_walk.h"
 
 #include "base/fail.h"
 #include "device/cpu/ahead.h"
@@ -33,32 +34,6 @@
 #define CACHE_LINE   16 /* floats */
 /* Steps of a panel whose weights are transformed together. */
 #define WEIGHT_STEPS 16
-
-/* A pass in the terms of the walk. */
-struct walk {
-    struct cpu_device *cpu;
-    const struct tr_sliding_window *window;
-    bool backward;
-    int64_t rows;
-    int32_t source_h, source_w, source_c, target_h, target_w, target_c;
-    const float *source;  /* [rows][source_h][source_w][source_c] */
-    float *target;        /* [rows][target_h][target_w][target_c] */
-    const float *weights; /* [9][in_c][out_c] */
-    const float *bias;    /* [target_c] or NULL */
-    enum tr_activation activation;
-    float slope;
-    int32_t tiles_h, tiles_w;
-    int32_t band_h, band_w;      /* tiles of a band, at most */
-    int64_t columns;             /* of a tile of sums: all, or half of them where target_c is no more */
-    int64_t panel_begin, panels; /* whose weights are transformed */
-    /* Parts of the shared scratch. */
-    float *u; /* [panels][POSITIONS][source_c][TILE_COLUMNS], positions u_position apart */
-    int64_t
-        u_position; /* floats; not a power of two, which would send all positions to one place in a cache */
-    float *packed_bias; /* [all panels][TILE_COLUMNS] or NULL */
-    /* Parts of a member's scratch, in floats. */
-    int64_t v_at, sums_at;
-};
 
 /* A member's part of an image tile: lines of tiles [tile_h, tile_h_end) and tiles of them. */
 struct band {
@@ -347,8 +322,7 @@ static int64_t plan_member(struct walk *c, int64_t u_floats)
     const int64_t pixels =
         (int64_t)(c->band_h * TR_WINOGRAD_OUTPUTS + 2) * (c->band_w * TR_WINOGRAD_OUTPUTS + 2);
     const int64_t packed = pixels * c->source_c * height + PACK_SLACK;
-    const int64_t taps = 9 * WEIGHT_STEPS * TILE_COLUMNS + PACK_SLACK;
-    c->v_at = floats_round(larger(packed, taps));
+    c->v_at = floats_round(packed);
     c->sums_at = c->v_at + floats_round(all * POSITIONS * (height * c->source_c + PACK_SLACK));
     return c->sums_at + all * POSITIONS * TILE_ROWS * c->columns;
 }
@@ -367,8 +341,11 @@ static tr_status run(struct walk *c)
     const int64_t most = divide_up(panels, runs);
     const int64_t u_floats = floats_round(most * panel_floats + PACK_SLACK);
     const size_t bias_bytes = (size_t)(panels * TILE_COLUMNS) * sizeof(float);
-    TR_TRY(cpu_reserve(c->cpu, (size_t)plan_member(c, u_floats) * sizeof(float),
-                       (size_t)u_floats * sizeof(float) + bias_bytes));
+    const bool few = winograd_few_suits(c);
+    const int64_t taps = 9 * WEIGHT_STEPS * TILE_COLUMNS + PACK_SLACK;
+    const int64_t floats = larger(taps, few ? CPU_KERNEL(winograd_few_plan)(c) : plan_member(c, u_floats));
+    TR_TRY(
+        cpu_reserve(c->cpu, (size_t)floats * sizeof(float), (size_t)u_floats * sizeof(float) + bias_bytes));
     c->u = cpu_shared(c->cpu);
     if (c->bias) {
         c->packed_bias = c->u + u_floats;
@@ -380,7 +357,8 @@ static tr_status run(struct walk *c)
     for (c->panel_begin = 0; c->panel_begin < panels; c->panel_begin += c->panels) {
         c->panels = smaller(most, panels - c->panel_begin);
         cpu_run(c->cpu, (double)(c->panels * panel_floats) / VW, transform_weights, c);
-        cpu_run(c->cpu, positions * (double)(c->panels * TILE_COLUMNS + 8) / (8.0 * VW), convolve, c);
+        cpu_run(c->cpu, positions * (double)(c->panels * TILE_COLUMNS + 8) / (8.0 * VW),
+                few ? winograd_few : convolve, c);
     }
     return TR_OK;
 }

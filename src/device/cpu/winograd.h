@@ -20,6 +20,8 @@
 #define winograd_input_adjoint  CPU_KERNEL(winograd_input_adjoint)
 #define winograd_weights        CPU_KERNEL(winograd_weights)
 #define winograd_sums           CPU_KERNEL(winograd_sums)
+#define winograd_strip_floats   CPU_KERNEL(winograd_strip_floats)
+#define winograd_strip          CPU_KERNEL(winograd_strip)
 
 /* From pixels to positions: `count` floats of each, in whole vectors. Up to VW - 1 floats behind them are
    written too; what is read beyond `readable`, >= count, is +0 instead. */
@@ -29,6 +31,8 @@ struct winograd_read {
     int64_t count, readable;
     float *to;
     const int64_t *offset; /* [36]: position p is at to + offset[p] */
+    const float *next;     /* the first of 4x4 pixels to fetch meanwhile, or NULL */
+    int64_t next_line;
 };
 
 /* Inputs to V: reads points_h x points_w pixels. */
@@ -36,13 +40,38 @@ void winograd_input(int points_h, int points_w, const struct winograd_read *read
 /* Gradients of outputs to Z: reads (points_h - 2) x (points_w - 2) pixels. */
 void winograd_output_adjoint(int points_h, int points_w, const struct winograd_read *read);
 
-/* From positions to pixels, for `rows` images whose numbers lie row by row in a tile of sums. */
+/* The lines of pixels that a line of tiles reads, with zeros where it reaches beyond the image: the image's
+   own, and a copy with zeros around it for tiles that reach beyond it. */
+struct winograd_strip {
+    const float *image;  /* the pixel at the left end of what tiles read, which may lie before the image */
+    const float *border; /* the same in the copy */
+    const float *next;   /* the same in the line of the image below all of these */
+    int64_t line, border_line;  /* floats between lines */
+    int32_t inside, inside_end; /* tiles whose pixels are in [inside, inside_end) need no copy */
+};
+
+/* Floats that the copy takes. */
+int64_t winograd_strip_floats(const struct tr_sliding_window *window, int64_t channels);
+/* Makes the strip of tiles `y` along the height; `border` has room for the copy. */
+void winograd_strip(const struct tr_sliding_window *window, int64_t channels, const float *image,
+                    struct tr_winograd_tile y, float *border, struct winograd_strip *strip);
+
+/* The first pixel of a tile, and the floats between its lines. */
+static inline const float *winograd_strip_tile(const struct winograd_strip *strip, struct tr_winograd_tile x,
+                                               int64_t channels, int64_t *line)
+{
+    const bool inside = x.first >= strip->inside && x.first + x.points <= strip->inside_end;
+    *line = inside ? strip->line : strip->border_line;
+    return (inside ? strip->image : strip->border) + x.first * channels;
+}
+
+/* From positions to pixels, for `rows` images, or tiles, whose numbers lie row by row in a tile of sums. */
 struct winograd_write {
     const float *from;          /* position p at from + p * position */
     int64_t position, row;      /* floats between positions, between rows */
     int64_t rows, columns;      /* columns: channels, of which whole vectors are read */
     float *to;                  /* the tile's first pixel in the first image */
-    int64_t image, line, pixel; /* floats between images, lines, pixels */
+    int64_t image, line, pixel; /* floats between images (or tiles), lines, pixels */
 };
 
 /* What follows the output transform. */

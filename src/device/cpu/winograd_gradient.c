@@ -66,7 +66,7 @@ struct block {
     float *z;                          /* [position][line, tile][columns] */
     float *sums;   /* [panel of the chunk][group] if microbatches are split, else one: [position][tile] */
     float *slots;  /* [slot][panel of the chunk][tap][channel][columns] */
-    float *border; /* a line of tiles' pixels, where it reaches beyond the image */
+    float *border; /* for winograd_strip() */
     int32_t (*before)[POINTS]; /* [lines + 1]: lines of the block before this one that have the point */
     int64_t line, lines;       /* of tiles, counted over all images */
 };
@@ -146,47 +146,15 @@ static void count_lines(const struct block *block)
     }
 }
 
-/* Where a line of tiles reads its pixels: [line][pixel][in_c]. */
-struct strip {
-    const float *from; /* the first pixel of its first tile */
-    int64_t line;      /* floats between lines */
-    int64_t readable;  /* floats from the first channel of a pixel on that may be read */
-};
-
-/* The six lines of a line of tiles, from the image, or from a copy with zeros around it where tiles reach
-   beyond it. */
-static struct strip strip_of(const struct block *block, const float *image, struct tr_winograd_tile y)
-{
-    const struct tr_op_conv_backward_weights *op = block->work->op;
-    const struct tr_sliding_window *window = &op->window;
-    const int32_t h = y.first - window->pad_top, width = window->out_w + 2;
-    const int64_t line = (int64_t)window->in_w * op->in_c;
-    const int32_t left = window->pad_left, right = width - left - window->in_w;
-    if (left == 0 && right <= 0 && h >= 0 && h + y.points <= window->in_h)
-        return (struct strip){image + h * line, line, op->in_c};
-    const struct strip strip = {block->border, (int64_t)width * op->in_c, op->in_c};
-    for (int32_t i = 0; i < y.points; i++) {
-        float *to = block->border + i * strip.line;
-        if (h + i < 0 || h + i >= window->in_h) {
-            memset(to, 0, (size_t)strip.line * sizeof *to);
-            continue;
-        }
-        memset(to, 0, (size_t)(left * op->in_c) * sizeof *to);
-        memcpy(to + left * op->in_c, image + (h + i) * line, (size_t)line * sizeof *to);
-        memset(to + left * op->in_c + line, 0, (size_t)(right * op->in_c) * sizeof *to);
-    }
-    return strip;
-}
-
 /* V of a tile, for all channels. */
-static void transform_tile(const struct block *block, const struct strip *strip, int points_h,
+static void transform_tile(const struct block *block, const struct winograd_strip *strip, int points_h,
                            struct tr_winograd_tile x, int64_t index, int64_t offset[2][POSITIONS])
 {
     const int64_t in_c = block->work->op->in_c, low = block->channels / block->parts;
-    struct winograd_read read = {.from = strip->from + x.first * in_c + block->channel,
-                                 .line = strip->line,
-                                 .pixel = in_c,
-                                 .readable = strip->readable - block->channel};
+    struct winograd_read read = {.pixel = in_c, .readable = in_c - block->channel};
+    read.from = winograd_strip_tile(strip, x, in_c, &read.line) + block->channel;
+    read.next = strip->next + x.first * in_c + block->channel;
+    read.next_line = block->work->op->window.in_w * in_c;
     for (int64_t k = 0; k < block->parts; k++) {
         const int64_t width = part_first(block, k + 1) - part_first(block, k);
         read.count = width;
@@ -194,6 +162,7 @@ static void transform_tile(const struct block *block, const struct strip *strip,
         read.offset = offset[width - low];
         winograd_input(points_h, x.points, &read);
         read.from += width;
+        read.next += width;
         read.readable -= width;
     }
 }
@@ -207,8 +176,10 @@ static void transform_inputs(const struct block *block)
     for (int64_t i = 0; i < block->lines; i++) {
         const int64_t line = block->line + i;
         const struct tr_winograd_tile y = line_tile(g, line);
-        const struct strip strip =
-            strip_of(block, g->op->x + line / g->tiles_h * window->in_h * window->in_w * g->op->in_c, y);
+        struct winograd_strip strip;
+        winograd_strip(window, g->op->in_c,
+                       g->op->x + line / g->tiles_h * window->in_h * window->in_w * g->op->in_c, y,
+                       block->border, &strip);
         int64_t offset[2][POSITIONS];
         for (int k = 0; k < 2; k++) offsets(block, i, v_position(g, low + k), low + k, offset[k]);
         for (int32_t w = 0; w < g->tiles_w; w++)
@@ -232,11 +203,13 @@ static void transform_gradients(const struct block *block, int64_t panel)
                                      .count = g->columns,
                                      .readable = left,
                                      .to = block->z,
-                                     .offset = offset};
+                                     .offset = offset,
+                                     .next_line = (int64_t)window->out_w * g->op->out_c};
         for (int32_t w = 0; w < g->tiles_w; w++) {
             const struct tr_winograd_tile x = tr_winograd_tile(window->out_w, w);
             read.from = g->op->dy +
                         ((image * window->out_h + y.first) * window->out_w + x.first) * g->op->out_c + column;
+            read.next = read.from + TR_WINOGRAD_OUTPUTS * read.line;
             winograd_output_adjoint(y.points, x.points, &read);
             read.to += g->columns;
         }
@@ -462,9 +435,8 @@ static size_t plan_member(struct work *g)
     g->sums_at = g->z_at + floats_round(POSITIONS * z_position(g) + PACK_SLACK);
     g->slots_at = g->sums_at + floats_round(sums * (g->split ? g->chunk * groups : tile_count(TOGETHER)));
     g->border_at = g->slots_at + floats_round(g->chunk * waiting);
-    g->lines_at =
-        (size_t)(g->border_at + floats_round(POINTS * (g->op->window.out_w + 2) * (int64_t)g->op->in_c)) *
-        sizeof(float);
+    g->lines_at = (size_t)(g->border_at + floats_round(winograd_strip_floats(&g->op->window, g->op->in_c))) *
+                  sizeof(float);
     return g->lines_at + (size_t)(g->lines + 1) * POINTS * sizeof(int32_t);
 }
 

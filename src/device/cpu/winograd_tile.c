@@ -34,12 +34,22 @@ V_INLINE void store_positions(const int h, const int w, const vf at[POSITIONS], 
     EACH_POINT(i, h) EACH_POINT(j, w) v_store(to + offset[i * POINTS + j], at[i * POINTS + j]);
 }
 
+/* Asks for pixels that are read soon. */
+V_INLINE void fetch_ahead(const struct winograd_read *a, int64_t at_channel)
+{
+    if (!a->next) return;
+    const float *next = a->next + at_channel;
+    EACH(i, TR_WINOGRAD_OUTPUTS)
+    EACH(j, TR_WINOGRAD_OUTPUTS) __builtin_prefetch(next + i * a->next_line + j * a->pixel);
+}
+
 V_INLINE void input_vector(const int h, const int w, const bool whole, const struct winograd_read *a,
                            int64_t at_channel)
 {
     vf d[POSITIONS], half[POSITIONS], at[POSITIONS];
     const float *from = a->from + at_channel;
     const int64_t left = a->readable - at_channel, valid = left < 0 ? 0 : left;
+    fetch_ahead(a, at_channel);
     EACH(i, h) EACH(j, w) d[i * POINTS + j] = load(whole, from + i * a->line + j * a->pixel, valid);
     EACH(j, w) v_winograd_input(h, d + j, POINTS, half + j, POINTS);
     EACH_POINT(i, h) v_winograd_input(w, half + i * POINTS, 1, at + i * POINTS, 1);
@@ -52,6 +62,7 @@ V_INLINE void output_adjoint_vector(const int h, const int w, const bool whole, 
     vf d[POSITIONS], half[POSITIONS], at[POSITIONS];
     const float *from = a->from + at_channel;
     const int64_t left = a->readable - at_channel, valid = left < 0 ? 0 : left;
+    fetch_ahead(a, at_channel);
     EACH(i, h - 2) EACH(j, w - 2) d[i * POINTS + j] = load(whole, from + i * a->line + j * a->pixel, valid);
     EACH(j, w - 2) v_winograd_output_adjoint(h, d + j, POINTS, half + j, POINTS);
     EACH_POINT(i, h) v_winograd_output_adjoint(w, half + i * POINTS, 1, at + i * POINTS, 1);
@@ -109,24 +120,42 @@ V_INLINE void output_vector(const int h, const int w, const bool whole, const st
     EACH(j, w - 2) store(whole, to + i * a->line + j * a->pixel, y[i * POINTS + j], a->columns - channel);
 }
 
+/* Adds a line of pixels, or begins it. */
+V_INLINE void add_line(const int w, const bool whole, const struct winograd_clip *clip, bool added,
+                       const vf dx[POINTS], float *to, int64_t pixel, int64_t valid)
+{
+    const vf zero = v_zero();
+    if (clip->column == 0 && clip->column_end == w && clip->added_left) { /* most lines */
+        EACH(j, w)
+        {
+            const vf before = added || j < 2 ? load(whole, to + j * pixel, valid) : zero;
+            store(whole, to + j * pixel, v_add(before, dx[j]), valid);
+        }
+        return;
+    }
+    EACH(j, w)
+    {
+        if (j < clip->column || j >= clip->column_end) continue;
+        const vf before = added || (clip->added_left && j < 2) ? load(whole, to + j * pixel, valid) : zero;
+        store(whole, to + j * pixel, v_add(before, dx[j]), valid);
+    }
+}
+
 V_INLINE void input_adjoint_vector(const int h, const int w, const bool whole, const struct winograd_write *a,
                                    const struct winograd_clip *clip, const float *from, float *to,
                                    int64_t channel)
 {
-    vf at[POSITIONS], half[POSITIONS], dx[POSITIONS];
-    const vf zero = v_zero();
+    vf at[POSITIONS], half[POSITIONS];
     const int64_t valid = a->columns - channel;
     fetch_next(h, w, a, to);
     load_positions(h, w, from, a->position, at);
     EACH_POINT(j, w) v_winograd_input_adjoint(h, at + j, POINTS, half + j, POINTS);
-    EACH(i, h) v_winograd_input_adjoint(w, half + i * POINTS, 1, dx + i * POINTS, 1);
-    for (int i = clip->line; i < clip->line_end; i++) {
-        const bool added = clip->added_above && i < 2;
-        for (int j = clip->column; j < clip->column_end; j++) {
-            float *pixel = to + i * a->line + j * a->pixel;
-            const vf before = added || (clip->added_left && j < 2) ? load(whole, pixel, valid) : zero;
-            store(whole, pixel, v_add(before, dx[i * POINTS + j]), valid);
-        }
+    EACH(i, h)
+    {
+        if (i < clip->line || i >= clip->line_end) continue;
+        vf dx[POINTS];
+        v_winograd_input_adjoint(w, half + i * POINTS, 1, dx, 1);
+        add_line(w, whole, clip, clip->added_above && i < 2, dx, to + i * a->line, a->pixel, valid);
     }
 }
 
