@@ -90,10 +90,11 @@ static void put_memory(struct cli_report *report)
 {
     const struct tr_train_info *info = &report->info;
     char a[TR_TEXT_NUMBER_SIZE], b[TR_TEXT_NUMBER_SIZE], c[TR_TEXT_NUMBER_SIZE], processes[48] = "";
+    bool in_memory = info->data_memory > 0;
     if (info->host_processes > 1)
         snprintf(processes, sizeof processes, " for %d processes", info->host_processes);
-    put_fact(report, "memory", "%s%s, data %s, of %s%s", tr_text_from_bytes(info->host_memory, a), processes,
-             tr_text_from_bytes(info->data_memory, b),
+    put_fact(report, "memory", "%s%s%s%s, of %s%s", tr_text_from_bytes(info->host_memory, a), processes,
+             in_memory ? ", data " : "", in_memory ? tr_text_from_bytes(info->data_memory, b) : "",
              info->free_memory == INT64_MAX ? "an unknown amount" : tr_text_from_bytes(info->free_memory, c),
              info->free_memory == INT64_MAX ? "" : " free");
 }

@@ -169,6 +169,11 @@ tr_status tr_file_map(const char *path, struct tr_file_map *out)
     return status;
 }
 
+void tr_file_map_leave(const struct tr_file_map *map)
+{
+    if (map->data) madvise((void *)map->data, map->size, MADV_DONTNEED);
+}
+
 void tr_file_unmap(struct tr_file_map *map)
 {
     if (map->data) {

@@ -50,6 +50,8 @@ tr_status tr_file_map(const char *path, struct tr_file_map *out);
 /* The same for the first `size` bytes of a file that is open, which may be closed then; `path` is for
    messages. TR_EIO, TR_ENOMEM. */
 tr_status tr_file_map_open(int descriptor, const char *path, uint64_t size, struct tr_file_map *out);
+/* What lies in memory of the file need not stay there: it comes back when it is read. */
+void tr_file_map_leave(const struct tr_file_map *map);
 /* Accepts an empty map; empties it. */
 void tr_file_unmap(struct tr_file_map *map);
 

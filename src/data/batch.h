@@ -17,8 +17,8 @@ struct tr_batch {
     int64_t global_labels; /* of tokens in the global batch, where tokens have labels; else global_rows */
     int64_t rows;          /* may be 0 when a ragged last batch has fewer rows than microbatches */
     int64_t *index;        /* [rows] numbers of the examples in the source */
-    uint8_t *images;       /* [rows][height][width][channels]; NULL when the source is resident: take
-                              source->resident and index */
+    uint8_t *images;       /* [rows][height][width][channels]; NULL when the source is resident (where it is
+                              filed: and options.in_place): take source->resident and index */
     uint8_t *part[TR_SOURCE_PARTS]; /* of a source with parts: [rows] of each image; NULL for vectors */
     float *floats;   /* [rows][floats]; of a source with image parts those of the vectors alone */
     int32_t *tokens; /* [offset[rows]], examples one after another */
@@ -38,6 +38,8 @@ struct tr_loader_options {
     int prefetch;
     /* Steps from here on are not read ahead. */
     int64_t end_step;
+    /* Images of a source that is resident and filed stay where they are, too. */
+    bool in_place;
 };
 #define TR_LOADER_OPTIONS_WHOLE                                                                              \
     {                                                                                                        \

@@ -152,8 +152,12 @@ static tr_status open_entry(const char *path, const char *key, bool verify, tr_s
     tr_status status = tr_file_map_open(descriptor, path, size, &map);
     if (status == TR_OK) status = tr_unpacked_open(&map, path, key, verify, out);
     /* Notes the use, for who removes what is not used; refused, it looks older than it is. */
-    if (status == TR_OK) futimens(descriptor, NULL);
-    close(descriptor);
+    if (status == TR_OK) {
+        futimens(descriptor, NULL);
+        tr_unpacked_read_from(*out, descriptor, path);
+    } else {
+        close(descriptor);
+    }
     return status;
 }
 

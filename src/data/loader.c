@@ -72,7 +72,7 @@ static tr_status slot_alloc(const tr_loader *loader, struct tr_batch *batch)
     wanted = wanted && (batch->index = tr_alloc_aligned(rows, sizeof *batch->index));
     switch (info->features) {
     case TR_FEATURE_IMAGE:
-        if (loader->source->resident) break;
+        if (loader->source->resident && (!loader->source->filed || loader->options.in_place)) break;
         wanted =
             wanted && (batch->images = tr_alloc_aligned(rows, (size_t)tr_source_capacity(loader->source)));
         break;

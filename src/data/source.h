@@ -59,6 +59,9 @@ struct tr_source {
     /* All images one after another, [count][height][width][channels], when they lie in memory like that;
        NULL otherwise. Borrowed by whoever reads; lives as long as the source. */
     const uint8_t *resident;
+    /* read() takes examples from a file, as it would those that are not resident: who takes resident ones
+       where they lie has their pages count as memory of the process. */
+    bool filed;
     /* Windows over one text: the tokens of example i are the `window` ones from stream[i * stride] on, its
        labels those one further on, of [(count - 1) * stride + window + 1] in all; NULL otherwise. */
     const int32_t *stream;

@@ -8,10 +8,14 @@
 #include <inttypes.h>
 #include <stddef.h>
 #include <string.h>
+#include <unistd.h>
 
 struct unpacked_source {
     tr_source base;
     struct tr_file_map map;
+    int descriptor; /* that examples are read from; -1: they are taken from the map */
+    char *path;
+    int64_t place; /* of the features in the file */
     const uint8_t *features;
     const int64_t *start; /* [count + 1], or NULL */
     const uint8_t *labels;
@@ -29,7 +33,11 @@ static tr_status unpacked_read(const tr_source *base, int64_t index, void *featu
     int64_t element = tr_unpacked_element(base->info.features);
     int64_t first = source->start ? source->start[index] : index * tr_source_capacity(base);
     *length = source->start ? source->start[index + 1] - first : tr_source_capacity(base);
-    if (features) memcpy(features, source->features + first * element, (size_t)(*length * element));
+    if (features && source->descriptor >= 0)
+        TR_TRY(tr_file_read_at(source->descriptor, source->path, (uint64_t)(source->place + first * element),
+                               features, (size_t)(*length * element)));
+    else if (features)
+        memcpy(features, source->features + first * element, (size_t)(*length * element));
     if (label && base->info.labels == TR_LABEL_TOKENS)
         memcpy(label, source->labels + first * 4, (size_t)*length * 4);
     else if (label && source->label_size)
@@ -75,6 +83,8 @@ static tr_status unpacked_show(const tr_source *base, int64_t index, struct tr_t
 static void unpacked_destroy(tr_source *base)
 {
     struct unpacked_source *source = (struct unpacked_source *)base;
+    if (source->descriptor >= 0) close(source->descriptor);
+    tr_free(source->path);
     tr_file_unmap(&source->map);
     tr_free(source->class_names);
     tr_free(source);
@@ -310,7 +320,8 @@ static tr_status fill(struct unpacked_source *source, const char *name, const ch
     take_info(info, &tail);
     if (tr_source_capacity(&source->base) < 1) return damaged(name, "its examples are empty");
     TR_TRY(check_sections(&tail, map, tr_source_capacity(&source->base), name, verify));
-    source->features = map->data + tail.section[TR_UNPACKED_FEATURES].offset;
+    source->place = tail.section[TR_UNPACKED_FEATURES].offset;
+    source->features = map->data + source->place;
     source->labels = map->data + tail.section[TR_UNPACKED_LABELS].offset;
     source->label_size = (size_t)(tail.section[TR_UNPACKED_LABELS].bytes / info->count);
     if (tail.window > 0) {
@@ -338,6 +349,7 @@ tr_status tr_unpacked_open(struct tr_file_map *map, const char *name, const char
         tr_file_unmap(map);
         return TR_ENOMEM;
     }
+    source->descriptor = -1;
     source->map = *map;
     *map = (struct tr_file_map){0};
     tr_status status = fill(source, name, key, verify);
@@ -349,4 +361,18 @@ tr_status tr_unpacked_open(struct tr_file_map *map, const char *name, const char
         tr_log_line(TR_LOG_WARNING, "the data leave out %" PRId64 " bad records", source->base.info.skipped);
     *out = &source->base;
     return TR_OK;
+}
+
+void tr_unpacked_read_from(tr_source *base, int descriptor, const char *path)
+{
+    struct unpacked_source *source = (struct unpacked_source *)base;
+    /* Texts are short, and windows overlap. */
+    if (base->info.features != TR_FEATURE_TOKENS) source->path = tr_strdup(path);
+    if (!source->path) {
+        close(descriptor);
+        return;
+    }
+    source->descriptor = descriptor;
+    base->filed = true;
+    tr_file_map_leave(&source->map);
 }

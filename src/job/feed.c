@@ -115,7 +115,7 @@ static tr_status make_images(tr_feed *feed, int64_t rows)
 {
     size_t bytes = image_bytes(feed) * (size_t)rows;
     if (feed->resident.images) return TR_OK;
-    if (feed->source->resident) TR_TRY(make_outgoing(feed, bytes, &feed->gathered));
+    if (tr_resident_in_place(feed->device, feed->source)) TR_TRY(make_outgoing(feed, bytes, &feed->gathered));
     return alloc(feed, (int64_t)bytes, (void **)&feed->images);
 }
 
@@ -235,7 +235,7 @@ static tr_status send_images(tr_feed *feed, const struct tr_batch *batch, int64_
 {
     size_t image = image_bytes(feed);
     void *memory;
-    if (!feed->source->resident)
+    if (!tr_resident_in_place(feed->device, feed->source))
         return tr_device_to_device(feed->device, feed->images, batch->images + (size_t)begin * image,
                                    (size_t)rows * image);
     TR_TRY(take_outgoing(feed, &feed->gathered, &memory));

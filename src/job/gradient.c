@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "base/tree.h"
 #include "job/mirror.h"
+#include "job/resident.h"
 #include "job/rows.h"
 
 #include <assert.h>
@@ -110,7 +111,15 @@ static tr_status make_slots(tr_gradient *gradient, const bool *apart, float *win
         TR_TRY(zero_floats(gradient, begin, weights->offset));
         begin = weights->offset + weights->count;
     }
-    return zero_floats(gradient, begin, floats);
+    TR_TRY(zero_floats(gradient, begin, floats));
+    /* Large pages of their neighbours hold some of them. */
+    for (int i = 0; apart && i < model->layer_count; i++) {
+        if (!apart[i]) continue;
+        const struct tr_parameter *weights = &model->parameters[model->layers[i].parameter[0]];
+        tr_device_discard(gradient->device, gradient->slots.data + weights->offset,
+                          (size_t)weights->count * sizeof(float));
+    }
+    return TR_OK;
 }
 
 tr_status tr_gradient_create(tr_device *device, const struct tr_job *job, tr_variables *variables,
@@ -130,6 +139,7 @@ tr_status tr_gradient_create(tr_device *device, const struct tr_job *job, tr_var
         .end_microbatch = part->end,
         .prefetch = train->prefetch,
         .end_step = part->end_step,
+        .in_place = tr_resident_in_place(device, source),
     };
     TR_TRY_GOTO(tr_loader_create(source, &gradient->order, &options, &gradient->loader), fail);
     tr_gradient_plan(job, part, tr_loader_rows(gradient->loader), tr_loader_tokens(gradient->loader),

@@ -215,11 +215,17 @@ static bool is_candidate(const tr_device *device, const tr_source *source)
     return !device->class->host_memory && is_in_memory(source);
 }
 
+bool tr_resident_in_place(const tr_device *device, const tr_source *source)
+{
+    return source->resident && !(source->filed && device->class->host_memory);
+}
+
 tr_status tr_resident_make(tr_device *device, const tr_source *source, bool keep, bool features, bool labels,
                            struct tr_resident *out)
 {
     *out = (struct tr_resident){.device = device, .source = source};
-    if (source->resident && features) out->images = tr_device_adopt(device, source->resident);
+    if (features && tr_resident_in_place(device, source))
+        out->images = tr_device_adopt(device, source->resident);
     if (!keep || !is_candidate(device, source)) return TR_OK;
     struct extent extent;
     tr_status status = measure(source, features, labels, &extent);

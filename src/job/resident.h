@@ -26,6 +26,11 @@ struct tr_resident {
     size_t memory;              /* bytes of the device that they take */
 };
 
+/* Whether the images of a source that lie in the host's memory are taken from there, so that batches need not
+   have them. Where they are a file's, a device that shares that memory reads them instead: as long as nobody
+   touches the pages of a file, they take no memory. */
+bool tr_resident_in_place(const tr_device *device, const tr_source *source);
+
 /* Keeps what of a source is wanted, if that can be; else says in the log why not, where it is for want of
    room. Without `keep` nothing is copied. `device` and `source` are borrowed until tr_resident_release(),
    which is called after a failure, too. TR_ENOMEM. */

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "job/resident.h"
 #include "train/answer.h"
 
 #include <string.h>
@@ -132,6 +133,7 @@ static tr_status make(tr_evaluator *evaluator, const tr_source *source, bool aga
     evaluator->batch = most < count ? most : count;
     TR_TRY(tr_order_make(&order, count, evaluator->batch, TR_LAST_BATCH_KEEP, false, 0));
     options.end_step = order.steps_per_epoch;
+    options.in_place = tr_resident_in_place(evaluator->device, source);
     TR_TRY(tr_loader_create(source, &order, &options, &evaluator->loader));
     TR_TRY(make_passes(evaluator));
     TR_TRY(make_truth(evaluator, tr_source_info(source)));

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/file_fault.h"
 #include "base/log.h"
+#include "data/batch.h"
 #include "data/cache.h"
 #include "data/hold.h"
 #include "data/support.h"
@@ -182,6 +183,34 @@ static void expect_right(const tr_file_system *files, const char *description, b
     tr_source *direct = must_open(description), *source = open_through(files, 0, description);
     compare(direct, source);
     if (unpacked) *unpacked = is_unpacked(source);
+    tr_source_close(&source);
+    tr_source_close(&direct);
+}
+
+/* Images of an entry take memory only where somebody takes them where they lie. */
+static void images_are_read_from_the_entry(void **state)
+{
+    (void)state;
+    struct tr_loader_options options = TR_LOADER_OPTIONS_WHOLE;
+    struct tr_order order;
+    tr_source *direct = must_open(DIGITS), *source = open_through(NULL, 0, DIGITS);
+    int64_t count = source->info.count, bytes = tr_source_capacity(source);
+    assert_true(is_unpacked(source) && source->resident && source->filed);
+    assert_false(direct->filed);
+    assert_int_equal(source->unpacked, 0);
+    assert_true(direct->unpacked >= count * bytes);
+    assert_int_equal(tr_order_make(&order, count, count, TR_LAST_BATCH_KEEP, false, 0), TR_OK);
+    for (int in_place = 0; in_place < 2; in_place++) {
+        const struct tr_batch *batch;
+        tr_loader *loader;
+        options.in_place = in_place;
+        assert_int_equal(tr_loader_create(source, &order, &options, &loader), TR_OK);
+        assert_int_equal(tr_loader_get(loader, 0, &batch), TR_OK);
+        assert_true((batch->images == NULL) == in_place);
+        const uint8_t *images = in_place ? source->resident : batch->images;
+        assert_memory_equal(images, direct->resident, (size_t)(count * bytes));
+        tr_loader_destroy(&loader);
+    }
     tr_source_close(&source);
     tr_source_close(&direct);
 }
@@ -835,6 +864,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(gives_what_the_files_hold, empty_cache),
+        cmocka_unit_test_setup(images_are_read_from_the_entry, empty_cache),
         cmocka_unit_test_setup(keeps_states_apart, empty_cache),
         cmocka_unit_test_setup(sees_what_times_do_not_tell, empty_cache),
         cmocka_unit_test_setup(makes_entries_beside_the_work, empty_cache),

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "job/feed.h"
+#include "job/resident.h"
 #include "job/rows.h"
 
 #include <math.h>
@@ -43,6 +44,7 @@ static tr_status make(struct measurement *m)
         .microbatches = job->train.microbatches,
         .end_microbatch = m->per_unit,
         .end_step = 1,
+        .in_place = tr_resident_in_place(m->strategy->device, job->source[TR_SET_TRAIN]),
     };
     TR_TRY(tr_loader_create(job->source[TR_SET_TRAIN], &order, &options, &m->loader));
     TR_TRY(tr_loader_get(m->loader, 0, &m->data));

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "job/resident.h"
 
 /* ---- planning ---- */
 
@@ -187,6 +188,7 @@ static tr_status make(struct stage *stage)
         .end_microbatch = stage->place.end,
         .prefetch = job->train.prefetch,
         .end_step = job->train.steps,
+        .in_place = tr_resident_in_place(stage->strategy->device, job->source[TR_SET_TRAIN]),
     };
     TR_TRY(tr_loader_create(job->source[TR_SET_TRAIN], &stage->order, &options, &stage->loader));
     TR_TRY(tr_mirror_create(stage->strategy->replicas->variables, stage->strategy->device, &stage->mirror));
