@@ -48,6 +48,7 @@ struct tr_step_scalars {
     float ema_decay;       /* decay of the moving average in this step */
     float clip_scale;      /* written by clip_scale; 1 where nothing is clipped */
     int32_t nonfinite;     /* set to 1 by update when a new parameter is NaN or infinite */
+    int32_t held;          /* set to 1 by hold: the step's updates change nothing */
 };
 
 enum tr_activation {
@@ -814,7 +815,8 @@ enum tr_rule {
    Per element: g = grad; if clip_norm: g = g * scalars->clip_scale; if clip_value > 0: g = min(max(g,
    -clip_value), clip_value) (NaN stays NaN); if l2 > 0: g = fma(l2, w, g); the rule; if ema: ema = fma(1 -
    ema_decay, w - ema, ema) with the new w and scalars->ema_decay. (1-beta) is computed in float32.
-   scalars->nonfinite is set where a new w, of a statistic too, is not finite, and is never cleared. */
+   scalars->nonfinite is set where a new w, of a statistic too, is not finite, and is never cleared. Nothing
+   is changed where scalars->held is not 0. */
 struct tr_op_update {
     int64_t count;
     enum tr_rule rule;
@@ -842,6 +844,13 @@ struct tr_op_clip_scale {
     float max_norm;
     const float *squares; /* [count], one per parameter, in order */
     float *norm;          /* 1 */
+    struct tr_step_scalars *scalars;
+};
+
+/* scalars->held = 1 if some x is NaN or infinite; else it stays. So a device judges a step by itself. */
+struct tr_op_hold {
+    int64_t count;
+    const float *x;
     struct tr_step_scalars *scalars;
 };
 
@@ -915,6 +924,7 @@ struct tr_op_clip_scale {
     X(gather_rows)                                                                                           \
     X(update)                                                                                                \
     X(sum_squares)                                                                                           \
-    X(clip_scale)
+    X(clip_scale)                                                                                            \
+    X(hold)
 
 #endif

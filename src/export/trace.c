@@ -180,6 +180,7 @@ struct port_offsets {
 #define PORTS_update                  TRAINING
 #define PORTS_sum_squares             TRAINING
 #define PORTS_clip_scale              TRAINING
+#define PORTS_hold                    TRAINING
 /* clang-format on */
 #define PORTS(op) [TR_TRACED_##op] = PORTS_##op,
 static const struct port_offsets port_offsets[TR_TRACED_KINDS] = {

@@ -28,6 +28,8 @@ struct tr_variables {
     struct tr_step_scalars next;     /* on their way there */
     struct tr_staging squares;       /* per parameter that is optimized */
     float *norm;                     /* device: their root */
+    float told_norm;                 /* and what the device told last of these, see tr_variables_ask() */
+    struct tr_step_scalars told;
     int64_t square_count;
     struct group *groups;
     int group_count;
@@ -437,8 +439,11 @@ tr_status tr_variables_open_squares(tr_variables *variables, const struct tr_sta
 
 tr_status tr_variables_norm(tr_variables *variables, float *norm)
 {
-    TR_TRY(tr_device_to_host(variables->device, norm, variables->norm, sizeof *norm));
-    return tr_device_wait(variables->device);
+    bool nonfinite;
+    TR_TRY(tr_variables_ask(variables));
+    TR_TRY(tr_device_wait(variables->device));
+    tr_variables_told(variables, norm, &nonfinite);
+    return TR_OK;
 }
 
 static float *behind(float *pointer, int64_t floats)
@@ -480,12 +485,32 @@ tr_status tr_variables_update(tr_variables *variables, const float *gradient, in
     return status;
 }
 
+tr_status tr_variables_hold(tr_variables *variables, const float *loss, bool norm)
+{
+    struct tr_op_hold by_loss = {1, loss, variables->scalars},
+                      by_norm = {1, variables->norm, variables->scalars};
+    TR_TRY(tr_device_hold(variables->device, &by_loss));
+    return norm ? tr_device_hold(variables->device, &by_norm) : TR_OK;
+}
+
+tr_status tr_variables_ask(tr_variables *variables)
+{
+    TR_TRY(tr_device_to_host(variables->device, &variables->told_norm, variables->norm, sizeof(float)));
+    return tr_device_to_host(variables->device, &variables->told, variables->scalars, sizeof variables->told);
+}
+
+void tr_variables_told(const tr_variables *variables, float *norm, bool *nonfinite)
+{
+    *norm = variables->told_norm;
+    *nonfinite = variables->told.nonfinite != 0;
+}
+
 tr_status tr_variables_nonfinite(tr_variables *variables, bool *nonfinite)
 {
-    struct tr_step_scalars scalars;
-    TR_TRY(tr_device_to_host(variables->device, &scalars, variables->scalars, sizeof scalars));
+    float norm;
+    TR_TRY(tr_variables_ask(variables));
     TR_TRY(tr_device_wait(variables->device));
-    *nonfinite = scalars.nonfinite != 0;
+    tr_variables_told(variables, &norm, nonfinite);
     return TR_OK;
 }
 

@@ -119,6 +119,13 @@ typedef tr_status (*tr_update_watcher)(void *user, const float *gradient, int64_
 void tr_variables_watch(tr_variables *variables, tr_update_watcher watcher, void *user);
 /* Waits and tells whether the last update made a parameter NaN or infinite. */
 tr_status tr_variables_nonfinite(tr_variables *variables, bool *nonfinite);
+/* For a device that judges by itself: enqueues that updates of this step change nothing if its loss, a float
+   in device memory, or, with `norm`, the norm last measured is not finite. */
+tr_status tr_variables_hold(tr_variables *variables, const float *loss, bool norm);
+/* Enqueues the question for the norm last measured and whether the last update made a parameter NaN or
+   infinite; the answer is there once the device was waited for. */
+tr_status tr_variables_ask(tr_variables *variables);
+void tr_variables_told(const tr_variables *variables, float *norm, bool *nonfinite);
 /* Makes the averages usable in place of the parameters, all of which are there: running statistics are copied
    to them. */
 tr_status tr_variables_complete_ema(tr_variables *variables);

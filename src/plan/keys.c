@@ -81,6 +81,7 @@ struct key_form {
 #define KEY_update                  {AT(update, rule)}
 #define KEY_sum_squares             {AT(sum_squares, x)}
 #define KEY_clip_scale              {AT(clip_scale, max_norm)}
+#define KEY_hold                    {AT(hold, x)}
 /* clang-format on */
 #define KEY(op) [TR_COST_##op] = KEY_##op,
 static const struct key_form form[TR_COST_OPS] = {TR_DEVICE_OPS(KEY)};

@@ -7,7 +7,9 @@
  *         -> shares to all (the class)
  *     exchange of reports -> figures -> average (the class), unless something is bad
  *
- * Replicas apart may also meet within a round, neighbours only.
+ * A device with memory of its own that nobody else has a say in goes through its part of this without the
+ * host, who judges afterwards by the same numbers. Replicas apart may also meet within a round, neighbours
+ * only.
  *
  * Invariant: a decision follows from numbers that are the same on all ranks of a replica, so all of them
  * update, or none.
@@ -118,6 +120,14 @@ static tr_status judge(tr_strategy *strategy, tr_variables *variables, const flo
 
 /* ---- computing and updating ---- */
 
+/* `step` has been computed since `start`. */
+static void count_computing(tr_strategy *strategy, int64_t step, double start)
+{
+    tr_strategy_delay(strategy, step, tr_clock_seconds() - start);
+    strategy->done.compute_seconds += tr_clock_seconds() - start;
+    strategy->done.contributions++;
+}
+
 static tr_status compute(tr_strategy *strategy, tr_gradient *gradient, int64_t step, int64_t *examples)
 {
     const struct tr_strategy_watch *watch = &strategy->watch;
@@ -126,11 +136,8 @@ static tr_status compute(tr_strategy *strategy, tr_gradient *gradient, int64_t s
     if (watch->layer) tr_gradient_watch(gradient, watch->layer, watch->user);
     tr_status status = tr_gradient_step(gradient, step, examples);
     if (watch->layer) tr_gradient_watch(gradient, NULL, NULL);
-    TR_TRY(status);
-    tr_strategy_delay(strategy, step, tr_clock_seconds() - start);
-    strategy->done.compute_seconds += tr_clock_seconds() - start;
-    strategy->done.contributions++;
-    return TR_OK;
+    if (status == TR_OK) count_computing(strategy, step, start);
+    return status;
 }
 
 tr_status tr_driver_compute(tr_strategy *strategy, int64_t step, int64_t *examples)
@@ -188,6 +195,57 @@ static void give_up(struct tr_report *report, int64_t step, bool bad_loss)
     report->bad_loss = bad_loss;
 }
 
+static void tell(const tr_strategy *strategy, const struct tr_verdict *verdict, bool poisoned, int64_t step,
+                 int64_t examples, struct tr_report *report)
+{
+    bool applied = !verdict->bad_loss && !verdict->skipped;
+    if (verdict->skipped) report->skipped++;
+    if (verdict->bad_loss || poisoned) give_up(report, step, verdict->bad_loss);
+    /* Of what was not learned only the figures of a step that all took together are told. */
+    if (!tr_driver_is_together(strategy) && (!applied || poisoned)) return;
+    report->loss += (double)strategy->sums[0];
+    report->correct += (double)strategy->sums[1];
+    report->examples += examples;
+}
+
+/* Whether the device can go through a whole step without the host, who waits for it once then, not each time
+   that something is to be decided. Whoever is told of updates is told of none that are held. */
+static bool goes_by_itself(const tr_strategy *strategy, const struct tr_replica *replica)
+{
+    const struct tr_strategy_watch *watch = &strategy->watch;
+    return !strategy->comm && strategy->device == strategy->holder && replica->gradient &&
+           !strategy->updates && !strategy->device->class->host_memory && !watch->layer && !watch->update;
+}
+
+/* One step of a rank alone, judged on the device as tr_judge() does. */
+static tr_status learn_at_once(tr_strategy *strategy, const struct tr_replica *replica, int64_t step,
+                               struct tr_report *report)
+{
+    const struct tr_job *job = strategy->job;
+    tr_variables *variables = replica->variables;
+    bool measures = tr_strategy_measures(job), poisoned;
+    double start = tr_clock_seconds();
+    int64_t examples;
+    float norm;
+    TR_TRY(tr_gradient_enqueue(replica->gradient, step, &examples));
+    if (examples == 0) return TR_OK;
+    const float *gradient = tr_gradient_slots(replica->gradient), *loss = tr_gradient_loss(replica->gradient);
+    if (measures) TR_TRY(tr_variables_measure(variables, gradient));
+    TR_TRY(tr_variables_hold(variables, loss, job->train.on_nonfinite == TR_NONFINITE_SKIP));
+    TR_TRY(tr_variables_update(variables, gradient, 0, job->model->arena_floats));
+    TR_TRY(tr_variables_ask(variables));
+    TR_TRY(tr_device_wait(strategy->device));
+    count_computing(strategy, step, start);
+    tr_driver_open(strategy, tr_gradient_sums(replica->gradient));
+    tr_variables_told(variables, &norm, &poisoned);
+    if (!measures || strategy->spoilt) norm = 0;
+    report->norms += (double)norm;
+    report->measured += measures && !strategy->spoilt;
+    const struct tr_verdict verdict = tr_judge(job, !strategy->spoilt, (double)norm);
+    tell(strategy, &verdict, poisoned, step, examples, report);
+    return TR_OK;
+}
+
 /* One step of one replica. */
 static tr_status learn(tr_strategy *strategy, const struct tr_replica *replica, int64_t step,
                        struct tr_report *report)
@@ -197,6 +255,7 @@ static tr_status learn(tr_strategy *strategy, const struct tr_replica *replica, 
     bool poisoned = false;
     strategy->open = strategy->spoilt = false;
     TR_TRY(tr_variables_begin_step(replica->variables, step));
+    if (goes_by_itself(strategy, replica)) return learn_at_once(strategy, replica, step, report);
     TR_TRY(tr_driver_is_together(strategy) ? strategy->class->gradient(strategy, step, &combined)
                                            : compute_alone(strategy, replica, step, &combined));
     if (combined.examples == 0) return TR_OK;
@@ -204,13 +263,7 @@ static tr_status learn(tr_strategy *strategy, const struct tr_replica *replica, 
     TR_TRY(judge(strategy, replica->variables, combined.gradient, report, &verdict));
     bool applied = !verdict.bad_loss && !verdict.skipped;
     if (applied) TR_TRY(update(strategy, replica->variables, &combined, &poisoned));
-    if (verdict.skipped) report->skipped++;
-    if (verdict.bad_loss || poisoned) give_up(report, step, verdict.bad_loss);
-    /* Of what was not learned only the figures of a step that all took together are told. */
-    if (!tr_driver_is_together(strategy) && (!applied || poisoned)) return TR_OK;
-    report->loss += (double)strategy->sums[0];
-    report->correct += (double)strategy->sums[1];
-    report->examples += combined.examples;
+    tell(strategy, &verdict, poisoned, step, combined.examples, report);
     return TR_OK;
 }
 

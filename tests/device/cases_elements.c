@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -187,8 +188,10 @@ bool case_update(struct scene *s, int index)
 {
     static const char *const rules[] = {"sgd",     "momentum", "adam",     "adamw",
                                         "rmsprop", "adagrad",  "statistic"};
-    if (index >= 32 * LENGTH(rules)) return false;
+    if (index >= 33 * LENGTH(rules)) return false;
     int options = index / LENGTH(rules);
+    bool held = options == 32; /* the last of each rule */
+    if (held) options = 16;
     struct tr_op_update a = {.count = counts[(index * 3 + options) % LENGTH(counts)],
                              .rule = (enum tr_rule)(index % LENGTH(rules)),
                              .nesterov = options & 1,
@@ -203,7 +206,7 @@ bool case_update(struct scene *s, int index)
     bool moments = a.rule == TR_RULE_ADAM || a.rule == TR_RULE_ADAMW;
     bool second = moments || a.rule == TR_RULE_RMSPROP || a.rule == TR_RULE_ADAGRAD;
     bool first = moments || a.rule == TR_RULE_MOMENTUM || (a.rule == TR_RULE_RMSPROP && options & 1);
-    scene_name(s, "%s of %d%s%s%s%s%s", rules[a.rule], (int)a.count,
+    scene_name(s, "%s of %d%s%s%s%s%s%s", rules[a.rule], (int)a.count, held ? ", held" : "",
                a.nesterov ? a.rule == TR_RULE_RMSPROP ? ", momentum" : ", nesterov" : "",
                a.clip_norm ? ", clip_norm" : "", a.l2 > 0 ? ", l2" : "",
                a.clip_value > 0 ? ", clip_value" : "", options & 16 ? ", ema" : "");
@@ -212,7 +215,8 @@ bool case_update(struct scene *s, int index)
     a.m = first ? scene_in(s, "m", a.count) : NULL;
     a.v = second ? scene_positive(s, "v", a.count) : NULL;
     a.ema = options & 16 ? scene_in(s, "ema", a.count) : NULL;
-    a.scalars = scene_scalars(s);
+    static const struct tr_step_scalars holds = {.rate = 1, .adam_rate = 1, .adam_correction = 1, .held = 1};
+    a.scalars = held ? scene_data(s, "scalars", sizeof holds, sizeof(uint32_t), &holds) : scene_scalars(s);
     scene_end(s, tr_device_update(s->device, &a));
     return true;
 }
@@ -241,6 +245,27 @@ bool case_clip_scale(struct scene *s, int index)
     a.norm = scene_out(s, "norm", 1);
     a.scalars = scene_scalars(s);
     scene_end(s, tr_device_clip_scale(s->device, &a));
+    return true;
+}
+
+/* Numbers that are all finite, or the last one is not, or any. */
+bool case_hold(struct scene *s, int index)
+{
+    static const int sizes[] = {1, 2, 600};
+    static const float last[] = {3, INFINITY, -INFINITY, NAN};
+    if (index >= LENGTH(sizes) * (LENGTH(last) + 1)) return false;
+    int kind = index / LENGTH(sizes);
+    struct tr_op_hold a = {.count = sizes[index % LENGTH(sizes)]};
+    float numbers[600] = {0};
+    scene_name(s, "%d numbers, kind %d", (int)a.count, kind);
+    if (kind < LENGTH(last)) {
+        numbers[a.count - 1] = last[kind];
+        a.x = scene_data(s, "x", (size_t)a.count * sizeof *numbers, sizeof *numbers, numbers);
+    } else {
+        a.x = scene_in(s, "x", a.count);
+    }
+    a.scalars = scene_scalars(s);
+    scene_end(s, tr_device_hold(s->device, &a));
     return true;
 }
 

@@ -90,6 +90,7 @@ static const struct gradient {
     [OPERATION_to_labels] = {.reason = "its outputs are whole numbers"},
     [OPERATION_sum_rows] = {.reason = "sums losses for people; no gradient flows through it"},
     [OPERATION_load_images] = {.reason = "its inputs are bytes"},
+    [OPERATION_hold] = {.reason = "it decides and computes nothing"},
     [OPERATION_gather_rows] = {.reason = "its inputs are words without a meaning"},
     [OPERATION_update] = {.reason = "comes after the gradients"},
     [OPERATION_sum_squares] = {.reason = "comes after the gradients"},

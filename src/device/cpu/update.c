@@ -161,6 +161,7 @@ static void update_part(void *arguments, int member, int size)
 
 tr_status CPU_KERNEL(update)(tr_device *device, const struct tr_op_update *a)
 {
+    if (a->scalars->held) return TR_OK;
     cpu_run(cpu_device_of(device), (double)a->count * NANOSECONDS_PER_ELEMENT, update_part, (void *)a);
     return TR_OK;
 }

@@ -83,11 +83,12 @@
     X(load_images)                                                                                           \
     X(gather_rows)                                                                                           \
     X(dropout)
-/* ops_update.c: update rules, clipping */
+/* ops_update.c: update rules, clipping, what holds updates back */
 #define GPU_UPDATE_OPS(X)                                                                                    \
     X(update)                                                                                                \
     X(sum_squares)                                                                                           \
-    X(clip_scale)
+    X(clip_scale)                                                                                            \
+    X(hold)
 
 #define GPU_OPS(X)                                                                                           \
     GPU_PRODUCT_OPS(X)                                                                                       \

@@ -56,3 +56,13 @@ tr_status gpu_clip_scale(tr_device *device, const struct tr_op_clip_scale *a)
     gpu_memory(&call, a->scalars, sizeof(uint32_t));
     return gpu_run(&call, 1, 1, 1);
 }
+
+tr_status gpu_hold(tr_device *device, const struct tr_op_hold *a)
+{
+    struct gpu_call call;
+    gpu_begin(&call, device, "update", "", "hold");
+    gpu_long(&call, a->count);
+    gpu_array(&call, a->x);
+    gpu_memory(&call, a->scalars, sizeof(uint32_t));
+    return gpu_run_each(&call, a->count);
+}

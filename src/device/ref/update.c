@@ -72,6 +72,7 @@ tr_status ref_update(tr_device *device, const struct tr_op_update *a)
 {
     (void)device;
     bool averages = a->ema && a->rule != TR_RULE_STATISTIC;
+    if (a->scalars->held) return TR_OK;
     for (int64_t i = 0; i < a->count; i++) {
         float w = updated(a, i);
         a->w[i] = w;
@@ -106,5 +107,13 @@ tr_status ref_clip_scale(tr_device *device, const struct tr_op_clip_scale *a)
     float norm = sqrtf(sum);
     *a->norm = norm;
     a->scalars->clip_scale = norm > a->max_norm ? a->max_norm / norm : 1;
+    return TR_OK;
+}
+
+tr_status ref_hold(tr_device *device, const struct tr_op_hold *a)
+{
+    (void)device;
+    for (int64_t i = 0; i < a->count; i++)
+        if (!isfinite(a->x[i])) a->scalars->held = 1;
     return TR_OK;
 }

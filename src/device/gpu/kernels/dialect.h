@@ -102,7 +102,7 @@ typedef unsigned char uint8_t;
 struct d_scalars {
     uint32_t step;
     float rate, adam_rate, adam_correction, ema_decay, clip_scale;
-    int32_t nonfinite;
+    int32_t nonfinite, held;
 };
 #define D_USE_SCALARS(type, pointer, name) D_GLOBAL type *pointer = (D_GLOBAL type *)(name##block + name##first)
 
