@@ -156,7 +156,7 @@ static tr_status take_cluster(const struct options *options, int processors, str
     if (options->cluster)
         TR_TRY(tr_cluster_read(options->cluster, &described));
     else
-        described.ranks_per_host = processors;
+        described.ranks_per_host = described.processors = processors;
     if (described.local_rate == 0 || described.local_latency == 0) {
         struct tr_path found = out->local;
         if (cli_plan_probe(&found) == TR_OK) out->local = found; /* else it is an ordinary one */

@@ -54,6 +54,12 @@ tr_status tr_device_create(const char *name, int threads, const char *isa, tr_de
     return tr_device_open(&choice, out);
 }
 
+tr_status tr_device_create_like(const tr_device *device, int threads, tr_device **out)
+{
+    if (device->class->create_like) return device->class->create_like(device, threads, out);
+    return tr_device_create(device->name, threads, NULL, out);
+}
+
 void tr_device_destroy(tr_device **device)
 {
     if (!*device) return;

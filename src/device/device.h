@@ -48,6 +48,8 @@ struct tr_device_class {
     /* tr_device_alloc_pinned(). NULL: any host memory will do. */
     tr_status (*alloc_pinned)(tr_device *device, size_t bytes, void **out);
     void (*free_pinned)(tr_device *device, void *memory);
+    /* tr_device_create_like(). NULL: it is opened by its name. */
+    tr_status (*create_like)(const tr_device *device, int threads, tr_device **out);
     /* See tr_device_room(); NULL: not known. */
     int64_t (*room)(tr_device *device);
     /* See tr_device_peak(); NULL: not known. */
@@ -104,6 +106,8 @@ extern const struct tr_registry tr_device_kinds;
 tr_status tr_device_create(const char *name, int threads, const char *isa, tr_device **out);
 /* The same with all that can be chosen. Borrowed for the call. */
 tr_status tr_device_open(const struct tr_device_choice *choice, tr_device **out);
+/* Another one of the kind of `device`, with other threads. */
+tr_status tr_device_create_like(const tr_device *device, int threads, tr_device **out);
 /* Accepts NULL, nulls the handle. */
 void tr_device_destroy(tr_device **device);
 

@@ -32,6 +32,13 @@ const struct tr_option tr_cluster_option_table[] = {
      .least = 0,
      .most = 4096,
      .help = "of each process; 0: the processors of this machine shared out evenly"},
+    {.key = "processors",
+     .type = TR_OPTION_INT32,
+     .offset = AT(processors),
+     .fallback = "0",
+     .least = 0,
+     .most = 4096,
+     .help = "of each host, which its processes share; 0: as many as they take"},
     FIGURE(link, "Gb/s of a host's link in each direction; 0: 10"),
     FIGURE(latency, "microseconds of the way between two hosts; 0: 20"),
     FIGURE(overhead, "microseconds that a message takes of each end's processor; 0: 5"),
@@ -72,6 +79,7 @@ void tr_cluster_take(const struct tr_cluster_options *options, struct tr_cluster
     out->hosts = options->hosts;
     out->per_host = options->ranks_per_host;
     if (options->threads > 0) out->threads = options->threads;
+    if (options->processors > 0) out->processors = options->processors;
     take(options->link, 1e9 / 8, &out->remote.rate);
     take(options->latency, 1e-6, &out->remote.latency);
     take(options->overhead, 1e-6, &out->remote.overhead);

@@ -23,6 +23,7 @@ struct tr_path {
 struct tr_cluster {
     int hosts, per_host;   /* ranks of a host */
     int threads;           /* of a rank */
+    int processors;        /* of a host; 0: as many as its ranks take */
     struct tr_path remote; /* between hosts, whose links have remote.rate in each direction */
     struct tr_path local;  /* between ranks of a host */
     double memory;         /* bytes per second at which a rank adds numbers, read and written ones */
@@ -30,7 +31,7 @@ struct tr_cluster {
 
 /* A description for people and files: "hosts: 16", "link: 10", ... */
 struct tr_cluster_options {
-    int32_t hosts, ranks_per_host, threads;
+    int32_t hosts, ranks_per_host, threads, processors;
     double link, latency, overhead, copying;                  /* Gb/s, microseconds, microseconds, GB/s */
     double local_rate, local_latency, local_overhead, memory; /* GB/s, ... ; 0: as measured */
 };

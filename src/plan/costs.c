@@ -6,11 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NOTES 31 /* of a key; later ones take the place of earlier ones */
+#define NOTES 31 /* of a key: means over steps; later ones take the place of earlier ones */
 
 struct cost {
     struct tr_cost_key key;
-    int64_t notes;
+    double sum; /* of the calls of this step */
+    int64_t calls, notes;
     double note[NOTES];
     double seconds; /* their median */
 };
@@ -71,8 +72,20 @@ tr_status tr_costs_note(tr_costs *costs, const struct tr_cost_key *key, double s
         found = &costs->cost[costs->count++];
         *found = (struct cost){.key = *key};
     }
-    found->note[found->notes++ % NOTES] = seconds;
+    found->sum += seconds;
+    found->calls++;
     return TR_OK;
+}
+
+void tr_costs_end_step(tr_costs *costs)
+{
+    for (int64_t i = 0; i < costs->count; i++) {
+        struct cost *cost = &costs->cost[i];
+        if (cost->calls == 0) continue;
+        cost->note[cost->notes++ % NOTES] = cost->sum / (double)cost->calls;
+        cost->sum = 0;
+        cost->calls = 0;
+    }
 }
 
 static int compare_seconds(const void *a, const void *b)
@@ -83,6 +96,7 @@ static int compare_seconds(const void *a, const void *b)
 
 void tr_costs_settle(tr_costs *costs)
 {
+    tr_costs_end_step(costs);
     for (int64_t i = 0; i < costs->count; i++) {
         struct cost *cost = &costs->cost[i];
         size_t notes = (size_t)(cost->notes < NOTES ? cost->notes : NOTES);

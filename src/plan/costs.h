@@ -34,7 +34,10 @@ tr_status tr_costs_create(tr_costs **out);
 void tr_costs_destroy(tr_costs **costs);
 /* Notes that a call took so long. TR_ENOMEM. */
 tr_status tr_costs_note(tr_costs *costs, const struct tr_cost_key *key, double seconds);
-/* Notes are complete: each key has the median of what was noted. From then on costs are read only. */
+/* What was noted since the last call is one step: a key's note is the mean over its calls, so that what only
+   some of them take (the host's work between two steps, memory that is touched first) is not lost. */
+void tr_costs_end_step(tr_costs *costs);
+/* Notes are complete: each key has the median over steps. From then on costs are read only. */
 void tr_costs_settle(tr_costs *costs);
 /* Seconds; 0 of an operation of which nothing is known. Any thread, once settled. */
 double tr_costs_of(const tr_costs *costs, const struct tr_cost_key *key);
@@ -46,7 +49,8 @@ int64_t tr_costs_count(const tr_costs *costs);
 /* ---- devices ---- */
 
 /* A device that hands everything on to `inner`, borrowed for its life, and notes how long each operation
-   took, with the time since the one before: so that what the host does in between counts, too. Returned,
+   took, with the time since the one before: so that what the host does in between counts, too. Of a device
+   of one thread that is the time of the thread that calls it, always the same one. Returned,
    destroy with tr_device_destroy(). */
 tr_status tr_timing_device_create(tr_device *inner, tr_costs *costs, tr_device **out);
 /* The time before the next operation is not its own. */

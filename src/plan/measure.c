@@ -55,8 +55,10 @@ static tr_status run_steps(struct copy *copy, tr_strategy *strategy)
     struct tr_step_figures figures;
     TR_TRY(tr_strategy_step(strategy, 0, 0, &figures)); /* warms up */
     tr_timing_device_note(copy->device, copy->costs != NULL);
-    for (int64_t step = 1; !is_enough(copy, began, step - 1); step++)
+    for (int64_t step = 1; !is_enough(copy, began, step - 1); step++) {
         TR_TRY(tr_strategy_step(strategy, step % strategy->job->train.steps, 0, &figures));
+        if (copy->costs) tr_costs_end_step(copy->costs);
+    }
     if (copy->costs) TR_TRY(update_pieces(strategy));
     tr_timing_device_note(copy->device, false);
     return TR_OK;

@@ -237,12 +237,17 @@ static tr_status make(struct stage *stage)
     const struct tr_rehearsal *rehearsal = stage->rehearsal;
     size_t ranks = (size_t)rehearsal->ranks;
     stage->cluster = *rehearsal->cluster;
-    if (stage->cluster.per_host > rehearsal->ranks) stage->cluster.per_host = rehearsal->ranks;
-    stage->cluster.hosts = (rehearsal->ranks + stage->cluster.per_host - 1) / stage->cluster.per_host;
+    struct tr_cluster *cluster = &stage->cluster;
+    if (cluster->per_host > rehearsal->ranks) cluster->per_host = rehearsal->ranks;
+    int hosts = (rehearsal->ranks + cluster->per_host - 1) / cluster->per_host;
+    if (cluster->hosts > hosts) cluster->hosts = hosts;
     stage->comm = tr_alloc_zero(ranks, sizeof *stage->comm);
     stage->player = tr_alloc_zero(ranks, sizeof *stage->player);
     if (!stage->comm || !stage->player) return TR_ENOMEM;
     TR_TRY(tr_world_create(rehearsal->ranks, &stage->world));
+    if (cluster->processors > 0)
+        TR_TRY(tr_world_share(stage->world, cluster->hosts, cluster->per_host, cluster->processors,
+                              cluster->threads));
     return tr_sim_create(stage->world, &stage->cluster, rehearsal->ranks, rehearsal->listener, stage->comm,
                          &stage->sim);
 }

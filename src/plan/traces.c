@@ -218,7 +218,7 @@ tr_status tr_traces_finish(struct tr_traces *traces, double seconds)
     for (int rank = 0; rank < traces->ranks && status == TR_OK; rank++) {
         status = write_rank(traces, rank);
         tr_text_addf(&list, "%s/rank-%d.txt\n", traces->place, rank);
-        tr_text_addf(&hosts, "host-%d\n", rank / traces->cluster.per_host);
+        tr_text_addf(&hosts, "host-%d\n", rank / traces->cluster.per_host % traces->cluster.hosts);
     }
     describe_platform(traces, &platform);
     if (status == TR_OK) status = write_file(traces, "traces.txt", &list);

@@ -62,7 +62,7 @@ static tr_sim *sim_of(tr_comm *comm)
 
 static int host_of(const tr_sim *sim, int rank)
 {
-    return rank / sim->cluster->per_host;
+    return rank / sim->cluster->per_host % sim->cluster->hosts;
 }
 
 static const struct tr_path *path_of(const tr_sim *sim, int from, int to)

@@ -31,6 +31,15 @@ struct member {
     uint64_t sleep;     /* counts its sleeps, so that an old alarm is known */
     uint64_t moment;
     double debt, spent;
+    struct host *host; /* NULL: its processors are its own */
+    bool busy;         /* it sleeps while its processors work */
+    double left;       /* of the work, as of the host's last change */
+};
+
+/* Ranks that share processors. */
+struct host {
+    int processors, demand; /* demand: of the ranks that are busy */
+    double since;           /* when that changed */
 };
 
 struct tr_world {
@@ -39,6 +48,8 @@ struct tr_world {
     int ranks, alive;
     struct member *member; /* [ranks] */
     int running;           /* -1: nobody */
+    struct host *host;     /* [hosts], NULL: nobody shares processors */
+    int hosts, per_host, threads;
     tr_world_main main;
     void *user;
     /* A heap, the earliest first. */
@@ -137,6 +148,56 @@ static void sleep_until(tr_world *world, double time, bool light)
     if (!hand_on(world, self->rank)) await(&self->turn);
 }
 
+/* ---- processors that ranks share ---- */
+
+/* Seconds of work in a second: where more is wanted than there is, all get an even part. */
+static double speed_of(const struct host *host)
+{
+    return host->demand > host->processors ? (double)host->processors / host->demand : 1;
+}
+
+/* The ranks of a host begin or end to be busy, by `threads` more: what they did so far is done, and what is
+   left takes another time from now on, but for the rank `self`, which sees to that itself. */
+static void change_demand(tr_world *world, struct host *host, int threads, const struct member *self)
+{
+    double before = speed_of(host), passed = world->now - host->since;
+    host->demand += threads;
+    host->since = world->now;
+    double now = speed_of(host);
+    for (int rank = (int)(host - world->host) * world->per_host; rank < world->ranks;
+         rank += world->hosts * world->per_host) {
+        for (int i = 0; i < world->per_host && rank + i < world->ranks; i++) {
+            struct member *member = &world->member[rank + i];
+            if (!member->busy) continue;
+            member->left -= passed * before;
+            if (member->left < 0) member->left = 0;
+            if (member == self || before == now) continue;
+            struct entry alarm = {
+                .time = world->now + member->left / now, .rank = member->rank, .sleep = member->sleep + 1};
+            member->sleep += push(world, alarm); /* without memory it awakes as it would have, and looks */
+        }
+    }
+}
+
+/* Its processors work for so long, or until news if `light`; what is left then. */
+static double work(tr_world *world, double seconds, bool light)
+{
+    struct member *self = self_of(world);
+    struct host *host = self->host;
+    double until = world->now + seconds;
+    if (!host) {
+        sleep_until(world, until, light);
+        return until > world->now ? until - world->now : 0;
+    }
+    change_demand(world, host, world->threads, NULL);
+    self->busy = true;
+    self->left = seconds;
+    sleep_until(world, world->now + seconds / speed_of(host), light);
+    change_demand(world, host, -world->threads, self);
+    self->busy = false;
+    return self->left > 1e-12 ? self->left : 0;
+}
+
 /* ---- time ---- */
 
 int tr_world_running(const tr_world *world)
@@ -174,20 +235,22 @@ double tr_world_spent(const tr_world *world, int rank)
 void tr_world_pass(tr_world *world)
 {
     struct member *self = self_of(world);
-    double until = world->now + self->debt;
-    if (self->debt == 0) return;
-    self->debt = 0;
-    sleep_until(world, until, false);
+    while (self->debt > 0) {
+        double seconds = self->debt;
+        self->debt = 0;
+        seconds = work(world, seconds, false);
+        self->debt += seconds;
+    }
 }
 
 void tr_world_pass_until_news(tr_world *world, uint64_t moment)
 {
     struct member *self = self_of(world);
-    double until = world->now + self->debt;
-    if (self->debt == 0 || self->moment != moment) return;
+    double seconds = self->debt;
+    if (seconds == 0 || self->moment != moment) return;
     self->debt = 0;
-    sleep_until(world, until, true);
-    self->debt += until > world->now ? until - world->now : 0;
+    seconds = work(world, seconds, true);
+    self->debt += seconds;
 }
 
 void tr_world_sleep(tr_world *world, uint64_t moment, double seconds)
@@ -254,6 +317,21 @@ tr_status tr_world_create(int ranks, tr_world **out)
     return TR_OK;
 }
 
+tr_status tr_world_share(tr_world *world, int hosts, int per_host, int processors, int threads)
+{
+    int most = (world->ranks + hosts * per_host - 1) / (hosts * per_host) * per_host;
+    if (most * threads <= processors) return TR_OK; /* there are enough for all */
+    world->host = tr_alloc_zero((size_t)hosts, sizeof *world->host);
+    if (!world->host) return TR_ENOMEM;
+    world->hosts = hosts;
+    world->per_host = per_host;
+    world->threads = threads < processors ? threads : processors;
+    for (int h = 0; h < hosts; h++) world->host[h].processors = processors;
+    for (int rank = 0; rank < world->ranks; rank++)
+        world->member[rank].host = &world->host[rank / per_host % hosts];
+    return TR_OK;
+}
+
 void tr_world_destroy(tr_world **handle)
 {
     tr_world *world = *handle;
@@ -261,6 +339,7 @@ void tr_world_destroy(tr_world **handle)
     for (int rank = 0; rank < world->ranks; rank++) sem_destroy(&world->member[rank].turn);
     sem_destroy(&world->over);
     tr_free(world->entry);
+    tr_free(world->host);
     tr_free(world->member);
     tr_free(world);
     *handle = NULL;

@@ -38,7 +38,11 @@ static void costs_follow_lines(void **state)
     tr_costs *costs;
     assert_int_equal(tr_costs_create(&costs), TR_OK);
     const double notes[] = {9, 2, 2.5, 1, 30};
-    for (int i = 0; i < 5; i++) note(costs, dense(10, 4, 3), notes[i]);
+    for (int i = 0; i < 5; i++) {
+        note(costs, dense(10, 4, 3), 0);
+        note(costs, dense(10, 4, 3), 2 * notes[i]); /* two calls of a step count by their mean */
+        tr_costs_end_step(costs);
+    }
     note(costs, dense(20, 4, 3), 4.5);
     note(costs, dense(40, 4, 3), 6.5);
     note(costs, dense(5, 100, 100), 1);

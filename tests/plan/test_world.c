@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -128,12 +129,46 @@ static void news_interrupts_work(void **state)
     assert_int_equal(play.count, 2);
 }
 
+/* Ranks 0 to 2 have two processors, rank 3 its own: three that work get two thirds of a processor each. */
+static void crowd(void *user, int rank)
+{
+    static const double seconds[] = {3, 3, 1, 3};
+    (void)user;
+    tr_world_spend(play.world, seconds[rank]);
+    if (rank == 0) {
+        tr_world_pass_until_news(play.world, tr_world_moment(play.world, 0));
+        play.time[MOST - 1] = tr_world_debt(play.world);
+    }
+    tr_world_pass(play.world);
+    if (rank == 3) tr_world_wake(play.world, 0);
+    note(rank);
+}
+
+static void ranks_share_processors(void **state)
+{
+    (void)state;
+    static const int order[] = {2, 3, 0, 1};
+    static const double time[] = {1.5, 3, 3.5, 3.5};
+    play.count = 0;
+    assert_int_equal(tr_world_create(4, &play.world), TR_OK);
+    assert_int_equal(tr_world_share(play.world, 2, 3, 2, 1), TR_OK);
+    assert_int_equal(tr_world_run(play.world, crowd, NULL), TR_OK);
+    tr_world_destroy(&play.world);
+    assert_int_equal(play.count, 4);
+    for (int i = 0; i < 4; i++) {
+        assert_true(fabs(play.time[i] - time[i]) < 1e-9);
+        if (i < 2) assert_int_equal(play.order[i], order[i]);
+    }
+    assert_true(fabs(play.time[MOST - 1] - 0.5) < 1e-9); /* what rank 0 had left when rank 3 was through */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ranks_come_in_the_order_of_their_times),
         cmocka_unit_test(news_wakes_sleepers),
         cmocka_unit_test(news_interrupts_work),
+        cmocka_unit_test(ranks_share_processors),
     };
     return cmocka_run_group_tests_name("plan.world", tests, NULL, NULL);
 }

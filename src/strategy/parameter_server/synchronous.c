@@ -25,7 +25,7 @@ static tr_status make_device(tr_strategy *strategy)
     int threads = own * workers / servers;
     if (threads > TR_TEAM_MAX) threads = TR_TEAM_MAX;
     if (threads <= own || !strategy->device->class->host_memory) return TR_OK;
-    TR_TRY(tr_device_create(strategy->device->name, threads, NULL, &self->device));
+    TR_TRY(tr_device_create_like(strategy->device, threads, &self->device));
     if (strategy->holder == strategy->device) strategy->holder = self->device;
     strategy->device = self->device;
     return TR_OK;
