@@ -35,8 +35,8 @@ enum { LOSS_STOP, LOSS_SHRINK };
 static const struct tr_choice losses[] = {
     {"stop", LOSS_STOP, "the job ends, and starts again where --restarts says so"},
     {"shrink", LOSS_SHRINK,
-     "the others go on from the last step, to the same weights; for processes of one host and the strategy "
-     "allreduce"},
+     "the others go on from the last step, to the same weights; with --restarts all are started again once a "
+     "checkpoint is written; for processes of one host and the strategy allreduce"},
     {NULL, 0, NULL},
 };
 
@@ -178,6 +178,19 @@ static bool prepare_restart(const struct launch *launch, int restart, double pau
     return number == 0;
 }
 
+/* A job that went on with fewer processes was stopped where it had saved, to go on with all. */
+static bool is_to_grow(const struct cli_job_end *end)
+{
+    return end->grows && end->ended && end->code == CLI_EXIT_INTERRUPTED && end->stop_signal == 0;
+}
+
+static void say_growth(const struct launch *launch, int restart, int64_t saved)
+{
+    cli_message("restart %d of %d with all %d processes, from the checkpoint of step %" PRId64, restart,
+                launch->options->restarts, launch->options->processes, saved);
+    setenv("TRIREME_CONTINUE", "true", 1);
+}
+
 /* What the launcher leaves with. */
 static int code_of(const struct cli_job_end *end)
 {
@@ -194,10 +207,15 @@ static tr_status run_attempts(struct launch *launch, int *code)
     bool begun = false;
     for (int restart = 1;; restart++) {
         struct cli_job_end end;
+        launch->orders.grows = launch->orders.outlives && restart <= launch->options->restarts;
         TR_TRY(cli_job_run(launch->launcher, &launch->orders, &end));
         *code = code_of(&end);
         if (*code == end.code) say_what_failed(&end);
         begun |= end.begun;
+        if (is_to_grow(&end)) {
+            say_growth(launch, restart, saved = end.saved);
+            continue;
+        }
         if (!may_try_again(&end, begun) || restart > launch->options->restarts) return TR_OK;
         bool further = end.saved > saved;
         if (end.saved >= 0) saved = end.saved;

@@ -68,6 +68,10 @@ static void hear_note(void *user, const struct cli_note *note)
     case CLI_NOTE_SAVED:
         end->step = end->saved = note->number;
         break;
+    case CLI_NOTE_FEWER:
+        if (job->orders->grows && !end->grows && end->stop_signal == 0) job->launcher->stop(job);
+        end->grows = job->orders->grows;
+        break;
     case CLI_NOTE_ENDED:
         end->ended = true;
         end->code = (int)note->number;

@@ -21,6 +21,7 @@ struct cli_job_orders {
     const char *hosts, *hostfile; /* NULL: this host */
     bool tolerant;                /* the others go on when a process dies */
     bool outlives;                /* and are to be told so, since the strategy is synchronous */
+    bool grows;                   /* is stopped once it has saved with fewer processes, to go on with all */
 };
 
 /* How it went. */
@@ -33,6 +34,7 @@ struct cli_job_end {
     char whose[32];  /* which that was: "rank 1" */
     int64_t step;    /* steps done, as far as is known; -1: unknown */
     int64_t saved;   /* step of the newest checkpoint, or -1 */
+    bool grows;      /* was stopped since it had saved with fewer processes */
     int stop_signal; /* the user's first signal, 0: none came */
     bool stop_twice; /* the user did not want to wait */
 };

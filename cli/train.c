@@ -121,11 +121,21 @@ out:
     return status;
 }
 
+/* The launcher may want to go on from there, with all processes where some have died. */
+static void tell_of_checkpoint(const struct cli_report *report, int64_t step)
+{
+    struct tr_train_info now = TR_TRAIN_INFO_INIT;
+    cli_launched_note(CLI_NOTE_SAVED, step);
+    if (step < report->info.steps && tr_trainer_info(report->trainer, &now) == TR_OK &&
+        now.ranks < report->info.ranks)
+        cli_launched_note(CLI_NOTE_FEWER, now.ranks);
+}
+
 static void listen(void *report, const struct tr_train_event *event)
 {
     cli_report_event(report, event);
     if (event->kind == TR_EVENT_STEP || event->kind == TR_EVENT_PROGRESS) cli_launched_step(event->step);
-    if (event->kind == TR_EVENT_CHECKPOINT) cli_launched_note(CLI_NOTE_SAVED, event->step);
+    if (event->kind == TR_EVENT_CHECKPOINT) tell_of_checkpoint(report, event->step);
 }
 
 static struct cli_report report_of(tr_trainer *trainer, const struct cli_train_options *options,
@@ -136,6 +146,13 @@ static struct cli_report report_of(tr_trainer *trainer, const struct cli_train_o
                                .log = (enum cli_log)options->log,
                                .quiet = options->quiet,
                                .profiles = options->profile};
+}
+
+/* A stop that comes when the run is over must not end the process before its last words. */
+static void stop_listening(void)
+{
+    cli_signals_hold();
+    cli_signals_release();
 }
 
 /* After a run: what it came to. */
@@ -157,7 +174,7 @@ static tr_status carry_out(tr_trainer *trainer, const struct cli_train_options *
     cli_signals_watch(trainer, options->launched ? NULL : "finishing the step, saving");
     tr_status status = tr_trainer_run(trainer, listen, &report);
     status = end_report(trainer, &report, status);
-    cli_signals_release();
+    stop_listening();
     return status;
 }
 
@@ -172,8 +189,8 @@ static void leave_the_word(const struct cli_train_options *options, int rank)
 
 /* What a process other than the root does: the work, without a word about what the root tells, too. Where
    all were asked to stop, the root's exit code says so for the job: mpirun ends all processes at the first
-   that is not 0, and this one may be ahead of the root's last words. Where
-   the others went on without the root, this process may have become it, *root. */
+   that is not 0, and this one may be ahead of the root's last words. Where the others went on without the root,
+   this process may have become it, *root. */
 static tr_status take_part(tr_trainer *trainer, const struct cli_train_options *options, const char *out,
                            int rank, bool *root)
 {
@@ -190,7 +207,7 @@ static tr_status take_part(tr_trainer *trainer, const struct cli_train_options *
         cli_signals_ignore(); /* the root leaves once all are here */
         return TR_OK;
     }
-    cli_signals_release();
+    stop_listening();
     if (*root) return status;
     if (status == TR_EPEER && !tr_trainer_speaks(trainer)) {
         cli_output_leave_with(cli_exit_of(status));

@@ -161,6 +161,41 @@ static void the_first_one_may_die(void **state)
     job_release(&job);
 }
 
+static int ranks_alive(const struct job *job, int workers)
+{
+    int count = 0;
+    for (int r = 0; r < workers; r++) count += job_rank(job, r) != 0;
+    return count;
+}
+
+/* Once it has saved, a job that may start again goes on with all its processes, from where it was. */
+static void all_go_on_from_a_checkpoint(void **state)
+{
+    (void)state;
+    enum { WORKERS = 4, STEPS = 3000 };
+    struct job job;
+    job_write(STEPS);
+    job_start(&job, "-n", "4", "--on-loss", "shrink", "--restarts", "2", "train", "job.yaml", "-o", "grows",
+              "--log", "none", "--set", "train.log_every=1", "-t", "1", NULL);
+    wait_for_beginning(&job);
+    pid_t process = job_wait_for_rank(&job, 0, 100);
+    assert_true(process > 0);
+    assert_int_equal(kill(process, SIGKILL), 0);
+    while (!was_said(&job, "with all 4 processes")) session_read(&job.session);
+    assert_true(was_said(&job, "3 of 4 ranks go on"));
+    int most = 0;
+    for (double end = tr_clock_seconds() + NEXT_SECONDS; most < WORKERS && tr_clock_seconds() < end;)
+        if (job_wait_for_rank(&job, WORKERS - 1, 10)) most = ranks_alive(&job, WORKERS);
+    int code = job_end(&job);
+    if (code != 0 || !was_said(&job, job_hash()) || most != WORKERS || was_said(&job, "restart 2")) {
+        session_show(&job.session);
+        fail_msg("exit code %d with up to %d processes, expected the hash %s", code, most, job_hash());
+    }
+    expect_whole_journal("grows", STEPS);
+    job_expect_gone(&job, 10);
+    job_release(&job);
+}
+
 /* Whoever is left heeds a stop, and the run goes on from there. */
 static void the_others_stop_as_ever(void **state)
 {
@@ -186,6 +221,7 @@ int main(int count, char **arguments)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_others_go_on),
         cmocka_unit_test(the_first_one_may_die),
+        cmocka_unit_test(all_go_on_from_a_checkpoint),
         cmocka_unit_test(the_others_stop_as_ever),
     };
     if (job_argument(count, arguments, "--long")) jobs = 20;
