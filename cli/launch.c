@@ -235,9 +235,6 @@ static tr_status choose_launcher(struct launch *launch)
     bool here = !options->hosts && !options->hostfile;
     launch->launcher =
         launchers[options->transport == TRANSPORT_AUTO ? !here : options->transport - TRANSPORT_LOCAL];
-    if (options->on_loss == LOSS_SHRINK && launch->launcher != &cli_launcher_local)
-        return tr_fail(TR_EINVAL, "--on-loss shrink is for processes of this host that share memory "
-                                  "(--transport local)");
     return launch->launcher->check(&launch->orders);
 }
 

@@ -77,6 +77,7 @@ static tr_status set_environment(const struct cli_job_orders *orders, struct cli
     bool failed = setenv("TRIREME_TRANSPORT", "mpi", 1) != 0;
     failed |= setenv("TRIREME_BIND", "true", 0) != 0;
     failed |= setenv("TRIREME_LAUNCHED", orders->token, 1) != 0;
+    if (orders->outlives) failed |= setenv("TRIREME_OUTLIVES", "true", 1) != 0;
     failed |= setenv("OMPI_MCA_orte_enable_recovery", orders->tolerant ? "1" : "0", 0) != 0;
     snprintf(threads, sizeof threads, "%d", orders->threads);
     if (orders->threads > 0) failed |= setenv("TRIREME_THREADS", threads, 1) != 0;

@@ -44,6 +44,7 @@ static void the_others_go_on(void **state)
 {
     (void)state;
     enum { WORKERS = 4 };
+    skip_without_transport();
     job_write(3000);
     for (int i = 0; i < jobs; i++) {
         struct job job;
@@ -142,6 +143,7 @@ static void the_first_one_may_die(void **state)
     (void)state;
     enum { STEPS = 3000 };
     struct job job;
+    skip_without_transport();
     job_write(STEPS);
     job_start(&job, "-n", "4", "--on-loss", "shrink", "train", "job.yaml", "-o", "first", "--log", "none",
               "--set", "train.log_every=1", "-t", "1", NULL);
@@ -174,6 +176,7 @@ static void all_go_on_from_a_checkpoint(void **state)
     (void)state;
     enum { WORKERS = 4, STEPS = 3000 };
     struct job job;
+    skip_without_transport();
     job_write(STEPS);
     job_start(&job, "-n", "4", "--on-loss", "shrink", "--restarts", "2", "train", "job.yaml", "-o", "grows",
               "--log", "none", "--set", "train.log_every=1", "-t", "1", NULL);
@@ -201,6 +204,7 @@ static void the_others_stop_as_ever(void **state)
 {
     (void)state;
     struct job job;
+    skip_without_transport();
     job_write(20000);
     start(&job, 4, "stops");
     wait_for_beginning(&job);
@@ -225,6 +229,7 @@ int main(int count, char **arguments)
         cmocka_unit_test(the_others_stop_as_ever),
     };
     if (job_argument(count, arguments, "--long")) jobs = 20;
+    if (strcmp(job_transport, "mpi") == 0) jobs = 1;
     chance_begin();
     return cmocka_run_group_tests_name("living.losses", tests, place_make, place_remove);
 }

@@ -15,7 +15,7 @@ trireme_living_test(memory)
 trireme_living_test(mpirun)
 trireme_living_test(servers)
 # A smaller set of the same under MPI.
-foreach(name kills launcher servers)
+foreach(name kills launcher losses servers)
   add_test(NAME living.${name}_mpi COMMAND test_living_${name} --mpi)
   set_tests_properties(living.${name}_mpi PROPERTIES LABELS living TIMEOUT 600 RUN_SERIAL TRUE)
 endforeach()
