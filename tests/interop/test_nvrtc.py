@@ -20,7 +20,7 @@ ARCHITECTURES = (75, 80, 90, 120)
 EXACT = ("--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true", "-default-device")
 MARKED = (80, 90)  # the architectures whose main loops are counted
 SHARE = 0.85       # of fused multiply-adds among the instructions of a large product's main loop
-SPILLS = 8         # accesses to local memory in a kernel, outside its main loop: compilers of some versions put a single number there
+SPILLS = 16        # accesses to local memory in a kernel, outside its main loop: compilers of some versions put a few numbers there
 LARGE = 64         # fused multiply-adds of a thread for each number of the depth, from which a product is large
 
 ROOTS = [os.path.dirname(path) if os.path.isfile(path) else path for path in nvidia.__path__]

@@ -5,6 +5,6 @@ foreach(script ${scripts})
   string(REGEX REPLACE "^test_(.*)\\.py$" "\\1" name ${script})
   add_test(NAME interop.${name} COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/interop/run.sh ${CMAKE_CURRENT_SOURCE_DIR}/interop/${script}
                                         $<TARGET_FILE:trireme> ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_BINARY_DIR})
-  set_tests_properties(interop.${name} PROPERTIES LABELS "interop;long" TIMEOUT 600 SKIP_RETURN_CODE 77)
+  set_tests_properties(interop.${name} PROPERTIES LABELS "interop;long" TIMEOUT 1800 SKIP_RETURN_CODE 77)
 endforeach()
-set_tests_properties(interop.nvrtc PROPERTIES TIMEOUT 1800) # compiles every kernel for several architectures
+set_tests_properties(interop.nvrtc PROPERTIES TIMEOUT 3600) # compiles every kernel for several architectures
