@@ -287,14 +287,25 @@ static tr_status check_train(struct launch *launch, const struct cli_train_optio
     return check_directory(launch, train);
 }
 
+/* What stands behind the launcher's options, but `train`. */
+static tr_status refuse_command(const struct launch *launch, const char *word)
+{
+    for (int i = 0; cli_commands[i]; i++)
+        if (strcmp(cli_commands[i]->name, word) == 0)
+            return tr_fail(TR_EINVAL,
+                           "only `train` shares its work among processes; `trireme %s` runs by itself", word);
+    return tr_fail(
+        TR_EINVAL,
+        "\"%s\" is no command; say what the processes do, as in `trireme launch -n %d train MODEL`", word,
+        launch->options->processes);
+}
+
 static tr_status check_command(struct launch *launch, bool *done)
 {
     const struct tr_string_list *command = &launch->options->command;
     void *read;
     *done = false;
-    if (strcmp(command->item[0], cli_train.name) != 0)
-        return tr_fail(TR_EINVAL, "only `train` shares its work among processes; `trireme %s` runs by itself",
-                       command->item[0]);
+    if (strcmp(command->item[0], cli_train.name) != 0) return refuse_command(launch, command->item[0]);
     TR_TRY(cli_command_read(&cli_train, command->count - 1, (const char *const *)command->item + 1,
                             (const char *const *)environ, &read));
     tr_status status = check_train(launch, read, done);

@@ -107,7 +107,7 @@ static tr_status check(const struct tr_job *job, const void *options_, int ranks
     if (chosen->mode != PS_BACKUP) return TR_OK;
     if (parts_of(chosen, workers) < 1)
         return tr_fail(TR_EINVAL,
-                       "%d workers, of which %d are backup: no gradient would make a step; choose fewer",
+                       "of %d workers %d would be backup: no gradient would make a step; choose fewer backup",
                        workers, chosen->backup);
     if (parts_of(chosen, workers) > microbatches)
         return tr_fail(
