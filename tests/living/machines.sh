@@ -65,6 +65,8 @@ export OMPI_MCA_plm_rsh_agent="$place/agent"
 # The daemon is the first process of its name space and must stay.
 export OMPI_MCA_orte_leave_session_attached=1
 export OMPI_MCA_btl=tcp,self
+# Sessions are named by host and process, which are the same each time that this program runs.
+export OMPI_MCA_orte_tmpdir_base="$place"
 
 hash_in() {
   sed -n 's/^hash *//p' "$1" | tail -n 1
