@@ -1,17 +1,13 @@
-#include "data/folder.h"
+#include "data/folder_internal.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/file.h"
 #include "data/csv_column.h"
-#include "data/image.h"
 #include "data/state.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-#define CLASSES_MAX (1 << 16)
 
 struct folder_options {
     char *path, *table, *column;
@@ -75,18 +71,6 @@ static const struct tr_option folder_options[] = {
      FIELD(memory),
      .fallback = "false",
      .help = "decode all images once and keep them in memory, instead of decoding each whenever it is used"},
-};
-
-struct folder_source {
-    tr_source base;
-    enum tr_image_fit fit;
-    char *path, *table;
-    int32_t folders;             /* one for each class, or one of files that a table names */
-    struct tr_file_names *files; /* [folders] the images of each class */
-    int64_t *first;              /* [folders + 1] the first example of each class */
-    uint64_t *size;              /* [count] of the files in bytes */
-    char **class_names;          /* [folders], of a table's "." */
-    uint8_t *pixels;             /* all images, when they are kept */
 };
 
 /* ---- reading ---- */
@@ -187,151 +171,7 @@ static const struct tr_source_class folder_class = {
     .destroy = folder_destroy,
 };
 
-/* ---- classes ---- */
-
-static tr_status allocate_classes(struct folder_source *source, int64_t classes)
-{
-    if (classes < 1 || classes > CLASSES_MAX) {
-        return tr_fail(TR_EFORMAT,
-                       "%s: %" PRId64 " folders; there must be one folder of images per class, at most %d",
-                       source->path, classes, CLASSES_MAX);
-    }
-    source->class_names = tr_alloc_zero((size_t)classes, sizeof *source->class_names);
-    source->files = tr_alloc_zero((size_t)classes, sizeof *source->files);
-    source->first = tr_alloc_zero((size_t)classes + 1, sizeof *source->first);
-    if (!source->class_names || !source->files || !source->first) return TR_ENOMEM;
-    source->folders = (int32_t)classes;
-    if (source->table) return TR_OK;
-    source->base.info.labels = TR_LABEL_CLASS;
-    source->base.info.classes = (int32_t)classes;
-    source->base.info.class_names = (const char *const *)source->class_names;
-    return TR_OK;
-}
-
-/* Keeps those names of a list for which `wanted` says so. */
-static tr_status filter(struct tr_file_names *names, const char *path, bool folders)
-{
-    int64_t kept = 0;
-    tr_status status = TR_OK;
-    for (int64_t i = 0; i < names->count; i++) {
-        char *entry = status == TR_OK ? tr_path_join(path, names->name[i]) : NULL;
-        if (status == TR_OK && !entry) status = TR_ENOMEM;
-        bool keep = entry && names->name[i][0] != '.' &&
-                    (folders ? tr_file_is_directory(entry) : tr_image_is_name(names->name[i]));
-        tr_free(entry);
-        if (keep) {
-            names->name[kept++] = names->name[i];
-        } else {
-            tr_free(names->name[i]);
-        }
-    }
-    names->count = kept;
-    return status;
-}
-
-/* Classes are what the folder has. */
-static tr_status classes_from_folder(struct folder_source *source)
-{
-    struct tr_file_names names = {0};
-    TR_TRY(tr_file_list(NULL, source->path, &names));
-    tr_status status = filter(&names, source->path, true);
-    if (status == TR_OK) status = allocate_classes(source, names.count);
-    for (int64_t i = 0; status == TR_OK && i < names.count; i++) {
-        if (strchr(names.name[i], '\n')) {
-            status = tr_fail(TR_EFORMAT, "%s: the name of a class has a line feed in it; rename the folder",
-                             source->path);
-        }
-        source->class_names[i] = names.name[i];
-        names.name[i] = NULL;
-    }
-    tr_file_names_free(&names);
-    return status;
-}
-
-/* Classes are what the training data had; the folder may lack some, but has no others. */
-static tr_status classes_from_state(struct folder_source *source, const char *state)
-{
-    int32_t classes;
-    struct tr_state_reader reader;
-    TR_TRY(tr_state_read_classes(state, &classes));
-    TR_TRY(allocate_classes(source, classes));
-    TR_TRY(tr_state_begin(state, "classes", &reader));
-    for (int32_t i = 0; i < classes; i++) {
-        char number[16];
-        const char *line = number;
-        size_t length =
-            (size_t)snprintf(number, sizeof number, "%" PRId32, i); /* of a class without a name */
-        if (reader.lines > 0) TR_TRY(tr_state_next(&reader, &line, &length));
-        source->class_names[i] = tr_format("%.*s", (int)length, line);
-        if (!source->class_names[i]) return TR_ENOMEM;
-        if (length == 0 || line[0] == '.' || memchr(line, '/', length)) {
-            return tr_fail(TR_EFORMAT,
-                           "classes.txt:%" PRId32
-                           ": \"%s\" is no name of a folder; take the file that was saved "
-                           "with the model",
-                           i + 2, source->class_names[i]);
-        }
-    }
-    struct tr_file_names names = {0};
-    TR_TRY(tr_file_list(NULL, source->path, &names));
-    tr_status status = filter(&names, source->path, true);
-    for (int64_t i = 0; status == TR_OK && i < names.count; i++) {
-        bool known = false;
-        for (int32_t class = 0; class < classes; class ++)
-            known |= strcmp(names.name[i], source->class_names[class]) == 0;
-        if (!known) {
-            status = tr_fail(TR_EMISMATCH,
-                             "%s: folder \"%s\" is none of the %" PRId32 " classes of the training data",
-                             source->path, names.name[i], classes);
-        }
-    }
-    tr_file_names_free(&names);
-    return status;
-}
-
 /* ---- files ---- */
-
-/* Names come out of a table of whoever: they must stay in the folder. */
-static bool stays_inside(const char *name)
-{
-    if (*name == '/') return false;
-    for (const char *at = name; at; at = strchr(at, '/'), at += at != NULL)
-        if (strncmp(at, "..", 2) == 0 && (at[2] == '/' || at[2] == 0)) return false;
-    return true;
-}
-
-static tr_status files_from_table(struct folder_source *source, const char *column)
-{
-    TR_TRY(allocate_classes(source, 1));
-    source->class_names[0] = tr_strdup(".");
-    if (!source->class_names[0]) return TR_ENOMEM;
-    struct tr_file_names *files = &source->files[0];
-    TR_TRY(tr_csv_column(source->table, column, files));
-    for (int64_t i = 0; i < files->count; i++)
-        if (!stays_inside(files->name[i]))
-            return tr_fail(TR_EFORMAT,
-                           "%s: example %" PRId64
-                           " (counted from 0) is \"%s\", which is not in the folder; write names that "
-                           "begin in the folder, without ..",
-                           source->table, i, files->name[i]);
-    source->first[1] = files->count;
-    return TR_OK;
-}
-
-static tr_status list_class(struct folder_source *source, int32_t class)
-{
-    struct tr_file_names *files = &source->files[class];
-    char *path = tr_path_join(source->path, source->class_names[class]);
-    if (!path) return TR_ENOMEM;
-    tr_status status = TR_OK;
-    if (tr_file_is_directory(path)) {
-        status = tr_file_list(NULL, path, files);
-        if (status == TR_OK) status = filter(files, path, false);
-    }
-    source->first[class + 1] = source->first[class] + files->count;
-    tr_free(path);
-    return status;
-}
 
 /* Notes a file's size; the first image settles what the options leave open. */
 static tr_status survey_file(struct folder_source *source, int64_t index, const char *path,
@@ -386,10 +226,10 @@ static tr_status fill(struct folder_source *source, const struct folder_options 
     if (options->channels == 2)
         return tr_fail(TR_EINVAL, "folder: channels is 2; give 1, 3, or 0 for those of the first");
     if (source->table)
-        TR_TRY(files_from_table(source, options->column));
+        TR_TRY(folder_files_of_table(source, options->column));
     else
-        TR_TRY(state ? classes_from_state(source, state) : classes_from_folder(source));
-    for (int32_t class = 0; class < info->classes; class ++) TR_TRY(list_class(source, class));
+        TR_TRY(state ? folder_classes_of_state(source, state) : folder_classes(source));
+    for (int32_t class = 0; class < info->classes; class ++) TR_TRY(folder_list_class(source, class));
     info->count = source->first[source->folders];
     if (info->count == 0) {
         return tr_fail(TR_EFORMAT, "%s: no PNG or JPEG files in the folders of its classes: the set is empty",
@@ -435,7 +275,7 @@ static tr_status add_class_files(struct tr_source_files *files, const char *path
     char *folder = tr_path_join(path, class);
     if (!folder) return TR_ENOMEM;
     tr_status status = TR_OK;
-    if (tr_file_list(NULL, folder, &names) == TR_OK) status = filter(&names, folder, false);
+    if (tr_file_list(NULL, folder, &names) == TR_OK) status = folder_filter(&names, folder, false);
     for (int64_t i = 0; status == TR_OK && i < names.count; i++)
         status = tr_source_files_add(files, folder, names.name[i]);
     tr_file_names_free(&names);
@@ -478,7 +318,7 @@ static tr_status folder_files(const void *options_, const char *directory, struc
     }
     /* What is no folder, opening says. */
     if (tr_file_list(NULL, path, &classes) != TR_OK) goto out;
-    TR_TRY_GOTO(filter(&classes, path, true), out);
+    TR_TRY_GOTO(folder_filter(&classes, path, true), out);
     for (int64_t i = 0; i < classes.count; i++)
         TR_TRY_GOTO(add_class_files(files, path, classes.name[i], options->memory), out);
 out:
