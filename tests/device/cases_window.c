@@ -26,13 +26,15 @@ const struct named_window case_windows[] = {
     {"whole image", {4, 5, 1, 1, 4, 5, 1, 1, 1, 1, 0, 0}},
     {"1x7 same", {1, 13, 1, 13, 1, 7, 1, 1, 1, 1, 0, 3}},
     {"16x16", {17, 18, 2, 3, 16, 16, 1, 1, 1, 1, 0, 0}},
+    {"1x1, stride 2", {7, 10, 4, 5, 1, 1, 2, 2, 1, 1, 0, 0}},
     /* some windows of these lie outside the image as a whole */
+    {"1x1, stride 3, beyond", {4, 6, 3, 2, 1, 1, 3, 3, 1, 1, 0, 0}},
     {"1x1, pad 1", {3, 4, 5, 6, 1, 1, 1, 1, 1, 1, 1, 1}},
     {"3x3, dilation 3, more below", {4, 4, 9, 9, 3, 3, 1, 1, 3, 3, 3, 3}},
     {"2x2 full, stride 2", {5, 5, 5, 5, 2, 2, 2, 2, 1, 1, 2, 3}},
 };
 const int case_window_count = LENGTH(case_windows);
-const int case_pool_window_count = LENGTH(case_windows) - 3;
+const int case_pool_window_count = LENGTH(case_windows) - 4;
 
 static const struct {
     int in_c, out_c, rows;

@@ -31,8 +31,11 @@ struct conv {
     int64_t rows;
     int32_t source_h, source_w, source_c, target_h, target_w, target_c;
     int32_t kernel_h, kernel_w;
-    const float *source; /* [rows][source_h][source_w][source_c] */
-    float *target;       /* [rows][target_h][target_w][target_c] */
+    const float *source; /* [rows][image_h][image_w][source_c] */
+    /* Of which every so many lines and pixels are sources: all, but where a kernel of one tap steps over
+       some. */
+    int32_t image_h, image_w, every_h, every_w;
+    float *target; /* [rows][target_h][target_w][target_c] */
     const float *weights;
     const float *bias; /* [target_c] or NULL */
     enum tr_activation activation;
@@ -136,7 +139,18 @@ static void walk_images(const struct conv *c, int64_t height, int32_t h_begin, i
 static void pack_images(const struct conv *c, int64_t image, int64_t height, int32_t first, int32_t last,
                         const struct memory *memory)
 {
-    const int64_t row = (int64_t)c->source_w * c->source_c, image_size = row * c->source_h;
+    const int64_t row = (int64_t)c->source_w * c->source_c;
+    const int64_t line = (int64_t)c->image_w * c->source_c, image_size = line * c->image_h;
+    if (c->every_h > 1 || c->every_w > 1) {
+        float *to = memory->a;
+        for (int32_t h = first; h < last; h++)
+            for (int32_t w = 0; w < c->source_w; w++, to += c->source_c * height)
+                pack_rows(to, height,
+                          c->source + image * image_size + h * c->every_h * line +
+                              (int64_t)w * c->every_w * c->source_c,
+                          image_size, height, c->source_c);
+        return;
+    }
     if (!c->unpool) {
         pack_rows(memory->a, height, c->source + image * image_size + first * row, image_size, height,
                   (last - first) * row);
@@ -194,7 +208,7 @@ static bool alike(const struct conv_axis *axis, int32_t w, int32_t *shift)
 static void convolve_pixels(const struct conv *c, int64_t image, int32_t h, const struct memory *memory,
                             float *target)
 {
-    const float *source = c->source + image * c->source_h * c->source_w * c->source_c;
+    const float *source = c->source + image * c->image_h * c->image_w * c->source_c;
     float *a = memory->a;
     struct tile_segment *segments = memory->segments;
     for (int32_t w = 0; w < c->target_w;) {
@@ -211,8 +225,9 @@ static void convolve_pixels(const struct conv *c, int64_t image, int32_t h, cons
                 const struct conv_run *y = c->h.runs + i, *x = c->w.runs + j;
                 const int32_t depth = x->length * c->source_c;
                 pack_rows(a + steps * height, height,
-                          source + ((int64_t)y->source * c->source_w + x->source) * c->source_c,
-                          (int64_t)shift * c->source_c, height, depth);
+                          source + ((int64_t)y->source * c->every_h * c->image_w + x->source * c->every_w) *
+                                       c->source_c,
+                          (int64_t)shift * c->every_w * c->source_c, height, depth);
                 segments[count++] = (struct tile_segment){
                     .a = steps, .b = (y->kernel * c->kernel_w + x->kernel) * c->source_c, .length = depth};
                 steps += depth;
@@ -278,15 +293,31 @@ static int64_t widest_span(const struct conv_axis *axis, int32_t unit)
     return most;
 }
 
+/* Leaves out sources that nothing reads: a kernel of one tap, that is, becomes one without steps. */
+static void thin_out(struct conv *c, struct conv_extent *h, struct conv_extent *w)
+{
+    c->image_h = c->source_h;
+    c->image_w = c->source_w;
+    c->every_h = c->every_w = 1;
+    if (c->backward || c->kernel_h > 1 || c->kernel_w > 1 || h->pad > 0 || w->pad > 0) return;
+    if ((h->out - 1) * h->stride >= h->in || (w->out - 1) * w->stride >= w->in) return;
+    c->every_h = h->stride;
+    c->every_w = w->stride;
+    c->source_h = h->in = h->out;
+    c->source_w = w->in = w->out;
+    h->stride = w->stride = 1;
+}
+
 /* Lays out the scratch, builds the tables and runs the walk. */
 static tr_status run(struct conv *c, const struct tr_sliding_window *window)
 {
     if (c->rows == 0) return TR_OK;
     c->unit = c->pool ? c->pool->window.kernel_h : 1;
-    const struct conv_extent h = {window->in_h,     window->out_h,      window->kernel_h,
-                                  window->stride_h, window->dilation_h, window->pad_top};
-    const struct conv_extent w = {window->in_w,     window->out_w,      window->kernel_w,
-                                  window->stride_w, window->dilation_w, window->pad_left};
+    struct conv_extent h = {window->in_h,     window->out_h,      window->kernel_h,
+                            window->stride_h, window->dilation_h, window->pad_top};
+    struct conv_extent w = {window->in_w,     window->out_w,      window->kernel_w,
+                            window->stride_w, window->dilation_w, window->pad_left};
+    thin_out(c, &h, &w);
     const int64_t panels = divide_up(c->target_c, TILE_COLUMNS), taps = (int64_t)c->kernel_h * c->kernel_w;
     c->panel = taps * c->source_c * TILE_COLUMNS;
     const size_t packed_bytes = cpu_round(((size_t)(panels * c->panel) + PACK_SLACK) * sizeof(float));
