@@ -16,7 +16,7 @@ static const struct {
     {"avx512", "16 floats at a time"},
     {"avx2", "8 floats at a time"},
     {"neon", "4 floats at a time"},
-    {"plain", "C without vectors"},
+    {"plain", "vectors by the compiler"},
 };
 #define ISAS (sizeof isas / sizeof isas[0])
 

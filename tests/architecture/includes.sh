@@ -29,6 +29,7 @@ BEGIN {
   rank["trireme"] = 0
   # Where foreign headers may appear: the beginning of a path.
   home["arm_neon.h"] = home["immintrin.h"] = "src/device/cpu/vec_"
+  home["emmintrin.h"] = "src/device/cpu/fma_exact.h"
   home["curl/curl.h"] = "src/data/fetch_curl.c"
   home["isa-l/crc.h"] = home["openssl/evp.h"] = "src/base/hash.c"
   home["isa-l/igzip_lib.h"] = "src/data/inflate.c"

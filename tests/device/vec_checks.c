@@ -126,6 +126,30 @@ static const char *arithmetic(void)
     return NULL;
 }
 
+/* Sums so close to half way between two floats that a number with 53 bits does not tell on which side: who
+   rounds twice is wrong on some. Results are normal, subnormal and on the border. */
+static const char *roundings(void)
+{
+    float a[VW], b[VW], c[VW], y[VW];
+    for (uint32_t first = 0; first < SAMPLES; first += VW) {
+        for (int i = 0; i < VW; i++) {
+            uint32_t random = word(0, first + (uint32_t)i);
+            int exponent = (int)(random >> 24) % 40 - 148; /* of half a unit in the last place */
+            float unit = ldexpf(1, exponent / 2), more = ldexpf(1, exponent - exponent / 2);
+            c[i] = ldexpf((float)(random & 0xffffff), exponent + 1 < -149 ? -149 : exponent + 1);
+            a[i] = unit * (1 + 0x1p-23f);
+            b[i] = more * (random & 1 << 23 ? -1.0f : 1.0f) * (1 - 0x1p-23f);
+            if (random & 1 << 22) a[i] = unit; /* below or above */
+            if (random & 1 << 21) b[i] = more * (1 + 0x1p-22f);
+        }
+        v_store(y, v_fma(v_load(a), v_load(b), v_load(c)));
+        for (int i = 0; i < VW; i++)
+            if (!same(y[i], fmaf(a[i], b[i], c[i])))
+                return wrong("v_fma", i, (double)y[i], (double)fmaf(a[i], b[i], c[i]));
+    }
+    return NULL;
+}
+
 static const char *integers(void)
 {
     for (uint32_t first = 0; first < SAMPLES; first += VW) {
@@ -259,6 +283,7 @@ static const char *rows_by_lanes(void)
 static const struct vec_check checks[] = {
     {"exp, log, tanh, sigmoid, erf", math_functions},
     {"arithmetic and comparisons", arithmetic},
+    {"rounding of sums half way between floats", roundings},
     {"integers", integers},
     {"parts of vectors", parts},
     {"shuffles", shuffles},

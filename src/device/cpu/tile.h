@@ -24,11 +24,8 @@
 #elif VW == 8
 #define TILE_ROWS    6
 #define TILE_VECTORS 2
-#elif VW == 4
-#define TILE_ROWS    5
-#define TILE_VECTORS 4
 #else
-#define TILE_ROWS    4
+#define TILE_ROWS    5
 #define TILE_VECTORS 4
 #endif
 #define TILE_COLUMNS (TILE_VECTORS * VW)

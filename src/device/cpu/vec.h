@@ -53,7 +53,7 @@
 #elif defined(TR_ISA_NEON)
 #include "device/cpu/vec_neon.h"
 #else
-#include "device/cpu/vec_plain.h"
+#include "device/cpu/vec_compiler.h"
 #endif
 
 #endif
