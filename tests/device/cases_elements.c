@@ -159,8 +159,8 @@ bool case_gather_rows(struct scene *s, int index)
     enum { STORED = 11, MOST_ROWS = 20, LONGEST = 9 };
     static const struct {
         int rows, width, stride; /* width 0: lengths differ */
-    } shapes[] = {{1, 1, 1},     {13, 1, 1}, {7, 5, 5}, {20, 33, 7},
-                  {9, 300, 300}, {0, 4, 4},  {5, 0, 0}, {17, 0, 0}};
+    } shapes[] = {{13, 1, 1}, {5, 0, 0}, {20, 33, 7}, {17, 0, 0},
+                  {0, 4, 4},  {1, 1, 1}, {7, 5, 5},   {9, 300, 300}};
     if (index >= LENGTH(shapes)) return false;
     struct tr_op_gather_rows a = {
         .rows = shapes[index].rows, .width = shapes[index].width, .stride = shapes[index].stride};
