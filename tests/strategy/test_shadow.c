@@ -193,6 +193,33 @@ static void steps_that_are_not_finite(void **state)
     }
 }
 
+/* Texts of different lengths, with a label for each token that has one. */
+static void begin_tags(struct job *job)
+{
+    static const char model[] = "name: tags\n"
+                                "data:\n"
+                                "  train: {text: {path: words.tags, tags: true}}\n"
+                                "  test: {text: {path: words.tags, tags: true}}\n"
+                                "layers: [{embedding: 6}, {lstm: 7}, {dense: 3}]\n"
+                                "loss: softmax_cross_entropy\n"
+                                "optimizer: {rule: adam, rate: 1e-2}\n"
+                                "train: {batch: 11, microbatches: 5, steps: 5}\n";
+    static char path[SCRATCH_PATH];
+    char lines[40 * 64], *at = lines;
+    for (int i = 0; i < 40; i++) {
+        for (int k = 0; k <= i % 6; k++) at += snprintf(at, 8, "%sw%d", k ? " " : "", (i + k) % 9);
+        for (int k = 0; k <= i % 6; k++)
+            at += snprintf(at, 8, "%c%c", k ? ' ' : '\t', k == 2 ? '-' : (char)('0' + (i * k + 1) % 3));
+        at += snprintf(at, 8, "\n");
+    }
+    must_train(tr_file_write_atomic(NULL, scratch_join(path, family_place, "words.tags"), lines,
+                                    (size_t)(at - lines)));
+    must_train(
+        tr_file_write_atomic(NULL, scratch_join(path, family_place, "tags.yaml"), model, sizeof model - 1));
+    job_begin(job, path);
+    job->settings.set = job->set;
+}
+
 /* Bytes that the run takes of the device, evaluations apart. */
 static int64_t memory_on_shadow(struct job *job)
 {
@@ -208,21 +235,23 @@ static int64_t memory_on_shadow(struct job *job)
 static void a_set_that_is_too_large(void **state)
 {
     static const struct {
-        int family; /* -1: values */
+        int family; /* -1: values, -2: tags */
         const char *set;
         int notes;     /* sets that are used */
         int64_t bytes; /* of the training data, at least */
     } sets[] = {
         {0, "train.pass=2", 2, 100 * (28 * 28 + 4)}, {0, "train.pass=4", 2, 100 * (28 * 28 + 4)},
         {3, "train.pass=2", 3, 90 * 4 * 4},          {5, "train.pass=1", 3, 90 * 4 * 4},
-        {-1, "train.pass=2", 2, 40 * 5 * 4},
+        {-1, "train.pass=2", 2, 40 * 5 * 4},         {-2, "train.pass=2", 2, 40 * 3 * 4 * 2},
     };
     (void)state;
     for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++) {
         struct job job;
         struct outcome expected, got;
         int notes = 0;
-        if (sets[i].family < 0)
+        if (sets[i].family == -2)
+            begin_tags(&job);
+        else if (sets[i].family == -1)
             begin_values(&job, "1,2,3,4,5\n");
         else
             begin(&job, sets[i].family);
