@@ -171,16 +171,22 @@ tr_status tr_driver_update(tr_strategy *strategy, const float *gradient, int64_t
     return tr_variables_update(strategy->replicas->variables, gradient, begin, end);
 }
 
-/* What is this rank's of the update, and the way of updated shares to all. */
-static tr_status update(tr_strategy *strategy, tr_variables *variables, const struct tr_combined *combined,
-                        bool *poisoned)
+/* What is this rank's of the update. */
+static tr_status apply(const tr_strategy *strategy, tr_variables *variables, const float *gradient)
 {
     const struct tr_range whole = {0, strategy->job->model->arena_floats};
     const struct tr_range *ranges = strategy->updates ? strategy->updates : &whole;
     int count = strategy->updates ? strategy->update_count : 1;
-    for (int i = 0; i < count && !combined->applied; i++)
-        TR_TRY(tr_variables_update(variables, combined->gradient + ranges[i].begin, ranges[i].begin,
-                                   ranges[i].end));
+    for (int i = 0; i < count; i++)
+        TR_TRY(tr_variables_update(variables, gradient + ranges[i].begin, ranges[i].begin, ranges[i].end));
+    return TR_OK;
+}
+
+/* That, and the way of updated shares to all. */
+static tr_status update(tr_strategy *strategy, tr_variables *variables, const struct tr_combined *combined,
+                        bool *poisoned)
+{
+    if (!combined->applied) TR_TRY(apply(strategy, variables, combined->gradient));
     TR_TRY(tr_variables_nonfinite(variables, poisoned));
     if (combined->applied || !strategy->comm || !tr_driver_is_together(strategy)) return TR_OK;
     return strategy->class->gather(strategy, 1U << TR_ARENA_PARAMETERS);
@@ -214,7 +220,7 @@ static bool goes_by_itself(const tr_strategy *strategy, const struct tr_replica 
 {
     const struct tr_strategy_watch *watch = &strategy->watch;
     return !strategy->comm && strategy->device == strategy->holder && replica->gradient &&
-           !strategy->updates && !strategy->device->class->host_memory && !watch->layer && !watch->update;
+           !strategy->device->class->host_memory && !watch->layer && !watch->update;
 }
 
 /* One step of a rank alone, judged on the device as tr_judge() does. */
@@ -232,7 +238,7 @@ static tr_status learn_at_once(tr_strategy *strategy, const struct tr_replica *r
     const float *gradient = tr_gradient_slots(replica->gradient), *loss = tr_gradient_loss(replica->gradient);
     if (measures) TR_TRY(tr_variables_measure(variables, gradient));
     TR_TRY(tr_variables_hold(variables, loss, job->train.on_nonfinite == TR_NONFINITE_SKIP));
-    TR_TRY(tr_variables_update(variables, gradient, 0, job->model->arena_floats));
+    TR_TRY(apply(strategy, variables, gradient));
     TR_TRY(tr_variables_ask(variables));
     TR_TRY(tr_device_wait(strategy->device));
     count_computing(strategy, step, start);
