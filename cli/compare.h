@@ -38,6 +38,7 @@ struct cli_compare_orders {
     int64_t seed;      /* -1: as the model file says */
     int32_t threads;   /* to share out; 0: as many as processors */
     const char *place; /* directory for what the runs write */
+    const char *hosts; /* for runs of several processes, as `trireme launch` takes them; NULL: this one */
 };
 
 /* Fills `plan`, release with cli_compare_plan_release(), also after a failure. Errors are those of reading

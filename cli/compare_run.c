@@ -23,7 +23,10 @@ static void make_training(const struct cli_compare_orders *orders, const struct 
     cli_arguments_add_self(arguments);
     if (one->ranks > 1) {
         cli_arguments_add(arguments, "launch");
-        cli_arguments_add(arguments, "--transport=local");
+        if (orders->hosts)
+            cli_arguments_add(arguments, "--hosts=%s", orders->hosts);
+        else
+            cli_arguments_add(arguments, "--transport=local");
         cli_arguments_add(arguments, "--processes=%d", one->ranks);
         cli_arguments_add(arguments, "--threads=%d", one->threads);
     }

@@ -21,12 +21,12 @@ struct options {
     struct cli_common common;
     struct cli_device device;
     struct cli_data_cache cache;
-    char *model, *cluster, *strategies, *json, *page, *picture, *traces;
+    char *model, *hosts, *launched, *cluster, *strategies, *json, *page, *picture, *traces;
     struct tr_string_list set;
     struct tr_int_list workers, simulate;
     double seconds;
     int32_t steps, runs;
-    bool grow, verify;
+    bool grow, verify, probe;
 };
 
 #define AT(field) offsetof(struct options, field)
@@ -39,6 +39,14 @@ static const struct tr_option table[] = {
      .fallback = "",
      .help = "YAML file that describes hosts and network; without one this host alone",
      .value_name = "FILE"},
+    {.key = "hosts",
+     .type = TR_OPTION_STRING,
+     .offset = AT(hosts),
+     .fallback = "",
+     .help =
+         "hosts, with the number of processes of each, as `trireme launch` takes them: the network between "
+         "the first two is measured, as far as the file says nothing about it, and --verify runs there",
+     .value_name = "HOST:N,..."},
     {.key = "workers",
      .type = TR_OPTION_INT_LIST,
      .offset = AT(workers),
@@ -113,6 +121,18 @@ static const struct tr_option table[] = {
      .help = "write what simulated processes did to this directory, as time-independent traces for "
              "`smpirun -replay` of SimGrid",
      .value_name = "DIR"},
+    {.key = "probe",
+     .type = TR_OPTION_BOOL,
+     .offset = AT(probe),
+     .fallback = "false",
+     .help = "set by --hosts: be one of the two processes that measure the network"},
+    {.key = "launched",
+     .type = TR_OPTION_STRING,
+     .offset = AT(launched),
+     .fallback = "",
+     .help = "set by `trireme launch` for these two; variable TRIREME_LAUNCHED",
+     .flags = TR_OPTION_ENVIRONMENT,
+     .value_name = "NAME"},
     CLI_OPTION_DEVICE(struct options),
     CLI_OPTION_DATA_CACHE(struct options),
     CLI_OPTION_HELP(struct options),
@@ -155,8 +175,16 @@ static tr_status take_cluster(const struct options *options, int processors, str
     TR_TRY(tr_options_defaults(tr_cluster_option_table, tr_cluster_option_count, &described));
     if (options->cluster)
         TR_TRY(tr_cluster_read(options->cluster, &described));
-    else
+    else if (!options->hosts)
         described.ranks_per_host = described.processors = processors;
+    if (options->hosts) {
+        int count, each;
+        TR_TRY(cli_plan_probe_hosts(options->model, options->hosts, &count, &each, &out->remote));
+        if (!options->cluster) {
+            described.hosts = count;
+            described.ranks_per_host = each;
+        }
+    }
     if (described.local_rate == 0 || described.local_latency == 0) {
         struct tr_path found = out->local;
         if (cli_plan_probe(&found) == TR_OK) out->local = found; /* else it is an ordinary one */
@@ -178,6 +206,7 @@ static tr_status read_orders(const struct options *options, const struct tr_clus
         .seconds = options->seconds,
         .calls = options->steps,
         .traces = options->traces,
+        .hosts = options->hosts,
         .device = {.name = options->device.device ? options->device.device : "cpu",
                    .isa = options->device.isa},
     };
@@ -252,6 +281,7 @@ static tr_status run(const void *options_)
     tr_store *store = NULL;
     char *directory = NULL;
     tr_status status;
+    if (options->probe) return cli_plan_answer(options->launched);
     if (options->json) TR_TRY(tr_file_replace_check(options->json));
     if (options->page) TR_TRY(tr_file_replace_check(options->page));
     if (options->picture) TR_TRY(tr_file_replace_check(options->picture));

@@ -21,6 +21,7 @@ struct cli_plan_orders {
     int processors;     /* of this machine */
     double seconds;     /* to measure each part */
     int32_t calls;      /* steps that count */
+    const char *hosts;  /* on which runs are, NULL: this one */
     const char *traces; /* directory for what ranks did; NULL: none is kept */
     struct tr_device_choice device;
 };
@@ -39,6 +40,13 @@ tr_status cli_plan_figures(const struct cli_plan_orders *orders, const struct tr
 /* Measures what messages between two processes of this host take. TR_EUNSUPPORTED where they cannot be
    joined. */
 tr_status cli_plan_probe(struct tr_path *out);
+
+/* The same between the first two of `hosts`, as `launch --hosts` takes them, and how many there are, with how
+   many processes each; `model` is there on all of them. TR_EINVAL, TR_EIO with what the processes said. */
+tr_status cli_plan_probe_hosts(const char *model, const char *hosts, int *count, int *each,
+                               struct tr_path *out);
+/* In one of the two processes that measure it, with the name for notes to their launcher, or NULL. */
+tr_status cli_plan_answer(const char *launched);
 
 /* Lines for people, without line feeds; returned, free with tr_free(), NULL when memory fails. */
 char *cli_plan_head(const struct tr_plan *plan);

@@ -1,6 +1,12 @@
-/* The network of one host: two processes that are joined as those of a job are, and send each other messages.
+/* What messages between two processes take: of one host, joined as those of a job are, which are forked here;
+ * and of two, which `trireme launch` starts there as `trireme plan --probe`.
  */
 #include "plan.h"
+
+#include "child.h"
+#include "launched.h"
+#include "output.h"
+#include "signals.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -11,12 +17,17 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-#define PINGS  2000
-#define STREAM ((size_t)32 << 20) /* bytes */
-#define ROUNDS 5
+#define PINGS   10  /* of a round, of which the best one counts: others may need the processor, too */
+#define TRIES   200 /* rounds at most */
+#define BURST   200 /* messages that nobody answers */
+#define STREAM  ((size_t)32 << 20) /* bytes at most */
+#define ROUNDS  5
+#define SECONDS 0.3 /* that pings of a round take at most, and a stream at least */
 
 /* One message there or back. */
 static tr_status move(tr_comm *comm, bool sends, void *data, size_t bytes)
@@ -28,50 +39,124 @@ static tr_status move(tr_comm *comm, bool sends, void *data, size_t bytes)
 }
 
 /* Seconds of a message there and back. */
-static tr_status ping(tr_comm *comm, void *data, size_t bytes, int times, double *seconds)
+static tr_status ping(tr_comm *comm, void *data, int rounds, double *seconds)
 {
     bool first = tr_comm_rank(comm) == 0;
     *seconds = INFINITY;
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < rounds; round++) {
         double began = tr_clock_seconds();
-        for (int i = 0; i < times; i++) {
-            TR_TRY(move(comm, first, data, bytes));
-            TR_TRY(move(comm, !first, data, bytes));
+        for (int i = 0; i < PINGS; i++) {
+            TR_TRY(move(comm, first, data, 8));
+            TR_TRY(move(comm, !first, data, 8));
         }
-        double taken = (tr_clock_seconds() - began) / times;
+        double taken = (tr_clock_seconds() - began) / PINGS;
         if (taken < *seconds) *seconds = taken;
     }
     return TR_OK;
 }
 
-static tr_status talk(const char *ticket, struct tr_path *out)
+/* Seconds of a message in a row of which the receiver answers the last one only. */
+static tr_status burst(tr_comm *comm, void *data, double *seconds)
 {
-    const struct tr_comm_settings settings = TR_COMM_SETTINGS_INIT;
-    tr_comm *comm = NULL;
-    void *data = tr_alloc_zero(STREAM, 1);
-    double word = 0, stream = 0;
-    tr_status status = data ? TR_OK : TR_ENOMEM;
-    if (status == TR_OK) status = tr_comm_local_create(ticket, &settings, &comm);
-    if (status == TR_OK) status = ping(comm, data, 8, PINGS, &word);
-    if (status == TR_OK) status = ping(comm, data, STREAM, 1, &stream);
-    if (status == TR_OK) {
-        /* Half of the time of a word is the processors'. */
-        out->overhead = word / 2 / 4;
-        out->latency = word / 2 / 2;
-        out->rate = (double)STREAM / (stream / 2);
+    bool first = tr_comm_rank(comm) == 0;
+    *seconds = INFINITY;
+    for (int round = 0; round < ROUNDS; round++) {
+        double began = tr_clock_seconds();
+        for (int i = 0; i < BURST; i++) TR_TRY(move(comm, first, data, 8));
+        TR_TRY(move(comm, !first, data, 8));
+        double taken = (tr_clock_seconds() - began) / BURST;
+        if (taken < *seconds) *seconds = taken;
     }
-    tr_comm_destroy(&comm);
-    tr_free(data);
-    return status;
+    return TR_OK;
 }
+
+/* Seconds of processors that this process has taken. */
+static double busy(void)
+{
+    struct timespec taken;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &taken);
+    return (double)taken.tv_sec + 1e-9 * (double)taken.tv_nsec;
+}
+
+/* A message that takes long enough to tell the rate, and what it takes of the processor that is busier with
+   it, beyond what waiting takes. Rank 0 sends and decides. */
+static tr_status stream(tr_comm *comm, char *data, double word, struct tr_path *out)
+{
+    bool first = tr_comm_rank(comm) == 0;
+    double figures[2] = {0}; /* seconds, seconds of the processor */
+    for (size_t bytes = (size_t)256 << 10;; bytes *= 4) {
+        double best = INFINITY, least = INFINITY;
+        for (int round = 0; round < ROUNDS; round++) {
+            double began = tr_clock_seconds(), before = busy();
+            TR_TRY(move(comm, first, data, bytes));
+            figures[1] = busy() - before;
+            double mine = figures[1];
+            TR_TRY(move(comm, !first, figures, sizeof figures));
+            double taken = tr_clock_seconds() - began - word / 2;
+            if (taken < best) best = taken;
+            if (fmax(mine, figures[1]) < least) least = fmax(mine, figures[1]);
+        }
+        figures[0] = best;
+        TR_TRY(move(comm, first, figures, sizeof figures));
+        if (figures[0] < SECONDS && bytes * 4 <= STREAM) continue;
+        out->rate = (double)bytes / best;
+        out->copying = (double)bytes / least;
+        return TR_OK;
+    }
+}
+
+/* Seconds of a processor that a second of waiting takes. */
+static tr_status idle(tr_comm *comm, void *data, double *share)
+{
+    bool first = tr_comm_rank(comm) == 0;
+    const struct timespec while_ = {.tv_nsec = (long)(SECONDS * 1e9)};
+    TR_TRY(move(comm, first, data, 8));
+    double before = busy();
+    if (!first) nanosleep(&while_, NULL);
+    TR_TRY(move(comm, !first, data, 8));
+    *share = (busy() - before) / SECONDS;
+    return TR_OK;
+}
+
+/* The first of the two ranks gets the figures. */
+static tr_status talk(tr_comm *comm, struct tr_path *out)
+{
+    char *data = tr_alloc_zero(STREAM, 1);
+    double word = 0, gap = 0, waiting = 0;
+    if (!data) return TR_ENOMEM;
+    tr_status status = ping(comm, data, 2, &word);
+    /* As many on both sides, since the first one says how many. */
+    int rounds = word > 0 && SECONDS / word < PINGS * TRIES ? (int)(SECONDS / word) / PINGS + 1 : TRIES;
+    memcpy(data, &rounds, sizeof rounds);
+    if (status == TR_OK) status = move(comm, tr_comm_rank(comm) == 0, data, sizeof rounds);
+    memcpy(&rounds, data, sizeof rounds);
+    if (status == TR_OK) status = ping(comm, data, rounds, &word);
+    if (status == TR_OK) status = burst(comm, data, &gap);
+    if (status == TR_OK) status = idle(comm, data, &waiting);
+    if (status == TR_OK) status = stream(comm, data, word, out);
+    tr_free(data);
+    if (status != TR_OK) return status;
+    /* Of a word's way at most half is the processors'. */
+    out->overhead = fmin(gap, word / 2 / 4);
+    out->latency = word / 2 - 2 * out->overhead;
+    double copied = 1 / out->copying - waiting / out->rate;
+    out->copying = copied > 1e-12 ? 1 / copied : 1e12;
+    return TR_OK;
+}
+
+/* ---- of this host ---- */
 
 /* A process of its own for a rank, which writes what it found to `descriptor`. */
 static pid_t start(const char *ticket, int descriptor)
 {
     pid_t child = fork();
     if (child != 0) return child;
+    const struct tr_comm_settings settings = TR_COMM_SETTINGS_INIT;
     struct tr_path found = {0};
-    bool well = talk(ticket, &found) == TR_OK && write(descriptor, &found, sizeof found) == sizeof found;
+    tr_comm *comm = NULL;
+    bool well = tr_comm_local_create(ticket, &settings, &comm) == TR_OK && talk(comm, &found) == TR_OK;
+    if (well && tr_comm_rank(comm) == 0) well = write(descriptor, &found, sizeof found) == sizeof found;
+    tr_comm_destroy(&comm);
     _exit(!well);
 }
 
@@ -113,4 +198,93 @@ tr_status cli_plan_probe(struct tr_path *out)
     }
     tr_local_group_destroy(&group);
     return status;
+}
+
+/* ---- between hosts ---- */
+
+tr_status cli_plan_answer(const char *launched)
+{
+    const struct tr_comm_settings settings = TR_COMM_SETTINGS_INIT;
+    tr_comm *comm = NULL;
+    struct tr_path found = {0};
+    cli_launched_begin(launched);
+    TR_TRY(tr_comm_mpi_create(&settings, &comm));
+    tr_status status = tr_comm_size(comm) == 2 ? talk(comm, &found)
+                                               : tr_fail(TR_EINVAL, "--probe is for two processes that "
+                                                                    "`trireme plan --hosts` starts");
+    if (status == TR_OK && tr_comm_rank(comm) == 0) {
+        char *text;
+        struct tr_json_writer json;
+        tr_json_begin(&json, false);
+        tr_json_double(&json, "latency", found.latency);
+        tr_json_double(&json, "rate", found.rate);
+        tr_json_double(&json, "overhead", found.overhead);
+        tr_json_double(&json, "copying", found.copying);
+        status = tr_json_finish(&json, &text);
+        if (status == TR_OK) {
+            cli_print(text);
+            putchar('\n');
+        }
+    }
+    tr_comm_destroy(&comm);
+    return status;
+}
+
+static void hear(void *user, const struct tr_json_value *object)
+{
+    struct tr_path *path = user;
+    double rate = tr_json_number_or_nan(object, "rate");
+    if (!(rate > 0)) return;
+    path->rate = rate;
+    path->latency = tr_json_number_or_nan(object, "latency");
+    path->overhead = tr_json_number_or_nan(object, "overhead");
+    path->copying = tr_json_number_or_nan(object, "copying");
+}
+
+/* The first two hosts of "a:2,b:2", with a process each; *count of hosts, and processes of the first. */
+static tr_status read_hosts(const char *hosts, char **two, int *count, int *each)
+{
+    struct tr_text text = TR_TEXT_INIT;
+    *count = 0;
+    *each = 1;
+    for (const char *at = hosts; *at; at += strcspn(at, ","), at += *at == ',') {
+        int name = (int)strcspn(at, ",:");
+        if (name == 0) break;
+        if (*count == 0 && at[name] == ':') *each = atoi(at + name + 1);
+        if ((*count)++ < 2) tr_text_addf(&text, "%s%.*s:1", *count > 1 ? "," : "", name, at);
+    }
+    TR_TRY(tr_text_finish(&text, two));
+    if (*count >= 2 && *each >= 1) return TR_OK;
+    tr_free(*two);
+    return tr_fail(TR_EINVAL, "--hosts %s: name at least two hosts, as in \"a:1,b:1\"", hosts);
+}
+
+tr_status cli_plan_probe_hosts(const char *model, const char *hosts, int *count, int *each,
+                               struct tr_path *out)
+{
+    char *two, why[512];
+    struct cli_arguments arguments = {0};
+    struct tr_path found = *out;
+    struct cli_child child = {.hear = hear, .user = &found};
+    found.rate = 0;
+    TR_TRY(read_hosts(hosts, &two, count, each));
+    cli_arguments_add_self(&arguments);
+    cli_arguments_add(&arguments, "launch");
+    cli_arguments_add(&arguments, "--hosts=%s", two);
+    cli_arguments_add(&arguments, "--processes=2");
+    cli_arguments_add(&arguments, "plan");
+    cli_arguments_add(&arguments, "%s", model);
+    cli_arguments_add(&arguments, "--probe");
+    tr_free(two);
+    cli_signals_watch(NULL, "ending the measurement");
+    tr_status status = cli_child_run(&child, &arguments);
+    cli_signals_release();
+    cli_arguments_release(&arguments);
+    if (status != TR_OK) return status;
+    if (found.rate > 0) {
+        *out = found;
+        return TR_OK;
+    }
+    cli_child_explain(&child, why, sizeof why);
+    return tr_fail(TR_EIO, "--hosts %s: the network could not be measured: %s", hosts, why);
 }

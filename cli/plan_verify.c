@@ -52,6 +52,7 @@ static tr_status run_row(const struct cli_plan_orders *orders, const char *place
                                   : (int64_t)steps,
         .seed = -1,
         .place = place,
+        .hosts = orders->hosts,
         .budget = 10 * SECONDS,
     };
     const struct cli_compare_plan none = {0};

@@ -225,9 +225,12 @@ tr_status tr_virtual_device_create(const tr_costs *costs, int threads, tr_cost_s
     struct virtual_device *self = tr_alloc_zero(1, sizeof *self);
     *out = NULL;
     if (!self) return TR_ENOMEM;
-    *self = (struct virtual_device){
-        .head = {.threads = threads}, .class = virtual_class, .costs = costs, .spend = spend, .user = user,
-        .speed = 1};
+    *self = (struct virtual_device){.head = {.threads = threads},
+                                    .class = virtual_class,
+                                    .costs = costs,
+                                    .spend = spend,
+                                    .user = user,
+                                    .speed = 1};
     self->head.class = &self->class;
 #define LEAVE_OUT(op)                                                                                        \
     if (!tr_costs_know(costs, TR_COST_##op)) self->class.op = NULL;

@@ -51,7 +51,7 @@ struct tr_sim {
     struct tr_sim_listener listener;
     int ranks;
     struct end *end; /* [ranks] */
-    size_t hollow; /* messages of so many bytes or more have no contents; SIZE_MAX: all have */
+    size_t hollow;   /* messages of so many bytes or more have no contents; SIZE_MAX: all have */
     uint64_t changes;
 };
 
