@@ -58,9 +58,15 @@ static bool looks_at(const tr_strategy *strategy, int rank, int64_t s)
 
 static int owner_of(const tr_strategy *strategy, int64_t replica)
 {
-    int rank = 0;
-    while (strategy->replica_bound[rank + 1] <= replica) rank++;
-    return rank;
+    int low = 0, high = strategy->size - 1;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (strategy->replica_bound[middle + 1] <= replica)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }
 
 /* ---- making ---- */
@@ -82,10 +88,14 @@ static tr_status check(const struct tr_job *job, const void *options_, int ranks
 static size_t count_messages(const tr_strategy *strategy)
 {
     size_t count = 0;
-    for (int64_t s = 0; s < tr_replicas_total(strategy); s++)
+    for (int64_t s = 0; s < tr_replicas_total(strategy); s++) {
+        if (owner_of(strategy, s) != strategy->rank) {
+            count += looks_at(strategy, strategy->rank, s);
+            continue;
+        }
         for (int rank = 0; rank < strategy->size; rank++)
-            if (rank != owner_of(strategy, s) && looks_at(strategy, rank, s))
-                count += rank == strategy->rank || owner_of(strategy, s) == strategy->rank;
+            count += rank != strategy->rank && looks_at(strategy, rank, s);
+    }
     return count;
 }
 
