@@ -63,7 +63,8 @@ export OMPI_MCA_plm_rsh_agent="$place/agent"
 export OMPI_MCA_orte_leave_session_attached=1
 export OMPI_MCA_btl=tcp,self
 HOSTS=10.78.0.1:1,10.78.0.2:1
-export HOSTS
+RATE=
+export HOSTS RATE
 
 fail() {
   echo "FAILED: $*"
@@ -88,7 +89,8 @@ for rate in "$@"; do
       skip "tc cannot make links slow here"
   done
   if [ -n "${MEASURE:-}" ]; then
-    RATE=$rate "$place/agent" 10.78.0.1 "$MEASURE"
+    RATE=$rate
+    "$place/agent" 10.78.0.1 "$MEASURE"
     continue
   fi
   # The gradients of 13 MB each way take longer than all else: what other programs take of the processors does not show.
@@ -103,4 +105,4 @@ for rate in "$@"; do
   echo "$rate: measured as $found bytes per second; predicted $predicted examples per second, measured $measured"
   near "$predicted" "$measured" || fail "predicted $predicted examples per second, measured $measured"
 done
-echo "two machines behind slow links are as planned"
+[ -n "${MEASURE:-}" ] || echo "two machines behind slow links are as planned"
