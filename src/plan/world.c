@@ -67,6 +67,7 @@ static bool is_before(const struct entry *a, const struct entry *b)
 
 static bool push(tr_world *world, struct entry entry)
 {
+    assert(entry.time >= world->now);
     if (!tr_grow(&world->entry, world->entries, sizeof *world->entry)) return false;
     int64_t at = world->entries++;
     entry.order = world->announced++;
