@@ -48,9 +48,13 @@ int64_t tr_costs_count(const tr_costs *costs);
 
 /* ---- devices ---- */
 
+/* Seconds by which what `device` does is measured: where the calling thread does all by itself, its own time,
+   for what other programs take of the machine is not the job's; else those of the clock. */
+double tr_device_time(const tr_device *device);
+
 /* A device that hands everything on to `inner`, borrowed for its life, and notes how long each operation
-   took, with the time since the one before: so that what the host does in between counts, too. Of a device
-   of one thread that is the time of the thread that calls it, always the same one. Returned,
+   took, with the time since the one before: so that what the host does in between counts, too. Always
+   called by the same thread. Returned,
    destroy with tr_device_destroy(). */
 tr_status tr_timing_device_create(tr_device *inner, tr_costs *costs, tr_device **out);
 /* The time before the next operation is not its own. */

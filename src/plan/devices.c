@@ -21,12 +21,10 @@ struct timing_device {
     bool notes;
 };
 
-/* Where the calling thread does all by itself, its own time counts: what other programs take of the machine
-   is not the job's. */
-static double read_time(const struct timing_device *timing)
+double tr_device_time(const tr_device *device)
 {
     struct timespec own;
-    if (!timing->inner->class->host_memory || timing->inner->threads > 1) return tr_clock_seconds();
+    if (!device->class->host_memory || device->threads > 1) return tr_clock_seconds();
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &own);
     return (double)own.tv_sec + 1e-9 * (double)own.tv_nsec;
 }
@@ -70,12 +68,12 @@ static tr_status note(struct timing_device *timing, enum tr_cost_op op, const vo
 {
     struct tr_cost_key key;
     if (!timing->inner->class->host_memory) TR_TRY(tr_device_wait(timing->inner));
-    double now = read_time(timing), seconds = now - timing->last;
+    double now = tr_device_time(timing->inner), seconds = now - timing->last;
     timing->last = now;
     if (!timing->notes) return TR_OK;
     tr_cost_key_of(op, arguments, &key);
     TR_TRY(tr_costs_note(timing->costs, &key, seconds));
-    timing->last = read_time(timing); /* noting it is not part of the next one */
+    timing->last = tr_device_time(timing->inner); /* noting it is not part of the next one */
     return TR_OK;
 }
 
@@ -111,14 +109,14 @@ tr_status tr_timing_device_create(tr_device *inner, tr_costs *costs, tr_device *
     };
     timing->head = *inner;
     timing->head.class = &timing->class;
-    timing->last = read_time(timing);
+    timing->last = tr_device_time(timing->inner);
     *out = &timing->head;
     return TR_OK;
 }
 
 void tr_timing_device_pause(tr_device *device)
 {
-    timing_of(device)->last = read_time(timing_of(device));
+    timing_of(device)->last = tr_device_time(timing_of(device)->inner);
 }
 
 void tr_timing_device_note(tr_device *device, bool notes)
