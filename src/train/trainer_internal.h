@@ -131,7 +131,8 @@ struct trainer_progress {
     int64_t step;                   /* steps done */
     int32_t resting;                /* what comes after the last of them is not over */
     int32_t root;                   /* of the job so far, by its number */
-    int64_t saved; /* newest step whose checkpoint was told; in the end, as the root knows it */
+    int64_t saved;  /* newest step whose checkpoint was told; in the end, as the root knows it */
+    int64_t tested; /* steps done at the last evaluation on the test data; in the end, the root's */
     struct tr_step_figures figures; /* of it */
 };
 /* The ranks that take part in the job from the beginning, where these shall outlive each other. Collective.

@@ -182,7 +182,7 @@ static tr_status shrink(struct run *run)
 {
     tr_trainer *trainer = run->trainer;
     struct trainer_progress progress = {
-        .step = trainer->step, .resting = run->resting, .figures = run->figures};
+        .step = trainer->step, .resting = run->resting, .tested = run->tested_step, .figures = run->figures};
     int64_t step = trainer->step;
     char lost[TR_MESSAGE_SIZE], text[TR_MESSAGE_SIZE + 64];
     TR_TRY(trainer_shrink(trainer, &progress, lost, sizeof lost));
@@ -192,7 +192,12 @@ static tr_status shrink(struct run *run)
         take_marks(run);
     else if (run->resting)
         go_back_to_marks(run);
-    if (run->resting && progress.saved == trainer->step) trainer->saved_step = trainer->step;
+    /* At the end of a run some may have saved and tested what others have not; the root's word counts. */
+    if (progress.saved == trainer->step)
+        trainer->saved_step = trainer->step;
+    else if (trainer->saved_step == trainer->step)
+        trainer->saved_step = -1;
+    if (!run->resting) run->tested_step = progress.tested;
     TR_TRY(trainer_take_over(trainer));
     snprintf(text, sizeof text, "after step %lld: %s", (long long)trainer->step, lost);
     trainer_warn(run, text);

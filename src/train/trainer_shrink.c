@@ -128,6 +128,7 @@ static tr_status agree(const tr_trainer *trainer, tr_comm *crew, struct trainer_
     /* What the root before owed to the journal comes with what follows the step. */
     if (status == TR_OK) progress->resting = resting || (orphaned && progress->figures.steps > 0);
     if (status == TR_OK) progress->saved = all[0].saved;
+    if (status == TR_OK) progress->tested = all[0].tested;
     tr_free(all);
     return status;
 }
