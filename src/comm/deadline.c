@@ -103,8 +103,9 @@ static void find_lost(tr_comm *comm, const tr_ticket *ticket, struct loss *loss)
     mark_pending(comm, ticket);
     for (int rank = 0; rank < comm->size; rank++) {
         bool pending = comm->pending[rank] > 0;
-        /* Whoever left had finished all collectives, unless we wait for it in this very one. */
-        if (pending || ticket->collective) look_at(comm, rank, !pending, loss);
+        /* Whoever left had finished all collectives, unless we wait for it in this very one. In a crew,
+           whoever finds a death turns to who is left, and nobody is to wait for it here. */
+        if (pending || ticket->collective || comm->outlives) look_at(comm, rank, !pending, loss);
     }
 }
 

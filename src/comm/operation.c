@@ -108,10 +108,10 @@ tr_status tr_ticket_take_collective(tr_comm *comm, const char *kind, const char 
 
 /* ---- transfers ---- */
 
-/* Whether a message may fail without ending the communicator. */
+/* Whether a message may fail without ending the communicator. In a crew, the wait for it finds who died. */
 static bool tolerates(const tr_comm *comm, const tr_ticket *ticket, tr_status status)
 {
-    return status == TR_EPEER && comm->tolerant && !ticket->collective;
+    return status == TR_EPEER && (comm->outlives || (comm->tolerant && !ticket->collective));
 }
 
 static struct tr_transfer *add(const tr_comm *comm, tr_ticket *ticket, struct tr_transfer transfer)

@@ -175,6 +175,47 @@ static void at_any_moment(void **state)
     }
 }
 
+/* Waits for a message of a rank that lives and does not send it, since another one died. */
+static void *wait_in_vain(void *user)
+{
+    struct person *person = user;
+    tr_comm *crew = NULL;
+    tr_ticket *ticket = NULL;
+    int word = 0;
+    person->status = tr_comm_survivors(person->comm, &crew);
+    if (person->status == TR_OK && person->rank == 2) tr_comm_thread_kill(person->comm);
+    if (person->status == TR_OK && person->rank == 0)
+        person->status = tr_comm_receive(crew, 1, 5, &word, sizeof word, "word", &ticket);
+    if (person->status == TR_OK && person->rank == 0) person->status = tr_comm_wait(crew, &ticket);
+    person->dead = person->status == TR_EPEER && tr_comm_is_bereaved(crew);
+    return crew;
+}
+
+/* So that nobody waits for those who went to find out who is left. */
+static void any_death_ends_any_wait(void **state)
+{
+    (void)state;
+    enum { COUNT = 3 };
+    struct crowd crowd = {0};
+    tr_comm *comms[COUNT];
+    void *crew[COUNT];
+    const struct tr_comm_settings patient = {.timeout = 30, .patience = 30};
+    assert_int_equal(tr_comm_thread_create(COUNT, NULL, &patient, comms), TR_OK);
+    for (int r = 0; r < COUNT; r++) {
+        crowd.person[r] = (struct person){.comm = comms[r], .rank = r};
+        assert_int_equal(pthread_create(&crowd.person[r].thread, NULL, wait_in_vain, &crowd.person[r]), 0);
+    }
+    for (int r = 0; r < COUNT; r++) pthread_join(crowd.person[r].thread, &crew[r]);
+    assert_int_equal(crowd.person[0].status, TR_EPEER);
+    assert_true(crowd.person[0].dead);
+    for (int r = 0; r < COUNT; r++) {
+        tr_comm *part = crew[r];
+        tr_comm_destroy(&part);
+        tr_comm_disband(comms[r]);
+        tr_comm_destroy(&comms[r]);
+    }
+}
+
 /* A rank that gives up ends all, with its reason: that is no death. */
 static void who_gives_up_ends_all(void **state)
 {
@@ -196,6 +237,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(those_who_live_agree),
         cmocka_unit_test(at_any_moment),
+        cmocka_unit_test(any_death_ends_any_wait),
         cmocka_unit_test(who_gives_up_ends_all),
     };
     return cmocka_run_group_tests_name("comm.survivors", tests, NULL, NULL);
