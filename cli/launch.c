@@ -36,7 +36,7 @@ static const struct tr_choice losses[] = {
     {"stop", LOSS_STOP, "the job ends, and starts again where --restarts says so"},
     {"shrink", LOSS_SHRINK,
      "the others go on from the last step, to the same weights; with --restarts all are started again once a "
-     "checkpoint is written; for processes of one host and the strategy allreduce"},
+     "checkpoint is written; for the strategy allreduce, with several hosts and train --replicas-of-state 1"},
     {NULL, 0, NULL},
 };
 

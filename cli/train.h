@@ -20,6 +20,7 @@ struct cli_train_options {
     bool resume_changed, overwrite, quiet, continues, placement, profile, bind, memory_check, outlives;
     int64_t seed, steps, epochs;
     int32_t log; /* enum cli_log */
+    int32_t replicas_of_state;
     char *transport, *strategy, *parameters_on, *shares, *launched;
     int64_t timeout, patience; /* ms */
     struct tr_string_list slow;

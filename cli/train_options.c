@@ -115,6 +115,15 @@ static const struct tr_option table[] = {
          "go on from the last step when another process of the host dies (`trireme launch --on-loss shrink` "
          "sets it); variable TRIREME_OUTLIVES",
      .flags = TR_OPTION_ENVIRONMENT},
+    {.key = "replicas_of_state",
+     .type = TR_OPTION_INT32,
+     .offset = AT(replicas_of_state),
+     .fallback = "0",
+     .least = 0,
+     .most = 1,
+     .help =
+         "copies of each process's moments with another one, so that processes of several hosts can go on "
+         "when one dies; on one host nothing needs to be copied"},
     {.key = "slow",
      .type = TR_OPTION_STRING_LIST,
      .offset = AT(slow),
@@ -279,6 +288,7 @@ void cli_train_settings(const struct cli_train_options *options, struct tr_train
     settings->transport = options->transport;
     settings->bind = options->bind;
     settings->outlives = options->outlives;
+    settings->replicas_of_state = options->replicas_of_state;
     settings->strategy = options->strategy;
     settings->trace = options->trace;
     settings->trace_first = options->trace_first;

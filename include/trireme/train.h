@@ -98,12 +98,14 @@ struct tr_train_settings {
                            strategy lets all of them compute some of each: "equal"; "auto", by the speed that
                            is measured while the run goes on; or a speed for each of them, "3,1,1". Changes no
                            bit. NULL: "equal" */
+    int replicas_of_state; /* with `outlives`, where processes share no memory: 1 for a copy of the moments
+                              and averages of each with another one, without which nobody goes on; 0: none */
 };
 #define TR_TRAIN_SETTINGS_INIT                                                                               \
     {                                                                                                        \
         sizeof(struct tr_train_settings), NULL, NULL, 0, "cpu", 0, NULL, NULL, NULL, false, false, 0, 0,     \
             NULL, NULL, NULL, 0, 0, 0, NULL, 0, 100, false, NULL, 0, 0, NULL, false, NULL, false, NULL, 0,   \
-            false, NULL, 0, NULL, NULL, false, NULL                                                          \
+            false, NULL, 0, NULL, NULL, false, NULL, 0                                                       \
     }
 
 /* What a training would be, as far as its model file tells (with `resume` alone, that of the checkpoint). */

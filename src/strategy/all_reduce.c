@@ -56,7 +56,9 @@ static tr_status make_shared(struct all_reduce *self)
     tr_comm *comm = self->head.comm;
     bool holds = tr_comm_local_rank(comm) == 0;
     size_t bytes = (size_t)job->model->arena_floats * sizeof(float);
-    size_t kept = all_reduce_outlives(self) ? (size_t)tr_variables_arenas(&job->optimizer) : 1;
+    size_t kept = all_reduce_outlives(self) && tr_comm_hosts(comm) == 1
+                      ? (size_t)tr_variables_arenas(&job->optimizer)
+                      : 1;
     TR_TRY(tr_strategy_window(comm, holds ? kept * bytes : 0, &self->parameters));
     TR_TRY(make_sums(self));
     TR_TRY(tr_strategy_use_progress_thread(&self->head, self->nodes));
@@ -80,7 +82,10 @@ tr_status all_reduce_create(tr_strategy *strategy)
     strategy->update_count = self->buckets;
     if (self->parameters)
         parameters = tr_window_part(self->parameters, tr_comm_local(strategy->comm, 0), NULL);
-    if (all_reduce_outlives(self)) {
+    bool outlives = all_reduce_outlives(self),
+         shared = outlives && tr_comm_hosts(strategy->comm) == 1 && parameters && self->nodes;
+    if (outlives && !shared) TR_TRY(all_reduce_make_copies(self));
+    if (shared) {
         TR_TRY(all_reduce_make_previous(self));
         TR_TRY(tr_variables_create_shared(strategy->holder, job->model, &job->optimizer, parameters,
                                           &strategy->replicas->variables));
@@ -159,6 +164,7 @@ void all_reduce_destroy(tr_strategy *strategy)
 {
     struct all_reduce *self = self_of(strategy);
     unmake_sums(self);
+    all_reduce_release_copies(self);
     tr_window_destroy(&self->previous);
     tr_window_destroy(&self->parameters);
     all_reduce_release_buckets(self);
@@ -269,7 +275,8 @@ const struct tr_strategy_class tr_strategy_all_reduce = {
     .gradient = all_reduce_gradient,
     .share = all_reduce_share,
     .gather = all_reduce_gather,
-    .rewind = all_reduce_rewind,
+    .meet = all_reduce_take_copies,
+    .complete = all_reduce_take_copies,
     .inherit = all_reduce_inherit,
     .spares = all_reduce_spares,
 };

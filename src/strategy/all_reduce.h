@@ -70,7 +70,8 @@ struct all_reduce {
     /* With a communicator: */
     tr_window *parameters, *nodes; /* NULL: ranks do not share memory */
     tr_window *previous;           /* what was before updates, if the state outlives ranks; else NULL */
-    int64_t step;                  /* under way, or done last */
+    struct all_reduce_copies *copies; /* of state with other ranks, if it outlives them so; else NULL */
+    int64_t step;                     /* under way, or done last */
     tr_reduction *reduction;
     struct factors_memory factors;
     float *whole;                   /* the whole gradient, where its norm is wanted; else NULL */
@@ -146,13 +147,23 @@ static inline bool all_reduce_outlives(const struct all_reduce *self)
 {
     return self->head.settings.outlives && self->head.comm;
 }
-/* Makes room for what was before, once the buckets are known. Collective. TR_EUNSUPPORTED where ranks do not
-   share memory. */
+/* Makes room for what was before, once the buckets are known, where all ranks share memory. Collective.
+   TR_EUNSUPPORTED where they cannot share that much. */
 tr_status all_reduce_make_previous(struct all_reduce *self);
 /* From now on it is kept. */
 void all_reduce_keep_previous(struct all_reduce *self);
-tr_status all_reduce_rewind(tr_strategy *strategy, int64_t step);
-tr_status all_reduce_inherit(tr_strategy *strategy, const tr_strategy *from);
+tr_status all_reduce_inherit(tr_strategy *strategy, tr_strategy *from, int64_t step);
+
+/* ---- all_reduce_copies.c: the same where ranks do not share memory ---- */
+
+struct all_reduce_copies;
+/* Makes room for copies, once the buckets are known. TR_EUNSUPPORTED where the settings want none. */
+tr_status all_reduce_make_copies(struct all_reduce *self);
+void all_reduce_release_copies(struct all_reduce *self);
+/* Copies what there is when `step` steps are done. Collective. Nothing happens without copies. */
+tr_status all_reduce_take_copies(tr_strategy *strategy, int64_t step);
+/* tr_strategy_inherit() from one with copies. */
+tr_status all_reduce_inherit_copies(struct all_reduce *self, const struct all_reduce *other, int64_t step);
 
 /* ---- all_reduce.c: for classes that divide the work so, with `options` and head.servers set; the slots of
    strategy/class.h ---- */

@@ -65,11 +65,6 @@ tr_status all_reduce_make_previous(struct all_reduce *self)
 {
     tr_strategy *strategy = &self->head;
     size_t bytes = arena_bytes(self) + (size_t)strategy->size * note_bytes(self);
-    if (tr_comm_hosts(strategy->comm) > 1 || !self->parameters || !self->nodes)
-        return tr_fail(
-            TR_EUNSUPPORTED,
-            "only processes of one host that share memory can go on without one that died; let the "
-            "job restart from its checkpoints");
     TR_TRY(tr_strategy_window(strategy->comm, tr_comm_local_rank(strategy->comm) == 0 ? bytes : 0,
                               &self->previous));
     if (!self->previous)
@@ -138,19 +133,22 @@ static tr_status put_back(struct all_reduce *self, int rank, int64_t step)
     return TR_OK;
 }
 
-tr_status all_reduce_rewind(tr_strategy *strategy, int64_t step)
+static tr_status rewind_to(struct all_reduce *self, int64_t step)
 {
-    struct all_reduce *self = (struct all_reduce *)strategy;
-    for (int rank = 0; rank < strategy->size; rank++) TR_TRY(put_back(self, rank, step));
+    for (int rank = 0; rank < self->head.size; rank++) TR_TRY(put_back(self, rank, step));
     return TR_OK;
 }
 
-tr_status all_reduce_inherit(tr_strategy *strategy, const tr_strategy *from)
+tr_status all_reduce_inherit(tr_strategy *strategy, tr_strategy *from, int64_t step)
 {
     struct all_reduce *self = (struct all_reduce *)strategy;
-    const struct all_reduce *other = (const struct all_reduce *)from;
-    if (!other->previous || !self->previous || floats_of(self) != floats_of(other))
-        return tr_fail(TR_EMISMATCH, "a strategy without shared state has none to hand on");
+    struct all_reduce *other = (struct all_reduce *)from;
+    if (floats_of(self) != floats_of(other) || (!other->previous && !other->copies))
+        return tr_fail(TR_EMISMATCH, "a strategy whose state died with a rank has none to hand on");
+    if (other->copies) return all_reduce_inherit_copies(self, other, step);
+    /* One does it for all: what was written is where all see it. */
+    if (strategy->rank != 0) return TR_OK;
+    TR_TRY(rewind_to(other, step));
     copy(self, memory_of(other, other->parameters), memory_of(self, self->parameters), 0, floats_of(self));
     return TR_OK;
 }

@@ -103,10 +103,12 @@ struct tr_strategy_class {
     /* If asynchronous, on the root: all did what `out`, zeroed, with room for all ranks, is to tell; with
        NULL in its place: the run is over, and the others are released. NULL: never asynchronous. */
     tr_status (*end)(tr_strategy *strategy, struct tr_strategy_statistics *out);
-    /* tr_strategy_rewind() and tr_strategy_inherit(), for strategies that settings.outlives asks to. NULL:
-       state is lost with a rank. */
-    tr_status (*rewind)(tr_strategy *strategy, int64_t step);
-    tr_status (*inherit)(tr_strategy *strategy, const tr_strategy *from);
+    /* `step` steps are done on this rank, and nobody was told so yet: what is to outlive it is put where that
+       is. Collective. NULL: nothing. */
+    tr_status (*complete)(tr_strategy *strategy, int64_t step);
+    /* tr_strategy_inherit(), for strategies that settings.outlives asks to. NULL: state is lost with a rank.
+     */
+    tr_status (*inherit)(tr_strategy *strategy, tr_strategy *from, int64_t step);
     /* If asynchronous, on the root: tr_strategy_examine(). NULL: the root examines by itself. */
     tr_status (*examine)(tr_strategy *strategy, const struct tr_examination *examination);
     /* Bytes of gradients that a process alone does without, on a device that computes in host memory. NULL:

@@ -385,6 +385,7 @@ tr_status tr_driver_round(tr_strategy *strategy, int64_t step, int32_t request,
     int64_t end = next_multiple(step, every, strategy->job->train.steps);
     begin_reports(strategy, request);
     TR_TRY(learn_and_meet(strategy, step, end));
+    if (class->complete) TR_TRY(class->complete(strategy, end));
     TR_TRY(exchange(strategy));
     sum_up(strategy, step, end - step, figures);
     if (figures->bad_loss || figures->poisoned) return TR_OK;

@@ -32,7 +32,7 @@ static tr_status make(const struct tr_strategy_choice *choice, tr_strategy **out
 static tr_status create_chosen(tr_strategy *strategy, const struct tr_strategy_choice *choice)
 {
     TR_TRY(tr_strategy_choice_check(choice, strategy->job, strategy->size));
-    if (strategy->settings.outlives && strategy->comm && !strategy->class->rewind)
+    if (strategy->settings.outlives && strategy->comm && !strategy->class->inherit)
         return tr_fail(
             TR_EUNSUPPORTED,
             "a rank of the strategy %s keeps what no other has, so the others cannot go on without "
@@ -272,14 +272,9 @@ tr_status tr_strategy_run_worker(tr_strategy *strategy, const atomic_int *stop, 
     return strategy->class->work(strategy, stop, request, NULL);
 }
 
-tr_status tr_strategy_rewind(tr_strategy *strategy, int64_t step)
+tr_status tr_strategy_inherit(tr_strategy *strategy, tr_strategy *from, int64_t step)
 {
-    return strategy->class->rewind(strategy, step);
-}
-
-tr_status tr_strategy_inherit(tr_strategy *strategy, const tr_strategy *from)
-{
-    return strategy->class->inherit(strategy, from);
+    return strategy->class->inherit(strategy, from, step);
 }
 
 void tr_strategy_examine_by(tr_strategy *strategy, const struct tr_examiner *examiner)

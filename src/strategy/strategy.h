@@ -76,6 +76,8 @@ struct tr_strategy_settings {
     uint64_t delay_seed; /* random delays of all ranks follow from it, about half a step each; 0: none */
     bool outlives; /* what the ranks have in memory is to outlive the death of some, see tr_strategy_inherit()
                     */
+    int replicas_of_state; /* then, where ranks share no memory: copies of each rank's moments with another;
+                              0 or 1 */
     const char *shares; /* how microbatches are shared among the workers: "equal", "auto" (by measured speed),
                            or a speed for each, "3,1"; borrowed for the creation; NULL: equal */
     bool whole_gradients;   /* gradients are formed as a whole, though updates do not need that */
@@ -181,13 +183,11 @@ tr_status tr_strategy_examine(tr_strategy *strategy, const struct tr_examination
    `*stop` is looked at now and then and hands `request` to the root once set. TR_OK at the end of the run.
  */
 tr_status tr_strategy_run_worker(tr_strategy *strategy, const atomic_int *stop, int32_t request);
-/* Of a strategy that outlives, on one of those who live, once none of them works with it any more: puts
-   parameters, moments and averages back to what they were before the updates of `step`, wherever in these the
-   ranks were, also those who died. May be done again. Local. */
-tr_status tr_strategy_rewind(tr_strategy *strategy, int64_t step);
-/* Takes over the state of another strategy of the same job and class, which has been rewound, for all ranks
-   of this one, between its creation and its beginning; on one of the ranks. Local. */
-tr_status tr_strategy_inherit(tr_strategy *strategy, const tr_strategy *from);
+/* Takes over the state of another strategy of the same job and class that outlives, by which none of those
+   who live works any more: parameters, moments and averages as they were when `step` steps were done,
+   wherever in the next one the ranks were, also those who died. Between the creation of this strategy and its
+   beginning; may be done again. Collective. TR_EPEER where what is needed died, too. */
+tr_status tr_strategy_inherit(tr_strategy *strategy, tr_strategy *from, int64_t step);
 /* The run is over; the root of an asynchronous strategy releases the others. */
 tr_status tr_strategy_end(tr_strategy *strategy);
 /* Sets what a watcher sees of coming steps; all zeros: nothing. Local. Strategies with several passes or

@@ -78,6 +78,7 @@ static tr_status make_variables(tr_trainer *trainer, const struct tr_train_setti
     struct tr_job *job = trainer->job;
     struct tr_strategy_settings strategy = {
         .delay_seed = settings->delay_seed, .stop = &trainer->stop, .outlives = trainer->whole != NULL};
+    strategy.replicas_of_state = settings->replicas_of_state;
     tr_comm *comm = trainer->comm;
     int threads = settings->threads, rank = comm ? tr_comm_rank(comm) : 0;
     strategy.shares = settings->shares;

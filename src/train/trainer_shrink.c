@@ -174,10 +174,7 @@ static tr_status create(tr_trainer *trainer, tr_comm *crew, tr_strategy **out)
 static tr_status divide(tr_trainer *trainer, tr_comm *crew, int64_t step, tr_strategy **out)
 {
     TR_TRY(create(trainer, crew, out));
-    if (tr_comm_rank(crew) == 0) {
-        TR_TRY(tr_strategy_rewind(trainer->strategy, step));
-        TR_TRY(tr_strategy_inherit(*out, trainer->strategy));
-    }
+    TR_TRY(tr_strategy_inherit(*out, trainer->strategy, step));
     TR_TRY(tr_strategy_begin(*out));
     return tr_strategy_meet(*out, step);
 }

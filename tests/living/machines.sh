@@ -1,10 +1,11 @@
 #!/bin/sh
 # A job on two machines over TCP: two network namespaces with a cable between them, each with processes and a host name of its
-# own; checkpoints lie on one of them. With "outage" as third argument, the cable is pulled in the middle of the run; with "slow",
-# it carries 50 Mb/s, and four workers train under every synchronous strategy and variant that `compare` knows. Wants root; says
-# "skipped:" where that or namespaces are not to be had.
+# own; checkpoints lie on one of them. With "outage" as third argument, the cable is pulled in the middle of the run; with
+# "losses", one process after the other is killed on both machines, and the others go on; with "slow", the cable carries 50 Mb/s,
+# and four workers train under every synchronous strategy and variant that `compare` knows. Wants root; says "skipped:" where that
+# or namespaces are not to be had.
 #
-#     machines.sh PROGRAM SOURCE_DIRECTORY [together | outage | slow]
+#     machines.sh PROGRAM SOURCE_DIRECTORY [together | outage | losses | slow]
 set -eu
 program=$1 source=$2 what=${3:-together}
 a=tr$$a b=tr$$b
@@ -65,6 +66,8 @@ export OMPI_MCA_plm_rsh_agent="$place/agent"
 # The daemon is the first process of its name space and must stay.
 export OMPI_MCA_orte_leave_session_attached=1
 export OMPI_MCA_btl=tcp,self
+# Its store in shared memory is named by numbers of processes, which both machines have.
+export PMIX_MCA_gds=hash
 # Sessions are named by host and process, which are the same each time that this program runs.
 export OMPI_MCA_orte_tmpdir_base="$place"
 
@@ -83,6 +86,25 @@ launch() {
   ranks=$1 half=$((($1 + 1) / 2))
   shift
   "$place/agent" 10.77.0.1 "$program" launch -n "$ranks" -t 1 --hosts "10.77.0.1:$half,10.77.0.2:$half" "$@" >"$place/out" 2>"$place/err"
+}
+
+# Kills the process of a rank, on whichever machine it is.
+kill_rank() {
+  for id in $(ip netns pids "$a") $(ip netns pids "$b"); do
+    tr '\0' '\n' <"/proc/$id/environ" 2>/dev/null | grep -qx "OMPI_COMM_WORLD_RANK=$1" && kill -9 "$id" && return
+  done
+  fail "there is no rank $1"
+}
+
+# Waits until a file has a line like this; fails after a minute, or when the job is over.
+wait_for() {
+  tries=600
+  while ! grep -q "$2" "$1" 2>/dev/null; do
+    kill -0 $job_id 2>/dev/null || fail "the job ended"
+    tries=$((tries - 1))
+    [ $tries -gt 0 ] || fail "nobody said \"$2\""
+    sleep 0.1
+  done
 }
 
 # What processes of one host, which `compare` starts, end with, two hosts do, too.
@@ -130,6 +152,20 @@ together() {
   grep -q '^resumed .*step 40' "$place/out" || fail "it began anew"
   grep -q machine-a "$place/out" && grep -q machine-b "$place/out" || fail "there were no two machines"
   grep -q ' 0 bytes read in shared memory' "$place/out" || fail "the machines shared memory"
+  expect
+}
+
+losses() {
+  alone 600
+  launch 4 --on-loss shrink train $job -o "$place/two" --timeout 20000 --replicas-of-state 1 &
+  job_id=$!
+  wait_for "$place/out" '^step  60/'
+  kill_rank 3
+  wait_for "$place/err" 'rank 3 on host machine-b died; 3 of 4 ranks go on'
+  wait_for "$place/out" '^step 200/'
+  kill_rank 0
+  wait_for "$place/err" 'rank 0 on host machine-a died; 2 of 4 ranks go on, and rank 1 reports and saves'
+  wait $job_id || fail "exit code $?"
   expect
 }
 

@@ -29,9 +29,11 @@ set(machines sh ${CMAKE_CURRENT_SOURCE_DIR}/living/machines.sh $<TARGET_FILE:tri
 add_test(NAME living.machines COMMAND ${machines})
 add_test(NAME living.outage COMMAND ${machines} outage)
 add_test(NAME living.slow_link COMMAND ${machines} slow)
+add_test(NAME living.machines_losses COMMAND ${machines} losses)
 set_tests_properties(living.machines PROPERTIES LABELS living)
-set_tests_properties(living.outage living.slow_link PROPERTIES LABELS "living;long")
-set_tests_properties(living.machines living.outage living.slow_link PROPERTIES TIMEOUT 900 RUN_SERIAL TRUE SKIP_RETURN_CODE 77)
+set_tests_properties(living.outage living.slow_link living.machines_losses PROPERTIES LABELS "living;long")
+set_tests_properties(living.machines living.outage living.slow_link living.machines_losses
+                     PROPERTIES TIMEOUT 900 RUN_SERIAL TRUE SKIP_RETURN_CODE 77)
 
 # Three nodes under SLURM.
 add_test(NAME living.slurm COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/living/slurm.sh $<TARGET_FILE:trireme>

@@ -1,8 +1,8 @@
 /* Synchronous jobs that go on without ranks that died, in the middle of a step, of an update, of an
  * evaluation: always to the hash of one process. On threads, and on processes that share memory and are
  * really gone. */
-#include "support/comm_thread/thread.h"
-#include "support/ranks.h"
+#include "strategy/shrink.h"
+
 #include "train/trainer_internal.h"
 
 #include "base/alloc.h"
@@ -17,198 +17,19 @@
 #include <string.h>
 #include <cmocka.h>
 
-#define STEPS  7
-#define SHARES sizeof ((struct outcome *)NULL)->shares
-
-enum place {
-    NOWHERE,
-    AT_LAYER,  /* before backward */
-    AT_UPDATE, /* in the middle of it: what is updated is torn */
-    AT_EVENT   /* told by the root, which kills: of processes itself alone */
-};
-
-struct blow {
-    enum place place;
-    int victim;
-    int64_t step; /* AT_LAYER, AT_UPDATE: steps done before; AT_EVENT: as the event says, or later */
-    int nth;      /* layer or update of the step, from 0 */
-    enum tr_train_event_kind event;
-};
-
-#define BLOWS 3
-struct plan {
-    struct blow blow[BLOWS];
-    tr_comm *comm[RANKS]; /* of threads */
-    bool dealt[BLOWS];    /* by a root; the next one hears of the event, too */
-};
-
-struct part {
-    struct plan *plan;
-    struct rank *rank;
-    tr_trainer *trainer;
-    int number, layers, updates;
-    int64_t step; /* that these are of */
-};
-
-static struct plan *plan_of_all; /* threads see one, processes copies */
-
-/* This rank dies here, in mid-step. */
-static tr_status die(struct part *part)
-{
-    ranks_die(part->rank->comm);
-    return tr_fail(TR_EPEER, "this rank was to die here");
-}
-
-/* Whether the rank is to die at this call, the `calls`th of the step. */
-static bool is_due(struct part *part, enum place place, int calls)
-{
-    for (int i = 0; i < BLOWS; i++) {
-        const struct blow *blow = &part->plan->blow[i];
-        if (blow->place == place && blow->victim == part->number && blow->step == part->trainer->step &&
-            blow->nth == calls)
-            return true;
-    }
-    return false;
-}
-
-static void enter_step(struct part *part)
-{
-    if (part->step == part->trainer->step) return;
-    part->step = part->trainer->step;
-    part->layers = part->updates = 0;
-}
-
-static tr_status at_layer(void *user, const struct tr_layer *layer, const float *output, int64_t count)
-{
-    struct part *part = user;
-    (void)layer, (void)output, (void)count;
-    enter_step(part);
-    return is_due(part, AT_LAYER, part->layers++) ? die(part) : TR_OK;
-}
-
-static tr_status at_update(void *user, const float *gradient, int64_t begin, int64_t end)
-{
-    struct part *part = user;
-    (void)gradient;
-    enter_step(part);
-    if (begin == end || !is_due(part, AT_UPDATE, part->updates++)) return TR_OK;
-    for (int i = 0; i < TR_ARENAS; i++) {
-        float *arena = tr_variables_arena(part->trainer->variables, (enum tr_arena)i);
-        for (int64_t k = begin; arena && k < end; k += 3) arena[k] = 1e30F;
-    }
-    return die(part);
-}
-
-static void hear(void *user, const struct tr_train_event *event)
-{
-    struct part *part = user;
-    struct outcome *outcome = &part->rank->outcome;
-    if (event->kind == TR_EVENT_SHARES) snprintf(outcome->shares, sizeof outcome->shares, "%s", event->name);
-    for (int i = 0; i < BLOWS; i++) {
-        const struct blow *blow = &part->plan->blow[i];
-        if (part->plan->dealt[i] || blow->place != AT_EVENT || blow->event != event->kind ||
-            event->step < blow->step)
-            continue;
-        part->plan->dealt[i] = true;
-        if (blow->victim == part->number)
-            ranks_die(part->rank->comm);
-        else if (!ranks_are_processes())
-            tr_comm_thread_kill(part->plan->comm[blow->victim]);
-    }
-}
-
-static void *run_part(void *user)
-{
-    struct rank *rank = user;
-    struct part part = {.plan = plan_of_all, .rank = rank, .number = tr_comm_rank(rank->comm), .step = -1};
-    struct outcome *outcome = &rank->outcome;
-    *outcome = (struct outcome){.step = -1};
-    part.plan->comm[part.number] = rank->comm;
-    outcome->status = trainer_create(rank->settings, rank->comm, &part.trainer);
-    if (outcome->status == TR_OK) {
-        tr_strategy_watch(part.trainer->strategy, TR_WATCHER_DIGESTS,
-                          (struct tr_strategy_watch){at_layer, at_update, &part});
-        outcome->status = tr_trainer_run(part.trainer, hear, &part);
-    }
-    snprintf(outcome->message, sizeof outcome->message, "%s",
-             outcome->status == TR_OK ? "" : tr_error_message());
-    if (outcome->status == TR_OK) {
-        outcome->step = part.trainer->step;
-        if (tr_trainer_hash(part.trainer, outcome->hash) != TR_OK) outcome->hash[0] = '\0';
-    } else if (!part.trainer) {
-        tr_comm_abort(rank->comm, outcome->message);
-    }
-    tr_trainer_destroy(&part.trainer);
-    tr_comm_destroy(&rank->comm);
-    return NULL;
-}
-
-/* ---- checks ---- */
-
-static bool is_victim(const struct plan *plan, int rank)
-{
-    for (int i = 0; i < BLOWS; i++)
-        if (plan->blow[i].victim == rank && plan->blow[i].place != NOWHERE) return true;
-    return false;
-}
-
-/* The job on `size` ranks that are dealt these blows ends with what one process ends with. The shares that
-   were told last, "" for none, become `shares`. */
-static void expect_survival_with(struct job *job, const struct outcome *alone, const struct plan *blows,
-                                 int size, const char *how, char shares[SHARES])
-{
-    struct rank ranks[RANKS];
-    struct plan plan = *blows;
-    plan_of_all = &plan;
-    shares[0] = '\0';
-    job->settings.outlives = true;
-    run_ranks_by(run_part, &job->settings, size, false, ranks);
-    job->settings.outlives = false;
-    for (int r = 0; r < size; r++) {
-        const struct outcome *outcome = &ranks[r].outcome;
-        if (outcome->status == TR_OK && outcome->shares[0]) memcpy(shares, outcome->shares, SHARES);
-        if (is_victim(blows, r)) {
-            if (outcome->status == TR_OK) fail_msg("%s: rank %d lives", how, r);
-        } else if (outcome->status != TR_OK) {
-            fail_msg("%s, rank %d of %d: %s", how, r, size, outcome->message);
-        } else if (strcmp(outcome->hash, alone->hash) != 0 || outcome->step != alone->step) {
-            fail_msg("%s, rank %d of %d: hash %s after %lld steps, one process has %s", how, r, size,
-                     outcome->hash, (long long)outcome->step, alone->hash);
-        }
-    }
-}
-
-static void expect_survival(struct job *job, const struct outcome *alone, const struct plan *blows, int size,
-                            const char *how)
-{
-    char shares[SHARES];
-    expect_survival_with(job, alone, blows, size, how, shares);
-}
-
-static void begin(struct job *job, const struct family *family, struct outcome *alone)
-{
-    family_job(job, family, family_place);
-    job_set(job, "train.microbatches=5");
-    job_set(job, "train.evaluate_every=2");
-    job->settings.set = job->set;
-    job->settings.steps = STEPS;
-    job_outcome(job, alone);
-    if (alone->status != TR_OK) fail_msg("%s: %s", family->name, alone->message);
-}
-
 /* Every kind of network and update, with a death in forward and one in the middle of an update. */
 static void all_families(int size, int victim)
 {
     for (int f = 0; f < family_count; f++) {
         struct job job;
         struct outcome alone;
-        begin(&job, &families[f], &alone);
+        shrink_begin(&job, &families[f], &alone);
         for (int torn = 0; torn < 2; torn++) {
             char how[120];
             struct plan plan = {.blow = {{torn ? AT_UPDATE : AT_LAYER, victim, 3, 0, 0}}};
             snprintf(how, sizeof how, "%s, %s of rank %d", families[f].name, torn ? "an update" : "a layer",
                      victim);
-            expect_survival(&job, &alone, &plan, size, how);
+            shrink_expect(&job, &alone, &plan, size, how);
         }
     }
 }
@@ -235,7 +56,7 @@ static void every_place_will_do(void **state)
     (void)state;
     struct job job;
     struct outcome alone;
-    begin(&job, &families[0], &alone);
+    shrink_begin(&job, &families[0], &alone);
     job.settings.strategy = "allreduce,bucket=0.002,factors=never"; /* several updates a step */
     for (int64_t step = 0; step < STEPS; step += STEPS - 1)
         for (int victim = 0; victim < 4; victim++)
@@ -245,7 +66,7 @@ static void every_place_will_do(void **state)
                     struct plan plan = {.blow = {{torn ? AT_UPDATE : AT_LAYER, victim, step, nth, 0}}};
                     snprintf(how, sizeof how, "step %d, rank %d, %s %d", (int)step, victim,
                              torn ? "update" : "layer", nth);
-                    expect_survival(&job, &alone, &plan, 4, how);
+                    shrink_expect(&job, &alone, &plan, 4, how);
                 }
 }
 
@@ -275,7 +96,7 @@ static void between_steps_too(void **state)
             char how[120];
             struct plan plan = {.blow = {{AT_EVENT, (int)step % 4, step, 0, kinds[k]}}};
             snprintf(how, sizeof how, "event %d at step %d", (int)kinds[k], (int)step);
-            expect_survival(&job, &alone, &plan, 4, how);
+            shrink_expect(&job, &alone, &plan, 4, how);
         }
 }
 
@@ -285,22 +106,22 @@ static void several_may_die(void **state)
     (void)state;
     struct job job;
     struct outcome alone;
-    begin(&job, &families[family_count - 1], &alone);
+    shrink_begin(&job, &families[family_count - 1], &alone);
     job_set(&job, "train.log_every=1");
     struct plan apart = {.blow = {{AT_UPDATE, 2, 1, 0, 0},
                                   {AT_EVENT, 3, 3, 0, TR_EVENT_STEP},
                                   {AT_EVENT, 1, 5, 0, TR_EVENT_STEP}}};
-    expect_survival(&job, &alone, &apart, 4, "one after another");
+    shrink_expect(&job, &alone, &apart, 4, "one after another");
     struct plan together = {.blow = {{AT_LAYER, 2, 2, 2, 0}, {AT_LAYER, 1, 2, 0, 0}, {AT_LAYER, 4, 2, 1, 0}}};
-    expect_survival(&job, &alone, &together, 5, "together");
+    shrink_expect(&job, &alone, &together, 5, "together");
     struct plan hurried = {.blow = {{AT_UPDATE, 2, 2, 0, 0}, {AT_EVENT, 1, 2, 0, TR_EVENT_WARNING}}};
-    expect_survival(&job, &alone, &hurried, 4, "once the loss of another was told");
+    shrink_expect(&job, &alone, &hurried, 4, "once the loss of another was told");
     struct plan roots = {.blow = {{AT_LAYER, 0, 2, 1, 0},
                                   {AT_EVENT, 1, 3, 0, TR_EVENT_STEP},
                                   {AT_EVENT, 2, 5, 0, TR_EVENT_STEP}}};
-    expect_survival(&job, &alone, &roots, 4, "one root after another");
+    shrink_expect(&job, &alone, &roots, 4, "one root after another");
     struct plan first_two = {.blow = {{AT_UPDATE, 0, 2, 0, 0}, {AT_UPDATE, 1, 2, 0, 0}}};
-    expect_survival(&job, &alone, &first_two, 4, "the root and the next one");
+    shrink_expect(&job, &alone, &first_two, 4, "the root and the next one");
 }
 
 /* ---- shares ---- */
@@ -323,7 +144,7 @@ static void shares_are_cut_anew(void **state)
         struct job job;
         struct outcome alone;
         struct plan plan = {.blow = {{AT_LAYER, runs[i].victim, 2, 0, 0}}};
-        begin(&job, &families[0], &alone);
+        shrink_begin(&job, &families[0], &alone);
         job_set(&job, "train.microbatches=7");
         job.settings.steps = 2 + STEPS;
         job_outcome(&job, &alone);
@@ -331,7 +152,7 @@ static void shares_are_cut_anew(void **state)
         job.settings.shares = runs[i].shares;
         job.settings.slow = runs[i].slow;
         snprintf(how, sizeof how, "shares %s, rank %d dies", runs[i].shares, runs[i].victim);
-        expect_survival_with(&job, &alone, &plan, 4, how, told);
+        shrink_expect_of(&job, &alone, &plan, 4, 0, how, told);
         if (strncmp(told, runs[i].told, strlen(runs[i].told)) != 0) fail_msg("%s: \"%s\"", how, told);
     }
 }
@@ -399,7 +220,7 @@ static void each_line_is_told_once(void **state)
         struct plan plan = {.blow = {blows[i]}};
         snprintf(out, sizeof out, "%s/told-%zu", family_place, i);
         snprintf(how, sizeof how, "journal, blow %zu", i);
-        expect_survival(&job, &alone, &plan, 3, how);
+        shrink_expect(&job, &alone, &plan, 3, how);
         list_told(out, told, sizeof told);
         if (strcmp(told, expected) != 0) fail_msg("%s:\n%sexpected is\n%s", how, told, expected);
     }
@@ -431,7 +252,7 @@ static void who_cannot_says_so(void **state)
     refuse("pipeline,stages=3", 0, "pipeline");
     refuse("parameter-server", 0, "parameter-server");
     refuse("local-sgd,replicas=3", 0, "local-sgd");
-    refuse("allreduce", 1, "one host");
+    refuse("allreduce", 1, "replicas_of_state");
 }
 
 int main(void)
