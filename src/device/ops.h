@@ -458,6 +458,21 @@ struct tr_op_conv_pool_backward_weights {
     struct tr_op_pool_backward pool;
 };
 
+/* dense_forward without an activation to an x that is not kept; activation_forward of that x to dense.y, and
+   activation_backward of it with a dy of 1 to `derivative`. */
+struct tr_op_dense_gelu_forward {
+    struct tr_op_dense_forward dense; /* activation: GELU, GELU_TANH */
+    float *derivative;                /* shape of y */
+};
+
+/* dense_backward_data; then dx[i] = dx[i] * derivative[i]: the gradient of the gelu that the input comes
+ * from.
+ */
+struct tr_op_dense_gelu_backward_data {
+    struct tr_op_dense_backward_data dense;
+    const float *derivative; /* shape of dx, the forward's */
+};
+
 /* ---- sequences: example e of a batch has rows [offset[e], offset[e+1]), time ascending; no padding exists
  * ---- */
 
@@ -860,7 +875,9 @@ struct tr_op_hold {
     X(batch_norm_activation_backward)                                                                        \
     X(conv_pool_forward)                                                                                     \
     X(conv_pool_backward_data)                                                                               \
-    X(conv_pool_backward_weights)
+    X(conv_pool_backward_weights)                                                                            \
+    X(dense_gelu_forward)                                                                                    \
+    X(dense_gelu_backward_data)
 
 /* Every operation, once: the vtable, the wrappers and the tests are made from this list. */
 #define TR_DEVICE_OPS(X)                                                                                     \

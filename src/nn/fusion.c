@@ -11,6 +11,19 @@ static int follows(const struct tr_model *model, int i)
     return found;
 }
 
+/* Whether the one layer that takes the output of layer `i`, a gelu, is within the range and applies its
+   gradient. */
+static bool gelu_is_undone(const struct tr_model *model, int i, int limit)
+{
+    if (tr_model_consumers(model, i) != 1) return false;
+    for (int k = i + 1; k < limit; k++) {
+        const struct tr_layer *layer = &model->layers[k];
+        if (!layer->alias && layer->input_count == 1 && tr_model_source(model, layer->input[0]) == i)
+            return layer->class->applies_gelu_gradient;
+    }
+    return false;
+}
+
 static struct tr_fusion fusion_at(const struct tr_model *model, const struct tr_device_class *device,
                                   int head, int limit)
 {
@@ -24,6 +37,7 @@ static struct tr_fusion fusion_at(const struct tr_model *model, const struct tr_
         if (input < 0 || !layer->class->tail) break;
         const enum tr_tail_kind kind = layer->class->tail(layer, &tail);
         if (!(first->class->tails & kind) || (kind == TR_TAIL_SUM && fusion.sum >= 0)) break;
+        if (kind == TR_TAIL_GELU && !gelu_is_undone(model, i, limit)) break;
         fusion.end = i;
         if (kind != TR_TAIL_SUM) break;
         fusion.sum = i;

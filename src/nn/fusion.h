@@ -1,10 +1,10 @@
 /* Fusions: neighbouring layers whose device operations a device can do in one pass over memory.
  *
  * A fusion is a run of layers: its head, which can compute what is behind it (struct tr_layer_class: tails),
- * and perhaps an `add` of the head's output and another layer's, then perhaps an activation; or a max pool.
- * What is between them no other layer reads, and it is not written. Both ways give the same bits, as the
- * fused operations are defined by their parts (device/ops.h). Where a device lacks them the layers run one by
- * one.
+ * and perhaps an `add` of the head's output and another layer's, then perhaps an activation; or a max pool;
+ * or a gelu, whose gradient the layer behind the fusion applies. What is between them no other layer reads,
+ * and it is not written. Both ways give the same bits, as the fused operations are defined by their parts
+ * (device/ops.h). Where a device lacks them the layers run one by one.
  *
  * A fusion runs forward when its last layer would, and backward when its head would; no other layer runs in
  * between, so contributions to gradients are added in the order in which they always are.

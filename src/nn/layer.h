@@ -44,6 +44,7 @@ struct tr_buffer {
     bool
         backward_only; /* lives within the layer's own backward; otherwise from its forward to its backward */
     int from;          /* backward_only, if > 0: lives from the backward of this later layer on */
+    bool fused_only;   /* exists only where the layer is the last one of a fusion */
 };
 
 struct tr_layer {
@@ -85,7 +86,13 @@ struct tr_layer_past {
 };
 
 /* What a layer can be to the one before it in a fusion (nn/fusion.h). */
-enum tr_tail_kind { TR_TAIL_NONE, TR_TAIL_SUM = 1, TR_TAIL_ACTIVATION = 2, TR_TAIL_POOL = 4 };
+enum tr_tail_kind {
+    TR_TAIL_NONE,
+    TR_TAIL_SUM = 1,
+    TR_TAIL_ACTIVATION = 2,
+    TR_TAIL_POOL = 4,
+    TR_TAIL_GELU = 8
+};
 
 /* What a call computes behind the layer's own operation, in training: call->y and call->dy are those of the
    last layer of the fusion. */
@@ -93,8 +100,9 @@ struct tr_layer_tail {
     const float *addend;           /* forward: what is added, or NULL */
     const float *more;             /* backward: to be added to dy, or NULL */
     float *daddend;                /* backward: where the addend's gradient goes, or NULL */
-    enum tr_activation activation; /* NONE, RELU, LEAKY_RELU; backward: what is left to undo */
+    enum tr_activation activation; /* NONE, RELU, LEAKY_RELU; backward: what is left to undo; or a gelu */
     float slope;
+    float *derivative; /* forward: where that of a gelu goes, which its consumer applies; or NULL */
     const struct tr_sliding_window *pool; /* of a max pool, or NULL: the stride is the kernel, without
                                              padding or dilation */
     uint8_t *taken;                       /* of the pool */
@@ -125,6 +133,8 @@ struct tr_layer_call {
     const struct tr_layer_past *past; /* extend */
     void *memory;                     /* extend: its own of past->memory */
     const struct tr_layer_tail *tail; /* NULL, or of a class that fuses */
+    const float *derivative; /* backward: of the gelu that x[0] comes from, by which dx[0] is multiplied; of
+                                a class that applies_gelu_gradient, or NULL */
     void *buffer[TR_LAYER_BUFFERS];
     const float *tied;  /* the parameter of the layer `tied` */
     float *tied_leaves; /* [microbatches][its size]: where backward leaves what it adds to that gradient */
@@ -142,6 +152,7 @@ struct tr_layer_class {
     bool slides;                /* a window over an image, of conv_transpose over its output: its state begins
                                    with a struct tr_sliding_window */
     bool applies_relu_gradient; /* its backward can apply the gradient of a relu that produced its input */
+    bool applies_gelu_gradient; /* the same of a fused gelu, see struct tr_layer_call: derivative */
     /* The gradient of its first parameter, [in][out], is that of tr_op_dense_backward_weights for its input
        and the dy that backward leaves, the factors; with call->apart backward does not form it. */
     bool factors;

@@ -117,6 +117,11 @@ static int first_gradient(const struct tr_pass *pass, int source)
     return backward_event(model, source);
 }
 
+static bool ends_fusion(const struct tr_pass *pass, int i)
+{
+    return tr_fusion_joins(&pass->fusion[i]) && pass->fusion[i].end == i;
+}
+
 static void claim_layer(struct tr_pass *pass, struct plan *plan, int i)
 {
     const struct tr_model *model = pass->model;
@@ -129,6 +134,7 @@ static void claim_layer(struct tr_pass *pass, struct plan *plan, int i)
     for (int k = 0; k < layer->buffer_count; k++) {
         const struct tr_buffer *buffer = &layer->buffer[k];
         if (buffer->backward_only && !(limits->training && pass->wants[i])) continue;
+        if (buffer->fused_only && !ends_fusion(pass, i)) continue;
         int64_t units = buffer->unit == TR_PER_EXAMPLE ? limits->examples
                         : buffer->unit == TR_PER_ROW   ? units_of(limits, layer->in[0].sequence)
                                                        : limits->microbatches;

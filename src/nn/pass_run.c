@@ -128,6 +128,8 @@ static void extend_call(const struct tr_pass *pass, const struct tr_fusion *fusi
         tail->addend = source < 0 ? pass->input : pass->output[source];
     }
     if (tail->pool) tail->taken = pass->buffer[fusion->end][0];
+    if (tail->activation == TR_ACT_GELU || tail->activation == TR_ACT_GELU_TANH)
+        tail->derivative = pass->buffer[fusion->end][0];
     call->y = pass->output[fusion->end];
     call->dy = pass->gradient[fusion->end];
     call->tail = tail;
@@ -257,6 +259,17 @@ static tr_status add_contributions(struct tr_pass *pass, int i, const struct tr_
     return TR_OK;
 }
 
+/* The derivative of the gelu that layer `i` takes, where that was fused with what is before it; else NULL. */
+static const float *derivative_of_input(const struct tr_pass *pass, int i)
+{
+    const struct tr_layer_class *class = pass->model->layers[i].class;
+    const int source = class->applies_gelu_gradient ? source_of(pass, i, 0) : -1;
+    if (source < pass->limits.first_layer || !tr_fusion_joins(&pass->fusion[source])) return NULL;
+    const struct tr_layer_tail tail = tr_fusion_tail(pass->model, &pass->fusion[source]);
+    const bool gelu = tail.activation == TR_ACT_GELU || tail.activation == TR_ACT_GELU_TANH;
+    return gelu ? pass->buffer[source][0] : NULL;
+}
+
 /* Backward of layer `i`, or of the fusion whose head it is. */
 static tr_status run_backward(struct tr_pass *pass, const struct tr_pass_batch *batch,
                               const float *parameters, int i, struct tr_layer_call *call)
@@ -279,6 +292,7 @@ static tr_status run_backward(struct tr_pass *pass, const struct tr_pass_batch *
         }
     }
     aim_input_gradients(pass, i, call);
+    call->derivative = derivative_of_input(pass, i);
     tr_span_begin(TR_ACTIVITY_BACKWARD, layer->name);
     tell_work(call,
               (call->dx[0] != NULL) + ((layer->parameter_count > 0 || layer->tied >= 0) && !call->apart));

@@ -51,6 +51,8 @@ struct key_form {
 #define KEY_conv_pool_forward       {AT(conv_pool_forward, conv.x)}
 #define KEY_conv_pool_backward_data {AT(conv_pool_backward_data, conv.dy)}
 #define KEY_conv_pool_backward_weights {AT(conv_pool_backward_weights, conv.x), AT(conv_pool_backward_weights, conv.cut)}
+#define KEY_dense_gelu_forward      {AT(dense_gelu_forward, dense.x), 0, true}
+#define KEY_dense_gelu_backward_data {AT(dense_gelu_backward_data, dense.dy), 0, true}
 #define KEY_embedding_forward       {AT(embedding_forward, token)}
 #define KEY_embedding_backward      {AT(embedding_backward, token), AT(embedding_backward, cut)}
 #define KEY_lstm_forward            {AT(lstm_forward, offset)}

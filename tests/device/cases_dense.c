@@ -77,6 +77,41 @@ bool case_dense_backward_data(struct scene *s, int index)
     return true;
 }
 
+bool case_dense_gelu_forward(struct scene *s, int index)
+{
+    int shapes = LENGTH(dense_shapes);
+    if (index >= 2 * shapes) return false;
+    struct tr_op_dense_gelu_forward a = {
+        .dense = {.rows = dense_shapes[index % shapes].rows,
+                  .in = dense_shapes[index % shapes].in,
+                  .out = dense_shapes[index % shapes].out,
+                  .activation = index < shapes ? TR_ACT_GELU : TR_ACT_GELU_TANH}};
+    scene_name(s, "rows %d, in %d, out %d, activation %d, %s bias", (int)a.dense.rows, (int)a.dense.in,
+               (int)a.dense.out, a.dense.activation, index % 3 == 2 ? "no" : "with");
+    a.dense.x = scene_in(s, "x", a.dense.rows * a.dense.in);
+    a.dense.w = scene_in(s, "w", a.dense.in * a.dense.out);
+    a.dense.b = index % 3 == 2 ? NULL : scene_in(s, "b", a.dense.out);
+    a.dense.y = scene_out(s, "y", a.dense.rows * a.dense.out);
+    a.derivative = scene_out(s, "derivative", a.dense.rows * a.dense.out);
+    scene_end(s, tr_device_dense_gelu_forward(s->device, &a));
+    return true;
+}
+
+bool case_dense_gelu_backward_data(struct scene *s, int index)
+{
+    if (index >= LENGTH(dense_shapes)) return false;
+    struct tr_op_dense_gelu_backward_data a = {.dense = {.rows = dense_shapes[index].rows,
+                                                         .in = dense_shapes[index].in,
+                                                         .out = dense_shapes[index].out}};
+    scene_name(s, "rows %d, in %d, out %d", (int)a.dense.rows, (int)a.dense.in, (int)a.dense.out);
+    a.dense.dy = scene_in(s, "dy", a.dense.rows * a.dense.out);
+    a.dense.w = scene_in(s, "w", a.dense.in * a.dense.out);
+    a.derivative = scene_in(s, "derivative", a.dense.rows * a.dense.in);
+    a.dense.dx = scene_out(s, "dx", a.dense.rows * a.dense.in);
+    scene_end(s, tr_device_dense_gelu_backward_data(s->device, &a));
+    return true;
+}
+
 bool case_dense_backward_weights(struct scene *s, int index)
 {
     static const int in[] = {1, 3, 16, 33, 70, 400}, out[] = {1, 10, 17, 32, 65, 130};

@@ -42,6 +42,14 @@ static const struct {
     {"[conv: {filters: 2, kernel: 3, padding: same, algorithm: winograd}, max_pool: 2]", ""},
     {"[conv: {filters: 2, kernel: 1}, average_pool: 2]", ""},
     {"[conv: {filters: 2, kernel: 1}, relu, max_pool: 2]", ""},
+    /* A gelu whose gradient the layer behind it can apply, which nobody else takes. */
+    {"[dense: 3, gelu]", "0-1 -1 0;"},
+    {"[dense: 3, gelu: {approximate: tanh}, dense: 3, gelu]", "0-1 -1 0;2-3 -1 0;"},
+    {"[dense: 3, gelu, relu]", ""},
+    {"[dense: 3, gelu, dense: 3, add: gelu1]", ""},
+    {"[dense: 3, gelu, add: dense1]", ""},
+    {"[dense: {units: 3, activation: relu}, gelu]", ""},
+    {"[dense: 3, relu]", ""},
 };
 
 static void describe(const struct tr_model *model, int first, int limit, char *text, size_t size)
@@ -92,6 +100,13 @@ static void test_ranges(void **state)
     describe(model, 2, 4, found, sizeof found);
     assert_string_equal(found, "");
     tr_model_destroy(&model);
+    /* What applies the gradient of a gelu is in the range, too. */
+    must(network_build("layers: [dense: 3, gelu, dense: 2]", "4x4x2", 0, &model));
+    describe(model, 0, 3, found, sizeof found);
+    assert_string_equal(found, "0-1 -1 0;");
+    describe(model, 0, 2, found, sizeof found);
+    assert_string_equal(found, "");
+    tr_model_destroy(&model);
 }
 
 /* ---- the same bits ---- */
@@ -104,7 +119,9 @@ static const struct tr_device_class *counted;
     X(batch_norm_activation_backward)                                                                        \
     X(conv_pool_forward)                                                                                     \
     X(conv_pool_backward_data)                                                                               \
-    X(conv_pool_backward_weights)
+    X(conv_pool_backward_weights)                                                                            \
+    X(dense_gelu_forward)                                                                                    \
+    X(dense_gelu_backward_data)
 #define COUNT(op)                                                                                            \
     static tr_status count_##op(tr_device *device, const struct tr_op_##op *a)                               \
     {                                                                                                        \
@@ -114,8 +131,19 @@ static const struct tr_device_class *counted;
 FUSED(COUNT)
 #undef COUNT
 
-/* The gradients of a network, on a device with the fused operations or without; on the host, to be freed. */
-static float *gradients_of(const struct network *network, const char *device, const char *isa, bool fused)
+static tr_status look(void *user, const struct tr_layer *layer, const float *output, int64_t count)
+{
+    (void)user;
+    (void)layer;
+    (void)output;
+    (void)count;
+    return TR_OK;
+}
+
+/* The gradients of a network, on a device with the fused operations or without, with outputs watched or not;
+   on the host, to be freed. */
+static float *gradients_of(const struct network *network, const char *device, const char *isa, bool fused,
+                           bool watched)
 {
     struct trial trial;
     tr_pass *pass;
@@ -131,6 +159,7 @@ static float *gradients_of(const struct network *network, const char *device, co
     trial.device->class = &changed;
     struct tr_pass_limits limits = trial_limits(&trial, true);
     must(tr_pass_create(trial.device, trial.model, &limits, &pass));
+    if (watched) tr_pass_watch(pass, look, NULL);
     float *arena = trial_arenas(&trial, 1), *host = tr_alloc((size_t)trial.stride, sizeof *host);
     assert_non_null(host);
     trial_run(&trial, pass, trial_feed(&trial, pass, 0, trial.microbatches), trial.parameters, arena);
@@ -143,6 +172,15 @@ static float *gradients_of(const struct network *network, const char *device, co
     trial.device = own;
     trial_release(&trial);
     return host;
+}
+
+static void check_equal(const struct network *network, const char *device, const char *isa, size_t floats,
+                        const char *way, const float *parts, const float *whole)
+{
+    for (size_t i = 0; i < floats; i++)
+        if (memcmp(&parts[i], &whole[i], sizeof parts[i]) != 0)
+            fail_msg("%s, %s %s%s: float %zu of the gradient is %a, by parts %a", network->name, device, isa,
+                     way, i, (double)whole[i], (double)parts[i]);
 }
 
 static void compare(const struct network *network, const char *device, const char *isa)
@@ -164,14 +202,14 @@ static void compare(const struct network *network, const char *device, const cha
     tr_model_destroy(&model);
     if (expected == 0) return;
     calls = 0;
-    float *parts = gradients_of(network, device, isa, false);
+    float *parts = gradients_of(network, device, isa, false, false);
     assert_int_equal(calls, 0);
-    float *whole = gradients_of(network, device, isa, true);
+    float *whole = gradients_of(network, device, isa, true, false);
     assert_int_equal(calls, expected);
-    for (size_t i = 0; i < floats; i++)
-        if (memcmp(&parts[i], &whole[i], sizeof parts[i]) != 0)
-            fail_msg("%s, %s %s: float %zu of the gradient is %a, by parts %a", network->name, device, isa, i,
-                     (double)whole[i], (double)parts[i]);
+    check_equal(network, device, isa, floats, "", parts, whole);
+    tr_free(whole);
+    whole = gradients_of(network, device, isa, true, true);
+    check_equal(network, device, isa, floats, ", watched", parts, whole);
     tr_free(parts);
     tr_free(whole);
 }

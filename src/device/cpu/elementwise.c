@@ -1,7 +1,7 @@
 /* Activations, sums and scalings: element by element, memory at its own speed. */
 #include "device/cpu/cpu.h"
+#include "device/cpu/gelu.h"
 #include "device/cpu/kernels.h"
-#include "device/cpu/vec_math.h"
 
 /* Elements that a member takes at least; a multiple of every vector width and of a cache line. */
 #define GRAIN 1024
@@ -10,9 +10,6 @@
  * transcendental ones. */
 #define NANOSECONDS_MOVED    0.1
 #define NANOSECONDS_COMPUTED 1.0
-
-#define GELU_INNER 0x1.6a09e6p-1f /* 1 / sqrt(2) */
-#define GELU_PDF   0x1.988454p-2f /* 1 / sqrt(2 pi) */
 
 typedef vf (*map_function)(vf x, vf parameter);
 typedef vf (*map2_function)(vf x, vf y, vf parameter);
@@ -77,20 +74,13 @@ V_INLINE vf forward_sigmoid(vf x, vf slope)
 V_INLINE vf forward_gelu(vf x, vf slope)
 {
     (void)slope;
-    vf e = v_erf(v_mul(x, v_set1(GELU_INNER)));
-    return v_mul(v_mul(v_set1(0.5f), x), v_add(v_set1(1.0f), e));
-}
-
-/* The hyperbolic tangent in the place of the error function. */
-V_INLINE vf gelu_tanh(vf x)
-{
-    return v_tanh(v_mul(x, v_fma(v_mul(x, x), v_set1(0x1.2444f2p-5f), v_set1(0x1.988454p-1f))));
+    return gelu(TR_ACT_GELU, x);
 }
 
 V_INLINE vf forward_gelu_tanh(vf x, vf slope)
 {
     (void)slope;
-    return v_mul(v_mul(v_set1(0.5f), x), v_add(v_set1(1.0f), gelu_tanh(x)));
+    return gelu(TR_ACT_GELU_TANH, x);
 }
 
 static void activation_forward_part(void *arguments, int member, int size)
@@ -156,18 +146,17 @@ V_INLINE vf backward_sigmoid(vf y, vf dy, vf slope)
 V_INLINE vf backward_gelu(vf x, vf dy, vf slope)
 {
     (void)slope;
-    vf pdf = v_mul(v_exp(v_mul(v_set1(-0.5f), v_mul(x, x))), v_set1(GELU_PDF));
-    vf cdf = v_mul(v_set1(0.5f), v_add(v_set1(1.0f), v_erf(v_mul(x, v_set1(GELU_INNER)))));
-    return v_mul(dy, v_fma(x, pdf, cdf));
+    vf y, derivative;
+    gelu_both(TR_ACT_GELU, x, &y, &derivative);
+    return v_mul(dy, derivative);
 }
 
 V_INLINE vf backward_gelu_tanh(vf x, vf dy, vf slope)
 {
     (void)slope;
-    vf t = gelu_tanh(x), one = v_set1(1.0f), half = v_set1(0.5f);
-    vf inner = v_fma(v_mul(x, x), v_set1(0x1.b6676cp-4f), v_set1(0x1.988454p-1f));
-    vf outer = v_mul(v_mul(half, x), v_fnma(t, t, one));
-    return v_mul(dy, v_fma(outer, inner, v_mul(half, v_add(one, t))));
+    vf y, derivative;
+    gelu_both(TR_ACT_GELU_TANH, x, &y, &derivative);
+    return v_mul(dy, derivative);
 }
 
 static void activation_backward_part(void *arguments, int member, int size)

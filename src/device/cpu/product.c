@@ -13,6 +13,7 @@
 #include "device/cpu/ahead.h"
 #include "device/cpu/pack.h"
 #include "device/cpu/row_tile.h"
+#include "device/cpu/tile_gelu.h"
 
 /* A packed tile of a, and what the panel that meets it has not used up, lie in the first-level cache; a block
    of b takes half of a second-level cache of a mebibyte. */
@@ -59,10 +60,10 @@ struct block {
     const float *next_a; /* the rows of a that follow those of the last tile, or NULL */
 };
 
-/* What follows the chains of the tile at `column`; `bias` has room for TILE_COLUMNS. */
+/* What follows the chains of the tile at `column`, but a gelu; `bias` has room for TILE_COLUMNS. */
 static void finish_tile(const struct product *p, int64_t column, float *bias, struct tile *tile)
 {
-    tile->activation = p->activation;
+    tile->activation = p->derivative ? TR_ACT_NONE : p->activation;
     tile->slope = p->slope;
     tile->bias = p->bias ? p->bias + column : NULL;
     if (!tile->bias || tile->columns == TILE_COLUMNS) return;
@@ -70,11 +71,36 @@ static void finish_tile(const struct product *p, int64_t column, float *bias, st
     tile->bias = bias;
 }
 
+/* Where a tile begins in c. With a gelu it is written aside first, since rows of c may push each other out of
+   the first-level cache. */
+static void aim_tile(const struct product *p, int64_t place, bool first, bool last, float *aside,
+                     struct tile *tile)
+{
+    tile->from = first ? NULL : p->c + place;
+    tile->from_step = p->columns;
+    tile->to = last && p->derivative ? aside : p->c + place;
+    tile->to_step = last && p->derivative ? TILE_COLUMNS : p->columns;
+    tile->factor = last && p->factor ? p->factor + place : NULL;
+}
+
+/* The gelu of a tile that was written aside. */
+static void end_tile(const struct product *p, int64_t place, int64_t height, const struct tile *tile)
+{
+    tile_gelu(p->activation, height, tile->columns, tile->to, p->c + place, p->derivative + place,
+              p->columns);
+}
+
 static void multiply_block(const struct product *p, const struct block *block, struct ahead *ahead_b)
 {
+    _Alignas(CPU_ALIGN) float aside[TILE_ROWS * TILE_COLUMNS];
     float bias[TILE_COLUMNS];
     const int64_t tiles = tile_count(block->rows), panels = divide_up(block->columns, TILE_COLUMNS);
     const struct tile_segment segment = {.length = (int32_t)block->depth};
+    const float *beside = !block->last ? NULL : p->factor ? p->factor : p->derivative;
+    /* Filled once: to fill it for each tile takes a hundred cycles and more. */
+    struct row_tile tile = {
+        .tile = {.segments = &segment, .count = 1, .a = block->a, .a_step = STEP_A, .b_step = TILE_COLUMNS},
+        .run = STEP_A};
     for (int64_t t = 0; t < tiles; t++) {
         const int64_t first = tile_first(block->rows, tiles, t);
         const int64_t height = tile_first(block->rows, tiles, t + 1) - first;
@@ -84,29 +110,21 @@ static void multiply_block(const struct product *p, const struct block *block, s
         struct ahead ahead_a = ahead_rows(last ? block->next_a : a + height * p->depth, p->depth,
                                           last && !block->next_a ? 0 : height, block->depth, panels);
         for (int64_t j = 0; j < block->columns; j += TILE_COLUMNS) {
-            const int64_t column = block->column + j;
-            float *to = p->c + (block->row + first) * p->columns + column;
-            struct row_tile tile = {.tile = {.segments = &segment,
-                                             .count = 1,
-                                             .a = block->a,
-                                             .a_step = STEP_A,
-                                             .b = block->b + j * block->depth,
-                                             .b_step = TILE_COLUMNS,
-                                             .from = block->first ? NULL : to,
-                                             .from_step = p->columns,
-                                             .to = to,
-                                             .to_step = p->columns,
-                                             .columns = smaller(TILE_COLUMNS, block->columns - j)},
-                                    .run = STEP_A};
-            if (block->last) finish_tile(p, column, bias, &tile.tile);
-            if (j + TILE_COLUMNS < block->columns)
-                ahead_tile(to + TILE_COLUMNS, p->columns, height, TILE_COLUMNS);
-            else if (!last)
-                ahead_tile(p->c + (block->row + first + height) * p->columns + block->column, p->columns,
-                           height, TILE_COLUMNS);
+            const int64_t place = (block->row + first) * p->columns + block->column + j;
+            tile.tile.b = block->b + j * block->depth;
+            tile.tile.columns = smaller(TILE_COLUMNS, block->columns - j);
+            aim_tile(p, place, block->first, block->last, aside, &tile.tile);
+            if (block->last) finish_tile(p, block->column + j, bias, &tile.tile);
+            const bool wraps = j + TILE_COLUMNS >= block->columns;
+            if (!wraps || !last) {
+                const int64_t next = wraps ? place - j + height * p->columns : place + TILE_COLUMNS;
+                ahead_tile(p->c + next, p->columns, height, TILE_COLUMNS);
+                if (beside) ahead_tile(beside + next, p->columns, height, TILE_COLUMNS);
+            }
             ahead_fetch(&ahead_a);
             ahead_fetch(ahead_b);
             row_tile_compute(height, &tile);
+            if (block->last && p->derivative) end_tile(p, place, height, &tile.tile);
         }
     }
 }
@@ -173,23 +191,25 @@ static void multiply_few(const struct product *p, int64_t row, int64_t rows, int
                       end - k);
         }
         for (int64_t j = column; j < column_end; j += TILE_COLUMNS) {
+            _Alignas(CPU_ALIGN) float aside[TILE_ROWS * TILE_COLUMNS];
             float bias[TILE_COLUMNS];
-            struct tile tile = {
-                .segments = &segment, .count = 1, .from_step = p->columns, .to_step = p->columns};
+            const bool last = step + 1 == steps;
+            struct tile tile = {.segments = &segment, .count = 1};
             take_panel(p, k, end - k, j, scratch, &tile);
-            if (step + 1 == steps) finish_tile(p, j, bias, &tile);
+            if (last) finish_tile(p, j, bias, &tile);
             if (j + TILE_COLUMNS < column_end)
                 fetch_panel(p, k, end - k, j + TILE_COLUMNS, &tile);
-            else if (step + 1 < steps)
+            else if (!last)
                 fetch_panel(p, end, tr_cut(p->depth, steps, step + 2) - end, column, &tile);
             for (int64_t t = 0; t < tiles; t++, tile.next = NULL) {
                 const int64_t first = tile_first(rows, tiles, t);
                 const int64_t height = tile_first(rows, tiles, t + 1) - first;
+                const int64_t place = (row + first) * p->columns + j;
                 tile.a = a + t * PACKED_A;
                 tile.a_step = height;
-                tile.to = p->c + (row + first) * p->columns + j;
-                tile.from = step == 0 ? NULL : tile.to;
+                aim_tile(p, place, step == 0, last, aside, &tile);
                 tile_compute(height, &tile);
+                if (last && p->derivative) end_tile(p, place, height, &tile);
             }
         }
     }

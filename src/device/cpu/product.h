@@ -19,9 +19,11 @@ struct product {
     const float *bias; /* [columns] or NULL */
     enum tr_activation activation;
     float slope;
+    float *derivative;   /* of a gelu: shape of c, else NULL */
+    const float *factor; /* shape of c, or NULL */
 };
 
-/* Per output: chain over depth, + bias, activation. */
+/* Per output: chain over depth, + bias, activation, * factor. */
 tr_status product_compute(struct cpu_device *cpu, const struct product *product);
 
 #endif

@@ -73,6 +73,8 @@ struct tile {
     const float *bias;
     enum tr_activation activation; /* not GELU */
     float slope;
+    /* Then * factor[j], likewise to_step apart, or NULL. */
+    const float *factor;
 };
 
 /* Computes a tile of `rows` rows (1..TILE_ROWS). */

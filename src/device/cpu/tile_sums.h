@@ -57,6 +57,15 @@ V_INLINE void tile_end(const int rows, const int vectors, const struct tile *til
         V_UNROLL for (int r = 0; r < rows; r++) V_UNROLL for (int v = 0; v < vectors; v++) sum[r][v] =
             v_select(v_gt(zero, sum[r][v]), v_mul(slope, sum[r][v]), sum[r][v]);
     }
+    if (tile->factor) {
+        V_UNROLL for (int r = 0; r < rows; r++) V_UNROLL for (int v = 0; v < vectors; v++)
+        {
+            const float *factor = tile->factor + r * tile->to_step + v * VW;
+            sum[r][v] = v_mul(sum[r][v], tile->columns == vectors * VW
+                                             ? v_load(factor)
+                                             : v_load_part(factor, tile_part(tile->columns, v)));
+        }
+    }
     if (tile->columns == vectors * VW) {
         V_UNROLL for (int r = 0; r < rows; r++) V_UNROLL for (int v = 0; v < vectors; v++)
             v_store(tile->to + r * tile->to_step + v * VW, sum[r][v]);

@@ -5,6 +5,7 @@
 #include "device/ref/tree.h"
 
 #include "base/alloc.h"
+#include "base/fail.h"
 
 #include <string.h>
 
@@ -30,6 +31,29 @@ tr_status ref_dense_backward_data(tr_device *device, const struct tr_op_dense_ba
     for (int64_t r = 0; r < a->rows; r++)
         ref_chain_rows(a->out, a->in, a->dy + r * a->out, transposed, a->dx + r * a->in);
     tr_free(transposed);
+    return TR_OK;
+}
+
+tr_status ref_dense_gelu_forward(tr_device *device, const struct tr_op_dense_gelu_forward *a)
+{
+    struct tr_op_dense_forward dense = a->dense;
+    const int64_t count = dense.rows * dense.out;
+    const struct tr_op_activation_forward forward = {count, dense.y, dense.y, dense.activation, 0};
+    const struct tr_op_fill fill = {count, 1, a->derivative};
+    const struct tr_op_activation_backward backward = {count,         dense.y,          NULL, a->derivative,
+                                                       a->derivative, dense.activation, 0};
+    dense.activation = TR_ACT_NONE;
+    TR_TRY(ref_dense_forward(device, &dense));
+    TR_TRY(ref_fill(device, &fill));
+    TR_TRY(ref_activation_backward(device, &backward));
+    return ref_activation_forward(device, &forward);
+}
+
+tr_status ref_dense_gelu_backward_data(tr_device *device, const struct tr_op_dense_gelu_backward_data *a)
+{
+    const int64_t count = a->dense.rows * a->dense.in;
+    TR_TRY(ref_dense_backward_data(device, &a->dense));
+    for (int64_t i = 0; i < count; i++) a->dense.dx[i] *= a->derivative[i];
     return TR_OK;
 }
 

@@ -1,4 +1,5 @@
 /* Activations as layers of their own: relu, leaky_relu, gelu, tanh, sigmoid. */
+#include "base/fail.h"
 #include "nn/layers/table.h"
 
 struct options {
@@ -82,12 +83,12 @@ static enum tr_tail_kind tail_leaky_relu(const struct tr_layer *layer, struct tr
     return TR_TAIL_ACTIVATION;
 }
 
-#define ACTIVATION(id, kind, needs_x, text, ...)                                                             \
+#define ACTIVATION(id, kind, text, ...)                                                                      \
     static tr_status build_##id(struct tr_layer *layer, struct tr_builder *builder)                          \
     {                                                                                                        \
         (void)builder;                                                                                       \
         layer->relu_output = layer->class == &tr_layer_relu;                                                 \
-        return build(layer, needs_x);                                                                        \
+        return build(layer, false);                                                                          \
     }                                                                                                        \
     static tr_status forward_##id(const struct tr_layer_call *call)                                          \
     {                                                                                                        \
@@ -106,13 +107,62 @@ static enum tr_tail_kind tail_leaky_relu(const struct tr_layer *layer, struct tr
                                                  .backward = backward_##id,                                  \
                                                  __VA_ARGS__}
 
-ACTIVATION(relu, TR_ACT_RELU, false, "0 for negative inputs", .tail = tail_relu);
-ACTIVATION(leaky_relu, TR_ACT_LEAKY_RELU, false, "slope * x for negative inputs",
+ACTIVATION(relu, TR_ACT_RELU, "0 for negative inputs", .tail = tail_relu);
+ACTIVATION(leaky_relu, TR_ACT_LEAKY_RELU, "slope * x for negative inputs",
            TR_ENTRY_OPTIONS(leaky_table, struct options), .tail = tail_leaky_relu);
-#define GELU_OF(layer)                                                                                       \
-    (((const struct gelu_options *)(layer)->options)->approximate == BY_TANH ? TR_ACT_GELU_TANH : TR_ACT_GELU)
-ACTIVATION(gelu, GELU_OF(call->layer), true,
-           "x times the normal distribution function of x (Hendrycks, Gimpel 2016)",
-           TR_ENTRY_OPTIONS(gelu_table, struct gelu_options));
-ACTIVATION(tanh, TR_ACT_TANH, false, "hyperbolic tangent", );
-ACTIVATION(sigmoid, TR_ACT_SIGMOID, false, "1 / (1 + exp(-x))", );
+static enum tr_activation gelu_of(const struct tr_layer *layer)
+{
+    const struct gelu_options *options = layer->options;
+    return options->approximate == BY_TANH ? TR_ACT_GELU_TANH : TR_ACT_GELU;
+}
+
+static enum tr_tail_kind tail_gelu(const struct tr_layer *layer, struct tr_layer_tail *tail)
+{
+    tail->activation = gelu_of(layer);
+    return TR_TAIL_GELU;
+}
+
+static tr_status build_gelu(struct tr_layer *layer, struct tr_builder *builder)
+{
+    (void)builder;
+    TR_TRY(build(layer, true));
+    const int64_t bytes = tr_shape_count(&layer->out) * (int64_t)sizeof(float);
+    tr_layer_buffer(layer, (struct tr_buffer){TR_PER_ROW, bytes, .fused_only = true}); /* derivative */
+    return TR_OK;
+}
+
+/* On its own, where outputs are watched, it leaves what its fusion would. */
+static tr_status forward_gelu(const struct tr_layer_call *call)
+{
+    const enum tr_activation activation = gelu_of(call->layer);
+    float *derivative = call->buffer[0];
+    if (derivative) {
+        const int64_t count = call->rows * tr_shape_count(&call->layer->out);
+        const struct tr_op_fill ones = {count, 1, derivative};
+        const struct tr_op_activation_backward op = {count,      call->x[0], call->y, derivative,
+                                                     derivative, activation, 0};
+        TR_TRY(tr_device_fill(call->device, &ones));
+        TR_TRY(tr_device_activation_backward(call->device, &op));
+    }
+    return run_forward(call, activation);
+}
+
+static tr_status backward_gelu(const struct tr_layer_call *call)
+{
+    return run_backward(call, gelu_of(call->layer));
+}
+
+const struct tr_layer_class tr_layer_gelu = {
+    .name = "gelu",
+    .help = "x times the normal distribution function of x (Hendrycks, Gimpel 2016)",
+    TR_ENTRY_OPTIONS(gelu_table, struct gelu_options),
+    .inputs = 1,
+    .by_row = true,
+    .tail = tail_gelu,
+    .build = build_gelu,
+    .forward = forward_gelu,
+    .backward = backward_gelu,
+};
+
+ACTIVATION(tanh, TR_ACT_TANH, "hyperbolic tangent", );
+ACTIVATION(sigmoid, TR_ACT_SIGMOID, "1 / (1 + exp(-x))", );

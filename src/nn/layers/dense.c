@@ -22,6 +22,13 @@ static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
     return tr_affine_build(layer, builder, &options->affine, weights, out, in, out);
 }
 
+static bool fuses(const struct tr_layer *layer, const struct tr_device_class *device)
+{
+    const struct options *options = layer->options;
+    if (options->affine.activation != TR_ACT_NONE) return false;
+    return !device || (device->dense_gelu_forward && device->dense_gelu_backward_data);
+}
+
 static tr_status forward(const struct tr_layer_call *call)
 {
     const struct options *options = call->layer->options;
@@ -36,6 +43,11 @@ static tr_status forward(const struct tr_layer_call *call)
         .activation = (enum tr_activation)options->affine.activation,
         .slope = options->affine.slope,
     };
+    if (call->tail) {
+        struct tr_op_dense_gelu_forward fused = {op, call->tail->derivative};
+        fused.dense.activation = call->tail->activation;
+        return tr_device_dense_gelu_forward(call->device, &fused);
+    }
     return tr_device_dense_forward(call->device, &op);
 }
 
@@ -58,6 +70,10 @@ static tr_status backward(const struct tr_layer_call *call)
     struct tr_op_dense_backward_data data = {
         call->rows, in, options->units, call->dy, call->parameter[0], call->dx[0],
     };
+    if (call->derivative) {
+        const struct tr_op_dense_gelu_backward_data fused = {data, call->derivative};
+        return tr_device_dense_gelu_backward_data(call->device, &fused);
+    }
     return tr_device_dense_backward_data(call->device, &data);
 }
 
@@ -68,6 +84,9 @@ const struct tr_layer_class tr_layer_dense = {
     .inputs = 1,
     .by_row = true,
     .factors = true,
+    .applies_gelu_gradient = true,
+    .tails = TR_TAIL_GELU,
+    .fuses = fuses,
     .build = build,
     .forward = forward,
     .backward = backward,
