@@ -28,23 +28,16 @@ struct curves {
     int count;
 };
 
-/* "local-sgd,replicas=8" of 8 workers is "local-sgd,replicas=N". */
+/* "local-sgd,replicas=8,every=8" of 8 workers is "local-sgd,every=8": other numbers may be the same by
+ * chance. */
 static void name_curve(const struct tr_plan_row *row, char name[NAME])
 {
-    char number[24];
-    const char *from = row->strategy;
-    size_t used = 0, length = (size_t)snprintf(number, sizeof number, "=%d", row->workers);
-    while (*from && used + 3 < NAME) {
-        bool is_number = strncmp(from, number, length) == 0 && (from[length] == ',' || !from[length]);
-        if (is_number && row->workers > 1) {
-            memcpy(name + used, "=N", 2);
-            used += 2;
-            from += length;
-        } else {
-            name[used++] = *from++;
-        }
-    }
-    name[used] = '\0';
+    char own[40];
+    size_t length = (size_t)snprintf(own, sizeof own, ",replicas=%d", row->workers);
+    const char *at = strstr(row->strategy, own);
+    bool whole = at && row->workers > 1 && (at[length] == ',' || !at[length]);
+    int before = whole ? (int)(at - row->strategy) : (int)strlen(row->strategy);
+    snprintf(name, NAME, "%.*s%s", before, row->strategy, whole ? at + length : "");
 }
 
 static struct curve *find_curve(struct curves *curves, const char *name)
