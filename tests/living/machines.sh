@@ -17,6 +17,7 @@ skip() {
 }
 
 clean() {
+  for id in $(ip netns pids "$a" 2>/dev/null) $(ip netns pids "$b" 2>/dev/null); do kill -9 "$id" 2>/dev/null || true; done
   ip netns del "$a" 2>/dev/null || true
   ip netns del "$b" 2>/dev/null || true
   rm -rf "$place"
