@@ -245,7 +245,7 @@ static int64_t floats_of(const struct tr_trace *trace, int value)
     const struct tr_layer *layer = &model->layers[(value - first) / TR_LAYER_BUFFERS];
     const int number = (value - first) % TR_LAYER_BUFFERS;
     const struct tr_buffer *buffer = &layer->buffer[number];
-    if (number >= layer->buffer_count || buffer->backward_only) return 1;
+    if (number >= layer->buffer_count || buffer->backward_only || buffer->fused_only) return 1;
     return (buffer->bytes + buffer->fixed) / (int64_t)sizeof(float) + 1;
 }
 
@@ -332,7 +332,8 @@ static tr_status trace_layer(struct recorder *recorder, int i)
     };
     for (int k = 0; k < layer->input_count; k++)
         call.x[k] = place_of(trace, output_value(trace, layer->input[k]));
-    for (int k = 0; k < layer->buffer_count; k++) call.buffer[k] = place_of(trace, buffer_value(model, i, k));
+    for (int k = 0; k < layer->buffer_count; k++)
+        if (!layer->buffer[k].fused_only) call.buffer[k] = place_of(trace, buffer_value(model, i, k));
     if (layer->tied >= 0) {
         const struct tr_layer *lender = &model->layers[layer->tied];
         call.tied = trace->parameters + model->parameters[lender->parameter[0]].offset;
