@@ -203,9 +203,9 @@ static float *share_in(const struct all_reduce *other, const struct copy_set *se
     return NULL;
 }
 
-/* Brings a share of before to all, at `share`. */
+/* Brings a share of before to all, at `share`. *arriving: it failed on the way, and more may come there. */
 static tr_status bring(struct all_reduce *self, const struct all_reduce *other, const struct copy_set *set,
-                       int rank, float *share)
+                       int rank, float *share, bool *arriving)
 {
     const tr_comm *before = other->head.comm;
     int neighbour = neighbour_of(before, rank), from = find(self->head.comm, tr_comm_number(before, rank));
@@ -219,7 +219,9 @@ static tr_status bring(struct all_reduce *self, const struct all_reduce *other, 
                        tr_comm_number(before, rank), tr_comm_number(before, neighbour));
     if (from == self->head.rank) memcpy(share, share_in(other, set, rank), bytes);
     tr_status status = tr_comm_broadcast(self->head.comm, from, share, bytes, "copy of state", &ticket);
-    return tr_strategy_wait(&self->head, status, ticket);
+    status = tr_strategy_wait(&self->head, status, ticket);
+    *arriving = status != TR_OK;
+    return status;
 }
 
 /* All ranks must hand on what the same ranks had: another may have died while some were done with that. */
@@ -241,11 +243,11 @@ static tr_status check_same(const struct all_reduce *self, const struct all_redu
 
 /* `arenas`: the state arenas whole, one after the other. */
 static tr_status bring_all(struct all_reduce *self, const struct all_reduce *other,
-                           const struct copy_set *set, float *arenas, float *share)
+                           const struct copy_set *set, float *arenas, float *share, bool *arriving)
 {
     for (int r = 0; r < other->head.size; r++) {
         float *packed = share;
-        TR_TRY(bring(self, other, set, r, share));
+        TR_TRY(bring(self, other, set, r, share, arriving));
         for (int64_t i = 0; i < arenas_of(other); i++)
             packed = move_share(other, r, arenas + i * floats_of(other), packed, false);
     }
@@ -269,15 +271,15 @@ tr_status all_reduce_inherit_copies(struct all_reduce *self, const struct all_re
 {
     const struct copy_set *set = &other->copies->set[step & 1];
     int64_t most = 0;
+    bool arriving = false;
     TR_TRY(check_same(self, other, set, step));
     for (int r = 0; r < other->head.size; r++)
         if (share_of(other, r) > most) most = share_of(other, r);
     float *arenas = tr_alloc_zero((size_t)(arenas_of(other) * floats_of(other)) + 1, sizeof *arenas),
           *share = tr_alloc_aligned((size_t)most + 1, sizeof *share);
-    tr_status status = arenas && share ? bring_all(self, other, set, arenas, share) : TR_ENOMEM;
+    tr_status status = arenas && share ? bring_all(self, other, set, arenas, share, &arriving) : TR_ENOMEM;
     if (status == TR_OK) status = load(self, set, arenas);
     tr_free(arenas);
-    /* After a failure something may still arrive there. */
-    if (status != TR_EPEER) tr_free(share);
+    if (!arriving) tr_free(share);
     return status;
 }

@@ -238,26 +238,35 @@ static tr_status save_pieces(tr_trainer *trainer, char **path, int32_t *status)
 
 /* ---- saving ---- */
 
-tr_status trainer_save(tr_trainer *trainer, bool gathered, char **path)
+/* *status becomes how the root's writing went, on all. */
+static tr_status save(tr_trainer *trainer, bool gathered, char **path, int32_t *status)
 {
-    char *own = NULL, **out = path ? path : &own;
-    *out = NULL;
-    if (!trainer->out) return tr_fail(TR_EINVAL, "there is no output directory to save to; set `out`");
-    int32_t status = TR_OK;
     if (tr_strategy_is_spread(trainer->strategy)) {
-        TR_TRY(save_pieces(trainer, out, &status));
+        TR_TRY(save_pieces(trainer, path, status));
     } else {
         if (!gathered) TR_TRY(trainer_gather(trainer));
-        if (trainer_is_root(trainer)) status = (int32_t)save_whole(trainer, out);
+        if (trainer_is_root(trainer)) *status = (int32_t)save_whole(trainer, path);
     }
-    tr_free(own);
-    TR_TRY(tr_strategy_share(trainer->strategy, &status, sizeof status));
+    return tr_strategy_share(trainer->strategy, status, sizeof *status);
+}
+
+tr_status trainer_save(tr_trainer *trainer, bool gathered, char **path)
+{
+    char *own = NULL;
+    int32_t how = TR_OK;
+    if (path) *path = NULL;
+    if (!trainer->out) return tr_fail(TR_EINVAL, "there is no output directory to save to; set `out`");
+    tr_status status = save(trainer, gathered, &own, &how);
+    if (status == TR_OK && how != TR_OK)
+        status = trainer_is_root(trainer)
+                     ? (tr_status)how
+                     : tr_fail((tr_status)how, "rank 0 could not save the checkpoint of step %lld",
+                               (long long)trainer->step);
     if (status == TR_OK) {
         trainer->saved_step = trainer->step;
         trainer->saved_at = tr_clock_seconds();
+        if (path) *path = own;
     }
-    if (status != TR_OK && !trainer_is_root(trainer))
-        return tr_fail((tr_status)status, "rank 0 could not save the checkpoint of step %lld",
-                       (long long)trainer->step);
-    return (tr_status)status;
+    if (status != TR_OK || !path) tr_free(own);
+    return status;
 }
