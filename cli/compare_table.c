@@ -1,4 +1,5 @@
 /* What a comparison says to people: a row for each run as it ends, and what follows from them. */
+#include "columns.h"
 #include "compare.h"
 
 #include "base/alloc.h"
@@ -61,26 +62,6 @@ int cli_compare_best(const struct cli_compare_orders *orders, const struct cli_c
 
 /* ---- rows ---- */
 
-/* Columns, each as wide as its heading or as what comes there; "" where a comparison has no such column. */
-struct row {
-    struct tr_text text;
-    size_t name_width;
-};
-
-static void put_left(struct tr_text *text, const char *cell, size_t width)
-{
-    size_t length = strlen(cell);
-    tr_text_add(text, cell);
-    if (length < width) tr_text_pad(text, ' ', width - length);
-}
-
-static void put_right(struct tr_text *text, const char *cell, size_t width)
-{
-    size_t length = strlen(cell);
-    if (length < width) tr_text_pad(text, ' ', width - length);
-    tr_text_add(text, cell);
-}
-
 static size_t name_width(const struct cli_compare_plan *plan)
 {
     size_t width = 12;
@@ -103,33 +84,26 @@ enum {
     WAITING = 9
 };
 
-static char *finish(struct tr_text *text)
-{
-    char *line = NULL;
-    while (text->length > 0 && text->bytes[text->length - 1] == ' ') text->bytes[--text->length] = '\0';
-    return tr_text_finish(text, &line) == TR_OK ? line : NULL;
-}
-
 char *cli_compare_head(const struct cli_compare_orders *orders, const struct cli_compare_plan *plan)
 {
     char target[32];
     struct tr_text text = TR_TEXT_INIT;
-    put_left(&text, "strategy", name_width(plan));
-    put_right(&text, "workers", WORKERS);
-    put_right(&text, "threads", THREADS);
-    put_right(&text, "examples/s", SPEED);
-    put_right(&text, "speed-up", SPEEDUP);
+    cli_column_left(&text, "strategy", name_width(plan));
+    cli_column_right(&text, "workers", WORKERS);
+    cli_column_right(&text, "threads", THREADS);
+    cli_column_right(&text, "examples/s", SPEED);
+    cli_column_right(&text, "speed-up", SPEEDUP);
     if (orders->until > 0) {
         snprintf(target, sizeof target, "to %.4g %%", 100 * orders->until);
-        put_right(&text, target, TIME);
-        put_right(&text, "epochs", EPOCHS);
+        cli_column_right(&text, target, TIME);
+        cli_column_right(&text, "epochs", EPOCHS);
     }
-    put_right(&text, "accuracy", ACCURACY);
-    put_right(&text, "staleness", STALE);
-    put_right(&text, "moved/step", MOVED);
-    put_right(&text, "waiting", WAITING);
+    cli_column_right(&text, "accuracy", ACCURACY);
+    cli_column_right(&text, "staleness", STALE);
+    cli_column_right(&text, "moved/step", MOVED);
+    cli_column_right(&text, "waiting", WAITING);
     tr_text_add(&text, "  hash");
-    return finish(&text);
+    return cli_columns_end(&text);
 }
 
 /* "0.75" with so many digits, or "-". */
@@ -155,9 +129,9 @@ static void put_statistics(const struct cli_compare_case *one, const struct cli_
         tr_text_from_bytes((int64_t)(sum->sent + sum->shared), moved);
         figure(100 * sum->waiting, 0, " %", waiting);
     }
-    put_right(text, stale, STALE);
-    put_right(text, moved, MOVED);
-    put_right(text, waiting, WAITING);
+    cli_column_right(text, stale, STALE);
+    cli_column_right(text, moved, MOVED);
+    cli_column_right(text, waiting, WAITING);
 }
 
 static void put_hash(enum cli_compare_hash kind, const struct cli_compare_result *result,
@@ -176,29 +150,25 @@ char *cli_compare_row(const struct cli_compare_orders *orders, const struct cli_
     const struct cli_compare_result *result = &results[index];
     char buffer[64], number[TR_TEXT_NUMBER_SIZE];
     struct tr_text text = TR_TEXT_INIT;
-    put_left(&text, one->alone ? "one process" : one->strategy, name_width(plan));
-    if (one->ranks > one->workers) /* servers */
-        snprintf(buffer, sizeof buffer, "%d+%d", one->workers, one->ranks - one->workers);
-    else
-        snprintf(buffer, sizeof buffer, "%d", one->workers);
-    put_right(&text, buffer, WORKERS);
+    cli_column_left(&text, one->alone ? "one process" : one->strategy, name_width(plan));
+    cli_column_workers(&text, one->workers, one->ranks, WORKERS);
     snprintf(buffer, sizeof buffer, "%d", one->threads);
-    put_right(&text, buffer, THREADS);
+    cli_column_right(&text, buffer, THREADS);
     if (!has_run(result)) {
         tr_text_addf(&text, "  %s", result->end == CLI_COMPARE_FAILED ? result->failure : "stopped");
-        return finish(&text);
+        return cli_columns_end(&text);
     }
-    put_right(&text, tr_text_from_count((int64_t)(result->examples_per_second + 0.5), number), SPEED);
-    put_right(&text, figure(cli_compare_speedup(results, index), 2, "", buffer), SPEEDUP);
+    cli_column_right(&text, tr_text_from_count((int64_t)(result->examples_per_second + 0.5), number), SPEED);
+    cli_column_right(&text, figure(cli_compare_speedup(results, index), 2, "", buffer), SPEEDUP);
     if (orders->until > 0) {
         bool met = !isnan(result->target_seconds);
-        put_right(&text, met ? tr_text_from_seconds(result->target_seconds, number) : "not met", TIME);
-        put_right(&text, figure(result->target_epochs, 2, "", buffer), EPOCHS);
+        cli_column_right(&text, met ? tr_text_from_seconds(result->target_seconds, number) : "not met", TIME);
+        cli_column_right(&text, figure(result->target_epochs, 2, "", buffer), EPOCHS);
     }
-    put_right(&text, figure(result->accuracy, 4, "", buffer), ACCURACY);
+    cli_column_right(&text, figure(result->accuracy, 4, "", buffer), ACCURACY);
     put_statistics(one, result, &text);
     put_hash(cli_compare_hash(plan, results, index), result, &text);
-    return finish(&text);
+    return cli_columns_end(&text);
 }
 
 /* ---- the verdict ---- */

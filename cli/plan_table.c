@@ -1,4 +1,5 @@
 /* What a plan says to people. */
+#include "columns.h"
 #include "plan.h"
 
 #include "base/alloc.h"
@@ -9,20 +10,6 @@
 
 enum { WORKERS = 9, BATCH = 9, STEP = 11, SPEED = 13, SPEEDUP = 10, MEMORY = 11, MOVED = 12, WAITING = 9 };
 
-static void put_left(struct tr_text *text, const char *cell, size_t width)
-{
-    size_t length = strlen(cell);
-    tr_text_add(text, cell);
-    if (length < width) tr_text_pad(text, ' ', width - length);
-}
-
-static void put_right(struct tr_text *text, const char *cell, size_t width)
-{
-    size_t length = strlen(cell);
-    if (length < width) tr_text_pad(text, ' ', width - length);
-    tr_text_add(text, cell);
-}
-
 static size_t name_width(const struct tr_plan *plan)
 {
     size_t width = strlen("one process");
@@ -32,26 +19,20 @@ static size_t name_width(const struct tr_plan *plan)
     return width;
 }
 
-static char *finish(struct tr_text *text)
-{
-    char *line = NULL;
-    return tr_text_finish(text, &line) == TR_OK ? line : NULL;
-}
-
 char *cli_plan_head(const struct tr_plan *plan)
 {
     struct tr_text text = TR_TEXT_INIT;
-    put_left(&text, "strategy", name_width(plan));
-    put_right(&text, "workers", WORKERS);
-    put_right(&text, "batch", BATCH);
-    put_right(&text, "step", STEP);
-    put_right(&text, "examples/s", SPEED);
-    put_right(&text, "speed-up", SPEEDUP);
-    put_right(&text, "memory", MEMORY);
-    put_right(&text, "moved/step", MOVED);
-    put_right(&text, "waiting", WAITING);
+    cli_column_left(&text, "strategy", name_width(plan));
+    cli_column_right(&text, "workers", WORKERS);
+    cli_column_right(&text, "batch", BATCH);
+    cli_column_right(&text, "step", STEP);
+    cli_column_right(&text, "examples/s", SPEED);
+    cli_column_right(&text, "speed-up", SPEEDUP);
+    cli_column_right(&text, "memory", MEMORY);
+    cli_column_right(&text, "moved/step", MOVED);
+    cli_column_right(&text, "waiting", WAITING);
     tr_text_add(&text, "  held back by");
-    return finish(&text);
+    return cli_columns_end(&text);
 }
 
 char *cli_plan_row(const struct tr_plan *plan, int index)
@@ -60,31 +41,27 @@ char *cli_plan_row(const struct tr_plan *plan, int index)
     const struct tr_rehearsed *figures = &row->figures;
     char cell[64];
     struct tr_text text = TR_TEXT_INIT;
-    put_left(&text, tr_plan_row_name(plan, index), name_width(plan));
-    if (row->ranks > row->workers)
-        snprintf(cell, sizeof cell, "%d+%d", row->workers, row->ranks - row->workers);
-    else
-        snprintf(cell, sizeof cell, "%d", row->workers);
-    put_right(&text, cell, WORKERS);
+    cli_column_left(&text, tr_plan_row_name(plan, index), name_width(plan));
+    cli_column_workers(&text, row->workers, row->ranks, WORKERS);
     snprintf(cell, sizeof cell, "%lld", (long long)row->batch);
-    put_right(&text, cell, BATCH);
+    cli_column_right(&text, cell, BATCH);
     if (row->left_out) {
         tr_text_addf(&text, "  left out: %s", row->left_out);
-        return finish(&text);
+        return cli_columns_end(&text);
     }
-    put_right(&text, tr_text_from_seconds(figures->seconds, cell), STEP);
-    put_right(&text, tr_text_from_count((int64_t)(figures->examples_per_second + 0.5), cell), SPEED);
+    cli_column_right(&text, tr_text_from_seconds(figures->seconds, cell), STEP);
+    cli_column_right(&text, tr_text_from_count((int64_t)(figures->examples_per_second + 0.5), cell), SPEED);
     snprintf(cell, sizeof cell, "%.2f", tr_plan_speedup(plan, index));
-    put_right(&text, cell, SPEEDUP);
-    put_right(&text, tr_text_from_bytes((int64_t)figures->most.memory, cell), MEMORY);
-    put_right(&text, tr_text_from_bytes(figures->sum.bytes_sent + figures->sum.bytes_shared, cell), MOVED);
+    cli_column_right(&text, cell, SPEEDUP);
+    cli_column_right(&text, tr_text_from_bytes((int64_t)figures->most.memory, cell), MEMORY);
+    cli_column_right(&text, tr_text_from_bytes(figures->sum.bytes_sent + figures->sum.bytes_shared, cell), MOVED);
     snprintf(cell, sizeof cell, "%.0f %%", 100 * figures->waiting);
-    put_right(&text, cell, WAITING);
+    cli_column_right(&text, cell, WAITING);
     tr_text_addf(&text, "  %s", tr_bottleneck_names[figures->bottleneck]);
     if (row->measured > 0)
         tr_text_addf(&text, "; measured %.0f examples/s, %+.0f %%", row->measured, 100 * tr_plan_error(row));
     if (row->failure) tr_text_addf(&text, "; the run failed: %s", row->failure);
-    return finish(&text);
+    return cli_columns_end(&text);
 }
 
 char *cli_plan_verdict(const struct tr_plan *plan)
@@ -94,7 +71,7 @@ char *cli_plan_verdict(const struct tr_plan *plan)
     char speed[TR_TEXT_NUMBER_SIZE];
     if (best < 0) {
         tr_text_add(&text, "Nothing can be recommended: every combination was left out.");
-        return finish(&text);
+        return cli_columns_end(&text);
     }
     const struct tr_plan_row *row = &plan->row[best];
     tr_text_from_count((int64_t)(row->figures.examples_per_second + 0.5), speed);
@@ -106,5 +83,5 @@ char *cli_plan_verdict(const struct tr_plan *plan)
                      "back by: %s.",
                      row->strategy, row->workers, row->workers == 1 ? "" : "s", speed,
                      tr_plan_speedup(plan, best), tr_bottleneck_names[row->figures.bottleneck]);
-    return finish(&text);
+    return cli_columns_end(&text);
 }
