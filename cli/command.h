@@ -76,6 +76,12 @@ struct cli_command {
         .least = -1, .most = TR_OPTION_WHOLE,                                                                \
         .help = "seed in place of the model file's; -1: as the file says"                                    \
     }
+/* Of commands that start processes: what the threads are for is said by each. */
+#define CLI_OPTION_THREADS(object, text)                                                                     \
+    {                                                                                                        \
+        .key = "threads", .type = TR_OPTION_INT32, .offset = offsetof(object, threads), .fallback = "0",     \
+        .least = 0, .most = TR_TEAM_MAX, .help = text, .letter = 't'                                         \
+    }
 /* What computes: the environment may set these, too. */
 struct cli_device {
     char *device, *isa;
