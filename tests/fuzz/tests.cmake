@@ -1,12 +1,11 @@
 # Everything that reads what others wrote, as targets of a fuzzer (fuzz.h). The seeds and damaged copies of them are an ordinary
 # test; with TRIREME_FUZZ, which needs clang, there is a program that looks for more.
-set(targets fuzz/targets.c fuzz/targets_data.c fuzz/targets_run.c fuzz/targets_text.c ../cli/launched.c ../cli/sweep_plan.c
-            ../cli/sweep_record.c)
+set(targets fuzz/targets.c fuzz/targets_data.c fuzz/targets_run.c fuzz/targets_text.c)
 trireme_test(fuzz corpus TIMEOUT 900 SOURCES ${targets})
-target_include_directories(test_fuzz_corpus PRIVATE ${PROJECT_SOURCE_DIR}/cli)
+target_link_libraries(test_fuzz_corpus PRIVATE trireme_commands)
 if(TRIREME_FUZZ)
   add_executable(fuzz fuzz/libfuzzer.c ${targets})
-  target_link_libraries(fuzz PRIVATE trireme_static)
-  target_include_directories(fuzz PRIVATE ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/cli)
+  target_link_libraries(fuzz PRIVATE trireme_commands)
+  target_include_directories(fuzz PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_options(fuzz PRIVATE -fsanitize=fuzzer)
 endif()
