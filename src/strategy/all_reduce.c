@@ -174,7 +174,7 @@ void all_reduce_destroy(tr_strategy *strategy)
     tr_free(self->sum);
 }
 
-void all_reduce_placement(const tr_strategy *strategy, int rank, struct tr_placement *out)
+static void placement(const tr_strategy *strategy, int rank, struct tr_placement *out)
 {
     const struct all_reduce *self = (const struct all_reduce *)strategy;
     *out = (struct tr_placement){
@@ -209,7 +209,7 @@ tr_status all_reduce_gradient(tr_strategy *strategy, int64_t step, struct tr_com
     return TR_OK;
 }
 
-tr_status all_reduce_gather(tr_strategy *strategy, unsigned arenas)
+static tr_status gather(tr_strategy *strategy, unsigned arenas)
 {
     struct all_reduce *self = self_of(strategy);
     for (int i = 0; i < TR_ARENAS; i++) {
@@ -258,6 +258,10 @@ static const struct tr_option options[] = {
              "change results"},
 };
 
+const struct tr_strategy_division all_reduce_division = {.placement = placement, .gather = gather};
+static const struct tr_strategy_succession succession = {.complete = all_reduce_take_copies,
+                                                         .inherit = all_reduce_inherit};
+
 const struct tr_strategy_class tr_strategy_all_reduce = {
     .version = TR_STRATEGY_CLASS_VERSION,
     .name = "allreduce",
@@ -271,12 +275,10 @@ const struct tr_strategy_class tr_strategy_all_reduce = {
     .create = create,
     .begin = all_reduce_start,
     .destroy = all_reduce_destroy,
-    .placement = all_reduce_placement,
     .gradient = all_reduce_gradient,
     .share = all_reduce_share,
-    .gather = all_reduce_gather,
     .meet = all_reduce_take_copies,
-    .complete = all_reduce_take_copies,
-    .inherit = all_reduce_inherit,
+    .division = &all_reduce_division,
+    .succession = &succession,
     .spares = all_reduce_spares,
 };

@@ -172,8 +172,7 @@ tr_status all_reduce_create(tr_strategy *strategy);
 tr_status all_reduce_start(tr_strategy *strategy);
 tr_status all_reduce_share(tr_strategy *strategy);
 void all_reduce_destroy(tr_strategy *strategy);
-void all_reduce_placement(const tr_strategy *strategy, int rank, struct tr_placement *out);
 tr_status all_reduce_gradient(tr_strategy *strategy, int64_t step, struct tr_combined *out);
-tr_status all_reduce_gather(tr_strategy *strategy, unsigned arenas);
+extern const struct tr_strategy_division all_reduce_division;
 
 #endif

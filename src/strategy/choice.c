@@ -85,7 +85,7 @@ tr_status tr_strategy_keeping(const struct tr_job *job, enum tr_strategy_keeping
     struct tr_strategy_choice choice;
     TR_TRY(tr_strategy_choose(job->file.strategy, &choice));
     /* Parts are collected; servers hold what workers do not. */
-    *out = choice.class->collect || choice.traits.servers > 0 ? TR_KEEP_PARTS : TR_KEEP_ALL;
+    *out = tr_strategy_class_spreads(choice.class) || choice.traits.servers > 0 ? TR_KEEP_PARTS : TR_KEEP_ALL;
     tr_strategy_choice_release(&choice);
     return TR_OK;
 }

@@ -7,7 +7,7 @@
  *           -> judge: are the parameters finite -> exchange of reports and requests -> average
  *
  * A class says how the gradient of a step comes together (`gradient`), which floats this rank updates (struct
- * tr_strategy, `updates`), how updated shares reach the others (`gather`), and when ranks meet (`every`,
+ * tr_strategy, `updates`), how updated shares reach the others (`division`), and when ranks meet (`every`,
  * `average`). Nothing but the driver judges and updates, so a class cannot forget to.
  *
  * A rank trains one *replica* of the network or several. In most classes all ranks train the same replica,
@@ -21,7 +21,7 @@
 #include "strategy/strategy.h"
 
 /* Changes with the meaning of what follows. */
-#define TR_STRATEGY_CLASS_VERSION 3
+#define TR_STRATEGY_CLASS_VERSION 4
 
 /* What options decide, before there is a strategy. */
 struct tr_strategy_traits {
@@ -38,6 +38,46 @@ struct tr_combined {
        wanted (tr_strategy_measures()), in all that it keeps parameters of. */
     const float *gradient;
     bool applied; /* all was updated on the way by tr_driver_update(), and the parameters went to all */
+};
+
+/* How the variables are divided among ranks, and come together. */
+struct tr_strategy_division {
+    /* How `rank` takes part, without `parameters`. Local. NULL: as the bounds of the replicas say
+       (tr_replicas_create()). */
+    void (*placement)(const tr_strategy *strategy, int rank, struct tr_placement *out);
+    /* Brings the shares of some arenas, bits 1 << enum tr_arena, together: on every rank, of what that rank
+       keeps parameters of. TR_ARENA_PARAMETERS is asked for after updates that did not go to all on the way.
+       If asynchronous: brings one moment's state of all arenas to the root, and with TR_GATHER_DRAINED lets
+       what is under way come to an end before, and nothing new begin. Collective. Never NULL. */
+    tr_status (*gather)(tr_strategy *strategy, unsigned arenas);
+    /* Where ranks keep parts of the variables: brings the floats [begin, end) of an arena to `to` on the
+       root, host memory, that of its own arena, too; ranks that keep none of them return at once. Collective.
+       NULL: every rank has all parameters. */
+    tr_status (*collect)(tr_strategy *strategy, enum tr_arena arena, int64_t begin, int64_t end, float *to);
+};
+#define TR_GATHER_DRAINED (1u << TR_ARENAS)
+
+/* Of ranks that do not wait for each other. */
+struct tr_strategy_asynchronous {
+    /* The root's returns with the figures of what was updated meanwhile, having handed `request` to itself.
+       The others' return at the end of the run, and hand `request` to the root once *stop is set; `figures`
+       is NULL. They judge by tr_judge(). */
+    tr_status (*work)(tr_strategy *strategy, const atomic_int *stop, int32_t request,
+                      struct tr_step_figures *figures);
+    /* On the root: all did what `out`, zeroed, with room for all ranks, is to tell; with NULL in its place:
+       the run is over, and the others are released. */
+    tr_status (*end)(tr_strategy *strategy, struct tr_strategy_statistics *out);
+    /* On the root: tr_strategy_examine(). NULL: the root examines by itself. */
+    tr_status (*examine)(tr_strategy *strategy, const struct tr_examination *examination);
+};
+
+/* Of state that outlives the rank that keeps it, where settings.outlives asks for that. */
+struct tr_strategy_succession {
+    /* `step` steps are done on this rank, and nobody was told so yet: what is to outlive it is put where that
+       is. Collective. */
+    tr_status (*complete)(tr_strategy *strategy, int64_t step);
+    /* tr_strategy_inherit(). */
+    tr_status (*inherit)(tr_strategy *strategy, tr_strategy *from, int64_t step);
 };
 
 struct tr_strategy_class {
@@ -71,9 +111,6 @@ struct tr_strategy_class {
     bool (*cancel)(tr_strategy *strategy);
     /* Releases what the class made, but for replicas, which are released by then. Local. NULL: nothing. */
     void (*destroy)(tr_strategy *strategy);
-    /* How `rank` takes part, without `parameters`. Local. NULL: as the bounds of the replicas say
-       (tr_replicas_create()). */
-    void (*placement)(const tr_strategy *strategy, int rank, struct tr_placement *out);
     /* Computes this rank's part of a step (tr_driver_compute(), or by itself) and joins it with the others'.
        tr_driver_open() must be told of the loss over all ranks. Where no norm is wanted and the loss is
        known, floats may be updated by tr_driver_update() on the way. Between layers, communication may be
@@ -86,37 +123,16 @@ struct tr_strategy_class {
        and what follows may be saved: all replicas of all ranks become one state. Collective then; else only
        some ranks wait for each other, and numbers need not be finite. NULL: they stay as they are. */
     tr_status (*average)(tr_strategy *strategy, int64_t step, bool all);
-    /* Brings the shares of some arenas, bits 1 << enum tr_arena, together: on every rank, of what that rank
-       keeps parameters of. TR_ARENA_PARAMETERS is asked for after updates that did not go to all on the way.
-       If asynchronous: brings one moment's state of all arenas to the root, and with TR_GATHER_DRAINED lets
-       what is under way come to an end before, and nothing new begin. Collective. NULL: ranks have all. */
-    tr_status (*gather)(tr_strategy *strategy, unsigned arenas);
-    /* For strategies whose ranks keep parts of the variables: brings the floats [begin, end) of an arena to
-       `to` on the root, host memory, that of its own arena, too; ranks that keep none of them return at once.
-       Collective. NULL: every rank has all parameters. */
-    tr_status (*collect)(tr_strategy *strategy, enum tr_arena arena, int64_t begin, int64_t end, float *to);
-    /* If asynchronous: the root's returns with the figures of what was updated meanwhile, having handed
-       `request` to itself. The others' return at the end of the run, and hand `request` to the root once
-       *stop is set; `figures` is NULL. They judge by tr_judge(). NULL: never asynchronous. */
-    tr_status (*work)(tr_strategy *strategy, const atomic_int *stop, int32_t request,
-                      struct tr_step_figures *figures);
-    /* If asynchronous, on the root: all did what `out`, zeroed, with room for all ranks, is to tell; with
-       NULL in its place: the run is over, and the others are released. NULL: never asynchronous. */
-    tr_status (*end)(tr_strategy *strategy, struct tr_strategy_statistics *out);
-    /* `step` steps are done on this rank, and nobody was told so yet: what is to outlive it is put where that
-       is. Collective. NULL: nothing. */
-    tr_status (*complete)(tr_strategy *strategy, int64_t step);
-    /* tr_strategy_inherit(), for strategies that settings.outlives asks to. NULL: state is lost with a rank.
-     */
-    tr_status (*inherit)(tr_strategy *strategy, tr_strategy *from, int64_t step);
-    /* If asynchronous, on the root: tr_strategy_examine(). NULL: the root examines by itself. */
-    tr_status (*examine)(tr_strategy *strategy, const struct tr_examination *examination);
+    /* NULL: every rank has and updates all. */
+    const struct tr_strategy_division *division;
+    /* NULL: never asynchronous. */
+    const struct tr_strategy_asynchronous *asynchronous;
+    /* NULL: state is lost with a rank. */
+    const struct tr_strategy_succession *succession;
     /* Bytes of gradients that a process alone does without, on a device that computes in host memory. NULL:
        none. */
     int64_t (*spares)(const struct tr_job *job, const void *options);
 };
-#define TR_GATHER_DRAINED (1u << TR_ARENAS)
-
 /* A copy of the network with what it takes to train it. */
 struct tr_replica {
     tr_variables *variables;
@@ -163,6 +179,12 @@ struct tr_strategy {
     float sums[TR_PASS_SUMS]; /* of loss and of correctness over the ranks, once the step is open */
     bool open, spoilt;        /* the loss is known; it is not finite, and nothing is applied */
 };
+
+/* Whether ranks keep parts of the variables only. */
+static inline bool tr_strategy_class_spreads(const struct tr_strategy_class *class)
+{
+    return class->division && class->division->collect;
+}
 
 /* All classes; its entries are of struct tr_strategy_class. */
 extern const struct tr_registry tr_strategies;

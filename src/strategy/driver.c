@@ -188,8 +188,9 @@ static tr_status update(tr_strategy *strategy, tr_variables *variables, const st
 {
     if (!combined->applied) TR_TRY(apply(strategy, variables, combined->gradient));
     TR_TRY(tr_variables_nonfinite(variables, poisoned));
-    if (combined->applied || !strategy->comm || !tr_driver_is_together(strategy)) return TR_OK;
-    return strategy->class->gather(strategy, 1U << TR_ARENA_PARAMETERS);
+    const struct tr_strategy_division *division = strategy->class->division;
+    if (combined->applied || !strategy->comm || !tr_driver_is_together(strategy) || !division) return TR_OK;
+    return division->gather(strategy, 1U << TR_ARENA_PARAMETERS);
 }
 
 /* ---- a round ---- */
@@ -385,7 +386,7 @@ tr_status tr_driver_round(tr_strategy *strategy, int64_t step, int32_t request,
     int64_t end = next_multiple(step, every, strategy->job->train.steps);
     begin_reports(strategy, request);
     TR_TRY(learn_and_meet(strategy, step, end));
-    if (class->complete) TR_TRY(class->complete(strategy, end));
+    if (class->succession) TR_TRY(class->succession->complete(strategy, end));
     TR_TRY(exchange(strategy));
     sum_up(strategy, step, end - step, figures);
     if (figures->bad_loss || figures->poisoned) return TR_OK;

@@ -11,8 +11,8 @@ static tr_status gather(tr_strategy *strategy, unsigned arenas)
     unsigned kept = 0;
     for (int i = 0; i < TR_ARENAS; i++)
         if (tr_variables_arena(strategy->replicas->variables, (enum tr_arena)i)) kept |= 1U << i;
-    if (!strategy->comm || !strategy->class->gather || !(arenas & kept)) return TR_OK;
-    return strategy->class->gather(strategy, arenas & (kept | TR_GATHER_DRAINED));
+    if (!strategy->comm || !strategy->class->division || !(arenas & kept)) return TR_OK;
+    return strategy->class->division->gather(strategy, arenas & (kept | TR_GATHER_DRAINED));
 }
 
 #define ALL_ARENAS ((1U << TR_ARENAS) - 1)
@@ -39,7 +39,7 @@ tr_status tr_strategy_gather_parameters(tr_strategy *strategy)
         int64_t floats = strategy->job->model->arena_floats;
         TR_TRY(tr_variables_open(strategy->replicas->variables, arenas[i], &arena));
         if (!arena) continue;
-        TR_TRY(strategy->class->collect(strategy, arenas[i], 0, floats, arena->host));
+        TR_TRY(strategy->class->division->collect(strategy, arenas[i], 0, floats, arena->host));
         if (strategy->rank == 0) TR_TRY(tr_staging_to_device(arena, 0, floats));
         TR_TRY(tr_device_wait(strategy->holder));
     }
@@ -65,7 +65,7 @@ tr_status tr_strategy_bring(tr_strategy *strategy, enum tr_arena arena, int64_t 
                             const float **values)
 {
     *values = strategy->piece;
-    return strategy->class->collect(strategy, arena, begin, end, strategy->piece);
+    return strategy->class->division->collect(strategy, arena, begin, end, strategy->piece);
 }
 
 /* Brings a parameter to the root, and there adds it to the hash; `hash` is NULL elsewhere. */

@@ -212,6 +212,8 @@ static const struct tr_option options[] = {
 
 static const char *const variants[] = {"replicas={workers}", "replicas={workers},momentum=0.5", NULL};
 
+static const struct tr_strategy_division division = {.gather = gather};
+
 const struct tr_strategy_class tr_strategy_local_sgd = {
     .version = TR_STRATEGY_CLASS_VERSION,
     .name = "local-sgd",
@@ -230,5 +232,5 @@ const struct tr_strategy_class tr_strategy_local_sgd = {
     .meet = meet,
     .destroy = destroy,
     .average = average,
-    .gather = gather,
+    .division = &division,
 };

@@ -50,7 +50,7 @@ tr_status tr_driver_locate_nonfinite(tr_strategy *strategy, int64_t step, char *
 {
     bool apart = !strategy->traits.asynchronous && !tr_driver_is_together(strategy);
     if (apart) return locate_replica(strategy, step, name, size);
-    if (strategy->class->collect) return locate_spread(strategy, step, name, size);
+    if (tr_strategy_class_spreads(strategy->class)) return locate_spread(strategy, step, name, size);
     if (strategy->replicas->gradient)
         return tr_gradient_locate_nonfinite(strategy->replicas->gradient, step, name, size);
     snprintf(name, size, "gradient");

@@ -32,7 +32,7 @@ static tr_status make(const struct tr_strategy_choice *choice, tr_strategy **out
 static tr_status create_chosen(tr_strategy *strategy, const struct tr_strategy_choice *choice)
 {
     TR_TRY(tr_strategy_choice_check(choice, strategy->job, strategy->size));
-    if (strategy->settings.outlives && strategy->comm && !strategy->class->inherit)
+    if (strategy->settings.outlives && strategy->comm && !strategy->class->succession)
         return tr_fail(
             TR_EUNSUPPORTED,
             "a rank of the strategy %s keeps what no other has, so the others cannot go on without "
@@ -137,7 +137,7 @@ bool tr_strategy_is_asynchronous(const tr_strategy *strategy)
 
 bool tr_strategy_is_spread(const tr_strategy *strategy)
 {
-    return strategy->comm && strategy->class->collect;
+    return strategy->comm && tr_strategy_class_spreads(strategy->class);
 }
 
 tr_device *tr_strategy_holder(const tr_strategy *strategy)
@@ -168,9 +168,10 @@ static void place_replicas(const tr_strategy *strategy, int rank, struct tr_plac
 
 void tr_strategy_placement(const tr_strategy *strategy, int rank, struct tr_placement *out)
 {
+    const struct tr_strategy_division *division = strategy->class->division;
     const struct tr_model *model = strategy->job->model;
-    if (strategy->class->placement)
-        strategy->class->placement(strategy, rank, out);
+    if (division && division->placement)
+        division->placement(strategy, rank, out);
     else
         place_replicas(strategy, rank, out);
     out->parameters = out->confined ? 0 : model->parameter_total;
@@ -225,8 +226,9 @@ tr_status tr_strategy_step(tr_strategy *strategy, int64_t step, int32_t request,
     struct tr_comm_statistics before = traffic(strategy);
     struct tr_rank_statistics *done = &strategy->done;
     *figures = (struct tr_step_figures){.steps = 1, .norm = NAN};
-    tr_status status = strategy->traits.asynchronous ? strategy->class->work(strategy, NULL, request, figures)
-                                                     : tr_driver_round(strategy, step, request, figures);
+    tr_status status = strategy->traits.asynchronous
+                           ? strategy->class->asynchronous->work(strategy, NULL, request, figures)
+                           : tr_driver_round(strategy, step, request, figures);
     struct tr_comm_statistics after = traffic(strategy);
     done->bytes_sent += after.bytes_sent - before.bytes_sent;
     done->bytes_received += after.bytes_received - before.bytes_received;
@@ -269,12 +271,12 @@ void tr_strategy_watch(tr_strategy *strategy, enum tr_watcher who, struct tr_str
 
 tr_status tr_strategy_run_worker(tr_strategy *strategy, const atomic_int *stop, int32_t request)
 {
-    return strategy->class->work(strategy, stop, request, NULL);
+    return strategy->class->asynchronous->work(strategy, stop, request, NULL);
 }
 
 tr_status tr_strategy_inherit(tr_strategy *strategy, tr_strategy *from, int64_t step)
 {
-    return strategy->class->inherit(strategy, from, step);
+    return strategy->class->succession->inherit(strategy, from, step);
 }
 
 void tr_strategy_examine_by(tr_strategy *strategy, const struct tr_examiner *examiner)
@@ -284,14 +286,15 @@ void tr_strategy_examine_by(tr_strategy *strategy, const struct tr_examiner *exa
 
 tr_status tr_strategy_examine(tr_strategy *strategy, const struct tr_examination *examination)
 {
-    if (strategy->class->examine) return strategy->class->examine(strategy, examination);
+    const struct tr_strategy_asynchronous *class = strategy->class->asynchronous;
+    if (class && class->examine) return class->examine(strategy, examination);
     return tr_fail(TR_EUNSUPPORTED, "evaluations are not shared under the strategy %s; evaluate by the root",
                    strategy->class->name);
 }
 
 tr_status tr_strategy_end(tr_strategy *strategy)
 {
-    return strategy->traits.asynchronous ? strategy->class->end(strategy, NULL) : TR_OK;
+    return strategy->traits.asynchronous ? strategy->class->asynchronous->end(strategy, NULL) : TR_OK;
 }
 
 int64_t tr_strategy_take_ahead(tr_strategy *strategy)
@@ -329,7 +332,7 @@ tr_status tr_strategy_statistics(tr_strategy *strategy, struct tr_strategy_stati
     *out = (struct tr_strategy_statistics){.ranks = strategy->size};
     out->rank = tr_alloc_zero((size_t)strategy->size, sizeof *out->rank);
     if (!out->rank) return TR_ENOMEM;
-    tr_status status = strategy->traits.asynchronous ? strategy->class->end(strategy, out)
+    tr_status status = strategy->traits.asynchronous ? strategy->class->asynchronous->end(strategy, out)
                                                      : gather_statistics(strategy, out);
     if (status != TR_OK) tr_strategy_statistics_release(out);
     return status;

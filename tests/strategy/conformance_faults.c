@@ -287,7 +287,7 @@ bool announces_memory(struct candidate *candidate)
                           .set = {"layers[0].units=9000", "optimizer.ema=0.5"},
                           .stopper = -1};
     static const char *const norms[] = {NULL, "optimizer.clip_norm=1"};
-    for (int i = 0; i < 2 && !candidate->class->collect && !candidate->asynchronous; i++) {
+    for (int i = 0; i < 2 && !tr_strategy_class_spreads(candidate->class) && !candidate->asynchronous; i++) {
         struct fault *fault = fault_create(count_large, -1);
         order.set[2] = norms[i];
         run_faulty(step_and_tell, &order, fault);

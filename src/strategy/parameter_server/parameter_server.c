@@ -330,6 +330,9 @@ static tr_status examine(tr_strategy *strategy, const struct tr_examination *exa
     return ps_root_examine(ps_of(strategy), examination);
 }
 
+static const struct tr_strategy_division division = {.placement = placement, .gather = gather};
+static const struct tr_strategy_asynchronous asynchronous = {.work = work, .end = end, .examine = examine};
+
 const struct tr_strategy_class tr_strategy_parameter_server = {
     .version = TR_STRATEGY_CLASS_VERSION,
     .name = "parameter-server",
@@ -347,12 +350,9 @@ const struct tr_strategy_class tr_strategy_parameter_server = {
     .meet = meet,
     .cancel = cancel,
     .destroy = destroy,
-    .placement = placement,
     .share = all_reduce_share,
-    .gather = gather,
-    .work = work,
-    .end = end,
-    .examine = examine,
+    .division = &division,
+    .asynchronous = &asynchronous,
 };
 
 const struct tr_strategy_class ps_synchronous = {
@@ -364,8 +364,7 @@ const struct tr_strategy_class ps_synchronous = {
     .create = ps_synchronous_create,
     .begin = all_reduce_start,
     .destroy = ps_synchronous_destroy,
-    .placement = all_reduce_placement,
     .gradient = all_reduce_gradient,
     .share = all_reduce_share,
-    .gather = all_reduce_gather,
+    .division = &all_reduce_division,
 };

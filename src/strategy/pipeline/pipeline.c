@@ -311,6 +311,9 @@ static const struct tr_option options[] = {
 
 static const char *const variants[] = {"stages=2", NULL};
 
+static const struct tr_strategy_division division = {
+    .placement = placement, .gather = gather, .collect = pipeline_collect};
+
 const struct tr_strategy_class tr_strategy_pipeline = {
     .version = TR_STRATEGY_CLASS_VERSION,
     .name = "pipeline",
@@ -327,8 +330,6 @@ const struct tr_strategy_class tr_strategy_pipeline = {
     .begin = begin,
     .cancel = cancel,
     .destroy = destroy,
-    .placement = placement,
     .gradient = gradient,
-    .gather = gather,
-    .collect = pipeline_collect,
+    .division = &division,
 };
