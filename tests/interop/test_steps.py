@@ -4,13 +4,13 @@ PyTorch in float32 does, but for a factor of two."""
 
 import numpy as np
 import torch
-from safetensors.torch import load_file, save_file
 from torch import nn
 from torch.nn import functional as F
 
-from common import place, trireme, write
+from by_torch import STEPS, after_steps, judge_steps
+from common import place, write
 
-STEPS, BATCH, COUNT = 50, 20, 200
+BATCH, COUNT = 20, 200
 RATE, MOMENTUM = 0.05, 0.9
 random = np.random.default_rng(11)
 torch.manual_seed(3)
@@ -25,46 +25,20 @@ train: {{batch: {batch}, steps: {steps}, microbatches: 1, shuffle: false, log_ev
 """
 
 
-def steps_of(net, inputs, targets, loss, kind):
-    """The parameters after 50 steps in a kind of numbers."""
-    net = net.to(kind)
-    optimizer = torch.optim.SGD(net.parameters(), RATE, MOMENTUM)
-    convert = lambda value: value.to(kind) if value.is_floating_point() else value
-    inputs, targets = [convert(value) for value in inputs], convert(targets)
-    for step in range(STEPS):
-        first = step * BATCH % COUNT
-        rows = slice(first, first + BATCH)
-        optimizer.zero_grad()
-        loss(net(*(value[rows] for value in inputs)), targets[rows]).backward()
-        optimizer.step()
-    return {key: value.detach().double() for key, value in net.state_dict().items()}
-
-
-def distance(parameters, exact):
-    """The root of the mean square over all numbers: the largest of them alone is a matter of luck."""
-    squares = torch.cat([(parameters[key].double() - exact[key]).flatten() ** 2 for key in exact])
-    return squares.mean().sqrt().item()
-
-
 def judge(name, make, data, layers, our_loss, inputs, targets, loss):
-    net = make()
-    save_file(net.state_dict(), place(f"{name}-begin.safetensors"))
     text = MODEL.format(name=name, data=data, layers=layers, loss=our_loss, rate=RATE, momentum=MOMENTUM, batch=BATCH, steps=STEPS)
-    path = write(f"{name}.yaml", text)
-    trireme("import", f"{name}-begin.safetensors", "--model", path, "--out", name)
-    trireme("train", "--resume", name, "--quiet")
-    trireme("export", name, "--layout", "torch", "--safetensors", f"{name}-end.safetensors")
-    ours = load_file(place(f"{name}-end.safetensors"))
-    state = {key: value.clone() for key, value in net.state_dict().items()}
-    exact = steps_of(net, inputs, targets, loss, torch.float64)
-    net = make()
-    net.load_state_dict(state)
-    single = steps_of(net, inputs, targets, loss, torch.float32)
-    moved = max((exact[key] - state[key].double()).abs().max().item() for key in exact)
-    mine, theirs = (distance(parameters, exact) for parameters in (ours, single))
-    print(f"{name}: {mine:.1e} from float64, PyTorch's float32 {theirs:.1e}, moved by {moved:.2f}")
-    assert moved > 1e-2 and set(ours) == set(exact), name
-    assert mine <= 2 * theirs, name
+    first = make().state_dict()
+
+    def by_torch(kind):
+        *x, y = (value.to(kind) if value.is_floating_point() else value for value in (*inputs, targets))
+
+        def loss_of(net, step):
+            rows = slice(step * BATCH % COUNT, step * BATCH % COUNT + BATCH)
+            return loss(net(*(value[rows] for value in x)), y[rows])
+
+        return after_steps(make(), first, kind, lambda net: torch.optim.SGD(net.parameters(), RATE, MOMENTUM), loss_of)
+
+    judge_steps(name, write(f"{name}.yaml", text), first, by_torch)
 
 
 def array(name, values):
@@ -152,41 +126,6 @@ def branches():
 - dense: 3
 """
     judge("branches", Branches, "npy: {features: pixels.npy, labels: label.npy}", layers, "softmax_cross_entropy", [x], label, F.cross_entropy)
-
-
-class Words(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.embedding1 = nn.Embedding(30, 5)
-        self.dense1 = nn.Linear(10, 2)
-
-    def forward(self, tokens, lengths):
-        x = self.embedding1(tokens)
-        there = torch.arange(x.shape[1])[None, :, None] < lengths[:, None, None]
-        mean = (x * there).sum(1) / lengths[:, None]
-        most = x.masked_fill(~there, -torch.inf).amax(1)
-        return self.dense1(torch.cat([mean, most], 1))
-
-
-def words():
-    lengths = random.integers(1, 9, COUNT)
-    label = random.integers(0, 2, COUNT)
-    names = [f"w{i}" for i in range(29)]
-    rows = [list(random.integers(0, 29, length)) for length in lengths]
-    write("words.tsv", "".join(f"{' '.join(names[i] for i in row)}\t{k}\n" for row, k in zip(rows, label)))
-    layers = "[{embedding: {width: 5, name: embedding1}}, {global_average_pool: {name: mean}}, {global_max_pool: {from: embedding1}}, {concat: mean}, {dense: 2}]"
-    layers = layers.replace("{concat: mean}", "{concat: {from: [mean, global_max_pool1]}}")
-    # The run's numbers of words, which its vocabulary tells.
-    probe = MODEL.format(name="probe", data="text: {path: words.tsv}", layers=layers, loss="softmax_cross_entropy", rate=RATE,
-                         momentum=MOMENTUM, batch=BATCH, steps=1)
-    trireme("train", write("probe.yaml", probe), "--out", "probe", "--quiet")
-    with open(place("probe/checkpoint-00000001/vocabulary.txt"), encoding="utf-8") as file:
-        number = {word: i for i, word in enumerate(file.read().split("\n")[2:])}
-    tokens = np.zeros((COUNT, lengths.max()), np.int64)
-    for i, row in enumerate(rows):
-        tokens[i, : len(row)] = [number[names[k]] for k in row]
-    judge("words", Words, "text: {path: words.tsv}", layers, "softmax_cross_entropy", [torch.tensor(tokens), torch.tensor(lengths)],
-          torch.tensor(label), F.cross_entropy)
 
 
 class Heads(nn.Module):
@@ -290,4 +229,3 @@ heads()
 larger()
 mixed()
 branches()
-words()

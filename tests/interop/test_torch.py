@@ -1,7 +1,6 @@
 # needs: torch numpy safetensors
 """Networks in PyTorch: tensors of --layout torch in modules written by hand and in those of --torch give the same logits."""
 
-import importlib.util
 import json
 import os
 
@@ -12,17 +11,11 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 import networks
+from by_torch import load_module
 from common import close, data, log, mnist, place, predict, trireme, write
 from networks import COUNT, HEAD, IMAGES, MNIST_AS_IDX, SEEING, SENTENCES, checkpoint_of, model, with_layers
 
 torch.manual_seed(0)
-
-
-def load_module(path):
-    spec = importlib.util.spec_from_file_location("exported", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.Net()
 
 
 def train(path, *sets):
