@@ -72,15 +72,18 @@ static tr_status print_help(const struct cli_command *command)
     return TR_OK;
 }
 
-/* Copies the arguments; where they end with another command, "--" goes before its name. Returns their number;
-   `out` has room for one more than `argc`. */
-static int end_options(const struct cli_command *command, int argc, const char *const *argv, const char **out)
+/* Copies the arguments; where they end with another command, "--" goes before its name, and *passed is that
+   command, else NULL. Returns their number; `out` has room for one more than `argc`. */
+static int end_options(const struct cli_command *command, int argc, const char *const *argv, const char **out,
+                       const struct cli_command **passed)
 {
     int count = 0;
     bool ended = !command->passes_arguments;
+    *passed = NULL;
     for (int i = 0; i < argc; i++) {
         for (int k = 0; !ended && cli_commands[k]; k++)
             if (strcmp(argv[i], cli_commands[k]->name) == 0) {
+                *passed = cli_commands[k];
                 out[count++] = "--";
                 ended = true;
             }
@@ -90,19 +93,60 @@ static int end_options(const struct cli_command *command, int argc, const char *
     return count;
 }
 
+#define UNKNOWN "unknown option" /* what the message of a word that is none begins with */
+
+static bool is_unknown(tr_status status)
+{
+    return status == TR_EINVAL && strncmp(tr_error_message(), UNKNOWN, strlen(UNKNOWN)) == 0;
+}
+
+/* Whether a word begins with an option of the command, whatever is wrong with it otherwise. */
+static bool knows(const struct cli_command *command, const char *word)
+{
+    void *options = tr_alloc_zero(1, command->options_size);
+    tr_status status = TR_ENOMEM;
+    if (!options || tr_options_defaults(command->options, command->option_count, options) != TR_OK) goto out;
+    status = tr_options_arguments(command->options, command->option_count, 1, &word, options);
+    if (!is_unknown(status)) status = TR_OK;
+out:
+    cli_command_release(command, &options);
+    return status == TR_OK;
+}
+
+/* The unknown one of the words up to "--" may be an option of the command behind that. Returns `status`, with
+   a message that says so where it is. */
+static tr_status find_misplaced(const struct cli_command *command, const struct cli_command *passed,
+                                const char *const *word, tr_status status)
+{
+    struct tr_failure failure;
+    tr_failure_keep(&failure, status);
+    for (; strcmp(*word, "--") != 0; word++) {
+        int length = (int)strcspn(*word, "=");
+        if (**word == '-' && !knows(command, *word) && knows(passed, *word))
+            return tr_fail(status,
+                           "%.*s is an option of `%s` and goes behind that word: `trireme %s %s ... %.*s` (see "
+                           "`trireme %s --help`)",
+                           length, *word, passed->name, command->name, passed->name, length, *word,
+                           passed->name);
+    }
+    return tr_failure_restore(&failure);
+}
+
 tr_status cli_command_read(const struct cli_command *command, int argc, const char *const *argv,
                            const char *const *environment, void **out)
 {
     void *options = *out = tr_alloc_zero(1, command->options_size);
     const char **own = tr_alloc((size_t)argc + 1, sizeof *own);
+    const struct cli_command *passed;
     tr_status status = options && own ? TR_OK : TR_ENOMEM;
     if (status != TR_OK) goto out;
-    argc = end_options(command, argc, argv, own);
+    argc = end_options(command, argc, argv, own, &passed);
     TR_TRY_GOTO(tr_options_defaults(command->options, command->option_count, options), out);
     TR_TRY_GOTO(
         tr_options_environment(command->options, command->option_count, "TRIREME_", environment, options),
         out);
     status = tr_options_arguments(command->options, command->option_count, argc, own, options);
+    if (passed && is_unknown(status)) status = find_misplaced(command, passed, own, status);
     if (status == TR_EINVAL && !strstr(tr_error_message(), "--help"))
         status = tr_fail(status, "%s (see `trireme %s --help`)", tr_error_message(), command->name);
     if (status == TR_OK && command->model && !((const struct cli_common *)options)->help)

@@ -143,6 +143,12 @@ static void test_wrong_commands_are_refused_first(void **state)
         {{"train", "tiny.yaml", "--strategy", "parameter-sever"}, "did you mean \"parameter-server\"?"},
         {{"train", "tiny.yaml", "--timeout", "0"}, "--timeout"},
         {{"train"}, "nothing to train"},
+        {{"--strategy", "gossip", "train", "tiny.yaml"},
+         "--strategy is an option of `train` and goes behind that word: `trireme launch train ... "
+         "--strategy`"},
+        {{"--no-quiet", "train", "tiny.yaml"}, "--no-quiet is an option of `train`"},
+        {{"-s", "name=x", "train", "tiny.yaml"}, "-s is an option of `train`"},
+        {{"--strategi", "gossip", "train", "tiny.yaml"}, "unknown option --strategi;"},
         {{"train", "tiny.yaml", "--transport", "mpi"}, "give --transport to launch"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
