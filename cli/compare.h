@@ -41,6 +41,9 @@ struct cli_compare_orders {
     const char *hosts; /* for runs of several processes, as `trireme launch` takes them; NULL: this one */
 };
 
+/* Steps of a job that is looked at, not run. */
+#define CLI_COMPARE_MANY TR_OPTION_WHOLE
+
 /* Fills `plan`, release with cli_compare_plan_release(), also after a failure. Errors are those of reading
    the model file; TR_EINVAL for strategies that there are not. */
 tr_status cli_compare_plan(const struct cli_compare_orders *orders, struct cli_compare_plan *plan);
@@ -59,6 +62,7 @@ struct cli_compare_result {
     char failure[512]; /* the run's last word, if it failed; or what is wrong about it */
     int64_t step;
     double seconds, examples_per_second;
+    double steady_examples_per_second; /* without the first step, which finds memory and caches cold */
     double accuracy;                      /* at the end; NaN: unknown, or not a classification */
     double loss;                          /* on the same data; NaN: unknown */
     double target_seconds, target_epochs; /* until the target was met; NaN: it was not */

@@ -41,7 +41,8 @@ static char *fill_in(const char *text, int workers)
     return tr_text_finish(&out, &filled) == TR_OK ? filled : NULL;
 }
 
-/* `steps` > 0 keeps a job that counts epochs from opening its data. */
+/* `steps` > 0 keeps a job that counts epochs from opening its data; they are many, so that a schedule as long
+   as the training has room for what it begins with. */
 static tr_status open_job(const struct cli_compare_orders *orders, const char *strategy, int64_t steps,
                           struct tr_job **out)
 {
@@ -64,7 +65,7 @@ static tr_status look_at(const struct cli_compare_orders *orders, struct cli_com
     bool asynchronous;
     int threads = orders->threads / one->workers;
     one->threads = threads > 1 ? threads : 1;
-    TR_TRY(open_job(orders, one->strategy, 1, &job));
+    TR_TRY(open_job(orders, one->strategy, CLI_COMPARE_MANY, &job));
     tr_status readable = tr_strategy_peek(job->file.strategy, &name, &asynchronous), status = readable;
     if (readable == TR_OK) status = tr_strategy_outline(job, one->workers, &outline);
     tr_job_destroy(&job);

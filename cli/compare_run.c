@@ -95,7 +95,19 @@ struct listener {
     double until;
     const char *label;
     struct cli_screen *screen;
+    int64_t first_step; /* 0: no step was told of yet */
+    double first_seconds;
 };
+
+/* By the steps since the first that was told of. */
+static double steady_speed(const struct listener *listener)
+{
+    const struct cli_compare_result *result = listener->result;
+    double examples = result->examples_per_second * result->seconds / (double)result->step;
+    double seconds = result->seconds - listener->first_seconds;
+    if (result->step <= listener->first_step || !(seconds > 0)) return result->examples_per_second;
+    return examples * (double)(result->step - listener->first_step) / seconds;
+}
 
 /* A line of `trireme train --log json`. */
 static void hear_training(void *user, const struct tr_json_value *object)
@@ -106,6 +118,10 @@ static void hear_training(void *user, const struct tr_json_value *object)
     if (strcmp(event, "step") == 0) {
         char status[200], left[TR_TEXT_NUMBER_SIZE];
         result->seconds = tr_json_number_or_nan(object, "seconds");
+        if (listener->first_step == 0) {
+            listener->first_step = tr_json_integer_or(object, "step", 0);
+            listener->first_seconds = result->seconds;
+        }
         double share = tr_json_number_or_nan(object, "step") / tr_json_number_or_nan(object, "steps");
         snprintf(status, sizeof status, "  %s: step %.0f of %.0f, loss %.4f, %s so far", listener->label,
                  tr_json_number_or_nan(object, "step"), tr_json_number_or_nan(object, "steps"),
@@ -122,6 +138,7 @@ static void hear_training(void *user, const struct tr_json_value *object)
         result->step = tr_json_integer_or(object, "step", 0);
         result->seconds = tr_json_number_or_nan(object, "seconds");
         result->examples_per_second = tr_json_number_or_nan(object, "examples_per_second");
+        result->steady_examples_per_second = steady_speed(listener);
         snprintf(result->hash, sizeof result->hash, "%s", tr_json_text_or_empty(object, "hash"));
         const struct tr_json_value *statistics = tr_json_find(object, "statistics");
         if (statistics) take_statistics(statistics, result->seconds, result);
@@ -175,7 +192,7 @@ tr_status cli_compare_run(const struct cli_compare_orders *orders, const struct 
     if (!out) return TR_ENOMEM;
     snprintf(label, sizeof label, "%s on %d worker%s", one->strategy, one->workers,
              one->workers == 1 ? "" : "s");
-    struct listener listener = {result, orders->until, label, screen};
+    struct listener listener = {.result = result, .until = orders->until, .label = label, .screen = screen};
     struct cli_child child = {
         .hear = hear_training,
         .user = &listener,

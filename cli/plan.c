@@ -218,7 +218,11 @@ static tr_status read_orders(const struct options *options, const struct tr_clus
 static tr_status show(struct cli_screen *screen, const struct tr_plan *plan)
 {
     TR_TRY(cli_screen_text(screen, cli_plan_head(plan)));
-    for (int i = 0; i < plan->rows; i++) TR_TRY(cli_screen_text(screen, cli_plan_row(plan, i)));
+    for (int i = 0; i < plan->rows; i++)
+        if (!plan->row[i].left_out) TR_TRY(cli_screen_text(screen, cli_plan_row(plan, i)));
+    for (int i = 0; i < plan->rows; i++)
+        if (plan->row[i].left_out && !cli_plan_is_said(plan, i))
+            TR_TRY(cli_screen_text(screen, cli_plan_left_out(plan, i)));
     return cli_screen_text(screen, cli_plan_verdict(plan));
 }
 
@@ -247,7 +251,7 @@ static tr_status make(const struct options *options, const struct cli_plan_order
     if (status == TR_OK) status = cli_plan_figures(orders, job, &screen, plan);
     if (status == TR_OK && options->verify) {
         cli_signals_watch(NULL, "ending the run");
-        status = cli_plan_verify(orders, &screen, options->runs > 0 ? options->runs : plan->rows, plan);
+        status = cli_plan_verify(orders, job, &screen, options->runs > 0 ? options->runs : plan->rows, plan);
         cli_signals_release();
     }
     if (status == TR_OK) status = show(&screen, plan);

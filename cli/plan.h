@@ -51,10 +51,15 @@ tr_status cli_plan_answer(const char *launched);
 /* Lines for people, without line feeds; returned, free with tr_free(), NULL when memory fails. */
 char *cli_plan_head(const struct tr_plan *plan);
 char *cli_plan_row(const struct tr_plan *plan, int row);
+/* All rows of as many workers that were left out for the reason of this one, the first of them. */
+char *cli_plan_left_out(const struct tr_plan *plan, int row);
+/* Whether there is an earlier one. */
+bool cli_plan_is_said(const struct tr_plan *plan, int row);
 char *cli_plan_verdict(const struct tr_plan *plan);
 
-/* Runs the rows that promise most on this host, at most `count`, and notes what they reached. */
-tr_status cli_plan_verify(const struct cli_plan_orders *orders, struct cli_screen *screen, int count,
-                          struct tr_plan *plan);
+/* Runs the rows that promise most on this host, at most `count`, and notes what they reached. `job` is that
+   of the plan. */
+tr_status cli_plan_verify(const struct cli_plan_orders *orders, const struct tr_job *job,
+                          struct cli_screen *screen, int count, struct tr_plan *plan);
 
 #endif

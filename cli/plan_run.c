@@ -39,7 +39,7 @@ static tr_status read_batch(const struct cli_plan_orders *orders, int64_t *batch
     struct tr_job *job;
     const struct tr_job_settings settings = {.set = (const char *const *)orders->set->item,
                                              .set_count = orders->set->count,
-                                             .steps = 1,
+                                             .steps = CLI_COMPARE_MANY,
                                              .first_of_strategy = tr_strategy_first_option};
     TR_TRY(tr_job_open(orders->model, &settings, &job));
     *batch = job->train.batch;

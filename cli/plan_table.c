@@ -45,10 +45,6 @@ char *cli_plan_row(const struct tr_plan *plan, int index)
     cli_column_workers(&text, row->workers, row->ranks, WORKERS);
     snprintf(cell, sizeof cell, "%lld", (long long)row->batch);
     cli_column_right(&text, cell, BATCH);
-    if (row->left_out) {
-        tr_text_addf(&text, "  left out: %s", row->left_out);
-        return cli_columns_end(&text);
-    }
     cli_column_right(&text, tr_text_from_seconds(figures->seconds, cell), STEP);
     cli_column_right(&text, tr_text_from_count((int64_t)(figures->examples_per_second + 0.5), cell), SPEED);
     snprintf(cell, sizeof cell, "%.2f", tr_plan_speedup(plan, index));
@@ -61,6 +57,30 @@ char *cli_plan_row(const struct tr_plan *plan, int index)
     if (row->measured > 0)
         tr_text_addf(&text, "; measured %.0f examples/s, %+.0f %%", row->measured, 100 * tr_plan_error(row));
     if (row->failure) tr_text_addf(&text, "; the run failed: %s", row->failure);
+    return cli_columns_end(&text);
+}
+
+static bool go_together(const struct tr_plan_row *a, const struct tr_plan_row *b)
+{
+    return a->left_out && b->left_out && a->workers == b->workers && strcmp(a->left_out, b->left_out) == 0;
+}
+
+bool cli_plan_is_said(const struct tr_plan *plan, int index)
+{
+    for (int i = 0; i < index; i++)
+        if (go_together(&plan->row[i], &plan->row[index])) return true;
+    return false;
+}
+
+char *cli_plan_left_out(const struct tr_plan *plan, int index)
+{
+    const struct tr_plan_row *row = &plan->row[index];
+    struct tr_text text = TR_TEXT_INIT;
+    tr_text_addf(&text, "left out on %d worker%s: ", row->workers, row->workers == 1 ? "" : "s");
+    for (int i = index; i < plan->rows; i++)
+        if (go_together(row, &plan->row[i]))
+            tr_text_addf(&text, "%s%s", i > index ? "; " : "", tr_plan_row_name(plan, i));
+    tr_text_addf(&text, ": %s", row->left_out);
     return cli_columns_end(&text);
 }
 

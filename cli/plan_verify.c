@@ -13,8 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SECONDS 4.0 /* of a run, about */
-#define STEPS   8   /* of it at least */
+#define SECONDS    4.0 /* of a run, about */
+#define STEPS      8   /* of it at least */
+#define STEPS_MOST 100000
 
 /* The row of those not tried that promises most. */
 static int next_best(const struct tr_plan *plan, const bool *tried)
@@ -29,27 +30,46 @@ static int next_best(const struct tr_plan *plan, const bool *tried)
     return best;
 }
 
-static tr_status run_row(const struct cli_plan_orders *orders, const char *place, struct cli_screen *screen,
-                         const struct tr_plan *plan, struct tr_plan_row *row)
+/* ---- a run ---- */
+
+#define SETTINGS 4 /* at most */
+
+/* What a run of a few steps changes of the job: the sizes of the row, evaluations, which plans know nothing
+   of, and no schedule's length, for the run is the beginning of the whole training. */
+static int change(const struct tr_job *job, const struct tr_plan_row *row, char setting[SETTINGS][96])
+{
+    const struct tr_schedule *schedule = &job->optimizer.schedule;
+    bool follows = schedule->kind == TR_SCHEDULE_PLATEAU; /* it must have evaluations to come */
+    bool ends = schedule->kind == TR_SCHEDULE_COSINE || schedule->kind == TR_SCHEDULE_ONE_CYCLE;
+    int count = 0;
+    snprintf(setting[count++], sizeof *setting, "train.batch=%lld", (long long)row->batch);
+    snprintf(setting[count++], sizeof *setting, "train.microbatches=%lld", (long long)row->microbatches);
+    snprintf(setting[count++], sizeof *setting, "train.evaluate_every=%lld",
+             follows ? (long long)job->train.evaluate_every * STEPS_MOST : 0LL);
+    if (ends)
+        snprintf(setting[count++], sizeof *setting, "optimizer.schedule.steps=%lld",
+                 (long long)schedule->steps);
+    return count;
+}
+
+static tr_status run_row(const struct cli_plan_orders *orders, const struct tr_job *job, const char *place,
+                         struct cli_screen *screen, const struct tr_plan *plan, struct tr_plan_row *row)
 {
     struct cli_compare_result result;
-    char sizes[2][64], never[] = "train.evaluate_every=0"; /* which plans know nothing of */
-    struct tr_string_list set = {.item = tr_alloc((size_t)orders->set->count + 3, sizeof *set.item)};
+    char setting[SETTINGS][96];
+    int settings = change(job, row, setting);
+    struct tr_string_list set = {.item = tr_alloc((size_t)orders->set->count + SETTINGS, sizeof *set.item)};
     if (!set.item) return TR_ENOMEM;
     for (; set.count < orders->set->count; set.count++) set.item[set.count] = orders->set->item[set.count];
-    snprintf(sizes[0], sizeof sizes[0], "train.batch=%lld", (long long)row->batch);
-    snprintf(sizes[1], sizeof sizes[1], "train.microbatches=%lld", (long long)row->microbatches);
-    set.item[set.count++] = sizes[0];
-    set.item[set.count++] = sizes[1];
-    set.item[set.count++] = never;
+    for (int i = 0; i < settings; i++) set.item[set.count++] = setting[i];
     double steps = SECONDS / row->figures.seconds;
     int on_host;
     const struct cli_compare_orders compared = {
         .model = orders->model,
         .set = &set,
-        .steps = steps < STEPS    ? STEPS
-                 : steps > 100000 ? 100000
-                                  : (int64_t)steps,
+        .steps = steps < STEPS        ? STEPS
+                 : steps > STEPS_MOST ? STEPS_MOST
+                                      : (int64_t)steps,
         .seed = -1,
         .place = place,
         .hosts = orders->hosts,
@@ -68,7 +88,7 @@ static tr_status run_row(const struct cli_plan_orders *orders, const char *place
     switch (result.end) {
     case CLI_COMPARE_DONE:
     case CLI_COMPARE_OUT_OF_TIME:
-        row->measured = result.examples_per_second;
+        row->measured = result.steady_examples_per_second;
         return TR_OK;
     case CLI_COMPARE_STOPPED:
         return tr_fail(TR_EINTERRUPTED, "interrupted");
@@ -91,8 +111,8 @@ static tr_status make_place(char **out)
     return status;
 }
 
-tr_status cli_plan_verify(const struct cli_plan_orders *orders, struct cli_screen *screen, int count,
-                          struct tr_plan *plan)
+tr_status cli_plan_verify(const struct cli_plan_orders *orders, const struct tr_job *job,
+                          struct cli_screen *screen, int count, struct tr_plan *plan)
 {
     char *place;
     bool *tried = tr_alloc_zero((size_t)plan->rows + 1, sizeof *tried);
@@ -100,7 +120,7 @@ tr_status cli_plan_verify(const struct cli_plan_orders *orders, struct cli_scree
     tr_status status = make_place(&place);
     for (int i = 0, row; i < count && status == TR_OK && (row = next_best(plan, tried)) >= 0; i++) {
         tried[row] = true;
-        status = run_row(orders, place, screen, plan, &plan->row[row]);
+        status = run_row(orders, job, place, screen, plan, &plan->row[row]);
     }
     if (place) tr_file_remove(NULL, place); /* what stays does no harm */
     tr_free(place);

@@ -1,0 +1,55 @@
+/* trireme plan: runs that check a plan, and what is said of rows that there are not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "session.h"
+
+/* A run of some steps is the beginning of the training, whose schedule may be longer than the run. */
+static void test_schedules_do_not_end_with_a_run(void **state)
+{
+    (void)state;
+    static const char *const schedules[] = {"optimizer.schedule={kind: cosine, warmup: 150000}",
+                                            "optimizer.schedule={kind: plateau, factor: 0.5, patience: 1}"};
+    for (size_t i = 0; i < sizeof schedules / sizeof schedules[0]; i++) {
+        struct session session;
+        int code = run(&session, "plan", "tiny.yaml", "--set", schedules[i], "--set", "train.steps=200000",
+                       "--set", "train.evaluate_every=10", "--workers", "1", "--strategies", "allreduce",
+                       "--seconds", "0", "--verify", "--runs", "1", NULL);
+        if (code != 0 || !strstr(session.text[0], "measured ")) session_show(&session);
+        assert_int_equal(code, 0);
+        assert_non_null(strstr(session.text[0], "measured "));
+        assert_null(strstr(session.text[0], "failed"));
+        session_release(&session);
+    }
+}
+
+/* Rows that are left out for one reason are named in one line. */
+static void test_reasons_are_said_once(void **state)
+{
+    (void)state;
+    struct session session;
+    int code = run(&session, "plan", "tiny.yaml", "--workers", "1", "--seconds", "0", NULL);
+    const char *reason = "a single process has nobody to share with", *text = session.text[0];
+    const char *first = code == 0 ? strstr(text, reason) : NULL;
+    if (!first) session_show(&session);
+    assert_non_null(first);
+    assert_null(strstr(first + 1, reason));
+    assert_non_null(strstr(text, "left out on 1 worker: gossip,replicas=1; "));
+    assert_non_null(strstr(text, "local-sgd,replicas=1; "));
+    session_release(&session);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_schedules_do_not_end_with_a_run),
+        cmocka_unit_test(test_reasons_are_said_once),
+    };
+    return cmocka_run_group_tests(tests, place_make, place_remove);
+}
