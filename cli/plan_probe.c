@@ -183,6 +183,7 @@ static tr_status run_with(const tr_local_group *group, int descriptor[2], struct
     out->latency = found.latency;
     out->overhead = found.overhead;
     out->rate = found.rate;
+    out->copying = found.copying;
     return TR_OK;
 }
 

@@ -139,7 +139,8 @@ static tr_status rehearse(const struct cli_plan_orders *orders, const struct tr_
     int on_host, threads = cli_plan_threads(orders, &cluster, row->workers, &on_host), usage = 0;
     while (machine->usage[usage].threads != threads || machine->usage[usage].copies != on_host) usage++;
     cluster.threads = threads;
-    if (cluster.memory == 0) cluster.memory = machine->usage[usage].memory;
+    if (cluster.memory == 0) cluster.memory = machine->usage[usage].rates.memory;
+    cluster.beside = machine->usage[usage].rates.beside;
     bool asynchronous = false;
     const char *name;
     struct tr_job_variant variant;
@@ -187,7 +188,7 @@ tr_status cli_plan_figures(const struct cli_plan_orders *orders, const struct tr
         status = rehearse(orders, job, &machine, plan, &plan->row[i]);
     }
     prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0);
-    if (status == TR_OK && plan->cluster.memory == 0) plan->cluster.memory = machine.usage[0].memory;
+    if (status == TR_OK && plan->cluster.memory == 0) plan->cluster.memory = machine.usage[0].rates.memory;
     tr_machine_release(&machine);
     return status;
 }

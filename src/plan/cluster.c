@@ -55,7 +55,7 @@ const struct tr_cluster tr_cluster_ordinary = {
     .per_host = 1,
     .threads = 1,
     .remote = {.latency = 20e-6, .rate = 1.25e9, .overhead = 5e-6, .copying = 2e9, .eager = 64 << 10},
-    .local = {.latency = 2e-6, .rate = 2e9, .overhead = 1e-6, .copying = INFINITY, .eager = 64 << 10},
+    .local = {.latency = 2e-6, .rate = 2e9, .overhead = 1e-6, .copying = 2e9, .eager = 256 << 10},
     .memory = 8e9,
 };
 
@@ -85,6 +85,7 @@ void tr_cluster_take(const struct tr_cluster_options *options, struct tr_cluster
     take(options->overhead, 1e-6, &out->remote.overhead);
     take(options->copying, 1e9, &out->remote.copying);
     take(options->local_rate, 1e9, &out->local.rate);
+    take(options->local_rate, 1e9, &out->local.copying);
     take(options->local_latency, 1e-6, &out->local.latency);
     take(options->local_overhead, 1e-6, &out->local.overhead);
     take(options->memory, 1e9, &out->memory);

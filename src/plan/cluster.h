@@ -15,8 +15,8 @@ struct tr_path {
     double latency;  /* seconds from the first byte's leaving to its coming */
     double rate;     /* bytes per second */
     double overhead; /* seconds of each end's processor for a message */
-    double copying;  /* bytes per second that the processor of each end moves; INFINITY: it has no part in it
-                      */
+    double copying;  /* bytes per second that the processor of each end moves; INFINITY: it has no part in it.
+                        Within a host the processors' time is part of that of `rate` */
     int64_t eager;   /* larger messages leave once the receiver waits for them */
 };
 
@@ -27,6 +27,7 @@ struct tr_cluster {
     struct tr_path remote; /* between hosts, whose links have remote.rate in each direction */
     struct tr_path local;  /* between ranks of a host */
     double memory;         /* bytes per second at which a rank adds numbers, read and written ones */
+    double beside;         /* seconds of processors that its other threads take for each that it is busy */
 };
 
 /* A description for people and files: "hosts: 16", "link: 10", ... */

@@ -65,7 +65,7 @@ tr_status tr_machine_measure(struct tr_machine *machine, const struct tr_job *jo
         };
         if (told) told(user, usage);
         if (tr_costs_create(&usage->costs) != TR_OK) return TR_ENOMEM;
-        tr_status status = tr_measure(&measurement, usage->costs, &usage->memory);
+        tr_status status = tr_measure(&measurement, usage->costs, &usage->rates);
         if (status != TR_OK) return status;
         tr_costs_settle(usage->costs);
     }

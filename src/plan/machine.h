@@ -10,7 +10,7 @@ struct tr_usage {
     struct tr_measured_part *part; /* [parts] that its ranks compute; owned */
     int parts;
     tr_costs *costs; /* owned; NULL: not measured yet */
-    double memory;   /* bytes per second at which a rank adds numbers */
+    struct tr_measured_rates rates;
 };
 
 struct tr_machine {

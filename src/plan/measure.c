@@ -9,18 +9,23 @@
 
 #include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 
 #define STEPS_LEAST 3
 #define STEPS_MOST  31
 #define PIECE       ((int64_t)32 << 10) /* floats of an update in the cache, as strategies make it */
 #define STREAM      ((int64_t)4 << 20)  /* floats of a sum that no cache holds */
 #define STREAMS     5
+#define MOVES       7 /* times that numbers are moved */
 
 /* One of those that compute at the same time. The first measures; the others go on until it is done. */
 struct copy {
     const struct tr_measurement *measurement;
-    tr_costs *costs; /* of the first; NULL */
-    double memory;
+    const struct copy *first; /* of all */
+    tr_costs *costs;          /* of the first; NULL */
+    struct tr_measured_rates rates;
+    double computing,
+        beside; /* seconds of all copies' own threads, and of others, while the first measured */
     atomic_bool *over;
     pthread_t thread;
     bool started;
@@ -35,6 +40,39 @@ static bool is_enough(const struct copy *copy, double began, int64_t steps)
     double passed = tr_clock_seconds() - began;
     return steps >= STEPS_MOST || (steps >= STEPS_LEAST && passed > copy->measurement->seconds);
 }
+
+/* ---- what other threads take ---- */
+
+static double seconds_of(clockid_t clock)
+{
+    struct timespec taken;
+    return clock_gettime(clock, &taken) == 0 ? (double)taken.tv_sec + 1e-9 * (double)taken.tv_nsec : 0;
+}
+
+/* Seconds that the threads of the copies have taken so far, and all others of the process. */
+static void count_threads(const struct copy *copy, double *own, double *others)
+{
+    const struct copy *first = copy->first;
+    *own = seconds_of(CLOCK_THREAD_CPUTIME_ID);
+    for (int i = 1; i < copy->measurement->copies; i++) {
+        clockid_t clock;
+        if (first[i].started && pthread_getcpuclockid(first[i].thread, &clock) == 0)
+            *own += seconds_of(clock);
+    }
+    *others = seconds_of(CLOCK_PROCESS_CPUTIME_ID) - *own;
+}
+
+/* Adds what passed between a call with `sign` -1 and one with 1. */
+static void count_beside(struct copy *copy, double sign)
+{
+    double own, others;
+    if (!copy->costs || copy->inner->threads > 1) return;
+    count_threads(copy, &own, &others);
+    copy->computing += sign * own;
+    copy->beside += sign * others;
+}
+
+/* ---- steps ---- */
 
 /* Updates of what fits into the cache. */
 static tr_status update_pieces(const tr_strategy *strategy)
@@ -55,10 +93,12 @@ static tr_status run_steps(struct copy *copy, tr_strategy *strategy)
     struct tr_step_figures figures;
     TR_TRY(tr_strategy_step(strategy, 0, 0, &figures)); /* warms up */
     tr_timing_device_note(copy->device, copy->costs != NULL);
+    count_beside(copy, -1);
     for (int64_t step = 1; !is_enough(copy, began, step - 1); step++) {
         TR_TRY(tr_strategy_step(strategy, step % strategy->job->train.steps, 0, &figures));
         if (copy->costs) tr_costs_end_step(copy->costs);
     }
+    count_beside(copy, 1);
     if (copy->costs) TR_TRY(update_pieces(strategy));
     tr_timing_device_note(copy->device, false);
     return TR_OK;
@@ -86,6 +126,36 @@ out:
     return status;
 }
 
+/* What strategies do with parameters as a whole, and a step of one process need not: copies, sums and means
+   of so many numbers. */
+static tr_status move(tr_device *device, int64_t floats, float *from, float *to)
+{
+    struct tr_op_scale scale = {floats, 0.5F, from, to};
+    struct tr_op_add add = {floats, from, to, to};
+    TR_TRY(tr_device_scale(device, &scale));
+    return tr_device_add(device, &add);
+}
+
+static tr_status run_moves(struct copy *copy)
+{
+    int64_t floats = copy->measurement->job->model->arena_floats;
+    void *memory;
+    TR_TRY(tr_device_alloc(copy->device, (size_t)(2 * floats) * sizeof(float), &memory));
+    float *numbers = memory;
+    struct tr_op_fill zero = {2 * floats, 0, numbers};
+    tr_status status = tr_device_fill(copy->device, &zero);
+    tr_timing_device_note(copy->device, true);
+    for (int i = 0; i < MOVES && status == TR_OK; i++) {
+        status = move(copy->device, floats, numbers, numbers + floats);
+        if (status == TR_OK && floats > 2 * PIECE)
+            status = move(copy->device, PIECE, numbers, numbers + floats);
+        tr_costs_end_step(copy->costs);
+    }
+    tr_timing_device_note(copy->device, false);
+    tr_device_free(copy->device, memory);
+    return status;
+}
+
 /* Sums of numbers that come from memory. */
 static tr_status run_stream(struct copy *copy)
 {
@@ -104,7 +174,7 @@ static tr_status run_stream(struct copy *copy)
         if (rate > best) best = rate;
     }
     tr_device_free(copy->inner, memory);
-    copy->memory = best;
+    copy->rates.memory = best;
     return status;
 }
 
@@ -117,7 +187,8 @@ static tr_status run_all(struct copy *copy)
     if (!copy->costs) return run_part(copy, &measurement->part[0]);
     TR_TRY(run_stream(copy));
     for (int i = 0; i < measurement->parts; i++) TR_TRY(run_part(copy, &measurement->part[i]));
-    return TR_OK;
+    if (copy->computing > 0 && copy->beside > 0) copy->rates.beside = copy->beside / copy->computing;
+    return run_moves(copy);
 }
 
 static void *copy_main(void *argument)
@@ -129,13 +200,15 @@ static void *copy_main(void *argument)
     return NULL;
 }
 
-tr_status tr_measure(const struct tr_measurement *measurement, tr_costs *costs, double *memory)
+tr_status tr_measure(const struct tr_measurement *measurement, tr_costs *costs,
+                     struct tr_measured_rates *rates)
 {
     atomic_bool over = false;
     struct copy *copy = tr_alloc_zero((size_t)measurement->copies, sizeof *copy);
     if (!copy) return TR_ENOMEM;
     for (int i = 0; i < measurement->copies; i++) {
         copy[i].measurement = measurement;
+        copy[i].first = copy;
         copy[i].over = &over;
         copy[i].failure.status = TR_OK;
     }
@@ -151,7 +224,7 @@ tr_status tr_measure(const struct tr_measurement *measurement, tr_costs *costs, 
             status = tr_fail(TR_ENOMEM, "the system has no thread for a measurement");
         if (status == TR_OK) status = tr_failure_restore(&copy[i].failure);
     }
-    *memory = copy[0].memory;
+    *rates = copy[0].rates;
     tr_free(copy);
     return status;
 }

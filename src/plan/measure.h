@@ -20,8 +20,16 @@ struct tr_measurement {
     double seconds; /* for each part, about */
 };
 
-/* Notes the costs of all operations, not settled, and writes the bytes per second at which one of the copies
-   adds numbers. All borrowed for the call. Errors as those of a training. */
-tr_status tr_measure(const struct tr_measurement *measurement, tr_costs *costs, double *memory);
+struct tr_measured_rates {
+    double memory; /* bytes per second at which one of the copies adds numbers */
+    double beside; /* seconds of processors that other threads (who read data, say) take for each second that
+                      a thread computes; 0 where several threads compute together: their time is the clock's,
+                      in which that shows */
+};
+
+/* Notes the costs of all operations, not settled. All borrowed for the call. Errors as those of a training.
+ */
+tr_status tr_measure(const struct tr_measurement *measurement, tr_costs *costs,
+                     struct tr_measured_rates *rates);
 
 #endif

@@ -40,6 +40,11 @@ void tr_network_leave(struct tr_network *network, int from, int to, double time,
 double tr_network_arrive(struct tr_network *network, int from, int to, double time, double bytes)
 {
     const struct tr_path *path = tr_cluster_path(network->cluster, from, to);
-    if (from != to) time = occupy(&network->down[to], &network->down_busy[to], time, bytes / path->rate);
-    return time + bytes / path->rate;
+    if (from != to) {
+        time = occupy(&network->down[to], &network->down_busy[to], time, bytes / path->rate);
+        return time + bytes / path->rate;
+    }
+    /* Nobody carries bytes within a host but the processors at both ends, whose time is counted there. */
+    double rest = bytes / path->rate - 2 * bytes / path->copying;
+    return rest > 0 ? time + rest : time;
 }

@@ -247,7 +247,7 @@ static tr_status make(struct stage *stage)
     TR_TRY(tr_world_create(rehearsal->ranks, &stage->world));
     if (cluster->processors > 0)
         TR_TRY(tr_world_share(stage->world, cluster->hosts, cluster->per_host, cluster->processors,
-                              cluster->threads));
+                              cluster->threads * (1 + cluster->beside)));
     return tr_sim_create(stage->world, &stage->cluster, rehearsal->ranks, rehearsal->listener, stage->comm,
                          &stage->sim);
 }

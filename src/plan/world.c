@@ -38,8 +38,8 @@ struct member {
 
 /* Ranks that share processors. */
 struct host {
-    int processors, demand; /* demand: of the ranks that are busy */
-    double since;           /* when that changed */
+    int processors, busy; /* busy: ranks */
+    double since;         /* when their number changed */
 };
 
 struct tr_world {
@@ -49,7 +49,8 @@ struct tr_world {
     struct member *member; /* [ranks] */
     int running;           /* -1: nobody */
     struct host *host;     /* [hosts], NULL: nobody shares processors */
-    int hosts, per_host, threads;
+    int hosts, per_host;
+    double demand; /* of a rank that is busy */
     tr_world_main main;
     void *user;
     /* A heap, the earliest first. */
@@ -152,19 +153,20 @@ static void sleep_until(tr_world *world, double time, bool light)
 /* ---- processors that ranks share ---- */
 
 /* Seconds of work in a second: where more is wanted than there is, all get an even part. */
-static double speed_of(const struct host *host)
+static double speed_of(const tr_world *world, const struct host *host)
 {
-    return host->demand > host->processors ? (double)host->processors / host->demand : 1;
+    double demand = world->demand * host->busy;
+    return demand > host->processors ? host->processors / demand : 1;
 }
 
-/* The ranks of a host begin or end to be busy, by `threads` more: what they did so far is done, and what is
+/* A rank of a host begins (`more` is 1) or ends (-1) to be busy: what they did so far is done, and what is
    left takes another time from now on, but for the rank `self`, which sees to that itself. */
-static void change_demand(tr_world *world, struct host *host, int threads, const struct member *self)
+static void change_demand(tr_world *world, struct host *host, int more, const struct member *self)
 {
-    double before = speed_of(host), passed = world->now - host->since;
-    host->demand += threads;
+    double before = speed_of(world, host), passed = world->now - host->since;
+    host->busy += more;
     host->since = world->now;
-    double now = speed_of(host);
+    double now = speed_of(world, host);
     for (int rank = (int)(host - world->host) * world->per_host; rank < world->ranks;
          rank += world->hosts * world->per_host) {
         for (int i = 0; i < world->per_host && rank + i < world->ranks; i++) {
@@ -190,11 +192,11 @@ static double work(tr_world *world, double seconds, bool light)
         sleep_until(world, until, light);
         return until > world->now ? until - world->now : 0;
     }
-    change_demand(world, host, world->threads, NULL);
+    change_demand(world, host, 1, NULL);
     self->busy = true;
     self->left = seconds;
-    sleep_until(world, world->now + seconds / speed_of(host), light);
-    change_demand(world, host, -world->threads, self);
+    sleep_until(world, world->now + seconds / speed_of(world, host), light);
+    change_demand(world, host, -1, self);
     self->busy = false;
     return self->left > 1e-12 ? self->left : 0;
 }
@@ -318,15 +320,15 @@ tr_status tr_world_create(int ranks, tr_world **out)
     return TR_OK;
 }
 
-tr_status tr_world_share(tr_world *world, int hosts, int per_host, int processors, int threads)
+tr_status tr_world_share(tr_world *world, int hosts, int per_host, int processors, double demand)
 {
     int most = (world->ranks + hosts * per_host - 1) / (hosts * per_host) * per_host;
-    if (most * threads <= processors) return TR_OK; /* there are enough for all */
+    if (most * demand <= processors) return TR_OK; /* there are enough for all */
     world->host = tr_alloc_zero((size_t)hosts, sizeof *world->host);
     if (!world->host) return TR_ENOMEM;
     world->hosts = hosts;
     world->per_host = per_host;
-    world->threads = threads < processors ? threads : processors;
+    world->demand = demand < processors ? demand : processors;
     for (int h = 0; h < hosts; h++) world->host[h].processors = processors;
     for (int rank = 0; rank < world->ranks; rank++)
         world->member[rank].host = &world->host[rank / per_host % hosts];

@@ -21,9 +21,9 @@ typedef struct tr_world tr_world;
 /* Returned, destroy with tr_world_destroy(). TR_ENOMEM. */
 tr_status tr_world_create(int ranks, tr_world **out);
 /* Ranks share the processors of hosts: of `per_host` neighbours, and again from the first host on when all
-   have theirs. A rank that is busy takes `threads` of them; where that is more than there are, all who are
+   have theirs. A rank that is busy takes `demand` of them; where that is more than there are, all who are
    busy go on in proportion. Before the run, once; else each rank has processors of its own. TR_ENOMEM. */
-tr_status tr_world_share(tr_world *world, int hosts, int per_host, int processors, int threads);
+tr_status tr_world_share(tr_world *world, int hosts, int per_host, int processors, double demand);
 /* Accepts NULL, nulls the handle. No rank may be running. */
 void tr_world_destroy(tr_world **world);
 

@@ -55,6 +55,14 @@ static void links_are_shared(void **state)
     near(send(&network, 4, 4, 5, 1000), 5 + 1e-5 + 1000 / 1e8, 1e-9, "within a host");
     near(network.up_busy[0], 2000 / B, 1e-9, "the sender's link was busy");
     tr_network_release(&network);
+    /* Of the time within a host the processors at both ends have theirs. */
+    struct tr_cluster copied = plain;
+    copied.local.copying = 4e8;
+    assert_int_equal(tr_network_make(&copied, &network), TR_OK);
+    near(send(&network, 4, 4, 5, 1000), 5 + 1e-5 + 1000 / 2e8, 1e-9, "within a host, partly copied");
+    copied.local.copying = 1e8;
+    near(send(&network, 4, 4, 5, 1000), 5 + 1e-5, 1e-9, "within a host, copied");
+    tr_network_release(&network);
 }
 
 /* ---- ranks ---- */

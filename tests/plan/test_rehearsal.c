@@ -55,7 +55,8 @@ static int set_up(void **state)
     assert_int_equal(tr_machine_expect(&machine, 1, 2, (struct tr_measured_part){8, 2}), 1);
     machine.usages = 1; /* nobody computes beside */
     must_train(tr_machine_measure(&machine, job, &device, 0, NULL, NULL));
-    assert_true(machine.usage[0].memory > 0 && isfinite(machine.usage[0].memory));
+    assert_true(machine.usage[0].rates.memory > 0 && isfinite(machine.usage[0].rates.memory));
+    assert_true(machine.usage[0].rates.beside >= 0 && isfinite(machine.usage[0].rates.beside));
     assert_int_equal(machine.usage[0].parts, 2);
     costs = machine.usage[0].costs;
     machine.usage[0].costs = NULL;
@@ -201,6 +202,24 @@ static void one_process_takes_its_operations(void **state)
     assert_true(fabs(figures.examples_per_second - expected) <= 1e-9 * expected);
 }
 
+/* Strategies copy, add and average parameters, which a step of one process does not: that takes time. */
+static void what_strategies_move_takes_time(void **state)
+{
+    (void)state;
+    static const int64_t sizes[] = {100, 100000};
+    double before = 0;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        struct tr_op_scale scale = {sizes[i], 1, NULL, NULL};
+        struct tr_op_add add = {sizes[i], NULL, NULL, NULL};
+        struct tr_cost_key key[2];
+        tr_cost_key_of(TR_COST_scale, &scale, &key[0]);
+        tr_cost_key_of(TR_COST_add, &add, &key[1]);
+        double scaled = tr_costs_of(costs, &key[0]), added = tr_costs_of(costs, &key[1]);
+        assert_true(scaled > 0 && added > 0 && scaled + added > before);
+        before = scaled + added;
+    }
+}
+
 /* A slower network makes steps longer, and at last is what holds them back. */
 static void slow_links_hold_back(void **state)
 {
@@ -313,6 +332,7 @@ int main(void)
         cmocka_unit_test(simulated_ranks_move_what_real_ones_do),
         cmocka_unit_test(rehearsals_repeat_themselves),
         cmocka_unit_test(one_process_takes_its_operations),
+        cmocka_unit_test(what_strategies_move_takes_time),
         cmocka_unit_test(slow_links_hold_back),
         cmocka_unit_test(servers_hold_back),
         cmocka_unit_test(memory_does_not_grow),

@@ -162,6 +162,20 @@ static void ranks_share_processors(void **state)
     assert_true(fabs(play.time[MOST - 1] - 0.5) < 1e-9); /* what rank 0 had left when rank 3 was through */
 }
 
+/* A rank that is busy takes more than one processor, as its threads beside the one that computes do. */
+static void demands_may_be_broken(void **state)
+{
+    (void)state;
+    static const double time[] = {1.875, 3, 4.375, 4.375}; /* three at 8/15, then two at 4/5 */
+    play.count = 0;
+    assert_int_equal(tr_world_create(4, &play.world), TR_OK);
+    assert_int_equal(tr_world_share(play.world, 2, 3, 2, 1.25), TR_OK);
+    assert_int_equal(tr_world_run(play.world, crowd, NULL), TR_OK);
+    tr_world_destroy(&play.world);
+    assert_int_equal(play.count, 4);
+    for (int i = 0; i < 4; i++) assert_true(fabs(play.time[i] - time[i]) < 1e-9);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -169,6 +183,7 @@ int main(void)
         cmocka_unit_test(news_wakes_sleepers),
         cmocka_unit_test(news_interrupts_work),
         cmocka_unit_test(ranks_share_processors),
+        cmocka_unit_test(demands_may_be_broken),
     };
     return cmocka_run_group_tests_name("plan.world", tests, NULL, NULL);
 }
