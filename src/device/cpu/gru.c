@@ -42,7 +42,8 @@ static void forward_tile(const struct recurrent *l, const struct sequences *s, f
             /* +0 + bias, as the product gives it behind the first row. */
             for (int64_t j = 0; t == 0 && j < 3 * hidden; j++) u[r * 3 * hidden + j] = 0.0f + l->bias[j];
         }
-        if (t > 0) recurrent_multiply(l, before, count, a, NULL, 0, u);
+        const struct recurrent_product product = {.rows = before, .count = count, .a = a, .to = u};
+        if (t > 0) recurrent_multiply(l, &product);
         for (int64_t r = 0; r < count; r++) forward_row(op, u + r * 3 * hidden, s->row[r] + t, t == 0);
     }
 }
@@ -88,7 +89,8 @@ static void backward_tile(const struct recurrent *l, const struct sequences *s, 
     for (int64_t t = s->length[0] - 1; t >= 0; t--) {
         const int64_t count = recurrent_running(s, t), next = recurrent_running(s, t + 1);
         for (int64_t r = 0; r < next; r++) after[r] = op->dhidden + (s->row[r] + t + 1) * 3 * hidden;
-        if (next > 0) recurrent_multiply(l, after, next, a, NULL, 0, chain);
+        const struct recurrent_product product = {.rows = after, .count = next, .a = a, .to = chain};
+        if (next > 0) recurrent_multiply(l, &product);
         for (int64_t r = 0; r < count; r++)
             backward_row(op, r < next ? chain + r * hidden : NULL, dh + r * hidden, s->row[r] + t, t == 0);
     }

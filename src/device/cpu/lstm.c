@@ -30,7 +30,7 @@ static void forward_row(const struct tr_op_lstm_forward *op, const float *sum, i
 }
 
 /* How far the sequences of a tile lie apart, in rows, if all by the same distance: then sums of gates are
-   read where they are. Else 0. */
+   read where they are, and what is needed next is fetched. Else 0. */
 static int64_t distance_of(const struct sequences *s)
 {
     const int64_t distance = s->count > 1 ? s->row[1] - s->row[0] : 1;
@@ -60,8 +60,15 @@ static void forward_tile(const struct recurrent *l, const struct sequences *s, f
             }
         }
         if (t > 0 || op->h_before) {
-            const float *from = distance ? op->gates + (s->row[0] + t) * wide : sums;
-            recurrent_multiply(l, before, count, a, from, distance ? distance * wide : wide, sums);
+            const struct recurrent_product product = {
+                .rows = before,
+                .count = count,
+                .a = a,
+                .from = distance ? op->gates + (s->row[0] + t) * wide : sums,
+                .from_step = distance ? distance * wide : wide,
+                .to = sums,
+            };
+            recurrent_multiply(l, &product);
         }
         for (int64_t r = 0; r < count; r++) {
             const int64_t row = s->row[r] + t;
@@ -106,14 +113,24 @@ static void backward_row(const struct tr_op_lstm_backward *op, const float *dh, 
 static void backward_tile(const struct recurrent *l, const struct sequences *s, float *memory)
 {
     const struct tr_op_lstm_backward *op = l->op;
-    const int64_t hidden = op->hidden;
+    const int64_t hidden = op->hidden, wide = 4 * hidden, distance = distance_of(s);
     float *dh = memory, *dc = dh + TILE_ROWS * hidden, *a = dc + TILE_ROWS * hidden;
     const float *after[TILE_ROWS];
     for (int64_t t = s->length[0] - 1; t >= 0; t--) {
         const bool cut = op->truncate > 0 && (t + 1) % op->truncate == 0;
         const int64_t count = recurrent_running(s, t), next = cut ? 0 : recurrent_running(s, t + 1);
-        for (int64_t r = 0; r < next; r++) after[r] = op->dgates + (s->row[r] + t + 1) * 4 * hidden;
-        if (next > 0) recurrent_multiply(l, after, next, a, NULL, 0, dh);
+        for (int64_t r = 0; r < next; r++) after[r] = op->dgates + (s->row[r] + t + 1) * wide;
+        const int64_t row = s->row[0] + t;
+        /* What the gates of these rows meet, but their cells, which those of the next rows met. */
+        const struct recurrent_soon soon[] = {
+            {op->gates + row * wide, wide, distance * wide},
+            {op->dgates + row * wide, wide, distance * wide},
+            {t > 0 ? op->c + (row - 1) * hidden : NULL, hidden, distance * hidden},
+            {op->dy + row * hidden, hidden, distance * hidden},
+        };
+        const struct recurrent_product product = {
+            .rows = after, .count = next, .a = a, .to = dh, .soon = soon, .soons = distance ? 4 : 0};
+        if (next > 0) recurrent_multiply(l, &product);
         for (int64_t r = 0; r < count; r++)
             backward_row(op, r < next ? dh + r * hidden : NULL, dc + r * hidden, s->row[r] + t, t == 0);
     }

@@ -15,25 +15,42 @@ static int64_t divide_up(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-void recurrent_multiply(const struct recurrent *l, const float *const *rows, int64_t count, float *a,
-                        const float *from, int64_t from_step, float *to)
+/* Lets a tile fetch rows, spread evenly over its steps: with each the next part of a line. Not one of few
+   rows, which has to fetch the weights. */
+static void fetch_rows(const struct recurrent_soon *soon, int64_t count, int64_t depth, struct tile *tile)
+{
+    if (!soon->rows || count <= TILE_ROWS / 2) return;
+    tile->next = soon->rows;
+    tile->next_step = divide_up(count * soon->width, depth);
+    tile->next_run = divide_up(soon->width, tile->next_step);
+    tile->next_jump = soon->step - tile->next_run * tile->next_step;
+}
+
+void recurrent_multiply(const struct recurrent *l, const struct recurrent_product *p)
 {
     const struct tile_segment segment = {.length = (int32_t)l->depth};
     struct tile tile = {.segments = &segment,
                         .count = 1,
-                        .a = a,
-                        .a_step = count,
+                        .a = p->a,
+                        .a_step = p->count,
                         .b_step = TILE_COLUMNS,
-                        .from_step = from_step,
+                        .from_step = p->from_step,
                         .to_step = l->columns};
-    pack_pointers(a, count, rows, count, l->depth);
-    for (int64_t j = 0; j < l->columns; j += TILE_COLUMNS) {
+    pack_pointers(p->a, p->count, p->rows, p->count, l->depth);
+    for (int64_t j = 0, panel = 0; j < l->columns; j += TILE_COLUMNS, panel++) {
         tile.b = l->packed + j * l->depth;
-        tile.to = to + j;
-        tile.from = from ? from + j : NULL;
+        tile.to = p->to + j;
+        tile.from = p->from ? p->from + j : NULL;
         tile.columns = smaller(TILE_COLUMNS, l->columns - j);
         tile.bias = l->bias ? l->bias + j : NULL;
-        tile_compute(count, &tile);
+        tile.next = NULL;
+        if (panel < p->soons) {
+            fetch_rows(&p->soon[panel], p->count, l->depth, &tile);
+        } else if (p->from && p->from != p->to && j + TILE_COLUMNS < l->columns) {
+            const struct recurrent_soon from = {tile.from + TILE_COLUMNS, TILE_COLUMNS, p->from_step};
+            fetch_rows(&from, p->count, l->depth, &tile);
+        }
+        tile_compute(p->count, &tile);
     }
 }
 

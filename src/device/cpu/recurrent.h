@@ -46,11 +46,27 @@ struct recurrent {
     float *bias;   /* `added`, readable to the end of the last panel */
 };
 
+/* Rows of `width` floats, one for each sequence of a tile and `step` apart, that are needed soon; or NULL. */
+struct recurrent_soon {
+    const float *rows;
+    int64_t width, step;
+};
+
+struct recurrent_product {
+    const float *const *rows;
+    int64_t count;
+    float *a;          /* for the packed rows: TILE_ROWS * depth + PACK_SLACK */
+    const float *from; /* rows from_step apart, or NULL; may be `to` */
+    int64_t from_step;
+    float *to; /* rows of `columns` */
+    const struct recurrent_soon *soon;
+    int64_t soons;
+};
+
 /* to[row][columns] = (from, or +0 where NULL) + chain over depth of rows[row] and the packed weights, +
-   added. Rows of `from` lie from_step apart; it may be `to`. `a` has room for the packed rows: TILE_ROWS *
-   depth + PACK_SLACK. */
-void recurrent_multiply(const struct recurrent *recurrent, const float *const *rows, int64_t count, float *a,
-                        const float *from, int64_t from_step, float *to);
+   added. Meanwhile fetches what is needed soon, one of them with each panel of weights; without any, the part
+   of `from` that meets the next panel. */
+void recurrent_multiply(const struct recurrent *recurrent, const struct recurrent_product *product);
 
 /* Walks all sequences; `member_floats` is what a tile needs besides its packed rows. */
 tr_status recurrent_run(struct recurrent *recurrent, int64_t member_floats);
