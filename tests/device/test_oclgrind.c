@@ -194,7 +194,7 @@ static void every_kernel_ran(void **state)
     for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++) {
         const char *text = gpu_source(sources[i]);
         assert_non_null(text);
-        while ((text = strstr(text, "\nD_KERNEL("))) {
+        while ((text = strstr(text, "\nD_KERNEL"))) {
             char name[64];
             text = strstr(text, "\nvoid ") + strlen("\nvoid ");
             snprintf(name, sizeof name, "%.*s", (int)strcspn(text, "("), text);

@@ -10,7 +10,9 @@ trireme_opencl_test(device opencl SOURCES ${TR_CASES} device/equal.c)
 # pocl for another instruction set: its compiler and its library of functions are others then.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   foreach(test opencl_avx2 opencl_avx2_all)
-    add_test(NAME device.${test} COMMAND test_device_opencl $<$<STREQUAL:${test},opencl_avx2>:dense_forward>)
+    # Without a name, no argument: an empty one would filter all tests out.
+    add_test(NAME device.${test} COMMAND test_device_opencl $<$<STREQUAL:${test},opencl_avx2>:dense_forward>
+      COMMAND_EXPAND_LISTS)
     set_tests_properties(device.${test} PROPERTIES TIMEOUT 1800 SKIP_REGULAR_EXPRESSION "^skipped: "
       ENVIRONMENT "POCL_CACHE_DIR=${PROJECT_BINARY_DIR}/Testing/pocl-avx2;POCL_LLVM_CPU_NAME=haswell;POCL_KERNELLIB_NAME=avx2")
   endforeach()

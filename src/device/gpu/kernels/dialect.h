@@ -1,6 +1,8 @@
 /* The dialect: kernels written once, as OpenCL C 1.2 and as CUDA C.
  *
  *   D_KERNEL(threads) void name(...)   a kernel whose groups have so many threads, along one axis
+ *   D_KERNEL_WIDE(threads)             the same, whose threads get the registers that they ask for: compilers left to
+ *                                      choose may keep more groups at once, and numbers of a main loop in memory
  *   D_IN(type, x_), D_OUT(type, x_)    a parameter in the device's memory; D_USE(type, x, x_) makes the pointer x of
  *                                      it (NULL if the caller gave none); D_OUT may also be read
  *   D_SHARED                           an array that the threads of a group share; D_SHARED_POINTER: points to one
@@ -23,6 +25,7 @@ typedef long int64_t;
 typedef ulong uint64_t;
 typedef uchar uint8_t;
 #define D_KERNEL(threads) __kernel __attribute__((reqd_work_group_size(threads, 1, 1)))
+#define D_KERNEL_WIDE(threads) D_KERNEL(threads)
 #define D_GLOBAL          __global
 #define D_SHARED          __local
 #define D_SHARED_POINTER  __local
@@ -56,6 +59,7 @@ typedef long long int64_t;
 typedef unsigned long long uint64_t;
 typedef unsigned char uint8_t;
 #define D_KERNEL(threads) extern "C" __global__ __launch_bounds__(threads)
+#define D_KERNEL_WIDE(threads) extern "C" __global__ __launch_bounds__(threads, 1)
 #define D_GLOBAL
 #define D_SHARED          __shared__
 #define D_SHARED_POINTER
