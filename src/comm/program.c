@@ -187,6 +187,11 @@ void tr_program_rehearse(tr_program_listener listener, void *user)
     rehearsal.user = user;
 }
 
+void tr_program_moved(int64_t floats)
+{
+    if (rehearsal.listener) rehearsal.listener(rehearsal.user, floats);
+}
+
 /* Tells the listener; whether there is nothing to compute. */
 static bool is_rehearsed(const tr_program *program, int64_t count, float *const *output)
 {

@@ -39,5 +39,8 @@ void tr_program_run(const tr_program *program, const float *const *input, int64_
 #define TR_PROGRAM_REHEARSED ((int64_t)64)
 typedef void (*tr_program_listener)(void *user, int64_t floats);
 void tr_program_rehearse(tr_program_listener listener, void *user);
+/* Tells that listener of floats that the calling thread reads or writes without a program: copies, and what
+   another rank of the host has touched since and so comes from its cache. Else it does nothing. */
+void tr_program_moved(int64_t floats);
 
 #endif

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/tree.h"
+#include "comm/program.h"
 
 #include <assert.h>
 #include <math.h>
@@ -186,6 +187,9 @@ static tr_status update_share(struct all_reduce *self, const struct bucket *buck
         TR_TRY(tr_staging_to_device(&self->gradient, from, to));
         TR_TRY(tr_driver_update(strategy, self->gradient.data + from, from, to));
     }
+    /* Our share has been read by the others of the host, and theirs will be read by us. */
+    if (self->parameters && tr_comm_local_size(strategy->comm) > 1)
+        tr_program_moved(bucket->end - bucket->begin);
     TR_TRY(tr_staging_to_host(self->values, bucket->begin + share[0], bucket->begin + share[1]));
     return tr_device_wait(strategy->holder);
 }

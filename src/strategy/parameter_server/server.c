@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/timeline.h"
+#include "comm/program.h"
 
 #include <assert.h>
 #include <stdatomic.h>
@@ -177,6 +178,7 @@ static tr_status show(struct ps *self, int worker)
     const float *values = evaluated(self);
     if (seat->near) {
         memcpy(seat->parameters + server->begin, values, bytes);
+        tr_program_moved(2 * (server->end - server->begin));
         self->shared += (int64_t)bytes;
     } else {
         if (seat->showing) TR_TRY(ps_watch_wait(&self->watch, &seat->showing));
@@ -184,6 +186,14 @@ static tr_status show(struct ps *self, int worker)
                             &seat->showing));
     }
     return say_given(self, worker);
+}
+
+/* The gradient of a worker that is near is read in its memory. */
+static void count_shared(struct ps *self)
+{
+    int64_t floats = self->server->end - self->server->begin;
+    self->shared += floats * (int64_t)sizeof(float);
+    tr_program_moved(floats);
 }
 
 /* Whether the command is about workers that there are, and gradients that are here. */
@@ -213,14 +223,14 @@ tr_status ps_server_execute(struct ps *self, const struct ps_command *command, s
         ps_seat_release(self, command->worker);
         return TR_OK;
     case PS_ADD:
-        if (seat->near) self->shared += (server->end - server->begin) * (int64_t)sizeof(float);
+        if (seat->near) count_shared(self);
         return ps_store_add(server->store, seat->gradient, command->factor, command->first);
     case PS_MEASURE:
         TR_TRY(choose(server, command));
         report->kind = PS_MEASURED;
         return ps_store_squares(server->store, &report->squares);
     case PS_UPDATE:
-        if (seat && seat->near) self->shared += (server->end - server->begin) * (int64_t)sizeof(float);
+        if (seat && seat->near) count_shared(self);
         if (!command->chosen) TR_TRY(choose(server, command));
         return update(self, command, report);
     case PS_SNAPSHOT:

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/tree.h"
+#include "comm/program.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -136,7 +137,9 @@ tr_status ps_worker_take_parameters(struct ps *self)
     tr_ticket *coming = NULL;
     for (int s = 0; s < self->servers; s++) {
         struct line *line = &self->worker->line[s];
-        if (!line->near) {
+        if (line->near) {
+            tr_program_moved(line->end - line->begin);
+        } else {
             TR_TRY(tr_comm_receive(self->head.comm, line->rank, PS_TAG_PARAMETERS,
                                    parameters->host + line->begin,
                                    (size_t)(line->end - line->begin) * sizeof(float), "parameters", &coming));

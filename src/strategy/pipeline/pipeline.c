@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "comm/program.h"
 #include "job/mirror.h"
 
 #include <assert.h>
@@ -222,6 +223,13 @@ static tr_status add_nodes(struct pipeline *self)
     return status == TR_OK ? tr_comm_wait(self->group, &ticket) : status;
 }
 
+static void copy_nodes(struct pipeline *self)
+{
+    memcpy(self->gradient.host + self->plan.arena_begin, self->nodes.host,
+           (size_t)self->plan.stride * sizeof(float));
+    tr_program_moved(2 * self->plan.stride);
+}
+
 /* Takes what the stage computed to where the gradient has it. */
 static tr_status reduce(struct pipeline *self)
 {
@@ -233,8 +241,7 @@ static tr_status reduce(struct pipeline *self)
     if (self->group)
         TR_TRY(add_nodes(self));
     else
-        memcpy(self->gradient.host + self->plan.arena_begin, self->nodes.host,
-               (size_t)self->plan.stride * sizeof(float));
+        copy_nodes(self);
     return tr_staging_to_device(&self->gradient, begin, end + TR_PASS_SUMS);
 }
 
