@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NOTES 31 /* of a key: means over steps; later ones take the place of earlier ones */
+#define NOTES 255 /* of a key: means over steps; later ones take the place of earlier ones */
 
 struct cost {
     struct tr_cost_key key;
