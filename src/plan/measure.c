@@ -65,7 +65,7 @@ static void count_threads(const struct copy *copy, double *own, double *others)
 static void count_beside(struct copy *copy, double sign)
 {
     double own, others;
-    if (!copy->costs || copy->inner->threads > 1) return;
+    if (!copy->costs || copy->inner->threads > 1 || !copy->inner->class->host_memory) return;
     count_threads(copy, &own, &others);
     copy->computing += sign * own;
     copy->beside += sign * others;

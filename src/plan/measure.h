@@ -23,8 +23,8 @@ struct tr_measurement {
 struct tr_measured_rates {
     double memory; /* bytes per second at which one of the copies adds numbers */
     double beside; /* seconds of processors that other threads (who read data, say) take for each second that
-                      a thread computes; 0 where several threads compute together: their time is the clock's,
-                      in which that shows */
+                      a thread computes; 0 where several threads compute, or a device: their time is the
+                      clock's, in which that shows */
 };
 
 /* Notes the costs of all operations, not settled. All borrowed for the call. Errors as those of a training.
