@@ -22,14 +22,14 @@ SENTENCES, TOKENS, WORDS = 6400, 50, 16000
 COLOUR_IMAGES = 2560
 
 
-def mnist(directory):
-    """The bytes of the training images and of their labels."""
+def mnist(directory, part="train"):
+    """The bytes of the images and of their labels; the other part is t10k."""
 
     def read(name, header):
         with gzip.open(f"{directory}/mnist/{name}") as file:
             return bytearray(file.read()[header:])
 
-    return read("train-images-idx3-ubyte.gz", 16), read("train-labels-idx1-ubyte.gz", 8)
+    return read(f"{part}-images-idx3-ubyte.gz", 16), read(f"{part}-labels-idx1-ubyte.gz", 8)
 
 
 def time_steps(step, job, warm=WARM):
