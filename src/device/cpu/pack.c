@@ -1,26 +1,37 @@
 #include "device/cpu/pack.h"
 
+#include <stdbool.h>
+
 #define GROUPS_MAX (TILE_COLUMNS / VW)
 
-V_INLINE void load_transposed(vf t[VW], const float *const row[VW], int64_t k)
+/* Rows so far apart fall on one or two places in the first-level cache, which has not as many lines there as
+   a block has rows: then a line is read once, as a whole, or it is fetched anew for each part. */
+#define COLLIDING_BYTES 2048
+
+/* VW steps of VW rows. */
+V_INLINE void load_transposed(vf t[VW], const float *const row[VW], int64_t k, bool whole_lines)
 {
 #ifdef V_HAS_LOAD_TRANSPOSED
-    v_load_transposed(t, row, k);
+    if (!whole_lines) {
+        v_load_transposed(t, row, k);
+        return;
+    }
 #else
+    (void)whole_lines;
+#endif
     V_UNROLL for (int i = 0; i < VW; i++) t[i] = v_load(row[i] + k);
     v_transpose(t);
-#endif
 }
 
-/* One block of at most VW steps of at most VW rows. Where width is not a multiple of VW a store spills into
-   the next step, which is written later: steps ascend, and within a block the last group of rows comes
-   first. */
+/* One block of at most VW steps of at most VW rows; VW pointers are readable if rows == width. Where width is
+   not a multiple of VW a store spills into the next step, which is written later: steps ascend, and the last
+   group of rows comes first. */
 V_INLINE void transpose_block(float *to, int64_t width, const float *const *from, int64_t rows, int64_t k,
-                              int64_t steps)
+                              int64_t steps, bool full, bool whole_lines)
 {
     vf t[VW];
-    if (rows >= VW && steps == VW) {
-        load_transposed(t, from, k);
+    if (full && steps == VW) {
+        load_transposed(t, from, k, whole_lines);
     } else {
         for (int i = 0; i < VW; i++) t[i] = i < rows ? v_load_part(from[i] + k, steps) : v_zero();
         v_transpose(t);
@@ -37,10 +48,13 @@ void pack_pointers(float *to, int64_t width, const float *const *from, int64_t r
     const float *row[TILE_COLUMNS];
     const int64_t groups = (width + VW - 1) / VW;
     for (int64_t r = 0; r < groups * VW; r++) row[r] = from[r < rows ? r : 0];
-    for (int64_t k = 0; k < depth; k += VW) {
-        const int64_t steps = depth - k < VW ? depth - k : VW;
-        for (int64_t g = groups - 1; g >= 0; g--)
-            transpose_block(to + k * width + g * VW, width, row + g * VW, rows - g * VW, k, steps);
+    const bool whole_lines = rows > 1 && ((uintptr_t)from[1] - (uintptr_t)from[0]) % COLLIDING_BYTES == 0;
+    for (int64_t g = groups - 1; g >= 0; g--) {
+        /* What stands in for rows that are missing spills, unless it would have to be 0. */
+        const bool full = rows == width || rows - g * VW >= VW;
+        for (int64_t k = 0; k < depth; k += VW)
+            transpose_block(to + k * width + g * VW, width, row + g * VW, rows - g * VW, k,
+                            depth - k < VW ? depth - k : VW, full, whole_lines);
     }
 }
 

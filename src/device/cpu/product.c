@@ -157,26 +157,41 @@ static void take_panel(const struct product *p, int64_t k, int64_t depth, int64_
     tile->b_step = TILE_COLUMNS;
 }
 
-/* Aims the fetching at a panel that comes after the one being computed; a transposed one has a row for each
-   column. */
-static void fetch_panel(const struct product *p, int64_t k, int64_t depth, int64_t column, struct tile *tile)
+/* What the tiles that meet a panel fetch: the panel that comes after it. */
+struct fetching {
+    const float *from; /* NULL: there is none */
+    int64_t step, run, jump;
+};
+
+/* A transposed panel has a row for each column. */
+static struct fetching fetching_of(const struct product *p, int64_t k, int64_t depth, int64_t column)
 {
-    if (p->transposed) {
-        tile->next = p->b + column * p->depth + k;
-        tile->next_step = TILE_COLUMNS;
-        tile->next_run = divide_up(depth, TILE_COLUMNS);
-        tile->next_jump = p->depth - tile->next_run * TILE_COLUMNS;
-    } else {
-        tile->next = p->b + k * p->columns + column;
-        tile->next_step = p->columns;
-        tile->next_run = depth;
-        tile->next_jump = 0;
-    }
+    if (!p->transposed)
+        return (struct fetching){.from = p->b + k * p->columns + column, .step = p->columns, .run = depth};
+    const int64_t run = divide_up(depth, TILE_COLUMNS);
+    return (struct fetching){.from = p->b + column * p->depth + k,
+                             .step = TILE_COLUMNS,
+                             .run = run,
+                             .jump = p->depth - run * TILE_COLUMNS};
+}
+
+/* Gives tile `index` of `tiles` with `depth` steps its share of that, spread over its steps. */
+static void share_fetching(const struct fetching *f, int64_t depth, int64_t index, int64_t tiles,
+                           struct tile *tile)
+{
+    if (!f->from) return;
+    const int64_t first = index * divide_up(depth, tiles);
+    tile->next = f->from + first * f->step + first / f->run * f->jump;
+    tile->next_every = tiles;
+    tile->next_step = f->step;
+    tile->next_run = f->run;
+    tile->next_jump = f->jump;
+    tile->next_first = f->run - first % f->run;
 }
 
 /* Few rows: b is met by so few tiles that it is not worth packing, and fetching it takes as long as
-   computing: it is fetched a panel ahead, a line or two with each step. `scratch` has room for a packed
-   panel, then for the tiles of a. */
+   computing: it is fetched a panel ahead, in equal parts while each of the tiles is computed. `scratch` has
+   room for a packed panel, then for the tiles of a. */
 static void multiply_few(const struct product *p, int64_t row, int64_t rows, int64_t column,
                          int64_t column_end, float *scratch)
 {
@@ -197,16 +212,18 @@ static void multiply_few(const struct product *p, int64_t row, int64_t rows, int
             struct tile tile = {.segments = &segment, .count = 1};
             take_panel(p, k, end - k, j, scratch, &tile);
             if (last) finish_tile(p, j, bias, &tile);
+            struct fetching next = {0};
             if (j + TILE_COLUMNS < column_end)
-                fetch_panel(p, k, end - k, j + TILE_COLUMNS, &tile);
+                next = fetching_of(p, k, end - k, j + TILE_COLUMNS);
             else if (!last)
-                fetch_panel(p, end, tr_cut(p->depth, steps, step + 2) - end, column, &tile);
-            for (int64_t t = 0; t < tiles; t++, tile.next = NULL) {
+                next = fetching_of(p, end, tr_cut(p->depth, steps, step + 2) - end, column);
+            for (int64_t t = 0; t < tiles; t++) {
                 const int64_t first = tile_first(rows, tiles, t);
                 const int64_t height = tile_first(rows, tiles, t + 1) - first;
                 const int64_t place = (row + first) * p->columns + j;
                 tile.a = a + t * PACKED_A;
                 tile.a_step = height;
+                share_fetching(&next, end - k, t, tiles, &tile);
                 aim_tile(p, place, step == 0, last, aside, &tile);
                 tile_compute(height, &tile);
                 if (last && p->derivative) end_tile(p, place, height, &tile);

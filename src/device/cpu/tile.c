@@ -42,10 +42,18 @@ V_INLINE void compute(const int rows, const int vectors, const enum tile_corner 
     const struct tile_segment *end = tile->segments + tile->count;
     if (tile->next) {
         const float *a = tile->a, *b = tile->b, *next = tile->next;
-        int64_t run = tile->next_run;
+        int64_t run = tile->next_first, wait = 1;
         for (int64_t i = tile->segments->length; i > 0; i--) {
             vf right[TILE_VECTORS];
-            V_UNROLL for (int v = 0; v < vectors; v += AHEAD_VECTORS) __builtin_prefetch(next + v * VW);
+            if (--wait == 0) {
+                V_UNROLL for (int v = 0; v < vectors; v += AHEAD_VECTORS) __builtin_prefetch(next + v * VW);
+                next += tile->next_step;
+                if (--run == 0) {
+                    next += tile->next_jump;
+                    run = tile->next_run;
+                }
+                wait = tile->next_every;
+            }
             V_UNROLL for (int v = 0; v < vectors; v++) right[v] = v_load(b + v * VW);
             V_UNROLL for (int r = 0; r < rows; r++)
             {
@@ -54,11 +62,6 @@ V_INLINE void compute(const int rows, const int vectors, const enum tile_corner 
             }
             a += a_step;
             b += b_step;
-            next += tile->next_step;
-            if (--run == 0) {
-                next += tile->next_jump;
-                run = tile->next_run;
-            }
         }
         end = tile->segments; /* there are no others */
     }

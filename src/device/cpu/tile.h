@@ -55,10 +55,10 @@ struct tile {
     const float *a, *b; /* b: all of the tile's columns are read, valid or not */
     int64_t a_step, b_step, a_unit, b_unit;
     /* For a tile of one segment, with all rows and from the first step on: memory to fetch meanwhile, or
-       NULL. With each step a row of TILE_COLUMNS, next_step apart, and next_jump more after each next_run
-       rows. */
+       NULL. With each next_every steps a row of TILE_COLUMNS, next_step apart, and next_jump more after the
+       first next_first rows and after each next_run from there. */
     const float *next;
-    int64_t next_step, next_run, next_jump;
+    int64_t next_every, next_step, next_first, next_run, next_jump;
     /* Where the chains start: +0 if NULL, else these values. May be `to`. */
     const float *from;
     int64_t from_step;

@@ -184,8 +184,10 @@ static void multiply_band(const struct walk *c, const struct band *band, const f
                         .b_step = TILE_COLUMNS,
                         .to_step = c->columns,
                         .columns = columns <= TILE_COLUMNS / 2 ? TILE_COLUMNS / 2 : TILE_COLUMNS,
+                        .next_every = 1,
                         .next_step = TILE_COLUMNS,
-                        .next_run = divide_up(c->source_c, 2)};
+                        .next_first = divide_up(c->source_c, 2)};
+    tile.next_run = tile.next_first;
     for (int p = 0; p < POSITIONS; p++, u += c->u_position) {
         const float *v = band->v + p * band->v_position;
         float *to = band->sums + p * tile_sums;
