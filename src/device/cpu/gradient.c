@@ -1,9 +1,10 @@
 /* Blocking: a member takes a rectangle of the outputs, in it a chunk of tiles at a time. Over a chunk the
- * rows go by in blocks. The block's columns of b are packed and rest in the second-level cache; those of a
- * are packed just before the tile that needs them, stay in the first-level cache while it meets all of b, and
- * are fetched while the tile before is computed. Every tile takes all the pieces of the block (reduction.h).
- * Tiles that wait for the next block or for their partner in the tree lie in slots; where all rows fit into
- * one block the slots of one tile serve them all, in the first-level cache.
+ * rows go by in blocks. The block's columns of b are packed and rest in the second-level cache, while
+ * each tile fetches some of the next block's; those of a are packed just before the tile that needs them,
+ * stay in the first-level cache while it meets all of b, and are fetched while the tile before is computed.
+ * Every tile takes all the pieces of the block (reduction.h). The bias takes part as a row of a whose numbers
+ * are 1. Tiles that wait for the next block or for their partner in the tree lie in slots; where all rows fit
+ * into one block the slots of one tile serve them all, in the first-level cache.
  */
 #include "device/cpu/gradient.h"
 
@@ -21,9 +22,10 @@
 #define TILE_SIZE (TILE_ROWS * TILE_COLUMNS)
 #define PACKED_A  (TILE_ROWS * BLOCK_ROWS + PACK_SLACK)
 #define PACKED_B  (CHUNK_COLUMNS * BLOCK_ROWS + PACK_SLACK)
+#define SUMS      ((TR_TREE_DEPTH + 1) * CHUNK_COLUMNS)
 #define SCRATCH                                                                                              \
     (cpu_round(PACKED_A * sizeof(float)) + cpu_round(PACKED_B * sizeof(float)) +                             \
-     WAITING_TILES * TILE_SIZE * sizeof(float))
+     (SUMS + BLOCK_ROWS + WAITING_TILES * TILE_SIZE) * sizeof(float))
 
 struct work {
     struct cpu_device *cpu;
@@ -46,6 +48,25 @@ struct chunk {
     float *b, *waiting;
     int64_t slot_step; /* floats between the slots of a tile */
     int64_t tile_step; /* floats between tiles of a slot; 0 when they share it */
+    const float *ones; /* BLOCK_ROWS times 1 */
+    float *sums;       /* slots of the bias, CHUNK_COLUMNS apart, or NULL: others sum it up */
+};
+
+/* Rows of all columns of a chunk that go by together; b is packed. */
+struct block {
+    const struct reduction_piece *pieces;
+    int count;
+    int64_t depth;
+    const float *next; /* the rows of b behind these, as they lie, or NULL */
+};
+
+/* Tiles of one group of rows of a, and where they go. */
+struct band {
+    const float *a; /* packed */
+    int64_t height;
+    int64_t slot_step, tile_step; /* of the chunk, or those of the bias */
+    float *to;                    /* in node 0, where the chunk begins */
+    int64_t index, count;         /* fetches this part of so many of the next rows; none if count is 0 */
 };
 
 static int64_t smaller(int64_t a, int64_t b)
@@ -81,8 +102,10 @@ static struct run next_run(const struct gradient *g, struct cursor *cursor, int6
 }
 
 /* Packs the columns of b for the next `depth` rows, a panel at a time: the target of a panel stays in the
-   first-level cache, while those of all panels, a power of two apart, would push each other out of it. */
-static void pack_b(const struct gradient *g, const struct chunk *chunk, struct cursor cursor, int64_t depth)
+   first-level cache, while those of all panels, a power of two apart, would push each other out of it.
+   Returns where the rows after them begin. */
+static struct cursor pack_b(const struct gradient *g, const struct chunk *chunk, struct cursor cursor,
+                            int64_t depth)
 {
     for (int64_t done = 0; done < depth;) {
         const struct run run = next_run(g, &cursor, depth - done);
@@ -92,12 +115,12 @@ static void pack_b(const struct gradient *g, const struct chunk *chunk, struct c
                          smaller(TILE_COLUMNS, chunk->columns - j), run.length);
         done += run.length;
     }
+    return cursor;
 }
 
-/* Packs `height` columns of a from `first` for the next `depth` rows. Returns where the rows after them
-   begin. */
-static struct cursor pack_a(const struct gradient *g, const struct chunk *chunk, struct cursor cursor,
-                            int64_t first, int64_t height, int64_t depth)
+/* Packs `height` columns of a from `first` for the next `depth` rows. */
+static void pack_a(const struct gradient *g, const struct chunk *chunk, struct cursor cursor, int64_t first,
+                   int64_t height, int64_t depth)
 {
     for (int64_t done = 0; done < depth;) {
         const struct run run = next_run(g, &cursor, depth - done);
@@ -105,7 +128,6 @@ static struct cursor pack_a(const struct gradient *g, const struct chunk *chunk,
                      run.length);
         done += run.length;
     }
-    return cursor;
 }
 
 /* Asks for what the tile after this one will find in the slots of the same piece. */
@@ -120,38 +142,59 @@ AHEAD_INLINE void ahead_waiting(const struct tile *tile, const struct reduction_
             ahead_tile(tile->left[i] + tile_step, TILE_COLUMNS, height, TILE_COLUMNS);
 }
 
-/* Lets one tile take all pieces of a block. */
-static void reduce_tile(const struct gradient *g, const struct chunk *chunk, int64_t height, const float *b,
-                        const struct reduction_piece *pieces, int count, float *waiting, float *to,
-                        int64_t columns)
+/* Lets a tile fetch a part of the panel that is at the same columns in the next block: rows spread evenly
+   over all tiles and their steps. Not a tile of few rows, which has to fetch the panel that it meets. */
+static void fetch_next(const struct block *block, const struct band *band, int64_t row, int64_t j,
+                       int64_t width, struct tile *tile)
+{
+    if (band->count == 0 || band->height <= TILE_ROWS / 2) return;
+    tile->next = block->next + (block->depth * band->index + row) / band->count * width + j;
+    tile->next_step = 0;
+    tile->next_run = band->count;
+    tile->next_jump = width;
+}
+
+/* Lets the tile at column j of the chunk take all pieces of a block. */
+static void reduce_tile(const struct gradient *g, const struct chunk *chunk, const struct block *block,
+                        const struct band *band, int64_t j, float *waiting)
 {
     const float *left[TR_TREE_DEPTH];
     struct tile_segment segment = {0};
     struct tile tile = {.segments = &segment,
                         .count = 1,
-                        .a_step = height,
+                        .a_step = band->height,
                         .b_step = TILE_COLUMNS,
                         .from_step = TILE_COLUMNS,
-                        .columns = columns,
+                        .columns = smaller(TILE_COLUMNS, chunk->columns - j),
                         .left = left};
-    for (const struct reduction_piece *piece = pieces; piece < pieces + count; piece++) {
+    for (const struct reduction_piece *piece = block->pieces; piece < block->pieces + block->count; piece++) {
         segment.length = (int32_t)piece->rows;
-        tile.a = chunk->a + piece->row * height;
-        tile.b = b + piece->row * TILE_COLUMNS;
-        tile.from = piece->resume ? waiting + piece->fresh * chunk->slot_step : NULL;
+        tile.a = band->a + piece->row * band->height;
+        tile.b = chunk->b + j * block->depth + piece->row * TILE_COLUMNS;
+        tile.from = piece->resume ? waiting + piece->fresh * band->slot_step : NULL;
         tile.lefts = piece->lefts;
-        for (int i = 0; i < piece->lefts; i++) left[i] = waiting + (piece->fresh - 1 - i) * chunk->slot_step;
+        for (int i = 0; i < piece->lefts; i++) left[i] = waiting + (piece->fresh - 1 - i) * band->slot_step;
         if (piece->slot < 0) {
-            tile.to = to + piece->node * g->cut->stride;
+            tile.to = band->to + piece->node * g->cut->stride + j;
             tile.to_step = g->width;
-            ahead_tile(tile.to + TILE_COLUMNS, g->width, height, TILE_COLUMNS);
+            ahead_tile(tile.to + TILE_COLUMNS, g->width, band->height, TILE_COLUMNS);
         } else {
-            tile.to = waiting + piece->slot * chunk->slot_step;
+            tile.to = waiting + piece->slot * band->slot_step;
             tile.to_step = TILE_COLUMNS;
         }
-        if (chunk->tile_step > 0) ahead_waiting(&tile, piece, height, chunk->tile_step);
-        tile_compute(height, &tile);
+        if (band->tile_step > 0) ahead_waiting(&tile, piece, band->height, band->tile_step);
+        if (block->next) fetch_next(block, band, piece->row, j, g->width, &tile);
+        tile_compute(band->height, &tile);
     }
+}
+
+/* Lets a row of numbers 1 take all pieces of a block. */
+static void reduce_bias(const struct gradient *g, const struct chunk *chunk, const struct block *block)
+{
+    const struct band band = {
+        .a = chunk->ones, .height = 1, .slot_step = CHUNK_COLUMNS, .to = g->bias + chunk->column};
+    for (int64_t j = 0; j < chunk->columns; j += TILE_COLUMNS)
+        reduce_tile(g, chunk, block, &band, j, chunk->sums + j);
 }
 
 static void reduce_chunk(const struct gradient *g, int64_t rows, const struct chunk *chunk)
@@ -159,39 +202,39 @@ static void reduce_chunk(const struct gradient *g, int64_t rows, const struct ch
     struct reduction reduction;
     struct reduction_piece pieces[REDUCTION_PIECES];
     struct cursor cursor = {0};
+    struct block block = {.pieces = pieces};
     const int64_t tiles = tile_count(chunk->rows), panels = divide_up(chunk->columns, TILE_COLUMNS);
-    int64_t depth;
-    int count;
     cpu_reduction_begin(&reduction, g->cut, 1, g->offset);
-    while ((count = cpu_reduction_next(&reduction, BLOCK_ROWS, pieces, &depth)) > 0) {
-        struct ahead ahead_a = {0}, ahead_b = {0};
-        struct cursor after = cursor;
-        const int64_t next_row = cursor.row + depth, next_depth = smaller(depth, rows - next_row);
-        pack_b(g, chunk, cursor, depth);
-        if (!g->offset)
-            ahead_b = ahead_rows(g->b + next_row * g->width + chunk->column, g->width, next_depth,
-                                 chunk->columns, tiles * panels);
+    while ((block.count = cpu_reduction_next(&reduction, BLOCK_ROWS, pieces, &block.depth)) > 0) {
+        const int64_t depth = block.depth;
+        const struct cursor after = pack_b(g, chunk, cursor, depth);
+        rows -= depth;
+        block.next = rows > 0 ? g->b + after.row * g->width + chunk->column : NULL;
         float *waiting = chunk->waiting;
         for (int64_t t = 0; t < tiles; t++) {
             const int64_t first = chunk->row + tile_first(chunk->rows, tiles, t);
             const int64_t next = chunk->row + tile_first(chunk->rows, tiles, t + 1), height = next - first;
-            after = pack_a(g, chunk, cursor, first, height, depth);
+            const struct band band = {.a = chunk->a,
+                                      .height = height,
+                                      .slot_step = chunk->slot_step,
+                                      .tile_step = chunk->tile_step,
+                                      .to = g->to + first * g->width + chunk->column,
+                                      .index = t,
+                                      .count = tiles};
+            pack_a(g, chunk, cursor, first, height, depth);
             /* A tile's part of a row is at most a line, whose end is what the tile before has not fetched. */
-            if (!g->offset && t + 1 < tiles)
-                ahead_a = ahead_begin(g->a + cursor.row * g->height + next + height - 1, 1, 0, depth,
-                                      g->height, panels);
-            else if (!g->offset)
-                ahead_a = ahead_begin(g->a + next_row * g->height + chunk->row + height - 1, 1, 0, next_depth,
-                                      g->height, panels);
-            float *to = g->to + first * g->width + chunk->column;
+            struct ahead ahead_a = t + 1 < tiles
+                                       ? ahead_begin(g->a + cursor.row * g->height + next + height - 1, 1, 0,
+                                                     depth, g->height, panels)
+                                       : ahead_begin(g->a + after.row * g->height + chunk->row + height - 1,
+                                                     1, 0, smaller(depth, rows), g->height, panels);
             for (int64_t j = 0; j < chunk->columns; j += TILE_COLUMNS) {
                 ahead_fetch(&ahead_a);
-                ahead_fetch(&ahead_b);
-                reduce_tile(g, chunk, height, chunk->b + j * depth, pieces, count, waiting, to + j,
-                            smaller(TILE_COLUMNS, chunk->columns - j));
+                reduce_tile(g, chunk, &block, &band, j, waiting);
                 waiting += chunk->tile_step;
             }
         }
+        if (chunk->sums) reduce_bias(g, chunk, &block);
         cursor = after;
     }
 }
@@ -207,11 +250,15 @@ static void reduce(void *arguments, int member, int size)
 
     struct chunk chunk = {.a = cpu_scratch(work->cpu, member)};
     chunk.b = chunk.a + cpu_round(PACKED_A * sizeof(float)) / sizeof(float);
-    chunk.waiting = chunk.b + cpu_round(PACKED_B * sizeof(float)) / sizeof(float);
+    float *sums = chunk.b + cpu_round(PACKED_B * sizeof(float)) / sizeof(float), *ones = sums + SUMS;
+    chunk.waiting = ones + BLOCK_ROWS;
+    chunk.ones = ones;
+    for (int i = 0; i < BLOCK_ROWS; i++) ones[i] = 1.0f;
+    /* The members with the first rows sum up the bias, if all of these have rows. */
+    const bool has_bias = g->bias && g->height >= parts_rows;
     /* In one block, if it ends with the rows and not with its table of pieces. */
     const bool at_once = work->rows <= BLOCK_ROWS && g->cut->count + g->cut->nodes <= REDUCTION_PIECES;
     const int64_t tiles = tile_count(row_end - row);
-    /* With more members than rows some have none, and still a share of the bias. */
     for (chunk.column = column; row < row_end && chunk.column < column_end; chunk.column += CHUNK_COLUMNS) {
         chunk.columns = smaller(CHUNK_COLUMNS, column_end - chunk.column);
         const int64_t across = divide_up(chunk.columns, TILE_COLUMNS);
@@ -228,10 +275,11 @@ static void reduce(void *arguments, int member, int size)
         for (int64_t band = 0; band < bands; band++) {
             chunk.row = row + tile_first(row_end - row, tiles, tr_cut(tiles, bands, band));
             chunk.rows = row + tile_first(row_end - row, tiles, tr_cut(tiles, bands, band + 1)) - chunk.row;
+            chunk.sums = has_bias && chunk.row == 0 ? sums : NULL;
             reduce_chunk(g, work->rows, &chunk);
         }
     }
-    if (g->bias) {
+    if (g->bias && !has_bias) {
         tr_team_share(g->width, 16, member, size, &column, &column_end);
         sum_columns(g->cut, g->b, g->width, column, column_end, g->bias);
     }
