@@ -149,8 +149,9 @@ static void fetch_next(const struct block *block, const struct band *band, int64
 {
     if (band->count == 0 || band->height <= TILE_ROWS / 2) return;
     tile->next = block->next + (block->depth * band->index + row) / band->count * width + j;
+    tile->next_every = 1;
     tile->next_step = 0;
-    tile->next_run = band->count;
+    tile->next_first = tile->next_run = band->count;
     tile->next_jump = width;
 }
 

@@ -22,7 +22,8 @@ static void fetch_rows(const struct recurrent_soon *soon, int64_t count, int64_t
     if (!soon->rows || count <= TILE_ROWS / 2) return;
     tile->next = soon->rows;
     tile->next_step = divide_up(count * soon->width, depth);
-    tile->next_run = divide_up(soon->width, tile->next_step);
+    tile->next_every = 1;
+    tile->next_first = tile->next_run = divide_up(soon->width, tile->next_step);
     tile->next_jump = soon->step - tile->next_run * tile->next_step;
 }
 
