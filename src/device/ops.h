@@ -844,6 +844,12 @@ struct tr_op_update {
     struct tr_step_scalars *scalars;
 };
 
+/* dense_backward_weights to a dw that is not kept, then update by it. */
+struct tr_op_dense_backward_update {
+    struct tr_op_dense_backward_weights weights; /* of one node; dw, db: NULL */
+    struct tr_op_update update;                  /* count: in * out; grad: NULL */
+};
+
 /* out[0] = sum of squares in blocks of 4096 elements: each block a lane chain of x * x, then the sum chain of
  * the blocks. */
 struct tr_op_sum_squares {
@@ -877,7 +883,8 @@ struct tr_op_hold {
     X(conv_pool_backward_data)                                                                               \
     X(conv_pool_backward_weights)                                                                            \
     X(dense_gelu_forward)                                                                                    \
-    X(dense_gelu_backward_data)
+    X(dense_gelu_backward_data)                                                                              \
+    X(dense_backward_update)
 
 /* Every operation, once: the vtable, the wrappers and the tests are made from this list. */
 #define TR_DEVICE_OPS(X)                                                                                     \

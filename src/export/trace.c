@@ -152,6 +152,7 @@ struct port_offsets {
 #define PORTS_conv_pool_backward_weights TRAINING
 #define PORTS_dense_gelu_forward      TRAINING
 #define PORTS_dense_gelu_backward_data TRAINING
+#define PORTS_dense_backward_update   TRAINING
 #define PORTS_embedding_forward       {{AT(embedding_forward, token)}, {AT(embedding_forward, y)}}
 #define PORTS_embedding_backward      TRAINING
 #define PORTS_lstm_forward            {{AT(lstm_forward, gates)}, {AT(lstm_forward, h), AT(lstm_forward, c)}}

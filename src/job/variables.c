@@ -457,6 +457,18 @@ void tr_variables_watch(tr_variables *variables, tr_update_watcher watcher, void
     variables->watcher_user = user;
 }
 
+/* The floats [from, to) of a group. */
+static struct tr_op_update part_of(const struct group *group, int64_t from, int64_t to)
+{
+    struct tr_op_update update = group->update;
+    update.count = to - from;
+    update.w = behind(update.w, from);
+    update.m = behind(update.m, from);
+    update.v = behind(update.v, from);
+    update.ema = behind(update.ema, from);
+    return update;
+}
+
 static tr_status update_range(tr_variables *variables, const float *gradient, int64_t begin, int64_t end)
 {
     if (variables->watcher) TR_TRY(variables->watcher(variables->watcher_user, gradient, begin, end));
@@ -465,13 +477,8 @@ static tr_status update_range(tr_variables *variables, const float *gradient, in
         int64_t from = begin > group->offset ? begin - group->offset : 0;
         int64_t to = end - group->offset < group->update.count ? end - group->offset : group->update.count;
         if (from >= to) continue;
-        struct tr_op_update update = group->update;
-        update.count = to - from;
+        struct tr_op_update update = part_of(group, from, to);
         update.grad = gradient + (group->offset + from - begin);
-        update.w = behind(update.w, from);
-        update.m = behind(update.m, from);
-        update.v = behind(update.v, from);
-        update.ema = behind(update.ema, from);
         TR_TRY(tr_device_update(variables->device, &update));
     }
     return TR_OK;
@@ -483,6 +490,18 @@ tr_status tr_variables_update(tr_variables *variables, const float *gradient, in
     tr_status status = update_range(variables, gradient, begin, end);
     tr_span_end();
     return status;
+}
+
+bool tr_variables_update_of(const tr_variables *variables, int64_t begin, int64_t end,
+                            struct tr_op_update *out)
+{
+    for (int i = 0; i < variables->group_count && !variables->watcher; i++) {
+        const struct group *group = &variables->groups[i];
+        if (begin < group->offset || end > group->offset + group->update.count) continue;
+        *out = part_of(group, begin - group->offset, end - group->offset);
+        return true;
+    }
+    return false;
 }
 
 tr_status tr_variables_hold(tr_variables *variables, const float *loss, bool norm)

@@ -112,6 +112,10 @@ tr_status tr_variables_norm(tr_variables *variables, float *norm);
    them: 0 and arena_floats. Where the optimizer clips by norm, the whole gradient has been measured before.
  */
 tr_status tr_variables_update(tr_variables *variables, const float *gradient, int64_t begin, int64_t end);
+/* The same for an operation that forms the gradient of these floats and applies it: `out` is the update, but
+   for `grad`. False, and nothing to do, where the update is not one operation or where it is watched. */
+bool tr_variables_update_of(const tr_variables *variables, int64_t begin, int64_t end,
+                            struct tr_op_update *out);
 /* Told of each update before it, with its arguments (`gradient` begins with float `begin`); changes nothing.
  * A failure fails the update. */
 typedef tr_status (*tr_update_watcher)(void *user, const float *gradient, int64_t begin, int64_t end);

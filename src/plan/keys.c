@@ -53,6 +53,7 @@ struct key_form {
 #define KEY_conv_pool_backward_weights {AT(conv_pool_backward_weights, conv.x), AT(conv_pool_backward_weights, conv.cut)}
 #define KEY_dense_gelu_forward      {AT(dense_gelu_forward, dense.x), 0, true}
 #define KEY_dense_gelu_backward_data {AT(dense_gelu_backward_data, dense.dy), 0, true}
+#define KEY_dense_backward_update   {AT(dense_backward_update, weights.x), AT(dense_backward_update, weights.cut), true}
 #define KEY_embedding_forward       {AT(embedding_forward, token)}
 #define KEY_embedding_backward      {AT(embedding_backward, token), AT(embedding_backward, cut)}
 #define KEY_lstm_forward            {AT(lstm_forward, offset)}

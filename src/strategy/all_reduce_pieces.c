@@ -1,7 +1,8 @@
 /* A process that trains alone, and that nobody asks for the norm of the gradient, needs no gradient of large
- * dense weights as a whole: it is formed piece by piece where backward has its factors, x and dy, and each
- * piece updates its weights while it is in the cache. That saves memory of the size of the weights, and two
- * ways through it in each step.
+ * dense weights as a whole: it is formed where backward has its factors, x and dy, and updates its weights
+ * while it is in the cache. That saves memory of the size of the weights, and two ways through it in each
+ * step. Many weights are updated piece by piece, in memory for one piece; fewer by one operation, tile by
+ * tile, unless the device lacks it or updates are watched.
  *
  * Invariants: a piece is the gradient of some inputs over all microbatches of the step, so its bits are those
  * of the whole; the weights of a layer are not read any more when its backward is done. The loss is known
@@ -19,12 +20,24 @@
    pay for packing dy. Layers have few pieces all the same. */
 #define PIECE       ((int64_t)512 << 10)
 #define PIECES_MOST 64
+/* Floats of weights that are updated tile by tile, at most. With their moments they rest in a last-level
+   cache; from memory, a pass over neighbouring ones is quicker. Where pieces take the place of that, for
+   fewer. */
+#define FUSED_MOST  ((int64_t)1 << 20)
+#define FUSED_PIECE (PIECE / 4)
+
+/* Whether weights are so few that their gradient is better applied tile by tile. */
+static bool is_fused(const struct tr_layer *layer)
+{
+    return tr_shape_count(&layer->in[0]) * tr_shape_count(&layer->out) <= FUSED_MOST;
+}
 
 /* Inputs that are formed at a time. */
 static int64_t inputs_of(const struct tr_layer *layer)
 {
     int64_t in = tr_shape_count(&layer->in[0]), out = tr_shape_count(&layer->out);
-    int64_t by_size = PIECE / out, by_count = (in + PIECES_MOST - 1) / PIECES_MOST;
+    int64_t by_size = (is_fused(layer) ? FUSED_PIECE : PIECE) / out;
+    int64_t by_count = (in + PIECES_MOST - 1) / PIECES_MOST;
     int64_t inputs = by_size > by_count ? by_size : by_count;
     return inputs > in ? in : inputs > 0 ? inputs : 1;
 }
@@ -141,6 +154,29 @@ static tr_status learn_of_loss(struct all_reduce *self)
     return TR_OK;
 }
 
+/* All of it in one operation, where that pays, the device has it and the update is one. False: nothing was
+   done. */
+static bool fuse(struct all_reduce *self, const struct tr_layer *layer, int64_t begin, const float *x,
+                 const float *dy, const struct tr_pass_batch *batch, tr_status *status)
+{
+    tr_device *device = self->head.device;
+    const int64_t in = tr_shape_count(&layer->in[0]), out = tr_shape_count(&layer->out);
+    const int32_t whole[2] = {0, batch->microbatches};
+    struct tr_op_dense_backward_update op = {
+        .weights = {.in = in,
+                    .out = out,
+                    .x = x,
+                    .dy = dy,
+                    .cut = {batch->microbatches, batch->example_row, 1, whole, 0}},
+    };
+    if (!is_fused(layer) || !device->class->dense_backward_update ||
+        !tr_driver_update_of(&self->head, begin, begin + in * out, &op.update))
+        return false;
+    tr_span_work(2.0 * (double)(in * out) * (double)batch->examples, 0);
+    *status = tr_device_dense_backward_update(device, &op);
+    return true;
+}
+
 /* Forms and applies the gradient of a layer's weights. */
 static tr_status take_rows(void *user, int index, const float *x, const float *dy,
                            const struct tr_pass_batch *batch)
@@ -152,6 +188,8 @@ static tr_status take_rows(void *user, int index, const float *x, const float *d
     const int64_t begin = model->parameters[layer->parameter[0]].offset, most = inputs_of(layer);
     TR_TRY(learn_of_loss(self));
     if (self->head.spoilt) return TR_OK;
+    tr_status status;
+    if (fuse(self, layer, begin, x, dy, batch, &status)) return status;
     for (int64_t first = 0, inputs; first < in; first += inputs) {
         inputs = in - first < most ? in - first : most;
         TR_TRY(form(self, layer, first, inputs, x, dy, batch));

@@ -216,6 +216,9 @@ void tr_driver_open(tr_strategy *strategy, const float sums[TR_PASS_SUMS]);
 /* Enqueues the update of the floats [begin, end) of the first replica by their gradient, on the way of a step
    that is open; nothing happens if its loss is bad. Not where the norm is wanted. */
 tr_status tr_driver_update(tr_strategy *strategy, const float *gradient, int64_t begin, int64_t end);
+/* The same for an operation that forms the gradient and applies it, see tr_variables_update_of(); the loss is
+   not bad. */
+bool tr_driver_update_of(const tr_strategy *strategy, int64_t begin, int64_t end, struct tr_op_update *out);
 
 /* What a loss and, where it is wanted, a norm mean for a gradient: the one place that knows. */
 struct tr_verdict {

@@ -171,6 +171,12 @@ tr_status tr_driver_update(tr_strategy *strategy, const float *gradient, int64_t
     return tr_variables_update(strategy->replicas->variables, gradient, begin, end);
 }
 
+bool tr_driver_update_of(const tr_strategy *strategy, int64_t begin, int64_t end, struct tr_op_update *out)
+{
+    assert(strategy->open && !strategy->spoilt && !tr_strategy_measures(strategy->job));
+    return tr_variables_update_of(strategy->replicas->variables, begin, end, out);
+}
+
 /* What is this rank's of the update. */
 static tr_status apply(const tr_strategy *strategy, tr_variables *variables, const float *gradient)
 {

@@ -37,6 +37,13 @@ enum { CASE_LISTS = 0 TR_DEVICE_OPS(CASE_ONE) };
 /* In the order of TR_DEVICE_OPS. */
 extern const struct case_list case_lists[CASE_LISTS];
 
+/* Updates with options, whose bits choose among them: 0 to 31, and CASE_HELD. What they read and write but
+   for the gradient becomes part of the scene. */
+enum { CASE_RULES = TR_RULE_STATISTIC + 1, CASE_HELD = 32 };
+struct tr_op_update case_update_options(enum tr_rule rule, int options, int64_t count);
+void case_update_name(struct scene *s, const struct tr_op_update *a, int options, const char *before);
+void case_update_state(struct scene *s, int options, struct tr_op_update *a);
+
 /* Windows for convolutions and pools, with names. A pool needs a tap inside the image in every window; the
    convolutions need not. */
 struct named_window {

@@ -1,6 +1,8 @@
 /* Cases of dense layers and LSTM. */
 #include "device/cases.h"
 
+#include <stdio.h>
+
 static const struct {
     int64_t rows, in, out;
 } dense_shapes[] = {
@@ -138,6 +140,39 @@ bool case_dense_backward_weights(struct scene *s, int index)
     a.dw = scene_nodes(s, "dw", a.in * a.out, &a.cut);
     a.db = bare < 0 && index % 4 == 3 ? NULL : scene_nodes(s, "db", a.out, &a.cut);
     scene_end(s, tr_device_dense_backward_weights(s->device, &a));
+    return true;
+}
+
+bool case_dense_backward_update(struct scene *s, int index)
+{
+    static const int in[] = {1, 16, 33, 71}, out[] = {1, 17, 32, 65, 131};
+    const int rounds = 32 * CASE_RULES, tall = index - rounds - CASE_RULES;
+    if (tall >= LENGTH(tall_shapes)) return false;
+    struct tr_op_dense_backward_update a = {
+        .weights = {.in = in[index % LENGTH(in)], .out = out[(index / 4) % LENGTH(out)]}};
+    struct tr_op_dense_backward_weights *weights = &a.weights;
+    if (tall >= 0) {
+        weights->in = tall_shapes[tall].in;
+        weights->out = tall_shapes[tall].out;
+        weights->cut = tall_cut(s, tall);
+    } else { /* one node of microbatches as they come; at least one, which may be empty */
+        weights->cut = scene_cut(s, index % scene_cuts());
+        if (weights->cut.count == 0) s->row[++weights->cut.count] = 0;
+        s->bound[0] = 0;
+        s->bound[1] = weights->cut.count;
+        weights->cut.nodes = 1;
+    }
+    const int options = tall >= 0 ? 16 : index >= rounds ? CASE_HELD : index / CASE_RULES;
+    const int64_t rows = weights->cut.row[weights->cut.count];
+    char before[80];
+    a.update = case_update_options((enum tr_rule)(index % CASE_RULES), options, weights->in * weights->out);
+    snprintf(before, sizeof before, "%d microbatches, %d rows, in %d, out %d; ", weights->cut.count,
+             (int)rows, (int)weights->in, (int)weights->out);
+    case_update_name(s, &a.update, options, before);
+    weights->x = scene_in(s, "x", rows * weights->in);
+    weights->dy = scene_in(s, "dy", rows * weights->out);
+    case_update_state(s, options, &a.update);
+    scene_end(s, tr_device_dense_backward_update(s->device, &a));
     return true;
 }
 

@@ -184,39 +184,58 @@ bool case_gather_rows(struct scene *s, int index)
     return true;
 }
 
+/* ---- updates ---- */
+
+struct tr_op_update case_update_options(enum tr_rule rule, int options, int64_t count)
+{
+    return (struct tr_op_update){.count = count,
+                                 .rule = rule,
+                                 .nesterov = options & 1,
+                                 .clip_norm = options & 2,
+                                 .rate_factor = options & 8 ? 0.3f : 1,
+                                 .beta1 = 0.9f,
+                                 .beta2 = 0.999f,
+                                 .epsilon = 1e-8f,
+                                 .decay = 0.01f,
+                                 .l2 = options & 4 ? 1e-4f : 0,
+                                 .clip_value = options & 8 ? 0.25f : 0};
+}
+
+void case_update_name(struct scene *s, const struct tr_op_update *a, int options, const char *before)
+{
+    static const char *const rules[CASE_RULES] = {"sgd",     "momentum", "adam",     "adamw",
+                                                  "rmsprop", "adagrad",  "statistic"};
+    scene_name(s, "%s%s of %d%s%s%s%s%s%s", before, rules[a->rule], (int)a->count,
+               options & CASE_HELD ? ", held" : "",
+               a->nesterov ? a->rule == TR_RULE_RMSPROP ? ", momentum" : ", nesterov" : "",
+               a->clip_norm ? ", clip_norm" : "", a->l2 > 0 ? ", l2" : "",
+               a->clip_value > 0 ? ", clip_value" : "", options & 16 ? ", ema" : "");
+}
+
+void case_update_state(struct scene *s, int options, struct tr_op_update *a)
+{
+    static const struct tr_step_scalars holds = {.rate = 1, .adam_rate = 1, .adam_correction = 1, .held = 1};
+    const bool moments = a->rule == TR_RULE_ADAM || a->rule == TR_RULE_ADAMW;
+    const bool second = moments || a->rule == TR_RULE_RMSPROP || a->rule == TR_RULE_ADAGRAD;
+    const bool first = moments || a->rule == TR_RULE_MOMENTUM || (a->rule == TR_RULE_RMSPROP && options & 1);
+    a->w = scene_in(s, "w", a->count);
+    a->m = first ? scene_in(s, "m", a->count) : NULL;
+    a->v = second ? scene_positive(s, "v", a->count) : NULL;
+    a->ema = options & 16 ? scene_in(s, "ema", a->count) : NULL;
+    a->scalars = options & CASE_HELD ? scene_data(s, "scalars", sizeof holds, sizeof(uint32_t), &holds)
+                                     : scene_scalars(s);
+}
+
 bool case_update(struct scene *s, int index)
 {
-    static const char *const rules[] = {"sgd",     "momentum", "adam",     "adamw",
-                                        "rmsprop", "adagrad",  "statistic"};
-    if (index >= 33 * LENGTH(rules)) return false;
-    int options = index / LENGTH(rules);
-    bool held = options == 32; /* the last of each rule */
-    if (held) options = 16;
-    struct tr_op_update a = {.count = counts[(index * 3 + options) % LENGTH(counts)],
-                             .rule = (enum tr_rule)(index % LENGTH(rules)),
-                             .nesterov = options & 1,
-                             .clip_norm = options & 2,
-                             .rate_factor = options & 8 ? 0.3f : 1,
-                             .beta1 = 0.9f,
-                             .beta2 = 0.999f,
-                             .epsilon = 1e-8f,
-                             .decay = 0.01f,
-                             .l2 = options & 4 ? 1e-4f : 0,
-                             .clip_value = options & 8 ? 0.25f : 0};
-    bool moments = a.rule == TR_RULE_ADAM || a.rule == TR_RULE_ADAMW;
-    bool second = moments || a.rule == TR_RULE_RMSPROP || a.rule == TR_RULE_ADAGRAD;
-    bool first = moments || a.rule == TR_RULE_MOMENTUM || (a.rule == TR_RULE_RMSPROP && options & 1);
-    scene_name(s, "%s of %d%s%s%s%s%s%s", rules[a.rule], (int)a.count, held ? ", held" : "",
-               a.nesterov ? a.rule == TR_RULE_RMSPROP ? ", momentum" : ", nesterov" : "",
-               a.clip_norm ? ", clip_norm" : "", a.l2 > 0 ? ", l2" : "",
-               a.clip_value > 0 ? ", clip_value" : "", options & 16 ? ", ema" : "");
+    if (index >= 33 * CASE_RULES) return false;
+    int options = index / CASE_RULES;
+    const int64_t count = counts[(index * 3 + (options == 32 ? 16 : options)) % LENGTH(counts)];
+    if (options == 32) options = 16 | CASE_HELD; /* the last of each rule */
+    struct tr_op_update a = case_update_options((enum tr_rule)(index % CASE_RULES), options, count);
+    case_update_name(s, &a, options, "");
     a.grad = scene_in(s, "grad", a.count);
-    a.w = scene_in(s, "w", a.count);
-    a.m = first ? scene_in(s, "m", a.count) : NULL;
-    a.v = second ? scene_positive(s, "v", a.count) : NULL;
-    a.ema = options & 16 ? scene_in(s, "ema", a.count) : NULL;
-    static const struct tr_step_scalars holds = {.rate = 1, .adam_rate = 1, .adam_correction = 1, .held = 1};
-    a.scalars = held ? scene_data(s, "scalars", sizeof holds, sizeof(uint32_t), &holds) : scene_scalars(s);
+    case_update_state(s, options, &a);
     scene_end(s, tr_device_update(s->device, &a));
     return true;
 }

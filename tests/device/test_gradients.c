@@ -66,6 +66,8 @@ static const struct gradient {
     [OPERATION_dense_gelu_forward] = BY("dense_gelu_backward_data and dense_backward_weights"),
     [OPERATION_dense_gelu_backward_data] =
         {.reason = "dense_backward_data and activation_backward; tests/nn/test_fusion.c compares with these"},
+    [OPERATION_dense_backward_update] =
+        {.reason = "dense_backward_weights and update; tests/strategy/test_pieces.c compares with these"},
     [OPERATION_batch_norm_infer] = {.reason = "evaluation only"},
     [OPERATION_embedding_forward] = BY("embedding_backward"),
     [OPERATION_embedding_backward] = {{gradients_embedding}, NULL},

@@ -51,6 +51,7 @@ static const uint64_t bits[CASE_LISTS] = {
     [OPERATION_conv_pool_backward_weights] = 0x6ae03be14c06ea68u,
     [OPERATION_dense_gelu_forward] = 0x10d738ca7c25eb63u,
     [OPERATION_dense_gelu_backward_data] = 0x84e619d7f50e36f5u,
+    [OPERATION_dense_backward_update] = 0xb72b972b68c642f6u,
     [OPERATION_embedding_forward] = 0x05204ad31964c7e4u,
     [OPERATION_embedding_backward] = 0x3a84929f18590da9u,
     [OPERATION_lstm_forward] = 0x9dda4ce6d9e94176u,

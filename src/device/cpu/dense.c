@@ -59,3 +59,16 @@ tr_status CPU_KERNEL(dense_backward_weights)(tr_device *device, const struct tr_
         .height = a->in, .width = a->out, .a = a->x, .b = a->dy, .cut = &a->cut, .to = a->dw, .bias = a->db};
     return gradient_compute(cpu_device_of(device), &gradient);
 }
+
+tr_status CPU_KERNEL(dense_backward_update)(tr_device *device, const struct tr_op_dense_backward_update *a)
+{
+    const struct tr_op_dense_backward_weights *weights = &a->weights;
+    const struct gradient gradient = {.height = weights->in,
+                                      .width = weights->out,
+                                      .a = weights->x,
+                                      .b = weights->dy,
+                                      .cut = &weights->cut,
+                                      .update = &a->update};
+    if (a->update.scalars->held) return TR_OK;
+    return gradient_compute(cpu_device_of(device), &gradient);
+}

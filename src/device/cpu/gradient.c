@@ -4,7 +4,8 @@
  * stay in the first-level cache while it meets all of b, and are fetched while the tile before is computed.
  * Every tile takes all the pieces of the block (reduction.h). The bias takes part as a row of a whose numbers
  * are 1. Tiles that wait for the next block or for their partner in the tree lie in slots; where all rows fit
- * into one block the slots of one tile serve them all, in the first-level cache.
+ * into one block the slots of one tile serve them all, in the first-level cache. Where the gradient is for an
+ * update alone, a tile of it is applied at once and lies nowhere else.
  */
 #include "device/cpu/gradient.h"
 
@@ -13,6 +14,7 @@
 #include "device/cpu/pack.h"
 #include "device/cpu/reduction.h"
 #include "device/cpu/tile.h"
+#include "device/cpu/update.h"
 
 #define BLOCK_ROWS    256
 #define CHUNK_COLUMNS 512
@@ -65,7 +67,8 @@ struct band {
     const float *a; /* packed */
     int64_t height;
     int64_t slot_step, tile_step; /* of the chunk, or those of the bias */
-    float *to;                    /* in node 0, where the chunk begins */
+    float *to;                    /* node 0; NULL where each tile is applied */
+    int64_t place;                /* in that, of the first output */
     int64_t index, count;         /* fetches this part of so many of the next rows; none if count is 0 */
 };
 
@@ -155,10 +158,33 @@ static void fetch_next(const struct block *block, const struct band *band, int64
     tile->next_jump = width;
 }
 
+/* Lets the tiles of a block's `count` pieces fetch what the update of their outputs, at `place`, reads:
+   `piece` an array, or two of them if there are more arrays than pieces. Rows begin anywhere in a line: the
+   first one came with the tile before. */
+static void fetch_update(const struct gradient *g, int64_t place, int64_t height, int64_t piece,
+                         int64_t count, struct tile *tile)
+{
+    const float *const all[] = {g->update->w, g->update->ema, g->update->m, g->update->v};
+    const float *array[4];
+    int64_t arrays = 0;
+    for (int i = 0; i < 4; i++)
+        if (all[i]) array[arrays++] = all[i];
+    const int64_t each = arrays > count ? 2 : 1;
+    const float *one = array[each * piece % arrays], *two = array[(each * piece + each - 1) % arrays];
+    /* From the rows of one to those of the other, or to the same again; these are there already. */
+    const int64_t apart = ((intptr_t)two - (intptr_t)one) / (int64_t)sizeof *one;
+    tile->next = one + place + AHEAD_LINE;
+    tile->next_every = 1;
+    tile->next_step = g->width;
+    tile->next_first = tile->next_run = height;
+    tile->next_jump = apart - height * g->width;
+}
+
 /* Lets the tile at column j of the chunk take all pieces of a block. */
 static void reduce_tile(const struct gradient *g, const struct chunk *chunk, const struct block *block,
                         const struct band *band, int64_t j, float *waiting)
 {
+    _Alignas(CPU_ALIGN) float formed[TILE_SIZE];
     const float *left[TR_TREE_DEPTH];
     struct tile_segment segment = {0};
     struct tile tile = {.segments = &segment,
@@ -168,6 +194,8 @@ static void reduce_tile(const struct gradient *g, const struct chunk *chunk, con
                         .from_step = TILE_COLUMNS,
                         .columns = smaller(TILE_COLUMNS, chunk->columns - j),
                         .left = left};
+    const int64_t place = band->place + j;
+    const bool ends = g->update && block->pieces[block->count - 1].slot < 0;
     for (const struct reduction_piece *piece = block->pieces; piece < block->pieces + block->count; piece++) {
         segment.length = (int32_t)piece->rows;
         tile.a = band->a + piece->row * band->height;
@@ -175,8 +203,12 @@ static void reduce_tile(const struct gradient *g, const struct chunk *chunk, con
         tile.from = piece->resume ? waiting + piece->fresh * band->slot_step : NULL;
         tile.lefts = piece->lefts;
         for (int i = 0; i < piece->lefts; i++) left[i] = waiting + (piece->fresh - 1 - i) * band->slot_step;
-        if (piece->slot < 0) {
-            tile.to = band->to + piece->node * g->cut->stride + j;
+        const bool applied = piece->slot < 0 && g->update;
+        if (applied) {
+            tile.to = formed;
+            tile.to_step = TILE_COLUMNS;
+        } else if (piece->slot < 0) {
+            tile.to = band->to + piece->node * g->cut->stride + place;
             tile.to_step = g->width;
             ahead_tile(tile.to + TILE_COLUMNS, g->width, band->height, TILE_COLUMNS);
         } else {
@@ -184,8 +216,13 @@ static void reduce_tile(const struct gradient *g, const struct chunk *chunk, con
             tile.to_step = TILE_COLUMNS;
         }
         if (band->tile_step > 0) ahead_waiting(&tile, piece, band->height, band->tile_step);
-        if (block->next) fetch_next(block, band, piece->row, j, g->width, &tile);
+        if (block->next)
+            fetch_next(block, band, piece->row, j, g->width, &tile);
+        else if (ends)
+            fetch_update(g, place, band->height, piece - block->pieces, block->count, &tile);
         tile_compute(band->height, &tile);
+        if (applied)
+            update_rows(g->update, place, g->width, band->height, tile.columns, formed, TILE_COLUMNS);
     }
 }
 
@@ -193,7 +230,7 @@ static void reduce_tile(const struct gradient *g, const struct chunk *chunk, con
 static void reduce_bias(const struct gradient *g, const struct chunk *chunk, const struct block *block)
 {
     const struct band band = {
-        .a = chunk->ones, .height = 1, .slot_step = CHUNK_COLUMNS, .to = g->bias + chunk->column};
+        .a = chunk->ones, .height = 1, .slot_step = CHUNK_COLUMNS, .to = g->bias, .place = chunk->column};
     for (int64_t j = 0; j < chunk->columns; j += TILE_COLUMNS)
         reduce_tile(g, chunk, block, &band, j, chunk->sums + j);
 }
@@ -219,7 +256,8 @@ static void reduce_chunk(const struct gradient *g, int64_t rows, const struct ch
                                       .height = height,
                                       .slot_step = chunk->slot_step,
                                       .tile_step = chunk->tile_step,
-                                      .to = g->to + first * g->width + chunk->column,
+                                      .to = g->to,
+                                      .place = first * g->width + chunk->column,
                                       .index = t,
                                       .count = tiles};
             pack_a(g, chunk, cursor, first, height, depth);

@@ -19,6 +19,8 @@ struct gradient {
     const int32_t *offset;
     const struct tr_cut *cut;
     float *to;   /* [height][width] per node */
+    const struct tr_op_update *update; /* NULL, or what each part of the only node is given to once it is
+                                          formed, in place of `to`; its `grad` is not read */
     float *bias; /* per node the sums of b over rows, [width], or NULL */
 };
 

@@ -55,6 +55,7 @@ const struct cpu_kernels CPU_KERNEL(kernels) = {
     CPU_ENTRY(conv_pool_backward_weights),
     CPU_ENTRY(dense_gelu_forward),
     CPU_ENTRY(dense_gelu_backward_data),
+    CPU_ENTRY(dense_backward_update),
     CPU_ENTRY(embedding_forward),
     CPU_ENTRY(embedding_backward),
     CPU_ENTRY(sequence_last_forward),

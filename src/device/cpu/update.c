@@ -1,6 +1,7 @@
 /* The optimizer: one pass that reads gradient, parameter and state once and writes what changed. */
+#include "device/cpu/update.h"
+
 #include "device/cpu/cpu.h"
-#include "device/cpu/kernels.h"
 #include "device/cpu/vec.h"
 #include "device/cpu/vec_math.h"
 
@@ -78,10 +79,10 @@ V_INLINE vf rooted(const struct tr_op_update *a, const struct constants *c, enum
     return v_fnma(c->rate, q, w);
 }
 
-V_INLINE vf ruled(const struct tr_op_update *a, const struct constants *c, enum tr_rule rule, int64_t i,
+V_INLINE vf ruled(const struct tr_op_update *a, const struct constants *c, enum tr_rule rule, vf g, int64_t i,
                   int64_t n, bool whole)
 {
-    vf g = load(a->grad + i, n, whole), w = load(a->w + i, n, whole);
+    vf w = load(a->w + i, n, whole);
     if (rule == TR_RULE_STATISTIC) return v_fma(c->beta1, v_sub(g, w), w);
     g = prepared_gradient(a, c, g, w);
     if (rule == TR_RULE_SGD) return v_fnma(c->rate, g, w);
@@ -101,11 +102,12 @@ V_INLINE vf ruled(const struct tr_op_update *a, const struct constants *c, enum 
     return v_fnma(c->adam_rate, v_div(m, v_fma(v_sqrt(v), c->correction, c->epsilon)), w);
 }
 
-/* Returns `bad`, which is +0 or -0 as long as all new parameters are finite and NaN ever after. */
-V_INLINE vf step(const struct tr_op_update *a, const struct constants *c, enum tr_rule rule, int64_t i,
-                 int64_t n, bool whole, vf bad)
+/* Elements i to i + n by their gradient. Returns `bad`, which is +0 or -0 as long as all new parameters are
+   finite and NaN ever after. */
+V_INLINE vf step(const struct tr_op_update *a, const struct constants *c, enum tr_rule rule,
+                 const float *gradient, int64_t i, int64_t n, bool whole, vf bad)
 {
-    vf w = ruled(a, c, rule, i, n, whole);
+    vf w = ruled(a, c, rule, load(gradient, n, whole), i, n, whole);
     store(a->w + i, w, n, whole);
     if (a->ema && rule != TR_RULE_STATISTIC) {
         vf ema = load(a->ema + i, n, whole);
@@ -114,14 +116,61 @@ V_INLINE vf step(const struct tr_op_update *a, const struct constants *c, enum t
     return v_fma(whole ? w : v_keep_part(w, n), v_zero(), bad);
 }
 
-V_INLINE vf update_range(const struct tr_op_update *a, enum tr_rule rule, int64_t begin, int64_t end)
+/* What update_rows() is told. */
+struct rows {
+    int64_t first, step, count, columns;
+    const float *gradient;
+    int64_t gradient_step;
+};
+
+V_INLINE vf update_by(const struct tr_op_update *a, enum tr_rule rule, const struct rows *rows)
 {
     const struct constants c = constants_of(a);
     vf bad = v_zero();
-    int64_t i = begin;
-    for (; i + VW <= end; i += VW) bad = step(a, &c, rule, i, VW, true, bad);
-    if (i < end) bad = step(a, &c, rule, i, end - i, false, bad);
+    for (int64_t r = 0; r < rows->count; r++) {
+        const float *gradient = rows->gradient + r * rows->gradient_step;
+        const int64_t begin = rows->first + r * rows->step;
+        int64_t i = 0;
+        for (; i + VW <= rows->columns; i += VW)
+            bad = step(a, &c, rule, gradient + i, begin + i, VW, true, bad);
+        if (i < rows->columns)
+            bad = step(a, &c, rule, gradient + i, begin + i, rows->columns - i, false, bad);
+    }
     return bad;
+}
+
+void update_rows(const struct tr_op_update *a, int64_t first, int64_t step, int64_t count, int64_t columns,
+                 const float *gradient, int64_t gradient_step)
+{
+    const struct rows rows = {first, step, count, columns, gradient, gradient_step};
+    vf bad = v_zero();
+    switch (a->rule) {
+    case TR_RULE_SGD:
+        bad = update_by(a, TR_RULE_SGD, &rows);
+        break;
+    case TR_RULE_MOMENTUM:
+        bad = update_by(a, TR_RULE_MOMENTUM, &rows);
+        break;
+    case TR_RULE_ADAM:
+        bad = update_by(a, TR_RULE_ADAM, &rows);
+        break;
+    case TR_RULE_ADAMW:
+        bad = update_by(a, TR_RULE_ADAMW, &rows);
+        break;
+    case TR_RULE_RMSPROP:
+        bad = update_by(a, TR_RULE_RMSPROP, &rows);
+        break;
+    case TR_RULE_ADAGRAD:
+        bad = update_by(a, TR_RULE_ADAGRAD, &rows);
+        break;
+    case TR_RULE_STATISTIC:
+        bad = update_by(a, TR_RULE_STATISTIC, &rows);
+        break;
+    }
+    float lane[VW];
+    v_store(lane, bad);
+    for (int j = 0; j < VW; j++)
+        if (lane[j] != 0) __atomic_store_n(&a->scalars->nonfinite, 1, __ATOMIC_RELAXED);
 }
 
 static void update_part(void *arguments, int member, int size)
@@ -129,34 +178,7 @@ static void update_part(void *arguments, int member, int size)
     const struct tr_op_update *a = arguments;
     int64_t begin, end;
     tr_team_share(a->count, GRAIN, member, size, &begin, &end);
-    vf bad = v_zero();
-    switch (a->rule) {
-    case TR_RULE_SGD:
-        bad = update_range(a, TR_RULE_SGD, begin, end);
-        break;
-    case TR_RULE_MOMENTUM:
-        bad = update_range(a, TR_RULE_MOMENTUM, begin, end);
-        break;
-    case TR_RULE_ADAM:
-        bad = update_range(a, TR_RULE_ADAM, begin, end);
-        break;
-    case TR_RULE_ADAMW:
-        bad = update_range(a, TR_RULE_ADAMW, begin, end);
-        break;
-    case TR_RULE_RMSPROP:
-        bad = update_range(a, TR_RULE_RMSPROP, begin, end);
-        break;
-    case TR_RULE_ADAGRAD:
-        bad = update_range(a, TR_RULE_ADAGRAD, begin, end);
-        break;
-    case TR_RULE_STATISTIC:
-        bad = update_range(a, TR_RULE_STATISTIC, begin, end);
-        break;
-    }
-    float lane[VW];
-    v_store(lane, bad);
-    for (int j = 0; j < VW; j++)
-        if (lane[j] != 0) __atomic_store_n(&a->scalars->nonfinite, 1, __ATOMIC_RELAXED);
+    update_rows(a, begin, 0, 1, end - begin, a->grad + begin, 0);
 }
 
 tr_status CPU_KERNEL(update)(tr_device *device, const struct tr_op_update *a)

@@ -80,3 +80,17 @@ tr_status ref_dense_backward_weights(tr_device *device, const struct tr_op_dense
     if (status == TR_OK && a->db) status = ref_tree(&a->cut, a->out, bias_leaf, a, a->db);
     return status;
 }
+
+tr_status ref_dense_backward_update(tr_device *device, const struct tr_op_dense_backward_update *a)
+{
+    struct tr_op_dense_backward_weights weights = a->weights;
+    struct tr_op_update update = a->update;
+    float *dw = tr_alloc((size_t)(weights.in * weights.out), sizeof *dw);
+    if (!dw) return TR_ENOMEM;
+    weights.dw = dw;
+    update.grad = dw;
+    tr_status status = ref_dense_backward_weights(device, &weights);
+    if (status == TR_OK) status = ref_update(device, &update);
+    tr_free(dw);
+    return status;
+}
