@@ -27,6 +27,8 @@ static const struct {
     {6, 2, 16},
     {97, 31, 127},
     {1, 1030, 2},
+    /* rows that fall on the same places of a cache */
+    {18, 512, 512},
     /* more rows than a block, and more steps than a group of blocks, of any device */
     {690, 2400, 9},
     {690, 5, 2400},

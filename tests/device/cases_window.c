@@ -39,7 +39,7 @@ const int case_pool_window_count = LENGTH(case_windows) - 4;
 static const struct {
     int in_c, out_c, rows;
 } conv_shapes[] = {
-    {1, 1, 1},    {1, 32, 5},  {3, 7, 2},   {5, 17, 14}, {16, 16, 3},
+    {1, 1, 1},    {1, 32, 5},  {3, 16, 2},  {5, 17, 14}, {16, 16, 3},
     {17, 33, 15}, {2, 65, 13}, {32, 64, 1}, {33, 5, 29},
 };
 

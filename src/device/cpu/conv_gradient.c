@@ -389,7 +389,7 @@ static tr_status run(tr_device *device, const struct tr_op_conv_backward_weights
     g.panels = divide_up(a->out_c, TILE_COLUMNS);
     g.in_place = !g.by_row && a->in_c <= IN_PLACE_CHANNELS;
     const bool dense = a->out_c == TILE_COLUMNS || a->out_c == TILE_COLUMNS / 2;
-    g.direct = !unpool && (g.by_row ? a->out_c % TILE_COLUMNS == 0 : g.in_place && dense);
+    g.direct = !unpool && (dense ? g.by_row || g.in_place : g.by_row && a->out_c % TILE_COLUMNS == 0);
     g.slots = cpu_reduction_slots(&a->cut);
     g.chunk = smaller(larger(1, WAITING_TILES / g.slots), g.panels * g.groups * g.taps);
 
