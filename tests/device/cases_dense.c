@@ -181,15 +181,25 @@ bool case_dense_backward_update(struct scene *s, int index)
 static const struct {
     int64_t examples, hidden;
     int32_t longest;
-    bool empty;
+    bool empty, even; /* even: all are the longest */
 } lstm_shapes[] = {
     {1, 1, 1, false},  {3, 3, 5, false},    {5, 8, 7, true},    {13, 17, 9, false},
     {17, 16, 4, true}, {31, 33, 6, false},  {2, 64, 19, false}, {29, 5, 12, true},
     {0, 4, 1, false},  {14, 130, 3, false}, {3, 270, 3, false}, /* more units than a group of a gpu has
                                                                    threads */
+    {13, 40, 4, false, true},
 };
 
 #define LSTM_MOST_EXAMPLES 128
+
+static int32_t *lstm_offsets(struct scene *s, int shape, int32_t *offset)
+{
+    const int64_t examples = lstm_shapes[shape].examples;
+    if (!lstm_shapes[shape].even)
+        return scene_offsets(s, examples, lstm_shapes[shape].longest, lstm_shapes[shape].empty, offset);
+    for (int32_t e = 0; e <= examples; e++) offset[e] = e * lstm_shapes[shape].longest;
+    return scene_data(s, "offset", (size_t)(examples + 1) * sizeof *offset, sizeof *offset, offset);
+}
 
 bool case_lstm_forward(struct scene *s, int index)
 {
@@ -203,7 +213,7 @@ bool case_lstm_forward(struct scene *s, int index)
                (int)hidden, goes_on ? ", going on" : "");
     a.h_before = goes_on ? scene_in(s, "h_before", hidden * examples) : NULL;
     a.c_before = goes_on ? scene_in(s, "c_before", hidden * examples) : NULL;
-    a.offset = scene_offsets(s, examples, lstm_shapes[index].longest, lstm_shapes[index].empty, offset);
+    a.offset = lstm_offsets(s, index, offset);
     a.w = scene_in(s, "w", 4 * hidden * hidden);
     a.b = scene_in(s, "b", 4 * hidden);
     a.gates = scene_in(s, "gates", 4 * hidden * offset[examples]);
@@ -224,7 +234,7 @@ bool case_lstm_backward(struct scene *s, int index)
         .examples = examples, .hidden = hidden, .truncate = truncates[index / shapes]};
     scene_name(s, "examples %d up to %d rows, hidden %d, truncate %d", (int)examples,
                lstm_shapes[shape].longest, (int)hidden, a.truncate);
-    a.offset = scene_offsets(s, examples, lstm_shapes[shape].longest, lstm_shapes[shape].empty, offset);
+    a.offset = lstm_offsets(s, shape, offset);
     a.w = scene_in(s, "w", 4 * hidden * hidden);
     a.gates = scene_in(s, "gates", 4 * hidden * offset[examples]);
     a.c = scene_in(s, "c", hidden * offset[examples]);
