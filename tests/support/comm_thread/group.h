@@ -47,6 +47,7 @@ struct group {
     pthread_mutex_t lock; /* guards all; taken after the lock of a communicator */
     int handles;          /* communicators not yet destroyed */
     int size;
+    int first_to_give_up; /* -1: none did */
     struct group_meeting *meetings;
     struct group_member member[];
 };

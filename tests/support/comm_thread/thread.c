@@ -239,9 +239,19 @@ static void thread_give_up(tr_comm *comm, const char *why)
     struct group *group = group_of(comm);
     pthread_mutex_lock(&group->lock);
     group->member[comm->rank].gave_up = true;
+    if (group->first_to_give_up < 0) group->first_to_give_up = comm->rank;
     snprintf(group->member[comm->rank].why, GROUP_WHY, "%s", why);
     for (int rank = 0; rank < group->size; rank++) group_wake(group, rank);
     pthread_mutex_unlock(&group->lock);
+}
+
+static int thread_first_to_give_up(tr_comm *comm)
+{
+    struct group *group = group_of(comm);
+    pthread_mutex_lock(&group->lock);
+    int first = group->first_to_give_up;
+    pthread_mutex_unlock(&group->lock);
+    return first;
 }
 
 /* ---- memory: counted, since ranks may leave in any order ---- */
@@ -311,8 +321,9 @@ static void thread_destroy(tr_comm *comm, bool clean)
 
 #define THREAD_SLOTS                                                                                         \
     .version = TR_COMM_VERSION, .start = thread_start, .poll = thread_poll, .test = thread_test,             \
-    .withdraw = thread_withdraw, .idle = thread_idle, .life = thread_life, .give_up = thread_give_up,        \
-    .share = thread_share, .map = thread_map, .unmap = thread_unmap, .destroy = thread_destroy
+    .withdraw = thread_withdraw, .idle = thread_idle, .life = thread_life,                                   \
+    .first_to_give_up = thread_first_to_give_up, .give_up = thread_give_up, .share = thread_share,           \
+    .map = thread_map, .unmap = thread_unmap, .destroy = thread_destroy
 
 static const struct tr_comm_class thread_class = {.name = "thread", THREAD_SLOTS};
 
@@ -322,6 +333,7 @@ static tr_status make_group(int size, struct group **out)
     *out = group;
     if (!group) return TR_ENOMEM;
     group->size = size;
+    group->first_to_give_up = -1;
     pthread_mutex_init(&group->lock, NULL);
     for (int rank = 0; rank < size; rank++) {
         tr_condition_init(&group->member[rank].changed);
