@@ -482,7 +482,7 @@ static void a_slow_worker_is_late(void **state)
         job_set(&job, "train.microbatches=4");
         job.settings.set = job.set;
         job.settings.steps = 30;
-        job.settings.slow = "1:6";
+        job.settings.slow = "1:100"; /* more than others lose when they are not scheduled */
         snprintf(strategy, sizeof strategy, "parameter-server,%s", modes[m]);
         job.settings.strategy = strategy;
         run_team(&team, &job.settings, 4, false);
@@ -492,7 +492,8 @@ static void a_slow_worker_is_late(void **state)
         if (m == 0) assert_true(stale > 0); /* nobody waits for it */
         if (m == 1) assert_int_equal(stale, 0);
         if (m == 2) assert_true(team.statistics.dropped > 0 && team.staleness[1] == 0);
-        assert_true(team.figures[1].contributions < team.figures[2].contributions);
+        /* Where nobody runs ahead, all contribute alike, but for the last steps. */
+        if (m != 1) assert_true(team.figures[1].contributions < team.figures[2].contributions);
     }
 }
 
