@@ -20,11 +20,8 @@ static int64_t divide_up(int64_t a, int64_t b)
 static void fetch_rows(const struct recurrent_soon *soon, int64_t count, int64_t depth, struct tile *tile)
 {
     if (!soon->rows || count <= TILE_ROWS / 2) return;
-    tile->next = soon->rows;
-    tile->next_step = divide_up(count * soon->width, depth);
-    tile->next_every = 1;
-    tile->next_first = tile->next_run = divide_up(soon->width, tile->next_step);
-    tile->next_jump = soon->step - tile->next_run * tile->next_step;
+    const int64_t step = divide_up(count * soon->width, depth), run = divide_up(soon->width, step);
+    tile_fetch(tile, soon->rows, step, run, soon->step - run * step);
 }
 
 void recurrent_multiply(const struct recurrent *l, const struct recurrent_product *p)

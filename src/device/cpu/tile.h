@@ -77,6 +77,16 @@ struct tile {
     const float *factor;
 };
 
+/* Lets a tile fetch a row with each of its steps: `step` apart, and `jump` more after each `run` of them. */
+static inline void tile_fetch(struct tile *tile, const float *from, int64_t step, int64_t run, int64_t jump)
+{
+    tile->next = from;
+    tile->next_every = 1;
+    tile->next_step = step;
+    tile->next_first = tile->next_run = run;
+    tile->next_jump = jump;
+}
+
 /* Computes a tile of `rows` rows (1..TILE_ROWS). */
 void tile_compute(int64_t rows, const struct tile *tile);
 

@@ -176,18 +176,14 @@ static int64_t distance(const float *from, const float *to)
 static void multiply_band(const struct walk *c, const struct band *band, const float *u, int64_t columns)
 {
     const int64_t tiles = (int64_t)(band->tile_h_end - band->tile_h) * (band->tile_w_end - band->tile_w);
-    const int64_t tile_sums = TILE_ROWS * c->columns;
+    const int64_t tile_sums = TILE_ROWS * c->columns, run = divide_up(c->source_c, 2);
     const struct tile_segment segment = {.length = c->source_c};
     struct tile tile = {.segments = &segment,
                         .count = 1,
                         .a_step = band->height,
                         .b_step = TILE_COLUMNS,
                         .to_step = c->columns,
-                        .columns = columns <= TILE_COLUMNS / 2 ? TILE_COLUMNS / 2 : TILE_COLUMNS,
-                        .next_every = 1,
-                        .next_step = TILE_COLUMNS,
-                        .next_first = divide_up(c->source_c, 2)};
-    tile.next_run = tile.next_first;
+                        .columns = columns <= TILE_COLUMNS / 2 ? TILE_COLUMNS / 2 : TILE_COLUMNS};
     for (int p = 0; p < POSITIONS; p++, u += c->u_position) {
         const float *v = band->v + p * band->v_position;
         float *to = band->sums + p * tile_sums;
@@ -203,10 +199,10 @@ static void multiply_band(const struct walk *c, const struct band *band, const f
                 tile.b = u;
                 tile.to = to + g * POSITIONS * tile_sums;
                 /* Meanwhile the next tile, and a part of the next position's weights. */
-                tile.next = tile.a + band->v_tile;
+                const float *next = tile.a + band->v_tile;
                 const int64_t step = smaller(g * c->source_c / tiles, c->source_c / 2);
-                tile.next_jump = distance(tile.next + tile.next_run * TILE_COLUMNS,
-                                          u + c->u_position + step * TILE_COLUMNS);
+                tile_fetch(&tile, next, TILE_COLUMNS, run,
+                           distance(next + run * TILE_COLUMNS, u + c->u_position + step * TILE_COLUMNS));
                 tile_compute(band->height, &tile);
             }
         }
