@@ -207,7 +207,8 @@ void session_release(struct session *session)
 
 void session_show(const struct session *session)
 {
-    print_message("---- stdout\n%s\n---- stderr\n%s\n----\n", session->text[0], session->text[1]);
+    /* Not by print_message(), which ends after a kilobyte. */
+    fprintf(stderr, "---- stdout\n%s\n---- stderr\n%s\n----\n", session->text[0], session->text[1]);
 }
 
 /* ---- all at once ---- */

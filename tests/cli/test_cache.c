@@ -223,10 +223,14 @@ static void start(struct session *session, const char *model)
     session_wait_for(session, 0, "\"step\":1000");
 }
 
-static void expect_lost(struct session *session, const char *path, const char *why)
+/* The run ends for a file that was cut short. What it is reading at that moment, by the map or by a call,
+   decides how it tells so. */
+static void expect_lost(struct session *session, const char *path)
 {
     int code = session_end(session);
-    bool told = strstr(session->text[1], path) && strstr(session->text[1], why);
+    const char *text = session->text[1];
+    bool told = strstr(text, path) &&
+                (strstr(text, "was cut short, or its disk failed") || strstr(text, "bytes early"));
     if (code != 1 || !told) session_show(session);
     assert_int_equal(code, 1);
     assert_true(told);
@@ -240,7 +244,7 @@ static void a_source_that_is_cut_short_ends_the_run(void **state)
     write_array();
     start(&session, "array.yaml");
     assert_int_equal(truncate("array.npy", 1000), 0);
-    expect_lost(&session, "array.npy", "was cut short, or its disk failed");
+    expect_lost(&session, "array.npy");
 }
 
 static void so_does_an_entry(void **state)
@@ -260,7 +264,7 @@ static void so_does_an_entry(void **state)
     snprintf(path, sizeof path, "%s", entry(&count));
     assert_int_equal(count, 1);
     assert_int_equal(truncate(path, 100), 0);
-    expect_lost(&session, path, "bytes early");
+    expect_lost(&session, path);
     /* And is made anew. */
     struct session again;
     assert_int_equal(run(&again, "train", "alone.yaml", "--out", "out", "--overwrite", NULL), 0);
@@ -275,7 +279,9 @@ static void a_source_that_changes_is_named(void **state)
     struct timespec now[2] = {{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_NOW}};
     start(&session, "tiny.yaml");
     assert_int_equal(utimensat(AT_FDCWD, "labels.idx", now, 0), 0);
-    session_wait_for(&session, 1, "labels.idx\" (train data) has changed since the run began");
+    /* Both sets have it; the one that is looked at first after the change is named. */
+    session_wait_for(&session, 1, " data) has changed since the run began");
+    assert_non_null(strstr(session.text[1], "labels.idx\" (t"));
     session_signal(&session, SIGTERM);
     assert_int_equal(session_end(&session), 3);
     char *first = strstr(session.text[1], "has changed since");
