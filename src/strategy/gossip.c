@@ -214,14 +214,7 @@ static tr_status average(tr_strategy *strategy, int64_t step, bool all)
 
 #define AT(field) offsetof(struct gossip_options, field)
 static const struct tr_option options[] = {
-    {.key = "replicas",
-     .type = TR_OPTION_INT32,
-     .offset = AT(replicas),
-     .fallback = "2",
-     .least = 1,
-     .most = TR_STRATEGY_RANKS,
-     .help = "replicas of the network in the ring, at most as many as microbatches; ranks, at most as many, "
-             "share them out; the hash depends on the replicas and not on the ranks"},
+    TR_REPLICAS_OPTION(struct gossip_options),
     {.key = "every",
      .type = TR_OPTION_INT32,
      .offset = AT(every),

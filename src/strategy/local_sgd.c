@@ -170,14 +170,7 @@ static tr_status gather(tr_strategy *strategy, unsigned arenas)
 
 #define AT(field) offsetof(struct local_sgd_options, field)
 static const struct tr_option options[] = {
-    {.key = "replicas",
-     .type = TR_OPTION_INT32,
-     .offset = AT(replicas),
-     .fallback = "2",
-     .least = 1,
-     .most = TR_STRATEGY_RANKS,
-     .help = "replicas of the network, at most as many as microbatches; ranks, at most as many, share them "
-             "out; the hash depends on the replicas and not on the ranks"},
+    TR_REPLICAS_OPTION(struct local_sgd_options),
     {.key = "every",
      .type = TR_OPTION_INT32,
      .offset = AT(every),

@@ -10,6 +10,18 @@
 
 #include "strategy/class.h"
 
+#include <stddef.h>
+
+/* The row of a class's options for int32_t `replicas` of STRUCT. */
+#define TR_REPLICAS_OPTION(STRUCT)                                                                           \
+    {                                                                                                        \
+        .key = "replicas", .type = TR_OPTION_INT32, .offset = offsetof(STRUCT, replicas), .fallback = "2",   \
+        .least = 1, .most = TR_STRATEGY_RANKS,                                                               \
+        .help =                                                                                              \
+            "replicas of the network, at most as many as microbatches; ranks, at most as many, share them "  \
+            "out; the hash depends on the replicas and not on the ranks"                                     \
+    }
+
 /* For a class's `check`. TR_EINVAL where so many replicas, or ranks, cannot share the job. Local. */
 tr_status tr_replicas_check(const struct tr_job *job, int replicas, int ranks);
 /* For its `create`: the replicas of this rank, with their variables. Local. */
