@@ -4,13 +4,15 @@
  * The device is one of paper: it has memory that holds nothing, compiles nothing and launches nothing, but
  * writes down what it is asked to build, and with how many threads each kernel is launched. All cases of all
  * operations run on two such devices, one with few units and one with many, since sizes choose variants by
- * them. First lines of a file:
+ * them; then the kernels of the self-test, which a device of paper would not pass. No kernel may be left out.
+ * First lines of a file:
  *     // options: -DD_THREADS=256 ...
  *     // kernel: product 256
  */
 #include "device/cases.h"
 #include "device/gpu/internal.h"
 #include "device/gpu/operations.h"
+#include "device/gpu_kernels.h"
 
 #include "base/alloc.h"
 #include "base/text.h"
@@ -190,6 +192,26 @@ static bool has_kernel(const char *operation)
     return false;
 }
 
+/* What a self-test launches, with no arguments: nothing runs. */
+static void launch_self_test(struct gpu *gpu)
+{
+    static const char *const kernels[] = {"exact_arithmetic", "exact_functions", "exact_random"};
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
+        struct gpu_call call;
+        gpu_begin(&call, &gpu->base, "exact", "", kernels[i]);
+        assert_int_equal(gpu_run(&call, 1, 1, 1), TR_OK);
+    }
+}
+
+static bool was_launched(const char *kernel)
+{
+    for (int i = 0; i < program_count; i++)
+        for (int k = 0; k < programs[i].kernels; k++)
+            if (programs[i].kernel[k].threads != 0 && strcmp(programs[i].kernel[k].name, kernel) == 0)
+                return true;
+    return false;
+}
+
 static void run_all(uint32_t units)
 {
     struct gpu gpu = {
@@ -212,6 +234,7 @@ static void run_all(uint32_t units)
             scene_release(&scene);
         }
     }
+    launch_self_test(&gpu);
     gpu_programs_release(&gpu);
     gpu_plans_release(&gpu);
     gpu_memory_release(&gpu);
@@ -239,8 +262,8 @@ static void write_all(void **state)
     (void)state;
     run_all(1);
     run_all(100);
+    every_kernel_must(was_launched);
     for (int i = 0; i < program_count; i++) write_program(directory, i);
-    assert_true(program_count > 0);
     for (; program_count > 0; program_count--) {
         tr_free(programs[program_count - 1].text);
         tr_free(programs[program_count - 1].options);

@@ -23,7 +23,7 @@ endif()
 add_test(NAME device.opencl_tiles COMMAND test_device_opencl tiles)
 set_tests_properties(device.opencl_tiles PROPERTIES LABELS "device;long" TIMEOUT 1800 SKIP_REGULAR_EXPRESSION "^skipped: "
                      ENVIRONMENT "POCL_CACHE_DIR=${PROJECT_BINARY_DIR}/Testing/pocl")
-trireme_test(device oclgrind TIMEOUT 1800 LABELS long SOURCES ${TR_CASES})
+trireme_test(device oclgrind TIMEOUT 1800 LABELS long SOURCES ${TR_CASES} device/gpu_kernels.c)
 set_tests_properties(device.oclgrind PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped: no Oclgrind")
 trireme_opencl_test(device gpu)
 trireme_opencl_test(device opencl_functions)
@@ -33,9 +33,12 @@ get_test_property(device.opencl_functions SKIP_REGULAR_EXPRESSION skipped)
 set_tests_properties(device.opencl_functions_all PROPERTIES LABELS "device;long" TIMEOUT 3600
                      SKIP_REGULAR_EXPRESSION "${skipped}"
                      ENVIRONMENT "POCL_CACHE_DIR=${PROJECT_BINARY_DIR}/Testing/pocl")
-add_executable(gpu_programs device/gpu_programs.c ${TR_CASES}) # for tests/interop/test_nvrtc.py
+add_executable(gpu_programs device/gpu_programs.c device/gpu_kernels.c ${TR_CASES}) # for tests/interop/test_nvrtc.py
 target_link_libraries(gpu_programs PRIVATE trireme_static PkgConfig::CMOCKA)
 target_include_directories(gpu_programs PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/Testing/gpu_programs)
+add_test(NAME device.gpu_programs COMMAND gpu_programs ${PROJECT_BINARY_DIR}/Testing/gpu_programs)
+set_tests_properties(device.gpu_programs PROPERTIES LABELS device TIMEOUT 600)
 trireme_test(device gradients SOURCES ${TR_CASES} device/differences.c device/gradients_attention.c
              device/gradients_layers.c
              device/gradients_rows.c device/gradients_sequence.c)

@@ -120,9 +120,10 @@ void gpu_programs_release(struct gpu *gpu);
 /* ops_convolution.c */
 void gpu_plans_release(struct gpu *gpu);
 
-/* sources.c: the text of kernels/<name>.k, NULL if there is none; and what comes before it in every program.
- */
+/* sources.c: the text of kernels/<name>.k, NULL if there is none; all the names, and NULL; and what comes
+   before the text in every program. */
 const char *gpu_source(const char *name);
+extern const char *const gpu_source_names[];
 extern const char *const gpu_prelude[];
 extern const int gpu_prelude_count;
 

@@ -33,6 +33,9 @@ const char *const gpu_prelude[] = {tr_gpu_dialect, tr_gpu_mathf,      tr_gpu_com
                                    tr_gpu_lanes,   tr_gpu_transforms, tr_gpu_winograd};
 const int gpu_prelude_count = sizeof gpu_prelude / sizeof gpu_prelude[0];
 
+#define NAME(name) #name,
+const char *const gpu_source_names[] = {SOURCES(NAME) NULL};
+
 const char *gpu_source(const char *name)
 {
 #define FIND(candidate)                                                                                      \
