@@ -5,15 +5,22 @@
  *                                      choose may keep more groups at once, and numbers of a main loop in memory
  *   D_IN(type, x_), D_OUT(type, x_)    a parameter in the device's memory; D_USE(type, x, x_) makes the pointer x of
  *                                      it (NULL if the caller gave none); D_OUT may also be read
+ *   D_GLOBAL                           in front of pointers into the device's memory
  *   D_SHARED                           an array that the threads of a group share; D_SHARED_POINTER: points to one
- *   D_BARRIER()                        all threads of the group meet; what they wrote to D_SHARED is there
- *   D_THREAD(), D_GROUP(axis), D_INDEX()   the number of the thread in its group, of the group, and of the thread
+ *   D_BARRIER()                        all threads of the group meet; what they wrote to D_SHARED is there;
+ *                                      D_BARRIER_MEMORY(): what they wrote to the device's memory, too
+ *   D_THREAD(), D_GROUP(axis), D_INDEX()   the number of the thread in its group, of the group, and of the thread;
+ *                                      D_GROUPS(axis): how many groups there are
  *   D_FMA(a, b, c), D_SQRT(a)          one rounding each; / is exact, too. + - * round by themselves
  *   D_BITS(x), D_FLOAT(bits)           a float's bits as int32_t, and back
+ *   D_MULHI(a, b)                      the upper half of the product of two uint32_t
  *   D_ZEROS(x)                         zeros in front of the first one of a uint64_t, which is not 0
  *   D_OR(address, bits), D_INCREMENT(address)   atomic, on an int
  *   D_LANE(shift), D_LINE(axis, shift) where 2^shift neighbouring threads of a group work on one line: the number of
  *                                      the thread in its line, and of the line along the axis
+ *   D_LEAST(a, b), D_MOST(a, b)        the smaller, the larger one; the second where one is NaN
+ *   D_INFINITY, D_NAN, D_IS_FINITE(x)  of floats
+ *   D_USE_SCALARS(type, s, s_)         as D_USE, of struct d_scalars
  *   D_KEEP_POINTER(p)                  a statement: p is kept as it is now, not made of its parts again each time
  *   D_UNROLL, D_UNROLL_SOME, D_ROLLED  before a loop: unroll it wholly where that pays; by four; never
  */
@@ -29,7 +36,6 @@ typedef uchar uint8_t;
 #define D_GLOBAL          __global
 #define D_SHARED          __local
 #define D_SHARED_POINTER  __local
-#define D_RESTRICT        restrict
 #define D_BARRIER()       barrier(CLK_LOCAL_MEM_FENCE)
 #define D_BARRIER_MEMORY() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 #define D_THREAD()        ((int)get_local_id(0))
@@ -63,7 +69,6 @@ typedef unsigned char uint8_t;
 #define D_GLOBAL
 #define D_SHARED          __shared__
 #define D_SHARED_POINTER
-#define D_RESTRICT        __restrict__
 #define D_BARRIER()       __syncthreads()
 #define D_BARRIER_MEMORY() __syncthreads()
 #define D_THREAD()        ((int)threadIdx.x)
