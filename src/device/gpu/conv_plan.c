@@ -5,6 +5,19 @@
 
 #include <string.h>
 
+/* Room for a table of so many numbers, whose places are told in 32 bits. */
+static tr_status make_room(int64_t numbers, struct gpu_conv_plan *out)
+{
+    if (numbers > INT32_MAX)
+        return tr_fail(TR_EUNSUPPORTED,
+                       "a convolution is too large for a gpu: the table of its places would have %lld "
+                       "numbers, at most 2^31 are possible; a smaller kernel or image needs fewer",
+                       (long long)numbers);
+    out->bytes = (size_t)numbers * sizeof *out->table;
+    out->table = tr_alloc((size_t)numbers, sizeof *out->table);
+    return out->table ? TR_OK : TR_ENOMEM;
+}
+
 /* ---- one axis ---- */
 
 /* A tap of a run: the place in the kernel, and the position that the run's first one meets on the other side.
@@ -140,7 +153,7 @@ static tr_status make_pixels(const struct gpu_conv_shape *shape, struct gpu_conv
 {
     struct axis y, x;
     bool forward = shape->kind == GPU_CONV_FORWARD;
-    int64_t depth = forward ? shape->in_c : shape->out_c, floats = 0;
+    int64_t depth = forward ? shape->in_c : shape->out_c, numbers = 0;
     split_window(&shape->window, &y, &x);
     tr_status status = cut_axis(&y, forward);
     if (status == TR_OK) status = cut_axis(&x, forward);
@@ -148,16 +161,12 @@ static tr_status make_pixels(const struct gpu_conv_shape *shape, struct gpu_conv
     for (int32_t i = 0; i < y.runs; i++)
         for (int32_t j = 0; j < x.runs; j++) {
             int64_t pixels = (int64_t)y.run[i].count * x.run[j].count;
-            floats += RECTANGLE + 2 * depth * y.run[i].taps * x.run[j].taps;
+            numbers += RECTANGLE + 2 * depth * y.run[i].taps * x.run[j].taps;
             out->most = pixels > out->most ? pixels : out->most;
         }
     out->sets = y.runs * x.runs;
-    out->bytes = (size_t)floats * sizeof *out->table;
-    out->table = tr_alloc((size_t)floats, sizeof *out->table);
-    if (!out->table) {
-        status = TR_ENOMEM;
-        goto out;
-    }
+    status = make_room(numbers, out);
+    if (status != TR_OK) goto out;
     int32_t *rectangle = out->table, at = out->sets * RECTANGLE;
     for (int32_t i = 0; i < y.runs; i++)
         for (int32_t j = 0; j < x.runs; j++, rectangle += RECTANGLE) {
@@ -248,23 +257,19 @@ static tr_status make_taps(const struct gpu_conv_shape *shape, struct gpu_conv_p
         belongs[tap] = find_set(sets, &out->sets, &wanted);
         sets[belongs[tap]].taps++;
     }
-    int64_t floats = 0;
+    int64_t numbers = 0;
     for (int32_t s = 0; s < out->sets; s++) {
         int64_t rows = (int64_t)sets[s].taps * shape->in_c;
-        floats += TAPS + 2 * rows + 2 * ((int64_t)sets[s].height * sets[s].width + GPU_CONV_WRAP);
+        numbers += TAPS + 2 * rows + 2 * ((int64_t)sets[s].height * sets[s].width + GPU_CONV_WRAP);
         out->most = rows > out->most ? rows : out->most;
     }
-    out->bytes = (size_t)floats * sizeof *out->table;
-    out->table = tr_alloc((size_t)floats, sizeof *out->table);
-    if (!out->table) {
-        status = TR_ENOMEM;
-        goto out;
-    }
+    status = make_room(numbers, out);
+    if (status != TR_OK) goto out;
     int32_t *to = out->table + out->sets * TAPS;
     for (int32_t s = 0; s < out->sets; s++) {
         int32_t begin = (int32_t)(to - out->table), rows = sets[s].taps * shape->in_c;
-        int32_t numbers[TAPS] = {rows, begin, sets[s].height * sets[s].width, begin + 2 * rows};
-        memcpy(out->table + s * TAPS, numbers, sizeof numbers);
+        int32_t head[TAPS] = {rows, begin, sets[s].height * sets[s].width, begin + 2 * rows};
+        memcpy(out->table + s * TAPS, head, sizeof head);
         to = write_set(shape, &y, &x, &sets[s], s, belongs, to);
     }
 out:

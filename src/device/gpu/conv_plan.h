@@ -2,11 +2,12 @@
  * the image, and sets of taps that meet the same rectangle. What kernels/product.k looks up.
  *
  * Layouts, int32_t each:
- *   pixels: for each rectangle 10 numbers {height, width, first in A, step of a line in A, of a column in A,
- * the same in C, where its k begin in the table, how many}; then for each k {place in A, place in B}. Places
- * are in floats from the pixel, or the beginning of the weights. taps:   for each set 4 numbers {rows m,
- * where they begin, pixels, where they begin}; then for each m {place in A, place in C}; for each pixel
- * {place in A, place in B}, and those of the first GPU_CONV_WRAP pixels of the images that follow.
+ *   - pixels: for each rectangle 10 numbers {height, width, first in A, step of a line in A, of a column in
+ * A, the same in C, where its k begin in the table, how many}; then for each k {place in A, place in B}.
+ *     Places are in floats from the pixel, or the beginning of the weights.
+ *   - taps: for each set 4 numbers {rows m, where they begin, pixels, where they begin}; then for each m
+ *     {place in A, place in C}; for each pixel {place in A, place in B}, and those of the first
+ *     GPU_CONV_WRAP pixels of the images that follow.
  */
 #ifndef TR_DEVICE_GPU_CONV_PLAN_H
 #define TR_DEVICE_GPU_CONV_PLAN_H
@@ -34,7 +35,8 @@ struct gpu_conv_plan {
     int64_t most; /* rows m of the largest set: pixels of an image, or channels of taps */
 };
 
-/* TR_ENOMEM, or TR_EUNSUPPORTED where an image has more than 2^26 numbers or the weights more than 2^31. */
+/* TR_ENOMEM, or TR_EUNSUPPORTED where an image has more than 2^26 numbers, or weights or table more than
+ * 2^31. */
 tr_status gpu_conv_plan_make(const struct gpu_conv_shape *shape, struct gpu_conv_plan *out);
 
 #endif
