@@ -93,43 +93,19 @@ static int end_options(const struct cli_command *command, int argc, const char *
     return count;
 }
 
-#define UNKNOWN "unknown option" /* what the message of a word that is none begins with */
-
-static bool is_unknown(tr_status status)
-{
-    return status == TR_EINVAL && strncmp(tr_error_message(), UNKNOWN, strlen(UNKNOWN)) == 0;
-}
-
-/* Whether a word begins with an option of the command, whatever is wrong with it otherwise. */
-static bool knows(const struct cli_command *command, const char *word)
-{
-    void *options = tr_alloc_zero(1, command->options_size);
-    tr_status status = TR_ENOMEM;
-    if (!options || tr_options_defaults(command->options, command->option_count, options) != TR_OK) goto out;
-    status = tr_options_arguments(command->options, command->option_count, 1, &word, options);
-    if (!is_unknown(status)) status = TR_OK;
-out:
-    cli_command_release(command, &options);
-    return status == TR_OK;
-}
-
-/* The unknown one of the words up to "--" may be an option of the command behind that. Returns `status`, with
+/* The first word that is no option of the command may be one of the command behind it. Returns `status`, with
    a message that says so where it is. */
-static tr_status find_misplaced(const struct cli_command *command, const struct cli_command *passed,
-                                const char *const *word, tr_status status)
+static tr_status find_misplaced(const struct cli_command *command, const struct cli_command *passed, int argc,
+                                const char *const *argv, tr_status status)
 {
-    struct tr_failure failure;
-    tr_failure_keep(&failure, status);
-    for (; strcmp(*word, "--") != 0; word++) {
-        int length = (int)strcspn(*word, "=");
-        if (**word == '-' && !knows(command, *word) && knows(passed, *word))
-            return tr_fail(status,
-                           "%.*s is an option of `%s` and goes behind that word: `trireme %s %s ... %.*s` (see "
-                           "`trireme %s --help`)",
-                           length, *word, passed->name, command->name, passed->name, length, *word,
-                           passed->name);
-    }
-    return tr_failure_restore(&failure);
+    int at = tr_options_unknown(command->options, command->option_count, argc, argv);
+    if (at < 0 || tr_options_unknown(passed->options, passed->option_count, 1, argv + at) == 0) return status;
+    const char *word = argv[at];
+    int length = (int)strcspn(word, "=");
+    return tr_fail(status,
+                   "%.*s is an option of `%s` and goes behind that word: `trireme %s %s ... %.*s` (see "
+                   "`trireme %s --help`)",
+                   length, word, passed->name, command->name, passed->name, length, word, passed->name);
 }
 
 tr_status cli_command_read(const struct cli_command *command, int argc, const char *const *argv,
@@ -146,7 +122,7 @@ tr_status cli_command_read(const struct cli_command *command, int argc, const ch
         tr_options_environment(command->options, command->option_count, "TRIREME_", environment, options),
         out);
     status = tr_options_arguments(command->options, command->option_count, argc, own, options);
-    if (passed && is_unknown(status)) status = find_misplaced(command, passed, own, status);
+    if (passed && status == TR_EINVAL) status = find_misplaced(command, passed, argc, own, status);
     if (status == TR_EINVAL && !strstr(tr_error_message(), "--help"))
         status = tr_fail(status, "%s (see `trireme %s --help`)", tr_error_message(), command->name);
     if (status == TR_OK && command->model && !((const struct cli_common *)options)->help)

@@ -130,6 +130,9 @@ tr_status tr_option_set(const struct tr_option *option, const char *text, const 
    argument, not the program. TR_EINVAL. */
 tr_status tr_options_arguments(const struct tr_option *table, int32_t count, int argc,
                                const char *const *argv, void *object);
+/* The first argument that names no option of the table, of those which the same command line would have read
+   as options; -1: there is none. */
+int tr_options_unknown(const struct tr_option *table, int32_t count, int argc, const char *const *argv);
 /* Reads the options that allow it from `environment`, an array of "NAME=value" that ends with NULL: option
    "isa" with prefix "TRIREME_" is TRIREME_ISA. Empty values are ignored. The library reads no environment by
    itself. */

@@ -82,24 +82,38 @@ static tr_status take_next(struct command_line *line, int32_t i, const char *nam
     return take(line, i, line->argv[line->next++], name);
 }
 
+/* The option that a word "--..." means, or -1, and the text that is its value; NULL: it lacks one. */
+static int32_t find_named(const struct command_line *line, const char *argument, const char **value)
+{
+    const char *name = argument + 2, *equals = strchr(name, '=');
+    size_t length = strcspn(name, "=");
+    int32_t i = find_long(line, name, length);
+    *value = equals ? equals + 1 : NULL;
+    if (i < 0 && !equals && strncmp(name, "no-", 3) == 0) {
+        i = find_long(line, name + 3, length - 3);
+        if (i >= 0 && line->table[i].type != TR_OPTION_BOOL) return -1;
+        *value = "false";
+    }
+    if (i >= 0 && !*value && line->table[i].type == TR_OPTION_BOOL) *value = "true";
+    return i;
+}
+
+static int32_t find_letter(const struct command_line *line, char letter)
+{
+    for (int32_t i = 0; i < line->count; i++)
+        if (line->table[i].letter == letter) return i;
+    return -1;
+}
+
 static tr_status read_long(struct command_line *line, const char *argument)
 {
-    const char *name = argument + 2, *value = strchr(name, '=');
-    size_t length = value ? (size_t)(value - name) : strlen(name);
-    int32_t i = find_long(line, name, length);
-    if (i < 0 && !value && strncmp(name, "no-", 3) == 0) {
-        i = find_long(line, name + 3, length - 3);
-        if (i >= 0 && line->table[i].type == TR_OPTION_BOOL) return take(line, i, "false", argument);
-        i = -1;
-    }
+    const char *value;
+    int32_t i = find_named(line, argument, &value);
     if (i < 0) return fail_unknown(line, argument);
-    if (!value) {
-        if (line->table[i].type == TR_OPTION_BOOL) return take(line, i, "true", argument);
-        return take_next(line, i, argument);
-    }
-    char *called = tr_format("--%.*s", (int)length, name);
+    if (!value) return take_next(line, i, argument);
+    char *called = tr_format("%.*s", (int)strcspn(argument, "="), argument);
     if (!called) return TR_ENOMEM;
-    tr_status status = take(line, i, value + 1, called);
+    tr_status status = take(line, i, value, called);
     tr_free(called);
     return status;
 }
@@ -109,9 +123,8 @@ static tr_status read_short(struct command_line *line, const char *argument)
 {
     for (const char *at = argument + 1; *at; at++) {
         char name[3] = {'-', *at, '\0'};
-        int32_t i = 0;
-        while (i < line->count && line->table[i].letter != *at) i++;
-        if (i == line->count) {
+        int32_t i = find_letter(line, *at);
+        if (i < 0) {
             if (*at > ' ' && *at <= '~')
                 return strlen(argument) == 2
                            ? tr_fail(TR_EINVAL, "unknown option %s; --help lists the options", name)
@@ -191,6 +204,25 @@ tr_status tr_options_arguments(const struct tr_option *table, int32_t count, int
         }
     }
     return line.leaves ? TR_OK : check_required(&line);
+}
+
+int tr_options_unknown(const struct tr_option *table, int32_t count, int argc, const char *const *argv)
+{
+    const struct command_line line = {.table = table, .count = count};
+    for (int at = 0; at < argc && strcmp(argv[at], "--") != 0; at++) {
+        const char *argument = argv[at], *value = NULL;
+        if (argument[0] != '-' || argument[1] == '\0') continue;
+        int32_t i = argument[1] == '-' ? find_named(&line, argument, &value) : -1;
+        for (const char *letter = argument + 1; argument[1] != '-' && *letter && !value; letter++) {
+            i = find_letter(&line, *letter);
+            if (i < 0) break;
+            /* What follows a letter that is no flag is its value. */
+            if (table[i].type != TR_OPTION_BOOL && letter[1]) value = letter + 1;
+        }
+        if (i < 0) return at;
+        at += !value && !table[i].bare && table[i].type != TR_OPTION_BOOL;
+    }
+    return -1;
 }
 
 /* The value of variable <prefix><KEY> if `entry` ("NAME=value") defines it, else NULL. */

@@ -271,6 +271,34 @@ static void bad_arguments_are_refused(void **state)
     release(&command);
 }
 
+static void unknown_arguments_are_found(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *arguments[5];
+        int unknown;
+    } cases[] = {
+        {{"m", "--threads", "4", NULL}, -1},
+        {{"m", "--threads=4x", "-r", "0", NULL}, -1}, /* values may be wrong */
+        {{"m", "--no-quiet", "-qr1", NULL}, -1},
+        {{"--zzz", "--thread", "4", NULL}, 0},
+        {{"-q", "--thread=4", "--zzz", NULL}, 1},
+        {{"--no-threads", NULL}, 0},
+        {{"--no-quiet=true", NULL}, 0},
+        {{"m", "-", "-qz", NULL}, 2},
+        {{"-r", "-z", "--threads", "--zzz", NULL}, -1}, /* they are values */
+        {{"--quiet", "-z", NULL}, 1},
+        {{"-q", "-z", NULL}, 1},
+        {{"-rz", "-z", NULL}, 1},
+        {{"--", "--zzz", NULL}, -1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        int count = 0;
+        while (cases[i].arguments[count]) count++;
+        assert_int_equal(tr_options_unknown(table, COUNT, count, cases[i].arguments), cases[i].unknown);
+    }
+}
+
 static void the_environment_is_read_where_allowed(void **state)
 {
     (void)state;
@@ -359,9 +387,13 @@ static void memory_may_fail_anywhere(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_form_is_read),        cmocka_unit_test(values_may_be_left_out),
-        cmocka_unit_test(bad_arguments_are_refused), cmocka_unit_test(the_environment_is_read_where_allowed),
-        cmocka_unit_test(help_explains_the_table),   cmocka_unit_test(memory_may_fail_anywhere),
+        cmocka_unit_test(every_form_is_read),
+        cmocka_unit_test(values_may_be_left_out),
+        cmocka_unit_test(bad_arguments_are_refused),
+        cmocka_unit_test(unknown_arguments_are_found),
+        cmocka_unit_test(the_environment_is_read_where_allowed),
+        cmocka_unit_test(help_explains_the_table),
+        cmocka_unit_test(memory_may_fail_anywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -149,6 +149,7 @@ static void test_wrong_commands_are_refused_first(void **state)
         {{"--no-quiet", "train", "tiny.yaml"}, "--no-quiet is an option of `train`"},
         {{"-s", "name=x", "train", "tiny.yaml"}, "-s is an option of `train`"},
         {{"--strategi", "gossip", "train", "tiny.yaml"}, "unknown option --strategi;"},
+        {{"-n", "--quiet", "train", "tiny.yaml"}, "-n: \"--quiet\" is not an integer"}, /* it is the value */
         {{"train", "tiny.yaml", "--transport", "mpi"}, "give --transport to launch"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
