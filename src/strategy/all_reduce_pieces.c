@@ -119,24 +119,37 @@ void all_reduce_release_pieces(struct all_reduce *self)
 
 /* ---- a step ---- */
 
+/* The gradient of the weights of all inputs, over the microbatches of `whole`, as one node. */
+static struct tr_op_dense_backward_weights gradient_of(const struct tr_layer *layer, const float *x,
+                                                       const float *dy, const struct tr_pass_batch *batch,
+                                                       const int32_t whole[2])
+{
+    return (struct tr_op_dense_backward_weights){
+        .in = tr_shape_count(&layer->in[0]),
+        .out = tr_shape_count(&layer->out),
+        .x = x,
+        .dy = dy,
+        .cut = {batch->microbatches, batch->example_row, 1, whole, 0},
+    };
+}
+
+static void count_work(const struct tr_op_dense_backward_weights *op, const struct tr_pass_batch *batch)
+{
+    tr_span_work(2.0 * (double)(op->in * op->out) * (double)batch->examples, 0);
+}
+
 /* The gradient of the weights of `inputs` inputs from `first` on. */
 static tr_status form(struct all_reduce *self, const struct tr_layer *layer, int64_t first, int64_t inputs,
                       const float *x, const float *dy, const struct tr_pass_batch *batch)
 {
-    const int64_t in = tr_shape_count(&layer->in[0]), out = tr_shape_count(&layer->out);
     const int32_t whole[2] = {0, batch->microbatches};
+    struct tr_op_dense_backward_weights op = gradient_of(layer, self->pieces.x, dy, batch, whole);
     float *to = self->pieces.x;
     for (int64_t row = 0; row < batch->examples; row++, to += inputs)
-        memcpy(to, x + row * in + first, (size_t)inputs * sizeof *to);
-    struct tr_op_dense_backward_weights op = {
-        .in = inputs,
-        .out = out,
-        .x = self->pieces.x,
-        .dy = dy,
-        .dw = self->pieces.gradient,
-        .cut = {batch->microbatches, batch->example_row, 1, whole, 0},
-    };
-    tr_span_work(2.0 * (double)(inputs * out) * (double)batch->examples, 0);
+        memcpy(to, x + row * op.in + first, (size_t)inputs * sizeof *to);
+    op.in = inputs;
+    op.dw = self->pieces.gradient;
+    count_work(&op, batch);
     return tr_device_dense_backward_weights(self->head.device, &op);
 }
 
@@ -160,19 +173,12 @@ static bool fuse(struct all_reduce *self, const struct tr_layer *layer, int64_t 
                  const float *dy, const struct tr_pass_batch *batch, tr_status *status)
 {
     tr_device *device = self->head.device;
-    const int64_t in = tr_shape_count(&layer->in[0]), out = tr_shape_count(&layer->out);
     const int32_t whole[2] = {0, batch->microbatches};
-    struct tr_op_dense_backward_update op = {
-        .weights = {.in = in,
-                    .out = out,
-                    .x = x,
-                    .dy = dy,
-                    .cut = {batch->microbatches, batch->example_row, 1, whole, 0}},
-    };
+    struct tr_op_dense_backward_update op = {.weights = gradient_of(layer, x, dy, batch, whole)};
     if (!is_fused(layer) || !device->class->dense_backward_update ||
-        !tr_driver_update_of(&self->head, begin, begin + in * out, &op.update))
+        !tr_driver_update_of(&self->head, begin, begin + op.weights.in * op.weights.out, &op.update))
         return false;
-    tr_span_work(2.0 * (double)(in * out) * (double)batch->examples, 0);
+    count_work(&op.weights, batch);
     *status = tr_device_dense_backward_update(device, &op);
     return true;
 }
