@@ -72,9 +72,11 @@ struct tr_comm_class {
     /* Ends a transfer that is not done. False: its memory is still in use, the transfer itself too. */
     bool (*withdraw)(tr_comm *comm, struct tr_transfer *transfer);
     /* Without the lock: sleeps until something may have changed since the poll that gave `moment`, at most
-       `seconds`. `waited` says how long the caller has been waiting, so that the first sleeps may be short.
-     */
+       `seconds`. `waited` says for how long the caller has waited without news, so that the first sleeps may
+       be short. */
     void (*idle)(tr_comm *comm, uint64_t moment, double waited, double seconds);
+    /* `idle` returns as soon as there is news, not only now and then. */
+    bool rings;
     /* What is known about another rank, and the seconds since it was last heard of. Writes `why` if it gave
        up. TR_COMM_SILENT is not for it to say. */
     enum tr_comm_life (*life)(tr_comm *comm, int rank, double *silence, char *why, size_t size);
@@ -152,7 +154,7 @@ struct tr_comm {
     int *member;              /* [size] */
     uint32_t part_bits;       /* of the whole: the parts that live, a bit each */
     uint32_t sequence;        /* collectives started */
-    uint64_t moment;          /* of the last poll */
+    uint64_t moment, polled;  /* of the last poll of a caller's; of anybody's */
     tr_ticket *active, *pool; /* operations under way, and free ones for reuse */
     tr_ticket **newest;       /* where the list of the active ones ends; void while there are none */
     struct tr_comm_statistics statistics;
@@ -165,6 +167,7 @@ struct tr_comm {
     struct tr_progress_thread *progress;
     bool moves;
     tr_status verdict;
+    int waits;          /* callers that wait, and see to all that moves */
     uint64_t turns;     /* rounds of tests, anybody's */
     uint64_t completed; /* transfers that were found done, and phases entered */
 };

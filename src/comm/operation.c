@@ -239,6 +239,7 @@ static tr_status advance_until(tr_comm *comm, uint64_t *moment)
     comm->turns++;
     tr_status status = comm->class->poll(comm, moment);
     if (status != TR_OK) return tr_comm_die(comm, status);
+    comm->polled = *moment;
     for (tr_ticket *ticket = comm->active; ticket; ticket = ticket->next) {
         status = advance(comm, ticket);
         if (status != TR_OK) return tr_comm_die(comm, fail_in_ticket(comm, ticket, status));
@@ -351,7 +352,9 @@ static bool is_ready(tr_comm *comm, tr_ticket **ticket)
 
 static tr_status wait_until(tr_comm *comm, tr_ticket **ticket, condition holds)
 {
-    double began = tr_clock_seconds(), now = began;
+    double began = tr_clock_seconds(), now = began, quiet = began;
+    uint64_t heard = 0;
+    bool waits = false;
     struct tr_patience patience = {.began = began};
     /* Seldom enough to cost nothing, often enough to keep the time-out. */
     double nap = comm->settings.timeout / 10 < 0.1 ? comm->settings.timeout / 10 : 0.1;
@@ -362,16 +365,24 @@ static tr_status wait_until(tr_comm *comm, tr_ticket **ticket, condition holds)
         bool done = status == TR_OK && holds(comm, ticket);
         if (status == TR_OK && !done) {
             now = tr_clock_seconds();
+            /* Where much comes piece by piece, the next one is not far. */
+            if (moment != heard) quiet = now;
+            heard = moment;
             status = tr_comm_judge(comm, *ticket, now, &patience);
             if (status != TR_OK) status = tr_comm_die(comm, fail_in_ticket(comm, *ticket, status));
         }
         bool over = done || status != TR_OK;
         int awaited = over ? -1 : awaited_by(*ticket);
         if (over && now > began) comm->statistics.wait_seconds += tr_clock_seconds() - began;
+        if (waits == over) {
+            comm->waits += over ? -1 : 1;
+            waits = !over;
+            tr_progress_thread_notice(comm);
+        }
         pthread_mutex_unlock(&comm->lock);
         if (over) return status;
         tr_span_begin(TR_ACTIVITY_WAITING, "wait");
-        comm->class->idle(comm, moment, now - began, nap);
+        comm->class->idle(comm, moment, now - quiet, nap);
         tr_span_end_about(awaited);
     }
 }

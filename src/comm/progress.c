@@ -5,8 +5,10 @@
  * enough it only looks on, and while nothing is under way it sleeps until something is started. It decides as
  * little as tr_comm_test() whether somebody is missing.
  *
- * Its naps are short while something moves, and grow when nothing does. It never spins: ranks may outnumber
- * the processors.
+ * Its naps are short while something moves, and grow when nothing does. Where the transport tells of news and
+ * somebody may wait for what this rank does with them, since large messages move, it listens for these in the
+ * place of naps; then who waits by himself is not disturbed. It never spins: ranks may outnumber the
+ * processors.
  */
 #include "comm/operation.h"
 
@@ -15,6 +17,7 @@
 #include "base/thread.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 /* Between two looks, while messages move and while none does. */
@@ -31,6 +34,7 @@ struct tr_progress_thread {
     /* Guarded by the lock of the communicator: */
     pthread_cond_t changed;
     bool idle, ends;
+    bool stands_by; /* until nobody waits any more */
 };
 
 /* Whether a transfer of the ticket's is under way that the progress thread may wait for. */
@@ -67,6 +71,27 @@ static void nap(struct tr_progress_thread *progress, long nanoseconds)
         continue;
 }
 
+/* Whether it hears of what it is to look at. */
+static bool has_bell(const tr_comm *comm)
+{
+    return (comm->whole ? comm->whole : comm)->class->rings;
+}
+
+/* Until there is news that nobody has looked at. */
+static void listen(struct tr_progress_thread *progress)
+{
+    tr_comm *comm = progress->comm;
+    progress->stands_by = comm->waits > 0;
+    if (progress->stands_by) {
+        while (progress->stands_by && !progress->ends) pthread_cond_wait(&progress->changed, &comm->lock);
+        return;
+    }
+    uint64_t polled = comm->polled;
+    pthread_mutex_unlock(&comm->lock);
+    comm->class->idle(comm, polled, INFINITY, 1e-9 * NAP_MOST);
+    pthread_mutex_lock(&comm->lock);
+}
+
 /* Looks at everything under way, several times where much may come; true if something was completed. */
 static bool look(struct tr_progress_thread *progress)
 {
@@ -96,7 +121,10 @@ static void *progress_main(void *argument)
             continue;
         }
         uint64_t turns = comm->turns;
-        nap(progress, pause);
+        if (has_bell(comm) && has_large(comm))
+            listen(progress);
+        else
+            nap(progress, pause);
         bool moved = false;
         if (comm->turns == turns) moved = look(progress);
         pause = moved || has_large(comm) ? NAP_LEAST : pause < NAP_MOST / 2 ? 2 * pause : NAP_MOST;
@@ -108,8 +136,10 @@ static void *progress_main(void *argument)
 void tr_progress_thread_notice(tr_comm *comm)
 {
     struct tr_progress_thread *progress = comm->progress;
-    if (!progress || !progress->idle || (!comm->dead && !has_work(comm))) return;
-    progress->idle = false; /* it is told once */
+    if (!progress) return;
+    bool relieves = progress->stands_by && comm->waits == 0;
+    if (!relieves && (!progress->idle || (!comm->dead && !has_work(comm)))) return;
+    progress->idle = progress->stands_by = false; /* it is told once */
     pthread_cond_signal(&progress->changed);
 }
 

@@ -94,7 +94,7 @@ static tr_status part_poll(tr_comm *comm, uint64_t *moment)
     pthread_mutex_lock(&whole->lock);
     /* What the part's progress thread finds wrong with the whole is kept for callers, too. */
     if (comm->moves) status = whole->dead ? tr_comm_check(whole) : tr_comm_move(whole);
-    *moment = whole->moment;
+    *moment = comm->moves ? whole->polled : whole->moment;
     pthread_mutex_unlock(&whole->lock);
     return status;
 }

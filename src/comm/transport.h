@@ -21,6 +21,10 @@ extern const struct tr_registry tr_transports;
 #define TR_LOCAL_RANKS_MOST  1024
 #define TR_LOCAL_VARIABLE    "TRIREME_LOCAL" /* of the environment: holds a rank's ticket */
 #define TR_LOCAL_TICKET_SIZE 48
+/* A wait gives way for so many seconds after the last news before it sleeps, since answers usually come at
+   once, and waking up takes time; where there is a processor for each rank only, for else somebody has better
+   use for it. */
+#define TR_LOCAL_YIELD_SECONDS 300e-6
 
 /* What the processes share, made by the launcher before it starts them: memory without a name, which is gone
    with the last process that holds it, however that ends. It costs memory only where ranks touch it. */

@@ -17,7 +17,8 @@
 #include <string.h>
 #include <time.h>
 
-#define COUNT 20000 /* floats: too many to be sent to everybody at once */
+/* Floats: too many to be sent to everybody at once, and large messages even among four. */
+#define COUNT 80000
 
 static const struct tr_comm_settings settings = {.timeout = 30, .patience = 30};
 static const int apart[RANKS_MOST] = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -61,17 +62,23 @@ static atomic_bool moves;          /* rank 0 has a progress thread */
 static atomic_bool computing;      /* rank 0 has started its sum, the first, and makes no more calls */
 static atomic_int waiting, served; /* ranks */
 
-/* Rank 0 starts a sum and makes no call until the others have theirs, which takes its sums and messages of
-   two more phases; without a progress thread they get it only once it calls. */
+/* Rank 0 starts a sum, waits for a word, and makes no call until the others have theirs, which takes its sums
+   and messages of two more phases; without a progress thread they get it only once it calls. */
 static const char *compute(tr_comm *comm)
 {
     struct sum *sum = &sums[tr_comm_rank(comm)];
     int others = tr_comm_size(comm) - 1;
     tr_ticket *ticket;
+    char word = 0;
     CHECK_DONE(comm, &ticket, tr_comm_barrier(comm, &ticket));
+    if (tr_comm_rank(comm) == 1) {
+        nap(0.005); /* so that the progress thread has given way to who waits */
+        CHECK_DONE(comm, &ticket, tr_comm_send(comm, 0, 1, &word, sizeof word, "word", &ticket));
+    }
     if (tr_comm_rank(comm) == 0) {
         if (moves) CHECK_OK(tr_comm_use_progress_thread(comm, true));
         CHECK_RUN(start_sum(comm, sum));
+        CHECK_DONE(comm, &ticket, tr_comm_receive(comm, 1, 1, &word, sizeof word, "word", &ticket));
         computing = true;
         double limit = tr_clock_seconds() + 20;
         while (waiting < others) nap(0.001);

@@ -22,10 +22,7 @@
 #define JOIN_SECONDS 10.0
 /* Between two looks at who is missing, should a bell go unheard. */
 #define JOIN_LOOK 1.0
-/* A wait gives way for so long before it sleeps, since answers usually come at once, and waking up takes
-   time; where there is a processor for each rank only, for else somebody has better use for it. */
-#define YIELD_SECONDS 300e-6
-#define YIELDS        16
+#define YIELDS    16 /* between two looks of a wait that gives way */
 
 struct local_comm {
     tr_comm base; /* first, so that a tr_comm is one of these */
@@ -226,7 +223,7 @@ static tr_status join(struct local_comm *comm)
         tr_local_wake_all(&comm->area);
     TR_TRY(wait_for_all(comm, limit));
     find_places(comm);
-    comm->yield_seconds = base->size <= tr_team_processors() ? YIELD_SECONDS : 0;
+    comm->yield_seconds = base->size <= tr_team_processors() ? TR_LOCAL_YIELD_SECONDS : 0;
     return tr_local_watch_start(&comm->area, base->rank, tr_comm_interval(&base->settings), &comm->watch);
 }
 
@@ -260,6 +257,7 @@ static const struct tr_comm_class local_class = {
     .test = local_test,
     .withdraw = local_withdraw,
     .idle = local_idle,
+    .rings = true,
     .life = local_life,
     .changes = local_changes,
     .first_to_give_up = local_first_to_give_up,

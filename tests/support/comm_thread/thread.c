@@ -325,7 +325,7 @@ static void thread_destroy(tr_comm *comm, bool clean)
     .first_to_give_up = thread_first_to_give_up, .give_up = thread_give_up, .share = thread_share,           \
     .map = thread_map, .unmap = thread_unmap, .destroy = thread_destroy
 
-static const struct tr_comm_class thread_class = {.name = "thread", THREAD_SLOTS};
+static const struct tr_comm_class thread_class = {.name = "thread", .rings = true, THREAD_SLOTS};
 
 static tr_status make_group(int size, struct group **out)
 {
