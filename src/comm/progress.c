@@ -23,6 +23,8 @@
 /* Between two looks, while messages move and while none does. */
 #define NAP_LEAST 100000 /* nanoseconds */
 #define NAP_MOST  1000000
+/* Seconds until it looks although it heard nothing. */
+#define LISTENS 0.01
 /* Looks in a row while pieces of large messages may be there: a look takes as much as the system had in
  * store. */
 #define ROUNDS      8
@@ -88,7 +90,7 @@ static void listen(struct tr_progress_thread *progress)
     }
     uint64_t polled = comm->polled;
     pthread_mutex_unlock(&comm->lock);
-    comm->class->idle(comm, polled, INFINITY, 1e-9 * NAP_MOST);
+    comm->class->idle(comm, polled, INFINITY, LISTENS);
     pthread_mutex_lock(&comm->lock);
 }
 
