@@ -46,6 +46,7 @@ const struct tr_option tr_cluster_option_table[] = {
     FIGURE(local_rate, "GB/s between processes of a host; 0: as measured here, else 2"),
     FIGURE(local_latency, "microseconds between them; 0: as measured here, else 2"),
     FIGURE(local_overhead, "microseconds that a message between them takes of each processor; 0: 1"),
+    FIGURE(local_waking, "microseconds more when the receiver sleeps; 0: as measured here, else 30"),
     FIGURE(memory, "GB/s at which a process adds numbers; 0: as measured here, else 8"),
 };
 const int32_t tr_cluster_option_count = TR_OPTION_COUNT(tr_cluster_option_table);
@@ -55,7 +56,8 @@ const struct tr_cluster tr_cluster_ordinary = {
     .per_host = 1,
     .threads = 1,
     .remote = {.latency = 20e-6, .rate = 1.25e9, .overhead = 5e-6, .copying = 2e9, .eager = 64 << 10},
-    .local = {.latency = 2e-6, .rate = 2e9, .overhead = 1e-6, .copying = 2e9, .eager = 256 << 10},
+    .local =
+        {.latency = 2e-6, .rate = 2e9, .overhead = 1e-6, .copying = 2e9, .waking = 30e-6, .eager = 256 << 10},
     .memory = 8e9,
 };
 
@@ -88,5 +90,6 @@ void tr_cluster_take(const struct tr_cluster_options *options, struct tr_cluster
     take(options->local_rate, 1e9, &out->local.copying);
     take(options->local_latency, 1e-6, &out->local.latency);
     take(options->local_overhead, 1e-6, &out->local.overhead);
+    take(options->local_waking, 1e-6, &out->local.waking);
     take(options->memory, 1e9, &out->memory);
 }

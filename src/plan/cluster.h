@@ -17,6 +17,7 @@ struct tr_path {
     double overhead; /* seconds of each end's processor for a message */
     double copying;  /* bytes per second that the processor of each end moves; INFINITY: it has no part in it.
                         Within a host the processors' time is part of that of `rate` */
+    double waking;   /* seconds, beside those of any message, until one goes on who slept; within a host */
     int64_t eager;   /* larger messages leave once the receiver waits for them */
 };
 
@@ -34,7 +35,7 @@ struct tr_cluster {
 struct tr_cluster_options {
     int32_t hosts, ranks_per_host, threads, processors;
     double link, latency, overhead, copying;                  /* Gb/s, microseconds, microseconds, GB/s */
-    double local_rate, local_latency, local_overhead, memory; /* GB/s, ... ; 0: as measured */
+    double local_rate, local_latency, local_overhead, local_waking, memory; /* GB/s, ... ; 0: as measured */
 };
 extern const struct tr_option tr_cluster_option_table[];
 extern const int32_t tr_cluster_option_count;

@@ -58,6 +58,7 @@ static void add_path(struct tr_json_writer *json, const char *name, const struct
     tr_json_double(json, "latency_seconds", path->latency);
     tr_json_double(json, "bytes_per_second", path->rate);
     tr_json_double(json, "overhead_seconds", path->overhead);
+    tr_json_double(json, "waking_seconds", path->waking);
     tr_json_double(json, "copied_bytes_per_second", path->copying);
     tr_json_close_object(json);
 }

@@ -8,6 +8,7 @@
 #include "comm/class.h"
 #include "comm/operation.h"
 #include "comm/program.h"
+#include "comm/transport.h"
 #include "plan/network.h"
 
 #include <stdio.h>
@@ -260,10 +261,20 @@ static bool sim_withdraw(tr_comm *comm, struct tr_transfer *transfer)
     return true;
 }
 
+/* Seconds without news after which ranks of one host sleep. */
+static double patience_of(const tr_sim *sim)
+{
+    const struct tr_cluster *cluster = sim->cluster;
+    return cluster->processors == 0 || sim->ranks <= cluster->processors ? TR_LOCAL_YIELD_SECONDS : 0;
+}
+
 static void sim_idle(tr_comm *comm, uint64_t moment, double waited, double seconds)
 {
-    (void)waited;
-    tr_world_sleep(sim_of(comm)->world, moment, seconds < LOOK_SECONDS ? LOOK_SECONDS : seconds);
+    tr_sim *sim = sim_of(comm);
+    double began = tr_world_now(sim->world);
+    tr_world_sleep(sim->world, moment, seconds < LOOK_SECONDS ? LOOK_SECONDS : seconds);
+    bool slept = waited + tr_world_now(sim->world) - began > patience_of(sim);
+    if (slept && sim->cluster->hosts == 1) tr_world_rest(sim->world, sim->cluster->local.waking);
 }
 
 static enum tr_comm_life sim_life(tr_comm *comm, int rank, double *silence, char *why, size_t size)

@@ -263,6 +263,12 @@ void tr_world_sleep(tr_world *world, uint64_t moment, double seconds)
     if (self->moment == moment) sleep_until(world, world->now + seconds, true);
 }
 
+void tr_world_rest(tr_world *world, double seconds)
+{
+    tr_world_pass(world);
+    if (seconds > 0) sleep_until(world, world->now + seconds, false);
+}
+
 uint64_t tr_world_moment(const tr_world *world, int rank)
 {
     return world->member[rank].moment;

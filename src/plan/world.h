@@ -47,6 +47,8 @@ void tr_world_pass_until_news(tr_world *world, uint64_t moment);
 /* Lets pass what it spent, and then sleeps for so many seconds at most, less if there is or comes news since
  * the moment. */
 void tr_world_sleep(tr_world *world, uint64_t moment, double seconds);
+/* Nothing wakes it for so many seconds, in which its processor has nothing to do. */
+void tr_world_rest(tr_world *world, double seconds);
 /* What it has left to let pass. */
 double tr_world_debt(const tr_world *world);
 /* All seconds that it spent so far. */

@@ -69,7 +69,7 @@ static void links_are_shared(void **state)
 
 #define RANKS 16
 
-enum { MESSAGE, RENDEZVOUS, OVERHEAD, INCAST, BARRIER, DIRECT, HALVING, BEHIND };
+enum { MESSAGE, RENDEZVOUS, LATE, OVERHEAD, INCAST, BARRIER, DIRECT, HALVING, BEHIND };
 static struct {
     int kind, ranks;
     tr_world *world;
@@ -155,6 +155,10 @@ static tr_status act(tr_comm *comm)
         return sum_all(comm);
     case BEHIND:
         return compute_beside(comm);
+    case LATE: /* the sender does */
+        if (rank == 0) tr_world_spend(play.world, 1);
+        if (rank == 0) tr_world_pass(play.world);
+        return one_message(comm, 0, 1);
     case RENDEZVOUS: /* the receiver comes late */
         if (rank == 1) tr_world_spend(play.world, 0.5);
         if (rank == 1) tr_world_pass(play.world);
@@ -212,6 +216,23 @@ static void messages_take_their_time(void **state)
     near(run(BEHIND, 2, 1, &plain), 1, 1e-6, "one that comes while its receiver computes");
 }
 
+/* Who has waited long sleeps, and takes the time to wake; all do at once where processors are few. */
+static void sleepers_are_woken(void **state)
+{
+    (void)state;
+    struct tr_cluster host = plain;
+    host.hosts = 1;
+    host.per_host = 2;
+    host.local.waking = 0.01;
+    near(run(LATE, 2, 1000, &host), 1 + 2e-5 + 0.01, 1e-6, "a message to one that sleeps");
+    near(run(MESSAGE, 2, 1000, &host), 2e-5, 1e-6, "to one that gives way");
+    host.processors = 1;
+    near(run(MESSAGE, 2, 1000, &host), 2e-5 + 0.01, 1e-6, "to one that must sleep at once");
+    host.hosts = 2;
+    host.per_host = 1;
+    near(run(LATE, 2, 1000, &host), 1 + L + 1000 / B, 1e-6, "between hosts latency has that");
+}
+
 static int log_of(int ranks)
 {
     int log = 0;
@@ -246,9 +267,8 @@ static void barriers_take_rounds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(links_are_shared),
-        cmocka_unit_test(messages_take_their_time),
-        cmocka_unit_test(collectives_take_what_their_forms_say),
+        cmocka_unit_test(links_are_shared),     cmocka_unit_test(messages_take_their_time),
+        cmocka_unit_test(sleepers_are_woken),   cmocka_unit_test(collectives_take_what_their_forms_say),
         cmocka_unit_test(barriers_take_rounds),
     };
     return cmocka_run_group_tests_name("plan.network", tests, NULL, NULL);
