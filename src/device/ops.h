@@ -438,6 +438,13 @@ struct tr_op_batch_norm_activation_backward {
     float slope;
 };
 
+/* winograd_backward_weights, then winograd_backward_data, of one dy: with the same window and channels, and
+   as many rows as the cut has. */
+struct tr_op_winograd_backward {
+    struct tr_op_winograd_backward_weights weights;
+    struct tr_op_winograd_backward_data data;
+};
+
 /* conv_forward to a y that is not kept (conv.y is not used); pool_forward of that y (pool.x is not used).
    MAX pools whose stride is their kernel, without padding and dilation. */
 struct tr_op_conv_pool_forward {
@@ -879,6 +886,7 @@ struct tr_op_hold {
 #define TR_DEVICE_FUSIONS(X)                                                                                 \
     X(batch_norm_activation_forward)                                                                         \
     X(batch_norm_activation_backward)                                                                        \
+    X(winograd_backward)                                                                                     \
     X(conv_pool_forward)                                                                                     \
     X(conv_pool_backward_data)                                                                               \
     X(conv_pool_backward_weights)                                                                            \

@@ -147,6 +147,7 @@ struct port_offsets {
 #define PORTS_batch_norm_infer        {{AT(batch_norm_infer, x)}, {AT(batch_norm_infer, y)}}
 #define PORTS_batch_norm_activation_forward  TRAINING
 #define PORTS_batch_norm_activation_backward TRAINING
+#define PORTS_winograd_backward       TRAINING
 #define PORTS_conv_pool_forward       TRAINING
 #define PORTS_conv_pool_backward_data TRAINING
 #define PORTS_conv_pool_backward_weights TRAINING

@@ -48,6 +48,7 @@ struct key_form {
 #define KEY_batch_norm_infer        {AT(batch_norm_infer, epsilon)}
 #define KEY_batch_norm_activation_forward {AT(batch_norm_activation_forward, norm.global_rows), AT(batch_norm_activation_forward, norm.cut)}
 #define KEY_batch_norm_activation_backward {AT(batch_norm_activation_backward, norm.x), AT(batch_norm_activation_backward, norm.cut)}
+#define KEY_winograd_backward       {AT(winograd_backward, weights.conv.x), AT(winograd_backward, weights.conv.cut)}
 #define KEY_conv_pool_forward       {AT(conv_pool_forward, conv.x)}
 #define KEY_conv_pool_backward_data {AT(conv_pool_backward_data, conv.dy)}
 #define KEY_conv_pool_backward_weights {AT(conv_pool_backward_weights, conv.x), AT(conv_pool_backward_weights, conv.cut)}

@@ -206,6 +206,26 @@ bool case_winograd_backward_weights(struct scene *s, int index)
     return true;
 }
 
+/* Each window meets three shapes, those of whole tiles also filters that take two panels. */
+bool case_winograd_backward(struct scene *s, int index)
+{
+    const int round = index / case_winograd_window_count, at = index % case_winograd_window_count;
+    if (round >= 3) return false;
+    const int shape = (at + 3 * round) % LENGTH(conv_shapes);
+    const int in_c = conv_shapes[shape].in_c, out_c = conv_shapes[shape].out_c;
+    struct tr_op_winograd_backward a = {
+        .weights = {set_conv_backward_weights(s, index, &case_winograd_windows[at], in_c, out_c,
+                                              (index + round) % scene_cuts())}};
+    const struct tr_op_conv_backward_weights *weights = &a.weights.conv;
+    const int64_t rows_of_cut = weights->cut.count > 0 ? weights->cut.row[weights->cut.count] : 0;
+    a.data.conv = (struct tr_op_conv_backward_data){
+        .rows = rows_of_cut, .in_c = in_c, .out_c = out_c, .window = weights->window, .dy = weights->dy};
+    a.data.conv.w = scene_in(s, "w", kernel(&weights->window) * in_c * out_c);
+    a.data.conv.dx = scene_out(s, "dx", rows_of_cut * image_in(&weights->window) * in_c);
+    scene_end(s, tr_device_winograd_backward(s->device, &a));
+    return true;
+}
+
 static const int pool_channels[] = {1, 3, 16, 17, 32, 70};
 
 bool case_pool_forward(struct scene *s, int index)

@@ -59,6 +59,8 @@ static const struct gradient {
     [OPERATION_batch_norm_backward] = {{gradients_batch_norm}, NULL},
     [OPERATION_batch_norm_activation_forward] = BY("batch_norm_activation_backward"),
     [OPERATION_batch_norm_activation_backward] = {{gradients_batch_norm_activation}, NULL},
+    [OPERATION_winograd_backward] = {.reason = "winograd_backward_weights and winograd_backward_data; "
+                                               "tests/nn/test_fusion.c compares with these"},
     [OPERATION_conv_pool_forward] = BY("conv_pool_backward_data and conv_pool_backward_weights"),
     [OPERATION_conv_pool_backward_data] =
         {.reason = "pool_backward and conv_backward_data; tests/nn/test_fusion.c compares with these"},

@@ -46,6 +46,7 @@ static const uint64_t bits[CASE_LISTS] = {
     [OPERATION_batch_norm_infer] = 0x92ff62efb6980381u,
     [OPERATION_batch_norm_activation_forward] = 0xbd6bd606b69a4fc8u,
     [OPERATION_batch_norm_activation_backward] = 0xf30630adee687f9du,
+    [OPERATION_winograd_backward] = 0xee27a66a5acf5764u,
     [OPERATION_conv_pool_forward] = 0x31541d402c7e578eu,
     [OPERATION_conv_pool_backward_data] = 0x8401b0b4a8c8a944u,
     [OPERATION_conv_pool_backward_weights] = 0x22e60572935938a5u,

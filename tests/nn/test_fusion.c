@@ -117,6 +117,7 @@ static const struct tr_device_class *counted;
 #define FUSED(X)                                                                                             \
     X(batch_norm_activation_forward)                                                                         \
     X(batch_norm_activation_backward)                                                                        \
+    X(winograd_backward)                                                                                     \
     X(conv_pool_forward)                                                                                     \
     X(conv_pool_backward_data)                                                                               \
     X(conv_pool_backward_weights)                                                                            \
@@ -193,6 +194,8 @@ static void compare(const struct network *network, const char *device, const cha
     tr_fusion_plan(model, NULL, 0, model->layer_count, fusion);
     for (int i = 0; i < model->layer_count; i++) {
         const struct tr_layer *layer = &model->layers[i];
+        /* Both gradients of a convolution by Winograd's algorithm are one operation, in one layer. */
+        if (layer->algorithm && strcmp(layer->algorithm, "winograd") == 0) expected += layer->input[0] >= 0;
         if (fusion[i].head != i || !tr_fusion_joins(&fusion[i])) continue;
         /* A convolution has two gradients, but for the first layer's input. */
         expected += strcmp(layer->class->name, "conv") == 0 && layer->input[0] >= 0 ? 3 : 2;

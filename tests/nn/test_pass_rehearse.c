@@ -69,6 +69,7 @@ static void what_is_missing_is_said_when_the_pass_is_made(void **state)
             strncmp(names[operation], "dense_", 6) == 0 || strcmp(names[operation], "sum_rows") == 0;
         /* Without a fusion its parts are run. */
         bool fused = strncmp(names[operation], "conv_pool_", 10) == 0 ||
+                     strcmp(names[operation], "winograd_backward") == 0 ||
                      strncmp(names[operation], "dense_gelu_", 11) == 0 ||
                      strcmp(names[operation], "dense_backward_update") == 0 ||
                      strncmp(names[operation], "batch_norm_activation_", 22) == 0;

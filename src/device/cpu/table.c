@@ -50,6 +50,7 @@ const struct cpu_kernels CPU_KERNEL(kernels) = {
     CPU_ENTRY(batch_norm_infer),
     CPU_ENTRY(batch_norm_activation_forward),
     CPU_ENTRY(batch_norm_activation_backward),
+    CPU_ENTRY(winograd_backward),
     CPU_ENTRY(conv_pool_forward),
     CPU_ENTRY(conv_pool_backward_data),
     CPU_ENTRY(conv_pool_backward_weights),

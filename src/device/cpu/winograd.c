@@ -325,25 +325,47 @@ static int64_t plan_member(struct walk *c, int64_t u_floats)
     return c->sums_at + all * POSITIONS * TILE_ROWS * c->columns;
 }
 
+int64_t winograd_walk_shape(struct walk *c)
+{
+    c->tiles_h = tr_winograd_tiles(c->window->out_h);
+    c->tiles_w = tr_winograd_tiles(c->window->out_w);
+    c->columns = c->target_c <= TILE_COLUMNS / 2 ? TILE_COLUMNS / 2 : TILE_COLUMNS;
+    c->u_position = (int64_t)c->source_c * TILE_COLUMNS + CACHE_LINE;
+    return divide_up(c->target_c, TILE_COLUMNS);
+}
+
+size_t CPU_KERNEL(winograd_walk_weights_scratch)(void)
+{
+    return (9 * WEIGHT_STEPS * TILE_COLUMNS + PACK_SLACK) * sizeof(float);
+}
+
+int64_t CPU_KERNEL(winograd_walk_weights_floats)(const struct walk *c, int64_t panels)
+{
+    return floats_round(panels * POSITIONS * c->u_position + PACK_SLACK);
+}
+
+void winograd_walk_weights(struct walk *c, int64_t begin, int64_t panels)
+{
+    c->panel_begin = begin;
+    c->panels = panels;
+    cpu_run(c->cpu, (double)(panels * POSITIONS * c->u_position) / VW, transform_weights, c);
+}
+
 static tr_status run(struct walk *c)
 {
     if (c->rows == 0 || c->target_c == 0) return TR_OK;
     assert(tr_winograd_suits(c->window) && c->activation != TR_ACT_GELU);
-    c->tiles_h = tr_winograd_tiles(c->window->out_h);
-    c->tiles_w = tr_winograd_tiles(c->window->out_w);
-    c->columns = c->target_c <= TILE_COLUMNS / 2 ? TILE_COLUMNS / 2 : TILE_COLUMNS;
-    const int64_t panels = divide_up(c->target_c, TILE_COLUMNS);
-    c->u_position = (int64_t)c->source_c * TILE_COLUMNS + CACHE_LINE;
-    const int64_t panel_floats = POSITIONS * c->u_position;
+    const int64_t panels = winograd_walk_shape(c), panel_floats = POSITIONS * c->u_position;
     const int64_t runs = divide_up(panels, larger(1, WEIGHTS_MOST / c->cpu->shrink / panel_floats));
     const int64_t most = divide_up(panels, runs);
-    const int64_t u_floats = floats_round(most * panel_floats + PACK_SLACK);
+    const int64_t u_floats = CPU_KERNEL(winograd_walk_weights_floats)(c, most);
     const size_t bias_bytes = (size_t)(panels * TILE_COLUMNS) * sizeof(float);
     const bool few = winograd_few_suits(c);
-    const int64_t taps = 9 * WEIGHT_STEPS * TILE_COLUMNS + PACK_SLACK;
-    const int64_t floats = larger(taps, few ? CPU_KERNEL(winograd_few_plan)(c) : plan_member(c, u_floats));
-    TR_TRY(
-        cpu_reserve(c->cpu, (size_t)floats * sizeof(float), (size_t)u_floats * sizeof(float) + bias_bytes));
+    const int64_t floats = few ? CPU_KERNEL(winograd_few_plan)(c) : plan_member(c, u_floats);
+    size_t bytes = (size_t)floats * sizeof(float);
+    if (bytes < CPU_KERNEL(winograd_walk_weights_scratch)())
+        bytes = CPU_KERNEL(winograd_walk_weights_scratch)();
+    TR_TRY(cpu_reserve(c->cpu, bytes, (size_t)u_floats * sizeof(float) + bias_bytes));
     c->u = cpu_shared(c->cpu);
     if (c->bias) {
         c->packed_bias = c->u + u_floats;
@@ -352,9 +374,8 @@ static tr_status run(struct walk *c)
     }
     const double positions =
         (double)c->rows * c->window->out_h * c->window->out_w * ((double)POSITIONS / 16.0) * c->source_c;
-    for (c->panel_begin = 0; c->panel_begin < panels; c->panel_begin += c->panels) {
-        c->panels = smaller(most, panels - c->panel_begin);
-        cpu_run(c->cpu, (double)(c->panels * panel_floats) / VW, transform_weights, c);
+    for (int64_t begin = 0; begin < panels; begin += most) {
+        winograd_walk_weights(c, begin, smaller(most, panels - begin));
         cpu_run(c->cpu, positions * (double)(c->panels * TILE_COLUMNS + 8) / (8.0 * VW),
                 few ? winograd_few : convolve, c);
     }
@@ -382,22 +403,26 @@ tr_status CPU_KERNEL(winograd_forward)(tr_device *device, const struct tr_op_win
     return run(&c);
 }
 
+struct walk winograd_walk_backward(tr_device *device, const struct tr_op_conv_backward_data *a)
+{
+    return (struct walk){.cpu = cpu_device_of(device),
+                         .window = &a->window,
+                         .backward = true,
+                         .rows = a->rows,
+                         .source_h = a->window.out_h,
+                         .source_w = a->window.out_w,
+                         .source_c = a->out_c,
+                         .target_h = a->window.in_h,
+                         .target_w = a->window.in_w,
+                         .target_c = a->in_c,
+                         .source = a->dy,
+                         .target = a->dx,
+                         .weights = a->w};
+}
+
 tr_status CPU_KERNEL(winograd_backward_data)(tr_device *device,
                                              const struct tr_op_winograd_backward_data *arguments)
 {
-    const struct tr_op_conv_backward_data *a = &arguments->conv;
-    struct walk c = {.cpu = cpu_device_of(device),
-                     .window = &a->window,
-                     .backward = true,
-                     .rows = a->rows,
-                     .source_h = a->window.out_h,
-                     .source_w = a->window.out_w,
-                     .source_c = a->out_c,
-                     .target_h = a->window.in_h,
-                     .target_w = a->window.in_w,
-                     .target_c = a->in_c,
-                     .source = a->dy,
-                     .target = a->dx,
-                     .weights = a->w};
+    struct walk c = winograd_walk_backward(device, &arguments->conv);
     return run(&c);
 }

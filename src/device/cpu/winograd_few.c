@@ -33,8 +33,10 @@ struct line {
 /* A member's memory, and the lines that wait in it. */
 struct band {
     const struct walk *walk;
-    float *border, *v, *sums;
+    float *border, *sums;
+    const float *v;                         /* V or, backward, Z */
     int64_t row, v_position, sums_position; /* floats between tiles of V, between positions */
+    int64_t run, jump;                      /* channels that lie side by side in V, floats to the next ones */
     int count;
     struct line lines[BAND_LINES];
 };
@@ -56,14 +58,13 @@ static int64_t row_floats(const struct walk *c)
 }
 
 /* Transforms the sources of all tiles of the band. */
-static void transform_band(const struct band *band)
+static void transform_band(const struct band *band, float *to)
 {
     const struct walk *c = band->walk;
     const int64_t size = c->source_c, line = c->source_w * size, image = c->source_h * line;
     int64_t offset[POSITIONS];
     for (int p = 0; p < POSITIONS; p++) offset[p] = p * band->v_position;
-    struct winograd_read read = {
-        .pixel = size, .count = size, .readable = size, .to = band->v, .offset = offset};
+    struct winograd_read read = {.pixel = size, .count = size, .readable = size, .to = to, .offset = offset};
     for (const struct line *l = band->lines; l < band->lines + band->count; l++) {
         const float *from = c->source + l->image * image;
         const struct tr_winograd_tile y = tr_winograd_tile(c->window->out_h, l->tile_h);
@@ -97,7 +98,8 @@ static void multiply_band(const struct band *band, const float *u)
                                      .b_step = TILE_COLUMNS,
                                      .to_step = c->columns,
                                      .columns = c->columns},
-                            .run = c->source_c};
+                            .run = band->run,
+                            .jump = band->jump};
     for (int p = 0; p < POSITIONS; p++) {
         tile.tile.b = u + p * c->u_position;
         for (int64_t t = 0; t < tiles; t++) {
@@ -159,16 +161,22 @@ static void finish_band(const struct band *band, int64_t column)
     }
 }
 
-static void convolve_band(struct band *band)
+/* Takes the transformed lines of the band to the target. */
+static void complete_band(struct band *band)
 {
     const struct walk *c = band->walk;
-    if (band->count == 0) return;
-    transform_band(band);
     for (int64_t panel = 0; panel < c->panels; panel++) {
         multiply_band(band, c->u + panel * POSITIONS * c->u_position);
         finish_band(band, (c->panel_begin + panel) * TILE_COLUMNS);
     }
     band->count = 0;
+}
+
+static void convolve_band(struct band *band)
+{
+    if (band->count == 0) return;
+    transform_band(band, band->border + band->walk->v_at);
+    complete_band(band);
 }
 
 /* Lines of tiles [begin, end) of an image. */
@@ -205,6 +213,7 @@ void winograd_few(void *arguments, int member, int size)
     struct band band = {.walk = c,
                         .border = cpu_scratch(c->cpu, member),
                         .row = row_floats(c),
+                        .run = c->source_c,
                         .v_position = v_position(c),
                         .sums_position = sums_position(c)};
     band.v = band.border + c->v_at;
@@ -220,6 +229,26 @@ void winograd_few(void *arguments, int member, int size)
     convolve_band(&band);
 }
 
+void winograd_few_gradient(const struct walk *c, const struct winograd_lines *lines)
+{
+    struct band band = {.walk = c,
+                        .sums = lines->sums,
+                        .row = lines->row,
+                        .run = lines->run,
+                        .jump = lines->panel,
+                        .v_position = lines->position,
+                        .sums_position = sums_position(c)};
+    for (int64_t i = 0; i < lines->lines; i += c->band_h) {
+        const int64_t end = smaller(lines->lines, i + c->band_h);
+        for (int64_t k = i; k < end; k++)
+            band.lines[band.count++] = (struct line){.image = (lines->line + k) / c->tiles_h,
+                                                     .tile_h = (int32_t)((lines->line + k) % c->tiles_h),
+                                                     .end = c->target_h};
+        band.v = lines->z + i * c->tiles_w * lines->row;
+        complete_band(&band);
+    }
+}
+
 static int64_t floats_round(int64_t floats)
 {
     return (int64_t)(cpu_round((size_t)floats * sizeof(float)) / sizeof(float));
@@ -233,4 +262,12 @@ int64_t CPU_KERNEL(winograd_few_plan)(struct walk *c)
     c->v_at = floats_round(winograd_strip_floats(c->window, c->source_c));
     c->sums_at = c->v_at + floats_round(POSITIONS * v_position(c));
     return c->sums_at + POSITIONS * sums_position(c);
+}
+
+int64_t CPU_KERNEL(winograd_few_sums)(struct walk *c)
+{
+    const int64_t line = POSITIONS * c->tiles_w * c->columns;
+    c->band_h = (int32_t)smaller(BAND_LINES, larger(1, BAND_FLOATS / 2 / c->cpu->shrink / line));
+    c->band_w = c->tiles_w;
+    return POSITIONS * sums_position(c);
 }

@@ -1,4 +1,4 @@
-/* The weight gradient of a Winograd convolution.
+/* The weight gradient of a Winograd convolution, and both gradients.
  *
  * Per position a product of two tall matrices, of channels by tiles and tiles by filters; a tile of sums is a
  * group of channels by a panel of filters at one position. A member takes a rectangle of channels and
@@ -11,8 +11,11 @@
  * When a microbatch ends, the 36 sums of a pair become its nine weights, and what waits for its partner in
  * the tree (reduction.h) lies in slots in that form. Sums of a microbatch that goes on in the next block rest
  * where they are.
+ *
+ * Both gradients take the same transformed gradients of the outputs. Where a member makes Z for all filters,
+ * whole lines of it, the input gradient of a block follows while its Z is in the cache (winograd_few.c).
  */
-#include "device/cpu/winograd.h"
+#include "device/cpu/winograd_walk.h"
 
 #include "base/fail.h"
 #include "device/cpu/cpu.h"
@@ -36,10 +39,15 @@
 #define V_MOST (1536 * 1024)
 /* Floats that wait in slots and sums, over the panels of a chunk. */
 #define WAITING_MOST (2 * 1024 * 1024)
+/* Floats of Z of all panels that the input gradient takes as well: so few that they stay in the second-level
+   cache, but twice those of the sums, which each block takes up and leaves. */
+#define BOTH_LEAST (32 * 1024)
 
 struct work {
     struct cpu_device *cpu;
     const struct tr_op_conv_backward_weights *op;
+    const struct walk *data; /* of the input gradient that is formed as well, or NULL */
+    int64_t data_sums;       /* floats that it takes */
     int32_t tiles_h, tiles_w;
     int64_t width[POINTS]; /* tiles of a line that have the point of the width */
     int parts_rows;        /* the grid of rectangles, one per member, has so many of them below each other */
@@ -52,7 +60,7 @@ struct work {
     struct subtrees subtrees; /* members that share microbatches instead of rectangles */
     int64_t *pixel_row;       /* the cut's rows counted in pixels, for the bias */
     /* Parts of a member's scratch, in floats; `lines_at` in bytes. */
-    int64_t z_at, sums_at, slots_at, border_at;
+    int64_t z_at, sums_at, slots_at, border_at, data_at;
     size_t lines_at;
 };
 
@@ -63,10 +71,11 @@ struct block {
     int64_t parts;                     /* of V: all channels, or groups */
     int64_t panel, panels;             /* of the chunk */
     float *v;                          /* [group][position][line, tile][channel of the group] */
-    float *z;                          /* [position][line, tile][columns] */
+    float *z;      /* [position][line, tile][columns], of a panel or, for the input gradient, of each */
     float *sums;   /* [panel of the chunk][group] if microbatches are split, else one: [position][tile] */
     float *slots;  /* [slot][panel of the chunk][tap][channel][columns] */
     float *border; /* for winograd_strip() */
+    float *data;   /* for winograd_few_gradient() */
     int32_t (*before)[POINTS]; /* [lines + 1]: lines of the block before this one that have the point */
     int64_t line, lines;       /* of tiles, counted over all images */
 };
@@ -84,6 +93,11 @@ static int64_t larger(int64_t a, int64_t b)
 static int64_t divide_up(int64_t a, int64_t b)
 {
     return (a + b - 1) / b;
+}
+
+static int64_t floats_round(int64_t floats)
+{
+    return (int64_t)(cpu_round((size_t)floats * sizeof(float)) / sizeof(float));
 }
 
 /* ---- where things lie ---- */
@@ -113,6 +127,12 @@ static float *v_part(const struct block *block, int64_t part)
 static int64_t z_position(const struct work *g)
 {
     return g->lines * g->tiles_w * g->columns + PACK_SLACK; /* not a power of two */
+}
+
+/* Floats of Z of a panel that stays until those of all panels are there. */
+static int64_t z_panel(const struct work *g)
+{
+    return g->data ? floats_round(POSITIONS * z_position(g)) : 0;
 }
 
 /* The first row of a line of the block, at a position. */
@@ -202,7 +222,7 @@ static void transform_gradients(const struct block *block, int64_t panel)
                                      .pixel = g->op->out_c,
                                      .count = g->columns,
                                      .readable = left,
-                                     .to = block->z,
+                                     .to = block->z + (panel - block->panel) * z_panel(g),
                                      .offset = offset,
                                      .next_line = (int64_t)window->out_w * g->op->out_c};
         for (int32_t w = 0; w < g->tiles_w; w++) {
@@ -219,8 +239,8 @@ static void transform_gradients(const struct block *block, int64_t panel)
 /* ---- sums ---- */
 
 /* Lets the sums of a group at one position take the rows of a piece of the panel of Z. */
-static void multiply(const struct block *block, int64_t group, int p, const struct reduction_piece *piece,
-                     float *sums)
+static void multiply(const struct block *block, int64_t group, int64_t panel, int p,
+                     const struct reduction_piece *piece, float *sums)
 {
     const struct work *g = block->work;
     const int64_t height = group_first(block, group + 1) - group_first(block, group);
@@ -234,7 +254,8 @@ static void multiply(const struct block *block, int64_t group, int p, const stru
                               .count = 1,
                               .a = v + p * v_position(g, width) + row * width,
                               .a_step = width,
-                              .b = block->z + p * z_position(g) + row * g->columns,
+                              .b = block->z + (panel - block->panel) * z_panel(g) + p * z_position(g) +
+                                   row * g->columns,
                               .b_step = g->columns,
                               .from = piece->resume ? sums + p * TILE_ROWS * g->columns : NULL,
                               .from_step = g->columns,
@@ -292,12 +313,27 @@ static void reduce_panel(const struct block *block, int64_t panel, const struct 
         for (int i = 0; i < count; i++) {
             for (int p = 0; p < POSITIONS; p++)
                 for (int64_t k = 0; k < together; k++)
-                    multiply(block, group + k, p, &pieces[i], sums + k * size);
+                    multiply(block, group + k, panel, p, &pieces[i], sums + k * size);
             if (i + 1 < count || !unfinished)
                 for (int64_t k = 0; k < together; k++)
                     end_microbatch(block, group + k, panel, &pieces[i], sums + k * size);
         }
     }
+}
+
+/* Gives the input gradient its part of the block, whose Z is there for all panels. */
+static void form_inputs(const struct block *block)
+{
+    const struct work *g = block->work;
+    const struct winograd_lines lines = {.z = block->z,
+                                         .position = z_position(g),
+                                         .row = g->columns,
+                                         .run = smaller(g->columns, g->op->out_c),
+                                         .panel = z_panel(g),
+                                         .line = block->line,
+                                         .lines = block->lines,
+                                         .sums = block->data};
+    winograd_few_gradient(g->data, &lines);
 }
 
 /* How many lines the next block takes: whole microbatches, unless one alone is longer than a block. */
@@ -327,6 +363,7 @@ static void reduce_chunk(struct block *block, int64_t image)
         transform_inputs(block);
         for (int64_t panel = block->panel; panel < block->panel + block->panels; panel++)
             reduce_panel(block, panel, pieces, count, reduction.done > 0);
+        if (g->data) form_inputs(block);
         block->line += block->lines;
     }
 }
@@ -351,6 +388,7 @@ static void reduce(void *arguments, int member, int size)
                           .sums = memory + g->sums_at,
                           .slots = memory + g->slots_at,
                           .border = memory + g->border_at,
+                          .data = memory + g->data_at,
                           .before = (int32_t(*)[POINTS])((char *)memory + g->lines_at)};
     struct work own = *g;
     struct tr_op_conv_backward_weights op = *g->op;
@@ -377,11 +415,6 @@ static void reduce(void *arguments, int member, int size)
 }
 
 /* ---- sizes ---- */
-
-static int64_t floats_round(int64_t floats)
-{
-    return (int64_t)(cpu_round((size_t)floats * sizeof(float)) / sizeof(float));
-}
 
 /* Cycles that a member spends with a rectangle of such a size; the constants only weigh the choices. */
 static double cost(int64_t channels, int64_t panels)
@@ -422,8 +455,11 @@ static size_t plan_member(struct work *g)
     const int64_t groups = tile_count(g->channels) + 1;
     const int64_t all = larger(1, g->op->cut.count > 0 ? g->op->cut.row[g->op->cut.count] * g->tiles_h : 0);
     const int64_t shrink = g->cpu->shrink;
-    const int64_t most =
-        smaller(Z_MOST / shrink / (across * g->columns), V_MOST / shrink / (across * g->channels));
+    int64_t most = smaller(Z_MOST / shrink / (across * g->columns), V_MOST / shrink / (across * g->channels));
+    if (g->data) {
+        const int64_t z = larger(BOTH_LEAST, 2 * POSITIONS * g->channels * g->columns * g->panels);
+        most = smaller(most, z / shrink / (across * g->columns * g->panels));
+    }
     g->lines = smaller(all, larger(1, most));
     g->split = longest_microbatch(&g->op->cut) * g->tiles_h > g->lines;
     g->slots = cpu_reduction_slots(&g->op->cut);
@@ -431,42 +467,87 @@ static size_t plan_member(struct work *g)
     const int64_t waiting = g->slots * TAPS * g->channels * g->columns;
     g->chunk =
         smaller(g->panels, larger(1, WAITING_MOST / shrink / (waiting + (g->split ? groups * sums : 0))));
+    if (g->data) g->chunk = g->panels; /* few enough */
     g->z_at = floats_round(across * g->lines * g->channels + groups * POSITIONS * PACK_SLACK);
-    g->sums_at = g->z_at + floats_round(POSITIONS * z_position(g) + PACK_SLACK);
+    const int64_t z_panels = g->data ? g->panels : 1;
+    g->sums_at = g->z_at + z_panels * floats_round(POSITIONS * z_position(g)) + floats_round(PACK_SLACK);
     g->slots_at = g->sums_at + floats_round(sums * (g->split ? g->chunk * groups : tile_count(TOGETHER)));
     g->border_at = g->slots_at + floats_round(g->chunk * waiting);
-    g->lines_at = (size_t)(g->border_at + floats_round(winograd_strip_floats(&g->op->window, g->op->in_c))) *
-                  sizeof(float);
+    g->data_at = g->border_at + floats_round(winograd_strip_floats(&g->op->window, g->op->in_c));
+    g->lines_at = (size_t)(g->data_at + floats_round(g->data_sums)) * sizeof(float);
     return g->lines_at + (size_t)(g->lines + 1) * POINTS * sizeof(int32_t);
+}
+
+/* What follows from the shape and the cut. Returns the work in nanoseconds. */
+static double plan(struct work *g)
+{
+    const struct tr_op_conv_backward_weights *a = g->op;
+    const struct tr_sliding_window *window = &a->window;
+    assert(tr_winograd_suits(window));
+    g->tiles_h = tr_winograd_tiles(window->out_h);
+    g->tiles_w = tr_winograd_tiles(window->out_w);
+    g->columns = a->out_c <= TILE_COLUMNS / 2 ? TILE_COLUMNS / 2 : TILE_COLUMNS;
+    for (int32_t w = 0; w < g->tiles_w; w++)
+        for (int k = 0; k < POINTS; k++)
+            g->width[k] += tr_winograd_has(tr_winograd_tile(window->out_w, w).points, k);
+    choose_parts(g);
+    const int64_t rows = a->cut.count > 0 ? a->cut.row[a->cut.count] : 0;
+    const double products = (double)(rows * g->tiles_h * g->tiles_w + 8) * POSITIONS * a->in_c * a->out_c;
+    const double nanoseconds = products / (8.0 * VW);
+    g->subtrees = subtrees_plan(g->cpu, nanoseconds, &a->cut, (int64_t)TAPS * a->in_c * a->out_c, 0);
+    return nanoseconds;
+}
+
+/* Forms the gradient of the weights and, if there is a walk for it, that of the inputs. */
+static tr_status run(struct work *g, double nanoseconds, struct walk *data)
+{
+    const struct tr_op_conv_backward_weights *a = g->op;
+    const int64_t pixels = (int64_t)a->window.out_h * a->window.out_w;
+    const int64_t panels = data ? winograd_walk_shape(data) : 0;
+    const int64_t u_floats = data ? CPU_KERNEL(winograd_walk_weights_floats)(data, panels) : 0;
+    if (data) g->data_sums = CPU_KERNEL(winograd_few_sums)(data);
+    g->data = data;
+    const size_t row_bytes = cpu_round((size_t)(a->cut.count + 1) * sizeof(int64_t));
+    const size_t u_at = row_bytes + cpu_round(subtrees_bytes(&g->subtrees));
+    size_t bytes = plan_member(g);
+    if (data && bytes < CPU_KERNEL(winograd_walk_weights_scratch)())
+        bytes = CPU_KERNEL(winograd_walk_weights_scratch)();
+    TR_TRY(cpu_reserve(g->cpu, bytes, u_at + (size_t)u_floats * sizeof(float)));
+    g->pixel_row = cpu_shared(g->cpu);
+    g->subtrees.sums = (float *)((char *)cpu_shared(g->cpu) + row_bytes);
+    for (int32_t i = 0; i < a->cut.count; i++) g->pixel_row[i + 1] = a->cut.row[i + 1] * pixels;
+    g->pixel_row[0] = 0;
+    if (data) {
+        data->u = (float *)((char *)cpu_shared(g->cpu) + u_at);
+        winograd_walk_weights(data, 0, panels);
+    }
+    cpu_run(g->cpu, nanoseconds, reduce, g);
+    if (g->subtrees.count > 0) subtrees_add(g->cpu, &g->subtrees, a->dw, NULL);
+    return TR_OK;
 }
 
 tr_status CPU_KERNEL(winograd_backward_weights)(tr_device *device,
                                                 const struct tr_op_winograd_backward_weights *arguments)
 {
-    const struct tr_op_conv_backward_weights *a = &arguments->conv;
-    const struct tr_sliding_window *window = &a->window;
-    assert(tr_winograd_suits(window));
-    struct work g = {.cpu = cpu_device_of(device),
-                     .op = a,
-                     .tiles_h = tr_winograd_tiles(window->out_h),
-                     .tiles_w = tr_winograd_tiles(window->out_w),
-                     .columns = a->out_c <= TILE_COLUMNS / 2 ? TILE_COLUMNS / 2 : TILE_COLUMNS};
-    for (int32_t w = 0; w < g.tiles_w; w++)
-        for (int k = 0; k < POINTS; k++)
-            g.width[k] += tr_winograd_has(tr_winograd_tile(window->out_w, w).points, k);
-    choose_parts(&g);
-    const int64_t rows = a->cut.count > 0 ? a->cut.row[a->cut.count] : 0;
-    const int64_t pixels = (int64_t)window->out_h * window->out_w;
-    const double products = (double)(rows * g.tiles_h * g.tiles_w + 8) * POSITIONS * a->in_c * a->out_c;
-    const double nanoseconds = products / (8.0 * VW);
-    g.subtrees = subtrees_plan(g.cpu, nanoseconds, &a->cut, (int64_t)TAPS * a->in_c * a->out_c, 0);
-    const size_t row_bytes = cpu_round((size_t)(a->cut.count + 1) * sizeof(int64_t));
-    TR_TRY(cpu_reserve(g.cpu, plan_member(&g), row_bytes + subtrees_bytes(&g.subtrees)));
-    g.pixel_row = cpu_shared(g.cpu);
-    g.subtrees.sums = (float *)((char *)cpu_shared(g.cpu) + row_bytes);
-    for (int32_t i = 0; i < a->cut.count; i++) g.pixel_row[i + 1] = a->cut.row[i + 1] * pixels;
-    g.pixel_row[0] = 0;
-    cpu_run(g.cpu, nanoseconds, reduce, &g);
-    if (g.subtrees.count > 0) subtrees_add(g.cpu, &g.subtrees, a->dw, NULL);
-    return TR_OK;
+    struct work g = {.cpu = cpu_device_of(device), .op = &arguments->conv};
+    return run(&g, plan(&g), NULL);
+}
+
+/* Whether one member makes Z of whole blocks, for all filters, in the form that the input gradient takes. */
+static bool shares_z(const struct work *g, const struct walk *data)
+{
+    const struct tr_cut *cut = &g->op->cut;
+    if (cut->count == 0 || cut->row[cut->count] != data->rows) return false;
+    if (!winograd_few_suits(data) || data->target_c > WINOGRAD_FEW) return false;
+    return data->target_c > 0 && (g->cpu->base.threads == 1 || g->subtrees.count > 0);
+}
+
+tr_status CPU_KERNEL(winograd_backward)(tr_device *device, const struct tr_op_winograd_backward *arguments)
+{
+    struct walk data = winograd_walk_backward(device, &arguments->data.conv);
+    struct work g = {.cpu = cpu_device_of(device), .op = &arguments->weights.conv};
+    const double nanoseconds = plan(&g);
+    if (shares_z(&g, &data)) return run(&g, 2.0 * nanoseconds, &data);
+    TR_TRY(run(&g, nanoseconds, NULL));
+    return CPU_KERNEL(winograd_backward_data)(device, &arguments->data);
 }

@@ -9,7 +9,14 @@
 #include "device/cpu/winograd.h"
 
 /* Every instruction set has its own. */
-#define winograd_few CPU_KERNEL(winograd_few)
+#define winograd_few           CPU_KERNEL(winograd_few)
+#define winograd_few_gradient  CPU_KERNEL(winograd_few_gradient)
+#define winograd_walk_shape    CPU_KERNEL(winograd_walk_shape)
+#define winograd_walk_backward CPU_KERNEL(winograd_walk_backward)
+#define winograd_walk_weights  CPU_KERNEL(winograd_walk_weights)
+
+/* Channels of sources that winograd_few() takes, at most. */
+#define WINOGRAD_FEW 64
 
 struct walk {
     struct cpu_device *cpu;
@@ -39,8 +46,7 @@ struct walk {
 /* Whether winograd_few() takes a convolution. */
 static inline bool winograd_few_suits(const struct walk *c)
 {
-    enum { MOST_CHANNELS = 64 };
-    return c->source_c <= MOST_CHANNELS && c->window->out_h % TR_WINOGRAD_OUTPUTS == 0 &&
+    return c->source_c <= WINOGRAD_FEW && c->window->out_h % TR_WINOGRAD_OUTPUTS == 0 &&
            c->window->out_w % TR_WINOGRAD_OUTPUTS == 0;
 }
 
@@ -49,5 +55,31 @@ int64_t CPU_KERNEL(winograd_few_plan)(struct walk *c);
 
 /* A member's share, once the weights are transformed; the arguments are a struct walk. */
 void winograd_few(void *arguments, int member, int size);
+
+/* Transformed gradients of outputs that somebody else has made, and made use of: of `lines` lines of tiles,
+   counted over all images, from `line` on. */
+struct winograd_lines {
+    const float *z;        /* [panel of the source][POSITIONS][line, tile][row] */
+    int64_t position, row; /* floats between positions, between tiles */
+    int64_t run, panel;    /* channels in a panel, floats between panels */
+    int64_t line, lines;
+    float *sums; /* room for winograd_few_sums() */
+};
+
+/* Floats of sums that winograd_few_gradient() takes; sets the lines of a band. */
+int64_t CPU_KERNEL(winograd_few_sums)(struct walk *c);
+
+/* Gives the gradients of the inputs their part of these lines, once the weights of all panels are
+   transformed. Lines of an image come in ascending order, from one member. */
+void winograd_few_gradient(const struct walk *c, const struct winograd_lines *lines);
+
+/* The walk of an input gradient. */
+struct walk winograd_walk_backward(tr_device *device, const struct tr_op_conv_backward_data *a);
+/* Sets what follows from the shape. Returns the panels of the target. */
+int64_t winograd_walk_shape(struct walk *c);
+/* Bytes of a member's scratch and floats of `u` that so many panels take, and transforming them. */
+size_t CPU_KERNEL(winograd_walk_weights_scratch)(void);
+int64_t CPU_KERNEL(winograd_walk_weights_floats)(const struct walk *c, int64_t panels);
+void winograd_walk_weights(struct walk *c, int64_t begin, int64_t panels);
 
 #endif

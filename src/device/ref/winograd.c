@@ -9,6 +9,7 @@
 #include "device/ref/tree.h"
 
 #include "base/alloc.h"
+#include "base/fail.h"
 
 #include <assert.h>
 #include <string.h>
@@ -256,4 +257,10 @@ tr_status ref_winograd_backward_weights(tr_device *device,
     if (status == TR_OK && a->db) status = ref_conv_bias(a);
     tr_free(s);
     return status;
+}
+
+tr_status ref_winograd_backward(tr_device *device, const struct tr_op_winograd_backward *a)
+{
+    TR_TRY(ref_winograd_backward_weights(device, &a->weights));
+    return ref_winograd_backward_data(device, &a->data);
 }

@@ -159,6 +159,13 @@ static tr_status backward_weights(const struct tr_layer_call *call,
     return tr_device_conv_pool_backward_weights(call->device, &fused);
 }
 
+/* Both gradients of Winograd's algorithm take the same transformed gradients of the outputs. */
+static bool joins_gradients(const struct tr_layer_call *call)
+{
+    const struct state *state = call->layer->state;
+    return state->winograd && call->dx[0] && call->device->class->winograd_backward;
+}
+
 static tr_status backward_data(const struct tr_layer_call *call,
                                const struct tr_op_winograd_backward_data *op)
 {
@@ -205,8 +212,6 @@ static tr_status backward(const struct tr_layer_call *call)
         .db = tr_affine_bias_gradient(call),
         .cut = *call->cut,
     }};
-    TR_TRY(backward_weights(call, &weights));
-    if (!call->dx[0]) return TR_OK;
     const struct tr_op_winograd_backward_data data = {{
         .rows = call->rows,
         .in_c = weights.conv.in_c,
@@ -216,7 +221,12 @@ static tr_status backward(const struct tr_layer_call *call)
         .w = call->parameter[0],
         .dx = call->dx[0],
     }};
-    return backward_data(call, &data);
+    if (joins_gradients(call)) {
+        const struct tr_op_winograd_backward both = {weights, data};
+        return tr_device_winograd_backward(call->device, &both);
+    }
+    TR_TRY(backward_weights(call, &weights));
+    return call->dx[0] ? backward_data(call, &data) : TR_OK;
 }
 
 const struct tr_layer_class tr_layer_conv = {
