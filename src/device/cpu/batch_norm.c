@@ -1,6 +1,10 @@
 /* Batch normalization, alone and with the sum and activation behind it. The work is cut into pieces, a
  * microbatch by a block of channels each, so that a piece's data is read again while it is near; the trees
  * over microbatches follow when all pieces are done.
+ *
+ * A microbatch is often more than the second-level cache holds. Sums over it are chains and go forwards; what
+ * then is done with each element goes backwards, and so begins with what has just been read. Pieces go
+ * backwards, too: the operation before has just written the last one, the one behind begins with the first.
  */
 #include "base/fail.h"
 #include "device/cpu/columns.h"
@@ -98,7 +102,7 @@ V_INLINE void forward_group(const struct forward *f, const enum tr_activation ac
             beta[v] = column_load(a->beta + channel, v, valid);
         }
         const vf slope = v_set1(f->slope);
-        for (int64_t p = begin; p < end; p++) {
+        for (int64_t p = end; p-- > begin;) {
             for (int v = 0; v < vectors; v++) {
                 const int64_t i = p * a->channels + channel;
                 vf y = v_mul(v_sub(column_load(a->x + i, v, valid), mean[v]), inv[v]);
@@ -176,7 +180,7 @@ static void batch_norm_forward_part(void *arguments, int member, int size)
     struct forward f = *(const struct forward *)arguments;
     const struct tr_op_batch_norm_forward *a = f.op;
     struct pieces pieces = pieces_of(a->cut.count, a->channels, member, size);
-    for (int64_t i = pieces.begin; i < pieces.end; i++) {
+    for (int64_t i = pieces.end; i-- > pieces.begin;) {
         struct piece piece = piece_at(&pieces, i);
         f.microbatch = piece.microbatch;
         forward_piece(&f, piece);
@@ -273,7 +277,7 @@ V_INLINE void backward_group(const struct backward *b, const enum tr_activation 
         slope[v] = v_mul(gamma[v], inv[v]);
     }
     if (!a->dx) return;
-    for (int64_t p = begin; p < end; p++) {
+    for (int64_t p = end; p-- > begin;) {
         for (int v = 0; v < vectors; v++) {
             const int64_t i = p * a->channels + channel;
             vf xhat = v_mul(v_sub(column_load(a->x + i, v, valid), mean[v]), inv[v]);
@@ -341,7 +345,7 @@ static void batch_norm_backward_part(void *arguments, int member, int size)
     struct backward b = *(const struct backward *)arguments;
     const struct tr_op_batch_norm_backward *a = b.op;
     struct pieces pieces = pieces_of(a->cut.count, a->channels, member, size);
-    for (int64_t i = pieces.begin; i < pieces.end; i++) {
+    for (int64_t i = pieces.end; i-- > pieces.begin;) {
         struct piece piece = piece_at(&pieces, i);
         b.microbatch = piece.microbatch;
         backward_piece(&b, piece);
