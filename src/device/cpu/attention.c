@@ -20,6 +20,7 @@ struct forward {
     float *values;  /* likewise */
     float *queries; /* [size][TILE_COLUMNS] */
     float *scores;  /* [keys][TILE_COLUMNS] */
+    struct head_ahead *ahead;
 };
 
 static int64_t forward_floats(int64_t keys, int64_t size)
@@ -41,17 +42,18 @@ static void forward_scores(const struct head *h, const struct forward *f, int64_
         /* The first half of the queries may see none of them. */
         const int64_t skip =
             columns == TILE_COLUMNS && first >= seen(h, i0 + HALF_COLUMNS - 1) ? HALF_COLUMNS : 0;
-        const struct row_tile tile = {.tile = {.segments = &segment,
-                                               .count = 1,
-                                               .a = f->keys + first * TILE_COLUMNS,
-                                               .a_step = TILE_COLUMNS,
-                                               .b = f->queries + skip,
-                                               .b_step = TILE_COLUMNS,
-                                               .to = f->scores + first * TILE_COLUMNS + skip,
-                                               .to_step = TILE_COLUMNS,
-                                               .columns = columns - skip},
-                                      .run = TILE_COLUMNS,
-                                      .jump = h->keys * TILE_COLUMNS};
+        struct row_tile tile = {.tile = {.segments = &segment,
+                                         .count = 1,
+                                         .a = f->keys + first * TILE_COLUMNS,
+                                         .a_step = TILE_COLUMNS,
+                                         .b = f->queries + skip,
+                                         .b_step = TILE_COLUMNS,
+                                         .to = f->scores + first * TILE_COLUMNS + skip,
+                                         .to_step = TILE_COLUMNS,
+                                         .columns = columns - skip},
+                                .run = TILE_COLUMNS,
+                                .jump = h->keys * TILE_COLUMNS};
+        head_fetch(f->ahead, &tile);
         row_tile_compute(height, &tile);
     }
 }
@@ -159,7 +161,19 @@ static void forward_head(const void *arguments, const struct head *h, float *mem
 {
     const struct tr_op_attention_forward *a = arguments;
     const struct tr_attention *at = h->at;
+    struct head_ahead ahead = {0};
+    const int64_t width = at->heads * at->size;
+    head_ahead_add(&ahead, a->y + h->row * width + h->number * at->size, width, h->queries, at->size);
+    if (h->next) {
+        const struct head *next = h->next;
+        head_ahead_add(&ahead, row_of(next, at->k, 0), at->kv_step, next->keys, at->size);
+        head_ahead_add(&ahead, row_of(next, at->v, 0), at->kv_step, next->keys, at->size);
+        head_ahead_add(&ahead, query_of(next, 0), at->q_step, next->queries, at->size);
+    }
+    const int64_t tiles = (h->queries + TILE_COLUMNS - 1) / TILE_COLUMNS * tile_count(h->keys);
+    head_ahead_begin(&ahead, at->causal ? tiles / 2 : tiles, at->size);
     const struct forward f = {
+        .ahead = &ahead,
         .keys = take(&memory, packed_floats(at->size, TILE_COLUMNS, h->keys)),
         .values = take(&memory, packed_floats(at->size, TILE_COLUMNS, h->keys)),
         .queries = take(&memory, packed_floats(TILE_COLUMNS, TILE_COLUMNS, at->size)),
@@ -220,12 +234,25 @@ struct run {
     struct part *part; /* [threads] */
 };
 
+/* Head `index` of all. */
+static void choose_head(const struct tr_attention *at, int64_t index, struct head *h)
+{
+    const int64_t example = index / at->heads;
+    h->number = index % at->heads;
+    h->row = at->offset[example];
+    h->key = at->key_offset[example];
+    h->queries = at->offset[example + 1] - h->row;
+    h->keys = at->key_offset[example + 1] - h->key;
+    h->before = h->keys - h->queries;
+    h->example = at->first_example + (uint32_t)example;
+}
+
 static void run_member(void *arguments, int member, int size)
 {
     const struct run *run = arguments;
     const struct tr_attention *at = run->at;
     const int threads = run->cpu->base.threads;
-    struct head h = {.at = at};
+    struct head h = {.at = at}, following = {.at = at};
     (void)size;
     if (at->rate > 0) h.mask = mask_of(at->key, at->scalars->step, at->layer, at->rate);
     for (int i = 0; i < threads;) {
@@ -235,14 +262,12 @@ static void run_member(void *arguments, int member, int size)
             i++;
             continue;
         }
-        const int64_t example = next / at->heads;
-        h.number = next % at->heads;
-        h.row = at->offset[example];
-        h.key = at->key_offset[example];
-        h.queries = at->offset[example + 1] - h.row;
-        h.keys = at->key_offset[example + 1] - h.key;
-        h.before = h.keys - h.queries;
-        h.example = at->first_example + (uint32_t)example;
+        choose_head(at, next, &h);
+        h.next = NULL;
+        if (next + 1 < part->end) {
+            choose_head(at, next + 1, &following);
+            h.next = &following;
+        }
         if (h.queries > 0) run->function(run->arguments, &h, cpu_scratch(run->cpu, member));
     }
 }

@@ -22,6 +22,19 @@ struct head {
     int64_t row, key;                      /* the first ones */
     uint32_t example;
     struct mask mask;
+    const struct head *next; /* which the member will probably take next, or NULL */
+};
+
+/* What a head fetches with the steps of its tiles of scores: where its results go, and the rows of the next
+   head. The hardware does not foresee them, as each is a part of a token's row, and a head is too short to
+   wait for them. */
+#define HEAD_TENSORS 8
+#define HEAD_WIDEST  4 /* in tiles; of wider heads the rest is not fetched */
+struct head_ahead {
+    struct row_fetch list[HEAD_TENSORS * HEAD_WIDEST];
+    int count, current;
+    int64_t rows, portion; /* of all, of a tile */
+    struct row_fetch next; /* the portion of the tile that is computed */
 };
 
 /* Computes a head in a member's scratch. */
@@ -76,6 +89,37 @@ static inline float *take(float **memory, int64_t floats)
     float *piece = *memory;
     *memory += round_up(floats, CPU_ALIGN / (int64_t)sizeof(float));
     return piece;
+}
+
+/* Adds `rows` rows of `size` from a tensor. */
+static inline void head_ahead_add(struct head_ahead *ahead, const float *from, int64_t step, int64_t rows,
+                                  int64_t size)
+{
+    for (int64_t j = 0; j < smaller(size, HEAD_WIDEST * TILE_COLUMNS) && rows > 0; j += TILE_COLUMNS) {
+        ahead->list[ahead->count++] = (struct row_fetch){from + j, step, rows};
+        ahead->rows += rows;
+    }
+}
+
+/* Spreads the rows over the first half of some `tiles` tiles, or as many as it takes: a tile has `depth`
+ * steps.
+ */
+static inline void head_ahead_begin(struct head_ahead *ahead, int64_t tiles, int64_t depth)
+{
+    ahead->portion = smaller(tiles > 0 ? 2 * ahead->rows / tiles + 1 : depth, depth);
+}
+
+/* Lets a tile fetch the next portion. */
+static inline void head_fetch(struct head_ahead *ahead, struct row_tile *tile)
+{
+    if (ahead->current == ahead->count) return;
+    struct row_fetch *rows = &ahead->list[ahead->current];
+    ahead->next = (struct row_fetch){rows->from, rows->step, smaller(rows->rows, ahead->portion)};
+    tile->fetch = &ahead->next;
+    tile->fetches = 1;
+    rows->from += ahead->portion * rows->step;
+    rows->rows -= ahead->portion;
+    if (rows->rows <= 0) ahead->current++;
 }
 
 /* How many keys query i sees. */

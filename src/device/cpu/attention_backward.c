@@ -21,6 +21,7 @@
 struct backward {
     const struct tr_op_attention_backward *op;
     const struct head *head;
+    struct head_ahead *ahead;
     int64_t tiles;                      /* of queries, and of keys */
     int64_t stride, padded;             /* floats in a row of scores, of a gradient */
     float *keys_across, *values_across; /* panels [size][TILE_COLUMNS] */
@@ -70,18 +71,18 @@ static void backward_products(const struct backward *b, const struct block *bloc
         const int64_t height = tile_first(all, b->tiles, t + 1) - block->query - first;
         const int64_t limit = seen(b->head, block->query + first + height - 1);
         for (int64_t j = 0; j < limit; j += TILE_COLUMNS) {
-            const struct row_tile tile = {
-                .tile = {.segments = &segment,
-                         .count = 1,
-                         .a = side + first * TILE_COLUMNS,
-                         .a_step = TILE_COLUMNS,
-                         .b = across + j * size,
-                         .b_step = TILE_COLUMNS,
-                         .to = to + first * b->stride + j,
-                         .to_step = b->stride,
-                         .columns = whole_columns(smaller(TILE_COLUMNS, limit - j))},
-                .run = TILE_COLUMNS,
-                .jump = block->queries * TILE_COLUMNS};
+            struct row_tile tile = {.tile = {.segments = &segment,
+                                             .count = 1,
+                                             .a = side + first * TILE_COLUMNS,
+                                             .a_step = TILE_COLUMNS,
+                                             .b = across + j * size,
+                                             .b_step = TILE_COLUMNS,
+                                             .to = to + first * b->stride + j,
+                                             .to_step = b->stride,
+                                             .columns = whole_columns(smaller(TILE_COLUMNS, limit - j))},
+                                    .run = TILE_COLUMNS,
+                                    .jump = block->queries * TILE_COLUMNS};
+            head_fetch(b->ahead, &tile);
             row_tile_compute(height, &tile);
         }
     }
@@ -213,6 +214,29 @@ static void backward_block(const struct backward *b, const struct block *block)
     backward_queries(b, block);
 }
 
+/* Results, and the next head. */
+static void look_ahead(const struct tr_op_attention_backward *a, const struct head *h,
+                       struct head_ahead *ahead)
+{
+    const struct tr_attention *at = h->at;
+    const int64_t size = at->size, width = at->heads * size, step = a->gradient_step;
+    const int64_t column = h->number * size;
+    head_ahead_add(ahead, a->dv + h->key * step + column, step, h->keys, size);
+    head_ahead_add(ahead, a->dk + h->key * step + column, step, h->keys, size);
+    head_ahead_add(ahead, a->dq + h->row * step + column, step, h->queries, size);
+    if (h->next) {
+        const struct head *next = h->next;
+        const int64_t place = next->row * width + next->number * size;
+        head_ahead_add(ahead, row_of(next, at->k, 0), at->kv_step, next->keys, size);
+        head_ahead_add(ahead, row_of(next, at->v, 0), at->kv_step, next->keys, size);
+        head_ahead_add(ahead, query_of(next, 0), at->q_step, next->queries, size);
+        head_ahead_add(ahead, a->dy + place, width, next->queries, size);
+        head_ahead_add(ahead, a->y + place, width, next->queries, size);
+    }
+    const int64_t tiles = 2 * tile_count(h->queries) * ((h->keys + TILE_COLUMNS - 1) / TILE_COLUMNS);
+    head_ahead_begin(ahead, at->causal ? tiles / 2 : tiles, size);
+}
+
 static void backward_head(const void *arguments, const struct head *h, float *memory)
 {
     const struct tr_op_attention_backward *a = arguments;
@@ -220,9 +244,12 @@ static void backward_head(const void *arguments, const struct head *h, float *me
     const int64_t size = at->size, stride = stride_of(h->keys);
     const int64_t across = packed_floats(h->keys, TILE_COLUMNS, size);
     const int64_t along = packed_floats(size, TILE_COLUMNS, h->keys);
+    struct head_ahead ahead = {0};
+    look_ahead(a, h, &ahead);
     const struct backward b = {
         .op = a,
         .head = h,
+        .ahead = &ahead,
         .tiles = tile_count(h->queries),
         .stride = stride,
         .padded = round_up(size, HALF_COLUMNS),

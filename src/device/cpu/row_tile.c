@@ -41,10 +41,23 @@ V_INLINE void compute(const int rows, const int vectors, const bool falling, con
     tile_begin(rows, vectors, tile, sum);
     const int64_t a_step = tile->a_step;
     const float *a = tile->a, *b = tile->b, *group[GROUPS];
+    struct row_fetch next = row_tile->fetches > 0 ? row_tile->fetch[0] : (struct row_fetch){0};
+    int fetch = 1;
     for (int64_t left = tile->segments->length, run; left > 0; left -= run) {
         run = left < row_tile->run ? left : row_tile->run;
         V_UNROLL for (int g = 0; g < GROUPS; g++) group[g] = a + (g * GROUP < rows ? g * GROUP * a_step : 0);
         int64_t i = run;
+        for (; !falling && next.rows > 0 && i >= STEPS; i -= STEPS) {
+            V_UNROLL for (int s = 0; s < STEPS; s++, next.from += next.step)
+                V_UNROLL for (int v = 0; v < TILE_VECTORS; v += AHEAD_VECTORS)
+                    __builtin_prefetch(next.from + v * VW);
+            next.rows -= STEPS;
+            if (next.rows <= 0 && fetch < row_tile->fetches) next = row_tile->fetch[fetch++];
+            V_UNROLL for (int g = 0; g * GROUP < rows; g++) KEEP(group[g]);
+            compute_steps(rows, vectors, STEPS, false, group, a_step, b, sum);
+            V_UNROLL for (int g = 0; g * GROUP < rows; g++) group[g] += STEPS;
+            b += STEPS * TILE_COLUMNS;
+        }
         for (; i >= STEPS; i -= STEPS) {
             V_UNROLL for (int g = 0; g * GROUP < rows; g++) KEEP(group[g]);
             compute_steps(rows, vectors, STEPS, false, group, a_step, b, sum);

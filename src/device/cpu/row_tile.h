@@ -10,12 +10,22 @@
 /* Every instruction set has its own. */
 #define row_tile_compute CPU_KERNEL(row_tile_compute)
 
+/* Rows of memory, as wide as a tile and `step` floats apart, that will be needed soon. */
+struct row_fetch {
+    const float *from;
+    int64_t step, rows;
+};
+
 struct row_tile {
     /* One segment; step i reads a number for each row at a[i / run * jump + row * a_step + i % run]. b is
        packed: b_step is TILE_COLUMNS. A corner, which can only be TILE_FALLING, goes on where the segment
        ends, and a has one run then; corner_a and corner_b mean nothing. There is no `next`. */
     struct tile tile;
     int64_t run, jump; /* run > 0 */
+    /* What is fetched meanwhile, a row with each step as far as there are steps; nothing with a corner. Rows
+       asked for at once would hold up the processor, which has only so many places for lines on their way. */
+    const struct row_fetch *fetch;
+    int fetches;
 };
 
 /* Computes a tile of `rows` rows (1..TILE_ROWS). */

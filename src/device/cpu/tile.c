@@ -8,7 +8,6 @@
 /* Tiles of few rows use up b fast; they ask for it so many steps ahead. */
 #define AHEAD_STEPS   24
 #define AHEAD_ROWS    (TILE_ROWS / 2)
-#define AHEAD_VECTORS (64 / (VW * (int)sizeof(float))) /* in a cache line */
 
 /* The steps of a corner: in step s the rows [falling ? s + 1 : 0, falling ? rows : s + 1). */
 V_INLINE void compute_corner(const int rows, const int vectors, const bool falling, const struct tile *tile,

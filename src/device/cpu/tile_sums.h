@@ -9,6 +9,8 @@
 
 #include <stdbool.h>
 
+#define AHEAD_VECTORS (64 / (VW * (int)sizeof(float))) /* in a cache line */
+
 /* Columns of vector v that are valid. */
 V_INLINE int64_t tile_part(int64_t columns, int v)
 {
