@@ -1,9 +1,9 @@
 /* Blocking: a member takes a rectangle of c. Of it, BLOCK_COLUMNS columns at a time; of those, BLOCK_DEPTH
  * steps of the chains at a time: such a block of b is packed into panels once, rests in the second-level
  * cache and meets all rows of the rectangle in bands of BLOCK_TILES tiles. A tile's rows of a are copied just
- * before they meet all panels of the block, and fetched while the tile before does. Between blocks of depth
- * the chains rest in c. A band goes through a group of blocks of b before the next band comes, so that its
- * part of c stays in the last-level cache meanwhile.
+ * before they meet all panels of the block, and fetched by the steps of the tile before. Between blocks of
+ * depth the chains rest in c. A band goes through a group of blocks of b before the next band comes, so that
+ * its part of c stays in the last-level cache meanwhile.
  */
 #include "device/cpu/product.h"
 
@@ -90,8 +90,24 @@ static void end_tile(const struct product *p, int64_t place, int64_t height, con
               p->columns);
 }
 
+/* Most of what a tile fetches: where the next one goes, what lies beside that, and of the rows of a that are
+   packed next the part that falls to a panel. */
+#define FETCHES (2 + (BLOCK_DEPTH + TILE_COLUMNS - 1) / TILE_COLUMNS)
+
+/* Lists part `index` of `parts` of `rows` rows of a; returns how many pieces that is. */
+static int fetch_rows(const struct product *p, const float *from, int64_t rows, int64_t depth, int64_t index,
+                      int64_t parts, struct row_fetch *fetch)
+{
+    const int64_t wide = divide_up(depth, TILE_COLUMNS);
+    int count = 0;
+    for (int64_t i = wide * index / parts; i < wide * (index + 1) / parts; i++)
+        fetch[count++] = (struct row_fetch){from + i * TILE_COLUMNS, p->depth, rows};
+    return count;
+}
+
 static void multiply_block(const struct product *p, const struct block *block, struct ahead *ahead_b)
 {
+    struct row_fetch fetch[FETCHES];
     _Alignas(CPU_ALIGN) float aside[TILE_ROWS * TILE_COLUMNS];
     float bias[TILE_COLUMNS];
     const int64_t tiles = tile_count(block->rows), panels = divide_up(block->columns, TILE_COLUMNS);
@@ -100,15 +116,15 @@ static void multiply_block(const struct product *p, const struct block *block, s
     /* Filled once: to fill it for each tile takes a hundred cycles and more. */
     struct row_tile tile = {
         .tile = {.segments = &segment, .count = 1, .a = block->a, .a_step = STEP_A, .b_step = TILE_COLUMNS},
-        .run = STEP_A};
+        .run = STEP_A,
+        .fetch = fetch};
     for (int64_t t = 0; t < tiles; t++) {
         const int64_t first = tile_first(block->rows, tiles, t);
         const int64_t height = tile_first(block->rows, tiles, t + 1) - first;
         const float *a = p->a + (block->row + first) * p->depth + block->k;
         pack_lines(block->a, STEP_A, a, p->depth, height, block->depth);
         const bool last = t + 1 == tiles;
-        struct ahead ahead_a = ahead_rows(last ? block->next_a : a + height * p->depth, p->depth,
-                                          last && !block->next_a ? 0 : height, block->depth, panels);
+        const float *next_a = last ? block->next_a : a + height * p->depth;
         for (int64_t j = 0; j < block->columns; j += TILE_COLUMNS) {
             const int64_t place = (block->row + first) * p->columns + block->column + j;
             tile.tile.b = block->b + j * block->depth;
@@ -116,12 +132,16 @@ static void multiply_block(const struct product *p, const struct block *block, s
             aim_tile(p, place, block->first, block->last, aside, &tile.tile);
             if (block->last) finish_tile(p, block->column + j, bias, &tile.tile);
             const bool wraps = j + TILE_COLUMNS >= block->columns;
+            int fetches = 0;
             if (!wraps || !last) {
                 const int64_t next = wraps ? place - j + height * p->columns : place + TILE_COLUMNS;
-                ahead_tile(p->c + next, p->columns, height, TILE_COLUMNS);
-                if (beside) ahead_tile(beside + next, p->columns, height, TILE_COLUMNS);
+                fetch[fetches++] = (struct row_fetch){p->c + next, p->columns, height};
+                if (beside) fetch[fetches++] = (struct row_fetch){beside + next, p->columns, height};
             }
-            ahead_fetch(&ahead_a);
+            if (next_a)
+                fetches +=
+                    fetch_rows(p, next_a, height, block->depth, j / TILE_COLUMNS, panels, fetch + fetches);
+            tile.fetches = fetches;
             ahead_fetch(ahead_b);
             row_tile_compute(height, &tile);
             if (block->last && p->derivative) end_tile(p, place, height, &tile.tile);
