@@ -129,6 +129,11 @@ tr_status tr_device_reached(tr_device *device, tr_event event, bool *out)
     return device->class->reached ? device->class->reached(device, event, out) : TR_OK;
 }
 
+tr_status tr_device_wait_for(tr_device *device, tr_event event)
+{
+    return device->class->wait_for ? device->class->wait_for(device, event) : tr_device_wait(device);
+}
+
 tr_status tr_device_alloc_pinned(tr_device *device, size_t bytes, void **out)
 {
     *out = NULL;

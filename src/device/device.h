@@ -17,7 +17,7 @@
 
 typedef struct tr_device tr_device;
 
-#define TR_DEVICE_VERSION 3
+#define TR_DEVICE_VERSION 4
 
 /* A moment in the order of what a device was given to do. */
 typedef struct tr_event {
@@ -45,6 +45,8 @@ struct tr_device_class {
     /* tr_device_record() and tr_device_reached(). NULL: all is done when its function returns. */
     tr_status (*record)(tr_device *device, tr_event *out);
     tr_status (*reached)(tr_device *device, tr_event event, bool *out);
+    /* tr_device_wait_for(). NULL: `wait` will do. */
+    tr_status (*wait_for)(tr_device *device, tr_event event);
     /* tr_device_alloc_pinned(). NULL: any host memory will do. */
     tr_status (*alloc_pinned)(tr_device *device, size_t bytes, void **out);
     void (*free_pinned)(tr_device *device, void *memory);
@@ -132,6 +134,9 @@ tr_status tr_device_wait(tr_device *device);
    done, with the first failure among it. */
 tr_status tr_device_record(tr_device *device, tr_event *out);
 tr_status tr_device_reached(tr_device *device, tr_event event, bool *out);
+/* Returns when all before a mark is done, with the first failure among it; what was enqueued behind it goes
+   on. */
+tr_status tr_device_wait_for(tr_device *device, tr_event event);
 /* Host memory for copies that go on beside operations, aligned to 64 bytes; freed with
    tr_device_free_pinned(), which accepts NULL memory. */
 tr_status tr_device_alloc_pinned(tr_device *device, size_t bytes, void **out);

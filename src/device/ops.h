@@ -875,7 +875,8 @@ struct tr_op_clip_scale {
     struct tr_step_scalars *scalars;
 };
 
-/* scalars->held = 1 if some x is NaN or infinite; else it stays. So a device judges a step by itself. */
+/* scalars->held = 1 if some x is NaN or infinite, or if scalars->nonfinite is set already, by a step before
+   that nobody has judged yet; else it stays. So a device judges a step by itself. */
 struct tr_op_hold {
     int64_t count;
     const float *x;

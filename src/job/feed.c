@@ -55,11 +55,9 @@ static void release_outgoing(tr_feed *feed, struct outgoing *outgoing)
 /* Memory that the device has taken what was in it from. */
 static tr_status take_outgoing(tr_feed *feed, struct outgoing *outgoing, void **out)
 {
-    bool there = true;
     outgoing->turn ^= 1;
     if (outgoing->used[outgoing->turn])
-        TR_TRY(tr_device_reached(feed->device, outgoing->sent[outgoing->turn], &there));
-    if (!there) TR_TRY(tr_device_wait(feed->device));
+        TR_TRY(tr_device_wait_for(feed->device, outgoing->sent[outgoing->turn]));
     *out = outgoing->memory[outgoing->turn];
     return TR_OK;
 }
@@ -174,6 +172,11 @@ void tr_feed_destroy(tr_feed **handle)
 size_t tr_feed_memory(const tr_feed *feed)
 {
     return feed->memory + feed->resident.memory;
+}
+
+bool tr_feed_is_resident(const tr_feed *feed)
+{
+    return feed->resident.here;
 }
 
 /* Item `i` of a list that holds one number for each channel, or one for all. */

@@ -32,6 +32,8 @@ tr_status tr_feed_create(tr_device *device, const struct tr_job *job, const tr_s
 void tr_feed_destroy(tr_feed **feed);
 /* Bytes of device memory. */
 size_t tr_feed_memory(const tr_feed *feed);
+/* Whether all that passes take is in the device's memory for good, so that nothing of a batch is borrowed. */
+bool tr_feed_is_resident(const tr_feed *feed);
 
 /* Brings rows [begin, end) of the batch to the pass, what of it the pass takes (nn/pass.h), labels included
    if the source has them; `scalars` (device memory) and `seed` decide augmentation. The batch is borrowed

@@ -306,7 +306,8 @@ static tr_status compute_nodes(tr_gradient *gradient, const struct tr_batch *bat
     return run_pass(gradient, batch, first, last, node, end - node, slot_at(gradient, node));
 }
 
-tr_status tr_gradient_enqueue(tr_gradient *gradient, int64_t step, int64_t *examples)
+tr_status tr_gradient_enqueue(tr_gradient *gradient, int64_t step, float sums[TR_PASS_SUMS],
+                              int64_t *examples)
 {
     const struct tr_batch *batch;
     TR_TRY(tr_loader_get(gradient->loader, step, &batch));
@@ -314,13 +315,17 @@ tr_status tr_gradient_enqueue(tr_gradient *gradient, int64_t step, int64_t *exam
     if (*examples == 0) return TR_OK;
     TR_TRY(tr_mirror_renew(gradient->mirror, TR_ARENA_PARAMETERS));
     for (int node = 0; node < gradient->plan.nodes;) TR_TRY(compute_nodes(gradient, batch, node, &node));
-    return tr_device_to_host(gradient->device, gradient->sums, tr_gradient_loss(gradient),
-                             sizeof gradient->sums);
+    return tr_device_to_host(gradient->device, sums, tr_gradient_loss(gradient), sizeof gradient->sums);
+}
+
+bool tr_gradient_borrows_nothing(const tr_gradient *gradient)
+{
+    return tr_feed_is_resident(gradient->feed);
 }
 
 tr_status tr_gradient_step(tr_gradient *gradient, int64_t step, int64_t *examples)
 {
-    TR_TRY(tr_gradient_enqueue(gradient, step, examples));
+    TR_TRY(tr_gradient_enqueue(gradient, step, gradient->sums, examples));
     return *examples == 0 ? TR_OK : tr_device_wait(gradient->device);
 }
 

@@ -6,6 +6,7 @@
 #include "base/team.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <string.h>
 
 const char *const tr_arena_names[TR_ARENAS] = {"parameters", "m", "v", "ema", "outer"};
@@ -25,11 +26,10 @@ struct tr_variables {
     float *shared;                   /* memory of ranks for all arenas, or NULL */
     bool filled;                     /* another rank gives the shared parameters their first values */
     struct tr_step_scalars *scalars; /* device */
-    struct tr_step_scalars next;     /* on their way there */
+    struct tr_step_scalars next[2];  /* on their way there, those of two steps in turn */
+    int turn;
     struct tr_staging squares;       /* per parameter that is optimized */
     float *norm;                     /* device: their root */
-    float told_norm;                 /* and what the device told last of these, see tr_variables_ask() */
-    struct tr_step_scalars told;
     int64_t square_count;
     struct group *groups;
     int group_count;
@@ -385,13 +385,25 @@ tr_status tr_variables_store(tr_variables *variables, enum tr_arena arena, float
     return tr_device_wait(variables->device);
 }
 
+static tr_status send_scalars(tr_variables *variables, int64_t step, size_t bytes)
+{
+    variables->turn ^= 1;
+    struct tr_step_scalars *next = &variables->next[variables->turn];
+    tr_optimizer_scalars(variables->optimizer, step, next);
+    return tr_device_to_device(variables->device, variables->scalars, next, bytes);
+}
+
 tr_status tr_variables_begin_step(tr_variables *variables, int64_t step)
 {
     TR_TRY(
         tr_device_wait(variables->device)); /* those of the step before are there; mostly nothing is left */
-    tr_optimizer_scalars(variables->optimizer, step, &variables->next);
-    return tr_device_to_device(variables->device, variables->scalars, &variables->next,
-                               sizeof variables->next);
+    return send_scalars(variables, step, sizeof(struct tr_step_scalars));
+}
+
+tr_status tr_variables_begin_behind(tr_variables *variables, int64_t step)
+{
+    /* What was judged, which follows, stays. */
+    return send_scalars(variables, step, offsetof(struct tr_step_scalars, nonfinite));
 }
 
 tr_status tr_variables_measure_squares(tr_variables *variables, const float *gradient)
@@ -439,11 +451,8 @@ tr_status tr_variables_open_squares(tr_variables *variables, const struct tr_sta
 
 tr_status tr_variables_norm(tr_variables *variables, float *norm)
 {
-    bool nonfinite;
-    TR_TRY(tr_variables_ask(variables));
-    TR_TRY(tr_device_wait(variables->device));
-    tr_variables_told(variables, norm, &nonfinite);
-    return TR_OK;
+    TR_TRY(tr_device_to_host(variables->device, norm, variables->norm, sizeof *norm));
+    return tr_device_wait(variables->device);
 }
 
 static float *behind(float *pointer, int64_t floats)
@@ -512,24 +521,18 @@ tr_status tr_variables_hold(tr_variables *variables, const float *loss, bool nor
     return norm ? tr_device_hold(variables->device, &by_norm) : TR_OK;
 }
 
-tr_status tr_variables_ask(tr_variables *variables)
+tr_status tr_variables_ask(tr_variables *variables, struct tr_variables_answer *answer)
 {
-    TR_TRY(tr_device_to_host(variables->device, &variables->told_norm, variables->norm, sizeof(float)));
-    return tr_device_to_host(variables->device, &variables->told, variables->scalars, sizeof variables->told);
-}
-
-void tr_variables_told(const tr_variables *variables, float *norm, bool *nonfinite)
-{
-    *norm = variables->told_norm;
-    *nonfinite = variables->told.nonfinite != 0;
+    TR_TRY(tr_device_to_host(variables->device, &answer->norm, variables->norm, sizeof answer->norm));
+    return tr_device_to_host(variables->device, &answer->scalars, variables->scalars, sizeof answer->scalars);
 }
 
 tr_status tr_variables_nonfinite(tr_variables *variables, bool *nonfinite)
 {
-    float norm;
-    TR_TRY(tr_variables_ask(variables));
+    struct tr_step_scalars told;
+    TR_TRY(tr_device_to_host(variables->device, &told, variables->scalars, sizeof told));
     TR_TRY(tr_device_wait(variables->device));
-    tr_variables_told(variables, &norm, nonfinite);
+    *nonfinite = told.nonfinite != 0;
     return TR_OK;
 }
 

@@ -96,6 +96,10 @@ tr_status tr_variables_store(tr_variables *variables, enum tr_arena arena, float
 
 /* Enqueues the scalars of a step; before its forward pass. */
 tr_status tr_variables_begin_step(tr_variables *variables, int64_t step);
+/* The same while the step before is under way, but no earlier one, and nobody has judged it: with
+   tr_variables_hold(), updates of this step change nothing either if those of that one were held, or made a
+   parameter NaN or infinite. */
+tr_status tr_variables_begin_behind(tr_variables *variables, int64_t step);
 /* Enqueues the norm of a whole gradient, whether or not the optimizer clips by it; read with
  * tr_variables_norm().
  */
@@ -126,10 +130,13 @@ tr_status tr_variables_nonfinite(tr_variables *variables, bool *nonfinite);
 /* For a device that judges by itself: enqueues that updates of this step change nothing if its loss, a float
    in device memory, or, with `norm`, the norm last measured is not finite. */
 tr_status tr_variables_hold(tr_variables *variables, const float *loss, bool norm);
-/* Enqueues the question for the norm last measured and whether the last update made a parameter NaN or
-   infinite; the answer is there once the device was waited for. */
-tr_status tr_variables_ask(tr_variables *variables);
-void tr_variables_told(const tr_variables *variables, float *norm, bool *nonfinite);
+/* What a device tells of a step. */
+struct tr_variables_answer {
+    float norm;                     /* the one last measured */
+    struct tr_step_scalars scalars; /* `nonfinite`: the last update made a parameter NaN or infinite */
+};
+/* Enqueues the question; the answer is there once the device was waited for. */
+tr_status tr_variables_ask(tr_variables *variables, struct tr_variables_answer *answer);
 /* Makes the averages usable in place of the parameters, all of which are there: running statistics are copied
    to them. */
 tr_status tr_variables_complete_ema(tr_variables *variables);

@@ -143,7 +143,9 @@ struct tr_range {
     int64_t begin, end; /* floats of an arena */
 };
 
-struct tr_report; /* of the driver */
+/* Of the driver: */
+struct tr_report;
+struct tr_flights;
 
 /* The head of every strategy's own structure. */
 struct tr_strategy {
@@ -178,6 +180,8 @@ struct tr_strategy {
     int64_t report_count;
     float sums[TR_PASS_SUMS]; /* of loss and of correctness over the ranks, once the step is open */
     bool open, spoilt;        /* the loss is known; it is not finite, and nothing is applied */
+    bool allows_next;         /* see tr_strategy_allow_next() */
+    struct tr_flights *alone; /* steps under way of a process alone (driver_alone.c), else NULL */
 };
 
 /* Whether ranks keep parts of the variables only. */

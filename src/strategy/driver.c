@@ -8,7 +8,7 @@
  *     exchange of reports -> figures -> average (the class), unless something is bad
  *
  * A device with memory of its own that nobody else has a say in goes through its part of this without the
- * host, who judges afterwards by the same numbers. Replicas apart may also meet within a round, neighbours
+ * host (driver_alone.c). Replicas apart may also meet within a round, neighbours
  * only.
  *
  * Invariant: a decision follows from numbers that are the same on all ranks of a replica, so all of them
@@ -31,11 +31,12 @@ tr_status tr_driver_create(tr_strategy *strategy)
                              : tr_driver_is_together(strategy) ? 1
                                                                : (int64_t)strategy->size;
     strategy->reports = tr_alloc_zero((size_t)strategy->report_count, sizeof *strategy->reports);
-    return strategy->reports ? TR_OK : TR_ENOMEM;
+    return strategy->reports ? tr_driver_make_flights(strategy) : TR_ENOMEM;
 }
 
 void tr_driver_destroy(tr_strategy *strategy)
 {
+    tr_driver_release_flights(strategy);
     tr_free(strategy->reports);
 }
 
@@ -120,8 +121,7 @@ static tr_status judge(tr_strategy *strategy, tr_variables *variables, const flo
 
 /* ---- computing and updating ---- */
 
-/* `step` has been computed since `start`. */
-static void count_computing(tr_strategy *strategy, int64_t step, double start)
+void tr_driver_count(tr_strategy *strategy, int64_t step, double start)
 {
     tr_strategy_delay(strategy, step, tr_clock_seconds() - start);
     strategy->done.compute_seconds += tr_clock_seconds() - start;
@@ -136,7 +136,7 @@ static tr_status compute(tr_strategy *strategy, tr_gradient *gradient, int64_t s
     if (watch->layer) tr_gradient_watch(gradient, watch->layer, watch->user);
     tr_status status = tr_gradient_step(gradient, step, examples);
     if (watch->layer) tr_gradient_watch(gradient, NULL, NULL);
-    if (status == TR_OK) count_computing(strategy, step, start);
+    if (status == TR_OK) tr_driver_count(strategy, step, start);
     return status;
 }
 
@@ -177,8 +177,7 @@ bool tr_driver_update_of(const tr_strategy *strategy, int64_t begin, int64_t end
     return tr_variables_update_of(strategy->replicas->variables, begin, end, out);
 }
 
-/* What is this rank's of the update. */
-static tr_status apply(const tr_strategy *strategy, tr_variables *variables, const float *gradient)
+tr_status tr_driver_apply(const tr_strategy *strategy, tr_variables *variables, const float *gradient)
 {
     const struct tr_range whole = {0, strategy->job->model->arena_floats};
     const struct tr_range *ranges = strategy->updates ? strategy->updates : &whole;
@@ -192,7 +191,7 @@ static tr_status apply(const tr_strategy *strategy, tr_variables *variables, con
 static tr_status update(tr_strategy *strategy, tr_variables *variables, const struct tr_combined *combined,
                         bool *poisoned)
 {
-    if (!combined->applied) TR_TRY(apply(strategy, variables, combined->gradient));
+    if (!combined->applied) TR_TRY(tr_driver_apply(strategy, variables, combined->gradient));
     TR_TRY(tr_variables_nonfinite(variables, poisoned));
     const struct tr_strategy_division *division = strategy->class->division;
     if (combined->applied || !strategy->comm || !tr_driver_is_together(strategy) || !division) return TR_OK;
@@ -208,8 +207,8 @@ static void give_up(struct tr_report *report, int64_t step, bool bad_loss)
     report->bad_loss = bad_loss;
 }
 
-static void tell(const tr_strategy *strategy, const struct tr_verdict *verdict, bool poisoned, int64_t step,
-                 int64_t examples, struct tr_report *report)
+void tr_driver_tell(const tr_strategy *strategy, const struct tr_verdict *verdict, bool poisoned,
+                    int64_t step, int64_t examples, struct tr_report *report)
 {
     bool applied = !verdict->bad_loss && !verdict->skipped;
     if (verdict->skipped) report->skipped++;
@@ -221,44 +220,6 @@ static void tell(const tr_strategy *strategy, const struct tr_verdict *verdict, 
     report->examples += examples;
 }
 
-/* Whether the device can go through a whole step without the host, who waits for it once then, not each time
-   that something is to be decided. Whoever is told of updates is told of none that are held. */
-static bool goes_by_itself(const tr_strategy *strategy, const struct tr_replica *replica)
-{
-    const struct tr_strategy_watch *watch = &strategy->watch;
-    return !strategy->comm && strategy->device == strategy->holder && replica->gradient &&
-           !strategy->device->class->host_memory && !watch->layer && !watch->update;
-}
-
-/* One step of a rank alone, judged on the device as tr_judge() does. */
-static tr_status learn_at_once(tr_strategy *strategy, const struct tr_replica *replica, int64_t step,
-                               struct tr_report *report)
-{
-    const struct tr_job *job = strategy->job;
-    tr_variables *variables = replica->variables;
-    bool measures = tr_strategy_measures(job), poisoned;
-    double start = tr_clock_seconds();
-    int64_t examples;
-    float norm;
-    TR_TRY(tr_gradient_enqueue(replica->gradient, step, &examples));
-    if (examples == 0) return TR_OK;
-    const float *gradient = tr_gradient_slots(replica->gradient), *loss = tr_gradient_loss(replica->gradient);
-    if (measures) TR_TRY(tr_variables_measure(variables, gradient));
-    TR_TRY(tr_variables_hold(variables, loss, job->train.on_nonfinite == TR_NONFINITE_SKIP));
-    TR_TRY(apply(strategy, variables, gradient));
-    TR_TRY(tr_variables_ask(variables));
-    TR_TRY(tr_device_wait(strategy->device));
-    count_computing(strategy, step, start);
-    tr_driver_open(strategy, tr_gradient_sums(replica->gradient));
-    tr_variables_told(variables, &norm, &poisoned);
-    if (!measures || strategy->spoilt) norm = 0;
-    report->norms += (double)norm;
-    report->measured += measures && !strategy->spoilt;
-    const struct tr_verdict verdict = tr_judge(job, !strategy->spoilt, (double)norm);
-    tell(strategy, &verdict, poisoned, step, examples, report);
-    return TR_OK;
-}
-
 /* One step of one replica. */
 static tr_status learn(tr_strategy *strategy, const struct tr_replica *replica, int64_t step,
                        struct tr_report *report)
@@ -267,8 +228,9 @@ static tr_status learn(tr_strategy *strategy, const struct tr_replica *replica, 
     struct tr_verdict verdict;
     bool poisoned = false;
     strategy->open = strategy->spoilt = false;
+    if (tr_driver_goes_alone(strategy, replica))
+        return tr_driver_learn_alone(strategy, replica, step, report);
     TR_TRY(tr_variables_begin_step(replica->variables, step));
-    if (goes_by_itself(strategy, replica)) return learn_at_once(strategy, replica, step, report);
     TR_TRY(tr_driver_is_together(strategy) ? strategy->class->gradient(strategy, step, &combined)
                                            : compute_alone(strategy, replica, step, &combined));
     if (combined.examples == 0) return TR_OK;
@@ -276,7 +238,7 @@ static tr_status learn(tr_strategy *strategy, const struct tr_replica *replica, 
     TR_TRY(judge(strategy, replica->variables, combined.gradient, report, &verdict));
     bool applied = !verdict.bad_loss && !verdict.skipped;
     if (applied) TR_TRY(update(strategy, replica->variables, &combined, &poisoned));
-    tell(strategy, &verdict, poisoned, step, combined.examples, report);
+    tr_driver_tell(strategy, &verdict, poisoned, step, combined.examples, report);
     return TR_OK;
 }
 

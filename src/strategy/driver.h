@@ -37,10 +37,32 @@ const struct tr_report *tr_driver_first_bad(const tr_strategy *strategy);
 /* Memory for reports, once the class's `begin` has been called. Local. TR_ENOMEM. */
 tr_status tr_driver_create(tr_strategy *strategy);
 void tr_driver_destroy(tr_strategy *strategy);
+/* What is this rank's of the update of a replica, enqueued. */
+tr_status tr_driver_apply(const tr_strategy *strategy, tr_variables *variables, const float *gradient);
+/* `step` has been computed since `start`. */
+void tr_driver_count(tr_strategy *strategy, int64_t step, double start);
+/* Adds to the report of a replica how a step of `examples` examples went. */
+void tr_driver_tell(const tr_strategy *strategy, const struct tr_verdict *verdict, bool poisoned,
+                    int64_t step, int64_t examples, struct tr_report *report);
 /* tr_strategy_step() of a synchronous strategy: a round. */
 tr_status tr_driver_round(tr_strategy *strategy, int64_t step, int32_t request,
                           struct tr_step_figures *figures);
 /* tr_strategy_locate_nonfinite(); in locate_nonfinite.c. */
 tr_status tr_driver_locate_nonfinite(tr_strategy *strategy, int64_t step, char *name, size_t size);
+
+/* ---- driver_alone.c ---- */
+
+/* What steps of a process alone take, where the device has memory of its own. TR_ENOMEM; released with
+   tr_driver_release_flights(), also after a failure. */
+tr_status tr_driver_make_flights(tr_strategy *strategy);
+void tr_driver_release_flights(tr_strategy *strategy);
+/* Whether the device can go through a whole step without the host, who waits for it once then, not each time
+   that something is to be decided. Whoever is told of updates is told of none that are held. */
+bool tr_driver_goes_alone(const tr_strategy *strategy, const struct tr_replica *replica);
+/* Such a step; the next one may be under way then (tr_strategy_has_begun()). */
+tr_status tr_driver_learn_alone(tr_strategy *strategy, const struct tr_replica *replica, int64_t step,
+                                struct tr_report *report);
+/* Waits for what is under way, and forgets it. */
+void tr_driver_land(tr_strategy *strategy);
 
 #endif

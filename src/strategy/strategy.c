@@ -10,6 +10,7 @@
 #include "job/mirror.h"
 #include "strategy/replicas.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -98,6 +99,7 @@ void tr_strategy_destroy(tr_strategy **handle)
         for (int i = 0; i < strategy->replica_count; i++) tr_gradient_leave(&strategy->replicas[i].gradient);
         return;
     }
+    tr_driver_land(strategy);
     release_replicas(strategy);
     if (strategy->class->destroy) strategy->class->destroy(strategy);
     if (strategy->replicas != &strategy->single) tr_free(strategy->replicas);
@@ -237,6 +239,11 @@ tr_status tr_strategy_step(tr_strategy *strategy, int64_t step, int32_t request,
     return status;
 }
 
+void tr_strategy_allow_next(tr_strategy *strategy, bool allowed)
+{
+    strategy->allows_next = allowed;
+}
+
 static tr_status show_layer(void *user, const struct tr_layer *layer, const float *output, int64_t count)
 {
     const tr_strategy *strategy = user;
@@ -260,6 +267,7 @@ static tr_status show_update(void *user, const float *gradient, int64_t begin, i
 void tr_strategy_watch(tr_strategy *strategy, enum tr_watcher who, struct tr_strategy_watch watch)
 {
     struct tr_strategy_watch all = {.user = strategy};
+    assert(!tr_strategy_has_begun(strategy));
     strategy->watcher[who] = watch;
     for (int i = 0; i < TR_WATCHERS; i++) {
         if (strategy->watcher[i].layer) all.layer = show_layer;

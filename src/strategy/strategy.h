@@ -156,6 +156,12 @@ tr_status tr_strategy_meet(tr_strategy *strategy, int64_t step);
  * something that all must do together. */
 tr_status tr_strategy_step(tr_strategy *strategy, int64_t step, int32_t request,
                            struct tr_step_figures *figures);
+/* Whether steps from now on may begin the next one before they return (not at first). Some do, on a device
+   that would else wait for the host; their figures are the same. Whoever allows it takes the next step next,
+   or destroys the strategy. */
+void tr_strategy_allow_next(tr_strategy *strategy, bool allowed);
+/* Whether the next step has been begun: variables may be on the way to what it makes of them. Local. */
+bool tr_strategy_has_begun(const tr_strategy *strategy);
 /* An evaluation of a run of an asynchronous strategy, which all who compute share: of the state gathered
    last, with moving averages in the place of parameters where the job keeps them. */
 struct tr_examination {

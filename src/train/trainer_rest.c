@@ -124,6 +124,12 @@ void trainer_set_rate(const tr_trainer *trainer, int64_t examples, double second
 
 /* ---- between steps ---- */
 
+/* Whether it is time to tell of progress. */
+static bool has_progressed(const struct run *run)
+{
+    return run->trainer->run_seconds - run->progressed_seconds >= PROGRESS_SECONDS;
+}
+
 static void report(struct run *run, struct tr_train_event *event)
 {
     const tr_trainer *trainer = run->trainer;
@@ -138,7 +144,7 @@ static void report(struct run *run, struct tr_train_event *event)
         run->reported_examples = 0;
         run->reported_seconds = event->seconds;
     }
-    if (event->seconds - run->progressed_seconds >= PROGRESS_SECONDS) {
+    if (has_progressed(run) && !tr_strategy_has_begun(trainer->strategy)) {
         struct tr_train_event progress = *event;
         progress.kind = TR_EVENT_PROGRESS;
         trainer_set_rate(trainer, run->progressed_examples, event->seconds - run->progressed_seconds,
@@ -293,6 +299,23 @@ tr_status trainer_stopped(struct run *run)
     return tr_fail(TR_EINTERRUPTED, "stopped after step %lld of %lld%s%s", (long long)trainer->step,
                    (long long)trainer->job->train.steps,
                    trainer->out ? "; resume from " : "; nothing was saved", trainer->out ? trainer->out : "");
+}
+
+/* Whether what is due every so many steps is due after step number `step`. */
+static bool comes(int64_t every, int64_t step)
+{
+    return every > 0 && step % every == 0;
+}
+
+bool trainer_goes_on(const struct run *run)
+{
+    const tr_trainer *trainer = run->trainer;
+    const struct tr_train_options *train = &trainer->job->train;
+    int64_t next = trainer->step + 1;
+    bool watched = trainer->observation.probe || trainer->digests || trainer->recording.timeline;
+    bool reports = comes(train->log_every, next) || (train->log_every > 0 && next == 1);
+    return !watched && !reports && !has_progressed(run) && !comes(train->evaluate_every, next) &&
+           !comes(train->checkpoint_every, next) && !comes(trainer->steps_per_epoch, next);
 }
 
 tr_status trainer_rest(struct run *run)

@@ -23,10 +23,11 @@ static tr_status nonfinite(tr_trainer *trainer, const struct tr_step_figures *fi
         (long long)(trainer->step + figures->steps), what, name);
 }
 
-/* Computes and applies one step. */
-static tr_status do_step(tr_trainer *trainer, int32_t request, struct tr_step_figures *figures)
+/* Computes and applies one step. `goes_on`: nothing comes between it and the next one. */
+static tr_status do_step(tr_trainer *trainer, int32_t request, bool goes_on, struct tr_step_figures *figures)
 {
     tr_timeline_step(trainer->step);
+    tr_strategy_allow_next(trainer->strategy, goes_on);
     tr_span_begin(TR_ACTIVITY_STEP, "step");
     TR_TRY(tr_strategy_step(trainer->strategy, trainer->step, request, figures));
     tr_span_end();
@@ -44,7 +45,7 @@ tr_status tr_trainer_step(tr_trainer *trainer, struct tr_train_event *out)
     if (trainer->step >= trainer->job->train.steps)
         return tr_fail(TR_EINVAL, "all %lld steps are done; set train.steps higher to go on",
                        (long long)trainer->job->train.steps);
-    TR_TRY(do_step(trainer, 0, &figures));
+    TR_TRY(do_step(trainer, 0, false, &figures));
     if (!out) return TR_OK;
     struct tr_train_event event = trainer_step_event(trainer, &figures);
     event.seconds = tr_clock_seconds() - start;
@@ -137,7 +138,8 @@ static tr_status step_on(struct run *run)
     if (trainer->digests) tr_digests_begin(trainer->digests, trainer->step);
     double start = tr_clock_seconds();
     struct tr_step_figures figures; /* those of the step before may be told once more */
-    TR_TRY(do_step(trainer, requests(trainer), &figures));
+    int32_t request = requests(trainer);
+    TR_TRY(do_step(trainer, request, request == 0 && trainer_goes_on(run), &figures));
     run->figures = figures;
     if (tr_strategy_is_asynchronous(trainer->strategy))
         trainer->run_seconds = tr_clock_seconds() - run->began;
@@ -156,7 +158,8 @@ static tr_status go_on(struct run *run)
         if (run->resting) TR_TRY(trainer_rest(run));
         if (trainer->step >= trainer->job->train.steps || trainer_ends_early(trainer))
             return trainer_finish(run);
-        if (trainer->stop && !trainer->comm) return trainer_stopped(run);
+        if (trainer->stop && !trainer->comm && !tr_strategy_has_begun(trainer->strategy))
+            return trainer_stopped(run);
         TR_TRY(step_on(run));
     }
 }

@@ -55,6 +55,9 @@ void trainer_set_rate(const tr_trainer *trainer, int64_t examples, double second
                       struct tr_train_event *event);
 /* What comes after a step. TR_EINTERRUPTED where the run was asked to stop, and has. */
 tr_status trainer_rest(struct run *run);
+/* Whether nothing comes between the next step and the one after it that needs the variables of just then, or
+   lets others look at them: trainer_rest() tells nobody anything. */
+bool trainer_goes_on(const struct run *run);
 /* Whether the run ends before its last step. All it looks at is kept in checkpoints, so that a run that is
    taken up where it ended early ends again. */
 bool trainer_ends_early(const tr_trainer *trainer);

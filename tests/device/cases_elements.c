@@ -267,12 +267,14 @@ bool case_clip_scale(struct scene *s, int index)
     return true;
 }
 
-/* Numbers that are all finite, or the last one is not, or any. */
+/* Numbers that are all finite, or the last one is not, or any; or all are, and a parameter of before is not.
+ */
 bool case_hold(struct scene *s, int index)
 {
     static const int sizes[] = {1, 2, 600};
     static const float last[] = {3, INFINITY, -INFINITY, NAN};
-    if (index >= LENGTH(sizes) * (LENGTH(last) + 1)) return false;
+    static const struct tr_step_scalars poisoned = {.rate = 1, .nonfinite = 1};
+    if (index >= LENGTH(sizes) * (LENGTH(last) + 2)) return false;
     int kind = index / LENGTH(sizes);
     struct tr_op_hold a = {.count = sizes[index % LENGTH(sizes)]};
     float numbers[600] = {0};
@@ -283,7 +285,8 @@ bool case_hold(struct scene *s, int index)
     } else {
         a.x = scene_in(s, "x", a.count);
     }
-    a.scalars = scene_scalars(s);
+    a.scalars = kind > LENGTH(last) ? scene_data(s, "scalars", sizeof poisoned, sizeof(uint32_t), &poisoned)
+                                    : scene_scalars(s);
     scene_end(s, tr_device_hold(s->device, &a));
     return true;
 }

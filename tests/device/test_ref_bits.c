@@ -83,7 +83,7 @@ static const uint64_t bits[CASE_LISTS] = {
     [OPERATION_update] = 0x33f3c02cf207da22u,
     [OPERATION_sum_squares] = 0x04497898ca8cb10bu,
     [OPERATION_clip_scale] = 0x762a58ccd058f49cu,
-    [OPERATION_hold] = 0x7ff0c6f5b65a03f7u,
+    [OPERATION_hold] = 0xb17722021918252bu,
 };
 
 static tr_device *device;

@@ -1,5 +1,5 @@
 /* Variables of which a process keeps a part: what they compute covers that part, from its first parameter to
- * its last, and nothing besides.
+ * its last, and nothing besides. Averages; and steps that nobody has judged.
  */
 #include "support/networks.h"
 
@@ -183,12 +183,73 @@ static void averages_go_with_present_statistics(void **state)
     end(&fixture);
 }
 
+/* A step of `loss`, whose gradient is fixture->gradient times `scale`, and the sum of the parameters then. */
+static double step_with(struct fixture *fixture, tr_variables *variables, float loss, float scale)
+{
+    const float *parameters = tr_variables_arena(variables, TR_ARENA_PARAMETERS);
+    int64_t floats = fixture->model->arena_floats;
+    double sum = 0;
+    float *gradient = tr_alloc_aligned((size_t)floats, sizeof *gradient);
+    assert_non_null(gradient);
+    for (int64_t i = 0; i < floats; i++) gradient[i] = fixture->gradient[i] * scale;
+    must(tr_variables_hold(variables, &loss, false));
+    must(tr_variables_update(variables, gradient, 0, floats));
+    must(tr_device_wait(fixture->device));
+    for (int64_t i = 0; i < floats; i++) sum += (double)parameters[i] * (double)(i + 1);
+    tr_free(gradient);
+    return sum;
+}
+
+/* Of steps that are begun before those in front of them are judged, the ones behind a bad loss, or behind an
+   update that left a parameter infinite, change nothing; all others are applied. */
+static void steps_behind_a_bad_one_are_held(void **state)
+{
+    struct fixture fixture;
+    (void)state;
+    for (int bad_update = 0; bad_update < 2; bad_update++) {
+        tr_variables *variables;
+        bool nonfinite;
+        begin(&fixture);
+        fixture.optimizer.clip_norm = 0;
+        must(tr_variables_create(fixture.device, fixture.model, &fixture.optimizer, NULL, &variables));
+        must(tr_variables_initialize(variables, 3));
+        must(tr_variables_begin_step(variables, 0));
+        double first = step_with(&fixture, variables, 1, 1);
+        must(tr_variables_begin_behind(variables, 1));
+        double second = step_with(&fixture, variables, 1, 1);
+        assert_true(second != first && isfinite(second));
+        must(tr_variables_begin_behind(variables, 2));
+        if (bad_update)
+            (void)step_with(&fixture, variables, 1, INFINITY);
+        else
+            assert_true(step_with(&fixture, variables, INFINITY, 1) == second);
+        size_t bytes = (size_t)fixture.model->arena_floats * sizeof(float);
+        float *parameters = tr_variables_arena(variables, TR_ARENA_PARAMETERS),
+              *kept = tr_alloc_aligned((size_t)fixture.model->arena_floats, sizeof *kept);
+        assert_non_null(kept);
+        memcpy(kept, parameters, bytes);
+        must(tr_variables_begin_behind(variables, 3));
+        (void)step_with(&fixture, variables, 1, 1);
+        assert_memory_equal(parameters, kept, bytes);
+        must(tr_variables_nonfinite(variables, &nonfinite));
+        assert_int_equal(nonfinite, bad_update);
+        /* with what was judged forgotten it goes on */
+        must(tr_variables_begin_step(variables, 3));
+        (void)step_with(&fixture, variables, 1, 1);
+        assert_memory_not_equal(parameters, kept, bytes);
+        tr_free(kept);
+        tr_variables_destroy(&variables);
+        end(&fixture);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(squares_are_those_of_the_part),
         cmocka_unit_test(parts_join_to_one_norm),
         cmocka_unit_test(averages_go_with_present_statistics),
+        cmocka_unit_test(steps_behind_a_bad_one_are_held),
     };
     return cmocka_run_group_tests_name("job.variables", tests, NULL, NULL);
 }

@@ -16,6 +16,7 @@ enum { STEPS = 3 };
 static void begin(struct job *job, int family)
 {
     family_job(job, &families[family], family_place);
+    job_set(job, "train.log_every=3"); /* step 3 can begin before step 2 is judged */
     job->settings.steps = STEPS;
     job->settings.set = job->set;
     job->settings.program_cache = TEST_PROGRAMS;

@@ -1,6 +1,7 @@
 /* Every strategy on a device whose memory nobody but the device can touch: the hash of one process on the
  * cpu device, or of the same strategy there; and with parameters on one device and computing on the other.
  */
+#include "strategy/values.h"
 #include "support/ranks.h"
 
 #include "support/shadow.h"
@@ -124,75 +125,6 @@ static void count_notes(void *user, enum tr_log_level level, const char *message
     if (level == TR_LOG_WARNING && strstr(message, "are not kept on")) ++*(int *)user;
 }
 
-/* Vectors with values to come near to, and `line` among them. */
-static void begin_values(struct job *job, const char *line)
-{
-    static const char model[] =
-        "name: values\n"
-        "data:\n"
-        "  train: {csv: {path: values.csv, label: value, label_columns: [\"1\", \"3\"]}}\n"
-        "  test: {csv: {path: values.csv, label: value, label_columns: [\"1\", \"3\"]}}\n"
-        "layers: [{dense: {units: 5}}, {dense: 2}]\n"
-        "loss: mean_squared_error\n"
-        "optimizer: {rule: sgd, rate: 1e-3}\n"
-        "train: {batch: 11, microbatches: 5, steps: 5}\n";
-    static char path[SCRATCH_PATH];
-    char lines[41 * 32], *at = lines;
-    for (int i = 0; i < 40; i++) {
-        if (i == 29) at += snprintf(at, 32, "%s", line);
-        at += snprintf(at, 32, "%d,%d,%d,%d,%d\n", i % 7, i % 5, i * i % 11, i % 3, i % 4);
-    }
-    must_train(tr_file_write_atomic(NULL, scratch_join(path, family_place, "values.csv"), lines,
-                                    (size_t)(at - lines)));
-    must_train(
-        tr_file_write_atomic(NULL, scratch_join(path, family_place, "values.yaml"), model, sizeof model - 1));
-    job_begin(job, path);
-    job->settings.set = job->set;
-}
-
-/* A device that goes through a step by itself holds back what the host would have: the same steps are
-   skipped, or end the run, with the same words. */
-static void steps_that_are_not_finite(void **state)
-{
-    static const char skip[] = "train.on_nonfinite=skip", clip[] = "optimizer.clip_norm=1";
-    static const struct {
-        const char *line, *set[3];
-        tr_status status;
-        const char *message; /* part of it */
-    } runs[] = {
-        {"0,3e38,0,-3e38,0\n", {NULL}, TR_ENONFINITE, "the loss is not finite"},
-        {"0,3e38,0,-3e38,0\n", {clip, NULL}, TR_ENONFINITE, "the loss is not finite"},
-        {"0,3e38,0,-3e38,0\n", {skip, NULL}, TR_OK, ""},
-        {"0,3e38,0,-3e38,0\n", {skip, clip, NULL}, TR_OK, ""},
-        /* the loss is finite, the norm of the gradient is not */
-        {"1e10,1e18,0,1,0\n", {skip, NULL}, TR_OK, ""},
-        {"1e10,1e18,0,1,0\n",
-         {"optimizer.rate=3e38", NULL},
-         TR_ENONFINITE,
-         "the updated network is not finite"},
-    };
-    (void)state;
-    for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) {
-        struct job job;
-        struct outcome expected, got;
-        begin_values(&job, runs[i].line);
-        for (int k = 0; runs[i].set[k]; k++) job_set(&job, runs[i].set[k]);
-        job.settings.device = "cpu";
-        job_outcome(&job, &expected);
-        if (expected.status != runs[i].status || !strstr(expected.message, runs[i].message) ||
-            expected.warnings != (runs[i].status == TR_OK))
-            fail_msg("run %d: status %d, %d warnings, %s", (int)i, (int)expected.status, expected.warnings,
-                     expected.message);
-        job.settings.device = "shadow";
-        job_outcome(&job, &got);
-        assert_int_equal(got.status, expected.status);
-        assert_int_equal(got.warnings, expected.warnings);
-        assert_string_equal(got.message, expected.message);
-        assert_string_equal(got.losses, expected.losses);
-        if (expected.status == TR_OK) assert_string_equal(got.hash, expected.hash);
-    }
-}
-
 /* Texts of different lengths, with a label for each token that has one. */
 static void begin_tags(struct job *job)
 {
@@ -252,7 +184,7 @@ static void a_set_that_is_too_large(void **state)
         if (sets[i].family == -2)
             begin_tags(&job);
         else if (sets[i].family == -1)
-            begin_values(&job, "1,2,3,4,5\n");
+            values_job(&job, family_place, "1,2,3,4,5\n");
         else
             begin(&job, sets[i].family);
         job_set(&job, sets[i].set);
@@ -282,9 +214,10 @@ static void a_set_that_is_too_large(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_convolutional_network),   cmocka_unit_test(a_network_of_everything),
-        cmocka_unit_test(a_recurrent_network),       cmocka_unit_test(a_set_that_is_too_large),
-        cmocka_unit_test(steps_that_are_not_finite),
+        cmocka_unit_test(a_convolutional_network),
+        cmocka_unit_test(a_network_of_everything),
+        cmocka_unit_test(a_recurrent_network),
+        cmocka_unit_test(a_set_that_is_too_large),
     };
     return cmocka_run_group_tests(tests, family_place_make, family_place_remove);
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 int64_t shadow_room = INT64_MAX;
+void (*shadow_goes_on)(void);
 
 /* Memory of the device. */
 struct range {
@@ -27,6 +28,7 @@ struct copy {
     const void *from;
     void *late;
     size_t bytes;
+    uint64_t behind; /* the event that it comes behind */
     struct copy *next;
 };
 
@@ -87,7 +89,7 @@ static tr_status enqueue(struct shadow *shadow, void *to, const void *from, size
     if (bytes == 0) return TR_OK;
     struct copy *copy = tr_alloc_zero(1, sizeof *copy);
     if (!copy) return TR_ENOMEM;
-    *copy = (struct copy){.to = to, .from = from, .bytes = bytes};
+    *copy = (struct copy){.to = to, .from = from, .bytes = bytes, .behind = shadow->recorded};
     if (to_host) copy->late = tr_alloc(1, bytes);
     if (to_host && !copy->late) {
         tr_free(copy);
@@ -147,23 +149,44 @@ static tr_status shadow_to_host_beside(tr_device *device, void *to, const void *
     return TR_OK;
 }
 
-static tr_status shadow_wait(tr_device *device)
+/* Ends the copies before `event`; those behind it are as late as can be. *told: some went to the host. */
+static tr_status end_copies(struct shadow *shadow, uint64_t event, bool *told)
 {
-    struct shadow *shadow = shadow_of(device);
+    *told = false;
     begin(shadow);
-    for (struct copy *copy = shadow->copies; copy; copy = copy->next)
+    for (struct copy *copy = shadow->copies; copy && copy->behind < event; copy = copy->next)
         if (copy->late && copy->from) memcpy(copy->late, copy->from, copy->bytes);
     end(shadow);
-    while (shadow->copies) {
+    while (shadow->copies && shadow->copies->behind < event) {
         struct copy *copy = shadow->copies;
         if (copy->late) memcpy(copy->to, copy->late, copy->bytes);
+        *told |= copy->late != NULL;
         shadow->copies = copy->next;
         tr_free(copy->late);
         tr_free(copy);
     }
-    shadow->last = &shadow->copies;
-    shadow->done = shadow->recorded;
+    if (!shadow->copies) shadow->last = &shadow->copies;
     return tr_device_wait(shadow->cpu);
+}
+
+static tr_status shadow_wait(tr_device *device)
+{
+    struct shadow *shadow = shadow_of(device);
+    bool told;
+    shadow->done = shadow->recorded;
+    return end_copies(shadow, UINT64_MAX, &told);
+}
+
+static tr_status shadow_wait_for(tr_device *device, tr_event event)
+{
+    struct shadow *shadow = shadow_of(device);
+    assert(event.number > 0 && event.number <= shadow->recorded);
+    if (event.number <= shadow->done) return TR_OK;
+    bool told;
+    shadow->done = event.number;
+    TR_TRY(end_copies(shadow, event.number, &told));
+    if (shadow_goes_on && told && shadow->copies) shadow_goes_on();
+    return TR_OK;
 }
 
 static tr_status shadow_record(tr_device *device, tr_event *out)
@@ -226,6 +249,7 @@ static const struct tr_device_class shadow_class = {.name = "shadow",
                                                     .wait = shadow_wait,
                                                     .record = shadow_record,
                                                     .reached = shadow_reached,
+                                                    .wait_for = shadow_wait_for,
                                                     .room = room,
                                                     .destroy = shadow_destroy,
 #define SLOT(op) .op = shadow_##op,

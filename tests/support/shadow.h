@@ -1,6 +1,6 @@
 /* A device for tests whose memory nobody can touch: that of the processor, made inaccessible but for the time
  * of an operation or a copy, so that whoever reads or writes it directly ends the test. Copies come late, as
- * those of accelerators do: to the host not before tr_device_wait(), and from the host at any time until
+ * those of accelerators do: to the host not before they are waited for, and from the host at any time until
  * then, so that who does not wait is found out, too. The bits are those of the cpu device.
  */
 #ifndef TESTS_SUPPORT_SHADOW_H
@@ -10,6 +10,9 @@
 
 /* What all of them say of their room; INT64_MAX to begin with. */
 extern int64_t shadow_room;
+/* Called, unless NULL, where the host gets what it asked one of them for while that has more to do already.
+ */
+extern void (*shadow_goes_on)(void);
 /* `threads` and `isa` as for the cpu device. Returned, destroy with tr_device_destroy(). */
 tr_status shadow_create(int threads, const char *isa, tr_device **out);
 

@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GPU_API_VERSION 2
+#define GPU_API_VERSION 3
 
 /* Threads that a group must be able to have. */
 #define GPU_LEAST_THREADS 64
@@ -110,6 +110,8 @@ struct gpu_api {
      * it; started without waiting. */
     tr_status (*record)(void *session, void **event);
     tr_status (*reached)(void *session, void *event, bool *out);
+    /* Returns when the device has come to a mark, with the failure that kept it from that. */
+    tr_status (*wait_for)(void *session, void *event);
     void (*free_event)(void *session, void *event);
     /* Of the event of something that is done, in a session that is timed. */
     tr_status (*times)(void *session, void *event, struct gpu_times *out);

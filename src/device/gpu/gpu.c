@@ -57,6 +57,19 @@ static tr_status gpu_reached(tr_device *device, tr_event event, bool *out)
     return TR_OK;
 }
 
+/* A mark that is gone was reached. */
+static tr_status gpu_wait_for(tr_device *device, tr_event event)
+{
+    struct gpu *gpu = gpu_of(device);
+    int passed = 0;
+    while (passed < gpu->mark_count && gpu->marks[passed].number <= event.number) passed++;
+    if (passed == 0) return TR_OK;
+    TR_TRY(gpu->api->wait_for(gpu->session, gpu->marks[passed - 1].event));
+    gpu->reached = gpu->marks[passed - 1].number;
+    forget_marks(gpu, passed);
+    return TR_OK;
+}
+
 /* ---- a device ---- */
 
 static tr_status gpu_alloc_pinned(tr_device *device, size_t bytes, void **out)
@@ -98,6 +111,7 @@ static const struct tr_device_class gpu_class = {.name = "gpu",
                                                  .wait = gpu_wait,
                                                  .record = gpu_record,
                                                  .reached = gpu_reached,
+                                                 .wait_for = gpu_wait_for,
                                                  .alloc_pinned = gpu_alloc_pinned,
                                                  .free_pinned = gpu_free_pinned,
                                                  .room = gpu_room,

@@ -400,6 +400,16 @@ static tr_status opencl_reached(void *session_, void *event, bool *out)
     return failed(session, "computing", error);
 }
 
+/* A mark was sent off when it was made. */
+static tr_status opencl_wait_for(void *session, void *event)
+{
+    bool reached;
+    cl_event mark = event;
+    int32_t error = cl.clWaitForEvents(1, &mark);
+    TR_TRY(opencl_reached(session, event, &reached)); /* which knows the reason */
+    return failed(session, "computing", error);
+}
+
 static void opencl_free_event(void *session, void *event)
 {
     (void)session;
@@ -442,6 +452,7 @@ const struct gpu_api gpu_api_opencl = {
     .wait = opencl_wait,
     .record = opencl_record,
     .reached = opencl_reached,
+    .wait_for = opencl_wait_for,
     .free_event = opencl_free_event,
     .times = opencl_times,
 };

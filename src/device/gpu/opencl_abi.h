@@ -107,6 +107,7 @@ enum { CL_COMPLETE = 0 };
     X(int32_t, clGetEventProfilingInfo, (cl_event, uint32_t, size_t, void *, size_t *))                      \
     X(int32_t, clReleaseEvent, (cl_event))                                                                   \
     X(int32_t, clFlush, (cl_queue))                                                                          \
-    X(int32_t, clFinish, (cl_queue))
+    X(int32_t, clFinish, (cl_queue))                                                                         \
+    X(int32_t, clWaitForEvents, (uint32_t, const cl_event *))
 
 #endif

@@ -114,6 +114,6 @@ tr_status ref_hold(tr_device *device, const struct tr_op_hold *a)
 {
     (void)device;
     for (int64_t i = 0; i < a->count; i++)
-        if (!isfinite(a->x[i])) a->scalars->held = 1;
+        if (!isfinite(a->x[i]) || a->scalars->nonfinite) a->scalars->held = 1;
     return TR_OK;
 }

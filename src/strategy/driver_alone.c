@@ -1,0 +1,164 @@
+/* Steps of a process alone, on a device with memory of its own: the device judges a step as tr_judge() does,
+ * and the host judges afterwards by the same numbers.
+ *
+ * The host waits for a step once. Where its caller has nothing to do between two steps, the next one is
+ * enqueued before that, so that the device never waits for the host.
+ *
+ * Invariants: at most two steps are under way. Updates of a step behind one that ends the run change nothing,
+ * so the variables are those that the bad step left. After a failure or a bad step nothing is under way.
+ */
+#include "strategy/driver.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fail.h"
+
+#include <assert.h>
+
+/* What the device tells of a step. */
+struct told {
+    float sums[TR_PASS_SUMS];
+    struct tr_variables_answer answer;
+};
+
+/* A step under way. */
+struct flight {
+    bool begun; /* it may have changed variables, and nobody has judged it yet */
+    int64_t step, examples;
+    struct told *told; /* there once `done` is reached; pinned, or its copies would be waited for */
+    tr_event done;
+};
+
+struct tr_flights {
+    struct flight of[2]; /* step n is in of[n % 2] */
+};
+
+static struct flight *flight_of(const tr_strategy *strategy, int64_t step)
+{
+    return &strategy->alone->of[step & 1];
+}
+
+/* Whether nobody else has a say in a step, which the device computes and updates by. */
+static bool is_alone(const tr_strategy *strategy)
+{
+    return !strategy->comm && strategy->device == strategy->holder && !strategy->device->class->host_memory;
+}
+
+tr_status tr_driver_make_flights(tr_strategy *strategy)
+{
+    if (!is_alone(strategy)) return TR_OK;
+    strategy->alone = tr_alloc_zero(1, sizeof *strategy->alone);
+    if (!strategy->alone) return TR_ENOMEM;
+    for (int i = 0; i < 2; i++) {
+        struct flight *flight = &strategy->alone->of[i];
+        TR_TRY(tr_device_alloc_pinned(strategy->device, sizeof *flight->told, (void **)&flight->told));
+    }
+    return TR_OK;
+}
+
+void tr_driver_release_flights(tr_strategy *strategy)
+{
+    if (!strategy->alone) return;
+    for (int i = 0; i < 2; i++) tr_device_free_pinned(strategy->device, strategy->alone->of[i].told);
+    tr_free(strategy->alone);
+    strategy->alone = NULL;
+}
+
+bool tr_driver_goes_alone(const tr_strategy *strategy, const struct tr_replica *replica)
+{
+    const struct tr_strategy_watch *watch = &strategy->watch;
+    return strategy->alone && replica->gradient && !watch->layer && !watch->update;
+}
+
+bool tr_strategy_has_begun(const tr_strategy *strategy)
+{
+    return strategy->alone && (strategy->alone->of[0].begun || strategy->alone->of[1].begun);
+}
+
+static bool skips(const struct tr_job *job)
+{
+    return job->train.on_nonfinite == TR_NONFINITE_SKIP;
+}
+
+/* Whether the step behind `step` may be begun before that is judged. One that is skipped does not end the
+   run, and so cannot hold the next one; and who listens is told of it before that. */
+static bool may_begin_next(const tr_strategy *strategy, int64_t step)
+{
+    bool meets = strategy->traits.every > 1 || strategy->class->average;
+    return strategy->allows_next && !meets && strategy->replica_count == 1 && !skips(strategy->job) &&
+           step + 1 < strategy->job->train.steps && tr_gradient_borrows_nothing(strategy->replicas->gradient);
+}
+
+/* All of a step, up to the question how it went. `behind`: the step before is under way. */
+static tr_status enqueue(tr_strategy *strategy, const struct tr_replica *replica, int64_t step, bool behind)
+{
+    tr_variables *variables = replica->variables;
+    const struct tr_job *job = strategy->job;
+    struct flight *flight = flight_of(strategy, step);
+    flight->step = step;
+    TR_TRY(behind ? tr_variables_begin_behind(variables, step) : tr_variables_begin_step(variables, step));
+    TR_TRY(tr_gradient_enqueue(replica->gradient, step, flight->told->sums, &flight->examples));
+    flight->begun = true;
+    if (flight->examples == 0) return tr_device_record(strategy->device, &flight->done);
+    const float *gradient = tr_gradient_slots(replica->gradient), *loss = tr_gradient_loss(replica->gradient);
+    if (tr_strategy_measures(job)) TR_TRY(tr_variables_measure(variables, gradient));
+    TR_TRY(tr_variables_hold(variables, loss, skips(job)));
+    TR_TRY(tr_driver_apply(strategy, variables, gradient));
+    TR_TRY(tr_variables_ask(variables, &flight->told->answer));
+    return tr_device_record(strategy->device, &flight->done);
+}
+
+/* By the numbers that the device judged by. */
+static void judge(tr_strategy *strategy, const struct flight *flight, struct tr_report *report)
+{
+    const struct told *told = flight->told;
+    bool measures = tr_strategy_measures(strategy->job);
+    tr_driver_open(strategy, told->sums);
+    double norm = measures && !strategy->spoilt ? (double)told->answer.norm : 0;
+    report->norms += norm;
+    report->measured += measures && !strategy->spoilt;
+    const struct tr_verdict verdict = tr_judge(strategy->job, !strategy->spoilt, norm);
+    bool poisoned = told->answer.scalars.nonfinite != 0;
+    tr_driver_tell(strategy, &verdict, poisoned, flight->step, flight->examples, report);
+}
+
+static tr_status learn(tr_strategy *strategy, const struct tr_replica *replica, int64_t step,
+                       struct tr_report *report)
+{
+    struct flight *flight = flight_of(strategy, step), *next = flight_of(strategy, step + 1);
+    double start = tr_clock_seconds();
+    assert(!next->begun && (!flight->begun || flight->step == step));
+    if (!flight->begun) TR_TRY(enqueue(strategy, replica, step, false));
+    if (may_begin_next(strategy, step)) {
+        tr_status status = enqueue(strategy, replica, step + 1, true);
+        /* A step that fails before it changes anything does so when its turn comes. */
+        if (status != TR_OK && next->begun) return status;
+    }
+    TR_TRY(next->begun ? tr_device_wait_for(strategy->device, flight->done)
+                       : tr_device_wait(strategy->device));
+    flight->begun = false;
+    if (flight->examples == 0) return TR_OK;
+    tr_driver_count(strategy, step, start);
+    judge(strategy, flight, report);
+    return TR_OK;
+}
+
+void tr_driver_land(tr_strategy *strategy)
+{
+    struct tr_failure how;
+    if (!tr_strategy_has_begun(strategy)) return;
+    tr_failure_keep(&how, TR_OK);
+    (void)tr_device_wait(strategy->device);
+    tr_failure_restore(&how);
+    for (int i = 0; i < 2; i++) strategy->alone->of[i].begun = false;
+}
+
+tr_status tr_driver_learn_alone(tr_strategy *strategy, const struct tr_replica *replica, int64_t step,
+                                struct tr_report *report)
+{
+    tr_status status = learn(strategy, replica, step, report);
+    if (status == TR_OK && report->bad_step < 0) return TR_OK;
+    tr_driver_land(strategy);
+    /* Whoever looks for the reason goes through the bad step again. */
+    return status == TR_OK ? tr_variables_begin_step(replica->variables, step) : status;
+}
