@@ -1,5 +1,8 @@
 /* The vector layer of every instruction set that this machine has: each lane does what the scalar operation
- * does, to the bit. Sets that the machine lacks are named and skipped. */
+ * does, to the bit. Sets that the machine lacks are named and skipped.
+ *
+ * test_device_vec_math all [SET]: exp, log, tanh, sigmoid and erf of each of the 2^32 floats instead.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,9 +10,12 @@
 #include <cmocka.h>
 
 #include "device/device.h"
+#include "device/functions.h"
 #include "device/vec_checks.h"
 
 #include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
 
 #if TR_HAVE_ISA_AVX512
 extern const struct vec_checks cpu_vec_checks_avx512;
@@ -62,8 +68,38 @@ static void every_instruction_set_equals_scalar_code(void **state)
     assert_int_equal(failures, 0);
 }
 
-int main(void)
+static const char *only; /* this set, or NULL: all */
+
+static void every_float_gives_the_scalar_bits(void **state)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_instruction_set_equals_scalar_code)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    enum { COUNT = 8 * FUNCTIONS_BLOCK };
+    static float in[COUNT], expected[COUNT * FUNCTIONS], got[COUNT * FUNCTIONS];
+    const struct vec_checks *here[sizeof sets / sizeof sets[0]];
+    int count = 0;
+    (void)state;
+    for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++)
+        if ((!only || strcmp(only, sets[i]->isa) == 0) && available(sets[i]->isa)) here[count++] = sets[i];
+    assert_true(count > 0);
+    for (uint64_t bits = 0; bits < (uint64_t)1 << 32; bits += COUNT) {
+        functions_inputs(bits, 1, COUNT, in);
+        functions_of(in, COUNT, expected);
+        for (int i = 0; i < count; i++) {
+            here[i]->functions(in, COUNT, got);
+            functions_compare(here[i]->isa, in, COUNT, expected, got);
+        }
+        if ((bits + COUNT) % ((uint64_t)1 << 28) == 0) {
+            printf("[  NOTE    ] %d of 16 parts on %d instruction sets\n", (int)((bits + COUNT) >> 28),
+                   count);
+            fflush(stdout);
+        }
+    }
+}
+
+int main(int count, char **arguments)
+{
+    const struct CMUnitTest samples[] = {cmocka_unit_test(every_instruction_set_equals_scalar_code)};
+    const struct CMUnitTest all[] = {cmocka_unit_test(every_float_gives_the_scalar_bits)};
+    only = count > 2 ? arguments[2] : NULL;
+    if (count > 1 && strcmp(arguments[1], "all") == 0) return cmocka_run_group_tests(all, NULL, NULL);
+    return cmocka_run_group_tests(samples, NULL, NULL);
 }

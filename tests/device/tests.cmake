@@ -1,8 +1,11 @@
 trireme_test(device staging SOURCES support/shadow.c)
 trireme_test(device math)
 trireme_test(device team)
-trireme_test(device vec_math)
+trireme_test(device vec_math SOURCES device/functions.c)
 trireme_per_isa(test_device_vec_math device/vec_checks.c)
+# All 2^32 inputs take minutes.
+add_test(NAME device.vec_math_all COMMAND test_device_vec_math all)
+set_tests_properties(device.vec_math_all PROPERTIES LABELS "device;long" TIMEOUT 3600)
 set(TR_CASES device/scene.c device/cases.c device/cases_attention.c device/cases_dense.c device/cases_elements.c device/cases_rows.c
     device/cases_sequence.c device/cases_window.c)
 trireme_test(device equality TIMEOUT 600 SOURCES ${TR_CASES} device/equal.c)
@@ -27,8 +30,7 @@ trireme_test(device oclgrind TIMEOUT 1800 LABELS long SOURCES ${TR_CASES} device
 set_tests_properties(device.oclgrind PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped: no Oclgrind")
 trireme_opencl_test(device gpu)
 trireme_test(device conv_plan)
-trireme_opencl_test(device opencl_functions)
-# All 2^32 inputs take minutes.
+trireme_opencl_test(device opencl_functions SOURCES device/functions.c)
 add_test(NAME device.opencl_functions_all COMMAND test_device_opencl_functions all)
 get_test_property(device.opencl_functions SKIP_REGULAR_EXPRESSION skipped)
 set_tests_properties(device.opencl_functions_all PROPERTIES LABELS "device;long" TIMEOUT 3600

@@ -7,6 +7,7 @@
 #include "device/cpu/kernels.h"
 #include "device/cpu/lanes.h"
 #include "device/cpu/vec_math.h"
+#include "device/functions.h"
 
 #include <stdio.h>
 #include <sys/mman.h>
@@ -280,6 +281,21 @@ static const char *rows_by_lanes(void)
     return NULL;
 }
 
+static void functions(const float *in, int count, float *out)
+{
+    float y[FUNCTIONS][VW];
+    for (int first = 0; first < count; first += VW) {
+        vf x = v_load(in + first);
+        v_store(y[0], v_exp(x));
+        v_store(y[1], v_log(x));
+        v_store(y[2], v_tanh(x));
+        v_store(y[3], v_sigmoid(x));
+        v_store(y[4], v_erf(x));
+        for (int i = 0; i < VW; i++)
+            for (int f = 0; f < FUNCTIONS; f++) *out++ = y[f][i];
+    }
+}
+
 static const struct vec_check checks[] = {
     {"exp, log, tanh, sigmoid, erf", math_functions},
     {"arithmetic and comparisons", arithmetic},
@@ -293,4 +309,4 @@ static const struct vec_check checks[] = {
 #define STRING_(isa) #isa
 #define STRING(isa)  STRING_(isa)
 
-const struct vec_checks CPU_KERNEL(vec_checks) = {STRING(TR_ISA), LENGTH(checks), checks};
+const struct vec_checks CPU_KERNEL(vec_checks) = {STRING(TR_ISA), LENGTH(checks), checks, functions};

@@ -13,6 +13,8 @@ struct vec_checks {
     const char *isa;
     int count;
     const struct vec_check *check;
+    /* As functions_of() of device/functions.h. */
+    void (*functions)(const float *in, int count, float *out);
 };
 
 #endif
