@@ -148,6 +148,7 @@ static tr_status paper_wait(void *session)
 static const struct gpu_api paper = {
     .name = "paper",
     .version = GPU_API_VERSION,
+    .exact = "",
     .alloc = paper_alloc,
     .free = paper_free,
     .to_device = paper_to_device,

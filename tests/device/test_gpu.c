@@ -112,6 +112,7 @@ static tr_status describe_keeping(int number, struct gpu_info *out)
 }
 
 static tr_status (*describe)(int number, struct gpu_info *out) = describe_forgetful;
+static const char *exact; /* in place of the interface's own, or NULL */
 
 /* Opens a device, which tests itself unless that is known; returns how many programs it had to build, and
    whether it launched anything. */
@@ -121,6 +122,7 @@ static int open_and_count(const char *cache, int *launched)
     tr_device *device;
     api.launch = count_launch;
     api.describe = describe;
+    if (exact) api.exact = exact;
     launches = 0;
     assert_int_equal(create(&api, cache, &device), TR_OK);
     *launched = launches;
@@ -193,6 +195,19 @@ static void what_was_built_is_kept_and_damage_mended(void **state)
         assert_true(launched > 4);
         assert_int_equal(open_and_count(cache, &launched), 0);
     }
+}
+
+/* What was built, and passed its test, under other rules of arithmetic proves nothing of these. */
+static void other_rules_are_other_programs(void **state)
+{
+    int launched;
+    (void)state;
+    open_and_count(cache, &launched);
+    assert_int_equal(open_and_count(cache, &launched), 0);
+    exact = "-DOTHERWISE";
+    assert_true(open_and_count(cache, &launched) > 2 && launched > 4);
+    exact = NULL;
+    assert_int_equal(open_and_count(cache, &launched), 0);
 }
 
 /* Only that the device has passed its test is. */
@@ -403,6 +418,7 @@ int main(void)
         cmocka_unit_test(a_device_that_lacks_something_is_refused),
         cmocka_unit_test(a_wrong_bit_is_named),
         cmocka_unit_test(what_was_built_is_kept_and_damage_mended),
+        cmocka_unit_test(other_rules_are_other_programs),
         cmocka_unit_test(what_a_driver_keeps_is_not_kept_twice),
         cmocka_unit_test(a_cache_that_cannot_be_is_none),
         cmocka_unit_test(what_has_no_room_is_said),

@@ -73,8 +73,9 @@ struct gpu_program_source {
 };
 
 struct gpu_api {
-    const char *name; /* of the device kind: "opencl" */
-    int version;      /* GPU_API_VERSION */
+    const char *name;  /* of the device kind: "opencl" */
+    int version;       /* GPU_API_VERSION */
+    const char *exact; /* what build() adds to a source's options: what is kept of programs follows from it */
     /* Fills *out for device `number`, counted from 0 over all platforms, those first that are no processors.
        TR_ENOTFOUND: there are not so many; the message says how many, or what to install. */
     tr_status (*describe)(int number, struct gpu_info *out);

@@ -433,6 +433,7 @@ static tr_status opencl_times(void *session_, void *event, struct gpu_times *out
 const struct gpu_api gpu_api_opencl = {
     .name = "opencl",
     .version = GPU_API_VERSION,
+    .exact = STRICT,
     .describe = opencl_describe,
     .open = opencl_open,
     .close = opencl_close,

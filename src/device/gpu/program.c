@@ -17,6 +17,7 @@ static bool key_of(const struct gpu *gpu, const struct gpu_program_source *sourc
     struct gpu_key under_way;
     gpu_key_begin(&under_way);
     gpu_key_add(&under_way, gpu->api->name);
+    gpu_key_add(&under_way, gpu->api->exact);
     gpu_key_add(&under_way, info->platform);
     gpu_key_add(&under_way, info->vendor);
     gpu_key_add(&under_way, info->name);

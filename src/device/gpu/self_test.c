@@ -288,6 +288,7 @@ static bool test_key(const struct gpu *gpu, char key[TR_SHA256_TEXT])
     gpu_key_begin(&under_way);
     gpu_key_add(&under_way, "self-test");
     gpu_key_add(&under_way, gpu->api->name);
+    gpu_key_add(&under_way, gpu->api->exact);
     gpu_key_add(&under_way, info->platform);
     gpu_key_add(&under_way, info->vendor);
     gpu_key_add(&under_way, info->name);
