@@ -129,16 +129,8 @@ def main_loop(instructions, labels):
     return max((counts[loop] for loop in inner), key=lambda count: count["FFMA"], default=None)
 
 
-def main():
-    nvrtc_path, nvdisasm = find("libnvrtc.so.1[0-9]"), find("nvdisasm") or shutil.which("nvdisasm")
-    if not nvrtc_path:
-        print("skipped: no libnvrtc among the packages of NVIDIA; pip install nvidia-cuda-nvrtc")
-        sys.exit(77)
-    nvrtc = Nvrtc(nvrtc_path)
-    place = tempfile.mkdtemp(prefix="trireme-nvrtc-")
-    subprocess.run([os.path.join(sys.argv[3], "gpu_programs"), place], check=True, capture_output=True)
-    paths = sorted(glob.glob(os.path.join(place, "*.cu")))
-    count, large, shares = 0, 0, []
+def judge(nvrtc, nvdisasm, paths):
+    count, large, shares, aside = 0, 0, [], []
     for path in paths:
         text, options, kernels = read(path)
         name = os.path.basename(path)
@@ -157,19 +149,31 @@ def main():
                 loop = main_loop(instructions, labels)
                 total = local(operations(instructions))
                 assert total <= SPILLS and not (loop and local(loop)), f"{name}, {kernel}, sm_{architecture}: {total} accesses to local memory"
+                if total:
+                    aside.append(f"{name}, {kernel}, sm_{architecture}: {total}")
                 if kernel == "product" and work >= LARGE and architecture in MARKED:
                     share = loop["FFMA"] / sum(loop.values())
                     print(f"{name} {' '.join(options)} sm_{architecture}: {loop['FFMA']} of {sum(loop.values())} = {share:.3f}")
                     shares.append(share)
                     large += 1
-    shutil.rmtree(place)
     print(f"NVRTC {nvrtc.version()}: {len(paths)} programs, {count} kernels for sm_{', sm_'.join(map(str, ARCHITECTURES))}; no contraction")
     if not nvdisasm:
         print("no nvdisasm (pip install nvidia-cuda-nvdisasm): machine code was not looked at")
         return
     assert large, "no large product among the programs"
     assert min(shares) >= SHARE, f"a main loop has {min(shares):.3f} of fused multiply-adds, less than {SHARE}"
+    print(f"accesses to local memory outside main loops: {'; '.join(aside) or 'none'}")
     print(f"no spills in main loops; fused multiply-adds in the main loops of large products: {min(shares):.3f} to {max(shares):.3f}")
+
+
+def main():
+    nvrtc_path, nvdisasm = find("libnvrtc.so.1[0-9]"), find("nvdisasm") or shutil.which("nvdisasm")
+    if not nvrtc_path:
+        print("skipped: no libnvrtc among the packages of NVIDIA; pip install nvidia-cuda-nvrtc")
+        sys.exit(77)
+    with tempfile.TemporaryDirectory(prefix="trireme-nvrtc-") as place:
+        subprocess.run([os.path.join(sys.argv[3], "gpu_programs"), place], check=True, capture_output=True)
+        judge(Nvrtc(nvrtc_path), nvdisasm, sorted(glob.glob(os.path.join(place, "*.cu"))))
 
 
 main()
