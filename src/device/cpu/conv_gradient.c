@@ -209,8 +209,11 @@ static void pack_dy(const struct conv_gradient *g, const struct block *block)
     }
     for (int64_t i = 0; i < block->lines; i++) {
         const int64_t line = block->line + i;
-        pool_backward_line(g->unpool, line / out_h, (int32_t)(line % out_h), column, columns, block->pixels);
-        pack_panels(block->b + i * out_w * TILE_COLUMNS, panel_step, block->pixels, columns, columns, out_w);
+        float *to = block->b + i * out_w * TILE_COLUMNS;
+        const bool packed = columns == TILE_COLUMNS; /* a panel as it comes */
+        float *pixels = packed ? to : block->pixels;
+        pool_backward_line(g->unpool, line / out_h, (int32_t)(line % out_h), column, columns, pixels);
+        if (!packed) pack_panels(to, panel_step, pixels, columns, columns, out_w);
     }
 }
 

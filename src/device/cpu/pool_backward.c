@@ -114,8 +114,8 @@ static void gather_part(void *arguments, int member, int size)
 
 /* One line under windows that lie side by side: what a window passes to n <= VW channels of its taps in line
    `i`, `step` floats apart. */
-V_INLINE void expand(const struct tr_op_pool_backward *a, int64_t at, int32_t i, int64_t n, bool whole,
-                     float *dx, int64_t step)
+V_INLINE void expand(const struct tr_op_pool_backward *a, int64_t at, int32_t i, const int32_t kernel_w,
+                     int64_t n, bool whole, float *dx, int64_t step)
 {
     vf dy = whole ? v_load(a->dy + at) : v_load_part(a->dy + at, n);
     const vi taken = whole ? vi_load_bytes(a->taken + at) : vi_load_bytes_part(a->taken + at, n);
@@ -124,13 +124,23 @@ V_INLINE void expand(const struct tr_op_pool_backward *a, int64_t at, int32_t i,
         dy = v_select(v_gt(y, v_zero()), dy, v_zero());
     }
     dy = v_add(v_zero(), dy); /* a sum of one, from +0 */
-    const int32_t kernel_w = a->window.kernel_w;
     for (int32_t j = 0; j < kernel_w; j++) {
         const vf part = v_select(vi_eq(taken, vi_set1(i * kernel_w + j)), dy, v_zero());
         if (whole)
             v_store(dx + j * step, part);
         else
             v_store_part(dx + j * step, part, n);
+    }
+}
+
+/* A line of windows; the loop over taps is undone where their number is a constant. */
+V_INLINE void expand_line(const struct tr_op_pool_backward *a, int64_t at, int32_t i, const int32_t kernel_w,
+                          int64_t channels, float *dx)
+{
+    for (int32_t ow = 0; ow < a->window.out_w; ow++, at += a->channels, dx += kernel_w * channels) {
+        int64_t c = 0;
+        for (; c + VW <= channels; c += VW) expand(a, at + c, i, kernel_w, VW, true, dx + c, channels);
+        if (c < channels) expand(a, at + c, i, kernel_w, channels - c, false, dx + c, channels);
     }
 }
 
@@ -143,13 +153,13 @@ void pool_backward_line(const struct tr_op_pool_backward *a, int64_t row, int32_
         memset(dx, 0, (size_t)(g->in_w * channels) * sizeof(float));
         return;
     }
-    int64_t at = (row * g->out_h + oh) * g->out_w * a->channels + channel;
-    for (int32_t ow = 0; ow < g->out_w; ow++, at += a->channels, dx += g->kernel_w * channels) {
-        int64_t c = 0;
-        for (; c + VW <= channels; c += VW) expand(a, at + c, i, VW, true, dx + c, channels);
-        if (c < channels) expand(a, at + c, i, channels - c, false, dx + c, channels);
-    }
-    memset(dx, 0, (size_t)((g->in_w - g->out_w * g->kernel_w) * channels) * sizeof(float));
+    const int64_t at = (row * g->out_h + oh) * g->out_w * a->channels + channel;
+    const int32_t covered = g->out_w * g->kernel_w;
+    if (g->kernel_w == 2)
+        expand_line(a, at, i, 2, channels, dx);
+    else
+        expand_line(a, at, i, g->kernel_w, channels, dx);
+    memset(dx + covered * channels, 0, (size_t)((g->in_w - covered) * channels) * sizeof(float));
 }
 
 /* Whether the windows tile the upper left of the image without gaps, padding or overlap. */
