@@ -238,31 +238,44 @@ static void transform_gradients(const struct block *block, int64_t panel)
 
 /* ---- sums ---- */
 
-/* Lets the sums of a group at one position take the rows of a piece of the panel of Z. */
-static void multiply(const struct block *block, int64_t group, int64_t panel, int p,
-                     const struct reduction_piece *piece, float *sums)
+/* A group of channels by a panel of Z. A tile is described once and only aimed at each position: blocks may
+   be so short that describing it takes as long as a few steps. */
+struct product {
+    struct tile tile;
+    const float *v; /* of the group, at the first position */
+    int64_t width;  /* floats between rows of V */
+    int64_t height; /* channels */
+    float *sums;
+};
+
+static void begin_product(const struct block *block, int64_t group, bool resume, float *sums,
+                          const struct tile_segment *segment, struct product *product)
 {
     const struct work *g = block->work;
-    const int64_t height = group_first(block, group + 1) - group_first(block, group);
-    const int64_t part = block->parts > 1 ? group : 0;
-    const int64_t width = part_first(block, part + 1) - part_first(block, part);
-    const int64_t row = row_at(block, piece->row, p);
-    const float *v = v_part(block, part) + group_first(block, group) - part_first(block, part);
-    const struct tile_segment segment = {.length =
-                                             (int32_t)(row_at(block, piece->row + piece->rows, p) - row)};
-    const struct tile tile = {.segments = &segment,
-                              .count = 1,
-                              .a = v + p * v_position(g, width) + row * width,
-                              .a_step = width,
-                              .b = block->z + (panel - block->panel) * z_panel(g) + p * z_position(g) +
-                                   row * g->columns,
-                              .b_step = g->columns,
-                              .from = piece->resume ? sums + p * TILE_ROWS * g->columns : NULL,
-                              .from_step = g->columns,
-                              .to = sums + p * TILE_ROWS * g->columns,
-                              .to_step = g->columns,
-                              .columns = g->columns};
-    tile_compute(height, &tile);
+    const int64_t first = group_first(block, group), part = block->parts > 1 ? group : 0;
+    product->width = part_first(block, part + 1) - part_first(block, part);
+    product->height = group_first(block, group + 1) - first;
+    product->v = v_part(block, part) + first - part_first(block, part);
+    product->sums = sums;
+    product->tile = (struct tile){.segments = segment,
+                                  .count = 1,
+                                  .a_step = product->width,
+                                  .b_step = g->columns,
+                                  .from = resume ? sums : NULL,
+                                  .from_step = g->columns,
+                                  .to_step = g->columns,
+                                  .columns = g->columns};
+}
+
+/* Lets the sums at one position take the rows from `row` on, of which z is the first. */
+static void multiply(const struct work *g, struct product *product, int p, int64_t row, const float *z)
+{
+    struct tile *tile = &product->tile;
+    tile->a = product->v + p * v_position(g, product->width) + row * product->width;
+    tile->b = z;
+    tile->to = product->sums + p * TILE_ROWS * g->columns;
+    if (tile->from) tile->from = tile->to;
+    tile_compute(product->height, tile);
 }
 
 /* Ends a microbatch of a group and panel: its weights go to a slot, or to their node. */
@@ -307,16 +320,25 @@ static void reduce_panel(const struct block *block, int64_t panel, const struct 
     const struct work *g = block->work;
     const int64_t size = POSITIONS * TILE_ROWS * g->columns;
     const int64_t together = block->parts > 1 ? 1 : block->groups;
+    const float *z = block->z + (panel - block->panel) * z_panel(g);
+    struct product products[TOGETHER / TILE_ROWS + 1];
+    struct tile_segment segment = {0};
     transform_gradients(block, panel);
     for (int64_t group = 0; group < block->groups; group += together) {
         float *sums = block->sums + (g->split ? ((panel - block->panel) * block->groups + group) * size : 0);
         for (int i = 0; i < count; i++) {
-            for (int p = 0; p < POSITIONS; p++)
+            const struct reduction_piece *piece = &pieces[i];
+            for (int64_t k = 0; k < together; k++)
+                begin_product(block, group + k, piece->resume, sums + k * size, &segment, &products[k]);
+            for (int p = 0; p < POSITIONS; p++) {
+                const int64_t row = row_at(block, piece->row, p);
+                segment.length = (int32_t)(row_at(block, piece->row + piece->rows, p) - row);
                 for (int64_t k = 0; k < together; k++)
-                    multiply(block, group + k, panel, p, &pieces[i], sums + k * size);
+                    multiply(g, &products[k], p, row, z + p * z_position(g) + row * g->columns);
+            }
             if (i + 1 < count || !unfinished)
                 for (int64_t k = 0; k < together; k++)
-                    end_microbatch(block, group + k, panel, &pieces[i], sums + k * size);
+                    end_microbatch(block, group + k, panel, piece, sums + k * size);
         }
     }
 }
