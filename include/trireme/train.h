@@ -144,7 +144,7 @@ struct tr_train_info {
     int64_t parameters;  /* numbers that the network learns; running statistics are none of them */
     int64_t kept;        /* of these, those that this process keeps */
     int64_t memory;      /* bytes of device memory of this process */
-    int64_t host_memory; /* bytes that all processes of this host take for parameters, moments and passes */
+    int64_t host_memory; /* bytes of the host's that all its processes take for parameters, moments, passes */
     int64_t data_memory; /* bytes of unpacked data, which they share */
     int64_t free_memory; /* bytes that were free for both; INT64_MAX: not known */
     int host_processes;

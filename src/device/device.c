@@ -77,6 +77,11 @@ int64_t tr_device_room(tr_device *device)
     return device->class->room ? device->class->room(device) : INT64_MAX;
 }
 
+int64_t tr_device_memory(const tr_device *device)
+{
+    return device->class->memory ? device->class->memory(device) : 0;
+}
+
 tr_status tr_device_alloc(tr_device *device, size_t bytes, void **out)
 {
     *out = NULL;

@@ -54,6 +54,8 @@ struct tr_device_class {
     tr_status (*create_like)(const tr_device *device, int threads, tr_device **out);
     /* See tr_device_room(); NULL: not known. */
     int64_t (*room)(tr_device *device);
+    /* See tr_device_memory(); NULL: it has none. */
+    int64_t (*memory)(const tr_device *device);
     /* See tr_device_peak(); NULL: not known. */
     double (*peak)(tr_device *device, double seconds);
     void (*destroy)(tr_device *device);
@@ -119,6 +121,9 @@ double tr_device_peak(tr_device *device, double seconds);
 
 /* The bytes that one more allocation may have, INT64_MAX where that is not known. */
 int64_t tr_device_room(tr_device *device);
+/* The bytes of memory that is the device's and not its host's, whoever takes them; 0: what it takes is the
+ * host's. */
+int64_t tr_device_memory(const tr_device *device);
 tr_status tr_device_alloc(tr_device *device, size_t bytes, void **out);
 void tr_device_free(tr_device *device, void *memory); /* accepts NULL memory */
 /* Part of what was allocated is needed no more, and undefined afterwards; host memory goes back to the

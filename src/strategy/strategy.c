@@ -186,15 +186,21 @@ const char *tr_strategy_shares(const tr_strategy *strategy)
     return strategy->shares.text;
 }
 
-size_t tr_strategy_memory(const tr_strategy *strategy)
+void tr_strategy_memory_parts(const tr_strategy *strategy, int64_t *variables, int64_t *gradients)
 {
-    size_t bytes = strategy->memory;
+    *variables = *gradients = 0;
     for (int i = 0; i < strategy->replica_count; i++) {
         const struct tr_replica *replica = &strategy->replicas[i];
-        bytes += replica->variables ? tr_variables_memory(replica->variables) : 0;
-        bytes += replica->gradient ? tr_gradient_memory(replica->gradient) : 0;
+        *variables += replica->variables ? (int64_t)tr_variables_memory(replica->variables) : 0;
+        *gradients += replica->gradient ? (int64_t)tr_gradient_memory(replica->gradient) : 0;
     }
-    return bytes;
+}
+
+size_t tr_strategy_memory(const tr_strategy *strategy)
+{
+    int64_t variables, gradients;
+    tr_strategy_memory_parts(strategy, &variables, &gradients);
+    return strategy->memory + (size_t)(variables + gradients);
 }
 
 /* ---- the run ---- */

@@ -149,6 +149,9 @@ void tr_strategy_placement(const tr_strategy *strategy, int rank, struct tr_plac
 const char *tr_strategy_shares(const tr_strategy *strategy);
 /* Bytes of device memory of this rank. Local. */
 size_t tr_strategy_memory(const tr_strategy *strategy);
+/* Those that lie where the variables are held, and where gradients are computed; the others are for
+   exchanging them, or of a class that computes by itself. Local. */
+void tr_strategy_memory_parts(const tr_strategy *strategy, int64_t *variables, int64_t *gradients);
 
 /* All ranks are here and have their parameters; after loading or initializing, `step` steps are done. */
 tr_status tr_strategy_meet(tr_strategy *strategy, int64_t step);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 int64_t shadow_room = INT64_MAX;
+int64_t shadow_memory;
 void (*shadow_goes_on)(void);
 
 /* Memory of the device. */
@@ -239,6 +240,12 @@ static int64_t room(tr_device *device)
     return shadow_room;
 }
 
+static int64_t memory(const tr_device *device)
+{
+    (void)device;
+    return shadow_memory;
+}
+
 static const struct tr_device_class shadow_class = {.name = "shadow",
                                                     .version = TR_DEVICE_VERSION,
                                                     .alloc = shadow_alloc,
@@ -251,6 +258,7 @@ static const struct tr_device_class shadow_class = {.name = "shadow",
                                                     .reached = shadow_reached,
                                                     .wait_for = shadow_wait_for,
                                                     .room = room,
+                                                    .memory = memory,
                                                     .destroy = shadow_destroy,
 #define SLOT(op) .op = shadow_##op,
                                                     TR_DEVICE_OPS(SLOT)

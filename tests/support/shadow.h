@@ -10,6 +10,8 @@
 
 /* What all of them say of their room; INT64_MAX to begin with. */
 extern int64_t shadow_room;
+/* Likewise of memory of their own; 0 to begin with: theirs is the host's. */
+extern int64_t shadow_memory;
 /* Called, unless NULL, where the host gets what it asked one of them for while that has more to do already.
  */
 extern void (*shadow_goes_on)(void);

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "support/ranks.h"
+#include "support/shadow.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -87,15 +88,16 @@ static void what_is_expected_is_no_more_than_what_is_taken(void **state)
     allow(PLENTY);
     for (int i = 0; i < family_count; i++) {
         struct job job;
-        int64_t own, shared;
+        struct tr_train_expected expected;
         begin(&job, &families[i]);
         tr_trainer *trainer = job_trainer(&job);
-        must_train(tr_train_expect_memory(trainer->job, 1, &own, &shared));
-        if (own + shared > trainer->memory.ranks)
-            fail_msg("%s: %lld bytes are expected, %lld are taken", families[i].name,
-                     (long long)(own + shared), (long long)trainer->memory.ranks);
+        must_train(tr_train_expect_memory(trainer->job, 1, &expected));
+        int64_t all = expected.gradient + expected.states + expected.parameters;
+        if (all > trainer->memory.ranks)
+            fail_msg("%s: %lld bytes are expected, %lld are taken", families[i].name, (long long)all,
+                     (long long)trainer->memory.ranks);
         /* It is what counts for a network of any size: parameters and moments. */
-        assert_true(own + shared >= (int64_t)sizeof(float) * trainer->job->model->arena_floats);
+        assert_true(all >= (int64_t)sizeof(float) * trainer->job->model->arena_floats);
         tr_trainer_destroy(&trainer);
     }
 }
@@ -112,6 +114,71 @@ static void a_giant_is_refused_at_once(void **state)
     assert_int_equal(tr_trainer_create(&job.settings, &trainer), TR_ENOMEM);
     if (!strstr(tr_error_message(), "this run takes") && !strstr(tr_error_message(), "the run takes"))
         fail_msg("%s", tr_error_message());
+}
+
+static int64_t taken_of_device(struct job *job)
+{
+    tr_trainer *trainer = job_trainer(job);
+    int64_t bytes = trainer->memory.device;
+    assert_int_equal(trainer->memory.ranks, 0);
+    tr_trainer_destroy(&trainer);
+    return bytes;
+}
+
+/* What lies on a device with memory of its own is no matter of the host's, and the other way round. */
+static void memory_of_a_device_counts_apart(void **state)
+{
+    (void)state;
+    for (int i = 0; i < family_count; i++) {
+        struct job job;
+        tr_trainer *trainer = NULL;
+        begin(&job, &families[i]);
+        allow(PLENTY);
+        struct tr_train_info cpu = facts_of(&job);
+        job.settings.device = "shadow";
+        shadow_memory = PLENTY;
+        int64_t bytes = taken_of_device(&job);
+        assert_true(bytes >= cpu.host_memory / 2);
+        allow(cpu.data_memory); /* just the data's */
+        shadow_memory = bytes;
+        assert_int_equal(taken_of_device(&job), bytes);
+        shadow_memory = bytes - 1;
+        assert_int_equal(tr_trainer_create(&job.settings, &trainer), TR_ENOMEM);
+        assert_non_null(strstr(tr_error_message(), "the memory of shadow (parameters"));
+        assert_non_null(strstr(tr_error_message(), "no_memory_check"));
+        job.settings.no_memory_check = true;
+        assert_int_equal(taken_of_device(&job), bytes);
+        /* with the variables on the host both are looked at */
+        job.settings.no_memory_check = false;
+        job.settings.parameters_on = "cpu";
+        shadow_memory = PLENTY;
+        assert_int_equal(tr_trainer_create(&job.settings, &trainer), TR_ENOMEM);
+        assert_non_null(strstr(tr_error_message(), "the control group /job has "));
+        shadow_memory = 0;
+    }
+}
+
+static void ranks_that_share_a_device_count_together(void **state)
+{
+    (void)state;
+    enum { SIZE = 2 };
+    struct rank ranks[RANKS];
+    struct job job;
+    begin(&job, &families[0]);
+    job_set(&job, "train.microbatches=4");
+    job.settings.device = "shadow";
+    allow(PLENTY);
+    shadow_memory = PLENTY;
+    int64_t bytes = taken_of_device(&job);
+    shadow_memory = bytes; /* enough for either */
+    run_ranks(&job.settings, SIZE, true, ranks);
+    expect_well(ranks, SIZE, "each with a device of its own");
+    run_ranks(&job.settings, SIZE, false, ranks);
+    for (int r = 0; r < SIZE; r++) {
+        assert_int_not_equal(ranks[r].outcome.status, TR_OK);
+        if (!strstr(ranks[r].outcome.message, "of 2 processes")) fail_msg("%s", ranks[r].outcome.message);
+    }
+    shadow_memory = 0;
 }
 
 static void ranks_of_a_host_count_together(void **state)
@@ -171,6 +238,8 @@ int main(void)
         cmocka_unit_test(a_run_is_refused_by_the_byte),
         cmocka_unit_test(what_is_expected_is_no_more_than_what_is_taken),
         cmocka_unit_test(a_giant_is_refused_at_once),
+        cmocka_unit_test(memory_of_a_device_counts_apart),
+        cmocka_unit_test(ranks_that_share_a_device_count_together),
         cmocka_unit_test(ranks_of_a_host_count_together),
         cmocka_unit_test(data_are_refused_before_they_are_read),
     };

@@ -33,6 +33,7 @@ struct gpu_info {
     uint32_t group;      /* threads that a group may have */
     uint32_t units;      /* that work independently of each other */
     bool processor;      /* it is the processor of this host */
+    bool unified;        /* its memory is the host's */
     bool keeps_programs; /* its driver does, from run to run; to give binaries it may compile again */
     char refusal[192];   /* what of exact arithmetic it does not promise; "": it promises all */
 };

@@ -72,6 +72,13 @@ static tr_status gpu_wait_for(tr_device *device, tr_event event)
 
 /* ---- a device ---- */
 
+static int64_t gpu_own_memory(const tr_device *device)
+{
+    const struct gpu_info *info = &((const struct gpu *)device)->info;
+    if (info->unified) return 0;
+    return info->memory < INT64_MAX ? (int64_t)info->memory : INT64_MAX;
+}
+
 static tr_status gpu_alloc_pinned(tr_device *device, size_t bytes, void **out)
 {
     struct gpu *gpu = gpu_of(device);
@@ -115,6 +122,7 @@ static const struct tr_device_class gpu_class = {.name = "gpu",
                                                  .alloc_pinned = gpu_alloc_pinned,
                                                  .free_pinned = gpu_free_pinned,
                                                  .room = gpu_room,
+                                                 .memory = gpu_own_memory,
                                                  .destroy = gpu_destroy,
 #define SLOT(op) .op = gpu_##op,
                                                  GPU_OPS(SLOT)

@@ -177,6 +177,7 @@ static void fill_info(const struct opencl_found *found, struct gpu_info *info)
     info->group = (uint32_t)number_of(found->device, CL_DEVICE_MAX_WORK_GROUP_SIZE);
     info->units = (uint32_t)number_of(found->device, CL_DEVICE_MAX_COMPUTE_UNITS);
     info->processor = (number_of(found->device, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0;
+    info->unified = info->processor || number_of(found->device, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
     info->keeps_programs = strcmp(info->platform, POCL) == 0;
     find_refusal(found->device, info);
 }
