@@ -36,8 +36,8 @@ static tr_status run(const void *options_)
 const struct cli_command cli_devices = {
     .name = "devices",
     .summary = "list what can compute on this machine",
-    .about = "Lists the devices of this machine and the instruction sets that the cpu device can use. All "
-             "devices and "
+    .about = "Lists the devices of this machine, the instruction sets that the cpu device can use, and the "
+             "caches of the processors, each with how many of these share it. All devices and "
              "instruction sets compute the same bits; they differ in speed. A device with a driver of its "
              "own (OpenCL) "
              "is tested for that, and refused where it does not.",

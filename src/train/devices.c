@@ -1,6 +1,8 @@
 /* What this machine can compute with. */
 #include "trireme/inspect.h"
 
+#include "base/alloc.h"
+#include "base/caches.h"
 #include "base/fail.h"
 #include "base/json.h"
 #include "base/table.h"
@@ -64,6 +66,7 @@ struct machine {
     char processor[PROCESSOR_SIZE]; /* "" if unknown */
     int threads;                    /* that the cpu device takes by itself */
     bool has[ISAS];
+    struct tr_caches caches;
 };
 
 /* The line "model name : ..." of Linux; other systems and processors have none. */
@@ -86,6 +89,7 @@ static tr_status look(struct machine *machine)
 {
     *machine = (struct machine){0};
     find_processor(machine->processor);
+    tr_caches_find(&machine->caches);
     tr_device *device;
     TR_TRY(tr_device_create("cpu", 0, NULL, &device));
     machine->threads = device->threads;
@@ -109,7 +113,31 @@ static tr_status device_threads(const struct tr_entry *entry, int *threads)
     return TR_OK;
 }
 
-/* Instruction sets are the cpu device's. */
+/* "32 KiB, 1 MiB, 32 MiB for 2": a cache with how many processors share it. */
+static tr_status add_caches(const struct tr_caches *caches, struct tr_table *table)
+{
+    struct tr_text text = TR_TEXT_INIT;
+    char size[TR_TEXT_NUMBER_SIZE];
+    char *sizes;
+    for (int i = 0; i < TR_CACHE_LEVELS; i++) {
+        const struct tr_cache_level *cache = &caches->level[i];
+        if (cache->bytes == 0) continue;
+        tr_text_addf(&text, "%s%s", text.length > 0 ? ", " : "", tr_text_from_bytes(cache->bytes, size));
+        if (cache->processors > 1) tr_text_addf(&text, " for %d", cache->processors);
+    }
+    if (text.length == 0) tr_text_add(&text, "not known");
+    tr_status status = tr_text_finish(&text, &sizes);
+    if (status == TR_OK) {
+        tr_table_cell(table, "  caches");
+        tr_table_cell(table, "%s", sizes);
+        tr_table_cell(table, "blocks of matrices follow from them");
+        tr_free(sizes);
+    }
+    tr_text_release(&text);
+    return status;
+}
+
+/* Instruction sets and caches are the cpu device's. */
 static bool has_isas(const struct tr_entry *entry)
 {
     return strcmp(entry->name, "cpu") == 0;
@@ -155,6 +183,7 @@ static tr_status add_rows(const struct machine *machine, const struct look *how,
             tr_table_cell(table, "%s%s", isas[i].meaning, first ? " (default)" : "");
             first = false;
         }
+        if (has_isas(*entry)) TR_TRY(add_caches(&machine->caches, table));
     }
     return TR_OK;
 }
@@ -198,6 +227,21 @@ static tr_status write_others(struct tr_json_writer *json, const struct tr_devic
     return status == TR_ENOTFOUND ? TR_OK : status;
 }
 
+static void write_caches(struct tr_json_writer *json, const struct tr_caches *caches)
+{
+    tr_json_open_array(json, "caches");
+    for (int i = 0; i < TR_CACHE_LEVELS; i++) {
+        const struct tr_cache_level *cache = &caches->level[i];
+        if (cache->bytes == 0) continue;
+        tr_json_open_object(json, NULL);
+        tr_json_integer(json, "level", i + 1);
+        tr_json_integer(json, "bytes", cache->bytes);
+        tr_json_integer(json, "processors", cache->processors);
+        tr_json_close_object(json);
+    }
+    tr_json_close_array(json);
+}
+
 static tr_status write_device(struct tr_json_writer *json, const struct machine *machine,
                               const struct tr_entry *entry)
 {
@@ -212,6 +256,7 @@ static tr_status write_device(struct tr_json_writer *json, const struct machine 
         for (size_t i = 0; i < ISAS; i++)
             if (machine->has[i]) tr_json_text(json, NULL, isas[i].name);
         tr_json_close_array(json);
+        write_caches(json, &machine->caches);
     }
     tr_json_close_object(json);
     return TR_OK;

@@ -21,6 +21,16 @@ static tr_device *reference;
 static tr_device *devices[LENGTH(isas) * MOST_THREADS];
 static int device_count;
 
+/* The same on all machines, and so many times smaller, so that small cases have several blocks. */
+static void set_room(struct cpu_room *room, int64_t times)
+{
+    *room = cpu_room_of(&(struct tr_caches){0}, 1, 1);
+    room->first /= times;
+    room->second /= times;
+    room->last /= times;
+    room->shared /= times;
+}
+
 static int make_devices(void **state)
 {
     (void)state;
@@ -36,7 +46,7 @@ static int make_devices(void **state)
             }
             if (status != TR_OK) fail_msg("%s", tr_error_message());
             cpu_device_of(device)->alone = 0; /* every member takes part, however small the case */
-            if (threads > 1) cpu_device_of(device)->shrink = threads % 2 ? 64 : 1024;
+            set_room(&cpu_device_of(device)->room, threads == 1 ? 1 : threads % 2 ? 64 : 1024);
             devices[device_count++] = device;
         }
     }

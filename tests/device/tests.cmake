@@ -9,6 +9,7 @@ set_tests_properties(device.vec_math_all PROPERTIES LABELS "device;long" TIMEOUT
 set(TR_CASES device/scene.c device/cases.c device/cases_attention.c device/cases_dense.c device/cases_elements.c device/cases_rows.c
     device/cases_sequence.c device/cases_window.c)
 trireme_test(device equality TIMEOUT 600 SOURCES ${TR_CASES} device/equal.c)
+trireme_test(device blocks SOURCES device/scene.c)
 trireme_opencl_test(device opencl SOURCES ${TR_CASES} device/equal.c)
 # pocl for another instruction set: its compiler and its library of functions are others then.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")

@@ -19,7 +19,8 @@
 
 #include <stdbool.h>
 
-/* Packed images of a tile take about this much, in floats, if a target row does not need more. */
+/* Packed images of a tile take about this much of the second-level cache, in floats (room.h), if a target row
+   does not need more. */
 #define BAND_FLOATS (256 * 1024)
 /* Fewer images than this leave the tile kernel waiting for its own sums. */
 #define IMAGES_LEAST (TILE_ROWS < 4 ? 2 : 4)
@@ -336,7 +337,7 @@ static tr_status run(struct conv *c, const struct tr_sliding_window *window)
     }
 
     const int64_t row = (int64_t)c->source_w * c->source_c * TILE_ROWS;
-    c->band_rows = smaller(c->source_h, BAND_FLOATS / row);
+    c->band_rows = smaller(c->source_h, cpu_room_second(&c->cpu->room, BAND_FLOATS, 0) / row);
     const int64_t span = widest_span(&c->h, c->unit);
     if (c->band_rows < span) c->band_rows = span;
     int64_t floats = c->band_rows * row;

@@ -90,7 +90,9 @@ static tr_status cpu_create(const struct tr_device_choice *choice, tr_device **o
     cpu->team = team;
     cpu->kernels = kernels;
     cpu->alone = ALONE_NANOSECONDS;
-    cpu->shrink = 1;
+    struct tr_caches caches;
+    tr_caches_find(&caches);
+    cpu->room = cpu_room_of(&caches, threads, tr_team_processors());
     cpu->class = (struct tr_device_class){.name = "cpu",
                                           .version = TR_DEVICE_VERSION,
                                           .host_memory = true,

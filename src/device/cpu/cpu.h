@@ -4,13 +4,14 @@
  * the number of threads cannot change a bit.
  *
  * Scratch memory belongs to the device: one block per member and one shared block, which grow on first use
- * and are kept. What a kernel asks for depends on layer shapes and not on the number of rows, so after the
- * first step nothing is allocated any more.
+ * and are kept. What a kernel asks for depends on layer shapes and caches, not on the number of rows, so
+ * after the first step nothing is allocated any more.
  */
 #ifndef TR_DEVICE_CPU_CPU_H
 #define TR_DEVICE_CPU_CPU_H
 
 #include "base/team.h"
+#include "device/cpu/room.h"
 #include "device/device.h"
 
 #include <stddef.h>
@@ -28,10 +29,10 @@ struct cpu_device {
     struct tr_device_class class; /* the kernels' functions, and ref's where they have none */
     const struct cpu_kernels *kernels;
     tr_team *team;
-    double alone;   /* work of fewer nanoseconds is left to the caller; tests set 0, so that small cases are
-                       split too */
-    int64_t shrink; /* 1; blocks that are chosen by the size of caches are so many times smaller; tests set
-                       more, so that small cases have several */
+    double alone; /* work of fewer nanoseconds is left to the caller; tests set 0, so that small cases are
+                     split too */
+    struct cpu_room room; /* what sizes of blocks follow from; tests set less, so that small cases have
+                             several, and that of other machines */
     struct cpu_scratch shared;
     struct cpu_scratch member[]; /* [threads] */
 };

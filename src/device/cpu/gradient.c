@@ -16,18 +16,13 @@
 #include "device/cpu/tile.h"
 #include "device/cpu/update.h"
 
-#define BLOCK_ROWS    256
+#define BLOCK_ROWS    256 /* and no more, whatever the cache */
 #define CHUNK_COLUMNS 512
-/* Waiting tiles of a chunk, over all slots; they stay in the last-level cache. */
-#define WAITING_TILES (3072 * 14 * 32 / TILE_SIZE)
+/* Floats of the waiting tiles of a chunk, over all slots; they stay in the last-level cache. */
+#define WAITING_FLOATS (3072 * 14 * 32)
 
 #define TILE_SIZE (TILE_ROWS * TILE_COLUMNS)
 #define PACKED_A  (TILE_ROWS * BLOCK_ROWS + PACK_SLACK)
-#define PACKED_B  (CHUNK_COLUMNS * BLOCK_ROWS + PACK_SLACK)
-#define SUMS      ((TR_TREE_DEPTH + 1) * CHUNK_COLUMNS)
-#define SCRATCH                                                                                              \
-    (cpu_round(PACKED_A * sizeof(float)) + cpu_round(PACKED_B * sizeof(float)) +                             \
-     (SUMS + BLOCK_ROWS + WAITING_TILES * TILE_SIZE) * sizeof(float))
 
 struct work {
     struct cpu_device *cpu;
@@ -35,6 +30,8 @@ struct work {
     int64_t rows; /* of all microbatches */
     int slots;
     int parts_rows; /* the grid of rectangles, one per member, has so many of them below each other */
+    /* Rows of a block, columns of a chunk, and its waiting tiles over all slots. */
+    int64_t block_rows, columns, waiting_tiles;
 };
 
 /* Where the packing of rows stands. */
@@ -51,7 +48,8 @@ struct chunk {
     int64_t slot_step; /* floats between the slots of a tile */
     int64_t tile_step; /* floats between tiles of a slot; 0 when they share it */
     const float *ones; /* BLOCK_ROWS times 1 */
-    float *sums;       /* slots of the bias, CHUNK_COLUMNS apart, or NULL: others sum it up */
+    float *sums;       /* slots of the bias, or NULL: others sum it up */
+    int64_t sums_step; /* floats between them */
 };
 
 /* Rows of all columns of a chunk that go by together; b is packed. */
@@ -223,20 +221,22 @@ static void reduce_tile(const struct gradient *g, const struct chunk *chunk, con
 static void reduce_bias(const struct gradient *g, const struct chunk *chunk, const struct block *block)
 {
     const struct band band = {
-        .a = chunk->ones, .height = 1, .slot_step = CHUNK_COLUMNS, .to = g->bias, .place = chunk->column};
+        .a = chunk->ones, .height = 1, .slot_step = chunk->sums_step, .to = g->bias, .place = chunk->column};
     for (int64_t j = 0; j < chunk->columns; j += TILE_COLUMNS)
         reduce_tile(g, chunk, block, &band, j, chunk->sums + j);
 }
 
-static void reduce_chunk(const struct gradient *g, int64_t rows, const struct chunk *chunk)
+static void reduce_chunk(const struct work *work, const struct chunk *chunk)
 {
+    const struct gradient *g = work->gradient;
+    int64_t rows = work->rows;
     struct reduction reduction;
     struct reduction_piece pieces[REDUCTION_PIECES];
     struct cursor cursor = {0};
     struct block block = {.pieces = pieces};
     const int64_t tiles = tile_count(chunk->rows), panels = divide_up(chunk->columns, TILE_COLUMNS);
     cpu_reduction_begin(&reduction, g->cut, 1, g->offset);
-    while ((block.count = cpu_reduction_next(&reduction, BLOCK_ROWS, pieces, &block.depth)) > 0) {
+    while ((block.count = cpu_reduction_next(&reduction, work->block_rows, pieces, &block.depth)) > 0) {
         const int64_t depth = block.depth;
         const struct cursor after = pack_b(g, chunk, cursor, depth);
         rows -= depth;
@@ -271,6 +271,27 @@ static void reduce_chunk(const struct gradient *g, int64_t rows, const struct ch
     }
 }
 
+/* ---- a member's memory ---- */
+
+#define SUMS(work) ((TR_TREE_DEPTH + 1) * (work)->columns)
+
+static int64_t floats_round(int64_t floats)
+{
+    return (int64_t)(cpu_round((size_t)floats * sizeof(float)) / sizeof(float));
+}
+
+static int64_t packed_b(const struct work *work)
+{
+    return floats_round(work->columns * work->block_rows + PACK_SLACK);
+}
+
+static size_t scratch_bytes(const struct work *work)
+{
+    return (size_t)(floats_round(PACKED_A) + packed_b(work) + SUMS(work) + BLOCK_ROWS +
+                    work->waiting_tiles * TILE_SIZE) *
+           sizeof(float);
+}
+
 static void reduce(void *arguments, int member, int size)
 {
     const struct work *work = arguments;
@@ -280,26 +301,26 @@ static void reduce(void *arguments, int member, int size)
     tr_team_share(g->height, 1, member / parts_columns, parts_rows, &row, &row_end);
     tr_team_share(g->width, TILE_COLUMNS, member % parts_columns, parts_columns, &column, &column_end);
 
-    struct chunk chunk = {.a = cpu_scratch(work->cpu, member)};
-    chunk.b = chunk.a + cpu_round(PACKED_A * sizeof(float)) / sizeof(float);
-    float *sums = chunk.b + cpu_round(PACKED_B * sizeof(float)) / sizeof(float), *ones = sums + SUMS;
+    struct chunk chunk = {.a = cpu_scratch(work->cpu, member), .sums_step = work->columns};
+    chunk.b = chunk.a + floats_round(PACKED_A);
+    float *sums = chunk.b + packed_b(work), *ones = sums + SUMS(work);
     chunk.waiting = ones + BLOCK_ROWS;
     chunk.ones = ones;
     for (int i = 0; i < BLOCK_ROWS; i++) ones[i] = 1.0f;
     /* The members with the first rows sum up the bias, if all of these have rows. */
     const bool has_bias = g->bias && g->height >= parts_rows;
     /* In one block, if it ends with the rows and not with its table of pieces. */
-    const bool at_once = work->rows <= BLOCK_ROWS && g->cut->count + g->cut->nodes <= REDUCTION_PIECES;
+    const bool at_once = work->rows <= work->block_rows && g->cut->count + g->cut->nodes <= REDUCTION_PIECES;
     const int64_t tiles = tile_count(row_end - row);
-    for (chunk.column = column; row < row_end && chunk.column < column_end; chunk.column += CHUNK_COLUMNS) {
-        chunk.columns = smaller(CHUNK_COLUMNS, column_end - chunk.column);
+    for (chunk.column = column; row < row_end && chunk.column < column_end; chunk.column += work->columns) {
+        chunk.columns = smaller(work->columns, column_end - chunk.column);
         const int64_t across = divide_up(chunk.columns, TILE_COLUMNS);
         int64_t most = tiles;
         if (at_once) {
             chunk.slot_step = TILE_SIZE;
             chunk.tile_step = 0;
         } else {
-            most = smaller(most, WAITING_TILES / (across * work->slots));
+            most = smaller(most, work->waiting_tiles / (across * work->slots));
             chunk.slot_step = across * most * TILE_SIZE;
             chunk.tile_step = TILE_SIZE;
         }
@@ -308,7 +329,7 @@ static void reduce(void *arguments, int member, int size)
             chunk.row = row + tile_first(row_end - row, tiles, tr_cut(tiles, bands, band));
             chunk.rows = row + tile_first(row_end - row, tiles, tr_cut(tiles, bands, band + 1)) - chunk.row;
             chunk.sums = has_bias && chunk.row == 0 ? sums : NULL;
-            reduce_chunk(g, work->rows, &chunk);
+            reduce_chunk(work, &chunk);
         }
     }
     if (g->bias && !has_bias) {
@@ -318,11 +339,21 @@ static void reduce(void *arguments, int member, int size)
 }
 
 /* Cycles that a member spends with a rectangle of such a size; the constants only weigh the choices. */
-static double cost(int64_t height, int64_t rows, int64_t width)
+static double cost(const struct work *work, int64_t height, int64_t width)
 {
+    const int64_t rows = work->rows;
     const int64_t rounded = height < 4 * tile_count(height) ? 4 * tile_count(height) : height;
     return (double)(rows + 4) * (double)divide_up(width, TILE_COLUMNS) * (double)(rounded + 4) +
-           0.3 * (double)rows * (double)height * (double)divide_up(width, CHUNK_COLUMNS);
+           0.3 * (double)rows * (double)height * (double)divide_up(width, work->columns);
+}
+
+static void choose_blocks(const struct cpu_room *room, struct work *work)
+{
+    const int64_t columns = cpu_room_second(room, CHUNK_COLUMNS, TILE_COLUMNS);
+    work->columns = columns - columns % TILE_COLUMNS;
+    work->block_rows = smaller(BLOCK_ROWS, cpu_room_first(room, BLOCK_ROWS, 16));
+    work->waiting_tiles =
+        cpu_room_last(room, WAITING_FLOATS, work->slots * work->columns * TILE_ROWS) / TILE_SIZE;
 }
 
 tr_status gradient_compute(struct cpu_device *cpu, const struct gradient *g)
@@ -332,17 +363,18 @@ tr_status gradient_compute(struct cpu_device *cpu, const struct gradient *g)
                         .gradient = g,
                         .rows = cpu_reduction_rows(g->cut, 1, g->offset),
                         .slots = cpu_reduction_slots(g->cut)};
+    choose_blocks(&cpu->room, &work);
     double best = 0.0;
     for (int parts = 1; parts <= cpu->base.threads; parts++) {
         if (cpu->base.threads % parts) continue;
         const int64_t across = divide_up(divide_up(g->width, TILE_COLUMNS), cpu->base.threads / parts);
-        const double cycles = cost(divide_up(g->height, parts), work.rows, across * TILE_COLUMNS);
+        const double cycles = cost(&work, divide_up(g->height, parts), across * TILE_COLUMNS);
         if (work.parts_rows == 0 || cycles < best) {
             best = cycles;
             work.parts_rows = parts;
         }
     }
-    TR_TRY(cpu_reserve(cpu, SCRATCH, 0));
+    TR_TRY(cpu_reserve(cpu, scratch_bytes(&work), 0));
     const double products = (double)g->height * (double)(work.rows + 8) * (double)g->width;
     cpu_run(cpu, products / (8.0 * VW), reduce, &work);
     return TR_OK;

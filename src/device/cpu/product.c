@@ -1,6 +1,6 @@
-/* Blocking: a member takes a rectangle of c. Of it, BLOCK_COLUMNS columns at a time; of those, BLOCK_DEPTH
+/* Blocking: a member takes a rectangle of c. Of it, a block's columns at a time; of those, a block's
  * steps of the chains at a time: such a block of b is packed into panels once, rests in the second-level
- * cache and meets all rows of the rectangle in bands of BLOCK_TILES tiles. A tile's rows of a are copied just
+ * cache and meets all rows of the rectangle in bands of tiles. A tile's rows of a are copied just
  * before they meet all panels of the block, and fetched by the steps of the tile before. Between blocks of
  * depth the chains rest in c. A band goes through a group of blocks of b before the next band comes, so that
  * its part of c stays in the last-level cache meanwhile.
@@ -16,34 +16,42 @@
 #include "device/cpu/tile_gelu.h"
 
 /* A packed tile of a, and what the panel that meets it has not used up, lie in the first-level cache; a block
-   of b takes half of a second-level cache of a mebibyte. */
-#define BLOCK_DEPTH   256
+   of b takes half of a second-level cache: so many steps, and so many columns (room.h). */
+#define BLOCK_DEPTH   256 /* and no more, whatever the cache */
 #define BLOCK_COLUMNS 512
-#define BLOCK_TILES   (672 / TILE_ROWS)
-/* Blocks of b that are kept when there are many bands of rows; they stay in the last-level cache. */
-#define GROUP_STEPS 9
+/* Results of a band of rows, and blocks of b that are kept while there are many bands, stay in the last-level
+   cache: so many floats. */
+#define BAND_FLOATS  (672 * BLOCK_COLUMNS)
+#define GROUP_FLOATS (9 * BLOCK_DEPTH * BLOCK_COLUMNS)
+/* A band has so many rows at most; fewer tiles than this would read the blocks of b too often. */
+#define BAND_ROWS        672
+#define BAND_TILES_LEAST 8
 /* Up to so many tiles of rows go the way of few rows, see multiply_few(). */
 #define FEW_TILES 10
 
 /* Floats from one row of a to the next where they are copied: rows do not fall on the same lines of the
  * cache. */
-#define STEP_A          (BLOCK_DEPTH + 16)
-#define PACKED_A        (TILE_ROWS * STEP_A + PACK_SLACK)
-#define PACKED_B        (BLOCK_COLUMNS * BLOCK_DEPTH + PACK_SLACK)
-#define SCRATCH(groups) (cpu_round(PACKED_A * sizeof(float)) + (size_t)(groups)*PACKED_B * sizeof(float))
-
-_Static_assert(TILE_COLUMNS *BLOCK_DEPTH + PACK_SLACK + FEW_TILES * PACKED_A <= PACKED_B,
-               "few rows work in the memory of a packed block");
+#define STEP_A   (BLOCK_DEPTH + 16)
+#define PACKED_A (TILE_ROWS * STEP_A + PACK_SLACK)
+/* Where few rows work: a packed panel, and the tiles of a. */
+#define FEW_FLOATS (TILE_COLUMNS * BLOCK_DEPTH + PACK_SLACK + FEW_TILES * PACKED_A)
 
 struct work {
     struct cpu_device *cpu;
     const struct product *product;
     int parts_rows; /* the grid of rectangles, one per member, has so many of them below each other */
+    /* Of a block of b: steps, columns and floats; how many are kept with many bands; tiles of a band. */
+    int64_t depth, columns, packed_b, group, tiles;
 };
 
 static int64_t smaller(int64_t a, int64_t b)
 {
     return a < b ? a : b;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
 }
 
 static int64_t divide_up(int64_t a, int64_t b)
@@ -209,13 +217,13 @@ static void share_fetching(const struct fetching *f, int64_t depth, int64_t inde
     tile->next_first = f->run - first % f->run;
 }
 
-/* Few rows: b is met by so few tiles that it is not worth packing, and fetching it takes as long as
-   computing: it is fetched a panel ahead, in equal parts while each of the tiles is computed. `scratch` has
-   room for a packed panel, then for the tiles of a. */
-static void multiply_few(const struct product *p, int64_t row, int64_t rows, int64_t column,
+/* Few rows, at most `most` steps at a time: b is met by so few tiles that it is not worth packing, and
+   fetching it takes as long as computing: it is fetched a panel ahead, in equal parts while each of the tiles
+   is computed. `scratch` has room for a packed panel, then for the tiles of a. */
+static void multiply_few(const struct product *p, int64_t most, int64_t row, int64_t rows, int64_t column,
                          int64_t column_end, float *scratch)
 {
-    const int64_t tiles = tile_count(rows), steps = p->depth > 0 ? divide_up(p->depth, BLOCK_DEPTH) : 1;
+    const int64_t tiles = tile_count(rows), steps = p->depth > 0 ? divide_up(p->depth, most) : 1;
     float *a = scratch + TILE_COLUMNS * BLOCK_DEPTH + PACK_SLACK;
     for (int64_t step = 0; step < steps; step++) {
         const int64_t k = tr_cut(p->depth, steps, step), end = tr_cut(p->depth, steps, step + 1);
@@ -263,23 +271,23 @@ static void multiply(void *arguments, int member, int size)
     if (row == row_end || column == column_end) return;
 
     float *a = cpu_scratch(work->cpu, member), *b = a + cpu_round(PACKED_A * sizeof *a) / sizeof *a;
-    const int64_t rows = row_end - row, tiles = tile_count(rows), bands = divide_up(tiles, BLOCK_TILES);
+    const int64_t rows = row_end - row, tiles = tile_count(rows), bands = divide_up(tiles, work->tiles);
     if (tiles <= FEW_TILES) {
-        multiply_few(p, row, rows, column, column_end, b);
+        multiply_few(p, work->depth, row, rows, column, column_end, b);
         return;
     }
-    const int64_t steps = p->depth > 0 ? divide_up(p->depth, BLOCK_DEPTH) : 1;
-    const int64_t group = bands > 1 ? GROUP_STEPS : 1;
-    for (; column < column_end; column += BLOCK_COLUMNS) {
+    const int64_t steps = p->depth > 0 ? divide_up(p->depth, work->depth) : 1;
+    const int64_t group = bands > 1 ? work->group : 1;
+    for (; column < column_end; column += work->columns) {
         struct block block = {
-            .column = column, .columns = smaller(BLOCK_COLUMNS, column_end - column), .a = a};
+            .column = column, .columns = smaller(work->columns, column_end - column), .a = a};
         const int64_t panels = divide_up(block.columns, TILE_COLUMNS);
         for (int64_t first = 0; first < steps; first += group) {
             const int64_t last = smaller(first + group, steps);
             struct ahead ahead_b = {0};
             for (int64_t step = first; step < last; step++) {
                 const int64_t k = tr_cut(p->depth, steps, step), end = tr_cut(p->depth, steps, step + 1);
-                pack_b(p, b + (step - first) * PACKED_B, k, end - k, column, block.columns);
+                pack_b(p, b + (step - first) * work->packed_b, k, end - k, column, block.columns);
             }
             if (group == 1 && last < steps) {
                 const int64_t k = tr_cut(p->depth, steps, last), end = tr_cut(p->depth, steps, last + 1);
@@ -299,7 +307,7 @@ static void multiply(void *arguments, int member, int size)
                     block.depth = end - k;
                     block.first = step == 0;
                     block.last = step + 1 == steps;
-                    block.b = b + (step - first) * PACKED_B;
+                    block.b = b + (step - first) * work->packed_b;
                     block.k = k;
                     if (step + 1 < last)
                         block.next_a = p->a + block.row * p->depth + end;
@@ -315,32 +323,46 @@ static void multiply(void *arguments, int member, int size)
 }
 
 /* Cycles that a member spends with a rectangle of such a size; the constants only weigh the choices. */
-static double cost(int64_t rows, int64_t depth, int64_t columns)
+static double cost(const struct work *work, int64_t rows, int64_t depth, int64_t columns)
 {
     const double steps = (double)depth * (double)divide_up(columns, TILE_COLUMNS);
     const int64_t height = rows < 4 * tile_count(rows) ? 4 * tile_count(rows) : rows;
     return steps * ((double)height + 8.0) +
-           0.3 * (double)depth * (double)rows * (double)divide_up(columns, BLOCK_COLUMNS);
+           0.3 * (double)depth * (double)rows * (double)divide_up(columns, work->columns);
+}
+
+static void choose_blocks(const struct cpu_room *room, struct work *work)
+{
+    const int64_t columns = cpu_room_second(room, BLOCK_COLUMNS, TILE_COLUMNS);
+    work->depth = smaller(BLOCK_DEPTH, cpu_room_first(room, BLOCK_DEPTH, 16));
+    work->columns = columns - columns % TILE_COLUMNS;
+    work->packed_b = work->columns * work->depth + PACK_SLACK;
+    work->group = cpu_room_last(room, GROUP_FLOATS, 0) / (work->columns * work->depth);
+    work->group = larger(1, work->group);
+    work->tiles = cpu_room_last(room, BAND_FLOATS, 0) / (work->columns * TILE_ROWS);
+    work->tiles = larger(BAND_TILES_LEAST, smaller(BAND_ROWS / TILE_ROWS, work->tiles));
 }
 
 tr_status product_compute(struct cpu_device *cpu, const struct product *product)
 {
     if (product->rows == 0 || product->columns == 0) return TR_OK;
     struct work work = {.cpu = cpu, .product = product};
+    choose_blocks(&cpu->room, &work);
     double best = 0.0;
     for (int parts = 1; parts <= cpu->base.threads; parts++) {
         if (cpu->base.threads % parts) continue;
         const double cycles = cost(
-            divide_up(product->rows, parts), product->depth,
+            &work, divide_up(product->rows, parts), product->depth,
             divide_up(divide_up(product->columns, TILE_COLUMNS), cpu->base.threads / parts) * TILE_COLUMNS);
         if (work.parts_rows == 0 || cycles < best) {
             best = cycles;
             work.parts_rows = parts;
         }
     }
-    const int64_t steps = divide_up(product->depth, BLOCK_DEPTH);
-    const bool banded = product->rows > BLOCK_TILES * TILE_ROWS;
-    TR_TRY(cpu_reserve(cpu, SCRATCH(banded && steps > 1 ? smaller(steps, GROUP_STEPS) : 1), 0));
+    const bool banded = tile_count(product->rows) > work.tiles;
+    const int64_t kept = banded ? larger(1, smaller(divide_up(product->depth, work.depth), work.group)) : 1;
+    const int64_t floats = larger(FEW_FLOATS, kept * work.packed_b);
+    TR_TRY(cpu_reserve(cpu, cpu_round(PACKED_A * sizeof(float)) + (size_t)floats * sizeof(float), 0));
     const double products = (double)product->rows * (double)product->depth * (double)product->columns;
     cpu_run(cpu, products / (8.0 * VW), multiply, &work);
     return TR_OK;

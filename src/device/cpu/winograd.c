@@ -26,12 +26,10 @@
 #define POSITIONS TR_WINOGRAD_POSITIONS
 
 /* Floats of a band, transformed numbers and sums: so many at least, so that it stays in the second-level
-   cache, more where the weights, which every band reads, are large. */
+   cache (room.h), more where the weights, which every band reads, are large. */
 #define BAND_LEAST (128 * 1024)
 #define BAND_MOST  (640 * 1024)
-/* Transformed weights that are kept at a time, in floats. */
-#define WEIGHTS_MOST (5 * 1024 * 1024)
-#define CACHE_LINE   16 /* floats */
+#define CACHE_LINE 16 /* floats */
 /* Steps of a panel whose weights are transformed together. */
 #define WEIGHT_STEPS 16
 
@@ -313,7 +311,7 @@ static int64_t plan_member(struct walk *c, int64_t u_floats)
     const int64_t height = smaller(TILE_ROWS, c->rows);
     const int64_t tile = POSITIONS * (height * c->source_c + PACK_SLACK + TILE_ROWS * c->columns);
     const int64_t most = smaller(larger(BAND_LEAST, u_floats / 8), BAND_MOST);
-    const int64_t tiles = larger(1, most / c->cpu->shrink / tile);
+    const int64_t tiles = larger(1, cpu_room_second(&c->cpu->room, most, 0) / tile);
     c->band_w = (int32_t)smaller(c->tiles_w, tiles);
     c->band_h = (int32_t)smaller(c->tiles_h, larger(1, tiles / c->tiles_w));
     const int64_t all = (int64_t)c->band_h * c->band_w;
@@ -356,7 +354,8 @@ static tr_status run(struct walk *c)
     if (c->rows == 0 || c->target_c == 0) return TR_OK;
     assert(tr_winograd_suits(c->window) && c->activation != TR_ACT_GELU);
     const int64_t panels = winograd_walk_shape(c), panel_floats = POSITIONS * c->u_position;
-    const int64_t runs = divide_up(panels, larger(1, WEIGHTS_MOST / c->cpu->shrink / panel_floats));
+    const int64_t kept = c->cpu->room.shared / (int64_t)sizeof(float); /* transformed weights, at a time */
+    const int64_t runs = divide_up(panels, larger(1, kept / panel_floats));
     const int64_t most = divide_up(panels, runs);
     const int64_t u_floats = CPU_KERNEL(winograd_walk_weights_floats)(c, most);
     const size_t bias_bytes = (size_t)(panels * TILE_COLUMNS) * sizeof(float);

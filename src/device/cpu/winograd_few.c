@@ -16,7 +16,7 @@
 #define POINTS    TR_WINOGRAD_POINTS
 #define POSITIONS TR_WINOGRAD_POSITIONS
 
-/* Floats of a band, transformed numbers and sums, about. */
+/* Floats of a band, transformed numbers and sums, about (room.h). */
 #define BAND_FLOATS (96 * 1024)
 /* Lines of tiles in a band, at most. */
 #define BAND_LINES 64
@@ -257,7 +257,8 @@ static int64_t floats_round(int64_t floats)
 int64_t CPU_KERNEL(winograd_few_plan)(struct walk *c)
 {
     const int64_t line = POSITIONS * c->tiles_w * (row_floats(c) + c->columns);
-    c->band_h = (int32_t)smaller(BAND_LINES, larger(1, BAND_FLOATS / c->cpu->shrink / line));
+    c->band_h =
+        (int32_t)smaller(BAND_LINES, larger(1, cpu_room_second(&c->cpu->room, BAND_FLOATS, 0) / line));
     c->band_w = c->tiles_w;
     c->v_at = floats_round(winograd_strip_floats(c->window, c->source_c));
     c->sums_at = c->v_at + floats_round(POSITIONS * v_position(c));
@@ -267,7 +268,8 @@ int64_t CPU_KERNEL(winograd_few_plan)(struct walk *c)
 int64_t CPU_KERNEL(winograd_few_sums)(struct walk *c)
 {
     const int64_t line = POSITIONS * c->tiles_w * c->columns;
-    c->band_h = (int32_t)smaller(BAND_LINES, larger(1, BAND_FLOATS / 2 / c->cpu->shrink / line));
+    c->band_h =
+        (int32_t)smaller(BAND_LINES, larger(1, cpu_room_second(&c->cpu->room, BAND_FLOATS / 2, 0) / line));
     c->band_w = c->tiles_w;
     return POSITIONS * sums_position(c);
 }

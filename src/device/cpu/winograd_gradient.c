@@ -476,19 +476,20 @@ static size_t plan_member(struct work *g)
     const int64_t across = POSITIONS * g->tiles_w; /* numbers of a line, per channel */
     const int64_t groups = tile_count(g->channels) + 1;
     const int64_t all = larger(1, g->op->cut.count > 0 ? g->op->cut.row[g->op->cut.count] * g->tiles_h : 0);
-    const int64_t shrink = g->cpu->shrink;
-    int64_t most = smaller(Z_MOST / shrink / (across * g->columns), V_MOST / shrink / (across * g->channels));
+    const struct cpu_room *room = &g->cpu->room;
+    int64_t most = smaller(cpu_room_second(room, Z_MOST, 0) / (across * g->columns),
+                           cpu_room_last(room, V_MOST, 0) / (across * g->channels));
     if (g->data) {
         const int64_t z = larger(BOTH_LEAST, 2 * POSITIONS * g->channels * g->columns * g->panels);
-        most = smaller(most, z / shrink / (across * g->columns * g->panels));
+        most = smaller(most, cpu_room_second(room, z, 0) / (across * g->columns * g->panels));
     }
     g->lines = smaller(all, larger(1, most));
     g->split = longest_microbatch(&g->op->cut) * g->tiles_h > g->lines;
     g->slots = cpu_reduction_slots(&g->op->cut);
     const int64_t sums = POSITIONS * TILE_ROWS * g->columns;
     const int64_t waiting = g->slots * TAPS * g->channels * g->columns;
-    g->chunk =
-        smaller(g->panels, larger(1, WAITING_MOST / shrink / (waiting + (g->split ? groups * sums : 0))));
+    g->chunk = smaller(g->panels, larger(1, cpu_room_last(room, WAITING_MOST, 0) /
+                                                (waiting + (g->split ? groups * sums : 0))));
     if (g->data) g->chunk = g->panels; /* few enough */
     g->z_at = floats_round(across * g->lines * g->channels + groups * POSITIONS * PACK_SLACK);
     const int64_t z_panels = g->data ? g->panels : 1;
