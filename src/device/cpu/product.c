@@ -203,6 +203,15 @@ static struct fetching fetching_of(const struct product *p, int64_t k, int64_t d
                              .jump = p->depth - run * TILE_COLUMNS};
 }
 
+/* The same where the panel before it is at hand. Rows of weights as they lie begin anywhere in a line, so
+   that a panel's row may be in one line more than it fills: the first, which came with that panel. */
+static struct fetching fetching_beside(const struct product *p, int64_t k, int64_t depth, int64_t column)
+{
+    struct fetching fetching = fetching_of(p, k, depth, column);
+    if (!p->transposed) fetching.from += AHEAD_LINE;
+    return fetching;
+}
+
 /* Gives tile `index` of `tiles` with `depth` steps its share of that, spread over its steps. */
 static void share_fetching(const struct fetching *f, int64_t depth, int64_t index, int64_t tiles,
                            struct tile *tile)
@@ -242,7 +251,7 @@ static void multiply_few(const struct product *p, int64_t most, int64_t row, int
             if (last) finish_tile(p, j, bias, &tile);
             struct fetching next = {0};
             if (j + TILE_COLUMNS < column_end)
-                next = fetching_of(p, k, end - k, j + TILE_COLUMNS);
+                next = fetching_beside(p, k, end - k, j + TILE_COLUMNS);
             else if (!last)
                 next = fetching_of(p, end, tr_cut(p->depth, steps, step + 2) - end, column);
             for (int64_t t = 0; t < tiles; t++) {
