@@ -1,4 +1,4 @@
-/* Winograd convolutions: transforms, and a product for each of the 36 positions. */
+/* Winograd convolutions: transforms, and the products of the 36 positions, all at once. */
 #include "device/gpu/operations.h"
 #include "device/gpu/product.h"
 
@@ -63,13 +63,11 @@ static tr_status multiply(tr_device *device, struct gpu_product *product, int64_
 {
     product->places = GPU_STRIDES;
     product->sets = 1;
-    for (int p = 0; p < POSITIONS; p++) {
-        TR_TRY(gpu_product_run(device, product));
-        product->a += a;
-        product->b += b;
-        product->c += c;
-    }
-    return TR_OK;
+    product->batches = POSITIONS;
+    product->a_batch = a;
+    product->b_batch = b;
+    product->c_batch = c;
+    return gpu_product_run(device, product);
 }
 
 tr_status gpu_winograd_forward(tr_device *device, const struct tr_op_winograd_forward *arguments)

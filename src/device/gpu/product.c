@@ -24,7 +24,7 @@ static uint32_t threads_of(const struct tile *tile)
 
 static int64_t groups_of(const struct tile *tile, const struct gpu_product *p)
 {
-    return gpu_groups(p->m, tile->m) * p->sets * gpu_groups(p->n, tile->n) * p->leaves;
+    return gpu_groups(p->m, tile->m) * p->sets * gpu_groups(p->n, tile->n) * p->leaves * p->batches;
 }
 
 /* The largest tile that the device has room for and that keeps all of it busy. Bits do not depend on it. */
@@ -45,7 +45,8 @@ tr_status gpu_product_run(tr_device *device, const struct gpu_product *p)
 {
     const struct tile *tile = choose(gpu_info_of(device), p);
     char options[160];
-    assert(p->n <= INT32_MAX);
+    assert(p->n <= INT32_MAX && p->leaves * p->batches <= INT32_MAX);
+    assert(p->batches == 1 || p->places == GPU_STRIDES);
     snprintf(options, sizeof options, "-DPLACES=%d -DA_K=%d -DB_K=%d -DBM=%d -DBN=%d -DBK=%d -DPM=%d -DPN=%d",
              (int)p->places, p->a_k, p->b_k, tile->m, tile->n, tile->k, tile->thread_m, tile->thread_n);
     int64_t tiles = gpu_groups(p->m, tile->m), y = tiles, z = p->leaves;
@@ -60,6 +61,11 @@ tr_status gpu_product_run(tr_device *device, const struct gpu_product *p)
         gpu_long(&call, p->b_k_step);
         gpu_long(&call, p->b_n);
         gpu_long(&call, p->c_m);
+        gpu_int(&call, (int32_t)p->leaves);
+        gpu_long(&call, p->a_batch);
+        gpu_long(&call, p->b_batch);
+        gpu_long(&call, p->c_batch);
+        z = p->leaves * p->batches;
         break;
     case GPU_PIXELS:
         gpu_long(&call, p->images);

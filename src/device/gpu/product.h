@@ -14,12 +14,14 @@ struct gpu_product {
     int32_t sets;  /* of rows; 1 for strides */
     int64_t n, k;
     int64_t leaves;
+    int64_t batches;    /* products alike, which are computed at once; more than 1 of strides only */
     const int64_t *row; /* [leaves + 1], on the device, or NULL */
     const float *a, *b, *bias;
     enum tr_activation activation;
     float slope;
     float *c;
     int64_t c_leaf;                    /* floats between leaves */
+    int64_t a_batch, b_batch, c_batch; /* between the matrices of products of a batch */
     int64_t a_m, a_k_step, b_k_step;   /* strides */
     int64_t b_n;                       /* strides, pixels */
     int64_t c_m;                       /* strides */
