@@ -7,6 +7,7 @@
 #include "device/cpu/mask.h"
 #include "device/cpu/pack.h"
 #include "device/cpu/row_tile.h"
+#include "device/cpu/sizes.h"
 
 /* Every instruction set has its own. */
 #define attention_run CPU_KERNEL(attention_run)
@@ -54,16 +55,6 @@ static inline int64_t attention_keys(const struct tr_attention *at)
         most = keys > most ? keys : most;
     }
     return most;
-}
-
-static inline int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static inline int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
 }
 
 static inline int64_t round_up(int64_t a, int64_t b)

@@ -15,6 +15,7 @@
 #include "device/cpu/cpu.h"
 #include "device/cpu/pack.h"
 #include "device/cpu/pool.h"
+#include "device/cpu/sizes.h"
 #include "device/cpu/tile.h"
 
 #include <stdbool.h>
@@ -60,16 +61,6 @@ struct memory {
     struct tile_segment *segments;
     float *lines;
 };
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t divide_up(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
 
 /* Packs a member's share of the weights. */
 static void pack_weights(void *arguments, int member, int size)

@@ -17,6 +17,7 @@
 #include "device/cpu/pack.h"
 #include "device/cpu/pool.h"
 #include "device/cpu/reduction.h"
+#include "device/cpu/sizes.h"
 #include "device/cpu/subtrees.h"
 #include "device/cpu/tile.h"
 
@@ -60,21 +61,6 @@ struct block {
     int64_t panel, panels;         /* what is packed */
     int64_t group, groups;
 };
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static int64_t divide_up(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
 
 /* The first source line that output line `oh` reads, clamped into the image. */
 static int64_t first_source(const struct tr_sliding_window *w, int64_t oh)

@@ -13,6 +13,7 @@
 #include "device/cpu/ahead.h"
 #include "device/cpu/pack.h"
 #include "device/cpu/reduction.h"
+#include "device/cpu/sizes.h"
 #include "device/cpu/tile.h"
 #include "device/cpu/update.h"
 
@@ -69,16 +70,6 @@ struct band {
     int64_t place;                /* in that, of the first output */
     int64_t index, count;         /* fetches this part of so many of the next rows; none if count is 0 */
 };
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t divide_up(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
 
 /* A run of `length` rows of a and b that lie behind each other in both. */
 struct run {
@@ -274,11 +265,6 @@ static void reduce_chunk(const struct work *work, const struct chunk *chunk)
 /* ---- a member's memory ---- */
 
 #define SUMS(work) ((TR_TREE_DEPTH + 1) * (work)->columns)
-
-static int64_t floats_round(int64_t floats)
-{
-    return (int64_t)(cpu_round((size_t)floats * sizeof(float)) / sizeof(float));
-}
 
 static int64_t packed_b(const struct work *work)
 {

@@ -4,14 +4,10 @@
 #include "device/cpu/columns.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/kernels.h"
+#include "device/cpu/sizes.h"
 
 #define NANOSECONDS_PER_FLOAT 0.2
 #define NANOSECONDS_PER_ANGLE 40.0
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* The example that row r belongs to, from `example` on. */
 static int64_t example_of(const int32_t *offset, int64_t example, int64_t r)

@@ -13,6 +13,7 @@
 #include "device/cpu/ahead.h"
 #include "device/cpu/pack.h"
 #include "device/cpu/row_tile.h"
+#include "device/cpu/sizes.h"
 #include "device/cpu/tile_gelu.h"
 
 /* A packed tile of a, and what the panel that meets it has not used up, lie in the first-level cache; a block
@@ -43,21 +44,6 @@ struct work {
     /* Of a block of b: steps, columns and floats; how many are kept with many bands; tiles of a band. */
     int64_t depth, columns, packed_b, group, tiles;
 };
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static int64_t divide_up(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
 
 /* A block of the computation: tiles of rows times packed panels of columns. */
 struct block {

@@ -1,19 +1,10 @@
 #include "device/cpu/recurrent.h"
 
 #include "base/fail.h"
+#include "device/cpu/sizes.h"
 
 /* Sequences that are sorted together. */
 #define WINDOW 256
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t divide_up(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
 
 /* Lets a tile fetch rows, spread evenly over its steps: with each the next part of a line. Not one of few
    rows, which has to fetch the weights. */

@@ -18,6 +18,7 @@
 #include "device/cpu/ahead.h"
 #include "device/cpu/cpu.h"
 #include "device/cpu/pack.h"
+#include "device/cpu/sizes.h"
 
 #include <assert.h>
 #include <string.h>
@@ -41,21 +42,6 @@ struct band {
     float *packed, *v, *sums;
     int64_t v_tile, v_position; /* floats between tiles, between positions */
 };
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static int64_t divide_up(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
 
 /* ---- weights ---- */
 
@@ -299,11 +285,6 @@ static void convolve(void *arguments, int member, int size)
 }
 
 /* ---- sizes ---- */
-
-static int64_t floats_round(int64_t floats)
-{
-    return (int64_t)(cpu_round((size_t)floats * sizeof(float)) / sizeof(float));
-}
 
 /* Chooses the bands, and lays out a member's scratch. Returns its size in floats. */
 static int64_t plan_member(struct walk *c, int64_t u_floats)

@@ -10,6 +10,7 @@
  * that they share.
  */
 #include "device/cpu/row_tile.h"
+#include "device/cpu/sizes.h"
 #include "device/cpu/winograd_walk.h"
 
 #define OUTPUTS   TR_WINOGRAD_OUTPUTS
@@ -40,16 +41,6 @@ struct band {
     int count;
     struct line lines[BAND_LINES];
 };
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
 
 /* Channels in whole vectors, so that a tile's stores do not reach into the next. */
 static int64_t row_floats(const struct walk *c)
@@ -247,11 +238,6 @@ void winograd_few_gradient(const struct walk *c, const struct winograd_lines *li
         band.v = lines->z + i * c->tiles_w * lines->row;
         complete_band(&band);
     }
-}
-
-static int64_t floats_round(int64_t floats)
-{
-    return (int64_t)(cpu_round((size_t)floats * sizeof(float)) / sizeof(float));
 }
 
 int64_t CPU_KERNEL(winograd_few_plan)(struct walk *c)
