@@ -169,6 +169,8 @@ static tr_status run_round(const struct cli_compare_orders *orders, const struct
         struct cli_compare_result now, before = results[i];
         if (plan->cases[i].left_out) continue;
         TR_TRY(cli_compare_run(orders, plan, &plan->cases[i], screen, &now));
+        if (plan->cases[i].alone && now.refused)
+            return tr_fail(TR_EINVAL, "one process cannot run the job, so no strategy can: %s", now.failure);
         check_repetition(&plan->cases[i], &before, &now);
         results[i] = now;
         TR_TRY(print(screen, cli_compare_row(orders, plan, results, i)));

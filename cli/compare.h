@@ -60,6 +60,7 @@ enum cli_compare_end {
 struct cli_compare_result {
     enum cli_compare_end end;
     char failure[512]; /* the run's last word, if it failed; or what is wrong about it */
+    bool refused;      /* it failed by the model file or the data, and would under any strategy */
     int64_t step;
     double seconds, examples_per_second;
     double steady_examples_per_second; /* without the first step, which finds memory and caches cold */

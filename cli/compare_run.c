@@ -153,6 +153,12 @@ static void hear_evaluation(void *user, const struct tr_json_value *object)
     result->loss = tr_json_number_or_nan(object, "loss");
 }
 
+/* Whether repeating it, in any way, would end alike. */
+static bool is_refusal(int code)
+{
+    return code == CLI_EXIT_WRONG || code == CLI_EXIT_DAMAGED;
+}
+
 static enum cli_compare_end end_of(const struct cli_child *child)
 {
     if (child->code == CLI_EXIT_DONE) return CLI_COMPARE_DONE;
@@ -204,6 +210,7 @@ tr_status cli_compare_run(const struct cli_compare_orders *orders, const struct 
     cli_arguments_release(&arguments);
     if (status == TR_OK) {
         result->end = end_of(&child);
+        result->refused = result->end == CLI_COMPARE_FAILED && is_refusal(child.code);
         if (result->end == CLI_COMPARE_FAILED)
             cli_child_explain(&child, result->failure, sizeof result->failure);
         if (result->end == CLI_COMPARE_OUT_OF_TIME) status = evaluate(out, result);

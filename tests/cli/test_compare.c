@@ -319,6 +319,30 @@ static void test_failures_are_told(void **state)
     session_release(&session);
 }
 
+/* What no strategy can run is tried once. */
+static void test_missing_data_end_the_comparison(void **state)
+{
+    (void)state;
+    struct session session;
+    write_text("records.yaml",
+               "name: records\n"
+               "data:\n"
+               "  train: {tfrecord: {path: nowhere.tfrecord, height: 4, width: 4, classes: 3}}\n"
+               "input: {shape: [4, 4, 1]}\n"
+               "layers: [dense: 3]\n"
+               "optimizer: {rule: adam, rate: 0.01}\n"
+               "train: {batch: 10, microbatches: 2, steps: 4}\n");
+    int code = run(&session, "compare", "records.yaml", "--workers", "1,2", NULL);
+    const char *said =
+        strstr(session.text[1], "trireme compare: one process cannot run the job, so no strategy can: ");
+    if (code != 2 || !said) session_show(&session);
+    assert_int_equal(code, 2);
+    assert_non_null(said);
+    assert_non_null(strstr(said, "nowhere.tfrecord"));
+    assert_null(strstr(session.text[0], "allreduce"));
+    session_release(&session);
+}
+
 /* Processes that cannot be started are found before the table begins, once for all runs. */
 static void test_impossible_processes_are_refused_first(void **state)
 {
@@ -371,6 +395,7 @@ int main(void)
         cmocka_unit_test(test_the_budget_ends_runs),
         cmocka_unit_test(test_an_interrupt_ends_the_run_and_says_what_there_is),
         cmocka_unit_test(test_failures_are_told),
+        cmocka_unit_test(test_missing_data_end_the_comparison),
         cmocka_unit_test(test_impossible_processes_are_refused_first),
         cmocka_unit_test(test_nonsense_is_refused),
     };
