@@ -145,7 +145,7 @@ struct tr_range {
 
 /* Of the driver: */
 struct tr_report;
-struct tr_flights;
+struct tr_pending_steps;
 
 /* The head of every strategy's own structure. */
 struct tr_strategy {
@@ -181,7 +181,7 @@ struct tr_strategy {
     float sums[TR_PASS_SUMS]; /* of loss and of correctness over the ranks, once the step is open */
     bool open, spoilt;        /* the loss is known; it is not finite, and nothing is applied */
     bool allows_next;         /* see tr_strategy_allow_next() */
-    struct tr_flights *alone; /* steps under way of a process alone (driver_alone.c), else NULL */
+    struct tr_pending_steps *pending; /* of a process alone (driver_alone.c), else NULL */
 };
 
 /* Whether ranks keep parts of the variables only. */

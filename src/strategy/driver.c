@@ -31,12 +31,12 @@ tr_status tr_driver_create(tr_strategy *strategy)
                              : tr_driver_is_together(strategy) ? 1
                                                                : (int64_t)strategy->size;
     strategy->reports = tr_alloc_zero((size_t)strategy->report_count, sizeof *strategy->reports);
-    return strategy->reports ? tr_driver_make_flights(strategy) : TR_ENOMEM;
+    return strategy->reports ? tr_driver_make_pending(strategy) : TR_ENOMEM;
 }
 
 void tr_driver_destroy(tr_strategy *strategy)
 {
-    tr_driver_release_flights(strategy);
+    tr_driver_release_pending(strategy);
     tr_free(strategy->reports);
 }
 

@@ -53,9 +53,9 @@ tr_status tr_driver_locate_nonfinite(tr_strategy *strategy, int64_t step, char *
 /* ---- driver_alone.c ---- */
 
 /* What steps of a process alone take, where the device has memory of its own. TR_ENOMEM; released with
-   tr_driver_release_flights(), also after a failure. */
-tr_status tr_driver_make_flights(tr_strategy *strategy);
-void tr_driver_release_flights(tr_strategy *strategy);
+   tr_driver_release_pending(), also after a failure. */
+tr_status tr_driver_make_pending(tr_strategy *strategy);
+void tr_driver_release_pending(tr_strategy *strategy);
 /* Whether the device can go through a whole step without the host, who waits for it once then, not each time
    that something is to be decided. Whoever is told of updates is told of none that are held. */
 bool tr_driver_goes_alone(const tr_strategy *strategy, const struct tr_replica *replica);
@@ -63,6 +63,6 @@ bool tr_driver_goes_alone(const tr_strategy *strategy, const struct tr_replica *
 tr_status tr_driver_learn_alone(tr_strategy *strategy, const struct tr_replica *replica, int64_t step,
                                 struct tr_report *report);
 /* Waits for what is under way, and forgets it. */
-void tr_driver_land(tr_strategy *strategy);
+void tr_driver_finish_pending(tr_strategy *strategy);
 
 #endif

@@ -22,20 +22,20 @@ struct told {
 };
 
 /* A step under way. */
-struct flight {
+struct pending_step {
     bool begun; /* it may have changed variables, and nobody has judged it yet */
     int64_t step, examples;
     struct told *told; /* there once `done` is reached; pinned, or its copies would be waited for */
     tr_event done;
 };
 
-struct tr_flights {
-    struct flight of[2]; /* step n is in of[n % 2] */
+struct tr_pending_steps {
+    struct pending_step of[2]; /* step n is in of[n % 2] */
 };
 
-static struct flight *flight_of(const tr_strategy *strategy, int64_t step)
+static struct pending_step *pending_at(const tr_strategy *strategy, int64_t step)
 {
-    return &strategy->alone->of[step & 1];
+    return &strategy->pending->of[step & 1];
 }
 
 /* Whether nobody else has a say in a step, which the device computes and updates by. */
@@ -44,35 +44,35 @@ static bool is_alone(const tr_strategy *strategy)
     return !strategy->comm && strategy->device == strategy->holder && !strategy->device->class->host_memory;
 }
 
-tr_status tr_driver_make_flights(tr_strategy *strategy)
+tr_status tr_driver_make_pending(tr_strategy *strategy)
 {
     if (!is_alone(strategy)) return TR_OK;
-    strategy->alone = tr_alloc_zero(1, sizeof *strategy->alone);
-    if (!strategy->alone) return TR_ENOMEM;
+    strategy->pending = tr_alloc_zero(1, sizeof *strategy->pending);
+    if (!strategy->pending) return TR_ENOMEM;
     for (int i = 0; i < 2; i++) {
-        struct flight *flight = &strategy->alone->of[i];
-        TR_TRY(tr_device_alloc_pinned(strategy->device, sizeof *flight->told, (void **)&flight->told));
+        struct pending_step *pending = &strategy->pending->of[i];
+        TR_TRY(tr_device_alloc_pinned(strategy->device, sizeof *pending->told, (void **)&pending->told));
     }
     return TR_OK;
 }
 
-void tr_driver_release_flights(tr_strategy *strategy)
+void tr_driver_release_pending(tr_strategy *strategy)
 {
-    if (!strategy->alone) return;
-    for (int i = 0; i < 2; i++) tr_device_free_pinned(strategy->device, strategy->alone->of[i].told);
-    tr_free(strategy->alone);
-    strategy->alone = NULL;
+    if (!strategy->pending) return;
+    for (int i = 0; i < 2; i++) tr_device_free_pinned(strategy->device, strategy->pending->of[i].told);
+    tr_free(strategy->pending);
+    strategy->pending = NULL;
 }
 
 bool tr_driver_goes_alone(const tr_strategy *strategy, const struct tr_replica *replica)
 {
     const struct tr_strategy_watch *watch = &strategy->watch;
-    return strategy->alone && replica->gradient && !watch->layer && !watch->update;
+    return strategy->pending && replica->gradient && !watch->layer && !watch->update;
 }
 
 bool tr_strategy_has_begun(const tr_strategy *strategy)
 {
-    return strategy->alone && (strategy->alone->of[0].begun || strategy->alone->of[1].begun);
+    return strategy->pending && (strategy->pending->of[0].begun || strategy->pending->of[1].begun);
 }
 
 static bool skips(const struct tr_job *job)
@@ -94,24 +94,24 @@ static tr_status enqueue(tr_strategy *strategy, const struct tr_replica *replica
 {
     tr_variables *variables = replica->variables;
     const struct tr_job *job = strategy->job;
-    struct flight *flight = flight_of(strategy, step);
-    flight->step = step;
+    struct pending_step *pending = pending_at(strategy, step);
+    pending->step = step;
     TR_TRY(behind ? tr_variables_begin_behind(variables, step) : tr_variables_begin_step(variables, step));
-    TR_TRY(tr_gradient_enqueue(replica->gradient, step, flight->told->sums, &flight->examples));
-    flight->begun = true;
-    if (flight->examples == 0) return tr_device_record(strategy->device, &flight->done);
+    TR_TRY(tr_gradient_enqueue(replica->gradient, step, pending->told->sums, &pending->examples));
+    pending->begun = true;
+    if (pending->examples == 0) return tr_device_record(strategy->device, &pending->done);
     const float *gradient = tr_gradient_slots(replica->gradient), *loss = tr_gradient_loss(replica->gradient);
     if (tr_strategy_measures(job)) TR_TRY(tr_variables_measure(variables, gradient));
     TR_TRY(tr_variables_hold(variables, loss, skips(job)));
     TR_TRY(tr_driver_apply(strategy, variables, gradient));
-    TR_TRY(tr_variables_ask(variables, &flight->told->answer));
-    return tr_device_record(strategy->device, &flight->done);
+    TR_TRY(tr_variables_ask(variables, &pending->told->answer));
+    return tr_device_record(strategy->device, &pending->done);
 }
 
 /* By the numbers that the device judged by. */
-static void judge(tr_strategy *strategy, const struct flight *flight, struct tr_report *report)
+static void judge(tr_strategy *strategy, const struct pending_step *pending, struct tr_report *report)
 {
-    const struct told *told = flight->told;
+    const struct told *told = pending->told;
     bool measures = tr_strategy_measures(strategy->job);
     tr_driver_open(strategy, told->sums);
     double norm = measures && !strategy->spoilt ? (double)told->answer.norm : 0;
@@ -119,38 +119,38 @@ static void judge(tr_strategy *strategy, const struct flight *flight, struct tr_
     report->measured += measures && !strategy->spoilt;
     const struct tr_verdict verdict = tr_judge(strategy->job, !strategy->spoilt, norm);
     bool poisoned = told->answer.scalars.nonfinite != 0;
-    tr_driver_tell(strategy, &verdict, poisoned, flight->step, flight->examples, report);
+    tr_driver_tell(strategy, &verdict, poisoned, pending->step, pending->examples, report);
 }
 
 static tr_status learn(tr_strategy *strategy, const struct tr_replica *replica, int64_t step,
                        struct tr_report *report)
 {
-    struct flight *flight = flight_of(strategy, step), *next = flight_of(strategy, step + 1);
+    struct pending_step *pending = pending_at(strategy, step), *next = pending_at(strategy, step + 1);
     double start = tr_clock_seconds();
-    assert(!next->begun && (!flight->begun || flight->step == step));
-    if (!flight->begun) TR_TRY(enqueue(strategy, replica, step, false));
+    assert(!next->begun && (!pending->begun || pending->step == step));
+    if (!pending->begun) TR_TRY(enqueue(strategy, replica, step, false));
     if (may_begin_next(strategy, step)) {
         tr_status status = enqueue(strategy, replica, step + 1, true);
         /* A step that fails before it changes anything does so when its turn comes. */
         if (status != TR_OK && next->begun) return status;
     }
-    TR_TRY(next->begun ? tr_device_wait_for(strategy->device, flight->done)
+    TR_TRY(next->begun ? tr_device_wait_for(strategy->device, pending->done)
                        : tr_device_wait(strategy->device));
-    flight->begun = false;
-    if (flight->examples == 0) return TR_OK;
+    pending->begun = false;
+    if (pending->examples == 0) return TR_OK;
     tr_driver_count(strategy, step, start);
-    judge(strategy, flight, report);
+    judge(strategy, pending, report);
     return TR_OK;
 }
 
-void tr_driver_land(tr_strategy *strategy)
+void tr_driver_finish_pending(tr_strategy *strategy)
 {
     struct tr_failure how;
     if (!tr_strategy_has_begun(strategy)) return;
     tr_failure_keep(&how, TR_OK);
     (void)tr_device_wait(strategy->device);
     tr_failure_restore(&how);
-    for (int i = 0; i < 2; i++) strategy->alone->of[i].begun = false;
+    for (int i = 0; i < 2; i++) strategy->pending->of[i].begun = false;
 }
 
 tr_status tr_driver_learn_alone(tr_strategy *strategy, const struct tr_replica *replica, int64_t step,
@@ -158,7 +158,7 @@ tr_status tr_driver_learn_alone(tr_strategy *strategy, const struct tr_replica *
 {
     tr_status status = learn(strategy, replica, step, report);
     if (status == TR_OK && report->bad_step < 0) return TR_OK;
-    tr_driver_land(strategy);
+    tr_driver_finish_pending(strategy);
     /* Whoever looks for the reason goes through the bad step again. */
     return status == TR_OK ? tr_variables_begin_step(replica->variables, step) : status;
 }

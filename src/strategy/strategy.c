@@ -99,7 +99,7 @@ void tr_strategy_destroy(tr_strategy **handle)
         for (int i = 0; i < strategy->replica_count; i++) tr_gradient_leave(&strategy->replicas[i].gradient);
         return;
     }
-    tr_driver_land(strategy);
+    tr_driver_finish_pending(strategy);
     release_replicas(strategy);
     if (strategy->class->destroy) strategy->class->destroy(strategy);
     if (strategy->replicas != &strategy->single) tr_free(strategy->replicas);
