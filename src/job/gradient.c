@@ -315,7 +315,8 @@ tr_status tr_gradient_enqueue(tr_gradient *gradient, int64_t step, float sums[TR
     if (*examples == 0) return TR_OK;
     TR_TRY(tr_mirror_renew(gradient->mirror, TR_ARENA_PARAMETERS));
     for (int node = 0; node < gradient->plan.nodes;) TR_TRY(compute_nodes(gradient, batch, node, &node));
-    return tr_device_to_host(gradient->device, sums, tr_gradient_loss(gradient), sizeof gradient->sums);
+    return sums ? tr_device_to_host(gradient->device, sums, tr_gradient_loss(gradient), sizeof gradient->sums)
+                : TR_OK;
 }
 
 bool tr_gradient_borrows_nothing(const tr_gradient *gradient)

@@ -61,8 +61,8 @@ void tr_gradient_leave(tr_gradient **gradient);
    called. *examples is the size of the global batch; of a part alone its own, where 0 means that there was
    nothing to compute and the slots are as they were. */
 tr_status tr_gradient_step(tr_gradient *gradient, int64_t step, int64_t *examples);
-/* The same without waiting: the slots are there once the device was waited for, and in `sums`, host memory,
-   what tr_gradient_sums() would tell. The batch is borrowed until then. */
+/* The same without waiting: the slots are there once the device was waited for, and in `sums`, host memory
+   or NULL, what tr_gradient_sums() would tell. The batch is borrowed until then. */
 tr_status tr_gradient_enqueue(tr_gradient *gradient, int64_t step, float sums[TR_PASS_SUMS],
                               int64_t *examples);
 /* Whether nothing of a batch is borrowed, so that the next step can be enqueued meanwhile. */

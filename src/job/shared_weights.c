@@ -56,23 +56,34 @@ static tr_status aim(const struct tr_shared_weights *shared, struct tr_shared_we
     return tr_staging_open(&item->copy);
 }
 
-static tr_status begin(struct tr_shared_weights *shared, struct tr_shared_weight *item,
-                       const float *parameters)
+/* Brings what this side lends to the memory of messages. */
+static tr_status fetch(struct tr_shared_weights *shared, const float *parameters)
+{
+    bool lends = false;
+    for (int i = 0; i < shared->count; i++) {
+        struct tr_shared_weight *item = &shared->item[i];
+        if (!item->tie.lends) continue;
+        lends = true;
+        TR_TRY(aim(shared, item, parameters));
+        TR_TRY(tr_staging_to_host(&item->copy, 0, item->tie.floats));
+    }
+    return lends ? tr_device_wait(shared->device) : TR_OK;
+}
+
+static tr_status begin(struct tr_shared_weights *shared, struct tr_shared_weight *item)
 {
     const size_t bytes = (size_t)item->tie.floats * sizeof(float);
     if (!item->tie.lends)
         return tr_comm_receive(shared->comm, item->peer, shared->tag, item->copy.host, bytes,
                                "shared weights", &item->ticket);
-    TR_TRY(aim(shared, item, parameters));
-    TR_TRY(tr_staging_to_host(&item->copy, 0, item->tie.floats));
-    TR_TRY(tr_device_wait(shared->device));
     return tr_comm_send(shared->comm, item->peer, shared->tag, item->copy.host, bytes, "shared weights",
                         &item->ticket);
 }
 
 tr_status tr_shared_weights_hand(struct tr_shared_weights *shared, const float *parameters)
 {
-    for (int i = 0; i < shared->count; i++) TR_TRY(begin(shared, &shared->item[i], parameters));
+    TR_TRY(fetch(shared, parameters));
+    for (int i = 0; i < shared->count; i++) TR_TRY(begin(shared, &shared->item[i]));
     for (int i = 0; i < shared->count; i++) {
         struct tr_shared_weight *item = &shared->item[i];
         if (item->tie.lends) continue;

@@ -27,6 +27,8 @@ struct tr_variables {
     bool filled;                     /* another rank gives the shared parameters their first values */
     struct tr_step_scalars *scalars; /* device */
     struct tr_step_scalars next[2];  /* on their way there, those of two steps in turn */
+    tr_event sent[2];                /* which they are behind */
+    bool used[2];
     int turn;
     struct tr_staging squares;       /* per parameter that is optimized */
     float *norm;                     /* device: their root */
@@ -387,16 +389,18 @@ tr_status tr_variables_store(tr_variables *variables, enum tr_arena arena, float
 
 static tr_status send_scalars(tr_variables *variables, int64_t step, size_t bytes)
 {
-    variables->turn ^= 1;
-    struct tr_step_scalars *next = &variables->next[variables->turn];
+    int turn = variables->turn ^= 1;
+    struct tr_step_scalars *next = &variables->next[turn];
+    /* Those of the step before the last; mostly they are long there. */
+    if (variables->used[turn]) TR_TRY(tr_device_wait_for(variables->device, variables->sent[turn]));
+    variables->used[turn] = true;
     tr_optimizer_scalars(variables->optimizer, step, next);
-    return tr_device_to_device(variables->device, variables->scalars, next, bytes);
+    TR_TRY(tr_device_to_device(variables->device, variables->scalars, next, bytes));
+    return tr_device_record(variables->device, &variables->sent[turn]);
 }
 
 tr_status tr_variables_begin_step(tr_variables *variables, int64_t step)
 {
-    TR_TRY(
-        tr_device_wait(variables->device)); /* those of the step before are there; mostly nothing is left */
     return send_scalars(variables, step, sizeof(struct tr_step_scalars));
 }
 
@@ -517,7 +521,7 @@ tr_status tr_variables_hold(tr_variables *variables, const float *loss, bool nor
 {
     struct tr_op_hold by_loss = {1, loss, variables->scalars},
                       by_norm = {1, variables->norm, variables->scalars};
-    TR_TRY(tr_device_hold(variables->device, &by_loss));
+    if (loss) TR_TRY(tr_device_hold(variables->device, &by_loss));
     return norm ? tr_device_hold(variables->device, &by_norm) : TR_OK;
 }
 

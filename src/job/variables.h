@@ -128,7 +128,8 @@ void tr_variables_watch(tr_variables *variables, tr_update_watcher watcher, void
 /* Waits and tells whether the last update made a parameter NaN or infinite. */
 tr_status tr_variables_nonfinite(tr_variables *variables, bool *nonfinite);
 /* For a device that judges by itself: enqueues that updates of this step change nothing if its loss, a float
-   in device memory, or, with `norm`, the norm last measured is not finite. */
+   in device memory (NULL: it is known to be finite), or, with `norm`, the norm last measured is not finite.
+ */
 tr_status tr_variables_hold(tr_variables *variables, const float *loss, bool norm);
 /* What a device tells of a step. */
 struct tr_variables_answer {
