@@ -11,6 +11,7 @@
 #include "strategy/all_reduce.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/tree.h"
 
@@ -199,10 +200,15 @@ tr_status all_reduce_gradient(tr_strategy *strategy, int64_t step, struct tr_com
     struct all_reduce *self = self_of(strategy);
     if (self->pieces.apart) return all_reduce_compute_in_pieces(self, step, out);
     if (!strategy->comm) return tr_driver_compute_alone(strategy, step, out);
+    double start = tr_clock_seconds();
     all_reduce_begin(self);
     self->step = step;
-    TR_TRY(tr_driver_compute(strategy, step, &out->examples));
-    strategy->done.compute_seconds -= self->seconds;
+    TR_TRY(tr_driver_enqueue(strategy, step, &out->examples));
+    TR_TRY(all_reduce_follow(self));
+    if (strategy->replicas->gradient) {
+        tr_driver_count(strategy, step, start);
+        strategy->done.compute_seconds -= self->seconds;
+    }
     TR_TRY(all_reduce_finish(self));
     out->gradient = self->gradient.data;
     out->applied = !self->whole;

@@ -25,7 +25,8 @@ struct bucket {
     tr_ticket *ticket; /* of what is under way, or NULL */
     bool travels;      /* with a factor: its rows come from other hosts, and nothing is summed */
     tr_ticket *rows;   /* of these on their way, or NULL */
-    tr_event copied;   /* this rank's nodes are in host memory */
+    tr_event copied;   /* this rank's nodes are in host memory; with the first bucket's the loss */
+    tr_event updated;  /* this rank's share is updated, and in host memory */
 };
 
 enum factors { FACTORS_AUTO, FACTORS_NEVER, FACTORS_ALWAYS };
@@ -81,11 +82,10 @@ struct all_reduce {
     struct tr_staging gradient; /* of the holder: an arena that is right in this rank's shares as they come,
                                    or in whole; its host side is `whole`, `sum` or that of node 0 */
     /* Of the step under way: */
-    tr_event loss_copied;
-    int copied, started, applied; /* buckets */
-    tr_ticket *loss;              /* of `sums`, or NULL */
-    float *sums;                  /* of loss and of correctness over all ranks */
-    double seconds;               /* spent on buckets while the gradient was computed */
+    int copied, started, updated, given; /* buckets: how far the way each of the first ones has come */
+    tr_ticket *loss;                     /* of `sums`, or NULL */
+    float *sums;                         /* of loss and of correctness over all ranks */
+    double seconds;                      /* spent on buckets while the gradient was computed */
 };
 
 /* ---- all_reduce_factors.c ---- */
@@ -133,8 +133,11 @@ void all_reduce_begin(struct all_reduce *self);
 /* Of the nodes of this rank, all is there from float `from` of their arenas on, and these parameters are no
    longer read: starts what can be started and moves on what is under way. The loss comes first. */
 tr_status all_reduce_advance(struct all_reduce *self, int64_t from);
+/* The same to the end of backward, which is all enqueued: waits for the nodes of one bucket after another. */
+tr_status all_reduce_follow(struct all_reduce *self);
 /* Waits for all buckets. Where no norm is wanted, the shares are updated and have come to all, unless the
-   loss is bad; else `gradient` is the whole gradient. */
+   loss is bad, and the driver has been asked how that went; else `gradient` is the whole gradient. What comes
+   to the holder from others is enqueued. */
 tr_status all_reduce_finish(struct all_reduce *self);
 /* Brings the shares of an arena together, within `window` or, with NULL, everywhere. */
 tr_status all_reduce_join(struct all_reduce *self, const struct tr_staging *arena, tr_window *window,

@@ -140,7 +140,7 @@ static float *nodes_of(const struct all_reduce *self, int64_t *stride)
 
 void all_reduce_begin(struct all_reduce *self)
 {
-    self->copied = self->started = self->applied = 0;
+    self->copied = self->started = self->updated = self->given = 0;
     self->seconds = 0;
 }
 
@@ -169,13 +169,85 @@ static tr_status start(struct all_reduce *self, struct bucket *bucket)
                                 self->parameters, "gradient", &bucket->ticket);
 }
 
-/* Of a bucket that is ready: sums this rank's share and updates by it, piece by piece. */
+/* ---- nodes, which come to host memory ---- */
+
+/* Copies the floats [begin, end) of all nodes of this rank to the host, beside what backward goes on with:
+   they are final. */
+static tr_status copy_nodes(struct all_reduce *self, int64_t begin, int64_t end)
+{
+    int64_t stride = tr_gradient_stride(self->head.replicas->gradient);
+    for (int j = 0; j < tr_reduction_nodes(self->reduction, self->head.rank); j++)
+        TR_TRY(tr_staging_to_host_beside(self->slots, j * stride + begin, j * stride + end));
+    return TR_OK;
+}
+
+static tr_status copy_loss(struct all_reduce *self)
+{
+    int64_t floats = self->head.job->model->arena_floats;
+    return copy_nodes(self, floats, floats + TR_PASS_SUMS);
+}
+
+/* Whether nodes are in host memory anyway. */
+static bool are_here(const struct all_reduce *self)
+{
+    return !self->slots || tr_staging_is_direct(self->slots);
+}
+
+/* The same of all buckets that are complete; with the first one the loss, which is known by then. */
+static tr_status copy_from(struct all_reduce *self, int64_t from)
+{
+    if (!self->slots) return TR_OK;
+    if (are_here(self)) return tr_device_wait(self->head.device);
+    for (; self->copied < self->buckets && self->bucket[self->copied].begin >= from; self->copied++) {
+        struct bucket *bucket = &self->bucket[self->copied];
+        if (self->copied == 0) TR_TRY(copy_loss(self));
+        TR_TRY(copy_nodes(self, bucket->begin, bucket->end));
+        TR_TRY(tr_device_record(self->head.device, &bucket->copied));
+    }
+    return TR_OK;
+}
+
+static tr_status is_copied(const struct all_reduce *self, int number, bool *out)
+{
+    *out = are_here(self);
+    if (*out || number >= self->copied) return TR_OK;
+    return tr_device_reached(self->head.device, self->bucket[number].copied, out);
+}
+
+/* Starts the loss, and behind it all buckets from float `from` on, as far as they are in host memory. */
+static tr_status start_from(struct all_reduce *self, int64_t from)
+{
+    bool here;
+    if (!self->head.open && !self->loss) {
+        TR_TRY(is_copied(self, 0, &here));
+        if (!here) return TR_OK;
+        TR_TRY(start_loss(self));
+    }
+    for (; self->started < self->buckets && self->bucket[self->started].begin >= from; self->started++) {
+        TR_TRY(is_copied(self, self->started, &here));
+        if (!here) return TR_OK;
+        TR_TRY(start(self, &self->bucket[self->started]));
+    }
+    return TR_OK;
+}
+
+/* ---- updates ---- */
+
+/* Floats that are added and then updated at a time: small pieces where that is memory of the host, and where
+   it is copied, all at once. */
+static int64_t piece_of(const struct all_reduce *self, const struct bucket *bucket)
+{
+    if (bucket->factor) return all_reduce_factor_piece(self, bucket->factor);
+    if (!tr_staging_is_direct(&self->gradient)) return bucket->end - bucket->begin;
+    return (int64_t)PIECE * self->head.device->threads;
+}
+
+/* Of a bucket that is ready: sums this rank's share and enqueues the update by it, piece by piece. */
 static tr_status update_share(struct all_reduce *self, const struct bucket *bucket)
 {
     tr_strategy *strategy = &self->head;
     const int64_t *share = bucket->share + strategy->rank;
-    int64_t piece = bucket->factor ? all_reduce_factor_piece(self, bucket->factor)
-                                   : (int64_t)PIECE * strategy->device->threads;
+    int64_t piece = piece_of(self, bucket);
     for (int64_t begin = share[0], end; begin < share[1]; begin = end) {
         end = share[1] - begin < piece ? share[1] : begin + piece;
         int64_t from = bucket->begin + begin, to = bucket->begin + end;
@@ -190,15 +262,34 @@ static tr_status update_share(struct all_reduce *self, const struct bucket *buck
     /* Our share has been read by the others of the host, and theirs will be read by us. */
     if (self->parameters && tr_comm_local_size(strategy->comm) > 1)
         tr_program_moved(bucket->end - bucket->begin);
-    TR_TRY(tr_staging_to_host(self->values, bucket->begin + share[0], bucket->begin + share[1]));
-    return tr_device_wait(strategy->holder);
+    return tr_staging_to_host_beside(self->values, bucket->begin + share[0], bucket->begin + share[1]);
 }
 
-/* Updates this rank's share of a bucket that is ready, and hands it around. */
-static tr_status apply(struct all_reduce *self, struct bucket *bucket)
+/* The same of the next bucket; behind the last one it is asked how that went. */
+static tr_status update(struct all_reduce *self)
 {
-    if (!self->head.spoilt) TR_TRY(update_share(self, bucket));
-    return tr_comm_reduce_gather(self->head.comm, bucket->ticket);
+    struct bucket *bucket = &self->bucket[self->updated++];
+    if (self->head.spoilt) return TR_OK;
+    TR_TRY(update_share(self, bucket));
+    if (self->updated == self->buckets) TR_TRY(tr_driver_ask(&self->head));
+    return tr_device_record(self->head.holder, &bucket->updated);
+}
+
+/* Hands around what has been updated; `waits`: all, else as far as it is in host memory. */
+static tr_status give(struct all_reduce *self, bool waits)
+{
+    tr_device *holder = self->head.holder;
+    for (; self->given < self->updated; self->given++) {
+        struct bucket *bucket = &self->bucket[self->given];
+        bool here = true;
+        if (waits && !self->head.spoilt)
+            TR_TRY(tr_device_wait_for(holder, bucket->updated));
+        else if (!self->head.spoilt)
+            TR_TRY(tr_device_reached(holder, bucket->updated, &here));
+        if (!here) return TR_OK;
+        TR_TRY(tr_comm_reduce_gather(self->head.comm, bucket->ticket));
+    }
+    return TR_OK;
 }
 
 /* Whether this rank may update its share. */
@@ -214,88 +305,67 @@ static tr_status wait_ready(const struct all_reduce *self, struct bucket *bucket
     return tr_comm_wait_ready(self->head.comm, bucket->ticket);
 }
 
-/* The same for all that are ready, once the loss is known. */
+/* Both for all that are ready, once the loss is known. */
 static tr_status apply_ready(struct all_reduce *self)
 {
     if (!self->head.open || self->whole) return TR_OK;
-    for (; self->applied < self->started; self->applied++) {
-        struct bucket *bucket = &self->bucket[self->applied];
-        if (!is_ready(self, bucket)) return TR_OK;
-        TR_TRY(apply(self, bucket));
+    while (self->updated < self->started && is_ready(self, &self->bucket[self->updated])) {
+        TR_TRY(update(self));
+        TR_TRY(give(self, false));
     }
-    return TR_OK;
+    return give(self, false);
 }
 
-/* Copies the floats [begin, end) of all nodes of this rank to the host, beside what backward goes on with:
-   they are final. */
-static tr_status copy_nodes(struct all_reduce *self, int64_t begin, int64_t end, tr_event *copied)
-{
-    tr_strategy *strategy = &self->head;
-    int64_t stride = tr_gradient_stride(strategy->replicas->gradient);
-    for (int j = 0; j < tr_reduction_nodes(self->reduction, strategy->rank); j++)
-        TR_TRY(tr_staging_to_host_beside(self->slots, j * stride + begin, j * stride + end));
-    return tr_device_record(strategy->device, copied);
-}
+/* ---- the way of all buckets ---- */
 
-/* The same of all buckets that are complete. */
-static tr_status copy_from(struct all_reduce *self, int64_t from)
-{
-    int64_t floats = self->head.job->model->arena_floats;
-    if (!self->slots) return TR_OK;
-    if (tr_staging_is_direct(self->slots)) return tr_device_wait(self->head.device);
-    if (self->copied == 0) TR_TRY(copy_nodes(self, floats, floats + TR_PASS_SUMS, &self->loss_copied));
-    for (; self->copied < self->buckets && self->bucket[self->copied].begin >= from; self->copied++) {
-        struct bucket *bucket = &self->bucket[self->copied];
-        TR_TRY(copy_nodes(self, bucket->begin, bucket->end, &bucket->copied));
-    }
-    return TR_OK;
-}
-
-static tr_status is_copied(const struct all_reduce *self, tr_event copied, bool *out)
-{
-    *out = !self->slots || tr_staging_is_direct(self->slots);
-    return *out ? TR_OK : tr_device_reached(self->head.device, copied, out);
-}
-
-/* Starts the loss, and all buckets from float `from` on, as far as they are in host memory. */
-static tr_status start_from(struct all_reduce *self, int64_t from)
-{
-    bool here = true;
-    if (!self->head.open && !self->loss) {
-        TR_TRY(is_copied(self, self->loss_copied, &here));
-        if (here) TR_TRY(start_loss(self));
-    }
-    for (; here && self->started < self->buckets && self->bucket[self->started].begin >= from;
-         self->started++) {
-        struct bucket *bucket = &self->bucket[self->started];
-        TR_TRY(is_copied(self, bucket->copied, &here));
-        if (!here) return TR_OK;
-        TR_TRY(start(self, bucket));
-    }
-    return TR_OK;
-}
-
-tr_status all_reduce_advance(struct all_reduce *self, int64_t from)
+/* What can be done now, in the time that is not computing. */
+static tr_status move_on(struct all_reduce *self, int64_t from)
 {
     double began = tr_clock_seconds();
     bool known;
-    if (self->started == self->buckets) return TR_OK;
-    TR_TRY(copy_from(self, from));
     TR_TRY(start_from(self, from));
-    if (!self->loss && !self->head.open) return TR_OK;
-    TR_TRY(tr_comm_test(self->head.comm, &self->loss, &known));
-    if (known && !self->head.open) tr_driver_open(&self->head, self->sums);
+    if (self->loss) {
+        TR_TRY(tr_comm_test(self->head.comm, &self->loss, &known));
+        if (known) tr_driver_open(&self->head, self->sums);
+    }
     TR_TRY(apply_ready(self));
     self->seconds += tr_clock_seconds() - began;
     return TR_OK;
 }
 
-/* What the ranks brought together in host memory, for the holder. */
+tr_status all_reduce_advance(struct all_reduce *self, int64_t from)
+{
+    if (self->started == self->buckets) return TR_OK;
+    TR_TRY(copy_from(self, from));
+    return move_on(self, from);
+}
+
+/* A network without parameters has a loss all the same. */
+static tr_status follow_loss(struct all_reduce *self)
+{
+    if (!are_here(self)) TR_TRY(copy_loss(self));
+    TR_TRY(tr_device_wait(self->head.device));
+    return start_loss(self);
+}
+
+tr_status all_reduce_follow(struct all_reduce *self)
+{
+    TR_TRY(copy_from(self, 0));
+    while (self->started < self->buckets) {
+        if (!are_here(self))
+            TR_TRY(tr_device_wait_for(self->head.device, self->bucket[self->started].copied));
+        TR_TRY(move_on(self, 0));
+    }
+    return self->buckets > 0 ? TR_OK : follow_loss(self);
+}
+
+/* What the ranks brought together in host memory, for the holder. Nobody writes there before this rank has
+   started a bucket of the next step, which is behind that; but one without nodes has nothing to start. */
 static tr_status take_over(struct all_reduce *self, const struct tr_staging *arena)
 {
     if (tr_staging_is_direct(arena)) return TR_OK;
     TR_TRY(tr_staging_to_device(arena, 0, arena->floats));
-    return tr_device_wait(self->head.holder);
+    return self->slots ? TR_OK : tr_device_wait(self->head.holder);
 }
 
 static tr_status wait_for_buckets(struct all_reduce *self)
@@ -306,18 +376,19 @@ static tr_status wait_for_buckets(struct all_reduce *self)
 
 tr_status all_reduce_finish(struct all_reduce *self)
 {
-    TR_TRY(copy_from(self, 0));
-    TR_TRY(tr_device_wait(self->head.device));
-    TR_TRY(start_from(self, 0));
     TR_TRY(tr_comm_wait(self->head.comm, &self->loss));
     if (!self->head.open) tr_driver_open(&self->head, self->sums);
-    for (; !self->whole && self->applied < self->buckets; self->applied++) {
-        struct bucket *bucket = &self->bucket[self->applied];
+    while (!self->whole && self->updated < self->buckets) {
+        struct bucket *bucket = &self->bucket[self->updated];
+        /* Before this rank waits for others, they get what it has. */
+        TR_TRY(give(self, !is_ready(self, bucket)));
         TR_TRY(wait_ready(self, bucket));
-        TR_TRY(apply(self, bucket));
+        TR_TRY(update(self));
     }
+    TR_TRY(give(self, true));
     TR_TRY(wait_for_buckets(self));
-    return take_over(self, self->whole ? &self->gradient : self->values);
+    if (self->whole) return tr_staging_to_device(&self->gradient, 0, self->gradient.floats);
+    return take_over(self, self->values);
 }
 
 tr_status all_reduce_join(struct all_reduce *self, const struct tr_staging *arena, tr_window *window,

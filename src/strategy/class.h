@@ -111,7 +111,7 @@ struct tr_strategy_class {
     bool (*cancel)(tr_strategy *strategy);
     /* Releases what the class made, but for replicas, which are released by then. Local. NULL: nothing. */
     void (*destroy)(tr_strategy *strategy);
-    /* Computes this rank's part of a step (tr_driver_compute(), or by itself) and joins it with the others'.
+    /* Computes this rank's part of a step (tr_driver_enqueue(), or by itself) and joins it with the others'.
        tr_driver_open() must be told of the loss over all ranks. Where no norm is wanted and the loss is
        known, floats may be updated by tr_driver_update() on the way. Between layers, communication may be
        moved on (tr_gradient_listen()). Collective. NULL: replicas are trained apart. */
@@ -181,6 +181,10 @@ struct tr_strategy {
     float sums[TR_PASS_SUMS]; /* of loss and of correctness over the ranks, once the step is open */
     bool open, spoilt;        /* the loss is known; it is not finite, and nothing is applied */
     bool allows_next;         /* see tr_strategy_allow_next() */
+    /* What the holder says of the step once `answered` is reached, if it was asked; pinned. */
+    struct tr_variables_answer *answer;
+    tr_event answered;
+    bool asked;
     struct tr_pending_steps *pending; /* of a process alone (driver_alone.c), else NULL */
 };
 
@@ -209,9 +213,13 @@ tr_status tr_strategy_register(const struct tr_strategy_class *class);
 
 /* Whether the whole gradient's norm is wanted in each step. */
 bool tr_strategy_measures(const struct tr_job *job);
-/* tr_gradient_step() of the first replica with the time taken and stragglers' delays; only the number of
-   examples where the rank computes no gradient. */
+/* tr_gradient_step() of the first replica with the time taken and stragglers' delays. */
 tr_status tr_driver_compute(tr_strategy *strategy, int64_t step, int64_t *examples);
+/* tr_gradient_enqueue() of the first replica, for a class that waits for parts of the gradient as they come
+   and then calls tr_driver_count(); only the number of examples where the rank computes no gradient. */
+tr_status tr_driver_enqueue(tr_strategy *strategy, int64_t step, int64_t *examples);
+/* `step` has been computed since `start`: the time taken, and stragglers' delays. */
+void tr_driver_count(tr_strategy *strategy, int64_t step, double start);
 /* For a class's `gradient`, where this rank computes a whole step by itself: that of the first replica. */
 tr_status tr_driver_compute_alone(tr_strategy *strategy, int64_t step, struct tr_combined *out);
 /* The sums of loss and correctness of this step over all ranks, in host memory. From then on updates may be
@@ -223,6 +231,9 @@ tr_status tr_driver_update(tr_strategy *strategy, const float *gradient, int64_t
 /* The same for an operation that forms the gradient and applies it, see tr_variables_update_of(); the loss is
    not bad. */
 bool tr_driver_update_of(const tr_strategy *strategy, int64_t begin, int64_t end, struct tr_op_update *out);
+/* Enqueues, behind the last update on the way, the question whether the parameters are finite. For classes
+   that wait for something behind it anyway; for others the driver asks. */
+tr_status tr_driver_ask(tr_strategy *strategy);
 
 /* What a loss and, where it is wanted, a norm mean for a gradient: the one place that knows. */
 struct tr_verdict {
@@ -246,7 +257,9 @@ tr_status tr_strategy_window_sparse(tr_comm *comm, size_t bytes, size_t begin, s
    `window`, which may be NULL, has what they exchange, and all are on one host. */
 tr_status tr_strategy_use_progress_thread(tr_strategy *strategy, const tr_window *window);
 /* Brings what ranks have of an arena together on all, and on the device that it is of: rank r has the bytes
-   [bound[r], bound[r + 1]) from float `begin` on. `window` as for tr_comm_all_gather(). Collective, waits. */
+   [bound[r], bound[r + 1]) from float `begin` on. `window` as for tr_comm_all_gather(). Waits for the ranks;
+   the way to the device is enqueued, and others write to `window` again only when this rank has sent them
+   something behind that. Collective. */
 tr_status tr_strategy_join(tr_comm *comm, const struct tr_staging *arena, int64_t begin, const int64_t *bound,
                            tr_window *window, const char *name);
 /* Waits for an operation that was just started with `status`; local nothing. */

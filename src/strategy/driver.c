@@ -31,12 +31,15 @@ tr_status tr_driver_create(tr_strategy *strategy)
                              : tr_driver_is_together(strategy) ? 1
                                                                : (int64_t)strategy->size;
     strategy->reports = tr_alloc_zero((size_t)strategy->report_count, sizeof *strategy->reports);
-    return strategy->reports ? tr_driver_make_pending(strategy) : TR_ENOMEM;
+    if (!strategy->reports) return TR_ENOMEM;
+    TR_TRY(tr_device_alloc_pinned(strategy->holder, sizeof *strategy->answer, (void **)&strategy->answer));
+    return tr_driver_make_pending(strategy);
 }
 
 void tr_driver_destroy(tr_strategy *strategy)
 {
     tr_driver_release_pending(strategy);
+    tr_device_free_pinned(strategy->holder, strategy->answer);
     tr_free(strategy->reports);
 }
 
@@ -105,20 +108,6 @@ static tr_status measure(tr_strategy *strategy, tr_variables *variables, const f
     return join_squares(strategy);
 }
 
-static tr_status judge(tr_strategy *strategy, tr_variables *variables, const float *gradient,
-                       struct tr_report *report, struct tr_verdict *verdict)
-{
-    float norm = 0;
-    if (tr_strategy_measures(strategy->job) && !strategy->spoilt) {
-        TR_TRY(measure(strategy, variables, gradient));
-        TR_TRY(tr_variables_norm(variables, &norm));
-        report->norms += (double)norm;
-        report->measured++;
-    }
-    *verdict = tr_judge(strategy->job, !strategy->spoilt, (double)norm);
-    return TR_OK;
-}
-
 /* ---- computing and updating ---- */
 
 void tr_driver_count(tr_strategy *strategy, int64_t step, double start)
@@ -128,22 +117,36 @@ void tr_driver_count(tr_strategy *strategy, int64_t step, double start)
     strategy->done.contributions++;
 }
 
-static tr_status compute(tr_strategy *strategy, tr_gradient *gradient, int64_t step, int64_t *examples)
+static tr_status run_step(tr_strategy *strategy, tr_gradient *gradient, int64_t step, bool waits,
+                          int64_t *examples)
 {
     const struct tr_strategy_watch *watch = &strategy->watch;
-    double start = tr_clock_seconds();
     tr_timeline_step(step); /* for those who do not step with the others */
     if (watch->layer) tr_gradient_watch(gradient, watch->layer, watch->user);
-    tr_status status = tr_gradient_step(gradient, step, examples);
+    tr_status status = waits ? tr_gradient_step(gradient, step, examples)
+                             : tr_gradient_enqueue(gradient, step, NULL, examples);
     if (watch->layer) tr_gradient_watch(gradient, NULL, NULL);
-    if (status == TR_OK) tr_driver_count(strategy, step, start);
     return status;
+}
+
+static tr_status compute(tr_strategy *strategy, tr_gradient *gradient, int64_t step, int64_t *examples)
+{
+    double start = tr_clock_seconds();
+    TR_TRY(run_step(strategy, gradient, step, true, examples));
+    tr_driver_count(strategy, step, start);
+    return TR_OK;
 }
 
 tr_status tr_driver_compute(tr_strategy *strategy, int64_t step, int64_t *examples)
 {
+    return compute(strategy, strategy->replicas->gradient, step, examples);
+}
+
+tr_status tr_driver_enqueue(tr_strategy *strategy, int64_t step, int64_t *examples)
+{
     struct tr_order order;
-    if (strategy->replicas->gradient) return compute(strategy, strategy->replicas->gradient, step, examples);
+    tr_gradient *gradient = strategy->replicas->gradient;
+    if (gradient) return run_step(strategy, gradient, step, false, examples);
     TR_TRY(tr_job_order(strategy->job, &order));
     *examples = tr_order_at(&order, step).rows;
     return TR_OK;
@@ -187,15 +190,67 @@ tr_status tr_driver_apply(const tr_strategy *strategy, tr_variables *variables, 
     return TR_OK;
 }
 
-/* That, and the way of updated shares to all. */
-static tr_status update(tr_strategy *strategy, tr_variables *variables, const struct tr_combined *combined,
-                        bool *poisoned)
+static tr_status ask(tr_strategy *strategy, tr_variables *variables)
 {
-    if (!combined->applied) TR_TRY(tr_driver_apply(strategy, variables, combined->gradient));
-    TR_TRY(tr_variables_nonfinite(variables, poisoned));
+    strategy->asked = true;
+    TR_TRY(tr_variables_ask(variables, strategy->answer));
+    return tr_device_record(strategy->holder, &strategy->answered);
+}
+
+tr_status tr_driver_ask(tr_strategy *strategy)
+{
+    return ask(strategy, strategy->replicas->variables);
+}
+
+static bool skips(const tr_strategy *strategy)
+{
+    return strategy->job->train.on_nonfinite == TR_NONFINITE_SKIP;
+}
+
+/* Lets the holder change nothing if the norm is not finite, as tr_judge() has it. *held: it is known to do
+   so, which is found out where others are told of updates, and they of none that are held. */
+static tr_status hold_by_norm(tr_strategy *strategy, tr_variables *variables, bool *held)
+{
+    float norm = 0;
+    TR_TRY(tr_variables_hold(variables, NULL, true));
+    if (strategy->watch.update) TR_TRY(tr_variables_norm(variables, &norm));
+    *held = !isfinite(norm);
+    return TR_OK;
+}
+
+/* Enqueues the update by the gradient of all, whose loss is finite, the question how it went, and the way of
+   updated shares to all. */
+static tr_status update(tr_strategy *strategy, tr_variables *variables, const float *gradient)
+{
     const struct tr_strategy_division *division = strategy->class->division;
-    if (combined->applied || !strategy->comm || !tr_driver_is_together(strategy) || !division) return TR_OK;
+    bool held = false;
+    if (tr_strategy_measures(strategy->job)) TR_TRY(measure(strategy, variables, gradient));
+    if (skips(strategy)) TR_TRY(hold_by_norm(strategy, variables, &held));
+    if (!held) TR_TRY(tr_driver_apply(strategy, variables, gradient));
+    TR_TRY(ask(strategy, variables));
+    if (!strategy->comm || !tr_driver_is_together(strategy) || !division) return TR_OK;
     return division->gather(strategy, 1U << TR_ARENA_PARAMETERS);
+}
+
+/* What becomes of a step whose loss is finite: the holder judges it, and the host afterwards, by the same
+   numbers. */
+static tr_status settle(tr_strategy *strategy, tr_variables *variables, const struct tr_combined *combined,
+                        struct tr_report *report, struct tr_verdict *verdict, bool *poisoned)
+{
+    if (!combined->applied)
+        TR_TRY(update(strategy, variables, combined->gradient));
+    else if (!strategy->asked)
+        TR_TRY(ask(strategy, variables));
+    TR_TRY(tr_device_wait_for(strategy->holder, strategy->answered));
+    double norm = 0;
+    if (tr_strategy_measures(strategy->job)) {
+        norm = (double)strategy->answer->norm;
+        report->norms += norm;
+        report->measured++;
+    }
+    *verdict = tr_judge(strategy->job, true, norm);
+    *poisoned = strategy->answer->scalars.nonfinite != 0;
+    return TR_OK;
 }
 
 /* ---- a round ---- */
@@ -220,24 +275,23 @@ void tr_driver_tell(const tr_strategy *strategy, const struct tr_verdict *verdic
     report->examples += examples;
 }
 
-/* One step of one replica. */
-static tr_status learn(tr_strategy *strategy, const struct tr_replica *replica, int64_t step,
+/* One step of one replica, of those before `end`. */
+static tr_status learn(tr_strategy *strategy, const struct tr_replica *replica, int64_t step, int64_t end,
                        struct tr_report *report)
 {
     struct tr_combined combined = {0};
-    struct tr_verdict verdict;
     bool poisoned = false;
-    strategy->open = strategy->spoilt = false;
+    strategy->open = strategy->spoilt = strategy->asked = false;
     if (tr_driver_goes_alone(strategy, replica))
-        return tr_driver_learn_alone(strategy, replica, step, report);
+        return tr_driver_learn_alone(strategy, replica, step, end, report);
     TR_TRY(tr_variables_begin_step(replica->variables, step));
     TR_TRY(tr_driver_is_together(strategy) ? strategy->class->gradient(strategy, step, &combined)
                                            : compute_alone(strategy, replica, step, &combined));
     if (combined.examples == 0) return TR_OK;
     assert(strategy->open);
-    TR_TRY(judge(strategy, replica->variables, combined.gradient, report, &verdict));
-    bool applied = !verdict.bad_loss && !verdict.skipped;
-    if (applied) TR_TRY(update(strategy, replica->variables, &combined, &poisoned));
+    struct tr_verdict verdict = tr_judge(strategy->job, !strategy->spoilt, 0);
+    if (!strategy->spoilt)
+        TR_TRY(settle(strategy, replica->variables, &combined, report, &verdict, &poisoned));
     tr_driver_tell(strategy, &verdict, poisoned, step, combined.examples, report);
     return TR_OK;
 }
@@ -255,7 +309,7 @@ static tr_status learn_all(tr_strategy *strategy, int64_t step, int64_t end)
     struct tr_report *reports = strategy->reports + tr_driver_first_report(strategy, strategy->rank);
     for (int i = 0; i < strategy->replica_count; i++)
         for (int64_t s = step; s < end && reports[i].bad_step < 0; s++) {
-            TR_TRY(learn(strategy, &strategy->replicas[i], s, &reports[i]));
+            TR_TRY(learn(strategy, &strategy->replicas[i], s, end, &reports[i]));
             if (strategy->comm && !tr_driver_is_together(strategy)) TR_TRY(tr_comm_progress(strategy->comm));
         }
     return TR_OK;

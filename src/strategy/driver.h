@@ -39,8 +39,6 @@ tr_status tr_driver_create(tr_strategy *strategy);
 void tr_driver_destroy(tr_strategy *strategy);
 /* What is this rank's of the update of a replica, enqueued. */
 tr_status tr_driver_apply(const tr_strategy *strategy, tr_variables *variables, const float *gradient);
-/* `step` has been computed since `start`. */
-void tr_driver_count(tr_strategy *strategy, int64_t step, double start);
 /* Adds to the report of a replica how a step of `examples` examples went. */
 void tr_driver_tell(const tr_strategy *strategy, const struct tr_verdict *verdict, bool poisoned,
                     int64_t step, int64_t examples, struct tr_report *report);
@@ -52,17 +50,15 @@ tr_status tr_driver_locate_nonfinite(tr_strategy *strategy, int64_t step, char *
 
 /* ---- driver_alone.c ---- */
 
-/* What steps of a process alone take, where the device has memory of its own. TR_ENOMEM; released with
+/* What steps take that nobody else has a say in, on a device with memory of its own. TR_ENOMEM; released with
    tr_driver_release_pending(), also after a failure. */
 tr_status tr_driver_make_pending(tr_strategy *strategy);
 void tr_driver_release_pending(tr_strategy *strategy);
 /* Whether the device can go through a whole step without the host, who waits for it once then, not each time
    that something is to be decided. Whoever is told of updates is told of none that are held. */
 bool tr_driver_goes_alone(const tr_strategy *strategy, const struct tr_replica *replica);
-/* Such a step; the next one may be under way then (tr_strategy_has_begun()). */
+/* Such a step, of those that end with `end`; the next one may be under way then (tr_strategy_has_begun()). */
 tr_status tr_driver_learn_alone(tr_strategy *strategy, const struct tr_replica *replica, int64_t step,
-                                struct tr_report *report);
-/* Waits for what is under way, and forgets it. */
-void tr_driver_finish_pending(tr_strategy *strategy);
+                                int64_t end, struct tr_report *report);
 
 #endif

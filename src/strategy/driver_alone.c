@@ -1,8 +1,8 @@
-/* Steps of a process alone, on a device with memory of its own: the device judges a step as tr_judge() does,
- * and the host judges afterwards by the same numbers.
+/* Steps of a process alone, or of replicas apart between their meetings, on a device with memory of its own:
+ * the device judges a step as tr_judge() does, and the host judges afterwards by the same numbers.
  *
- * The host waits for a step once. Where its caller has nothing to do between two steps, the next one is
- * enqueued before that, so that the device never waits for the host.
+ * The host waits for a step once. Where nothing lies between two steps, the next one is enqueued before that,
+ * so that the device never waits for the host.
  *
  * Invariants: at most two steps are under way. Updates of a step behind one that ends the run change nothing,
  * so the variables are those that the bad step left. After a failure or a bad step nothing is under way.
@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/timeline.h"
 
 #include <assert.h>
 
@@ -41,7 +42,8 @@ static struct pending_step *pending_at(const tr_strategy *strategy, int64_t step
 /* Whether nobody else has a say in a step, which the device computes and updates by. */
 static bool is_alone(const tr_strategy *strategy)
 {
-    return !strategy->comm && strategy->device == strategy->holder && !strategy->device->class->host_memory;
+    bool shared = strategy->comm && (tr_driver_is_together(strategy) || strategy->traits.asynchronous);
+    return !shared && strategy->device == strategy->holder && !strategy->device->class->host_memory;
 }
 
 tr_status tr_driver_make_pending(tr_strategy *strategy)
@@ -82,11 +84,14 @@ static bool skips(const struct tr_job *job)
 
 /* Whether the step behind `step` may be begun before that is judged. One that is skipped does not end the
    run, and so cannot hold the next one; and who listens is told of it before that. */
-static bool may_begin_next(const tr_strategy *strategy, int64_t step)
+static bool may_begin_next(const tr_strategy *strategy, const struct tr_replica *replica, int64_t step,
+                           int64_t end)
 {
-    bool meets = strategy->traits.every > 1 || strategy->class->average;
-    return strategy->allows_next && !meets && strategy->replica_count == 1 && !skips(strategy->job) &&
-           step + 1 < strategy->job->train.steps && tr_gradient_borrows_nothing(strategy->replicas->gradient);
+    if (skips(strategy->job) || step + 1 >= strategy->job->train.steps ||
+        !tr_gradient_borrows_nothing(replica->gradient))
+        return false;
+    if (step + 1 < end) return !tr_timeline_current(); /* which has a span for each */
+    return strategy->allows_next && !strategy->comm && !strategy->class->average;
 }
 
 /* All of a step, up to the question how it went. `behind`: the step before is under way. */
@@ -122,14 +127,14 @@ static void judge(tr_strategy *strategy, const struct pending_step *pending, str
     tr_driver_tell(strategy, &verdict, poisoned, pending->step, pending->examples, report);
 }
 
-static tr_status learn(tr_strategy *strategy, const struct tr_replica *replica, int64_t step,
+static tr_status learn(tr_strategy *strategy, const struct tr_replica *replica, int64_t step, int64_t end,
                        struct tr_report *report)
 {
     struct pending_step *pending = pending_at(strategy, step), *next = pending_at(strategy, step + 1);
     double start = tr_clock_seconds();
     assert(!next->begun && (!pending->begun || pending->step == step));
     if (!pending->begun) TR_TRY(enqueue(strategy, replica, step, false));
-    if (may_begin_next(strategy, step)) {
+    if (may_begin_next(strategy, replica, step, end)) {
         tr_status status = enqueue(strategy, replica, step + 1, true);
         /* A step that fails before it changes anything does so when its turn comes. */
         if (status != TR_OK && next->begun) return status;
@@ -143,7 +148,8 @@ static tr_status learn(tr_strategy *strategy, const struct tr_replica *replica, 
     return TR_OK;
 }
 
-void tr_driver_finish_pending(tr_strategy *strategy)
+/* Waits for what is under way, and forgets it. */
+static void finish_pending(tr_strategy *strategy)
 {
     struct tr_failure how;
     if (!tr_strategy_has_begun(strategy)) return;
@@ -154,11 +160,11 @@ void tr_driver_finish_pending(tr_strategy *strategy)
 }
 
 tr_status tr_driver_learn_alone(tr_strategy *strategy, const struct tr_replica *replica, int64_t step,
-                                struct tr_report *report)
+                                int64_t end, struct tr_report *report)
 {
-    tr_status status = learn(strategy, replica, step, report);
+    tr_status status = learn(strategy, replica, step, end, report);
     if (status == TR_OK && report->bad_step < 0) return TR_OK;
-    tr_driver_finish_pending(strategy);
+    finish_pending(strategy);
     /* Whoever looks for the reason goes through the bad step again. */
     return status == TR_OK ? tr_variables_begin_step(replica->variables, step) : status;
 }

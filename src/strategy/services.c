@@ -51,8 +51,7 @@ tr_status tr_strategy_join(tr_comm *comm, const struct tr_staging *arena, int64_
     TR_TRY(tr_device_wait(arena->device));
     TR_TRY(tr_comm_all_gather(comm, arena->host + begin, bound, window, name, &ticket));
     TR_TRY(tr_comm_wait(comm, &ticket));
-    TR_TRY(tr_staging_to_device(arena, begin, begin + bound[tr_comm_size(comm)] / bytes));
-    return tr_device_wait(arena->device);
+    return tr_staging_to_device(arena, begin, begin + bound[tr_comm_size(comm)] / bytes);
 }
 
 tr_status tr_strategy_wait(tr_strategy *strategy, tr_status status, tr_ticket *ticket)

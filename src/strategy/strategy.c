@@ -82,6 +82,15 @@ static bool end_messages(tr_strategy *strategy)
     return over;
 }
 
+/* Nor does a device, whatever a step had enqueued that failed, or that nobody had to wait for. */
+static void end_device(tr_device *device)
+{
+    struct tr_failure how;
+    tr_failure_keep(&how, TR_OK);
+    (void)tr_device_wait(device);
+    tr_failure_restore(&how);
+}
+
 static void release_replicas(tr_strategy *strategy)
 {
     for (int i = 0; i < strategy->replica_count; i++) {
@@ -99,13 +108,14 @@ void tr_strategy_destroy(tr_strategy **handle)
         for (int i = 0; i < strategy->replica_count; i++) tr_gradient_leave(&strategy->replicas[i].gradient);
         return;
     }
-    tr_driver_finish_pending(strategy);
+    end_device(strategy->device);
+    if (strategy->holder != strategy->device) end_device(strategy->holder);
+    tr_driver_destroy(strategy);
     release_replicas(strategy);
     if (strategy->class->destroy) strategy->class->destroy(strategy);
     if (strategy->replicas != &strategy->single) tr_free(strategy->replicas);
     tr_free(strategy->replica_bound);
     tr_free(strategy->piece);
-    tr_driver_destroy(strategy);
     tr_shares_destroy(strategy);
     struct tr_strategy_choice choice = {.class = strategy->class, .options = strategy->options};
     tr_strategy_choice_release(&choice);

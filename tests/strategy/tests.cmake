@@ -34,6 +34,7 @@ trireme_ranks_test(shares)
 trireme_ranks_test(statistics)
 trireme_opencl_test(strategy opencl SOURCES support/ranks.c support/training.c support/families.c)
 trireme_ranks_test(tokens)
+trireme_ranks_test(waits support/shadow.c support/shadow_table.c)
 
 # The real program as several processes: a selection, and all of it.
 set(matrix sh ${CMAKE_CURRENT_SOURCE_DIR}/strategy/matrix.sh $<TARGET_FILE:trireme> ${PROJECT_SOURCE_DIR})

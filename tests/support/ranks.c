@@ -28,7 +28,8 @@ static void *run_rank(void *user)
     if (rank->outcome.status == TR_OK) {
         trainer_outcome(trainer, &rank->outcome);
         /* Only the root tells what happens; the parameters are on every rank. */
-        if (rank->outcome.status == TR_OK) must_train(tr_trainer_hash(trainer, rank->outcome.hash));
+        if (rank->outcome.status == TR_OK)
+            rank->outcome.status = tr_trainer_hash(trainer, rank->outcome.hash); /* short of memory, say */
     } else {
         snprintf(rank->outcome.message, sizeof rank->outcome.message, "%s", tr_error_message());
         tr_comm_abort(rank->comm, rank->outcome.message);

@@ -14,6 +14,9 @@
 int64_t shadow_room = INT64_MAX;
 int64_t shadow_memory;
 void (*shadow_goes_on)(void);
+atomic_llong shadow_waits;
+
+#define MARKS 4096 /* events that may be under way at a time */
 
 /* Memory of the device. */
 struct range {
@@ -39,6 +42,9 @@ struct shadow {
     struct range *ranges;
     struct copy *copies, **last;
     uint64_t recorded, done, asked; /* events: the last one, the last that is over, and that was asked for */
+    /* Operations and copies: how many it was given, how many of the first ones are known to be done, and how
+       many there were at an event. */
+    uint64_t given, known, at[MARKS];
 };
 
 static struct shadow *shadow_of(tr_device *device)
@@ -88,6 +94,7 @@ static void shadow_free(tr_device *device, void *memory)
 static tr_status enqueue(struct shadow *shadow, void *to, const void *from, size_t bytes, bool to_host)
 {
     if (bytes == 0) return TR_OK;
+    shadow->given++;
     struct copy *copy = tr_alloc_zero(1, sizeof *copy);
     if (!copy) return TR_ENOMEM;
     *copy = (struct copy){.to = to, .from = from, .bytes = bytes, .behind = shadow->recorded};
@@ -113,6 +120,7 @@ static void take_from_host(struct shadow *shadow)
 
 static void begin(struct shadow *shadow)
 {
+    shadow->given++;
     protect(shadow, PROT_READ | PROT_WRITE);
     take_from_host(shadow);
 }
@@ -154,7 +162,8 @@ static tr_status shadow_to_host_beside(tr_device *device, void *to, const void *
 static tr_status end_copies(struct shadow *shadow, uint64_t event, bool *told)
 {
     *told = false;
-    begin(shadow);
+    protect(shadow, PROT_READ | PROT_WRITE);
+    take_from_host(shadow);
     for (struct copy *copy = shadow->copies; copy && copy->behind < event; copy = copy->next)
         if (copy->late && copy->from) memcpy(copy->late, copy->from, copy->bytes);
     end(shadow);
@@ -170,10 +179,19 @@ static tr_status end_copies(struct shadow *shadow, uint64_t event, bool *told)
     return tr_device_wait(shadow->cpu);
 }
 
+/* Somebody waits for the first ones that it was given. */
+static void count_wait(struct shadow *shadow, uint64_t given)
+{
+    if (given <= shadow->known) return;
+    shadow->known = given;
+    atomic_fetch_add(&shadow_waits, 1);
+}
+
 static tr_status shadow_wait(tr_device *device)
 {
     struct shadow *shadow = shadow_of(device);
     bool told;
+    count_wait(shadow, shadow->given);
     shadow->done = shadow->recorded;
     return end_copies(shadow, UINT64_MAX, &told);
 }
@@ -184,6 +202,7 @@ static tr_status shadow_wait_for(tr_device *device, tr_event event)
     assert(event.number > 0 && event.number <= shadow->recorded);
     if (event.number <= shadow->done) return TR_OK;
     bool told;
+    count_wait(shadow, shadow->at[event.number % MARKS]);
     shadow->done = event.number;
     TR_TRY(end_copies(shadow, event.number, &told));
     if (shadow_goes_on && told && shadow->copies) shadow_goes_on();
@@ -192,7 +211,9 @@ static tr_status shadow_wait_for(tr_device *device, tr_event event)
 
 static tr_status shadow_record(tr_device *device, tr_event *out)
 {
-    out->number = ++shadow_of(device)->recorded;
+    struct shadow *shadow = shadow_of(device);
+    out->number = ++shadow->recorded;
+    shadow->at[out->number % MARKS] = shadow->given;
     return TR_OK;
 }
 

@@ -8,6 +8,8 @@
 
 #include "device/device.h"
 
+#include <stdatomic.h>
+
 /* What all of them say of their room; INT64_MAX to begin with. */
 extern int64_t shadow_room;
 /* Likewise of memory of their own; 0 to begin with: theirs is the host's. */
@@ -15,6 +17,8 @@ extern int64_t shadow_memory;
 /* Called, unless NULL, where the host gets what it asked one of them for while that has more to do already.
  */
 extern void (*shadow_goes_on)(void);
+/* How often anybody waited for what one of them had not done yet. */
+extern atomic_llong shadow_waits;
 /* `threads` and `isa` as for the cpu device. Returned, destroy with tr_device_destroy(). */
 tr_status shadow_create(int threads, const char *isa, tr_device **out);
 

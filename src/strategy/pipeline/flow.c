@@ -163,6 +163,15 @@ static tr_status enter_tree(struct stage *stage, const struct unit *unit, float 
     return TR_OK;
 }
 
+/* The same of the last unit of the last stage, with the sums on their way to the host. */
+static tr_status end_tree(struct stage *stage, const struct unit *unit, float *slot)
+{
+    const struct stage_plan *plan = &stage->plan;
+    const float *sums = stage->results + (plan->arena_end - plan->arena_begin);
+    TR_TRY(enter_tree(stage, unit, slot));
+    return tr_device_to_host(stage->strategy->device, stage->sums, sums, TR_PASS_SUMS * sizeof *sums);
+}
+
 /* ---- a unit ---- */
 
 static tr_status admit(struct stage *stage, const struct tr_batch *batch, int64_t number)
@@ -228,7 +237,8 @@ static tr_status forward(struct stage *stage, int64_t step, int64_t number)
     if (status == TR_OK && is_last(stage)) status = tr_pass_loss(flight->pass, &flight->batch);
     if (status == TR_OK)
         status = give(&flight->out.values, tr_pass_exit_floats(flight->pass, &flight->batch));
-    if (status == TR_OK) status = tr_device_wait(strategy->device);
+    /* Backward follows at once in the last stage, and is waited for. */
+    if (status == TR_OK && !is_last(stage)) status = tr_device_wait(strategy->device);
     account(stage, step, start);
     if (status == TR_OK) status = receive_leaves(stage, flight);
     return status == TR_OK ? send_activations(stage, flight) : status;
@@ -253,10 +263,14 @@ static tr_status backward(struct stage *stage, int64_t step, int64_t number)
     if (status == TR_OK)
         status = give(&flight->in.gradient, tr_pass_entry_floats(flight->pass, &flight->batch));
     if (status == TR_OK) status = move_leaves(stage, flight, false);
-    if (status == TR_OK) status = tr_device_wait(strategy->device);
+    bool ends = stage->sums && number == stage->plan.units - 1;
+    if (status == TR_OK && ends) status = end_tree(stage, unit, flight->slot);
+    /* Where nobody gets anything of that, the next forward is waited for, or what follows the last unit. */
+    bool tells = !is_first(stage) || stage->shared.count > 0 || ends;
+    if (status == TR_OK && tells) status = tr_device_wait(strategy->device);
     if (status == TR_OK) status = send_leaves(stage, flight);
     if (status == TR_OK) status = send_gradient(stage, flight);
-    if (status == TR_OK) status = enter_tree(stage, unit, flight->slot);
+    if (status == TR_OK && !ends) status = enter_tree(stage, unit, flight->slot);
     account(stage, step, start);
     return status;
 }
@@ -285,5 +299,5 @@ tr_status stage_step(struct stage *stage, int64_t step, int64_t *examples)
     }
     TR_TRY(tr_shared_weights_wait(&stage->shared));
     stage->strategy->done.contributions++;
-    return tr_device_wait(stage->strategy->device);
+    return TR_OK;
 }

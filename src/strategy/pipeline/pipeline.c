@@ -180,7 +180,11 @@ static tr_status begin(tr_strategy *strategy)
     stage_plan(strategy->job, &self->place, &self->plan);
     TR_TRY(make_variables(self));
     TR_TRY(make_nodes(self, &nodes));
-    TR_TRY(stage_create(strategy, &self->place, nodes, &self->stage));
+    /* The last rank tells the others of the loss. */
+    float *sums = self->gradient.host + strategy->job->model->arena_floats;
+    bool tells =
+        strategy->rank == strategy->size - 1 && !self->apart && !tr_staging_is_direct(&self->gradient);
+    TR_TRY(stage_create(strategy, &self->place, nodes, tells ? sums : NULL, &self->stage));
     strategy->memory += count_memory(self);
     self->update = (struct tr_range){self->share[strategy->rank], self->share[strategy->rank + 1]};
     strategy->updates = &self->update;
@@ -245,18 +249,15 @@ static tr_status reduce(struct pipeline *self)
     return tr_staging_to_device(&self->gradient, begin, end + TR_PASS_SUMS);
 }
 
-/* The last rank has the sums. */
+/* The last rank has the sums, in host memory behind the gradient. */
 static tr_status share_sums(struct pipeline *self)
 {
     tr_strategy *strategy = &self->head;
     int last = strategy->size - 1;
-    int64_t floats = strategy->job->model->arena_floats;
     float sums[TR_PASS_SUMS];
     tr_ticket *ticket = NULL;
-    if (strategy->rank == last) {
-        TR_TRY(tr_device_to_host(strategy->holder, sums, self->gradient.data + floats, sizeof sums));
-        TR_TRY(tr_device_wait(strategy->holder));
-    }
+    if (strategy->rank == last)
+        memcpy(sums, self->gradient.host + strategy->job->model->arena_floats, sizeof sums);
     if (strategy->comm) {
         tr_status status = tr_comm_broadcast(strategy->comm, last, sums, sizeof sums, "loss", &ticket);
         TR_TRY(tr_strategy_wait(strategy, status, ticket));

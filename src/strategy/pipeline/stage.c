@@ -197,13 +197,13 @@ static tr_status make(struct stage *stage)
     return make_slots(stage);
 }
 
-tr_status stage_create(tr_strategy *strategy, const struct stage_place *place, float *results,
+tr_status stage_create(tr_strategy *strategy, const struct stage_place *place, float *results, float *sums,
                        struct stage **out)
 {
     *out = NULL;
     struct stage *stage = tr_alloc_zero(1, sizeof *stage);
     if (!stage) return TR_ENOMEM;
-    *stage = (struct stage){.strategy = strategy, .place = *place, .results = results};
+    *stage = (struct stage){.strategy = strategy, .place = *place, .results = results, .sums = sums};
     stage_plan(strategy->job, place, &stage->plan);
     tr_status status = make(stage);
     if (status != TR_OK) {

@@ -62,18 +62,21 @@ void stage_plan(const struct tr_job *job, const struct stage_place *place, struc
 
 struct stage;
 
-/* `results` is zeroed device memory for the nodes, [plan.nodes][plan.stride]. All borrowed for the life of
-   the stage but for the place. The training data must be open. Returned, destroy with stage_destroy(). */
-tr_status stage_create(tr_strategy *strategy, const struct stage_place *place, float *results,
+/* `results` is zeroed device memory for the nodes, [plan.nodes][plan.stride]. `sums`, or NULL, is host memory
+   of TR_PASS_SUMS floats that the last stage, which has one node then, copies the sums behind it to. All
+   borrowed for the life of the stage but for the place. The training data must be open. Returned, destroy
+   with stage_destroy(). */
+tr_status stage_create(tr_strategy *strategy, const struct stage_place *place, float *results, float *sums,
                        struct stage **out);
 /* Accepts NULL, nulls the handle. */
 void stage_destroy(struct stage **stage);
 /* Ends the reading ahead; the stage takes no more steps. */
 void stage_read_no_more(struct stage *stage);
 
-/* Computes the gradients of a step with the present parameters, and waits. tr_variables_begin_step() has been
-   called. Node j is then at results + j * stride: the arena of the stage's parameters and, at the last stage,
-   TR_PASS_SUMS floats behind it. *examples is the size of the global batch. All stages step together. */
+/* Computes the gradients of a step with the present parameters. tr_variables_begin_step() has been called.
+   Node j is at results + j * stride once the device was waited for: the arena of the stage's parameters and,
+   at the last stage, TR_PASS_SUMS floats behind it, which are at `sums` on return. The batch is borrowed
+   until the device was waited for. *examples is the size of the global batch. All stages step together. */
 tr_status stage_step(struct stage *stage, int64_t step, int64_t *examples);
 /* Bytes of device memory, `results` included. */
 size_t stage_memory(const struct stage *stage);

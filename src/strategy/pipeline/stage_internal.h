@@ -47,6 +47,7 @@ struct stage {
     struct unit *units;     /* [plan.units] */
     struct flight *flights; /* [plan.flights]; unit u takes u % flights */
     float *results;         /* [plan.nodes][plan.stride], borrowed */
+    float *sums;            /* host [TR_PASS_SUMS], borrowed; or NULL */
     float *extra;           /* device [plan.extra][plan.stride] */
     float **spare;          /* [plan.extra] slots that are free */
     int spares;
