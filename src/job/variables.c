@@ -25,6 +25,7 @@ struct tr_variables {
     struct tr_variables_part part;
     float *shared;                   /* memory of ranks for all arenas, or NULL */
     bool filled;                     /* another rank gives the shared parameters their first values */
+    bool gives;                      /* this one does so, from a device with memory of its own */
     struct tr_step_scalars *scalars; /* device */
     struct tr_step_scalars next[2];  /* on their way there, those of two steps in turn */
     tr_event sent[2];                /* which they are behind */
@@ -341,7 +342,9 @@ static tr_status initialize_by_copy(tr_variables *variables, uint64_t seed)
 
 void tr_variables_let_fill(tr_variables *variables, bool fills)
 {
-    variables->filled = !fills && tr_staging_is_direct(&variables->arena[TR_ARENA_PARAMETERS]);
+    bool direct = tr_staging_is_direct(&variables->arena[TR_ARENA_PARAMETERS]);
+    variables->filled = !fills && direct;
+    variables->gives = fills && !direct;
 }
 
 bool tr_variables_fills(const tr_variables *variables)
@@ -362,6 +365,17 @@ tr_status tr_variables_initialize(tr_variables *variables, uint64_t seed)
     return initialize_host(variables, seed, parameters);
 }
 
+tr_status tr_variables_give(tr_variables *variables)
+{
+    for (int i = 0; i < TR_ARENAS && variables->gives; i++) {
+        const struct tr_staging *arena = &variables->arena[i];
+        struct range range = range_of(variables, (enum tr_arena)i);
+        if (arena->memory != TR_MEMORY_WINDOW || tr_staging_is_direct(arena)) continue;
+        TR_TRY(tr_staging_to_host(arena, range.begin, range.end));
+    }
+    return variables->gives ? tr_device_wait(variables->device) : TR_OK;
+}
+
 tr_status tr_variables_begin_ema(tr_variables *variables)
 {
     const float *parameters = variables->arena[TR_ARENA_PARAMETERS].data;
@@ -370,7 +384,8 @@ tr_status tr_variables_begin_ema(tr_variables *variables)
     struct range range = range_of(variables, TR_ARENA_EMA);
     if (range.begin == range.end) return TR_OK;
     struct tr_op_scale copy = {range.end - range.begin, 1, parameters + range.begin, average + range.begin};
-    return tr_device_scale(variables->device, &copy);
+    TR_TRY(tr_device_scale(variables->device, &copy));
+    return tr_variables_give(variables);
 }
 
 tr_status tr_variables_load(tr_variables *variables, enum tr_arena arena, const float *values)

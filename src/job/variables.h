@@ -80,14 +80,17 @@ int64_t tr_variables_floats(const tr_variables *variables);
 struct tr_step_scalars *tr_variables_scalars(const tr_variables *variables);
 
 /* Says of parameters in memory that several processes share whether this one gives them their first values;
-   without a call it does, and so does one whose device has memory of its own. Those of the others are there
-   once all have met. */
+   without a call it does. One whose device has memory of its own gives itself its own. Those of the others
+   are there once all have met. */
 void tr_variables_let_fill(tr_variables *variables, bool fills);
 bool tr_variables_fills(const tr_variables *variables);
 /* Likewise for the other arenas, which are shared only by tr_variables_create_shared(). */
 bool tr_variables_fills_state(const tr_variables *variables);
 /* Initial parameters of the part for a seed, where this process fills them. Moments are zero already. */
 tr_status tr_variables_initialize(tr_variables *variables, uint64_t seed);
+/* Copies them, and likewise state that was loaded, from a device with memory of its own to the memory that
+   others share, if this process is the one that gives them; before all meet. */
+tr_status tr_variables_give(tr_variables *variables);
 /* Lets moving averages, if any, begin as copies of the parameters, which are there. */
 tr_status tr_variables_begin_ema(tr_variables *variables);
 /* Copies an arena from or to the host, arena_floats floats, and waits. */

@@ -206,6 +206,7 @@ static tr_status make_parts(tr_trainer *trainer, const struct tr_train_settings 
     TR_TRY(count_steps(trainer));
     TR_TRY(checkpoint ? trainer_restore(trainer, checkpoint, settings->resume_changed)
                       : trainer_start(trainer, settings));
+    TR_TRY(tr_variables_give(trainer->variables));
     TR_TRY(agree_on_state(trainer)); /* and now all parameters are there */
     if (!checkpoint) TR_TRY(tr_variables_begin_ema(trainer->variables));
     TR_TRY(tr_train_gather_places(trainer->comm, trainer->device, trainer->holder,

@@ -37,7 +37,7 @@ static void run(const struct job *job, const char *device, const char *holder, c
     settings.parameters_on = holder;
     settings.strategy = strategy;
     snprintf(how, sizeof how, "%s on %d ranks%s, computing on %s, parameters on %s", strategy, size,
-             apart ? " apart" : "", device, holder);
+             apart ? " apart" : "", device, holder ? holder : "it");
     run_ranks(&settings, size, apart, ranks);
     expect_well(ranks, size, how);
     memcpy(hash, ranks[0].outcome.hash, TR_SHA256_TEXT);
@@ -78,7 +78,12 @@ static bool is_asynchronous(const struct job *job, const char *strategy, int wor
 
 static void expect_cpu_hashes(int family, int workers)
 {
-    static const char *const devices[][2] = {{"shadow", "shadow"}, {"shadow", "cpu"}, {"cpu", "shadow"}};
+    /* NULL: parameters are where each rank computes */
+    static const char *const devices[][2] = {{"shadow", "shadow"},
+                                             {"shadow", "cpu"},
+                                             {"cpu", "shadow"},
+                                             {"shadow,cpu", NULL},
+                                             {"cpu,shadow", NULL}};
     struct job job;
     begin(&job, family);
     for (int c = 0; tr_strategy_class_at(c); c++)
@@ -89,12 +94,13 @@ static void expect_cpu_hashes(int family, int workers)
                            strategy);
             bool free_running = is_asynchronous(&job, strategy, workers, &ranks);
             run(&job, "cpu", "cpu", strategy, ranks, false, expected);
-            for (int d = 0; d < 3; d++)
+            for (size_t d = 0; d < sizeof devices / sizeof devices[0]; d++)
                 for (int apart = 0; apart < 2; apart++) {
-                    run(&job, devices[d][0], devices[d][1], strategy, ranks, apart, got);
+                    const char *holder = devices[d][1];
+                    run(&job, devices[d][0], holder, strategy, ranks, apart, got);
                     if (!free_running && strcmp(expected, got) != 0)
                         fail_msg("%s, %s: computing on %s, parameters on %s, %s: another hash",
-                                 families[family].name, strategy, devices[d][0], devices[d][1],
+                                 families[family].name, strategy, devices[d][0], holder ? holder : "it",
                                  apart ? "messages" : "windows");
                 }
         }

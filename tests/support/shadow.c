@@ -31,6 +31,8 @@ struct copy {
     void *to;
     const void *from;
     void *late;
+    void *sent; /* what the host had when it was enqueued, and must have until it is done */
+    bool taken; /* from the host: the device has it */
     size_t bytes;
     uint64_t behind; /* the event that it comes behind */
     struct copy *next;
@@ -45,6 +47,7 @@ struct shadow {
     /* Operations and copies: how many it was given, how many of the first ones are known to be done, and how
        many there were at an event. */
     uint64_t given, known, at[MARKS];
+    bool spoilt; /* the host wrote to what was on its way */
 };
 
 static struct shadow *shadow_of(tr_device *device)
@@ -98,11 +101,12 @@ static tr_status enqueue(struct shadow *shadow, void *to, const void *from, size
     struct copy *copy = tr_alloc_zero(1, sizeof *copy);
     if (!copy) return TR_ENOMEM;
     *copy = (struct copy){.to = to, .from = from, .bytes = bytes, .behind = shadow->recorded};
-    if (to_host) copy->late = tr_alloc(1, bytes);
-    if (to_host && !copy->late) {
+    void **own = to_host ? &copy->late : &copy->sent;
+    if (!(*own = tr_alloc(1, bytes))) {
         tr_free(copy);
         return TR_ENOMEM;
     }
+    if (!to_host) memcpy(copy->sent, from, bytes);
     *shadow->last = copy;
     shadow->last = &copy->next;
     return TR_OK;
@@ -112,10 +116,34 @@ static tr_status enqueue(struct shadow *shadow, void *to, const void *from, size
 static void take_from_host(struct shadow *shadow)
 {
     for (struct copy *copy = shadow->copies; copy; copy = copy->next) {
-        if (copy->late || copy->bytes == 0) continue;
+        if (copy->late || copy->taken) continue;
         memcpy(copy->to, copy->from, copy->bytes);
-        copy->bytes = 0;
+        copy->taken = true;
     }
+}
+
+/* The copy is done: the host had in the meantime what it sent. */
+static void check_sent(struct shadow *shadow, struct copy *copy)
+{
+    if (copy->sent && memcmp(copy->from, copy->sent, copy->bytes) != 0) shadow->spoilt = true;
+    tr_free(copy->sent);
+    copy->sent = NULL;
+}
+
+/* The device itself is to write there, behind the copies that read it. */
+static void check_sent_from(struct shadow *shadow, const void *memory, size_t bytes)
+{
+    uintptr_t begin = (uintptr_t)memory, end = begin + bytes;
+    for (struct copy *copy = shadow->copies; copy; copy = copy->next)
+        if ((uintptr_t)copy->from < end && begin < (uintptr_t)copy->from + copy->bytes)
+            check_sent(shadow, copy);
+}
+
+static void free_copy(struct copy *copy)
+{
+    tr_free(copy->late);
+    tr_free(copy->sent);
+    tr_free(copy);
 }
 
 static void begin(struct shadow *shadow)
@@ -145,6 +173,7 @@ static tr_status shadow_to_host(tr_device *device, void *to, const void *from, s
     begin(shadow);
     memcpy(copy->late, from, bytes);
     end(shadow);
+    check_sent_from(shadow, to, bytes);
     memset(to, 0xff, bytes); /* for whoever looks too early */
     return TR_OK;
 }
@@ -154,11 +183,13 @@ static tr_status shadow_to_host_beside(tr_device *device, void *to, const void *
 {
     struct shadow *shadow = shadow_of(device);
     TR_TRY(enqueue(shadow, to, from, bytes, true));
+    check_sent_from(shadow, to, bytes);
     if (bytes > 0) memset(to, 0xff, bytes);
     return TR_OK;
 }
 
-/* Ends the copies before `event`; those behind it are as late as can be. *told: some went to the host. */
+/* Ends the copies before `event`; those behind it are as late as can be. *told: some went to the host. A
+   device that is behind would have taken what the host wrote before it waited: no run goes on then. */
 static tr_status end_copies(struct shadow *shadow, uint64_t event, bool *told)
 {
     *told = false;
@@ -171,11 +202,13 @@ static tr_status end_copies(struct shadow *shadow, uint64_t event, bool *told)
         struct copy *copy = shadow->copies;
         if (copy->late) memcpy(copy->to, copy->late, copy->bytes);
         *told |= copy->late != NULL;
+        check_sent(shadow, copy);
         shadow->copies = copy->next;
-        tr_free(copy->late);
-        tr_free(copy);
+        free_copy(copy);
     }
     if (!shadow->copies) shadow->last = &shadow->copies;
+    if (shadow->spoilt)
+        return tr_fail(TR_EINVAL, "the host wrote to memory that was on its way to the device");
     return tr_device_wait(shadow->cpu);
 }
 
@@ -234,8 +267,7 @@ static void shadow_destroy(tr_device *device)
     while (shadow->copies) {
         struct copy *copy = shadow->copies;
         shadow->copies = copy->next;
-        tr_free(copy->late);
-        tr_free(copy);
+        free_copy(copy);
     }
     while (shadow->ranges) shadow_free(device, shadow->ranges->memory);
     tr_device_destroy(&shadow->cpu);
