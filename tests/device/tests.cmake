@@ -30,6 +30,7 @@ set_tests_properties(device.opencl_tiles PROPERTIES LABELS "device;long" TIMEOUT
 trireme_test(device oclgrind TIMEOUT 1800 LABELS long SOURCES ${TR_CASES} device/gpu_kernels.c)
 set_tests_properties(device.oclgrind PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped: no Oclgrind")
 trireme_opencl_test(device gpu)
+trireme_opencl_test(device gpu_lists)
 trireme_test(device conv_plan)
 trireme_opencl_test(device opencl_functions SOURCES device/functions.c)
 add_test(NAME device.opencl_functions_all COMMAND test_device_opencl_functions all)

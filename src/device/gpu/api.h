@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GPU_API_VERSION 3
+#define GPU_API_VERSION 4
 
 /* Threads that a group must be able to have. */
 #define GPU_LEAST_THREADS 64
@@ -35,6 +35,7 @@ struct gpu_info {
     bool processor;      /* it is the processor of this host */
     bool unified;        /* its memory is the host's */
     bool keeps_programs; /* its driver does, from run to run; to give binaries it may compile again */
+    bool lists;          /* launches that are enqueued as a list spare the host something */
     char refusal[192];   /* what of exact arithmetic it does not promise; "": it promises all */
 };
 
@@ -106,6 +107,13 @@ struct gpu_api {
     void (*free_kernel)(void *session, void *kernel);
     /* Enqueues; arguments are borrowed for the call. */
     tr_status (*launch)(void *session, const struct gpu_launch *launch);
+    /* Launches to be enqueued as one, in this order, as often as wanted and also before they are done once;
+       their events are not filled. Borrowed for the call, but for kernels and blocks, which must be there as
+       long as the list. TR_EUNSUPPORTED: the device has no lists. NULL: none has, and the next two are
+       NULL. */
+    tr_status (*build_list)(void *session, const struct gpu_launch *launches, int count, void **list);
+    tr_status (*launch_list)(void *session, void *list);
+    void (*free_list)(void *session, void *list); /* nothing of it is under way */
     /* Returns when all is done, with the first failure. */
     tr_status (*wait)(void *session);
     /* A mark behind all that was enqueued, copies beside the queue included, and whether the device came to

@@ -80,7 +80,7 @@ tr_status gpu_run(struct gpu_call *call, int64_t x, int64_t y, int64_t z)
     call->launch.groups[1] = (uint32_t)y;
     call->launch.groups[2] = (uint32_t)z;
     call->launch.event = gpu_times_begin(call->gpu);
-    tr_status status = call->gpu->api->launch(call->gpu->session, &call->launch);
+    tr_status status = gpu_lists_launch(call->gpu, &call->launch);
     return call->launch.event ? gpu_times_end(call->gpu, status) : status;
 }
 

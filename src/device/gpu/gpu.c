@@ -23,7 +23,8 @@ static void forget_marks(struct gpu *gpu, int count)
 static tr_status gpu_wait(tr_device *device)
 {
     struct gpu *gpu = gpu_of(device);
-    TR_TRY(gpu->api->wait(gpu->session));
+    tr_status status = gpu_lists_end(gpu), waited = gpu->api->wait(gpu->session);
+    TR_TRY(status != TR_OK ? status : waited);
     forget_marks(gpu, gpu->mark_count);
     gpu->reached = gpu->recorded;
     return gpu_times_take(gpu);
@@ -34,6 +35,7 @@ static tr_status gpu_record(tr_device *device, tr_event *out)
     struct gpu *gpu = gpu_of(device);
     if (!tr_grow(&gpu->marks, gpu->mark_count, sizeof *gpu->marks)) return TR_ENOMEM;
     struct gpu_mark *mark = &gpu->marks[gpu->mark_count];
+    TR_TRY(gpu_lists_end(gpu));
     TR_TRY(gpu->api->record(gpu->session, &mark->event));
     mark->number = ++gpu->recorded;
     gpu->mark_count++;
@@ -64,6 +66,7 @@ static tr_status gpu_wait_for(tr_device *device, tr_event event)
     int passed = 0;
     while (passed < gpu->mark_count && gpu->marks[passed].number <= event.number) passed++;
     if (passed == 0) return TR_OK;
+    TR_TRY(gpu_lists_end(gpu)); /* the device works while the host waits */
     TR_TRY(gpu->api->wait_for(gpu->session, gpu->marks[passed - 1].event));
     gpu->reached = gpu->marks[passed - 1].number;
     forget_marks(gpu, passed);
@@ -97,6 +100,7 @@ static void gpu_destroy(tr_device *device)
     if (gpu->session) {
         (void)gpu->api->wait(gpu->session);
         forget_marks(gpu, gpu->mark_count);
+        gpu_lists_release(gpu);
         gpu_times_release(gpu); /* of timelines that may be gone */
         gpu_programs_release(gpu);
         gpu_plans_release(gpu);
@@ -163,6 +167,7 @@ tr_status gpu_device_create(const struct gpu_api *api, const struct tr_device_ch
     status = api->open(number, choice->timed, &gpu->session);
     if (status == TR_OK) status = gpu_self_test(gpu);
     device->timed = choice->timed;
+    if (status == TR_OK && gpu->info.lists && !choice->timed) gpu_lists_create(gpu);
 out:
     if (status != TR_OK)
         gpu_destroy(device);

@@ -1,4 +1,4 @@
-/* The parts of a gpu device: what gpu.c, memory.c, program.c and call.c share. */
+/* The parts of a gpu device: what gpu.c, memory.c, program.c, lists.c and call.c share. */
 #ifndef TR_DEVICE_GPU_INTERNAL_H
 #define TR_DEVICE_GPU_INTERNAL_H
 
@@ -71,6 +71,8 @@ struct gpu {
     struct gpu_kept_plan *plans; /* of convolutions */
     int plan_count;
 
+    struct gpu_lists *lists; /* NULL: launches are enqueued one by one */
+
     struct gpu_mark *marks; /* that were not seen to be reached, ascending */
     int mark_count;
     uint64_t recorded, reached;
@@ -90,6 +92,18 @@ static inline struct gpu *gpu_of(const tr_device *device)
    not exact, else what the interface says. */
 tr_status gpu_device_create(const struct gpu_api *api, const struct tr_device_choice *choice,
                             tr_device **out);
+
+/* lists.c: launches that come again are enqueued as one. Begins with that, where the device does it rightly.
+ */
+void gpu_lists_create(struct gpu *gpu);
+/* Enqueues a launch, at the latest when the next thing that is no launch is. */
+tr_status gpu_lists_launch(struct gpu *gpu, const struct gpu_launch *launch);
+/* Something else comes: what was held back is enqueued. */
+tr_status gpu_lists_end(struct gpu *gpu);
+/* A block is about to be freed. */
+void gpu_lists_forget(struct gpu *gpu, const void *block);
+/* Nothing is under way, and what was held back is dropped. */
+void gpu_lists_release(struct gpu *gpu);
 
 /* times.c: how long things take on a device that is timed. Where the event of what is about to be enqueued
    goes; NULL: nobody records. */

@@ -98,6 +98,7 @@ void gpu_free(tr_device *device, void *memory)
     memmove(gpu->blocks + place, gpu->blocks + place + 1,
             (size_t)(gpu->block_count - place) * sizeof *gpu->blocks);
     gpu->held -= block.bytes;
+    gpu_lists_forget(gpu, block.block);
     gpu->api->free(gpu->session, block.block);
     munmap(memory, block.reserved);
 }
@@ -107,6 +108,7 @@ tr_status gpu_to_device(tr_device *device, void *to, const void *from, size_t by
     struct gpu *gpu = gpu_of(device);
     size_t at;
     if (bytes == 0) return TR_OK;
+    TR_TRY(gpu_lists_end(gpu));
     void *block = gpu_find(gpu, to, &at), **event = gpu_times_begin(gpu);
     tr_status status = gpu->api->to_device(gpu->session, block, at, from, bytes, event);
     return event ? gpu_times_end(gpu, status) : status;
@@ -117,6 +119,7 @@ static tr_status to_host(tr_device *device, void *to, const void *from, size_t b
     struct gpu *gpu = gpu_of(device);
     size_t at;
     if (bytes == 0) return TR_OK;
+    TR_TRY(gpu_lists_end(gpu));
     void *block = gpu_find(gpu, from, &at), **event = gpu_times_begin(gpu);
     tr_status status =
         (beside ? gpu->api->to_host_beside : gpu->api->to_host)(gpu->session, to, block, at, bytes, event);

@@ -10,25 +10,13 @@
 
 /* ---- a session ---- */
 
-struct pinned {
+struct opencl_pinned {
     void *memory;
     cl_memory buffer;
-    struct pinned *next;
+    struct opencl_pinned *next;
 };
 
-struct session {
-    cl_device device;
-    cl_context context;
-    cl_queue queue;
-    cl_queue copies;     /* beside it; NULL: there were none yet */
-    uint64_t properties; /* of queues */
-    struct pinned *pinned;
-    char name[96];
-    char notice[160]; /* what the driver said of itself last */
-};
-
-/* The status of an error of OpenCL, with a message. */
-static tr_status failed(const struct session *session, const char *what, int32_t error)
+tr_status opencl_failed(const struct opencl_session *session, const char *what, int32_t error)
 {
     switch (error) {
     case CL_SUCCESS:
@@ -53,7 +41,7 @@ static tr_status failed(const struct session *session, const char *what, int32_t
 /* Called by drivers, from any thread, when something goes wrong. */
 static void notice(const char *text, const void *information, size_t bytes, void *user)
 {
-    struct session *session = user;
+    struct opencl_session *session = user;
     (void)information;
     (void)bytes;
     snprintf(session->notice, sizeof session->notice, "%.*s", (int)sizeof session->notice - 1, text);
@@ -61,14 +49,14 @@ static void notice(const char *text, const void *information, size_t bytes, void
 
 static void opencl_close(void *session_)
 {
-    struct session *session = session_;
+    struct opencl_session *session = session_;
     if (session->queue) cl.clFinish(session->queue);
     if (session->copies) {
         cl.clFinish(session->copies);
         cl.clReleaseCommandQueue(session->copies);
     }
     while (session->pinned) {
-        struct pinned *pinned = session->pinned;
+        struct opencl_pinned *pinned = session->pinned;
         session->pinned = pinned->next;
         cl.clEnqueueUnmapMemObject(session->queue, pinned->buffer, pinned->memory, 0, NULL, NULL);
         cl.clFinish(session->queue);
@@ -84,7 +72,7 @@ static tr_status opencl_open(int number, bool timed, void **out)
 {
     struct opencl_found found;
     TR_TRY(opencl_find(number, &found));
-    struct session *session = tr_alloc_zero(1, sizeof *session);
+    struct opencl_session *session = tr_alloc_zero(1, sizeof *session);
     if (!session) return TR_ENOMEM;
     session->device = found.device;
     session->properties = timed ? CL_QUEUE_PROFILING_ENABLE : 0;
@@ -96,8 +84,9 @@ static tr_status opencl_open(int number, bool timed, void **out)
     if (session->context)
         session->queue = cl.clCreateCommandQueue(session->context, found.device, session->properties, &error);
     opencl_restore_signals(&signals);
+    opencl_find_lists(found.platform, session);
     if (!session->queue) {
-        tr_status status = failed(session, "when it was opened", error);
+        tr_status status = opencl_failed(session, "when it was opened", error);
         opencl_close(session);
         return status;
     }
@@ -109,10 +98,10 @@ static tr_status opencl_open(int number, bool timed, void **out)
 
 static tr_status opencl_alloc(void *session_, size_t bytes, void **block)
 {
-    struct session *session = session_;
+    struct opencl_session *session = session_;
     int32_t error;
     *block = cl.clCreateBuffer(session->context, CL_MEM_READ_WRITE, bytes, NULL, &error);
-    return *block ? TR_OK : failed(session, "making room for data", error);
+    return *block ? TR_OK : opencl_failed(session, "making room for data", error);
 }
 
 static void opencl_free(void *session, void *block)
@@ -124,21 +113,21 @@ static void opencl_free(void *session, void *block)
 static tr_status opencl_to_device(void *session_, void *block, size_t at, const void *from, size_t bytes,
                                   void **event)
 {
-    struct session *session = session_;
-    return failed(
+    struct opencl_session *session = session_;
+    return opencl_failed(
         session, "copying to it",
         cl.clEnqueueWriteBuffer(session->queue, block, 0, at, bytes, from, 0, NULL, (cl_event *)event));
 }
 
 static tr_status opencl_to_host(void *session_, void *to, void *block, size_t at, size_t bytes, void **event)
 {
-    struct session *session = session_;
-    return failed(
+    struct opencl_session *session = session_;
+    return opencl_failed(
         session, "copying from it",
         cl.clEnqueueReadBuffer(session->queue, block, 0, at, bytes, to, 0, NULL, (cl_event *)event));
 }
 
-static int32_t need_copies(struct session *session)
+static int32_t need_copies(struct opencl_session *session)
 {
     int32_t error = CL_SUCCESS;
     struct opencl_signals signals;
@@ -150,7 +139,7 @@ static int32_t need_copies(struct session *session)
 }
 
 /* A mark behind all that the queue was given, which it is told to come to. */
-static int32_t mark(struct session *session, cl_event *event)
+static int32_t mark(struct opencl_session *session, cl_event *event)
 {
     int32_t error = cl.clEnqueueMarkerWithWaitList(session->queue, 0, NULL, event);
     return error == CL_SUCCESS ? cl.clFlush(session->queue) : error;
@@ -159,21 +148,21 @@ static int32_t mark(struct session *session, cl_event *event)
 static tr_status opencl_to_host_beside(void *session_, void *to, void *block, size_t at, size_t bytes,
                                        void **event)
 {
-    struct session *session = session_;
+    struct opencl_session *session = session_;
     cl_event before;
     int32_t error = need_copies(session);
     if (error == CL_SUCCESS) error = mark(session, &before);
-    if (error != CL_SUCCESS) return failed(session, "copying from it", error);
+    if (error != CL_SUCCESS) return opencl_failed(session, "copying from it", error);
     error = cl.clEnqueueReadBuffer(session->copies, block, 0, at, bytes, to, 1, &before, (cl_event *)event);
     cl.clReleaseEvent(before);
     if (error == CL_SUCCESS) error = cl.clFlush(session->copies);
-    return failed(session, "copying from it", error);
+    return opencl_failed(session, "copying from it", error);
 }
 
 static tr_status opencl_alloc_pinned(void *session_, size_t bytes, void **memory)
 {
-    struct session *session = session_;
-    struct pinned *pinned = tr_alloc_zero(1, sizeof *pinned);
+    struct opencl_session *session = session_;
+    struct opencl_pinned *pinned = tr_alloc_zero(1, sizeof *pinned);
     int32_t error;
     if (!pinned) return TR_ENOMEM;
     pinned->buffer =
@@ -184,7 +173,7 @@ static tr_status opencl_alloc_pinned(void *session_, size_t bytes, void **memory
     if (!pinned->memory) {
         if (pinned->buffer) cl.clReleaseMemObject(pinned->buffer);
         tr_free(pinned);
-        return failed(session, "making room for copies", error);
+        return opencl_failed(session, "making room for copies", error);
     }
     pinned->next = session->pinned;
     session->pinned = pinned;
@@ -194,10 +183,10 @@ static tr_status opencl_alloc_pinned(void *session_, size_t bytes, void **memory
 
 static void opencl_free_pinned(void *session_, void *memory)
 {
-    struct session *session = session_;
-    struct pinned **at = &session->pinned;
+    struct opencl_session *session = session_;
+    struct opencl_pinned **at = &session->pinned;
     while (*at && (*at)->memory != memory) at = &(*at)->next;
-    struct pinned *pinned = *at;
+    struct opencl_pinned *pinned = *at;
     if (!pinned) return;
     *at = pinned->next;
     cl.clEnqueueUnmapMemObject(session->queue, pinned->buffer, memory, 0, NULL, NULL);
@@ -212,7 +201,7 @@ static void opencl_free_pinned(void *session_, void *memory)
    trade bits for speed are never given. */
 #define STRICT "-cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt "
 
-static tr_status build_failed(struct session *session, cl_program program,
+static tr_status build_failed(struct opencl_session *session, cl_program program,
                               const struct gpu_program_source *source, int32_t error)
 {
     size_t bytes = 0;
@@ -227,7 +216,7 @@ static tr_status build_failed(struct session *session, cl_program program,
     return status;
 }
 
-static tr_status create_program(struct session *session, const struct gpu_program_source *source,
+static tr_status create_program(struct opencl_session *session, const struct gpu_program_source *source,
                                 cl_program *program)
 {
     int32_t error, loaded = CL_SUCCESS;
@@ -243,12 +232,12 @@ static tr_status create_program(struct session *session, const struct gpu_progra
     }
     *program = cl.clCreateProgramWithSource(session->context, (uint32_t)source->count,
                                             (const char **)(uintptr_t)source->parts, NULL, &error);
-    return *program ? TR_OK : failed(session, "making a program", error);
+    return *program ? TR_OK : opencl_failed(session, "making a program", error);
 }
 
 static tr_status opencl_build(void *session_, const struct gpu_program_source *source, void **out)
 {
-    struct session *session = session_;
+    struct opencl_session *session = session_;
     cl_program program;
     TR_TRY(create_program(session, source, &program));
     char *options = tr_format(STRICT "%s", source->options);
@@ -280,11 +269,11 @@ static void opencl_free_program(void *session, void *program)
 
 static tr_status opencl_binary(void *session_, void *program, void **binary, size_t *bytes)
 {
-    struct session *session = session_;
+    struct opencl_session *session = session_;
     *binary = NULL;
     *bytes = 0;
     int32_t error = cl.clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof *bytes, bytes, NULL);
-    if (error != CL_SUCCESS) return failed(session, "telling a program's size", error);
+    if (error != CL_SUCCESS) return opencl_failed(session, "telling a program's size", error);
     unsigned char *memory = tr_alloc(*bytes, 1);
     if (!memory) return TR_ENOMEM;
     struct opencl_signals signals;
@@ -293,30 +282,24 @@ static tr_status opencl_binary(void *session_, void *program, void **binary, siz
     opencl_restore_signals(&signals);
     if (error != CL_SUCCESS) {
         tr_free(memory);
-        return failed(session, "giving a program's binary", error);
+        return opencl_failed(session, "giving a program's binary", error);
     }
     *binary = memory;
     return TR_OK;
 }
 
-/* A kernel, and the numbers of groups that it was launched with: some drivers compile it anew for larger or
-   smaller ones, and then only. */
-struct kernel {
-    cl_kernel kernel;
-    uint32_t least, most;
-};
-
 static tr_status opencl_kernel(void *session_, void *program, const char *name, void **out)
 {
-    struct session *session = session_;
+    struct opencl_session *session = session_;
     int32_t error;
-    struct kernel *kernel = tr_alloc_zero(1, sizeof *kernel);
+    struct opencl_kernel *kernel = tr_alloc_zero(1, sizeof *kernel);
     if (!kernel) return TR_ENOMEM;
     kernel->least = UINT32_MAX;
+    kernel->program = program;
     kernel->kernel = cl.clCreateKernel(program, name, &error);
     if (!kernel->kernel) {
         tr_free(kernel);
-        return failed(session, name, error);
+        return opencl_failed(session, name, error);
     }
     *out = kernel;
     return TR_OK;
@@ -324,14 +307,14 @@ static tr_status opencl_kernel(void *session_, void *program, const char *name, 
 
 static void opencl_free_kernel(void *session, void *kernel_)
 {
-    struct kernel *kernel = kernel_;
+    struct opencl_kernel *kernel = kernel_;
     (void)session;
     cl.clReleaseKernel(kernel->kernel);
     tr_free(kernel);
 }
 
 /* Whether a launch of so many groups may be one that a driver compiles for. */
-static bool is_new(struct kernel *kernel, const uint32_t groups[3])
+static bool is_new(struct opencl_kernel *kernel, const uint32_t groups[3])
 {
     uint32_t most = groups[0];
     for (int i = 1; i < 3; i++)
@@ -342,42 +325,57 @@ static bool is_new(struct kernel *kernel, const uint32_t groups[3])
     return fresh;
 }
 
-static tr_status opencl_launch(void *session_, const struct gpu_launch *launch)
+int32_t opencl_set_arguments(cl_kernel kernel, const struct gpu_launch *launch)
 {
-    struct session *session = session_;
-    struct kernel *kernel = launch->kernel;
     for (int i = 0; i < launch->count; i++) {
         const struct gpu_argument *argument = &launch->arguments[i];
         size_t size = argument->size ? argument->size : sizeof argument->block;
         const void *value = argument->size ? (const void *)argument->value : (const void *)&argument->block;
-        int32_t error = cl.clSetKernelArg(kernel->kernel, (uint32_t)i, size, value);
-        if (error != CL_SUCCESS) return failed(session, launch->name, error);
+        int32_t error = cl.clSetKernelArg(kernel, (uint32_t)i, size, value);
+        if (error != CL_SUCCESS) return error;
     }
-    size_t local[3] = {launch->threads, 1, 1}, global[3];
-    for (int i = 0; i < 3; i++) global[i] = local[i] * launch->groups[i];
+    return CL_SUCCESS;
+}
+
+void opencl_set_range(const struct gpu_launch *launch, struct opencl_range *range)
+{
+    for (int i = 0; i < 3; i++) {
+        range->local[i] = i == 0 ? launch->threads : 1;
+        range->global[i] = range->local[i] * launch->groups[i];
+    }
+}
+
+static tr_status opencl_launch(void *session_, const struct gpu_launch *launch)
+{
+    struct opencl_session *session = session_;
+    struct opencl_kernel *kernel = launch->kernel;
+    int32_t error = opencl_set_arguments(kernel->kernel, launch);
+    if (error != CL_SUCCESS) return opencl_failed(session, launch->name, error);
+    struct opencl_range range;
+    opencl_set_range(launch, &range);
     struct opencl_signals signals;
     bool guarded = is_new(kernel, launch->groups);
     if (guarded) opencl_keep_signals(&signals);
-    int32_t error = cl.clEnqueueNDRangeKernel(session->queue, kernel->kernel, 3, NULL, global, local, 0, NULL,
-                                              (cl_event *)launch->event);
+    error = cl.clEnqueueNDRangeKernel(session->queue, kernel->kernel, 3, NULL, range.global, range.local, 0,
+                                      NULL, (cl_event *)launch->event);
     if (guarded) opencl_restore_signals(&signals);
-    return failed(session, launch->name, error);
+    return opencl_failed(session, launch->name, error);
 }
 
 /* ---- order ---- */
 
 static tr_status opencl_wait(void *session_)
 {
-    struct session *session = session_;
+    struct opencl_session *session = session_;
     int32_t error = cl.clFinish(session->queue);
     if (error == CL_SUCCESS && session->copies) error = cl.clFinish(session->copies);
-    return failed(session, "computing", error);
+    return opencl_failed(session, "computing", error);
 }
 
 /* Where there are copies beside, behind them, too: their queue keeps order. */
 static tr_status opencl_record(void *session_, void **out)
 {
-    struct session *session = session_;
+    struct opencl_session *session = session_;
     cl_event event, both;
     int32_t error = mark(session, &event);
     if (error == CL_SUCCESS && session->copies) {
@@ -387,17 +385,17 @@ static tr_status opencl_record(void *session_, void **out)
         if (error == CL_SUCCESS) error = cl.clFlush(session->copies);
     }
     *out = event;
-    return failed(session, "marking a moment", error);
+    return opencl_failed(session, "marking a moment", error);
 }
 
 static tr_status opencl_reached(void *session_, void *event, bool *out)
 {
-    struct session *session = session_;
+    struct opencl_session *session = session_;
     int32_t state = CL_COMPLETE;
     int32_t error = cl.clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
     if (error == CL_SUCCESS && state < 0) error = state;
     *out = state == CL_COMPLETE;
-    return failed(session, "computing", error);
+    return opencl_failed(session, "computing", error);
 }
 
 /* A mark was sent off when it was made. */
@@ -407,7 +405,7 @@ static tr_status opencl_wait_for(void *session, void *event)
     cl_event mark = event;
     int32_t error = cl.clWaitForEvents(1, &mark);
     TR_TRY(opencl_reached(session, event, &reached)); /* which knows the reason */
-    return failed(session, "computing", error);
+    return opencl_failed(session, "computing", error);
 }
 
 static void opencl_free_event(void *session, void *event)
@@ -418,7 +416,7 @@ static void opencl_free_event(void *session, void *event)
 
 static tr_status opencl_times(void *session_, void *event, struct gpu_times *out)
 {
-    struct session *session = session_;
+    struct opencl_session *session = session_;
     uint64_t queued = 0, begin = 0, end = 0;
     int32_t error =
         cl.clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_QUEUED, sizeof queued, &queued, NULL);
@@ -427,7 +425,7 @@ static tr_status opencl_times(void *session_, void *event, struct gpu_times *out
     if (error == CL_SUCCESS)
         error = cl.clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL);
     *out = (struct gpu_times){(int64_t)queued, (int64_t)begin, (int64_t)end};
-    return failed(session, "telling times", error);
+    return opencl_failed(session, "telling times", error);
 }
 
 const struct gpu_api gpu_api_opencl = {
@@ -450,6 +448,9 @@ const struct gpu_api gpu_api_opencl = {
     .kernel = opencl_kernel,
     .free_kernel = opencl_free_kernel,
     .launch = opencl_launch,
+    .build_list = opencl_build_list,
+    .launch_list = opencl_launch_list,
+    .free_list = opencl_free_list,
     .wait = opencl_wait,
     .record = opencl_record,
     .reached = opencl_reached,

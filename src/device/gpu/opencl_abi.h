@@ -16,6 +16,7 @@ typedef struct cl_memory_s *cl_memory;
 typedef struct cl_program_s *cl_program;
 typedef struct cl_kernel_s *cl_kernel;
 typedef struct cl_event_s *cl_event;
+typedef struct cl_list_s *cl_list; /* the specification's cl_command_buffer_khr */
 
 enum { CL_PLATFORM_NAME = 0x0902 };
 enum {
@@ -33,13 +34,17 @@ enum {
     CL_DEVICE_VENDOR = 0x102C,
     CL_DEVICE_HOST_UNIFIED_MEMORY = 0x1035,
     CL_DRIVER_VERSION = 0x102D,
+    CL_DEVICE_EXTENSIONS = 0x1030,
     CL_PROGRAM_BINARY_SIZES = 0x1165,
     CL_PROGRAM_BINARIES = 0x1166,
     CL_PROGRAM_BUILD_LOG = 0x1183,
     CL_EVENT_COMMAND_EXECUTION_STATUS = 0x11D3,
     CL_PROFILING_COMMAND_QUEUED = 0x1280,
     CL_PROFILING_COMMAND_START = 0x1282,
-    CL_PROFILING_COMMAND_END = 0x1283
+    CL_PROFILING_COMMAND_END = 0x1283,
+    CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR = 0x12A9,
+    CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR = 0x12AA,
+    CL_COMMAND_BUFFER_FLAGS_KHR = 0x1293
 };
 #define CL_DEVICE_TYPE_CPU UINT64_C(2)
 #define CL_DEVICE_TYPE_ALL UINT64_C(0xFFFFFFFF)
@@ -53,6 +58,9 @@ enum {
 #define CL_MEM_ALLOC_HOST_PTR               UINT64_C(0x10)
 #define CL_MAP_READ_WRITE                   UINT64_C(0x03)
 #define CL_QUEUE_PROFILING_ENABLE           UINT64_C(0x02)
+/* Of CL_DEVICE_COMMAND_BUFFER_CAPABILITIES_KHR, and of CL_COMMAND_BUFFER_FLAGS_KHR. */
+#define CL_COMMAND_BUFFER_CAPABILITY_SIMULTANEOUS_USE_KHR UINT64_C(0x04)
+#define CL_COMMAND_BUFFER_SIMULTANEOUS_USE_KHR            UINT64_C(0x01)
 enum {
     CL_SUCCESS = 0,
     CL_DEVICE_NOT_AVAILABLE = -2,
@@ -109,6 +117,18 @@ enum { CL_COMPLETE = 0 };
     X(int32_t, clReleaseEvent, (cl_event))                                                                   \
     X(int32_t, clFlush, (cl_queue))                                                                          \
     X(int32_t, clFinish, (cl_queue))                                                                         \
-    X(int32_t, clWaitForEvents, (uint32_t, const cl_event *))
+    X(int32_t, clWaitForEvents, (uint32_t, const cl_event *))                                                \
+    X(void *, clGetExtensionFunctionAddressForPlatform, (cl_platform, const char *))
+
+/* Those of the extension cl_khr_command_buffer, likewise. */
+#define OPENCL_LIST_FUNCTIONS(X)                                                                             \
+    X(cl_list, clCreateCommandBufferKHR, (uint32_t, const cl_queue *, const uint64_t *, int32_t *))          \
+    X(int32_t, clFinalizeCommandBufferKHR, (cl_list))                                                        \
+    X(int32_t, clReleaseCommandBufferKHR, (cl_list))                                                         \
+    X(int32_t, clEnqueueCommandBufferKHR,                                                                    \
+      (uint32_t, cl_queue *, cl_list, uint32_t, const cl_event *, cl_event *))                               \
+    X(int32_t, clCommandNDRangeKernelKHR,                                                                    \
+      (cl_list, cl_queue, const uint64_t *, cl_kernel, uint32_t, const size_t *, const size_t *,             \
+       const size_t *, uint32_t, const uint32_t *, uint32_t *, void **))
 
 #endif

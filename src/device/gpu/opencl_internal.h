@@ -1,5 +1,5 @@
-/* What the OpenCL side of api.h is made of: the library and the devices that it knows (opencl_library.c), and
- * sessions with one of them (opencl.c). */
+/* What the OpenCL side of api.h is made of: the library and the devices that it knows (opencl_library.c),
+ * sessions with one of them (opencl.c), and lists of launches (opencl_lists.c). */
 #ifndef TR_DEVICE_GPU_OPENCL_INTERNAL_H
 #define TR_DEVICE_GPU_OPENCL_INTERNAL_H
 
@@ -39,5 +39,51 @@ tr_status opencl_find(int number, struct opencl_found *out);
 void opencl_text_of(cl_device device, uint32_t what, char *text, size_t size);
 /* gpu_api.describe. */
 tr_status opencl_describe(int number, struct gpu_info *out);
+
+/* The functions of cl_khr_command_buffer; NULL where the platform lacks them. */
+struct opencl_list_functions {
+#define MEMBER(result, name, parameters) result(*name) parameters;
+    OPENCL_LIST_FUNCTIONS(MEMBER)
+#undef MEMBER
+};
+
+/* A session: one queue computes; another one, behind marks of it, copies beside. */
+struct opencl_session {
+    cl_device device;
+    cl_context context;
+    cl_queue queue;
+    cl_queue copies;     /* beside it; NULL: there were none yet */
+    uint64_t properties; /* of queues */
+    struct opencl_pinned *pinned;
+    struct opencl_list_functions lists;
+    char name[96];
+    char notice[160]; /* what the driver said of itself last */
+};
+
+/* A kernel, and the numbers of groups that it was launched with: some drivers compile it anew for larger or
+   smaller ones, and then only. */
+struct opencl_kernel {
+    cl_program program;
+    cl_kernel kernel;
+    uint32_t least, most;
+};
+
+struct opencl_range {
+    size_t global[3], local[3];
+};
+
+/* The status of an error of OpenCL, with a message. */
+tr_status opencl_failed(const struct opencl_session *session, const char *what, int32_t error);
+int32_t opencl_set_arguments(cl_kernel kernel, const struct gpu_launch *launch);
+void opencl_set_range(const struct gpu_launch *launch, struct opencl_range *range);
+
+/* Whether a device has lists that may be launched again while they are under way. */
+bool opencl_has_lists(cl_device device);
+/* Finds the functions of lists. */
+void opencl_find_lists(cl_platform platform, struct opencl_session *session);
+/* Slots of gpu_api. */
+tr_status opencl_build_list(void *session, const struct gpu_launch *launches, int count, void **list);
+tr_status opencl_launch_list(void *session, void *list);
+void opencl_free_list(void *session, void *list);
 
 #endif

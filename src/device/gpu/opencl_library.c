@@ -179,6 +179,8 @@ static void fill_info(const struct opencl_found *found, struct gpu_info *info)
     info->processor = (number_of(found->device, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0;
     info->unified = info->processor || number_of(found->device, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
     info->keeps_programs = strcmp(info->platform, POCL) == 0;
+    /* pocl takes them apart again, and needs as long */
+    info->lists = !info->processor && opencl_has_lists(found->device);
     find_refusal(found->device, info);
 }
 

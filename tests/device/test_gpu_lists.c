@@ -1,0 +1,501 @@
+/* Launches that come again are enqueued as lists, and nothing else changes: neither numbers nor order,
+ * whatever comes between them. On the first OpenCL device, whose interface is counted and falsified; where
+ * that has no lists, on an interface that makes them of launches.
+ */
+#include "device/gpu/internal.h"
+#include "support/opencl.h"
+
+#include "base/alloc.h"
+#include "trireme/status.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+/* ---- an interface that counts ---- */
+
+static const struct gpu_api *const real = &gpu_api_opencl;
+
+static struct {
+    int launches; /* one by one, */
+    int lists;    /* as lists, */
+    int listed;   /* and launches in these */
+    int built, freed;
+} did;
+
+/* A list of the interface, or else its launches. */
+struct counted {
+    void *list;
+    int count;
+    struct gpu_launch launches[64];
+    struct gpu_argument arguments[64][GPU_ARGUMENTS];
+};
+
+static tr_status fails; /* what launching a list comes to */
+
+static tr_status describe(int number, struct gpu_info *out)
+{
+    tr_status status = real->describe(number, out);
+    out->lists = true;
+    return status;
+}
+
+static tr_status launch(void *session, const struct gpu_launch *what)
+{
+    did.launches++;
+    return real->launch(session, what);
+}
+
+static tr_status build_list(void *session, const struct gpu_launch *launches, int count, void **list)
+{
+    struct counted *counted = tr_alloc_zero(1, sizeof *counted);
+    assert_non_null(counted);
+    counted->count = count;
+    assert_true(count <= 64);
+    for (int i = 0; i < count; i++) {
+        counted->launches[i] = launches[i];
+        counted->launches[i].arguments = counted->arguments[i];
+        memcpy(counted->arguments[i], launches[i].arguments,
+               (size_t)launches[i].count * sizeof(struct gpu_argument));
+    }
+    did.built++;
+    *list = counted;
+    tr_status status = real->build_list(session, launches, count, &counted->list);
+    return status == TR_EUNSUPPORTED ? TR_OK : status;
+}
+
+static tr_status launch_counted(void *session, const struct counted *counted)
+{
+    if (counted->list) return real->launch_list(session, counted->list);
+    for (int i = 0; i < counted->count; i++) {
+        tr_status status = real->launch(session, &counted->launches[i]);
+        if (status != TR_OK) return status;
+    }
+    return TR_OK;
+}
+
+static tr_status launch_list(void *session, void *list)
+{
+    const struct counted *counted = list;
+    did.lists++;
+    did.listed += counted->count;
+    return fails == TR_OK ? launch_counted(session, counted) : fails;
+}
+
+static void free_list(void *session, void *list)
+{
+    struct counted *counted = list;
+    did.freed++;
+    if (counted->list) real->free_list(session, counted->list);
+    tr_free(counted);
+}
+
+static struct gpu_api counting(void)
+{
+    struct gpu_api api = *real;
+    api.describe = describe;
+    api.launch = launch;
+    api.build_list = build_list;
+    api.launch_list = launch_list;
+    api.free_list = free_list;
+    fails = TR_OK;
+    return api;
+}
+
+static tr_device *open_device(const struct gpu_api *api)
+{
+    const struct tr_device_choice choice = {.name = "opencl", .cache = TEST_PROGRAMS};
+    tr_device *device;
+    assert_int_equal(gpu_device_create(api, &choice, &device), TR_OK);
+    memset(&did, 0, sizeof did);
+    return device;
+}
+
+/* ---- what is computed ---- */
+
+enum { COUNT = 50, ARRAYS = 4 };
+
+/* Arrays on the device, each in memory of its own, and their numbers on the host. */
+struct arrays {
+    tr_device *device;
+    void *there[ARRAYS];
+    float here[ARRAYS];
+};
+
+static void open_arrays(struct arrays *arrays, const struct gpu_api *api)
+{
+    arrays->device = open_device(api);
+    for (int i = 0; i < ARRAYS; i++) {
+        float numbers[COUNT];
+        for (int k = 0; k < COUNT; k++) numbers[k] = (float)i;
+        arrays->here[i] = (float)i;
+        assert_int_equal(tr_device_alloc(arrays->device, sizeof numbers, &arrays->there[i]), TR_OK);
+        assert_int_equal(tr_device_to_device(arrays->device, arrays->there[i], numbers, sizeof numbers),
+                         TR_OK);
+        assert_int_equal(tr_device_wait(arrays->device), TR_OK);
+    }
+    memset(&did, 0, sizeof did);
+}
+
+static void close_arrays(struct arrays *arrays)
+{
+    for (int i = 0; i < ARRAYS; i++) tr_device_free(arrays->device, arrays->there[i]);
+    tr_device_destroy(&arrays->device);
+}
+
+static tr_status try_scale(struct arrays *arrays, int from, float factor, int to)
+{
+    struct tr_op_scale op = {
+        .count = COUNT, .factor = factor, .x = arrays->there[from], .y = arrays->there[to]};
+    arrays->here[to] = factor * arrays->here[from];
+    return tr_device_scale(arrays->device, &op);
+}
+
+static void scale(struct arrays *arrays, int from, float factor, int to)
+{
+    assert_int_equal(try_scale(arrays, from, factor, to), TR_OK);
+}
+
+static void add(struct arrays *arrays, int a, int b, int to)
+{
+    struct tr_op_add op = {COUNT, arrays->there[a], arrays->there[b], arrays->there[to]};
+    arrays->here[to] = arrays->here[a] + arrays->here[b];
+    assert_int_equal(tr_device_add(arrays->device, &op), TR_OK);
+}
+
+/* Ends what may become a list, and looks at all numbers. */
+static void expect_numbers(struct arrays *arrays)
+{
+    float numbers[ARRAYS][COUNT];
+    for (int i = 0; i < ARRAYS; i++)
+        assert_int_equal(tr_device_to_host(arrays->device, numbers[i], arrays->there[i], sizeof numbers[i]),
+                         TR_OK);
+    assert_int_equal(tr_device_wait(arrays->device), TR_OK);
+    for (int i = 0; i < ARRAYS; i++)
+        for (int k = 0; k < COUNT; k++) assert_true(numbers[i][k] == arrays->here[i]);
+}
+
+/* Numbers stay small and exact: sums are halved, and begin anew. */
+static void compute(struct arrays *arrays, int length)
+{
+    for (int i = 0; i < length; i++) {
+        add(arrays, i % ARRAYS, (i + 1) % ARRAYS, (i + 2) % ARRAYS);
+        scale(arrays, (i + 2) % ARRAYS, 0.5f, (i + 2) % ARRAYS);
+    }
+}
+
+/* ---- tests ---- */
+
+/* The third time it is recorded. */
+enum { TIMES = 3 };
+
+static void what_comes_again_is_enqueued_as_one(void **state)
+{
+    const struct gpu_api api = counting();
+    struct arrays arrays;
+    (void)state;
+    open_arrays(&arrays, &api);
+    for (int step = 0; step < 20; step++) {
+        compute(&arrays, 4);
+        expect_numbers(&arrays);
+    }
+    assert_int_equal(did.built, 1);
+    assert_int_equal(did.launches, TIMES * 8);
+    assert_int_equal(did.lists, 20 - TIMES);
+    assert_int_equal(did.listed, (20 - TIMES) * 8);
+    close_arrays(&arrays);
+    assert_int_equal(did.freed, did.built);
+}
+
+/* Without waiting, so that a list is enqueued again before it is done, and with copies to the device between
+   launches that are alike. */
+static void it_need_not_be_done(void **state)
+{
+    const struct gpu_api api = counting();
+    struct arrays arrays;
+    tr_event event;
+    float *next;
+    (void)state;
+    open_arrays(&arrays, &api);
+    enum { STEPS = 60 };
+    assert_int_equal(tr_device_alloc_pinned(arrays.device, STEPS * COUNT * sizeof *next, (void **)&next),
+                     TR_OK);
+    for (int step = 0; step < STEPS; step++) {
+        float *numbers = next + step * COUNT;
+        for (int k = 0; k < COUNT; k++) numbers[k] = (float)(step + 1);
+        assert_int_equal(
+            tr_device_to_device(arrays.device, arrays.there[3], numbers, COUNT * sizeof *numbers), TR_OK);
+        arrays.here[3] = (float)(step + 1);
+        add(&arrays, 0, 3, 0);
+        scale(&arrays, 0, 0.5f, 1);
+        add(&arrays, 1, 0, 2);
+        if (step % 7 == 0) assert_int_equal(tr_device_record(arrays.device, &event), TR_OK);
+    }
+    expect_numbers(&arrays);
+    assert_int_equal(did.lists, STEPS - TIMES);
+    tr_device_free_pinned(arrays.device, next);
+    close_arrays(&arrays);
+}
+
+/* Some begin like others, some are the beginning of others, some differ in one number. */
+static void what_is_alike_in_part_is_told_apart(void **state)
+{
+    const struct gpu_api api = counting();
+    struct arrays arrays;
+    uint32_t draw = 12345;
+    int launched = 0;
+    (void)state;
+    open_arrays(&arrays, &api);
+    for (int step = 0; step < 300; step++) {
+        draw = draw * 1664525 + 1013904223;
+        int which = (int)(draw >> 24) % 6;
+        int length = which < 4 ? which + 1 : 2;
+        compute(&arrays, length);
+        launched += 2 * length;
+        if (which >= 4) {
+            scale(&arrays, 1, which == 4 ? 2.0f : 0.25f, 3);
+            scale(&arrays, 3, 0.125f, 3);
+            launched += 2;
+        }
+        expect_numbers(&arrays);
+    }
+    assert_int_equal(did.built, 6);
+    assert_int_equal(did.launches + did.listed, launched);
+    assert_true(did.launches <= 6 * TIMES * 8);
+    close_arrays(&arrays);
+}
+
+/* What goes on otherwise than a list that it has begun like is enqueued in its order. */
+static void what_never_comes_again_is_not_recorded(void **state)
+{
+    const struct gpu_api api = counting();
+    struct arrays arrays;
+    (void)state;
+    open_arrays(&arrays, &api);
+    for (int step = 0; step < 40; step++) {
+        compute(&arrays, 2);
+        if (step >= 10) scale(&arrays, 1, 1.0f / (float)(1 << (step - 10) % 20) + (float)step, 3);
+        expect_numbers(&arrays);
+        arrays.here[3] = 1;
+        struct tr_op_fill fill = {COUNT, 1, arrays.there[3]};
+        assert_int_equal(tr_device_fill(arrays.device, &fill), TR_OK);
+        assert_int_equal(tr_device_wait(arrays.device), TR_OK);
+    }
+    assert_int_equal(did.built, 1);
+    assert_int_equal(did.lists, 40 - TIMES); /* the list, and then one launch */
+    close_arrays(&arrays);
+}
+
+/* Long stretches are cut, and a device waits for no more than a piece. */
+static void long_stretches_are_several(void **state)
+{
+    const struct gpu_api api = counting();
+    struct arrays arrays;
+    (void)state;
+    open_arrays(&arrays, &api);
+    for (int step = 0; step < 10; step++) {
+        for (int i = 0; i < 200; i++) scale(&arrays, i % 3, 1 / (float)(i + 1), 3);
+        expect_numbers(&arrays);
+    }
+    assert_int_equal(did.built, 4);
+    assert_int_equal(did.launches, TIMES * 200);
+    assert_int_equal(did.listed, (10 - TIMES) * 200);
+    assert_int_equal(did.lists, (10 - TIMES) * 4);
+    close_arrays(&arrays);
+}
+
+/* Lists that name a block go with it, others stay; also where launches are held back at that moment. */
+static void a_block_that_is_freed_takes_its_lists_along(void **state)
+{
+    const struct gpu_api api = counting();
+    struct arrays arrays;
+    (void)state;
+    open_arrays(&arrays, &api);
+    for (int turn = 0; turn < 6; turn++) {
+        const int before = did.built, gone = did.freed;
+        for (int step = 0; step < 6; step++) {
+            add(&arrays, 0, 1, 1);
+            scale(&arrays, 1, 0.5f, 1);
+            expect_numbers(&arrays);
+            scale(&arrays, 3, 0.5f, 3);
+            add(&arrays, 0, 3, 3);
+            expect_numbers(&arrays);
+        }
+        assert_int_equal(did.built - before, turn == 0 ? 2 : 1);
+        scale(&arrays, 3, 0.5f, 3); /* held back, as the beginning of a list */
+        tr_device_free(arrays.device, arrays.there[3]);
+        assert_int_equal(did.freed - gone, 1);
+        float fresh[COUNT];
+        for (int k = 0; k < COUNT; k++) fresh[k] = 7;
+        arrays.here[3] = 7;
+        assert_int_equal(tr_device_alloc(arrays.device, sizeof fresh, &arrays.there[3]), TR_OK);
+        assert_int_equal(tr_device_to_device(arrays.device, arrays.there[3], fresh, sizeof fresh), TR_OK);
+        expect_numbers(&arrays);
+    }
+    close_arrays(&arrays);
+}
+
+/* More lists than are kept: they are dropped and come again. */
+static void too_many_lists_are_dropped(void **state)
+{
+    const struct gpu_api api = counting();
+    struct arrays arrays;
+    (void)state;
+    open_arrays(&arrays, &api);
+    for (int list = 0; list < 150; list++)
+        for (int step = 0; step < 4; step++) {
+            scale(&arrays, 1, 1 + (float)list, 2);
+            scale(&arrays, 2, 0.5f, 3);
+            expect_numbers(&arrays);
+        }
+    assert_int_equal(did.built, 150);
+    assert_true(did.freed > 0 && did.freed < did.built);
+    close_arrays(&arrays);
+    assert_int_equal(did.freed, did.built);
+}
+
+/* ---- where there are none ---- */
+
+static void expect_none(const struct gpu_api *api)
+{
+    struct arrays arrays;
+    open_arrays(&arrays, api);
+    assert_null(gpu_of(arrays.device)->lists);
+    for (int step = 0; step < 8; step++) {
+        compute(&arrays, 3);
+        expect_numbers(&arrays);
+    }
+    assert_int_equal(did.lists, 0);
+    assert_int_equal(did.launches, 8 * 6);
+    close_arrays(&arrays);
+}
+
+static tr_status describe_without(int number, struct gpu_info *out)
+{
+    tr_status status = real->describe(number, out);
+    out->lists = false;
+    return status;
+}
+
+static tr_status build_no_list(void *session, const struct gpu_launch *launches, int count, void **list)
+{
+    (void)session;
+    (void)launches;
+    (void)count;
+    (void)list;
+    return TR_EUNSUPPORTED;
+}
+
+static void devices_without_lists_need_none(void **state)
+{
+    struct gpu_api api = counting();
+    (void)state;
+    api.describe = describe_without;
+    expect_none(&api);
+    api = counting();
+    api.build_list = NULL;
+    api.launch_list = NULL;
+    api.free_list = NULL;
+    expect_none(&api);
+    api = counting();
+    api.build_list = build_no_list;
+    expect_none(&api);
+}
+
+/* The second list that is launched is the one that was launched before. */
+static tr_status launch_former_list(void *session, void *list)
+{
+    static void *former;
+    void *now = former ? former : list;
+    former = list;
+    return launch_counted(session, now);
+}
+
+static tr_status launch_nothing(void *session, void *list)
+{
+    (void)session;
+    (void)list;
+    return TR_OK;
+}
+
+static void lists_that_do_other_things_are_not_used(void **state)
+{
+    tr_status (*const wrong[])(void *session, void *list) = {launch_former_list, launch_nothing};
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct gpu_api api = counting();
+        api.launch_list = wrong[i];
+        expect_none(&api);
+    }
+}
+
+/* Recorded runs need the time of each launch. */
+static void timed_devices_have_none(void **state)
+{
+    const struct gpu_api api = counting();
+    const struct tr_device_choice choice = {.name = "opencl", .cache = TEST_PROGRAMS, .timed = true};
+    tr_device *device;
+    (void)state;
+    assert_int_equal(gpu_device_create(&api, &choice, &device), TR_OK);
+    assert_null(gpu_of(device)->lists);
+    tr_device_destroy(&device);
+}
+
+/* Whoever enqueues next is told that a list could not be, also where it was freeing that enqueued it. */
+static void failures_of_lists_are_told(void **state)
+{
+    const struct gpu_api api = counting();
+    (void)state;
+    for (int frees = 0; frees < 2; frees++) {
+        struct arrays arrays;
+        float number;
+        fails = TR_OK;
+        open_arrays(&arrays, &api);
+        for (int step = 0; step < TIMES + 2; step++) {
+            scale(&arrays, 1, 0.5f, 2);
+            expect_numbers(&arrays);
+            scale(&arrays, 1, 0.5f, 2);
+            scale(&arrays, 2, 0.5f, 3);
+            expect_numbers(&arrays);
+            scale(&arrays, 1, 0.5f, 2);
+            scale(&arrays, 2, 0.5f, 3);
+            scale(&arrays, 3, 0.5f, 3);
+            expect_numbers(&arrays);
+        }
+        fails = TR_EPEER;
+        assert_int_equal(try_scale(&arrays, 1, 0.5f, 2), TR_OK);
+        assert_int_equal(try_scale(&arrays, 2, 0.5f, 3), TR_OK); /* may go on like the longer one */
+        if (frees) {
+            tr_device_free(arrays.device, arrays.there[0]);
+            arrays.there[0] = NULL;
+        }
+        assert_int_equal(tr_device_to_host(arrays.device, &number, arrays.there[1], sizeof number), TR_EPEER);
+        assert_int_equal(tr_device_to_host(arrays.device, &number, arrays.there[1], sizeof number), TR_OK);
+        assert_int_equal(tr_device_wait(arrays.device), TR_OK);
+        assert_true(number == 1);
+        close_arrays(&arrays);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_comes_again_is_enqueued_as_one),
+        cmocka_unit_test(it_need_not_be_done),
+        cmocka_unit_test(what_is_alike_in_part_is_told_apart),
+        cmocka_unit_test(what_never_comes_again_is_not_recorded),
+        cmocka_unit_test(long_stretches_are_several),
+        cmocka_unit_test(a_block_that_is_freed_takes_its_lists_along),
+        cmocka_unit_test(too_many_lists_are_dropped),
+        cmocka_unit_test(devices_without_lists_need_none),
+        cmocka_unit_test(lists_that_do_other_things_are_not_used),
+        cmocka_unit_test(timed_devices_have_none),
+        cmocka_unit_test(failures_of_lists_are_told),
+    };
+    if (!opencl_is_here()) return 0;
+    return cmocka_run_group_tests_name("lists of launches", tests, NULL, NULL);
+}

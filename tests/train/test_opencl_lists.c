@@ -1,0 +1,143 @@
+/* Whole runs on an OpenCL device whose launches become lists: the hash of the cpu device, and from step to
+ * step the same launches, so that nearly all of them are in lists.
+ */
+#include "device/cpu/cpu.h"
+#include "device/gpu/internal.h"
+#include "support/opencl.h"
+#include "support/ranks.h"
+#include "support/training.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+/* ---- a device that counts, with lists also where they spare nothing ---- */
+
+static const struct gpu_api *const real = &gpu_api_opencl;
+
+/* Of all sessions: ranks are threads. */
+static struct {
+    pthread_mutex_t lock;
+    int launches, lists;
+} did = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void count(int *what)
+{
+    pthread_mutex_lock(&did.lock);
+    ++*what;
+    pthread_mutex_unlock(&did.lock);
+}
+
+static tr_status launch(void *session, const struct gpu_launch *what)
+{
+    count(&did.launches);
+    return real->launch(session, what);
+}
+
+static tr_status launch_list(void *session, void *list)
+{
+    count(&did.lists);
+    return real->launch_list(session, list);
+}
+
+static tr_status describe(int number, struct gpu_info *out)
+{
+    tr_status status = real->describe(number, out);
+    out->lists = true;
+    return status;
+}
+
+static tr_status create(const struct tr_device_choice *choice, tr_device **out)
+{
+    static struct gpu_api api;
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    if (!api.name) {
+        api = *real;
+        api.describe = describe;
+        api.launch = launch;
+        api.launch_list = launch_list;
+    }
+    pthread_mutex_unlock(&lock);
+    return gpu_device_create(&api, choice, out);
+}
+
+static const struct tr_device_kind counted = {.name = "opencl", .help = "counts launches", .create = create};
+
+static const struct tr_entry *const entries[] = {&tr_device_kind_cpu.entry, &counted.entry, NULL};
+
+const struct tr_registry tr_device_kinds = {.kind = "device", .entries = entries};
+
+/* ---- runs ---- */
+
+static void begin(struct job *job, const struct family *family, int steps)
+{
+    family_job(job, family, family_place);
+    job_set(job, "train.log_every=5");
+    job->settings.steps = steps;
+    job->settings.set = job->set;
+    job->settings.program_cache = TEST_PROGRAMS;
+}
+
+static void run(struct job *job, const char *device, struct outcome *outcome)
+{
+    did.launches = did.lists = 0;
+    job->settings.device = device;
+    job_outcome(job, outcome);
+}
+
+/* In steps that are like others before them launches are those of others before them, be they the last of an
+   epoch: numbers that change from step to step are in the device's memory. Texts make no two steps alike. */
+static void what_steps_launch_is_in_lists(void **state)
+{
+    enum { BEFORE = 22, STEPS = 28 }; /* by then the last batch of an epoch has come often enough */
+    (void)state;
+    for (int i = 0; i < family_count; i++) {
+        const char *name = families[i].name;
+        struct job job;
+        struct outcome expected, got;
+        begin(&job, &families[i], BEFORE);
+        run(&job, "opencl", &got);
+        assert_string_equal(got.message, "");
+        int launches = did.launches, lists = did.lists;
+        begin(&job, &families[i], STEPS);
+        run(&job, "opencl", &got);
+        launches = did.launches - launches;
+        lists = did.lists - lists;
+        run(&job, "cpu", &expected);
+        expect_same(&expected, &got, name);
+        bool ragged = strcmp(name, "sst2-lstm") == 0;
+        if (lists < STEPS - BEFORE || (!ragged && launches > 2 * (STEPS - BEFORE)))
+            fail_msg("%s: %d steps have %d lists and %d launches", name, STEPS - BEFORE, lists, launches);
+    }
+}
+
+static void ranks_have_lists_of_their_own(void **state)
+{
+    struct rank ranks[RANKS];
+    struct outcome expected;
+    struct job job;
+    (void)state;
+    begin(&job, &families[0], 9);
+    run(&job, "cpu", &expected);
+    did.lists = 0;
+    job.settings.device = "opencl";
+    run_ranks(&job.settings, 2, 0, ranks);
+    expect_well(ranks, 2, "two ranks on opencl");
+    assert_string_equal(ranks[0].outcome.hash, expected.hash);
+    assert_true(did.lists > 2 * 9);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_steps_launch_is_in_lists),
+        cmocka_unit_test(ranks_have_lists_of_their_own),
+    };
+    if (!opencl_is_here()) return 0;
+    return cmocka_run_group_tests_name("lists of launches", tests, family_place_make, family_place_remove);
+}
