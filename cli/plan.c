@@ -24,7 +24,7 @@ struct options {
     char *model, *hosts, *launched, *cluster, *strategies, *json, *page, *picture, *traces;
     struct tr_string_list set;
     struct tr_int_list workers, simulate;
-    double seconds;
+    double seconds, run_seconds;
     int32_t steps, runs;
     bool grow, verify, probe;
 };
@@ -96,6 +96,13 @@ static const struct tr_option table[] = {
      .least = 0,
      .most = 1000,
      .help = "how many --verify runs; 0: all"},
+    {.key = "run_seconds",
+     .type = TR_OPTION_DOUBLE,
+     .offset = AT(run_seconds),
+     .fallback = "4",
+     .least = 0,
+     .most = 3600,
+     .help = "of each run of --verify, about"},
     {.key = "json",
      .type = TR_OPTION_STRING,
      .offset = AT(json),
@@ -183,6 +190,7 @@ static tr_status take_cluster(const struct options *options, int processors, str
         if (!options->cluster) {
             described.hosts = count;
             described.ranks_per_host = each;
+            described.processors = processors;
         }
     }
     if (described.local_rate == 0 || described.local_latency == 0) {
@@ -204,6 +212,7 @@ static tr_status read_orders(const struct options *options, const struct tr_clus
         .threads = options->device.threads > 0 ? options->device.threads : cluster->threads,
         .processors = processors,
         .seconds = options->seconds,
+        .run_seconds = options->run_seconds,
         .calls = options->steps,
         .traces = options->traces,
         .hosts = options->hosts,

@@ -20,6 +20,7 @@ struct cli_plan_orders {
     int threads;        /* of each rank; 0: the processors, shared out */
     int processors;     /* of this machine */
     double seconds;     /* to measure each part */
+    double run_seconds; /* of a run that checks, about */
     int32_t calls;      /* steps that count */
     const char *hosts;  /* on which runs are, NULL: this one */
     const char *traces; /* directory for what ranks did; NULL: none is kept */

@@ -13,9 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SECONDS    4.0 /* of a run, about */
-#define STEPS      8   /* of it at least */
+#define STEPS      8   /* of a run at least */
 #define STEPS_MOST 100000
+#define BUDGET     40.0 /* seconds that a run may take, with its start, whatever it was to take */
 
 /* The row of those not tried that promises most. */
 static int next_best(const struct tr_plan *plan, const bool *tried)
@@ -62,7 +62,7 @@ static tr_status run_row(const struct cli_plan_orders *orders, const struct tr_j
     if (!set.item) return TR_ENOMEM;
     for (; set.count < orders->set->count; set.count++) set.item[set.count] = orders->set->item[set.count];
     for (int i = 0; i < settings; i++) set.item[set.count++] = setting[i];
-    double steps = SECONDS / row->figures.seconds;
+    double seconds = orders->run_seconds, steps = seconds / row->figures.seconds;
     int on_host;
     const struct cli_compare_orders compared = {
         .model = orders->model,
@@ -73,7 +73,7 @@ static tr_status run_row(const struct cli_plan_orders *orders, const struct tr_j
         .seed = -1,
         .place = place,
         .hosts = orders->hosts,
-        .budget = 10 * SECONDS,
+        .budget = 10 * seconds > BUDGET ? 10 * seconds : BUDGET,
     };
     const struct cli_compare_plan none = {0};
     const struct cli_compare_case one = {
