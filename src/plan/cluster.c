@@ -55,6 +55,7 @@ const struct tr_cluster tr_cluster_ordinary = {
     .hosts = 1,
     .per_host = 1,
     .threads = 1,
+    .naps = true,
     .remote = {.latency = 20e-6, .rate = 1.25e9, .overhead = 5e-6, .copying = 2e9, .eager = 64 << 10},
     .local =
         {.latency = 2e-6, .rate = 2e9, .overhead = 1e-6, .copying = 2e9, .waking = 30e-6, .eager = 256 << 10},
@@ -92,4 +93,12 @@ void tr_cluster_take(const struct tr_cluster_options *options, struct tr_cluster
     take(options->local_overhead, 1e-6, &out->local.overhead);
     take(options->local_waking, 1e-6, &out->local.waking);
     take(options->memory, 1e9, &out->memory);
+}
+
+int tr_cluster_first_rank(const struct tr_cluster *cluster, int ranks, int host)
+{
+    int room = cluster->hosts * cluster->per_host, first = host * cluster->per_host;
+    if (ranks <= room) return first < ranks ? first : ranks;
+    int more = ranks - room, each = more / cluster->hosts, rest = more % cluster->hosts;
+    return first + host * each + (host < rest ? host : rest);
 }

@@ -25,6 +25,8 @@ struct tr_cluster {
     int hosts, per_host;   /* ranks of a host */
     int threads;           /* of a rank */
     int processors;        /* of a host; 0: as many as its ranks take */
+    bool naps;             /* ranks of several hosts look for messages now and then while they wait, as MPI wants
+                              it; else they hear of them at once, as those of one host do */
     struct tr_path remote; /* between hosts, whose links have remote.rate in each direction */
     struct tr_path local;  /* between ranks of a host */
     double memory;         /* bytes per second at which a rank adds numbers, read and written ones */
@@ -44,6 +46,11 @@ extern const int32_t tr_cluster_option_count;
 tr_status tr_cluster_read(const char *path, struct tr_cluster_options *out);
 /* The cluster that the options describe; what is 0 in them is left as it is in `out`. */
 void tr_cluster_take(const struct tr_cluster_options *options, struct tr_cluster *out);
+
+/* The first of so many ranks that runs on a host; with `host` the number of hosts, how many there are. Ranks
+   follow each other host by host; those that are more than the hosts are to have are shared out among all,
+   one more on the first ones, as mpirun does. */
+int tr_cluster_first_rank(const struct tr_cluster *cluster, int ranks, int host);
 
 /* What is not given and not measured: an ordinary network, and memory of one processor. */
 extern const struct tr_cluster tr_cluster_ordinary;

@@ -232,6 +232,19 @@ static void sum_up(const struct stage *stage, struct tr_rehearsed *out)
 
 /* ---- making ---- */
 
+static tr_status share_processors(struct stage *stage)
+{
+    const struct tr_cluster *cluster = &stage->cluster;
+    int *first = tr_alloc((size_t)cluster->hosts + 1, sizeof *first);
+    if (!first) return TR_ENOMEM;
+    for (int h = 0; h <= cluster->hosts; h++)
+        first[h] = tr_cluster_first_rank(cluster, stage->rehearsal->ranks, h);
+    tr_status status = tr_world_share(stage->world, cluster->hosts, first, cluster->processors,
+                                      cluster->threads * (1 + cluster->beside));
+    tr_free(first);
+    return status;
+}
+
 static tr_status make(struct stage *stage)
 {
     const struct tr_rehearsal *rehearsal = stage->rehearsal;
@@ -245,9 +258,7 @@ static tr_status make(struct stage *stage)
     stage->player = tr_alloc_zero(ranks, sizeof *stage->player);
     if (!stage->comm || !stage->player) return TR_ENOMEM;
     TR_TRY(tr_world_create(rehearsal->ranks, &stage->world));
-    if (cluster->processors > 0)
-        TR_TRY(tr_world_share(stage->world, cluster->hosts, cluster->per_host, cluster->processors,
-                              cluster->threads * (1 + cluster->beside)));
+    if (cluster->processors > 0) TR_TRY(share_processors(stage));
     return tr_sim_create(stage->world, &stage->cluster, rehearsal->ranks, rehearsal->listener, stage->comm,
                          &stage->sim);
 }

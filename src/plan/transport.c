@@ -1,59 +1,25 @@
-/* A message: announced -> (the receiver waits for it, where it is large) -> leaves -> its first byte is there
- * -> arrived -> taken. Sender and receiver find each other by sender, receiver and tag, in order.
- */
-#include "plan/transport.h"
+/* The slots of the transport; messages go their way in messages.c. */
+#include "plan/messages.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "comm/class.h"
 #include "comm/operation.h"
 #include "comm/program.h"
 #include "comm/transport.h"
-#include "plan/network.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
 /* Whatever a rank waits for is news, which wakes it: looks in between would only cost turns. */
 #define LOOK_SECONDS 0.05
-
-enum { WAITING, COMPLETE, MISMATCH }; /* states of a transfer */
-
-struct message {
-    struct message *next; /* in the list of those that nobody waits for yet */
-    tr_sim *sim;
-    int from, to, tag;
-    int64_t number;
-    size_t bytes;
-    void *copy;                         /* of the contents, where the sender goes on; owned */
-    struct tr_transfer *send, *receive; /* NULL: gone on, withdrawn, or not there yet */
-    bool left, arrived, lost;           /* lost: the receiver does not wait for it any more */
-};
-
-struct end {
-    tr_sim *sim;
-    tr_comm *comm;
-    struct message *unmatched, **newest; /* to this rank */
-    struct tr_transfer *receives;        /* that found no message yet; oldest first */
-    bool left, gave_up;
-    char why[256];
-};
+/* A nap is too long by so much: the system's timers have some slack, and waking takes time. */
+#define NAP_LATE 60e-6
 
 struct sim_comm {
     tr_comm base; /* first, so that a tr_comm is one of these */
     tr_sim *sim;
-};
-
-struct tr_sim {
-    tr_world *world;
-    const struct tr_cluster *cluster;
-    struct tr_network network;
-    struct tr_sim_listener listener;
-    int ranks;
-    struct end *end; /* [ranks] */
-    size_t hollow;   /* messages of so many bytes or more have no contents; SIZE_MAX: all have */
-    uint64_t changes;
 };
 
 static tr_sim *sim_of(tr_comm *comm)
@@ -61,154 +27,9 @@ static tr_sim *sim_of(tr_comm *comm)
     return ((struct sim_comm *)comm)->sim;
 }
 
-static int host_of(const tr_sim *sim, int rank)
+static bool sim_naps(const tr_sim *sim)
 {
-    return rank / sim->cluster->per_host % sim->cluster->hosts;
-}
-
-static const struct tr_path *path_of(const tr_sim *sim, int from, int to)
-{
-    return tr_cluster_path(sim->cluster, host_of(sim, from), host_of(sim, to));
-}
-
-/* What a message takes of a processor at either end. */
-static void handle(const tr_sim *sim, const struct message *message)
-{
-    const struct tr_path *path = path_of(sim, message->from, message->to);
-    tr_world_spend(sim->world, path->overhead + (double)message->bytes / path->copying);
-}
-
-/* ---- the way of a message ---- */
-
-static void forget(struct message *message)
-{
-    tr_free(message->copy);
-    tr_free(message);
-}
-
-/* Receiver and contents are there. */
-static void deliver(struct message *message)
-{
-    tr_sim *sim = message->sim;
-    struct tr_transfer *send = message->send, *receive = message->receive;
-    bool fits = receive->bytes == message->bytes, hollow = message->bytes >= sim->hollow;
-    const void *data = message->copy ? message->copy : send ? send->data : NULL;
-    if (fits && data && !hollow && message->bytes > 0) memcpy(receive->data, data, message->bytes);
-    if (!fits) receive->came = message->bytes;
-    receive->state = fits ? COMPLETE : MISMATCH;
-    tr_world_wake(sim->world, message->to);
-    if (!send) return;
-    send->state = COMPLETE;
-    send->request = NULL;
-    message->send = NULL;
-    tr_world_wake(sim->world, message->from);
-}
-
-static void arrive(void *user, void *what, double time)
-{
-    struct message *message = what;
-    (void)user, (void)time;
-    message->arrived = true;
-    if (message->lost)
-        forget(message);
-    else if (message->receive)
-        deliver(message);
-}
-
-static void begin_to_arrive(void *user, void *what, double time)
-{
-    tr_sim *sim = user;
-    struct message *message = what;
-    double end = tr_network_arrive(&sim->network, host_of(sim, message->from), host_of(sim, message->to),
-                                   time, (double)message->bytes);
-    tr_world_at(sim->world, end, arrive, sim, message);
-}
-
-static void leave(tr_sim *sim, struct message *message, double time)
-{
-    double begins;
-    message->left = true;
-    tr_network_leave(&sim->network, host_of(sim, message->from), host_of(sim, message->to), time,
-                     (double)message->bytes, &begins);
-    tr_world_at(sim->world, begins, begin_to_arrive, sim, message);
-}
-
-static bool waits_for_receiver(const tr_sim *sim, const struct message *message)
-{
-    return (int64_t)message->bytes > path_of(sim, message->from, message->to)->eager;
-}
-
-static void match(tr_sim *sim, struct message *message, struct tr_transfer *receive)
-{
-    message->receive = receive;
-    receive->request = message;
-    if (message->arrived) {
-        deliver(message);
-    } else if (!message->left) {
-        /* The receiver's word that it waits takes its time, too. */
-        double answer = path_of(sim, message->from, message->to)->latency;
-        leave(sim, message, tr_world_now(sim->world) + answer);
-    }
-}
-
-static tr_status announce(tr_sim *sim, tr_comm *comm, struct tr_transfer *send)
-{
-    struct end *to = &sim->end[send->peer];
-    struct message *message = tr_alloc_zero(1, sizeof *message);
-    if (!message) return TR_ENOMEM;
-    *message = (struct message){
-        .sim = sim, .from = comm->rank, .to = send->peer, .tag = send->tag, .bytes = send->bytes};
-    handle(sim, message);
-    tr_world_pass(sim->world);
-    if (waits_for_receiver(sim, message)) {
-        message->send = send;
-        send->request = message;
-        send->state = WAITING;
-    } else {
-        bool copies = send->bytes > 0 && send->bytes < sim->hollow;
-        if (copies && !(message->copy = tr_alloc(send->bytes, 1))) {
-            forget(message);
-            return TR_ENOMEM;
-        }
-        if (copies) memcpy(message->copy, send->data, send->bytes);
-        send->state = COMPLETE;
-        leave(sim, message, tr_world_now(sim->world));
-    }
-    send->done = send->state == COMPLETE;
-    if (sim->listener.sends)
-        sim->listener.sends(sim->listener.user, comm->rank, send->peer, send->tag, send->bytes);
-    struct tr_transfer **at = &to->receives;
-    while (*at && ((*at)->peer != comm->rank || (*at)->tag != send->tag)) at = &(*at)->next;
-    if (*at) {
-        struct tr_transfer *receive = *at;
-        *at = receive->next;
-        match(sim, message, receive);
-        return TR_OK;
-    }
-    *to->newest = message;
-    to->newest = &message->next;
-    return TR_OK;
-}
-
-static void wait_for(tr_sim *sim, tr_comm *comm, struct tr_transfer *receive)
-{
-    struct end *self = &sim->end[comm->rank];
-    receive->state = WAITING;
-    receive->request = NULL;
-    if (sim->listener.receives)
-        sim->listener.receives(sim->listener.user, comm->rank, receive->peer, receive->tag, receive->bytes);
-    for (struct message **at = &self->unmatched; *at; at = &(*at)->next) {
-        struct message *message = *at;
-        if (message->from != receive->peer || message->tag != receive->tag) continue;
-        *at = message->next;
-        if (self->newest == &message->next) self->newest = at;
-        match(sim, message, receive);
-        return;
-    }
-    struct tr_transfer **last = &self->receives;
-    while (*last) last = &(*last)->next;
-    receive->next = NULL;
-    *last = receive;
+    return sim->cluster->naps && sim->cluster->hosts > 1;
 }
 
 /* ---- slots ---- */
@@ -216,8 +37,16 @@ static void wait_for(tr_sim *sim, tr_comm *comm, struct tr_transfer *receive)
 static tr_status sim_start(tr_comm *comm, struct tr_transfer *transfer)
 {
     tr_sim *sim = sim_of(comm);
-    if (transfer->sends) return announce(sim, comm, transfer);
-    wait_for(sim, comm, transfer);
+    const struct tr_sim_listener *listener = &sim->listener;
+    if (!transfer->sends) {
+        if (listener->receives)
+            listener->receives(listener->user, comm->rank, transfer->peer, transfer->tag, transfer->bytes);
+        tr_sim_expect(sim, comm->rank, transfer);
+        return TR_OK;
+    }
+    TR_TRY(tr_sim_announce(sim, comm->rank, transfer));
+    if (listener->sends)
+        listener->sends(listener->user, comm->rank, transfer->peer, transfer->tag, transfer->bytes);
     return TR_OK;
 }
 
@@ -225,7 +54,10 @@ static tr_status sim_poll(tr_comm *comm, uint64_t *moment)
 {
     tr_sim *sim = sim_of(comm);
     tr_world_pass(sim->world);
-    *moment = tr_world_moment(sim->world, comm->rank);
+    tr_sim_look(sim, comm->rank);
+    sim->end[comm->rank].looked = tr_world_moment(sim->world, comm->rank);
+    /* Who naps does not know of news, so to him all his wait is quiet. */
+    *moment = sim_naps(sim) ? 0 : sim->end[comm->rank].looked;
     return TR_OK;
 }
 
@@ -234,29 +66,16 @@ static tr_status sim_test(tr_comm *comm, struct tr_transfer *transfer)
     tr_sim *sim = sim_of(comm);
     if (transfer->state == WAITING) return TR_OK;
     transfer->done = true;
+    tr_sim_take(sim, transfer);
     if (transfer->sends) return TR_OK;
-    struct message *message = transfer->request;
-    handle(sim, message);
-    transfer->request = NULL;
     if (sim->listener.received)
         sim->listener.received(sim->listener.user, comm->rank, transfer->peer, transfer->tag);
-    forget(message);
     return transfer->state == MISMATCH ? tr_comm_wrong_size(transfer) : TR_OK;
 }
 
 static bool sim_withdraw(tr_comm *comm, struct tr_transfer *transfer)
 {
-    tr_sim *sim = sim_of(comm);
-    struct message *message = transfer->request;
-    if (transfer->sends && message) message->send = NULL; /* its contents are lost */
-    if (!transfer->sends && message) {
-        message->receive = NULL;
-        message->lost = true;
-        if (message->arrived) forget(message);
-    }
-    struct tr_transfer **at = &sim->end[comm->rank].receives;
-    while (*at && *at != transfer) at = &(*at)->next;
-    if (*at) *at = transfer->next;
+    tr_sim_withdraw(sim_of(comm), comm->rank, transfer);
     transfer->done = true;
     return true;
 }
@@ -268,9 +87,36 @@ static double patience_of(const tr_sim *sim)
     return cluster->processors == 0 || sim->ranks <= cluster->processors ? TR_LOCAL_YIELD_SECONDS : 0;
 }
 
+/* Seconds until one who has waited for so long, gives way or naps for at most `longest`, looks again after
+   `more` seconds. */
+static double until_look(double waited, double more, double longest)
+{
+    double news = waited + more, look = waited < TR_MPI_YIELD_SECONDS ? TR_MPI_YIELD_SECONDS : waited;
+    if (news <= TR_MPI_YIELD_SECONDS) return 0;
+    while (look < news) {
+        double nap = tr_mpi_nap(look, longest) + NAP_LATE;
+        /* From here on all are as long. */
+        bool last = tr_mpi_nap(look, longest) == tr_mpi_nap(INFINITY, longest);
+        look += last ? nap * ceil((news - look) / nap) : nap;
+    }
+    return look - news;
+}
+
+/* Sleeps until there is news, and to the end of the nap in which it came. */
+static void doze(tr_sim *sim, int rank, double waited, double longest)
+{
+    double began = tr_world_now(sim->world);
+    tr_world_sleep(sim->world, sim->end[rank].looked, LOOK_SECONDS);
+    tr_world_rest(sim->world, until_look(waited, tr_world_now(sim->world) - began, longest));
+}
+
 static void sim_idle(tr_comm *comm, uint64_t moment, double waited, double seconds)
 {
     tr_sim *sim = sim_of(comm);
+    if (sim_naps(sim)) {
+        doze(sim, comm->rank, waited, seconds);
+        return;
+    }
     double began = tr_world_now(sim->world);
     tr_world_sleep(sim->world, moment, seconds < LOOK_SECONDS ? LOOK_SECONDS : seconds);
     bool slept = waited + tr_world_now(sim->world) - began > patience_of(sim);
@@ -437,8 +283,8 @@ static tr_status make_comm(tr_sim *sim, int rank, tr_comm **out)
     TR_TRY(status);
     for (int i = 0; i < sim->ranks; i++) {
         struct tr_location *location = &comm->base.location[i];
-        snprintf(location->host, sizeof location->host, "host-%d", host_of(sim, i));
-        snprintf(location->machine, sizeof location->machine, "%d", host_of(sim, i));
+        snprintf(location->host, sizeof location->host, "host-%d", sim->host[i]);
+        snprintf(location->machine, sizeof location->machine, "%d", sim->host[i]);
         location->process = i;
     }
     tr_comm_find_hosts(&comm->base);
@@ -449,7 +295,11 @@ static tr_status make(tr_sim *sim, tr_comm **comm)
 {
     TR_TRY(tr_network_make(sim->cluster, &sim->network));
     sim->end = tr_alloc_zero((size_t)sim->ranks, sizeof *sim->end);
-    if (!sim->end) return TR_ENOMEM;
+    sim->host = tr_alloc((size_t)sim->ranks, sizeof *sim->host);
+    if (!sim->end || !sim->host) return TR_ENOMEM;
+    for (int h = 0, rank = 0; h < sim->cluster->hosts; h++)
+        for (int end = tr_cluster_first_rank(sim->cluster, sim->ranks, h + 1); rank < end; rank++)
+            sim->host[rank] = h;
     for (int rank = 0; rank < sim->ranks; rank++) {
         sim->end[rank].sim = sim;
         sim->end[rank].newest = &sim->end[rank].unmatched;
@@ -487,15 +337,13 @@ void tr_sim_destroy(tr_sim **handle)
     if (!sim) return;
     for (int rank = 0; sim->end && rank < sim->ranks; rank++) {
         struct end *end = &sim->end[rank];
-        for (struct message *next; end->unmatched; end->unmatched = next) {
-            next = end->unmatched->next;
-            forget(end->unmatched);
-        }
         if (!end->comm) continue;
         tr_comm_release(end->comm);
         tr_free(end->comm);
     }
+    tr_sim_forget_all(sim);
     tr_network_release(&sim->network);
+    tr_free(sim->host);
     tr_free(sim->end);
     tr_free(sim);
     *handle = NULL;

@@ -30,7 +30,8 @@ struct member {
     bool sleeps, light; /* light: news wakes it */
     uint64_t sleep;     /* counts its sleeps, so that an old alarm is known */
     uint64_t moment;
-    double debt, spent;
+    double debt, spent, idled;
+    double idles; /* since when it sleeps with nothing to do; below 0: it does not */
     struct host *host; /* NULL: its processors are its own */
     bool busy;         /* it sleeps while its processors work */
     double left;       /* of the work, as of the host's last change */
@@ -38,6 +39,7 @@ struct member {
 
 /* Ranks that share processors. */
 struct host {
+    int first, end;       /* ranks */
     int processors, busy; /* busy: ranks */
     double since;         /* when their number changed */
 };
@@ -48,9 +50,8 @@ struct tr_world {
     int ranks, alive;
     struct member *member; /* [ranks] */
     int running;           /* -1: nobody */
-    struct host *host;     /* [hosts], NULL: nobody shares processors */
-    int hosts, per_host;
-    double demand; /* of a rank that is busy */
+    struct host *host;     /* NULL: nobody shares processors */
+    double demand;         /* of a rank that is busy */
     tr_world_main main;
     void *user;
     /* A heap, the earliest first. */
@@ -167,18 +168,15 @@ static void change_demand(tr_world *world, struct host *host, int more, const st
     host->busy += more;
     host->since = world->now;
     double now = speed_of(world, host);
-    for (int rank = (int)(host - world->host) * world->per_host; rank < world->ranks;
-         rank += world->hosts * world->per_host) {
-        for (int i = 0; i < world->per_host && rank + i < world->ranks; i++) {
-            struct member *member = &world->member[rank + i];
-            if (!member->busy) continue;
-            member->left -= passed * before;
-            if (member->left < 0) member->left = 0;
-            if (member == self || before == now) continue;
-            struct entry alarm = {
-                .time = world->now + member->left / now, .rank = member->rank, .sleep = member->sleep + 1};
-            member->sleep += push(world, alarm); /* without memory it awakes as it would have, and looks */
-        }
+    for (int rank = host->first; rank < host->end; rank++) {
+        struct member *member = &world->member[rank];
+        if (!member->busy) continue;
+        member->left -= passed * before;
+        if (member->left < 0) member->left = 0;
+        if (member == self || before == now) continue;
+        struct entry alarm = {
+            .time = world->now + member->left / now, .rank = member->rank, .sleep = member->sleep + 1};
+        member->sleep += push(world, alarm); /* without memory it awakes as it would have, and looks */
     }
 }
 
@@ -256,17 +254,32 @@ void tr_world_pass_until_news(tr_world *world, uint64_t moment)
     self->debt += seconds;
 }
 
+double tr_world_idled(const tr_world *world, int rank)
+{
+    const struct member *member = &world->member[rank];
+    return member->idled + (member->idles < 0 ? 0 : world->now - member->idles);
+}
+
+static void idle(tr_world *world, double seconds, bool light)
+{
+    struct member *self = self_of(world);
+    self->idles = world->now;
+    sleep_until(world, world->now + seconds, light);
+    self->idled += world->now - self->idles;
+    self->idles = -1;
+}
+
 void tr_world_sleep(tr_world *world, uint64_t moment, double seconds)
 {
     struct member *self = self_of(world);
     tr_world_pass(world);
-    if (self->moment == moment) sleep_until(world, world->now + seconds, true);
+    if (self->moment == moment) idle(world, seconds, true);
 }
 
 void tr_world_rest(tr_world *world, double seconds)
 {
     tr_world_pass(world);
-    if (seconds > 0) sleep_until(world, world->now + seconds, false);
+    if (seconds > 0) idle(world, seconds, false);
 }
 
 uint64_t tr_world_moment(const tr_world *world, int rank)
@@ -320,24 +333,25 @@ tr_status tr_world_create(int ranks, tr_world **out)
     }
     world->ranks = ranks;
     for (int rank = 0; rank < ranks; rank++) {
-        world->member[rank] = (struct member){.world = world, .rank = rank};
+        world->member[rank] = (struct member){.world = world, .rank = rank, .idles = -1};
         sem_init(&world->member[rank].turn, 0, 0);
     }
     return TR_OK;
 }
 
-tr_status tr_world_share(tr_world *world, int hosts, int per_host, int processors, double demand)
+tr_status tr_world_share(tr_world *world, int hosts, const int *first, int processors, double demand)
 {
-    int most = (world->ranks + hosts * per_host - 1) / (hosts * per_host) * per_host;
+    int most = 0;
+    for (int h = 0; h < hosts; h++)
+        if (first[h + 1] - first[h] > most) most = first[h + 1] - first[h];
     if (most * demand <= processors) return TR_OK; /* there are enough for all */
     world->host = tr_alloc_zero((size_t)hosts, sizeof *world->host);
     if (!world->host) return TR_ENOMEM;
-    world->hosts = hosts;
-    world->per_host = per_host;
     world->demand = demand < processors ? demand : processors;
-    for (int h = 0; h < hosts; h++) world->host[h].processors = processors;
-    for (int rank = 0; rank < world->ranks; rank++)
-        world->member[rank].host = &world->host[rank / per_host % hosts];
+    for (int h = 0; h < hosts; h++) {
+        world->host[h] = (struct host){.first = first[h], .end = first[h + 1], .processors = processors};
+        for (int rank = first[h]; rank < first[h + 1]; rank++) world->member[rank].host = &world->host[h];
+    }
     return TR_OK;
 }
 

@@ -20,10 +20,11 @@ typedef struct tr_world tr_world;
 
 /* Returned, destroy with tr_world_destroy(). TR_ENOMEM. */
 tr_status tr_world_create(int ranks, tr_world **out);
-/* Ranks share the processors of hosts: of `per_host` neighbours, and again from the first host on when all
-   have theirs. A rank that is busy takes `demand` of them; where that is more than there are, all who are
-   busy go on in proportion. Before the run, once; else each rank has processors of its own. TR_ENOMEM. */
-tr_status tr_world_share(tr_world *world, int hosts, int per_host, int processors, double demand);
+/* Ranks share the processors of hosts: the ranks from first[h] up to first[h + 1] those of host h; `first` has
+   hosts + 1 numbers, which are all of the ranks. A rank that is busy takes `demand` of them; where that is more
+   than there are, all who are busy go on in proportion. Before the run, once; else each rank has processors of
+   its own. TR_ENOMEM. */
+tr_status tr_world_share(tr_world *world, int hosts, const int *first, int processors, double demand);
 /* Accepts NULL, nulls the handle. No rank may be running. */
 void tr_world_destroy(tr_world **world);
 
@@ -53,6 +54,8 @@ void tr_world_rest(tr_world *world, double seconds);
 double tr_world_debt(const tr_world *world);
 /* All seconds that it spent so far. */
 double tr_world_spent(const tr_world *world, int rank);
+/* All seconds so far in which it slept and its processor had nothing to do; of any rank. */
+double tr_world_idled(const tr_world *world, int rank);
 
 /* ---- for ranks and events ---- */
 

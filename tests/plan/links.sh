@@ -84,8 +84,10 @@ near() {
 
 [ $# -gt 0 ] || set -- 100mbit 50mbit
 for rate in "$@"; do
+  # A bucket of tokens lets so much through at once after a pause, which no link would: no more than it takes for what the system sends in one
+  # piece, for else it cuts these up, which takes processors' time that no link would take.
   for space in "$a" "$b"; do
-    ip netns exec "$space" tc qdisc replace dev v0 root tbf rate "$rate" burst 128kb latency 50ms ||
+    ip netns exec "$space" tc qdisc replace dev v0 root tbf rate "$rate" burst 80kb latency 50ms ||
       skip "tc cannot make links slow here"
   done
   if [ -n "${MEASURE:-}" ]; then

@@ -69,7 +69,7 @@ static void links_are_shared(void **state)
 
 #define RANKS 16
 
-enum { MESSAGE, RENDEZVOUS, LATE, OVERHEAD, INCAST, BARRIER, DIRECT, HALVING, BEHIND };
+enum { MESSAGE, RENDEZVOUS, LATE, INCAST, BARRIER, DIRECT, HALVING, BEHIND, EXCHANGE, LATE_EXCHANGE };
 static struct {
     int kind, ranks;
     tr_world *world;
@@ -94,6 +94,22 @@ static tr_status one_message(tr_comm *comm, int from, int to)
     if (status == TR_OK) status = tr_comm_wait(comm, &ticket);
     for (int64_t i = 0; rank == to && i < play.bytes; i++)
         if (data[i] != (play.hollow ? 0 : 7)) status = TR_ECORRUPT;
+    tr_free(data);
+    return status;
+}
+
+/* Each of two receives from the other, and sends to him. */
+static tr_status exchange(tr_comm *comm)
+{
+    tr_ticket *receive = NULL, *send = NULL;
+    char *data = tr_alloc_zero(2 * (size_t)play.bytes, 1);
+    int other = 1 - tr_comm_rank(comm);
+    if (!data) return TR_ENOMEM;
+    tr_status status = tr_comm_receive(comm, other, 1, data, (size_t)play.bytes, "test", &receive);
+    if (status == TR_OK)
+        status = tr_comm_send(comm, other, 1, data + play.bytes, (size_t)play.bytes, "test", &send);
+    if (status == TR_OK) status = tr_comm_wait(comm, &receive);
+    if (status == TR_OK) status = tr_comm_wait(comm, &send);
     tr_free(data);
     return status;
 }
@@ -155,6 +171,12 @@ static tr_status act(tr_comm *comm)
         return sum_all(comm);
     case BEHIND:
         return compute_beside(comm);
+    case LATE_EXCHANGE:
+        if (rank == 1) tr_world_spend(play.world, 0.5);
+        if (rank == 1) tr_world_pass(play.world);
+        return exchange(comm);
+    case EXCHANGE:
+        return exchange(comm);
     case LATE: /* the sender does */
         if (rank == 0) tr_world_spend(play.world, 1);
         if (rank == 0) tr_world_pass(play.world);
@@ -211,9 +233,51 @@ static void messages_take_their_time(void **state)
     cluster = plain;
     cluster.remote.overhead = 0.01;
     cluster.remote.copying = 1e5;
-    near(run(MESSAGE, 2, 1000, &cluster), L + 1000 / B + 2 * (0.01 + 1000 / 1e5), 1e-6, "processors' part");
+    /* What its receiver does for a message is over but for what did not fit into the time in which it came. */
+    near(run(MESSAGE, 2, 1000, &cluster), L + 2 * (0.01 + 1000 / 1e5), 1e-6, "processors' part");
+    cluster.remote.copying = 2e6;
+    near(run(MESSAGE, 2, 1000, &cluster), L + 1000 / B + 2 * 0.01 + 1000 / 2e6, 1e-6, "fast processors' part");
+    cluster.remote.eager = 100;
+    near(run(MESSAGE, 2, 1000, &cluster), 3 * L + 1000 / B + 4 * 0.01, 1e-6, "that of one that waits for its receiver");
     near(run(INCAST, 9, 1000, &plain), L + 8 * 1000 / B, 1e-6, "eight to one");
     near(run(BEHIND, 2, 1, &plain), 1, 1e-6, "one that comes while its receiver computes");
+}
+
+/* Of two that exchange messages which wait for their receivers, one that is late has asked for the other's
+   before he announces his own, and the answer to that comes behind all of the other's. */
+static void large_messages_go_one_way(void **state)
+{
+    (void)state;
+    struct tr_cluster cluster = plain;
+    cluster.remote.eager = 100;
+    near(run(EXCHANGE, 2, 50000, &cluster), 3 * L + 50000 / B, 1e-6, "both ways at once");
+    near(run(LATE_EXCHANGE, 2, 50000, &cluster), 0.5 + 3 * L + 2 * 50000 / B, 1e-6, "one after the other");
+    cluster.remote.eager = INT64_MAX;
+    near(run(LATE_EXCHANGE, 2, 50000, &cluster), 0.5 + L + 50000 / B, 1e-6, "small ones");
+}
+
+/* Between hosts nobody is woken: who has waited long looks again within a nap. */
+static void naps_are_slept_out(void **state)
+{
+    (void)state;
+    struct tr_cluster cluster = plain;
+    cluster.naps = true;
+    double late = run(LATE, 2, 1000, &cluster) - (1 + L + 1000 / B);
+    assert_true(late > 1e-6 && late < 1.1e-3);
+    near(run(LATE, 2, 0, &plain), 1 + L, 1e-6, "without naps");
+    cluster.remote.latency = 1e-4;
+    near(run(MESSAGE, 2, 100, &cluster), 2e-4, 1e-6, "one that comes soon");
+}
+
+/* Ranks fill hosts one after the other; those that are too many are shared out from the first on. */
+static void ranks_fill_hosts(void **state)
+{
+    (void)state;
+    struct tr_cluster cluster = {.hosts = 2, .per_host = 2};
+    static const int first[][4] = {{3, 0, 2, 3}, {4, 0, 2, 4}, {5, 0, 3, 5}, {6, 0, 3, 6}, {7, 0, 4, 7}};
+    for (size_t i = 0; i < sizeof first / sizeof first[0]; i++)
+        for (int host = 0; host <= 2; host++)
+            assert_int_equal(tr_cluster_first_rank(&cluster, first[i][0], host), first[i][1 + host]);
 }
 
 /* Who has waited long sleeps, and takes the time to wake; all do at once where processors are few. */
@@ -269,7 +333,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(links_are_shared),     cmocka_unit_test(messages_take_their_time),
         cmocka_unit_test(sleepers_are_woken),   cmocka_unit_test(collectives_take_what_their_forms_say),
-        cmocka_unit_test(barriers_take_rounds),
+        cmocka_unit_test(barriers_take_rounds), cmocka_unit_test(large_messages_go_one_way),
+        cmocka_unit_test(naps_are_slept_out),   cmocka_unit_test(ranks_fill_hosts),
     };
     return cmocka_run_group_tests_name("plan.network", tests, NULL, NULL);
 }

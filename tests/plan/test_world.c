@@ -149,7 +149,7 @@ static void expect_crowd(double demand, const double *time)
 {
     play.count = 0;
     assert_int_equal(tr_world_create(4, &play.world), TR_OK);
-    assert_int_equal(tr_world_share(play.world, 2, 3, 2, demand), TR_OK);
+    assert_int_equal(tr_world_share(play.world, 2, (const int[]){0, 3, 4}, 2, demand), TR_OK);
     assert_int_equal(tr_world_run(play.world, crowd, NULL), TR_OK);
     tr_world_destroy(&play.world);
     assert_int_equal(play.count, 4);

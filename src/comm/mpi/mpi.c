@@ -40,8 +40,7 @@
 #define GRACE_SECONDS 0.2
 /* A wait begins by giving way only, since answers usually come at once; then sleeps, longer and longer. Every
    nap is some 50 us too long, which many waits of a step would feel: so where each rank of the host may have
-   a processor, it gives way for longer. */
-#define YIELD_SECONDS         300e-6
+   a processor, it gives way for longer, TR_MPI_YIELD_SECONDS. */
 #define YIELD_SECONDS_CROWDED 100e-6
 #define NAP_MIN               20e-6
 #define NAP_MOST              1e-3
@@ -200,6 +199,12 @@ static tr_status mpi_poll(tr_comm *comm, uint64_t *moment)
     return TR_OK;
 }
 
+double tr_mpi_nap(double waited, double longest)
+{
+    double nap = waited / 8 < NAP_MIN ? NAP_MIN : waited / 8 > NAP_MOST ? NAP_MOST : waited / 8;
+    return nap < longest ? nap : longest;
+}
+
 static void mpi_idle(tr_comm *comm, uint64_t moment, double waited, double seconds)
 {
     (void)moment;
@@ -207,9 +212,7 @@ static void mpi_idle(tr_comm *comm, uint64_t moment, double waited, double secon
         sched_yield();
         return;
     }
-    double nap = waited / 8 < NAP_MIN ? NAP_MIN : waited / 8 > NAP_MOST ? NAP_MOST : waited / 8;
-    if (nap > seconds) nap = seconds;
-    nanosleep(&(struct timespec){.tv_nsec = (long)(nap * 1e9)}, NULL);
+    nanosleep(&(struct timespec){.tv_nsec = (long)(tr_mpi_nap(waited, seconds) * 1e9)}, NULL);
 }
 
 static enum tr_comm_life mpi_life(tr_comm *comm, int rank, double *silence, char *why, size_t size)
@@ -361,7 +364,7 @@ tr_status tr_comm_mpi_create(const struct tr_comm_settings *settings, tr_comm **
     tr_comm *base = &comm->base;
     status = tr_comm_meet(base);
     if (status == TR_OK && tr_comm_local_size(base) <= tr_team_processors())
-        comm->yield_seconds = YIELD_SECONDS;
+        comm->yield_seconds = TR_MPI_YIELD_SECONDS;
     if (status == TR_OK)
         *out = base;
     else

@@ -1,0 +1,299 @@
+/* Sender and receiver find each other by sender, receiver and tag, in order. */
+#include "plan/messages.h"
+
+#include "base/alloc.h"
+#include "comm/operation.h"
+
+#include <string.h>
+
+enum { SENDER, RECEIVER };
+
+static const struct tr_path *path_of(const tr_sim *sim, int from, int to)
+{
+    return tr_cluster_path(sim->cluster, sim->host[from], sim->host[to]);
+}
+
+/* ---- memory ---- */
+
+static struct message *make(tr_sim *sim)
+{
+    struct message *message = tr_alloc_zero(1, sizeof *message);
+    if (!message) return NULL;
+    message->sim = sim;
+    message->older = sim->messages;
+    message->younger = &sim->messages;
+    if (message->older) message->older->younger = &message->older;
+    sim->messages = message;
+    return message;
+}
+
+static void forget(struct message *message)
+{
+    *message->younger = message->older;
+    if (message->older) message->older->younger = message->younger;
+    tr_free(message->copy);
+    tr_free(message);
+}
+
+/* One of its ends is through with it. */
+static void drop(struct message *message)
+{
+    if (--message->holders == 0) forget(message);
+}
+
+void tr_sim_forget_all(tr_sim *sim)
+{
+    while (sim->messages) forget(sim->messages);
+}
+
+/* ---- processors ---- */
+
+/* Where nobody but the processors carries bytes, they take their time before a message leaves and when it is
+   there; else while it is on its way. */
+static bool is_carried(const struct message *message)
+{
+    return message->sim->host[message->from] != message->sim->host[message->to];
+}
+
+/* What a message takes of the processor of the rank that runs. Of what was to do while it was on its way, that
+   is only what did not fit between other things. */
+static void handle(struct message *message, int side, bool hides)
+{
+    tr_sim *sim = message->sim;
+    const struct tr_path *path = path_of(sim, message->from, message->to);
+    int rank = side == SENDER ? message->from : message->to;
+    double seconds = (double)message->bytes / path->copying, idled = tr_world_idled(sim->world, rank);
+    if (hides) {
+        struct end *end = &sim->end[rank];
+        double since = message->idle[side] > end->used ? message->idle[side] : end->used;
+        double hidden = seconds < idled - since ? seconds : idled - since;
+        end->used = since + hidden;
+        seconds -= hidden;
+    }
+    tr_world_spend(sim->world, path->overhead + seconds);
+}
+
+/* ---- on its way ---- */
+
+/* Receiver and contents are there. */
+static void deliver(struct message *message)
+{
+    tr_sim *sim = message->sim;
+    struct tr_transfer *send = message->send, *receive = message->receive;
+    bool fits = receive->bytes == message->bytes, hollow = message->bytes >= sim->hollow;
+    const void *data = message->copy ? message->copy : send ? send->data : NULL;
+    if (fits && data && !hollow && message->bytes > 0) memcpy(receive->data, data, message->bytes);
+    if (!fits) receive->came = message->bytes;
+    receive->state = fits ? COMPLETE : MISMATCH;
+    tr_world_wake(sim->world, message->to);
+    if (!send) return;
+    send->state = COMPLETE;
+    message->send = NULL;
+    tr_world_wake(sim->world, message->from);
+}
+
+static void arrive(void *user, void *what, double time)
+{
+    struct message *message = what;
+    (void)user, (void)time;
+    message->arrived = true;
+    if (message->lost)
+        drop(message);
+    else if (message->receive)
+        deliver(message);
+}
+
+static void begin_to_arrive(void *user, void *what, double time)
+{
+    tr_sim *sim = user;
+    struct message *message = what;
+    double end = tr_network_arrive(&sim->network, sim->host[message->from], sim->host[message->to], time,
+                                   (double)message->bytes);
+    message->idle[RECEIVER] = tr_world_idled(sim->world, message->to);
+    tr_world_at(sim->world, end, arrive, sim, message);
+}
+
+static void leave(struct message *message, double time)
+{
+    tr_sim *sim = message->sim;
+    double begins;
+    message->left = true;
+    message->idle[SENDER] = tr_world_idled(sim->world, message->from);
+    tr_network_leave(&sim->network, sim->host[message->from], sim->host[message->to], time,
+                     (double)message->bytes, &begins);
+    tr_world_at(sim->world, begins, begin_to_arrive, sim, message);
+}
+
+/* ---- those that wait for their receiver ---- */
+
+static bool waits_for_receiver(const struct message *message)
+{
+    return (int64_t)message->bytes > path_of(message->sim, message->from, message->to)->eager;
+}
+
+/* An end is to look at it. */
+static void give_task(struct message *message, int rank)
+{
+    struct message **last = &message->sim->end[rank].tasks;
+    while (*last) last = &(*last)->task;
+    message->task = NULL;
+    *last = message;
+    tr_world_wake(message->sim->world, rank);
+}
+
+static void notice(void *user, void *what, double time)
+{
+    struct message *message = what;
+    (void)user, (void)time;
+    message->noticed = true;
+    if (message->receive || message->lost) give_task(message, message->to);
+}
+
+static void be_asked(void *user, void *what, double time)
+{
+    struct message *message = what;
+    (void)user, (void)time;
+    message->asked = true;
+    give_task(message, message->from);
+}
+
+/* A word about a message goes from a rank to the other, behind all that its host sends already; that a large
+   message goes one way may so delay one that is to go the other way. */
+static void send_word(struct message *message, int from, int to, tr_world_event comes)
+{
+    tr_sim *sim = message->sim;
+    double begins;
+    tr_network_leave(&sim->network, sim->host[from], sim->host[to], tr_world_now(sim->world), 0, &begins);
+    tr_world_at(sim->world, begins, comes, sim, message);
+}
+
+void tr_sim_look(tr_sim *sim, int rank)
+{
+    struct end *end = &sim->end[rank];
+    while (end->tasks) {
+        struct message *message = end->tasks;
+        end->tasks = message->task;
+        tr_world_spend(sim->world, path_of(sim, message->from, message->to)->overhead);
+        tr_world_pass(sim->world);
+        if (message->asked)
+            leave(message, tr_world_now(sim->world));
+        else
+            send_word(message, rank, message->from, be_asked);
+    }
+}
+
+/* ---- the ends ---- */
+
+static void match(tr_sim *sim, struct message *message, struct tr_transfer *receive)
+{
+    message->receive = receive;
+    receive->request = message;
+    if (message->arrived)
+        deliver(message);
+    else if (message->noticed) /* its receiver had waited for this only */
+        send_word(message, message->to, message->from, be_asked);
+    else if (!message->left && !is_carried(message)) /* the receiver's word that it waits takes its time, too */
+        leave(message, tr_world_now(sim->world) + path_of(sim, message->from, message->to)->latency);
+}
+
+/* A large message stays with its sender until it is over; of others a copy leaves at once. */
+static tr_status set_out(struct message *message, struct tr_transfer *send)
+{
+    tr_sim *sim = message->sim;
+    send->done = !waits_for_receiver(message);
+    if (!send->done) {
+        message->holders = 2;
+        message->send = send;
+        send->request = message;
+        send->state = WAITING;
+        if (is_carried(message)) send_word(message, message->from, message->to, notice);
+        return TR_OK;
+    }
+    bool copies = send->bytes > 0 && send->bytes < sim->hollow;
+    if (copies && !(message->copy = tr_alloc(send->bytes, 1))) return TR_ENOMEM;
+    if (copies) memcpy(message->copy, send->data, send->bytes);
+    message->holders = 1;
+    send->state = COMPLETE;
+    leave(message, tr_world_now(sim->world));
+    return TR_OK;
+}
+
+tr_status tr_sim_announce(tr_sim *sim, int rank, struct tr_transfer *send)
+{
+    struct end *to = &sim->end[send->peer];
+    struct message *message = make(sim);
+    if (!message) return TR_ENOMEM;
+    message->from = rank;
+    message->to = send->peer;
+    message->tag = send->tag;
+    message->bytes = send->bytes;
+    if (is_carried(message) && waits_for_receiver(message))
+        tr_world_spend(sim->world, path_of(sim, rank, send->peer)->overhead);
+    else
+        handle(message, SENDER, false);
+    tr_world_pass(sim->world);
+    if (set_out(message, send) != TR_OK) {
+        forget(message);
+        return TR_ENOMEM;
+    }
+    struct tr_transfer **at = &to->receives;
+    while (*at && ((*at)->peer != rank || (*at)->tag != send->tag)) at = &(*at)->next;
+    if (*at) {
+        struct tr_transfer *receive = *at;
+        *at = receive->next;
+        match(sim, message, receive);
+        return TR_OK;
+    }
+    *to->newest = message;
+    to->newest = &message->next;
+    return TR_OK;
+}
+
+void tr_sim_expect(tr_sim *sim, int rank, struct tr_transfer *receive)
+{
+    struct end *self = &sim->end[rank];
+    receive->state = WAITING;
+    receive->request = NULL;
+    for (struct message **at = &self->unmatched; *at; at = &(*at)->next) {
+        struct message *message = *at;
+        if (message->from != receive->peer || message->tag != receive->tag) continue;
+        *at = message->next;
+        if (self->newest == &message->next) self->newest = at;
+        match(sim, message, receive);
+        return;
+    }
+    struct tr_transfer **last = &self->receives;
+    while (*last) last = &(*last)->next;
+    receive->next = NULL;
+    *last = receive;
+}
+
+void tr_sim_take(tr_sim *sim, struct tr_transfer *transfer)
+{
+    struct message *message = transfer->request;
+    (void)sim;
+    if (!message) return; /* a copy left */
+    /* What processors within a host did for it, its sender has done already. */
+    if (!transfer->sends || is_carried(message))
+        handle(message, transfer->sends ? SENDER : RECEIVER, is_carried(message));
+    transfer->request = NULL;
+    drop(message);
+}
+
+void tr_sim_withdraw(tr_sim *sim, int rank, struct tr_transfer *transfer)
+{
+    struct message *message = transfer->request;
+    transfer->request = NULL;
+    if (transfer->sends && message) {
+        message->send = NULL; /* its contents are lost */
+        drop(message);
+    }
+    if (!transfer->sends && message) {
+        message->receive = NULL;
+        message->lost = true;
+        if (message->arrived) drop(message);
+    }
+    struct tr_transfer **at = &sim->end[rank].receives;
+    while (*at && *at != transfer) at = &(*at)->next;
+    if (*at) *at = transfer->next;
+}
