@@ -427,7 +427,7 @@ struct tr_op_batch_norm_activation_forward {
 };
 
 /* If `more`, add of norm.dy and more; activation_backward with `y`; if `daddend`, a copy of the result to it;
-   batch_norm_backward of the result. */
+   batch_norm_backward of the result. norm.dx may be norm.dy. */
 struct tr_op_batch_norm_activation_backward {
     struct tr_op_batch_norm_backward norm;
     const float *more;             /* shape of dy, or NULL: what else flows back into the output */

@@ -163,6 +163,8 @@ struct tr_layer_class {
        tells whether a layer can, with its options on such a device; NULL: one that has all operations. */
     unsigned tails;
     bool (*fuses)(const struct tr_layer *layer, const struct tr_device_class *device);
+    /* In a fusion its backward may write dx where dy is. */
+    bool replaces_dy;
     /* What it is as a tail, of which it fills in what its options say. NULL: NONE. */
     enum tr_tail_kind (*tail)(const struct tr_layer *layer, struct tr_layer_tail *tail);
     /* Checks options and input shapes (layer->in), sets layer->out, declares parameters and buffers. Messages

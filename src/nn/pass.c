@@ -21,7 +21,7 @@
 
 /* What one planned buffer belongs to. */
 struct claim {
-    void **place;
+    void **place, **also; /* also: a second place in the same memory, or NULL */
     struct tr_interval interval;
 };
 
@@ -32,7 +32,7 @@ struct plan {
 
 static void claim(struct plan *plan, void *place, int64_t bytes, int first, int last)
 {
-    plan->claims[plan->count++] = (struct claim){place, {(size_t)bytes, first, last, 0}};
+    plan->claims[plan->count++] = (struct claim){place, NULL, {(size_t)bytes, first, last, 0}};
 }
 
 static int backward_event(const struct tr_model *model, int layer)
@@ -122,6 +122,36 @@ static bool ends_fusion(const struct tr_pass *pass, int i)
     return tr_fusion_joins(&pass->fusion[i]) && pass->fusion[i].end == i;
 }
 
+/* The end of the fusion whose gradient, in its memory, becomes that of the layer before it, `source`: if it
+   writes dx where dy is and is the only one that takes the layer's output. -1: none. */
+static int gradient_replaced(const struct tr_pass *pass, int source)
+{
+    const struct tr_model *model = pass->model;
+    if (!pass_has(pass, source) || tr_fusion_joins(&pass->fusion[source])) return -1;
+    if (tr_model_consumers(model, source) != 1) return -1;
+    for (int i = source + 1; i < pass->limits.end_layer; i++) {
+        const struct tr_layer *layer = &model->layers[i];
+        if (layer->alias || tr_model_source(model, layer->input[0]) != source) continue;
+        const struct tr_fusion *fusion = &pass->fusion[i];
+        const bool replaces = layer->class->replaces_dy && tr_fusion_joins(fusion) && fusion->head == i;
+        return replaces && fusion->end != pass->exit ? fusion->end : -1;
+    }
+    return -1;
+}
+
+static void claim_gradient(struct tr_pass *pass, struct plan *plan, int i)
+{
+    const struct tr_model *model = pass->model;
+    const int before = tr_model_source(model, model->layers[pass->fusion[i].head].input[0]);
+    const int end = gradient_replaced(pass, i);
+    if (pass_is_within(pass, i) ||
+        (before >= 0 && pass->wants[before] && gradient_replaced(pass, before) == i))
+        return; /* it is claimed there */
+    claim(plan, &pass->gradient[i], output_bytes(&pass->limits, &model->layers[i].out),
+          first_gradient(pass, end >= 0 ? end : i), last_backward(pass, i));
+    if (end >= 0) plan->claims[plan->count - 1].also = &pass->gradient[end];
+}
+
 static void claim_layer(struct tr_pass *pass, struct plan *plan, int i)
 {
     const struct tr_model *model = pass->model;
@@ -147,8 +177,7 @@ static void claim_layer(struct tr_pass *pass, struct plan *plan, int i)
               limits->training ? last : last_forward(pass, i));
     }
     if (!limits->training || !pass->wants[i]) return;
-    if (!pass_is_within(pass, i))
-        claim(plan, &pass->gradient[i], output_bytes(limits, &layer->out), first_gradient(pass, i), last);
+    claim_gradient(pass, plan, i);
     /* Room for a second contribution to an input's gradient, added when both are there, or, at the end of a
        fusion, when that runs. */
     for (int k = 0; k < layer->input_count; k++) {
@@ -246,8 +275,10 @@ static tr_status lay_out(struct tr_pass *pass, const tr_device *device, size_t *
     TR_TRY_GOTO(tr_plan(intervals, plan.count, bytes), out);
     if (pass->device) {
         TR_TRY_GOTO(tr_device_alloc(pass->device, *bytes ? *bytes : 1, &pass->memory), out);
-        for (size_t i = 0; i < plan.count; i++)
+        for (size_t i = 0; i < plan.count; i++) {
             *plan.claims[i].place = (char *)pass->memory + intervals[i].offset;
+            if (plan.claims[i].also) *plan.claims[i].also = *plan.claims[i].place;
+        }
     }
 out:
     tr_free(plan.claims);

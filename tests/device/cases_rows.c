@@ -202,14 +202,16 @@ bool case_batch_norm_activation_backward(struct scene *s, int index)
         .norm = {.spatial = spatial, .channels = channels, .cut = scene_cut(s, cut)},
         .activation = fused_activations[kind % 3],
         .slope = 0.1f};
-    bool more = kind / 3 & 1, addend = kind / 6;
-    scene_name(s, "cut %d of %d rows, spatial %d, channels %d, activation %d%s%s", cut, (int)rows,
-               (int)spatial, (int)channels, (int)a.activation, more ? ", more" : "", addend ? ", sum" : "");
+    bool more = kind / 3 & 1, addend = kind / 6, in_place = index % 3 == 1;
+    scene_name(s, "cut %d of %d rows, spatial %d, channels %d, activation %d%s%s%s", cut, (int)rows,
+               (int)spatial, (int)channels, (int)a.activation, more ? ", more" : "", addend ? ", sum" : "",
+               in_place ? ", in place" : "");
     a.norm.x = scene_in(s, "x", count);
     a.norm.gamma = scene_in(s, "gamma", channels);
     a.norm.mean = scene_in(s, "mean", a.norm.cut.count * channels);
     a.norm.inv = scene_positive(s, "inv", a.norm.cut.count * channels);
-    a.norm.dy = scene_in(s, "dy", count);
+    float *dy = scene_in(s, "dy", count);
+    a.norm.dy = dy;
     a.more = more ? scene_in(s, "more", count) : NULL;
     a.y = a.activation == TR_ACT_NONE ? NULL : scene_in(s, "y", count);
     if (index % 2 && a.y) {
@@ -229,7 +231,7 @@ bool case_batch_norm_activation_backward(struct scene *s, int index)
         tr_free(y);
     }
     a.daddend = addend ? scene_out(s, "daddend", count) : NULL;
-    a.norm.dx = index % 5 == 4 ? NULL : scene_out(s, "dx", count);
+    a.norm.dx = index % 5 == 4 ? NULL : in_place ? dy : scene_out(s, "dx", count);
     a.norm.dgamma = scene_nodes(s, "dgamma", channels, &a.norm.cut);
     a.norm.dbeta = scene_nodes(s, "dbeta", channels, &a.norm.cut);
     scene_end(s, tr_device_batch_norm_activation_backward(s->device, &a));

@@ -293,6 +293,42 @@ static void test_inference_reuses_memory(void **state)
     tr_model_destroy(&model);
 }
 
+/* Whether the gradient of layer `before`, in training on the layers up to `limit` (0: all), lies where that
+   of layer `end` was. */
+static bool replaced(const char *layers, int before, int end, int limit)
+{
+    char text[256];
+    snprintf(text, sizeof text, "layers: %s", layers);
+    const struct network network = {layers, "4x4x2", 0, text};
+    struct trial trial;
+    trial_make(&trial, &network, "ref", 4, 2);
+    struct tr_pass_limits limits = trial_limits(&trial, true);
+    limits.end_layer = limit;
+    tr_pass *pass;
+    must(tr_pass_create(trial.device, trial.model, &limits, &pass));
+    assert_non_null(pass->gradient[before]);
+    assert_non_null(pass->gradient[end]);
+    const bool same = pass->gradient[before] == pass->gradient[end];
+    tr_pass_destroy(&pass);
+    trial_release(&trial);
+    return same;
+}
+
+/* A batch norm with what is behind it writes the gradient of its input over that of its output, unless others
+   add to its input's, or another range reads its output's. */
+static void test_gradients_replace_each_other(void **state)
+{
+    (void)state;
+    const char *const plain = "[dense: 3, batch_norm, relu, dense: 2]";
+    assert_true(replaced(plain, 0, 2, 0));
+    assert_false(replaced(plain, 0, 2, 3));
+    assert_true(replaced("[dense: 3, batch_norm, relu, dense: 3, add: relu1, dense: 2]", 0, 2, 0));
+    assert_true(replaced("[dense: 3, relu, dense: 3, batch_norm, add: relu1, relu, dense: 2]", 2, 5, 0));
+    assert_false(replaced("[dense: 3, batch_norm, relu, add: dense1, dense: 2]", 0, 2, 0));
+    assert_false(replaced("[dense: 3, batch_norm, dense: 2]", 0, 1, 0));
+    assert_false(replaced("[dense: 3, relu, batch_norm, relu, batch_norm, relu, dense: 2]", 3, 5, 0));
+}
+
 /* A watcher sees every layer that computes, in order, and its failure ends the pass. */
 struct watch {
     const struct tr_model *model;
@@ -338,6 +374,7 @@ int main(void)
         cmocka_unit_test(test_division_changes_no_bit),
         cmocka_unit_test(test_cpu_gives_the_bytes_of_ref),
         cmocka_unit_test(test_live_buffers_never_meet),
+        cmocka_unit_test(test_gradients_replace_each_other),
         cmocka_unit_test(test_inference_reuses_memory),
         cmocka_unit_test(test_watcher),
     };

@@ -193,6 +193,7 @@ const struct tr_layer_class tr_layer_batch_norm = {
     .by_row = true,
     .tails = TR_TAIL_SUM | TR_TAIL_ACTIVATION,
     .fuses = fuses_batch,
+    .replaces_dy = true,
     .build = build_batch,
     .forward = forward_batch,
     .backward = backward_batch,
