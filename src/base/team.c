@@ -12,6 +12,9 @@
  * waiter announces itself in `sleepers` before it looks at the counter for the last time, and a waker looks
  * at `sleepers` after it has changed the counter; both orders are sequentially consistent, so one of them
  * sees the other and no wake-up is lost.
+ *
+ * Idle work takes the place of spinning. A member says that it is at it before it looks what there is, and
+ * who takes that away looks for such members afterwards, in orders of the same kind.
  */
 #include "base/team.h"
 
@@ -40,6 +43,7 @@ struct member {
     pthread_t thread;
     int index;
     _Alignas(TR_CACHE_LINE) atomic_uint claimed;
+    _Alignas(TR_CACHE_LINE) atomic_bool idling; /* in a call of the team's idle work, or about to be */
 };
 
 /* Where those sleep who wait for the same. */
@@ -55,6 +59,8 @@ struct tr_team {
     void *arguments;
     atomic_bool leave;
     atomic_bool together; /* nobody takes over another's share */
+    _Atomic(tr_team_idle) idle;
+    void *idle_arguments; /* set before `idle`, and not while it is set */
     _Alignas(TR_CACHE_LINE) atomic_uint run;
     _Alignas(TR_CACHE_LINE) atomic_uint done;
     _Alignas(TR_CACHE_LINE) atomic_uint arrived;
@@ -86,11 +92,28 @@ static inline bool reached(atomic_uint *word, unsigned target)
     return (int)(atomic_load_explicit(word, memory_order_acquire) - target) >= 0;
 }
 
-static void wait_until(struct tr_team *team, struct place *place, atomic_uint *word, unsigned target)
+/* A call of the idle work by `member`; false: there is none. */
+static bool do_idle_work(struct tr_team *team, struct member *member)
+{
+    if (!atomic_load_explicit(&team->idle, memory_order_relaxed)) return false;
+    atomic_store(&member->idling, true);
+    tr_team_idle idle = atomic_load(&team->idle);
+    const bool more = idle && idle(team->idle_arguments);
+    atomic_store_explicit(&member->idling, false, memory_order_release);
+    return more;
+}
+
+/* `member` is who waits. */
+static void wait_until(struct tr_team *team, int member, struct place *place, atomic_uint *word,
+                       unsigned target)
 {
     if (reached(word, target)) return;
     int64_t end = nanoseconds() + team->spin;
     do {
+        while (do_idle_work(team, &team->members[member])) {
+            if (reached(word, target)) return;
+            end = nanoseconds() + team->spin;
+        }
         for (int i = 0; i < SPIN_ROUND; i++) {
             if (reached(word, target)) return;
             pause_shortly();
@@ -142,7 +165,7 @@ static void *member_main(void *argument)
     struct member *self = argument;
     struct tr_team *team = self->team;
     for (unsigned run = 0;;) {
-        wait_until(team, &team->members_wait, &team->run, run + 1);
+        wait_until(team, self->index, &team->members_wait, &team->run, run + 1);
         if (team->leave) return NULL;
         run = atomic_load(&team->run); /* runs that others did meanwhile are over */
         work(team, run, self->index);
@@ -221,7 +244,7 @@ static void run(struct tr_team *team, tr_team_function function, void *arguments
     unsigned finished = atomic_load_explicit(&team->done, memory_order_relaxed) + (unsigned)team->size;
     unsigned number = advance(team, &team->members_wait, &team->run, 1) + 1;
     work(team, number, 0);
-    wait_until(team, &team->caller_waits, &team->done, finished);
+    wait_until(team, 0, &team->caller_waits, &team->done, finished);
 }
 
 void tr_team_run(tr_team *team, tr_team_function function, void *arguments)
@@ -237,7 +260,6 @@ void tr_team_run_together(tr_team *team, tr_team_function function, void *argume
 void tr_team_barrier(tr_team *team, int member)
 {
     assert(member >= 0 && member < team->size);
-    (void)member;
     if (team->size == 1) return;
     assert(atomic_load_explicit(&team->together, memory_order_relaxed));
     unsigned next = atomic_load_explicit(&team->passed, memory_order_relaxed) + 1;
@@ -245,8 +267,18 @@ void tr_team_barrier(tr_team *team, int member)
         atomic_store_explicit(&team->arrived, 0, memory_order_relaxed);
         advance(team, &team->members_wait, &team->passed, 1);
     } else {
-        wait_until(team, &team->members_wait, &team->passed, next);
+        wait_until(team, member, &team->members_wait, &team->passed, next);
     }
+}
+
+void tr_team_set_idle(tr_team *team, tr_team_idle idle, void *arguments)
+{
+    atomic_store(&team->idle, NULL);
+    for (int i = 0; i < team->size; i++)
+        while (atomic_load(&team->members[i].idling)) sched_yield();
+    if (!idle) return;
+    team->idle_arguments = arguments;
+    atomic_store(&team->idle, idle);
 }
 
 void tr_team_share(int64_t count, int64_t grain, int member, int size, int64_t *begin, int64_t *end)

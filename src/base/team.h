@@ -9,6 +9,7 @@
 
 #include "trireme/status.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct tr_team tr_team;
@@ -34,6 +35,13 @@ void tr_team_run(tr_team *team, tr_team_function function, void *arguments);
 void tr_team_run_together(tr_team *team, tr_team_function function, void *arguments);
 /* Inside a run together: waits until every member has come here. */
 void tr_team_barrier(tr_team *team, int member);
+
+/* Work that members do while they wait for each other: some microseconds of it per call. Returns whether
+   there may be more. Called by any member, by several at a time. */
+typedef bool (*tr_team_idle)(void *arguments);
+/* From now on waiting members call `idle`; NULL: nobody does any more, nor is in such a call, when this
+   returns. Only from the thread that made the team; not from inside a run. */
+void tr_team_set_idle(tr_team *team, tr_team_idle idle, void *arguments);
 
 /* The part [*begin, *end) of `count` items that `member` of `size` takes; parts are contiguous, ascending,
    multiples of `grain` except the last, and differ by at most one grain. */

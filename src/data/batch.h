@@ -61,6 +61,15 @@ void tr_loader_destroy(tr_loader **loader);
    asked for again. One thread at a time. */
 tr_status tr_loader_get(tr_loader *loader, int64_t step, const struct tr_batch **out);
 
+/* Whether others than the loader's own thread can help to read ahead: a few examples at a time, which take
+   microseconds where they are in memory. */
+bool tr_loader_may_be_helped(const tr_loader *loader);
+/* From now on they do, and the loader's thread reads only what would else be late. Before the first step. */
+void tr_loader_expect_help(tr_loader *loader);
+/* Reads a few examples of `loader`, a tr_loader; false: there were none to read. Any thread that has nothing
+   better to do, until the loader is destroyed. */
+bool tr_loader_help(void *loader);
+
 /* The most rows and tokens a batch of this loader can have. */
 int64_t tr_loader_rows(const tr_loader *loader);
 int64_t tr_loader_tokens(const tr_loader *loader);

@@ -1,35 +1,46 @@
-/* Assembly of batches and reading ahead.
+/* Batches by step, and reading ahead.
  *
- * With reading ahead there are prefetch + 1 slots; step s lives in slot s % slots. The reader thread fills
- * `next`, which moves up while next <= current + prefetch. The caller owns the slot of `current`, the reader
- * the slot of `next` while `busy`, and the slots of steps in between are ready. Asking for a step outside
- * [current, next] waits until the reader is idle and starts again there. All of this is guarded by `lock`;
- * slots are filled outside it.
+ * With reading ahead there are prefetch + 1 slots; step s lives in slot s % slots. The slot of `next` is
+ * filled, and `next` moves up while next <= current + prefetch. The caller owns the slot of `current`, and
+ * the slots of steps in between are ready. Rows of the slot of `next` are taken in portions, each by who then
+ * reads it, outside the lock: by the reader thread, which takes all that is left, and, with help, by whoever
+ * waits for something else. The batch is there once all are taken and nobody is busy any more. With help the
+ * reader leaves the batches behind the next one to others, or a processor that computes would lose time to
+ * it. Help is paused where a portion took so long that somebody may have waited for the helper. Asking for a
+ * step outside [current, next] waits until nobody is busy and starts again there. All of this is guarded by
+ * `lock`.
  */
-#include "data/batch.h"
+#include "data/assembly.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/fail.h"
 #include "base/thread.h"
 #include "base/timeline.h"
 #include "base/tree.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
+
+/* Rows of a helper's portion: some microseconds. */
+#define PORTION 4
+/* What took longer was no matter of memory; then there is no help for so many steps, each time twice as many.
+ */
+#define PORTION_SECONDS 100e-6
+#define PAUSE_FIRST     16
+#define PAUSE_MOST      4096
 
 struct slot {
     struct tr_batch batch;
-    struct tr_failure outcome; /* kept, since messages belong to threads */
+    struct tr_failure outcome; /* kept, since messages belong to threads; of the first row that failed */
 };
 
 struct tr_loader {
-    const tr_source *source;
-    struct tr_order order;
-    struct tr_loader_options options;
-    int64_t capacity; /* rows of the largest batch */
-    int64_t tokens;   /* tokens of the largest batch */
+    struct tr_assembly assembly;
     int slots;
     struct slot *slot;
 
@@ -37,194 +48,184 @@ struct tr_loader {
     pthread_t thread;
     tr_timeline *timeline; /* that the thread records in, or NULL */
     pthread_mutex_t lock;
-    pthread_cond_t changed;
-    int64_t current; /* step that the caller has, -1 before the first */
-    int64_t next;    /* step that the reader fills or will fill */
-    bool busy, quit;
+    pthread_cond_t changed; /* for the caller */
+    pthread_cond_t wanted;  /* for the reader */
+    int64_t current;        /* step that the caller has, -1 before the first */
+    int64_t next;           /* step that is filled or will be */
+    bool begun;             /* the batch of `next`: rows before `taken` have been taken */
+    int64_t taken, failed;  /* failed: the first row that could not be read, INT64_MAX: none */
+    int busy;               /* who reads now */
+    bool quit;
+    bool helped;             /* others may take rows */
+    int64_t paused, pause;   /* steps for which they may not; of the next pause */
+    atomic_bool offers_rows; /* a helper would find some; seen without the lock */
 };
 
-/* Whether examples are read part by part, so that images stay bytes. */
-static bool by_parts(const tr_source *source)
+/* Rows [begin, end) of the batch of a step; of one that is not divisible all, from its beginning. */
+struct portion {
+    int64_t step, begin, end;
+};
+
+static struct slot *slot_of(tr_loader *loader, int64_t step)
 {
-    return source->parts && source->parts->images > 0;
+    return &loader->slot[step % loader->slots];
 }
 
-/* The floats that an example has in a batch. */
-static int32_t floats_of(const tr_source *source)
+/* A whole batch. */
+static void fill(tr_loader *loader, int64_t step)
 {
-    return by_parts(source) ? tr_source_parts_floats(source->parts) : source->info.floats;
+    struct slot *slot = slot_of(loader, step);
+    tr_assembly_begin(&loader->assembly, step, &slot->batch);
+    tr_failure_keep(&slot->outcome, tr_assembly_read(&loader->assembly, 0, slot->batch.rows, &slot->batch));
 }
 
-static bool alloc_parts(const tr_source *source, size_t rows, struct tr_batch *batch)
-{
-    for (int32_t i = 0; by_parts(source) && i < source->parts->images; i++) {
-        size_t image = (size_t)tr_shape_count(&source->parts->part[i].shape);
-        if (!(batch->part[i] = tr_alloc_aligned(rows, image))) return false;
-    }
-    return true;
-}
-
-static tr_status slot_alloc(const tr_loader *loader, struct tr_batch *batch)
-{
-    const struct tr_source_info *info = &loader->source->info;
-    size_t rows = (size_t)loader->capacity;
-    bool wanted = true;
-    wanted = wanted && (batch->index = tr_alloc_aligned(rows, sizeof *batch->index));
-    switch (info->features) {
-    case TR_FEATURE_IMAGE:
-        if (loader->source->resident && (!loader->source->filed || loader->options.in_place)) break;
-        wanted =
-            wanted && (batch->images = tr_alloc_aligned(rows, (size_t)tr_source_capacity(loader->source)));
-        break;
-    case TR_FEATURE_FLOATS:
-        wanted = wanted && alloc_parts(loader->source, rows, batch);
-        wanted = wanted &&
-                 (batch->floats = tr_alloc_aligned(rows, (size_t)floats_of(loader->source) * sizeof(float)));
-        break;
-    case TR_FEATURE_TOKENS:
-        wanted = wanted && (batch->tokens = tr_alloc_aligned((size_t)loader->tokens, sizeof(int32_t)));
-        wanted = wanted && (batch->offset = tr_alloc_aligned(rows + 1, sizeof(int32_t)));
-        break;
-    }
-    if (info->labels == TR_LABEL_CLASS) {
-        wanted = wanted && (batch->labels = tr_alloc_aligned(rows, sizeof(int32_t)));
-    } else if (info->labels == TR_LABEL_TOKENS) {
-        wanted = wanted && (batch->labels = tr_alloc_aligned((size_t)loader->tokens, sizeof(int32_t)));
-    } else if (info->labels == TR_LABEL_VALUES) {
-        wanted = wanted && (batch->targets = tr_alloc_aligned(rows, (size_t)info->values * sizeof(float)));
-    }
-    return wanted ? TR_OK : TR_ENOMEM;
-}
-
-static void slot_free(struct tr_batch *batch)
-{
-    tr_free(batch->index);
-    tr_free(batch->images);
-    for (int32_t i = 0; i < TR_SOURCE_PARTS; i++) tr_free(batch->part[i]);
-    tr_free(batch->floats);
-    tr_free(batch->tokens);
-    tr_free(batch->offset);
-    tr_free(batch->labels);
-    tr_free(batch->targets);
-}
-
-/* Examples lie anywhere in memory, and reading one takes less than fetching it. */
-#define FETCH_AHEAD 3
-
-/* The labels of tokens in a whole global batch, whoever reads it. */
-static int64_t count_labels(const tr_loader *loader, const struct tr_order_step *at)
-{
-    const tr_source *source = loader->source;
-    int64_t labels = 0;
-    if (source->info.labels != TR_LABEL_TOKENS) return at->rows;
-    if (source->stream) return at->rows * source->window;
-    for (int64_t row = 0; row < at->rows; row++)
-        labels +=
-            source->class->labelled(source, tr_order_example(&loader->order, at->epoch, at->first + row));
-    return labels;
-}
-
-/* Row `row` of the batch, example `index`, of a source with image parts. */
-static tr_status read_parts(const tr_source *source, const struct tr_batch *batch, int64_t row, int64_t index,
-                            void *label)
-{
-    uint8_t *image[TR_SOURCE_PARTS] = {NULL};
-    for (int32_t i = 0; i < source->parts->images; i++)
-        image[i] = batch->part[i] + row * tr_shape_count(&source->parts->part[i].shape);
-    return source->class->read_parts(source, index, image, batch->floats + row * floats_of(source), label);
-}
-
-/* Reads the examples of `step` into `batch`. Any thread. */
-static tr_status assemble(const tr_loader *loader, int64_t step, struct tr_batch *batch)
-{
-    const tr_source *source = loader->source;
-    const struct tr_source_info *info = &source->info;
-    const struct tr_loader_options *options = &loader->options;
-    struct tr_order_step at = tr_order_at(&loader->order, step);
-    int64_t image = info->features == TR_FEATURE_IMAGE ? tr_source_capacity(source) : 0;
-
-    batch->step = step;
-    batch->epoch = at.epoch;
-    batch->global_rows = at.rows;
-    batch->global_labels = count_labels(loader, &at);
-    batch->first = tr_cut(at.rows, options->microbatches, options->first_microbatch);
-    batch->rows = tr_cut(at.rows, options->microbatches, options->end_microbatch) - batch->first;
-    if (batch->offset) batch->offset[0] = 0;
-    for (int64_t row = 0; row < batch->rows; row++)
-        batch->index[row] = tr_order_example(&loader->order, at.epoch, at.first + batch->first + row);
-    for (int64_t row = 0; row < batch->rows; row++) {
-        int64_t index = batch->index[row];
-        if (source->class->fetch && row + FETCH_AHEAD < batch->rows)
-            source->class->fetch(source, batch->index[row + FETCH_AHEAD]);
-        void *features = batch->images   ? (void *)(batch->images + row * image)
-                         : batch->floats ? (void *)(batch->floats + row * info->floats)
-                         : batch->tokens ? (void *)(batch->tokens + batch->offset[row])
-                                         : NULL;
-        int64_t place = info->labels == TR_LABEL_TOKENS ? batch->offset[row] : row;
-        void *label = batch->labels    ? (void *)(batch->labels + place)
-                      : batch->targets ? (void *)(batch->targets + row * info->values)
-                                       : NULL;
-        int64_t length;
-        if (by_parts(source)) {
-            TR_TRY(read_parts(source, batch, row, index, label));
-            continue;
-        }
-        TR_TRY(source->class->read(source, index, features, &length, label));
-        if (batch->offset) batch->offset[row + 1] = batch->offset[row] + (int32_t)length;
-    }
-    return TR_OK;
-}
-
-static void fill(const tr_loader *loader, int64_t step, struct slot *slot)
-{
-    tr_failure_keep(&slot->outcome, assemble(loader, step, &slot->batch));
-}
+/* ---- with the lock ---- */
 
 static bool may_read(const tr_loader *loader)
 {
-    return loader->current >= 0 && loader->next - loader->current <= loader->options.prefetch &&
-           (loader->next < loader->options.end_step || loader->next == loader->current);
+    const struct tr_loader_options *options = &loader->assembly.options;
+    return loader->current >= 0 && loader->next - loader->current <= options->prefetch &&
+           (loader->next < options->end_step || loader->next == loader->current);
 }
+
+/* Whether rows are left to helpers. */
+static bool shares(const tr_loader *loader)
+{
+    return loader->helped && loader->paused == 0;
+}
+
+static bool reader_may_read(const tr_loader *loader)
+{
+    return may_read(loader) && (!shares(loader) || loader->next <= loader->current + 1);
+}
+
+static bool rows_are_left(tr_loader *loader)
+{
+    return !loader->begun || loader->taken < slot_of(loader, loader->next)->batch.rows;
+}
+
+static void offer(tr_loader *loader)
+{
+    atomic_store_explicit(&loader->offers_rows, shares(loader) && may_read(loader) && rows_are_left(loader),
+                          memory_order_relaxed);
+}
+
+/* Takes up to `most` rows, if there are any. */
+static bool take(tr_loader *loader, int64_t most, struct portion *portion)
+{
+    struct slot *slot = slot_of(loader, loader->next);
+    if (!may_read(loader) || !rows_are_left(loader)) return false;
+    if (!loader->begun) {
+        loader->begun = true;
+        loader->taken = 0;
+        loader->failed = INT64_MAX;
+        tr_failure_keep(&slot->outcome, TR_OK);
+        tr_assembly_begin(&loader->assembly, loader->next, &slot->batch);
+    }
+    const int64_t left = slot->batch.rows - loader->taken;
+    *portion = (struct portion){loader->next, loader->taken, loader->taken + (left < most ? left : most)};
+    loader->taken = portion->end;
+    loader->busy++;
+    offer(loader);
+    return true;
+}
+
+/* Reads what was taken, without the lock meanwhile. */
+static void read_portion(tr_loader *loader, const struct portion *portion)
+{
+    struct slot *slot = slot_of(loader, portion->step);
+    pthread_mutex_unlock(&loader->lock);
+    tr_status status = tr_assembly_read(&loader->assembly, portion->begin, portion->end, &slot->batch);
+    pthread_mutex_lock(&loader->lock);
+    loader->busy--;
+    if (status != TR_OK && portion->begin < loader->failed) {
+        loader->failed = portion->begin;
+        tr_failure_keep(&slot->outcome, status);
+    }
+    if (loader->busy > 0) return;
+    if (!rows_are_left(loader)) {
+        loader->next = portion->step + 1;
+        loader->begun = false;
+        offer(loader);
+        if (reader_may_read(loader)) pthread_cond_signal(&loader->wanted);
+    }
+    pthread_cond_broadcast(&loader->changed);
+}
+
+/* ---- who reads ---- */
 
 static void *read_ahead(void *user)
 {
     tr_loader *loader = user;
+    struct portion portion;
     tr_timeline_enter(loader->timeline, "reader");
     /* A batch is taken by somebody who is about to compute: he must not lose his processor to the thread that
        he wakes by it. It matters where all processors compute; refused, it is as before. */
     sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0});
     pthread_mutex_lock(&loader->lock);
     while (!loader->quit) {
-        if (!may_read(loader)) {
-            pthread_cond_wait(&loader->changed, &loader->lock);
+        if (!reader_may_read(loader) || !take(loader, INT64_MAX, &portion)) {
+            pthread_cond_wait(&loader->wanted, &loader->lock);
             continue;
         }
-        int64_t step = loader->next;
-        loader->busy = true;
-        pthread_mutex_unlock(&loader->lock);
-        tr_timeline_step(step);
+        tr_timeline_step(portion.step);
         tr_span_begin(TR_ACTIVITY_INPUT, "read ahead");
-        fill(loader, step, &loader->slot[step % loader->slots]);
+        read_portion(loader, &portion);
         tr_span_end();
-        pthread_mutex_lock(&loader->lock);
-        loader->busy = false;
-        loader->next = step + 1;
-        pthread_cond_broadcast(&loader->changed);
     }
     pthread_mutex_unlock(&loader->lock);
     tr_timeline_leave();
     return NULL;
 }
 
+bool tr_loader_help(void *arguments)
+{
+    tr_loader *loader = arguments;
+    struct portion portion;
+    if (!atomic_load_explicit(&loader->offers_rows, memory_order_relaxed)) return false;
+    if (pthread_mutex_trylock(&loader->lock) != 0) return false;
+    const bool took = shares(loader) && take(loader, PORTION, &portion);
+    if (took) {
+        const double start = tr_clock_seconds();
+        read_portion(loader, &portion);
+        if (tr_clock_seconds() - start > PORTION_SECONDS) {
+            loader->paused = loader->pause;
+            loader->pause = loader->pause < PAUSE_MOST ? 2 * loader->pause : PAUSE_MOST;
+            offer(loader);
+            pthread_cond_signal(&loader->wanted);
+        }
+    }
+    pthread_mutex_unlock(&loader->lock);
+    return took;
+}
+
+bool tr_loader_may_be_helped(const tr_loader *loader)
+{
+    return loader->reading && tr_assembly_is_divisible(&loader->assembly);
+}
+
+void tr_loader_expect_help(tr_loader *loader)
+{
+    assert(tr_loader_may_be_helped(loader));
+    pthread_mutex_lock(&loader->lock);
+    loader->helped = true;
+    pthread_mutex_unlock(&loader->lock);
+}
+
+/* ---- making ---- */
+
 static tr_status start_reading(tr_loader *loader)
 {
     if (pthread_mutex_init(&loader->lock, NULL) != 0) goto no_lock;
     if (pthread_cond_init(&loader->changed, NULL) != 0) goto no_condition;
+    if (pthread_cond_init(&loader->wanted, NULL) != 0) goto no_second_condition;
     loader->timeline = tr_timeline_current();
     if (tr_thread_start(&loader->thread, read_ahead, loader) != 0) goto no_thread;
     loader->reading = true;
     return TR_OK;
 no_thread:
+    pthread_cond_destroy(&loader->wanted);
+no_second_condition:
     pthread_cond_destroy(&loader->changed);
 no_condition:
     pthread_mutex_destroy(&loader->lock);
@@ -234,9 +235,9 @@ no_lock:
                    "processes");
 }
 
-static tr_status check_options(const tr_loader *loader)
+static tr_status check_options(const struct tr_assembly *assembly)
 {
-    const struct tr_loader_options *options = &loader->options;
+    const struct tr_loader_options *options = &assembly->options;
     if (options->microbatches < 1 || options->first_microbatch < 0 ||
         options->end_microbatch <= options->first_microbatch ||
         options->end_microbatch > options->microbatches) {
@@ -247,9 +248,9 @@ static tr_status check_options(const tr_loader *loader)
     if (options->prefetch < 0 || options->prefetch > TR_PREFETCH_MAX) {
         return tr_fail(TR_EINVAL, "prefetch is %d; give 0 to %d", options->prefetch, TR_PREFETCH_MAX);
     }
-    if (loader->order.count > loader->source->info.count) {
+    if (assembly->order.count > assembly->source->info.count) {
         return tr_fail(TR_EINVAL, "the order is over %" PRId64 " examples, the source has %" PRId64,
-                       loader->order.count, loader->source->info.count);
+                       assembly->order.count, assembly->source->info.count);
     }
     return TR_OK;
 }
@@ -260,38 +261,39 @@ tr_status tr_loader_create(const tr_source *source, const struct tr_order *order
     tr_status status;
     tr_loader *loader = tr_alloc_zero(1, sizeof *loader);
     if (!loader) return TR_ENOMEM;
-    loader->source = source;
-    loader->order = *order;
-    loader->options = *options;
+    struct tr_assembly *assembly = &loader->assembly;
+    *assembly = (struct tr_assembly){.source = source, .order = *order, .options = *options};
     loader->current = -1;
-    if (options->prefetch == TR_PREFETCH_AUTO) loader->options.prefetch = source->info.slow ? 2 : 0;
-    TR_TRY_GOTO(check_options(loader), fail);
+    loader->pause = PAUSE_FIRST;
+    if (options->prefetch == TR_PREFETCH_AUTO) assembly->options.prefetch = source->info.slow ? 2 : 0;
+    TR_TRY_GOTO(check_options(assembly), fail);
     /* Of images in memory only numbers and labels are read, which takes less than waking a thread. */
-    if (source->resident) loader->options.prefetch = 0;
+    if (source->resident) assembly->options.prefetch = 0;
 
     /* What tr_cut() gives to a range of microbatches of a batch of this size or less. */
     int64_t parts = options->end_microbatch - options->first_microbatch;
     __extension__ __int128 rows =
         ((__int128)order->batch * parts + options->microbatches - 1) / options->microbatches;
-    loader->capacity = (int64_t)rows;
+    assembly->capacity = (int64_t)rows;
     if (source->info.features == TR_FEATURE_TOKENS &&
-        (__builtin_mul_overflow(loader->capacity, (int64_t)source->info.max_tokens, &loader->tokens) ||
-         loader->tokens > INT32_MAX)) {
+        (__builtin_mul_overflow(assembly->capacity, (int64_t)source->info.max_tokens, &assembly->tokens) ||
+         assembly->tokens > INT32_MAX)) {
         status = tr_fail(TR_EINVAL,
                          "a batch of %" PRId64 " rows of up to %" PRId32
                          " tokens is more than %d tokens; make the "
                          "batch or max_tokens smaller",
-                         loader->capacity, source->info.max_tokens, INT32_MAX);
+                         assembly->capacity, source->info.max_tokens, INT32_MAX);
         goto fail;
     }
-    loader->slots = loader->options.prefetch + 1;
+    loader->slots = assembly->options.prefetch + 1;
     loader->slot = tr_alloc_zero((size_t)loader->slots, sizeof *loader->slot);
     if (!loader->slot) {
         status = TR_ENOMEM;
         goto fail;
     }
-    for (int i = 0; i < loader->slots; i++) TR_TRY_GOTO(slot_alloc(loader, &loader->slot[i].batch), fail);
-    if (loader->options.prefetch > 0) TR_TRY_GOTO(start_reading(loader), fail);
+    for (int i = 0; i < loader->slots; i++)
+        TR_TRY_GOTO(tr_assembly_alloc(assembly, &loader->slot[i].batch), fail);
+    if (assembly->options.prefetch > 0) TR_TRY_GOTO(start_reading(loader), fail);
     *out = loader;
     return TR_OK;
 fail:
@@ -306,43 +308,54 @@ void tr_loader_destroy(tr_loader **handle)
     if (loader->reading) {
         pthread_mutex_lock(&loader->lock);
         loader->quit = true;
-        pthread_cond_broadcast(&loader->changed);
+        pthread_cond_signal(&loader->wanted);
         pthread_mutex_unlock(&loader->lock);
         pthread_join(loader->thread, NULL);
+        pthread_cond_destroy(&loader->wanted);
         pthread_cond_destroy(&loader->changed);
         pthread_mutex_destroy(&loader->lock);
     }
-    for (int i = 0; loader->slot && i < loader->slots; i++) slot_free(&loader->slot[i].batch);
+    for (int i = 0; loader->slot && i < loader->slots; i++) tr_assembly_free(&loader->slot[i].batch);
     tr_free(loader->slot);
     tr_free(loader);
     *handle = NULL;
 }
 
-/* Waits until the reader has filled the slot of `step`. */
+/* Waits until the batch of `step` is there; with help the caller takes part in reading it. */
 static void wait_for(tr_loader *loader, int64_t step)
 {
+    struct portion portion;
     pthread_mutex_lock(&loader->lock);
     if (loader->current < 0 || step < loader->current || step > loader->next) {
         /* A jump: what was read ahead is of no use. */
         loader->current = -1;
-        while (loader->busy) pthread_cond_wait(&loader->changed, &loader->lock);
+        offer(loader);
+        while (loader->busy > 0) pthread_cond_wait(&loader->changed, &loader->lock);
         loader->next = step;
+        loader->begun = false;
     }
     loader->current = step;
-    pthread_cond_broadcast(&loader->changed);
-    while (loader->next <= step) pthread_cond_wait(&loader->changed, &loader->lock);
+    if (loader->paused > 0) loader->paused--;
+    offer(loader);
+    if (reader_may_read(loader)) pthread_cond_signal(&loader->wanted);
+    while (loader->next <= step) {
+        if (loader->helped && take(loader, PORTION, &portion))
+            read_portion(loader, &portion);
+        else
+            pthread_cond_wait(&loader->changed, &loader->lock);
+    }
     pthread_mutex_unlock(&loader->lock);
 }
 
 tr_status tr_loader_get(tr_loader *loader, int64_t step, const struct tr_batch **out)
 {
     if (step < 0) return tr_fail(TR_EINVAL, "step %" PRId64 " of a data set: steps count from 0", step);
-    struct slot *slot = &loader->slot[step % loader->slots];
+    struct slot *slot = slot_of(loader, step);
     tr_span_begin(TR_ACTIVITY_INPUT, "read");
     if (loader->reading) {
         wait_for(loader, step);
     } else {
-        fill(loader, step, slot);
+        fill(loader, step);
     }
     tr_span_end();
     if (slot->outcome.status != TR_OK) return tr_failure_restore(&slot->outcome);
@@ -352,10 +365,10 @@ tr_status tr_loader_get(tr_loader *loader, int64_t step, const struct tr_batch *
 
 int64_t tr_loader_rows(const tr_loader *loader)
 {
-    return loader->capacity;
+    return loader->assembly.capacity;
 }
 
 int64_t tr_loader_tokens(const tr_loader *loader)
 {
-    return loader->tokens;
+    return loader->assembly.tokens;
 }

@@ -72,6 +72,11 @@ double tr_device_peak(tr_device *device, double seconds)
     return device->class->peak ? device->class->peak(device, seconds) : 0;
 }
 
+bool tr_device_set_idle(tr_device *device, tr_team_idle idle, void *arguments)
+{
+    return device->class->set_idle && device->class->set_idle(device, idle, arguments);
+}
+
 int64_t tr_device_room(tr_device *device)
 {
     return device->class->room ? device->class->room(device) : INT64_MAX;

@@ -9,6 +9,7 @@
 #define TR_DEVICE_DEVICE_H
 
 #include "base/registry.h"
+#include "base/team.h"
 #include "device/ops.h"
 
 #include <stdbool.h>
@@ -56,6 +57,8 @@ struct tr_device_class {
     int64_t (*room)(tr_device *device);
     /* See tr_device_memory(); NULL: it has none. */
     int64_t (*memory)(const tr_device *device);
+    /* See tr_device_set_idle(); NULL: its threads do nothing else. */
+    bool (*set_idle)(tr_device *device, tr_team_idle idle, void *arguments);
     /* See tr_device_peak(); NULL: not known. */
     double (*peak)(tr_device *device, double seconds);
     void (*destroy)(tr_device *device);
@@ -118,6 +121,11 @@ void tr_device_destroy(tr_device **device);
 /* The float operations per second that the device can reach at most (fused multiply-adds count as two),
    measured for about so many seconds; 0 where that is not known. */
 double tr_device_peak(tr_device *device, double seconds);
+
+/* Work of some microseconds per call that the device's threads do from now on while they wait for each other
+   (base/team.h), until NULL takes the place of `idle`; whoever sets it ends it, before the device is
+   destroyed. false: they do not wait, or have such work already. */
+bool tr_device_set_idle(tr_device *device, tr_team_idle idle, void *arguments);
 
 /* The bytes that one more allocation may have, INT64_MAX where that is not known. */
 int64_t tr_device_room(tr_device *device);

@@ -17,6 +17,7 @@ struct tr_gradient {
     tr_mirror *mirror; /* of the variables */
     struct tr_order order;
     tr_loader *loader;
+    bool helps; /* threads of the device help the loader */
     tr_feed *feed;
     tr_pass *pass;
     bool alone; /* see struct tr_gradient_part */
@@ -122,6 +123,22 @@ static tr_status make_slots(tr_gradient *gradient, const bool *apart, float *win
     return TR_OK;
 }
 
+/* Threads of the device read ahead while they wait for each other: a thread beside them would take a
+   processor from one of them, and the others would wait for it. */
+static void let_help(tr_gradient *gradient)
+{
+    if (!tr_loader_may_be_helped(gradient->loader)) return;
+    gradient->helps = tr_device_set_idle(gradient->device, tr_loader_help, gradient->loader);
+    if (gradient->helps) tr_loader_expect_help(gradient->loader);
+}
+
+static void end_loader(tr_gradient *gradient)
+{
+    if (gradient->helps) tr_device_set_idle(gradient->device, NULL, NULL);
+    gradient->helps = false;
+    tr_loader_destroy(&gradient->loader);
+}
+
 tr_status tr_gradient_create(tr_device *device, const struct tr_job *job, tr_variables *variables,
                              const struct tr_gradient_part *part, float *window, tr_gradient **out)
 {
@@ -142,6 +159,7 @@ tr_status tr_gradient_create(tr_device *device, const struct tr_job *job, tr_var
         .in_place = tr_resident_in_place(device, source),
     };
     TR_TRY_GOTO(tr_loader_create(source, &gradient->order, &options, &gradient->loader), fail);
+    let_help(gradient);
     tr_gradient_plan(job, part, tr_loader_rows(gradient->loader), tr_loader_tokens(gradient->loader),
                      &gradient->plan);
     TR_TRY_GOTO(make_pass(gradient), fail);
@@ -158,7 +176,7 @@ void tr_gradient_destroy(tr_gradient **handle)
 {
     tr_gradient *gradient = *handle;
     if (!gradient) return;
-    tr_loader_destroy(&gradient->loader);
+    end_loader(gradient);
     tr_pass_destroy(&gradient->pass);
     tr_feed_destroy(&gradient->feed);
     tr_staging_release(&gradient->slots);
@@ -170,7 +188,7 @@ void tr_gradient_destroy(tr_gradient **handle)
 
 void tr_gradient_leave(tr_gradient **handle)
 {
-    if (*handle) tr_loader_destroy(&(*handle)->loader);
+    if (*handle) end_loader(*handle);
     *handle = NULL;
 }
 

@@ -19,8 +19,9 @@
 /* A source made up in memory: example i has features and labels that are functions of i. */
 struct made_source {
     tr_source base;
-    int64_t fail_at;   /* reading this example fails; -1: none */
-    unsigned sleep_us; /* reading takes this long */
+    int64_t fail_at;       /* reading this example fails; -1: none */
+    bool fails_from_there; /* and those behind it */
+    unsigned sleep_us;     /* reading takes this long */
     atomic_int reads;
 };
 
@@ -34,7 +35,8 @@ static tr_status made_read(const tr_source *base, int64_t index, void *features,
     struct made_source *source = (struct made_source *)(uintptr_t)base;
     atomic_fetch_add(&source->reads, 1);
     if (source->sleep_us > 0) usleep(source->sleep_us);
-    if (index == source->fail_at) return tr_fail(TR_EFORMAT, "example %" PRId64 " is bad", index);
+    if (index == source->fail_at || (source->fails_from_there && index > source->fail_at))
+        return tr_fail(TR_EFORMAT, "example %" PRId64 " is bad", index);
     *length = tr_source_capacity(base);
     switch (base->info.features) {
     case TR_FEATURE_IMAGE:
@@ -57,6 +59,16 @@ static tr_status made_read(const tr_source *base, int64_t index, void *features,
 
 static const struct tr_source_class made_class = {
     .name = "made", .version = TR_SOURCE_VERSION, .read = made_read};
+
+/* Whose examples are so near that others may help to read them. */
+static void made_fetch(const tr_source *base, int64_t index)
+{
+    (void)base;
+    (void)index;
+}
+
+static const struct tr_source_class near_class = {
+    .name = "near", .version = TR_SOURCE_VERSION, .read = made_read, .fetch = made_fetch};
 
 static struct made_source make(enum tr_feature_kind kind, int64_t count)
 {
@@ -257,6 +269,176 @@ static void test_reading_ahead_is_bounded(void **state)
     tr_loader_destroy(&loader);
 }
 
+/* Waits until so many examples have been read, and a little for those that should not be. */
+static void settle(struct made_source *source, int reads)
+{
+    for (int i = 0; i < 20000 && atomic_load(&source->reads) < reads; i++) usleep(1000);
+    usleep(5000);
+    assert_int_equal(atomic_load(&source->reads), reads);
+}
+
+/* With help the loader's thread reads the next batch only, and helpers those behind it, as far as it is to be
+   read ahead. */
+static void test_help_is_bounded(void **state)
+{
+    (void)state;
+    struct made_source source = make(TR_FEATURE_FLOATS, 100);
+    source.base.class = &near_class;
+    struct tr_order order;
+    assert_int_equal(tr_order_make(&order, 100, 10, TR_LAST_BATCH_KEEP, false, 5), TR_OK);
+    struct tr_loader_options options = TR_LOADER_OPTIONS_WHOLE;
+    options.prefetch = 3;
+    options.end_step = 6;
+    tr_loader *loader = NULL;
+    assert_int_equal(tr_loader_create(&source.base, &order, &options, &loader), TR_OK);
+    assert_true(tr_loader_may_be_helped(loader));
+    tr_loader_expect_help(loader);
+    assert_false(tr_loader_help(loader));
+    static const int batches[] = {4, 5, 6, 6, 6, 6, 7}; /* that have been read in the end */
+    for (int64_t step = 0; step < 7; step++) {
+        const struct tr_batch *batch;
+        assert_int_equal(tr_loader_get(loader, step, &batch), TR_OK);
+        check_batch(&source, &order, step, &options, batch);
+        if (step == 0) settle(&source, 20);
+        while (tr_loader_help(loader)) continue;
+        settle(&source, 10 * batches[step]);
+    }
+    tr_loader_destroy(&loader);
+}
+
+/* Helpers whose reading takes long would be waited for: the loader's thread reads again. */
+static void test_slow_help_is_paused(void **state)
+{
+    (void)state;
+    struct made_source source = make(TR_FEATURE_FLOATS, 100);
+    source.base.class = &near_class;
+    struct tr_order order;
+    assert_int_equal(tr_order_make(&order, 100, 10, TR_LAST_BATCH_KEEP, false, 5), TR_OK);
+    struct tr_loader_options options = TR_LOADER_OPTIONS_WHOLE;
+    options.prefetch = 3;
+    tr_loader *loader = NULL;
+    const struct tr_batch *batch;
+    assert_int_equal(tr_loader_create(&source.base, &order, &options, &loader), TR_OK);
+    tr_loader_expect_help(loader);
+    assert_int_equal(tr_loader_get(loader, 0, &batch), TR_OK);
+    settle(&source, 20);
+    source.sleep_us = 200;
+    assert_true(tr_loader_help(loader));
+    assert_false(tr_loader_help(loader));
+    settle(&source, 40);
+    assert_int_equal(tr_loader_get(loader, 1, &batch), TR_OK);
+    check_batch(&source, &order, 1, &options, batch);
+    settle(&source, 50);
+    tr_loader_destroy(&loader);
+}
+
+static void test_who_may_help(void **state)
+{
+    (void)state;
+    for (int kind = TR_FEATURE_IMAGE; kind <= TR_FEATURE_TOKENS; kind++)
+        for (int near = 0; near < 2; near++)
+            for (int prefetch = 0; prefetch < 2; prefetch++) {
+                struct made_source source = make((enum tr_feature_kind)kind, 20);
+                if (near) source.base.class = &near_class;
+                struct tr_order order;
+                assert_int_equal(tr_order_make(&order, 20, 10, TR_LAST_BATCH_KEEP, false, 5), TR_OK);
+                struct tr_loader_options options = TR_LOADER_OPTIONS_WHOLE;
+                options.prefetch = prefetch;
+                tr_loader *loader = NULL;
+                assert_int_equal(tr_loader_create(&source.base, &order, &options, &loader), TR_OK);
+                assert_true(tr_loader_may_be_helped(loader) ==
+                            (near && prefetch > 0 && kind != TR_FEATURE_TOKENS));
+                tr_loader_destroy(&loader);
+            }
+}
+
+struct helpers {
+    tr_loader *loader;
+    atomic_bool stop;
+    pthread_t thread[3];
+};
+
+static void *help(void *arguments)
+{
+    struct helpers *helpers = arguments;
+    while (!atomic_load(&helpers->stop))
+        if (!tr_loader_help(helpers->loader)) usleep(20);
+    return NULL;
+}
+
+static void start_helpers(struct helpers *helpers)
+{
+    tr_loader_expect_help(helpers->loader);
+    atomic_init(&helpers->stop, false);
+    for (int i = 0; i < 3; i++) assert_int_equal(pthread_create(&helpers->thread[i], NULL, help, helpers), 0);
+}
+
+static void end_helpers(struct helpers *helpers)
+{
+    atomic_store(&helpers->stop, true);
+    for (int i = 0; i < 3; i++) pthread_join(helpers->thread[i], NULL);
+    tr_loader_destroy(&helpers->loader);
+}
+
+/* Whoever reads which rows, the batches are the same, also ragged ones and those of a part that has no rows;
+   and a step that is asked for out of turn. */
+static void test_contents_with_help(void **state)
+{
+    (void)state;
+    for (int kind = TR_FEATURE_IMAGE; kind <= TR_FEATURE_FLOATS; kind++) {
+        struct made_source source = make((enum tr_feature_kind)kind, 51);
+        source.base.class = &near_class;
+        struct tr_order order;
+        assert_int_equal(tr_order_make(&order, 51, 10, TR_LAST_BATCH_KEEP, true, 5), TR_OK);
+        for (int prefetch = 1; prefetch <= 3; prefetch++)
+            for (int64_t first = 0; first < 2; first++) {
+                struct tr_loader_options options = {.microbatches = 2,
+                                                    .first_microbatch = first,
+                                                    .end_microbatch = 2,
+                                                    .prefetch = prefetch,
+                                                    .end_step = INT64_MAX};
+                struct helpers helpers;
+                assert_int_equal(tr_loader_create(&source.base, &order, &options, &helpers.loader), TR_OK);
+                start_helpers(&helpers);
+                for (int i = 0; i < 150; i++) {
+                    const int64_t step = i % 29 == 28 ? i / 2 : i;
+                    const struct tr_batch *batch;
+                    assert_int_equal(tr_loader_get(helpers.loader, step, &batch), TR_OK);
+                    check_batch(&source, &order, step, &options, batch);
+                    if (i % 3 == 0) usleep(100);
+                }
+                end_helpers(&helpers);
+            }
+    }
+}
+
+/* Of several bad examples the first is reported. */
+static void test_failure_with_help(void **state)
+{
+    (void)state;
+    struct made_source source = make(TR_FEATURE_FLOATS, 100);
+    source.base.class = &near_class;
+    source.fail_at = 31;
+    source.fails_from_there = true;
+    struct tr_order order;
+    assert_int_equal(tr_order_make(&order, 100, 20, TR_LAST_BATCH_KEEP, false, 5), TR_OK);
+    struct tr_loader_options options = TR_LOADER_OPTIONS_WHOLE;
+    options.prefetch = 2;
+    for (int i = 0; i < 20; i++) {
+        struct helpers helpers;
+        const struct tr_batch *batch;
+        assert_int_equal(tr_loader_create(&source.base, &order, &options, &helpers.loader), TR_OK);
+        start_helpers(&helpers);
+        assert_int_equal(tr_loader_get(helpers.loader, 0, &batch), TR_OK);
+        if (i % 2) usleep(500);
+        for (int k = 0; k < 2; k++) {
+            assert_int_equal(tr_loader_get(helpers.loader, 1, &batch), TR_EFORMAT);
+            assert_string_equal(tr_error_message(), "example 31 is bad");
+        }
+        end_helpers(&helpers);
+    }
+}
+
 static int fail_nth(size_t size, void *user)
 {
     (void)size;
@@ -335,6 +517,11 @@ int main(void)
         cmocka_unit_test(test_jumps),
         cmocka_unit_test(test_failure_surfaces_at_its_step),
         cmocka_unit_test(test_reading_ahead_is_bounded),
+        cmocka_unit_test(test_help_is_bounded),
+        cmocka_unit_test(test_slow_help_is_paused),
+        cmocka_unit_test(test_who_may_help),
+        cmocka_unit_test(test_contents_with_help),
+        cmocka_unit_test(test_failure_with_help),
         cmocka_unit_test(test_allocation),
         cmocka_unit_test(test_refusals),
     };

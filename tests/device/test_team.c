@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/team.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
@@ -127,6 +128,51 @@ static void test_wakes_after_sleep(void **state)
     tr_team_destroy(&work.team);
 }
 
+struct idle {
+    atomic_int calls, inside;
+};
+
+static bool count_idle(void *arguments)
+{
+    struct idle *idle = arguments;
+    atomic_fetch_add(&idle->inside, 1);
+    atomic_fetch_add(&idle->calls, 1);
+    atomic_fetch_sub(&idle->inside, 1);
+    return true;
+}
+
+/* Keeps the others waiting until they have done some idle work. */
+static void wait_for_idle(void *arguments, int member, int size)
+{
+    struct idle *idle = arguments;
+    (void)size;
+    const int enough = atomic_load(&idle->calls) + 10;
+    const time_t deadline = time(NULL) + 60;
+    while (member == 1 && atomic_load(&idle->calls) < enough && time(NULL) < deadline) sched_yield();
+}
+
+/* Members that wait do idle work, again after it was taken away, and then nobody does any more. */
+static void test_idle_work(void **state)
+{
+    (void)state;
+    struct work work = {0};
+    struct idle idle = {0};
+    assert_int_equal(tr_team_create(3, &work.team), TR_OK);
+    for (int round = 1; round <= 100; round++) {
+        const int before = atomic_load(&idle.calls);
+        tr_team_set_idle(work.team, count_idle, &idle);
+        tr_team_run_together(work.team, wait_for_idle, &idle);
+        tr_team_set_idle(work.team, NULL, NULL);
+        const int calls = atomic_load(&idle.calls);
+        assert_int_equal(atomic_load(&idle.inside), 0);
+        assert_true(calls >= before + 10);
+        for (int i = 0; i < 20; i++) tr_team_run(work.team, count_run, &work);
+        assert_int_equal(atomic_load(&idle.calls), calls);
+        for (int i = 0; i < 3; i++) assert_int_equal(work.runs[i], 20 * round);
+    }
+    tr_team_destroy(&work.team);
+}
+
 static void test_size_is_checked(void **state)
 {
     (void)state;
@@ -171,8 +217,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_member_runs_once),     cmocka_unit_test(test_late_members_are_helped),
         cmocka_unit_test(test_together_nobody_is_helped), cmocka_unit_test(test_barrier),
-        cmocka_unit_test(test_wakes_after_sleep),         cmocka_unit_test(test_size_is_checked),
-        cmocka_unit_test(test_shares_tile_the_range),
+        cmocka_unit_test(test_wakes_after_sleep),         cmocka_unit_test(test_idle_work),
+        cmocka_unit_test(test_size_is_checked),           cmocka_unit_test(test_shares_tile_the_range),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,6 +61,16 @@ static double cpu_peak(tr_device *device, double seconds)
     return sum;
 }
 
+/* A team of one does not wait. */
+static bool cpu_set_idle(tr_device *device, tr_team_idle idle, void *arguments)
+{
+    struct cpu_device *cpu = cpu_device_of(device);
+    if (device->threads == 1 || (idle && cpu->idles)) return false;
+    tr_team_set_idle(cpu->team, idle, arguments);
+    cpu->idles = idle != NULL;
+    return true;
+}
+
 static void cpu_destroy(tr_device *device)
 {
     struct cpu_device *cpu = cpu_device_of(device);
@@ -101,6 +111,7 @@ static tr_status cpu_create(const struct tr_device_choice *choice, tr_device **o
                                           .to_device = cpu_copy,
                                           .to_host = cpu_copy,
                                           .wait = cpu_wait,
+                                          .set_idle = cpu_set_idle,
                                           .peak = cpu_peak,
                                           .destroy = cpu_destroy,
 #define SLOT(op) .op = kernels->op ? kernels->op : tr_device_ref.op,
