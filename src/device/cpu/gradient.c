@@ -17,10 +17,15 @@
 #include "device/cpu/tile.h"
 #include "device/cpu/update.h"
 
+#include <math.h>
+
 #define BLOCK_ROWS    256 /* and no more, whatever the cache */
 #define CHUNK_COLUMNS 512
 /* Floats of the waiting tiles of a chunk, over all slots; they stay in the last-level cache. */
 #define WAITING_FLOATS (3072 * 14 * 32)
+
+/* How much longer members may take who have whole rows. */
+#define WHOLE_ROWS 1.03
 
 #define TILE_SIZE (TILE_ROWS * TILE_COLUMNS)
 #define PACKED_A  (TILE_ROWS * BLOCK_ROWS + PACK_SLACK)
@@ -350,18 +355,17 @@ tr_status gradient_compute(struct cpu_device *cpu, const struct gradient *g)
                         .rows = cpu_reduction_rows(g->cut, 1, g->offset),
                         .slots = cpu_reduction_slots(g->cut)};
     choose_blocks(&cpu->room, &work);
-    double best = 0.0;
+    double least = INFINITY;
     for (int parts = 1; parts <= cpu->base.threads; parts++) {
         if (cpu->base.threads % parts) continue;
         const int64_t across = divide_up(divide_up(g->width, TILE_COLUMNS), cpu->base.threads / parts);
         const double cycles = cost(&work, divide_up(g->height, parts), across * TILE_COLUMNS);
-        if (work.parts_rows == 0 || cycles < best) {
-            best = cycles;
-            work.parts_rows = parts;
-        }
+        /* Whole rows are worth a little: they are one stretch of memory, and the member that applies a
+           gradient, a part of a stretch, then mostly is the one that has formed it. */
+        if (cycles < WHOLE_ROWS * least) work.parts_rows = parts;
+        if (cycles < least) least = cycles;
     }
     TR_TRY(cpu_reserve(cpu, scratch_bytes(&work), 0));
-    const double products = (double)g->height * (double)(work.rows + 8) * (double)g->width;
-    cpu_run(cpu, products / (8.0 * VW), reduce, &work);
+    cpu_run(cpu, tile_nanoseconds(g->height, g->width, work.rows), reduce, &work);
     return TR_OK;
 }

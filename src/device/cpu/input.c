@@ -9,7 +9,8 @@
 
 #include <string.h>
 
-#define NANOSECONDS_PER_BYTE (1.0 / VW)
+/* Four bytes are written for each. */
+#define NANOSECONDS_PER_BYTE (4.0 / VW)
 
 /* Up to this many channels a line is converted as one run; above, each pixel is. */
 #define RUN_CHANNELS 16

@@ -358,7 +358,6 @@ tr_status product_compute(struct cpu_device *cpu, const struct product *product)
     const int64_t kept = banded ? larger(1, smaller(divide_up(product->depth, work.depth), work.group)) : 1;
     const int64_t floats = larger(FEW_FLOATS, kept * work.packed_b);
     TR_TRY(cpu_reserve(cpu, cpu_round(PACKED_A * sizeof(float)) + (size_t)floats * sizeof(float), 0));
-    const double products = (double)product->rows * (double)product->depth * (double)product->columns;
-    cpu_run(cpu, products / (8.0 * VW), multiply, &work);
+    cpu_run(cpu, tile_nanoseconds(product->rows, product->columns, product->depth), multiply, &work);
     return TR_OK;
 }
