@@ -1,12 +1,17 @@
 /* What a gpu device does besides computing: it refuses arithmetic that is not exact, finds what an earlier
- * run has kept and trusts nothing that was damaged, and says what it has no room for. On the first OpenCL
- * device, whose interface is falsified where something is to go wrong.
+ * run has kept and trusts nothing that was damaged, says what it has no room for, and launches no more groups
+ * than every interface allows. On the first OpenCL device, whose interface is falsified where something is to
+ * go wrong.
  */
 #include "device/gpu/internal.h"
+#include "device/gpu/product.h"
+#include "device/ref/ref.h"
 #include "scratch.h"
 #include "support/opencl.h"
 
+#include "base/alloc.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "trireme/status.h"
 
 #include <setjmp.h>
@@ -74,8 +79,9 @@ static void a_wrong_bit_is_named(void **state)
         const char *name;
     } faults[] = {{1, 5 * 200 + 3, "functions: sigmoid"},
                   {2, 77, "random numbers"},
-                  {3, 1000, "a product"},
-                  {4, 45 * 35 + 3, "a gradient"}};
+                  {3, 1000, "a product in tiles of 32 x 32"},
+                  {4, 141 * 131 + 3, "a gradient in tiles of 32 x 32"},
+                  {5, 1000, "a product in tiles of 4 x 32"}};
     struct gpu_api api = *real;
     (void)state;
     api.to_host = to_host_wrong;
@@ -84,6 +90,69 @@ static void a_wrong_bit_is_named(void **state)
         wrong_at = faults[i].at;
         expect_refusal(&api, NULL, faults[i].name);
     }
+}
+
+/* What products take of a device that is no processor; compilers for processors take minutes over unrolled
+   loops. */
+static tr_status describe_gpu(int number, struct gpu_info *out)
+{
+    tr_status status = real->describe(number, out);
+    out->processor = false;
+    return status;
+}
+
+/* Options of the programs whose compiler errs, or NULL. */
+static const char *wrong_options;
+
+/* The last number of a thread begins with 1. */
+static tr_status build_wrong(void *session, const struct gpu_program_source *source, void **program)
+{
+    static const char zeros[] = "acc[i][j] = 0.0f;",
+                      wrong[] = "acc[i][j] = i == PM - 1 && j == PN - 1 ? 1.0f : 0.0f;";
+    struct gpu_program_source changed = *source;
+    const char *parts[16];
+    char options[512], *text = NULL;
+    snprintf(options, sizeof options, "%s -DD_KEEP_ROLLED", source->options);
+    changed.options = options;
+    changed.binary = NULL;
+    if (wrong_options && strstr(source->options, wrong_options)) {
+        assert_in_range(source->count, 1, 16);
+        memcpy(parts, source->parts, (size_t)source->count * sizeof *parts);
+        const char *last = parts[source->count - 1], *at = strstr(last, zeros);
+        assert_non_null(at);
+        text = tr_format("%.*s%s%s", (int)(at - last), last, wrong, at + strlen(zeros));
+        assert_non_null(text);
+        parts[source->count - 1] = text;
+        changed.parts = parts;
+    }
+    tr_status status = real->build(session, &changed, program);
+    tr_free(text);
+    return status;
+}
+
+/* Whichever of the tiles that a GPU takes, and in products as in gradients. */
+static void a_compiler_that_errs_in_one_tile_is_found_out(void **state)
+{
+    static const struct {
+        const char *options, *name;
+    } faults[] = {{"-DA_K=1 -DB_K=0 -DBM=128 ", "a product in tiles of 128 x 128"},
+                  {"-DA_K=0 -DB_K=0 -DBM=128 ", "a gradient in tiles of 128 x 128"},
+                  {"-DA_K=1 -DB_K=0 -DBM=64 ", "a product in tiles of 64 x 64"},
+                  {"-DA_K=1 -DB_K=0 -DBM=32 ", "a product in tiles of 32 x 32"},
+                  {"-DA_K=1 -DB_K=0 -DBM=4 ", "a product in tiles of 4 x 32"}};
+    struct gpu_api api = *real;
+    tr_device *device;
+    (void)state;
+    api.describe = describe_gpu;
+    api.build = build_wrong;
+    if (create(&api, NULL, &device) != TR_OK) fail_msg("%s", tr_error_message());
+    assert_null(gpu_of(device)->tile);
+    tr_device_destroy(&device);
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
+        wrong_options = faults[i].options;
+        expect_refusal(&api, NULL, faults[i].name);
+    }
+    wrong_options = NULL;
 }
 
 /* ---- what is kept ---- */
@@ -266,6 +335,118 @@ static void what_has_no_room_is_said(void **state)
     tr_device_destroy(&device);
 }
 
+/* ---- launches of many groups ---- */
+
+static int later_launches; /* that do not begin at the first group */
+
+static tr_status launch_few(void *session, const struct gpu_launch *launch)
+{
+    assert_int_equal(launch->first[0], 0);
+    for (int axis = 1; axis < 3; axis++) {
+        assert_in_range(launch->groups[axis], 1, GPU_MOST_GROUPS);
+        later_launches += launch->first[axis] > 0;
+    }
+    return real->launch(session, launch);
+}
+
+/* Copies `count` floats to memory of the device, which is returned. */
+static float *there(tr_device *device, const float *numbers, int64_t count)
+{
+    void *memory;
+    assert_int_equal(tr_device_alloc(device, (size_t)count * sizeof(float), &memory), TR_OK);
+    assert_int_equal(tr_device_to_device(device, memory, numbers, (size_t)count * sizeof(float)), TR_OK);
+    return memory;
+}
+
+static void expect_bytes(tr_device *device, const float *expected, float *memory, int64_t count,
+                         const char *what)
+{
+    float *got = tr_alloc((size_t)count, sizeof *got);
+    assert_non_null(got);
+    assert_int_equal(tr_device_to_host(device, got, memory, (size_t)count * sizeof *got), TR_OK);
+    assert_int_equal(tr_device_wait(device), TR_OK);
+    for (int64_t i = 0; i < count; i++)
+        if (memcmp(&expected[i], &got[i], sizeof *got) != 0)
+            fail_msg("%s: number %lld is %g, should be %g", what, (long long)i, (double)got[i],
+                     (double)expected[i]);
+    tr_free(got);
+    tr_device_free(device, memory);
+}
+
+/* Tiles of rows, along axis 1. */
+static void multiply_many_rows(tr_device *device)
+{
+    const int64_t rows = (int64_t)32 * GPU_MOST_GROUPS + 5;
+    float *x = tr_alloc(2 * (size_t)rows, sizeof *x), *y = x + rows, w = 0.37f, b = -0.11f;
+    assert_non_null(x);
+    for (int64_t i = 0; i < rows; i++) x[i] = (float)(i % 4099) / 4099;
+    struct tr_op_dense_forward op = {.rows = rows, .in = 1, .out = 1, .x = x, .w = &w, .b = &b, .y = y};
+    assert_int_equal(ref_dense_forward(device, &op), TR_OK);
+    op.x = there(device, x, rows);
+    op.w = there(device, &w, 1);
+    op.b = there(device, &b, 1);
+    op.y = there(device, x, rows);
+    assert_int_equal(tr_device_dense_forward(device, &op), TR_OK);
+    expect_bytes(device, y, op.y, rows, "many rows");
+    tr_device_free(device, (void *)(uintptr_t)op.x);
+    tr_device_free(device, (void *)(uintptr_t)op.w);
+    tr_device_free(device, (void *)(uintptr_t)op.b);
+    tr_free(x);
+}
+
+/* Microbatches: leaves of products along axis 2, of the sums of their rows along axis 1, and nodes. */
+static void multiply_many_microbatches(tr_device *device)
+{
+    enum { COUNT = GPU_MOST_GROUPS + 2, IN = 2, OUT = 3, EACH = IN * OUT + OUT };
+    static int64_t row[COUNT + 1];
+    static int32_t bound[COUNT + 1];
+    float *x = tr_alloc((size_t)COUNT * (IN + OUT + EACH), sizeof *x), *dy = x + COUNT * IN,
+          *d = dy + COUNT * OUT;
+    assert_non_null(x);
+    for (int i = 0; i < COUNT * (IN + OUT); i++) x[i] = (float)(i % 251) / 251;
+    for (int i = 0; i <= COUNT; i++) row[i] = bound[i] = i;
+    for (int tree = 0; tree < 2; tree++) {
+        struct tr_op_dense_backward_weights op = {.in = IN,
+                                                  .out = OUT,
+                                                  .x = x,
+                                                  .dy = dy,
+                                                  .dw = d,
+                                                  .db = d + IN * OUT,
+                                                  .cut = {COUNT, row, COUNT, bound, EACH}};
+        int32_t two[] = {0, 7, COUNT};
+        if (tree) op.cut.nodes = 2;
+        if (tree) op.cut.bound = two;
+        assert_int_equal(ref_dense_backward_weights(device, &op), TR_OK);
+        float *out = there(device, d, (int64_t)op.cut.nodes * EACH);
+        op.x = there(device, x, COUNT * IN);
+        op.dy = there(device, dy, COUNT * OUT);
+        op.dw = out;
+        op.db = out + IN * OUT;
+        struct tr_op_fill fill = {(int64_t)op.cut.nodes * EACH, 7, out};
+        assert_int_equal(tr_device_fill(device, &fill), TR_OK);
+        assert_int_equal(tr_device_dense_backward_weights(device, &op), TR_OK);
+        expect_bytes(device, d, out, (int64_t)op.cut.nodes * EACH, tree ? "two nodes" : "many nodes");
+        tr_device_free(device, (void *)(uintptr_t)op.x);
+        tr_device_free(device, (void *)(uintptr_t)op.dy);
+    }
+    tr_free(x);
+}
+
+static void no_launch_has_more_groups_than_may_be(void **state)
+{
+    struct gpu_api api = *real;
+    tr_device *device;
+    (void)state;
+    api.launch = launch_few;
+    assert_int_equal(create(&api, cache, &device), TR_OK);
+    later_launches = 0;
+    multiply_many_rows(device);
+    assert_int_equal(later_launches, 1);
+    multiply_many_microbatches(device);
+    assert_int_equal(later_launches, 5); /* products and sums of rows, twice */
+    tr_device_destroy(&device);
+}
+
 /* ---- failures of a device ---- */
 
 static tr_status launch_lost(void *session, const struct gpu_launch *launch)
@@ -417,11 +598,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_device_that_lacks_something_is_refused),
         cmocka_unit_test(a_wrong_bit_is_named),
+        cmocka_unit_test(a_compiler_that_errs_in_one_tile_is_found_out),
         cmocka_unit_test(what_was_built_is_kept_and_damage_mended),
         cmocka_unit_test(other_rules_are_other_programs),
         cmocka_unit_test(what_a_driver_keeps_is_not_kept_twice),
         cmocka_unit_test(a_cache_that_cannot_be_is_none),
         cmocka_unit_test(what_has_no_room_is_said),
+        cmocka_unit_test(no_launch_has_more_groups_than_may_be),
         cmocka_unit_test(a_timed_device_tells_what_it_did),
         cmocka_unit_test(copies_go_beside_the_queue),
         cmocka_unit_test(a_lost_device_ends_what_waits_for_it),

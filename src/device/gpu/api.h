@@ -24,6 +24,9 @@
 /* Threads that a group must be able to have. */
 #define GPU_LEAST_THREADS 64
 
+/* Groups that a launch has along axes 1 and 2, at most: CUDA allows no more. */
+#define GPU_MOST_GROUPS 65535
+
 /* What a device says about itself. */
 struct gpu_info {
     char platform[96], name[96], vendor[96], driver[96];
@@ -53,7 +56,8 @@ struct gpu_launch {
     const struct gpu_argument *arguments;
     int count;
     uint32_t threads;   /* of a group; what the kernel was built for */
-    uint32_t groups[3]; /* none of them 0 */
+    uint32_t groups[3]; /* none of them 0; along axes 1 and 2 at most GPU_MOST_GROUPS */
+    uint32_t first[3];  /* the first group, as kernels number them; of axis 0 always 0 */
     void **event;
 };
 

@@ -71,17 +71,37 @@ void gpu_memory(struct gpu_call *call, const volatile void *pointer, size_t elem
     gpu_long(call, (int64_t)(at / element));
 }
 
+static tr_status launch(struct gpu_call *call)
+{
+    call->launch.event = gpu_times_begin(call->gpu);
+    tr_status status = gpu_lists_launch(call->gpu, &call->launch);
+    return call->launch.event ? gpu_times_end(call->gpu, status) : status;
+}
+
+/* Sets the groups of an axis from `first` on, as many as there are and one launch may have. */
+static void set_axis(struct gpu_call *call, int axis, int64_t first, int64_t count)
+{
+    int64_t left = count - first;
+    call->launch.first[axis] = (uint32_t)first;
+    call->launch.groups[axis] = (uint32_t)(axis > 0 && left > GPU_MOST_GROUPS ? GPU_MOST_GROUPS : left);
+}
+
 tr_status gpu_run(struct gpu_call *call, int64_t x, int64_t y, int64_t z)
 {
     if (call->status != TR_OK) return call->status;
     if (x <= 0 || y <= 0 || z <= 0) return TR_OK;
-    assert(x > 0 && y > 0 && z > 0 && x <= INT32_MAX && y <= INT32_MAX && z <= INT32_MAX);
-    call->launch.groups[0] = (uint32_t)x;
-    call->launch.groups[1] = (uint32_t)y;
-    call->launch.groups[2] = (uint32_t)z;
-    call->launch.event = gpu_times_begin(call->gpu);
-    tr_status status = gpu_lists_launch(call->gpu, &call->launch);
-    return call->launch.event ? gpu_times_end(call->gpu, status) : status;
+    if (x > INT32_MAX || y > INT32_MAX || z > INT32_MAX)
+        return tr_fail(TR_EUNSUPPORTED,
+                       "%s in %lld x %lld x %lld groups: more than %d are too many for a gpu",
+                       call->launch.name, (long long)x, (long long)y, (long long)z, INT32_MAX);
+    set_axis(call, 0, 0, x);
+    for (int64_t k = 0; k < z; k += GPU_MOST_GROUPS)
+        for (int64_t j = 0; j < y; j += GPU_MOST_GROUPS) {
+            set_axis(call, 1, j, y);
+            set_axis(call, 2, k, z);
+            TR_TRY(launch(call));
+        }
+    return TR_OK;
 }
 
 tr_status gpu_run_each(struct gpu_call *call, int64_t count)

@@ -81,7 +81,8 @@ void gpu_size(struct gpu_call *call, int64_t value);
 void gpu_memory(struct gpu_call *call, const volatile void *pointer, size_t element);
 /* A tensor, or NULL: the parameter D_IN or D_OUT. */
 #define gpu_array(call, pointer) gpu_memory(call, pointer, sizeof *(pointer))
-/* Enqueues x * y * z groups; nothing where one of them is 0. */
+/* Enqueues x * y * z groups; nothing where one of them is 0. More than GPU_MOST_GROUPS along y or z are
+   several launches: there D_GROUPS() is that of one. */
 tr_status gpu_run(struct gpu_call *call, int64_t x, int64_t y, int64_t z);
 /* Enqueues one thread for each of `count` numbers (D_INDEX()), in groups along x. */
 tr_status gpu_run_each(struct gpu_call *call, int64_t count);

@@ -77,6 +77,8 @@ struct gpu {
     int mark_count;
     uint64_t recorded, reached;
 
+    const struct gpu_tile *tile; /* that all products take while the device is tested; NULL: as they choose */
+
     struct gpu_timed *timed; /* in the order in which it was enqueued */
     int timed_count;
     int64_t ahead_least,

@@ -66,7 +66,7 @@ static uint64_t mix(uint64_t hash, uint64_t word)
 static uint64_t hash_of(uint64_t hash, const struct gpu_launch *launch)
 {
     hash = mix(hash, (uintptr_t)launch->kernel);
-    for (int i = 0; i < 3; i++) hash = mix(hash, launch->groups[i]);
+    for (int i = 0; i < 3; i++) hash = mix(mix(hash, launch->groups[i]), launch->first[i]);
     for (int i = 0; i < launch->count; i++) {
         const struct gpu_argument *argument = &launch->arguments[i];
         uint64_t value = (uintptr_t)argument->block;
@@ -79,7 +79,8 @@ static uint64_t hash_of(uint64_t hash, const struct gpu_launch *launch)
 static bool same(const struct gpu_launch *a, const struct gpu_launch *b)
 {
     if (a->kernel != b->kernel || a->count != b->count || a->threads != b->threads ||
-        memcmp(a->groups, b->groups, sizeof a->groups) != 0)
+        memcmp(a->groups, b->groups, sizeof a->groups) != 0 ||
+        memcmp(a->first, b->first, sizeof a->first) != 0)
         return false;
     for (int i = 0; i < a->count; i++) {
         const struct gpu_argument *left = &a->arguments[i], *right = &b->arguments[i];

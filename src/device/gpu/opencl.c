@@ -342,7 +342,9 @@ void opencl_set_range(const struct gpu_launch *launch, struct opencl_range *rang
     for (int i = 0; i < 3; i++) {
         range->local[i] = i == 0 ? launch->threads : 1;
         range->global[i] = range->local[i] * launch->groups[i];
+        range->first[i] = range->local[i] * launch->first[i];
     }
+    range->offset = launch->first[1] == 0 && launch->first[2] == 0 ? NULL : range->first;
 }
 
 static tr_status opencl_launch(void *session_, const struct gpu_launch *launch)
@@ -354,10 +356,10 @@ static tr_status opencl_launch(void *session_, const struct gpu_launch *launch)
     struct opencl_range range;
     opencl_set_range(launch, &range);
     struct opencl_signals signals;
-    bool guarded = is_new(kernel, launch->groups);
+    bool guarded = is_new(kernel, launch->groups) || range.offset;
     if (guarded) opencl_keep_signals(&signals);
-    error = cl.clEnqueueNDRangeKernel(session->queue, kernel->kernel, 3, NULL, range.global, range.local, 0,
-                                      NULL, (cl_event *)launch->event);
+    error = cl.clEnqueueNDRangeKernel(session->queue, kernel->kernel, 3, range.offset, range.global,
+                                      range.local, 0, NULL, (cl_event *)launch->event);
     if (guarded) opencl_restore_signals(&signals);
     return opencl_failed(session, launch->name, error);
 }

@@ -69,7 +69,8 @@ struct opencl_kernel {
 };
 
 struct opencl_range {
-    size_t global[3], local[3];
+    size_t global[3], local[3], first[3];
+    const size_t *offset; /* `first`, or NULL: it is 0 */
 };
 
 /* The status of an error of OpenCL, with a message. */

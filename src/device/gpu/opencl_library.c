@@ -117,9 +117,14 @@ static int list_devices(struct opencl_found list[MOST_DEVICES])
 
 tr_status opencl_find(int number, struct opencl_found *out)
 {
+    /* One thread after the other: drivers make their devices when they are first asked, and tell others who
+       ask meanwhile that they have none. */
+    static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
     struct opencl_found list[MOST_DEVICES];
     TR_TRY(need_library());
+    pthread_mutex_lock(&one);
     int count = list_devices(list);
+    pthread_mutex_unlock(&one);
     if (count == 0)
         return tr_fail(TR_ENOTFOUND,
                        "OpenCL knows no device here; install the driver of one, or pocl-opencl-icd "

@@ -1,5 +1,6 @@
 #include "device/gpu/product.h"
 
+#include "device/gpu/internal.h"
 #include "device/gpu/lanes.h"
 
 #include "base/fail.h"
@@ -7,43 +8,51 @@
 #include <assert.h>
 #include <stdio.h>
 
-/* Tiles: how many numbers a group computes, and how many of them a thread. */
-struct tile {
-    int m, n, k, thread_m, thread_n;
-};
+static const struct gpu_tile large = {128, 128, 16, 8, 8}; /* 256 threads, 33 KiB of shared memory */
+static const struct gpu_tile middle = {64, 64, 16, 4, 4};  /* 256 threads, 17 KiB */
+static const struct gpu_tile small = {32, 32, 8, 4, 4};    /* 64 threads, 4.5 KiB */
+static const struct gpu_tile low = {4, 32, 8, 1, 4}; /* 32 threads: few rows, as of images with one channel */
 
-static const struct tile large = {128, 128, 16, 8, 8}; /* 256 threads, 33 KiB of shared memory */
-static const struct tile middle = {64, 64, 16, 4, 4};  /* 256 threads, 17 KiB */
-static const struct tile small = {32, 32, 8, 4, 4};    /* 64 threads, 4.5 KiB */
-static const struct tile low = {4, 32, 8, 1, 4}; /* 32 threads: few rows, as of images with one channel */
-
-static uint32_t threads_of(const struct tile *tile)
+static uint32_t threads_of(const struct gpu_tile *tile)
 {
     return (uint32_t)((tile->m / tile->thread_m) * (tile->n / tile->thread_n));
 }
 
-static int64_t groups_of(const struct tile *tile, const struct gpu_product *p)
+static int64_t groups_of(const struct gpu_tile *tile, const struct gpu_product *p)
 {
     return gpu_groups(p->m, tile->m) * p->sets * gpu_groups(p->n, tile->n) * p->leaves * p->batches;
 }
 
-/* The largest tile that the device has room for and that keeps all of it busy. Bits do not depend on it. */
-static const struct tile *choose(const struct gpu_info *info, const struct gpu_product *p)
+static bool has_room(const struct gpu_info *info, const struct gpu_tile *tile)
 {
-    const struct tile *const tiles[] = {&large, &middle};
-    if (p->m <= low.m) return &low;
-    for (int i = 0; i < 2 && !info->processor; i++) {
-        const struct tile *tile = tiles[i];
-        uint64_t shared = 2 * sizeof(float) * (uint64_t)(tile->k * (tile->m + 4 + tile->n + 4));
-        if (threads_of(tile) <= info->group && shared <= info->shared && groups_of(tile, p) >= info->units)
-            return tile;
+    uint64_t shared = 2 * sizeof(float) * (uint64_t)(tile->k * (tile->m + 4 + tile->n + 4));
+    return threads_of(tile) <= info->group && shared <= info->shared;
+}
+
+const struct gpu_tile *gpu_product_tile(const struct gpu_info *info, int index)
+{
+    const struct gpu_tile *const tiles[] = {&large, &middle, &small, &low};
+    for (int i = 0; i < 4; i++) {
+        if (i < 2 && (info->processor || !has_room(info, tiles[i]))) continue;
+        if (index-- == 0) return tiles[i];
     }
-    return &small;
+    return NULL;
+}
+
+/* The largest tile that keeps all of the device busy. Bits do not depend on it. */
+static const struct gpu_tile *choose(const struct gpu *gpu, const struct gpu_product *p)
+{
+    const struct gpu_tile *tile;
+    if (gpu->tile) return gpu->tile;
+    if (p->m <= low.m) return &low;
+    for (int i = 0; (tile = gpu_product_tile(&gpu->info, i)) != &small; i++)
+        if (groups_of(tile, p) >= gpu->info.units) break;
+    return tile;
 }
 
 tr_status gpu_product_run(tr_device *device, const struct gpu_product *p)
 {
-    const struct tile *tile = choose(gpu_info_of(device), p);
+    const struct gpu_tile *tile = choose(gpu_of(device), p);
     char options[160];
     assert(p->n <= INT32_MAX && p->leaves * p->batches <= INT32_MAX);
     assert(p->batches == 1 || p->places == GPU_STRIDES);

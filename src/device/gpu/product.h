@@ -30,6 +30,14 @@ struct gpu_product {
     const int32_t *table;              /* pixels, taps */
 };
 
+/* How many numbers of C a group computes, in slices of how many k, and how many of them a thread. */
+struct gpu_tile {
+    int m, n, k, thread_m, thread_n;
+};
+
+/* The tiles that products take on a device, the largest first, by its limits; NULL: there are not so many. */
+const struct gpu_tile *gpu_product_tile(const struct gpu_info *info, int index);
+
 /* Enqueues it. */
 tr_status gpu_product_run(tr_device *device, const struct gpu_product *product);
 

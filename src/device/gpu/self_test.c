@@ -5,6 +5,7 @@
 #include "base/mathf.h"
 #include "base/rng.h"
 #include "device/gpu/cache.h"
+#include "device/gpu/product.h"
 #include "device/ref/ref.h"
 
 #include <math.h>
@@ -100,6 +101,7 @@ struct trial {
     const char *const *part; /* what the numbers of a result are, `parts` of them, or NULL */
     int parts;
     size_t inputs, results;
+    bool tiles;                 /* it is run with each tile of products */
     float *in, *expected, *got; /* on the host */
     float *in_there, *out_there;
 };
@@ -145,12 +147,14 @@ static tr_status trial_judge(struct gpu *gpu, struct trial *trial)
     for (size_t i = 0; i < trial->results; i++) {
         int32_t want = tr_mathf_bits(trial->expected[i]), have = tr_mathf_bits(trial->got[i]);
         if (want == have || (isnan(trial->expected[i]) && isnan(trial->got[i]))) continue;
+        char which[64] = "";
+        if (gpu->tile) snprintf(which, sizeof which, " in tiles of %d x %d", gpu->tile->m, gpu->tile->n);
+        if (trial->parts) snprintf(which, sizeof which, ": %s", trial->part[i % (size_t)trial->parts]);
         return tr_fail(
             TR_EUNSUPPORTED,
-            "%s does not give the bits of other devices: %s%s%s, result %zu is %08x and should be %08x; "
+            "%s does not give the bits of other devices: %s%s, result %zu is %08x and should be %08x; "
             "choose another device or driver",
-            gpu->base.description, trial->name, trial->parts ? ": " : "",
-            trial->parts ? trial->part[i % (size_t)trial->parts] : "", i, (unsigned)have, (unsigned)want);
+            gpu->base.description, trial->name, which, i, (unsigned)have, (unsigned)want);
     }
     return TR_OK;
 }
@@ -207,7 +211,8 @@ static void fill_uniform(float *to, size_t count)
     }
 }
 
-enum { ROWS = 37, IN = 45, OUT = 35, X = ROWS * IN, W = IN * OUT };
+/* Each side is a little more than one of the largest tile. */
+enum { ROWS = 133, IN = 141, OUT = 131, X = ROWS * IN, W = IN * OUT };
 
 static tr_status try_product(struct gpu *gpu, struct trial *trial)
 {
@@ -231,7 +236,7 @@ static tr_status try_product(struct gpu *gpu, struct trial *trial)
 
 static tr_status try_gradient(struct gpu *gpu, struct trial *trial)
 {
-    static const int64_t row[] = {0, 7, 8, 20, 20, 37};
+    static const int64_t row[] = {0, 27, 28, 70, 70, ROWS};
     static const int32_t bound[] = {0, 4, 5};
     fill_uniform(trial->in, trial->inputs);
     struct tr_op_dense_backward_weights op = {.in = IN,
@@ -254,25 +259,40 @@ static const struct {
     struct trial trial;
     tr_status (*run)(struct gpu *gpu, struct trial *trial);
 } trials[] = {
-    {{"arithmetic", arithmetic_parts, 7, (size_t)TRIPLES * 3, (size_t)TRIPLES * 7, 0, 0, 0, 0, 0},
+    {{"arithmetic", arithmetic_parts, 7, (size_t)TRIPLES * 3, (size_t)TRIPLES * 7, 0, 0, 0, 0, 0, 0},
      try_arithmetic},
-    {{"functions", function_parts, 5, VALUES, (size_t)VALUES * 5, 0, 0, 0, 0, 0}, try_functions},
-    {{"random numbers", NULL, 0, 1, (size_t)BLOCKS * 4, 0, 0, 0, 0, 0}, try_random},
-    {{"a product", NULL, 0, X + W + OUT, (size_t)ROWS *OUT, 0, 0, 0, 0, 0}, try_product},
-    {{"a gradient", NULL, 0, X + (size_t)ROWS *OUT, (size_t)2 * (W + OUT), 0, 0, 0, 0, 0}, try_gradient},
+    {{"functions", function_parts, 5, VALUES, (size_t)VALUES * 5, 0, 0, 0, 0, 0, 0}, try_functions},
+    {{"random numbers", NULL, 0, 1, (size_t)BLOCKS * 4, 0, 0, 0, 0, 0, 0}, try_random},
+    {{"a product", NULL, 0, X + W + OUT, (size_t)ROWS *OUT, true, 0, 0, 0, 0, 0}, try_product},
+    {{"a gradient", NULL, 0, X + (size_t)ROWS *OUT, (size_t)2 * (W + OUT), true, 0, 0, 0, 0, 0},
+     try_gradient},
 };
+enum { TRIALS = sizeof trials / sizeof trials[0] };
+
+static tr_status run_one(struct gpu *gpu, int number)
+{
+    struct trial trial = trials[number].trial;
+    tr_status status = trial_begin(gpu, &trial);
+    if (status == TR_OK) status = trials[number].run(gpu, &trial);
+    if (status == TR_OK) status = trial_judge(gpu, &trial);
+    if (status != TR_OK) (void)gpu->api->wait(gpu->session); /* copies read what is freed here */
+    trial_end(gpu, &trial);
+    return status;
+}
 
 static tr_status run_all(struct gpu *gpu)
 {
-    for (size_t i = 0; i < sizeof trials / sizeof trials[0]; i++) {
-        struct trial trial = trials[i].trial;
-        tr_status status = trial_begin(gpu, &trial);
-        if (status == TR_OK) status = trials[i].run(gpu, &trial);
-        if (status == TR_OK) status = trial_judge(gpu, &trial);
-        if (status != TR_OK) (void)gpu->api->wait(gpu->session); /* copies read what is freed here */
-        trial_end(gpu, &trial);
-        TR_TRY(status);
-    }
+    const struct gpu_tile *tile;
+    for (int i = 0; i < TRIALS; i++)
+        if (!trials[i].trial.tiles) TR_TRY(run_one(gpu, i));
+    for (int t = 0; (tile = gpu_product_tile(&gpu->info, t)); t++)
+        for (int i = 0; i < TRIALS; i++) {
+            if (!trials[i].trial.tiles) continue;
+            gpu->tile = tile;
+            tr_status status = run_one(gpu, i);
+            gpu->tile = NULL;
+            TR_TRY(status);
+        }
     return TR_OK;
 }
 
@@ -284,6 +304,7 @@ static bool test_key(const struct gpu *gpu, char key[TR_SHA256_TEXT])
 {
     static const char *const sources[] = {"exact", "product", "reduction"};
     const struct gpu_info *info = &gpu->info;
+    const struct gpu_tile *tile;
     struct gpu_key under_way;
     gpu_key_begin(&under_way);
     gpu_key_add(&under_way, "self-test");
@@ -293,6 +314,12 @@ static bool test_key(const struct gpu *gpu, char key[TR_SHA256_TEXT])
     gpu_key_add(&under_way, info->vendor);
     gpu_key_add(&under_way, info->name);
     gpu_key_add(&under_way, info->driver);
+    for (int i = 0; (tile = gpu_product_tile(info, i)); i++) {
+        char text[80];
+        snprintf(text, sizeof text, "%d %d %d %d %d", tile->m, tile->n, tile->k, tile->thread_m,
+                 tile->thread_n);
+        gpu_key_add(&under_way, text);
+    }
     for (int i = 0; i < gpu_prelude_count; i++) gpu_key_add(&under_way, gpu_prelude[i]);
     for (size_t i = 0; i < sizeof sources / sizeof sources[0]; i++)
         gpu_key_add(&under_way, gpu_source(sources[i]));

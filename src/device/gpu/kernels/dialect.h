@@ -10,7 +10,8 @@
  *   D_BARRIER()                        all threads of the group meet; what they wrote to D_SHARED is there;
  *                                      D_BARRIER_MEMORY(): what they wrote to the device's memory, too
  *   D_THREAD(), D_GROUP(axis), D_INDEX()   the number of the thread in its group, of the group, and of the thread;
- *                                      D_GROUPS(axis): how many groups there are
+ *                                      D_GROUPS(axis): how many groups there are, where they are gpu_walkers() or
+ *                                      fewer along axes 1 and 2
  *   D_FMA(a, b, c), D_SQRT(a)          one rounding each; / is exact, too. + - * round by themselves
  *   D_BITS(x), D_FLOAT(bits)           a float's bits as int32_t, and back
  *   D_MULHI(a, b)                      the upper half of the product of two uint32_t
@@ -39,7 +40,7 @@ typedef uchar uint8_t;
 #define D_BARRIER()       barrier(CLK_LOCAL_MEM_FENCE)
 #define D_BARRIER_MEMORY() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 #define D_THREAD()        ((int)get_local_id(0))
-#define D_GROUP(axis)     ((int)get_group_id(axis))
+#define D_GROUP(axis)     ((int)((axis) == 0 ? get_group_id(0) : get_group_id(axis) + get_global_offset(axis)))
 #define D_GROUPS(axis)    ((int)get_num_groups(axis))
 #define D_FMA(a, b, c)    fma((float)(a), (float)(b), (float)(c))
 #define D_SQRT(a)         sqrt((float)(a))
@@ -72,7 +73,11 @@ typedef unsigned char uint8_t;
 #define D_BARRIER()       __syncthreads()
 #define D_BARRIER_MEMORY() __syncthreads()
 #define D_THREAD()        ((int)threadIdx.x)
-#define D_GROUP(axis)     ((int)((axis) == 0 ? blockIdx.x : (axis) == 1 ? blockIdx.y : blockIdx.z))
+extern "C" {
+__constant__ unsigned int d_first[3]; /* of struct gpu_launch: the host writes it where it is not 0 */
+}
+#define D_GROUP(axis)                                                                                        \
+    ((int)((axis) == 0 ? blockIdx.x : (axis) == 1 ? blockIdx.y + d_first[1] : blockIdx.z + d_first[2]))
 #define D_GROUPS(axis)    ((int)((axis) == 0 ? gridDim.x : (axis) == 1 ? gridDim.y : gridDim.z))
 #define D_FMA(a, b, c)    __fmaf_rn(a, b, c)
 #define D_SQRT(a)         __fsqrt_rn(a)
