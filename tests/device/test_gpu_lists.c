@@ -196,6 +196,7 @@ enum { TIMES = 3 };
 static void what_comes_again_is_enqueued_as_one(void **state)
 {
     const struct gpu_api api = counting();
+    const int64_t live = tr_alloc_live();
     struct arrays arrays;
     (void)state;
     open_arrays(&arrays, &api);
@@ -209,6 +210,7 @@ static void what_comes_again_is_enqueued_as_one(void **state)
     assert_int_equal(did.listed, (20 - TIMES) * 8);
     close_arrays(&arrays);
     assert_int_equal(did.freed, did.built);
+    assert_int_equal(tr_alloc_live(), live);
 }
 
 /* Without waiting, so that a list is enqueued again before it is done, and with copies to the device between
