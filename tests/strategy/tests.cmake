@@ -34,6 +34,7 @@ trireme_ranks_test(shares)
 trireme_ranks_test(statistics)
 trireme_opencl_test(strategy opencl SOURCES support/ranks.c support/training.c support/families.c)
 trireme_ranks_test(tokens)
+trireme_ranks_test(nonfinite strategy/values.c support/shadow.c support/shadow_table.c)
 trireme_ranks_test(waits support/shadow.c support/shadow_table.c)
 
 # The real program as several processes: a selection, and all of it.
