@@ -56,7 +56,12 @@ const struct tr_cluster tr_cluster_ordinary = {
     .per_host = 1,
     .threads = 1,
     .naps = true,
-    .remote = {.latency = 20e-6, .rate = 1.25e9, .overhead = 5e-6, .copying = 2e9, .eager = 64 << 10},
+    .remote = {.latency = 20e-6,
+               .rate = 1.25e9,
+               .overhead = 5e-6,
+               .copying = 2e9,
+               .eager = 64 << 10,
+               .one_way = 192 << 10},
     .local =
         {.latency = 2e-6, .rate = 2e9, .overhead = 1e-6, .copying = 2e9, .waking = 30e-6, .eager = 256 << 10},
     .memory = 8e9,

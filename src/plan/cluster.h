@@ -19,6 +19,7 @@ struct tr_path {
                         Within a host the processors' time is part of that of `rate` */
     double waking;   /* seconds, beside those of any message, until one goes on who slept; within a host */
     int64_t eager;   /* larger messages leave once the receiver waits for them */
+    int64_t one_way; /* of those that are larger than this, two ranks send each other one after the other; 0: of none */
 };
 
 struct tr_cluster {

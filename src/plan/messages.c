@@ -113,15 +113,17 @@ static void begin_to_arrive(void *user, void *what, double time)
     tr_world_at(sim->world, end, arrive, sim, message);
 }
 
-static void leave(struct message *message, double time)
+/* Returns when the last byte has left. */
+static double leave(struct message *message, double time)
 {
     tr_sim *sim = message->sim;
-    double begins;
+    double begins, seconds = (double)message->bytes / path_of(sim, message->from, message->to)->rate;
     message->left = true;
     message->idle[SENDER] = tr_world_idled(sim->world, message->from);
     tr_network_leave(&sim->network, sim->host[message->from], sim->host[message->to], time,
                      (double)message->bytes, &begins);
     tr_world_at(sim->world, begins, begin_to_arrive, sim, message);
+    return begins - path_of(sim, message->from, message->to)->latency + seconds;
 }
 
 /* ---- those that wait for their receiver ---- */
@@ -157,14 +159,38 @@ static void be_asked(void *user, void *what, double time)
     give_task(message, message->from);
 }
 
-/* A word about a message goes from a rank to the other, behind all that its host sends already; that a large
-   message goes one way may so delay one that is to go the other way. */
-static void send_word(struct message *message, int from, int to, tr_world_event comes)
+/* A word about a message goes from one of its ends to the other. */
+static void send_word(struct message *message, tr_world_event comes)
 {
     tr_sim *sim = message->sim;
-    double begins;
-    tr_network_leave(&sim->network, sim->host[from], sim->host[to], tr_world_now(sim->world), 0, &begins);
-    tr_world_at(sim->world, begins, comes, sim, message);
+    double latency = path_of(sim, message->from, message->to)->latency;
+    tr_world_at(sim->world, tr_world_now(sim->world) + latency, comes, sim, message);
+}
+
+static void leave_one_way(struct message *message, double time);
+
+static void leave_at(void *user, void *what, double time)
+{
+    (void)user;
+    leave_one_way(what, time);
+}
+
+/* When nothing comes the other way. */
+static void leave_one_way(struct message *message, double time)
+{
+    tr_sim *sim = message->sim;
+    const struct tr_path *path = path_of(sim, message->from, message->to);
+    struct end *from = &sim->end[message->from], *to = &sim->end[message->to];
+    if (path->one_way == 0 || (int64_t)message->bytes <= path->one_way) {
+        leave(message, time);
+        return;
+    }
+    if (to->busy_to == message->from && to->busy_until > time) {
+        tr_world_at(sim->world, to->busy_until + path->latency, leave_at, sim, message);
+        return;
+    }
+    from->busy_to = message->to;
+    from->busy_until = leave(message, time);
 }
 
 void tr_sim_look(tr_sim *sim, int rank)
@@ -176,9 +202,9 @@ void tr_sim_look(tr_sim *sim, int rank)
         tr_world_spend(sim->world, path_of(sim, message->from, message->to)->overhead);
         tr_world_pass(sim->world);
         if (message->asked)
-            leave(message, tr_world_now(sim->world));
+            leave_one_way(message, tr_world_now(sim->world));
         else
-            send_word(message, rank, message->from, be_asked);
+            send_word(message, be_asked);
     }
 }
 
@@ -191,7 +217,7 @@ static void match(tr_sim *sim, struct message *message, struct tr_transfer *rece
     if (message->arrived)
         deliver(message);
     else if (message->noticed) /* its receiver had waited for this only */
-        send_word(message, message->to, message->from, be_asked);
+        send_word(message, be_asked);
     else if (!message->left && !is_carried(message)) /* the receiver's word that it waits takes its time, too */
         leave(message, tr_world_now(sim->world) + path_of(sim, message->from, message->to)->latency);
 }
@@ -206,7 +232,7 @@ static tr_status set_out(struct message *message, struct tr_transfer *send)
         message->send = send;
         send->request = message;
         send->state = WAITING;
-        if (is_carried(message)) send_word(message, message->from, message->to, notice);
+        if (is_carried(message)) send_word(message, notice);
         return TR_OK;
     }
     bool copies = send->bytes > 0 && send->bytes < sim->hollow;

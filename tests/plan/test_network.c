@@ -243,15 +243,18 @@ static void messages_take_their_time(void **state)
     near(run(BEHIND, 2, 1, &plain), 1, 1e-6, "one that comes while its receiver computes");
 }
 
-/* Of two that exchange messages which wait for their receivers, one that is late has asked for the other's
-   before he announces his own, and the answer to that comes behind all of the other's. */
+/* Two exchange messages of which one goes after the other; one that is late has asked for the other's before he
+   announces his own. */
 static void large_messages_go_one_way(void **state)
 {
     (void)state;
     struct tr_cluster cluster = plain;
     cluster.remote.eager = 100;
+    cluster.remote.one_way = 50000;
     near(run(EXCHANGE, 2, 50000, &cluster), 3 * L + 50000 / B, 1e-6, "both ways at once");
-    near(run(LATE_EXCHANGE, 2, 50000, &cluster), 0.5 + 3 * L + 2 * 50000 / B, 1e-6, "one after the other");
+    cluster.remote.one_way = 49999;
+    near(run(EXCHANGE, 2, 50000, &cluster), 4 * L + 2 * 50000 / B, 1e-6, "one after the other");
+    near(run(LATE_EXCHANGE, 2, 50000, &cluster), 0.5 + 3 * L + 2 * 50000 / B, 1e-6, "with one that is late");
     cluster.remote.eager = INT64_MAX;
     near(run(LATE_EXCHANGE, 2, 50000, &cluster), 0.5 + L + 50000 / B, 1e-6, "small ones");
 }
