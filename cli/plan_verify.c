@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define STEPS      8   /* of a run at least */
+#define STEPS      8 /* of a run at least */
 #define STEPS_MOST 100000
 #define BUDGET     40.0 /* seconds that a run may take, with its start, whatever it was to take */
 

@@ -62,8 +62,8 @@ tr_status tr_comm_local_create(const char *ticket, const struct tr_comm_settings
 
 /* ---- processes on one or many hosts, started by mpirun or SLURM and joined by Open MPI ---- */
 
-/* A wait gives way for so many seconds, where there is a processor for each rank of the host, and then sleeps,
-   longer and longer, between two looks: nobody tells it of news. */
+/* A wait gives way for so many seconds, where there is a processor for each rank of the host, and then
+   sleeps, longer and longer, between two looks: nobody tells it of news. */
 #define TR_MPI_YIELD_SECONDS 300e-6
 /* Seconds of the sleep of one who has waited for so long, and may sleep for `longest`. */
 double tr_mpi_nap(double waited, double longest);

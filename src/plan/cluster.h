@@ -19,15 +19,16 @@ struct tr_path {
                         Within a host the processors' time is part of that of `rate` */
     double waking;   /* seconds, beside those of any message, until one goes on who slept; within a host */
     int64_t eager;   /* larger messages leave once the receiver waits for them */
-    int64_t one_way; /* of those that are larger than this, two ranks send each other one after the other; 0: of none */
+    int64_t one_way; /* of those that are larger than this, two ranks send each other one after the other; 0:
+                        of none */
 };
 
 struct tr_cluster {
     int hosts, per_host;   /* ranks of a host */
     int threads;           /* of a rank */
     int processors;        /* of a host; 0: as many as its ranks take */
-    bool naps;             /* ranks of several hosts look for messages now and then while they wait, as MPI wants
-                              it; else they hear of them at once, as those of one host do */
+    bool naps;             /* ranks of several hosts nap while they wait, as under MPI; else they hear of
+                              messages at once, as those of one host do */
     struct tr_path remote; /* between hosts, whose links have remote.rate in each direction */
     struct tr_path local;  /* between ranks of a host */
     double memory;         /* bytes per second at which a rank adds numbers, read and written ones */

@@ -55,8 +55,8 @@ static bool is_carried(const struct message *message)
     return message->sim->host[message->from] != message->sim->host[message->to];
 }
 
-/* What a message takes of the processor of the rank that runs. Of what was to do while it was on its way, that
-   is only what did not fit between other things. */
+/* What a message takes of the processor of the rank that runs. Of what was to do while it was on its way,
+   that is only what did not fit between other things. */
 static void handle(struct message *message, int side, bool hides)
 {
     tr_sim *sim = message->sim;
@@ -218,7 +218,8 @@ static void match(tr_sim *sim, struct message *message, struct tr_transfer *rece
         deliver(message);
     else if (message->noticed) /* its receiver had waited for this only */
         send_word(message, be_asked);
-    else if (!message->left && !is_carried(message)) /* the receiver's word that it waits takes its time, too */
+    else if (!message->left &&
+             !is_carried(message)) /* the receiver's word that it waits takes its time, too */
         leave(message, tr_world_now(sim->world) + path_of(sim, message->from, message->to)->latency);
 }
 

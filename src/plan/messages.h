@@ -4,10 +4,10 @@
  * announced -> noticed by its receiver -> asked for, once the receive is there -> leaves -> ... Between hosts
  * both ends do their part when they look (tr_sim_look()), as processes do whom nobody tells of news.
  *
- * Two ranks have one connection, on which Open MPI sends all of a large message once it was asked for; what else
- * is to be said comes behind. Who announces a message while the other's comes is asked for it only then: of large
- * messages one goes after the other, whichever way. Two ranks that announce theirs at the same moment would not
- * have to wait; they hardly ever do.
+ * Two ranks have one connection, on which Open MPI sends all of a large message once it was asked for; what
+ * else is to be said comes behind. Who announces a message while the other's comes is asked for it only then:
+ * of large messages one goes after the other, whichever way. Two ranks that announce theirs at the same
+ * moment would not have to wait; they hardly ever do.
  *
  * What a large message takes of the processors at its ends passes while it is on its way, as far as they have
  * nothing to do meanwhile; the rest when an end takes note that it is over.

@@ -31,7 +31,7 @@ struct member {
     uint64_t sleep;     /* counts its sleeps, so that an old alarm is known */
     uint64_t moment;
     double debt, spent, idled;
-    double idles; /* since when it sleeps with nothing to do; below 0: it does not */
+    double idles;      /* since when it sleeps with nothing to do; below 0: it does not */
     struct host *host; /* NULL: its processors are its own */
     bool busy;         /* it sleeps while its processors work */
     double left;       /* of the work, as of the host's last change */

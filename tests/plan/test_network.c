@@ -233,18 +233,21 @@ static void messages_take_their_time(void **state)
     cluster = plain;
     cluster.remote.overhead = 0.01;
     cluster.remote.copying = 1e5;
-    /* What its receiver does for a message is over but for what did not fit into the time in which it came. */
+    /* What its receiver does for a message is over but for what did not fit into the time in which it came.
+     */
     near(run(MESSAGE, 2, 1000, &cluster), L + 2 * (0.01 + 1000 / 1e5), 1e-6, "processors' part");
     cluster.remote.copying = 2e6;
-    near(run(MESSAGE, 2, 1000, &cluster), L + 1000 / B + 2 * 0.01 + 1000 / 2e6, 1e-6, "fast processors' part");
+    near(run(MESSAGE, 2, 1000, &cluster), L + 1000 / B + 2 * 0.01 + 1000 / 2e6, 1e-6,
+         "fast processors' part");
     cluster.remote.eager = 100;
-    near(run(MESSAGE, 2, 1000, &cluster), 3 * L + 1000 / B + 4 * 0.01, 1e-6, "that of one that waits for its receiver");
+    near(run(MESSAGE, 2, 1000, &cluster), 3 * L + 1000 / B + 4 * 0.01, 1e-6,
+         "that of one that waits for its receiver");
     near(run(INCAST, 9, 1000, &plain), L + 8 * 1000 / B, 1e-6, "eight to one");
     near(run(BEHIND, 2, 1, &plain), 1, 1e-6, "one that comes while its receiver computes");
 }
 
-/* Two exchange messages of which one goes after the other; one that is late has asked for the other's before he
-   announces his own. */
+/* Two exchange messages of which one goes after the other; one that is late has asked for the other's before
+   he announces his own. */
 static void large_messages_go_one_way(void **state)
 {
     (void)state;
