@@ -90,8 +90,8 @@ static inline void tile_fetch(struct tile *tile, const float *from, int64_t step
 /* Computes a tile of `rows` rows (1..TILE_ROWS). */
 void tile_compute(int64_t rows, const struct tile *tile);
 
-/* About the nanoseconds that tiles of so many outputs take with so many steps, those of their columns included
-   that are computed and not stored. */
+/* About the nanoseconds that tiles of so many outputs take with so many steps, those of their columns
+   included that are computed and not stored. */
 static inline double tile_nanoseconds(int64_t rows, int64_t columns, int64_t steps)
 {
     const int64_t half = TILE_COLUMNS / 2, computed = (columns + half - 1) / half * half;
