@@ -11,33 +11,17 @@ set(TR_CASES device/scene.c device/cases.c device/cases_attention.c device/cases
 trireme_test(device equality TIMEOUT 600 SOURCES ${TR_CASES} device/equal.c)
 trireme_test(device blocks SOURCES device/scene.c)
 trireme_opencl_test(device opencl SOURCES ${TR_CASES} device/equal.c)
-# pocl for another instruction set: its compiler and its library of functions are others then.
-if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-  foreach(test opencl_avx2 opencl_avx2_all)
-    # Without a name, no argument: an empty one would filter all tests out.
-    add_test(NAME device.${test} COMMAND test_device_opencl $<$<STREQUAL:${test},opencl_avx2>:dense_forward>
-      COMMAND_EXPAND_LISTS)
-    set_tests_properties(device.${test} PROPERTIES TIMEOUT 1800 SKIP_REGULAR_EXPRESSION "^skipped: "
-      ENVIRONMENT "POCL_CACHE_DIR=${PROJECT_BINARY_DIR}/Testing/pocl-avx2;POCL_LLVM_CPU_NAME=haswell;POCL_KERNELLIB_NAME=avx2")
-  endforeach()
-  set_tests_properties(device.opencl_avx2 PROPERTIES LABELS "device;slow")
-  set_tests_properties(device.opencl_avx2_all PROPERTIES LABELS "device;long")
-endif()
+trireme_opencl_again(device opencl_avx2 opencl AVX2 LABELS slow ARGUMENTS dense_forward)
+trireme_opencl_again(device opencl_avx2_all opencl AVX2 LABELS long)
 # The tiles that a GPU would take, on pocl; and all kernels under a simulator that sees races and bounds.
-add_test(NAME device.opencl_tiles COMMAND test_device_opencl tiles)
-set_tests_properties(device.opencl_tiles PROPERTIES LABELS "device;long" TIMEOUT 1800 SKIP_REGULAR_EXPRESSION "^skipped: "
-                     ENVIRONMENT "POCL_CACHE_DIR=${PROJECT_BINARY_DIR}/Testing/pocl")
+trireme_opencl_again(device opencl_tiles opencl LABELS long ARGUMENTS tiles)
 trireme_test(device oclgrind TIMEOUT 1800 LABELS long SOURCES ${TR_CASES} device/gpu_kernels.c)
 set_tests_properties(device.oclgrind PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped: no Oclgrind")
 trireme_opencl_test(device gpu)
 trireme_opencl_test(device gpu_lists)
 trireme_test(device conv_plan)
 trireme_opencl_test(device opencl_functions SOURCES device/functions.c)
-add_test(NAME device.opencl_functions_all COMMAND test_device_opencl_functions all)
-get_test_property(device.opencl_functions SKIP_REGULAR_EXPRESSION skipped)
-set_tests_properties(device.opencl_functions_all PROPERTIES LABELS "device;long" TIMEOUT 3600
-                     SKIP_REGULAR_EXPRESSION "${skipped}"
-                     ENVIRONMENT "POCL_CACHE_DIR=${PROJECT_BINARY_DIR}/Testing/pocl")
+trireme_opencl_again(device opencl_functions_all opencl_functions TIMEOUT 3600 LABELS long ARGUMENTS all)
 add_executable(gpu_programs device/gpu_programs.c device/gpu_kernels.c ${TR_CASES}) # for tests/interop/test_nvrtc.py
 target_link_libraries(gpu_programs PRIVATE trireme_static PkgConfig::CMOCKA)
 target_include_directories(gpu_programs PRIVATE ${PROJECT_SOURCE_DIR}/tests)

@@ -21,6 +21,8 @@ EXACT = ("--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true", "
 MARKED = (80, 90)  # the architectures whose main loops are counted
 SHARE = 0.85       # of fused multiply-adds among the instructions of a large product's main loop
 SPILLS = 16        # accesses to local memory in a kernel, outside its main loop: compilers of some versions put a few numbers there
+UNDIVIDED = ("product", "attention_", "recurrent_backward_weights", "gru_backward")  # kernels whose inner loops divide nowhere
+GATED = ("lstm_", "gru_forward")  # those that have a loop over gates, which divides, beside that over weights, which does not
 LARGE = 64         # fused multiply-adds of a thread for each number of the depth, from which a product is large
 
 ROOTS = [os.path.dirname(path) if os.path.isfile(path) else path for path in nvidia.__path__]
@@ -107,8 +109,12 @@ def machine_code(nvdisasm, cubin):
     return kernels
 
 
+FUNCTION = "CALL $"  # jumps within a kernel may be calls, too
+
+
 def operations(instructions):
-    return collections.Counter(re.sub(r"^@!?U?P\w+\s+", "", text).split()[0] for text in instructions)
+    plain = [re.sub(r"^@!?U?P\w+\s+", "", text) for text in instructions]
+    return collections.Counter(FUNCTION if re.match(r"CALL.*`\(\$", text) else text.split()[0] for text in plain)
 
 
 def local(used):
@@ -116,8 +122,8 @@ def local(used):
     return sum(n for operation, n in used.items() if operation.startswith(("LDL", "STL")))
 
 
-def main_loop(instructions, labels):
-    """The loop with the most fused multiply-adds of those that have no loop with any inside: what it consists of."""
+def inner_loops(instructions, labels):
+    """What the loops with fused multiply-adds consist of that have no loop with any inside; the one with the most of them first."""
     loops = []
     for end, text in enumerate(instructions):
         branch = re.search(r"BRA.*?`\((\.L_x_\d+)\)", text)
@@ -126,7 +132,12 @@ def main_loop(instructions, labels):
     counts = {loop: operations(instructions[loop[0] : loop[1] + 1]) for loop in loops}
     loops = [loop for loop in counts if counts[loop]["FFMA"]]
     inner = [loop for loop in loops if not any(loop[0] <= other[0] and other[1] <= loop[1] for other in loops if other != loop)]
-    return max((counts[loop] for loop in inner), key=lambda count: count["FFMA"], default=None)
+    return sorted((counts[loop] for loop in inner), key=lambda count: -count["FFMA"])
+
+
+def divisions(used):
+    """What a division becomes, of integers or of floats: a reciprocal, conversions, a function."""
+    return sum(n for operation, n in used.items() if operation.startswith(("MUFU.RCP", "I2F", "F2I", FUNCTION)))
 
 
 def judge(nvrtc, nvdisasm, paths):
@@ -146,9 +157,15 @@ def judge(nvrtc, nvdisasm, paths):
             assert set(kernels) <= set(code), (name, set(kernels) - set(code))
             for kernel in kernels:
                 instructions, labels = code[kernel]
-                loop = main_loop(instructions, labels)
+                loops = inner_loops(instructions, labels)
+                loop = loops[0] if loops else None
                 total = local(operations(instructions))
                 assert total <= SPILLS and not (loop and local(loop)), f"{name}, {kernel}, sm_{architecture}: {total} accesses to local memory"
+                free = sum(divisions(used) == 0 for used in loops)
+                if architecture in MARKED and kernel.startswith(UNDIVIDED):
+                    assert loops and free == len(loops), f"{name}, {kernel}, sm_{architecture}: divisions in {len(loops) - free} of {len(loops)} inner loops"
+                elif architecture in MARKED and kernel.startswith(GATED):
+                    assert free, f"{name}, {kernel}, sm_{architecture}: divisions in all {len(loops)} inner loops"
                 if total:
                     aside.append(f"{name}, {kernel}, sm_{architecture}: {total}")
                 if kernel == "product" and work >= LARGE and architecture in MARKED:
@@ -163,6 +180,7 @@ def judge(nvrtc, nvdisasm, paths):
     assert large, "no large product among the programs"
     assert min(shares) >= SHARE, f"a main loop has {min(shares):.3f} of fused multiply-adds, less than {SHARE}"
     print(f"accesses to local memory outside main loops: {'; '.join(aside) or 'none'}")
+    print("no divisions in inner loops of products, attention and recurrent layers")
     print(f"no spills in main loops; fused multiply-adds in the main loops of large products: {min(shares):.3f} to {max(shares):.3f}")
 
 

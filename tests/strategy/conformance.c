@@ -319,7 +319,7 @@ bool shares(struct candidate *candidate)
         int workers = ranks - candidate->servers;
         if (!candidate->legal[ranks]) continue;
         MUST(share(candidate, ranks, given[workers], NULL, ranks % 2));
-        MUST(share(candidate, ranks, "auto", "1:100", ranks % 2 == 0));
+        MUST(share(candidate, ranks, "auto", conformance.slow, ranks % 2 == 0));
     }
     return true;
 }

@@ -14,6 +14,19 @@
 #define CONFORMANCE_WORKERS "4" /* for {workers} in variants */
 #define CONFORMANCE_STEPS   16
 
+/* Where ranks compute, and which of them. What they are held to is one process on the processor, always. */
+struct conformance_settings {
+    const char *device, *program_cache; /* NULL: the processor */
+    const char *only;                   /* this class alone, or NULL: all */
+    const char *slow;                   /* a straggler that nobody overlooks; it takes its time */
+    int children;                       /* processes that share the refusals of memory */
+    int every;                          /* one of so many allocations is refused */
+};
+extern struct conformance_settings conformance;
+/* Told by devices of the test's own of memory that they took; then what the library allocates on the host,
+   much of it for a moment, is not counted. */
+void conformance_took(size_t bytes);
+
 /* ---- candidates ---- */
 
 struct replay;

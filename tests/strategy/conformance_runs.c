@@ -17,6 +17,8 @@
 #define FEATURES 7
 #define BAD_ROW  17
 
+struct conformance_settings conformance = {.slow = "1:100", .children = 96, .every = 1};
+
 static char place[SCRATCH_PATH], model[SCRATCH_PATH];
 
 static const char text[] = "name: tiny\n"
@@ -142,6 +144,9 @@ void order_job(const struct order *order, struct job *job)
     job->settings.strategy = order->strategy;
     job->settings.shares = order->shares;
     job->settings.slow = order->slow;
+    if (order->ranks <= 1) return;
+    job->settings.device = conformance.device;
+    job->settings.program_cache = conformance.program_cache;
 }
 
 tr_trainer *order_trainer(const struct order *order, struct job *job)
@@ -156,35 +161,47 @@ struct member {
     struct result *result;
 };
 
+/* Of the rank that records. */
+struct recorder {
+    struct left_behind *left;
+    tr_device *device;
+};
+
+static tr_status bring(tr_device *device, float *to, const float *from, int64_t floats)
+{
+    tr_status status = tr_device_to_host(device, to, from, (size_t)floats * sizeof *to);
+    return status == TR_OK ? tr_device_wait(device) : status;
+}
+
 /* Copies an arena if there is one, and says whether. */
 static bool copy_arena(float *copy, tr_variables *variables, enum tr_arena which)
 {
     const float *arena = tr_variables_arena(variables, which);
-    size_t floats = (size_t)tr_variables_floats(variables);
+    int64_t floats = tr_variables_floats(variables);
     if (floats > RESULT_FLOATS) abort();
-    if (arena) memcpy(copy, arena, floats * sizeof *copy);
+    if (arena) must_train(bring(tr_variables_device(variables), copy, arena, floats));
     return arena;
 }
 
 static tr_status record(void *user, const float *gradient, int64_t begin, int64_t end)
 {
-    const struct member *member = user;
-    struct left_behind *left = member->result->left;
+    const struct recorder *recorder = user;
+    struct left_behind *left = recorder->left;
     if (begin == 0) left->update_count++;
     if (left->update_count > RESULT_UPDATES || end > RESULT_FLOATS) abort();
-    memcpy(left->update[left->update_count - 1] + begin, gradient + begin,
-           (size_t)(end - begin) * sizeof *gradient);
-    return TR_OK;
+    return bring(recorder->device, left->update[left->update_count - 1] + begin, gradient + begin,
+                 end - begin);
 }
 
 static void run_trainer(tr_trainer *trainer, int rank, const struct member *member, struct outcome *outcome)
 {
     const struct order *order = member->order;
     struct result *result = member->result;
+    struct recorder recorder = {result->left, tr_variables_device(trainer->variables)};
     if (rank == order->stopper) tr_trainer_stop(trainer);
     if (order->recorded && rank == order->ranks - 1)
         tr_strategy_watch(trainer->strategy, TR_WATCHER_PROBE,
-                          (struct tr_strategy_watch){.update = record, .user = (void *)(uintptr_t)member});
+                          (struct tr_strategy_watch){.update = record, .user = &recorder});
     trainer_outcome(trainer, outcome);
     if (outcome->status == TR_OK) must_train(tr_trainer_hash(trainer, outcome->hash));
     if (rank > 0) return;

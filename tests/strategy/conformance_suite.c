@@ -28,7 +28,9 @@ static void for_all(bool (*check)(struct candidate *))
     for (int c = 0; tr_strategy_class_at(c); c++)
         for (int v = 0; v < conformance_variants(tr_strategy_class_at(c)); v++) {
             struct candidate candidate;
-            if (!conformance_data_of(tr_strategy_class_at(c)->name)) continue; /* is named above */
+            const char *name = tr_strategy_class_at(c)->name;
+            if (!conformance_data_of(name)) continue; /* is named above */
+            if (conformance.only && strcmp(name, conformance.only) != 0) continue;
             conformance_candidate(tr_strategy_class_at(c), v, &candidate);
             if (!check(&candidate)) fail_msg("%s", candidate.complaint);
         }

@@ -9,6 +9,10 @@ set(conformance strategy/conformance.c strategy/conformance_data.c strategy/conf
 trireme_ranks_test(conformance ${conformance} TIMEOUT 900)
 trireme_ranks_test(conformance_processes ${conformance} TIMEOUT 900 LABELS slow)
 trireme_ranks_test(conformance_refuses ${conformance})
+trireme_opencl_test(strategy conformance_opencl LABELS long SOURCES ${conformance} support/ranks.c support/training.c
+                    support/families.c)
+set_tests_properties(strategy.conformance_opencl PROPERTIES TIMEOUT 3600)
+trireme_opencl_again(strategy conformance_opencl_quick conformance_opencl LABELS slow ARGUMENTS allreduce all_evaluates)
 
 trireme_test(strategy alone SOURCES strategy/values.c support/training.c support/families.c support/shadow.c
              support/shadow_table.c)
@@ -33,6 +37,7 @@ trireme_ranks_test(shrink_apart strategy/shrink.c)
 trireme_ranks_test(shares)
 trireme_ranks_test(statistics)
 trireme_opencl_test(strategy opencl SOURCES support/ranks.c support/training.c support/families.c)
+trireme_opencl_again(strategy opencl_avx2 opencl AVX2 LABELS long ARGUMENTS every_family_has_the_hash_of_the_cpu)
 trireme_ranks_test(tokens)
 trireme_ranks_test(nonfinite strategy/values.c support/shadow.c support/shadow_table.c)
 trireme_ranks_test(waits support/shadow.c support/shadow_table.c)
