@@ -387,6 +387,8 @@ tr_status all_reduce_finish(struct all_reduce *self)
     }
     TR_TRY(give(self, true));
     TR_TRY(wait_for_buckets(self));
+    /* Nobody updates by a gradient whose loss is not finite, and so nobody would wait for its copy. */
+    if (self->whole && self->head.spoilt) return TR_OK;
     if (self->whole) return tr_staging_to_device(&self->gradient, 0, self->gradient.floats);
     return take_over(self, self->values);
 }
