@@ -21,7 +21,7 @@ struct made_source {
     tr_source base;
     int64_t fail_at;       /* reading this example fails; -1: none */
     bool fails_from_there; /* and those behind it */
-    unsigned sleep_us;     /* reading takes this long */
+    atomic_uint sleep_us;  /* reading takes this long */
     atomic_int reads;
 };
 
@@ -34,7 +34,8 @@ static tr_status made_read(const tr_source *base, int64_t index, void *features,
 {
     struct made_source *source = (struct made_source *)(uintptr_t)base;
     atomic_fetch_add(&source->reads, 1);
-    if (source->sleep_us > 0) usleep(source->sleep_us);
+    unsigned pause = atomic_load(&source->sleep_us);
+    if (pause > 0) usleep(pause);
     if (index == source->fail_at || (source->fails_from_there && index > source->fail_at))
         return tr_fail(TR_EFORMAT, "example %" PRId64 " is bad", index);
     *length = tr_source_capacity(base);
