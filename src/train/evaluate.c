@@ -12,10 +12,10 @@
 #define TAG_SHARED      (TR_COMM_TAG_MOST - 4)
 
 /* One batch comes in while another one is computed. */
-enum { FLIGHTS = 2 };
+enum { SLOTS = 2 };
 
-/* A batch on its way through the part. */
-struct flight {
+/* A place for a batch in flight through the part; batch n has slot n % slots. */
+struct slot {
     tr_pass *pass;
     tr_ticket *entry, *exit; /* activations from and to the neighbours */
     struct tr_staging in, out;
@@ -35,8 +35,8 @@ struct tr_evaluator {
     tr_feed *feed;
     struct tr_shared_weights shared;
     int64_t batch;
-    int flights;
-    struct flight flight[FLIGHTS];
+    int slots;
+    struct slot slot[SLOTS];
     int64_t rows;                   /* most of a batch: examples, or tokens where the output is of tokens */
     float *loss, *correct, *output; /* host, one batch */
 };
@@ -56,13 +56,13 @@ static tr_status move_on(void *user, const struct tr_layer *layer, const float *
     return tr_comm_progress(evaluator->part.comm);
 }
 
-static tr_status make_places(const tr_evaluator *evaluator, struct flight *flight)
+static tr_status make_places(const tr_evaluator *evaluator, struct slot *slot)
 {
     size_t batch = (size_t)evaluator->batch;
     if (!tr_job_is_of_tokens(evaluator->job)) return TR_OK;
-    flight->offset = tr_alloc(batch + 1, sizeof *flight->offset);
-    flight->labelled = tr_alloc_zero(batch, sizeof *flight->labelled);
-    return flight->offset && flight->labelled ? TR_OK : TR_ENOMEM;
+    slot->offset = tr_alloc(batch + 1, sizeof *slot->offset);
+    slot->labelled = tr_alloc_zero(batch, sizeof *slot->labelled);
+    return slot->offset && slot->labelled ? TR_OK : TR_ENOMEM;
 }
 
 static tr_status make_passes(tr_evaluator *evaluator)
@@ -76,11 +76,11 @@ static tr_status make_passes(tr_evaluator *evaluator)
         .end_layer = part->end_layer,
     };
     bool alone = part->previous < 0 && part->next < 0;
-    evaluator->flights = alone ? 1 : FLIGHTS;
-    for (int i = 0; i < evaluator->flights; i++) {
-        tr_pass **pass = &evaluator->flight[i].pass;
+    evaluator->slots = alone ? 1 : SLOTS;
+    for (int i = 0; i < evaluator->slots; i++) {
+        tr_pass **pass = &evaluator->slot[i].pass;
         TR_TRY(tr_pass_create(evaluator->device, evaluator->job->model, &limits, pass));
-        TR_TRY(make_places(evaluator, &evaluator->flight[i]));
+        TR_TRY(make_places(evaluator, &evaluator->slot[i]));
         if (alone) continue;
         if (i == 0)
             TR_TRY(tr_shared_weights_make(part->comm, TAG_SHARED, evaluator->device, evaluator->job->model,
@@ -88,13 +88,13 @@ static tr_status make_passes(tr_evaluator *evaluator)
         tr_shared_weights_lend(&evaluator->shared, *pass);
         tr_pass_watch(*pass, move_on, evaluator);
         struct tr_pass_port in = tr_pass_entry(*pass), out = tr_pass_exit(*pass);
-        TR_TRY(tr_pass_stage(evaluator->device, &in, in.values, &limits, &evaluator->flight[i].in));
-        TR_TRY(tr_pass_stage(evaluator->device, &out, out.values, &limits, &evaluator->flight[i].out));
+        TR_TRY(tr_pass_stage(evaluator->device, &in, in.values, &limits, &evaluator->slot[i].in));
+        TR_TRY(tr_pass_stage(evaluator->device, &out, out.values, &limits, &evaluator->slot[i].out));
     }
     return TR_OK;
 }
 
-/* What the rows of a flight are compared with, where the network ends. */
+/* What the rows of a slot are compared with, where the network ends. */
 static tr_status make_truth(tr_evaluator *evaluator, const struct tr_source_info *info)
 {
     size_t batch = (size_t)evaluator->batch;
@@ -102,12 +102,12 @@ static tr_status make_truth(tr_evaluator *evaluator, const struct tr_source_info
     bool classes = tr_job_is_classification(evaluator->job) && (info->labels == TR_LABEL_CLASS || tokens);
     if (tokens) batch = (size_t)tr_loader_tokens(evaluator->loader);
     bool values = !tr_job_is_classification(evaluator->job) && info->labels == TR_LABEL_VALUES;
-    for (int i = 0; i < evaluator->flights && ends_network(evaluator); i++) {
-        struct flight *flight = &evaluator->flight[i];
-        if (classes && !(flight->labels = tr_alloc(batch, sizeof *flight->labels))) return TR_ENOMEM;
+    for (int i = 0; i < evaluator->slots && ends_network(evaluator); i++) {
+        struct slot *slot = &evaluator->slot[i];
+        if (classes && !(slot->labels = tr_alloc(batch, sizeof *slot->labels))) return TR_ENOMEM;
         if (!values) continue;
-        flight->targets = tr_alloc(batch * (size_t)info->values, sizeof *flight->targets);
-        if (!flight->targets) return TR_ENOMEM;
+        slot->targets = tr_alloc(batch * (size_t)info->values, sizeof *slot->targets);
+        if (!slot->targets) return TR_ENOMEM;
     }
     return TR_OK;
 }
@@ -166,16 +166,16 @@ tr_status tr_evaluator_create(tr_device *device, const struct tr_job *job, const
 }
 
 /* After a failure there may be messages, which may still use the memory of the pass: then it is left. */
-static void land(tr_evaluator *evaluator, struct flight *flight)
+static void release_slot(tr_evaluator *evaluator, struct slot *slot)
 {
-    bool empty = tr_comm_cancel(evaluator->part.comm, &flight->entry);
-    empty = tr_comm_cancel(evaluator->part.comm, &flight->exit) && empty;
-    tr_free(flight->offset);
-    tr_free(flight->labelled);
+    bool empty = tr_comm_cancel(evaluator->part.comm, &slot->entry);
+    empty = tr_comm_cancel(evaluator->part.comm, &slot->exit) && empty;
+    tr_free(slot->offset);
+    tr_free(slot->labelled);
     if (!empty) return;
-    tr_staging_release(&flight->in);
-    tr_staging_release(&flight->out);
-    tr_pass_destroy(&flight->pass);
+    tr_staging_release(&slot->in);
+    tr_staging_release(&slot->out);
+    tr_pass_destroy(&slot->pass);
 }
 
 void tr_evaluator_destroy(tr_evaluator **handle)
@@ -183,10 +183,10 @@ void tr_evaluator_destroy(tr_evaluator **handle)
     tr_evaluator *evaluator = *handle;
     if (!evaluator) return;
     tr_loader_destroy(&evaluator->loader);
-    for (int i = 0; i < evaluator->flights; i++) {
-        tr_free(evaluator->flight[i].labels);
-        tr_free(evaluator->flight[i].targets);
-        land(evaluator, &evaluator->flight[i]);
+    for (int i = 0; i < evaluator->slots; i++) {
+        tr_free(evaluator->slot[i].labels);
+        tr_free(evaluator->slot[i].targets);
+        release_slot(evaluator, &evaluator->slot[i]);
     }
     if (tr_shared_weights_cancel(&evaluator->shared)) tr_shared_weights_release(&evaluator->shared);
     tr_feed_destroy(&evaluator->feed);
@@ -199,9 +199,9 @@ void tr_evaluator_destroy(tr_evaluator **handle)
 
 /* ---- running ---- */
 
-static struct flight *flight_of(tr_evaluator *evaluator, int64_t number)
+static struct slot *slot_of(tr_evaluator *evaluator, int64_t number)
 {
-    return &evaluator->flight[number % evaluator->flights];
+    return &evaluator->slot[number % evaluator->slots];
 }
 
 static tr_status wait_for(tr_evaluator *evaluator, tr_ticket **ticket)
@@ -209,60 +209,60 @@ static tr_status wait_for(tr_evaluator *evaluator, tr_ticket **ticket)
     return *ticket ? tr_comm_wait(evaluator->part.comm, ticket) : TR_OK;
 }
 
-static tr_status receive(tr_evaluator *evaluator, struct flight *flight)
+static tr_status receive(tr_evaluator *evaluator, struct slot *slot)
 {
     const struct tr_evaluation_part *part = &evaluator->part;
     if (part->previous < 0) return TR_OK;
-    return tr_comm_receive(part->comm, part->previous, TAG_ACTIVATIONS, flight->in.host,
-                           (size_t)tr_pass_entry_floats(flight->pass, &flight->rows) * sizeof(float),
-                           "activations", &flight->entry);
+    return tr_comm_receive(part->comm, part->previous, TAG_ACTIVATIONS, slot->in.host,
+                           (size_t)tr_pass_entry_floats(slot->pass, &slot->rows) * sizeof(float),
+                           "activations", &slot->entry);
 }
 
-static tr_status send(tr_evaluator *evaluator, struct flight *flight)
+static tr_status send(tr_evaluator *evaluator, struct slot *slot)
 {
     const struct tr_evaluation_part *part = &evaluator->part;
     if (part->next < 0) return TR_OK;
-    return tr_comm_send(part->comm, part->next, TAG_ACTIVATIONS, flight->out.host,
-                        (size_t)tr_pass_exit_floats(flight->pass, &flight->rows) * sizeof(float),
-                        "activations", &flight->exit);
+    return tr_comm_send(part->comm, part->next, TAG_ACTIVATIONS, slot->out.host,
+                        (size_t)tr_pass_exit_floats(slot->pass, &slot->rows) * sizeof(float), "activations",
+                        &slot->exit);
 }
 
 /* What rows [begin, begin + rows) of the batch are compared with, which outlives it. */
-static void take_labels(const tr_evaluator *evaluator, struct flight *flight, const struct tr_batch *batch,
+static void take_labels(const tr_evaluator *evaluator, struct slot *slot, const struct tr_batch *batch,
                         int64_t begin, int64_t rows)
 {
     size_t values = (size_t)tr_metrics_targets(evaluator->job);
-    if (flight->targets)
-        memcpy(flight->targets, batch->targets + (size_t)begin * values,
-               (size_t)rows * values * sizeof *flight->targets);
-    if (flight->labels && !flight->offset)
-        memcpy(flight->labels, batch->labels + begin, (size_t)rows * sizeof *flight->labels);
-    if (!flight->offset) return;
+    if (slot->targets)
+        memcpy(slot->targets, batch->targets + (size_t)begin * values,
+               (size_t)rows * values * sizeof *slot->targets);
+    if (slot->labels && !slot->offset)
+        memcpy(slot->labels, batch->labels + begin, (size_t)rows * sizeof *slot->labels);
+    if (!slot->offset) return;
     const int32_t *offset = batch->offset + begin;
-    for (int64_t i = 0; i <= rows; i++) flight->offset[i] = offset[i] - offset[0];
-    if (!flight->labels) return;
-    memcpy(flight->labels, batch->labels + offset[0], (size_t)flight->offset[rows] * sizeof *flight->labels);
+    for (int64_t i = 0; i <= rows; i++) slot->offset[i] = offset[i] - offset[0];
+    if (!slot->labels) return;
+    memcpy(slot->labels, batch->labels + offset[0], (size_t)slot->offset[rows] * sizeof *slot->labels);
     for (int64_t i = 0; i < rows; i++)
-        flight->labelled[i] = (int32_t)tr_labels_count(batch->labels + offset[i], offset[i + 1] - offset[i]);
+        slot->labelled[i] = (int32_t)tr_labels_count(batch->labels + offset[i], offset[i + 1] - offset[i]);
 }
 
 /* Takes the examples from `at` on that are in one batch, and lets their activations come. */
-static tr_status admit(tr_evaluator *evaluator, struct flight *flight, int64_t at, int64_t end)
+static tr_status admit(tr_evaluator *evaluator, struct slot *slot, int64_t at, int64_t end)
 {
     const struct tr_batch *batch;
-    TR_TRY(wait_for(evaluator, &flight->exit));
+    TR_TRY(wait_for(evaluator, &slot->exit));
     TR_TRY(tr_loader_get(evaluator->loader, at / evaluator->batch, &batch));
     int64_t begin = at % evaluator->batch, rows = batch->rows - begin;
     if (rows > end - at) rows = end - at;
-    take_labels(evaluator, flight, batch, begin, rows);
-    flight->rows = (struct tr_pass_batch){
+    take_labels(evaluator, slot, batch, begin, rows);
+    slot->rows = (struct tr_pass_batch){
         .examples = rows,
         .tokens =
             evaluator->job->model->input.sequence ? batch->offset[begin + rows] - batch->offset[begin] : 0,
         .global_examples = rows,
     };
-    TR_TRY(receive(evaluator, flight));
-    TR_TRY(tr_feed_rows(evaluator->feed, flight->pass, batch, begin, begin + rows, 0, NULL));
+    TR_TRY(receive(evaluator, slot));
+    TR_TRY(tr_feed_rows(evaluator->feed, slot->pass, batch, begin, begin + rows, 0, NULL));
     return tr_device_wait(evaluator->device); /* the next one may take the batch */
 }
 
@@ -275,78 +275,76 @@ static void judge(const float *output, int32_t classes, struct tr_evaluated_row 
     row->place = tr_metrics_place(output, classes, row->label);
 }
 
-static void keep_answers(const tr_evaluator *evaluator, const struct flight *flight, float *answers)
+static void keep_answers(const tr_evaluator *evaluator, const struct slot *slot, float *answers)
 {
     int64_t outputs = tr_shape_count(&evaluator->job->model->output);
     int64_t values = tr_metrics_targets(evaluator->job);
     size_t bytes = (size_t)outputs * sizeof *answers;
-    for (int64_t i = 0; i < flight->rows.examples; i++) {
+    for (int64_t i = 0; i < slot->rows.examples; i++) {
         memcpy(answers, evaluator->output + i * outputs, bytes);
         tr_answer(evaluator->job, 1, answers);
         answers += outputs;
         if (values == 0) continue;
-        memcpy(answers, flight->targets + i * values, (size_t)values * sizeof *answers);
+        memcpy(answers, slot->targets + i * values, (size_t)values * sizeof *answers);
         answers += values;
     }
 }
 
 /* The rows of the output. */
-static int64_t rows_of(const struct flight *flight)
+static int64_t rows_of(const struct slot *slot)
 {
-    return flight->offset ? flight->rows.tokens : flight->rows.examples;
+    return slot->offset ? slot->rows.tokens : slot->rows.examples;
 }
 
 /* The figures of example `i`: its own, or those of its tokens together. */
-static struct tr_evaluated_row figures_of(const tr_evaluator *evaluator, const struct flight *flight,
-                                          int64_t i)
+static struct tr_evaluated_row figures_of(const tr_evaluator *evaluator, const struct slot *slot, int64_t i)
 {
-    if (!flight->offset)
+    if (!slot->offset)
         return (struct tr_evaluated_row){evaluator->loss[i], evaluator->correct[i], -1, -1, -1, 1};
     double loss = 0, correct = 0;
-    for (int64_t t = flight->offset[i]; t < flight->offset[i + 1]; t++) {
+    for (int64_t t = slot->offset[i]; t < slot->offset[i + 1]; t++) {
         loss += (double)evaluator->loss[t];
         correct += (double)evaluator->correct[t];
     }
-    return (struct tr_evaluated_row){(float)loss, (float)correct, -1, -1, -1, (float)flight->labelled[i]};
+    return (struct tr_evaluated_row){(float)loss, (float)correct, -1, -1, -1, (float)slot->labelled[i]};
 }
 
 /* Of what was computed last: the output, and the figures of its rows. */
-static tr_status fetch(tr_evaluator *evaluator, const struct flight *flight, struct tr_evaluated_row *rows,
+static tr_status fetch(tr_evaluator *evaluator, const struct slot *slot, struct tr_evaluated_row *rows,
                        float *answers)
 {
     tr_device *device = evaluator->device;
-    int64_t examples = flight->rows.examples, count = rows_of(flight);
+    int64_t examples = slot->rows.examples, count = rows_of(slot);
     size_t outputs = (size_t)(count * tr_shape_count(&evaluator->job->model->output));
     size_t bytes = (size_t)count * sizeof(float);
-    TR_TRY(
-        tr_device_to_host(device, evaluator->output, tr_pass_output(flight->pass), outputs * sizeof(float)));
+    TR_TRY(tr_device_to_host(device, evaluator->output, tr_pass_output(slot->pass), outputs * sizeof(float)));
     if (!rows) return tr_device_wait(device);
-    TR_TRY(tr_pass_loss(flight->pass, &flight->rows));
-    TR_TRY(tr_device_to_host(device, evaluator->loss, tr_pass_loss_rows(flight->pass), bytes));
-    TR_TRY(tr_device_to_host(device, evaluator->correct, tr_pass_correct_rows(flight->pass), bytes));
+    TR_TRY(tr_pass_loss(slot->pass, &slot->rows));
+    TR_TRY(tr_device_to_host(device, evaluator->loss, tr_pass_loss_rows(slot->pass), bytes));
+    TR_TRY(tr_device_to_host(device, evaluator->correct, tr_pass_correct_rows(slot->pass), bytes));
     TR_TRY(tr_device_wait(device));
     int64_t width = tr_shape_count(&evaluator->job->model->output);
     for (int64_t i = 0; i < examples; i++) {
-        rows[i] = figures_of(evaluator, flight, i);
-        if (!flight->labels || flight->offset) continue;
-        rows[i].label = flight->labels[i];
+        rows[i] = figures_of(evaluator, slot, i);
+        if (!slot->labels || slot->offset) continue;
+        rows[i].label = slot->labels[i];
         judge(evaluator->output + i * width, (int32_t)width, &rows[i]);
     }
-    if (answers) keep_answers(evaluator, flight, answers);
+    if (answers) keep_answers(evaluator, slot, answers);
     return TR_OK;
 }
 
-static tr_status compute(tr_evaluator *evaluator, struct flight *flight, const float *parameters,
+static tr_status compute(tr_evaluator *evaluator, struct slot *slot, const float *parameters,
                          struct tr_evaluated_row *rows, float *answers)
 {
-    TR_TRY(wait_for(evaluator, &flight->entry));
-    if (flight->in.data)
-        TR_TRY(tr_staging_to_device(&flight->in, 0, tr_pass_entry_floats(flight->pass, &flight->rows)));
-    TR_TRY(tr_pass_forward(flight->pass, &flight->rows, parameters, NULL, 0));
-    if (ends_network(evaluator)) return fetch(evaluator, flight, rows, answers);
-    TR_TRY(tr_staging_to_host(&flight->out, 0, tr_pass_exit_floats(flight->pass, &flight->rows)));
+    TR_TRY(wait_for(evaluator, &slot->entry));
+    if (slot->in.data)
+        TR_TRY(tr_staging_to_device(&slot->in, 0, tr_pass_entry_floats(slot->pass, &slot->rows)));
+    TR_TRY(tr_pass_forward(slot->pass, &slot->rows, parameters, NULL, 0));
+    if (ends_network(evaluator)) return fetch(evaluator, slot, rows, answers);
+    TR_TRY(tr_staging_to_host(&slot->out, 0, tr_pass_exit_floats(slot->pass, &slot->rows)));
     TR_TRY(tr_device_wait(evaluator->device));
-    return send(evaluator, flight);
+    return send(evaluator, slot);
 }
 
 tr_status tr_evaluator_run(tr_evaluator *evaluator, const float *parameters, int64_t first, int64_t end,
@@ -357,20 +355,19 @@ tr_status tr_evaluator_run(tr_evaluator *evaluator, const float *parameters, int
     int64_t width = tr_shape_count(&evaluator->job->model->output) + tr_metrics_targets(evaluator->job);
     TR_TRY(tr_shared_weights_hand(&evaluator->shared, parameters));
     for (int64_t at = first, i = 0; at < end; i++) {
-        for (; admitted < end && taken < i + evaluator->flights; taken++) {
-            struct flight *next = flight_of(evaluator, taken);
+        for (; admitted < end && taken < i + evaluator->slots; taken++) {
+            struct slot *next = slot_of(evaluator, taken);
             TR_TRY(admit(evaluator, next, admitted, end));
             admitted += next->rows.examples;
         }
-        struct flight *flight = flight_of(evaluator, i);
-        TR_TRY(compute(evaluator, flight, parameters, rows ? rows + (at - first) : NULL,
+        struct slot *slot = slot_of(evaluator, i);
+        TR_TRY(compute(evaluator, slot, parameters, rows ? rows + (at - first) : NULL,
                        answers ? answers + (at - first) * width : NULL));
         if (listener)
-            TR_TRY(listener(user, at, flight->rows.examples, rows_of(flight), evaluator->output,
-                            flight->labels));
-        at += flight->rows.examples;
+            TR_TRY(listener(user, at, slot->rows.examples, rows_of(slot), evaluator->output, slot->labels));
+        at += slot->rows.examples;
     }
-    for (int i = 0; i < evaluator->flights; i++) TR_TRY(wait_for(evaluator, &evaluator->flight[i].exit));
+    for (int i = 0; i < evaluator->slots; i++) TR_TRY(wait_for(evaluator, &evaluator->slot[i].exit));
     return tr_shared_weights_wait(&evaluator->shared);
 }
 
