@@ -74,10 +74,12 @@ typedef unsigned char uint8_t;
 #define D_BARRIER_MEMORY() __syncthreads()
 #define D_THREAD()        ((int)threadIdx.x)
 extern "C" {
-__constant__ unsigned int d_first[3]; /* of struct gpu_launch: the host writes it where it is not 0 */
+__constant__ unsigned int d_first_group[3]; /* of struct gpu_launch: the host writes it where it is not 0 */
 }
 #define D_GROUP(axis)                                                                                        \
-    ((int)((axis) == 0 ? blockIdx.x : (axis) == 1 ? blockIdx.y + d_first[1] : blockIdx.z + d_first[2]))
+    ((int)((axis) == 0   ? blockIdx.x                                                                        \
+           : (axis) == 1 ? blockIdx.y + d_first_group[1]                                                     \
+                         : blockIdx.z + d_first_group[2]))
 #define D_GROUPS(axis)    ((int)((axis) == 0 ? gridDim.x : (axis) == 1 ? gridDim.y : gridDim.z))
 #define D_FMA(a, b, c)    __fmaf_rn(a, b, c)
 #define D_SQRT(a)         __fsqrt_rn(a)
