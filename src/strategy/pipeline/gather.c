@@ -30,9 +30,20 @@ static void shares(const struct pipeline *self, int rank, enum tr_arena arena, i
     *end = self->share[parameters ? (first ? rank + self->replicas : rank) : rank + 1];
 }
 
+/* Where the replicas of this stage have its parameters in memory that they share, devices may still be taking
+   them from there: nobody writes to it before. */
+static tr_status let_take(const struct pipeline *self)
+{
+    tr_ticket *ticket = NULL;
+    TR_TRY(tr_device_wait(self->head.holder));
+    tr_status status = tr_comm_barrier(self->group, &ticket);
+    return status == TR_OK ? tr_comm_wait(self->group, &ticket) : status;
+}
+
 tr_status pipeline_collect(tr_strategy *strategy, enum tr_arena which, int64_t begin, int64_t end, float *to)
 {
     const struct pipeline *self = (const struct pipeline *)strategy;
+    bool shared = which == TR_ARENA_PARAMETERS && self->parameters;
     const struct tr_staging *arena;
     TR_TRY(tr_variables_open(strategy->replicas->variables, which, &arena));
     float *own = arena->host;
@@ -41,7 +52,9 @@ tr_status pipeline_collect(tr_strategy *strategy, enum tr_arena which, int64_t b
         shares(self, rank, which, &from, &until);
         if (from < begin) from = begin;
         if (until > end) until = end;
-        if (from >= until || (strategy->rank != 0 && strategy->rank != rank)) continue;
+        if (from >= until) continue;
+        if (shared && pipeline_stage_of(self, rank) == self->place.stage) TR_TRY(let_take(self));
+        if (strategy->rank != 0 && strategy->rank != rank) continue;
         if (rank == strategy->rank) {
             TR_TRY(tr_staging_to_host(arena, from, until));
             TR_TRY(tr_device_wait(strategy->holder));
