@@ -67,6 +67,14 @@ void tr_device_destroy(tr_device **device)
     *device = NULL;
 }
 
+void tr_device_finish(tr_device *device)
+{
+    struct tr_failure how;
+    tr_failure_keep(&how, TR_OK);
+    (void)tr_device_wait(device);
+    (void)tr_failure_restore(&how);
+}
+
 double tr_device_peak(tr_device *device, double seconds)
 {
     return device->class->peak ? device->class->peak(device, seconds) : 0;

@@ -143,6 +143,9 @@ tr_status tr_device_to_host(tr_device *device, void *to, const void *from, size_
    `from` before that was waited for. */
 tr_status tr_device_to_host_beside(tr_device *device, void *to, const void *from, size_t bytes);
 tr_status tr_device_wait(tr_device *device);
+/* The same for who frees what the device may still be at: however that ends, and the thread's message stays
+   as it was. */
+void tr_device_finish(tr_device *device);
 /* Marks the end of what has been enqueued so far; and tells, without waiting, whether all before a mark is
    done, with the first failure among it. */
 tr_status tr_device_record(tr_device *device, tr_event *out);

@@ -185,7 +185,7 @@ struct tr_strategy {
     struct tr_variables_answer *answer;
     tr_event answered;
     bool asked;
-    struct tr_pending_steps *pending; /* of a process alone (driver_alone.c), else NULL */
+    struct tr_pending_steps *pending; /* where nobody else has a say in steps (driver_alone.c), else NULL */
 };
 
 /* Whether ranks keep parts of the variables only. */
@@ -211,6 +211,8 @@ tr_status tr_strategy_register(const struct tr_strategy_class *class);
 
 /* ---- what the driver does for classes ---- */
 
+/* Whether steps that are not finite are left out. */
+bool tr_strategy_skips(const struct tr_job *job);
 /* Whether the whole gradient's norm is wanted in each step. */
 bool tr_strategy_measures(const struct tr_job *job);
 /* tr_gradient_step() of the first replica with the time taken and stragglers' delays. */

@@ -45,14 +45,19 @@ void tr_driver_destroy(tr_strategy *strategy)
 
 /* ---- judging ---- */
 
+bool tr_strategy_skips(const struct tr_job *job)
+{
+    return job->train.on_nonfinite == TR_NONFINITE_SKIP;
+}
+
 bool tr_strategy_measures(const struct tr_job *job)
 {
-    return job->optimizer.clip_norm > 0 || job->train.on_nonfinite == TR_NONFINITE_SKIP;
+    return job->optimizer.clip_norm > 0 || tr_strategy_skips(job);
 }
 
 struct tr_verdict tr_judge(const struct tr_job *job, bool finite, double norm)
 {
-    bool skips = job->train.on_nonfinite == TR_NONFINITE_SKIP;
+    bool skips = tr_strategy_skips(job);
     double most = (double)job->optimizer.clip_norm;
     return (struct tr_verdict){
         .bad_loss = !finite && !skips,
@@ -202,11 +207,6 @@ tr_status tr_driver_ask(tr_strategy *strategy)
     return ask(strategy, strategy->replicas->variables);
 }
 
-static bool skips(const tr_strategy *strategy)
-{
-    return strategy->job->train.on_nonfinite == TR_NONFINITE_SKIP;
-}
-
 /* Lets the holder change nothing if the norm is not finite, as tr_judge() has it. *held: it is known to do
    so, which is found out where others are told of updates, and they of none that are held. */
 static tr_status hold_by_norm(tr_strategy *strategy, tr_variables *variables, bool *held)
@@ -225,7 +225,7 @@ static tr_status update(tr_strategy *strategy, tr_variables *variables, const fl
     const struct tr_strategy_division *division = strategy->class->division;
     bool held = false;
     if (tr_strategy_measures(strategy->job)) TR_TRY(measure(strategy, variables, gradient));
-    if (skips(strategy)) TR_TRY(hold_by_norm(strategy, variables, &held));
+    if (tr_strategy_skips(strategy->job)) TR_TRY(hold_by_norm(strategy, variables, &held));
     if (!held) TR_TRY(tr_driver_apply(strategy, variables, gradient));
     TR_TRY(ask(strategy, variables));
     if (!strategy->comm || !tr_driver_is_together(strategy) || !division) return TR_OK;

@@ -77,17 +77,12 @@ bool tr_strategy_has_begun(const tr_strategy *strategy)
     return strategy->pending && (strategy->pending->of[0].begun || strategy->pending->of[1].begun);
 }
 
-static bool skips(const struct tr_job *job)
-{
-    return job->train.on_nonfinite == TR_NONFINITE_SKIP;
-}
-
 /* Whether the step behind `step` may be begun before that is judged. One that is skipped does not end the
    run, and so cannot hold the next one; and who listens is told of it before that. */
 static bool may_begin_next(const tr_strategy *strategy, const struct tr_replica *replica, int64_t step,
                            int64_t end)
 {
-    if (skips(strategy->job) || step + 1 >= strategy->job->train.steps ||
+    if (tr_strategy_skips(strategy->job) || step + 1 >= strategy->job->train.steps ||
         !tr_gradient_borrows_nothing(replica->gradient))
         return false;
     if (step + 1 < end) return !tr_timeline_current(); /* which has a span for each */
@@ -107,7 +102,7 @@ static tr_status enqueue(tr_strategy *strategy, const struct tr_replica *replica
     if (pending->examples == 0) return tr_device_record(strategy->device, &pending->done);
     const float *gradient = tr_gradient_slots(replica->gradient), *loss = tr_gradient_loss(replica->gradient);
     if (tr_strategy_measures(job)) TR_TRY(tr_variables_measure(variables, gradient));
-    TR_TRY(tr_variables_hold(variables, loss, skips(job)));
+    TR_TRY(tr_variables_hold(variables, loss, tr_strategy_skips(job)));
     TR_TRY(tr_driver_apply(strategy, variables, gradient));
     TR_TRY(tr_variables_ask(variables, &pending->told->answer));
     return tr_device_record(strategy->device, &pending->done);
@@ -151,11 +146,8 @@ static tr_status learn(tr_strategy *strategy, const struct tr_replica *replica, 
 /* Waits for what is under way, and forgets it. */
 static void finish_pending(tr_strategy *strategy)
 {
-    struct tr_failure how;
     if (!tr_strategy_has_begun(strategy)) return;
-    tr_failure_keep(&how, TR_OK);
-    (void)tr_device_wait(strategy->device);
-    tr_failure_restore(&how);
+    tr_device_finish(strategy->device);
     for (int i = 0; i < 2; i++) strategy->pending->of[i].begun = false;
 }
 

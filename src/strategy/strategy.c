@@ -82,15 +82,6 @@ static bool end_messages(tr_strategy *strategy)
     return over;
 }
 
-/* Nor does a device, whatever a step had enqueued that failed, or that nobody had to wait for. */
-static void end_device(tr_device *device)
-{
-    struct tr_failure how;
-    tr_failure_keep(&how, TR_OK);
-    (void)tr_device_wait(device);
-    tr_failure_restore(&how);
-}
-
 static void release_replicas(tr_strategy *strategy)
 {
     for (int i = 0; i < strategy->replica_count; i++) {
@@ -108,8 +99,9 @@ void tr_strategy_destroy(tr_strategy **handle)
         for (int i = 0; i < strategy->replica_count; i++) tr_gradient_leave(&strategy->replicas[i].gradient);
         return;
     }
-    end_device(strategy->device);
-    if (strategy->holder != strategy->device) end_device(strategy->holder);
+    /* Nor does a device, whatever a step had enqueued that failed, or that nobody had to wait for. */
+    tr_device_finish(strategy->device);
+    if (strategy->holder != strategy->device) tr_device_finish(strategy->holder);
     tr_driver_destroy(strategy);
     release_replicas(strategy);
     if (strategy->class->destroy) strategy->class->destroy(strategy);

@@ -196,11 +196,6 @@ static void processes_share_a_hash(void **state)
     }
 }
 
-static int make(void **state)
-{
-    return place_make(state);
-}
-
 int main(int count, char **arguments)
 {
     const struct CMUnitTest tests[] = {
@@ -215,5 +210,5 @@ int main(int count, char **arguments)
     };
     if (!opencl_is_here()) return 0;
     if (count > 1) cmocka_set_test_filter(arguments[1]);
-    return cmocka_run_group_tests_name("the program on opencl", tests, make, place_remove);
+    return cmocka_run_group_tests_name("the program on opencl", tests, place_make, place_remove);
 }

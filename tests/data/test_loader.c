@@ -95,6 +95,24 @@ static struct made_source make(enum tr_feature_kind kind, int64_t count)
     return source;
 }
 
+static struct made_source make_near(enum tr_feature_kind kind, int64_t count)
+{
+    struct made_source source = make(kind, count);
+    source.base.class = &near_class;
+    return source;
+}
+
+/* A loader of all examples in their order, `batch` at a time; `order` is filled. */
+static tr_loader *open_loader(const struct made_source *source, struct tr_order *order, int64_t batch,
+                              const struct tr_loader_options *options)
+{
+    tr_loader *loader = NULL;
+    assert_int_equal(tr_order_make(order, source->base.info.count, batch, TR_LAST_BATCH_KEEP, false, 5),
+                     TR_OK);
+    assert_int_equal(tr_loader_create(&source->base, order, options, &loader), TR_OK);
+    return loader;
+}
+
 /* Everything in a batch is what the source has for the examples that the order names. */
 static void check_batch(const struct made_source *source, const struct tr_order *order, int64_t step,
                         const struct tr_loader_options *options, const struct tr_batch *batch)
@@ -226,11 +244,9 @@ static void test_failure_surfaces_at_its_step(void **state)
         struct made_source source = make(TR_FEATURE_FLOATS, 40);
         source.fail_at = 21; /* unshuffled: step 5 */
         struct tr_order order;
-        assert_int_equal(tr_order_make(&order, 40, 4, TR_LAST_BATCH_KEEP, false, 5), TR_OK);
         struct tr_loader_options options = TR_LOADER_OPTIONS_WHOLE;
         options.prefetch = prefetch;
-        tr_loader *loader = NULL;
-        assert_int_equal(tr_loader_create(&source.base, &order, &options, &loader), TR_OK);
+        tr_loader *loader = open_loader(&source, &order, 4, &options);
         const struct tr_batch *batch;
         for (int64_t step = 0; step < 5; step++) assert_int_equal(tr_loader_get(loader, step, &batch), TR_OK);
         for (int i = 0; i < 2; i++) {
@@ -251,12 +267,10 @@ static void test_reading_ahead_is_bounded(void **state)
     (void)state;
     struct made_source source = make(TR_FEATURE_IMAGE, 100);
     struct tr_order order;
-    assert_int_equal(tr_order_make(&order, 100, 1, TR_LAST_BATCH_KEEP, false, 5), TR_OK);
     struct tr_loader_options options = TR_LOADER_OPTIONS_WHOLE;
     options.prefetch = 3;
     options.end_step = 6;
-    tr_loader *loader = NULL;
-    assert_int_equal(tr_loader_create(&source.base, &order, &options, &loader), TR_OK);
+    tr_loader *loader = open_loader(&source, &order, 1, &options);
     static const int reads[] = {4, 5, 6, 6, 6, 6, 7, 8}; /* when things have settled after get(step) */
     usleep(20000);
     assert_int_equal(atomic_load(&source.reads), 0);
@@ -283,15 +297,12 @@ static void settle(struct made_source *source, int reads)
 static void test_help_is_bounded(void **state)
 {
     (void)state;
-    struct made_source source = make(TR_FEATURE_FLOATS, 100);
-    source.base.class = &near_class;
+    struct made_source source = make_near(TR_FEATURE_FLOATS, 100);
     struct tr_order order;
-    assert_int_equal(tr_order_make(&order, 100, 10, TR_LAST_BATCH_KEEP, false, 5), TR_OK);
     struct tr_loader_options options = TR_LOADER_OPTIONS_WHOLE;
     options.prefetch = 3;
     options.end_step = 6;
-    tr_loader *loader = NULL;
-    assert_int_equal(tr_loader_create(&source.base, &order, &options, &loader), TR_OK);
+    tr_loader *loader = open_loader(&source, &order, 10, &options);
     assert_true(tr_loader_may_be_helped(loader));
     tr_loader_expect_help(loader);
     assert_false(tr_loader_help(loader));
@@ -311,15 +322,12 @@ static void test_help_is_bounded(void **state)
 static void test_slow_help_is_paused(void **state)
 {
     (void)state;
-    struct made_source source = make(TR_FEATURE_FLOATS, 100);
-    source.base.class = &near_class;
+    struct made_source source = make_near(TR_FEATURE_FLOATS, 100);
     struct tr_order order;
-    assert_int_equal(tr_order_make(&order, 100, 10, TR_LAST_BATCH_KEEP, false, 5), TR_OK);
     struct tr_loader_options options = TR_LOADER_OPTIONS_WHOLE;
     options.prefetch = 3;
-    tr_loader *loader = NULL;
     const struct tr_batch *batch;
-    assert_int_equal(tr_loader_create(&source.base, &order, &options, &loader), TR_OK);
+    tr_loader *loader = open_loader(&source, &order, 10, &options);
     tr_loader_expect_help(loader);
     assert_int_equal(tr_loader_get(loader, 0, &batch), TR_OK);
     settle(&source, 20);
@@ -342,11 +350,9 @@ static void test_who_may_help(void **state)
                 struct made_source source = make((enum tr_feature_kind)kind, 20);
                 if (near) source.base.class = &near_class;
                 struct tr_order order;
-                assert_int_equal(tr_order_make(&order, 20, 10, TR_LAST_BATCH_KEEP, false, 5), TR_OK);
                 struct tr_loader_options options = TR_LOADER_OPTIONS_WHOLE;
                 options.prefetch = prefetch;
-                tr_loader *loader = NULL;
-                assert_int_equal(tr_loader_create(&source.base, &order, &options, &loader), TR_OK);
+                tr_loader *loader = open_loader(&source, &order, 10, &options);
                 assert_true(tr_loader_may_be_helped(loader) ==
                             (near && prefetch > 0 && kind != TR_FEATURE_TOKENS));
                 tr_loader_destroy(&loader);
@@ -387,8 +393,7 @@ static void test_contents_with_help(void **state)
 {
     (void)state;
     for (int kind = TR_FEATURE_IMAGE; kind <= TR_FEATURE_FLOATS; kind++) {
-        struct made_source source = make((enum tr_feature_kind)kind, 51);
-        source.base.class = &near_class;
+        struct made_source source = make_near((enum tr_feature_kind)kind, 51);
         struct tr_order order;
         assert_int_equal(tr_order_make(&order, 51, 10, TR_LAST_BATCH_KEEP, true, 5), TR_OK);
         for (int prefetch = 1; prefetch <= 3; prefetch++)
@@ -417,8 +422,7 @@ static void test_contents_with_help(void **state)
 static void test_failure_with_help(void **state)
 {
     (void)state;
-    struct made_source source = make(TR_FEATURE_FLOATS, 100);
-    source.base.class = &near_class;
+    struct made_source source = make_near(TR_FEATURE_FLOATS, 100);
     source.fail_at = 31;
     source.fails_from_there = true;
     struct tr_order order;
