@@ -141,6 +141,12 @@ typedef tr_status (*tr_pass_listener)(void *user, int layer);
 /* Sets or, with NULL, removes the listener. */
 void tr_pass_listen(tr_pass *pass, tr_pass_listener listener, void *user);
 
+/* Called after each layer, or fusion of layers, of a forward and of a backward pass, so that what else is under
+   way may move on. A failure ends the pass. */
+typedef tr_status (*tr_pass_companion)(void *user);
+/* Sets or, with NULL, removes the companion. */
+void tr_pass_accompany(tr_pass *pass, tr_pass_companion companion, void *user);
+
 /* Called after backward of a layer whose first parameter's gradient is formed elsewhere, with what it is
    formed of: x [examples][in] and dy [examples][out], device memory, valid for the call. A failure ends the
    pass. */
@@ -151,8 +157,8 @@ typedef tr_status (*tr_pass_taker)(void *user, int layer, const float *x, const 
 void tr_pass_leave_apart(tr_pass *pass, const bool *apart, tr_pass_taker taker, void *user);
 
 /* Called after each layer of a forward pass with its output, `count` floats of device memory, valid for the
-   call; a failure ends the pass. Watching a pass that trains takes memory of its own, from the first time on.
- */
+   call; a failure ends the pass. Watched layers run one by one, and watching a pass that trains
+   takes memory of its own, from the first time on. */
 typedef tr_status (*tr_pass_watcher)(void *user, const struct tr_layer *layer, const float *output,
                                      int64_t count);
 /* Sets or, with NULL, removes the watcher. For finding a value that is not finite, for histograms. */

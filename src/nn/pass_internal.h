@@ -22,6 +22,8 @@ struct tr_pass {
     void *watcher_user;
     tr_pass_listener listener;
     void *listener_user;
+    tr_pass_companion companion;
+    void *companion_user;
     const bool *apart; /* [layers], or NULL */
     tr_pass_taker taker;
     void *taker_user;

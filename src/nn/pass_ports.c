@@ -129,6 +129,12 @@ void tr_pass_watch(tr_pass *pass, tr_pass_watcher watcher, void *user)
     pass->watcher_user = user;
 }
 
+void tr_pass_accompany(tr_pass *pass, tr_pass_companion companion, void *user)
+{
+    pass->companion = companion;
+    pass->companion_user = user;
+}
+
 void tr_pass_leave_apart(tr_pass *pass, const bool *apart, tr_pass_taker taker, void *user)
 {
     pass->apart = apart;

@@ -157,6 +157,7 @@ tr_status tr_pass_forward(tr_pass *pass, const struct tr_pass_batch *batch, cons
         tell_work(&call, 1);
         tr_status status = end_span(pass, layer->class->forward(&call));
         if (status != TR_OK) return tr_fail_in(status, "layer \"%s\", forward", layer->name);
+        if (pass->companion) TR_TRY(pass->companion(pass->companion_user));
         if (!pass->watcher) continue;
         int64_t rows = layer->out.sequence ? call.rows : call.examples;
         TR_TRY(pass->watcher(pass->watcher_user, layer, call.y, rows * tr_shape_count(&layer->out)));
@@ -330,6 +331,7 @@ tr_status tr_pass_backward(tr_pass *pass, const struct tr_pass_batch *batch, con
         assert(!call.apart || (layer->class->factors && !is_sequence(layer)));
         tr_status status = run_backward(pass, batch, parameters, i, &call);
         if (status != TR_OK) return tr_fail_in(status, "layer \"%s\", backward", layer->name);
+        if (pass->companion) TR_TRY(pass->companion(pass->companion_user));
         if (pass->listener) TR_TRY(pass->listener(pass->listener_user, i));
     }
     return TR_OK;

@@ -49,10 +49,9 @@ static bool ends_network(const tr_evaluator *evaluator)
 }
 
 /* Messages of other ranks move on between layers. */
-static tr_status move_on(void *user, const struct tr_layer *layer, const float *output, int64_t count)
+static tr_status move_on(void *user)
 {
     const tr_evaluator *evaluator = user;
-    (void)layer, (void)output, (void)count;
     return tr_comm_progress(evaluator->part.comm);
 }
 
@@ -86,7 +85,7 @@ static tr_status make_passes(tr_evaluator *evaluator)
             TR_TRY(tr_shared_weights_make(part->comm, TAG_SHARED, evaluator->device, evaluator->job->model,
                                           *pass, part->rank_of, part->user, &evaluator->shared));
         tr_shared_weights_lend(&evaluator->shared, *pass);
-        tr_pass_watch(*pass, move_on, evaluator);
+        tr_pass_accompany(*pass, move_on, evaluator);
         struct tr_pass_port in = tr_pass_entry(*pass), out = tr_pass_exit(*pass);
         TR_TRY(tr_pass_stage(evaluator->device, &in, in.values, &limits, &evaluator->slot[i].in));
         TR_TRY(tr_pass_stage(evaluator->device, &out, out.values, &limits, &evaluator->slot[i].out));

@@ -368,6 +368,50 @@ static void test_watcher(void **state)
     trial_release(&trial);
 }
 
+struct company {
+    int calls, fail_at;
+};
+
+static tr_status accompany(void *user)
+{
+    struct company *company = user;
+    return company->calls++ == company->fail_at ? TR_EUNSUPPORTED : TR_OK;
+}
+
+/* It is called after each layer, but once for those that are fused, forward and backward, and can end both. */
+static void test_companion(void **state)
+{
+    (void)state;
+    static const struct network network = {
+        "accompanied", "6x6x1", 0, "layers: [conv: {filters: 3, kernel: 3}, max_pool: 2, dense: 4, dense: 2]"};
+    struct trial trial;
+    trial_make(&trial, &network, "ref", 9, 2);
+    struct tr_pass_limits limits = trial_limits(&trial, true);
+    tr_pass *pass;
+    must(tr_pass_create(trial.device, trial.model, &limits, &pass));
+    const struct tr_pass_batch *batch = trial_feed(&trial, pass, 0, 2);
+    float *slots = trial_arenas(&trial, 1);
+    struct company company = {0, -1};
+    tr_pass_accompany(pass, accompany, &company);
+    must(tr_pass_forward(pass, batch, trial.parameters, slots, trial.stride));
+    assert_int_equal(company.calls, 3);
+    must(tr_pass_loss(pass, batch));
+    must(tr_pass_backward(pass, batch, trial.parameters, slots, trial.stride));
+    assert_int_equal(company.calls, 6);
+    company = (struct company){0, 1};
+    assert_int_equal(tr_pass_backward(pass, batch, trial.parameters, slots, trial.stride), TR_EUNSUPPORTED);
+    assert_int_equal(company.calls, 2);
+    company = (struct company){0, 2};
+    assert_int_equal(tr_pass_forward(pass, batch, trial.parameters, slots, trial.stride), TR_EUNSUPPORTED);
+    assert_int_equal(company.calls, 3);
+    tr_pass_accompany(pass, NULL, NULL);
+    must(tr_pass_forward(pass, batch, trial.parameters, slots, trial.stride));
+    assert_int_equal(company.calls, 3);
+    tr_device_free(trial.device, slots);
+    tr_pass_destroy(&pass);
+    trial_release(&trial);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -377,6 +421,7 @@ int main(void)
         cmocka_unit_test(test_gradients_replace_each_other),
         cmocka_unit_test(test_inference_reuses_memory),
         cmocka_unit_test(test_watcher),
+        cmocka_unit_test(test_companion),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -189,31 +189,16 @@ static tr_status admit(struct stage *stage, const struct tr_batch *batch, int64_
 }
 
 /* Between layers, messages of other units move on: a large one may need both sides to do so. */
-static tr_status move_on(const struct stage *stage)
+static tr_status move_on(void *user)
 {
+    const struct stage *stage = user;
     return stage->strategy->comm ? tr_comm_progress(stage->strategy->comm) : TR_OK;
 }
 
-static tr_status after_forward(void *user, const struct tr_layer *layer, const float *output, int64_t count)
+void stage_accompany(struct stage *stage)
 {
-    const struct stage *stage = user;
-    const struct tr_strategy_watch *watch = &stage->strategy->watch;
-    if (watch->layer) TR_TRY(watch->layer(watch->user, layer, output, count));
-    return move_on(stage);
-}
-
-static tr_status after_backward(void *user, int layer)
-{
-    (void)layer;
-    return move_on(user);
-}
-
-void stage_listen(struct stage *stage)
-{
-    for (int i = 0; i < stage->plan.flights; i++) {
-        tr_pass_watch(stage->flights[i].pass, after_forward, stage);
-        tr_pass_listen(stage->flights[i].pass, after_backward, stage);
-    }
+    for (int i = 0; i < stage->plan.flights; i++)
+        tr_pass_accompany(stage->flights[i].pass, move_on, stage);
 }
 
 /* Says how long the rank computed, and sleeps as a straggler does. */
@@ -227,8 +212,10 @@ static tr_status forward(struct stage *stage, int64_t step, int64_t number)
 {
     tr_strategy *strategy = stage->strategy;
     struct flight *flight = flight_of(stage, number);
+    const struct tr_strategy_watch *watch = &strategy->watch;
     const float *parameters = tr_mirror_parameters(stage->mirror);
     TR_TRY(wait_for(stage, &flight->entry));
+    tr_pass_watch(flight->pass, watch->layer, watch->user);
     double start = tr_clock_seconds();
     flight->slot = stage->plan.early ? take_slot(stage, &stage->units[number]) : NULL;
     tr_status status = take(&flight->in.values, tr_pass_entry_floats(flight->pass, &flight->batch));

@@ -193,7 +193,7 @@ static tr_status make(struct stage *stage)
     TR_TRY(tr_loader_create(job->source[TR_SET_TRAIN], &stage->order, &options, &stage->loader));
     TR_TRY(tr_mirror_create(stage->strategy->replicas->variables, stage->strategy->device, &stage->mirror));
     TR_TRY(make_flights(stage));
-    stage_listen(stage);
+    stage_accompany(stage);
     return make_slots(stage);
 }
 

@@ -57,7 +57,7 @@ struct stage {
     size_t memory;
 };
 
-/* Has the passes of all flights move messages on and tell the strategy's watcher. */
-void stage_listen(struct stage *stage);
+/* Has the passes of all flights move messages on between layers. */
+void stage_accompany(struct stage *stage);
 
 #endif
