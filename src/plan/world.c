@@ -1,4 +1,4 @@
-#include "plan/world.h"
+#include "plan/world_internal.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -8,7 +8,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <limits.h>
-#include <semaphore.h>
 #include <string.h>
 
 #define STACK ((size_t)1 << 20) /* of a rank's thread, of which it takes what it touches */
@@ -20,44 +19,6 @@ struct entry {
     uint64_t sleep;
     tr_world_event happen;
     void *user, *what;
-};
-
-struct member {
-    tr_world *world;
-    int rank;
-    pthread_t thread;
-    sem_t turn;
-    bool sleeps, light; /* light: news wakes it */
-    uint64_t sleep;     /* counts its sleeps, so that an old alarm is known */
-    uint64_t moment;
-    double debt, spent, idled;
-    double idles;      /* since when it sleeps with nothing to do; below 0: it does not */
-    struct host *host; /* NULL: its processors are its own */
-    bool busy;         /* it sleeps while its processors work */
-    double left;       /* of the work, as of the host's last change */
-};
-
-/* Ranks that share processors. */
-struct host {
-    int first, end;       /* ranks */
-    int processors, busy; /* busy: ranks */
-    double since;         /* when their number changed */
-};
-
-struct tr_world {
-    sem_t over;
-    double now;
-    int ranks, alive;
-    struct member *member; /* [ranks] */
-    int running;           /* -1: nobody */
-    struct host *host;     /* NULL: nobody shares processors */
-    double demand;         /* of a rank that is busy */
-    tr_world_main main;
-    void *user;
-    /* A heap, the earliest first. */
-    struct entry *entry;
-    int64_t entries;
-    uint64_t announced;
 };
 
 /* ---- what comes next ---- */
@@ -151,52 +112,26 @@ static void sleep_until(tr_world *world, double time, bool light)
     if (!hand_on(world, self->rank)) await(&self->turn);
 }
 
-/* ---- processors that ranks share ---- */
-
-/* Seconds of work in a second: where more is wanted than there is, all get an even part. */
-static double speed_of(const tr_world *world, const struct host *host)
+void world_set_alarm(struct member *member, double time)
 {
-    double demand = world->demand * host->busy;
-    return demand > host->processors ? host->processors / demand : 1;
-}
-
-/* A rank of a host begins (`more` is 1) or ends (-1) to be busy: what they did so far is done, and what is
-   left takes another time from now on, but for the rank `self`, which sees to that itself. */
-static void change_demand(tr_world *world, struct host *host, int more, const struct member *self)
-{
-    double before = speed_of(world, host), passed = world->now - host->since;
-    host->busy += more;
-    host->since = world->now;
-    double now = speed_of(world, host);
-    for (int rank = host->first; rank < host->end; rank++) {
-        struct member *member = &world->member[rank];
-        if (!member->busy) continue;
-        member->left -= passed * before;
-        if (member->left < 0) member->left = 0;
-        if (member == self || before == now) continue;
-        struct entry alarm = {
-            .time = world->now + member->left / now, .rank = member->rank, .sleep = member->sleep + 1};
-        member->sleep += push(world, alarm); /* without memory it awakes as it would have, and looks */
-    }
+    struct entry alarm = {.time = time, .rank = member->rank, .sleep = member->sleep + 1};
+    member->sleep += push(member->world, alarm);
 }
 
 /* Its processors work for so long, or until news if `light`; what is left then. */
 static double work(tr_world *world, double seconds, bool light)
 {
     struct member *self = self_of(world);
-    struct host *host = self->host;
     double until = world->now + seconds;
-    if (!host) {
+    if (!self->host) {
         sleep_until(world, until, light);
         return until > world->now ? until - world->now : 0;
     }
-    change_demand(world, host, 1, NULL);
-    self->busy = true;
-    self->left = seconds;
-    sleep_until(world, world->now + seconds / speed_of(world, host), light);
-    change_demand(world, host, -1, self);
-    self->busy = false;
-    return self->left > 1e-12 ? self->left : 0;
+    self->sleeps = true;
+    self->light = light;
+    world_begin_work(self, seconds);
+    if (!hand_on(world, self->rank)) await(&self->turn);
+    return world_end_work(self);
 }
 
 /* ---- time ---- */
@@ -263,6 +198,7 @@ double tr_world_idled(const tr_world *world, int rank)
 static void idle(tr_world *world, double seconds, bool light)
 {
     struct member *self = self_of(world);
+    world_leave_place(self);
     self->idles = world->now;
     sleep_until(world, world->now + seconds, light);
     self->idled += world->now - self->idles;
@@ -293,6 +229,8 @@ void tr_world_wake(tr_world *world, int rank)
     member->moment++;
     if (!member->sleeps || !member->light) return;
     member->light = false; /* it is told once */
+    member->told = true;
+    if (member->host && world_waits(member)) return;
     push(world, (struct entry){.time = world->now, .rank = rank, .sleep = member->sleep});
 }
 
@@ -313,6 +251,7 @@ static void *rank_main(void *argument)
     world->main(world->user, self->rank);
     tr_clock_use(NULL, NULL);
     tr_world_pass(world);
+    world_leave_place(self);
     if (--world->alive > 0)
         hand_on(world, -1);
     else
@@ -339,22 +278,6 @@ tr_status tr_world_create(int ranks, tr_world **out)
     return TR_OK;
 }
 
-tr_status tr_world_share(tr_world *world, int hosts, const int *first, int processors, double demand)
-{
-    int most = 0;
-    for (int h = 0; h < hosts; h++)
-        if (first[h + 1] - first[h] > most) most = first[h + 1] - first[h];
-    if (most * demand <= processors) return TR_OK; /* there are enough for all */
-    world->host = tr_alloc_zero((size_t)hosts, sizeof *world->host);
-    if (!world->host) return TR_ENOMEM;
-    world->demand = demand < processors ? demand : processors;
-    for (int h = 0; h < hosts; h++) {
-        world->host[h] = (struct host){.first = first[h], .end = first[h + 1], .processors = processors};
-        for (int rank = first[h]; rank < first[h + 1]; rank++) world->member[rank].host = &world->host[h];
-    }
-    return TR_OK;
-}
-
 void tr_world_destroy(tr_world **handle)
 {
     tr_world *world = *handle;
@@ -362,7 +285,7 @@ void tr_world_destroy(tr_world **handle)
     for (int rank = 0; rank < world->ranks; rank++) sem_destroy(&world->member[rank].turn);
     sem_destroy(&world->over);
     tr_free(world->entry);
-    tr_free(world->host);
+    world_release_hosts(world);
     tr_free(world->member);
     tr_free(world);
     *handle = NULL;

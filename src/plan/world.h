@@ -21,9 +21,9 @@ typedef struct tr_world tr_world;
 /* Returned, destroy with tr_world_destroy(). TR_ENOMEM. */
 tr_status tr_world_create(int ranks, tr_world **out);
 /* Ranks share the processors of hosts: the ranks from first[h] up to first[h + 1] those of host h; `first`
-   has hosts + 1 numbers, which are all of the ranks. A rank that is busy takes `demand` of them; where that
-   is more than there are, all who are busy go on in proportion. Before the run, once; else each rank has
-   processors of its own. TR_ENOMEM. */
+   has hosts + 1 numbers, which are all of the ranks. A rank that is busy takes `demand` of them; where all
+   want more than there are, they go on by turns, as processors.c says. Before the run, once; else each rank
+   has processors of its own. TR_ENOMEM. */
 tr_status tr_world_share(tr_world *world, int hosts, const int *first, int processors, double demand);
 /* Accepts NULL, nulls the handle. No rank may be running. */
 void tr_world_destroy(tr_world **world);

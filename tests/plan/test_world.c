@@ -129,7 +129,8 @@ static void news_interrupts_work(void **state)
     assert_int_equal(play.count, 2);
 }
 
-/* Ranks 0 to 2 have two processors, rank 3 its own: three that work get two thirds of a processor each. */
+/* Ranks 0 to 2 have two processors, rank 3 its own: rank 2 comes to the first of them, which rank 0 has, and
+   they go on by turns. */
 static void crowd(void *user, int rank)
 {
     static const double seconds[] = {3, 3, 1, 3};
@@ -144,34 +145,86 @@ static void crowd(void *user, int rank)
     note(rank);
 }
 
-/* Each takes `demand` processors while it is busy; they are through at these times, one after the other. */
-static void expect_crowd(double demand, const double *time)
+/* `hosts` with ranks from first[h] on and `processors` each, of which a rank that is busy takes `demand`.
+   They are through at these times, one after the other. */
+static void expect_shared(int hosts, const int *first, int processors, double demand, tr_world_main main,
+                          const double *time)
 {
+    int ranks = first[hosts];
     play.count = 0;
-    assert_int_equal(tr_world_create(4, &play.world), TR_OK);
-    assert_int_equal(tr_world_share(play.world, 2, (const int[]){0, 3, 4}, 2, demand), TR_OK);
-    assert_int_equal(tr_world_run(play.world, crowd, NULL), TR_OK);
+    assert_int_equal(tr_world_create(ranks, &play.world), TR_OK);
+    assert_int_equal(tr_world_share(play.world, hosts, first, processors, demand), TR_OK);
+    assert_int_equal(tr_world_run(play.world, main, NULL), TR_OK);
     tr_world_destroy(&play.world);
-    assert_int_equal(play.count, 4);
-    for (int i = 0; i < 4; i++) assert_true(fabs(play.time[i] - time[i]) < 1e-9);
+    assert_int_equal(play.count, ranks);
+    for (int i = 0; i < ranks; i++)
+        if (fabs(play.time[i] - time[i]) > 1e-9) fail_msg("%d: %.6f s, not %.6f", i, play.time[i], time[i]);
 }
 
 static void ranks_share_processors(void **state)
 {
     (void)state;
-    static const int order[] = {2, 3, 0, 1};
-    static const double time[] = {1.5, 3, 3.5, 3.5};
-    expect_crowd(1, time);
-    for (int i = 0; i < 2; i++) assert_int_equal(play.order[i], order[i]);
-    assert_true(fabs(play.time[MOST - 1] - 0.5) < 1e-9); /* what rank 0 had left when rank 3 was through */
+    static const double time[] = {1.999, 3, 3, 4}; /* turns of 3 ms; rank 2 has the first one */
+    expect_shared(2, (const int[]){0, 3, 4}, 2, 1, crowd, time);
+    assert_int_equal(play.order[0], 2);
+    assert_int_equal(play.order[3], 0);
+    assert_true(fabs(play.time[MOST - 1] - 1) < 1e-9); /* what rank 0 had left when rank 3 was through */
 }
 
 /* A rank that is busy takes more than one processor, as its threads beside the one that computes do. */
 static void demands_may_be_broken(void **state)
 {
     (void)state;
-    static const double time[] = {1.875, 3, 4.375, 4.375}; /* three at 8/15, then two at 4/5 */
-    expect_crowd(1.25, time);
+    /* Two at 4/5 of their speed, until rank 1 is through; rank 3 has enough all the time. */
+    static const double time[] = {2.498, 3, 3.75, 4.75};
+    expect_shared(2, (const int[]){0, 3, 4}, 2, 1.25, crowd, time);
+}
+
+/* Rank 2 awakes after a millisecond, and rank 0 makes way for it; when rank 1 is through, rank 0 goes on in
+   its place. */
+static void awake(void *user, int rank)
+{
+    static const double seconds[] = {10e-3, 2e-3, 1.5e-3};
+    (void)user;
+    if (rank == 2) tr_world_rest(play.world, 1e-3);
+    tr_world_spend(play.world, seconds[rank]);
+    tr_world_pass(play.world);
+    note(rank);
+}
+
+static void who_awakes_comes_first(void **state)
+{
+    (void)state;
+    static const double time[] = {2e-3, 2.5e-3, 11e-3};
+    static const int order[] = {1, 2, 0};
+    expect_shared(1, (const int[]){0, 3}, 2, 1, awake, time);
+    for (int i = 0; i < 3; i++) assert_int_equal(play.order[i], order[i]);
+}
+
+/* On one processor: rank 0 hears of rank 1's news when it has the processor again. */
+static void tell(void *user, int rank)
+{
+    (void)user;
+    if (rank == 1) {
+        tr_world_rest(play.world, 1e-3);
+        tr_world_wake(play.world, 0);
+        tr_world_spend(play.world, 2e-3);
+        tr_world_pass(play.world);
+    } else {
+        tr_world_spend(play.world, 10e-3);
+        tr_world_pass_until_news(play.world, tr_world_moment(play.world, 0));
+        assert_true(fabs(tr_world_debt(play.world) - 9e-3) < 1e-9);
+        tr_world_pass(play.world);
+    }
+    note(rank);
+}
+
+static void news_waits_for_a_processor(void **state)
+{
+    (void)state;
+    static const double time[] = {3e-3, 12e-3};
+    expect_shared(1, (const int[]){0, 2}, 1, 1, tell, time);
+    assert_int_equal(play.order[0], 1);
 }
 
 int main(void)
@@ -182,6 +235,8 @@ int main(void)
         cmocka_unit_test(news_interrupts_work),
         cmocka_unit_test(ranks_share_processors),
         cmocka_unit_test(demands_may_be_broken),
+        cmocka_unit_test(who_awakes_comes_first),
+        cmocka_unit_test(news_waits_for_a_processor),
     };
     return cmocka_run_group_tests_name("plan.world", tests, NULL, NULL);
 }
