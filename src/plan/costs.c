@@ -42,6 +42,15 @@ bool tr_costs_know(const tr_costs *costs, enum tr_cost_op op)
     return false;
 }
 
+bool tr_costs_know_fusions(const tr_costs *costs)
+{
+#define KNOWN(op)                                                                                            \
+    if (tr_costs_know(costs, TR_COST_##op)) return true;
+    TR_DEVICE_FUSIONS(KNOWN)
+#undef KNOWN
+    return false;
+}
+
 int64_t tr_costs_count(const tr_costs *costs)
 {
     return costs->count;

@@ -43,6 +43,8 @@ void tr_costs_settle(tr_costs *costs);
 double tr_costs_of(const tr_costs *costs, const struct tr_cost_key *key);
 /* Whether anything is known of an operation. */
 bool tr_costs_know(const tr_costs *costs, enum tr_cost_op op);
+/* Whether anything is known of a fusion. */
+bool tr_costs_know_fusions(const tr_costs *costs);
 /* Keys, for tests. */
 int64_t tr_costs_count(const tr_costs *costs);
 
@@ -53,10 +55,10 @@ int64_t tr_costs_count(const tr_costs *costs);
 double tr_device_time(const tr_device *device);
 
 /* A device that hands everything on to `inner`, borrowed for its life, and notes how long each operation
-   took, with the time since the one before: so that what the host does in between counts, too. Always
-   called by the same thread. Returned,
+   took, with the time since the one before: so that what the host does in between counts, too. Unless it
+   `fuses` it lacks all fusions, so that their parts are noted. Always called by the same thread. Returned,
    destroy with tr_device_destroy(). */
-tr_status tr_timing_device_create(tr_device *inner, tr_costs *costs, tr_device **out);
+tr_status tr_timing_device_create(tr_device *inner, tr_costs *costs, bool fuses, tr_device **out);
 /* The time before the next operation is not its own. */
 void tr_timing_device_pause(tr_device *device);
 /* Whether operations are noted; at first they are not. */

@@ -87,7 +87,7 @@ static tr_status note(struct timing_device *timing, enum tr_cost_op op, const vo
 TR_DEVICE_OPS(TIME)
 #undef TIME
 
-tr_status tr_timing_device_create(tr_device *inner, tr_costs *costs, tr_device **out)
+tr_status tr_timing_device_create(tr_device *inner, tr_costs *costs, bool fuses, tr_device **out)
 {
     struct timing_device *timing = tr_alloc_zero(1, sizeof *timing);
     *out = NULL;
@@ -107,6 +107,11 @@ tr_status tr_timing_device_create(tr_device *inner, tr_costs *costs, tr_device *
                                              TR_DEVICE_OPS(SLOT)
 #undef SLOT
     };
+#define LEAVE_OUT(op) timing->class.op = NULL;
+    if (!fuses) {
+        TR_DEVICE_FUSIONS(LEAVE_OUT)
+    }
+#undef LEAVE_OUT
     timing->head = *inner;
     timing->head.class = &timing->class;
     timing->last = tr_device_time(timing->inner);

@@ -15,7 +15,10 @@
 #define PIECE       ((int64_t)32 << 10) /* floats of an update in the cache, as strategies make it */
 #define STREAM      ((int64_t)4 << 20)  /* floats of a sum that no cache holds */
 #define STREAMS     5
-#define MOVES       7 /* times that numbers are moved */
+/* Numbers are moved between steps, when they are in no cache that steps fill; but not behind each, for steps
+   find theirs there no more. So often at least: */
+#define STEPS_PER_MOVE 3
+#define MOVES          5
 
 /* One of those that compute at the same time. The first measures; the others go on until it is done. */
 struct copy {
@@ -30,14 +33,16 @@ struct copy {
     bool started;
     struct tr_failure failure;
     tr_device *inner, *device;
+    float *numbers; /* device [2][floats of the arena], that are moved; NULL where nothing is noted */
+    int moves;      /* so far */
 };
 
-/* Seconds since `began`, and whether the first has measured enough, or the others may end. */
-static bool is_enough(const struct copy *copy, double began, int64_t steps)
+/* So many seconds since `began`, and whether the first has measured enough, or the others may end. */
+static bool is_enough(const struct copy *copy, double seconds, double began, int64_t steps)
 {
     if (!copy->costs) return atomic_load(copy->over);
     /* Many short steps, too, take their time: a processor that begins is faster than one that goes on. */
-    return steps >= STEPS_LEAST && tr_clock_seconds() - began > copy->measurement->seconds;
+    return steps >= STEPS_LEAST && tr_clock_seconds() - began > seconds;
 }
 
 /* ---- what other threads take ---- */
@@ -73,6 +78,25 @@ static void count_beside(struct copy *copy, double sign)
 
 /* ---- steps ---- */
 
+/* What strategies do with parameters as a whole, and a step of one process need not: copies, sums and means
+   of so many numbers. */
+static tr_status move(const struct copy *copy, tr_device *device, int64_t floats)
+{
+    float *from = copy->numbers, *to = from + copy->measurement->job->model->arena_floats;
+    struct tr_op_scale scale = {floats, 0.5F, from, to};
+    struct tr_op_add add = {floats, from, to, to};
+    TR_TRY(tr_device_scale(device, &scale));
+    return tr_device_add(device, &add);
+}
+
+static tr_status move_all(struct copy *copy, tr_device *device)
+{
+    int64_t floats = copy->measurement->job->model->arena_floats;
+    copy->moves++;
+    TR_TRY(move(copy, device, floats));
+    return floats > 2 * PIECE ? move(copy, device, PIECE) : TR_OK;
+}
+
 /* Updates of what fits into the cache. */
 static tr_status update_pieces(const tr_strategy *strategy)
 {
@@ -86,24 +110,27 @@ static tr_status update_pieces(const tr_strategy *strategy)
     return TR_OK;
 }
 
-static tr_status run_steps(struct copy *copy, tr_strategy *strategy)
+static tr_status run_steps(struct copy *copy, tr_strategy *strategy, double seconds)
 {
     double began = tr_clock_seconds();
     struct tr_step_figures figures;
     TR_TRY(tr_strategy_step(strategy, 0, 0, &figures)); /* warms up */
-    tr_timing_device_note(copy->device, copy->costs != NULL);
+    tr_timing_device_note(strategy->device, copy->costs != NULL);
     count_beside(copy, -1);
-    for (int64_t step = 1; !is_enough(copy, began, step - 1); step++) {
+    for (int64_t step = 1; !is_enough(copy, seconds, began, step - 1); step++) {
         TR_TRY(tr_strategy_step(strategy, step % strategy->job->train.steps, 0, &figures));
-        if (copy->costs) tr_costs_end_step(copy->costs);
+        if (!copy->costs) continue;
+        if (step % STEPS_PER_MOVE == 0) TR_TRY(move_all(copy, strategy->device));
+        tr_costs_end_step(copy->costs);
     }
     count_beside(copy, 1);
     if (copy->costs) TR_TRY(update_pieces(strategy));
-    tr_timing_device_note(copy->device, false);
+    tr_timing_device_note(strategy->device, false);
     return TR_OK;
 }
 
-static tr_status run_part(struct copy *copy, const struct tr_measured_part *part)
+static tr_status run_part(struct copy *copy, tr_device *device, const struct tr_measured_part *part,
+                          double seconds)
 {
     const struct tr_job_variant_settings settings = {
         .strategy = "allreduce", .batch = part->rows, .microbatches = part->microbatches};
@@ -113,45 +140,15 @@ static tr_status run_part(struct copy *copy, const struct tr_measured_part *part
     tr_strategy *strategy = NULL;
     tr_status status;
     TR_TRY_GOTO(tr_job_variant_make(copy->measurement->job, &settings, &variant), out);
-    TR_TRY_GOTO(tr_strategy_create(copy->device, &variant.job, NULL, &whole, &strategy), out);
+    TR_TRY_GOTO(tr_strategy_create(device, &variant.job, NULL, &whole, &strategy), out);
     TR_TRY_GOTO(tr_strategy_begin(strategy), out);
     TR_TRY_GOTO(tr_variables_initialize(strategy->replicas->variables, (uint64_t)variant.job.file.seed), out);
     TR_TRY_GOTO(tr_variables_begin_ema(strategy->replicas->variables), out);
     TR_TRY_GOTO(tr_strategy_meet(strategy, 0), out);
-    status = run_steps(copy, strategy);
+    status = run_steps(copy, strategy, seconds);
 out:
     tr_strategy_destroy(&strategy);
     tr_job_variant_release(&variant);
-    return status;
-}
-
-/* What strategies do with parameters as a whole, and a step of one process need not: copies, sums and means
-   of so many numbers. */
-static tr_status move(tr_device *device, int64_t floats, float *from, float *to)
-{
-    struct tr_op_scale scale = {floats, 0.5F, from, to};
-    struct tr_op_add add = {floats, from, to, to};
-    TR_TRY(tr_device_scale(device, &scale));
-    return tr_device_add(device, &add);
-}
-
-static tr_status run_moves(struct copy *copy)
-{
-    int64_t floats = copy->measurement->job->model->arena_floats;
-    void *memory;
-    TR_TRY(tr_device_alloc(copy->device, (size_t)(2 * floats) * sizeof(float), &memory));
-    float *numbers = memory;
-    struct tr_op_fill zero = {2 * floats, 0, numbers};
-    tr_status status = tr_device_fill(copy->device, &zero);
-    tr_timing_device_note(copy->device, true);
-    for (int i = 0; i < MOVES && status == TR_OK; i++) {
-        status = move(copy->device, floats, numbers, numbers + floats);
-        if (status == TR_OK && floats > 2 * PIECE)
-            status = move(copy->device, PIECE, numbers, numbers + floats);
-        tr_costs_end_step(copy->costs);
-    }
-    tr_timing_device_note(copy->device, false);
-    tr_device_free(copy->device, memory);
     return status;
 }
 
@@ -177,23 +174,63 @@ static tr_status run_stream(struct copy *copy)
     return status;
 }
 
+/* What fusions are made of, for stages that part them. */
+static tr_status run_parted(struct copy *copy)
+{
+    const struct tr_measurement *measurement = copy->measurement;
+    tr_device *device;
+    TR_TRY(tr_timing_device_create(copy->inner, copy->costs, false, &device));
+    tr_status status = TR_OK;
+    for (int i = 0; i < measurement->parts && status == TR_OK; i++)
+        status = run_part(copy, device, &measurement->part[i], measurement->seconds / 4);
+    tr_device_destroy(&device);
+    return status;
+}
+
+static tr_status make_numbers(struct copy *copy)
+{
+    int64_t floats = 2 * copy->measurement->job->model->arena_floats;
+    void *memory;
+    TR_TRY(tr_device_alloc(copy->inner, (size_t)floats * sizeof(float), &memory));
+    copy->numbers = memory;
+    struct tr_op_fill zero = {floats, 0, copy->numbers};
+    return tr_device_fill(copy->inner, &zero);
+}
+
+/* As often as steps did not. */
+static tr_status move_more(struct copy *copy)
+{
+    tr_timing_device_note(copy->device, true);
+    while (copy->moves < MOVES) {
+        TR_TRY(move_all(copy, copy->device));
+        tr_costs_end_step(copy->costs);
+    }
+    tr_timing_device_note(copy->device, false);
+    return TR_OK;
+}
+
 static tr_status run_all(struct copy *copy)
 {
     const struct tr_measurement *measurement = copy->measurement;
+    double seconds = measurement->seconds;
     TR_TRY(tr_device_open(measurement->device, &copy->inner));
-    TR_TRY(tr_timing_device_create(copy->inner, copy->costs, &copy->device));
+    TR_TRY(tr_timing_device_create(copy->inner, copy->costs, true, &copy->device));
     /* The others go on with the largest part, from memory like it. */
-    if (!copy->costs) return run_part(copy, &measurement->part[0]);
+    if (!copy->costs) return run_part(copy, copy->device, &measurement->part[0], seconds);
     TR_TRY(run_stream(copy));
-    for (int i = 0; i < measurement->parts; i++) TR_TRY(run_part(copy, &measurement->part[i]));
+    TR_TRY(make_numbers(copy));
+    for (int i = 0; i < measurement->parts; i++)
+        TR_TRY(run_part(copy, copy->device, &measurement->part[i], seconds));
+    if (tr_costs_know_fusions(copy->costs)) TR_TRY(run_parted(copy));
     if (copy->computing > 0 && copy->beside > 0) copy->rates.beside = copy->beside / copy->computing;
-    return run_moves(copy);
+    return move_more(copy);
 }
 
 static void *copy_main(void *argument)
 {
     struct copy *copy = argument;
     tr_failure_keep(&copy->failure, run_all(copy));
+    if (copy->numbers) tr_device_free(copy->inner, copy->numbers);
     tr_device_destroy(&copy->device);
     tr_device_destroy(&copy->inner);
     return NULL;

@@ -27,13 +27,27 @@ static const char *const layers =
 static struct tr_job *job;
 static tr_costs *costs;
 
-static void shape(struct job *out)
+static void shape_as(struct job *out, const char *own)
 {
     family_job(out, &families[0], family_place);
-    job_set(out, layers);
+    job_set(out, own);
     job_set(out, "train.batch=32");
     job_set(out, "train.microbatches=8");
     job_set(out, "train.last_batch=drop"); /* simulated batches are full ones */
+}
+
+static void shape(struct job *out)
+{
+    shape_as(out, layers);
+}
+
+static void open_job(struct job *shaped, struct tr_job **out)
+{
+    const struct tr_job_settings settings = {.set = shaped->set,
+                                             .set_count = shaped->settings.set_count,
+                                             .first_of_strategy = tr_strategy_first_option};
+    must_train(tr_job_open(shaped->settings.model, &settings, out));
+    must_train(tr_job_open_set(*out, TR_SET_TRAIN));
 }
 
 /* The job, its operations measured once on the processor. */
@@ -44,11 +58,7 @@ static int set_up(void **state)
     const struct tr_device_choice device = {.name = "cpu"};
     family_place_make(state);
     shape(&shaped);
-    const struct tr_job_settings settings = {.set = shaped.set,
-                                             .set_count = shaped.settings.set_count,
-                                             .first_of_strategy = tr_strategy_first_option};
-    must_train(tr_job_open(shaped.settings.model, &settings, &job));
-    must_train(tr_job_open_set(job, TR_SET_TRAIN));
+    open_job(&shaped, &job);
     assert_int_equal(tr_machine_expect(&machine, 1, 1, (struct tr_measured_part){8, 2}), 0);
     assert_int_equal(tr_machine_expect(&machine, 1, 1, (struct tr_measured_part){32, 8}), 0);
     assert_int_equal(tr_machine_expect(&machine, 1, 1, (struct tr_measured_part){8, 2}), 0);
@@ -220,6 +230,48 @@ static void what_strategies_move_takes_time(void **state)
     }
 }
 
+/* Stages part what one process fuses: what fusions are made of is measured, too. */
+static void fusions_are_measured_in_parts(void **state)
+{
+    (void)state;
+    static const char own[] =
+        "layers=[{conv: {filters: 4, kernel: 3, activation: relu, algorithm: direct}}, "
+        "{max_pool: 2}, {batch_norm: null}, {relu: null}, {flatten: null}, {dense: 10}]";
+    static const enum tr_cost_op parts[] = {
+        TR_COST_conv_pool_forward,
+        TR_COST_conv_pool_backward_weights,
+        TR_COST_batch_norm_activation_forward,
+        TR_COST_batch_norm_activation_backward,
+        TR_COST_conv_forward,
+        TR_COST_conv_backward_weights,
+        TR_COST_pool_forward,
+        TR_COST_pool_backward,
+        TR_COST_batch_norm_forward,
+        TR_COST_batch_norm_backward,
+        TR_COST_activation_forward,
+        TR_COST_activation_backward,
+    };
+    struct job shaped;
+    struct tr_job *parted;
+    tr_costs *found;
+    struct tr_measured_rates rates;
+    const struct tr_device_choice device = {.name = "cpu"};
+    const struct tr_measured_part part = {8, 2};
+    shape_as(&shaped, own);
+    open_job(&shaped, &parted);
+    const struct tr_measurement measurement = {
+        .job = parted, .device = &device, .part = &part, .parts = 1, .copies = 1};
+    assert_int_equal(tr_costs_create(&found), TR_OK);
+    must_train(tr_measure(&measurement, found, &rates));
+    tr_costs_settle(found);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (!tr_costs_know(found, parts[i])) fail_msg("nothing is known of part %zu", i);
+    assert_true(tr_costs_know_fusions(found));
+    assert_false(tr_costs_know_fusions(costs));
+    tr_costs_destroy(&found);
+    tr_job_destroy(&parted);
+}
+
 /* A slower network makes steps longer, and at last is what holds them back. */
 static void slow_links_hold_back(void **state)
 {
@@ -268,7 +320,11 @@ static void servers_hold_back(void **state)
         const struct tr_job_variant_settings settings = {
             .strategy = cases[c].strategy, .steps = 40, .blank = true};
         cluster.hosts = WORLD;
-        cluster.remote = (struct tr_path){cases[c].latency, 1e12, 1e-9, cases[c].copying, 64 << 10};
+        cluster.remote = (struct tr_path){.latency = cases[c].latency,
+                                          .rate = 1e12,
+                                          .overhead = 1e-9,
+                                          .copying = cases[c].copying,
+                                          .eager = 64 << 10};
         must_train(tr_job_variant_make(job, &settings, &variant));
         const struct tr_rehearsal rehearsal = {
             .job = &variant.job, .cluster = &cluster, .ranks = WORLD, .costs = costs, .calls = 2};
@@ -333,6 +389,7 @@ int main(void)
         cmocka_unit_test(rehearsals_repeat_themselves),
         cmocka_unit_test(one_process_takes_its_operations),
         cmocka_unit_test(what_strategies_move_takes_time),
+        cmocka_unit_test(fusions_are_measured_in_parts),
         cmocka_unit_test(slow_links_hold_back),
         cmocka_unit_test(servers_hold_back),
         cmocka_unit_test(memory_does_not_grow),
