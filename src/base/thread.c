@@ -13,6 +13,24 @@ int tr_thread_start(pthread_t *thread, void *(*main)(void *), void *argument)
     return error;
 }
 
+void tr_thread_processors(cpu_set_t *out)
+{
+    CPU_ZERO(out);
+    if (sched_getaffinity(0, sizeof *out, out) != 0) CPU_SET(0, out);
+}
+
+void tr_thread_keep_to(const cpu_set_t *own, int begin, int end)
+{
+    cpu_set_t part;
+    CPU_ZERO(&part);
+    for (int processor = 0, number = 0; processor < CPU_SETSIZE; processor++) {
+        if (!CPU_ISSET(processor, own)) continue;
+        if (number >= begin && number < end) CPU_SET(processor, &part);
+        number++;
+    }
+    sched_setaffinity(0, sizeof part, &part);
+}
+
 void tr_condition_init(pthread_cond_t *condition)
 {
     pthread_condattr_t monotonic;

@@ -3,11 +3,18 @@
 #define TR_BASE_THREAD_H
 
 #include <pthread.h>
+#include <sched.h>
 #include <time.h>
 
 /* Starts a thread that is handed no signal: these are for the threads of the program, which may rely on being
    interrupted by them. As pthread_create() otherwise: 0, or an error number. Any thread. */
 int tr_thread_start(pthread_t *thread, void *(*main)(void *), void *argument);
+
+/* The processors that the calling thread may run on; the first one, where the system does not say. */
+void tr_thread_processors(cpu_set_t *out);
+/* Keeps the calling thread, and those that it starts from then on, to the processors of `own` that are numbers
+   [begin, end) among them. Where the system refuses that, it is slower at most. */
+void tr_thread_keep_to(const cpu_set_t *own, int begin, int end);
 
 /* A condition that is waited for by the monotonic clock, which nobody sets; end it with
  * pthread_cond_destroy().

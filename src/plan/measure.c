@@ -226,13 +226,26 @@ static tr_status run_all(struct copy *copy)
     return move_more(copy);
 }
 
+/* Each copy has processors of its own, as ranks that `trireme launch` starts do, where there are enough. */
+static void take_processors(const struct copy *copy, const cpu_set_t *all)
+{
+    int copies = copy->measurement->copies, threads = copy->measurement->device->threads;
+    int index = (int)(copy - copy->first), each = CPU_COUNT(all) / copies;
+    if (copies > 1 && threads > 0 && each >= threads)
+        tr_thread_keep_to(all, index * each, (index + 1) * each);
+}
+
 static void *copy_main(void *argument)
 {
     struct copy *copy = argument;
+    cpu_set_t all;
+    tr_thread_processors(&all);
+    take_processors(copy, &all);
     tr_failure_keep(&copy->failure, run_all(copy));
     if (copy->numbers) tr_device_free(copy->inner, copy->numbers);
     tr_device_destroy(&copy->device);
     tr_device_destroy(&copy->inner);
+    tr_thread_keep_to(&all, 0, CPU_COUNT(&all));
     return NULL;
 }
 

@@ -5,9 +5,9 @@
 #include "base/sized.h"
 #include "base/team.h"
 #include "base/text.h"
+#include "base/thread.h"
 #include "comm/transport.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -86,24 +86,10 @@ tr_status tr_train_slowness(const char *text, int rank, int ranks, double *facto
     return status;
 }
 
-/* Keeps the calling thread to the processors of `own` that are numbers [begin, end) among them. */
-static void keep_to(const cpu_set_t *own, int begin, int end)
-{
-    cpu_set_t part;
-    CPU_ZERO(&part);
-    for (int processor = 0, number = 0; processor < CPU_SETSIZE; processor++) {
-        if (!CPU_ISSET(processor, own)) continue;
-        if (number >= begin && number < end) CPU_SET(processor, &part);
-        number++;
-    }
-    sched_setaffinity(0, sizeof part, &part); /* refused, it is slower at most */
-}
-
 tr_status tr_train_share_processors(tr_comm *comm, const struct tr_train_settings *settings, int *threads)
 {
     cpu_set_t own;
-    CPU_ZERO(&own);
-    if (sched_getaffinity(0, sizeof own, &own) != 0) CPU_SET(0, &own);
+    tr_thread_processors(&own);
     int size = tr_comm_size(comm), sharing = 0, before = 0;
     cpu_set_t *all = tr_alloc_zero((size_t)size, sizeof *all);
     tr_status status = all ? TR_OK : TR_ENOMEM;
@@ -123,6 +109,6 @@ tr_status tr_train_share_processors(tr_comm *comm, const struct tr_train_setting
     int count = CPU_COUNT(&own), each = count / sharing;
     *threads = settings->threads;
     if (*threads == 0) *threads = each < 1 ? 1 : each > TR_TEAM_MAX ? TR_TEAM_MAX : each;
-    if (settings->bind && sharing > 1 && each >= *threads) keep_to(&own, before * each, (before + 1) * each);
+    if (settings->bind && sharing > 1 && each >= *threads) tr_thread_keep_to(&own, before * each, (before + 1) * each);
     return TR_OK;
 }
