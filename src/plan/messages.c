@@ -4,9 +4,15 @@
 #include "base/alloc.h"
 #include "comm/operation.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { SENDER, RECEIVER };
+
+#define PIECES      8 /* of a message at most, */
+#define PIECE_LEAST ((size_t)64 << 10)
+#define NEAR        1e-3 /* seconds: the longest nap */
+#define SETTLED     3e-3 /* seconds, after which ranks that a large message kept waiting are even again */
 
 static const struct tr_path *path_of(const tr_sim *sim, int from, int to)
 {
@@ -97,33 +103,95 @@ static void arrive(void *user, void *what, double time)
     struct message *message = what;
     (void)user, (void)time;
     message->arrived = true;
+    if (!message->flies) message->sim->end[message->to].landed = -INFINITY; /* words make ranks even, too */
     if (message->lost)
         drop(message);
     else if (message->receive)
         deliver(message);
 }
 
+/* A piece from the byte `at` on. */
+static size_t piece_of(const struct message *message, size_t at)
+{
+    size_t piece = message->bytes / PIECES, rest = message->bytes - at;
+    if (piece < PIECE_LEAST) piece = PIECE_LEAST;
+    return is_carried(message) && piece < rest ? piece : rest;
+}
+
 static void begin_to_arrive(void *user, void *what, double time)
 {
     tr_sim *sim = user;
     struct message *message = what;
+    size_t piece = piece_of(message, message->come);
     double end = tr_network_arrive(&sim->network, sim->host[message->from], sim->host[message->to], time,
-                                   (double)message->bytes);
-    message->idle[RECEIVER] = tr_world_idled(sim->world, message->to);
-    tr_world_at(sim->world, end, arrive, sim, message);
+                                   (double)piece);
+    if (message->come == 0) message->idle[RECEIVER] = tr_world_idled(sim->world, message->to);
+    message->come += piece;
+    if (message->come == message->bytes) tr_world_at(sim->world, end, arrive, sim, message);
 }
 
-/* Returns when the last byte has left. */
-static double leave(struct message *message, double time)
+/* The flight from one rank to another that began last; NULL: there is none. */
+static struct message *flight_of(const tr_sim *sim, int from, int to)
+{
+    struct message *flight = sim->end[from].flying;
+    while (flight && flight->to != to) flight = flight->flying;
+    return flight;
+}
+
+/* It left as a whole: what was behind it goes on. */
+static void end_leaving(void *user, void *what, double time)
+{
+    tr_sim *sim = user;
+    struct message *message = what, **at = &sim->end[message->from].flying;
+    while (*at != message) at = &(*at)->flying;
+    *at = message->flying;
+    sim->end[message->from].landed = sim->end[message->to].landed = time;
+    double latency = path_of(sim, message->from, message->to)->latency;
+    for (struct message *held = message->held; held; held = held->held_next)
+        tr_world_at(sim->world, time + latency, held->next_event, sim, held);
+    message->held = NULL;
+}
+
+/* `happen` comes to the message when the flight is over and a latency has passed. */
+static void hold(struct message *flight, struct message *message, tr_world_event happen)
+{
+    struct message **last = &flight->held;
+    while (*last) last = &(*last)->held_next;
+    message->next_event = happen;
+    message->held_next = NULL;
+    *last = message;
+}
+
+static bool goes_one_way(const struct message *message)
+{
+    const struct tr_path *path = path_of(message->sim, message->from, message->to);
+    return path->one_way > 0 && (int64_t)message->bytes > path->one_way;
+}
+
+static void leave_piece(void *user, void *what, double time)
+{
+    tr_sim *sim = user;
+    struct message *message = what;
+    const struct tr_path *path = path_of(sim, message->from, message->to);
+    size_t piece = piece_of(message, message->gone);
+    double begins;
+    tr_network_leave(&sim->network, sim->host[message->from], sim->host[message->to], time, (double)piece,
+                     &begins);
+    message->gone += piece;
+    tr_world_at(sim->world, begins, begin_to_arrive, sim, message);
+    double left = begins - path->latency + (double)piece / path->rate;
+    if (message->gone < message->bytes)
+        tr_world_at(sim->world, left, leave_piece, sim, message);
+    else if (message->flies)
+        tr_world_at(sim->world, left, end_leaving, sim, message);
+}
+
+static void leave(struct message *message, double time)
 {
     tr_sim *sim = message->sim;
-    double begins, seconds = (double)message->bytes / path_of(sim, message->from, message->to)->rate;
     message->left = true;
     message->idle[SENDER] = tr_world_idled(sim->world, message->from);
-    tr_network_leave(&sim->network, sim->host[message->from], sim->host[message->to], time,
-                     (double)message->bytes, &begins);
-    tr_world_at(sim->world, begins, begin_to_arrive, sim, message);
-    return begins - path_of(sim, message->from, message->to)->latency + seconds;
+    leave_piece(sim, message, time);
 }
 
 /* ---- those that wait for their receiver ---- */
@@ -159,38 +227,53 @@ static void be_asked(void *user, void *what, double time)
     give_task(message, message->from);
 }
 
-/* A word about a message goes from one of its ends to the other. */
-static void send_word(struct message *message, tr_world_event comes)
+/* A word about a message goes from one of its ends to the other, behind what flies that way. */
+static void send_word(struct message *message, int from, tr_world_event comes)
 {
     tr_sim *sim = message->sim;
+    struct message *flight = flight_of(sim, from, from == message->from ? message->to : message->from);
     double latency = path_of(sim, message->from, message->to)->latency;
-    tr_world_at(sim->world, tr_world_now(sim->world) + latency, comes, sim, message);
+    if (flight)
+        hold(flight, message, comes);
+    else
+        tr_world_at(sim->world, tr_world_now(sim->world) + latency, comes, sim, message);
 }
 
-static void leave_one_way(struct message *message, double time);
+static void fly(struct message *message, double time)
+{
+    struct end *from = &message->sim->end[message->from];
+    if (goes_one_way(message)) {
+        message->flies = true;
+        message->flying = from->flying;
+        from->flying = message;
+    }
+    leave(message, time);
+}
 
-static void leave_at(void *user, void *what, double time)
+static void fly_at(void *user, void *what, double time)
 {
     (void)user;
-    leave_one_way(what, time);
+    fly(what, time);
 }
 
-/* When nothing comes the other way. */
-static void leave_one_way(struct message *message, double time)
+/* Of two messages that were announced at nearly the same time, each of which was asked for before either
+   left, whether that happens: ranks are never as even as here. */
+static bool cross(const struct message *one, const struct message *other)
 {
-    tr_sim *sim = message->sim;
-    const struct tr_path *path = path_of(sim, message->from, message->to);
-    struct end *from = &sim->end[message->from], *to = &sim->end[message->to];
-    if (path->one_way == 0 || (int64_t)message->bytes <= path->one_way) {
-        leave(message, time);
-        return;
-    }
-    if (to->busy_to == message->from && to->busy_until > time) {
-        tr_world_at(sim->world, to->busy_until + path->latency, leave_at, sim, message);
-        return;
-    }
-    from->busy_to = message->to;
-    from->busy_until = leave(message, time);
+    struct end *first = &one->sim->end[one->from < one->to ? one->from : one->to];
+    double landed = fmax(one->sim->end[one->from].landed, one->sim->end[one->to].landed);
+    if (fabs(one->announced - other->announced) >= NEAR) return true;
+    return one->announced - landed > SETTLED && first->met++ % 2 == 1;
+}
+
+/* When it was asked for. */
+static void set_off(struct message *message, double time)
+{
+    struct message *other = flight_of(message->sim, message->to, message->from);
+    if (other && goes_one_way(message) && !cross(message, other))
+        hold(other, message, fly_at);
+    else
+        fly(message, time);
 }
 
 void tr_sim_look(tr_sim *sim, int rank)
@@ -202,9 +285,9 @@ void tr_sim_look(tr_sim *sim, int rank)
         tr_world_spend(sim->world, path_of(sim, message->from, message->to)->overhead);
         tr_world_pass(sim->world);
         if (message->asked)
-            leave_one_way(message, tr_world_now(sim->world));
+            set_off(message, tr_world_now(sim->world));
         else
-            send_word(message, be_asked);
+            send_word(message, rank, be_asked);
     }
 }
 
@@ -217,7 +300,7 @@ static void match(tr_sim *sim, struct message *message, struct tr_transfer *rece
     if (message->arrived)
         deliver(message);
     else if (message->noticed) /* its receiver had waited for this only */
-        send_word(message, be_asked);
+        send_word(message, message->to, be_asked);
     else if (!message->left &&
              !is_carried(message)) /* the receiver's word that it waits takes its time, too */
         leave(message, tr_world_now(sim->world) + path_of(sim, message->from, message->to)->latency);
@@ -233,7 +316,7 @@ static tr_status set_out(struct message *message, struct tr_transfer *send)
         message->send = send;
         send->request = message;
         send->state = WAITING;
-        if (is_carried(message)) send_word(message, notice);
+        if (is_carried(message)) send_word(message, message->from, notice);
         return TR_OK;
     }
     bool copies = send->bytes > 0 && send->bytes < sim->hollow;
@@ -254,6 +337,7 @@ tr_status tr_sim_announce(tr_sim *sim, int rank, struct tr_transfer *send)
     message->to = send->peer;
     message->tag = send->tag;
     message->bytes = send->bytes;
+    message->announced = tr_world_now(sim->world);
     if (is_carried(message) && waits_for_receiver(message))
         tr_world_spend(sim->world, path_of(sim, rank, send->peer)->overhead);
     else

@@ -6,8 +6,10 @@
  *
  * Two ranks have one connection, on which Open MPI sends all of a large message once it was asked for; what
  * else is to be said comes behind. Who announces a message while the other's comes is asked for it only then:
- * of large messages one goes after the other, whichever way. Two ranks that announce theirs at the same
- * moment would not have to wait; they hardly ever do.
+ * mostly one goes after the other. Those whose ranks asked for both before either left go both ways at once.
+ * Of two that are announced within a nap, that is so every other time.
+ *
+ * Between hosts a message goes in pieces, so that those of several ranks share a link evenly, as TCP has it.
  *
  * What a large message takes of the processors at its ends passes while it is on its way, as far as they have
  * nothing to do meanwhile; the rest when an end takes note that it is over.
@@ -30,9 +32,14 @@ struct message {
     size_t bytes;
     void *copy;                         /* of the contents, where the sender goes on; owned */
     struct tr_transfer *send, *receive; /* NULL: gone on, withdrawn, or not there yet */
+    size_t gone, come;                  /* bytes of the pieces that left so far, and that came */
+    struct message *flying;             /* in the list of those that go one way from its end */
+    struct message *held, *held_next;   /* what comes behind it on its connection, a list, oldest first */
+    tr_world_event next_event;          /* of one that is held */
+    double announced;                   /* when */
     double idle[2];                     /* seconds that sender and receiver had idled when it reached them */
     int holders;                        /* ends that know it */
-    bool noticed, asked, left, arrived, lost; /* lost: the receiver does not wait for it any more */
+    bool noticed, asked, left, flies, arrived, lost; /* lost: the receiver does not wait for it any more */
 };
 
 struct end {
@@ -42,8 +49,9 @@ struct end {
     struct message *tasks;
     struct tr_transfer *receives; /* that found no message yet; oldest first */
     double used;                  /* of its idle seconds, those before are taken by messages */
-    int busy_to;                  /* whom it sent the last message to that goes one way, */
-    double busy_until;            /* and when that has left */
+    struct message *flying;       /* its large messages that have not left as a whole, newest first */
+    double landed;                /* when one from or to it last had */
+    unsigned met;                 /* counts messages between it and higher ranks that met on their way */
     uint64_t looked;              /* the moment of its last look */
     bool left, gave_up;
     char why[256];

@@ -302,7 +302,7 @@ static tr_status make(tr_sim *sim, tr_comm **comm)
             sim->host[rank] = h;
     for (int rank = 0; rank < sim->ranks; rank++) {
         sim->end[rank].sim = sim;
-        sim->end[rank].busy_to = -1;
+        sim->end[rank].landed = -INFINITY;
         sim->end[rank].newest = &sim->end[rank].unmatched;
         TR_TRY(make_comm(sim, rank, &comm[rank]));
     }

@@ -69,7 +69,20 @@ static void links_are_shared(void **state)
 
 #define RANKS 16
 
-enum { MESSAGE, RENDEZVOUS, LATE, INCAST, BARRIER, DIRECT, HALVING, BEHIND, EXCHANGE, LATE_EXCHANGE };
+enum {
+    MESSAGE,
+    RENDEZVOUS,
+    LATE,
+    INCAST,
+    BARRIER,
+    DIRECT,
+    HALVING,
+    BEHIND,
+    EXCHANGE,
+    LATE_EXCHANGE,
+    TWICE,
+    SHARED
+};
 static struct {
     int kind, ranks;
     tr_world *world;
@@ -110,6 +123,24 @@ static tr_status exchange(tr_comm *comm)
         status = tr_comm_send(comm, other, 1, data + play.bytes, (size_t)play.bytes, "test", &send);
     if (status == TR_OK) status = tr_comm_wait(comm, &receive);
     if (status == TR_OK) status = tr_comm_wait(comm, &send);
+    tr_free(data);
+    return status;
+}
+
+/* Rank 0 sends two others a message each, at the same time. */
+static tr_status share_link(tr_comm *comm)
+{
+    tr_ticket *ticket[2] = {NULL, NULL};
+    char *data = tr_alloc_zero((size_t)play.bytes, 1);
+    int rank = tr_comm_rank(comm);
+    size_t bytes = (size_t)play.bytes;
+    if (!data) return TR_ENOMEM;
+    tr_status status = TR_OK;
+    for (int to = 1; to <= 2 && rank == 0 && status == TR_OK; to++)
+        status = tr_comm_send(comm, to, 1, data, bytes, "test", &ticket[to - 1]);
+    if (rank > 0) status = tr_comm_receive(comm, 0, 1, data, bytes, "test", &ticket[0]);
+    for (int i = 0; i < 2; i++)
+        if (status == TR_OK && ticket[i]) status = tr_comm_wait(comm, &ticket[i]);
     tr_free(data);
     return status;
 }
@@ -177,6 +208,14 @@ static tr_status act(tr_comm *comm)
         return exchange(comm);
     case EXCHANGE:
         return exchange(comm);
+    case TWICE: { /* with words between that make them even */
+        tr_status status = exchange(comm);
+        if (status == TR_OK) status = tr_comm_barrier(comm, &ticket);
+        if (status == TR_OK) status = tr_comm_wait(comm, &ticket);
+        return status == TR_OK ? exchange(comm) : status;
+    }
+    case SHARED:
+        return share_link(comm);
     case LATE: /* the sender does */
         if (rank == 0) tr_world_spend(play.world, 1);
         if (rank == 0) tr_world_pass(play.world);
@@ -257,9 +296,21 @@ static void large_messages_go_one_way(void **state)
     near(run(EXCHANGE, 2, 50000, &cluster), 3 * L + 50000 / B, 1e-6, "both ways at once");
     cluster.remote.one_way = 49999;
     near(run(EXCHANGE, 2, 50000, &cluster), 4 * L + 2 * 50000 / B, 1e-6, "one after the other");
+    near(run(TWICE, 2, 50000, &cluster), 8 * L + 3 * 50000 / B, 1e-6, "every other time both at once");
     near(run(LATE_EXCHANGE, 2, 50000, &cluster), 0.5 + 3 * L + 2 * 50000 / B, 1e-6, "with one that is late");
     cluster.remote.eager = INT64_MAX;
     near(run(LATE_EXCHANGE, 2, 50000, &cluster), 0.5 + L + 50000 / B, 1e-6, "small ones");
+}
+
+/* Large messages that leave at the same time arrive at nearly the same time, and keep small ones waiting for
+   a piece at most. */
+static void messages_share_links(void **state)
+{
+    (void)state;
+    const int64_t bytes = 1 << 20;
+    near(run(SHARED, 3, bytes, &plain), L + 2.0 * (double)bytes / B, 1e-6, "the last of two");
+    near(play.end[1], L + 1.875 * (double)bytes / B, 1e-6, "the first of two");
+    near(play.end[2], L + 2.0 * (double)bytes / B, 1e-6, "the second of two");
 }
 
 /* Between hosts nobody is woken: who has waited long looks again within a nap. */
@@ -341,6 +392,7 @@ int main(void)
         cmocka_unit_test(sleepers_are_woken),   cmocka_unit_test(collectives_take_what_their_forms_say),
         cmocka_unit_test(barriers_take_rounds), cmocka_unit_test(large_messages_go_one_way),
         cmocka_unit_test(naps_are_slept_out),   cmocka_unit_test(ranks_fill_hosts),
+        cmocka_unit_test(messages_share_links),
     };
     return cmocka_run_group_tests_name("plan.network", tests, NULL, NULL);
 }
