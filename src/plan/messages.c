@@ -11,7 +11,8 @@ enum { SENDER, RECEIVER };
 
 #define PIECES      8 /* of a message at most, */
 #define PIECE_LEAST ((size_t)64 << 10)
-#define NEAR        1e-3 /* seconds: the longest nap */
+#define WHOLE       ((size_t)128 << 10) /* bytes that Open MPI sends as one over TCP */
+#define NEAR        1e-3                /* seconds: the longest nap */
 #define SETTLED     3e-3 /* seconds, after which ranks that a large message kept waiting are even again */
 
 static const struct tr_path *path_of(const tr_sim *sim, int from, int to)
@@ -115,6 +116,7 @@ static size_t piece_of(const struct message *message, size_t at)
 {
     size_t piece = message->bytes / PIECES, rest = message->bytes - at;
     if (piece < PIECE_LEAST) piece = PIECE_LEAST;
+    if (message->bytes <= WHOLE) return rest;
     return is_carried(message) && piece < rest ? piece : rest;
 }
 
@@ -179,7 +181,7 @@ static void leave_piece(void *user, void *what, double time)
                      &begins);
     message->gone += piece;
     tr_world_at(sim->world, begins, begin_to_arrive, sim, message);
-    double left = begins - path->latency + (double)piece / path->rate;
+    double left = fmax(begins - path->latency, time) + (double)piece / path->rate; /* rounding */
     if (message->gone < message->bytes)
         tr_world_at(sim->world, left, leave_piece, sim, message);
     else if (message->flies)
