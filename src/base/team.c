@@ -166,8 +166,9 @@ static void *member_main(void *argument)
     struct tr_team *team = self->team;
     for (unsigned run = 0;;) {
         wait_until(team, self->index, &team->members_wait, &team->run, run + 1);
-        if (team->leave) return NULL;
         run = atomic_load(&team->run); /* runs that others did meanwhile are over */
+        /* After the number, since the last one is no run: whoever sees it sees that he is to leave. */
+        if (team->leave) return NULL;
         work(team, run, self->index);
     }
 }

@@ -173,6 +173,20 @@ static void test_idle_work(void **state)
     tr_team_destroy(&work.team);
 }
 
+/* Of the last run a member may learn as late as of the end: it leaves, and does the run's work no more. */
+static void test_ends_while_members_are_late(void **state)
+{
+    (void)state;
+    enum { SIZE = 4, RUNS = 3 };
+    for (int round = 0; round < 20000; round++) {
+        struct work work = {0};
+        assert_int_equal(tr_team_create(SIZE, &work.team), TR_OK);
+        for (int run = 0; run < RUNS; run++) tr_team_run(work.team, count_run, &work);
+        tr_team_destroy(&work.team);
+        for (int i = 0; i < SIZE; i++) assert_int_equal(work.runs[i], RUNS);
+    }
+}
+
 static void test_size_is_checked(void **state)
 {
     (void)state;
@@ -215,10 +229,11 @@ static void test_shares_tile_the_range(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_member_runs_once),     cmocka_unit_test(test_late_members_are_helped),
-        cmocka_unit_test(test_together_nobody_is_helped), cmocka_unit_test(test_barrier),
-        cmocka_unit_test(test_wakes_after_sleep),         cmocka_unit_test(test_idle_work),
-        cmocka_unit_test(test_size_is_checked),           cmocka_unit_test(test_shares_tile_the_range),
+        cmocka_unit_test(test_each_member_runs_once),       cmocka_unit_test(test_late_members_are_helped),
+        cmocka_unit_test(test_together_nobody_is_helped),   cmocka_unit_test(test_barrier),
+        cmocka_unit_test(test_wakes_after_sleep),           cmocka_unit_test(test_idle_work),
+        cmocka_unit_test(test_ends_while_members_are_late), cmocka_unit_test(test_size_is_checked),
+        cmocka_unit_test(test_shares_tile_the_range),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
