@@ -34,8 +34,9 @@
 #define MESSAGE_SIZE 512
 /* Pieces of large messages: below INT_MAX, and round. */
 #define CHUNK ((size_t)1 << 30)
-/* Starting takes longer than a sign of life, so a short time-out does not count for it. */
-#define OPENING_SECONDS 10.0
+/* MPI begins and ends with processes and connections of its own, which takes longer than a sign of life: a
+   short time-out does not count for it. */
+#define LEAST_SECONDS 10.0
 /* What a process sent just before it died may take so long. */
 #define GRACE_SECONDS 0.2
 /* A wait begins by giving way only, since answers usually come at once; then sleeps, longer and longer. Every
@@ -237,6 +238,12 @@ static void mpi_give_up(tr_comm *comm, const char *why)
 
 /* ---- beginning and end ---- */
 
+/* Seconds that MPI has to begin or to end with all ranks. */
+static double patience_with_mpi(const struct tr_comm_settings *settings)
+{
+    return settings->timeout > LEAST_SECONDS ? settings->timeout : LEAST_SECONDS;
+}
+
 static void free_mpi(struct mpi_comm *comm)
 {
     pthread_cond_destroy(&comm->changed);
@@ -264,15 +271,15 @@ static bool dismiss(struct mpi_comm *comm, bool finalizes, double seconds)
 static void mpi_destroy(tr_comm *base, bool clean)
 {
     struct mpi_comm *comm = mpi_of(base);
-    double timeout = base->settings.timeout;
+    const double limit = patience_with_mpi(&base->settings);
     pthread_mutex_lock(&comm->gate);
     comm->beats = false;
     pthread_mutex_unlock(&comm->gate);
     pthread_mutex_lock(&base->lock); /* the keeper may be in the middle of a beat */
     if (clean) tr_heartbeat_destroy(&comm->heartbeat);
     pthread_mutex_unlock(&base->lock);
-    if (!dismiss(comm, clean, clean ? timeout : 1)) {
-        if (clean) tr_log_line(TR_LOG_WARNING, "MPI did not end within %g s; leaving without it", timeout);
+    if (!dismiss(comm, clean, clean ? limit : 1)) {
+        if (clean) tr_log_line(TR_LOG_WARNING, "MPI did not end within %g s; leaving without it", limit);
         return; /* the keeper still uses all this */
     }
     tr_comm_release(base);
@@ -345,7 +352,7 @@ tr_status tr_comm_mpi_create(const struct tr_comm_settings *settings, tr_comm **
     TR_TRY(tr_module_load(&mpi_module, &loaded));
     TR_TRY(make(loaded, &comm));
     /* From here on, what MPI may still use is left behind rather than freed. */
-    double limit = settings->timeout > OPENING_SECONDS ? settings->timeout : OPENING_SECONDS;
+    const double limit = patience_with_mpi(settings);
     if (!wait_for_keeper(comm, OPENING, limit)) {
         pthread_detach(comm->keeper);
         return tr_fail(TR_EPEER, "MPI did not begin within %g s; check that all ranks were started", limit);
