@@ -13,6 +13,8 @@
 #include <string.h>
 #include <sys/prctl.h>
 
+#define SEQUENCE_STEPS 64
+
 int cli_plan_threads(const struct cli_plan_orders *orders, const struct tr_cluster *cluster, int workers,
                      int *on_host)
 {
@@ -131,6 +133,16 @@ static tr_status leave_out(tr_status status, struct tr_plan_row *row)
     return row->left_out ? TR_OK : TR_ENOMEM;
 }
 
+/* Steps that a simulation counts: of sequences, which are of unequal lengths, ranks together have to play
+ * many. */
+static int64_t count_calls(const struct cli_plan_orders *orders, const struct tr_job *job, int ranks)
+{
+    const int64_t least = job->source[TR_SET_TRAIN]->info.features == TR_FEATURE_TOKENS
+                              ? (SEQUENCE_STEPS + ranks - 1) / ranks
+                              : 0;
+    return orders->calls > least ? orders->calls : least;
+}
+
 static tr_status rehearse(const struct cli_plan_orders *orders, const struct tr_job *job,
                           const struct tr_machine *machine, const struct tr_plan *plan,
                           struct tr_plan_row *row)
@@ -150,7 +162,8 @@ static tr_status rehearse(const struct cli_plan_orders *orders, const struct tr_
     tr_status status;
     TR_TRY_GOTO(tr_job_variant_make(job, &settings, &variant), out);
     TR_TRY_GOTO(tr_strategy_peek(variant.job.file.strategy, &name, &asynchronous), out);
-    variant.job.train.steps = asynchronous ? (int64_t)(2 + orders->calls) * 2 * row->workers : 1 << 20;
+    const int64_t calls = count_calls(orders, job, row->ranks);
+    variant.job.train.steps = asynchronous ? (2 + calls) * 2 * row->workers : 1 << 20;
     if (orders->traces)
         TR_TRY_GOTO(tr_traces_create(orders->traces, row->strategy, row->ranks, &cluster, &traces), out);
     const struct tr_rehearsal rehearsal = {
@@ -158,7 +171,7 @@ static tr_status rehearse(const struct cli_plan_orders *orders, const struct tr_
         .cluster = &cluster,
         .ranks = row->ranks,
         .costs = machine->usage[usage].costs,
-        .calls = orders->calls,
+        .calls = calls,
         .listener = traces ? tr_traces_listener(traces) : NULL,
     };
     status = tr_rehearse(&rehearsal, &row->figures);

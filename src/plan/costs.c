@@ -6,19 +6,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of sizes that were seen less often, those become one that are no more than so many times the least. */
+#define NOTES_ENOUGH 16
+#define NEAR         1.25
+
 #define NOTES 255 /* of a key: means over steps; later ones take the place of earlier ones */
+
+#define BUCKETS 1024
 
 struct cost {
     struct tr_cost_key key;
     double sum; /* of the calls of this step */
     int64_t calls, notes;
-    double note[NOTES];
+    double *note; /* [min(notes, NOTES)], and room for one more while calls > 0; owned, until it is settled */
     double seconds; /* their median */
+    int64_t next;   /* in its bucket, plus 1; 0: none */
 };
 
 struct tr_costs {
     struct cost *cost; /* [count]; settled: by operation, shape and size */
     int64_t count;
+    int64_t bucket[BUCKETS]; /* the last one in it, plus 1; 0: none. Until they are settled. */
+    bool reads_rows;
 };
 
 tr_status tr_costs_create(tr_costs **out)
@@ -30,9 +39,20 @@ tr_status tr_costs_create(tr_costs **out)
 void tr_costs_destroy(tr_costs **handle)
 {
     if (!*handle) return;
+    for (int64_t i = 0; i < (*handle)->count; i++) tr_free((*handle)->cost[i].note);
     tr_free((*handle)->cost);
     tr_free(*handle);
     *handle = NULL;
+}
+
+void tr_costs_read_rows(tr_costs *costs, bool reads_rows)
+{
+    costs->reads_rows = reads_rows;
+}
+
+bool tr_costs_reads_rows(const tr_costs *costs)
+{
+    return costs->reads_rows;
 }
 
 bool tr_costs_know(const tr_costs *costs, enum tr_cost_op op)
@@ -70,17 +90,27 @@ static int compare(const void *a_, const void *b_)
     return shapes ? shapes : (a->key.size > b->key.size) - (a->key.size < b->key.size);
 }
 
+static int64_t *bucket_of(tr_costs *costs, const struct tr_cost_key *key)
+{
+    /* Sequences have keys of one shape and many sizes. */
+    return &costs->bucket[(uint64_t)(key->size * 31 + (int64_t)key->op) % BUCKETS];
+}
+
 tr_status tr_costs_note(tr_costs *costs, const struct tr_cost_key *key, double seconds)
 {
-    struct cost *found = NULL;
-    for (int64_t i = 0; i < costs->count && !found; i++)
-        if (costs->cost[i].key.size == key->size && compare_shapes(&costs->cost[i].key, key) == 0)
-            found = &costs->cost[i];
-    if (!found) {
+    int64_t *bucket = bucket_of(costs, key), at = *bucket;
+    while (at > 0 &&
+           (costs->cost[at - 1].key.size != key->size || compare_shapes(&costs->cost[at - 1].key, key) != 0))
+        at = costs->cost[at - 1].next;
+    if (at == 0) {
         if (!tr_grow(&costs->cost, costs->count, sizeof *costs->cost)) return TR_ENOMEM;
-        found = &costs->cost[costs->count++];
-        *found = (struct cost){.key = *key};
+        costs->cost[costs->count] = (struct cost){.key = *key, .next = *bucket};
+        *bucket = at = ++costs->count;
     }
+    struct cost *found = &costs->cost[at - 1];
+    if (found->calls == 0 && found->notes < NOTES &&
+        !tr_grow(&found->note, found->notes, sizeof *found->note))
+        return TR_ENOMEM;
     found->sum += seconds;
     found->calls++;
     return TR_OK;
@@ -103,16 +133,63 @@ static int compare_seconds(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static int64_t kept_notes(const struct cost *cost)
+{
+    return cost->notes < NOTES ? cost->notes : NOTES;
+}
+
+/* How many of cost[first...], which are of one shape, become one: sizes of a few notes that lie near the
+   first. */
+static int64_t neighbours(const struct tr_costs *costs, int64_t first)
+{
+    const struct cost *cost = costs->cost;
+    int64_t notes = kept_notes(&cost[first]), next = first + 1;
+    for (; next < costs->count && notes < NOTES_ENOUGH; next++) {
+        if (compare_shapes(&cost[next].key, &cost[first].key) != 0) break;
+        if ((double)cost[next].key.size > NEAR * (double)cost[first].key.size) break;
+        if (kept_notes(&cost[next]) >= NOTES_ENOUGH) break;
+        notes += kept_notes(&cost[next]);
+    }
+    return next - first;
+}
+
+/* The median time of a size, over the notes of some neighbours, at their mean size; in the place of the
+ * first. */
+static void join(struct cost *cost, int64_t count)
+{
+    double rate[2 * NOTES_ENOUGH], sizes = 0;
+    int64_t rates = 0;
+    if (count == 1) {
+        int64_t notes = kept_notes(cost);
+        qsort(cost->note, (size_t)notes, sizeof cost->note[0], compare_seconds);
+        cost->seconds = (cost->note[(notes - 1) / 2] + cost->note[notes / 2]) / 2;
+        return;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        const double size = (double)(cost[i].key.size > 0 ? cost[i].key.size : 1);
+        for (int64_t j = 0; j < kept_notes(&cost[i]); j++) {
+            rate[rates++] = cost[i].note[j] / size;
+            sizes += size;
+        }
+    }
+    qsort(rate, (size_t)rates, sizeof rate[0], compare_seconds);
+    cost->key.size = (int64_t)(sizes / (double)rates + 0.5);
+    cost->seconds = (double)cost->key.size * (rate[(rates - 1) / 2] + rate[rates / 2]) / 2;
+}
+
 void tr_costs_settle(tr_costs *costs)
 {
+    int64_t kept = 0;
     tr_costs_end_step(costs);
-    for (int64_t i = 0; i < costs->count; i++) {
-        struct cost *cost = &costs->cost[i];
-        size_t notes = (size_t)(cost->notes < NOTES ? cost->notes : NOTES);
-        qsort(cost->note, notes, sizeof cost->note[0], compare_seconds);
-        cost->seconds = (cost->note[(notes - 1) / 2] + cost->note[notes / 2]) / 2;
-    }
     if (costs->count > 0) qsort(costs->cost, (size_t)costs->count, sizeof *costs->cost, compare);
+    for (int64_t i = 0, next; i < costs->count; i = next) {
+        next = i + neighbours(costs, i);
+        join(&costs->cost[i], next - i);
+        for (int64_t j = i; j < next; j++) tr_free(costs->cost[j].note);
+        costs->cost[i].note = NULL;
+        costs->cost[kept++] = costs->cost[i];
+    }
+    costs->count = kept;
 }
 
 /* On the line through two sizes; where it would fall below nothing, in proportion to the nearer one. */

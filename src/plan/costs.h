@@ -23,13 +23,19 @@ struct tr_cost_key {
     int bytes;     /* of the shape */
     unsigned char shape[TR_COST_SHAPE];
 };
-/* Of the arguments of an operation, struct tr_op_... */
-void tr_cost_key_of(enum tr_cost_op op, const void *arguments, struct tr_cost_key *out);
+/* Of the arguments of an operation, struct tr_op_... `reads_rows`: where examples have rows of their own, as
+   sequences do, their number is the size; it is read from offsets, which must be memory of the host. Else
+   the number of examples. */
+void tr_cost_key_of(enum tr_cost_op op, const void *arguments, bool reads_rows, struct tr_cost_key *out);
 
 typedef struct tr_costs tr_costs;
 
 /* Returned, destroy with tr_costs_destroy(). TR_ENOMEM. */
 tr_status tr_costs_create(tr_costs **out);
+/* Whether keys are made with `reads_rows`: said before the first note, by the device that measures; at first
+   they are not. */
+void tr_costs_read_rows(tr_costs *costs, bool reads_rows);
+bool tr_costs_reads_rows(const tr_costs *costs);
 /* Accepts NULL, nulls the handle. */
 void tr_costs_destroy(tr_costs **costs);
 /* Notes that a call took so long. TR_ENOMEM. */
@@ -37,7 +43,8 @@ tr_status tr_costs_note(tr_costs *costs, const struct tr_cost_key *key, double s
 /* What was noted since the last call is one step: a key's note is the mean over its calls, so that what only
    some of them take (the host's work between two steps, memory that is touched first) is not lost. */
 void tr_costs_end_step(tr_costs *costs);
-/* Notes are complete: each key has the median over steps. From then on costs are read only. */
+/* Notes are complete: each key has the median over steps; sizes that lie near each other and were seen a few
+   times only, as those of sequences are, become one. From then on costs are read only. */
 void tr_costs_settle(tr_costs *costs);
 /* Seconds; 0 of an operation of which nothing is known. Any thread, once settled. */
 double tr_costs_of(const tr_costs *costs, const struct tr_cost_key *key);
@@ -66,8 +73,8 @@ void tr_timing_device_note(tr_device *device, bool notes);
 
 /* A device that computes nothing: each operation takes its cost, which `spend` lets pass. It lacks the
    fusions of which nothing is known, as what was measured lacked them. Memory is addresses
-   (plan/transport.h); copies of TR_COST_COPIED bytes or more are left out. All borrowed for its life. */
-#define TR_COST_COPIED ((size_t)4096)
+   (plan/transport.h); copies of more than 64 KiB are left out, so that of a pass of more sequences than that
+   has offsets only their number is known. All borrowed for its life. */
 typedef tr_status (*tr_cost_spender)(void *user, double seconds);
 tr_status tr_virtual_device_create(const tr_costs *costs, int threads, tr_cost_spender spend, void *user,
                                    tr_device **out);

@@ -71,7 +71,7 @@ static tr_status note(struct timing_device *timing, enum tr_cost_op op, const vo
     double now = tr_device_time(timing->inner), seconds = now - timing->last;
     timing->last = now;
     if (!timing->notes) return TR_OK;
-    tr_cost_key_of(op, arguments, &key);
+    tr_cost_key_of(op, arguments, tr_costs_reads_rows(timing->costs), &key);
     TR_TRY(tr_costs_note(timing->costs, &key, seconds));
     timing->last = tr_device_time(timing->inner); /* noting it is not part of the next one */
     return TR_OK;
@@ -112,6 +112,7 @@ tr_status tr_timing_device_create(tr_device *inner, tr_costs *costs, bool fuses,
         TR_DEVICE_FUSIONS(LEAVE_OUT)
     }
 #undef LEAVE_OUT
+    if (costs) tr_costs_read_rows(costs, inner->class->host_memory);
     timing->head = *inner;
     timing->head.class = &timing->class;
     timing->last = tr_device_time(timing->inner);
@@ -141,6 +142,8 @@ struct virtual_device {
     double speed; /* times that of the device that was measured */
 };
 
+/* What decides how long something takes is not longer than that. */
+#define COPIED ((size_t)64 << 10)
 /* How long a block is stands before it. */
 #define HEAD ((size_t)4096)
 
@@ -167,7 +170,7 @@ static void virtual_free(tr_device *device, void *memory)
 static tr_status virtual_copy(tr_device *device, void *to, const void *from, size_t bytes)
 {
     (void)device;
-    if (bytes > 0 && bytes < TR_COST_COPIED) memcpy(to, from, bytes);
+    if (bytes > 0 && bytes <= COPIED) memcpy(to, from, bytes);
     return TR_OK;
 }
 
@@ -186,7 +189,7 @@ static tr_status pretend(tr_device *device, enum tr_cost_op op, const void *argu
 {
     const struct virtual_device *self = (const struct virtual_device *)device;
     struct tr_cost_key key;
-    tr_cost_key_of(op, arguments, &key);
+    tr_cost_key_of(op, arguments, tr_costs_reads_rows(self->costs), &key);
     return self->spend(self->user, tr_costs_of(self->costs, &key) / self->speed);
 }
 

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#define HOLLOW_LEAST ((size_t)4096)
 #define BUSY 0.8 /* share of the time from which on a link holds all back */
 
 const char *const tr_bottleneck_names[] = {[TR_BOTTLENECK_COMPUTING] = "computing",
@@ -117,7 +118,7 @@ static tr_status play_apart(struct stage *stage, tr_strategy *strategy, struct p
 static size_t hollow_from(int ranks)
 {
     size_t reports = (size_t)ranks * sizeof(struct tr_report) + 1;
-    return reports > TR_COST_COPIED ? reports : TR_COST_COPIED;
+    return reports > HOLLOW_LEAST ? reports : HOLLOW_LEAST;
 }
 
 static tr_status play(struct stage *stage, int rank)

@@ -11,34 +11,34 @@
 /* Blank examples in an epoch: steps of the largest batch. */
 #define EPOCH 1024
 /* Sequences whose length is looked at. */
-#define LOOKED 256
+#define LOOKED 4096
 
 /* ---- blank examples ---- */
 
 struct blank {
     struct tr_source head;
-    int64_t length; /* elements of an example */
+    int64_t lengths;
+    int64_t length[]; /* [lengths] elements of an example; those of further ones are these again */
 };
+
+static int64_t blank_length(const tr_source *source, int64_t index)
+{
+    const struct blank *blank = (const struct blank *)source;
+    return blank->length[index % blank->lengths];
+}
 
 static tr_status blank_read(const tr_source *source, int64_t index, void *features, int64_t *length,
                             void *label)
 {
-    const struct blank *blank = (const struct blank *)source;
     const struct tr_source_info *info = &source->info;
-    (void)index, (void)features;
-    *length = blank->length;
+    (void)features;
+    *length = blank_length(source, index);
     if (!label) return TR_OK;
-    int64_t labels = info->labels == TR_LABEL_TOKENS   ? blank->length
+    int64_t labels = info->labels == TR_LABEL_TOKENS   ? *length
                      : info->labels == TR_LABEL_VALUES ? info->values
                                                        : info->labels == TR_LABEL_CLASS;
     memset(label, 0, (size_t)labels * sizeof(int32_t));
     return TR_OK;
-}
-
-static int64_t blank_labelled(const tr_source *source, int64_t index)
-{
-    (void)index;
-    return ((const struct blank *)source)->length;
 }
 
 static void blank_destroy(tr_source *source)
@@ -49,33 +49,31 @@ static void blank_destroy(tr_source *source)
 static const struct tr_source_class blank_class = {.name = "blank",
                                                    .version = TR_SOURCE_VERSION,
                                                    .read = blank_read,
-                                                   .labelled = blank_labelled,
+                                                   .labelled = blank_length,
                                                    .destroy = blank_destroy};
 
-/* Of sequences the mean of some. */
-static tr_status length_of(const tr_source *source, int64_t *out)
+/* Those of some sequences, taken evenly. */
+static tr_status look_at_lengths(const tr_source *source, struct blank *blank)
 {
-    int64_t capacity = tr_source_capacity(source), sum = 0, count = source->info.count;
-    *out = capacity;
-    if (source->info.features != TR_FEATURE_TOKENS) return TR_OK;
+    const int64_t capacity = tr_source_capacity(source), apart = source->info.count / blank->lengths;
     int32_t *tokens = tr_alloc((size_t)capacity + 1, 2 * sizeof *tokens);
     if (!tokens) return TR_ENOMEM;
-    if (count > LOOKED) count = LOOKED;
     tr_status status = TR_OK;
-    for (int64_t i = 0; i < count && status == TR_OK; i++) {
+    for (int64_t i = 0; i < blank->lengths && status == TR_OK; i++) {
         int64_t length = 0;
-        status = source->class->read(source, i * (source->info.count / count), tokens, &length,
+        status = source->class->read(source, i * apart, tokens, &length,
                                      source->info.labels == TR_LABEL_TOKENS ? tokens + capacity : NULL);
-        sum += length;
+        blank->length[i] = length;
     }
     tr_free(tokens);
-    *out = (sum + count / 2) / count;
     return status;
 }
 
 static tr_status make_blank(const tr_source *source, int64_t batch, tr_source **out)
 {
-    struct blank *blank = tr_alloc_zero(1, sizeof *blank);
+    const bool sequences = source->info.features == TR_FEATURE_TOKENS;
+    const int64_t lengths = !sequences ? 1 : source->info.count < LOOKED ? source->info.count : LOOKED;
+    struct blank *blank = tr_alloc_zero(1, sizeof *blank + (size_t)lengths * sizeof blank->length[0]);
     if (!blank) return TR_ENOMEM;
     *out = &blank->head;
     blank->head.class = &blank_class;
@@ -83,7 +81,10 @@ static tr_status make_blank(const tr_source *source, int64_t batch, tr_source **
     blank->head.info.class_names = NULL;
     blank->head.info.slow = false;
     blank->head.info.count = batch * EPOCH;
-    return length_of(source, &blank->length);
+    blank->lengths = lengths;
+    if (sequences) return look_at_lengths(source, blank);
+    blank->length[0] = tr_source_capacity(source);
+    return TR_OK;
 }
 
 /* ---- the job ---- */

@@ -222,8 +222,8 @@ static void what_strategies_move_takes_time(void **state)
         struct tr_op_scale scale = {sizes[i], 1, NULL, NULL};
         struct tr_op_add add = {sizes[i], NULL, NULL, NULL};
         struct tr_cost_key key[2];
-        tr_cost_key_of(TR_COST_scale, &scale, &key[0]);
-        tr_cost_key_of(TR_COST_add, &add, &key[1]);
+        tr_cost_key_of(TR_COST_scale, &scale, false, &key[0]);
+        tr_cost_key_of(TR_COST_add, &add, false, &key[1]);
         double scaled = tr_costs_of(costs, &key[0]), added = tr_costs_of(costs, &key[1]);
         assert_true(scaled > 0 && added > 0 && scaled + added > before);
         before = scaled + added;
@@ -270,6 +270,51 @@ static void fusions_are_measured_in_parts(void **state)
     assert_false(tr_costs_know_fusions(costs));
     tr_costs_destroy(&found);
     tr_job_destroy(&parted);
+}
+
+/* The share of all ranks' time that two of them wait for each other, with nothing between them. */
+static double waiting_of_two(struct tr_job *of, const tr_costs *with)
+{
+    struct tr_cluster cluster = tr_cluster_ordinary;
+    struct tr_job_variant variant;
+    struct tr_rehearsed figures;
+    const struct tr_job_variant_settings settings = {.strategy = "allreduce", .blank = true};
+    cluster.hosts = 2;
+    cluster.remote = (struct tr_path){.latency = 1e-12, .rate = 1e18, .copying = INFINITY, .eager = 64 << 10};
+    must_train(tr_job_variant_make(of, &settings, &variant));
+    const struct tr_rehearsal rehearsal = {
+        .job = &variant.job, .cluster = &cluster, .ranks = 2, .costs = with, .calls = 16};
+    must_train(tr_rehearse(&rehearsal, &figures));
+    tr_job_variant_release(&variant);
+    return figures.waiting;
+}
+
+/* Sentences are of unequal lengths, images are not: who has the shorter ones waits. */
+static void unequal_sequences_make_ranks_wait(void **state)
+{
+    (void)state;
+    struct job shaped;
+    struct tr_job *text;
+    tr_costs *found;
+    struct tr_measured_rates rates;
+    const struct tr_device_choice device = {.name = "cpu"};
+    const struct tr_measured_part part[] = {{32, 8}, {16, 4}};
+    family_job(&shaped, &families[3], family_place);
+    job_set(&shaped, "train.batch=32");
+    job_set(&shaped, "train.microbatches=8");
+    open_job(&shaped, &text);
+    const struct tr_measurement measurement = {
+        .job = text, .device = &device, .part = part, .parts = 2, .copies = 1};
+    assert_int_equal(tr_costs_create(&found), TR_OK);
+    must_train(tr_measure(&measurement, found, &rates));
+    tr_costs_settle(found);
+    assert_true(tr_costs_reads_rows(found));
+    const double sentences = waiting_of_two(text, found), images = waiting_of_two(job, costs);
+    print_message("waiting: %g of the time with sentences, %g with images\n", sentences, images);
+    assert_true(sentences > 0.01);
+    assert_true(images < 0.001);
+    tr_costs_destroy(&found);
+    tr_job_destroy(&text);
 }
 
 /* A slower network makes steps longer, and at last is what holds them back. */
@@ -390,6 +435,7 @@ int main(void)
         cmocka_unit_test(one_process_takes_its_operations),
         cmocka_unit_test(what_strategies_move_takes_time),
         cmocka_unit_test(fusions_are_measured_in_parts),
+        cmocka_unit_test(unequal_sequences_make_ranks_wait),
         cmocka_unit_test(slow_links_hold_back),
         cmocka_unit_test(servers_hold_back),
         cmocka_unit_test(memory_does_not_grow),
