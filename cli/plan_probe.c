@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/thread.h"
 #include "comm/transport.h"
 
 #include <math.h>
@@ -29,7 +30,9 @@
 #define SLEEP   1e-3               /* seconds that it has waited before each */
 #define STREAM  ((size_t)32 << 20) /* bytes at most */
 #define ROUNDS  5
-#define SECONDS 0.3 /* that pings of a round take at most, and a stream at least */
+#define STREAM_ROUNDS 200 /* at most */
+#define PAIRS         5
+#define SECONDS       0.1 /* that pings of a round take at most, and a stream at least */
 
 /* One message there or back. */
 static tr_status move(tr_comm *comm, bool sends, void *data, size_t bytes)
@@ -80,32 +83,60 @@ static double busy(void)
     return (double)taken.tv_sec + 1e-9 * (double)taken.tv_nsec;
 }
 
-/* A message that takes long enough to tell the rate, and what it takes of the processor that is busier with
-   it, beyond what waiting takes. Rank 0 sends and decides. */
-static tr_status stream(tr_comm *comm, char *data, double word, struct tr_path *out)
+static int ascending(const void *a_, const void *b_)
+{
+    const double *a = a_, *b = b_;
+    return (*a > *b) - (*a < *b);
+}
+
+/* Messages of one size: the seconds of each, and those of the processor that is busier with it. Rank 0 sends
+   and decides. */
+struct streamed {
+    double taken[STREAM_ROUNDS], busy[STREAM_ROUNDS], spent; /* spent: seconds of all */
+    int rounds;
+};
+
+static tr_status stream_round(tr_comm *comm, char *data, size_t bytes, double word, struct streamed *to)
 {
     bool first = tr_comm_rank(comm) == 0;
-    double figures[2] = {0}; /* seconds, seconds of the processor */
-    for (size_t bytes = (size_t)256 << 10;; bytes *= 4) {
-        double best = INFINITY, least = INFINITY;
-        for (int round = 0; round < ROUNDS; round++) {
-            double began = tr_clock_seconds(), before = busy();
-            TR_TRY(move(comm, first, data, bytes));
-            figures[1] = busy() - before;
-            double mine = figures[1];
-            TR_TRY(move(comm, !first, figures, sizeof figures));
-            double taken = tr_clock_seconds() - began;
-            taken = fmax(taken - word / 2, taken / 2); /* on a busy machine a word takes longer at times */
-            if (taken < best) best = taken;
-            if (fmax(mine, figures[1]) < least) least = fmax(mine, figures[1]);
-        }
-        figures[0] = best;
-        TR_TRY(move(comm, first, figures, sizeof figures));
-        if (figures[0] < SECONDS && bytes * 4 <= STREAM) continue;
-        out->rate = (double)bytes / best;
-        out->copying = (double)bytes / least;
-        return TR_OK;
+    double began = tr_clock_seconds(), before = busy(), theirs;
+    TR_TRY(move(comm, first, data, bytes));
+    double mine = theirs = busy() - before;
+    TR_TRY(move(comm, !first, &theirs, sizeof theirs));
+    double taken = tr_clock_seconds() - began;
+    to->spent += taken;
+    /* On a busy machine a word takes longer at times. */
+    to->taken[to->rounds] = fmax(taken - word / 2, taken / 2);
+    to->busy[to->rounds++] = fmax(mine, theirs);
+    return TR_OK;
+}
+
+/* Messages that take long enough to tell the rate, and what they take of a processor beyond what waiting
+   takes: medians, for memory is slow for tens of milliseconds at times. */
+static tr_status stream(tr_comm *comm, char *data, double word, struct tr_path *out)
+{
+    struct streamed got = {.rounds = 0};
+    size_t bytes = (size_t)256 << 10;
+    for (bool more = true; more;) {
+        struct {
+            size_t bytes;
+            bool more;
+        } next = {.bytes = bytes};
+        for (int round = 0; round < ROUNDS; round++) TR_TRY(stream_round(comm, data, bytes, word, &got));
+        const bool larger = got.spent < ROUNDS * SECONDS && bytes * 4 <= STREAM && got.rounds == ROUNDS;
+        if (larger) next.bytes = 4 * bytes;
+        next.more = larger || (got.spent < SECONDS && got.rounds + ROUNDS <= STREAM_ROUNDS);
+        TR_TRY(move(comm, tr_comm_rank(comm) == 0, &next, sizeof next));
+        more = next.more;
+        if (next.bytes == bytes) continue;
+        bytes = next.bytes;
+        got = (struct streamed){.rounds = 0};
     }
+    qsort(got.taken, (size_t)got.rounds, sizeof got.taken[0], ascending);
+    qsort(got.busy, (size_t)got.rounds, sizeof got.busy[0], ascending);
+    out->rate = (double)bytes / got.taken[got.rounds / 2];
+    out->copying = (double)bytes / got.busy[got.rounds / 2];
+    return TR_OK;
 }
 
 /* Seconds of a processor that a second of waiting takes. */
@@ -119,12 +150,6 @@ static tr_status idle(tr_comm *comm, void *data, double *share)
     TR_TRY(move(comm, !first, data, 8));
     *share = (busy() - before) / SECONDS;
     return TR_OK;
-}
-
-static int ascending(const void *a_, const void *b_)
-{
-    const double *a = a_, *b = b_;
-    return (*a > *b) - (*a < *b);
 }
 
 /* Seconds that a word to a rank which sleeps takes more than one to a rank which has just begun to wait. */
@@ -149,9 +174,11 @@ static tr_status wake(tr_comm *comm, struct tr_path *out)
 /* The first of the two ranks gets the figures. */
 static tr_status talk(tr_comm *comm, struct tr_path *out)
 {
-    char *data = tr_alloc_zero(STREAM, 1);
+    /* Memory as parameters have it, touched by this process. */
+    char *data = tr_alloc_aligned(STREAM, 1);
     double word = 0, gap = 0, waiting = 0;
     if (!data) return TR_ENOMEM;
+    memset(data, 1, STREAM);
     tr_status status = ping(comm, data, 2, &word);
     /* As many on both sides, since the first one says how many. */
     int rounds = word > 0 && SECONDS / word < PINGS * TRIES ? (int)(SECONDS / word) / PINGS + 1 : TRIES;
@@ -174,15 +201,26 @@ static tr_status talk(tr_comm *comm, struct tr_path *out)
 
 /* ---- of this host ---- */
 
+/* As ranks of a job have them: who shares a processor with the other one copies out of its cache. */
+static void take_processors(int rank)
+{
+    cpu_set_t all;
+    tr_thread_processors(&all);
+    const int each = CPU_COUNT(&all) / 2;
+    if (each > 0) tr_thread_keep_to(&all, rank * each, (rank + 1) * each);
+}
+
 /* A process of its own for a rank, which writes what it found to `descriptor`. */
-static pid_t start(const char *ticket, int descriptor)
+static pid_t start(const char *ticket, int rank, int descriptor)
 {
     pid_t child = fork();
     if (child != 0) return child;
     const struct tr_comm_settings settings = TR_COMM_SETTINGS_INIT;
     struct tr_path found = {0};
     tr_comm *comm = NULL;
-    bool well = tr_comm_local_create(ticket, &settings, &comm) == TR_OK && talk(comm, &found) == TR_OK;
+    bool well = tr_comm_local_create(ticket, &settings, &comm) == TR_OK;
+    take_processors(rank); /* behind that, since one who shares no processor waits otherwise */
+    if (well) well = talk(comm, &found) == TR_OK;
     if (well) well = wake(comm, &found) == TR_OK;
     if (well && tr_comm_rank(comm) == 0) well = write(descriptor, &found, sizeof found) == sizeof found;
     tr_comm_destroy(&comm);
@@ -197,7 +235,7 @@ static tr_status run_with(const tr_local_group *group, int descriptor[2], struct
     for (int rank = 0; rank < 2; rank++)
         TR_TRY(tr_local_group_ticket(group, rank, ticket[rank], sizeof ticket[rank]));
     fflush(NULL);
-    for (int rank = 0; rank < 2; rank++) child[rank] = start(ticket[rank], descriptor[1]);
+    for (int rank = 0; rank < 2; rank++) child[rank] = start(ticket[rank], rank, descriptor[1]);
     close(descriptor[1]);
     descriptor[1] = -1;
     bool well = child[0] > 0 && child[1] > 0 && read(descriptor[0], &found, sizeof found) == sizeof found;
@@ -216,7 +254,7 @@ static tr_status run_with(const tr_local_group *group, int descriptor[2], struct
     return TR_OK;
 }
 
-tr_status cli_plan_probe(struct tr_path *out)
+static tr_status probe_once(struct tr_path *out)
 {
     tr_local_group *group;
     int descriptor[2];
@@ -229,6 +267,31 @@ tr_status cli_plan_probe(struct tr_path *out)
     }
     tr_local_group_destroy(&group);
     return status;
+}
+
+/* Of several pairs of processes the median, figure by figure: some get memory that is several times slower.
+ */
+tr_status cli_plan_probe(struct tr_path *out)
+{
+    struct tr_path found[PAIRS];
+    for (int pair = 0; pair < PAIRS; pair++) {
+        found[pair] = *out;
+        TR_TRY(probe_once(&found[pair]));
+    }
+#define MEDIAN(figure)                                                                                       \
+    do {                                                                                                     \
+        double all[PAIRS];                                                                                   \
+        for (int pair = 0; pair < PAIRS; pair++) all[pair] = found[pair].figure;                             \
+        qsort(all, PAIRS, sizeof all[0], ascending);                                                         \
+        out->figure = all[PAIRS / 2];                                                                        \
+    } while (0)
+    MEDIAN(latency);
+    MEDIAN(overhead);
+    MEDIAN(rate);
+    MEDIAN(copying);
+    MEDIAN(waking);
+#undef MEDIAN
+    return TR_OK;
 }
 
 /* ---- between hosts ---- */
