@@ -269,8 +269,8 @@ static tr_status probe_once(struct tr_path *out)
     return status;
 }
 
-/* Of several pairs of processes the median, figure by figure: some get memory that is several times slower.
- */
+/* Of several pairs of processes: of what words take the median, and of what bytes take the mean, since there
+   are machines which move them several times slower for seconds, as a job will feel for its share of time. */
 tr_status cli_plan_probe(struct tr_path *out)
 {
     struct tr_path found[PAIRS];
@@ -287,10 +287,15 @@ tr_status cli_plan_probe(struct tr_path *out)
     } while (0)
     MEDIAN(latency);
     MEDIAN(overhead);
-    MEDIAN(rate);
-    MEDIAN(copying);
     MEDIAN(waking);
 #undef MEDIAN
+    double seconds = 0, busy_seconds = 0; /* of a byte, times PAIRS */
+    for (int pair = 0; pair < PAIRS; pair++) {
+        seconds += 1 / found[pair].rate;
+        busy_seconds += 1 / found[pair].copying;
+    }
+    out->rate = PAIRS / seconds;
+    out->copying = PAIRS / busy_seconds;
     return TR_OK;
 }
 

@@ -187,9 +187,11 @@ void tr_program_rehearse(tr_program_listener listener, void *user)
     rehearsal.user = user;
 }
 
-void tr_program_moved(int64_t floats)
+void tr_program_moved(int64_t floats, int64_t others)
 {
-    if (rehearsal.listener) rehearsal.listener(rehearsal.user, floats);
+    if (!rehearsal.listener) return;
+    if (floats > 0) rehearsal.listener(rehearsal.user, TR_MOTION_ALL, floats);
+    if (others > 0) rehearsal.listener(rehearsal.user, TR_MOTION_OTHER, others);
 }
 
 /* Tells the listener; whether there is nothing to compute. */
@@ -198,7 +200,7 @@ static bool is_rehearsed(const tr_program *program, int64_t count, float *const 
     int64_t streams = program->inputs;
     if (!rehearsal.listener) return false;
     for (int i = 0; i < program->outputs; i++) streams += output[i] != NULL;
-    rehearsal.listener(rehearsal.user, streams * count);
+    rehearsal.listener(rehearsal.user, TR_MOTION_ALL, streams * count);
     return count >= TR_PROGRAM_REHEARSED;
 }
 

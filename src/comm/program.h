@@ -37,10 +37,14 @@ void tr_program_run(const tr_program *program, const float *const *input, int64_
    for runs whose numbers do not matter (src/plan). NULL: all are computed again. `user` is borrowed until
    then. */
 #define TR_PROGRAM_REHEARSED ((int64_t)64)
-typedef void (*tr_program_listener)(void *user, int64_t floats);
+enum tr_program_motion {
+    TR_MOTION_ALL,  /* floats that are read or written */
+    TR_MOTION_OTHER /* of those: that another rank of the host has touched since, and has in its cache */
+};
+typedef void (*tr_program_listener)(void *user, enum tr_program_motion motion, int64_t floats);
 void tr_program_rehearse(tr_program_listener listener, void *user);
-/* Tells that listener of floats that the calling thread reads or writes without a program: copies, and what
-   another rank of the host has touched since and so comes from its cache. Else it does nothing. */
-void tr_program_moved(int64_t floats);
+/* Tells that listener of floats that the calling thread reads or writes without a program; `others`: so many
+   of those that it reads or writes, with or without, are in another rank's cache. Else it does nothing. */
+void tr_program_moved(int64_t floats, int64_t others);
 
 #endif

@@ -94,6 +94,11 @@ static tr_status check_neighbours(const tr_comm *comm, const tr_ticket *ticket)
     return TR_OK;
 }
 
+static void tell_of_others(const tr_comm *comm, const struct tr_sum_plan *plan, int64_t items)
+{
+    tr_program_moved(0, reduce_bytes_of_others(comm, plan, items) / (int64_t)sizeof(float));
+}
+
 /* Forms what `count` messages carry, which are outputs of one sum over the same pieces, and sends them. */
 static tr_status send_sums(tr_comm *comm, tr_ticket *ticket, const struct tr_hop *hop, int count)
 {
@@ -117,7 +122,10 @@ static tr_status send_sums(tr_comm *comm, tr_ticket *ticket, const struct tr_hop
         if (items == 0) continue;
         reduce_find_inputs(comm, ticket, plan, &route->piece[k], 0, input);
         comm->statistics.bytes_shared += reduce_bytes_of_others(comm, plan, items);
-        if (forms) tr_program_run(plan->program, input, items, output);
+        if (forms) {
+            tr_program_run(plan->program, input, items, output);
+            tell_of_others(comm, plan, items);
+        }
         for (int i = 0; i < count; i++)
             if (output[hop[i].output]) output[hop[i].output] += items;
     }
@@ -153,6 +161,7 @@ void reduce_sum(const tr_comm *comm, const tr_ticket *ticket, int64_t begin, int
     reduce_range(comm, ticket, &own, &first, &last);
     reduce_find_inputs(comm, ticket, &ticket->route->root, &own, begin - first, input);
     tr_program_run(ticket->route->root.program, input, end - begin, &out);
+    tell_of_others(comm, &ticket->route->root, end - begin);
 }
 
 static tr_status enter_sum(tr_comm *comm, tr_ticket *ticket)

@@ -4,7 +4,6 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "comm/operation.h"
-#include "comm/program.h"
 #include "comm/transport.h"
 
 #include <math.h>
@@ -259,10 +258,13 @@ tr_status tr_sim_compute(tr_sim *sim, double seconds)
     return TR_OK;
 }
 
-void tr_sim_touch(void *user, int64_t floats)
+/* What is in another rank's cache comes as messages within a host do, which are copied from there. */
+void tr_sim_touch(void *user, enum tr_program_motion motion, int64_t floats)
 {
     tr_sim *sim = user;
-    double seconds = (double)floats * sizeof(float) / sim->cluster->memory;
+    const double bytes = (double)floats * sizeof(float), memory = bytes / sim->cluster->memory;
+    const double seconds =
+        motion == TR_MOTION_ALL ? memory : fmax(bytes / sim->cluster->local.copying - memory, 0);
     tr_world_spend(sim->world, seconds);
     if (sim->listener.computes)
         sim->listener.computes(sim->listener.user, tr_world_running(sim->world), seconds);

@@ -11,6 +11,7 @@
 #define TR_PLAN_TRANSPORT_H
 
 #include "comm/comm.h"
+#include "comm/program.h"
 #include "plan/cluster.h"
 #include "plan/world.h"
 
@@ -44,8 +45,8 @@ void tr_sim_hollow(tr_sim *sim, size_t least);
 /* The rank computes for so many seconds, and its operations move on meanwhile. Not from within a function of
  * its communicator. */
 tr_status tr_sim_compute(tr_sim *sim, double seconds);
-/* Its processor moves so many floats in memory; from within, too. */
-void tr_sim_touch(void *sim, int64_t floats);
+/* Its processor moves so many floats in memory, a tr_program_listener; from within, too. */
+void tr_sim_touch(void *sim, enum tr_program_motion motion, int64_t floats);
 
 /* Memory that takes none until it is written; NULL: there is no room for more. */
 void *tr_sim_reserve(size_t bytes);

@@ -261,7 +261,7 @@ static tr_status update_share(struct all_reduce *self, const struct bucket *buck
     }
     /* Our share has been read by the others of the host, and theirs will be read by us. */
     if (self->parameters && tr_comm_local_size(strategy->comm) > 1)
-        tr_program_moved(bucket->end - bucket->begin);
+        tr_program_moved(bucket->end - bucket->begin, bucket->end - bucket->begin);
     return tr_staging_to_host_beside(self->values, bucket->begin + share[0], bucket->begin + share[1]);
 }
 

@@ -288,7 +288,7 @@ static tr_status take_rows(void *user, int layer, const float *x, const float *d
     assert(row >= 0 && row + rows <= rows_of(self, rank));
     TR_TRY(tr_device_to_host(device, own + row * factor->in, x, (size_t)(rows * factor->in) * sizeof *x));
     own += rows_of(self, rank) * factor->in;
-    tr_program_moved(2 * rows * (factor->in + factor->out));
+    tr_program_moved(2 * rows * (factor->in + factor->out), 0);
     return tr_device_to_host(device, own + row * factor->out, dy, (size_t)(rows * factor->out) * sizeof *dy);
 }
 
@@ -309,10 +309,10 @@ static void collect(struct all_reduce *self, const struct factor *factor, int64_
         int64_t rows = factors->row[self->microbatch[rank + 1]] - factors->row[self->microbatch[rank]];
         const float *from = rows_at(self, factor, rank) + rows_of(self, rank) * skip + first;
         for (int64_t r = 0; r < rows; r++, from += width, to += columns) memcpy(to, from, bytes);
-        tr_program_moved(2 * rows * columns);
-        bool near =
-            tr_comm_host_of(self->head.comm, rank) == tr_comm_host_of(self->head.comm, self->head.rank);
-        if (near && rank != self->head.rank) self->head.done.bytes_shared += rows * (int64_t)bytes;
+        bool near = rank != self->head.rank && tr_comm_host_of(self->head.comm, rank) ==
+                                                   tr_comm_host_of(self->head.comm, self->head.rank);
+        tr_program_moved(2 * rows * columns, near ? rows * columns : 0);
+        if (near) self->head.done.bytes_shared += rows * (int64_t)bytes;
     }
 }
 

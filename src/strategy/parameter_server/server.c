@@ -178,7 +178,7 @@ static tr_status show(struct ps *self, int worker)
     const float *values = evaluated(self);
     if (seat->near) {
         memcpy(seat->parameters + server->begin, values, bytes);
-        tr_program_moved(2 * (server->end - server->begin));
+        tr_program_moved(2 * (server->end - server->begin), server->end - server->begin);
         self->shared += (int64_t)bytes;
     } else {
         if (seat->showing) TR_TRY(ps_watch_wait(&self->watch, &seat->showing));
@@ -193,7 +193,7 @@ static void count_shared(struct ps *self)
 {
     int64_t floats = self->server->end - self->server->begin;
     self->shared += floats * (int64_t)sizeof(float);
-    tr_program_moved(floats);
+    tr_program_moved(floats, floats);
 }
 
 /* Whether the command is about workers that there are, and gradients that are here. */

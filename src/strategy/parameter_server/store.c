@@ -125,7 +125,7 @@ tr_status ps_store_update(ps_store *store, int64_t count, float clip, float *giv
         TR_TRY(tr_staging_to_host(parameters, from, to));
         TR_TRY(tr_device_wait(store->device));
         memcpy(give + from, parameters->host + from, (size_t)(to - from) * sizeof *give);
-        tr_program_moved(2 * (to - from));
+        tr_program_moved(2 * (to - from), 0);
     }
     return tr_variables_nonfinite(store->variables, poisoned);
 }
@@ -137,6 +137,6 @@ tr_status ps_store_copy(const ps_store *store, enum tr_arena which, float *to)
     TR_TRY(tr_staging_to_host(arena, store->begin, store->end));
     TR_TRY(tr_device_wait(store->device));
     memcpy(to, arena->host + store->begin, (size_t)(store->end - store->begin) * sizeof *to);
-    tr_program_moved(2 * (store->end - store->begin));
+    tr_program_moved(2 * (store->end - store->begin), 0);
     return TR_OK;
 }

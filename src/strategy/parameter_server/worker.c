@@ -138,7 +138,7 @@ tr_status ps_worker_take_parameters(struct ps *self)
     for (int s = 0; s < self->servers; s++) {
         struct line *line = &self->worker->line[s];
         if (line->near) {
-            tr_program_moved(line->end - line->begin);
+            tr_program_moved(line->end - line->begin, line->end - line->begin);
         } else {
             TR_TRY(tr_comm_receive(self->head.comm, line->rank, PS_TAG_PARAMETERS,
                                    parameters->host + line->begin,

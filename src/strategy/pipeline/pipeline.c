@@ -231,7 +231,7 @@ static void copy_nodes(struct pipeline *self)
 {
     memcpy(self->gradient.host + self->plan.arena_begin, self->nodes.host,
            (size_t)self->plan.stride * sizeof(float));
-    tr_program_moved(2 * self->plan.stride);
+    tr_program_moved(2 * self->plan.stride, 0);
 }
 
 /* Takes what the stage computed to where the gradient has it. */
