@@ -83,7 +83,9 @@ static const struct tr_option table[] = {
      .fallback = "3",
      .least = 1,
      .most = 1000,
-     .help = "steps, or rounds of them, that a simulation counts"},
+     .help = "steps, or rounds of them, that a simulation counts; of sequences, which are of unequal "
+             "lengths, at least "
+             "64 divided by the ranks"},
     {.key = "verify",
      .type = TR_OPTION_BOOL,
      .offset = AT(verify),

@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/sort.h"
 #include "base/thread.h"
 #include "comm/transport.h"
 
@@ -31,7 +32,7 @@
 #define STREAM  ((size_t)32 << 20) /* bytes at most */
 #define ROUNDS  5
 #define STREAM_ROUNDS 200 /* at most */
-#define PAIRS         5
+#define PAIRS         5   /* of processes, one after the other */
 #define SECONDS       0.1 /* that pings of a round take at most, and a stream at least */
 
 /* One message there or back. */
@@ -83,12 +84,6 @@ static double busy(void)
     return (double)taken.tv_sec + 1e-9 * (double)taken.tv_nsec;
 }
 
-static int ascending(const void *a_, const void *b_)
-{
-    const double *a = a_, *b = b_;
-    return (*a > *b) - (*a < *b);
-}
-
 /* Messages of one size: the seconds of each, and those of the processor that is busier with it. Rank 0 sends
    and decides. */
 struct streamed {
@@ -117,23 +112,18 @@ static tr_status stream(tr_comm *comm, char *data, double word, struct tr_path *
 {
     struct streamed got = {.rounds = 0};
     size_t bytes = (size_t)256 << 10;
-    for (bool more = true; more;) {
-        struct {
-            size_t bytes;
-            bool more;
-        } next = {.bytes = bytes};
+    for (size_t next = bytes; next > 0;) {
+        if (next != bytes) got = (struct streamed){.rounds = 0};
+        bytes = next;
         for (int round = 0; round < ROUNDS; round++) TR_TRY(stream_round(comm, data, bytes, word, &got));
-        const bool larger = got.spent < ROUNDS * SECONDS && bytes * 4 <= STREAM && got.rounds == ROUNDS;
-        if (larger) next.bytes = 4 * bytes;
-        next.more = larger || (got.spent < SECONDS && got.rounds + ROUNDS <= STREAM_ROUNDS);
+        if (got.rounds == ROUNDS && got.spent < ROUNDS * SECONDS && bytes * 4 <= STREAM)
+            next = bytes * 4;
+        else if (got.spent >= SECONDS || got.rounds + ROUNDS > STREAM_ROUNDS)
+            next = 0;
         TR_TRY(move(comm, tr_comm_rank(comm) == 0, &next, sizeof next));
-        more = next.more;
-        if (next.bytes == bytes) continue;
-        bytes = next.bytes;
-        got = (struct streamed){.rounds = 0};
     }
-    qsort(got.taken, (size_t)got.rounds, sizeof got.taken[0], ascending);
-    qsort(got.busy, (size_t)got.rounds, sizeof got.busy[0], ascending);
+    tr_sort_doubles(got.taken, (size_t)got.rounds);
+    tr_sort_doubles(got.busy, (size_t)got.rounds);
     out->rate = (double)bytes / got.taken[got.rounds / 2];
     out->copying = (double)bytes / got.busy[got.rounds / 2];
     return TR_OK;
@@ -166,7 +156,7 @@ static tr_status wake(tr_comm *comm, struct tr_path *out)
         TR_TRY(move(comm, !first, &data, sizeof data));
         taken[i] = tr_clock_seconds() - began;
     }
-    qsort(taken, WAKES, sizeof taken[0], ascending);
+    tr_sort_doubles(taken, WAKES);
     out->waking = fmax(taken[WAKES / 4] - word, 0);
     return TR_OK;
 }
@@ -201,15 +191,6 @@ static tr_status talk(tr_comm *comm, struct tr_path *out)
 
 /* ---- of this host ---- */
 
-/* As ranks of a job have them: who shares a processor with the other one copies out of its cache. */
-static void take_processors(int rank)
-{
-    cpu_set_t all;
-    tr_thread_processors(&all);
-    const int each = CPU_COUNT(&all) / 2;
-    if (each > 0) tr_thread_keep_to(&all, rank * each, (rank + 1) * each);
-}
-
 /* A process of its own for a rank, which writes what it found to `descriptor`. */
 static pid_t start(const char *ticket, int rank, int descriptor)
 {
@@ -219,7 +200,11 @@ static pid_t start(const char *ticket, int rank, int descriptor)
     struct tr_path found = {0};
     tr_comm *comm = NULL;
     bool well = tr_comm_local_create(ticket, &settings, &comm) == TR_OK;
-    take_processors(rank); /* behind that, since one who shares no processor waits otherwise */
+    /* As ranks of a job, who do so after they have met: whether all of a host have processors decides how
+       they wait. Two on one processor would copy out of its cache. */
+    cpu_set_t all;
+    tr_thread_processors(&all);
+    tr_thread_take_share(&all, rank, 2, 1);
     if (well) well = talk(comm, &found) == TR_OK;
     if (well) well = wake(comm, &found) == TR_OK;
     if (well && tr_comm_rank(comm) == 0) well = write(descriptor, &found, sizeof found) == sizeof found;
@@ -246,11 +231,7 @@ static tr_status run_with(const tr_local_group *group, int descriptor[2], struct
     }
     if (!well)
         return tr_fail(TR_EUNSUPPORTED, "two processes of this host could not be joined to measure it");
-    out->latency = found.latency;
-    out->overhead = found.overhead;
-    out->rate = found.rate;
-    out->copying = found.copying;
-    out->waking = found.waking;
+    *out = found;
     return TR_OK;
 }
 
@@ -273,27 +254,23 @@ static tr_status probe_once(struct tr_path *out)
    are machines which move them several times slower for seconds, as a job will feel for its share of time. */
 tr_status cli_plan_probe(struct tr_path *out)
 {
-    struct tr_path found[PAIRS];
+    double latency[PAIRS], overhead[PAIRS], waking[PAIRS];
+    double seconds = 0, busy_seconds = 0; /* of a byte, sums */
     for (int pair = 0; pair < PAIRS; pair++) {
-        found[pair] = *out;
-        TR_TRY(probe_once(&found[pair]));
+        struct tr_path found = {0};
+        TR_TRY(probe_once(&found));
+        latency[pair] = found.latency;
+        overhead[pair] = found.overhead;
+        waking[pair] = found.waking;
+        seconds += 1 / found.rate;
+        busy_seconds += 1 / found.copying;
     }
-#define MEDIAN(figure)                                                                                       \
-    do {                                                                                                     \
-        double all[PAIRS];                                                                                   \
-        for (int pair = 0; pair < PAIRS; pair++) all[pair] = found[pair].figure;                             \
-        qsort(all, PAIRS, sizeof all[0], ascending);                                                         \
-        out->figure = all[PAIRS / 2];                                                                        \
-    } while (0)
-    MEDIAN(latency);
-    MEDIAN(overhead);
-    MEDIAN(waking);
-#undef MEDIAN
-    double seconds = 0, busy_seconds = 0; /* of a byte, times PAIRS */
-    for (int pair = 0; pair < PAIRS; pair++) {
-        seconds += 1 / found[pair].rate;
-        busy_seconds += 1 / found[pair].copying;
-    }
+    tr_sort_doubles(latency, PAIRS);
+    tr_sort_doubles(overhead, PAIRS);
+    tr_sort_doubles(waking, PAIRS);
+    out->latency = latency[PAIRS / 2];
+    out->overhead = overhead[PAIRS / 2];
+    out->waking = waking[PAIRS / 2];
     out->rate = PAIRS / seconds;
     out->copying = PAIRS / busy_seconds;
     return TR_OK;

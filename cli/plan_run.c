@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-#define SEQUENCE_STEPS 64
+#define SEQUENCE_STEPS 64 /* of all ranks together */
 
 int cli_plan_threads(const struct cli_plan_orders *orders, const struct tr_cluster *cluster, int workers,
                      int *on_host)

@@ -31,6 +31,12 @@ void tr_thread_keep_to(const cpu_set_t *own, int begin, int end)
     sched_setaffinity(0, sizeof part, &part);
 }
 
+void tr_thread_take_share(const cpu_set_t *own, int index, int sharing, int threads)
+{
+    const int each = CPU_COUNT(own) / sharing;
+    if (sharing > 1 && each >= threads) tr_thread_keep_to(own, index * each, (index + 1) * each);
+}
+
 void tr_condition_init(pthread_cond_t *condition)
 {
     pthread_condattr_t monotonic;

@@ -15,6 +15,9 @@ void tr_thread_processors(cpu_set_t *out);
 /* Keeps the calling thread, and those that it starts from then on, to the processors of `own` that are numbers
    [begin, end) among them. Where the system refuses that, it is slower at most. */
 void tr_thread_keep_to(const cpu_set_t *own, int begin, int end);
+/* Keeps it to part `index` of `sharing` equal ones of `own`, where a part has `threads` processors or more;
+   else leaves it as it is. sharing, threads >= 1. */
+void tr_thread_take_share(const cpu_set_t *own, int index, int sharing, int threads);
 
 /* A condition that is waited for by the monotonic clock, which nobody sets; end it with
  * pthread_cond_destroy().

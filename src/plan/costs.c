@@ -1,6 +1,7 @@
 #include "plan/costs.h"
 
 #include "base/alloc.h"
+#include "base/sort.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -127,10 +128,10 @@ void tr_costs_end_step(tr_costs *costs)
     }
 }
 
-static int compare_seconds(const void *a, const void *b)
+static double median(double *value, int64_t count)
 {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    tr_sort_doubles(value, (size_t)count);
+    return (value[(count - 1) / 2] + value[count / 2]) / 2;
 }
 
 static int64_t kept_notes(const struct cost *cost)
@@ -160,9 +161,7 @@ static void join(struct cost *cost, int64_t count)
     double rate[2 * NOTES_ENOUGH], sizes = 0;
     int64_t rates = 0;
     if (count == 1) {
-        int64_t notes = kept_notes(cost);
-        qsort(cost->note, (size_t)notes, sizeof cost->note[0], compare_seconds);
-        cost->seconds = (cost->note[(notes - 1) / 2] + cost->note[notes / 2]) / 2;
+        cost->seconds = median(cost->note, kept_notes(cost));
         return;
     }
     for (int64_t i = 0; i < count; i++) {
@@ -172,9 +171,8 @@ static void join(struct cost *cost, int64_t count)
             sizes += size;
         }
     }
-    qsort(rate, (size_t)rates, sizeof rate[0], compare_seconds);
     cost->key.size = (int64_t)(sizes / (double)rates + 0.5);
-    cost->seconds = (double)cost->key.size * (rate[(rates - 1) / 2] + rate[rates / 2]) / 2;
+    cost->seconds = (double)cost->key.size * median(rate, rates);
 }
 
 void tr_costs_settle(tr_costs *costs)

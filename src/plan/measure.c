@@ -229,10 +229,8 @@ static tr_status run_all(struct copy *copy)
 /* Each copy has processors of its own, as ranks that `trireme launch` starts do, where there are enough. */
 static void take_processors(const struct copy *copy, const cpu_set_t *all)
 {
-    int copies = copy->measurement->copies, threads = copy->measurement->device->threads;
-    int index = (int)(copy - copy->first), each = CPU_COUNT(all) / copies;
-    if (copies > 1 && threads > 0 && each >= threads)
-        tr_thread_keep_to(all, index * each, (index + 1) * each);
+    int threads = copy->measurement->device->threads;
+    if (threads > 0) tr_thread_take_share(all, (int)(copy - copy->first), copy->measurement->copies, threads);
 }
 
 static void *copy_main(void *argument)

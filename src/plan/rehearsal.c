@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define HOLLOW_LEAST ((size_t)4096)
-#define BUSY 0.8 /* share of the time from which on a link holds all back */
+#define BUSY         0.8 /* share of the time from which on a link holds all back */
 
 const char *const tr_bottleneck_names[] = {[TR_BOTTLENECK_COMPUTING] = "computing",
                                            [TR_BOTTLENECK_LINK] = "a host's link",

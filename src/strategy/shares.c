@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/sort.h"
 #include "base/text.h"
 #include "base/tree.h"
 #include "strategy/class.h"
@@ -145,18 +146,12 @@ static void take_time(tr_strategy *strategy, const struct tr_step_figures *figur
     shares->sample[shares->samples++ % TR_SHARES_SAMPLES] = seconds / (double)own;
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double median(struct tr_shares *shares)
 {
     size_t count = (size_t)(shares->samples < TR_SHARES_SAMPLES ? shares->samples : TR_SHARES_SAMPLES);
     shares->samples = 0;
     if (count == 0) return 0;
-    qsort(shares->sample, count, sizeof *shares->sample, compare);
+    tr_sort_doubles(shares->sample, count);
     return shares->sample[count / 2];
 }
 

@@ -109,6 +109,6 @@ tr_status tr_train_share_processors(tr_comm *comm, const struct tr_train_setting
     int count = CPU_COUNT(&own), each = count / sharing;
     *threads = settings->threads;
     if (*threads == 0) *threads = each < 1 ? 1 : each > TR_TEAM_MAX ? TR_TEAM_MAX : each;
-    if (settings->bind && sharing > 1 && each >= *threads) tr_thread_keep_to(&own, before * each, (before + 1) * each);
+    if (settings->bind) tr_thread_take_share(&own, before, sharing, *threads);
     return TR_OK;
 }

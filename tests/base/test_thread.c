@@ -58,11 +58,39 @@ static void test_conditions_time_out(void **state)
     assert_true(late > before + 0.9e12 && late < before + 1.1e12);
 }
 
+/* Parts are equal, of different processors, and all of them there; one that would be too small is not taken.
+ */
+static void test_processors_are_shared(void **state)
+{
+    (void)state;
+    cpu_set_t own, part, seen, both;
+    tr_thread_processors(&own);
+    const int count = CPU_COUNT(&own);
+    CPU_ZERO(&seen);
+    for (int index = 0; count >= 2 && index < 2; index++) {
+        tr_thread_take_share(&own, index, 2, 1);
+        tr_thread_processors(&part);
+        assert_int_equal(CPU_COUNT(&part), count / 2);
+        CPU_AND(&both, &seen, &part);
+        assert_int_equal(CPU_COUNT(&both), 0);
+        CPU_AND(&both, &own, &part);
+        assert_true(CPU_EQUAL(&both, &part));
+        CPU_OR(&seen, &seen, &part);
+    }
+    tr_thread_keep_to(&own, 0, count);
+    tr_thread_take_share(&own, 0, count + 1, 1);
+    tr_thread_take_share(&own, 1, 2, count);
+    tr_thread_take_share(&own, 0, 1, 1);
+    tr_thread_processors(&part);
+    assert_true(CPU_EQUAL(&own, &part));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_threads_get_no_signals),
         cmocka_unit_test(test_conditions_time_out),
+        cmocka_unit_test(test_processors_are_shared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,6 +19,7 @@ trireme_test(base fail)
 trireme_test(base registry)
 trireme_test(base rng)
 trireme_test(base sized)
+trireme_test(base sort)
 trireme_test(base tree)
 trireme_test(base table)
 

@@ -342,6 +342,39 @@ static void slow_links_hold_back(void **state)
     tr_job_variant_release(&variant);
 }
 
+/* What ranks of a host read of each other comes no faster than from a cache to another; between hosts there
+   is nothing of that. */
+static void numbers_of_others_take_longer(void **state)
+{
+    (void)state;
+    static const double copying = 1e6;
+    double apart[2];
+    for (int per_host = 1; per_host <= 2; per_host++)
+        for (int slow = 0; slow < 2; slow++) {
+            struct tr_cluster cluster = tr_cluster_ordinary;
+            struct tr_job_variant variant;
+            struct tr_rehearsed figures;
+            const struct tr_job_variant_settings settings = {.strategy = "allreduce,factors=never",
+                                                             .blank = true};
+            cluster.hosts = 2 / per_host;
+            cluster.per_host = per_host;
+            cluster.local = (struct tr_path){
+                .latency = 1e-9, .rate = INFINITY, .copying = slow ? copying : INFINITY, .eager = 64 << 10};
+            must_train(tr_job_variant_make(job, &settings, &variant));
+            const struct tr_rehearsal rehearsal = {
+                .job = &variant.job, .cluster = &cluster, .ranks = 2, .costs = costs, .calls = 2};
+            must_train(tr_rehearse(&rehearsal, &figures));
+            apart[slow] = figures.seconds;
+            if (per_host == 1) assert_int_equal(figures.most.bytes_shared, 0);
+            if (per_host == 2 && slow) {
+                assert_true(figures.most.bytes_shared > 10000);
+                assert_true(apart[1] - apart[0] >= 0.9 * (double)figures.most.bytes_shared / copying);
+            }
+            tr_job_variant_release(&variant);
+            if (per_host == 1 && slow) assert_true(apart[0] == apart[1]);
+        }
+}
+
 /* Who serves does not count among those that compute; where it is busy all the time, it is what holds back,
    and where those that compute idle, computing is not. */
 static void servers_hold_back(void **state)
@@ -437,6 +470,7 @@ int main(void)
         cmocka_unit_test(fusions_are_measured_in_parts),
         cmocka_unit_test(unequal_sequences_make_ranks_wait),
         cmocka_unit_test(slow_links_hold_back),
+        cmocka_unit_test(numbers_of_others_take_longer),
         cmocka_unit_test(servers_hold_back),
         cmocka_unit_test(memory_does_not_grow),
         cmocka_unit_test(too_many_ranks_are_refused),
