@@ -44,7 +44,8 @@ static tr_status allocate_arena(tr_variables *variables, enum tr_arena arena, fl
     struct variables_range range = variables_range_of(variables, arena);
     TR_TRY(tr_staging_make(variables->device, floats, window, &variables->arena[arena]));
     variables->memory += (size_t)(range.end - range.begin) * sizeof(float);
-    if (variables->shared) return TR_OK; /* it is zero */
+    /* Memory that ranks share is zero as it is. One of them may be filling it at this moment. */
+    if (window && tr_staging_is_direct(&variables->arena[arena])) return TR_OK;
     /* Memory is touched first by what fills it: parameters and averages at once, moments here. */
     if (arena == TR_ARENA_PARAMETERS || arena == TR_ARENA_EMA)
         return fill_gaps(variables, variables->arena[arena].data, range);

@@ -37,8 +37,9 @@ struct tr_variables_part {
 /* Allocates the arenas that the optimizer needs (none but the parameters without one: `optimizer` NULL).
    Moments and gaps are zero; parameters
    and averages have no values yet. `device`, `model` and `optimizer` are borrowed for the life of the
-   variables. `window`, or NULL, is host memory of arena_floats floats that ranks share, for the parameters,
-   see tr_staging_make(). Returned, destroy with tr_variables_destroy(). */
+   variables. `window`, or NULL, is zeroed host memory of arena_floats floats that ranks share, for the
+   parameters, see tr_staging_make(); nothing is written there, since another rank may be at it. Returned,
+   destroy with tr_variables_destroy(). */
 tr_status tr_variables_create(tr_device *device, const struct tr_model *model,
                               const struct tr_optimizer *optimizer, float *window, tr_variables **out);
 /* The same with all arenas in memory that ranks share and that is zero: `window` has tr_variables_arenas() *

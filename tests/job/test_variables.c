@@ -7,6 +7,7 @@
 #include "job/variables.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -243,6 +244,81 @@ static void steps_behind_a_bad_one_are_held(void **state)
     }
 }
 
+/* A rank over memory that all share. */
+struct sharer {
+    const struct fixture *fixture;
+    float *window;
+    pthread_barrier_t *start;
+    bool fills;
+};
+
+static void *share(void *user)
+{
+    struct sharer *sharer = user;
+    tr_variables *variables;
+    tr_device *device;
+    must(tr_device_create("cpu", 1, NULL, &device));
+    pthread_barrier_wait(sharer->start);
+    must(tr_variables_create(device, sharer->fixture->model, &sharer->fixture->optimizer, sharer->window,
+                             &variables));
+    tr_variables_let_fill(variables, sharer->fills);
+    must(tr_variables_initialize(variables, 3));
+    must(tr_device_wait(device));
+    tr_variables_destroy(&variables);
+    tr_device_destroy(&device);
+    return NULL;
+}
+
+/* One rank fills the memory that all share, whenever the others come to it; only the sanitizer of threads
+   sees who else writes there. */
+static void ranks_do_not_write_where_one_fills(void **state)
+{
+    enum { RANKS = 4 };
+    (void)state;
+    struct fixture fixture;
+    pthread_barrier_t start;
+    pthread_t threads[RANKS];
+    struct sharer sharers[RANKS];
+    begin(&fixture);
+    int64_t floats = fixture.model->arena_floats;
+    float *window = tr_alloc_aligned((size_t)floats, sizeof *window),
+          *alone = tr_alloc_aligned((size_t)floats, sizeof *alone);
+    assert_true(window && alone);
+    memset(window, 0, (size_t)floats * sizeof *window);
+    assert_int_equal(pthread_barrier_init(&start, NULL, RANKS), 0);
+    for (int i = 0; i < RANKS; i++) {
+        sharers[i] = (struct sharer){&fixture, window, &start, i == 0};
+        assert_int_equal(pthread_create(&threads[i], NULL, share, &sharers[i]), 0);
+    }
+    for (int i = 0; i < RANKS; i++) assert_int_equal(pthread_join(threads[i], NULL), 0);
+    tr_model_initialize(fixture.model, 3, 0, 1, alone);
+    assert_memory_equal(window, alone, (size_t)floats * sizeof *window);
+    pthread_barrier_destroy(&start);
+    tr_free(alone);
+    tr_free(window);
+    end(&fixture);
+}
+
+/* The same to be seen without a sanitizer: numbers that another rank has put into the memory stay. */
+static void shared_memory_is_taken_as_it_is(void **state)
+{
+    (void)state;
+    struct fixture fixture;
+    tr_variables *variables;
+    begin(&fixture);
+    int64_t floats = fixture.model->arena_floats;
+    float *window = tr_alloc_aligned((size_t)floats, sizeof *window);
+    assert_non_null(window);
+    for (int64_t i = 0; i < floats; i++) window[i] = 7;
+    must(tr_variables_create(fixture.device, fixture.model, &fixture.optimizer, window, &variables));
+    must(tr_device_wait(fixture.device));
+    assert_ptr_equal(tr_variables_arena(variables, TR_ARENA_PARAMETERS), window);
+    for (int64_t i = 0; i < floats; i++) assert_true(window[i] == 7);
+    tr_variables_destroy(&variables);
+    tr_free(window);
+    end(&fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -250,6 +326,8 @@ int main(void)
         cmocka_unit_test(parts_join_to_one_norm),
         cmocka_unit_test(averages_go_with_present_statistics),
         cmocka_unit_test(steps_behind_a_bad_one_are_held),
+        cmocka_unit_test(ranks_do_not_write_where_one_fills),
+        cmocka_unit_test(shared_memory_is_taken_as_it_is),
     };
     return cmocka_run_group_tests_name("job.variables", tests, NULL, NULL);
 }
