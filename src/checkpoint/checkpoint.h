@@ -119,8 +119,20 @@ const char *tr_checkpoint_skipped(const tr_checkpoint *checkpoint);
 /* The content of a kept file, terminated by a NUL that is not counted; NULL if there is none of that name.
  * `size` may be NULL. */
 const char *tr_checkpoint_file(const tr_checkpoint *checkpoint, const char *name, size_t *size);
-/* For looking: the tensors of a group. */
-tr_safetensors *tr_checkpoint_tensors(const tr_checkpoint *checkpoint, enum tr_checkpoint_group group);
+/* The tensors of a group, for their names, types and shapes. That the handle is constant keeps their data out
+   of reach but through the functions below, which check them. */
+const tr_safetensors *tr_checkpoint_tensors(const tr_checkpoint *checkpoint, enum tr_checkpoint_group group);
+
+/* Reads the data of one of tr_checkpoint_tensors() into `to` (entry->bytes bytes) and holds the bytes that
+   arrived there against the manifest: files may change after they were opened. On TR_ECORRUPT (they did) and
+   TR_EIO the memory holds anything. */
+tr_status tr_checkpoint_read(tr_checkpoint *checkpoint, enum tr_checkpoint_group group,
+                             const struct tr_safetensors_entry *entry, void *to);
+/* The same in pieces, see tr_safetensors_stream(). Pieces are given before the last of them was checked: on a
+   failure all that `take` was given is worth nothing. */
+tr_status tr_checkpoint_stream(tr_checkpoint *checkpoint, enum tr_checkpoint_group group,
+                               const struct tr_safetensors_entry *entry, tr_safetensors_taker take,
+                               void *user);
 
 /* Compares the group with `tensors`, which must be the same names with the same types and shapes in any
    order, and reads all data into them, but for those whose `data` is NULL. TR_EMISMATCH names the first

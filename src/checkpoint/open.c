@@ -52,21 +52,65 @@ static tr_status read_manifest(tr_checkpoint *checkpoint)
     return status;
 }
 
-/* Reads all data of a group through and holds them against the manifest. */
-static tr_status verify_data(tr_checkpoint *checkpoint, enum tr_checkpoint_group group, const char *path)
+/* Who gets the data of a tensor while their checksum is formed. */
+struct passing {
+    uint32_t sum;
+    tr_safetensors_taker take;
+    void *user;
+};
+
+static tr_status pass_on(void *user, const void *piece, size_t bytes)
+{
+    struct passing *passing = user;
+    passing->sum = tr_crc32c(passing->sum, piece, bytes);
+    return passing->take(passing->user, piece, bytes);
+}
+
+/* The one way to the data of a tensor: into `to`, or to `take`, or only through where both are NULL. What is
+   wrong with bytes that the manifest does not know is told by `fault`. */
+static tr_status read_tensor(tr_checkpoint *checkpoint, enum tr_checkpoint_group group,
+                             const struct tr_safetensors_entry *entry, void *to, struct passing *take,
+                             const char *fault)
 {
     tr_safetensors *file = checkpoint->group[group];
-    for (int64_t i = 0; i < tr_safetensors_count(file); i++) {
-        const struct tr_safetensors_entry *entry = tr_safetensors_at(file, i);
-        uint32_t expected, found;
-        TR_TRY(tr_manifest_tensor_crc(&checkpoint->manifest, path, group, entry->tensor.name, &expected));
-        TR_TRY(tr_safetensors_read(file, entry, NULL, &found));
-        if (found != expected)
-            return tr_fail(TR_ECORRUPT,
-                           "\"%s\": tensor \"%.200s\" is damaged: its bytes have the CRC-32C %08" PRIx32
-                           ", the manifest says %08" PRIx32,
-                           path, entry->tensor.name, found, expected);
+    const char *path = tr_safetensors_path(file), *name = entry->tensor.name;
+    uint32_t expected, found = 0;
+    TR_TRY(tr_manifest_tensor_crc(&checkpoint->manifest, path, group, name, &expected));
+    if (take) {
+        TR_TRY(tr_safetensors_stream(file, entry, pass_on, take));
+        found = take->sum;
+    } else {
+        TR_TRY(tr_safetensors_read(file, entry, to, &found));
     }
+    if (found == expected) return TR_OK;
+    return tr_fail(TR_ECORRUPT,
+                   "\"%s\": tensor \"%.200s\" %s: its bytes have the CRC-32C %08" PRIx32
+                   ", the manifest says %08" PRIx32,
+                   path, name, fault, found, expected);
+}
+
+static const char changed[] = "has changed since the checkpoint was opened";
+
+tr_status tr_checkpoint_read(tr_checkpoint *checkpoint, enum tr_checkpoint_group group,
+                             const struct tr_safetensors_entry *entry, void *to)
+{
+    return read_tensor(checkpoint, group, entry, to, NULL, changed);
+}
+
+tr_status tr_checkpoint_stream(tr_checkpoint *checkpoint, enum tr_checkpoint_group group,
+                               const struct tr_safetensors_entry *entry, tr_safetensors_taker take,
+                               void *user)
+{
+    struct passing passing = {.take = take, .user = user};
+    return read_tensor(checkpoint, group, entry, NULL, &passing, changed);
+}
+
+/* Reads all data of a group through and holds them against the manifest. */
+static tr_status verify_data(tr_checkpoint *checkpoint, enum tr_checkpoint_group group)
+{
+    tr_safetensors *file = checkpoint->group[group];
+    for (int64_t i = 0; i < tr_safetensors_count(file); i++)
+        TR_TRY(read_tensor(checkpoint, group, tr_safetensors_at(file, i), NULL, NULL, "is damaged"));
     return TR_OK;
 }
 
@@ -91,7 +135,7 @@ static tr_status open_file(tr_checkpoint *checkpoint, enum tr_checkpoint_group g
     if (tr_safetensors_count(checkpoint->group[group]) != tensors)
         return tr_fail(TR_EFORMAT, "\"%s\": has %" PRId64 " tensors, the manifest %" PRId64, path,
                        tr_safetensors_count(checkpoint->group[group]), tensors);
-    return verify_data(checkpoint, group, path);
+    return verify_data(checkpoint, group);
 }
 
 static tr_status open_group(tr_checkpoint *checkpoint, enum tr_checkpoint_group group)
@@ -240,7 +284,7 @@ const char *tr_checkpoint_file(const tr_checkpoint *checkpoint, const char *name
     return NULL;
 }
 
-tr_safetensors *tr_checkpoint_tensors(const tr_checkpoint *checkpoint, enum tr_checkpoint_group group)
+const tr_safetensors *tr_checkpoint_tensors(const tr_checkpoint *checkpoint, enum tr_checkpoint_group group)
 {
     return checkpoint->group[group];
 }
@@ -284,13 +328,7 @@ tr_status tr_checkpoint_load(tr_checkpoint *checkpoint, enum tr_checkpoint_group
         if (!tensors[i].data) continue;
         const struct tr_safetensors_entry *entry =
             tr_safetensors_find(checkpoint->group[group], tensors[i].name);
-        uint32_t expected, found;
-        TR_TRY(tr_manifest_tensor_crc(&checkpoint->manifest, checkpoint->path, group, tensors[i].name,
-                                      &expected));
-        TR_TRY(tr_safetensors_read(checkpoint->group[group], entry, tensors[i].data, &found));
-        if (found != expected)
-            return tr_fail(TR_ECORRUPT, "\"%s\": tensor \"%s\" has changed since the checkpoint was opened",
-                           checkpoint->path, tensors[i].name);
+        TR_TRY(tr_checkpoint_read(checkpoint, group, entry, tensors[i].data));
     }
     return TR_OK;
 }

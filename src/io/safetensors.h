@@ -121,6 +121,8 @@ const struct tr_safetensors_entry *tr_safetensors_find(const tr_safetensors *fil
 /* A text of __metadata__, NULL if there is none. Borrowed until close. */
 const char *tr_safetensors_note(const tr_safetensors *file, const char *key);
 struct tr_safetensors_summary tr_safetensors_summarize(const tr_safetensors *file);
+/* The path that it was opened by. Borrowed until close. */
+const char *tr_safetensors_path(const tr_safetensors *file);
 
 /* Reads an entry's data into `to` (entry->bytes bytes), or only through, where `to` is NULL; `crc` (may be
    NULL) gets their CRC-32C. TR_EIO. */

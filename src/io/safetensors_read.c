@@ -247,6 +247,11 @@ struct tr_safetensors_summary tr_safetensors_summarize(const tr_safetensors *fil
     return file->summary;
 }
 
+const char *tr_safetensors_path(const tr_safetensors *file)
+{
+    return file->path;
+}
+
 /* Reads an entry in pieces to `to` or, where that is NULL, to the file's own piece, and hands them on. */
 static tr_status read_pieces(tr_safetensors *file, const struct tr_safetensors_entry *entry, void *to,
                              tr_safetensors_taker take, void *user)

@@ -24,9 +24,9 @@ void tr_state_name(const struct tr_parameter *parameter, enum tr_arena arena, ch
 }
 
 /* Puts the moving averages that the checkpoint keeps in place of parameters. */
-static tr_status load_averages(const struct tr_model *model, const tr_checkpoint *checkpoint, float *arena)
+static tr_status load_averages(const struct tr_model *model, tr_checkpoint *checkpoint, float *arena)
 {
-    tr_safetensors *file = tr_checkpoint_tensors(checkpoint, TR_CHECKPOINT_OPTIMIZER);
+    const tr_safetensors *file = tr_checkpoint_tensors(checkpoint, TR_CHECKPOINT_OPTIMIZER);
     for (int i = 0; i < model->parameter_count; i++) {
         const struct tr_parameter *parameter = &model->parameters[i];
         char name[TR_STATE_NAME];
@@ -39,7 +39,7 @@ static tr_status load_averages(const struct tr_model *model, const tr_checkpoint
             return tr_fail(TR_EMISMATCH, "checkpoint \"%s\": tensor \"%s\" is %s, the network has %s",
                            tr_checkpoint_path(checkpoint), name, tr_stored_describe(&entry->tensor, have),
                            tr_stored_describe(&expected, want));
-        TR_TRY(tr_safetensors_read(file, entry, arena + parameter->offset, NULL));
+        TR_TRY(tr_checkpoint_read(checkpoint, TR_CHECKPOINT_OPTIMIZER, entry, arena + parameter->offset));
     }
     return TR_OK;
 }
@@ -52,16 +52,16 @@ static tr_status add_piece(void *user, const void *piece, size_t bytes)
 
 static tr_status feed_stored(void *user, const struct tr_parameter *parameter, tr_sha256 *hash)
 {
-    tr_safetensors *file = user;
-    const struct tr_safetensors_entry *entry = tr_safetensors_find(file, parameter->name);
+    tr_checkpoint *checkpoint = user;
+    const struct tr_safetensors_entry *entry =
+        tr_safetensors_find(tr_checkpoint_tensors(checkpoint, TR_CHECKPOINT_PARAMETERS), parameter->name);
     if (!entry) return tr_fail(TR_EMISMATCH, "the checkpoint has no parameter \"%s\"", parameter->name);
-    return tr_safetensors_stream(file, entry, add_piece, hash);
+    return tr_checkpoint_stream(checkpoint, TR_CHECKPOINT_PARAMETERS, entry, add_piece, hash);
 }
 
 tr_status tr_job_stored_hash(const struct tr_job *job, tr_checkpoint *checkpoint, char hex[TR_SHA256_TEXT])
 {
-    return tr_model_hash_fed(job->model, feed_stored,
-                             tr_checkpoint_tensors(checkpoint, TR_CHECKPOINT_PARAMETERS), hex);
+    return tr_model_hash_fed(job->model, feed_stored, checkpoint, hex);
 }
 
 tr_status tr_job_load_parameters(const struct tr_job *job, tr_checkpoint *checkpoint, bool use_average,

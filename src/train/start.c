@@ -57,9 +57,10 @@ static tr_status finish(struct start *start)
 
 /* ---- a checkpoint ---- */
 
-static tr_status read_parameter(tr_safetensors *file, const struct tr_safetensors_entry *entry, float *to)
+static tr_status read_parameter(tr_checkpoint *checkpoint, enum tr_checkpoint_group group,
+                                const struct tr_safetensors_entry *entry, float *to)
 {
-    TR_TRY(tr_safetensors_read(file, entry, to, NULL));
+    TR_TRY(tr_checkpoint_read(checkpoint, group, entry, to));
     int64_t count = (int64_t)(entry->bytes / sizeof *to);
     for (int64_t i = 0; i < count; i++)
         if (!isfinite(to[i]))
@@ -80,7 +81,7 @@ static void name_other(struct tr_text *text, int number, const struct tr_stored_
 
 /* The moving average that the checkpoint keeps of a parameter, as evaluations and predictions take it; NULL
    where it keeps none. */
-static const struct tr_safetensors_entry *find_average(tr_safetensors *file,
+static const struct tr_safetensors_entry *find_average(const tr_safetensors *file,
                                                        const struct tr_parameter *parameter,
                                                        const struct tr_stored_tensor *wanted)
 {
@@ -93,8 +94,8 @@ static const struct tr_safetensors_entry *find_average(tr_safetensors *file,
 static tr_status take_parameters(struct start *start, tr_checkpoint *checkpoint)
 {
     const struct tr_model *model = start->trainer->job->model;
-    tr_safetensors *file = tr_checkpoint_tensors(checkpoint, TR_CHECKPOINT_PARAMETERS),
-                   *averages = tr_checkpoint_tensors(checkpoint, TR_CHECKPOINT_OPTIMIZER);
+    const tr_safetensors *file = tr_checkpoint_tensors(checkpoint, TR_CHECKPOINT_PARAMETERS),
+                         *averages = tr_checkpoint_tensors(checkpoint, TR_CHECKPOINT_OPTIMIZER);
     struct tr_text others = TR_TEXT_INIT;
     int taken = 0, averaged = 0, left = 0;
     tr_status status = TR_OK;
@@ -111,7 +112,8 @@ static tr_status take_parameters(struct start *start, tr_checkpoint *checkpoint)
         taken++;
         averaged += average != NULL;
         if (place)
-            status = average ? read_parameter(averages, average, place) : read_parameter(file, entry, place);
+            status = average ? read_parameter(checkpoint, TR_CHECKPOINT_OPTIMIZER, average, place)
+                             : read_parameter(checkpoint, TR_CHECKPOINT_PARAMETERS, entry, place);
     }
     if (left > NAMED) tr_text_addf(&others, " and %d more", left - NAMED);
     const char *path = tr_checkpoint_path(checkpoint), *list = others.bytes ? others.bytes : "";
