@@ -58,7 +58,11 @@ struct tr_predict_info {
     const char *const *class_names; /* [outputs], or NULL */
     bool accuracy; /* answers are right or wrong: classes, or yes and no for each output, whose `output` below
                       is the probability of yes */
-    bool of_tokens; /* outputs are of every token, and exp of the loss is a perplexity */
+    bool of_tokens;      /* outputs are of every token, and exp of the loss is a perplexity */
+    bool language_model; /* of every token, and they score the one behind it: tr_predictor_generate() */
+    int32_t heads;       /* losses, each of some of the outputs; see tr_predictor_head() */
+    int32_t targets;     /* values that an example is compared with; 0 where that is a class */
+    const char *const *target_names; /* [targets], or NULL */
 };
 #define TR_PREDICT_INFO_INIT                                                                                 \
     {                                                                                                        \
@@ -66,13 +70,88 @@ struct tr_predict_info {
     }
 TR_API tr_status tr_predictor_info(const tr_predictor *predictor, struct tr_predict_info *info);
 
+/* One of the losses of a network, and the outputs that are its; those of the next one follow. */
+struct tr_predict_head {
+    size_t size;         /* sizeof(struct tr_predict_head) */
+    const char *loss;    /* "softmax_cross_entropy" */
+    int32_t outputs;     /* scores of so many classes, or values */
+    bool classification; /* outputs are the probabilities of classes; with several losses the target is the
+                            number of one */
+    bool yes_or_no;      /* each output is the probability of yes */
+};
+#define TR_PREDICT_HEAD_INIT                                                                                 \
+    {                                                                                                        \
+        .size = sizeof(struct tr_predict_head)                                                               \
+    }
+/* Loss `index`, from 0; a network with one loss has one head. TR_ENOTFOUND behind the last one. */
+TR_API tr_status tr_predictor_head(const tr_predictor *predictor, int32_t index,
+                                   struct tr_predict_head *head);
+
 /* Predicts one image, uint8 [height][width][channels]; floats [floats], as they are in the data, scaled as
-   those of the training were where the job standardizes them; or a text, which is split into words as the
-   training text was. `output` [outputs] receives probabilities (classification) or values. TR_EINVAL
-   when the network takes something else. */
+   those of the training were where the job standardizes them, NaN for a number that is missing; or a text,
+   which is split into words as the training text was. `output` [outputs] receives probabilities
+   (classification) or values. TR_EINVAL when the network takes something else, and for a missing number where
+   the training data say nothing that stands for it; TR_EUNSUPPORTED for networks whose outputs are of
+   tokens. */
 TR_API tr_status tr_predictor_image(tr_predictor *predictor, const uint8_t *image, float *output);
 TR_API tr_status tr_predictor_floats(tr_predictor *predictor, const float *values, float *output);
 TR_API tr_status tr_predictor_text(tr_predictor *predictor, const char *text, float *output);
+
+/* ---- many examples ---- */
+
+/* What a network made of some examples. Pointers are borrowed for the call that tells of it; members may be
+   appended in later versions. */
+struct tr_prediction {
+    int64_t first, count; /* examples [first, first + count) */
+    int64_t rows;         /* these, or with `of_tokens` all their tokens */
+    const float *output;  /* [rows][outputs] probabilities, or values */
+    const int32_t
+        *offset; /* with `of_tokens`: [count + 1], where the tokens of an example begin; else NULL */
+    const int32_t *tokens; /* likewise: [rows], see tr_predictor_word() */
+    const int32_t *labels; /* [rows] true classes, TR_NO_LABEL for a token without one; NULL: not known */
+    const float *targets;  /* [count][targets] true values; NULL: not known */
+};
+/* Told of one batch after the other. Non-zero ends the run. */
+typedef int (*tr_prediction_listener)(void *user, const struct tr_prediction *prediction);
+
+/* Examples [first, end) of a source. */
+struct tr_example_range {
+    int64_t first, end;
+};
+/* Predicts examples of a source, range by range; the answers are those of one example at a time, to the bit.
+   The listener's `first` is the number in the source. All is borrowed for the call. TR_EMISMATCH when the
+   source does not fit the network, TR_EINVAL for a range outside the source, TR_EUNSUPPORTED for a language
+   model, TR_EINTERRUPTED when the listener ended it. */
+TR_API tr_status tr_predictor_run(tr_predictor *predictor, const tr_source *source,
+                                  const struct tr_example_range *ranges, int64_t range_count,
+                                  tr_prediction_listener listener, void *user);
+
+/* Examples in memory, of the kind that the network takes, in the forms of tr_predictor_image(), _floats() and
+   _text(); the other pointers are NULL. */
+struct tr_examples {
+    size_t size; /* sizeof(struct tr_examples) */
+    int64_t count;
+    const uint8_t *images;    /* [count][height][width][channels] */
+    const float *floats;      /* [count][floats] */
+    const char *const *texts; /* [count] */
+};
+#define TR_EXAMPLES_INIT                                                                                     \
+    {                                                                                                        \
+        sizeof(struct tr_examples), 0, NULL, NULL, NULL                                                      \
+    }
+/* The same for these; numbers of examples count from 0, those in messages from 1. Errors of an example are
+   found before any is predicted. */
+TR_API tr_status tr_predictor_batch(tr_predictor *predictor, const struct tr_examples *examples,
+                                    tr_prediction_listener listener, void *user);
+
+/* The tokens of a text as the network reads it: *count becomes their number, of which the first `room` have
+   their bytes in the text written: [begin[i], end[i]). Those that the job cuts off are counted, too, and
+   *taken (may be NULL) becomes the number of the others. TR_EINVAL for a network that takes no text. */
+TR_API tr_status tr_predictor_tokens(tr_predictor *predictor, const char *text, int64_t room, size_t *begin,
+                                     size_t *end, int64_t *count, int64_t *taken);
+/* The word, character or byte of a token, for people; "<unknown>" where the network does not know it.
+ *word is returned, free with tr_text_free(). */
+TR_API tr_status tr_predictor_word(tr_predictor *predictor, int32_t token, char **word);
 
 /* Predicts `count` examples of a source from `first` on; `output` [count][outputs]. TR_EMISMATCH when the
  * source does not fit the network. */

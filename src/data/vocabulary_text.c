@@ -81,6 +81,20 @@ size_t tr_vocabulary_reach(const tr_vocabulary *vocabulary, const char *text, si
     return (size_t)(at - text);
 }
 
+int64_t tr_vocabulary_places(const tr_vocabulary *vocabulary, const char *text, size_t length, int64_t room,
+                             size_t *begin, size_t *end)
+{
+    const char *at = text, *word;
+    size_t size;
+    int64_t count = 0;
+    for (; word = vocabulary_next_word(vocabulary, &at, text + length, &size), size > 0; count++) {
+        if (count >= room) continue;
+        begin[count] = (size_t)(word - text);
+        end[count] = begin[count] + size;
+    }
+    return count;
+}
+
 /* Counts no further than to `most`. */
 static int64_t count_tokens(const tr_vocabulary *vocabulary, const char *text, size_t length, int64_t most)
 {

@@ -24,6 +24,7 @@ struct slot {
     float *targets;  /* [batch][outputs], likewise */
     int32_t *offset, *labelled; /* where the output is of tokens, else NULL: [batch + 1] where the tokens of
                                    an example begin, [batch] how many have a label */
+    const int32_t *tokens;      /* of the rows, in the loader's batch; NULL with several slots */
     struct tr_pass_batch rows;
 };
 
@@ -238,6 +239,7 @@ static void take_labels(const tr_evaluator *evaluator, struct slot *slot, const 
         memcpy(slot->labels, batch->labels + begin, (size_t)rows * sizeof *slot->labels);
     if (!slot->offset) return;
     const int32_t *offset = batch->offset + begin;
+    slot->tokens = evaluator->slots == 1 ? batch->tokens + offset[0] : NULL;
     for (int64_t i = 0; i <= rows; i++) slot->offset[i] = offset[i] - offset[0];
     if (!slot->labels) return;
     memcpy(slot->labels, batch->labels + offset[0], (size_t)slot->offset[rows] * sizeof *slot->labels);
@@ -346,6 +348,15 @@ static tr_status compute(tr_evaluator *evaluator, struct slot *slot, const float
     return send(evaluator, slot);
 }
 
+static tr_status tell(const tr_evaluator *evaluator, const struct slot *slot, int64_t first,
+                      tr_output_listener listener, void *user)
+{
+    const struct tr_evaluated_part part = {
+        first,        slot->rows.examples, rows_of(slot), evaluator->output,
+        slot->labels, slot->targets,       slot->offset,  slot->tokens};
+    return listener(user, &part);
+}
+
 tr_status tr_evaluator_run(tr_evaluator *evaluator, const float *parameters, int64_t first, int64_t end,
                            tr_output_listener listener, void *user, struct tr_evaluated_row *rows,
                            float *answers)
@@ -362,8 +373,7 @@ tr_status tr_evaluator_run(tr_evaluator *evaluator, const float *parameters, int
         struct slot *slot = slot_of(evaluator, i);
         TR_TRY(compute(evaluator, slot, parameters, rows ? rows + (at - first) : NULL,
                        answers ? answers + (at - first) * width : NULL));
-        if (listener)
-            TR_TRY(listener(user, at, slot->rows.examples, rows_of(slot), evaluator->output, slot->labels));
+        if (listener) TR_TRY(tell(evaluator, slot, at, listener, user));
         at += slot->rows.examples;
     }
     for (int i = 0; i < evaluator->slots; i++) TR_TRY(wait_for(evaluator, &evaluator->slot[i].exit));

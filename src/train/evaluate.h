@@ -39,10 +39,18 @@ tr_status tr_evaluator_create(tr_device *device, const struct tr_job *job, const
                               const struct tr_evaluation_part *part, bool again, tr_evaluator **out);
 void tr_evaluator_destroy(tr_evaluator **evaluator);
 
-/* Given the network's output of examples [first, first + examples) of the source: `rows` rows, which are
-   these or their tokens, on the host, with the label of each or NULL; borrowed for the call. */
-typedef tr_status (*tr_output_listener)(void *user, int64_t first, int64_t examples, int64_t rows,
-                                        const float *output, const int32_t *labels);
+/* What was computed of some examples, on the host; borrowed for the call that tells of it. */
+struct tr_evaluated_part {
+    int64_t first, examples; /* [first, first + examples) of the source */
+    int64_t rows;            /* these, or their tokens */
+    const float *output;     /* [rows][outputs], as the network gives them */
+    const int32_t *labels;   /* [rows] classes, or NULL */
+    const float *targets;    /* [examples][values], or NULL */
+    const int32_t
+        *offset; /* where rows are tokens, else NULL: [examples + 1], where those of an example begin */
+    const int32_t *tokens; /* then, without neighbours: [rows] */
+};
+typedef tr_status (*tr_output_listener)(void *user, const struct tr_evaluated_part *part);
 
 /* Runs examples [first, end) with an arena of parameters (device memory). rows[0] receives the figures of
    example `first`, and so on, if the part ends with the network; else `rows` is left alone. It may be NULL,

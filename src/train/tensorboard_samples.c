@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "data/image.h"
-#include "train/single.h"
+#include "train/given.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ struct sampler {
     const char *when;
     const float *parameters;
     const tr_source *source;
-    tr_single *single;
+    tr_given *given;
     void *features; /* of an example */
     float *output;  /* the network's */
     float *values;  /* a label of numbers */
@@ -32,7 +32,7 @@ static tr_status make(struct sampler *sampler)
     const struct tr_job *job = sampler->board->job;
     size_t size = job->features == TR_FEATURE_IMAGE ? 1 : 4;
     const struct tr_source_info *info = tr_source_info(sampler->source);
-    TR_TRY(tr_single_create(sampler->board->device, job, &sampler->single));
+    TR_TRY(tr_given_create(sampler->board->device, job, &sampler->given));
     sampler->features = tr_alloc((size_t)tr_source_capacity(sampler->source), size);
     sampler->output = tr_alloc((size_t)tr_shape_count(&job->model->output), sizeof *sampler->output);
     sampler->values = tr_alloc((size_t)info->values + 1, sizeof *sampler->values);
@@ -41,7 +41,7 @@ static tr_status make(struct sampler *sampler)
 
 static void release(struct sampler *sampler)
 {
-    tr_single_destroy(&sampler->single);
+    tr_given_destroy(&sampler->given);
     tr_free(sampler->features);
     tr_free(sampler->output);
     tr_free(sampler->values);
@@ -96,12 +96,15 @@ static tr_status ask(struct sampler *sampler, int64_t index, char label[ANSWER_S
         name_class(job, class, label);
     else
         name_values(sampler->values, info->values, label);
-    struct tr_example example = {.token_count = length};
-    if (job->features == TR_FEATURE_IMAGE)
-        example.image = sampler->features;
-    else
+    const int32_t offset[] = {0, (int32_t)length};
+    struct tr_given_examples example = {.count = 1};
+    if (job->features == TR_FEATURE_IMAGE) {
+        example.images = sampler->features;
+    } else {
         example.tokens = sampler->features;
-    TR_TRY(tr_single_run(sampler->single, sampler->parameters, &example, sampler->output));
+        example.offset = offset;
+    }
+    TR_TRY(tr_given_run(sampler->given, sampler->parameters, &example, sampler->output));
     name_prediction(sampler, prediction);
     return TR_OK;
 }

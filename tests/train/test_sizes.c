@@ -43,6 +43,11 @@ static tr_status fill_statistics(void *structure)
     return tr_trainer_statistics(trainer, structure);
 }
 
+static tr_status fill_predict_head(void *structure)
+{
+    return tr_predictor_head(predictor, 0, structure);
+}
+
 static tr_status fill_predict_info(void *structure)
 {
     return tr_predictor_info(predictor, structure);
@@ -65,7 +70,8 @@ static const struct output {
     OUTPUT(fill_step, tr_train_event, kind, hash),
     OUTPUT(fill_evaluation, tr_train_event, kind, hash),
     OUTPUT(fill_statistics, tr_train_statistics, ranks, dropped),
-    OUTPUT(fill_predict_info, tr_predict_info, name, class_names),
+    OUTPUT(fill_predict_info, tr_predict_info, name, target_names),
+    OUTPUT(fill_predict_head, tr_predict_head, loss, yes_or_no),
 };
 #define OUTPUTS (sizeof outputs / sizeof outputs[0])
 

@@ -12,6 +12,7 @@ trireme_test(train share SOURCES support/ranks.c support/training.c support/fami
 trireme_test(train digests SOURCES support/ranks.c support/training.c support/families.c)
 trireme_test(train recording SOURCES support/ranks.c support/training.c support/families.c)
 trireme_test(train best SOURCES support/ranks.c support/training.c support/families.c)
+trireme_test(train predictor SOURCES support/training.c)
 trireme_test(train generate SOURCES support/training.c support/families.c)
 trireme_test(train evaluations SOURCES support/training.c support/families.c)
 trireme_test(train resume SOURCES support/training.c support/families.c)

@@ -1,0 +1,22 @@
+/* What the table that a job was trained on says of examples that come one by one. */
+#ifndef TR_JOB_COLUMNS_H
+#define TR_JOB_COLUMNS_H
+
+#include "job/job.h"
+
+struct tr_job_columns {
+    float *fill;                  /* [floats] what stands for a number that is missing; NULL: nothing does */
+    struct tr_string_list labels; /* names of the columns to be predicted; none where they are not known */
+};
+
+/* Empty where the training data are no table. Returned, free with tr_job_columns_release(), also after a
+   failure. TR_ENOMEM, and errors as tr_scaling_read(). */
+tr_status tr_job_columns_read(const struct tr_job *job, struct tr_job_columns *out);
+void tr_job_columns_release(struct tr_job_columns *columns);
+
+/* Fills in what is missing (NaN) in `count` examples [count][floats]. TR_EINVAL where nothing stands for it,
+   with example and value, counted from 1. */
+tr_status tr_job_columns_fill(const struct tr_job *job, const struct tr_job_columns *columns, int64_t count,
+                              float *values);
+
+#endif

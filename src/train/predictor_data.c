@@ -1,0 +1,195 @@
+/* Predictions and measurements for the examples of data sets. */
+#include "train/predictor.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "train/evaluate.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static tr_status check_range(const tr_source *source, int64_t first, int64_t count)
+{
+    int64_t all = tr_source_info(source)->count;
+    if (first >= 0 && count >= 0 && first <= all && count <= all - first) return TR_OK;
+    return tr_fail(TR_EINVAL,
+                   "%" PRId64 " examples from number %" PRId64 " on are wanted; the source has %" PRId64
+                   ", counted from 0",
+                   count, first, all);
+}
+
+/* The examples of a range, -1: it is none. */
+static int64_t count_of(struct tr_example_range range)
+{
+    return range.first >= 0 && range.end >= range.first ? range.end - range.first : -1;
+}
+
+/* ---- one part after the other ---- */
+
+/* Who is told. */
+struct told {
+    const tr_predictor *predictor;
+    tr_prediction_listener listener;
+    void *user;
+    float *answers; /* [room] */
+    int64_t room, examples;
+};
+
+static tr_status tell(void *user, const struct tr_evaluated_part *part)
+{
+    struct told *told = user;
+    int64_t floats = part->rows * tr_predictor_outputs(told->predictor);
+    if (floats > told->room) {
+        tr_free(told->answers);
+        told->room = floats;
+        told->answers = tr_alloc((size_t)floats, sizeof *told->answers);
+        if (!told->answers) return TR_ENOMEM;
+    }
+    memcpy(told->answers, part->output, (size_t)floats * sizeof *told->answers);
+    tr_answer(told->predictor->job, part->rows, told->answers);
+    told->examples += part->examples;
+    const struct tr_prediction prediction = {
+        .first = part->first,
+        .count = part->examples,
+        .rows = part->rows,
+        .output = told->answers,
+        .offset = part->offset,
+        .tokens = part->tokens,
+        .labels = part->labels,
+        .targets = part->targets,
+    };
+    if (!told->listener(told->user, &prediction)) return TR_OK;
+    return tr_fail(TR_EINTERRUPTED, "the predictions were ended after %" PRId64 " examples", told->examples);
+}
+
+tr_status tr_predictor_run(tr_predictor *predictor, const tr_source *source,
+                           const struct tr_example_range *ranges, int64_t range_count,
+                           tr_prediction_listener listener, void *user)
+{
+    struct told told = {.predictor = predictor, .listener = listener, .user = user};
+    tr_evaluator *evaluator;
+    TR_TRY(tr_predictor_check(predictor));
+    TR_TRY(tr_job_check_source(predictor->job, source, "given", false));
+    for (int64_t i = 0; i < range_count; i++)
+        TR_TRY(check_range(source, ranges[i].first, count_of(ranges[i])));
+    TR_TRY(tr_evaluator_create(predictor->device, predictor->job, source, NULL, range_count > 1, &evaluator));
+    tr_status status = TR_OK;
+    for (int64_t i = 0; i < range_count && status == TR_OK; i++)
+        status = tr_evaluator_run(evaluator, predictor->parameters, ranges[i].first, ranges[i].end, tell,
+                                  &told, NULL, NULL);
+    tr_evaluator_destroy(&evaluator);
+    tr_free(told.answers);
+    return status;
+}
+
+/* ---- all at once ---- */
+
+/* Where outputs go, and what is counted of them. */
+struct collector {
+    const tr_predictor *predictor;
+    int64_t first;
+    float *output;      /* or NULL */
+    int64_t *confusion; /* or NULL */
+};
+
+static tr_status collect(void *user, const struct tr_evaluated_part *part)
+{
+    struct collector *collector = user;
+    int64_t width = tr_predictor_outputs(collector->predictor);
+    if (collector->output) {
+        float *to = collector->output + (part->first - collector->first) * width;
+        memcpy(to, part->output, (size_t)(part->rows * width) * sizeof *to);
+        tr_answer(collector->predictor->job, part->rows, to);
+    }
+    for (int64_t r = 0; collector->confusion && part->labels && r < part->rows; r++) {
+        const float *output = part->output + r * width;
+        int64_t best = 0;
+        if (part->labels[r] < 0) continue;
+        for (int64_t k = 1; k < width; k++)
+            if (output[k] > output[best]) best = k;
+        collector->confusion[part->labels[r] * width + best]++;
+    }
+    return TR_OK;
+}
+
+static tr_status run_source(tr_predictor *predictor, const tr_source *source, int64_t first, int64_t end,
+                            struct collector *collector, struct tr_evaluated_row *rows, float *answers)
+{
+    tr_evaluator *evaluator;
+    TR_TRY(tr_evaluator_create(predictor->device, predictor->job, source, NULL, false, &evaluator));
+    tr_status status =
+        tr_evaluator_run(evaluator, predictor->parameters, first, end, collect, collector, rows, answers);
+    tr_evaluator_destroy(&evaluator);
+    return status;
+}
+
+tr_status tr_predictor_source(tr_predictor *predictor, const tr_source *source, int64_t first, int64_t count,
+                              float *output)
+{
+    TR_TRY(tr_predictor_check_rows(predictor));
+    TR_TRY(check_range(source, first, count));
+    struct collector collector = {predictor, first, output, NULL};
+    TR_TRY(tr_job_check_source(predictor->job, source, "given", false));
+    return run_source(predictor, source, first, first + count, &collector, NULL, NULL);
+}
+
+static tr_status measure(tr_predictor *predictor, const tr_source *source, struct collector *collector,
+                         struct tr_evaluation *result)
+{
+    int64_t count = tr_source_info(source)->count, width = tr_metrics_width(predictor->job, count);
+    struct tr_evaluated_row *rows = tr_alloc((size_t)count + 1, sizeof *rows);
+    float *answers = width > 0 ? tr_alloc((size_t)(count * width), sizeof *answers) : NULL;
+    tr_status status = rows && (answers || width == 0) ? TR_OK : TR_ENOMEM;
+    if (status == TR_OK) status = run_source(predictor, source, 0, count, collector, rows, answers);
+    if (status == TR_OK) {
+        *result = tr_evaluation_of(rows, count);
+        status = tr_metrics_make(predictor->job, count, rows, answers, result->loss, &predictor->metrics);
+    }
+    tr_free(answers);
+    tr_free(rows);
+    return status;
+}
+
+tr_status tr_predictor_evaluate(tr_predictor *predictor, const tr_source *source, double *loss,
+                                double *accuracy, int64_t *confusion)
+{
+    struct tr_evaluation result;
+    struct collector collector = {predictor, 0, NULL,
+                                  tr_job_is_classification(predictor->job) ? confusion : NULL};
+    if (confusion)
+        memset(confusion, 0,
+               (size_t)(tr_predictor_outputs(predictor) * tr_predictor_outputs(predictor)) *
+                   sizeof *confusion);
+    tr_metrics_destroy(&predictor->metrics);
+    TR_TRY(tr_job_check_source(predictor->job, source, "given", true));
+    TR_TRY(measure(predictor, source, &collector, &result));
+    *loss = result.loss;
+    *accuracy = result.accuracy;
+    return TR_OK;
+}
+
+const struct tr_metrics *tr_predictor_metrics(const tr_predictor *predictor)
+{
+    return predictor->metrics;
+}
+
+tr_status tr_predictor_open_data(tr_predictor *predictor, const char *set, tr_source **out)
+{
+    enum tr_data_set which = TR_SET_TEST;
+    TR_TRY(tr_data_set_find(set, &which));
+    return tr_job_open_source(predictor->job, which, NULL, out);
+}
+
+bool tr_predictor_has_data(const tr_predictor *predictor, const char *set)
+{
+    for (int i = 0; i < TR_SETS; i++)
+        if (strcmp(set, tr_data_set_names[i]) == 0)
+            return tr_job_has_set(predictor->job, (enum tr_data_set)i);
+    return false;
+}
+
+tr_status tr_predictor_open_source(tr_predictor *predictor, const char *description, const char *directory,
+                                   tr_source **out)
+{
+    return tr_source_open_through(predictor->store, description, directory, predictor->job->state, out);
+}

@@ -1,0 +1,251 @@
+/* Predictions for examples in memory. */
+#include "train/predictor.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/sized.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* Texts that go through the network together have no more tokens, but for one text that is longer. */
+#define TOKENS_TOGETHER (1 << 14)
+
+/* ---- what a network answers ---- */
+
+tr_status tr_predictor_check(const tr_predictor *predictor)
+{
+    struct tr_predict_info info = TR_PREDICT_INFO_INIT;
+    TR_TRY(tr_predictor_info(predictor, &info));
+    if (!info.language_model) return TR_OK;
+    return tr_fail(
+        TR_EUNSUPPORTED,
+        "the network of \"%s\" is a language model, which scores the token behind each token; let it "
+        "generate text, or evaluate it",
+        predictor->path);
+}
+
+tr_status tr_predictor_check_rows(const tr_predictor *predictor)
+{
+    TR_TRY(tr_predictor_check(predictor));
+    if (!tr_job_is_of_tokens(predictor->job)) return TR_OK;
+    return tr_fail(TR_EUNSUPPORTED,
+                   "the network of \"%s\" answers for each token; take tr_predictor_batch() or "
+                   "tr_predictor_run(), which hand over as many rows as an example has tokens",
+                   predictor->path);
+}
+
+tr_status tr_predictor_check_features(const tr_predictor *predictor, enum tr_feature_kind given)
+{
+    static const char *const names[] = {"images", "numbers", "text"};
+    if (predictor->job->features == given) return TR_OK;
+    return tr_fail(TR_EINVAL, "the network of \"%s\" takes %s, not %s", predictor->path,
+                   names[predictor->job->features], names[given]);
+}
+
+/* ---- a run ---- */
+
+/* Examples on their way. */
+struct run {
+    tr_predictor *predictor;
+    int64_t count;
+    const uint8_t *images;
+    float *floats; /* [count][floats], filled and scaled */
+    const char *const *texts;
+    int32_t *length;          /* [count] tokens */
+    int32_t *tokens, *offset; /* of those that go together, [room], [count + 1] */
+    int64_t room;
+    float *output; /* of those that go together */
+    int64_t output_room;
+};
+
+static void release(struct run *run)
+{
+    tr_free(run->floats);
+    tr_free(run->length);
+    tr_free(run->tokens);
+    tr_free(run->offset);
+    tr_free(run->output);
+}
+
+static tr_status begin_floats(struct run *run, const float *values)
+{
+    tr_predictor *predictor = run->predictor;
+    int64_t numbers = run->count * tr_shape_count(&predictor->job->stored);
+    if (predictor->job->parts.count > 0)
+        return tr_fail(TR_EUNSUPPORTED,
+                       "the network of \"%s\" takes examples of several sources; give them as a data set, "
+                       "described by `join`",
+                       predictor->path);
+    run->floats = tr_alloc((size_t)numbers, sizeof *run->floats);
+    if (!run->floats) return TR_ENOMEM;
+    memcpy(run->floats, values, (size_t)numbers * sizeof *run->floats);
+    TR_TRY(tr_job_columns_fill(predictor->job, &predictor->columns, run->count, run->floats));
+    if (predictor->scaling.count > 0)
+        tr_scaling_apply(&predictor->scaling, run->count, run->floats, run->floats);
+    return TR_OK;
+}
+
+static tr_status begin_texts(struct run *run)
+{
+    const tr_predictor *predictor = run->predictor;
+    TR_TRY(tr_predictor_open_vocabulary(run->predictor));
+    run->length = tr_alloc((size_t)run->count, sizeof *run->length);
+    run->offset = tr_alloc((size_t)run->count + 1, sizeof *run->offset);
+    if (!run->length || !run->offset) return TR_ENOMEM;
+    for (int64_t i = 0; i < run->count; i++) {
+        int64_t tokens = tr_vocabulary_length(predictor->vocabulary, run->texts[i], strlen(run->texts[i]));
+        if (tokens == 0) return tr_fail(TR_EINVAL, "text %" PRId64 " has no words; leave it out", i + 1);
+        if (tokens > TR_TOKENS_MAX)
+            return tr_fail(TR_EINVAL, "text %" PRId64 " has %" PRId64 " words; at most %d are taken", i + 1,
+                           tokens, TR_TOKENS_MAX);
+        run->length[i] = (int32_t)tokens;
+    }
+    return TR_OK;
+}
+
+static tr_status begin(struct run *run, const struct tr_examples *examples)
+{
+    tr_predictor *predictor = run->predictor;
+    int given = !!examples->images + !!examples->floats + !!examples->texts;
+    if (examples->count < 0 || given != 1)
+        return tr_fail(TR_EINVAL, "%" PRId64 " examples in %d forms are given; give images, floats or texts",
+                       examples->count, given);
+    run->count = examples->count;
+    run->images = examples->images;
+    run->texts = examples->texts;
+    TR_TRY(tr_predictor_check_features(predictor, examples->images   ? TR_FEATURE_IMAGE
+                                                  : examples->floats ? TR_FEATURE_FLOATS
+                                                                     : TR_FEATURE_TOKENS));
+    if (examples->floats) TR_TRY(begin_floats(run, examples->floats));
+    if (examples->texts) TR_TRY(begin_texts(run));
+    if (predictor->given) return TR_OK;
+    return tr_given_create(predictor->device, predictor->job, &predictor->given);
+}
+
+/* How many examples from `first` on go through the network together. */
+static int64_t together(const struct run *run, int64_t first)
+{
+    int64_t most = run->predictor->job->train.evaluate_batch, tokens = 0, count = 0;
+    if (most > run->count - first) most = run->count - first;
+    if (!run->texts) return most;
+    for (; count < most; count++) {
+        tokens += run->length[first + count];
+        if (count > 0 && tokens > TOKENS_TOGETHER) break;
+    }
+    return count;
+}
+
+static tr_status encode(struct run *run, int64_t first, int64_t count)
+{
+    const tr_vocabulary *vocabulary = run->predictor->vocabulary;
+    run->offset[0] = 0;
+    for (int64_t i = 0; i < count; i++) run->offset[i + 1] = run->offset[i] + run->length[first + i];
+    if (run->offset[count] > run->room) {
+        tr_free(run->tokens);
+        run->room = run->offset[count];
+        run->tokens = tr_alloc((size_t)run->room, sizeof *run->tokens);
+        if (!run->tokens) return TR_ENOMEM;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        const char *text = run->texts[first + i];
+        tr_vocabulary_encode(vocabulary, text, strlen(text), run->length[first + i],
+                             run->tokens + run->offset[i]);
+    }
+    return TR_OK;
+}
+
+static tr_status make_output(struct run *run, int64_t floats)
+{
+    if (floats <= run->output_room) return TR_OK;
+    tr_free(run->output);
+    run->output_room = floats;
+    run->output = tr_alloc((size_t)floats, sizeof *run->output);
+    return run->output ? TR_OK : TR_ENOMEM;
+}
+
+/* Those from `first` on. `output` receives the answers; NULL: run->output does. */
+static tr_status compute(struct run *run, int64_t first, int64_t count, float *output)
+{
+    tr_predictor *predictor = run->predictor;
+    const int64_t *stored = predictor->job->stored.size;
+    struct tr_given_examples given = {.count = count};
+    if (run->texts) TR_TRY(encode(run, first, count));
+    if (run->images) given.images = run->images + first * stored[0] * stored[1] * stored[2];
+    if (run->floats) given.floats = run->floats + first * tr_shape_count(&predictor->job->stored);
+    if (run->texts) {
+        given.tokens = run->tokens;
+        given.offset = run->offset;
+    }
+    int64_t rows = tr_job_is_of_tokens(predictor->job) ? run->offset[count] : count;
+    if (!output) TR_TRY(make_output(run, rows * tr_predictor_outputs(predictor)));
+    if (!output) output = run->output;
+    TR_TRY(tr_given_run(predictor->given, predictor->parameters, &given, output));
+    tr_answer(predictor->job, rows, output);
+    return TR_OK;
+}
+
+static tr_status run_all(struct run *run, tr_prediction_listener listener, void *user)
+{
+    bool of_tokens = tr_job_is_of_tokens(run->predictor->job);
+    for (int64_t first = 0, count; first < run->count; first += count) {
+        count = together(run, first);
+        TR_TRY(compute(run, first, count, NULL));
+        const struct tr_prediction prediction = {
+            .first = first,
+            .count = count,
+            .rows = of_tokens ? run->offset[count] : count,
+            .output = run->output,
+            .offset = of_tokens ? run->offset : NULL,
+            .tokens = of_tokens ? run->tokens : NULL,
+        };
+        if (listener(user, &prediction))
+            return tr_fail(TR_EINTERRUPTED, "the predictions were ended after %" PRId64 " examples",
+                           first + count);
+    }
+    return TR_OK;
+}
+
+tr_status tr_predictor_batch(tr_predictor *predictor, const struct tr_examples *given,
+                             tr_prediction_listener listener, void *user)
+{
+    static const struct tr_examples none = TR_EXAMPLES_INIT;
+    struct tr_examples examples;
+    struct run run = {.predictor = predictor};
+    TR_TRY(tr_sized_take(given, &none, sizeof none, "TR_EXAMPLES_INIT", &examples));
+    TR_TRY(tr_predictor_check(predictor));
+    tr_status status = begin(&run, &examples);
+    if (status == TR_OK) status = run_all(&run, listener, user);
+    release(&run);
+    return status;
+}
+
+/* ---- one example ---- */
+
+static tr_status predict_one(tr_predictor *predictor, const struct tr_examples *example, float *output)
+{
+    struct run run = {.predictor = predictor};
+    TR_TRY(tr_predictor_check_rows(predictor));
+    tr_status status = begin(&run, example);
+    if (status == TR_OK) status = compute(&run, 0, 1, output);
+    release(&run);
+    return status;
+}
+
+tr_status tr_predictor_image(tr_predictor *predictor, const uint8_t *image, float *output)
+{
+    const struct tr_examples example = {.count = 1, .images = image};
+    return predict_one(predictor, &example, output);
+}
+
+tr_status tr_predictor_floats(tr_predictor *predictor, const float *values, float *output)
+{
+    const struct tr_examples example = {.count = 1, .floats = values};
+    return predict_one(predictor, &example, output);
+}
+
+tr_status tr_predictor_text(tr_predictor *predictor, const char *text, float *output)
+{
+    const struct tr_examples example = {.count = 1, .texts = &text};
+    return predict_one(predictor, &example, output);
+}

@@ -1,0 +1,39 @@
+/* What a predictor knows of words. */
+#include "train/predictor.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+
+#include <string.h>
+
+tr_status tr_predictor_open_vocabulary(tr_predictor *predictor)
+{
+    int32_t classes;
+    if (predictor->vocabulary) return TR_OK;
+    if (!predictor->job->state)
+        return tr_fail(TR_EFORMAT, "checkpoint \"%s\" keeps no vocabulary", predictor->path);
+    return tr_vocabulary_read(predictor->job->state, &predictor->vocabulary, &classes);
+}
+
+tr_status tr_predictor_tokens(tr_predictor *predictor, const char *text, int64_t room, size_t *begin,
+                              size_t *end, int64_t *count, int64_t *taken)
+{
+    TR_TRY(tr_predictor_check_features(predictor, TR_FEATURE_TOKENS));
+    TR_TRY(tr_predictor_open_vocabulary(predictor));
+    size_t length = strlen(text);
+    *count = tr_vocabulary_places(predictor->vocabulary, text, length, room, begin, end);
+    if (taken) *taken = tr_vocabulary_length(predictor->vocabulary, text, length);
+    return TR_OK;
+}
+
+tr_status tr_predictor_word(tr_predictor *predictor, int32_t token, char **word)
+{
+    TR_TRY(tr_predictor_check_features(predictor, TR_FEATURE_TOKENS));
+    TR_TRY(tr_predictor_open_vocabulary(predictor));
+    struct tr_text text = TR_TEXT_INIT;
+    if (token < 0 || token >= tr_vocabulary_size(predictor->vocabulary))
+        return tr_fail(TR_EINVAL, "there is no token %d; the network of \"%s\" knows %d, counted from 0",
+                       (int)token, predictor->path, (int)tr_vocabulary_size(predictor->vocabulary));
+    tr_vocabulary_show(predictor->vocabulary, &token, 1, &text);
+    return tr_text_finish(&text, word);
+}
