@@ -7,8 +7,6 @@
 #include "predictor.h"
 #include "progress.h"
 
-#include <stdio.h>
-
 /* The classes, likeliest first; equal ones by number. Only the first `top` places are filled. */
 static void rank_classes(const float *output, int32_t classes, int32_t top, int32_t *place)
 {
@@ -77,7 +75,7 @@ static tr_status print_json(const struct cli_answer *answer, const char *input, 
     tr_json_close_array(&json);
     TR_TRY(tr_json_finish(&json, &line));
     cli_print(line);
-    printf("\n");
+    cli_printf("\n");
     return TR_OK;
 }
 

@@ -9,7 +9,6 @@
 #include "base/json.h"
 #include "base/table.h"
 
-#include <stdio.h>
 #include <string.h>
 
 tr_status cli_data_open(const char *what, const char *part, const char *directory, tr_source **out)
@@ -43,9 +42,9 @@ static void count_file(void *user, const char *path, enum tr_data_file_state sta
     tally->missing += state == TR_DATA_FILE_MISSING;
     tally->bad += state == TR_DATA_FILE_BAD;
     if (!tally->print) return;
-    printf("%-9s%s", words[state], path);
-    if (*message) printf("  (%s)", message);
-    printf("\n");
+    cli_printf("%-9s%s", words[state], path);
+    if (*message) cli_printf("  (%s)", message);
+    cli_printf("\n");
     cli_output_flush();
 }
 
@@ -139,7 +138,7 @@ static tr_status list_json(const char *directory)
         tr_json_close_array(&json);
         TR_TRY(tr_json_finish(&json, &line));
         cli_print(line);
-        printf("\n");
+        cli_printf("\n");
     }
     return TR_OK;
 }

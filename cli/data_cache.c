@@ -11,7 +11,6 @@
 #include "base/table.h"
 #include "base/text.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -92,7 +91,7 @@ static void list_json(struct listing *listing, const struct tr_data_cache_entry 
     listing->failed |= tr_json_finish(&json, &line) != TR_OK;
     if (listing->failed) return;
     cli_print(line);
-    printf("\n");
+    cli_printf("\n");
 }
 
 static void list_entry(void *user, const struct tr_data_cache_entry *entry)
@@ -139,10 +138,10 @@ static tr_status clear(const char *directory, bool json)
     char size[TR_TEXT_NUMBER_SIZE];
     TR_TRY(tr_data_cache_clear(directory, &entries, &bytes));
     if (json)
-        printf("{\"removed\": %d, \"bytes\": %lld}\n", entries, (long long)bytes);
+        cli_printf("{\"removed\": %d, \"bytes\": %lld}\n", entries, (long long)bytes);
     else
-        printf("removed %d entr%s, %s, from %s\n", entries, entries == 1 ? "y" : "ies",
-               tr_text_from_bytes(bytes, size), directory);
+        cli_printf("removed %d entr%s, %s, from %s\n", entries, entries == 1 ? "y" : "ies",
+                   tr_text_from_bytes(bytes, size), directory);
     return TR_OK;
 }
 

@@ -10,7 +10,6 @@
 #include "base/text.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -49,24 +48,24 @@ static const struct tr_option show_table[] = {
 static void print_facts(const struct tr_source_info *info)
 {
     char number[TR_TEXT_NUMBER_SIZE];
-    printf("%s examples: ", tr_text_from_count(info->count, number));
+    cli_printf("%s examples: ", tr_text_from_count(info->count, number));
     if (info->features == TR_FEATURE_IMAGE)
-        printf("images %" PRId32 "x%" PRId32 "x%" PRId32, info->height, info->width, info->channels);
+        cli_printf("images %" PRId32 "x%" PRId32 "x%" PRId32, info->height, info->width, info->channels);
     else if (info->features == TR_FEATURE_FLOATS)
-        printf("%s numbers each", tr_text_from_count(info->floats, number));
+        cli_printf("%s numbers each", tr_text_from_count(info->floats, number));
     else
-        printf("texts of up to %" PRId32 " %s", info->max_tokens,
-               info->labels == TR_LABEL_TOKENS ? "tokens" : "words");
+        cli_printf("texts of up to %" PRId32 " %s", info->max_tokens,
+                   info->labels == TR_LABEL_TOKENS ? "tokens" : "words");
     if (info->features == TR_FEATURE_TOKENS)
-        printf(", %s different", tr_text_from_count(info->vocabulary, number));
+        cli_printf(", %s different", tr_text_from_count(info->vocabulary, number));
     if (info->labels == TR_LABEL_CLASS)
-        printf(", %" PRId32 " classes\n", info->classes);
+        cli_printf(", %" PRId32 " classes\n", info->classes);
     else if (info->labels == TR_LABEL_VALUES)
-        printf(", %" PRId32 " target value%s each\n", info->values, info->values == 1 ? "" : "s");
+        cli_printf(", %" PRId32 " target value%s each\n", info->values, info->values == 1 ? "" : "s");
     else if (info->labels == TR_LABEL_TOKENS)
-        printf(", a label for each token\n");
+        cli_printf(", a label for each token\n");
     else
-        printf(", no labels\n");
+        cli_printf(", no labels\n");
 }
 
 static tr_status run_show(const void *options_)
@@ -137,7 +136,8 @@ static tr_status convert_to(const struct convert_options *options, const char *p
     TR_TRY(cli_data_open(options->what, part, options->directory, &source));
     tr_status status = tr_source_convert(source, options->format, options->packing, path);
     if (status == TR_OK)
-        printf("wrote %s examples to %s\n", tr_text_from_count(tr_source_info(source)->count, number), path);
+        cli_printf("wrote %s examples to %s\n", tr_text_from_count(tr_source_info(source)->count, number),
+                   path);
     tr_source_close(&source);
     return status;
 }

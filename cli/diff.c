@@ -4,8 +4,6 @@
 
 #include "base/fail.h"
 
-#include <stdio.h>
-
 #include "trireme/trireme.h"
 
 struct options {
@@ -37,7 +35,7 @@ static tr_status run(const void *options_)
     bool equal;
     char *text;
     TR_TRY(tr_diff(options->run_a, options->run_b, &equal, &text));
-    fputs(text, stdout);
+    cli_printf("%s", text);
     tr_text_free(text);
     if (!equal) cli_output_leave_with(1);
     return TR_OK;

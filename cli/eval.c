@@ -14,7 +14,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 struct options {
@@ -80,7 +79,7 @@ static void print_confusion(const struct result *result)
     tr_table_finish(&cells, &text);
     char *all;
     if (tr_text_finish(&text, &all) != TR_OK) return;
-    printf("\n");
+    cli_printf("\n");
     cli_print(all);
 }
 
@@ -114,7 +113,7 @@ static void print_outputs(const struct result *result)
     }
     tr_table_finish(&cells, &text);
     if (tr_text_finish(&text, &all) != TR_OK) return;
-    printf("\n");
+    cli_printf("\n");
     cli_print(all);
 }
 
@@ -126,10 +125,10 @@ static void print_metrics(const struct result *result)
     if (!metrics) return;
     for (int i = 0; i < metrics->count; i++) {
         if (isnan(metrics->metric[i].value)) continue;
-        printf("%s%s %s", before, metrics->metric[i].name, cli_figure(metrics->metric[i].value, figure));
+        cli_printf("%s%s %s", before, metrics->metric[i].name, cli_figure(metrics->metric[i].value, figure));
         before = ", ";
     }
-    printf("\n");
+    cli_printf("\n");
     if (metrics->columns > 0 && metrics->outputs > 1 && metrics->outputs <= CLASSES_MOST)
         print_outputs(result);
 }
@@ -137,13 +136,14 @@ static void print_metrics(const struct result *result)
 static void print_text(const struct result *result)
 {
     char a[TR_TEXT_NUMBER_SIZE], b[TR_TEXT_NUMBER_SIZE], figure[CLI_FIGURE_SIZE];
-    printf("checkpoint  %s (step %s)\n", result->info.checkpoint, tr_text_from_count(result->info.step, a));
-    printf("%-12s", result->set);
-    if (result->info.of_tokens) printf("perplexity %.4g, ", tr_exp(result->loss));
-    if (result->info.accuracy) printf("accuracy %.4f, ", result->accuracy);
+    cli_printf("checkpoint  %s (step %s)\n", result->info.checkpoint,
+               tr_text_from_count(result->info.step, a));
+    cli_printf("%-12s", result->set);
+    if (result->info.of_tokens) cli_printf("perplexity %.4g, ", tr_exp(result->loss));
+    if (result->info.accuracy) cli_printf("accuracy %.4f, ", result->accuracy);
     double speed = result->seconds > 0 ? (double)result->examples / result->seconds : 0;
-    printf("loss %s (%s examples, %s examples/s)\n", cli_figure(result->loss, figure),
-           tr_text_from_count(result->examples, a), tr_text_from_count((int64_t)(speed + 0.5), b));
+    cli_printf("loss %s (%s examples, %s examples/s)\n", cli_figure(result->loss, figure),
+               tr_text_from_count(result->examples, a), tr_text_from_count((int64_t)(speed + 0.5), b));
     print_metrics(result);
     if (result->confusion) print_confusion(result);
 }
@@ -177,7 +177,7 @@ static tr_status print_json(const struct result *result)
     }
     TR_TRY(tr_json_finish(&json, &line));
     cli_print(line);
-    printf("\n");
+    cli_printf("\n");
     return TR_OK;
 }
 

@@ -81,7 +81,7 @@ static tr_status write_all(const struct options *options, const struct target *t
     for (int i = 0; i < count && status == TR_OK; i++) {
         if (!targets[i].path) continue;
         status = tr_exporter_write(exporter, targets[i].format, targets[i].path);
-        if (status == TR_OK) printf("%-12s %s\n", targets[i].format, targets[i].path);
+        if (status == TR_OK) cli_printf("%-12s %s\n", targets[i].format, targets[i].path);
     }
     tr_exporter_destroy(&exporter);
     return status;

@@ -78,25 +78,45 @@ static const struct tr_option table[] = {
     CLI_OPTION_HELP(struct options),
 };
 
-/* A pipe or file gets the text as it is; a terminal does not obey it. */
-static void print_text(const char *text, size_t length)
+/* The text as it is printed. */
+struct printing {
+    const char *before; /* what goes before the first piece, once */
+    bool tame;          /* a terminal does not obey it; a pipe or file gets the text as it is */
+    char held[4];       /* the beginning of a character, of which the rest is to come */
+    size_t held_size;
+};
+
+static void print_tame(struct printing *printing, const char *text, size_t length)
 {
-    char tame[512];
-    for (size_t at = 0, size; at < length; at += size) {
-        size = length - at < sizeof tame ? length - at : sizeof tame;
-        memcpy(tame, text + at, size);
-        if (isatty(STDOUT_FILENO)) cli_output_tame(tame, size);
-        fwrite(tame, 1, size, stdout);
+    char piece[512];
+    while (length > 0) {
+        size_t held = printing->held_size,
+               taken = sizeof piece - held < length ? sizeof piece - held : length;
+        memcpy(piece, printing->held, held);
+        memcpy(piece + held, text, taken);
+        size_t size = held + taken, unfinished = cli_output_unfinished(piece, size);
+        cli_output_put(stdout, piece, size - unfinished);
+        memcpy(printing->held, piece + size - unfinished, unfinished);
+        printing->held_size = unfinished;
+        text += taken;
+        length -= taken;
     }
 }
 
-/* `user` is what goes before the first piece, once. */
+static void print_text(struct printing *printing, const char *text, size_t length)
+{
+    if (printing->tame)
+        print_tame(printing, text, length);
+    else
+        cli_output_raw(text, length);
+}
+
 static int print_piece(void *user, const char *piece, size_t length)
 {
-    const char **before = user;
-    print_text(*before, strlen(*before));
-    *before = "";
-    print_text(piece, length);
+    struct printing *printing = user;
+    print_text(printing, printing->before, strlen(printing->before));
+    printing->before = "";
+    print_text(printing, piece, length);
     return !cli_output_flush();
 }
 
@@ -113,9 +133,12 @@ static tr_status run(const void *options_)
     settings.top_k = options->top_k;
     settings.seed = (uint64_t)options->seed;
     settings.context = options->context;
-    const char *before = options->echo && options->prompt ? options->prompt : "";
-    tr_status status = tr_predictor_generate(predictor, &settings, print_piece, &before);
-    if (status == TR_OK) print_text("\n", 1);
+    struct printing printing = {
+        .before = options->echo && options->prompt ? options->prompt : "",
+        .tame = isatty(STDOUT_FILENO),
+    };
+    tr_status status = tr_predictor_generate(predictor, &settings, print_piece, &printing);
+    if (status == TR_OK) print_text(&printing, "\n", 1);
     tr_predictor_destroy(&predictor);
     return status == TR_EINTERRUPTED ? TR_OK : status; /* nobody reads any more */
 }

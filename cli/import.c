@@ -90,7 +90,7 @@ static tr_status run_import(const struct options *options, const char *out)
     settings.partial = options->partial;
     TR_TRY(tr_import(&settings, &path));
     char *word = tr_text_word(out);
-    if (word) printf("checkpoint  %s\nnext        trireme train --resume %s\n", path, word);
+    if (word) cli_printf("checkpoint  %s\nnext        trireme train --resume %s\n", path, word);
     tr_free(word);
     tr_text_free(path);
     return word ? TR_OK : TR_ENOMEM;

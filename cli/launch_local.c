@@ -9,6 +9,7 @@
 #include "launch_job.h"
 
 #include "exit_codes.h"
+#include "output.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -85,7 +86,7 @@ static void become_rank(const struct cli_job *job, pid_t parent, int writer)
     signal(SIGINT, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
     if (fcntl(tr_local_group_descriptor(local->group), F_SETFD, 0) == 0) execv(words[0], words);
-    dprintf(STDERR_FILENO, "trireme launch: %s cannot be started: %s\n", words[0], strerror(errno));
+    cli_message("%s cannot be started: %s", words[0], strerror(errno));
     _exit(CLI_JOB_NOT_STARTED);
 }
 

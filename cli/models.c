@@ -9,7 +9,6 @@
 #include "base/json.h"
 #include "base/table.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define FILE_MOST (1 << 20)
@@ -59,7 +58,7 @@ static tr_status tell(const char *directory, const char *name, bool json, struct
         tr_json_text(&writer, "about", about);
         status = tr_json_finish(&writer, &line);
         if (status == TR_OK) {
-            puts(line);
+            cli_printf("%s\n", line);
             tr_free(line);
         }
     } else if (status == TR_OK) {

@@ -4,12 +4,12 @@
 #include "base/fail.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -56,21 +56,91 @@ tr_status cli_output_end(void)
     return tr_fail(TR_EIO, "standard output: %s; what was printed is not complete", strerror(first_error));
 }
 
+/* The bytes of the character at `at`, 1 where there is none that may be shown: then *shown is false. */
+static size_t look(const char *at, size_t left, bool *shown)
+{
+    char copy[5] = {0};
+    uint32_t character = 0;
+    memcpy(copy, at, left < 4 ? left : 4);
+    size_t length = tr_text_utf8(copy, &character);
+    bool c0 = (character < ' ' && character != '\n' && character != '\t') || character == 0x7f;
+    /* Some terminals take U+009B for ESC [. */
+    bool c1 = character >= 0x80 && character < 0xa0;
+    *shown = length > 0 && !c0 && !c1;
+    return length > 0 ? length : 1;
+}
+
 void cli_output_tame(char *text, size_t size)
 {
-    for (unsigned char *at = (unsigned char *)text, *end = at + size; at < end; at++) {
-        bool c0 = (*at < ' ' && *at != '\n' && *at != '\t') || *at == 0x7f;
-        /* U+0080 to U+009F, of which some terminals take one for ESC [. */
-        bool c1 = *at == 0xc2 && at + 1 < end && at[1] >= 0x80 && at[1] < 0xa0;
-        if (c1) *at++ = '?';
-        if (c0 || c1) *at = '?';
+    for (size_t at = 0, length; at < size; at += length) {
+        bool shown;
+        length = look(text + at, size - at, &shown);
+        if (!shown) memset(text + at, '?', length);
     }
+}
+
+size_t cli_output_unfinished(const char *text, size_t size)
+{
+    for (size_t back = 1; back <= 3 && back <= size; back++) {
+        unsigned char byte = (unsigned char)text[size - back];
+        size_t length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
+        if (length > back) return back;
+        if (length > 1 || byte < 0x80) break;
+    }
+    return 0;
+}
+
+void cli_output_put(FILE *stream, const char *text, size_t size)
+{
+    char piece[4096]; /* messages are one write, so that those of several processes do not mix */
+    for (size_t at = 0, length; at < size; at += length) {
+        length = size - at;
+        if (length > sizeof piece) length = sizeof piece - cli_output_unfinished(text + at, sizeof piece);
+        memcpy(piece, text + at, length);
+        cli_output_tame(piece, length);
+        fwrite(piece, 1, length, stream);
+    }
+}
+
+void cli_output_raw(const char *bytes, size_t size)
+{
+    fwrite(bytes, 1, size, stdout);
+}
+
+static void print_list(FILE *stream, const char *format, va_list arguments)
+{
+    char line[1024], *longer = NULL;
+    va_list again;
+    va_copy(again, arguments);
+    int length = vsnprintf(line, sizeof line, format, arguments);
+    if (length >= (int)sizeof line) longer = tr_alloc((size_t)length + 1, 1);
+    if (longer) vsnprintf(longer, (size_t)length + 1, format, again);
+    va_end(again);
+    bool cut = length < 0 || (length >= (int)sizeof line && !longer);
+    if (cut && first_error == 0) first_error = ENOMEM;
+    if (length >= 0) cli_output_put(stream, longer ? longer : line, cut ? strlen(line) : (size_t)length);
+    tr_free(longer);
+}
+
+void cli_printf(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    print_list(stdout, format, arguments);
+    va_end(arguments);
+}
+
+void cli_fprintf(FILE *stream, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    print_list(stream, format, arguments);
+    va_end(arguments);
 }
 
 void cli_print(char *text)
 {
-    cli_output_tame(text, strlen(text));
-    fputs(text, stdout);
+    cli_output_put(stdout, text, strlen(text));
     tr_free(text);
 }
 
@@ -96,9 +166,8 @@ void cli_message(const char *format, ...)
     char line[2048];
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
-    cli_output_tame(line, strlen(line));
     for (char *feed = line; (feed = strchr(feed, '\n'));) *feed = '?';
-    fprintf(stderr, "%s%s\n", prefix, line);
+    cli_fprintf(stderr, "%s%s\n", prefix, line);
 }
 
 void cli_warnings(const char *lines)

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 /* Called first in main(): makes sure that descriptors 0 to 2 are taken, so that no file of ours becomes
    "standard output", ignores SIGPIPE, gives stdout a buffer
@@ -17,9 +18,20 @@ bool cli_output_flush(void);
 /* Closes stdout. TR_EIO with a message if anything could not be written. */
 tr_status cli_output_end(void);
 
-/* What a terminal would obey becomes '?', but for line feeds and tabs: names of files and jobs, and texts of
-   data sets, may contain anything. */
+/* What a terminal would obey, and what is no UTF-8, becomes '?', but for line feeds and tabs: names of files
+   and jobs, and texts of data sets, may contain anything. May be called in the handler of a signal. */
 void cli_output_tame(char *text, size_t size);
+/* Writes a text to stdout or stderr, tamed. All that commands write goes this way, which a test in
+   tests/architecture checks. No memory is needed. */
+void cli_output_put(FILE *stream, const char *text, size_t size);
+/* Writes bytes to stdout as they are: what a program asked for that reads them. */
+void cli_output_raw(const char *bytes, size_t size);
+/* The bytes at the end of a text that are the beginning of a character, 0 to 3: those of pieces that follow
+   each other may be whole only when they are put together. */
+size_t cli_output_unfinished(const char *text, size_t size);
+/* printf() and fprintf(), tamed. */
+void cli_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void cli_fprintf(FILE *stream, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Prints a text of the library, tamed, and frees it with tr_free(). */
 void cli_print(char *text);
 /* Writes a text of the library to a file, whole or not at all, and frees it with tr_free(). TR_EIO. */

@@ -1,5 +1,7 @@
 #include "placement.h"
 
+#include "output.h"
+
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/table.h"
@@ -54,8 +56,8 @@ tr_status cli_placement_print(const tr_trainer *trainer, bool to_stderr)
     }
     tr_table_finish(&table, &text);
     TR_TRY(tr_text_finish(&text, &lines));
-    fprintf(to_stderr ? stderr : stdout, "%s strategy, %d process%s\n%s", info.strategy, info.ranks,
-            info.ranks == 1 ? "" : "es", lines);
+    cli_fprintf(to_stderr ? stderr : stdout, "%s strategy, %d process%s\n%s", info.strategy, info.ranks,
+                info.ranks == 1 ? "" : "es", lines);
     tr_free(lines);
     return TR_OK;
 }

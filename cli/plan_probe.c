@@ -299,7 +299,7 @@ tr_status cli_plan_answer(const char *launched)
         status = tr_json_finish(&json, &text);
         if (status == TR_OK) {
             cli_print(text);
-            putchar('\n');
+            cli_printf("\n");
         }
     }
     tr_comm_destroy(&comm);

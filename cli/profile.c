@@ -1,11 +1,12 @@
 #include "profile.h"
 
+#include "output.h"
+
 #include "base/alloc.h"
 #include "base/json.h"
 #include "base/table.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 static const char *const cause_names[TR_CAUSES] = {
     "forward", "backward", "update", "communication", "waiting", "input", "evaluation", "checkpoint", "other",
@@ -152,6 +153,6 @@ void cli_profile_json(const struct tr_train_profile *profile)
     json_layers(&json, profile);
     json_ranks(&json, profile);
     if (tr_json_finish(&json, &line) != TR_OK) return; /* as all lines without memory: left out */
-    puts(line);
+    cli_printf("%s\n", line);
     tr_free(line);
 }

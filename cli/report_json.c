@@ -2,9 +2,8 @@
 
 #include "base/alloc.h"
 #include "exit_codes.h"
+#include "output.h"
 #include "train/journal.h"
-
-#include <stdio.h>
 
 #include "trireme/trireme.h"
 
@@ -13,7 +12,7 @@ static void print(struct tr_json_writer *json)
 {
     char *line;
     if (tr_json_finish(json, &line) != TR_OK) return;
-    puts(line);
+    cli_printf("%s\n", line);
     tr_free(line);
 }
 

@@ -66,7 +66,7 @@ static tr_status run(const void *options_)
     TR_TRY(tr_report((const char *const *)options->runs.item, options->runs.count, &settings, &html));
     tr_status status = tr_file_write_atomic(NULL, options->out, html, strlen(html));
     tr_text_free(html);
-    if (status == TR_OK) printf("%s\n", options->out);
+    if (status == TR_OK) cli_printf("%s\n", options->out);
     return status;
 }
 

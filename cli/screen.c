@@ -49,8 +49,8 @@ void cli_screen_line(struct cli_screen *screen, const char *line)
     if (!text.failed) {
         fputs(text.bytes, screen->stream);
     } else {
-        fprintf(screen->stream, "%s%s\n", screen->shown ? CLEAR_LINE : "", line);
-        screen->shown = false;
+        hide(screen);
+        cli_fprintf(screen->stream, "%s\n", line);
     }
     flush(screen);
     tr_text_release(&text);
@@ -117,6 +117,7 @@ void cli_screen_status(struct cli_screen *screen, const char *status)
     size_t length = strlen(status), room = (size_t)cli_terminal_width(fileno(screen->stream)) - 1;
     tr_text_release(&screen->bar);
     tr_text_add_bytes(&screen->bar, status, length < room ? length : room);
+    if (screen->bar.bytes) cli_output_tame(screen->bar.bytes, screen->bar.length);
     draw(screen);
 }
 

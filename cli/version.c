@@ -1,9 +1,8 @@
 /* trireme version */
 #include "commands.h"
+#include "output.h"
 
 #include "trireme/trireme.h"
-
-#include <stdio.h>
 
 struct options {
     struct cli_common common;
@@ -14,7 +13,7 @@ static const struct tr_option table[] = {CLI_OPTION_HELP(struct options)};
 static tr_status run(const void *options)
 {
     (void)options;
-    printf("trireme %s\n", tr_version());
+    cli_printf("trireme %s\n", tr_version());
     return TR_OK;
 }
 

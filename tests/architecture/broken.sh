@@ -25,7 +25,7 @@ make() {
 
 # sound: the tree as it stands passes every check.
 sound() {
-  for check in includes names flags; do
+  for check in includes names flags streams; do
     sh "$checks/$check.sh" "$tree" || { echo "$check.sh refused the sound tree"; exit 1; }
   done
 }
@@ -69,4 +69,9 @@ check=flags
 expect 'name the setting' src/nn/model.c 'fail("give one with --out");'
 expect 'name the setting' src/nn/model.c '    "--steps is missing"'
 expect 'name the setting' src/base/fail.c 'fail("a \"b\" (--steps)");'
+check=streams
+expect 'print by cli_printf' cli/main.c '    printf("%s\n", path);'
+expect 'print by cli_printf' cli/main.c '    if (failed) fprintf(stderr, "%s", name);'
+expect 'print by cli_printf' cli/main.c '    puts(line);'
+expect 'print by cli_printf' cli/main.c '    fwrite(text, 1, size, stdout);'
 echo "all mistakes were found"
