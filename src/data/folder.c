@@ -126,7 +126,9 @@ static tr_status folder_read(const tr_source *base, int64_t index, void *feature
  */
 static tr_status folder_digest(const tr_source *base, tr_sha256 *hash)
 {
+    static const uint32_t rules = TR_IMAGE_RULES;
     const struct folder_source *source = (const struct folder_source *)base;
+    tr_sha256_add(hash, &rules, sizeof rules);
     for (int32_t class = 0; class < source->folders; class ++) {
         const struct tr_file_names *files = &source->files[class];
         tr_sha256_add(hash, source->class_names[class], strlen(source->class_names[class]) + 1);
@@ -335,7 +337,7 @@ static bool folder_unpacks(const void *options, const struct tr_source_files *fi
 
 const struct tr_source_format tr_source_format_folder = {
     .name = "folder",
-    .help = "PNG and JPEG files in one folder per class",
+    .help = "PNG and JPEG files in one folder per class; docs/images.md says which numbers they give",
     .options = folder_options,
     .option_count = TR_OPTION_COUNT(folder_options),
     .options_size = sizeof(struct folder_options),

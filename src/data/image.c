@@ -1,14 +1,14 @@
-#include "data/image.h"
+#include "data/image_formats.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/file.h"
+#include "base/text.h"
 
 #include <inttypes.h>
-#include <png.h>
 #include <string.h>
 #include <strings.h>
-#include <turbojpeg.h>
+#include <unistd.h>
 
 static const uint8_t png_magic[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
 
@@ -42,137 +42,115 @@ static tr_status check_size(const char *name, struct tr_image_size size)
                    name, size.width, size.height, TR_IMAGE_SIDE_MAX, (int)(TR_IMAGE_BYTES_MAX >> 20));
 }
 
-/* ---- PNG ---- */
-
-static tr_status png_refuse(const char *name, png_image *image)
+/* A file may be larger than its pixels unpacked, by metadata, but not by any amount. */
+static tr_status check_file(const char *name, struct tr_image_size is, size_t size)
 {
-    tr_fail(TR_EFORMAT, "%s: damaged PNG: %s; replace the file", name, image->message);
-    png_image_free(image);
-    return TR_EFORMAT;
+    int64_t most = TR_IMAGE_SURPLUS + (int64_t)is.height * is.width * TR_IMAGE_PIXEL_MOST;
+    char has[TR_TEXT_NUMBER_SIZE], may[TR_TEXT_NUMBER_SIZE];
+    if (size <= (uint64_t)most && size <= (uint64_t)TR_IMAGE_BYTES_MAX) return TR_OK;
+    if (most > TR_IMAGE_BYTES_MAX) most = TR_IMAGE_BYTES_MAX;
+    return tr_fail(TR_EFORMAT,
+                   "%s: a file of %s for an image of %" PRId32 " x %" PRId32
+                   " pixels, for which at most %s are read; save the image anew, without what else the "
+                   "file holds",
+                   name, tr_text_from_bytes((int64_t)size, has), is.width, is.height,
+                   tr_text_from_bytes(most, may));
 }
 
-static tr_status png_open(const char *name, const uint8_t *data, size_t size, png_image *image)
+tr_status tr_image_changed(const char *name)
 {
-    *image = (png_image){.version = PNG_IMAGE_VERSION};
-    if (!png_image_begin_read_from_memory(image, data, size)) return png_refuse(name, image);
-    return TR_OK;
+    return tr_fail(TR_EFORMAT, "%s: the file has changed while it was read", name);
 }
-
-static tr_status png_measure(const char *name, const uint8_t *data, size_t size, struct tr_image_size *out)
-{
-    png_image image;
-    TR_TRY(png_open(name, data, size, &image));
-    /* A width beyond 2^31 is refused by check_size(), which sees it as negative. */
-    *out = (struct tr_image_size){(int32_t)image.height, (int32_t)image.width,
-                                  image.format & PNG_FORMAT_FLAG_COLOR ? 3 : 1};
-    png_image_free(&image);
-    return TR_OK;
-}
-
-static tr_status png_decode(const char *name, const uint8_t *data, size_t size, struct tr_image_size stored,
-                            int32_t channels, uint8_t *pixels)
-{
-    png_image image;
-    const png_color black = {0, 0, 0};
-    TR_TRY(png_open(name, data, size, &image));
-    image.format = channels == 1 ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
-    if ((int32_t)image.height != stored.height || (int32_t)image.width != stored.width) {
-        png_image_free(&image);
-        return tr_fail(TR_EFORMAT, "%s: the file has changed while it was read", name);
-    }
-    if (!png_image_finish_read(&image, &black, pixels, 0, NULL)) return png_refuse(name, &image);
-    return TR_OK;
-}
-
-/* ---- JPEG ---- */
-
-static tr_status jpeg_refuse(const char *name, tjhandle handle)
-{
-    tr_fail(TR_EFORMAT, "%s: damaged JPEG: %s; replace the file", name, tjGetErrorStr2(handle));
-    tjDestroy(handle);
-    return TR_EFORMAT;
-}
-
-/* Opens a decoder and reads the header. */
-static tr_status jpeg_open(const char *name, const uint8_t *data, size_t size, tjhandle *out,
-                           struct tr_image_size *stored)
-{
-    int width, height, sampling, colours;
-    tjhandle handle = tjInitDecompress();
-    if (!handle) return tr_fail(TR_ENOMEM, "%s: no memory for reading a JPEG", name);
-    if (tjDecompressHeader3(handle, data, size, &width, &height, &sampling, &colours) != 0) {
-        return jpeg_refuse(name, handle);
-    }
-    *stored = (struct tr_image_size){height, width, colours == TJCS_GRAY ? 1 : 3};
-    *out = handle;
-    return TR_OK;
-}
-
-static tr_status jpeg_measure(const char *name, const uint8_t *data, size_t size, struct tr_image_size *out)
-{
-    tjhandle handle = NULL;
-    TR_TRY(jpeg_open(name, data, size, &handle, out));
-    tjDestroy(handle);
-    return TR_OK;
-}
-
-static tr_status jpeg_decode(const char *name, const uint8_t *data, size_t size, struct tr_image_size stored,
-                             int32_t channels, uint8_t *pixels)
-{
-    tjhandle handle = NULL;
-    struct tr_image_size now = {0};
-    TR_TRY(jpeg_open(name, data, size, &handle, &now));
-    if (now.height != stored.height || now.width != stored.width) {
-        tjDestroy(handle);
-        return tr_fail(TR_EFORMAT, "%s: the file has changed while it was read", name);
-    }
-    if (tjDecompress2(handle, data, size, pixels, now.width, 0, now.height,
-                      channels == 1 ? TJPF_GRAY : TJPF_RGB, TJFLAG_ACCURATEDCT | TJFLAG_STOPONWARNING) != 0) {
-        return jpeg_refuse(name, handle);
-    }
-    tjDestroy(handle);
-    return TR_OK;
-}
-
-/* ---- both ---- */
 
 tr_status tr_image_measure(const char *name, const uint8_t *data, size_t size, struct tr_image_size *out)
 {
     if (is_png(data, size)) {
-        TR_TRY(png_measure(name, data, size, out));
+        TR_TRY(tr_png_measure(name, data, size, out));
     } else if (is_jpeg(data, size)) {
-        TR_TRY(jpeg_measure(name, data, size, out));
+        TR_TRY(tr_jpeg_measure(name, data, size, out));
     } else {
         return tr_fail(TR_EFORMAT, "%s: neither PNG nor JPEG", name);
     }
-    return check_size(name, *out);
+    TR_TRY(check_size(name, *out));
+    return check_file(name, *out, size);
+}
+
+/* ---- decoding ---- */
+
+/* Luma by ITU-R BT.601, in 1/65536 and rounded. */
+static uint8_t luma(const uint8_t *rgb)
+{
+    return (uint8_t)((rgb[0] * 19595 + rgb[1] * 38470 + rgb[2] * 7471 + 0x8000) >> 16);
+}
+
+static tr_status decode_stored(const char *name, const uint8_t *data, size_t size,
+                               struct tr_image_size stored, uint8_t *pixels)
+{
+    return is_png(data, size) ? tr_png_decode(name, data, size, stored, pixels)
+                              : tr_jpeg_decode(name, data, size, stored, pixels);
 }
 
 tr_status tr_image_decode(const char *name, const uint8_t *data, size_t size, struct tr_image_size stored,
                           int32_t channels, uint8_t *pixels)
 {
-    return is_png(data, size) ? png_decode(name, data, size, stored, channels, pixels)
-                              : jpeg_decode(name, data, size, stored, channels, pixels);
+    if (channels == stored.channels) return decode_stored(name, data, size, stored, pixels);
+    size_t count = (size_t)stored.height * (size_t)stored.width;
+    uint8_t *from = tr_alloc(count, (size_t)stored.channels);
+    if (!from) return TR_ENOMEM;
+    tr_status status = decode_stored(name, data, size, stored, from);
+    for (size_t i = 0; status == TR_OK && i < count; i++) {
+        if (channels == 1)
+            pixels[i] = luma(from + 3 * i);
+        else
+            memset(pixels + 3 * i, from[i], 3);
+    }
+    tr_free(from);
+    return status;
+}
+
+/* ---- files ---- */
+
+/* Reads a file whose image may well be refused: of a large one no more than that takes. */
+static tr_status read_file(const char *path, uint8_t **data, size_t *size)
+{
+    int descriptor = -1;
+    uint64_t bytes = 0;
+    struct tr_file_map map;
+    struct tr_image_size is;
+    TR_TRY(tr_file_open(path, &descriptor, &bytes));
+    tr_status status = TR_OK;
+    if (bytes > (uint64_t)TR_IMAGE_SURPLUS) {
+        TR_TRY_GOTO(tr_file_map_open(descriptor, path, bytes, &map), out);
+        status = tr_image_measure(path, map.data, map.size, &is);
+        tr_file_unmap(&map);
+        if (status != TR_OK) goto out;
+    }
+    *size = (size_t)bytes;
+    *data = tr_alloc(*size + 1, 1);
+    status = *data ? tr_file_read_at(descriptor, path, 0, *data, *size) : TR_ENOMEM;
+out:
+    close(descriptor);
+    return status;
 }
 
 tr_status tr_image_read(const char *path, int32_t channels, struct tr_image_size *out, uint8_t **pixels)
 {
-    struct tr_file_content file;
-    TR_TRY(tr_file_read(path, TR_IMAGE_BYTES_MAX, &file));
-    const uint8_t *data = (const uint8_t *)file.data;
+    uint8_t *data = NULL;
+    size_t size = 0;
     tr_status status;
     *pixels = NULL;
-    TR_TRY_GOTO(tr_image_measure(path, data, file.size, out), out);
+    TR_TRY_GOTO(read_file(path, &data, &size), out);
+    TR_TRY_GOTO(tr_image_measure(path, data, size, out), out);
     if (channels == 0) channels = out->channels;
     *pixels = tr_alloc((size_t)out->height * (size_t)out->width, (size_t)channels);
     if (!*pixels) {
         status = TR_ENOMEM;
         goto out;
     }
-    TR_TRY_GOTO(tr_image_decode(path, data, file.size, *out, channels, *pixels), out);
+    TR_TRY_GOTO(tr_image_decode(path, data, size, *out, channels, *pixels), out);
     out->channels = channels;
 out:
-    tr_file_content_free(&file);
+    tr_free(data);
     if (status != TR_OK) {
         tr_free(*pixels);
         *pixels = NULL;

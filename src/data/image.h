@@ -1,7 +1,8 @@
 /* PNG and JPEG images as bytes [height][width][channels].
  *
- * Which pixels a JPEG holds is decided by libjpeg-turbo's accurate transform, which is the same on every
- * machine; PNG is exact. Colours are taken as they stand: no colour management, transparency over black.
+ * The same picture gives the same numbers whatever file it came in. Colours are taken as they are stored: no
+ * gamma, no colour profile, alpha dropped, of 16 bits the high byte, no turning by what a camera noted. Grey
+ * is the luma of the stored colours. docs/images.md has the table.
  */
 #ifndef TR_DATA_IMAGE_H
 #define TR_DATA_IMAGE_H
@@ -14,6 +15,12 @@
 
 #define TR_IMAGE_SIDE_MAX  65535
 #define TR_IMAGE_BYTES_MAX ((int64_t)1 << 30)
+/* A file may have this many bytes, and so many more for each pixel: four channels of 16 bits take 8. */
+#define TR_IMAGE_SURPLUS    ((int64_t)16 << 20)
+#define TR_IMAGE_PIXEL_MOST 10
+/* To be raised when the same files give other pixels: runs that went on from checkpoints of before would mix
+   both, and unpacked data be taken for present ones (data/store.h). */
+#define TR_IMAGE_RULES 2
 
 struct tr_image_size {
     int32_t height, width, channels; /* channels: 1 for grey, 3 for colour */
@@ -23,7 +30,8 @@ struct tr_image_size {
 bool tr_image_is_name(const char *name);
 
 /* The size that the header of an image tells. `name` is for messages; all is borrowed for the call.
-   TR_EFORMAT for what is neither PNG nor JPEG, is damaged or larger than the limits above. Any thread. */
+   TR_EFORMAT for what is neither PNG nor JPEG, is damaged or larger than the limits above, image or file. Any
+   thread. */
 tr_status tr_image_measure(const char *name, const uint8_t *data, size_t size, struct tr_image_size *out);
 
 /* Decodes an image whose tr_image_measure() is `stored`, as grey or colour by `channels` (1 or 3), into

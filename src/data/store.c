@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "data/cache.h"
 #include "data/hold.h"
+#include "data/image.h"
 #include "data/keep.h"
 #include "data/unpacked.h"
 
@@ -33,7 +34,7 @@ static tr_status make_key(const struct tr_source_request *request, const char *k
                           tr_status (*add)(const struct tr_source_request *request, tr_sha256 *hash),
                           char key[TR_SHA256_TEXT])
 {
-    static const uint32_t versions[] = {TR_UNPACKED_VERSION, TR_SOURCE_VERSION};
+    static const uint32_t versions[] = {TR_UNPACKED_VERSION, TR_SOURCE_VERSION, TR_IMAGE_RULES};
     const char *const texts[] = {kind, TRIREME_VERSION, request->text, request->state ? request->state : ""};
     tr_sha256 *hash;
     TR_TRY(tr_sha256_begin(&hash));

@@ -15,7 +15,8 @@
 #include "base/hash.h"
 #include "data/source.h"
 
-/* To be raised with every change of this form, and of what any format reads from its files. */
+/* To be raised with every change of this form, and of what any format reads from its files (of images there
+   is TR_IMAGE_RULES). */
 #define TR_UNPACKED_VERSION 2
 #define TR_UNPACKED_PAGE    4096
 

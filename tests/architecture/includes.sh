@@ -35,7 +35,7 @@ BEGIN {
   home["isa-l/igzip_lib.h"] = "src/data/inflate.c"
   home["mpi.h"] = "src/comm/mpi/"
   home["png.h"] = "src/data/image"
-  home["turbojpeg.h"] = "src/data/image.c"
+  home["turbojpeg.h"] = "src/data/image_jpeg.c"
   home["protobuf-c/protobuf-c.h"] = "src/io/"
   home["yaml.h"] = "src/base/config_parse.c"
   home["zlib.h"] = "src/data/tfrecord_write.c"

@@ -65,12 +65,12 @@ static void test_png_is_exact(void **unused)
     assert_int_equal(tr_image_read(test_path("a.png"), 3, &size, &pixels), TR_OK);
     for (int i = 0; i < 60; i++) assert_int_equal(pixels[i], painted[i / 3]);
     tr_text_free((char *)pixels);
-    /* a transparent pixel is black, an opaque one as it is */
+    /* transparency is dropped */
     const uint8_t see_through[8] = {200, 100, 50, 0, 200, 100, 50, 255};
     write_png("a.png", 2, 1, 4, see_through);
     assert_int_equal(tr_image_read(test_path("a.png"), 0, &size, &pixels), TR_OK);
     assert_int_equal(size.channels, 3);
-    assert_memory_equal(pixels, ((const uint8_t[]){0, 0, 0, 200, 100, 50}), 6);
+    assert_memory_equal(pixels, ((const uint8_t[]){200, 100, 50, 200, 100, 50}), 6);
     tr_text_free((char *)pixels);
 }
 
@@ -121,8 +121,8 @@ static void test_damage(void **unused)
     static const char *const names[] = {"a.png", "a.jpg"};
     for (int i = 0; i < 2; i++) {
         struct bytes file = read_file(test_path(names[i]));
-        /* the last bytes of a JPEG only say that it ends, and a PNG's end is an empty chunk */
-        size_t needed = i == 0 ? file.size - 12 : file.size - 2;
+        /* the last bytes of a JPEG only say that it ends */
+        size_t needed = i == 0 ? file.size : file.size - 2;
         for (size_t size = 0; size < file.size; size++) {
             struct tr_image_size is;
             uint8_t *pixels;
