@@ -8,6 +8,7 @@
 #include "base/config_tree.h"
 
 #include "base/alloc.h"
+#include "base/encoding.h"
 #include "base/fail.h"
 #include "base/file.h"
 
@@ -312,6 +313,8 @@ tr_status tr_config_parse(const char *text, size_t length, const char *name, tr_
     if (length > TR_CONFIG_BYTES_MAX)
         return tr_fail(TR_EFORMAT, "%s: %zu bytes; a model file has at most %d", name, length,
                        TR_CONFIG_BYTES_MAX);
+    TR_TRY(tr_encoding_check(name, text, length));
+    const size_t mark = tr_encoding_mark(text, length);
     struct reader reader = {0};
     size_t name_size = strlen(name) + 1;
     reader.source = tr_alloc_zero(1, sizeof *reader.source + name_size);
@@ -323,7 +326,7 @@ tr_status tr_config_parse(const char *text, size_t length, const char *name, tr_
         tr_fail(TR_ENOMEM, "%s: out of memory in the YAML reader", name);
     } else {
         yaml_parser_set_encoding(&reader.yaml, YAML_UTF8_ENCODING);
-        yaml_parser_set_input_string(&reader.yaml, (const unsigned char *)text, length);
+        yaml_parser_set_input_string(&reader.yaml, (const unsigned char *)text + mark, length - mark);
         status = read_events(&reader);
         yaml_parser_delete(&reader.yaml);
     }

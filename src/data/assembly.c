@@ -110,8 +110,9 @@ void tr_assembly_begin(const struct tr_assembly *assembly, int64_t step, struct 
     if (batch->offset) batch->offset[0] = 0;
 }
 
-/* Row `row` of the batch, whose example is known. */
-static tr_status read_row(const struct tr_assembly *assembly, int64_t row, struct tr_batch *batch)
+/* Rows from `row` on, whose examples are known: one, or `count` examples in a row. */
+static tr_status read_rows(const struct tr_assembly *assembly, int64_t row, int64_t count,
+                           struct tr_batch *batch)
 {
     const tr_source *source = assembly->source;
     const struct tr_source_info *info = &source->info;
@@ -126,9 +127,18 @@ static tr_status read_row(const struct tr_assembly *assembly, int64_t row, struc
                                    : NULL;
     int64_t length;
     if (by_parts(source)) return read_parts(source, batch, row, index, label);
+    if (count > 1) return source->class->read_run(source, index, count, features, label);
     TR_TRY(source->class->read(source, index, features, &length, label));
     if (batch->offset) batch->offset[row + 1] = batch->offset[row] + (int32_t)length;
     return TR_OK;
+}
+
+/* How many of the examples from `row` on follow each other in the source, where that helps. */
+static int64_t run_of(const tr_source *source, const int64_t *index, int64_t row, int64_t end)
+{
+    int64_t next = row + 1;
+    while (source->class->read_run && next < end && index[next] == index[next - 1] + 1) next++;
+    return next - row;
 }
 
 tr_status tr_assembly_read(const struct tr_assembly *assembly, int64_t begin, int64_t end,
@@ -139,10 +149,11 @@ tr_status tr_assembly_read(const struct tr_assembly *assembly, int64_t begin, in
     int64_t fetched = begin;
     for (int64_t row = begin; row < end; row++)
         batch->index[row] = tr_order_example(&assembly->order, batch->epoch, first + row);
-    for (int64_t row = begin; row < end; row++) {
+    for (int64_t row = begin, run; row < end; row += run) {
+        run = run_of(source, batch->index, row, end);
         for (; source->class->fetch && fetched < end && fetched <= row + FETCH_AHEAD; fetched++)
             source->class->fetch(source, batch->index[fetched]);
-        TR_TRY(read_row(assembly, row, batch));
+        TR_TRY(read_rows(assembly, row, run, batch));
     }
     return TR_OK;
 }

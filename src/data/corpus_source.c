@@ -4,6 +4,7 @@
 #include "data/corpus_source.h"
 
 #include "base/alloc.h"
+#include "base/encoding.h"
 #include "base/fail.h"
 #include "data/lines.h"
 #include "data/token_ids.h"
@@ -271,11 +272,10 @@ static void skip_mark(struct reading *reading)
 {
     reading->text = (const char *)reading->file.data;
     reading->length = reading->file.size;
-    if (reading->options->unit == TR_UNIT_BYTES || reading->length < 3 ||
-        memcmp(reading->text, "\xef\xbb\xbf", 3) != 0)
-        return;
-    reading->text += 3;
-    reading->length -= 3;
+    if (reading->options->unit == TR_UNIT_BYTES) return;
+    const size_t mark = tr_encoding_mark(reading->text, reading->length);
+    reading->text += mark;
+    reading->length -= mark;
 }
 
 static tr_status corpus_open(const void *options_, const char *directory, const char *state, tr_source **out)
@@ -290,6 +290,8 @@ static tr_status corpus_open(const void *options_, const char *directory, const 
     reading.path = path;
     TR_TRY_GOTO(tr_load_file(path, &reading.file), out);
     skip_mark(&reading);
+    if (options->unit != TR_UNIT_BYTES && options->unit != TR_UNIT_IDS)
+        TR_TRY_GOTO(tr_encoding_check(path, reading.text, reading.length), out);
     TR_TRY_GOTO(fill(&reading, state, source), out);
     *out = &source->base;
     source = NULL;

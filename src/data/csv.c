@@ -202,6 +202,11 @@ static tr_status survey(struct tr_csv_table *table, struct tr_bad *bad, int64_t 
                 *largest = (int32_t)fmin(table->row[i], TR_CSV_CLASSES_MAX);
         }
     }
+    if (bad->records == 0)
+        return tr_fail(TR_EFORMAT,
+                       "%s: no row behind the first line, which is taken for the names of columns; add "
+                       "rows, or set header: no if it is one",
+                       table->path);
     TR_TRY(tr_bad_finish(bad, table->path));
     if (*left_out == 0) return TR_OK;
     if (*left_out == bad->records - bad->bad)

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "data/csv_fields.h"
+#include "data/csv_table.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -57,7 +58,7 @@ static tr_status read_rows(struct tr_lines *lines, const char *column, struct tr
     int32_t columns = 0, count, number = 0;
     bool more = true, header;
     struct tr_lines first = *lines;
-    if (!tr_lines_next(&first)) return tr_fail(TR_EFORMAT, "%s: the set is empty", lines->path);
+    if (!tr_lines_next(&first)) return tr_csv_empty(lines->path);
     char separator = tr_csv_guess(first.line, first.length);
     TR_TRY(next(lines, separator, fields, &columns, &more));
     if (columns < 1 || columns > COLUMNS_MAX)
@@ -83,7 +84,7 @@ tr_status tr_csv_column(const char *path, const char *column, struct tr_file_nam
 {
     struct tr_load file;
     *out = (struct tr_file_names){0};
-    TR_TRY(tr_load_file(path, &file));
+    TR_TRY(tr_load_lines(path, &file));
     struct tr_csv_field *fields = tr_alloc(COLUMNS_MAX, sizeof *fields);
     struct tr_lines lines = tr_lines_of(path, (const char *)file.data, file.size);
     tr_status status = fields ? read_rows(&lines, column, fields, out) : TR_ENOMEM;

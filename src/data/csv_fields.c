@@ -8,12 +8,33 @@
 #include <string.h>
 #include <strings.h>
 
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
 char tr_csv_guess(const char *line, size_t length)
 {
+    char found = ' ';
     for (size_t i = 0; i < length; i++) {
-        if (line[i] == '\t' || line[i] == ';' || line[i] == ',') return line[i];
+        if (line[i] == '\t' || line[i] == ';') return line[i];
+        if (line[i] != ',' || found == ',') continue;
+        bool decimal = i > 0 && i + 1 < length && is_digit(line[i - 1]) && is_digit(line[i + 1]);
+        if (!decimal) return ',';
+        found = ','; /* unless a semicolon or tab comes: then it is in a number */
     }
-    return ' ';
+    return found;
+}
+
+bool tr_csv_has_decimal_comma(struct tr_csv_field field)
+{
+    const char *at = field.at, *end = at + field.length, *comma = memchr(at, ',', field.length);
+    if (!comma) return false;
+    if (at < end && (*at == '-' || *at == '+')) at++;
+    if (at == comma || comma + 1 == end) return false;
+    for (; at < end; at++)
+        if (at != comma && !is_digit(*at)) return false;
+    return true;
 }
 
 static bool is_space(char c)

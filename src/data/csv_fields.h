@@ -10,9 +10,11 @@ struct tr_csv_field {
     size_t length;
 };
 
-/* The separator that the first line suggests: tab, semicolon or comma, whichever comes first in it; a blank
-   where there is none of them. */
+/* The separator that the first line suggests: tab, semicolon or comma, whichever comes first in it (commas
+   between digits count last, since they may be decimal ones); a blank where there is none of them. */
 char tr_csv_guess(const char *line, size_t length);
+/* Whether a field is digits, a comma and digits: a number as some write it. */
+bool tr_csv_has_decimal_comma(struct tr_csv_field field);
 
 /* Splits the current line. Quotes may enclose a whole field; two quotes inside do not stand for one. Blanks
    around a field do not count; where the separator is a blank, any number of them separate. *count becomes

@@ -16,6 +16,15 @@ static struct tr_lines table_lines(const struct tr_csv_table *table)
     return tr_lines_of(table->path, (const char *)table->file.data, table->file.size);
 }
 
+tr_status tr_csv_empty(const char *path)
+{
+    return tr_fail(
+        TR_EFORMAT,
+        "%s: the file is empty; a table has a line for each example, and may have the names of its "
+        "columns in the first",
+        path);
+}
+
 bool tr_csv_next(struct tr_lines *lines)
 {
     do {
@@ -82,7 +91,7 @@ static void guess_header(struct tr_csv_table *table, const struct tr_lines *line
 static tr_status read_first_line(struct tr_csv_table *table)
 {
     struct tr_lines lines = table_lines(table);
-    if (!tr_csv_next(&lines)) return tr_fail(TR_EFORMAT, "%s: the set is empty", table->path);
+    if (!tr_csv_next(&lines)) return tr_csv_empty(table->path);
     table->separator =
         table->options->separator ? (char)table->options->separator : tr_csv_guess(lines.line, lines.length);
     TR_TRY(tr_csv_split(&lines, table->separator, NULL, 0, &table->columns));
@@ -227,6 +236,9 @@ static const char *advice(const struct tr_csv_table *table, struct tr_csv_field 
     if (tr_csv_is_missing(field))
         return is_label ? "; give the label, or set missing: skip"
                         : "; set missing: skip, mean or constant for values that are not there";
+    if (tr_csv_has_decimal_comma(field))
+        return "; numbers have a decimal point: write 3.14, not 3,14 (where the whole table is so: sed "
+               "s/,/./g)";
     if (words)
         return "; tables hold numbers: sentences with a class each are read by the format `text`, one a "
                "line, "
@@ -313,7 +325,7 @@ tr_status tr_csv_table_open(const char *path, const struct tr_csv_options *optio
                             struct tr_csv_table *table)
 {
     *table = (struct tr_csv_table){.path = path, .options = options};
-    TR_TRY(tr_load_file(path, &table->file));
+    TR_TRY(tr_load_lines(path, &table->file));
     TR_TRY(read_first_line(table));
     TR_TRY(find_labels(table));
     return find_skipped(table);

@@ -59,6 +59,8 @@ tr_status tr_csv_table_open(const char *path, const struct tr_csv_options *optio
                             struct tr_csv_table *table);
 void tr_csv_table_release(struct tr_csv_table *table);
 
+/* The failure of a table without a line: TR_EFORMAT. */
+tr_status tr_csv_empty(const char *path);
 /* Before the first row. */
 struct tr_lines tr_csv_rows(const struct tr_csv_table *table);
 /* Moves to the next row; empty lines are none. False at the end. */

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "data/describe.h"
 #include "data/inflate.h"
 #include "data/lines.h"
 #include "data/source.h"
@@ -148,6 +149,13 @@ const struct tr_data_set_entry *tr_data_set_entry(const char *name)
     for (int i = 0; i < COUNT(entries); i++) {
         names[i] = entries[i].public.name;
         if (strcmp(names[i], name) == 0) return &entries[i];
+    }
+    char *description = tr_describe_file(name);
+    if (description) {
+        tr_fail(TR_ENOTFOUND, "\"%s\" is no data set that is known by name; describe what to read: '%s'",
+                name, description);
+        tr_free(description);
+        return NULL;
     }
     struct tr_text text = TR_TEXT_INIT;
     tr_text_add(&text, "data set ");

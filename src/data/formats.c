@@ -98,6 +98,19 @@ tr_status tr_source_open_part(const tr_config *node, const char *directory, cons
     return status;
 }
 
+tr_status tr_source_outline_config(const tr_config *node, const char *directory, const char *state,
+                                   tr_source **out)
+{
+    const struct tr_entry *entry;
+    void *options;
+    TR_TRY(tr_registry_read(&tr_source_formats, node, &entry, &options));
+    const struct tr_source_format *format = (const struct tr_source_format *)entry;
+    tr_status status = format->outline ? format->outline(options, directory, state, out)
+                                       : tr_source_open_config(node, directory, state, NULL, 0, out);
+    tr_entry_release(entry, options);
+    return status;
+}
+
 tr_status tr_source_open_config(const tr_config *node, const char *directory, const char *state,
                                 tr_store *store, int slot, tr_source **out)
 {

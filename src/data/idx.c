@@ -76,7 +76,8 @@ static int64_t most_bytes(size_t size, enum tr_packing packing)
     return __builtin_mul_overflow((int64_t)size, (int64_t)1032, &most) ? INT64_MAX : most;
 }
 
-static tr_status read_contents(const char *path, const uint8_t *data, size_t size, struct tr_idx *idx)
+static tr_status read_mapped(const char *path, const uint8_t *data, size_t size, bool contents,
+                             struct tr_idx *idx)
 {
     tr_status status;
     tr_inflate *inflate;
@@ -91,6 +92,7 @@ static tr_status read_contents(const char *path, const uint8_t *data, size_t siz
                          path, idx->bytes, size, packing == TR_PACKING_NONE ? "" : " packed");
         goto out;
     }
+    if (!contents) goto out;
     idx->data = tr_alloc_aligned((size_t)idx->bytes, 1);
     if (!idx->data) {
         status = TR_ENOMEM;
@@ -104,14 +106,24 @@ out:
     return status;
 }
 
-tr_status tr_idx_read(const char *path, struct tr_idx *idx)
+static tr_status read_file(const char *path, bool contents, struct tr_idx *idx)
 {
     struct tr_file_map map;
     *idx = (struct tr_idx){0};
     TR_TRY(tr_data_map(path, &map));
-    tr_status status = read_contents(path, map.data, map.size, idx);
+    tr_status status = read_mapped(path, map.data, map.size, contents, idx);
     tr_file_unmap(&map);
     return status;
+}
+
+tr_status tr_idx_read(const char *path, struct tr_idx *idx)
+{
+    return read_file(path, true, idx);
+}
+
+tr_status tr_idx_read_sizes(const char *path, struct tr_idx *idx)
+{
+    return read_file(path, false, idx);
 }
 
 void tr_idx_free(struct tr_idx *idx)

@@ -34,10 +34,16 @@ struct idx_source {
     struct tr_idx images, labels; /* labels.data is NULL without labels */
 };
 
+static tr_status no_images(void)
+{
+    return tr_fail(TR_EINVAL, "images of a set that was opened for its sizes alone were asked for");
+}
+
 static tr_status idx_read(const tr_source *base, int64_t index, void *features, int64_t *length, void *label)
 {
     const struct idx_source *source = (const struct idx_source *)base;
     int64_t size = tr_source_capacity(base);
+    if (features && !source->images.data) return no_images();
     if (features) memcpy(features, source->images.data + index * size, (size_t)size);
     if (label && source->labels.data) *(int32_t *)label = source->labels.data[index];
     *length = size;
@@ -47,6 +53,7 @@ static tr_status idx_read(const tr_source *base, int64_t index, void *features, 
 static tr_status idx_digest(const tr_source *base, tr_sha256 *hash)
 {
     const struct idx_source *source = (const struct idx_source *)base;
+    if (!source->images.data) return no_images();
     tr_sha256_add(hash, source->images.data, (size_t)source->images.bytes);
     if (source->labels.data) tr_sha256_add(hash, source->labels.data, (size_t)source->labels.bytes);
     return TR_OK;
@@ -76,10 +83,10 @@ static const struct tr_source_class idx_class = {
     .destroy = idx_destroy,
 };
 
-static tr_status read_images(const char *path, struct idx_source *source)
+static tr_status read_images(const char *path, bool outline, struct idx_source *source)
 {
     struct tr_idx *images = &source->images;
-    TR_TRY(tr_idx_read(path, images));
+    TR_TRY(outline ? tr_idx_read_sizes(path, images) : tr_idx_read(path, images));
     if (images->dimensions < 3) {
         return tr_fail(
             TR_EFORMAT,
@@ -134,9 +141,9 @@ static tr_status read_labels(const char *path, const char *images_path, int32_t 
     return TR_OK;
 }
 
-static tr_status idx_open(const void *options_, const char *directory, const char *state, tr_source **out)
+static tr_status open_files(const struct idx_options *options, const char *directory, const char *state,
+                            bool outline, tr_source **out)
 {
-    const struct idx_options *options = options_;
     tr_status status = TR_ENOMEM;
     char *images = tr_source_path(directory, options->images);
     char *labels = options->labels ? tr_source_path(directory, options->labels) : NULL;
@@ -148,7 +155,7 @@ static tr_status idx_open(const void *options_, const char *directory, const cha
     source->base.class = &idx_class;
     source->base.info.features = TR_FEATURE_IMAGE;
     source->base.info.labels = TR_LABEL_NONE;
-    TR_TRY_GOTO(read_images(images, source), out);
+    TR_TRY_GOTO(read_images(images, outline, source), out);
     if (labels) TR_TRY_GOTO(read_labels(labels, images, classes, source), out);
     *out = &source->base;
     source = NULL;
@@ -157,6 +164,16 @@ out:
     tr_free(labels);
     tr_free(images);
     return status;
+}
+
+static tr_status idx_open(const void *options, const char *directory, const char *state, tr_source **out)
+{
+    return open_files(options, directory, state, false, out);
+}
+
+static tr_status idx_outline(const void *options, const char *directory, const char *state, tr_source **out)
+{
+    return open_files(options, directory, state, true, out);
 }
 
 static tr_status idx_files(const void *options_, const char *directory, struct tr_source_files *files)
@@ -173,5 +190,6 @@ const struct tr_source_format tr_source_format_idx = {
     .option_count = TR_OPTION_COUNT(idx_options),
     .options_size = sizeof(struct idx_options),
     .open = idx_open,
+    .outline = idx_outline,
     .files = idx_files,
 };

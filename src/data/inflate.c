@@ -163,7 +163,11 @@ tr_status tr_inflate_end(tr_inflate *inflate)
                    inflate->packing == TR_PACKING_NONE ? "" : " (unpacked)");
 }
 
-tr_status tr_inflate_all(tr_inflate *inflate, size_t limit, uint8_t **out, size_t *length)
+/* What is judged at once. */
+#define JUDGED ((size_t)4 << 20)
+
+tr_status tr_inflate_all(tr_inflate *inflate, size_t limit, tr_inflate_check *check, void *user,
+                         uint8_t **out, size_t *length)
 {
     tr_status status;
     size_t room = 0, used = 0;
@@ -181,15 +185,16 @@ tr_status tr_inflate_all(tr_inflate *inflate, size_t limit, uint8_t **out, size_
             }
             block = grown;
         }
-        size_t got;
-        TR_TRY_GOTO(tr_inflate_read(inflate, block + used, room - used, &got), fail);
+        size_t got, wanted = room - used < JUDGED ? room - used : JUDGED;
+        TR_TRY_GOTO(tr_inflate_read(inflate, block + used, wanted, &got), fail);
+        if (check && got > 0) TR_TRY_GOTO(check(user, block + used, got), fail);
         used += got;
         if (used > limit) {
             status = tr_fail(TR_EFORMAT, "%s: unpacks to more than %zu bytes; unpack the file first",
                              inflate->name, limit);
             goto fail;
         }
-        if (used < room) break;
+        if (got < wanted) break;
     }
     *out = block;
     *length = used;

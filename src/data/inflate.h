@@ -37,9 +37,12 @@ tr_status tr_inflate_exact(tr_inflate *inflate, void *to, size_t wanted, const c
 /* TR_EFORMAT unless everything has been read. */
 tr_status tr_inflate_end(tr_inflate *inflate);
 
+/* Judges the next `size` bytes, of which there is 1 or more. What is not TR_OK ends the unpacking. */
+typedef tr_status tr_inflate_check(void *user, const uint8_t *piece, size_t size);
 /* Unpacks everything into a fresh block (*out, free with tr_free()) of *length bytes. TR_EFORMAT when that is
-   more than `limit`. */
-tr_status tr_inflate_all(tr_inflate *inflate, size_t limit, uint8_t **out, size_t *length);
+   more than `limit`. `check` (NULL: none) is called with `user` for the bytes as they come. */
+tr_status tr_inflate_all(tr_inflate *inflate, size_t limit, tr_inflate_check *check, void *user,
+                         uint8_t **out, size_t *length);
 
 /* Unpacked bytes handed out so far. */
 uint64_t tr_inflate_offset(const tr_inflate *inflate);

@@ -1,6 +1,7 @@
 #include "data/lines.h"
 
 #include "base/alloc.h"
+#include "base/encoding.h"
 #include "base/fail.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -12,7 +13,36 @@
 #include <stdio.h>
 #include <string.h>
 
-tr_status tr_load_file(const char *path, struct tr_load *out)
+/* Lines as they arrive. */
+struct arrival {
+    const char *path;
+    int64_t number; /* of the line under way, from 1; 0: nothing came yet */
+    size_t length;  /* of what came of it */
+};
+
+static tr_status check_lines(void *user, const uint8_t *piece, size_t size)
+{
+    struct arrival *arrival = user;
+    const char *at = (const char *)piece, *end = at + size;
+    if (arrival->number == 0) {
+        TR_TRY(tr_encoding_check(arrival->path, at, size));
+        arrival->number = 1;
+    }
+    while (at < end) {
+        const char *feed = memchr(at, '\n', (size_t)(end - at));
+        arrival->length += (size_t)((feed ? feed : end) - at);
+        if (arrival->length > TR_LINE_MAX)
+            return tr_fail(TR_EFORMAT, "%s:%" PRId64 ": a line of more than %zu MiB; write an example a line",
+                           arrival->path, arrival->number, TR_LINE_MAX >> 20);
+        if (!feed) break;
+        arrival->number++;
+        arrival->length = 0;
+        at = feed + 1;
+    }
+    return TR_OK;
+}
+
+static tr_status load(const char *path, tr_inflate_check *check, void *user, struct tr_load *out)
 {
     struct tr_file_map map;
     TR_TRY(tr_data_map(path, &map));
@@ -21,18 +51,27 @@ tr_status tr_load_file(const char *path, struct tr_load *out)
     enum tr_packing packing = tr_packing_of(map.data, map.size);
     if (packing != TR_PACKING_GZIP) packing = TR_PACKING_NONE;
     TR_TRY_GOTO(tr_inflate_create(path, map.data, map.size, packing, &inflate), out);
-    status = tr_inflate_all(inflate, TR_UNPACKED_MAX, &out->data, &out->size);
+    status = tr_inflate_all(inflate, TR_UNPACKED_MAX, check, user, &out->data, &out->size);
 out:
     tr_inflate_destroy(&inflate);
     tr_file_unmap(&map);
     return status;
 }
 
+tr_status tr_load_file(const char *path, struct tr_load *out)
+{
+    return load(path, NULL, NULL, out);
+}
+
+tr_status tr_load_lines(const char *path, struct tr_load *out)
+{
+    struct arrival arrival = {.path = path};
+    return load(path, check_lines, &arrival, out);
+}
+
 struct tr_lines tr_lines_of(const char *path, const char *text, size_t size)
 {
-    struct tr_lines lines = {.path = path, .at = text, .end = text + size};
-    if (size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) lines.at += 3;
-    return lines;
+    return (struct tr_lines){.path = path, .at = text + tr_encoding_mark(text, size), .end = text + size};
 }
 
 bool tr_lines_next(struct tr_lines *lines)

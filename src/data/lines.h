@@ -13,6 +13,10 @@ struct tr_load {
     size_t size;
 };
 tr_status tr_load_file(const char *path, struct tr_load *out);
+/* The same of a file of lines. TR_EFORMAT as soon as one has more than TR_LINE_MAX bytes, and for a text that
+   is in UTF-16. */
+#define TR_LINE_MAX ((size_t)64 << 20)
+tr_status tr_load_lines(const char *path, struct tr_load *out);
 
 /* A walk over the lines of a text. The last line may lack its line feed; a carriage return before the line
    feed and a byte order mark at the start are dropped. */

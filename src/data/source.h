@@ -32,7 +32,10 @@ struct tr_source_class {
     /* As tr_source_read(), with the index and the room already checked. `features` and `label` may be NULL,
        `length` is not. */
     tr_status (*read)(const tr_source *source, int64_t index, void *features, int64_t *length, void *label);
-    /* The same part by part: image k as bytes to image[k], the vectors one behind the other to `floats`.
+    /* The same for `count` examples in a row from `index` on, of features of a fixed size, one behind the
+       other. NULL: no quicker than one by one. */
+    tr_status (*read_run)(const tr_source *source, int64_t index, int64_t count, void *features, void *label);
+    /* As read(), part by part: image k as bytes to image[k], the vectors one behind the other to `floats`.
        Needed where there are parts, else NULL. */
     tr_status (*read_parts)(const tr_source *source, int64_t index, uint8_t *const image[TR_SOURCE_PARTS],
                             float *floats, void *label);
@@ -93,6 +96,9 @@ struct tr_source_format {
     bool (*unpacks)(const void *options, const struct tr_source_files *files);
     /* What tr_source_check_config() is to check beyond the table. NULL: nothing. */
     tr_status (*check)(const void *options);
+    /* As open(), without the features: reading them fails. For whoever asks for sizes and labels, where that is
+       quicker. NULL: it is not. */
+    tr_status (*outline)(const void *options, const char *directory, const char *state, tr_source **out);
     /* In the place of open(), of formats that are made of other sources: opens these through the store. */
     tr_status (*open_through)(const void *options, const char *directory, const char *state, tr_store *store,
                               int slot, tr_source **out);
@@ -105,6 +111,9 @@ extern const struct tr_registry tr_source_formats;
    `store` in its `slot` (data/store.h); NULL: from the files. */
 tr_status tr_source_open_config(const tr_config *node, const char *directory, const char *state,
                                 tr_store *store, int slot, tr_source **out);
+/* The same from the files, for sizes and labels alone: reading features may fail. */
+tr_status tr_source_outline_config(const tr_config *node, const char *directory, const char *state,
+                                   tr_source **out);
 /* The same for a source that is joined with others: examples may be labels and nothing else. */
 tr_status tr_source_open_part(const tr_config *node, const char *directory, const char *state,
                               tr_store *store, int slot, tr_source **out);

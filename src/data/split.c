@@ -104,6 +104,7 @@ static tr_status make_part(struct whole *whole, int64_t begin, int64_t end, tr_s
     if (!part) return TR_ENOMEM;
     part->class = *source->class;
     part->class.read = part_read;
+    part->class.read_run = NULL; /* no two examples are in a row there */
     part->class.digest = part_digest;
     part->class.destroy = part_destroy;
     if (source->class->labelled) part->class.labelled = part_labelled;

@@ -373,7 +373,7 @@ static tr_status text_open(const void *options_, const char *directory, const ch
     if (!path || !source) goto out;
     source->base.class = &text_class;
     reading.path = path;
-    TR_TRY_GOTO(tr_load_file(path, &reading.file), out);
+    TR_TRY_GOTO(tr_load_lines(path, &reading.file), out);
     TR_TRY_GOTO(fill(&reading, state, source), out);
     source->names = reading.labels.names;
     *out = &source->base;

@@ -50,7 +50,7 @@ tr_status tr_record_file_open(char *path, int packing, struct tr_record_file *fi
 
     tr_inflate *inflate;
     TR_TRY(tr_inflate_create(path, map.data, map.size, (enum tr_packing)packing, &inflate));
-    tr_status status = tr_inflate_all(inflate, TR_UNPACKED_MAX, &file->unpacked, &file->size);
+    tr_status status = tr_inflate_all(inflate, TR_UNPACKED_MAX, NULL, NULL, &file->unpacked, &file->size);
     tr_inflate_destroy(&inflate);
     tr_file_unmap(&map);
     file->map = NULL;

@@ -152,8 +152,9 @@ tr_status tr_job_open_source(const struct tr_job *job, enum tr_data_set set, con
     if (!node)
         return tr_fail(TR_ENOTFOUND, "the model file names no %s data; add data.%s", tr_data_set_names[set],
                        tr_data_set_names[set]);
-    TR_TRY(tr_source_open_config(node, job->file.directory, state ? state : job->state, job->store, (int)set,
-                                 out));
+    if (!state) state = job->state;
+    TR_TRY(job->outline ? tr_source_outline_config(node, job->file.directory, state, out)
+                        : tr_source_open_config(node, job->file.directory, state, job->store, (int)set, out));
     if (job->data.validation_split == 0 || set == TR_SET_TEST) return TR_OK;
     tr_source *whole = *out, *first;
     *out = NULL;
@@ -313,6 +314,7 @@ static tr_status make_job(tr_config *root, const char *path, const char *state,
     }
     job->root = root;
     job->store = settings->store;
+    job->outline = settings->outline;
     tr_status status = make(job, path, state, settings);
     if (status != TR_OK) {
         tr_job_destroy(&job);

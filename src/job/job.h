@@ -36,6 +36,7 @@ struct tr_job {
     tr_source *source[TR_SETS];   /* opened by tr_job_open_set(); NULL before */
     tr_sampler *sampler;          /* of the training examples, where they are drawn by class; NULL before */
     tr_store *store;              /* that sources come through, or NULL; borrowed */
+    bool outline;                 /* sources are opened for their sizes and labels alone */
     char *state;                  /* what sources share (vocabulary, scaling), or NULL */
     char digest[TR_SHA256_TEXT];  /* SHA-256 over all settings that decide the weights */
 };
@@ -53,6 +54,7 @@ struct tr_job_settings {
     /* The first option of the strategy of that name (NULL where there is none), for overrides of one that is
        written in short; NULL: such ones cannot be changed. */
     const char *(*first_of_strategy)(const char *name);
+    bool outline; /* data are opened for their sizes and labels alone, where that is quicker */
 };
 
 /* Checks a model file as far as that needs no data, with the overrides applied; `path` is that of the file.

@@ -11,7 +11,7 @@
 static tr_status open_job(struct tr_summary *summary, const char *path, const char *const *set, int set_count)
 {
     struct tr_job_settings settings = {
-        .set = set, .set_count = set_count, .first_of_strategy = tr_strategy_first_option};
+        .set = set, .set_count = set_count, .outline = true, .first_of_strategy = tr_strategy_first_option};
     if (!tr_file_is_directory(path)) return tr_job_open(path, &settings, &summary->job);
     TR_TRY(tr_checkpoint_open(path, &summary->checkpoint));
     return tr_job_restore(summary->checkpoint, &settings, &summary->job);

@@ -330,7 +330,7 @@ static void test_tables_that_are_refused(void **state)
         {"file,a\nx/../../p0.png,1\n", "file", TR_EFORMAT, "is not in the folder"},
         {"file,a\n/p0.png,1\n", "file", TR_EFORMAT, "is not in the folder"},
         {"file,a\np0.png,1\np8.png,1\n", "file", TR_ENOTFOUND, "names.csv: example 1 (counted from 0): "},
-        {"", "file", TR_EFORMAT, "the set is empty"},
+        {"", "file", TR_EFORMAT, "the file is empty"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char text[256];

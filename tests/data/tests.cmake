@@ -14,6 +14,8 @@ trireme_test(data image_values SOURCES data/support.c)
 trireme_test(data cifar SOURCES data/support.c)
 trireme_test(data data_set SOURCES data/support.c)
 add_dependencies(test_data_data_set trireme_fetch) # downloads from a folder
+trireme_test(data batch_reads SOURCES data/support.c)
+trireme_test(data texts_refused SOURCES data/support.c)
 trireme_test(data cache SOURCES data/support.c base/file_fault.c)
 add_executable(fetch_with data/fetch_with.c ${PROJECT_SOURCE_DIR}/src/data/fetch_curl.c)
 target_link_libraries(fetch_with PRIVATE trireme_flags PkgConfig::CURL)

@@ -229,7 +229,7 @@ void fuzz_inflate(const uint8_t *data, size_t size)
     int64_t live = tr_alloc_live();
     tr_packing_of(input.data, input.size);
     FUZZ_DEMAND(tr_inflate_create("fuzz", input.data, input.size, packing, &inflate) == TR_OK);
-    if (tr_inflate_all(inflate, 1 << 20, &all, &length) == TR_OK) FUZZ_DEMAND(length <= 1 << 20);
+    if (tr_inflate_all(inflate, 1 << 20, NULL, NULL, &all, &length) == TR_OK) FUZZ_DEMAND(length <= 1 << 20);
     tr_free(all);
     tr_inflate_destroy(&inflate);
     FUZZ_DEMAND(tr_alloc_live() == live);

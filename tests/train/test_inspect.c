@@ -14,6 +14,7 @@
 
 #include <string.h>
 #include <unistd.h>
+#include <zlib.h>
 
 static char place[SCRATCH_PATH];
 
@@ -115,6 +116,39 @@ static void no_data_are_needed(void **state)
     assert_int_equal(tr_inspect(".", NULL, 0, &text), TR_ENOTFOUND); /* no checkpoint in there */
 }
 
+/* Of a packed file of images it takes the head: what is wrong at the end it does not see. */
+static void images_are_not_unpacked(void **state)
+{
+    (void)state;
+    enum { COUNT = 30, SIDE = 12 };
+    uint8_t images[16 + COUNT * SIDE * SIDE] = {0, 0, 8, 3, 0, 0, 0, COUNT, 0, 0, 0, SIDE, 0, 0, 0, SIDE};
+    uint8_t labels[8 + COUNT] = {0, 0, 8, 1, 0, 0, 0, COUNT, 2, 1};
+    struct tr_file_content packed;
+    struct tr_summary summary;
+    gzFile file = gzopen("images.gz", "wb");
+    assert_int_equal(gzwrite(file, images, sizeof images), sizeof images);
+    assert_int_equal(gzclose(file), Z_OK);
+    assert_int_equal(tr_file_read("images.gz", 1 << 20, &packed), TR_OK);
+    packed.data[packed.size - 8] ^= 1; /* the checksum */
+    assert_int_equal(tr_file_write_atomic(NULL, "images.gz", packed.data, packed.size), TR_OK);
+    tr_file_content_free(&packed);
+    assert_int_equal(tr_file_write_atomic(NULL, "labels", labels, sizeof labels), TR_OK);
+    write_text("packed.yaml", "name: packed\n"
+                              "data: {train: {idx: {images: images.gz, labels: labels}}}\n"
+                              "layers: [flatten, {dense: 3}]\n"
+                              "optimizer: {rule: sgd, rate: 0.1}\n"
+                              "train: {batch: 4, microbatches: 2, epochs: 2}\n");
+    if (tr_summary_make("packed.yaml", NULL, 0, &summary) != TR_OK) fail_msg("%s", tr_error_message());
+    assert_int_equal(summary.job->model->input.size[0], SIDE);
+    assert_int_equal(summary.job->train.steps, 2 * 8);
+    tr_summary_release(&summary);
+    /* Training does. */
+    struct tr_train_settings settings = TR_TRAIN_SETTINGS_INIT;
+    tr_trainer *trainer;
+    settings.model = "packed.yaml";
+    assert_int_not_equal(tr_trainer_create(&settings, &trainer), TR_OK);
+}
+
 static void sizes_that_cannot_be_counted_are_refused(void **state)
 {
     (void)state;
@@ -169,6 +203,7 @@ int main(void)
         cmocka_unit_test(memory_is_that_of_a_trainer),
         cmocka_unit_test(operations_are_counted),
         cmocka_unit_test(no_data_are_needed),
+        cmocka_unit_test(images_are_not_unpacked),
         cmocka_unit_test(sizes_that_cannot_be_counted_are_refused),
         cmocka_unit_test(memory_may_fail_anywhere),
         cmocka_unit_test(listing_may_fail_anywhere),
