@@ -7,7 +7,9 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/place.h"
 #include "base/text.h"
+#include "train/resume.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -63,8 +65,7 @@ static const struct tr_option table[] = {
      .most = 1024,
      .help = "processes that share the job; at most as many as microbatches",
      .letter = 'n'},
-    CLI_OPTION_THREADS(struct options,
-                       "threads of each; 0: the processors of each host, shared out evenly"),
+    CLI_OPTION_THREADS(struct options, "threads of each; 0: the processors of each host, shared out evenly"),
     {.key = "transport",
      .type = TR_OPTION_CHOICE,
      .offset = AT(transport),
@@ -141,16 +142,20 @@ static int stopped_code(int number)
 /* Whether another attempt may succeed where this one did not. */
 static bool may_try_again(const struct cli_job_end *end, bool begun)
 {
-    if (end->stop_signal) return false;
+    if (end->stop_signal || end->unheard) return false;
     return end->code == CLI_EXIT_FAILED || (end->code == CLI_EXIT_WRONG && !end->started && begun);
 }
 
-static void say_what_failed(const struct cli_job_end *end)
+static void say_what_failed(const struct cli_job_orders *orders, const struct cli_job_end *end)
 {
     char how[96], step[48] = "";
     if (end->code == CLI_EXIT_WRONG && !end->started) {
-        cli_message("mpirun could not start the processes; what it says is above (are the names of the hosts "
-                    "right, can they be reached by ssh without a password, is the program there?)");
+        cli_message(
+            "mpirun could not start the processes; what it says is above%s",
+            orders->hosts || orders->hostfile
+                ? " (are the names of the hosts right, can they be reached by ssh without a password, "
+                  "is the program there?)"
+                : "");
     } else if (end->code == CLI_EXIT_FAILED) {
         describe(end, how, sizeof how);
         add_step(step, sizeof step, end->step);
@@ -204,12 +209,14 @@ static tr_status run_attempts(struct launch *launch, int *code)
         launch->orders.grows = launch->orders.outlives && restart <= launch->options->restarts;
         TR_TRY(cli_job_run(launch->launcher, &launch->orders, &end));
         *code = code_of(&end);
-        if (*code == end.code) say_what_failed(&end);
+        if (*code == end.code) say_what_failed(&launch->orders, &end);
         begun |= end.begun;
         if (is_to_grow(&end)) {
             say_growth(launch, restart, saved = end.saved);
             continue;
         }
+        if (end.unheard && launch->options->restarts > 0)
+            cli_message("standard output takes nothing; the job is not started again");
         if (!may_try_again(&end, begun) || restart > launch->options->restarts) return TR_OK;
         bool further = end.saved > saved;
         if (end.saved >= 0) saved = end.saved;
@@ -369,6 +376,7 @@ static tr_status run(const void *options_)
     give_words(&launch);
     TR_TRY_GOTO(choose_launcher(&launch), out);
     TR_TRY_GOTO(cli_job_prepare(), out);
+    tr_place_sweep(TR_RESUME_PLACE);
     TR_TRY_GOTO(run_attempts(&launch, &code), out);
     cli_output_leave_with(code); /* there is nothing more to say */
 out:

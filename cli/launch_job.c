@@ -72,6 +72,9 @@ static void hear_note(void *user, const struct cli_note *note)
         if (job->orders->grows && !end->grows && end->stop_signal == 0) job->launcher->stop(job);
         end->grows = job->orders->grows;
         break;
+    case CLI_NOTE_UNHEARD:
+        end->unheard = true;
+        break;
     case CLI_NOTE_ENDED:
         end->ended = true;
         end->code = (int)note->number;

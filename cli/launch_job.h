@@ -34,6 +34,7 @@ struct cli_job_end {
     char whose[32];  /* which that was: "rank 1" */
     int64_t step;    /* steps done, as far as is known; -1: unknown */
     int64_t saved;   /* step of the newest checkpoint, or -1 */
+    bool unheard;    /* what the root prints could not be written: others would fare no better */
     bool grows;      /* was stopped since it had saved with fewer processes */
     int stop_signal; /* the user's first signal, 0: none came */
     bool stop_twice; /* the user did not want to wait */

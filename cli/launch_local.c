@@ -44,21 +44,35 @@ struct local {
     struct rank rank[];
 };
 
-/* Each process has a pipe to the launcher. */
-#define DESCRIPTORS 16 /* of the launcher beside these */
+/* What a process opens beside a descriptor for each of the others, and the launcher beside a pipe to each:
+   what ranks share of the data, the data's files, a checkpoint and the journal take 24, joined data and
+   readers of pictures more. */
+#define DESCRIPTORS 56
 
-static tr_status allow_pipes(int processes)
+/* Those that are open and stay so in the processes: they have numbers below the limit, too. */
+static int count_inherited(int below)
+{
+    int count = 0;
+    for (int i = 0; i < below; i++) {
+        int flags = fcntl(i, F_GETFD);
+        count += flags >= 0 && !(flags & FD_CLOEXEC);
+    }
+    return count;
+}
+
+static tr_status allow_descriptors(int processes)
 {
     struct rlimit limit;
-    rlim_t wanted = (rlim_t)processes + DESCRIPTORS;
+    rlim_t wanted = (rlim_t)(processes + DESCRIPTORS);
+    wanted += (rlim_t)count_inherited((int)wanted);
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return TR_OK;
     rlim_t now = limit.rlim_cur;
     limit.rlim_cur = wanted;
     if (wanted <= limit.rlim_max && setrlimit(RLIMIT_NOFILE, &limit) == 0) return TR_OK;
-    return tr_fail(
-        TR_EUNSUPPORTED,
-        "%d processes need %d open files, of which %d are allowed here; raise the limit (ulimit -n)",
-        processes, (int)wanted, (int)now);
+    return tr_fail(TR_EUNSUPPORTED,
+                   "%d processes need %d open files each, of which %d are allowed here; raise the limit "
+                   "(ulimit -n %d)",
+                   processes, (int)wanted, (int)now, (int)wanted);
 }
 
 static tr_status local_check(const struct cli_job_orders *orders)
@@ -68,7 +82,7 @@ static tr_status local_check(const struct cli_job_orders *orders)
         return tr_fail(
             TR_EINVAL,
             "--transport local is for processes of this host; with --hosts and --hostfile it is mpi");
-    TR_TRY(allow_pipes(orders->processes));
+    TR_TRY(allow_descriptors(orders->processes));
     TR_TRY(tr_local_group_create(orders->processes, &group));
     tr_local_group_destroy(&group);
     return TR_OK;

@@ -9,6 +9,7 @@
 #include "launch_job.h"
 #include "launch_others.h"
 #include "launch_place.h"
+#include "output.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -31,6 +32,11 @@
 #define ORPHAN_SECONDS 3.0
 /* How long processes may take to say that they heard of a stop. */
 #define HEED_SECONDS 1.0
+/* How long mpirun may have no process, all of which run on this host: before the first has said that it
+   started, and after the last has ended. Between two looks for that. */
+#define BEGIN_SECONDS  60.0
+#define ALONE_SECONDS  10.0
+#define CENSUS_SECONDS 2.0
 /* Between two looks while something is due. */
 #define LOOK_SECONDS 0.2
 
@@ -42,38 +48,53 @@ struct mpi {
     int status;   /* of it */
     struct cli_others others;
     double told, gone; /* when mpirun was told to end, and when it had; 0: not yet */
+    double alone;      /* since when it is known to have no process */
+    int started;       /* processes that have said so */
     bool told_directly;
 };
 
 /* ---- what mpirun is told ---- */
 
-/* Settings of Open MPI that make sense for training: root may start jobs in a container, there may be more
-   processes than processors, and it is left to the processes to choose their processors (--bind). OpenCL's
-   part of hwloc loads compilers that replace mpirun's handlers of signals, and names no device that is used
-   here. */
+/* Settings that make sense for training, for Open MPI 4 and for the PRRTE and PMIx of 5: root may start jobs
+   in a container, there may be more processes than processors, it is left to the processes to choose their
+   processors
+   (--bind), and a process that fails says why itself. OpenCL's part of hwloc loads compilers that replace
+   mpirun's handlers of signals, and names no device that is used here. */
 static const char *const settings[][2] = {
     {"OMPI_ALLOW_RUN_AS_ROOT", "1"},
     {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
     {"OMPI_MCA_rmaps_base_oversubscribe", "1"},
+    {"PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe"},
     {"OMPI_MCA_hwloc_base_binding_policy", "none"},
+    {"PRTE_MCA_hwloc_default_binding_policy", "none"},
     {"OMPI_MCA_orte_keep_fqdn_hostnames", "1"}, /* else a.example.org becomes a */
+    {"PRTE_MCA_prte_keep_fqdn_hostnames", "1"},
+    {"OMPI_MCA_orte_execute_quiet", "1"},
+    {"PRTE_MCA_prte_execute_quiet", "1"},
     {"HWLOC_COMPONENTS", "-opencl"},
 };
 
 /* Settings where no other host takes part: processes need no port, since they share memory, and those of
    mpirun and of users who want TCP nevertheless are told to this host alone. Each with another that it cannot
-   be combined with. Open MPI 4.1 has no setting that keeps mpirun's own port from other hosts. */
+   be combined with. No setting keeps mpirun's own two ports (IPv4, IPv6) from other hosts. */
 static const char *const here_alone[][3] = {
     {"OMPI_MCA_btl", "self,vader", "OMPI_MCA_btl"},
     {"OMPI_MCA_btl_tcp_if_include", "lo", "OMPI_MCA_btl_tcp_if_exclude"},
     {"OMPI_MCA_oob_tcp_if_include", "lo", "OMPI_MCA_oob_tcp_if_exclude"},
+    {"PMIX_MCA_ptl_tcp_if_include", "lo", "PMIX_MCA_ptl_tcp_if_exclude"},
 };
+
+/* Whether no other host takes part. */
+static bool is_here(const struct cli_job_orders *orders)
+{
+    return !orders->hosts && !orders->hostfile;
+}
 
 /* What the user has set stays. */
 static tr_status set_environment(const struct cli_job_orders *orders, struct cli_place *place)
 {
     char threads[16];
-    bool here = !orders->hosts && !orders->hostfile;
+    bool here = is_here(orders);
     bool failed = setenv("TRIREME_TRANSPORT", "mpi", 1) != 0;
     failed |= setenv("TRIREME_BIND", "true", 0) != 0;
     failed |= setenv("TRIREME_LAUNCHED", orders->token, 1) != 0;
@@ -87,8 +108,9 @@ static tr_status set_environment(const struct cli_job_orders *orders, struct cli
         failed |= setenv(settings[i][0], settings[i][1], 0) != 0;
     for (size_t i = 0; here && i < sizeof here_alone / sizeof here_alone[0]; i++)
         if (!getenv(here_alone[i][2])) failed |= setenv(here_alone[i][0], here_alone[i][1], 0) != 0;
-    if (here) cli_place_make(place); /* other hosts know no directory of ours */
-    return failed ? tr_fail(TR_ENOMEM, "out of memory") : TR_OK;
+    if (failed) return tr_fail(TR_ENOMEM, "out of memory");
+    return here ? cli_place_make(orders->processes, place)
+                : TR_OK; /* other hosts know no directory of ours */
 }
 
 /* The variables that other hosts do not get by themselves. */
@@ -103,7 +125,6 @@ static tr_status make_arguments(const struct cli_job_orders *orders, struct mpi 
     if (!next) return TR_ENOMEM;
     snprintf(mpi->processes, sizeof mpi->processes, "%d", orders->processes);
     *next++ = "mpirun";
-    *next++ = "-q"; /* a process that fails says why itself */
     *next++ = "-n";
     *next++ = mpi->processes;
     if (orders->hosts) *next++ = "--host", *next++ = (char *)orders->hosts;
@@ -189,7 +210,7 @@ static tr_status mpi_start(struct cli_job *job)
     struct mpi *mpi = tr_alloc_zero(1, sizeof *mpi);
     job->state = mpi;
     if (!mpi) return TR_ENOMEM;
-    mpi->place.lock = -1;
+    mpi->place.place = (struct tr_place)TR_PLACE_NONE;
     tr_status status = start_mpirun(job);
     if (status != TR_OK) free_mpi(job);
     return status;
@@ -219,6 +240,7 @@ static void mpi_hear(struct cli_job *job, const struct cli_note *note)
 {
     struct mpi *mpi = job->state;
     if (note->kind == CLI_NOTE_STARTED) {
+        mpi->started++;
         cli_others_add(&mpi->others, note->number, job->orders->token);
         mpi->told_directly = false;
     } else if (note->kind == CLI_NOTE_STOPPING) {
@@ -241,6 +263,28 @@ static void reap(struct mpi *mpi)
     waitpid(mpi->mpirun, &mpi->status, 0);
     mpi->mpirun = 0;
     mpi->gone = tr_clock_seconds();
+}
+
+/* An mpirun that has no process and does not end, as where its files found no room: it is ended. What
+   processes of other hosts do is not known. */
+static void look_for_processes(struct cli_job *job)
+{
+    struct mpi *mpi = job->state;
+    char where[256];
+    double now = tr_clock_seconds();
+    if (!is_here(job->orders) || mpi->mpirun <= 0 || mpi->told > 0) return;
+    if (job->look_at > now + CENSUS_SECONDS) job->look_at = now + CENSUS_SECONDS;
+    if (mpi->started > mpi->others.count ||
+        cli_others_live(&mpi->others)) /* who cannot be watched may live */
+        mpi->alone = 0;
+    else if (mpi->alone == 0)
+        mpi->alone = now;
+    if (mpi->alone == 0 || now - mpi->alone < (job->end->started ? ALONE_SECONDS : BEGIN_SECONDS)) return;
+    cli_place_explain(job->orders->processes, where, sizeof where);
+    cli_message("mpirun has no process %s and does not end; it is ended (%s)",
+                job->end->started ? "any more" : "yet", where);
+    mpi->told = now;
+    tell_mpirun(mpi, SIGTERM);
 }
 
 /* What is due by the clock. An mpirun that ends the job already, and cannot, is not asked again. */
@@ -272,6 +316,7 @@ static bool mpi_look(struct cli_job *job)
     bool due = mpi->gone > 0 || job->over > 0 || mpi->told > 0;
     due |= job->end->stop_signal != 0 && !mpi->told_directly;
     if (due) job->look_at = tr_clock_seconds() + LOOK_SECONDS;
+    look_for_processes(job);
     return mpi->mpirun > 0 || cli_others_live(&mpi->others);
 }
 

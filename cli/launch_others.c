@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/pidfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 struct cli_other {
@@ -39,7 +39,7 @@ static bool is_ours(int64_t id, const char *token)
 void cli_others_add(struct cli_others *others, int64_t id, const char *token)
 {
     if (id <= 1 || id > INT_MAX) return;
-    int descriptor = pidfd_open((pid_t)id, 0);
+    int descriptor = (int)syscall(SYS_pidfd_open, (pid_t)id, 0); /* the C library knows it since 2.36 */
     if (descriptor < 0) return;
     /* Asked once it is held: what answers is the one that is held, or there is no answer. */
     struct cli_other *more =
@@ -61,7 +61,8 @@ void cli_others_heeds(struct cli_others *others, int64_t id)
 void cli_others_signal(const struct cli_others *others, int number, bool deaf)
 {
     for (int i = 0; i < others->count; i++)
-        if (!deaf || !others->item[i].heeds) pidfd_send_signal(others->item[i].descriptor, number, NULL, 0);
+        if (!deaf || !others->item[i].heeds)
+            syscall(SYS_pidfd_send_signal, others->item[i].descriptor, number, NULL, 0);
 }
 
 bool cli_others_live(const struct cli_others *others)

@@ -1,67 +1,60 @@
 #include "launch_place.h"
 
-#include "base/file.h"
-#include "base/file_ops.h"
+#include "base/fail.h"
+#include "base/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-#define NAME "trireme-launch-"
-/* A place this young may not be held yet. */
-#define YOUNG_SECONDS 60
+#define KIND "launch"
+/* What Open MPI takes: 4 MiB in version 4 and 16 MiB in 5 for each process, and 8 MiB for all in 4. Without
+   room processes are ended by SIGBUS, or end before they began, which mpirun does not notice. */
+#define BYTES_OF_EACH ((int64_t)16 << 20)
+#define BYTES_OF_ALL  ((int64_t)16 << 20)
 
-static const char *const above[] = {"/dev/shm", "/tmp"};
-static const char *const variables[CLI_PLACE_VARIABLES] = {"OMPI_MCA_orte_tmpdir_base",
-                                                           "OMPI_MCA_btl_vader_backing_directory"};
+/* Of Open MPI 4 and 5: the files of mpirun, and those of the processes. */
+static const char *const variables[CLI_PLACE_VARIABLES] = {
+    "OMPI_MCA_orte_tmpdir_base", "PRTE_MCA_prte_tmpdir_base",
+    "OMPI_MCA_btl_vader_backing_directory", /* which 5 knows, too, by this name */
+};
 
-/* Removes a place of somebody who was killed; what is not ours cannot be opened or removed. */
-static void remove_abandoned(const char *path)
+static int64_t bytes_for(int processes)
 {
-    struct stat facts;
-    int lock;
-    if (lstat(path, &facts) != 0 || !S_ISDIR(facts.st_mode) || facts.st_uid != geteuid() ||
-        time(NULL) - facts.st_mtime < YOUNG_SECONDS || tr_file_lock(path, &lock) != TR_OK)
-        return;
-    tr_file_discard(NULL, path);
-    if (lock >= 0) close(lock);
+    return BYTES_OF_ALL + processes * BYTES_OF_EACH;
 }
 
-static void look_for_abandoned(const char *directory)
+tr_status cli_place_make(int processes, struct cli_place *place)
 {
-    struct tr_file_names names;
-    if (tr_file_list(NULL, directory, &names) != TR_OK) return;
-    for (int64_t i = 0; i < names.count; i++) {
-        char path[300];
-        if (strncmp(names.name[i], NAME, strlen(NAME)) != 0) continue;
-        int length = snprintf(path, sizeof path, "%s/%s", directory, names.name[i]);
-        if (length > 0 && (size_t)length < sizeof path) remove_abandoned(path);
-    }
-    tr_file_names_free(&names);
-}
-
-void cli_place_make(struct cli_place *place)
-{
-    *place = (struct cli_place){.lock = -1};
-    for (size_t i = 0; i < sizeof above / sizeof above[0] && !place->path[0]; i++) {
-        look_for_abandoned(above[i]);
-        snprintf(place->path, sizeof place->path, "%s/" NAME "XXXXXX", above[i]);
-        if (!mkdtemp(place->path)) place->path[0] = '\0';
-    }
-    if (!place->path[0]) return;
-    if (tr_file_lock(place->path, &place->lock) != TR_OK) place->lock = -1;
+    *place = (struct cli_place){.place = TR_PLACE_NONE};
+    TR_TRY(tr_place_make(KIND, bytes_for(processes), &place->place));
     for (int i = 0; i < CLI_PLACE_VARIABLES; i++)
-        place->told[i] = !getenv(variables[i]) && setenv(variables[i], place->path, 1) == 0;
+        place->told[i] = !getenv(variables[i]) && setenv(variables[i], place->place.path, 1) == 0;
+    return TR_OK;
 }
 
 void cli_place_remove(struct cli_place *place)
 {
     for (int i = 0; i < CLI_PLACE_VARIABLES; i++)
         if (place->told[i]) unsetenv(variables[i]);
-    if (place->path[0]) tr_file_discard(NULL, place->path);
-    if (place->lock >= 0) close(place->lock);
-    *place = (struct cli_place){.lock = -1};
+    tr_place_remove(&place->place);
+    *place = (struct cli_place){.place = TR_PLACE_NONE};
+}
+
+void cli_place_explain(int processes, char *text, size_t size)
+{
+    char there[TR_TEXT_NUMBER_SIZE], wanted[TR_TEXT_NUMBER_SIZE];
+    const char *least = NULL;
+    for (int i = 0; i < CLI_PLACE_VARIABLES; i++) {
+        const char *path = getenv(variables[i]);
+        if (path && (!least || tr_place_room(path) < tr_place_room(least))) least = path;
+    }
+    if (!least || tr_place_room(least) < 0) {
+        snprintf(text, size, "where Open MPI keeps its files is not known");
+        return;
+    }
+    snprintf(text, size, "Open MPI keeps files in %s, which has %s free, and may take %s for %d processes",
+             least, tr_text_from_bytes(tr_place_room(least), there),
+             tr_text_from_bytes(bytes_for(processes), wanted), processes);
 }

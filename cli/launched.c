@@ -15,7 +15,7 @@
 static const char *const words[CLI_NOTE_KINDS] = {
     [CLI_NOTE_STARTED] = "started", [CLI_NOTE_STOPPING] = "stopping", [CLI_NOTE_BEGUN] = "begun",
     [CLI_NOTE_STEP] = "step",       [CLI_NOTE_SAVED] = "saved",       [CLI_NOTE_FEWER] = "fewer",
-    [CLI_NOTE_LOST] = "lost",       [CLI_NOTE_ENDED] = "ended",
+    [CLI_NOTE_LOST] = "lost",       [CLI_NOTE_ENDED] = "ended",       [CLI_NOTE_UNHEARD] = "unheard",
 };
 
 bool cli_note_read(const char *line, const char *token, struct cli_note *note)

@@ -23,8 +23,9 @@ enum cli_note_kind {
     CLI_NOTE_STEP,     /* the root goes on; number: steps done */
     CLI_NOTE_SAVED,    /* the root saved; number: the checkpoint's step */
     CLI_NOTE_FEWER,    /* likewise, and some ranks have died since the job began; number: those that go on */
-    CLI_NOTE_LOST,  /* a process found that the job cannot go on, since another is gone; number: its rank */
-    CLI_NOTE_ENDED, /* the root's run is over; number: its exit code */
+    CLI_NOTE_LOST,    /* a process found that the job cannot go on, since another is gone; number: its rank */
+    CLI_NOTE_UNHEARD, /* what the root printed could not be written; number: 0 */
+    CLI_NOTE_ENDED,   /* the root's run is over; number: its exit code */
     CLI_NOTE_KINDS
 };
 

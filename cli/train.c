@@ -189,8 +189,8 @@ static void leave_the_word(const struct cli_train_options *options, int rank)
 
 /* What a process other than the root does: the work, without a word about what the root tells, too. Where
    all were asked to stop, the root's exit code says so for the job: mpirun ends all processes at the first
-   that is not 0, and this one may be ahead of the root's last words. Where the others went on without the root,
-   this process may have become it, *root. */
+   that is not 0, and this one may be ahead of the root's last words. Where the others went on without the
+   root, this process may have become it, *root. */
 static tr_status take_part(tr_trainer *trainer, const struct cli_train_options *options, const char *out,
                            int rank, bool *root)
 {
@@ -217,6 +217,14 @@ static tr_status take_part(tr_trainer *trainer, const struct cli_train_options *
     return status == TR_OK || status == TR_EPEER ? status : tr_fail_in(status, "rank %d", rank);
 }
 
+/* A run whose last words nobody takes did not end well, either: see cli_dispatch(). */
+static void tell_end(tr_status status)
+{
+    bool heard = cli_output_flush();
+    if (!heard) cli_launched_note(CLI_NOTE_UNHEARD, 0);
+    cli_launched_note(CLI_NOTE_ENDED, cli_exit_of(status == TR_OK && !heard ? TR_EIO : status));
+}
+
 static tr_status train(const struct cli_train_options *options)
 {
     char *out = NULL;
@@ -234,7 +242,7 @@ static tr_status train(const struct cli_train_options *options)
     ready = true;
     root = info.rank == 0;
     status = root ? carry_out(trainer, options, out) : take_part(trainer, options, out, info.rank, &root);
-    if (root) cli_launched_note(CLI_NOTE_ENDED, cli_exit_of(status));
+    if (root) tell_end(status);
 done:
     if (status == TR_EPEER) cli_launched_note(CLI_NOTE_LOST, trainer ? info.rank : -1);
     if (strcmp(transport_of(options), "none") != 0) cli_output_leave_at_once();

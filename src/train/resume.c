@@ -5,9 +5,8 @@
 #include "base/file.h"
 #include "base/file_ops.h"
 #include "base/hash.h"
+#include "base/place.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -19,6 +18,7 @@
 /* What the root goes on from. */
 struct choice {
     int64_t files;               /* that the checkpoint has; 0: there is none */
+    int64_t bytes;               /* of all of them */
     char digest[TR_SHA256_TEXT]; /* of its manifest, which has checksums of all the rest */
     char path[4096];
 };
@@ -60,6 +60,21 @@ static tr_status open_chosen(const struct tr_train_settings *settings, tr_checkp
     return settings->resume ? tr_checkpoint_open(settings->resume, out) : TR_OK;
 }
 
+static tr_status add_size(const char *directory, const char *name, int64_t *bytes)
+{
+    char *path = tr_path_join(directory, name);
+    int descriptor;
+    uint64_t size;
+    if (!path) return TR_ENOMEM;
+    tr_status status = tr_file_open(path, &descriptor, &size);
+    if (status == TR_OK) {
+        *bytes += (int64_t)size;
+        close(descriptor);
+    }
+    tr_free(path);
+    return status;
+}
+
 static tr_status describe(const tr_checkpoint *checkpoint, struct tr_file_names *names, struct choice *choice)
 {
     const char *path = tr_checkpoint_path(checkpoint);
@@ -67,6 +82,7 @@ static tr_status describe(const tr_checkpoint *checkpoint, struct tr_file_names 
         return tr_fail(TR_EINVAL, "the path \"%.80s...\" is too long to hand on to other processes", path);
     TR_TRY(tr_file_list(NULL, path, names));
     TR_TRY(digest_manifest(path, choice->digest));
+    for (int64_t i = 0; i < names->count; i++) TR_TRY(add_size(path, names->name[i], &choice->bytes));
     choice->files = names->count;
     memcpy(choice->path, path, strlen(path) + 1);
     return TR_OK;
@@ -123,17 +139,6 @@ static tr_status receive_file(tr_comm *comm, const char *directory, char *piece)
     return status;
 }
 
-/* A directory for a copy, in memory where the host offers that. */
-static tr_status make_place(char place[64])
-{
-    static const char *const above[] = {"/dev/shm", "/tmp"};
-    for (size_t i = 0; i < sizeof above / sizeof above[0]; i++) {
-        snprintf(place, 64, "%s/trireme-resume-XXXXXX", above[i]);
-        if (mkdtemp(place)) return TR_OK;
-    }
-    return tr_fail(TR_EIO, "there is no place for a copy of the root's checkpoint in /dev/shm or /tmp");
-}
-
 /* ---- together ---- */
 
 /* Whether some rank needs a copy. */
@@ -168,7 +173,8 @@ static tr_status copy_files(tr_comm *comm, const struct choice *choice, const st
 static tr_status follow_root(tr_comm *comm, tr_checkpoint **out)
 {
     struct choice choice;
-    char digest[TR_SHA256_TEXT], place[64];
+    struct tr_place place = TR_PLACE_NONE; /* of a copy */
+    char digest[TR_SHA256_TEXT];
     bool wanted;
     TR_TRY(spread(comm, &choice, sizeof choice));
     choice.path[sizeof choice.path - 1] = '\0';
@@ -176,10 +182,10 @@ static tr_status follow_root(tr_comm *comm, tr_checkpoint **out)
     bool here =
         digest_manifest(choice.path, digest) == TR_OK && memcmp(digest, choice.digest, sizeof digest) == 0;
     TR_TRY(ask_for_copies(comm, !here, &wanted));
-    if (!here) TR_TRY(make_place(place));
-    tr_status status = wanted ? copy_files(comm, &choice, NULL, here ? NULL : place) : TR_OK;
-    if (status == TR_OK) status = tr_checkpoint_open(here ? choice.path : place, out);
-    if (!here) tr_file_discard(NULL, place); /* what is open stays readable */
+    if (!here) TR_TRY(tr_place_make(TR_RESUME_PLACE, choice.bytes, &place));
+    tr_status status = wanted ? copy_files(comm, &choice, NULL, here ? NULL : place.path) : TR_OK;
+    if (status == TR_OK) status = tr_checkpoint_open(here ? choice.path : place.path, out);
+    tr_place_remove(&place); /* what is open stays readable */
     return status;
 }
 

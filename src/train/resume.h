@@ -6,6 +6,9 @@
 #include "comm/comm.h"
 #include "trireme/train.h"
 
+/* The kind of places (base/place.h) where copies arrive: a rank that is killed meanwhile leaves one. */
+#define TR_RESUME_PLACE "resume"
+
 /* Opens what the settings ask for: the newest good checkpoint of `out` with `continues`, if there is one,
    else `resume`; *out is NULL where that is nothing. The root chooses. Ranks that find the same checkpoint
    at the same path open it there; others get a copy from the root, so that it needs to lie on the root's

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/file.h"
+#include "mpi.h"
 #include "session.h"
 
 #define MICROBATCHES "--set", "train.microbatches=4"
@@ -24,13 +25,6 @@ static void alone(char hash[65])
                      0);
     strcpy(hash, hash_in(session.text[0]));
     session_release(&session);
-}
-
-static void skip_without_mpi(void)
-{
-    if (TRIREME_HAS_MPI && access("/usr/bin/mpirun", X_OK) == 0) return;
-    fprintf(stderr, "skipped: Open MPI (libopenmpi-dev, openmpi-bin) was not found\n");
-    skip();
 }
 
 static void expect_hash(const char *transport, const char *processes, const char *hash)

@@ -1,0 +1,136 @@
+/* A place has the room that was asked for, is held as long as its process lives, and is found when it was
+ * killed. */
+#include "base/place.h"
+
+#include "base/fail.h"
+#include "base/file.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char kind[16]; /* of this run of the test alone */
+
+static int name_kind(void **state)
+{
+    (void)state;
+    snprintf(kind, sizeof kind, "test%d", (int)getpid());
+    return 0;
+}
+
+static void put_file(const struct tr_place *place)
+{
+    char path[TR_PLACE_PATH + 8];
+    snprintf(path, sizeof path, "%s/file", place->path);
+    assert_int_equal(tr_file_write_atomic(NULL, path, "bytes", 5), TR_OK);
+}
+
+/* In a child, which then waits to be killed; returns it, and its place. */
+static pid_t start_holder(struct tr_place *place)
+{
+    int ends[2];
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        if (tr_place_make(kind, 1, place) != TR_OK) _exit(1);
+        put_file(place);
+        if (write(ends[1], place->path, sizeof place->path) != sizeof place->path) _exit(1);
+        for (;;) pause();
+    }
+    close(ends[1]);
+    assert_int_equal(read(ends[0], place->path, sizeof place->path), sizeof place->path);
+    close(ends[0]);
+    return child;
+}
+
+static void test_a_place_is_private_and_goes(void **state)
+{
+    (void)state;
+    struct tr_place place;
+    struct stat facts;
+    assert_int_equal(tr_place_make(kind, 1, &place), TR_OK);
+    assert_int_equal(stat(place.path, &facts), 0);
+    assert_int_equal(facts.st_mode & 07777, 0700);
+    put_file(&place);
+    char path[TR_PLACE_PATH];
+    memcpy(path, place.path, sizeof path);
+    tr_place_remove(&place);
+    assert_false(tr_file_exists(path));
+    assert_string_equal(place.path, "");
+    tr_place_remove(&place); /* an empty one is fine */
+}
+
+/* Held by the living, whatever their age; removed at once when its process was killed. */
+static void test_what_nobody_holds_goes(void **state)
+{
+    (void)state;
+    struct tr_place held, own;
+    pid_t child = start_holder(&held);
+    tr_place_sweep(kind);
+    assert_true(tr_file_is_directory(held.path));
+    assert_int_equal(tr_place_make(kind, 1, &own), TR_OK);
+    assert_true(tr_file_is_directory(held.path));
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_true(tr_file_is_directory(held.path));
+    tr_fail(TR_EINVAL, "kept");
+    tr_place_sweep(kind);
+    assert_string_equal(tr_error_message(), "kept");
+    assert_false(tr_file_exists(held.path));
+    assert_true(tr_file_is_directory(own.path)); /* this one is held */
+    tr_place_remove(&own);
+}
+
+/* A link of the kind's name leads out of the place: neither it nor what it leads to is touched. */
+static void test_links_are_not_followed(void **state)
+{
+    (void)state;
+    struct tr_place other;
+    char link[TR_PLACE_PATH], name[16];
+    memcpy(name, kind, sizeof name);
+    kind[0] = 'x';
+    assert_int_equal(tr_place_make(kind, 1, &other), TR_OK);
+    memcpy(kind, name, sizeof kind);
+    snprintf(link, sizeof link, "/tmp/trireme-%s-link", kind);
+    close(other.lock);
+    other.lock = -1;
+    assert_int_equal(symlink(other.path, link), 0);
+    tr_place_sweep(kind);
+    assert_true(tr_file_is_directory(other.path));
+    assert_int_equal(unlink(link), 0);
+    tr_place_remove(&other);
+}
+
+static void test_room_is_asked_for(void **state)
+{
+    (void)state;
+    struct tr_place place;
+    assert_true(tr_place_room("/tmp") >= 0);
+    assert_int_equal(tr_place_room("/nowhere/at/all"), -1);
+    if (tr_place_room("/dev/shm") == INT64_MAX || tr_place_room("/tmp") == INT64_MAX) skip();
+    assert_int_equal(tr_place_make(kind, INT64_MAX, &place), TR_EIO);
+    assert_string_equal(place.path, "");
+    assert_non_null(strstr(tr_error_message(), "/dev/shm has"));
+    assert_non_null(strstr(tr_error_message(), "/tmp has"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_place_is_private_and_goes),
+        cmocka_unit_test(test_what_nobody_holds_goes),
+        cmocka_unit_test(test_links_are_not_followed),
+        cmocka_unit_test(test_room_is_asked_for),
+    };
+    return cmocka_run_group_tests(tests, name_kind, NULL);
+}
