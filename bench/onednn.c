@@ -1,9 +1,10 @@
-/* The convolution passes by oneDNN 2.x, in the layouts that it likes best. */
+/* The convolution passes by oneDNN, in the layouts that it likes best. */
 #include "kernels.h"
 
 #if TR_HAVE_ONEDNN
+#include "support/onednn_api.h"
+
 #include <omp.h>
-#include <oneapi/dnnl/dnnl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +29,7 @@ static void execute(void *arguments)
 static bool add_memory(struct execution *e, dnnl_engine_t engine, const_dnnl_primitive_desc_t description,
                        int query_index, int argument)
 {
-    const dnnl_memory_desc_t *layout =
+    onednn_shape layout =
         argument == DNNL_ARG_SCRATCHPAD
             ? dnnl_primitive_desc_query_md(description, dnnl_query_scratchpad_md, 0)
             : dnnl_primitive_desc_query_md(description, dnnl_query_exec_arg_md, query_index);
@@ -42,39 +43,43 @@ static bool add_memory(struct execution *e, dnnl_engine_t engine, const_dnnl_pri
     return true;
 }
 
-static dnnl_memory_desc_t any_layout(int count, const dnnl_dims_t dims)
+/* Describes a pass with tensors of these shapes; the gradients want the forward description as a hint. */
+static dnnl_status_t describe_shapes(const struct conv_shape *s, enum pass pass, dnnl_engine_t engine,
+                                     const_dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint,
+                                     const onednn_shape shape[4], dnnl_primitive_desc_t *out)
 {
-    dnnl_memory_desc_t layout;
-    dnnl_memory_desc_init_by_tag(&layout, count, dims, dnnl_f32, dnnl_format_tag_any);
-    return layout;
+    const dnnl_dims_t strides = {1, 1}, dilates = {0, 0}, pad = {s->pad, s->pad};
+    const int after = s->out + s->kernel - 1 - s->in - s->pad;
+    const dnnl_dims_t pad_after = {after, after};
+    onednn_shape x = shape[0], w = shape[1], b = shape[2], y = shape[3];
+    dnnl_status_t status;
+    if (pass == PASS_FORWARD)
+        ONEDNN_FORWARD(status, out, engine, attr, convolution_forward, dnnl_forward_training,
+                       dnnl_convolution_direct, x, w, b, y, strides, dilates, pad, pad_after);
+    else if (pass == PASS_DATA)
+        ONEDNN_BACKWARD(status, out, engine, attr, hint, convolution_backward_data, dnnl_convolution_direct,
+                        x, w, y, strides, dilates, pad, pad_after);
+    else
+        ONEDNN_BACKWARD(status, out, engine, attr, hint, convolution_backward_weights,
+                        dnnl_convolution_direct, x, w, b, y, strides, dilates, pad, pad_after);
+    return status;
 }
 
-/* Describes a pass; the gradients want the forward description as a hint. */
+/* The same in whatever layouts oneDNN likes best. */
 static bool describe(const struct conv_shape *s, enum pass pass, dnnl_engine_t engine,
                      const_dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint,
                      dnnl_primitive_desc_t *out)
 {
-    const dnnl_memory_desc_t x = any_layout(4, (dnnl_dims_t){s->rows, s->in_c, s->in, s->in});
-    const dnnl_memory_desc_t w = any_layout(4, (dnnl_dims_t){s->out_c, s->in_c, s->kernel, s->kernel});
-    const dnnl_memory_desc_t b = any_layout(1, (dnnl_dims_t){s->out_c});
-    const dnnl_memory_desc_t y = any_layout(4, (dnnl_dims_t){s->rows, s->out_c, s->out, s->out});
-    const dnnl_dims_t strides = {1, 1}, pad = {s->pad, s->pad};
-    const int after = s->out + s->kernel - 1 - s->in - s->pad;
-    const dnnl_dims_t pad_after = {after, after};
-    dnnl_convolution_desc_t operation;
-    dnnl_status_t status;
-    if (pass == PASS_FORWARD)
-        status =
-            dnnl_convolution_forward_desc_init(&operation, dnnl_forward_training, dnnl_convolution_direct, &x,
-                                               &w, &b, &y, strides, pad, pad_after);
-    else if (pass == PASS_DATA)
-        status = dnnl_convolution_backward_data_desc_init(&operation, dnnl_convolution_direct, &x, &w, &y,
-                                                          strides, pad, pad_after);
-    else
-        status = dnnl_convolution_backward_weights_desc_init(&operation, dnnl_convolution_direct, &x, &w, &b,
-                                                             &y, strides, pad, pad_after);
-    return status == dnnl_success &&
-           dnnl_primitive_desc_create(out, &operation, attr, engine, hint) == dnnl_success;
+    const onednn_shape shape[4] = {
+        onednn_shape_make(4, (dnnl_dims_t){s->rows, s->in_c, s->in, s->in}, dnnl_format_tag_any),
+        onednn_shape_make(4, (dnnl_dims_t){s->out_c, s->in_c, s->kernel, s->kernel}, dnnl_format_tag_any),
+        onednn_shape_make(1, (dnnl_dims_t){s->out_c}, dnnl_format_tag_any),
+        onednn_shape_make(4, (dnnl_dims_t){s->rows, s->out_c, s->out, s->out}, dnnl_format_tag_any),
+    };
+    bool made = shape[0] && shape[1] && shape[2] && shape[3] &&
+                describe_shapes(s, pass, engine, attr, hint, shape, out) == dnnl_success;
+    for (int i = 0; i < 4; i++) onednn_shape_free(shape[i]);
+    return made;
 }
 
 bool onednn_conv(const struct conv_shape *shape, enum pass pass, int threads, double *time)

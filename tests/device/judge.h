@@ -5,23 +5,36 @@
 #ifndef TESTS_DEVICE_JUDGE_H
 #define TESTS_DEVICE_JUDGE_H
 
-#include <oneapi/dnnl/dnnl.h>
+#include "support/onednn_api.h"
 
 #include <stdint.h>
 
 /* A tensor that takes part in a primitive. */
 struct judge_argument {
     int role; /* DNNL_ARG_... */
-    const dnnl_memory_desc_t *shape;
+    onednn_shape shape;
     void *data; /* borrowed for the call */
 };
 
-/* A float tensor of up to 5 dimensions with the given layout. */
-dnnl_memory_desc_t judge_shape(int count, const dnnl_dim_t *dims, dnnl_format_tag_t layout);
+/* A float tensor with the given layout; judge_close() frees it. */
+onednn_shape judge_shape(int count, const dnnl_dim_t *dims, dnnl_format_tag_t layout);
 
-/* The primitive for an operation descriptor. `hint` is NULL, or for a backward operation its forward one.
-   Returned, destroy with dnnl_primitive_desc_destroy(). */
-dnnl_primitive_desc_t judge_describe(const_dnnl_op_desc_t operation, const_dnnl_primitive_desc_t hint);
+/* Describes the primitive `operation` ("eltwise_forward") with these arguments to *out, which is to be
+   destroyed with dnnl_primitive_desc_destroy(); a backward one with its forward one as `hint`. */
+#define JUDGE_FORWARD(out, operation, ...)                                                                   \
+    do {                                                                                                     \
+        dnnl_status_t status_;                                                                               \
+        ONEDNN_FORWARD(status_, out, judge_engine(), judge_attributes(), operation, __VA_ARGS__);            \
+        judge_accept(status_, #operation, __LINE__);                                                         \
+    } while (0)
+#define JUDGE_BACKWARD(out, hint, operation, ...)                                                            \
+    do {                                                                                                     \
+        dnnl_status_t status_;                                                                               \
+        ONEDNN_BACKWARD(status_, out, judge_engine(), judge_attributes(), hint, operation, __VA_ARGS__);     \
+        judge_accept(status_, #operation, __LINE__);                                                         \
+    } while (0)
+dnnl_engine_t judge_engine(void);
+const_dnnl_primitive_attr_t judge_attributes(void);
 
 /* What a forward primitive leaves for its backward one; NULL when that is nothing. Returned, free with
  * tr_free(). */
@@ -38,7 +51,7 @@ void judge_compare(const char *what, int64_t count, const float *ours, const flo
 int judge_open(void **state);
 int judge_close(void **state);
 
-/* The check for calls that make an operation descriptor. */
+/* The check for calls of oneDNN. */
 void judge_accept(dnnl_status_t status, const char *call, int line);
 #define JUDGE(call) judge_accept(call, #call, __LINE__)
 

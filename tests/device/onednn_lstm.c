@@ -109,59 +109,58 @@ static float *turned(int in, const float *w)
 /* One sequence of `times` rows from `row` on: outputs and gradients of `theirs`; those of weights add up. */
 static void run_theirs(struct lstm *theirs, int row, int times)
 {
-    dnnl_memory_desc_t xs = judge_shape(3, (dnnl_dim_t[]){times, 1, WIDTH}, dnnl_tnc);
-    dnnl_memory_desc_t hs = judge_shape(3, (dnnl_dim_t[]){times, 1, HIDDEN}, dnnl_tnc);
-    dnnl_memory_desc_t state = judge_shape(4, (dnnl_dim_t[]){1, 1, 1, HIDDEN}, dnnl_ldnc);
+    onednn_shape xs = judge_shape(3, (dnnl_dim_t[]){times, 1, WIDTH}, dnnl_tnc);
+    onednn_shape hs = judge_shape(3, (dnnl_dim_t[]){times, 1, HIDDEN}, dnnl_tnc);
+    onednn_shape state = judge_shape(4, (dnnl_dim_t[]){1, 1, 1, HIDDEN}, dnnl_ldnc);
     const dnnl_dim_t input_dims[] = {1, 1, WIDTH, 4, HIDDEN}, hidden_dims[] = {1, 1, HIDDEN, 4, HIDDEN};
-    dnnl_memory_desc_t input = judge_shape(5, input_dims, dnnl_ldigo);
-    dnnl_memory_desc_t hidden = judge_shape(5, hidden_dims, dnnl_ldigo);
-    dnnl_memory_desc_t input_turned = judge_shape(5, input_dims, dnnl_ldgoi);
-    dnnl_memory_desc_t hidden_turned = judge_shape(5, hidden_dims, dnnl_ldgoi);
-    dnnl_memory_desc_t bs = judge_shape(4, (dnnl_dim_t[]){1, 1, 4, HIDDEN}, dnnl_ldgo);
+    onednn_shape input = judge_shape(5, input_dims, dnnl_ldigo);
+    onednn_shape hidden = judge_shape(5, hidden_dims, dnnl_ldigo);
+    onednn_shape input_turned = judge_shape(5, input_dims, dnnl_ldgoi);
+    onednn_shape hidden_turned = judge_shape(5, hidden_dims, dnnl_ldgoi);
+    onednn_shape bs = judge_shape(4, (dnnl_dim_t[]){1, 1, 4, HIDDEN}, dnnl_ldgo);
     float *zero = differences_zeros(HIDDEN), *last_h = differences_zeros(HIDDEN);
     float *last_c = differences_zeros(HIDDEN), *dzero = differences_zeros(2 * HIDDEN);
     float *w_input = turned(WIDTH, theirs->w_input), *w = turned(HIDDEN, theirs->w);
     float *x = theirs->x + row * WIDTH, *h = theirs->h + row * HIDDEN;
 
-    dnnl_rnn_desc_t operation;
-    JUDGE(dnnl_lstm_forward_desc_init(&operation, dnnl_forward_training, dnnl_unidirectional_left2right, &xs,
-                                      &state, &state, &input, &hidden, &bs, &hs, &state, &state, 0));
-    dnnl_primitive_desc_t hint = judge_describe(&operation, NULL);
+    dnnl_primitive_desc_t hint;
+    JUDGE_FORWARD(&hint, lstm_forward, dnnl_forward_training, dnnl_unidirectional_left2right, xs, state,
+                  state, input, hidden, NULL, NULL, bs, hs, state, state, 0);
     void *workspace = judge_workspace(hint);
     judge_run(hint, 9,
-              (struct judge_argument[]){{DNNL_ARG_SRC_LAYER, &xs, x},
-                                        {DNNL_ARG_SRC_ITER, &state, zero},
-                                        {DNNL_ARG_SRC_ITER_C, &state, zero},
-                                        {DNNL_ARG_WEIGHTS_LAYER, &input, theirs->w_input},
-                                        {DNNL_ARG_WEIGHTS_ITER, &hidden, theirs->w},
-                                        {DNNL_ARG_BIAS, &bs, theirs->b},
-                                        {DNNL_ARG_DST_LAYER, &hs, h},
-                                        {DNNL_ARG_DST_ITER, &state, last_h},
-                                        {DNNL_ARG_DST_ITER_C, &state, last_c}},
+              (struct judge_argument[]){{DNNL_ARG_SRC_LAYER, xs, x},
+                                        {DNNL_ARG_SRC_ITER, state, zero},
+                                        {DNNL_ARG_SRC_ITER_C, state, zero},
+                                        {DNNL_ARG_WEIGHTS_LAYER, input, theirs->w_input},
+                                        {DNNL_ARG_WEIGHTS_ITER, hidden, theirs->w},
+                                        {DNNL_ARG_BIAS, bs, theirs->b},
+                                        {DNNL_ARG_DST_LAYER, hs, h},
+                                        {DNNL_ARG_DST_ITER, state, last_h},
+                                        {DNNL_ARG_DST_ITER_C, state, last_c}},
               workspace);
-    JUDGE(dnnl_lstm_backward_desc_init(&operation, dnnl_backward, dnnl_unidirectional_left2right, &xs, &state,
-                                       &state, &input_turned, &hidden_turned, &bs, &hs, &state, &state, &xs,
-                                       &state, &state, &input, &hidden, &bs, &hs, &state, &state, 0));
-    dnnl_primitive_desc_t back = judge_describe(&operation, hint);
+    dnnl_primitive_desc_t back;
+    JUDGE_BACKWARD(&back, hint, lstm_backward, dnnl_backward, dnnl_unidirectional_left2right, xs, state,
+                   state, input_turned, hidden_turned, NULL, NULL, bs, hs, state, state, xs, state, state,
+                   input, hidden, NULL, NULL, bs, hs, state, state, 0);
     judge_run(back, 18,
-              (struct judge_argument[]){{DNNL_ARG_SRC_LAYER, &xs, x},
-                                        {DNNL_ARG_SRC_ITER, &state, zero},
-                                        {DNNL_ARG_SRC_ITER_C, &state, zero},
-                                        {DNNL_ARG_WEIGHTS_LAYER, &input_turned, w_input},
-                                        {DNNL_ARG_WEIGHTS_ITER, &hidden_turned, w},
-                                        {DNNL_ARG_BIAS, &bs, theirs->b},
-                                        {DNNL_ARG_DST_LAYER, &hs, h},
-                                        {DNNL_ARG_DST_ITER, &state, last_h},
-                                        {DNNL_ARG_DST_ITER_C, &state, last_c},
-                                        {DNNL_ARG_DIFF_DST_LAYER, &hs, theirs->dy + row * HIDDEN},
-                                        {DNNL_ARG_DIFF_DST_ITER, &state, zero},
-                                        {DNNL_ARG_DIFF_DST_ITER_C, &state, zero},
-                                        {DNNL_ARG_DIFF_SRC_LAYER, &xs, theirs->dx + row * WIDTH},
-                                        {DNNL_ARG_DIFF_SRC_ITER, &state, dzero},
-                                        {DNNL_ARG_DIFF_SRC_ITER_C, &state, dzero + HIDDEN},
-                                        {DNNL_ARG_DIFF_WEIGHTS_LAYER, &input, theirs->dw_input},
-                                        {DNNL_ARG_DIFF_WEIGHTS_ITER, &hidden, theirs->dw},
-                                        {DNNL_ARG_DIFF_BIAS, &bs, theirs->db}},
+              (struct judge_argument[]){{DNNL_ARG_SRC_LAYER, xs, x},
+                                        {DNNL_ARG_SRC_ITER, state, zero},
+                                        {DNNL_ARG_SRC_ITER_C, state, zero},
+                                        {DNNL_ARG_WEIGHTS_LAYER, input_turned, w_input},
+                                        {DNNL_ARG_WEIGHTS_ITER, hidden_turned, w},
+                                        {DNNL_ARG_BIAS, bs, theirs->b},
+                                        {DNNL_ARG_DST_LAYER, hs, h},
+                                        {DNNL_ARG_DST_ITER, state, last_h},
+                                        {DNNL_ARG_DST_ITER_C, state, last_c},
+                                        {DNNL_ARG_DIFF_DST_LAYER, hs, theirs->dy + row * HIDDEN},
+                                        {DNNL_ARG_DIFF_DST_ITER, state, zero},
+                                        {DNNL_ARG_DIFF_DST_ITER_C, state, zero},
+                                        {DNNL_ARG_DIFF_SRC_LAYER, xs, theirs->dx + row * WIDTH},
+                                        {DNNL_ARG_DIFF_SRC_ITER, state, dzero},
+                                        {DNNL_ARG_DIFF_SRC_ITER_C, state, dzero + HIDDEN},
+                                        {DNNL_ARG_DIFF_WEIGHTS_LAYER, input, theirs->dw_input},
+                                        {DNNL_ARG_DIFF_WEIGHTS_ITER, hidden, theirs->dw},
+                                        {DNNL_ARG_DIFF_BIAS, bs, theirs->db}},
               workspace);
     tr_free(workspace);
     JUDGE(dnnl_primitive_desc_destroy(back));

@@ -36,33 +36,31 @@ static void check_dense(int64_t rows, int64_t in, int64_t out)
 
     float *their_y = differences_zeros(rows * out), *their_dx = differences_zeros(rows * in);
     float *their_dw = differences_zeros(in * out), *their_db = differences_zeros(out);
-    dnnl_memory_desc_t xs = judge_shape(2, (dnnl_dim_t[]){rows, in}, dnnl_ab);
-    dnnl_memory_desc_t ws = judge_shape(2, (dnnl_dim_t[]){out, in}, dnnl_ba);
-    dnnl_memory_desc_t bs = judge_shape(1, (dnnl_dim_t[]){out}, dnnl_a);
-    dnnl_memory_desc_t ys = judge_shape(2, (dnnl_dim_t[]){rows, out}, dnnl_ab);
-    dnnl_inner_product_desc_t operation;
-    JUDGE(dnnl_inner_product_forward_desc_init(&operation, dnnl_forward_training, &xs, &ws, &bs, &ys));
-    dnnl_primitive_desc_t hint = judge_describe(&operation, NULL);
+    onednn_shape xs = judge_shape(2, (dnnl_dim_t[]){rows, in}, dnnl_ab);
+    onednn_shape ws = judge_shape(2, (dnnl_dim_t[]){out, in}, dnnl_ba);
+    onednn_shape bs = judge_shape(1, (dnnl_dim_t[]){out}, dnnl_a);
+    onednn_shape ys = judge_shape(2, (dnnl_dim_t[]){rows, out}, dnnl_ab);
+    dnnl_primitive_desc_t hint;
+    JUDGE_FORWARD(&hint, inner_product_forward, dnnl_forward_training, xs, ws, bs, ys);
     judge_run(hint, 4,
-              (struct judge_argument[]){{DNNL_ARG_SRC, &xs, x},
-                                        {DNNL_ARG_WEIGHTS, &ws, w},
-                                        {DNNL_ARG_BIAS, &bs, b},
-                                        {DNNL_ARG_DST, &ys, their_y}},
+              (struct judge_argument[]){{DNNL_ARG_SRC, xs, x},
+                                        {DNNL_ARG_WEIGHTS, ws, w},
+                                        {DNNL_ARG_BIAS, bs, b},
+                                        {DNNL_ARG_DST, ys, their_y}},
               NULL);
-    JUDGE(dnnl_inner_product_backward_data_desc_init(&operation, &xs, &ws, &ys));
-    dnnl_primitive_desc_t backward_data = judge_describe(&operation, hint);
+    dnnl_primitive_desc_t backward_data;
+    JUDGE_BACKWARD(&backward_data, hint, inner_product_backward_data, xs, ws, ys);
     judge_run(backward_data, 3,
-              (struct judge_argument[]){{DNNL_ARG_DIFF_DST, &ys, dy},
-                                        {DNNL_ARG_WEIGHTS, &ws, w},
-                                        {DNNL_ARG_DIFF_SRC, &xs, their_dx}},
+              (struct judge_argument[]){
+                  {DNNL_ARG_DIFF_DST, ys, dy}, {DNNL_ARG_WEIGHTS, ws, w}, {DNNL_ARG_DIFF_SRC, xs, their_dx}},
               NULL);
-    JUDGE(dnnl_inner_product_backward_weights_desc_init(&operation, &xs, &ws, &bs, &ys));
-    dnnl_primitive_desc_t backward_weights = judge_describe(&operation, hint);
+    dnnl_primitive_desc_t backward_weights;
+    JUDGE_BACKWARD(&backward_weights, hint, inner_product_backward_weights, xs, ws, bs, ys);
     judge_run(backward_weights, 4,
-              (struct judge_argument[]){{DNNL_ARG_SRC, &xs, x},
-                                        {DNNL_ARG_DIFF_DST, &ys, dy},
-                                        {DNNL_ARG_DIFF_WEIGHTS, &ws, their_dw},
-                                        {DNNL_ARG_DIFF_BIAS, &bs, their_db}},
+              (struct judge_argument[]){{DNNL_ARG_SRC, xs, x},
+                                        {DNNL_ARG_DIFF_DST, ys, dy},
+                                        {DNNL_ARG_DIFF_WEIGHTS, ws, their_dw},
+                                        {DNNL_ARG_DIFF_BIAS, bs, their_db}},
               NULL);
     judge_compare("dense y", rows * out, y, their_y, ONEDNN_TOLERANCE);
     judge_compare("dense dx", rows * in, dx, their_dx, ONEDNN_TOLERANCE);
@@ -133,39 +131,35 @@ static void check_conv(const struct named_window *named, int64_t rows, int32_t i
     float *their_y = differences_zeros(yn), *their_dx = differences_zeros(xn);
     float *their_dw = differences_zeros(wn), *their_db = differences_zeros(out_c);
     struct geometry g = geometry_of(window);
-    dnnl_memory_desc_t xs = judge_shape(4, (dnnl_dim_t[]){rows, in_c, window->in_h, window->in_w}, dnnl_nhwc);
-    dnnl_memory_desc_t ws =
+    onednn_shape xs = judge_shape(4, (dnnl_dim_t[]){rows, in_c, window->in_h, window->in_w}, dnnl_nhwc);
+    onednn_shape ws =
         judge_shape(4, (dnnl_dim_t[]){out_c, in_c, window->kernel_h, window->kernel_w}, dnnl_hwio);
-    dnnl_memory_desc_t bs = judge_shape(1, (dnnl_dim_t[]){out_c}, dnnl_a);
-    dnnl_memory_desc_t ys =
-        judge_shape(4, (dnnl_dim_t[]){rows, out_c, window->out_h, window->out_w}, dnnl_nhwc);
-    dnnl_convolution_desc_t operation;
-    JUDGE(dnnl_dilated_convolution_forward_desc_init(&operation, dnnl_forward_training,
-                                                     dnnl_convolution_direct, &xs, &ws, &bs, &ys, g.strides,
-                                                     g.dilates, g.before, g.after));
-    dnnl_primitive_desc_t hint = judge_describe(&operation, NULL);
+    onednn_shape bs = judge_shape(1, (dnnl_dim_t[]){out_c}, dnnl_a);
+    onednn_shape ys = judge_shape(4, (dnnl_dim_t[]){rows, out_c, window->out_h, window->out_w}, dnnl_nhwc);
+    dnnl_primitive_desc_t hint;
+    JUDGE_FORWARD(&hint, convolution_forward, dnnl_forward_training, dnnl_convolution_direct, xs, ws, bs, ys,
+                  g.strides, g.dilates, g.before, g.after);
     judge_run(hint, 4,
-              (struct judge_argument[]){{DNNL_ARG_SRC, &xs, x},
-                                        {DNNL_ARG_WEIGHTS, &ws, w},
-                                        {DNNL_ARG_BIAS, &bs, b},
-                                        {DNNL_ARG_DST, &ys, their_y}},
+              (struct judge_argument[]){{DNNL_ARG_SRC, xs, x},
+                                        {DNNL_ARG_WEIGHTS, ws, w},
+                                        {DNNL_ARG_BIAS, bs, b},
+                                        {DNNL_ARG_DST, ys, their_y}},
               NULL);
-    JUDGE(dnnl_dilated_convolution_backward_data_desc_init(&operation, dnnl_convolution_direct, &xs, &ws, &ys,
-                                                           g.strides, g.dilates, g.before, g.after));
-    dnnl_primitive_desc_t backward_data = judge_describe(&operation, hint);
+    dnnl_primitive_desc_t backward_data;
+    JUDGE_BACKWARD(&backward_data, hint, convolution_backward_data, dnnl_convolution_direct, xs, ws, ys,
+                   g.strides, g.dilates, g.before, g.after);
     judge_run(backward_data, 3,
-              (struct judge_argument[]){{DNNL_ARG_DIFF_DST, &ys, dy},
-                                        {DNNL_ARG_WEIGHTS, &ws, w},
-                                        {DNNL_ARG_DIFF_SRC, &xs, their_dx}},
+              (struct judge_argument[]){
+                  {DNNL_ARG_DIFF_DST, ys, dy}, {DNNL_ARG_WEIGHTS, ws, w}, {DNNL_ARG_DIFF_SRC, xs, their_dx}},
               NULL);
-    JUDGE(dnnl_dilated_convolution_backward_weights_desc_init(
-        &operation, dnnl_convolution_direct, &xs, &ws, &bs, &ys, g.strides, g.dilates, g.before, g.after));
-    dnnl_primitive_desc_t backward_weights = judge_describe(&operation, hint);
+    dnnl_primitive_desc_t backward_weights;
+    JUDGE_BACKWARD(&backward_weights, hint, convolution_backward_weights, dnnl_convolution_direct, xs, ws, bs,
+                   ys, g.strides, g.dilates, g.before, g.after);
     judge_run(backward_weights, 4,
-              (struct judge_argument[]){{DNNL_ARG_SRC, &xs, x},
-                                        {DNNL_ARG_DIFF_DST, &ys, dy},
-                                        {DNNL_ARG_DIFF_WEIGHTS, &ws, their_dw},
-                                        {DNNL_ARG_DIFF_BIAS, &bs, their_db}},
+              (struct judge_argument[]){{DNNL_ARG_SRC, xs, x},
+                                        {DNNL_ARG_DIFF_DST, ys, dy},
+                                        {DNNL_ARG_DIFF_WEIGHTS, ws, their_dw},
+                                        {DNNL_ARG_DIFF_BIAS, bs, their_db}},
               NULL);
     char what[100];
     snprintf(what, sizeof what, "%s, channels %d to %d, y", named->name, in_c, out_c);
@@ -221,22 +215,19 @@ static void check_pool(const struct named_window *named, enum tr_pool kind)
     float *their_y = differences_zeros(yn), *their_dx = differences_zeros(xn);
     dnnl_alg_kind_t algorithm = kind == TR_POOL_MAX ? dnnl_pooling_max : dnnl_pooling_avg_exclude_padding;
     struct geometry g = geometry_of(window);
-    dnnl_memory_desc_t xs =
-        judge_shape(4, (dnnl_dim_t[]){ROWS, CHANNELS, window->in_h, window->in_w}, dnnl_nhwc);
-    dnnl_memory_desc_t ys =
-        judge_shape(4, (dnnl_dim_t[]){ROWS, CHANNELS, window->out_h, window->out_w}, dnnl_nhwc);
-    dnnl_pooling_v2_desc_t operation;
-    JUDGE(dnnl_pooling_v2_forward_desc_init(&operation, dnnl_forward_training, algorithm, &xs, &ys, g.strides,
-                                            g.kernel, g.dilates, g.before, g.after));
-    dnnl_primitive_desc_t hint = judge_describe(&operation, NULL);
+    onednn_shape xs = judge_shape(4, (dnnl_dim_t[]){ROWS, CHANNELS, window->in_h, window->in_w}, dnnl_nhwc);
+    onednn_shape ys = judge_shape(4, (dnnl_dim_t[]){ROWS, CHANNELS, window->out_h, window->out_w}, dnnl_nhwc);
+    dnnl_primitive_desc_t hint;
+    JUDGE_FORWARD(&hint, pooling_forward, dnnl_forward_training, algorithm, xs, ys, g.strides, g.kernel,
+                  g.dilates, g.before, g.after);
     void *workspace = judge_workspace(hint);
-    judge_run(hint, 2, (struct judge_argument[]){{DNNL_ARG_SRC, &xs, x}, {DNNL_ARG_DST, &ys, their_y}},
+    judge_run(hint, 2, (struct judge_argument[]){{DNNL_ARG_SRC, xs, x}, {DNNL_ARG_DST, ys, their_y}},
               workspace);
-    JUDGE(dnnl_pooling_v2_backward_desc_init(&operation, algorithm, &xs, &ys, g.strides, g.kernel, g.dilates,
-                                             g.before, g.after));
-    dnnl_primitive_desc_t back = judge_describe(&operation, hint);
+    dnnl_primitive_desc_t back;
+    JUDGE_BACKWARD(&back, hint, pooling_backward, algorithm, xs, ys, g.strides, g.kernel, g.dilates, g.before,
+                   g.after);
     judge_run(back, 2,
-              (struct judge_argument[]){{DNNL_ARG_DIFF_DST, &ys, dy}, {DNNL_ARG_DIFF_SRC, &xs, their_dx}},
+              (struct judge_argument[]){{DNNL_ARG_DIFF_DST, ys, dy}, {DNNL_ARG_DIFF_SRC, xs, their_dx}},
               workspace);
     judge_compare(named->name, yn, y, their_y, ONEDNN_TOLERANCE);
     judge_compare(named->name, xn, dx, their_dx, ONEDNN_TOLERANCE);
