@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
+#include <sys/statfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -24,10 +24,10 @@ static const char *const above[] = {"/dev/shm", "/tmp"};
 
 int64_t tr_place_room(const char *path)
 {
-    struct statvfs facts;
-    if (statvfs(path, &facts) != 0) return -1;
+    struct statfs facts;
+    if (statfs(path, &facts) != 0) return -1;
     if (facts.f_blocks == 0) return INT64_MAX; /* a file system in memory without a limit */
-    uint64_t unit = facts.f_frsize > 0 ? facts.f_frsize : 1, most = INT64_MAX / unit;
+    uint64_t unit = facts.f_frsize > 0 ? (uint64_t)facts.f_frsize : 1, most = INT64_MAX / unit;
     return (int64_t)((facts.f_bavail < most ? facts.f_bavail : most) * unit);
 }
 

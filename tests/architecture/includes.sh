@@ -41,7 +41,7 @@ BEGIN {
   home["zlib.h"] = "src/data/tfrecord_write.c"
   split("assert ctype errno float inttypes limits locale math setjmp signal stdarg stdatomic stdbool stddef stdint stdio stdlib string time", words, " ")
   for (i in words) standard[words[i] ".h"] = 1
-  split("dirent.h dlfcn.h fcntl.h grp.h langinfo.h link.h linux/futex.h poll.h pthread.h pwd.h sched.h semaphore.h strings.h sys/eventfd.h sys/file.h sys/ioctl.h sys/mman.h sys/pidfd.h sys/prctl.h sys/random.h sys/resource.h sys/signalfd.h sys/stat.h sys/statfs.h sys/syscall.h sys/types.h sys/wait.h unistd.h", words, " ")
+  split("dirent.h dlfcn.h fcntl.h grp.h langinfo.h link.h linux/futex.h poll.h pthread.h pwd.h sched.h semaphore.h strings.h sys/eventfd.h sys/file.h sys/ioctl.h sys/mman.h sys/prctl.h sys/random.h sys/resource.h sys/signalfd.h sys/stat.h sys/statfs.h sys/syscall.h sys/types.h sys/wait.h unistd.h", words, " ")
   for (i in words) posix[words[i]] = 1
 }
 {
