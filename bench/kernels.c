@@ -10,7 +10,7 @@
 #include "kernels.h"
 
 #include "base/alloc.h"
-#include "base/team.h"
+#include "base/threads/team.h"
 #include "device/device.h"
 
 #include <stdio.h>

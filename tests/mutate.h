@@ -2,7 +2,7 @@
 #ifndef TESTS_MUTATE_H
 #define TESTS_MUTATE_H
 
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 
 #include <stddef.h>
 #include <string.h>

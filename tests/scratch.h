@@ -2,7 +2,7 @@
 #ifndef TESTS_SCRATCH_H
 #define TESTS_SCRATCH_H
 
-#include "base/file.h"
+#include "base/files/file.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 #include "base/place.h"
 
 #include "base/fail.h"
-#include "base/file.h"
-#include "base/text.h"
+#include "base/files/file.h"
+#include "base/text/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
  *         parameters.safetensors
  *         optimizer.safetensors
  *         model.yaml, ...          small files that the run wants to keep
- *         manifest.json            facts, and a checksum of everything (train/manifest.h)
+ *         manifest.json            facts, and a checksum of everything (checkpoint/manifest.h)
  *     checkpoint-best              a link to the one that the run marked as its best
  *     checkpoint-00000200.tmp/     being written or removed, or left behind by a kill; the
  *                                  next save removes it

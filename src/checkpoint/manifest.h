@@ -26,7 +26,7 @@
 #ifndef TR_CHECKPOINT_MANIFEST_H
 #define TR_CHECKPOINT_MANIFEST_H
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "checkpoint/checkpoint.h"
 
 #define TR_MANIFEST_VERSION 1

@@ -1,8 +1,8 @@
 #include "checkpoint/names.h"
 
 #include "base/alloc.h"
-#include "base/file.h"
-#include "base/text.h"
+#include "base/files/file.h"
+#include "base/text/text.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef TR_CHECKPOINT_NAMES_H
 #define TR_CHECKPOINT_NAMES_H
 
-#include "base/file_ops.h"
+#include "base/files/ops.h"
 
 /* A checkpoint by its name: "checkpoint-<step>" or "checkpoint-<step>-<edition>". */
 struct tr_checkpoint_name {

@@ -4,9 +4,9 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/file.h"
-#include "base/hash.h"
-#include "base/text.h"
+#include "base/files/file.h"
+#include "base/numbers/hash.h"
+#include "base/text/text.h"
 #include "checkpoint/names.h"
 #include "checkpoint/manifest.h"
 

@@ -11,9 +11,9 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/file.h"
-#include "base/hash.h"
-#include "base/log.h"
+#include "base/files/file.h"
+#include "base/numbers/hash.h"
+#include "base/text/log.h"
 #include "checkpoint/names.h"
 #include "checkpoint/manifest.h"
 

@@ -132,7 +132,7 @@ static inline int tr_island_agent(const struct tr_islands *islands, int island, 
     return islands->member[islands->start[island] + islands->place[rank] % tr_island_size(islands, island)];
 }
 
-/* How messages of many ranks go (comm/route.h): by the number of islands and bytes; all to all; in rounds,
+/* How messages of many ranks go (comm/sums/route.h): by the number of islands and bytes; all to all; in rounds,
    wherever there are two. The last two are for tests. */
 enum tr_routing { TR_ROUTING_AUTO, TR_ROUTING_DIRECT, TR_ROUTING_TREE };
 

@@ -2,7 +2,7 @@
 #include "comm/operation.h"
 
 #include "base/fail.h"
-#include "base/tree.h"
+#include "base/numbers/tree.h"
 
 #include <assert.h>
 #include <string.h>

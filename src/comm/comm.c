@@ -1,6 +1,6 @@
 /* The communicator itself: its head, who is there, and its end. */
 #include "comm/operation.h"
-#include "comm/route.h"
+#include "comm/sums/route.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"

@@ -149,7 +149,7 @@ tr_status tr_comm_broadcast(tr_comm *comm, int root, void *data, size_t bytes, c
 tr_status tr_comm_all_gather(tr_comm *comm, void *data, const int64_t *bound, tr_window *window,
                              const char *name, tr_ticket **out);
 
-/* How sums run along the tree of base/tree.h over `leaves` leaves, of which rank r brings [bound[r], bound[r
+/* How sums run along the tree of base/numbers/tree.h over `leaves` leaves, of which rank r brings [bound[r], bound[r
    + 1]) as the values of the nodes that tr_tree_cover() gives. bound[size + 1] ascends from 0 to `leaves` and
    is borrowed for the call; a rank may bring nothing. With a window, ranks of a host read each other's nodes
    there; else all goes by messages: the sum is the same to the bit. All ranks pass the same bounds and either

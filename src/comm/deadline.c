@@ -2,8 +2,8 @@
 #include "comm/operation.h"
 
 #include "base/fail.h"
-#include "base/log.h"
-#include "base/text.h"
+#include "base/text/log.h"
+#include "base/text/text.h"
 
 #include <assert.h>
 #include <stdio.h>

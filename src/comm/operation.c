@@ -2,9 +2,9 @@
 #include "comm/operation.h"
 
 #include "base/alloc.h"
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "base/fail.h"
-#include "base/timeline.h"
+#include "base/threads/timeline.h"
 
 #include <assert.h>
 #include <string.h>

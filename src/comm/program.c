@@ -5,7 +5,7 @@
 #include "comm/program.h"
 
 #include "base/alloc.h"
-#include "base/tree.h"
+#include "base/numbers/tree.h"
 
 #include <assert.h>
 #include <stdbool.h>

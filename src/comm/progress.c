@@ -14,7 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 
 #include <errno.h>
 #include <math.h>

@@ -11,9 +11,9 @@
 #include "comm/class.h"
 
 #include "base/alloc.h"
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "base/fail.h"
-#include "base/log.h"
+#include "base/text/log.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #ifndef TR_COMM_TRANSPORT_H
 #define TR_COMM_TRANSPORT_H
 
-#include "base/registry.h"
+#include "base/options/registry.h"
 #include "comm/comm.h"
 
 /* A way of connecting ranks that are processes. To add one: a line in comm/transport.c. */

@@ -4,7 +4,7 @@
  * round.
  */
 #include "comm/operation.h"
-#include "comm/reduction.h"
+#include "comm/sums/reduction.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"

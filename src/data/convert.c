@@ -2,10 +2,10 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "data/example.h"
-#include "data/idx.h"
-#include "data/tfrecord.h"
+#include "data/formats/idx.h"
+#include "data/formats/tfrecord.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef TR_DATA_CONVERT_H
 #define TR_DATA_CONVERT_H
 
-#include "data/inflate.h"
+#include "data/files/inflate.h"
 #include "data/source.h"
 
 /* Writes all examples as tf.train.Example into the TFRecord file `path`: images as `image_raw` (bytes) with

@@ -1,8 +1,8 @@
 #include "data/describe.h"
 
 #include "base/alloc.h"
-#include "base/file.h"
-#include "base/text.h"
+#include "base/files/file.h"
+#include "base/text/text.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -2,9 +2,9 @@
  * any source. */
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "data/convert.h"
-#include "data/image.h"
+#include "data/images/image.h"
 #include "data/source.h"
 
 #include <inttypes.h>

@@ -2,8 +2,8 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/mapped.h"
-#include "data/keep.h"
+#include "base/files/mapped.h"
+#include "data/cache/keep.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -6,16 +6,16 @@
 #ifndef TR_DATA_SOURCE_H
 #define TR_DATA_SOURCE_H
 
-#include "base/config.h"
-#include "base/hash.h"
-#include "base/registry.h"
-#include "data/files.h"
+#include "base/options/config.h"
+#include "base/numbers/hash.h"
+#include "base/options/registry.h"
+#include "data/files/stamps.h"
 #include "tensor/shape.h"
 #include "trireme/data.h"
 
 #define TR_SOURCE_VERSION 1
 
-/* What of an example came from which of several sources that were joined (data/join.h): images first, then
+/* What of an example came from which of several sources that were joined (data/tables/join.h): images first, then
    vectors, in the order in which their numbers follow each other in what read() gives. */
 #define TR_SOURCE_PARTS 4
 struct tr_source_parts {
@@ -75,7 +75,7 @@ struct tr_source {
     struct tr_source_files files; /* that it was made of, stamped before they were read */
     char digest[TR_SHA256_TEXT];  /* of tr_source_digest() */
     char note[TR_SHA256_TEXT];    /* under which the cache may note the digest, see tr_store_learn() */
-    struct tr_keeping *keeping;   /* of an entry that is being made of it, see data/keep.h; or NULL */
+    struct tr_keeping *keeping;   /* of an entry that is being made of it, see data/cache/keep.h; or NULL */
     const char *state_name;       /* in the place of the class's; static storage */
     int64_t unpacked;             /* about the bytes of memory that its data take in this process */
 };
@@ -108,7 +108,7 @@ struct tr_source_format {
 extern const struct tr_registry tr_source_formats;
 
 /* As tr_source_open(), from a mapping with the name of a format as its only key. Unpacked data come through
-   `store` in its `slot` (data/store.h); NULL: from the files. */
+   `store` in its `slot` (data/cache/store.h); NULL: from the files. */
 tr_status tr_source_open_config(const tr_config *node, const char *directory, const char *state,
                                 tr_store *store, int slot, tr_source **out);
 /* The same from the files, for sizes and labels alone: reading features may fail. */

@@ -5,7 +5,7 @@
  *     ...
  *
  * Names of classes by which labels are written may follow as a second part of the same form, of the kind
- * TR_STATE_CLASSES (data/class_names.h).
+ * TR_STATE_CLASSES (data/images/class_names.h).
  *
  * It is kept in files beside a model, so it is as hostile as any file when read. Lines contain no line feed
  * and no NUL and end with a line feed each.
@@ -13,7 +13,7 @@
 #ifndef TR_DATA_STATE_H
 #define TR_DATA_STATE_H
 
-#include "base/text.h"
+#include "base/text/text.h"
 
 #define TR_STATE_CLASSES "classes"
 

@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/team.h"
+#include "base/threads/team.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -8,8 +8,8 @@
 #ifndef TR_DEVICE_DEVICE_H
 #define TR_DEVICE_DEVICE_H
 
-#include "base/registry.h"
-#include "base/team.h"
+#include "base/options/registry.h"
+#include "base/threads/team.h"
 #include "device/ops.h"
 
 #include <stdbool.h>
@@ -123,7 +123,7 @@ void tr_device_destroy(tr_device **device);
 double tr_device_peak(tr_device *device, double seconds);
 
 /* Work of some microseconds per call that the device's threads do from now on while they wait for each other
-   (base/team.h), until NULL takes the place of `idle`; whoever sets it ends it, before the device is
+   (base/threads/team.h), until NULL takes the place of `idle`; whoever sets it ends it, before the device is
    destroyed. false: they do not wait, or have such work already. */
 bool tr_device_set_idle(tr_device *device, tr_team_idle idle, void *arguments);
 

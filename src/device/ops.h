@@ -11,11 +11,11 @@
  * = +0.
  *   - "lane sum" of n values: lane j (0..15) is the sum chain (or fma chain) over elements j, j+16, ...; then
  * lanes combine as l[j] += l[j+8] (j<8), l[j] += l[j+4] (j<4), l[j] += l[j+2] (j<2), l[0] + l[1].
- *   - exp, log, tanh, sigmoid, erf are those of base/mathf.h. Division and square root are IEEE.
+ *   - exp, log, tanh, sigmoid, erf are those of base/numbers/mathf.h. Division and square root are IEEE.
  *   - `fma(a,b,c)` is one rounding; everything else written here rounds after each operation, in the order of
  * C.
  *   - Microbatches: operations that reduce over rows take a `struct tr_cut`. One leaf per microbatch is
- * formed by chains over its rows; leaves combine in the tree of base/tree.h; each node goes to its own place
+ * formed by chains over its rows; leaves combine in the tree of base/numbers/tree.h; each node goes to its own place
  * in the output.
  *   - An operation with rows == 0 does nothing (gradients of such a call are +0). A microbatch without rows
  * is a leaf of +0.

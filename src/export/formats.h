@@ -5,7 +5,7 @@
 #ifndef TR_EXPORT_FORMATS_H
 #define TR_EXPORT_FORMATS_H
 
-#include "base/registry.h"
+#include "base/options/registry.h"
 #include "job/job.h"
 #include "trireme/export.h"
 

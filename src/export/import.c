@@ -3,12 +3,12 @@
  */
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/file.h"
-#include "base/log.h"
+#include "base/files/file.h"
+#include "base/text/log.h"
 #include "base/sized.h"
 #include "export/layout.h"
 #include "export/rename.h"
-#include "train/trainer_internal.h"
+#include "train/loop/internal.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,8 +1,8 @@
 /* Export to a safetensors file: the tensors in either layout, and in its header how to build the network. */
 #include "base/alloc.h"
-#include "base/config.h"
+#include "base/options/config.h"
 #include "base/fail.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "export/formats.h"
 #include "export/layout.h"
 

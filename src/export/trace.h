@@ -14,14 +14,14 @@
 #ifndef TR_EXPORT_TRACE_H
 #define TR_EXPORT_TRACE_H
 
-#include "data/scaling.h"
+#include "data/tables/scaling.h"
 #include "nn/model.h"
 
 #define TR_TRACED_KIND(op) TR_TRACED_##op,
 enum tr_traced_kind { TR_DEVICE_OPS(TR_TRACED_KIND) TR_TRACED_standardize, TR_TRACED_KINDS };
 #undef TR_TRACED_KIND
 
-/* What no device does: numbers of the data become those of the network (data/scaling.h). */
+/* What no device does: numbers of the data become those of the network (data/tables/scaling.h). */
 struct tr_op_standardize {
     int64_t width;
     const double *mean, *deviation; /* [width] */

@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "io/record.h"
 
 #include <assert.h>

@@ -8,7 +8,7 @@
 #ifndef TR_IO_EVENTS_H
 #define TR_IO_EVENTS_H
 
-#include "base/file_ops.h"
+#include "base/files/ops.h"
 #include "io/histogram.h"
 
 /* A file being written. Used by one thread at a time. */

@@ -1,7 +1,7 @@
 #include "io/npy.h"
 
 #include "base/fail.h"
-#include "base/text.h"
+#include "base/text/text.h"
 
 #include <inttypes.h>
 #include <stdio.h>

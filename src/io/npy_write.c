@@ -1,7 +1,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/file.h"
-#include "base/text.h"
+#include "base/files/file.h"
+#include "base/text/text.h"
 #include "io/npy.h"
 #include "io/zip.h"
 

@@ -8,7 +8,7 @@
 #ifndef TR_IO_ONNX_H
 #define TR_IO_ONNX_H
 
-#include "base/file_ops.h"
+#include "base/files/ops.h"
 
 typedef struct tr_onnx tr_onnx;
 

@@ -1,6 +1,6 @@
 #include "io/record.h"
 
-#include "base/hash.h"
+#include "base/numbers/hash.h"
 
 static void put_u32(uint8_t *to, uint32_t value)
 {

@@ -12,7 +12,7 @@
 #ifndef TR_IO_SAFETENSORS_H
 #define TR_IO_SAFETENSORS_H
 
-#include "base/file_ops.h"
+#include "base/files/ops.h"
 
 /* Element types of the format. Trireme computes with the first four; the others are known so that files of
    other programs can be looked at. */

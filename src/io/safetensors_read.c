@@ -2,9 +2,9 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/file.h"
-#include "base/hash.h"
-#include "base/json.h"
+#include "base/files/file.h"
+#include "base/numbers/hash.h"
+#include "base/text/json.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/hash.h"
+#include "base/numbers/hash.h"
 
 #include <string.h>
 

@@ -10,7 +10,7 @@
 #ifndef TR_IO_ZIP_H
 #define TR_IO_ZIP_H
 
-#include "base/file_ops.h"
+#include "base/files/ops.h"
 
 /* Where 32 bits end. Sizes and offsets from here on go into 64-bit records. */
 #define TR_ZIP_WIDE UINT32_MAX

@@ -2,8 +2,8 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "data/csv.h"
-#include "data/csv_table.h"
+#include "data/tables/csv.h"
+#include "data/tables/csv_table.h"
 
 #include <inttypes.h>
 #include <math.h>

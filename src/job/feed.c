@@ -2,8 +2,8 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/rng.h"
-#include "base/timeline.h"
+#include "base/numbers/rng.h"
+#include "base/threads/timeline.h"
 #include "job/input.h"
 #include "job/resident.h"
 

@@ -8,8 +8,8 @@
 #ifndef TR_JOB_FEED_H
 #define TR_JOB_FEED_H
 
-#include "data/batch.h"
-#include "nn/pass.h"
+#include "data/order/batch.h"
+#include "nn/pass/pass.h"
 #include "job/job.h"
 
 typedef struct tr_feed tr_feed;
@@ -35,7 +35,7 @@ size_t tr_feed_memory(const tr_feed *feed);
 /* Whether all that passes take is in the device's memory for good, so that nothing of a batch is borrowed. */
 bool tr_feed_is_resident(const tr_feed *feed);
 
-/* Brings rows [begin, end) of the batch to the pass, what of it the pass takes (nn/pass.h), labels included
+/* Brings rows [begin, end) of the batch to the pass, what of it the pass takes (nn/pass/pass.h), labels included
    if the source has them; `scalars` (device memory) and `seed` decide augmentation. The batch is borrowed
    until the device has been waited for.
  */

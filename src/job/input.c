@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "data/join.h"
+#include "data/tables/join.h"
 #include "data/state.h"
 
 #include <inttypes.h>

@@ -7,8 +7,8 @@
 #ifndef TR_JOB_JOB_H
 #define TR_JOB_JOB_H
 
-#include "data/order.h"
-#include "data/scaling.h"
+#include "data/order/order.h"
+#include "data/tables/scaling.h"
 #include "data/source.h"
 #include "nn/model.h"
 #include "optim/optimizer.h"

@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 
 #include <pthread.h>
 #include <string.h>

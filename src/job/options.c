@@ -1,6 +1,6 @@
 #include "job/options.h"
 
-#include "data/batch.h"
+#include "data/order/batch.h"
 
 #include <math.h>
 

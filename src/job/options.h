@@ -2,7 +2,7 @@
 #ifndef TR_JOB_OPTIONS_H
 #define TR_JOB_OPTIONS_H
 
-#include "base/option.h"
+#include "base/options/option.h"
 
 enum tr_keep_best {
     TR_KEEP_BEST_AUTO, /* where an early stop is asked for */

@@ -2,7 +2,7 @@
 #ifndef TR_JOB_OVERRIDE_H
 #define TR_JOB_OVERRIDE_H
 
-#include "base/config.h"
+#include "base/options/config.h"
 #include "job/job.h"
 
 /* Applies the settings to the tree of a model file: strategy, overrides, seed, and steps or epochs, in this

@@ -2,8 +2,8 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/log.h"
-#include "base/text.h"
+#include "base/text/log.h"
+#include "base/text/text.h"
 
 /* A set that is larger than a device's room divided by this is not kept: passes and evaluations want some,
  * too. */

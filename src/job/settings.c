@@ -1,7 +1,7 @@
 #include "job/settings.h"
 
 #include "base/alloc.h"
-#include "base/config.h"
+#include "base/options/config.h"
 #include "base/fail.h"
 
 #include <inttypes.h>

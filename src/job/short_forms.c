@@ -1,6 +1,6 @@
 #include "job/short_forms.h"
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "optim/schedule.h"
 
 #include <string.h>

@@ -4,7 +4,7 @@
 
 #include "io/safetensors.h"
 #include "job/job.h"
-#include "job/variables.h"
+#include "job/step/variables.h"
 
 /* A parameter's part of an arena, under `name` (borrowed). */
 struct tr_stored_tensor tr_parameter_tensor(const struct tr_parameter *parameter, const char *name,

@@ -10,7 +10,7 @@
 #ifndef TR_NN_LAYER_H
 #define TR_NN_LAYER_H
 
-#include "base/registry.h"
+#include "base/options/registry.h"
 #include "device/device.h"
 #include "optim/initializer.h"
 #include "optim/optimizer.h"

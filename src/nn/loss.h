@@ -2,8 +2,8 @@
 #ifndef TR_NN_LOSS_H
 #define TR_NN_LOSS_H
 
-#include "base/registry.h"
-#include "base/text.h"
+#include "base/options/registry.h"
+#include "base/text/text.h"
 #include "device/device.h"
 #include "tensor/shape.h"
 

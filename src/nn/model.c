@@ -3,9 +3,9 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/hash.h"
-#include "base/rng.h"
-#include "base/tree.h"
+#include "base/numbers/hash.h"
+#include "base/numbers/rng.h"
+#include "base/numbers/tree.h"
 #include "nn/read.h"
 
 #include <inttypes.h>

@@ -10,8 +10,8 @@
 #ifndef TR_NN_MODEL_H
 #define TR_NN_MODEL_H
 
-#include "base/config.h"
-#include "base/hash.h"
+#include "base/options/config.h"
+#include "base/numbers/hash.h"
 #include "nn/layer.h"
 #include "nn/loss.h"
 

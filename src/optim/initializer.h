@@ -7,9 +7,9 @@
 #ifndef TR_OPTIM_INITIALIZER_H
 #define TR_OPTIM_INITIALIZER_H
 
-#include "base/config.h"
-#include "base/registry.h"
-#include "base/rng.h"
+#include "base/options/config.h"
+#include "base/options/registry.h"
+#include "base/numbers/rng.h"
 
 enum tr_initializer_kind {
     TR_INIT_CONSTANT,         /* value */

@@ -2,7 +2,7 @@
 #include "optim/optimizer.h"
 
 #include "base/fail.h"
-#include "base/math.h"
+#include "base/numbers/math.h"
 
 #include <assert.h>
 #include <float.h>

@@ -6,8 +6,8 @@
 #ifndef TR_OPTIM_OPTIMIZER_H
 #define TR_OPTIM_OPTIMIZER_H
 
-#include "base/config.h"
-#include "base/registry.h"
+#include "base/options/config.h"
+#include "base/options/registry.h"
 #include "device/ops.h"
 #include "optim/schedule.h"
 

@@ -2,7 +2,7 @@
 #include "optim/schedule.h"
 
 #include "base/fail.h"
-#include "base/math.h"
+#include "base/numbers/math.h"
 
 #include <assert.h>
 #include <math.h>

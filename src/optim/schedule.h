@@ -1,13 +1,13 @@
 /* Learning rate schedules: a factor on the base rate as a function of the step (from 0).
  *
- * Computed in double with the functions of base/math.h, which are the same on every machine, and rounded to
+ * Computed in double with the functions of base/numbers/math.h, which are the same on every machine, and rounded to
  * float once by the optimizer.
  */
 #ifndef TR_OPTIM_SCHEDULE_H
 #define TR_OPTIM_SCHEDULE_H
 
-#include "base/config.h"
-#include "base/option.h"
+#include "base/options/config.h"
+#include "base/options/option.h"
 
 enum tr_schedule_kind {
     TR_SCHEDULE_CONSTANT,    /* 1 */

@@ -8,7 +8,7 @@
 #ifndef TR_PLAN_CLUSTER_H
 #define TR_PLAN_CLUSTER_H
 
-#include "base/option.h"
+#include "base/options/option.h"
 
 /* What messages between two ranks take. */
 struct tr_path {

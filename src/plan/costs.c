@@ -1,7 +1,7 @@
 #include "plan/costs.h"
 
 #include "base/alloc.h"
-#include "base/sort.h"
+#include "base/numbers/sort.h"
 
 #include <math.h>
 #include <stdlib.h>

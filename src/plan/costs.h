@@ -73,7 +73,7 @@ void tr_timing_device_note(tr_device *device, bool notes);
 
 /* A device that computes nothing: each operation takes its cost, which `spend` lets pass. It lacks the
    fusions of which nothing is known, as what was measured lacked them. Memory is addresses
-   (plan/transport.h); copies of more than 64 KiB are left out, so that of a pass of more sequences than that
+   (plan/world/transport.h); copies of more than 64 KiB are left out, so that of a pass of more sequences than that
    has offsets only their number is known. All borrowed for its life. */
 typedef tr_status (*tr_cost_spender)(void *user, double seconds);
 tr_status tr_virtual_device_create(const tr_costs *costs, int threads, tr_cost_spender spend, void *user,

@@ -2,9 +2,9 @@
 #include "plan/costs.h"
 
 #include "base/alloc.h"
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "base/fail.h"
-#include "plan/transport.h"
+#include "plan/world/transport.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 #include "plan/measure.h"
 
 #include "base/alloc.h"
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "base/fail.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 #include "plan/variant.h"
 #include "strategy/class.h"
 

@@ -2,7 +2,7 @@
 #include "plan/plan.h"
 
 #include "base/alloc.h"
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "report/chart.h"
 #include "report/html.h"
 #include "trireme/trireme.h"

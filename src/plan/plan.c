@@ -1,7 +1,7 @@
 #include "plan/plan.h"
 
 #include "base/alloc.h"
-#include "base/json.h"
+#include "base/text/json.h"
 
 #include <math.h>
 

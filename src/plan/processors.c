@@ -7,7 +7,7 @@
  *
  * Invariant: nobody waits while a place is free.
  */
-#include "plan/world_internal.h"
+#include "plan/world/internal.h"
 
 #include "base/alloc.h"
 

@@ -4,7 +4,7 @@
 
 #include "plan/cluster.h"
 #include "plan/costs.h"
-#include "plan/transport.h"
+#include "plan/world/transport.h"
 #include "plan/variant.h"
 
 struct tr_rehearsal {

@@ -3,7 +3,7 @@
 #ifndef TR_REPORT_CHART_H
 #define TR_REPORT_CHART_H
 
-#include "base/text.h"
+#include "base/text/text.h"
 
 #include <stdbool.h>
 

@@ -1,16 +1,16 @@
-/* Where two runs part: their digests (train/digests.h) are compared step by step, in the order in which a
+/* Where two runs part: their digests (train/observe/digests.h) are compared step by step, in the order in which a
  * step computes: outputs by microbatch and layer, the gradient, the parameters.
  */
 #include "trireme/report.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/file.h"
-#include "base/json.h"
-#include "base/text.h"
+#include "base/files/file.h"
+#include "base/text/json.h"
+#include "base/text/text.h"
 #include "job/settings.h"
 #include "report/run.h"
-#include "train/digests.h"
+#include "train/observe/digests.h"
 
 #include <inttypes.h>
 #include <string.h>

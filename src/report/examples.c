@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "data/image.h"
+#include "data/images/image.h"
 #include "report/html.h"
 #include "report/values.h"
 

@@ -2,7 +2,7 @@
 #ifndef TR_REPORT_EXAMPLES_H
 #define TR_REPORT_EXAMPLES_H
 
-#include "base/text.h"
+#include "base/text/text.h"
 
 /* Appends a section for the newest checkpoint in `directory`, on the test data of its job, or the validation
    data where it has no others. A section that says why there is none is

@@ -2,7 +2,7 @@
 #ifndef TR_REPORT_HTML_H
 #define TR_REPORT_HTML_H
 
-#include "base/text.h"
+#include "base/text/text.h"
 
 /* Appends text that may be anything: markup characters become entities, what is no UTF-8 becomes U+FFFD, and
    control characters are left out. Fit for elements and for quoted attributes. */

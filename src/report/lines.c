@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/file.h"
+#include "base/files/file.h"
 
 #include <string.h>
 

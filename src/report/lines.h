@@ -6,7 +6,7 @@
 #ifndef TR_REPORT_LINES_H
 #define TR_REPORT_LINES_H
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "trireme/status.h"
 
 #include <stdint.h>

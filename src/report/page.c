@@ -2,9 +2,9 @@
 #include "trireme/report.h"
 
 #include "base/alloc.h"
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "base/fail.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/sized.h"
 #include "report/chart.h"
 #include "report/examples.h"

@@ -6,7 +6,7 @@
 #define TR_REPORT_RUN_H
 
 #include "report/lines.h"
-#include "train/journal.h"
+#include "train/observe/journal.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/file.h"
-#include "base/json.h"
+#include "base/files/file.h"
+#include "base/text/json.h"
 #include "report/html.h"
 
 #include <math.h>

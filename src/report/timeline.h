@@ -1,8 +1,8 @@
-/* An excerpt of a trace file (see train/trace.h) as a picture: a lane for each thread of each rank. */
+/* An excerpt of a trace file (see train/observe/trace.h) as a picture: a lane for each thread of each rank. */
 #ifndef TR_REPORT_TIMELINE_H
 #define TR_REPORT_TIMELINE_H
 
-#include "base/text.h"
+#include "base/text/text.h"
 
 /* Appends a figure with the last whole step of the trace and the one before, as far as they are there.
    TR_ENOTFOUND where there is no such file; TR_EFORMAT for what is no trace; TR_EIO, TR_ENOMEM. */

@@ -2,7 +2,7 @@
 #ifndef TR_REPORT_VALUES_H
 #define TR_REPORT_VALUES_H
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "trireme/predict.h"
 
 /* Appends a picture for each of the first outputs. All are borrowed for the call; the source, which the

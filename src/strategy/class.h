@@ -16,7 +16,7 @@
 #ifndef TR_STRATEGY_CLASS_H
 #define TR_STRATEGY_CLASS_H
 
-#include "base/registry.h"
+#include "base/options/registry.h"
 #include "strategy/shares.h"
 #include "strategy/strategy.h"
 

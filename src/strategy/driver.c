@@ -17,9 +17,9 @@
 #include "strategy/driver.h"
 
 #include "base/alloc.h"
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "base/fail.h"
-#include "base/timeline.h"
+#include "base/threads/timeline.h"
 
 #include <assert.h>
 #include <math.h>

@@ -1,9 +1,9 @@
 /* What classes need besides the driver: shared memory, waits, stragglers. */
 #include "strategy/class.h"
 
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "base/fail.h"
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 
 #include <math.h>
 #include <time.h>

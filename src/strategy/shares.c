@@ -2,9 +2,9 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/sort.h"
-#include "base/text.h"
-#include "base/tree.h"
+#include "base/numbers/sort.h"
+#include "base/text/text.h"
+#include "base/numbers/tree.h"
 #include "strategy/class.h"
 
 #include <math.h>

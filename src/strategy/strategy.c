@@ -6,9 +6,9 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/tree.h"
-#include "job/mirror.h"
-#include "strategy/replicas.h"
+#include "base/numbers/tree.h"
+#include "job/step/mirror.h"
+#include "strategy/replicas/replicas.h"
 
 #include <assert.h>
 #include <math.h>

@@ -14,9 +14,9 @@
 #define TR_STRATEGY_STRATEGY_H
 
 #include "comm/comm.h"
-#include "job/gradient.h"
+#include "job/step/gradient.h"
 #include "job/job.h"
-#include "job/variables.h"
+#include "job/step/variables.h"
 
 #include <stdatomic.h>
 

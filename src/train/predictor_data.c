@@ -1,9 +1,9 @@
 /* Predictions and measurements for the examples of data sets. */
-#include "train/predictor.h"
+#include "train/evaluate/predictor.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "train/evaluate.h"
+#include "train/evaluate/evaluate.h"
 
 #include <inttypes.h>
 #include <string.h>

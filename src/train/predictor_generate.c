@@ -1,10 +1,10 @@
 /* Text from a predictor, piece by piece. */
-#include "train/predictor.h"
+#include "train/evaluate/predictor.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/sized.h"
-#include "train/generator.h"
+#include "train/evaluate/generator.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* Predictions for examples in memory. */
-#include "train/predictor.h"
+#include "train/evaluate/predictor.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"

@@ -1,5 +1,5 @@
 /* What a predictor knows of words. */
-#include "train/predictor.h"
+#include "train/evaluate/predictor.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"

@@ -9,15 +9,23 @@ trap 'rm -rf "$tree"' EXIT
 # make PATH LINE: a sound tree, with LINE added to PATH
 make() {
   rm -rf "${tree:?}"/*
-  mkdir -p "$tree/docs" "$tree/src/base" "$tree/src/device/cpu" "$tree/src/nn" "$tree/include/trireme" "$tree/cli" "$tree/examples"
+  mkdir -p "$tree/docs" "$tree/src/base" "$tree/src/device/cpu/vectors" "$tree/src/nn" "$tree/include/trireme" "$tree/cli/train" "$tree/examples"
   # shellcheck disable=SC2016 # backquotes of Markdown
   printf '| `src/base/` | x |\n| `src/device/` | x |\n| `src/nn/` | x |\n' >"$tree/docs/architecture.md"
   echo '#include <stdint.h>' >"$tree/include/trireme/status.h"
   printf '#include "trireme/status.h"\ntypedef struct tr_location tr_location;\n' >"$tree/src/base/fail.h"
-  echo '#include "device/cpu/vec.h"' >"$tree/src/device/cpu/dense.c"
+  printf '# x\n\n- Read in this order: `fail.h`.\n- May include: nothing from elsewhere.\n' >"$tree/src/base/README.md"
+  printf '# x\n\n- Rooms: `cpu/`.\n' >"$tree/src/device/README.md"
+  printf '# x\n\n- Rooms: `vectors/`.\n- May include: `device/cpu/vectors`.\n- Used by: `src/device` alone.\n' >"$tree/src/device/cpu/README.md"
+  printf '# x\n\n- Used by: `src/device` alone.\n' >"$tree/src/device/cpu/vectors/README.md"
+  printf '# x\n\n- May include: `base`.\n' >"$tree/src/nn/README.md"
+  printf '# x\n\n- May include: `nn`.\n' >"$tree/cli/train/README.md"
+  echo '#include "device/cpu/vectors/vec.h"' >"$tree/src/device/cpu/dense.c"
+  echo '/* One lane after the other, see vec.h. */' >"$tree/src/device/cpu/vectors/vec.h"
   # A declaration may be repeated, and files may keep types of one name to themselves.
   printf '#include "base/fail.h"\ntypedef struct tr_location tr_location;\nstruct options {\nstruct tr_location {\n' >"$tree/src/nn/model.c"
-  printf '#include "nn/model.h"\nstruct options {\n    "see --help"\n' >"$tree/cli/main.c"
+  echo '/* Of src/base/fail.h. */' >"$tree/src/nn/model.h"
+  printf '#include "nn/model.h"\nstruct options {\n    "see --help"\n' >"$tree/cli/train/main.c"
   echo '#include <trireme/status.h>' >"$tree/examples/01.c"
   mkdir -p "$(dirname "$tree/$1")"
   echo "$2" >>"$tree/$1"
@@ -25,11 +33,11 @@ make() {
 
 # sound: the tree as it stands passes every check.
 sound() {
-  for check in includes names flags streams; do
+  for check in includes names flags streams paths; do
     sh "$checks/$check.sh" "$tree" || { echo "$check.sh refused the sound tree"; exit 1; }
   done
 }
-make cli/main.c '#include "command.h"'
+make cli/train/main.c '#include "nn/model.h"'
 sound
 
 # expect WHAT PATH LINE: the check $check finds the mistake.
@@ -49,8 +57,15 @@ expect 'includes point down' src/base/fail.c '#include "nn/model.h"'
 expect 'includes point down' src/device/cpu/dense.c '  #  include "nn/model.h"'
 expect 'includes point down' include/trireme/train.h '#include "base/fail.h"'
 expect 'includes point down' examples/01.c '#include "base/fail.h"'
-expect 'an implementation' src/nn/model.c '#include "device/cpu/vec.h"'
-expect 'an implementation' cli/main.c '#include "device/cpu/vec.h"'
+expect 'an implementation' src/nn/model.c '#include "device/cpu/vectors/vec.h"'
+expect 'an implementation' cli/train/main.c '#include "device/cpu/vectors/vec.h"'
+expect 'does not say that it may include device' cli/train/main.c '#include "device/device.h"'
+expect 'does not say that it may include cli/launch' cli/train/main.c '#include "cli/launch/job.h"'
+expect 'and nothing there does' src/nn/README.md '- May include: `tensor`.'
+expect 'which is not there' src/base/README.md '- Read in this order: `gone.h`.'
+expect 'has no README.md' src/base/numbers/tree.c '#include "base/fail.h"'
+expect 'does not name its room' src/base/numbers/tree.c '#include "base/fail.h"'
+expect 'cli lies above' src/nn/model.c '#include "cli/train/main.h"'
 expect 'no layer' src/nn/model.c '#include "gpu/cuda.h"'
 expect 'the path from src/' src/nn/model.c '#include "model.h"'
 expect 'does not know' src/nn/model.c '#include <cblas.h>'
@@ -59,7 +74,7 @@ expect 'C standard' include/trireme/train.h '#include <pthread.h>'
 expect 'is no layer' src/gpu/cuda.c '#include "base/fail.h"'
 check=names
 expect 'the tag "tr_location"' src/base/fail.c 'struct tr_location {'
-expect 'the tag "tr_location"' cli/main.c 'enum tr_location {'
+expect 'the tag "tr_location"' cli/train/main.c 'enum tr_location {'
 expect 'the tag "run"' src/base/fail.h 'struct run {
 union run {'
 expect 'the typedef "tr_location"' src/device/device.h 'typedef const struct tr_location *tr_location;'
@@ -70,8 +85,12 @@ expect 'name the setting' src/nn/model.c 'fail("give one with --out");'
 expect 'name the setting' src/nn/model.c '    "--steps is missing"'
 expect 'name the setting' src/base/fail.c 'fail("a \"b\" (--steps)");'
 check=streams
-expect 'print by cli_printf' cli/main.c '    printf("%s\n", path);'
-expect 'print by cli_printf' cli/main.c '    if (failed) fprintf(stderr, "%s", name);'
-expect 'print by cli_printf' cli/main.c '    puts(line);'
-expect 'print by cli_printf' cli/main.c '    fwrite(text, 1, size, stdout);'
+expect 'print by cli_printf' cli/train/main.c '    printf("%s\n", path);'
+expect 'print by cli_printf' cli/train/main.c '    if (failed) fprintf(stderr, "%s", name);'
+expect 'print by cli_printf' cli/train/main.c '    puts(line);'
+expect 'print by cli_printf' cli/train/main.c '    fwrite(text, 1, size, stdout);'
+check=paths
+expect 'no file data/order.h' src/nn/model.c '/* As data/order.h says. */'
+expect 'no file src/base/gone.c' docs/architecture.md 'It is in `src/base/gone.c`.'
+expect 'no file gone.c' src/nn/model.c '/* The rest, see gone.c. */'
 echo "all mistakes were found"

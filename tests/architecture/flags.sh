@@ -5,7 +5,7 @@
 set -eu
 cd "$1"
 [ -d src/base ] || { echo "there is no src/base" >&2; exit 1; }
-if find src -name '*.[ch]' ! -path 'src/base/option*' ! -path src/data/data_set.c | sort |
+if find src -name '*.[ch]' ! -path 'src/base/options/*' ! -path src/data/files/data_set.c | sort |
   xargs grep -nE '(^|[^\\])"(([^"\\]|\\.)*[ (`])?--[a-z]' /dev/null | grep -vE '^[^:]*:[0-9]+: *(\*|/\*)|`trireme |cmake '; then
   echo "name the setting, not a flag"
   exit 1

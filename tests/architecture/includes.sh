@@ -3,7 +3,8 @@
 #
 #   - The layers are the rows of the table in docs/architecture.md, bottom first. A file includes only from its own layer
 #     and those below; include/trireme/ is the bottom, cli/ the top; every folder of src/ is in the table.
-#   - Implementations (a folder in a layer, such as device/cpu/) are for their own layer alone.
+#   - Every folder with sources has a README.md, whose line "May include:" names the layers, and the folders of its own layer,
+#     that its files include: no more and no fewer. "Used by: `src/x` alone" keeps a folder to its layer.
 #   - Public headers and examples include public headers and those of the C standard, nothing else.
 #   - Each foreign library is known to one place.
 set -eu
@@ -20,28 +21,63 @@ for folder in src/*/; do
   esac
 done
 
-find include src cli examples -name '*.[ch]' -o -name '*.inc' | sort | xargs grep -nE '^ *# *include' | awk -v layers="$layers" '
+# Every folder with sources says what it is, and names files and rooms that are there.
+find src cli -name '*.[chk]' -o -name '*.inc' -o -name '*.c.in' -o -name '*.proto' | sed 's,/[^/]*$,,' | sort -u | while read -r folder; do
+  if [ ! -f "$folder/README.md" ]; then
+    echo "$folder has no README.md that says what is there and what it may include"
+    continue
+  fi
+  # shellcheck disable=SC2016 # backquotes of Markdown
+  sed -n '/^- Read in this order:/p; /^- Rooms:/p' "$folder/README.md" | grep -o '`[^`]*`' | tr -d '`' | while read -r name; do
+    [ -e "$folder/$name" ] || echo "$folder/README.md names $name, which is not there"
+  done
+  for room in "$folder"/*/; do
+    [ ! -d "$room" ] || grep -q "^- Rooms:.*\`$(basename "$room")/\`" "$folder/README.md" || echo "$folder/README.md does not name its room $(basename "$room")/"
+  done
+done >"${TMPDIR:-/tmp}/readmes.$$"
+if [ -s "${TMPDIR:-/tmp}/readmes.$$" ]; then
+  cat "${TMPDIR:-/tmp}/readmes.$$"
+  rm -f "${TMPDIR:-/tmp}/readmes.$$"
+  exit 1
+fi
+rm -f "${TMPDIR:-/tmp}/readmes.$$"
+
+readmes=$(find src cli -name README.md | sort)
+find include src cli examples -name '*.[ch]' -o -name '*.inc' | sort | xargs grep -nE '^ *# *include' | awk -v layers="$layers" -v readmes="$readmes" '
 function complain(why) { print $0 "    <- " why; bad = 1 }
 function begins(text, start) { return substr(text, 1, length(start)) == start }
+# What a README.md says of its folder: may[folder, name] for what its files may include, alone[folder] for whom it is.
+function read_readme(path,   line, folder, i, words, word) {
+  folder = path; sub(/\/README.md$/, "", folder)
+  while ((getline line <path) > 0) {
+    if (line ~ /^- Used by: .* alone\.$/) { split(line, word, "`"); alone[folder] = word[2] }
+    if (line !~ /^- May include: /) continue
+    words = split(line, word, "`")
+    for (i = 2; i <= words; i += 2) may[folder, word[i]] = 1
+  }
+  close(path)
+}
 BEGIN {
+  readme_count = split(readmes, readme, "\n")
+  for (i = 1; i <= readme_count; i++) read_readme(readme[i])
   count = split(layers, name, " ")
   for (i = 1; i <= count; i++) rank[name[i]] = i
   rank["trireme"] = 0
   # Where foreign headers may appear: the beginning of a path.
-  home["arm_neon.h"] = home["immintrin.h"] = "src/device/cpu/vec_"
-  home["emmintrin.h"] = "src/device/cpu/fma_exact.h"
-  home["curl/curl.h"] = "src/data/fetch_curl.c"
-  home["isa-l/crc.h"] = home["openssl/evp.h"] = "src/base/hash.c"
-  home["isa-l/igzip_lib.h"] = "src/data/inflate.c"
+  home["arm_neon.h"] = home["immintrin.h"] = "src/device/cpu/vectors/"
+  home["emmintrin.h"] = "src/device/cpu/vectors/fma_exact.h"
+  home["curl/curl.h"] = "src/data/files/fetch_curl.c"
+  home["isa-l/crc.h"] = home["openssl/evp.h"] = "src/base/numbers/hash.c"
+  home["isa-l/igzip_lib.h"] = "src/data/files/inflate.c"
   home["mpi.h"] = "src/comm/mpi/"
-  home["png.h"] = "src/data/image"
-  home["turbojpeg.h"] = "src/data/image_jpeg.c"
+  home["png.h"] = "src/data/images/"
+  home["turbojpeg.h"] = "src/data/images/"
   home["protobuf-c/protobuf-c.h"] = "src/io/"
-  home["yaml.h"] = "src/base/config_parse.c"
-  home["zlib.h"] = "src/data/tfrecord_write.c"
+  home["yaml.h"] = "src/base/options/config_parse.c"
+  home["zlib.h"] = "src/data/formats/tfrecord_write.c"
   split("assert ctype errno float inttypes limits locale math setjmp signal stdarg stdatomic stdbool stddef stdint stdio stdlib string time", words, " ")
   for (i in words) standard[words[i] ".h"] = 1
-  split("dirent.h dlfcn.h fcntl.h grp.h langinfo.h link.h linux/futex.h poll.h pthread.h pwd.h sched.h semaphore.h strings.h sys/eventfd.h sys/file.h sys/ioctl.h sys/mman.h sys/prctl.h sys/random.h sys/resource.h sys/signalfd.h sys/stat.h sys/statfs.h sys/syscall.h sys/types.h sys/wait.h unistd.h", words, " ")
+  split("dirent.h dlfcn.h fcntl.h grp.h langinfo.h link.h linux/futex.h poll.h pthread.h pwd.h sched.h semaphore.h strings.h sys/eventfd.h sys/file.h sys/ioctl.h sys/mman.h sys/pidfd.h sys/prctl.h sys/random.h sys/resource.h sys/signalfd.h sys/stat.h sys/statfs.h sys/syscall.h sys/types.h sys/wait.h unistd.h", words, " ")
   for (i in words) posix[words[i]] = 1
 }
 {
@@ -60,12 +96,27 @@ BEGIN {
     next
   }
   steps = split(header, step, "/")
-  if (steps == 1) { if (folder[1] != "cli") complain("write the path from src/"); next }
-  if (!(step[1] in rank)) complain("no layer of this name")
-  else if (rank[step[1]] > own) complain("includes point down: " step[1] " lies above " folder[2])
-  else if (steps > 2 && folder[2] != step[1]) complain("an implementation, for src/" step[1] "/ alone")
+  if (steps == 1) { complain("write the path from src/, or from cli/"); next }
+  from = path; sub(/\/[^\/]*$/, "", from)
+  to = header; sub(/\/[^\/]*$/, "", to)
+  if (step[1] == "cli") {
+    if (folder[1] != "cli") { complain("includes point down: cli lies above " folder[2]); next }
+    target = to
+  } else {
+    if (!(step[1] in rank)) { complain("no layer of this name"); next }
+    if (rank[step[1]] > own) { complain("includes point down: " step[1] " lies above " folder[2]); next }
+    target = "src/" to
+  }
+  if (target == from || header ~ /\.pb-c\.h$/ || step[1] == "trireme") next
+  same = step[1] == "cli" || (folder[1] == "src" && folder[2] == step[1])
+  if ((target in alone) && !same) { complain("an implementation, for " alone[target] " alone"); next }
+  wanted = same ? to : step[1]
+  if (!((from, wanted) in may)) complain(from "/README.md does not say that it may include " wanted)
+  else used[from, wanted] = 1
 }
 END {
+  for (key in may)
+    if (!(key in used)) { split(key, pair, SUBSEP); print pair[1] "/README.md says that it may include " pair[2] ", and nothing there does"; bad = 1 }
   if (files < 1) { print "no file includes anything"; bad = 1 }
   exit bad
 }'

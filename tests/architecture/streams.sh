@@ -1,6 +1,6 @@
 #!/bin/sh
 # streams.sh ROOT: refuses commands (cli/) that write to stdout or stderr by themselves: names of files, and texts of data sets and
-# checkpoints, may hold what a terminal obeys. cli/output.c has the functions that make them harmless; cli/screen.c draws with them.
+# checkpoints, may hold what a terminal obeys. cli/terminal/output.c has the functions that make them harmless; cli/terminal/screen.c draws with them.
 set -eu
 cd "$1"
 [ -d cli ] || { echo "there is no cli" >&2; exit 1; }

@@ -2,7 +2,7 @@
 #ifndef TESTS_BASE_FILE_FAULT_H
 #define TESTS_BASE_FILE_FAULT_H
 
-#include "base/file_ops.h"
+#include "base/files/ops.h"
 
 enum fault_kind {
     FAULT_ERROR,       /* the call does nothing and fails with `error` */

@@ -11,7 +11,7 @@
 #ifndef TESTS_BASE_FILE_POWER_H
 #define TESTS_BASE_FILE_POWER_H
 
-#include "base/file_ops.h"
+#include "base/files/ops.h"
 
 struct power_files;
 

@@ -1,7 +1,7 @@
 /* Loads the module of the tests and says how that went: 0 and where its code lies, or 1 and the message. The
  * tests copy this program to places. */
 #include "base/fail.h"
-#include "base/module.h"
+#include "base/files/module.h"
 
 #include <stdio.h>
 

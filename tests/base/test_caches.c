@@ -10,7 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/caches.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "scratch.h"
 
 #define KIB ((int64_t)1 << 10)

@@ -1,9 +1,9 @@
 /* Model files become trees whose every node knows its place; bad input of every kind is refused with that
  * place; overrides change what they name; the canonical form is stable. */
-#include "base/config.h"
+#include "base/options/config.h"
 
 #include "base/alloc.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "mutate.h"
 #include "refuse.h"
 #include "scratch.h"

@@ -1,5 +1,5 @@
 /* Values of the program in a tree: in place of what is there, or behind it, and as they were given. */
-#include "base/config.h"
+#include "base/options/config.h"
 
 #include "base/alloc.h"
 #include "refuse.h"

@@ -1,5 +1,5 @@
 /* Overrides change what they name and nothing else. */
-#include "base/config.h"
+#include "base/options/config.h"
 
 #include "base/alloc.h"
 #include "mutate.h"

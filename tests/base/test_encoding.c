@@ -1,7 +1,7 @@
 /* Model files in UTF-8 are read with and without a byte order mark; UTF-16 and UTF-32 are named. */
 #include "base/encoding.h"
 
-#include "base/config.h"
+#include "base/options/config.h"
 #include "base/fail.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Reading checks what it opens; writing leaves the old file or the new one, whatever fails. */
-#include "base/file.h"
+#include "base/files/file.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"

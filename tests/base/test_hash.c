@@ -1,5 +1,5 @@
 /* Checksums against published values, and in pieces against whole. */
-#include "base/hash.h"
+#include "base/numbers/hash.h"
 
 #include "base/alloc.h"
 

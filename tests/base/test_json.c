@@ -1,5 +1,5 @@
 /* Bad JSON is refused with its place and name; what is written is fixed to the byte and reads back. */
-#include "base/json.h"
+#include "base/text/json.h"
 
 #include "base/alloc.h"
 #include "mutate.h"

@@ -1,7 +1,7 @@
 /* Messages reach the sink whole and in order, or nobody. */
-#include "base/log.h"
+#include "base/text/log.h"
 
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "base/fail.h"
 
 #include <setjmp.h>

@@ -8,8 +8,8 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "base/file.h"
-#include "base/mapped.h"
+#include "base/files/file.h"
+#include "base/files/mapped.h"
 #include "scratch.h"
 
 static char directory[SCRATCH_PATH];

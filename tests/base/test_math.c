@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "base/math.h"
-#include "base/rng.h"
+#include "base/numbers/math.h"
+#include "base/numbers/rng.h"
 
 #include <float.h>
 #include <math.h>

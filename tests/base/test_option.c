@@ -1,5 +1,5 @@
 /* One table reads model files and command lines, checks what it reads, and explains itself. */
-#include "base/option.h"
+#include "base/options/option.h"
 
 #include "base/alloc.h"
 #include "mutate.h"

@@ -1,5 +1,5 @@
 /* Command lines, the environment, and --help. */
-#include "base/option.h"
+#include "base/options/option.h"
 
 #include "base/alloc.h"
 #include "refuse.h"

@@ -3,7 +3,7 @@
 #include "base/place.h"
 
 #include "base/fail.h"
-#include "base/file.h"
+#include "base/files/file.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* Choosing by name: what is found, what is read, and what is said about names that there are not. */
-#include "base/registry.h"
+#include "base/options/registry.h"
 
 #include "base/alloc.h"
 

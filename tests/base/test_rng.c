@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 
 #include <string.h>
 

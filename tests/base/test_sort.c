@@ -1,4 +1,4 @@
-#include "base/sort.h"
+#include "base/numbers/sort.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* Tables: columns as wide as their widest cell, both alignments, nothing at the end of a line. */
-#include "base/table.h"
+#include "base/text/table.h"
 
 #include "refuse.h"
 

@@ -1,6 +1,6 @@
 /* Numbers are read strictly and whatever the locale, written so that they read back, and words find their
  * neighbours. */
-#include "base/text.h"
+#include "base/text/text.h"
 
 #include "refuse.h"
 

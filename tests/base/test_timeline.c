@@ -1,5 +1,5 @@
 /* Spans nest, add up, and are kept as the settings say. */
-#include "base/timeline.h"
+#include "base/threads/timeline.h"
 
 #include <pthread.h>
 #include <setjmp.h>

@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "base/rng.h"
-#include "base/tree.h"
+#include "base/numbers/rng.h"
+#include "base/numbers/tree.h"
 
 #include <stdbool.h>
 #include <string.h>

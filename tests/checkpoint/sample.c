@@ -1,6 +1,6 @@
 #include "checkpoint/sample.h"
 
-#include "base/file.h"
+#include "base/files/file.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

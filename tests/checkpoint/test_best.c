@@ -7,7 +7,7 @@
 #include "scratch.h"
 
 #include "base/fail.h"
-#include "base/log.h"
+#include "base/text/log.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,8 +2,8 @@
  * is taken, and no content of a manifest does harm. */
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/file.h"
-#include "base/hash.h"
+#include "base/files/file.h"
+#include "base/numbers/hash.h"
 #include "mutate.h"
 #include "scratch.h"
 #include "checkpoint/manifest.h"

@@ -1,12 +1,12 @@
 /* Checkpoints in bad times: whatever fails at whatever moment, the previous checkpoint or the new one loads,
- * never neither and never a mix (train/sample.c compares every byte that loads). Faults are counted up until
+ * never neither and never a mix (train/evaluate/sample.c compares every byte that loads). Faults are counted up until
  * nothing fails any more. */
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/file_fault.h"
 #include "base/file_power.h"
-#include "base/log.h"
+#include "base/text/log.h"
 #include "mutate.h"
 #include "scratch.h"
 #include "checkpoint/sample.h"

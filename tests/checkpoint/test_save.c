@@ -4,8 +4,8 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/file.h"
-#include "base/log.h"
+#include "base/files/file.h"
+#include "base/text/log.h"
 #include "scratch.h"
 #include "checkpoint/names.h"
 #include "checkpoint/manifest.h"

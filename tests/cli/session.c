@@ -1,6 +1,6 @@
 #include "session.h"
 
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "scratch.h"
 
 #include <errno.h>

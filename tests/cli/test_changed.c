@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "exit_codes.h"
+#include "cli/program/exit_codes.h"
 #include "session.h"
 
 #define LOG "changed.log"

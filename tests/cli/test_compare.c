@@ -12,12 +12,12 @@
 
 #include <cmocka.h>
 
-#include "compare.h"
+#include "cli/compare/compare.h"
 #include "session.h"
 
 #include "base/alloc.h"
-#include "base/json.h"
-#include "base/file.h"
+#include "base/text/json.h"
+#include "base/files/file.h"
 
 /* ---- what is said ---- */
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "session.h"
 
 static int make_network(void **state)

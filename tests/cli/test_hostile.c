@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "base/text.h"
-#include "commands.h"
+#include "base/text/text.h"
+#include "cli/program/commands.h"
 #include "session.h"
 
 /* Erases the screen, names the window, rings, deletes; and ESC [ as one character of eight bits. */

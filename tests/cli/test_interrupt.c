@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "session.h"
 
 /* A run that does not end by itself, and reports so rarely that its pipe never fills. */

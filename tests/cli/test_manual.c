@@ -12,9 +12,9 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "base/file.h"
-#include "base/text.h"
-#include "exit_codes.h"
+#include "base/files/file.h"
+#include "base/text/text.h"
+#include "cli/program/exit_codes.h"
 #include "session.h"
 
 static const char page_path[] = TRIREME_SOURCE_DIR "/docs/command.md";

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "session.h"
 
 static void expect_output(const char *part, const struct session *session, int code)

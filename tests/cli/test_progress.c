@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "progress.h"
+#include "cli/terminal/progress.h"
 
 #include <math.h>
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "statistics.h"
+#include "cli/train/statistics.h"
 
 #include "base/alloc.h"
 

@@ -15,12 +15,12 @@
 #include <cmocka.h>
 
 #include "session.h"
-#include "sweep.h"
+#include "cli/sweep/sweep.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/file.h"
-#include "base/file_ops.h"
+#include "base/files/file.h"
+#include "base/files/ops.h"
 #include "checkpoint/checkpoint.h"
 
 /* ---- points ---- */

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "base/file.h"
-#include "base/json.h"
+#include "base/files/file.h"
+#include "base/text/json.h"
 #include "session.h"
 
 #include <png.h>

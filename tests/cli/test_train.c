@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "base/file.h"
-#include "base/json.h"
+#include "base/files/file.h"
+#include "base/text/json.h"
 #include "session.h"
 
 static int count_of(const char *text, const char *part)

@@ -34,7 +34,7 @@ trireme_cli_test(tools)
 trireme_cli_test(train)
 trireme_cli_test(usage)
 # The program with OpenCL devices that fail.
-add_executable(trireme_failing ${PROJECT_SOURCE_DIR}/cli/main.c support/failing_table.c)
+add_executable(trireme_failing ${PROJECT_SOURCE_DIR}/cli/program/main.c support/failing_table.c)
 target_link_libraries(trireme_failing PRIVATE trireme_commands)
 trireme_opencl_test(cli opencl SOURCES cli/session.c)
 target_compile_definitions(test_cli_opencl PRIVATE TRIREME_PROGRAM="$<TARGET_FILE:trireme>"

@@ -7,7 +7,7 @@
 #include "launch.h"
 
 #include "base/alloc.h"
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "process_ranks.h"
 
 #include <errno.h>

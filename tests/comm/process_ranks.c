@@ -1,8 +1,8 @@
 /* What ranks that are processes do in tests, whatever started them. */
 #include "process_ranks.h"
 
-#include "base/clock.h"
-#include "base/tree.h"
+#include "base/threads/clock.h"
+#include "base/numbers/tree.h"
 #include "check.h"
 #include "comm/class.h"
 #include "scenarios.h"

@@ -4,7 +4,7 @@
 #include "scenario_sums.h"
 
 #include "base/fail.h"
-#include "base/tree.h"
+#include "base/numbers/tree.h"
 #include "check.h"
 #include "comm/operation.h"
 #include "scenarios.h"

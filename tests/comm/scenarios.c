@@ -1,8 +1,8 @@
 /* Messages and collectives that move bytes; windows; handshake. Sums are in scenario_sums.c. */
 #include "scenarios.h"
 
-#include "base/clock.h"
-#include "base/tree.h"
+#include "base/threads/clock.h"
+#include "base/numbers/tree.h"
 #include "check.h"
 #include "scenario_parts.h"
 #include "scenario_sums.h"

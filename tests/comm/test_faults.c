@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "base/clock.h"
-#include "base/log.h"
+#include "base/threads/clock.h"
+#include "base/text/log.h"
 #include "check.h"
 #include "support/comm_thread/thread.h"
 #include "ranks.h"

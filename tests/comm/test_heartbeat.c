@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "comm/mpi/heartbeat.h"
 
 #include <stdio.h>

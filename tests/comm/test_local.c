@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "check.h"
 #include "launch.h"
 #include "process_ranks.h"

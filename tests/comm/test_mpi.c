@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "base/clock.h"
-#include "base/module.h"
+#include "base/threads/clock.h"
+#include "base/files/module.h"
 #include "comm/mpi/module.h"
 #include "comm/transport.h"
 #include "launch.h"

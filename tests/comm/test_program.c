@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "base/tree.h"
+#include "base/numbers/tree.h"
 #include "comm/program.h"
 #include "refuse.h"
 #include "scenarios.h"

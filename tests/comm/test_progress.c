@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "check.h"
 #include "support/comm_thread/thread.h"
 #include "ranks.h"

@@ -7,9 +7,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "base/tree.h"
-#include "comm/route.h"
-#include "comm/spanning.h"
+#include "base/numbers/tree.h"
+#include "comm/sums/route.h"
+#include "comm/sums/spanning.h"
 
 #define MOST 4096
 

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "base/tree.h"
+#include "base/numbers/tree.h"
 #include "check.h"
 #include "comm/class.h"
 #include "sanitized.h"

@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -4,7 +4,7 @@
  *
  * The module is linked in, so that this program may stand between it and libcurl.
  */
-#include "data/fetch.h"
+#include "data/files/fetch.h"
 
 #include <curl/curl.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* Examples in a row come out of the data cache by one read, not one each. */
-#include "data/batch.h"
-#include "data/split.h"
-#include "data/store.h"
+#include "data/order/batch.h"
+#include "data/order/split.h"
+#include "data/cache/store.h"
 #include "data/support.h"
 
 #include <setjmp.h>

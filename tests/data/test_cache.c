@@ -1,14 +1,14 @@
 /* The data cache: what it gives is what the files give, whatever happened to its own files. */
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/file_fault.h"
-#include "base/log.h"
-#include "data/batch.h"
-#include "data/cache.h"
-#include "data/hold.h"
+#include "base/text/log.h"
+#include "data/order/batch.h"
+#include "data/cache/cache.h"
+#include "data/files/hold.h"
 #include "data/support.h"
-#include "data/store.h"
+#include "data/cache/store.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -698,7 +698,7 @@ static void one_of_many_makes_the_entry(void **unused)
     munmap(counting.begun, sizeof(int));
 }
 
-/* A process of a job with a slot: what others of the host are given by train/share.c. */
+/* A process of a job with a slot: what others of the host are given by train/setup/share.c. */
 static pid_t open_in_slot(int slot, const char *directory, const tr_file_system *files, int expected_seed)
 {
     pid_t child = fork();

@@ -1,7 +1,7 @@
 /* Running text in windows: what they hold, how a file is shared out, what is refused. */
 #include "base/alloc.h"
 #include "data/support.h"
-#include "data/vocabulary.h"
+#include "data/text/vocabulary.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* Tables of numbers. */
 #include "base/alloc.h"
-#include "base/log.h"
-#include "data/csv_fields.h"
+#include "base/text/log.h"
+#include "data/tables/csv_fields.h"
 #include "data/support.h"
 
 #include <setjmp.h>

@@ -1,9 +1,9 @@
 /* Known data sets: describing, opening, verifying, fetching (from a folder instead of the network) and
  * showing. */
-#include "base/hash.h"
-#include "base/module.h"
-#include "data/data_set.h"
-#include "data/fetch.h"
+#include "base/numbers/hash.h"
+#include "base/files/module.h"
+#include "data/files/data_set.h"
+#include "data/files/fetch.h"
 #include "data/support.h"
 
 #include <setjmp.h>

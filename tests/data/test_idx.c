@@ -1,6 +1,6 @@
 /* IDX files: right ones, plain and packed; every truncation and every kind of wrong contents. */
 #include "base/alloc.h"
-#include "data/idx.h"
+#include "data/formats/idx.h"
 #include "data/support.h"
 
 #include <setjmp.h>

@@ -1,13 +1,13 @@
 /* Which numbers an image gives: the same for a picture whatever its file, by the formulas of docs/images.md.
  * What Pillow makes of the same files is compared in tests/interop/test_images.py. */
 #include "base/alloc.h"
-#include "base/config.h"
-#include "base/hash.h"
-#include "data/cache.h"
-#include "data/image.h"
-#include "data/store.h"
+#include "base/options/config.h"
+#include "base/numbers/hash.h"
+#include "data/cache/cache.h"
+#include "data/images/image.h"
+#include "data/cache/store.h"
 #include "data/support.h"
-#include "data/unpacked.h"
+#include "data/cache/unpacked.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -218,7 +218,7 @@ static void surplus_of_rows_is_left(void **state)
 
 /* ---- what was read by other rules ---- */
 
-/* The key of an entry as it was before the rules for images were in it (data/store.c). */
+/* The key of an entry as it was before the rules for images were in it (data/cache/store.c). */
 static void key_without_rules(const char *text, struct tr_source_files *files, char key[TR_SHA256_TEXT])
 {
     static const uint32_t versions[] = {TR_UNPACKED_VERSION, TR_SOURCE_VERSION};

@@ -1,6 +1,6 @@
 /* PNG and JPEG images, and folders of them. */
 #include "base/alloc.h"
-#include "data/image.h"
+#include "data/images/image.h"
 #include "data/support.h"
 
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* Several sources as one, and images that a table names. */
-#include "data/batch.h"
-#include "data/split.h"
+#include "data/order/batch.h"
+#include "data/order/split.h"
 #include "data/support.h"
 
 #include <setjmp.h>

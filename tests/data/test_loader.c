@@ -1,8 +1,8 @@
 /* Batches: the same with and without reading ahead, from any step on, for any part of the global batch. */
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/tree.h"
-#include "data/batch.h"
+#include "base/numbers/tree.h"
+#include "data/order/batch.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

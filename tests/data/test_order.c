@@ -1,5 +1,5 @@
 /* The order of examples: a permutation per epoch, geometry of steps, limits. */
-#include "data/order.h"
+#include "data/order/order.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* One source as two, and draws by class. */
 #include "base/alloc.h"
-#include "data/order.h"
+#include "data/order/order.h"
 #include "data/source.h"
-#include "data/split.h"
+#include "data/order/split.h"
 #include "data/support.h"
 
 #include <setjmp.h>

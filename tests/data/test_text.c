@@ -1,7 +1,7 @@
 /* Labelled sentences and vocabularies. */
 #include "base/alloc.h"
 #include "data/support.h"
-#include "data/vocabulary.h"
+#include "data/text/vocabulary.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

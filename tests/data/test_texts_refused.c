@@ -1,6 +1,6 @@
 /* Tables and texts that cannot be read: what is wrong with them is named, and as soon as it can be known. */
-#include "data/data_set.h"
-#include "data/lines.h"
+#include "data/files/data_set.h"
+#include "data/files/lines.h"
 #include "data/support.h"
 
 #include <setjmp.h>

@@ -1,11 +1,11 @@
 /* TFRecord files: written and read back in every packing, against bytes made by hand, and every kind of
  * damage. */
 #include "base/alloc.h"
-#include "base/hash.h"
+#include "base/numbers/hash.h"
 #include "data/convert.h"
 #include "data/example.h"
 #include "data/support.h"
-#include "data/tfrecord.h"
+#include "data/formats/tfrecord.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -17,7 +17,7 @@ add_dependencies(test_data_data_set trireme_fetch) # downloads from a folder
 trireme_test(data batch_reads SOURCES data/support.c)
 trireme_test(data texts_refused SOURCES data/support.c)
 trireme_test(data cache SOURCES data/support.c base/file_fault.c)
-add_executable(fetch_with data/fetch_with.c ${PROJECT_SOURCE_DIR}/src/data/fetch_curl.c)
+add_executable(fetch_with data/fetch_with.c ${PROJECT_SOURCE_DIR}/src/data/files/fetch_curl.c)
 target_link_libraries(fetch_with PRIVATE trireme_flags PkgConfig::CURL)
 target_link_options(fetch_with PRIVATE LINKER:--wrap=curl_easy_setopt)
 add_test(NAME data.redirect COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/data/redirect.sh $<TARGET_FILE:fetch_with>

@@ -1,7 +1,7 @@
 #include "device/differences.h"
 
 #include "base/alloc.h"
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 #include "device/functions.h"
 
-#include "base/mathf.h"
+#include "base/numbers/mathf.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -11,11 +11,11 @@
  */
 #include "device/cases.h"
 #include "device/gpu/internal.h"
-#include "device/gpu/operations.h"
+#include "device/gpu/operations/operations.h"
 #include "device/gpu_kernels.h"
 
 #include "base/alloc.h"
-#include "base/text.h"
+#include "base/text/text.h"
 
 #include <errno.h>
 #include <setjmp.h>

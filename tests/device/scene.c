@@ -1,8 +1,8 @@
 #include "device/scene.h"
 
 #include "base/alloc.h"
-#include "base/rng.h"
-#include "base/tree.h"
+#include "base/numbers/rng.h"
+#include "base/numbers/tree.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -10,8 +10,8 @@
 #include "support/opencl.h"
 
 #include "base/alloc.h"
-#include "base/file.h"
-#include "base/text.h"
+#include "base/files/file.h"
+#include "base/text/text.h"
 #include "trireme/status.h"
 
 #include <setjmp.h>

@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "base/mathf.h"
-#include "base/rng.h"
+#include "base/numbers/mathf.h"
+#include "base/numbers/rng.h"
 
 #include <math.h>
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-/* exp, log, tanh, sigmoid and erf have the bits of base/mathf.h on the first OpenCL device: for a million
+/* exp, log, tanh, sigmoid and erf have the bits of base/numbers/mathf.h on the first OpenCL device: for a million
  * inputs spread over all of float32, or, when called with "all", for each of the 2^32.
  */
 #include "device/functions.h"

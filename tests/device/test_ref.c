@@ -8,8 +8,8 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "base/rng.h"
-#include "base/tree.h"
+#include "base/numbers/rng.h"
+#include "base/numbers/tree.h"
 #include "device/differences.h"
 #include "device/ref/ref.h"
 

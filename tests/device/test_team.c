@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "base/team.h"
+#include "base/threads/team.h"
 
 #include <sched.h>
 #include <stdatomic.h>

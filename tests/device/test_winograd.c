@@ -5,7 +5,7 @@
  */
 #include "device/device.h"
 
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 #include "device/differences.h"
 #include "device/winograd.h"
 

@@ -2,11 +2,11 @@
  * the scalar operation. NaN equals NaN. */
 #include "device/vec_checks.h"
 
-#include "base/mathf.h"
-#include "base/rng.h"
+#include "base/numbers/mathf.h"
+#include "base/numbers/rng.h"
 #include "device/cpu/kernels.h"
-#include "device/cpu/lanes.h"
-#include "device/cpu/vec_math.h"
+#include "device/cpu/vectors/lanes.h"
+#include "device/cpu/vectors/math.h"
 #include "device/functions.h"
 
 #include <stdio.h>

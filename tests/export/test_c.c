@@ -1,10 +1,10 @@
 /* The C export: what compilers make of it gives the bits of the devices, for every kind of layer and for
  * small versions of the model files that ship; what it cannot say is refused. */
-#include "export/c_network.h"
+#include "export/c/network.h"
 
 #include "base/alloc.h"
-#include "base/file.h"
-#include "base/mathf.h"
+#include "base/files/file.h"
+#include "base/numbers/mathf.h"
 #include "export/program.h"
 #include "refuse.h"
 #include "scratch.h"

@@ -1,7 +1,7 @@
 /* Export and import through the public interface: what goes out comes in with the same hash and trains on;
  * files that do not fit, are damaged or cannot be written are told, and leave nothing behind. */
 #include "base/alloc.h"
-#include "base/hash.h"
+#include "base/numbers/hash.h"
 #include "io/safetensors.h"
 #include "mutate.h"
 #include "refuse.h"

@@ -1,11 +1,11 @@
 /* The ONNX export: what is written is a whole file of the format and says what the network is. That others
  * run it with the same results is shown in tests/interop/test_onnx.py. */
-#include "export/onnx_graph.h"
+#include "export/onnx/graph.h"
 
 #include "base/alloc.h"
-#include "base/file.h"
-#include "base/hash.h"
-#include "base/text.h"
+#include "base/files/file.h"
+#include "base/numbers/hash.h"
+#include "base/text/text.h"
 #include "io/proto/onnx.pb-c.h"
 #include "refuse.h"
 #include "scratch.h"

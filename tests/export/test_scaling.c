@@ -4,7 +4,7 @@
 #include "io/proto/onnx.pb-c.h"
 #include "support/training.h"
 
-#include "base/text.h"
+#include "base/text/text.h"
 
 #include <math.h>
 #include <setjmp.h>

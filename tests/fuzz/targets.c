@@ -2,8 +2,8 @@
 #include "fuzz/fuzz.h"
 
 #include "base/alloc.h"
-#include "base/file.h"
-#include "base/file_ops.h"
+#include "base/files/file.h"
+#include "base/files/ops.h"
 #include "scratch.h"
 
 #include <fcntl.h>

@@ -2,15 +2,15 @@
 #include "fuzz/fuzz.h"
 
 #include "base/alloc.h"
-#include "base/hash.h"
+#include "base/numbers/hash.h"
 #include "data/example.h"
-#include "data/image.h"
-#include "data/inflate.h"
-#include "data/tar.h"
-#include "data/unpacked_format.h"
-#include "data/vocabulary.h"
+#include "data/images/image.h"
+#include "data/files/inflate.h"
+#include "data/files/tar.h"
+#include "data/cache/unpacked_format.h"
+#include "data/text/vocabulary.h"
 #include "io/record.h"
-#include "train/vectors.h"
+#include "train/setup/vectors.h"
 
 #include <math.h>
 #include <string.h>

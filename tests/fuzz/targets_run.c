@@ -2,14 +2,14 @@
 #include "fuzz/fuzz.h"
 
 #include "base/alloc.h"
-#include "base/hash.h"
+#include "base/numbers/hash.h"
 #include "checkpoint/manifest.h"
 #include "io/npy.h"
 #include "io/safetensors.h"
 #include "report/timeline.h"
 #include "trireme/report.h"
 
-#include "sweep.h"
+#include "cli/sweep/sweep.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/file_fault.h"
-#include "base/hash.h"
+#include "base/numbers/hash.h"
 #include "io/proto/hparams.pb-c.h"
 #include "refuse.h"
 #include "scratch.h"

@@ -1,7 +1,7 @@
 /* Histograms: every number in its bucket, moments, and the list that is written. */
 #include "io/histogram.h"
 
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 
 #include <float.h>
 #include <math.h>

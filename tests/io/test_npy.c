@@ -4,9 +4,9 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/file_fault.h"
-#include "base/hash.h"
+#include "base/numbers/hash.h"
 #include "io/zip.h"
 #include "mutate.h"
 #include "refuse.h"

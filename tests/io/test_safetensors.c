@@ -3,8 +3,8 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/file.h"
-#include "base/hash.h"
+#include "base/files/file.h"
+#include "base/numbers/hash.h"
 #include "mutate.h"
 #include "scratch.h"
 

@@ -4,7 +4,7 @@
 #include "support/networks.h"
 
 #include "base/alloc.h"
-#include "job/variables.h"
+#include "job/step/variables.h"
 
 #include <math.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 #include "job.h"
 
-#include "base/clock.h"
+#include "base/threads/clock.h"
 
 #include <dirent.h>
 #include <setjmp.h>

@@ -2,7 +2,7 @@
  * as many as the variable TRIREME_TEST_KILLS says. */
 #include "living/job.h"
 
-#include "base/clock.h"
+#include "base/threads/clock.h"
 
 #include <setjmp.h>
 #include <signal.h>

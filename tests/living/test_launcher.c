@@ -1,7 +1,7 @@
 /* What the launcher does when it or its processes are in trouble, or asked to stop, and stragglers. */
 #include "living/job.h"
 
-#include "base/clock.h"
+#include "base/threads/clock.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

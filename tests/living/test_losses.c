@@ -2,8 +2,8 @@
  * the undisturbed run. With --long many of them. */
 #include "living/job.h"
 
-#include "base/clock.h"
-#include "base/file.h"
+#include "base/threads/clock.h"
+#include "base/files/file.h"
 
 #include <setjmp.h>
 #include <signal.h>

@@ -2,7 +2,7 @@
  * stops that it does not hand on. Skipped where Open MPI is missing. */
 #include "living/job.h"
 
-#include "base/clock.h"
+#include "base/threads/clock.h"
 
 #include <dirent.h>
 #include <fcntl.h>

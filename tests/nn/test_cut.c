@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "nn/cut.h"
-#include "nn/pass_internal.h"
+#include "nn/pass/internal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

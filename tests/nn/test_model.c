@@ -2,7 +2,7 @@
 #include "support/networks.h"
 
 #include "base/alloc.h"
-#include "base/hash.h"
+#include "base/numbers/hash.h"
 #include "refuse.h"
 
 #include <openssl/evp.h>

@@ -2,8 +2,8 @@
 #include "support/networks.h"
 
 #include "base/alloc.h"
-#include "base/tree.h"
-#include "nn/pass_internal.h"
+#include "base/numbers/tree.h"
+#include "nn/pass/internal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

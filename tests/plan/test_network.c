@@ -1,9 +1,9 @@
 /* Messages and collectives on a simulated network take what closed forms say. */
-#include "plan/network.h"
-#include "plan/transport.h"
+#include "plan/world/network.h"
+#include "plan/world/transport.h"
 
 #include "base/alloc.h"
-#include "base/tree.h"
+#include "base/numbers/tree.h"
 #include "comm/class.h"
 #include "comm/program.h"
 

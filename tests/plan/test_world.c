@@ -1,7 +1,7 @@
 /* The time of a world: it passes as ranks say, in one order, whatever the machine does. */
-#include "plan/world.h"
+#include "plan/world/world.h"
 
-#include "base/clock.h"
+#include "base/threads/clock.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -2,7 +2,7 @@
 #include "trireme/report.h"
 
 #include "base/alloc.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "mutate.h"
 #include "scratch.h"
 #include "trireme/data.h"

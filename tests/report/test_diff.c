@@ -3,7 +3,7 @@
 
 #include "scratch.h"
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "trireme/data.h"
 
 #include <setjmp.h>

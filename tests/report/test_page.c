@@ -3,7 +3,7 @@
 
 #include "support/training.h"
 
-#include "base/file.h"
+#include "base/files/file.h"
 
 #include <ctype.h>
 #include <setjmp.h>

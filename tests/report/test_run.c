@@ -4,7 +4,7 @@
 #include "scratch.h"
 
 #include "base/fail.h"
-#include "base/file.h"
+#include "base/files/file.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* The checks of the conformance suite that need no faults. */
 #include "strategy/conformance.h"
 
-#include "train/trainer_internal.h"
+#include "train/loop/internal.h"
 
 #include <math.h>
 #include <setjmp.h>

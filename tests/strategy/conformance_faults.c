@@ -2,8 +2,8 @@
 #include "strategy/conformance.h"
 
 #include "base/alloc.h"
-#include "train/place.h"
-#include "train/trainer_internal.h"
+#include "train/setup/place.h"
+#include "train/loop/internal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,8 +3,8 @@
  * anew, from the documentation. */
 #include "strategy/conformance.h"
 
-#include "base/tree.h"
-#include "train/trainer_internal.h"
+#include "base/numbers/tree.h"
+#include "train/loop/internal.h"
 
 #include <math.h>
 #include <setjmp.h>

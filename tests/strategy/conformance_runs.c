@@ -2,7 +2,7 @@
 #include "strategy/conformance.h"
 
 #include "base/alloc.h"
-#include "train/trainer_internal.h"
+#include "train/loop/internal.h"
 
 #include <math.h>
 #include <setjmp.h>

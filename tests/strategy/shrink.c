@@ -1,7 +1,7 @@
 #include "strategy/shrink.h"
 
 #include "support/comm_thread/thread.h"
-#include "train/trainer_internal.h"
+#include "train/loop/internal.h"
 
 #include "base/fail.h"
 

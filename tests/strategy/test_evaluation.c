@@ -1,11 +1,11 @@
 /* All ranks evaluate together: under every synchronous strategy, each on its part, and all come to the bits
  * of one process. */
 #include "base/alloc.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "comm/transport.h"
-#include "data/image.h"
+#include "data/images/image.h"
 #include "support/ranks.h"
-#include "train/trainer_internal.h"
+#include "train/loop/internal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,7 +3,7 @@
 #include "support/ranks.h"
 #include "support/shadow.h"
 
-#include "job/mirror.h"
+#include "job/step/mirror.h"
 #include "strategy/strategy.h"
 
 #include <setjmp.h>

@@ -6,7 +6,7 @@
 #include "support/ranks.h"
 #include "support/shadow.h"
 
-#include "train/trainer_internal.h"
+#include "train/loop/internal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -6,7 +6,7 @@
 #include "support/comm_thread/thread.h"
 #include "comm/transport.h"
 #include "strategy/parameter_server/parameter_server.h"
-#include "train/trainer_internal.h"
+#include "train/loop/internal.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -5,7 +5,7 @@
 #include "strategy/parameter_server/schedule.h"
 
 #include "base/alloc.h"
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 #include "refuse.h"
 
 #include <setjmp.h>

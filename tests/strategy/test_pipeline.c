@@ -8,7 +8,7 @@
 #include "strategy/pipeline/measure.h"
 #include "strategy/pipeline/stage.h"
 #include "strategy/strategy.h"
-#include "train/trainer_internal.h"
+#include "train/loop/internal.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -2,7 +2,7 @@
  * there, not after making, steps, evaluation and saving either. */
 #include "strategy/pipeline/pipeline.h"
 #include "support/ranks.h"
-#include "train/trainer_internal.h"
+#include "train/loop/internal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

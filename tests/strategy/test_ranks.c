@@ -6,7 +6,7 @@
 #include "base/fail.h"
 #include "support/comm_thread/thread.h"
 #include "comm/transport.h"
-#include "train/trainer_internal.h"
+#include "train/loop/internal.h"
 
 #include <setjmp.h>
 #include <stdatomic.h>

@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "strategy/parameter_server/server.h"
 #include "support/comm_thread/thread.h"
-#include "train/trainer_internal.h"
+#include "train/loop/internal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -6,7 +6,7 @@
 
 #include "support/shadow.h"
 
-#include "base/log.h"
+#include "base/text/log.h"
 #include "strategy/class.h"
 
 #include <setjmp.h>

@@ -5,10 +5,10 @@
 #include "strategy/class.h"
 #include "strategy/parameter_server/examination.h"
 #include "checkpoint/checkpoint.h"
-#include "train/trainer_internal.h"
+#include "train/loop/internal.h"
 
 #include "base/alloc.h"
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 #include "refuse.h"
 
 #include <setjmp.h>

@@ -3,8 +3,8 @@
 #include "support/ranks.h"
 
 #include "base/alloc.h"
-#include "base/file.h"
-#include "train/digests.h"
+#include "base/files/file.h"
+#include "train/observe/digests.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,12 +3,12 @@
  * really gone. */
 #include "strategy/shrink.h"
 
-#include "train/trainer_internal.h"
+#include "train/loop/internal.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/file.h"
-#include "base/json.h"
+#include "base/files/file.h"
+#include "base/text/json.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

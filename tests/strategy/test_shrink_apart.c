@@ -2,7 +2,7 @@
  * their moments; what these take is what is said. */
 #include "strategy/shrink.h"
 
-#include "train/trainer_internal.h"
+#include "train/loop/internal.h"
 
 #include "base/fail.h"
 

@@ -1,6 +1,6 @@
 #include "strategy/values.h"
 
-#include "base/file.h"
+#include "base/files/file.h"
 
 #include <stdio.h>
 

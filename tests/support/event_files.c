@@ -1,8 +1,8 @@
 #include "support/event_files.h"
 
 #include "base/alloc.h"
-#include "base/file.h"
-#include "data/tfrecord.h"
+#include "base/files/file.h"
+#include "data/formats/tfrecord.h"
 #include "scratch.h"
 
 #include <setjmp.h>

@@ -8,7 +8,7 @@
  */
 #include "device/cpu/cpu.h"
 #include "device/gpu/kinds.h"
-#include "device/gpu/opencl_internal.h"
+#include "device/gpu/opencl/internal.h"
 #include "device/ref/ref.h"
 
 #include <fcntl.h>

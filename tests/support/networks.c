@@ -1,8 +1,8 @@
 #include "support/networks.h"
 
 #include "base/alloc.h"
-#include "base/rng.h"
-#include "base/tree.h"
+#include "base/numbers/rng.h"
+#include "base/numbers/tree.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -6,7 +6,7 @@
 #ifndef TESTS_SUPPORT_NETWORKS_H
 #define TESTS_SUPPORT_NETWORKS_H
 
-#include "nn/pass.h"
+#include "nn/pass/pass.h"
 
 struct network {
     const char *name;

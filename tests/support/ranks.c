@@ -1,10 +1,10 @@
 #include "support/ranks.h"
 
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "comm/class.h"
 #include "comm/transport.h"
 #include "support/comm_thread/thread.h"
-#include "train/trainer_internal.h"
+#include "train/loop/internal.h"
 
 #include <setjmp.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 #include "support/training.h"
 
-#include "base/hash.h"
+#include "base/numbers/hash.h"
 #include "device/device.h"
 
 #include <setjmp.h>

@@ -6,7 +6,7 @@
 #include "support/training.h"
 
 #include "base/alloc.h"
-#include "base/text.h"
+#include "base/text/text.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* Digests do not depend on who computed what, and tell runs apart where they part. */
 #include "support/ranks.h"
 
-#include "base/file.h"
-#include "train/digests.h"
+#include "base/files/file.h"
+#include "train/observe/digests.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

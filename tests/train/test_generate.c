@@ -1,12 +1,12 @@
 /* Text from a network: which token is drawn follows from the scores and a number by the formula that
- * train/generator.h states, and texts are the same on every device and in every way of computing them.
+ * train/evaluate/generator.h states, and texts are the same on every device and in every way of computing them.
  */
 #include "support/training.h"
 
 #include "base/alloc.h"
-#include "base/mathf.h"
-#include "base/rng.h"
-#include "train/generator.h"
+#include "base/numbers/mathf.h"
+#include "base/numbers/rng.h"
+#include "train/evaluate/generator.h"
 
 #include <math.h>
 #include <setjmp.h>

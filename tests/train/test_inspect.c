@@ -2,10 +2,10 @@
  * fail. */
 #include "trireme/trireme.h"
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "refuse.h"
 #include "scratch.h"
-#include "train/summary.h"
+#include "train/describe/summary.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

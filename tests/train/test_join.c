@@ -8,8 +8,8 @@
 #include "comm/ranks.h"
 
 #include "base/fail.h"
-#include "base/team.h"
-#include "train/join.h"
+#include "base/threads/team.h"
+#include "train/setup/join.h"
 
 #include <pthread.h>
 #include <sched.h>

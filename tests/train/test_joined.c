@@ -3,7 +3,7 @@
  */
 #include "support/ranks.h"
 
-#include "base/text.h"
+#include "base/text/text.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

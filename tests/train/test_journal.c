@@ -10,7 +10,7 @@
 
 #include "base/alloc.h"
 #include "report/run.h"
-#include "train/journal.h"
+#include "train/observe/journal.h"
 
 #include <fcntl.h>
 #include <math.h>

@@ -6,8 +6,8 @@
 #include "trireme/inspect.h"
 
 #include "base/alloc.h"
-#include "base/config.h"
-#include "base/file.h"
+#include "base/options/config.h"
+#include "base/files/file.h"
 #include "refuse.h"
 #include "scratch.h"
 

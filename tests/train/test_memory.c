@@ -13,7 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "train/trainer_internal.h"
+#include "train/loop/internal.h"
 
 #define PLENTY ((int64_t)1 << 40)
 

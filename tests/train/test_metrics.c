@@ -2,8 +2,8 @@
  * (tests/interop/test_metrics.py). */
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "train/evaluate.h"
-#include "train/metrics.h"
+#include "train/evaluate/evaluate.h"
+#include "train/evaluate/metrics.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

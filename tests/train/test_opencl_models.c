@@ -2,7 +2,7 @@
  * to the hash of the cpu device, and a network that generates text generates the same there. (Those of
  * families[] do so in strategy.opencl.)
  */
-#include "base/file.h"
+#include "base/files/file.h"
 #include "support/opencl.h"
 #include "support/training.h"
 

@@ -4,7 +4,7 @@
 #include "support/training.h"
 
 #include "base/alloc.h"
-#include "train/trainer_internal.h"
+#include "train/loop/internal.h"
 
 #include <math.h>
 #include <setjmp.h>

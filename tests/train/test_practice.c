@@ -4,7 +4,7 @@
  */
 #include "support/ranks.h"
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "base/alloc.h"
 
 #include <setjmp.h>

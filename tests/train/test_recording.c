@@ -1,8 +1,8 @@
 /* Traces and profiles: what they contain, that they change no bit, and that they survive early ends. */
 #include "support/ranks.h"
 
-#include "base/file.h"
-#include "train/trainer_internal.h"
+#include "base/files/file.h"
+#include "train/loop/internal.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -9,7 +9,7 @@
 #include "optim/initializer.h"
 #include "optim/optimizer.h"
 #include "strategy/class.h"
-#include "train/join.h"
+#include "train/setup/join.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

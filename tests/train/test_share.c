@@ -13,8 +13,8 @@
 #include "support/ranks.h"
 
 #include "base/fail.h"
-#include "base/mapped.h"
-#include "train/trainer_internal.h"
+#include "base/files/mapped.h"
+#include "train/loop/internal.h"
 
 /* What a rank sees of its training data. */
 struct seen {

@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "data/image.h"
+#include "data/images/image.h"
 #include "io/histogram.h"
 #include "io/proto/graph.pb-c.h"
 #include "io/proto/hparams.pb-c.h"

@@ -3,7 +3,7 @@
 #include "comm/local/ticket.h"
 
 #include "base/fail.h"
-#include "base/text.h"
+#include "base/text/text.h"
 
 #include <assert.h>
 #include <limits.h>

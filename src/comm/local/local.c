@@ -10,9 +10,9 @@
 #include "comm/local/watch.h"
 #include "comm/location.h"
 
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "base/fail.h"
-#include "base/team.h"
+#include "base/threads/team.h"
 
 #include <sched.h>
 #include <stdio.h>

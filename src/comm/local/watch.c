@@ -2,9 +2,9 @@
 
 #include "comm/location.h"
 
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "base/fail.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 
 #include <errno.h>
 #include <poll.h>

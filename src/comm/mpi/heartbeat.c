@@ -9,7 +9,7 @@
 #include "comm/mpi/heartbeat.h"
 
 #include "base/alloc.h"
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "base/fail.h"
 #include "comm/mpi/processes.h"
 

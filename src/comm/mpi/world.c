@@ -1,7 +1,7 @@
 /* What launchers tell the processes they start. */
 #include "comm/transport.h"
 
-#include "base/text.h"
+#include "base/text/text.h"
 
 #include <limits.h>
 #include <string.h>

@@ -10,7 +10,7 @@
 #ifndef TR_DEVICE_CPU_CPU_H
 #define TR_DEVICE_CPU_CPU_H
 
-#include "base/team.h"
+#include "base/threads/team.h"
 #include "device/cpu/room.h"
 #include "device/device.h"
 

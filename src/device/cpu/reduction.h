@@ -8,7 +8,7 @@
 #ifndef TR_DEVICE_CPU_REDUCTION_H
 #define TR_DEVICE_CPU_REDUCTION_H
 
-#include "base/tree.h"
+#include "base/numbers/tree.h"
 #include "device/ops.h"
 
 #include <stdbool.h>

@@ -8,8 +8,8 @@
 #ifndef TR_DEVICE_GPU_CACHE_H
 #define TR_DEVICE_GPU_CACHE_H
 
-#include "base/file.h"
-#include "base/hash.h"
+#include "base/files/file.h"
+#include "base/numbers/hash.h"
 
 #include <stdbool.h>
 

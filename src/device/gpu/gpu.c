@@ -1,7 +1,7 @@
 /* The gpu device: device.h over an interface to accelerators (api.h). */
 #include "device/gpu/internal.h"
 #include "device/gpu/kinds.h"
-#include "device/gpu/operations.h"
+#include "device/gpu/operations/operations.h"
 #include "device/gpu/self_test.h"
 
 #include "base/alloc.h"

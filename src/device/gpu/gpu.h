@@ -123,7 +123,7 @@ tr_status gpu_cut(tr_device *device, const struct tr_cut *cut, struct gpu_cut *o
    every node is one microbatch (*stride floats apart), else in scratch (at `scratch`, which has room for
    them). */
 float *gpu_leaves(const struct tr_cut *cut, int64_t width, float *out, float *scratch, int64_t *stride);
-/* Combines what lies at gpu_leaves() into the nodes, in the tree of base/tree.h. */
+/* Combines what lies at gpu_leaves() into the nodes, in the tree of base/numbers/tree.h. */
 tr_status gpu_tree(tr_device *device, const struct tr_cut *cut, int64_t width, float *out,
                    const float *leaves);
 

@@ -2,7 +2,7 @@
 #ifndef TR_DEVICE_GPU_INTERNAL_H
 #define TR_DEVICE_GPU_INTERNAL_H
 
-#include "base/timeline.h"
+#include "base/threads/timeline.h"
 #include "device/gpu/gpu.h"
 
 /* Memory of the device: a range of addresses that nobody can touch, and the block that stands for it. */

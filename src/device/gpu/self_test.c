@@ -2,8 +2,8 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/mathf.h"
-#include "base/rng.h"
+#include "base/numbers/mathf.h"
+#include "base/numbers/rng.h"
 #include "device/gpu/cache.h"
 #include "device/gpu/product.h"
 #include "device/ref/ref.h"

@@ -4,7 +4,7 @@
 
 #include "device/gpu/internal.h"
 
-/* Runs arithmetic (corner cases and random numbers), the functions of base/mathf.h, random numbers, a
+/* Runs arithmetic (corner cases and random numbers), the functions of base/numbers/mathf.h, random numbers, a
    product and a gradient with its tree, with each tile of products that the device takes, and compares the
    bytes with what this processor computes. TR_EUNSUPPORTED, with what differed first, where they are not
    equal. What passed once is kept in the device's cache and not run again: while sources, device and driver

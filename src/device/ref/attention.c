@@ -5,8 +5,8 @@
 #include "device/ref/tree.h"
 
 #include "base/alloc.h"
-#include "base/math.h"
-#include "base/rng.h"
+#include "base/numbers/math.h"
+#include "base/numbers/rng.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "device/ref/ref.h"
 #include "device/ref/scalar.h"
 
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 
 #include <math.h>
 

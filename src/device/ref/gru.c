@@ -4,7 +4,7 @@
 #include "device/ref/tree.h"
 
 #include "base/alloc.h"
-#include "base/mathf.h"
+#include "base/numbers/mathf.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Images from bytes, with augmentation; rows that are gathered as they are. */
 #include "device/ref/ref.h"
 
-#include "base/rng.h"
+#include "base/numbers/rng.h"
 
 #include <math.h>
 #include <string.h>

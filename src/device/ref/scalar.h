@@ -2,7 +2,7 @@
 #ifndef TR_DEVICE_REF_SCALAR_H
 #define TR_DEVICE_REF_SCALAR_H
 
-#include "base/mathf.h"
+#include "base/numbers/mathf.h"
 #include "device/ops.h"
 
 #include <assert.h>

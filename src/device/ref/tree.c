@@ -1,7 +1,7 @@
 #include "device/ref/tree.h"
 
 #include "base/alloc.h"
-#include "base/tree.h"
+#include "base/numbers/tree.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Reductions over rows: one leaf per microbatch, combined in the tree of base/tree.h. */
+/* Reductions over rows: one leaf per microbatch, combined in the tree of base/numbers/tree.h. */
 #ifndef TR_DEVICE_REF_TREE_H
 #define TR_DEVICE_REF_TREE_H
 

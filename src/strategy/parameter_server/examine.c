@@ -5,7 +5,7 @@
 #include "strategy/parameter_server/parameter_server.h"
 
 #include "base/alloc.h"
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "base/fail.h"
 
 /* Who is gone may have sent something just before. */

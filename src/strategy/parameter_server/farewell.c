@@ -1,9 +1,9 @@
 /* Workers that are lost, and the end of the run. */
 #include "strategy/parameter_server/coordinator.h"
 
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "base/fail.h"
-#include "base/log.h"
+#include "base/text/log.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* What becomes of a gradient that all servers have: it is measured, added, applied, or let go. */
 #include "strategy/parameter_server/coordinator.h"
 
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "base/fail.h"
 
 #include <math.h>

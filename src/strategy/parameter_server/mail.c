@@ -1,7 +1,7 @@
 #include "strategy/parameter_server/mail.h"
 
 #include "base/alloc.h"
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "base/fail.h"
 
 #include <string.h>

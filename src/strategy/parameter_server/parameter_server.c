@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/tree.h"
+#include "base/numbers/tree.h"
 
 #include <math.h>
 #include <stddef.h>

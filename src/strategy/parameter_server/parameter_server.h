@@ -45,7 +45,7 @@
 #ifndef TR_STRATEGY_PARAMETER_SERVER_H
 #define TR_STRATEGY_PARAMETER_SERVER_H
 
-#include "strategy/all_reduce.h"
+#include "strategy/all_reduce/all_reduce.h"
 #include "strategy/parameter_server/mail.h"
 
 enum ps_mode { PS_SYNC, PS_ASYNC, PS_BOUNDED, PS_BACKUP };

@@ -8,7 +8,7 @@
 #include "strategy/parameter_server/server.h"
 
 #include "base/alloc.h"
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "base/fail.h"
 
 /* ---- making ---- */

@@ -8,7 +8,7 @@
 #define TR_STRATEGY_PARAMETER_SERVER_STORE_H
 
 #include "job/job.h"
-#include "job/variables.h"
+#include "job/step/variables.h"
 
 typedef struct ps_store ps_store;
 

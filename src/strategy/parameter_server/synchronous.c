@@ -3,7 +3,7 @@
 #include "strategy/parameter_server/parameter_server.h"
 
 #include "base/fail.h"
-#include "base/team.h"
+#include "base/threads/team.h"
 
 static struct ps_synchronous_server *self_of(tr_strategy *strategy)
 {

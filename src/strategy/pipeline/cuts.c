@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "nn/cut.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
 #ifndef TR_STRATEGY_PIPELINE_CUTS_H
 #define TR_STRATEGY_PIPELINE_CUTS_H
 
-#include "base/option.h"
+#include "base/options/option.h"
 #include "job/job.h"
 
 struct pipeline_options {

@@ -5,12 +5,12 @@
  * sent, its parameter gradients enter the tree.
  *
  * A flight is taken again when its unit has gone backward. By then all its messages are done but the last,
- * and the entry's gradient has memory of its own (nn/pass.h), so that nobody waits for a neighbour to fetch
+ * and the entry's gradient has memory of its own (nn/pass/pass.h), so that nobody waits for a neighbour to fetch
  * it.
  */
 #include "strategy/pipeline/stage_internal.h"
 
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "base/fail.h"
 
 #include <assert.h>

@@ -1,11 +1,11 @@
 #include "strategy/pipeline/measure.h"
 
 #include "base/alloc.h"
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "base/fail.h"
 #include "job/feed.h"
 #include "job/resident.h"
-#include "job/rows.h"
+#include "job/step/rows.h"
 
 #include <math.h>
 

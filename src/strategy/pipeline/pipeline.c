@@ -15,7 +15,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "comm/program.h"
-#include "job/mirror.h"
+#include "job/step/mirror.h"
 
 #include <assert.h>
 #include <string.h>

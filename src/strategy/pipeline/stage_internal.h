@@ -4,9 +4,9 @@
 
 #include "device/staging.h"
 #include "job/feed.h"
-#include "job/mirror.h"
-#include "job/rows.h"
-#include "job/shared_weights.h"
+#include "job/step/mirror.h"
+#include "job/step/rows.h"
+#include "job/step/shared_weights.h"
 #include "strategy/pipeline/stage.h"
 
 /* Some microbatches that flow through together. */

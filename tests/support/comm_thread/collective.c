@@ -4,7 +4,7 @@
 #include "support/comm_thread/group.h"
 
 #include "base/alloc.h"
-#include "comm/reduction.h"
+#include "comm/sums/reduction.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 
 #include "support/comm_thread/group.h"
 
-#include "base/clock.h"
+#include "base/threads/clock.h"
 
 void tr_comm_thread_kill(tr_comm *comm)
 {

@@ -9,9 +9,9 @@
 #include "support/comm_thread/thread.h"
 
 #include "base/alloc.h"
-#include "base/clock.h"
+#include "base/threads/clock.h"
 #include "base/fail.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* Pieces of arithmetic that several kernels share; follows the dialect and base/mathf.inc. */
+/* Pieces of arithmetic that several kernels share; follows the dialect and base/numbers/mathf.inc. */
 
 /* enum tr_activation of device/ops.h. */
 #define ACT_NONE       0
@@ -36,7 +36,7 @@ static inline int replaces(float later, float kept)
     return later > kept || (later != later && kept == kept);
 }
 
-/* Philox 4x32-10, as in base/rng.h. */
+/* Philox 4x32-10, as in base/numbers/rng.h. */
 static inline void philox(uint32_t k0, uint32_t k1, uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3,
                           uint32_t *out)
 {

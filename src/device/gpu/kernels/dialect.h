@@ -122,7 +122,7 @@ struct d_scalars {
 };
 #define D_USE_SCALARS(type, pointer, name) D_GLOBAL type *pointer = (D_GLOBAL type *)(name##block + name##first)
 
-/* base/mathf.inc follows, for floats: tr_mathf_exp(), tr_mathf_log(), tr_mathf_tanh(), tr_mathf_sigmoid(),
+/* base/numbers/mathf.inc follows, for floats: tr_mathf_exp(), tr_mathf_log(), tr_mathf_tanh(), tr_mathf_sigmoid(),
    tr_mathf_erf(), tr_mathf_flush(). */
 #define M_NAME(name)           tr_mathf_##name
 #define M_F                    float

@@ -106,7 +106,7 @@ static inline float chain_of(D_GLOBAL const float *x, int64_t begin, int64_t end
 
 #define COLUMN() (D_GROUP(0) * COLUMNS + D_THREAD() % COLUMNS)
 
-/* The tree of base/tree.h, as a binary counter: while leaves come in, a sum waits at level l if bit l of their number is
+/* The tree of base/numbers/tree.h, as a binary counter: while leaves come in, a sum waits at level l if bit l of their number is
    set. `waiting` has TREE_LEVELS places; loops over it are unrolled, so that it lies in registers. */
 #define TREE_LEVELS 20
 

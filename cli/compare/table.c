@@ -1,0 +1,248 @@
+/* What a comparison says to people: a row for each run as it ends, and what follows from them. */
+#include "cli/terminal/columns.h"
+#include "cli/compare/compare.h"
+
+#include "base/alloc.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- what follows from results ---- */
+
+static bool has_run(const struct cli_compare_result *result)
+{
+    return result->end == CLI_COMPARE_DONE || result->end == CLI_COMPARE_OUT_OF_TIME;
+}
+
+double cli_compare_speedup(const struct cli_compare_result *results, int index)
+{
+    if (!has_run(&results[0]) || !has_run(&results[index]) || results[0].examples_per_second <= 0) return NAN;
+    return results[index].examples_per_second / results[0].examples_per_second;
+}
+
+/* Hashes are those of the same number of steps, or say nothing. */
+enum cli_compare_hash cli_compare_hash(const struct cli_compare_plan *plan,
+                                       const struct cli_compare_result *results, int index)
+{
+    const struct cli_compare_result *result = &results[index];
+    if (index == 0 || plan->cases[index].asynchronous || plan->cases[index].own_hash) return CLI_HASH_OTHER;
+    if (!has_run(result) || !has_run(&results[0]) || result->step != results[0].step) return CLI_HASH_OTHER;
+    return strcmp(result->hash, results[0].hash) == 0 ? CLI_HASH_EQUAL : CLI_HASH_NOT_EQUAL;
+}
+
+static bool beats(const struct cli_compare_orders *orders, const struct cli_compare_result *a,
+                  const struct cli_compare_result *b)
+{
+    if (orders->until <= 0) return a->examples_per_second > b->examples_per_second;
+    if (isnan(a->target_seconds)) return false;
+    return isnan(b->target_seconds) || a->target_seconds < b->target_seconds;
+}
+
+bool cli_compare_counts(const struct cli_compare_orders *orders, const struct cli_compare_result *before,
+                        const struct cli_compare_result *now)
+{
+    if (before->end == CLI_COMPARE_NOT_RUN || now->end == CLI_COMPARE_FAILED) return true;
+    if (before->end == CLI_COMPARE_FAILED || !has_run(now)) return false;
+    if (!has_run(before)) return true;
+    return beats(orders, now, before);
+}
+
+int cli_compare_best(const struct cli_compare_orders *orders, const struct cli_compare_plan *plan,
+                     const struct cli_compare_result *results)
+{
+    int best = -1;
+    for (int i = 0; i < plan->count; i++) {
+        if (plan->cases[i].left_out || !has_run(&results[i])) continue;
+        if (orders->until > 0 && isnan(results[i].target_seconds)) continue;
+        if (best < 0 || beats(orders, &results[i], &results[best])) best = i;
+    }
+    return best;
+}
+
+/* ---- rows ---- */
+
+static size_t name_width(const struct cli_compare_plan *plan)
+{
+    size_t width = 12;
+    for (int i = 0; i < plan->count; i++)
+        if (!plan->cases[i].left_out && strlen(plan->cases[i].strategy) > width)
+            width = strlen(plan->cases[i].strategy);
+    return width;
+}
+
+enum {
+    WORKERS = 9,
+    THREADS = 9,
+    SPEED = 12,
+    SPEEDUP = 10,
+    TIME = 13,
+    EPOCHS = 8,
+    ACCURACY = 10,
+    STALE = 11,
+    MOVED = 12,
+    WAITING = 9
+};
+
+char *cli_compare_head(const struct cli_compare_orders *orders, const struct cli_compare_plan *plan)
+{
+    char target[32];
+    struct tr_text text = TR_TEXT_INIT;
+    cli_column_left(&text, "strategy", name_width(plan));
+    cli_column_right(&text, "workers", WORKERS);
+    cli_column_right(&text, "threads", THREADS);
+    cli_column_right(&text, "examples/s", SPEED);
+    cli_column_right(&text, "speed-up", SPEEDUP);
+    if (orders->until > 0) {
+        snprintf(target, sizeof target, "to %.4g %%", 100 * orders->until);
+        cli_column_right(&text, target, TIME);
+        cli_column_right(&text, "epochs", EPOCHS);
+    }
+    cli_column_right(&text, "accuracy", ACCURACY);
+    cli_column_right(&text, "staleness", STALE);
+    cli_column_right(&text, "moved/step", MOVED);
+    cli_column_right(&text, "waiting", WAITING);
+    tr_text_add(&text, "  hash");
+    return cli_columns_end(&text);
+}
+
+/* "0.75" with so many digits, or "-". */
+static const char *figure(double value, int digits, const char *unit, char buffer[32])
+{
+    if (isnan(value))
+        snprintf(buffer, 32, "-");
+    else
+        snprintf(buffer, 32, "%.*f%s", digits, value, unit);
+    return buffer;
+}
+
+static void put_statistics(const struct cli_compare_case *one, const struct cli_compare_result *result,
+                           struct tr_text *text)
+{
+    const struct cli_statistics *sum = &result->statistics;
+    char stale[48] = "-", moved[TR_TEXT_NUMBER_SIZE] = "-", waiting[32] = "-";
+    bool shares = result->has_statistics && one->ranks > 1;
+    if (shares && one->asynchronous)
+        snprintf(stale, sizeof stale, "%.2f/%d%s", sum->mean_staleness, sum->most_staleness,
+                 sum->more_staleness ? "+" : "");
+    if (shares) {
+        tr_text_from_bytes((int64_t)(sum->sent + sum->shared), moved);
+        figure(100 * sum->waiting, 0, " %", waiting);
+    }
+    cli_column_right(text, stale, STALE);
+    cli_column_right(text, moved, MOVED);
+    cli_column_right(text, waiting, WAITING);
+}
+
+static void put_hash(enum cli_compare_hash kind, const struct cli_compare_result *result,
+                     struct tr_text *text)
+{
+    static const char *const words[] = {
+        [CLI_HASH_OTHER] = "", [CLI_HASH_EQUAL] = " equal", [CLI_HASH_NOT_EQUAL] = " NOT EQUAL"};
+    tr_text_addf(text, "  %.8s%s", result->hash, words[kind]);
+    if (result->end == CLI_COMPARE_OUT_OF_TIME) tr_text_addf(text, " (step %lld)", (long long)result->step);
+}
+
+char *cli_compare_row(const struct cli_compare_orders *orders, const struct cli_compare_plan *plan,
+                      const struct cli_compare_result *results, int index)
+{
+    const struct cli_compare_case *one = &plan->cases[index];
+    const struct cli_compare_result *result = &results[index];
+    char buffer[64], number[TR_TEXT_NUMBER_SIZE];
+    struct tr_text text = TR_TEXT_INIT;
+    cli_column_left(&text, one->alone ? "one process" : one->strategy, name_width(plan));
+    cli_column_workers(&text, one->workers, one->ranks, WORKERS);
+    snprintf(buffer, sizeof buffer, "%d", one->threads);
+    cli_column_right(&text, buffer, THREADS);
+    if (!has_run(result)) {
+        tr_text_addf(&text, "  %s", result->end == CLI_COMPARE_FAILED ? result->failure : "stopped");
+        return cli_columns_end(&text);
+    }
+    cli_column_right(&text, tr_text_from_count((int64_t)(result->examples_per_second + 0.5), number), SPEED);
+    cli_column_right(&text, figure(cli_compare_speedup(results, index), 2, "", buffer), SPEEDUP);
+    if (orders->until > 0) {
+        bool met = !isnan(result->target_seconds);
+        cli_column_right(&text, met ? tr_text_from_seconds(result->target_seconds, number) : "not met", TIME);
+        cli_column_right(&text, figure(result->target_epochs, 2, "", buffer), EPOCHS);
+    }
+    cli_column_right(&text, figure(result->accuracy, 4, "", buffer), ACCURACY);
+    put_statistics(one, result, &text);
+    put_hash(cli_compare_hash(plan, results, index), result, &text);
+    return cli_columns_end(&text);
+}
+
+/* ---- the verdict ---- */
+
+static void add_hashes(const struct cli_compare_plan *plan, const struct cli_compare_result *results,
+                       struct tr_text *text)
+{
+    int equal = 0, other = 0;
+    for (int i = 0; i < plan->count; i++) {
+        enum cli_compare_hash kind = cli_compare_hash(plan, results, i);
+        equal += kind == CLI_HASH_EQUAL;
+        other += kind == CLI_HASH_NOT_EQUAL;
+    }
+    if (other > 0)
+        tr_text_addf(text,
+                     "hash        NOT EQUAL: %d synchronous run%s ended with other weights than one process; "
+                     "this must not be\n",
+                     other, other == 1 ? "" : "s");
+    else if (equal > 0)
+        tr_text_addf(text,
+                     "hash        %d synchronous run%s ended with the weights of one process, bit for bit\n",
+                     equal, equal == 1 ? "" : "s");
+}
+
+static void add_left_out(const struct cli_compare_plan *plan, struct tr_text *text)
+{
+    for (int i = 0; i < plan->count; i++) {
+        const struct cli_compare_case *one = &plan->cases[i];
+        if (one->left_out)
+            tr_text_addf(text, "left out    %s on %d worker%s: %s\n", one->strategy, one->workers,
+                         one->workers == 1 ? "" : "s", one->left_out);
+    }
+}
+
+static void add_best(const struct cli_compare_orders *orders, const struct cli_compare_plan *plan,
+                     const struct cli_compare_result *results, struct tr_text *text)
+{
+    int best = cli_compare_best(orders, plan, results), runs = 0;
+    for (int i = 0; i < plan->count; i++) runs += !plan->cases[i].left_out && has_run(&results[i]);
+    if (runs < 2) return;
+    if (best < 0) {
+        tr_text_addf(text, "best here   none: no run met %.4g %%\n", 100 * orders->until);
+        return;
+    }
+    const struct cli_compare_case *one = &plan->cases[best];
+    const struct cli_compare_result *result = &results[best];
+    double gain = cli_compare_speedup(results, best);
+    if (orders->until > 0) gain = results[0].target_seconds / result->target_seconds;
+    if (one->alone) {
+        tr_text_add(text,
+                    "best here   one process: to share this job costs more than it gains on this machine\n");
+        return;
+    }
+    tr_text_addf(text, "best here   %s on %d worker%s", one->strategy, one->workers,
+                 one->workers == 1 ? "" : "s");
+    if (isnan(gain) && orders->until > 0)
+        tr_text_addf(text, ": met %.4g %%, which one process did not", 100 * orders->until);
+    else if (!isnan(gain))
+        tr_text_addf(text, ": %.2f times as fast as one process%s", gain,
+                     orders->until > 0 ? " at meeting the target" : "");
+    bool same = cli_compare_hash(plan, results, best) == CLI_HASH_EQUAL;
+    if (!same && !isnan(result->accuracy) && !isnan(results[0].accuracy))
+        tr_text_addf(text, ", accuracy %.4f against %.4f", result->accuracy, results[0].accuracy);
+    tr_text_add(text, "\n");
+}
+
+char *cli_compare_verdict(const struct cli_compare_orders *orders, const struct cli_compare_plan *plan,
+                          const struct cli_compare_result *results)
+{
+    struct tr_text text = TR_TEXT_INIT;
+    char *lines = NULL;
+    tr_text_add(&text, "\n");
+    add_left_out(plan, &text);
+    add_hashes(plan, results, &text);
+    add_best(orders, plan, results, &text);
+    return tr_text_finish(&text, &lines) == TR_OK ? lines : NULL;
+}

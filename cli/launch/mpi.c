@@ -1,0 +1,358 @@
+/* The launcher of processes on one or several hosts: mpirun. It is a child in a process group of its own, so
+ * that a Ctrl-C reaches the launcher alone. The first signal goes on as SIGUSR1, which mpirun hands to its
+ * processes: they finish the step and save. Processes of this host that do not say within a second that they
+ * heard it are signalled directly: some plugins that mpirun loads take its handlers away. A second signal
+ * ends mpirun, and with it the job. Should the launcher die, mpirun is told to end the job; should mpirun
+ * die, its processes do (launched.c).
+ */
+#include "cli/program/exit_codes.h"
+#include "cli/launch/job.h"
+#include "cli/launch/others.h"
+#include "cli/launch/place.h"
+#include "cli/terminal/output.h"
+
+#include "base/alloc.h"
+#include "base/threads/clock.h"
+#include "base/fail.h"
+#include "base/text/text.h"
+#include "comm/transport.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* How long mpirun may take to end once the job is over, before it is told to; and once it is told to. */
+#define LEAVE_SECONDS 10.0
+#define END_SECONDS   5.0
+/* How long processes may outlive mpirun. */
+#define ORPHAN_SECONDS 3.0
+/* How long processes may take to say that they heard of a stop. */
+#define HEED_SECONDS 1.0
+/* How long mpirun may have no process, all of which run on this host: before the first has said that it
+   started, and after the last has ended. Between two looks for that. */
+#define BEGIN_SECONDS  60.0
+#define ALONE_SECONDS  10.0
+#define CENSUS_SECONDS 2.0
+/* Between two looks while something is due. */
+#define LOOK_SECONDS 0.2
+
+struct mpi {
+    struct cli_place place;
+    char **arguments; /* of mpirun; ends with NULL */
+    char processes[16];
+    pid_t mpirun; /* 0: has ended */
+    int status;   /* of it */
+    struct cli_others others;
+    double told, gone; /* when mpirun was told to end, and when it had; 0: not yet */
+    double alone;      /* since when it is known to have no process */
+    int started;       /* processes that have said so */
+    bool told_directly;
+};
+
+/* ---- what mpirun is told ---- */
+
+/* Settings that make sense for training, for Open MPI 4 and for the PRRTE and PMIx of 5: root may start jobs
+   in a container, there may be more processes than processors, it is left to the processes to choose their
+   processors
+   (--bind), and a process that fails says why itself. OpenCL's part of hwloc loads compilers that replace
+   mpirun's handlers of signals, and names no device that is used here. */
+static const char *const settings[][2] = {
+    {"OMPI_ALLOW_RUN_AS_ROOT", "1"},
+    {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
+    {"OMPI_MCA_rmaps_base_oversubscribe", "1"},
+    {"PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe"},
+    {"OMPI_MCA_hwloc_base_binding_policy", "none"},
+    {"PRTE_MCA_hwloc_default_binding_policy", "none"},
+    {"OMPI_MCA_orte_keep_fqdn_hostnames", "1"}, /* else a.example.org becomes a */
+    {"PRTE_MCA_prte_keep_fqdn_hostnames", "1"},
+    {"OMPI_MCA_orte_execute_quiet", "1"},
+    {"PRTE_MCA_prte_execute_quiet", "1"},
+    {"HWLOC_COMPONENTS", "-opencl"},
+};
+
+/* Settings where no other host takes part: processes need no port, since they share memory, and those of
+   mpirun and of users who want TCP nevertheless are told to this host alone. Each with another that it cannot
+   be combined with. No setting keeps mpirun's own two ports (IPv4, IPv6) from other hosts. */
+static const char *const here_alone[][3] = {
+    {"OMPI_MCA_btl", "self,vader", "OMPI_MCA_btl"},
+    {"OMPI_MCA_btl_tcp_if_include", "lo", "OMPI_MCA_btl_tcp_if_exclude"},
+    {"OMPI_MCA_oob_tcp_if_include", "lo", "OMPI_MCA_oob_tcp_if_exclude"},
+    {"PMIX_MCA_ptl_tcp_if_include", "lo", "PMIX_MCA_ptl_tcp_if_exclude"},
+};
+
+/* Whether no other host takes part. */
+static bool is_here(const struct cli_job_orders *orders)
+{
+    return !orders->hosts && !orders->hostfile;
+}
+
+/* What the user has set stays. */
+static tr_status set_environment(const struct cli_job_orders *orders, struct cli_place *place)
+{
+    char threads[16];
+    bool here = is_here(orders);
+    bool failed = setenv("TRIREME_TRANSPORT", "mpi", 1) != 0;
+    failed |= setenv("TRIREME_BIND", "true", 0) != 0;
+    failed |= setenv("TRIREME_LAUNCHED", orders->token, 1) != 0;
+    if (orders->outlives) failed |= setenv("TRIREME_OUTLIVES", "true", 1) != 0;
+    failed |= setenv("OMPI_MCA_orte_enable_recovery", orders->tolerant ? "1" : "0", 0) != 0;
+    snprintf(threads, sizeof threads, "%d", orders->threads);
+    if (orders->threads > 0) failed |= setenv("TRIREME_THREADS", threads, 1) != 0;
+    /* mpirun gives its processes a terminal even where it has none itself. */
+    if (!isatty(STDOUT_FILENO)) failed |= setenv("TERM", "dumb", 1) != 0;
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
+        failed |= setenv(settings[i][0], settings[i][1], 0) != 0;
+    for (size_t i = 0; here && i < sizeof here_alone / sizeof here_alone[0]; i++)
+        if (!getenv(here_alone[i][2])) failed |= setenv(here_alone[i][0], here_alone[i][1], 0) != 0;
+    if (failed) return tr_fail(TR_ENOMEM, "out of memory");
+    return here ? cli_place_make(orders->processes, place)
+                : TR_OK; /* other hosts know no directory of ours */
+}
+
+/* The variables that other hosts do not get by themselves. */
+#define OURS "TRIREME_"
+
+static tr_status make_arguments(const struct cli_job_orders *orders, struct mpi *mpi)
+{
+    size_t room = 16;
+    for (char *const *word = orders->words; *word; word++) room++;
+    for (char **variable = environ; *variable; variable++) room += 2;
+    char **next = mpi->arguments = tr_alloc_zero(room, sizeof *next);
+    if (!next) return TR_ENOMEM;
+    snprintf(mpi->processes, sizeof mpi->processes, "%d", orders->processes);
+    *next++ = "mpirun";
+    *next++ = "-n";
+    *next++ = mpi->processes;
+    if (orders->hosts) *next++ = "--host", *next++ = (char *)orders->hosts;
+    if (orders->hostfile) *next++ = "--hostfile", *next++ = (char *)orders->hostfile;
+    for (char **variable = environ; *variable; variable++) {
+        if (strncmp(*variable, OURS, strlen(OURS)) != 0) continue;
+        char *name = tr_strdup(*variable);
+        if (!name) return TR_ENOMEM;
+        name[strcspn(name, "=")] = '\0';
+        *next++ = "-x";
+        *next++ = name;
+    }
+    for (char *const *word = orders->words; *word; word++) *next++ = *word;
+    return TR_OK;
+}
+
+static void free_mpi(struct cli_job *job)
+{
+    struct mpi *mpi = job->state;
+    if (!mpi) return;
+    /* The names of variables are ours; the rest is not. */
+    for (char **at = mpi->arguments; at && *at && *at != job->orders->words[0]; at++)
+        if (strcmp(*at, "-x") == 0) tr_free(*++at);
+    tr_free(mpi->arguments);
+    cli_others_release(&mpi->others);
+    cli_place_remove(&mpi->place);
+    tr_free(mpi);
+    job->state = NULL;
+}
+
+/* ---- starting ---- */
+
+#define INSTALL "install Open MPI (Debian: openmpi-bin and libopenmpi-dev)"
+
+static bool is_installed(const char *program)
+{
+    char path[4096];
+    const char *from = getenv("PATH");
+    for (; from && *from; from += *from == ':') {
+        size_t length = strcspn(from, ":");
+        int written = snprintf(path, sizeof path, "%.*s/%s", (int)length, length ? from : ".", program);
+        if (written > 0 && (size_t)written < sizeof path && access(path, X_OK) == 0) return true;
+        from += length;
+    }
+    return false;
+}
+
+static tr_status mpi_check(const struct cli_job_orders *orders)
+{
+    (void)orders;
+    TR_TRY(tr_comm_mpi_check());
+    return is_installed("mpirun") ? TR_OK : tr_fail(TR_EUNSUPPORTED, "there is no mpirun; " INSTALL);
+}
+
+/* In the child; comes back only as an exit code that says why not. */
+static void become_mpirun(char *const *arguments, pid_t parent, int output)
+{
+    setpgid(0, 0);
+    cli_job_become_child(parent, SIGTERM, output, false);
+    execvp(arguments[0], arguments);
+    _exit(CLI_JOB_NOT_STARTED);
+}
+
+static tr_status start_mpirun(struct cli_job *job)
+{
+    struct mpi *mpi = job->state;
+    pid_t parent = getpid();
+    int writer;
+    TR_TRY(set_environment(job->orders, &mpi->place));
+    TR_TRY(make_arguments(job->orders, mpi));
+    TR_TRY(cli_job_output(job, &writer));
+    mpi->mpirun = fork();
+    if (mpi->mpirun == 0) become_mpirun(mpi->arguments, parent, writer);
+    int error = errno;
+    close(writer);
+    if (mpi->mpirun < 0) return tr_fail(TR_ENOMEM, "mpirun cannot be started: %s", strerror(error));
+    setpgid(mpi->mpirun, mpi->mpirun);
+    return TR_OK;
+}
+
+static tr_status mpi_start(struct cli_job *job)
+{
+    struct mpi *mpi = tr_alloc_zero(1, sizeof *mpi);
+    job->state = mpi;
+    if (!mpi) return TR_ENOMEM;
+    mpi->place.place = (struct tr_place)TR_PLACE_NONE;
+    tr_status status = start_mpirun(job);
+    if (status != TR_OK) free_mpi(job);
+    return status;
+}
+
+/* ---- while it runs ---- */
+
+static void tell_mpirun(const struct mpi *mpi, int number)
+{
+    if (mpi->mpirun > 0) kill(mpi->mpirun, number);
+}
+
+static void mpi_stop(struct cli_job *job)
+{
+    tell_mpirun(job->state, SIGUSR1);
+}
+
+static void mpi_quit(struct cli_job *job)
+{
+    struct mpi *mpi = job->state;
+    if (job->end->stop_twice) tell_mpirun(mpi, SIGKILL);
+    if (mpi->told == 0) mpi->told = tr_clock_seconds();
+    tell_mpirun(mpi, SIGTERM);
+}
+
+static void mpi_hear(struct cli_job *job, const struct cli_note *note)
+{
+    struct mpi *mpi = job->state;
+    if (note->kind == CLI_NOTE_STARTED) {
+        mpi->started++;
+        cli_others_add(&mpi->others, note->number, job->orders->token);
+        mpi->told_directly = false;
+    } else if (note->kind == CLI_NOTE_STOPPING) {
+        cli_others_heeds(&mpi->others, note->number);
+    } else if (note->kind == CLI_NOTE_BEGUN && job->end->stop_signal != 0) {
+        /* A stop that came before mpirun had processes to hand it to went to nobody. */
+        tell_mpirun(mpi, SIGUSR1);
+    }
+}
+
+/* Takes mpirun when it has ended. What a killed one leaves in its group, as the programs that lead to other
+   hosts, is ended while nobody else can have the number of the group. */
+static void reap(struct mpi *mpi)
+{
+    siginfo_t how = {0};
+    if (mpi->mpirun <= 0 || waitid(P_PID, (id_t)mpi->mpirun, &how, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+        how.si_pid == 0)
+        return;
+    if (how.si_code != CLD_EXITED) kill(-mpi->mpirun, SIGKILL);
+    waitpid(mpi->mpirun, &mpi->status, 0);
+    mpi->mpirun = 0;
+    mpi->gone = tr_clock_seconds();
+}
+
+/* An mpirun that has no process and does not end, as where its files found no room: it is ended. What
+   processes of other hosts do is not known. */
+static void look_for_processes(struct cli_job *job)
+{
+    struct mpi *mpi = job->state;
+    char where[256];
+    double now = tr_clock_seconds();
+    if (!is_here(job->orders) || mpi->mpirun <= 0 || mpi->told > 0) return;
+    if (job->look_at > now + CENSUS_SECONDS) job->look_at = now + CENSUS_SECONDS;
+    if (mpi->started > mpi->others.count ||
+        cli_others_live(&mpi->others)) /* who cannot be watched may live */
+        mpi->alone = 0;
+    else if (mpi->alone == 0)
+        mpi->alone = now;
+    if (mpi->alone == 0 || now - mpi->alone < (job->end->started ? ALONE_SECONDS : BEGIN_SECONDS)) return;
+    cli_place_explain(job->orders->processes, where, sizeof where);
+    cli_message("mpirun has no process %s and does not end; it is ended (%s)",
+                job->end->started ? "any more" : "yet", where);
+    mpi->told = now;
+    tell_mpirun(mpi, SIGTERM);
+}
+
+/* What is due by the clock. An mpirun that ends the job already, and cannot, is not asked again. */
+static void press_on(struct cli_job *job)
+{
+    struct mpi *mpi = job->state;
+    double now = tr_clock_seconds();
+    bool late = job->over > 0 && now - job->over > LEAVE_SECONDS;
+    if (mpi->mpirun > 0 && late && mpi->told == 0 && job->orders->tolerant) {
+        mpi->told = now;
+        tell_mpirun(mpi, SIGTERM);
+    }
+    late &= !job->orders->tolerant;
+    late |= mpi->told > 0 && now - mpi->told > END_SECONDS;
+    if (mpi->mpirun > 0 && late) tell_mpirun(mpi, SIGKILL);
+    if (job->end->stop_signal != 0 && now - job->stop_came > HEED_SECONDS && !mpi->told_directly) {
+        cli_others_signal(&mpi->others, SIGUSR1, true);
+        mpi->told_directly = true;
+    }
+    if (mpi->gone > 0 && now - mpi->gone > ORPHAN_SECONDS) cli_others_signal(&mpi->others, SIGKILL, false);
+}
+
+/* Until mpirun and the processes of this host are gone. */
+static bool mpi_look(struct cli_job *job)
+{
+    struct mpi *mpi = job->state;
+    reap(mpi);
+    press_on(job);
+    bool due = mpi->gone > 0 || job->over > 0 || mpi->told > 0;
+    due |= job->end->stop_signal != 0 && !mpi->told_directly;
+    if (due) job->look_at = tr_clock_seconds() + LOOK_SECONDS;
+    look_for_processes(job);
+    return mpi->mpirun > 0 || cli_others_live(&mpi->others);
+}
+
+/* ---- the end ---- */
+
+static void judge(struct cli_job *job)
+{
+    const struct mpi *mpi = job->state;
+    struct cli_job_end *end = job->end;
+    int status = mpi->status, code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+    bool killed = WIFSIGNALED(status);
+    snprintf(end->whose, sizeof end->whose, killed ? "mpirun" : "a process");
+    if (killed) end->signal = WTERMSIG(status);
+    if (code > 128 && code < 128 + NSIG) end->signal = code - 128;
+    if (end->ended) return;
+    if (code == 0 && !killed)
+        end->code = job->orders->tolerant ? CLI_EXIT_FAILED : CLI_EXIT_DONE;
+    else if (!end->started && end->signal == 0) /* who was killed cannot say that it had started */
+        end->code = CLI_EXIT_WRONG;
+    else
+        end->code = code >= CLI_EXIT_WRONG && code <= CLI_EXIT_DAMAGED ? code : CLI_EXIT_FAILED;
+}
+
+static void mpi_finish(struct cli_job *job)
+{
+    judge(job);
+    free_mpi(job);
+}
+
+const struct cli_launcher cli_launcher_mpi = {
+    .name = "mpi",
+    .check = mpi_check,
+    .start = mpi_start,
+    .stop = mpi_stop,
+    .quit = mpi_quit,
+    .hear = mpi_hear,
+    .look = mpi_look,
+    .finish = mpi_finish,
+};

@@ -1,0 +1,60 @@
+#include "cli/launch/place.h"
+
+#include "base/fail.h"
+#include "base/text/text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define KIND "launch"
+/* What Open MPI takes: 4 MiB in version 4 and 16 MiB in 5 for each process, and 8 MiB for all in 4. Without
+   room processes are ended by SIGBUS, or end before they began, which mpirun does not notice. */
+#define BYTES_OF_EACH ((int64_t)16 << 20)
+#define BYTES_OF_ALL  ((int64_t)16 << 20)
+
+/* Of Open MPI 4 and 5: the files of mpirun, and those of the processes. */
+static const char *const variables[CLI_PLACE_VARIABLES] = {
+    "OMPI_MCA_orte_tmpdir_base", "PRTE_MCA_prte_tmpdir_base",
+    "OMPI_MCA_btl_vader_backing_directory", /* which 5 knows, too, by this name */
+};
+
+static int64_t bytes_for(int processes)
+{
+    return BYTES_OF_ALL + processes * BYTES_OF_EACH;
+}
+
+tr_status cli_place_make(int processes, struct cli_place *place)
+{
+    *place = (struct cli_place){.place = TR_PLACE_NONE};
+    TR_TRY(tr_place_make(KIND, bytes_for(processes), &place->place));
+    for (int i = 0; i < CLI_PLACE_VARIABLES; i++)
+        place->told[i] = !getenv(variables[i]) && setenv(variables[i], place->place.path, 1) == 0;
+    return TR_OK;
+}
+
+void cli_place_remove(struct cli_place *place)
+{
+    for (int i = 0; i < CLI_PLACE_VARIABLES; i++)
+        if (place->told[i]) unsetenv(variables[i]);
+    tr_place_remove(&place->place);
+    *place = (struct cli_place){.place = TR_PLACE_NONE};
+}
+
+void cli_place_explain(int processes, char *text, size_t size)
+{
+    char there[TR_TEXT_NUMBER_SIZE], wanted[TR_TEXT_NUMBER_SIZE];
+    const char *least = NULL;
+    for (int i = 0; i < CLI_PLACE_VARIABLES; i++) {
+        const char *path = getenv(variables[i]);
+        if (path && (!least || tr_place_room(path) < tr_place_room(least))) least = path;
+    }
+    if (!least || tr_place_room(least) < 0) {
+        snprintf(text, size, "where Open MPI keeps its files is not known");
+        return;
+    }
+    snprintf(text, size, "Open MPI keeps files in %s, which has %s free, and may take %s for %d processes",
+             least, tr_text_from_bytes(tr_place_room(least), there),
+             tr_text_from_bytes(bytes_for(processes), wanted), processes);
+}

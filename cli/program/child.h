@@ -1,0 +1,60 @@
+/* Another run of this program as a child, whose JSON lines are listened to.
+ *
+ * The child is in a process group of its own, so that a Ctrl-C reaches this program alone, and ends in good
+ * order when this program dies. SIGTERM asks it to finish what it does and to say how far it came.
+ */
+#ifndef CLI_CHILD_H
+#define CLI_CHILD_H
+
+#include "base/text/json.h"
+
+#include <sys/types.h>
+
+#define CLI_CHILDREN_MOST 256 /* at a time */
+
+/* The words of a command. Begins as zeros. */
+struct cli_arguments {
+    char **item; /* ends with NULL; all owned */
+    int count;
+    bool failed; /* one is missing for lack of memory or since it is too long */
+};
+void cli_arguments_add(struct cli_arguments *arguments, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* The path of this program. */
+void cli_arguments_add_self(struct cli_arguments *arguments);
+void cli_arguments_release(struct cli_arguments *arguments);
+
+struct cli_child {
+    /* Set by the caller. */
+    double stop_at; /* by the clock: when it is asked to end; 0: never */
+    void (*hear)(void *user, const struct tr_json_value *object); /* told each object on a line of stdout */
+    void *user;
+
+    /* How it went. */
+    int code;                  /* exit code, or minus the signal that ended it */
+    bool out_of_time, stopped; /* it was asked to end: by `stop_at`, by a signal to this program */
+    char last_words[4096];     /* the end of what it wrote on stderr */
+
+    /* The functions' own. */
+    pid_t process;
+    int output, error;
+    struct tr_text line;
+    size_t words;
+    double kill_at; /* after it was asked to end; 0: it was not yet */
+};
+
+/* Runs a command to its end; cli_signals_watch() is on. TR_EIO, TR_ENOMEM where it could not be started. */
+tr_status cli_child_run(struct cli_child *child, const struct cli_arguments *arguments);
+
+/* The last line of its last words, or else its code; for people. Of one that has ended. */
+void cli_child_explain(const struct cli_child *child, char *text, size_t size);
+
+/* For several at a time: starts one. Errors as above; then there is nothing to attend to. */
+tr_status cli_child_start(struct cli_child *child, const struct cli_arguments *arguments);
+/* Waits a moment, less where one of those that run has something to say. */
+void cli_child_wait(struct cli_child *const *children, int count);
+/* Listens to what a child says now and asks it to end where that is due. True once it has ended and how it
+   went is known; then it must not be called again. */
+bool cli_child_attend(struct cli_child *child);
+
+#endif

@@ -1,0 +1,138 @@
+/* A command of the program: its name, its option table, and what it does.
+ *
+ * One file per command defines one `const struct cli_command`; command.c lists them and does everything that
+ * all have in common: defaults, environment, command line, --help, error messages, exit codes.
+ */
+#ifndef CLI_COMMAND_H
+#define CLI_COMMAND_H
+
+#include "base/options/option.h"
+#include "base/threads/team.h"
+#include "cli/program/exit_codes.h"
+
+/* The head of every command's struct of options. */
+struct cli_common {
+    bool help;
+};
+
+struct cli_command {
+    const char *name;    /* "train", "data list" */
+    const char *summary; /* a line in the list of commands */
+    const char *about;   /* the paragraph in --help */
+    const struct tr_option *options;
+    int32_t option_count;
+    size_t options_size; /* of the struct that the table fills; begins with struct cli_common */
+    size_t model;        /* offset in it of the char * that is a model file or the name of one that ships
+                            (shipped.h);        0: there is none */
+    /* Carries the command out; `options` is borrowed for the call. On failure the thread's message is printed
+       as "trireme NAME: message" and the exit code follows from the status. */
+    tr_status (*run)(const void *options);
+    bool passes_arguments; /* from its first positional argument on, what follows is another command's */
+    const struct cli_command *const *children; /* ends with NULL; a command with children has none of the
+                                                  above but name, summary and about */
+};
+
+/* The members `options`, `option_count` and `options_size`. */
+#define CLI_OPTIONS(table, object)                                                                           \
+    .options = (table), .option_count = TR_OPTION_COUNT(table), .options_size = sizeof(object)
+
+/* Entries that several tables share. */
+#define CLI_OPTION_HELP(object)                                                                              \
+    {                                                                                                        \
+        .key = "help", .type = TR_OPTION_BOOL, .offset = offsetof(object, common.help), .fallback = "false", \
+        .help = "print this text", .flags = TR_OPTION_LEAVES, .letter = 'h'                                  \
+    }
+#define CLI_OPTION_JSON(object)                                                                              \
+    {                                                                                                        \
+        .key = "json", .type = TR_OPTION_BOOL, .offset = offsetof(object, json), .fallback = "false",        \
+        .help = "print JSON"                                                                                 \
+    }
+#define CLI_OPTION_SET(object)                                                                               \
+    {                                                                                                        \
+        .key = "set", .type = TR_OPTION_STRING_LIST, .offset = offsetof(object, set), .fallback = "",        \
+        .help = "changes a field of the model file, for instance optimizer.rate=1e-3; may be given "         \
+                "several times",                                                                             \
+        .letter = 's', .value_name = "KEY=VALUE"                                                             \
+    }
+#define CLI_MODEL_HELP "model file, or the name of one that ships (`trireme models`); a file here comes first"
+/* A model that has to be given, and strategies to try: strings. */
+#define CLI_OPTION_MODEL(object)                                                                             \
+    {                                                                                                        \
+        .key = "model", .type = TR_OPTION_STRING, .offset = offsetof(object, model), .fallback = NULL,       \
+        .help = CLI_MODEL_HELP, .flags = TR_OPTION_POSITIONAL                                                \
+    }
+#define CLI_OPTION_STRATEGIES(object)                                                                        \
+    {                                                                                                        \
+        .key = "strategies", .type = TR_OPTION_STRING, .offset = offsetof(object, strategies),               \
+        .fallback = "all",                                                                                   \
+        .help = "all, or a list such as allreduce,local-sgd,every=4,pipeline: what has an = is an option "   \
+                "of the strategy before it",                                                                 \
+        .value_name = "LIST"                                                                                 \
+    }
+/* An int64_t; -1 where none is given. */
+#define CLI_OPTION_SEED(object)                                                                              \
+    {                                                                                                        \
+        .key = "seed", .type = TR_OPTION_INT64, .offset = offsetof(object, seed), .fallback = "-1",          \
+        .least = -1, .most = TR_OPTION_WHOLE,                                                                \
+        .help = "seed in place of the model file's; -1: as the file says"                                    \
+    }
+/* Of commands that start processes: what the threads are for is said by each. */
+#define CLI_OPTION_THREADS(object, text)                                                                     \
+    {                                                                                                        \
+        .key = "threads", .type = TR_OPTION_INT32, .offset = offsetof(object, threads), .fallback = "0",     \
+        .least = 0, .most = TR_TEAM_MAX, .help = text, .letter = 't'                                         \
+    }
+/* What computes: the environment may set these, too. */
+struct cli_device {
+    char *device, *isa;
+    int32_t threads;
+};
+#define CLI_OPTION_DEVICE(object)                                                                            \
+    {.key = "threads",                                                                                       \
+     .type = TR_OPTION_INT32,                                                                                \
+     .offset = offsetof(object, device.threads),                                                             \
+     .fallback = "0",                                                                                        \
+     .least = 0,                                                                                             \
+     .most = TR_TEAM_MAX,                                                                                    \
+     .help = "threads; 0: one per core; any number gives the same bits; variable TRIREME_THREADS",           \
+     .flags = TR_OPTION_ENVIRONMENT,                                                                         \
+     .letter = 't'},                                                                                         \
+        {.key = "device",                                                                                    \
+         .type = TR_OPTION_STRING,                                                                           \
+         .offset = offsetof(object, device.device),                                                          \
+         .fallback = "cpu",                                                                                  \
+         .help =                                                                                             \
+             "device that computes, see `trireme devices`: cpu, ref, opencl, or opencl:1 for the second; "   \
+             "variable TRIREME_DEVICE",                                                                      \
+         .flags = TR_OPTION_ENVIRONMENT,                                                                     \
+         .value_name = "NAME"},                                                                              \
+    {                                                                                                        \
+        .key = "isa", .type = TR_OPTION_STRING, .offset = offsetof(object, device.isa), .fallback = "",      \
+        .help = "instruction set of the cpu device (avx512, avx2, neon, plain) in place of the best one; "   \
+                "variable TRIREME_ISA",                                                                      \
+        .flags = TR_OPTION_ENVIRONMENT, .value_name = "NAME"                                                 \
+    }
+
+/* All commands, ends with NULL. */
+extern const struct cli_command *const cli_commands[];
+
+/* Runs what argv[1..] asks for and returns the exit code. Everything has been written when it returns. */
+enum cli_exit cli_dispatch(int argc, const char *const *argv, const char *const *environment);
+
+/* The command called by `words` [count] ("data", "list"); *used becomes the number of words that belong to
+   its name. NULL and a message with the nearest name when there is none. With no words at all NULL without a
+   message. */
+const struct cli_command *cli_command_find(const char *const *words, int count, int *used);
+
+/* Reads a command's options from defaults, `environment` ("NAME=value", ends with NULL) and the arguments
+   after its name. *out is returned, free with cli_command_release(). TR_EINVAL. */
+tr_status cli_command_read(const struct cli_command *command, int argc, const char *const *argv,
+                           const char *const *environment, void **out);
+/* Accepts NULL, nulls the pointer. */
+void cli_command_release(const struct cli_command *command, void **options);
+
+/* The text of `trireme help`, and of `trireme help COMMAND`. Returned, free with tr_free(). */
+tr_status cli_help_overview(char **text);
+tr_status cli_help_command(const struct cli_command *command, char **text);
+
+#endif

@@ -1,0 +1,329 @@
+/* trireme sweep: one job with many settings, side by side. */
+#include "cli/sweep/sweep.h"
+
+#include "cli/program/child.h"
+#include "cli/program/commands.h"
+#include "cli/terminal/output.h"
+#include "cli/train/run_directory.h"
+#include "cli/program/signals.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/files/file.h"
+#include "base/files/ops.h"
+#include "trireme/trireme.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Runs on the page. */
+#define SHOWN 16
+
+struct options {
+    struct cli_common common;
+    char *model, *out;
+    struct tr_string_list set;
+    int64_t seeds, seed, random;
+    int32_t workers, threads, by;
+};
+
+static const struct tr_choice figures[] = {
+    {"loss", 0, "the lowest loss"}, {"accuracy", 1, "the highest accuracy"}, {NULL, 0, NULL}};
+
+#define AT(field) offsetof(struct options, field)
+static const struct tr_option table[] = {
+    CLI_OPTION_MODEL(struct options),
+    {.key = "set",
+     .type = TR_OPTION_STRING_LIST,
+     .offset = AT(set),
+     .fallback = "",
+     .help =
+         "values of a field of the model file, for instance optimizer.rate=1e-4,1e-3, of which every one is "
+         "run; a "
+         "single value is the same for all points. With --random also a range as in 1e-4..1e-2; may be given "
+         "several times: all combinations are run",
+     .letter = 's',
+     .value_name = "KEY=VALUE,..."},
+    {.key = "seeds",
+     .type = TR_OPTION_INT64,
+     .offset = AT(seeds),
+     .fallback = "1",
+     .least = 1,
+     .most = 1000,
+     .help = "how many seeds each combination is run with"},
+    {.key = "seed",
+     .type = TR_OPTION_INT64,
+     .offset = AT(seed),
+     .fallback = "-1",
+     .least = -1,
+     .most = TR_OPTION_WHOLE,
+     .help = "the first seed, from which draws follow, too; -1: 1, or the model file's where there is one "
+             "seed alone"},
+    {.key = "random",
+     .type = TR_OPTION_INT64,
+     .offset = AT(random),
+     .fallback = "0",
+     .least = 0,
+     .most = CLI_SWEEP_POINTS,
+     .help = "draw so many combinations at random, ranges above 0 evenly on a scale of logarithms; 0: all "
+             "combinations"},
+    {.key = "workers",
+     .type = TR_OPTION_INT32,
+     .offset = AT(workers),
+     .fallback = "1",
+     .least = 1,
+     .most = CLI_CHILDREN_MOST,
+     .help = "runs at a time",
+     .letter = 'w'},
+    CLI_OPTION_THREADS(struct options,
+                       "threads to be shared out to the runs at a time; 0: one per processor"),
+    {.key = "by",
+     .type = TR_OPTION_CHOICE,
+     .offset = AT(by),
+     .fallback = "loss",
+     .choices = figures,
+     .help = "what makes a point the best: of its best evaluation on validation data, or without those of "
+             "its last one "
+             "on test data"},
+    {.key = "out",
+     .type = TR_OPTION_STRING,
+     .offset = AT(out),
+     .fallback = "",
+     .help = "directory of the sweep, by default runs/NAME-sweep after the job; a sweep that is there "
+             "already goes on",
+     .letter = 'o',
+     .value_name = "DIR"},
+    CLI_OPTION_HELP(struct options),
+};
+#undef AT
+
+/* ---- orders ---- */
+
+static tr_status digest_model(const char *path, char digest[TR_SHA256_TEXT])
+{
+    struct tr_file_content content;
+    TR_TRY(tr_file_read(path, 1 << 20, &content));
+    tr_status status = tr_sha256_of(content.data, content.size, digest);
+    tr_file_content_free(&content);
+    return status;
+}
+
+/* runs/NAME-sweep. */
+static tr_status default_directory(const struct options *options, char **out)
+{
+    struct cli_sweep_plan plan = {0};
+    char *directory = NULL;
+    *out = NULL;
+    tr_status status = cli_sweep_axes(&options->set, true, &plan);
+    if (status == TR_OK) status = cli_run_directory(options->model, &plan.fixed, NULL, &directory);
+    if (status == TR_OK && !(*out = tr_format("%s-sweep", directory))) status = TR_ENOMEM;
+    tr_free(directory);
+    cli_sweep_plan_release(&plan);
+    return status;
+}
+
+static tr_status read_orders(const struct options *options, const char *out, struct cli_sweep_orders *orders)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    int threads = options->threads > 0 ? options->threads : (int)processors;
+    *orders = (struct cli_sweep_orders){
+        .model = options->model,
+        .set = &options->set,
+        .seeds = options->seeds,
+        .seed = options->seed,
+        .random = options->random,
+        .workers = options->workers,
+        .threads = threads > options->workers ? threads / options->workers : 1,
+        .by_accuracy = options->by == 1,
+        .out = out,
+    };
+    return digest_model(options->model, orders->digest);
+}
+
+/* What is wrong with a point's settings is known before its run; where it is wrong with all, nothing is run.
+ */
+static tr_status check_points(const struct cli_sweep_orders *orders, const struct cli_sweep_plan *plan)
+{
+    const char **set = tr_alloc((size_t)plan->fixed.count + CLI_SWEEP_AXES, sizeof *set);
+    tr_status status = set ? TR_OK : TR_ENOMEM;
+    bool some = false;
+    for (int i = 0; i < plan->count && set && !some; i++) {
+        struct tr_train_settings settings = TR_TRAIN_SETTINGS_INIT;
+        struct tr_train_plan ignored = TR_TRAIN_PLAN_INIT;
+        char *own[CLI_SWEEP_AXES] = {NULL};
+        int count = 0;
+        if (!plan->points[i].wanted) continue;
+        for (int32_t k = 0; k < plan->fixed.count; k++) set[count++] = plan->fixed.item[k];
+        for (int a = 0; a < plan->axes; a++) {
+            own[a] = tr_format("%s=%s", plan->axis[a].path, plan->points[i].value[a]);
+            set[count++] = own[a] ? own[a] : "";
+        }
+        settings.model = orders->model;
+        settings.set = set;
+        settings.set_count = count;
+        status = tr_train_plan(&settings, &ignored);
+        some = status == TR_OK;
+        for (int a = 0; a < plan->axes; a++) tr_free(own[a]);
+    }
+    tr_free(set);
+    return some ? TR_OK : status;
+}
+
+/* ---- the end ---- */
+
+/* Writes a text to a file of the sweep, and frees it. */
+static tr_status write_file(const struct cli_sweep_orders *orders, const char *name, char *text)
+{
+    char *path = tr_path_join(orders->out, name);
+    tr_status status = TR_ENOMEM;
+    if (path)
+        status = cli_output_file(path, text);
+    else
+        tr_free(text);
+    tr_free(path);
+    return status;
+}
+
+/* A page of the best that are done. */
+static tr_status write_page(const struct cli_sweep_orders *orders, const struct cli_sweep_plan *plan,
+                            const int *order, int count)
+{
+    struct tr_report_settings settings = TR_REPORT_SETTINGS_INIT;
+    char *runs[SHOWN] = {NULL}, *html = NULL;
+    tr_status status = TR_OK;
+    int shown = 0;
+    for (int i = 0; i < count && shown < SHOWN && plan->points[order[i]].state == CLI_SWEEP_DONE; i++)
+        if (!(runs[shown++] = tr_path_join(orders->out, plan->points[order[i]].directory)))
+            status = TR_ENOMEM;
+    settings.examples = false;
+    if (status == TR_OK && shown > 0) status = tr_report((const char *const *)runs, shown, &settings, &html);
+    if (status == TR_OK && html) status = write_file(orders, "report.html", html);
+    for (int i = 0; i < shown; i++) tr_free(runs[i]);
+    return status;
+}
+
+static void say_best(const struct cli_sweep_orders *orders, const struct cli_sweep_plan *plan,
+                     const int *order, int count, struct cli_screen *screen)
+{
+    const struct cli_sweep_point *best = count > 0 ? &plan->points[order[0]] : NULL;
+    struct tr_text text = TR_TEXT_INIT;
+    cli_screen_line(screen, "");
+    if (best && best->state == CLI_SWEEP_DONE) {
+        tr_text_addf(&text, "best        %s: ", best->directory);
+        cli_sweep_name(plan, best, &text);
+        if (!text.failed) cli_screen_line(screen, text.bytes);
+        tr_text_release(&text);
+        tr_text_addf(&text, "report      %s/report.html", orders->out);
+        if (!text.failed) cli_screen_line(screen, text.bytes);
+        tr_text_release(&text);
+    }
+    tr_text_addf(&text, "table       %s/sweep.csv", orders->out);
+    if (!text.failed) cli_screen_line(screen, text.bytes);
+    tr_text_release(&text);
+}
+
+/* Table, files and last words. */
+static tr_status sum_up(const struct cli_sweep_orders *orders, const struct cli_sweep_plan *plan,
+                        struct cli_screen *screen)
+{
+    int *order, count;
+    char *text;
+    TR_TRY(cli_sweep_rank(orders, plan, &order, &count));
+    tr_status status = cli_sweep_table(orders, plan, order, count, &text);
+    if (status == TR_OK) status = cli_screen_text(screen, text);
+    if (status == TR_OK) status = cli_sweep_csv(plan, order, count, &text);
+    if (status == TR_OK) status = write_file(orders, "sweep.csv", text);
+    if (status == TR_OK) status = write_page(orders, plan, order, count);
+    if (status == TR_OK) say_best(orders, plan, order, count, screen);
+    tr_free(order);
+    return status;
+}
+
+/* What the command ends with. */
+static tr_status judge(const struct cli_sweep_plan *plan)
+{
+    int failed = 0, waiting = 0, wanted = 0;
+    const struct cli_sweep_point *first = NULL;
+    for (int i = 0; i < plan->count; i++) {
+        const struct cli_sweep_point *point = &plan->points[i];
+        if (!point->wanted) continue;
+        wanted++;
+        waiting += point->state == CLI_SWEEP_WAITING;
+        failed += point->state == CLI_SWEEP_FAILED;
+        if (point->state == CLI_SWEEP_FAILED && !first) first = point;
+    }
+    if (waiting > 0)
+        return tr_fail(TR_EINTERRUPTED,
+                       "stopped with %d of %d points to do; the same command goes on with them", waiting,
+                       wanted);
+    if (failed == 0) return TR_OK;
+    return tr_fail(TR_EIO, "%d of %d points failed; the first, %s: %s", failed, wanted, first->directory,
+                   first->failure);
+}
+
+static tr_status sweep(const struct cli_sweep_orders *orders, struct cli_sweep_plan *plan)
+{
+    struct cli_screen screen;
+    cli_screen_begin(&screen, stdout);
+    cli_signals_watch(NULL, "ending the runs");
+    tr_status status = cli_sweep_run(orders, plan, &screen);
+    if (status == TR_OK) status = sum_up(orders, plan, &screen);
+    if (status == TR_OK) status = judge(plan);
+    cli_signals_release();
+    cli_screen_end(&screen);
+    return status;
+}
+
+/* The directory is this process's as long as the sweep goes on. */
+static tr_status sweep_in(const struct cli_sweep_orders *orders, struct cli_sweep_plan *plan)
+{
+    int lock = -1;
+    TR_TRY(tr_file_make_directories(NULL, orders->out));
+    TR_TRY(tr_file_lock(orders->out, &lock));
+    tr_status status = cli_sweep_recall(orders, plan);
+    if (status == TR_OK) status = sweep(orders, plan);
+    if (lock >= 0) close(lock);
+    return status;
+}
+
+static tr_status run(const void *options_)
+{
+    const struct options *options = options_;
+    struct cli_sweep_orders orders;
+    struct cli_sweep_plan plan = {0};
+    char *out = NULL;
+    tr_status status;
+    TR_TRY_GOTO(options->out ? (out = tr_strdup(options->out)) ? TR_OK : TR_ENOMEM
+                             : default_directory(options, &out),
+                done);
+    TR_TRY_GOTO(read_orders(options, out, &orders), done);
+    TR_TRY_GOTO(cli_sweep_plan(&orders, &plan), done);
+    TR_TRY_GOTO(check_points(&orders, &plan), done);
+    status = sweep_in(&orders, &plan);
+done:
+    cli_sweep_plan_release(&plan);
+    tr_free(out);
+    return status;
+}
+
+const struct cli_command cli_sweep = {
+    .name = "sweep",
+    .summary = "run a job with many settings and seeds, and say which is best",
+    .about = "Trains the network of a model file with every combination of the values given by --set, or "
+             "with some that "
+             "are drawn, each with --seeds seeds, and --workers runs at a time, which share the processors. "
+             "Says how each "
+             "one ended, and at the end which is best, with means over seeds, a table (sweep.csv) and a page "
+             "(report.html). "
+             "A run that fails is told and does not keep the others from running. Ctrl-C saves the runs "
+             "under way; the same "
+             "command then goes on where they are, and one with more values or seeds runs what is new. "
+             "Validation data "
+             "(data.validation_split) are evaluated where train.evaluate_every says so.",
+    CLI_OPTIONS(table, struct options),
+    .model = offsetof(struct options, model),
+    .run = run,
+};

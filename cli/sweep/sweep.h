@@ -1,0 +1,109 @@
+/* trireme sweep, from inside: which points there are (sweep_plan.c), what is known of them on the disk
+ * (sweep_record.c), their runs (sweep_run.c), and what is said about them (sweep_table.c).
+ *
+ * A point is a job: the model file with the settings that all points share, those that are the point's own,
+ * and a seed. Its run has a directory below that of the sweep, which also keeps
+ *
+ *     sweep.json    the points and how they ended, written anew as each one ends
+ *     sweep.csv     the same as a table, and
+ *     report.html   a page of the best runs, at the end
+ */
+#ifndef CLI_SWEEP_H
+#define CLI_SWEEP_H
+
+#include "cli/terminal/screen.h"
+
+#include "base/numbers/hash.h"
+#include "base/options/option.h"
+
+#define CLI_SWEEP_AXES   16
+#define CLI_SWEEP_POINTS 10000
+
+enum cli_sweep_state {
+    CLI_SWEEP_WAITING, /* not run yet, or stopped on the way: its run goes on from its last checkpoint */
+    CLI_SWEEP_DONE,
+    CLI_SWEEP_FAILED /* for the reason in `failure`; tried again when the sweep is run again */
+};
+
+struct cli_sweep_point {
+    char *value[CLI_SWEEP_AXES]; /* of each axis; owned */
+    int64_t seed;                /* -1: that of the model file */
+    char directory[32];          /* "point-0001", below the sweep's */
+    bool wanted;                 /* of this sweep, rather than of an earlier one in the directory */
+    enum cli_sweep_state state;
+    /* Of the best evaluation on validation data where there was any, else of the last one, else of the last
+       step reported. NaN where nothing is known. */
+    double loss, accuracy;
+    char set[16]; /* "validation", "test", "train" */
+    double seconds;
+    int64_t step;
+    char hash[TR_SHA256_TEXT];
+    char failure[512];
+};
+
+/* A field that points differ in. */
+struct cli_sweep_axis {
+    char *path;         /* "optimizer.rate"; owned */
+    char **value;       /* [count], owned */
+    int count;          /* 0: a range */
+    double least, most; /* of a range */
+    bool whole;         /* of whole numbers */
+};
+
+struct cli_sweep_plan {
+    struct cli_sweep_axis axis[CLI_SWEEP_AXES];
+    int axes;
+    struct tr_string_list fixed; /* settings of all points; owned */
+    struct cli_sweep_point *points;
+    int count, room;
+    int64_t seeds;
+};
+
+/* Strings and lists are borrowed. */
+struct cli_sweep_orders {
+    const char *model;
+    const struct tr_string_list *set; /* "optimizer.rate=1e-4,1e-3", with several values or one */
+    int64_t seeds, seed;              /* how many, and the first; -1: 1, or, of one, that of the file */
+    int64_t random;                   /* points to draw; 0: the whole grid */
+    int workers, threads;             /* runs at a time, and threads of each */
+    bool by_accuracy;                 /* what is best has the highest accuracy, not the lowest loss */
+    const char *out;                  /* the sweep's directory */
+    char digest[TR_SHA256_TEXT];      /* of the model file */
+};
+
+/* Finds axes and points; none is known to have run. TR_EINVAL. Release with cli_sweep_plan_release(), also
+   after a failure. */
+tr_status cli_sweep_plan(const struct cli_sweep_orders *orders, struct cli_sweep_plan *plan);
+void cli_sweep_plan_release(struct cli_sweep_plan *plan);
+/* Splits the settings alone, into `fixed` and axes. Likewise. */
+tr_status cli_sweep_axes(const struct tr_string_list *set, bool ranges, struct cli_sweep_plan *plan);
+/* Adds "optimizer.rate=1e-3 seed=2", or the model's name where there is nothing. */
+void cli_sweep_name(const struct cli_sweep_plan *plan, const struct cli_sweep_point *point,
+                    struct tr_text *text);
+/* Adds a point with copies of the values, of which NULL is none. TR_ENOMEM. */
+tr_status cli_sweep_add(struct cli_sweep_plan *plan, char *const *value, int64_t seed,
+                        struct cli_sweep_point **out);
+
+/* Takes over what sweep.json says of the points, where there is one, and gives the others directories. Points
+   that are in the file alone stay in the plan, unwanted. TR_EMISMATCH where it is of another model file,
+   other axes or other settings; TR_EFORMAT. */
+tr_status cli_sweep_recall(const struct cli_sweep_orders *orders, struct cli_sweep_plan *plan);
+/* Writes sweep.json. */
+tr_status cli_sweep_note(const struct cli_sweep_orders *orders, const struct cli_sweep_plan *plan);
+
+/* Runs the points that are wanted and not done; says how each ended. Signals end it in good order. TR_EIO
+   where nothing can be noted. */
+tr_status cli_sweep_run(const struct cli_sweep_orders *orders, struct cli_sweep_plan *plan,
+                        struct cli_screen *screen);
+
+/* Indices of the wanted points, the best first, those that did not run to their end last. Returned, free with
+   tr_free(). TR_ENOMEM. */
+tr_status cli_sweep_rank(const struct cli_sweep_orders *orders, const struct cli_sweep_plan *plan,
+                         int **order, int *count);
+/* What the sweep comes to, for people; `order` [count] as above. Returned, free with tr_free(). TR_ENOMEM. */
+tr_status cli_sweep_table(const struct cli_sweep_orders *orders, const struct cli_sweep_plan *plan,
+                          const int *order, int count, char **out);
+/* The same as comma-separated values. */
+tr_status cli_sweep_csv(const struct cli_sweep_plan *plan, const int *order, int count, char **out);
+
+#endif

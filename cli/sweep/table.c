@@ -1,0 +1,250 @@
+/* What a sweep comes to. */
+#include "cli/sweep/sweep.h"
+
+#include "base/alloc.h"
+#include "base/text/table.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Rows that people are shown; the rest is in the files. */
+#define ROWS 40
+
+/* ---- order ---- */
+
+struct ranked {
+    int index;
+    bool done;
+    double figure; /* the lower the better */
+};
+
+static int compare(const void *a_, const void *b_)
+{
+    const struct ranked *a = a_, *b = b_;
+    if (a->done != b->done) return a->done ? -1 : 1;
+    if (a->done && a->figure != b->figure) return a->figure < b->figure ? -1 : 1;
+    return a->index < b->index ? -1 : a->index > b->index;
+}
+
+static double figure_of(const struct cli_sweep_orders *orders, const struct cli_sweep_point *point)
+{
+    double figure = orders->by_accuracy ? -point->accuracy : point->loss;
+    return isnan(figure) ? INFINITY : figure;
+}
+
+tr_status cli_sweep_rank(const struct cli_sweep_orders *orders, const struct cli_sweep_plan *plan,
+                         int **order, int *count)
+{
+    struct ranked *ranked = tr_alloc((size_t)plan->count, sizeof *ranked);
+    *order = tr_alloc((size_t)plan->count, sizeof **order);
+    *count = 0;
+    if (!ranked || !*order) {
+        tr_free(ranked);
+        tr_free(*order);
+        return TR_ENOMEM;
+    }
+    for (int i = 0; i < plan->count; i++)
+        if (plan->points[i].wanted)
+            ranked[(*count)++] = (struct ranked){i, plan->points[i].state == CLI_SWEEP_DONE,
+                                                 figure_of(orders, &plan->points[i])};
+    qsort(ranked, (size_t)*count, sizeof *ranked, compare);
+    for (int i = 0; i < *count; i++) (*order)[i] = ranked[i].index;
+    tr_free(ranked);
+    return TR_OK;
+}
+
+/* ---- for people ---- */
+
+static void figure_cell(struct tr_table *table, const char *format, double value)
+{
+    char text[32] = "-";
+    if (!isnan(value)) snprintf(text, sizeof text, format, value);
+    tr_table_cell(table, "%s", text);
+}
+
+static const char *const words[] = {"stopped", "", "FAILED"};
+
+static void add_row(struct tr_table *table, const struct cli_sweep_plan *plan,
+                    const struct cli_sweep_point *point)
+{
+    char seconds[TR_TEXT_NUMBER_SIZE];
+    bool done = point->state == CLI_SWEEP_DONE;
+    tr_table_cell(table, "%s", point->directory);
+    for (int a = 0; a < plan->axes; a++) tr_table_cell(table, "%s", point->value[a]);
+    tr_table_cell(table, point->seed >= 0 ? "%" PRId64 : "", point->seed);
+    figure_cell(table, "%.4g", point->loss);
+    figure_cell(table, "%.4f", point->accuracy);
+    tr_table_cell(table, "%s", point->set);
+    tr_table_cell(table, "%s", done ? tr_text_from_seconds(point->seconds, seconds) : "");
+    tr_table_cell(table, "%.8s", done ? point->hash : words[point->state]);
+}
+
+static void add_points(const struct cli_sweep_plan *plan, const int *order, int count, struct tr_text *text)
+{
+    struct tr_table table;
+    char columns[CLI_SWEEP_AXES + 8] = "l";
+    for (int a = 0; a < plan->axes; a++) strcat(columns, "r");
+    strcat(columns, "rrrlrl");
+    tr_table_begin(&table, columns);
+    tr_table_cell(&table, "point");
+    for (int a = 0; a < plan->axes; a++) tr_table_cell(&table, "%s", plan->axis[a].path);
+    static const char *const heads[] = {"seed", "loss", "accuracy", "on", "time", "hash"};
+    for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) tr_table_cell(&table, "%s", heads[i]);
+    for (int i = 0; i < count && i < ROWS; i++) add_row(&table, plan, &plan->points[order[i]]);
+    tr_table_finish(&table, text);
+    if (count > ROWS) tr_text_addf(text, "and %d more in sweep.csv\n", count - ROWS);
+}
+
+static bool same_values(const struct cli_sweep_plan *plan, const struct cli_sweep_point *a,
+                        const struct cli_sweep_point *b)
+{
+    for (int i = 0; i < plan->axes; i++)
+        if (strcmp(a->value[i], b->value[i]) != 0) return false;
+    return true;
+}
+
+/* Mean and deviation (of the sample) of a figure over the seeds of the values of `first`. */
+static int over_seeds(const struct cli_sweep_plan *plan, const struct cli_sweep_point *first, bool accuracy,
+                      double *mean, double *deviation)
+{
+    double sum = 0, squares = 0;
+    int count = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < plan->count; i++) {
+            const struct cli_sweep_point *point = &plan->points[i];
+            double figure = accuracy ? point->accuracy : point->loss;
+            if (!point->wanted || point->state != CLI_SWEEP_DONE || isnan(figure) ||
+                !same_values(plan, point, first))
+                continue;
+            if (pass == 0) {
+                sum += figure;
+                count++;
+            } else {
+                squares += (figure - sum / count) * (figure - sum / count);
+            }
+        }
+    *mean = count > 0 ? sum / count : NAN;
+    *deviation = count > 1 ? sqrt(squares / (count - 1)) : NAN;
+    return count;
+}
+
+/* A row for each combination of values, the best first: the order of means. */
+struct group {
+    const struct cli_sweep_point *first;
+    double figure;
+};
+
+static int compare_groups(const void *a_, const void *b_)
+{
+    const struct group *a = a_, *b = b_;
+    if (a->figure != b->figure) return a->figure < b->figure ? -1 : 1;
+    return a->first < b->first ? -1 : a->first > b->first;
+}
+
+static tr_status add_groups(const struct cli_sweep_orders *orders, const struct cli_sweep_plan *plan,
+                            struct tr_text *text)
+{
+    struct group *groups = tr_alloc((size_t)plan->count, sizeof *groups);
+    struct tr_table table;
+    char columns[CLI_SWEEP_AXES + 8] = "";
+    int count = 0;
+    if (!groups) return TR_ENOMEM;
+    for (int i = 0; i < plan->count; i++) {
+        int k = 0;
+        while (k < count && !same_values(plan, groups[k].first, &plan->points[i])) k++;
+        double mean, deviation;
+        if (k < count || !plan->points[i].wanted ||
+            over_seeds(plan, &plan->points[i], orders->by_accuracy, &mean, &deviation) == 0)
+            continue;
+        groups[count++] = (struct group){&plan->points[i], orders->by_accuracy ? -mean : mean};
+    }
+    qsort(groups, (size_t)count, sizeof *groups, compare_groups);
+    for (int a = 0; a < plan->axes; a++) strcat(columns, "r");
+    strcat(columns, "rll");
+    tr_table_begin(&table, columns);
+    for (int a = 0; a < plan->axes; a++) tr_table_cell(&table, "%s", plan->axis[a].path);
+    tr_table_cell(&table, "seeds");
+    tr_table_cell(&table, "loss");
+    tr_table_cell(&table, "accuracy");
+    for (int i = 0; i < count && i < ROWS; i++) {
+        double mean, deviation;
+        int seeds = over_seeds(plan, groups[i].first, false, &mean, &deviation);
+        for (int a = 0; a < plan->axes; a++) tr_table_cell(&table, "%s", groups[i].first->value[a]);
+        tr_table_cell(&table, "%d", seeds);
+        tr_table_cell(&table, isnan(deviation) ? "%.4g" : "%.4g +- %.2g", mean, deviation);
+        if (over_seeds(plan, groups[i].first, true, &mean, &deviation) == 0)
+            tr_table_cell(&table, "-");
+        else
+            tr_table_cell(&table, isnan(deviation) ? "%.4f" : "%.4f +- %.4f", mean, deviation);
+    }
+    tr_text_add(text, "\nmeans over seeds, with the deviation:\n");
+    tr_table_finish(&table, text);
+    tr_free(groups);
+    return TR_OK;
+}
+
+tr_status cli_sweep_table(const struct cli_sweep_orders *orders, const struct cli_sweep_plan *plan,
+                          const int *order, int count, char **out)
+{
+    struct tr_text text = TR_TEXT_INIT;
+    tr_text_add(&text, "\n");
+    add_points(plan, order, count, &text);
+    tr_status status = plan->seeds > 1 ? add_groups(orders, plan, &text) : TR_OK;
+    if (status != TR_OK) {
+        tr_text_release(&text);
+        return status;
+    }
+    return tr_text_finish(&text, out);
+}
+
+/* ---- for programs ---- */
+
+static void add_quoted(struct tr_text *text, const char *value)
+{
+    if (!value[strcspn(value, ",\"\r\n")]) {
+        tr_text_add(text, value);
+        return;
+    }
+    tr_text_add(text, "\"");
+    for (; *value; value++) tr_text_addf(text, *value == '"' ? "\"\"" : "%c", *value);
+    tr_text_add(text, "\"");
+}
+
+static void add_number(struct tr_text *text, double value)
+{
+    char number[TR_TEXT_NUMBER_SIZE];
+    tr_text_addf(text, ",%s", isnan(value) ? "" : tr_text_from_double(value, number));
+}
+
+tr_status cli_sweep_csv(const struct cli_sweep_plan *plan, const int *order, int count, char **out)
+{
+    static const char *const names[] = {"waiting", "done", "failed"};
+    struct tr_text text = TR_TEXT_INIT;
+    tr_text_add(&text, "point");
+    for (int a = 0; a < plan->axes; a++) {
+        tr_text_add(&text, ",");
+        add_quoted(&text, plan->axis[a].path);
+    }
+    tr_text_add(&text, ",seed,loss,accuracy,set,seconds,step,hash,state,failure\n");
+    for (int i = 0; i < count; i++) {
+        const struct cli_sweep_point *point = &plan->points[order[i]];
+        tr_text_add(&text, point->directory);
+        for (int a = 0; a < plan->axes; a++) {
+            tr_text_add(&text, ",");
+            add_quoted(&text, point->value[a]);
+        }
+        tr_text_add(&text, ",");
+        if (point->seed >= 0) tr_text_addf(&text, "%" PRId64, point->seed);
+        add_number(&text, point->loss);
+        add_number(&text, point->accuracy);
+        tr_text_addf(&text, ",%s", point->set);
+        add_number(&text, point->seconds);
+        tr_text_addf(&text, ",%" PRId64 ",%s,%s,", point->step, point->hash, names[point->state]);
+        add_quoted(&text, point->failure);
+        tr_text_add(&text, "\n");
+    }
+    return tr_text_finish(&text, out);
+}

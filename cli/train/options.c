@@ -1,0 +1,320 @@
+/* The command line of `trireme train`. */
+#include "cli/train/train.h"
+
+#include "cli/program/commands.h"
+#include "cli/train/report.h"
+
+static const struct tr_choice logs[] = {
+    {"text", CLI_LOG_TEXT, "lines for people"},
+    {"json", CLI_LOG_JSON, "an object a line, the rest goes to stderr"},
+    {"none", CLI_LOG_NONE, "only what comes before and after the steps"},
+    {NULL, 0, NULL},
+};
+
+#define MOST_MS 1e12
+
+#define AT(field) offsetof(struct cli_train_options, field)
+static const struct tr_option table[] = {
+    {.key = "model",
+     .type = TR_OPTION_STRING,
+     .offset = AT(model),
+     .fallback = "",
+     .help = CLI_MODEL_HELP "; with --resume that of the checkpoint, if not given",
+     .flags = TR_OPTION_POSITIONAL},
+    CLI_OPTION_SET(struct cli_train_options),
+    {.key = "out",
+     .type = TR_OPTION_STRING,
+     .offset = AT(out),
+     .fallback = "",
+     .help = "directory of checkpoints, by default runs/NAME after the job, or where --resume goes on; auto: "
+             "a new "
+             "one, runs/NAME-1, -2 and so on",
+     .letter = 'o',
+     .value_name = "DIR"},
+    {.key = "resume",
+     .type = TR_OPTION_STRING,
+     .offset = AT(resume),
+     .fallback = "",
+     .help =
+         "go on from this checkpoint, or from the newest good one in this directory, to the same hash as an "
+         "undisturbed run",
+     .letter = 'r',
+     .value_name = "DIR"},
+    {.key = "resume_changed",
+     .type = TR_OPTION_BOOL,
+     .offset = AT(resume_changed),
+     .fallback = "false",
+     .help = "go on although settings differ from those of the checkpoint; the hash will differ, too"},
+    {.key = "from",
+     .type = TR_OPTION_STRING,
+     .offset = AT(from),
+     .fallback = "",
+     .help = "begin with the parameters of this checkpoint, or of the newest in this directory, wherever "
+             "layers have "
+             "the same name and shape; the others begin as the model file says",
+     .value_name = "DIR"},
+    {.key = "transport",
+     .type = TR_OPTION_STRING,
+     .offset = AT(transport),
+     .fallback = "none",
+     .help =
+         "none: this process alone; local: one of the processes that `trireme launch` started on this host; "
+         "mpi: one of those that mpirun or SLURM started. They share the job and end with the hash of a "
+         "single one. `trireme launch` sets it; variable TRIREME_TRANSPORT",
+     .flags = TR_OPTION_ENVIRONMENT,
+     .value_name = "NAME"},
+    {.key = "strategy",
+     .type = TR_OPTION_STRING,
+     .offset = AT(strategy),
+     .fallback = "",
+     .help =
+         "how several processes share the job, in place of the model file's `strategy:`; with options as in "
+         "parameter-server,mode=async",
+     .value_name = "NAME"},
+    {.key = "bind",
+     .type = TR_OPTION_BOOL,
+     .offset = AT(bind),
+     .fallback = "false",
+     .help =
+         "tie each process of a host to processors of its own, unless they outnumber these (`trireme launch` "
+         "sets it); variable TRIREME_BIND",
+     .flags = TR_OPTION_ENVIRONMENT},
+    {.key = "memory_check",
+     .type = TR_OPTION_BOOL,
+     .offset = AT(memory_check),
+     .fallback = "true",
+     .help =
+         "refuse a run that will take more memory than the machine, or its control group, has free; variable "
+         "TRIREME_MEMORY_CHECK",
+     .flags = TR_OPTION_ENVIRONMENT},
+    {.key = "timeout",
+     .type = TR_OPTION_INT64,
+     .offset = AT(timeout),
+     .fallback = "60000",
+     .least = 1,
+     .most = MOST_MS,
+     .help = "milliseconds without a sign of life before another process counts as hung and the job ends; "
+             "variable TRIREME_TIMEOUT",
+     .flags = TR_OPTION_ENVIRONMENT,
+     .value_name = "MS"},
+    {.key = "patience",
+     .type = TR_OPTION_INT64,
+     .offset = AT(patience),
+     .fallback = "0",
+     .least = 0,
+     .most = MOST_MS,
+     .help = "milliseconds to wait for another process that lives but does not come; 0: half an hour, or the "
+             "time-out if longer; variable TRIREME_PATIENCE",
+     .flags = TR_OPTION_ENVIRONMENT,
+     .value_name = "MS"},
+    {.key = "outlives",
+     .type = TR_OPTION_BOOL,
+     .offset = AT(outlives),
+     .fallback = "false",
+     .help =
+         "go on from the last step when another process of the host dies (`trireme launch --on-loss shrink` "
+         "sets it); variable TRIREME_OUTLIVES",
+     .flags = TR_OPTION_ENVIRONMENT},
+    {.key = "replicas_of_state",
+     .type = TR_OPTION_INT32,
+     .offset = AT(replicas_of_state),
+     .fallback = "0",
+     .least = 0,
+     .most = 1,
+     .help =
+         "copies of each process's moments with another one, so that processes of several hosts can go on "
+         "when one dies; on one host nothing needs to be copied"},
+    {.key = "slow",
+     .type = TR_OPTION_STRING_LIST,
+     .offset = AT(slow),
+     .fallback = "",
+     .help =
+         "makes a process a straggler that computes so many times slower, to study what that does; may be "
+         "given several times",
+     .value_name = "RANK:FACTOR"},
+    {.key = "shares",
+     .type = TR_OPTION_STRING,
+     .offset = AT(shares),
+     .fallback = "equal",
+     .help =
+         "how the microbatches of a step are shared among the processes that compute: equal; auto, by the "
+         "speed that is measured while the run goes on; or a speed for each of them, as in 3,1,1. For "
+         "allreduce and the synchronous parameter-server; does not change results",
+     .value_name = "auto|equal|LIST"},
+    {.key = "seed_delays",
+     .type = TR_OPTION_INT64,
+     .offset = AT(seed_delays),
+     .fallback = "0",
+     .least = 0,
+     .most = TR_OPTION_WHOLE,
+     .help = "random delays of all processes, half a step on the average, follow from this seed; 0: none"},
+    {.key = "parameters_on",
+     .type = TR_OPTION_STRING,
+     .offset = AT(parameters_on),
+     .fallback = "",
+     .help = "device that holds the parameters and updates them, in place of the one that computes; the bits "
+             "are the same",
+     .value_name = "NAME"},
+    {.key = "placement",
+     .type = TR_OPTION_BOOL,
+     .offset = AT(placement),
+     .fallback = "false",
+     .help = "print first which process computes, holds and updates what"},
+    {.key = "continue",
+     .type = TR_OPTION_BOOL,
+     .offset = AT(continues),
+     .fallback = "false",
+     .help =
+         "go on from the newest good checkpoint in the output directory, whatever --resume and --overwrite "
+         "say; where there is none, begin as without this: for jobs that are started again; variable "
+         "TRIREME_CONTINUE",
+     .flags = TR_OPTION_ENVIRONMENT},
+    {.key = "trace",
+     .type = TR_OPTION_STRING,
+     .offset = AT(trace),
+     .fallback = "",
+     .help = "write a timeline of all processes for Perfetto or chrome://tracing to this file",
+     .value_name = "FILE"},
+    {.key = "trace_first",
+     .type = TR_OPTION_INT64,
+     .offset = AT(trace_first),
+     .fallback = "0",
+     .least = 0,
+     .most = TR_OPTION_WHOLE,
+     .help = "the timeline begins after this step, or where the run begins if that is later"},
+    {.key = "trace_steps",
+     .type = TR_OPTION_INT64,
+     .offset = AT(trace_steps),
+     .fallback = "100",
+     .least = 1,
+     .most = TR_OPTION_WHOLE,
+     .help = "steps in the timeline; once they are done it is written"},
+    {.key = "profile",
+     .type = TR_OPTION_BOOL,
+     .offset = AT(profile),
+     .fallback = "false",
+     .help = "say at the end what the time went into, by layer and by cause"},
+    {.key = "tensorboard",
+     .type = TR_OPTION_STRING,
+     .offset = AT(tensorboard),
+     .fallback = "",
+     .bare = CLI_TENSORBOARD_OUT,
+     .help = "write event files for TensorBoard to this directory, or without one to that of the checkpoints",
+     .value_name = "DIR"},
+    {.key = "histograms",
+     .type = TR_OPTION_INT64,
+     .offset = AT(histograms),
+     .fallback = "0",
+     .least = 0,
+     .most = TR_OPTION_WHOLE,
+     .help = "steps from one to the next time that histograms of parameters, gradients and activations are "
+             "written for TensorBoard; 0: never"},
+    {.key = "record_digests",
+     .type = TR_OPTION_INT64,
+     .offset = AT(record_digests),
+     .fallback = "0",
+     .least = 0,
+     .most = TR_OPTION_WHOLE,
+     .help = "keep digests of every so manieth step for `trireme diff`; 0: none",
+     .value_name = "STEPS"},
+    {.key = "overwrite",
+     .type = TR_OPTION_BOOL,
+     .offset = AT(overwrite),
+     .fallback = "false",
+     .help = "begin anew in a directory with checkpoints: they are removed, and what is there for "
+             "TensorBoard, once "
+             "the new run is ready to start"},
+    CLI_OPTION_SEED(struct cli_train_options),
+    {.key = "steps",
+     .type = TR_OPTION_INT64,
+     .offset = AT(steps),
+     .fallback = "0",
+     .least = 0,
+     .most = TR_OPTION_WHOLE,
+     .help = "steps to train in all, in place of the model file's steps or epochs; 0: as the file says"},
+    {.key = "epochs",
+     .type = TR_OPTION_INT64,
+     .offset = AT(epochs),
+     .fallback = "0",
+     .least = 0,
+     .most = TR_OPTION_WHOLE,
+     .help = "epochs to train in all, likewise"},
+    CLI_OPTION_DEVICE(struct cli_train_options),
+    CLI_OPTION_DATA_CACHE(struct cli_train_options),
+    {.key = "log",
+     .type = TR_OPTION_CHOICE,
+     .offset = AT(log),
+     .fallback = "text",
+     .choices = logs,
+     .help = "what is printed while it runs",
+     .value_name = "KIND"},
+    {.key = "quiet",
+     .type = TR_OPTION_BOOL,
+     .offset = AT(quiet),
+     .fallback = "false",
+     .help = "print warnings and errors only, beside what --log json writes",
+     .letter = 'q'},
+    {.key = "launched",
+     .type = TR_OPTION_STRING,
+     .offset = AT(launched),
+     .fallback = "",
+     .help = "set by `trireme launch`, which is told by notes under this name on stderr how the job goes; "
+             "variable TRIREME_LAUNCHED",
+     .flags = TR_OPTION_ENVIRONMENT,
+     .value_name = "NAME"},
+    CLI_OPTION_HELP(struct cli_train_options),
+};
+#undef AT
+
+void cli_train_settings(const struct cli_train_options *options, struct tr_train_settings *settings)
+{
+    *settings = (struct tr_train_settings)TR_TRAIN_SETTINGS_INIT;
+    settings->model = options->model;
+    settings->set = (const char *const *)options->set.item;
+    settings->set_count = options->set.count;
+    settings->device = options->device.device;
+    settings->threads = options->device.threads;
+    settings->isa = options->device.isa;
+    settings->parameters_on = options->parameters_on;
+    settings->shares = options->shares;
+    settings->resume = options->resume;
+    settings->from = options->from;
+    settings->continues = options->continues;
+    settings->resume_changed = options->resume_changed;
+    settings->has_seed = options->seed >= 0;
+    settings->seed = options->seed >= 0 ? (uint64_t)options->seed : 0;
+    settings->steps = options->steps;
+    settings->epochs = options->epochs;
+    settings->transport = options->transport;
+    settings->bind = options->bind;
+    settings->outlives = options->outlives;
+    settings->replicas_of_state = options->replicas_of_state;
+    settings->strategy = options->strategy;
+    settings->trace = options->trace;
+    settings->trace_first = options->trace_first;
+    settings->trace_steps = options->trace_steps;
+    settings->profile = options->profile;
+    settings->tensorboard = options->tensorboard;
+    settings->histograms = options->histograms;
+    settings->record_digests = options->record_digests;
+    settings->delay_seed = (uint64_t)options->seed_delays;
+    settings->no_memory_check = !options->memory_check;
+    settings->timeout = 1e-3 * (double)options->timeout;
+    settings->data_cache_bytes = cli_data_cache_bytes(&options->cache);
+    settings->patience = 1e-3 * (double)options->patience;
+}
+
+const struct cli_command cli_train = {
+    .name = "train",
+    .summary = "train the network of a model file",
+    .about =
+        "Trains the network that a model file describes, writes checkpoints, and prints the test accuracy "
+        "and the "
+        "SHA-256 of the parameters at the end. The same model file, data and seed give the same hash on any "
+        "number of threads and any device. Ctrl-C finishes the step, saves and leaves (exit code 3); a "
+        "second "
+        "Ctrl-C leaves at once.",
+    CLI_OPTIONS(table, struct cli_train_options),
+    .model = offsetof(struct cli_train_options, model),
+    .run = cli_train_run,
+};

@@ -1,0 +1,48 @@
+/* What a person or a program is told about a run: its head, a line for each event, a summary; as text or as
+ * JSON.
+ *
+ * Text goes to stdout, with a progress line where that is a terminal. With JSON, stdout has one object a
+ * line, and the text for people goes to stderr.
+ */
+#ifndef CLI_REPORT_H
+#define CLI_REPORT_H
+
+#include "cli/terminal/screen.h"
+
+#include "trireme/train.h"
+
+enum cli_log { CLI_LOG_TEXT, CLI_LOG_JSON, CLI_LOG_NONE };
+
+struct cli_report {
+    /* Set by the caller before cli_report_begin(). */
+    tr_trainer *trainer; /* borrowed until the end */
+    const char *out;     /* directory of checkpoints, borrowed until the end */
+    enum cli_log log;
+    bool quiet;    /* warnings only, beside JSON */
+    bool profiles; /* print the profile of the run */
+    bool later;    /* another process tells of the run, and this one only once that has died: no head */
+
+    /* The report's own. */
+    struct tr_train_info info; /* as the run began */
+    struct cli_screen screen;
+    struct tr_train_event first; /* as `last`, of the first event with figures; steps 0 before */
+    struct tr_train_event last;  /* figures of the last step; its strings are not valid */
+    struct tr_train_event test;  /* of the last evaluation, with the same restriction; examples 0 before */
+    char test_name[32];
+    char *out_word;   /* `out` for a command line to be copied */
+    char *checkpoint; /* path of the last one, or NULL */
+    bool broken;      /* stdout could not be written: the run was asked to stop */
+};
+
+/* Prints the head. On failure nothing has to be ended. */
+tr_status cli_report_begin(struct cli_report *report);
+/* The listener of the trainer; `report` is a struct cli_report. */
+void cli_report_event(void *report, const struct tr_train_event *event);
+/* Prints the summary of a run that ended with `status`, and returns what the command ends with: TR_EIO
+   instead when the output is broken, and a message that says how to go on after an interruption. */
+tr_status cli_report_end(struct cli_report *report, tr_status status);
+
+/* In place of cli_report_end() where it has told nothing. */
+void cli_report_drop(struct cli_report *report);
+
+#endif

@@ -1,0 +1,119 @@
+/* trireme import: a network out of a file of another program. */
+#include "cli/program/commands.h"
+#include "cli/terminal/output.h"
+#include "cli/train/run_directory.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/text/text.h"
+#include "trireme/trireme.h"
+
+#include <stdio.h>
+
+struct options {
+    struct cli_common common;
+    char *file, *model, *out;
+    struct tr_string_list set, rename;
+    int32_t layout; /* enum tr_layout */
+    bool partial;
+};
+
+static const struct tr_choice layouts[] = {
+    {"auto", TR_LAYOUT_AUTO, "as its header says, torch where that says nothing"},
+    {"torch", TR_LAYOUT_TORCH, "as PyTorch has them"},
+    {"trireme", TR_LAYOUT_TRIREME, "as in a checkpoint"},
+    {NULL, 0},
+};
+
+#define AT(field) offsetof(struct options, field)
+static const struct tr_option table[] = {
+    {.key = "file",
+     .type = TR_OPTION_STRING,
+     .offset = AT(file),
+     .fallback = NULL,
+     .help = "a safetensors file",
+     .flags = TR_OPTION_POSITIONAL},
+    {.key = "model",
+     .type = TR_OPTION_STRING,
+     .offset = AT(model),
+     .fallback = NULL,
+     .help = CLI_MODEL_HELP "; its training data are looked at, too",
+     .letter = 'm',
+     .value_name = "FILE"},
+    CLI_OPTION_SET(struct options),
+    {.key = "out",
+     .type = TR_OPTION_STRING,
+     .offset = AT(out),
+     .fallback = "",
+     .help = "directory for the checkpoint, by default runs/NAME after the job",
+     .letter = 'o',
+     .value_name = "DIR"},
+    {.key = "layout",
+     .type = TR_OPTION_CHOICE,
+     .offset = AT(layout),
+     .fallback = "auto",
+     .choices = layouts,
+     .help = "names and shapes of the tensors in the file; auto: as its header says, torch where that says "
+             "nothing"},
+    {.key = "rename",
+     .type = TR_OPTION_STRING_LIST,
+     .offset = AT(rename),
+     .fallback = "",
+     .help =
+         "what the file calls a layer, for instance features.0=conv1, or a tensor, with ^T where rows and "
+         "columns are exchanged there: h.*.attn.c_attn.weight^T=attn*.in_proj_weight, * being a number; "
+         "nothing on the right: it is passed over. May be given several times",
+     .value_name = "NAME=LAYER"},
+    {.key = "partial",
+     .type = TR_OPTION_BOOL,
+     .offset = AT(partial),
+     .fallback = "false",
+     .help = "take what the file and the network have in common, such as all but a new head; the rest begins "
+             "as the "
+             "model file says"},
+    CLI_OPTION_HELP(struct options),
+};
+#undef AT
+
+static tr_status run_import(const struct options *options, const char *out)
+{
+    struct tr_import_settings settings = TR_IMPORT_SETTINGS_INIT;
+    char *path;
+    settings.file = options->file;
+    settings.model = options->model;
+    settings.set = (const char *const *)options->set.item;
+    settings.set_count = options->set.count;
+    settings.out = out;
+    settings.layout = (enum tr_layout)options->layout;
+    settings.rename = (const char *const *)options->rename.item;
+    settings.rename_count = options->rename.count;
+    settings.partial = options->partial;
+    TR_TRY(tr_import(&settings, &path));
+    char *word = tr_text_word(out);
+    if (word) cli_printf("checkpoint  %s\nnext        trireme train --resume %s\n", path, word);
+    tr_free(word);
+    tr_text_free(path);
+    return word ? TR_OK : TR_ENOMEM;
+}
+
+static tr_status run(const void *options_)
+{
+    const struct options *options = options_;
+    if (options->out) return run_import(options, options->out);
+    char *out;
+    TR_TRY(cli_run_directory(options->model, &options->set, NULL, &out));
+    tr_status status = run_import(options, out);
+    tr_free(out);
+    return status;
+}
+
+const struct cli_command cli_import = {
+    .name = "import",
+    .summary = "begin with the parameters of a file of another program",
+    .about = "Makes a checkpoint of step 0 out of the tensors in a safetensors file and a model file that "
+             "says what "
+             "the network is. It can be trained (--resume), evaluated and used like any other.",
+    CLI_OPTIONS(table, struct options),
+    .model = offsetof(struct options, model),
+    .run = run,
+};

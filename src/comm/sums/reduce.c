@@ -1,0 +1,219 @@
+/* Reduce-scatter and all-reduce along the tree. See route.h for who sends what.
+ *
+ * First, ranks of the island tell each other that their nodes are ready, and where. Then, round by round,
+ * sums of the nodes of the island and of what came before go to other islands. When all has come, the share
+ * is summed. Then the shares go to everybody, for an all-reduce; and ranks of the island tell each other that
+ * they need the nodes no more.
+ *
+ * Where the caller changes data by the sums (tr_comm_reduce_start()), the ticket is held in the place of the
+ * sum, and the caller sums. Then the changed data go to other islands, and ranks of the island tell each
+ * other that all is there, and their nodes are free.
+ *
+ * A transport that reduces by itself does so in phase 0, and gathers by itself in the phase that is held.
+ *
+ * With messages only, every rank is an island. Few elements are not divided: see words.c; or, among few
+ * ranks, everybody sums everything, which saves a round.
+ */
+#include "comm/sums/reduce_internal.h"
+
+#include "base/fail.h"
+
+#include <stdatomic.h>
+
+/* ---- phases ---- */
+
+/* All that other islands will send. */
+static tr_status receive_nodes(tr_comm *comm, tr_ticket *ticket)
+{
+    const struct tr_route *route = ticket->route;
+    int64_t *places = reduce_places(ticket);
+    ticket->came = reduce_lay_out(comm, ticket, places);
+    for (int i = 0; i < route->hops; i++) {
+        const struct tr_hop *hop = &route->hop[i];
+        size_t bytes = (size_t)reduce_length(comm, ticket, hop->first, hop->count) * sizeof(float);
+        if (hop->sends || bytes == 0) continue;
+        TR_TRY(tr_ticket_receive(comm, ticket, hop->peer, reduce_floats(ticket) + places[hop->first], bytes,
+                                 ticket->sending + hop->round));
+    }
+    return TR_OK;
+}
+
+/* Our nodes are ready, and lie where our place in the inbox says. */
+static void write_place(const tr_comm *comm, tr_ticket *ticket)
+{
+    const struct tr_reduction *reduction = ticket->reduction;
+    ticket->inbox[0] = ticket->inbox[1] = 0;
+    if (!reduction->window || !ticket->nodes || reduction->nodes[comm->rank] == 0) return;
+    ticket->inbox[0] =
+        (const char *)ticket->nodes - (char *)tr_window_part(reduction->window, comm->rank, NULL);
+    ticket->inbox[1] = ticket->stride;
+}
+
+/* Few members tell all others; else each tells in round k what 2^k of them have said. */
+static tr_status tell_places(tr_comm *comm, tr_ticket *ticket, int round)
+{
+    const struct tr_islands *islands = ticket->reduction->islands;
+    int members = tr_island_size(islands, ticket->reduction->island), place = islands->place[comm->rank];
+    const int *member = islands->member + islands->start[ticket->reduction->island];
+    bool few = tr_comm_is_few(comm, members);
+    atomic_thread_fence(memory_order_seq_cst); /* what we wrote comes before the message */
+    for (int i = few ? 1 : 1 << round; i < members; i++) {
+        int count = few ? 1 : i < members - i ? i : members - i;
+        size_t bytes = 2 * (size_t)count * sizeof *ticket->inbox;
+        TR_TRY(tr_ticket_receive(comm, ticket, member[(place + i) % members], ticket->inbox + 2 * i, bytes,
+                                 round));
+        TR_TRY(tr_ticket_send(comm, ticket, member[(place + members - i) % members], ticket->inbox, bytes,
+                              TR_GATE_LAST));
+        if (!few) break;
+    }
+    return TR_OK;
+}
+
+/* Whatever another rank says about its nodes must lie in its part. */
+static tr_status check_neighbours(const tr_comm *comm, const tr_ticket *ticket)
+{
+    const struct tr_reduction *reduction = ticket->reduction;
+    const struct tr_islands *islands = reduction->islands;
+    int members = tr_island_size(islands, reduction->island), place = islands->place[comm->rank];
+    for (int i = 1; i < members; i++) {
+        int rank = islands->member[islands->start[reduction->island] + (place + i) % members];
+        if (reduction->nodes[rank] == 0) continue;
+        size_t bytes;
+        tr_window_part(reduction->window, rank, &bytes);
+        int64_t most = (int64_t)bytes, offset = ticket->inbox[2 * i], stride = ticket->inbox[2 * i + 1], end;
+        if (__builtin_mul_overflow(reduction->nodes[rank] - 1, stride, &end) ||
+            __builtin_add_overflow(end, ticket->share[comm->size], &end) ||
+            __builtin_mul_overflow(end, (int64_t)sizeof(float), &end) ||
+            __builtin_add_overflow(end, offset, &end) || offset < 0 || stride < 0 || end > most)
+            return tr_fail(
+                TR_EMISMATCH,
+                "rank %d has its nodes outside of its part of the window; all ranks must run the same "
+                "program on the same job",
+                rank);
+    }
+    return TR_OK;
+}
+
+static void tell_of_others(const tr_comm *comm, const struct tr_sum_plan *plan, int64_t items)
+{
+    tr_program_moved(0, reduce_bytes_of_others(comm, plan, items) / (int64_t)sizeof(float));
+}
+
+/* Forms what `count` messages carry, which are outputs of one sum over the same pieces, and sends them. */
+static tr_status send_sums(tr_comm *comm, tr_ticket *ticket, const struct tr_hop *hop, int count)
+{
+    const struct tr_route *route = ticket->route;
+    const struct tr_sum_plan *plan = &route->sum[hop->what];
+    int64_t length = reduce_length(comm, ticket, hop->first, hop->count);
+    const float **input = (const float **)(void *)ticket->scratch;
+    float **output = (float **)(void *)(input + plan->inputs);
+    float *room = reduce_floats(ticket) + ticket->came;
+    bool forms = false;
+    if (length == 0) return TR_OK;
+    for (int i = 0; i < tr_program_outputs(plan->program); i++) output[i] = NULL;
+    for (int i = 0; i < count; i++) {
+        if (reduce_direct_input(route, &hop[i]) >= 0) continue;
+        output[hop[i].output] = room + ticket->formed;
+        ticket->formed += reduce_padded(length);
+        forms = true;
+    }
+    for (int k = hop->first; k < hop->first + hop->count; k++) {
+        int64_t items = reduce_length(comm, ticket, k, 1);
+        if (items == 0) continue;
+        reduce_find_inputs(comm, ticket, plan, &route->piece[k], 0, input);
+        comm->statistics.bytes_shared += reduce_bytes_of_others(comm, plan, items);
+        if (forms) {
+            tr_program_run(plan->program, input, items, output);
+            tell_of_others(comm, plan, items);
+        }
+        for (int i = 0; i < count; i++)
+            if (output[hop[i].output]) output[hop[i].output] += items;
+    }
+    /* Where everybody sums everything, the sum may overwrite what is sent. */
+    int gate = ticket->everything ? ticket->summing - 1 : ticket->summing;
+    for (int i = 0; i < count; i++) {
+        const float *end = output[hop[i].output];
+        const float *data = end ? end - length : input[reduce_direct_input(route, &hop[i])];
+        TR_TRY(tr_ticket_send(comm, ticket, hop[i].peer, data, (size_t)length * sizeof(float), gate));
+    }
+    return TR_OK;
+}
+
+static tr_status send_round(tr_comm *comm, tr_ticket *ticket, int round)
+{
+    const struct tr_route *route = ticket->route;
+    atomic_thread_fence(memory_order_seq_cst); /* what others wrote before their message is there */
+    if (round == 0 && ticket->reduction->window) TR_TRY(check_neighbours(comm, ticket));
+    for (int i = 0, next; i < route->hops; i = next) {
+        const struct tr_hop *hop = &route->hop[i];
+        for (next = i + 1; next < route->hops; next++) /* outputs of one sum for one rank */
+            if (!hop->sends || !hop[next - i].sends || hop[next - i].first != hop->first) break;
+        if (hop->round == round && hop->sends) TR_TRY(send_sums(comm, ticket, hop, next - i));
+    }
+    return TR_OK;
+}
+
+void reduce_sum(const tr_comm *comm, const tr_ticket *ticket, int64_t begin, int64_t end, float *out)
+{
+    const struct tr_piece own = reduce_own_share(comm);
+    const float **input = (const float **)(void *)ticket->scratch;
+    int64_t first, last;
+    reduce_range(comm, ticket, &own, &first, &last);
+    reduce_find_inputs(comm, ticket, &ticket->route->root, &own, begin - first, input);
+    tr_program_run(ticket->route->root.program, input, end - begin, &out);
+    tell_of_others(comm, &ticket->route->root, end - begin);
+}
+
+static tr_status enter_sum(tr_comm *comm, tr_ticket *ticket)
+{
+    const struct tr_piece own = reduce_own_share(comm);
+    int64_t begin, end;
+    reduce_range(comm, ticket, &own, &begin, &end);
+    if (begin == end) return TR_OK;
+    comm->statistics.bytes_shared += reduce_bytes_of_others(comm, &ticket->route->root, end - begin);
+    reduce_sum(comm, ticket, begin, end, ticket->gathers ? ticket->out + begin : ticket->out);
+    return TR_OK;
+}
+
+const struct tr_islands *reduce_neighbours(const tr_comm *comm, const tr_ticket *ticket)
+{
+    return ticket->reduction->window || ticket->window ? &comm->hosts : &comm->alone;
+}
+
+tr_status reduce_enter(tr_comm *comm, tr_ticket *ticket)
+{
+    int phase = ticket->phase;
+    if (phase == 0) {
+        write_place(comm, ticket);
+        TR_TRY(receive_nodes(comm, ticket));
+    }
+    if (phase < ticket->sending) return tell_places(comm, ticket, phase);
+    if (phase < ticket->summing) return send_round(comm, ticket, phase - ticket->sending);
+    if (phase < ticket->spreading) return enter_sum(comm, ticket);
+    if (phase < ticket->notifying) return tr_ticket_spread(comm, ticket, phase - ticket->spreading, phase);
+    return tr_ticket_notify(comm, ticket, reduce_neighbours(comm, ticket), phase - ticket->notifying, phase);
+}
+
+/* ---- by the transport itself ---- */
+
+bool reduce_is_own(const tr_comm *comm, const struct tr_reduction *reduction)
+{
+    return comm->class->reduce_scatter && !reduction->window;
+}
+
+tr_status reduce_enter_own(tr_comm *comm, tr_ticket *ticket)
+{
+    if (ticket->phase > 0) {
+        int phase = ticket->phase;
+        if (phase < ticket->notifying)
+            return tr_ticket_spread(comm, ticket, phase - ticket->spreading, phase);
+        return tr_ticket_notify(comm, ticket, reduce_neighbours(comm, ticket), phase - ticket->notifying,
+                                phase);
+    }
+    ticket->sum = (struct tr_sum){.reduction = ticket->reduction,
+                                  .nodes = ticket->nodes,
+                                  .stride = ticket->stride,
+                                  .share = ticket->share,
+                                  .out = ticket->held ? (float *)(void *)ticket->scratch : ticket->out};
+    return tr_ticket_reduce_scatter(comm, ticket, 0);
+}

@@ -1,0 +1,347 @@
+#include "data/images/folder_internal.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "data/tables/csv_column.h"
+#include "data/state.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+struct folder_options {
+    char *path, *table, *column;
+    int32_t height, width, channels;
+    int fit;
+    bool memory;
+};
+
+static const struct tr_choice fits[] = {
+    {.name = "exact", .value = TR_IMAGE_EXACT, .help = "all must have it"},
+    {.name = "crop", .value = TR_IMAGE_CROP, .help = "the middle of larger ones"},
+    {.name = "scale", .value = TR_IMAGE_SCALE, .help = "bilinear"},
+    {.name = NULL},
+};
+
+#define FIELD(name) .offset = offsetof(struct folder_options, name)
+static const struct tr_option folder_options[] = {
+    {.key = "path",
+     .type = TR_OPTION_STRING,
+     FIELD(path),
+     .fallback = NULL,
+     .help = "folder with one folder of PNG or JPEG files per class; with `table`, where its files lie"},
+    {.key = "table",
+     .type = TR_OPTION_STRING,
+     FIELD(table),
+     .fallback = "",
+     .help = "file of a table, plain or gzip, each row of which names a file in the folder: images without "
+             "labels, one for each row, to be joined with the table's other columns by `join`"},
+    {.key = "column",
+     .type = TR_OPTION_STRING,
+     FIELD(column),
+     .fallback = "0",
+     .help = "of `table`: the column of the files' names, by its name in the first line, or by number from 0 "
+             "where the first line is a row"},
+    {.key = "height",
+     .type = TR_OPTION_INT32,
+     FIELD(height),
+     .fallback = "0",
+     .most = UINT16_MAX,
+     .help = "height of the images; 0 takes that of the first"},
+    {.key = "width",
+     .type = TR_OPTION_INT32,
+     FIELD(width),
+     .fallback = "0",
+     .most = UINT16_MAX,
+     .help = "width of the images; 0 takes that of the first"},
+    {.key = "channels",
+     .type = TR_OPTION_INT32,
+     FIELD(channels),
+     .fallback = "0",
+     .most = 3,
+     .help = "1 for grey, 3 for colour; 0 takes that of the first; the others are converted"},
+    {.key = "fit",
+     .type = TR_OPTION_CHOICE,
+     FIELD(fit),
+     .fallback = "exact",
+     .choices = fits,
+     .help = "how images of another size are brought to this one"},
+    {.key = "memory",
+     .type = TR_OPTION_BOOL,
+     FIELD(memory),
+     .fallback = "false",
+     .help = "decode all images once and keep them in memory, instead of decoding each whenever it is used"},
+};
+
+/* ---- reading ---- */
+
+static int32_t class_of(const struct folder_source *source, int64_t index)
+{
+    return tr_source_part(source->first, source->folders, index);
+}
+
+/* The path of an example's file; free with tr_free(), NULL when memory fails. */
+static char *path_of(const struct folder_source *source, int64_t index, int32_t class)
+{
+    if (source->table) return tr_path_join(source->path, source->files[class].name[index]);
+    return tr_format("%s/%s/%s", source->path, source->class_names[class],
+                     source->files[class].name[index - source->first[class]]);
+}
+
+static struct tr_image_size size_of(const tr_source *base)
+{
+    return (struct tr_image_size){base->info.height, base->info.width, base->info.channels};
+}
+
+static tr_status decode(const struct folder_source *source, const char *path, uint8_t *to)
+{
+    struct tr_image_size wanted = size_of(&source->base), is;
+    uint8_t *pixels;
+    TR_TRY(tr_image_read(path, wanted.channels, &is, &pixels));
+    tr_status status = tr_image_fit(path, source->fit, pixels, is, to, wanted);
+    tr_free(pixels);
+    return status;
+}
+
+static tr_status folder_read(const tr_source *base, int64_t index, void *features, int64_t *length,
+                             void *label)
+{
+    const struct folder_source *source = (const struct folder_source *)base;
+    int32_t class = class_of(source, index);
+    *length = tr_source_capacity(base);
+    if (label && !source->table) *(int32_t *)label = class;
+    if (!features) return TR_OK;
+    if (source->pixels) {
+        memcpy(features, source->pixels + index * *length, (size_t)*length);
+        return TR_OK;
+    }
+    char *path = path_of(source, index, class);
+    if (!path) return TR_ENOMEM;
+    tr_status status = decode(source, path, features);
+    tr_free(path);
+    return status;
+}
+
+/* Names and sizes of the files stand for their contents: reading all of them could take as long as an epoch.
+ */
+static tr_status folder_digest(const tr_source *base, tr_sha256 *hash)
+{
+    static const uint32_t rules = TR_IMAGE_RULES;
+    const struct folder_source *source = (const struct folder_source *)base;
+    tr_sha256_add(hash, &rules, sizeof rules);
+    for (int32_t class = 0; class < source->folders; class ++) {
+        const struct tr_file_names *files = &source->files[class];
+        tr_sha256_add(hash, source->class_names[class], strlen(source->class_names[class]) + 1);
+        for (int64_t i = 0; i < files->count; i++) {
+            tr_sha256_add(hash, files->name[i], strlen(files->name[i]) + 1);
+            tr_sha256_add(hash, &source->size[source->first[class] + i], sizeof(uint64_t));
+        }
+    }
+    return TR_OK;
+}
+
+static tr_status folder_state(const tr_source *base, char **text)
+{
+    if (base->info.labels == TR_LABEL_NONE) return TR_OK;
+    return tr_state_of_classes(base->info.class_names, base->info.classes, text);
+}
+
+static void folder_destroy(tr_source *base)
+{
+    struct folder_source *source = (struct folder_source *)base;
+    for (int32_t class = 0; class < source->folders; class ++) {
+        if (source->files) tr_file_names_free(&source->files[class]);
+        if (source->class_names) tr_free(source->class_names[class]);
+    }
+    tr_free(source->files);
+    tr_free(source->first);
+    tr_free(source->size);
+    tr_free(source->class_names);
+    tr_free(source->pixels);
+    tr_free(source->path);
+    tr_free(source->table);
+    tr_free(source);
+}
+
+static const struct tr_source_class folder_class = {
+    .name = "folder",
+    .version = TR_SOURCE_VERSION,
+    .read = folder_read,
+    .digest = folder_digest,
+    .state_name = "classes.txt",
+    .state = folder_state,
+    .destroy = folder_destroy,
+};
+
+/* ---- files ---- */
+
+/* Notes a file's size; the first image settles what the options leave open. */
+static tr_status survey_file(struct folder_source *source, int64_t index, const char *path,
+                             const struct folder_options *options)
+{
+    struct tr_source_info *info = &source->base.info;
+    struct tr_file_map map;
+    TR_TRY(tr_file_map(path, &map));
+    struct tr_image_size is;
+    tr_status status = tr_image_measure(path, map.data, map.size, &is);
+    source->size[index] = map.size;
+    tr_file_unmap(&map);
+    if (status != TR_OK) return status;
+    if (index == 0) {
+        info->height = options->height > 0 ? options->height : is.height;
+        info->width = options->width > 0 ? options->width : is.width;
+        info->channels = options->channels > 0 ? options->channels : is.channels;
+    }
+    bool same = is.height == info->height && is.width == info->width;
+    bool large = is.height >= info->height && is.width >= info->width;
+    if (same || source->fit == TR_IMAGE_SCALE || (source->fit == TR_IMAGE_CROP && large)) return TR_OK;
+    return tr_image_fit(path, source->fit, NULL, is, NULL, size_of(&source->base)); /* the message */
+}
+
+static tr_status for_each_file(struct folder_source *source, const struct folder_options *options,
+                               tr_status (*visit)(struct folder_source *source, int64_t index,
+                                                  const char *path, const struct folder_options *options))
+{
+    for (int64_t index = 0; index < source->base.info.count; index++) {
+        char *path = path_of(source, index, class_of(source, index));
+        if (!path) return TR_ENOMEM;
+        tr_status status = visit(source, index, path, options);
+        tr_free(path);
+        if (status != TR_OK)
+            return source->table
+                       ? tr_fail_in(status, "%s: example %" PRId64 " (counted from 0)", source->table, index)
+                       : status;
+    }
+    return TR_OK;
+}
+
+static tr_status keep_file(struct folder_source *source, int64_t index, const char *path,
+                           const struct folder_options *options)
+{
+    (void)options;
+    return decode(source, path, source->pixels + index * tr_source_capacity(&source->base));
+}
+
+static tr_status fill(struct folder_source *source, const struct folder_options *options, const char *state)
+{
+    struct tr_source_info *info = &source->base.info;
+    if (options->channels == 2)
+        return tr_fail(TR_EINVAL, "folder: channels is 2; give 1, 3, or 0 for those of the first");
+    if (source->table)
+        TR_TRY(folder_files_of_table(source, options->column));
+    else
+        TR_TRY(state ? folder_classes_of_state(source, state) : folder_classes(source));
+    for (int32_t class = 0; class < info->classes; class ++) TR_TRY(folder_list_class(source, class));
+    info->count = source->first[source->folders];
+    if (info->count == 0) {
+        return tr_fail(TR_EFORMAT, "%s: no PNG or JPEG files in the folders of its classes: the set is empty",
+                       source->path);
+    }
+    source->size = tr_alloc((size_t)info->count, sizeof *source->size);
+    if (!source->size) return TR_ENOMEM;
+    info->features = TR_FEATURE_IMAGE;
+    info->slow = !options->memory;
+    TR_TRY(for_each_file(source, options, survey_file));
+    if (!options->memory) return TR_OK;
+    source->pixels = tr_alloc_aligned((size_t)info->count, (size_t)tr_source_capacity(&source->base));
+    if (!source->pixels) return TR_ENOMEM;
+    source->base.resident = source->pixels;
+    return for_each_file(source, options, keep_file);
+}
+
+static tr_status folder_open(const void *options_, const char *directory, const char *state, tr_source **out)
+{
+    const struct folder_options *options = options_;
+    struct folder_source *source = tr_alloc_zero(1, sizeof *source);
+    if (!source) return TR_ENOMEM;
+    source->base.class = &folder_class;
+    source->fit = (enum tr_image_fit)options->fit;
+    source->path = tr_source_path(directory, options->path);
+    if (options->table) source->table = tr_source_path(directory, options->table);
+    bool has_paths = source->path && (!options->table || source->table);
+    tr_status status = has_paths ? fill(source, options, state) : TR_ENOMEM;
+    if (status != TR_OK) {
+        folder_destroy(&source->base);
+        return status;
+    }
+    *out = &source->base;
+    return TR_OK;
+}
+
+static tr_status add_class_files(struct tr_source_files *files, const char *path, const char *class,
+                                 bool images)
+{
+    struct tr_file_names names = {0};
+    TR_TRY(tr_source_files_add(files, path, class));
+    if (!images) return TR_OK;
+    char *folder = tr_path_join(path, class);
+    if (!folder) return TR_ENOMEM;
+    tr_status status = TR_OK;
+    if (tr_file_list(NULL, folder, &names) == TR_OK) status = folder_filter(&names, folder, false);
+    for (int64_t i = 0; status == TR_OK && i < names.count; i++)
+        status = tr_source_files_add(files, folder, names.name[i]);
+    tr_file_names_free(&names);
+    tr_free(folder);
+    return status;
+}
+
+/* The table, and where the images are unpacked, those that it names. */
+static tr_status table_files(const struct folder_options *options, const char *directory, const char *path,
+                             struct tr_source_files *files)
+{
+    struct tr_file_names names = {0};
+    TR_TRY(tr_source_files_add(files, directory, options->table));
+    if (!options->memory) return TR_OK;
+    char *table = tr_source_path(directory, options->table);
+    if (!table) return TR_ENOMEM;
+    tr_status status = TR_OK;
+    /* What is wrong with the table, opening says. */
+    if (tr_csv_column(table, options->column, &names) != TR_OK) names.count = 0;
+    for (int64_t i = 0; status == TR_OK && i < names.count; i++)
+        status = tr_source_files_add(files, path, names.name[i]);
+    tr_file_names_free(&names);
+    tr_free(table);
+    return status;
+}
+
+/* The folders of the classes, whose times tell of files that come and go, and where the images are unpacked,
+   all of these. */
+static tr_status folder_files(const void *options_, const char *directory, struct tr_source_files *files)
+{
+    const struct folder_options *options = options_;
+    struct tr_file_names classes = {0};
+    char *path = tr_source_path(directory, options->path);
+    if (!path) return TR_ENOMEM;
+    tr_status status;
+    TR_TRY_GOTO(tr_source_files_add(files, NULL, path), out);
+    if (options->table) {
+        status = table_files(options, directory, path, files);
+        goto out;
+    }
+    /* What is no folder, opening says. */
+    if (tr_file_list(NULL, path, &classes) != TR_OK) goto out;
+    TR_TRY_GOTO(folder_filter(&classes, path, true), out);
+    for (int64_t i = 0; i < classes.count; i++)
+        TR_TRY_GOTO(add_class_files(files, path, classes.name[i], options->memory), out);
+out:
+    tr_file_names_free(&classes);
+    tr_free(path);
+    return status;
+}
+
+static bool folder_unpacks(const void *options, const struct tr_source_files *files)
+{
+    (void)files;
+    return ((const struct folder_options *)options)->memory;
+}
+
+const struct tr_source_format tr_source_format_folder = {
+    .name = "folder",
+    .help = "PNG and JPEG files in one folder per class; docs/images.md says which numbers they give",
+    .options = folder_options,
+    .option_count = TR_OPTION_COUNT(folder_options),
+    .options_size = sizeof(struct folder_options),
+    .open = folder_open,
+    .files = folder_files,
+    .unpacks = folder_unpacks,
+};

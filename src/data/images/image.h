@@ -1,0 +1,66 @@
+/* PNG and JPEG images as bytes [height][width][channels].
+ *
+ * The same picture gives the same numbers whatever file it came in. Colours are taken as they are stored: no
+ * gamma, no colour profile, alpha dropped, of 16 bits the high byte, no turning by what a camera noted. Grey
+ * is the luma of the stored colours. docs/images.md has the table.
+ */
+#ifndef TR_DATA_IMAGE_H
+#define TR_DATA_IMAGE_H
+
+#include "trireme/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TR_IMAGE_SIDE_MAX  65535
+#define TR_IMAGE_BYTES_MAX ((int64_t)1 << 30)
+/* A file may have this many bytes, and so many more for each pixel: four channels of 16 bits take 8. */
+#define TR_IMAGE_SURPLUS    ((int64_t)16 << 20)
+#define TR_IMAGE_PIXEL_MOST 10
+/* To be raised when the same files give other pixels: runs that went on from checkpoints of before would mix
+   both, and unpacked data be taken for present ones (data/cache/store.h). */
+#define TR_IMAGE_RULES 2
+
+struct tr_image_size {
+    int32_t height, width, channels; /* channels: 1 for grey, 3 for colour */
+};
+
+/* Whether the name of a file ends in .png, .jpg or .jpeg, in any case. */
+bool tr_image_is_name(const char *name);
+
+/* The size that the header of an image tells. `name` is for messages; all is borrowed for the call.
+   TR_EFORMAT for what is neither PNG nor JPEG, is damaged or larger than the limits above, image or file. Any
+   thread. */
+tr_status tr_image_measure(const char *name, const uint8_t *data, size_t size, struct tr_image_size *out);
+
+/* Decodes an image whose tr_image_measure() is `stored`, as grey or colour by `channels` (1 or 3), into
+   `pixels` [stored height][stored width][channels]. Any thread. */
+tr_status tr_image_decode(const char *name, const uint8_t *data, size_t size, struct tr_image_size stored,
+                          int32_t channels, uint8_t *pixels);
+
+/* Reads an image file. channels: 1, 3, or 0: as stored. *pixels is returned, free with tr_free(). Any thread.
+ */
+tr_status tr_image_read(const char *path, int32_t channels, struct tr_image_size *out, uint8_t **pixels);
+
+/* How an image is brought to a size. */
+enum tr_image_fit {
+    TR_IMAGE_EXACT, /* it must have that size */
+    TR_IMAGE_CROP,  /* the middle is cut out; it must be large enough */
+    TR_IMAGE_SCALE  /* bilinear, in integers */
+};
+
+/* Brings `from` of size `is` to `to` of size `wanted` (equal channels). TR_EFORMAT, naming both sizes, where
+   the fit does not allow it. Any thread. */
+tr_status tr_image_fit(const char *name, enum tr_image_fit fit, const uint8_t *from, struct tr_image_size is,
+                       uint8_t *to, struct tr_image_size wanted);
+
+/* Packs `pixels` [height][width][1 or 3] as PNG. *png is returned, free with tr_free(). TR_ENOMEM. Any
+ * thread. */
+tr_status tr_image_encode(const uint8_t *pixels, struct tr_image_size size, uint8_t **png, size_t *bytes);
+
+/* An image as characters for a terminal of `columns` (1 or more) columns. *text is returned, free with
+   tr_free(). Any thread. */
+tr_status tr_image_show(const uint8_t *pixels, struct tr_image_size size, int columns, char **text);
+
+#endif

@@ -1,0 +1,22 @@
+/* The formats of images that can be read: what data/images/image.c needs of each.
+ *
+ * `data` [size] is a whole file, borrowed for the call; `name` is for messages. decode() writes the channels
+ * that measure() told, [height][width][1 or 3], the same on every machine, and nothing where it fails.
+ */
+#ifndef TR_DATA_IMAGE_FORMATS_H
+#define TR_DATA_IMAGE_FORMATS_H
+
+#include "data/images/image.h"
+
+tr_status tr_png_measure(const char *name, const uint8_t *data, size_t size, struct tr_image_size *out);
+tr_status tr_png_decode(const char *name, const uint8_t *data, size_t size, struct tr_image_size stored,
+                        uint8_t *pixels);
+
+tr_status tr_jpeg_measure(const char *name, const uint8_t *data, size_t size, struct tr_image_size *out);
+tr_status tr_jpeg_decode(const char *name, const uint8_t *data, size_t size, struct tr_image_size stored,
+                         uint8_t *pixels);
+
+/* TR_EFORMAT: the header tells another size than when it was measured. */
+tr_status tr_image_changed(const char *name);
+
+#endif

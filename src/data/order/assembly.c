@@ -1,0 +1,164 @@
+#include "data/order/assembly.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/numbers/tree.h"
+
+#include <string.h>
+
+/* Whether examples are read part by part, so that images stay bytes. */
+static bool by_parts(const tr_source *source)
+{
+    return source->parts && source->parts->images > 0;
+}
+
+/* The floats that an example has in a batch. */
+static int32_t floats_of(const tr_source *source)
+{
+    return by_parts(source) ? tr_source_parts_floats(source->parts) : source->info.floats;
+}
+
+static bool alloc_parts(const tr_source *source, size_t rows, struct tr_batch *batch)
+{
+    for (int32_t i = 0; by_parts(source) && i < source->parts->images; i++) {
+        size_t image = (size_t)tr_shape_count(&source->parts->part[i].shape);
+        if (!(batch->part[i] = tr_alloc_aligned(rows, image))) return false;
+    }
+    return true;
+}
+
+tr_status tr_assembly_alloc(const struct tr_assembly *assembly, struct tr_batch *batch)
+{
+    const struct tr_source_info *info = &assembly->source->info;
+    size_t rows = (size_t)assembly->capacity;
+    bool wanted = true;
+    wanted = wanted && (batch->index = tr_alloc_aligned(rows, sizeof *batch->index));
+    switch (info->features) {
+    case TR_FEATURE_IMAGE:
+        if (assembly->source->resident && (!assembly->source->filed || assembly->options.in_place)) break;
+        wanted =
+            wanted && (batch->images = tr_alloc_aligned(rows, (size_t)tr_source_capacity(assembly->source)));
+        break;
+    case TR_FEATURE_FLOATS:
+        wanted = wanted && alloc_parts(assembly->source, rows, batch);
+        wanted = wanted && (batch->floats =
+                                tr_alloc_aligned(rows, (size_t)floats_of(assembly->source) * sizeof(float)));
+        break;
+    case TR_FEATURE_TOKENS:
+        wanted = wanted && (batch->tokens = tr_alloc_aligned((size_t)assembly->tokens, sizeof(int32_t)));
+        wanted = wanted && (batch->offset = tr_alloc_aligned(rows + 1, sizeof(int32_t)));
+        break;
+    }
+    if (info->labels == TR_LABEL_CLASS) {
+        wanted = wanted && (batch->labels = tr_alloc_aligned(rows, sizeof(int32_t)));
+    } else if (info->labels == TR_LABEL_TOKENS) {
+        wanted = wanted && (batch->labels = tr_alloc_aligned((size_t)assembly->tokens, sizeof(int32_t)));
+    } else if (info->labels == TR_LABEL_VALUES) {
+        wanted = wanted && (batch->targets = tr_alloc_aligned(rows, (size_t)info->values * sizeof(float)));
+    }
+    return wanted ? TR_OK : TR_ENOMEM;
+}
+
+void tr_assembly_free(struct tr_batch *batch)
+{
+    tr_free(batch->index);
+    tr_free(batch->images);
+    for (int32_t i = 0; i < TR_SOURCE_PARTS; i++) tr_free(batch->part[i]);
+    tr_free(batch->floats);
+    tr_free(batch->tokens);
+    tr_free(batch->offset);
+    tr_free(batch->labels);
+    tr_free(batch->targets);
+}
+
+/* Examples lie anywhere in memory, and reading one takes less than fetching it. */
+#define FETCH_AHEAD 3
+
+/* The labels of tokens in a whole global batch, whoever reads it. */
+static int64_t count_labels(const struct tr_assembly *assembly, const struct tr_order_step *at)
+{
+    const tr_source *source = assembly->source;
+    int64_t labels = 0;
+    if (source->info.labels != TR_LABEL_TOKENS) return at->rows;
+    if (source->stream) return at->rows * source->window;
+    for (int64_t row = 0; row < at->rows; row++)
+        labels +=
+            source->class->labelled(source, tr_order_example(&assembly->order, at->epoch, at->first + row));
+    return labels;
+}
+
+/* Row `row` of the batch, example `index`, of a source with image parts. */
+static tr_status read_parts(const tr_source *source, const struct tr_batch *batch, int64_t row, int64_t index,
+                            void *label)
+{
+    uint8_t *image[TR_SOURCE_PARTS] = {NULL};
+    for (int32_t i = 0; i < source->parts->images; i++)
+        image[i] = batch->part[i] + row * tr_shape_count(&source->parts->part[i].shape);
+    return source->class->read_parts(source, index, image, batch->floats + row * floats_of(source), label);
+}
+
+void tr_assembly_begin(const struct tr_assembly *assembly, int64_t step, struct tr_batch *batch)
+{
+    const struct tr_loader_options *options = &assembly->options;
+    const struct tr_order_step at = tr_order_at(&assembly->order, step);
+    batch->step = step;
+    batch->epoch = at.epoch;
+    batch->global_rows = at.rows;
+    batch->global_labels = count_labels(assembly, &at);
+    batch->first = tr_cut(at.rows, options->microbatches, options->first_microbatch);
+    batch->rows = tr_cut(at.rows, options->microbatches, options->end_microbatch) - batch->first;
+    if (batch->offset) batch->offset[0] = 0;
+}
+
+/* Rows from `row` on, whose examples are known: one, or `count` examples in a row. */
+static tr_status read_rows(const struct tr_assembly *assembly, int64_t row, int64_t count,
+                           struct tr_batch *batch)
+{
+    const tr_source *source = assembly->source;
+    const struct tr_source_info *info = &source->info;
+    const int64_t index = batch->index[row];
+    void *features = batch->images   ? (void *)(batch->images + row * tr_source_capacity(source))
+                     : batch->floats ? (void *)(batch->floats + row * info->floats)
+                     : batch->tokens ? (void *)(batch->tokens + batch->offset[row])
+                                     : NULL;
+    const int64_t place = info->labels == TR_LABEL_TOKENS ? batch->offset[row] : row;
+    void *label = batch->labels    ? (void *)(batch->labels + place)
+                  : batch->targets ? (void *)(batch->targets + row * info->values)
+                                   : NULL;
+    int64_t length;
+    if (by_parts(source)) return read_parts(source, batch, row, index, label);
+    if (count > 1) return source->class->read_run(source, index, count, features, label);
+    TR_TRY(source->class->read(source, index, features, &length, label));
+    if (batch->offset) batch->offset[row + 1] = batch->offset[row] + (int32_t)length;
+    return TR_OK;
+}
+
+/* How many of the examples from `row` on follow each other in the source, where that helps. */
+static int64_t run_of(const tr_source *source, const int64_t *index, int64_t row, int64_t end)
+{
+    int64_t next = row + 1;
+    while (source->class->read_run && next < end && index[next] == index[next - 1] + 1) next++;
+    return next - row;
+}
+
+tr_status tr_assembly_read(const struct tr_assembly *assembly, int64_t begin, int64_t end,
+                           struct tr_batch *batch)
+{
+    const tr_source *source = assembly->source;
+    const int64_t first = tr_order_at(&assembly->order, batch->step).first + batch->first;
+    int64_t fetched = begin;
+    for (int64_t row = begin; row < end; row++)
+        batch->index[row] = tr_order_example(&assembly->order, batch->epoch, first + row);
+    for (int64_t row = begin, run; row < end; row += run) {
+        run = run_of(source, batch->index, row, end);
+        for (; source->class->fetch && fetched < end && fetched <= row + FETCH_AHEAD; fetched++)
+            source->class->fetch(source, batch->index[fetched]);
+        TR_TRY(read_rows(assembly, row, run, batch));
+    }
+    return TR_OK;
+}
+
+bool tr_assembly_is_divisible(const struct tr_assembly *assembly)
+{
+    return assembly->source->class->fetch && assembly->source->info.features != TR_FEATURE_TOKENS;
+}

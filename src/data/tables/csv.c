@@ -1,0 +1,437 @@
+/* Reading is in two passes over the text in memory: survey() settles columns and counts and checks every
+ * line, load() fills the arrays. Both use tr_csv_read(), so they agree on which lines are good.
+ */
+#include "data/tables/csv.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/text/log.h"
+#include "data/tables/csv_table.h"
+#include "data/tables/scaling.h"
+
+#include <float.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+static const struct tr_choice separators[] = {
+    {.name = "auto", .value = 0, .help = "what the first line has"},
+    {.name = "comma", .value = ','},
+    {.name = "tab", .value = '\t'},
+    {.name = "semicolon", .value = ';'},
+    {.name = "blank", .value = ' ', .help = "any number of blanks"},
+    {.name = NULL},
+};
+static const struct tr_choice headers[] = {
+    {.name = "auto", .value = TR_CSV_HEADER_AUTO, .help = "yes if a field of the first line is no number"},
+    {.name = "yes", .value = TR_CSV_HEADER_YES},
+    {.name = "no", .value = TR_CSV_HEADER_NO},
+    {.name = NULL},
+};
+static const struct tr_choice label_uses[] = {
+    {.name = "class",
+     .value = TR_CSV_CLASS,
+     .help = "a whole number from 0, or, where no row has a number, a name"},
+    {.name = "value", .value = TR_CSV_VALUE, .help = "one or more numbers to be predicted"},
+    {.name = "none", .value = TR_CSV_NONE},
+    {.name = "name",
+     .value = TR_CSV_NAME,
+     .help = "a name, also where it looks like a number; classes are numbered in the order of their names"},
+    {.name = NULL},
+};
+static const struct tr_choice gaps[] = {
+    {.name = "stop", .value = TR_CSV_MISSING_STOP, .help = "end with an error that names the place"},
+    {.name = "skip", .value = TR_CSV_MISSING_SKIP, .help = "leave the row out"},
+    {.name = "mean", .value = TR_CSV_MISSING_MEAN, .help = "the mean of the column in the training data"},
+    {.name = "constant", .value = TR_CSV_MISSING_CONSTANT, .help = "`missing_value`"},
+    {.name = NULL},
+};
+
+#define FIELD(name) .offset = offsetof(struct tr_csv_options, name)
+static const struct tr_option csv_options[] = {
+    {.key = "path",
+     .type = TR_OPTION_STRING,
+     FIELD(path),
+     .fallback = NULL,
+     .help = "file of lines of numbers, and names of classes, plain or gzip"},
+    {.key = "separator",
+     .type = TR_OPTION_CHOICE,
+     FIELD(separator),
+     .fallback = "auto",
+     .choices = separators,
+     .help = "what stands between two fields"},
+    {.key = "header",
+     .type = TR_OPTION_CHOICE,
+     FIELD(header),
+     .fallback = "auto",
+     .choices = headers,
+     .help = "whether the first line names the columns"},
+    {.key = "label",
+     .type = TR_OPTION_CHOICE,
+     FIELD(label),
+     .fallback = "class",
+     .choices = label_uses,
+     .help = "what the label columns hold"},
+    {.key = "label_columns",
+     .type = TR_OPTION_STRING_LIST,
+     FIELD(label_columns),
+     .fallback = "",
+     .help =
+         "columns that are labels, by name or number from 0; the others are features. The last column if not "
+         "given; class labels take one column"},
+    {.key = "skip_columns",
+     .type = TR_OPTION_STRING_LIST,
+     FIELD(skip_columns),
+     .fallback = "",
+     .help = "columns that are left out, by name or number from 0; they need not hold numbers"},
+    TR_OPTION_CLASSES(struct tr_csv_options, TR_CSV_CLASSES_MAX),
+    {.key = "missing",
+     .type = TR_OPTION_CHOICE,
+     FIELD(missing),
+     .fallback = "stop",
+     .choices = gaps,
+     .help =
+         "what stands for a feature that is not there: a field that is empty, ?, NA, N/A, NaN, null or None"},
+    {.key = "missing_value",
+     .type = TR_OPTION_DOUBLE,
+     FIELD(missing_value),
+     .fallback = "0",
+     .help = "the number that `missing: constant` puts there, before `standardize`"},
+    {.key = "standardize",
+     .type = TR_OPTION_BOOL,
+     FIELD(standardize),
+     .fallback = "false",
+     .help = "shift and scale each feature to mean 0 and deviation 1 over the training data"},
+    TR_OPTIONS_BAD(struct tr_csv_options),
+};
+
+struct csv_source {
+    tr_source base;
+    float *features; /* [count][floats] */
+    int32_t *label;  /* [count], classes */
+    float *values;   /* [count][values] */
+    struct tr_scaling scaling;
+    struct tr_class_names names; /* of classes, where labels are names */
+};
+
+static tr_status csv_read(const tr_source *base, int64_t index, void *features, int64_t *length, void *label)
+{
+    const struct csv_source *source = (const struct csv_source *)base;
+    const struct tr_source_info *info = &base->info;
+    *length = info->floats;
+    if (features)
+        memcpy(features, source->features + index * info->floats, (size_t)info->floats * sizeof(float));
+    if (label && source->label) *(int32_t *)label = source->label[index];
+    if (label && source->values) {
+        memcpy(label, source->values + index * info->values, (size_t)info->values * sizeof(float));
+    }
+    return TR_OK;
+}
+
+static tr_status csv_digest(const tr_source *base, tr_sha256 *hash)
+{
+    const struct csv_source *source = (const struct csv_source *)base;
+    size_t count = (size_t)base->info.count;
+    tr_sha256_add(hash, source->features, count * (size_t)base->info.floats * sizeof(float));
+    if (source->label) tr_sha256_add(hash, source->label, count * sizeof *source->label);
+    if (source->values)
+        tr_sha256_add(hash, source->values, count * (size_t)base->info.values * sizeof(float));
+    return TR_OK;
+}
+
+static tr_status csv_state(const tr_source *base, char **out)
+{
+    const struct csv_source *source = (const struct csv_source *)base;
+    struct tr_text text = TR_TEXT_INIT;
+    char *columns;
+    TR_TRY(tr_scaling_write(&source->scaling, base->info.classes, &columns));
+    tr_text_add(&text, columns);
+    tr_free(columns);
+    tr_class_names_write(&source->names, &text);
+    return tr_text_finish(&text, out);
+}
+
+static void csv_destroy(tr_source *base)
+{
+    struct csv_source *source = (struct csv_source *)base;
+    tr_free(source->features);
+    tr_free(source->label);
+    tr_free(source->values);
+    tr_scaling_release(&source->scaling);
+    tr_class_names_release(&source->names);
+    tr_free(source);
+}
+
+static const struct tr_source_class csv_class = {
+    .name = "csv",
+    .version = TR_SOURCE_VERSION,
+    .read = csv_read,
+    .digest = csv_digest,
+    .state_name = "scaling.txt",
+    .state = csv_state,
+    .destroy = csv_destroy,
+};
+
+/* ---- rows ---- */
+
+/* Whether the current row, which is good, is left out for what it misses. */
+static bool is_left_out(const struct tr_csv_table *table)
+{
+    return table->gaps && table->options->missing == TR_CSV_MISSING_SKIP;
+}
+
+/* *left_out: rows that miss something. */
+static tr_status survey(struct tr_csv_table *table, struct tr_bad *bad, int64_t *left_out, int32_t *largest)
+{
+    struct tr_lines lines = tr_csv_rows(table);
+    *largest = 0;
+    *left_out = 0;
+    while (tr_csv_next(&lines)) {
+        bad->records++;
+        tr_status status = tr_csv_read(table, &lines);
+        if (status != TR_OK) {
+            TR_TRY(tr_bad_record(bad, status));
+            continue;
+        }
+        if (is_left_out(table)) {
+            ++*left_out;
+            continue;
+        }
+        for (int32_t i = 0; i < table->columns; i++) {
+            if (table->is_label[i] && table->row[i] > *largest)
+                *largest = (int32_t)fmin(table->row[i], TR_CSV_CLASSES_MAX);
+        }
+    }
+    if (bad->records == 0)
+        return tr_fail(TR_EFORMAT,
+                       "%s: no row behind the first line, which is taken for the names of columns; add "
+                       "rows, or set header: no if it is one",
+                       table->path);
+    TR_TRY(tr_bad_finish(bad, table->path));
+    if (*left_out == 0) return TR_OK;
+    if (*left_out == bad->records - bad->bad)
+        return tr_fail(TR_EFORMAT, "%s: every row misses a value; set missing: mean or constant",
+                       table->path);
+    tr_log_line(TR_LOG_INFO, "%s: left out %" PRId64 " of %" PRId64 " rows, which miss values", table->path,
+                *left_out, bad->records);
+    return TR_OK;
+}
+
+static tr_status load(struct tr_csv_table *table, struct csv_source *source)
+{
+    int64_t example = 0;
+    float *feature = source->features, *value = source->values;
+    struct tr_lines lines = tr_csv_rows(table);
+    while (tr_csv_next(&lines)) {
+        if (tr_csv_read(table, &lines) != TR_OK || is_left_out(table)) continue;
+        for (int32_t i = 0; i < table->columns; i++) {
+            if (table->is_skipped[i]) continue;
+            if (!table->is_label[i]) {
+                *feature++ = (float)table->row[i];
+            } else if (source->label) {
+                source->label[example] = (int32_t)table->row[i];
+            } else {
+                *value++ = (float)table->row[i];
+            }
+        }
+        example++;
+    }
+    return TR_OK;
+}
+
+/* ---- what is missing ---- */
+
+/* The mean of those that are there: a chain in double over ascending examples. */
+static tr_status measure_present(const char *path, struct csv_source *source)
+{
+    const struct tr_source_info *info = &source->base.info;
+    TR_TRY(tr_scaling_add_fill(&source->scaling));
+    for (int32_t i = 0; i < info->floats; i++) {
+        double sum = 0;
+        int64_t present = 0;
+        for (int64_t row = 0; row < info->count; row++) {
+            float value = source->features[row * info->floats + i];
+            if (isnan(value)) continue;
+            sum += (double)value;
+            present++;
+        }
+        if (present == 0)
+            return tr_fail(TR_EFORMAT,
+                           "%s: feature %" PRId32
+                           " (counted from 0, without labels) has no value in any row, so "
+                           "no mean; leave its column out by skip_columns",
+                           path, i);
+        source->scaling.fill[i] = sum / (double)present;
+    }
+    return TR_OK;
+}
+
+/* With `trained`, means are those of the training data. */
+static tr_status fill_gaps(const struct tr_csv_table *table, bool trained, struct csv_source *source)
+{
+    const struct tr_source_info *info = &source->base.info;
+    const struct tr_csv_options *options = table->options;
+    bool mean = options->missing == TR_CSV_MISSING_MEAN;
+    if (mean && !trained) TR_TRY(measure_present(table->path, source));
+    if (mean && !source->scaling.fill)
+        return tr_fail(
+            TR_EMISMATCH,
+            "%s: missing: mean takes the means of the training data, which were read without; set it "
+            "for data.train too",
+            table->path);
+    for (int64_t row = 0; row < info->count; row++) {
+        float *features = source->features + row * info->floats;
+        for (int32_t i = 0; i < info->floats; i++)
+            if (isnan(features[i]))
+                features[i] = (float)(mean ? source->scaling.fill[i] : options->missing_value);
+    }
+    return TR_OK;
+}
+
+/* ---- names of classes ---- */
+
+/* Whether labels are names, and which there are already. */
+static tr_status settle_names(struct tr_csv_table *table, const char *state)
+{
+    int label = table->options->label;
+    if (label != TR_CSV_CLASS && label != TR_CSV_NAME) return TR_OK;
+    if (state) TR_TRY(tr_class_names_read(state, &table->names));
+    table->collects = !state;
+    table->named = label == TR_CSV_NAME || table->names.count > 0 || (!state && tr_csv_has_names(table));
+    if (!table->named || !state || table->names.count > 0) return TR_OK;
+    return tr_fail(
+        TR_EMISMATCH,
+        "%s: label: name takes the classes of the training data, whose labels were numbers; set it "
+        "for data.train too",
+        table->path);
+}
+
+/* The names go to the source. */
+static tr_status take_names(struct tr_csv_table *table, struct csv_source *source)
+{
+    int32_t wanted = table->options->classes;
+    struct tr_source_info *info = &source->base.info;
+    table->collects = false;
+    if (!table->named) return TR_OK;
+    if (wanted > 0 && wanted != table->names.count)
+        return tr_fail(TR_EFORMAT, "%s: there are %" PRId32 " classes by name, but classes is %" PRId32,
+                       table->path, table->names.count, wanted);
+    info->classes = table->names.count;
+    info->class_names = (const char *const *)table->names.name;
+    return TR_OK;
+}
+
+/* ---- scaling ---- */
+
+/* Mean and deviation of each feature: chains in double over ascending examples, so that they are the same
+   everywhere. A constant feature keeps deviation 1. */
+static void measure(struct csv_source *source)
+{
+    const struct tr_source_info *info = &source->base.info;
+    for (int32_t i = 0; i < info->floats; i++) {
+        double sum = 0, squares = 0;
+        for (int64_t row = 0; row < info->count; row++)
+            sum += (double)source->features[row * info->floats + i];
+        double mean = sum / (double)info->count;
+        for (int64_t row = 0; row < info->count; row++) {
+            double difference = (double)source->features[row * info->floats + i] - mean;
+            squares += difference * difference;
+        }
+        double deviation = sqrt(squares / (double)info->count);
+        source->scaling.mean[i] = mean;
+        source->scaling.deviation[i] = deviation > 0 && deviation <= DBL_MAX ? deviation : 1;
+    }
+}
+
+static tr_status read_state(const char *state, const char *path, struct csv_source *source, int32_t *classes)
+{
+    TR_TRY(tr_scaling_read(state, &source->scaling, classes));
+    if (source->scaling.count == source->base.info.floats) return TR_OK;
+    return tr_fail(TR_EMISMATCH,
+                   "%s has %" PRId32 " features, the model was trained with %" PRId32
+                   "; give a table with the same columns",
+                   path, source->base.info.floats, source->scaling.count);
+}
+
+/* ---- opening ---- */
+
+static tr_status allocate(struct csv_source *source)
+{
+    const struct tr_source_info *info = &source->base.info;
+    size_t count = (size_t)info->count, floats = (size_t)info->floats, values = (size_t)info->values;
+    source->features = tr_alloc_aligned(count, floats * sizeof(float));
+    if (info->labels == TR_LABEL_CLASS) source->label = tr_alloc(count, sizeof *source->label);
+    if (info->labels == TR_LABEL_VALUES) source->values = tr_alloc(count, values * sizeof(float));
+    bool labels = info->labels == TR_LABEL_NONE || source->label || source->values;
+    return source->features && labels ? TR_OK : TR_ENOMEM;
+}
+
+static tr_status fill(struct tr_csv_table *table, const char *state, struct csv_source *source)
+{
+    const struct tr_csv_options *options = table->options;
+    struct tr_source_info *info = &source->base.info;
+    struct tr_bad bad = {.action = (enum tr_bad_action)options->on_bad_record, .most = options->max_bad};
+    int32_t largest = 0;
+    int64_t left_out;
+    info->features = TR_FEATURE_FLOATS;
+    info->floats = table->features;
+    if (state)
+        TR_TRY(read_state(state, table->path, source, &table->classes));
+    else
+        TR_TRY(tr_scaling_create(info->floats, &source->scaling));
+    if (options->classes > 0) table->classes = options->classes;
+
+    TR_TRY(settle_names(table, state));
+    TR_TRY(survey(table, &bad, &left_out, &largest));
+    info->count = bad.records - bad.bad - left_out;
+    info->skipped = bad.bad + left_out;
+    info->labels = options->label == TR_CSV_NONE    ? TR_LABEL_NONE
+                   : options->label == TR_CSV_VALUE ? TR_LABEL_VALUES
+                                                    : TR_LABEL_CLASS;
+    info->classes = info->labels != TR_LABEL_CLASS ? 0 : table->classes > 0 ? table->classes : largest + 1;
+    info->values = info->labels == TR_LABEL_VALUES ? table->labels : 0;
+    TR_TRY(take_names(table, source));
+    TR_TRY(allocate(source));
+    TR_TRY(load(table, source));
+    TR_TRY(fill_gaps(table, state != NULL, source));
+    if (!state && options->standardize) measure(source);
+    tr_scaling_apply(&source->scaling, info->count, source->features, source->features);
+    return TR_OK;
+}
+
+static tr_status csv_open(const void *options_, const char *directory, const char *state, tr_source **out)
+{
+    tr_status status = TR_ENOMEM;
+    const struct tr_csv_options *options = options_;
+    struct tr_csv_table table = {.options = options};
+    char *path = tr_source_path(directory, options->path);
+    struct csv_source *source = tr_alloc_zero(1, sizeof *source);
+    if (!path || !source) goto out;
+    source->base.class = &csv_class;
+    TR_TRY_GOTO(tr_csv_table_open(path, options, &table), out);
+    TR_TRY_GOTO(fill(&table, state, source), out);
+    source->names = table.names;
+    *out = &source->base;
+    source = NULL;
+out:
+    if (source) tr_class_names_release(&table.names);
+    tr_csv_table_release(&table);
+    if (source) csv_destroy(&source->base);
+    tr_free(path);
+    return status;
+}
+
+static tr_status csv_files(const void *options, const char *directory, struct tr_source_files *files)
+{
+    return tr_source_files_add(files, directory, ((const struct tr_csv_options *)options)->path);
+}
+
+const struct tr_source_format tr_source_format_csv = {
+    .name = "csv",
+    .help = "tables of numbers as text, with classes (numbers or names) or values as labels",
+    .options = csv_options,
+    .option_count = TR_OPTION_COUNT(csv_options),
+    .options_size = sizeof(struct tr_csv_options),
+    .open = csv_open,
+    .files = csv_files,
+};

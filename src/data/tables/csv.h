@@ -1,0 +1,10 @@
+/* Tables of numbers as text: comma, tab, semicolon or blank separated. */
+#ifndef TR_DATA_CSV_H
+#define TR_DATA_CSV_H
+
+#include "data/source.h"
+
+/* {csv: {path: PATH, ...}}. State: scaling.txt, see data/tables/scaling.h. */
+extern const struct tr_source_format tr_source_format_csv;
+
+#endif

@@ -1,0 +1,73 @@
+/* A table as text: its columns and its rows. Features are numbers, a class may be a name.
+ *
+ * Rows are walked with tr_csv_next(), any number of times; a row is good or bad the same way in every walk.
+ */
+#ifndef TR_DATA_CSV_TABLE_H
+#define TR_DATA_CSV_TABLE_H
+
+#include "data/images/class_names.h"
+#include "data/tables/csv_fields.h"
+
+#define TR_CSV_CLASSES_MAX (1 << 20)
+
+enum tr_csv_label { TR_CSV_CLASS, TR_CSV_VALUE, TR_CSV_NONE, TR_CSV_NAME };
+enum tr_csv_missing {
+    TR_CSV_MISSING_STOP,
+    TR_CSV_MISSING_SKIP,
+    TR_CSV_MISSING_MEAN,
+    TR_CSV_MISSING_CONSTANT
+};
+enum tr_csv_header { TR_CSV_HEADER_AUTO, TR_CSV_HEADER_YES, TR_CSV_HEADER_NO };
+
+struct tr_csv_options {
+    char *path;
+    int separator; /* a character; 0: guessed */
+    int header;    /* enum tr_csv_header */
+    int label;     /* enum tr_csv_label */
+    struct tr_string_list label_columns, skip_columns;
+    int32_t classes;
+    int missing; /* enum tr_csv_missing */
+    double missing_value;
+    bool standardize;
+    int on_bad_record;
+    double max_bad;
+};
+
+struct tr_csv_table {
+    const char *path;
+    const struct tr_csv_options *options;
+    struct tr_load file;
+    char separator;
+    bool header;
+    int32_t columns;
+    bool *is_label;              /* [columns] */
+    bool *is_skipped;            /* [columns] */
+    int32_t labels;              /* label columns */
+    int32_t features;            /* columns that are neither labels nor skipped */
+    bool named;                  /* the label is a name; set by the caller, as are the next two */
+    bool collects;               /* names of the rows that are read are added to those known */
+    struct tr_class_names names; /* owned by the caller */
+    int32_t classes;             /* class labels are below this; 0: not known yet. Set by the caller */
+    struct tr_csv_field *fields; /* [columns], of the current line */
+    double *row;                 /* [columns], of the current line; NaN: a feature that is missing */
+    bool gaps; /* the current line misses a feature, or, where such rows are skipped, its label */
+};
+
+/* Loads the file and settles its columns. `path` and `options` are borrowed while the table is in use.
+   Release with tr_csv_table_release(), also after a failure. */
+tr_status tr_csv_table_open(const char *path, const struct tr_csv_options *options,
+                            struct tr_csv_table *table);
+void tr_csv_table_release(struct tr_csv_table *table);
+
+/* The failure of a table without a line: TR_EFORMAT. */
+tr_status tr_csv_empty(const char *path);
+/* Before the first row. */
+struct tr_lines tr_csv_rows(const struct tr_csv_table *table);
+/* Moves to the next row; empty lines are none. False at the end. */
+bool tr_csv_next(struct tr_lines *lines);
+/* Whether the labels are names: those of all rows are no numbers. For tables of classes. */
+bool tr_csv_has_names(struct tr_csv_table *table);
+/* Reads the current row into table->row and table->gaps. TR_EFORMAT with line and column when it is bad. */
+tr_status tr_csv_read(struct tr_csv_table *table, const struct tr_lines *lines);
+
+#endif

@@ -1,0 +1,461 @@
+#include "data/tables/join.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "data/state.h"
+#include "data/cache/store.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define STATE_KIND "sources"
+
+struct join_options {
+    const tr_config *sources;
+    char *labels;
+};
+
+#define FIELD(name) .offset = offsetof(struct join_options, name)
+static const struct tr_option join_options[] = {
+    {.key = "sources",
+     .type = TR_OPTION_NODE,
+     FIELD(sources),
+     .fallback = NULL,
+     .help =
+         "two to four sources, each `NAME: {FORMAT: ...}`, with as many examples each; layers take them by "
+         "these names, `from: NAME`"},
+    {.key = "labels",
+     .type = TR_OPTION_STRING,
+     FIELD(labels),
+     .fallback = "",
+     .help = "name of the source whose labels are taken; the only one that has labels if not given"},
+};
+
+struct join_source {
+    tr_source base;
+    int32_t count;
+    char *name[TR_SOURCE_PARTS];
+    tr_source *source[TR_SOURCE_PARTS]; /* in the order of the file */
+    int32_t labels;                     /* the source with the labels, -1: none */
+    struct tr_source_parts parts;
+    int32_t of_part[TR_SOURCE_PARTS]; /* which source a part is of */
+};
+
+/* ---- reading ---- */
+
+static tr_status read_label(const struct join_source *join, int64_t index, void *label)
+{
+    int64_t ignored;
+    if (!label || join->labels < 0) return TR_OK;
+    const tr_source *source = join->source[join->labels];
+    return source->class->read(source, index, NULL, &ignored, label);
+}
+
+static tr_status join_read_parts(const tr_source *base, int64_t index, uint8_t *const image[TR_SOURCE_PARTS],
+                                 float *floats, void *label)
+{
+    const struct join_source *join = (const struct join_source *)base;
+    int64_t length;
+    for (int32_t i = 0; i < join->parts.count; i++) {
+        const tr_source *source = join->source[join->of_part[i]];
+        void *features = i < join->parts.images ? (void *)image[i] : (void *)floats;
+        TR_TRY(source->class->read(source, index, features, &length, NULL));
+        if (i >= join->parts.images) floats += length;
+    }
+    return read_label(join, index, label);
+}
+
+/* The bytes of an image as numbers. */
+static tr_status read_image(const tr_source *source, int64_t index, float *to)
+{
+    int64_t count = tr_source_capacity(source), length;
+    uint8_t *bytes = tr_alloc((size_t)count, 1);
+    if (!bytes) return TR_ENOMEM;
+    tr_status status = source->class->read(source, index, bytes, &length, NULL);
+    for (int64_t i = 0; status == TR_OK && i < count; i++) to[i] = (float)bytes[i];
+    tr_free(bytes);
+    return status;
+}
+
+static tr_status join_read(const tr_source *base, int64_t index, void *features, int64_t *length, void *label)
+{
+    const struct join_source *join = (const struct join_source *)base;
+    float *to = features;
+    int64_t ignored;
+    *length = base->info.floats;
+    for (int32_t i = 0; to && i < join->parts.count; i++) {
+        const tr_source *source = join->source[join->of_part[i]];
+        TR_TRY(i < join->parts.images ? read_image(source, index, to)
+                                      : source->class->read(source, index, to, &ignored, NULL));
+        to += tr_source_capacity(source);
+    }
+    return read_label(join, index, label);
+}
+
+static void join_fetch(const tr_source *base, int64_t index)
+{
+    const struct join_source *join = (const struct join_source *)base;
+    for (int32_t k = 0; k < join->count; k++)
+        if (join->source[k]->class->fetch) join->source[k]->class->fetch(join->source[k], index);
+}
+
+static tr_status join_digest(const tr_source *base, tr_sha256 *hash)
+{
+    const struct join_source *join = (const struct join_source *)base;
+    char hex[TR_SHA256_TEXT];
+    for (int32_t k = 0; k < join->count; k++) {
+        TR_TRY(tr_source_digest(join->source[k], hex));
+        tr_sha256_add(hash, join->name[k], strlen(join->name[k]) + 1);
+        tr_sha256_add(hash, hex, sizeof hex);
+    }
+    tr_sha256_add(hash, &(uint8_t){(uint8_t)(join->labels + 1)}, 1);
+    return TR_OK;
+}
+
+static tr_status join_show(const tr_source *base, int64_t index, struct tr_text *text)
+{
+    const struct join_source *join = (const struct join_source *)base;
+    for (int32_t i = 0; i < join->parts.count; i++) {
+        const struct tr_named_shape *part = &join->parts.part[i];
+        char shape[TR_SHAPE_TEXT];
+        tr_text_addf(text, "%s%s ", i ? ", " : "", part->name);
+        if (i < join->parts.images)
+            tr_text_add(text, tr_shape_text(&part->shape, shape));
+        else
+            TR_TRY(tr_source_add_floats(join->source[join->of_part[i]], index, text));
+    }
+    tr_text_add(text, "\n");
+    return TR_OK;
+}
+
+/* ---- state ---- */
+
+static int64_t count_lines(const char *text)
+{
+    int64_t lines = 0;
+    for (; text && (text = strchr(text, '\n')); text++) lines++;
+    return lines;
+}
+
+static tr_status join_state(const tr_source *base, char **out)
+{
+    const struct join_source *join = (const struct join_source *)base;
+    struct tr_text text = TR_TEXT_INIT;
+    for (int32_t k = 0; k < join->count; k++) {
+        const char *ignored;
+        char *own;
+        tr_status status = tr_source_state(join->source[k], &ignored, &own);
+        if (status != TR_OK) {
+            tr_text_release(&text);
+            return status;
+        }
+        tr_state_add_head(&text, STATE_KIND, 0, 1 + count_lines(own));
+        tr_text_addf(&text, "%s\n", join->name[k]);
+        if (own) tr_text_add(&text, own);
+        tr_text_free(own);
+    }
+    return tr_text_finish(&text, out);
+}
+
+/* The state of the source called `name` in that of all (NULL: there is none), *out NULL where it has none.
+   Returned, free with tr_free(). */
+static tr_status state_of(const char *state, const char *name, char **out)
+{
+    struct tr_state_reader reader;
+    *out = NULL;
+    if (!state) return TR_OK;
+    do {
+        const char *line, *begin;
+        size_t length;
+        TR_TRY(tr_state_begin(state, STATE_KIND, &reader));
+        TR_TRY(tr_state_next(&reader, &line, &length));
+        bool found = length == strlen(name) && memcmp(line, name, length) == 0;
+        begin = reader.at;
+        while (reader.line < reader.lines) TR_TRY(tr_state_next(&reader, &line, &length));
+        state = reader.at;
+        if (!found) continue;
+        if (state == begin) return TR_OK;
+        *out = tr_format("%.*s", (int)(state - begin), begin);
+        return *out ? TR_OK : TR_ENOMEM;
+    } while (*state);
+    return tr_fail(TR_EMISMATCH,
+                   "the training data have no source \"%s\"; give all data sets sources of the same names",
+                   name);
+}
+
+/* ---- the class ---- */
+
+static void join_destroy(tr_source *base)
+{
+    struct join_source *join = (struct join_source *)base;
+    for (int32_t k = 0; k < TR_SOURCE_PARTS; k++) {
+        tr_source_close(&join->source[k]);
+        tr_free(join->name[k]);
+    }
+    tr_free(join);
+}
+
+static const struct tr_source_class join_class = {
+    .name = "join",
+    .version = TR_SOURCE_VERSION,
+    .read = join_read,
+    .read_parts = join_read_parts,
+    .fetch = join_fetch,
+    .digest = join_digest,
+    .state_name = "sources.txt",
+    .state = join_state,
+    .show = join_show,
+    .destroy = join_destroy,
+};
+
+/* ---- the description ---- */
+
+static tr_status check_name(const tr_config *node, const char *name)
+{
+    if (strlen(name) > 0 && strlen(name) < TR_NAMED_SHAPE_NAME && !name[strcspn(name, "./ \t\n\"")] &&
+        strcmp(name, "input") != 0)
+        return TR_OK;
+    return tr_config_fail_key(TR_EINVAL, node,
+                              "\"%s\" is no name for a source: give one of fewer than %d characters, none of "
+                              "them . / or blank, and not \"input\"",
+                              name, TR_NAMED_SHAPE_NAME);
+}
+
+/* Whether there are sources, with names. */
+static tr_status check_sources(const struct join_options *options)
+{
+    const tr_config *sources = options->sources;
+    int32_t count = tr_config_count(sources);
+    if (tr_config_kind(sources) != TR_CONFIG_MAPPING || count < 2 || count > TR_SOURCE_PARTS)
+        return tr_config_fail(TR_EINVAL, sources,
+                              "wants two to %d sources, for instance {photo: {folder: ...}, facts: {csv: "
+                              "...}}",
+                              TR_SOURCE_PARTS);
+    for (int32_t k = 0; k < count; k++) {
+        TR_TRY(check_name(tr_config_at(sources, k), tr_config_key(sources, k)));
+        if (tr_config_get(tr_config_at(sources, k), tr_source_format_join.name))
+            return tr_config_fail(TR_EINVAL, tr_config_at(sources, k),
+                                  "a source of a join cannot be a join; list its sources beside the others");
+    }
+    return TR_OK;
+}
+
+/* The number of the source called `name`, -1: none. */
+static int32_t find_source(const tr_config *sources, const char *name)
+{
+    for (int32_t k = 0; k < tr_config_count(sources); k++)
+        if (strcmp(tr_config_key(sources, k), name) == 0) return k;
+    return -1;
+}
+
+static tr_status check_labels(const struct join_options *options)
+{
+    const char *names[TR_SOURCE_PARTS];
+    if (!options->labels || find_source(options->sources, options->labels) >= 0) return TR_OK;
+    for (int32_t k = 0; k < tr_config_count(options->sources); k++)
+        names[k] = tr_config_key(options->sources, k);
+    struct tr_text text = TR_TEXT_INIT;
+    tr_text_add(&text, "labels: source ");
+    tr_text_add_unknown(&text, options->labels, names, tr_config_count(options->sources));
+    tr_status status =
+        text.failed ? TR_ENOMEM : tr_config_fail(TR_EINVAL, options->sources, "%s", text.bytes);
+    tr_text_release(&text);
+    return status;
+}
+
+static tr_status join_check(const void *options_)
+{
+    const struct join_options *options = options_;
+    TR_TRY(check_sources(options));
+    for (int32_t k = 0; k < tr_config_count(options->sources); k++)
+        TR_TRY(tr_source_check_config(tr_config_at(options->sources, k)));
+    return check_labels(options);
+}
+
+tr_status tr_join_names(const tr_config *node, struct tr_source_parts *parts)
+{
+    const tr_config *own = tr_config_get(node, tr_source_format_join.name);
+    const struct join_options options = {.sources = tr_config_get(own, "sources")};
+    *parts = (struct tr_source_parts){0};
+    if (!own) return TR_OK;
+    if (!options.sources) return tr_source_check_config(node);
+    TR_TRY(check_sources(&options));
+    for (; parts->count < tr_config_count(options.sources); parts->count++)
+        snprintf(parts->part[parts->count].name, TR_NAMED_SHAPE_NAME, "%s",
+                 tr_config_key(options.sources, parts->count));
+    return TR_OK;
+}
+
+/* ---- opening ---- */
+
+static tr_status open_one(struct join_source *join, int32_t k, const tr_config *node, const char *directory,
+                          const char *state, tr_store *store, int slot)
+{
+    char *own;
+    TR_TRY(state_of(state, join->name[k], &own));
+    tr_status status = tr_source_open_part(node, directory, own, store,
+                                           slot < 0 ? -1 : slot + TR_STORE_SETS * k, &join->source[k]);
+    tr_free(own);
+    if (status != TR_OK) return tr_fail_in(status, "source \"%s\"", join->name[k]);
+    const struct tr_source_info *info = &join->source[k]->info;
+    if (info->features == TR_FEATURE_TOKENS)
+        return tr_fail(TR_EINVAL, "source \"%s\" has texts; images and numbers can be joined, texts cannot",
+                       join->name[k]);
+    if (info->skipped > 0)
+        return tr_fail(TR_EFORMAT,
+                       "source \"%s\" has left out %" PRId64
+                       " rows, so that its rows no longer belong to those of the others; correct them, or "
+                       "set missing: mean or constant",
+                       join->name[k], info->skipped);
+    return TR_OK;
+}
+
+static tr_status check_counts(const struct join_source *join)
+{
+    int64_t count = join->source[0]->info.count;
+    for (int32_t k = 1; k < join->count; k++)
+        if (join->source[k]->info.count != count)
+            return tr_fail(TR_EMISMATCH,
+                           "source \"%s\" has %" PRId64 " examples, source \"%s\" %" PRId64
+                           "; joined sources have as many, example by example in the same order",
+                           join->name[0], count, join->name[k], join->source[k]->info.count);
+    return TR_OK;
+}
+
+/* Which source has the labels. */
+static tr_status choose_labels(struct join_source *join, const struct join_options *options)
+{
+    join->labels = options->labels ? find_source(options->sources, options->labels) : -1;
+    if (join->labels >= 0 && join->source[join->labels]->info.labels == TR_LABEL_NONE)
+        return tr_fail(TR_EINVAL, "labels: source \"%s\" has none; name another one, or leave `labels` out",
+                       options->labels);
+    for (int32_t k = 0; !options->labels && k < join->count; k++) {
+        if (join->source[k]->info.labels == TR_LABEL_NONE) continue;
+        if (join->labels >= 0)
+            return tr_fail(TR_EINVAL,
+                           "sources \"%s\" and \"%s\" both have labels; name the one whose labels are to be "
+                           "learned by `labels`",
+                           join->name[join->labels], join->name[k]);
+        join->labels = k;
+    }
+    return TR_OK;
+}
+
+/* Images first. Sources of nothing but labels are no part. */
+static void order_parts(struct join_source *join)
+{
+    struct tr_source_parts *parts = &join->parts;
+    for (int vectors = 0; vectors < 2; vectors++) {
+        for (int32_t k = 0; k < join->count; k++) {
+            const struct tr_source_info *info = &join->source[k]->info;
+            bool image = info->features == TR_FEATURE_IMAGE;
+            if (image == vectors || (!image && info->floats == 0)) continue;
+            struct tr_named_shape *part = &parts->part[parts->count];
+            snprintf(part->name, sizeof part->name, "%s", join->name[k]);
+            part->shape = image ? (struct tr_shape){3, {info->height, info->width, info->channels}, false}
+                                : (struct tr_shape){1, {info->floats}, false};
+            join->of_part[parts->count++] = k;
+            parts->images += image;
+        }
+    }
+}
+
+static tr_status describe(struct join_source *join)
+{
+    struct tr_source_info *info = &join->base.info;
+    int64_t floats = 0;
+    order_parts(join);
+    for (int32_t i = 0; i < join->parts.count; i++) floats += tr_shape_count(&join->parts.part[i].shape);
+    if (floats < 1 || floats > INT32_MAX)
+        return tr_fail(TR_EINVAL,
+                       "an example of the joined sources has %" PRId64 " numbers; 1 to %d are taken", floats,
+                       INT32_MAX);
+    info->count = join->source[0]->info.count;
+    info->features = TR_FEATURE_FLOATS;
+    info->floats = (int32_t)floats;
+    for (int32_t k = 0; k < join->count; k++) {
+        info->slow |= join->source[k]->info.slow;
+        join->base.unpacked += join->source[k]->unpacked;
+    }
+    if (join->labels < 0) return TR_OK;
+    const struct tr_source_info *labels = &join->source[join->labels]->info;
+    info->labels = labels->labels;
+    info->classes = labels->classes;
+    info->values = labels->values;
+    info->class_names = labels->class_names;
+    return TR_OK;
+}
+
+static tr_status fill(struct join_source *join, const struct join_options *options, const char *directory,
+                      const char *state, tr_store *store, int slot)
+{
+    TR_TRY(check_sources(options));
+    TR_TRY(check_labels(options));
+    for (; join->count < tr_config_count(options->sources); join->count++) {
+        join->name[join->count] = tr_strdup(tr_config_key(options->sources, join->count));
+        if (!join->name[join->count]) return TR_ENOMEM;
+        TR_TRY(open_one(join, join->count, tr_config_at(options->sources, join->count), directory, state,
+                        store, slot));
+    }
+    TR_TRY(check_counts(join));
+    TR_TRY(choose_labels(join, options));
+    return describe(join);
+}
+
+static tr_status join_open_through(const void *options, const char *directory, const char *state,
+                                   tr_store *store, int slot, tr_source **out)
+{
+    struct join_source *join = tr_alloc_zero(1, sizeof *join);
+    if (!join) return TR_ENOMEM;
+    join->base.class = &join_class;
+    join->base.parts = &join->parts;
+    tr_status status = fill(join, options, directory, state, store, slot);
+    if (status != TR_OK) {
+        join_destroy(&join->base);
+        return status;
+    }
+    *out = &join->base;
+    return TR_OK;
+}
+
+static tr_status join_open(const void *options, const char *directory, const char *state, tr_source **out)
+{
+    return join_open_through(options, directory, state, NULL, -1, out);
+}
+
+static tr_status join_files(const void *options_, const char *directory, struct tr_source_files *files)
+{
+    const struct join_options *options = options_;
+    TR_TRY(check_sources(options));
+    for (int32_t k = 0; k < tr_config_count(options->sources); k++) {
+        const struct tr_entry *entry;
+        void *own;
+        TR_TRY(tr_registry_read(&tr_source_formats, tr_config_at(options->sources, k), &entry, &own));
+        tr_status status = ((const struct tr_source_format *)entry)->files(own, directory, files);
+        tr_entry_release(entry, own);
+        if (status != TR_OK) return status;
+    }
+    return TR_OK;
+}
+
+/* Its sources do, each for itself. */
+static bool join_unpacks(const void *options, const struct tr_source_files *files)
+{
+    (void)options;
+    (void)files;
+    return false;
+}
+
+const struct tr_source_format tr_source_format_join = {
+    .name = "join",
+    .help = "several sources, joined example by example: images and columns of a table, for instance",
+    .options = join_options,
+    .option_count = TR_OPTION_COUNT(join_options),
+    .options_size = sizeof(struct join_options),
+    .open = join_open,
+    .files = join_files,
+    .unpacks = join_unpacks,
+    .check = join_check,
+    .open_through = join_open_through,
+};

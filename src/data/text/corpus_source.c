@@ -1,0 +1,319 @@
+/* The text is taken apart once: its tokens are kept as one stream, and a window is a place in it. So windows
+ * that overlap cost no memory, and the order of examples may begin one at every token.
+ */
+#include "data/text/corpus_source.h"
+
+#include "base/alloc.h"
+#include "base/encoding.h"
+#include "base/fail.h"
+#include "data/files/lines.h"
+#include "data/text/token_ids.h"
+#include "data/text/vocabulary.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+struct corpus_options {
+    char *path;
+    int unit; /* enum tr_unit */
+    int32_t window, stride;
+    double begin, end;
+    bool lower_case;
+    int32_t min_count, max_words, ids;
+};
+
+#define FIELD(name) .offset = offsetof(struct corpus_options, name)
+static const struct tr_option corpus_options[] = {
+    {.key = "path",
+     .type = TR_OPTION_STRING,
+     FIELD(path),
+     .fallback = NULL,
+     .help = "file of text, plain or gzip; of ids, a NumPy array of integers, or unsigned integers of 16 "
+             "bits, the "
+             "low byte first"},
+    {.key = "unit",
+     .type = TR_OPTION_CHOICE,
+     FIELD(unit),
+     .fallback = "characters",
+     .choices = tr_unit_choices,
+     .help = "what a token is"},
+    {.key = "window",
+     .type = TR_OPTION_INT32,
+     FIELD(window),
+     .fallback = NULL,
+     .least = 1,
+     .most = TR_TOKENS_MAX,
+     .help = "tokens of an example; each has the token behind it for a label"},
+    {.key = "stride",
+     .type = TR_OPTION_INT32,
+     FIELD(stride),
+     .fallback = "0",
+     .most = TR_TOKENS_MAX,
+     .help = "tokens from the beginning of an example to that of the next; 0: as many as a window has, so "
+             "that windows do not overlap; 1: a window begins at every token"},
+    {.key = "begin",
+     .type = TR_OPTION_DOUBLE,
+     FIELD(begin),
+     .fallback = "0",
+     .most = 1,
+     .flags = TR_OPTION_BELOW_MOST,
+     .help = "share of the file's tokens at which the part that is used begins, rounded down to a token"},
+    {.key = "end",
+     .type = TR_OPTION_DOUBLE,
+     FIELD(end),
+     .fallback = "1",
+     .most = 1,
+     .flags = TR_OPTION_ABOVE_LEAST,
+     .help = "where it ends, likewise: training data to 0.9 and validation data from 0.9 share a file"},
+    {.key = "lower_case",
+     .type = TR_OPTION_BOOL,
+     FIELD(lower_case),
+     .fallback = "false",
+     .help = "read A to Z as a to z"},
+    {.key = "min_count",
+     .type = TR_OPTION_INT32,
+     FIELD(min_count),
+     .fallback = "1",
+     .least = 1,
+     .most = INT32_MAX,
+     .help = "words or characters that occur less often in the training text are unknown"},
+    {.key = "max_words",
+     .type = TR_OPTION_INT32,
+     FIELD(max_words),
+     .fallback = "0",
+     .most = TR_VOCABULARY_MAX,
+     .help = "size of the vocabulary, the unknown word included; the rarest are left out; 0 keeps all"},
+    {.key = "ids",
+     .type = TR_OPTION_INT32,
+     FIELD(ids),
+     .fallback = "0",
+     .most = TR_IDS_MAX,
+     .help = "with unit: ids, how many there are"},
+};
+
+struct corpus_source {
+    tr_source base;
+    tr_vocabulary *vocabulary;
+    int32_t *tokens; /* the stream */
+};
+
+/* ---- the class ---- */
+
+static tr_status corpus_digest(const tr_source *base, tr_sha256 *hash)
+{
+    const int64_t figures[] = {base->window, base->stride};
+    int64_t tokens = (base->info.count - 1) * base->stride + base->window + 1;
+    tr_sha256_add(hash, figures, sizeof figures);
+    tr_sha256_add(hash, base->stream, (size_t)tokens * sizeof *base->stream);
+    return TR_OK;
+}
+
+static tr_status corpus_state(const tr_source *base, char **text)
+{
+    const struct corpus_source *source = (const struct corpus_source *)base;
+    return tr_vocabulary_write(source->vocabulary, base->info.classes, text);
+}
+
+static tr_status corpus_show(const tr_source *base, int64_t index, struct tr_text *text)
+{
+    const struct corpus_source *source = (const struct corpus_source *)base;
+    tr_vocabulary_show(source->vocabulary, base->stream + index * base->stride, base->window, text);
+    tr_text_add(text, "\n");
+    return TR_OK;
+}
+
+static void corpus_destroy(tr_source *base)
+{
+    struct corpus_source *source = (struct corpus_source *)base;
+    tr_vocabulary_destroy(&source->vocabulary);
+    tr_free(source->tokens);
+    tr_free(source);
+}
+
+static const struct tr_source_class corpus_class = {
+    .name = "corpus",
+    .version = TR_SOURCE_VERSION,
+    .read = tr_source_read_window,
+    .labelled = tr_source_window_labels,
+    .digest = corpus_digest,
+    .state_name = "vocabulary.txt",
+    .state = corpus_state,
+    .show = corpus_show,
+    .destroy = corpus_destroy,
+};
+
+/* ---- opening ---- */
+
+/* The text of a file, as long as it is read. */
+struct reading {
+    const char *path;
+    const struct corpus_options *options;
+    struct tr_load file;
+    const char *text; /* behind a byte order mark */
+    size_t length;
+};
+
+static tr_status check_text(const struct reading *reading, const tr_vocabulary *vocabulary)
+{
+    const char *at = tr_vocabulary_misfit(vocabulary, reading->text, reading->length), *line = reading->text;
+    int64_t number = 1;
+    if (!at) return TR_OK;
+    for (const char *p = reading->text; p < at; p++) {
+        if (*p != '\n') continue;
+        number++;
+        line = p + 1;
+    }
+    return tr_fail(TR_EFORMAT, "%s:%" PRId64 ":%td: byte 0x%02x is %s; correct the file, or set unit: bytes",
+                   reading->path, number, at - line + 1, (uint8_t)*at,
+                   *at ? "no part of a UTF-8 character" : "not text");
+}
+
+/* The tokens [*first, *end) of `all` that are used. */
+static tr_status share(const struct reading *reading, int64_t all, int64_t *first, int64_t *end)
+{
+    const struct corpus_options *options = reading->options;
+    const int64_t wanted = (int64_t)options->window + 1;
+    *first = (int64_t)(options->begin * (double)all);
+    *end = (int64_t)(options->end * (double)all);
+    if (*end - *first >= wanted) return TR_OK;
+    return tr_fail(TR_EFORMAT,
+                   "%s: %" PRId64 " tokens from begin to end, a window and the token behind it are %" PRId64
+                   "; make the window smaller or the part larger",
+                   reading->path, *end > *first ? *end - *first : 0, wanted);
+}
+
+/* The bytes of the part that is used. */
+static tr_status find_part(struct reading *reading, const tr_vocabulary *vocabulary)
+{
+    int64_t all = tr_vocabulary_tokens(vocabulary, reading->text, reading->length), first, end;
+    TR_TRY(share(reading, all, &first, &end));
+    size_t from = tr_vocabulary_reach(vocabulary, reading->text, reading->length, first);
+    reading->length = tr_vocabulary_reach(vocabulary, reading->text, reading->length, end) - from;
+    reading->text += from;
+    return TR_OK;
+}
+
+static tr_status make_vocabulary(struct reading *reading, const char *state, struct corpus_source *source)
+{
+    const struct corpus_options *options = reading->options;
+    int32_t classes;
+    if (state) {
+        TR_TRY(tr_vocabulary_read(state, &source->vocabulary, &classes));
+        if (tr_vocabulary_unit(source->vocabulary) == TR_UNIT_IDS)
+            return tr_fail(TR_EMISMATCH, "%s: the network was trained on ids; set unit: ids", reading->path);
+    } else {
+        TR_TRY(
+            tr_vocabulary_create((enum tr_unit)options->unit, options->lower_case, 0, &source->vocabulary));
+    }
+    TR_TRY(check_text(reading, source->vocabulary));
+    TR_TRY(find_part(reading, source->vocabulary));
+    if (state) return TR_OK;
+    TR_TRY(tr_vocabulary_count(source->vocabulary, reading->text, reading->length));
+    return tr_vocabulary_settle(source->vocabulary, options->min_count, options->max_words);
+}
+
+/* The stream of a text. */
+static tr_status fill_from_text(struct reading *reading, const char *state, struct corpus_source *source,
+                                int64_t *tokens)
+{
+    TR_TRY(make_vocabulary(reading, state, source));
+    *tokens = tr_vocabulary_tokens(source->vocabulary, reading->text, reading->length);
+    source->tokens = tr_alloc((size_t)*tokens, sizeof *source->tokens);
+    if (!source->tokens) return TR_ENOMEM;
+    tr_vocabulary_encode(source->vocabulary, reading->text, reading->length, *tokens, source->tokens);
+    return TR_OK;
+}
+
+/* The same of a file of ids. */
+static tr_status fill_from_ids(struct reading *reading, const char *state, struct corpus_source *source,
+                               int64_t *tokens)
+{
+    const struct corpus_options *options = reading->options;
+    int64_t all, first, end;
+    int32_t classes, ids = options->ids;
+    if (state)
+        TR_TRY(tr_vocabulary_read(state, &source->vocabulary, &classes));
+    else if (ids > 0)
+        TR_TRY(tr_vocabulary_create(TR_UNIT_IDS, false, 0, &source->vocabulary));
+    else
+        return tr_fail(TR_EINVAL, "%s: unit is ids, but not how many there are; set ids", reading->path);
+    if (!state) TR_TRY(tr_vocabulary_settle_ids(source->vocabulary, ids));
+    if (state && tr_vocabulary_unit(source->vocabulary) != TR_UNIT_IDS)
+        return tr_fail(TR_EMISMATCH, "%s: unit is ids, the network was trained on another one",
+                       reading->path);
+    ids = tr_vocabulary_size(source->vocabulary);
+    TR_TRY(
+        tr_token_ids_read(reading->path, reading->file.data, reading->file.size, ids, &source->tokens, &all));
+    TR_TRY(share(reading, all, &first, &end));
+    *tokens = end - first;
+    memmove(source->tokens, source->tokens + first, (size_t)*tokens * sizeof *source->tokens);
+    return TR_OK;
+}
+
+static tr_status fill(struct reading *reading, const char *state, struct corpus_source *source)
+{
+    const struct corpus_options *options = reading->options;
+    struct tr_source_info *info = &source->base.info;
+    int64_t tokens = 0;
+    TR_TRY(options->unit == TR_UNIT_IDS ? fill_from_ids(reading, state, source, &tokens)
+                                        : fill_from_text(reading, state, source, &tokens));
+    source->base.stream = source->tokens;
+    source->base.window = options->window;
+    source->base.stride = options->stride ? options->stride : options->window;
+    info->features = TR_FEATURE_TOKENS;
+    info->labels = TR_LABEL_TOKENS;
+    info->count = (tokens - 1 - options->window) / source->base.stride + 1;
+    info->max_tokens = options->window;
+    info->vocabulary = info->classes = tr_vocabulary_size(source->vocabulary);
+    return TR_OK;
+}
+
+static void skip_mark(struct reading *reading)
+{
+    reading->text = (const char *)reading->file.data;
+    reading->length = reading->file.size;
+    if (reading->options->unit == TR_UNIT_BYTES) return;
+    const size_t mark = tr_encoding_mark(reading->text, reading->length);
+    reading->text += mark;
+    reading->length -= mark;
+}
+
+static tr_status corpus_open(const void *options_, const char *directory, const char *state, tr_source **out)
+{
+    const struct corpus_options *options = options_;
+    tr_status status = TR_ENOMEM;
+    struct reading reading = {.options = options};
+    char *path = tr_source_path(directory, options->path);
+    struct corpus_source *source = tr_alloc_zero(1, sizeof *source);
+    if (!path || !source) goto out;
+    source->base.class = &corpus_class;
+    reading.path = path;
+    TR_TRY_GOTO(tr_load_file(path, &reading.file), out);
+    skip_mark(&reading);
+    if (options->unit != TR_UNIT_BYTES && options->unit != TR_UNIT_IDS)
+        TR_TRY_GOTO(tr_encoding_check(path, reading.text, reading.length), out);
+    TR_TRY_GOTO(fill(&reading, state, source), out);
+    *out = &source->base;
+    source = NULL;
+out:
+    tr_free(reading.file.data);
+    if (source) corpus_destroy(&source->base);
+    tr_free(path);
+    return status;
+}
+
+static tr_status corpus_files(const void *options, const char *directory, struct tr_source_files *files)
+{
+    return tr_source_files_add(files, directory, ((const struct corpus_options *)options)->path);
+}
+
+const struct tr_source_format tr_source_format_corpus = {
+    .name = "corpus",
+    .help = "a running text in windows of tokens, each of which has the next token for a label: for language "
+            "models. A vocabulary is built from the training text",
+    .options = corpus_options,
+    .option_count = TR_OPTION_COUNT(corpus_options),
+    .options_size = sizeof(struct corpus_options),
+    .open = corpus_open,
+    .files = corpus_files,
+};

@@ -1,0 +1,88 @@
+/* What a text is made of (words, characters or bytes) and the numbers of these.
+ *
+ * Token 0 stands for all that is not in the vocabulary; the others are numbered by descending count in the
+ * training text, ties by their bytes. Bytes are their own numbers, and all are there; so are ids, numbers
+ * that another program gave its tokens, which stand in texts as decimals that blanks separate. Words are what
+ * blanks separate; characters are those of UTF-8. A vocabulary that is saved with a model (state
+ * "vocabulary", see data/state.h) holds all that turns a text into tokens:
+ *
+ *     trireme vocabulary 1, <classes> classes, <lines> lines
+ *     lower_case <0 or 1> max_tokens <number>[ unit characters|bytes|ids]
+ *     <unknown>                              not with bytes and ids, as all that follows; there are <classes>
+ * ids <word 1>, or the number of a character as "U+0041"
+ *     ...
+ */
+#ifndef TR_DATA_VOCABULARY_H
+#define TR_DATA_VOCABULARY_H
+
+#include "base/options/option.h"
+#include "base/text/text.h"
+
+typedef struct tr_vocabulary tr_vocabulary;
+
+enum tr_unit { TR_UNIT_WORDS, TR_UNIT_CHARACTERS, TR_UNIT_BYTES, TR_UNIT_IDS };
+/* "words", "characters", "bytes", "ids": the choices of an option; and those of what is written as text. */
+extern const struct tr_choice tr_unit_choices[], tr_text_unit_choices[];
+/* An example of so many is the longest that is read. */
+#define TR_TOKENS_MAX (1 << 20)
+
+#define TR_VOCABULARY_MAX (1 << 24) /* words */
+#define TR_IDS_MAX        (1 << 20)
+
+/* lower_case: A to Z are read as a to z. max_tokens: longer texts are cut; 0: not. Returned, destroy with
+   tr_vocabulary_destroy(). */
+tr_status tr_vocabulary_create(enum tr_unit unit, bool lower_case, int32_t max_tokens, tr_vocabulary **out);
+/* Accepts NULL, nulls the handle. */
+void tr_vocabulary_destroy(tr_vocabulary **vocabulary);
+
+/* Counts the words of a text, the ones beyond max_tokens too. Only before tr_vocabulary_settle(). */
+tr_status tr_vocabulary_count(tr_vocabulary *vocabulary, const char *text, size_t length);
+/* Numbers the words that occurred at least `min_count` times, at most `max_words` of them (token 0 included;
+   0: all there are). */
+tr_status tr_vocabulary_settle(tr_vocabulary *vocabulary, int64_t min_count, int32_t max_words);
+/* In the place of both: ids from 0 to count - 1, 1 <= count <= TR_IDS_MAX. */
+tr_status tr_vocabulary_settle_ids(tr_vocabulary *vocabulary, int32_t count);
+
+/* Reads what tr_vocabulary_write() wrote; *classes becomes the number of classes noted there. TR_EFORMAT. */
+tr_status tr_vocabulary_read(const char *state, tr_vocabulary **out, int32_t *classes);
+/* Returned, free with tr_free(). Any thread. */
+tr_status tr_vocabulary_write(const tr_vocabulary *vocabulary, int32_t classes, char **state);
+
+/* Tokens there are, 0 included. */
+int32_t tr_vocabulary_size(const tr_vocabulary *vocabulary);
+enum tr_unit tr_vocabulary_unit(const tr_vocabulary *vocabulary);
+/* Whether token 0 stands for what is unknown. */
+bool tr_vocabulary_has_unknown(const tr_vocabulary *vocabulary);
+/* The first word that is no id, where there are ids: -1 for none. Any thread. */
+int64_t tr_vocabulary_no_id(const tr_vocabulary *vocabulary, const char *text, size_t length);
+/* Whether capitals are read as small letters. */
+bool tr_vocabulary_folds(const tr_vocabulary *vocabulary);
+/* The word of a token; "<unknown>" for 0. Borrowed. */
+const char *tr_vocabulary_word(const tr_vocabulary *vocabulary, int32_t token);
+
+/* The first byte of a text that is none of the unit's (no UTF-8 in characters; 0 in all but bytes), or NULL.
+   Encoding gives such bytes the token 0. Any thread. */
+const char *tr_vocabulary_misfit(const tr_vocabulary *vocabulary, const char *text, size_t length);
+/* The bytes that the first `tokens` tokens of a text take, all if it has fewer; does not cut. Any thread. */
+size_t tr_vocabulary_reach(const tr_vocabulary *vocabulary, const char *text, size_t length, int64_t tokens);
+/* The number of tokens of a text, of which the first `room` have their bytes [begin[i], end[i]) written.
+   Does not cut. Any thread. */
+int64_t tr_vocabulary_places(const tr_vocabulary *vocabulary, const char *text, size_t length, int64_t room,
+                             size_t *begin, size_t *end);
+/* The number of tokens of a text, and after cutting. Any thread. */
+int64_t tr_vocabulary_tokens(const tr_vocabulary *vocabulary, const char *text, size_t length);
+int64_t tr_vocabulary_length(const tr_vocabulary *vocabulary, const char *text, size_t length);
+/* Writes the first `count` tokens of a text, which has so many. Any thread. */
+void tr_vocabulary_encode(const tr_vocabulary *vocabulary, const char *text, size_t length, int64_t count,
+                          int32_t *tokens);
+
+/* Adds the text of tokens, each below the size: words with a blank between two, of which `begun` says whether
+   one stands before the first; the replacement character U+FFFD for an unknown one. Any thread. */
+void tr_vocabulary_decode(const tr_vocabulary *vocabulary, const int32_t *tokens, int64_t count, bool begun,
+                          struct tr_text *text);
+/* Adds it as one line for people: what would move a terminal's cursor, and what is no UTF-8, is written as
+   \n, \t or \xNN. Any thread. */
+void tr_vocabulary_show(const tr_vocabulary *vocabulary, const int32_t *tokens, int64_t count,
+                        struct tr_text *text);
+
+#endif

@@ -1,0 +1,425 @@
+/* The weight gradient of a convolution.
+ *
+ * A tile is a group of channels (or, where a whole kernel row has no more inputs than a tile has rows, that
+ * kernel row) by a panel of filters; its chains run over the output pixels. A member takes a share of all
+ * (panel, group, tap) tiles, or where these are few all tiles of some microbatches (subtrees.h). The pixels
+ * go by in blocks of output lines. Per block, x is packed to [pixel][channel of the group] and dy to [pixel]
+ * [filter], once for all taps, unless they lie nearly like that already; a tile's segments are the runs of
+ * pixels of each line that have the tap inside the image. What must wait for the next block or for its
+ * partner in the tree over microbatches lies in slots (reduction.h).
+ *
+ * With few channels a kernel row is read straight from the image, whose next pixel is just the next step of
+ * the same rows; pixels at the border then have only some of the rows, which the segment says.
+ */
+#include "base/fail.h"
+#include "device/cpu/vectors/ahead.h"
+#include "device/cpu/cpu.h"
+#include "device/cpu/products/pack.h"
+#include "device/cpu/convolutions/pool.h"
+#include "device/cpu/reduction.h"
+#include "device/cpu/sizes.h"
+#include "device/cpu/products/subtrees.h"
+#include "device/cpu/products/tile.h"
+
+#include <stdbool.h>
+
+/* Output pixels in a block, about: what is packed of them stays in the second-level cache (room.h). */
+#define BLOCK_PIXELS       512
+#define BLOCK_PIXELS_LEAST 64
+/* Pixels of so few channels are not packed: a tile's part of one takes up much of its cache lines. */
+#define IN_PLACE_CHANNELS 32
+/* Floats of the tiles that a member may keep waiting, over all slots; they stay in the last-level cache. */
+#define WAITING_FLOATS (3072 * 14 * 32)
+
+#define TILE_SIZE (TILE_ROWS * TILE_COLUMNS)
+
+struct conv_gradient {
+    struct cpu_device *cpu;
+    const struct tr_op_conv_backward_weights *op;
+    const struct tr_op_pool_backward *unpool; /* gives dy, line by line, or NULL */
+    bool direct;                              /* dy is read where it lies, since few tiles use it */
+    bool by_row;                              /* tiles are kernel rows, read from the image */
+    bool in_place;                            /* x is read where it lies, since its pixels are dense */
+    int64_t groups, taps, panels;
+    int64_t lines;            /* output lines in a block */
+    int64_t positions;        /* packed source pixels of a block, at most */
+    int64_t list;             /* segments of a block and tap, at most */
+    int64_t slots, chunk;     /* slots, and tiles that go through all blocks together */
+    struct subtrees subtrees; /* members that share microbatches instead of tiles */
+    /* Parts of a member's scratch, in bytes. */
+    size_t b_at, waiting_at, bias_at, segments_at, starts_at, line_at;
+};
+
+/* A member's memory and the block in it. */
+struct block {
+    float *a, *b, *waiting;
+    float *bias;                   /* [slots][panels][TILE_COLUMNS], sums of dy that wait */
+    struct tile_segment *segments; /* [taps][list] */
+    int32_t *starts;               /* [taps][lines + 1] */
+    float *pixels;                 /* a line of dy */
+    int64_t line, lines;           /* the block's output lines, counted over all images */
+    int64_t panel, panels;         /* what is packed */
+    int64_t group, groups;
+};
+
+/* The first source line that output line `oh` reads, clamped into the image. */
+static int64_t first_source(const struct tr_sliding_window *w, int64_t oh)
+{
+    return smaller(larger(oh * w->stride_h - w->pad_top, 0), w->in_h);
+}
+
+/* One beyond the last source line that output line `oh` reads, clamped likewise. */
+static int64_t last_source(const struct tr_sliding_window *w, int64_t oh)
+{
+    const int64_t last = oh * w->stride_h - w->pad_top + (int64_t)(w->kernel_h - 1) * w->dilation_h + 1;
+    return smaller(larger(last, 0), w->in_h);
+}
+
+/* The part of a block that lies in one image. */
+struct portion {
+    int64_t image, oh, oh_end; /* output lines */
+    int64_t ih, ih_end;        /* source lines that they read */
+};
+
+static struct portion portion_at(const struct tr_sliding_window *w, int64_t line, int64_t end)
+{
+    struct portion p = {.image = line / w->out_h, .oh = line % w->out_h};
+    p.oh_end = smaller(w->out_h, p.oh + end - line);
+    p.ih = first_source(w, p.oh);
+    p.ih_end = larger(p.ih, last_source(w, p.oh_end - 1));
+    return p;
+}
+
+/* The outputs [*begin, *end) of an axis for which the tap at `offset` (tap * dilation - pad) is inside. */
+static void valid_range(int64_t offset, int64_t stride, int64_t in, int64_t out, int64_t *begin, int64_t *end)
+{
+    *begin = offset < 0 ? divide_up(-offset, stride) : 0;
+    *end = in - offset > 0 ? smaller(out, divide_up(in - offset, stride)) : 0;
+    if (*begin > *end) *begin = *end;
+}
+
+/* Appends the segments of one output line and tap; `source` is where the source line's first pixel lies, in
+   pixels. Returns the new end of the list. */
+static struct tile_segment *line_of_tap(const struct tr_sliding_window *w, int64_t kw, int64_t source,
+                                        int64_t target, struct tile_segment *to)
+{
+    const int64_t offset = kw * w->dilation_w - w->pad_left;
+    int64_t begin, end;
+    valid_range(offset, w->stride_w, w->in_w, w->out_w, &begin, &end);
+    if (begin < end)
+        *to++ = (struct tile_segment){.a = (int32_t)(source + begin * w->stride_w + offset),
+                                      .b = (int32_t)(target + begin),
+                                      .length = (int32_t)(end - begin)};
+    return to;
+}
+
+/* Runs of pixels of a line that have the same taps of a kernel row inside the image, at most. */
+#define ROW_RUNS (2 * TILE_ROWS + 1)
+
+/* The segments of an output line for a whole kernel row, whose taps are neighbours: runs of pixels with the
+   same taps inside. Returns their number. */
+static int64_t runs_of_row(const struct tr_sliding_window *w, int64_t channels,
+                           struct tile_segment runs[ROW_RUNS])
+{
+    const uint32_t all = (uint32_t)((UINT64_C(1) << w->kernel_w * channels) - 1);
+    uint32_t before = 0;
+    int64_t count = 0;
+    for (int64_t ow = 0; ow < w->out_w; ow++) {
+        const int64_t left = ow * w->stride_w - w->pad_left;
+        const int64_t first = larger(0, -left), last = smaller(w->kernel_w, w->in_w - left);
+        if (first >= last) {
+            before = 0;
+            continue;
+        }
+        const uint32_t rows =
+            (uint32_t)((UINT64_C(1) << last * channels) - (UINT64_C(1) << first * channels));
+        if (rows == before)
+            runs[count - 1].length++;
+        else
+            runs[count++] = (struct tile_segment){
+                .a = (int32_t)left, .b = (int32_t)ow, .length = 1, .only = rows == all ? 0 : rows};
+        before = rows;
+    }
+    return count;
+}
+
+/* Lists the segments of every tap and line of the block. */
+static void list_segments(const struct conv_gradient *g, const struct block *block)
+{
+    const struct tr_sliding_window *w = &g->op->window;
+    const int64_t end = block->line + block->lines;
+    struct tile_segment runs[ROW_RUNS];
+    const int64_t run_count = g->by_row ? runs_of_row(w, g->op->in_c, runs) : 0;
+    for (int64_t tap = 0; tap < g->taps; tap++) {
+        const int64_t kh = g->by_row ? tap : tap / w->kernel_w, kw = g->by_row ? 0 : tap % w->kernel_w;
+        struct tile_segment *list = block->segments + tap * g->list, *to = list;
+        int32_t *starts = block->starts + tap * (g->lines + 1);
+        int64_t packed = 0;
+        for (int64_t line = block->line; line < end;) {
+            const struct portion p = portion_at(w, line, end);
+            for (int64_t oh = p.oh; oh < p.oh_end; oh++, line++) {
+                const int64_t ih = oh * w->stride_h - w->pad_top + kh * w->dilation_h;
+                const int64_t target = (line - block->line) * w->out_w;
+                starts[line - block->line] = (int32_t)(to - list);
+                if (ih < 0 || ih >= w->in_h) continue;
+                const int64_t image = p.image - block->line / w->out_h;
+                const int64_t source = (image * w->in_h + ih) * w->in_w;
+                if (g->by_row) {
+                    for (int64_t i = 0; i < run_count; i++) {
+                        *to = runs[i];
+                        to->a += (int32_t)source;
+                        to->b += (int32_t)target;
+                        to++;
+                    }
+                } else {
+                    to =
+                        line_of_tap(w, kw, g->in_place ? source : packed + (ih - p.ih) * w->in_w, target, to);
+                }
+            }
+            packed += (p.ih_end - p.ih) * w->in_w;
+        }
+        starts[block->lines] = (int32_t)(to - list);
+    }
+}
+
+/* Packs dy for the panels that the member needs. */
+static void pack_dy(const struct conv_gradient *g, const struct block *block)
+{
+    const struct tr_op_conv_backward_weights *op = g->op;
+    const int64_t out_w = op->window.out_w, out_h = op->window.out_h, column = block->panel * TILE_COLUMNS;
+    const int64_t columns = smaller(op->out_c - column, block->panels * TILE_COLUMNS);
+    const int64_t panel_step = g->lines * out_w * TILE_COLUMNS;
+    if (!g->unpool) {
+        pack_panels(block->b, panel_step, op->dy + block->line * out_w * op->out_c + column, op->out_c,
+                    columns, block->lines * out_w);
+        return;
+    }
+    for (int64_t i = 0; i < block->lines; i++) {
+        const int64_t line = block->line + i;
+        float *to = block->b + i * out_w * TILE_COLUMNS;
+        const bool packed = columns == TILE_COLUMNS; /* a panel as it comes */
+        float *pixels = packed ? to : block->pixels;
+        pool_backward_line(g->unpool, line / out_h, (int32_t)(line % out_h), column, columns, pixels);
+        if (!packed) pack_panels(to, panel_step, pixels, columns, columns, out_w);
+    }
+}
+
+/* Packs x for the groups and dy for the panels that the member needs. */
+static void pack_block(const struct conv_gradient *g, const struct block *block)
+{
+    const struct tr_op_conv_backward_weights *op = g->op;
+    const struct tr_sliding_window *w = &op->window;
+    const int64_t end = block->line + block->lines;
+    if (!g->direct) pack_dy(g, block);
+    if (g->by_row || g->in_place) return;
+    const int64_t channel = tile_first(op->in_c, g->groups, block->group);
+    const int64_t channels = tile_first(op->in_c, g->groups, block->group + block->groups) - channel;
+    int64_t packed = 0;
+    for (int64_t line = block->line; line < end;) {
+        const struct portion p = portion_at(w, line, end);
+        const int64_t pixels = (p.ih_end - p.ih) * w->in_w;
+        pack_tiles(block->a, packed, g->positions,
+                   op->x + (p.image * w->in_h + p.ih) * w->in_w * op->in_c + channel, op->in_c, channels,
+                   block->groups, pixels);
+        packed += pixels;
+        line += p.oh_end - p.oh;
+    }
+}
+
+/* The start of every tile: where it reads dy, and which columns it has. */
+static struct tile panel_tile(const struct conv_gradient *g, const struct block *block, int64_t panel)
+{
+    const struct tr_op_conv_backward_weights *op = g->op;
+    struct tile tile = {.from_step = TILE_COLUMNS,
+                        .columns = smaller(TILE_COLUMNS, op->out_c - panel * TILE_COLUMNS)};
+    if (g->direct) {
+        tile.b = op->dy + block->line * op->window.out_w * op->out_c + panel * TILE_COLUMNS;
+        tile.b_step = tile.b_unit = op->out_c;
+    } else {
+        tile.b = block->b + (panel - block->panel) * g->lines * op->window.out_w * TILE_COLUMNS;
+        tile.b_step = tile.b_unit = TILE_COLUMNS;
+    }
+    return tile;
+}
+
+/* Computes one piece of a tile whose segments are set: from and to the slots, or to the node at `to`. */
+static void reduce_piece(const struct conv_gradient *g, struct tile *tile, int64_t height,
+                         const struct reduction_piece *piece, float *waiting, int64_t slot_step, float *to)
+{
+    const float *left[TR_TREE_DEPTH];
+    for (int i = 0; i < piece->lefts; i++) left[i] = waiting + (piece->fresh - 1 - i) * slot_step;
+    tile->left = left;
+    tile->lefts = piece->lefts;
+    tile->from = piece->resume ? waiting + piece->fresh * slot_step : NULL;
+    tile->to = piece->slot < 0 ? to + piece->node * g->op->cut.stride : waiting + piece->slot * slot_step;
+    tile->to_step = piece->slot < 0 ? g->op->out_c : TILE_COLUMNS;
+    tile_compute(height, tile);
+}
+
+/* Lets one tile take all pieces of the block. */
+static void reduce_tile(const struct conv_gradient *g, const struct block *block, int64_t unit,
+                        const struct reduction_piece *pieces, int count, float *waiting)
+{
+    const struct tr_op_conv_backward_weights *op = g->op;
+    const struct tr_sliding_window *w = &op->window;
+    const int64_t tap = unit % g->taps, group = unit / g->taps % g->groups,
+                  panel = unit / g->taps / g->groups;
+    struct tile tile = panel_tile(g, block, panel);
+    const float *image = op->x + block->line / w->out_h * w->in_h * w->in_w * op->in_c;
+    const int64_t first = tile_first(op->in_c, g->groups, group);
+    int64_t height = tile_first(op->in_c, g->groups, group + 1) - first, row = tap * op->in_c + first;
+    if (g->by_row) {
+        height = (int64_t)w->kernel_w * op->in_c;
+        row = tap * height;
+        tile.a = image;
+        tile.a_unit = op->in_c;
+    } else if (g->in_place) {
+        tile.a = image + first;
+        tile.a_unit = op->in_c;
+    } else {
+        const int64_t base = tile_first(op->in_c, g->groups, block->group);
+        tile.a = block->a + (first - base) * g->positions + (group - block->group) * PACK_SLACK;
+        tile.a_unit = height;
+    }
+    tile.a_step = w->stride_w * tile.a_unit;
+    float *to = op->dw + row * op->out_c + panel * TILE_COLUMNS;
+    const int32_t *starts = block->starts + tap * (g->lines + 1);
+    for (const struct reduction_piece *piece = pieces; piece < pieces + count; piece++) {
+        tile.segments = block->segments + tap * g->list + starts[piece->row];
+        tile.count = starts[piece->row + piece->rows] - starts[piece->row];
+        reduce_piece(g, &tile, height, piece, waiting, g->chunk * TILE_SIZE, to);
+    }
+}
+
+/* Adds up dy of a panel over the pieces of the block: a tile of one row whose numbers are 1, since
+   fma(1, dy, sum) is sum + dy. */
+static void reduce_bias(const struct conv_gradient *g, const struct block *block, int64_t panel,
+                        const struct reduction_piece *pieces, int count)
+{
+    static const float one = 1.0f;
+    const int64_t out_w = g->op->window.out_w;
+    struct tile_segment segment = {0};
+    struct tile tile = panel_tile(g, block, panel);
+    tile.segments = &segment;
+    tile.count = 1;
+    tile.a = &one;
+    for (const struct reduction_piece *piece = pieces; piece < pieces + count; piece++) {
+        segment.b = (int32_t)(piece->row * out_w);
+        segment.length = (int32_t)(piece->rows * out_w);
+        reduce_piece(g, &tile, 1, piece, block->bias + panel * TILE_COLUMNS, g->panels * TILE_COLUMNS,
+                     g->op->db + panel * TILE_COLUMNS);
+    }
+}
+
+/* Takes the tiles [begin, end) through all blocks of the images from `image` on. */
+static void reduce_chunk(const struct conv_gradient *g, struct block *block, int64_t image, int64_t begin,
+                         int64_t end)
+{
+    const int64_t per_panel = g->groups * g->taps;
+    block->panel = begin / per_panel;
+    block->panels = (end - 1) / per_panel + 1 - block->panel;
+    block->group = block->panels > 1 ? 0 : begin / g->taps % g->groups;
+    block->groups = block->panels > 1 ? g->groups : (end - 1) / g->taps % g->groups + 1 - block->group;
+
+    struct reduction reduction;
+    struct reduction_piece pieces[REDUCTION_PIECES];
+    int count;
+    cpu_reduction_begin(&reduction, &g->op->cut, g->op->window.out_h, NULL);
+    block->line = image * g->op->window.out_h;
+    while ((count = cpu_reduction_next(&reduction, g->lines, pieces, &block->lines)) > 0) {
+        if (block->lines > 0) pack_block(g, block);
+        list_segments(g, block);
+        for (int64_t unit = begin; unit < end; unit++) {
+            float *waiting = block->waiting + (unit - begin) * TILE_SIZE;
+            ahead_tile(waiting + TILE_SIZE, TILE_COLUMNS, TILE_ROWS, TILE_COLUMNS);
+            reduce_tile(g, block, unit, pieces, count, waiting);
+            if (g->op->db && unit % per_panel == 0) reduce_bias(g, block, unit / per_panel, pieces, count);
+        }
+        block->line += block->lines;
+    }
+}
+
+static void reduce(void *arguments, int member, int size)
+{
+    const struct conv_gradient *g = arguments;
+    char *memory = cpu_scratch(g->cpu, member);
+    struct block block = {.a = (float *)memory,
+                          .b = (float *)(memory + g->b_at),
+                          .waiting = (float *)(memory + g->waiting_at),
+                          .bias = (float *)(memory + g->bias_at),
+                          .segments = (struct tile_segment *)(memory + g->segments_at),
+                          .starts = (int32_t *)(memory + g->starts_at),
+                          .pixels = (float *)(memory + g->line_at)};
+    struct conv_gradient own = *g;
+    struct tr_op_conv_backward_weights op = *g->op;
+    int32_t bound[2];
+    int64_t unit, end, image = 0;
+    tr_team_share(g->panels * g->groups * g->taps, 1, member, size, &unit, &end);
+    if (g->subtrees.count > 0) {
+        unit = 0;
+        end = g->panels * g->groups * g->taps;
+        op.cut = subtrees_cut(&g->subtrees, &g->op->cut, member, bound);
+        image = op.cut.row[0];
+        if (member > 0) op.dw = subtrees_sums(&g->subtrees, member);
+        if (member > 0 && op.db) op.db = op.dw + g->subtrees.weights;
+        own.op = &op;
+    }
+    for (; unit < end; unit += g->chunk)
+        reduce_chunk(&own, &block, image, unit, smaller(end, unit + g->chunk));
+}
+
+static tr_status run(tr_device *device, const struct tr_op_conv_backward_weights *a,
+                     const struct tr_op_pool_backward *unpool)
+{
+    const struct tr_sliding_window *w = &a->window;
+    struct conv_gradient g = {.cpu = cpu_device_of(device), .op = a, .unpool = unpool};
+    const struct cpu_room *room = &g.cpu->room;
+    g.by_row = w->dilation_w == 1 && (int64_t)w->kernel_w * a->in_c <= TILE_ROWS;
+    g.groups = g.by_row ? 1 : tile_count(a->in_c);
+    g.taps = g.by_row ? w->kernel_h : (int64_t)w->kernel_h * w->kernel_w;
+    g.panels = divide_up(a->out_c, TILE_COLUMNS);
+    g.in_place = !g.by_row && a->in_c <= IN_PLACE_CHANNELS;
+    const bool dense = a->out_c == TILE_COLUMNS || a->out_c == TILE_COLUMNS / 2;
+    g.direct = !unpool && (dense ? g.by_row || g.in_place : g.by_row && a->out_c % TILE_COLUMNS == 0);
+    g.slots = cpu_reduction_slots(&a->cut);
+    g.chunk = smaller(larger(1, cpu_room_last(room, WAITING_FLOATS, 0) / TILE_SIZE / g.slots),
+                      g.panels * g.groups * g.taps);
+
+    /* Blocks of whole images where an image is no larger than a block. */
+    g.lines = larger(1, cpu_room_second(room, BLOCK_PIXELS, BLOCK_PIXELS_LEAST) / w->out_w);
+    if (g.lines > w->out_h) g.lines -= g.lines % w->out_h;
+    g.list = g.lines * (g.by_row ? smaller(w->out_w, 2 * (int64_t)w->kernel_w + 1) : 1);
+    const int64_t portions = divide_up(g.lines, w->out_h) + 1;
+    const int64_t extent = (int64_t)(w->kernel_h - 1) * w->dilation_h + 1;
+    g.positions = smaller(portions * w->in_h, g.lines * w->stride_h + portions * extent) * w->in_w;
+
+    const int64_t a_floats = g.by_row || g.in_place ? 0 : a->in_c * g.positions + g.groups * PACK_SLACK;
+    g.b_at = cpu_round((size_t)a_floats * sizeof(float));
+    g.waiting_at = g.b_at + cpu_round((size_t)(g.panels * g.lines * w->out_w * TILE_COLUMNS + PACK_SLACK) *
+                                      sizeof(float));
+    g.bias_at = g.waiting_at + cpu_round((size_t)(g.slots * g.chunk * TILE_SIZE) * sizeof(float));
+    g.segments_at = g.bias_at + cpu_round((size_t)(g.slots * g.panels * TILE_COLUMNS) * sizeof(float));
+    g.starts_at = g.segments_at + cpu_round((size_t)(g.taps * g.list) * sizeof(struct tile_segment));
+    g.line_at = g.starts_at + cpu_round((size_t)(g.taps * (g.lines + 1)) * sizeof(int32_t));
+    const size_t line_bytes = unpool ? (size_t)w->out_w * (size_t)a->out_c * sizeof(float) : 0;
+    const double pixels = a->cut.count > 0 ? (double)a->cut.row[a->cut.count] * w->out_h * w->out_w : 0.0;
+    const int64_t weights = (int64_t)w->kernel_h * w->kernel_w * a->in_c * a->out_c;
+    const double nanoseconds = (pixels + 8.0) * (double)weights / (8.0 * VW);
+    g.subtrees = subtrees_plan(g.cpu, nanoseconds, &a->cut, weights, a->db ? a->out_c : 0);
+    TR_TRY(cpu_reserve(g.cpu, g.line_at + line_bytes, subtrees_bytes(&g.subtrees)));
+    g.subtrees.sums = cpu_shared(g.cpu);
+    cpu_run(g.cpu, nanoseconds, reduce, &g);
+    if (g.subtrees.count > 0) subtrees_add(g.cpu, &g.subtrees, a->dw, a->db);
+    return TR_OK;
+}
+
+tr_status CPU_KERNEL(conv_backward_weights)(tr_device *device, const struct tr_op_conv_backward_weights *a)
+{
+    return run(device, a, NULL);
+}
+
+tr_status CPU_KERNEL(conv_pool_backward_weights)(tr_device *device,
+                                                 const struct tr_op_conv_pool_backward_weights *a)
+{
+    return run(device, &a->conv, &a->pool);
+}

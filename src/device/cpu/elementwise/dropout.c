@@ -1,0 +1,62 @@
+/* Dropout: masks are computed from counters where they are needed, VW Philox blocks at a time. */
+#include "device/cpu/cpu.h"
+#include "device/cpu/kernels.h"
+#include "device/cpu/vectors/mask.h"
+
+/* Elements that VW blocks of four words serve. Members start at multiples of it within an example. */
+#define SPAN (4 * VW)
+
+#define NANOSECONDS_PER_ELEMENT (8.0 / VW)
+
+/* Elements [begin, end) of an example whose element 0 is x[0]; begin is a multiple of SPAN. */
+static void drop(const struct mask *mask, uint32_t example, int64_t begin, int64_t end, const float *x,
+                 float *y)
+{
+    vi words[4];
+    int64_t i = begin;
+    for (; i + SPAN <= end; i += SPAN) {
+        mask_words(mask, (uint32_t)(i / 4), example, words);
+        for (int k = 0; k < 4; k++)
+            v_store(y + i + k * VW, mask_kept(mask, words[k], v_load(x + i + k * VW)));
+    }
+    if (i == end) return;
+    mask_words(mask, (uint32_t)(i / 4), example, words);
+    for (int k = 0; k < 4 && i < end; k++, i += VW) {
+        int64_t n = end - i < VW ? end - i : VW;
+        v_store_part(y + i, mask_kept(mask, words[k], v_load_part(x + i, n)), n);
+    }
+}
+
+static int64_t first_row(const struct tr_op_dropout *a, int64_t example)
+{
+    return a->offset ? a->offset[example] : example;
+}
+
+static int64_t clamp(int64_t position, int64_t length)
+{
+    return position < 0 ? 0 : position > length ? length : position;
+}
+
+/* A member takes a range of all elements, moved down within each example to where a span starts. */
+static void dropout_part(void *arguments, int member, int size)
+{
+    const struct tr_op_dropout *a = arguments;
+    const struct mask mask = mask_of(a->key, a->scalars->step, a->layer, a->rate);
+    int64_t base = first_row(a, 0) * a->width, begin, end;
+    tr_team_share(first_row(a, a->examples) * a->width - base, SPAN, member, size, &begin, &end);
+    for (int64_t e = 0; e < a->examples; e++) {
+        int64_t start = first_row(a, e) * a->width, length = first_row(a, e + 1) * a->width - start;
+        int64_t from = clamp(base + begin - start, length), to = clamp(base + end - start, length);
+        from = from == length ? from : from / SPAN * SPAN;
+        to = to == length ? to : to / SPAN * SPAN;
+        if (from < to) drop(&mask, a->first_example + (uint32_t)e, from, to, a->x + start, a->y + start);
+    }
+}
+
+tr_status CPU_KERNEL(dropout)(tr_device *device, const struct tr_op_dropout *a)
+{
+    if (a->examples == 0) return TR_OK;
+    double elements = (double)(first_row(a, a->examples) - first_row(a, 0)) * (double)a->width;
+    cpu_run(cpu_device_of(device), elements * NANOSECONDS_PER_ELEMENT, dropout_part, (void *)a);
+    return TR_OK;
+}

@@ -1,0 +1,112 @@
+/* Losses: value, hits and gradient of each row in one visit. */
+#include "device/cpu/cpu.h"
+#include "device/cpu/kernels.h"
+#include "device/cpu/vectors/lanes.h"
+#include "device/cpu/vectors/math.h"
+
+#include "base/numbers/mathf.h"
+
+#include <string.h>
+
+#define NANOSECONDS_PER_ROW     60.0
+#define NANOSECONDS_PER_ELEMENT (16.0 / VW)
+
+static double cost(int64_t rows, int64_t width)
+{
+    return (double)rows * (NANOSECONDS_PER_ROW + (double)width * NANOSECONDS_PER_ELEMENT);
+}
+
+/* Whether the maximum of a row was found at `label`: nothing before it replaces or equals it. */
+static bool found_at(const float *x, float greatest, int64_t label)
+{
+    if (greatest != greatest) {
+        if (x[label] == x[label]) return false;
+        for (int64_t k = 0; k < label; k++)
+            if (x[k] != x[k]) return false;
+        return true;
+    }
+    if (x[label] != greatest) return false;
+    for (int64_t k = 0; k < label; k++)
+        if (x[k] == greatest) return false;
+    return true;
+}
+
+/* One row of softmax_cross_entropy; dx [classes] or NULL. */
+static void cross_entropy_row(const struct tr_op_softmax_cross_entropy *a, int64_t r, float off, float on,
+                              float *dx)
+{
+    const float *x = a->x + r * a->classes;
+    int64_t classes = a->classes, label = a->label[r];
+    if (label < 0) {
+        a->loss[r] = a->correct[r] = 0;
+        if (dx) memset(dx, 0, (size_t)classes * sizeof *dx);
+        return;
+    }
+    float greatest = lanes_maximum(x, classes);
+    struct lanes shift = lanes_set1(greatest), sums = lanes_set1(0);
+    for (int64_t k = 0; k < classes; k += LANES) {
+        struct lanes e = lanes_sub(lanes_load(x + k, classes - k), shift);
+        LANES_EACH(v) e.part[v] = v_exp(e.part[v]);
+        if (dx) lanes_store(dx + k, e, classes - k);
+        sums = lanes_add(sums, lanes_keep(e, classes - k));
+    }
+    float sum = lanes_total(sums), logz = tr_logf(sum), loss = 0;
+    if (a->smoothing != 0) {
+        for (int64_t k = 0; k < classes; k++)
+            loss = fmaf(k == label ? on : off, logz - (x[k] - greatest), loss);
+    } else {
+        loss = logz - (x[label] - greatest);
+    }
+    a->loss[r] = loss;
+    a->correct[r] = found_at(x, greatest, label);
+    if (!dx) return;
+    float at_label = tr_flushf(dx[label] / sum - on) * a->scale;
+    struct lanes total = lanes_set1(sum), target = lanes_set1(off), scale = lanes_set1(a->scale);
+    for (int64_t k = 0; k < classes; k += LANES) {
+        struct lanes slope = lanes_sub(lanes_div(lanes_load(dx + k, classes - k), total), target);
+        LANES_EACH(v) slope.part[v] = v_flush(slope.part[v]);
+        lanes_store(dx + k, lanes_mul(slope, scale), classes - k);
+    }
+    dx[label] = at_label;
+}
+
+static void cross_entropy_part(void *arguments, int member, int size)
+{
+    const struct tr_op_softmax_cross_entropy *a = arguments;
+    float off = a->smoothing / (float)a->classes, on = (1 - a->smoothing) + off;
+    int64_t begin, end;
+    tr_team_share(a->rows, 1, member, size, &begin, &end);
+    for (int64_t r = begin; r < end; r++)
+        cross_entropy_row(a, r, off, on, a->dx ? a->dx + r * a->classes : NULL);
+}
+
+tr_status CPU_KERNEL(softmax_cross_entropy)(tr_device *device, const struct tr_op_softmax_cross_entropy *a)
+{
+    cpu_run(cpu_device_of(device), cost(a->rows, a->classes), cross_entropy_part, (void *)a);
+    return TR_OK;
+}
+
+static void squared_error_part(void *arguments, int member, int size)
+{
+    const struct tr_op_mean_squared_error *a = arguments;
+    int64_t begin, end, width = a->width;
+    tr_team_share(a->rows, 1, member, size, &begin, &end);
+    struct lanes slope = lanes_set1(2 / (float)width), scale = lanes_set1(a->scale);
+    for (int64_t r = begin; r < end; r++) {
+        struct lanes sums = lanes_set1(0);
+        for (int64_t k = 0; k < width; k += LANES) {
+            int64_t at = r * width + k;
+            struct lanes d =
+                lanes_sub(lanes_load(a->x + at, width - k), lanes_load(a->target + at, width - k));
+            sums = lanes_fma(d, d, sums);
+            if (a->dx) lanes_store(a->dx + at, lanes_mul(lanes_mul(d, slope), scale), width - k);
+        }
+        a->loss[r] = lanes_total(sums) * (1 / (float)width);
+    }
+}
+
+tr_status CPU_KERNEL(mean_squared_error)(tr_device *device, const struct tr_op_mean_squared_error *a)
+{
+    cpu_run(cpu_device_of(device), cost(a->rows, a->width), squared_error_part, (void *)a);
+    return TR_OK;
+}

@@ -1,0 +1,363 @@
+/* Blocking: a member takes a rectangle of c. Of it, a block's columns at a time; of those, a block's
+ * steps of the chains at a time: such a block of b is packed into panels once, rests in the second-level
+ * cache and meets all rows of the rectangle in bands of tiles. A tile's rows of a are copied just
+ * before they meet all panels of the block, and fetched by the steps of the tile before. Between blocks of
+ * depth the chains rest in c. A band goes through a group of blocks of b before the next band comes, so that
+ * its part of c stays in the last-level cache meanwhile.
+ */
+#include "device/cpu/products/product.h"
+
+#include "base/fail.h"
+#include "base/numbers/tree.h"
+
+#include "device/cpu/vectors/ahead.h"
+#include "device/cpu/products/pack.h"
+#include "device/cpu/products/row_tile.h"
+#include "device/cpu/sizes.h"
+#include "device/cpu/products/tile_gelu.h"
+
+/* A packed tile of a, and what the panel that meets it has not used up, lie in the first-level cache; a block
+   of b takes half of a second-level cache: so many steps, and so many columns (room.h). */
+#define BLOCK_DEPTH   256 /* and no more, whatever the cache */
+#define BLOCK_COLUMNS 512
+/* Results of a band of rows, and blocks of b that are kept while there are many bands, stay in the last-level
+   cache: so many floats. */
+#define BAND_FLOATS  (672 * BLOCK_COLUMNS)
+#define GROUP_FLOATS (9 * BLOCK_DEPTH * BLOCK_COLUMNS)
+/* A band has so many rows at most; fewer tiles than this would read the blocks of b too often. */
+#define BAND_ROWS        672
+#define BAND_TILES_LEAST 8
+/* Up to so many tiles of rows go the way of few rows, see multiply_few(). */
+#define FEW_TILES 10
+
+/* Floats from one row of a to the next where they are copied: rows do not fall on the same lines of the
+ * cache. */
+#define STEP_A   (BLOCK_DEPTH + 16)
+#define PACKED_A (TILE_ROWS * STEP_A + PACK_SLACK)
+/* Where few rows work: a packed panel, and the tiles of a. */
+#define FEW_FLOATS (TILE_COLUMNS * BLOCK_DEPTH + PACK_SLACK + FEW_TILES * PACKED_A)
+
+struct work {
+    struct cpu_device *cpu;
+    const struct product *product;
+    int parts_rows; /* the grid of rectangles, one per member, has so many of them below each other */
+    /* Of a block of b: steps, columns and floats; how many are kept with many bands; tiles of a band. */
+    int64_t depth, columns, packed_b, group, tiles;
+};
+
+/* A block of the computation: tiles of rows times packed panels of columns. */
+struct block {
+    int64_t row, rows, column, columns, k, depth;
+    float *a;            /* memory for one packed tile */
+    const float *b;      /* packed panels */
+    bool first, last;    /* of the chains */
+    const float *next_a; /* the rows of a that follow those of the last tile, or NULL */
+};
+
+/* What follows the chains of the tile at `column`, but a gelu; `bias` has room for TILE_COLUMNS. */
+static void finish_tile(const struct product *p, int64_t column, float *bias, struct tile *tile)
+{
+    tile->activation = p->derivative ? TR_ACT_NONE : p->activation;
+    tile->slope = p->slope;
+    tile->bias = p->bias ? p->bias + column : NULL;
+    if (!tile->bias || tile->columns == TILE_COLUMNS) return;
+    for (int64_t i = 0; i < TILE_COLUMNS; i++) bias[i] = i < tile->columns ? tile->bias[i] : 0.0f;
+    tile->bias = bias;
+}
+
+/* Where a tile begins in c. With a gelu it is written aside first, since rows of c may push each other out of
+   the first-level cache. */
+static void aim_tile(const struct product *p, int64_t place, bool first, bool last, float *aside,
+                     struct tile *tile)
+{
+    tile->from = first ? NULL : p->c + place;
+    tile->from_step = p->columns;
+    tile->to = last && p->derivative ? aside : p->c + place;
+    tile->to_step = last && p->derivative ? TILE_COLUMNS : p->columns;
+    tile->factor = last && p->factor ? p->factor + place : NULL;
+}
+
+/* The gelu of a tile that was written aside. */
+static void end_tile(const struct product *p, int64_t place, int64_t height, const struct tile *tile)
+{
+    tile_gelu(p->activation, height, tile->columns, tile->to, p->c + place, p->derivative + place,
+              p->columns);
+}
+
+/* Most of what a tile fetches: where the next one goes, what lies beside that, and of the rows of a that are
+   packed next the part that falls to a panel. */
+#define FETCHES (2 + (BLOCK_DEPTH + TILE_COLUMNS - 1) / TILE_COLUMNS)
+
+/* Lists part `index` of `parts` of `rows` rows of a; returns how many pieces that is. */
+static int fetch_rows(const struct product *p, const float *from, int64_t rows, int64_t depth, int64_t index,
+                      int64_t parts, struct row_fetch *fetch)
+{
+    const int64_t wide = divide_up(depth, TILE_COLUMNS);
+    int count = 0;
+    for (int64_t i = wide * index / parts; i < wide * (index + 1) / parts; i++)
+        fetch[count++] = (struct row_fetch){from + i * TILE_COLUMNS, p->depth, rows};
+    return count;
+}
+
+static void multiply_block(const struct product *p, const struct block *block, struct ahead *ahead_b)
+{
+    struct row_fetch fetch[FETCHES];
+    _Alignas(CPU_ALIGN) float aside[TILE_ROWS * TILE_COLUMNS];
+    float bias[TILE_COLUMNS];
+    const int64_t tiles = tile_count(block->rows), panels = divide_up(block->columns, TILE_COLUMNS);
+    const struct tile_segment segment = {.length = (int32_t)block->depth};
+    const float *beside = !block->last ? NULL : p->factor ? p->factor : p->derivative;
+    /* Filled once: to fill it for each tile takes a hundred cycles and more. */
+    struct row_tile tile = {
+        .tile = {.segments = &segment, .count = 1, .a = block->a, .a_step = STEP_A, .b_step = TILE_COLUMNS},
+        .run = STEP_A,
+        .fetch = fetch};
+    for (int64_t t = 0; t < tiles; t++) {
+        const int64_t first = tile_first(block->rows, tiles, t);
+        const int64_t height = tile_first(block->rows, tiles, t + 1) - first;
+        const float *a = p->a + (block->row + first) * p->depth + block->k;
+        pack_lines(block->a, STEP_A, a, p->depth, height, block->depth);
+        const bool last = t + 1 == tiles;
+        const float *next_a = last ? block->next_a : a + height * p->depth;
+        for (int64_t j = 0; j < block->columns; j += TILE_COLUMNS) {
+            const int64_t place = (block->row + first) * p->columns + block->column + j;
+            tile.tile.b = block->b + j * block->depth;
+            tile.tile.columns = smaller(TILE_COLUMNS, block->columns - j);
+            aim_tile(p, place, block->first, block->last, aside, &tile.tile);
+            if (block->last) finish_tile(p, block->column + j, bias, &tile.tile);
+            const bool wraps = j + TILE_COLUMNS >= block->columns;
+            int fetches = 0;
+            if (!wraps || !last) {
+                const int64_t next = wraps ? place - j + height * p->columns : place + TILE_COLUMNS;
+                fetch[fetches++] = (struct row_fetch){p->c + next, p->columns, height};
+                if (beside) fetch[fetches++] = (struct row_fetch){beside + next, p->columns, height};
+            }
+            if (next_a)
+                fetches +=
+                    fetch_rows(p, next_a, height, block->depth, j / TILE_COLUMNS, panels, fetch + fetches);
+            tile.fetches = fetches;
+            ahead_fetch(ahead_b);
+            row_tile_compute(height, &tile);
+            if (block->last && p->derivative) end_tile(p, place, height, &tile.tile);
+        }
+    }
+}
+
+static void pack_b(const struct product *p, float *to, int64_t k, int64_t depth, int64_t column,
+                   int64_t columns)
+{
+    for (int64_t j = 0; j < columns; j += TILE_COLUMNS) {
+        const int64_t valid = smaller(TILE_COLUMNS, columns - j);
+        if (p->transposed)
+            pack_rows(to + j * depth, TILE_COLUMNS, p->b + (column + j) * p->depth + k, p->depth, valid,
+                      depth);
+        else
+            pack_columns(to + j * depth, TILE_COLUMNS, p->b + k * p->columns + column + j, p->columns, valid,
+                         depth);
+    }
+}
+
+/* A panel of b for few rows: packed if it is transposed, else as it lies. */
+static void take_panel(const struct product *p, int64_t k, int64_t depth, int64_t column, float *packed,
+                       struct tile *tile)
+{
+    const int64_t columns = smaller(TILE_COLUMNS, p->columns - column);
+    tile->columns = columns;
+    tile->b = p->b + k * p->columns + column;
+    tile->b_step = p->columns;
+    if (!p->transposed && columns == TILE_COLUMNS) return;
+    pack_b(p, packed, k, depth, column, columns);
+    tile->b = packed;
+    tile->b_step = TILE_COLUMNS;
+}
+
+/* What the tiles that meet a panel fetch: the panel that comes after it. */
+struct fetching {
+    const float *from; /* NULL: there is none */
+    int64_t step, run, jump;
+};
+
+/* A transposed panel has a row for each column. */
+static struct fetching fetching_of(const struct product *p, int64_t k, int64_t depth, int64_t column)
+{
+    if (!p->transposed)
+        return (struct fetching){.from = p->b + k * p->columns + column, .step = p->columns, .run = depth};
+    const int64_t run = divide_up(depth, TILE_COLUMNS);
+    return (struct fetching){.from = p->b + column * p->depth + k,
+                             .step = TILE_COLUMNS,
+                             .run = run,
+                             .jump = p->depth - run * TILE_COLUMNS};
+}
+
+/* The same where the panel before it is at hand. Rows of weights as they lie begin anywhere in a line, so
+   that a panel's row may be in one line more than it fills: the first, which came with that panel. */
+static struct fetching fetching_beside(const struct product *p, int64_t k, int64_t depth, int64_t column)
+{
+    struct fetching fetching = fetching_of(p, k, depth, column);
+    if (!p->transposed) fetching.from += AHEAD_LINE;
+    return fetching;
+}
+
+/* Gives tile `index` of `tiles` with `depth` steps its share of that, spread over its steps. */
+static void share_fetching(const struct fetching *f, int64_t depth, int64_t index, int64_t tiles,
+                           struct tile *tile)
+{
+    if (!f->from) return;
+    const int64_t first = index * divide_up(depth, tiles);
+    tile->next = f->from + first * f->step + first / f->run * f->jump;
+    tile->next_every = tiles;
+    tile->next_step = f->step;
+    tile->next_run = f->run;
+    tile->next_jump = f->jump;
+    tile->next_first = f->run - first % f->run;
+}
+
+/* Few rows, at most `most` steps at a time: b is met by so few tiles that it is not worth packing, and
+   fetching it takes as long as computing: it is fetched a panel ahead, in equal parts while each of the tiles
+   is computed. `scratch` has room for a packed panel, then for the tiles of a. */
+static void multiply_few(const struct product *p, int64_t most, int64_t row, int64_t rows, int64_t column,
+                         int64_t column_end, float *scratch)
+{
+    const int64_t tiles = tile_count(rows), steps = p->depth > 0 ? divide_up(p->depth, most) : 1;
+    float *a = scratch + TILE_COLUMNS * BLOCK_DEPTH + PACK_SLACK;
+    for (int64_t step = 0; step < steps; step++) {
+        const int64_t k = tr_cut(p->depth, steps, step), end = tr_cut(p->depth, steps, step + 1);
+        const struct tile_segment segment = {.length = (int32_t)(end - k)};
+        for (int64_t t = 0; t < tiles; t++) {
+            const int64_t first = tile_first(rows, tiles, t), height = tile_first(rows, tiles, t + 1) - first;
+            pack_rows(a + t * PACKED_A, height, p->a + (row + first) * p->depth + k, p->depth, height,
+                      end - k);
+        }
+        for (int64_t j = column; j < column_end; j += TILE_COLUMNS) {
+            _Alignas(CPU_ALIGN) float aside[TILE_ROWS * TILE_COLUMNS];
+            float bias[TILE_COLUMNS];
+            const bool last = step + 1 == steps;
+            struct tile tile = {.segments = &segment, .count = 1};
+            take_panel(p, k, end - k, j, scratch, &tile);
+            if (last) finish_tile(p, j, bias, &tile);
+            struct fetching next = {0};
+            if (j + TILE_COLUMNS < column_end)
+                next = fetching_beside(p, k, end - k, j + TILE_COLUMNS);
+            else if (!last)
+                next = fetching_of(p, end, tr_cut(p->depth, steps, step + 2) - end, column);
+            for (int64_t t = 0; t < tiles; t++) {
+                const int64_t first = tile_first(rows, tiles, t);
+                const int64_t height = tile_first(rows, tiles, t + 1) - first;
+                const int64_t place = (row + first) * p->columns + j;
+                tile.a = a + t * PACKED_A;
+                tile.a_step = height;
+                share_fetching(&next, end - k, t, tiles, &tile);
+                aim_tile(p, place, step == 0, last, aside, &tile);
+                tile_compute(height, &tile);
+                if (last && p->derivative) end_tile(p, place, height, &tile);
+            }
+        }
+    }
+}
+
+static void multiply(void *arguments, int member, int size)
+{
+    const struct work *work = arguments;
+    const struct product *p = work->product;
+    const int parts_rows = size == 1 ? 1 : work->parts_rows, parts_columns = size / parts_rows;
+    int64_t row, row_end, column, column_end;
+    tr_team_share(p->rows, 1, member / parts_columns, parts_rows, &row, &row_end);
+    tr_team_share(p->columns, TILE_COLUMNS, member % parts_columns, parts_columns, &column, &column_end);
+    if (row == row_end || column == column_end) return;
+
+    float *a = cpu_scratch(work->cpu, member), *b = a + cpu_round(PACKED_A * sizeof *a) / sizeof *a;
+    const int64_t rows = row_end - row, tiles = tile_count(rows), bands = divide_up(tiles, work->tiles);
+    if (tiles <= FEW_TILES) {
+        multiply_few(p, work->depth, row, rows, column, column_end, b);
+        return;
+    }
+    const int64_t steps = p->depth > 0 ? divide_up(p->depth, work->depth) : 1;
+    const int64_t group = bands > 1 ? work->group : 1;
+    for (; column < column_end; column += work->columns) {
+        struct block block = {
+            .column = column, .columns = smaller(work->columns, column_end - column), .a = a};
+        const int64_t panels = divide_up(block.columns, TILE_COLUMNS);
+        for (int64_t first = 0; first < steps; first += group) {
+            const int64_t last = smaller(first + group, steps);
+            struct ahead ahead_b = {0};
+            for (int64_t step = first; step < last; step++) {
+                const int64_t k = tr_cut(p->depth, steps, step), end = tr_cut(p->depth, steps, step + 1);
+                pack_b(p, b + (step - first) * work->packed_b, k, end - k, column, block.columns);
+            }
+            if (group == 1 && last < steps) {
+                const int64_t k = tr_cut(p->depth, steps, last), end = tr_cut(p->depth, steps, last + 1);
+                ahead_b = p->transposed ? ahead_rows(p->b + column * p->depth + k, p->depth, block.columns,
+                                                     end - k, panels * tiles)
+                                        : ahead_rows(p->b + k * p->columns + column, p->columns, end - k,
+                                                     block.columns, panels * tiles);
+            }
+            /* Bands begin where tiles do, so that tiles stay even. */
+            for (int64_t band = 0; band < bands; band++) {
+                const int64_t from = tile_first(rows, tiles, tr_cut(tiles, bands, band));
+                const int64_t to = tile_first(rows, tiles, tr_cut(tiles, bands, band + 1));
+                block.row = row + from;
+                block.rows = to - from;
+                for (int64_t step = first; step < last; step++) {
+                    const int64_t k = tr_cut(p->depth, steps, step), end = tr_cut(p->depth, steps, step + 1);
+                    block.depth = end - k;
+                    block.first = step == 0;
+                    block.last = step + 1 == steps;
+                    block.b = b + (step - first) * work->packed_b;
+                    block.k = k;
+                    if (step + 1 < last)
+                        block.next_a = p->a + block.row * p->depth + end;
+                    else if (band + 1 < bands)
+                        block.next_a = p->a + (row + to) * p->depth + tr_cut(p->depth, steps, first);
+                    else
+                        block.next_a = last < steps ? p->a + row * p->depth + end : NULL;
+                    multiply_block(p, &block, &ahead_b);
+                }
+            }
+        }
+    }
+}
+
+/* Cycles that a member spends with a rectangle of such a size; the constants only weigh the choices. */
+static double cost(const struct work *work, int64_t rows, int64_t depth, int64_t columns)
+{
+    const double steps = (double)depth * (double)divide_up(columns, TILE_COLUMNS);
+    const int64_t height = rows < 4 * tile_count(rows) ? 4 * tile_count(rows) : rows;
+    return steps * ((double)height + 8.0) +
+           0.3 * (double)depth * (double)rows * (double)divide_up(columns, work->columns);
+}
+
+static void choose_blocks(const struct cpu_room *room, struct work *work)
+{
+    const int64_t columns = cpu_room_second(room, BLOCK_COLUMNS, TILE_COLUMNS);
+    work->depth = smaller(BLOCK_DEPTH, cpu_room_first(room, BLOCK_DEPTH, 16));
+    work->columns = columns - columns % TILE_COLUMNS;
+    work->packed_b = work->columns * work->depth + PACK_SLACK;
+    work->group = cpu_room_last(room, GROUP_FLOATS, 0) / (work->columns * work->depth);
+    work->group = larger(1, work->group);
+    work->tiles = cpu_room_last(room, BAND_FLOATS, 0) / (work->columns * TILE_ROWS);
+    work->tiles = larger(BAND_TILES_LEAST, smaller(BAND_ROWS / TILE_ROWS, work->tiles));
+}
+
+tr_status product_compute(struct cpu_device *cpu, const struct product *product)
+{
+    if (product->rows == 0 || product->columns == 0) return TR_OK;
+    struct work work = {.cpu = cpu, .product = product};
+    choose_blocks(&cpu->room, &work);
+    double best = 0.0;
+    for (int parts = 1; parts <= cpu->base.threads; parts++) {
+        if (cpu->base.threads % parts) continue;
+        const double cycles = cost(
+            &work, divide_up(product->rows, parts), product->depth,
+            divide_up(divide_up(product->columns, TILE_COLUMNS), cpu->base.threads / parts) * TILE_COLUMNS);
+        if (work.parts_rows == 0 || cycles < best) {
+            best = cycles;
+            work.parts_rows = parts;
+        }
+    }
+    const bool banded = tile_count(product->rows) > work.tiles;
+    const int64_t kept = banded ? larger(1, smaller(divide_up(product->depth, work.depth), work.group)) : 1;
+    const int64_t floats = larger(FEW_FLOATS, kept * work.packed_b);
+    TR_TRY(cpu_reserve(cpu, cpu_round(PACKED_A * sizeof(float)) + (size_t)floats * sizeof(float), 0));
+    cpu_run(cpu, tile_nanoseconds(product->rows, product->columns, product->depth), multiply, &work);
+    return TR_OK;
+}

@@ -1,0 +1,114 @@
+#include "device/cpu/products/row_tile.h"
+
+#include "device/cpu/products/tile_sums.h"
+
+#include <assert.h>
+#include <stdbool.h>
+
+/* Rows are reached from a pointer to each third one: as far as an address can be scaled. */
+#define GROUP  3
+#define GROUPS ((TILE_ROWS + GROUP - 1) / GROUP)
+/* Steps between two branches. */
+#define STEPS 2
+
+/* The pointers stay what they are: compilers like to keep one for each row, for which there are not registers
+   enough. */
+#define KEEP(pointer) __asm__("" : "+r"(pointer))
+
+/* `steps` steps, all rows or, falling, those behind the number of the step. */
+V_INLINE void compute_steps(const int rows, const int vectors, const int steps, const bool falling,
+                            const float *const group[GROUPS], int64_t a_step, const float *b,
+                            vf sum[TILE_ROWS][TILE_VECTORS])
+{
+    V_UNROLL for (int s = 0; s < steps; s++)
+    {
+        vf right[TILE_VECTORS];
+        V_UNROLL for (int v = 0; v < vectors; v++) right[v] = v_load(b + s * TILE_COLUMNS + v * VW);
+        V_UNROLL for (int r = 0; r < rows; r++)
+        {
+            if (falling && r <= s) continue;
+            vf left = v_set1(group[r / GROUP][r % GROUP * a_step + s]);
+            V_UNROLL for (int v = 0; v < vectors; v++) sum[r][v] = v_fma(left, right[v], sum[r][v]);
+        }
+    }
+}
+
+/* `rows`, `vectors` and `falling` are constants where this is inlined. */
+V_INLINE void compute(const int rows, const int vectors, const bool falling, const struct row_tile *row_tile)
+{
+    const struct tile *tile = &row_tile->tile;
+    vf sum[TILE_ROWS][TILE_VECTORS];
+    tile_begin(rows, vectors, tile, sum);
+    const int64_t a_step = tile->a_step;
+    const float *a = tile->a, *b = tile->b, *group[GROUPS];
+    struct row_fetch next = row_tile->fetches > 0 ? row_tile->fetch[0] : (struct row_fetch){0};
+    int fetch = 1;
+    for (int64_t left = tile->segments->length, run; left > 0; left -= run) {
+        run = left < row_tile->run ? left : row_tile->run;
+        V_UNROLL for (int g = 0; g < GROUPS; g++) group[g] = a + (g * GROUP < rows ? g * GROUP * a_step : 0);
+        int64_t i = run;
+        for (; !falling && next.rows > 0 && i >= STEPS; i -= STEPS) {
+            V_UNROLL for (int s = 0; s < STEPS; s++, next.from += next.step)
+                V_UNROLL for (int v = 0; v < TILE_VECTORS; v += AHEAD_VECTORS)
+                    __builtin_prefetch(next.from + v * VW);
+            next.rows -= STEPS;
+            if (next.rows <= 0 && fetch < row_tile->fetches) next = row_tile->fetch[fetch++];
+            V_UNROLL for (int g = 0; g * GROUP < rows; g++) KEEP(group[g]);
+            compute_steps(rows, vectors, STEPS, false, group, a_step, b, sum);
+            V_UNROLL for (int g = 0; g * GROUP < rows; g++) group[g] += STEPS;
+            b += STEPS * TILE_COLUMNS;
+        }
+        for (; i >= STEPS; i -= STEPS) {
+            V_UNROLL for (int g = 0; g * GROUP < rows; g++) KEEP(group[g]);
+            compute_steps(rows, vectors, STEPS, false, group, a_step, b, sum);
+            V_UNROLL for (int g = 0; g * GROUP < rows; g++) group[g] += STEPS;
+            b += STEPS * TILE_COLUMNS;
+        }
+        for (; i > 0; i--) {
+            V_UNROLL for (int g = 0; g * GROUP < rows; g++) KEEP(group[g]);
+            compute_steps(rows, vectors, 1, false, group, a_step, b, sum);
+            V_UNROLL for (int g = 0; g * GROUP < rows; g++) group[g]++;
+            b += TILE_COLUMNS;
+        }
+        a += falling ? run : row_tile->jump;
+    }
+    if (falling) {
+        V_UNROLL for (int g = 0; g < GROUPS; g++) group[g] = a + (g * GROUP < rows ? g * GROUP * a_step : 0);
+        compute_steps(rows, vectors, rows - 1, true, group, a_step, b, sum);
+    }
+    tile_end(rows, vectors, tile, sum);
+}
+
+#define DEFINE(rows)                                                                                         \
+    static void whole_##rows(const struct row_tile *tile)                                                    \
+    {                                                                                                        \
+        compute(rows, TILE_VECTORS, false, tile);                                                            \
+    }                                                                                                        \
+    static void half_##rows(const struct row_tile *tile)                                                     \
+    {                                                                                                        \
+        compute(rows, TILE_VECTORS / 2, false, tile);                                                        \
+    }                                                                                                        \
+    static void whole_falling_##rows(const struct row_tile *tile)                                            \
+    {                                                                                                        \
+        compute(rows, TILE_VECTORS, true, tile);                                                             \
+    }                                                                                                        \
+    static void half_falling_##rows(const struct row_tile *tile)                                             \
+    {                                                                                                        \
+        compute(rows, TILE_VECTORS / 2, true, tile);                                                         \
+    }
+TILE_EACH_ROWS(DEFINE)
+
+/* By rows; whole or half the columns; without and with a corner. */
+#define ENTRY(rows) {{half_##rows, half_falling_##rows}, {whole_##rows, whole_falling_##rows}},
+static void (*const kernel[][2][2])(const struct row_tile *tile) = {TILE_EACH_ROWS(ENTRY)};
+
+void row_tile_compute(int64_t rows, const struct row_tile *row_tile)
+{
+    const struct tile *tile = &row_tile->tile;
+    assert(rows >= 1 && rows <= TILE_ROWS && tile->columns >= 1 && tile->columns <= TILE_COLUMNS);
+    assert(tile->count == 1 && tile->b_step == TILE_COLUMNS && !tile->next && row_tile->run > 0);
+    assert(tile->corner == TILE_NO_CORNER ||
+           (tile->corner == TILE_FALLING && row_tile->run >= tile->segments->length));
+    kernel[rows - 1][tile->columns > TILE_COLUMNS / 2][tile->corner == TILE_FALLING](row_tile);
+    tile_activate(rows, tile);
+}

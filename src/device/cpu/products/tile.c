@@ -1,0 +1,133 @@
+#include "device/cpu/products/tile.h"
+
+#include "device/cpu/products/tile_sums.h"
+
+#include <assert.h>
+#include <stdbool.h>
+
+/* Tiles of few rows use up b fast; they ask for it so many steps ahead. */
+#define AHEAD_STEPS   24
+#define AHEAD_ROWS    (TILE_ROWS / 2)
+
+/* The steps of a corner: in step s the rows [falling ? s + 1 : 0, falling ? rows : s + 1). */
+V_INLINE void compute_corner(const int rows, const int vectors, const bool falling, const struct tile *tile,
+                             vf sum[TILE_ROWS][TILE_VECTORS])
+{
+    const float *a = tile->corner_a, *b = tile->corner_b;
+    V_UNROLL for (int s = 0; s < rows - 1; s++)
+    {
+        vf right[TILE_VECTORS];
+        V_UNROLL for (int v = 0; v < vectors; v++) right[v] = v_load(b + v * VW);
+        V_UNROLL for (int r = 0; r < rows; r++)
+        {
+            if (falling ? r <= s : r > s) continue;
+            vf left = v_set1(a[r]);
+            V_UNROLL for (int v = 0; v < vectors; v++) sum[r][v] = v_fma(left, right[v], sum[r][v]);
+        }
+        a += tile->a_step;
+        b += tile->b_step;
+    }
+}
+
+/* The whole computation. `rows`, `vectors` and `corner` are constants where this is inlined, so that the
+   accumulators become registers. */
+V_INLINE void compute(const int rows, const int vectors, const enum tile_corner corner,
+                      const struct tile *tile)
+{
+    vf sum[TILE_ROWS][TILE_VECTORS];
+    tile_begin(rows, vectors, tile, sum);
+    if (corner == TILE_RISING) compute_corner(rows, vectors, false, tile, sum);
+    const int64_t a_step = tile->a_step, b_step = tile->b_step;
+    const struct tile_segment *end = tile->segments + tile->count;
+    if (tile->next) {
+        const float *a = tile->a, *b = tile->b, *next = tile->next;
+        int64_t run = tile->next_first, wait = 1;
+        for (int64_t i = tile->segments->length; i > 0; i--) {
+            vf right[TILE_VECTORS];
+            if (--wait == 0) {
+                V_UNROLL for (int v = 0; v < vectors; v += AHEAD_VECTORS) __builtin_prefetch(next + v * VW);
+                next += tile->next_step;
+                if (--run == 0) {
+                    next += tile->next_jump;
+                    run = tile->next_run;
+                }
+                wait = tile->next_every;
+            }
+            V_UNROLL for (int v = 0; v < vectors; v++) right[v] = v_load(b + v * VW);
+            V_UNROLL for (int r = 0; r < rows; r++)
+            {
+                vf left = v_set1(a[r]);
+                V_UNROLL for (int v = 0; v < vectors; v++) sum[r][v] = v_fma(left, right[v], sum[r][v]);
+            }
+            a += a_step;
+            b += b_step;
+        }
+        end = tile->segments; /* there are no others */
+    }
+    for (const struct tile_segment *s = tile->segments; s < end; s++) {
+        const float *a = tile->a + s->a * tile->a_unit, *b = tile->b + s->b * tile->b_unit;
+        if (s->only) {
+            for (int64_t i = s->length; i > 0; i--) {
+                vf right[TILE_VECTORS];
+                V_UNROLL for (int v = 0; v < vectors; v++) right[v] = v_load(b + v * VW);
+                V_UNROLL for (int r = 0; r < rows; r++)
+                {
+                    if (!(s->only >> r & 1)) continue;
+                    vf left = v_set1(a[r]);
+                    V_UNROLL for (int v = 0; v < vectors; v++) sum[r][v] = v_fma(left, right[v], sum[r][v]);
+                }
+                a += a_step;
+                b += b_step;
+            }
+            continue;
+        }
+        for (int64_t i = s->length; i > 0; i--) {
+            vf right[TILE_VECTORS];
+            if (rows <= AHEAD_ROWS) {
+                V_UNROLL for (int v = 0; v < vectors; v += AHEAD_VECTORS)
+                    __builtin_prefetch(b + AHEAD_STEPS * b_step + v * VW);
+            }
+            V_UNROLL for (int v = 0; v < vectors; v++) right[v] = v_load(b + v * VW);
+            V_UNROLL for (int r = 0; r < rows; r++)
+            {
+                vf left = v_set1(a[r]);
+                V_UNROLL for (int v = 0; v < vectors; v++) sum[r][v] = v_fma(left, right[v], sum[r][v]);
+            }
+            a += a_step;
+            b += b_step;
+        }
+    }
+
+    if (corner == TILE_FALLING) compute_corner(rows, vectors, true, tile, sum);
+    tile_end(rows, vectors, tile, sum);
+}
+
+#define DEFINE(rows, corner)                                                                                 \
+    static void whole_##rows##_##corner(const struct tile *tile)                                             \
+    {                                                                                                        \
+        compute(rows, TILE_VECTORS, corner, tile);                                                           \
+    }                                                                                                        \
+    static void half_##rows##_##corner(const struct tile *tile)                                              \
+    {                                                                                                        \
+        compute(rows, TILE_VECTORS / 2, corner, tile);                                                       \
+    }
+#define DEFINE_ALL(rows) DEFINE(rows, TILE_NO_CORNER) DEFINE(rows, TILE_RISING) DEFINE(rows, TILE_FALLING)
+TILE_EACH_ROWS(DEFINE_ALL)
+
+typedef void (*tile_function)(const struct tile *tile);
+#define BY_CORNER(kind, rows)                                                                                \
+    {kind##_##rows##_TILE_NO_CORNER, kind##_##rows##_TILE_RISING, kind##_##rows##_TILE_FALLING},
+#define WHOLE(rows) BY_CORNER(whole, rows)
+#define HALF(rows)  BY_CORNER(half, rows)
+static const tile_function whole[][TILE_CORNERS] = {TILE_EACH_ROWS(WHOLE)};
+static const tile_function half[][TILE_CORNERS] = {TILE_EACH_ROWS(HALF)};
+
+void tile_compute(int64_t rows, const struct tile *tile)
+{
+    assert(rows >= 1 && rows <= TILE_ROWS && tile->columns >= 1 && tile->columns <= TILE_COLUMNS);
+    if (tile->columns <= TILE_COLUMNS / 2)
+        half[rows - 1][tile->corner](tile);
+    else
+        whole[rows - 1][tile->corner](tile);
+    tile_activate(rows, tile);
+}

@@ -1,0 +1,112 @@
+/* The one kernel under all matrix products: a tile of outputs that stays in registers.
+ *
+ * A tile is up to TILE_ROWS x TILE_COLUMNS outputs. Its inputs come in segments; within one, each step adds
+ * the product of a number per row and a number per column to every output with one fma. Segments follow each
+ * other without leaving the registers, so that a convolution's taps, a microbatch's images or a sequence's
+ * tokens are all just lists of segments. Each output is one chain in the order of the segments: nothing here
+ * depends on how outputs are grouped into tiles, and a chain may be left in memory and taken up again.
+ */
+#ifndef TR_DEVICE_CPU_TILE_H
+#define TR_DEVICE_CPU_TILE_H
+
+#include "device/cpu/kernels.h"
+#include "device/cpu/vectors/vec.h"
+
+#include <stdint.h>
+
+/* Every instruction set has its own. */
+#define tile_compute CPU_KERNEL(tile_compute)
+
+/* Rows times vectors of accumulators, the vectors of b and one of a fill the register file. */
+#if VW == 16
+#define TILE_ROWS    14
+#define TILE_VECTORS 2
+#elif VW == 8
+#define TILE_ROWS    6
+#define TILE_VECTORS 2
+#else
+#define TILE_ROWS    5
+#define TILE_VECTORS 4
+#endif
+#define TILE_COLUMNS (TILE_VECTORS * VW)
+
+/* Step i reads a number for each row at tile.a[a * a_unit + i * a_step + row], and one for each column at
+   tile.b[b * b_unit + i * b_step + column]. */
+struct tile_segment {
+    int32_t a, b;
+    int32_t length;
+    uint32_t only; /* 0, or the rows that take part: bit r for row r; of the others nothing is read */
+};
+
+/* Steps of a tile that not all rows take: a triangle of rows - 1 steps, which begins at corner_a and
+ * corner_b. */
+enum tile_corner {
+    TILE_NO_CORNER,
+    TILE_RISING,  /* before the segments: in step s the rows 0 to s */
+    TILE_FALLING, /* behind them: in step s the rows from s + 1 on */
+    TILE_CORNERS
+};
+
+struct tile {
+    const struct tile_segment *segments;
+    int64_t count;
+    enum tile_corner corner;
+    const float *corner_a, *corner_b;
+    const float *a, *b; /* b: all of the tile's columns are read, valid or not */
+    int64_t a_step, b_step, a_unit, b_unit;
+    /* For a tile of one segment, with all rows and from the first step on: memory to fetch meanwhile, or
+       NULL. With each next_every steps a row of TILE_COLUMNS, next_step apart, and next_jump more after the
+       first next_first rows and after each next_run from there. */
+    const float *next;
+    int64_t next_every, next_step, next_first, next_run, next_jump;
+    /* Where the chains start: +0 if NULL, else these values. May be `to`. */
+    const float *from;
+    int64_t from_step;
+    /* Results; only the first `columns` of each row are written. */
+    float *to;
+    int64_t to_step;
+    int64_t columns;
+    /* Then, in this order: result = left[i] + result, for each of these tiles (rows of TILE_COLUMNS). */
+    const float *const *left;
+    int lefts;
+    /* Then + bias[j] (NULL: nothing; TILE_COLUMNS readable), then the activation. */
+    const float *bias;
+    enum tr_activation activation; /* not GELU */
+    float slope;
+    /* Then * factor[j], likewise to_step apart, or NULL. */
+    const float *factor;
+};
+
+/* Lets a tile fetch a row with each of its steps: `step` apart, and `jump` more after each `run` of them. */
+static inline void tile_fetch(struct tile *tile, const float *from, int64_t step, int64_t run, int64_t jump)
+{
+    tile->next = from;
+    tile->next_every = 1;
+    tile->next_step = step;
+    tile->next_first = tile->next_run = run;
+    tile->next_jump = jump;
+}
+
+/* Computes a tile of `rows` rows (1..TILE_ROWS). */
+void tile_compute(int64_t rows, const struct tile *tile);
+
+/* About the nanoseconds that tiles of so many outputs take with so many steps, those of their columns
+   included that are computed and not stored. */
+static inline double tile_nanoseconds(int64_t rows, int64_t columns, int64_t steps)
+{
+    const int64_t half = TILE_COLUMNS / 2, computed = (columns + half - 1) / half * half;
+    return (double)rows * (double)computed * (double)(steps + 8) / (VW > 8 ? 64.0 : 8.0 * VW);
+}
+
+/* `count` rows in the fewest tiles, of sizes that differ by at most one: tiles, and the first row of one. */
+static inline int64_t tile_count(int64_t count)
+{
+    return (count + TILE_ROWS - 1) / TILE_ROWS;
+}
+
+static inline int64_t tile_first(int64_t count, int64_t tiles, int64_t index)
+{
+    return count / tiles * index + (index < count % tiles ? index : count % tiles);
+}
+
+#endif

@@ -1,0 +1,137 @@
+/* GRU layers: the gates between the products of cpu/recurrent.h. */
+#include "device/cpu/products/gradient.h"
+#include "device/cpu/sequences/recurrent.h"
+#include "device/cpu/vectors/math.h"
+
+#include <string.h>
+
+/* One row of one sequence, forward: u has the products of the row before, the hidden bias included. */
+static void forward_row(const struct tr_op_gru_forward *op, const float *u, int64_t row, bool first)
+{
+    const int64_t hidden = op->hidden;
+    float *gates = op->gates + row * 3 * hidden, *inner = op->inner + row * hidden, *h = op->h + row * hidden;
+    for (int64_t k = 0; k < hidden; k += VW) {
+        const int64_t n = hidden - k;
+        vf sum[3], added[3];
+        for (int q = 0; q < 3; q++) {
+            sum[q] =
+                v_add(recurrent_load(gates + q * hidden + k, n), recurrent_load(op->b + q * hidden + k, n));
+            added[q] = recurrent_load(u + q * hidden + k, n);
+        }
+        const vf r = v_sigmoid(v_add(sum[0], added[0])), z = v_sigmoid(v_add(sum[1], added[1]));
+        const vf fresh = v_tanh(v_fma(r, added[2], sum[2]));
+        const vf before = first ? v_zero() : recurrent_load(h - hidden + k, n);
+        recurrent_store(gates + k, r, n);
+        recurrent_store(gates + hidden + k, z, n);
+        recurrent_store(gates + 2 * hidden + k, fresh, n);
+        recurrent_store(inner + k, added[2], n);
+        recurrent_store(h + k, v_fma(z, v_sub(before, fresh), fresh), n);
+    }
+}
+
+static void forward_tile(const struct recurrent *l, const struct sequences *s, float *memory)
+{
+    const struct tr_op_gru_forward *op = l->op;
+    const int64_t hidden = op->hidden;
+    float *u = memory, *a = u + TILE_ROWS * 3 * hidden;
+    const float *before[TILE_ROWS];
+    for (int64_t t = 0; t < s->length[0]; t++) {
+        const int64_t count = recurrent_running(s, t);
+        for (int64_t r = 0; r < count; r++) {
+            if (t > 0) before[r] = op->h + (s->row[r] + t - 1) * hidden;
+            /* +0 + bias, as the product gives it behind the first row. */
+            for (int64_t j = 0; t == 0 && j < 3 * hidden; j++) u[r * 3 * hidden + j] = 0.0f + l->bias[j];
+        }
+        const struct recurrent_product product = {.rows = before, .count = count, .a = a, .to = u};
+        if (t > 0) recurrent_multiply(l, &product);
+        for (int64_t r = 0; r < count; r++) forward_row(op, u + r * 3 * hidden, s->row[r] + t, t == 0);
+    }
+}
+
+/* One row of one sequence, backward. chain: what comes from the next row through the weights, or NULL; dh: of
+   the next row on entry, of this one on return. */
+static void backward_row(const struct tr_op_gru_backward *op, const float *chain, float *dh, int64_t row,
+                         bool first)
+{
+    const int64_t hidden = op->hidden;
+    const float *gates = op->gates + row * 3 * hidden, *h = op->h + row * hidden;
+    float *dgates = op->dgates + row * 3 * hidden, *dhidden = op->dhidden + row * 3 * hidden;
+    const vf one = v_set1(1.0f);
+    for (int64_t k = 0; k < hidden; k += VW) {
+        const int64_t n = hidden - k;
+        const vf r = recurrent_load(gates + k, n), z = recurrent_load(gates + hidden + k, n);
+        const vf fresh = recurrent_load(gates + 2 * hidden + k, n);
+        const vf before = first ? v_zero() : recurrent_load(h - hidden + k, n);
+        vf d = recurrent_load(op->dy + row * hidden + k, n);
+        if (chain)
+            d = v_fma(recurrent_load(dh + k, n), recurrent_load(gates + 4 * hidden + k, n),
+                      v_add(d, recurrent_load(chain + k, n)));
+        const vf dn = v_mul(v_mul(d, v_sub(one, z)), v_fnma(fresh, fresh, one));
+        const vf dz = v_mul(v_mul(d, v_sub(before, fresh)), v_mul(z, v_sub(one, z)));
+        const vf inner = recurrent_load(op->inner + row * hidden + k, n);
+        const vf dr = v_mul(v_mul(dn, inner), v_mul(r, v_sub(one, r)));
+        recurrent_store(dgates + k, dr, n);
+        recurrent_store(dhidden + k, dr, n);
+        recurrent_store(dgates + hidden + k, dz, n);
+        recurrent_store(dhidden + hidden + k, dz, n);
+        recurrent_store(dgates + 2 * hidden + k, dn, n);
+        recurrent_store(dhidden + 2 * hidden + k, v_mul(dn, r), n);
+        recurrent_store(dh + k, d, n);
+    }
+}
+
+static void backward_tile(const struct recurrent *l, const struct sequences *s, float *memory)
+{
+    const struct tr_op_gru_backward *op = l->op;
+    const int64_t hidden = op->hidden;
+    float *chain = memory, *dh = chain + TILE_ROWS * hidden, *a = dh + TILE_ROWS * hidden;
+    const float *after[TILE_ROWS];
+    for (int64_t t = s->length[0] - 1; t >= 0; t--) {
+        const int64_t count = recurrent_running(s, t), next = recurrent_running(s, t + 1);
+        for (int64_t r = 0; r < next; r++) after[r] = op->dhidden + (s->row[r] + t + 1) * 3 * hidden;
+        const struct recurrent_product product = {.rows = after, .count = next, .a = a, .to = chain};
+        if (next > 0) recurrent_multiply(l, &product);
+        for (int64_t r = 0; r < count; r++)
+            backward_row(op, r < next ? chain + r * hidden : NULL, dh + r * hidden, s->row[r] + t, t == 0);
+    }
+}
+
+tr_status CPU_KERNEL(gru_forward)(tr_device *device, const struct tr_op_gru_forward *a)
+{
+    struct recurrent l = {.cpu = cpu_device_of(device),
+                          .examples = a->examples,
+                          .offset = a->offset,
+                          .tile = forward_tile,
+                          .op = a,
+                          .w = a->w,
+                          .added = a->b_hidden,
+                          .depth = a->hidden,
+                          .columns = 3 * a->hidden};
+    return recurrent_run(&l, TILE_ROWS * 3 * a->hidden);
+}
+
+tr_status CPU_KERNEL(gru_backward)(tr_device *device, const struct tr_op_gru_backward *a)
+{
+    struct recurrent l = {.cpu = cpu_device_of(device),
+                          .examples = a->examples,
+                          .offset = a->offset,
+                          .tile = backward_tile,
+                          .op = a,
+                          .w = a->w,
+                          .transposed = true,
+                          .depth = 3 * a->hidden,
+                          .columns = a->hidden};
+    return recurrent_run(&l, TILE_ROWS * 2 * a->hidden);
+}
+
+tr_status CPU_KERNEL(gru_backward_weights)(tr_device *device, const struct tr_op_gru_backward_weights *a)
+{
+    const struct gradient gradient = {.height = a->hidden,
+                                      .width = 3 * a->hidden,
+                                      .a = a->h,
+                                      .b = a->dhidden,
+                                      .offset = a->offset,
+                                      .cut = &a->cut,
+                                      .to = a->dw};
+    return gradient_compute(cpu_device_of(device), &gradient);
+}

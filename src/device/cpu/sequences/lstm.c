@@ -1,0 +1,177 @@
+/* LSTM layers: the gates between the products of cpu/recurrent.h. */
+#include "device/cpu/products/gradient.h"
+#include "device/cpu/sequences/recurrent.h"
+#include "device/cpu/vectors/math.h"
+
+#include <string.h>
+
+/* One row of one sequence, forward: from the sums of its gates, bias included, and the cell of the row
+   before, or NULL. */
+static void forward_row(const struct tr_op_lstm_forward *op, const float *sum, int64_t row,
+                        const float *before)
+{
+    const int64_t hidden = op->hidden;
+    float *gates = op->gates + row * 4 * hidden, *c = op->c + row * hidden, *h = op->h + row * hidden;
+    for (int64_t k = 0; k < hidden; k += VW) {
+        const int64_t n = hidden - k;
+        const vf i = v_sigmoid(recurrent_load(sum + k, n)),
+                 f = v_sigmoid(recurrent_load(sum + hidden + k, n));
+        const vf g = v_tanh(recurrent_load(sum + 2 * hidden + k, n)),
+                 o = v_sigmoid(recurrent_load(sum + 3 * hidden + k, n));
+        const vf input = v_mul(i, g);
+        const vf cell = before ? v_fma(f, recurrent_load(before + k, n), input) : input;
+        recurrent_store(gates + k, i, n);
+        recurrent_store(gates + hidden + k, f, n);
+        recurrent_store(gates + 2 * hidden + k, g, n);
+        recurrent_store(gates + 3 * hidden + k, o, n);
+        recurrent_store(c + k, cell, n);
+        recurrent_store(h + k, v_mul(o, v_tanh(cell)), n);
+    }
+}
+
+/* How far the sequences of a tile lie apart, in rows, if all by the same distance: then sums of gates are
+   read where they are, and what is needed next is fetched. Else 0. */
+static int64_t distance_of(const struct sequences *s)
+{
+    const int64_t distance = s->count > 1 ? s->row[1] - s->row[0] : 1;
+    for (int64_t r = 2; r < s->count; r++)
+        if (s->row[r] - s->row[r - 1] != distance) return 0;
+    return distance;
+}
+
+static void forward_tile(const struct recurrent *l, const struct sequences *s, float *memory)
+{
+    const struct tr_op_lstm_forward *op = l->op;
+    const int64_t wide = 4 * op->hidden;
+    float *sums = memory, *a = sums + TILE_ROWS * wide;
+    const float *before[TILE_ROWS];
+    const int64_t distance = distance_of(s);
+    for (int64_t t = 0; t < s->length[0]; t++) {
+        const int64_t count = recurrent_running(s, t);
+        for (int64_t r = 0; r < count; r++) {
+            const int64_t row = s->row[r] + t;
+            const float *gates = op->gates + row * wide;
+            if (t > 0 || op->h_before) {
+                before[r] =
+                    t > 0 ? op->h + (row - 1) * op->hidden : op->h_before + s->example[r] * op->hidden;
+                if (distance == 0) memcpy(sums + r * wide, gates, (size_t)wide * sizeof(float));
+            } else {
+                for (int64_t j = 0; j < wide; j++) sums[r * wide + j] = gates[j] + l->bias[j];
+            }
+        }
+        if (t > 0 || op->h_before) {
+            const struct recurrent_product product = {
+                .rows = before,
+                .count = count,
+                .a = a,
+                .from = distance ? op->gates + (s->row[0] + t) * wide : sums,
+                .from_step = distance ? distance * wide : wide,
+                .to = sums,
+            };
+            recurrent_multiply(l, &product);
+        }
+        for (int64_t r = 0; r < count; r++) {
+            const int64_t row = s->row[r] + t;
+            forward_row(op, sums + r * wide, row,
+                        t > 0          ? op->c + (row - 1) * op->hidden
+                        : op->c_before ? op->c_before + s->example[r] * op->hidden
+                                       : NULL);
+        }
+    }
+}
+
+/* One row of one sequence, backward. dh: what comes from the next row, or NULL; dc: the cell's gradient of
+   the next row on entry, of this one on return. */
+static void backward_row(const struct tr_op_lstm_backward *op, const float *dh, float *dc, int64_t row,
+                         bool first)
+{
+    const int64_t hidden = op->hidden;
+    const float *gates = op->gates + row * 4 * hidden, *c = op->c + row * hidden, *dy = op->dy + row * hidden;
+    float *dgates = op->dgates + row * 4 * hidden;
+    const vf one = v_set1(1.0f);
+    for (int64_t k = 0; k < hidden; k += VW) {
+        const int64_t n = hidden - k;
+        const vf i = recurrent_load(gates + k, n), f = recurrent_load(gates + hidden + k, n);
+        const vf g = recurrent_load(gates + 2 * hidden + k, n), o = recurrent_load(gates + 3 * hidden + k, n);
+        vf dout = recurrent_load(dy + k, n);
+        if (dh) dout = v_add(dout, recurrent_load(dh + k, n));
+        const vf tc = v_tanh(recurrent_load(c + k, n));
+        const vf q = v_mul(dout, o), slope = v_fnma(tc, tc, one);
+        const vf dcell =
+            dh ? v_fma(q, slope, v_mul(recurrent_load(dc + k, n), recurrent_load(gates + 5 * hidden + k, n)))
+               : v_mul(q, slope);
+        const vf df = first ? v_zero()
+                            : v_mul(v_mul(dcell, recurrent_load(c - hidden + k, n)), v_mul(f, v_sub(one, f)));
+        recurrent_store(dgates + k, v_mul(v_mul(dcell, g), v_mul(i, v_sub(one, i))), n);
+        recurrent_store(dgates + hidden + k, df, n);
+        recurrent_store(dgates + 2 * hidden + k, v_mul(v_mul(dcell, i), v_fnma(g, g, one)), n);
+        recurrent_store(dgates + 3 * hidden + k, v_mul(v_mul(dout, tc), v_mul(o, v_sub(one, o))), n);
+        recurrent_store(dc + k, dcell, n);
+    }
+}
+
+static void backward_tile(const struct recurrent *l, const struct sequences *s, float *memory)
+{
+    const struct tr_op_lstm_backward *op = l->op;
+    const int64_t hidden = op->hidden, wide = 4 * hidden, distance = distance_of(s);
+    float *dh = memory, *dc = dh + TILE_ROWS * hidden, *a = dc + TILE_ROWS * hidden;
+    const float *after[TILE_ROWS];
+    for (int64_t t = s->length[0] - 1; t >= 0; t--) {
+        const bool cut = op->truncate > 0 && (t + 1) % op->truncate == 0;
+        const int64_t count = recurrent_running(s, t), next = cut ? 0 : recurrent_running(s, t + 1);
+        for (int64_t r = 0; r < next; r++) after[r] = op->dgates + (s->row[r] + t + 1) * wide;
+        const int64_t row = s->row[0] + t;
+        /* What the gates of these rows meet, but their cells, which those of the next rows met. */
+        const struct recurrent_soon soon[] = {
+            {op->gates + row * wide, wide, distance * wide},
+            {op->dgates + row * wide, wide, distance * wide},
+            {t > 0 ? op->c + (row - 1) * hidden : NULL, hidden, distance * hidden},
+            {op->dy + row * hidden, hidden, distance * hidden},
+        };
+        const struct recurrent_product product = {
+            .rows = after, .count = next, .a = a, .to = dh, .soon = soon, .soons = distance ? 4 : 0};
+        if (next > 0) recurrent_multiply(l, &product);
+        for (int64_t r = 0; r < count; r++)
+            backward_row(op, r < next ? dh + r * hidden : NULL, dc + r * hidden, s->row[r] + t, t == 0);
+    }
+}
+
+tr_status CPU_KERNEL(lstm_forward)(tr_device *device, const struct tr_op_lstm_forward *a)
+{
+    struct recurrent l = {.cpu = cpu_device_of(device),
+                          .examples = a->examples,
+                          .offset = a->offset,
+                          .tile = forward_tile,
+                          .op = a,
+                          .w = a->w,
+                          .added = a->b,
+                          .depth = a->hidden,
+                          .columns = 4 * a->hidden};
+    return recurrent_run(&l, TILE_ROWS * 4 * a->hidden);
+}
+
+tr_status CPU_KERNEL(lstm_backward)(tr_device *device, const struct tr_op_lstm_backward *a)
+{
+    struct recurrent l = {.cpu = cpu_device_of(device),
+                          .examples = a->examples,
+                          .offset = a->offset,
+                          .tile = backward_tile,
+                          .op = a,
+                          .w = a->w,
+                          .transposed = true,
+                          .depth = 4 * a->hidden,
+                          .columns = a->hidden};
+    return recurrent_run(&l, TILE_ROWS * 2 * a->hidden);
+}
+
+tr_status CPU_KERNEL(lstm_backward_weights)(tr_device *device, const struct tr_op_lstm_backward_weights *a)
+{
+    const struct gradient gradient = {.height = a->hidden,
+                                      .width = 4 * a->hidden,
+                                      .a = a->h,
+                                      .b = a->dgates,
+                                      .offset = a->offset,
+                                      .cut = &a->cut,
+                                      .to = a->dw};
+    return gradient_compute(cpu_device_of(device), &gradient);
+}

@@ -1,0 +1,95 @@
+/* Recurrent layers over ragged sequences.
+ *
+ * Sequences do not depend on each other, so a member takes a share of them with about as many tokens as the
+ * others and walks it through time without meeting anybody. It sorts them by length and makes tiles of
+ * sequences of similar length; at every step of time a tile is one small product with the packed recurrent
+ * weights, its rows being the sequences that are still (or, backward, already) running: a prefix of the tile.
+ */
+#ifndef TR_DEVICE_CPU_RECURRENT_H
+#define TR_DEVICE_CPU_RECURRENT_H
+
+#include "device/cpu/cpu.h"
+#include "device/cpu/kernels.h"
+#include "device/cpu/products/pack.h"
+#include "device/cpu/products/tile.h"
+
+#include <stdbool.h>
+
+/* Every instruction set has its own. */
+#define recurrent_multiply CPU_KERNEL(recurrent_multiply)
+#define recurrent_run      CPU_KERNEL(recurrent_run)
+
+/* A tile of sequences, longest first. */
+struct sequences {
+    int64_t count;
+    int64_t row[TILE_ROWS], length[TILE_ROWS]; /* first row and number of rows */
+    int64_t example[TILE_ROWS];
+};
+
+struct recurrent;
+/* Walks a tile through time. `memory` has what recurrent_run() was asked for. */
+typedef void (*recurrent_tile)(const struct recurrent *recurrent, const struct sequences *sequences,
+                               float *memory);
+
+struct recurrent {
+    struct cpu_device *cpu;
+    int64_t examples;
+    const int32_t *offset;
+    recurrent_tile tile;
+    const void *op; /* for `tile` */
+    const float *w; /* [depth][columns], or if `transposed` [columns][depth] */
+    bool transposed;
+    const float *added; /* to each product: [columns], or NULL */
+    int64_t depth, columns;
+    /* set by recurrent_run() */
+    float *packed; /* panels of w, or of its transpose: depth steps each */
+    float *bias;   /* `added`, readable to the end of the last panel */
+};
+
+/* Rows of `width` floats, one for each sequence of a tile and `step` apart, that are needed soon; or NULL. */
+struct recurrent_soon {
+    const float *rows;
+    int64_t width, step;
+};
+
+struct recurrent_product {
+    const float *const *rows;
+    int64_t count;
+    float *a;          /* for the packed rows: TILE_ROWS * depth + PACK_SLACK */
+    const float *from; /* rows from_step apart, or NULL; may be `to` */
+    int64_t from_step;
+    float *to; /* rows of `columns` */
+    const struct recurrent_soon *soon;
+    int64_t soons;
+};
+
+/* to[row][columns] = (from, or +0 where NULL) + chain over depth of rows[row] and the packed weights, +
+   added. Meanwhile fetches what is needed soon, one of them with each panel of weights; without any, the part
+   of `from` that meets the next panel. */
+void recurrent_multiply(const struct recurrent *recurrent, const struct recurrent_product *product);
+
+/* Walks all sequences; `member_floats` is what a tile needs besides its packed rows. */
+tr_status recurrent_run(struct recurrent *recurrent, int64_t member_floats);
+
+/* How many sequences of the tile have a row t. */
+static inline int64_t recurrent_running(const struct sequences *s, int64_t t)
+{
+    int64_t count = s->count;
+    while (count > 0 && s->length[count - 1] <= t) count--;
+    return count;
+}
+
+static inline vf recurrent_load(const float *p, int64_t n)
+{
+    return n >= VW ? v_load(p) : v_load_part(p, n);
+}
+
+static inline void recurrent_store(float *p, vf v, int64_t n)
+{
+    if (n >= VW)
+        v_store(p, v);
+    else
+        v_store_part(p, v, n);
+}
+
+#endif

@@ -1,0 +1,261 @@
+/* Winograd convolutions of few channels, forward and input gradient, whose outputs are whole tiles.
+ *
+ * The rows of a tile of sums are Winograd tiles, one behind the other through lines and images. Their
+ * transformed numbers lie as [position][tile][channel], as the transform of a pixel's channels leaves them,
+ * so nothing is interleaved; and outputs are written image by image. Lines of tiles go through in bands,
+ * whose transformed numbers and sums stay in the second-level cache.
+ *
+ * Backward, neighbouring tiles overlap by two pixels, to which they give their parts in order. A member that
+ * begins inside of an image computes the line of tiles before its own for its part of the two lines of pixels
+ * that they share.
+ */
+#include "device/cpu/products/row_tile.h"
+#include "device/cpu/sizes.h"
+#include "device/cpu/winograd/walk.h"
+
+#define OUTPUTS   TR_WINOGRAD_OUTPUTS
+#define POINTS    TR_WINOGRAD_POINTS
+#define POSITIONS TR_WINOGRAD_POSITIONS
+
+/* Floats of a band, transformed numbers and sums, about (room.h). */
+#define BAND_FLOATS (96 * 1024)
+/* Lines of tiles in a band, at most. */
+#define BAND_LINES 64
+/* Between positions, whose distance would else be a power of two: all would fall on one place in a cache. */
+#define GAP 16
+
+/* A line of tiles, and the lines of the target that it may write. */
+struct line {
+    int64_t image;
+    int32_t tile_h;
+    int32_t begin, end;
+};
+
+/* A member's memory, and the lines that wait in it. */
+struct band {
+    const struct walk *walk;
+    float *border, *sums;
+    const float *v;                         /* V or, backward, Z */
+    int64_t row, v_position, sums_position; /* floats between tiles of V, between positions */
+    int64_t run, jump;                      /* channels that lie side by side in V, floats to the next ones */
+    int count;
+    struct line lines[BAND_LINES];
+};
+
+/* Channels in whole vectors, so that a tile's stores do not reach into the next. */
+static int64_t row_floats(const struct walk *c)
+{
+    return (c->source_c + VW - 1) / VW * VW;
+}
+
+/* Transforms the sources of all tiles of the band. */
+static void transform_band(const struct band *band, float *to)
+{
+    const struct walk *c = band->walk;
+    const int64_t size = c->source_c, line = c->source_w * size, image = c->source_h * line;
+    int64_t offset[POSITIONS];
+    for (int p = 0; p < POSITIONS; p++) offset[p] = p * band->v_position;
+    struct winograd_read read = {.pixel = size, .count = size, .readable = size, .to = to, .offset = offset};
+    for (const struct line *l = band->lines; l < band->lines + band->count; l++) {
+        const float *from = c->source + l->image * image;
+        const struct tr_winograd_tile y = tr_winograd_tile(c->window->out_h, l->tile_h);
+        struct winograd_strip strip = {.image = from + y.first * line,
+                                       .next = from + (int64_t)(y.first + OUTPUTS) * line,
+                                       .line = line,
+                                       .inside_end = c->window->out_w + 2};
+        if (!c->backward) winograd_strip(c->window, c->source_c, from, y, band->border, &strip);
+        read.next_line = line;
+        for (int32_t w = 0; w < c->tiles_w; w++, read.to += band->row) {
+            const struct tr_winograd_tile x = tr_winograd_tile(c->window->out_w, w);
+            read.from = winograd_strip_tile(&strip, x, size, &read.line);
+            read.next = strip.next + x.first * size;
+            if (c->backward)
+                winograd_output_adjoint(POINTS, POINTS, &read);
+            else
+                winograd_input(POINTS, POINTS, &read);
+        }
+    }
+}
+
+/* Multiplies the band with a panel of transformed weights. */
+static void multiply_band(const struct band *band, const float *u)
+{
+    const struct walk *c = band->walk;
+    const int64_t rows = (int64_t)band->count * c->tiles_w, tiles = tile_count(rows);
+    const struct tile_segment segment = {.length = c->source_c};
+    struct row_tile tile = {.tile = {.segments = &segment,
+                                     .count = 1,
+                                     .a_step = band->row,
+                                     .b_step = TILE_COLUMNS,
+                                     .to_step = c->columns,
+                                     .columns = c->columns},
+                            .run = band->run,
+                            .jump = band->jump};
+    for (int p = 0; p < POSITIONS; p++) {
+        tile.tile.b = u + p * c->u_position;
+        for (int64_t t = 0; t < tiles; t++) {
+            const int64_t first = tile_first(rows, tiles, t);
+            tile.tile.a = band->v + p * band->v_position + first * band->row;
+            tile.tile.to = band->sums + p * band->sums_position + first * c->columns;
+            row_tile_compute(tile_first(rows, tiles, t + 1) - first, &tile);
+        }
+    }
+}
+
+/* Gradients of the inputs of a line of tiles: the tiles at its ends may reach beyond the image. */
+static void finish_backward(const struct walk *c, const struct line *line, struct winograd_write *write)
+{
+    const int32_t i = line->tile_h * OUTPUTS - c->window->pad_top;
+    struct winograd_clip clip = {.line = (int)larger(line->begin - i, 0),
+                                 .line_end = (int)smaller(line->end - i, POINTS),
+                                 .added_above = line->tile_h > 0};
+    float *const target = write->to;
+    for (int32_t w = 0, more; w < c->tiles_w; w += more) {
+        const int32_t j = w * OUTPUTS - c->window->pad_left;
+        more = 1;
+        if (w > 0) /* all of a tile counts up to the last tile but one */
+            while (w + more < c->tiles_w && j + more * OUTPUTS + POINTS <= c->target_w) more++;
+        write->to = target + (int64_t)i * write->line + (int64_t)j * write->pixel;
+        write->rows = more;
+        clip.column = (int)larger(-j, 0);
+        clip.column_end = (int)smaller(c->target_w - j, POINTS);
+        clip.added_left = w > 0;
+        winograd_input_adjoint(POINTS, POINTS, write, &clip);
+        write->from += more * write->row;
+    }
+}
+
+/* Transforms the sums of the band back, into the target's panel at `column`. */
+static void finish_band(const struct band *band, int64_t column)
+{
+    const struct walk *c = band->walk;
+    const struct winograd_finish finish = {.bias = c->packed_bias ? c->packed_bias + column : NULL,
+                                           .activation = c->activation,
+                                           .slope = c->slope};
+    struct winograd_write write = {.from = band->sums,
+                                   .position = band->sums_position,
+                                   .row = c->columns,
+                                   .columns = smaller(TILE_COLUMNS, c->target_c - column),
+                                   .image = (int64_t)OUTPUTS * c->target_c,
+                                   .line = (int64_t)c->target_w * c->target_c,
+                                   .pixel = c->target_c};
+    for (const struct line *l = band->lines; l < band->lines + band->count; l++) {
+        write.to = c->target + l->image * c->target_h * write.line + column;
+        if (c->backward) {
+            finish_backward(c, l, &write);
+        } else {
+            write.to += l->tile_h * OUTPUTS * write.line;
+            write.rows = c->tiles_w;
+            winograd_output(POINTS, POINTS, &write, &finish);
+            write.from += c->tiles_w * write.row;
+        }
+    }
+}
+
+/* Takes the transformed lines of the band to the target. */
+static void complete_band(struct band *band)
+{
+    const struct walk *c = band->walk;
+    for (int64_t panel = 0; panel < c->panels; panel++) {
+        multiply_band(band, c->u + panel * POSITIONS * c->u_position);
+        finish_band(band, (c->panel_begin + panel) * TILE_COLUMNS);
+    }
+    band->count = 0;
+}
+
+static void convolve_band(struct band *band)
+{
+    if (band->count == 0) return;
+    transform_band(band, band->border + band->walk->v_at);
+    complete_band(band);
+}
+
+/* Lines of tiles [begin, end) of an image. */
+static void convolve_lines(struct band *band, int64_t image, int32_t begin, int32_t end)
+{
+    const struct walk *c = band->walk;
+    struct line line = {.image = image, .tile_h = begin, .end = c->target_h};
+    if (c->backward) {
+        if (begin > 0) line.begin = begin * OUTPUTS - c->window->pad_top;
+        if (end < c->tiles_h) line.end = end * OUTPUTS - c->window->pad_top;
+        if (begin > 0) line.tile_h--;
+    }
+    for (; line.tile_h < end; line.tile_h++) {
+        band->lines[band->count++] = line;
+        if (band->count == c->band_h) convolve_band(band);
+    }
+}
+
+/* ---- shares and sizes ---- */
+
+static int64_t v_position(const struct walk *c)
+{
+    return (int64_t)c->band_h * c->tiles_w * row_floats(c) + GAP;
+}
+
+static int64_t sums_position(const struct walk *c)
+{
+    return (int64_t)c->band_h * c->tiles_w * c->columns + GAP;
+}
+
+void winograd_few(void *arguments, int member, int size)
+{
+    const struct walk *c = arguments;
+    struct band band = {.walk = c,
+                        .border = cpu_scratch(c->cpu, member),
+                        .row = row_floats(c),
+                        .run = c->source_c,
+                        .v_position = v_position(c),
+                        .sums_position = sums_position(c)};
+    band.v = band.border + c->v_at;
+    band.sums = band.border + c->sums_at;
+    int64_t unit, end;
+    tr_team_share(c->rows * c->tiles_h, 1, member, size, &unit, &end);
+    while (unit < end) {
+        const int64_t image = unit / c->tiles_h, line = unit % c->tiles_h;
+        const int64_t stop = smaller(c->tiles_h, line + end - unit);
+        convolve_lines(&band, image, (int32_t)line, (int32_t)stop);
+        unit += stop - line;
+    }
+    convolve_band(&band);
+}
+
+void winograd_few_gradient(const struct walk *c, const struct winograd_lines *lines)
+{
+    struct band band = {.walk = c,
+                        .sums = lines->sums,
+                        .row = lines->row,
+                        .run = lines->run,
+                        .jump = lines->panel,
+                        .v_position = lines->position,
+                        .sums_position = sums_position(c)};
+    for (int64_t i = 0; i < lines->lines; i += c->band_h) {
+        const int64_t end = smaller(lines->lines, i + c->band_h);
+        for (int64_t k = i; k < end; k++)
+            band.lines[band.count++] = (struct line){.image = (lines->line + k) / c->tiles_h,
+                                                     .tile_h = (int32_t)((lines->line + k) % c->tiles_h),
+                                                     .end = c->target_h};
+        band.v = lines->z + i * c->tiles_w * lines->row;
+        complete_band(&band);
+    }
+}
+
+int64_t CPU_KERNEL(winograd_few_plan)(struct walk *c)
+{
+    const int64_t line = POSITIONS * c->tiles_w * (row_floats(c) + c->columns);
+    c->band_h =
+        (int32_t)smaller(BAND_LINES, larger(1, cpu_room_second(&c->cpu->room, BAND_FLOATS, 0) / line));
+    c->band_w = c->tiles_w;
+    c->v_at = floats_round(winograd_strip_floats(c->window, c->source_c));
+    c->sums_at = c->v_at + floats_round(POSITIONS * v_position(c));
+    return c->sums_at + POSITIONS * sums_position(c);
+}
+
+int64_t CPU_KERNEL(winograd_few_sums)(struct walk *c)
+{
+    const int64_t line = POSITIONS * c->tiles_w * c->columns;
+    c->band_h =
+        (int32_t)smaller(BAND_LINES, larger(1, cpu_room_second(&c->cpu->room, BAND_FLOATS / 2, 0) / line));
+    c->band_w = c->tiles_w;
+    return POSITIONS * sums_position(c);
+}

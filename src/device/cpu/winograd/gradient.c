@@ -1,0 +1,263 @@
+/* The weight gradient of a Winograd convolution, and both gradients.
+ *
+ * Per position a product of two tall matrices, of channels by tiles and tiles by filters; a tile of sums is a
+ * group of channels by a panel of filters at one position. A member takes a rectangle of channels and
+ * filters, or where these are few all of them for some microbatches (subtrees.h); of the filters a chunk of
+ * panels at a time. The lines of Winograd tiles go by in blocks (winograd_block.c), of whole microbatches
+ * where these are small enough: V of all the member's channels is made once for a block, Z panel by panel.
+ * Rows of a position are the tiles that have it, so that they lie behind each other and make one segment.
+ *
+ * When a microbatch ends, the 36 sums of a pair become its nine weights, and what waits for its partner in
+ * the tree (reduction.h) lies in slots in that form. Sums of a microbatch that goes on in the next block rest
+ * where they are.
+ *
+ * Both gradients take the same transformed gradients of the outputs. Where a member makes Z for all filters,
+ * whole lines of it, the input gradient of a block follows while its Z is in the cache (winograd_few.c).
+ */
+#include "device/cpu/winograd/block.h"
+
+#include "base/fail.h"
+#include "device/cpu/products/gradient.h"
+
+#include <assert.h>
+
+/* Floats of a block: Z of a panel stays in the second-level cache, V of all channels in the last. */
+#define Z_MOST (256 * 1024)
+#define V_MOST (1536 * 1024)
+/* Floats that wait in slots and sums, over the panels of a chunk. */
+#define WAITING_MOST (2 * 1024 * 1024)
+/* Floats of Z of all panels that the input gradient takes as well: so few that they stay in the second-level
+   cache, but twice those of the sums, which each block takes up and leaves. */
+#define BOTH_LEAST (32 * 1024)
+
+/* Gives the input gradient its part of the block, whose Z is there for all panels. */
+static void form_inputs(const struct winograd_block *block)
+{
+    const struct winograd_work *g = block->work;
+    const struct winograd_lines lines = {.z = block->z,
+                                         .position = z_position(g),
+                                         .row = g->columns,
+                                         .run = smaller(g->columns, g->op->out_c),
+                                         .panel = z_panel(g),
+                                         .line = block->line,
+                                         .lines = block->lines,
+                                         .sums = block->data};
+    winograd_few_gradient(g->data, &lines);
+}
+
+/* How many lines the next block takes: whole microbatches, unless one alone is longer than a block. */
+static int64_t next_lines(const struct winograd_work *g, const struct reduction *reduction)
+{
+    const struct tr_cut *cut = &g->op->cut;
+    int64_t lines = 0, done = reduction->done;
+    for (int32_t i = reduction->microbatch; i < cut->count; i++, done = 0) {
+        const int64_t more = (cut->row[i + 1] - cut->row[i]) * g->tiles_h - done;
+        if (lines + more > g->lines) break;
+        lines += more;
+    }
+    return lines > 0 ? lines : g->lines;
+}
+
+/* Takes a chunk of panels through all blocks of the images from `image` on. */
+static void reduce_chunk(struct winograd_block *block, int64_t image)
+{
+    const struct winograd_work *g = block->work;
+    struct reduction reduction;
+    struct reduction_piece pieces[REDUCTION_PIECES];
+    int count;
+    cpu_reduction_begin(&reduction, &g->op->cut, g->tiles_h, NULL);
+    block->line = image * g->tiles_h;
+    while ((count = cpu_reduction_next(&reduction, next_lines(g, &reduction), pieces, &block->lines)) > 0) {
+        winograd_block_inputs(block);
+        for (int64_t panel = block->panel; panel < block->panel + block->panels; panel++)
+            winograd_block_reduce(block, panel, pieces, count, reduction.done > 0);
+        if (g->data) form_inputs(block);
+        block->line += block->lines;
+    }
+}
+
+static void reduce(void *arguments, int member, int size)
+{
+    const struct winograd_work *g = arguments;
+    const bool all = size == 1 || g->subtrees.count > 0;
+    const int parts_rows = all ? 1 : g->parts_rows, parts_columns = all ? 1 : size / parts_rows;
+    float *memory = cpu_scratch(g->cpu, member);
+    int64_t channel, channel_end, panel, panel_end;
+    tr_team_share(g->op->in_c, 1, member / parts_columns % parts_rows, parts_rows, &channel, &channel_end);
+    tr_team_share(divide_up(g->op->out_c, TILE_COLUMNS), 1, member % parts_columns, parts_columns, &panel,
+                  &panel_end);
+    struct winograd_block block = {
+        .work = g,
+        .channel = channel,
+        .channels = channel_end - channel,
+        .groups = tile_count(channel_end - channel),
+        .parts = channel_end - channel > TOGETHER ? tile_count(channel_end - channel) : 1,
+        .v = memory,
+        .z = memory + g->z_at,
+        .sums = memory + g->sums_at,
+        .slots = memory + g->slots_at,
+        .border = memory + g->border_at,
+        .data = memory + g->data_at,
+        .before = (int32_t(*)[POINTS])((char *)memory + g->lines_at)};
+    struct winograd_work own = *g;
+    struct tr_op_conv_backward_weights op = *g->op;
+    int32_t bound[2];
+    int64_t image = 0;
+    if (g->subtrees.count > 0) {
+        op.cut = subtrees_cut(&g->subtrees, &g->op->cut, member, bound);
+        image = op.cut.row[0];
+        if (member > 0) op.dw = subtrees_sums(&g->subtrees, member);
+        own.op = &op;
+        block.work = &own;
+    }
+    for (; channel < channel_end && panel < panel_end; panel += block.panels) {
+        block.panel = panel;
+        block.panels = smaller(g->chunk, panel_end - panel);
+        reduce_chunk(&block, image);
+    }
+    if (g->op->db) {
+        struct tr_cut cut = g->op->cut;
+        cut.row = g->pixel_row;
+        tr_team_share(g->op->out_c, 16, member, size, &channel, &channel_end);
+        sum_columns(&cut, g->op->dy, g->op->out_c, channel, channel_end, g->op->db);
+    }
+}
+
+/* ---- sizes ---- */
+
+/* Cycles that a member spends with a rectangle of such a size; the constants only weigh the choices. */
+static double cost(int64_t channels, int64_t panels)
+{
+    const int64_t groups = tile_count(channels);
+    const int64_t height = channels < 4 * groups ? 4 * groups : channels;
+    return (double)panels * ((double)height + 6.0) + (double)groups * 4.0;
+}
+
+static void choose_parts(struct winograd_work *g)
+{
+    const int64_t panels = divide_up(g->op->out_c, TILE_COLUMNS);
+    double best = 0.0;
+    for (int parts = 1; parts <= g->cpu->base.threads; parts++) {
+        if (g->cpu->base.threads % parts) continue;
+        const int64_t channels = divide_up(g->op->in_c, parts);
+        const int64_t across = divide_up(panels, g->cpu->base.threads / parts);
+        if (g->parts_rows > 0 && cost(channels, across) >= best) continue;
+        best = cost(channels, across);
+        g->parts_rows = parts;
+    }
+    /* A small call is left to the caller alone, with all of it. */
+    g->channels = g->op->in_c;
+    g->panels = panels;
+}
+
+static int64_t longest_microbatch(const struct tr_cut *cut)
+{
+    int64_t rows = 0;
+    for (int32_t i = 0; i < cut->count; i++) rows = larger(rows, cut->row[i + 1] - cut->row[i]);
+    return rows;
+}
+
+/* Chooses blocks and chunks, and lays out a member's scratch. Returns its size in bytes. */
+static size_t plan_member(struct winograd_work *g)
+{
+    const int64_t across = POSITIONS * g->tiles_w; /* numbers of a line, per channel */
+    const int64_t groups = tile_count(g->channels) + 1;
+    const int64_t all = larger(1, g->op->cut.count > 0 ? g->op->cut.row[g->op->cut.count] * g->tiles_h : 0);
+    const struct cpu_room *room = &g->cpu->room;
+    int64_t most = smaller(cpu_room_second(room, Z_MOST, 0) / (across * g->columns),
+                           cpu_room_last(room, V_MOST, 0) / (across * g->channels));
+    if (g->data) {
+        const int64_t z = larger(BOTH_LEAST, 2 * POSITIONS * g->channels * g->columns * g->panels);
+        most = smaller(most, cpu_room_second(room, z, 0) / (across * g->columns * g->panels));
+    }
+    g->lines = smaller(all, larger(1, most));
+    g->split = longest_microbatch(&g->op->cut) * g->tiles_h > g->lines;
+    g->slots = cpu_reduction_slots(&g->op->cut);
+    const int64_t sums = POSITIONS * TILE_ROWS * g->columns;
+    const int64_t waiting = g->slots * TAPS * g->channels * g->columns;
+    g->chunk = smaller(g->panels, larger(1, cpu_room_last(room, WAITING_MOST, 0) /
+                                                (waiting + (g->split ? groups * sums : 0))));
+    if (g->data) g->chunk = g->panels; /* few enough */
+    g->z_at = floats_round(across * g->lines * g->channels + groups * POSITIONS * PACK_SLACK);
+    const int64_t z_panels = g->data ? g->panels : 1;
+    g->sums_at = g->z_at + z_panels * floats_round(POSITIONS * z_position(g)) + floats_round(PACK_SLACK);
+    g->slots_at = g->sums_at + floats_round(sums * (g->split ? g->chunk * groups : tile_count(TOGETHER)));
+    g->border_at = g->slots_at + floats_round(g->chunk * waiting);
+    g->data_at = g->border_at + floats_round(winograd_strip_floats(&g->op->window, g->op->in_c));
+    g->lines_at = (size_t)(g->data_at + floats_round(g->data_sums)) * sizeof(float);
+    return g->lines_at + (size_t)(g->lines + 1) * POINTS * sizeof(int32_t);
+}
+
+/* What follows from the shape and the cut. Returns the work in nanoseconds. */
+static double plan(struct winograd_work *g)
+{
+    const struct tr_op_conv_backward_weights *a = g->op;
+    const struct tr_sliding_window *window = &a->window;
+    assert(tr_winograd_suits(window));
+    g->tiles_h = tr_winograd_tiles(window->out_h);
+    g->tiles_w = tr_winograd_tiles(window->out_w);
+    g->columns = a->out_c <= TILE_COLUMNS / 2 ? TILE_COLUMNS / 2 : TILE_COLUMNS;
+    for (int32_t w = 0; w < g->tiles_w; w++)
+        for (int k = 0; k < POINTS; k++)
+            g->width[k] += tr_winograd_has(tr_winograd_tile(window->out_w, w).points, k);
+    choose_parts(g);
+    const int64_t rows = a->cut.count > 0 ? a->cut.row[a->cut.count] : 0;
+    const double products = (double)(rows * g->tiles_h * g->tiles_w + 8) * POSITIONS * a->in_c * a->out_c;
+    const double nanoseconds = products / (8.0 * VW);
+    g->subtrees = subtrees_plan(g->cpu, nanoseconds, &a->cut, (int64_t)TAPS * a->in_c * a->out_c, 0);
+    return nanoseconds;
+}
+
+/* Forms the gradient of the weights and, if there is a walk for it, that of the inputs. */
+static tr_status run(struct winograd_work *g, double nanoseconds, struct walk *data)
+{
+    const struct tr_op_conv_backward_weights *a = g->op;
+    const int64_t pixels = (int64_t)a->window.out_h * a->window.out_w;
+    const int64_t panels = data ? winograd_walk_shape(data) : 0;
+    const int64_t u_floats = data ? CPU_KERNEL(winograd_walk_weights_floats)(data, panels) : 0;
+    if (data) g->data_sums = CPU_KERNEL(winograd_few_sums)(data);
+    g->data = data;
+    const size_t row_bytes = cpu_round((size_t)(a->cut.count + 1) * sizeof(int64_t));
+    const size_t u_at = row_bytes + cpu_round(subtrees_bytes(&g->subtrees));
+    size_t bytes = plan_member(g);
+    if (data && bytes < CPU_KERNEL(winograd_walk_weights_scratch)())
+        bytes = CPU_KERNEL(winograd_walk_weights_scratch)();
+    TR_TRY(cpu_reserve(g->cpu, bytes, u_at + (size_t)u_floats * sizeof(float)));
+    g->pixel_row = cpu_shared(g->cpu);
+    g->subtrees.sums = (float *)((char *)cpu_shared(g->cpu) + row_bytes);
+    for (int32_t i = 0; i < a->cut.count; i++) g->pixel_row[i + 1] = a->cut.row[i + 1] * pixels;
+    g->pixel_row[0] = 0;
+    if (data) {
+        data->u = (float *)((char *)cpu_shared(g->cpu) + u_at);
+        winograd_walk_weights(data, 0, panels);
+    }
+    cpu_run(g->cpu, nanoseconds, reduce, g);
+    if (g->subtrees.count > 0) subtrees_add(g->cpu, &g->subtrees, a->dw, NULL);
+    return TR_OK;
+}
+
+tr_status CPU_KERNEL(winograd_backward_weights)(tr_device *device,
+                                                const struct tr_op_winograd_backward_weights *arguments)
+{
+    struct winograd_work g = {.cpu = cpu_device_of(device), .op = &arguments->conv};
+    return run(&g, plan(&g), NULL);
+}
+
+/* Whether one member makes Z of whole blocks, for all filters, in the form that the input gradient takes. */
+static bool shares_z(const struct winograd_work *g, const struct walk *data)
+{
+    const struct tr_cut *cut = &g->op->cut;
+    if (cut->count == 0 || cut->row[cut->count] != data->rows) return false;
+    if (!winograd_few_suits(data) || data->target_c > WINOGRAD_FEW) return false;
+    return data->target_c > 0 && (g->cpu->base.threads == 1 || g->subtrees.count > 0);
+}
+
+tr_status CPU_KERNEL(winograd_backward)(tr_device *device, const struct tr_op_winograd_backward *arguments)
+{
+    struct walk data = winograd_walk_backward(device, &arguments->data.conv);
+    struct winograd_work g = {.cpu = cpu_device_of(device), .op = &arguments->weights.conv};
+    const double nanoseconds = plan(&g);
+    if (shares_z(&g, &data)) return run(&g, 2.0 * nanoseconds, &data);
+    TR_TRY(run(&g, nanoseconds, NULL));
+    return CPU_KERNEL(winograd_backward_data)(device, &arguments->data);
+}

@@ -1,0 +1,294 @@
+#include "device/cpu/winograd/winograd.h"
+
+#include "device/cpu/vectors/math.h"
+
+#include <assert.h>
+
+#define W_NAME(name)   v_winograd_##name
+#define W_F            vf
+#define W_SET(c)       v_set1(c)
+#define W_FMA(a, b, c) v_fma(a, b, c)
+#define W_ADD(a, b)    v_add(a, b)
+#define W_SUB(a, b)    v_sub(a, b)
+#define W_MUL(a, b)    v_mul(a, b)
+#define W_INLINE       V_INLINE
+#include "device/winograd.inc"
+
+#define POINTS    TR_WINOGRAD_POINTS
+#define POSITIONS TR_WINOGRAD_POSITIONS
+
+/* Loops over all points, or those of a tile; with a constant number they leave no tests behind. */
+#define EACH(i, end)     V_UNROLL for (int i = 0; i < (end); i++)
+#define EACH_POINT(i, n) V_UNROLL for (int i = 0; i < POINTS; i++) if (tr_winograd_has(n, i))
+
+V_INLINE vf load(const bool whole, const float *from, int64_t valid)
+{
+    return whole ? v_load(from) : v_load_part(from, valid);
+}
+
+/* ---- from pixels to positions ---- */
+
+V_INLINE void store_positions(const int h, const int w, const vf at[POSITIONS], float *to,
+                              const int64_t *offset)
+{
+    EACH_POINT(i, h) EACH_POINT(j, w) v_store(to + offset[i * POINTS + j], at[i * POINTS + j]);
+}
+
+/* Asks for pixels that are read soon. */
+V_INLINE void fetch_ahead(const struct winograd_read *a, int64_t at_channel)
+{
+    if (!a->next) return;
+    const float *next = a->next + at_channel;
+    EACH(i, TR_WINOGRAD_OUTPUTS)
+    EACH(j, TR_WINOGRAD_OUTPUTS) __builtin_prefetch(next + i * a->next_line + j * a->pixel);
+}
+
+V_INLINE void input_vector(const int h, const int w, const bool whole, const struct winograd_read *a,
+                           int64_t at_channel)
+{
+    vf d[POSITIONS], half[POSITIONS], at[POSITIONS];
+    const float *from = a->from + at_channel;
+    const int64_t left = a->readable - at_channel, valid = left < 0 ? 0 : left;
+    fetch_ahead(a, at_channel);
+    EACH(i, h) EACH(j, w) d[i * POINTS + j] = load(whole, from + i * a->line + j * a->pixel, valid);
+    EACH(j, w) v_winograd_input(h, d + j, POINTS, half + j, POINTS);
+    EACH_POINT(i, h) v_winograd_input(w, half + i * POINTS, 1, at + i * POINTS, 1);
+    store_positions(h, w, at, a->to + at_channel, a->offset);
+}
+
+V_INLINE void output_adjoint_vector(const int h, const int w, const bool whole, const struct winograd_read *a,
+                                    int64_t at_channel)
+{
+    vf d[POSITIONS], half[POSITIONS], at[POSITIONS];
+    const float *from = a->from + at_channel;
+    const int64_t left = a->readable - at_channel, valid = left < 0 ? 0 : left;
+    fetch_ahead(a, at_channel);
+    EACH(i, h - 2) EACH(j, w - 2) d[i * POINTS + j] = load(whole, from + i * a->line + j * a->pixel, valid);
+    EACH(j, w - 2) v_winograd_output_adjoint(h, d + j, POINTS, half + j, POINTS);
+    EACH_POINT(i, h) v_winograd_output_adjoint(w, half + i * POINTS, 1, at + i * POINTS, 1);
+    store_positions(h, w, at, a->to + at_channel, a->offset);
+}
+
+/* ---- from positions to pixels ---- */
+
+V_INLINE void load_positions(const int h, const int w, const float *from, int64_t position, vf at[POSITIONS])
+{
+    EACH_POINT(i, h) EACH_POINT(j, w) at[i * POINTS + j] = v_load(from + (i * POINTS + j) * position);
+}
+
+/* Asks for the pixels of the next image, which are written next. */
+V_INLINE void fetch_next(const int h, const int w, const struct winograd_write *a, const float *to)
+{
+    to += a->image;
+    EACH(i, h) EACH(j, w) __builtin_prefetch(to + i * a->line + j * a->pixel, 1, 3);
+}
+
+V_INLINE void store(const bool whole, float *to, vf value, int64_t valid)
+{
+    if (whole)
+        v_store(to, value);
+    else
+        v_store_part(to, value, valid);
+}
+
+V_INLINE void output_vector(const int h, const int w, const bool whole, const struct winograd_write *a,
+                            const struct winograd_finish *finish, const float *from, float *to,
+                            int64_t channel)
+{
+    vf at[POSITIONS], half[POSITIONS], y[POSITIONS];
+    fetch_next(h - 2, w - 2, a, to);
+    load_positions(h, w, from, a->position, at);
+    EACH_POINT(j, w) v_winograd_output(h, at + j, POINTS, half + j, POINTS);
+    EACH(i, h - 2) v_winograd_output(w, half + i * POINTS, 1, y + i * POINTS, 1);
+    if (finish->bias) {
+        const vf bias = v_load(finish->bias + channel);
+        EACH(i, h - 2) EACH(j, w - 2) y[i * POINTS + j] = v_add(y[i * POINTS + j], bias);
+    }
+    const vf zero = v_zero();
+    if (finish->activation == TR_ACT_RELU) {
+        EACH(i, h - 2)
+        EACH(j, w - 2)
+        y[i * POINTS + j] = v_select(v_gt(zero, y[i * POINTS + j]), zero, y[i * POINTS + j]);
+    } else if (finish->activation == TR_ACT_LEAKY_RELU) {
+        const vf slope = v_set1(finish->slope);
+        EACH(i, h - 2)
+        EACH(j, w - 2)
+        y[i * POINTS + j] =
+            v_select(v_gt(zero, y[i * POINTS + j]), v_mul(slope, y[i * POINTS + j]), y[i * POINTS + j]);
+    }
+    EACH(i, h - 2)
+    EACH(j, w - 2) store(whole, to + i * a->line + j * a->pixel, y[i * POINTS + j], a->columns - channel);
+}
+
+/* Adds a line of pixels, or begins it. */
+V_INLINE void add_line(const int w, const bool whole, const struct winograd_clip *clip, bool added,
+                       const vf dx[POINTS], float *to, int64_t pixel, int64_t valid)
+{
+    const vf zero = v_zero();
+    if (clip->column == 0 && clip->column_end == w && clip->added_left) { /* most lines */
+        EACH(j, w)
+        {
+            const vf before = added || j < 2 ? load(whole, to + j * pixel, valid) : zero;
+            store(whole, to + j * pixel, v_add(before, dx[j]), valid);
+        }
+        return;
+    }
+    EACH(j, w)
+    {
+        if (j < clip->column || j >= clip->column_end) continue;
+        const vf before = added || (clip->added_left && j < 2) ? load(whole, to + j * pixel, valid) : zero;
+        store(whole, to + j * pixel, v_add(before, dx[j]), valid);
+    }
+}
+
+V_INLINE void input_adjoint_vector(const int h, const int w, const bool whole, const struct winograd_write *a,
+                                   const struct winograd_clip *clip, const float *from, float *to,
+                                   int64_t channel)
+{
+    vf at[POSITIONS], half[POSITIONS];
+    const int64_t valid = a->columns - channel;
+    fetch_next(h, w, a, to);
+    load_positions(h, w, from, a->position, at);
+    EACH_POINT(j, w) v_winograd_input_adjoint(h, at + j, POINTS, half + j, POINTS);
+    EACH(i, h)
+    {
+        if (i < clip->line || i >= clip->line_end) continue;
+        vf dx[POINTS];
+        v_winograd_input_adjoint(w, half + i * POINTS, 1, dx, 1);
+        add_line(w, whole, clip, clip->added_above && i < 2, dx, to + i * a->line, a->pixel, valid);
+    }
+}
+
+/* ---- the shapes ---- */
+
+#define EACH_SHAPE(X) X(4, 4) X(4, 5) X(4, 6) X(5, 4) X(5, 5) X(5, 6) X(6, 4) X(6, 5) X(6, 6)
+
+#define DEFINE(h, w)                                                                                         \
+    static void input_##h##_##w(const struct winograd_read *a)                                               \
+    {                                                                                                        \
+        for (int64_t k = 0; k < a->count; k += VW) {                                                         \
+            if (k + VW <= a->readable)                                                                       \
+                input_vector(h, w, true, a, k);                                                              \
+            else                                                                                             \
+                input_vector(h, w, false, a, k);                                                             \
+        }                                                                                                    \
+    }                                                                                                        \
+    static void output_adjoint_##h##_##w(const struct winograd_read *a)                                      \
+    {                                                                                                        \
+        for (int64_t k = 0; k < a->count; k += VW) {                                                         \
+            if (k + VW <= a->readable)                                                                       \
+                output_adjoint_vector(h, w, true, a, k);                                                     \
+            else                                                                                             \
+                output_adjoint_vector(h, w, false, a, k);                                                    \
+        }                                                                                                    \
+    }                                                                                                        \
+    static void output_##h##_##w(const struct winograd_write *a, const struct winograd_finish *finish)       \
+    {                                                                                                        \
+        for (int64_t r = 0; r < a->rows; r++)                                                                \
+            for (int64_t k = 0; k < a->columns; k += VW) {                                                   \
+                const float *from = a->from + r * a->row + k;                                                \
+                float *to = a->to + r * a->image + k;                                                        \
+                if (k + VW <= a->columns)                                                                    \
+                    output_vector(h, w, true, a, finish, from, to, k);                                       \
+                else                                                                                         \
+                    output_vector(h, w, false, a, finish, from, to, k);                                      \
+            }                                                                                                \
+    }                                                                                                        \
+    static void input_adjoint_##h##_##w(const struct winograd_write *a, const struct winograd_clip *clip)    \
+    {                                                                                                        \
+        for (int64_t r = 0; r < a->rows; r++)                                                                \
+            for (int64_t k = 0; k < a->columns; k += VW) {                                                   \
+                const float *from = a->from + r * a->row + k;                                                \
+                float *to = a->to + r * a->image + k;                                                        \
+                if (k + VW <= a->columns)                                                                    \
+                    input_adjoint_vector(h, w, true, a, clip, from, to, k);                                  \
+                else                                                                                         \
+                    input_adjoint_vector(h, w, false, a, clip, from, to, k);                                 \
+            }                                                                                                \
+    }
+EACH_SHAPE(DEFINE)
+
+#define READ(h, w)          [h - 4][w - 4] = input_##h##_##w,
+#define READ_ADJOINT(h, w)  [h - 4][w - 4] = output_adjoint_##h##_##w,
+#define WRITE(h, w)         [h - 4][w - 4] = output_##h##_##w,
+#define WRITE_ADJOINT(h, w) [h - 4][w - 4] = input_adjoint_##h##_##w,
+static void (*const inputs[3][3])(const struct winograd_read *) = {EACH_SHAPE(READ)};
+static void (*const output_adjoints[3][3])(const struct winograd_read *) = {EACH_SHAPE(READ_ADJOINT)};
+static void (*const outputs[3][3])(const struct winograd_write *,
+                                   const struct winograd_finish *) = {EACH_SHAPE(WRITE)};
+static void (*const input_adjoints[3][3])(const struct winograd_write *,
+                                          const struct winograd_clip *) = {EACH_SHAPE(WRITE_ADJOINT)};
+
+void winograd_input(int points_h, int points_w, const struct winograd_read *read)
+{
+    inputs[points_h - 4][points_w - 4](read);
+}
+
+void winograd_output_adjoint(int points_h, int points_w, const struct winograd_read *read)
+{
+    output_adjoints[points_h - 4][points_w - 4](read);
+}
+
+/* The activations that take many registers, where the outputs have been written. */
+static void activate(int points_h, int points_w, const struct winograd_write *a,
+                     enum tr_activation activation)
+{
+    for (int64_t r = 0; r < a->rows; r++)
+        for (int i = 0; i < points_h - 2; i++)
+            for (int j = 0; j < points_w - 2; j++)
+                for (int64_t k = 0; k < a->columns; k += VW) {
+                    float *to = a->to + r * a->image + i * a->line + j * a->pixel + k;
+                    const int64_t n = a->columns - k < VW ? a->columns - k : VW;
+                    const vf y = v_load_part(to, n);
+                    v_store_part(to, activation == TR_ACT_TANH ? v_tanh(y) : v_sigmoid(y), n);
+                }
+}
+
+void winograd_output(int points_h, int points_w, const struct winograd_write *write,
+                     const struct winograd_finish *finish)
+{
+    outputs[points_h - 4][points_w - 4](write, finish);
+    if (finish->activation == TR_ACT_TANH || finish->activation == TR_ACT_SIGMOID)
+        activate(points_h, points_w, write, finish->activation);
+}
+
+void winograd_input_adjoint(int points_h, int points_w, const struct winograd_write *write,
+                            const struct winograd_clip *clip)
+{
+    input_adjoints[points_h - 4][points_w - 4](write, clip);
+}
+
+/* ---- weights ---- */
+
+void winograd_weights(const float *from, int64_t depth, float *to, int64_t position)
+{
+    const int64_t tap = depth * TILE_COLUMNS;
+    for (int64_t k = 0; k < depth * TILE_COLUMNS; k += VW) {
+        vf g[9], half[POINTS * 3], at[POSITIONS];
+        EACH(i, 9) g[i] = v_load(from + i * tap + k);
+        EACH(j, 3) v_winograd_weights(g + j, 3, half + j, 3);
+        EACH(i, POINTS) v_winograd_weights(half + i * 3, 1, at + i * POINTS, 1);
+        EACH(i, POINTS) EACH(j, POINTS) v_store(to + (i * POINTS + j) * position + k, at[i * POINTS + j]);
+    }
+}
+
+void winograd_sums(const struct winograd_leaf *a)
+{
+    for (int64_t r = 0; r < a->rows; r++)
+        for (int64_t k = 0; k < a->columns; k += VW) {
+            vf at[POSITIONS], half[3 * POINTS], g[9];
+            load_positions(6, 6, a->from + r * a->width + k, a->position, at);
+            EACH(j, POINTS) v_winograd_weights_adjoint(at + j, POINTS, half + j, POINTS);
+            EACH(i, 3) v_winograd_weights_adjoint(half + i * POINTS, 1, g + i * 3, 1);
+            for (int i = 0; i < a->lefts; i++) {
+                const float *left = a->left[i] + r * a->left_row + k;
+                EACH(t, 9) g[t] = v_add(v_load(left + t * a->left_tap), g[t]);
+            }
+            float *to = a->to + r * a->row + k;
+            if (k + VW <= a->columns) {
+                EACH(t, 9) v_store(to + t * a->tap, g[t]);
+            } else {
+                EACH(t, 9) v_store_part(to + t * a->tap, g[t], a->columns - k);
+            }
+        }
+}

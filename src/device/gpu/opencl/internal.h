@@ -1,0 +1,90 @@
+/* What the OpenCL side of api.h is made of: the library and the devices that it knows (opencl_library.c),
+ * sessions with one of them (opencl.c), and lists of launches (opencl_lists.c). */
+#ifndef TR_DEVICE_GPU_OPENCL_INTERNAL_H
+#define TR_DEVICE_GPU_OPENCL_INTERNAL_H
+
+#include "device/gpu/api.h"
+#include "device/gpu/opencl/abi.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+/* The functions of the library; there once opencl_find() or opencl_describe() went well. */
+struct opencl_library {
+#define MEMBER(result, name, parameters) result(*name) parameters;
+    OPENCL_FUNCTIONS(MEMBER)
+#undef MEMBER
+    const char *missing; /* NULL, or what is */
+};
+extern struct opencl_library opencl_library;
+
+/* Drivers start threads and some, when they compile, put handlers in the place of the program's (LLVM does):
+   around calls that may do so all signals are blocked, so that threads start with that, and handlers are put
+   back. */
+#define OPENCL_SIGNALS 14
+struct opencl_signals {
+    sigset_t mask;
+    struct sigaction action[OPENCL_SIGNALS];
+};
+void opencl_keep_signals(struct opencl_signals *signals);
+void opencl_restore_signals(const struct opencl_signals *signals);
+
+struct opencl_found {
+    cl_platform platform;
+    cl_device device;
+};
+/* Device `number`, as gpu_api.describe counts. */
+tr_status opencl_find(int number, struct opencl_found *out);
+/* A text that the device tells of itself. */
+void opencl_text_of(cl_device device, uint32_t what, char *text, size_t size);
+/* gpu_api.describe. */
+tr_status opencl_describe(int number, struct gpu_info *out);
+
+/* The functions of cl_khr_command_buffer; NULL where the platform lacks them. */
+struct opencl_list_functions {
+#define MEMBER(result, name, parameters) result(*name) parameters;
+    OPENCL_LIST_FUNCTIONS(MEMBER)
+#undef MEMBER
+};
+
+/* A session: one queue computes; another one, behind marks of it, copies beside. */
+struct opencl_session {
+    cl_device device;
+    cl_context context;
+    cl_queue queue;
+    cl_queue copies;     /* beside it; NULL: there were none yet */
+    uint64_t properties; /* of queues */
+    struct opencl_pinned *pinned;
+    struct opencl_list_functions lists;
+    char name[96];
+    char notice[160]; /* what the driver said of itself last */
+};
+
+/* A kernel, and the numbers of groups that it was launched with: some drivers compile it anew for larger or
+   smaller ones, and then only. */
+struct opencl_kernel {
+    cl_program program;
+    cl_kernel kernel;
+    uint32_t least, most;
+};
+
+struct opencl_range {
+    size_t global[3], local[3], first[3];
+    const size_t *offset; /* `first`, or NULL: it is 0 */
+};
+
+/* The status of an error of OpenCL, with a message. */
+tr_status opencl_failed(const struct opencl_session *session, const char *what, int32_t error);
+int32_t opencl_set_arguments(cl_kernel kernel, const struct gpu_launch *launch);
+void opencl_set_range(const struct gpu_launch *launch, struct opencl_range *range);
+
+/* Whether a device has lists that may be launched again while they are under way. */
+bool opencl_has_lists(cl_device device);
+/* Finds the functions of lists. */
+void opencl_find_lists(cl_platform platform, struct opencl_session *session);
+/* Slots of gpu_api. */
+tr_status opencl_build_list(void *session, const struct gpu_launch *launches, int count, void **list);
+tr_status opencl_launch_list(void *session, void *list);
+void opencl_free_list(void *session, void *list);
+
+#endif

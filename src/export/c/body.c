@@ -1,0 +1,484 @@
+/* The function that predicts: one call of a part for each operation. */
+#include "export/c/network.h"
+
+#include "base/fail.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- names ---- */
+
+/* The value that a pointer stands for, where it lies. */
+static int value_of(const struct tr_c_network *network, const void *pointer)
+{
+    int value = tr_trace_value(network->trace, pointer);
+    while (network->value[value].place == TR_C_SAME) value = network->value[value].same;
+    return value;
+}
+
+struct tr_c_name tr_c_all_name(const struct tr_c_network *network, const void *pointer)
+{
+    const struct tr_c_value *value = &network->value[value_of(network, pointer)];
+    const int64_t column = tr_trace_column(network->trace, pointer);
+    struct tr_c_name name;
+    int length =
+        snprintf(name.text, sizeof name.text, "%s", value->place == TR_C_OUTPUT ? "output" : value->name);
+    if (column > 0) snprintf(name.text + length, sizeof name.text - (size_t)length, " + %" PRId64, column);
+    return name;
+}
+
+struct tr_c_name tr_c_value_name(const struct tr_c_network *network, const struct tr_traced *traced,
+                                 const void *pointer)
+{
+    const struct tr_c_value *value = &network->value[value_of(network, pointer)];
+    struct tr_c_name name = tr_c_all_name(network, pointer);
+    size_t length = strlen(name.text);
+    if (network->whole && traced->per_token && value->row > 0)
+        snprintf(name.text + length, sizeof name.text - length, " + t * %" PRId64, value->row);
+    return name;
+}
+
+struct tr_c_name tr_c_array_name(struct tr_c_network *network, const float *pointer)
+{
+    const struct tr_parameter *parameter = tr_trace_parameter(network->trace, pointer);
+    assert(parameter);
+    int number = (int)(parameter - network->trace->model->parameters);
+    char own[2 * TR_C_IDENTIFIER];
+    struct tr_c_name name;
+    network->parameter_used[number] = true;
+    snprintf(name.text, sizeof name.text, "%s_%s", network->name, tr_c_parameter_name(network, number, own));
+    return name;
+}
+
+/* Operations of tokens stand in a loop over these, unless the body is that of one token. */
+static int indent_of(const struct tr_c_network *network, const struct tr_traced *traced)
+{
+    bool alone = network->whole && tr_c_is_of_all(traced);
+    return traced->per_token && !alone ? network->indent : 4;
+}
+
+void tr_c_begin_call(struct tr_c_network *network, const struct tr_traced *traced, enum tr_c_part part,
+                     const char *function)
+{
+    tr_c_parts_use(&network->parts, part);
+    tr_text_pad(&network->body, ' ', traced ? indent_of(network, traced) : 4);
+    tr_text_addf(&network->body, "%s_%s(", network->name, function);
+}
+
+/* A float as a constant of C. */
+static const char *constant(float value, char text[TR_C_CONSTANT])
+{
+    tr_c_constant(value, text);
+    return text;
+}
+
+/* ---- operations ---- */
+
+static tr_status write_activation(struct tr_c_network *network, const struct tr_traced *traced,
+                                  enum tr_activation activation, float slope, int64_t count, const char *x,
+                                  const char *y)
+{
+    char text[TR_C_CONSTANT];
+    switch (activation) {
+    case TR_ACT_NONE:
+        return TR_OK;
+    case TR_ACT_RELU:
+        TR_C_BEGIN(relu);
+        break;
+    case TR_ACT_LEAKY_RELU:
+        TR_C_BEGIN(leaky_relu);
+        tr_text_addf(&network->body, "%" PRId64 ", %s, %s, %s);\n", count, constant(slope, text), x, y);
+        return TR_OK;
+    case TR_ACT_TANH:
+        TR_C_BEGIN(tanh_of);
+        break;
+    case TR_ACT_SIGMOID:
+        TR_C_BEGIN(sigmoid_of);
+        break;
+    case TR_ACT_GELU:
+        TR_C_BEGIN(gelu);
+        break;
+    case TR_ACT_GELU_TANH:
+        TR_C_BEGIN(gelu_tanh);
+        break;
+    default:
+        return tr_trace_refuse(network->trace, traced, "C");
+    }
+    tr_text_addf(&network->body, "%" PRId64 ", %s, %s);\n", count, x, y);
+    return TR_OK;
+}
+
+/* What follows the sums of a dense or convolution layer, in place. */
+static tr_status finish_affine(struct tr_c_network *network, const struct tr_traced *traced, int64_t rows,
+                               int64_t width, const float *bias, enum tr_activation activation, float slope,
+                               const char *y)
+{
+    if (bias) {
+        TR_C_BEGIN(plus_bias);
+        tr_text_addf(&network->body, "%" PRId64 ", %" PRId64 ", %s, %s);\n", rows, width, TR_C_ARRAY(bias),
+                     y);
+    }
+    return write_activation(network, traced, activation, slope, rows * width, y, y);
+}
+
+static tr_status write_dense(struct tr_c_network *network, const struct tr_traced *traced)
+{
+    const struct tr_op_dense_forward *op = &traced->as.dense_forward;
+    const struct tr_c_name y = tr_c_value_name(network, traced, op->y);
+    TR_C_BEGIN(dense);
+    tr_text_addf(&network->body, "%" PRId64 ", %" PRId64 ", %s, %s, %s);\n", op->in, op->out,
+                 TR_C_VALUE(op->x), TR_C_ARRAY(op->w), y.text);
+    return finish_affine(network, traced, 1, op->out, op->b, op->activation, op->slope, y.text);
+}
+
+/* The geometry is a constant in front of the call; its name is the layer's. */
+static void write_window(struct tr_c_network *network, const struct tr_traced *traced,
+                         const struct tr_sliding_window *window)
+{
+    tr_text_addf(
+        &network->body,
+        "    static const struct %s_window %s_window = {%d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d, %d};\n",
+        network->name, network->layer_name[traced->layer], window->in_h, window->in_w, window->out_h,
+        window->out_w, window->kernel_h, window->kernel_w, window->stride_h, window->stride_w,
+        window->dilation_h, window->dilation_w, window->pad_top, window->pad_left);
+}
+
+/* By either definition: its part has been chosen, its arguments are the same. */
+static tr_status call_conv(struct tr_c_network *network, const struct tr_traced *traced,
+                           const struct tr_op_conv_forward *op)
+{
+    const struct tr_c_name y = tr_c_value_name(network, traced, op->y);
+    tr_text_addf(&network->body, "&%s_window, %d, %d, %s, %s, %s);\n", network->layer_name[traced->layer],
+                 op->in_c, op->out_c, TR_C_VALUE(op->x), TR_C_ARRAY(op->w), y.text);
+    return finish_affine(network, traced, (int64_t)op->window.out_h * op->window.out_w, op->out_c, op->b,
+                         op->activation, op->slope, y.text);
+}
+
+static tr_status write_conv(struct tr_c_network *network, const struct tr_traced *traced)
+{
+    const struct tr_op_conv_forward *op = &traced->as.conv_forward;
+    write_window(network, traced, &op->window);
+    TR_C_BEGIN(conv);
+    return call_conv(network, traced, op);
+}
+
+static tr_status write_winograd(struct tr_c_network *network, const struct tr_traced *traced)
+{
+    const struct tr_op_conv_forward *op = &traced->as.winograd_forward.conv;
+    write_window(network, traced, &op->window);
+    TR_C_BEGIN(winograd);
+    return call_conv(network, traced, op);
+}
+
+static tr_status write_conv_transpose(struct tr_c_network *network, const struct tr_traced *traced)
+{
+    const struct tr_op_conv_backward_data *op = &traced->as.conv_backward_data;
+    write_window(network, traced, &op->window);
+    TR_C_BEGIN(conv_transpose);
+    tr_text_addf(&network->body, "&%s_window, %d, %d, %s, %s, %s);\n", network->layer_name[traced->layer],
+                 op->in_c, op->out_c, TR_C_VALUE(op->dy), TR_C_ARRAY(op->w), TR_C_VALUE(op->dx));
+    return TR_OK;
+}
+
+static tr_status write_pool(struct tr_c_network *network, const struct tr_traced *traced)
+{
+    const struct tr_op_pool_forward *op = &traced->as.pool_forward;
+    write_window(network, traced, &op->window);
+    if (op->kind == TR_POOL_MAX)
+        TR_C_BEGIN(max_pool);
+    else
+        TR_C_BEGIN(average_pool);
+    tr_text_addf(&network->body, "&%s_window, %d, %s, %s);\n", network->layer_name[traced->layer],
+                 op->channels, TR_C_VALUE(op->x), TR_C_VALUE(op->y));
+    return TR_OK;
+}
+
+static tr_status write_activation_layer(struct tr_c_network *network, const struct tr_traced *traced)
+{
+    const struct tr_op_activation_forward *op = &traced->as.activation_forward;
+    return write_activation(network, traced, op->activation, op->slope, op->count, TR_C_VALUE(op->x),
+                            TR_C_VALUE(op->y));
+}
+
+static tr_status write_add(struct tr_c_network *network, const struct tr_traced *traced)
+{
+    const struct tr_op_add *op = &traced->as.add;
+    TR_C_BEGIN(add);
+    tr_text_addf(&network->body, "%" PRId64 ", %s, %s, %s);\n", op->count, TR_C_VALUE(op->a),
+                 TR_C_VALUE(op->b), TR_C_VALUE(op->y));
+    return TR_OK;
+}
+
+static tr_status write_concat(struct tr_c_network *network, const struct tr_traced *traced)
+{
+    const struct tr_op_join_columns *op = &traced->as.join_columns;
+    int64_t all = 0, before = 0;
+    for (int32_t i = 0; i < op->parts; i++) all += op->width[i];
+    for (int32_t i = 0; i < op->parts; before += op->width[i++]) {
+        TR_C_BEGIN(concat);
+        tr_text_addf(&network->body, "%" PRId64 ", %" PRId64 ", %" PRId64 ", %s, %s + %" PRId64 ");\n",
+                     op->rows, op->width[i], all, TR_C_VALUE(op->x[i]), TR_C_VALUE(op->y), before);
+    }
+    return TR_OK;
+}
+
+static tr_status write_slice(struct tr_c_network *network, const struct tr_traced *traced)
+{
+    const struct tr_op_split_columns *op = &traced->as.split_columns;
+    TR_C_BEGIN(copy);
+    tr_text_addf(&network->body, "%" PRId64 ", %s + %" PRId64 ", %s);\n", op->width[1], TR_C_VALUE(op->x),
+                 op->width[0], TR_C_VALUE(op->y[1]));
+    return TR_OK;
+}
+
+static tr_status write_pool_rows(struct tr_c_network *network, const struct tr_traced *traced)
+{
+    const struct tr_op_pool_rows_forward *op = &traced->as.pool_rows_forward;
+    if (op->kind == TR_POOL_MAX)
+        TR_C_BEGIN(greatest_row);
+    else
+        TR_C_BEGIN(mean_row);
+    tr_text_addf(&network->body, "%" PRId64 ", %" PRId64 ", %s, %s);\n", op->spatial, op->width,
+                 TR_C_VALUE(op->x), TR_C_VALUE(op->y));
+    return TR_OK;
+}
+
+static tr_status write_scale(struct tr_c_network *network, const struct tr_traced *traced)
+{
+    const struct tr_op_scale *op = &traced->as.scale;
+    char text[TR_C_CONSTANT];
+    TR_C_BEGIN(scale);
+    tr_text_addf(&network->body, "%" PRId64 ", %s, %s, %s);\n", op->count, constant(op->factor, text),
+                 TR_C_VALUE(op->x), TR_C_VALUE(op->y));
+    return TR_OK;
+}
+
+static tr_status write_softmax(struct tr_c_network *network, const struct tr_traced *traced)
+{
+    const struct tr_op_softmax_forward *op = &traced->as.softmax_forward;
+    TR_C_BEGIN(softmax);
+    tr_text_addf(&network->body, "%" PRId64 ", %" PRId64 ", %s, %s);\n", op->rows, op->width,
+                 TR_C_VALUE(op->x), TR_C_VALUE(op->y));
+    return TR_OK;
+}
+
+static tr_status write_layer_norm(struct tr_c_network *network, const struct tr_traced *traced)
+{
+    const struct tr_op_layer_norm_forward *op = &traced->as.layer_norm_forward;
+    char text[TR_C_CONSTANT];
+    TR_C_BEGIN(layer_norm);
+    tr_text_addf(&network->body, "%" PRId64 ", %s, %s, %s, %s, %s);\n", op->width,
+                 constant(op->epsilon, text), TR_C_ARRAY(op->gamma), TR_C_ARRAY(op->beta), TR_C_VALUE(op->x),
+                 TR_C_VALUE(op->y));
+    return TR_OK;
+}
+
+static tr_status write_rms_norm(struct tr_c_network *network, const struct tr_traced *traced)
+{
+    const struct tr_op_rms_norm_forward *op = &traced->as.rms_norm_forward;
+    char text[TR_C_CONSTANT];
+    TR_C_BEGIN(rms_norm);
+    tr_text_addf(&network->body, "%" PRId64 ", %s, %s, %s, %s);\n", op->width, constant(op->epsilon, text),
+                 TR_C_ARRAY(op->gamma), TR_C_VALUE(op->x), TR_C_VALUE(op->y));
+    return TR_OK;
+}
+
+static tr_status write_batch_norm(struct tr_c_network *network, const struct tr_traced *traced)
+{
+    const struct tr_op_batch_norm_infer *op = &traced->as.batch_norm_infer;
+    char text[TR_C_CONSTANT];
+    TR_C_BEGIN(batch_norm);
+    tr_text_addf(&network->body, "%" PRId64 ", %" PRId64 ", %s, %s, %s, %s, %s, %s, %s);\n", op->rows,
+                 op->channels, constant(op->epsilon, text), TR_C_ARRAY(op->gamma), TR_C_ARRAY(op->beta),
+                 TR_C_ARRAY(op->mean), TR_C_ARRAY(op->var), TR_C_VALUE(op->x), TR_C_VALUE(op->y));
+    return TR_OK;
+}
+
+static tr_status write_pixels(struct tr_c_network *network, const struct tr_traced *traced)
+{
+    const struct tr_op_load_images *op = &traced->as.load_images;
+    static const char *const names[] = {"scale", "shift"};
+    const float *const values[] = {op->scale, op->shift};
+    for (int i = 0; i < 2; i++) {
+        char text[TR_C_CONSTANT];
+        tr_text_addf(&network->body, "    static const float %s[4] = {", names[i]);
+        for (int c = 0; c < 4; c++)
+            tr_text_addf(&network->body, "%s%s", constant(values[i][c], text), c < 3 ? ", " : "};\n");
+    }
+    TR_C_BEGIN(pixels);
+    tr_text_addf(&network->body, "%d, %d, %d, %d, %d, scale, shift, %s, %s);\n", op->in_h, op->in_w,
+                 op->out_h, op->out_w, op->channels, TR_C_VALUE(op->source), TR_C_VALUE(op->y));
+    return TR_OK;
+}
+
+/* In hexadecimal, like floats. */
+void tr_c_write_doubles(struct tr_text *text, const char *name, int64_t count, const double *values)
+{
+    tr_text_addf(text, "    static const double %s[%" PRId64 "] = {", name, count);
+    for (int64_t i = 0; i < count; i++) tr_text_addf(text, "%s%a,", i % 4 ? " " : "\n        ", values[i]);
+    tr_text_add(text, "\n    };\n");
+}
+
+static tr_status write_standardize(struct tr_c_network *network, const struct tr_traced *traced)
+{
+    const struct tr_op_standardize *op = &traced->as.standardize;
+    tr_c_write_doubles(&network->body, "mean", op->width, op->mean);
+    tr_c_write_doubles(&network->body, "deviation", op->width, op->deviation);
+    TR_C_BEGIN(standardize);
+    tr_text_addf(&network->body, "%" PRId64 ", mean, deviation, %s, %s);\n", op->width, TR_C_VALUE(op->x),
+                 TR_C_VALUE(op->y));
+    return TR_OK;
+}
+
+static tr_status (*const writers[TR_TRACED_KINDS])(struct tr_c_network *network,
+                                                   const struct tr_traced *traced) = {
+    [TR_TRACED_dense_forward] = write_dense,
+    [TR_TRACED_conv_forward] = write_conv,
+    [TR_TRACED_winograd_forward] = write_winograd,
+    [TR_TRACED_conv_backward_data] = write_conv_transpose,
+    [TR_TRACED_activation_forward] = write_activation_layer,
+    [TR_TRACED_add] = write_add,
+    [TR_TRACED_join_columns] = write_concat,
+    [TR_TRACED_split_columns] = write_slice,
+    [TR_TRACED_scale] = write_scale,
+    [TR_TRACED_pool_rows_forward] = write_pool_rows,
+    [TR_TRACED_pool_forward] = write_pool,
+    [TR_TRACED_softmax_forward] = write_softmax,
+    [TR_TRACED_layer_norm_forward] = write_layer_norm,
+    [TR_TRACED_rms_norm_forward] = write_rms_norm,
+    [TR_TRACED_batch_norm_infer] = write_batch_norm,
+    [TR_TRACED_load_images] = write_pixels,
+    [TR_TRACED_standardize] = write_standardize,
+};
+
+/* ---- the function ---- */
+
+static void write_places(struct tr_c_network *network)
+{
+    for (int i = 0; i < network->trace->value_count; i++) {
+        const struct tr_c_value *value = &network->value[i];
+        if (value->place != TR_C_WORKSPACE) continue;
+        tr_text_addf(&network->body, "    float *const %s = workspace + %" PRId64 ";\n", value->name,
+                     value->offset);
+    }
+    for (int i = 0; i < network->trace->value_count; i++) {
+        if (!network->value[i].zeroed) continue;
+        tr_c_begin_call(network, NULL, TR_C_zero, "zero");
+        tr_text_addf(&network->body, "%" PRId64 ", %s);\n", network->value[i].floats, network->value[i].name);
+    }
+}
+
+static void write_comment(struct tr_c_network *network, const struct tr_traced *traced)
+{
+    char shape[TR_SHAPE_TEXT];
+    if (traced->layer < 0 || traced->kind == TR_TRACED_sequence_last_forward) return;
+    const struct tr_layer *layer = &network->trace->model->layers[traced->layer];
+    tr_text_pad(&network->body, ' ', network->whole ? 4 : indent_of(network, traced));
+    tr_text_addf(&network->body, "/* %s: %s */\n", network->layer_name[traced->layer],
+                 tr_shape_text(&layer->out, shape));
+}
+
+static tr_status write_operation(struct tr_c_network *network, const struct tr_traced *traced)
+{
+    const bool loop = network->whole && traced->per_token && !tr_c_is_of_all(traced);
+    if (loop) tr_text_add(&network->body, "    for (int32_t t = 0; t < length; t++) {\n");
+    tr_status status = tr_c_write_tokens(network, traced);
+    if (status == TR_ENOTFOUND)
+        status = writers[traced->kind] ? writers[traced->kind](network, traced)
+                                       : tr_trace_refuse(network->trace, traced, "C");
+    if (loop) tr_text_add(&network->body, "    }\n");
+    return status;
+}
+
+/* The operations of every token, or those of the whole example; or all. */
+static tr_status write_operations(struct tr_c_network *network, bool per_token)
+{
+    const struct tr_trace *trace = network->trace;
+    int layer = -1;
+    for (int i = 0; i < trace->count; i++) {
+        const struct tr_traced *traced = &trace->item[i];
+        if (!network->whole && traced->per_token != per_token) continue;
+        if (traced->layer != layer) write_comment(network, traced);
+        layer = traced->layer;
+        TR_TRY(write_operation(network, traced));
+    }
+    return TR_OK;
+}
+
+/* Where the output is not made in its place. */
+static void write_copy(struct tr_c_network *network, const char *count)
+{
+    const struct tr_trace *trace = network->trace;
+    if (network->value[trace->output].place == TR_C_OUTPUT) return;
+    tr_c_begin_call(network, NULL, TR_C_copy, "copy");
+    tr_text_addf(&network->body, "%s%" PRId64 ", %s, output);\n", count,
+                 tr_shape_count(&trace->model->output),
+                 tr_c_all_name(network, tr_trace_place(trace, trace->output)).text);
+}
+
+static void begin_body(struct tr_c_network *network, const char *function, const char *input)
+{
+    struct tr_text *body = &network->body;
+    tr_text_addf(body, "void %s_%s(%s, float *output, float *workspace)\n{\n", network->name, function,
+                 input);
+    size_t before = body->length;
+    write_places(network);
+    if (body->length == before) tr_text_add(body, "    (void)workspace;\n");
+}
+
+static void write_limit(struct tr_c_network *network)
+{
+    if (network->most_tokens > 0)
+        tr_text_addf(&network->body, "    if (length > %s_TOKENS) length = %s_TOKENS;\n", network->upper,
+                     network->upper);
+}
+
+/* A function that takes one token, and one that takes all of them through it. */
+static tr_status write_next(struct tr_c_network *network)
+{
+    struct tr_text *body = &network->body;
+    network->indent = 4;
+    begin_body(network, "next", "int32_t t, int32_t token");
+    tr_text_add(body, "    (void)t;\n");
+    TR_TRY(write_operations(network, true));
+    write_copy(network, "");
+    tr_text_addf(body,
+                 "}\n\nvoid %s_predict(const int32_t *tokens, int32_t length, float *output, float "
+                 "*workspace)\n{\n",
+                 network->name);
+    write_limit(network);
+    tr_text_addf(body,
+                 "    for (int32_t t = 0; t < length; t++)\n"
+                 "        %s_next(t, tokens[t], output + t * %s_OUTPUTS, workspace);\n}\n",
+                 network->name, network->upper);
+    return TR_OK;
+}
+
+static tr_status write_predict(struct tr_c_network *network)
+{
+    struct tr_text *body = &network->body;
+    network->indent = 8;
+    begin_body(network, "predict",
+               network->tokens ? "const int32_t *tokens, int32_t length" : "const float *input");
+    if (network->tokens)
+        write_limit(network);
+    else if (network->whole)
+        tr_text_addf(body, "    const int32_t length = %" PRId64 ";\n", network->most_tokens);
+    if (network->tokens && !network->whole) {
+        tr_text_add(body, "    for (int32_t t = 0; t < length; t++) {\n        int32_t token = tokens[t];\n");
+        TR_TRY(write_operations(network, true));
+        tr_text_add(body, "    }\n");
+    }
+    TR_TRY(write_operations(network, false));
+    write_copy(network, network->trace->model->output.sequence ? "length * " : "");
+    tr_text_add(body, "}\n");
+    return TR_OK;
+}
+
+tr_status tr_c_network_body(struct tr_c_network *network)
+{
+    const struct tr_trace *trace = network->trace;
+    return trace->model->output.sequence && !network->whole ? write_next(network) : write_predict(network);
+}

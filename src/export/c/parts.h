@@ -1,0 +1,90 @@
+/* The functions that files of the C export are made of: one text in export/c/ for each.
+ *
+ * In a text, @name@ stands for the prefix of the file's identifiers, @NAME@ for the same in capitals and
+ * @file@ for the name of the file.
+ */
+#ifndef TR_EXPORT_C_PARTS_H
+#define TR_EXPORT_C_PARTS_H
+
+#include "base/text/text.h"
+
+/* In the order in which a file has them: what a part uses comes before it. */
+#define TR_C_PARTS(X)                                                                                        \
+    X(zero)                                                                                                  \
+    X(copy)                                                                                                  \
+    X(exp_split)                                                                                             \
+    X(exp)                                                                                                   \
+    X(exp_minus_1)                                                                                           \
+    X(tanh)                                                                                                  \
+    X(sigmoid)                                                                                               \
+    X(erf)                                                                                                   \
+    X(larger)                                                                                                \
+    X(lanes)                                                                                                 \
+    X(sum)                                                                                                   \
+    X(window)                                                                                                \
+    X(standardize)                                                                                           \
+    X(pixels)                                                                                                \
+    X(chain)                                                                                                 \
+    X(dense)                                                                                                 \
+    X(conv)                                                                                                  \
+    X(winograd)                                                                                              \
+    X(conv_transpose)                                                                                        \
+    X(plus_bias)                                                                                             \
+    X(relu)                                                                                                  \
+    X(leaky_relu)                                                                                            \
+    X(tanh_of)                                                                                               \
+    X(sigmoid_of)                                                                                            \
+    X(gelu)                                                                                                  \
+    X(gelu_tanh)                                                                                             \
+    X(add)                                                                                                   \
+    X(concat)                                                                                                \
+    X(scale)                                                                                                 \
+    X(max_pool)                                                                                              \
+    X(average_pool)                                                                                          \
+    X(greatest_row)                                                                                          \
+    X(mean_row)                                                                                              \
+    X(softmax)                                                                                               \
+    X(layer_norm)                                                                                            \
+    X(rms_norm)                                                                                              \
+    X(batch_norm)                                                                                            \
+    X(embedding)                                                                                             \
+    X(lstm)                                                                                                  \
+    X(gru)                                                                                                   \
+    X(position)                                                                                              \
+    X(cos)                                                                                                   \
+    X(rotary)                                                                                                \
+    X(attention)                                                                                             \
+    X(attend)                                                                                                \
+    X(unfold)                                                                                                \
+    X(order)                                                                                                 \
+    X(unembedding)                                                                                           \
+    X(probabilities)                                                                                         \
+    X(philox)                                                                                                \
+    X(draw)                                                                                                  \
+    X(same_text)                                                                                             \
+    X(text_of_bytes)                                                                                         \
+    X(text_of_characters)                                                                                    \
+    X(text_of_words)
+
+#define TR_C_PART(name) TR_C_##name,
+enum tr_c_part { TR_C_PARTS(TR_C_PART) TR_C_PART_COUNT };
+#undef TR_C_PART
+
+/* Which parts a file needs. Start with zeros. */
+struct tr_c_parts {
+    bool used[TR_C_PART_COUNT];
+};
+
+/* Takes a part, and what it uses. */
+void tr_c_parts_use(struct tr_c_parts *parts, enum tr_c_part part);
+/* What marks in texts stand for. Borrowed for the call. */
+struct tr_c_names {
+    const char *name, *upper; /* @name@, @NAME@ */
+    const char *file;         /* @file@: the name of the file that is written */
+};
+/* Adds the parts that are used, a blank line behind each. */
+void tr_c_parts_write(const struct tr_c_parts *parts, const struct tr_c_names *names, struct tr_text *text);
+/* Adds `template` with the names put in. */
+void tr_c_fill(const char *template, const struct tr_c_names *names, struct tr_text *text);
+
+#endif

@@ -1,0 +1,474 @@
+/* Operations of devices as operations of ONNX. */
+#include "export/onnx/graph.h"
+
+#include "base/fail.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A value of the same shape as another. */
+static struct tr_onnx_value alike(const struct tr_onnx_value *value, struct tr_onnx_name name)
+{
+    struct tr_onnx_value made = *value;
+    made.name = name;
+    made.ending.text[0] = 0;
+    return made;
+}
+
+static struct tr_onnx_value image_of(const struct tr_sliding_window *window, int64_t channels,
+                                     struct tr_onnx_name name)
+{
+    return (struct tr_onnx_value){
+        .name = name,
+        .form = TR_ONNX_IMAGE,
+        .size = {window->out_h, window->out_w, channels},
+    };
+}
+
+/* The same elements as a vector, channels first: what follows must have its parameters in that order. */
+static struct tr_onnx_name flattened(struct tr_onnx_graph *graph, const struct tr_onnx_value *value)
+{
+    if (value->form != TR_ONNX_IMAGE) return value->name;
+    struct tr_onnx_name name = tr_onnx_emit(graph, "Flatten", 1, value->name.text);
+    tr_onnx_attribute_integer(graph->onnx, "axis", 1);
+    return name;
+}
+
+/* ---- elements ---- */
+
+static tr_status translate_activation(struct tr_onnx_graph *graph, const struct tr_traced *traced)
+{
+    const struct tr_op_activation_forward *op = &traced->as.activation_forward;
+    struct tr_onnx_value y = alike(tr_onnx_value_of(graph, op->x), tr_onnx_value_of(graph, op->x)->name);
+    TR_TRY(tr_onnx_activate(graph, traced, op->activation, op->slope, &y.name));
+    tr_onnx_define(graph, op->y, &y);
+    return TR_OK;
+}
+
+static tr_status translate_add(struct tr_onnx_graph *graph, const struct tr_traced *traced)
+{
+    const struct tr_op_add *op = &traced->as.add;
+    struct tr_onnx_value a = *tr_onnx_value_of(graph, op->a), b = *tr_onnx_value_of(graph, op->b);
+    /* A vector that was an image, and one that was none or another image. */
+    if (a.form != b.form || (a.form == TR_ONNX_IMAGE && memcmp(a.size, b.size, sizeof a.size) != 0)) {
+        a = tr_onnx_as_rows(graph, &a);
+        b = tr_onnx_as_rows(graph, &b);
+    }
+    struct tr_onnx_value y = alike(&a, tr_onnx_emit(graph, "Add", 2, a.name.text, b.name.text));
+    tr_onnx_define(graph, op->y, &y);
+    return TR_OK;
+}
+
+/* Two of them: images along their channels where the operation does so, anything else as rows. */
+static struct tr_onnx_value join(struct tr_onnx_graph *graph, bool channels, struct tr_onnx_value a,
+                                 struct tr_onnx_value b)
+{
+    if (!channels) {
+        a = tr_onnx_as_rows(graph, &a);
+        b = tr_onnx_as_rows(graph, &b);
+    }
+    struct tr_onnx_value y = alike(&a, tr_onnx_emit(graph, "Concat", 2, a.name.text, b.name.text));
+    tr_onnx_attribute_integer(graph->onnx, "axis", channels ? 1 : -1);
+    if (channels)
+        y.size[2] += b.size[2];
+    else
+        y.width += b.width;
+    return y;
+}
+
+/* How often each row and each column comes, where that is what a layer does; else NULL. */
+static const int32_t *repeats_of(const struct tr_onnx_graph *graph, const struct tr_traced *traced)
+{
+    const struct tr_layer *layer = &graph->trace->model->layers[traced->layer];
+    return strcmp(layer->class->name, "upsample") == 0 ? tr_layer_option(layer, "size") : NULL;
+}
+
+/* The last of its operations stands for all. */
+static tr_status translate_upsample(struct tr_onnx_graph *graph, const struct tr_op_join_columns *op,
+                                    const int32_t *size)
+{
+    static const int64_t dimensions = 4;
+    struct tr_onnx_value y = *tr_onnx_value_of(graph, op->x[0]);
+    int place = tr_trace_value(graph->trace, op->y);
+    assert(y.form == TR_ONNX_IMAGE);
+    if (place >= TR_VALUE_LAYERS + graph->trace->model->layer_count) {
+        graph->value[place] = y;
+        return TR_OK;
+    }
+    struct tr_onnx_name scales = tr_onnx_local(graph, "scales");
+    float *data = tr_onnx_floats(graph->onnx, scales.text, 1, &dimensions);
+    if (data) memcpy(data, (const float[]){1, 1, (float)size[0], (float)size[1]}, 4 * sizeof *data);
+    y.name = tr_onnx_emit(graph, "Resize", 3, y.name.text, "", scales.text);
+    for (int i = 0; i < 2; i++) y.size[i] *= size[i];
+    tr_onnx_define(graph, op->y, &y);
+    return TR_OK;
+}
+
+static tr_status translate_concat(struct tr_onnx_graph *graph, const struct tr_traced *traced)
+{
+    const struct tr_op_join_columns *op = &traced->as.join_columns;
+    if (repeats_of(graph, traced)) return translate_upsample(graph, op, repeats_of(graph, traced));
+    struct tr_onnx_value y = *tr_onnx_value_of(graph, op->x[0]);
+    bool channels = y.form == TR_ONNX_IMAGE && graph->trace->model->layers[traced->layer].out.rank == 3;
+    for (int32_t i = 1; i < op->parts; i++) y = join(graph, channels, y, *tr_onnx_value_of(graph, op->x[i]));
+    tr_onnx_define(graph, op->y, &y);
+    return TR_OK;
+}
+
+/* Of images. */
+static tr_status translate_pool_rows(struct tr_onnx_graph *graph, const struct tr_traced *traced)
+{
+    const struct tr_op_pool_rows_forward *op = &traced->as.pool_rows_forward;
+    const struct tr_onnx_value *x = tr_onnx_value_of(graph, op->x);
+    const char *name = op->kind == TR_POOL_MAX ? "GlobalMaxPool" : "GlobalAveragePool";
+    if (x->form == TR_ONNX_SEQUENCE) return tr_onnx_translate_pool_tokens(graph, traced);
+    struct tr_onnx_name pooled = tr_onnx_emit(graph, name, 1, x->name.text);
+    struct tr_onnx_value y = {.form = TR_ONNX_ROWS, .width = op->width};
+    y.name = tr_onnx_emit(graph, "Flatten", 1, pooled.text);
+    tr_onnx_attribute_integer(graph->onnx, "axis", 1);
+    tr_onnx_define(graph, op->y, &y);
+    return TR_OK;
+}
+
+static tr_status translate_scale(struct tr_onnx_graph *graph, const struct tr_traced *traced)
+{
+    const struct tr_op_scale *op = &traced->as.scale;
+    const struct tr_onnx_value *x = tr_onnx_value_of(graph, op->x);
+    struct tr_onnx_name factor = tr_onnx_local_number(graph, "factor", op->factor);
+    struct tr_onnx_value y = alike(x, tr_onnx_emit(graph, "Mul", 2, x->name.text, factor.text));
+    tr_onnx_define(graph, op->y, &y);
+    return TR_OK;
+}
+
+/* ---- sums of products ---- */
+
+/* Whether a value is what inputs add to the gates of a recurrent layer. */
+static bool is_of_gates(const struct tr_trace *trace, const float *pointer)
+{
+    const int value = tr_trace_value(trace, pointer);
+    for (int i = 0; i < trace->count; i++) {
+        const struct tr_traced *traced = &trace->item[i];
+        if (traced->kind != TR_TRACED_lstm_forward && traced->kind != TR_TRACED_gru_forward) continue;
+        if (tr_trace_ports(trace, traced).read[0] == value) return true;
+    }
+    return false;
+}
+
+static tr_status translate_dense(struct tr_onnx_graph *graph, const struct tr_traced *traced)
+{
+    const struct tr_op_dense_forward *op = &traced->as.dense_forward;
+    if (is_of_gates(graph->trace, op->y)) return TR_OK; /* the recurrence that follows translates it */
+    const struct tr_onnx_value *x = tr_onnx_value_of(graph, op->x);
+    if (x->taps > 0) return tr_onnx_translate_conv1d(graph, traced);
+    const int64_t size[] = {op->in, op->out};
+    struct tr_onnx_value y = {.form = x->form == TR_ONNX_IMAGE ? TR_ONNX_ROWS : x->form, .width = op->out};
+    struct tr_onnx_name in = flattened(graph, x), bias = {""};
+    struct tr_onnx_name weights = x->form == TR_ONNX_IMAGE
+                                      ? tr_onnx_parameter_of_image(graph, op->w, x->size, op->out, 2, size)
+                                      : tr_onnx_parameter(graph, op->w, 2, size);
+    if (op->b) bias = tr_onnx_parameter(graph, op->b, 1, &op->out);
+    if (y.form == TR_ONNX_ROWS) {
+        y.name = tr_onnx_emit(graph, "Gemm", op->b ? 3 : 2, in.text, weights.text, bias.text);
+    } else {
+        y.name = tr_onnx_emit(graph, "MatMul", 2, in.text, weights.text);
+        if (op->b) y.name = tr_onnx_emit(graph, "Add", 2, y.name.text, bias.text);
+    }
+    TR_TRY(tr_onnx_activate(graph, traced, op->activation, op->slope, &y.name));
+    tr_onnx_define(graph, op->y, &y);
+    return TR_OK;
+}
+
+/* Attributes of convolutions and pools. A window that begins inside of the padding may end inside of it too.
+ */
+static void add_window(struct tr_onnx_graph *graph, const struct tr_sliding_window *window)
+{
+    int64_t bottom = (int64_t)(window->out_h - 1) * window->stride_h +
+                     (int64_t)(window->kernel_h - 1) * window->dilation_h + 1 - window->in_h -
+                     window->pad_top;
+    int64_t right = (int64_t)(window->out_w - 1) * window->stride_w +
+                    (int64_t)(window->kernel_w - 1) * window->dilation_w + 1 - window->in_w -
+                    window->pad_left;
+    const int64_t kernel[] = {window->kernel_h, window->kernel_w};
+    const int64_t strides[] = {window->stride_h, window->stride_w};
+    const int64_t dilations[] = {window->dilation_h, window->dilation_w};
+    const int64_t pads[] = {window->pad_top, window->pad_left, bottom > 0 ? bottom : 0,
+                            right > 0 ? right : 0};
+    tr_onnx_attribute_integers(graph->onnx, "kernel_shape", 2, kernel);
+    tr_onnx_attribute_integers(graph->onnx, "strides", 2, strides);
+    tr_onnx_attribute_integers(graph->onnx, "pads", 4, pads);
+    if (dilations[0] > 1 || dilations[1] > 1)
+        tr_onnx_attribute_integers(graph->onnx, "dilations", 2, dilations);
+}
+
+/* [height][width][in][out] becomes [out][in][height][width]. */
+static struct tr_onnx_name kernel_of(struct tr_onnx_graph *graph, const struct tr_sliding_window *window,
+                                     int64_t in, int64_t out, const float *w)
+{
+    int64_t taps = (int64_t)window->kernel_h * window->kernel_w;
+    const int64_t size[] = {out, in, window->kernel_h, window->kernel_w};
+    struct tr_onnx_name name;
+    snprintf(name.text, sizeof name.text, "%s", tr_onnx_parameter_name(graph, w));
+    float *data = tr_onnx_floats(graph->onnx, name.text, 4, size);
+    for (int64_t o = 0; data && o < out; o++)
+        for (int64_t i = 0; i < in; i++)
+            for (int64_t tap = 0; tap < taps; tap++) *data++ = w[(tap * in + i) * out + o];
+    return name;
+}
+
+/* Readers choose how they compute it; `op` is of either definition. */
+static tr_status add_conv(struct tr_onnx_graph *graph, const struct tr_traced *traced,
+                          const struct tr_op_conv_forward *op)
+{
+    const struct tr_onnx_value *x = tr_onnx_value_of(graph, op->x);
+    const int64_t outputs = op->out_c;
+    struct tr_onnx_name weights = kernel_of(graph, &op->window, op->in_c, op->out_c, op->w), bias = {""};
+    assert(x->form == TR_ONNX_IMAGE);
+    if (op->b) bias = tr_onnx_parameter(graph, op->b, 1, &outputs);
+    struct tr_onnx_name name =
+        tr_onnx_emit(graph, "Conv", op->b ? 3 : 2, x->name.text, weights.text, bias.text);
+    add_window(graph, &op->window);
+    TR_TRY(tr_onnx_activate(graph, traced, op->activation, op->slope, &name));
+    struct tr_onnx_value y = image_of(&op->window, outputs, name);
+    tr_onnx_define(graph, op->y, &y);
+    return TR_OK;
+}
+
+static tr_status translate_conv(struct tr_onnx_graph *graph, const struct tr_traced *traced)
+{
+    return add_conv(graph, traced, &traced->as.conv_forward);
+}
+
+static tr_status translate_winograd(struct tr_onnx_graph *graph, const struct tr_traced *traced)
+{
+    return add_conv(graph, traced, &traced->as.winograd_forward.conv);
+}
+
+/* The input gradient of a convolution; the image that comes out is that one's input. Where strides leave rows
+   without a tap at its end, they are added. */
+static tr_status translate_conv_transpose(struct tr_onnx_graph *graph, const struct tr_traced *traced)
+{
+    const struct tr_op_conv_backward_data *op = &traced->as.conv_backward_data;
+    const struct tr_sliding_window *window = &op->window;
+    const struct tr_onnx_value *x = tr_onnx_value_of(graph, op->dy);
+    struct tr_onnx_name weights = kernel_of(graph, window, op->in_c, op->out_c, op->w);
+    assert(x->form == TR_ONNX_IMAGE);
+    int64_t left_h = (int64_t)(window->out_h - 1) * window->stride_h + window->kernel_h - window->in_h -
+                     window->pad_top,
+            left_w = (int64_t)(window->out_w - 1) * window->stride_w + window->kernel_w - window->in_w -
+                     window->pad_left;
+    struct tr_onnx_value y = {.form = TR_ONNX_IMAGE, .size = {window->in_h, window->in_w, op->in_c}};
+    y.name = tr_onnx_emit(graph, "ConvTranspose", 2, x->name.text, weights.text);
+    add_window(graph, window);
+    if (left_h < 0 || left_w < 0) {
+        const int64_t more[] = {left_h < 0 ? -left_h : 0, left_w < 0 ? -left_w : 0};
+        tr_onnx_attribute_integers(graph->onnx, "output_padding", 2, more);
+    }
+    tr_onnx_define(graph, op->dx, &y);
+    return TR_OK;
+}
+
+static tr_status translate_pool(struct tr_onnx_graph *graph, const struct tr_traced *traced)
+{
+    const struct tr_op_pool_forward *op = &traced->as.pool_forward;
+    const struct tr_onnx_value *x = tr_onnx_value_of(graph, op->x);
+    assert(x->form == TR_ONNX_IMAGE);
+    struct tr_onnx_value y =
+        image_of(&op->window, op->channels,
+                 tr_onnx_emit(graph, op->kind == TR_POOL_MAX ? "MaxPool" : "AveragePool", 1, x->name.text));
+    add_window(graph, &op->window);
+    tr_onnx_define(graph, op->y, &y);
+    return TR_OK;
+}
+
+/* ---- rows ---- */
+
+static tr_status translate_softmax(struct tr_onnx_graph *graph, const struct tr_traced *traced)
+{
+    const struct tr_op_softmax_forward *op = &traced->as.softmax_forward;
+    struct tr_onnx_value x = *tr_onnx_value_of(graph, op->x);
+    if (x.form == TR_ONNX_IMAGE && op->width != x.size[2]) x = tr_onnx_as_rows(graph, &x);
+    struct tr_onnx_value y = alike(&x, tr_onnx_emit(graph, "Softmax", 1, x.name.text));
+    tr_onnx_attribute_integer(graph->onnx, "axis", x.form == TR_ONNX_IMAGE ? 1 : -1);
+    tr_onnx_define(graph, op->y, &y);
+    return TR_OK;
+}
+
+static struct tr_onnx_name mean_of(struct tr_onnx_graph *graph, bool image, const char *x)
+{
+    static const int64_t all[] = {1, 2, 3}, last[] = {-1};
+    struct tr_onnx_name mean = tr_onnx_emit(graph, "ReduceMean", 1, x);
+    tr_onnx_attribute_integers(graph->onnx, "axes", image ? 3 : 1, image ? all : last);
+    tr_onnx_attribute_integer(graph->onnx, "keepdims", 1);
+    return mean;
+}
+
+/* A parameter with a number for each of x's, `width` in all. */
+static struct tr_onnx_name parameter_like(struct tr_onnx_graph *graph, const float *values,
+                                          const struct tr_onnx_value *x, int64_t width)
+{
+    const int64_t size[] = {x->size[2], x->size[0], x->size[1]};
+    return x->form == TR_ONNX_IMAGE ? tr_onnx_parameter_of_image(graph, values, x->size, 1, 3, size)
+                                    : tr_onnx_parameter(graph, values, 1, &width);
+}
+
+/* x over the root of the mean of its squares and epsilon. */
+static struct tr_onnx_name over_root(struct tr_onnx_graph *graph, bool image, const char *x, float epsilon)
+{
+    struct tr_onnx_name number = tr_onnx_local_number(graph, "epsilon", epsilon);
+    struct tr_onnx_name square = tr_onnx_emit(graph, "Mul", 2, x, x);
+    struct tr_onnx_name mean = mean_of(graph, image, square.text);
+    struct tr_onnx_name raised = tr_onnx_emit(graph, "Add", 2, mean.text, number.text);
+    struct tr_onnx_name root = tr_onnx_emit(graph, "Sqrt", 1, raised.text);
+    return tr_onnx_emit(graph, "Div", 2, x, root.text);
+}
+
+static tr_status translate_rms_norm(struct tr_onnx_graph *graph, const struct tr_traced *traced)
+{
+    const struct tr_op_rms_norm_forward *op = &traced->as.rms_norm_forward;
+    const struct tr_onnx_value *x = tr_onnx_value_of(graph, op->x);
+    struct tr_onnx_name gamma = parameter_like(graph, op->gamma, x, op->width);
+    struct tr_onnx_name normal = over_root(graph, x->form == TR_ONNX_IMAGE, x->name.text, op->epsilon);
+    struct tr_onnx_value y = alike(x, tr_onnx_emit(graph, "Mul", 2, normal.text, gamma.text));
+    tr_onnx_define(graph, op->y, &y);
+    return TR_OK;
+}
+
+/* The operator set has no layer normalization of its own. */
+static tr_status translate_layer_norm(struct tr_onnx_graph *graph, const struct tr_traced *traced)
+{
+    const struct tr_op_layer_norm_forward *op = &traced->as.layer_norm_forward;
+    const struct tr_onnx_value *x = tr_onnx_value_of(graph, op->x);
+    bool image = x->form == TR_ONNX_IMAGE;
+    struct tr_onnx_name gamma = parameter_like(graph, op->gamma, x, op->width);
+    struct tr_onnx_name beta = parameter_like(graph, op->beta, x, op->width);
+    struct tr_onnx_name mean = mean_of(graph, image, x->name.text);
+    struct tr_onnx_name d = tr_onnx_emit(graph, "Sub", 2, x->name.text, mean.text);
+    struct tr_onnx_name normal = over_root(graph, image, d.text, op->epsilon);
+    struct tr_onnx_name scaled = tr_onnx_emit(graph, "Mul", 2, normal.text, gamma.text);
+    struct tr_onnx_value y = alike(x, tr_onnx_emit(graph, "Add", 2, scaled.text, beta.text));
+    tr_onnx_define(graph, op->y, &y);
+    return TR_OK;
+}
+
+static tr_status translate_batch_norm(struct tr_onnx_graph *graph, const struct tr_traced *traced)
+{
+    const struct tr_op_batch_norm_infer *op = &traced->as.batch_norm_infer;
+    struct tr_onnx_value x = *tr_onnx_value_of(graph, op->x);
+    if (x.form == TR_ONNX_IMAGE && op->channels != x.size[2]) x = tr_onnx_as_rows(graph, &x);
+    struct tr_onnx_name gamma = tr_onnx_parameter(graph, op->gamma, 1, &op->channels);
+    struct tr_onnx_name beta = tr_onnx_parameter(graph, op->beta, 1, &op->channels);
+    struct tr_onnx_name mean = tr_onnx_parameter(graph, op->mean, 1, &op->channels);
+    struct tr_onnx_name variance = tr_onnx_parameter(graph, op->var, 1, &op->channels);
+    struct tr_onnx_value y = alike(&x, tr_onnx_emit(graph, "BatchNormalization", 5, x.name.text, gamma.text,
+                                                    beta.text, mean.text, variance.text));
+    tr_onnx_attribute_float(graph->onnx, "epsilon", op->epsilon);
+    tr_onnx_define(graph, op->y, &y);
+    return TR_OK;
+}
+
+/* An image that a layer takes as tokens, or the other way round: from now on it is that for all readers. */
+static void take_tokens(struct tr_onnx_graph *graph, const struct tr_traced *traced)
+{
+    static const int64_t flat[] = {0, 0, -1}, time_first[] = {2, 0, 1}, batch_first[] = {1, 2, 0};
+    const struct tr_layer *layer = traced->layer < 0 ? NULL : &graph->trace->model->layers[traced->layer];
+    struct tr_traced_ports ports = tr_trace_ports(graph->trace, traced);
+    for (int k = 0; layer && k < TR_TRACED_READS; k++) {
+        if (ports.read[k] < 0 || graph->trace->model->image_tokens == 0) continue;
+        struct tr_onnx_value *value = &graph->value[ports.read[k]];
+        const struct tr_shape *image = &graph->trace->value[ports.read[k]].shape;
+        if (value->form == TR_ONNX_IMAGE && layer->in[0].sequence) {
+            struct tr_onnx_name shape = tr_onnx_local_integers(graph, "flat", 3, flat);
+            struct tr_onnx_name rows = tr_onnx_emit(graph, "Reshape", 2, value->name.text, shape.text);
+            const int64_t channels = value->size[2];
+            *value = (struct tr_onnx_value){.form = TR_ONNX_SEQUENCE, .width = channels};
+            value->name = tr_onnx_emit(graph, "Transpose", 1, rows.text);
+            tr_onnx_attribute_integers(graph->onnx, "perm", 3, time_first);
+        } else if (value->form == TR_ONNX_SEQUENCE && image->rank == 3 && !layer->in[0].sequence) {
+            const int64_t size[] = {0, 0, image->size[0], image->size[1]};
+            struct tr_onnx_name shape = tr_onnx_local_integers(graph, "image", 4, size);
+            struct tr_onnx_name rows = tr_onnx_emit(graph, "Transpose", 1, value->name.text);
+            tr_onnx_attribute_integers(graph->onnx, "perm", 3, batch_first);
+            *value = (struct tr_onnx_value){.form = TR_ONNX_IMAGE};
+            memcpy(value->size, image->size, sizeof value->size);
+            value->name = tr_onnx_emit(graph, "Reshape", 2, rows.text, shape.text);
+        }
+    }
+}
+
+/* Rows that a layer takes as an image (reshape): from now on they are one for all readers. */
+static void take_images(struct tr_onnx_graph *graph, const struct tr_traced *traced)
+{
+    static const int64_t channels_first[] = {0, 3, 1, 2};
+    const struct tr_layer *layer = traced->layer < 0 ? NULL : &graph->trace->model->layers[traced->layer];
+    if (!layer || layer->in[0].rank != 3) return;
+    struct tr_traced_ports ports = tr_trace_ports(graph->trace, traced);
+    for (int k = 0; k < TR_TRACED_READS; k++) {
+        if (ports.read[k] < 0 || graph->value[ports.read[k]].form != TR_ONNX_ROWS) continue;
+        struct tr_onnx_value *value = &graph->value[ports.read[k]];
+        const int64_t *size = layer->in[k < layer->input_count ? k : 0].size;
+        const int64_t shape[] = {-1, size[0], size[1], size[2]};
+        struct tr_onnx_name to = tr_onnx_local_integers(graph, "shape", 4, shape);
+        struct tr_onnx_name image = tr_onnx_emit(graph, "Reshape", 2, value->name.text, to.text);
+        *value = (struct tr_onnx_value){.form = TR_ONNX_IMAGE, .size = {size[0], size[1], size[2]}};
+        value->name = tr_onnx_emit(graph, "Transpose", 1, image.text);
+        tr_onnx_attribute_integers(graph->onnx, "perm", 4, channels_first);
+    }
+}
+
+static tr_status translate_slice(struct tr_onnx_graph *graph, const struct tr_traced *traced)
+{
+    const struct tr_op_split_columns *op = &traced->as.split_columns;
+    struct tr_onnx_value x = tr_onnx_as_rows(graph, tr_onnx_value_of(graph, op->x));
+    const int64_t begin = op->width[0], end = op->width[0] + op->width[1], last = -1;
+    struct tr_onnx_name from = tr_onnx_local_integers(graph, "begin", 1, &begin);
+    struct tr_onnx_name to = tr_onnx_local_integers(graph, "end", 1, &end);
+    struct tr_onnx_name axis = tr_onnx_local_integers(graph, "axis", 1, &last);
+    struct tr_onnx_value y =
+        alike(&x, tr_onnx_emit(graph, "Slice", 4, x.name.text, from.text, to.text, axis.text));
+    y.width = op->width[1];
+    tr_onnx_define(graph, op->y[1], &y);
+    return TR_OK;
+}
+
+/* ---- all ---- */
+
+static tr_status (*const translators[TR_TRACED_KINDS])(struct tr_onnx_graph *graph,
+                                                       const struct tr_traced *traced) = {
+    [TR_TRACED_dense_forward] = translate_dense,
+    [TR_TRACED_conv_forward] = translate_conv,
+    [TR_TRACED_winograd_forward] = translate_winograd,
+    [TR_TRACED_conv_backward_data] = translate_conv_transpose,
+    [TR_TRACED_activation_forward] = translate_activation,
+    [TR_TRACED_add] = translate_add,
+    [TR_TRACED_join_columns] = translate_concat,
+    [TR_TRACED_split_columns] = translate_slice,
+    [TR_TRACED_scale] = translate_scale,
+    [TR_TRACED_pool_rows_forward] = translate_pool_rows,
+    [TR_TRACED_pool_forward] = translate_pool,
+    [TR_TRACED_softmax_forward] = translate_softmax,
+    [TR_TRACED_layer_norm_forward] = translate_layer_norm,
+    [TR_TRACED_rms_norm_forward] = translate_rms_norm,
+    [TR_TRACED_batch_norm_infer] = translate_batch_norm,
+    [TR_TRACED_embedding_forward] = tr_onnx_translate_embedding,
+    [TR_TRACED_lstm_forward] = tr_onnx_translate_lstm,
+    [TR_TRACED_gru_forward] = tr_onnx_translate_gru,
+    [TR_TRACED_sequence_copy] = tr_onnx_translate_copy,
+    [TR_TRACED_sequence_unfold] = tr_onnx_translate_unfold,
+    [TR_TRACED_position_forward] = tr_onnx_translate_position,
+    [TR_TRACED_rotary] = tr_onnx_translate_rotary,
+    [TR_TRACED_attention_forward] = tr_onnx_translate_attention,
+    [TR_TRACED_dense_backward_data] = tr_onnx_translate_unembedding,
+    [TR_TRACED_sequence_last_forward] = tr_onnx_translate_last,
+    [TR_TRACED_load_images] = tr_onnx_translate_pixels,
+    [TR_TRACED_standardize] = tr_onnx_translate_standardize,
+};
+
+tr_status tr_onnx_translate(struct tr_onnx_graph *graph, const struct tr_traced *traced)
+{
+    if (!translators[traced->kind]) return tr_trace_refuse(graph->trace, traced, "ONNX");
+    tr_onnx_begin_part(graph, traced->layer < 0 ? "input" : graph->trace->model->layers[traced->layer].name);
+    take_tokens(graph, traced);
+    take_images(graph, traced);
+    return translators[traced->kind](graph, traced);
+}

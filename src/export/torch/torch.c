@@ -1,0 +1,273 @@
+/* Export of the network as a PyTorch module in Python source. The module has the names and shapes of
+ * TR_LAYOUT_TORCH, so that load_state_dict() takes a file of tensors in that layout.
+ *
+ *     class Attention(...):        what PyTorch does not have, where it is needed
+ *     class Net(nn.Module):
+ *         def __init__(self):      a line for each layer that has parameters or options
+ *         def prepare(images):     bytes to what the first layer gets; for networks on images
+ *         def prepare(values):     the same for numbers that the job standardizes
+ *         def forward(self, x):    or (self, tokens, lengths)
+ */
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/files/file.h"
+#include "base/text/text.h"
+#include "export/formats.h"
+#include "export/layout.h"
+#include "export/torch/layers.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+struct module {
+    const struct tr_export *what;
+    const struct tr_model *model;
+    struct tr_text text;
+};
+
+/* ---- the text ---- */
+
+static void add_head(struct module *module)
+{
+    const struct tr_export *what = module->what;
+    struct tr_text *text = &module->text;
+    tr_text_add(text, "\"\"\"The network ");
+    tr_text_add_quoted(text, what->name);
+    tr_text_addf(text,
+                 " as a PyTorch module, written by %s.\n\n"
+                 "    from safetensors.torch import load_file\n\n"
+                 "    net = Net()\n"
+                 "    net.load_state_dict(load_file(FILE))  # the tensors: safetensors, in the layout torch\n"
+                 "    net.eval()\n"
+                 "\"\"\"\n\n"
+                 "import torch\n"
+                 "from torch import nn\n"
+                 "from torch.nn import functional as F\n\n\n",
+                 what->facts->program);
+}
+
+/* Classes that PyTorch does not have, each once. */
+static void add_needed(struct module *module)
+{
+    const struct tr_model *model = module->model;
+    for (int i = 0; i < model->layer_count; i++) {
+        const struct tr_torch_layer *rule = tr_torch_layer_of(&model->layers[i]);
+        const char *needed = rule->needs ? rule->needs(&model->layers[i]) : NULL;
+        for (int k = 0; needed && k < i; k++) {
+            const struct tr_torch_layer *before = tr_torch_layer_of(&model->layers[k]);
+            if (before->needs && before->needs(&model->layers[k]) == needed) needed = NULL;
+        }
+        if (!needed) continue;
+        tr_text_add(&module->text, needed);
+        tr_text_add(&module->text, "\n\n");
+    }
+}
+
+static void add_init(struct module *module)
+{
+    struct tr_text *text = &module->text;
+    tr_text_add(text, "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n");
+    for (int i = 0; i < module->model->layer_count; i++) {
+        const struct tr_layer *layer = &module->model->layers[i];
+        const struct tr_torch_layer *rule = tr_torch_layer_of(layer);
+        if (!rule->make) continue;
+        bool plain = tr_torch_is_identifier(layer->name);
+        if (plain) {
+            tr_text_addf(text, "        self.%s = ", layer->name);
+        } else {
+            tr_text_add(text, "        self.add_module(");
+            tr_text_add_quoted(text, layer->name);
+            tr_text_add(text, ", ");
+        }
+        rule->make(layer, text);
+        tr_text_add(text, plain ? "\n" : ")\n");
+    }
+    tr_text_add(text, "\n");
+}
+
+/* A number for each channel: "0.5", or "torch.tensor([0.5, 0.4, 0.3], ...)". */
+static void add_per_channel(struct tr_text *text, const struct tr_float_list *list)
+{
+    if (list->count == 1) {
+        tr_torch_add_float(text, list->item[0]);
+        return;
+    }
+    tr_text_add(text, "torch.tensor([");
+    for (int32_t i = 0; i < list->count; i++) {
+        if (i) tr_text_add(text, ", ");
+        tr_torch_add_float(text, list->item[i]);
+    }
+    tr_text_add(text, "], device=x.device).view(-1, 1, 1)");
+}
+
+/* "[0.5, 0.25], dtype=torch.float64, device=values.device)" and the rest of a tensor of doubles. */
+static void add_doubles(struct tr_text *text, const char *name, int32_t count, const double *values)
+{
+    char number[TR_TEXT_NUMBER_SIZE];
+    tr_text_addf(text, "        %s = torch.tensor([", name);
+    for (int32_t i = 0; i < count; i++)
+        tr_text_addf(text, "%s%s", i ? ", " : "", tr_text_from_double(values[i], number));
+    tr_text_add(text, "], dtype=torch.float64, device=values.device)\n");
+}
+
+static void add_standardize(struct module *module)
+{
+    const struct tr_scaling *scaling = &module->what->scaling;
+    struct tr_text *text = &module->text;
+    tr_text_addf(text,
+                 "    @staticmethod\n"
+                 "    def prepare(values):\n"
+                 "        \"\"\"Numbers [batch, %" PRId32
+                 "] of the data as forward() wants them: standardized.\"\"\"\n",
+                 scaling->count);
+    add_doubles(text, "mean", scaling->count, scaling->mean);
+    add_doubles(text, "deviation", scaling->count, scaling->deviation);
+    tr_text_add(text, "        return ((values.to(torch.float64) - mean) / deviation).to(torch.float32)\n\n");
+}
+
+static void add_prepare(struct module *module)
+{
+    const struct tr_job *job = module->what->job;
+    const int64_t *stored = job->stored.size, *input = job->model->input.size;
+    struct tr_text *text = &module->text;
+    if (module->what->scaling.count > 0) add_standardize(module);
+    if (job->features != TR_FEATURE_IMAGE) return;
+    tr_text_addf(text,
+                 "    @staticmethod\n"
+                 "    def prepare(images):\n"
+                 "        \"\"\"Bytes [batch, %" PRId64 ", %" PRId64 ", %" PRId64
+                 "] (height, width, channels) as "
+                 "forward() wants them.\"\"\"\n"
+                 "        x = images.permute(0, 3, 1, 2).to(torch.float32)\n",
+                 stored[0], stored[1], stored[2]);
+    /* The middle of the image; where that is larger than the image, with zeros around it. */
+    int64_t top = (stored[0] - input[0]) / 2, left = (stored[1] - input[1]) / 2;
+    struct tr_torch_margin margin = {-top, input[0] + top - stored[0], -left, input[1] + left - stored[1],
+                                     false};
+    if (margin.top || margin.bottom || margin.left || margin.right) {
+        tr_text_add(text, "        x = F.pad(x, ");
+        tr_torch_add_margin(text, &margin);
+        tr_text_add(text, ")\n");
+    }
+    tr_text_add(text, "        return x * ");
+    add_per_channel(text, &job->input.scale);
+    bool shifted = job->input.shift.count > 1 || job->input.shift.item[0] != 0;
+    if (shifted) {
+        tr_text_add(text, " + ");
+        add_per_channel(text, &job->input.shift);
+    }
+    tr_text_add(text, "\n\n");
+}
+
+/* Whether a layer behind the next one takes the output of layer `i`, -1 for the network's input. */
+static bool is_kept(const struct tr_model *model, int i)
+{
+    for (int k = i + 2; k < model->layer_count; k++)
+        for (int n = 0; n < model->layers[k].input_count; n++)
+            if (model->layers[k].input[n] == i) return true;
+    return false;
+}
+
+static bool keeps_any(const struct tr_model *model)
+{
+    for (int i = -1; i < model->layer_count; i++)
+        if (is_kept(model, i)) return true;
+    return false;
+}
+
+/* kept["name"] */
+static void add_kept(const struct tr_model *model, int i, struct tr_text *text)
+{
+    tr_text_add(text, "kept[");
+    tr_text_add_quoted(text, i < 0 ? TR_LAYER_NETWORK_INPUT : model->layers[i].name);
+    tr_text_add(text, "]");
+}
+
+static void keep(const struct tr_model *model, int i, struct tr_text *text)
+{
+    if (!is_kept(model, i)) return;
+    tr_text_add(text, "        ");
+    add_kept(model, i, text);
+    tr_text_add(text, " = x\n");
+}
+
+/* What `x` is behind layer `i`. */
+static void add_layer(const struct tr_model *model, int i, struct tr_text *text)
+{
+    const struct tr_layer *layer = &model->layers[i];
+    const struct tr_torch_layer *rule = tr_torch_layer_of(layer);
+    if (!rule->join && layer->input[0] != i - 1) {
+        tr_text_add(text, "        x = ");
+        add_kept(model, layer->input[0], text);
+        tr_text_add(text, "\n");
+    }
+    tr_text_add(text, "        x = ");
+    for (int k = 0; rule->join && k < layer->input_count; k++) {
+        tr_text_add(text, rule->join(layer, k));
+        if (layer->input[k] == i - 1)
+            tr_text_add(text, "x");
+        else
+            add_kept(model, layer->input[k], text);
+    }
+    if (rule->join)
+        tr_text_add(text, rule->join(layer, layer->input_count));
+    else
+        rule->call(layer, text);
+    tr_text_add(text, "\n");
+}
+
+static void add_forward(struct module *module)
+{
+    const struct tr_model *model = module->model;
+    const int64_t *input = model->input.size;
+    struct tr_text *text = &module->text;
+    if (model->input.sequence)
+        tr_text_add(text, "    def forward(self, tokens, lengths):\n"
+                          "        \"\"\"tokens int64 [batch, time], behind its end each example has any "
+                          "token; lengths int64 "
+                          "[batch].\"\"\"\n"
+                          "        x = tokens\n");
+    else if (model->input.rank == 3)
+        tr_text_addf(text,
+                     "    def forward(self, x):\n"
+                     "        \"\"\"x float32 [batch, %" PRId64 ", %" PRId64 ", %" PRId64
+                     "] (channels, height, width).\"\"\"\n",
+                     input[2], input[0], input[1]);
+    else
+        tr_text_addf(text, "    def forward(self, x):\n        \"\"\"x float32 [batch, %" PRId64 "].\"\"\"\n",
+                     tr_shape_count(&model->input));
+    if (keeps_any(model)) tr_text_add(text, "        kept = {}\n");
+    if (model->image_tokens > 0)
+        tr_text_addf(text, "        lengths = torch.full((len(x),), %" PRId64 ", device=x.device)\n",
+                     model->image_tokens);
+    keep(model, -1, text);
+    for (int i = 0; i < model->layer_count; i++) {
+        add_layer(model, i, text);
+        keep(model, i, text);
+    }
+    tr_text_add(text, "        return x\n");
+}
+
+tr_status tr_export_torch(const struct tr_export *what, const char *path)
+{
+    struct module module = {what, what->job->model, TR_TEXT_INIT};
+    struct tr_layout_list list;
+    char *text;
+    /* Says which networks there are modules for. */
+    TR_TRY(tr_layout_list_make(module.model, TR_LAYOUT_TORCH, &list));
+    tr_layout_list_free(&list);
+    for (int i = 0; i < module.model->layer_count; i++)
+        if (!tr_torch_layer_of(&module.model->layers[i]))
+            return tr_fail(TR_EUNSUPPORTED, "%s: layer \"%s\": there is no module of PyTorch for %s",
+                           module.model->layers[i].where, module.model->layers[i].name,
+                           module.model->layers[i].class->name);
+    add_head(&module);
+    add_needed(&module);
+    add_init(&module);
+    add_prepare(&module);
+    add_forward(&module);
+    TR_TRY(tr_text_finish(&module.text, &text));
+    tr_status status = tr_file_write_atomic(NULL, path, text, strlen(text));
+    tr_free(text);
+    return status;
+}

@@ -1,0 +1,474 @@
+#include "job/step/gradient.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/numbers/tree.h"
+#include "job/step/mirror.h"
+#include "job/resident.h"
+#include "job/step/rows.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+
+struct tr_gradient {
+    tr_device *device;
+    const struct tr_job *job;
+    tr_mirror *mirror; /* of the variables */
+    struct tr_order order;
+    tr_loader *loader;
+    bool helps; /* threads of the device help the loader */
+    tr_feed *feed;
+    tr_pass *pass;
+    bool alone; /* see struct tr_gradient_part */
+    struct tr_gradient_plan plan;
+    struct tr_staging slots;  /* [plan.slots][plan.stride]; slot j receives node j */
+    struct tr_rows rows;      /* of a pass */
+    float sums[TR_PASS_SUMS]; /* behind node 0, of the last step */
+    size_t memory;
+    tr_gradient_listener listener; /* or NULL */
+    void *listener_user;
+    /* While the last pass of a step goes backward: it computes the top of the slots [node, depth), which wait
+       for each other. Of floats from `final` on, the sum is in slot `node`. */
+    int node, depth;
+    int64_t final;
+};
+
+/* What does not depend on the data: nodes, passes and slots. */
+static void plan_slots(const struct tr_job *job, const struct tr_gradient_part *part,
+                       struct tr_gradient_plan *plan)
+{
+    int64_t largest = 0;
+    *plan = (struct tr_gradient_plan){.stride = (job->model->arena_floats + TR_PASS_SUMS + 15) / 16 * 16};
+    if (part->alone) {
+        plan->nodes = 1;
+        plan->bound[0] = part->first;
+        plan->bound[1] = part->end;
+    } else {
+        plan->nodes = tr_tree_cover(job->train.microbatches, part->first, part->end, plan->bound);
+    }
+    for (int j = 0; j < plan->nodes; j++) {
+        int64_t size = plan->bound[j + 1] - plan->bound[j];
+        if (size > largest) largest = size;
+    }
+    plan->widest = largest;
+    int64_t all = part->end - part->first;
+    plan->per_pass = job->train.pass && job->train.pass < all ? job->train.pass : all;
+    /* Node j waits in slot j; the tree below it stands on that slot and those behind it. Passes are the
+       leaves of a smaller tree with the same upper levels. */
+    for (int j = 0; j < plan->nodes; j++) {
+        int64_t size = plan->bound[j + 1] - plan->bound[j];
+        int last = j + tr_tree_levels((size + plan->per_pass - 1) / plan->per_pass);
+        if (last > plan->slots) plan->slots = last;
+    }
+}
+
+void tr_gradient_plan(const struct tr_job *job, const struct tr_gradient_part *part, int64_t rows,
+                      int64_t tokens, struct tr_gradient_plan *plan)
+{
+    plan_slots(job, part, plan);
+    plan->limits = (struct tr_pass_limits){.training = true};
+    tr_rows_most(job, plan->per_pass, rows, tokens, &plan->limits);
+}
+
+size_t tr_gradient_slot_bytes(const struct tr_job *job, const struct tr_gradient_part *part)
+{
+    struct tr_gradient_plan plan;
+    plan_slots(job, part, &plan);
+    return (size_t)plan.stride * (size_t)plan.slots * sizeof(float);
+}
+
+static tr_status make_pass(tr_gradient *gradient)
+{
+    const struct tr_job *job = gradient->job;
+    const struct tr_pass_limits *limits = &gradient->plan.limits;
+    TR_TRY(tr_pass_create(gradient->device, job->model, limits, &gradient->pass));
+    TR_TRY(tr_pass_memory(gradient->device, job->model, limits, &gradient->memory));
+    const struct tr_feed_options feed = {
+        .rows = limits->examples, .augment = true, .keep = true, .features = true, .labels = true};
+    TR_TRY(tr_feed_create(gradient->device, job, job->source[TR_SET_TRAIN], &feed, &gradient->feed));
+    gradient->memory += tr_feed_memory(gradient->feed);
+    return TR_OK;
+}
+
+static tr_status zero_floats(tr_gradient *gradient, int64_t begin, int64_t end)
+{
+    struct tr_op_fill zero = {end - begin, 0, gradient->slots.data + begin};
+    gradient->memory += (size_t)(end - begin) * sizeof(float);
+    return tr_device_fill(gradient->device, &zero);
+}
+
+/* Places that are left apart have addresses, but are never touched, and so take no memory. */
+static tr_status make_slots(tr_gradient *gradient, const bool *apart, float *window)
+{
+    const struct tr_model *model = gradient->job->model;
+    int64_t floats = gradient->plan.stride * gradient->plan.slots, begin = 0;
+    TR_TRY(tr_staging_make(gradient->device, floats, window, &gradient->slots));
+    assert(!apart || gradient->plan.slots == 1);
+    /* Gaps between parameters are never written by a pass, but take part in updates and sums. */
+    for (int i = 0; apart && i < model->layer_count; i++) {
+        if (!apart[i]) continue;
+        const struct tr_parameter *weights = &model->parameters[model->layers[i].parameter[0]];
+        TR_TRY(zero_floats(gradient, begin, weights->offset));
+        begin = weights->offset + weights->count;
+    }
+    TR_TRY(zero_floats(gradient, begin, floats));
+    /* Large pages of their neighbours hold some of them. */
+    for (int i = 0; apart && i < model->layer_count; i++) {
+        if (!apart[i]) continue;
+        const struct tr_parameter *weights = &model->parameters[model->layers[i].parameter[0]];
+        tr_device_discard(gradient->device, gradient->slots.data + weights->offset,
+                          (size_t)weights->count * sizeof(float));
+    }
+    return TR_OK;
+}
+
+/* Threads of the device read ahead while they wait for each other: a thread beside them would take a
+   processor from one of them, and the others would wait for it. */
+static void let_help(tr_gradient *gradient)
+{
+    if (!tr_loader_may_be_helped(gradient->loader)) return;
+    gradient->helps = tr_device_set_idle(gradient->device, tr_loader_help, gradient->loader);
+    if (gradient->helps) tr_loader_expect_help(gradient->loader);
+}
+
+static void end_loader(tr_gradient *gradient)
+{
+    if (gradient->helps) tr_device_set_idle(gradient->device, NULL, NULL);
+    gradient->helps = false;
+    tr_loader_destroy(&gradient->loader);
+}
+
+tr_status tr_gradient_create(tr_device *device, const struct tr_job *job, tr_variables *variables,
+                             const struct tr_gradient_part *part, float *window, tr_gradient **out)
+{
+    tr_gradient *gradient = tr_alloc_zero(1, sizeof *gradient);
+    if (!gradient) return TR_ENOMEM;
+    *gradient = (tr_gradient){.device = device, .job = job, .alone = part->alone};
+    const struct tr_train_options *train = &job->train;
+    const tr_source *source = job->source[TR_SET_TRAIN];
+    tr_status status;
+    TR_TRY_GOTO(tr_mirror_create(variables, device, &gradient->mirror), fail);
+    TR_TRY_GOTO(tr_job_order(job, &gradient->order), fail);
+    struct tr_loader_options options = {
+        .microbatches = train->microbatches,
+        .first_microbatch = part->first,
+        .end_microbatch = part->end,
+        .prefetch = train->prefetch,
+        .end_step = part->end_step,
+        .in_place = tr_resident_in_place(device, source),
+    };
+    TR_TRY_GOTO(tr_loader_create(source, &gradient->order, &options, &gradient->loader), fail);
+    let_help(gradient);
+    tr_gradient_plan(job, part, tr_loader_rows(gradient->loader), tr_loader_tokens(gradient->loader),
+                     &gradient->plan);
+    TR_TRY_GOTO(make_pass(gradient), fail);
+    TR_TRY_GOTO(tr_rows_create(&gradient->rows, gradient->plan.per_pass), fail);
+    TR_TRY_GOTO(make_slots(gradient, part->apart, window), fail);
+    *out = gradient;
+    return TR_OK;
+fail:
+    tr_gradient_destroy(&gradient);
+    return status;
+}
+
+void tr_gradient_destroy(tr_gradient **handle)
+{
+    tr_gradient *gradient = *handle;
+    if (!gradient) return;
+    end_loader(gradient);
+    tr_pass_destroy(&gradient->pass);
+    tr_feed_destroy(&gradient->feed);
+    tr_staging_release(&gradient->slots);
+    tr_rows_release(&gradient->rows);
+    tr_mirror_destroy(&gradient->mirror);
+    tr_free(gradient);
+    *handle = NULL;
+}
+
+void tr_gradient_leave(tr_gradient **handle)
+{
+    if (*handle) end_loader(*handle);
+    *handle = NULL;
+}
+
+/* Of which the loss is the mean: the whole batch's, or those of a part alone. */
+static int64_t examples_of(const tr_gradient *gradient, const struct tr_batch *batch)
+{
+    const int64_t *bound = gradient->plan.bound, parts = gradient->job->train.microbatches;
+    if (!gradient->alone) return batch->global_rows;
+    return tr_cut(batch->global_rows, parts, bound[1]) - tr_cut(batch->global_rows, parts, bound[0]);
+}
+
+/* Likewise of labels of tokens. */
+static int64_t labels_of(const tr_gradient *gradient, const struct tr_batch *batch)
+{
+    const int64_t *bound = gradient->plan.bound, parts = gradient->job->train.microbatches;
+    if (!gradient->alone || !gradient->job->model->output.sequence) return batch->global_labels;
+    int64_t first = batch->offset[tr_cut(batch->global_rows, parts, bound[0]) - batch->first];
+    int64_t end = batch->offset[tr_cut(batch->global_rows, parts, bound[1]) - batch->first];
+    return tr_labels_count(batch->labels + first, end - first);
+}
+
+/* Describes microbatches [first, end) of the batch and feeds their rows. */
+static tr_status prepare_pass(tr_gradient *gradient, const struct tr_batch *batch, int64_t first, int64_t end,
+                              struct tr_pass_batch *out)
+{
+    const struct tr_job *job = gradient->job;
+    struct tr_step_scalars *scalars = tr_mirror_scalars(gradient->mirror);
+    tr_rows_describe(&gradient->rows, job, batch, first, end, examples_of(gradient, batch),
+                     labels_of(gradient, batch), scalars, out);
+    int64_t begin = (int64_t)out->first_example - batch->first;
+    return tr_feed_rows(gradient->feed, gradient->pass, batch, begin, begin + out->examples,
+                        (uint64_t)job->file.seed, scalars);
+}
+
+/* Computes microbatches [first, end), which are `nodes` whole nodes from plan.bound[node] on or, with nodes
+   1, a part of one, into the slots from `slot` on. */
+static tr_status run_pass(tr_gradient *gradient, const struct tr_batch *batch, int64_t first, int64_t end,
+                          int node, int nodes, float *slot)
+{
+    struct tr_pass_batch part;
+    int32_t bound[2 * TR_TREE_DEPTH + 1];
+    const float *parameters = tr_mirror_parameters(gradient->mirror);
+    TR_TRY(prepare_pass(gradient, batch, first, end, &part));
+    if (nodes > 1) {
+        for (int j = 0; j <= nodes; j++) bound[j] = (int32_t)(gradient->plan.bound[node + j] - first);
+        part.nodes = nodes;
+        part.node_bound = bound;
+    }
+    TR_TRY(tr_pass_forward(gradient->pass, &part, parameters, slot, gradient->plan.stride));
+    TR_TRY(tr_pass_loss(gradient->pass, &part));
+    return tr_pass_backward(gradient->pass, &part, parameters, slot, gradient->plan.stride);
+}
+
+static float *slot_at(const tr_gradient *gradient, int index)
+{
+    return gradient->slots.data + index * gradient->plan.stride;
+}
+
+/* Adds slot `right` to the one below. */
+static tr_status combine(tr_gradient *gradient, int right)
+{
+    float *left = slot_at(gradient, right - 1);
+    struct tr_op_add add = {gradient->plan.stride, left, slot_at(gradient, right), left};
+    return tr_device_add(gradient->device, &add);
+}
+
+/* The last pass has computed its slot from float `from` on: adds the slots that wait there, and tells. */
+static tr_status finish(tr_gradient *gradient, int64_t from)
+{
+    int64_t count = gradient->final - from;
+    for (int top = gradient->depth - 1; count > 0 && top > gradient->node; top--) {
+        float *left = slot_at(gradient, top - 1) + from, *right = slot_at(gradient, top) + from;
+        struct tr_op_add add = {count, left, right, left};
+        TR_TRY(tr_device_add(gradient->device, &add));
+    }
+    gradient->final = from;
+    return gradient->listener(gradient->listener_user, from);
+}
+
+static tr_status finish_layer(void *user, int layer)
+{
+    tr_gradient *gradient = user;
+    const struct tr_model *model = gradient->job->model;
+    int64_t from = gradient->final < model->arena_floats ? gradient->final : model->arena_floats;
+    if (model->layers[layer].parameter_count > 0)
+        from = model->parameters[model->layers[layer].parameter[0]].offset;
+    return finish(gradient, from);
+}
+
+/* The last pass of a step, which fills the slots from depth - 1 on, for a listener: what it completes is
+   added as it comes, not in the end. */
+static tr_status run_last_pass(tr_gradient *gradient, const struct tr_batch *batch, int64_t first,
+                               int64_t end, int node, int nodes, int depth)
+{
+    gradient->node = node;
+    gradient->depth = depth;
+    gradient->final = gradient->plan.stride;
+    tr_pass_listen(gradient->pass, finish_layer, gradient);
+    tr_status status = run_pass(gradient, batch, first, end, node, nodes, slot_at(gradient, depth - 1));
+    tr_pass_listen(gradient->pass, NULL, NULL);
+    return status == TR_OK ? finish(gradient, 0) : status;
+}
+
+/* Computes a node that takes several passes into its slot, by a binary counter over them that stands on that
+   slot. */
+static tr_status compute_in_passes(tr_gradient *gradient, const struct tr_batch *batch, int node, bool tells)
+{
+    const int64_t *bound = gradient->plan.bound + node, per_pass = gradient->plan.per_pass;
+    struct tr_tree_fold fold = {0};
+    for (int64_t first = bound[0]; first < bound[1]; first += per_pass) {
+        int64_t end = first + per_pass < bound[1] ? first + per_pass : bound[1];
+        int slot = node + fold.waiting;
+        assert(slot < gradient->plan.slots);
+        if (tells && end == bound[1]) return run_last_pass(gradient, batch, first, end, node, 1, slot + 1);
+        TR_TRY(run_pass(gradient, batch, first, end, node, 1, slot_at(gradient, slot)));
+        tr_tree_push(&fold, end == bound[1]);
+        for (int right; (right = tr_tree_combine(&fold)) > 0;) TR_TRY(combine(gradient, node + right));
+    }
+    return TR_OK;
+}
+
+/* Computes nodes from `node` on, as many as one pass can take or else one, and returns the next. */
+static tr_status compute_nodes(tr_gradient *gradient, const struct tr_batch *batch, int node, int *next)
+{
+    const struct tr_gradient_plan *plan = &gradient->plan;
+    int end = node + 1;
+    while (end < plan->nodes && plan->bound[end + 1] - plan->bound[node] <= plan->per_pass) end++;
+    bool tells = gradient->listener && end == plan->nodes;
+    int64_t first = plan->bound[node], last = plan->bound[end];
+    *next = end;
+    if (last - first > plan->per_pass) return compute_in_passes(gradient, batch, node, tells);
+    if (tells) return run_last_pass(gradient, batch, first, last, node, end - node, node + 1);
+    return run_pass(gradient, batch, first, last, node, end - node, slot_at(gradient, node));
+}
+
+tr_status tr_gradient_enqueue(tr_gradient *gradient, int64_t step, float sums[TR_PASS_SUMS],
+                              int64_t *examples)
+{
+    const struct tr_batch *batch;
+    TR_TRY(tr_loader_get(gradient->loader, step, &batch));
+    *examples = examples_of(gradient, batch);
+    if (*examples == 0) return TR_OK;
+    TR_TRY(tr_mirror_renew(gradient->mirror, TR_ARENA_PARAMETERS));
+    for (int node = 0; node < gradient->plan.nodes;) TR_TRY(compute_nodes(gradient, batch, node, &node));
+    return sums ? tr_device_to_host(gradient->device, sums, tr_gradient_loss(gradient), sizeof gradient->sums)
+                : TR_OK;
+}
+
+bool tr_gradient_borrows_nothing(const tr_gradient *gradient)
+{
+    return tr_feed_is_resident(gradient->feed);
+}
+
+tr_status tr_gradient_step(tr_gradient *gradient, int64_t step, int64_t *examples)
+{
+    TR_TRY(tr_gradient_enqueue(gradient, step, gradient->sums, examples));
+    return *examples == 0 ? TR_OK : tr_device_wait(gradient->device);
+}
+
+const float *tr_gradient_loss(const tr_gradient *gradient)
+{
+    return gradient->slots.data + gradient->job->model->arena_floats;
+}
+
+const float *tr_gradient_sums(const tr_gradient *gradient)
+{
+    return gradient->sums;
+}
+
+void tr_gradient_narrow(tr_gradient *gradient, int64_t first, int64_t end)
+{
+    assert(gradient->alone && end - first <= gradient->plan.widest);
+    gradient->plan.bound[0] = first;
+    gradient->plan.bound[1] = end;
+}
+
+float *tr_gradient_slots(const tr_gradient *gradient)
+{
+    return gradient->slots.data;
+}
+
+tr_status tr_gradient_open(tr_gradient *gradient, const struct tr_staging **out)
+{
+    *out = &gradient->slots;
+    return tr_staging_open(&gradient->slots);
+}
+
+tr_status tr_gradient_deliver(tr_gradient *gradient, int64_t count, const float **out)
+{
+    return tr_mirror_gradient(gradient->mirror, gradient->slots.data, count, out);
+}
+
+int64_t tr_gradient_stride(const tr_gradient *gradient)
+{
+    return gradient->plan.stride;
+}
+
+void tr_gradient_listen(tr_gradient *gradient, tr_gradient_listener listener, void *user)
+{
+    gradient->listener = listener;
+    gradient->listener_user = user;
+}
+
+void tr_gradient_leave_apart(tr_gradient *gradient, const bool *apart, tr_pass_taker taker, void *user)
+{
+    tr_pass_leave_apart(gradient->pass, apart, taker, user);
+}
+
+void tr_gradient_watch(tr_gradient *gradient, tr_pass_watcher watcher, void *user)
+{
+    tr_pass_watch(gradient->pass, watcher, user);
+}
+
+size_t tr_gradient_memory(const tr_gradient *gradient)
+{
+    return gradient->memory;
+}
+
+/* ---- blame ---- */
+
+static tr_status all_finite(tr_gradient *gradient, const float *values, int64_t count, bool *finite)
+{
+    float *copy = tr_alloc((size_t)count + 1, sizeof *copy);
+    if (!copy) return TR_ENOMEM;
+    tr_status status = tr_device_to_host(gradient->device, copy, values, (size_t)count * sizeof *copy);
+    if (status == TR_OK) status = tr_device_wait(gradient->device);
+    *finite = true;
+    for (int64_t i = 0; status == TR_OK && i < count && *finite; i++) *finite = isfinite(copy[i]);
+    tr_free(copy);
+    return status;
+}
+
+struct blame {
+    tr_gradient *gradient;
+    char *name;
+    size_t size;
+    bool found;
+};
+
+/* Called after each layer of the forward pass. */
+static tr_status check_layer(void *user, const struct tr_layer *layer, const float *output, int64_t count)
+{
+    struct blame *blame = user;
+    bool finite;
+    if (blame->found) return TR_OK;
+    TR_TRY(all_finite(blame->gradient, output, count, &finite));
+    if (finite) return TR_OK;
+    blame->found = true;
+    snprintf(blame->name, blame->size, "output of layer \"%s\"", layer->name);
+    return TR_OK;
+}
+
+tr_status tr_gradient_locate_nonfinite(tr_gradient *gradient, int64_t step, char *name, size_t size)
+{
+    const struct tr_model *model = gradient->job->model;
+    const float *parameters = tr_mirror_parameters(gradient->mirror);
+    TR_TRY(tr_mirror_renew(gradient->mirror, TR_ARENA_PARAMETERS));
+    for (int i = 0; i < model->parameter_count; i++) {
+        bool finite;
+        TR_TRY(all_finite(gradient, parameters + model->parameters[i].offset, model->parameters[i].count,
+                          &finite));
+        if (finite) continue;
+        snprintf(name, size, "parameter \"%s\"", model->parameters[i].name);
+        return TR_OK;
+    }
+    const struct tr_batch *batch;
+    TR_TRY(tr_loader_get(gradient->loader, step, &batch));
+    struct blame blame = {gradient, name, size, false};
+    const struct tr_gradient_plan *plan = &gradient->plan;
+    int64_t last = plan->bound[plan->nodes];
+    for (int64_t first = plan->bound[0]; first < last && !blame.found; first += plan->per_pass) {
+        int64_t end = first + plan->per_pass < last ? first + plan->per_pass : last;
+        struct tr_pass_batch part;
+        TR_TRY(prepare_pass(gradient, batch, first, end, &part));
+        tr_pass_watch(gradient->pass, check_layer, &blame);
+        tr_status status =
+            tr_pass_forward(gradient->pass, &part, parameters, gradient->slots.data, plan->stride);
+        tr_pass_watch(gradient->pass, NULL, NULL);
+        TR_TRY(status);
+    }
+    if (!blame.found) snprintf(name, size, "loss");
+    return TR_OK;
+}

@@ -1,0 +1,106 @@
+/* Gradients of a step on this process: its microbatches in passes, combined in the fixed tree.
+ *
+ * A process computes a contiguous range of a step's microbatches, which covers some nodes of the tree over
+ * all of them (tr_tree_cover()); with the whole range that is the root. The results are those of one pass
+ * over each node's microbatches, whatever the size of a pass.
+ */
+#ifndef TR_JOB_GRADIENT_H
+#define TR_JOB_GRADIENT_H
+
+#include "base/numbers/tree.h"
+#include "job/feed.h"
+#include "job/job.h"
+#include "job/step/variables.h"
+
+typedef struct tr_gradient tr_gradient;
+
+/* The part of each step that a process computes. */
+struct tr_gradient_part {
+    int64_t first, end; /* microbatches [first, end) */
+    int64_t end_step;   /* steps from here on are not read ahead */
+    /* The part is a batch of its own: its gradient is the mean over its own examples, added along a tree of
+       its own (one node); otherwise a summand of the mean over the whole batch. */
+    bool alone;
+    /* [layers], borrowed for making the gradient, or NULL: layers that will be left apart
+       (tr_gradient_leave_apart()), whose places take no memory. Only where all microbatches are computed in
+       one pass. */
+    const bool *apart;
+};
+
+/* The memory of a step: what a pass is made for, and the arenas in which gradients of passes wait in the
+ * tree. */
+struct tr_gradient_plan {
+    int64_t per_pass; /* microbatches computed at a time */
+    int64_t widest;   /* microbatches of the largest node */
+    struct tr_pass_limits limits;
+    int nodes;                            /* of the tree, that the part covers */
+    int64_t bound[2 * TR_TREE_DEPTH + 1]; /* node j is over microbatches [bound[j], bound[j + 1]) */
+    int slots;
+    int64_t stride; /* floats of a slot: an arena and the sums */
+};
+
+/* Plans steps in which the part has at most `rows` examples with `tokens` tokens in all (0 without
+ * sequences). */
+void tr_gradient_plan(const struct tr_job *job, const struct tr_gradient_part *part, int64_t rows,
+                      int64_t tokens, struct tr_gradient_plan *plan);
+/* The bytes of all slots. */
+size_t tr_gradient_slot_bytes(const struct tr_job *job, const struct tr_gradient_part *part);
+
+/* Makes passes, loader and gradient memory for the training data of the job, whose set must be open.
+   `window`, or NULL, is host memory of tr_gradient_slot_bytes() that ranks share, for the results, see
+   tr_staging_make(). All borrowed
+   for the life of the gradient, but for the part. Returned, destroy with tr_gradient_destroy(). */
+tr_status tr_gradient_create(tr_device *device, const struct tr_job *job, tr_variables *variables,
+                             const struct tr_gradient_part *part, float *window, tr_gradient **out);
+void tr_gradient_destroy(tr_gradient **gradient);
+/* In the place of tr_gradient_destroy(), while messages may still use its memory: reads ahead no more, and
+   leaves the rest as it is until the process ends. Accepts NULL, nulls the handle. */
+void tr_gradient_leave(tr_gradient **gradient);
+
+/* Computes the nodes of a step with the present parameters and waits. tr_variables_begin_step() has been
+   called. *examples is the size of the global batch; of a part alone its own, where 0 means that there was
+   nothing to compute and the slots are as they were. */
+tr_status tr_gradient_step(tr_gradient *gradient, int64_t step, int64_t *examples);
+/* The same without waiting: the slots are there once the device was waited for, and in `sums`, host memory
+   or NULL, what tr_gradient_sums() would tell. The batch is borrowed until then. */
+tr_status tr_gradient_enqueue(tr_gradient *gradient, int64_t step, float sums[TR_PASS_SUMS],
+                              int64_t *examples);
+/* Whether nothing of a batch is borrowed, so that the next step can be enqueued meanwhile. */
+bool tr_gradient_borrows_nothing(const tr_gradient *gradient);
+/* The loss behind node 0 of the last step, device memory. */
+const float *tr_gradient_loss(const tr_gradient *gradient);
+/* The sums of loss and correctness behind node 0 of the last step that computed some, host memory
+   [TR_PASS_SUMS]. */
+const float *tr_gradient_sums(const tr_gradient *gradient);
+/* Of a part alone: from now on steps compute its microbatches [first, end) only, as a batch of their own. */
+void tr_gradient_narrow(tr_gradient *gradient, int64_t first, int64_t end);
+/* The nodes of the last step: node j is an arena with TR_PASS_SUMS floats behind it, at slots + j * stride.
+ * Device memory. */
+float *tr_gradient_slots(const tr_gradient *gradient);
+/* The same with a host side, for whoever moves gradients between ranks; borrowed. TR_ENOMEM. */
+tr_status tr_gradient_open(tr_gradient *gradient, const struct tr_staging **out);
+/* The floats [0, count) of node 0 where the device that holds the variables can read them; see
+ * tr_mirror_gradient(). */
+tr_status tr_gradient_deliver(tr_gradient *gradient, int64_t count, const float **out);
+int64_t tr_gradient_stride(const tr_gradient *gradient);
+/* Told while backward of a step's last pass goes down through the layers: from float `from` of their arenas
+   on, all nodes are final, the sums behind them too, and the parameters are not read any more. `from` falls
+   to 0 and may come more than once. What does this is enqueued: tr_device_wait() makes sure that it is done.
+   A failure fails the step. */
+typedef tr_status (*tr_gradient_listener)(void *user, int64_t from);
+/* Sets or, with NULL, removes the listener of coming steps; it hears nothing of those without examples. */
+void tr_gradient_listen(tr_gradient *gradient, tr_gradient_listener listener, void *user);
+/* Sets the layers whose first parameter's gradient is formed elsewhere, see tr_pass_leave_apart(); what the
+   nodes have in its place means nothing. */
+void tr_gradient_leave_apart(tr_gradient *gradient, const bool *apart, tr_pass_taker taker, void *user);
+/* Sets or, with NULL, removes a watcher of the passes of coming steps. */
+void tr_gradient_watch(tr_gradient *gradient, tr_pass_watcher watcher, void *user);
+/* Finds the first tensor of the last step's forward pass that is not finite: runs it again with the present
+   parameters. Writes "parameter conv1.weights" or "output of layer dense2" to `name`, "loss" if all of these
+   are finite. */
+tr_status tr_gradient_locate_nonfinite(tr_gradient *gradient, int64_t step, char *name, size_t size);
+
+/* Bytes of device memory. */
+size_t tr_gradient_memory(const tr_gradient *gradient);
+
+#endif

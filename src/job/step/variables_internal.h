@@ -1,0 +1,55 @@
+/* What the files of variables share: variables.c (memory), variables_begin.c (first values) and
+ * variables_step.c (a step). */
+#ifndef TR_JOB_VARIABLES_INTERNAL_H
+#define TR_JOB_VARIABLES_INTERNAL_H
+
+#include "job/step/variables.h"
+
+/* Neighbouring parameters that are updated alike, as one call. */
+struct variables_group {
+    struct tr_op_update update; /* pointers and scalars set */
+    int64_t offset;
+};
+
+struct tr_variables {
+    tr_device *device;
+    const struct tr_model *model;
+    const struct tr_optimizer *optimizer;
+    struct tr_staging arena[TR_ARENAS];
+    struct tr_variables_part part;
+    float *shared;                   /* memory of ranks for all arenas, or NULL */
+    bool filled;                     /* another rank gives the shared parameters their first values */
+    bool gives;                      /* this one does so, from a device with memory of its own */
+    struct tr_step_scalars *scalars; /* device */
+    struct tr_step_scalars next[2];  /* on their way there, those of two steps in turn */
+    tr_event sent[2];                /* which they are behind */
+    bool used[2];
+    int turn;
+    struct tr_staging squares; /* per parameter that is optimized */
+    float *norm;               /* device: their root */
+    int64_t square_count;
+    struct variables_group *groups;
+    int group_count;
+    size_t memory;
+    tr_update_watcher watcher; /* or NULL */
+    void *watcher_user;
+};
+
+struct variables_range {
+    int64_t begin, end; /* floats */
+};
+
+/* What is kept of an arena. */
+static inline struct variables_range variables_range_of(const tr_variables *variables, enum tr_arena arena)
+{
+    const struct tr_variables_part *part = &variables->part;
+    return arena == TR_ARENA_PARAMETERS ? (struct variables_range){part->begin, part->end}
+                                        : (struct variables_range){part->state_begin, part->state_end};
+}
+
+/* Zeros. */
+tr_status variables_clear(tr_variables *variables, float *at, int64_t count);
+/* What is updated as one, once all arenas are there. TR_ENOMEM. */
+tr_status variables_make_groups(tr_variables *variables);
+
+#endif

@@ -1,0 +1,30 @@
+/* What simulated ranks did, as time-independent traces that other simulators replay: one file for each rank
+ * with a line for each thing, in the form that SimGrid's `smpirun -replay` reads (Desprez et al. 2011,
+ * "Single node on-line simulation of MPI applications with SMPI"; version 3.32):
+ *
+ *     RANK init | compute FLOPS | isend TO TAG BYTES TYPE | irecv FROM TAG BYTES TYPE | wait FROM TO TAG |
+ *     finalize
+ *
+ * One flop stands for a nanosecond of a processor, and a type of 1 byte (6, MPI_BYTE) for the units of
+ * messages. With them lie the platform and the list of hosts that SimGrid needs.
+ */
+#ifndef TR_PLAN_TRACES_H
+#define TR_PLAN_TRACES_H
+
+#include "plan/cluster.h"
+#include "plan/world/transport.h"
+
+struct tr_traces;
+
+/* Makes `directory`/NAME-RANKS, where NAME is that of the strategy, and files in it. TR_EIO, TR_ENOMEM. */
+tr_status tr_traces_create(const char *directory, const char *strategy, int ranks,
+                           const struct tr_cluster *cluster, struct tr_traces **out);
+/* Accepts NULL, nulls the handle. */
+void tr_traces_destroy(struct tr_traces **traces);
+/* For a rehearsal. Borrowed. */
+const struct tr_sim_listener *tr_traces_listener(struct tr_traces *traces);
+/* All ranks are through after so many seconds of their time, which the file seconds.txt then holds. TR_EIO if
+ * anything could not be written. */
+tr_status tr_traces_finish(struct tr_traces *traces, double seconds);
+
+#endif

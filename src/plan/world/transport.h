@@ -1,0 +1,55 @@
+/* The transport of a world: messages between its ranks, which take the time that a cluster's network would,
+ * and are written down.
+ *
+ * The strategies and the engine of src/comm run on it unchanged; what they send, to whom and when, is their
+ * own. Two things are not as on other transports. Numbers need not be moved: from tr_sim_hollow() on,
+ * messages of some size or more arrive without their contents, and windows are addresses without
+ * memory, so that a thousand ranks fit into one process. And operations move on while a rank computes
+ * (tr_sim_compute()), as they would with a progress thread.
+ */
+#ifndef TR_PLAN_TRANSPORT_H
+#define TR_PLAN_TRANSPORT_H
+
+#include "comm/comm.h"
+#include "comm/program.h"
+#include "plan/cluster.h"
+#include "plan/world/world.h"
+
+typedef struct tr_sim tr_sim;
+
+/* What a rank hears of its own doings, in the order in which they happen; all may be NULL. `number` tells
+   messages with one sender and one receiver apart, on both sides alike. */
+struct tr_sim_listener {
+    void (*computes)(void *user, int rank, double seconds);
+    void (*sends)(void *user, int rank, int to, int64_t number, size_t bytes);
+    void (*receives)(void *user, int rank, int from, int64_t number, size_t bytes); /* it began to wait */
+    void (*received)(void *user, int rank, int from, int64_t number);
+    void *user;
+};
+
+/* Makes a network and a communicator for each rank: comm[ranks], of which the first per_host are on the first
+   host, and so on. All borrowed for its life, but for the listener. Returned; each rank destroys its
+   communicator, then all is released with tr_sim_destroy(). TR_ENOMEM. */
+tr_status tr_sim_create(tr_world *world, const struct tr_cluster *cluster, int ranks,
+                        const struct tr_sim_listener *listener, tr_comm **comm, tr_sim **out);
+/* Accepts NULL, nulls the handle; destroys the communicators that are left. */
+void tr_sim_destroy(tr_sim **sim);
+
+/* Seconds that the busiest link was busy so far. */
+double tr_sim_busiest(const tr_sim *sim);
+
+/* ---- for the rank that runs ---- */
+
+/* From now on contents of messages of `least` bytes or more do not matter, on all ranks. */
+void tr_sim_hollow(tr_sim *sim, size_t least);
+/* The rank computes for so many seconds, and its operations move on meanwhile. Not from within a function of
+ * its communicator. */
+tr_status tr_sim_compute(tr_sim *sim, double seconds);
+/* Its processor moves so many floats in memory, a tr_program_listener; from within, too. */
+void tr_sim_touch(void *sim, enum tr_program_motion motion, int64_t floats);
+
+/* Memory that takes none until it is written; NULL: there is no room for more. */
+void *tr_sim_reserve(size_t bytes);
+void tr_sim_unreserve(void *memory, size_t bytes);
+
+#endif

@@ -1,0 +1,412 @@
+/* Buckets: ranges of the arenas that take the way from gradients to new parameters each on its own, so that
+ * the first ones are on it while backward still computes the last ones.
+ *
+ * A bucket's way: this rank's nodes are there -> everybody's are -> the sum of this rank's share is formed
+ * and applied, piece by piece while it is in the cache -> the new parameters are with all. It begins when
+ * backward has come to the bucket's first float, in the same order on all ranks.
+ *
+ * Nothing is applied before the loss is known, for if it is not finite the parameters must stay as they are.
+ * Its sums are the first to go around, and all buckets wait for them.
+ *
+ * Parameters that ranks share are overwritten as soon as all ranks have started the bucket that they are in,
+ * which says that backward does not read them any more.
+ */
+#include "strategy/all_reduce/all_reduce.h"
+
+#include "base/alloc.h"
+#include "base/threads/clock.h"
+#include "base/fail.h"
+#include "base/numbers/tree.h"
+#include "comm/program.h"
+
+#include <assert.h>
+#include <math.h>
+
+#define GRAIN 16 /* floats: buckets and shares begin on cache lines */
+/* Floats that are added and then updated at a time, per thread: with what the optimizer keeps of them they
+   stay in the second-level cache, and streams are long enough for the hardware to foresee them. */
+#define PIECE (32 << 10)
+/* Hosts up to which buckets have the size that the options say. */
+#define BUCKET_ISLANDS 8
+
+/* ---- making ---- */
+
+/* Adds the buckets of a range, from its end on, or only counts them. */
+static void cut_range(int64_t begin, int64_t end, int64_t most, struct bucket *bucket, int *count)
+{
+    int64_t parts = (end - begin + most - 1) / most;
+    for (int64_t part = parts - 1; part >= 0; part--, ++*count) {
+        if (!bucket) continue;
+        bucket[*count].begin = begin + tr_cut((end - begin) / GRAIN, parts, part) * GRAIN;
+        bucket[*count].end = begin + tr_cut((end - begin) / GRAIN, parts, part + 1) * GRAIN;
+    }
+}
+
+/* Buckets end with layers, since that is when backward completes them, but are not much larger than `most`
+   floats; weights that are formed from factors are buckets of their own. Returns their number. */
+static int cut_buckets(const struct all_reduce *self, int64_t most, struct bucket *bucket)
+{
+    const struct tr_model *model = self->head.job->model;
+    int count = 0;
+    int64_t end = model->arena_floats;
+    for (int i = model->layer_count - 1; i >= 0; i--) {
+        const struct tr_layer *layer = &model->layers[i];
+        const struct factor *factor = all_reduce_factor_of(self, i);
+        int64_t begin = layer->parameter_count ? model->parameters[layer->parameter[0]].offset : end;
+        if (factor) {
+            cut_range((factor->end + GRAIN - 1) / GRAIN * GRAIN, end, most, bucket, &count);
+            if (bucket) {
+                bucket[count].begin = factor->begin;
+                bucket[count].end = factor->end;
+                bucket[count].factor = factor;
+            }
+            count++;
+        } else {
+            if (begin == end || (end - begin < most && begin > 0)) continue;
+            cut_range(begin, end, most, bucket, &count);
+        }
+        end = begin;
+    }
+    assert(end == 0);
+    return count;
+}
+
+static void cut_shares(const struct tr_strategy *strategy, struct bucket *bucket)
+{
+    int size = strategy->size, holders = strategy->servers ? strategy->servers : size;
+    int64_t all = bucket->end - bucket->begin;
+    int64_t grain = bucket->factor ? bucket->factor->grain * bucket->factor->out : GRAIN;
+    for (int r = 0; r <= size; r++) {
+        int holder = r - (size - holders); /* holders are the last ranks */
+        bucket->share[r] = tr_cut((all + grain - 1) / grain, holders, holder > 0 ? holder : 0) * grain;
+        if (bucket->share[r] > all) bucket->share[r] = all;
+    }
+}
+
+/* Buckets are larger where many exchange them, so that each one's share, and with it the number of messages
+   of a rank, stays about the same. */
+static double growth(const struct tr_strategy *strategy)
+{
+    int islands = strategy->comm ? tr_comm_hosts(strategy->comm) : 1;
+    return islands > BUCKET_ISLANDS ? (double)islands / BUCKET_ISLANDS : 1;
+}
+
+tr_status all_reduce_make_buckets(struct all_reduce *self)
+{
+    const struct tr_strategy *strategy = &self->head;
+    const struct all_reduce_options *options = &self->options;
+    const struct tr_model *model = strategy->job->model;
+    double most = options->bucket * growth(strategy) * (1 << 20) / sizeof(float);
+    bool once = !strategy->comm || options->bucket == 0 || most > (double)model->arena_floats;
+    int64_t floats = once ? model->arena_floats : (int64_t)most / GRAIN * GRAIN;
+    if (floats < GRAIN) floats = GRAIN;
+    int count = cut_buckets(self, floats, NULL);
+    size_t bounds = (size_t)strategy->size + 1;
+    self->share_bytes = tr_alloc(bounds, sizeof *self->share_bytes);
+    self->sums = tr_alloc_aligned(TR_PASS_SUMS, sizeof *self->sums);
+    self->bucket = tr_alloc_zero((size_t)count + 1, sizeof *self->bucket);
+    self->updates = tr_alloc_zero((size_t)count + 1, sizeof *self->updates);
+    if (!self->share_bytes || !self->sums || !self->bucket || !self->updates) return TR_ENOMEM;
+    self->buckets = cut_buckets(self, floats, self->bucket);
+    for (int i = 0; i < count; i++) {
+        self->bucket[i].owner = self;
+        self->bucket[i].travels = self->bucket[i].factor && tr_comm_hosts(strategy->comm) > 1;
+        self->bucket[i].share = tr_alloc(bounds, sizeof *self->bucket[i].share);
+        if (!self->bucket[i].share) return TR_ENOMEM;
+        cut_shares(strategy, &self->bucket[i]);
+        const int64_t *share = self->bucket[i].share + strategy->rank;
+        self->updates[i] =
+            (struct tr_range){self->bucket[i].begin + share[0], self->bucket[i].begin + share[1]};
+    }
+    return TR_OK;
+}
+
+void all_reduce_release_buckets(struct all_reduce *self)
+{
+    for (int i = 0; i < self->buckets; i++) tr_free(self->bucket[i].share);
+    tr_free(self->bucket);
+    tr_free(self->updates);
+    tr_free(self->share_bytes);
+    tr_free(self->sums);
+}
+
+/* ---- a step ---- */
+
+static float *nodes_of(const struct all_reduce *self, int64_t *stride)
+{
+    *stride = self->sum ? 0 : tr_gradient_stride(self->head.replicas->gradient);
+    return self->sum ? self->sum : self->slots->host;
+}
+
+void all_reduce_begin(struct all_reduce *self)
+{
+    self->copied = self->started = self->updated = self->given = 0;
+    self->seconds = 0;
+}
+
+static tr_status start_loss(struct all_reduce *self)
+{
+    int64_t stride;
+    const float *sums = nodes_of(self, &stride) + self->head.job->model->arena_floats;
+    return tr_comm_all_reduce(self->head.comm, self->reduction, sums, stride, TR_PASS_SUMS, self->sums,
+                              "loss", &self->loss);
+}
+
+static tr_status start(struct all_reduce *self, struct bucket *bucket)
+{
+    tr_strategy *strategy = &self->head;
+    int64_t stride;
+    float *nodes = nodes_of(self, &stride) + bucket->begin;
+    if (self->whole)
+        return tr_comm_all_reduce(strategy->comm, self->reduction, nodes, stride, bucket->end - bucket->begin,
+                                  self->whole + bucket->begin, "gradient", &bucket->ticket);
+    float *parameters = self->values->host + bucket->begin;
+    if (bucket->travels) {
+        TR_TRY(all_reduce_show_factors(bucket));
+        nodes = NULL;
+    }
+    return tr_comm_reduce_start(strategy->comm, self->reduction, nodes, stride, bucket->share, parameters,
+                                self->parameters, "gradient", &bucket->ticket);
+}
+
+/* ---- nodes, which come to host memory ---- */
+
+/* Copies the floats [begin, end) of all nodes of this rank to the host, beside what backward goes on with:
+   they are final. */
+static tr_status copy_nodes(struct all_reduce *self, int64_t begin, int64_t end)
+{
+    int64_t stride = tr_gradient_stride(self->head.replicas->gradient);
+    for (int j = 0; j < tr_reduction_nodes(self->reduction, self->head.rank); j++)
+        TR_TRY(tr_staging_to_host_beside(self->slots, j * stride + begin, j * stride + end));
+    return TR_OK;
+}
+
+static tr_status copy_loss(struct all_reduce *self)
+{
+    int64_t floats = self->head.job->model->arena_floats;
+    return copy_nodes(self, floats, floats + TR_PASS_SUMS);
+}
+
+/* Whether nodes are in host memory anyway. */
+static bool are_here(const struct all_reduce *self)
+{
+    return !self->slots || tr_staging_is_direct(self->slots);
+}
+
+/* The same of all buckets that are complete; with the first one the loss, which is known by then. */
+static tr_status copy_from(struct all_reduce *self, int64_t from)
+{
+    if (!self->slots) return TR_OK;
+    if (are_here(self)) return tr_device_wait(self->head.device);
+    for (; self->copied < self->buckets && self->bucket[self->copied].begin >= from; self->copied++) {
+        struct bucket *bucket = &self->bucket[self->copied];
+        if (self->copied == 0) TR_TRY(copy_loss(self));
+        TR_TRY(copy_nodes(self, bucket->begin, bucket->end));
+        TR_TRY(tr_device_record(self->head.device, &bucket->copied));
+    }
+    return TR_OK;
+}
+
+static tr_status is_copied(const struct all_reduce *self, int number, bool *out)
+{
+    *out = are_here(self);
+    if (*out || number >= self->copied) return TR_OK;
+    return tr_device_reached(self->head.device, self->bucket[number].copied, out);
+}
+
+/* Starts the loss, and behind it all buckets from float `from` on, as far as they are in host memory. */
+static tr_status start_from(struct all_reduce *self, int64_t from)
+{
+    bool here;
+    if (!self->head.open && !self->loss) {
+        TR_TRY(is_copied(self, 0, &here));
+        if (!here) return TR_OK;
+        TR_TRY(start_loss(self));
+    }
+    for (; self->started < self->buckets && self->bucket[self->started].begin >= from; self->started++) {
+        TR_TRY(is_copied(self, self->started, &here));
+        if (!here) return TR_OK;
+        TR_TRY(start(self, &self->bucket[self->started]));
+    }
+    return TR_OK;
+}
+
+/* ---- updates ---- */
+
+/* Floats that are added and then updated at a time: small pieces where that is memory of the host, and where
+   it is copied, all at once. */
+static int64_t piece_of(const struct all_reduce *self, const struct bucket *bucket)
+{
+    if (bucket->factor) return all_reduce_factor_piece(self, bucket->factor);
+    if (!tr_staging_is_direct(&self->gradient)) return bucket->end - bucket->begin;
+    return (int64_t)PIECE * self->head.device->threads;
+}
+
+/* Of a bucket that is ready: sums this rank's share and enqueues the update by it, piece by piece. */
+static tr_status update_share(struct all_reduce *self, const struct bucket *bucket)
+{
+    tr_strategy *strategy = &self->head;
+    const int64_t *share = bucket->share + strategy->rank;
+    int64_t piece = piece_of(self, bucket);
+    for (int64_t begin = share[0], end; begin < share[1]; begin = end) {
+        end = share[1] - begin < piece ? share[1] : begin + piece;
+        int64_t from = bucket->begin + begin, to = bucket->begin + end;
+        float *sum = self->gradient.host + from;
+        if (bucket->factor)
+            TR_TRY(all_reduce_form(bucket, begin, end, sum));
+        else
+            tr_comm_reduce_piece(bucket->ticket, begin, end, sum);
+        TR_TRY(tr_staging_to_device(&self->gradient, from, to));
+        TR_TRY(tr_driver_update(strategy, self->gradient.data + from, from, to));
+    }
+    /* Our share has been read by the others of the host, and theirs will be read by us. */
+    if (self->parameters && tr_comm_local_size(strategy->comm) > 1)
+        tr_program_moved(bucket->end - bucket->begin, bucket->end - bucket->begin);
+    return tr_staging_to_host_beside(self->values, bucket->begin + share[0], bucket->begin + share[1]);
+}
+
+/* The same of the next bucket; behind the last one it is asked how that went. */
+static tr_status update(struct all_reduce *self)
+{
+    struct bucket *bucket = &self->bucket[self->updated++];
+    if (self->head.spoilt) return TR_OK;
+    TR_TRY(update_share(self, bucket));
+    if (self->updated == self->buckets) TR_TRY(tr_driver_ask(&self->head));
+    return tr_device_record(self->head.holder, &bucket->updated);
+}
+
+/* Hands around what has been updated; `waits`: all, else as far as it is in host memory. */
+static tr_status give(struct all_reduce *self, bool waits)
+{
+    tr_device *holder = self->head.holder;
+    for (; self->given < self->updated; self->given++) {
+        struct bucket *bucket = &self->bucket[self->given];
+        bool here = true;
+        if (waits && !self->head.spoilt)
+            TR_TRY(tr_device_wait_for(holder, bucket->updated));
+        else if (!self->head.spoilt)
+            TR_TRY(tr_device_reached(holder, bucket->updated, &here));
+        if (!here) return TR_OK;
+        TR_TRY(tr_comm_reduce_gather(self->head.comm, bucket->ticket));
+    }
+    return TR_OK;
+}
+
+/* Whether this rank may update its share. */
+static bool is_ready(const struct all_reduce *self, struct bucket *bucket)
+{
+    return tr_comm_is_done(self->head.comm, &bucket->rows) &&
+           tr_comm_is_ready(self->head.comm, bucket->ticket);
+}
+
+static tr_status wait_ready(const struct all_reduce *self, struct bucket *bucket)
+{
+    TR_TRY(tr_comm_wait(self->head.comm, &bucket->rows));
+    return tr_comm_wait_ready(self->head.comm, bucket->ticket);
+}
+
+/* Both for all that are ready, once the loss is known. */
+static tr_status apply_ready(struct all_reduce *self)
+{
+    if (!self->head.open || self->whole) return TR_OK;
+    while (self->updated < self->started && is_ready(self, &self->bucket[self->updated])) {
+        TR_TRY(update(self));
+        TR_TRY(give(self, false));
+    }
+    return give(self, false);
+}
+
+/* ---- the way of all buckets ---- */
+
+/* What can be done now, in the time that is not computing. */
+static tr_status move_on(struct all_reduce *self, int64_t from)
+{
+    double began = tr_clock_seconds();
+    bool known;
+    TR_TRY(start_from(self, from));
+    if (self->loss) {
+        TR_TRY(tr_comm_test(self->head.comm, &self->loss, &known));
+        if (known) tr_driver_open(&self->head, self->sums);
+    }
+    TR_TRY(apply_ready(self));
+    self->seconds += tr_clock_seconds() - began;
+    return TR_OK;
+}
+
+tr_status all_reduce_advance(struct all_reduce *self, int64_t from)
+{
+    if (self->started == self->buckets) return TR_OK;
+    TR_TRY(copy_from(self, from));
+    return move_on(self, from);
+}
+
+/* A network without parameters has a loss all the same. */
+static tr_status follow_loss(struct all_reduce *self)
+{
+    if (!are_here(self)) TR_TRY(copy_loss(self));
+    TR_TRY(tr_device_wait(self->head.device));
+    return start_loss(self);
+}
+
+tr_status all_reduce_follow(struct all_reduce *self)
+{
+    TR_TRY(copy_from(self, 0));
+    while (self->started < self->buckets) {
+        if (!are_here(self))
+            TR_TRY(tr_device_wait_for(self->head.device, self->bucket[self->started].copied));
+        TR_TRY(move_on(self, 0));
+    }
+    return self->buckets > 0 ? TR_OK : follow_loss(self);
+}
+
+/* What the ranks brought together in host memory, for the holder. Nobody writes there before this rank has
+   started a bucket of the next step, which is behind that; but one without nodes has nothing to start. */
+static tr_status take_over(struct all_reduce *self, const struct tr_staging *arena)
+{
+    if (tr_staging_is_direct(arena)) return TR_OK;
+    TR_TRY(tr_staging_to_device(arena, 0, arena->floats));
+    return self->slots ? TR_OK : tr_device_wait(self->head.holder);
+}
+
+static tr_status wait_for_buckets(struct all_reduce *self)
+{
+    for (int i = 0; i < self->buckets; i++) TR_TRY(tr_comm_wait(self->head.comm, &self->bucket[i].ticket));
+    return TR_OK;
+}
+
+tr_status all_reduce_finish(struct all_reduce *self)
+{
+    TR_TRY(tr_comm_wait(self->head.comm, &self->loss));
+    if (!self->head.open) tr_driver_open(&self->head, self->sums);
+    while (!self->whole && self->updated < self->buckets) {
+        struct bucket *bucket = &self->bucket[self->updated];
+        /* Before this rank waits for others, they get what it has. */
+        TR_TRY(give(self, !is_ready(self, bucket)));
+        TR_TRY(wait_ready(self, bucket));
+        TR_TRY(update(self));
+    }
+    TR_TRY(give(self, true));
+    TR_TRY(wait_for_buckets(self));
+    /* Nobody updates by a gradient whose loss is not finite, and so nobody would wait for its copy. */
+    if (self->whole && self->head.spoilt) return TR_OK;
+    if (self->whole) return tr_staging_to_device(&self->gradient, 0, self->gradient.floats);
+    return take_over(self, self->values);
+}
+
+tr_status all_reduce_join(struct all_reduce *self, const struct tr_staging *arena, tr_window *window,
+                          const char *name)
+{
+    tr_strategy *strategy = &self->head;
+    for (int i = 0; i < strategy->update_count; i++)
+        TR_TRY(tr_staging_to_host(arena, strategy->updates[i].begin, strategy->updates[i].end));
+    TR_TRY(tr_device_wait(strategy->holder));
+    for (int i = 0; i < self->buckets; i++) {
+        struct bucket *bucket = &self->bucket[i];
+        for (int r = 0; r <= strategy->size; r++)
+            self->share_bytes[r] = bucket->share[r] * (int64_t)sizeof(float);
+        TR_TRY(tr_comm_all_gather(strategy->comm, arena->host + bucket->begin, self->share_bytes, window,
+                                  name, &bucket->ticket));
+    }
+    TR_TRY(wait_for_buckets(self));
+    return take_over(self, arena);
+}

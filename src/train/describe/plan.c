@@ -1,0 +1,80 @@
+/* What a training would be, told before anything is built. */
+#include "train/describe/plan.h"
+
+#include "base/alloc.h"
+#include "base/options/config.h"
+#include "base/fail.h"
+#include "base/files/file.h"
+#include "base/sized.h"
+#include "checkpoint/names.h"
+#include "job/override.h"
+#include "strategy/strategy.h"
+#include "train/setup/join.h"
+#include "trireme/train.h"
+
+struct tr_job_settings tr_train_changes(const struct tr_train_settings *settings)
+{
+    return (struct tr_job_settings){
+        .set = settings->set,
+        .set_count = settings->set_count,
+        .has_seed = settings->has_seed,
+        .seed = settings->seed,
+        .steps = settings->steps,
+        .epochs = settings->epochs,
+        .strategy = settings->strategy,
+        .first_of_strategy = tr_strategy_first_option,
+    };
+}
+
+tr_status tr_train_kept_file(const char *path, char **out)
+{
+    char *own = tr_path_join(path, TR_JOB_FILE);
+    if (!own) return TR_ENOMEM;
+    if (tr_file_exists(own)) {
+        *out = own;
+        return TR_OK;
+    }
+    tr_free(own);
+    struct tr_checkpoint_scan scan;
+    TR_TRY(tr_checkpoint_scan(NULL, path, &scan));
+    tr_status status = TR_OK;
+    if (scan.count == 0) {
+        status = tr_fail(TR_ENOTFOUND, "there is no checkpoint in %s", path);
+    } else {
+        *out = tr_checkpoint_make_path(path, scan.found[scan.count - 1], "/" TR_JOB_FILE);
+        if (!*out) status = TR_ENOMEM;
+    }
+    tr_checkpoint_scan_free(&scan);
+    return status;
+}
+
+static tr_status read_model(const struct tr_train_settings *settings, tr_config **root)
+{
+    if (settings->model) return tr_config_read(settings->model, root);
+    if (!settings->resume)
+        return tr_fail(TR_EINVAL, "nothing to train; give a model file, or a checkpoint to resume");
+    char *path = NULL;
+    TR_TRY(tr_train_kept_file(settings->resume, &path));
+    tr_status status = tr_config_read(path, root);
+    tr_free(path);
+    return status;
+}
+
+tr_status tr_train_plan(const struct tr_train_settings *given, struct tr_train_plan *out)
+{
+    struct tr_train_settings full, *settings = &full;
+    struct tr_train_plan plan = TR_TRAIN_PLAN_INIT;
+    TR_TRY(tr_train_settings_take(given, settings));
+    struct tr_job_settings changes = tr_train_changes(settings);
+    static const struct tr_job_settings none = {0};
+    tr_config *root = NULL;
+    TR_TRY(read_model(settings, &root));
+    tr_status status = tr_job_override(root, &changes);
+    if (status == TR_OK)
+        status = tr_strategy_peek(tr_config_get(root, "strategy"), &plan.strategy, &plan.asynchronous);
+    if (status == TR_OK)
+        status = tr_job_check(root, settings->model, &none);
+    else
+        tr_config_destroy(&root);
+    return status == TR_OK ? tr_sized_give(&plan, sizeof plan, "TR_TRAIN_PLAN_INIT", out) : status;
+}

@@ -1,0 +1,299 @@
+/* Evaluations of a trainer: by all ranks that compute, each its part. */
+#include "train/loop/internal.h"
+
+#include "base/alloc.h"
+#include "base/threads/clock.h"
+#include "base/fail.h"
+#include "base/sized.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+/* Those of a set that a rank has: as large a part of all as of each step's microbatches. */
+static void examples_of(const tr_trainer *trainer, const struct tr_placement *place, int64_t count,
+                        int64_t *first, int64_t *end)
+{
+    int64_t microbatches = trainer->job->train.microbatches;
+    *first = count * place->first_microbatch / microbatches;
+    *end = count * place->end_microbatch / microbatches;
+}
+
+/* The rank with the layers that begin or end with `layer` for the same examples as `own`. */
+static int neighbour(const tr_trainer *trainer, const struct tr_placement *own, int layer, bool begins)
+{
+    for (int r = 0; r < tr_comm_size(trainer->comm); r++) {
+        struct tr_placement other;
+        tr_strategy_placement(trainer->strategy, r, &other);
+        if ((begins ? other.first_layer : other.end_layer) == layer &&
+            other.first_microbatch == own->first_microbatch && other.end_microbatch == own->end_microbatch)
+            return r;
+    }
+    return -1;
+}
+
+/* Of a trainer, with the layers of its rank. */
+struct place {
+    const tr_trainer *trainer;
+    struct tr_placement own;
+};
+
+/* The rank that has a layer for the same examples. */
+static int rank_of_layer(const void *user, int layer)
+{
+    const struct place *place = user;
+    for (int r = 0; r < tr_comm_size(place->trainer->comm); r++) {
+        struct tr_placement other;
+        tr_strategy_placement(place->trainer->strategy, r, &other);
+        if (layer >= other.first_layer && layer < other.end_layer &&
+            other.first_microbatch == place->own.first_microbatch &&
+            other.end_microbatch == place->own.end_microbatch)
+            return r;
+    }
+    return -1;
+}
+
+static struct tr_evaluation_part part_of(const struct place *place)
+{
+    const tr_trainer *trainer = place->trainer;
+    const struct tr_placement *own = &place->own;
+    int layers = trainer->job->model->layer_count;
+    return (struct tr_evaluation_part){
+        .first_layer = own->first_layer,
+        .end_layer = own->end_layer,
+        .previous = own->first_layer > 0 ? neighbour(trainer, own, own->first_layer, false) : -1,
+        .next = own->end_layer < layers ? neighbour(trainer, own, own->end_layer, true) : -1,
+        .comm = trainer->comm,
+        .rank_of = rank_of_layer,
+        .user = place,
+    };
+}
+
+tr_status trainer_evaluated(tr_trainer *trainer, const float **parameters)
+{
+    /* Others than the root of an asynchronous run are shown what to evaluate as parameters. */
+    bool shown = tr_strategy_is_asynchronous(trainer->strategy) && !trainer_is_root(trainer);
+    bool averaged = !shown && tr_variables_arena(trainer->variables, TR_ARENA_EMA) != NULL;
+    if (!trainer->mirror) TR_TRY(tr_mirror_create(trainer->variables, trainer->device, &trainer->mirror));
+    if (averaged) TR_TRY(tr_variables_complete_ema(trainer->variables));
+    TR_TRY(tr_mirror_renew(trainer->mirror, averaged ? TR_ARENA_EMA : TR_ARENA_PARAMETERS));
+    *parameters = tr_mirror_parameters(trainer->mirror);
+    return TR_OK;
+}
+
+/* What an evaluation finds, of all `count` examples. */
+struct trainer_found {
+    int64_t count, width;
+    struct tr_evaluated_row *rows; /* [count] */
+    float *answers;                /* [count][width], or NULL */
+};
+
+static tr_status make_found(const tr_trainer *trainer, int64_t count, struct trainer_found *found)
+{
+    *found = (struct trainer_found){.count = count, .width = tr_metrics_width(trainer->job, count)};
+    found->rows = tr_alloc((size_t)count + 1, sizeof *found->rows);
+    if (found->width > 0) found->answers = tr_alloc((size_t)(count * found->width), sizeof *found->answers);
+    return found->rows && (found->answers || found->width == 0) ? TR_OK : TR_ENOMEM;
+}
+
+static void release_found(struct trainer_found *found)
+{
+    tr_free(found->rows);
+    tr_free(found->answers);
+}
+
+/* Runs examples [first, end) through this rank's part, NULL for all layers; `rows` and `answers` are theirs.
+ */
+static tr_status run_part(tr_trainer *trainer, enum tr_data_set set, const struct tr_evaluation_part *part,
+                          int64_t first, int64_t end, struct tr_evaluated_row *rows, float *answers)
+{
+    tr_evaluator **evaluator = &trainer->evaluator[set];
+    const float *parameters;
+    if (first == end) return TR_OK;
+    if (!*evaluator)
+        TR_TRY(tr_evaluator_create(trainer->device, trainer->job, trainer->job->source[set], part, true,
+                                   evaluator));
+    TR_TRY(trainer_evaluated(trainer, &parameters));
+    tr_span_begin(TR_ACTIVITY_EVALUATION, tr_data_set_names[set]);
+    tr_status status = tr_evaluator_run(*evaluator, parameters, first, end, NULL, NULL, rows, answers);
+    tr_span_end();
+    return status;
+}
+
+/* Those of the examples from `first` on. */
+static float *answers_of(const struct trainer_found *found, int64_t first)
+{
+    return found->answers ? found->answers + first * found->width : NULL;
+}
+
+/* Brings what all ranks found to all: `bytes` for each of `count` examples. */
+static tr_status share(tr_trainer *trainer, int64_t count, size_t bytes, void *values)
+{
+    int size = tr_comm_size(trainer->comm);
+    tr_ticket *ticket = NULL;
+    int64_t *bound = tr_alloc_zero((size_t)size + 1, sizeof *bound);
+    if (!bound) return TR_ENOMEM;
+    for (int r = 0; r < size; r++) {
+        struct tr_placement place;
+        int64_t first, end;
+        tr_strategy_placement(trainer->strategy, r, &place);
+        examples_of(trainer, &place, count, &first, &end);
+        bool has = place.end_layer == trainer->job->model->layer_count;
+        assert(!has || first == end || bound[r] == first * (int64_t)bytes);
+        bound[r + 1] = bound[r] + (has ? end - first : 0) * (int64_t)bytes;
+    }
+    tr_status status = tr_comm_all_gather(trainer->comm, values, bound, NULL, "evaluation", &ticket);
+    if (status == TR_OK) status = tr_comm_wait(trainer->comm, &ticket);
+    tr_free(bound);
+    return status;
+}
+
+static tr_status share_found(tr_trainer *trainer, const struct trainer_found *found)
+{
+    TR_TRY(share(trainer, found->count, sizeof *found->rows, found->rows));
+    if (!found->answers) return TR_OK;
+    return share(trainer, found->count, (size_t)found->width * sizeof *found->answers, found->answers);
+}
+
+static tr_status evaluate_together(tr_trainer *trainer, enum tr_data_set set,
+                                   const struct trainer_found *found)
+{
+    struct place place = {.trainer = trainer};
+    int64_t first, end;
+    tr_strategy_placement(trainer->strategy, tr_comm_rank(trainer->comm), &place.own);
+    examples_of(trainer, &place.own, found->count, &first, &end);
+    struct tr_evaluation_part part = part_of(&place);
+    TR_TRY(tr_strategy_gather_averages(trainer->strategy));
+    tr_status status =
+        run_part(trainer, set, &part, first, end, found->rows + first, answers_of(found, first));
+    trainer_release(trainer);
+    if (status == TR_OK) return share_found(trainer, found);
+    tr_evaluator_destroy(&trainer->evaluator[set]); /* before its messages are ended with all others */
+    return status;
+}
+
+/* ---- pieces that workers take as they come to it ---- */
+
+/* What is found in a piece: the rows of its examples, then their answers. */
+static tr_status examine(void *user, const struct tr_examination *examination, int64_t first, int64_t end,
+                         void *found)
+{
+    tr_trainer *trainer = user;
+    enum tr_data_set set = (enum tr_data_set)examination->set;
+    struct tr_evaluated_row *rows = found;
+    if (examination->set < 0 || examination->set >= TR_SETS)
+        return tr_fail(TR_EMISMATCH, "an evaluation of data set %lld", (long long)examination->set);
+    TR_TRY(tr_job_open_set(trainer->job, set));
+    int64_t count = tr_source_info(trainer->job->source[set])->count,
+            width = tr_metrics_width(trainer->job, count),
+            bytes = (int64_t)sizeof *rows + width * (int64_t)sizeof(float);
+    if (examination->count != count || examination->bytes != bytes)
+        return tr_fail(TR_EMISMATCH,
+                       "%lld examples to evaluate, where there are %lld; give all hosts the same data",
+                       (long long)examination->count, (long long)count);
+    float *answers = width > 0 ? (float *)(void *)(rows + (end - first)) : NULL;
+    return run_part(trainer, set, NULL, first, end, rows, answers);
+}
+
+static tr_status take(void *user, const struct tr_examination *examination, int64_t first, int64_t end,
+                      const void *piece)
+{
+    const tr_trainer *trainer = user;
+    const struct trainer_found *found = trainer->found;
+    const struct tr_evaluated_row *rows = piece;
+    size_t count = (size_t)(end - first);
+    (void)examination;
+    memcpy(found->rows + first, rows, count * sizeof *rows);
+    if (found->answers)
+        memcpy(answers_of(found, first), rows + count, count * (size_t)found->width * sizeof(float));
+    return TR_OK;
+}
+
+void trainer_examines(tr_trainer *trainer)
+{
+    tr_strategy_examine_by(trainer->strategy, &(struct tr_examiner){examine, take, trainer});
+}
+
+/* Pieces that each worker takes of an evaluation on the average: enough for the slow to do less. */
+#define PIECES 4
+
+static tr_status evaluate_in_pieces(tr_trainer *trainer, enum tr_data_set set, struct trainer_found *found)
+{
+    int64_t most = trainer->job->train.evaluate_batch, parts = (int64_t)PIECES * tr_comm_size(trainer->comm);
+    struct tr_examination examination = {
+        .set = set,
+        .count = found->count,
+        .piece = (found->count + parts - 1) / parts,
+        .bytes = (int64_t)sizeof *found->rows + found->width * (int64_t)sizeof *found->answers,
+    };
+    if (examination.piece > most) examination.piece = most;
+    trainer->found = found;
+    tr_status status = tr_strategy_examine(trainer->strategy, &examination);
+    trainer->found = NULL;
+    return status;
+}
+
+/* Who evaluates: all together; or whoever works in an asynchronous run under way; or this rank. */
+static tr_status find(tr_trainer *trainer, enum tr_data_set set, struct trainer_found *found)
+{
+    if (trainer->comm && !tr_strategy_is_asynchronous(trainer->strategy))
+        return evaluate_together(trainer, set, found);
+    if (trainer->shares && trainer->comm) return evaluate_in_pieces(trainer, set, found);
+    return run_part(trainer, set, NULL, 0, found->count, found->rows, found->answers);
+}
+
+tr_status trainer_evaluate(tr_trainer *trainer, enum tr_data_set set, struct tr_train_event *event)
+{
+    bool together = trainer->comm && !tr_strategy_is_asynchronous(trainer->strategy);
+    TR_TRY(tr_job_open_set(trainer->job, set));
+    int64_t count = tr_source_info(trainer->job->source[set])->count;
+    struct trainer_found found;
+    struct tr_evaluation evaluation = {0};
+    tr_metrics_destroy(&trainer->metrics);
+    tr_status status = make_found(trainer, count, &found);
+    if (status != TR_OK) {
+        release_found(&found);
+        return status;
+    }
+    double start = tr_clock_seconds();
+    status = find(trainer, set, &found);
+    /* After a failure the rows of others may still arrive. */
+    bool over = status == TR_OK || !together || tr_comm_end_operations(trainer->comm, tr_error_message());
+    if (status == TR_OK) {
+        evaluation = tr_evaluation_of(found.rows, count);
+        status = tr_metrics_make(trainer->job, count, found.rows, found.answers, evaluation.loss,
+                                 &trainer->metrics);
+    }
+    if (over) release_found(&found);
+    if (status != TR_OK) return status;
+    double seconds = tr_clock_seconds() - start;
+    *event = (struct tr_train_event){
+        .size = sizeof *event,
+        .kind = TR_EVENT_EVALUATION,
+        .step = trainer->step,
+        .steps = trainer->job->train.steps,
+        .epoch = (double)trainer->step / (double)trainer->steps_per_epoch,
+        .loss = evaluation.loss,
+        .accuracy = evaluation.accuracy,
+        .perplexity = tr_job_perplexity(trainer->job, evaluation.loss),
+        .tokens_per_second = NAN,
+        .gradient_norm = NAN,
+        .examples = count,
+        .seconds = seconds,
+        .examples_per_second = seconds > 0 ? (double)count / seconds : 0,
+        .name = tr_data_set_names[set],
+        .hash = "",
+        .metrics = trainer->metrics,
+    };
+    return TR_OK;
+}
+
+tr_status tr_trainer_evaluate(tr_trainer *trainer, const char *name, struct tr_train_event *out)
+{
+    enum tr_data_set set = TR_SET_TEST;
+    struct tr_train_event event;
+    TR_TRY(tr_sized_check(out, "TR_TRAIN_EVENT_INIT"));
+    TR_TRY(tr_data_set_find(name, &set));
+    TR_TRY(trainer_evaluate(trainer, set, &event));
+    return tr_sized_give(&event, sizeof event, "TR_TRAIN_EVENT_INIT", out);
+}

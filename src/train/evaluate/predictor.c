@@ -1,0 +1,168 @@
+/* A predictor: the network of a checkpoint, loaded, and the facts about it. */
+#include "train/evaluate/predictor.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/sized.h"
+#include "data/text/corpus_source.h"
+#include "data/cache/store.h"
+#include "job/tensors.h"
+#include "train/evaluate/metrics.h"
+
+#include <string.h>
+
+/* ---- loading ---- */
+
+static tr_status load_parameters(tr_predictor *predictor, tr_checkpoint *checkpoint, bool use_average)
+{
+    size_t floats = (size_t)predictor->job->model->arena_floats + 1, bytes = floats * sizeof(float);
+    float *arena = tr_alloc_zero(floats, sizeof *arena);
+    if (!arena) return TR_ENOMEM;
+    void *memory;
+    tr_status status = tr_job_load_parameters(predictor->job, checkpoint, use_average, arena);
+    if (status == TR_OK) status = tr_device_alloc(predictor->device, bytes, &memory);
+    if (status == TR_OK) {
+        predictor->parameters = memory;
+        status = tr_device_to_device(predictor->device, memory, arena, bytes);
+        tr_status finished = tr_device_wait(predictor->device);
+        if (status == TR_OK) status = finished;
+    }
+    tr_free(arena);
+    return status;
+}
+
+static tr_status load(tr_predictor *predictor, const struct tr_predict_settings *settings,
+                      tr_checkpoint *checkpoint)
+{
+    struct tr_job_settings as_it_is = {0};
+    const struct tr_checkpoint_facts *facts = tr_checkpoint_facts(checkpoint);
+    predictor->step = facts->step;
+    memcpy(predictor->hash, facts->parameter_hash, strlen(facts->parameter_hash) + 1);
+    predictor->path = tr_strdup(tr_checkpoint_path(checkpoint));
+    const char *skipped = tr_checkpoint_skipped(checkpoint);
+    predictor->skipped = tr_strdup(skipped ? skipped : "");
+    if (!predictor->path || !predictor->skipped) return TR_ENOMEM;
+    TR_TRY(tr_store_create(NULL, settings->data_cache, settings->data_cache_bytes, &predictor->store));
+    tr_store_defer(predictor->store);
+    as_it_is.store = predictor->store;
+    TR_TRY(tr_job_restore(checkpoint, &as_it_is, &predictor->job));
+    TR_TRY(tr_job_scaling(predictor->job, &predictor->scaling));
+    TR_TRY(tr_job_columns_read(predictor->job, &predictor->columns));
+    const struct tr_device_choice device = {.name = settings->device ? settings->device : "cpu",
+                                            .threads = settings->threads,
+                                            .isa = settings->isa,
+                                            .cache = settings->program_cache};
+    TR_TRY(tr_device_open(&device, &predictor->device));
+    return load_parameters(predictor, checkpoint, settings->use_average);
+}
+
+tr_status tr_predictor_create(const struct tr_predict_settings *given, tr_predictor **out)
+{
+    static const struct tr_predict_settings defaults = TR_PREDICT_SETTINGS_INIT;
+    struct tr_predict_settings full, *settings = &full;
+    *out = NULL;
+    TR_TRY(tr_sized_take(given, &defaults, sizeof defaults, "TR_PREDICT_SETTINGS_INIT", settings));
+    if (!settings->checkpoint) return tr_fail(TR_EINVAL, "no checkpoint is given to predict with");
+    tr_checkpoint *checkpoint;
+    TR_TRY(settings->best ? tr_checkpoint_open_best(settings->checkpoint, &checkpoint)
+                          : tr_checkpoint_open(settings->checkpoint, &checkpoint));
+    tr_predictor *predictor = tr_alloc_zero(1, sizeof *predictor);
+    tr_status status = predictor ? load(predictor, settings, checkpoint) : TR_ENOMEM;
+    tr_checkpoint_close(&checkpoint);
+    if (status != TR_OK) {
+        tr_predictor_destroy(&predictor);
+        return status;
+    }
+    *out = predictor;
+    return TR_OK;
+}
+
+void tr_predictor_destroy(tr_predictor **handle)
+{
+    tr_predictor *predictor = *handle;
+    if (!predictor) return;
+    tr_given_destroy(&predictor->given);
+    tr_vocabulary_destroy(&predictor->vocabulary);
+    if (predictor->device) tr_device_free(predictor->device, predictor->parameters);
+    tr_device_destroy(&predictor->device);
+    tr_job_destroy(&predictor->job);
+    tr_store_destroy(&predictor->store);
+    tr_scaling_release(&predictor->scaling);
+    tr_job_columns_release(&predictor->columns);
+    tr_metrics_destroy(&predictor->metrics);
+    tr_free(predictor->skipped);
+    tr_free(predictor->path);
+    tr_free(predictor);
+    *handle = NULL;
+}
+
+/* ---- facts ---- */
+
+/* Whether the job learned from a text what comes next. */
+static bool is_language_model(const struct tr_job *job)
+{
+    return tr_job_is_of_tokens(job) && job->data.train &&
+           tr_config_get(job->data.train, tr_source_format_corpus.name);
+}
+
+/* Of values, where each has a column with a name. */
+static const char *const *target_names(const tr_predictor *predictor, int32_t targets)
+{
+    const struct tr_string_list *classes = &predictor->job->input.classes,
+                                *columns = &predictor->columns.labels;
+    if (targets == 0) return NULL;
+    const struct tr_string_list *names = classes->count == targets ? classes : columns;
+    return names->count == targets ? (const char *const *)names->item : NULL;
+}
+
+tr_status tr_predictor_info(const tr_predictor *predictor, struct tr_predict_info *info)
+{
+    const struct tr_job *job = predictor->job;
+    const int64_t *stored = job->stored.size;
+    bool image = job->features == TR_FEATURE_IMAGE;
+    const struct tr_string_list *classes = &job->input.classes;
+    const struct tr_loss *loss = &job->model->loss;
+    int32_t outputs = (int32_t)tr_predictor_outputs(predictor),
+            targets = (int32_t)tr_loss_targets(loss, outputs);
+    const struct tr_predict_info facts = {
+        .name = job->file.name,
+        .checkpoint = predictor->path,
+        .skipped = predictor->skipped,
+        .hash = predictor->hash,
+        .step = predictor->step,
+        .features = job->features,
+        .height = image ? (int32_t)stored[0] : 0,
+        .width = image ? (int32_t)stored[1] : 0,
+        .channels = image ? (int32_t)stored[2] : 0,
+        .floats = job->features == TR_FEATURE_FLOATS && job->parts.count == 0 ? (int32_t)stored[0] : 0,
+        .outputs = outputs,
+        .classification = tr_job_is_classification(job),
+        .accuracy = tr_job_has_accuracy(job),
+        .class_names = classes->count == outputs ? (const char *const *)classes->item : NULL,
+        .of_tokens = tr_job_is_of_tokens(job),
+        .language_model = is_language_model(job),
+        .heads = loss->head_count > 0 ? loss->head_count : 1,
+        .targets = targets,
+        .target_names = target_names(predictor, targets),
+    };
+    return tr_sized_give(&facts, sizeof facts, "TR_PREDICT_INFO_INIT", info);
+}
+
+tr_status tr_predictor_head(const tr_predictor *predictor, int32_t index, struct tr_predict_head *head)
+{
+    const struct tr_loss *loss = &predictor->job->model->loss;
+    int32_t count = loss->head_count > 0 ? loss->head_count : 1;
+    if (index < 0 || index >= count)
+        return tr_fail(TR_ENOTFOUND,
+                       "the network of \"%s\" has %d losses, there is no number %d counted from 0",
+                       predictor->path, (int)count, (int)index);
+    int64_t outputs = loss->head_count > 0 ? loss->head[index].outputs : tr_predictor_outputs(predictor);
+    const struct tr_loss_class *class = tr_loss_class_of(loss->head_count > 0 ? &loss->head[index] : loss);
+    const struct tr_predict_head facts = {
+        .loss = class->name,
+        .outputs = (int32_t)outputs,
+        .classification = class->classifies,
+        .yes_or_no = class->answers && !class->classifies,
+    };
+    return tr_sized_give(&facts, sizeof facts, "TR_PREDICT_HEAD_INIT", head);
+}

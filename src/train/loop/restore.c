@@ -1,0 +1,136 @@
+/* How a trainer takes up the run of a checkpoint. */
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "job/settings.h"
+#include "train/loop/tensors.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The first setting that differs from those of the checkpoint, followed by "; "; "" where it cannot be told.
+   Returned, free with tr_free(). */
+static char *first_difference(const struct tr_job *job, const tr_checkpoint *checkpoint)
+{
+    static const struct tr_job_settings as_it_is = {0};
+    struct tr_job *before = NULL;
+    char *there = NULL, *here = NULL, *difference = NULL, *said = NULL;
+    if (tr_job_restore(checkpoint, &as_it_is, &before) == TR_OK &&
+        tr_settings_text(before, &there) == TR_OK && tr_settings_text(job, &here) == TR_OK &&
+        tr_settings_compare(there, here, ", here ", 1, &difference) == TR_OK && *difference)
+        said = tr_format("%s; ", difference);
+    tr_free(difference);
+    tr_free(here);
+    tr_free(there);
+    tr_job_destroy(&before);
+    return said ? said : tr_strdup("");
+}
+
+static tr_status refuse_settings(const struct tr_job *job, const tr_checkpoint *checkpoint)
+{
+    char *difference = first_difference(job, checkpoint);
+    if (!difference) return TR_ENOMEM;
+    tr_fail(
+        TR_EMISMATCH,
+        "checkpoint \"%s\" was made with other settings (%sdigest %.16s, here %.16s), so the run would not "
+        "end as the undisturbed one; resume without a model file to use its own, or allow changes "
+        "(`resume_changed`)",
+        tr_checkpoint_path(checkpoint), difference, tr_checkpoint_facts(checkpoint)->model_digest,
+        job->digest);
+    tr_free(difference);
+    return TR_EMISMATCH;
+}
+
+static tr_status refuse_changes(tr_trainer *trainer, const tr_checkpoint *checkpoint)
+{
+    const struct tr_checkpoint_facts *facts = tr_checkpoint_facts(checkpoint);
+    const char *path = tr_checkpoint_path(checkpoint);
+    if (strcmp(facts->model_digest, trainer->job->digest) != 0)
+        return refuse_settings(trainer->job, checkpoint);
+    TR_TRY(trainer_digest_data(trainer));
+    if (strcmp(facts->data_digest, trainer->data_digest) != 0)
+        return tr_fail(
+            TR_EMISMATCH,
+            "checkpoint \"%s\" was made with other training data (digest %.16s, here %.16s); give the same "
+            "data, or allow changes (`resume_changed`)",
+            path, facts->data_digest, trainer->data_digest);
+    return TR_OK;
+}
+
+static void restore_counters(tr_trainer *trainer, const struct tr_checkpoint_facts *facts)
+{
+    struct tr_plateau *plateau = &trainer->job->optimizer.schedule.plateau;
+    trainer->step = facts->step;
+    for (int64_t i = 0; i < facts->metric_count; i++) {
+        double value = facts->metrics[i].value;
+        if (strcmp(facts->metrics[i].name, BEST_LOSS) == 0)
+            trainer->best_loss = isnan(value) ? INFINITY : value;
+        if (strcmp(facts->metrics[i].name, WORSE_EVALUATIONS) == 0 && value >= 0 && value < 0x1p53)
+            trainer->worse_evaluations = (int64_t)value;
+        if (strcmp(facts->metrics[i].name, LAST_ACCURACY) == 0 && !isnan(value))
+            trainer->last_accuracy = value;
+        if (strcmp(facts->metrics[i].name, BEST_STEP) == 0 && value >= 0 && value < 0x1p53)
+            trainer->best.step = (int64_t)value;
+        if (strcmp(facts->metrics[i].name, PLATEAU_FACTOR) == 0 && value >= 0 && value <= 1)
+            plateau->factor = value;
+        if (strcmp(facts->metrics[i].name, PLATEAU_BEST) == 0 && !isnan(value)) plateau->best = value;
+        if (strcmp(facts->metrics[i].name, PLATEAU_WORSE) == 0 && value >= 0 && value < 0x1p53)
+            plateau->worse = (int64_t)value;
+        if (strcmp(facts->metrics[i].name, BEST_STEP_LOSS) == 0) trainer->best.loss = value;
+        if (strcmp(facts->metrics[i].name, BEST_STEP_ACCURACY) == 0) trainer->best.accuracy = value;
+    }
+}
+
+static tr_status load_tensors(tr_trainer *trainer, tr_checkpoint *checkpoint, struct trainer_tensors *tensors)
+{
+    TR_TRY(trainer_tensors_list(trainer, checkpoint, tensors));
+    for (int i = 0; i < TR_CHECKPOINT_GROUPS; i++)
+        TR_TRY(tr_checkpoint_load(checkpoint, (enum tr_checkpoint_group)i, tensors->tensor[i],
+                                  tensors->count[i]));
+    for (int i = 0; i < TR_ARENAS; i++)
+        if (tensors->copy[i] && tr_variables_arena(trainer->variables, (enum tr_arena)i))
+            TR_TRY(tr_variables_load(trainer->variables, (enum tr_arena)i, tensors->copy[i]));
+    tr_variables_trim(trainer->variables); /* tensors were loaded whole, also those at the bounds of a part */
+    return TR_OK;
+}
+
+static tr_status note_origin(tr_trainer *trainer, const tr_checkpoint *checkpoint)
+{
+    const char *skipped = tr_checkpoint_skipped(checkpoint);
+    trainer->resumed = tr_strdup(tr_checkpoint_path(checkpoint));
+    trainer->resume_note = tr_strdup(skipped ? skipped : "");
+    return trainer->resumed && trainer->resume_note ? TR_OK : TR_ENOMEM;
+}
+
+/* By who has loaded the parameters; where no rank has all, the root reads them through once more. One that
+   keeps a share of them, while others have all, leaves it to these. */
+static tr_status check_hash(tr_trainer *trainer, tr_checkpoint *checkpoint)
+{
+    const char *expected = tr_checkpoint_facts(checkpoint)->parameter_hash;
+    char hash[TR_SHA256_TEXT];
+    bool whole = tr_variables_are_whole(trainer->variables),
+         spread = tr_strategy_is_spread(trainer->strategy);
+    if (!tr_variables_fills(trainer->variables) || (!whole && !spread))
+        return TR_OK;
+    else if (!spread)
+        TR_TRY(tr_variables_hash(trainer->variables, hash));
+    else if (trainer_is_root(trainer))
+        TR_TRY(tr_job_stored_hash(trainer->job, checkpoint, hash));
+    else
+        return TR_OK;
+    if (strcmp(hash, expected) == 0) return TR_OK;
+    return tr_fail(TR_ECORRUPT, "checkpoint \"%s\": its parameters have hash %.16s, its manifest says %.16s",
+                   trainer->resumed, hash, expected);
+}
+
+tr_status trainer_restore(tr_trainer *trainer, tr_checkpoint *checkpoint, bool changed)
+{
+    const struct tr_checkpoint_facts *facts = tr_checkpoint_facts(checkpoint);
+    struct trainer_tensors tensors = {0};
+    if (!changed) TR_TRY(refuse_changes(trainer, checkpoint));
+    TR_TRY(note_origin(trainer, checkpoint));
+    tr_status status = load_tensors(trainer, checkpoint, &tensors);
+    trainer_tensors_release(&tensors);
+    if (status != TR_OK) return status;
+    restore_counters(trainer, facts);
+    return check_hash(trainer, checkpoint);
+}

@@ -1,0 +1,281 @@
+/* The training loop: steps, what is between them, and the ways a run ends. */
+#include "train/loop/run.h"
+
+#include "base/alloc.h"
+#include "base/threads/clock.h"
+#include "base/fail.h"
+#include "base/sized.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- a step ---- */
+
+static tr_status nonfinite(tr_trainer *trainer, const struct tr_step_figures *figures, const char *what)
+{
+    char name[256];
+    TR_TRY(tr_strategy_locate_nonfinite(trainer->strategy, trainer->step + figures->steps - 1, name,
+                                        sizeof name));
+    return tr_fail(
+        TR_ENONFINITE,
+        "step %lld: the %s is not finite; the first bad tensor is the %s. Lower optimizer.rate, or set "
+        "optimizer.clip_norm; checkpoints are from before this step",
+        (long long)(trainer->step + figures->steps), what, name);
+}
+
+/* Computes and applies one step. `goes_on`: nothing comes between it and the next one. */
+static tr_status do_step(tr_trainer *trainer, int32_t request, bool goes_on, struct tr_step_figures *figures)
+{
+    tr_timeline_step(trainer->step);
+    tr_strategy_allow_next(trainer->strategy, goes_on);
+    tr_span_begin(TR_ACTIVITY_STEP, "step");
+    TR_TRY(tr_strategy_step(trainer->strategy, trainer->step, request, figures));
+    tr_span_end();
+    if (figures->bad_loss && !figures->skipped) return nonfinite(trainer, figures, "loss");
+    if (figures->poisoned) return nonfinite(trainer, figures, "updated network");
+    trainer->step += figures->steps;
+    return TR_OK;
+}
+
+tr_status tr_trainer_step(tr_trainer *trainer, struct tr_train_event *out)
+{
+    struct tr_step_figures figures;
+    if (out) TR_TRY(tr_sized_check(out, "TR_TRAIN_EVENT_INIT"));
+    double start = tr_clock_seconds();
+    if (trainer->step >= trainer->job->train.steps)
+        return tr_fail(TR_EINVAL, "all %lld steps are done; set train.steps higher to go on",
+                       (long long)trainer->job->train.steps);
+    TR_TRY(do_step(trainer, 0, false, &figures));
+    if (!out) return TR_OK;
+    struct tr_train_event event = trainer_step_event(trainer, &figures);
+    event.seconds = tr_clock_seconds() - start;
+    trainer_set_rate(trainer, figures.examples, event.seconds, &event);
+    return tr_sized_give(&event, sizeof event, "TR_TRAIN_EVENT_INIT", out);
+}
+
+/* What this rank asks for in a step: to stop, and, by the root's clock, to save. */
+static int32_t requests(const tr_trainer *trainer)
+{
+    double every = trainer->job->train.checkpoint_seconds;
+    bool due = every > 0 && tr_clock_seconds() - trainer->saved_at >= every;
+    return (trainer->stop ? REQUEST_STOP : 0) | (due && trainer_is_root(trainer) ? REQUEST_SAVE : 0);
+}
+
+/* A trace that cannot be written now may be later; the run goes on. */
+static tr_status write_trace_if_done(struct run *run)
+{
+    tr_trainer *trainer = run->trainer;
+    tr_status status = tr_recording_step(&trainer->recording, trainer->step, trainer->comm,
+                                         tr_strategy_is_asynchronous(trainer->strategy));
+    if (status == TR_OK || status == TR_EPEER) return status;
+    trainer_warn(run, tr_error_message());
+    return TR_OK;
+}
+
+static tr_status start_digests(tr_trainer *trainer)
+{
+    if (trainer->digests_every == 0) return TR_OK;
+    tr_digests_destroy(&trainer->digests); /* of an earlier run of this trainer */
+    TR_TRY(tr_digests_create(trainer->job, trainer->device, trainer->comm, trainer->strategy, trainer->out,
+                             trainer->digests_every, &trainer->digests));
+    TR_TRY(trainer_gather_parameters(trainer));
+    tr_status status = tr_digests_start(trainer->digests, trainer->step);
+    trainer_release(trainer);
+    return status;
+}
+
+/* ---- the loop ---- */
+
+static void take_marks(struct run *run)
+{
+    const tr_trainer *trainer = run->trainer;
+    run->marks = (struct marks){
+        .reported_step = run->reported_step,
+        .evaluated_step = run->evaluated_step,
+        .kept_step = run->kept_step,
+        .tested_step = run->tested_step,
+        .watched_step = run->watched_step,
+        .saved_step = trainer->saved_step,
+        .best_loss = trainer->best_loss,
+        .last_accuracy = trainer->last_accuracy,
+        .worse_evaluations = trainer->worse_evaluations,
+        .best = trainer->best,
+        .plateau = trainer->job->optimizer.schedule.plateau,
+        .reported_seconds = run->reported_seconds,
+        .progressed_seconds = run->progressed_seconds,
+        .reported_examples = run->reported_examples,
+        .progressed_examples = run->progressed_examples,
+    };
+}
+
+static void go_back_to_marks(struct run *run)
+{
+    tr_trainer *trainer = run->trainer;
+    const struct marks *marks = &run->marks;
+    run->reported_step = marks->reported_step;
+    run->evaluated_step = marks->evaluated_step;
+    run->kept_step = marks->kept_step;
+    run->tested_step = marks->tested_step;
+    run->watched_step = marks->watched_step;
+    trainer->saved_step = marks->saved_step;
+    trainer->best_loss = marks->best_loss;
+    trainer->last_accuracy = marks->last_accuracy;
+    trainer->worse_evaluations = marks->worse_evaluations;
+    trainer->best = marks->best;
+    trainer->job->optimizer.schedule.plateau = marks->plateau;
+    run->reported_seconds = marks->reported_seconds;
+    run->progressed_seconds = marks->progressed_seconds;
+    run->reported_examples = marks->reported_examples;
+    run->progressed_examples = marks->progressed_examples;
+}
+
+/* A step, up to its figures. */
+static tr_status step_on(struct run *run)
+{
+    tr_trainer *trainer = run->trainer;
+    TR_TRY(write_trace_if_done(run));
+    trainer_observe_next(trainer);
+    if (trainer->digests) tr_digests_begin(trainer->digests, trainer->step);
+    double start = tr_clock_seconds();
+    struct tr_step_figures figures; /* those of the step before may be told once more */
+    int32_t request = requests(trainer);
+    TR_TRY(do_step(trainer, request, request == 0 && trainer_goes_on(run), &figures));
+    run->figures = figures;
+    if (tr_strategy_is_asynchronous(trainer->strategy))
+        trainer->run_seconds = tr_clock_seconds() - run->began;
+    else
+        trainer->run_seconds += tr_clock_seconds() - start;
+    take_marks(run);
+    run->resting = true;
+    TR_TRY(trainer_observe_step(trainer, &run->figures));
+    return trainer->digests ? tr_digests_end(trainer->digests, &run->figures) : TR_OK;
+}
+
+static tr_status go_on(struct run *run)
+{
+    tr_trainer *trainer = run->trainer;
+    for (;;) {
+        if (run->resting) TR_TRY(trainer_rest(run));
+        if (trainer->step >= trainer->job->train.steps || trainer_ends_early(trainer))
+            return trainer_finish(run);
+        if (trainer->stop && !trainer->comm && !tr_strategy_has_begun(trainer->strategy))
+            return trainer_stopped(run);
+        TR_TRY(step_on(run));
+    }
+}
+
+/* Ends the strategy's work; `status` is how the run went, and its message stays. */
+static tr_status end_run(tr_trainer *trainer, tr_status status)
+{
+    struct tr_failure how;
+    tr_failure_keep(&how, status);
+    TR_TRY(trainer_collect_statistics(trainer));
+    TR_TRY(tr_strategy_end(trainer->strategy));
+    return tr_failure_restore(&how);
+}
+
+static tr_status go_on_to_the_end(struct run *run)
+{
+    tr_status status = go_on(run);
+    return status == TR_OK || status == TR_EINTERRUPTED ? end_run(run->trainer, status) : status;
+}
+
+/* Without the ranks that died: from where all who live agree that they are. */
+static tr_status shrink(struct run *run)
+{
+    tr_trainer *trainer = run->trainer;
+    struct trainer_progress progress = {
+        .step = trainer->step, .resting = run->resting, .tested = run->tested_step, .figures = run->figures};
+    int64_t step = trainer->step;
+    char lost[TR_MESSAGE_SIZE], text[TR_MESSAGE_SIZE + 64];
+    TR_TRY(trainer_shrink(trainer, &progress, lost, sizeof lost));
+    run->figures = progress.figures;
+    run->resting = progress.resting;
+    if (progress.step > step)
+        take_marks(run);
+    else if (run->resting)
+        go_back_to_marks(run);
+    /* At the end of a run some may have saved and tested what others have not; the root's word counts. */
+    if (progress.saved == trainer->step)
+        trainer->saved_step = trainer->step;
+    else if (trainer->saved_step == trainer->step)
+        trainer->saved_step = -1;
+    if (!run->resting) run->tested_step = progress.tested;
+    TR_TRY(trainer_take_over(trainer));
+    snprintf(text, sizeof text, "after step %lld: %s", (long long)trainer->step, lost);
+    trainer_warn(run, text);
+    trainer_tell_of_shares(run);
+    return TR_OK;
+}
+
+/* The root's loop, and everybody's where all step together. */
+static tr_status lead(struct run *run)
+{
+    tr_trainer *trainer = run->trainer;
+    TR_TRY(trainer_observe_start(trainer));
+    TR_TRY(start_digests(trainer));
+    trainer_tell_of_shares(run);
+    run->began = tr_clock_seconds();
+    take_marks(run);
+    tr_status status = go_on_to_the_end(run);
+    while (trainer_may_shrink(trainer, status)) {
+        TR_TRY(shrink(run));
+        status = go_on_to_the_end(run);
+    }
+    return status;
+}
+
+/* After a run that ended well or was stopped all ranks are there, unless some were lost on the way; otherwise
+   nobody can be counted on. */
+static tr_status end_recording(tr_trainer *trainer, tr_status status)
+{
+    bool failed = status != TR_OK && status != TR_EINTERRUPTED;
+    bool alone = failed || (trainer->comm && tr_comm_is_disbanded(trainer->comm));
+    struct tr_failure how;
+    tr_failure_keep(&how, status);
+    tr_status ended =
+        tr_recording_end(&trainer->recording, trainer->job->model, trainer->device, trainer->comm, alone);
+    return ended != TR_OK && !failed ? ended : tr_failure_restore(&how);
+}
+
+/* The others must not wait for a rank that cannot go on. */
+static void tell_others(tr_trainer *trainer, tr_status status)
+{
+    if (status != TR_OK && status != TR_EINTERRUPTED) trainer_tell_others(trainer);
+}
+
+tr_status tr_trainer_run(tr_trainer *trainer, tr_train_listener listener, void *user)
+{
+    struct run run = {
+        .trainer = trainer,
+        .listener = listener,
+        .user = user,
+        .reported_step = trainer->step,
+        .evaluated_step = trainer->step,
+        .tested_step = -1,
+        .kept_step = trainer->step,
+        .watched_step = trainer->step,
+    };
+    trainer->saved_at = tr_clock_seconds();
+    trainer->run_began = trainer->step;
+    trainer->run_seconds = 0;
+    if (trainer->comm) tr_comm_statistics_reset(trainer->comm);
+    bool follows =
+        trainer->comm && tr_strategy_is_asynchronous(trainer->strategy) && !trainer_is_root(trainer);
+    trainer->reigns = trainer_is_root(trainer);
+    if (!follows) trainer_journal_start(trainer);
+    tr_recording_enter(&trainer->recording);
+    tr_status status =
+        follows ? tr_strategy_run_worker(trainer->strategy, &trainer->stop, REQUEST_STOP) : lead(&run);
+    if (status == TR_EPEER && !follows)
+        tr_fail_in(status, "after step %lld of %lld", (long long)trainer->step,
+                   (long long)trainer->job->train.steps);
+    tell_others(trainer, status);
+    trainer_observe_end(trainer, status);
+    trainer_warn_of_files(&run);
+    tr_recording_leave(&trainer->recording);
+    if (trainer->recording.timeline) status = end_recording(trainer, status);
+    trainer_journal_end(trainer, status);
+    trainer_warn_of_files(&run);
+    return status;
+}

@@ -1,0 +1,69 @@
+/* A run under way, shared by the loop of its steps (trainer_run.c) and what comes between them
+ * (trainer_rest.c). */
+#ifndef TR_TRAIN_TRAINER_RUN_H
+#define TR_TRAIN_TRAINER_RUN_H
+
+#include "train/loop/internal.h"
+
+/* What the time between two steps changes. */
+struct marks {
+    int64_t reported_step, evaluated_step, kept_step, tested_step, watched_step, saved_step;
+    double best_loss, last_accuracy;
+    int64_t worse_evaluations;
+    struct trainer_best best;
+    struct tr_plateau plateau;
+    double reported_seconds, progressed_seconds;
+    int64_t reported_examples, progressed_examples;
+};
+
+/* What a run keeps beside the trainer. */
+struct run {
+    tr_trainer *trainer;
+    tr_train_listener listener;
+    void *user;
+    double began;                                     /* tr_clock_seconds() before the first step */
+    double reported_seconds, progressed_seconds;      /* training seconds at the last report of each kind */
+    int64_t reported_examples, progressed_examples;   /* since then */
+    int64_t reported_step, evaluated_step, kept_step; /* when each of what is done every so many steps was */
+    int64_t tested_step;  /* steps done at the last evaluation on the test data; -1: none */
+    int64_t watched_step; /* likewise, of files of data */
+    bool changed;         /* one that has changed was named */
+    int32_t request;      /* of all ranks in the last step */
+    /* Whether what comes after a step is not over yet, the step's figures, and what may have to be repeated
+       began with. */
+    bool resting;
+    struct tr_step_figures figures;
+    struct marks marks;
+};
+
+/* What a rank may request for; all do it together after the step. */
+enum request { REQUEST_STOP = 1, REQUEST_SAVE = 2 };
+
+/* ---- trainer_rest.c ---- */
+
+/* The root tells its listener, and whoever keeps a record. */
+void trainer_tell(const struct run *run, const struct tr_train_event *event);
+void trainer_warn(const struct run *run, const char *text);
+/* What could not be written is told of once. */
+void trainer_warn_of_files(const struct run *run);
+/* How microbatches are shared, where that is to be told. */
+void trainer_tell_of_shares(const struct run *run);
+/* The event of the last step. */
+struct tr_train_event trainer_step_event(const tr_trainer *trainer, const struct tr_step_figures *figures);
+/* The speed at which `examples` were learned. */
+void trainer_set_rate(const tr_trainer *trainer, int64_t examples, double seconds,
+                      struct tr_train_event *event);
+/* What comes after a step. TR_EINTERRUPTED where the run was asked to stop, and has. */
+tr_status trainer_rest(struct run *run);
+/* Whether nothing comes between the next step and the one after it that needs the variables of just then, or
+   lets others look at them: trainer_rest() tells nobody anything. */
+bool trainer_goes_on(const struct run *run);
+/* Whether the run ends before its last step. All it looks at is kept in checkpoints, so that a run that is
+   taken up where it ended early ends again. */
+bool trainer_ends_early(const tr_trainer *trainer);
+/* The end of a run in good order: the last checkpoint, the test, the hash. */
+tr_status trainer_finish(struct run *run);
+/* The end of one that was asked to stop: TR_EINTERRUPTED. */
+tr_status trainer_stopped(struct run *run);
+
+#endif

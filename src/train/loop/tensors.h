@@ -1,0 +1,41 @@
+/* What a trainer's checkpoints keep of a run: tensors, and figures by these names. */
+#ifndef TR_TRAIN_TRAINER_TENSORS_H
+#define TR_TRAIN_TRAINER_TENSORS_H
+
+#include "job/tensors.h"
+#include "train/loop/internal.h"
+
+#define BEST_LOSS          "best_loss"
+#define WORSE_EVALUATIONS  "worse_evaluations"
+#define LAST_ACCURACY      "last_accuracy"
+#define BEST_STEP          "best_step" /* of the weights that are kept, and its figures */
+#define BEST_STEP_LOSS     "best_step_loss"
+#define BEST_STEP_ACCURACY "best_step_accuracy"
+#define PLATEAU_FACTOR     "plateau_factor" /* these of a plateau schedule only */
+#define PLATEAU_BEST       "plateau_best"
+#define PLATEAU_WORSE      "plateau_worse"
+
+/* Where a tensor lies in the variables. */
+struct trainer_origin {
+    enum tr_arena arena;
+    int64_t begin, end; /* floats */
+};
+
+/* Begins as zeros. */
+struct trainer_tensors {
+    struct tr_stored_tensor *tensor[TR_CHECKPOINT_GROUPS]; /* data in host memory */
+    struct trainer_origin *origin[TR_CHECKPOINT_GROUPS];
+    int64_t count[TR_CHECKPOINT_GROUPS];
+    char (*name)[TR_STATE_NAME]; /* of the optimizer's: "m.conv1.weights" */
+    float *host[TR_ARENAS];      /* whole arenas; borrowed from the device where it shares memory */
+    float *copy[TR_ARENAS];      /* those that are ours */
+};
+
+/* Lists all tensors: to be saved, with the numbers of the device, or, with `checkpoint`, to be loaded; then
+   those of which nothing is kept here have no data. The same on all ranks, but for the data. Release also
+   after a failure. TR_ENOMEM. */
+tr_status trainer_tensors_list(tr_trainer *trainer, const tr_checkpoint *checkpoint,
+                               struct trainer_tensors *out);
+void trainer_tensors_release(struct trainer_tensors *tensors);
+
+#endif

@@ -1,0 +1,59 @@
+/* The journal of a run: what its listener hears, and how it began and ended, an object of JSON a line in the
+ * run's directory, so that `trireme report` and `trireme diff` can tell of it later (report/run.h).
+ *
+ * A line is written at once and whole. A journal that cannot be written is given up; the run goes on.
+ */
+#ifndef TR_TRAIN_JOURNAL_H
+#define TR_TRAIN_JOURNAL_H
+
+#include "base/files/file.h"
+#include "base/text/json.h"
+
+#include "trireme/train.h"
+
+/* The file in the directory of a run. */
+#define TR_JOURNAL_FILE "journal.jsonl"
+
+struct tr_journal {
+    char *path;
+    struct tr_file_writer file; /* not open: nothing is written */
+    char *problem;              /* why it was given up, until somebody has told it; or NULL */
+};
+
+/* Opens the journal in `directory`, which is made if need be: anew, or to go on behind what is there. */
+void tr_journal_open(struct tr_journal *journal, const char *directory, bool goes_on);
+/* Writes the object that was begun, and releases it. */
+void tr_journal_write(struct tr_journal *journal, struct tr_json_writer *json);
+/* Writes nothing more; the thread's message says why. */
+void tr_journal_give_up(struct tr_journal *journal);
+/* Closes a journal that is open. What cannot be written then is a problem, too. */
+void tr_journal_close(struct tr_journal *journal);
+/* Closes it and frees all; accepts one that is all zero. */
+void tr_journal_release(struct tr_journal *journal);
+
+/* ---- its objects; they are those of `trireme train --log json`, too ---- */
+
+/* How a run begins. `out` and `command` may be NULL. */
+void tr_journal_add_start(struct tr_json_writer *json, const struct tr_train_info *info, const char *out,
+                          const char *command);
+/* Begins an object and tells of an event; false, and nothing begun, for events that are left out: progress is
+   for people, and of the end there is more to say. */
+bool tr_journal_add_event(struct tr_json_writer *json, bool classification,
+                          const struct tr_train_event *event);
+
+struct tr_journal_end {
+    tr_status status;
+    int exit;            /* code of the program that ran it; -1: left out */
+    const char *message; /* of a failure */
+    int64_t step;        /* steps done */
+    double seconds, examples_per_second;
+    double tokens_per_second;                     /* NaN: left out */
+    const char *hash, *checkpoint;                /* "" where there is none */
+    const struct tr_train_info *best;             /* that tells of the best evaluation; NULL: there is none */
+    const struct tr_train_statistics *statistics; /* or NULL */
+};
+void tr_journal_add_end(struct tr_json_writer *json, const struct tr_journal_end *end);
+/* Adds the member "statistics". */
+void tr_journal_add_statistics(struct tr_json_writer *json, const struct tr_train_statistics *statistics);
+
+#endif

@@ -1,0 +1,200 @@
+#include "train/setup/start.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/text/text.h"
+#include "job/tensors.h"
+#include "train/setup/resume.h"
+#include "train/setup/vectors.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+/* Parameters that are named in a note. */
+#define NAMED 6
+
+/* The parameters on the host, while they are changed. */
+struct start {
+    tr_trainer *trainer;
+    float *values; /* an arena */
+    bool copied;   /* it is not the variables' own */
+    struct tr_text note;
+};
+
+/* Where this process gives a parameter its values, else NULL: another does, or keeps it. */
+static float *place_of(const struct start *start, const struct tr_parameter *parameter)
+{
+    const tr_variables *variables = start->trainer->variables;
+    bool takes =
+        tr_variables_fills(variables) && tr_variables_keep(variables, TR_ARENA_PARAMETERS, parameter->offset,
+                                                           parameter->offset + parameter->count);
+    return takes ? start->values + parameter->offset : NULL;
+}
+
+static tr_status begin(struct start *start)
+{
+    tr_variables *variables = start->trainer->variables;
+    float *arena = tr_variables_arena(variables, TR_ARENA_PARAMETERS);
+    if (tr_device_host_view(start->trainer->holder, arena)) {
+        start->values = arena;
+        return TR_OK;
+    }
+    start->values = tr_alloc_zero((size_t)start->trainer->job->model->arena_floats + 1, sizeof(float));
+    start->copied = true;
+    return start->values ? tr_variables_store(variables, TR_ARENA_PARAMETERS, start->values) : TR_ENOMEM;
+}
+
+static tr_status finish(struct start *start)
+{
+    tr_variables *variables = start->trainer->variables;
+    if (start->copied) TR_TRY(tr_variables_load(variables, TR_ARENA_PARAMETERS, start->values));
+    tr_variables_trim(variables);
+    tr_free(start->trainer->start_note);
+    start->trainer->start_note = NULL;
+    return tr_text_finish(&start->note, &start->trainer->start_note);
+}
+
+/* ---- a checkpoint ---- */
+
+static tr_status read_parameter(tr_checkpoint *checkpoint, enum tr_checkpoint_group group,
+                                const struct tr_safetensors_entry *entry, float *to)
+{
+    TR_TRY(tr_checkpoint_read(checkpoint, group, entry, to));
+    int64_t count = (int64_t)(entry->bytes / sizeof *to);
+    for (int64_t i = 0; i < count; i++)
+        if (!isfinite(to[i]))
+            return tr_fail(TR_ENONFINITE, "tensor \"%.200s\" holds %g at element %" PRId64,
+                           entry->tensor.name, (double)to[i], i);
+    return TR_OK;
+}
+
+/* Adds "dense2.weights F32[64,3] (there F32[64,10])". */
+static void name_other(struct tr_text *text, int number, const struct tr_stored_tensor *here,
+                       const struct tr_safetensors_entry *there)
+{
+    char shape[TR_STORED_TEXT], other[TR_STORED_TEXT];
+    if (number >= NAMED) return;
+    tr_text_addf(text, "%s%s %s", number ? ", " : "", here->name, tr_stored_describe(here, shape));
+    if (there) tr_text_addf(text, " (there %s)", tr_stored_describe(&there->tensor, other));
+}
+
+/* The moving average that the checkpoint keeps of a parameter, as evaluations and predictions take it; NULL
+   where it keeps none. */
+static const struct tr_safetensors_entry *find_average(const tr_safetensors *file,
+                                                       const struct tr_parameter *parameter,
+                                                       const struct tr_stored_tensor *wanted)
+{
+    char name[TR_STATE_NAME];
+    tr_state_name(parameter, TR_ARENA_EMA, name);
+    const struct tr_safetensors_entry *entry = tr_safetensors_find(file, name);
+    return entry && tr_stored_alike(&entry->tensor, wanted) ? entry : NULL;
+}
+
+static tr_status take_parameters(struct start *start, tr_checkpoint *checkpoint)
+{
+    const struct tr_model *model = start->trainer->job->model;
+    const tr_safetensors *file = tr_checkpoint_tensors(checkpoint, TR_CHECKPOINT_PARAMETERS),
+                         *averages = tr_checkpoint_tensors(checkpoint, TR_CHECKPOINT_OPTIMIZER);
+    struct tr_text others = TR_TEXT_INIT;
+    int taken = 0, averaged = 0, left = 0;
+    tr_status status = TR_OK;
+    for (int i = 0; i < model->parameter_count && status == TR_OK; i++) {
+        const struct tr_parameter *parameter = &model->parameters[i];
+        const struct tr_stored_tensor wanted = tr_parameter_tensor(parameter, parameter->name, NULL);
+        const struct tr_safetensors_entry *entry = tr_safetensors_find(file, parameter->name);
+        if (!entry || !tr_stored_alike(&entry->tensor, &wanted)) {
+            name_other(&others, left++, &wanted, entry);
+            continue;
+        }
+        const struct tr_safetensors_entry *average = find_average(averages, parameter, &wanted);
+        float *place = place_of(start, parameter);
+        taken++;
+        averaged += average != NULL;
+        if (place)
+            status = average ? read_parameter(checkpoint, TR_CHECKPOINT_OPTIMIZER, average, place)
+                             : read_parameter(checkpoint, TR_CHECKPOINT_PARAMETERS, entry, place);
+    }
+    if (left > NAMED) tr_text_addf(&others, " and %d more", left - NAMED);
+    const char *path = tr_checkpoint_path(checkpoint), *list = others.bytes ? others.bytes : "";
+    if (others.failed) status = TR_ENOMEM;
+    if (status == TR_OK && taken == 0)
+        status = tr_fail(
+            TR_EMISMATCH,
+            "checkpoint \"%s\" has nothing in common with the network, which has %s; give layers that "
+            "are the same the same `name`",
+            path, list);
+    tr_text_addf(&start->note, "%s: %d of %d parameters", path, taken, model->parameter_count);
+    if (averaged) tr_text_addf(&start->note, ", of %d their moving averages", averaged);
+    tr_text_addf(&start->note, "%s%s\n", left ? ", new are " : "", list);
+    tr_text_release(&others);
+    return status == TR_OK || status == TR_EMISMATCH ? status : tr_fail_in(status, "checkpoint \"%s\"", path);
+}
+
+static tr_status take_checkpoint(struct start *start, const struct tr_train_settings *settings)
+{
+    struct tr_train_settings from = *settings;
+    tr_checkpoint *checkpoint = NULL;
+    from.resume = settings->from;
+    from.continues = false;
+    TR_TRY(tr_train_resume(start->trainer->comm, &from, &checkpoint));
+    tr_status status = take_parameters(start, checkpoint);
+    tr_checkpoint_close(&checkpoint);
+    return status;
+}
+
+/* ---- vectors ---- */
+
+static tr_status take_vectors(struct start *start, const struct tr_layer *layer, const char *name)
+{
+    const struct tr_job *job = start->trainer->job;
+    const struct tr_parameter *parameter = &job->model->parameters[layer->parameter[0]];
+    struct tr_vectors_wanted wanted = {
+        .words = parameter->shape.size[0],
+        .width = parameter->shape.size[1],
+        .state = job->state,
+        .values = place_of(start, parameter),
+    };
+    char digest[TR_SHA256_TEXT];
+    int64_t taken = 0;
+    char *path = tr_source_path(job->file.directory, name);
+    if (!path) return TR_ENOMEM;
+    tr_status status = tr_vectors_read(path, &wanted, &taken, digest);
+    if (status != TR_OK) status = tr_fail_in(status, "layer \"%s\"", layer->name);
+    tr_text_addf(&start->note, "%s: vectors of %" PRId64 " of %" PRId64 " words of %s\n", path, taken,
+                 wanted.words, layer->name);
+    tr_free(path);
+    if (status != TR_OK || !start->trainer->comm) return status;
+    return tr_comm_agree(start->trainer->comm, "vectors", digest, "give all hosts the same file of vectors");
+}
+
+/* Those that the layer's file asks for, or NULL. */
+static const char *vectors_of(const struct tr_layer *layer)
+{
+    char *const *vectors = tr_layer_option(layer, "vectors");
+    return vectors && layer->parameter_count > 0 ? *vectors : NULL;
+}
+
+static tr_status take_all(struct start *start, const struct tr_train_settings *settings)
+{
+    const struct tr_model *model = start->trainer->job->model;
+    TR_TRY(begin(start));
+    for (int i = 0; i < model->layer_count; i++)
+        if (vectors_of(&model->layers[i]))
+            TR_TRY(take_vectors(start, &model->layers[i], vectors_of(&model->layers[i])));
+    if (settings->from) TR_TRY(take_checkpoint(start, settings));
+    return finish(start);
+}
+
+tr_status trainer_start(tr_trainer *trainer, const struct tr_train_settings *settings)
+{
+    const struct tr_model *model = trainer->job->model;
+    struct start start = {.trainer = trainer};
+    bool wanted = settings->from != NULL;
+    for (int i = 0; i < model->layer_count; i++) wanted |= vectors_of(&model->layers[i]) != NULL;
+    if (!wanted) return TR_OK;
+    tr_status status = take_all(&start, settings);
+    if (start.copied) tr_free(start.values);
+    tr_text_release(&start.note);
+    return status;
+}
