@@ -118,9 +118,11 @@ tr_status folder_classes_of_state(struct folder_source *source, const char *stat
 static bool stays_inside(const char *name)
 {
     if (*name == '/') return false;
-    for (const char *at = name; at; at = strchr(at, '/'), at += at != NULL)
+    for (const char *at = name;; at++) {
         if (strncmp(at, "..", 2) == 0 && (at[2] == '/' || at[2] == 0)) return false;
-    return true;
+        at = strchr(at, '/');
+        if (!at) return true;
+    }
 }
 
 tr_status folder_files_of_table(struct folder_source *source, const char *column)
