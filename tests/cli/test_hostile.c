@@ -119,6 +119,8 @@ static const struct walk {
     {2, {"eval", EVIL "/missing"}},
     {0, {"predict", RUN, "--values", "1,2"}},
     {0, {"predict", RUN, "--values", "1,2", "--json"}},
+    {0, {"predict", RUN, "--set-name", "train", "--output", EVIL "/predicted.csv"}},
+    {2, {"predict", RUN, "--set-name", "train", "--output", EVIL}},
     {2, {"predict", EVIL "/tiny", "--image", EVIL "/missing.png"}},
     {2, {"generate", EVIL "/missing"}},
     {0, {"inspect", TABLE}},

@@ -185,7 +185,8 @@ static void test_predict_image_files(void **state)
     assert_null(strchr(session.text[0], '\033'));
     session_release(&session);
     int code = run(&session, "predict", "runs/tiny", "--image", "large.png", NULL);
-    expect_error(2, "24 x 24", &session, code);
+    expect_error(2, "24 x 24 pixels, and the network takes 6 x 6; add --fit scale, or --fit crop", &session,
+                 code);
     session_release(&session);
     assert_int_equal(
         run(&session, "predict", "runs/tiny", "--image", "large.png", "--fit", "scale", "--show", NULL), 0);
@@ -220,7 +221,7 @@ static void test_predict_texts(void **state)
     expect_error(2, "--image", &session, code);
     session_release(&session);
     code = run(&session, "predict", "runs/tiny", "--text", "good", NULL);
-    expect_error(2, "images", &session, code);
+    expect_error(2, "takes images", &session, code);
     session_release(&session);
     code = run(&session, "predict", "runs/tiny", NULL);
     expect_error(2, "nothing to predict", &session, code);

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "cli/program/command.h"
 #include "session.h"
 
 static const char *const commands[] = {"train",       "launch",    "compare",      "eval",      "predict",
@@ -174,6 +175,29 @@ static void test_output_that_cannot_be_written(void **state)
     }
 }
 
+/* ---- option tables ---- */
+
+static void expect_distinct(const struct cli_command *command)
+{
+    for (int32_t i = 0; i < command->option_count; i++)
+        for (int32_t k = 0; k < i; k++) {
+            const struct tr_option *a = &command->options[i], *b = &command->options[k];
+            if (strcmp(a->key, b->key) == 0 || (a->letter && a->letter == b->letter))
+                fail_msg("%s: --%s and --%s have one key, or the letter '%c' both", command->name, a->key,
+                         b->key, a->letter);
+        }
+}
+
+static void test_no_two_options_are_one(void **state)
+{
+    (void)state;
+    for (int i = 0; cli_commands[i]; i++) {
+        const struct cli_command *const *children = cli_commands[i]->children;
+        expect_distinct(cli_commands[i]);
+        for (int k = 0; children && children[k]; k++) expect_distinct(children[k]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -183,6 +207,7 @@ int main(void)
         cmocka_unit_test(test_mistakes_are_named),
         cmocka_unit_test(test_environment_gives_defaults),
         cmocka_unit_test(test_output_that_cannot_be_written),
+        cmocka_unit_test(test_no_two_options_are_one),
     };
     return cmocka_run_group_tests(tests, place_make, place_remove);
 }

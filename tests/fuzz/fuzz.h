@@ -98,6 +98,7 @@ void fuzz_read_source(const tr_source *source);
     X(tfrecord)                                                                                              \
     X(trace)                                                                                                 \
     X(unpacked)                                                                                              \
+    X(values)                                                                                                \
     X(vectors)                                                                                               \
     X(vocabulary)
 

@@ -5,12 +5,14 @@
 #include "base/options/config.h"
 #include "base/text/json.h"
 #include "base/options/option.h"
+#include "data/tables/csv_values.h"
 #include "job/override.h"
 #include "cli/launch/launched.h"
 #include "nn/model.h"
 #include "optim/optimizer.h"
 #include "strategy/strategy.h"
 
+#include <math.h>
 #include <string.h>
 
 /* ---- YAML ---- */
@@ -199,4 +201,26 @@ void fuzz_notes(const uint8_t *data, size_t size)
     while ((line = strsep(&rest, "\n")))
         if (cli_note_read(line, "token", &note)) FUZZ_DEMAND((unsigned)note.kind < CLI_NOTE_KINDS);
     free(text);
+}
+
+/* ---- numbers of examples ---- */
+
+/* Lines of so many numbers as the first byte says. What is read is a number or missing, and a line that names
+ * columns is none of numbers. */
+void fuzz_values(const uint8_t *data, size_t size)
+{
+    enum { MOST = 8 };
+    struct fuzz_input input = {data, size};
+    int32_t count = 1 + (int32_t)fuzz_choice(&input, MOST);
+    struct tr_lines lines = tr_lines_of("fuzz", (const char *)input.data, input.size);
+    int64_t live = tr_alloc_live();
+    while (tr_lines_next(&lines)) {
+        float values[MOST];
+        char separator = tr_csv_guess(lines.line, lines.length);
+        bool names = tr_csv_is_names(&lines, separator);
+        if (tr_csv_values(&lines, separator, count, values) != TR_OK) continue;
+        FUZZ_DEMAND(!names);
+        for (int32_t i = 0; i < count; i++) FUZZ_DEMAND(!isinf(values[i]));
+    }
+    FUZZ_DEMAND(tr_alloc_live() == live);
 }

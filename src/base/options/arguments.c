@@ -183,10 +183,21 @@ static tr_status check_required(const struct command_line *line)
     return TR_OK;
 }
 
+/* Two options of one key or letter would be one on the command line, and the second one out of reach. */
+static bool are_distinct(const struct tr_option *table, int32_t count)
+{
+    for (int32_t i = 1; i < count; i++)
+        for (int32_t k = 0; k < i; k++)
+            if (strcmp(table[i].key, table[k].key) == 0 ||
+                (table[i].letter && table[i].letter == table[k].letter))
+                return false;
+    return true;
+}
+
 tr_status tr_options_arguments(const struct tr_option *table, int32_t count, int argc,
                                const char *const *argv, void *object)
 {
-    assert(count <= TR_OPTIONS_MAX);
+    assert(count <= TR_OPTIONS_MAX && are_distinct(table, count));
     struct command_line line = {.table = table, .count = count, .argc = argc, .argv = argv, .object = object};
     bool only_positional = false;
     while (line.next < argc) {

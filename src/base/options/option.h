@@ -127,7 +127,7 @@ tr_status tr_option_set(const struct tr_option *option, const char *text, const 
 /* Reads a command line: --key value (--key alone where it has a meaning by itself), --key=value, -k value,
    -kvalue, flags as --key, --no-key or --key=false, positional arguments, and after -- nothing but positional
    arguments. The first --key of a list replaces what was there, later ones append. argv[0] is the first
-   argument, not the program. TR_EINVAL. */
+   argument, not the program. No two options of the table have one key or letter. TR_EINVAL. */
 tr_status tr_options_arguments(const struct tr_option *table, int32_t count, int argc,
                                const char *const *argv, void *object);
 /* The first argument that names no option of the table, of those which the same command line would have read

@@ -5,7 +5,7 @@
 #include "data/text/vocabulary.h"
 #include "job/columns.h"
 #include "train/evaluate/answer.h"
-#include "train/given.h"
+#include "train/evaluate/given.h"
 #include "trireme/predict.h"
 
 struct tr_predictor {

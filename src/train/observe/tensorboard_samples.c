@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "data/images/image.h"
-#include "train/given.h"
+#include "train/evaluate/given.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "train/given.h"
+#include "train/evaluate/given.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"

@@ -1,0 +1,60 @@
+/* The parts of `trireme predict`: where examples come from. */
+#ifndef CLI_PREDICT_H
+#define CLI_PREDICT_H
+
+#include "cli/program/command.h"
+#include "cli/data/cache.h"
+#include "cli/use/input_lines.h"
+#include "cli/use/predictions.h"
+
+struct cli_predict_options {
+    struct cli_common common;
+    char *checkpoint, *set_name, *data, *idx, *index, *output;
+    struct tr_string_list image, text, values;
+    int32_t fit, top; /* fit: enum tr_image_fit */
+    bool invert, show, average, best, json;
+    struct cli_device device;
+    struct cli_data_cache cache;
+};
+
+/* A predictor at work. */
+struct cli_predict {
+    const struct cli_predict_options *options;
+    tr_predictor *predictor;
+    struct tr_predict_info info;
+    struct cli_predictions predictions;
+};
+
+/* ---- predict.c ---- */
+
+/* Begins what predictions are written to. `labels`: examples have true classes or values; `named`: they have
+   other names than the number in a data set; `expected`: how many there will be, or -1. */
+tr_status cli_predict_begin(struct cli_predict *work, enum tr_label_kind labels, bool named,
+                            int64_t expected);
+
+/* ---- predict_set.c: data sets ---- */
+
+/* A set of the job, or what `data` describes; `name` is for people. */
+tr_status cli_predict_set(struct cli_predict *work, const char *set_name, const char *data, const char *name);
+tr_status cli_predict_idx(struct cli_predict *work);
+
+/* ---- predict_given.c: images, numbers and texts of the command line and of standard input ---- */
+
+/* Examples of one kind. */
+struct cli_given {
+    enum tr_feature_kind kind;
+    const char *name; /* "--values", "standard input": for messages */
+};
+/* Those that were given by options. */
+tr_status cli_predict_given(struct cli_predict *work, const struct cli_given *given,
+                            const struct tr_string_list *list);
+/* A line of standard input each. */
+tr_status cli_predict_lines(struct cli_predict *work);
+
+/* ---- predict_images.c ---- */
+
+/* Reads an image file as the network takes it, into pixels [height][width][channels]. */
+tr_status cli_predict_read_image(const struct cli_predict *work, const char *path, uint8_t *pixels);
+tr_status cli_predict_show_image(const struct cli_predict *work, const uint8_t *pixels);
+
+#endif

@@ -1,0 +1,57 @@
+/* Image files, brought to what the network takes. */
+#include "cli/terminal/output.h"
+#include "cli/use/predict.h"
+#include "cli/terminal/terminal.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "data/images/image.h"
+
+#include <inttypes.h>
+#include <unistd.h>
+
+static struct tr_image_size wanted_by(const struct cli_predict *work)
+{
+    return (struct tr_image_size){work->info.height, work->info.width, work->info.channels};
+}
+
+/* Whether the image may be taken as it is or was asked to be made to fit. */
+static tr_status check_size(const struct cli_predict *work, const char *path, struct tr_image_size is,
+                            struct tr_image_size wanted)
+{
+    bool same = is.height == wanted.height && is.width == wanted.width;
+    bool large = is.height >= wanted.height && is.width >= wanted.width;
+    if (same || work->options->fit == TR_IMAGE_SCALE || (large && work->options->fit == TR_IMAGE_CROP))
+        return TR_OK;
+    return tr_fail(TR_EFORMAT,
+                   "%s: %" PRId32 " x %" PRId32 " pixels, and the network takes %" PRId32 " x %" PRId32
+                   "; add --fit scale%s",
+                   path, is.width, is.height, wanted.width, wanted.height,
+                   large ? ", or --fit crop for the middle" : "");
+}
+
+tr_status cli_predict_read_image(const struct cli_predict *work, const char *path, uint8_t *pixels)
+{
+    struct tr_image_size size, wanted = wanted_by(work);
+    uint8_t *stored = NULL;
+    if (work->info.features != TR_FEATURE_IMAGE || (wanted.channels != 1 && wanted.channels != 3))
+        return tr_fail(TR_EINVAL, "--image: the network \"%s\" does not take grey or colour images",
+                       work->info.name);
+    TR_TRY(tr_image_read(path, wanted.channels, &size, &stored));
+    tr_status status = check_size(work, path, size, wanted);
+    if (status == TR_OK)
+        status = tr_image_fit(path, (enum tr_image_fit)work->options->fit, stored, size, pixels, wanted);
+    tr_free(stored);
+    if (status != TR_OK || !work->options->invert) return status;
+    int64_t bytes = (int64_t)wanted.height * wanted.width * wanted.channels;
+    for (int64_t i = 0; i < bytes; i++) pixels[i] = (uint8_t)(255 - pixels[i]);
+    return TR_OK;
+}
+
+tr_status cli_predict_show_image(const struct cli_predict *work, const uint8_t *pixels)
+{
+    char *text;
+    TR_TRY(tr_image_show(pixels, wanted_by(work), cli_terminal_width(STDOUT_FILENO), &text));
+    cli_print(text);
+    return TR_OK;
+}

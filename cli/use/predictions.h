@@ -1,0 +1,81 @@
+/* Where predictions go, one example after the other: lines for people or JSON on standard output, or a file
+ * whose ending says its form. A file is written aside and takes its name once it is complete.
+ *
+ * To add a form: a structure cli_prediction_format in a file predictions_NAME.c, and a line in predictions.c.
+ */
+#ifndef CLI_PREDICTIONS_H
+#define CLI_PREDICTIONS_H
+
+#include "cli/terminal/screen.h"
+
+#include "base/files/file.h"
+#include "trireme/predict.h"
+
+/* One example, and what the network made of it. */
+struct cli_prediction {
+    int64_t example;       /* its number, from 0 */
+    const char *input;     /* a text, the name of a file, or for instance "test[3]" */
+    int64_t rows;          /* 1, or tokens */
+    const float *output;   /* [rows][outputs] */
+    const int32_t *labels; /* [rows] true classes, or NULL */
+    const float *targets;  /* [targets] true values, or NULL */
+    const char *const
+        *word; /* [words] of a text whose tokens are answered, of which the first `rows` are; or NULL */
+    int64_t words;
+};
+
+struct cli_prediction_format;
+#define CLI_PREDICTION_HEADS 64
+
+struct cli_predictions {
+    const struct tr_predict_info *info; /* borrowed */
+    struct tr_predict_head head[CLI_PREDICTION_HEADS];
+    int32_t top;         /* classes that people get to see, the likeliest first */
+    bool labels, values; /* examples have true classes, or values */
+    bool named;          /* they have an input other than their number in a data set */
+    int64_t expected;    /* examples, -1: not known */
+    const struct cli_prediction_format *format;
+    const char *path; /* of the file; NULL: standard output */
+    struct tr_file_replacement file;
+    bool open;              /* the file is */
+    bool keep;              /* set by a format: all of the text is kept until the end */
+    struct tr_text text;    /* on its way */
+    int64_t examples, rows; /* so far */
+    double start;
+    struct cli_screen screen;
+};
+
+struct cli_prediction_format {
+    const char *ending; /* ".csv"; NULL: for standard output */
+    /* Whether it can hold what the network answers. NULL: it holds all. */
+    tr_status (*check)(const struct cli_predictions *predictions);
+    /* Each adds to predictions->text, which `end` gets as a whole where it was asked to be kept. NULL:
+       nothing to add. */
+    tr_status (*begin)(struct cli_predictions *predictions);
+    tr_status (*add)(struct cli_predictions *predictions, const struct cli_prediction *prediction);
+    tr_status (*end)(struct cli_predictions *predictions);
+};
+extern const struct cli_prediction_format cli_predictions_csv, cli_predictions_npy, cli_predictions_jsonl,
+    cli_predictions_conll, cli_predictions_text, cli_predictions_json;
+
+/* The form that a file of this name has. TR_EINVAL with those that there are. */
+tr_status cli_predictions_format(const char *path, const struct cli_prediction_format **out);
+
+/* Set info, top, labels, values, named, expected, format and path, the rest to 0; all is borrowed until the
+   end. A file is tried at once. End it with cli_predictions_end(), or, also after a failure, _abandon(). */
+tr_status cli_predictions_begin(struct cli_predictions *predictions, const tr_predictor *predictor);
+tr_status cli_predictions_add(struct cli_predictions *predictions, const struct cli_prediction *prediction);
+/* What was added goes to standard output, and the progress line is renewed. Returns false where nobody reads
+   any more. */
+bool cli_predictions_show(struct cli_predictions *predictions);
+tr_status cli_predictions_end(struct cli_predictions *predictions);
+void cli_predictions_abandon(struct cli_predictions *predictions);
+
+/* ---- for the formats ---- */
+
+/* The likeliest of `classes`; the first one of equals, and a NaN is never likelier than anything. */
+int32_t cli_predictions_best(const float *output, int32_t classes);
+/* The name of a class, or its number written to `buffer`. */
+const char *cli_predictions_class(const struct cli_predictions *predictions, int32_t class, char buffer[16]);
+
+#endif

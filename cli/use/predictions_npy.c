@@ -1,0 +1,46 @@
+/* An array [examples][outputs] of NumPy, or [tokens][outputs] of the tokens of all texts. */
+#include "cli/use/predictions.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "io/npy.h"
+
+static tr_status add_header(struct tr_text *text, int64_t rows, int32_t outputs)
+{
+    const struct tr_stored_tensor tensor = {.dtype = TR_DTYPE_F32, .rank = 2, .shape = {rows, outputs}};
+    uint8_t *header;
+    size_t size;
+    TR_TRY(tr_npy_header(&tensor, &header, &size));
+    tr_text_add_bytes(text, (const char *)header, size);
+    tr_free(header);
+    return TR_OK;
+}
+
+/* The header, with the number of rows, comes first. */
+static tr_status begin(struct cli_predictions *predictions)
+{
+    predictions->keep = predictions->expected < 0 || predictions->info->of_tokens;
+    if (predictions->keep) return TR_OK;
+    return add_header(&predictions->text, predictions->expected, predictions->info->outputs);
+}
+
+static tr_status add(struct cli_predictions *predictions, const struct cli_prediction *prediction)
+{
+    size_t floats = (size_t)(prediction->rows * predictions->info->outputs);
+    tr_text_add_bytes(&predictions->text, (const char *)prediction->output, floats * sizeof(float));
+    return TR_OK;
+}
+
+static tr_status end(struct cli_predictions *predictions)
+{
+    struct tr_text header = TR_TEXT_INIT;
+    if (!predictions->keep) return TR_OK;
+    tr_status status = add_header(&header, predictions->rows, predictions->info->outputs);
+    if (status == TR_OK) status = header.failed ? TR_ENOMEM : TR_OK;
+    if (status == TR_OK) status = tr_file_write(&predictions->file.writer, header.bytes, header.length);
+    tr_text_release(&header);
+    return status;
+}
+
+const struct cli_prediction_format cli_predictions_npy = {
+    .ending = ".npy", .begin = begin, .add = add, .end = end};

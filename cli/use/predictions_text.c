@@ -1,0 +1,88 @@
+/* Lines for people. */
+#include "cli/use/predictions.h"
+
+#include <inttypes.h>
+
+/* The likeliest classes, equal ones by number. Only the first `top` places are filled. */
+static void add_classes(struct cli_predictions *predictions, const float *output, int32_t classes)
+{
+    char name[16];
+    for (int32_t i = 0, last = -1; i < predictions->top && i < classes; i++) {
+        int32_t next = -1;
+        for (int32_t k = 0; k < classes; k++) {
+            bool left = last < 0 || output[k] < output[last] || (output[k] == output[last] && k > last);
+            if (left && (next < 0 || output[k] > output[next])) next = k;
+        }
+        if (next < 0) break; /* the rest are NaN */
+        tr_text_addf(&predictions->text, "%s%s %.2f %%", i ? ", " : "",
+                     predictions->info->heads == 1 ? cli_predictions_class(predictions, next, name)
+                                                   : (snprintf(name, sizeof name, "%" PRId32, next), name),
+                     100 * (double)output[next]);
+        last = next;
+    }
+}
+
+static void add_values(struct cli_predictions *predictions, const float *output, int32_t count)
+{
+    char figure[CLI_FIGURE_SIZE];
+    for (int32_t i = 0; i < count; i++)
+        tr_text_addf(&predictions->text, "%s%s", i ? " " : "", cli_figure((double)output[i], figure));
+}
+
+static void add_label(struct cli_predictions *predictions, int32_t label, int32_t answer)
+{
+    char name[16];
+    if (label >= 0 && label != answer)
+        tr_text_addf(&predictions->text, "  (in truth %s)", cli_predictions_class(predictions, label, name));
+}
+
+/* Each word with its tag behind a slash. */
+static void add_tags(struct cli_predictions *predictions, const struct cli_prediction *prediction)
+{
+    int32_t outputs = predictions->info->outputs;
+    char name[16];
+    for (int64_t i = 0; i < prediction->words; i++) {
+        bool taken = i < prediction->rows;
+        int32_t best = taken ? cli_predictions_best(prediction->output + i * outputs, outputs) : 0;
+        tr_text_addf(&predictions->text, "%s%s/%s", i ? " " : "", prediction->word[i],
+                     taken ? cli_predictions_class(predictions, best, name) : "-");
+        if (taken && prediction->labels && prediction->labels[i] >= 0 && prediction->labels[i] != best)
+            tr_text_addf(&predictions->text, " (in truth %s)",
+                         cli_predictions_class(predictions, prediction->labels[i], name));
+    }
+}
+
+static void add_heads(struct cli_predictions *predictions, const struct cli_prediction *prediction)
+{
+    const float *output = prediction->output;
+    for (int32_t h = 0; h < predictions->info->heads; h++) {
+        const struct tr_predict_head *head = &predictions->head[h];
+        if (h > 0) tr_text_add(&predictions->text, "; ");
+        if (head->classification)
+            add_classes(predictions, output, head->outputs);
+        else
+            add_values(predictions, output, head->outputs);
+        output += head->outputs;
+    }
+    if (prediction->labels)
+        add_label(predictions, prediction->labels[0],
+                  cli_predictions_best(prediction->output, predictions->info->outputs));
+    if (!prediction->targets) return;
+    tr_text_add(&predictions->text, "  (in truth ");
+    add_values(predictions, prediction->targets, predictions->info->targets);
+    tr_text_add(&predictions->text, ")");
+}
+
+static tr_status add(struct cli_predictions *predictions, const struct cli_prediction *prediction)
+{
+    if (!predictions->info->of_tokens || !predictions->named)
+        tr_text_addf(&predictions->text, "%s: ", prediction->input);
+    if (predictions->info->of_tokens)
+        add_tags(predictions, prediction);
+    else
+        add_heads(predictions, prediction);
+    tr_text_add(&predictions->text, "\n");
+    return TR_OK;
+}
+
+const struct cli_prediction_format cli_predictions_text = {.add = add};
