@@ -11,7 +11,7 @@ struct tr_exporter {
     struct tr_job *job;
     float *parameters;
     char *name;
-    struct tr_scaling scaling;
+    struct tr_intake intake;
     struct tr_export what;
 };
 
@@ -50,13 +50,13 @@ static tr_status load(const struct tr_export_settings *settings, tr_exporter *ex
     if (!exporter->parameters || !exporter->name) return TR_ENOMEM;
     TR_TRY(tr_job_load_parameters(exporter->job, exporter->checkpoint, settings->use_average,
                                   exporter->parameters));
-    TR_TRY(tr_job_scaling(exporter->job, &exporter->scaling));
+    TR_TRY(tr_job_intake(exporter->job, &exporter->intake));
     exporter->what = (struct tr_export){
         .job = exporter->job,
         .facts = tr_checkpoint_facts(exporter->checkpoint),
         .parameters = exporter->parameters,
         .averages = settings->use_average && exporter->job->optimizer.ema > 0,
-        .scaling = exporter->scaling,
+        .intake = &exporter->intake,
         .layout = settings->layout,
         .name = exporter->name,
     };
@@ -87,7 +87,7 @@ void tr_exporter_destroy(tr_exporter **handle)
 {
     tr_exporter *exporter = *handle;
     if (!exporter) return;
-    tr_scaling_release(&exporter->scaling);
+    tr_intake_release(&exporter->intake);
     tr_free(exporter->name);
     tr_free(exporter->parameters);
     tr_job_destroy(&exporter->job);

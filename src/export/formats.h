@@ -6,7 +6,7 @@
 #define TR_EXPORT_FORMATS_H
 
 #include "base/options/registry.h"
-#include "job/job.h"
+#include "job/intake.h"
 #include "trireme/export.h"
 
 /* What is written down. Read-only; borrowed for the call. */
@@ -16,7 +16,7 @@ struct tr_export {
     /* On the host, an arena of the model's parameters; moving averages where `averages`. */
     const float *parameters;
     bool averages;
-    struct tr_scaling scaling; /* of numbers that enter, see tr_job_scaling() */
+    const struct tr_intake *intake; /* how examples enter */
     enum tr_layout layout;
     const char *name; /* of what is written; the job's where none was given */
 };

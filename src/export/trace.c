@@ -220,6 +220,11 @@ int tr_trace_writer(const struct tr_trace *trace, int value)
     return -1;
 }
 
+const char *tr_trace_given_name(const struct tr_trace *trace, int i)
+{
+    return trace->intake && trace->intake->count > 0 ? trace->intake->part[i].name : "";
+}
+
 const char *tr_trace_value_name(const struct tr_trace *trace, int value)
 {
     int layer = trace->value[value].layer;
@@ -262,7 +267,29 @@ static tr_status make_places(struct tr_trace *trace)
     return trace->place ? TR_OK : TR_ENOMEM;
 }
 
-static tr_status make_values(struct tr_trace *trace, const struct tr_op_load_images *images, bool scaled)
+/* The layer that stands for source `i` of joined ones: the slice of its numbers, which may be reshaped. */
+static int layer_of_source(const struct tr_model *model, int i)
+{
+    int layer = 0;
+    for (; layer < model->part_layers; layer++)
+        if (!model->layers[layer].alias && i-- == 0) break;
+    assert(layer < model->part_layers);
+    return layer;
+}
+
+/* The value that source `i` becomes. */
+static int entered_value(const struct tr_trace *trace, int i)
+{
+    const struct tr_model *model = trace->model;
+    return model->part_layers > 0 ? TR_VALUE_LAYERS + layer_of_source(model, i) : TR_VALUE_INPUT;
+}
+
+static bool is_as_given(const struct tr_intake_part *part)
+{
+    return part->stored.rank != 3 && part->scaling.count == 0;
+}
+
+static tr_status make_values(struct tr_trace *trace, const struct tr_intake *intake)
 {
     const struct tr_model *model = trace->model;
     trace->value_count = buffer_value(model, model->layer_count, 0);
@@ -270,16 +297,18 @@ static tr_status make_values(struct tr_trace *trace, const struct tr_op_load_ima
     if (!trace->value) return TR_ENOMEM;
     for (int i = 0; i < trace->value_count; i++)
         trace->value[i] = (struct tr_traced_value){.layer = -1, .same = i};
-    trace->value[TR_VALUE_INPUT].shape = trace->value[TR_VALUE_GIVEN].shape = model->input;
-    if (images)
-        trace->value[TR_VALUE_GIVEN].shape =
-            (struct tr_shape){3, {images->in_h, images->in_w, images->channels}, false};
-    else if (!scaled)
-        trace->value[TR_VALUE_INPUT].same = TR_VALUE_GIVEN;
     for (int i = 0; i < model->layer_count; i++) {
         trace->value[TR_VALUE_LAYERS + i].shape = model->layers[i].out;
         trace->value[TR_VALUE_LAYERS + i].layer = i;
         for (int k = 0; k < TR_LAYER_BUFFERS; k++) trace->value[buffer_value(model, i, k)].layer = i;
+    }
+    trace->value[TR_VALUE_INPUT].shape = trace->value[TR_VALUE_GIVEN].shape = model->input;
+    trace->intake = intake;
+    trace->given = intake && intake->count > 0 ? intake->count : 1;
+    if (!intake || intake->count == 0) trace->value[TR_VALUE_INPUT].same = TR_VALUE_GIVEN;
+    for (int i = 0; intake && i < intake->count; i++) {
+        trace->value[TR_VALUE_GIVEN + i].shape = intake->part[i].stored;
+        if (is_as_given(&intake->part[i])) trace->value[entered_value(trace, i)].same = TR_VALUE_GIVEN + i;
     }
     return make_places(trace);
 }
@@ -289,28 +318,43 @@ static float *place_of(const struct tr_trace *trace, int value)
     return trace->place + trace->value[value].first;
 }
 
-static tr_status trace_images(struct recorder *recorder, const struct tr_op_load_images *images)
+static tr_status trace_image(struct recorder *recorder, const struct tr_op_load_images *images, int from,
+                             int to)
 {
     const struct tr_trace *trace = recorder->trace;
     struct tr_op_load_images op = *images;
     op.rows = 1;
     op.random = false;
-    op.source = (const uint8_t *)place_of(trace, TR_VALUE_GIVEN);
-    op.y = place_of(trace, TR_VALUE_INPUT);
+    op.source = (const uint8_t *)place_of(trace, from);
+    op.y = place_of(trace, to);
     return tr_device_load_images(&recorder->head, &op);
 }
 
-static tr_status trace_scaling(struct recorder *recorder, const struct tr_scaling *scaling)
+static tr_status trace_scaling(struct recorder *recorder, const struct tr_scaling *scaling, int from, int to)
 {
     const struct tr_trace *trace = recorder->trace;
     const struct tr_op_standardize op = {
         .width = scaling->count,
         .mean = scaling->mean,
         .deviation = scaling->deviation,
-        .x = place_of(trace, TR_VALUE_GIVEN),
-        .y = place_of(trace, TR_VALUE_INPUT),
+        .x = place_of(trace, from),
+        .y = place_of(trace, to),
     };
     return record(&recorder->head, TR_TRACED_standardize, &op, sizeof op);
+}
+
+static tr_status trace_intake(struct recorder *recorder, const struct tr_intake *intake)
+{
+    for (int i = 0; intake && i < intake->count; i++) {
+        const struct tr_intake_part *part = &intake->part[i];
+        const int from = TR_VALUE_GIVEN + i, to = entered_value(recorder->trace, i);
+        recorder->layer = recorder->trace->value[to].layer;
+        if (part->stored.rank == 3)
+            TR_TRY(trace_image(recorder, &part->images, from, to));
+        else if (part->scaling.count > 0)
+            TR_TRY(trace_scaling(recorder, &part->scaling, from, to));
+    }
+    return TR_OK;
 }
 
 static tr_status trace_layer(struct recorder *recorder, int i)
@@ -375,19 +419,17 @@ static tr_status put_tokens_first(struct tr_trace *trace)
     return TR_OK;
 }
 
-static tr_status run(struct tr_trace *trace, const struct tr_op_load_images *images,
-                     const struct tr_scaling *scaling)
+static tr_status run(struct tr_trace *trace, const struct tr_intake *intake)
 {
-    bool scaled = scaling && scaling->count > 0;
     const struct tr_model *model = trace->model;
     struct recorder recorder = {.head = {.class = &recorder_class}, .trace = trace, .layer = -1};
     if (model->input.sequence && model->input.rank > 0)
         return tr_fail(TR_EUNSUPPORTED,
                        "the network takes sequences of vectors; exports take tokens, images or numbers");
-    TR_TRY(make_values(trace, images, scaled));
-    if (images) TR_TRY(trace_images(&recorder, images));
-    if (scaled) TR_TRY(trace_scaling(&recorder, scaling));
-    for (int i = 0; i < model->layer_count; i++)
+    TR_TRY(make_values(trace, intake));
+    TR_TRY(trace_intake(&recorder, intake));
+    /* What stands for joined sources has been done. */
+    for (int i = intake && intake->count > 0 ? model->part_layers : 0; i < model->layer_count; i++)
         if (!model->layers[i].alias) TR_TRY(trace_layer(&recorder, i));
     drop_copies(trace);
     if (model->input.sequence) TR_TRY(put_tokens_first(trace));
@@ -396,15 +438,14 @@ static tr_status run(struct tr_trace *trace, const struct tr_op_load_images *ima
 }
 
 tr_status tr_trace_create(const struct tr_model *model, const float *parameters,
-                          const struct tr_op_load_images *images, const struct tr_scaling *scaling,
-                          struct tr_trace **out)
+                          const struct tr_intake *intake, struct tr_trace **out)
 {
     *out = NULL;
     struct tr_trace *trace = tr_alloc_zero(1, sizeof *trace);
     if (!trace) return TR_ENOMEM;
     trace->model = model;
     trace->parameters = parameters;
-    tr_status status = run(trace, images, scaling);
+    tr_status status = run(trace, intake);
     if (status != TR_OK) {
         tr_trace_destroy(&trace);
         return status;

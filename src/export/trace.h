@@ -14,7 +14,7 @@
 #ifndef TR_EXPORT_TRACE_H
 #define TR_EXPORT_TRACE_H
 
-#include "data/tables/scaling.h"
+#include "job/intake.h"
 #include "nn/model.h"
 
 #define TR_TRACED_KIND(op) TR_TRACED_##op,
@@ -52,14 +52,21 @@ struct tr_traced_value {
     int64_t first;         /* of `place`: its addresses go on to where those of the next value begin */
 };
 
-/* Numbers of values. An example enters as TR_VALUE_GIVEN; where it is an image, or numbers
-   that are scaled, operations make TR_VALUE_INPUT out of it, otherwise the two are the same. Layer i writes
-   TR_VALUE_LAYERS + i. */
-enum { TR_VALUE_GIVEN, TR_VALUE_INPUT, TR_VALUE_LAYERS };
+/* Numbers of values. The sources of an example enter as TR_VALUE_GIVEN + i, texts and whatever is not joined
+   as TR_VALUE_GIVEN. Where it is an image, or numbers that are scaled, operations make TR_VALUE_INPUT out of
+   it, otherwise the two are the same; of joined sources they make what the layers give that stand for them.
+   Layer i writes TR_VALUE_LAYERS + i. */
+enum {
+    TR_VALUE_GIVEN,
+    TR_VALUE_INPUT = TR_VALUE_GIVEN + TR_SOURCE_PARTS,
+    TR_VALUE_LAYERS,
+};
 
 struct tr_trace {
     const struct tr_model *model;
-    const float *parameters; /* an arena */
+    const float *parameters;        /* an arena */
+    const struct tr_intake *intake; /* borrowed, or NULL */
+    int given;                      /* sources of an example: 1 but where they are joined */
     int count;
     struct tr_traced *item; /* in the order of running */
     int value_count;
@@ -69,13 +76,11 @@ struct tr_trace {
     int output;   /* the value of the network's output */
 };
 
-/* `images` is how images enter (tr_job_image_entry()), NULL where examples are no images; `scaling` is how
-   numbers do (tr_job_scaling()), NULL or empty where they are not scaled. All borrowed for
+/* `intake` is how examples enter (tr_job_intake()), or NULL: as the first layers take them. All borrowed for
    the life of the trace. Returned, destroy with tr_trace_destroy(). TR_EUNSUPPORTED where the network's input
-   is something else than an image, numbers or tokens; TR_ENOMEM. */
+   is something else than images, numbers or tokens; TR_ENOMEM. */
 tr_status tr_trace_create(const struct tr_model *model, const float *parameters,
-                          const struct tr_op_load_images *images, const struct tr_scaling *scaling,
-                          struct tr_trace **out);
+                          const struct tr_intake *intake, struct tr_trace **out);
 /* Accepts NULL, nulls the handle. */
 void tr_trace_destroy(struct tr_trace **trace);
 
@@ -98,6 +103,8 @@ struct tr_traced_ports tr_trace_ports(const struct tr_trace *trace, const struct
 /* The index of the operation that writes a value, under its first name; -1 for what enters. */
 int tr_trace_writer(const struct tr_trace *trace, int value);
 
+/* The name of source `i` of joined ones; else "". */
+const char *tr_trace_given_name(const struct tr_trace *trace, int i);
 /* What messages and comments call a value: its layer's name, or "input". */
 const char *tr_trace_value_name(const struct tr_trace *trace, int value);
 /* Records that the format `format` has no counterpart of an operation, by layer, kind and operation; returns

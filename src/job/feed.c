@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "base/numbers/rng.h"
 #include "base/threads/timeline.h"
+#include "job/intake.h"
 #include "job/input.h"
 #include "job/resident.h"
 
@@ -179,38 +180,6 @@ bool tr_feed_is_resident(const tr_feed *feed)
     return feed->resident.here;
 }
 
-/* Item `i` of a list that holds one number for each channel, or one for all. */
-static float of_channel(const struct tr_float_list *list, int i)
-{
-    return list->item[list->count > 1 && i < list->count ? i : 0];
-}
-
-/* Of an image that is stored in one size and wanted in another. */
-static void image_entry(const struct tr_input_options *input, const int64_t *stored, const int64_t *wanted,
-                        struct tr_op_load_images *op)
-{
-    *op = (struct tr_op_load_images){
-        .in_h = (int32_t)stored[0],
-        .in_w = (int32_t)stored[1],
-        .out_h = (int32_t)wanted[0],
-        .out_w = (int32_t)wanted[1],
-        .channels = (int32_t)stored[2],
-        .pad = input->pad,
-        .flip = input->flip,
-    };
-    for (int i = 0; i < 4; i++) {
-        op->scale[i] = of_channel(&input->scale, i);
-        op->shift[i] = of_channel(&input->shift, i);
-    }
-}
-
-bool tr_job_image_entry(const struct tr_job *job, struct tr_op_load_images *op)
-{
-    if (job->features != TR_FEATURE_IMAGE) return false;
-    image_entry(&job->input, job->stored.size, job->model->input.size, op);
-    return true;
-}
-
 /* Sets what is drawn at random: the same for all images of an example. */
 static void augment(const tr_feed *feed, const struct tr_batch *batch, int64_t begin, uint64_t seed,
                     const struct tr_step_scalars *scalars, struct tr_op_load_images *op)
@@ -253,7 +222,7 @@ static tr_status feed_images(tr_feed *feed, tr_pass *pass, const struct tr_batch
 {
     struct tr_op_load_images op;
     if (!feed->resident.images) TR_TRY(send_images(feed, batch, begin, rows));
-    tr_job_image_entry(feed->job, &op);
+    tr_intake_of_image(&feed->job->input, feed->job->stored.size, feed->job->model->input.size, &op);
     augment(feed, batch, begin, seed, scalars, &op);
     op.rows = rows;
     op.source = feed->resident.images ? feed->resident.images : feed->images;
@@ -271,7 +240,7 @@ static tr_status feed_part(tr_feed *feed, int32_t i, const struct tr_batch *batc
     struct tr_op_load_images op;
     TR_TRY(tr_device_to_device(feed->device, feed->part_bytes[i], batch->part[i] + begin * image,
                                (size_t)(rows * image)));
-    image_entry(&feed->job->input, stored->size, feed->parts.part[i].shape.size, &op);
+    tr_intake_of_image(&feed->job->input, stored->size, feed->parts.part[i].shape.size, &op);
     augment(feed, batch, begin, seed, scalars, &op);
     op.rows = rows;
     op.source = feed->part_bytes[i];

@@ -14,10 +14,6 @@
 
 typedef struct tr_feed tr_feed;
 
-/* How images of a job enter its network, the middle part of each and nothing drawn at random: sets all but
-   the pointers, the rows and the numbers of examples. false where examples are no images. Any thread. */
-bool tr_job_image_entry(const struct tr_job *job, struct tr_op_load_images *op);
-
 struct tr_feed_options {
     int64_t rows;          /* of batches, at most */
     bool augment;          /* random crops and flips: training */

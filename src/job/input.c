@@ -3,7 +3,6 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "data/tables/join.h"
-#include "data/state.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -332,19 +331,4 @@ tr_status tr_job_check_source(const struct tr_job *job, const tr_source *source,
                        name, info->values, outputs, tr_loss_targets(&job->model->loss, outputs));
     }
     return TR_OK;
-}
-
-tr_status tr_job_scaling(const struct tr_job *job, struct tr_scaling *out)
-{
-    int32_t classes;
-    *out = (struct tr_scaling){0};
-    if (job->features != TR_FEATURE_FLOATS || !job->state || !tr_state_is(job->state, "scaling"))
-        return TR_OK;
-    TR_TRY(tr_scaling_read(job->state, out, &classes));
-    int64_t width = tr_shape_count(&job->stored);
-    int32_t count = out->count;
-    if (count != width || tr_scaling_is_plain(out)) tr_scaling_release(out);
-    if (count == width) return TR_OK;
-    return tr_fail(TR_EMISMATCH, "the scaling is of %" PRId32 " columns, the network takes %" PRId64, count,
-                   width);
 }

@@ -140,6 +140,24 @@ bool tr_loss_answers(const struct tr_loss *loss)
     return any;
 }
 
+static struct tr_answer_part part_of(const struct tr_loss *loss, int64_t outputs)
+{
+    const struct tr_loss_class *class = tr_loss_class_of(loss);
+    const struct tr_answer_part part = {class->classifies ? TR_ANSWER_CLASSES
+                                        : class->answers  ? TR_ANSWER_YES
+                                                          : TR_ANSWER_VALUES,
+                                        outputs};
+    return part;
+}
+
+int32_t tr_loss_parts(const struct tr_loss *loss, int64_t outputs, struct tr_answer_part part[TR_LOSS_HEADS])
+{
+    for (int32_t i = 0; i < loss->head_count; i++) part[i] = part_of(&loss->head[i], loss->head[i].outputs);
+    if (loss->head_count > 0) return loss->head_count;
+    part[0] = part_of(loss, outputs);
+    return 1;
+}
+
 int64_t tr_loss_targets(const struct tr_loss *loss, int64_t outputs)
 {
     int64_t sum = 0;

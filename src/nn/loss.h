@@ -66,6 +66,16 @@ void tr_loss_release(struct tr_loss *loss);
 tr_status tr_loss_dump(const struct tr_loss *loss, struct tr_text *text);
 /* Whether answers are right or wrong. */
 bool tr_loss_answers(const struct tr_loss *loss);
+/* What outputs say, and so what people get of them: values as they are; the probabilities of classes that
+   exclude each other; the probability of yes for each question. */
+enum tr_answer_kind { TR_ANSWER_VALUES, TR_ANSWER_CLASSES, TR_ANSWER_YES };
+struct tr_answer_part {
+    enum tr_answer_kind kind;
+    int64_t outputs;
+};
+/* The parts of so many outputs in their order, one for each loss; returns how many. There are probabilities
+   where tr_loss_answers(). */
+int32_t tr_loss_parts(const struct tr_loss *loss, int64_t outputs, struct tr_answer_part part[TR_LOSS_HEADS]);
 /* The values that it is compared with, of a network with so many outputs; 0 where that is a class. */
 int64_t tr_loss_targets(const struct tr_loss *loss, int64_t outputs);
 /* Bytes of device memory that tr_loss_run() works in. */

@@ -20,7 +20,7 @@
 #include <string.h>
 
 typedef void predict_values(const float *input, float *output, float *workspace);
-typedef void predict_tokens(const int32_t *tokens, int32_t length, float *output, float *workspace);
+typedef int32_t predict_tokens(const int32_t *tokens, int32_t length, float *output, float *workspace);
 typedef void to_probabilities(const float *scores, float *probabilities);
 
 static char scratch[SCRATCH_PATH];
@@ -44,7 +44,7 @@ static int tear_down(void **state)
 
 static tr_status write_trace(const struct tr_trace *trace, const char *name, const char *path)
 {
-    struct tr_c_settings settings = {name, "file */ of \"tests\"\\\n/*", "a */ test\nof /* comments \\", true,
+    struct tr_c_settings settings = {name, "file */ of \"tests\"\\\n/*", "a */ test\nof /* comments \\",
                                      NULL};
     struct tr_file_writer writer;
     must(tr_file_begin(NULL, path, TR_FILE_REPLACE, 0, &writer));
@@ -99,8 +99,10 @@ static void compare_trial(const struct trial *trial, const char *network, const 
         assert_true(rows <= MOST_ROWS);
         memset(workspace, 0xff, WORKSPACE * sizeof *workspace); /* NaN: nothing may be left from elsewhere */
         if (trial->model->input.sequence)
-            ((predict_tokens *)predict)(trial->token + trial->offset[i],
-                                        trial->offset[i + 1] - trial->offset[i], output, workspace);
+            assert_int_equal(((predict_tokens *)predict)(trial->token + trial->offset[i],
+                                                         trial->offset[i + 1] - trial->offset[i], output,
+                                                         workspace),
+                             trial->offset[i + 1] - trial->offset[i]);
         else
             ((predict_values *)predict)(trial->input + i * width, output, workspace);
         expect_bits(network, compiler, i, rows * outputs, expected + first * outputs, output);
@@ -138,7 +140,7 @@ static void compare_network(const struct network *network)
     char path[SCRATCH_PATH];
     trial_make(&trial, network, "cpu", 9, 1);
     float *expected = pass_output(&trial);
-    must(tr_trace_create(trial.model, trial.parameters, NULL, NULL, &trace));
+    must(tr_trace_create(trial.model, trial.parameters, NULL, &trace));
     tr_status status = write_trace(trace, "7-x", scratch_join(path, scratch, "net.c"));
     if (status == TR_EUNSUPPORTED)
         refusal_of_a_new_operation("C", known);
@@ -170,6 +172,31 @@ static const struct network more[] = {
      "- layer_norm: {name: batch_norm}\n"
      "- dense: {units: 2, name: \"\xc3\xa9t\xc3\xa9\"}\n"},
 };
+/* Texts of up to 6 tokens: all behind the second one have the vector of the second place. */
+static const struct network longer_than_positions[] = {
+    {"a text of tokens beyond the positions", "tokens", 7,
+     "layers:\n"
+     "- embedding: {width: 4, weights: {normal: 0.7}, name: words}\n"
+     "- position: {length: 2, weights: {normal: 0.7}, name: x}\n"
+     "- attention: {heads: 2, causal: true}\n"
+     "- add: x\n"
+     "- unembedding: words\n"},
+    {"a text beyond the positions", "tokens", 7,
+     "layers:\n"
+     "- embedding: {width: 4, weights: {normal: 0.7}}\n"
+     "- position: {length: 2, weights: {normal: 0.7}}\n"
+     "- attention: {heads: 1, causal: true}\n"
+     "- attention: {heads: 2, causal: true}\n"
+     "- last\n"
+     "- dense: 3\n"},
+    {"a text beyond the positions, of tokens that see those behind them", "tokens", 7,
+     "layers:\n"
+     "- embedding: {width: 4, weights: {normal: 0.7}}\n"
+     "- position: {length: 2, weights: {normal: 0.7}}\n"
+     "- attention: 2\n"
+     "- global_average_pool\n"
+     "- dense: 3\n"},
+};
 enum { MORE = sizeof more / sizeof more[0] };
 
 /* Every kind of layer is in one of the networks: a new kind fails here until it has a network. A network with
@@ -185,6 +212,46 @@ static void test_odd_networks(void **state)
 {
     (void)state;
     for (int i = 0; i < MORE; i++) compare_network(&more[i]);
+}
+
+static void test_texts_longer_than_the_positions(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof longer_than_positions / sizeof longer_than_positions[0]; i++)
+        compare_network(&longer_than_positions[i]);
+}
+
+/* Whoever compiles the file says how long texts may be, and hears of those that are longer. */
+static void test_the_longest_text_may_be_chosen(void **state)
+{
+    (void)state;
+    enum { MOST = 4 };
+    struct trial trial;
+    struct tr_trace *trace;
+    char path[SCRATCH_PATH], compiler[128];
+    float output[MOST_ROWS * 7];
+    bool cut = false;
+    trial_make(&trial, &longer_than_positions[0], "cpu", 9, 1);
+    float *expected = pass_output(&trial), *workspace = tr_alloc(WORKSPACE, sizeof *workspace);
+    must(tr_trace_create(trial.model, trial.parameters, NULL, &trace));
+    must(write_trace(trace, "net", scratch_join(path, scratch, "chosen.c")));
+    snprintf(compiler, sizeof compiler, "%s -DNET_TOKENS=%d", program_compilers()[0], MOST);
+    void *program = program_open(compiler, path);
+    void (*predict)(void) = program_function(program, "net_predict");
+    for (int64_t i = 0; i < trial.examples; i++) {
+        const int32_t first = trial.offset[i], length = trial.offset[i + 1] - first;
+        const int32_t taken = length < MOST ? length : MOST;
+        cut |= length > MOST;
+        memset(workspace, 0xff, WORKSPACE * sizeof *workspace);
+        assert_int_equal(((predict_tokens *)predict)(trial.token + first, length, output, workspace), taken);
+        expect_bits("a text that is cut", compiler, i, taken * 7, expected + first * 7, output);
+    }
+    assert_true(cut);
+    program_close(program);
+    tr_trace_destroy(&trace);
+    tr_free(workspace);
+    tr_free(expected);
+    trial_release(&trial);
 }
 
 /* ---- jobs, against predictors ---- */
@@ -312,7 +379,7 @@ static void test_declarations(void **state)
     struct tr_trace *trace;
     char network[SCRATCH_PATH], source[SCRATCH_PATH], run[SCRATCH_PATH];
     trial_make(&trial, &networks[4], "ref", 1, 1);
-    must(tr_trace_create(trial.model, trial.parameters, NULL, NULL, &trace));
+    must(tr_trace_create(trial.model, trial.parameters, NULL, &trace));
     must(write_trace(trace, "7-x", scratch_join(network, scratch, "declared.c")));
     must(tr_file_write_atomic(NULL, scratch_join(source, scratch, "main.c"), program, sizeof program - 1));
     for (const char *const *compiler = program_compilers(); *compiler; compiler++)
@@ -396,7 +463,7 @@ static void test_a_parameter_that_is_no_number(void **state)
     struct tr_trace *trace;
     char path[SCRATCH_PATH];
     trial_make(&trial, &networks[0], "ref", 2, 1);
-    must(tr_trace_create(trial.model, trial.parameters, NULL, NULL, &trace));
+    must(tr_trace_create(trial.model, trial.parameters, NULL, &trace));
     trial.parameters[trial.model->parameters[2].offset + 3] = NAN;
     assert_int_equal(write_trace(trace, "net", scratch_join(path, scratch, "bad.c")), TR_ENONFINITE);
     assert_non_null(strstr(tr_error_message(), "element 3 of parameter \"conv2.weights\" is NaN"));
@@ -411,7 +478,7 @@ static void test_an_operation_without_counterpart(void **state)
     struct tr_trace *trace;
     char path[SCRATCH_PATH];
     trial_make(&trial, &networks[0], "ref", 2, 1);
-    must(tr_trace_create(trial.model, trial.parameters, NULL, NULL, &trace));
+    must(tr_trace_create(trial.model, trial.parameters, NULL, &trace));
     trace->item[1].kind = TR_TRACED_fill;
     assert_int_equal(write_trace(trace, "net", scratch_join(path, scratch, "bad.c")), TR_EUNSUPPORTED);
     assert_non_null(
@@ -451,7 +518,7 @@ static void test_every_allocation_may_fail(void **state)
         int64_t live = tr_alloc_live();
         struct tr_trace *trace;
         refuse_begin(at);
-        tr_status status = tr_trace_create(trial.model, trial.parameters, NULL, NULL, &trace);
+        tr_status status = tr_trace_create(trial.model, trial.parameters, NULL, &trace);
         if (status == TR_OK) status = write_trace(trace, "net", path);
         done = refuse_end();
         assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
@@ -466,6 +533,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_layer_gives_the_same_bits),
         cmocka_unit_test(test_odd_networks),
+        cmocka_unit_test(test_texts_longer_than_the_positions),
+        cmocka_unit_test(test_the_longest_text_may_be_chosen),
         cmocka_unit_test(test_model_files_give_the_same_bits),
         cmocka_unit_test(test_a_part_larger_than_the_image),
         cmocka_unit_test(test_declarations),

@@ -49,7 +49,7 @@ static tr_status write_graph(const tr_onnx *onnx)
     return status;
 }
 
-static const struct tr_onnx_settings settings = {"digits", "a network of the tests", true};
+static const struct tr_onnx_settings settings = {"digits", "a network of the tests"};
 
 static tr_status write_trace(const struct tr_trace *trace)
 {
@@ -95,11 +95,15 @@ static Onnx__ModelProto *export_network(const struct network *network, const str
     struct trial trial;
     struct tr_trace *trace;
     struct tr_file_content content;
+    struct tr_intake intake = {.count = 1, .part = {{.name = ""}}};
+    if (images) {
+        intake.part[0].images = *images;
+        intake.part[0].stored = (struct tr_shape){3, {images->in_h, images->in_w, images->channels}, false};
+    }
     trial_make(&trial, network, "ref", 2, 1);
-    tr_status status = tr_trace_create(trial.model, trial.parameters, images, NULL, &trace);
+    tr_status status = tr_trace_create(trial.model, trial.parameters, images ? &intake : NULL, &trace);
     if (status == TR_OK) status = write_trace(trace);
-    if (status == TR_EUNSUPPORTED)
-        refusal_of_a_new_operation("ONNX", known);
+    if (status == TR_EUNSUPPORTED) refusal_of_a_new_operation("ONNX", known);
     tr_trace_destroy(&trace);
     trial_release(&trial);
     if (status == TR_EUNSUPPORTED) return NULL;
@@ -425,7 +429,7 @@ static void test_an_operation_without_counterpart(void **state)
     struct trial trial;
     struct tr_trace *trace;
     trial_make(&trial, &networks[0], "ref", 2, 1);
-    must(tr_trace_create(trial.model, trial.parameters, NULL, NULL, &trace));
+    must(tr_trace_create(trial.model, trial.parameters, NULL, &trace));
     trace->item[1].kind = TR_TRACED_fill;
     assert_int_equal(write_trace(trace), TR_EUNSUPPORTED);
     assert_non_null(
@@ -455,7 +459,7 @@ static void test_every_allocation_may_fail(void **state)
         int64_t live = tr_alloc_live();
         struct tr_trace *trace;
         refuse_begin(at);
-        tr_status status = tr_trace_create(trial.model, trial.parameters, NULL, NULL, &trace);
+        tr_status status = tr_trace_create(trial.model, trial.parameters, NULL, &trace);
         if (status == TR_OK) status = write_trace(trace);
         done = refuse_end();
         assert_int_equal(status, done ? TR_OK : TR_ENOMEM);

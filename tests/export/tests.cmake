@@ -4,3 +4,4 @@ trireme_test(export c TIMEOUT 600 SOURCES export/program.c support/networks.c su
 trireme_test(export c_texts TIMEOUT 600 SOURCES export/program.c support/training.c support/families.c)
 trireme_test(export onnx SOURCES support/networks.c)
 trireme_test(export scaling TIMEOUT 900 SOURCES export/program.c support/training.c)
+trireme_test(export joined SOURCES export/program.c support/training.c)

@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 
-from common import SOURCE, data, mnist, place
+from common import SOURCE, data, mnist, place, write
 
 COUNT = 50  # test examples
 
@@ -233,6 +233,56 @@ layers:
 optimizer: {{rule: adamw, rate: 3e-3}}
 train: {{batch: 32, steps: 30}}
 """
+
+
+# Two images and a table, and answers of three kinds. One source has a name that Python and ONNX keep for themselves.
+JOINED = """
+name: joined
+data:
+  train: &set
+    join:
+      sources:
+        left: {idx: {images: left.idx}}
+        probabilities: {idx: {images: right.idx}}
+        facts: {csv: {path: facts.csv, label: value, label_columns: [4, 5, 6, 7], standardize: true}}
+        lambda: {csv: {path: more.csv, label: none}}
+  test: *set
+input: {crop: [4, 5], scale: 0.015625, shift: 0.25}
+layers:
+- conv: {filters: 3, kernel: 3, activation: tanh, from: left}
+- global_average_pool: {name: a}
+- dense: {units: 4, activation: tanh, from: probabilities, name: b}
+- dense: {units: 3, from: lambda, name: c}
+- concat: {from: [a, b, c, facts]}
+- dense: {units: 8, activation: tanh, name: shared}
+- dense: {units: 3, from: shared, name: kind}
+- dense: {units: 2, from: shared, name: questions}
+- dense: {units: 1, from: shared, name: price}
+- concat: {from: [kind, questions, price]}
+loss:
+- {kind: softmax_cross_entropy, outputs: 3}
+- {kind: binary_cross_entropy, outputs: 2}
+- {kind: huber, outputs: 1, weight: 0.5}
+optimizer: {rule: adam, rate: 0.01}
+train: {batch: 20, steps: 30}
+"""
+
+
+def joined():
+    """Writes JOINED and its data; returns its sources as they are in the data, an array for each, an example each."""
+    random = np.random.default_rng(3)
+    left, right = random.integers(0, 256, (COUNT, 6, 5, 1)), random.integers(0, 256, (COUNT, 4, 8, 2))
+    facts = np.round(random.normal(size=(COUNT, 4)) * [3000, 1, 0.01, 5] + [20000, 0, 1, 0], 4).astype(np.float32)
+    more = np.round(random.normal(size=(COUNT, 2)), 3).astype(np.float32)
+    for name, images in (("left", left), ("right", right)):
+        sizes = images.shape if images.shape[3] > 1 else images.shape[:3]
+        head = bytes([0, 0, 8, len(sizes)]) + np.array(sizes, ">u4").tobytes()
+        with open(place(f"{name}.idx"), "wb") as file:
+            file.write(head + images.astype(np.uint8).tobytes())
+    answers = np.stack([np.arange(COUNT) % 3, facts[:, 1] > 0, left.mean((1, 2, 3)) > 127, facts[:, 2]], 1)
+    for name, rows in (("facts", np.concatenate([facts, answers], 1)), ("more", more)):
+        write(f"{name}.csv", "".join(",".join(f"{float(value):.9g}" for value in row) + "\n" for row in rows))
+    return write("joined.yaml", JOINED), left, right, facts, more
 
 
 def checkpoint_of(run):

@@ -8,6 +8,7 @@ import numpy as np
 import onnx
 import onnxruntime
 
+import networks
 from common import close, data, mnist, place, predict, trireme, write
 from compiled import Ours
 from networks import COUNT, HEAD, IMAGES, MNIST_AS_IDX, SEEING, SENTENCES, TEXTS, coloured_digits, model, sentences, with_layers
@@ -139,11 +140,11 @@ def judge_texts(what, run, session, vocabulary, longest):
 def texts():
     """Networks that score the next token: the one that ships, and one with tied weights."""
     run, session = train(model("shakespeare-gpt"), "train.steps=10", "optimizer.schedule.warmup=5", "data.validation=null")
-    judge_texts(run, run, session, 66, 64)
+    judge_texts(run, run, session, 66, 150)  # of 64 positions
     text = TEXTS.format(data("shakespeare/input.txt.gz"))
     run, session = train(write("texts.yaml", text))
     vocabulary = session.get_outputs()[0].shape[2]
-    judge_texts("tied weights", run, session, vocabulary, 16)
+    judge_texts("tied weights", run, session, vocabulary, 40)  # of 16 positions
     layers = """
 layers:
 - embedding: {width: 12, name: x}
@@ -182,6 +183,22 @@ def values():
     close("scaled values", predict(run, COUNT), session.run(["output"], {"input": table[:, :3]})[0].tolist())
 
 
+def joined():
+    """Sources of joined data under their names, as they are in the data; answers of several losses as `predict` gives them."""
+    path, left, right, facts, more = networks.joined()
+    run, session = train(path)
+    images = [np.ascontiguousarray(pixels.transpose(0, 3, 1, 2), np.float32) for pixels in (left, right)]
+    feeds = dict(zip(("left", "probabilities_input", "facts", "lambda"), (*images, facts, more)))
+    assert {given.name for given in session.get_inputs()} == set(feeds)
+    output, probabilities = session.run(["output", "probabilities"], feeds)
+    close("joined data", predict(run, COUNT), probabilities.tolist())
+    network = Ours(run)
+    rows = np.concatenate([part.reshape(COUNT, -1) for part in (left, right, facts, more)], 1)
+    ours = [network.of_numbers(row) for row in rows]
+    close("joined data, scores", [scores for scores, _ in ours], output.tolist())
+    close("joined data in C", predict(run, COUNT), [row for _, row in ours], 1e-7)
+
+
 def graph():
     """What a reader of the file is shown: no transposition of images, names and shapes, where it comes from."""
     shown = onnx.load(place("mnist-cnn.onnx"))
@@ -202,4 +219,5 @@ all_layers_on_images()
 all_layers_on_sentences()
 texts()
 values()
+joined()
 graph()

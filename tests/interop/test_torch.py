@@ -314,7 +314,22 @@ def standardized_columns():
     close("standardized columns", predict(run, COUNT), theirs.tolist())
 
 
+def joined():
+    """prepare() takes the sources of joined data; probabilities() gives what `predict` does of several losses."""
+    path, left, right, facts, more = networks.joined()
+    run, tensors = train(path)
+    net = load_module(place("joined.py"))
+    net.load_state_dict(tensors)
+    net.eval()
+    images = [torch.tensor(pixels.astype(np.uint8)) for pixels in (left, right)]
+    with torch.no_grad():
+        x = net.prepare(left=images[0], probabilities=images[1], facts=torch.tensor(facts), source_3=torch.tensor(more))
+        theirs = net.probabilities(net(x))
+    close("joined data", predict(run, COUNT), theirs.tolist())
+
+
 all_layers_on_images()
+joined()
 standardized_columns()
 into_trireme()
 sentences_into_trireme()

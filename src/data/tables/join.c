@@ -158,9 +158,7 @@ static tr_status join_state(const tr_source *base, char **out)
     return tr_text_finish(&text, out);
 }
 
-/* The state of the source called `name` in that of all (NULL: there is none), *out NULL where it has none.
-   Returned, free with tr_free(). */
-static tr_status state_of(const char *state, const char *name, char **out)
+tr_status tr_join_state_of(const char *state, const char *name, char **out)
 {
     struct tr_state_reader reader;
     *out = NULL;
@@ -293,7 +291,7 @@ static tr_status open_one(struct join_source *join, int32_t k, const tr_config *
                           const char *state, tr_store *store, int slot)
 {
     char *own;
-    TR_TRY(state_of(state, join->name[k], &own));
+    TR_TRY(tr_join_state_of(state, join->name[k], &own));
     tr_status status = tr_source_open_part(node, directory, own, store,
                                            slot < 0 ? -1 : slot + TR_STORE_SETS * k, &join->source[k]);
     tr_free(own);

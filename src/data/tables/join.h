@@ -12,6 +12,10 @@
    lines are its own state. */
 extern const struct tr_source_format tr_source_format_join;
 
+/* The state of the source called `name` within that of all (NULL: there is none); *out is NULL where it has
+   none. Returned, free with tr_free(). TR_EMISMATCH, TR_EFORMAT, TR_ENOMEM. */
+tr_status tr_join_state_of(const char *state, const char *name, char **out);
+
 /* The names that `node`, the description of a data set, gives to its sources, into parts->part[].name in the
    order of the file; none where it is no join. Shapes are left alone. TR_EINVAL as checking would give. */
 tr_status tr_join_names(const tr_config *node, struct tr_source_parts *parts);

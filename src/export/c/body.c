@@ -1,4 +1,4 @@
-/* The function that predicts: one call of a part for each operation. */
+/* Operations in C: one call of a part for each. */
 #include "export/c/network.h"
 
 #include "base/fail.h"
@@ -40,6 +40,17 @@ struct tr_c_name tr_c_value_name(const struct tr_c_network *network, const struc
     return name;
 }
 
+struct tr_c_name tr_c_size(const struct tr_c_network *network, int64_t floats, int64_t each)
+{
+    struct tr_c_name name;
+    if (each == 0)
+        snprintf(name.text, sizeof name.text, "%" PRId64, floats);
+    else
+        snprintf(name.text, sizeof name.text, "%" PRId64 " + %" PRId64 " * %s_TOKENS", floats, each,
+                 network->upper);
+    return name;
+}
+
 struct tr_c_name tr_c_array_name(struct tr_c_network *network, const float *pointer)
 {
     const struct tr_parameter *parameter = tr_trace_parameter(network->trace, pointer);
@@ -52,8 +63,7 @@ struct tr_c_name tr_c_array_name(struct tr_c_network *network, const float *poin
     return name;
 }
 
-/* Operations of tokens stand in a loop over these, unless the body is that of one token. */
-static int indent_of(const struct tr_c_network *network, const struct tr_traced *traced)
+int tr_c_indent(const struct tr_c_network *network, const struct tr_traced *traced)
 {
     bool alone = network->whole && tr_c_is_of_all(traced);
     return traced->per_token && !alone ? network->indent : 4;
@@ -63,7 +73,7 @@ void tr_c_begin_call(struct tr_c_network *network, const struct tr_traced *trace
                      const char *function)
 {
     tr_c_parts_use(&network->parts, part);
-    tr_text_pad(&network->body, ' ', traced ? indent_of(network, traced) : 4);
+    tr_text_pad(&network->body, ' ', traced ? tr_c_indent(network, traced) : 4);
     tr_text_addf(&network->body, "%s_%s(", network->name, function);
 }
 
@@ -301,6 +311,7 @@ static tr_status write_pixels(struct tr_c_network *network, const struct tr_trac
     const struct tr_op_load_images *op = &traced->as.load_images;
     static const char *const names[] = {"scale", "shift"};
     const float *const values[] = {op->scale, op->shift};
+    tr_text_add(&network->body, "    {\n"); /* there may be several images */
     for (int i = 0; i < 2; i++) {
         char text[TR_C_CONSTANT];
         tr_text_addf(&network->body, "    static const float %s[4] = {", names[i]);
@@ -310,6 +321,7 @@ static tr_status write_pixels(struct tr_c_network *network, const struct tr_trac
     TR_C_BEGIN(pixels);
     tr_text_addf(&network->body, "%d, %d, %d, %d, %d, scale, shift, %s, %s);\n", op->in_h, op->in_w,
                  op->out_h, op->out_w, op->channels, TR_C_VALUE(op->source), TR_C_VALUE(op->y));
+    tr_text_add(&network->body, "    }\n");
     return TR_OK;
 }
 
@@ -324,11 +336,13 @@ void tr_c_write_doubles(struct tr_text *text, const char *name, int64_t count, c
 static tr_status write_standardize(struct tr_c_network *network, const struct tr_traced *traced)
 {
     const struct tr_op_standardize *op = &traced->as.standardize;
+    tr_text_add(&network->body, "    {\n");
     tr_c_write_doubles(&network->body, "mean", op->width, op->mean);
     tr_c_write_doubles(&network->body, "deviation", op->width, op->deviation);
     TR_C_BEGIN(standardize);
     tr_text_addf(&network->body, "%" PRId64 ", mean, deviation, %s, %s);\n", op->width, TR_C_VALUE(op->x),
                  TR_C_VALUE(op->y));
+    tr_text_add(&network->body, "    }\n");
     return TR_OK;
 }
 
@@ -353,132 +367,10 @@ static tr_status (*const writers[TR_TRACED_KINDS])(struct tr_c_network *network,
     [TR_TRACED_standardize] = write_standardize,
 };
 
-/* ---- the function ---- */
-
-static void write_places(struct tr_c_network *network)
+tr_status tr_c_write_operation(struct tr_c_network *network, const struct tr_traced *traced)
 {
-    for (int i = 0; i < network->trace->value_count; i++) {
-        const struct tr_c_value *value = &network->value[i];
-        if (value->place != TR_C_WORKSPACE) continue;
-        tr_text_addf(&network->body, "    float *const %s = workspace + %" PRId64 ";\n", value->name,
-                     value->offset);
-    }
-    for (int i = 0; i < network->trace->value_count; i++) {
-        if (!network->value[i].zeroed) continue;
-        tr_c_begin_call(network, NULL, TR_C_zero, "zero");
-        tr_text_addf(&network->body, "%" PRId64 ", %s);\n", network->value[i].floats, network->value[i].name);
-    }
-}
-
-static void write_comment(struct tr_c_network *network, const struct tr_traced *traced)
-{
-    char shape[TR_SHAPE_TEXT];
-    if (traced->layer < 0 || traced->kind == TR_TRACED_sequence_last_forward) return;
-    const struct tr_layer *layer = &network->trace->model->layers[traced->layer];
-    tr_text_pad(&network->body, ' ', network->whole ? 4 : indent_of(network, traced));
-    tr_text_addf(&network->body, "/* %s: %s */\n", network->layer_name[traced->layer],
-                 tr_shape_text(&layer->out, shape));
-}
-
-static tr_status write_operation(struct tr_c_network *network, const struct tr_traced *traced)
-{
-    const bool loop = network->whole && traced->per_token && !tr_c_is_of_all(traced);
-    if (loop) tr_text_add(&network->body, "    for (int32_t t = 0; t < length; t++) {\n");
     tr_status status = tr_c_write_tokens(network, traced);
-    if (status == TR_ENOTFOUND)
-        status = writers[traced->kind] ? writers[traced->kind](network, traced)
-                                       : tr_trace_refuse(network->trace, traced, "C");
-    if (loop) tr_text_add(&network->body, "    }\n");
-    return status;
-}
-
-/* The operations of every token, or those of the whole example; or all. */
-static tr_status write_operations(struct tr_c_network *network, bool per_token)
-{
-    const struct tr_trace *trace = network->trace;
-    int layer = -1;
-    for (int i = 0; i < trace->count; i++) {
-        const struct tr_traced *traced = &trace->item[i];
-        if (!network->whole && traced->per_token != per_token) continue;
-        if (traced->layer != layer) write_comment(network, traced);
-        layer = traced->layer;
-        TR_TRY(write_operation(network, traced));
-    }
-    return TR_OK;
-}
-
-/* Where the output is not made in its place. */
-static void write_copy(struct tr_c_network *network, const char *count)
-{
-    const struct tr_trace *trace = network->trace;
-    if (network->value[trace->output].place == TR_C_OUTPUT) return;
-    tr_c_begin_call(network, NULL, TR_C_copy, "copy");
-    tr_text_addf(&network->body, "%s%" PRId64 ", %s, output);\n", count,
-                 tr_shape_count(&trace->model->output),
-                 tr_c_all_name(network, tr_trace_place(trace, trace->output)).text);
-}
-
-static void begin_body(struct tr_c_network *network, const char *function, const char *input)
-{
-    struct tr_text *body = &network->body;
-    tr_text_addf(body, "void %s_%s(%s, float *output, float *workspace)\n{\n", network->name, function,
-                 input);
-    size_t before = body->length;
-    write_places(network);
-    if (body->length == before) tr_text_add(body, "    (void)workspace;\n");
-}
-
-static void write_limit(struct tr_c_network *network)
-{
-    if (network->most_tokens > 0)
-        tr_text_addf(&network->body, "    if (length > %s_TOKENS) length = %s_TOKENS;\n", network->upper,
-                     network->upper);
-}
-
-/* A function that takes one token, and one that takes all of them through it. */
-static tr_status write_next(struct tr_c_network *network)
-{
-    struct tr_text *body = &network->body;
-    network->indent = 4;
-    begin_body(network, "next", "int32_t t, int32_t token");
-    tr_text_add(body, "    (void)t;\n");
-    TR_TRY(write_operations(network, true));
-    write_copy(network, "");
-    tr_text_addf(body,
-                 "}\n\nvoid %s_predict(const int32_t *tokens, int32_t length, float *output, float "
-                 "*workspace)\n{\n",
-                 network->name);
-    write_limit(network);
-    tr_text_addf(body,
-                 "    for (int32_t t = 0; t < length; t++)\n"
-                 "        %s_next(t, tokens[t], output + t * %s_OUTPUTS, workspace);\n}\n",
-                 network->name, network->upper);
-    return TR_OK;
-}
-
-static tr_status write_predict(struct tr_c_network *network)
-{
-    struct tr_text *body = &network->body;
-    network->indent = 8;
-    begin_body(network, "predict",
-               network->tokens ? "const int32_t *tokens, int32_t length" : "const float *input");
-    if (network->tokens)
-        write_limit(network);
-    else if (network->whole)
-        tr_text_addf(body, "    const int32_t length = %" PRId64 ";\n", network->most_tokens);
-    if (network->tokens && !network->whole) {
-        tr_text_add(body, "    for (int32_t t = 0; t < length; t++) {\n        int32_t token = tokens[t];\n");
-        TR_TRY(write_operations(network, true));
-        tr_text_add(body, "    }\n");
-    }
-    TR_TRY(write_operations(network, false));
-    write_copy(network, network->trace->model->output.sequence ? "length * " : "");
-    tr_text_add(body, "}\n");
-    return TR_OK;
-}
-
-tr_status tr_c_network_body(struct tr_c_network *network)
-{
-    const struct tr_trace *trace = network->trace;
-    return trace->model->output.sequence && !network->whole ? write_next(network) : write_predict(network);
+    if (status != TR_ENOTFOUND) return status;
+    return writers[traced->kind] ? writers[traced->kind](network, traced)
+                                 : tr_trace_refuse(network->trace, traced, "C");
 }

@@ -14,7 +14,6 @@ struct tr_c_settings {
     const char *name;   /* what identifiers begin with, once characters that C does not know are replaced */
     const char *file;   /* what the file is called */
     const char *origin; /* a line for people: which network this is */
-    bool classification;
     /* Of a network that goes on with texts, which gets functions for that; else NULL. */
     const tr_vocabulary *vocabulary;
 };
@@ -31,9 +30,10 @@ tr_status tr_c_write(const struct tr_trace *trace, const struct tr_c_settings *s
 enum tr_c_place { TR_C_NOWHERE, TR_C_GIVEN, TR_C_WORKSPACE, TR_C_OUTPUT, TR_C_SAME };
 struct tr_c_value {
     enum tr_c_place place;
-    int64_t floats; /* size */
+    int64_t floats; /* size, or its part that no number of tokens changes */
+    int64_t each;   /* what it takes more for each of <NAME>_TOKENS */
     int64_t row;    /* floats of a token, where all tokens have a place; else 0 */
-    int64_t offset; /* in the workspace */
+    int64_t offset; /* in the workspace: of values with `each` in a token's share of it, behind all others */
     int same;       /* TR_C_SAME: the value in whose place it lies */
     bool zeroed;    /* before the first token, since there may be none */
     char name[TR_C_IDENTIFIER];
@@ -45,14 +45,15 @@ struct tr_c_network {
     char name[TR_C_IDENTIFIER], upper[TR_C_IDENTIFIER];
     char (*layer_name)[TR_C_IDENTIFIER]; /* [layers] */
     struct tr_c_value *value;            /* [values of the trace] */
-    int64_t workspace;                   /* floats */
-    int64_t texts;                       /* where in it functions for texts have their numbers */
+    int64_t workspace;                   /* floats, but for those of texts */
+    int64_t workspace_each;              /* and more of them for each of <NAME>_TOKENS */
+    int64_t inputs;                      /* floats of an example */
     bool tokens;                         /* the network takes tokens */
     bool whole;                          /* all tokens are taken through an operation before the next one */
-    int64_t most_tokens;                 /* that it takes; 0: any number */
-    int64_t context;                     /* the last tokens that texts go on from; 0: any number */
-    int indent;                          /* of operations of tokens */
-    bool *parameter_used;                /* [parameters] */
+    int64_t most_tokens;                 /* that it takes unless told otherwise; 0: any number */
+    int64_t context;      /* of the positions: the last tokens that texts go on from; 0: none */
+    int indent;           /* of operations of tokens */
+    bool *parameter_used; /* [parameters] */
     struct tr_c_parts parts;
     struct tr_text body; /* of the predicting function */
 };
@@ -68,6 +69,8 @@ void tr_c_network_release(struct tr_c_network *network);
 struct tr_c_name {
     char text[4 * TR_C_IDENTIFIER];
 };
+/* The C expression of a number that may grow with <NAME>_TOKENS: "12", "12 + 34 * NET_TOKENS". */
+struct tr_c_name tr_c_size(const struct tr_c_network *network, int64_t floats, int64_t each);
 /* The C expression of what a pointer in an operation's arguments stands for: of the token at hand, or of all.
  */
 struct tr_c_name tr_c_value_name(const struct tr_c_network *network, const struct tr_traced *traced,
@@ -84,6 +87,12 @@ void tr_c_begin_call(struct tr_c_network *network, const struct tr_traced *trace
 /* Doubles [count] as constants of C, in front of a call. */
 void tr_c_write_doubles(struct tr_text *text, const char *name, int64_t count, const double *values);
 
+/* Blanks in front of what an operation becomes: those of tokens stand in a loop over these, unless the body
+   is that of one token. */
+int tr_c_indent(const struct tr_c_network *network, const struct tr_traced *traced);
+/* Writes an operation. TR_EUNSUPPORTED for one without counterpart, naming the layer. */
+tr_status tr_c_write_operation(struct tr_c_network *network, const struct tr_traced *traced);
+
 /* Whether an operation goes over all tokens itself. */
 bool tr_c_is_of_all(const struct tr_traced *traced);
 /* Those over tokens (c_tokens.c): writes one, or returns TR_ENOTFOUND, without a message, for others. */
@@ -91,10 +100,22 @@ tr_status tr_c_write_tokens(struct tr_c_network *network, const struct tr_traced
 
 /* Functions that go on with texts (c_texts.c): what the program sees of them, and they themselves. */
 bool tr_c_goes_on(const struct tr_c_network *network);
+/* Whether they go on from all tokens that there is room for: there are no positions to end before. */
+bool tr_c_keeps_all(const struct tr_c_network *network);
+/* What they take of the workspace, behind the network's own: scores, and the tokens of the positions. */
+int64_t tr_c_floats_of_texts(const struct tr_c_network *network);
 void tr_c_declare_texts(const struct tr_c_network *network, struct tr_text *text);
 tr_status tr_c_write_texts(const struct tr_c_network *network, struct tr_text *text);
 
-/* Writes `body`, and notes which parts and parameters it uses. */
+/* The function that makes probabilities of scores (c_answers.c), of networks that give some: what the program
+   sees of it, and itself, into `body`. */
+void tr_c_declare_answers(const struct tr_c_network *network, struct tr_text *text);
+void tr_c_write_answers(struct tr_c_network *network);
+/* What `output` is for people. Static storage. */
+const char *tr_c_answers_are(const struct tr_c_network *network);
+
+/* Writes the function that predicts (c_function.c) into `body`, and notes which parts and parameters it uses.
+ */
 tr_status tr_c_network_body(struct tr_c_network *network);
 
 /* Writes a finite float as a constant: "0x199999bp-28f". */

@@ -49,7 +49,7 @@ static const struct needs needs[TR_C_PART_COUNT] = {
     [TR_C_draw] = {2, {TR_C_exp, TR_C_philox}},
     [TR_C_text_of_characters] = {1, {TR_C_same_text}},
     [TR_C_text_of_words] = {1, {TR_C_same_text}},
-    [TR_C_probabilities] = {1, {TR_C_exp}},
+    [TR_C_distribution] = {1, {TR_C_exp}},
 };
 
 void tr_c_parts_use(struct tr_c_parts *parts, enum tr_c_part part)

@@ -58,7 +58,7 @@
     X(unfold)                                                                                                \
     X(order)                                                                                                 \
     X(unembedding)                                                                                           \
-    X(probabilities)                                                                                         \
+    X(distribution)                                                                                          \
     X(philox)                                                                                                \
     X(draw)                                                                                                  \
     X(same_text)                                                                                             \

@@ -70,8 +70,9 @@ static bool looks_ahead(const struct tr_traced *traced)
     return traced->kind != TR_TRACED_sequence_last_forward && tr_c_is_of_all(traced);
 }
 
-/* Attention keeps all tokens, as everything does where tokens see those behind them. Where one goes on from
- * those before, the shortest table of positions says how many there are. */
+/* Attention keeps all tokens, as everything does where tokens see those behind them. Texts may be longer than
+ * a table of positions, whose last vector all further ones get; the shortest table says how far texts that
+ * are written look back. */
 static void count_tokens(struct tr_c_network *network)
 {
     const struct tr_trace *trace = network->trace;
@@ -88,10 +89,15 @@ static void count_tokens(struct tr_c_network *network)
         if (least == 0 || length < least) least = length;
     }
     network->context = least;
-    if (keeps || network->whole) network->most_tokens = least > 0 ? least : TOKENS_MOST;
-    if (network->whole && least < TOKENS_MOST) network->most_tokens = TOKENS_MOST;
-    if (network->context == 0) network->context = network->most_tokens;
+    if (keeps || network->whole) network->most_tokens = least > TOKENS_MOST ? least : TOKENS_MOST;
     if (image_tokens > 0) network->most_tokens = image_tokens;
+}
+
+/* What attention keeps of the tokens before, or the scores of all. */
+static bool is_of_attention(const struct tr_c_network *network, const struct tr_traced *traced, int value)
+{
+    return traced->kind == TR_TRACED_attention_forward &&
+           value == tr_trace_value(network->trace, traced->as.attention_forward.at.shift);
 }
 
 /* What an operation writes of an example or token; private memory of a layer has no shape. */
@@ -101,8 +107,8 @@ static int64_t written_floats(const struct tr_c_network *network, const struct t
     switch (traced->kind) {
     case TR_TRACED_attention_forward: {
         const struct tr_attention *at = &traced->as.attention_forward.at;
-        if (value != tr_trace_value(trace, at->shift)) return at->heads * at->size;
-        return network->most_tokens * (network->whole ? 1 : 2 * at->heads * at->size + 1);
+        if (!is_of_attention(network, traced, value)) return at->heads * at->size;
+        return network->whole ? 1 : 2 * at->heads * at->size + 1;
     }
     case TR_TRACED_dense_forward:
         return traced->as.dense_forward.out;
@@ -133,8 +139,6 @@ static bool is_single(const struct tr_c_network *network, const struct tr_traced
 {
     const struct tr_trace *trace = network->trace;
     switch (traced->kind) {
-    case TR_TRACED_attention_forward:
-        return value == tr_trace_value(trace, traced->as.attention_forward.at.shift);
     case TR_TRACED_gru_forward:
         return value == tr_trace_value(trace, traced->as.gru_forward.inner);
     case TR_TRACED_lstm_forward:
@@ -147,28 +151,35 @@ static bool is_single(const struct tr_c_network *network, const struct tr_traced
     }
 }
 
+/* Of tokens that see those behind them, and of attention in any case, there is as much as there are tokens.
+ */
 static void size_value(struct tr_c_network *network, const struct tr_traced *traced, int value)
 {
     struct tr_c_value *at = &network->value[value];
     const struct tr_layer *layer = traced->layer < 0 ? NULL : &network->trace->model->layers[traced->layer];
-    at->floats = written_floats(network, traced, value);
-    if (!network->whole || is_single(network, traced, value)) return;
-    if (traced->per_token) {
-        at->row = at->floats;
-        at->floats *= network->most_tokens;
-    } else if (layer && layer->out.rank == 3) { /* an image, which others may take as tokens */
-        at->row = layer->out.size[2];
+    const int64_t floats = written_floats(network, traced, value);
+    const bool attention = is_of_attention(network, traced, value);
+    const bool rows = network->whole && traced->per_token && !is_single(network, traced, value);
+    at->floats = floats;
+    if (rows || attention) {
+        at->row = attention ? 0 : floats;
+        at->floats = network->tokens ? 0 : floats * network->most_tokens;
+        at->each = network->tokens ? floats : 0;
+    } else if (network->whole && layer && layer->out.rank == 3 && !is_single(network, traced, value)) {
+        at->row = layer->out.size[2]; /* an image, which others may take as tokens */
     }
 }
 
 static tr_status check_sizes(const struct tr_c_network *network)
 {
     const struct tr_trace *trace = network->trace;
-    for (int i = 0; i < trace->value_count; i++)
-        if (network->value[i].floats > INT32_MAX)
+    for (int i = 0; i < trace->value_count; i++) {
+        const int64_t floats = network->value[i].floats + network->value[i].each * network->most_tokens;
+        if (floats > INT32_MAX)
             return tr_fail(TR_EUNSUPPORTED,
                            "the output of layer \"%s\" has %" PRId64 " values; files of C take at most %d",
-                           tr_trace_value_name(trace, i), network->value[i].floats, INT32_MAX);
+                           tr_trace_value_name(trace, i), floats, INT32_MAX);
+    }
     for (int i = 0; i < trace->model->parameter_count; i++)
         if (trace->model->parameters[i].count > INT32_MAX)
             return tr_fail(TR_EUNSUPPORTED,
@@ -280,18 +291,48 @@ static bool makes_output(const struct tr_c_network *network)
            traced->kind != TR_TRACED_gru_forward;
 }
 
+/* Sources of an example follow one another. */
+static void place_given(struct tr_c_network *network)
+{
+    const struct tr_trace *trace = network->trace;
+    for (int i = 0; i < trace->given; i++) {
+        struct tr_c_value *value = &network->value[TR_VALUE_GIVEN + i];
+        value->place = TR_C_GIVEN;
+        value->floats = tr_shape_count(&trace->value[TR_VALUE_GIVEN + i].shape);
+        snprintf(value->name, TR_C_IDENTIFIER, network->inputs > 0 ? "input + %" PRId64 : "input",
+                 network->inputs);
+        network->inputs += value->floats;
+    }
+    snprintf(network->value[TR_VALUE_INPUT].name, TR_C_IDENTIFIER, "%s",
+             trace->model->input.rank == 3 ? "pixels" : "scaled");
+}
+
+#define UNIT 64 /* what the planner rounds offsets to: a float counts as so many bytes */
+
+/* Gives room to the values that have a part that grows with the tokens, or to the others. */
+static tr_status plan_places(struct tr_c_network *network, struct tr_interval *life, bool each,
+                             int64_t *floats)
+{
+    const int count = network->trace->value_count;
+    size_t bytes;
+    for (int i = 0; i < count; i++) {
+        const struct tr_c_value *value = &network->value[i];
+        const bool placed = value->place == TR_C_WORKSPACE && (value->each > 0) == each;
+        life[i].bytes = placed ? (size_t)(each ? value->each : value->floats) * UNIT : 0;
+    }
+    TR_TRY(tr_plan(life, (size_t)count, &bytes));
+    for (int i = 0; i < count; i++)
+        if (life[i].bytes > 0) network->value[i].offset = (int64_t)(life[i].offset / UNIT);
+    *floats = (int64_t)(bytes / UNIT);
+    return TR_OK;
+}
+
 static tr_status place(struct tr_c_network *network, struct tr_interval *life)
 {
-    static const char *const names[] = {"input", "pixels", "scaled"}; /* of values that are of no layer */
     const struct tr_trace *trace = network->trace;
-    size_t bytes;
     for (int i = 0; i < trace->value_count; i++) {
         life[i] = (struct tr_interval){.first = trace->count, .last = -1};
         network->value[i].place = TR_C_WORKSPACE;
-        snprintf(network->value[i].name, TR_C_IDENTIFIER, "%s",
-                 names[i == TR_VALUE_GIVEN             ? 0
-                       : trace->model->input.rank == 3 ? 1
-                                                       : 2]);
         if (trace->value[i].layer < 0) continue;
         char what[24] = "out";
         if (i >= TR_VALUE_LAYERS + trace->model->layer_count) /* private memory */
@@ -299,28 +340,17 @@ static tr_status place(struct tr_c_network *network, struct tr_interval *life)
                      (i - TR_VALUE_LAYERS - trace->model->layer_count) % TR_LAYER_BUFFERS);
         name_value(network, i, what);
     }
-    network->value[TR_VALUE_GIVEN].place = TR_C_GIVEN;
-    network->value[TR_VALUE_GIVEN].floats = tr_shape_count(&trace->value[TR_VALUE_GIVEN].shape);
+    place_given(network);
     find_lives(network, life);
     TR_TRY(check_sizes(network));
     extend(&life[trace->output], trace->count);
     if (!network->whole) follow_last(network, life);
     if (makes_output(network)) network->value[trace->output].place = TR_C_OUTPUT;
-    for (int i = 0; i < trace->value_count; i++) {
-        bool placed = network->value[i].place == TR_C_WORKSPACE && life[i].last >= 0;
-        if (placed)
-            life[i].bytes = (size_t)network->value[i].floats * sizeof(float);
-        else if (network->value[i].place == TR_C_WORKSPACE)
-            network->value[i].place = TR_C_NOWHERE;
-    }
-    TR_TRY(tr_plan(life, (size_t)trace->value_count, &bytes));
     for (int i = 0; i < trace->value_count; i++)
-        network->value[i].offset = (int64_t)(life[i].offset / sizeof(float));
-    network->texts = (int64_t)(bytes / sizeof(float));
-    network->workspace = network->texts;
-    if (tr_c_goes_on(network)) network->workspace += tr_shape_count(&trace->model->output) + network->context;
-    if (network->workspace == 0) network->workspace = 1;
-    return TR_OK;
+        if (network->value[i].place == TR_C_WORKSPACE && life[i].last < 0)
+            network->value[i].place = TR_C_NOWHERE;
+    TR_TRY(plan_places(network, life, false, &network->workspace));
+    return plan_places(network, life, true, &network->workspace_each);
 }
 
 tr_status tr_c_network_plan(const struct tr_trace *trace, const struct tr_c_settings *settings,

@@ -14,6 +14,22 @@ bool tr_c_goes_on(const struct tr_c_network *network)
            !network->whole && tr_shape_count(&model->output) >= model->vocabulary;
 }
 
+bool tr_c_keeps_all(const struct tr_c_network *network)
+{
+    return network->context == 0 && network->most_tokens > 0;
+}
+
+int64_t tr_c_floats_of_texts(const struct tr_c_network *network)
+{
+    return tr_shape_count(&network->trace->model->output) + network->context;
+}
+
+/* Whether texts go on from the last tokens only. */
+static bool ends(const struct tr_c_network *network)
+{
+    return network->context > 0 || network->most_tokens > 0;
+}
+
 static bool has_unknown(const struct tr_c_network *network)
 {
     return tr_vocabulary_has_unknown(network->settings->vocabulary);
@@ -40,9 +56,14 @@ void tr_c_declare_texts(const struct tr_c_network *network, struct tr_text *text
     tr_text_addf(text, "#define %s_TEXT %zu /* bytes of a token's text, at most */\n", upper,
                  longest_text(vocabulary));
     if (network->context > 0)
+        tr_text_addf(text, "#define %s_CONTEXT %" PRId64, upper, network->context);
+    else if (tr_c_keeps_all(network))
+        tr_text_addf(text, "#define %s_CONTEXT %s_TOKENS", upper, upper);
+    if (ends(network)) tr_text_add(text, " /* the last tokens, which a text goes on from */\n");
+    if (network->context > 0 && network->most_tokens > 0)
         tr_text_addf(text,
-                     "#define %s_CONTEXT %" PRId64 " /* the last tokens, which a text goes on from */\n",
-                     upper, network->context);
+                     "#if %s_TOKENS < %s_CONTEXT\n#error \"%s_TOKENS is less than %s_CONTEXT\"\n#endif\n",
+                     upper, upper, upper, upper);
     tr_text_addf(
         text,
         "/* Draws the token that follows, number `index` behind the prompt, from scores [%s_OUTPUTS], which "
@@ -114,10 +135,11 @@ tr_status tr_c_write_texts(const struct tr_c_network *network, struct tr_text *t
     const enum tr_unit unit = tr_vocabulary_unit(vocabulary);
     struct tr_c_parts parts = {0};
     tr_c_parts_use(&parts, parts_of[unit]);
-    tr_text_addf(text, "\nenum { %s_folds = %d, %s_scores = %" PRId64 " };\n\n", network->name,
-                 tr_vocabulary_folds(vocabulary), network->name, network->texts);
+    tr_text_addf(text, "\nenum { %s_folds = %d, %s_scores = %s };\n\n", network->name,
+                 tr_vocabulary_folds(vocabulary), network->name,
+                 tr_c_size(network, network->workspace, network->workspace_each).text);
     if (unit != TR_UNIT_BYTES) add_words(network, text);
     tr_c_parts_write(&parts, &names, text);
-    tr_c_fill(network->context > 0 ? tr_c_text_generate : tr_c_text_generate_on, &names, text);
+    tr_c_fill(ends(network) ? tr_c_text_generate : tr_c_text_generate_on, &names, text);
     return text->failed ? TR_ENOMEM : TR_OK;
 }

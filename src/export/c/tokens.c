@@ -98,7 +98,7 @@ static tr_status write_attention(struct tr_c_network *network, const struct tr_t
         tr_text_addf(&network->body, "length, %d, ", op->at.causal);
     } else {
         TR_C_BEGIN(attention);
-        tr_text_addf(&network->body, "t, %" PRId64 ", ", network->most_tokens);
+        tr_text_addf(&network->body, "t, %s_TOKENS, ", network->upper);
     }
     tr_text_addf(&network->body, "%" PRId64 ", %" PRId64 ", %s, %s, %s, %s);\n", op->at.heads, op->at.size,
                  text, tr_c_all_name(network, op->at.q).text, tr_c_all_name(network, op->at.shift).text,

@@ -6,9 +6,9 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/files/file.h"
-#include "job/feed.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Texts that are no parts. */
@@ -25,64 +25,104 @@ static char *comment_text(const char *string)
 
 /* ---- declarations ---- */
 
+/* A source of an example; joined ones have names. */
+static void add_source(const struct tr_c_network *network, int number, struct tr_text *text)
+{
+    const struct tr_shape *given = &network->trace->value[TR_VALUE_GIVEN + number].shape;
+    char *name = comment_text(tr_trace_given_name(network->trace, number));
+    if (number > 0) tr_text_add(text, ";\n   then ");
+    if (name && name[0]) tr_text_addf(text, "%s: ", name);
+    if (given->rank == 3)
+        tr_text_addf(text,
+                     "an image, height %" PRId64 ", width %" PRId64 ", channels %" PRId64
+                     " (which lie together), pixels from 0 to 255",
+                     given->size[0], given->size[1], given->size[2]);
+    else if (network->trace->given > 1)
+        tr_text_addf(text, "%" PRId64 " numbers as in the data", tr_shape_count(given));
+    else
+        tr_text_add(text, "numbers as in the data");
+    text->failed |= !name;
+    tr_free(name);
+}
+
 static void add_input(const struct tr_c_network *network, struct tr_text *text)
 {
-    const struct tr_trace *trace = network->trace;
-    const struct tr_shape *given = &trace->value[TR_VALUE_GIVEN].shape;
     if (network->tokens) {
         tr_text_addf(text,
                      "   `tokens` [length]: numbers of words, 0 to %" PRId64
                      "; 0 is the unknown word. `length` may be 0.\n",
-                     trace->model->vocabulary - 1);
-    } else if (given->rank != 3) {
-        tr_text_addf(text, "   `input` [%s_INPUTS]: numbers %s.\n", network->upper,
-                     trace->model->part_layers > 0
-                         ? "of all sources, images first, as the first layers get them"
-                         : "as in the data");
-    } else {
-        tr_text_addf(text,
-                     "   `input` [%s_INPUTS]: an image, height %" PRId64 ", width %" PRId64
-                     ", channels %" PRId64 " (which lie together), pixels from 0 to 255.\n",
-                     network->upper, given->size[0], given->size[1], given->size[2]);
+                     network->trace->model->vocabulary - 1);
+        return;
     }
+    tr_text_addf(text, "   `input` [%s_INPUTS]: ", network->upper);
+    for (int i = 0; i < network->trace->given; i++) add_source(network, i, text);
+    tr_text_add(text, ".\n");
+}
+
+/* The tokens that the workspace is made for, which whoever compiles the file may choose. */
+static void add_tokens(const struct tr_c_network *network, struct tr_text *text)
+{
+    if (!network->tokens || network->most_tokens == 0) return;
+    tr_text_addf(text,
+                 "/* The longest text, in tokens: the workspace is made for so many. Another number may be "
+                 "defined before\n   every use of this file. */\n"
+                 "#ifndef %s_TOKENS\n#define %s_TOKENS %" PRId64 "\n#endif\n",
+                 network->upper, network->upper, network->most_tokens);
+}
+
+static void add_workspace(const struct tr_c_network *network, struct tr_text *text)
+{
+    int64_t floats = network->workspace;
+    if (tr_c_goes_on(network)) floats += tr_c_floats_of_texts(network);
+    if (floats == 0 && network->workspace_each == 0) floats = 1;
+    const int64_t each = network->workspace_each + (tr_c_goes_on(network) && tr_c_keeps_all(network));
+    tr_text_addf(text,
+                 each > 0 ? "#define %s_WORKSPACE (%s) /* floats */\n\n"
+                          : "#define %s_WORKSPACE %s /* floats */\n\n",
+                 network->upper, tr_c_size(network, floats, each).text);
+    if (each > 0)
+        tr_text_addf(
+            text,
+            "#if %s_TOKENS < 1 || %s_WORKSPACE > 0x7fffffff\n#error \"%s_TOKENS is out of range\"\n#endif\n",
+            network->upper, network->upper, network->upper);
 }
 
 static void add_declarations(const struct tr_c_network *network, struct tr_text *text)
 {
     const struct tr_trace *trace = network->trace;
     const char *name = network->name, *upper = network->upper;
-    if (!network->tokens)
-        tr_text_addf(text, "#define %s_INPUTS    %" PRId64 "\n", upper,
-                     network->value[TR_VALUE_GIVEN].floats);
+    if (!network->tokens) tr_text_addf(text, "#define %s_INPUTS    %" PRId64 "\n", upper, network->inputs);
     tr_text_addf(text, "#define %s_OUTPUTS   %" PRId64 "\n", upper, tr_shape_count(&trace->model->output));
-    tr_text_addf(text, "#define %s_WORKSPACE %" PRId64 " /* floats */\n\n", upper, network->workspace);
-    if (network->most_tokens > 0)
-        tr_text_addf(text, "#define %s_TOKENS    %" PRId64 " /* at most; further ones are not read */\n\n",
-                     upper, network->most_tokens);
+    add_tokens(network, text);
+    add_workspace(network, text);
     tr_text_add(text, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n");
     tr_text_add(text, "/* Predicts one example.\n");
     add_input(network, text);
-    tr_text_addf(
-        text, "   `output` [%s%s_OUTPUTS]: %s%s.\n", trace->model->output.sequence ? "length * " : "", upper,
-        trace->model->output.sequence ? "for each token, " : "",
-        network->settings->classification ? "a score for each class; the greatest is the answer" : "values");
-    tr_text_addf(text, "   `workspace` [%s_WORKSPACE]: overwritten. The three do not overlap. */\n", upper);
-    tr_text_addf(text, "void %s_predict(%s, float *output, float *workspace);\n", name,
+    char returned[3 * TR_C_IDENTIFIER] = "";
+    if (network->tokens && network->most_tokens > 0)
+        snprintf(returned, sizeof returned,
+                 "\n   Returns how many tokens were read: `length`, or %s_TOKENS of a longer text.", upper);
+    else if (network->tokens)
+        snprintf(returned, sizeof returned, "\n   Returns `length`.");
+    tr_text_addf(text, "   `output` [%s%s_OUTPUTS]: %s%s.\n",
+                 trace->model->output.sequence ? "length * " : "", upper,
+                 trace->model->output.sequence ? "for each token, " : "", tr_c_answers_are(network));
+    tr_text_addf(text, "   `workspace` [%s_WORKSPACE]: overwritten. The three do not overlap.%s */\n", upper,
+                 returned);
+    tr_text_addf(text, "%s %s_predict(%s, float *output, float *workspace);\n",
+                 network->tokens ? "int32_t" : "void", name,
                  network->tokens ? "const int32_t *tokens, int32_t length" : "const float *input");
+    char below[TR_C_IDENTIFIER + 8] = "";
+    if (network->most_tokens > 0) snprintf(below, sizeof below, "%s_TOKENS", upper);
     if (trace->model->output.sequence && !network->whole)
         tr_text_addf(text,
-                     "/* Predicts for token number `t` of a text (from 0), whose tokens before have gone "
+                     "/* Predicts for token number `t` of a text (from 0%s%s), whose tokens before have gone "
                      "through the same\n"
                      "   workspace, which keeps them. `output` [%s_OUTPUTS] as above. */\n"
                      "void %s_next(int32_t t, int32_t token, float *output, float *workspace);\n",
-                     upper, name);
+                     network->most_tokens > 0 ? ", below " : "", below, upper, name);
     if (tr_c_goes_on(network)) tr_c_declare_texts(network, text);
-    if (network->settings->classification)
-        tr_text_addf(
-            text,
-            "/* Turns scores [%s_OUTPUTS] into probabilities [%s_OUTPUTS]; they may be the same memory. */\n"
-            "void %s_probabilities(const float *scores, float *probabilities);\n",
-            upper, upper, name);
+    tr_c_declare_answers(network, text);
     tr_text_add(text, "#ifdef __cplusplus\n}\n#endif\n\n");
 }
 
@@ -94,7 +134,7 @@ static tr_status write_file(struct tr_c_network *network, const char *origin, co
     struct tr_text text = TR_TEXT_INIT;
     const struct tr_c_names names = {network->name, network->upper, file};
     TR_TRY(tr_c_network_body(network));
-    if (network->settings->classification) tr_c_parts_use(&network->parts, TR_C_probabilities);
+    tr_c_write_answers(network);
     if (tr_c_goes_on(network)) tr_c_parts_use(&network->parts, TR_C_draw);
     tr_text_addf(&text, "/* %s\n", origin);
     tr_c_fill(tr_c_text_head, &names, &text);
@@ -146,15 +186,11 @@ tr_status tr_export_c(const struct tr_export *what, const char *path)
 {
     const struct tr_job *job = what->job;
     tr_vocabulary *vocabulary;
-    struct tr_op_load_images images;
     struct tr_trace *trace;
-    bool has_images = tr_job_image_entry(job, &images);
-    TR_TRY(
-        tr_trace_create(job->model, what->parameters, has_images ? &images : NULL, &what->scaling, &trace));
+    TR_TRY(tr_trace_create(job->model, what->parameters, what->intake, &trace));
     char *origin = tr_export_origin(what);
     tr_status status = open_vocabulary(job, &vocabulary);
-    struct tr_c_settings settings = {what->name, tr_path_name(path), origin, tr_job_is_classification(job),
-                                     vocabulary};
+    struct tr_c_settings settings = {what->name, tr_path_name(path), origin, vocabulary};
     struct tr_file_replacement file;
     if (status == TR_OK) status = origin ? tr_file_replace_begin(NULL, path, 0, &file) : TR_ENOMEM;
     if (status == TR_OK) {

@@ -68,6 +68,15 @@ struct tr_onnx_name tr_onnx_local_number(struct tr_onnx_graph *graph, const char
 
 /* ---- values ---- */
 
+struct tr_onnx_name tr_onnx_slice(struct tr_onnx_graph *graph, const char *x, int64_t axis, int64_t begin,
+                                  int64_t end)
+{
+    struct tr_onnx_name from = tr_onnx_local_integers(graph, "from", 1, &begin);
+    struct tr_onnx_name to = tr_onnx_local_integers(graph, "to", 1, &end);
+    struct tr_onnx_name along = tr_onnx_local_integers(graph, "axis", 1, &axis);
+    return tr_onnx_emit(graph, "Slice", 4, x, from.text, to.text, along.text);
+}
+
 const struct tr_onnx_value *tr_onnx_value_of(const struct tr_onnx_graph *graph, const void *pointer)
 {
     int value = tr_trace_value(graph->trace, pointer);

@@ -17,13 +17,13 @@
 struct tr_onnx_settings {
     const char *name;   /* of the graph */
     const char *origin; /* a line for people: which network this is */
-    bool classification;
 };
 
 /* Makes the graph of a network. Its inputs are `input` [batch, channels, height, width] or [batch, width], or
-   `tokens` [batch, time] and `lengths` [batch]; its output is `output`, or `logits` and `probabilities` of a
-   classification, [batch, time, classes] where every token is scored. Returned, destroy with
-   tr_onnx_destroy(). TR_EUNSUPPORTED for an operation without counterpart, naming the layer; TR_ENOMEM. */
+   `tokens` [batch, time] and `lengths` [batch]; its output is `output`, or `logits` of a
+   classification, [batch, time, classes] where every token is scored, and `probabilities` where the loss
+   makes some of it. Returned, destroy with tr_onnx_destroy(). TR_EUNSUPPORTED for an operation without
+   counterpart, naming the layer; TR_ENOMEM. */
 tr_status tr_onnx_make(const struct tr_trace *trace, const struct tr_onnx_settings *settings, tr_onnx **out);
 
 /* ---- for the files of the export ---- */
@@ -73,6 +73,10 @@ struct tr_onnx_name tr_onnx_local_integers(struct tr_onnx_graph *graph, const ch
                                            const int64_t *values);
 struct tr_onnx_name tr_onnx_local_integer(struct tr_onnx_graph *graph, const char *what, int64_t value);
 struct tr_onnx_name tr_onnx_local_number(struct tr_onnx_graph *graph, const char *what, float value);
+
+/* Numbers [begin, end) of an axis. */
+struct tr_onnx_name tr_onnx_slice(struct tr_onnx_graph *graph, const char *x, int64_t axis, int64_t begin,
+                                  int64_t end);
 
 /* The value behind a pointer in an operation's arguments. */
 const struct tr_onnx_value *tr_onnx_value_of(const struct tr_onnx_graph *graph, const void *pointer);

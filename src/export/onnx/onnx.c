@@ -7,7 +7,6 @@
 #include "base/fail.h"
 #include "base/files/file.h"
 #include "base/text/text.h"
-#include "job/feed.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -38,16 +37,21 @@ static void add_tokens(struct tr_onnx_graph *graph)
     tr_onnx_input(graph->onnx, &lengths);
 }
 
-static void add_input(struct tr_onnx_graph *graph)
+/* Of joined data there is one for each source, under its name. */
+static void add_input(struct tr_onnx_graph *graph, int number)
 {
     const struct tr_trace *trace = graph->trace;
-    const struct tr_shape *shape = &trace->value[TR_VALUE_GIVEN].shape;
-    struct tr_onnx_value *input = &graph->value[TR_VALUE_GIVEN];
-    snprintf(input->name.text, sizeof input->name.text, "input");
+    const struct tr_shape *shape = &trace->value[TR_VALUE_GIVEN + number].shape;
+    struct tr_onnx_value *input = &graph->value[TR_VALUE_GIVEN + number];
+    const char *name = tr_trace_given_name(trace, number);
+    const bool taken = strcmp(name, "output") == 0 || strcmp(name, "logits") == 0 ||
+                       strcmp(name, "probabilities") == 0; /* by what leaves */
+    snprintf(input->name.text, sizeof input->name.text, "%s%s", name[0] ? name : "input",
+             taken ? "_input" : "");
     input->form = shape->rank == 3 ? TR_ONNX_IMAGE : TR_ONNX_ROWS;
     input->width = tr_shape_count(shape);
     memcpy(input->size, shape->size, sizeof input->size);
-    struct tr_onnx_info info = tr_onnx_describe(input, "input");
+    struct tr_onnx_info info = tr_onnx_describe(input, input->name.text);
     info.description = shape->rank == 3 ? "pixels, 0 to 255" : "numbers as in the data";
     tr_onnx_input(graph->onnx, &info);
 }
@@ -67,12 +71,49 @@ static struct tr_onnx_value take_output(struct tr_onnx_graph *graph, bool classi
         tr_onnx_attribute_integers(graph->onnx, "perm", 3, batch_first);
     }
     /* What nothing computes has the name of an input. The last vectors of an LSTM have one of their own. */
-    if (strcmp(output.name.text, "input") == 0) output.name = tr_onnx_emit(graph, "Identity", 1, "input");
+    for (int i = 0; i < trace->given; i++)
+        if (strcmp(output.name.text, graph->value[TR_VALUE_GIVEN + i].name.text) == 0)
+            return (struct tr_onnx_value){.form = output.form,
+                                          .width = output.width,
+                                          .name = tr_onnx_emit(graph, "Identity", 1, output.name.text)};
     return output;
 }
 
-static void add_outputs(struct tr_onnx_graph *graph, bool classification)
+/* What people get of scores: each part of them by itself, as `predict` has it. */
+static void add_probabilities(struct tr_onnx_graph *graph, const char *scores, struct tr_onnx_info *info)
 {
+    static const char *const operation[] = {
+        [TR_ANSWER_VALUES] = "Identity",
+        [TR_ANSWER_CLASSES] = "Softmax",
+        [TR_ANSWER_YES] = "Sigmoid",
+    };
+    static const char *const to[] = {"probabilities"};
+    const struct tr_model *model = graph->trace->model;
+    struct tr_answer_part part[TR_LOSS_HEADS];
+    struct tr_onnx_name made[TR_LOSS_HEADS];
+    const char *from[TR_LOSS_HEADS] = {scores};
+    const int32_t parts = tr_loss_parts(&model->loss, tr_shape_count(&model->output), part);
+    if (!tr_loss_answers(&model->loss)) return;
+    for (int64_t i = 0, first = 0; parts > 1 && i < parts; first += part[i++].outputs) {
+        made[i] = tr_onnx_slice(graph, scores, -1, first, first + part[i].outputs);
+        if (part[i].kind != TR_ANSWER_VALUES)
+            made[i] = tr_onnx_emit(graph, operation[part[i].kind], 1, made[i].text);
+        if (part[i].kind == TR_ANSWER_CLASSES) tr_onnx_attribute_integer(graph->onnx, "axis", -1);
+        from[i] = made[i].text;
+    }
+    tr_onnx_node(graph->onnx, parts > 1 ? "Concat" : operation[part[0].kind], "probabilities", parts, from, 1,
+                 to);
+    if (parts > 1 || part[0].kind == TR_ANSWER_CLASSES) tr_onnx_attribute_integer(graph->onnx, "axis", -1);
+    info->name = "probabilities";
+    info->description = parts > 1 ? "the probabilities and values of all losses, in their order"
+                        : part[0].kind == TR_ANSWER_CLASSES ? "the softmax of the logits"
+                                                            : "the probability of yes for each output";
+    tr_onnx_output(graph->onnx, info);
+}
+
+static void add_outputs(struct tr_onnx_graph *graph)
+{
+    const bool classification = tr_loss_class_of(&graph->trace->model->loss)->classifies;
     struct tr_onnx_value output = take_output(graph, classification);
     const char *name = classification ? "logits" : "output";
     struct tr_onnx_info info = tr_onnx_describe(&output, name);
@@ -84,13 +125,7 @@ static void add_outputs(struct tr_onnx_graph *graph, bool classification)
     info.description = classification ? "a score for each class" : "values";
     tr_onnx_rename(graph->onnx, output.name.text, name);
     tr_onnx_output(graph->onnx, &info);
-    if (!classification) return;
-    static const char *const from[] = {"logits"}, *const to[] = {"probabilities"};
-    tr_onnx_node(graph->onnx, "Softmax", "probabilities", 1, from, 1, to);
-    tr_onnx_attribute_integer(graph->onnx, "axis", -1);
-    info.name = "probabilities";
-    info.description = "the softmax of the logits";
-    tr_onnx_output(graph->onnx, &info);
+    add_probabilities(graph, name, &info);
 }
 
 /* ---- the graph ---- */
@@ -107,11 +142,11 @@ tr_status tr_onnx_make(const struct tr_trace *trace, const struct tr_onnx_settin
         if (trace->model->input.sequence)
             add_tokens(&graph);
         else
-            add_input(&graph);
+            for (int i = 0; i < trace->given; i++) add_input(&graph, i);
     }
     for (int i = 0; i < trace->count && status == TR_OK; i++)
         status = tr_onnx_translate(&graph, &trace->item[i]);
-    if (status == TR_OK) add_outputs(&graph, settings->classification);
+    if (status == TR_OK) add_outputs(&graph);
     tr_free(graph.value);
     if (status == TR_OK)
         *out = graph.onnx;
@@ -164,15 +199,12 @@ static tr_status write_file(const tr_onnx *onnx, const char *path)
 tr_status tr_export_onnx(const struct tr_export *what, const char *path)
 {
     const struct tr_job *job = what->job;
-    struct tr_op_load_images images;
     struct tr_trace *trace = NULL;
     tr_onnx *onnx = NULL;
     char *origin = tr_export_origin(what);
-    struct tr_onnx_settings settings = {what->name, origin, tr_job_is_classification(job)};
+    struct tr_onnx_settings settings = {what->name, origin};
     tr_status status = origin ? TR_OK : TR_ENOMEM;
-    if (status == TR_OK)
-        status = tr_trace_create(job->model, what->parameters,
-                                 tr_job_image_entry(job, &images) ? &images : NULL, &what->scaling, &trace);
+    if (status == TR_OK) status = tr_trace_create(job->model, what->parameters, what->intake, &trace);
     if (status == TR_OK) status = tr_onnx_make(trace, &settings, &onnx);
     if (status == TR_OK) status = note_facts(what, onnx);
     if (status == TR_OK) status = write_file(onnx, path);

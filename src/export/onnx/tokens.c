@@ -28,15 +28,6 @@ static struct tr_onnx_name transpose(struct tr_onnx_graph *graph, const char *x,
     return y;
 }
 
-static struct tr_onnx_name slice(struct tr_onnx_graph *graph, const char *x, int64_t axis, int64_t begin,
-                                 int64_t end)
-{
-    struct tr_onnx_name from = tr_onnx_local_integers(graph, "from", 1, &begin);
-    struct tr_onnx_name to = tr_onnx_local_integers(graph, "to", 1, &end);
-    struct tr_onnx_name along = tr_onnx_local_integers(graph, "axis", 1, &axis);
-    return tr_onnx_emit(graph, "Slice", 4, x, from.text, to.text, along.text);
-}
-
 static struct tr_onnx_name concat(struct tr_onnx_graph *graph, const char *a, const char *b, int64_t axis)
 {
     struct tr_onnx_name y = tr_onnx_emit(graph, "Concat", 2, a, b);
@@ -123,10 +114,10 @@ tr_status tr_onnx_translate_rotary(struct tr_onnx_graph *graph, const struct tr_
     struct tr_onnx_name c = tr_onnx_emit(graph, "Cos", 1, angle.text),
                         s = tr_onnx_emit(graph, "Sin", 1, angle.text);
     struct tr_onnx_name all = reshape(graph, y.name.text, 4, vectors);
-    struct tr_onnx_name turning = slice(graph, all.text, 2, 0, op->heads),
-                        staying = slice(graph, all.text, 2, op->heads, vectors[2]);
-    struct tr_onnx_name a = slice(graph, turning.text, 3, 0, half),
-                        b = slice(graph, turning.text, 3, half, op->size);
+    struct tr_onnx_name turning = tr_onnx_slice(graph, all.text, 2, 0, op->heads),
+                        staying = tr_onnx_slice(graph, all.text, 2, op->heads, vectors[2]);
+    struct tr_onnx_name a = tr_onnx_slice(graph, turning.text, 3, 0, half),
+                        b = tr_onnx_slice(graph, turning.text, 3, half, op->size);
     struct tr_onnx_name ca = tr_onnx_emit(graph, "Mul", 2, c.text, a.text),
                         sb = tr_onnx_emit(graph, "Mul", 2, s.text, b.text),
                         cb = tr_onnx_emit(graph, "Mul", 2, c.text, b.text),

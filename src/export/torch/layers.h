@@ -3,6 +3,7 @@
 #define TR_EXPORT_TORCH_LAYERS_H
 
 #include "base/text/text.h"
+#include "job/intake.h"
 #include "nn/layer.h"
 
 /* How a class is written: an expression that makes the module in __init__() (NULL where there is none), and
@@ -31,6 +32,12 @@ void tr_torch_add_float(struct tr_text *text, float value);
 /* Opens the call of the layer's fused activation: "F.relu(". Returns what closes it. */
 const char *tr_torch_open_activation(const struct tr_layer *layer, struct tr_text *text);
 void tr_torch_close_activation(const struct tr_layer *layer, const char *end, struct tr_text *text);
+
+/* ---- torch_intake.c ---- */
+
+/* Adds the method prepare(), from what data sets have to what forward() takes, where the two differ. */
+void tr_torch_add_prepare(const struct tr_intake *intake, const struct tr_input_options *input,
+                          struct tr_text *text);
 
 /* ---- torch_attention.c ---- */
 

@@ -6,6 +6,7 @@
  *         def __init__(self):      a line for each layer that has parameters or options
  *         def prepare(images):     bytes to what the first layer gets; for networks on images
  *         def prepare(values):     the same for numbers that the job standardizes
+ *         def probabilities(s):    scores to what people get of them, where that is something else
  *         def forward(self, x):    or (self, tokens, lengths)
  */
 #include "base/alloc.h"
@@ -17,6 +18,7 @@
 #include "export/torch/layers.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 struct module {
@@ -85,78 +87,35 @@ static void add_init(struct module *module)
     tr_text_add(text, "\n");
 }
 
-/* A number for each channel: "0.5", or "torch.tensor([0.5, 0.4, 0.3], ...)". */
-static void add_per_channel(struct tr_text *text, const struct tr_float_list *list)
+/* What people get of scores, as `predict` has it. */
+static void add_probabilities(struct module *module)
 {
-    if (list->count == 1) {
-        tr_torch_add_float(text, list->item[0]);
-        return;
-    }
-    tr_text_add(text, "torch.tensor([");
-    for (int32_t i = 0; i < list->count; i++) {
-        if (i) tr_text_add(text, ", ");
-        tr_torch_add_float(text, list->item[i]);
-    }
-    tr_text_add(text, "], device=x.device).view(-1, 1, 1)");
-}
-
-/* "[0.5, 0.25], dtype=torch.float64, device=values.device)" and the rest of a tensor of doubles. */
-static void add_doubles(struct tr_text *text, const char *name, int32_t count, const double *values)
-{
-    char number[TR_TEXT_NUMBER_SIZE];
-    tr_text_addf(text, "        %s = torch.tensor([", name);
-    for (int32_t i = 0; i < count; i++)
-        tr_text_addf(text, "%s%s", i ? ", " : "", tr_text_from_double(values[i], number));
-    tr_text_add(text, "], dtype=torch.float64, device=values.device)\n");
-}
-
-static void add_standardize(struct module *module)
-{
-    const struct tr_scaling *scaling = &module->what->scaling;
+    static const char *const of[] = {
+        [TR_ANSWER_VALUES] = "%s",
+        [TR_ANSWER_CLASSES] = "torch.softmax(%s, -1)",
+        [TR_ANSWER_YES] = "torch.sigmoid(%s)",
+    };
+    const struct tr_model *model = module->model;
+    const int64_t outputs = tr_shape_count(&model->output);
     struct tr_text *text = &module->text;
+    struct tr_answer_part part[TR_LOSS_HEADS];
+    const int32_t parts = tr_loss_parts(&model->loss, outputs, part);
+    char name[16] = "scores";
+    if (!tr_loss_answers(&model->loss)) return;
     tr_text_addf(text,
-                 "    @staticmethod\n"
-                 "    def prepare(values):\n"
-                 "        \"\"\"Numbers [batch, %" PRId32
-                 "] of the data as forward() wants them: standardized.\"\"\"\n",
-                 scaling->count);
-    add_doubles(text, "mean", scaling->count, scaling->mean);
-    add_doubles(text, "deviation", scaling->count, scaling->deviation);
-    tr_text_add(text, "        return ((values.to(torch.float64) - mean) / deviation).to(torch.float32)\n\n");
-}
-
-static void add_prepare(struct module *module)
-{
-    const struct tr_job *job = module->what->job;
-    const int64_t *stored = job->stored.size, *input = job->model->input.size;
-    struct tr_text *text = &module->text;
-    if (module->what->scaling.count > 0) add_standardize(module);
-    if (job->features != TR_FEATURE_IMAGE) return;
-    tr_text_addf(text,
-                 "    @staticmethod\n"
-                 "    def prepare(images):\n"
-                 "        \"\"\"Bytes [batch, %" PRId64 ", %" PRId64 ", %" PRId64
-                 "] (height, width, channels) as "
-                 "forward() wants them.\"\"\"\n"
-                 "        x = images.permute(0, 3, 1, 2).to(torch.float32)\n",
-                 stored[0], stored[1], stored[2]);
-    /* The middle of the image; where that is larger than the image, with zeros around it. */
-    int64_t top = (stored[0] - input[0]) / 2, left = (stored[1] - input[1]) / 2;
-    struct tr_torch_margin margin = {-top, input[0] + top - stored[0], -left, input[1] + left - stored[1],
-                                     false};
-    if (margin.top || margin.bottom || margin.left || margin.right) {
-        tr_text_add(text, "        x = F.pad(x, ");
-        tr_torch_add_margin(text, &margin);
-        tr_text_add(text, ")\n");
+                 "    @staticmethod\n    def probabilities(scores):\n"
+                 "        \"\"\"What forward() gives [..., %" PRId64 "] as probabilities%s.\"\"\"\n",
+                 outputs, parts > 1 ? ", values as they are" : "");
+    for (int32_t i = 0; parts > 1 && i < parts; i++)
+        tr_text_addf(text, i ? ", %" PRId64 : "        part = torch.split(scores, (%" PRId64,
+                     part[i].outputs);
+    tr_text_add(text, parts > 1 ? "), -1)\n        return torch.cat((" : "        return ");
+    for (int32_t i = 0; i < parts; i++) {
+        if (parts > 1) snprintf(name, sizeof name, "part[%d]", (int)i);
+        if (i > 0) tr_text_add(text, ", ");
+        tr_text_addf(text, of[part[i].kind], name);
     }
-    tr_text_add(text, "        return x * ");
-    add_per_channel(text, &job->input.scale);
-    bool shifted = job->input.shift.count > 1 || job->input.shift.item[0] != 0;
-    if (shifted) {
-        tr_text_add(text, " + ");
-        add_per_channel(text, &job->input.shift);
-    }
-    tr_text_add(text, "\n\n");
+    tr_text_add(text, parts > 1 ? "), -1)\n\n" : "\n\n");
 }
 
 /* Whether a layer behind the next one takes the output of layer `i`, -1 for the network's input. */
@@ -264,7 +223,8 @@ tr_status tr_export_torch(const struct tr_export *what, const char *path)
     add_head(&module);
     add_needed(&module);
     add_init(&module);
-    add_prepare(&module);
+    tr_torch_add_prepare(module.what->intake, &module.what->job->input, &module.text);
+    add_probabilities(&module);
     add_forward(&module);
     TR_TRY(tr_text_finish(&module.text, &text));
     tr_status status = tr_file_write_atomic(NULL, path, text, strlen(text));

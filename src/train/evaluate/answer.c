@@ -10,23 +10,16 @@ static void softmax(int64_t width, float *output)
     for (int64_t k = 0; k < width; k++) output[k] /= sum;
 }
 
-static void answer_one(const struct tr_loss *loss, int64_t width, float *output)
-{
-    const struct tr_loss_class *class = tr_loss_class_of(loss);
-    if (class->classifies)
-        softmax(width, output);
-    else if (class->answers)
-        for (int64_t k = 0; k < width; k++) output[k] = tr_sigmoidf(output[k]);
-}
-
 void tr_answer(const struct tr_job *job, int64_t rows, float *output)
 {
-    const struct tr_loss *loss = &job->model->loss;
-    int64_t width = tr_shape_count(&job->model->output);
+    const int64_t width = tr_shape_count(&job->model->output);
+    struct tr_answer_part part[TR_LOSS_HEADS];
+    const int32_t parts = tr_loss_parts(&job->model->loss, width, part);
     for (int64_t r = 0; r < rows; r++) {
-        if (loss->head_count == 0) answer_one(loss, width, output + r * width);
-        float *part = output + r * width;
-        for (int32_t h = 0; h < loss->head_count; part += loss->head[h++].outputs)
-            answer_one(&loss->head[h], loss->head[h].outputs, part);
+        for (int32_t i = 0; i < parts; output += part[i++].outputs) {
+            if (part[i].kind == TR_ANSWER_CLASSES) softmax(part[i].outputs, output);
+            for (int64_t k = 0; part[i].kind == TR_ANSWER_YES && k < part[i].outputs; k++)
+                output[k] = tr_sigmoidf(output[k]);
+        }
     }
 }

@@ -1,0 +1,135 @@
+/* The function that predicts: places, loops over tokens, and the operations in their order. */
+#include "export/c/network.h"
+
+#include "base/fail.h"
+
+#include <inttypes.h>
+
+static void write_places(struct tr_c_network *network)
+{
+    for (int i = 0; i < network->trace->value_count; i++) {
+        const struct tr_c_value *value = &network->value[i];
+        if (value->place != TR_C_WORKSPACE) continue;
+        const struct tr_c_name offset = value->each == 0
+                                            ? tr_c_size(network, value->offset, 0)
+                                            : tr_c_size(network, network->workspace, value->offset);
+        tr_text_addf(&network->body, "    float *const %s = workspace + %s;\n", value->name, offset.text);
+    }
+    for (int i = 0; i < network->trace->value_count; i++) {
+        if (!network->value[i].zeroed) continue;
+        tr_c_begin_call(network, NULL, TR_C_zero, "zero");
+        tr_text_addf(&network->body, "%" PRId64 ", %s);\n", network->value[i].floats, network->value[i].name);
+    }
+}
+
+static void write_comment(struct tr_c_network *network, const struct tr_traced *traced)
+{
+    char shape[TR_SHAPE_TEXT];
+    if (traced->layer < 0 || traced->kind == TR_TRACED_sequence_last_forward) return;
+    const struct tr_layer *layer = &network->trace->model->layers[traced->layer];
+    tr_text_pad(&network->body, ' ', network->whole ? 4 : tr_c_indent(network, traced));
+    tr_text_addf(&network->body, "/* %s: %s */\n", network->layer_name[traced->layer],
+                 tr_shape_text(&layer->out, shape));
+}
+
+static tr_status write_operation(struct tr_c_network *network, const struct tr_traced *traced)
+{
+    const bool loop = network->whole && traced->per_token && !tr_c_is_of_all(traced);
+    if (loop) tr_text_add(&network->body, "    for (int32_t t = 0; t < length; t++) {\n");
+    tr_status status = tr_c_write_operation(network, traced);
+    if (loop) tr_text_add(&network->body, "    }\n");
+    return status;
+}
+
+/* The operations of every token, or those of the whole example; or all. */
+static tr_status write_operations(struct tr_c_network *network, bool per_token)
+{
+    const struct tr_trace *trace = network->trace;
+    int layer = -1;
+    for (int i = 0; i < trace->count; i++) {
+        const struct tr_traced *traced = &trace->item[i];
+        if (!network->whole && traced->per_token != per_token) continue;
+        if (traced->layer != layer) write_comment(network, traced);
+        layer = traced->layer;
+        TR_TRY(write_operation(network, traced));
+    }
+    return TR_OK;
+}
+
+/* Where the output is not made in its place. */
+static void write_copy(struct tr_c_network *network, const char *count)
+{
+    const struct tr_trace *trace = network->trace;
+    if (network->value[trace->output].place == TR_C_OUTPUT) return;
+    tr_c_begin_call(network, NULL, TR_C_copy, "copy");
+    tr_text_addf(&network->body, "%s%" PRId64 ", %s, output);\n", count,
+                 tr_shape_count(&trace->model->output),
+                 tr_c_all_name(network, tr_trace_place(trace, trace->output)).text);
+}
+
+static void begin_body(struct tr_c_network *network, const char *type, const char *function,
+                       const char *input)
+{
+    struct tr_text *body = &network->body;
+    tr_text_addf(body, "%s %s_%s(%s, float *output, float *workspace)\n{\n", type, network->name, function,
+                 input);
+    size_t before = body->length;
+    write_places(network);
+    if (body->length == before) tr_text_add(body, "    (void)workspace;\n");
+}
+
+static void write_limit(struct tr_c_network *network)
+{
+    if (network->most_tokens > 0)
+        tr_text_addf(&network->body, "    if (length > %s_TOKENS) length = %s_TOKENS;\n", network->upper,
+                     network->upper);
+}
+
+/* A function that takes one token, and one that takes all of them through it. */
+static tr_status write_next(struct tr_c_network *network)
+{
+    struct tr_text *body = &network->body;
+    network->indent = 4;
+    begin_body(network, "void", "next", "int32_t t, int32_t token");
+    tr_text_add(body, "    (void)t;\n");
+    TR_TRY(write_operations(network, true));
+    write_copy(network, "");
+    tr_text_addf(body,
+                 "}\n\nint32_t %s_predict(const int32_t *tokens, int32_t length, float *output, float "
+                 "*workspace)\n{\n",
+                 network->name);
+    write_limit(network);
+    tr_text_addf(body,
+                 "    for (int32_t t = 0; t < length; t++)\n"
+                 "        %s_next(t, tokens[t], output + t * %s_OUTPUTS, workspace);\n"
+                 "    return length;\n}\n",
+                 network->name, network->upper);
+    return TR_OK;
+}
+
+static tr_status write_predict(struct tr_c_network *network)
+{
+    struct tr_text *body = &network->body;
+    network->indent = 8;
+    begin_body(network, network->tokens ? "int32_t" : "void", "predict",
+               network->tokens ? "const int32_t *tokens, int32_t length" : "const float *input");
+    if (network->tokens)
+        write_limit(network);
+    else if (network->whole)
+        tr_text_addf(body, "    const int32_t length = %" PRId64 ";\n", network->most_tokens);
+    if (network->tokens && !network->whole) {
+        tr_text_add(body, "    for (int32_t t = 0; t < length; t++) {\n        int32_t token = tokens[t];\n");
+        TR_TRY(write_operations(network, true));
+        tr_text_add(body, "    }\n");
+    }
+    TR_TRY(write_operations(network, false));
+    write_copy(network, network->trace->model->output.sequence ? "length * " : "");
+    tr_text_add(body, network->tokens ? "    return length;\n}\n" : "}\n");
+    return TR_OK;
+}
+
+tr_status tr_c_network_body(struct tr_c_network *network)
+{
+    const struct tr_trace *trace = network->trace;
+    return trace->model->output.sequence && !network->whole ? write_next(network) : write_predict(network);
+}

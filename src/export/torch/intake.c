@@ -1,0 +1,136 @@
+/* How examples enter as PyTorch source: prepare(), which takes what data sets have. */
+#include "export/torch/layers.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A number for each channel: "0.5", or "torch.tensor([0.5, 0.4, 0.3], ...)". */
+static void add_per_channel(struct tr_text *text, const struct tr_float_list *list)
+{
+    if (list->count == 1) {
+        tr_torch_add_float(text, list->item[0]);
+        return;
+    }
+    tr_text_add(text, "torch.tensor([");
+    for (int32_t i = 0; i < list->count; i++) {
+        if (i) tr_text_add(text, ", ");
+        tr_torch_add_float(text, list->item[i]);
+    }
+    tr_text_add(text, "], device=x.device).view(-1, 1, 1)");
+}
+
+/* "mean = torch.tensor([0.5, 0.25], dtype=torch.float64, device=values.device)" */
+static void add_doubles(struct tr_text *text, const char *name, int32_t count, const double *values,
+                        const char *argument)
+{
+    char number[TR_TEXT_NUMBER_SIZE];
+    tr_text_addf(text, "        %s = torch.tensor([", name);
+    for (int32_t i = 0; i < count; i++)
+        tr_text_addf(text, "%s%s", i ? ", " : "", tr_text_from_double(values[i], number));
+    tr_text_addf(text, "], dtype=torch.float64, device=%s.device)\n", argument);
+}
+
+/* Sets x. */
+static void add_image(struct tr_text *text, const struct tr_intake_part *part,
+                      const struct tr_input_options *input, const char *argument)
+{
+    const struct tr_op_load_images *op = &part->images;
+    /* The middle of the image; where that is larger than the image, with zeros around it. */
+    const int64_t top = (op->in_h - op->out_h) / 2, left = (op->in_w - op->out_w) / 2;
+    const struct tr_torch_margin margin = {-top, op->out_h + top - op->in_h, -left,
+                                           op->out_w + left - op->in_w, false};
+    tr_text_addf(text, "        x = %s.permute(0, 3, 1, 2).to(torch.float32)\n", argument);
+    if (margin.top || margin.bottom || margin.left || margin.right) {
+        tr_text_add(text, "        x = F.pad(x, ");
+        tr_torch_add_margin(text, &margin);
+        tr_text_add(text, ")\n");
+    }
+    tr_text_add(text, "        x = x * ");
+    add_per_channel(text, &input->scale);
+    if (input->shift.count > 1 || input->shift.item[0] != 0) {
+        tr_text_add(text, " + ");
+        add_per_channel(text, &input->shift);
+    }
+    tr_text_add(text, "\n");
+}
+
+/* Sets x. */
+static void add_numbers(struct tr_text *text, const struct tr_intake_part *part, const char *argument)
+{
+    const struct tr_scaling *scaling = &part->scaling;
+    if (scaling->count == 0) {
+        tr_text_addf(text, "        x = %s.to(torch.float32)\n", argument);
+        return;
+    }
+    add_doubles(text, "mean", scaling->count, scaling->mean, argument);
+    add_doubles(text, "deviation", scaling->count, scaling->deviation, argument);
+    tr_text_addf(text, "        x = ((%s.to(torch.float64) - mean) / deviation).to(torch.float32)\n",
+                 argument);
+}
+
+/* What a source is called in the source text: its name, where that can be one. */
+struct argument {
+    char name[TR_NAMED_SHAPE_NAME + 8];
+};
+
+static struct argument argument_of(const struct tr_intake *intake, int32_t i)
+{
+    static const char *const taken[] = {"x", "parts", "mean", "deviation", "torch", "nn", "F"};
+    const char *name = intake->part[i].name;
+    bool usable = tr_torch_is_identifier(name);
+    struct argument argument;
+    if (intake->count == 1) name = intake->part[i].stored.rank == 3 ? "images" : "values";
+    for (size_t k = 0; k < sizeof taken / sizeof taken[0]; k++) usable &= strcmp(name, taken[k]) != 0;
+    if (usable || intake->count == 1)
+        snprintf(argument.name, sizeof argument.name, "%s", name);
+    else
+        snprintf(argument.name, sizeof argument.name, "source_%d", (int)i);
+    return argument;
+}
+
+static void add_sizes(struct tr_text *text, const struct tr_intake_part *part)
+{
+    const int64_t *size = part->stored.size;
+    if (part->stored.rank == 3)
+        tr_text_addf(text, "bytes [batch, %" PRId64 ", %" PRId64 ", %" PRId64 "] (height, width, channels)",
+                     size[0], size[1], size[2]);
+    else
+        tr_text_addf(text, "numbers [batch, %" PRId64 "] of the data", size[0]);
+}
+
+static void add_head(struct tr_text *text, const struct tr_intake *intake)
+{
+    tr_text_add(text, "    @staticmethod\n    def prepare(");
+    for (int32_t i = 0; i < intake->count; i++)
+        tr_text_addf(text, "%s%s", i ? ", " : "", argument_of(intake, i).name);
+    tr_text_add(text, "):\n        \"\"\"What forward() wants, made of ");
+    for (int32_t i = 0; i < intake->count; i++) {
+        if (i) tr_text_add(text, ", and ");
+        add_sizes(text, &intake->part[i]);
+    }
+    tr_text_add(text, ".\"\"\"\n");
+}
+
+void tr_torch_add_prepare(const struct tr_intake *intake, const struct tr_input_options *input,
+                          struct tr_text *text)
+{
+    const bool joined = intake->count > 1 || (intake->count == 1 && intake->part[0].name[0]);
+    const bool plain =
+        intake->count == 1 && intake->part[0].stored.rank != 3 && intake->part[0].scaling.count == 0;
+    if (intake->count == 0 || (plain && !joined)) return;
+    add_head(text, intake);
+    if (joined) tr_text_add(text, "        parts = []\n");
+    for (int32_t i = 0; i < intake->count; i++) {
+        const struct tr_intake_part *part = &intake->part[i];
+        const bool image = part->stored.rank == 3;
+        const struct argument argument = argument_of(intake, i);
+        if (image)
+            add_image(text, part, input, argument.name);
+        else
+            add_numbers(text, part, argument.name);
+        if (joined)
+            tr_text_addf(text, "        parts.append(x%s)\n", image ? ".permute(0, 2, 3, 1).flatten(1)" : "");
+    }
+    tr_text_add(text, joined ? "        return torch.cat(parts, 1)\n\n" : "        return x\n\n");
+}

@@ -1,0 +1,95 @@
+#include "job/intake.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "data/tables/join.h"
+#include "data/state.h"
+#include "job/input.h"
+
+#include <inttypes.h>
+
+/* Item `i` of a list that holds one number for each channel, or one for all. */
+static float of_channel(const struct tr_float_list *list, int i)
+{
+    return list->item[list->count > 1 && i < list->count ? i : 0];
+}
+
+void tr_intake_of_image(const struct tr_input_options *input, const int64_t *stored, const int64_t *wanted,
+                        struct tr_op_load_images *op)
+{
+    *op = (struct tr_op_load_images){
+        .in_h = (int32_t)stored[0],
+        .in_w = (int32_t)stored[1],
+        .out_h = (int32_t)wanted[0],
+        .out_w = (int32_t)wanted[1],
+        .channels = (int32_t)stored[2],
+        .pad = input->pad,
+        .flip = input->flip,
+    };
+    for (int i = 0; i < 4; i++) {
+        op->scale[i] = of_channel(&input->scale, i);
+        op->shift[i] = of_channel(&input->shift, i);
+    }
+}
+
+/* The scaling of `width` columns in the state of their source, which may be another state, or none. */
+static tr_status scaling_of(const char *state, int64_t width, struct tr_scaling *out)
+{
+    int32_t classes;
+    *out = (struct tr_scaling){0};
+    if (!state || !tr_state_is(state, "scaling")) return TR_OK;
+    TR_TRY(tr_scaling_read(state, out, &classes));
+    int32_t count = out->count;
+    if (count != width || tr_scaling_is_plain(out)) tr_scaling_release(out);
+    if (count == width) return TR_OK;
+    return tr_fail(TR_EMISMATCH, "the scaling is of %" PRId32 " columns, the network takes %" PRId64, count,
+                   width);
+}
+
+tr_status tr_job_scaling(const struct tr_job *job, struct tr_scaling *out)
+{
+    *out = (struct tr_scaling){0};
+    if (job->features != TR_FEATURE_FLOATS) return TR_OK;
+    return scaling_of(job->state, tr_shape_count(&job->stored), out);
+}
+
+static tr_status enter_source(const struct tr_job *job, const struct tr_shape *wanted,
+                              struct tr_intake_part *part)
+{
+    char *state;
+    if (part->stored.rank == 3) {
+        tr_intake_of_image(&job->input, part->stored.size, wanted->size, &part->images);
+        return TR_OK;
+    }
+    TR_TRY(tr_join_state_of(job->state, part->name, &state));
+    tr_status status = scaling_of(state, tr_shape_count(&part->stored), &part->scaling);
+    tr_free(state);
+    return status == TR_OK ? TR_OK : tr_fail_in(status, "source \"%s\"", part->name);
+}
+
+tr_status tr_job_intake(const struct tr_job *job, struct tr_intake *out)
+{
+    struct tr_source_parts wanted;
+    *out = (struct tr_intake){0};
+    if (job->features == TR_FEATURE_TOKENS) return TR_OK;
+    tr_job_input_parts(job, &wanted);
+    for (; out->count < job->parts.count; out->count++) {
+        struct tr_intake_part *part = &out->part[out->count];
+        part->name = job->parts.part[out->count].name;
+        part->stored = job->parts.part[out->count].shape;
+        TR_TRY(enter_source(job, &wanted.part[out->count].shape, part));
+    }
+    if (out->count > 0) return TR_OK;
+    struct tr_intake_part *part = &out->part[out->count++];
+    part->name = "";
+    part->stored = job->stored;
+    if (job->features == TR_FEATURE_FLOATS) return tr_job_scaling(job, &part->scaling);
+    tr_intake_of_image(&job->input, job->stored.size, job->model->input.size, &part->images);
+    return TR_OK;
+}
+
+void tr_intake_release(struct tr_intake *intake)
+{
+    for (int i = 0; i < TR_SOURCE_PARTS; i++) tr_scaling_release(&intake->part[i].scaling);
+    *intake = (struct tr_intake){0};
+}
