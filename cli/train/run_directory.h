@@ -25,7 +25,5 @@ tr_status cli_run_check_unused(const char *directory);
 /* TR_EINVAL where nothing can be written to `directory`, there or still to be made, with the cause. Leaves
  * nothing behind. */
 tr_status cli_run_check_writable(const char *directory);
-/* Removes the checkpoints of `directory` and what was written there for TensorBoard, and nothing else. */
-tr_status cli_run_remove_checkpoints(const char *directory);
 
 #endif

@@ -15,7 +15,8 @@ struct options {
     char *file, *model, *out;
     struct tr_string_list set, rename;
     int32_t layout; /* enum tr_layout */
-    bool partial;
+    char *prefix;
+    bool partial, overwrite;
 };
 
 static const struct tr_choice layouts[] = {
@@ -64,6 +65,12 @@ static const struct tr_option table[] = {
          "columns are exchanged there: h.*.attn.c_attn.weight^T=attn*.in_proj_weight, * being a number; "
          "nothing on the right: it is passed over. May be given several times",
      .value_name = "NAME=LAYER"},
+    {.key = "prefix",
+     .type = TR_OPTION_STRING,
+     .offset = AT(prefix),
+     .fallback = "",
+     .help = "what names in the file begin with and are compared without, for instance transformer.",
+     .value_name = "TEXT"},
     {.key = "partial",
      .type = TR_OPTION_BOOL,
      .offset = AT(partial),
@@ -71,6 +78,13 @@ static const struct tr_option table[] = {
      .help = "take what the file and the network have in common, such as all but a new head; the rest begins "
              "as the "
              "model file says"},
+    {.key = "overwrite",
+     .type = TR_OPTION_BOOL,
+     .offset = AT(overwrite),
+     .fallback = "false",
+     .help =
+         "remove the checkpoints that are in the directory, and what is there for TensorBoard, once the file "
+         "has been read and fits"},
     CLI_OPTION_HELP(struct options),
 };
 #undef AT
@@ -88,6 +102,8 @@ static tr_status run_import(const struct options *options, const char *out)
     settings.rename = (const char *const *)options->rename.item;
     settings.rename_count = options->rename.count;
     settings.partial = options->partial;
+    settings.overwrite = options->overwrite;
+    settings.prefix = options->prefix;
     TR_TRY(tr_import(&settings, &path));
     char *word = tr_text_word(out);
     if (word) cli_printf("checkpoint  %s\nnext        trireme train --resume %s\n", path, word);

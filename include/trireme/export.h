@@ -75,7 +75,7 @@ struct tr_import_settings {
     const char *model;      /* the model file of the network; its training data are looked at, too */
     const char *const *set; /* [set_count] overrides, "optimizer.rate=1e-3" */
     int set_count;
-    const char *out;       /* directory of checkpoints, without any yet */
+    const char *out;       /* directory of checkpoints, without any yet but with `overwrite` */
     enum tr_layout layout; /* of the file */
     const char *const
         *rename; /* [rename_count] "features.0=conv1": what the file calls a layer, = the layer; or a tensor
@@ -86,10 +86,15 @@ struct tr_import_settings {
     bool partial; /* what the network has and the file has not, or in another shape, begins as the model file
                      says, and what the file has in addition is passed over; the log tells which. Something
                      must match */
+    const char *prefix; /* what names in the file may begin with, and is left out of them before they are
+                           compared: "transformer."; NULL: nothing */
+    bool overwrite; /* checkpoints that are in `out`, and what is there for TensorBoard, are removed once the
+                       file has been read and fits */
 };
 #define TR_IMPORT_SETTINGS_INIT                                                                              \
     {                                                                                                        \
-        sizeof(struct tr_import_settings), NULL, NULL, NULL, 0, NULL, TR_LAYOUT_AUTO, NULL, 0, false         \
+        sizeof(struct tr_import_settings), NULL, NULL, NULL, 0, NULL, TR_LAYOUT_AUTO, NULL, 0, false, NULL,  \
+            false                                                                                            \
     }
 
 /* Makes a checkpoint of step 0 whose parameters are those of the file: what training would have begun with.

@@ -8,6 +8,8 @@
 #include "base/sized.h"
 #include "export/layout.h"
 #include "export/rename.h"
+#include "train/setup/clear.h"
+#include "train/observe/journal.h"
 #include "train/loop/internal.h"
 
 #include <inttypes.h>
@@ -58,7 +60,47 @@ static struct tr_stored_tensor exchanged(struct tr_stored_tensor tensor, bool tr
     return tensor;
 }
 
+/* A tensor of the file, with or without the prefix; NULL where there is none. */
+static tr_status find_entry(const struct import *import, const char *name,
+                            const struct tr_safetensors_entry **out)
+{
+    const char *prefix = import->settings->prefix;
+    *out = NULL;
+    if (prefix) {
+        char *full = tr_format("%s%s", prefix, name);
+        if (!full) return TR_ENOMEM;
+        *out = tr_safetensors_find(import->file, full);
+        tr_free(full);
+    }
+    if (!*out) *out = tr_safetensors_find(import->file, name);
+    return TR_OK;
+}
+
+/* The name of a tensor of the file as renames have it. */
+static const char *without_prefix(const struct import *import, const char *name)
+{
+    const char *prefix = import->settings->prefix;
+    const size_t length = prefix ? strlen(prefix) : 0;
+    return length > 0 && strncmp(name, prefix, length) == 0 ? name + length : name;
+}
+
 /* ---- matching ---- */
+
+/* "; it has "transformer.x": set `prefix` to transformer.", where something stands in front of the name. */
+static bool hint_prefix(const struct import *import, const char *name, char *text, size_t size)
+{
+    const size_t length = strlen(name);
+    for (int64_t i = 0; i < tr_safetensors_count(import->file); i++) {
+        const char *theirs = tr_safetensors_at(import->file, i)->tensor.name;
+        const size_t all = strlen(theirs);
+        if (all <= length + 1 || all > 120 || theirs[all - length - 1] != '.' ||
+            strcmp(theirs + all - length, name) != 0)
+            continue;
+        snprintf(text, size, "; it has \"%s\": give `prefix` %.*s", theirs, (int)(all - length), theirs);
+        return true;
+    }
+    return false;
+}
 
 /* "; it has "x", F32[3,4]", the nearest name that the file has, or nothing. */
 static void hint(const struct import *import, const char *name, char *text, size_t size)
@@ -66,7 +108,7 @@ static void hint(const struct import *import, const char *name, char *text, size
     int64_t count = tr_safetensors_count(import->file);
     const char **names = tr_alloc((size_t)count, sizeof *names);
     text[0] = '\0';
-    if (!names || count > INT32_MAX) {
+    if (hint_prefix(import, name, text, size) || !names || count > INT32_MAX) {
         tr_free(names);
         return;
     }
@@ -90,7 +132,11 @@ static tr_status find_tensor(struct import *import, const struct tr_layout_tenso
     const struct tr_stored_tensor wanted = exchanged(tr_layout_stored(tensor, NULL), *transposed);
     tr_status status = TR_OK;
     if (!name) return TR_ENOMEM;
-    *entry = tr_safetensors_find(import->file, name);
+    status = find_entry(import, name, entry);
+    if (status != TR_OK) {
+        tr_free(name);
+        return status;
+    }
     if (import->settings->partial && tensor->role != TR_LAYOUT_STEPS &&
         !(*entry && tr_stored_alike(&(*entry)->tensor, &wanted))) {
         tr_text_addf(&import->others, "%s%s %s", import->other_count++ ? ", " : "", name,
@@ -119,7 +165,8 @@ static tr_status refuse_surplus(const struct import *import)
         int i = 0;
         while (i < import->list.count && import->entry[i] != entry) i++;
         if (i < import->list.count) continue;
-        if (tr_rename_passes(import->settings->rename, import->settings->rename_count, entry->tensor.name))
+        if (tr_rename_passes(import->settings->rename, import->settings->rename_count,
+                             without_prefix(import, entry->tensor.name)))
             continue;
         char have[TR_STORED_TEXT];
         return tr_fail(
@@ -251,6 +298,7 @@ static tr_status load(struct import *import, tr_trainer *trainer)
     return status;
 }
 
+/* Whether the directory may have what an earlier run left there. */
 static tr_status check_settings(const struct tr_import_settings *settings)
 {
     int64_t step;
@@ -258,8 +306,21 @@ static tr_status check_settings(const struct tr_import_settings *settings)
         return tr_fail(TR_EINVAL, "an import needs a file, a model file and a directory for the checkpoint");
     TR_TRY(tr_checkpoint_latest(settings->out, &step));
     if (step < 0) return TR_OK;
-    return tr_fail(TR_EINVAL, "%s has checkpoints already, up to step %" PRId64 "; choose another directory",
+    if (settings->overwrite) return TR_OK;
+    return tr_fail(TR_EINVAL,
+                   "%s has checkpoints already, up to step %" PRId64
+                   "; choose another directory by `out`, or let `overwrite` remove them",
                    settings->out, step);
+}
+
+/* What an earlier run left, its journal included, of which this is no part. */
+static tr_status clear(const char *directory)
+{
+    char *journal = tr_path_join(directory, TR_JOURNAL_FILE);
+    tr_status status = journal ? tr_run_clear(directory) : TR_ENOMEM;
+    if (status == TR_OK) status = tr_file_remove(NULL, journal);
+    tr_free(journal);
+    return status;
 }
 
 /* The directory is made last, so that a refusal leaves nothing behind. */
@@ -269,6 +330,7 @@ static tr_status save(const struct tr_import_settings *settings, tr_trainer *tra
     if (!trainer->out) return TR_ENOMEM;
     TR_TRY(tr_file_make_directories(NULL, trainer->out));
     TR_TRY(tr_file_lock(trainer->out, &trainer->lock));
+    if (settings->overwrite) TR_TRY(clear(trainer->out));
     return trainer_save(trainer, false, path);
 }
 

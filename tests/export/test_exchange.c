@@ -2,6 +2,7 @@
  * files that do not fit, are damaged or cannot be written are told, and leave nothing behind. */
 #include "base/alloc.h"
 #include "base/numbers/hash.h"
+#include "checkpoint/checkpoint.h"
 #include "io/safetensors.h"
 #include "mutate.h"
 #include "refuse.h"
@@ -411,6 +412,61 @@ static void files_of_others_can_be_told(void **state)
     }
 }
 
+/* Of the tiny network, under names that begin with "transformer.". */
+static void write_with_prefix(const char *file)
+{
+    static char names[16][96];
+    struct content content;
+    read_tiny(&content);
+    for (int64_t i = 0; i < content.count; i++) {
+        snprintf(names[i], sizeof names[i], "transformer.%s", content.tensor[i].name);
+        content.tensor[i].name = names[i];
+    }
+    must_train(tr_safetensors_replace(NULL, file, content.tensor, content.count, NULL, 0));
+    tr_free(content.memory);
+}
+
+/* What is in a directory stays until the file has been found to fit, and then is gone, journal included. */
+static void a_prefix_and_a_directory_in_use(void **state)
+{
+    (void)state;
+    char expected[TR_SHA256_TEXT], hash[TR_SHA256_TEXT], later[TR_SHA256_TEXT], journal[SCRATCH_PATH];
+    const char *file = in_scratch("prefix.safetensors"), *out = in_scratch("used");
+    struct tr_import_settings settings = TR_IMPORT_SETTINGS_INIT;
+    struct job job;
+    struct outcome outcome;
+    int64_t step;
+    write_with_prefix(file);
+    hash_of(tiny_run, expected);
+    job_begin(&job, tiny_model);
+    job_set(&job, "train.steps=3");
+    job.settings.out = out;
+    job.settings.journal = out;
+    job_outcome(&job, &outcome);
+    must_train(outcome.status);
+    assert_true(tr_file_exists(scratch_join(journal, out, "journal.jsonl")));
+    settings.file = file;
+    settings.model = tiny_model;
+    settings.out = out;
+    settings.prefix = "transformer.";
+    assert_int_equal(tr_import(&settings, NULL), TR_EINVAL);
+    assert_non_null(strstr(tr_error_message(), "let `overwrite` remove them"));
+    settings.overwrite = true;
+    settings.prefix = NULL;
+    assert_int_equal(tr_import(&settings, NULL), TR_EMISMATCH);
+    if (!strstr(tr_error_message(), "give `prefix` transformer.")) fail_msg("%s", tr_error_message());
+    hash_of(out, later);
+    assert_string_equal(later, outcome.hash);
+    settings.prefix = "transformer.";
+    must_train(tr_import(&settings, NULL));
+    hash_of(out, hash);
+    assert_string_equal(hash, expected);
+    must_train(tr_checkpoint_latest(out, &step));
+    assert_int_equal(step, 0);
+    assert_false(tr_file_exists(journal));
+    scratch_remove(out);
+}
+
 /* Fills `values` [count] with a parameter of the checkpoints of a directory. */
 static void stored(const char *run, const char *name, float *values, int count)
 {
@@ -576,6 +632,7 @@ int main(void)
         cmocka_unit_test(what_does_not_fit_is_told),
         cmocka_unit_test(names_can_be_told),
         cmocka_unit_test(files_of_others_can_be_told),
+        cmocka_unit_test(a_prefix_and_a_directory_in_use),
         cmocka_unit_test(a_part_comes_in),
         cmocka_unit_test(calls_are_checked),
         cmocka_unit_test(damaged_files_are_survived),

@@ -116,6 +116,18 @@ def import_network(net, path):
     save_file(net.state_dict(), place("gpt2.safetensors"))
     renames = [f"--rename={theirs}={ours}" for theirs, ours in RENAMES.items()]
     trireme("import", "gpt2.safetensors", "--model", path, "--out", "gpt2", *renames)
+    # As save_pretrained() of a GPT2LMHeadModel has the names, into the same directory: the same network.
+    head = {"lm_head.weight": net.wte.weight.detach().clone()}
+    save_file({f"transformer.{key}": value for key, value in net.state_dict().items()} | head, place("saved.safetensors"))
+    again = ["import", "saved.safetensors", "--model", path, "--out", "gpt2", *renames, "--rename=lm_head.weight="]
+    said = trireme(*again, code=2)
+    assert "--overwrite remove" in said, said
+    said = trireme(*again, "--overwrite", code=2)
+    assert 'it has "transformer.wte.weight": give --prefix transformer.' in said, said
+    hash_of = lambda: json.loads(trireme("inspect", "gpt2", "--json"))["hash"]
+    before = hash_of()
+    trireme(*again, "--overwrite", "--prefix", "transformer.")
+    assert hash_of() == before
     said = trireme("import", "gpt2.safetensors", "--model", path, "--out", "no", *renames[:-1], code=2)
     assert 'has a tensor "h.0.attn.bias", F32[1,1,16,16]' in said, said
     straight = [rename.replace("^T", "") for rename in renames]

@@ -1,0 +1,11 @@
+/* Beginning anew in the directory of an earlier run. */
+#ifndef TR_TRAIN_CLEAR_H
+#define TR_TRAIN_CLEAR_H
+
+#include "trireme/status.h"
+
+/* Removes the checkpoints of `directory` and what was written there for TensorBoard, and nothing else. A
+   directory that is not there is clear. Whoever calls holds the directory's lock. TR_EIO, TR_ENOMEM. */
+tr_status tr_run_clear(const char *directory);
+
+#endif
