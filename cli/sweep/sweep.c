@@ -312,17 +312,20 @@ done:
 const struct cli_command cli_sweep = {
     .name = "sweep",
     .summary = "run a job with many settings and seeds, and say which is best",
-    .about = "Trains the network of a model file with every combination of the values given by --set, or "
-             "with some that "
-             "are drawn, each with --seeds seeds, and --workers runs at a time, which share the processors. "
-             "Says how each "
-             "one ended, and at the end which is best, with means over seeds, a table (sweep.csv) and a page "
-             "(report.html). "
-             "A run that fails is told and does not keep the others from running. Ctrl-C saves the runs "
-             "under way; the same "
-             "command then goes on where they are, and one with more values or seeds runs what is new. "
-             "Validation data "
-             "(data.validation_split) are evaluated where train.evaluate_every says so.",
+    .about =
+        "Trains the network of a model file with every combination of the values given by --set, or "
+        "with some that "
+        "are drawn, each with --seeds seeds, and --workers runs at a time, which share the processors. "
+        "Says how each "
+        "one ended, and at the end which is best, with means over seeds, a table (sweep.csv) and a page "
+        "(report.html). "
+        "A run that fails is told and does not keep the others from running. Ctrl-C saves the runs "
+        "under way; the same "
+        "command then goes on where they are, and one with more values or seeds runs what is new. "
+        "Validation data "
+        "(data.validation_split) are evaluated where train.evaluate_every says so. A seed draws its own rows "
+        "for "
+        "them, so the means over seeds say which values are best; the best single run may owe its place to easy rows.",
     CLI_OPTIONS(table, struct options),
     .model = offsetof(struct options, model),
     .run = run,

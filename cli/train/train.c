@@ -238,8 +238,7 @@ static tr_status train(const struct cli_train_options *options)
     TR_TRY_GOTO(create(options, out, &trainer), done);
     TR_TRY_GOTO(tr_trainer_info(trainer, &info), done);
     /* What --continue has found is not removed. */
-    if (options->overwrite && info.rank == 0 && !*info.resumed)
-        TR_TRY_GOTO(tr_run_clear(out), done);
+    if (options->overwrite && info.rank == 0 && !*info.resumed) TR_TRY_GOTO(tr_run_clear(out), done);
     ready = true;
     root = info.rank == 0;
     status = root ? carry_out(trainer, options, out) : take_part(trainer, options, out, info.rank, &root);

@@ -31,9 +31,9 @@ size_t tr_feed_memory(const tr_feed *feed);
 /* Whether all that passes take is in the device's memory for good, so that nothing of a batch is borrowed. */
 bool tr_feed_is_resident(const tr_feed *feed);
 
-/* Brings rows [begin, end) of the batch to the pass, what of it the pass takes (nn/pass/pass.h), labels included
-   if the source has them; `scalars` (device memory) and `seed` decide augmentation. The batch is borrowed
-   until the device has been waited for.
+/* Brings rows [begin, end) of the batch to the pass, what of it the pass takes (nn/pass/pass.h), labels
+   included if the source has them; `scalars` (device memory) and `seed` decide augmentation. The batch is
+   borrowed until the device has been waited for.
  */
 tr_status tr_feed_rows(tr_feed *feed, tr_pass *pass, const struct tr_batch *batch, int64_t begin, int64_t end,
                        uint64_t seed, const struct tr_step_scalars *scalars);

@@ -121,9 +121,9 @@ def import_network(net, path):
     save_file({f"transformer.{key}": value for key, value in net.state_dict().items()} | head, place("saved.safetensors"))
     again = ["import", "saved.safetensors", "--model", path, "--out", "gpt2", *renames, "--rename=lm_head.weight="]
     said = trireme(*again, code=2)
-    assert "--overwrite remove" in said, said
+    assert "let `--overwrite` remove them" in said, said
     said = trireme(*again, "--overwrite", code=2)
-    assert 'it has "transformer.wte.weight": give --prefix transformer.' in said, said
+    assert 'it has "transformer.wte.weight": give `--prefix` transformer.' in said, said
     hash_of = lambda: json.loads(trireme("inspect", "gpt2", "--json"))["hash"]
     before = hash_of()
     trireme(*again, "--overwrite", "--prefix", "transformer.")

@@ -8,9 +8,9 @@
 
 /* How a class is written: an expression that makes the module in __init__() (NULL where there is none), and
    one that calls it on `x` in forward(), where `lengths` has those of sequences. A class with several inputs
-   is written by `join` instead: what stands before, between and behind their expressions. `needs` (or NULL) is
-   the source of a class that PyTorch does not have and the layer takes (static storage, or NULL for none); layers
-   that need the same one return the same pointer. */
+   is written by `join` instead: what stands before, between and behind their expressions. `needs` (or NULL)
+   is the source of a class that PyTorch does not have and the layer takes (static storage, or NULL for none);
+   layers that need the same one return the same pointer. */
 struct tr_torch_layer {
     const char *class;
     void (*make)(const struct tr_layer *layer, struct tr_text *text);

@@ -11,7 +11,8 @@ static const struct tr_option batch_table[] = {
     {"epsilon", TR_OPTION_FLOAT, offsetof(struct options, epsilon), "1e-5", 1e-12, 1, NULL,
      "added to the variance"},
     {"momentum", TR_OPTION_FLOAT, offsetof(struct options, momentum), "0.1", 0, 1, NULL,
-     "share of a new batch in the running statistics"},
+     "share of a new batch in the running statistics, which follow once a step: by the means of the "
+     "microbatches' means and unbiased variances, weighted by examples"},
 };
 
 static const struct tr_option layer_table[] = {

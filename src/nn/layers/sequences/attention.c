@@ -28,7 +28,9 @@ static const struct tr_option table[] = {
     {"dropout", TR_OPTION_FLOAT, offsetof(struct options, dropout), "0", 0, 0.9999, NULL,
      "share of the attention weights that are dropped in training"},
     {"rotary", TR_OPTION_FLOAT, offsetof(struct options, rotary), "0", 0, 1e9, NULL,
-     "base of rotary positions (Su et al. 2021), usually 10000; 0: none"},
+     "base of rotary positions (Su et al. 2021), usually 10000; 0: none. Number k of a head turns with "
+     "number "
+     "k + half of its size, as in Llama and GPT-NeoX; the paper turns neighbours"},
     {"use_bias", TR_OPTION_BOOL, offsetof(struct options, use_bias), "true", 0, 0, NULL,
      "add biases to the projections"},
     {"weights", TR_OPTION_NODE, offsetof(struct options, weights), "glorot_uniform", 0, 0, NULL,
