@@ -134,7 +134,7 @@ static int inputs_of(const struct cli_predict_options *options)
 static tr_status predict_list(struct cli_predict *work, enum tr_feature_kind kind, const char *name,
                               const struct tr_string_list *list)
 {
-    const struct cli_given given = {kind, name};
+    const struct cli_given given = {kind, name, false};
     return list->count > 0 ? end(work, cli_predict_given(work, &given, list)) : TR_OK;
 }
 

@@ -44,6 +44,7 @@ tr_status cli_predict_idx(struct cli_predict *work);
 struct cli_given {
     enum tr_feature_kind kind;
     const char *name; /* "--values", "standard input": for messages */
+    bool may_name;    /* the first line may be names of columns, which are no example */
 };
 /* Those that were given by options. */
 tr_status cli_predict_given(struct cli_predict *work, const struct cli_given *given,

@@ -74,7 +74,7 @@ static tr_status read_values(struct work *work, int64_t i, float *values, bool *
     tr_lines_next(&lines);
     lines.number = line->number + 1;
     if (first) work->separator = tr_csv_guess(lines.line, lines.length);
-    *names = first && tr_csv_is_names(&lines, work->separator);
+    *names = first && work->given->may_name && tr_csv_is_names(&lines, work->separator);
     return *names ? TR_OK : tr_csv_values(&lines, work->separator, work->predict->info.floats, values);
 }
 
@@ -234,7 +234,7 @@ tr_status cli_predict_lines(struct cli_predict *predict_)
 {
     static const char *const hints[] = {"type the name of an image file a line",
                                         "type the numbers of an example a line", "type a text a line"};
-    const struct cli_given given = {predict_->info.features, "standard input"};
+    const struct cli_given given = {predict_->info.features, "standard input", true};
     struct work work = {.predict = predict_, .given = &given};
     struct cli_input_lines lines;
     TR_TRY(check_kind(predict_, &given));

@@ -225,6 +225,7 @@ static void test_refusals(void **state)
         {"trireme generate runs/letters", {"predict", "runs/letters", "--text", "the"}},
         {"trireme generate runs/letters", {"predict", "runs/letters", "--set-name", "train"}},
         {"takes numbers", {"predict", "runs/animals", "--text", "the"}},
+        {"--values:1:1: field 1 \"a\" is not a number", {"predict", "runs/animals", "--values", "a,b"}},
         {"takes texts", {"predict", "runs/tags", "--values", "1"}},
         {"is missing, and nothing stands for it", {"predict", "runs/heads", "--values", "NA"}},
     };
