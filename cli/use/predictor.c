@@ -4,9 +4,11 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/files/file.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 tr_status cli_predictor_create(const char *checkpoint, bool best, const struct cli_device *device,
                                const struct cli_data_cache *cache, bool average, tr_predictor **out)
@@ -39,6 +41,8 @@ tr_status cli_predictor_create(const char *checkpoint, bool best, const struct c
 
 tr_status cli_predictor_open(tr_predictor *predictor, const char *set_name, const char *data, tr_source **out)
 {
+    if (data && data[strspn(data, " \t\n")] != '{' && (strpbrk(data, "./") || tr_file_exists(data)))
+        return tr_predictor_open_file(predictor, data, out);
     if (data) return tr_predictor_open_source(predictor, data, NULL, out);
     tr_status status = tr_predictor_open_data(predictor, set_name, out);
     if (status != TR_ENOTFOUND || tr_predictor_has_data(predictor, set_name)) return status;

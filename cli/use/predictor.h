@@ -35,7 +35,8 @@
 #define CLI_OPTION_DATA(object)                                                                              \
     {                                                                                                        \
         .key = "data", .type = TR_OPTION_STRING, .offset = offsetof(object, data), .fallback = "",           \
-        .help = "other data, described as in a model file: '{idx: {images: FILE, labels: FILE}}'",           \
+        .help = "other data, described as in a model file: '{idx: {images: FILE, labels: FILE}}'; or a "     \
+                "table or text file by its name, which is read as the training data are",                    \
         .letter = 'd', .value_name = "TEXT"                                                                  \
     }
 

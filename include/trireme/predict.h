@@ -202,6 +202,10 @@ TR_API bool tr_predictor_has_data(const tr_predictor *predictor, const char *set
 /* A source from a description (see tr_source_open()) with the vocabulary and scaling of the training data. */
 TR_API tr_status tr_predictor_open_source(tr_predictor *predictor, const char *description,
                                           const char *directory, tr_source **out);
+/* A table, or lines of text, by its path alone: read as the training data are, which must have been of that
+   form. Labels, and columns that the training leaves out, may be missing. Errors as tr_source_open().
+   Returned likewise. */
+TR_API tr_status tr_predictor_open_file(tr_predictor *predictor, const char *path, tr_source **out);
 
 #ifdef __cplusplus
 }

@@ -99,6 +99,27 @@ static void test_a_set_in_every_form(void **state)
     tr_file_content_free(&objects);
 }
 
+/* A file by its name is read as the training data are, with or without what only training needs. */
+static void test_a_file_by_its_name(void **state)
+{
+    (void)state;
+    struct session session;
+    write_text("bare.csv", "height,weight\n8,7\nNA,1\n");
+    int code = run(&session, "predict", "runs/animals", "--data", "bare.csv", NULL);
+    assert_non_null(strstr(session.text[0], "\ndata[1]: cat "));
+    expect_output(&session, code, "data[0]: owl ");
+    code = run(&session, "eval", "runs/animals", "--data", "animals.csv", NULL);
+    expect_output(&session, code, "accuracy 1.0000, ");
+    write_text("bad.csv", "height,weight,kind\n8,x,owl\n");
+    expect_refusal("bad.csv:2:3: field 1 \"x\" is not a number",
+                   (const char *[]){"predict", "runs/animals", "--data", "bad.csv", NULL});
+    write_text("plain.txt", "the dog\n");
+    code = run(&session, "predict", "runs/tags", "--data", "plain.txt", NULL);
+    expect_output(&session, code, "data[0]: the/det dog/noun\n");
+    expect_refusal("gone.csv", (const char *[]){"predict", "runs/animals", "--data", "gone.csv", NULL});
+    expect_refusal("says too little", (const char *[]){"eval", "runs/letters", "--data", "bad.csv", NULL});
+}
+
 static void test_ranges(void **state)
 {
     (void)state;
@@ -138,7 +159,7 @@ static void test_a_failure_leaves_the_old_file(void **state)
     struct setup lines = {.input = "1,2\n3,4\nx,5\n"};
     write_text("kept.csv", "old\n");
     int code = run_with(&session, lines, "predict", "runs/animals", "-o", "kept.csv", NULL);
-    expect_error(2, "standard input:3:1: field 1 \"x\" is not a number", &session, code);
+    expect_error(2, "standard input:3:1: field 0 \"x\" is not a number", &session, code);
     session_release(&session);
     expect_content("kept.csv", "old\n");
     DIR *here = opendir(".");
@@ -225,7 +246,7 @@ static void test_refusals(void **state)
         {"trireme generate runs/letters", {"predict", "runs/letters", "--text", "the"}},
         {"trireme generate runs/letters", {"predict", "runs/letters", "--set-name", "train"}},
         {"takes numbers", {"predict", "runs/animals", "--text", "the"}},
-        {"--values:1:1: field 1 \"a\" is not a number", {"predict", "runs/animals", "--values", "a,b"}},
+        {"--values:1:1: field 0 \"a\" is not a number", {"predict", "runs/animals", "--values", "a,b"}},
         {"takes texts", {"predict", "runs/tags", "--values", "1"}},
         {"is missing, and nothing stands for it", {"predict", "runs/heads", "--values", "NA"}},
     };
@@ -237,6 +258,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_set_in_every_form),
+        cmocka_unit_test(test_a_file_by_its_name),
         cmocka_unit_test(test_ranges),
         cmocka_unit_test(test_a_failure_leaves_the_old_file),
         cmocka_unit_test(test_several_losses),

@@ -26,7 +26,7 @@ static tr_status read_field(const struct tr_lines *lines, int32_t i, struct tr_c
     const char *wrong = tr_csv_number(field, &number);
     if (!wrong && isinf((float)number)) wrong = "is too large";
     if (wrong)
-        return tr_lines_fail(lines, field.at, "field %" PRId32 " \"%.*s\" %s", i + 1,
+        return tr_lines_fail(lines, field.at, "field %" PRId32 " \"%.*s\" %s", i,
                              (int)(field.length < 40 ? field.length : 40), field.at, wrong);
     *value = (float)number;
     return TR_OK;

@@ -5,7 +5,7 @@
 #include "data/tables/csv_fields.h"
 
 /* Reads the current line, which must have `count` fields: numbers, or what says that there is none, which
-   becomes NaN. TR_EFORMAT with line and column. */
+   becomes NaN. TR_EFORMAT with line and column; fields count from 0, as columns do. */
 tr_status tr_csv_values(const struct tr_lines *lines, char separator, int32_t count, float *values);
 
 /* Whether no field of the current line is a number or says that there is none: names of columns, then. */
