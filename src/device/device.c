@@ -21,6 +21,27 @@ static tr_status read_number(const char *name, const char *digits, int *out)
     return TR_OK;
 }
 
+/* Adds to the message about an unknown kind which devices beside the processors this machine has. */
+static tr_status say_what_there_is(void)
+{
+    struct tr_failure unknown;
+    struct tr_text text = TR_TEXT_INIT;
+    tr_failure_keep(&unknown, TR_ENOTFOUND);
+    tr_text_add(&text, unknown.message);
+    for (const struct tr_entry *const *entry = tr_device_kinds.entries; *entry; entry++) {
+        const struct tr_device_kind *kind = (const struct tr_device_kind *)*entry;
+        char facts[256];
+        tr_status status = kind->describe ? kind->describe(0, facts, sizeof facts) : TR_ENOTFOUND;
+        if (status == TR_OK)
+            tr_text_addf(&text, "; %s:0 is %s", kind->name, facts);
+        else if (kind->describe)
+            tr_text_addf(&text, "; %s:0 cannot be used here: %s", kind->name, tr_error_message());
+    }
+    tr_status status = text.failed ? TR_ENOMEM : tr_fail(TR_ENOTFOUND, "%s", text.bytes);
+    tr_text_release(&text);
+    return status;
+}
+
 tr_status tr_device_open(const struct tr_device_choice *given, tr_device **out)
 {
     struct tr_device_choice choice = *given;
@@ -33,7 +54,7 @@ tr_status tr_device_open(const struct tr_device_choice *given, tr_device **out)
     snprintf(kind, sizeof kind, "%.*s", length < sizeof kind ? (int)length : (int)sizeof kind - 1,
              choice.name);
     const struct tr_entry *entry;
-    TR_TRY(tr_registry_get(&tr_device_kinds, kind, &entry));
+    if (tr_registry_get(&tr_device_kinds, kind, &entry) != TR_OK) return say_what_there_is();
     const struct tr_device_kind *found = (const struct tr_device_kind *)entry;
     choice.number = 0;
     if (choice.name[length] && !found->describe)

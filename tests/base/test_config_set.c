@@ -87,8 +87,8 @@ static void overrides_change_what_they_name(void **state)
     assert_int_equal(tr_config_set(root, "a.b=[1, 2]"), TR_OK);
     assert_string_equal(
         tr_config_location(tr_config_at(tr_config_get(tr_config_get(root, "a"), "b"), 1), text, sizeof text),
-        "set a.b: a.b[1]");
-    assert_string_equal(tr_config_location(tr_config_get(root, "a"), text, sizeof text), "set a.b: a");
+        "`set` a.b[1]");
+    assert_string_equal(tr_config_location(tr_config_get(root, "a"), text, sizeof text), "`set` a");
     tr_config_destroy(&root);
 }
 
@@ -158,42 +158,42 @@ static void bad_overrides_change_nothing(void **state)
     static const struct {
         const char *assignment, *message;
     } cases[] = {
-        {"", "set : expected path=value"},
-        {"optimizer.rate", "set optimizer.rate: expected path=value"},
-        {"=1", "set : empty path"},
-        {".a=1", "set .a: empty key"},
-        {"a.\xcd\xcd=1", "set a.\xcd\xcd: key that is no UTF-8"},
-        {"a.=1", "set a.: ends in a point"},
-        {"a..b=1", "set a..b: empty key"},
-        {"a]=1", "set a]: "},
-        {"layers[=1", "set layers[: '[' without a number and ']'"},
-        {"layers[]=1", "set layers[]: '[' without a number"},
-        {"layers[x]=1", "set layers[x]: what stands between"},
-        {"layers[0]x=1", "set layers[0]x: ']' must be followed"},
-        {"layers[6].x=1", "set layers[6].x: layers has 6 items, numbered from 0; there is no item 6"},
-        {"layers.99999999999999999999=1", "set layers.99999999999999999999: layers has 6 items"},
-        {"layers.c9.x=1", "set layers.c9.x: layers has no item with name: c9"},
+        {"", "`set` : expected path=value"},
+        {"optimizer.rate", "`set` optimizer.rate: expected path=value"},
+        {"=1", "`set` =1: no path stands before the ="},
+        {".a=1", "`set` .a: empty key"},
+        {"a.\xcd\xcd=1", "`set` a.\xcd\xcd: key that is no UTF-8"},
+        {"a.=1", "`set` a.: ends in a point"},
+        {"a..b=1", "`set` a..b: empty key"},
+        {"a]=1", "`set` a]: "},
+        {"layers[=1", "`set` layers[: '[' without a number and ']'"},
+        {"layers[]=1", "`set` layers[]: '[' without a number"},
+        {"layers[x]=1", "`set` layers[x]: what stands between"},
+        {"layers[0]x=1", "`set` layers[0]x: ']' must be followed"},
+        {"layers[6].x=1", "`set` layers[6].x: layers has 6 items, numbered from 0; there is no item 6"},
+        {"layers.99999999999999999999=1", "`set` layers.99999999999999999999: layers has 6 items"},
+        {"layers.c9.x=1", "`set` layers.c9.x: layers has no item with name: c9"},
         {"layers.conv1.x=1",
-         "set layers.conv1.x: layers has no item with name: conv1"}, /* its name is c1 */
-        {"layers.dense3.x=1", "set layers.dense3.x: layers has no item with name: dense3"},
-        {"layers.dense0.x=1", "set layers.dense0.x: layers has no item"},
-        {"layers.dense2.units=1", "set layers.dense2.units: layers[5].dense is a text (\"10\") and has no"},
-        {"layers.5.units=1", "set layers.5.units: layers[5].dense is a text (\"10\") and has no \"units\""},
-        {"layers.3.x=1", "set layers.3.x: layers[3] is a text (\"relu\") and has no \"x\""},
-        {"optimizer[0]=1", "set optimizer[0]: optimizer is a mapping and has no \"0\""},
-        {"optimizer.rate.x=1", "set optimizer.rate.x: optimizer.rate is a text (\"1\") and has no \"x\""},
-        {"new[0]=1", "set new[0]: a list that is not there has no items"},
-        {"[0]=1", "set [0]: the document is a mapping"},
-        {"a=[1", "set a:2:1: while parsing a flow sequence"},
-        {"a=*x", "set a:1:1: alias *x"},
-        {"a=!!str x", "set a:1:1: tag"},
-        {"a=b: c: d", "set a:1:5: mapping values"},
+         "`set` layers.conv1.x: layers has no item with name: conv1"}, /* its name is c1 */
+        {"layers.dense3.x=1", "`set` layers.dense3.x: layers has no item with name: dense3"},
+        {"layers.dense0.x=1", "`set` layers.dense0.x: layers has no item"},
+        {"layers.dense2.units=1", "`set` layers.dense2.units: layers[5].dense is a text (\"10\") and has no"},
+        {"layers.5.units=1", "`set` layers.5.units: layers[5].dense is a text (\"10\") and has no \"units\""},
+        {"layers.3.x=1", "`set` layers.3.x: layers[3] is a text (\"relu\") and has no \"x\""},
+        {"optimizer[0]=1", "`set` optimizer[0]: optimizer is a mapping and has no \"0\""},
+        {"optimizer.rate.x=1", "`set` optimizer.rate.x: optimizer.rate is a text (\"1\") and has no \"x\""},
+        {"new[0]=1", "`set` new[0]: a list that is not there has no items"},
+        {"[0]=1", "`set` [0]: the document is a mapping"},
+        {"a=[1", "`set` a: the [ that stands here is not closed: ] is missing: [1"},
+        {"a=*x", "`set` a: alias *x"},
+        {"a=!!str x", "`set` a: tag"},
+        {"a=b: c: d", "`set` a: a second colon in one value"},
         {"a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a=1",
-         "set a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a: the configuration would "
+         "`set` a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a: the configuration would "
          "become too "
          "large (33 levels"},
         {"a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a=1",
-         "set a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a: too many steps"},
+         "`set` a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a: too many steps"},
     };
     tr_config *root = parse(small);
     char *before = dump(root);

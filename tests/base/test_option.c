@@ -240,8 +240,8 @@ static void bad_values_name_place_and_range(void **state)
         {"a: 1", "t.yaml:1:1: a: unknown key \"a\"; known are units, shape, fast, slow, steps, rate, "
                  "drop_share, fine, "
                  "label, kernel, sizes, scales, names, weights"},
-        {"units: 1\n\n\nkernel_size:\n  x: 1",
-         "t.yaml:4:1: kernel_size: unknown key \"kernel_size\"; known are units, "
+        {"units: 1\n\n\nzebra:\n  x: 1",
+         "t.yaml:4:1: zebra: unknown key \"zebra\"; known are units, "
          "shape, fast, slow, steps, rate, drop_share, fine, label, kernel, sizes, "
          "scales, names, weights"},
         {"units: ten", "t.yaml:1:8: units: \"ten\" is not an integer (number of outputs)"},

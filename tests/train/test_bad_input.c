@@ -216,7 +216,7 @@ static void test_overrides(void **state)
         const char *set;
         const char *says[5];
     } overrides[] = {
-        {"train.bacth=3", {"set train.bacth", "bacth", "\"batch\""}},
+        {"train.bacth=3", {"`set` train.bacth: unknown", "\"batch\""}},
         {"trian.batch=3", {"trian", "\"train\""}},
         {"train.batch", {"train.batch", "="}},
         {"train.batch=[3", {"train.batch"}},

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/text/foreign.h"
 
 #include <assert.h>
 #include <string.h>
@@ -38,27 +39,53 @@ static int32_t find_long(const struct command_line *line, const char *name, size
     return -1;
 }
 
-static tr_status fail_unknown(const struct command_line *line, const char *argument)
+static tr_status fail_meant(const char *word, const char *meant)
 {
-    char word[64];
-    size_t length = strcspn(argument + 2, "=");
-    if (length >= sizeof word) length = sizeof word - 1;
-    memcpy(word, argument + 2, length);
-    word[length] = '\0';
-    const char *keys[TR_OPTIONS_MAX];
-    int32_t count = 0;
-    for (int32_t i = 0; i < line->count; i++) {
-        if (!(line->table[i].flags & TR_OPTION_POSITIONAL)) keys[count++] = line->table[i].key;
-    }
-    const char *nearest = tr_text_nearest(word, keys, count);
-    if (!nearest) return tr_fail(TR_EINVAL, "unknown option --%s; --help lists the options", word);
     struct tr_text dashed = TR_TEXT_INIT;
-    option_add_dashed(&dashed, nearest);
-    tr_status status =
-        dashed.failed ? TR_ENOMEM
-                      : tr_fail(TR_EINVAL, "unknown option --%s; did you mean --%s?", word, dashed.bytes);
+    option_add_dashed(&dashed, meant);
+    tr_status status = dashed.failed
+                           ? TR_ENOMEM
+                           : tr_fail(TR_EINVAL, "unknown option %s; did you mean --%s?", word, dashed.bytes);
     tr_text_release(&dashed);
     return status;
+}
+
+/* The value that was to go with an unknown option, "" if there is none. */
+static const char *value_behind(const struct command_line *line, const char *argument)
+{
+    const char *equals = strchr(argument, '=');
+    return equals ? equals + 1 : line->next < line->argc ? line->argv[line->next] : "";
+}
+
+static tr_status fail_unknown(const struct command_line *line, const char *argument)
+{
+    char called[72], *word = called + 2;
+    size_t dashes = strspn(argument, "-"), length = strcspn(argument + dashes, "=");
+    if (length > sizeof called - 3) length = sizeof called - 3;
+    memcpy(called, "--", 2);
+    memcpy(word, argument + dashes, length);
+    word[length] = '\0';
+    const char *keys[TR_OPTIONS_MAX], *arguments[TR_OPTIONS_MAX], *path = NULL;
+    int32_t count = 0, positional = 0;
+    for (int32_t i = 0; i < line->count; i++) {
+        if (line->table[i].flags & TR_OPTION_POSITIONAL)
+            arguments[positional++] = line->table[i].key;
+        else
+            keys[count++] = line->table[i].key;
+    }
+    if (find_long(line, "set", 3) >= 0) path = tr_foreign_path(word);
+    const char *meant = tr_foreign_word(word, keys, count), *value = value_behind(line, argument);
+    if (meant) return fail_meant(called, meant);
+    if (path) return tr_fail(TR_EINVAL, "unknown option %s; did you mean --set %s=VALUE?", called, path);
+    int32_t i = find_long(line, value, strlen(value));
+    if (i >= 0) return fail_meant(called, line->table[i].key);
+    meant = tr_foreign_meant(word, arguments, positional);
+    if (meant)
+        return tr_fail(TR_EINVAL, "unknown option %s; the %s stands by itself, without a word before it",
+                       called, meant);
+    meant = tr_text_nearest(word, keys, count);
+    return meant ? fail_meant(called, meant)
+                 : tr_fail(TR_EINVAL, "unknown option %s; --help lists the options", called);
 }
 
 /* Gives option `i` the text `value`; `name` is how it was called. */
@@ -118,6 +145,22 @@ static tr_status read_long(struct command_line *line, const char *argument)
     return status;
 }
 
+/* A letter that is none; of a word behind a single dash, as other programs have them, two were meant. */
+static tr_status fail_letter(const struct command_line *line, const char *name, const char *argument)
+{
+    const char *word = argument + 1;
+    size_t length = strcspn(word, "=");
+    if (length > 1 && find_long(line, word, length) >= 0)
+        return tr_fail(TR_EINVAL, "unknown option %.*s; did you mean -%.*s?", (int)length + 1, argument,
+                       (int)length + 1, argument);
+    if (name[1] <= ' ' || name[1] > '~')
+        return tr_fail(TR_EINVAL, "unknown option \"%s\"; --help lists the options", argument);
+    if (length > 1 && tr_foreign_path(word)) return fail_unknown(line, argument);
+    return length == 1
+               ? tr_fail(TR_EINVAL, "unknown option %s; --help lists the options", name)
+               : tr_fail(TR_EINVAL, "unknown option %s in \"%s\"; --help lists the options", name, argument);
+}
+
 /* -x, -x value, -xvalue, and flags together: -xyz. */
 static tr_status read_short(struct command_line *line, const char *argument)
 {
@@ -125,12 +168,7 @@ static tr_status read_short(struct command_line *line, const char *argument)
         char name[3] = {'-', *at, '\0'};
         int32_t i = find_letter(line, *at);
         if (i < 0) {
-            if (*at > ' ' && *at <= '~')
-                return strlen(argument) == 2
-                           ? tr_fail(TR_EINVAL, "unknown option %s; --help lists the options", name)
-                           : tr_fail(TR_EINVAL, "unknown option %s in \"%s\"; --help lists the options", name,
-                                     argument);
-            return tr_fail(TR_EINVAL, "unknown option \"%s\"; --help lists the options", argument);
+            return fail_letter(line, name, argument);
         }
         if (line->table[i].type == TR_OPTION_BOOL) {
             TR_TRY(take(line, i, option_is_on(&line->table[i]) ? "false" : "true", name));

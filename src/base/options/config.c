@@ -189,9 +189,13 @@ static const char *put_location(const tr_config *node, int32_t line, int32_t col
 {
     assert(size > 0);
     size_t used = put(buffer, size, 0, "%s", node->file);
+    if (line == 0 && !node->file[0]) {
+        put(buffer, size, 0, "`%s`", node->key ? node->key : "");
+        return buffer;
+    }
     if (line > 0) used = put(buffer, size, used, ":%d:%d", (int)line, (int)column);
     if (node->parent) {
-        used = put(buffer, size, used, ": ");
+        used = put(buffer, size, used, node->file[0] == '`' ? " " : ": ");
         put_path(node, buffer, size, used);
     }
     return buffer;

@@ -5,6 +5,7 @@
  * the key whose value comes next when `open` is a mapping. Every node hangs in the tree as soon as it exists,
  * so that destroying the root (and `key`) releases everything at any time.
  */
+#include "base/options/config_fault.h"
 #include "base/options/config_tree.h"
 
 #include "base/alloc.h"
@@ -25,6 +26,9 @@ struct anchor {
 struct reader {
     yaml_parser_t yaml;
     struct config_source *source;
+    const char *where; /* what messages begin with; NULL: file, line and column */
+    const char *text;
+    size_t length;
     tr_config *root, *open;
     char *key;
     int32_t key_line, key_column;
@@ -46,6 +50,7 @@ static tr_status fail_at(const struct reader *reader, const yaml_mark_t *mark, c
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
+    if (reader->where) return tr_fail(TR_EFORMAT, "%s: %s", reader->where, message);
     return tr_fail(TR_EFORMAT, "%s:%zu:%zu: %s", reader->source->name, mark->line + 1, mark->column + 1,
                    message);
 }
@@ -53,14 +58,15 @@ static tr_status fail_at(const struct reader *reader, const yaml_mark_t *mark, c
 static tr_status fail_yaml(const struct reader *reader)
 {
     const yaml_parser_t *yaml = &reader->yaml;
-    const char *problem = yaml->problem ? yaml->problem : "cannot be read";
     if (yaml->error == YAML_MEMORY_ERROR)
         return tr_fail(TR_ENOMEM, "%s: out of memory in the YAML reader", reader->source->name);
     if (yaml->error == YAML_READER_ERROR)
         return tr_fail(TR_EFORMAT, "%s: byte %zu: %s; the file must be UTF-8 text", reader->source->name,
-                       yaml->problem_offset, problem);
-    return fail_at(reader, &yaml->problem_mark, "%s%s%s", yaml->context ? yaml->context : "",
-                   yaml->context ? ": " : "", problem);
+                       yaml->problem_offset, yaml->problem ? yaml->problem : "cannot be read");
+    struct config_fault fault;
+    config_fault_find(yaml, reader->text, reader->length, &fault);
+    return fail_at(reader, &fault.mark, "%s%s%s", fault.message,
+                   reader->where ? ": " : "; the line is: ", fault.line);
 }
 
 /* Accounts for a node at `depth` with `bytes` of text. */
@@ -307,7 +313,7 @@ static void release_reader(struct reader *reader)
     tr_free(reader->key);
 }
 
-tr_status tr_config_parse(const char *text, size_t length, const char *name, tr_config **out)
+static tr_status parse(const char *text, size_t length, const char *name, const char *where, tr_config **out)
 {
     *out = NULL;
     if (length > TR_CONFIG_BYTES_MAX)
@@ -315,7 +321,7 @@ tr_status tr_config_parse(const char *text, size_t length, const char *name, tr_
                        TR_CONFIG_BYTES_MAX);
     TR_TRY(tr_encoding_check(name, text, length));
     const size_t mark = tr_encoding_mark(text, length);
-    struct reader reader = {0};
+    struct reader reader = {.where = where, .text = text + mark, .length = length - mark};
     size_t name_size = strlen(name) + 1;
     reader.source = tr_alloc_zero(1, sizeof *reader.source + name_size);
     if (!reader.source) return TR_ENOMEM;
@@ -339,6 +345,16 @@ tr_status tr_config_parse(const char *text, size_t length, const char *name, tr_
         tr_free(reader.source);
     }
     return status;
+}
+
+tr_status tr_config_parse(const char *text, size_t length, const char *name, tr_config **out)
+{
+    return parse(text, length, name, NULL, out);
+}
+
+tr_status config_parse_line(const char *text, const char *name, const char *where, tr_config **out)
+{
+    return parse(text, strlen(text), name, where, out);
 }
 
 tr_status tr_config_read(const char *path, tr_config **out)

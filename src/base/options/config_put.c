@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char put_name[] = "the program";
+static const char put_name[] = "";
 
 /* A fresh node of a scalar with its own copy of the text, whose bytes that are no UTF-8 become U+FFFD, as in
    every text that is written. NULL when memory fails. */

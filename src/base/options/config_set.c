@@ -48,7 +48,7 @@ struct forms {
 
 static tr_status bad_path(const struct path *path, const char *why)
 {
-    return tr_fail(TR_EINVAL, "set %.*s: %s; write a path such as optimizer.rate or layers[2].units",
+    return tr_fail(TR_EINVAL, "`set` %.*s: %s; write a path such as optimizer.rate or layers[2].units",
                    PATH_ARGUMENTS(path), why);
 }
 
@@ -65,7 +65,7 @@ static tr_status split_path(const char *assignment, struct path *path)
 {
     const char *equals = strchr(assignment, '=');
     if (!equals)
-        return tr_fail(TR_EINVAL, "set %s: expected path=value, as in optimizer.rate=1e-3", assignment);
+        return tr_fail(TR_EINVAL, "`set` %s: expected path=value, as in optimizer.rate=1e-3", assignment);
     *path = (struct path){.text = assignment, .length = (size_t)(equals - assignment)};
     const char *at = assignment;
     while (at < equals) {
@@ -94,7 +94,10 @@ static tr_status split_path(const char *assignment, struct path *path)
             return bad_path(path, "']' must be followed by a point or the end");
         }
     }
-    return path->count ? TR_OK : bad_path(path, "empty path");
+    return path->count ? TR_OK
+                       : tr_fail(TR_EINVAL,
+                                 "`set` %s: no path stands before the =; write a path such as optimizer.rate",
+                                 assignment);
 }
 
 static tr_status fail_kind(const struct path *path, const tr_config *node, const struct step *step)
@@ -103,10 +106,10 @@ static tr_status fail_kind(const struct path *path, const tr_config *node, const
     tr_config_path(node, where, sizeof where);
     if (node->text && where[0])
         return tr_fail(TR_EINVAL,
-                       "set %.*s: %s is a text (\"%s\") and has no \"%.*s\"; replace it as a whole: "
+                       "`set` %.*s: %s is a text (\"%s\") and has no \"%.*s\"; replace it as a whole: "
                        "%s={...}",
                        PATH_ARGUMENTS(path), where, node->text, STEP_ARGUMENTS(step), where);
-    return tr_fail(TR_EINVAL, "set %.*s: %s is %s and has no \"%.*s\"", PATH_ARGUMENTS(path),
+    return tr_fail(TR_EINVAL, "`set` %.*s: %s is %s and has no \"%.*s\"", PATH_ARGUMENTS(path),
                    where[0] ? where : "the document", tr_config_kind_name(node), STEP_ARGUMENTS(step));
 }
 
@@ -202,7 +205,7 @@ static tr_status fail_item(const struct path *path, const tr_config *list, const
     tr_config_path(list, where, sizeof where);
     return tr_fail(
         TR_EINVAL,
-        "set %.*s: %s has no item with name: %.*s (%s:%d)%s%s%s (items can be called by number too)",
+        "`set` %.*s: %s has no item with name: %.*s (%s:%d)%s%s%s (items can be called by number too)",
         PATH_ARGUMENTS(path), where, STEP_ARGUMENTS(step), list->file ? list->file : "", (int)list->line,
         *nearest ? "; did you mean \"" : "", nearest, *nearest ? "\"?" : "");
 }
@@ -217,7 +220,7 @@ static tr_status find_item(const struct path *path, const tr_config *list, const
     if (step->bracket || strspn(step->text, "0123456789") >= step->length) {
         long long number = step->length < 10 ? strtoll(step->text, NULL, 10) : INT64_MAX;
         if (number >= list->count)
-            return tr_fail(TR_EINVAL, "set %.*s: %s has %d items, numbered from 0; there is no item %.*s",
+            return tr_fail(TR_EINVAL, "`set` %.*s: %s has %d items, numbered from 0; there is no item %.*s",
                            PATH_ARGUMENTS(path), tr_config_path(list, where, sizeof where), (int)list->count,
                            STEP_ARGUMENTS(step));
         *index = (int32_t)number;
@@ -359,7 +362,8 @@ static tr_status check_limits(const struct path *path, const tr_config *root, co
     for (const tr_config *above = place->parent; above; above = above->parent) depth++;
     bool wide = place->index == place->parent->count && place->index >= TR_CONFIG_WIDTH_MAX;
     if (nodes > TR_CONFIG_NODES_MAX || bytes > TR_CONFIG_TEXT_MAX || depth > TR_CONFIG_DEPTH_MAX || wide)
-        return tr_fail(TR_EINVAL, "set %.*s: the configuration would become too large (%d levels, %d values)",
+        return tr_fail(TR_EINVAL,
+                       "`set` %.*s: the configuration would become too large (%d levels, %d values)",
                        PATH_ARGUMENTS(path), (int)depth, (int)nodes);
     return TR_OK;
 }
@@ -368,11 +372,11 @@ static tr_status check_limits(const struct path *path, const tr_config *root, co
 static tr_status parse_value(const struct path *path, tr_config **out)
 {
     const char *text = path->text + path->length + 1;
-    char *name = tr_format("set %.*s", PATH_ARGUMENTS(path));
-    if (!name) return TR_ENOMEM;
+    char *where = tr_format("`set` %.*s", PATH_ARGUMENTS(path));
+    if (!where) return TR_ENOMEM;
     if (text[strspn(text, " \t")] == '\0') text = "~";
-    tr_status status = tr_config_parse(text, strlen(text), name, out);
-    tr_free(name);
+    tr_status status = config_parse_line(text, "`set`", where, out);
+    tr_free(where);
     if (status == TR_OK) forget_lines(*out);
     return status == TR_EFORMAT ? TR_EINVAL : status;
 }

@@ -42,6 +42,9 @@ int32_t config_height(const tr_config *node);
 void config_measure(const tr_config *node, int32_t *nodes, size_t *bytes);
 /* The only value of a mapping with a single key, else NULL. */
 tr_config *config_single(const tr_config *node);
+/* Reads what a person gave in one line: nodes know `name` for their file, messages about what is no YAML
+   begin with `where`. Errors as those of tr_config_parse(). */
+tr_status config_parse_line(const char *text, const char *name, const char *where, tr_config **out);
 /* Whether a plain scalar means "no value". */
 bool config_is_null_word(const char *text, size_t length);
 

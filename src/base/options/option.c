@@ -2,6 +2,7 @@
 #include "base/options/table.h"
 
 #include "base/fail.h"
+#include "base/text/foreign.h"
 
 #include <assert.h>
 #include <string.h>
@@ -117,20 +118,24 @@ static tr_status read_value(const struct tr_option *option, const tr_config *nod
     return fail_type(option, node);
 }
 
-static const char *nearest_key(const struct tr_option *table, int32_t count, const char *key)
+/* What a key was meant to be: another program's word for one of these or for one of another section, else the
+ * nearest. */
+static const char *meant_key(const struct tr_option *table, int32_t count, const char *key)
 {
     const char *keys[TR_OPTIONS_MAX];
     assert(count <= TR_OPTIONS_MAX);
     for (int32_t i = 0; i < count; i++) keys[i] = table[i].key;
-    return tr_text_nearest(key, keys, count);
+    const char *meant = tr_foreign_word(key, keys, count);
+    if (!meant) meant = tr_foreign_path(key);
+    return meant ? meant : tr_text_nearest(key, keys, count);
 }
 
 static tr_status fail_unknown(const struct tr_option *table, int32_t count, const tr_config *node,
                               const char *key)
 {
-    const char *nearest = nearest_key(table, count, key);
-    if (nearest)
-        return tr_config_fail_key(TR_EINVAL, node, "unknown key \"%s\"; did you mean \"%s\"?", key, nearest);
+    const char *meant = meant_key(table, count, key);
+    if (meant)
+        return tr_config_fail_key(TR_EINVAL, node, "unknown key \"%s\"; did you mean \"%s\"?", key, meant);
     struct tr_text known = TR_TEXT_INIT;
     for (int32_t i = 0; i < count; i++) tr_text_addf(&known, "%s%s", i ? ", " : "", table[i].key);
     tr_status status =

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/text/foreign.h"
 
 #include <assert.h>
 #include <string.h>
@@ -38,7 +39,7 @@ static tr_status refuse(const struct tr_registry *registry, tr_status status, co
     struct tr_text text = TR_TEXT_INIT;
     tr_text_addf(&text, "%s ", registry->kind);
     tr_text_add_unknown(&text, name, names, count);
-    if (node && registry->form && !tr_text_nearest(name, names, count))
+    if (node && registry->form && !tr_foreign_meant(name, names, count))
         tr_text_addf(&text, "; write %s", registry->form);
     if (text.failed)
         status = TR_ENOMEM;

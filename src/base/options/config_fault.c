@@ -1,0 +1,261 @@
+#include "base/options/config_fault.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What is looked into. */
+struct place {
+    const char *text, *end;
+    const yaml_parser_t *yaml;
+};
+
+/* The beginning of a line, counted from 0; the end of the text where there is none. */
+static const char *line_at(const struct place *place, size_t line)
+{
+    const char *at = place->text;
+    for (; line > 0 && at < place->end; line--) {
+        const char *feed = memchr(at, '\n', (size_t)(place->end - at));
+        at = feed ? feed + 1 : place->end;
+    }
+    return at;
+}
+
+static size_t line_length(const struct place *place, const char *line)
+{
+    size_t length = 0;
+    while (line + length < place->end && line[length] != '\n' && line[length] != '\r') length++;
+    return length;
+}
+
+/* The bytes of the character that begins at `at`; what is no UTF-8 is not read as far as here. */
+static size_t character_length(const char *at, const char *end)
+{
+    size_t length = 1;
+    while (at + length < end && ((unsigned char)at[length] & 0xC0) == 0x80) length++;
+    return length;
+}
+
+/* Where a mark is in the text: marks count characters. */
+static const char *mark_at(const struct place *place, const yaml_mark_t *mark)
+{
+    const char *at = line_at(place, mark->line), *end = at + line_length(place, at);
+    for (size_t column = 0; column < mark->column && at < end; column++) at += character_length(at, end);
+    return at;
+}
+
+/* The byte at a mark, '\0' behind the end. */
+static char byte_at(const struct place *place, const yaml_mark_t *mark)
+{
+    const char *at = mark_at(place, mark);
+    return at < place->end ? *at : '\0';
+}
+
+static bool is_plain(char byte)
+{
+    return byte > ' ' && byte <= '~';
+}
+
+static void say(struct config_fault *out, const yaml_mark_t *mark, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void say(struct config_fault *out, const yaml_mark_t *mark, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(out->message, sizeof out->message, format, arguments);
+    va_end(arguments);
+    out->mark = *mark;
+}
+
+/* ---- kinds of faults ---- */
+
+static void say_token(const struct place *place, struct config_fault *out)
+{
+    const yaml_mark_t *mark = &place->yaml->problem_mark;
+    char byte = byte_at(place, mark);
+    if (byte == '\t')
+        say(out, mark, "a tab stands here; lines are indented by blanks alone");
+    else if (is_plain(byte))
+        say(out, mark, "no value begins with %c; put quotes around it", byte);
+    else
+        say(out, mark, "no value begins like this; put quotes around it");
+}
+
+/* A line that should be `key: value`. */
+static void say_colon(const struct place *place, struct config_fault *out)
+{
+    const yaml_mark_t *mark = &place->yaml->context_mark;
+    const char *key = mark_at(place, mark);
+    size_t length = line_length(place, key), word = 0;
+    while (word < length && key[word] != ' ' && key[word] != ':') word++;
+    if (word < length && key[word] == ':')
+        say(out, mark, "a blank is missing behind the colon: write `%.*s: ...`", word < 64 ? (int)word : 64,
+            key);
+    else
+        say(out, mark, "a colon is missing: a line is `key: value`, or `- value` in a list");
+}
+
+/* A colon where a value goes on. */
+static void say_value(const struct place *place, struct config_fault *out)
+{
+    const yaml_mark_t *mark = &place->yaml->problem_mark;
+    const char *line = line_at(place, mark->line), *colon = mark_at(place, mark);
+    bool second = false;
+    for (const char *at = line; at + 1 < colon; at++) second |= at[0] == ':' && at[1] == ' ';
+    if (second)
+        say(out, mark, "a second colon in one value; put quotes around a text that has one");
+    else
+        say(out, mark,
+            "no key can stand here, since the value in the line before goes on; check how both lines are "
+            "indented, and "
+            "whether the line before has a value that should be below it");
+}
+
+static void say_quote(const struct place *place, struct config_fault *out)
+{
+    const yaml_mark_t *mark = &place->yaml->context_mark;
+    char quote = byte_at(place, mark);
+    say(out, mark, "the quote %c that begins here has no end", is_plain(quote) ? quote : '"');
+}
+
+/* A brace or bracket that is not closed, or lacks a comma. */
+static void say_open(const struct place *place, char open, char close, struct config_fault *out)
+{
+    const yaml_mark_t *begin = &place->yaml->context_mark, *noticed = &place->yaml->problem_mark;
+    if (begin->line == noticed->line)
+        say(out, noticed, "a comma or %c is missing before this place; the %c is in column %zu", close, open,
+            begin->column + 1);
+    else if (mark_at(place, noticed) == place->end)
+        say(out, begin, "the %c that stands here is not closed: %c is missing", open, close);
+    else
+        say(out, begin, "the %c that stands here is not closed: %c is missing, or a comma before line %zu",
+            open, close, noticed->line + 1);
+}
+
+static void say_node(const struct place *place, struct config_fault *out)
+{
+    const yaml_mark_t *mark = &place->yaml->problem_mark;
+    char byte = byte_at(place, mark);
+    if (is_plain(byte))
+        say(out, mark, "a value is missing before %c", byte);
+    else
+        say(out, mark, "a value is missing here");
+}
+
+/* A line among the items of a list that is none. */
+static void say_item(const struct place *place, struct config_fault *out)
+{
+    const yaml_mark_t *mark = &place->yaml->problem_mark, *list = &place->yaml->context_mark;
+    const char *at = mark_at(place, mark);
+    if (at + 1 < place->end && at[0] == '-' && at[1] != ' ')
+        say(out, mark, "a blank is missing behind the dash: an item of a list is `- value`");
+    else
+        say(out, mark,
+            "this is no item of the list that begins in line %zu: its items begin with - in column %zu",
+            list->line + 1, list->column + 1);
+}
+
+/* What stands between the keys of a mapping and is none. */
+static void say_key(const struct place *place, struct config_fault *out)
+{
+    const yaml_mark_t *mark = &place->yaml->problem_mark, *mapping = &place->yaml->context_mark;
+    char byte = byte_at(place, mark);
+    if (byte == '}' || byte == ']')
+        say(out, mark, "the %c closes nothing that is open", byte);
+    else
+        say(out, mark,
+            "this belongs to nothing: the keys of the mapping from line %zu begin in column %zu, and a value "
+            "ends with its quotes or brackets",
+            mapping->line + 1, mapping->column + 1);
+}
+
+/* ---- which it is ---- */
+
+static bool problem_has(const yaml_parser_t *yaml, const char *words)
+{
+    return yaml->problem && strstr(yaml->problem, words);
+}
+
+static bool context_has(const yaml_parser_t *yaml, const char *words)
+{
+    return yaml->context && strstr(yaml->context, words);
+}
+
+/* libyaml says what it missed and while doing what; its words are fixed, and what is not among these is
+ * passed on. */
+static void find(const struct place *place, struct config_fault *out)
+{
+    const yaml_parser_t *yaml = place->yaml;
+    if (problem_has(yaml, "tab"))
+        say(out, &yaml->problem_mark, "a tab stands here; lines are indented by blanks alone");
+    else if (problem_has(yaml, "cannot start any token"))
+        say_token(place, out);
+    else if (problem_has(yaml, "could not find expected ':'"))
+        say_colon(place, out);
+    else if (problem_has(yaml, "mapping values are not allowed"))
+        say_value(place, out);
+    else if (problem_has(yaml, "block sequence entries are not allowed"))
+        say(out, &yaml->problem_mark, "a list cannot begin here: put its items in the lines below the key");
+    else if (context_has(yaml, "quoted scalar") && problem_has(yaml, "unexpected"))
+        say_quote(place, out);
+    else if (context_has(yaml, "quoted scalar"))
+        say(out, &yaml->problem_mark,
+            "no such escape behind \\ in double quotes; write \\\\, or use single quotes");
+    else if (problem_has(yaml, "expected ',' or '}'"))
+        say_open(place, '{', '}', out);
+    else if (problem_has(yaml, "expected ',' or ']'"))
+        say_open(place, '[', ']', out);
+    else if (problem_has(yaml, "expected node content"))
+        say_node(place, out);
+    else if (problem_has(yaml, "expected '-' indicator"))
+        say_item(place, out);
+    else if (problem_has(yaml, "expected key"))
+        say_key(place, out);
+    else if (context_has(yaml, "anchor") || context_has(yaml, "alias"))
+        say(out, &yaml->problem_mark, "a value that begins with * or & needs quotes");
+    else if (problem_has(yaml, "expected <document start>"))
+        say(out, &yaml->problem_mark, "this belongs to nothing; check how the lines before are indented");
+    else
+        say(out, &yaml->problem_mark, "cannot be read as YAML: %s%s%s",
+            yaml->problem ? yaml->problem : "a fault", yaml->context ? ", " : "",
+            yaml->context ? yaml->context : "");
+}
+
+/* Copies the line of the fault so that a message can hold it. */
+static void quote_line(const struct place *place, size_t number, char *out, size_t size)
+{
+    const char *line = line_at(place, number);
+    size_t length = line_length(place, line), used = 0;
+    while (length > 0 && (line[length - 1] == ' ' || line[length - 1] == '\t')) length--;
+    const char *end = line + length;
+    while (line < end && used + 8 < size) {
+        size_t bytes = character_length(line, end);
+        if (*line == '\t' || bytes > 4) {
+            memcpy(out + used, "\\t", 2);
+            used += 2;
+        } else {
+            memcpy(out + used, line, bytes);
+            used += bytes;
+        }
+        line += bytes;
+    }
+    memcpy(out + used, line < end ? "..." : "", line < end ? 4 : 1);
+}
+
+void config_fault_find(const yaml_parser_t *yaml, const char *text, size_t length, struct config_fault *out)
+{
+    const struct place place = {text, text + length, yaml};
+    find(&place, out);
+    /* A text that ends too early is noticed behind its last line. */
+    const char *at = line_at(&place, out->mark.line);
+    if (at == place.end && out->mark.line > 0) {
+        out->mark.line--;
+        at = line_at(&place, out->mark.line);
+        out->mark.column = 0;
+        for (const char *end = at + line_length(&place, at); at < end; at += character_length(at, end))
+            out->mark.column++;
+    }
+    quote_line(&place, out->mark.line, out->line, sizeof out->line);
+}

@@ -1,0 +1,19 @@
+#include "base/text/counted.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *tr_counted(int64_t count, const char *noun, char buffer[TR_COUNTED_SIZE])
+{
+    size_t length = strlen(noun);
+    char last = length > 0 ? noun[length - 1] : '\0', before = length > 1 ? noun[length - 2] : '\0';
+    bool hisses = last == 's' || last == 'x' || (last == 'h' && (before == 'c' || before == 's'));
+    bool turns = last == 'y' && !strchr("aeiou", before);
+    const char *ending = count == 1 ? "" : hisses ? "es" : turns ? "ies" : "s";
+    if (length > 50) length = 50;
+    if (turns && count != 1) length--;
+    snprintf(buffer, TR_COUNTED_SIZE, "%" PRId64 " %.*s%s", count, (int)length, noun, ending);
+    return buffer;
+}
