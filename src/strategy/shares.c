@@ -1,5 +1,6 @@
 #include "strategy/shares.h"
 
+#include "base/text/counted.h"
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/numbers/sort.h"
@@ -20,12 +21,12 @@
 
 tr_status tr_shares_suffice(int64_t microbatches, int parts, const char *whose)
 {
+    char counted[TR_COUNTED_SIZE];
     if (parts <= microbatches) return TR_OK;
-    return tr_fail(
-        TR_EINVAL,
-        "%d %s share %lld microbatches; choose fewer, or set train.microbatches=%d, which makes it "
-        "another run with a hash of its own",
-        parts, whose, (long long)microbatches, parts);
+    return tr_fail(TR_EINVAL,
+                   "%d %s share %s; choose fewer, or set train.microbatches=%d, which makes it "
+                   "another run with a hash of its own",
+                   parts, whose, tr_counted(microbatches, "microbatch", counted), parts);
 }
 
 /* ---- what the settings say ---- */

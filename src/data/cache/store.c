@@ -83,7 +83,7 @@ static tr_status open_files(const tr_store *store, const struct tr_source_reques
         return tr_fail(
             TR_ENOMEM,
             "\"%s\": the data are unpacked into memory; their files alone have %s, of memory %s are "
-            "free; take a format that is read as needed (npy, tfrecord), or set `no_memory_check`",
+            "free; take a format that is read as needed (npy, tfrecord), or give `no_memory_check`",
             request->files->file[0].path, tr_text_from_bytes(bytes, size),
             tr_text_from_bytes(store->memory, room));
     return request->format->open(request->options, request->directory, request->state, out);

@@ -214,6 +214,7 @@ static tr_status lead(struct run *run)
     tr_trainer *trainer = run->trainer;
     TR_TRY(trainer_observe_start(trainer));
     TR_TRY(start_digests(trainer));
+    trainer_advise(run);
     trainer_tell_of_shares(run);
     run->began = tr_clock_seconds();
     take_marks(run);

@@ -39,6 +39,11 @@ struct run {
 /* What a rank may request for; all do it together after the step. */
 enum request { REQUEST_STOP = 1, REQUEST_SAVE = 2 };
 
+/* ---- advice.c ---- */
+
+/* Warns of settings that are hardly as they were meant. */
+void trainer_advise(const struct run *run);
+
 /* ---- trainer_rest.c ---- */
 
 /* The root tells its listener, and whoever keeps a record. */

@@ -1,6 +1,7 @@
 #include "train/setup/memory.h"
 
 #include "base/alloc.h"
+#include "base/text/counted.h"
 #include "base/fail.h"
 #include "base/text/text.h"
 #include "job/step/gradient.h"
@@ -125,27 +126,26 @@ static void add_rank(struct tr_train_memory *host, const struct notice *notice, 
 static tr_status refuse(const struct tr_train_memory *host, const char *name, const char *where)
 {
     char whole[TR_TEXT_NUMBER_SIZE], data[TR_TEXT_NUMBER_SIZE], ranks[TR_TEXT_NUMBER_SIZE],
-        room[TR_TEXT_NUMBER_SIZE];
+        room[TR_TEXT_NUMBER_SIZE], processes[TR_COUNTED_SIZE];
     return tr_fail(
         TR_ENOMEM,
-        "the run takes %s of memory%s%s (%s for parameters, moments and passes of %d process%s, %s "
+        "the run takes %s of memory%s%s (%s for parameters, moments and passes of %s, %s "
         "for data), %s has %s free; make the network or the batch smaller, take fewer processes, or "
-        "set `no_memory_check`",
+        "give `no_memory_check`",
         tr_text_from_bytes(sum(host->ranks, host->data), whole), *name ? " on host " : "", name,
-        tr_text_from_bytes(host->ranks, ranks), host->processes, host->processes == 1 ? "" : "es",
+        tr_text_from_bytes(host->ranks, ranks), tr_counted(host->processes, "process", processes),
         tr_text_from_bytes(host->data, data), where, tr_text_from_bytes(host->free, room));
 }
 
 static tr_status refuse_device(const struct tr_train_on *on, int64_t bytes, int processes, const char *name)
 {
-    char whole[TR_TEXT_NUMBER_SIZE], memory[TR_TEXT_NUMBER_SIZE];
-    return tr_fail(
-        TR_ENOMEM,
-        "the run takes %s of the memory of %s%s%s (parameters, moments and passes of %d process%s, "
-        "data that are kept there), which has %s; compute fewer examples at a time "
-        "(train.pass), make the network smaller, take more devices, or set `no_memory_check`",
-        tr_text_from_bytes(bytes, whole), on->device, *name ? " on host " : "", name, processes,
-        processes == 1 ? "" : "es", tr_text_from_bytes(on->memory, memory));
+    char whole[TR_TEXT_NUMBER_SIZE], memory[TR_TEXT_NUMBER_SIZE], counted[TR_COUNTED_SIZE];
+    return tr_fail(TR_ENOMEM,
+                   "the run takes %s of the memory of %s%s%s (parameters, moments and passes of %s, "
+                   "data that are kept there), which has %s; compute fewer examples at a time "
+                   "(train.pass), make the network smaller, take more devices, or give `no_memory_check`",
+                   tr_text_from_bytes(bytes, whole), on->device, *name ? " on host " : "", name,
+                   tr_counted(processes, "process", counted), tr_text_from_bytes(on->memory, memory));
 }
 
 /* What the ranks of r's host take of a device of r. */
