@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/place.h"
+#include "base/files/file.h"
 #include "base/text/text.h"
 #include "train/setup/resume.h"
 
@@ -295,10 +296,9 @@ static tr_status refuse_command(const struct launch *launch, const char *word)
         if (strcmp(cli_commands[i]->name, word) == 0)
             return tr_fail(TR_EINVAL,
                            "only `train` shares its work among processes; `trireme %s` runs by itself", word);
-    return tr_fail(
-        TR_EINVAL,
-        "\"%s\" is no command; say what the processes do, as in `trireme launch -n %d train MODEL`", word,
-        launch->options->processes);
+    return tr_fail(TR_EINVAL,
+                   "\"%s\" is no command; say what the processes do, as in `trireme launch -n %d train %s`",
+                   word, launch->options->processes, tr_file_exists(word) ? word : "MODEL");
 }
 
 /* Whether it is what `trireme plan --hosts` starts. */

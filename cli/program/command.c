@@ -3,9 +3,11 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/files/file.h"
 #include "base/text/text.h"
 #include "cli/program/commands.h"
 #include "cli/terminal/output.h"
+#include "cli/program/missing_model.h"
 #include "cli/program/shipped.h"
 
 #include <stdio.h>
@@ -108,6 +110,36 @@ static tr_status find_misplaced(const struct cli_command *command, const struct 
                    length, word, passed->name, command->name, passed->name, length, word, passed->name);
 }
 
+/* What other programs take for "more words" and for their version. */
+static bool is_verbose(const char *word)
+{
+    return strcmp(word, "-v") == 0 || strcmp(word, "--verbose") == 0;
+}
+
+static tr_status explain_verbose(const struct cli_command *command, int argc, const char *const *argv,
+                                 tr_status status)
+{
+    int at = tr_options_unknown(command->options, command->option_count, argc, argv);
+    if (at < 0 ||
+        (!is_verbose(argv[at]) && strcmp(argv[at], "--version") != 0 && strcmp(argv[at], "-V") != 0))
+        return status;
+    return tr_fail(
+        status,
+        "unknown option %s; `trireme --version` says the version, and what a command can say it says: "
+        "`trireme %s --help` lists its options",
+        argv[at], command->name);
+}
+
+/* The path of the model file that was named. To look at, a run is as good. */
+static tr_status find_model(const struct cli_command *command, char **model)
+{
+    tr_status status = cli_shipped_find_model(model);
+    if (status == TR_ENOTFOUND && cli_model_lacks_suffix(*model)) return cli_model_check(*model);
+    if (status != TR_OK) return status;
+    return !*model || (command == &cli_inspect && tr_file_is_directory(*model)) ? TR_OK
+                                                                                : cli_model_check(*model);
+}
+
 tr_status cli_command_read(const struct cli_command *command, int argc, const char *const *argv,
                            const char *const *environment, void **out)
 {
@@ -123,10 +155,11 @@ tr_status cli_command_read(const struct cli_command *command, int argc, const ch
         out);
     status = tr_options_arguments(command->options, command->option_count, argc, own, options);
     if (passed && status == TR_EINVAL) status = find_misplaced(command, passed, argc, own, status);
+    if (status == TR_EINVAL) status = explain_verbose(command, argc, own, status);
     if (status == TR_EINVAL && !strstr(tr_error_message(), "--help"))
         status = tr_fail(status, "%s (see `trireme %s --help`)", tr_error_message(), command->name);
     if (status == TR_OK && command->model && !((const struct cli_common *)options)->help)
-        status = cli_shipped_find_model((char **)((char *)options + command->model));
+        status = find_model(command, (char **)((char *)options + command->model));
 out:
     if (status != TR_OK) cli_command_release(command, out);
     tr_free(own);
@@ -140,14 +173,17 @@ void cli_command_release(const struct cli_command *command, void **options)
     *options = NULL;
 }
 
-/* The option that begins `text` as "key`", NULL if none does. */
+/* The option that begins `text` as "key`", or as "no_key`" for a flag that is on, NULL if none does. */
 static const struct tr_option *option_named(const struct cli_command *command, const char *text)
 {
     size_t length = strcspn(text, "`");
     for (int32_t i = 0; text[length] && i < command->option_count; i++) {
         const struct tr_option *option = &command->options[i];
         bool flag = !(option->flags & TR_OPTION_POSITIONAL);
-        if (flag && strlen(option->key) == length && memcmp(option->key, text, length) == 0) return option;
+        bool on = option->type == TR_OPTION_BOOL && strcmp(option->fallback, "true") == 0;
+        size_t skipped = on && strncmp(text, "no_", 3) == 0 ? 3 : 0, own = length - skipped;
+        if (flag && strlen(option->key) == own && memcmp(option->key, text + skipped, own) == 0)
+            return option;
     }
     return NULL;
 }
@@ -196,6 +232,9 @@ static tr_status dispatch(int argc, const char *const *argv, const char *const *
         command = &cli_help;
     } else if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
         command = &cli_version;
+    } else if (is_verbose(argv[1])) {
+        return tr_fail(TR_EINVAL, "unknown option \"%s\"; `trireme --version`, or -V, says the version",
+                       argv[1]);
     } else if (argv[1][0] == '-') {
         return tr_fail(TR_EINVAL, "unknown option \"%s\"; options follow the command, see `trireme help`",
                        argv[1]);

@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/files/file.h"
 #include "base/text/text.h"
 #include "comm/transport.h"
 #include "train/setup/clear.h"
@@ -263,6 +264,12 @@ tr_status cli_train_run(const void *options_)
         return tr_fail(TR_EINVAL,
                        "name a model file, for instance models/mnist-quick.yaml, or a directory to "
                        "--resume (see `trireme train --help`)");
+    if (options->resume && tr_file_exists(options->resume) && !tr_file_is_directory(options->resume))
+        return tr_fail(
+            TR_EINVAL,
+            "--resume: \"%s\" is a file; give the directory of a run or of a checkpoint, and the model file, "
+            "if any, without an option",
+            options->resume);
     if (options->resume && options->overwrite)
         return tr_fail(TR_EINVAL,
                        "--resume keeps the checkpoints that --overwrite removes; give one of them");

@@ -63,10 +63,12 @@ static void names_stand_for_files(void **state)
     session_release(&session);
     /* What looks like a path is one. */
     code = run(&session, "train", "./mnist-quick", NULL);
-    expect_error(2, "\"./mnist-quick\": No such file", &session, code);
+    expect_error(2, "there is no file \"./mnist-quick\" here; a model of that name ships", &session, code);
     session_release(&session);
     code = run(&session, "train", "mnist-quick.yaml", NULL);
-    expect_error(2, "\"mnist-quick.yaml\": No such file", &session, code);
+    expect_error(
+        2, "there is no file \"mnist-quick.yaml\" here; a model of that name ships: write mnist-quick alone",
+        &session, code);
     session_release(&session);
     code = run(&session, "train", "--help", NULL);
     expect_output("(`trireme models`); a file", &session, code);
