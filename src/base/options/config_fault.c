@@ -8,7 +8,7 @@
 /* What is looked into. */
 struct place {
     const char *text, *end;
-    const yaml_parser_t *yaml;
+    const struct config_notice *notice;
 };
 
 /* The beginning of a line, counted from 0; the end of the text where there is none. */
@@ -38,7 +38,7 @@ static size_t character_length(const char *at, const char *end)
 }
 
 /* Where a mark is in the text: marks count characters. */
-static const char *mark_at(const struct place *place, const yaml_mark_t *mark)
+static const char *mark_at(const struct place *place, const struct config_mark *mark)
 {
     const char *at = line_at(place, mark->line), *end = at + line_length(place, at);
     for (size_t column = 0; column < mark->column && at < end; column++) at += character_length(at, end);
@@ -46,7 +46,7 @@ static const char *mark_at(const struct place *place, const yaml_mark_t *mark)
 }
 
 /* The byte at a mark, '\0' behind the end. */
-static char byte_at(const struct place *place, const yaml_mark_t *mark)
+static char byte_at(const struct place *place, const struct config_mark *mark)
 {
     const char *at = mark_at(place, mark);
     return at < place->end ? *at : '\0';
@@ -57,10 +57,10 @@ static bool is_plain(char byte)
     return byte > ' ' && byte <= '~';
 }
 
-static void say(struct config_fault *out, const yaml_mark_t *mark, const char *format, ...)
+static void say(struct config_fault *out, const struct config_mark *mark, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-static void say(struct config_fault *out, const yaml_mark_t *mark, const char *format, ...)
+static void say(struct config_fault *out, const struct config_mark *mark, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -73,7 +73,7 @@ static void say(struct config_fault *out, const yaml_mark_t *mark, const char *f
 
 static void say_token(const struct place *place, struct config_fault *out)
 {
-    const yaml_mark_t *mark = &place->yaml->problem_mark;
+    const struct config_mark *mark = &place->notice->problem_mark;
     char byte = byte_at(place, mark);
     if (byte == '\t')
         say(out, mark, "a tab stands here; lines are indented by blanks alone");
@@ -86,7 +86,7 @@ static void say_token(const struct place *place, struct config_fault *out)
 /* A line that should be `key: value`. */
 static void say_colon(const struct place *place, struct config_fault *out)
 {
-    const yaml_mark_t *mark = &place->yaml->context_mark;
+    const struct config_mark *mark = &place->notice->context_mark;
     const char *key = mark_at(place, mark);
     size_t length = line_length(place, key), word = 0;
     while (word < length && key[word] != ' ' && key[word] != ':') word++;
@@ -100,7 +100,7 @@ static void say_colon(const struct place *place, struct config_fault *out)
 /* A colon where a value goes on. */
 static void say_value(const struct place *place, struct config_fault *out)
 {
-    const yaml_mark_t *mark = &place->yaml->problem_mark;
+    const struct config_mark *mark = &place->notice->problem_mark;
     const char *line = line_at(place, mark->line), *colon = mark_at(place, mark);
     bool second = false;
     for (const char *at = line; at + 1 < colon; at++) second |= at[0] == ':' && at[1] == ' ';
@@ -115,7 +115,7 @@ static void say_value(const struct place *place, struct config_fault *out)
 
 static void say_quote(const struct place *place, struct config_fault *out)
 {
-    const yaml_mark_t *mark = &place->yaml->context_mark;
+    const struct config_mark *mark = &place->notice->context_mark;
     char quote = byte_at(place, mark);
     say(out, mark, "the quote %c that begins here has no end", is_plain(quote) ? quote : '"');
 }
@@ -123,7 +123,7 @@ static void say_quote(const struct place *place, struct config_fault *out)
 /* A brace or bracket that is not closed, or lacks a comma. */
 static void say_open(const struct place *place, char open, char close, struct config_fault *out)
 {
-    const yaml_mark_t *begin = &place->yaml->context_mark, *noticed = &place->yaml->problem_mark;
+    const struct config_mark *begin = &place->notice->context_mark, *noticed = &place->notice->problem_mark;
     if (begin->line == noticed->line)
         say(out, noticed, "a comma or %c is missing before this place; the %c is in column %zu", close, open,
             begin->column + 1);
@@ -136,7 +136,7 @@ static void say_open(const struct place *place, char open, char close, struct co
 
 static void say_node(const struct place *place, struct config_fault *out)
 {
-    const yaml_mark_t *mark = &place->yaml->problem_mark;
+    const struct config_mark *mark = &place->notice->problem_mark;
     char byte = byte_at(place, mark);
     if (is_plain(byte))
         say(out, mark, "a value is missing before %c", byte);
@@ -147,7 +147,7 @@ static void say_node(const struct place *place, struct config_fault *out)
 /* A line among the items of a list that is none. */
 static void say_item(const struct place *place, struct config_fault *out)
 {
-    const yaml_mark_t *mark = &place->yaml->problem_mark, *list = &place->yaml->context_mark;
+    const struct config_mark *mark = &place->notice->problem_mark, *list = &place->notice->context_mark;
     const char *at = mark_at(place, mark);
     if (at + 1 < place->end && at[0] == '-' && at[1] != ' ')
         say(out, mark, "a blank is missing behind the dash: an item of a list is `- value`");
@@ -160,7 +160,7 @@ static void say_item(const struct place *place, struct config_fault *out)
 /* What stands between the keys of a mapping and is none. */
 static void say_key(const struct place *place, struct config_fault *out)
 {
-    const yaml_mark_t *mark = &place->yaml->problem_mark, *mapping = &place->yaml->context_mark;
+    const struct config_mark *mark = &place->notice->problem_mark, *mapping = &place->notice->context_mark;
     char byte = byte_at(place, mark);
     if (byte == '}' || byte == ']')
         say(out, mark, "the %c closes nothing that is open", byte);
@@ -173,54 +173,54 @@ static void say_key(const struct place *place, struct config_fault *out)
 
 /* ---- which it is ---- */
 
-static bool problem_has(const yaml_parser_t *yaml, const char *words)
+static bool problem_has(const struct config_notice *notice, const char *words)
 {
-    return yaml->problem && strstr(yaml->problem, words);
+    return notice->problem && strstr(notice->problem, words);
 }
 
-static bool context_has(const yaml_parser_t *yaml, const char *words)
+static bool context_has(const struct config_notice *notice, const char *words)
 {
-    return yaml->context && strstr(yaml->context, words);
+    return notice->context && strstr(notice->context, words);
 }
 
 /* libyaml says what it missed and while doing what; its words are fixed, and what is not among these is
  * passed on. */
 static void find(const struct place *place, struct config_fault *out)
 {
-    const yaml_parser_t *yaml = place->yaml;
-    if (problem_has(yaml, "tab"))
-        say(out, &yaml->problem_mark, "a tab stands here; lines are indented by blanks alone");
-    else if (problem_has(yaml, "cannot start any token"))
+    const struct config_notice *notice = place->notice;
+    if (problem_has(notice, "tab"))
+        say(out, &notice->problem_mark, "a tab stands here; lines are indented by blanks alone");
+    else if (problem_has(notice, "cannot start any token"))
         say_token(place, out);
-    else if (problem_has(yaml, "could not find expected ':'"))
+    else if (problem_has(notice, "could not find expected ':'"))
         say_colon(place, out);
-    else if (problem_has(yaml, "mapping values are not allowed"))
+    else if (problem_has(notice, "mapping values are not allowed"))
         say_value(place, out);
-    else if (problem_has(yaml, "block sequence entries are not allowed"))
-        say(out, &yaml->problem_mark, "a list cannot begin here: put its items in the lines below the key");
-    else if (context_has(yaml, "quoted scalar") && problem_has(yaml, "unexpected"))
+    else if (problem_has(notice, "block sequence entries are not allowed"))
+        say(out, &notice->problem_mark, "a list cannot begin here: put its items in the lines below the key");
+    else if (context_has(notice, "quoted scalar") && problem_has(notice, "unexpected"))
         say_quote(place, out);
-    else if (context_has(yaml, "quoted scalar"))
-        say(out, &yaml->problem_mark,
+    else if (context_has(notice, "quoted scalar"))
+        say(out, &notice->problem_mark,
             "no such escape behind \\ in double quotes; write \\\\, or use single quotes");
-    else if (problem_has(yaml, "expected ',' or '}'"))
+    else if (problem_has(notice, "expected ',' or '}'"))
         say_open(place, '{', '}', out);
-    else if (problem_has(yaml, "expected ',' or ']'"))
+    else if (problem_has(notice, "expected ',' or ']'"))
         say_open(place, '[', ']', out);
-    else if (problem_has(yaml, "expected node content"))
+    else if (problem_has(notice, "expected node content"))
         say_node(place, out);
-    else if (problem_has(yaml, "expected '-' indicator"))
+    else if (problem_has(notice, "expected '-' indicator"))
         say_item(place, out);
-    else if (problem_has(yaml, "expected key"))
+    else if (problem_has(notice, "expected key"))
         say_key(place, out);
-    else if (context_has(yaml, "anchor") || context_has(yaml, "alias"))
-        say(out, &yaml->problem_mark, "a value that begins with * or & needs quotes");
-    else if (problem_has(yaml, "expected <document start>"))
-        say(out, &yaml->problem_mark, "this belongs to nothing; check how the lines before are indented");
+    else if (context_has(notice, "anchor") || context_has(notice, "alias"))
+        say(out, &notice->problem_mark, "a value that begins with * or & needs quotes");
+    else if (problem_has(notice, "expected <document start>"))
+        say(out, &notice->problem_mark, "this belongs to nothing; check how the lines before are indented");
     else
-        say(out, &yaml->problem_mark, "cannot be read as YAML: %s%s%s",
-            yaml->problem ? yaml->problem : "a fault", yaml->context ? ", " : "",
-            yaml->context ? yaml->context : "");
+        say(out, &notice->problem_mark, "cannot be read as YAML: %s%s%s",
+            notice->problem ? notice->problem : "a fault", notice->context ? ", " : "",
+            notice->context ? notice->context : "");
 }
 
 /* Copies the line of the fault so that a message can hold it. */
@@ -244,9 +244,10 @@ static void quote_line(const struct place *place, size_t number, char *out, size
     memcpy(out + used, line < end ? "..." : "", line < end ? 4 : 1);
 }
 
-void config_fault_find(const yaml_parser_t *yaml, const char *text, size_t length, struct config_fault *out)
+void config_fault_find(const struct config_notice *notice, const char *text, size_t length,
+                       struct config_fault *out)
 {
-    const struct place place = {text, text + length, yaml};
+    const struct place place = {text, text + length, notice};
     find(&place, out);
     /* A text that ends too early is noticed behind its last line. */
     const char *at = line_at(&place, out->mark.line);

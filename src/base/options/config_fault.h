@@ -4,16 +4,29 @@
 #define TR_BASE_CONFIG_FAULT_H
 
 #include <stddef.h>
-#include <yaml.h>
+
+/* A place in the text, in lines and characters, both from 0. */
+struct config_mark {
+    size_t line, column;
+};
+
+/* What the YAML reader noticed, in its words: what it missed and where, and, unless NULL, while doing what
+   and where that began. */
+struct config_notice {
+    const char *problem, *context;
+    struct config_mark problem_mark, context_mark;
+};
 
 struct config_fault {
-    yaml_mark_t
+    struct config_mark
         mark; /* where it is to be mended, which may be far before the place where the reader noticed */
     char message[320];
     char line[120]; /* as it is written there, without blanks at its end, cut; tabs are "\t" */
 };
 
-/* Looks into a parser that failed, though not for memory or bytes that are no UTF-8, and into its `text`. */
-void config_fault_find(const yaml_parser_t *yaml, const char *text, size_t length, struct config_fault *out);
+/* Finds what is to be mended in `text`, where the reader noticed something other than a lack of memory or
+   bytes that are no UTF-8. */
+void config_fault_find(const struct config_notice *notice, const char *text, size_t length,
+                       struct config_fault *out);
 
 #endif
