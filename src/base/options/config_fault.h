@@ -18,8 +18,7 @@ struct config_notice {
 };
 
 struct config_fault {
-    struct config_mark
-        mark; /* where it is to be mended, which may be far before the place where the reader noticed */
+    struct config_mark mark; /* where it is to be mended, maybe far before what the reader noticed */
     char message[320];
     char line[120]; /* as it is written there, without blanks at its end, cut; tabs are "\t" */
 };
