@@ -53,6 +53,12 @@ struct tr_source_info {
     bool slow; /* reading decodes or waits for files, so that reading ahead on another thread pays */
 };
 
+/* A source under the name by which a job asks for it. */
+struct tr_named_source {
+    const char *name;
+    const tr_source *source;
+};
+
 /* Opens what `description` names. Relative paths are taken from `directory` (NULL: the current one). `state`
    is text that tr_source_state() gave for the training data and makes a second source agree with it (same
    words, same scaling, same classes); NULL derives that from the data. Both are borrowed for the call.

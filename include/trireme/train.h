@@ -12,6 +12,7 @@
 #ifndef TRIREME_TRAIN_H
 #define TRIREME_TRAIN_H
 
+#include "trireme/data.h"
 #include "trireme/metrics.h"
 #include "trireme/status.h"
 
@@ -100,12 +101,21 @@ struct tr_train_settings {
                            bit. NULL: "equal" */
     int replicas_of_state; /* with `outlives`, where processes share no memory: 1 for a copy of the moments
                               and averages of each with another one, without which nobody goes on; 0: none */
+    const char *model_text;  /* the model file itself, in the place of `model`: YAML; NULL: `model` */
+    size_t model_length;     /* its bytes; 0: up to its NUL */
+    const char *model_name;  /* what messages call it, "NAME:3:5"; NULL: "model" */
+    const char *directory;   /* where relative paths in it begin; NULL: the current one */
+    const struct tr_named_source *data; /* [data_count] from the program's memory, see trireme/arrays.h; with the
+                                           names "train", "validation" and "test" they are these sets where the
+                                           model file names none. Sources and names are borrowed until the trainer
+                                           is destroyed. Each process of a job gives its own, with equal contents */
+    int data_count;
 };
 #define TR_TRAIN_SETTINGS_INIT                                                                               \
     {                                                                                                        \
         sizeof(struct tr_train_settings), NULL, NULL, 0, "cpu", 0, NULL, NULL, NULL, false, false, 0, 0,     \
             NULL, NULL, NULL, 0, 0, 0, NULL, 0, 100, false, NULL, 0, 0, NULL, false, NULL, false, NULL, 0,   \
-            false, NULL, 0, NULL, NULL, false, NULL, 0                                                       \
+            false, NULL, 0, NULL, NULL, false, NULL, 0, NULL, 0, NULL, NULL, NULL, 0                         \
     }
 
 /* What a training would be, as far as its model file tells (with `resume` alone, that of the checkpoint). */

@@ -2,6 +2,7 @@
 #ifndef TRIREME_TRIREME_H
 #define TRIREME_TRIREME_H
 
+#include "trireme/arrays.h"
 #include "trireme/data.h"
 #include "trireme/export.h"
 #include "trireme/inspect.h"

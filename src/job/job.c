@@ -344,6 +344,30 @@ tr_status tr_job_open(const char *path, const struct tr_job_settings *settings, 
     return make_job(root, path, NULL, settings, out);
 }
 
+tr_status tr_job_parse(const struct tr_job_text *model, tr_config **root)
+{
+    tr_status status = TR_OK;
+    TR_TRY(tr_config_parse(model->text, model->length, model->name, root));
+    const bool mapping = tr_config_kind(*root) == TR_CONFIG_MAPPING;
+    if (mapping && !tr_config_get(*root, "name")) status = tr_config_put_text(*root, NULL, "name", model->name);
+    if (mapping && status == TR_OK && !tr_config_get(*root, "directory")) {
+        const char *directory = model->directory ? model->directory : ".";
+        char *absolute = realpath(directory, NULL);
+        status = tr_config_put_text(*root, NULL, "directory", absolute ? absolute : directory);
+        free(absolute);
+    }
+    if (status != TR_OK) tr_config_destroy(root);
+    return status;
+}
+
+tr_status tr_job_open_text(const struct tr_job_text *model, const struct tr_job_settings *settings,
+                           struct tr_job **out)
+{
+    tr_config *root;
+    TR_TRY(tr_job_parse(model, &root));
+    return make_job(root, model->name, NULL, settings, out);
+}
+
 tr_status tr_job_restore(const tr_checkpoint *checkpoint, const struct tr_job_settings *settings,
                          struct tr_job **out)
 {

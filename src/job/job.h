@@ -49,6 +49,8 @@ struct tr_job_settings {
     int64_t steps;   /* 0: as the file says */
     int64_t epochs;  /* likewise; of the two at most one is given */
     tr_store *store; /* that data come through; NULL: from their files. Borrowed until the job is destroyed */
+    const struct tr_named_source *given; /* [given_count] that the store was given */
+    int given_count;
     const char
         *strategy; /* in place of the file's: "pipeline", "parameter-server,mode=async"; NULL: the file's */
     /* The first option of the strategy of that name (NULL where there is none), for overrides of one that is
@@ -65,6 +67,19 @@ tr_status tr_job_check(tr_config *root, const char *path, const struct tr_job_se
    leaves the input's shape or the number of steps to them. Errors name file, line and key. Returned, destroy
    with tr_job_destroy(). */
 tr_status tr_job_open(const char *path, const struct tr_job_settings *settings, struct tr_job **out);
+/* A model file in memory. */
+struct tr_job_text {
+    const char *text; /* [length] */
+    size_t length;
+    const char *name;      /* in messages, and of the job where the text names none */
+    const char *directory; /* where relative paths in it begin; NULL: the current one */
+};
+/* Its tree, with name and directory filled in. TR_EINVAL with name, line and column, TR_ENOMEM. Returned, free with
+   tr_config_destroy(). */
+tr_status tr_job_parse(const struct tr_job_text *model, tr_config **root);
+/* As tr_job_open(). */
+tr_status tr_job_open_text(const struct tr_job_text *model, const struct tr_job_settings *settings,
+                           struct tr_job **out);
 /* The same from what a checkpoint keeps, which says all that the data would. */
 tr_status tr_job_restore(const tr_checkpoint *checkpoint, const struct tr_job_settings *settings,
                          struct tr_job **out);

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/text/text.h"
 #include "job/short_forms.h"
 
 #include <inttypes.h>
@@ -45,12 +46,25 @@ static tr_status put_seed(tr_config *root, uint64_t seed)
     return tr_config_put_text(root, NULL, "seed", text);
 }
 
+/* A set that the program gives needs no line in the file. */
+static tr_status put_given(tr_config *root, const char *name)
+{
+    enum tr_data_set set;
+    const tr_config *data = tr_config_get(root, "data");
+    if (tr_data_set_find(name, &set) != TR_OK || (data && tr_config_get(data, name))) return TR_OK;
+    char *assignment = tr_format("data.%s={memory: {name: %s}}", name, name);
+    tr_status status = assignment ? tr_config_set(root, assignment) : TR_ENOMEM;
+    tr_free(assignment);
+    return status;
+}
+
 tr_status tr_job_override(tr_config *root, const struct tr_job_settings *settings)
 {
     if (settings->steps > 0 && settings->epochs > 0)
         return tr_fail(TR_EINVAL,
                        "`steps` %" PRId64 " and `epochs` %" PRId64 " both say how long to train; give one",
                        settings->steps, settings->epochs);
+    for (int i = 0; i < settings->given_count; i++) TR_TRY(put_given(root, settings->given[i].name));
     if (settings->strategy) TR_TRY(set_strategy(root, settings->strategy));
     for (int i = 0; i < settings->set_count; i++)
         TR_TRY(tr_config_set_in(root, settings->set[i], tr_job_short_form, (void *)(uintptr_t)settings));

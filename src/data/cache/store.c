@@ -25,7 +25,22 @@ struct tr_store {
     bool speaks, defers;
     double patience; /* seconds to wait for another process */
     int64_t memory;  /* bytes that unpacked data may take */
+    const struct tr_named_source *given;
+    int given_count;
 };
+
+void tr_store_give(tr_store *store, const struct tr_named_source *sources, int count)
+{
+    store->given = sources;
+    store->given_count = count;
+}
+
+const tr_source *tr_store_given(const tr_store *store, const char *name)
+{
+    for (int i = 0; store && i < store->given_count; i++)
+        if (strcmp(store->given[i].name, name) == 0) return store->given[i].source;
+    return NULL;
+}
 
 /* ---- keys ---- */
 

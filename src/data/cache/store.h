@@ -54,6 +54,12 @@ struct tr_source_request {
    but one at a time for a slot. */
 tr_status tr_store_open(tr_store *store, const struct tr_source_request *request, int slot, tr_source **out);
 
+/* Gives the store sources that a program made of its own examples, which the format `memory` finds by their names.
+   `sources` [count] and what they name are borrowed until destroying. */
+void tr_store_give(tr_store *store, const struct tr_named_source *sources, int count);
+/* The source of that name, borrowed; NULL where there is none, and for a NULL store. */
+const tr_source *tr_store_given(const tr_store *store, const char *name);
+
 /* Notes the digest of a source that was opened by this store and has none noted yet, so that a later run need
    not read all the data for it. */
 void tr_store_learn(tr_store *store, const tr_source *source, const char digest[TR_SHA256_TEXT]);

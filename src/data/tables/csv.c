@@ -9,7 +9,6 @@
 #include "data/tables/csv_table.h"
 #include "data/tables/scaling.h"
 
-#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -241,28 +240,11 @@ static tr_status load(struct tr_csv_table *table, struct csv_source *source)
 
 /* ---- what is missing ---- */
 
-/* The mean of those that are there: a chain in double over ascending examples. */
-static tr_status measure_present(const char *path, struct csv_source *source)
+static tr_status row_of(void *user, int64_t index, float *to)
 {
-    const struct tr_source_info *info = &source->base.info;
-    TR_TRY(tr_scaling_add_fill(&source->scaling));
-    for (int32_t i = 0; i < info->floats; i++) {
-        double sum = 0;
-        int64_t present = 0;
-        for (int64_t row = 0; row < info->count; row++) {
-            float value = source->features[row * info->floats + i];
-            if (isnan(value)) continue;
-            sum += (double)value;
-            present++;
-        }
-        if (present == 0)
-            return tr_fail(TR_EFORMAT,
-                           "%s: feature %" PRId32
-                           " (counted from 0, without labels) has no value in any row, so "
-                           "no mean; leave its column out by skip_columns",
-                           path, i);
-        source->scaling.fill[i] = sum / (double)present;
-    }
+    const struct csv_source *source = user;
+    const size_t floats = (size_t)source->base.info.floats;
+    memcpy(to, source->features + (size_t)index * floats, floats * sizeof *to);
     return TR_OK;
 }
 
@@ -272,7 +254,8 @@ static tr_status fill_gaps(const struct tr_csv_table *table, bool trained, struc
     const struct tr_source_info *info = &source->base.info;
     const struct tr_csv_options *options = table->options;
     bool mean = options->missing == TR_CSV_MISSING_MEAN;
-    if (mean && !trained) TR_TRY(measure_present(table->path, source));
+    if (mean && !trained)
+        TR_TRY(tr_scaling_measure_present(&source->scaling, info->count, row_of, source, table->path));
     if (mean && !source->scaling.fill)
         return tr_fail(
             TR_EMISMATCH,
@@ -322,26 +305,6 @@ static tr_status take_names(struct tr_csv_table *table, struct csv_source *sourc
 }
 
 /* ---- scaling ---- */
-
-/* Mean and deviation of each feature: chains in double over ascending examples, so that they are the same
-   everywhere. A constant feature keeps deviation 1. */
-static void measure(struct csv_source *source)
-{
-    const struct tr_source_info *info = &source->base.info;
-    for (int32_t i = 0; i < info->floats; i++) {
-        double sum = 0, squares = 0;
-        for (int64_t row = 0; row < info->count; row++)
-            sum += (double)source->features[row * info->floats + i];
-        double mean = sum / (double)info->count;
-        for (int64_t row = 0; row < info->count; row++) {
-            double difference = (double)source->features[row * info->floats + i] - mean;
-            squares += difference * difference;
-        }
-        double deviation = sqrt(squares / (double)info->count);
-        source->scaling.mean[i] = mean;
-        source->scaling.deviation[i] = deviation > 0 && deviation <= DBL_MAX ? deviation : 1;
-    }
-}
 
 static tr_status read_state(const char *state, const char *path, struct csv_source *source, int32_t *classes)
 {
@@ -394,7 +357,8 @@ static tr_status fill(struct tr_csv_table *table, const char *state, struct csv_
     TR_TRY(allocate(source));
     TR_TRY(load(table, source));
     TR_TRY(fill_gaps(table, state != NULL, source));
-    if (!state && options->standardize) measure(source);
+    if (!state && options->standardize)
+        TR_TRY(tr_scaling_measure(&source->scaling, info->count, row_of, source));
     tr_scaling_apply(&source->scaling, info->count, source->features, source->features);
     return TR_OK;
 }

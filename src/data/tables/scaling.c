@@ -6,7 +6,9 @@
 #include "data/tables/csv_fields.h"
 #include "data/state.h"
 
+#include <float.h>
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 tr_status tr_scaling_create(int32_t count, struct tr_scaling *out)
@@ -121,4 +123,93 @@ void tr_scaling_apply(const struct tr_scaling *scaling, int64_t rows, const floa
     for (int64_t row = 0; row < rows; row++, from += scaling->count, to += scaling->count)
         for (int32_t i = 0; i < scaling->count; i++)
             to[i] = (float)(((double)from[i] - scaling->mean[i]) / scaling->deviation[i]);
+}
+
+/* ---- measuring ---- */
+
+/* Adds something of each row to sums of columns. */
+typedef void (*adder)(struct tr_scaling *scaling, const float *row, double *sum, int64_t *present);
+
+static void add_present(struct tr_scaling *scaling, const float *row, double *sum, int64_t *present)
+{
+    for (int32_t i = 0; i < scaling->count; i++) {
+        if (isnan(row[i])) continue;
+        sum[i] += (double)row[i];
+        present[i]++;
+    }
+}
+
+static void add_square(struct tr_scaling *scaling, const float *row, double *sum, int64_t *present)
+{
+    (void)present;
+    for (int32_t i = 0; i < scaling->count; i++) {
+        double difference = (double)row[i] - scaling->mean[i];
+        sum[i] += difference * difference;
+    }
+}
+
+struct sums {
+    float *row;
+    double *sum;      /* [count] */
+    int64_t *present; /* [count] numbers that are not NaN */
+};
+
+static void release_sums(struct sums *sums)
+{
+    tr_free(sums->row);
+    tr_free(sums->sum);
+    tr_free(sums->present);
+}
+
+static tr_status add_rows(struct tr_scaling *scaling, int64_t rows, tr_scaling_row row, void *user, adder add,
+                          struct sums *sums)
+{
+    size_t count = (size_t)scaling->count + 1;
+    if (!sums->row) {
+        sums->row = tr_alloc(count, sizeof *sums->row);
+        sums->sum = tr_alloc(count, sizeof *sums->sum);
+        sums->present = tr_alloc(count, sizeof *sums->present);
+    }
+    if (!sums->row || !sums->sum || !sums->present) return TR_ENOMEM;
+    memset(sums->sum, 0, count * sizeof *sums->sum);
+    memset(sums->present, 0, count * sizeof *sums->present);
+    for (int64_t index = 0; index < rows; index++) {
+        TR_TRY(row(user, index, sums->row));
+        add(scaling, sums->row, sums->sum, sums->present);
+    }
+    return TR_OK;
+}
+
+tr_status tr_scaling_measure_present(struct tr_scaling *scaling, int64_t rows, tr_scaling_row row, void *user,
+                                     const char *name)
+{
+    struct sums sums = {0};
+    TR_TRY(tr_scaling_add_fill(scaling));
+    tr_status status = add_rows(scaling, rows, row, user, add_present, &sums);
+    for (int32_t i = 0; status == TR_OK && i < scaling->count; i++) {
+        if (sums.present[i] == 0)
+            status = tr_fail(TR_EFORMAT,
+                             "%s: feature %" PRId32
+                             " (counted from 0, without labels) has no value in any row, so "
+                             "no mean; leave its column out",
+                             name, i);
+        else
+            scaling->fill[i] = sums.sum[i] / (double)sums.present[i];
+    }
+    release_sums(&sums);
+    return status;
+}
+
+tr_status tr_scaling_measure(struct tr_scaling *scaling, int64_t rows, tr_scaling_row row, void *user)
+{
+    struct sums sums = {0};
+    tr_status status = add_rows(scaling, rows, row, user, add_present, &sums);
+    for (int32_t i = 0; status == TR_OK && i < scaling->count; i++) scaling->mean[i] = sums.sum[i] / (double)rows;
+    if (status == TR_OK) status = add_rows(scaling, rows, row, user, add_square, &sums);
+    for (int32_t i = 0; status == TR_OK && i < scaling->count; i++) {
+        double deviation = sqrt(sums.sum[i] / (double)rows);
+        scaling->deviation[i] = deviation > 0 && deviation <= DBL_MAX ? deviation : 1;
+    }
+    release_sums(&sums);
+    return status;
 }

@@ -12,6 +12,8 @@
 #include "train/setup/join.h"
 #include "trireme/train.h"
 
+#include <string.h>
+
 struct tr_job_settings tr_train_changes(const struct tr_train_settings *settings)
 {
     return (struct tr_job_settings){
@@ -21,8 +23,26 @@ struct tr_job_settings tr_train_changes(const struct tr_train_settings *settings
         .seed = settings->seed,
         .steps = settings->steps,
         .epochs = settings->epochs,
+        .given = settings->data,
+        .given_count = settings->data_count,
         .strategy = settings->strategy,
         .first_of_strategy = tr_strategy_first_option,
+    };
+}
+
+const char *tr_train_model_name(const struct tr_train_settings *settings)
+{
+    if (!settings->model_text) return settings->model;
+    return settings->model_name ? settings->model_name : "model";
+}
+
+struct tr_job_text tr_train_model_text(const struct tr_train_settings *settings)
+{
+    return (struct tr_job_text){
+        .text = settings->model_text,
+        .length = settings->model_length > 0 ? settings->model_length : strlen(settings->model_text),
+        .name = tr_train_model_name(settings),
+        .directory = settings->directory,
     };
 }
 
@@ -50,6 +70,10 @@ tr_status tr_train_kept_file(const char *path, char **out)
 
 static tr_status read_model(const struct tr_train_settings *settings, tr_config **root)
 {
+    if (settings->model_text) {
+        const struct tr_job_text model = tr_train_model_text(settings);
+        return tr_job_parse(&model, root);
+    }
     if (settings->model) return tr_config_read(settings->model, root);
     if (!settings->resume)
         return tr_fail(TR_EINVAL, "nothing to train; give a model file, or a checkpoint to resume");
@@ -73,7 +97,7 @@ tr_status tr_train_plan(const struct tr_train_settings *given, struct tr_train_p
     if (status == TR_OK)
         status = tr_strategy_peek(tr_config_get(root, "strategy"), &plan.strategy, &plan.asynchronous);
     if (status == TR_OK)
-        status = tr_job_check(root, settings->model, &none);
+        status = tr_job_check(root, tr_train_model_name(settings), &none);
     else
         tr_config_destroy(&root);
     return status == TR_OK ? tr_sized_give(&plan, sizeof plan, "TR_TRAIN_PLAN_INIT", out) : status;

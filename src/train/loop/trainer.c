@@ -27,11 +27,14 @@ static tr_status open_job(tr_trainer *trainer, const struct tr_train_settings *s
 {
     struct tr_job_settings job = tr_train_changes(settings);
     job.store = trainer->store;
-    if (settings->model) {
+    const char *name = tr_train_model_name(settings);
+    if (name) {
         /* What is wrong with the file comes before what is wrong with the data. */
         struct tr_train_plan plan = TR_TRAIN_PLAN_INIT;
         TR_TRY(tr_train_plan(settings, &plan));
-        return tr_job_open(settings->model, &job, &trainer->job);
+        if (!settings->model_text) return tr_job_open(settings->model, &job, &trainer->job);
+        const struct tr_job_text model = tr_train_model_text(settings);
+        return tr_job_open_text(&model, &job, &trainer->job);
     }
     if (!checkpoint)
         return tr_fail(TR_ENOTFOUND, "there is no checkpoint to go on from yet; give a model file");
@@ -48,7 +51,8 @@ tr_status trainer_take_directory(tr_trainer *trainer)
  * meanwhile. */
 static tr_status take_paths(tr_trainer *trainer, const struct tr_train_settings *settings)
 {
-    trainer->model_path = tr_strdup(settings->model ? settings->model : "");
+    const char *name = tr_train_model_name(settings);
+    trainer->model_path = tr_strdup(name ? name : "");
     if (!trainer->model_path) return TR_ENOMEM;
     const char *journal = settings->journal ? settings->journal : settings->out;
     if (journal && *journal) {
@@ -235,7 +239,11 @@ static tr_status want_digests(tr_trainer *trainer, const struct tr_train_setting
 static tr_status set_up(tr_trainer *trainer, const struct tr_train_settings *settings)
 {
     tr_checkpoint *checkpoint = NULL;
-    if (!settings->model && !settings->resume && !settings->continues)
+    if (settings->model && settings->model_text)
+        return tr_fail(TR_EINVAL, "both `model` and `model_text` are given; give the path or the text");
+    if (settings->data_count < 0 || (settings->data_count > 0 && !settings->data))
+        return tr_fail(TR_EINVAL, "data_count is %d, data %s", settings->data_count, settings->data ? "given" : "NULL");
+    if (!tr_train_model_name(settings) && !settings->resume && !settings->continues)
         return tr_fail(TR_EINVAL, "nothing to train; give a model file, or a checkpoint to resume");
     if (settings->from && settings->resume)
         return tr_fail(TR_EINVAL,
@@ -245,6 +253,7 @@ static tr_status set_up(tr_trainer *trainer, const struct tr_train_settings *set
     TR_TRY(trainer_observe(trainer, settings));
     tr_memory_look(settings->system_root, &trainer->room);
     TR_TRY(tr_store_create(NULL, settings->data_cache, settings->data_cache_bytes, &trainer->store));
+    tr_store_give(trainer->store, settings->data, settings->data_count);
     tr_store_defer(trainer->store);
     if (!settings->no_memory_check) tr_store_allow_memory(trainer->store, trainer->room.free);
     TR_TRY(tr_train_share_store(trainer->comm, settings->patience > 0 ? settings->patience : TR_COMM_PATIENCE,

@@ -1,0 +1,111 @@
+/* Data from memory: arrays of the caller, or a function of the caller that gives examples.
+ *
+ *     struct tr_arrays arrays = TR_ARRAYS_INIT;
+ *     arrays.features = (struct tr_array){pixels, TR_ARRAY_UINT8, 3, {60000, 28, 28}};
+ *     arrays.labels = (struct tr_array){digits, TR_ARRAY_INT32, 1, {60000}};
+ *     tr_source *train = NULL;
+ *     tr_status status = tr_source_from_arrays(&arrays, &train);
+ *
+ * A trainer takes such sources by `data` of struct tr_train_settings (trireme/train.h), under the names by which
+ * the model file asks for them: `data: {train: {memory: {name: train}}}`. The sets "train", "validation" and
+ * "test" need no line in the model file. Equal numbers give equal hashes, whether they come from files or from
+ * memory.
+ */
+#ifndef TRIREME_ARRAYS_H
+#define TRIREME_ARRAYS_H
+
+#include "trireme/data.h"
+#include "trireme/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum tr_array_type { TR_ARRAY_FLOAT32, TR_ARRAY_FLOAT64, TR_ARRAY_UINT8, TR_ARRAY_INT32, TR_ARRAY_INT64 };
+
+#define TR_ARRAY_DIMENSIONS 4
+
+/* An array of the caller's, in the byte order of the machine. The first dimension counts examples. */
+struct tr_array {
+    const void *data;
+    enum tr_array_type type;
+    int32_t dimensions; /* 0: there is no array; at most TR_ARRAY_DIMENSIONS */
+    int64_t shape[TR_ARRAY_DIMENSIONS];
+    int64_t stride[TR_ARRAY_DIMENSIONS]; /* bytes from one element to the next along a dimension, also negative
+                                            or 0; all 0: elements lie one after the other, the last dimension
+                                            closest */
+};
+
+/* Examples in arrays. Begin with TR_ARRAYS_INIT; members may be appended in later versions. */
+struct tr_arrays {
+    size_t size; /* sizeof(struct tr_arrays) */
+    /* What enters the network:
+         images   uint8 [count][height][width] or [count][height][width][channels]
+         numbers  any type, [count] or [count][numbers]; NaN where a number is missing, which the format
+                  `memory` of the model file must allow (`missing: mean`)
+         tokens   with `tokens` set, int32 or int64: [count][longest], of which example i has lengths[i], or,
+                  with `offsets`, [all], of which example i has [offsets[i], offsets[i + 1]) */
+    struct tr_array features;
+    /* What is to be learned:
+         nothing  0 dimensions
+         classes  integers [count] from 0
+         values   floats [count] or [count][values]
+         classes of tokens  integers in the form of `features`; negative ones (TR_NO_LABEL) count nowhere */
+    struct tr_array labels;
+    struct tr_array lengths; /* integers [count] from 1; 0 dimensions: all have the longest */
+    struct tr_array offsets; /* integers [count + 1], ascending from 0; 0 dimensions: none */
+    int32_t tokens;          /* not 0: features are tokens */
+    int32_t vocabulary;      /* tokens are below it; 0: the largest and 1 */
+    int32_t classes;         /* labels are below it; 0: the largest and 1 */
+    const char *const *class_names; /* [classes], copied; NULL: classes are just numbers */
+    /* Called once, when neither the caller nor the library uses the arrays any more, on whichever thread that
+       is; also by a tr_source_from_arrays() that fails. NULL: nobody is told. */
+    void (*release)(void *user);
+    void *user;
+};
+
+#define TR_ARRAYS_INIT                                                                                       \
+    {                                                                                                        \
+        .size = sizeof(struct tr_arrays)                                                                     \
+    }
+
+/* A source over these arrays, which are borrowed until `release` is called, and must not change as long.
+   uint8 images, float32 numbers and int32 tokens, classes and offsets that lie one after the other are used
+   where they are; others are converted into one copy. TR_EINVAL for types, shapes and strides that make no
+   examples, for labels and tokens out of range, for infinite numbers, and NaN in values to learn: with the
+   place. TR_ENOMEM. Any thread. Returned, close with tr_source_close(); trainers that took it may live on. */
+TR_API tr_status tr_source_from_arrays(const struct tr_arrays *arrays, tr_source **out);
+
+/* Examples of a function. Begin with TR_EXAMPLE_READER_INIT. */
+struct tr_example_reader {
+    size_t size; /* sizeof(struct tr_example_reader) */
+    /* What the examples are, in the members that tr_source_info() tells: count, features, labels, and the
+       sizes that belong to these; class_names are copied. */
+    struct tr_source_info info;
+    /* Writes example `index`, from 0 to count - 1, as tr_source_read() describes it: features into room for the
+       most that an example has, *length of them (set before to that), and the label; either may be NULL where
+       it is not wanted. The example must follow from the index alone. Non-zero ends whatever asked for it with
+       TR_EIO and that number in the message. */
+    int (*read)(void *user, int64_t index, void *features, int64_t *length, void *label);
+    int32_t any_thread; /* not 0: `read` may be called by several threads at once; else one call at a time */
+    void (*release)(void *user); /* as in struct tr_arrays */
+    void *user;
+};
+
+#define TR_EXAMPLE_READER_INIT                                                                               \
+    {                                                                                                        \
+        .size = sizeof(struct tr_example_reader)                                                             \
+    }
+
+/* A source over such a function. What it writes is checked like the contents of a file: lengths, tokens and
+   classes in range, numbers finite (TR_EFORMAT). TR_EINVAL for an info that makes no examples, TR_ENOMEM.
+   Any thread. Returned, close with tr_source_close(); trainers that took it may live on. */
+TR_API tr_status tr_source_from_reader(const struct tr_example_reader *reader, tr_source **out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

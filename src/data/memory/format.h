@@ -1,0 +1,11 @@
+/* Data from the memory of a program: {memory: {name: NAME}}. */
+#ifndef TR_DATA_MEMORY_FORMAT_H
+#define TR_DATA_MEMORY_FORMAT_H
+
+#include "data/source.h"
+
+/* Opens a view of the source that the store was given under NAME (tr_store_give()). State: for numbers
+   scaling.txt, else classes.txt. */
+extern const struct tr_source_format tr_source_format_memory;
+
+#endif

@@ -1,0 +1,502 @@
+/* Data from the memory of a program: the hash that the same numbers give from files, on any number of ranks
+ * and over stops; arrays of every type and layout; functions; what is refused.
+ */
+#include "support/ranks.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#define COUNT 120
+#define SIDE  6
+#define WIDTH 4
+
+static char place[SCRATCH_PATH];
+
+static int make_place(void **state)
+{
+    (void)state;
+    scratch_make(place);
+    return 0;
+}
+
+static int remove_place(void **state)
+{
+    (void)state;
+    scratch_remove(place);
+    return 0;
+}
+
+/* ---- examples ---- */
+
+static uint8_t pixel[COUNT][SIDE][SIDE];
+static int32_t class[COUNT];
+static double number[COUNT][WIDTH];
+static float price[COUNT];
+static int32_t token[COUNT * 8], offset[COUNT + 1];
+
+static void make_examples(void)
+{
+    for (int i = 0; i < COUNT; i++) {
+        class[i] = i * 7 % 3;
+        price[i] = (float)(i % 11) / 8;
+        for (int k = 0; k < SIDE * SIDE; k++)
+            pixel[i][k / SIDE][k % SIDE] = (uint8_t)(i * 61 + k * 97 + i * k);
+        for (int k = 0; k < WIDTH; k++) number[i][k] = (i * 13 + k * 29) % 64 / 16.0 - k;
+        offset[i + 1] = offset[i] + 1 + i % 7;
+        for (int k = offset[i]; k < offset[i + 1]; k++) token[k] = (k * 5 + i) % 20;
+    }
+    number[3][1] = number[40][2] = NAN;
+}
+
+static tr_source *must_source(const struct tr_arrays *arrays)
+{
+    tr_source *source = NULL;
+    must_train(tr_source_from_arrays(arrays, &source));
+    return source;
+}
+
+static struct tr_arrays image_arrays(void)
+{
+    struct tr_arrays arrays = TR_ARRAYS_INIT;
+    arrays.features = (struct tr_array){pixel, TR_ARRAY_UINT8, 3, {COUNT, SIDE, SIDE}, {0}};
+    arrays.labels = (struct tr_array){class, TR_ARRAY_INT32, 1, {COUNT}, {0}};
+    return arrays;
+}
+
+static struct tr_arrays table_arrays(void)
+{
+    struct tr_arrays arrays = TR_ARRAYS_INIT;
+    arrays.features = (struct tr_array){number, TR_ARRAY_FLOAT64, 2, {COUNT, WIDTH}, {0}};
+    arrays.labels = (struct tr_array){price, TR_ARRAY_FLOAT32, 1, {COUNT}, {0}};
+    return arrays;
+}
+
+static struct tr_arrays token_arrays(void)
+{
+    struct tr_arrays arrays = TR_ARRAYS_INIT;
+    arrays.tokens = 1;
+    arrays.vocabulary = 20;
+    arrays.features = (struct tr_array){token, TR_ARRAY_INT32, 1, {offset[COUNT]}, {0}};
+    arrays.offsets = (struct tr_array){offset, TR_ARRAY_INT32, 1, {COUNT + 1}, {0}};
+    arrays.labels = (struct tr_array){class, TR_ARRAY_INT32, 1, {COUNT}, {0}};
+    return arrays;
+}
+
+/* ---- jobs ---- */
+
+#define TRAIN "train: {batch: 24, microbatches: 4, steps: 15, log_every: 1}\n"
+#define IMAGES                                                                                               \
+    "layers:\n  - conv: {filters: 4, kernel: 3}\n  - relu\n  - dense: 3\nloss: softmax_cross_entropy\n"      \
+    "optimizer: {rule: momentum, rate: 0.05}\n" TRAIN
+#define TABLE                                                                                                \
+    "layers:\n  - dense: {units: 8, activation: tanh}\n  - dense: 1\nloss: mean_squared_error\n"             \
+    "optimizer: {rule: adam, rate: 0.01}\n" TRAIN
+#define TEXTS                                                                                                \
+    "layers:\n  - embedding: 6\n  - lstm: 5\n  - last\n  - dense: 3\nloss: softmax_cross_entropy\n"          \
+    "optimizer: {rule: adam, rate: 0.01}\n" TRAIN
+
+static void job_of_text(struct job *job, const char *text, const struct tr_named_source *data, int count)
+{
+    job_begin(job, NULL);
+    job->settings.model_text = text;
+    job->settings.model_name = "job";
+    job->settings.directory = place;
+    job->settings.data = data;
+    job->settings.data_count = count;
+}
+
+static struct outcome run(const char *text, const struct tr_named_source *data, int count)
+{
+    struct job job;
+    struct outcome outcome;
+    job_of_text(&job, text, data, count);
+    job_outcome(&job, &outcome);
+    return outcome;
+}
+
+static struct outcome run_with(const char *text, const struct tr_arrays *arrays)
+{
+    tr_source *source = must_source(arrays);
+    struct outcome outcome = run(text, &(struct tr_named_source){"train", source}, 1);
+    tr_source_close(&source);
+    return outcome;
+}
+
+/* ---- files with the same numbers ---- */
+
+static void write_file(const char *name, const void *bytes, size_t size)
+{
+    char path[SCRATCH_PATH];
+    must_train(tr_file_write_atomic(NULL, scratch_join(path, place, name), bytes, size));
+}
+
+static void write_npy(const char *name, const char *type, const char *shape, const void *data, size_t size)
+{
+    static uint8_t file[1 << 16];
+    int length = snprintf((char *)file + 10, 256, "{'descr': '%s', 'fortran_order': False, 'shape': %s, }",
+                          type, shape);
+    memcpy(file, "\x93NUMPY\1", 8);
+    file[8] = (uint8_t)length;
+    file[9] = 0;
+    memcpy(file + 10 + length, data, size);
+    write_file(name, file, 10 + (size_t)length + size);
+}
+
+static void write_csv(const char *name)
+{
+    static char text[COUNT * 128];
+    size_t length = 0;
+    for (int i = 0; i < COUNT; i++) {
+        for (int k = 0; k < WIDTH; k++)
+            length += (size_t)(isnan(number[i][k]) ? sprintf(text + length, ",")
+                                                   : sprintf(text + length, "%.17g,", number[i][k]));
+        length += (size_t)sprintf(text + length, "%.9g\n", (double)price[i]);
+    }
+    write_file(name, text, length);
+}
+
+/* ---- tests ---- */
+
+static void test_images_as_from_files(void **state)
+{
+    (void)state;
+    char shape[64];
+    snprintf(shape, sizeof shape, "(%d, %d, %d)", COUNT, SIDE, SIDE);
+    write_npy("x.npy", "|u1", shape, pixel, sizeof pixel);
+    snprintf(shape, sizeof shape, "(%d,)", COUNT);
+    write_npy("y.npy", "<i4", shape, class, sizeof class);
+    struct outcome file = run("data: {train: {npy: {features: x.npy, labels: y.npy}}}\n" IMAGES, NULL, 0);
+    struct tr_arrays arrays = image_arrays();
+    struct outcome memory = run_with(IMAGES, &arrays);
+    assert_int_equal(file.status, TR_OK);
+    expect_same(&file, &memory, "from memory");
+
+    /* The same pixels, every second byte of a row that is stored backwards, and labels of 64 bits. */
+    static uint8_t spread[COUNT][SIDE][2 * SIDE];
+    static int64_t wide[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        wide[i] = class[i];
+        for (int k = 0; k < SIDE * SIDE; k++)
+            spread[i][k / SIDE][2 * (SIDE - 1 - k % SIDE)] = pixel[i][k / SIDE][k % SIDE];
+    }
+    arrays.features = (struct tr_array){
+        &spread[0][0][2 * SIDE - 2], TR_ARRAY_UINT8, 3, {COUNT, SIDE, SIDE}, {SIDE * 2 * SIDE, 2 * SIDE, -2}};
+    arrays.labels = (struct tr_array){wide, TR_ARRAY_INT64, 1, {COUNT}, {0}};
+    memory = run_with(IMAGES, &arrays);
+    expect_same(&file, &memory, "with strides");
+}
+
+static void test_tables_as_from_files(void **state)
+{
+    (void)state;
+    write_csv("t.csv");
+    struct outcome file =
+        run("data: {train: {csv: {path: t.csv, label: value, missing: mean, standardize: true}}}\n" TABLE,
+            NULL, 0);
+    struct tr_arrays arrays = table_arrays();
+    struct outcome memory =
+        run_with("data: {train: {memory: {name: train, missing: mean, standardize: true}}}\n" TABLE, &arrays);
+    assert_int_equal(file.status, TR_OK);
+    expect_same(&file, &memory, "from memory");
+
+    memory = run_with(TABLE, &arrays);
+    assert_int_equal(memory.status, TR_EFORMAT);
+    assert_non_null(strstr(memory.message, "number 1 of example 3 is NaN"));
+}
+
+/* What the test set shares with the training data: scaling, classes. */
+static void test_sets_share(void **state)
+{
+    (void)state;
+    static const char text[] = "data:\n  train: {memory: {name: train, missing: mean, standardize: true}}\n"
+                               "  test: {memory: {name: held out, missing: mean, standardize: true}}\n" TABLE;
+    struct tr_arrays arrays = table_arrays(), few = table_arrays();
+    few.features.shape[0] = few.labels.shape[0] = 40;
+    tr_source *train = must_source(&arrays), *test = must_source(&few);
+    const struct tr_named_source data[] = {{"train", train}, {"held out", test}};
+    struct job job;
+    struct tr_train_event whole = TR_TRAIN_EVENT_INIT, part = TR_TRAIN_EVENT_INIT;
+    job_of_text(&job, text, data, 2);
+    tr_trainer *trainer = job_trainer(&job);
+    tr_source_close(&train);
+    tr_source_close(&test);
+    must_train(tr_trainer_run(trainer, NULL, NULL));
+    must_train(tr_trainer_evaluate(trainer, "test", &part));
+    must_train(tr_trainer_evaluate(trainer, "train", &whole));
+    assert_int_equal(part.examples, 40);
+    assert_true(isfinite(part.loss) && part.loss < 4 * whole.loss);
+    tr_trainer_destroy(&trainer);
+}
+
+struct reading {
+    int calls, released, fails;
+};
+
+static int read_image(void *user, int64_t index, void *features, int64_t *length, void *label)
+{
+    struct reading *reading = user;
+    reading->calls++;
+    if (reading->fails && index == 17) return 42;
+    if (features) memcpy(features, pixel[index], *length == SIDE * SIDE ? sizeof pixel[index] : 0);
+    if (label) *(int32_t *)label = class[index];
+    return 0;
+}
+
+static void note_release(void *user)
+{
+    ((struct reading *)user)->released++;
+}
+
+static struct tr_example_reader image_reader(struct reading *reading)
+{
+    struct tr_example_reader reader = TR_EXAMPLE_READER_INIT;
+    reader.info.count = COUNT;
+    reader.info.features = TR_FEATURE_IMAGE;
+    reader.info.height = reader.info.width = SIDE;
+    reader.info.channels = 1;
+    reader.info.labels = TR_LABEL_CLASS;
+    reader.info.classes = 3;
+    reader.read = read_image;
+    reader.release = note_release;
+    reader.user = reading;
+    return reader;
+}
+
+static void test_functions_as_arrays(void **state)
+{
+    (void)state;
+    struct reading reading = {0};
+    struct tr_example_reader reader = image_reader(&reading);
+    struct tr_arrays arrays = image_arrays();
+    tr_source *source = NULL;
+    struct outcome expected = run_with(IMAGES, &arrays);
+    must_train(tr_source_from_reader(&reader, &source));
+    struct outcome outcome = run(IMAGES, &(struct tr_named_source){"train", source}, 1);
+    expect_same(&expected, &outcome, "by a function");
+    assert_true(reading.calls >= COUNT);
+    assert_int_equal(reading.released, 0);
+    reading.fails = 1;
+    outcome = run(IMAGES, &(struct tr_named_source){"train", source}, 1);
+    assert_int_equal(outcome.status, TR_EIO);
+    assert_non_null(strstr(outcome.message, "returned 42 for example 17"));
+    tr_source_close(&source);
+    assert_int_equal(reading.released, 1);
+}
+
+/* What lies wrong in a function's example is found when it is read. */
+static void test_functions_are_checked(void **state)
+{
+    (void)state;
+    struct reading reading = {0};
+    struct tr_example_reader reader = image_reader(&reading);
+    tr_source *source = NULL;
+    uint8_t image[SIDE * SIDE];
+    int64_t length;
+    int32_t label;
+    reader.info.classes = 2;
+    must_train(tr_source_from_reader(&reader, &source));
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(tr_source_read(source, i, image, SIDE * SIDE, &length, &label),
+                         class[i] < 2 ? TR_OK : TR_EFORMAT);
+    tr_source_close(&source);
+    reader.info.height = 0;
+    assert_int_equal(tr_source_from_reader(&reader, &source), TR_EINVAL);
+    assert_non_null(strstr(tr_error_message(), "info.height is 0"));
+    assert_int_equal(reading.released, 2);
+}
+
+static void test_tokens(void **state)
+{
+    (void)state;
+    static int64_t padded[COUNT][8];
+    static int32_t lengths[COUNT];
+    struct tr_arrays ragged = token_arrays(), square = token_arrays();
+    for (int i = 0; i < COUNT; i++) {
+        lengths[i] = offset[i + 1] - offset[i];
+        for (int k = 0; k < lengths[i]; k++) padded[i][k] = token[offset[i] + k];
+    }
+    square.offsets = (struct tr_array){0};
+    square.features = (struct tr_array){padded, TR_ARRAY_INT64, 2, {COUNT, 8}, {0}};
+    square.lengths = (struct tr_array){lengths, TR_ARRAY_INT32, 1, {COUNT}, {0}};
+    struct outcome first = run_with(TEXTS, &ragged), second = run_with(TEXTS, &square);
+    assert_int_equal(first.status, TR_OK);
+    expect_same(&first, &second, "padded");
+}
+
+/* Each process gives its own data; what they are is compared. */
+static void test_ranks(void **state)
+{
+    (void)state;
+    static const char *const strategies[] = {"allreduce", "parameter-server", "pipeline"};
+    struct tr_arrays arrays = image_arrays();
+    tr_source *source = must_source(&arrays);
+    const struct tr_named_source data = {"train", source};
+    struct outcome expected = run(IMAGES, &data, 1);
+    struct rank ranks[RANKS];
+    struct job job;
+    for (size_t i = 0; i < sizeof strategies / sizeof strategies[0]; i++) {
+        job_of_text(&job, IMAGES, &data, 1);
+        job.settings.strategy = strategies[i];
+        const int size = strcmp(strategies[i], "pipeline") == 0 ? 2 : 3;
+        run_ranks(&job.settings, size, 0, ranks);
+        expect_ranks(&expected, ranks, size, strategies[i]);
+    }
+
+    static int32_t other[COUNT];
+    memcpy(other, class, sizeof other);
+    other[COUNT - 1] ^= 1;
+    arrays.labels.data = other;
+    tr_source *changed = must_source(&arrays);
+    const struct tr_named_source wrong = {"train", changed};
+    struct job second;
+    job_of_text(&job, IMAGES, &data, 1);
+    job_of_text(&second, IMAGES, &wrong, 1);
+    run_ranks_each((const struct tr_train_settings *const[]){&job.settings, &second.settings}, 2, 0, ranks);
+    assert_true(ranks[0].outcome.status == TR_EMISMATCH || ranks[1].outcome.status == TR_EMISMATCH);
+    assert_int_not_equal(ranks[0].outcome.status, TR_OK);
+    assert_int_not_equal(ranks[1].outcome.status, TR_OK);
+    tr_source_close(&changed);
+    tr_source_close(&source);
+}
+
+/* The memory lives as long as somebody uses it, and is let go once. */
+static void test_release(void **state)
+{
+    (void)state;
+    struct reading reading = {0};
+    struct tr_arrays arrays = image_arrays();
+    arrays.release = note_release;
+    arrays.user = &reading;
+    tr_source *source = must_source(&arrays);
+    struct tr_named_source data = {"train", source};
+    struct job job;
+    job_of_text(&job, IMAGES, &data, 1);
+    tr_trainer *trainer = job_trainer(&job);
+    tr_source_close(&source);
+    assert_int_equal(reading.released, 0);
+    must_train(tr_trainer_step(trainer, NULL));
+    tr_trainer_destroy(&trainer);
+    assert_int_equal(reading.released, 1);
+
+    arrays.labels.shape[0]--;
+    assert_int_equal(tr_source_from_arrays(&arrays, &source), TR_EINVAL);
+    assert_int_equal(reading.released, 2);
+}
+
+static void test_resume_wants_the_data(void **state)
+{
+    (void)state;
+    char out[SCRATCH_PATH];
+    scratch_join(out, place, "run");
+    struct tr_arrays arrays = image_arrays();
+    tr_source *source = must_source(&arrays);
+    const struct tr_named_source data = {"train", source};
+    struct outcome expected = run(IMAGES, &data, 1), outcome;
+    struct job job;
+    job_of_text(&job, IMAGES, &data, 1);
+    job.settings.out = out;
+    job.settings.steps = 7;
+    job_outcome(&job, &outcome);
+    assert_int_equal(outcome.status, TR_OK);
+
+    job_begin(&job, NULL);
+    job.settings.resume = out;
+    job.settings.steps = 15;
+    job_outcome(&job, &outcome);
+    assert_int_equal(outcome.status, TR_ENOTFOUND);
+    assert_non_null(strstr(outcome.message, "the data \"train\" come from the memory of a program"));
+    job.settings.data = &data;
+    job.settings.data_count = 1;
+    job_outcome(&job, &outcome);
+    assert_int_equal(outcome.status, TR_OK);
+    assert_string_equal(outcome.hash, expected.hash);
+    tr_source_close(&source);
+}
+
+static void test_texts_name_their_place(void **state)
+{
+    (void)state;
+    struct outcome outcome =
+        run("layers:\n  - dense: {unit: 3}\nloss: mean_squared_error\noptimizer: sgd\n" TRAIN, NULL, 0);
+    assert_int_equal(outcome.status, TR_EINVAL);
+    if (!strstr(outcome.message, "job:2:")) fail_msg("%s", outcome.message);
+    outcome = run(IMAGES, NULL, 0);
+    assert_int_equal(outcome.status, TR_ENOTFOUND);
+}
+
+/* Arrays that make no examples, and a part of what is said about each. */
+static void test_bad_arrays(void **state)
+{
+    (void)state;
+    static float infinite[4] = {0, 1, INFINITY, 2};
+    static int32_t negative[2] = {0, -1};
+    static uint8_t bytes[64];
+    const struct {
+        struct tr_arrays arrays;
+        const char *message;
+    } bad[] = {
+        {{0}, "there are no features"},
+        {{.features = {NULL, TR_ARRAY_UINT8, 1, {4}, {0}}}, "features: data is NULL"},
+        {{.features = {bytes, (enum tr_array_type)9, 1, {4}, {0}}}, "features: type 9"},
+        {{.features = {bytes, TR_ARRAY_UINT8, 5, {1}, {0}}}, "features: 5 dimensions"},
+        {{.features = {bytes, TR_ARRAY_UINT8, -1, {1}, {0}}}, "features: -1 dimensions"},
+        {{.features = {bytes, TR_ARRAY_UINT8, 2, {4, 0}, {0}}}, "dimension 1 has 0 elements"},
+        {{.features = {bytes, TR_ARRAY_UINT8, 2, {-4, 2}, {0}}}, "dimension 0 has -4 elements"},
+        {{.features = {bytes, TR_ARRAY_FLOAT64, 2, {INT64_MAX / 2, 4}, {0}}}, "larger than memory"},
+        {{.features = {bytes, TR_ARRAY_UINT8, 2, {2, 2}, {INT64_MIN, 1}}}, "larger than memory"},
+        {{.features = {bytes, TR_ARRAY_UINT8, 3, {1, 1, 1 << 20}, {0}}}, "at most 65535 pixels"},
+        {{.features = {bytes, TR_ARRAY_INT64, 3, {1, 2, 2}, {0}}}, "images are uint8"},
+        {{.features = {infinite, TR_ARRAY_FLOAT32, 2, {2, 2}, {0}}}, "number 0 of example 1 is infinite"},
+        {{.features = {bytes, TR_ARRAY_UINT8, 1, {2}, {0}},
+          .labels = {negative, TR_ARRAY_INT32, 1, {2}, {0}}},
+         "labels: element 1 is -1"},
+        {{.features = {bytes, TR_ARRAY_UINT8, 1, {2}, {0}}, .labels = {bytes, TR_ARRAY_UINT8, 1, {3}, {0}}},
+         "labels: 3 of them for 2 examples"},
+        {{.features = {bytes, TR_ARRAY_UINT8, 1, {2}, {0}},
+          .labels = {bytes, TR_ARRAY_UINT8, 2, {2, 2}, {0}}},
+         "values to learn are floats"},
+        {{.features = {bytes, TR_ARRAY_UINT8, 1, {2}, {0}}, .lengths = {bytes, TR_ARRAY_UINT8, 1, {2}, {0}}},
+         "set tokens"},
+        {{.features = {bytes, TR_ARRAY_UINT8, 2, {2, 3}, {0}},
+          .tokens = 1,
+          .lengths = {bytes, TR_ARRAY_UINT8, 1, {2}, {0}}},
+         "lengths: element 0 is 0"},
+        {{.features = {bytes, TR_ARRAY_UINT8, 1, {4}, {0}},
+          .tokens = 1,
+          .offsets = {bytes, TR_ARRAY_UINT8, 1, {3}, {0}}},
+         "offsets: element 1 is 0"},
+        {{.features = {bytes, TR_ARRAY_FLOAT32, 2, {2, 3}, {0}}, .tokens = 1}, "integers are wanted"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct tr_arrays arrays = bad[i].arrays;
+        tr_source *source = NULL;
+        arrays.size = sizeof arrays;
+        assert_int_equal(tr_source_from_arrays(&arrays, &source), TR_EINVAL);
+        if (!strstr(tr_error_message(), bad[i].message))
+            fail_msg("case %zu: \"%s\" is not in \"%s\"", i, bad[i].message, tr_error_message());
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_images_as_from_files),
+        cmocka_unit_test(test_tables_as_from_files),
+        cmocka_unit_test(test_sets_share),
+        cmocka_unit_test(test_functions_as_arrays),
+        cmocka_unit_test(test_functions_are_checked),
+        cmocka_unit_test(test_tokens),
+        cmocka_unit_test(test_release),
+        cmocka_unit_test(test_resume_wants_the_data),
+        cmocka_unit_test(test_texts_name_their_place),
+        cmocka_unit_test(test_bad_arrays),
+        cmocka_unit_test(test_ranks),
+    };
+    make_examples();
+    return cmocka_run_group_tests(tests, make_place, remove_place);
+}
