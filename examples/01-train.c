@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-static void report(void *user, const struct tr_train_event *event)
+static int report(void *user, const struct tr_train_event *event)
 {
     (void)user;
     if (event->kind == TR_EVENT_STEP)
@@ -17,6 +17,7 @@ static void report(void *user, const struct tr_train_event *event)
     if (event->kind == TR_EVENT_CHECKPOINT) printf("saved %s\n", event->name);
     if (event->kind == TR_EVENT_WARNING) fprintf(stderr, "warning: %s\n", event->name);
     if (event->kind == TR_EVENT_END) printf("hash %s\n", event->hash);
+    return 0;
 }
 
 int main(int argc, char **argv)

@@ -133,11 +133,12 @@ static void tell_of_checkpoint(const struct cli_report *report, int64_t step)
         cli_launched_note(CLI_NOTE_FEWER, now.ranks);
 }
 
-static void listen(void *report, const struct tr_train_event *event)
+static int listen(void *report, const struct tr_train_event *event)
 {
     cli_report_event(report, event);
     if (event->kind == TR_EVENT_STEP || event->kind == TR_EVENT_PROGRESS) cli_launched_step(event->step);
     if (event->kind == TR_EVENT_CHECKPOINT) tell_of_checkpoint(report, event->step);
+    return 0;
 }
 
 static struct cli_report report_of(tr_trainer *trainer, const struct cli_train_options *options,

@@ -247,8 +247,8 @@ struct tr_train_event {
         .size = sizeof(struct tr_train_event)                                                                \
     }
 
-/* Told of what happens, on the thread that runs the trainer. It may call tr_trainer_stop(). */
-typedef void (*tr_train_listener)(void *user, const struct tr_train_event *event);
+/* Told of what happens, on the thread that runs the trainer. Non-zero ends the run as tr_trainer_stop() does. */
+typedef int (*tr_train_listener)(void *user, const struct tr_train_event *event);
 
 /* Whether this process is the one to tell people how the job goes: the first one that is still there. */
 TR_API bool tr_trainer_speaks(const tr_trainer *trainer);
@@ -309,6 +309,27 @@ TR_API tr_status tr_trainer_save(tr_trainer *trainer, char **path);
    processes keep parts of the parameters, it is known at the end of a run and, on the first one, after
    saving; else TR_EINVAL. */
 TR_API tr_status tr_trainer_hash(tr_trainer *trainer, char hex[65]);
+/* A parameter of the network, which it learns or, like running statistics, keeps. */
+#define TR_PARAMETER_DIMENSIONS 4
+struct tr_parameter_info {
+    size_t size;      /* sizeof(struct tr_parameter_info) */
+    const char *name; /* "conv1.weights"; borrowed until the trainer is destroyed */
+    int64_t count;    /* floats */
+    int32_t dimensions;
+    int64_t shape[TR_PARAMETER_DIMENSIONS]; /* the last dimension is closest in memory */
+};
+#define TR_PARAMETER_INFO_INIT                                                                               \
+    {                                                                                                        \
+        .size = sizeof(struct tr_parameter_info)                                                             \
+    }
+/* How many there are, and number `index` of them, from 0, in the order of the layers. TR_ENOTFOUND behind the last one.
+   Local. */
+TR_API int32_t tr_trainer_parameter_count(const tr_trainer *trainer);
+TR_API tr_status tr_trainer_parameter_at(const tr_trainer *trainer, int32_t index, struct tr_parameter_info *info);
+/* Gives a parameter, and its moving average, other values from the next step on; moments stay. The run then ends with
+   another hash than that of its job. Between steps of a process that trains alone; else TR_EUNSUPPORTED. TR_ENOTFOUND,
+   TR_EMISMATCH when count is not its size. `values` [count] is borrowed for the call. */
+TR_API tr_status tr_trainer_set_parameter(tr_trainer *trainer, const char *name, const float *values, int64_t count);
 /* Copies a parameter by name ("conv1.weights") into `values`, which has room for `count` floats.
    TR_ENOTFOUND, also where another process keeps it; TR_EMISMATCH when count is not its size. */
 TR_API tr_status tr_trainer_parameter(tr_trainer *trainer, const char *name, float *values, int64_t count);

@@ -69,7 +69,7 @@ static tr_status at_update(void *user, const float *gradient, int64_t begin, int
     return die(part);
 }
 
-static void hear(void *user, const struct tr_train_event *event)
+static int hear(void *user, const struct tr_train_event *event)
 {
     struct part *part = user;
     struct outcome *outcome = &part->rank->outcome;
@@ -85,6 +85,7 @@ static void hear(void *user, const struct tr_train_event *event)
         else if (!ranks_are_processes())
             tr_comm_thread_kill(part->plan->comm[blow->victim]);
     }
+    return 0;
 }
 
 static void *run_part(void *user)

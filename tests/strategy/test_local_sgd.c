@@ -202,11 +202,12 @@ struct seen {
     int events;
 };
 
-static void expect_boundary(void *user, const struct tr_train_event *event)
+static int expect_boundary(void *user, const struct tr_train_event *event)
 {
     struct seen *seen = user;
     seen->events++;
     assert_true(event->step % seen->every == 0 || event->step == seen->steps);
+    return 0;
 }
 
 static void a_run_is_seen_between_rounds_only(void **state)

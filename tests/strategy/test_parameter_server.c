@@ -54,14 +54,14 @@ struct team {
     int64_t count;
 };
 
-static void hear(void *user, const struct tr_train_event *event)
+static int hear(void *user, const struct tr_train_event *event)
 {
     struct team *team = user;
     if (event->kind == TR_EVENT_WARNING) team->warnings++;
     if (event->kind == TR_EVENT_EVALUATION) team->accuracy = event->accuracy;
     if (event->kind == TR_EVENT_CHECKPOINT) snprintf(team->saved, sizeof team->saved, "%s", event->name);
     if (event->kind == TR_EVENT_END) snprintf(team->hash, sizeof team->hash, "%s", event->hash);
-    if (event->kind != TR_EVENT_STEP) return;
+    if (event->kind != TR_EVENT_STEP) return 0;
     team->steps_told++;
     int64_t steps = event->step - team->step;
     team->step = event->step;
@@ -70,11 +70,12 @@ static void hear(void *user, const struct tr_train_event *event)
     if (event->examples > steps * team->most) team->most = (event->examples + steps - 1) / steps;
     team->examples += event->examples;
     team->loss = event->loss;
-    if (team->happening == NOTHING || event->step < team->at) return;
+    if (team->happening == NOTHING || event->step < team->at) return 0;
     struct member *victim = &team->member[team->victim];
     if (team->happening == KILL) tr_comm_thread_kill(victim->comm);
     if (team->happening == STOP) tr_trainer_stop(victim->trainer);
     team->happening = NOTHING;
+    return 0;
 }
 
 static void keep_figures(struct team *team, tr_trainer *trainer)

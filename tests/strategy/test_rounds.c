@@ -27,12 +27,13 @@ struct norms {
     int count;
 };
 
-static void hear_norm(void *user, const struct tr_train_event *event)
+static int hear_norm(void *user, const struct tr_train_event *event)
 {
     struct norms *norms = user;
-    if (event->kind != TR_EVENT_STEP) return;
+    if (event->kind != TR_EVENT_STEP) return 0;
     assert_true(norms->count < STEPS);
     norms->norm[norms->count++] = event->gradient_norm;
+    return 0;
 }
 
 static void run(struct job *job, struct norms *norms)

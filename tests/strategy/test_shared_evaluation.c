@@ -51,7 +51,7 @@ static tr_status take(void *user, const struct tr_examination *examination, int6
     return part->examiner.take(part->examiner.user, examination, first, end, found);
 }
 
-static void hear(void *user, const struct tr_train_event *event)
+static int hear(void *user, const struct tr_train_event *event)
 {
     struct part *part = user;
     if (event->kind == TR_EVENT_EVALUATION) {
@@ -63,6 +63,7 @@ static void hear(void *user, const struct tr_train_event *event)
         if (event->best) part->best_accuracy = event->accuracy;
     }
     if (event->kind == TR_EVENT_CHECKPOINT) snprintf(part->saved, sizeof part->saved, "%s", event->name);
+    return 0;
 }
 
 static void *run_part(void *user)

@@ -45,7 +45,7 @@ struct follow {
     tr_sha256 *losses;
 };
 
-static void listen(void *user, const struct tr_train_event *event)
+static int listen(void *user, const struct tr_train_event *event)
 {
     struct follow *follow = user;
     struct outcome *outcome = follow->outcome;
@@ -80,6 +80,7 @@ static void listen(void *user, const struct tr_train_event *event)
     case TR_EVENT_PROGRESS:
         break;
     }
+    return 0;
 }
 
 static void note_failure(struct outcome *outcome, tr_status status)

@@ -34,7 +34,7 @@ struct result {
     double first_loss, last_loss, test_loss, accuracy;
 };
 
-static void note(void *user, const struct tr_train_event *event)
+static int note(void *user, const struct tr_train_event *event)
 {
     struct result *result = user;
     if (event->kind == TR_EVENT_STEP) {
@@ -45,6 +45,7 @@ static void note(void *user, const struct tr_train_event *event)
         result->test_loss = event->loss;
         result->accuracy = event->accuracy;
     }
+    return 0;
 }
 
 static struct result run(const char *model, const char *const *set)

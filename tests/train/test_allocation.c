@@ -141,10 +141,11 @@ static int refuse_one(size_t size, void *user)
     return atomic_fetch_sub(&left, 1) == 0;
 }
 
-static void warn_only(void *user, const struct tr_train_event *event)
+static int warn_only(void *user, const struct tr_train_event *event)
 {
     int *warnings = user;
     *warnings += event->kind == TR_EVENT_WARNING;
+    return 0;
 }
 
 /* A whole life with allocation `at` refused: create, run with a checkpoint on the way, save, take up again.

@@ -424,7 +424,7 @@ struct full_disk {
     struct outcome *outcome;
 };
 
-static void fill_disk(void *user, const struct tr_train_event *event)
+static int fill_disk(void *user, const struct tr_train_event *event)
 {
     const struct full_disk *disk = user;
     if (event->kind == TR_EVENT_WARNING) {
@@ -433,9 +433,10 @@ static void fill_disk(void *user, const struct tr_train_event *event)
     }
     if (event->kind == TR_EVENT_CHECKPOINT) disk->outcome->checkpoints++;
     if (event->kind == TR_EVENT_END) snprintf(disk->outcome->hash, 65, "%s", event->hash);
-    if (event->kind != TR_EVENT_STEP) return;
+    if (event->kind != TR_EVENT_STEP) return 0;
     if (event->step == disk->from) limit_file_size(64);
     if (event->step == disk->end) limit_file_size(RLIM_INFINITY);
+    return 0;
 }
 
 static tr_status run_with_full_disk(const char *out, int64_t from, int64_t end, struct outcome *outcome)

@@ -25,17 +25,17 @@ struct seen {
     tr_trainer *trainer;
 };
 
-static void see(void *user, const struct tr_train_event *event)
+static int see(void *user, const struct tr_train_event *event)
 {
     struct seen *seen = user;
     if (event->kind == TR_EVENT_STEP && seen->stop_at > 0 && event->step >= seen->stop_at)
         tr_trainer_stop(seen->trainer);
-    if (event->kind != TR_EVENT_EVALUATION || event->step % strtol(EVERY, NULL, 10) != 0) return;
+    if (event->kind != TR_EVENT_EVALUATION || event->step % strtol(EVERY, NULL, 10) != 0) return 0;
     seen->evaluations++;
     seen->told += event->best;
     bool better = seen->by_accuracy && event->accuracy != seen->accuracy ? event->accuracy > seen->accuracy
                                                                          : event->loss < seen->loss;
-    if (seen->step >= 0 && !better) return;
+    if (seen->step >= 0 && !better) return 0;
     *seen = (struct seen){.by_accuracy = seen->by_accuracy,
                           .step = event->step,
                           .loss = event->loss,
@@ -44,6 +44,7 @@ static void see(void *user, const struct tr_train_event *event)
                           .told = seen->told,
                           .stop_at = seen->stop_at,
                           .trainer = seen->trainer};
+    return 0;
 }
 
 static const char *out_of(const char *name)

@@ -40,13 +40,14 @@ static void take_place(void)
     assert_int_equal(second.checkpoints, STEPS / EVERY);
 }
 
-static void listen(void *user, const struct tr_train_event *event)
+static int listen(void *user, const struct tr_train_event *event)
 {
     (void)user;
-    if (event->kind != TR_EVENT_CHECKPOINT || checkpoints++ > 0) return;
+    if (event->kind != TR_EVENT_CHECKPOINT || checkpoints++ > 0) return 0;
     if (deed == MOVE || deed == MOVE_AND_TAKE) assert_int_equal(rename(out, moved), 0);
     if (deed == MOVE_AND_TAKE) take_place();
     if (deed == REMOVE) must_train(tr_file_remove(NULL, out));
+    return 0;
 }
 
 static tr_status run_first(void)

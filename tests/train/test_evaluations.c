@@ -66,13 +66,14 @@ struct seen {
     int64_t step[8];
 };
 
-static void listen(void *user, const struct tr_train_event *event)
+static int listen(void *user, const struct tr_train_event *event)
 {
     struct seen *seen = user;
-    if (event->kind != TR_EVENT_EVALUATION) return;
+    if (event->kind != TR_EVENT_EVALUATION) return 0;
     assert_string_equal(event->name, "test");
     assert_true(seen->evaluations < 8);
     seen->step[seen->evaluations++] = event->step;
+    return 0;
 }
 
 /* An evaluation that is due after the last step is the test at the end. */

@@ -44,7 +44,7 @@ static void measure_distance(struct told *told)
     memcpy(told->before, told->after, (size_t)floats * sizeof *told->before);
 }
 
-static void hear(void *user, const struct tr_train_event *event)
+static int hear(void *user, const struct tr_train_event *event)
 {
     struct told *told = user;
     switch (event->kind) {
@@ -68,6 +68,7 @@ static void hear(void *user, const struct tr_train_event *event)
     default:
         break;
     }
+    return 0;
 }
 
 /* Runs a job to its end; returns the step it came to. */
@@ -362,11 +363,12 @@ static void checkpoints_come_by_the_clock(void **state)
     expect_steps("checkpoint", told.kept, told.checkpoints, (const int64_t[]){1, 2, 3, 4, 0});
 }
 
-static void stop_at_five(void *user, const struct tr_train_event *event)
+static int stop_at_five(void *user, const struct tr_train_event *event)
 {
     struct told *told = user;
     hear(user, event);
     if (event->kind == TR_EVENT_STEP && event->step == 5) tr_trainer_stop(told->trainer);
+    return 0;
 }
 
 static void a_stopped_run_saves_its_last_step(void **state)

@@ -223,10 +223,11 @@ struct stop {
     int64_t at;
 };
 
-static void stop_at(void *user, const struct tr_train_event *event)
+static int stop_at(void *user, const struct tr_train_event *event)
 {
     struct stop *stop = user;
     if (event->kind == TR_EVENT_STEP && event->step == stop->at) tr_trainer_stop(stop->trainer);
+    return 0;
 }
 
 /* Stops the run after `step` steps and takes it up again; returns how it ends. */
@@ -300,14 +301,15 @@ struct seen {
     char set[32];
 };
 
-static void see(void *user, const struct tr_train_event *event)
+static int see(void *user, const struct tr_train_event *event)
 {
     struct seen *seen = user;
     if (event->kind == TR_EVENT_STEP && event->step < 64) seen->rate[event->step] = event->rate;
-    if (event->kind != TR_EVENT_EVALUATION) return;
+    if (event->kind != TR_EVENT_EVALUATION) return 0;
     seen->evaluations++;
     seen->examples = event->examples;
     snprintf(seen->set, sizeof seen->set, "%s", event->name);
+    return 0;
 }
 
 static struct seen seen_of(const char *const *set, struct tr_train_info *info)

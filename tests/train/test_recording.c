@@ -262,14 +262,15 @@ struct obstacle {
 };
 
 /* Takes the directory of the trace away before the time comes to write it, and gives it back afterwards. */
-static void obstruct(void *user, const struct tr_train_event *event)
+static int obstruct(void *user, const struct tr_train_event *event)
 {
     struct obstacle *obstacle = user;
     if (event->kind == TR_EVENT_STEP && event->step == 1) assert_int_equal(rmdir(obstacle->directory), 0);
-    if (event->kind != TR_EVENT_WARNING) return;
+    if (event->kind != TR_EVENT_WARNING) return 0;
     assert_non_null(strstr(event->name, obstacle->directory));
     assert_int_equal(mkdir(obstacle->directory, 0777), 0);
     obstacle->warnings++;
+    return 0;
 }
 
 static void a_trace_that_cannot_be_written_yet_is_written_at_the_end(void **state)

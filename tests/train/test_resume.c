@@ -67,10 +67,11 @@ struct stop {
     int64_t at;
 };
 
-static void stop_at(void *user, const struct tr_train_event *event)
+static int stop_at(void *user, const struct tr_train_event *event)
 {
     struct stop *stop = user;
     if (event->kind == TR_EVENT_STEP && event->step == stop->at) tr_trainer_stop(stop->trainer);
+    return 0;
 }
 
 /* Begins the run and ends it after `step` steps, alternately as a signal does and through single steps. */

@@ -136,7 +136,7 @@ struct seen {
     double test_loss, test_accuracy;
 };
 
-static void see(void *user, const struct tr_train_event *event)
+static int see(void *user, const struct tr_train_event *event)
 {
     struct seen *seen = user;
     if (event->kind == TR_EVENT_STEP) {
@@ -150,6 +150,7 @@ static void see(void *user, const struct tr_train_event *event)
         seen->test_loss = event->loss;
         seen->test_accuracy = event->accuracy;
     }
+    return 0;
 }
 
 static void expect_scalar(const struct event_file *file, const char *tag, int64_t step, double expected)
@@ -499,9 +500,10 @@ static void ranks_must_want_the_same(void **state)
 
 /* ---- stopping and going on ---- */
 
-static void stop_at_four(void *user, const struct tr_train_event *event)
+static int stop_at_four(void *user, const struct tr_train_event *event)
 {
     if (event->kind == TR_EVENT_STEP && event->step == 4) tr_trainer_stop(user);
+    return 0;
 }
 
 static void a_run_goes_on_in_a_new_file(void **state)

@@ -1,6 +1,7 @@
 trireme_test(train directory SOURCES support/training.c support/families.c)
 trireme_test(train journal SOURCES support/training.c support/families.c)
 trireme_test(train memory_data SOURCES support/ranks.c support/training.c support/families.c)
+trireme_test(train parameters SOURCES support/training.c support/families.c)
 trireme_test(train manual)
 trireme_test(train metrics)
 trireme_test(train registries)

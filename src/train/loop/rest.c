@@ -16,7 +16,7 @@ void trainer_tell(const struct run *run, const struct tr_train_event *event)
     if (!trainer_is_root(run->trainer) || !trainer_is_news(run->trainer, event)) return;
     trainer_observe_event(run->trainer, event);
     trainer_journal_event(run->trainer, event);
-    if (run->listener) run->listener(run->user, event);
+    if (run->listener && run->listener(run->user, event)) tr_trainer_stop(run->trainer);
 }
 
 static struct tr_train_event event_of(const tr_trainer *trainer, enum tr_train_event_kind kind)

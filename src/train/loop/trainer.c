@@ -460,25 +460,3 @@ tr_status tr_trainer_save(tr_trainer *trainer, char **path)
 {
     return trainer_save(trainer, false, path);
 }
-
-tr_status tr_trainer_parameter(tr_trainer *trainer, const char *name, float *values, int64_t count)
-{
-    const struct tr_model *model = trainer->job->model;
-    for (int i = 0; i < model->parameter_count; i++) {
-        const struct tr_parameter *parameter = &model->parameters[i];
-        if (strcmp(parameter->name, name) != 0) continue;
-        if (count != parameter->count)
-            return tr_fail(TR_EMISMATCH, "parameter \"%s\" has %lld values, room is for %lld", name,
-                           (long long)parameter->count, (long long)count);
-        if (!tr_variables_keep(trainer->variables, TR_ARENA_PARAMETERS, parameter->offset,
-                               parameter->offset + parameter->count))
-            return tr_fail(
-                TR_ENOTFOUND,
-                "parameter \"%s\" is on another process, that of its layer; load it from a checkpoint", name);
-        const float *arena = tr_variables_arena(trainer->variables, TR_ARENA_PARAMETERS);
-        TR_TRY(tr_device_to_host(trainer->holder, values, arena + parameter->offset,
-                                 (size_t)count * sizeof *values));
-        return tr_device_wait(trainer->holder);
-    }
-    return tr_fail(TR_ENOTFOUND, "there is no parameter \"%s\"; `trireme inspect` lists them", name);
-}

@@ -1,0 +1,94 @@
+/* The parameters of a trainer, one by one, for programs. */
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/sized.h"
+#include "train/loop/internal.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static tr_status find(const tr_trainer *trainer, const char *name, int64_t count,
+                      const struct tr_parameter **out)
+{
+    const struct tr_model *model = trainer->job->model;
+    for (int i = 0; i < model->parameter_count; i++) {
+        const struct tr_parameter *parameter = &model->parameters[i];
+        if (strcmp(parameter->name, name) != 0) continue;
+        *out = parameter;
+        if (count == parameter->count) return TR_OK;
+        return tr_fail(TR_EMISMATCH, "parameter \"%s\" has %" PRId64 " values, %" PRId64 " are given", name,
+                       parameter->count, count);
+    }
+    return tr_fail(TR_ENOTFOUND, "there is no parameter \"%s\"; tr_trainer_parameter_at() lists them", name);
+}
+
+int32_t tr_trainer_parameter_count(const tr_trainer *trainer)
+{
+    return trainer->job->model->parameter_count;
+}
+
+tr_status tr_trainer_parameter_at(const tr_trainer *trainer, int32_t index, struct tr_parameter_info *info)
+{
+    const struct tr_model *model = trainer->job->model;
+    if (index < 0 || index >= model->parameter_count)
+        return tr_fail(TR_ENOTFOUND, "there is no parameter %" PRId32 "; they are 0 to %d", index,
+                       model->parameter_count - 1);
+    const struct tr_parameter *parameter = &model->parameters[index];
+    struct tr_parameter_info facts = {
+        .name = parameter->name,
+        .count = parameter->count,
+        .dimensions = parameter->shape.rank,
+    };
+    for (int i = 0; i < parameter->shape.rank; i++) facts.shape[i] = parameter->shape.size[i];
+    return tr_sized_give(&facts, sizeof facts, "TR_PARAMETER_INFO_INIT", info);
+}
+
+tr_status tr_trainer_parameter(tr_trainer *trainer, const char *name, float *values, int64_t count)
+{
+    const struct tr_parameter *parameter = NULL;
+    TR_TRY(find(trainer, name, count, &parameter));
+    if (!tr_variables_keep(trainer->variables, TR_ARENA_PARAMETERS, parameter->offset,
+                           parameter->offset + parameter->count))
+        return tr_fail(TR_ENOTFOUND,
+                       "parameter \"%s\" is on another process, that of its layer; load it from a checkpoint",
+                       name);
+    const float *arena = tr_variables_arena(trainer->variables, TR_ARENA_PARAMETERS);
+    TR_TRY(tr_device_to_host(trainer->holder, values, arena + parameter->offset,
+                             (size_t)count * sizeof *values));
+    return tr_device_wait(trainer->holder);
+}
+
+/* Puts values into the place of a parameter in an arena, which goes to the device as a whole. */
+static tr_status put(tr_trainer *trainer, enum tr_arena arena, const struct tr_parameter *parameter,
+                     const float *values)
+{
+    tr_variables *variables = trainer->variables;
+    if (!tr_variables_arena(variables, arena)) return TR_OK;
+    float *whole = tr_alloc((size_t)tr_variables_floats(variables), sizeof *whole);
+    if (!whole) return TR_ENOMEM;
+    tr_status status = tr_variables_store(variables, arena, whole);
+    if (status == TR_OK) {
+        memcpy(whole + parameter->offset, values, (size_t)parameter->count * sizeof *values);
+        status = tr_variables_load(variables, arena, whole);
+    }
+    tr_free(whole);
+    return status;
+}
+
+tr_status tr_trainer_set_parameter(tr_trainer *trainer, const char *name, const float *values, int64_t count)
+{
+    const struct tr_parameter *parameter = NULL;
+    TR_TRY(find(trainer, name, count, &parameter));
+    if (trainer->comm && tr_comm_size(trainer->comm) > 1)
+        return tr_fail(
+            TR_EUNSUPPORTED,
+            "parameter \"%s\" cannot be set where processes share a job; set it in a job of one process, "
+            "save that, and begin with its checkpoint (`from`)",
+            name);
+    if (trainer->holder != trainer->device)
+        return tr_fail(
+            TR_EUNSUPPORTED,
+            "parameter \"%s\" cannot be set while another device holds it; leave `parameters_on` out", name);
+    TR_TRY(put(trainer, TR_ARENA_PARAMETERS, parameter, values));
+    return put(trainer, TR_ARENA_EMA, parameter, values);
+}
