@@ -64,7 +64,7 @@ static const char *const settings[][2] = {
     {"OMPI_ALLOW_RUN_AS_ROOT", "1"},
     {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"},
     {"OMPI_MCA_rmaps_base_oversubscribe", "1"},
-    {"PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe"},
+    {"PRTE_MCA_rmaps_default_mapping_policy", "slot:oversubscribe"}, /* of each host first */
     {"OMPI_MCA_hwloc_base_binding_policy", "none"},
     {"PRTE_MCA_hwloc_default_binding_policy", "none"},
     {"OMPI_MCA_orte_keep_fqdn_hostnames", "1"}, /* else a.example.org becomes a */
@@ -100,6 +100,7 @@ static tr_status set_environment(const struct cli_job_orders *orders, struct cli
     failed |= setenv("TRIREME_LAUNCHED", orders->token, 1) != 0;
     if (orders->outlives) failed |= setenv("TRIREME_OUTLIVES", "true", 1) != 0;
     failed |= setenv("OMPI_MCA_orte_enable_recovery", orders->tolerant ? "1" : "0", 0) != 0;
+    failed |= setenv("PRTE_MCA_state_base_recoverable", orders->tolerant ? "1" : "0", 0) != 0;
     snprintf(threads, sizeof threads, "%d", orders->threads);
     if (orders->threads > 0) failed |= setenv("TRIREME_THREADS", threads, 1) != 0;
     /* mpirun gives its processes a terminal even where it has none itself. */
@@ -330,7 +331,7 @@ static void judge(struct cli_job *job)
     bool killed = WIFSIGNALED(status);
     snprintf(end->whose, sizeof end->whose, killed ? "mpirun" : "a process");
     if (killed) end->signal = WTERMSIG(status);
-    if (code > 128 && code < 128 + NSIG) end->signal = code - 128;
+    if (code > 128 && code <= 128 + SIGSYS) end->signal = code - 128; /* 5 has other codes above */
     if (end->ended) return;
     if (code == 0 && !killed)
         end->code = job->orders->tolerant ? CLI_EXIT_FAILED : CLI_EXIT_DONE;

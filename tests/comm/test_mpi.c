@@ -50,13 +50,16 @@ static void skip_without_mpi(void)
     skip();
 }
 
-/* More ranks than processors, as root in containers, ranks that outlive others. */
+/* More ranks than processors, as root in containers, ranks that outlive others; for Open MPI 4 and 5. */
 static void set_environment(void)
 {
     static const char *const names[] = {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM",
-                                        "OMPI_MCA_rmaps_base_oversubscribe", "OMPI_MCA_orte_enable_recovery"};
+                                        "OMPI_MCA_rmaps_base_oversubscribe", "OMPI_MCA_orte_enable_recovery",
+                                        "PRTE_MCA_state_base_recoverable"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) setenv(names[i], "1", 1);
     setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 1);
+    setenv("PRTE_MCA_hwloc_default_binding_policy", "none", 1);
+    setenv("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe", 1);
 }
 
 /* Runs `ranks` ranks, fills `output` and returns mpirun's exit code. Its group is killed when the deadline

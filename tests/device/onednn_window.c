@@ -103,6 +103,18 @@ static struct geometry geometry_of(const struct tr_sliding_window *w)
                   padding_after(w->in_w, w->out_w, w->kernel_w, w->stride_w, w->dilation_w, w->pad_left)}};
 }
 
+/* w [kernel_h][kernel_w][in_c][out_c] as [out_c][in_c][kernel_h][kernel_w]: oneDNN 3.7 takes the weights of
+   some gradients for that, whatever it was told. */
+static float *outputs_first(int64_t taps, int32_t in_c, int32_t out_c, const float *w)
+{
+    float *out = differences_zeros(taps * in_c * out_c);
+    for (int64_t t = 0; t < taps; t++)
+        for (int32_t i = 0; i < in_c; i++)
+            for (int32_t o = 0; o < out_c; o++)
+                out[((int64_t)o * in_c + i) * taps + t] = w[(t * in_c + i) * out_c + o];
+    return out;
+}
+
 static void check_conv(const struct named_window *named, int64_t rows, int32_t in_c, int32_t out_c)
 {
     const struct tr_sliding_window *window = &named->window;
@@ -130,10 +142,13 @@ static void check_conv(const struct named_window *named, int64_t rows, int32_t i
 
     float *their_y = differences_zeros(yn), *their_dx = differences_zeros(xn);
     float *their_dw = differences_zeros(wn), *their_db = differences_zeros(out_c);
+    float *w_turned = outputs_first((int64_t)window->kernel_h * window->kernel_w, in_c, out_c, w);
     struct geometry g = geometry_of(window);
     onednn_shape xs = judge_shape(4, (dnnl_dim_t[]){rows, in_c, window->in_h, window->in_w}, dnnl_nhwc);
     onednn_shape ws =
         judge_shape(4, (dnnl_dim_t[]){out_c, in_c, window->kernel_h, window->kernel_w}, dnnl_hwio);
+    onednn_shape ws_turned =
+        judge_shape(4, (dnnl_dim_t[]){out_c, in_c, window->kernel_h, window->kernel_w}, dnnl_oihw);
     onednn_shape bs = judge_shape(1, (dnnl_dim_t[]){out_c}, dnnl_a);
     onednn_shape ys = judge_shape(4, (dnnl_dim_t[]){rows, out_c, window->out_h, window->out_w}, dnnl_nhwc);
     dnnl_primitive_desc_t hint;
@@ -146,11 +161,12 @@ static void check_conv(const struct named_window *named, int64_t rows, int32_t i
                                         {DNNL_ARG_DST, ys, their_y}},
               NULL);
     dnnl_primitive_desc_t backward_data;
-    JUDGE_BACKWARD(&backward_data, hint, convolution_backward_data, dnnl_convolution_direct, xs, ws, ys,
-                   g.strides, g.dilates, g.before, g.after);
+    JUDGE_BACKWARD(&backward_data, hint, convolution_backward_data, dnnl_convolution_direct, xs, ws_turned,
+                   ys, g.strides, g.dilates, g.before, g.after);
     judge_run(backward_data, 3,
-              (struct judge_argument[]){
-                  {DNNL_ARG_DIFF_DST, ys, dy}, {DNNL_ARG_WEIGHTS, ws, w}, {DNNL_ARG_DIFF_SRC, xs, their_dx}},
+              (struct judge_argument[]){{DNNL_ARG_DIFF_DST, ys, dy},
+                                        {DNNL_ARG_WEIGHTS, ws_turned, w_turned},
+                                        {DNNL_ARG_DIFF_SRC, xs, their_dx}},
               NULL);
     dnnl_primitive_desc_t backward_weights;
     JUDGE_BACKWARD(&backward_weights, hint, convolution_backward_weights, dnnl_convolution_direct, xs, ws, bs,
@@ -173,7 +189,8 @@ static void check_conv(const struct named_window *named, int64_t rows, int32_t i
     JUDGE(dnnl_primitive_desc_destroy(backward_weights));
     JUDGE(dnnl_primitive_desc_destroy(backward_data));
     JUDGE(dnnl_primitive_desc_destroy(hint));
-    differences_release(12, (float *[]){x, w, b, dy, y, dx, dw, db, their_y, their_dx, their_dw, their_db});
+    differences_release(
+        13, (float *[]){x, w, b, dy, y, dx, dw, db, their_y, their_dx, their_dw, their_db, w_turned});
 }
 
 void onednn_conv(void **state)

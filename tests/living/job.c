@@ -178,7 +178,9 @@ pid_t job_mpirun(const struct job *job)
     struct process found[MOST];
     int count = list(job, found, MOST);
     for (int i = 0; i < count; i++)
-        if (strcmp(found[i].name, "mpirun") == 0 || strcmp(found[i].name, "orterun") == 0) return found[i].id;
+        if (strcmp(found[i].name, "mpirun") == 0 || strcmp(found[i].name, "orterun") == 0 ||
+            strcmp(found[i].name, "prterun") == 0)
+            return found[i].id;
     return 0;
 }
 

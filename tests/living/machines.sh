@@ -31,9 +31,8 @@ for tool in ip unshare mpirun; do
 done
 # What `ip netns` mounts is to be gone with this program: it runs in a name space of mounts of its own.
 if [ "${TRIREME_MACHINES_INSIDE:-}" != yes ]; then
-  unshare --mount true 2>"$place/why" || skip "name spaces of mounts are not allowed here: $(tail -n 1 "$place/why")"
   rm -rf "$place"
-  TRIREME_MACHINES_INSIDE=yes exec unshare --mount sh "$0" "$@"
+  TRIREME_MACHINES_INSIDE=yes exec sh "$(dirname "$0")/../support/own_mounts.sh" sh "$0" "$@"
 fi
 { ip netns add "$a" && ip netns add "$b" &&
   ip link add v0 netns "$a" type veth peer name v0 netns "$b" &&
@@ -48,7 +47,7 @@ for side in "$a 10.77.0.1" "$b 10.77.0.2"; do
     skip "links cannot be made slow here: $(tail -n 1 "$place/why")"
 done
 
-# What ssh would be: `agent [options] HOST COMMAND...` runs the command on that machine.
+# What ssh would be, which has a shell read the words: `agent [options] HOST COMMAND...` runs the command on that machine.
 cat >"$place/agent" <<END
 #!/bin/sh
 while [ "\${1#-}" != "\$1" ]; do shift; done
@@ -59,18 +58,18 @@ case \$1 in
 esac
 shift
 exec ip netns exec "\$space" unshare --uts --pid --fork --kill-child --mount-proc sh -c \
-  "hostname \$name; [ \$name = machine-a ] || mount -t tmpfs none '$place/two'; exec \$*"
+  "hostname \$name; [ \$name = machine-a ] || mount -t tmpfs none '$place/two'; \$*; exit \$?"
 END
 chmod +x "$place/agent"
 mkdir "$place/two" # of checkpoints: machine-b sees another one, which is empty
-export OMPI_MCA_plm_rsh_agent="$place/agent"
+export OMPI_MCA_plm_rsh_agent="$place/agent" PRTE_MCA_plm_ssh_agent="$place/agent" # of Open MPI 4 and 5
 # The daemon is the first process of its name space and must stay.
-export OMPI_MCA_orte_leave_session_attached=1
+export OMPI_MCA_orte_leave_session_attached=1 PRTE_MCA_prte_leave_session_attached=1
 export OMPI_MCA_btl=tcp,self
 # Its store in shared memory is named by numbers of processes, which both machines have.
 export PMIX_MCA_gds=hash
 # Sessions are named by host and process, which are the same each time that this program runs.
-export OMPI_MCA_orte_tmpdir_base="$place"
+export OMPI_MCA_orte_tmpdir_base="$place" PRTE_MCA_prte_tmpdir_base="$place"
 
 hash_in() {
   sed -n 's/^hash *//p' "$1" | tail -n 1

@@ -77,10 +77,12 @@ static void unknown_hosts_are_told(void **state)
     write_text("agent", agent);
     assert_int_equal(chmod("agent", 0755), 0);
     assert_int_equal(setenv("OMPI_MCA_plm_rsh_agent", path, 1), 0);
+    assert_int_equal(setenv("PRTE_MCA_plm_ssh_agent", path, 1), 0);
     struct job job;
     job_start(&job, "-n", "2", "--hosts", "nowhere.invalid:2", "train", "job.yaml", "-o", "nowhere", NULL);
     int code = job_end(&job);
     unsetenv("OMPI_MCA_plm_rsh_agent");
+    unsetenv("PRTE_MCA_plm_ssh_agent");
     if (code != 2) session_show(&job.session);
     assert_int_equal(code, 2);
     assert_non_null(strstr(job.session.text[1], "cannot resolve nowhere.invalid"));
@@ -121,7 +123,8 @@ static void other_model_files_are_refused(void **state)
                                             "optimizer.rate=0.5",
                                             NULL};
     static const char *const environment[] = {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
-                                              "OMPI_MCA_rmaps_base_oversubscribe=1", NULL};
+                                              "OMPI_MCA_rmaps_base_oversubscribe=1",
+                                              "PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe", NULL};
     session_start(&session,
                   &(struct setup){.program = "mpirun", .arguments = arguments, .environment = environment});
     int code = session_end(&session);

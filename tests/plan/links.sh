@@ -29,9 +29,8 @@ for tool in ip tc unshare mpirun; do
 done
 # What `ip netns` mounts is to be gone with this program: it runs in a name space of mounts of its own.
 if [ "${TRIREME_LINKS_INSIDE:-}" != yes ]; then
-  unshare --mount true 2>"$place/why" || skip "name spaces of mounts are not allowed here: $(tail -n 1 "$place/why")"
   rm -rf "$place"
-  TRIREME_LINKS_INSIDE=yes exec unshare --mount sh "$0" "$program" "$source" "$@"
+  TRIREME_LINKS_INSIDE=yes exec sh "$(dirname "$0")/../support/own_mounts.sh" sh "$0" "$program" "$source" "$@"
 fi
 { ip netns add "$a" && ip netns add "$b" &&
   ip link add v0 netns "$a" type veth peer name v0 netns "$b" &&
@@ -45,7 +44,7 @@ for side in "$a 10.78.0.1" "$b 10.78.0.2"; do
   shift 2
 done
 
-# What ssh would be: `agent [options] HOST COMMAND...` runs the command on that machine.
+# What ssh would be, which has a shell read the words: `agent [options] HOST COMMAND...` runs the command on that machine.
 cat >"$place/agent" <<END
 #!/bin/sh
 while [ "\${1#-}" != "\$1" ]; do shift; done
@@ -55,12 +54,12 @@ case \$1 in
   *) echo "agent: there is no host \$1" >&2; exit 255 ;;
 esac
 shift
-exec ip netns exec "\$space" unshare --uts --pid --fork --kill-child --mount-proc sh -c "hostname \$name; exec \$*"
+exec ip netns exec "\$space" unshare --uts --pid --fork --kill-child --mount-proc sh -c "hostname \$name; \$*; exit \$?"
 END
 chmod +x "$place/agent"
-export OMPI_MCA_plm_rsh_agent="$place/agent"
+export OMPI_MCA_plm_rsh_agent="$place/agent" PRTE_MCA_plm_ssh_agent="$place/agent" # of Open MPI 4 and 5
 # The daemon is the first process of its name space and must stay.
-export OMPI_MCA_orte_leave_session_attached=1
+export OMPI_MCA_orte_leave_session_attached=1 PRTE_MCA_prte_leave_session_attached=1
 export OMPI_MCA_btl=tcp,self
 HOSTS=10.78.0.1:1,10.78.0.2:1
 RATE=

@@ -47,7 +47,8 @@ run() {
   case $transport in
     local) "$program" launch --transport local -n "$ranks" -t 1 "$@" ;;
     mpi) "$program" launch --transport mpi -n "$ranks" -t 1 "$@" ;;
-    tcp) OMPI_MCA_btl=tcp,self OMPI_MCA_hwloc_base_binding_policy=none mpirun -q --oversubscribe -n "$ranks" \
+    tcp) OMPI_MCA_btl=tcp,self OMPI_MCA_hwloc_base_binding_policy=none PRTE_MCA_hwloc_default_binding_policy=none \
+      mpirun --oversubscribe -n "$ranks" \
       unshare --pid --fork --kill-child --mount-proc "$program" "$@" --transport mpi ;;
   esac >"$place/$name.log" 2>"$place/$name.log.error"
 }
