@@ -57,8 +57,7 @@ static tr_status read_field(struct reader *reader, struct field *field)
 {
     uint64_t tag = 0, size = 0;
     TR_TRY(read_varint(reader, &tag));
-    field->number = tag >> 3;
-    field->wire = (enum wire)(tag & 7);
+    *field = (struct field){.number = tag >> 3, .wire = (enum wire)(tag & 7)};
     if (field->number == 0) return refuse(reader, "a field with number 0");
     switch (field->wire) {
     case WIRE_VARINT:

@@ -196,7 +196,7 @@ static void a_fault_leaves_the_old_file(void **state)
                     continue;
                 }
                 assert_int_equal(status, TR_EIO);
-                assert_message_has(strerrordesc_np(errors[e]));
+                assert_message_has(strerror(errors[e]));
                 struct tr_file_content content;
                 assert_int_equal(tr_file_read(path, 100, &content), TR_OK);
                 assert_true(strcmp(content.data, "old") == 0 || strcmp(content.data, "new text") == 0);

@@ -79,7 +79,7 @@ static bool fail_at(enum fault_kind kind, int error, int64_t at, bool persistent
     if (status != TR_OK) {
         assert_int_equal(status, TR_EIO);
         assert_non_null(strstr(tr_error_message(), "checkpoint of step 3 not saved"));
-        assert_non_null(strstr(tr_error_message(), strerrordesc_np(error)));
+        assert_non_null(strstr(tr_error_message(), strerror(error)));
         /* One fault does not keep the unfinished one from being removed, unless it hit that very call. */
         if (!persistent) assert_int_equal(sample_count(run, "3.tmp"), 0);
         char path[SCRATCH_PATH];

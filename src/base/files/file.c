@@ -95,7 +95,7 @@ tr_status tr_file_read_at(int descriptor, const char *path, uint64_t offset, voi
         if (got < 0 && errno == EINTR) continue;
         if (got < 0)
             return tr_fail(TR_EIO, "read \"%s\": %s at offset %" PRIu64 "; check the disk and the system log",
-                           path, strerrordesc_np(errno), offset);
+                           path, tr_errno_text(errno), offset);
         if (got == 0)
             return tr_fail(TR_EIO,
                            "read \"%s\": ends at offset %" PRIu64 ", %zu bytes early; is it being written?",

@@ -43,16 +43,36 @@ static bool load_from(const struct tr_module *module, const char *directory, con
     return true;
 }
 
+/* What was loaded where an address lies. */
+struct loaded {
+    uintptr_t address;
+    int before;       /* objects that were looked at */
+    const char *name; /* NULL for the program, the first of all: what it is called is up to its caller */
+};
+
+static int find_loaded(struct dl_phdr_info *object, size_t size, void *user)
+{
+    struct loaded *loaded = user;
+    bool is_program = loaded->before++ == 0;
+    (void)size;
+    for (int i = 0; i < object->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
+        if (part->p_type != PT_LOAD || loaded->address - (object->dlpi_addr + part->p_vaddr) >= part->p_memsz)
+            continue;
+        if (!is_program) loaded->name = object->dlpi_name;
+        return 1;
+    }
+    return 0;
+}
+
 /* The file that this code was loaded from, "" where that is not known: the program, or the shared library. */
 static bool find_self(char path[PATH_MAX])
 {
-    Dl_info info;
-    struct link_map *map = NULL;
+    struct loaded self = {.address = (uintptr_t)tr_module_load};
     path[0] = '\0';
-    bool known = dladdr1((const void *)tr_module_load, &info, (void **)&map, RTLD_DL_LINKMAP) != 0 && map;
-    /* The program itself has no name here, and for info.dli_fname whatever its caller gave it. */
-    bool is_library = known && map->l_name && map->l_name[0] == '/';
-    if (!realpath(is_library ? map->l_name : "/proc/self/exe", path)) path[0] = '\0';
+    dl_iterate_phdr(find_loaded, &self);
+    bool is_library = self.name && self.name[0] == '/';
+    if (!realpath(is_library ? self.name : "/proc/self/exe", path)) path[0] = '\0';
     return is_library;
 }
 

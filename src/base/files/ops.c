@@ -59,7 +59,7 @@ static const char *advice(int error)
 
 tr_status tr_file_failure(const char *operation, const char *path, int error)
 {
-    return tr_fail(TR_EIO, "%s \"%s\": %s%s", operation, path, strerrordesc_np(error), advice(error));
+    return tr_fail(TR_EIO, "%s \"%s\": %s%s", operation, path, tr_errno_text(error), advice(error));
 }
 
 /* 0, or the failure of `operation` by a slot's result. */
@@ -81,9 +81,9 @@ static tr_status write_failure(const struct tr_file_writer *writer, int error)
 {
     if (writer->expected == 0)
         return tr_fail(TR_EIO, "write \"%s\": %s after %" PRIu64 " bytes%s", writer->path,
-                       strerrordesc_np(error), writer->written, advice(error));
+                       tr_errno_text(error), writer->written, advice(error));
     return tr_fail(TR_EIO, "write \"%s\": %s after %" PRIu64 " of %" PRIu64 " bytes%s", writer->path,
-                   strerrordesc_np(error), writer->written, writer->expected, advice(error));
+                   tr_errno_text(error), writer->written, writer->expected, advice(error));
 }
 
 tr_status tr_file_write(struct tr_file_writer *writer, const void *data, size_t size)
@@ -127,7 +127,7 @@ tr_status tr_file_rename(const tr_file_system *files, const char *from, const ch
     files = resolve(files);
     int result = files->ops->rename(files->context, from, to);
     if (result == 0) return TR_OK;
-    return tr_fail(TR_EIO, "rename \"%s\" to \"%s\": %s%s", from, to, strerrordesc_np(-result),
+    return tr_fail(TR_EIO, "rename \"%s\" to \"%s\": %s%s", from, to, tr_errno_text(-result),
                    advice(-result));
 }
 

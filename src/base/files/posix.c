@@ -98,7 +98,7 @@ static int posix_sync(void *context, int descriptor)
     return sync_result(result);
 }
 
-static int posix_close(void *context, int descriptor)
+static int posix_end(void *context, int descriptor)
 {
     (void)context;
     /* On Linux the descriptor is gone after EINTR too. */
@@ -187,7 +187,7 @@ const struct tr_file_ops tr_file_ops_posix = {
     .open = posix_open,
     .write = posix_write,
     .sync = posix_sync,
-    .close = posix_close,
+    .close = posix_end,
     .rename = posix_rename,
     .make_directory = posix_make_directory,
     .remove_file = posix_remove_file,

@@ -66,7 +66,7 @@ tr_status tr_cache_open_file(const char *path, int *descriptor, uint64_t *size)
     do *descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     while (*descriptor < 0 && errno == EINTR);
     if (*descriptor < 0 && errno == ENOENT) return TR_ENOTFOUND;
-    if (*descriptor < 0) return tr_fail(TR_ECORRUPT, "open \"%s\": %s", path, strerrordesc_np(errno));
+    if (*descriptor < 0) return tr_fail(TR_ECORRUPT, "open \"%s\": %s", path, tr_errno_text(errno));
     const char *why = fstat(*descriptor, &facts) != 0 ? "cannot be looked at"
                       : !S_ISREG(facts.st_mode)       ? "is no file"
                                                       : distrust(&facts);

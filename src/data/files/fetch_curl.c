@@ -2,6 +2,7 @@
 #include "data/files/fetch.h"
 
 #include <curl/curl.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 #define CONNECT_SECONDS 20L
@@ -33,6 +34,18 @@ static int tell(void *transfer_, curl_off_t total, curl_off_t done, curl_off_t u
     return 1;
 }
 
+/* A libcurl that does not know these protocols must not fall back on all that it has. False: it does not. */
+static bool allow_protocols(CURL *curl)
+{
+#if LIBCURL_VERSION_NUM >= 0x075500
+    return curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "https,file") == CURLE_OK &&
+           curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "https") == CURLE_OK;
+#else
+    return curl_easy_setopt(curl, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTPS | CURLPROTO_FILE)) == CURLE_OK &&
+           curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS, (long)CURLPROTO_HTTPS) == CURLE_OK;
+#endif
+}
+
 static enum tr_fetch_result get(const char *url, int (*write)(void *user, const void *data, size_t size),
                                 int (*progress)(void *user, int64_t done, int64_t total), void *user,
                                 char *message, size_t size)
@@ -45,9 +58,7 @@ static enum tr_fetch_result get(const char *url, int (*write)(void *user, const 
         return TR_FETCH_FAILED;
     }
     curl_easy_setopt(curl, CURLOPT_URL, url);
-    /* A libcurl that does not know these protocols must not fall back on all that it has. */
-    if (curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "https,file") != CURLE_OK ||
-        curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "https") != CURLE_OK) {
+    if (!allow_protocols(curl)) {
         curl_easy_cleanup(curl);
         snprintf(message, size, "this libcurl has no https");
         return TR_FETCH_FAILED;
