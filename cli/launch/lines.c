@@ -107,6 +107,7 @@ void cli_lines_flush(struct cli_lines *lines)
 void cli_lines_add(struct cli_lines *lines, const char *bytes, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
+        if (bytes[i] == '\0') continue; /* PRRTE's mpirun ends its words so */
         if (bytes[i] == '\n') {
             end_line(lines);
             continue;

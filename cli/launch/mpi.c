@@ -71,17 +71,19 @@ static const char *const settings[][2] = {
     {"PRTE_MCA_prte_keep_fqdn_hostnames", "1"},
     {"OMPI_MCA_orte_execute_quiet", "1"},
     {"PRTE_MCA_prte_execute_quiet", "1"},
+    {"OMPI_MCA_mpi_ft_enable", "1"}, /* else the death of a peer ends a process of 5 before it can say so */
     {"HWLOC_COMPONENTS", "-opencl"},
 };
 
 /* Settings where no other host takes part: processes need no port, since they share memory, and those of
-   mpirun and of users who want TCP nevertheless are told to this host alone. Each with another that it cannot
-   be combined with. No setting keeps mpirun's own two ports (IPv4, IPv6) from other hosts. */
-static const char *const here_alone[][3] = {
+   mpirun and of users who want TCP nevertheless are told to this host alone. Each with others that it cannot
+   be combined with (Open MPI 5 takes that of oob for PMIx, too). No setting keeps mpirun's own two ports
+   (IPv4, IPv6) from other hosts. */
+static const char *const here_alone[][4] = {
     {"OMPI_MCA_btl", "self,vader", "OMPI_MCA_btl"},
     {"OMPI_MCA_btl_tcp_if_include", "lo", "OMPI_MCA_btl_tcp_if_exclude"},
     {"OMPI_MCA_oob_tcp_if_include", "lo", "OMPI_MCA_oob_tcp_if_exclude"},
-    {"PMIX_MCA_ptl_tcp_if_include", "lo", "PMIX_MCA_ptl_tcp_if_exclude"},
+    {"PMIX_MCA_ptl_tcp_if_include", "lo", "PMIX_MCA_ptl_tcp_if_exclude", "OMPI_MCA_oob_tcp_if_exclude"},
 };
 
 /* Whether no other host takes part. */
@@ -108,7 +110,8 @@ static tr_status set_environment(const struct cli_job_orders *orders, struct cli
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
         failed |= setenv(settings[i][0], settings[i][1], 0) != 0;
     for (size_t i = 0; here && i < sizeof here_alone / sizeof here_alone[0]; i++)
-        if (!getenv(here_alone[i][2])) failed |= setenv(here_alone[i][0], here_alone[i][1], 0) != 0;
+        if (!getenv(here_alone[i][2]) && !(here_alone[i][3] && getenv(here_alone[i][3])))
+            failed |= setenv(here_alone[i][0], here_alone[i][1], 0) != 0;
     if (failed) return tr_fail(TR_ENOMEM, "out of memory");
     return here ? cli_place_make(orders->processes, place)
                 : TR_OK; /* other hosts know no directory of ours */

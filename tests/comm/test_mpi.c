@@ -53,9 +53,12 @@ static void skip_without_mpi(void)
 /* More ranks than processors, as root in containers, ranks that outlive others; for Open MPI 4 and 5. */
 static void set_environment(void)
 {
-    static const char *const names[] = {"OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM",
-                                        "OMPI_MCA_rmaps_base_oversubscribe", "OMPI_MCA_orte_enable_recovery",
-                                        "PRTE_MCA_state_base_recoverable"};
+    static const char *const names[] = {"OMPI_ALLOW_RUN_AS_ROOT",
+                                        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM",
+                                        "OMPI_MCA_rmaps_base_oversubscribe",
+                                        "OMPI_MCA_orte_enable_recovery",
+                                        "PRTE_MCA_state_base_recoverable",
+                                        "OMPI_MCA_mpi_ft_enable"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) setenv(names[i], "1", 1);
     setenv("OMPI_MCA_hwloc_base_binding_policy", "none", 1);
     setenv("PRTE_MCA_hwloc_default_binding_policy", "none", 1);
@@ -80,7 +83,7 @@ static int run(int ranks, bool tcp, const char *what)
         close(pipes[0]);
         if (tcp)
             execlp("mpirun", "mpirun", "-np", count, "--mca", "pml", "ob1", "--mca", "btl", "tcp,self",
-                   TRIREME_MPI_RANK, what, (char *)NULL);
+                   "--mca", "btl_tcp_if_include", "lo", TRIREME_MPI_RANK, what, (char *)NULL);
         else
             execlp("mpirun", "mpirun", "-np", count, TRIREME_MPI_RANK, what, (char *)NULL);
         _exit(127);

@@ -97,34 +97,17 @@ static void other_model_files_are_refused(void **state)
     skip_without_mpi();
     struct session session;
     static const char *const arguments[] = {"-n",
-                                            "1",
-                                            TRIREME_PROGRAM,
-                                            "train",
-                                            "job.yaml",
-                                            "-o",
-                                            "differ",
-                                            "--transport",
-                                            "mpi",
-                                            "-t",
-                                            "1",
-                                            ":",
-                                            "-n",
-                                            "1",
-                                            TRIREME_PROGRAM,
-                                            "train",
-                                            "job.yaml",
-                                            "-o",
-                                            "differ",
-                                            "--transport",
-                                            "mpi",
-                                            "-t",
-                                            "1",
-                                            "-s",
-                                            "optimizer.rate=0.5",
+                                            "2",
+                                            "sh",
+                                            "-c",
+                                            "[ $OMPI_COMM_WORLD_RANK = 0 ] || set -- -s optimizer.rate=0.5\n"
+                                            "exec " TRIREME_PROGRAM
+                                            " train job.yaml -o differ --transport mpi -t 1 \"$@\"",
+                                            "sh",
                                             NULL};
-    static const char *const environment[] = {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
-                                              "OMPI_MCA_rmaps_base_oversubscribe=1",
-                                              "PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe", NULL};
+    static const char *const environment[] = {
+        "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "OMPI_MCA_rmaps_base_oversubscribe=1",
+        "PRTE_MCA_rmaps_default_mapping_policy=slot:oversubscribe", NULL};
     session_start(&session,
                   &(struct setup){.program = "mpirun", .arguments = arguments, .environment = environment});
     int code = session_end(&session);
