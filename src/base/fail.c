@@ -1,8 +1,6 @@
 /* Thread-local message of the last failure. */
 #include "base/fail.h"
 
-#include <locale.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -70,18 +68,4 @@ tr_status tr_failure_restore(const struct tr_failure *failure)
 {
     memcpy(message, failure->message, sizeof message);
     return failure->status;
-}
-
-static locale_t plain;
-
-static void make_plain(void)
-{
-    plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-}
-
-const char *tr_errno_text(int error)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, make_plain);
-    return plain ? strerror_l(error, plain) : "the reason is not known";
 }

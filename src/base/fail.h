@@ -17,9 +17,6 @@ tr_status tr_fail(tr_status status, const char *format, ...) __attribute__((form
    (file, layer) which the failing function did not. Any thread. */
 tr_status tr_fail_in(tr_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* What an errno means, in English whatever the locale. Static storage; any thread. */
-const char *tr_errno_text(int error);
-
 /* A failure that is kept over other calls that may fail as well, or handed to another thread. */
 struct tr_failure {
     tr_status status;

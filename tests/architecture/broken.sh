@@ -33,7 +33,7 @@ make() {
 
 # sound: the tree as it stands passes every check.
 sound() {
-  for check in includes names flags streams paths; do
+  for check in includes names flags streams paths portable; do
     sh "$checks/$check.sh" "$tree" || { echo "$check.sh refused the sound tree"; exit 1; }
   done
 }
@@ -93,4 +93,10 @@ check=paths
 expect 'no file data/order.h' src/nn/model.c '/* As data/order.h says. */'
 expect 'no file src/base/gone.c' docs/architecture.md 'It is in `src/base/gone.c`.'
 expect 'no file gone.c' src/nn/model.c '/* The rest, see gone.c. */'
+check=portable
+expect 'tr_errno_text' src/nn/model.c '    return strerrordesc_np(errno);'
+expect 'by syscall' cli/train/main.c '#include <sys/pidfd.h>'
+expect 'some C libraries' src/nn/model.c '    dladdr1(x, &info, &map, 1);'
+expect 'CMake 3.18' src/CMakeLists.txt 'file(REAL_PATH x y)'
+expect 'CMake 3.18' CMakeLists.txt 'cmake_minimum_required(VERSION 3.25)'
 echo "all mistakes were found"

@@ -5,9 +5,11 @@ add_test(NAME architecture.names COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/architec
 add_test(NAME architecture.flags COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/architecture/flags.sh ${PROJECT_SOURCE_DIR})
 add_test(NAME architecture.streams COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/architecture/streams.sh ${PROJECT_SOURCE_DIR})
 add_test(NAME architecture.paths COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/architecture/paths.sh ${PROJECT_SOURCE_DIR})
+add_test(NAME architecture.portable COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/architecture/portable.sh ${PROJECT_SOURCE_DIR})
 add_test(NAME architecture.broken COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/architecture/broken.sh
                                           ${CMAKE_CURRENT_SOURCE_DIR}/architecture)
-set_tests_properties(architecture.includes architecture.names architecture.flags architecture.streams architecture.paths architecture.broken
+set_tests_properties(architecture.includes architecture.names architecture.flags architecture.streams architecture.paths architecture.portable
+                     architecture.broken
                      PROPERTIES LABELS architecture TIMEOUT 900)
 
 # Every fault of tools/mutations still finds its place. Long, so that it is looked after in peace, not in the middle of other work.

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/files/mapped.h"
+#include "base/reason.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/files/file.h"
+#include "base/reason.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "base/files/file.h"
 #include "base/numbers/hash.h"
+#include "base/reason.h"
 
 #include <errno.h>
 #include <fcntl.h>
