@@ -237,8 +237,7 @@ static const char *advice(const struct tr_csv_table *table, struct tr_csv_field 
         return is_label ? "; give the label, or set missing: skip"
                         : "; set missing: skip, mean or constant for values that are not there";
     if (tr_csv_has_decimal_comma(field))
-        return "; numbers have a decimal point: write 3.14, not 3,14 (where the whole table is so: sed "
-               "s/,/./g)";
+        return "; numbers have a decimal point: write 3.14, not 3,14";
     if (words)
         return "; tables hold numbers: sentences with a class each are read by the format `text`, one a "
                "line, "
