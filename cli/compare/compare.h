@@ -71,6 +71,7 @@ struct cli_compare_result {
     bool has_statistics;
     struct cli_statistics statistics;
     int64_t dropped;
+    double again; /* examples per second of the same run once all others were done; 0: not measured */
 };
 
 /* Runs a case as one or several processes of their own, and shows on the screen how it goes. Returns TR_OK
@@ -94,6 +95,10 @@ double cli_compare_speedup(const struct cli_compare_result *results, int index);
 /* The run that met the target first, or without one the fastest; -1: there is none. */
 int cli_compare_best(const struct cli_compare_orders *orders, const struct cli_compare_plan *plan,
                      const struct cli_compare_result *results);
+
+/* Whether the figures of a run cannot be, so that the machine must have been busy. */
+bool cli_compare_doubtful(const struct cli_compare_plan *plan, const struct cli_compare_result *results,
+                          int index);
 
 /* Lines for people, without line feeds; each is returned, free with tr_free(), NULL when memory fails. */
 char *cli_compare_head(const struct cli_compare_orders *orders, const struct cli_compare_plan *plan);

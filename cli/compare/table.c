@@ -1,6 +1,7 @@
 /* What a comparison says to people: a row for each run as it ends, and what follows from them. */
 #include "cli/terminal/columns.h"
 #include "cli/compare/compare.h"
+#include "cli/compare/judge.h"
 
 #include "base/alloc.h"
 
@@ -31,6 +32,15 @@ enum cli_compare_hash cli_compare_hash(const struct cli_compare_plan *plan,
     return strcmp(result->hash, results[0].hash) == 0 ? CLI_HASH_EQUAL : CLI_HASH_NOT_EQUAL;
 }
 
+bool cli_compare_doubtful(const struct cli_compare_plan *plan, const struct cli_compare_result *results,
+                          int index)
+{
+    const struct cli_compare_result *result = &results[index];
+    if (!has_run(result)) return false;
+    double waiting = result->has_statistics ? result->statistics.waiting : 0;
+    return !cli_compare_can_be(cli_compare_speedup(results, index), plan->cases[index].workers, waiting);
+}
+
 static bool beats(const struct cli_compare_orders *orders, const struct cli_compare_result *a,
                   const struct cli_compare_result *b)
 {
@@ -55,6 +65,7 @@ int cli_compare_best(const struct cli_compare_orders *orders, const struct cli_c
     for (int i = 0; i < plan->count; i++) {
         if (plan->cases[i].left_out || !has_run(&results[i])) continue;
         if (orders->until > 0 && isnan(results[i].target_seconds)) continue;
+        if (cli_compare_doubtful(plan, results, i)) continue;
         if (best < 0 || beats(orders, &results[i], &results[best])) best = i;
     }
     return best;
@@ -158,8 +169,10 @@ char *cli_compare_row(const struct cli_compare_orders *orders, const struct cli_
         tr_text_addf(&text, "  %s", result->end == CLI_COMPARE_FAILED ? result->failure : "stopped");
         return cli_columns_end(&text);
     }
+    bool doubtful = cli_compare_doubtful(plan, results, index);
     cli_column_right(&text, tr_text_from_count((int64_t)(result->examples_per_second + 0.5), number), SPEED);
-    cli_column_right(&text, figure(cli_compare_speedup(results, index), 2, "", buffer), SPEEDUP);
+    cli_column_right(&text, figure(cli_compare_speedup(results, index), 2, doubtful ? "?" : "", buffer),
+                     SPEEDUP);
     if (orders->until > 0) {
         bool met = !isnan(result->target_seconds);
         cli_column_right(&text, met ? tr_text_from_seconds(result->target_seconds, number) : "not met", TIME);
@@ -203,6 +216,25 @@ static void add_left_out(const struct cli_compare_plan *plan, struct tr_text *te
     }
 }
 
+/* What speaks against the figures. */
+static void add_doubts(const struct cli_compare_plan *plan, const struct cli_compare_result *results,
+                       struct tr_text *text)
+{
+    char first[TR_TEXT_NUMBER_SIZE], again[TR_TEXT_NUMBER_SIZE];
+    int doubtful = 0;
+    for (int i = 0; i < plan->count; i++) doubtful += cli_compare_doubtful(plan, results, i);
+    bool steady = cli_compare_steady(results[0].examples_per_second, results[0].again);
+    if (!steady)
+        tr_text_addf(text, "busy        one process learned %s examples/s at first and %s at the end\n",
+                     tr_text_from_count((int64_t)(results[0].examples_per_second + 0.5), first),
+                     tr_text_from_count((int64_t)(results[0].again + 0.5), again));
+    if (doubtful > 0) tr_text_addf(text, "busy        figures with ? cannot be (%d of the runs)\n", doubtful);
+    if (doubtful > 0 || !steady)
+        tr_text_add(
+            text,
+            "busy        the machine did something else meanwhile; --rounds 3 takes the fastest of three\n");
+}
+
 static void add_best(const struct cli_compare_orders *orders, const struct cli_compare_plan *plan,
                      const struct cli_compare_result *results, struct tr_text *text)
 {
@@ -243,6 +275,7 @@ char *cli_compare_verdict(const struct cli_compare_orders *orders, const struct 
     tr_text_add(&text, "\n");
     add_left_out(plan, &text);
     add_hashes(plan, results, &text);
+    add_doubts(plan, results, &text);
     add_best(orders, plan, results, &text);
     return tr_text_finish(&text, &lines) == TR_OK ? lines : NULL;
 }

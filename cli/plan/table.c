@@ -1,5 +1,6 @@
 /* What a plan says to people. */
 #include "cli/terminal/columns.h"
+#include "cli/compare/judge.h"
 #include "cli/plan/plan.h"
 
 #include "base/alloc.h"
@@ -35,6 +36,14 @@ char *cli_plan_head(const struct tr_plan *plan)
     return cli_columns_end(&text);
 }
 
+/* Whether a prediction cannot be, as where the machine was busy while operations were measured. */
+static bool is_doubtful(const struct tr_plan *plan, int index)
+{
+    const struct tr_plan_row *row = &plan->row[index];
+    return !row->left_out &&
+           !cli_compare_can_be(tr_plan_speedup(plan, index), row->workers, row->figures.waiting);
+}
+
 char *cli_plan_row(const struct tr_plan *plan, int index)
 {
     const struct tr_plan_row *row = &plan->row[index];
@@ -47,7 +56,7 @@ char *cli_plan_row(const struct tr_plan *plan, int index)
     cli_column_right(&text, cell, BATCH);
     cli_column_right(&text, tr_text_from_seconds(figures->seconds, cell), STEP);
     cli_column_right(&text, tr_text_from_count((int64_t)(figures->examples_per_second + 0.5), cell), SPEED);
-    snprintf(cell, sizeof cell, "%.2f", tr_plan_speedup(plan, index));
+    snprintf(cell, sizeof cell, "%.2f%s", tr_plan_speedup(plan, index), is_doubtful(plan, index) ? "?" : "");
     cli_column_right(&text, cell, SPEEDUP);
     cli_column_right(&text, tr_text_from_bytes((int64_t)figures->most.memory, cell), MEMORY);
     cli_column_right(&text, tr_text_from_bytes(figures->sum.bytes_sent + figures->sum.bytes_shared, cell), MOVED);
@@ -95,6 +104,14 @@ char *cli_plan_verdict(const struct tr_plan *plan)
     }
     const struct tr_plan_row *row = &plan->row[best];
     tr_text_from_count((int64_t)(row->figures.examples_per_second + 0.5), speed);
+    int doubtful = 0;
+    for (int i = 0; i < plan->rows; i++) doubtful += is_doubtful(plan, i);
+    if (doubtful > 0)
+        tr_text_addf(&text,
+                     "Speed-ups with ? cannot be (%d of the rows): the machine was busy while it was "
+                     "measured; plan again, "
+                     "or with a larger --seconds.\n",
+                     doubtful);
     if (row->ranks == 1)
         tr_text_addf(&text, "Fastest by prediction: one process, %s examples/s.", speed);
     else

@@ -13,11 +13,13 @@
 #include <cmocka.h>
 
 #include "cli/compare/compare.h"
+#include "cli/compare/judge.h"
 #include "session.h"
 
 #include "base/alloc.h"
 #include "base/text/json.h"
 #include "base/files/file.h"
+#include "train/describe/waited.h"
 
 /* ---- what is said ---- */
 
@@ -123,6 +125,49 @@ static void test_the_verdict(void **state)
     expect_verdict(&orders, results, "best here   one process: ", true);
     for (int i = 1; i < MISSING; i++) results[i].end = CLI_COMPARE_STOPPED;
     expect_verdict(&orders, results, "best here", false); /* nothing to compare with */
+}
+
+/* Figures as a busy machine gives them: they are marked, and no such run is the best. */
+static void test_figures_that_cannot_be_are_marked(void **state)
+{
+    (void)state;
+    static const struct cli_compare_orders orders = {0};
+    struct cli_compare_result results[RUNS];
+    fill(results);
+    assert_true(cli_compare_can_be(2.4, 2, 0.5)); /* caches together hold more */
+    assert_false(cli_compare_can_be(29.21, 2, 0.5));
+    assert_false(cli_compare_can_be(1.5, 2, 1.01));
+    assert_true(cli_compare_can_be(1.5, 2, 1));
+    assert_true(cli_compare_can_be(NAN, 2, NAN));
+    assert_true(cli_compare_steady(1000, 900));
+    assert_false(cli_compare_steady(1000, 700));
+    assert_false(cli_compare_steady(700, 1000));
+    assert_true(cli_compare_steady(1000, 0)); /* not measured */
+    expect_verdict(&orders, results, "busy", false);
+    results[LOCAL].examples_per_second = 29210;
+    assert_true(cli_compare_doubtful(&plan, results, LOCAL));
+    assert_int_equal(cli_compare_best(&orders, &plan, results), REDUCED);
+    expect_row(
+        &orders, results, LOCAL,
+        "local-sgd,replicas=4        4        1      29,210    29.21?    0.9720          -     2.0 KiB     "
+        "25 %  cccccccc");
+    expect_verdict(&orders, results, "figures with ? cannot be (1 of the runs)", true);
+    expect_verdict(&orders, results, "--rounds 3", true);
+    fill(results);
+    results[ALONE].again = 500;
+    expect_verdict(&orders, results, "one process learned 1,000 examples/s at first and 500 at the end",
+                   true);
+    expect_verdict(&orders, results, "--rounds 3", true);
+}
+
+/* What a rank waited while the first one saved is no part of the training. */
+static void test_nobody_waits_longer_than_the_training(void **state)
+{
+    (void)state;
+    assert_true(tr_train_waited(3, 4, 10) == 3);
+    assert_true(tr_train_waited(8, 4, 10) == 6); /* two seconds were spent while nobody trained */
+    assert_true(tr_train_waited(1, 12, 10) == 0);
+    assert_true(tr_train_waited(5, 0, 0) == 5); /* not known */
 }
 
 static void test_hashes(void **state)
@@ -352,7 +397,7 @@ static void test_impossible_processes_are_refused_first(void **state)
         run_with(&session, (struct setup){.program = "sh"}, "-c", "ulimit -n 20; exec \"$0\" \"$@\"",
                  TRIREME_PROGRAM, "compare", "tiny.yaml", "--workers", "2,16", "--strategies", "allreduce",
                  "--steps", "1", "--set", "train.microbatches=16", "--set", "train.batch=16", NULL);
-    expect_error(2, "16 processes need 32 open files, of which 20 are allowed here", &session, code);
+    expect_error(2, "open files each, of which 20 are allowed here", &session, code);
     session_release(&session);
 }
 
@@ -386,6 +431,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_the_verdict),
+        cmocka_unit_test(test_figures_that_cannot_be_are_marked),
+        cmocka_unit_test(test_nobody_waits_longer_than_the_training),
         cmocka_unit_test(test_hashes),
         cmocka_unit_test(test_targets),
         cmocka_unit_test(test_the_better_of_two_rounds_counts),

@@ -2,7 +2,15 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/sized.h"
+#include "train/describe/waited.h"
 #include "train/loop/internal.h"
+
+double tr_train_waited(double waited, double computed, double seconds)
+{
+    double beyond = waited + computed - seconds;
+    if (!(seconds > 0) || !(beyond > 0)) return waited;
+    return waited > beyond ? waited - beyond : 0;
+}
 
 tr_status trainer_collect_statistics(tr_trainer *trainer)
 {
@@ -17,7 +25,8 @@ tr_status trainer_collect_statistics(tr_trainer *trainer)
             .bytes_sent = kept->rank[r].bytes_sent,
             .bytes_received = kept->rank[r].bytes_received,
             .bytes_shared = kept->rank[r].bytes_shared,
-            .wait_seconds = kept->rank[r].wait_seconds,
+            .wait_seconds = tr_train_waited(kept->rank[r].wait_seconds, kept->rank[r].compute_seconds,
+                                            trainer->run_seconds),
             .compute_seconds = kept->rank[r].compute_seconds,
             .contributions = kept->rank[r].contributions,
         };

@@ -1,0 +1,16 @@
+#include "cli/compare/judge.h"
+
+#define ROOM   1.25  /* more than as many times as there are workers: their caches together hold more */
+#define STEADY 1.25  /* times that one speed may be above the other */
+#define ALL    1.005 /* all of the time, rounded */
+
+bool cli_compare_can_be(double speedup, int workers, double waiting)
+{
+    return !(speedup > ROOM * workers) && !(waiting > ALL);
+}
+
+bool cli_compare_steady(double first, double again)
+{
+    if (!(first > 0) || !(again > 0)) return true;
+    return first <= STEADY * again && again <= STEADY * first;
+}
