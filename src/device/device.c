@@ -3,6 +3,8 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/threads/team.h"
+#include "base/threads/timeline.h"
+#include "device/operation.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -200,6 +202,14 @@ const void *tr_device_adopt(const tr_device *device, const void *host)
     return device->class->host_memory ? host : NULL;
 }
 
+/* Tells the span of a timeline in which an operation is asked for how much that computes. */
+static void tell_work(const tr_device *device, enum tr_operation_number number, const void *arguments)
+{
+    const bool host = device->class->host_memory;
+    if (!tr_lane_current) return;
+    tr_span_work((double)tr_operation_cost(tr_operation_of(number), arguments, host).operations, 0);
+}
+
 #define WRAPPER(op)                                                                                          \
     tr_status tr_device_##op(tr_device *device, const struct tr_op_##op *arguments)                          \
     {                                                                                                        \
@@ -207,6 +217,7 @@ const void *tr_device_adopt(const tr_device *device, const void *host)
         if (!device->class->op)                                                                              \
             return tr_fail(TR_EUNSUPPORTED, "device %s has no operation \"" #op "\"; use another device",    \
                            device->description);                                                             \
+        tell_work(device, TR_OPERATION_##op, arguments);                                                     \
         return device->class->op(device, arguments);                                                         \
     }
 TR_DEVICE_OPS(WRAPPER)

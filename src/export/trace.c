@@ -3,13 +3,19 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "device/device.h"
+#include "device/operation.h"
 
 #include <assert.h>
 #include <string.h>
 
-#define NAME(op) #op,
-const char *const tr_traced_names[TR_TRACED_KINDS] = {TR_DEVICE_OPS(NAME) "standardize"};
-#undef NAME
+/* Kinds are numbers of operations, and one more. */
+_Static_assert((int)TR_TRACED_standardize == (int)TR_OPERATIONS, "kinds");
+
+const char *tr_traced_name(enum tr_traced_kind kind)
+{
+    return kind == TR_TRACED_standardize ? "standardize"
+                                         : tr_operation_of((enum tr_operation_number)kind)->name;
+}
 
 /* A device that writes operations down. */
 struct recorder {
@@ -104,110 +110,32 @@ const struct tr_parameter *tr_trace_parameter(const struct tr_trace *trace, cons
     return NULL;
 }
 
-/* Where an operation's arguments hold the pointers of what it reads and writes, in bytes; 0: no more, since
- * a count comes first everywhere. */
-struct port_offsets {
-    size_t read[TR_TRACED_READS], write[2];
-};
-
-/* PORTS_<operation> for every operation of TR_DEVICE_OPS; one that is missing does not compile. TRAINING:
-   layers do not ask for it outside of training, so that no trace has it. */
-/* clang-format off */
-#define AT(op, member) offsetof(struct tr_op_##op, member)
-#define TRAINING {{0}, {0}}
-#define PORTS_dense_forward           {{AT(dense_forward, x)}, {AT(dense_forward, y)}}
-#define PORTS_dense_backward_data     {{AT(dense_backward_data, dy)}, {AT(dense_backward_data, dx)}}
-#define PORTS_dense_backward_weights  TRAINING
-#define PORTS_conv_forward            {{AT(conv_forward, x)}, {AT(conv_forward, y)}}
-#define PORTS_conv_backward_data      {{AT(conv_backward_data, dy)}, {AT(conv_backward_data, dx)}}
-#define PORTS_conv_backward_weights   TRAINING
-#define PORTS_winograd_forward        {{AT(winograd_forward, conv.x)}, {AT(winograd_forward, conv.y)}}
-#define PORTS_winograd_backward_data  TRAINING
-#define PORTS_winograd_backward_weights TRAINING
-#define PORTS_activation_forward      {{AT(activation_forward, x)}, {AT(activation_forward, y)}}
-#define PORTS_activation_backward     TRAINING
-#define PORTS_add                     {{AT(add, a), AT(add, b)}, {AT(add, y)}}
-#define PORTS_join_columns          {{AT(join_columns, x[0]), AT(join_columns, x[1]), AT(join_columns, x[2]), AT(join_columns, x[3]), AT(join_columns, x[4]), AT(join_columns, x[5]), AT(join_columns, x[6]), AT(join_columns, x[7])}, {AT(join_columns, y)}}
-#define PORTS_split_columns           {{AT(split_columns, x)}, {AT(split_columns, y[1])}} /* slices, see nn/layers/slice.c */
-#define PORTS_scale                   {{AT(scale, x)}, {AT(scale, y)}}
-#define PORTS_fill                    TRAINING
-#define PORTS_dropout                 TRAINING
-#define PORTS_pool_forward            {{AT(pool_forward, x)}, {AT(pool_forward, y)}}
-#define PORTS_pool_backward           TRAINING
-#define PORTS_pool_rows_forward       {{AT(pool_rows_forward, x)}, {AT(pool_rows_forward, y)}}
-#define PORTS_pool_rows_backward      TRAINING
-#define PORTS_softmax_forward         {{AT(softmax_forward, x)}, {AT(softmax_forward, y)}}
-#define PORTS_softmax_backward        TRAINING
-#define PORTS_layer_norm_forward      {{AT(layer_norm_forward, x)}, {AT(layer_norm_forward, y)}}
-#define PORTS_layer_norm_backward     TRAINING
-#define PORTS_rms_norm_forward        {{AT(rms_norm_forward, x)}, {AT(rms_norm_forward, y)}}
-#define PORTS_rms_norm_backward       TRAINING
-#define PORTS_batch_norm_forward      TRAINING
-#define PORTS_batch_norm_backward     TRAINING
-#define PORTS_batch_norm_infer        {{AT(batch_norm_infer, x)}, {AT(batch_norm_infer, y)}}
-#define PORTS_batch_norm_activation_forward  TRAINING
-#define PORTS_batch_norm_activation_backward TRAINING
-#define PORTS_winograd_backward       TRAINING
-#define PORTS_conv_pool_forward       TRAINING
-#define PORTS_conv_pool_backward_data TRAINING
-#define PORTS_conv_pool_backward_weights TRAINING
-#define PORTS_dense_gelu_forward      TRAINING
-#define PORTS_dense_gelu_backward_data TRAINING
-#define PORTS_dense_backward_update   TRAINING
-#define PORTS_embedding_forward       {{AT(embedding_forward, token)}, {AT(embedding_forward, y)}}
-#define PORTS_embedding_backward      TRAINING
-#define PORTS_lstm_forward            {{AT(lstm_forward, gates)}, {AT(lstm_forward, h), AT(lstm_forward, c)}}
-#define PORTS_lstm_backward           TRAINING
-#define PORTS_lstm_backward_weights   TRAINING
-#define PORTS_sequence_last_forward   {{AT(sequence_last_forward, x)}, {AT(sequence_last_forward, y)}}
-#define PORTS_sequence_last_backward  TRAINING
-#define PORTS_sequence_unfold         {{AT(sequence_unfold, x)}, {AT(sequence_unfold, y)}}
-#define PORTS_sequence_fold           TRAINING
-#define PORTS_sequence_copy           {{AT(sequence_copy, x)}, {AT(sequence_copy, y)}}
-#define PORTS_gru_forward             {{AT(gru_forward, gates)}, {AT(gru_forward, h), AT(gru_forward, inner)}}
-#define PORTS_gru_backward            TRAINING
-#define PORTS_gru_backward_weights    TRAINING
-#define PORTS_attention_forward       {{AT(attention_forward, at.q)}, {AT(attention_forward, y), AT(attention_forward, at.shift)}}
-#define PORTS_attention_backward      TRAINING
-#define PORTS_position_forward        {{AT(position_forward, x)}, {AT(position_forward, y)}}
-#define PORTS_position_backward       TRAINING
-#define PORTS_rotary                  {{AT(rotary, x)}, {AT(rotary, x)}}
-#define PORTS_softmax_cross_entropy   TRAINING
-#define PORTS_mean_squared_error      TRAINING
-#define PORTS_binary_cross_entropy    TRAINING
-#define PORTS_huber_error             TRAINING
-#define PORTS_weigh_rows              TRAINING
-#define PORTS_to_labels               TRAINING
-#define PORTS_sum_rows                TRAINING
-#define PORTS_load_images             {{AT(load_images, source)}, {AT(load_images, y)}}
-#define PORTS_gather_rows             TRAINING
-#define PORTS_update                  TRAINING
-#define PORTS_sum_squares             TRAINING
-#define PORTS_clip_scale              TRAINING
-#define PORTS_hold                    TRAINING
-/* clang-format on */
-#define PORTS(op) [TR_TRACED_##op] = PORTS_##op,
-static const struct port_offsets port_offsets[TR_TRACED_KINDS] = {
-    TR_DEVICE_OPS(PORTS)[TR_TRACED_standardize] = {{AT(standardize, x)}, {AT(standardize, y)}},
-};
-#undef PORTS
-#undef TRAINING
-#undef AT
-
-static int port_value(const struct tr_trace *trace, const struct tr_traced *traced, size_t offset)
+static bool is_among(int value, const int *list, int count)
 {
-    const void *pointer;
-    if (offset == 0) return -1;
-    memcpy(&pointer, (const char *)&traced->as + offset, sizeof pointer);
-    return tr_trace_value(trace, pointer);
+    for (int i = 0; i < count; i++)
+        if (list[i] == value) return true;
+    return false;
 }
 
 struct tr_traced_ports tr_trace_ports(const struct tr_trace *trace, const struct tr_traced *traced)
 {
-    const struct port_offsets *offsets = &port_offsets[traced->kind];
-    struct tr_traced_ports ports;
-    for (int i = 0; i < TR_TRACED_READS; i++) ports.read[i] = port_value(trace, traced, offsets->read[i]);
-    for (int i = 0; i < 2; i++) ports.write[i] = port_value(trace, traced, offsets->write[i]);
+    struct tr_traced_ports ports = {{-1, -1, -1, -1, -1, -1, -1, -1}, {-1, -1}};
+    int reads = 0, writes = 0;
+    if (traced->kind == TR_TRACED_standardize) {
+        ports.read[0] = tr_trace_value(trace, traced->as.standardize.x);
+        ports.write[0] = tr_trace_value(trace, traced->as.standardize.y);
+        return ports;
+    }
+    const struct tr_operation *operation = tr_operation_of((enum tr_operation_number)traced->kind);
+    for (int i = 0; i < operation->count; i++) {
+        const struct tr_operand *operand = &operation->operand[i];
+        const int value = tr_trace_value(trace, tr_operand_pointer(operand, &traced->as));
+        if (value < 0) continue;
+        if (tr_operand_reads(operand) && !is_among(value, ports.read, reads) && reads < TR_TRACED_READS)
+            ports.read[reads++] = value;
+        if (tr_operand_writes(operand) && !is_among(value, ports.write, writes) && writes < 2)
+            ports.write[writes++] = value;
+    }
     return ports;
 }
 
@@ -238,7 +166,7 @@ tr_status tr_trace_refuse(const struct tr_trace *trace, const struct tr_traced *
                    "layer \"%s\" (%s) needs the operation \"%s\", which %s cannot say yet; "
                    "export to another format",
                    layer ? layer->name : "input", layer ? layer->class->name : "input",
-                   tr_traced_names[traced->kind], format);
+                   tr_traced_name(traced->kind), format);
 }
 
 /* ---- making ---- */

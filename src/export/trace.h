@@ -29,8 +29,8 @@ struct tr_op_standardize {
     float *y;
 };
 
-/* The names of the operations, as in device/ops.h. */
-extern const char *const tr_traced_names[TR_TRACED_KINDS];
+/* The name of the operation, as in device/ops.h. */
+const char *tr_traced_name(enum tr_traced_kind kind);
 
 struct tr_traced {
     enum tr_traced_kind kind;
@@ -93,8 +93,8 @@ const float *tr_trace_place(const struct tr_trace *trace, int value);
 /* The parameter that a pointer in an operation's arguments points at; NULL for none. */
 const struct tr_parameter *tr_trace_parameter(const struct tr_trace *trace, const float *pointer);
 
-/* The values that an operation reads and writes; -1 in unused places. What it writes for a backward pass
- * alone is not among them. */
+/* The values that an operation reads and writes, each once, in the order of its description; then -1. What it
+ * writes for a backward pass alone is not among them. */
 #define TR_TRACED_READS TR_JOIN_PARTS
 struct tr_traced_ports {
     int read[TR_TRACED_READS], write[2];

@@ -56,7 +56,7 @@ bool tr_costs_reads_rows(const tr_costs *costs)
     return costs->reads_rows;
 }
 
-bool tr_costs_know(const tr_costs *costs, enum tr_cost_op op)
+bool tr_costs_know(const tr_costs *costs, enum tr_operation_number op)
 {
     for (int64_t i = 0; i < costs->count; i++)
         if (costs->cost[i].key.op == op) return true;
@@ -66,7 +66,7 @@ bool tr_costs_know(const tr_costs *costs, enum tr_cost_op op)
 bool tr_costs_know_fusions(const tr_costs *costs)
 {
 #define KNOWN(op)                                                                                            \
-    if (tr_costs_know(costs, TR_COST_##op)) return true;
+    if (tr_costs_know(costs, TR_OPERATION_##op)) return true;
     TR_DEVICE_FUSIONS(KNOWN)
 #undef KNOWN
     return false;
@@ -215,7 +215,7 @@ static double of_shape(const struct cost *cost, int64_t first, int64_t end, int6
     return on_line(&cost[above - 1], &cost[above], size);
 }
 
-/* What goes with the time of calls whose shapes differ: products where these are known, else sizes. */
+/* What goes with the time of calls whose shapes differ. */
 static double work_of(const struct tr_cost_key *key)
 {
     double size = (double)(key->size > 0 ? key->size : 1);

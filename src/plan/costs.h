@@ -2,31 +2,29 @@
  *
  * An operation has a *shape* (the sizes that a layer decides) and a *size* (rows, examples or numbers, which
  * the batch decides). Between and beyond measured sizes of one shape time is a straight line; a shape that
- * was not measured takes as long for each of its products as the nearest one that was.
+ * was not measured takes as long for each of its operations as the nearest one that was.
  */
 #ifndef TR_PLAN_COSTS_H
 #define TR_PLAN_COSTS_H
 
 #include "device/device.h"
-
-#define TR_COST_OP(op) TR_COST_##op,
-enum tr_cost_op { TR_DEVICE_OPS(TR_COST_OP) TR_COST_OPS };
-#undef TR_COST_OP
+#include "device/operation.h"
 
 #define TR_COST_SHAPE 128
 
 /* What a call of an operation is as far as its cost goes. */
 struct tr_cost_key {
-    enum tr_cost_op op;
+    enum tr_operation_number op;
     int64_t size;
-    double volume; /* the product of the sizes that the shape is made of, 0 where that says nothing */
+    double volume; /* operations for each of `size`; bytes where it only moves numbers */
     int bytes;     /* of the shape */
     unsigned char shape[TR_COST_SHAPE];
 };
 /* Of the arguments of an operation, struct tr_op_... `reads_rows`: where examples have rows of their own, as
    sequences do, their number is the size; it is read from offsets, which must be memory of the host. Else
    the number of examples. */
-void tr_cost_key_of(enum tr_cost_op op, const void *arguments, bool reads_rows, struct tr_cost_key *out);
+void tr_cost_key_of(enum tr_operation_number op, const void *arguments, bool reads_rows,
+                    struct tr_cost_key *out);
 
 typedef struct tr_costs tr_costs;
 
@@ -49,7 +47,7 @@ void tr_costs_settle(tr_costs *costs);
 /* Seconds; 0 of an operation of which nothing is known. Any thread, once settled. */
 double tr_costs_of(const tr_costs *costs, const struct tr_cost_key *key);
 /* Whether anything is known of an operation. */
-bool tr_costs_know(const tr_costs *costs, enum tr_cost_op op);
+bool tr_costs_know(const tr_costs *costs, enum tr_operation_number op);
 /* Whether anything is known of a fusion. */
 bool tr_costs_know_fusions(const tr_costs *costs);
 /* Keys, for tests. */
@@ -73,8 +71,8 @@ void tr_timing_device_note(tr_device *device, bool notes);
 
 /* A device that computes nothing: each operation takes its cost, which `spend` lets pass. It lacks the
    fusions of which nothing is known, as what was measured lacked them. Memory is addresses
-   (plan/world/transport.h); copies of more than 64 KiB are left out, so that of a pass of more sequences than that
-   has offsets only their number is known. All borrowed for its life. */
+   (plan/world/transport.h); copies of more than 64 KiB are left out, so that of a pass of more sequences than
+   that has offsets only their number is known. All borrowed for its life. */
 typedef tr_status (*tr_cost_spender)(void *user, double seconds);
 tr_status tr_virtual_device_create(const tr_costs *costs, int threads, tr_cost_spender spend, void *user,
                                    tr_device **out);

@@ -64,7 +64,7 @@ static void timing_destroy(tr_device *device)
     tr_free(timing_of(device));
 }
 
-static tr_status note(struct timing_device *timing, enum tr_cost_op op, const void *arguments)
+static tr_status note(struct timing_device *timing, enum tr_operation_number op, const void *arguments)
 {
     struct tr_cost_key key;
     if (!timing->inner->class->host_memory) TR_TRY(tr_device_wait(timing->inner));
@@ -81,8 +81,8 @@ static tr_status note(struct timing_device *timing, enum tr_cost_op op, const vo
     static tr_status time_##op(tr_device *device, const struct tr_op_##op *arguments)                        \
     {                                                                                                        \
         struct timing_device *timing = timing_of(device);                                                    \
-        TR_TRY(tr_device_##op(timing->inner, arguments));                                                    \
-        return note(timing, TR_COST_##op, arguments);                                                        \
+        TR_TRY(timing->inner->class->op(timing->inner, arguments));                                          \
+        return note(timing, TR_OPERATION_##op, arguments);                                                   \
     }
 TR_DEVICE_OPS(TIME)
 #undef TIME
@@ -185,7 +185,7 @@ static void virtual_destroy(tr_device *device)
     tr_free((struct virtual_device *)device);
 }
 
-static tr_status pretend(tr_device *device, enum tr_cost_op op, const void *arguments)
+static tr_status pretend(tr_device *device, enum tr_operation_number op, const void *arguments)
 {
     const struct virtual_device *self = (const struct virtual_device *)device;
     struct tr_cost_key key;
@@ -196,7 +196,7 @@ static tr_status pretend(tr_device *device, enum tr_cost_op op, const void *argu
 #define PRETEND(op)                                                                                          \
     static tr_status pretend_##op(tr_device *device, const struct tr_op_##op *arguments)                     \
     {                                                                                                        \
-        return pretend(device, TR_COST_##op, arguments);                                                     \
+        return pretend(device, TR_OPERATION_##op, arguments);                                                \
     }
 TR_DEVICE_OPS(PRETEND)
 #undef PRETEND
@@ -239,7 +239,7 @@ tr_status tr_virtual_device_create(const tr_costs *costs, int threads, tr_cost_s
                                     .speed = 1};
     self->head.class = &self->class;
 #define LEAVE_OUT(op)                                                                                        \
-    if (!tr_costs_know(costs, TR_COST_##op)) self->class.op = NULL;
+    if (!tr_costs_know(costs, TR_OPERATION_##op)) self->class.op = NULL;
     TR_DEVICE_FUSIONS(LEAVE_OUT)
 #undef LEAVE_OUT
     snprintf(self->head.name, sizeof self->head.name, "virtual");

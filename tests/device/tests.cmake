@@ -9,6 +9,7 @@ set_tests_properties(device.vec_math_all PROPERTIES LABELS "device;long" TIMEOUT
 set(TR_CASES device/scene.c device/cases.c device/cases_attention.c device/cases_dense.c device/cases_elements.c device/cases_rows.c
     device/cases_sequence.c device/cases_window.c)
 trireme_test(device equality TIMEOUT 600 SOURCES ${TR_CASES} device/equal.c)
+trireme_test(device operation SOURCES ${TR_CASES})
 trireme_test(device order TIMEOUT 1800 SOURCES ${TR_CASES} device/order.c device/order_attention.c device/order_batch.c
              device/order_dense.c device/order_elements.c device/order_losses.c device/order_pool.c device/order_rows.c
              device/order_sequence.c device/order_window.c)

@@ -13,7 +13,7 @@ static struct tr_cost_key dense(int64_t rows, int64_t in, int64_t out)
     float x;
     struct tr_op_dense_forward op = {.rows = rows, .in = in, .out = out, .x = &x};
     struct tr_cost_key key;
-    tr_cost_key_of(TR_COST_dense_forward, &op, false, &key);
+    tr_cost_key_of(TR_OPERATION_dense_forward, &op, false, &key);
     return key;
 }
 
@@ -58,7 +58,7 @@ static void costs_follow_lines(void **state)
     near(of(costs, dense(5, 100, 50)), 0.5);
     struct tr_op_fill fill = {.count = 3};
     struct tr_cost_key key;
-    tr_cost_key_of(TR_COST_fill, &fill, false, &key);
+    tr_cost_key_of(TR_OPERATION_fill, &fill, false, &key);
     near(tr_costs_of(costs, &key), 0);
     tr_costs_destroy(&costs);
 }
@@ -99,20 +99,20 @@ static void sequences_count_by_rows(void **state)
     struct tr_op_lstm_backward_weights weights = {
         .examples = 3, .hidden = 4, .offset = offset, .cut = {.count = 1, .row = row}};
     struct tr_cost_key key, other;
-    tr_cost_key_of(TR_COST_lstm_forward, &forward, true, &key);
+    tr_cost_key_of(TR_OPERATION_lstm_forward, &forward, true, &key);
     assert_int_equal(key.size, 9);
-    tr_cost_key_of(TR_COST_lstm_forward, &forward, false, &key);
+    tr_cost_key_of(TR_OPERATION_lstm_forward, &forward, false, &key);
     assert_int_equal(key.size, 3);
-    tr_cost_key_of(TR_COST_lstm_backward_weights, &weights, true, &key);
+    tr_cost_key_of(TR_OPERATION_lstm_backward_weights, &weights, true, &key);
     assert_int_equal(key.size, 9);
     weights.examples = 2; /* is no part of the shape */
-    tr_cost_key_of(TR_COST_lstm_backward_weights, &weights, true, &other);
+    tr_cost_key_of(TR_OPERATION_lstm_backward_weights, &weights, true, &other);
     assert_int_equal(other.size, 2);
     other.size = key.size;
     assert_memory_equal(&key, &other, sizeof key);
     weights.examples = 3;
     weights.offset = none; /* as where they were not copied */
-    tr_cost_key_of(TR_COST_lstm_backward_weights, &weights, true, &key);
+    tr_cost_key_of(TR_OPERATION_lstm_backward_weights, &weights, true, &key);
     assert_int_equal(key.size, 3);
 }
 
@@ -126,23 +126,23 @@ static void keys_know_what_matters(void **state)
     struct tr_op_conv_backward_weights op = {
         .in_c = 3, .out_c = 8, .x = &a, .cut = {.count = 2, .row = row, .nodes = 1, .bound = bound}};
     struct tr_cost_key one, two;
-    tr_cost_key_of(TR_COST_conv_backward_weights, &op, false, &one);
+    tr_cost_key_of(TR_OPERATION_conv_backward_weights, &op, false, &one);
     assert_int_equal(one.size, 8);
     op.x = &b;
     op.cut.row = other_row;
-    tr_cost_key_of(TR_COST_conv_backward_weights, &op, false, &two);
+    tr_cost_key_of(TR_OPERATION_conv_backward_weights, &op, false, &two);
     assert_memory_equal(&one, &two, sizeof one);
     op.window.kernel_h = 5;
-    tr_cost_key_of(TR_COST_conv_backward_weights, &op, false, &two);
+    tr_cost_key_of(TR_OPERATION_conv_backward_weights, &op, false, &two);
     assert_memory_not_equal(&one, &two, sizeof one);
     struct tr_op_dense_backward_weights weights = {
-        .in = 0, .out = 7, .cut = {.count = 2, .row = row, .nodes = 1, .bound = bound}};
-    tr_cost_key_of(TR_COST_dense_backward_weights, &weights, false, &one);
+        .in = 0, .out = 7, .db = &b, .cut = {.count = 2, .row = row, .nodes = 1, .bound = bound}};
+    tr_cost_key_of(TR_OPERATION_dense_backward_weights, &weights, false, &one);
     near(one.volume, 7); /* a bias alone */
     struct tr_op_load_images images = {.rows = 4, .first_example = 5};
-    tr_cost_key_of(TR_COST_load_images, &images, false, &one);
+    tr_cost_key_of(TR_OPERATION_load_images, &images, false, &one);
     images.first_example = 9;
-    tr_cost_key_of(TR_COST_load_images, &images, false, &two);
+    tr_cost_key_of(TR_OPERATION_load_images, &images, false, &two);
     assert_memory_equal(&one, &two, sizeof one);
 }
 

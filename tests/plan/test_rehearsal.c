@@ -222,8 +222,8 @@ static void what_strategies_move_takes_time(void **state)
         struct tr_op_scale scale = {sizes[i], 1, NULL, NULL};
         struct tr_op_add add = {sizes[i], NULL, NULL, NULL};
         struct tr_cost_key key[2];
-        tr_cost_key_of(TR_COST_scale, &scale, false, &key[0]);
-        tr_cost_key_of(TR_COST_add, &add, false, &key[1]);
+        tr_cost_key_of(TR_OPERATION_scale, &scale, false, &key[0]);
+        tr_cost_key_of(TR_OPERATION_add, &add, false, &key[1]);
         double scaled = tr_costs_of(costs, &key[0]), added = tr_costs_of(costs, &key[1]);
         assert_true(scaled > 0 && added > 0 && scaled + added > before);
         before = scaled + added;
@@ -237,19 +237,19 @@ static void fusions_are_measured_in_parts(void **state)
     static const char own[] =
         "layers=[{conv: {filters: 4, kernel: 3, activation: relu, algorithm: direct}}, "
         "{max_pool: 2}, {batch_norm: null}, {relu: null}, {flatten: null}, {dense: 10}]";
-    static const enum tr_cost_op parts[] = {
-        TR_COST_conv_pool_forward,
-        TR_COST_conv_pool_backward_weights,
-        TR_COST_batch_norm_activation_forward,
-        TR_COST_batch_norm_activation_backward,
-        TR_COST_conv_forward,
-        TR_COST_conv_backward_weights,
-        TR_COST_pool_forward,
-        TR_COST_pool_backward,
-        TR_COST_batch_norm_forward,
-        TR_COST_batch_norm_backward,
-        TR_COST_activation_forward,
-        TR_COST_activation_backward,
+    static const enum tr_operation_number parts[] = {
+        TR_OPERATION_conv_pool_forward,
+        TR_OPERATION_conv_pool_backward_weights,
+        TR_OPERATION_batch_norm_activation_forward,
+        TR_OPERATION_batch_norm_activation_backward,
+        TR_OPERATION_conv_forward,
+        TR_OPERATION_conv_backward_weights,
+        TR_OPERATION_pool_forward,
+        TR_OPERATION_pool_backward,
+        TR_OPERATION_batch_norm_forward,
+        TR_OPERATION_batch_norm_backward,
+        TR_OPERATION_activation_forward,
+        TR_OPERATION_activation_backward,
     };
     struct job shaped;
     struct tr_job *parted;

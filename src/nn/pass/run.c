@@ -55,14 +55,12 @@ static void fill_call(struct tr_pass *pass, const struct tr_pass_batch *batch, c
     }
 }
 
-/* Tells the timeline what a call computes and how much memory its output takes; `products` counts how many of
-   the layer's forward products it is worth. */
-static void tell_work(const struct tr_layer_call *call, int products)
+/* Tells the timeline how much memory the output of a call takes; what it computes, its operations tell. */
+static void tell_memory(const struct tr_layer_call *call)
 {
     const struct tr_layer *layer = call->layer;
     int64_t rows = layer->out.sequence ? call->rows : call->examples;
-    tr_span_work((double)layer->flops * (double)call->rows * products,
-                 rows * tr_shape_count(&layer->out) * (int64_t)sizeof(float));
+    tr_span_work(0, rows * tr_shape_count(&layer->out) * (int64_t)sizeof(float));
 }
 
 /* Ends the span of a call. Operations of some devices run later than they are called: where times are
@@ -154,7 +152,7 @@ tr_status tr_pass_forward(tr_pass *pass, const struct tr_pass_batch *batch, cons
         call.example_cut = &example_cut;
         call.cut = is_sequence(layer) ? &token_cut : &example_cut;
         tr_span_begin(TR_ACTIVITY_FORWARD, layer->name);
-        tell_work(&call, 1);
+        tell_memory(&call);
         tr_status status = end_span(pass, layer->class->forward(&call));
         if (status != TR_OK) return tr_fail_in(status, "layer \"%s\", forward", layer->name);
         if (pass->companion) TR_TRY(pass->companion(pass->companion_user));
@@ -295,8 +293,7 @@ static tr_status run_backward(struct tr_pass *pass, const struct tr_pass_batch *
     aim_input_gradients(pass, i, call);
     call->derivative = derivative_of_input(pass, i);
     tr_span_begin(TR_ACTIVITY_BACKWARD, layer->name);
-    tell_work(call,
-              (call->dx[0] != NULL) + ((layer->parameter_count > 0 || layer->tied >= 0) && !call->apart));
+    tell_memory(call);
     tr_status status = layer->class->backward(call);
     if (status == TR_OK && call->apart)
         status = pass->taker(pass->taker_user, i, call->x[0], call->dy, batch);

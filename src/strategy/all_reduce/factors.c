@@ -336,7 +336,6 @@ tr_status all_reduce_form(const struct bucket *bucket, int64_t begin, int64_t en
         .cut = {microbatches, factors->row, 1, whole, 0},
     };
     tr_span_begin(TR_ACTIVITY_BACKWARD, self->head.job->model->layers[factor->layer].name);
-    tr_span_work(2.0 * (double)(end - begin) * (double)factors->row[microbatches], 0);
     tr_status status = tr_device_dense_backward_weights(self->head.device, &op);
     if (status == TR_OK) status = tr_device_wait(self->head.device);
     tr_span_end();

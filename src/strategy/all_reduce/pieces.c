@@ -133,11 +133,6 @@ static struct tr_op_dense_backward_weights gradient_of(const struct tr_layer *la
     };
 }
 
-static void count_work(const struct tr_op_dense_backward_weights *op, const struct tr_pass_batch *batch)
-{
-    tr_span_work(2.0 * (double)(op->in * op->out) * (double)batch->examples, 0);
-}
-
 /* The gradient of the weights of `inputs` inputs from `first` on. */
 static tr_status form(struct all_reduce *self, const struct tr_layer *layer, int64_t first, int64_t inputs,
                       const float *x, const float *dy, const struct tr_pass_batch *batch)
@@ -149,7 +144,6 @@ static tr_status form(struct all_reduce *self, const struct tr_layer *layer, int
         memcpy(to, x + row * op.in + first, (size_t)inputs * sizeof *to);
     op.in = inputs;
     op.dw = self->pieces.gradient;
-    count_work(&op, batch);
     return tr_device_dense_backward_weights(self->head.device, &op);
 }
 
@@ -178,7 +172,6 @@ static bool fuse(struct all_reduce *self, const struct tr_layer *layer, int64_t 
     if (!is_fused(layer) || !device->class->dense_backward_update ||
         !tr_driver_update_of(&self->head, begin, begin + op.weights.in * op.weights.out, &op.update))
         return false;
-    count_work(&op.weights, batch);
     *status = tr_device_dense_backward_update(device, &op);
     return true;
 }
