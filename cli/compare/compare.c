@@ -4,6 +4,7 @@
 #include "cli/launch/job.h"
 #include "cli/terminal/output.h"
 #include "cli/program/signals.h"
+#include "cli/terminal/terminal.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -293,6 +294,7 @@ static tr_status run(const void *options_)
     if (options->csv) TR_TRY(tr_file_replace_check(options->csv));
     if (options->json) TR_TRY(tr_file_replace_check(options->json));
     TR_TRY_GOTO(cli_compare_plan(&orders, &plan), out);
+    plan.width = cli_terminal_fold(STDOUT_FILENO);
     TR_TRY_GOTO(check_processes(&plan), out);
     TR_TRY_GOTO(make_place(&place), out);
     orders.place = place;

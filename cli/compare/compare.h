@@ -24,6 +24,7 @@ struct cli_compare_plan {
     struct cli_compare_case *cases; /* the first runs alone */
     int count;
     int64_t evaluate_every; /* steps, where a target is to be met */
+    int width;              /* columns that rows may take; 0: as many as they need */
 };
 
 /* What to compare. Strings and lists are borrowed. */
@@ -63,7 +64,7 @@ struct cli_compare_result {
     bool refused;      /* it failed by the model file or the data, and would under any strategy */
     int64_t step;
     double seconds, examples_per_second;
-    double steady_examples_per_second; /* without the first step, which finds memory and caches cold */
+    double steady_examples_per_second;    /* without the first step, which finds memory and caches cold */
     double accuracy;                      /* at the end; NaN: unknown, or not a classification */
     double loss;                          /* on the same data; NaN: unknown */
     double target_seconds, target_epochs; /* until the target was met; NaN: it was not */

@@ -82,37 +82,41 @@ static size_t name_width(const struct cli_compare_plan *plan)
     return width;
 }
 
-enum {
-    WORKERS = 9,
-    THREADS = 9,
-    SPEED = 12,
-    SPEEDUP = 10,
-    TIME = 13,
-    EPOCHS = 8,
-    ACCURACY = 10,
-    STALE = 11,
-    MOVED = 12,
-    WAITING = 9
+enum { WORKERS, THREADS, SPEED, SPEEDUP, TIME, EPOCHS, ACCURACY, STALE, MOVED, WAITING, COLUMNS };
+
+#define HASH   16                                            /* columns of "  2f0c6f0e equal" */
+#define TARGET (UINT32_C(1) << TIME | UINT32_C(1) << EPOCHS) /* columns of comparisons that have one */
+
+static const struct cli_column columns[COLUMNS] = {
+    [WORKERS] = {"workers", 9, 0},    [THREADS] = {"threads", 9, 6},  [SPEED] = {"examples/s", 12, 0},
+    [SPEEDUP] = {"speed-up", 10, 0},  [TIME] = {"to target", 13, 0},  [EPOCHS] = {"epochs", 8, 3},
+    [ACCURACY] = {"accuracy", 10, 1}, [STALE] = {"staleness", 11, 5}, [MOVED] = {"moved/step", 12, 4},
+    [WAITING] = {"waiting", 9, 2},
 };
+
+static uint32_t unused_columns(const struct cli_compare_orders *orders)
+{
+    return orders->until > 0 ? 0 : TARGET;
+}
+
+static struct cli_layout layout_of(const struct cli_compare_orders *orders,
+                                   const struct cli_compare_plan *plan)
+{
+    return cli_layout_make(columns, COLUMNS, unused_columns(orders), name_width(plan), HASH, plan->width);
+}
 
 char *cli_compare_head(const struct cli_compare_orders *orders, const struct cli_compare_plan *plan)
 {
+    const struct cli_layout layout = layout_of(orders, plan);
     char target[32];
     struct tr_text text = TR_TEXT_INIT;
-    cli_column_left(&text, "strategy", name_width(plan));
-    cli_column_right(&text, "workers", WORKERS);
-    cli_column_right(&text, "threads", THREADS);
-    cli_column_right(&text, "examples/s", SPEED);
-    cli_column_right(&text, "speed-up", SPEEDUP);
-    if (orders->until > 0) {
-        snprintf(target, sizeof target, "to %.4g %%", 100 * orders->until);
-        cli_column_right(&text, target, TIME);
-        cli_column_right(&text, "epochs", EPOCHS);
-    }
-    cli_column_right(&text, "accuracy", ACCURACY);
-    cli_column_right(&text, "staleness", STALE);
-    cli_column_right(&text, "moved/step", MOVED);
-    cli_column_right(&text, "waiting", WAITING);
+    struct cli_column named[COLUMNS];
+    struct cli_layout heads = layout;
+    memcpy(named, columns, sizeof named);
+    snprintf(target, sizeof target, "to %.4g %%", 100 * orders->until);
+    named[TIME].head = target;
+    heads.column = named;
+    cli_layout_heads(&heads, &text, "strategy");
     tr_text_add(&text, "  hash");
     return cli_columns_end(&text);
 }
@@ -128,7 +132,7 @@ static const char *figure(double value, int digits, const char *unit, char buffe
 }
 
 static void put_statistics(const struct cli_compare_case *one, const struct cli_compare_result *result,
-                           struct tr_text *text)
+                           const struct cli_layout *layout, struct tr_text *text)
 {
     const struct cli_statistics *sum = &result->statistics;
     char stale[48] = "-", moved[TR_TEXT_NUMBER_SIZE] = "-", waiting[32] = "-";
@@ -140,9 +144,9 @@ static void put_statistics(const struct cli_compare_case *one, const struct cli_
         tr_text_from_bytes((int64_t)(sum->sent + sum->shared), moved);
         figure(100 * sum->waiting, 0, " %", waiting);
     }
-    cli_column_right(text, stale, STALE);
-    cli_column_right(text, moved, MOVED);
-    cli_column_right(text, waiting, WAITING);
+    cli_layout_cell(layout, text, STALE, stale);
+    cli_layout_cell(layout, text, MOVED, moved);
+    cli_layout_cell(layout, text, WAITING, waiting);
 }
 
 static void put_hash(enum cli_compare_hash kind, const struct cli_compare_result *result,
@@ -159,27 +163,28 @@ char *cli_compare_row(const struct cli_compare_orders *orders, const struct cli_
 {
     const struct cli_compare_case *one = &plan->cases[index];
     const struct cli_compare_result *result = &results[index];
+    const struct cli_layout layout = layout_of(orders, plan);
     char buffer[64], number[TR_TEXT_NUMBER_SIZE];
     struct tr_text text = TR_TEXT_INIT;
-    cli_column_left(&text, one->alone ? "one process" : one->strategy, name_width(plan));
-    cli_column_workers(&text, one->workers, one->ranks, WORKERS);
+    cli_layout_name(&layout, &text, one->alone ? "one process" : one->strategy);
+    cli_layout_cell(&layout, &text, WORKERS, cli_workers_text(one->workers, one->ranks, buffer));
     snprintf(buffer, sizeof buffer, "%d", one->threads);
-    cli_column_right(&text, buffer, THREADS);
+    cli_layout_cell(&layout, &text, THREADS, buffer);
     if (!has_run(result)) {
         tr_text_addf(&text, "  %s", result->end == CLI_COMPARE_FAILED ? result->failure : "stopped");
         return cli_columns_end(&text);
     }
     bool doubtful = cli_compare_doubtful(plan, results, index);
-    cli_column_right(&text, tr_text_from_count((int64_t)(result->examples_per_second + 0.5), number), SPEED);
-    cli_column_right(&text, figure(cli_compare_speedup(results, index), 2, doubtful ? "?" : "", buffer),
-                     SPEEDUP);
-    if (orders->until > 0) {
-        bool met = !isnan(result->target_seconds);
-        cli_column_right(&text, met ? tr_text_from_seconds(result->target_seconds, number) : "not met", TIME);
-        cli_column_right(&text, figure(result->target_epochs, 2, "", buffer), EPOCHS);
-    }
-    cli_column_right(&text, figure(result->accuracy, 4, "", buffer), ACCURACY);
-    put_statistics(one, result, &text);
+    tr_text_from_count((int64_t)(result->examples_per_second + 0.5), number);
+    cli_layout_cell(&layout, &text, SPEED, number);
+    cli_layout_cell(&layout, &text, SPEEDUP,
+                    figure(cli_compare_speedup(results, index), 2, doubtful ? "?" : "", buffer));
+    bool met = !isnan(result->target_seconds);
+    cli_layout_cell(&layout, &text, TIME,
+                    met ? tr_text_from_seconds(result->target_seconds, number) : "not met");
+    cli_layout_cell(&layout, &text, EPOCHS, figure(result->target_epochs, 2, "", buffer));
+    cli_layout_cell(&layout, &text, ACCURACY, figure(result->accuracy, 4, "", buffer));
+    put_statistics(one, result, &layout, &text);
     put_hash(cli_compare_hash(plan, results, index), result, &text);
     return cli_columns_end(&text);
 }
@@ -273,6 +278,12 @@ char *cli_compare_verdict(const struct cli_compare_orders *orders, const struct 
     struct tr_text text = TR_TEXT_INIT;
     char *lines = NULL;
     tr_text_add(&text, "\n");
+    const struct cli_layout layout = layout_of(orders, plan);
+    if (layout.hidden & ~unused_columns(orders)) {
+        tr_text_add(&text, "not shown   ");
+        cli_layout_add_hidden(&layout, unused_columns(orders), &text);
+        tr_text_add(&text, ": a wider terminal, --csv and --json have room for them\n");
+    }
     add_left_out(plan, &text);
     add_hashes(plan, results, &text);
     add_doubts(plan, results, &text);

@@ -125,7 +125,7 @@ static tr_status list(const char *directory, bool json)
     if (status == TR_OK && listing.failed) status = TR_ENOMEM;
     if (status == TR_OK && !json) {
         status = tr_text_finish(&text, &all);
-        if (status == TR_OK) cli_print(all);
+        if (status == TR_OK) cli_print_lines(all);
     }
     tr_text_release(&text);
     return status;

@@ -115,7 +115,7 @@ static tr_status list_text(const char *directory)
     tr_table_finish(&table, &text);
     if (status == TR_OK) status = tr_text_finish(&text, &all);
     tr_text_release(&text);
-    if (status == TR_OK) cli_print(all);
+    if (status == TR_OK) cli_print_lines(all);
     return status;
 }
 

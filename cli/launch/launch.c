@@ -274,13 +274,8 @@ static tr_status check_train(struct launch *launch, const struct cli_train_optio
 {
     struct tr_train_settings settings;
     struct tr_train_plan plan = TR_TRAIN_PLAN_INIT;
-    char *text = NULL;
     *done = train->common.help;
-    if (*done) {
-        TR_TRY(cli_help_command(&cli_train, &text));
-        cli_print(text);
-        return TR_OK;
-    }
+    if (*done) return cli_help_print(&cli_train);
     TR_TRY(check_transport(launch));
     cli_train_settings(train, &settings);
     TR_TRY(tr_train_plan(&settings, &plan));

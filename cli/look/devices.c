@@ -29,7 +29,7 @@ static tr_status run(const void *options_)
     if (status == TR_OK) status = tr_devices_tested(programs, options->json, &text);
     tr_free(programs);
     tr_free(directory);
-    if (status == TR_OK) cli_print(text);
+    if (status == TR_OK) (options->json ? cli_print : cli_print_lines)(text);
     return status;
 }
 

@@ -1,16 +1,22 @@
 /* trireme help: the overview, and the help of a command. */
+#include "cli/manual/manual.h"
 #include "cli/program/commands.h"
 #include "cli/terminal/output.h"
+#include "cli/terminal/terminal.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/text/text.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 struct options {
     struct cli_common common;
     struct tr_string_list command;
+    char *man;
 };
 
 static const struct tr_option table[] = {
@@ -18,12 +24,21 @@ static const struct tr_option table[] = {
      .type = TR_OPTION_STRING_LIST,
      .offset = offsetof(struct options, command),
      .fallback = "",
-     .help = "command to explain, for instance train, or data list",
+     .help =
+         "command to explain, for instance train, or data list; cheatsheet: what one wants to do, and what "
+         "to type",
      .flags = TR_OPTION_POSITIONAL},
+    {.key = "man",
+     .type = TR_OPTION_STRING,
+     .offset = offsetof(struct options, man),
+     .fallback = "",
+     .help = "write the pages of the manual to this directory, for man(1)",
+     .value_name = "DIR"},
     CLI_OPTION_HELP(struct options),
 };
 
 #define NAME_COLUMN 16
+#define WIDTH       100 /* of --help in a file, and at most */
 
 static void add_list(struct tr_text *text, const struct cli_command *const *list)
 {
@@ -35,7 +50,7 @@ static void add_list(struct tr_text *text, const struct cli_command *const *list
     }
 }
 
-tr_status cli_help_overview(char **out)
+static tr_status help_overview(char **out)
 {
     struct tr_text text = TR_TEXT_INIT;
     tr_text_add(&text, "Usage: trireme COMMAND [options]\n\n"
@@ -43,12 +58,13 @@ tr_status cli_help_overview(char **out)
                        "Commands:\n");
     add_list(&text, cli_commands);
     tr_text_add(&text,
-                "\n`trireme help COMMAND` or `trireme COMMAND --help` lists the options of a command.\n\n"
+                "\n`trireme help COMMAND` or `trireme COMMAND --help` lists the options of a command,\n"
+                "`trireme help cheatsheet` shows what to type for what one wants to do.\n\n"
                 "To begin with:\n"
                 "  trireme train mnist-quick\n"
                 "  trireme predict runs/mnist-quick --set-name test --index 0 --show\n\n"
                 "Exit codes:\n");
-#define ADD_CODE(name, code, meaning) tr_text_addf(&text, "  %-4d%s\n", code, meaning);
+#define ADD_CODE(name, code, meaning) tr_text_addf(&text, "  %-5d%s\n", code, meaning);
     CLI_EXIT_CODES(ADD_CODE)
 #undef ADD_CODE
     return tr_text_finish(&text, out);
@@ -63,14 +79,37 @@ static tr_status help_group(const struct cli_command *command, char **out)
     return tr_text_finish(&text, out);
 }
 
-tr_status cli_help_command(const struct cli_command *command, char **out)
+tr_status cli_help_command(const struct cli_command *command, int width, char **out)
 {
     if (command->children) return help_group(command, out);
     char *name = tr_format("trireme %s", command->name);
     if (!name) return TR_ENOMEM;
-    tr_status status = tr_options_help(name, command->about, command->options, command->option_count, out);
+    tr_status status = tr_options_help_in(name, command->about, command->options, command->option_count,
+                                          command->groups, width, out);
     tr_free(name);
     return status;
+}
+
+tr_status cli_help_print(const struct cli_command *command)
+{
+    char *text;
+    int width = cli_terminal_fold(STDOUT_FILENO);
+    TR_TRY(cli_help_command(command, width <= 0 || width > WIDTH ? WIDTH : width, &text));
+    cli_print_lines(text);
+    return TR_OK;
+}
+
+/* Pages say the day of SOURCE_DATE_EPOCH where a build that has to be repeatable gives it, else today. */
+static tr_status write_manual(const char *directory)
+{
+    const char *given = getenv("SOURCE_DATE_EPOCH");
+    int64_t seconds;
+    time_t at = given && !tr_text_int64(given, &seconds) ? (time_t)seconds : time(NULL);
+    char date[16];
+    struct tm parts;
+    if (!gmtime_r(&at, &parts) || strftime(date, sizeof date, "%Y-%m-%d", &parts) == 0)
+        return tr_fail(TR_EINVAL, "SOURCE_DATE_EPOCH is \"%s\", which is no time", given ? given : "");
+    return cli_manual_write(directory, date);
 }
 
 static tr_status run(const void *options_)
@@ -78,25 +117,32 @@ static tr_status run(const void *options_)
     const struct options *options = options_;
     char *text;
     int used, count = options->command.count;
-    if (count == 0) {
-        TR_TRY(cli_help_overview(&text));
-    } else {
-        const struct cli_command *command =
-            cli_command_find((const char *const *)options->command.item, count, &used);
-        if (!command) return TR_EINVAL;
-        if (used < count)
-            return tr_fail(TR_EINVAL, "`%s` has no command \"%s\"; see `trireme help %s`", command->name,
-                           options->command.item[used], command->name);
-        TR_TRY(cli_help_command(command, &text));
+    if (options->man) return write_manual(options->man);
+    if (count == 1 && strcmp(options->command.item[0], "cheatsheet") == 0) {
+        TR_TRY(cli_cheatsheet(&text));
+        cli_print_lines(text);
+        return TR_OK;
     }
-    cli_print(text);
-    return TR_OK;
+    if (count == 0) {
+        TR_TRY(help_overview(&text));
+        cli_print_lines(text);
+        return TR_OK;
+    }
+    const struct cli_command *command =
+        cli_command_find((const char *const *)options->command.item, count, &used);
+    if (!command) return TR_EINVAL;
+    if (used < count)
+        return tr_fail(TR_EINVAL, "`%s` has no command \"%s\"; see `trireme help %s`", command->name,
+                       options->command.item[used], command->name);
+    return cli_help_print(command);
 }
 
 const struct cli_command cli_help = {
     .name = "help",
     .summary = "explain a command",
-    .about = "Prints the list of commands, or the options of one.",
+    .about = "Prints the list of commands, or the options of one. `trireme help cheatsheet` prints what one "
+             "wants to "
+             "do beside what one types.",
     CLI_OPTIONS(table, struct options),
     .run = run,
 };

@@ -86,7 +86,7 @@ static tr_status run(const void *options_)
     if (!options->json) tr_text_addf(&text, "\nin %s\n", directory);
     if (status == TR_OK && !options->json) {
         status = tr_text_finish(&text, &all);
-        if (status == TR_OK) cli_print(all);
+        if (status == TR_OK) cli_print_lines(all);
     }
     tr_text_release(&text);
     tr_file_names_free(&names);

@@ -6,6 +6,7 @@
 #include "cli/launch/job.h"
 #include "cli/terminal/output.h"
 #include "cli/program/signals.h"
+#include "cli/terminal/terminal.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -228,9 +229,10 @@ static tr_status read_orders(const struct options *options, const struct tr_clus
 
 static tr_status show(struct cli_screen *screen, const struct tr_plan *plan)
 {
-    TR_TRY(cli_screen_text(screen, cli_plan_head(plan)));
+    int width = cli_terminal_fold(STDOUT_FILENO);
+    TR_TRY(cli_screen_text(screen, cli_plan_head(plan, width)));
     for (int i = 0; i < plan->rows; i++)
-        if (!plan->row[i].left_out) TR_TRY(cli_screen_text(screen, cli_plan_row(plan, i)));
+        if (!plan->row[i].left_out) TR_TRY(cli_screen_text(screen, cli_plan_row(plan, i, width)));
     for (int i = 0; i < plan->rows; i++)
         if (plan->row[i].left_out && !cli_plan_is_said(plan, i))
             TR_TRY(cli_screen_text(screen, cli_plan_left_out(plan, i)));

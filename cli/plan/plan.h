@@ -50,8 +50,9 @@ tr_status cli_plan_probe_hosts(const char *model, const char *hosts, int *count,
 tr_status cli_plan_answer(const char *launched);
 
 /* Lines for people, without line feeds; returned, free with tr_free(), NULL when memory fails. */
-char *cli_plan_head(const struct tr_plan *plan);
-char *cli_plan_row(const struct tr_plan *plan, int row);
+/* Rows take at most `width` columns; 0: as many as they need. */
+char *cli_plan_head(const struct tr_plan *plan, int width);
+char *cli_plan_row(const struct tr_plan *plan, int row, int width);
 /* All rows of as many workers that were left out for the reason of this one, the first of them. */
 char *cli_plan_left_out(const struct tr_plan *plan, int row);
 /* Whether there is an earlier one. */

@@ -9,7 +9,15 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WORKERS = 9, BATCH = 9, STEP = 11, SPEED = 13, SPEEDUP = 10, MEMORY = 11, MOVED = 12, WAITING = 9 };
+enum { WORKERS, BATCH, STEP, SPEED, SPEEDUP, MEMORY, MOVED, WAITING, COLUMNS };
+
+#define REASON 14 /* columns of "  held back by" */
+
+static const struct cli_column columns[COLUMNS] = {
+    [WORKERS] = {"workers", 9, 0},   [BATCH] = {"batch", 9, 4},       [STEP] = {"step", 11, 1},
+    [SPEED] = {"examples/s", 13, 0}, [SPEEDUP] = {"speed-up", 10, 0}, [MEMORY] = {"memory", 11, 2},
+    [MOVED] = {"moved/step", 12, 5}, [WAITING] = {"waiting", 9, 3},
+};
 
 static size_t name_width(const struct tr_plan *plan)
 {
@@ -20,18 +28,16 @@ static size_t name_width(const struct tr_plan *plan)
     return width;
 }
 
-char *cli_plan_head(const struct tr_plan *plan)
+static struct cli_layout layout_of(const struct tr_plan *plan, int width)
 {
+    return cli_layout_make(columns, COLUMNS, 0, name_width(plan), REASON, width);
+}
+
+char *cli_plan_head(const struct tr_plan *plan, int width)
+{
+    const struct cli_layout layout = layout_of(plan, width);
     struct tr_text text = TR_TEXT_INIT;
-    cli_column_left(&text, "strategy", name_width(plan));
-    cli_column_right(&text, "workers", WORKERS);
-    cli_column_right(&text, "batch", BATCH);
-    cli_column_right(&text, "step", STEP);
-    cli_column_right(&text, "examples/s", SPEED);
-    cli_column_right(&text, "speed-up", SPEEDUP);
-    cli_column_right(&text, "memory", MEMORY);
-    cli_column_right(&text, "moved/step", MOVED);
-    cli_column_right(&text, "waiting", WAITING);
+    cli_layout_heads(&layout, &text, "strategy");
     tr_text_add(&text, "  held back by");
     return cli_columns_end(&text);
 }
@@ -44,24 +50,27 @@ static bool is_doubtful(const struct tr_plan *plan, int index)
            !cli_compare_can_be(tr_plan_speedup(plan, index), row->workers, row->figures.waiting);
 }
 
-char *cli_plan_row(const struct tr_plan *plan, int index)
+char *cli_plan_row(const struct tr_plan *plan, int index, int width)
 {
     const struct tr_plan_row *row = &plan->row[index];
     const struct tr_rehearsed *figures = &row->figures;
+    const struct cli_layout layout = layout_of(plan, width);
     char cell[64];
     struct tr_text text = TR_TEXT_INIT;
-    cli_column_left(&text, tr_plan_row_name(plan, index), name_width(plan));
-    cli_column_workers(&text, row->workers, row->ranks, WORKERS);
+    cli_layout_name(&layout, &text, tr_plan_row_name(plan, index));
+    cli_layout_cell(&layout, &text, WORKERS, cli_workers_text(row->workers, row->ranks, cell));
     snprintf(cell, sizeof cell, "%lld", (long long)row->batch);
-    cli_column_right(&text, cell, BATCH);
-    cli_column_right(&text, tr_text_from_seconds(figures->seconds, cell), STEP);
-    cli_column_right(&text, tr_text_from_count((int64_t)(figures->examples_per_second + 0.5), cell), SPEED);
+    cli_layout_cell(&layout, &text, BATCH, cell);
+    cli_layout_cell(&layout, &text, STEP, tr_text_from_seconds(figures->seconds, cell));
+    cli_layout_cell(&layout, &text, SPEED,
+                    tr_text_from_count((int64_t)(figures->examples_per_second + 0.5), cell));
     snprintf(cell, sizeof cell, "%.2f%s", tr_plan_speedup(plan, index), is_doubtful(plan, index) ? "?" : "");
-    cli_column_right(&text, cell, SPEEDUP);
-    cli_column_right(&text, tr_text_from_bytes((int64_t)figures->most.memory, cell), MEMORY);
-    cli_column_right(&text, tr_text_from_bytes(figures->sum.bytes_sent + figures->sum.bytes_shared, cell), MOVED);
+    cli_layout_cell(&layout, &text, SPEEDUP, cell);
+    cli_layout_cell(&layout, &text, MEMORY, tr_text_from_bytes((int64_t)figures->most.memory, cell));
+    cli_layout_cell(&layout, &text, MOVED,
+                    tr_text_from_bytes(figures->sum.bytes_sent + figures->sum.bytes_shared, cell));
     snprintf(cell, sizeof cell, "%.0f %%", 100 * figures->waiting);
-    cli_column_right(&text, cell, WAITING);
+    cli_layout_cell(&layout, &text, WAITING, cell);
     tr_text_addf(&text, "  %s", tr_bottleneck_names[figures->bottleneck]);
     if (row->measured > 0)
         tr_text_addf(&text, "; measured %.0f examples/s, %+.0f %%", row->measured, 100 * tr_plan_error(row));
@@ -69,15 +78,10 @@ char *cli_plan_row(const struct tr_plan *plan, int index)
     return cli_columns_end(&text);
 }
 
-static bool go_together(const struct tr_plan_row *a, const struct tr_plan_row *b)
-{
-    return a->left_out && b->left_out && a->workers == b->workers && strcmp(a->left_out, b->left_out) == 0;
-}
-
 bool cli_plan_is_said(const struct tr_plan *plan, int index)
 {
     for (int i = 0; i < index; i++)
-        if (go_together(&plan->row[i], &plan->row[index])) return true;
+        if (tr_plan_go_together(&plan->row[i], &plan->row[index])) return true;
     return false;
 }
 
@@ -87,7 +91,7 @@ char *cli_plan_left_out(const struct tr_plan *plan, int index)
     struct tr_text text = TR_TEXT_INIT;
     tr_text_addf(&text, "left out on %d worker%s: ", row->workers, row->workers == 1 ? "" : "s");
     for (int i = index; i < plan->rows; i++)
-        if (go_together(row, &plan->row[i]))
+        if (tr_plan_go_together(row, &plan->row[i]))
             tr_text_addf(&text, "%s%s", i > index ? "; " : "", tr_plan_row_name(plan, i));
     tr_text_addf(&text, ": %s", row->left_out);
     return cli_columns_end(&text);

@@ -14,9 +14,9 @@
 #include <string.h>
 
 const struct cli_command *const cli_commands[] = {
-    &cli_train,    &cli_launch,  &cli_compare, &cli_plan, &cli_sweep,   &cli_eval,        &cli_predict,
-    &cli_generate, &cli_inspect, &cli_export,  &cli_import,  &cli_report_runs, &cli_diff,
-    &cli_data,     &cli_models,  &cli_devices, &cli_version, &cli_help,        NULL,
+    &cli_train,    &cli_launch,  &cli_compare,    &cli_plan,    &cli_sweep,       &cli_eval, &cli_predict,
+    &cli_generate, &cli_inspect, &cli_export,     &cli_import,  &cli_report_runs, &cli_diff, &cli_data,
+    &cli_models,   &cli_devices, &cli_completion, &cli_version, &cli_help,        NULL,
 };
 
 #define COMMANDS_MAX 32
@@ -64,14 +64,6 @@ const struct cli_command *cli_command_find(const char *const *words, int count, 
 static bool wants_help(const char *word)
 {
     return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
-}
-
-static tr_status print_help(const struct cli_command *command)
-{
-    char *text;
-    TR_TRY(cli_help_command(command, &text));
-    cli_print(text);
-    return TR_OK;
 }
 
 /* Copies the arguments; where they end with another command, "--" goes before its name, and *passed is that
@@ -213,12 +205,12 @@ static tr_status run_command(const struct cli_command *command, int argc, const 
             return tr_fail(TR_EINVAL,
                            "unknown option \"%s\"; give a command first: `trireme help %s` lists them",
                            argv[0], command->name);
-        return print_help(command);
+        return cli_help_print(command);
     }
     void *options;
     TR_TRY(cli_command_read(command, argc, argv, environment, &options));
     tr_status status =
-        ((const struct cli_common *)options)->help ? print_help(command) : command->run(options);
+        ((const struct cli_common *)options)->help ? cli_help_print(command) : command->run(options);
     cli_command_release(command, &options);
     return status == TR_OK ? TR_OK : name_flags(command, status);
 }

@@ -6,7 +6,7 @@
 #ifndef CLI_COMMAND_H
 #define CLI_COMMAND_H
 
-#include "base/options/option.h"
+#include "base/options/help.h"
 #include "base/threads/team.h"
 #include "cli/program/exit_codes.h"
 
@@ -27,6 +27,7 @@ struct cli_command {
     /* Carries the command out; `options` is borrowed for the call. On failure the thread's message is printed
        as "trireme NAME: message" and the exit code follows from the status. */
     tr_status (*run)(const void *options);
+    const struct tr_option_group *groups; /* headings of --help; NULL: one */
     bool passes_arguments; /* from its first positional argument on, what follows is another command's */
     const struct cli_command *const *children; /* ends with NULL; a command with children has none of the
                                                   above but name, summary and about */
@@ -131,8 +132,9 @@ tr_status cli_command_read(const struct cli_command *command, int argc, const ch
 /* Accepts NULL, nulls the pointer. */
 void cli_command_release(const struct cli_command *command, void **options);
 
-/* The text of `trireme help`, and of `trireme help COMMAND`. Returned, free with tr_free(). */
-tr_status cli_help_overview(char **text);
-tr_status cli_help_command(const struct cli_command *command, char **text);
+/* The text of `trireme help COMMAND` in `width` columns. Returned, free with tr_free(). */
+tr_status cli_help_command(const struct cli_command *command, int width, char **text);
+/* The same, printed for the terminal or the file that it goes to. */
+tr_status cli_help_print(const struct cli_command *command);
 
 #endif

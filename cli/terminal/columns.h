@@ -6,11 +6,42 @@
 
 #include "base/text/text.h"
 
+#include <stddef.h>
+#include <stdint.h>
+
+/* A column of figures behind the name that each row begins with. */
+struct cli_column {
+    const char *head;
+    size_t width; /* with the blanks before it */
+    int drop;     /* where a terminal is too narrow for all, columns go, greatest first; 0: never */
+};
+
+/* Which columns a table has, and how wide its names are. */
+struct cli_layout {
+    const struct cli_column *column;
+    int count;
+    size_t name;
+    uint32_t hidden; /* bits */
+};
+
+/* A table of `count` columns (of those in the bits `unused` nobody speaks) between names, the longest of
+   `name` columns, and a text of `tail` columns, fitted into `width`; 0: as wide as it is. */
+struct cli_layout cli_layout_make(const struct cli_column *column, int count, uint32_t unused, size_t name,
+                                  size_t tail, int width);
+/* Begins a row: longer names than others have a line of their own. */
+void cli_layout_name(const struct cli_layout *layout, struct tr_text *text, const char *name);
+/* The cell of a column, unless that is hidden. */
+void cli_layout_cell(const struct cli_layout *layout, struct tr_text *text, int column, const char *cell);
+void cli_layout_heads(const struct cli_layout *layout, struct tr_text *text, const char *name);
+/* "threads, staleness": what had to go, less the bits `unused`; nothing where nothing had to. */
+void cli_layout_add_hidden(const struct cli_layout *layout, uint32_t unused, struct tr_text *text);
+
 /* Add a cell, and blanks behind it, or before it, where it is narrower than the column. */
 void cli_column_left(struct tr_text *text, const char *cell, size_t width);
 void cli_column_right(struct tr_text *text, const char *cell, size_t width);
-/* The processes of a strategy: "2", or with the servers that workers have besides "2+1". */
-void cli_column_workers(struct tr_text *text, int workers, int ranks, size_t width);
+/* The processes of a strategy: "2", or with the servers that workers have besides "2+1". Returns `buffer`. */
+#define CLI_WORKERS_SIZE 32
+const char *cli_workers_text(int workers, int ranks, char buffer[CLI_WORKERS_SIZE]);
 /* The line without blanks at its end, returned, free with tr_free(); NULL where memory was missing. */
 char *cli_columns_end(struct tr_text *text);
 

@@ -5,6 +5,8 @@
 #include "base/files/file.h"
 #include "base/text/log.h"
 #include "base/text/text.h"
+#include "cli/terminal/terminal.h"
+#include "cli/terminal/wrap.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -144,6 +146,23 @@ void cli_print(char *text)
     tr_free(text);
 }
 
+/* Lines for people: those of a terminal are folded to its width, unless memory fails. */
+static void put_lines(FILE *stream, const char *text)
+{
+    struct tr_text lines = TR_TEXT_INIT;
+    int width = cli_terminal_fold(fileno(stream));
+    if (width > 0) cli_wrap(&lines, text, width);
+    if (lines.bytes && !lines.failed) text = lines.bytes;
+    cli_output_put(stream, text, strlen(text));
+    tr_text_release(&lines);
+}
+
+void cli_print_lines(char *text)
+{
+    put_lines(stdout, text);
+    tr_free(text);
+}
+
 tr_status cli_output_file(const char *path, char *text)
 {
     tr_status status = tr_file_write_atomic(NULL, path, text, strlen(text));
@@ -167,7 +186,9 @@ void cli_message(const char *format, ...)
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
     for (char *feed = line; (feed = strchr(feed, '\n'));) *feed = '?';
-    cli_fprintf(stderr, "%s%s\n", prefix, line);
+    char whole[sizeof prefix + sizeof line + 1];
+    snprintf(whole, sizeof whole, "%s%s\n", prefix, line);
+    put_lines(stderr, whole);
 }
 
 void cli_warnings(const char *lines)

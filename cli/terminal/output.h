@@ -34,6 +34,8 @@ void cli_printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void cli_fprintf(FILE *stream, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Prints a text of the library, tamed, and frees it with tr_free(). */
 void cli_print(char *text);
+/* The same with lines for people: on a terminal they are folded to its width (wrap.h). */
+void cli_print_lines(char *text);
 /* Writes a text of the library to a file, whole or not at all, and frees it with tr_free(). TR_EIO. */
 tr_status cli_output_file(const char *path, char *text);
 /* Called before anything is written to stderr, so that a progress line makes room; NULL for none. */

@@ -4,6 +4,7 @@
 #include "base/threads/clock.h"
 #include "cli/terminal/output.h"
 #include "cli/terminal/terminal.h"
+#include "cli/terminal/wrap.h"
 
 #include <string.h>
 
@@ -43,7 +44,8 @@ void cli_screen_line(struct cli_screen *screen, const char *line)
     struct tr_text text = TR_TEXT_INIT;
     tr_text_add(&text, screen->shown ? CLEAR_LINE : "");
     size_t begin = text.length;
-    tr_text_addf(&text, "%s\n", line);
+    cli_wrap(&text, line, cli_terminal_fold(fileno(screen->stream)));
+    tr_text_add(&text, "\n");
     if (!text.failed) cli_output_tame(text.bytes + begin, text.length - begin);
     if (screen->shown && screen->bar.bytes) tr_text_add(&text, screen->bar.bytes);
     if (!text.failed) {

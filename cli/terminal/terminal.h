@@ -8,6 +8,8 @@
 bool cli_terminal_interactive(int descriptor);
 /* Columns at this moment, 80 where they are unknown. */
 int cli_terminal_width(int descriptor);
+/* Columns that lines written there are folded to; 0: it is no terminal, or too narrow for any table. */
+int cli_terminal_fold(int descriptor);
 /* Colours are wanted: NO_COLOR is not set. */
 bool cli_terminal_color(void);
 /* Characters beyond ASCII can be shown. */

@@ -266,6 +266,17 @@ static const struct tr_option table[] = {
 };
 #undef AT
 
+static const struct tr_option_group groups[] = {
+    {"The eight to begin with", "out steps epochs set overwrite resume threads help"},
+    {"What is trained, and from where", "seed from continue resume_changed"},
+    {"Several processes (see also `trireme launch`)",
+     "strategy shares bind transport timeout patience outlives replicas_of_state placement"},
+    {"Looking at the run",
+     "log quiet profile tensorboard histograms trace trace_first trace_steps record_digests"},
+    {"For experts", NULL},
+    {NULL, NULL},
+};
+
 void cli_train_settings(const struct cli_train_options *options, struct tr_train_settings *settings)
 {
     *settings = (struct tr_train_settings)TR_TRAIN_SETTINGS_INIT;
@@ -315,6 +326,7 @@ const struct cli_command cli_train = {
         "second "
         "Ctrl-C leaves at once.",
     CLI_OPTIONS(table, struct cli_train_options),
+    .groups = groups,
     .model = offsetof(struct cli_train_options, model),
     .run = cli_train_run,
 };

@@ -80,7 +80,7 @@ static void print_confusion(const struct result *result)
     char *all;
     if (tr_text_finish(&text, &all) != TR_OK) return;
     cli_printf("\n");
-    cli_print(all);
+    cli_print_lines(all);
 }
 
 /* A figure of an output; counts are whole. */
@@ -114,7 +114,7 @@ static void print_outputs(const struct result *result)
     tr_table_finish(&cells, &text);
     if (tr_text_finish(&text, &all) != TR_OK) return;
     cli_printf("\n");
-    cli_print(all);
+    cli_print_lines(all);
 }
 
 static void print_metrics(const struct result *result)

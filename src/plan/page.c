@@ -74,7 +74,9 @@ static void release_curves(struct curves *curves)
     for (int i = 0; i < curves->count; i++) tr_free(curves->curve[i].point);
 }
 
-static tr_status add_curves(const struct tr_plan *plan, bool share, const char *title, struct tr_text *html)
+/* `still`: for a picture, where nothing comes up under a pointer. */
+static tr_status add_curves(const struct tr_plan *plan, bool share, bool still, const char *title,
+                            struct tr_text *html)
 {
     struct curves curves;
     struct tr_chart_series series[SERIES_MOST];
@@ -93,6 +95,7 @@ static tr_status add_curves(const struct tr_plan *plan, bool share, const char *
                                    .percent = share,
                                    .logarithmic = !share,
                                    .from_zero = share,
+                                   .still = still,
                                    .doubling = true};
     if (status == TR_OK) tr_chart_lines(html, &chart);
     release_curves(&curves);
@@ -101,12 +104,46 @@ static tr_status add_curves(const struct tr_plan *plan, bool share, const char *
 
 /* ---- the page ---- */
 
-static void add_cell(struct tr_text *html, const char *format, double value)
+enum { PROCESSES, STEP, SPEED, SPEEDUP, MEMORY, MOVED, WAITING, REASON, ERROR, COLUMNS };
+
+static const struct {
+    const char *head, *class;
+} columns[COLUMNS] = {
+    [PROCESSES] = {"processes", "number"}, [STEP] = {"step", "number"},
+    [SPEED] = {"examples/s", "number"},    [SPEEDUP] = {"speed-up", "number"},
+    [MEMORY] = {"memory", "number"},       [MOVED] = {"moved/step", "number"},
+    [WAITING] = {"waiting", "number"},     [REASON] = {"held back by", NULL},
+    [ERROR] = {"error", "number"},
+};
+
+static void add_cell(struct tr_text *html, int column, const char *text)
 {
-    if (isfinite(value))
-        tr_html_elementf(html, "td", "number", format, value);
-    else
-        tr_html_element(html, "td", "number", "");
+    tr_html_cell(html, columns[column].head, columns[column].class, text);
+}
+
+static void add_cellf(struct tr_text *html, int column, const char *format, double value)
+{
+    char text[64] = "";
+    if (isfinite(value)) snprintf(text, sizeof text, format, value);
+    add_cell(html, column, text);
+}
+
+/* Errors have a column where anything was run. */
+static bool has_column(const struct tr_plan *plan, int column)
+{
+    if (column != ERROR) return true;
+    for (int i = 0; i < plan->rows; i++)
+        if (plan->row[i].failure || isfinite(tr_plan_error(&plan->row[i]))) return true;
+    return false;
+}
+
+/* The time of a step with three digits: plans are about fast ones, too. */
+static const char *step_text(double seconds, char text[TR_TEXT_NUMBER_SIZE])
+{
+    if (seconds >= 1) return tr_text_from_seconds(seconds, text);
+    double ms = 1e3 * seconds;
+    snprintf(text, TR_TEXT_NUMBER_SIZE, "%.*f ms", ms >= 100 ? 0 : ms >= 10 ? 1 : ms >= 1 ? 2 : 3, ms);
+    return text;
 }
 
 static void add_row(const struct tr_plan *plan, int index, struct tr_text *html)
@@ -114,51 +151,95 @@ static void add_row(const struct tr_plan *plan, int index, struct tr_text *html)
     const struct tr_plan_row *row = &plan->row[index];
     const struct tr_rehearsed *figures = &row->figures;
     char text[TR_TEXT_NUMBER_SIZE];
-    tr_text_add(html, "<tr>");
+    tr_text_addf(html, "<tr%s>", index == tr_plan_best(plan) ? " class=\"best\"" : "");
     tr_html_element(html, "td", NULL, tr_plan_row_name(plan, index));
-    tr_html_elementf(html, "td", "number", "%d", row->ranks);
-    if (row->left_out) {
-        tr_text_add(html, "<td colspan=\"8\">");
-        tr_html_text(html, row->left_out);
-        tr_text_add(html, "</td></tr>\n");
-        return;
-    }
-    tr_html_element(html, "td", "number", tr_text_from_seconds(figures->seconds, text));
-    add_cell(html, "%.0f", figures->examples_per_second);
-    add_cell(html, "%.2f", tr_plan_speedup(plan, index));
-    tr_html_element(html, "td", "number", tr_text_from_bytes((int64_t)figures->most.memory, text));
-    tr_html_element(html, "td", "number",
-                    tr_text_from_bytes(figures->sum.bytes_sent + figures->sum.bytes_shared, text));
-    add_cell(html, "%.0f %%", 100 * figures->waiting);
-    tr_html_element(html, "td", NULL, tr_bottleneck_names[figures->bottleneck]);
+    add_cell(html, PROCESSES, tr_text_from_count(row->ranks, text));
+    add_cell(html, STEP, step_text(figures->seconds, text));
+    add_cell(html, SPEED, tr_text_from_count(llround(figures->examples_per_second), text));
+    add_cellf(html, SPEEDUP, "%.2f", tr_plan_speedup(plan, index));
+    add_cell(html, MEMORY, tr_text_from_bytes((int64_t)figures->most.memory, text));
+    add_cell(html, MOVED, tr_text_from_bytes(figures->sum.bytes_sent + figures->sum.bytes_shared, text));
+    add_cellf(html, WAITING, "%.0f %%", 100 * figures->waiting);
+    add_cell(html, REASON, tr_bottleneck_names[figures->bottleneck]);
     if (row->failure)
-        tr_html_element(html, "td", NULL, row->failure);
-    else
-        add_cell(html, "%+.0f %%", 100 * tr_plan_error(row));
+        add_cell(html, ERROR, row->failure);
+    else if (has_column(plan, ERROR))
+        add_cellf(html, ERROR, "%+.0f %%", 100 * tr_plan_error(row));
     tr_text_add(html, "</tr>\n");
 }
 
+static int column_count(const struct tr_plan *plan)
+{
+    int count = 1;
+    for (int i = 0; i < COLUMNS; i++) count += has_column(plan, i);
+    return count;
+}
+
+/* Rows of as many workers are below a line of their own. */
 static void add_table(const struct tr_plan *plan, struct tr_text *html)
 {
-    static const char *const heads[] = {"strategy", "processes",  "step",    "examples/s",   "speed-up",
-                                        "memory",   "moved/step", "waiting", "held back by", "error"};
-    tr_text_add(html, "<div class=\"scroll\"><table class=\"facts\"><thead><tr>");
-    for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++)
-        tr_html_element(html, "th", i > 0 && i != 8 ? "number" : NULL, heads[i]);
+    int workers = 0;
+    tr_text_add(html, "<div class=\"scroll\"><table class=\"facts stack\"><thead><tr><th>strategy</th>");
+    for (int i = 0; i < COLUMNS; i++)
+        if (has_column(plan, i)) tr_html_element(html, "th", columns[i].class, columns[i].head);
     tr_text_add(html, "</tr></thead><tbody>\n");
-    for (int i = 0; i < plan->rows; i++) add_row(plan, i, html);
+    for (int i = 0; i < plan->rows; i++) {
+        if (plan->row[i].left_out) continue;
+        if (i > 0 && plan->row[i].workers != workers) {
+            workers = plan->row[i].workers;
+            tr_text_addf(html, "<tr><td class=\"group\" colspan=\"%d\">%d worker%s</td></tr>\n",
+                         column_count(plan), workers, workers == 1 ? "" : "s");
+        }
+        add_row(plan, i, html);
+    }
     tr_text_add(html, "</tbody></table></div>\n");
+}
+
+static bool is_said(const struct tr_plan *plan, int index)
+{
+    for (int i = 0; i < index; i++)
+        if (tr_plan_go_together(&plan->row[i], &plan->row[index])) return true;
+    return false;
+}
+
+/* What makes no sense, with the reason: combinations of one reason together. */
+static void add_left_out(const struct tr_plan *plan, struct tr_text *html)
+{
+    bool any = false;
+    for (int i = 0; i < plan->rows; i++) {
+        const struct tr_plan_row *row = &plan->row[i];
+        if (!row->left_out || is_said(plan, i)) continue;
+        if (!any)
+            tr_text_add(html, "<h2>Left out</h2><table class=\"facts stack wrap\"><thead><tr><th>reason</th>"
+                              "<th class=\"number\">workers</th><th>strategies</th></tr></thead><tbody>\n");
+        any = true;
+        struct tr_text names = TR_TEXT_INIT;
+        char workers[TR_TEXT_NUMBER_SIZE];
+        for (int k = i; k < plan->rows; k++)
+            if (tr_plan_go_together(row, &plan->row[k]))
+                tr_text_addf(&names, "%s%s", k > i ? "; " : "", tr_plan_row_name(plan, k));
+        if (names.failed) html->failed = true;
+        tr_text_add(html, "<tr>");
+        tr_html_element(html, "td", NULL, row->left_out);
+        tr_html_cell(html, "workers", "number", tr_text_from_count(row->workers, workers));
+        tr_html_cell(html, "strategies", NULL, names.bytes ? names.bytes : "");
+        tr_text_add(html, "</tr>\n");
+        tr_text_release(&names);
+    }
+    if (any) tr_text_add(html, "</tbody></table>\n");
 }
 
 static void add_lead(const struct tr_plan *plan, struct tr_text *html)
 {
     const struct tr_cluster *cluster = &plan->cluster;
-    tr_html_elementf(html, "p", "lead",
-                     "Simulated: the strategies' own steps, played over a network of %.3g Gb/s for each host "
-                     "with %.3g microseconds between two, %d process%s a host; computing as measured on this "
-                     "machine (%s). Error: the prediction against a real run, where there was one.",
-                     cluster->remote.rate * 8e-9, cluster->remote.latency * 1e6, cluster->per_host,
-                     cluster->per_host == 1 ? "" : "es", plan->device);
+    tr_html_elementf(
+        html, "p", "lead",
+        "Simulated: the strategies' own steps, played over a network of %.3g Gb/s for each host "
+        "with %.3g microseconds between two, %d process%s a host; computing as measured on this "
+        "machine (%s).%s",
+        cluster->remote.rate * 8e-9, cluster->remote.latency * 1e6, cluster->per_host,
+        cluster->per_host == 1 ? "" : "es", plan->device,
+        has_column(plan, ERROR) ? " Error: the prediction against a real run, where there was one." : "");
 }
 
 tr_status tr_plan_page(const struct tr_plan *plan, char **out)
@@ -176,10 +257,12 @@ tr_status tr_plan_page(const struct tr_plan *plan, char **out)
     add_lead(plan, &html);
     add_table(plan, &html);
     tr_text_add(&html, "<h2>Over workers</h2><div class=\"figures\">\n");
-    tr_status status = add_curves(plan, false, "Examples per second, simulated", &html);
+    tr_status status = add_curves(plan, false, false, "Examples per second, simulated", &html);
     if (status == TR_OK)
-        status = add_curves(plan, true, "Share of as many single processes, simulated", &html);
-    tr_text_add(&html, "</div><footer>");
+        status = add_curves(plan, true, false, "Share of as many single processes, simulated", &html);
+    tr_text_add(&html, "</div>\n");
+    add_left_out(plan, &html);
+    tr_text_add(&html, "<footer>");
     tr_html_elementf(&html, "span", NULL, "Trireme %s, %s", tr_version(),
                      tr_clock_text(tr_clock_wall(), now));
     tr_text_add(&html, "</footer></main></body></html>\n");
@@ -233,7 +316,7 @@ tr_status tr_plan_picture(const struct tr_plan *plan, const char *title, char **
     struct curves curves;
     tr_status status = make_curves(plan, plan->grows, &curves);
     int height = HEIGHT + 34 + (curves.count + 1) / 2 * LINE;
-    if (status == TR_OK) status = add_curves(plan, plan->grows, title, &figure);
+    if (status == TR_OK) status = add_curves(plan, plan->grows, true, title, &figure);
     tr_text_addf(&svg,
                  "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" "
                  "role=\"img\" aria-label=\"",

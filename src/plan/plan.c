@@ -4,6 +4,7 @@
 #include "base/text/json.h"
 
 #include <math.h>
+#include <string.h>
 
 void tr_plan_release(struct tr_plan *plan)
 {
@@ -43,6 +44,11 @@ int tr_plan_best(const struct tr_plan *plan)
             best = i;
     }
     return best;
+}
+
+bool tr_plan_go_together(const struct tr_plan_row *a, const struct tr_plan_row *b)
+{
+    return a->left_out && b->left_out && a->workers == b->workers && strcmp(a->left_out, b->left_out) == 0;
 }
 
 double tr_plan_error(const struct tr_plan_row *row)

@@ -31,6 +31,8 @@ double tr_plan_speedup(const struct tr_plan *plan, int row);
 const char *tr_plan_row_name(const struct tr_plan *plan, int row);
 /* The row with most examples per second; -1: there is none. */
 int tr_plan_best(const struct tr_plan *plan);
+/* Whether two rows were left out on as many workers for one reason. */
+bool tr_plan_go_together(const struct tr_plan_row *a, const struct tr_plan_row *b);
 /* How far off a prediction was: its examples per second divided by the measured ones, less 1; NaN: not
    measured. */
 double tr_plan_error(const struct tr_plan_row *row);

@@ -30,6 +30,7 @@ struct tr_chart {
     bool percent;     /* y is a share, shown in percent */
     bool logarithmic; /* y, where all values are above 0 and span more than a factor of 20 */
     bool from_zero;   /* the y axis begins at 0 */
+    bool still;       /* nothing comes up under the pointer */
     bool doubling;    /* the x axis doubles from mark to mark; all x are above 0 */
 };
 

@@ -61,6 +61,15 @@ void tr_html_elementf(struct tr_text *html, const char *tag, const char *class, 
     tr_html_element(html, tag, class, text);
 }
 
+void tr_html_cell(struct tr_text *html, const char *head, const char *class, const char *text)
+{
+    tr_text_add(html, "<td data-head=\"");
+    tr_html_text(html, head);
+    tr_text_addf(html, "\"%s%s%s>", class ? " class=\"" : "", class ? class : "", class ? "\"" : "");
+    tr_html_text(html, text);
+    tr_text_add(html, "</td>");
+}
+
 void tr_html_base64(struct tr_text *html, const uint8_t *bytes, size_t count)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -12,6 +12,8 @@ void tr_html_element(struct tr_text *html, const char *tag, const char *class, c
 /* The same with a formatted text, cut to 512 bytes. */
 void tr_html_elementf(struct tr_text *html, const char *tag, const char *class, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+/* A cell of a table that becomes a card on narrow screens (`.stack`), where `head` stands above it. */
+void tr_html_cell(struct tr_text *html, const char *head, const char *class, const char *text);
 /* Appends bytes in base 64 (RFC 4648). */
 void tr_html_base64(struct tr_text *html, const uint8_t *bytes, size_t count);
 

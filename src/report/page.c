@@ -7,9 +7,12 @@
 #include "base/files/file.h"
 #include "base/sized.h"
 #include "report/chart.h"
+#include "report/curves.h"
 #include "report/examples.h"
 #include "report/html.h"
 #include "report/measures.h"
+#include "report/processes.h"
+#include "report/repeat.h"
 #include "report/run.h"
 #include "report/timeline.h"
 
@@ -38,6 +41,32 @@ static int colour_of(int run)
     return run % TR_CHART_COLOURS;
 }
 
+/* ---- jobs ---- */
+
+/* Runs of one job stand together, in the order in which they were given. */
+static void order_by_job(struct page *page)
+{
+    for (int i = 1; i < page->count; i++) {
+        int to = i;
+        while (to > 0 && strcmp(page->run[to - 1]->name, page->run[i]->name) != 0) to--;
+        if (to == 0 || to == i) continue;
+        struct tr_run *run = page->run[i];
+        char *label = page->label[i];
+        memmove(&page->run[to + 1], &page->run[to], (size_t)(i - to) * sizeof *page->run);
+        memmove(&page->label[to + 1], &page->label[to], (size_t)(i - to) * sizeof *page->label);
+        page->run[to] = run;
+        page->label[to] = label;
+    }
+}
+
+/* Where the runs of the job end that begins at `first`. */
+static int end_of_job(const struct page *page, int first)
+{
+    int end = first;
+    while (end < page->count && strcmp(page->run[end]->name, page->run[first]->name) == 0) end++;
+    return end;
+}
+
 /* ---- head ---- */
 
 static void add_head(struct page *page)
@@ -45,12 +74,17 @@ static void add_head(struct page *page)
     struct tr_text *html = &page->html;
     tr_text_add(html, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
                       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">");
-    const char *title = page->settings->title ? page->settings->title : page->run[0]->name;
+    struct tr_text names = TR_TEXT_INIT;
+    for (int first = 0; first < page->count; first = end_of_job(page, first))
+        tr_text_addf(&names, "%s%s", first > 0 ? ", " : "", page->run[first]->name);
+    if (names.failed) html->failed = true;
+    const char *title = page->settings->title ? page->settings->title : names.bytes ? names.bytes : "";
     tr_html_element(html, "title", NULL, title);
     tr_text_add(html, "<style>\n");
     tr_text_add(html, tr_report_text_page);
     tr_text_add(html, "</style></head><body><main>\n");
     tr_html_element(html, "h1", NULL, title);
+    tr_text_release(&names);
 }
 
 static const struct tr_run_evaluation *last_evaluation(const struct tr_run *run)
@@ -89,14 +123,69 @@ static void add_lead(struct page *page)
 
 /* ---- the table of runs ---- */
 
+enum { JOB, STRATEGY, PROCESSES, STEPS, TIME, SPEED, RESULT, MOVED, WAITING, HASH };
+
+static const struct {
+    const char *head, *class;
+} columns[] = {
+    [JOB] = {"job", NULL},           [STRATEGY] = {"strategy", NULL}, [PROCESSES] = {"processes", "number"},
+    [STEPS] = {"steps", "number"},   [TIME] = {"time", "number"},     [SPEED] = {"examples/s", "number"},
+    [RESULT] = {"result", "number"}, [MOVED] = {"moved", "number"},   [WAITING] = {"waiting", "number"},
+    [HASH] = {"hash", "hash"},
+};
+
+static void add_cell(struct tr_text *html, int column, const char *text)
+{
+    tr_html_cell(html, columns[column].head, columns[column].class, text);
+}
+
+static void add_cellf(struct tr_text *html, int column, const char *format, double value)
+{
+    char text[64] = "-";
+    if (isfinite(value)) snprintf(text, sizeof text, format, value);
+    add_cell(html, column, text);
+}
+
+static void add_speed(struct tr_text *html, const struct tr_run *run)
+{
+    char figure[TR_TEXT_NUMBER_SIZE];
+    tr_text_addf(html, "<td data-head=\"%s\" class=\"number\">", columns[SPEED].head);
+    tr_html_text(html, isfinite(run->speed) ? tr_text_from_count(llround(run->speed), figure) : "-");
+    if (isfinite(run->tokens))
+        tr_text_addf(html, "<small>%s tokens/s</small>", tr_text_from_count(llround(run->tokens), figure));
+    tr_text_add(html, "</td>");
+}
+
+static void add_result(struct tr_text *html, const struct tr_run *run)
+{
+    const struct tr_run_evaluation *last = last_evaluation(run);
+    if (!last)
+        add_cell(html, RESULT, "-");
+    else if (isfinite(last->perplexity))
+        add_cellf(html, RESULT, "perplexity %.4g", last->perplexity);
+    else if (run->classification)
+        add_cellf(html, RESULT, "%.2f %%", last->accuracy * 100);
+    else
+        add_cellf(html, RESULT, "loss %.5g", last->loss);
+}
+
+/* Columns about several processes are there where a run has them. */
+static bool has_column(const struct page *page, int column)
+{
+    bool shared = false;
+    for (int i = 0; i < page->count; i++) shared |= page->run[i]->ranks > 1;
+    if (column == JOB) return end_of_job(page, 0) < page->count;
+    return shared || (column != STRATEGY && column != MOVED && column != WAITING);
+}
+
 static void add_row(struct page *page, int index)
 {
     const struct tr_run *run = page->run[index];
-    const struct tr_run_evaluation *last = last_evaluation(run);
     struct tr_text *html = &page->html;
     char figure[TR_TEXT_NUMBER_SIZE];
     int64_t moved = 0;
     double waited = 0;
+    bool shares = run->ranks > 1;
     for (int64_t r = 0; r < run->rank_count; r++) {
         moved += run->rank[r].sent + run->rank[r].shared;
         waited += run->rank[r].wait;
@@ -104,45 +193,31 @@ static void add_row(struct page *page, int index)
     tr_text_addf(html, "<tr><td><i class=\"s%d\"></i>", colour_of(index) + 1);
     tr_html_text(html, page->label[index]);
     tr_text_add(html, "</td>");
-    tr_html_element(html, "td", NULL, *run->strategy ? run->strategy : "-");
-    tr_html_elementf(html, "td", "number", "%" PRId64, run->ranks);
-    tr_html_elementf(html, "td", "number", "%" PRId64, run->step);
-    tr_html_element(html, "td", "number",
-                    isfinite(run->seconds) ? tr_text_from_seconds(run->seconds, figure) : "-");
-    if (isfinite(run->speed) && isfinite(run->tokens))
-        tr_html_elementf(html, "td", "number", "%.0f (%.0f tokens/s)", run->speed, run->tokens);
-    else if (isfinite(run->speed))
-        tr_html_elementf(html, "td", "number", "%.0f", run->speed);
-    else
-        tr_html_element(html, "td", "number", "-");
-    if (last && isfinite(last->perplexity))
-        tr_html_elementf(html, "td", "number", "perplexity %.4g", last->perplexity);
-    else if (last && run->classification)
-        tr_html_elementf(html, "td", "number", "%.2f %%", last->accuracy * 100);
-    else if (last)
-        tr_html_elementf(html, "td", "number", "loss %.5g", last->loss);
-    else
-        tr_html_element(html, "td", "number", "-");
-    tr_html_element(html, "td", "number", moved ? tr_text_from_bytes(moved, figure) : "-");
-    tr_html_element(html, "td", "number",
-                    run->rank_count > 1 ? tr_text_from_seconds(waited / (double)run->rank_count, figure)
-                                        : "-");
-    tr_html_elementf(html, "td", "hash", "%.12s", *run->hash ? run->hash : "-");
+    if (has_column(page, JOB)) add_cell(html, JOB, run->name);
+    if (has_column(page, STRATEGY))
+        add_cell(html, STRATEGY, !shares ? "one process" : *run->strategy ? run->strategy : "-");
+    add_cell(html, PROCESSES, tr_text_from_count(run->ranks, figure));
+    add_cell(html, STEPS, tr_text_from_count(run->step, figure));
+    add_cell(html, TIME, isfinite(run->seconds) ? tr_text_from_seconds(run->seconds, figure) : "-");
+    add_speed(html, run);
+    add_result(html, run);
+    if (has_column(page, MOVED)) add_cell(html, MOVED, moved ? tr_text_from_bytes(moved, figure) : "-");
+    if (has_column(page, WAITING))
+        add_cell(html, WAITING,
+                 run->rank_count > 1 ? tr_text_from_seconds(waited / (double)run->rank_count, figure) : "-");
+    snprintf(figure, sizeof figure, "%.12s", *run->hash ? run->hash : "-");
+    add_cell(html, HASH, figure);
     tr_text_add(html, "</tr>\n");
 }
 
 static void add_table(struct page *page)
 {
-    static const struct {
-        const char *head;
-        bool number;
-    } columns[] = {
-        {"run", false},       {"strategy", false}, {"processes", true}, {"steps", true},   {"time", true},
-        {"examples/s", true}, {"result", true},    {"moved", true},     {"waiting", true}, {"hash", false},
-    };
-    tr_text_add(&page->html, "<div class=\"scroll\"><table class=\"facts\"><thead><tr>");
-    for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++)
-        tr_html_element(&page->html, "th", columns[i].number ? "number" : NULL, columns[i].head);
+    tr_text_add(&page->html, "<div class=\"scroll\"><table class=\"facts stack\"><thead><tr><th>run</th>");
+    for (int i = 0; i < (int)(sizeof columns / sizeof columns[0]); i++)
+        if (has_column(page, i)) {
+            bool number = columns[i].class && strcmp(columns[i].class, "number") == 0;
+            tr_html_element(&page->html, "th", number ? "number" : NULL, columns[i].head);
+        }
     tr_text_add(&page->html, "</tr></thead><tbody>");
     for (int i = 0; i < page->count; i++) add_row(page, i);
     tr_text_add(&page->html, "</tbody></table></div>\n");
@@ -173,138 +248,27 @@ static void add_verdict(struct page *page)
             same, same - equal);
 }
 
-/* ---- curves ---- */
+/* ---- curves and metrics, by job ---- */
 
-enum quantity { LOSS, ACCURACY, RATE, SPEED, NORM };
-
-static double value_of(const struct tr_run_point *point, enum quantity quantity)
+static tr_status add_jobs(struct page *page)
 {
-    const double values[] = {point->loss, point->accuracy, point->rate, point->speed, point->norm};
-    return values[quantity];
-}
-
-/* The points of a run over its steps; returned, free with tr_free(). */
-static struct tr_chart_point *points_of(const struct tr_run *run, enum quantity quantity)
-{
-    struct tr_chart_point *points = tr_alloc((size_t)run->points + 1, sizeof *points);
-    for (int64_t i = 0; points && i < run->points; i++)
-        points[i] = (struct tr_chart_point){(double)run->point[i].step, value_of(&run->point[i], quantity)};
-    return points;
-}
-
-static struct tr_chart_point *evaluations_of(const struct tr_run *run, enum quantity quantity)
-{
-    struct tr_chart_point *points = tr_alloc((size_t)run->evaluations + 1, sizeof *points);
-    for (int64_t i = 0; points && i < run->evaluations; i++)
-        points[i] =
-            (struct tr_chart_point){(double)run->evaluation[i].step,
-                                    quantity == LOSS ? run->evaluation[i].loss : run->evaluation[i].accuracy};
-    return points;
-}
-
-static tr_status add_curve(struct page *page, const char *title, enum quantity quantity)
-{
-    struct tr_chart_series series[2 * RUNS_MOST];
-    struct tr_chart_point *owned[2 * RUNS_MOST];
-    char *name[RUNS_MOST] = {0};
-    int count = 0;
-    bool failed = false;
-    for (int i = 0; i < page->count; i++) {
-        const struct tr_run *run = page->run[i];
-        series[count] = (struct tr_chart_series){page->count > 1 ? page->label[i] : "training",
-                                                 owned[count] = points_of(run, quantity),
-                                                 run->points,
-                                                 colour_of(i),
-                                                 false,
-                                                 quantity != RATE,
-                                                 false};
-        failed |= !owned[count++];
-        if (quantity > ACCURACY || run->evaluations == 0) continue;
-        name[i] = tr_format("%s, evaluated", page->label[i]);
-        series[count] = (struct tr_chart_series){page->count > 1 ? name[i] : "evaluated",
-                                                 owned[count] = evaluations_of(run, quantity),
-                                                 run->evaluations,
-                                                 page->count > 1 ? colour_of(i) : 1,
-                                                 true,
-                                                 false,
-                                                 true};
-        failed |= !owned[count++] || !name[i];
+    bool several = end_of_job(page, 0) < page->count;
+    tr_text_add(&page->html, "<h2>Curves</h2>\n");
+    for (int first = 0, end; first < page->count; first = end) {
+        end = end_of_job(page, first);
+        if (several) tr_html_element(&page->html, "h3", NULL, page->run[first]->name);
+        TR_TRY(tr_report_curves(&page->html, page->run + first, page->label + first, end - first, first));
     }
-    struct tr_chart chart = {.title = title,
-                             .x_label = "steps",
-                             .series = series,
-                             .count = count,
-                             .percent = quantity == ACCURACY,
-                             .logarithmic = quantity == LOSS || quantity == NORM,
-                             .from_zero = quantity == SPEED || quantity == RATE};
-    if (!failed) tr_chart_lines(&page->html, &chart);
-    while (count > 0) tr_free(owned[--count]);
-    for (int i = 0; i < page->count; i++) tr_free(name[i]);
-    return failed ? TR_ENOMEM : TR_OK;
-}
-
-/* Losses of two kinds in one chart are not taken for one. */
-static const char *title_of_losses(const struct page *page)
-{
-    for (int i = 0; i < page->count; i++)
-        if (page->run[i]->label_smoothing > 0)
-            return "Loss (of steps with label smoothing, of evaluations without)";
-    return "Loss";
-}
-
-static tr_status add_curves(struct page *page)
-{
-    tr_text_add(&page->html, "<h2>Curves</h2><div class=\"figures\">\n");
-    TR_TRY(add_curve(page, title_of_losses(page), LOSS));
-    TR_TRY(add_curve(page, "Accuracy", ACCURACY));
-    TR_TRY(add_curve(page, "Examples a second", SPEED));
-    TR_TRY(add_curve(page, "Learning rate", RATE));
-    TR_TRY(add_curve(page, "Norm of the gradient", NORM));
-    tr_text_add(&page->html, "</div>\n");
+    bool begun = false;
+    for (int first = 0, end; first < page->count; first = end) {
+        end = end_of_job(page, first);
+        tr_report_measures(&page->html, page->run + first, page->label + first, end - first,
+                           several ? page->run[first]->name : NULL, &begun);
+    }
     return TR_OK;
 }
 
 /* ---- parallel training ---- */
-
-static void add_staleness(struct page *page, const struct tr_run *run, const char *label)
-{
-    struct tr_chart_bar bars[TR_RUN_BINS];
-    char text[TR_RUN_BINS][16], title[256];
-    int used = 0;
-    for (int64_t i = 0; i < run->staleness_count; i++)
-        if (run->staleness[i]) used = (int)i + 1;
-    for (int i = 0; i < used; i++) {
-        snprintf(text[i], sizeof text[i], "%d", i);
-        bars[i] = (struct tr_chart_bar){text[i], (double)run->staleness[i]};
-    }
-    snprintf(title, sizeof title, "Staleness of gradients: %s (%" PRId64 " dropped)", label, run->dropped);
-    tr_chart_bars(&page->html, title, "updates missed between reading parameters and applying the gradient",
-                  bars, used);
-}
-
-static void add_ranks(struct page *page, const struct tr_run *run, const char *label)
-{
-    char figure[TR_TEXT_NUMBER_SIZE];
-    struct tr_text *html = &page->html;
-    tr_text_add(html, "<figure class=\"wide\">");
-    tr_html_elementf(html, "figcaption", NULL, "Processes: %s", label);
-    tr_text_add(html,
-                "<div class=\"scroll\"><table class=\"facts\"><thead><tr><th>rank</th><th class=\"number\">"
-                "computing</th><th class=\"number\">waiting</th><th class=\"number\">sent</th>"
-                "<th class=\"number\">received</th><th class=\"number\">read in shared memory</th></tr>"
-                "</thead><tbody>");
-    for (int64_t r = 0; r < run->rank_count; r++) {
-        const struct tr_run_rank *rank = &run->rank[r];
-        tr_text_addf(html, "<tr><td>%" PRId64 "</td>", r);
-        tr_html_elementf(html, "td", "number", "%.2f s", rank->compute);
-        tr_html_elementf(html, "td", "number", "%.2f s", rank->wait);
-        tr_html_element(html, "td", "number", tr_text_from_bytes(rank->sent, figure));
-        tr_html_element(html, "td", "number", tr_text_from_bytes(rank->received, figure));
-        tr_html_element(html, "td", "number", tr_text_from_bytes(rank->shared, figure));
-        tr_text_add(html, "</tr>");
-    }
-    tr_text_add(html, "</tbody></table></div></figure>\n");
-}
 
 /* The trace that was named, or the first that lies in the directory of a run. */
 static tr_status add_timeline(struct page *page)
@@ -327,8 +291,8 @@ static tr_status add_parallel(struct page *page)
     tr_text_add(&page->html, "<h2>Time and communication</h2><div class=\"figures\">\n");
     size_t empty = page->html.length;
     for (int i = 0; i < page->count; i++) {
-        if (page->run[i]->rank_count > 1) add_ranks(page, page->run[i], page->label[i]);
-        if (page->run[i]->asynchronous) add_staleness(page, page->run[i], page->label[i]);
+        if (page->run[i]->rank_count > 1) tr_report_ranks(&page->html, page->run[i], page->label[i]);
+        if (page->run[i]->asynchronous) tr_report_staleness(&page->html, page->run[i], page->label[i]);
     }
     TR_TRY(add_timeline(page));
     if (page->html.length == empty && page->html.bytes)
@@ -340,66 +304,14 @@ static tr_status add_parallel(struct page *page)
 
 /* ---- how to repeat ---- */
 
-static void add_fact(struct tr_text *html, const char *name, const char *value)
-{
-    if (!*value) return;
-    tr_text_add(html, "<tr>");
-    tr_html_element(html, "th", NULL, name);
-    tr_html_element(html, "td", "hash", value);
-    tr_text_add(html, "</tr>");
-}
-
-/* The evaluation whose weights were kept. */
-static void add_best(struct tr_text *html, const struct tr_run *run)
-{
-    char text[256], accuracy[48] = "";
-    if (run->best.step <= 0) return;
-    if (isfinite(run->best.accuracy))
-        snprintf(accuracy, sizeof accuracy, "accuracy %.2f %%, ", run->best.accuracy * 100);
-    snprintf(text, sizeof text, "step %" PRId64 ": %sloss %.6g on the %.64s data", run->best.step, accuracy,
-             run->best.loss, run->best.set);
-    add_fact(html, "best evaluation", text);
-}
-
-static void add_repetition(struct page *page, int index)
-{
-    const struct tr_run *run = page->run[index];
-    struct tr_text *html = &page->html;
-    char text[96];
-    if (page->count > 1) tr_html_element(html, "h3", NULL, page->label[index]);
-    if (*run->command) tr_html_element(html, "pre", NULL, run->command);
-    tr_text_add(html, "<div class=\"scroll\"><table class=\"facts\"><tbody>");
-    add_fact(html, "hash", run->hash);
-    add_fact(html, "settings", run->settings);
-    snprintf(text, sizeof text, "%" PRId64, run->seed);
-    add_fact(html, "seed", text);
-    add_fact(html, "model file", run->model);
-    snprintf(text, sizeof text, "%" PRId64 " examples in %" PRId64 " microbatches", run->batch,
-             run->microbatches);
-    add_fact(html, "batch", text);
-    snprintf(text, sizeof text, "%" PRId64, run->parameters);
-    add_fact(html, "parameters", text);
-    add_fact(html, "device", run->device);
-    add_fact(html, "host", run->host);
-    add_fact(html, "started", run->started);
-    if (run->resumed) {
-        snprintf(text, sizeof text, "%d time%s", run->resumed, run->resumed == 1 ? "" : "s");
-        add_fact(html, "taken up again", text);
-    }
-    add_fact(html, "checkpoint", run->checkpoint);
-    add_best(html, run);
-    add_fact(html, "version", run->version);
-    if (*run->status && strcmp(run->status, "ok") != 0) add_fact(html, "ended with", run->message);
-    tr_text_add(html, "</tbody></table></div>\n");
-}
-
 static void add_repetitions(struct page *page)
 {
     tr_text_add(&page->html,
                 "<h2>How to repeat it</h2><p>The same model file, data and seed give the same hash on "
                 "any number of threads and processes and on any device, with every synchronous "
                 "strategy.</p>\n");
-    for (int i = 0; i < page->count; i++) add_repetition(page, i);
+    for (int i = 0; i < page->count; i++)
+        tr_report_repetition(&page->html, page->run[i], page->count > 1 ? page->label[i] : NULL);
 }
 
 /* ---- the page ---- */
@@ -417,8 +329,7 @@ static tr_status write_page(struct page *page, char **html)
     add_lead(page);
     add_table(page);
     add_verdict(page);
-    TR_TRY(add_curves(page));
-    tr_report_measures(&page->html, page->run, page->label, page->count);
+    TR_TRY(add_jobs(page));
     TR_TRY(add_parallel(page));
     TR_TRY(add_examples(page));
     add_repetitions(page);
@@ -455,6 +366,7 @@ tr_status tr_report(const char *const *runs, int count, const struct tr_report_s
         page.label[i] = label_of(runs[i]);
         if (!page.label[i]) status = TR_ENOMEM;
     }
+    if (status == TR_OK) order_by_job(&page);
     if (status == TR_OK) status = write_page(&page, html);
     tr_text_release(&page.html);
     for (int i = 0; i < page.count; i++) {

@@ -1,5 +1,5 @@
 /* Command lines, the environment, and --help. */
-#include "base/options/option.h"
+#include "base/options/help.h"
 
 #include "base/alloc.h"
 #include "refuse.h"
@@ -363,6 +363,29 @@ static void help_explains_the_table(void **state)
     tr_free(text);
 }
 
+static void help_groups_options_and_follows_the_width(void **state)
+{
+    (void)state;
+    static const struct tr_option_group groups[] = {
+        {"First", "threads help"}, {"The rest", NULL}, {"Last", "set"}, {NULL, NULL}};
+    char *text;
+    assert_int_equal(tr_options_help_in("do", "Does it, in lines of at most forty columns.", table, COUNT,
+                                        groups, 40, &text),
+                     TR_OK);
+    static const char *const parts[] = {
+        "Does it, in lines of at most forty\ncolumns.\n", "\nArguments:\n  MODEL   model file in YAML\n",
+        "\nFirst:\n  -t, --threads N\n          threads; 0: all cores (0 ..\n          256; default: 0)\n",
+        "  -h, --help\n          show this text\n\nThe rest:\n  -o, --out-dir DIR\n",
+        "  -r, --rate X\n          learning rate (> 0; required)\n\nLast:\n      --set PATH=VALUE\n"};
+    const char *at = text;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        at = strstr(at, parts[i]);
+        if (!at) fail_msg("\"%s\" is missing, or out of place, in\n%s", parts[i], text);
+    }
+    assert_null(strstr(strstr(text, "--threads") + 1, "--threads"));
+    tr_free(text);
+}
+
 static void memory_may_fail_anywhere(void **state)
 {
     (void)state;
@@ -394,6 +417,7 @@ int main(void)
         cmocka_unit_test(unknown_arguments_are_found),
         cmocka_unit_test(the_environment_is_read_where_allowed),
         cmocka_unit_test(help_explains_the_table),
+        cmocka_unit_test(help_groups_options_and_follows_the_width),
         cmocka_unit_test(memory_may_fail_anywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -180,6 +180,106 @@ static void runs_are_compared(void **state)
     tr_text_free(html);
 }
 
+#define METRICS                                                                                              \
+    "\"metrics\":{\"top_5\":1,\"roc_auc\":0.98,\"exact_match\":0.5},"                                        \
+    "\"outputs\":{\"name\":[\"x\",\"y\"],\"f1\":[0.9712091,0.5],\"support\":[1234,5]}"
+
+/* How often `part` occurs. */
+static int count_of(const char *text, const char *part)
+{
+    int count = 0;
+    for (; (text = strstr(text, part)); text += strlen(part)) count++;
+    return count;
+}
+
+static void jobs_have_curves_of_their_own(void **state)
+{
+    (void)state;
+    put("one", "journal.jsonl", RUN("cat", "1234567890abcdef", ""));
+    put("two", "journal.jsonl", RUN("dog", "fedcba", ""));
+    char *html = page_of("one", "two");
+    expect_well_formed(html);
+    assert_non_null(strstr(html, "<h1>cat, dog</h1>"));
+    assert_non_null(strstr(html, "<h3>cat</h3><div class=\"figures\">"));
+    assert_int_equal(count_of(html, "<figcaption>Loss</figcaption>"), 2);
+    assert_int_equal(count_of(html, "class=\"legend\""), 0); /* each chart has one line */
+    tr_text_free(html);
+    put("two", "journal.jsonl", RUN("cat", "fedcba", ""));
+    html = page_of("one", "two");
+    assert_int_equal(count_of(html, "<figcaption>Loss</figcaption>"), 1);
+    /* The two are equal: the second is dashed, so that the first is seen below it. */
+    assert_non_null(strstr(html, "<path class=\"line s2 twin\""));
+    assert_non_null(strstr(html, "<i class=\"s2 twin\"></i>two"));
+    assert_null(strstr(html, "<i class=\"s1 twin\"></i>"));
+    tr_text_free(html);
+}
+
+static void a_single_process_has_no_strategy(void **state)
+{
+    (void)state;
+#define RANKS(n)                                                                                             \
+    "{\"event\":\"start\",\"name\":\"n\",\"strategy\":\"allreduce\",\"ranks\":" n "}\n"                      \
+    "{\"event\":\"step\",\"step\":1,\"loss\":4}\n"
+    put("alone", "journal.jsonl", RANKS("1"));
+    put("shared", "journal.jsonl", RANKS("2"));
+    char *html = page_of("alone", NULL);
+    assert_null(strstr(html, "allreduce"));
+    tr_text_free(html);
+    html = page_of("alone", "shared");
+    assert_non_null(strstr(html, ">one process</td>"));
+    assert_int_equal(count_of(html, ">allreduce</td>"), 1);
+    tr_text_free(html);
+}
+
+static void figures_have_names_and_even_digits(void **state)
+{
+    (void)state;
+    put("m", "journal.jsonl",
+        "{\"event\":\"start\",\"name\":\"n\"}\n{\"event\":\"step\",\"step\":1,\"loss\":4}\n"
+        "{\"event\":\"evaluation\",\"step\":2,\"set\":\"test\",\"loss\":1,\"accuracy\":0.5," METRICS "}\n");
+    char *html = page_of("m", NULL);
+    expect_well_formed(html);
+    static const char *const parts[] = {">among the 5 likeliest<",
+                                        ">ROC AUC<",
+                                        ">exact match<",
+                                        ">F1<",
+                                        ">examples<",
+                                        ">1.0000<",
+                                        ">0.9800<",
+                                        ">0.5000<",
+                                        ">0.9712<",
+                                        ">1,234<",
+                                        ">5<"};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (!strstr(html, parts[i])) fail_msg("%s is missing in\n%s", parts[i], html);
+    assert_null(strstr(html, "roc_auc"));
+    tr_text_free(html);
+}
+
+/* The values under a pointer at a step: of every line that has one there. */
+static void charts_answer_a_pointer(void **state)
+{
+    (void)state;
+    put("h", "journal.jsonl",
+        "{\"event\":\"start\",\"name\":\"n\"}\n"
+        "{\"event\":\"step\",\"step\":1,\"loss\":4.25}\n{\"event\":\"step\",\"step\":2,\"loss\":2.5}\n"
+        "{\"event\":\"evaluation\",\"step\":2,\"set\":\"test\",\"loss\":1.125}\n");
+    char *html = page_of("h", NULL);
+    expect_well_formed(html);
+    assert_int_equal(count_of(html, "<g class=\"band\">"), 2);
+    assert_null(strstr(html, "<script"));
+    const char *first = strstr(html, ">1 steps</text>"), *second = strstr(html, ">2 steps</text>");
+    assert_non_null(first);
+    assert_non_null(second);
+    const char *value = strstr(first, ">4.25</text>");
+    assert_true(value && value < second);
+    assert_non_null(strstr(second, ">2.5</text>"));
+    assert_non_null(strstr(second, ">evaluated</text>"));
+    assert_non_null(strstr(second, ">1.125</text>"));
+    assert_null(strstr(second, ">4.25</text>"));
+    tr_text_free(html);
+}
+
 static void what_is_no_run_is_refused(void **state)
 {
     (void)state;
@@ -205,9 +305,15 @@ static void what_is_no_run_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_from_outside_are_text),  cmocka_unit_test(losses_of_two_kinds_are_told_apart),
-        cmocka_unit_test(the_best_evaluation_is_named), cmocka_unit_test(runs_are_compared),
+        cmocka_unit_test(names_from_outside_are_text),
+        cmocka_unit_test(losses_of_two_kinds_are_told_apart),
+        cmocka_unit_test(the_best_evaluation_is_named),
+        cmocka_unit_test(runs_are_compared),
         cmocka_unit_test(what_is_no_run_is_refused),
+        cmocka_unit_test(jobs_have_curves_of_their_own),
+        cmocka_unit_test(a_single_process_has_no_strategy),
+        cmocka_unit_test(figures_have_names_and_even_digits),
+        cmocka_unit_test(charts_answer_a_pointer),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,10 +1,14 @@
 /* What a table says about itself: types, --help, the manual. */
+#include "base/options/help.h"
 #include "base/options/table.h"
 
 #include <string.h>
 
-#define WIDTH       100
-#define HELP_COLUMN 28
+#define WIDTH 100
+/* Where what an option is for begins; beside its name only where the terminal leaves room for it. */
+#define HELP_COLUMN   28
+#define NARROW_COLUMN 10
+#define NARROW        72
 
 void option_add_choices(const struct tr_option *option, const char *before, const char *after,
                         const char *between, struct tr_text *text)
@@ -72,15 +76,15 @@ void option_add_type(const struct tr_option *option, struct tr_text *text)
 
 /* ---- --help ---- */
 
-/* Appends words of `string` to a line that has *column columns, breaking before column WIDTH and starting new
-   lines at `indent`; keeps *column. */
-static void add_wrapped(struct tr_text *text, const char *string, size_t indent, size_t *column)
+/* Appends words of `string` to a line that has *column columns, breaking before column `width` and starting
+   new lines at `indent`; keeps *column. */
+static void add_wrapped(struct tr_text *text, const char *string, size_t indent, size_t width, size_t *column)
 {
     const char *at = string;
     while (*(at += strspn(at, " ")) != '\0') {
         size_t length = strcspn(at, " ");
         bool begins = *column <= indent;
-        if (!begins && *column + 1 + length > WIDTH) {
+        if (!begins && *column + 1 + length > width) {
             tr_text_add(text, "\n");
             *column = 0;
             begins = true;
@@ -170,73 +174,139 @@ static void add_names(struct tr_text *text, const struct tr_option *option)
     option_add_dashed(text, option->key);
 }
 
-static void add_option_help(struct tr_text *text, const struct tr_option *option)
+void tr_option_add_names(struct tr_text *text, const struct tr_option *option)
 {
-    struct tr_text left = TR_TEXT_INIT, right = TR_TEXT_INIT, facts = TR_TEXT_INIT;
     if (option->flags & TR_OPTION_POSITIONAL) {
-        tr_text_add(&left, "  ");
-        add_placeholder(&left, option);
-    } else {
-        add_names(&left, option);
-        if (option->type != TR_OPTION_BOOL) tr_text_add(&left, option->bare ? "[=" : " ");
-        add_placeholder(&left, option);
-        if (option->bare) tr_text_add(&left, "]");
+        tr_text_add(text, "  ");
+        add_placeholder(text, option);
+        return;
     }
-    tr_text_add(&right, option->help);
+    add_names(text, option);
+    if (option->type != TR_OPTION_BOOL) tr_text_add(text, option->bare ? "[=" : " ");
+    add_placeholder(text, option);
+    if (option->bare) tr_text_add(text, "]");
+}
+
+void tr_option_add_about(struct tr_text *text, const struct tr_option *option)
+{
+    struct tr_text facts = TR_TEXT_INIT;
+    tr_text_add(text, option->help);
     add_facts(&facts, option);
-    if (facts.length > 0) tr_text_addf(&right, " (%s)", facts.bytes);
-    if (left.failed || right.failed || facts.failed) text->failed = true;
+    if (facts.length > 0) tr_text_addf(text, " (%s)", facts.bytes);
+    if (facts.failed) text->failed = true;
+    tr_text_release(&facts);
+}
+
+static void add_option_help(struct tr_text *text, const struct tr_option *option, size_t width)
+{
+    struct tr_text left = TR_TEXT_INIT, right = TR_TEXT_INIT;
+    tr_option_add_names(&left, option);
+    tr_option_add_about(&right, option);
+    if (left.failed || right.failed) text->failed = true;
     if (!text->failed) {
-        size_t column = left.length;
+        size_t column = left.length, indent = width < NARROW ? NARROW_COLUMN : HELP_COLUMN;
         tr_text_add(text, left.bytes);
-        if (column + 2 > HELP_COLUMN) {
+        if (column + 2 > indent) {
             tr_text_add(text, "\n");
             column = 0;
         }
-        add_wrapped(text, right.bytes, HELP_COLUMN, &column);
+        add_wrapped(text, right.bytes, indent, width, &column);
         tr_text_add(text, "\n");
     }
     tr_text_release(&left);
     tr_text_release(&right);
-    tr_text_release(&facts);
 }
 
-/* Appends the lines of all options which are positional, or which are not, under a heading. */
-static void add_section(struct tr_text *text, const char *heading, const struct tr_option *table,
-                        int32_t count, bool positional)
+void tr_options_add_usage(struct tr_text *text, const char *command, const struct tr_option *table,
+                          int32_t count)
+{
+    bool options = false;
+    for (int32_t i = 0; i < count; i++) options = options || !(table[i].flags & TR_OPTION_POSITIONAL);
+    tr_text_addf(text, "%s%s", command, options ? " [options]" : "");
+    for (int32_t i = 0; i < count; i++) {
+        if (!(table[i].flags & TR_OPTION_POSITIONAL)) continue;
+        bool optional = table[i].fallback;
+        tr_text_add(text, optional ? " [" : " ");
+        add_placeholder(text, &table[i]);
+        tr_text_addf(text, "%s%s", option_is_list(&table[i]) ? "..." : "", optional ? "]" : "");
+    }
+}
+
+/* The words of `keys` one by one: *at moves behind the word whose length is returned; 0 at the end. */
+static size_t next_key(const char **at, const char **word)
+{
+    *word = *at + strspn(*at, " ");
+    size_t length = strcspn(*word, " ");
+    *at = *word + length;
+    return length;
+}
+
+static bool is_named(const struct tr_option *option, const struct tr_option_group *group)
+{
+    const char *at = group->keys ? group->keys : "", *word;
+    for (size_t length; (length = next_key(&at, &word)) > 0;)
+        if (strlen(option->key) == length && memcmp(option->key, word, length) == 0) return true;
+    return false;
+}
+
+const struct tr_option *tr_options_grouped(const struct tr_option *table, int32_t count,
+                                           const struct tr_option_group *groups, int32_t group, int32_t index)
+{
+    const char *at = groups[group].keys, *word;
+    for (size_t length; at && (length = next_key(&at, &word)) > 0;) {
+        for (int32_t i = 0; i < count; i++) {
+            if (strlen(table[i].key) != length || memcmp(table[i].key, word, length) != 0) continue;
+            if (index-- == 0) return &table[i];
+        }
+    }
+    for (int32_t i = 0; !at && i < count; i++) {
+        bool named = table[i].flags & TR_OPTION_POSITIONAL || table[i].type == TR_OPTION_NODE;
+        for (const struct tr_option_group *other = groups; other->heading && !named; other++)
+            named = is_named(&table[i], other);
+        if (!named && index-- == 0) return &table[i];
+    }
+    return NULL;
+}
+
+static void add_positional(struct tr_text *text, const struct tr_option *table, int32_t count, size_t width)
 {
     bool any = false;
     for (int32_t i = 0; i < count; i++) {
-        if ((table[i].flags & TR_OPTION_POSITIONAL ? true : false) != positional ||
-            table[i].type == TR_OPTION_NODE)
-            continue;
-        if (!any) tr_text_addf(text, "\n%s:\n", heading);
+        if (!(table[i].flags & TR_OPTION_POSITIONAL)) continue;
+        if (!any) tr_text_add(text, "\nArguments:\n");
         any = true;
-        add_option_help(text, &table[i]);
+        add_option_help(text, &table[i], width);
     }
+}
+
+static const struct tr_option_group all_options[] = {{"Options", NULL}, {NULL, NULL}};
+
+tr_status tr_options_help_in(const char *command, const char *about, const struct tr_option *table,
+                             int32_t count, const struct tr_option_group *groups, int width, char **out)
+{
+    struct tr_text text = TR_TEXT_INIT;
+    size_t room = (size_t)width, column = 0;
+    if (!groups) groups = all_options;
+    tr_text_add(&text, "Usage: ");
+    tr_options_add_usage(&text, command, table, count);
+    tr_text_add(&text, "\n\n");
+    add_wrapped(&text, about, 0, room, &column);
+    tr_text_add(&text, "\n");
+    add_positional(&text, table, count, room);
+    for (int32_t group = 0; groups[group].heading; group++) {
+        const struct tr_option *option;
+        for (int32_t i = 0; (option = tr_options_grouped(table, count, groups, group, i)); i++) {
+            if (i == 0) tr_text_addf(&text, "\n%s:\n", groups[group].heading);
+            add_option_help(&text, option, room);
+        }
+    }
+    return tr_text_finish(&text, out);
 }
 
 tr_status tr_options_help(const char *command, const char *about, const struct tr_option *table,
                           int32_t count, char **out)
 {
-    struct tr_text text = TR_TEXT_INIT;
-    bool options = false;
-    for (int32_t i = 0; i < count; i++) options = options || !(table[i].flags & TR_OPTION_POSITIONAL);
-    tr_text_addf(&text, "Usage: %s%s", command, options ? " [options]" : "");
-    for (int32_t i = 0; i < count; i++) {
-        if (!(table[i].flags & TR_OPTION_POSITIONAL)) continue;
-        bool optional = table[i].fallback;
-        tr_text_add(&text, optional ? " [" : " ");
-        add_placeholder(&text, &table[i]);
-        tr_text_addf(&text, "%s%s", option_is_list(&table[i]) ? "..." : "", optional ? "]" : "");
-    }
-    tr_text_add(&text, "\n\n");
-    size_t column = 0;
-    add_wrapped(&text, about, 0, &column);
-    tr_text_add(&text, "\n");
-    add_section(&text, "Arguments", table, count, true);
-    add_section(&text, "Options", table, count, false);
-    return tr_text_finish(&text, out);
+    return tr_options_help_in(command, about, table, count, NULL, WIDTH, out);
 }
 
 /* ---- the manual ---- */

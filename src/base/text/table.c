@@ -1,6 +1,7 @@
 #include "base/text/table.h"
 
 #include "base/alloc.h"
+#include "base/text/width.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -28,12 +29,9 @@ void tr_table_cell(struct tr_table *table, const char *format, ...)
     table->count++;
 }
 
-/* Characters of a UTF-8 string: all bytes that do not continue one. */
 static size_t width_of(const char *string)
 {
-    size_t width = 0;
-    for (; *string; string++) width += ((unsigned char)*string & 0xc0) != 0x80;
-    return width;
+    return tr_text_columns(string, strlen(string));
 }
 
 static void add_row(const struct tr_table *table, const char **cell, int64_t count, const size_t *width,

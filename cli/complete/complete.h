@@ -1,0 +1,36 @@
+/* What may stand for the word under the cursor, from the option tables. Nothing is opened but directories. */
+#ifndef CLI_COMPLETE_H
+#define CLI_COMPLETE_H
+
+#include "base/text/text.h"
+
+/* What a shell adds by itself. */
+enum cli_complete_paths { CLI_COMPLETE_NONE, CLI_COMPLETE_FILES, CLI_COMPLETE_DIRECTORIES };
+
+struct cli_candidates {
+    const char *word;     /* what they begin with; borrowed */
+    struct tr_text lines; /* "candidate\tdescription\n" */
+    enum cli_complete_paths paths;
+};
+
+/* Fills `out` for the last of `words` [count], which follow the name of the program; release its lines.
+   TR_ENOMEM. */
+tr_status cli_complete(const char *const *words, int count, struct cli_candidates *out);
+
+/* Adds a candidate if it begins with the word. `about` (or NULL) becomes its description: the first clause.
+ */
+void cli_candidates_add(struct cli_candidates *out, const char *candidate, const char *about);
+/* The same, of `head` and `tail`. */
+void cli_candidates_join(struct cli_candidates *out, const char *head, const char *tail, const char *end,
+                         const char *about);
+
+/* The values of one option of a command. The word is `head`, which every candidate begins with, and then
+   what there is of the value. */
+struct cli_command;
+struct tr_option;
+void cli_complete_value(struct cli_candidates *out, const struct cli_command *command,
+                        const struct tr_option *option, const char *head);
+/* Whether it knows what an option takes: choices, names, paths; not a number or any text. */
+bool cli_complete_knows(const struct cli_command *command, const struct tr_option *option);
+
+#endif
