@@ -262,7 +262,9 @@ static void bad_values_name_place_and_range(void **state)
         {"rate: nan", "t.yaml:1:7: rate: \"nan\" is not a number (learning rate)"},
         {"rate: inf", "t.yaml:1:7: rate: \"inf\" is not a number (learning rate)"},
         {"rate: 1e39", "t.yaml:1:7: rate: \"1e39\" is too large (learning rate)"},
-        {"rate: 1e-60", "t.yaml:1:7: rate: \"1e-60\" is too small to be told from 0 (learning rate)"},
+        {"rate: 1e-60",
+         "t.yaml:1:7: rate: 1e-60 is too small: the least that 32-bit floats hold in full is 1.1755e-38 "
+         "(learning rate)"},
         {"drop_share: 1",
          "t.yaml:1:13: drop_share: 1 is out of range; allowed: >= 0 and < 1 (share dropped)"},
         {"drop_share: 0.99999999999",

@@ -5,6 +5,7 @@
 #include "data/source.h"
 #include "device/device.h"
 #include "export/formats.h"
+#include "job/options.h"
 #include "nn/model.h"
 #include "optim/initializer.h"
 #include "optim/optimizer.h"
@@ -164,12 +165,65 @@ static void long_lists_are_sorted(void **state)
                          sorted[r]->entries[i]->name, sorted[r]->entries[i - 1]->name);
 }
 
+/* ---- numbers that are nearly 0 ---- */
+
+/* Larger than what any table fills. */
+static _Alignas(16) char object[1 << 16];
+
+static int refuse_tiny(const char *where, const struct tr_option *table, int32_t count)
+{
+    static const char *const tiny[] = {"1e-320", "1e-40", "1/1e39"};
+    int found = 0;
+    for (int32_t i = 0; i < count; i++) {
+        const struct tr_option *option = &table[i];
+        bool real = option->type == TR_OPTION_FLOAT || option->type == TR_OPTION_DOUBLE ||
+                    option->type == TR_OPTION_FLOAT_LIST;
+        if (!real || option->least < 0 || (option->least == 0 && option->most == 0)) continue;
+        for (size_t k = 0; k < sizeof tiny / sizeof tiny[0]; k++)
+            if (tr_option_set(option, tiny[k], option->key, object) != TR_EINVAL)
+                fail_msg("%s: \"%s\" takes %s, which is 0 to a 32-bit float, or nearly so", where,
+                         option->key, tiny[k]);
+        found++;
+    }
+    return found;
+}
+
+/* A rate of 1e-320 is 0 where it is applied, and a network that learns nothing looks like one that cannot. */
+static void numbers_above_0_are_not_0_as_floats(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        const struct tr_option *table;
+        const int32_t *count;
+    } tables[] = {
+        {"every layer", tr_layer_common_options, &tr_layer_common_option_count},
+        {"data", tr_data_option_table, &tr_data_option_count},
+        {"input", tr_input_option_table, &tr_input_option_count},
+        {"loss", tr_loss_options, &tr_loss_option_count},
+        {"optimizer", tr_optimizer_options, &tr_optimizer_option_count},
+        {"schedule", tr_schedule_options, &tr_schedule_option_count},
+        {"train", tr_train_option_table, &tr_train_option_count},
+    };
+    int found = 0;
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
+        found += refuse_tiny(tables[i].name, tables[i].table, *tables[i].count);
+    for (size_t r = 0; r < REGISTRIES; r++)
+        for (const struct tr_entry *const *entry = registries[r].registry->entries; *entry; entry++)
+            found += refuse_tiny((*entry)->name, (*entry)->options, (*entry)->option_count);
+    assert_true(found > 30);
+    assert_int_equal(tr_option_set(&tr_optimizer_options[1], "1e-320", "rate", object), TR_EINVAL);
+    assert_non_null(strstr(tr_error_message(), "rate: 1e-320 is too small"));
+    assert_int_equal(tr_option_set(&tr_optimizer_options[1], "1.2e-38", "rate", object), TR_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_wrong_letter_is_told_with_the_right_name),
         cmocka_unit_test(entries_can_be_told_apart_and_described),
         cmocka_unit_test(long_lists_are_sorted),
+        cmocka_unit_test(numbers_above_0_are_not_0_as_floats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include "base/fail.h"
 
 #include <assert.h>
+#include <float.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -111,11 +112,22 @@ static tr_status read_int32(const struct tr_option *option, const char *text, st
     return TR_OK;
 }
 
+/* Whether a number above 0, of an option that knows no others, would be 0 to what computes with it, or lose
+   digits: rates and factors meet 32-bit floats at the latest where they are applied. */
+static bool vanishes(const struct tr_option *option, double value)
+{
+    return limited(option) && option->least >= 0 && value > 0 && value < (double)FLT_MIN;
+}
+
 static tr_status read_double(const struct tr_option *option, const char *text, struct option_origin origin,
                              double *out)
 {
     const char *wrong = tr_text_double(text, out);
     if (wrong) return option_fail(origin, "\"%s\" %s (%s)", text, wrong, option->help);
+    if (vanishes(option, *out))
+        return option_fail(origin,
+                           "%s is too small: the least that 32-bit floats hold in full is 1.1755e-38 (%s)",
+                           text, option->help);
     return inside(option, *out, option->least, option->most) ? TR_OK : fail_range(option, text, origin);
 }
 
