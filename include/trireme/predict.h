@@ -7,6 +7,7 @@
 
 #include "trireme/data.h"
 #include "trireme/metrics.h"
+#include "trireme/sized.h"
 #include "trireme/status.h"
 
 #include <stdbool.h>
@@ -64,10 +65,7 @@ struct tr_predict_info {
     int32_t targets;     /* values that an example is compared with; 0 where that is a class */
     const char *const *target_names; /* [targets], or NULL */
 };
-#define TR_PREDICT_INFO_INIT                                                                                 \
-    {                                                                                                        \
-        .size = sizeof(struct tr_predict_info)                                                               \
-    }
+#define TR_PREDICT_INFO_INIT TR_SIZED_INIT(struct tr_predict_info)
 TR_API tr_status tr_predictor_info(const tr_predictor *predictor, struct tr_predict_info *info);
 
 /* One of the losses of a network, and the outputs that are its; those of the next one follow. */
@@ -79,10 +77,7 @@ struct tr_predict_head {
                             number of one */
     bool yes_or_no;      /* each output is the probability of yes */
 };
-#define TR_PREDICT_HEAD_INIT                                                                                 \
-    {                                                                                                        \
-        .size = sizeof(struct tr_predict_head)                                                               \
-    }
+#define TR_PREDICT_HEAD_INIT TR_SIZED_INIT(struct tr_predict_head)
 /* Loss `index`, from 0; a network with one loss has one head. TR_ENOTFOUND behind the last one. */
 TR_API tr_status tr_predictor_head(const tr_predictor *predictor, int32_t index,
                                    struct tr_predict_head *head);

@@ -14,6 +14,7 @@
 
 #include "trireme/data.h"
 #include "trireme/metrics.h"
+#include "trireme/sized.h"
 #include "trireme/status.h"
 
 #include <stdbool.h>
@@ -124,10 +125,7 @@ struct tr_train_plan {
     const char *strategy; /* "allreduce"; static storage */
     bool asynchronous;    /* processes other than the first may be lost without an end to the job */
 };
-#define TR_TRAIN_PLAN_INIT                                                                                   \
-    {                                                                                                        \
-        .size = sizeof(struct tr_train_plan)                                                                 \
-    }
+#define TR_TRAIN_PLAN_INIT TR_SIZED_INIT(struct tr_train_plan)
 /* Reads the model file, applies the overrides and finds what is wrong with it as far as that needs no data,
    which are not opened. Errors as below. */
 TR_API tr_status tr_train_plan(const struct tr_train_settings *settings, struct tr_train_plan *out);
@@ -181,10 +179,7 @@ struct tr_train_info {
     double tokens_per_example; /* where losses are of tokens: labels of a training example, on average; else
                                   NaN */
 };
-#define TR_TRAIN_INFO_INIT                                                                                   \
-    {                                                                                                        \
-        .size = sizeof(struct tr_train_info)                                                                 \
-    }
+#define TR_TRAIN_INFO_INIT TR_SIZED_INIT(struct tr_train_info)
 TR_API tr_status tr_trainer_info(const tr_trainer *trainer, struct tr_train_info *info);
 
 /* What a process does in a job; strings are borrowed until the trainer is destroyed. */
@@ -201,10 +196,7 @@ struct tr_train_place {
     int64_t parameters;                       /* numbers of the network that it keeps */
     int64_t updates;                          /* of these, those that it updates */
 };
-#define TR_TRAIN_PLACE_INIT                                                                                  \
-    {                                                                                                        \
-        .size = sizeof(struct tr_train_place)                                                                \
-    }
+#define TR_TRAIN_PLACE_INIT TR_SIZED_INIT(struct tr_train_place)
 /* Tells of any process of the job, `rank` from 0 to ranks - 1. */
 TR_API tr_status tr_trainer_place(const tr_trainer *trainer, int rank, struct tr_train_place *place);
 
@@ -242,10 +234,7 @@ struct tr_train_event {
     double tokens_per_second; /* STEP and PROGRESS: examples_per_second times tokens_per_example of the info;
                                  else NaN */
 };
-#define TR_TRAIN_EVENT_INIT                                                                                  \
-    {                                                                                                        \
-        .size = sizeof(struct tr_train_event)                                                                \
-    }
+#define TR_TRAIN_EVENT_INIT TR_SIZED_INIT(struct tr_train_event)
 
 /* Told of what happens, on the thread that runs the trainer. Non-zero ends the run as tr_trainer_stop() does. */
 typedef int (*tr_train_listener)(void *user, const struct tr_train_event *event);
@@ -288,10 +277,7 @@ struct tr_train_statistics {
     int staleness_bins;
     int64_t dropped; /* gradients that came too late */
 };
-#define TR_TRAIN_STATISTICS_INIT                                                                             \
-    {                                                                                                        \
-        .size = sizeof(struct tr_train_statistics)                                                           \
-    }
+#define TR_TRAIN_STATISTICS_INIT TR_SIZED_INIT(struct tr_train_statistics)
 /* What all processes did in the last run that ended well or was stopped, told on rank 0; elsewhere the
    figures are zero or the same. Borrowed until the next run or the end of the trainer. TR_EINVAL before. */
 TR_API tr_status tr_trainer_statistics(const tr_trainer *trainer, struct tr_train_statistics *out);
