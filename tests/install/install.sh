@@ -20,6 +20,19 @@ echo "== the command, with the job and the data that were installed"
 "$prefix/bin/trireme" train "$prefix/share/trireme/models/mnist-quick.yaml" --steps 2 --quiet --out run
 "$prefix/bin/trireme" data verify --dir "$prefix/share/trireme/data" >/dev/null
 
+echo "== the data of every model, as far as they ship"
+models=$("$prefix/bin/trireme" models --json | sed 's/.*"path":"\([^"]*\)".*/\1/')
+[ "$(echo "$models" | wc -l)" -eq "$(find "$source/models" -name '*.yaml' | wc -l)" ]
+found=0
+for path in $(echo "$models" | xargs grep -oh '\.\./data/[^] ,}]*' | sed 's|^\.\./||' | sort -u); do
+  [ -e "$source/$path" ] || continue
+  [ -e "$prefix/share/trireme/$path" ] || { echo "$path is not installed"; exit 1; }
+  found=$((found + 1))
+done
+[ "$found" -ge 9 ]
+"$prefix/bin/trireme" train penguins --steps 2 --quiet --out birds
+"$prefix/bin/trireme" eval birds --set-name validation >/dev/null
+
 echo "== both by name, also after a move"
 "$prefix/bin/trireme" models | grep "^mnist-quick  *[A-Z]"
 mv "$prefix" "$place/moved"
