@@ -70,11 +70,12 @@ static const char *const words[] = {"stopped", "", "FAILED"};
 static void add_row(struct tr_table *table, const struct cli_sweep_plan *plan,
                     const struct cli_sweep_point *point)
 {
-    char seconds[TR_TEXT_NUMBER_SIZE];
+    char seconds[TR_TEXT_NUMBER_SIZE], seed[24] = "";
     bool done = point->state == CLI_SWEEP_DONE;
     tr_table_cell(table, "%s", point->directory);
     for (int a = 0; a < plan->axes; a++) tr_table_cell(table, "%s", point->value[a]);
-    tr_table_cell(table, point->seed >= 0 ? "%" PRId64 : "", point->seed);
+    if (point->seed >= 0) snprintf(seed, sizeof seed, "%" PRId64, point->seed);
+    tr_table_cell(table, "%s", seed);
     figure_cell(table, "%.4g", point->loss);
     figure_cell(table, "%.4f", point->accuracy);
     tr_table_cell(table, "%s", point->set);

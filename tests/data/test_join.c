@@ -81,10 +81,11 @@ static void expect_example(const tr_source *source, int i, const void *expected,
 static void test_examples(void **state)
 {
     (void)state;
-    static const char *const images[] = {"photo: {idx: {images: images.idx}}",
-                                         "photo: {folder: {path: photos, table: table.csv, column: file}}",
-                                         "photo: {folder: {path: photos, table: table.csv, column: file, "
-                                         "memory: true}}"};
+    static const char *const images[] = {
+        "photo: {idx: {images: images.idx}}",
+        "photo: {folder: {path: photos, table: table.csv, column: file}}",
+        "photo: {folder: {path: photos, table: table.csv, column: file, memory: true}}",
+    };
     for (size_t i = 0; i < sizeof images / sizeof images[0]; i++) {
         char text[512];
         snprintf(text, sizeof text, "{join: {sources: {" FACTS ", %s}}}", images[i]);
