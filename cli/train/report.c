@@ -145,7 +145,10 @@ static void add_step(struct tr_text *text, const struct tr_train_event *event)
 {
     char total[24];
     int width = snprintf(total, sizeof total, "%" PRId64, event->steps);
-    tr_text_addf(text, "step %*" PRId64 "/%s", width, event->step, total);
+    if (event->step <= event->steps)
+        tr_text_addf(text, "step %*" PRId64 "/%s", width, event->step, total);
+    else /* it went on from more steps than it was asked for */
+        tr_text_addf(text, "step %" PRId64, event->step);
 }
 
 static void add_loss(struct cli_report *report, struct tr_text *text, const struct tr_train_event *event)
@@ -312,6 +315,22 @@ static void put_best(struct cli_report *report, const struct tr_train_info *now)
     put(report, &text);
 }
 
+/* A run that had ended before it was resumed. */
+static void put_complete(struct cli_report *report, const struct tr_train_info *now)
+{
+    char done[TR_TEXT_NUMBER_SIZE], wanted[TR_TEXT_NUMBER_SIZE];
+    tr_text_from_count(now->step, done);
+    tr_text_from_count(now->steps, wanted);
+    if (now->step < now->steps)
+        put_fact(report, "done", "nothing is left to do: the run ended early, after %s of %s steps", done,
+                 wanted);
+    else if (now->step == now->steps)
+        put_fact(report, "done", "nothing is left to do: all %s steps were done; --steps takes more", done);
+    else
+        put_fact(report, "done", "nothing is left to do: %s steps were done, more than the %s asked for",
+                 done, wanted);
+}
+
 static void put_summary(struct cli_report *report, tr_status status, const struct tr_train_info *now,
                         const char *hash)
 {
@@ -337,6 +356,8 @@ static void put_summary(struct cli_report *report, tr_status status, const struc
                  done == 1 ? "" : "s", tr_text_from_seconds(report->last.seconds, b),
                  tr_text_from_count((int64_t)(examples + 0.5), c), *per_second ? ", " : "", per_second,
                  *per_second ? " tokens/s" : "");
+    else if (*now->resumed && status == TR_OK)
+        put_complete(report, now);
     if (*hash) put_statistics(report);
     if (*hash) put_fact(report, "hash", "%s", hash);
     put_best(report, now);

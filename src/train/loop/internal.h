@@ -89,6 +89,7 @@ struct tr_trainer {
     bool displaced;                      /* the directory has been moved, and the run ends */
     char *settings_text, *strategy_text; /* for tr_trainer_info() */
     char *resumed;                       /* path, or NULL */
+    int64_t resumed_step; /* its steps, where settings are those that it was made with; else -1 */
     char *resume_note;                   /* skipped checkpoints, or NULL */
     char *start_note;                    /* what parameters began with, or NULL */
     int64_t saved_step;                  /* step of the newest checkpoint of this run, -1: none */
@@ -178,6 +179,9 @@ enum tr_data_set trainer_judging_set(const tr_trainer *trainer);
 /* Loads parameters, optimizer and counters from the checkpoint; refuses other settings or data unless
  * `changed`. */
 tr_status trainer_restore(tr_trainer *trainer, tr_checkpoint *checkpoint, bool changed);
+/* Whether this run had nothing to do: the newest checkpoint of its directory is the one that it went on from,
+   and no step was added. By the root's word; all ranks. */
+tr_status trainer_was_complete(tr_trainer *trainer, bool *complete);
 /* Notes what the ranks did since the run began, for tr_trainer_statistics(); as collective as steps are. */
 tr_status trainer_collect_statistics(tr_trainer *trainer);
 /* A run begins, tells of an event, and has ended with `status`, whose message stays: what the root's journal

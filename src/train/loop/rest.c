@@ -272,6 +272,9 @@ tr_status trainer_finish(struct run *run)
     tr_trainer *trainer = run->trainer;
     TR_TRY(settle(run));
     warn_of_changes(run);
+    bool complete;
+    TR_TRY(trainer_was_complete(trainer, &complete));
+    if (complete) trainer->saved_step = trainer->step; /* nothing would be added */
     if (trainer->out && trainer->saved_step != trainer->step) TR_TRY(save(run, false));
     if (tr_job_has_set(trainer->job, TR_SET_TEST) && run->tested_step != trainer->step) {
         struct tr_train_event test;

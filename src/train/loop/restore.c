@@ -1,10 +1,12 @@
 /* How a trainer takes up the run of a checkpoint. */
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/file.h"
 #include "job/settings.h"
 #include "train/loop/tensors.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The first setting that differs from those of the checkpoint, followed by "; "; "" where it cannot be told.
@@ -132,5 +134,29 @@ tr_status trainer_restore(tr_trainer *trainer, tr_checkpoint *checkpoint, bool c
     trainer_tensors_release(&tensors);
     if (status != TR_OK) return status;
     restore_counters(trainer, facts);
+    if (strcmp(facts->model_digest, trainer->job->digest) == 0) trainer->resumed_step = facts->step;
     return check_hash(trainer, checkpoint);
+}
+
+static bool is_newest(const tr_trainer *trainer)
+{
+    int64_t latest;
+    char *above = tr_path_parent(trainer->resumed);
+    char *there = above ? realpath(above, NULL) : NULL, *here = realpath(trainer->out, NULL);
+    bool same = there && here && strcmp(there, here) == 0;
+    free(here);
+    free(there);
+    tr_free(above);
+    return same && tr_checkpoint_latest(trainer->out, &latest) == TR_OK && latest == trainer->step;
+}
+
+tr_status trainer_was_complete(tr_trainer *trainer, bool *complete)
+{
+    int32_t word = 0;
+    *complete = false;
+    if (!trainer->out || trainer->resumed_step != trainer->step) return TR_OK;
+    if (trainer_is_root(trainer)) word = is_newest(trainer);
+    TR_TRY(tr_strategy_share(trainer->strategy, &word, sizeof word));
+    *complete = word != 0;
+    return TR_OK;
 }

@@ -298,6 +298,7 @@ tr_status trainer_create(const struct tr_train_settings *settings, tr_comm *comm
     trainer->best_loss = INFINITY;
     trainer->best = (struct trainer_best){.step = -1, .loss = INFINITY};
     trainer->saved_step = -1;
+    trainer->resumed_step = -1;
     trainer->told = (struct trainer_told){.step = -1, .saved = -1};
     trainer->hash_step = -1;
     trainer->lock = -1;
