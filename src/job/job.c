@@ -9,6 +9,7 @@
 #include "job/input.h"
 #include "job/override.h"
 #include "job/settings.h"
+#include "job/warmup.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -82,6 +83,12 @@ static tr_status check_run(struct tr_job *job)
     return TR_OK;
 }
 
+int64_t tr_job_steps_per_epoch(const struct tr_job *job)
+{
+    int64_t count = tr_source_info(job->source[TR_SET_TRAIN])->count, batch = job->train.batch;
+    return job->train.last_batch == 0 ? (count + batch - 1) / batch : count / batch;
+}
+
 /* Counts the steps of epochs, for which the data must be there. */
 static tr_status resolve_run(struct tr_job *job)
 {
@@ -90,8 +97,7 @@ static tr_status resolve_run(struct tr_job *job)
     if (train->epochs == 0) return TR_OK;
     if (!job->source[TR_SET_TRAIN])
         return tr_config_fail(TR_EINVAL, node, "epochs need the data; give steps");
-    int64_t count = tr_source_info(job->source[TR_SET_TRAIN])->count, batch = train->batch;
-    int64_t per_epoch = train->last_batch == 0 ? (count + batch - 1) / batch : count / batch;
+    int64_t per_epoch = tr_job_steps_per_epoch(job);
     if (__builtin_mul_overflow(per_epoch, train->epochs, &train->steps) || train->steps < 1)
         return tr_config_fail(TR_EINVAL, node,
                               "%" PRId64 " epochs of %" PRId64 " steps are no number of steps to train",
@@ -225,6 +231,7 @@ static tr_status complete(struct tr_job *job)
 {
     TR_TRY(check_run(job));
     TR_TRY(resolve_run(job));
+    TR_TRY(tr_warmup_shrink(job));
     TR_TRY(tr_optimizer_read(job->file.optimizer, job->train.steps, &job->optimizer));
     return make_digest(job);
 }
@@ -245,7 +252,8 @@ static void release_sections(struct tr_job *job)
     tr_options_release(tr_train_option_table, tr_train_option_count, &job->train);
 }
 
-/* What a schedule without a length of its own is checked with where epochs are not counted yet. */
+/* What a schedule without a length of its own is checked with where epochs are not counted yet, or a warm-up
+   is about to shrink. */
 #define STEPS_MOST ((int64_t)1 << 53)
 
 /* Finds what is wrong with the file, so that it is told before anything that is wrong with the data. */
@@ -257,8 +265,8 @@ static tr_status check_file(struct tr_job *job)
     TR_TRY(tr_job_input_names(job, set_node(job, TR_SET_TRAIN), &parts));
     TR_TRY(
         tr_model_check(job->root, &(struct tr_model_input){.part_count = parts.count, .part = parts.part}));
-    TR_TRY(
-        tr_optimizer_read(job->file.optimizer, job->train.steps ? job->train.steps : STEPS_MOST, &optimizer));
+    bool counted = job->train.steps > 0 && !tr_warmup_is_long(job);
+    TR_TRY(tr_optimizer_read(job->file.optimizer, counted ? job->train.steps : STEPS_MOST, &optimizer));
     if (optimizer.schedule.kind == TR_SCHEDULE_PLATEAU && job->train.evaluate_every == 0)
         return tr_config_fail(TR_EINVAL, tr_config_get(job->file.optimizer, "schedule"),
                               "a plateau schedule follows evaluations on the way; set train.evaluate_every");
@@ -283,6 +291,7 @@ static tr_status read_file(struct tr_job *job, const char *path, const char *sta
 {
     TR_TRY(default_sections(job));
     if (state && !(job->state = tr_strdup(state))) return TR_ENOMEM;
+    if (path) tr_warmup_note(job, settings);
     TR_TRY(tr_job_override(job->root, settings));
     TR_TRY(read_sections(job));
     TR_TRY(default_directory(job, path));
@@ -295,7 +304,8 @@ static tr_status make(struct tr_job *job, const char *path, const char *state,
 {
     TR_TRY(read_file(job, path, state, settings));
     /* What a checkpoint says is complete, unless it is told to count anew. */
-    bool opens = path ? !job->model || job->train.epochs > 0 : settings->epochs > 0;
+    bool opens =
+        path ? !job->model || job->train.epochs > 0 || tr_warmup_needs_data(job) : settings->epochs > 0;
     if (opens) TR_TRY(tr_job_open_set(job, TR_SET_TRAIN));
     if (!job->model) TR_TRY(build_network(job));
     TR_TRY(complete(job));

@@ -39,6 +39,9 @@ struct tr_job {
     bool outline;                 /* sources are opened for their sizes and labels alone */
     char *state;                  /* what sources share (vocabulary, scaling), or NULL */
     char digest[TR_SHA256_TEXT];  /* SHA-256 over all settings that decide the weights */
+    struct {
+        int64_t steps, epochs; /* at most one is above 0 */
+    } meant;                   /* how long the file wants to train, where settings say otherwise; else 0 */
 };
 
 struct tr_job_settings {
@@ -87,6 +90,9 @@ tr_status tr_job_restore(const tr_checkpoint *checkpoint, const struct tr_job_se
 #define TR_JOB_FILE "model.yaml"
 /* Accepts NULL, nulls the handle. Closes the sources. */
 void tr_job_destroy(struct tr_job **job);
+
+/* Of the training data, which are open. */
+int64_t tr_job_steps_per_epoch(const struct tr_job *job);
 
 /* Opens a data set, once, and checks that it fits the network. TR_ENOTFOUND if the file names none. */
 tr_status tr_job_open_set(struct tr_job *job, enum tr_data_set set);

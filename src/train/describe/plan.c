@@ -90,15 +90,14 @@ tr_status tr_train_plan(const struct tr_train_settings *given, struct tr_train_p
     struct tr_train_plan plan = TR_TRAIN_PLAN_INIT;
     TR_TRY(tr_train_settings_take(given, settings));
     struct tr_job_settings changes = tr_train_changes(settings);
-    static const struct tr_job_settings none = {0};
     tr_config *root = NULL;
     TR_TRY(read_model(settings, &root));
     tr_status status = tr_job_override(root, &changes);
     if (status == TR_OK)
         status = tr_strategy_peek(tr_config_get(root, "strategy"), &plan.strategy, &plan.asynchronous);
-    if (status == TR_OK)
-        status = tr_job_check(root, tr_train_model_name(settings), &none);
-    else
-        tr_config_destroy(&root);
+    tr_config_destroy(&root);
+    /* The check wants the file as it is: what changes replace decides how they are taken. */
+    if (status == TR_OK) status = read_model(settings, &root);
+    if (status == TR_OK) status = tr_job_check(root, tr_train_model_name(settings), &changes);
     return status == TR_OK ? tr_sized_give(&plan, sizeof plan, "TR_TRAIN_PLAN_INIT", out) : status;
 }

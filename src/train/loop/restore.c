@@ -1,7 +1,7 @@
 /* How a trainer takes up the run of a checkpoint. */
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "job/settings.h"
 #include "train/loop/tensors.h"
 
