@@ -15,6 +15,7 @@
 #define TRIREME_ARRAYS_H
 
 #include "trireme/data.h"
+#include "trireme/sized.h"
 #include "trireme/status.h"
 
 #include <stddef.h>
@@ -67,10 +68,7 @@ struct tr_arrays {
     void *user;
 };
 
-#define TR_ARRAYS_INIT                                                                                       \
-    {                                                                                                        \
-        .size = sizeof(struct tr_arrays)                                                                     \
-    }
+#define TR_ARRAYS_INIT TR_SIZED_INIT(struct tr_arrays)
 
 /* A source over these arrays, which are borrowed until `release` is called, and must not change as long.
    uint8 images, float32 numbers and int32 tokens, classes and offsets that lie one after the other are used
@@ -95,10 +93,7 @@ struct tr_example_reader {
     void *user;
 };
 
-#define TR_EXAMPLE_READER_INIT                                                                               \
-    {                                                                                                        \
-        .size = sizeof(struct tr_example_reader)                                                             \
-    }
+#define TR_EXAMPLE_READER_INIT TR_SIZED_INIT(struct tr_example_reader)
 
 /* A source over such a function. What it writes is checked like the contents of a file: lengths, tokens and
    classes in range, numbers finite (TR_EFORMAT). TR_EINVAL for an info that makes no examples, TR_ENOMEM.

@@ -304,10 +304,7 @@ struct tr_parameter_info {
     int32_t dimensions;
     int64_t shape[TR_PARAMETER_DIMENSIONS]; /* the last dimension is closest in memory */
 };
-#define TR_PARAMETER_INFO_INIT                                                                               \
-    {                                                                                                        \
-        .size = sizeof(struct tr_parameter_info)                                                             \
-    }
+#define TR_PARAMETER_INFO_INIT TR_SIZED_INIT(struct tr_parameter_info)
 /* How many there are, and number `index` of them, from 0, in the order of the layers. TR_ENOTFOUND behind the last one.
    Local. */
 TR_API int32_t tr_trainer_parameter_count(const tr_trainer *trainer);
