@@ -1,17 +1,5 @@
 #include "device/operation.h"
 
-#include "device/ops/attention.h"
-#include "device/ops/convolution.h"
-#include "device/ops/dense.h"
-#include "device/ops/elementwise.h"
-#include "device/ops/input.h"
-#include "device/ops/loss.h"
-#include "device/ops/norm.h"
-#include "device/ops/pool.h"
-#include "device/ops/recurrent.h"
-#include "device/ops/sequence.h"
-#include "device/ops/update.h"
-
 #include <string.h>
 
 /* ---- what the expressions in descriptions use ---- */
@@ -145,18 +133,22 @@ TR_DEVICE_OPS(MEASURE)
 #define ENTRY_WORKSPACE(m, n)    DATA(WORKSPACE, m)
 #define ENTRY_PART(m, op)        {TR_ROLE_PART, #m, offsetof(arguments_type, m), 0, TR_OPERATION_##op},
 #define ENTRY_OPERATIONS(n)      {TR_ROLE_OPERATIONS, NULL, 0, 0, TR_OPERATIONS},
-#define DESCRIBE(op)                                                                                         \
+#define DESCRIBE(op, class)                                                                                  \
     static const struct tr_operation *describe_##op(void)                                                    \
     {                                                                                                        \
         typedef struct tr_op_##op arguments_type;                                                            \
         static const struct tr_operand operand[] = {TR_ABOUT_##op(ENTRY)};                                   \
         enum { COUNT = sizeof operand / sizeof operand[0] };                                                 \
-        static const struct tr_operation operation = {#op, COUNT, operand, measure_##op};                    \
+        static const struct tr_operation operation = {#op, class, COUNT, operand, measure_##op};             \
         _Static_assert(COUNT <= TR_OPERANDS_MOST, "lines");                                                  \
         return &operation;                                                                                   \
     }
-TR_DEVICE_OPS(DESCRIBE)
-#undef DESCRIBE
+#define DESCRIBE_CORE(op)   DESCRIBE(op, TR_CORE_OPERATION)
+#define DESCRIBE_HOST(op)   DESCRIBE(op, TR_HOST_OPERATION)
+#define DESCRIBE_FUSION(op) DESCRIBE(op, TR_FUSION)
+TR_DEVICE_CORE_OPS(DESCRIBE_CORE)
+TR_DEVICE_HOST_OPS(DESCRIBE_HOST)
+TR_DEVICE_FUSIONS(DESCRIBE_FUSION)
 
 const struct tr_operation *tr_operation_of(enum tr_operation_number number)
 {

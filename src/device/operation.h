@@ -72,8 +72,11 @@ struct tr_operand {
     enum tr_operation_number other; /* PART: the operation */
 };
 
+enum tr_operation_class { TR_CORE_OPERATION, TR_HOST_OPERATION, TR_FUSION }; /* the lists of device/ops.h */
+
 struct tr_operation {
     const char *name;
+    enum tr_operation_class class;
     int count;
     const struct tr_operand *operand; /* [count], in the order of the description */
     /* Fills elements[count], 0 for lines without a pointer, unless it is NULL; returns the operations. */

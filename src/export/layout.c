@@ -179,6 +179,13 @@ static void list_batch_norm(struct lister *lister)
     steps->rank = steps->axes = 0;
 }
 
+/* One number for each channel. */
+static void list_group_norm(struct lister *lister)
+{
+    add(lister, 0, "weight");
+    add(lister, 1, "bias");
+}
+
 static void list_layer_norm(struct lister *lister)
 {
     add_vector(lister, 0, "weight");
@@ -216,6 +223,7 @@ static const struct rule {
     {"gelu", true, NULL},
     {"global_average_pool", false, NULL},
     {"global_max_pool", false, NULL},
+    {"group_norm", true, list_group_norm},
     {"gru", false, list_gru},
     {"last", true, NULL},
     {"layer_norm", true, list_layer_norm},
@@ -265,7 +273,8 @@ tr_status tr_layout_orders(const struct tr_model *model, struct tr_shape *order)
         const struct rule *rule = find_rule(layer);
         if (!rule) return TR_EUNSUPPORTED;
         order[i] = rule->keeps_order ? order_of_input(layer, 0, order) : no_order;
-        bool picks = strcmp(layer->class->name, "reshape") == 0 || strcmp(layer->class->name, "slice") == 0;
+        bool picks = strcmp(layer->class->name, "reshape") == 0 || strcmp(layer->class->name, "slice") == 0 ||
+                     (strcmp(layer->class->name, "group_norm") == 0 && layer->in[0].rank != 3);
         if (picks && order_of_input(layer, 0, order).rank != 0)
             return tr_fail(
                 TR_EUNSUPPORTED,

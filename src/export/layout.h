@@ -11,6 +11,7 @@
  *                 (zeros); gates in our order, which is theirs: i, f, g, o
  *     batch_norm  weight, bias, running_mean, running_var, num_batches_tracked
  *     layer_norm  weight, bias
+ *     group_norm  weight, bias
  *     rms_norm    weight
  *
  * There images are channels first, here channels last. So wherever an image becomes a vector, the numbers of

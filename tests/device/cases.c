@@ -1,4 +1,5 @@
 #include "device/cases.h"
+#include "device/operation.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,14 +24,11 @@ void case_must_exist(const struct case_list *list)
 
 void case_needs_operation(const struct case_list *list, const tr_device *device)
 {
-    bool there = false, fusion = false;
+    bool there = false;
 #define ASK(op) there = there || (strcmp(list->operation, #op) == 0 && device->class->op);
     TR_DEVICE_OPS(ASK)
 #undef ASK
-#define ASK(op) fusion = fusion || strcmp(list->operation, #op) == 0;
-    TR_DEVICE_FUSIONS(ASK)
-#undef ASK
     if (there) return;
-    if (fusion) skip();
+    if (tr_operation_of((enum tr_operation_number)(list - case_lists))->class != TR_CORE_OPERATION) skip();
     fail_msg("%s lacks %s: docs/gpu.md says how to add a kernel", device->name, list->operation);
 }

@@ -26,7 +26,7 @@ struct case_list {
 /* Fails the test with what is missing unless the operation has cases. */
 void case_must_exist(const struct case_list *list);
 
-/* Fails the test if the device lacks the operation, with what to do; skips it if it is a fusion, which devices
+/* Fails the test if the device lacks the operation, with what to do; skips it if it is one that devices
    may lack. */
 void case_needs_operation(const struct case_list *list, const tr_device *device);
 

@@ -20,6 +20,7 @@ void gradients_pool(void);
 void gradients_softmax(void);
 void gradients_layer_norm(void);
 void gradients_rms_norm(void);
+void gradients_group_norm(void);
 void gradients_batch_norm(void);
 void gradients_batch_norm_activation(void);
 void gradients_embedding(void);

@@ -262,3 +262,63 @@ void gradients_pool(void)
         check_pool_window(&case_windows[i], TR_POOL_MAX, true);
     }
 }
+
+/* ---- group normalization ---- */
+
+#define GROUPS   2
+#define GROUPED  6
+#define SPATIAL  3
+#define NUMBERS  (GRADIENTS_ROWS * SPATIAL * GROUPED)
+#define OF_GROUP (GRADIENTS_ROWS * GROUPS)
+
+struct group_norm {
+    struct tr_op_group_norm_forward forward;
+    float *dy;
+};
+
+static double group_norm_scalar(void *user)
+{
+    struct group_norm *n = user;
+    assert_int_equal(ref_group_norm_forward(NULL, &n->forward), TR_OK);
+    return differences_weigh(NUMBERS, n->forward.y, n->dy);
+}
+
+void gradients_group_norm(void)
+{
+    float *x = differences_numbers(NUMBERS, 1), *dy = differences_numbers(NUMBERS, 2);
+    float *gamma = differences_numbers(GROUPED, 3), *beta = differences_numbers(GROUPED, 4);
+    float *mean = differences_zeros(OF_GROUP), *inv = differences_zeros(OF_GROUP);
+    float *y = differences_zeros(NUMBERS), *dx = differences_zeros(NUMBERS);
+    float *dgamma = differences_zeros(GROUPED), *dbeta = differences_zeros(GROUPED);
+    struct group_norm n = {{.rows = GRADIENTS_ROWS,
+                            .spatial = SPATIAL,
+                            .channels = GROUPED,
+                            .groups = GROUPS,
+                            .epsilon = 1e-2f,
+                            .x = x,
+                            .gamma = gamma,
+                            .beta = beta,
+                            .y = y,
+                            .mean = mean,
+                            .inv = inv},
+                           dy};
+    group_norm_scalar(&n);
+    const struct tr_op_group_norm_backward backward = {.spatial = SPATIAL,
+                                                       .channels = GROUPED,
+                                                       .groups = GROUPS,
+                                                       .x = x,
+                                                       .gamma = gamma,
+                                                       .mean = mean,
+                                                       .inv = inv,
+                                                       .dy = dy,
+                                                       .dx = dx,
+                                                       .dgamma = dgamma,
+                                                       .dbeta = dbeta,
+                                                       .cut = gradients_cut};
+    assert_int_equal(ref_group_norm_backward(NULL, &backward), TR_OK);
+    differences_check("group norm, x", group_norm_scalar, &n, DIFFERENCES_SMOOTH, x, dx, 0, NUMBERS);
+    differences_check("group norm, gamma", group_norm_scalar, &n, DIFFERENCES_SMOOTH, gamma, dgamma, 0,
+                      GROUPED);
+    differences_check("group norm, beta", group_norm_scalar, &n, DIFFERENCES_SMOOTH, beta, dbeta, 0, GROUPED);
+    differences_release(10, (float *[]){x, dy, gamma, beta, mean, inv, y, dx, dgamma, dbeta});
+}

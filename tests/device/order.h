@@ -3,7 +3,7 @@
  * quickly. test_order.c holds `ref` to the byte to it, in all cases.
  *
  * To add an operation: write ORDER(operation) in the file of its family, order_*.c, from the text in
- * device/ops.h, not from the loops in device/ref/. Terms are pushed in the order of the text; chain(), tree()
+ * device/ops/, not from the loops in device/ref/. Terms are pushed in the order of the text; chain(), tree()
  * and their like combine what was pushed and forget it. Nothing here is for several threads.
  *
  * Faults: test_order.c also combines in wrong orders on purpose, and fails for an operation whose cases do

@@ -3,16 +3,13 @@
  */
 #include "device/cases.h"
 #include "device/gradients.h"
+#include "device/operation.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <cmocka.h>
-
-#define OPERATION(op) OPERATION_##op,
-enum { TR_DEVICE_OPS(OPERATION) };
-#undef OPERATION
 
 static const int64_t rows[] = {0, 2, 3, GRADIENTS_ROWS};
 static const int32_t bounds[] = {0, 3};
@@ -27,81 +24,84 @@ static const struct gradient {
     void (*check[2])(void);
     const char *reason; /* why there is nothing to check */
 } gradients[CASE_LISTS] = {
-    [OPERATION_dense_forward] = BY("dense_backward_data and dense_backward_weights"),
-    [OPERATION_dense_backward_data] = {{gradients_dense}, NULL},
-    [OPERATION_dense_backward_weights] = {{gradients_dense}, NULL},
-    [OPERATION_conv_forward] = BY("conv_backward_data and conv_backward_weights"),
-    [OPERATION_conv_backward_data] = {{gradients_conv}, NULL},
-    [OPERATION_conv_backward_weights] = {{gradients_conv}, NULL},
-    [OPERATION_winograd_forward] = BY("winograd_backward_data and winograd_backward_weights"),
-    [OPERATION_winograd_backward_data] = {{gradients_winograd}, NULL},
-    [OPERATION_winograd_backward_weights] = {{gradients_winograd}, NULL},
-    [OPERATION_activation_forward] = BY("activation_backward"),
-    [OPERATION_activation_backward] = {{gradients_activation}, NULL},
-    [OPERATION_add] = {.reason = "its gradient is dy itself, for both"},
-    [OPERATION_join_columns] =
+    [TR_OPERATION_dense_forward] = BY("dense_backward_data and dense_backward_weights"),
+    [TR_OPERATION_dense_backward_data] = {{gradients_dense}, NULL},
+    [TR_OPERATION_dense_backward_weights] = {{gradients_dense}, NULL},
+    [TR_OPERATION_conv_forward] = BY("conv_backward_data and conv_backward_weights"),
+    [TR_OPERATION_conv_backward_data] = {{gradients_conv}, NULL},
+    [TR_OPERATION_conv_backward_weights] = {{gradients_conv}, NULL},
+    [TR_OPERATION_winograd_forward] = BY("winograd_backward_data and winograd_backward_weights"),
+    [TR_OPERATION_winograd_backward_data] = {{gradients_winograd}, NULL},
+    [TR_OPERATION_winograd_backward_weights] = {{gradients_winograd}, NULL},
+    [TR_OPERATION_activation_forward] = BY("activation_backward"),
+    [TR_OPERATION_activation_backward] = {{gradients_activation}, NULL},
+    [TR_OPERATION_add] = {.reason = "its gradient is dy itself, for both"},
+    [TR_OPERATION_join_columns] =
         {.reason = "copies x; the networks of tests/nn show that dy goes to the right places"},
-    [OPERATION_split_columns] = {.reason = "copies x, as join_columns"},
-    [OPERATION_scale] = {.reason = "its gradient is the same operation on dy"},
-    [OPERATION_fill] = {.reason = "has no inputs"},
-    [OPERATION_dropout] = {{gradients_dropout}, NULL},
-    [OPERATION_pool_forward] = BY("pool_backward"),
-    [OPERATION_pool_backward] = {{gradients_pool}, NULL},
-    [OPERATION_pool_rows_forward] = BY("pool_rows_backward"),
-    [OPERATION_pool_rows_backward] = {{gradients_pool_rows}, NULL},
-    [OPERATION_softmax_forward] = BY("softmax_backward"),
-    [OPERATION_softmax_backward] = {{gradients_softmax}, NULL},
-    [OPERATION_layer_norm_forward] = BY("layer_norm_backward"),
-    [OPERATION_layer_norm_backward] = {{gradients_layer_norm}, NULL},
-    [OPERATION_rms_norm_forward] = BY("rms_norm_backward"),
-    [OPERATION_rms_norm_backward] = {{gradients_rms_norm}, NULL},
-    [OPERATION_batch_norm_forward] = BY("batch_norm_backward"),
-    [OPERATION_batch_norm_backward] = {{gradients_batch_norm}, NULL},
-    [OPERATION_batch_norm_activation_forward] = BY("batch_norm_activation_backward"),
-    [OPERATION_batch_norm_activation_backward] = {{gradients_batch_norm_activation}, NULL},
-    [OPERATION_winograd_backward] = {.reason = "winograd_backward_weights and winograd_backward_data; "
-                                               "tests/nn/test_fusion.c compares with these"},
-    [OPERATION_conv_pool_forward] = BY("conv_pool_backward_data and conv_pool_backward_weights"),
-    [OPERATION_conv_pool_backward_data] =
+    [TR_OPERATION_split_columns] = {.reason = "copies x, as join_columns"},
+    [TR_OPERATION_scale] = {.reason = "its gradient is the same operation on dy"},
+    [TR_OPERATION_fill] = {.reason = "has no inputs"},
+    [TR_OPERATION_dropout] = {{gradients_dropout}, NULL},
+    [TR_OPERATION_pool_forward] = BY("pool_backward"),
+    [TR_OPERATION_pool_backward] = {{gradients_pool}, NULL},
+    [TR_OPERATION_pool_rows_forward] = BY("pool_rows_backward"),
+    [TR_OPERATION_pool_rows_backward] = {{gradients_pool_rows}, NULL},
+    [TR_OPERATION_softmax_forward] = BY("softmax_backward"),
+    [TR_OPERATION_softmax_backward] = {{gradients_softmax}, NULL},
+    [TR_OPERATION_layer_norm_forward] = BY("layer_norm_backward"),
+    [TR_OPERATION_layer_norm_backward] = {{gradients_layer_norm}, NULL},
+    [TR_OPERATION_rms_norm_forward] = BY("rms_norm_backward"),
+    [TR_OPERATION_rms_norm_backward] = {{gradients_rms_norm}, NULL},
+    [TR_OPERATION_group_norm_forward] = BY("group_norm_backward"),
+    [TR_OPERATION_group_norm_backward] = {{gradients_group_norm}, NULL},
+    [TR_OPERATION_batch_norm_forward] = BY("batch_norm_backward"),
+    [TR_OPERATION_batch_norm_backward] = {{gradients_batch_norm}, NULL},
+    [TR_OPERATION_batch_norm_activation_forward] = BY("batch_norm_activation_backward"),
+    [TR_OPERATION_batch_norm_activation_backward] = {{gradients_batch_norm_activation}, NULL},
+    [TR_OPERATION_winograd_backward] = {.reason = "winograd_backward_weights and winograd_backward_data; "
+                                                  "tests/nn/test_fusion.c compares with these"},
+    [TR_OPERATION_conv_pool_forward] = BY("conv_pool_backward_data and conv_pool_backward_weights"),
+    [TR_OPERATION_conv_pool_backward_data] =
         {.reason = "pool_backward and conv_backward_data; tests/nn/test_fusion.c compares with these"},
-    [OPERATION_conv_pool_backward_weights] = {.reason = "pool_backward and conv_backward_weights, likewise"},
-    [OPERATION_dense_gelu_forward] = BY("dense_gelu_backward_data and dense_backward_weights"),
-    [OPERATION_dense_gelu_backward_data] =
+    [TR_OPERATION_conv_pool_backward_weights] = {.reason =
+                                                     "pool_backward and conv_backward_weights, likewise"},
+    [TR_OPERATION_dense_gelu_forward] = BY("dense_gelu_backward_data and dense_backward_weights"),
+    [TR_OPERATION_dense_gelu_backward_data] =
         {.reason = "dense_backward_data and activation_backward; tests/nn/test_fusion.c compares with these"},
-    [OPERATION_dense_backward_update] =
+    [TR_OPERATION_dense_backward_update] =
         {.reason = "dense_backward_weights and update; tests/strategy/test_pieces.c compares with these"},
-    [OPERATION_batch_norm_infer] = {.reason = "evaluation only"},
-    [OPERATION_embedding_forward] = BY("embedding_backward"),
-    [OPERATION_embedding_backward] = {{gradients_embedding}, NULL},
-    [OPERATION_lstm_forward] = BY("lstm_backward and lstm_backward_weights"),
-    [OPERATION_lstm_backward] = {{gradients_lstm, gradients_lstm_truncated}, NULL},
-    [OPERATION_lstm_backward_weights] = {{gradients_lstm}, NULL},
-    [OPERATION_sequence_last_forward] = BY("sequence_last_backward"),
-    [OPERATION_sequence_last_backward] = {{gradients_sequence_last}, NULL},
-    [OPERATION_sequence_unfold] = BY("sequence_fold"),
-    [OPERATION_sequence_fold] = {{gradients_sequence_fold}, NULL},
-    [OPERATION_sequence_copy] = {.reason = "its gradient is the same operation the other way round"},
-    [OPERATION_gru_forward] = BY("gru_backward and gru_backward_weights"),
-    [OPERATION_gru_backward] = {{gradients_gru}, NULL},
-    [OPERATION_gru_backward_weights] = {{gradients_gru}, NULL},
-    [OPERATION_attention_forward] = BY("attention_backward"),
-    [OPERATION_attention_backward] = {{gradients_attention}, NULL},
-    [OPERATION_position_forward] = BY("position_backward, and dy itself"),
-    [OPERATION_position_backward] = {{gradients_position}, NULL},
-    [OPERATION_rotary] = {{gradients_rotary}, NULL},
-    [OPERATION_softmax_cross_entropy] = {{gradients_softmax_cross_entropy}, NULL},
-    [OPERATION_mean_squared_error] = {{gradients_mean_squared_error}, NULL},
-    [OPERATION_binary_cross_entropy] = {{gradients_binary_cross_entropy}, NULL},
-    [OPERATION_huber_error] = {{gradients_huber_error}, NULL},
-    [OPERATION_weigh_rows] = {{gradients_weigh_rows}, NULL},
-    [OPERATION_to_labels] = {.reason = "its outputs are whole numbers"},
-    [OPERATION_sum_rows] = {.reason = "sums losses for people; no gradient flows through it"},
-    [OPERATION_load_images] = {.reason = "its inputs are bytes"},
-    [OPERATION_hold] = {.reason = "it decides and computes nothing"},
-    [OPERATION_gather_rows] = {.reason = "its inputs are words without a meaning"},
-    [OPERATION_update] = {.reason = "comes after the gradients"},
-    [OPERATION_sum_squares] = {.reason = "comes after the gradients"},
-    [OPERATION_clip_scale] = {.reason = "comes after the gradients"},
+    [TR_OPERATION_batch_norm_infer] = {.reason = "evaluation only"},
+    [TR_OPERATION_embedding_forward] = BY("embedding_backward"),
+    [TR_OPERATION_embedding_backward] = {{gradients_embedding}, NULL},
+    [TR_OPERATION_lstm_forward] = BY("lstm_backward and lstm_backward_weights"),
+    [TR_OPERATION_lstm_backward] = {{gradients_lstm, gradients_lstm_truncated}, NULL},
+    [TR_OPERATION_lstm_backward_weights] = {{gradients_lstm}, NULL},
+    [TR_OPERATION_sequence_last_forward] = BY("sequence_last_backward"),
+    [TR_OPERATION_sequence_last_backward] = {{gradients_sequence_last}, NULL},
+    [TR_OPERATION_sequence_unfold] = BY("sequence_fold"),
+    [TR_OPERATION_sequence_fold] = {{gradients_sequence_fold}, NULL},
+    [TR_OPERATION_sequence_copy] = {.reason = "its gradient is the same operation the other way round"},
+    [TR_OPERATION_gru_forward] = BY("gru_backward and gru_backward_weights"),
+    [TR_OPERATION_gru_backward] = {{gradients_gru}, NULL},
+    [TR_OPERATION_gru_backward_weights] = {{gradients_gru}, NULL},
+    [TR_OPERATION_attention_forward] = BY("attention_backward"),
+    [TR_OPERATION_attention_backward] = {{gradients_attention}, NULL},
+    [TR_OPERATION_position_forward] = BY("position_backward, and dy itself"),
+    [TR_OPERATION_position_backward] = {{gradients_position}, NULL},
+    [TR_OPERATION_rotary] = {{gradients_rotary}, NULL},
+    [TR_OPERATION_softmax_cross_entropy] = {{gradients_softmax_cross_entropy}, NULL},
+    [TR_OPERATION_mean_squared_error] = {{gradients_mean_squared_error}, NULL},
+    [TR_OPERATION_binary_cross_entropy] = {{gradients_binary_cross_entropy}, NULL},
+    [TR_OPERATION_huber_error] = {{gradients_huber_error}, NULL},
+    [TR_OPERATION_weigh_rows] = {{gradients_weigh_rows}, NULL},
+    [TR_OPERATION_to_labels] = {.reason = "its outputs are whole numbers"},
+    [TR_OPERATION_sum_rows] = {.reason = "sums losses for people; no gradient flows through it"},
+    [TR_OPERATION_load_images] = {.reason = "its inputs are bytes"},
+    [TR_OPERATION_hold] = {.reason = "it decides and computes nothing"},
+    [TR_OPERATION_gather_rows] = {.reason = "its inputs are words without a meaning"},
+    [TR_OPERATION_update] = {.reason = "comes after the gradients"},
+    [TR_OPERATION_sum_squares] = {.reason = "comes after the gradients"},
+    [TR_OPERATION_clip_scale] = {.reason = "comes after the gradients"},
 };
 
 static void test_operation(void **state)

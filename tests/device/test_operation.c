@@ -157,11 +157,8 @@ static void check_lines(const struct tr_operation *operation)
         fail_msg("%s: a description has SIZE, or CUT, or one of each", operation->name);
     if (costs != 1) fail_msg("%s: a description has one OPERATIONS", operation->name);
     if (nodes > 0 && cuts == 0) fail_msg("%s: NODES are those of a CUT", operation->name);
-    bool fusion = false;
-#define ASK(op) fusion |= strcmp(operation->name, #op) == 0;
-    TR_DEVICE_FUSIONS(ASK)
-#undef ASK
-    if ((parts > 0) != fusion) fail_msg("%s: fusions, and only these, have PARTs", operation->name);
+    if ((parts > 0) != (operation->class == TR_FUSION))
+        fail_msg("%s: fusions, and only these, have PARTs", operation->name);
 }
 
 /* Every case of plain numbers, and some that are not finite, which change what remembers that. */

@@ -5,6 +5,7 @@
  * test_device_order [OPERATION]
  */
 #include "device/cases.h"
+#include "device/operation.h"
 #include "device/order.h"
 #include "device/ref/ref.h"
 

@@ -6,8 +6,8 @@ trireme_per_isa(test_device_vec_math device/vec_checks.c)
 # All 2^32 inputs take minutes.
 add_test(NAME device.vec_math_all COMMAND test_device_vec_math all)
 set_tests_properties(device.vec_math_all PROPERTIES LABELS "device;long" TIMEOUT 3600)
-set(TR_CASES device/scene.c device/cases.c device/cases_attention.c device/cases_dense.c device/cases_elements.c device/cases_rows.c
-    device/cases_sequence.c device/cases_window.c)
+set(TR_CASES device/scene.c device/cases.c device/cases_attention.c device/cases_dense.c device/cases_elements.c device/cases_norm.c
+    device/cases_rows.c device/cases_sequence.c device/cases_window.c)
 trireme_test(device equality TIMEOUT 600 SOURCES ${TR_CASES} device/equal.c)
 trireme_test(device operation SOURCES ${TR_CASES})
 trireme_test(device order TIMEOUT 1800 SOURCES ${TR_CASES} device/order.c device/order_attention.c device/order_batch.c

@@ -58,10 +58,10 @@ static void expect_tensor(const struct tr_layout_packed *packed, const char *nam
 static void expect_refusal_of_a_new_layer(const char *network)
 {
     static const char *const known[] = {
-        "add",      "attention", "average_pool", "batch_norm", "bidirectional", "conv",
-        "conv1d",   "dense",     "dropout",      "embedding",  "flatten",       "gelu",
-        "gru",      "last",      "layer_norm",   "leaky_relu", "lstm",          "max_pool",
-        "position", "relu",      "rms_norm",     "sigmoid",    "softmax",       "tanh"};
+        "add",      "attention",  "average_pool", "batch_norm", "bidirectional", "conv",       "conv1d",
+        "dense",    "dropout",    "embedding",    "flatten",    "gelu",          "group_norm", "gru",
+        "last",     "layer_norm", "leaky_relu",   "lstm",       "max_pool",      "position",   "relu",
+        "rms_norm", "sigmoid",    "softmax",      "tanh"};
     char lost[128];
     if (!strstr(tr_error_message(), "layer \"") ||
         !strstr(tr_error_message(), "has no counterpart in PyTorch"))
@@ -143,7 +143,8 @@ static void torch_layers_of_tokens(void **state)
     tr_free(arena);
     tr_model_destroy(&model);
     /* A width of its own: [3 width][in] and [in][width]. */
-    model = build("layers: [embedding: 2, attention: {heads: 1, width: 4, rotary: 10000}, last]", "tokens", 3);
+    model =
+        build("layers: [embedding: 2, attention: {heads: 1, width: 4, rotary: 10000}, last]", "tokens", 3);
     arena = count_up(model);
     assert_int_equal(tr_layout_pack(model, TR_LAYOUT_TORCH, arena, 7, &packed), TR_OK);
     expect_tensor(&packed, "attention1.in_proj_weight", "F32[12,2]", 3, (const float[]){2000, 2012, 2001});

@@ -86,6 +86,7 @@ static const char *const known[] = {
     "sequence_last_forward",
     "load_images",
     "rms_norm_forward",
+    "group_norm_forward",
     NULL,
 };
 

@@ -71,6 +71,7 @@ layers:
 - batch_norm: {momentum: 0.3, epsilon: 1e-3}
 - relu
 - layer_norm
+- group_norm: {groups: 3, epsilon: 1e-3}
 - max_pool: 2
 - softmax
 - dropout: 0.2
@@ -180,6 +181,7 @@ layers:
 - add: x
 - bidirectional: 5
 - rms_norm
+- group_norm: 1
 - bidirectional: {units: 4, cell: gru}
 - global_average_pool: {name: mean}
 - global_max_pool: {from: rms_norm1, name: most}

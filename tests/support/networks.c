@@ -319,6 +319,25 @@ const struct network networks[] = {
      "- last\n"
      "- rms_norm\n"
      "- dense: 3\n"},
+    {"groups of channels of images and vectors", "5x4x2", 0,
+     "layers:\n"
+     "- conv: {filters: 6, kernel: 3, padding: same}\n"
+     "- group_norm: 2\n"
+     "- relu\n"
+     "- conv: {filters: 4, kernel: 2}\n"
+     "- group_norm: {groups: 2, epsilon: 0.01}\n"
+     "- tanh\n"
+     "- global_average_pool\n"
+     "- group_norm: 1\n"
+     "- dense: 3\n"},
+    {"groups of channels of tokens", "tokens", 9,
+     "layers:\n"
+     "- embedding: {width: 6, weights: {normal: 0.7}}\n"
+     "- group_norm: 3\n"
+     "- dense: {units: 8, activation: tanh}\n"
+     "- group_norm: {groups: 2, epsilon: 0.1}\n"
+     "- last\n"
+     "- dense: 3\n"},
     {"scores of the next token, all that GPTs have", "tokens", 8,
      "layers:\n"
      "- embedding: {width: 8, weights: {normal: 0.7}, name: words}\n"

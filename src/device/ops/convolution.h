@@ -1,7 +1,22 @@
-/* Descriptions of operations (device/operation.h): convolutions and pools of them. */
+/* Operations: convolutions, direct and by Winograd's algorithm. */
 #ifndef TR_DEVICE_OPS_CONVOLUTION_H
 #define TR_DEVICE_OPS_CONVOLUTION_H
 
+#include "device/ops/pool.h"
+
+/* y = act(conv(x, w) + b). Per output: chain over (kh, kw, c) ascending, skipping taps outside the image; +
+ * b; act. */
+struct tr_op_conv_forward {
+    int64_t rows;
+    int32_t in_c, out_c;
+    struct tr_sliding_window window;
+    const float *x;                /* [rows][in_h][in_w][in_c] */
+    const float *w;                /* [kernel_h][kernel_w][in_c][out_c] */
+    const float *b;                /* [out_c] or NULL */
+    float *y;                      /* [rows][out_h][out_w][out_c] */
+    enum tr_activation activation; /* fusable */
+    float slope;
+};
 #define TR_ABOUT_conv_forward(_)                                                                             \
     _(SIZE, rows)                                                                                            \
     _(SHAPE, in_c)                                                                                           \
@@ -13,6 +28,16 @@
     _(WRITES, y, rows *tr_window_out(&a->window) * a->out_c)                                                 \
     _(OPERATIONS, 2 * rows * tr_window_out(&a->window) * tr_window_taps(&a->window) * a->in_c * a->out_c)
 
+/* dx of a convolution. Per input element: chain over the output pixels that read it, (oh, ow) ascending, then
+   out_c ascending (that is: kh, kw descending). Pixels that no output reads get +0. */
+struct tr_op_conv_backward_data {
+    int64_t rows;
+    int32_t in_c, out_c;
+    struct tr_sliding_window window;
+    const float *dy; /* [rows][out_h][out_w][out_c] */
+    const float *w;
+    float *dx; /* [rows][in_h][in_w][in_c] */
+};
 #define TR_ABOUT_conv_backward_data(_)                                                                       \
     _(SIZE, rows)                                                                                            \
     _(SHAPE, in_c)                                                                                           \
@@ -23,6 +48,17 @@
     _(WRITES, dx, rows *tr_window_in(&a->window) * a->in_c)                                                  \
     _(OPERATIONS, 2 * rows * tr_window_out(&a->window) * tr_window_taps(&a->window) * a->in_c * a->out_c)
 
+/* Per node: dw = tree over microbatches of the chain over (row, oh, ow) ascending, skipping taps outside, of
+   x * dy; db of the sum chain over (row, oh, ow) of dy. */
+struct tr_op_conv_backward_weights {
+    int32_t in_c, out_c;
+    struct tr_sliding_window window;
+    const float *x;
+    const float *dy;
+    float *dw; /* [kernel_h][kernel_w][in_c][out_c] per node */
+    float *db; /* [out_c] per node, or NULL */
+    struct tr_cut cut;
+};
 #define TR_ABOUT_conv_backward_weights(_)                                                                    \
     _(CUT, cut)                                                                                              \
     _(SHAPE, in_c)                                                                                           \
@@ -35,6 +71,34 @@
     _(OPERATIONS, rows *tr_window_out(&a->window) * a->out_c *                                               \
                       (2 * tr_window_taps(&a->window) * a->in_c + (a->db ? 1 : 0)))
 
+/* ---- convolution by Winograd's algorithm ----
+ *
+ * The same convolutions with fewer products, and other roundings: 3x3 kernels, stride 1, dilation 1, at least
+ * two outputs in each direction, pads of at most 2 on every side (device/winograd.h). In exact arithmetic all
+ * results are those of the operations above; gradients are the exact adjoint of the forward pass as defined.
+ *
+ *   - Points: 0, +a, -a, +b, -b, infinity, with a = 5/8 and b = 3/2, in this order. Outputs are cut along
+ * each axis into tiles of 4, at the end 2 or 3, or 3 and 2 where 5 are left. A tile of m outputs reads m + 2
+ * inputs and has that many points: 6: all of them; 5: without -b; 4: without +b and -b. A position is a point
+ * of the height and one of the width; a tile has (m_h + 2) * (m_w + 2) of the 36.
+ *   - One-dimensional transforms, each a fixed sequence of operations, in device/winograd.inc: `input`,
+ * `weights`, `output`, and their adjoints, which undo nothing but carry gradients back. For a tile of m
+ * outputs with points p_i: input = values at p_i of polynomials whose coefficients are the inputs (matrix B^T
+ * of Toom and Cook, without scales), weights = values of g0 + g1 x + g2 x^2 (matrix G), output k = sum over i
+ * of p_i^k / N_i times the product at p_i, and that at infinity added to the last (matrix A^T), N_i = product
+ * over j != i of (p_i - p_j). A transform of two dimensions is that along the height, for each column, then
+ * that along the width, for each row.
+ *   - Inputs outside the image are +0. Tiles (th, tw) ascend row by row.
+ * Source: A. Lavin, S. Gray, Fast algorithms for convolutional neural networks (2016); the points are our
+ * own: all constants but the scales are exact.
+ */
+
+/* The arguments are those of the operation in question; arithmetic of y: V = input(x) per tile and channel, U
+   = weights(w) per pair of channels, M = per tile, position and output channel chain over in_c of V * U; y =
+   act(output(M) + b). */
+struct tr_op_winograd_forward {
+    struct tr_op_conv_forward conv;
+};
 #define TR_ABOUT_winograd_forward(_)                                                                         \
     _(SIZE, conv.rows)                                                                                       \
     _(SHAPE, conv.in_c)                                                                                      \
@@ -47,6 +111,12 @@
     _(OPERATIONS, 2 * rows * tr_window_out(&a->conv.window) * tr_window_taps(&a->conv.window) *              \
                       a->conv.in_c * a->conv.out_c)
 
+/* Z = output_adjoint(dy) per tile and channel, U = weights(w); D = per tile, position and input channel chain
+   over out_c of Z * U. dx = sum chain over the tiles that read the pixel, (th, tw) ascending, of
+   input_adjoint(D). */
+struct tr_op_winograd_backward_data {
+    struct tr_op_conv_backward_data conv;
+};
 #define TR_ABOUT_winograd_backward_data(_)                                                                   \
     _(SIZE, conv.rows)                                                                                       \
     _(SHAPE, conv.in_c)                                                                                      \
@@ -58,6 +128,12 @@
     _(OPERATIONS, 2 * rows * tr_window_out(&a->conv.window) * tr_window_taps(&a->conv.window) *              \
                       a->conv.in_c * a->conv.out_c)
 
+/* V = input(x), Z = output_adjoint(dy); per microbatch, position and pair of channels S = chain over (row,
+   th, tw) ascending, of the tiles that have the position, of V * Z; its leaf is weights_adjoint(S). Per node:
+   dw = tree over leaves; db as of conv_backward_weights. */
+struct tr_op_winograd_backward_weights {
+    struct tr_op_conv_backward_weights conv;
+};
 #define TR_ABOUT_winograd_backward_weights(_)                                                                \
     _(CUT, conv.cut)                                                                                         \
     _(SHAPE, conv.in_c)                                                                                      \
@@ -70,6 +146,14 @@
     _(OPERATIONS, rows *tr_window_out(&a->conv.window) * a->conv.out_c *                                     \
                       (2 * tr_window_taps(&a->conv.window) * a->conv.in_c + (a->conv.db ? 1 : 0)))
 
+/* ---- fusions (device/ops.h) ---- */
+
+/* winograd_backward_weights, then winograd_backward_data, of one dy: with the same window and channels, and
+   as many rows as the cut has. */
+struct tr_op_winograd_backward {
+    struct tr_op_winograd_backward_weights weights;
+    struct tr_op_winograd_backward_data data;
+};
 #define TR_ABOUT_winograd_backward(_)                                                                        \
     _(CUT, weights.conv.cut)                                                                                 \
     _(SHAPE, weights.conv.in_c)                                                                              \
@@ -88,6 +172,12 @@
     _(PART, data, winograd_backward_data)                                                                    \
     _(OPERATIONS, 0)
 
+/* conv_forward to a y that is not kept (conv.y is not used); pool_forward of that y (pool.x is not used).
+   MAX pools whose stride is their kernel, without padding and dilation. */
+struct tr_op_conv_pool_forward {
+    struct tr_op_conv_forward conv;
+    struct tr_op_pool_forward pool;
+};
 #define TR_ABOUT_conv_pool_forward(_)                                                                        \
     _(SIZE, conv.rows)                                                                                       \
     _(SHAPE, conv.in_c)                                                                                      \
@@ -102,6 +192,12 @@
     _(PART, pool, pool_forward)                                                                              \
     _(OPERATIONS, 0)
 
+/* pool_backward to a dx that is not kept (pool.dx is not used); conv_backward_data of it (conv.dy is not
+   used). Pools as above. */
+struct tr_op_conv_pool_backward_data {
+    struct tr_op_conv_backward_data conv;
+    struct tr_op_pool_backward pool;
+};
 #define TR_ABOUT_conv_pool_backward_data(_)                                                                  \
     _(SIZE, conv.rows)                                                                                       \
     _(SHAPE, conv.in_c)                                                                                      \
@@ -116,6 +212,11 @@
     _(PART, pool, pool_backward)                                                                             \
     _(OPERATIONS, 0)
 
+/* The same with conv_backward_weights. */
+struct tr_op_conv_pool_backward_weights {
+    struct tr_op_conv_backward_weights conv;
+    struct tr_op_pool_backward pool;
+};
 #define TR_ABOUT_conv_pool_backward_weights(_)                                                               \
     _(CUT, conv.cut)                                                                                         \
     _(SHAPE, conv.in_c)                                                                                      \

@@ -1,7 +1,22 @@
-/* Descriptions of operations (device/operation.h): losses, and sums of them. */
+/* Operations: losses, and sums of them. */
 #ifndef TR_DEVICE_OPS_LOSS_H
 #define TR_DEVICE_OPS_LOSS_H
 
+#include "device/ops/common.h"
+
+/* Per row: m = max; s = lane sum(exp(x - m)); logz = log(s). With smoothing e: off = e / classes, on = (1 -
+   e) + off. loss = logz - (x[label] - m) when e == 0, else fma chain from +0 over classes of t[k] * (logz -
+   (x[k] - m)), t = k == label ? on : off. dx = flush(exp(x - m) / s - t) * scale (t = 1 or 0 when e == 0).
+   correct = 1 if label is where the maximum was found (as in pooling: the first of equals, NaN above all). */
+struct tr_op_softmax_cross_entropy {
+    int64_t rows, classes;
+    float smoothing, scale;
+    const float *x;
+    const int32_t *label; /* [rows], in range, or negative: the row has none, its results are +0 */
+    float *loss;          /* [rows] */
+    float *correct;       /* [rows], 0 or 1 */
+    float *dx;            /* [rows][classes] or NULL */
+};
 #define TR_ABOUT_softmax_cross_entropy(_)                                                                    \
     _(SIZE, rows)                                                                                            \
     _(SHAPE, classes)                                                                                        \
@@ -12,6 +27,14 @@
     _(WRITES, dx, rows * a->classes)                                                                         \
     _(OPERATIONS, (a->dx ? 7 : 4) * rows * a->classes)
 
+/* Per row: d = x - target; loss = lane chain(d * d) * (1 / width); dx = (d * (2 / width)) * scale. */
+struct tr_op_mean_squared_error {
+    int64_t rows, width;
+    float scale;
+    const float *x, *target;
+    float *loss; /* [rows] */
+    float *dx;   /* [rows][width] or NULL */
+};
 #define TR_ABOUT_mean_squared_error(_)                                                                       \
     _(SIZE, rows)                                                                                            \
     _(SHAPE, width)                                                                                          \
@@ -21,6 +44,20 @@
     _(WRITES, dx, rows * a->width)                                                                           \
     _(OPERATIONS, (a->dx ? 5 : 3) * rows * a->width)
 
+/* Per output k of a row, s = sigmoid(x), z = max(-x, 0) + log(1 + exp(-|x|)), max(a, 0) = a > 0 ? a : 0 (NaN
+   stays NaN). Without `weight`: term = fma(1 - t, x, z), slope = s - t; with it q = weight[k] * t, u = (q +
+   1)
+   - t, term = fma(1 - t, x, u * z), slope = fma(u, s, -q). loss = lane sum(term) * (1 / width); dx =
+   (flush(slope) * (1 / width)) * scale. correct = (outputs where (x > 0) == (t > 0.5)) / width, both as
+   float32. */
+struct tr_op_binary_cross_entropy {
+    int64_t rows, width;
+    float scale;
+    const float *x, *target; /* [rows][width] */
+    const float *weight;     /* [width] or NULL */
+    float *loss, *correct;   /* [rows] */
+    float *dx;               /* [rows][width] or NULL */
+};
 #define TR_ABOUT_binary_cross_entropy(_)                                                                     \
     _(SIZE, rows)                                                                                            \
     _(SHAPE, width)                                                                                          \
@@ -32,6 +69,17 @@
     _(WRITES, dx, rows * a->width)                                                                           \
     _(OPERATIONS, (a->dx ? 13 : 9) * rows * a->width)
 
+/* Per output, d = x - target, a = |d|. delta > 0 (Huber): a <= delta: term = (0.5 * d) * d, slope = d; else
+   term = delta * (a - 0.5 * delta), slope = delta * (1 where d > 0, -1 where d < 0, else d). delta == 0
+   (absolute error): term = a; slope = 1 where d > 0, -1 where d < 0, else d. loss = lane sum(term) * (1 /
+   width); dx = (slope * (1 / width)) * scale. */
+struct tr_op_huber_error {
+    int64_t rows, width;
+    float delta, scale;
+    const float *x, *target;
+    float *loss; /* [rows] */
+    float *dx;   /* [rows][width] or NULL */
+};
 #define TR_ABOUT_huber_error(_)                                                                              \
     _(SIZE, rows)                                                                                            \
     _(SHAPE, width)                                                                                          \
@@ -41,6 +89,14 @@
     _(WRITES, dx, rows * a->width)                                                                           \
     _(OPERATIONS, (a->dx ? 7 : 5) * rows * a->width)
 
+/* loss[r] = loss[r] * weight[label[r]]; dx[r][k] = dx[r][k] * weight[label[r]]. In place. */
+struct tr_op_weigh_rows {
+    int64_t rows, width;
+    const float *weight;  /* by label */
+    const int32_t *label; /* [rows], in range */
+    float *loss;          /* [rows] */
+    float *dx;            /* [rows][width] or NULL */
+};
 #define TR_ABOUT_weigh_rows(_)                                                                               \
     _(SIZE, rows)                                                                                            \
     _(SHAPE, width)                                                                                          \
@@ -50,12 +106,24 @@
     _(UPDATES, dx, rows * a->width)                                                                          \
     _(OPERATIONS, rows *(1 + (a->dx ? a->width : 0)))
 
+/* y[i] = the whole number x[i] >= 0 below 2^31, fractions cut off; 0 for any other x. */
+struct tr_op_to_labels {
+    int64_t count;
+    const float *x;
+    int32_t *y;
+};
 #define TR_ABOUT_to_labels(_)                                                                                \
     _(SIZE, count)                                                                                           \
     _(READS, x, a->count)                                                                                    \
     _(WRITES, y, a->count)                                                                                   \
     _(OPERATIONS, 0)
 
+/* Per node: y = tree over microbatches of the sum chain over rows of x. */
+struct tr_op_sum_rows {
+    const float *x; /* [rows] */
+    float *y;       /* 1 per node */
+    struct tr_cut cut;
+};
 #define TR_ABOUT_sum_rows(_)                                                                                 \
     _(CUT, cut)                                                                                              \
     _(READS, x, rows)                                                                                        \

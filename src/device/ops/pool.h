@@ -1,7 +1,23 @@
-/* Descriptions of operations (device/operation.h): pools. */
+/* Operations: pools, over windows and over the rows of an example. */
 #ifndef TR_DEVICE_OPS_POOL_H
 #define TR_DEVICE_OPS_POOL_H
 
+#include "device/ops/common.h"
+
+enum tr_pool { TR_POOL_MAX, TR_POOL_AVERAGE };
+
+/* MAX: taps (kh, kw) ascending, the first is taken, a later one replaces it if greater, or if it is NaN and
+   the kept one is not; `taken` records kh * kernel_w + kw. AVERAGE: sum chain over the taps inside the image
+   times 1 / (their number). Every window has at least one tap inside; kernel_h * kernel_w <= 256. */
+struct tr_op_pool_forward {
+    int64_t rows;
+    int32_t channels;
+    struct tr_sliding_window window;
+    enum tr_pool kind;
+    const float *x; /* [rows][in_h][in_w][channels] */
+    float *y;       /* [rows][out_h][out_w][channels] */
+    uint8_t *taken; /* shape of y; MAX only, may be NULL when no backward follows */
+};
 #define TR_ABOUT_pool_forward(_)                                                                             \
     _(SIZE, rows)                                                                                            \
     _(SHAPE, channels)                                                                                       \
@@ -11,6 +27,20 @@
     _(KEEPS, taken, rows *tr_window_out(&a->window) * a->channels)                                           \
     _(OPERATIONS, rows *tr_window_out(&a->window) * tr_window_taps(&a->window) * a->channels)
 
+/* dx: sum chain over the windows that contain the pixel, (oh, ow) ascending, of what each passes back: MAX:
+   dy if `taken` is this tap; AVERAGE: dy * (1 / number of taps). From +0. With `relu_output` (MAX only: the
+   pool's own y, whose input came out of a relu) a window passes dy only where y > 0, which is the relu's
+   gradient as well. */
+struct tr_op_pool_backward {
+    int64_t rows;
+    int32_t channels;
+    struct tr_sliding_window window;
+    enum tr_pool kind;
+    const float *dy;
+    const uint8_t *taken;
+    const float *relu_output; /* NULL or shape of dy */
+    float *dx;
+};
 #define TR_ABOUT_pool_backward(_)                                                                            \
     _(SIZE, rows)                                                                                            \
     _(SHAPE, channels)                                                                                       \
@@ -21,6 +51,17 @@
     _(WRITES, dx, rows *tr_window_in(&a->window) * a->channels)                                              \
     _(OPERATIONS, rows *tr_window_out(&a->window) * tr_window_taps(&a->window) * a->channels)
 
+/* One row for each example out of its n rows: [offset[e], offset[e+1]), or, where that is NULL, spatial rows
+   each. AVERAGE: sum chain over the rows times 1 / n. MAX: rows ascending, as in a window; `taken` records
+   the number of the row within its example. +0, and taken 0, where an example has no rows. */
+struct tr_op_pool_rows_forward {
+    int64_t examples, spatial, width;
+    const int32_t *offset; /* [examples + 1] or NULL */
+    enum tr_pool kind;
+    const float *x; /* [rows][width] */
+    float *y;       /* [examples][width] */
+    int32_t *taken; /* shape of y; MAX only, may be NULL when no backward follows */
+};
 #define TR_ABOUT_pool_rows_forward(_)                                                                        \
     _(SIZE, examples)                                                                                        \
     _(SHAPE, spatial)                                                                                        \
@@ -31,6 +72,15 @@
     _(KEEPS, taken, a->examples * a->width)                                                                  \
     _(OPERATIONS, (a->offset ? rows : a->examples * a->spatial) * a->width)
 
+/* dx: AVERAGE: dy * (1 / n); MAX: dy where the row was taken, else +0. */
+struct tr_op_pool_rows_backward {
+    int64_t examples, spatial, width;
+    const int32_t *offset;
+    enum tr_pool kind;
+    const float *dy;
+    const int32_t *taken;
+    float *dx;
+};
 #define TR_ABOUT_pool_rows_backward(_)                                                                       \
     _(SIZE, examples)                                                                                        \
     _(SHAPE, spatial)                                                                                        \

@@ -1,7 +1,17 @@
-/* Descriptions of operations (device/operation.h): embeddings and rows of sequences. */
+/* Operations: embeddings and rows of sequences. Example e of a batch has rows [offset[e], offset[e+1]), time
+ * ascending; no padding exists. */
 #ifndef TR_DEVICE_OPS_SEQUENCE_H
 #define TR_DEVICE_OPS_SEQUENCE_H
 
+#include "device/ops/common.h"
+
+/* y[r] = table[token[r]]. Tokens are in range (checked where data enters). */
+struct tr_op_embedding_forward {
+    int64_t rows, vocabulary, width;
+    const int32_t *token; /* [rows] */
+    const float *table;   /* [vocabulary][width] */
+    float *y;
+};
 #define TR_ABOUT_embedding_forward(_)                                                                        \
     _(SIZE, rows)                                                                                            \
     _(SHAPE, vocabulary)                                                                                     \
@@ -11,6 +21,16 @@
     _(WRITES, y, rows * a->width)                                                                            \
     _(OPERATIONS, 0)
 
+/* Per node: dtable = tree over microbatches of the sum chain over rows r with token[r] == v of dy[r]; +0
+ * where none. */
+struct tr_op_embedding_backward {
+    int64_t vocabulary, width;
+    const int32_t *token;
+    const float *dy;
+    float *dtable;      /* [vocabulary][width] per node */
+    int32_t *workspace; /* [vocabulary + 1 + rows] */
+    struct tr_cut cut;  /* in rows */
+};
 #define TR_ABOUT_embedding_backward(_)                                                                       \
     _(CUT, cut)                                                                                              \
     _(SHAPE, vocabulary)                                                                                     \
@@ -21,6 +41,13 @@
     _(WORKSPACE, workspace, a->vocabulary + 1 + rows)                                                        \
     _(OPERATIONS, rows * a->width)
 
+/* y[e] = x[offset[e+1] - 1]; +0 where an example has no rows. */
+struct tr_op_sequence_last_forward {
+    int64_t examples, width;
+    const int32_t *offset;
+    const float *x;
+    float *y;
+};
 #define TR_ABOUT_sequence_last_forward(_)                                                                    \
     _(SIZE, examples)                                                                                        \
     _(SHAPE, width)                                                                                          \
@@ -29,6 +56,13 @@
     _(WRITES, y, a->examples * a->width)                                                                     \
     _(OPERATIONS, 0)
 
+/* dx[r] = dy[e] at the last row of example e, +0 elsewhere. */
+struct tr_op_sequence_last_backward {
+    int64_t examples, width;
+    const int32_t *offset;
+    const float *dy;
+    float *dx;
+};
 #define TR_ABOUT_sequence_last_backward(_)                                                                   \
     _(SIZE, examples)                                                                                        \
     _(SHAPE, width)                                                                                          \
@@ -37,6 +71,13 @@
     _(WRITES, dx, rows * a->width)                                                                           \
     _(OPERATIONS, 0)
 
+/* y[r][tap] = x[r + tap - before], +0 outside of the example. */
+struct tr_op_sequence_unfold {
+    int64_t examples, width, taps, before;
+    const int32_t *offset;
+    const float *x; /* [rows][width] */
+    float *y;       /* [rows][taps][width] */
+};
 #define TR_ABOUT_sequence_unfold(_)                                                                          \
     _(SIZE, examples)                                                                                        \
     _(SHAPE, width)                                                                                          \
@@ -47,6 +88,13 @@
     _(WRITES, y, rows * a->taps * a->width)                                                                  \
     _(OPERATIONS, 0)
 
+/* dx[r] = sum chain over taps ascending of dy[r - tap + before][tap], of rows of the example alone. */
+struct tr_op_sequence_fold {
+    int64_t examples, width, taps, before;
+    const int32_t *offset;
+    const float *dy; /* [rows][taps][width] */
+    float *dx;       /* [rows][width] */
+};
 #define TR_ABOUT_sequence_fold(_)                                                                            \
     _(SIZE, examples)                                                                                        \
     _(SHAPE, width)                                                                                          \
@@ -57,6 +105,15 @@
     _(WRITES, dx, rows * a->width)                                                                           \
     _(OPERATIONS, rows * a->taps * a->width)
 
+/* Row r of y is row r of x, or if `reverse` that of the same example as far from its end as r is from its
+   begin. Rows are x_step and y_step floats apart; what lies between those of y stays. */
+struct tr_op_sequence_copy {
+    int64_t examples, width, x_step, y_step;
+    bool reverse;
+    const int32_t *offset;
+    const float *x;
+    float *y;
+};
 #define TR_ABOUT_sequence_copy(_)                                                                            \
     _(SIZE, examples)                                                                                        \
     _(SHAPE, width)                                                                                          \

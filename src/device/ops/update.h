@@ -1,7 +1,39 @@
-/* Descriptions of operations (device/operation.h): update rules, clipping, what holds updates back. */
+/* Operations: update rules, clipping, what holds updates back. */
 #ifndef TR_DEVICE_OPS_UPDATE_H
 #define TR_DEVICE_OPS_UPDATE_H
 
+#include "device/ops/dense.h"
+
+enum tr_rule {
+    TR_RULE_SGD,      /* w = fma(-rate, g, w) */
+    TR_RULE_MOMENTUM, /* m = flush(fma(beta1, m, g)); w = fma(-rate, nesterov ? fma(beta1, m, g) : m, w) */
+    TR_RULE_ADAM,     /* m = flush(fma(beta1, m, (1-beta1) * g));
+                         v = flush(fma(beta2, v, (1-beta2) * (g * g)));
+                         w = fma(-adam_rate, m / fma(sqrt(v), adam_correction, epsilon), w) */
+    TR_RULE_ADAMW,    /* w = fma(-(rate * decay), w, w), then as ADAM */
+    TR_RULE_RMSPROP,  /* v = flush(fma(beta2, v, (1-beta2) * (g * g))); q = g / (sqrt(v) + epsilon);
+                         m = flush(fma(beta1, m, q)); w = fma(-rate, m, w); without m: w = fma(-rate, q, w) */
+    TR_RULE_ADAGRAD,  /* v = fma(g, g, v); w = fma(-rate, g / (sqrt(v) + epsilon), w) */
+    TR_RULE_STATISTIC /* w = fma(beta1, g - w, w): running statistics; none of the steps below applies */
+};
+
+/* rate = scalars->rate * rate_factor, adam_rate = scalars->adam_rate * rate_factor.
+   Per element: g = grad; if clip_norm: g = g * scalars->clip_scale; if clip_value > 0: g = min(max(g,
+   -clip_value), clip_value) (NaN stays NaN); if l2 > 0: g = fma(l2, w, g); the rule; if ema: ema = fma(1 -
+   ema_decay, w - ema, ema) with the new w and scalars->ema_decay. (1-beta) is computed in float32.
+   scalars->nonfinite is set where a new w, of a statistic too, is not finite, and is never cleared. Nothing
+   is changed where scalars->held is not 0. */
+struct tr_op_update {
+    int64_t count;
+    enum tr_rule rule;
+    bool nesterov, clip_norm;
+    float rate_factor; /* of the parameter; 1: the rate of the step */
+    float beta1, beta2, epsilon, decay, l2, clip_value;
+    const float *grad;
+    float *w, *m, *v; /* m: MOMENTUM, ADAM(W), RMSPROP or NULL; v: ADAM(W), RMSPROP, ADAGRAD; else NULL */
+    float *ema;       /* or NULL */
+    struct tr_step_scalars *scalars;
+};
 #define TR_ABOUT_update(_)                                                                                   \
     _(SIZE, count)                                                                                           \
     _(READS, grad, a->count)                                                                                 \
@@ -12,12 +44,28 @@
     _(UPDATES, scalars, 1)                                                                                   \
     _(OPERATIONS, a->count *tr_rule_operations(a->rule))
 
+/* out[0] = sum of squares in blocks of 4096 elements: each block a lane chain of x * x, then the sum chain of
+ * the blocks. */
+struct tr_op_sum_squares {
+    int64_t count;
+    const float *x;
+    float *out;
+};
 #define TR_ABOUT_sum_squares(_)                                                                              \
     _(SIZE, count)                                                                                           \
     _(READS, x, a->count)                                                                                    \
     _(WRITES, out, 1)                                                                                        \
     _(OPERATIONS, 2 * a->count)
 
+/* clip_scale = max_norm / norm if norm > max_norm, else 1 (NaN gives 1); norm = sqrt(sum chain of `squares`).
+ */
+struct tr_op_clip_scale {
+    int64_t count;
+    float max_norm;
+    const float *squares; /* [count], one per parameter, in order */
+    float *norm;          /* 1 */
+    struct tr_step_scalars *scalars;
+};
 #define TR_ABOUT_clip_scale(_)                                                                               \
     _(SIZE, count)                                                                                           \
     _(READS, squares, a->count)                                                                              \
@@ -25,12 +73,26 @@
     _(UPDATES, scalars, 1)                                                                                   \
     _(OPERATIONS, a->count)
 
+/* scalars->held = 1 if some x is NaN or infinite, or if scalars->nonfinite is set already, by a step before
+   that nobody has judged yet; else it stays. So a device judges a step by itself. */
+struct tr_op_hold {
+    int64_t count;
+    const float *x;
+    struct tr_step_scalars *scalars;
+};
 #define TR_ABOUT_hold(_)                                                                                     \
     _(SIZE, count)                                                                                           \
     _(READS, x, a->count)                                                                                    \
     _(UPDATES, scalars, 1)                                                                                   \
     _(OPERATIONS, a->count)
 
+/* ---- fusions (device/ops.h) ---- */
+
+/* dense_backward_weights to a dw that is not kept, then update by it. */
+struct tr_op_dense_backward_update {
+    struct tr_op_dense_backward_weights weights; /* of one node; dw, db: NULL */
+    struct tr_op_update update;                  /* count: in * out; grad: NULL */
+};
 #define TR_ABOUT_dense_backward_update(_)                                                                    \
     _(CUT, weights.cut)                                                                                      \
     _(SHAPE, weights.in)                                                                                     \

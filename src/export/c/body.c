@@ -295,6 +295,17 @@ static tr_status write_rms_norm(struct tr_c_network *network, const struct tr_tr
     return TR_OK;
 }
 
+static tr_status write_group_norm(struct tr_c_network *network, const struct tr_traced *traced)
+{
+    const struct tr_op_group_norm_forward *op = &traced->as.group_norm_forward;
+    char text[TR_C_CONSTANT];
+    TR_C_BEGIN(group_norm);
+    tr_text_addf(&network->body, "%" PRId64 ", %" PRId64 ", %" PRId64 ", %s, %s, %s, %s, %s);\n", op->spatial,
+                 op->channels, op->groups, constant(op->epsilon, text), TR_C_ARRAY(op->gamma),
+                 TR_C_ARRAY(op->beta), TR_C_VALUE(op->x), TR_C_VALUE(op->y));
+    return TR_OK;
+}
+
 static tr_status write_batch_norm(struct tr_c_network *network, const struct tr_traced *traced)
 {
     const struct tr_op_batch_norm_infer *op = &traced->as.batch_norm_infer;
@@ -362,6 +373,7 @@ static tr_status (*const writers[TR_TRACED_KINDS])(struct tr_c_network *network,
     [TR_TRACED_softmax_forward] = write_softmax,
     [TR_TRACED_layer_norm_forward] = write_layer_norm,
     [TR_TRACED_rms_norm_forward] = write_rms_norm,
+    [TR_TRACED_group_norm_forward] = write_group_norm,
     [TR_TRACED_batch_norm_infer] = write_batch_norm,
     [TR_TRACED_load_images] = write_pixels,
     [TR_TRACED_standardize] = write_standardize,

@@ -46,6 +46,7 @@
     X(softmax)                                                                                               \
     X(layer_norm)                                                                                            \
     X(rms_norm)                                                                                              \
+    X(group_norm)                                                                                            \
     X(batch_norm)                                                                                            \
     X(embedding)                                                                                             \
     X(lstm)                                                                                                  \

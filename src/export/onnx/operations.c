@@ -351,6 +351,38 @@ static tr_status translate_layer_norm(struct tr_onnx_graph *graph, const struct 
     return TR_OK;
 }
 
+/* Groups lie on an axis of their own, so that what is left of it is normalized. */
+static tr_status translate_group_norm(struct tr_onnx_graph *graph, const struct tr_traced *traced)
+{
+    const struct tr_op_group_norm_forward *op = &traced->as.group_norm_forward;
+    const struct tr_onnx_value *x = tr_onnx_value_of(graph, op->x);
+    const bool image = x->form == TR_ONNX_IMAGE, sequence = x->form == TR_ONNX_SEQUENCE;
+    const int64_t split[] = {0, op->groups, -1}, split_tokens[] = {0, 0, op->groups, -1};
+    const int64_t whole_image[] = {0, op->channels, x->size[0], x->size[1]};
+    const int64_t whole_tokens[] = {0, 0, op->channels}, whole[] = {0, op->channels};
+    const int64_t size[] = {op->channels, 1, 1};
+    struct tr_onnx_name apart =
+        tr_onnx_local_integers(graph, "groups", sequence ? 4 : 3, sequence ? split_tokens : split);
+    struct tr_onnx_name together = tr_onnx_local_integers(graph, "channels",
+                                                          image      ? 4
+                                                          : sequence ? 3
+                                                                     : 2,
+                                                          image      ? whole_image
+                                                          : sequence ? whole_tokens
+                                                                     : whole);
+    struct tr_onnx_name gamma = tr_onnx_parameter(graph, op->gamma, image ? 3 : 1, size);
+    struct tr_onnx_name beta = tr_onnx_parameter(graph, op->beta, image ? 3 : 1, size);
+    struct tr_onnx_name groups = tr_onnx_emit(graph, "Reshape", 2, x->name.text, apart.text);
+    struct tr_onnx_name mean = mean_of(graph, false, groups.text);
+    struct tr_onnx_name d = tr_onnx_emit(graph, "Sub", 2, groups.text, mean.text);
+    struct tr_onnx_name normal = over_root(graph, false, d.text, op->epsilon);
+    struct tr_onnx_name channels = tr_onnx_emit(graph, "Reshape", 2, normal.text, together.text);
+    struct tr_onnx_name scaled = tr_onnx_emit(graph, "Mul", 2, channels.text, gamma.text);
+    struct tr_onnx_value y = alike(x, tr_onnx_emit(graph, "Add", 2, scaled.text, beta.text));
+    tr_onnx_define(graph, op->y, &y);
+    return TR_OK;
+}
+
 static tr_status translate_batch_norm(struct tr_onnx_graph *graph, const struct tr_traced *traced)
 {
     const struct tr_op_batch_norm_infer *op = &traced->as.batch_norm_infer;
@@ -449,6 +481,7 @@ static tr_status (*const translators[TR_TRACED_KINDS])(struct tr_onnx_graph *gra
     [TR_TRACED_softmax_forward] = translate_softmax,
     [TR_TRACED_layer_norm_forward] = translate_layer_norm,
     [TR_TRACED_rms_norm_forward] = translate_rms_norm,
+    [TR_TRACED_group_norm_forward] = translate_group_norm,
     [TR_TRACED_batch_norm_infer] = translate_batch_norm,
     [TR_TRACED_embedding_forward] = tr_onnx_translate_embedding,
     [TR_TRACED_lstm_forward] = tr_onnx_translate_lstm,

@@ -125,6 +125,14 @@ static void make_norm(const struct tr_layer *layer, struct tr_text *text)
     tr_text_add(text, ")");
 }
 
+static void make_group_norm(const struct tr_layer *layer, struct tr_text *text)
+{
+    tr_text_addf(text, "nn.GroupNorm(%" PRId64 ", %" PRId64 ", eps=",
+                 *(const int64_t *)tr_layer_option(layer, "groups"), layer->out.size[layer->out.rank - 1]);
+    tr_torch_add_float(text, float_option(layer, "epsilon"));
+    tr_text_add(text, ")");
+}
+
 static void make_dropout(const struct tr_layer *layer, struct tr_text *text)
 {
     tr_text_add(text, "nn.Dropout(");
@@ -174,6 +182,13 @@ static void call_plain(const struct tr_layer *layer, struct tr_text *text)
 {
     tr_torch_add_member(text, layer->name);
     tr_text_add(text, "(x)");
+}
+
+/* Tokens one by one, or all positions of an image. */
+static void call_group_norm(const struct tr_layer *layer, struct tr_text *text)
+{
+    tr_torch_add_member(text, layer->name);
+    tr_text_add(text, layer->in[0].sequence ? "(x.flatten(0, 1)).view_as(x)" : "(x)");
 }
 
 /* x + position1(torch.arange(x.shape[1]).clamp(max=63)) */
@@ -324,6 +339,7 @@ static const struct tr_torch_layer rules[] = {
     {"gelu", NULL, call_gelu},
     {"global_average_pool", NULL, call_global},
     {"global_max_pool", NULL, call_global},
+    {"group_norm", make_group_norm, call_group_norm},
     {"gru", make_gru, call_lstm},
     {"last", NULL, call_last},
     {"layer_norm", make_norm, call_plain},

@@ -23,6 +23,7 @@
     X(gelu)                                                                                                  \
     X(global_average_pool)                                                                                   \
     X(global_max_pool)                                                                                       \
+    X(group_norm)                                                                                            \
     X(gru)                                                                                                   \
     X(last)                                                                                                  \
     X(layer_norm)                                                                                            \

@@ -45,6 +45,8 @@ const struct cpu_kernels CPU_KERNEL(kernels) = {
     CPU_ENTRY(layer_norm_backward),
     CPU_ENTRY(rms_norm_forward),
     CPU_ENTRY(rms_norm_backward),
+    CPU_ENTRY(group_norm_forward),
+    CPU_ENTRY(group_norm_backward),
     CPU_ENTRY(batch_norm_forward),
     CPU_ENTRY(batch_norm_backward),
     CPU_ENTRY(batch_norm_infer),

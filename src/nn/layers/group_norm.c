@@ -1,0 +1,104 @@
+/* group_norm (Wu, He 2018): groups of channels of each example, or token, are normalized by their own mean
+ * and variance: what batch_norm does, without a batch. */
+#include "nn/layers/common.h"
+#include "nn/layers/table.h"
+
+#include "base/fail.h"
+
+#include <inttypes.h>
+
+struct options {
+    int64_t groups;
+    float epsilon;
+};
+
+static const struct tr_option table[] = {
+    {"groups", TR_OPTION_INT64, offsetof(struct options, groups), NULL, 1, 1 << 20, NULL,
+     "of channels side by side, which are normalized together; it divides the channels"},
+    {"epsilon", TR_OPTION_FLOAT, offsetof(struct options, epsilon), "1e-5", 1e-12, 1, NULL,
+     "added to the variance"},
+};
+
+static int64_t channels_of(const struct tr_layer *layer)
+{
+    return layer->out.rank ? layer->out.size[layer->out.rank - 1] : 1;
+}
+
+static tr_status add_parameter(struct tr_layer *layer, struct tr_builder *builder, const char *name,
+                               const char *value)
+{
+    struct tr_initializer initializer;
+    const int64_t channels = channels_of(layer);
+    TR_TRY(tr_initializer_read(NULL, value, &initializer));
+    return tr_builder_parameter(builder, layer, name, TR_PARAMETER_BIAS,
+                                (struct tr_shape){1, {channels}, false}, &initializer, channels, channels);
+}
+
+static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
+{
+    const struct options *options = layer->options;
+    layer->out = layer->in[0];
+    layer->keeps_input = true;
+    layer->flops = 8 * tr_shape_count(&layer->out);
+    if (channels_of(layer) % options->groups)
+        return tr_fail(TR_EINVAL,
+                       "%" PRId64 " channels are no multiple of %" PRId64 " groups; choose a divisor",
+                       channels_of(layer), options->groups);
+    for (int i = 0; i < 2; i++) /* mean, inv */
+        tr_layer_buffer(layer,
+                        (struct tr_buffer){TR_PER_ROW, options->groups * (int64_t)sizeof(float), 0, false});
+    TR_TRY(add_parameter(layer, builder, "gamma", "1"));
+    return add_parameter(layer, builder, "beta", "0");
+}
+
+static tr_status forward(const struct tr_layer_call *call)
+{
+    const struct options *options = call->layer->options;
+    const int64_t channels = channels_of(call->layer);
+    struct tr_op_group_norm_forward op = {
+        .rows = call->rows,
+        .spatial = tr_shape_count(&call->layer->out) / channels,
+        .channels = channels,
+        .groups = options->groups,
+        .epsilon = options->epsilon,
+        .x = call->x[0],
+        .gamma = call->parameter[0],
+        .beta = call->parameter[1],
+        .y = call->y,
+        .mean = call->buffer[0],
+        .inv = call->buffer[1],
+    };
+    return tr_device_group_norm_forward(call->device, &op);
+}
+
+static tr_status backward(const struct tr_layer_call *call)
+{
+    const struct options *options = call->layer->options;
+    const int64_t channels = channels_of(call->layer);
+    struct tr_op_group_norm_backward op = {
+        .spatial = tr_shape_count(&call->layer->out) / channels,
+        .channels = channels,
+        .groups = options->groups,
+        .x = call->x[0],
+        .gamma = call->parameter[0],
+        .mean = call->buffer[0],
+        .inv = call->buffer[1],
+        .dy = call->dy,
+        .dx = call->dx[0],
+        .dgamma = call->gradient[0],
+        .dbeta = call->gradient[1],
+        .cut = *call->cut,
+    };
+    return tr_device_group_norm_backward(call->device, &op);
+}
+
+const struct tr_layer_class tr_layer_group_norm = {
+    .name = "group_norm",
+    .help = "normalizes groups of channels of each example, or each token",
+    TR_ENTRY_OPTIONS(table, struct options),
+    .inputs = 1,
+    .by_row = true,
+    .build = build,
+    .forward = forward,
+    .backward = backward,
+};
