@@ -194,6 +194,10 @@ TR_API tr_status tr_predictor_generate(tr_predictor *predictor, const struct tr_
 TR_API tr_status tr_predictor_open_data(tr_predictor *predictor, const char *set, tr_source **out);
 /* Whether the job names that data set; a part that is split off for validation counts. */
 TR_API bool tr_predictor_has_data(const tr_predictor *predictor, const char *set);
+/* Examples from memory (trireme/arrays.h) with the classes and the scaling of the training data, and the means of these
+   where a number is missing: to be given to tr_predictor_run() and tr_predictor_evaluate(). `source` may be closed
+   before. TR_EMISMATCH where it has other features or more classes. Returned, close with tr_source_close(). */
+TR_API tr_status tr_predictor_view(tr_predictor *predictor, const tr_source *source, tr_source **out);
 /* A source from a description (see tr_source_open()) with the vocabulary and scaling of the training data. */
 TR_API tr_status tr_predictor_open_source(tr_predictor *predictor, const char *description,
                                           const char *directory, tr_source **out);

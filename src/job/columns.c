@@ -2,34 +2,18 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "data/memory/format.h"
 #include "data/tables/csv.h"
 #include "data/tables/csv_table.h"
 
 #include <inttypes.h>
 #include <math.h>
 
-/* The options of the table; NULL: the training data are none. Returned, free with tr_entry_release(). */
-static tr_status read_options(const struct tr_job *job, struct tr_csv_options **out)
-{
-    const struct tr_entry *entry;
-    const tr_config *own;
-    void *options;
-    *out = NULL;
-    if (!job->data.train || tr_registry_choose(&tr_source_formats, job->data.train, &entry, &own) != TR_OK ||
-        entry != &tr_source_format_csv.entry)
-        return TR_OK;
-    TR_TRY(tr_registry_read(&tr_source_formats, job->data.train, &entry, &options));
-    *out = options;
-    return TR_OK;
-}
-
-static tr_status read_fill(const struct tr_job *job, const struct tr_csv_options *options,
-                           struct tr_job_columns *out)
+/* What stands for a missing number: the mean of the training data, or a constant. */
+static tr_status read_fill(const struct tr_job *job, bool mean, double constant, struct tr_job_columns *out)
 {
     int32_t floats = (int32_t)tr_shape_count(&job->stored), classes;
     struct tr_scaling scaling = {0};
-    bool mean = options->missing == TR_CSV_MISSING_MEAN;
-    if (!mean && options->missing != TR_CSV_MISSING_CONSTANT) return TR_OK;
     if (mean && job->state) TR_TRY(tr_scaling_read(job->state, &scaling, &classes));
     tr_status status = TR_OK;
     if (!mean || (scaling.fill && scaling.count == floats)) {
@@ -37,7 +21,7 @@ static tr_status read_fill(const struct tr_job *job, const struct tr_csv_options
         if (!out->fill) status = TR_ENOMEM;
     }
     for (int32_t i = 0; out->fill && i < floats; i++)
-        out->fill[i] = (float)(mean ? scaling.fill[i] : options->missing_value);
+        out->fill[i] = (float)(mean ? scaling.fill[i] : constant);
     tr_scaling_release(&scaling);
     return status;
 }
@@ -59,15 +43,35 @@ static tr_status read_labels(const struct tr_csv_options *options, struct tr_job
     return TR_OK;
 }
 
+static tr_status read_table(const struct tr_job *job, const struct tr_csv_options *options,
+                            struct tr_job_columns *out)
+{
+    const bool mean = options->missing == TR_CSV_MISSING_MEAN;
+    if (mean || options->missing == TR_CSV_MISSING_CONSTANT)
+        TR_TRY(read_fill(job, mean, options->missing_value, out));
+    return read_labels(options, out);
+}
+
+static tr_status read_memory(const struct tr_job *job, const struct tr_memory_options *options,
+                             struct tr_job_columns *out)
+{
+    if (options->missing == TR_MEMORY_MISSING_STOP) return TR_OK;
+    return read_fill(job, options->missing == TR_MEMORY_MISSING_MEAN, options->missing_value, out);
+}
+
 tr_status tr_job_columns_read(const struct tr_job *job, struct tr_job_columns *out)
 {
-    struct tr_csv_options *options;
+    const struct tr_entry *entry;
+    const tr_config *own;
+    void *options;
     *out = (struct tr_job_columns){0};
-    TR_TRY(read_options(job, &options));
-    if (!options) return TR_OK;
-    tr_status status = read_fill(job, options, out);
-    if (status == TR_OK) status = read_labels(options, out);
-    tr_entry_release(&tr_source_format_csv.entry, options);
+    if (!job->data.train || tr_registry_choose(&tr_source_formats, job->data.train, &entry, &own) != TR_OK)
+        return TR_OK;
+    const bool table = entry == &tr_source_format_csv.entry;
+    if (!table && entry != &tr_source_format_memory.entry) return TR_OK;
+    TR_TRY(tr_registry_read(&tr_source_formats, job->data.train, &entry, &options));
+    tr_status status = table ? read_table(job, options, out) : read_memory(job, options, out);
+    tr_entry_release(entry, options);
     return status;
 }
 

@@ -233,6 +233,50 @@ static void test_sets_share(void **state)
     tr_trainer_destroy(&trainer);
 }
 
+/* Examples given to a predictor are scaled and filled as the training data were. */
+static void test_views_of_a_predictor(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "data: {train: {memory: {name: train, missing: mean, standardize: true}}}\n" TABLE;
+    char out[SCRATCH_PATH];
+    struct tr_arrays arrays = table_arrays(), few = table_arrays();
+    few.features.shape[0] = few.labels.shape[0] = 50;
+    tr_source *source = must_source(&arrays), *part = must_source(&few), *view = NULL;
+    const struct tr_named_source data = {"train", source};
+    struct tr_train_event expected = TR_TRAIN_EVENT_INIT;
+    struct job job;
+    job_of_text(&job, text, &data, 1);
+    job.settings.out = scratch_join(out, place, "viewed");
+    tr_trainer *trainer = job_trainer(&job);
+    must_train(tr_trainer_run(trainer, NULL, NULL));
+    must_train(tr_trainer_evaluate(trainer, "train", &expected));
+    tr_trainer_destroy(&trainer);
+
+    struct tr_predict_settings settings = TR_PREDICT_SETTINGS_INIT;
+    tr_predictor *predictor = NULL;
+    double loss, accuracy;
+    settings.checkpoint = out;
+    must_train(tr_predictor_create(&settings, &predictor));
+    must_train(tr_predictor_view(predictor, source, &view));
+    must_train(tr_predictor_evaluate(predictor, view, &loss, &accuracy, NULL));
+    assert_true(loss == expected.loss);
+
+    /* Row 3 has a gap; alone and among others it is answered alike. */
+    float answer[50], alone;
+    float row[WIDTH];
+    tr_source_close(&source);
+    tr_source_close(&view);
+    must_train(tr_predictor_view(predictor, part, &view));
+    tr_source_close(&part);
+    must_train(tr_predictor_source(predictor, view, 0, 50, answer));
+    for (int k = 0; k < WIDTH; k++) row[k] = (float)number[3][k];
+    must_train(tr_predictor_floats(predictor, row, &alone));
+    assert_true(alone == answer[3]);
+    tr_source_close(&view);
+    tr_predictor_destroy(&predictor);
+}
+
 struct reading {
     int calls, released, fails;
 };
@@ -496,6 +540,7 @@ int main(void)
         cmocka_unit_test(test_texts_name_their_place),
         cmocka_unit_test(test_bad_arrays),
         cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_views_of_a_predictor),
     };
     make_examples();
     return cmocka_run_group_tests(tests, make_place, remove_place);

@@ -6,6 +6,7 @@
 #include "base/text/text.h"
 #include "data/cache/store.h"
 #include "data/images/class_names.h"
+#include "data/memory/format.h"
 #include "data/memory/kept.h"
 #include "data/state.h"
 #include "data/tables/scaling.h"
@@ -14,23 +15,14 @@
 #include <math.h>
 #include <string.h>
 
-enum missing { MISSING_STOP, MISSING_MEAN, MISSING_CONSTANT };
-
-struct memory_options {
-    char *name;
-    int32_t missing; /* enum missing */
-    float missing_value;
-    bool standardize;
-};
-
 static const struct tr_choice missing_choices[] = {
-    {.name = "stop", .value = MISSING_STOP, .help = "end with an error that names the place"},
-    {.name = "mean", .value = MISSING_MEAN, .help = "the mean of the feature in the training data"},
-    {.name = "constant", .value = MISSING_CONSTANT, .help = "`missing_value`"},
+    {.name = "stop", .value = TR_MEMORY_MISSING_STOP, .help = "end with an error that names the place"},
+    {.name = "mean", .value = TR_MEMORY_MISSING_MEAN, .help = "the mean of the feature in the training data"},
+    {.name = "constant", .value = TR_MEMORY_MISSING_CONSTANT, .help = "`missing_value`"},
     {.name = NULL},
 };
 
-#define FIELD(name) .offset = offsetof(struct memory_options, name)
+#define FIELD(name) .offset = offsetof(struct tr_memory_options, name)
 static const struct tr_option memory_options[] = {
     {.key = "name",
      .type = TR_OPTION_STRING,
@@ -44,7 +36,7 @@ static const struct tr_option memory_options[] = {
      .choices = missing_choices,
      .help = "what stands for a number that is NaN"},
     {.key = "missing_value",
-     .type = TR_OPTION_FLOAT,
+     .type = TR_OPTION_DOUBLE,
      FIELD(missing_value),
      .fallback = "0",
      .help = "the number that `missing: constant` puts there, before `standardize`"},
@@ -59,7 +51,7 @@ struct view {
     tr_source base;
     struct tr_kept *kept;
     struct tr_scaling scaling; /* of numbers; else none */
-    int32_t missing;           /* enum missing */
+    int32_t missing;           /* enum tr_memory_missing */
     float missing_value;
     bool changes; /* numbers are not those of the caller */
 };
@@ -70,12 +62,13 @@ static tr_status fill_gaps(const struct view *view, int64_t index, float *number
 {
     for (int32_t i = 0; i < view->base.info.floats; i++) {
         if (!isnan(numbers[i])) continue;
-        if (view->missing == MISSING_STOP)
+        if (view->missing == TR_MEMORY_MISSING_STOP)
             return tr_fail(TR_EFORMAT,
                            "number %" PRId32 " of example %" PRId64
                            " is NaN; correct it, or set missing: mean or constant",
                            i, index);
-        numbers[i] = view->missing == MISSING_MEAN ? (float)view->scaling.fill[i] : view->missing_value;
+        numbers[i] =
+            view->missing == TR_MEMORY_MISSING_MEAN ? (float)view->scaling.fill[i] : view->missing_value;
     }
     return TR_OK;
 }
@@ -152,16 +145,16 @@ static tr_status filled_row(void *user, int64_t index, float *to)
     return fill_gaps(user, index, to);
 }
 
-static tr_status measure(struct view *view, const struct memory_options *options)
+static tr_status measure(struct view *view, const struct tr_memory_options *options)
 {
     const int64_t count = view->base.info.count;
     TR_TRY(tr_scaling_create(view->base.info.floats, &view->scaling));
-    if (options->missing == MISSING_MEAN)
+    if (options->missing == TR_MEMORY_MISSING_MEAN)
         TR_TRY(tr_scaling_measure_present(&view->scaling, count, raw_row, view, options->name));
     return options->standardize ? tr_scaling_measure(&view->scaling, count, filled_row, view) : TR_OK;
 }
 
-static tr_status take_scaling(struct view *view, const struct memory_options *options, const char *state,
+static tr_status take_scaling(struct view *view, const struct tr_memory_options *options, const char *state,
                               int32_t *classes)
 {
     TR_TRY(tr_scaling_read(state, &view->scaling, classes));
@@ -170,7 +163,7 @@ static tr_status take_scaling(struct view *view, const struct memory_options *op
                        "the data \"%s\" have %" PRId32
                        " numbers an example, the model was trained with %" PRId32 "; give the same features",
                        options->name, view->base.info.floats, view->scaling.count);
-    if (options->missing == MISSING_MEAN && !view->scaling.fill)
+    if (options->missing == TR_MEMORY_MISSING_MEAN && !view->scaling.fill)
         return tr_fail(TR_EMISMATCH,
                        "the data \"%s\": missing: mean takes the means of the training data, which were read "
                        "without; set it for data.train too",
@@ -192,27 +185,27 @@ static tr_status settle_classes(struct view *view, const char *name, int32_t tra
     return TR_OK;
 }
 
-static tr_status fill(struct view *view, const struct memory_options *options, const char *state)
+static tr_status fill(struct view *view, const struct tr_memory_options *options, const char *state)
 {
     struct tr_source_info *info = &view->base.info;
     int32_t classes = 0;
     *info = view->kept->info;
     view->base.resident = view->kept->images;
     view->missing = options->missing;
-    view->missing_value = options->missing_value;
+    view->missing_value = (float)options->missing_value;
     if (info->features == TR_FEATURE_FLOATS) {
         view->base.state_name = "scaling.txt";
         TR_TRY(state ? take_scaling(view, options, state, &classes) : measure(view, options));
         view->changes = view->kept->gaps || !tr_scaling_is_plain(&view->scaling);
     } else {
-        if (options->standardize || options->missing != MISSING_STOP)
+        if (options->standardize || options->missing != TR_MEMORY_MISSING_STOP)
             return tr_fail(TR_EINVAL,
                            "the data \"%s\" are no numbers: standardize and missing mean nothing for them",
                            options->name);
         TR_TRY(tr_state_read_classes(state, &classes));
     }
     TR_TRY(settle_classes(view, options->name, classes));
-    if (view->kept->gaps && options->missing == MISSING_STOP && !view->kept->read) {
+    if (view->kept->gaps && options->missing == TR_MEMORY_MISSING_STOP && !view->kept->read) {
         float *row = tr_alloc((size_t)info->floats, sizeof *row);
         tr_status status = row ? TR_OK : TR_ENOMEM;
         for (int64_t i = 0; status == TR_OK && i < info->count; i++) status = filled_row(view, i, row);
@@ -226,7 +219,7 @@ static tr_status memory_open_through(const void *options_, const char *directory
                                      tr_store *store, int slot, tr_source **out)
 {
     (void)directory, (void)slot;
-    const struct memory_options *options = options_;
+    const struct tr_memory_options *options = options_;
     const tr_source *given = tr_store_given(store, options->name);
     struct tr_kept *kept = given ? tr_kept_of(given) : NULL;
     if (!given)
@@ -274,7 +267,7 @@ const struct tr_source_format tr_source_format_memory = {
     .help = "examples that a program gives from its memory, by the C interface or from Python",
     .options = memory_options,
     .option_count = TR_OPTION_COUNT(memory_options),
-    .options_size = sizeof(struct memory_options),
+    .options_size = sizeof(struct tr_memory_options),
     .open = memory_open,
     .files = memory_files,
     .unpacks = memory_unpacks,

@@ -4,6 +4,15 @@
 
 #include "data/source.h"
 
+enum tr_memory_missing { TR_MEMORY_MISSING_STOP, TR_MEMORY_MISSING_MEAN, TR_MEMORY_MISSING_CONSTANT };
+
+struct tr_memory_options {
+    char *name;
+    int32_t missing; /* enum tr_memory_missing */
+    double missing_value;
+    bool standardize;
+};
+
 /* Opens a view of the source that the store was given under NAME (tr_store_give()). State: for numbers
    scaling.txt, else classes.txt. */
 extern const struct tr_source_format tr_source_format_memory;

@@ -3,9 +3,13 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "data/cache/store.h"
+#include "data/state.h"
+#include "data/tables/scaling.h"
 #include "train/evaluate/evaluate.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 static tr_status check_range(const tr_source *source, int64_t first, int64_t count)
@@ -192,4 +196,36 @@ tr_status tr_predictor_open_source(tr_predictor *predictor, const char *descript
                                    tr_source **out)
 {
     return tr_source_open_through(predictor->store, description, directory, predictor->job->state, out);
+}
+
+/* Whether what stands for a missing number is the mean of the training data's: their scaling knows it then.
+ */
+static tr_status knows_means(const struct tr_job *job, bool *means)
+{
+    struct tr_scaling scaling;
+    int32_t classes;
+    *means = false;
+    if (!job->state || !tr_state_is(job->state, "scaling")) return TR_OK;
+    TR_TRY(tr_scaling_read(job->state, &scaling, &classes));
+    *means = scaling.fill != NULL;
+    tr_scaling_release(&scaling);
+    return TR_OK;
+}
+
+tr_status tr_predictor_view(tr_predictor *predictor, const tr_source *source, tr_source **out)
+{
+    const struct tr_named_source given = {"given", source};
+    char description[96] = "{memory: {name: given}}";
+    bool means;
+    TR_TRY(knows_means(predictor->job, &means));
+    if (means)
+        snprintf(description, sizeof description, "{memory: {name: given, missing: mean}}");
+    else if (predictor->columns.fill)
+        snprintf(description, sizeof description,
+                 "{memory: {name: given, missing: constant, missing_value: %.9g}}",
+                 (double)predictor->columns.fill[0]);
+    tr_store_give(predictor->store, &given, 1);
+    tr_status status = tr_predictor_open_source(predictor, description, NULL, out);
+    tr_store_give(predictor->store, NULL, 0);
+    return status;
 }
