@@ -146,6 +146,7 @@ static const struct walk {
     {2, {"data", EVIL}},
     {2, {"models", EVIL}},
     {2, {"devices", "--" EVIL}},
+    {2, {"completion", EVIL}},
     {2, {"version", "--" EVIL}},
     {2, {"help", EVIL}},
     {2, {EVIL}},
