@@ -127,6 +127,28 @@ static void test_labels_of_tokens(void **unused)
     }
 }
 
+/* What the whole knew of its files and memory, the first part knows, and nobody else: a change is told once.
+ */
+static void test_files_are_told_of_once(void **unused)
+{
+    (void)unused;
+    tr_source *whole = table(100), *first, *second;
+    int64_t bytes = whole->unpacked;
+    assert_int_equal(whole->files.count, 1);
+    assert_true(bytes > 0);
+    assert_int_equal(tr_split_first(whole, 5, 0.2, &first), TR_OK);
+    assert_int_equal(tr_split_second(first, &second), TR_OK);
+    assert_int_equal(first->files.count, 1);
+    assert_int_equal(first->unpacked, bytes);
+    assert_int_equal(second->files.count, 0);
+    assert_int_equal(second->unpacked, 0);
+    assert_null(tr_source_files_changed(&first->files));
+    write_file("table", "1,0\n", 4);
+    assert_string_equal(tr_source_files_changed(&first->files), test_path("table"));
+    tr_source_close(&second);
+    tr_source_close(&first);
+}
+
 static void test_one_example_is_no_two(void **unused)
 {
     (void)unused;
@@ -206,9 +228,10 @@ static void test_bad_shares(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parts_make_the_whole), cmocka_unit_test(test_digests),
-        cmocka_unit_test(test_labels_of_tokens),     cmocka_unit_test(test_one_example_is_no_two),
-        cmocka_unit_test(test_draws_by_class),       cmocka_unit_test(test_bad_shares),
+        cmocka_unit_test(test_parts_make_the_whole),   cmocka_unit_test(test_digests),
+        cmocka_unit_test(test_labels_of_tokens),       cmocka_unit_test(test_one_example_is_no_two),
+        cmocka_unit_test(test_draws_by_class),         cmocka_unit_test(test_bad_shares),
+        cmocka_unit_test(test_files_are_told_of_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

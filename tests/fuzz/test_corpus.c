@@ -1,9 +1,12 @@
-/* Every target over its seeds and damaged copies of them. The damage is the same in every run.
+/* Every target over its seeds and damaged copies of them. The damage is the same in every run. And whether
+ * every data format has a target.
  *
  *     test_fuzz_corpus [rounds of damage per target]
  */
 #include "fuzz/fuzz.h"
 
+#include "base/options/registry.h"
+#include "data/source.h"
 #include "mutate.h"
 #include "sanitized.h"
 
@@ -11,6 +14,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <cmocka.h>
+#include <unistd.h>
 
 #define SEEDS_MOST 200
 #define SEED_BYTES (64 << 10)
@@ -87,14 +91,50 @@ static void any_input_is_borne(void **state)
     free(damaged);
 }
 
+/* Formats whose test in tests/data has another name. NULL: there is nothing to read, so neither a target nor
+   a test there; what `memory` gives was checked as a program handed it over, see
+   tests/train/test_memory_data.c. */
+static const struct {
+    const char *format, *test;
+} exceptions[] = {{"folder", "images"}, {"memory", NULL}};
+
+static const char *test_of(const char *format)
+{
+    for (size_t i = 0; i < sizeof exceptions / sizeof exceptions[0]; i++)
+        if (strcmp(exceptions[i].format, format) == 0) return exceptions[i].test;
+    return format;
+}
+
+/* Every data format has a target of its name, which any_input_is_borne() asks for seeds, and a test. */
+static void every_format_is_tested(void **state)
+{
+    (void)state;
+    for (const struct tr_entry *const *entry = tr_source_formats.entries; *entry; entry++) {
+        const char *format = (*entry)->name, *test = test_of(format);
+        char path[512];
+        if (!test) continue;
+        if (!fuzz_target_called(format))
+            fail_msg("the data format \"%s\" has no fuzz target: add one to tests/fuzz/fuzz.h and "
+                     "targets_data.c, and seeds in tests/fuzz/corpus/%s",
+                     format, format);
+        snprintf(path, sizeof path, TRIREME_SOURCE_DIR "/tests/data/test_%s.c", test);
+        if (access(path, R_OK) != 0)
+            fail_msg("the data format \"%s\" has no test: add tests/data/test_%s.c", format, test);
+    }
+    for (size_t i = 0; i < sizeof exceptions / sizeof exceptions[0]; i++)
+        assert_non_null(tr_registry_find(&tr_source_formats, exceptions[i].format));
+}
+
 int main(int argc, char **argv)
 {
     enum { MOST = 64 };
     struct CMUnitTest tests[MOST];
     size_t count = 0;
     if (argc > 1) rounds = (uint32_t)strtoul(argv[1], NULL, 10);
-    for (; fuzz_targets[count].name && count < MOST; count++)
+    for (; fuzz_targets[count].name && count < MOST - 1; count++)
         tests[count] = (struct CMUnitTest){fuzz_targets[count].name, any_input_is_borne, NULL, NULL,
                                            (void *)&fuzz_targets[count]};
+    if (fuzz_targets[count].name) abort(); /* more targets than room */
+    tests[count++] = (struct CMUnitTest)cmocka_unit_test(every_format_is_tested);
     return _cmocka_run_group_tests("fuzz.corpus", tests, count, NULL, NULL);
 }

@@ -207,6 +207,59 @@ static void a_worker_waits_for_a_slower_one(void **state)
     ps_schedule_destroy(&schedule);
 }
 
+static void expect_next(ps_schedule *schedule, int worker, int64_t number, int64_t version)
+{
+    struct ps_work work = {-1, -1, -1};
+    assert_true(ps_schedule_next(schedule, true, &work));
+    assert_int_equal(work.worker, worker);
+    assert_int_equal(work.number, number);
+    assert_int_equal(work.version, version);
+}
+
+/* Three workers of which one is a backup, by hand: nobody gives twice in an update while others can complete
+   it, and somebody does where they cannot. */
+static void a_backup_gives_twice_in_need_alone(void **state)
+{
+    (void)state;
+    ps_schedule *schedule;
+    struct ps_work work;
+    struct ps_schedule_settings settings = {
+        .workers = 3, .end = 100, .parts = 2, .staleness = PS_STALENESS_ANY, .drops = true};
+    assert_int_equal(ps_schedule_create(&settings, &schedule), TR_OK);
+    for (int w = 0; w < 3; w++) ps_schedule_ask(schedule, w);
+    for (int w = 0; w < 3; w++) expect_next(schedule, w, w, 0);
+    assert_true(ps_schedule_take(schedule, 0).first);
+    ps_schedule_ask(schedule, 0);
+    assert_false(ps_schedule_next(schedule, true, &work)); /* two others are at it */
+    assert_true(ps_schedule_take(schedule, 1).completes);
+    /* Worker 2 is late: what it works at counts for no update to come. */
+    expect_next(schedule, 0, 3, 1);
+    assert_false(ps_schedule_take(schedule, 0).completes);
+    ps_schedule_ask(schedule, 0);
+    expect_next(schedule, 0, 4, 1);
+    ps_schedule_ask(schedule, 1);
+    expect_next(schedule, 1, 5, 1);
+    /* The number of what came too late is handed out again. */
+    assert_true(ps_schedule_take(schedule, 2).late);
+    ps_schedule_ask(schedule, 2);
+    expect_next(schedule, 2, 2, 1);
+    assert_true(ps_schedule_take(schedule, 0).completes);
+    ps_schedule_destroy(&schedule);
+
+    /* Others are lost one after the other. */
+    assert_int_equal(ps_schedule_create(&settings, &schedule), TR_OK);
+    for (int w = 0; w < 3; w++) ps_schedule_ask(schedule, w);
+    for (int w = 0; w < 3; w++) expect_next(schedule, w, w, 0);
+    ps_schedule_take(schedule, 0);
+    ps_schedule_ask(schedule, 0);
+    assert_int_equal(ps_schedule_lose(schedule, 1), 1);
+    assert_false(ps_schedule_next(schedule, true, &work)); /* the backup completes it */
+    assert_int_equal(ps_schedule_lose(schedule, 2), 2);
+    expect_next(schedule, 0, 1, 0);
+    assert_true(ps_schedule_take(schedule, 0).completes);
+    ps_schedule_destroy(&schedule);
+}
+
 /* Without room, those who need none go first, and the one that had asked before gets the next room. */
 static void whoever_needs_room_waits_for_it(void **state)
 {
@@ -295,6 +348,7 @@ int main(void)
         cmocka_unit_test(backups_drop_what_is_late),
         cmocka_unit_test(staleness_is_what_it_is),
         cmocka_unit_test(a_worker_waits_for_a_slower_one),
+        cmocka_unit_test(a_backup_gives_twice_in_need_alone),
         cmocka_unit_test(whoever_needs_room_waits_for_it),
         cmocka_unit_test(room_goes_around_in_the_order_of_asking),
         cmocka_unit_test(missing_memory_is_told),

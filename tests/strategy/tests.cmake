@@ -19,6 +19,7 @@ trireme_test(strategy alone SOURCES strategy/values.c support/training.c support
 trireme_ranks_test(evaluation)
 trireme_ranks_test(holder support/shadow.c)
 trireme_ranks_test(local_sgd)
+trireme_ranks_test(lost_worker)
 trireme_ranks_test(matrix)
 trireme_ranks_test(parameter_server)
 trireme_test(strategy parameter_server_schedule)

@@ -8,7 +8,9 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -200,6 +202,58 @@ static void a_mark_that_a_kill_prevented_is_made_up_for(void **state)
     }
 }
 
+static void limit_files(rlim_t bytes)
+{
+    struct rlimit limit;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = bytes < limit.rlim_max ? bytes : limit.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+struct full {
+    struct seen seen; /* the first one alone */
+    int refused, warnings;
+};
+
+/* The disk is full whenever the run has found a better one than the first, until it has told of that. */
+static int fill_the_disk(void *user, const struct tr_train_event *event)
+{
+    struct full *full = user;
+    if (event->kind == TR_EVENT_EVALUATION && event->best && full->seen.told > 0) {
+        full->refused++;
+        limit_files(0);
+    } else if (event->kind == TR_EVENT_WARNING && strstr(event->name, "checkpoint")) {
+        full->warnings++;
+        limit_files(RLIM_INFINITY);
+    } else if (full->seen.told == 0) {
+        see(&full->seen, event);
+    }
+    return 0;
+}
+
+/* What could not be saved is not the best: it stays what it was, and each better one is tried. */
+static void what_cannot_be_saved_is_not_the_best(void **state)
+{
+    (void)state;
+    struct job job;
+    struct tr_train_info info = TR_TRAIN_INFO_INIT;
+    struct full full = {.seen = nothing_seen(false)};
+    const char *out = out_of("full");
+    begin(&job, out);
+    tr_trainer *trainer = job_trainer(&job);
+    void (*before)(int) = signal(SIGXFSZ, SIG_IGN);
+    must_train(tr_trainer_run(trainer, fill_the_disk, &full));
+    limit_files(RLIM_INFINITY);
+    signal(SIGXFSZ, before);
+    must_train(tr_trainer_info(trainer, &info));
+    tr_trainer_destroy(&trainer);
+    assert_true(full.refused > 0);
+    assert_int_equal(full.warnings, full.refused);
+    assert_int_equal(info.best_step, full.seen.step);
+    assert_true(info.best_loss == full.seen.loss && info.best_accuracy == full.seen.accuracy);
+    expect_kept(&full.seen, out, "on a full disk");
+}
+
 /* Weights that are not in the directory are not claimed. */
 static void what_lies_elsewhere_is_not_claimed(void **state)
 {
@@ -310,6 +364,7 @@ int main(void)
         cmocka_unit_test(only_those_that_ask_keep_it),
         cmocka_unit_test(a_stopped_run_goes_on_with_its_best),
         cmocka_unit_test(a_mark_that_a_kill_prevented_is_made_up_for),
+        cmocka_unit_test(what_cannot_be_saved_is_not_the_best),
         cmocka_unit_test(what_lies_elsewhere_is_not_claimed),
         cmocka_unit_test(keeping_changes_nothing_else),
         cmocka_unit_test(all_strategies_keep_it),

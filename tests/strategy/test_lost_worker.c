@@ -1,0 +1,114 @@
+/* What a worker that is lost held of an asynchronous server's room is there for others again. */
+#include "support/ranks.h"
+
+#include "strategy/parameter_server/coordinator.h"
+#include "support/comm_thread/thread.h"
+#include "train/loop/internal.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { ROOT, VICTIM, SERVER, SIZE };
+
+struct member {
+    const struct tr_train_settings *settings;
+    tr_comm *comm;
+    pthread_barrier_t *ready;
+    pthread_t thread;
+    tr_status status;
+    char message[1024];
+    /* Of the server, after the run: workers that were lost, room in all, and what of it is free for gradients
+       and for parameters. */
+    int lost, credits, incoming, outgoing;
+};
+
+static void look(struct member *member, const tr_trainer *trainer)
+{
+    const struct ps *self = ps_of(trainer->strategy);
+    const struct ps_coordinator *coordinator = self->server->coordinator;
+    member->lost = coordinator->lost;
+    member->credits = self->credits;
+    member->incoming = ps_credits_free(coordinator->incoming);
+    member->outgoing = ps_credits_free(coordinator->outgoing);
+}
+
+static void *run_member(void *user)
+{
+    struct member *member = user;
+    tr_trainer *trainer = NULL;
+    int rank = tr_comm_rank(member->comm);
+    member->status = trainer_create(member->settings, member->comm, &trainer);
+    pthread_barrier_wait(member->ready);
+    if (member->status == TR_OK) member->status = tr_trainer_run(trainer, NULL, NULL);
+    if (member->status == TR_OK && rank == SERVER) look(member, trainer);
+    if (member->status != TR_OK) {
+        snprintf(member->message, sizeof member->message, "%s", tr_error_message());
+        tr_comm_abort(member->comm, member->message);
+    }
+    tr_trainer_destroy(&trainer);
+    tr_comm_destroy(&member->comm);
+    return NULL;
+}
+
+/* This thread plays a worker, which dies as soon as it is given work: then it has room for parameters, which
+   it has not said to have, and for the gradient that it was to compute. It asks before the others begin, so
+   that work is left. There is room for two, so a run that gives too little back still comes to its end. */
+static void its_room_is_given_back(void **state)
+{
+    (void)state;
+    static const int hosts[SIZE] = {0, 1, 2};
+    struct tr_comm_settings patience = TR_COMM_SETTINGS_INIT;
+    struct member member[SIZE];
+    struct job job;
+    tr_comm *comms[SIZE];
+    pthread_barrier_t ready;
+    tr_trainer *trainer;
+    tr_ticket *asked, *given;
+    struct ps_up ask = {.kind = PS_ASK};
+    struct ps_down work;
+    family_job(&job, &families[0], family_place);
+    job.settings.set = job.set;
+    job.settings.steps = 30;
+    job.settings.strategy = "parameter-server,mode=async,buffers=4";
+    must_train(tr_comm_thread_create(SIZE, hosts, &patience, comms));
+    pthread_barrier_init(&ready, NULL, SIZE);
+    for (int r = 0; r < SIZE; r++) {
+        member[r] = (struct member){.settings = &job.settings, .comm = comms[r], .ready = &ready};
+        if (r != VICTIM) assert_int_equal(pthread_create(&member[r].thread, NULL, run_member, &member[r]), 0);
+    }
+
+    tr_comm *comm = comms[VICTIM];
+    must_train(trainer_create(&job.settings, comm, &trainer));
+    must_train(tr_comm_send(comm, SERVER, PS_TAG_UP, &ask, sizeof ask, "word", &asked));
+    must_train(tr_comm_receive(comm, SERVER, PS_TAG_DOWN, &work, sizeof work, "work", &given));
+    pthread_barrier_wait(&ready);
+    must_train(tr_comm_wait(comm, &asked));
+    must_train(tr_comm_wait(comm, &given));
+    assert_int_equal(work.kind, PS_WORK);
+    assert_true(work.granted);
+    tr_comm_thread_kill(comm);
+    for (int r = 0; r < SIZE; r++)
+        if (r != VICTIM) pthread_join(member[r].thread, NULL);
+    tr_trainer_destroy(&trainer);
+    tr_comm_destroy(&comm);
+    pthread_barrier_destroy(&ready);
+
+    for (int r = 0; r < SIZE; r++)
+        if (r != VICTIM && member[r].status != TR_OK) fail_msg("rank %d: %s", r, member[r].message);
+    assert_int_equal(member[SERVER].lost, 1);
+    assert_int_equal(member[SERVER].credits, 2);
+    assert_int_equal(member[SERVER].incoming, 2);
+    assert_int_equal(member[SERVER].outgoing, 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(its_room_is_given_back),
+    };
+    return cmocka_run_group_tests_name("strategy.lost_worker", tests, family_place_make, family_place_remove);
+}
