@@ -27,6 +27,9 @@ static void test_threads_get_no_signals(void **state)
     static const int some[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGALRM, SIGCHLD};
     for (size_t i = 0; i < sizeof some / sizeof some[0]; i++)
         assert_int_equal(sigismember(&seen, some[i]), 1);
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
+        assert_int_equal(sigismember(&seen, faults[i]), sigismember(&before, faults[i]));
     /* The caller's are as they were. */
     pthread_sigmask(SIG_SETMASK, NULL, &after);
     for (int number = 1; number < SIGRTMIN; number++)

@@ -6,8 +6,9 @@
 #include <sched.h>
 #include <time.h>
 
-/* Starts a thread that is handed no signal: these are for the threads of the program, which may rely on being
-   interrupted by them. As pthread_create() otherwise: 0, or an error number. Any thread. */
+/* Starts a thread that is handed no signal but those of its own faults (SIGSEGV, SIGABRT, ...): these are for
+   the threads of the program, which may rely on being interrupted by them. As pthread_create() otherwise: 0,
+   or an error number. Any thread. */
 int tr_thread_start(pthread_t *thread, void *(*main)(void *), void *argument);
 
 /* The processors that the calling thread may run on; the first one, where the system does not say. */
