@@ -21,6 +21,7 @@ struct tr_plan {
     bool grows;                /* the batch grows with the workers */
     struct tr_plan_row *row;   /* [rows]; the first is one process */
     int rows;
+    double again; /* examples per second of the first row, from measurements at the end; 0: there were none */
 };
 
 void tr_plan_release(struct tr_plan *plan);

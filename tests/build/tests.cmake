@@ -6,4 +6,4 @@ add_test(NAME build.languages COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/build/langu
 set_tests_properties(build.languages PROPERTIES LABELS build TIMEOUT 900)
 # The other compiler's warnings.
 add_test(NAME build.clang COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/build/clang.sh ${PROJECT_BINARY_DIR}/compile_commands.json)
-set_tests_properties(build.clang PROPERTIES LABELS "build;slow" TIMEOUT 1800 SKIP_RETURN_CODE 77)
+set_tests_properties(build.clang PROPERTIES LABELS "build;long" TIMEOUT 1800 SKIP_RETURN_CODE 77)

@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include "cli/plan/plan.h"
+#include "base/alloc.h"
 #include "session.h"
 
 /* A run of some steps is the beginning of the training, whose schedule may be longer than the run. */
@@ -45,9 +47,33 @@ static void test_reasons_are_said_once(void **state)
     session_release(&session);
 }
 
+/* What cannot be is said: one process that is much faster or slower at the end than in the beginning. */
+static void test_a_busy_machine_is_told(void **state)
+{
+    (void)state;
+    static const struct {
+        double first, again;
+        bool told;
+    } cases[] = {{100, 100, false}, {100, 0, false}, {100, 85, false}, {100, 70, true}, {70, 100, true}};
+    char strategy[] = "allreduce";
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tr_plan_row row[2] = {{.strategy = strategy, .workers = 1, .ranks = 1},
+                                     {.strategy = strategy, .workers = 2, .ranks = 2}};
+        row[0].figures.examples_per_second = cases[i].first;
+        row[1].figures.examples_per_second = 1.5 * cases[i].first;
+        const struct tr_plan plan = {.row = row, .rows = 2, .again = cases[i].again};
+        char *verdict = cli_plan_verdict(&plan);
+        assert_non_null(verdict);
+        assert_int_equal(strstr(verdict, "by those of the end") != NULL, cases[i].told);
+        assert_non_null(strstr(verdict, "Fastest by prediction: allreduce on 2 workers"));
+        tr_free(verdict);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_busy_machine_is_told),
         cmocka_unit_test(test_schedules_do_not_end_with_a_run),
         cmocka_unit_test(test_reasons_are_said_once),
     };

@@ -9,9 +9,9 @@ clang=$(command -v clang) || {
 }
 mkdir -p "$build"
 # Kernels for one instruction set: readers come near none.
-"$cmake" -S "$source" -B "$build" -G Ninja -DCMAKE_C_COMPILER="$clang" -DCMAKE_BUILD_TYPE=RelWithDebInfo \
+"$cmake" -S "$source" -B "$build" -DCMAKE_C_COMPILER="$clang" -DCMAKE_BUILD_TYPE=RelWithDebInfo \
   -DTRIREME_SANITIZE=undefined -DTRIREME_ONLY_ISAS=plain -DTRIREME_BUILD_TESTS=ON >"$build/log" 2>&1 &&
-  "$cmake" --build "$build" --target test_fuzz_corpus >>"$build/log" 2>&1 || {
+  "$cmake" --build "$build" --parallel 2 --target test_fuzz_corpus >>"$build/log" 2>&1 || {
   tail -n 40 "$build/log"
   exit 1
 }

@@ -27,6 +27,7 @@ typedef const dnnl_memory_desc_t *onednn_shape;
 #define ONEDNN_DESCRIBE_(status, out, engine, attributes, hint, operation, ...)                              \
     do {                                                                                                     \
         ONEDNN_TYPE_##operation descriptor_;                                                                 \
+        *(out) = NULL;                                                                                       \
         (status) = ONEDNN_INIT_##operation(&descriptor_, __VA_ARGS__);                                       \
         if ((status) == dnnl_success)                                                                        \
             (status) = dnnl_primitive_desc_create(out, &descriptor_, attributes, engine, hint);              \
