@@ -256,7 +256,7 @@ static void test_wrong_contents(void **state)
     packed.data = realloc(packed.data, packed.size + 1);
     packed.data[packed.size] = 'x';
     write_file("images", packed.data, packed.size + 1);
-    expect_refusal(BOTH, TR_EFORMAT, "1 trailing bytes");
+    expect_refusal(BOTH, TR_EFORMAT, "1 trailing byte at");
     free(packed.data);
 }
 
@@ -267,6 +267,11 @@ static void test_files_that_do_not_match(void **state)
     write_file("four", four, sizeof four);
     expect_refusal("{idx: {images: images, labels: four}}", TR_EFORMAT, "four has 4 labels");
     expect_refusal("{idx: {images: labels, labels: labels}}", TR_EFORMAT, "not that of labels");
+    expect_refusal("{idx: {images: labels, labels: labels}}", TR_EFORMAT, "1 dimension at offset 3");
+    const uint8_t one[8 + 1] = {0, 0, 8, 1, 0, 0, 0, 1, 3};
+    write_file("one", one, sizeof one);
+    expect_refusal("{idx: {images: images, labels: one}}", TR_EFORMAT, "has 1 label, ");
+    expect_refusal("{idx: {images: images, labels: one}}", TR_EFORMAT, "has 5 images; ");
     expect_refusal("{idx: {images: images, labels: images}}", TR_EFORMAT, "give the file of labels here");
     expect_refusal("{idx: {images: images, labels: labels, classes: 3}}", TR_EFORMAT,
                    "label 3 of example 0 at offset 8");

@@ -212,6 +212,8 @@ static void test_what_does_not_fit(void **state)
                    "label 3 of example 0 is not from 0 to 2");
     write_array("y", "<i8", "(3,)", wrong, 8, 3);
     expect_refusal(BOTH, TR_EFORMAT, "has labels for 3 examples");
+    write_array("y", "<i8", "(1,)", wrong, 8, 1);
+    expect_refusal(BOTH, TR_EFORMAT, "has labels for 1 example, ");
     write_array("y", "<i8", "(2,)", wrong, 8, 2);
     expect_refusal(BOTH, TR_EFORMAT, "label -1 of example 1 is not from 0 to 16777215");
     write_array("y", "<i8", "(2, 1)", wrong, 8, 2);

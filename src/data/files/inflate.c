@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/text/counted.h"
 
 #include <inttypes.h>
 #include <isa-l/igzip_lib.h>
@@ -83,9 +84,9 @@ static tr_status finish_member(tr_inflate *inflate)
                tr_packing_of(inflate->data + inflate->used, left) == TR_PACKING_GZIP) {
         start_member(inflate);
     } else {
-        return tr_fail(TR_EFORMAT,
-                       "%s: %zu trailing bytes at offset %zu after the packed data; get the file again",
-                       inflate->name, left, inflate->used);
+        char trailing[TR_COUNTED_SIZE];
+        return tr_fail(TR_EFORMAT, "%s: %s at offset %zu after the packed data; get the file again",
+                       inflate->name, tr_counted((int64_t)left, "trailing byte", trailing), inflate->used);
     }
     return TR_OK;
 }

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/text/counted.h"
 #include "data/files/lines.h"
 #include "data/state.h"
 
@@ -88,11 +89,11 @@ static tr_status read_images(const char *path, bool outline, struct idx_source *
     struct tr_idx *images = &source->images;
     TR_TRY(outline ? tr_idx_read_sizes(path, images) : tr_idx_read(path, images));
     if (images->dimensions < 3) {
-        return tr_fail(
-            TR_EFORMAT,
-            "%s: %d dimensions at offset 3; images have 3 or 4; give the file of images here, not that "
-            "of labels",
-            path, images->dimensions);
+        char dimensions[TR_COUNTED_SIZE];
+        return tr_fail(TR_EFORMAT,
+                       "%s: %s at offset 3; images have 3 or 4; give the file of images here, not that "
+                       "of labels",
+                       path, tr_counted(images->dimensions, "dimension", dimensions));
     }
     for (int i = 1; i < 4; i++) {
         if (images->size[i] > UINT16_MAX) {
@@ -120,10 +121,10 @@ static tr_status read_labels(const char *path, const char *images_path, int32_t 
                        labels->dimensions);
     }
     if (labels->bytes != source->base.info.count) {
-        return tr_fail(TR_EFORMAT,
-                       "%s has %" PRId64 " labels, %s has %" PRId64
-                       " images; give files that belong together",
-                       path, labels->bytes, images_path, source->base.info.count);
+        char count[2][TR_COUNTED_SIZE];
+        return tr_fail(TR_EFORMAT, "%s has %s, %s has %s; give files that belong together", path,
+                       tr_counted(labels->bytes, "label", count[0]), images_path,
+                       tr_counted(source->base.info.count, "image", count[1]));
     }
     int largest = 0;
     for (int64_t i = 0; i < labels->bytes; i++) {

@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/text/counted.h"
 #include "data/files/data_set.h"
 #include "data/files/lines.h"
 #include "data/state.h"
@@ -310,12 +311,12 @@ static tr_status open_labels(const char *path, const char *features, int32_t cla
                              struct npy_source *source)
 {
     struct array array = {0};
+    char count[TR_COUNTED_SIZE];
     tr_status status = read_array(path, &array);
     if (status == TR_OK && array.head.shape[0] != source->base.info.count)
-        status = tr_fail(TR_EFORMAT,
-                         "\"%s\" has labels for %" PRId64 " examples, \"%s\" has %" PRId64
-                         "; give files that belong together",
-                         path, array.head.shape[0], features, source->base.info.count);
+        status = tr_fail(
+            TR_EFORMAT, "\"%s\" has labels for %s, \"%s\" has %" PRId64 "; give files that belong together",
+            path, tr_counted(array.head.shape[0], "example", count), features, source->base.info.count);
     if (status == TR_OK)
         status = is_float(&array) ? convert_values(path, &array, source)
                                   : convert_classes(path, &array, classes, source);

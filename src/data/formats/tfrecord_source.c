@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/text/counted.h"
 #include "data/state.h"
 
 #include <inttypes.h>
@@ -16,8 +17,10 @@ static tr_status decode_image(const tr_source *base, const struct tr_example_fea
     size_t size = 0, wanted = (size_t)tr_source_capacity(base);
     TR_TRY(tr_example_bytes(&feature[TR_TFRECORD_FEATURE], &bytes, &size));
     if (size != wanted) {
-        return tr_fail(TR_EFORMAT, "feature \"%s\" has %zu bytes; height x width x channels is %zu",
-                       feature[TR_TFRECORD_FEATURE].name, size, wanted);
+        char bytes_here[TR_COUNTED_SIZE];
+        return tr_fail(TR_EFORMAT, "feature \"%s\" has %s; height x width x channels is %zu",
+                       feature[TR_TFRECORD_FEATURE].name, tr_counted((int64_t)size, "byte", bytes_here),
+                       wanted);
     }
     if (feature[TR_TFRECORD_PIXELS].kind != TR_LIST_NONE) {
         int64_t pixels = 0;
