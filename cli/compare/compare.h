@@ -87,6 +87,8 @@ tr_status cli_compare_run(const struct cli_compare_orders *orders, const struct 
 enum cli_compare_hash { CLI_HASH_OTHER, CLI_HASH_EQUAL, CLI_HASH_NOT_EQUAL };
 enum cli_compare_hash cli_compare_hash(const struct cli_compare_plan *plan,
                                        const struct cli_compare_result *results, int index);
+/* Whether there are figures: it went to its end, or as far as the budget let it. */
+bool cli_compare_has_run(const struct cli_compare_result *result);
 /* Whether a result counts in place of an earlier one of the same case: the better one does, and a failure
    before any other. */
 bool cli_compare_counts(const struct cli_compare_orders *orders, const struct cli_compare_result *before,

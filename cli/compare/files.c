@@ -42,7 +42,7 @@ static void add_row(const struct cli_compare_plan *plan, const struct cli_compar
     const struct cli_compare_case *one = &plan->cases[index];
     const struct cli_compare_result *result = &results[index];
     const struct cli_statistics *sum = &result->statistics;
-    bool ran = result->end == CLI_COMPARE_DONE || result->end == CLI_COMPARE_OUT_OF_TIME;
+    bool ran = cli_compare_has_run(result);
     bool shares = result->has_statistics && one->ranks > 1, stale = shares && one->asynchronous;
     add_text(text, one->strategy);
     tr_text_addf(text, ",%d,%d,%d,%s", one->workers, one->ranks, one->threads,
@@ -64,17 +64,18 @@ static void add_row(const struct cli_compare_plan *plan, const struct cli_compar
     add_number(text, shares ? sum->waiting : NAN);
     tr_text_addf(text, ",%s,%s,", result->hash, hashes[cli_compare_hash(plan, results, index)]);
     add_text(text, one->left_out ? one->left_out : result->failure);
-    tr_text_add(text, "\n");
+    tr_text_addf(text, ",%s\n", !ran ? "" : cli_compare_doubtful(plan, results, index) ? "yes" : "no");
 }
 
 tr_status cli_compare_csv(const struct cli_compare_plan *plan, const struct cli_compare_result *results,
                           char **out)
 {
     struct tr_text text = TR_TEXT_INIT;
-    tr_text_add(&text,
-                "strategy,workers,processes,threads,end,steps,seconds,examples_per_second,speedup,"
-                "target_seconds,target_epochs,accuracy,loss,staleness_mean,staleness_most,dropped,"
-                "bytes_sent_per_step,bytes_shared_per_step,computing,waiting,hash,hash_equal,reason\n");
+    tr_text_add(
+        &text,
+        "strategy,workers,processes,threads,end,steps,seconds,examples_per_second,speedup,"
+        "target_seconds,target_epochs,accuracy,loss,staleness_mean,staleness_most,dropped,"
+        "bytes_sent_per_step,bytes_shared_per_step,computing,waiting,hash,hash_equal,reason,doubtful\n");
     for (int i = 0; i < plan->count; i++) add_row(plan, results, i, &text);
     return tr_text_finish(&text, out);
 }
@@ -101,6 +102,8 @@ static void add_run(const struct cli_compare_plan *plan, const struct cli_compar
     add_member(json, "loss", result->loss);
     tr_json_text(json, "hash", result->hash);
     if (hash != CLI_HASH_OTHER) tr_json_bool(json, "hash_equal", hash == CLI_HASH_EQUAL);
+    tr_json_bool(json, "doubtful", cli_compare_doubtful(plan, results, index));
+    if (result->again > 0) tr_json_double(json, "examples_per_second_again", result->again);
     if (!result->has_statistics || plan->cases[index].ranks < 2) return;
     tr_json_double(json, "bytes_sent_per_step", sum->sent);
     tr_json_double(json, "bytes_shared_per_step", sum->shared);
@@ -128,8 +131,7 @@ static void add_case(const struct cli_compare_plan *plan, const struct cli_compa
         tr_json_integer(json, "threads", one->threads);
         tr_json_text(json, "end", ends[result->end]);
         if (result->end == CLI_COMPARE_FAILED) tr_json_text(json, "reason", result->failure);
-        if (result->end == CLI_COMPARE_DONE || result->end == CLI_COMPARE_OUT_OF_TIME)
-            add_run(plan, results, index, json);
+        if (cli_compare_has_run(result)) add_run(plan, results, index, json);
     }
     tr_json_close_object(json);
 }

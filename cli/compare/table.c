@@ -11,14 +11,16 @@
 
 /* ---- what follows from results ---- */
 
-static bool has_run(const struct cli_compare_result *result)
+bool cli_compare_has_run(const struct cli_compare_result *result)
 {
     return result->end == CLI_COMPARE_DONE || result->end == CLI_COMPARE_OUT_OF_TIME;
 }
 
 double cli_compare_speedup(const struct cli_compare_result *results, int index)
 {
-    if (!has_run(&results[0]) || !has_run(&results[index]) || results[0].examples_per_second <= 0) return NAN;
+    if (!cli_compare_has_run(&results[0]) || !cli_compare_has_run(&results[index]) ||
+        results[0].examples_per_second <= 0)
+        return NAN;
     return results[index].examples_per_second / results[0].examples_per_second;
 }
 
@@ -28,7 +30,8 @@ enum cli_compare_hash cli_compare_hash(const struct cli_compare_plan *plan,
 {
     const struct cli_compare_result *result = &results[index];
     if (index == 0 || plan->cases[index].asynchronous || plan->cases[index].own_hash) return CLI_HASH_OTHER;
-    if (!has_run(result) || !has_run(&results[0]) || result->step != results[0].step) return CLI_HASH_OTHER;
+    if (!cli_compare_has_run(result) || !cli_compare_has_run(&results[0]) || result->step != results[0].step)
+        return CLI_HASH_OTHER;
     return strcmp(result->hash, results[0].hash) == 0 ? CLI_HASH_EQUAL : CLI_HASH_NOT_EQUAL;
 }
 
@@ -36,7 +39,7 @@ bool cli_compare_doubtful(const struct cli_compare_plan *plan, const struct cli_
                           int index)
 {
     const struct cli_compare_result *result = &results[index];
-    if (!has_run(result)) return false;
+    if (!cli_compare_has_run(result)) return false;
     double waiting = result->has_statistics ? result->statistics.waiting : 0;
     return !cli_compare_can_be(cli_compare_speedup(results, index), plan->cases[index].workers, waiting);
 }
@@ -53,8 +56,8 @@ bool cli_compare_counts(const struct cli_compare_orders *orders, const struct cl
                         const struct cli_compare_result *now)
 {
     if (before->end == CLI_COMPARE_NOT_RUN || now->end == CLI_COMPARE_FAILED) return true;
-    if (before->end == CLI_COMPARE_FAILED || !has_run(now)) return false;
-    if (!has_run(before)) return true;
+    if (before->end == CLI_COMPARE_FAILED || !cli_compare_has_run(now)) return false;
+    if (!cli_compare_has_run(before)) return true;
     return beats(orders, now, before);
 }
 
@@ -63,7 +66,7 @@ int cli_compare_best(const struct cli_compare_orders *orders, const struct cli_c
 {
     int best = -1;
     for (int i = 0; i < plan->count; i++) {
-        if (plan->cases[i].left_out || !has_run(&results[i])) continue;
+        if (plan->cases[i].left_out || !cli_compare_has_run(&results[i])) continue;
         if (orders->until > 0 && isnan(results[i].target_seconds)) continue;
         if (cli_compare_doubtful(plan, results, i)) continue;
         if (best < 0 || beats(orders, &results[i], &results[best])) best = i;
@@ -170,7 +173,7 @@ char *cli_compare_row(const struct cli_compare_orders *orders, const struct cli_
     cli_layout_cell(&layout, &text, WORKERS, cli_workers_text(one->workers, one->ranks, buffer));
     snprintf(buffer, sizeof buffer, "%d", one->threads);
     cli_layout_cell(&layout, &text, THREADS, buffer);
-    if (!has_run(result)) {
+    if (!cli_compare_has_run(result)) {
         tr_text_addf(&text, "  %s", result->end == CLI_COMPARE_FAILED ? result->failure : "stopped");
         return cli_columns_end(&text);
     }
@@ -244,7 +247,8 @@ static void add_best(const struct cli_compare_orders *orders, const struct cli_c
                      const struct cli_compare_result *results, struct tr_text *text)
 {
     int best = cli_compare_best(orders, plan, results), runs = 0;
-    for (int i = 0; i < plan->count; i++) runs += !plan->cases[i].left_out && has_run(&results[i]);
+    for (int i = 0; i < plan->count; i++)
+        runs += !plan->cases[i].left_out && cli_compare_has_run(&results[i]);
     if (runs < 2) return;
     if (best < 0) {
         tr_text_addf(text, "best here   none: no run met %.4g %%\n", 100 * orders->until);

@@ -237,11 +237,14 @@ static void test_files(void **state)
     struct cli_compare_result results[RUNS];
     char *csv, *json;
     fill(results);
+    results[SERVER].examples_per_second = 12000; /* on two workers */
+    results[ALONE].again = 500;
     assert_int_equal(cli_compare_csv(&plan, results, &csv), TR_OK);
     assert_non_null(strstr(csv, "\"allreduce\",4,4,1,done,100,10,2500,2.5,,,0.971,0.1,,,,1024,1024,0,0.25,"
-                                "aaaaaaaabbbb,yes,\"\"\n"));
+                                "aaaaaaaabbbb,yes,\"\",no\n"));
+    assert_non_null(strstr(csv, ",dddddddd,,\"\",yes\n"));
     assert_non_null(strstr(csv, "\"pipeline,stages=2\",1,1,0,left out,"));
-    assert_non_null(strstr(csv, ",\"too few \"\"ranks\"\"\"\n"));
+    assert_non_null(strstr(csv, ",\"too few \"\"ranks\"\"\",\n"));
     size_t commas = 0, lines = 0;
     bool quoted = false;
     for (const char *at = csv; *at; at++) {
@@ -250,7 +253,7 @@ static void test_files(void **state)
         lines += *at == '\n';
     }
     assert_int_equal(lines, RUNS + 1);
-    assert_int_equal(commas, 22 * lines); /* every row has all columns */
+    assert_int_equal(commas, 23 * lines); /* every row has all columns */
     tr_free(csv);
     assert_int_equal(cli_compare_json(&orders, &plan, results, &json), TR_OK);
     tr_json *document;
@@ -259,6 +262,13 @@ static void test_files(void **state)
     assert_int_equal(runs->count, RUNS);
     assert_int_equal(tr_json_find(tr_json_root(document), "best")->integer, LOCAL);
     assert_true(tr_json_find(runs->first->next, "hash_equal")->truth);
+    const struct tr_json_value *run = runs->first;
+    assert_true(tr_json_number_or_nan(run, "examples_per_second_again") == 500);
+    for (int i = 0; i < MISSING; i++, run = run->next) {
+        assert_int_equal(tr_json_find(run, "doubtful")->truth, i == SERVER);
+        assert_int_equal(tr_json_find(run, "examples_per_second_again") != NULL, i == ALONE);
+    }
+    assert_null(tr_json_find(run, "doubtful")); /* not run */
     tr_json_destroy(&document);
     tr_free(json);
 }
