@@ -93,7 +93,10 @@ static void say_thread(long thread)
     atomic_store(&frames, -1);
     snprintf(line, sizeof line, "thread %ld:\n", thread);
     say(line);
-    if (syscall(SYS_tgkill, getpid(), thread, SIGTRAP) != 0) return; /* it has ended meanwhile */
+    if (thread == syscall(SYS_gettid))
+        on_trap(SIGTRAP);
+    else if (syscall(SYS_tgkill, getpid(), thread, SIGTRAP) != 0)
+        return; /* it has ended meanwhile */
     for (int i = 0; i < ANSWER_MILLISECONDS && atomic_load(&frames) < 0; i++) nanosleep(&look, NULL);
     int count = atomic_load(&frames);
     if (count < 0) {
