@@ -71,7 +71,9 @@ static void bad_settings_are_refused(void **state)
          "o.yaml:1:30: beta2: 1 is out of range; allowed: >= 0 and < 1 (decay of the second moment; of "
          "`rmsprop` 0.99 by default)"},
         {"{rule: adam, rate: 1, learning_rate: 2}",
-         "o.yaml:1:23: learning_rate: unknown key \"learning_rate\"; known are rule, rate, momentum, "
+         "o.yaml:1:23: learning_rate: unknown key \"learning_rate\"; did you mean \"rate\"?"},
+        {"{rule: adam, rate: 1, wobble: 2}",
+         "o.yaml:1:23: wobble: unknown key \"wobble\"; known are rule, rate, momentum, "
          "nesterov, beta1, "
          "beta2, epsilon, weight_decay, l2, l2_biases, clip_norm, clip_value, ema, ema_warmup, schedule"},
         {"{rule: sgd, rate: 1, ema_warmup: true}",
