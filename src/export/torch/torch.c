@@ -100,7 +100,7 @@ static void add_probabilities(struct module *module)
     struct tr_text *text = &module->text;
     struct tr_answer_part part[TR_LOSS_HEADS];
     const int32_t parts = tr_loss_parts(&model->loss, outputs, part);
-    char name[16] = "scores";
+    char name[24] = "scores";
     if (!tr_loss_answers(&model->loss)) return;
     tr_text_addf(text,
                  "    @staticmethod\n    def probabilities(scores):\n"
