@@ -131,7 +131,7 @@ static void test_wrong_commands_are_refused_first(void **state)
         const char *arguments[6], *message;
     } cases[] = {
         {{"eval", "tiny.yaml"}, "only `train` shares its work"},
-        {{"tiny.yaml"}, "as in `trireme launch -n 2 train `"},
+        {{"tiny.yaml"}, "as in `trireme launch -n 2 train tiny.yaml`"},
         {{"train", "tiny.yaml", "--no-such-option"}, "no-such-option"},
         {{"train", "absent.yaml"}, "absent.yaml"},
         {{"train", "tiny.yaml", "--strategy", "parameter-sever"}, "did you mean \"parameter-server\"?"},
