@@ -8,6 +8,8 @@
     run.predict(x_new)             # probabilities, or values
 """
 
+import logging as _logging
+
 from ._arrays import Tokens
 from ._errors import (
     DataError,
@@ -24,6 +26,9 @@ from ._errors import (
 from ._library import lib as _lib
 from ._run import Event, History, Network, Run, load
 from ._train import train
+
+# Nothing is printed where the program sets up no logging.
+_logging.getLogger("trireme").addHandler(_logging.NullHandler())
 
 __version__: str = _lib.tr_version().decode()
 
