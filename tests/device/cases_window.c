@@ -230,15 +230,17 @@ static const int pool_channels[] = {1, 3, 16, 17, 32, 70};
 
 bool case_pool_forward(struct scene *s, int index)
 {
-    if (index >= 4 * case_pool_window_count) return false;
+    if (index >= 5 * case_pool_window_count) return false;
     int window = index % case_pool_window_count, round = index / case_pool_window_count;
     struct tr_op_pool_forward a = {.rows = 1 + index % 4,
                                    .channels = pool_channels[(index + round) % LENGTH(pool_channels)],
                                    .window = case_windows[window].window,
-                                   .kind = round % 2 ? TR_POOL_AVERAGE : TR_POOL_MAX};
+                                   .kind = round % 2 || round == 4 ? TR_POOL_AVERAGE : TR_POOL_MAX,
+                                   .count_border = round == 4};
     bool taken = a.kind == TR_POOL_MAX && index % 5;
-    scene_name(s, "%s of %s%s, rows %d, channels %d", round % 2 ? "average" : "max",
-               case_windows[window].name, taken ? ", taken kept" : "", (int)a.rows, a.channels);
+    scene_name(s, "%s of %s%s%s, rows %d, channels %d", a.kind == TR_POOL_AVERAGE ? "average" : "max",
+               case_windows[window].name, taken ? ", taken kept" : "",
+               a.count_border ? ", the border counts" : "", (int)a.rows, a.channels);
     a.x = scene_in(s, "x", a.rows * image_in(&a.window) * a.channels);
     a.y = scene_out(s, "y", a.rows * image_out(&a.window) * a.channels);
     a.taken = taken ? scene_out_bytes(s, "taken", a.rows * image_out(&a.window) * a.channels) : NULL;
@@ -272,15 +274,17 @@ static uint8_t *some_taken(struct scene *s, const struct tr_op_pool_backward *a)
 
 bool case_pool_backward(struct scene *s, int index)
 {
-    if (index >= 6 * case_pool_window_count) return false;
+    if (index >= 7 * case_pool_window_count) return false;
     int window = index % case_pool_window_count, round = index / case_pool_window_count;
     struct tr_op_pool_backward a = {.rows = 1 + index % 3,
                                     .channels = pool_channels[(index + round) % LENGTH(pool_channels)],
                                     .window = case_windows[window].window,
-                                    .kind = round % 3 == 1 ? TR_POOL_AVERAGE : TR_POOL_MAX};
+                                    .kind = round % 3 == 1 || round == 6 ? TR_POOL_AVERAGE : TR_POOL_MAX,
+                                    .count_border = round == 6};
     bool relu = round % 3 == 2;
-    scene_name(s, "%s of %s%s, rows %d, channels %d", round % 3 == 1 ? "average" : "max",
-               case_windows[window].name, relu ? ", relu" : "", (int)a.rows, a.channels);
+    scene_name(s, "%s of %s%s%s, rows %d, channels %d", a.kind == TR_POOL_AVERAGE ? "average" : "max",
+               case_windows[window].name, relu ? ", relu" : "", a.count_border ? ", the border counts" : "",
+               (int)a.rows, a.channels);
     int64_t outputs = a.rows * image_out(&a.window) * a.channels;
     a.dy = scene_in(s, "dy", outputs);
     a.taken = a.kind == TR_POOL_MAX ? some_taken(s, &a) : NULL;

@@ -210,7 +210,8 @@ static double pool_scalar(void *user)
     return differences_weigh(p->outputs, p->forward.y, p->dy);
 }
 
-static void check_pool_window(const struct named_window *named, enum tr_pool kind, bool relu)
+static void check_pool_window(const struct named_window *named, enum tr_pool kind, bool relu,
+                              bool count_border)
 {
     enum { POOL_ROWS = 2, CHANNELS = 3 };
     const struct tr_sliding_window *window = &named->window;
@@ -230,7 +231,8 @@ static void check_pool_window(const struct named_window *named, enum tr_pool kin
                                  .kind = kind,
                                  .x = relu ? activated : x,
                                  .y = y,
-                                 .taken = kind == TR_POOL_MAX ? taken : NULL},
+                                 .taken = kind == TR_POOL_MAX ? taken : NULL,
+                                 .count_border = count_border},
                      .dy = dy,
                      .outputs = outputs};
     if (relu)
@@ -244,11 +246,12 @@ static void check_pool_window(const struct named_window *named, enum tr_pool kin
                                            .dy = dy,
                                            .taken = p.forward.taken,
                                            .relu_output = relu ? y : NULL,
-                                           .dx = dx};
+                                           .dx = dx,
+                                           .count_border = count_border};
     assert_int_equal(ref_pool_backward(NULL, &backward), TR_OK);
     char what[100];
-    snprintf(what, sizeof what, "%s pool %s%s", kind == TR_POOL_MAX ? "max" : "average", named->name,
-             relu ? " after relu" : "");
+    snprintf(what, sizeof what, "%s pool %s%s%s", kind == TR_POOL_MAX ? "max" : "average", named->name,
+             relu ? " after relu" : "", count_border ? " with its border" : "");
     differences_check(what, pool_scalar, &p, DIFFERENCES_SMOOTH, x, dx, 0, inputs);
     tr_free(taken);
     differences_release(5, (float *[]){x, activated, dy, y, dx});
@@ -257,9 +260,10 @@ static void check_pool_window(const struct named_window *named, enum tr_pool kin
 void gradients_pool(void)
 {
     for (int i = 0; i < case_pool_window_count; i++) {
-        check_pool_window(&case_windows[i], TR_POOL_AVERAGE, false);
-        check_pool_window(&case_windows[i], TR_POOL_MAX, false);
-        check_pool_window(&case_windows[i], TR_POOL_MAX, true);
+        check_pool_window(&case_windows[i], TR_POOL_AVERAGE, false, false);
+        check_pool_window(&case_windows[i], TR_POOL_AVERAGE, false, true);
+        check_pool_window(&case_windows[i], TR_POOL_MAX, false, false);
+        check_pool_window(&case_windows[i], TR_POOL_MAX, true, false);
     }
 }
 

@@ -203,7 +203,7 @@ void onednn_conv(void **state)
     }
 }
 
-static void check_pool(const struct named_window *named, enum tr_pool kind)
+static void check_pool(const struct named_window *named, enum tr_pool kind, bool count_border)
 {
     enum { ROWS = 3, CHANNELS = 5 };
     const struct tr_sliding_window *window = &named->window;
@@ -218,19 +218,23 @@ static void check_pool(const struct named_window *named, enum tr_pool kind)
                                          .kind = kind,
                                          .x = x,
                                          .y = y,
-                                         .taken = kind == TR_POOL_MAX ? taken : NULL};
+                                         .taken = kind == TR_POOL_MAX ? taken : NULL,
+                                         .count_border = count_border};
     struct tr_op_pool_backward backward = {.rows = ROWS,
                                            .channels = CHANNELS,
                                            .window = *window,
                                            .kind = kind,
                                            .dy = dy,
                                            .taken = forward.taken,
-                                           .dx = dx};
+                                           .dx = dx,
+                                           .count_border = count_border};
     assert_int_equal(ref_pool_forward(NULL, &forward), TR_OK);
     assert_int_equal(ref_pool_backward(NULL, &backward), TR_OK);
 
     float *their_y = differences_zeros(yn), *their_dx = differences_zeros(xn);
-    dnnl_alg_kind_t algorithm = kind == TR_POOL_MAX ? dnnl_pooling_max : dnnl_pooling_avg_exclude_padding;
+    dnnl_alg_kind_t algorithm = kind == TR_POOL_MAX ? dnnl_pooling_max
+                                : count_border      ? dnnl_pooling_avg_include_padding
+                                                    : dnnl_pooling_avg_exclude_padding;
     struct geometry g = geometry_of(window);
     onednn_shape xs = judge_shape(4, (dnnl_dim_t[]){ROWS, CHANNELS, window->in_h, window->in_w}, dnnl_nhwc);
     onednn_shape ys = judge_shape(4, (dnnl_dim_t[]){ROWS, CHANNELS, window->out_h, window->out_w}, dnnl_nhwc);
@@ -258,11 +262,12 @@ static void check_pool(const struct named_window *named, enum tr_pool kind)
 void onednn_max_pool(void **state)
 {
     (void)state;
-    for (int i = 0; i < case_pool_window_count; i++) check_pool(&case_windows[i], TR_POOL_MAX);
+    for (int i = 0; i < case_pool_window_count; i++) check_pool(&case_windows[i], TR_POOL_MAX, false);
 }
 
 void onednn_average_pool(void **state)
 {
     (void)state;
-    for (int i = 0; i < case_pool_window_count; i++) check_pool(&case_windows[i], TR_POOL_AVERAGE);
+    for (int i = 0; i < case_pool_window_count; i++)
+        for (int border = 0; border < 2; border++) check_pool(&case_windows[i], TR_POOL_AVERAGE, border == 1);
 }

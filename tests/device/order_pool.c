@@ -18,7 +18,7 @@ ORDER(pool_forward)
             tap_of[count++] = (uint8_t)tap;
         }
         if (a->kind == TR_POOL_AVERAGE) {
-            a->y[i] = sum_chain(0) * (1 / (float)count);
+            a->y[i] = sum_chain(0) * (1 / (float)(a->count_border ? taps : count));
             continue;
         }
         const uint8_t tap = tap_of[greatest()];
@@ -42,7 +42,7 @@ ORDER(pool_backward)
             }
             if (mine < 0) continue;
             if (a->kind == TR_POOL_AVERAGE)
-                number(a->dy[at] * (1 / (float)inside));
+                number(a->dy[at] * (1 / (float)(a->count_border ? taps : inside)));
             else if (a->taken[at] == mine && (!a->relu_output || a->relu_output[at] > 0))
                 number(a->dy[at]);
         }

@@ -144,6 +144,14 @@ layers:
 - conv: {filters: 10, kernel: 6}
 - flatten
 """,
+    "border": """
+layers:
+- average_pool: {size: 3, stride: 2, pad: 1, count_border: true}
+- conv: {filters: 6, kernel: 2, activation: tanh}
+- average_pool: {size: 2, stride: 1, padding: same, count_border: true}
+- average_pool: {size: [4, 3], padding: same, count_border: true}
+- dense: 10
+""",
 }
 
 

@@ -393,6 +393,12 @@ const struct network networks[] = {
      "- dense: {units: 3, activation: tanh}\n"
      "- unembedding: words\n"
      "- dense: 2\n"},
+    {"means that count the border", "7x6x2", 0,
+     "layers:\n"
+     "- average_pool: {size: 3, stride: 2, pad: 1, count_border: true}\n"
+     "- tanh\n"
+     "- average_pool: {size: [2, 3], stride: 1, padding: same, count_border: true}\n"
+     "- dense: 3\n"},
 };
 const int network_count = sizeof networks / sizeof networks[0];
 

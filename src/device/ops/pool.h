@@ -8,15 +8,17 @@ enum tr_pool { TR_POOL_MAX, TR_POOL_AVERAGE };
 
 /* MAX: taps (kh, kw) ascending, the first is taken, a later one replaces it if greater, or if it is NaN and
    the kept one is not; `taken` records kh * kernel_w + kw. AVERAGE: sum chain over the taps inside the image
-   times 1 / (their number). Every window has at least one tap inside; kernel_h * kernel_w <= 256. */
+   times 1 / (their number), or with `count_border` 1 / (kernel_h * kernel_w). Every window has at least one
+   tap inside; kernel_h * kernel_w <= 256. */
 struct tr_op_pool_forward {
     int64_t rows;
     int32_t channels;
     struct tr_sliding_window window;
     enum tr_pool kind;
-    const float *x; /* [rows][in_h][in_w][channels] */
-    float *y;       /* [rows][out_h][out_w][channels] */
-    uint8_t *taken; /* shape of y; MAX only, may be NULL when no backward follows */
+    const float *x;    /* [rows][in_h][in_w][channels] */
+    float *y;          /* [rows][out_h][out_w][channels] */
+    uint8_t *taken;    /* shape of y; MAX only, may be NULL when no backward follows */
+    bool count_border; /* AVERAGE */
 };
 #define TR_ABOUT_pool_forward(_)                                                                             \
     _(SIZE, rows)                                                                                            \
@@ -28,9 +30,9 @@ struct tr_op_pool_forward {
     _(OPERATIONS, rows *tr_window_out(&a->window) * tr_window_taps(&a->window) * a->channels)
 
 /* dx: sum chain over the windows that contain the pixel, (oh, ow) ascending, of what each passes back: MAX:
-   dy if `taken` is this tap; AVERAGE: dy * (1 / number of taps). From +0. With `relu_output` (MAX only: the
-   pool's own y, whose input came out of a relu) a window passes dy only where y > 0, which is the relu's
-   gradient as well. */
+   dy if `taken` is this tap; AVERAGE: dy * (1 / the number that forward divided by). From +0. With
+   `relu_output` (MAX only: the pool's own y, whose input came out of a relu) a window passes dy only where
+   y > 0, which is the relu's gradient as well. */
 struct tr_op_pool_backward {
     int64_t rows;
     int32_t channels;
@@ -40,6 +42,7 @@ struct tr_op_pool_backward {
     const uint8_t *taken;
     const float *relu_output; /* NULL or shape of dy */
     float *dx;
+    bool count_border; /* AVERAGE */
 };
 #define TR_ABOUT_pool_backward(_)                                                                            \
     _(SIZE, rows)                                                                                            \

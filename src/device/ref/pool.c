@@ -20,10 +20,16 @@ static void pool_max(const struct ref_tap *taps, int64_t count, int32_t channels
     }
 }
 
-static void pool_average(const struct ref_tap *taps, int64_t count, int32_t channels, const float *image,
-                         float *y)
+/* What a sum over the taps inside, `count` of them, is divided by. */
+static float divisor(const struct tr_sliding_window *window, bool count_border, int64_t count)
 {
-    float share = 1 / (float)count;
+    return count_border ? (float)(window->kernel_h * window->kernel_w) : (float)count;
+}
+
+static void pool_average(const struct ref_tap *taps, int64_t count, float by, int32_t channels,
+                         const float *image, float *y)
+{
+    float share = 1 / by;
     for (int32_t c = 0; c < channels; c++) {
         float sum = 0;
         for (int64_t t = 0; t < count; t++) sum += image[taps[t].pixel * channels + c];
@@ -47,7 +53,8 @@ tr_status ref_pool_forward(tr_device *device, const struct tr_op_pool_forward *a
             if (a->kind == TR_POOL_MAX)
                 pool_max(taps, count, a->channels, image, a->y + at, a->taken ? a->taken + at : NULL);
             else
-                pool_average(taps, count, a->channels, image, a->y + at);
+                pool_average(taps, count, divisor(window, a->count_border, count), a->channels, image,
+                             a->y + at);
         }
     }
     ref_taps_release(&list);
@@ -57,7 +64,7 @@ tr_status ref_pool_forward(tr_device *device, const struct tr_op_pool_forward *a
 /* What the output element `at` passes back to its tap; a maximum passes to one tap only. */
 static float passed_back(const struct tr_op_pool_backward *a, int64_t at, int32_t tap, int64_t taps)
 {
-    if (a->kind == TR_POOL_AVERAGE) return a->dy[at] * (1 / (float)taps);
+    if (a->kind == TR_POOL_AVERAGE) return a->dy[at] * (1 / divisor(&a->window, a->count_border, taps));
     bool passes = a->taken[at] == tap && (!a->relu_output || a->relu_output[at] > 0);
     return passes ? a->dy[at] : 0;
 }

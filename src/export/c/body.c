@@ -200,8 +200,9 @@ static tr_status write_pool(struct tr_c_network *network, const struct tr_traced
         TR_C_BEGIN(max_pool);
     else
         TR_C_BEGIN(average_pool);
-    tr_text_addf(&network->body, "&%s_window, %d, %s, %s);\n", network->layer_name[traced->layer],
-                 op->channels, TR_C_VALUE(op->x), TR_C_VALUE(op->y));
+    tr_text_addf(&network->body, "&%s_window, ", network->layer_name[traced->layer]);
+    if (op->kind == TR_POOL_AVERAGE) tr_text_add(&network->body, op->count_border ? "1, " : "0, ");
+    tr_text_addf(&network->body, "%d, %s, %s);\n", op->channels, TR_C_VALUE(op->x), TR_C_VALUE(op->y));
     return TR_OK;
 }
 

@@ -277,6 +277,7 @@ static tr_status translate_pool(struct tr_onnx_graph *graph, const struct tr_tra
         image_of(&op->window, op->channels,
                  tr_onnx_emit(graph, op->kind == TR_POOL_MAX ? "MaxPool" : "AveragePool", 1, x->name.text));
     add_window(graph, &op->window);
+    if (op->count_border) tr_onnx_attribute_integer(graph->onnx, "count_include_pad", 1);
     tr_onnx_define(graph, op->y, &y);
     return TR_OK;
 }

@@ -83,6 +83,11 @@ void tr_torch_make_upsample(const struct tr_layer *layer, struct tr_text *text)
     tr_text_addf(text, "nn.Upsample(scale_factor=(%d, %d))", size[0], size[1]);
 }
 
+static bool counts_border(const struct tr_layer *layer)
+{
+    return *(const bool *)tr_layer_option(layer, "count_border");
+}
+
 void tr_torch_make_pool(const struct tr_layer *layer, struct tr_text *text)
 {
     const struct tr_sliding_window *window = tr_layer_window(layer);
@@ -91,7 +96,9 @@ void tr_torch_make_pool(const struct tr_layer *layer, struct tr_text *text)
     tr_text_addf(text, "nn.%s((%d, %d), stride=(%d, %d)", max ? "MaxPool2d" : "AvgPool2d", window->kernel_h,
                  window->kernel_w, window->stride_h, window->stride_w);
     if (margin.inside) add_pair(text, "padding", margin.top, margin.left, 0);
-    tr_text_add(text, max || !margin.inside || is_empty(&margin) ? ")" : ", count_include_pad=False)");
+    tr_text_add(text, max || !margin.inside || is_empty(&margin) || counts_border(layer)
+                          ? ")"
+                          : ", count_include_pad=False)");
 }
 
 /* ---- calling them ---- */
@@ -127,7 +134,7 @@ void tr_torch_call_pool(const struct tr_layer *layer, struct tr_text *text)
     tr_text_add(text, "(");
     add_padded(text, &margin, max ? ", value=-torch.inf" : "");
     tr_text_add(text, ")");
-    if (max || margin.inside || is_empty(&margin)) return;
+    if (max || margin.inside || is_empty(&margin) || counts_border(layer)) return;
     /* The mean is over what is inside the image. */
     tr_text_add(text, " / ");
     tr_torch_add_member(text, layer->name);

@@ -42,7 +42,10 @@ V_INLINE vf passed(const struct tr_op_pool_backward *a, struct over down, struct
                    int64_t n, bool whole)
 {
     vf dy = whole ? v_load(a->dy + at) : v_load_part(a->dy + at, n);
-    if (a->kind == TR_POOL_AVERAGE) return v_mul(dy, v_set1(1 / (float)(down.taps * across.taps)));
+    if (a->kind == TR_POOL_AVERAGE) {
+        const int32_t inside = down.taps * across.taps, all = a->window.kernel_h * a->window.kernel_w;
+        return v_mul(dy, v_set1(1 / (float)(a->count_border ? all : inside)));
+    }
     if (a->relu_output) {
         vf y = whole ? v_load(a->relu_output + at) : v_load_part(a->relu_output + at, n);
         dy = v_select(v_gt(y, v_zero()), dy, v_zero());

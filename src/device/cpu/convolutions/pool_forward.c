@@ -12,6 +12,7 @@ struct field {
     int64_t line;   /* floats from one kernel row to the next, */
     int64_t pixel;  /* and from one kernel column to the next */
     int32_t rows, columns;
+    float share;      /* of each of them in a mean */
     int32_t first;    /* the first tap's number */
     int32_t kernel_w; /* tap numbers from one kernel row to the next */
 };
@@ -42,7 +43,7 @@ V_INLINE void maximum(const struct field *f, int64_t n, bool whole, float *y, ui
 
 V_INLINE void average(const struct field *f, int64_t n, bool whole, float *y)
 {
-    vf sum = v_zero(), share = v_set1(1 / (float)(f->rows * f->columns));
+    vf sum = v_zero(), share = v_set1(f->share);
     for (int32_t i = 0; i < f->rows; i++) {
         for (int32_t j = 0; j < f->columns; j++) {
             const float *x = f->x + i * f->line + j * f->pixel;
@@ -99,6 +100,7 @@ V_INLINE void pool_line(const struct tr_op_pool_forward *a, int64_t row, int32_t
         f.x = line +
               ((int64_t)ow * w->stride_w - w->pad_left + (int64_t)across.begin * w->dilation_w) * channels;
         f.columns = across.end - across.begin;
+        f.share = 1 / (float)(a->count_border ? w->kernel_h * w->kernel_w : f.rows * f.columns);
         f.first = down.begin * w->kernel_w + across.begin;
         uint8_t *taken = a->taken ? a->taken + out : NULL;
         if (size > 0 && f.rows == size && f.columns == size) {

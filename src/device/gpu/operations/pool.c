@@ -2,9 +2,10 @@
 #include "device/gpu/gpu.h"
 #include "device/gpu/operations/operations.h"
 
-static const char *options(enum tr_pool kind)
+static const char *options(enum tr_pool kind, bool count_border)
 {
-    return kind == TR_POOL_AVERAGE ? "-DAVERAGE=1" : "-DAVERAGE=0";
+    if (kind == TR_POOL_MAX) return "-DAVERAGE=0";
+    return count_border ? "-DAVERAGE=2" : "-DAVERAGE=1";
 }
 
 static void window_arguments(struct gpu_call *call, const struct tr_sliding_window *w)
@@ -24,7 +25,7 @@ static tr_status run_images(struct gpu_call *call, int64_t values, int64_t rows)
 tr_status gpu_pool_forward(tr_device *device, const struct tr_op_pool_forward *a)
 {
     struct gpu_call call;
-    gpu_begin(&call, device, "pool", options(a->kind), "pool_forward");
+    gpu_begin(&call, device, "pool", options(a->kind, a->count_border), "pool_forward");
     gpu_long(&call, a->rows);
     gpu_int(&call, a->channels);
     window_arguments(&call, &a->window);
@@ -37,7 +38,7 @@ tr_status gpu_pool_forward(tr_device *device, const struct tr_op_pool_forward *a
 tr_status gpu_pool_backward(tr_device *device, const struct tr_op_pool_backward *a)
 {
     struct gpu_call call;
-    gpu_begin(&call, device, "pool", options(a->kind), "pool_backward");
+    gpu_begin(&call, device, "pool", options(a->kind, a->count_border), "pool_backward");
     gpu_long(&call, a->rows);
     gpu_int(&call, a->channels);
     window_arguments(&call, &a->window);

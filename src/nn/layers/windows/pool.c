@@ -5,6 +5,7 @@
 
 struct options {
     struct tr_window_options window;
+    bool count_border;
 };
 
 static const struct tr_option table[] = {
@@ -16,7 +17,16 @@ static const struct tr_option table[] = {
      "valid, or same: as many outputs as inputs / stride"},
     {"pad", TR_OPTION_PAIR, offsetof(struct options, window.pad), "-1", -1, 15, NULL,
      "rows and columns on every side, instead of padding"},
+    {.key = "count_border",
+     .type = TR_OPTION_BOOL,
+     .offset = offsetof(struct options, count_border),
+     .fallback = "false",
+     .flags = TR_OPTION_QUIET,
+     .help =
+         "the border counts as zeros: every mean is over the whole window, as `count_include_pad` of PyTorch "
+         "has it. Otherwise it is over what lies inside of the image"},
 };
+enum { MAX_OPTIONS = TR_OPTION_COUNT(table) - 1 }; /* without the last */
 
 static tr_status build_window(struct tr_layer *layer)
 {
@@ -69,6 +79,7 @@ static tr_status run_forward(const struct tr_layer_call *call, enum tr_pool kind
         .x = call->x[0],
         .y = call->y,
         .taken = kind == TR_POOL_MAX && call->training ? call->buffer[0] : NULL,
+        .count_border = ((const struct options *)call->layer->options)->count_border,
     };
     return tr_device_pool_forward(call->device, &op);
 }
@@ -85,6 +96,7 @@ static tr_status run_backward(const struct tr_layer_call *call, enum tr_pool kin
         .taken = call->buffer[0],
         .relu_output = call->layer->relu_of_input ? call->y : NULL,
         .dx = call->dx[0],
+        .count_border = ((const struct options *)call->layer->options)->count_border,
     };
     return tr_device_pool_backward(call->device, &op);
 }
@@ -112,7 +124,9 @@ static tr_status backward_average(const struct tr_layer_call *call)
 const struct tr_layer_class tr_layer_max_pool = {
     .name = "max_pool",
     .help = "greatest value of each window",
-    TR_ENTRY_OPTIONS(table, struct options),
+    .options = table,
+    .option_count = MAX_OPTIONS,
+    .options_size = sizeof(struct options),
     .inputs = 1,
     .slides = true,
     .applies_relu_gradient = true,
