@@ -240,7 +240,6 @@ def train(
     data = _Data()
     options = {"standardize": standardize, "missing": missing}
     directory = _directory(out, resume)
-    keep: list[Any] = [directory]
     try:
         if model is not None:
             found = _Model(model)
@@ -269,7 +268,7 @@ def train(
             directory.clear()
         history: list[dict[str, Any]] = list(resume.history) if isinstance(resume, Run) else []
         listener = _Listener([*callbacks, *([_progress()] if progress else [])], history)
-        return _carry_out(settings, listener, directory, data, keep)
+        return _carry_out(settings, listener, directory, data)
     finally:
         data.close()
 
@@ -353,7 +352,7 @@ class _Interrupt:
             signal.signal(signal.SIGINT, self.before)
 
 
-def _carry_out(settings: Any, listener: _Listener, directory: _Directory, data: _Data, keep: list[Any]) -> Run:
+def _carry_out(settings: Any, listener: _Listener, directory: _Directory, data: _Data) -> Run:
     trainer = ctypes.c_void_p()
     check(lib.tr_trainer_create(ctypes.byref(settings), ctypes.byref(trainer)))
     try:

@@ -106,14 +106,6 @@ tr_status tr_source_state(const tr_source *source, const char **name, char **tex
     return TR_OK;
 }
 
-/* Adds a number in a form that does not depend on the machine. */
-static void add_number(tr_sha256 *hash, int64_t number)
-{
-    uint8_t bytes[8];
-    for (int i = 0; i < 8; i++) bytes[i] = (uint8_t)((uint64_t)number >> (8 * i));
-    tr_sha256_add(hash, bytes, sizeof bytes);
-}
-
 tr_status tr_source_digest(const tr_source *source, char hex[65])
 {
     const struct tr_source_info *info = &source->info;
@@ -127,7 +119,7 @@ tr_status tr_source_digest(const tr_source *source, char hex[65])
     }
     TR_TRY(tr_sha256_begin(&hash));
     tr_sha256_add(hash, source->class->name, strlen(source->class->name) + 1);
-    for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++) add_number(hash, figures[i]);
+    for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++) tr_sha256_add_number(hash, figures[i]);
     tr_status status = source->class->digest(source, hash);
     if (status != TR_OK) {
         tr_sha256_destroy(&hash);

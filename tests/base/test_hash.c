@@ -82,9 +82,26 @@ static void sha256_of_pieces(void **state)
     assert_int_equal(tr_alloc_live(), live);
 }
 
+/* A number is 8 bytes, the lowest first, on every machine. */
+static void test_numbers_in_a_sha256(void **state)
+{
+    (void)state;
+    tr_sha256 *hash;
+    char expected[65], got[65];
+    assert_int_equal(
+        tr_sha256_of("\xfe\xff\xff\xff\xff\xff\xff\xff\x08\x07\x06\x05\x04\x03\x02\x01", 16, expected),
+        TR_OK);
+    assert_int_equal(tr_sha256_begin(&hash), TR_OK);
+    tr_sha256_add_number(hash, -2);
+    tr_sha256_add_number(hash, 0x0102030405060708);
+    assert_int_equal(tr_sha256_end(&hash, got), TR_OK);
+    assert_string_equal(got, expected);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_numbers_in_a_sha256),
         cmocka_unit_test(crc_has_published_values),
         cmocka_unit_test(crc_of_zip_files_has_published_values),
         cmocka_unit_test(masked_crc_is_that_of_record_files),

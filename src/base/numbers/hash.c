@@ -61,6 +61,13 @@ void tr_sha256_add(tr_sha256 *hash, const void *data, size_t size)
     if (size > 0 && EVP_DigestUpdate(hash->context, data, size) != 1) hash->failed = true;
 }
 
+void tr_sha256_add_number(tr_sha256 *hash, int64_t number)
+{
+    uint8_t bytes[8];
+    for (int i = 0; i < 8; i++) bytes[i] = (uint8_t)((uint64_t)number >> (8 * i));
+    tr_sha256_add(hash, bytes, sizeof bytes);
+}
+
 tr_status tr_sha256_end(tr_sha256 **hash, char text[TR_SHA256_TEXT])
 {
     static const char digits[] = "0123456789abcdef";

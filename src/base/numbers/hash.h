@@ -31,6 +31,8 @@ typedef struct tr_sha256 tr_sha256;
 tr_status tr_sha256_begin(tr_sha256 **out);
 /* A failure is kept and reported by tr_sha256_end(). */
 void tr_sha256_add(tr_sha256 *hash, const void *data, size_t size);
+/* Adds a number in a form that does not depend on the machine: 8 bytes, the lowest first. */
+void tr_sha256_add_number(tr_sha256 *hash, int64_t number);
 /* Writes the digest as lower-case hexadecimal digits and a NUL; destroys and nulls the handle, also on
  * failure. */
 tr_status tr_sha256_end(tr_sha256 **hash, char text[TR_SHA256_TEXT]);

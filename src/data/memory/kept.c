@@ -214,8 +214,7 @@ static tr_status add_examples(const struct tr_kept *kept, const struct room *roo
     for (int64_t i = 0; i < kept->info.count; i++) {
         int64_t length;
         TR_TRY(tr_kept_read(kept, i, room->features, &length, room->label));
-        for (int k = 0; k < 8; k++)
-            tr_sha256_add(hash, &(uint8_t){(uint8_t)((uint64_t)length >> (8 * k))}, 1);
+        tr_sha256_add_number(hash, length);
         tr_sha256_add(hash, room->features, (size_t)length * element);
         tr_sha256_add(hash, room->label, label_bytes(&kept->info, length));
     }

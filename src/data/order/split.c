@@ -61,12 +61,7 @@ static tr_status part_digest(const tr_source *base, tr_sha256 *hash)
     char hex[TR_SHA256_TEXT];
     TR_TRY(tr_source_digest(part->whole->source, hex));
     tr_sha256_add(hash, hex, sizeof hex);
-    for (int64_t i = 0; i < base->info.count; i++) {
-        int64_t index = index_of(base, i);
-        uint8_t bytes[8];
-        for (int k = 0; k < 8; k++) bytes[k] = (uint8_t)((uint64_t)index >> (8 * k));
-        tr_sha256_add(hash, bytes, sizeof bytes);
-    }
+    for (int64_t i = 0; i < base->info.count; i++) tr_sha256_add_number(hash, index_of(base, i));
     return TR_OK;
 }
 
