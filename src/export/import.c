@@ -10,7 +10,7 @@
 #include "export/rename.h"
 #include "train/setup/clear.h"
 #include "train/observe/journal.h"
-#include "train/loop/internal.h"
+#include "train/loop/trainer.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -276,14 +276,6 @@ static tr_status read_values(struct import *import, float *arena)
     return status;
 }
 
-/* Moving averages begin as copies of the parameters. */
-static tr_status give(tr_trainer *trainer, const float *arena)
-{
-    TR_TRY(tr_variables_load(trainer->variables, TR_ARENA_PARAMETERS, arena));
-    if (!tr_variables_arena(trainer->variables, TR_ARENA_EMA)) return TR_OK;
-    return tr_variables_load(trainer->variables, TR_ARENA_EMA, arena);
-}
-
 static tr_status load(struct import *import, tr_trainer *trainer)
 {
     TR_TRY(match(import));
@@ -291,9 +283,9 @@ static tr_status load(struct import *import, tr_trainer *trainer)
     if (!arena) return TR_ENOMEM;
     tr_status status = TR_OK;
     if (import->settings->partial)
-        status = tr_variables_store(trainer->variables, TR_ARENA_PARAMETERS, arena);
+        status = tr_variables_store(trainer_variables(trainer), TR_ARENA_PARAMETERS, arena);
     if (status == TR_OK) status = read_values(import, arena);
-    if (status == TR_OK) status = give(trainer, arena);
+    if (status == TR_OK) status = trainer_load_parameters(trainer, arena);
     tr_free(arena);
     return status;
 }
@@ -326,12 +318,9 @@ static tr_status clear(const char *directory)
 /* The directory is made last, so that a refusal leaves nothing behind. */
 static tr_status save(const struct tr_import_settings *settings, tr_trainer *trainer, char **path)
 {
-    trainer->out = tr_strdup(settings->out);
-    if (!trainer->out) return TR_ENOMEM;
-    TR_TRY(tr_file_make_directories(NULL, trainer->out));
-    TR_TRY(tr_file_lock(trainer->out, &trainer->lock));
-    if (settings->overwrite) TR_TRY(clear(trainer->out));
-    return trainer_save(trainer, false, path);
+    TR_TRY(trainer_set_directory(trainer, settings->out));
+    if (settings->overwrite) TR_TRY(clear(settings->out));
+    return tr_trainer_save(trainer, path);
 }
 
 tr_status tr_import(const struct tr_import_settings *given, char **path)
@@ -350,7 +339,7 @@ tr_status tr_import(const struct tr_import_settings *given, char **path)
     train.set_count = settings->set_count;
     TR_TRY(tr_safetensors_open(settings->file, &import.file));
     TR_TRY_GOTO(tr_trainer_create(&train, &trainer), out);
-    import.model = trainer->job->model;
+    import.model = trainer_job(trainer)->model;
     TR_TRY_GOTO(load(&import, trainer), out);
     status = save(settings, trainer, path);
 out:

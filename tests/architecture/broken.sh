@@ -14,11 +14,15 @@ make() {
   printf '| `src/base/` | x |\n| `src/device/` | x |\n| `src/nn/` | x |\n' >"$tree/docs/architecture.md"
   echo '#include <stdint.h>' >"$tree/include/trireme/status.h"
   printf '#include "trireme/status.h"\ntypedef struct tr_location tr_location;\n' >"$tree/src/base/fail.h"
-  printf '# x\n\n- Read in this order: `fail.h`.\n- May include: nothing from elsewhere.\n' >"$tree/src/base/README.md"
+  printf '# x\n\n- Read in this order: `fail.h`.\n- May include: nothing from elsewhere.\n- Rooms: `text/`.\n' >"$tree/src/base/README.md"
   printf '# x\n\n- Rooms: `cpu/`.\n' >"$tree/src/device/README.md"
   printf '# x\n\n- Rooms: `vectors/`.\n- May include: `device/cpu/vectors`.\n- Used by: `src/device` alone.\n' >"$tree/src/device/cpu/README.md"
   printf '# x\n\n- Used by: `src/device` alone.\n' >"$tree/src/device/cpu/vectors/README.md"
   printf '# x\n\n- May include: `base`.\n' >"$tree/src/nn/README.md"
+  mkdir -p "$tree/src/base/text" "$tree/tests/base"
+  printf '# x\n\n- Private: `internal.h`.\n' >"$tree/src/base/text/README.md"
+  echo '#include <stdint.h>' >"$tree/src/base/text/internal.h"
+  echo '#include "base/fail.h"' >"$tree/tests/base/test_text.c"
   printf '# x\n\n- May include: `nn`.\n' >"$tree/cli/train/README.md"
   echo '#include "device/cpu/vectors/vec.h"' >"$tree/src/device/cpu/dense.c"
   echo '/* One lane after the other, see vec.h. */' >"$tree/src/device/cpu/vectors/vec.h"
@@ -59,6 +63,8 @@ expect 'includes point down' include/trireme/train.h '#include "base/fail.h"'
 expect 'includes point down' examples/01.c '#include "base/fail.h"'
 expect 'an implementation' src/nn/model.c '#include "device/cpu/vectors/vec.h"'
 expect 'an implementation' cli/train/main.c '#include "device/cpu/vectors/vec.h"'
+expect 'private to its layer' src/nn/model.c '#include "base/text/internal.h"'
+expect 'private to its layer' tests/base/test_text.c '#include "base/text/internal.h"'
 expect 'does not say that it may include device' cli/train/main.c '#include "device/device.h"'
 expect 'does not say that it may include cli/launch' cli/train/main.c '#include "cli/launch/job.h"'
 expect 'and nothing there does' src/nn/README.md '- May include: `tensor`.'

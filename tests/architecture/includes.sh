@@ -4,7 +4,8 @@
 #   - The layers are the rows of the table in docs/architecture.md, bottom first. A file includes only from its own layer
 #     and those below; include/trireme/ is the bottom, cli/ the top; every folder of src/ is in the table.
 #   - Every folder with sources has a README.md, whose line "May include:" names the layers, and the folders of its own layer,
-#     that its files include: no more and no fewer. "Used by: `src/x` alone" keeps a folder to its layer.
+#     that its files include: no more and no fewer. "Used by: `src/x` alone" keeps a folder to its layer, and "Private: `x.h`" a
+#     header, also from tests and benchmarks.
 #   - Public headers and examples include public headers and those of the C standard, nothing else.
 #   - Each foreign library is known to one place.
 set -eu
@@ -28,7 +29,7 @@ find src cli -name '*.[chk]' -o -name '*.inc' -o -name '*.c.in' -o -name '*.prot
     continue
   fi
   # shellcheck disable=SC2016 # backquotes of Markdown
-  sed -n '/^- Read in this order:/p; /^- Rooms:/p' "$folder/README.md" | grep -o '`[^`]*`' | tr -d '`' | while read -r name; do
+  sed -n '/^- Read in this order:/p; /^- Rooms:/p; /^- Private:/p' "$folder/README.md" | grep -o '`[^`]*`' | tr -d '`' | while read -r name; do
     [ -e "$folder/$name" ] || echo "$folder/README.md names $name, which is not there"
   done
   for room in "$folder"/*/; do
@@ -43,14 +44,22 @@ fi
 rm -f "${TMPDIR:-/tmp}/readmes.$$"
 
 readmes=$(find src cli -name README.md | sort)
-find include src cli examples -name '*.[ch]' -o -name '*.inc' | sort | xargs grep -nE '^ *# *include' | awk -v layers="$layers" -v readmes="$readmes" '
+also=
+for folder in tests bench; do [ ! -d $folder ] || also="$also $folder"; done
+# shellcheck disable=SC2086 # folders
+find include src cli examples $also -name '*.[ch]' -o -name '*.inc' | sort | xargs grep -nE '^ *# *include' | awk -v layers="$layers" -v readmes="$readmes" '
 function complain(why) { print $0 "    <- " why; bad = 1 }
 function begins(text, start) { return substr(text, 1, length(start)) == start }
-# What a README.md says of its folder: may[folder, name] for what its files may include, alone[folder] for whom it is.
+# What a README.md says of its folder: may[folder, name] for what its files may include, alone[folder] for whom it is,
+# private[header] for those that only its layer includes.
 function read_readme(path,   line, folder, i, words, word) {
   folder = path; sub(/\/README.md$/, "", folder)
   while ((getline line <path) > 0) {
     if (line ~ /^- Used by: .* alone\.$/) { split(line, word, "`"); alone[folder] = word[2] }
+    if (line ~ /^- Private: /) {
+      words = split(line, word, "`")
+      for (i = 2; i <= words; i += 2) private[folder "/" word[i]] = 1
+    }
     if (line !~ /^- May include: /) continue
     words = split(line, word, "`")
     for (i = 2; i <= words; i += 2) may[folder, word[i]] = 1
@@ -85,6 +94,8 @@ BEGIN {
   path = $0; sub(/:.*/, "", path)
   header = $0; sub(/^[^<"]*[<"]/, "", header); sub(/[>"].*/, "", header)
   parts = split(path, folder, "/")
+  if (("src/" header) in private && !(folder[1] == "src" && begins(header, folder[2] "/"))) { complain("private to its layer: its other headers say what it does for others"); next }
+  if (folder[1] == "tests" || folder[1] == "bench") next
   public = folder[1] == "include" || folder[1] == "examples"
   own = folder[1] == "src" ? (parts > 2 ? rank[folder[2]] : count + 1) : public ? 0 : count + 1
   if ($0 ~ /include *</) {

@@ -7,7 +7,7 @@
 #include "plan/machine.h"
 #include "plan/rehearsal.h"
 #include "strategy/strategy.h"
-#include "train/loop/internal.h"
+#include "train/loop/trainer.h"
 #include "trireme/trireme.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* The checks of the conformance suite that need no faults. */
 #include "strategy/conformance.h"
 
-#include "train/loop/internal.h"
+#include "train/loop/trainer.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -333,7 +333,7 @@ static void *step_once(void *user)
     tr_trainer *trainer;
     must_train(trainer_create(rank->settings, rank->comm, &trainer));
     /* Rank r asks for what bit r stands for. */
-    must_train(tr_strategy_step(trainer->strategy, 0, 1 << tr_comm_rank(rank->comm), figures));
+    must_train(tr_strategy_step(trainer_strategy(trainer), 0, 1 << tr_comm_rank(rank->comm), figures));
     tr_trainer_destroy(&trainer);
     tr_comm_destroy(&rank->comm);
     return NULL;

@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "train/setup/place.h"
-#include "train/loop/internal.h"
+#include "train/loop/trainer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -71,7 +71,7 @@ static void work(struct rank *rank, struct part *part, tr_trainer **trainer)
         return;
     }
     if (number == fault->victim)
-        tr_strategy_watch((*trainer)->strategy, TR_WATCHER_PROBE,
+        tr_strategy_watch(trainer_strategy(*trainer), TR_WATCHER_PROBE,
                           (struct tr_strategy_watch){.layer = die, .user = part});
     fault->status[number] = tr_trainer_run(*trainer, NULL, NULL);
     if (fault->status[number] == TR_OK)
@@ -105,7 +105,7 @@ static void *run_part(void *user)
     int64_t live = tr_alloc_live();
     begin_together(part.fault, root);
     work(rank, &part, &trainer);
-    if (root && trainer) part.fault->step = trainer->step;
+    if (root && trainer) part.fault->step = trainer_steps_done(trainer);
     tr_trainer_destroy(&trainer);
     end_together(part.fault, root);
     tr_comm_destroy(&rank->comm);
@@ -279,8 +279,11 @@ static void *step_and_tell(void *user)
     begin_together(fault, root);
     must_train(trainer_create(rank->settings, rank->comm, &trainer));
     end_together(fault, root);
-    if (root)
-        for (int r = 0; r < tr_comm_size(rank->comm); r++) fault->memory += trainer->places[r].memory;
+    for (int r = 0; root && r < tr_comm_size(rank->comm); r++) {
+        struct tr_train_place place = TR_TRAIN_PLACE_INIT;
+        must_train(tr_trainer_place(trainer, r, &place));
+        fault->memory += place.memory;
+    }
     tr_trainer_destroy(&trainer);
     tr_comm_destroy(&rank->comm);
     return NULL;

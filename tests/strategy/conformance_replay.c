@@ -4,7 +4,7 @@
 #include "strategy/conformance.h"
 
 #include "base/numbers/tree.h"
-#include "train/loop/internal.h"
+#include "train/loop/trainer.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -34,8 +34,8 @@ static void lab_open(struct lab *lab, const struct feature *feature)
 {
     struct order order = {.set = {feature->set[0], feature->set[1]}, .stopper = -1};
     lab->trainer = order_trainer(&order, &lab->job);
-    lab->opened = lab->trainer->job;
-    lab->parameters = tr_variables_arena(lab->trainer->variables, TR_ARENA_PARAMETERS);
+    lab->opened = trainer_job(lab->trainer);
+    lab->parameters = tr_variables_arena(trainer_variables(lab->trainer), TR_ARENA_PARAMETERS);
 }
 
 static void begin(struct replay *replay, const struct lab *lab, int64_t replicas)
@@ -131,7 +131,7 @@ void replay_replicas(const struct candidate *candidate, const struct feature *fe
     struct job job;
     tr_trainer *example = open_candidate(candidate, &job);
     lab_open(&lab, feature);
-    const void *options = example->strategy->options;
+    const void *options = trainer_strategy(example)->options;
     int64_t replicas = int_option(candidate, options, "replicas"),
             every = int_option(candidate, options, "every"), microbatches = lab.opened->train.microbatches;
     begin(out, &lab, replicas);
@@ -143,14 +143,14 @@ void replay_replicas(const struct candidate *candidate, const struct feature *fe
                                         .end = tr_cut(microbatches, replicas, r + 1),
                                         .end_step = out->steps,
                                         .alone = true};
-        must_train(tr_gradient_create(lab.trainer->device, lab.opened, lab.trainer->variables, &part, NULL,
-                                      &gradient[r]));
+        must_train(tr_gradient_create(trainer_device(lab.trainer), lab.opened, trainer_variables(lab.trainer),
+                                      &part, NULL, &gradient[r]));
     }
     for (int64_t step = 0; step < out->steps; step++) {
         for (int64_t r = 0; r < replicas; r++) {
             int64_t examples;
             for (int64_t i = 0; i < out->floats; i++) lab.parameters[i] = (float)out->w[r][i];
-            must_train(tr_variables_begin_step(lab.trainer->variables, step));
+            must_train(tr_variables_begin_step(trainer_variables(lab.trainer), step));
             must_train(tr_gradient_step(gradient[r], step, &examples));
             const float *slots = tr_gradient_slots(gradient[r]);
             if (examples > 0 && !apply(out, r, lab.opened, step, slots, slots[out->floats])) out->skipped++;

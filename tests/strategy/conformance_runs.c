@@ -2,7 +2,7 @@
 #include "strategy/conformance.h"
 
 #include "base/alloc.h"
-#include "train/loop/internal.h"
+#include "train/loop/trainer.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -197,16 +197,16 @@ static void run_trainer(tr_trainer *trainer, int rank, const struct member *memb
 {
     const struct order *order = member->order;
     struct result *result = member->result;
-    struct recorder recorder = {result->left, tr_variables_device(trainer->variables)};
+    struct recorder recorder = {result->left, tr_variables_device(trainer_variables(trainer))};
     if (rank == order->stopper) tr_trainer_stop(trainer);
     if (order->recorded && rank == order->ranks - 1)
-        tr_strategy_watch(trainer->strategy, TR_WATCHER_PROBE,
+        tr_strategy_watch(trainer_strategy(trainer), TR_WATCHER_PROBE,
                           (struct tr_strategy_watch){.update = record, .user = &recorder});
     trainer_outcome(trainer, outcome);
     if (outcome->status == TR_OK) must_train(tr_trainer_hash(trainer, outcome->hash));
     if (rank > 0) return;
-    copy_arena(result->left->parameters, trainer->variables, TR_ARENA_PARAMETERS);
-    result->left->has_averages = copy_arena(result->left->averages, trainer->variables, TR_ARENA_EMA);
+    copy_arena(result->left->parameters, trainer_variables(trainer), TR_ARENA_PARAMETERS);
+    result->left->has_averages = copy_arena(result->left->averages, trainer_variables(trainer), TR_ARENA_EMA);
 }
 
 static void *run_member(void *user)

@@ -1,7 +1,7 @@
 #include "strategy/shrink.h"
 
 #include "support/comm_thread/thread.h"
-#include "train/loop/internal.h"
+#include "train/loop/trainer.h"
 
 #include "base/fail.h"
 
@@ -34,8 +34,8 @@ static bool is_due(struct part *part, enum place place, int calls)
 {
     for (int i = 0; i < BLOWS; i++) {
         const struct blow *blow = &part->plan->blow[i];
-        if (blow->place == place && blow->victim == part->number && blow->step == part->trainer->step &&
-            blow->nth == calls)
+        if (blow->place == place && blow->victim == part->number &&
+            blow->step == trainer_steps_done(part->trainer) && blow->nth == calls)
             return true;
     }
     return false;
@@ -43,8 +43,8 @@ static bool is_due(struct part *part, enum place place, int calls)
 
 static void enter_step(struct part *part)
 {
-    if (part->step == part->trainer->step) return;
-    part->step = part->trainer->step;
+    if (part->step == trainer_steps_done(part->trainer)) return;
+    part->step = trainer_steps_done(part->trainer);
     part->layers = part->updates = 0;
 }
 
@@ -63,7 +63,7 @@ static tr_status at_update(void *user, const float *gradient, int64_t begin, int
     enter_step(part);
     if (begin == end || !is_due(part, AT_UPDATE, part->updates++)) return TR_OK;
     for (int i = 0; i < TR_ARENAS; i++) {
-        float *arena = tr_variables_arena(part->trainer->variables, (enum tr_arena)i);
+        float *arena = tr_variables_arena(trainer_variables(part->trainer), (enum tr_arena)i);
         for (int64_t k = begin; arena && k < end; k += 3) arena[k] = 1e30F;
     }
     return die(part);
@@ -97,14 +97,14 @@ static void *run_part(void *user)
     part.plan->comm[part.number] = rank->comm;
     outcome->status = trainer_create(rank->settings, rank->comm, &part.trainer);
     if (outcome->status == TR_OK) {
-        tr_strategy_watch(part.trainer->strategy, TR_WATCHER_DIGESTS,
+        tr_strategy_watch(trainer_strategy(part.trainer), TR_WATCHER_DIGESTS,
                           (struct tr_strategy_watch){at_layer, at_update, &part});
         outcome->status = tr_trainer_run(part.trainer, hear, &part);
     }
     snprintf(outcome->message, sizeof outcome->message, "%s",
              outcome->status == TR_OK ? "" : tr_error_message());
     if (outcome->status == TR_OK) {
-        outcome->step = part.trainer->step;
+        outcome->step = trainer_steps_done(part.trainer);
         if (tr_trainer_hash(part.trainer, outcome->hash) != TR_OK) outcome->hash[0] = '\0';
     } else if (!part.trainer) {
         tr_comm_abort(rank->comm, outcome->message);

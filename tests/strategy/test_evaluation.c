@@ -5,7 +5,7 @@
 #include "comm/transport.h"
 #include "data/images/image.h"
 #include "support/ranks.h"
-#include "train/loop/internal.h"
+#include "train/loop/trainer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,7 +33,7 @@ static void ask(tr_trainer *trainer, struct asked *asked)
     struct tr_train_event none = TR_TRAIN_EVENT_INIT;
     asked->before = asked->after = none;
     must_train(tr_trainer_evaluate(trainer, "test", &asked->before));
-    while (trainer->step < STEPS) must_train(tr_trainer_step(trainer, NULL));
+    while (trainer_steps_done(trainer) < STEPS) must_train(tr_trainer_step(trainer, NULL));
     must_train(tr_trainer_evaluate(trainer, "test", &asked->after));
     asked->metrics = 0;
     for (int i = 0; asked->after.metrics && i < asked->after.metrics->count; i++) {
@@ -41,8 +41,8 @@ static void ask(tr_trainer *trainer, struct asked *asked)
         asked->metrics += !isnan(asked->metric[asked->metrics]);
     }
     asked->missing = tr_trainer_evaluate(trainer, "validation", &none);
-    asked->layers = trainer->job->model->layer_count;
-    asked->evaluators = trainer->evaluator[TR_SET_TEST] != NULL;
+    asked->layers = trainer_job(trainer)->model->layer_count;
+    asked->evaluators = trainer_has_evaluator(trainer, TR_SET_TEST);
 }
 
 static void *ask_rank(void *user)

@@ -3,7 +3,7 @@
 
 #include "strategy/parameter_server/coordinator.h"
 #include "support/comm_thread/thread.h"
-#include "train/loop/internal.h"
+#include "train/loop/trainer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +28,7 @@ struct member {
 
 static void look(struct member *member, const tr_trainer *trainer)
 {
-    const struct ps *self = ps_of(trainer->strategy);
+    const struct ps *self = ps_of(trainer_strategy(trainer));
     const struct ps_coordinator *coordinator = self->server->coordinator;
     member->lost = coordinator->lost;
     member->credits = self->credits;

@@ -6,7 +6,7 @@
 #include "support/ranks.h"
 #include "support/shadow.h"
 
-#include "train/loop/internal.h"
+#include "train/loop/trainer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,8 +23,8 @@ static void *run_to_the_end(void *user)
     bool root = tr_comm_rank(rank->comm) == 0;
     must_train(trainer_create(rank->settings, rank->comm, &trainer));
     trainer_outcome(trainer, &rank->outcome);
-    if (root && !tr_strategy_is_spread(trainer->strategy))
-        must_train(tr_variables_hash(trainer->variables, rank->outcome.hash));
+    if (root && !tr_strategy_is_spread(trainer_strategy(trainer)))
+        must_train(tr_variables_hash(trainer_variables(trainer), rank->outcome.hash));
     tr_trainer_destroy(&trainer);
     tr_comm_destroy(&rank->comm);
     return NULL;

@@ -6,7 +6,7 @@
 #include "support/comm_thread/thread.h"
 #include "comm/transport.h"
 #include "strategy/parameter_server/parameter_server.h"
-#include "train/loop/internal.h"
+#include "train/loop/trainer.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -350,7 +350,7 @@ static void a_gradient_leaves_while_its_worker_computes(void **state)
     comm = comms[1];
     must_train(trainer_create(&job.settings, comm, &trainer));
 
-    const struct ps *ps = ps_of(trainer->strategy);
+    const struct ps *ps = ps_of(trainer_strategy(trainer));
     int64_t floats = ps->share[1];
     int pieces = ps_pieces(ps, 0);
     tr_ticket *word, *got, *given[2], *piece[16];
@@ -371,7 +371,7 @@ static void a_gradient_leaves_while_its_worker_computes(void **state)
                                    (size_t)(end - begin) * sizeof *gradient, "gradient", &piece[i]));
     }
     must_train(tr_comm_send(comm, 0, PS_TAG_PARAMETERS,
-                            tr_variables_arena(trainer->variables, TR_ARENA_PARAMETERS),
+                            tr_variables_arena(trainer_variables(trainer), TR_ARENA_PARAMETERS),
                             (size_t)floats * sizeof(float), "parameters", &given[0]));
     must_train(tr_comm_send(comm, 0, PS_TAG_DOWN, &work, sizeof work, "work", &given[1]));
     must_train(tr_comm_wait(comm, &got));

@@ -8,7 +8,7 @@
 #include "strategy/pipeline/measure.h"
 #include "strategy/pipeline/stage.h"
 #include "strategy/strategy.h"
-#include "train/loop/internal.h"
+#include "train/loop/trainer.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -379,7 +379,7 @@ static void measuring_changes_nothing(void **state)
     double heaviest = 0;
     must_train(tr_trainer_step(trainer, NULL));
     must_train(tr_trainer_hash(trainer, before));
-    must_train(pipeline_measure(trainer->strategy, 2, bound, COUNT, cost));
+    must_train(pipeline_measure(trainer_strategy(trainer), 2, bound, COUNT, cost));
     must_train(tr_trainer_hash(trainer, after));
     assert_string_equal(before, after);
     for (int k = 0; k < COUNT; k++) {
@@ -421,7 +421,7 @@ static tr_status measure(void *user)
 {
     static const int bound[] = {0, 4, 10, 15};
     struct pipeline_cost cost[3];
-    return pipeline_measure(((tr_trainer *)user)->strategy, 1, bound, 3, cost);
+    return pipeline_measure(trainer_strategy(user), 1, bound, 3, cost);
 }
 
 static tr_status make_and_end(void *user)
@@ -470,11 +470,11 @@ static void ranks_divide_the_parameters(void **state)
     job.settings.strategy = "pipeline";
     tr_trainer *trainer = job_trainer(&job);
     struct tr_placement placement;
-    tr_strategy_placement(trainer->strategy, 0, &placement);
+    tr_strategy_placement(trainer_strategy(trainer), 0, &placement);
     assert_string_equal(placement.role, "stage");
-    assert_int_equal(placement.end_layer, trainer->job->model->layer_count);
-    assert_int_equal(placement.updates, trainer->job->model->arena_floats);
-    assert_int_equal(placement.end_microbatch, trainer->job->train.microbatches);
+    assert_int_equal(placement.end_layer, trainer_job(trainer)->model->layer_count);
+    assert_int_equal(placement.updates, trainer_job(trainer)->model->arena_floats);
+    assert_int_equal(placement.end_microbatch, trainer_job(trainer)->train.microbatches);
     tr_trainer_destroy(&trainer);
 }
 

@@ -2,7 +2,7 @@
  * there, not after making, steps, evaluation and saving either. */
 #include "strategy/pipeline/pipeline.h"
 #include "support/ranks.h"
-#include "train/loop/internal.h"
+#include "train/loop/trainer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,11 +52,11 @@ static void expect_own(const char *when, int rank, const char *what, const float
 
 static void look(const tr_trainer *trainer, const char *when)
 {
-    const struct pipeline *self = (const struct pipeline *)trainer->strategy;
-    int64_t floats = trainer->job->model->arena_floats;
+    const struct pipeline *self = (const struct pipeline *)trainer_strategy(trainer);
+    int64_t floats = trainer_job(trainer)->model->arena_floats;
     int rank = self->head.rank;
     for (int i = 0; i < TR_ARENAS; i++) {
-        const float *arena = tr_variables_arena(trainer->variables, (enum tr_arena)i);
+        const float *arena = tr_variables_arena(trainer_variables(trainer), (enum tr_arena)i);
         bool parameters = i == TR_ARENA_PARAMETERS;
         if (!arena) continue;
         expect_own(when, rank, tr_arena_names[i], arena,
@@ -64,7 +64,7 @@ static void look(const tr_trainer *trainer, const char *when)
                    parameters ? self->plan.arena_end : self->share[rank + 1], floats);
     }
     /* For its norm, replicas show each other their shares of the gradient. */
-    bool measured = tr_strategy_measures(trainer->job);
+    bool measured = tr_strategy_measures(trainer_job(trainer));
     expect_own(when, rank, "gradient", self->gradient.data,
                measured ? self->plan.arena_begin : self->share[rank],
                measured ? self->plan.arena_end : self->share[rank + 1], floats);
@@ -73,7 +73,7 @@ static void look(const tr_trainer *trainer, const char *when)
 /* What is told about all ranks agrees with that. */
 static void expect_told(const tr_trainer *trainer)
 {
-    const struct pipeline *self = (const struct pipeline *)trainer->strategy;
+    const struct pipeline *self = (const struct pipeline *)trainer_strategy(trainer);
     struct tr_train_info info = TR_TRAIN_INFO_INIT;
     int64_t parameters = 0;
     must_train(tr_trainer_info(trainer, &info));
@@ -94,8 +94,8 @@ static void expect_told(const tr_trainer *trainer)
 /* Nobody is given parts for the whole. */
 static void expect_no_more(tr_trainer *trainer)
 {
-    const struct pipeline *self = (const struct pipeline *)trainer->strategy;
-    const struct tr_model *model = trainer->job->model;
+    const struct pipeline *self = (const struct pipeline *)trainer_strategy(trainer);
+    const struct tr_model *model = trainer_job(trainer)->model;
     char hash[65];
     assert_int_equal(tr_trainer_hash(trainer, hash), TR_EINVAL);
     for (int i = 0; i < model->parameter_count; i++) {

@@ -4,7 +4,7 @@
  */
 #include "support/ranks.h"
 
-#include "train/loop/internal.h"
+#include "train/loop/trainer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,7 +4,7 @@
 #include "support/training.h"
 
 #include "support/comm_thread/thread.h"
-#include "train/loop/internal.h"
+#include "train/loop/trainer.h"
 
 #include <pthread.h>
 #include <setjmp.h>

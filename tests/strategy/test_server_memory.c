@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "strategy/parameter_server/server.h"
 #include "support/comm_thread/thread.h"
-#include "train/loop/internal.h"
+#include "train/loop/trainer.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -77,9 +77,9 @@ static void look_outside(struct member *member, const struct ps *self, const flo
 /* After the run. */
 static void look(struct member *member, const tr_trainer *trainer)
 {
-    const struct ps *self = ps_of(trainer->strategy);
+    const struct ps *self = ps_of(trainer_strategy(trainer));
     const struct ps_server *server = self->server;
-    member->told = (int64_t)tr_strategy_memory(trainer->strategy);
+    member->told = (int64_t)tr_strategy_memory(trainer_strategy(trainer));
     member->arena = self->head.job->model->arena_floats * (int64_t)sizeof(float);
     member->share = (server->end - server->begin) * (int64_t)sizeof(float);
     member->taken = taken;
@@ -90,7 +90,7 @@ static void look(struct member *member, const tr_trainer *trainer)
         look_outside(member, self, server->out[i].arena);
     }
     for (int i = 0; i < TR_ARENAS; i++)
-        look_outside(member, self, tr_variables_arena(trainer->variables, (enum tr_arena)i));
+        look_outside(member, self, tr_variables_arena(trainer_variables(trainer), (enum tr_arena)i));
 }
 
 static void *run_member(void *user)

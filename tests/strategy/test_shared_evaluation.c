@@ -5,7 +5,7 @@
 #include "strategy/class.h"
 #include "strategy/parameter_server/examination.h"
 #include "checkpoint/checkpoint.h"
-#include "train/loop/internal.h"
+#include "train/loop/trainer.h"
 
 #include "base/alloc.h"
 #include "base/numbers/rng.h"
@@ -73,8 +73,8 @@ static void *run_part(void *user)
     tr_trainer *trainer;
     must_train(trainer_create(rank->settings, rank->comm, &trainer));
     part->comm = rank->comm;
-    part->examiner = trainer->strategy->examiner;
-    tr_strategy_examine_by(trainer->strategy, &(struct tr_examiner){examine, take, part});
+    part->examiner = trainer_strategy(trainer)->examiner;
+    tr_strategy_examine_by(trainer_strategy(trainer), &(struct tr_examiner){examine, take, part});
     part->status = tr_trainer_run(trainer, tr_comm_rank(rank->comm) == 0 ? hear : NULL, part);
     snprintf(part->message, sizeof part->message, "%s", tr_error_message());
     tr_trainer_destroy(&trainer);

@@ -3,7 +3,7 @@
  * really gone. */
 #include "strategy/shrink.h"
 
-#include "train/loop/internal.h"
+#include "train/observe/journal.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"

@@ -2,7 +2,7 @@
  * their moments; what these take is what is said. */
 #include "strategy/shrink.h"
 
-#include "train/loop/internal.h"
+#include "train/loop/trainer.h"
 
 #include "base/fail.h"
 
@@ -98,10 +98,10 @@ static void *run_and_count(void *user)
     if (rank->outcome.status == TR_OK) rank->outcome.status = tr_trainer_run(trainer, NULL, NULL);
     if (rank->outcome.status == TR_OK && tr_trainer_statistics(trainer, &statistics) == TR_OK)
         *figures = (struct figures){
-            .memory = (int64_t)tr_strategy_memory(trainer->strategy),
+            .memory = (int64_t)tr_strategy_memory(trainer_strategy(trainer)),
             .sent = statistics.rank[tr_comm_rank(rank->comm)].bytes_sent,
-            .floats = trainer->job->model->arena_floats,
-            .steps = trainer->step,
+            .floats = trainer_job(trainer)->model->arena_floats,
+            .steps = trainer_steps_done(trainer),
         };
     snprintf(rank->outcome.message, sizeof rank->outcome.message, "%s", tr_error_message());
     tr_trainer_destroy(&trainer);

@@ -4,7 +4,7 @@
 #include "comm/class.h"
 #include "comm/transport.h"
 #include "support/comm_thread/thread.h"
-#include "train/loop/internal.h"
+#include "train/loop/trainer.h"
 
 #include <setjmp.h>
 #include <signal.h>

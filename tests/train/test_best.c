@@ -1,7 +1,7 @@
 /* The best evaluation of a run: its weights are kept whatever comes after, under every strategy, over stops,
  * kills and resumptions, and are those that --best takes. */
 #include "support/ranks.h"
-#include "train/loop/internal.h"
+#include "train/loop/trainer.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -13,7 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "train/loop/internal.h"
+#include "train/loop/trainer.h"
 
 #define PLENTY ((int64_t)1 << 40)
 
@@ -91,13 +91,13 @@ static void what_is_expected_is_no_more_than_what_is_taken(void **state)
         struct tr_train_expected expected;
         begin(&job, &families[i]);
         tr_trainer *trainer = job_trainer(&job);
-        must_train(tr_train_expect_memory(trainer->job, 1, &expected));
+        must_train(tr_train_expect_memory(trainer_job(trainer), 1, &expected));
         int64_t all = expected.gradient + expected.states + expected.parameters;
-        if (all > trainer->memory.ranks)
+        if (all > trainer_memory(trainer)->ranks)
             fail_msg("%s: %lld bytes are expected, %lld are taken", families[i].name, (long long)all,
-                     (long long)trainer->memory.ranks);
+                     (long long)trainer_memory(trainer)->ranks);
         /* It is what counts for a network of any size: parameters and moments. */
-        assert_true(all >= (int64_t)sizeof(float) * trainer->job->model->arena_floats);
+        assert_true(all >= (int64_t)sizeof(float) * trainer_job(trainer)->model->arena_floats);
         tr_trainer_destroy(&trainer);
     }
 }
@@ -119,8 +119,8 @@ static void a_giant_is_refused_at_once(void **state)
 static int64_t taken_of_device(struct job *job)
 {
     tr_trainer *trainer = job_trainer(job);
-    int64_t bytes = trainer->memory.device;
-    assert_int_equal(trainer->memory.ranks, 0);
+    int64_t bytes = trainer_memory(trainer)->device;
+    assert_int_equal(trainer_memory(trainer)->ranks, 0);
     tr_trainer_destroy(&trainer);
     return bytes;
 }

@@ -4,7 +4,7 @@
 #include "support/training.h"
 
 #include "base/alloc.h"
-#include "train/loop/internal.h"
+#include "train/loop/trainer.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -33,9 +33,9 @@ struct told {
 
 static void measure_distance(struct told *told)
 {
-    int64_t floats = tr_variables_floats(told->trainer->variables);
+    int64_t floats = tr_variables_floats(trainer_variables(told->trainer));
     double sum = 0;
-    must_train(tr_variables_store(told->trainer->variables, TR_ARENA_PARAMETERS, told->after));
+    must_train(tr_variables_store(trainer_variables(told->trainer), TR_ARENA_PARAMETERS, told->after));
     for (int64_t i = 0; i < floats; i++) {
         double moved = (double)told->after[i] - (double)told->before[i];
         sum += moved * moved;
@@ -133,11 +133,11 @@ static void the_rate_is_that_of_the_update(void **state)
     job_set(&job, "optimizer.schedule={kind: exponential, decay: 0.8, every: 1, warmup: 3}");
     job_set(&job, "train.steps=6");
     struct told told = {.trainer = job_trainer(&job)};
-    size_t floats = (size_t)tr_variables_floats(told.trainer->variables);
+    size_t floats = (size_t)tr_variables_floats(trainer_variables(told.trainer));
     told.before = tr_alloc_zero(floats, sizeof(float));
     told.after = tr_alloc_zero(floats, sizeof(float));
     assert_true(told.before && told.after);
-    must_train(tr_variables_store(told.trainer->variables, TR_ARENA_PARAMETERS, told.before));
+    must_train(tr_variables_store(trainer_variables(told.trainer), TR_ARENA_PARAMETERS, told.before));
     must_train(tr_trainer_run(told.trainer, hear, &told));
     assert_int_equal(told.reports, 6);
     for (int i = 0; i < 6; i++) {

@@ -2,7 +2,6 @@
 #include "support/ranks.h"
 
 #include "base/files/file.h"
-#include "train/loop/internal.h"
 
 #include <math.h>
 #include <setjmp.h>

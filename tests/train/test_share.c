@@ -14,7 +14,7 @@
 
 #include "base/fail.h"
 #include "base/files/mapped.h"
-#include "train/loop/internal.h"
+#include "train/loop/trainer.h"
 
 /* What a rank sees of its training data. */
 struct seen {
@@ -46,7 +46,7 @@ static void *look(void *user)
     tr_ticket *ticket = NULL;
     rank->outcome = (struct outcome){.status = trainer_create(rank->settings, rank->comm, &trainer)};
     if (rank->outcome.status == TR_OK) {
-        const tr_source *source = trainer->job->source[TR_SET_TRAIN];
+        const tr_source *source = trainer_job(trainer)->source[TR_SET_TRAIN];
         seen->shared = tr_mapped_at(source->resident) != NULL;
         seen->inode = inode_at(source->resident);
         rank->outcome.status = tr_comm_barrier(rank->comm, &ticket); /* all look while all are there */

@@ -1,20 +1,16 @@
 /* The inside of a trainer, shared by its creation (trainer.c), its loop (trainer_run.c), its evaluations
- * (trainer_evaluate.c) and its checkpoints (trainer_save.c, trainer_restore.c), and with what gives it other
- * parameters to begin with (export/import.c). */
+ * (trainer_evaluate.c) and its checkpoints (trainer_save.c, trainer_restore.c). */
 #ifndef TR_TRAIN_TRAINER_INTERNAL_H
 #define TR_TRAIN_TRAINER_INTERNAL_H
 
 #include "train/observe/digests.h"
-#include "train/setup/memory.h"
 #include "train/evaluate/evaluate.h"
+#include "train/loop/trainer.h"
 #include "train/observe/observation.h"
 #include "data/cache/store.h"
-#include "job/job.h"
 #include "job/step/mirror.h"
-#include "strategy/strategy.h"
 #include "train/observe/journal.h"
 #include "train/observe/recording.h"
-#include "trireme/train.h"
 
 #include <stdatomic.h>
 
@@ -90,22 +86,17 @@ struct tr_trainer {
     char *settings_text, *strategy_text; /* for tr_trainer_info() */
     char *resumed;                       /* path, or NULL */
     int64_t resumed_step; /* its steps, where settings are those that it was made with; else -1 */
-    char *resume_note;                   /* skipped checkpoints, or NULL */
-    char *start_note;                    /* what parameters began with, or NULL */
-    int64_t saved_step;                  /* step of the newest checkpoint of this run, -1: none */
-    double saved_at;                     /* tr_clock_seconds() of it */
-    char *checkpoint;                    /* its path, on the root, or NULL */
+    char *resume_note;    /* skipped checkpoints, or NULL */
+    char *start_note;     /* what parameters began with, or NULL */
+    int64_t saved_step;   /* step of the newest checkpoint of this run, -1: none */
+    double saved_at;      /* tr_clock_seconds() of it */
+    char *checkpoint;     /* its path, on the root, or NULL */
     char data_digest[TR_SHA256_TEXT];
     /* Of the parameters after hash_step steps (-1: none), where no rank has all of them. */
     char hash[TR_SHA256_TEXT];
     int64_t hash_step;
     atomic_int stop; /* any thread and signal handlers set it */
 };
-
-/* tr_trainer_create() as one rank of `comm`, which is borrowed until the trainer is destroyed. Collective, as
-   is everything that is done with the trainer then: stepping, running, saving, evaluating. Only the root
-   (rank 0) writes checkpoints and tells the listener. */
-tr_status trainer_create(const struct tr_train_settings *settings, tr_comm *comm, tr_trainer **out);
 
 static inline bool trainer_is_root(const tr_trainer *trainer)
 {
@@ -129,11 +120,11 @@ tr_status trainer_note_hash(tr_trainer *trainer);
 
 /* How far a rank has come, and what all have agreed on; trainer_shrink.c. */
 struct trainer_progress {
-    int64_t step;                   /* steps done */
-    int32_t resting;                /* what comes after the last of them is not over */
-    int32_t root;                   /* of the job so far, by its number */
-    int64_t saved;  /* newest step whose checkpoint was told; in the end, as the root knows it */
-    int64_t tested; /* steps done at the last evaluation on the test data; in the end, the root's */
+    int64_t step;    /* steps done */
+    int32_t resting; /* what comes after the last of them is not over */
+    int32_t root;    /* of the job so far, by its number */
+    int64_t saved;   /* newest step whose checkpoint was told; in the end, as the root knows it */
+    int64_t tested;  /* steps done at the last evaluation on the test data; in the end, the root's */
     struct tr_step_figures figures; /* of it */
 };
 /* The ranks that take part in the job from the beginning, where these shall outlive each other. Collective.
