@@ -181,9 +181,9 @@ static tr_status carry_out(tr_trainer *trainer, const struct cli_train_options *
     return status;
 }
 
-/* Who leaves first makes mpirun end the others: the one that speaks is given time to find out why by itself,
-   before all processes are dead for another reason. */
-static void leave_the_word(const struct cli_train_options *options, int rank)
+/* Who leaves first makes mpirun end the others: the reporter is given time to find out why
+   by itself, before all processes are dead for another reason. */
+static void last_words(const struct cli_train_options *options, int rank)
 {
     cli_launched_note(CLI_NOTE_LOST, rank);
     if (strcmp(transport_of(options), "mpi") != 0) return;
@@ -212,9 +212,9 @@ static tr_status take_part(tr_trainer *trainer, const struct cli_train_options *
     }
     stop_listening();
     if (*root) return status;
-    if (status == TR_EPEER && !tr_trainer_speaks(trainer)) {
+    if (status == TR_EPEER && !tr_trainer_is_reporter(trainer)) {
         cli_output_leave_with(cli_exit_of(status));
-        leave_the_word(options, rank);
+        last_words(options, rank);
         return TR_OK;
     }
     return status == TR_OK || status == TR_EPEER ? status : tr_fail_in(status, "rank %d", rank);

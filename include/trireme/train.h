@@ -240,7 +240,7 @@ struct tr_train_event {
 typedef int (*tr_train_listener)(void *user, const struct tr_train_event *event);
 
 /* Whether this process is the one to tell people how the job goes: the first one that is still there. */
-TR_API bool tr_trainer_speaks(const tr_trainer *trainer);
+TR_API bool tr_trainer_is_reporter(const tr_trainer *trainer);
 
 /* Notes how the run was started, for the journal that the next tr_trainer_run() begins: a command line, which
    the report gives as the way to repeat the run. `command` is borrowed for the call. TR_ENOMEM. */

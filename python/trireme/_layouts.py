@@ -592,7 +592,7 @@ FUNCTIONS = {
     "tr_trainer_destroy": (None, [POINTER(c_void_p)]),
     "tr_trainer_info": (c_int, [c_void_p, POINTER(tr_train_info)]),
     "tr_trainer_place": (c_int, [c_void_p, c_int, POINTER(tr_train_place)]),
-    "tr_trainer_speaks": (c_bool, [c_void_p]),
+    "tr_trainer_is_reporter": (c_bool, [c_void_p]),
     "tr_trainer_note_command": (c_int, [c_void_p, c_char_p]),
     "tr_trainer_run": (c_int, [c_void_p, tr_train_listener, c_void_p]),
     "tr_trainer_step": (c_int, [c_void_p, POINTER(tr_train_event)]),

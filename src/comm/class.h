@@ -159,9 +159,9 @@ struct tr_comm {
     tr_ticket **newest;       /* where the list of the active ones ends; void while there are none */
     struct tr_comm_statistics statistics;
     bool dead;
-    char *reason;             /* why */
-    bool tolerant, disbanded; /* see tr_comm_tolerate(), tr_comm_disband() */
-    bool outlives, bereaved;  /* a part of tr_comm_survivors(); that a rank of it died */
+    char *reason;               /* why */
+    bool tolerant, dissolved;   /* see tr_comm_tolerate(), tr_comm_dissolve() */
+    bool outlives, lost_member; /* a part of tr_comm_survivors(); that a rank of it died */
     /* The thread of tr_comm_use_progress_thread(), or NULL; that it is at work now; what it found wrong and
        nobody was told yet. */
     struct tr_progress_thread *progress;

@@ -215,7 +215,7 @@ tr_status tr_comm_die(tr_comm *comm, tr_status status)
     if (comm->dead) return status;
     struct tr_failure failure;
     tr_failure_keep(&failure, status);
-    if (comm->bereaved) { /* the others find out by themselves, and all go on */
+    if (comm->lost_member) { /* the others find out by themselves, and all go on */
         comm->dead = true;
         comm->reason = tr_strdup(failure.message);
         return status;
@@ -240,27 +240,27 @@ void tr_comm_tolerate(tr_comm *comm)
     pthread_mutex_unlock(&comm->lock);
 }
 
-void tr_comm_disband(tr_comm *comm)
+void tr_comm_dissolve(tr_comm *comm)
 {
     pthread_mutex_lock(&comm->lock);
-    comm->disbanded = true;
+    comm->dissolved = true;
     pthread_mutex_unlock(&comm->lock);
 }
 
-bool tr_comm_is_bereaved(tr_comm *comm)
+bool tr_comm_lost_member(tr_comm *comm)
 {
     pthread_mutex_lock(&comm->lock);
-    bool bereaved = comm->dead && comm->bereaved;
+    bool lost_member = comm->dead && comm->lost_member;
     pthread_mutex_unlock(&comm->lock);
-    return bereaved;
+    return lost_member;
 }
 
-bool tr_comm_is_disbanded(tr_comm *comm)
+bool tr_comm_is_dissolved(tr_comm *comm)
 {
     pthread_mutex_lock(&comm->lock);
-    bool disbanded = comm->disbanded;
+    bool dissolved = comm->dissolved;
     pthread_mutex_unlock(&comm->lock);
-    return disbanded;
+    return dissolved;
 }
 
 /* Takes back what is under way. False: some of it is in use by the transport, and stays allocated. */
@@ -281,7 +281,7 @@ bool tr_comm_end_operations(tr_comm *comm, const char *why)
 {
     tr_comm_use_progress_thread(comm, false);
     if (!comm->active) return true;
-    if (!comm->disbanded) tr_comm_abort(comm, why);
+    if (!comm->dissolved) tr_comm_abort(comm, why);
     return withdraw_all(comm);
 }
 
@@ -293,12 +293,12 @@ void tr_comm_destroy(tr_comm **handle)
     assert(comm->part_bits == 0); /* parts end first */
     tr_comm_use_progress_thread(comm, false);
     tr_ticket *ticket = NULL;
-    bool clean = !comm->dead && !comm->active && !comm->disbanded;
+    bool clean = !comm->dead && !comm->active && !comm->dissolved;
     /* The transport of a part lives on, so that what was sent arrives. */
     if (clean && comm->size > 1 && !comm->whole)
         clean = tr_comm_barrier(comm, &ticket) == TR_OK && tr_comm_wait(comm, &ticket) == TR_OK;
     if (!clean) {
-        if (!comm->disbanded) tr_comm_abort(comm, "it ended while operations were under way");
+        if (!comm->dissolved) tr_comm_abort(comm, "it ended while operations were under way");
         withdraw_all(comm);
     }
     comm->class->destroy(comm, clean);

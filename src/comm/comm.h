@@ -91,8 +91,8 @@ tr_status tr_comm_require(tr_comm *comm, const int *ranks, int count);
 void tr_comm_tolerate(tr_comm *comm);
 /* The ranks have agreed to part, each on its own, since some are lost: tr_comm_destroy() neither waits for
    anybody nor tells that this rank gave up. Leave the process by _exit() as after a failure. Local. */
-void tr_comm_disband(tr_comm *comm);
-bool tr_comm_is_disbanded(tr_comm *comm);
+void tr_comm_dissolve(tr_comm *comm);
+bool tr_comm_is_dissolved(tr_comm *comm);
 
 /* ---- messages ---- */
 
@@ -240,14 +240,14 @@ tr_status tr_comm_split(tr_comm *comm, int color, int key, tr_comm **out);
 /* Agrees with all ranks of `comm`, which is no part, that live on who these are, and makes a part of them, in
    which they count in the order of their present ranks. All that live must call it, and it waits until each
    has come or died. In such a part, the death of a rank ends the part alone: any wait, for whomever, fails
-   with TR_EPEER, tr_comm_is_bereaved() says so, and the others may call this again; to send through the
+   with TR_EPEER, tr_comm_lost_member() says so, and the others may call this again; to send through the
    whole, or to wait there, is for this function alone. Any other failure ends the job. Parts that have ended
    are to be kept until the end, so that what was sent there is not taken for something else; TR_EINVAL when
    there are TR_COMM_PARTS. Returned, destroy with tr_comm_destroy() before `comm`. TR_EPEER where a rank gave
    up, with its reason, or hangs; TR_ENOMEM. */
 tr_status tr_comm_survivors(tr_comm *comm, tr_comm **out);
 /* Whether this part has ended since a rank of it died. Local. */
-bool tr_comm_is_bereaved(tr_comm *comm);
+bool tr_comm_lost_member(tr_comm *comm);
 
 /* ---- memory that ranks of a host share ---- */
 

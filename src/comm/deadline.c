@@ -207,7 +207,7 @@ tr_status tr_comm_judge(tr_comm *comm, const tr_ticket *ticket, double now, stru
         patience->troubled = now;
     } else if (now - patience->troubled > (comm->whole ? comm->whole : comm)->class->grace) {
         /* It may have sent what it owed us just before. */
-        comm->bereaved = comm->outlives && loss.life == TR_COMM_DEAD;
+        comm->lost_member = comm->outlives && loss.life == TR_COMM_DEAD;
         return fail_lost(comm, &loss);
     }
     if (waited > comm->settings.patience) return fail_impatient(comm, ticket, waited);

@@ -337,7 +337,7 @@ static const char *requires(tr_comm *comm)
     CHECK(strstr(tr_error_message(), "rank 0 on host thread-host-0 gave up: rank 2 is gone"));
     CHECK_OK(tr_comm_require(comm, others + 1, 1)); /* ourselves */
     CHECK_OK(tr_comm_progress(comm));
-    tr_comm_disband(comm);
+    tr_comm_dissolve(comm);
     return NULL;
 }
 
@@ -364,7 +364,7 @@ static const char *serve(tr_comm *comm)
             tr_ticket *send;
             CHECK_DONE(comm, &send, tr_comm_send(comm, 0, 1, &i, sizeof i, "push", &send));
         }
-        tr_comm_disband(comm); /* leaving together is impossible now */
+        tr_comm_dissolve(comm); /* leaving together is impossible now */
         return NULL;
     }
     for (int w = 1; w <= WORKERS; w++, left++)
@@ -398,7 +398,7 @@ static const char *serve(tr_comm *comm)
           tr_comm_life(comm, 3, NULL, 0) != TR_COMM_GAVE_UP);
     if (tr_comm_require(comm, needed, 2) != TR_OK) CHECK(strstr(tr_error_message(), "has left"));
     CHECK_OK(tr_comm_progress(comm)); /* it lives */
-    tr_comm_disband(comm);
+    tr_comm_dissolve(comm);
     return NULL;
 }
 

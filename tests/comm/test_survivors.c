@@ -76,8 +76,8 @@ static void *live(void *user)
     struct person *person = user;
     tr_comm *parts[TR_COMM_PARTS] = {NULL};
     tr_status status = TR_EPEER;
-    bool bereaved = true;
-    while (status == TR_EPEER && bereaved && !person->dead) {
+    bool lost_member = true;
+    while (status == TR_EPEER && lost_member && !person->dead) {
         tr_comm **part = &parts[person->parts];
         status = tr_comm_survivors(person->comm, part);
         if (status != TR_OK) break;
@@ -85,12 +85,12 @@ static void *live(void *user)
         person->members = 0;
         for (int r = 0; r < tr_comm_size(*part); r++) person->members |= 1u << tr_comm_number(*part, r);
         status = exchange(person, *part);
-        bereaved = tr_comm_is_bereaved(*part);
+        lost_member = tr_comm_lost_member(*part);
     }
     person->status = status;
     snprintf(person->message, sizeof person->message, "%s", tr_error_message());
     while (person->parts > 0) tr_comm_destroy(&parts[--person->parts]);
-    if (person->members != (1u << SIZE) - 1) tr_comm_disband(person->comm);
+    if (person->members != (1u << SIZE) - 1) tr_comm_dissolve(person->comm);
     pthread_mutex_lock(&person->leaving);
     tr_comm *comm = person->comm;
     person->comm = NULL;
@@ -187,7 +187,7 @@ static void *wait_in_vain(void *user)
     if (person->status == TR_OK && person->rank == 0)
         person->status = tr_comm_receive(crew, 1, 5, &word, sizeof word, "word", &ticket);
     if (person->status == TR_OK && person->rank == 0) person->status = tr_comm_wait(crew, &ticket);
-    person->dead = person->status == TR_EPEER && tr_comm_is_bereaved(crew);
+    person->dead = person->status == TR_EPEER && tr_comm_lost_member(crew);
     return crew;
 }
 
@@ -211,7 +211,7 @@ static void any_death_ends_any_wait(void **state)
     for (int r = 0; r < COUNT; r++) {
         tr_comm *part = crew[r];
         tr_comm_destroy(&part);
-        tr_comm_disband(comms[r]);
+        tr_comm_dissolve(comms[r]);
         tr_comm_destroy(&comms[r]);
     }
 }

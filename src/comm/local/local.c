@@ -70,7 +70,7 @@ static tr_status local_test(tr_comm *comm, struct tr_transfer *transfer)
 static bool local_withdraw(tr_comm *comm, struct tr_transfer *transfer)
 {
     double silence;
-    bool lost = comm->dead || comm->disbanded ||
+    bool lost = comm->dead || comm->dissolved ||
                 (transfer->peer != comm->rank &&
                  local_life(comm, transfer->peer, &silence, NULL, 0) != TR_COMM_ALIVE);
     return tr_local_mail_withdraw(local_of(comm)->mail, transfer, lost);

@@ -22,7 +22,7 @@ struct tr_store {
     tr_cache *cache;     /* or NULL */
     atomic_bool refused; /* the cache did not take an entry: say so once */
     int slot[TR_STORE_SLOTS];
-    bool speaks, defers;
+    bool is_reporter, defers;
     double patience; /* seconds to wait for another process */
     int64_t memory;  /* bytes that unpacked data may take */
     const struct tr_named_source *given;
@@ -298,7 +298,7 @@ static tr_status open_shared(tr_store *store, const struct tr_source_request *re
     tr_status status = TR_OK;
     *out = NULL;
     TR_TRY(make_key(request, "request", add_paths, key));
-    bool held = tr_hold_take(slot, 0, store->speaks ? "unpacks the data" : NULL, store->patience);
+    bool held = tr_hold_take(slot, 0, store->is_reporter ? "unpacks the data" : NULL, store->patience);
     if (held) status = take_slot(store, slot, key, &taken, out);
     if (status != TR_OK && status != TR_ENOMEM) status = TR_OK; /* then from the files */
     if (status == TR_OK && !*out) {
@@ -348,10 +348,10 @@ void tr_store_allow_memory(tr_store *store, int64_t bytes)
     store->memory = bytes;
 }
 
-void tr_store_share(tr_store *store, const int slot[TR_STORE_SLOTS], double patience, bool speaks)
+void tr_store_share(tr_store *store, const int slot[TR_STORE_SLOTS], double patience, bool is_reporter)
 {
     memcpy(store->slot, slot, sizeof store->slot);
-    store->speaks = speaks;
+    store->is_reporter = is_reporter;
     store->patience = patience;
 }
 

@@ -29,8 +29,8 @@ void tr_store_destroy(tr_store **store);
 
 /* Gives the store the slots that the processes of this host share, -1 for none; the descriptors are taken.
    Each process has opened the file for itself. After `patience` seconds of waiting for another one, this one
-   works for itself. `speaks`: it tells people that it waits. */
-void tr_store_share(tr_store *store, const int slot[TR_STORE_SLOTS], double patience, bool speaks);
+   works for itself. `is_reporter`: it tells people that it waits. */
+void tr_store_share(tr_store *store, const int slot[TR_STORE_SLOTS], double patience, bool is_reporter);
 
 /* Files of more bytes than this are not unpacked: their contents take at least as much memory. TR_ENOMEM
    then. INT64_MAX: whatever there is. */

@@ -345,6 +345,6 @@ tr_status ps_server_run(struct ps *self, const atomic_int *stop, int32_t request
         if (quiet) self->watch.waited += tr_clock_seconds() - now;
     }
     TR_TRY(ps_outbox_flush(&self->outbox));
-    if (server->lost > 0) tr_comm_disband(self->head.comm);
+    if (server->lost > 0) tr_comm_dissolve(self->head.comm);
     return TR_OK;
 }

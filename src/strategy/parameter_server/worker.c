@@ -285,7 +285,7 @@ tr_status ps_worker_run(struct ps *self, const atomic_int *stop, int32_t request
     while (down->kind == PS_WORK || down->kind == PS_PIECE)
         TR_TRY(down->kind == PS_WORK ? contribute(self, *stop ? request : 0) : ps_worker_examine(self));
     if (down->kind != PS_ENDED) return ps_worker_refuse(down->kind);
-    if (down->lost > 0) tr_comm_disband(self->head.comm);
+    if (down->lost > 0) tr_comm_dissolve(self->head.comm);
     return TR_OK;
 }
 
@@ -385,6 +385,6 @@ tr_status ps_root_end(struct ps *self)
     TR_TRY(ps_worker_say(self, 0, &up));
     TR_TRY(ps_worker_hear(self, 0));
     if (down->kind != PS_ENDED) return ps_worker_refuse(down->kind);
-    if (down->lost > 0) tr_comm_disband(self->head.comm);
+    if (down->lost > 0) tr_comm_dissolve(self->head.comm);
     return TR_OK;
 }

@@ -47,7 +47,7 @@ struct tr_trainer {
     tr_comm *crew[TR_COMM_PARTS];
     int crews;
     struct trainer_told told;
-    bool reigns; /* this rank is the root of the run under way, and has what that takes */
+    bool is_root; /* this rank is the root of the run under way, and has what that takes */
     tr_strategy *strategy;
     struct tr_strategy_settings strategy_settings;
     char *shares_given; /* of the settings; speeds are of all ranks that the job began with. NULL: none */
@@ -137,7 +137,7 @@ bool trainer_may_shrink(const tr_trainer *trainer, tr_status status);
    says who was lost. Collective among those who live. TR_EPEER where they cannot. */
 tr_status trainer_shrink(tr_trainer *trainer, struct trainer_progress *progress, char *text, size_t size);
 /* Parts with the crews, after everything that uses them. */
-void trainer_disband(tr_trainer *trainer);
+void trainer_dissolve(tr_trainer *trainer);
 /* Where the rank became the root since another one died: takes the directory, and goes on with journal and
    events. Local. TR_EIO. */
 tr_status trainer_take_over(tr_trainer *trainer);

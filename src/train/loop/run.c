@@ -231,7 +231,7 @@ static tr_status lead(struct run *run)
 static tr_status end_recording(tr_trainer *trainer, tr_status status)
 {
     bool failed = status != TR_OK && status != TR_EINTERRUPTED;
-    bool alone = failed || (trainer->comm && tr_comm_is_disbanded(trainer->comm));
+    bool alone = failed || (trainer->comm && tr_comm_is_dissolved(trainer->comm));
     struct tr_failure how;
     tr_failure_keep(&how, status);
     tr_status ended =
@@ -263,7 +263,7 @@ tr_status tr_trainer_run(tr_trainer *trainer, tr_train_listener listener, void *
     if (trainer->comm) tr_comm_statistics_reset(trainer->comm);
     bool follows =
         trainer->comm && tr_strategy_is_asynchronous(trainer->strategy) && !trainer_is_root(trainer);
-    trainer->reigns = trainer_is_root(trainer);
+    trainer->is_root = trainer_is_root(trainer);
     if (!follows) trainer_journal_start(trainer);
     tr_recording_enter(&trainer->recording);
     tr_status status =

@@ -42,13 +42,13 @@ tr_status trainer_form_crew(tr_trainer *trainer, const struct tr_train_settings 
     return next_crew(trainer, &trainer->comm);
 }
 
-void trainer_disband(tr_trainer *trainer)
+void trainer_dissolve(tr_trainer *trainer)
 {
     if (!trainer->whole) return;
     bool all =
         trainer->crews > 0 && tr_comm_size(trainer->crew[trainer->crews - 1]) == tr_comm_size(trainer->whole);
     while (trainer->crews > 0) tr_comm_destroy(&trainer->crew[--trainer->crews]);
-    if (!all) tr_comm_disband(trainer->whole);
+    if (!all) tr_comm_dissolve(trainer->whole);
     trainer->whole = trainer->comm = NULL;
 }
 
@@ -63,7 +63,7 @@ void trainer_tell_others(tr_trainer *trainer)
 
 bool trainer_may_shrink(const tr_trainer *trainer, tr_status status)
 {
-    return status == TR_EPEER && trainer->whole && tr_comm_is_bereaved(trainer->comm);
+    return status == TR_EPEER && trainer->whole && tr_comm_lost_member(trainer->comm);
 }
 
 static bool changes_root(const tr_comm *before, const tr_comm *crew)
@@ -211,9 +211,9 @@ tr_status trainer_shrink(tr_trainer *trainer, struct trainer_progress *progress,
         TR_TRY(next_crew(trainer, &crew));
         TR_TRY(check_root(trainer));
         name_lost(trainer, crew, text, size);
-        if (!trainer->reigns && tr_comm_rank(crew) == 0) trainer_learn_told(trainer);
+        if (!trainer->is_root && tr_comm_rank(crew) == 0) trainer_learn_told(trainer);
         tr_status status = agree(trainer, crew, progress);
         if (status == TR_OK) status = rebuild(trainer, crew, progress->step);
-        if (status != TR_EPEER || !tr_comm_is_bereaved(crew)) return status;
+        if (status != TR_EPEER || !tr_comm_lost_member(crew)) return status;
     }
 }

@@ -114,8 +114,8 @@ static tr_status take_directory(tr_trainer *trainer)
 
 tr_status trainer_take_over(tr_trainer *trainer)
 {
-    if (trainer->reigns || !trainer_is_root(trainer)) return TR_OK;
-    trainer->reigns = true;
+    if (trainer->is_root || !trainer_is_root(trainer)) return TR_OK;
+    trainer->is_root = true;
     if (trainer->out && trainer->lock < 0) TR_TRY(take_directory(trainer));
     trainer_journal_go_on(trainer);
     trainer_observe_take_over(trainer);

@@ -349,7 +349,7 @@ void tr_trainer_destroy(tr_trainer **handle)
     tr_free(trainer->start_note);
     tr_strategy_statistics_release(&trainer->statistics);
     tr_free(trainer->rank_statistics);
-    trainer_disband(trainer);
+    trainer_dissolve(trainer);
     tr_comm_destroy(&trainer->own_comm);
     tr_free(trainer);
     *handle = NULL;
@@ -360,7 +360,7 @@ void tr_trainer_stop(tr_trainer *trainer)
     trainer->stop = 1;
 }
 
-bool tr_trainer_speaks(const tr_trainer *trainer)
+bool tr_trainer_is_reporter(const tr_trainer *trainer)
 {
     /* Who gave up is there, and says why itself. */
     for (int r = 0; trainer->comm && r < tr_comm_rank(trainer->comm); r++) {
