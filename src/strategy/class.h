@@ -67,8 +67,8 @@ struct tr_strategy_asynchronous {
     /* On the root: all did what `out`, zeroed, with room for all ranks, is to tell; with NULL in its place:
        the run is over, and the others are released. */
     tr_status (*end)(tr_strategy *strategy, struct tr_strategy_statistics *out);
-    /* On the root: tr_strategy_examine(). NULL: the root examines by itself. */
-    tr_status (*examine)(tr_strategy *strategy, const struct tr_examination *examination);
+    /* On the root: tr_strategy_evaluate(). NULL: the root evaluates by itself. */
+    tr_status (*evaluate)(tr_strategy *strategy, const struct tr_shared_evaluation *evaluation);
 };
 
 /* Of state that outlives the rank that keeps it, where settings.outlives asks for that. */
@@ -170,7 +170,7 @@ struct tr_strategy {
     struct tr_shares shares; /* which microbatches ranks compute, where the class has `share` */
     size_t memory; /* bytes of device memory and windows that the class took beside the replicas' */
     struct tr_strategy_settings settings;
-    struct tr_examiner examiner;
+    struct tr_evaluation_hooks hooks;
     struct tr_strategy_watch watcher[TR_WATCHERS], watch; /* the second: of all watchers */
     struct tr_rank_statistics done;                       /* compute_seconds, contributions */
     int64_t ahead;                                        /* see tr_strategy_take_ahead() */

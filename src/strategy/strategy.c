@@ -295,15 +295,15 @@ tr_status tr_strategy_inherit(tr_strategy *strategy, tr_strategy *from, int64_t 
     return strategy->class->succession->inherit(strategy, from, step);
 }
 
-void tr_strategy_examine_by(tr_strategy *strategy, const struct tr_examiner *examiner)
+void tr_strategy_set_evaluation_hooks(tr_strategy *strategy, const struct tr_evaluation_hooks *hooks)
 {
-    strategy->examiner = *examiner;
+    strategy->hooks = *hooks;
 }
 
-tr_status tr_strategy_examine(tr_strategy *strategy, const struct tr_examination *examination)
+tr_status tr_strategy_evaluate(tr_strategy *strategy, const struct tr_shared_evaluation *evaluation)
 {
     const struct tr_strategy_asynchronous *class = strategy->class->asynchronous;
-    if (class && class->examine) return class->examine(strategy, examination);
+    if (class && class->evaluate) return class->evaluate(strategy, evaluation);
     return tr_fail(TR_EUNSUPPORTED, "evaluations are not shared under the strategy %s; evaluate by the root",
                    strategy->class->name);
 }

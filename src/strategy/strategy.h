@@ -167,27 +167,27 @@ void tr_strategy_allow_next(tr_strategy *strategy, bool allowed);
 bool tr_strategy_has_begun(const tr_strategy *strategy);
 /* An evaluation of a run of an asynchronous strategy, which all who compute share: of the state gathered
    last, with moving averages in the place of parameters where the job keeps them. */
-struct tr_examination {
-    int64_t set;          /* what is evaluated, for the examiners to know */
+struct tr_shared_evaluation {
+    int64_t set;          /* what is evaluated, for the ranks to know */
     int64_t count, piece; /* examples; and those that one takes at a time, at least 1 */
     int64_t bytes;        /* of what is found about an example */
 };
-struct tr_examiner {
+struct tr_evaluation_hooks {
     /* Finds out about the examples [first, end), `found` being (end - first) * bytes. On others than the
        root, what the network is to compute with is in the place of the parameters. */
-    tr_status (*examine)(void *user, const struct tr_examination *examination, int64_t first, int64_t end,
-                         void *found);
+    tr_status (*evaluate)(void *user, const struct tr_shared_evaluation *evaluation, int64_t first,
+                          int64_t end, void *found);
     /* On the root: what somebody found; of each example once, in any order. */
-    tr_status (*take)(void *user, const struct tr_examination *examination, int64_t first, int64_t end,
+    tr_status (*take)(void *user, const struct tr_shared_evaluation *evaluation, int64_t first, int64_t end,
                       const void *found);
     void *user;
 };
-/* Who examines on this rank; before a run. Local. */
-void tr_strategy_examine_by(tr_strategy *strategy, const struct tr_examiner *examiner);
-/* Has all examples examined by all who compute, as they come to it; what one leaves behind who is lost,
+/* Who evaluates on this rank; before a run. Local. */
+void tr_strategy_set_evaluation_hooks(tr_strategy *strategy, const struct tr_evaluation_hooks *hooks);
+/* Has all examples evaluated by all who compute, as they come to it; what one leaves behind who is lost,
    another does. The root alone, in a run, of an asynchronous strategy. TR_EUNSUPPORTED where the class
-   cannot: then the root examines all by itself. */
-tr_status tr_strategy_examine(tr_strategy *strategy, const struct tr_examination *examination);
+   cannot: then the root evaluates all by itself. */
+tr_status tr_strategy_evaluate(tr_strategy *strategy, const struct tr_shared_evaluation *evaluation);
 /* What ranks other than the root do in a run of an asynchronous strategy: work until the root ends the run.
    `*stop` is looked at now and then and hands `request` to the root once set. TR_OK at the end of the run.
  */

@@ -3,7 +3,7 @@
 #include "support/comm_thread/thread.h"
 #include "support/ranks.h"
 #include "strategy/class.h"
-#include "strategy/parameter_server/examination.h"
+#include "strategy/parameter_server/assignment.h"
 #include "checkpoint/checkpoint.h"
 #include "train/loop/trainer.h"
 
@@ -23,7 +23,7 @@
 /* What a rank saw and did. */
 struct part {
     int victim; /* the rank that dies with a piece of an evaluation, -1: none */
-    struct tr_examiner examiner;
+    struct tr_evaluation_hooks hooks;
     tr_comm *comm;
     tr_status status;
     char message[512];
@@ -35,20 +35,20 @@ struct part {
     char saved[SCRATCH_PATH];
 };
 
-static tr_status examine(void *user, const struct tr_examination *examination, int64_t first, int64_t end,
-                         void *found)
+static tr_status evaluate(void *user, const struct tr_shared_evaluation *evaluation, int64_t first,
+                          int64_t end, void *found)
 {
     struct part *part = user;
     part->pieces++;
     if (tr_comm_rank(part->comm) == part->victim) tr_comm_thread_kill(part->comm);
-    return part->examiner.examine(part->examiner.user, examination, first, end, found);
+    return part->hooks.evaluate(part->hooks.user, evaluation, first, end, found);
 }
 
-static tr_status take(void *user, const struct tr_examination *examination, int64_t first, int64_t end,
+static tr_status take(void *user, const struct tr_shared_evaluation *evaluation, int64_t first, int64_t end,
                       const void *found)
 {
     struct part *part = user;
-    return part->examiner.take(part->examiner.user, examination, first, end, found);
+    return part->hooks.take(part->hooks.user, evaluation, first, end, found);
 }
 
 static int hear(void *user, const struct tr_train_event *event)
@@ -73,8 +73,9 @@ static void *run_part(void *user)
     tr_trainer *trainer;
     must_train(trainer_create(rank->settings, rank->comm, &trainer));
     part->comm = rank->comm;
-    part->examiner = trainer_strategy(trainer)->examiner;
-    tr_strategy_examine_by(trainer_strategy(trainer), &(struct tr_examiner){examine, take, part});
+    part->hooks = trainer_strategy(trainer)->hooks;
+    tr_strategy_set_evaluation_hooks(trainer_strategy(trainer),
+                                     &(struct tr_evaluation_hooks){evaluate, take, part});
     part->status = tr_trainer_run(trainer, tr_comm_rank(rank->comm) == 0 ? hear : NULL, part);
     snprintf(part->message, sizeof part->message, "%s", tr_error_message());
     tr_trainer_destroy(&trainer);
@@ -183,36 +184,36 @@ static void every_piece_is_found_once(void **state)
     (void)state;
     uint32_t chance = 0, words[4];
     for (int round = 0; round < 50; round++) {
-        ps_examination *examination;
+        ps_assignment *assignment;
         int64_t held[WORKERS];
         int seen[PIECES] = {0}, living = WORKERS;
         bool lost[WORKERS] = {false};
-        assert_int_equal(ps_examination_create(WORKERS, PIECES, &examination), TR_OK);
+        assert_int_equal(ps_assignment_create(WORKERS, PIECES, &assignment), TR_OK);
         for (int w = 0; w < WORKERS; w++) held[w] = -1;
-        while (!ps_examination_is_over(examination)) {
+        while (!ps_assignment_is_over(assignment)) {
             tr_rng_philox(tr_rng_key_make(11, TR_RNG_DELAY), chance++, 0, 0, 0, words);
             int w = (int)(words[0] % WORKERS), from;
             int64_t piece;
-            if (!lost[w] && held[w] < 0 && ps_examination_is_open(examination)) {
-                held[w] = ps_examination_draw(examination, w);
+            if (!lost[w] && held[w] < 0 && ps_assignment_is_open(assignment)) {
+                held[w] = ps_assignment_draw(assignment, w);
             } else if (!lost[w] && held[w] >= 0 && w > 0 && living > 1 && words[1] % 10 == 0) {
-                ps_examination_lose(examination, w);
+                ps_assignment_lose(assignment, w);
                 lost[w] = true;
                 held[w] = -1;
                 living--;
             } else if (held[w] >= 0) {
                 if (w == 0) seen[held[w]]++;
-                assert_true(ps_examination_found(examination, w));
-                assert_false(ps_examination_found(examination, w));
+                assert_true(ps_assignment_found(assignment, w));
+                assert_false(ps_assignment_found(assignment, w));
                 held[w] = -1;
             }
-            if (words[2] % 3 == 0 && ps_examination_tell(examination, &from, &piece)) {
+            if (words[2] % 3 == 0 && ps_assignment_tell(assignment, &from, &piece)) {
                 assert_true(from > 0);
                 seen[piece]++;
             }
         }
         for (int i = 0; i < PIECES; i++) assert_int_equal(seen[i], 1);
-        ps_examination_destroy(&examination);
+        ps_assignment_destroy(&assignment);
     }
 }
 
@@ -222,12 +223,12 @@ static void missing_memory_is_told(void **state)
     bool done = false;
     for (int64_t at = 0; !done; at++) {
         int64_t live = tr_alloc_live();
-        ps_examination *examination;
+        ps_assignment *assignment;
         refuse_begin(at);
-        tr_status status = ps_examination_create(WORKERS, PIECES, &examination);
+        tr_status status = ps_assignment_create(WORKERS, PIECES, &assignment);
         done = refuse_end();
         assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
-        ps_examination_destroy(&examination);
+        ps_assignment_destroy(&assignment);
         assert_int_equal(tr_alloc_live(), live);
     }
 }

@@ -42,7 +42,7 @@ void ps_coordinator_destroy(struct ps *self)
     tr_free(coordinator->colleague);
     tr_free(coordinator->rank);
     ps_schedule_destroy(&coordinator->schedule);
-    ps_examination_destroy(&coordinator->pieces);
+    ps_assignment_destroy(&coordinator->assignment);
     ps_credits_destroy(&coordinator->incoming);
     ps_credits_destroy(&coordinator->outgoing);
     tr_free(coordinator);
@@ -96,7 +96,7 @@ static bool can_hand_out(const struct ps_coordinator *coordinator)
 bool ps_coordinator_draw(struct ps *self, struct ps_work *work)
 {
     struct ps_coordinator *coordinator = self->server->coordinator;
-    if (!can_hand_out(coordinator) || ps_examination_is_open(coordinator->pieces) ||
+    if (!can_hand_out(coordinator) || ps_assignment_is_open(coordinator->assignment) ||
         !ps_schedule_next(coordinator->schedule, ps_credits_free(coordinator->outgoing) > 0, work))
         return false;
     if (self->distant[work->worker]) ps_credits_take(coordinator->outgoing, work->worker);
@@ -279,11 +279,11 @@ tr_status ps_coordinator_hear(struct ps *self, int worker)
         return TR_OK;
     case PS_GATHER:
         return send_state(self);
-    case PS_EXAMINE:
-        coordinator->root_examines = true;
-        return ps_coordinator_begin_examination(self, &seat->up.examination);
-    case PS_EXAMINED:
-        return ps_coordinator_hear_examined(self, worker);
+    case PS_EVALUATE:
+        coordinator->root_evaluates = true;
+        return ps_coordinator_begin_evaluation(self, &seat->up.evaluation);
+    case PS_EVALUATED:
+        return ps_coordinator_hear_evaluated(self, worker);
     case PS_STATISTICS:
         return send_statistics(self);
     case PS_END:
@@ -304,7 +304,7 @@ tr_status ps_coordinator_turn(struct ps *self, int32_t request, bool *quiet)
         if (self->server->seat[w].haves == self->servers) TR_TRY(ps_coordinator_take(self, w));
     TR_TRY(ps_coordinator_look_after(self));
     TR_TRY(grant(self));
-    TR_TRY(ps_coordinator_examine(self));
+    TR_TRY(ps_coordinator_evaluate(self));
     TR_TRY(hand_out(self));
     TR_TRY(inform_root(self));
     TR_TRY(ps_coordinator_settle(self));

@@ -3,7 +3,7 @@
 #define TR_STRATEGY_PARAMETER_SERVER_COORDINATOR_H
 
 #include "strategy/parameter_server/credits.h"
-#include "strategy/parameter_server/examination.h"
+#include "strategy/parameter_server/assignment.h"
 #include "strategy/parameter_server/schedule.h"
 #include "strategy/parameter_server/server.h"
 
@@ -28,9 +28,9 @@ struct ps_coordinator {
     bool ending;                /* the root has ended the run */
     double next_look;
     /* An evaluation, or NULL; and whether the root waits for what is next of it. */
-    ps_examination *pieces;
-    struct tr_examination examination;
-    bool root_examines;
+    ps_assignment *assignment;
+    struct tr_shared_evaluation evaluation;
+    bool root_evaluates;
     int lost; /* workers */
     struct ps_table table;
     struct tr_rank_statistics *rank; /* [size], to be sent */
@@ -60,16 +60,16 @@ tr_status ps_coordinator_answer(struct ps *self, enum ps_down_kind kind);
 /* All servers have the gradient of a worker: takes it, or lets it go. */
 tr_status ps_coordinator_take(struct ps *self, int worker);
 
-/* ---- examiner.c ---- */
+/* ---- coordinator_evaluation.c ---- */
 
 /* The root wants an evaluation of the last snapshot. */
-tr_status ps_coordinator_begin_examination(struct ps *self, const struct tr_examination *examination);
+tr_status ps_coordinator_begin_evaluation(struct ps *self, const struct tr_shared_evaluation *evaluation);
 /* A worker has done a piece, or the root taken one. */
-tr_status ps_coordinator_hear_examined(struct ps *self, int worker);
+tr_status ps_coordinator_hear_evaluated(struct ps *self, int worker);
 /* Hands out pieces, and tells the root what was found. */
-tr_status ps_coordinator_examine(struct ps *self);
+tr_status ps_coordinator_evaluate(struct ps *self);
 
-/* ---- farewell.c ---- */
+/* ---- shutdown.c ---- */
 
 /* Goes on without workers that are lost; looks now and then. */
 tr_status ps_coordinator_look_after(struct ps *self);

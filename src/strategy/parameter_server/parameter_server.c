@@ -325,13 +325,13 @@ static tr_status end(tr_strategy *strategy, struct tr_strategy_statistics *out)
     return out ? ps_root_statistics(self, out) : ps_root_end(self);
 }
 
-static tr_status examine(tr_strategy *strategy, const struct tr_examination *examination)
+static tr_status evaluate(tr_strategy *strategy, const struct tr_shared_evaluation *evaluation)
 {
-    return ps_root_examine(ps_of(strategy), examination);
+    return ps_root_evaluate(ps_of(strategy), evaluation);
 }
 
 static const struct tr_strategy_division division = {.placement = placement, .gather = gather};
-static const struct tr_strategy_asynchronous asynchronous = {.work = work, .end = end, .examine = examine};
+static const struct tr_strategy_asynchronous asynchronous = {.work = work, .end = end, .evaluate = evaluate};
 
 const struct tr_strategy_class tr_strategy_parameter_server = {
     .version = TR_STRATEGY_CLASS_VERSION,

@@ -7,9 +7,9 @@
  *   seats.c             where a server receives gradients, and what it sends parameters from
  *   coordinator.c       the first server decides what happens, by the rules of schedule.c and credits.c
  *   gradients.c         what becomes of a gradient that has come
- *   farewell.c          workers that are lost, and the end of the run
- *   examine.c           a worker's part in evaluations, which the coordinator hands out (examiner.c) by the
- *                       rules of examination.c
+ *   shutdown.c          workers that are lost, and the end of the run
+ *   evaluation.c        a worker's part in evaluations
+ *   coordinator_evaluation.c   the coordinator hands these out, by the rules of assignment.c
  *   store.c             a server's share of the parameters
  *   mail.c              small messages, and who is missing
  *
@@ -80,8 +80,8 @@ enum ps_up_kind {
     PS_PUSH,       /* the gradient is there; of others than the root: and asks */
     PS_DRAIN,      /* the root wants all work to be done and none to be begun, until it asks for some */
     PS_GATHER,     /* the root wants the state of the run */
-    PS_EXAMINE,    /* the root wants that state to be evaluated by all */
-    PS_EXAMINED,   /* a piece was; and asks for what is next */
+    PS_EVALUATE,   /* the root wants that state to be evaluated by all */
+    PS_EVALUATED,  /* a piece was; and asks for what is next */
     PS_STATISTICS, /* the root wants figures of all ranks */
     PS_END         /* the root ends the run */
 };
@@ -89,7 +89,7 @@ enum ps_up_kind {
 struct ps_up {
     int32_t kind, request;
     int64_t examples;                  /* of the gradient */
-    struct tr_examination examination; /* EXAMINE */
+    struct tr_shared_evaluation evaluation; /* EVALUATE */
     float loss, correct;
     struct tr_rank_statistics done;
 };
@@ -109,12 +109,12 @@ enum ps_down_kind {
     PS_GRANTED, /* there is room for the gradient everywhere */
     PS_NEWS,    /* to the root */
     PS_DRAINED, /* to the root: nobody works any more */
-    PS_GATHERED,     /* to the root: the state follows */
-    PS_PIECE,        /* examine this piece; the parameters are there as for WORK, if they are new */
-    PS_FOUND,        /* to the root: a worker found what there is in a piece */
-    PS_EXAMINED_ALL, /* to the root */
-    PS_ENDED,        /* the run is over */
-    PS_FENCED        /* this worker was taken for dead */
+    PS_GATHERED,      /* to the root: the state follows */
+    PS_PIECE,         /* evaluate this piece; the parameters are there as for WORK, if they are new */
+    PS_FOUND,         /* to the root: a worker found what there is in a piece */
+    PS_EVALUATED_ALL, /* to the root */
+    PS_ENDED,         /* the run is over */
+    PS_FENCED         /* this worker was taken for dead */
 };
 
 struct ps_down {
@@ -124,7 +124,7 @@ struct ps_down {
     int32_t worker;                    /* FOUND */
     int32_t fresh;                     /* PIECE: the parameters are new */
     int64_t number, version;           /* of the contribution; or of the piece */
-    struct tr_examination examination; /* PIECE */
+    struct tr_shared_evaluation evaluation; /* PIECE */
     struct ps_news news;
 };
 
@@ -269,11 +269,11 @@ const struct ps_down *ps_worker_word(const struct ps *self);
 tr_status ps_worker_take_parameters(struct ps *self);
 tr_status ps_worker_refuse(int kind);
 
-/* ---- examine.c ---- */
+/* ---- evaluation.c ---- */
 
 /* Does the piece that the coordinator's last word was about, and hears the next. */
-tr_status ps_worker_examine(struct ps *self);
-tr_status ps_root_examine(struct ps *self, const struct tr_examination *examination);
+tr_status ps_worker_evaluate(struct ps *self);
+tr_status ps_root_evaluate(struct ps *self, const struct tr_shared_evaluation *evaluation);
 
 /* ---- server.c ---- */
 

@@ -283,7 +283,7 @@ tr_status ps_worker_run(struct ps *self, const atomic_int *stop, int32_t request
     const struct ps_down *down = ps_worker_word(self);
     TR_TRY(ask(self, 0));
     while (down->kind == PS_WORK || down->kind == PS_PIECE)
-        TR_TRY(down->kind == PS_WORK ? contribute(self, *stop ? request : 0) : ps_worker_examine(self));
+        TR_TRY(down->kind == PS_WORK ? contribute(self, *stop ? request : 0) : ps_worker_evaluate(self));
     if (down->kind != PS_ENDED) return ps_worker_refuse(down->kind);
     if (down->lost > 0) tr_comm_dissolve(self->head.comm);
     return TR_OK;

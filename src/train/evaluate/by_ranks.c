@@ -175,43 +175,44 @@ static tr_status evaluate_together(tr_trainer *trainer, enum tr_data_set set,
 /* ---- pieces that workers take as they come to it ---- */
 
 /* What is found in a piece: the rows of its examples, then their answers. */
-static tr_status examine(void *user, const struct tr_examination *examination, int64_t first, int64_t end,
-                         void *found)
+static tr_status evaluate(void *user, const struct tr_shared_evaluation *evaluation, int64_t first,
+                          int64_t end, void *found)
 {
     tr_trainer *trainer = user;
-    enum tr_data_set set = (enum tr_data_set)examination->set;
+    enum tr_data_set set = (enum tr_data_set)evaluation->set;
     struct tr_evaluated_row *rows = found;
-    if (examination->set < 0 || examination->set >= TR_SETS)
-        return tr_fail(TR_EMISMATCH, "an evaluation of data set %lld", (long long)examination->set);
+    if (evaluation->set < 0 || evaluation->set >= TR_SETS)
+        return tr_fail(TR_EMISMATCH, "an evaluation of data set %lld", (long long)evaluation->set);
     TR_TRY(tr_job_open_set(trainer->job, set));
     int64_t count = tr_source_info(trainer->job->source[set])->count,
             width = tr_metrics_width(trainer->job, count),
             bytes = (int64_t)sizeof *rows + width * (int64_t)sizeof(float);
-    if (examination->count != count || examination->bytes != bytes)
+    if (evaluation->count != count || evaluation->bytes != bytes)
         return tr_fail(TR_EMISMATCH,
                        "%lld examples to evaluate, where there are %lld; give all hosts the same data",
-                       (long long)examination->count, (long long)count);
+                       (long long)evaluation->count, (long long)count);
     float *answers = width > 0 ? (float *)(void *)(rows + (end - first)) : NULL;
     return run_part(trainer, set, NULL, first, end, rows, answers);
 }
 
-static tr_status take(void *user, const struct tr_examination *examination, int64_t first, int64_t end,
+static tr_status take(void *user, const struct tr_shared_evaluation *evaluation, int64_t first, int64_t end,
                       const void *piece)
 {
     const tr_trainer *trainer = user;
     const struct trainer_found *found = trainer->found;
     const struct tr_evaluated_row *rows = piece;
     size_t count = (size_t)(end - first);
-    (void)examination;
+    (void)evaluation;
     memcpy(found->rows + first, rows, count * sizeof *rows);
     if (found->answers)
         memcpy(answers_of(found, first), rows + count, count * (size_t)found->width * sizeof(float));
     return TR_OK;
 }
 
-void trainer_examines(tr_trainer *trainer)
+void trainer_set_evaluation_hooks(tr_trainer *trainer)
 {
-    tr_strategy_examine_by(trainer->strategy, &(struct tr_examiner){examine, take, trainer});
+    tr_strategy_set_evaluation_hooks(trainer->strategy,
+                                     &(struct tr_evaluation_hooks){evaluate, take, trainer});
 }
 
 /* Pieces that each worker takes of an evaluation on the average: enough for the slow to do less. */
@@ -220,15 +221,15 @@ void trainer_examines(tr_trainer *trainer)
 static tr_status evaluate_in_pieces(tr_trainer *trainer, enum tr_data_set set, struct trainer_found *found)
 {
     int64_t most = trainer->job->train.evaluate_batch, parts = (int64_t)PIECES * tr_comm_size(trainer->comm);
-    struct tr_examination examination = {
+    struct tr_shared_evaluation evaluation = {
         .set = set,
         .count = found->count,
         .piece = (found->count + parts - 1) / parts,
         .bytes = (int64_t)sizeof *found->rows + found->width * (int64_t)sizeof *found->answers,
     };
-    if (examination.piece > most) examination.piece = most;
+    if (evaluation.piece > most) evaluation.piece = most;
     trainer->found = found;
-    tr_status status = tr_strategy_examine(trainer->strategy, &examination);
+    tr_status status = tr_strategy_evaluate(trainer->strategy, &evaluation);
     trainer->found = NULL;
     return status;
 }

@@ -163,7 +163,7 @@ bool trainer_is_best(const tr_trainer *trainer, const struct tr_train_event *eve
    in the output directory. What is not there is not claimed; the note of the trainer says so. Collective. */
 tr_status trainer_settle_best(tr_trainer *trainer);
 /* Lets this rank take part in evaluations of asynchronous runs, once there is a strategy. */
-void trainer_examines(tr_trainer *trainer);
+void trainer_set_evaluation_hooks(tr_trainer *trainer);
 /* The data that evaluations on the way use; TR_SETS for none. */
 enum tr_data_set trainer_judging_set(const tr_trainer *trainer);
 

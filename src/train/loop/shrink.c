@@ -196,7 +196,7 @@ static tr_status rebuild(tr_trainer *trainer, tr_comm *crew, int64_t step)
     trainer->variables = tr_strategy_variables(strategy);
     trainer->comm = crew;
     trainer->step = step;
-    trainer_examines(trainer);
+    trainer_set_evaluation_hooks(trainer);
     tr_free(trainer->places);
     trainer->places = NULL;
     TR_TRY(tr_train_gather_places(crew, trainer->device, trainer->holder, tr_strategy_memory(strategy),

@@ -203,7 +203,7 @@ static tr_status make_parts(tr_trainer *trainer, const struct tr_train_settings 
     if (status != TR_OK) return status;
     TR_TRY(agree_on_job(trainer, settings));
     TR_TRY(check_schedule(trainer));
-    trainer_examines(trainer);
+    trainer_set_evaluation_hooks(trainer);
     TR_TRY(begin_strategy(trainer, checkpoint != NULL));
     TR_TRY(tr_settings_text(trainer->job, &trainer->settings_text));
     TR_TRY(tr_strategy_options_text(trainer->strategy, &trainer->strategy_text));

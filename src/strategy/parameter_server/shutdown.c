@@ -28,7 +28,7 @@ static tr_status lose(struct ps *self, int worker, const char *why)
                 (long long)self->count, worker, tr_comm_host(self->head.comm, worker), why, again);
     coordinator->lost++;
     self->server->seat[worker].haves = 0;
-    ps_examination_lose(coordinator->pieces, worker);
+    ps_assignment_lose(coordinator->assignment, worker);
     ps_credits_leave(coordinator->incoming, worker);
     ps_credits_leave(coordinator->outgoing, worker);
     TR_TRY(ps_coordinator_command(self, &order, &result));

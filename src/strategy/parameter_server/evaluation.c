@@ -1,5 +1,5 @@
 /* Evaluations that all workers share: a worker's part, and the root's. What a worker finds goes to the root,
- * and then the coordinator tells the root of it. The root examines, too, and takes what others found in
+ * and then the coordinator tells the root of it. The root evaluates, too, and takes what others found in
  * between; what got lost with its worker on the way it finds itself.
  */
 #include "strategy/parameter_server/parameter_server.h"
@@ -11,49 +11,49 @@
 /* Who is gone may have sent something just before. */
 #define GRACE_SECONDS 0.2
 
-static void bounds_of(const struct tr_examination *examination, int64_t number, int64_t *first, int64_t *end)
+static void bounds_of(const struct tr_shared_evaluation *evaluation, int64_t number, int64_t *first,
+                      int64_t *end)
 {
-    *first = number * examination->piece;
-    *end =
-        examination->count - *first < examination->piece ? examination->count : *first + examination->piece;
+    *first = number * evaluation->piece;
+    *end = evaluation->count - *first < evaluation->piece ? evaluation->count : *first + evaluation->piece;
 }
 
-static size_t bytes_of(const struct tr_examination *examination, int64_t number)
+static size_t bytes_of(const struct tr_shared_evaluation *evaluation, int64_t number)
 {
     int64_t first, end;
-    bounds_of(examination, number, &first, &end);
-    return (size_t)((end - first) * examination->bytes);
+    bounds_of(evaluation, number, &first, &end);
+    return (size_t)((end - first) * evaluation->bytes);
 }
 
-static tr_status examine(struct ps *self, const struct tr_examination *examination, int64_t number,
-                         void *found)
+static tr_status evaluate(struct ps *self, const struct tr_shared_evaluation *evaluation, int64_t number,
+                          void *found)
 {
-    const struct tr_examiner *examiner = &self->head.examiner;
+    const struct tr_evaluation_hooks *hooks = &self->head.hooks;
     int64_t first, end;
-    bounds_of(examination, number, &first, &end);
-    return examiner->examine(examiner->user, examination, first, end, found);
+    bounds_of(evaluation, number, &first, &end);
+    return hooks->evaluate(hooks->user, evaluation, first, end, found);
 }
 
 /* What the coordinator says makes sense. */
-static tr_status check(const struct tr_examination *examination, int64_t number)
+static tr_status check(const struct tr_shared_evaluation *evaluation, int64_t number)
 {
-    bool sense = examination->piece > 0 && examination->bytes > 0 && examination->count > 0 && number >= 0 &&
-                 number < (examination->count + examination->piece - 1) / examination->piece;
+    bool sense = evaluation->piece > 0 && evaluation->bytes > 0 && evaluation->count > 0 && number >= 0 &&
+                 number < (evaluation->count + evaluation->piece - 1) / evaluation->piece;
     return sense ? TR_OK : tr_fail(TR_EMISMATCH, "an evaluation has no piece %lld", (long long)number);
 }
 
-tr_status ps_worker_examine(struct ps *self)
+tr_status ps_worker_evaluate(struct ps *self)
 {
     const struct ps_down *down = ps_worker_word(self);
-    struct tr_examination examination = down->examination;
-    struct ps_up up = {.kind = PS_EXAMINED};
+    struct tr_shared_evaluation evaluation = down->evaluation;
+    struct ps_up up = {.kind = PS_EVALUATED};
     int64_t number = down->number;
-    TR_TRY(check(&examination, number));
+    TR_TRY(check(&evaluation, number));
     if (down->fresh) TR_TRY(ps_worker_take_parameters(self));
-    size_t bytes = bytes_of(&examination, number);
+    size_t bytes = bytes_of(&evaluation, number);
     void *found = tr_alloc(bytes, 1);
     if (!found) return TR_ENOMEM;
-    tr_status status = examine(self, &examination, number, found);
+    tr_status status = evaluate(self, &evaluation, number, found);
     if (status == TR_OK)
         status = ps_outbox_send(&self->outbox, 0, PS_TAG_FOUND, found, bytes, "part of an evaluation");
     tr_free(found);
@@ -101,43 +101,43 @@ static tr_status fetch(struct ps *self, int worker, size_t bytes, bool *lost)
 }
 
 /* What the coordinator's last word is about: a piece, or what somebody found. */
-static tr_status answer(struct ps *self, const struct tr_examination *examination)
+static tr_status answer(struct ps *self, const struct tr_shared_evaluation *evaluation)
 {
     const struct ps_down *down = ps_worker_word(self);
-    const struct tr_examiner *examiner = &self->head.examiner;
+    const struct tr_evaluation_hooks *hooks = &self->head.hooks;
     bool lost = false, own = down->kind == PS_PIECE;
     int64_t number = down->number, first, end;
-    TR_TRY(check(examination, number));
+    TR_TRY(check(evaluation, number));
     if (!own) {
         if (down->worker < 1 || down->worker >= self->workers) return ps_worker_refuse(down->kind);
-        TR_TRY(fetch(self, down->worker, bytes_of(examination, number), &lost));
+        TR_TRY(fetch(self, down->worker, bytes_of(evaluation, number), &lost));
     }
-    if (own || lost) TR_TRY(examine(self, examination, number, self->found));
-    bounds_of(examination, number, &first, &end);
-    return examiner->take(examiner->user, examination, first, end, self->found);
+    if (own || lost) TR_TRY(evaluate(self, evaluation, number, self->found));
+    bounds_of(evaluation, number, &first, &end);
+    return hooks->take(hooks->user, evaluation, first, end, self->found);
 }
 
-static tr_status lead(struct ps *self, const struct tr_examination *examination)
+static tr_status lead(struct ps *self, const struct tr_shared_evaluation *evaluation)
 {
-    struct ps_up up = {.kind = PS_EXAMINE, .examination = *examination};
+    struct ps_up up = {.kind = PS_EVALUATE, .evaluation = *evaluation};
     const struct ps_down *down = ps_worker_word(self);
     for (;;) {
         TR_TRY(ps_worker_say(self, 0, &up));
         TR_TRY(ps_worker_hear(self, 0));
-        if (down->kind == PS_EXAMINED_ALL) return TR_OK;
+        if (down->kind == PS_EVALUATED_ALL) return TR_OK;
         if (down->kind != PS_PIECE && down->kind != PS_FOUND) return ps_worker_refuse(down->kind);
-        TR_TRY(answer(self, examination));
-        up.kind = PS_EXAMINED;
+        TR_TRY(answer(self, evaluation));
+        up.kind = PS_EVALUATED;
     }
 }
 
-tr_status ps_root_examine(struct ps *self, const struct tr_examination *examination)
+tr_status ps_root_evaluate(struct ps *self, const struct tr_shared_evaluation *evaluation)
 {
-    if (examination->count == 0) return TR_OK;
-    size_t bytes = (size_t)(examination->piece * examination->bytes);
+    if (evaluation->count == 0) return TR_OK;
+    size_t bytes = (size_t)(evaluation->piece * evaluation->bytes);
     if (bytes > self->found_bytes) {
         tr_free(self->found);
         TR_TRY(make_room(self, bytes));
     }
-    return lead(self, examination);
+    return lead(self, evaluation);
 }
