@@ -1,5 +1,5 @@
 trireme_test(base math)
-trireme_test(base file SOURCES base/file_fault.c)
+trireme_test(base file SOURCES base/files/file_fault.c)
 trireme_test(base hash)
 trireme_test(base log)
 trireme_test(base mapped)
@@ -26,9 +26,9 @@ trireme_test(base tree)
 trireme_test(base table)
 
 # Modules: a program that loads one, copied to places, and a module that is there for that.
-add_executable(base_module_user base/module_user.c)
+add_executable(base_module_user base/files/module_user.c)
 target_link_libraries(base_module_user PRIVATE trireme_static)
-add_library(base_module_sample MODULE base/module_sample.c)
+add_library(base_module_sample MODULE base/files/module_sample.c)
 target_link_libraries(base_module_sample PRIVATE trireme_flags)
 set_target_properties(base_module_sample PROPERTIES PREFIX "" OUTPUT_NAME trireme-sample SUFFIX .so
                       LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/modules)

@@ -1,7 +1,7 @@
 /* The mark of the best checkpoint: it stays while others go, moves in one step, and never points elsewhere.
  */
-#include "base/file_fault.h"
-#include "base/file_power.h"
+#include "base/files/file_fault.h"
+#include "base/files/file_power.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/sample.h"
 #include "scratch.h"

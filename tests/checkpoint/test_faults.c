@@ -1,11 +1,11 @@
 /* Checkpoints in bad times: whatever fails at whatever moment, the previous checkpoint or the new one loads,
- * never neither and never a mix (train/evaluate/sample.c compares every byte that loads). Faults are counted up until
- * nothing fails any more. */
+ * never neither and never a mix (train/evaluate/sample.c compares every byte that loads). Faults are counted
+ * up until nothing fails any more. */
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/files/file.h"
-#include "base/file_fault.h"
-#include "base/file_power.h"
+#include "base/files/file_fault.h"
+#include "base/files/file_power.h"
 #include "base/text/log.h"
 #include "mutate.h"
 #include "scratch.h"

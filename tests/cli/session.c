@@ -1,4 +1,4 @@
-#include "session.h"
+#include "cli/session.h"
 
 #include "base/threads/clock.h"
 #include "scratch.h"

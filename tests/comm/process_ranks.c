@@ -1,11 +1,11 @@
 /* What ranks that are processes do in tests, whatever started them. */
-#include "process_ranks.h"
+#include "comm/process_ranks.h"
 
 #include "base/threads/clock.h"
 #include "base/numbers/tree.h"
-#include "check.h"
+#include "comm/check.h"
 #include "comm/class.h"
-#include "scenarios.h"
+#include "comm/scenarios/scenarios.h"
 
 #include <pthread.h>
 #include <signal.h>

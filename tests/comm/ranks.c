@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "ranks.h"
+#include "comm/ranks.h"
 
 #include "support/comm_thread/thread.h"
 

@@ -2,7 +2,7 @@
 #ifndef TESTS_COMM_RANKS_H
 #define TESTS_COMM_RANKS_H
 
-#include "scenarios.h"
+#include "comm/scenarios/scenarios.h"
 
 #define RANKS_MOST 8
 

@@ -9,9 +9,9 @@
 
 #include "base/threads/clock.h"
 #include "base/text/log.h"
-#include "check.h"
+#include "comm/check.h"
 #include "support/comm_thread/thread.h"
-#include "ranks.h"
+#include "comm/ranks.h"
 #include "refuse.h"
 
 #include <pthread.h>

@@ -8,9 +8,9 @@
 #include <cmocka.h>
 
 #include "base/threads/clock.h"
-#include "check.h"
+#include "comm/check.h"
 #include "support/comm_thread/thread.h"
-#include "ranks.h"
+#include "comm/ranks.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

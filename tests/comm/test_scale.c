@@ -9,10 +9,10 @@
 
 #include "base/alloc.h"
 #include "base/numbers/tree.h"
-#include "check.h"
+#include "comm/check.h"
 #include "comm/class.h"
 #include "sanitized.h"
-#include "scenarios.h"
+#include "comm/scenarios/scenarios.h"
 #include "support/comm_thread/thread.h"
 
 #include <pthread.h>

@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "comm/class.h"
 #include "support/comm_thread/thread.h"
-#include "ranks.h"
+#include "comm/ranks.h"
 
 #include <string.h>
 

@@ -16,10 +16,10 @@ trireme_test(data data_set SOURCES data/support.c)
 add_dependencies(test_data_data_set trireme_fetch) # downloads from a folder
 trireme_test(data batch_reads SOURCES data/support.c)
 trireme_test(data texts_refused SOURCES data/support.c)
-trireme_test(data cache SOURCES data/support.c base/file_fault.c)
-add_executable(fetch_with data/fetch_with.c ${PROJECT_SOURCE_DIR}/src/data/files/fetch_curl.c)
+trireme_test(data cache SOURCES data/support.c base/files/file_fault.c)
+add_executable(fetch_with data/files/fetch_with.c ${PROJECT_SOURCE_DIR}/src/data/files/fetch_curl.c)
 target_link_libraries(fetch_with PRIVATE trireme_flags PkgConfig::CURL)
 target_link_options(fetch_with PRIVATE LINKER:--wrap=curl_easy_setopt)
-add_test(NAME data.redirect COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/data/redirect.sh $<TARGET_FILE:fetch_with>
-                                    ${CMAKE_CURRENT_SOURCE_DIR}/data/redirect.py)
+add_test(NAME data.redirect COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/data/files/redirect.sh $<TARGET_FILE:fetch_with>
+                                    ${CMAKE_CURRENT_SOURCE_DIR}/data/files/redirect.py)
 set_tests_properties(data.redirect PROPERTIES LABELS data SKIP_RETURN_CODE 77 TIMEOUT 900)

@@ -3,7 +3,7 @@
 #ifndef TESTS_DEVICE_EQUAL_H
 #define TESTS_DEVICE_EQUAL_H
 
-#include "device/cases.h"
+#include "device/cases/cases.h"
 
 /* Runs all cases of an operation on `reference` and on `count` others; fails the running cmocka test, with
    every difference printed, unless all agree in what they write and leave alone. */

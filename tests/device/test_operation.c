@@ -2,7 +2,7 @@
  * described, with the elements that are there; what changes is said to be written, and what is said to be
  * written changes; fusions have parts, and nothing else has.
  */
-#include "device/cases.h"
+#include "device/cases/cases.h"
 #include "device/operation.h"
 #include "device/ref/ref.h"
 

@@ -1,7 +1,7 @@
 /* The tool of the comparisons itself: it must see a single wrong bit, a write beyond the end and a changed
  * input, and must not mind which NaN a NaN is.
  */
-#include "device/cases.h"
+#include "device/cases/cases.h"
 
 #include "device/ref/ref.h"
 

@@ -2,39 +2,39 @@ trireme_test(device staging SOURCES support/shadow.c)
 trireme_test(device math)
 trireme_test(device team)
 trireme_test(device vec_math SOURCES device/functions.c)
-trireme_per_isa(test_device_vec_math device/vec_checks.c)
+trireme_per_isa(test_device_vec_math device/cpu/vec_checks.c)
 # All 2^32 inputs take minutes.
 add_test(NAME device.vec_math_all COMMAND test_device_vec_math all)
 set_tests_properties(device.vec_math_all PROPERTIES LABELS "device;long" TIMEOUT 3600)
-set(TR_CASES device/scene.c device/cases.c device/cases_attention.c device/cases_dense.c device/cases_elements.c device/cases_norm.c
-    device/cases_rows.c device/cases_sequence.c device/cases_window.c)
+set(TR_CASES device/scene.c device/cases/cases.c device/cases/attention.c device/cases/dense.c device/cases/elements.c device/cases/norm.c
+    device/cases/rows.c device/cases/sequence.c device/cases/window.c)
 trireme_test(device equality TIMEOUT 600 SOURCES ${TR_CASES} device/equal.c)
 trireme_test(device operation SOURCES ${TR_CASES})
-trireme_test(device order TIMEOUT 1800 SOURCES ${TR_CASES} device/order.c device/order_attention.c device/order_batch.c
-             device/order_dense.c device/order_elements.c device/order_losses.c device/order_pool.c device/order_rows.c
-             device/order_sequence.c device/order_window.c)
+trireme_test(device order TIMEOUT 1800 SOURCES ${TR_CASES} device/order/order.c device/order/attention.c device/order/batch.c
+             device/order/dense.c device/order/elements.c device/order/losses.c device/order/pool.c device/order/rows.c
+             device/order/sequence.c device/order/window.c)
 trireme_test(device blocks SOURCES device/scene.c)
 trireme_opencl_test(device opencl SOURCES ${TR_CASES} device/equal.c)
 trireme_opencl_again(device opencl_avx2 opencl AVX2 LABELS slow ARGUMENTS dense_forward)
 trireme_opencl_again(device opencl_avx2_all opencl AVX2 LABELS long)
 # The tiles that a GPU would take, on pocl; and all kernels under a simulator that sees races and bounds.
 trireme_opencl_again(device opencl_tiles opencl LABELS long ARGUMENTS tiles)
-trireme_test(device oclgrind TIMEOUT 1800 LABELS long SOURCES ${TR_CASES} device/gpu_kernels.c)
+trireme_test(device oclgrind TIMEOUT 1800 LABELS long SOURCES ${TR_CASES} device/gpu/kernels.c)
 set_tests_properties(device.oclgrind PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped: no Oclgrind")
 trireme_opencl_test(device gpu)
 trireme_opencl_test(device gpu_lists)
 trireme_test(device conv_plan)
 trireme_opencl_test(device opencl_functions SOURCES device/functions.c)
 trireme_opencl_again(device opencl_functions_all opencl_functions TIMEOUT 3600 LABELS long ARGUMENTS all)
-add_executable(gpu_programs device/gpu_programs.c device/gpu_kernels.c ${TR_CASES}) # for tests/interop/test_nvrtc.py
+add_executable(gpu_programs device/gpu/programs.c device/gpu/kernels.c ${TR_CASES}) # for tests/interop/test_nvrtc.py
 target_link_libraries(gpu_programs PRIVATE trireme_static PkgConfig::CMOCKA)
 target_include_directories(gpu_programs PRIVATE ${PROJECT_SOURCE_DIR}/tests)
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/Testing/gpu_programs)
 add_test(NAME device.gpu_programs COMMAND gpu_programs ${PROJECT_BINARY_DIR}/Testing/gpu_programs)
 set_tests_properties(device.gpu_programs PROPERTIES LABELS device TIMEOUT 600)
-trireme_test(device gradients SOURCES ${TR_CASES} device/differences.c device/gradients_attention.c
-             device/gradients_layers.c
-             device/gradients_rows.c device/gradients_sequence.c)
+trireme_test(device gradients SOURCES ${TR_CASES} device/differences.c device/gradients/attention.c
+             device/gradients/layers.c
+             device/gradients/rows.c device/gradients/sequence.c)
 trireme_test(device scene SOURCES device/scene.c)
 trireme_test(device ref SOURCES device/differences.c)
 trireme_test(device ref_bits SOURCES ${TR_CASES})
@@ -52,8 +52,8 @@ else()
   set(dnnl_version 0)
 endif()
 if(dnnl_version VERSION_GREATER_EQUAL 2.6)
-  trireme_test(device onednn SOURCES ${TR_CASES} device/differences.c device/judge.c device/onednn_window.c
-               device/onednn_rows.c device/onednn_lstm.c)
+  trireme_test(device onednn SOURCES ${TR_CASES} device/differences.c device/onednn/judge.c device/onednn/window.c
+               device/onednn/rows.c device/onednn/lstm.c)
   target_include_directories(test_device_onednn SYSTEM PRIVATE ${TRIREME_DNNL_INCLUDE})
   target_link_libraries(test_device_onednn PRIVATE ${TRIREME_DNNL_LIBRARY})
   set_tests_properties(device.onednn PROPERTIES ENVIRONMENT OMP_NUM_THREADS=1)

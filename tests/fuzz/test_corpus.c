@@ -11,10 +11,10 @@
 #include "sanitized.h"
 
 #include <dirent.h>
+#include <glob.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <cmocka.h>
-#include <unistd.h>
 
 #define SEEDS_MOST 200
 #define SEED_BYTES (64 << 10)
@@ -112,14 +112,16 @@ static void every_format_is_tested(void **state)
     for (const struct tr_entry *const *entry = tr_source_formats.entries; *entry; entry++) {
         const char *format = (*entry)->name, *test = test_of(format);
         char path[512];
+        glob_t found;
         if (!test) continue;
         if (!fuzz_target_called(format))
             fail_msg("the data format \"%s\" has no fuzz target: add one to tests/fuzz/fuzz.h and "
                      "targets_data.c, and seeds in tests/fuzz/corpus/%s",
                      format, format);
-        snprintf(path, sizeof path, TRIREME_SOURCE_DIR "/tests/data/test_%s.c", test);
-        if (access(path, R_OK) != 0)
-            fail_msg("the data format \"%s\" has no test: add tests/data/test_%s.c", format, test);
+        snprintf(path, sizeof path, TRIREME_SOURCE_DIR "/tests/data/*/test_%s.c", test);
+        if (glob(path, 0, NULL, &found) != 0)
+            fail_msg("the data format \"%s\" has no test: add tests/data/formats/test_%s.c", format, test);
+        globfree(&found);
     }
     for (size_t i = 0; i < sizeof exceptions / sizeof exceptions[0]; i++)
         assert_non_null(tr_registry_find(&tr_source_formats, exceptions[i].format));

@@ -1,7 +1,7 @@
 # needs: nvidia
 """NVRTC: every kernel compiles for NVIDIA's GPUs, keeps each rounding apart, and becomes the machine code that it was meant to be.
 
-No GPU is needed. The programs are those that operations ask for (tests/device/gpu_programs.c).
+No GPU is needed. The programs are those that operations ask for (tests/device/gpu/programs.c).
 """
 
 import collections

@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/file_fault.h"
+#include "base/files/file_fault.h"
 #include "base/numbers/hash.h"
 #include "io/proto/hparams.pb-c.h"
 #include "refuse.h"

@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/files/file.h"
-#include "base/file_fault.h"
+#include "base/files/file_fault.h"
 #include "base/numbers/hash.h"
 #include "io/zip.h"
 #include "mutate.h"

@@ -2,7 +2,7 @@
  *
  * This is what shows that layers are joined rightly: that every consumer's contribution arrives once, that
  * fused gradients are applied once, that dropout masks agree in both directions. Single operations are the
- * subject of tests/device/test_gradients.c.
+ * subject of tests/device/gradients/test_gradients.c.
  *
  * Losses are float32 per example, summed in double. With a step h the quotient has an error of about 1e-7 / h
  * from their rounding and of the order of h^2 from curvature; where a relu or a pool changes sides within the

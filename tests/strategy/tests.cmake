@@ -4,8 +4,8 @@ function(trireme_ranks_test name)
 endfunction()
 
 # What every strategy must do.
-set(conformance strategy/conformance.c strategy/conformance_data.c strategy/conformance_faults.c
-    strategy/conformance_replay.c strategy/conformance_runs.c strategy/conformance_suite.c)
+set(conformance strategy/conformance/conformance.c strategy/conformance/data.c strategy/conformance/faults.c
+    strategy/conformance/replay.c strategy/conformance/runs.c strategy/conformance/suite.c)
 trireme_ranks_test(conformance ${conformance} TIMEOUT 900)
 trireme_ranks_test(conformance_processes ${conformance} TIMEOUT 900 LABELS slow)
 trireme_ranks_test(conformance_refuses ${conformance})
@@ -33,8 +33,8 @@ trireme_test(strategy rounds SOURCES support/training.c support/families.c)
 trireme_test(strategy scale SOURCES support/training.c support/families.c)
 trireme_ranks_test(shared_evaluation)
 trireme_ranks_test(shadow strategy/values.c support/shadow.c support/shadow_table.c)
-trireme_ranks_test(shrink strategy/shrink.c)
-trireme_ranks_test(shrink_apart strategy/shrink.c)
+trireme_ranks_test(shrink strategy/all_reduce/shrink.c)
+trireme_ranks_test(shrink_apart strategy/all_reduce/shrink.c)
 trireme_ranks_test(shares)
 trireme_ranks_test(statistics)
 trireme_opencl_test(strategy opencl SOURCES support/ranks.c support/training.c support/families.c)

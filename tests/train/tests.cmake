@@ -6,7 +6,7 @@ trireme_test(train manual)
 trireme_test(train metrics)
 trireme_test(train registries)
 trireme_test(train inspect)
-trireme_test(train join SOURCES comm/ranks.c comm/scenarios.c comm/scenario_parts.c comm/scenario_sums.c)
+trireme_test(train join SOURCES comm/ranks.c comm/scenarios/scenarios.c comm/scenarios/parts.c comm/scenarios/sums.c)
 trireme_test(train hash TIMEOUT 600 LABELS slow SOURCES support/training.c support/families.c)
 trireme_test(train memory SOURCES support/ranks.c support/training.c support/families.c support/shadow.c
              support/shadow_table.c)

@@ -1,0 +1,137 @@
+/* Models and data that ship with the program are found by name from any directory, behind what is here. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/files/file.h"
+#include "cli/session.h"
+
+static void expect_output(const char *part, const struct session *session, int code)
+{
+    if (code != 0 || !strstr(session->text[0], part)) session_show(session);
+    assert_int_equal(code, 0);
+    assert_non_null(strstr(session->text[0], part));
+}
+
+static void every_model_has_a_line(void **state)
+{
+    (void)state;
+    struct session session;
+    struct tr_file_names names;
+    int code = run(&session, "models", NULL), lines = 0;
+    expect_output("\nmnist-quick ", &session, code);
+    assert_int_equal(tr_file_list(NULL, TRIREME_SOURCE_DIR "/models", &names), TR_OK);
+    for (int64_t i = 0; i < names.count; i++) {
+        char line[256];
+        int length = (int)strlen(names.name[i]) - (int)strlen(".yaml");
+        snprintf(line, sizeof line, "%.*s ", length, names.name[i]);
+        const char *found = strstr(session.text[0], line);
+        if (!found) fail_msg("%s is not listed", line);
+        assert_true(strcspn(found + strlen(line) + strspn(found + strlen(line), " "), "\n") > 20);
+    }
+    for (const char *at = session.text[0]; *at && *at != '\n'; at = strchr(at, '\n') + 1) lines++;
+    assert_int_equal(lines, names.count);
+    tr_file_names_free(&names);
+    session_release(&session);
+    code = run(&session, "models", "--json", NULL);
+    expect_output("{\"name\":\"mnist-cnn\",\"path\":\"" TRIREME_SOURCE_DIR
+                  "/models/mnist-cnn.yaml\",\"about\":\"Two "
+                  "convolutions",
+                  &session, code);
+    session_release(&session);
+}
+
+/* The table of the README has a row for each of them, and no others. */
+static void every_model_is_in_the_readme(void **state)
+{
+    (void)state;
+    struct tr_file_content readme;
+    struct tr_file_names names;
+    int64_t rows = 0;
+    assert_int_equal(tr_file_read(TRIREME_SOURCE_DIR "/README.md", 1 << 20, &readme), TR_OK);
+    assert_int_equal(tr_file_list(NULL, TRIREME_SOURCE_DIR "/models", &names), TR_OK);
+    for (int64_t i = 0; i < names.count; i++) {
+        char row[256];
+        snprintf(row, sizeof row, "\n| `%.*s` | ", (int)(strlen(names.name[i]) - strlen(".yaml")),
+                 names.name[i]);
+        if (!strstr(readme.data, row)) fail_msg("%s has no row in README.md", names.name[i]);
+    }
+    const char *table = strstr(readme.data, "\n| file | network |");
+    assert_non_null(table);
+    for (const char *at = strstr(table, "\n| `"); at && at[1] == '|'; at = strchr(at + 1, '\n')) rows++;
+    assert_int_equal(rows, names.count);
+    tr_file_names_free(&names);
+    tr_file_content_free(&readme);
+}
+
+static void names_stand_for_files(void **state)
+{
+    (void)state;
+    struct session session;
+    int code = run(&session, "inspect", "mnist-quick", NULL);
+    expect_output("models/mnist-quick.yaml", &session, code);
+    session_release(&session);
+    code = run(&session, "train", "sst2-lstm", "--steps", "1", "-t", "1", NULL);
+    expect_output("6,920 examples", &session, code);
+    session_release(&session);
+    code = run(&session, "train", "mnist-qick", NULL);
+    expect_error(2, "did you mean mnist-quick?", &session, code);
+    session_release(&session);
+    /* What looks like a path is one. */
+    code = run(&session, "train", "./mnist-quick", NULL);
+    expect_error(2, "there is no file \"./mnist-quick\" here; a model of that name ships", &session, code);
+    session_release(&session);
+    code = run(&session, "train", "mnist-quick.yaml", NULL);
+    expect_error(
+        2, "there is no file \"mnist-quick.yaml\" here; a model of that name ships: write mnist-quick alone",
+        &session, code);
+    session_release(&session);
+    code = run(&session, "train", "--help", NULL);
+    expect_output("(`trireme models`); a file", &session, code);
+    session_release(&session);
+}
+
+static void what_is_here_comes_first(void **state)
+{
+    (void)state;
+    struct session session;
+    assert_int_equal(link("tiny.yaml", "mnist-quick"), 0);
+    int code = run(&session, "inspect", "mnist-quick", NULL);
+    expect_output("job         tiny", &session, code);
+    session_release(&session);
+    assert_int_equal(unlink("mnist-quick"), 0);
+
+    code = run(&session, "data", "show", "sst2", "--count", "1", NULL);
+    expect_output("6,920 examples", &session, code);
+    session_release(&session);
+    code = run(&session, "data", "verify", "mnist", NULL);
+    expect_output(TRIREME_SOURCE_DIR "/data/mnist/", &session, code);
+    session_release(&session);
+    assert_int_equal(mkdir("data", 0700), 0);
+    assert_int_equal(mkdir("data/sst2", 0700), 0);
+    code = run(&session, "data", "show", "sst2", NULL);
+    expect_error(2, "data/sst2/train.tsv", &session, code);
+    assert_null(strstr(session.text[1], TRIREME_SOURCE_DIR));
+    session_release(&session);
+    code = run(&session, "data", "verify", "mnist", "--dir", "elsewhere", NULL);
+    assert_int_equal(code, 2);
+    session_release(&session);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_model_has_a_line),
+        cmocka_unit_test(every_model_is_in_the_readme),
+        cmocka_unit_test(names_stand_for_files),
+        cmocka_unit_test(what_is_here_comes_first),
+    };
+    return cmocka_run_group_tests(tests, place_make, place_remove);
+}

@@ -1,0 +1,81 @@
+/* trireme plan: runs that check a plan, and what is said of rows that there are not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cli/plan/plan.h"
+#include "base/alloc.h"
+#include "cli/session.h"
+
+/* A run of some steps is the beginning of the training, whose schedule may be longer than the run. */
+static void test_schedules_do_not_end_with_a_run(void **state)
+{
+    (void)state;
+    static const char *const schedules[] = {"optimizer.schedule={kind: cosine, warmup: 150000}",
+                                            "optimizer.schedule={kind: plateau, factor: 0.5, patience: 1}"};
+    for (size_t i = 0; i < sizeof schedules / sizeof schedules[0]; i++) {
+        struct session session;
+        int code = run(&session, "plan", "tiny.yaml", "--set", schedules[i], "--set", "train.steps=200000",
+                       "--set", "train.evaluate_every=10", "--workers", "1", "--strategies", "allreduce",
+                       "--seconds", "0", "--verify", "--runs", "1", NULL);
+        if (code != 0 || !strstr(session.text[0], "measured ")) session_show(&session);
+        assert_int_equal(code, 0);
+        assert_non_null(strstr(session.text[0], "measured "));
+        assert_null(strstr(session.text[0], "failed"));
+        session_release(&session);
+    }
+}
+
+/* Rows that are left out for one reason are named in one line. */
+static void test_reasons_are_said_once(void **state)
+{
+    (void)state;
+    struct session session;
+    int code = run(&session, "plan", "tiny.yaml", "--workers", "1", "--seconds", "0", NULL);
+    const char *reason = "a single process has nobody to share with", *text = session.text[0];
+    const char *first = code == 0 ? strstr(text, reason) : NULL;
+    if (!first) session_show(&session);
+    assert_non_null(first);
+    assert_null(strstr(first + 1, reason));
+    assert_non_null(strstr(text, "left out on 1 worker: gossip,replicas=1; "));
+    assert_non_null(strstr(text, "local-sgd,replicas=1; "));
+    session_release(&session);
+}
+
+/* What cannot be is said: one process that is much faster or slower at the end than in the beginning. */
+static void test_a_busy_machine_is_told(void **state)
+{
+    (void)state;
+    static const struct {
+        double first, again;
+        bool told;
+    } cases[] = {{100, 100, false}, {100, 0, false}, {100, 85, false}, {100, 70, true}, {70, 100, true}};
+    char strategy[] = "allreduce";
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tr_plan_row row[2] = {{.strategy = strategy, .workers = 1, .ranks = 1},
+                                     {.strategy = strategy, .workers = 2, .ranks = 2}};
+        row[0].figures.examples_per_second = cases[i].first;
+        row[1].figures.examples_per_second = 1.5 * cases[i].first;
+        const struct tr_plan plan = {.row = row, .rows = 2, .again = cases[i].again};
+        char *verdict = cli_plan_verdict(&plan);
+        assert_non_null(verdict);
+        assert_int_equal(strstr(verdict, "by those of the end") != NULL, cases[i].told);
+        assert_non_null(strstr(verdict, "Fastest by prediction: allreduce on 2 workers"));
+        tr_free(verdict);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_busy_machine_is_told),
+        cmocka_unit_test(test_schedules_do_not_end_with_a_run),
+        cmocka_unit_test(test_reasons_are_said_once),
+    };
+    return cmocka_run_group_tests(tests, place_make, place_remove);
+}

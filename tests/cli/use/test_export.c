@@ -1,0 +1,123 @@
+/* export and import: files of several kinds at once, a checkpoint out of a file, and what is said about
+ * mistakes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/files/file.h"
+#include "cli/session.h"
+
+static int make_network(void **state)
+{
+    if (place_make(state) != 0) return -1;
+    expect_exit(0, "train", "tiny.yaml", "--quiet");
+    return 0;
+}
+
+static void expect_text(const struct session *session, const char *part)
+{
+    if (!strstr(session->text[0], part)) session_show(session);
+    assert_non_null(strstr(session->text[0], part));
+}
+
+static void test_several_formats(void **state)
+{
+    (void)state;
+    struct session session;
+    assert_int_equal(run(&session, "export", "runs/tiny", "--npz", "tiny.npz",
+                         "--safetensors=tiny.safetensors", "--torch", "tiny.py", NULL),
+                     0);
+    assert_string_equal(session.text[0], "safetensors  tiny.safetensors\n"
+                                         "npz          tiny.npz\n"
+                                         "torch        tiny.py\n");
+    assert_string_equal(session.text[1], "");
+    session_release(&session);
+    struct tr_file_content content;
+    assert_int_equal(tr_file_read("tiny.safetensors", 1 << 20, &content), TR_OK);
+    assert_non_null(strstr(content.data + 8, "\"layout\":\"torch\""));
+    assert_non_null(strstr(content.data + 8, "\"dense1.weight\":{\"dtype\":\"F32\",\"shape\":[8,36]"));
+    tr_file_content_free(&content);
+    assert_int_equal(tr_file_read("tiny.py", 1 << 20, &content), TR_OK);
+    assert_non_null(strstr(content.data, "        self.dense1 = nn.Linear(36, 8)\n"
+                                         "        self.dropout1 = nn.Dropout(0.2)\n"
+                                         "        self.dense2 = nn.Linear(8, 3)\n"));
+    assert_non_null(strstr(content.data, "        x = F.relu(self.dense1(torch.flatten(x, 1)))\n"
+                                         "        x = self.dropout1(x)\n"
+                                         "        x = self.dense2(x)\n"
+                                         "        return x\n"));
+    tr_file_content_free(&content);
+}
+
+static void test_import(void **state)
+{
+    (void)state;
+    struct session session;
+    char hash[65];
+    assert_int_equal(run(&session, "train", "tiny.yaml", "--out", "first", NULL), 0);
+    memcpy(hash, hash_in(session.text[0]), sizeof hash);
+    session_release(&session);
+    expect_exit(0, "export", "first", "--safetensors", "first.safetensors");
+    assert_int_equal(
+        run(&session, "import", "first.safetensors", "--model", "tiny.yaml", "--out", "second", NULL), 0);
+    assert_string_equal(session.text[0], "checkpoint  second/checkpoint-00000000\n"
+                                         "next        trireme train --resume second\n");
+    session_release(&session);
+    assert_int_equal(run(&session, "eval", "second", "--json", NULL), 0);
+    expect_text(&session, hash);
+    session_release(&session);
+    expect_exit(0, "train", "--resume", "second", "--quiet");
+    /* Without --out it goes where training would put it, and not where something is. */
+    int code = run(&session, "import", "first.safetensors", "-m", "tiny.yaml", NULL);
+    expect_error(2, "runs/tiny has checkpoints already, up to step 40", &session, code);
+    session_release(&session);
+    expect_exit(0, "import", "first.safetensors", "-m", "tiny.yaml", "--set", "name=other");
+    assert_true(tr_file_is_directory("runs/other/checkpoint-00000000"));
+}
+
+static void test_mistakes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *arguments[6];
+        int code;
+        const char *words;
+    } cases[] = {
+        {{"export", "runs/tiny"},
+         2,
+         "nothing to write; give a format with its file, for instance --safetensors FILE"},
+        {{"export", "--npz", "x.npz"}, 2, "missing argument: checkpoint"},
+        {{"export", "runs/none", "--npz", "x.npz"}, 2, "does not exist"},
+        {{"export", "runs/tiny", "--npz", "missing/x.npz"}, 2, "there is no directory \"missing\""},
+        {{"export", "runs/tiny", "--layout", "keras", "--npz", "x.npz"}, 2, "trireme, torch"},
+        {{"import", "tiny.yaml", "--model", "tiny.yaml", "--out=x"}, 2, "is it a safetensors file"},
+        {{"import", "none.safetensors", "--model", "tiny.yaml", "--out=x"}, 2, "none.safetensors"},
+        {{"import", "tiny.safetensors", "--model", "none.yaml", "--out=x"}, 2, "none.yaml"},
+        {{"import", "tiny.safetensors"}, 2, "model"},
+        {{"import", "tiny.safetensors", "--model=tiny.yaml", "--out=x", "--rename=a=b"},
+         2,
+         "there is no layer \"b\""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *const *a = cases[i].arguments;
+        struct session session;
+        int code = run(&session, a[0], a[1], a[2], a[3], a[4], a[5], NULL);
+        expect_error(cases[i].code, cases[i].words, &session, code);
+        session_release(&session);
+    }
+    assert_false(tr_file_exists("x"));
+    assert_false(tr_file_exists("x.npz"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_several_formats),
+        cmocka_unit_test(test_import),
+        cmocka_unit_test(test_mistakes),
+    };
+    return cmocka_run_group_tests(tests, make_network, place_remove);
+}

@@ -1,0 +1,269 @@
+/* predict for data sets: files of every form, ranges, several losses, tags of words; held against the data
+ * that the test wrote itself.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <dirent.h>
+
+#include "cli/use/animals.h"
+#include "base/text/json.h"
+#include "io/npy.h"
+
+static const char heads[] =
+    "name: heads\n"
+    "data: {train: {csv: {path: heads.csv, label: value, label_columns: [kind, size]}}}\n"
+    "layers: [{dense: 4}]\n"
+    "loss: [{kind: softmax_cross_entropy, outputs: 3}, {kind: mean_squared_error, outputs: 1}]\n"
+    "optimizer: {rule: adam, rate: 0.1}\ntrain: {batch: 3, steps: 5}\n";
+
+static const char tags[] = "name: tags\n"
+                           "data: {train: {text: {path: tags.tsv, tags: true, max_tokens: 4}}}\n"
+                           "input: {classes: [det, noun, verb]}\n"
+                           "layers: [{embedding: 8}, {dense: 3}]\n"
+                           "optimizer: {rule: adam, rate: 0.1}\ntrain: {batch: 3, steps: 60}\n";
+
+static const char letters[] = "name: letters\n"
+                              "data: {train: {corpus: {path: tags.tsv, unit: characters, window: 4}}}\n"
+                              "layers: [{embedding: 4}, {dense: 99}]\n"
+                              "optimizer: {rule: adam, rate: 0.1}\ntrain: {batch: 3, steps: 2}\n";
+
+static int make(void **state)
+{
+    if (animals_make(state) != 0) return -1;
+    write_text("heads.csv", "x,kind,size\n1,0,2\n2,1,4\n3,2,6\n");
+    write_text("heads.yaml", heads);
+    write_text("tags.tsv", "the dog runs\t0 1 2\na cat sleeps now\t0 1 2 -\nthe cat runs\t0 1 2\n");
+    write_text("tags.yaml", tags);
+    write_text("letters.yaml", letters);
+    expect_exit(0, "train", "heads.yaml");
+    expect_exit(0, "train", "tags.yaml");
+    expect_exit(0, "train", "letters.yaml");
+    return 0;
+}
+
+/* ---- data sets ---- */
+
+/* Of a table all rows come in their order, each with its own label, and the numbers of all forms are the
+ * same. */
+static void test_a_set_in_every_form(void **state)
+{
+    (void)state;
+    struct session session;
+    int code = run(&session, "predict", "runs/animals", "--set-name", "test", "--output", "all.csv", NULL);
+    expect_output(&session, code, "all.csv (120 examples, ");
+    expect_exit(0, "predict", "runs/animals", "--set-name", "test", "-o", "all.npy");
+    expect_exit(0, "predict", "runs/animals", "--set-name", "test", "-o", "all.jsonl");
+    struct tr_file_content table = content_of("all.csv"), array = content_of("all.npy"),
+                           objects = content_of("all.jsonl");
+    struct tr_npy npy;
+    assert_int_equal(tr_npy_parse("all.npy", (uint8_t *)array.data, array.size, &npy), TR_OK);
+    assert_true(npy.rank == 2 && npy.shape[0] == ROWS && npy.shape[1] == 3 && npy.dtype == TR_DTYPE_F32);
+    char *at = table.data, *object = objects.data;
+    assert_string_equal(next_line(&at),
+                        "example,class,probability,label,\"p_big, \"\"old\"\" dog\",p_cat,p_owl");
+    for (int i = 0; i < ROWS; i++) {
+        const char *name = i % 3 == 1 ? "\"big, \"\"old\"\" dog\"" : kind_of(i);
+        int class = i % 3 == 0 ? 1 : i % 3 == 1 ? 0 : 2;
+        char expected[256], *line = next_line(&at), *json = next_line(&object);
+        float output[3];
+        tr_json *document;
+        memcpy(output, array.data + npy.offset + (size_t)i * sizeof output, sizeof output);
+        snprintf(expected, sizeof expected, "%d,%s,", i, name);
+        if (strncmp(line, expected, strlen(expected)) != 0) fail_msg("%s begins not with %s", line, expected);
+        char *rest = line + strlen(expected);
+        assert_true(strtof(rest, &rest) == output[class]);
+        snprintf(expected, sizeof expected, ",%s,", name);
+        assert_memory_equal(rest, expected, strlen(expected));
+        rest += strlen(expected);
+        for (int k = 0; k < 3; k++, rest++) assert_true(strtof(rest, &rest) == output[k]);
+        assert_int_equal(tr_json_parse(json, strlen(json), "line", &document), TR_OK);
+        const struct tr_json_value *root = tr_json_root(document);
+        assert_int_equal(tr_json_integer_or(root, "example", -1), i);
+        assert_int_equal(tr_json_integer_or(root, "class", -1), class);
+        assert_int_equal(tr_json_integer_or(root, "label", -1), class);
+        assert_string_equal(tr_json_text_or_empty(root, "label_name"), kind_of(i));
+        assert_true((float)tr_json_number_or_nan(root, "probability") == output[class]);
+        tr_json_destroy(&document);
+    }
+    assert_string_equal(at, "");
+    assert_string_equal(object, "");
+    tr_file_content_free(&table);
+    tr_file_content_free(&array);
+    tr_file_content_free(&objects);
+}
+
+/* A file by its name is read as the training data are, with or without what only training needs. */
+static void test_a_file_by_its_name(void **state)
+{
+    (void)state;
+    struct session session;
+    write_text("bare.csv", "height,weight\n8,7\nNA,1\n");
+    int code = run(&session, "predict", "runs/animals", "--data", "bare.csv", NULL);
+    assert_non_null(strstr(session.text[0], "\ndata[1]: cat "));
+    expect_output(&session, code, "data[0]: owl ");
+    code = run(&session, "eval", "runs/animals", "--data", "animals.csv", NULL);
+    expect_output(&session, code, "accuracy 1.0000, ");
+    write_text("bad.csv", "height,weight,kind\n8,x,owl\n");
+    expect_refusal("bad.csv:2:3: field 1 \"x\" is not a number",
+                   (const char *[]){"predict", "runs/animals", "--data", "bad.csv", NULL});
+    write_text("plain.txt", "the dog\n");
+    code = run(&session, "predict", "runs/tags", "--data", "plain.txt", NULL);
+    expect_output(&session, code, "data[0]: the/det dog/noun\n");
+    expect_refusal("gone.csv", (const char *[]){"predict", "runs/animals", "--data", "gone.csv", NULL});
+    expect_refusal("says too little", (const char *[]){"eval", "runs/letters", "--data", "bad.csv", NULL});
+}
+
+static void test_ranges(void **state)
+{
+    (void)state;
+    struct session session;
+    expect_exit(0, "predict", "runs/animals", "--set-name", "test", "-n", "118-,7,0-99", "-o", "some.csv");
+    struct tr_file_content table = content_of("some.csv");
+    char *at = table.data;
+    next_line(&at);
+    for (int i = 0; i < 103; i++)
+        assert_int_equal(atoi(next_line(&at)), i < 2 ? 118 + i : i == 2 ? 7 : i - 3);
+    assert_string_equal(at, "");
+    tr_file_content_free(&table);
+    int code = run(&session, "predict", "runs/animals", "--set-name", "test", NULL);
+    assert_non_null(strstr(session.text[0], "test[119]: "));
+    expect_output(&session, code, "test[0]: ");
+    static const char *const wrong[][2] = {{"119-120", "no example 120; test has 120"},
+                                           {"7-3", "write 3-7"},
+                                           {"1,,2", "no range"},
+                                           {"a", "no range"},
+                                           {"-1", "no range"},
+                                           {"1-2-3", "no range"},
+                                           {"99999999999999999999", "no range"},
+                                           {"1,", "no range"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        char index[64];
+        snprintf(index, sizeof index, "--index=%s", wrong[i][0]);
+        expect_refusal(wrong[i][1],
+                       (const char *[]){"predict", "runs/animals", "--set-name", "test", index, NULL});
+    }
+}
+
+/* A run that fails leaves the old file and nothing beside it. */
+static void test_a_failure_leaves_the_old_file(void **state)
+{
+    (void)state;
+    struct session session;
+    struct setup lines = {.input = "1,2\n3,4\nx,5\n"};
+    write_text("kept.csv", "old\n");
+    int code = run_with(&session, lines, "predict", "runs/animals", "-o", "kept.csv", NULL);
+    expect_error(2, "standard input:3:1: field 0 \"x\" is not a number", &session, code);
+    session_release(&session);
+    expect_content("kept.csv", "old\n");
+    DIR *here = opendir(".");
+    for (struct dirent *entry; (entry = readdir(here));) assert_null(strstr(entry->d_name, ".tmp"));
+    closedir(here);
+    expect_refusal("nowhere/p.csv", (const char *[]){"predict", "runs/animals", "--set-name", "test", "-o",
+                                                     "nowhere/p.csv", NULL});
+}
+
+/* ---- several losses ---- */
+
+static void test_several_losses(void **state)
+{
+    (void)state;
+    struct session session;
+    expect_exit(0, "predict", "runs/heads", "--set-name", "train", "-o", "heads.out.csv");
+    struct tr_file_content table = content_of("heads.out.csv");
+    char *at = table.data;
+    assert_string_equal(next_line(&at),
+                        "example,class_1,probability_1,label_kind,label_size,p_1_0,p_1_1,p_1_2,size");
+    for (int i = 0; i < 3; i++) {
+        int example, class, best = 0;
+        float probability, kind, size, p[3], value, sum = 0;
+        assert_int_equal(sscanf(next_line(&at), "%d,%d,%f,%f,%f,%f,%f,%f,%f", &example, &class, &probability,
+                                &kind, &size, &p[0], &p[1], &p[2], &value),
+                         9);
+        for (int k = 0; k < 3; k++) {
+            sum += p[k];
+            if (p[k] > p[best]) best = k;
+        }
+        assert_true(example == i && class == best && probability == p[best]);
+        assert_true(kind == (float)i && size == (float)(2 * i + 2));
+        assert_true(sum > 0.9999F && sum < 1.0001F);
+    }
+    tr_file_content_free(&table);
+    int code = run(&session, "predict", "runs/heads", "--set-name", "train", "-n", "1", NULL);
+    assert_non_null(strstr(session.text[0], "; "));
+    expect_output(&session, code, "(in truth 1.0000 4.0000)");
+}
+
+/* ---- tags ---- */
+
+static void test_tags(void **state)
+{
+    (void)state;
+    struct session session;
+    int code =
+        run(&session, "predict", "runs/tags", "--text", "the dog sleeps", "-x", "a cat runs the dog", NULL);
+    expect_output(&session, code, "the/det dog/noun sleeps/verb\na/det cat/noun runs/verb the/det dog/-\n");
+    struct setup lines = {.input = "a  dog\n\nthe cat runs a cat\n"};
+    code = run_with(&session, lines, "predict", "runs/tags", "-o", "lines.conll", NULL);
+    expect_output(&session, code, "(2 examples, ");
+    expect_content("lines.conll", "a\tdet\ndog\tnoun\n\nthe\tdet\ncat\tnoun\nruns\tverb\na\tdet\ncat\t-\n\n");
+    expect_exit(0, "predict", "runs/tags", "--set-name", "train", "-n", "1-2", "-o", "set.conll");
+    struct tr_file_content columns = content_of("set.conll");
+    static const char expected[] = "a\tdet\tdet\ncat\tnoun\tnoun\nsleeps\tverb\tverb\nnow\t-\t";
+    assert_memory_equal(columns.data, expected, strlen(expected));
+    assert_non_null(strstr(columns.data, "\n\nthe\tdet\tdet\n"));
+    tr_file_content_free(&columns);
+    expect_exit(0, "predict", "runs/tags", "--set-name", "train", "-n", "0", "-o", "set.csv");
+    columns = content_of("set.csv");
+    char *at = columns.data;
+    assert_string_equal(next_line(&at), "example,token,word,class,probability,label,p_det,p_noun,p_verb");
+    assert_int_equal(strncmp(next_line(&at), "0,0,the,det,", 12), 0);
+    assert_int_equal(strncmp(next_line(&at), "0,1,dog,noun,", 13), 0);
+    tr_file_content_free(&columns);
+    code = run(&session, "predict", "runs/tags", "-x", "a \"cat\"", "--json", NULL);
+    expect_output(&session, code, "\"words\":[\"a\",\"\\\"cat\\\"\"],\"tags\":[\"det\",");
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *part, *arguments[10];
+    } mistakes[] = {
+        {".csv, .npy, .jsonl or .conll", {"predict", "runs/animals", "--set-name", "test", "-o", "x.txt"}},
+        {"answers for whole examples", {"predict", "runs/animals", "--set-name", "test", "-o", "x.conll"}},
+        {"one kind of input",
+         {"predict", "runs/animals", "--set-name", "test", "--values", "1,2", "-o", "x.csv"}},
+        {"--json: is for standard output",
+         {"predict", "runs/animals", "--set-name", "test", "--json", "-o", "x.csv"}},
+        {"add --set-name", {"predict", "runs/animals", "--values", "1,2", "-n", "0"}},
+        {"trireme generate runs/letters", {"predict", "runs/letters", "--text", "the"}},
+        {"trireme generate runs/letters", {"predict", "runs/letters", "--set-name", "train"}},
+        {"takes numbers", {"predict", "runs/animals", "--text", "the"}},
+        {"--values:1:1: field 0 \"a\" is not a number", {"predict", "runs/animals", "--values", "a,b"}},
+        {"takes texts", {"predict", "runs/tags", "--values", "1"}},
+        {"is missing, and nothing stands for it", {"predict", "runs/heads", "--values", "NA"}},
+    };
+    for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++)
+        expect_refusal(mistakes[i].part, mistakes[i].arguments);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_set_in_every_form),
+        cmocka_unit_test(test_a_file_by_its_name),
+        cmocka_unit_test(test_ranges),
+        cmocka_unit_test(test_a_failure_leaves_the_old_file),
+        cmocka_unit_test(test_several_losses),
+        cmocka_unit_test(test_tags),
+        cmocka_unit_test(test_refusals),
+    };
+    return cmocka_run_group_tests(tests, make, place_remove);
+}

@@ -1,0 +1,176 @@
+/* predict for examples that come by themselves: numbers with gaps, lines of standard input one by one and in
+ * thousands, names of image files.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/use/animals.h"
+#include "base/alloc.h"
+#include "data/images/image.h"
+
+/* ---- numbers ---- */
+
+/* What is missing gets the mean of the column, as the text of the row says itself. */
+static void test_numbers(void **state)
+{
+    (void)state;
+    struct session session;
+    double sum = 0;
+    int there = 0;
+    char filled[64];
+    for (int i = 0; i < ROWS; i++) {
+        sum += i % 10 == 4 ? 0 : i % 3 * 4;
+        there += i % 10 != 4;
+    }
+    snprintf(filled, sizeof filled, "%.9g,4", sum / there);
+    expect_exit(0, "predict", "runs/animals", "--values", ",4", "--values", "NA,4", "--values", filled, "-o",
+                "gaps.npy");
+    struct tr_file_content array = content_of("gaps.npy");
+    assert_int_equal(array.size, 128 + 3 * 3 * sizeof(float));
+    assert_memory_equal(array.data + 128, array.data + 128 + 12, 12);
+    assert_memory_equal(array.data + 128, array.data + 128 + 24, 12);
+    tr_file_content_free(&array);
+    struct setup lines = {.input = "height weight\n0 1\n\n8\t7\r\n4 4"};
+    int code = run_with(&session, lines, "predict", "runs/animals", "-o", "lines.csv", NULL);
+    expect_error(2, "standard input:4:1: 1 numbers, the network takes 2", &session, code);
+    session_release(&session);
+    lines.input = "height weight\n0 1\n\n8 7\r\n4 4";
+    code = run_with(&session, lines, "predict", "runs/animals", NULL);
+    assert_int_equal(strncmp(session.text[0], "0 1: cat ", 9), 0);
+    assert_non_null(strstr(session.text[0], "\n8 7: owl "));
+    expect_output(&session, code, "\n4 4: big, \"old\" dog ");
+}
+
+/* More lines than go together, each with its number. */
+static void test_many_lines(void **state)
+{
+    (void)state;
+    enum { LINES = 3000 };
+    char *text = malloc(LINES * 16), *end = text;
+    struct session session;
+    assert_non_null(text);
+    for (int i = 0; i < LINES; i++) end += sprintf(end, "%d,%d\n", i % 3 * 4, 1 + i % 3 * 3);
+    int code =
+        run_with(&session, (struct setup){.input = text}, "predict", "runs/animals", "-o", "many.csv", NULL);
+    expect_output(&session, code, "(3,000 examples, ");
+    struct tr_file_content table = content_of("many.csv");
+    char *at = table.data;
+    next_line(&at);
+    for (int i = 0; i < LINES; i++) {
+        char expected[64], *line = next_line(&at);
+        snprintf(expected, sizeof expected, "%d,\"%d,%d\",%s", i, i % 3 * 4, 1 + i % 3 * 3,
+                 i % 3 == 1 ? "\"big, \"\"old\"\" dog\"" : kind_of(i));
+        if (strncmp(line, expected, strlen(expected)) != 0) fail_msg("%s begins not with %s", line, expected);
+    }
+    tr_file_content_free(&table);
+    free(text);
+}
+
+static void expect_answer(FILE *to, int from, const char *line, const char *answer)
+{
+    char text[256] = "";
+    size_t size = 0;
+    fprintf(to, "%s\n", line);
+    fflush(to);
+    while (!strchr(text, '\n')) {
+        struct pollfd ready = {.fd = from, .events = POLLIN};
+        assert_int_equal(poll(&ready, 1, 60000), 1);
+        ssize_t got = read(from, text + size, sizeof text - 1 - size);
+        assert_true(got > 0);
+        size += (size_t)got;
+    }
+    assert_memory_equal(text, answer, strlen(answer));
+}
+
+/* Each line is answered before the next one is there. */
+static void test_a_dialogue(void **state)
+{
+    (void)state;
+    int to[2], from[2], status;
+    assert_int_equal(pipe(to) || pipe(from), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        if (dup2(to[0], 0) < 0 || dup2(from[1], 1) < 0) _exit(99);
+        close(to[1]);
+        close(from[0]);
+        execl(TRIREME_PROGRAM, "trireme", "predict", "runs/animals", NULL);
+        _exit(99);
+    }
+    close(to[0]);
+    close(from[1]);
+    FILE *lines = fdopen(to[1], "w");
+    expect_answer(lines, from[0], "0,1", "0,1: cat ");
+    expect_answer(lines, from[0], "8,7", "8,7: owl ");
+    fclose(lines);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    close(from[0]);
+}
+
+/* ---- images ---- */
+
+/* As the images of the data: two bright rows among dark ones say the class. */
+static void write_image(const char *path, int side, int class)
+{
+    uint8_t pixels[12 * 12], *png;
+    size_t bytes;
+    for (int i = 0; i < side * side; i++) pixels[i] = i / side * 3 / side == class ? 220 : 30;
+    struct tr_image_size size = {side, side, 1};
+    assert_int_equal(tr_image_encode(pixels, size, &png, &bytes), TR_OK);
+    assert_int_equal(tr_file_write_atomic(NULL, path, png, bytes), TR_OK);
+    tr_free(png);
+}
+
+static void test_images_by_the_line(void **state)
+{
+    (void)state;
+    struct session session;
+    write_image("a two.png", 6, 2);
+    write_image("one.png", 6, 1);
+    write_image("large.png", 12, 0);
+    struct setup files = {.input = "a two.png\n\none.png\r\n"};
+    int code = run_with(&session, files, "predict", "runs/tiny", NULL);
+    assert_int_equal(strncmp(session.text[0], "a two.png: 2 ", 13), 0);
+    expect_output(&session, code, "\none.png: 1 ");
+    files.input = "one.png\nlarge.png\n";
+    code = run_with(&session, files, "predict", "runs/tiny", NULL);
+    expect_error(2, "large.png: 12 x 12 pixels, and the network takes 6 x 6; add --fit scale, or --fit crop",
+                 &session, code);
+    session_release(&session);
+    code = run_with(&session, files, "predict", "runs/tiny", "--fit", "scale", NULL);
+    expect_output(&session, code, "\nlarge.png: 0 ");
+    code = run_with(&session, (struct setup){.input = "missing.png\n"}, "predict", "runs/tiny", NULL);
+    expect_error(2, "missing.png", &session, code);
+    session_release(&session);
+    code = run_with(&session, (struct setup){.input = ""}, "predict", "runs/tiny", NULL);
+    expect_error(2, "nothing to predict", &session, code);
+    session_release(&session);
+}
+
+static int make(void **state)
+{
+    if (animals_make(state) != 0) return -1;
+    expect_exit(0, "train", "tiny.yaml", "--steps", "150");
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_many_lines),
+        cmocka_unit_test(test_a_dialogue),
+        cmocka_unit_test(test_images_by_the_line),
+    };
+    return cmocka_run_group_tests(tests, make, place_remove);
+}

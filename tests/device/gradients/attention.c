@@ -1,0 +1,154 @@
+/* Gradients of attention and of positions. */
+#include "device/differences.h"
+#include "device/gradients/gradients.h"
+#include "device/ref/ref.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+/* Five sequences, one of them empty. */
+#define EXAMPLES GRADIENTS_ROWS
+static const int32_t offset[EXAMPLES + 1] = {0, 2, 2, 3, 8, 9};
+#define ROWS 9
+
+#define HEADS 2
+#define SIZE  3
+#define WIDTH (HEADS * SIZE)
+
+struct attention {
+    struct tr_op_attention_forward forward;
+    float *dy;
+};
+
+static double attention_scalar(void *user)
+{
+    struct attention *a = user;
+    assert_int_equal(ref_attention_forward(NULL, &a->forward), TR_OK);
+    return differences_weigh(ROWS * WIDTH, a->forward.y, a->dy);
+}
+
+static void check_attention(bool causal, float rate)
+{
+    static const struct tr_step_scalars scalars = {.step = 5};
+    float *qkv = differences_numbers(ROWS * 3 * WIDTH, 1), *dy = differences_numbers(ROWS * WIDTH, 2);
+    float *y = differences_zeros(ROWS * WIDTH), *shift = differences_zeros(ROWS * HEADS);
+    float *inv = differences_zeros(ROWS * HEADS), *gradient = differences_zeros(ROWS * 3 * WIDTH);
+    const struct tr_attention at = {.examples = EXAMPLES,
+                                    .heads = HEADS,
+                                    .size = SIZE,
+                                    .causal = causal,
+                                    .scale = 0.7f,
+                                    .offset = offset,
+                                    .key_offset = offset,
+                                    .q = qkv,
+                                    .k = qkv + WIDTH,
+                                    .v = qkv + 2 * WIDTH,
+                                    .q_step = 3 * WIDTH,
+                                    .kv_step = 3 * WIDTH,
+                                    .shift = shift,
+                                    .inv = inv,
+                                    .rate = rate,
+                                    .key = {1, 2},
+                                    .scalars = &scalars};
+    struct attention a = {{at, y}, dy};
+    attention_scalar(&a);
+    const struct tr_op_attention_backward backward = {.at = at,
+                                                      .y = y,
+                                                      .dy = dy,
+                                                      .dq = gradient,
+                                                      .dk = gradient + WIDTH,
+                                                      .dv = gradient + 2 * WIDTH,
+                                                      .gradient_step = 3 * WIDTH};
+    assert_int_equal(ref_attention_backward(NULL, &backward), TR_OK);
+    char what[60];
+    snprintf(what, sizeof what, "attention%s, dropout %g", causal ? ", causal" : "", (double)rate);
+    differences_check(what, attention_scalar, &a, DIFFERENCES_SMOOTH, qkv, gradient, 0, ROWS * 3 * WIDTH);
+    differences_release(6, (float *[]){qkv, dy, y, shift, inv, gradient});
+}
+
+void gradients_attention(void)
+{
+    check_attention(false, 0);
+    check_attention(true, 0);
+    check_attention(true, 0.4f);
+}
+
+struct position {
+    struct tr_op_position_forward forward;
+    float *dy;
+};
+
+static double position_scalar(void *user)
+{
+    struct position *p = user;
+    assert_int_equal(ref_position_forward(NULL, &p->forward), TR_OK);
+    return differences_weigh(ROWS * WIDTH, p->forward.y, p->dy);
+}
+
+void gradients_position(void)
+{
+    /* Shorter than the longest example, and longer than all. */
+    for (int64_t length = 3; length <= 6; length += 3) {
+        float *x = differences_numbers(ROWS * WIDTH, 1), *dy = differences_numbers(ROWS * WIDTH, 2);
+        float *table = differences_numbers(length * WIDTH, 3), *y = differences_zeros(ROWS * WIDTH);
+        float *dtable = differences_zeros(length * WIDTH);
+        struct position p = {{.examples = EXAMPLES,
+                              .width = WIDTH,
+                              .length = length,
+                              .offset = offset,
+                              .table = table,
+                              .x = x,
+                              .y = y},
+                             dy};
+        const struct tr_op_position_backward backward = {.width = WIDTH,
+                                                         .length = length,
+                                                         .offset = offset,
+                                                         .dy = dy,
+                                                         .dtable = dtable,
+                                                         .cut = gradients_cut};
+        assert_int_equal(ref_position_backward(NULL, &backward), TR_OK);
+        differences_check("position", position_scalar, &p, DIFFERENCES_LINEAR, table, dtable, 0,
+                          length * WIDTH);
+        differences_release(5, (float *[]){x, dy, table, y, dtable});
+    }
+}
+
+struct rotary {
+    struct tr_op_rotary op;
+    const float *x; /* what op turns in place */
+    float *dy;
+};
+
+static double rotary_scalar(void *user)
+{
+    struct rotary *r = user;
+    memcpy(r->op.x, r->x, ROWS * 2 * WIDTH * sizeof *r->x);
+    assert_int_equal(ref_rotary(NULL, &r->op), TR_OK);
+    return differences_weigh(ROWS * 2 * WIDTH, r->op.x, r->dy);
+}
+
+void gradients_rotary(void)
+{
+    float *x = differences_numbers(ROWS * 2 * WIDTH, 1), *dy = differences_numbers(ROWS * 2 * WIDTH, 2);
+    float *y = differences_zeros(ROWS * 2 * WIDTH), *dx = differences_zeros(ROWS * 2 * WIDTH);
+    struct rotary r = {{.examples = EXAMPLES,
+                        .heads = HEADS,
+                        .size = 4,
+                        .step = 2 * WIDTH,
+                        .base = 50,
+                        .offset = offset,
+                        .x = y},
+                       x,
+                       dy};
+    struct tr_op_rotary backward = r.op;
+    memcpy(dx, dy, ROWS * 2 * WIDTH * sizeof *dx);
+    backward.inverse = true;
+    backward.x = dx;
+    assert_int_equal(ref_rotary(NULL, &backward), TR_OK);
+    differences_check("rotary", rotary_scalar, &r, DIFFERENCES_LINEAR, x, dx, 0, ROWS * 2 * WIDTH);
+    differences_release(4, (float *[]){x, dy, y, dx});
+}

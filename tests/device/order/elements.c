@@ -1,0 +1,201 @@
+/* Element by element, columns, dropout, input, updates. */
+#include "device/order/order.h"
+
+#include "base/numbers/mathf.h"
+#include "base/numbers/rng.h"
+
+ORDER(activation_forward)
+{
+    for (int64_t i = 0; i < a->count; i++) a->y[i] = activated(a->activation, a->slope, a->x[i]);
+}
+
+static float slope_at(const struct tr_op_activation_backward *a, int64_t i)
+{
+    const float x = a->x ? a->x[i] : 0, y = a->y ? a->y[i] : 0, half = 0.5f;
+    if (a->activation == TR_ACT_TANH) return fused(-y, y, 1);
+    if (a->activation == TR_ACT_SIGMOID) return y * (1 - y);
+    if (a->activation == TR_ACT_GELU)
+        return fused(x, tr_expf(-half * (x * x)) * 0x1.988454p-2f, half * (1 + tr_erff(x * 0x1.6a09e6p-1f)));
+    const float t = tr_tanhf(x * fused(x * x, 0x1.2444f2p-5f, 0x1.988454p-1f));
+    return fused((half * x) * fused(-t, t, 1), fused(x * x, 0x1.b6676cp-4f, 0x1.988454p-1f), half * (1 + t));
+}
+
+ORDER(activation_backward)
+{
+    for (int64_t i = 0; i < a->count; i++) {
+        const float dy = a->dy[i];
+        if (a->activation == TR_ACT_NONE)
+            a->dx[i] = dy;
+        else if (a->activation == TR_ACT_RELU)
+            a->dx[i] = a->y[i] > 0 ? dy : 0;
+        else if (a->activation == TR_ACT_LEAKY_RELU)
+            a->dx[i] = a->y[i] > 0 ? dy : a->slope * dy;
+        else
+            a->dx[i] = dy * slope_at(a, i);
+    }
+}
+
+ORDER(add)
+{
+    for (int64_t i = 0; i < a->count; i++) a->y[i] = a->a[i] + a->b[i];
+}
+
+ORDER(scale)
+{
+    for (int64_t i = 0; i < a->count; i++) a->y[i] = a->factor * a->x[i];
+}
+
+ORDER(fill)
+{
+    for (int64_t i = 0; i < a->count; i++) a->y[i] = a->value;
+}
+
+ORDER(join_columns)
+{
+    float *y = a->y;
+    for (int64_t r = 0; r < a->rows; r++)
+        for (int part = 0; part < a->parts; part++)
+            for (int64_t k = 0; k < a->width[part]; k++)
+                *y++ = a->x[part] ? a->x[part][r * a->width[part] + k] : 0;
+}
+
+ORDER(split_columns)
+{
+    const float *x = a->x;
+    for (int64_t r = 0; r < a->rows; r++)
+        for (int part = 0; part < a->parts; part++)
+            for (int64_t k = 0; k < a->width[part]; k++, x++)
+                if (a->y[part]) a->y[part][r * a->width[part] + k] = *x;
+}
+
+/* ---- random numbers: which words of which counters ---- */
+
+static uint32_t word_of(const uint32_t key[2], uint32_t c0, uint32_t c1, uint32_t c2, uint32_t c3, int word)
+{
+    uint32_t words[4];
+    tr_rng_philox((tr_rng_key){key[0], key[1]}, c0, c1, c2, c3, words);
+    return words[word];
+}
+
+ORDER(dropout)
+{
+    for (int64_t e = 0; e < a->examples; e++) {
+        const int64_t first = (a->offset ? a->offset[e] : e) * a->width;
+        const int64_t end = (a->offset ? a->offset[e + 1] : e + 1) * a->width;
+        for (int64_t i = 0; i < end - first; i++) {
+            const uint32_t bits = word_of(a->key, (uint32_t)(i / 4), a->first_example + (uint32_t)e,
+                                          a->scalars->step, a->layer, (int)(i % 4));
+            a->y[first + i] = tr_rng_unit(bits) >= a->rate ? a->x[first + i] * (1 / (1 - a->rate)) : 0;
+        }
+    }
+}
+
+ORDER(load_images)
+{
+    for (int64_t r = 0; r < a->rows; r++) {
+        const uint32_t example = a->first_example + (uint32_t)r, step = a->random ? a->scalars->step : 0;
+        int32_t top = (a->in_h - a->out_h) / 2, left = (a->in_w - a->out_w) / 2;
+        bool mirrored = false;
+        if (a->random) {
+            const uint32_t rows = (uint32_t)(a->in_h + 2 * a->pad - a->out_h + 1);
+            const uint32_t columns = (uint32_t)(a->in_w + 2 * a->pad - a->out_w + 1);
+            top = (int32_t)(word_of(a->key, example, step, 0, 0, 0) % rows) - a->pad;
+            left = (int32_t)(word_of(a->key, example, step, 0, 0, 1) % columns) - a->pad;
+            mirrored = a->flip && word_of(a->key, example, step, 0, 0, 2) % 2;
+        }
+        for (int32_t k = 0; k < a->out_h * a->out_w * a->channels; k++) {
+            const int32_t c = k % a->channels, j = k / a->channels % a->out_w;
+            const int32_t h = k / a->channels / a->out_w + top, w = (mirrored ? a->out_w - 1 - j : j) + left;
+            const bool inside = h >= 0 && h < a->in_h && w >= 0 && w < a->in_w;
+            const int64_t at = ((a->index[r] * a->in_h + h) * a->in_w + w) * a->channels + c;
+            a->y[r * a->out_h * a->out_w * a->channels + k] =
+                fused(inside ? (float)a->source[at] : 0, a->scale[c % 4], a->shift[c % 4]);
+        }
+    }
+}
+
+ORDER(gather_rows)
+{
+    int32_t *y = a->y;
+    for (int64_t r = 0; r < a->rows; r++) {
+        const int64_t from = a->start ? a->start[a->index[r]] : a->index[r] * a->stride;
+        const int64_t length = a->start ? a->offset[r + 1] - a->offset[r] : a->width;
+        for (int64_t k = 0; k < length; k++) *y++ = a->x[from + k];
+    }
+}
+
+/* ---- updates ---- */
+
+static float adam_step(const struct tr_op_update *a, int64_t i, float g, float w)
+{
+    a->m[i] = flushed(fused(a->beta1, a->m[i], (1 - a->beta1) * g));
+    a->v[i] = flushed(fused(a->beta2, a->v[i], (1 - a->beta2) * (g * g)));
+    const float divisor = fused(sqrtf(a->v[i]), a->scalars->adam_correction, a->epsilon);
+    return fused(-(a->scalars->adam_rate * a->rate_factor), a->m[i] / divisor, w);
+}
+
+static float new_weight(const struct tr_op_update *a, int64_t i)
+{
+    const float w = a->w[i], rate = a->scalars->rate * a->rate_factor;
+    float g = a->grad[i], q;
+    if (a->rule == TR_RULE_STATISTIC) return fused(a->beta1, g - w, w);
+    if (a->clip_norm) g *= a->scalars->clip_scale;
+    if (a->clip_value > 0 && fabsf(g) > a->clip_value) g = copysignf(a->clip_value, g);
+    if (a->l2 > 0) g = fused(a->l2, w, g);
+    switch (a->rule) {
+    case TR_RULE_SGD:
+        return fused(-rate, g, w);
+    case TR_RULE_MOMENTUM:
+        a->m[i] = flushed(fused(a->beta1, a->m[i], g));
+        return fused(-rate, a->nesterov ? fused(a->beta1, a->m[i], g) : a->m[i], w);
+    case TR_RULE_ADAM:
+        return adam_step(a, i, g, w);
+    case TR_RULE_ADAMW:
+        return adam_step(a, i, g, fused(-(rate * a->decay), w, w));
+    case TR_RULE_RMSPROP:
+        a->v[i] = flushed(fused(a->beta2, a->v[i], (1 - a->beta2) * (g * g)));
+        q = g / (sqrtf(a->v[i]) + a->epsilon);
+        if (a->m) q = a->m[i] = flushed(fused(a->beta1, a->m[i], q));
+        return fused(-rate, q, w);
+    default:
+        a->v[i] = fused(g, g, a->v[i]);
+        return fused(-rate, g / (sqrtf(a->v[i]) + a->epsilon), w);
+    }
+}
+
+ORDER(update)
+{
+    for (int64_t i = 0; a->scalars->held == 0 && i < a->count; i++) {
+        const float w = new_weight(a, i);
+        if (a->ema && a->rule != TR_RULE_STATISTIC)
+            a->ema[i] = fused(1 - a->scalars->ema_decay, w - a->ema[i], a->ema[i]);
+        if (!isfinite(w)) a->scalars->nonfinite = 1;
+        a->w[i] = w;
+    }
+}
+
+ORDER(sum_squares)
+{
+    float blocks[64];
+    int count = 0;
+    for (int64_t first = 0; first < a->count; first += 4096) {
+        for (int64_t i = first; i < a->count && i < first + 4096; i++) term(a->x[i], a->x[i]);
+        blocks[count++] = lane_chain();
+    }
+    for (int i = 0; i < count; i++) number(blocks[i]);
+    *a->out = sum_chain(0);
+}
+
+ORDER(clip_scale)
+{
+    for (int64_t i = 0; i < a->count; i++) number(a->squares[i]);
+    *a->norm = sqrtf(sum_chain(0));
+    a->scalars->clip_scale = *a->norm > a->max_norm ? a->max_norm / *a->norm : 1;
+}
+
+ORDER(hold)
+{
+    for (int64_t i = 0; i < a->count; i++)
+        if (!isfinite(a->x[i])) a->scalars->held = 1;
+    if (a->count > 0 && a->scalars->nonfinite) a->scalars->held = 1;
+}

@@ -1,0 +1,109 @@
+/* Losses and sums of them. */
+#include "device/order/order.h"
+
+#include "base/numbers/mathf.h"
+
+ORDER(softmax_cross_entropy)
+{
+    const float off = a->smoothing / (float)a->classes, on = (1 - a->smoothing) + off;
+    for (int64_t r = 0; r < a->rows; r++) {
+        const float *x = a->x + r * a->classes;
+        const int32_t label = a->label[r];
+        for (int64_t k = 0; label >= 0 && k < a->classes; k++) number(x[k]);
+        const int64_t best = label >= 0 ? greatest() : 0;
+        for (int64_t k = 0; label >= 0 && k < a->classes; k++) number(tr_expf(x[k] - x[best]));
+        const float sum = lane_sum(), logz = tr_logf(sum);
+        if (label < 0)
+            a->loss[r] = 0;
+        else if (a->smoothing == 0)
+            a->loss[r] = logz - (x[label] - x[best]);
+        else {
+            for (int64_t k = 0; k < a->classes; k++) term(k == label ? on : off, logz - (x[k] - x[best]));
+            a->loss[r] = chain(0);
+        }
+        a->correct[r] = label >= 0 && best == label;
+        for (int64_t k = 0; a->dx && k < a->classes; k++)
+            a->dx[r * a->classes + k] =
+                label < 0 ? 0 : flushed(tr_expf(x[k] - x[best]) / sum - (k == label ? on : off)) * a->scale;
+    }
+}
+
+ORDER(mean_squared_error)
+{
+    const float width = (float)a->width;
+    for (int64_t r = 0; r < a->rows; r++) {
+        for (int64_t i = r * a->width; i < (r + 1) * a->width; i++) {
+            const float d = a->x[i] - a->target[i];
+            term(d, d);
+            if (a->dx) a->dx[i] = (d * (2 / width)) * a->scale;
+        }
+        a->loss[r] = lane_chain() * (1 / width);
+    }
+}
+
+static float positive(float x)
+{
+    return x > 0 || isnan(x) ? x : 0;
+}
+
+ORDER(binary_cross_entropy)
+{
+    const float width = (float)a->width;
+    for (int64_t r = 0; r < a->rows; r++) {
+        int64_t right = 0;
+        for (int64_t i = r * a->width; i < (r + 1) * a->width; i++) {
+            const float x = a->x[i], t = a->target[i], s = tr_sigmoidf(x);
+            const float z = positive(-x) + tr_logf(1 + tr_expf(-fabsf(x)));
+            const float q = a->weight ? a->weight[i - r * a->width] * t : 0, u = (q + 1) - t;
+            number(fused(1 - t, x, a->weight ? u * z : z));
+            right += (x > 0) == (t > 0.5f);
+            if (a->dx) a->dx[i] = (flushed(a->weight ? fused(u, s, -q) : s - t) * (1 / width)) * a->scale;
+        }
+        a->loss[r] = lane_sum() * (1 / width);
+        a->correct[r] = (float)right / width;
+    }
+}
+
+ORDER(huber_error)
+{
+    const float width = (float)a->width;
+    for (int64_t r = 0; r < a->rows; r++) {
+        for (int64_t i = r * a->width; i < (r + 1) * a->width; i++) {
+            const float d = a->x[i] - a->target[i], sign = d > 0 ? 1 : d < 0 ? -1 : d;
+            const bool near = fabsf(d) <= a->delta;
+            if (a->delta == 0)
+                number(fabsf(d));
+            else
+                number(near ? (0.5f * d) * d : a->delta * (fabsf(d) - 0.5f * a->delta));
+            const float slope = a->delta == 0 ? sign : near ? d : a->delta * sign;
+            if (a->dx) a->dx[i] = (slope * (1 / width)) * a->scale;
+        }
+        a->loss[r] = lane_sum() * (1 / width);
+    }
+}
+
+ORDER(weigh_rows)
+{
+    for (int64_t r = 0; r < a->rows; r++) {
+        a->loss[r] *= a->weight[a->label[r]];
+        for (int64_t k = 0; a->dx && k < a->width; k++) a->dx[r * a->width + k] *= a->weight[a->label[r]];
+    }
+}
+
+ORDER(to_labels)
+{
+    for (int64_t i = 0; i < a->count; i++)
+        a->y[i] = a->x[i] < 0 || !(a->x[i] < 2147483648.0f) ? 0 : (int32_t)truncf(a->x[i]);
+}
+
+static float row_leaf(const void *arguments, int64_t first, int64_t end, int64_t k)
+{
+    const struct tr_op_sum_rows *a = arguments;
+    for (int64_t r = first; r < end; r++) number(a->x[r + k]);
+    return sum_chain(0);
+}
+
+ORDER(sum_rows)
+{
+    each_node(&a->cut, 1, a->y, row_leaf, a);
+}

@@ -1,0 +1,134 @@
+/* The very bits of ref, over all cases of every operation: the same on every machine, with every compiler,
+ * next year. Whoever changes the arithmetic or the cases on purpose puts the new numbers into the table.
+ */
+#include "device/cases/cases.h"
+#include "device/operation.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+static const uint64_t bits[CASE_LISTS] = {
+    [TR_OPERATION_dense_forward] = 0xf21138417035d52au,
+    [TR_OPERATION_dense_backward_data] = 0x11efdfe704e00bd7u,
+    [TR_OPERATION_dense_backward_weights] = 0x6d33ded4a9647aa0u,
+    [TR_OPERATION_conv_forward] = 0x3460a3189a5edbd9u,
+    [TR_OPERATION_conv_backward_data] = 0x44c6e4ee923217bcu,
+    [TR_OPERATION_conv_backward_weights] = 0xbd2b66d476635d9du,
+    [TR_OPERATION_winograd_forward] = 0x084900d4252afe16u,
+    [TR_OPERATION_winograd_backward_data] = 0xa77c4e5c2aa9eb61u,
+    [TR_OPERATION_winograd_backward_weights] = 0x40cbe608bfd6a7f3u,
+    [TR_OPERATION_activation_forward] = 0x586f2c3ebfd43cbau,
+    [TR_OPERATION_activation_backward] = 0xd55057e225e625a7u,
+    [TR_OPERATION_add] = 0x32822aa69032dbb6u,
+    [TR_OPERATION_join_columns] = 0x4e53954ba364346du,
+    [TR_OPERATION_split_columns] = 0xc8a3479d2f9d5cd7u,
+    [TR_OPERATION_scale] = 0x78164d0401951b28u,
+    [TR_OPERATION_fill] = 0xe46271f23977732au,
+    [TR_OPERATION_dropout] = 0x3a9c0203b1015478u,
+    [TR_OPERATION_pool_forward] = 0x911b3565a42b1c4eu,
+    [TR_OPERATION_pool_backward] = 0x25d32df100472491u,
+    [TR_OPERATION_pool_rows_forward] = 0x3b7d1cef7f5b0d4bu,
+    [TR_OPERATION_pool_rows_backward] = 0x1e267a3df75233f2u,
+    [TR_OPERATION_softmax_forward] = 0x87c0121f102ebc06u,
+    [TR_OPERATION_softmax_backward] = 0x6d3271523c1f62c5u,
+    [TR_OPERATION_layer_norm_forward] = 0xa0141217afe8a6b4u,
+    [TR_OPERATION_layer_norm_backward] = 0x158847d16402291eu,
+    [TR_OPERATION_rms_norm_forward] = 0x401e3c1a5a7e2d6fu,
+    [TR_OPERATION_rms_norm_backward] = 0x07b0e17a505c9351u,
+    [TR_OPERATION_group_norm_forward] = 0x06efbae32b8978ddu,
+    [TR_OPERATION_group_norm_backward] = 0xcccb1a1c5c2b43b1u,
+    [TR_OPERATION_batch_norm_forward] = 0x91320d003b407ee2u,
+    [TR_OPERATION_batch_norm_backward] = 0x4934b83fb98f9020u,
+    [TR_OPERATION_batch_norm_infer] = 0x92ff62efb6980381u,
+    [TR_OPERATION_batch_norm_activation_forward] = 0xbd6bd606b69a4fc8u,
+    [TR_OPERATION_batch_norm_activation_backward] = 0x5e7c6764e2046279u,
+    [TR_OPERATION_winograd_backward] = 0xee27a66a5acf5764u,
+    [TR_OPERATION_conv_pool_forward] = 0x31541d402c7e578eu,
+    [TR_OPERATION_conv_pool_backward_data] = 0x8401b0b4a8c8a944u,
+    [TR_OPERATION_conv_pool_backward_weights] = 0x22e60572935938a5u,
+    [TR_OPERATION_dense_gelu_forward] = 0x8fa1255ef52d39eau,
+    [TR_OPERATION_dense_gelu_backward_data] = 0xd528df047b169cebu,
+    [TR_OPERATION_dense_backward_update] = 0xb72b972b68c642f6u,
+    [TR_OPERATION_embedding_forward] = 0x05204ad31964c7e4u,
+    [TR_OPERATION_embedding_backward] = 0x3a84929f18590da9u,
+    [TR_OPERATION_lstm_forward] = 0x0b36f3ece2058633u,
+    [TR_OPERATION_lstm_backward] = 0x857da18e0915ef28u,
+    [TR_OPERATION_lstm_backward_weights] = 0x8aa9dccbfd1fe42cu,
+    [TR_OPERATION_sequence_last_forward] = 0xdc2e013f7d3cfd72u,
+    [TR_OPERATION_sequence_last_backward] = 0xec1a10e324c4b589u,
+    [TR_OPERATION_sequence_unfold] = 0x5871c40ecb4c5e8du,
+    [TR_OPERATION_sequence_fold] = 0x81a7c475b410e8d1u,
+    [TR_OPERATION_sequence_copy] = 0xfcb42a2670fecaf2u,
+    [TR_OPERATION_gru_forward] = 0x058ffec0ac4b9912u,
+    [TR_OPERATION_gru_backward] = 0x42bc03a11fb37bceu,
+    [TR_OPERATION_gru_backward_weights] = 0x7db88c90e12e2cedu,
+    [TR_OPERATION_attention_forward] = 0x2d0f670582edf3d4u,
+    [TR_OPERATION_attention_backward] = 0x1e0c43ad5e5f699fu,
+    [TR_OPERATION_position_forward] = 0xa08d8a972a760ae1u,
+    [TR_OPERATION_position_backward] = 0x7b75593f226dee69u,
+    [TR_OPERATION_rotary] = 0x1cb47e0f435e6ea8u,
+    [TR_OPERATION_softmax_cross_entropy] = 0x60746d6935449663u,
+    [TR_OPERATION_mean_squared_error] = 0x90701ceeaa26251eu,
+    [TR_OPERATION_binary_cross_entropy] = 0xb2b7d30f81dcfcb1u,
+    [TR_OPERATION_huber_error] = 0x5ddfe73469fc40e2u,
+    [TR_OPERATION_weigh_rows] = 0xde3adfe8bfd53f25u,
+    [TR_OPERATION_to_labels] = 0xa9cb552b9adcb95bu,
+    [TR_OPERATION_sum_rows] = 0x2f6e99fd00bb10a7u,
+    [TR_OPERATION_load_images] = 0x7bc7e05f92569717u,
+    [TR_OPERATION_gather_rows] = 0x35436ed3418fd127u,
+    [TR_OPERATION_update] = 0x33f3c02cf207da22u,
+    [TR_OPERATION_sum_squares] = 0x04497898ca8cb10bu,
+    [TR_OPERATION_clip_scale] = 0x762a58ccd058f49cu,
+    [TR_OPERATION_hold] = 0xb17722021918252bu,
+};
+
+static tr_device *device;
+
+static int make_device(void **state)
+{
+    (void)state;
+    return tr_device_create("ref", 1, NULL, &device) == TR_OK ? 0 : -1;
+}
+
+static int destroy_device(void **state)
+{
+    (void)state;
+    tr_device_destroy(&device);
+    return 0;
+}
+
+static void test_operation(void **state)
+{
+    const struct case_list *list = *state;
+    uint64_t hash = 0xcbf29ce484222325u;
+    case_must_exist(list);
+    for (int flavor = 0; flavor < SCENE_FLAVORS; flavor++) {
+        for (int index = 0;; index++) {
+            struct scene scene;
+            /* Operation 0 for all: numbers must not change when the list of operations does. */
+            scene_begin(&scene, device, (enum scene_flavor)flavor, 0, (uint32_t)index);
+            if (!list->run(&scene, index)) break;
+            hash = scene_hash(&scene, hash);
+            scene_release(&scene);
+        }
+    }
+    if (bits[list - case_lists] == 0)
+        fail_msg("operation \"%s\" has no bits to keep; add [TR_OPERATION_%s] = 0x%016llxu to the table in "
+                 "tests/device/ref/test_ref_bits.c",
+                 list->operation, list->operation, (unsigned long long)hash);
+    if (hash != bits[list - case_lists])
+        fail_msg("the bits are %016llx, not %016llx; if that was on purpose, change the table",
+                 (unsigned long long)hash, (unsigned long long)bits[list - case_lists]);
+}
+
+int main(void)
+{
+    struct CMUnitTest tests[CASE_LISTS];
+    for (int i = 0; i < CASE_LISTS; i++)
+        tests[i] =
+            (struct CMUnitTest){case_lists[i].operation, test_operation, NULL, NULL, (void *)&case_lists[i]};
+    return cmocka_run_group_tests_name("the bits of ref", tests, make_device, destroy_device);
+}

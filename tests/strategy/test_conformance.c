@@ -1,7 +1,0 @@
-/* The conformance suite on ranks that are threads. */
-#include "strategy/conformance.h"
-
-int main(void)
-{
-    return conformance_run("strategy.conformance");
-}
