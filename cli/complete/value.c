@@ -10,6 +10,7 @@
 #include "base/options/registry.h"
 #include "comm/transport.h"
 #include "device/device.h"
+#include "device/isas.h"
 #include "strategy/class.h"
 #include "trireme/data.h"
 
@@ -175,7 +176,7 @@ void cli_complete_value(struct cli_candidates *out, const struct cli_command *co
                         const struct tr_option *option, const char *head)
 {
     static const char *const parts[] = {"test", "validation", "train", NULL};
-    static const char *const isas[] = {"avx512", "avx2", "neon", "plain", NULL};
+    static const char *const isas[] = {TR_ISAS(TR_ISA_NAME) NULL};
     switch (kind_of(command, option)) {
     case CHOICES:
         cli_complete_choices(out, head, option);

@@ -109,8 +109,9 @@ struct cli_device {
          .value_name = "NAME"},                                                                              \
     {                                                                                                        \
         .key = "isa", .type = TR_OPTION_STRING, .offset = offsetof(object, device.isa), .fallback = "",      \
-        .help = "instruction set of the cpu device (avx512, avx2, neon, plain) in place of the best one; "   \
-                "variable TRIREME_ISA",                                                                      \
+        .help =                                                                                              \
+            "instruction set of the cpu device (avx512, avx2, neon, plain, sse2) in place of the best one; " \
+            "variable TRIREME_ISA",                                                                          \
         .flags = TR_OPTION_ENVIRONMENT, .value_name = "NAME"                                                 \
     }
 

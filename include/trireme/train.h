@@ -41,7 +41,7 @@ struct tr_train_settings {
     const char *device;  /* "cpu", "ref" or "opencl", see tr_devices(); "opencl:1": the second of them;
                             "cpu,opencl":  ranks take them in turn */
     int threads;         /* 0: one per core the process may use */
-    const char *isa;     /* NULL: the best that the machine has; "avx512", "avx2", "neon", "plain" */
+    const char *isa;     /* NULL: the best that the machine has; "avx512", "avx2", "neon", "plain", "sse2" */
     const char *out;     /* directory of checkpoints; NULL: none are written */
     const char *resume;  /* a checkpoint, or a directory of checkpoints whose newest good one is taken; NULL:
                             start anew */

@@ -107,7 +107,7 @@ struct tr_device_kind {
 extern const struct tr_registry tr_device_kinds;
 
 /* Makes a device by name ("ref", "cpu"). threads: 0 means one per core the process may use. isa: "" or NULL
-   takes the best that the machine has, or "avx512", "avx2", "neon", "plain". Returned, destroy with
+   takes the best that the machine has, or "avx512", "avx2", "neon", "plain", "sse2". Returned, destroy with
    tr_device_destroy(). TR_ENOTFOUND for an unknown name, TR_EUNSUPPORTED for an isa that this machine or
    build lacks (the message lists those it has). */
 tr_status tr_device_create(const char *name, int threads, const char *isa, tr_device **out);

@@ -3,6 +3,7 @@
  */
 #include "device/equal.h"
 #include "device/cpu/cpu.h"
+#include "device/isas.h"
 #include "sanitized.h"
 
 #include "trireme/status.h"
@@ -15,7 +16,7 @@
 
 #define MOST_THREADS 4
 
-static const char *const isas[] = {"avx512", "avx2", "neon", "plain"};
+static const char *const isas[] = {TR_ISAS(TR_ISA_NAME)};
 
 static tr_device *reference;
 static tr_device *devices[LENGTH(isas) * MOST_THREADS];

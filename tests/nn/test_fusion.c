@@ -3,6 +3,7 @@
 #include "support/networks.h"
 
 #include "base/alloc.h"
+#include "device/isas.h"
 #include "nn/fusion.h"
 
 #include <setjmp.h>
@@ -219,7 +220,7 @@ static void compare(const struct network *network, const char *device, const cha
 
 static void test_bits(void **state)
 {
-    static const char *const isas[] = {"avx512", "avx2", "neon", "plain"};
+    static const char *const isas[] = {TR_ISAS(TR_ISA_NAME)};
     (void)state;
     for (int n = 0; n < network_count; n++) {
         compare(&networks[n], "ref", "");

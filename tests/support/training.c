@@ -2,6 +2,7 @@
 
 #include "base/numbers/hash.h"
 #include "device/device.h"
+#include "device/isas.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -138,11 +139,12 @@ void expect_same(const struct outcome *expected, const struct outcome *got, cons
 
 const char *const *training_isas(void)
 {
-    static const char *const all[] = {"avx512", "avx2", "neon", "plain"};
-    static const char *have[5];
+    static const char *const all[] = {TR_ISAS(TR_ISA_NAME)};
+    enum { ISAS = sizeof all / sizeof *all };
+    static const char *have[ISAS + 1];
     if (have[0]) return have;
     int count = 0;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < ISAS; i++) {
         tr_device *device;
         if (tr_device_create("cpu", 1, all[i], &device) == TR_OK)
             have[count++] = all[i];

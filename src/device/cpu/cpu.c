@@ -84,8 +84,9 @@ static tr_status cpu_create(const struct tr_device_choice *choice, tr_device **o
 {
     int threads = choice->threads;
     *out = NULL;
-    const struct cpu_kernels *kernels = cpu_isa_find(choice->isa);
-    if (!kernels) return TR_EUNSUPPORTED;
+    const struct cpu_isa *isa = cpu_isa_find(choice->isa);
+    if (!isa) return TR_EUNSUPPORTED;
+    const struct cpu_kernels *kernels = isa->kernels;
     if (threads == 0) {
         int processors = tr_team_processors();
         threads = processors > TR_TEAM_MAX ? TR_TEAM_MAX : processors;
@@ -118,9 +119,14 @@ static tr_status cpu_create(const struct tr_device_choice *choice, tr_device **o
                                           TR_DEVICE_OPS(SLOT)
 #undef SLOT
     };
+    if (isa->leaves_chains && isa->leaves_chains()) {
+#define TAKE(op) cpu->class.op = tr_device_ref.op;
+        CPU_CHAIN_OPS(TAKE)
+#undef TAKE
+    }
     cpu->base.class = &cpu->class;
     cpu->base.threads = threads;
-    snprintf(cpu->base.description, sizeof(cpu->base.description), "cpu (%s, %d thread%s)", kernels->isa,
+    snprintf(cpu->base.description, sizeof(cpu->base.description), "cpu (%s, %d thread%s)", isa->name,
              threads, threads == 1 ? "" : "s");
     *out = &cpu->base;
     return TR_OK;

@@ -1,8 +1,8 @@
 #include "device/cpu/isa.h"
 
 #include "base/fail.h"
+#include "device/ref/chain.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -33,34 +33,39 @@ static bool always(void)
     return true;
 }
 
+static bool plain_leaves_chains(void)
+{
+    return !cpu_kernels_plain.fuses && ref_chains_fuse();
+}
+
 /* Best first. */
-static const struct isa {
-    const struct cpu_kernels *kernels;
-    bool (*available)(void);
-} isas[] = {
+static const struct cpu_isa isas[] = {
 #if TR_HAVE_ISA_AVX512
-    {&cpu_kernels_avx512, has_avx512},
+    {"avx512", &cpu_kernels_avx512, has_avx512, NULL},
 #endif
 #if TR_HAVE_ISA_AVX2
-    {&cpu_kernels_avx2, has_avx2},
+    {"avx2", &cpu_kernels_avx2, has_avx2, NULL},
 #endif
 #if TR_HAVE_ISA_NEON
-    {&cpu_kernels_neon, always},
+    {"neon", &cpu_kernels_neon, always, NULL},
 #endif
-    {&cpu_kernels_plain, always},
+    {"plain", &cpu_kernels_plain, always, plain_leaves_chains},
+#if defined(__x86_64__)
+    {"sse2", &cpu_kernels_plain, always, NULL}, /* as on a processor without FMA */
+#endif
 };
 
 #define ISA_COUNT (sizeof(isas) / sizeof(isas[0]))
 
-const struct cpu_kernels *cpu_isa_find(const char *isa)
+const struct cpu_isa *cpu_isa_find(const char *isa)
 {
     char had[128] = "";
     size_t length = 0;
     for (size_t i = 0; i < ISA_COUNT; i++) {
         if (!isas[i].available()) continue;
-        const char *name = isas[i].kernels->isa;
-        if (!isa || !*isa || !strcmp(isa, name)) return isas[i].kernels;
-        length += (size_t)snprintf(had + length, sizeof(had) - length, "%s%s", length ? ", " : "", name);
+        if (!isa || !*isa || !strcmp(isa, isas[i].name)) return &isas[i];
+        length +=
+            (size_t)snprintf(had + length, sizeof(had) - length, "%s%s", length ? ", " : "", isas[i].name);
     }
     tr_fail(TR_EUNSUPPORTED, "instruction set \"%s\": this machine and build have %s; choose one of them",
             isa, had);

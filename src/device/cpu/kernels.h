@@ -9,13 +9,42 @@
 
 #include "device/device.h"
 
+#include <stdbool.h>
+
 struct cpu_kernels {
-    const char *isa;
+    bool fuses;                     /* multiplies and adds by one instruction */
     double (*peak)(double seconds); /* float operations per second of one thread, measured that long */
 #define CPU_SLOT(op) tr_status (*op)(tr_device * device, const struct tr_op_##op *arguments);
     TR_DEVICE_OPS(CPU_SLOT)
 #undef CPU_SLOT
 };
+
+/* The operations whose time goes into long chains of multiply-adds. */
+#define CPU_CHAIN_OPS(X)                                                                                     \
+    X(dense_forward)                                                                                         \
+    X(dense_backward_data)                                                                                   \
+    X(dense_backward_weights)                                                                                \
+    X(conv_forward)                                                                                          \
+    X(conv_backward_data)                                                                                    \
+    X(conv_backward_weights)                                                                                 \
+    X(winograd_forward)                                                                                      \
+    X(winograd_backward_data)                                                                                \
+    X(winograd_backward_weights)                                                                             \
+    X(lstm_forward)                                                                                          \
+    X(lstm_backward)                                                                                         \
+    X(lstm_backward_weights)                                                                                 \
+    X(gru_forward)                                                                                           \
+    X(gru_backward)                                                                                          \
+    X(gru_backward_weights)                                                                                  \
+    X(attention_forward)                                                                                     \
+    X(attention_backward)                                                                                    \
+    X(winograd_backward)                                                                                     \
+    X(conv_pool_forward)                                                                                     \
+    X(conv_pool_backward_data)                                                                               \
+    X(conv_pool_backward_weights)                                                                            \
+    X(dense_gelu_forward)                                                                                    \
+    X(dense_gelu_backward_data)                                                                              \
+    X(dense_backward_update)
 
 #ifdef TR_ISA
 #define CPU_JOIN_(name, isa) cpu_##name##_##isa

@@ -11,9 +11,20 @@
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) &&                 \
     !defined(__SANITIZE_THREAD__)
 #define WITH_FMA_WHERE_POSSIBLE __attribute__((target_clones("fma", "default")))
+#define FUSES                   __builtin_cpu_supports("fma")
 #else
 #define WITH_FMA_WHERE_POSSIBLE
+#ifdef __FP_FAST_FMAF
+#define FUSES true
+#else
+#define FUSES false
 #endif
+#endif
+
+bool ref_chains_fuse(void)
+{
+    return FUSES;
+}
 
 WITH_FMA_WHERE_POSSIBLE
 void ref_chain_rows(int64_t depth, int64_t width, const float *restrict a, const float *restrict b,

@@ -7,18 +7,18 @@
 #include "base/text/json.h"
 #include "base/text/table.h"
 #include "device/device.h"
+#include "device/isas.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Best first: the first that a machine has is its default. */
+/* The first that a machine has is its default. */
 static const struct {
     const char *name, *meaning;
 } isas[] = {
-    {"avx512", "16 floats at a time"},
-    {"avx2", "8 floats at a time"},
-    {"neon", "4 floats at a time"},
-    {"plain", "vectors by the compiler"},
+#define ISA(name, help) {#name, help},
+    TR_ISAS(ISA)
+#undef ISA
 };
 #define ISAS (sizeof isas / sizeof isas[0])
 

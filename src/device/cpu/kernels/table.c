@@ -1,34 +1,17 @@
 /* The kernels of one instruction set, in one table. */
 #include "device/cpu/kernels.h"
+#include "device/cpu/vectors/vec.h"
 
 extern const struct cpu_kernels CPU_KERNEL(kernels);
 
-#define CPU_STRING_(isa) #isa
-#define CPU_STRING(isa)  CPU_STRING_(isa)
-#define CPU_ENTRY(op)    .op = CPU_KERNEL(op)
+#define CPU_ENTRY(op)       .op = CPU_KERNEL(op)
+#define CPU_CHAIN_ENTRY(op) CPU_ENTRY(op),
 
 const struct cpu_kernels CPU_KERNEL(kernels) = {
-    .isa = CPU_STRING(TR_ISA),
+    .fuses = V_FUSES,
     .peak = CPU_KERNEL(peak),
-    /* matrix products */
-    CPU_ENTRY(dense_forward),
-    CPU_ENTRY(dense_backward_data),
-    CPU_ENTRY(dense_backward_weights),
-    CPU_ENTRY(conv_forward),
-    CPU_ENTRY(conv_backward_data),
-    CPU_ENTRY(conv_backward_weights),
-    CPU_ENTRY(winograd_forward),
-    CPU_ENTRY(winograd_backward_data),
-    CPU_ENTRY(winograd_backward_weights),
-    CPU_ENTRY(lstm_forward),
-    CPU_ENTRY(lstm_backward),
-    CPU_ENTRY(lstm_backward_weights),
-    CPU_ENTRY(gru_forward),
-    CPU_ENTRY(gru_backward),
-    CPU_ENTRY(gru_backward_weights),
-    CPU_ENTRY(attention_forward),
-    CPU_ENTRY(attention_backward),
-    /* everything else */
+    CPU_CHAIN_OPS(CPU_CHAIN_ENTRY)
+    /* without long chains */
     CPU_ENTRY(activation_forward),
     CPU_ENTRY(activation_backward),
     CPU_ENTRY(add),
@@ -52,13 +35,6 @@ const struct cpu_kernels CPU_KERNEL(kernels) = {
     CPU_ENTRY(batch_norm_infer),
     CPU_ENTRY(batch_norm_activation_forward),
     CPU_ENTRY(batch_norm_activation_backward),
-    CPU_ENTRY(winograd_backward),
-    CPU_ENTRY(conv_pool_forward),
-    CPU_ENTRY(conv_pool_backward_data),
-    CPU_ENTRY(conv_pool_backward_weights),
-    CPU_ENTRY(dense_gelu_forward),
-    CPU_ENTRY(dense_gelu_backward_data),
-    CPU_ENTRY(dense_backward_update),
     CPU_ENTRY(embedding_forward),
     CPU_ENTRY(embedding_backward),
     CPU_ENTRY(sequence_last_forward),

@@ -6,7 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#define VW 8
+#define VW      8
+#define V_FUSES 1
 
 typedef __m256 vf;
 typedef __m256 vm;

@@ -6,7 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#define VW 16
+#define VW      16
+#define V_FUSES 1
 
 typedef __m512 vf;
 typedef __mmask16 vm;

@@ -6,7 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#define VW 4
+#define VW      4
+#define V_FUSES 1
 
 typedef float32x4_t vf;
 typedef uint32x4_t vm;
