@@ -12,37 +12,50 @@ double tr_train_waited(double waited, double computed, double seconds)
     return waited > beyond ? waited - beyond : 0;
 }
 
-tr_status trainer_collect_statistics(tr_trainer *trainer)
+void trainer_account_begin(struct trainer_account *account, int64_t step)
 {
-    struct tr_strategy_statistics *kept = &trainer->statistics;
+    account->began = step;
+    account->seconds = 0;
+}
+
+tr_status trainer_account_collect(struct trainer_account *account, tr_strategy *strategy, int64_t step)
+{
+    struct tr_strategy_statistics *kept = &account->statistics;
     tr_strategy_statistics_release(kept);
-    TR_TRY(tr_strategy_statistics(trainer->strategy, kept));
-    tr_free(trainer->rank_statistics);
-    trainer->rank_statistics = tr_alloc((size_t)kept->ranks, sizeof *trainer->rank_statistics);
-    if (!trainer->rank_statistics) return TR_ENOMEM;
+    TR_TRY(tr_strategy_statistics(strategy, kept));
+    tr_free(account->ranks);
+    account->ranks = tr_alloc((size_t)kept->ranks, sizeof *account->ranks);
+    if (!account->ranks) return TR_ENOMEM;
     for (int r = 0; r < kept->ranks; r++)
-        trainer->rank_statistics[r] = (struct tr_train_rank){
+        account->ranks[r] = (struct tr_train_rank){
             .bytes_sent = kept->rank[r].bytes_sent,
             .bytes_received = kept->rank[r].bytes_received,
             .bytes_shared = kept->rank[r].bytes_shared,
-            .wait_seconds = tr_train_waited(kept->rank[r].wait_seconds, kept->rank[r].compute_seconds,
-                                            trainer->run_seconds),
+            .wait_seconds =
+                tr_train_waited(kept->rank[r].wait_seconds, kept->rank[r].compute_seconds, account->seconds),
             .compute_seconds = kept->rank[r].compute_seconds,
             .contributions = kept->rank[r].contributions,
         };
-    trainer->run_steps = trainer->step - trainer->run_began;
+    account->steps = step - account->began;
     return TR_OK;
+}
+
+void trainer_account_release(struct trainer_account *account)
+{
+    tr_strategy_statistics_release(&account->statistics);
+    tr_free(account->ranks);
+    account->ranks = NULL;
 }
 
 tr_status tr_trainer_statistics(const tr_trainer *trainer, struct tr_train_statistics *out)
 {
-    const struct tr_strategy_statistics *kept = &trainer->statistics;
-    if (!trainer->rank_statistics)
+    const struct tr_strategy_statistics *kept = &trainer->account.statistics;
+    if (!trainer->account.ranks)
         return tr_fail(TR_EINVAL, "no run has come to its end yet; call tr_trainer_run() first");
     const struct tr_train_statistics statistics = {
         .ranks = kept->ranks,
-        .rank = trainer->rank_statistics,
-        .steps = trainer->run_steps,
+        .rank = trainer->account.ranks,
+        .steps = trainer->account.steps,
         .asynchronous = kept->asynchronous,
         .staleness = kept->staleness,
         .staleness_bins = TR_STALENESS_BINS,

@@ -1,14 +1,32 @@
-/* Evaluations of a trainer: by all ranks that compute, each its part. */
-#include "train/loop/internal.h"
+#include "train/evaluate/by_ranks.h"
 
 #include "base/alloc.h"
 #include "base/threads/clock.h"
 #include "base/fail.h"
 #include "base/sized.h"
+#include "train/loop/internal.h"
 
 #include <assert.h>
 #include <math.h>
 #include <string.h>
+
+void trainer_evaluation_drop(struct trainer_evaluation *evaluation)
+{
+    for (int i = 0; i < TR_SETS; i++) tr_evaluator_destroy(&evaluation->evaluator[i]);
+    tr_mirror_destroy(&evaluation->mirror);
+}
+
+void trainer_evaluation_release(struct trainer_evaluation *evaluation)
+{
+    trainer_evaluation_drop(evaluation);
+    tr_metrics_destroy(&evaluation->metrics);
+}
+
+enum tr_data_set trainer_judging_set(const struct tr_job *job)
+{
+    if (tr_job_has_set(job, TR_SET_VALIDATION)) return TR_SET_VALIDATION;
+    return tr_job_has_set(job, TR_SET_TEST) ? TR_SET_TEST : TR_SETS;
+}
 
 /* Those of a set that a rank has: as large a part of all as of each step's microbatches. */
 static void examples_of(const tr_trainer *trainer, const struct tr_placement *place, int64_t count,
@@ -22,9 +40,9 @@ static void examples_of(const tr_trainer *trainer, const struct tr_placement *pl
 /* The rank with the layers that begin or end with `layer` for the same examples as `own`. */
 static int neighbour(const tr_trainer *trainer, const struct tr_placement *own, int layer, bool begins)
 {
-    for (int r = 0; r < tr_comm_size(trainer->comm); r++) {
+    for (int r = 0; r < tr_comm_size(trainer->crew.comm); r++) {
         struct tr_placement other;
-        tr_strategy_placement(trainer->strategy, r, &other);
+        tr_strategy_placement(trainer->variables.strategy, r, &other);
         if ((begins ? other.first_layer : other.end_layer) == layer &&
             other.first_microbatch == own->first_microbatch && other.end_microbatch == own->end_microbatch)
             return r;
@@ -42,9 +60,9 @@ struct place {
 static int rank_of_layer(const void *user, int layer)
 {
     const struct place *place = user;
-    for (int r = 0; r < tr_comm_size(place->trainer->comm); r++) {
+    for (int r = 0; r < tr_comm_size(place->trainer->crew.comm); r++) {
         struct tr_placement other;
-        tr_strategy_placement(place->trainer->strategy, r, &other);
+        tr_strategy_placement(place->trainer->variables.strategy, r, &other);
         if (layer >= other.first_layer && layer < other.end_layer &&
             other.first_microbatch == place->own.first_microbatch &&
             other.end_microbatch == place->own.end_microbatch)
@@ -63,7 +81,7 @@ static struct tr_evaluation_part part_of(const struct place *place)
         .end_layer = own->end_layer,
         .previous = own->first_layer > 0 ? neighbour(trainer, own, own->first_layer, false) : -1,
         .next = own->end_layer < layers ? neighbour(trainer, own, own->end_layer, true) : -1,
-        .comm = trainer->comm,
+        .comm = trainer->crew.comm,
         .rank_of = rank_of_layer,
         .user = place,
     };
@@ -72,12 +90,14 @@ static struct tr_evaluation_part part_of(const struct place *place)
 tr_status trainer_evaluated(tr_trainer *trainer, const float **parameters)
 {
     /* Others than the root of an asynchronous run are shown what to evaluate as parameters. */
-    bool shown = tr_strategy_is_asynchronous(trainer->strategy) && !trainer_is_root(trainer);
-    bool averaged = !shown && tr_variables_arena(trainer->variables, TR_ARENA_EMA) != NULL;
-    if (!trainer->mirror) TR_TRY(tr_mirror_create(trainer->variables, trainer->device, &trainer->mirror));
-    if (averaged) TR_TRY(tr_variables_complete_ema(trainer->variables));
-    TR_TRY(tr_mirror_renew(trainer->mirror, averaged ? TR_ARENA_EMA : TR_ARENA_PARAMETERS));
-    *parameters = tr_mirror_parameters(trainer->mirror);
+    bool shown = tr_strategy_is_asynchronous(trainer->variables.strategy) && !trainer_is_root(trainer);
+    bool averaged = !shown && tr_variables_arena(trainer->variables.arenas, TR_ARENA_EMA) != NULL;
+    if (!trainer->evaluation.mirror)
+        TR_TRY(tr_mirror_create(trainer->variables.arenas, trainer->variables.device,
+                                &trainer->evaluation.mirror));
+    if (averaged) TR_TRY(tr_variables_complete_ema(trainer->variables.arenas));
+    TR_TRY(tr_mirror_renew(trainer->evaluation.mirror, averaged ? TR_ARENA_EMA : TR_ARENA_PARAMETERS));
+    *parameters = tr_mirror_parameters(trainer->evaluation.mirror);
     return TR_OK;
 }
 
@@ -107,12 +127,12 @@ static void release_found(struct trainer_found *found)
 static tr_status run_part(tr_trainer *trainer, enum tr_data_set set, const struct tr_evaluation_part *part,
                           int64_t first, int64_t end, struct tr_evaluated_row *rows, float *answers)
 {
-    tr_evaluator **evaluator = &trainer->evaluator[set];
+    tr_evaluator **evaluator = &trainer->evaluation.evaluator[set];
     const float *parameters;
     if (first == end) return TR_OK;
     if (!*evaluator)
-        TR_TRY(tr_evaluator_create(trainer->device, trainer->job, trainer->job->source[set], part, true,
-                                   evaluator));
+        TR_TRY(tr_evaluator_create(trainer->variables.device, trainer->job, trainer->job->source[set], part,
+                                   true, evaluator));
     TR_TRY(trainer_evaluated(trainer, &parameters));
     tr_span_begin(TR_ACTIVITY_EVALUATION, tr_data_set_names[set]);
     tr_status status = tr_evaluator_run(*evaluator, parameters, first, end, NULL, NULL, rows, answers);
@@ -129,21 +149,21 @@ static float *answers_of(const struct trainer_found *found, int64_t first)
 /* Brings what all ranks found to all: `bytes` for each of `count` examples. */
 static tr_status share(tr_trainer *trainer, int64_t count, size_t bytes, void *values)
 {
-    int size = tr_comm_size(trainer->comm);
+    int size = tr_comm_size(trainer->crew.comm);
     tr_ticket *ticket = NULL;
     int64_t *bound = tr_alloc_zero((size_t)size + 1, sizeof *bound);
     if (!bound) return TR_ENOMEM;
     for (int r = 0; r < size; r++) {
         struct tr_placement place;
         int64_t first, end;
-        tr_strategy_placement(trainer->strategy, r, &place);
+        tr_strategy_placement(trainer->variables.strategy, r, &place);
         examples_of(trainer, &place, count, &first, &end);
         bool has = place.end_layer == trainer->job->model->layer_count;
         assert(!has || first == end || bound[r] == first * (int64_t)bytes);
         bound[r + 1] = bound[r] + (has ? end - first : 0) * (int64_t)bytes;
     }
-    tr_status status = tr_comm_all_gather(trainer->comm, values, bound, NULL, "evaluation", &ticket);
-    if (status == TR_OK) status = tr_comm_wait(trainer->comm, &ticket);
+    tr_status status = tr_comm_all_gather(trainer->crew.comm, values, bound, NULL, "evaluation", &ticket);
+    if (status == TR_OK) status = tr_comm_wait(trainer->crew.comm, &ticket);
     tr_free(bound);
     return status;
 }
@@ -160,15 +180,16 @@ static tr_status evaluate_together(tr_trainer *trainer, enum tr_data_set set,
 {
     struct place place = {.trainer = trainer};
     int64_t first, end;
-    tr_strategy_placement(trainer->strategy, tr_comm_rank(trainer->comm), &place.own);
+    tr_strategy_placement(trainer->variables.strategy, tr_comm_rank(trainer->crew.comm), &place.own);
     examples_of(trainer, &place.own, found->count, &first, &end);
     struct tr_evaluation_part part = part_of(&place);
-    TR_TRY(tr_strategy_gather_averages(trainer->strategy));
+    TR_TRY(tr_strategy_gather_averages(trainer->variables.strategy));
     tr_status status =
         run_part(trainer, set, &part, first, end, found->rows + first, answers_of(found, first));
-    trainer_release(trainer);
+    trainer_variables_drop(&trainer->variables);
     if (status == TR_OK) return share_found(trainer, found);
-    tr_evaluator_destroy(&trainer->evaluator[set]); /* before its messages are ended with all others */
+    tr_evaluator_destroy(
+        &trainer->evaluation.evaluator[set]); /* before its messages are ended with all others */
     return status;
 }
 
@@ -199,7 +220,7 @@ static tr_status take(void *user, const struct tr_shared_evaluation *evaluation,
                       const void *piece)
 {
     const tr_trainer *trainer = user;
-    const struct trainer_found *found = trainer->found;
+    const struct trainer_found *found = trainer->evaluation.found;
     const struct tr_evaluated_row *rows = piece;
     size_t count = (size_t)(end - first);
     (void)evaluation;
@@ -211,7 +232,7 @@ static tr_status take(void *user, const struct tr_shared_evaluation *evaluation,
 
 void trainer_set_evaluation_hooks(tr_trainer *trainer)
 {
-    tr_strategy_set_evaluation_hooks(trainer->strategy,
+    tr_strategy_set_evaluation_hooks(trainer->variables.strategy,
                                      &(struct tr_evaluation_hooks){evaluate, take, trainer});
 }
 
@@ -220,7 +241,8 @@ void trainer_set_evaluation_hooks(tr_trainer *trainer)
 
 static tr_status evaluate_in_pieces(tr_trainer *trainer, enum tr_data_set set, struct trainer_found *found)
 {
-    int64_t most = trainer->job->train.evaluate_batch, parts = (int64_t)PIECES * tr_comm_size(trainer->comm);
+    int64_t most = trainer->job->train.evaluate_batch,
+            parts = (int64_t)PIECES * tr_comm_size(trainer->crew.comm);
     struct tr_shared_evaluation evaluation = {
         .set = set,
         .count = found->count,
@@ -228,29 +250,29 @@ static tr_status evaluate_in_pieces(tr_trainer *trainer, enum tr_data_set set, s
         .bytes = (int64_t)sizeof *found->rows + found->width * (int64_t)sizeof *found->answers,
     };
     if (evaluation.piece > most) evaluation.piece = most;
-    trainer->found = found;
-    tr_status status = tr_strategy_evaluate(trainer->strategy, &evaluation);
-    trainer->found = NULL;
+    trainer->evaluation.found = found;
+    tr_status status = tr_strategy_evaluate(trainer->variables.strategy, &evaluation);
+    trainer->evaluation.found = NULL;
     return status;
 }
 
 /* Who evaluates: all together; or whoever works in an asynchronous run under way; or this rank. */
 static tr_status find(tr_trainer *trainer, enum tr_data_set set, struct trainer_found *found)
 {
-    if (trainer->comm && !tr_strategy_is_asynchronous(trainer->strategy))
+    if (trainer->crew.comm && !tr_strategy_is_asynchronous(trainer->variables.strategy))
         return evaluate_together(trainer, set, found);
-    if (trainer->shares && trainer->comm) return evaluate_in_pieces(trainer, set, found);
+    if (trainer->evaluation.shares && trainer->crew.comm) return evaluate_in_pieces(trainer, set, found);
     return run_part(trainer, set, NULL, 0, found->count, found->rows, found->answers);
 }
 
 tr_status trainer_evaluate(tr_trainer *trainer, enum tr_data_set set, struct tr_train_event *event)
 {
-    bool together = trainer->comm && !tr_strategy_is_asynchronous(trainer->strategy);
+    bool together = trainer->crew.comm && !tr_strategy_is_asynchronous(trainer->variables.strategy);
     TR_TRY(tr_job_open_set(trainer->job, set));
     int64_t count = tr_source_info(trainer->job->source[set])->count;
     struct trainer_found found;
     struct tr_evaluation evaluation = {0};
-    tr_metrics_destroy(&trainer->metrics);
+    tr_metrics_destroy(&trainer->evaluation.metrics);
     tr_status status = make_found(trainer, count, &found);
     if (status != TR_OK) {
         release_found(&found);
@@ -259,11 +281,12 @@ tr_status trainer_evaluate(tr_trainer *trainer, enum tr_data_set set, struct tr_
     double start = tr_clock_seconds();
     status = find(trainer, set, &found);
     /* After a failure the rows of others may still arrive. */
-    bool over = status == TR_OK || !together || tr_comm_end_operations(trainer->comm, tr_error_message());
+    bool over =
+        status == TR_OK || !together || tr_comm_end_operations(trainer->crew.comm, tr_error_message());
     if (status == TR_OK) {
         evaluation = tr_evaluation_of(found.rows, count);
         status = tr_metrics_make(trainer->job, count, found.rows, found.answers, evaluation.loss,
-                                 &trainer->metrics);
+                                 &trainer->evaluation.metrics);
     }
     if (over) release_found(&found);
     if (status != TR_OK) return status;
@@ -271,9 +294,9 @@ tr_status trainer_evaluate(tr_trainer *trainer, enum tr_data_set set, struct tr_
     *event = (struct tr_train_event){
         .size = sizeof *event,
         .kind = TR_EVENT_EVALUATION,
-        .step = trainer->step,
+        .step = trainer->variables.step,
         .steps = trainer->job->train.steps,
-        .epoch = (double)trainer->step / (double)trainer->steps_per_epoch,
+        .epoch = (double)trainer->variables.step / (double)trainer->steps_per_epoch,
         .loss = evaluation.loss,
         .accuracy = evaluation.accuracy,
         .perplexity = tr_job_perplexity(trainer->job, evaluation.loss),
@@ -284,7 +307,7 @@ tr_status trainer_evaluate(tr_trainer *trainer, enum tr_data_set set, struct tr_
         .examples_per_second = seconds > 0 ? (double)count / seconds : 0,
         .name = tr_data_set_names[set],
         .hash = "",
-        .metrics = trainer->metrics,
+        .metrics = trainer->evaluation.metrics,
     };
     return TR_OK;
 }

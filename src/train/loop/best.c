@@ -1,60 +1,84 @@
-/* Which evaluation of a run is its best, and whether its weights are there. */
-#include "base/alloc.h"
-#include "base/fail.h"
-#include "train/loop/internal.h"
+#include "train/loop/best.h"
 
-#include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
-enum tr_data_set trainer_judging_set(const tr_trainer *trainer)
+void trainer_best_begin(struct trainer_best *best)
 {
-    if (tr_job_has_set(trainer->job, TR_SET_VALIDATION)) return TR_SET_VALIDATION;
-    return tr_job_has_set(trainer->job, TR_SET_TEST) ? TR_SET_TEST : TR_SETS;
+    *best = (struct trainer_best){.lowest_loss = INFINITY};
+    trainer_best_forget(best);
 }
 
-/* By what the run waits for: an accuracy, else a loss. Of equal accuracies the lower loss is better, of equal
-   losses the earlier one. */
-bool trainer_is_best(const tr_trainer *trainer, const struct tr_train_event *event)
+void trainer_best_forget(struct trainer_best *best)
 {
-    const struct trainer_best *best = &trainer->best;
-    const struct tr_train_options *train = &trainer->job->train;
-    if (!tr_train_keeps_best(train) || isnan(event->loss)) return false;
-    if (best->step < 0) return true;
-    if (train->until_accuracy > 0 && event->accuracy != best->accuracy)
-        return event->accuracy > best->accuracy;
-    return event->loss < best->loss;
+    best->kept.step = -1;
+    best->kept.loss = INFINITY;
+    best->kept.accuracy = 0;
 }
 
-/* Adds a line to the note on what was resumed. */
-static tr_status add_note(tr_trainer *trainer, int64_t step)
+void trainer_best_evaluated(struct trainer_best *best, const struct tr_train_event *event)
 {
-    char *note = tr_format("%sthe weights of the best evaluation so far, after step %" PRId64
-                           ", are not in %s: the best counts from here on\n",
-                           trainer->resume_note, step, trainer->out);
-    if (!note) return TR_ENOMEM;
-    tr_free(trainer->resume_note);
-    trainer->resume_note = note;
-    return TR_OK;
-}
-
-tr_status trainer_settle_best(tr_trainer *trainer)
-{
-    struct {
-        int32_t status, there;
-    } found = {TR_OK, false};
-    int64_t step = trainer->best.step;
-    if (!trainer->out || !tr_train_keeps_best(&trainer->job->train)) return TR_OK;
-    if (trainer_is_root(trainer)) {
-        bool there = false;
-        found.status = (int32_t)tr_checkpoint_settle_best(NULL, trainer->out, step, &there);
-        found.there = there;
+    if (event->loss < best->lowest_loss) {
+        best->lowest_loss = event->loss;
+        best->worse_evaluations = 0;
+    } else {
+        best->worse_evaluations++;
     }
-    TR_TRY(tr_strategy_share(trainer->strategy, &found, sizeof found));
-    if (found.status != TR_OK)
-        return trainer_is_root(trainer)
-                   ? (tr_status)found.status
-                   : tr_fail((tr_status)found.status, "rank 0 could not mark the best checkpoint");
-    if (step < 0 || found.there) return TR_OK;
-    trainer->best = (struct trainer_best){.step = -1, .loss = INFINITY};
-    return add_note(trainer, step);
+    best->last_accuracy = event->accuracy;
+}
+
+bool trainer_best_ends_early(const struct trainer_best *best, const struct tr_train_options *train)
+{
+    bool reached = train->until_accuracy > 0 && best->last_accuracy >= train->until_accuracy;
+    return reached || (train->patience > 0 && best->worse_evaluations >= train->patience);
+}
+
+bool trainer_best_is_better(const struct trainer_best *best, const struct tr_train_options *train,
+                            const struct tr_train_event *event)
+{
+    if (!tr_train_keeps_best(train) || isnan(event->loss)) return false;
+    if (best->kept.step < 0) return true;
+    if (train->until_accuracy > 0 && event->accuracy != best->kept.accuracy)
+        return event->accuracy > best->kept.accuracy;
+    return event->loss < best->kept.loss;
+}
+
+void trainer_best_keep(struct trainer_best *best, const struct tr_train_event *event)
+{
+    best->kept.step = event->step;
+    best->kept.loss = event->loss;
+    best->kept.accuracy = event->accuracy;
+}
+
+/* ---- in checkpoints ---- */
+
+#define LOWEST_LOSS       "best_loss"
+#define WORSE_EVALUATIONS "worse_evaluations"
+#define LAST_ACCURACY     "last_accuracy"
+#define KEPT_STEP         "best_step"
+#define KEPT_LOSS         "best_step_loss"
+#define KEPT_ACCURACY     "best_step_accuracy"
+
+void trainer_best_write(const struct trainer_best *best,
+                        struct tr_checkpoint_metric metrics[TRAINER_BEST_METRICS])
+{
+    const struct tr_checkpoint_metric all[TRAINER_BEST_METRICS] = {
+        {LOWEST_LOSS, best->lowest_loss},     {WORSE_EVALUATIONS, (double)best->worse_evaluations},
+        {LAST_ACCURACY, best->last_accuracy}, {KEPT_STEP, (double)best->kept.step},
+        {KEPT_LOSS, best->kept.loss},         {KEPT_ACCURACY, best->kept.accuracy},
+    };
+    memcpy(metrics, all, sizeof all);
+}
+
+void trainer_best_read(struct trainer_best *best, const struct tr_checkpoint_metric *metric)
+{
+    const char *name = metric->name;
+    double value = metric->value;
+    bool counts = value >= 0 && value < 0x1p53;
+    if (strcmp(name, LOWEST_LOSS) == 0) best->lowest_loss = isnan(value) ? INFINITY : value;
+    if (strcmp(name, WORSE_EVALUATIONS) == 0 && counts) best->worse_evaluations = (int64_t)value;
+    if (strcmp(name, LAST_ACCURACY) == 0 && !isnan(value)) best->last_accuracy = value;
+    if (strcmp(name, KEPT_STEP) == 0 && counts) best->kept.step = (int64_t)value;
+    if (strcmp(name, KEPT_LOSS) == 0) best->kept.loss = value;
+    if (strcmp(name, KEPT_ACCURACY) == 0) best->kept.accuracy = value;
 }

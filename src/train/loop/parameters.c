@@ -47,22 +47,22 @@ tr_status tr_trainer_parameter(tr_trainer *trainer, const char *name, float *val
 {
     const struct tr_parameter *parameter = NULL;
     TR_TRY(find(trainer, name, count, &parameter));
-    if (!tr_variables_keep(trainer->variables, TR_ARENA_PARAMETERS, parameter->offset,
+    if (!tr_variables_keep(trainer->variables.arenas, TR_ARENA_PARAMETERS, parameter->offset,
                            parameter->offset + parameter->count))
         return tr_fail(TR_ENOTFOUND,
                        "parameter \"%s\" is on another process, that of its layer; load it from a checkpoint",
                        name);
-    const float *arena = tr_variables_arena(trainer->variables, TR_ARENA_PARAMETERS);
-    TR_TRY(tr_device_to_host(trainer->holder, values, arena + parameter->offset,
+    const float *arena = tr_variables_arena(trainer->variables.arenas, TR_ARENA_PARAMETERS);
+    TR_TRY(tr_device_to_host(trainer->variables.holder, values, arena + parameter->offset,
                              (size_t)count * sizeof *values));
-    return tr_device_wait(trainer->holder);
+    return tr_device_wait(trainer->variables.holder);
 }
 
 /* Puts values into the place of a parameter in an arena, which goes to the device as a whole. */
 static tr_status put(tr_trainer *trainer, enum tr_arena arena, const struct tr_parameter *parameter,
                      const float *values)
 {
-    tr_variables *variables = trainer->variables;
+    tr_variables *variables = trainer->variables.arenas;
     if (!tr_variables_arena(variables, arena)) return TR_OK;
     float *whole = tr_alloc((size_t)tr_variables_floats(variables), sizeof *whole);
     if (!whole) return TR_ENOMEM;
@@ -79,13 +79,13 @@ tr_status tr_trainer_set_parameter(tr_trainer *trainer, const char *name, const 
 {
     const struct tr_parameter *parameter = NULL;
     TR_TRY(find(trainer, name, count, &parameter));
-    if (trainer->comm && tr_comm_size(trainer->comm) > 1)
+    if (trainer->crew.comm && tr_comm_size(trainer->crew.comm) > 1)
         return tr_fail(
             TR_EUNSUPPORTED,
             "parameter \"%s\" cannot be set where processes share a job; set it in a job of one process, "
             "save that, and begin with its checkpoint (`from`)",
             name);
-    if (trainer->holder != trainer->device)
+    if (trainer->variables.holder != trainer->variables.device)
         return tr_fail(
             TR_EUNSUPPORTED,
             "parameter \"%s\" cannot be set while another device holds it; leave `parameters_on` out", name);

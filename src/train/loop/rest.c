@@ -13,10 +13,12 @@
 
 void trainer_tell(const struct run *run, const struct tr_train_event *event)
 {
-    if (!trainer_is_root(run->trainer) || !trainer_is_news(run->trainer, event)) return;
-    trainer_observe_event(run->trainer, event);
-    trainer_journal_event(run->trainer, event);
-    if (run->listener && run->listener(run->user, event)) tr_trainer_stop(run->trainer);
+    tr_trainer *trainer = run->trainer;
+    if (!trainer_is_root(trainer)) return;
+    if (trainer->crew.whole && !trainer_told_is_news(&trainer->told, event)) return;
+    trainer_observe_event(trainer, event);
+    trainer_journal_event(trainer, event);
+    if (run->listener && run->listener(run->user, event)) tr_trainer_stop(trainer);
 }
 
 static struct tr_train_event event_of(const tr_trainer *trainer, enum tr_train_event_kind kind)
@@ -24,9 +26,9 @@ static struct tr_train_event event_of(const tr_trainer *trainer, enum tr_train_e
     return (struct tr_train_event){
         .size = sizeof(struct tr_train_event),
         .kind = kind,
-        .step = trainer->step,
+        .step = trainer->variables.step,
         .steps = trainer->job->train.steps,
-        .epoch = (double)trainer->step / (double)trainer->steps_per_epoch,
+        .epoch = (double)trainer->variables.step / (double)trainer->steps_per_epoch,
         .gradient_norm = NAN,
         .perplexity = NAN,
         .tokens_per_second = NAN,
@@ -45,7 +47,7 @@ void trainer_warn(const struct run *run, const char *text)
 static void warn_of_skipped(const struct run *run, int64_t steps)
 {
     char text[128];
-    long long last = run->trainer->step;
+    long long last = run->trainer->variables.step;
     if (steps == 1)
         snprintf(text, sizeof text, "step %lld was skipped: its loss or gradient is not finite", last);
     else
@@ -55,21 +57,10 @@ static void warn_of_skipped(const struct run *run, int64_t steps)
     trainer_warn(run, text);
 }
 
-/* A problem that the run gets over is told of once. */
-static void warn_of_problem(const struct run *run, char **problem)
-{
-    char *text = *problem;
-    if (!text) return;
-    *problem = NULL;
-    trainer_warn(run, text);
-    tr_free(text);
-}
-
-/* Files for TensorBoard, and a journal, that cannot be written. */
 void trainer_warn_of_files(const struct run *run)
 {
-    warn_of_problem(run, &run->trainer->observation.problem);
-    warn_of_problem(run, &run->trainer->journal.problem);
+    for (char *text; (text = trainer_observation_problem(&run->trainer->observation)); tr_free(text))
+        trainer_warn(run, text);
 }
 
 /* Names a file of data that has changed, once; the run goes on with what it has. */
@@ -77,19 +68,19 @@ static void warn_of_changes(struct run *run)
 {
     const tr_trainer *trainer = run->trainer;
     char text[TR_MESSAGE_SIZE];
-    if (run->changed || !trainer_data_changed(trainer, text, sizeof text)) return;
+    if (run->changed || !trainer_data_changed(trainer->job, trainer->crew.comm, text, sizeof text)) return;
     run->changed = true;
     if (trainer_is_root(trainer))
         trainer_warn(run, text);
     else /* the first rank of another host */
         tr_log_line(TR_LOG_WARNING, "on host %s: %s",
-                    tr_comm_host(trainer->comm, tr_comm_rank(trainer->comm)), text);
+                    tr_comm_host(trainer->crew.comm, tr_comm_rank(trainer->crew.comm)), text);
 }
 
 void trainer_tell_of_shares(const struct run *run)
 {
     struct tr_train_event event = event_of(run->trainer, TR_EVENT_SHARES);
-    event.name = tr_strategy_shares(run->trainer->strategy);
+    event.name = tr_strategy_shares(run->trainer->variables.strategy);
     if (event.name) trainer_tell(run, &event);
 }
 
@@ -97,8 +88,8 @@ void trainer_tell_of_shares(const struct run *run)
    once. */
 static bool is_due(const tr_trainer *trainer, int64_t every, int64_t *last)
 {
-    if (every <= 0 || trainer->step / every == *last / every) return false;
-    *last = trainer->step;
+    if (every <= 0 || trainer->variables.step / every == *last / every) return false;
+    *last = trainer->variables.step;
     return true;
 }
 
@@ -109,7 +100,7 @@ struct tr_train_event trainer_step_event(const tr_trainer *trainer, const struct
     event.accuracy = (double)figures->correct / (double)figures->examples;
     event.perplexity = tr_job_perplexity(trainer->job, event.loss);
     event.rate = trainer->job->optimizer.rate *
-                 tr_schedule_factor(&trainer->job->optimizer.schedule, trainer->step - 1);
+                 tr_schedule_factor(&trainer->job->optimizer.schedule, trainer->variables.step - 1);
     event.gradient_norm = (double)figures->norm;
     event.examples = figures->examples;
     return event;
@@ -127,7 +118,7 @@ void trainer_set_rate(const tr_trainer *trainer, int64_t examples, double second
 /* Whether it is time to tell of progress. */
 static bool has_progressed(const struct run *run)
 {
-    return run->trainer->run_seconds - run->progressed_seconds >= PROGRESS_SECONDS;
+    return run->trainer->account.seconds - run->progressed_seconds >= PROGRESS_SECONDS;
 }
 
 static void report(struct run *run, struct tr_train_event *event)
@@ -136,15 +127,15 @@ static void report(struct run *run, struct tr_train_event *event)
     int64_t every = trainer->job->train.log_every;
     run->reported_examples += event->examples;
     run->progressed_examples += event->examples;
-    event->seconds = trainer->run_seconds;
+    event->seconds = trainer->account.seconds;
     bool due = is_due(trainer, every, &run->reported_step);
-    if (due || (every > 0 && (trainer->step == 1 || trainer->step == event->steps))) {
+    if (due || (every > 0 && (trainer->variables.step == 1 || trainer->variables.step == event->steps))) {
         trainer_set_rate(trainer, run->reported_examples, event->seconds - run->reported_seconds, event);
         trainer_tell(run, event);
         run->reported_examples = 0;
         run->reported_seconds = event->seconds;
     }
-    if (has_progressed(run) && !tr_strategy_has_begun(trainer->strategy)) {
+    if (has_progressed(run) && !tr_strategy_has_begun(trainer->variables.strategy)) {
         struct tr_train_event progress = *event;
         progress.kind = TR_EVENT_PROGRESS;
         trainer_set_rate(trainer, run->progressed_examples, event->seconds - run->progressed_seconds,
@@ -168,8 +159,8 @@ static tr_status save(struct run *run, bool gathered)
     event.name = path;
     event.hash = hex;
     if (status == TR_OK) trainer_tell(run, &event);
-    tr_free(trainer->checkpoint);
-    trainer->checkpoint = path;
+    tr_free(trainer->directory.checkpoint);
+    trainer->directory.checkpoint = path;
     return status;
 }
 
@@ -178,13 +169,13 @@ static tr_status save_if_due(struct run *run)
 {
     tr_trainer *trainer = run->trainer;
     const struct tr_train_options *train = &trainer->job->train;
-    if (!trainer->out || trainer->step == train->steps) return TR_OK;
+    if (!trainer->directory.path || trainer->variables.step == train->steps) return TR_OK;
     if (!is_due(trainer, train->checkpoint_every, &run->kept_step) && !(run->request & REQUEST_SAVE))
         return TR_OK;
-    if (trainer->saved_step == trainer->step) return TR_OK; /* as the best */
+    if (trainer->directory.saved_step == trainer->variables.step) return TR_OK; /* as the best */
     tr_status status = save(run, false);
-    if (status == TR_OK || trainer->displaced) return status;
-    trainer->saved_at = tr_clock_seconds(); /* the next attempt comes after the usual time */
+    if (status == TR_OK || trainer->directory.displaced) return status;
+    trainer->directory.saved_at = tr_clock_seconds(); /* the next attempt comes after the usual time */
     trainer_warn(run, tr_error_message());
     return TR_OK;
 }
@@ -194,14 +185,15 @@ static tr_status save_if_due(struct run *run)
 static tr_status evaluate(struct run *run, enum tr_data_set set, bool judges, struct tr_train_event *event)
 {
     tr_trainer *trainer = run->trainer;
-    if (tr_strategy_is_asynchronous(trainer->strategy))
-        TR_TRY(judges ? trainer_gather(trainer) : trainer_gather_parameters(trainer));
-    trainer->shares = tr_strategy_is_asynchronous(trainer->strategy);
+    if (tr_strategy_is_asynchronous(trainer->variables.strategy))
+        TR_TRY(judges ? trainer_variables_gather(&trainer->variables)
+                      : trainer_variables_gather_parameters(&trainer->variables));
+    trainer->evaluation.shares = tr_strategy_is_asynchronous(trainer->variables.strategy);
     tr_status status = trainer_evaluate(trainer, set, event);
-    trainer->shares = false;
+    trainer->evaluation.shares = false;
     if (status != TR_OK) return status;
     if (set == TR_SET_TEST) run->tested_step = event->step;
-    event->best = judges && trainer_is_best(trainer, event);
+    event->best = judges && trainer_best_is_better(&trainer->best, &trainer->job->train, event);
     trainer_tell(run, event);
     return TR_OK;
 }
@@ -211,11 +203,12 @@ static tr_status evaluate(struct run *run, enum tr_data_set set, bool judges, st
 static tr_status keep_best(struct run *run, const struct tr_train_event *event)
 {
     tr_trainer *trainer = run->trainer;
-    struct trainer_best before = trainer->best;
-    trainer->best = (struct trainer_best){event->step, event->loss, event->accuracy};
+    const struct trainer_best before = trainer->best;
+    trainer_best_keep(&trainer->best, event);
     /* It may have been saved before ranks that died let this be repeated. */
-    tr_status status = trainer->out && trainer->saved_step != trainer->step ? save(run, true) : TR_OK;
-    if (status == TR_OK || trainer->displaced) return status;
+    bool lacks = trainer_directory_lacks(&trainer->directory, trainer->variables.step);
+    tr_status status = lacks ? save(run, true) : TR_OK;
+    if (status == TR_OK || trainer->directory.displaced) return status;
     trainer->best = before;
     trainer_warn(run, tr_error_message());
     return TR_OK;
@@ -226,7 +219,7 @@ static void tell_of_plateau(const struct run *run)
     const struct tr_optimizer *optimizer = &run->trainer->job->optimizer;
     char text[160];
     snprintf(text, sizeof text, "step %lld: no better loss, so the learning rate falls to %g",
-             (long long)run->trainer->step, optimizer->rate * optimizer->schedule.plateau.factor);
+             (long long)run->trainer->variables.step, optimizer->rate * optimizer->schedule.plateau.factor);
     trainer_warn(run, text);
 }
 
@@ -235,35 +228,22 @@ static tr_status evaluate_if_due(struct run *run)
     tr_trainer *trainer = run->trainer;
     const struct tr_train_options *train = &trainer->job->train;
     if (!is_due(trainer, train->evaluate_every, &run->evaluated_step)) return TR_OK;
-    enum tr_data_set set = trainer_judging_set(trainer);
+    enum tr_data_set set = trainer_judging_set(trainer->job);
     if (set == TR_SETS) return TR_OK;
     struct tr_train_event event;
     TR_TRY(evaluate(run, set, tr_train_keeps_best(train), &event));
-    if (event.loss < trainer->best_loss) {
-        trainer->best_loss = event.loss;
-        trainer->worse_evaluations = 0;
-    } else {
-        trainer->worse_evaluations++;
-    }
-    trainer->last_accuracy = event.accuracy;
+    trainer_best_evaluated(&trainer->best, &event);
     if (tr_schedule_evaluated(&trainer->job->optimizer.schedule, event.loss)) tell_of_plateau(run);
     return event.best ? keep_best(run, &event) : TR_OK;
-}
-
-bool trainer_ends_early(const tr_trainer *trainer)
-{
-    const struct tr_train_options *train = &trainer->job->train;
-    bool reached = train->until_accuracy > 0 && trainer->last_accuracy >= train->until_accuracy;
-    return reached || (train->patience > 0 && trainer->worse_evaluations >= train->patience);
 }
 
 /* Finishes what an asynchronous run has under way, which is trained, too. */
 static tr_status settle(struct run *run)
 {
     tr_trainer *trainer = run->trainer;
-    TR_TRY(trainer_settle(trainer));
-    if (tr_strategy_is_asynchronous(trainer->strategy))
-        trainer->run_seconds = tr_clock_seconds() - run->began;
+    TR_TRY(trainer_variables_settle(&trainer->variables));
+    if (tr_strategy_is_asynchronous(trainer->variables.strategy))
+        trainer->account.seconds = tr_clock_seconds() - run->began;
     return TR_OK;
 }
 
@@ -274,20 +254,20 @@ tr_status trainer_finish(struct run *run)
     warn_of_changes(run);
     bool complete;
     TR_TRY(trainer_was_complete(trainer, &complete));
-    if (complete) trainer->saved_step = trainer->step; /* nothing would be added */
-    if (trainer->out && trainer->saved_step != trainer->step) TR_TRY(save(run, false));
-    if (tr_job_has_set(trainer->job, TR_SET_TEST) && run->tested_step != trainer->step) {
+    if (complete) trainer->directory.saved_step = trainer->variables.step; /* nothing would be added */
+    if (trainer_directory_lacks(&trainer->directory, trainer->variables.step)) TR_TRY(save(run, false));
+    if (tr_job_has_set(trainer->job, TR_SET_TEST) && run->tested_step != trainer->variables.step) {
         struct tr_train_event test;
         TR_TRY(evaluate(run, TR_SET_TEST, false, &test));
     }
     TR_TRY(trainer_observe_finish(trainer));
     trainer_warn_of_files(run);
     char hex[TR_SHA256_TEXT];
-    TR_TRY(tr_strategy_gather(trainer->strategy));
-    TR_TRY(trainer_note_hash(trainer));
+    TR_TRY(tr_strategy_gather(trainer->variables.strategy));
+    TR_TRY(trainer_variables_note_hash(&trainer->variables));
     TR_TRY(tr_trainer_hash(trainer, hex));
     struct tr_train_event event = event_of(trainer, TR_EVENT_END);
-    event.seconds = trainer->run_seconds;
+    event.seconds = trainer->account.seconds;
     event.hash = hex;
     trainer_tell(run, &event);
     return TR_OK;
@@ -297,11 +277,12 @@ tr_status trainer_stopped(struct run *run)
 {
     tr_trainer *trainer = run->trainer;
     TR_TRY(settle(run));
-    if (trainer->out && trainer->saved_step != trainer->step) TR_TRY(save(run, false));
-    TR_TRY(trainer_note_hash(trainer));
-    return tr_fail(TR_EINTERRUPTED, "stopped after step %lld of %lld%s%s", (long long)trainer->step,
+    if (trainer_directory_lacks(&trainer->directory, trainer->variables.step)) TR_TRY(save(run, false));
+    TR_TRY(trainer_variables_note_hash(&trainer->variables));
+    return tr_fail(TR_EINTERRUPTED, "stopped after step %lld of %lld%s%s", (long long)trainer->variables.step,
                    (long long)trainer->job->train.steps,
-                   trainer->out ? "; resume from " : "; nothing was saved", trainer->out ? trainer->out : "");
+                   trainer->directory.path ? "; resume from " : "; nothing was saved",
+                   trainer->directory.path ? trainer->directory.path : "");
 }
 
 /* Whether what is due every so many steps is due after step number `step`. */
@@ -314,8 +295,8 @@ bool trainer_goes_on(const struct run *run)
 {
     const tr_trainer *trainer = run->trainer;
     const struct tr_train_options *train = &trainer->job->train;
-    int64_t next = trainer->step + 1;
-    bool watched = trainer->observation.probe || trainer->digests || trainer->recording.timeline;
+    int64_t next = trainer->variables.step + 1;
+    bool watched = trainer_observation_watches(&trainer->observation);
     bool reports = comes(train->log_every, next) || (train->log_every > 0 && next == 1);
     return !watched && !reports && !has_progressed(run) && !comes(train->evaluate_every, next) &&
            !comes(train->checkpoint_every, next) && !comes(trainer->steps_per_epoch, next);
@@ -337,7 +318,7 @@ tr_status trainer_rest(struct run *run)
     if (is_due(trainer, trainer->steps_per_epoch, &run->watched_step)) warn_of_changes(run);
     TR_TRY(evaluate_if_due(run));
     TR_TRY(save_if_due(run));
-    if (trainer->comm && run->request & REQUEST_STOP) return trainer_stopped(run);
+    if (trainer->crew.comm && run->request & REQUEST_STOP) return trainer_stopped(run);
     run->request = 0;
     run->resting = false;
     return TR_OK;

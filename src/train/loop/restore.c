@@ -5,6 +5,7 @@
 #include "job/settings.h"
 #include "train/loop/tensors.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,24 +62,14 @@ static tr_status refuse_changes(tr_trainer *trainer, const tr_checkpoint *checkp
 static void restore_counters(tr_trainer *trainer, const struct tr_checkpoint_facts *facts)
 {
     struct tr_plateau *plateau = &trainer->job->optimizer.schedule.plateau;
-    trainer->step = facts->step;
+    trainer->variables.step = facts->step;
     for (int64_t i = 0; i < facts->metric_count; i++) {
+        const char *name = facts->metrics[i].name;
         double value = facts->metrics[i].value;
-        if (strcmp(facts->metrics[i].name, BEST_LOSS) == 0)
-            trainer->best_loss = isnan(value) ? INFINITY : value;
-        if (strcmp(facts->metrics[i].name, WORSE_EVALUATIONS) == 0 && value >= 0 && value < 0x1p53)
-            trainer->worse_evaluations = (int64_t)value;
-        if (strcmp(facts->metrics[i].name, LAST_ACCURACY) == 0 && !isnan(value))
-            trainer->last_accuracy = value;
-        if (strcmp(facts->metrics[i].name, BEST_STEP) == 0 && value >= 0 && value < 0x1p53)
-            trainer->best.step = (int64_t)value;
-        if (strcmp(facts->metrics[i].name, PLATEAU_FACTOR) == 0 && value >= 0 && value <= 1)
-            plateau->factor = value;
-        if (strcmp(facts->metrics[i].name, PLATEAU_BEST) == 0 && !isnan(value)) plateau->best = value;
-        if (strcmp(facts->metrics[i].name, PLATEAU_WORSE) == 0 && value >= 0 && value < 0x1p53)
-            plateau->worse = (int64_t)value;
-        if (strcmp(facts->metrics[i].name, BEST_STEP_LOSS) == 0) trainer->best.loss = value;
-        if (strcmp(facts->metrics[i].name, BEST_STEP_ACCURACY) == 0) trainer->best.accuracy = value;
+        trainer_best_read(&trainer->best, &facts->metrics[i]);
+        if (strcmp(name, PLATEAU_FACTOR) == 0 && value >= 0 && value <= 1) plateau->factor = value;
+        if (strcmp(name, PLATEAU_BEST) == 0 && !isnan(value)) plateau->best = value;
+        if (strcmp(name, PLATEAU_WORSE) == 0 && value >= 0 && value < 0x1p53) plateau->worse = (int64_t)value;
     }
 }
 
@@ -89,18 +80,11 @@ static tr_status load_tensors(tr_trainer *trainer, tr_checkpoint *checkpoint, st
         TR_TRY(tr_checkpoint_load(checkpoint, (enum tr_checkpoint_group)i, tensors->tensor[i],
                                   tensors->count[i]));
     for (int i = 0; i < TR_ARENAS; i++)
-        if (tensors->copy[i] && tr_variables_arena(trainer->variables, (enum tr_arena)i))
-            TR_TRY(tr_variables_load(trainer->variables, (enum tr_arena)i, tensors->copy[i]));
-    tr_variables_trim(trainer->variables); /* tensors were loaded whole, also those at the bounds of a part */
+        if (tensors->copy[i] && tr_variables_arena(trainer->variables.arenas, (enum tr_arena)i))
+            TR_TRY(tr_variables_load(trainer->variables.arenas, (enum tr_arena)i, tensors->copy[i]));
+    tr_variables_trim(
+        trainer->variables.arenas); /* tensors were loaded whole, also those at the bounds of a part */
     return TR_OK;
-}
-
-static tr_status note_origin(tr_trainer *trainer, const tr_checkpoint *checkpoint)
-{
-    const char *skipped = tr_checkpoint_skipped(checkpoint);
-    trainer->resumed = tr_strdup(tr_checkpoint_path(checkpoint));
-    trainer->resume_note = tr_strdup(skipped ? skipped : "");
-    return trainer->resumed && trainer->resume_note ? TR_OK : TR_ENOMEM;
 }
 
 /* By who has loaded the parameters; where no rank has all, the root reads them through once more. One that
@@ -109,19 +93,19 @@ static tr_status check_hash(tr_trainer *trainer, tr_checkpoint *checkpoint)
 {
     const char *expected = tr_checkpoint_facts(checkpoint)->parameter_hash;
     char hash[TR_SHA256_TEXT];
-    bool whole = tr_variables_are_whole(trainer->variables),
-         spread = tr_strategy_is_spread(trainer->strategy);
-    if (!tr_variables_fills(trainer->variables) || (!whole && !spread))
+    bool whole = tr_variables_are_whole(trainer->variables.arenas),
+         spread = tr_strategy_is_spread(trainer->variables.strategy);
+    if (!tr_variables_fills(trainer->variables.arenas) || (!whole && !spread))
         return TR_OK;
     else if (!spread)
-        TR_TRY(tr_variables_hash(trainer->variables, hash));
+        TR_TRY(tr_variables_hash(trainer->variables.arenas, hash));
     else if (trainer_is_root(trainer))
         TR_TRY(tr_job_stored_hash(trainer->job, checkpoint, hash));
     else
         return TR_OK;
     if (strcmp(hash, expected) == 0) return TR_OK;
     return tr_fail(TR_ECORRUPT, "checkpoint \"%s\": its parameters have hash %.16s, its manifest says %.16s",
-                   trainer->resumed, hash, expected);
+                   trainer->beginning.resumed, hash, expected);
 }
 
 tr_status trainer_restore(tr_trainer *trainer, tr_checkpoint *checkpoint, bool changed)
@@ -129,34 +113,62 @@ tr_status trainer_restore(tr_trainer *trainer, tr_checkpoint *checkpoint, bool c
     const struct tr_checkpoint_facts *facts = tr_checkpoint_facts(checkpoint);
     struct trainer_tensors tensors = {0};
     if (!changed) TR_TRY(refuse_changes(trainer, checkpoint));
-    TR_TRY(note_origin(trainer, checkpoint));
+    TR_TRY(trainer_beginning_resume(&trainer->beginning, checkpoint,
+                                    strcmp(facts->model_digest, trainer->job->digest) == 0));
     tr_status status = load_tensors(trainer, checkpoint, &tensors);
     trainer_tensors_release(&tensors);
     if (status != TR_OK) return status;
     restore_counters(trainer, facts);
-    if (strcmp(facts->model_digest, trainer->job->digest) == 0) trainer->resumed_step = facts->step;
     return check_hash(trainer, checkpoint);
 }
 
 static bool is_newest(const tr_trainer *trainer)
 {
     int64_t latest;
-    char *above = tr_path_parent(trainer->resumed);
-    char *there = above ? realpath(above, NULL) : NULL, *here = realpath(trainer->out, NULL);
+    char *above = tr_path_parent(trainer->beginning.resumed);
+    char *there = above ? realpath(above, NULL) : NULL, *here = realpath(trainer->directory.path, NULL);
     bool same = there && here && strcmp(there, here) == 0;
     free(here);
     free(there);
     tr_free(above);
-    return same && tr_checkpoint_latest(trainer->out, &latest) == TR_OK && latest == trainer->step;
+    return same && tr_checkpoint_latest(trainer->directory.path, &latest) == TR_OK &&
+           latest == trainer->variables.step;
 }
 
 tr_status trainer_was_complete(tr_trainer *trainer, bool *complete)
 {
     int32_t word = 0;
     *complete = false;
-    if (!trainer->out || trainer->resumed_step != trainer->step) return TR_OK;
+    if (!trainer->directory.path || trainer->beginning.step != trainer->variables.step) return TR_OK;
     if (trainer_is_root(trainer)) word = is_newest(trainer);
-    TR_TRY(tr_strategy_share(trainer->strategy, &word, sizeof word));
+    TR_TRY(tr_strategy_share(trainer->variables.strategy, &word, sizeof word));
     *complete = word != 0;
     return TR_OK;
+}
+
+tr_status trainer_settle_best(tr_trainer *trainer)
+{
+    struct {
+        int32_t status, there;
+    } found = {TR_OK, false};
+    int64_t step = trainer->best.kept.step;
+    if (!trainer->directory.path || !tr_train_keeps_best(&trainer->job->train)) return TR_OK;
+    if (trainer_is_root(trainer)) {
+        bool there = false;
+        found.status = (int32_t)tr_checkpoint_settle_best(NULL, trainer->directory.path, step, &there);
+        found.there = there;
+    }
+    TR_TRY(tr_strategy_share(trainer->variables.strategy, &found, sizeof found));
+    if (found.status != TR_OK)
+        return trainer_is_root(trainer)
+                   ? (tr_status)found.status
+                   : tr_fail((tr_status)found.status, "rank 0 could not mark the best checkpoint");
+    if (step < 0 || found.there) return TR_OK;
+    trainer_best_forget(&trainer->best);
+    char *line = tr_format("the weights of the best evaluation so far, after step %" PRId64
+                           ", are not in %s: the best counts from here on",
+                           step, trainer->directory.path);
+    tr_status status = line ? trainer_beginning_add_note(&trainer->beginning, line) : TR_ENOMEM;
+    tr_free(line);
+    return status;
 }

@@ -14,26 +14,26 @@
 static tr_status nonfinite(tr_trainer *trainer, const struct tr_step_figures *figures, const char *what)
 {
     char name[256];
-    TR_TRY(tr_strategy_locate_nonfinite(trainer->strategy, trainer->step + figures->steps - 1, name,
-                                        sizeof name));
+    TR_TRY(tr_strategy_locate_nonfinite(trainer->variables.strategy,
+                                        trainer->variables.step + figures->steps - 1, name, sizeof name));
     return tr_fail(
         TR_ENONFINITE,
         "step %lld: the %s is not finite; the first bad tensor is the %s. Lower optimizer.rate, or set "
         "optimizer.clip_norm; checkpoints are from before this step",
-        (long long)(trainer->step + figures->steps), what, name);
+        (long long)(trainer->variables.step + figures->steps), what, name);
 }
 
 /* Computes and applies one step. `goes_on`: nothing comes between it and the next one. */
 static tr_status do_step(tr_trainer *trainer, int32_t request, bool goes_on, struct tr_step_figures *figures)
 {
-    tr_timeline_step(trainer->step);
-    tr_strategy_allow_next(trainer->strategy, goes_on);
+    tr_timeline_step(trainer->variables.step);
+    tr_strategy_allow_next(trainer->variables.strategy, goes_on);
     tr_span_begin(TR_ACTIVITY_STEP, "step");
-    TR_TRY(tr_strategy_step(trainer->strategy, trainer->step, request, figures));
+    TR_TRY(tr_strategy_step(trainer->variables.strategy, trainer->variables.step, request, figures));
     tr_span_end();
     if (figures->bad_loss && !figures->skipped) return nonfinite(trainer, figures, "loss");
     if (figures->poisoned) return nonfinite(trainer, figures, "updated network");
-    trainer->step += figures->steps;
+    trainer->variables.step += figures->steps;
     return TR_OK;
 }
 
@@ -42,7 +42,7 @@ tr_status tr_trainer_step(tr_trainer *trainer, struct tr_train_event *out)
     struct tr_step_figures figures;
     if (out) TR_TRY(tr_sized_check(out, "TR_TRAIN_EVENT_INIT"));
     double start = tr_clock_seconds();
-    if (trainer->step >= trainer->job->train.steps)
+    if (trainer->variables.step >= trainer->job->train.steps)
         return tr_fail(TR_EINVAL, "all %lld steps are done; set train.steps higher to go on",
                        (long long)trainer->job->train.steps);
     TR_TRY(do_step(trainer, 0, false, &figures));
@@ -57,7 +57,7 @@ tr_status tr_trainer_step(tr_trainer *trainer, struct tr_train_event *out)
 static int32_t requests(const tr_trainer *trainer)
 {
     double every = trainer->job->train.checkpoint_seconds;
-    bool due = every > 0 && tr_clock_seconds() - trainer->saved_at >= every;
+    bool due = every > 0 && tr_clock_seconds() - trainer->directory.saved_at >= every;
     return (trainer->stop ? REQUEST_STOP : 0) | (due && trainer_is_root(trainer) ? REQUEST_SAVE : 0);
 }
 
@@ -65,23 +65,12 @@ static int32_t requests(const tr_trainer *trainer)
 static tr_status write_trace_if_done(struct run *run)
 {
     tr_trainer *trainer = run->trainer;
-    tr_status status = tr_recording_step(&trainer->recording, trainer->step, trainer->comm,
-                                         tr_strategy_is_asynchronous(trainer->strategy));
+    tr_status status =
+        tr_recording_step(&trainer->observation.recording, trainer->variables.step, trainer->crew.comm,
+                          tr_strategy_is_asynchronous(trainer->variables.strategy));
     if (status == TR_OK || status == TR_EPEER) return status;
     trainer_warn(run, tr_error_message());
     return TR_OK;
-}
-
-static tr_status start_digests(tr_trainer *trainer)
-{
-    if (trainer->digests_every == 0) return TR_OK;
-    tr_digests_destroy(&trainer->digests); /* of an earlier run of this trainer */
-    TR_TRY(tr_digests_create(trainer->job, trainer->device, trainer->comm, trainer->strategy, trainer->out,
-                             trainer->digests_every, &trainer->digests));
-    TR_TRY(trainer_gather_parameters(trainer));
-    tr_status status = tr_digests_start(trainer->digests, trainer->step);
-    trainer_release(trainer);
-    return status;
 }
 
 /* ---- the loop ---- */
@@ -95,10 +84,7 @@ static void take_marks(struct run *run)
         .kept_step = run->kept_step,
         .tested_step = run->tested_step,
         .watched_step = run->watched_step,
-        .saved_step = trainer->saved_step,
-        .best_loss = trainer->best_loss,
-        .last_accuracy = trainer->last_accuracy,
-        .worse_evaluations = trainer->worse_evaluations,
+        .saved_step = trainer->directory.saved_step,
         .best = trainer->best,
         .plateau = trainer->job->optimizer.schedule.plateau,
         .reported_seconds = run->reported_seconds,
@@ -117,10 +103,7 @@ static void go_back_to_marks(struct run *run)
     run->kept_step = marks->kept_step;
     run->tested_step = marks->tested_step;
     run->watched_step = marks->watched_step;
-    trainer->saved_step = marks->saved_step;
-    trainer->best_loss = marks->best_loss;
-    trainer->last_accuracy = marks->last_accuracy;
-    trainer->worse_evaluations = marks->worse_evaluations;
+    trainer->directory.saved_step = marks->saved_step;
     trainer->best = marks->best;
     trainer->job->optimizer.schedule.plateau = marks->plateau;
     run->reported_seconds = marks->reported_seconds;
@@ -135,20 +118,20 @@ static tr_status step_on(struct run *run)
     tr_trainer *trainer = run->trainer;
     TR_TRY(write_trace_if_done(run));
     trainer_observe_next(trainer);
-    if (trainer->digests) tr_digests_begin(trainer->digests, trainer->step);
+    if (trainer->observation.digests) tr_digests_begin(trainer->observation.digests, trainer->variables.step);
     double start = tr_clock_seconds();
     struct tr_step_figures figures; /* those of the step before may be told once more */
     int32_t request = requests(trainer);
     TR_TRY(do_step(trainer, request, request == 0 && trainer_goes_on(run), &figures));
     run->figures = figures;
-    if (tr_strategy_is_asynchronous(trainer->strategy))
-        trainer->run_seconds = tr_clock_seconds() - run->began;
+    if (tr_strategy_is_asynchronous(trainer->variables.strategy))
+        trainer->account.seconds = tr_clock_seconds() - run->began;
     else
-        trainer->run_seconds += tr_clock_seconds() - start;
+        trainer->account.seconds += tr_clock_seconds() - start;
     take_marks(run);
     run->resting = true;
     TR_TRY(trainer_observe_step(trainer, &run->figures));
-    return trainer->digests ? tr_digests_end(trainer->digests, &run->figures) : TR_OK;
+    return trainer->observation.digests ? tr_digests_end(trainer->observation.digests, &run->figures) : TR_OK;
 }
 
 static tr_status go_on(struct run *run)
@@ -156,9 +139,10 @@ static tr_status go_on(struct run *run)
     tr_trainer *trainer = run->trainer;
     for (;;) {
         if (run->resting) TR_TRY(trainer_rest(run));
-        if (trainer->step >= trainer->job->train.steps || trainer_ends_early(trainer))
+        if (trainer->variables.step >= trainer->job->train.steps ||
+            trainer_best_ends_early(&trainer->best, &trainer->job->train))
             return trainer_finish(run);
-        if (trainer->stop && !trainer->comm && !tr_strategy_has_begun(trainer->strategy))
+        if (trainer->stop && !trainer->crew.comm && !tr_strategy_has_begun(trainer->variables.strategy))
             return trainer_stopped(run);
         TR_TRY(step_on(run));
     }
@@ -169,8 +153,8 @@ static tr_status end_run(tr_trainer *trainer, tr_status status)
 {
     struct tr_failure how;
     tr_failure_keep(&how, status);
-    TR_TRY(trainer_collect_statistics(trainer));
-    TR_TRY(tr_strategy_end(trainer->strategy));
+    TR_TRY(trainer_account_collect(&trainer->account, trainer->variables.strategy, trainer->variables.step));
+    TR_TRY(tr_strategy_end(trainer->variables.strategy));
     return tr_failure_restore(&how);
 }
 
@@ -184,9 +168,11 @@ static tr_status go_on_to_the_end(struct run *run)
 static tr_status shrink(struct run *run)
 {
     tr_trainer *trainer = run->trainer;
-    struct trainer_progress progress = {
-        .step = trainer->step, .resting = run->resting, .tested = run->tested_step, .figures = run->figures};
-    int64_t step = trainer->step;
+    struct trainer_progress progress = {.step = trainer->variables.step,
+                                        .resting = run->resting,
+                                        .tested = run->tested_step,
+                                        .figures = run->figures};
+    int64_t step = trainer->variables.step;
     char lost[TR_MESSAGE_SIZE], text[TR_MESSAGE_SIZE + 64];
     TR_TRY(trainer_shrink(trainer, &progress, lost, sizeof lost));
     run->figures = progress.figures;
@@ -196,13 +182,13 @@ static tr_status shrink(struct run *run)
     else if (run->resting)
         go_back_to_marks(run);
     /* At the end of a run some may have saved and tested what others have not; the root's word counts. */
-    if (progress.saved == trainer->step)
-        trainer->saved_step = trainer->step;
-    else if (trainer->saved_step == trainer->step)
-        trainer->saved_step = -1;
+    if (progress.saved == trainer->variables.step)
+        trainer->directory.saved_step = trainer->variables.step;
+    else if (trainer->directory.saved_step == trainer->variables.step)
+        trainer->directory.saved_step = -1;
     if (!run->resting) run->tested_step = progress.tested;
     TR_TRY(trainer_take_over(trainer));
-    snprintf(text, sizeof text, "after step %lld: %s", (long long)trainer->step, lost);
+    snprintf(text, sizeof text, "after step %lld: %s", (long long)trainer->variables.step, lost);
     trainer_warn(run, text);
     trainer_tell_of_shares(run);
     return TR_OK;
@@ -213,13 +199,13 @@ static tr_status lead(struct run *run)
 {
     tr_trainer *trainer = run->trainer;
     TR_TRY(trainer_observe_start(trainer));
-    TR_TRY(start_digests(trainer));
+    TR_TRY(trainer_digests_start(trainer));
     trainer_advise(run);
     trainer_tell_of_shares(run);
     run->began = tr_clock_seconds();
     take_marks(run);
     tr_status status = go_on_to_the_end(run);
-    while (trainer_may_shrink(trainer, status)) {
+    while (trainer_crew_may_shrink(&trainer->crew, status)) {
         TR_TRY(shrink(run));
         status = go_on_to_the_end(run);
     }
@@ -231,18 +217,18 @@ static tr_status lead(struct run *run)
 static tr_status end_recording(tr_trainer *trainer, tr_status status)
 {
     bool failed = status != TR_OK && status != TR_EINTERRUPTED;
-    bool alone = failed || (trainer->comm && tr_comm_is_dissolved(trainer->comm));
+    bool alone = failed || (trainer->crew.comm && tr_comm_is_dissolved(trainer->crew.comm));
     struct tr_failure how;
     tr_failure_keep(&how, status);
-    tr_status ended =
-        tr_recording_end(&trainer->recording, trainer->job->model, trainer->device, trainer->comm, alone);
+    tr_status ended = tr_recording_end(&trainer->observation.recording, trainer->job->model,
+                                       trainer->variables.device, trainer->crew.comm, alone);
     return ended != TR_OK && !failed ? ended : tr_failure_restore(&how);
 }
 
 /* The others must not wait for a rank that cannot go on. */
 static void tell_others(tr_trainer *trainer, tr_status status)
 {
-    if (status != TR_OK && status != TR_EINTERRUPTED) trainer_tell_others(trainer);
+    if (status != TR_OK && status != TR_EINTERRUPTED) trainer_crew_tell_others(&trainer->crew);
 }
 
 tr_status tr_trainer_run(tr_trainer *trainer, tr_train_listener listener, void *user)
@@ -251,31 +237,31 @@ tr_status tr_trainer_run(tr_trainer *trainer, tr_train_listener listener, void *
         .trainer = trainer,
         .listener = listener,
         .user = user,
-        .reported_step = trainer->step,
-        .evaluated_step = trainer->step,
+        .reported_step = trainer->variables.step,
+        .evaluated_step = trainer->variables.step,
         .tested_step = -1,
-        .kept_step = trainer->step,
-        .watched_step = trainer->step,
+        .kept_step = trainer->variables.step,
+        .watched_step = trainer->variables.step,
     };
-    trainer->saved_at = tr_clock_seconds();
-    trainer->run_began = trainer->step;
-    trainer->run_seconds = 0;
-    if (trainer->comm) tr_comm_statistics_reset(trainer->comm);
-    bool follows =
-        trainer->comm && tr_strategy_is_asynchronous(trainer->strategy) && !trainer_is_root(trainer);
-    trainer->is_root = trainer_is_root(trainer);
+    trainer->directory.saved_at = tr_clock_seconds();
+    trainer_account_begin(&trainer->account, trainer->variables.step);
+    if (trainer->crew.comm) tr_comm_statistics_reset(trainer->crew.comm);
+    bool follows = trainer->crew.comm && tr_strategy_is_asynchronous(trainer->variables.strategy) &&
+                   !trainer_is_root(trainer);
+    trainer->crew.is_root = trainer_is_root(trainer);
     if (!follows) trainer_journal_start(trainer);
-    tr_recording_enter(&trainer->recording);
-    tr_status status =
-        follows ? tr_strategy_run_worker(trainer->strategy, &trainer->stop, REQUEST_STOP) : lead(&run);
+    tr_recording_enter(&trainer->observation.recording);
+    tr_status status = follows
+                           ? tr_strategy_run_worker(trainer->variables.strategy, &trainer->stop, REQUEST_STOP)
+                           : lead(&run);
     if (status == TR_EPEER && !follows)
-        tr_fail_in(status, "after step %lld of %lld", (long long)trainer->step,
+        tr_fail_in(status, "after step %lld of %lld", (long long)trainer->variables.step,
                    (long long)trainer->job->train.steps);
     tell_others(trainer, status);
     trainer_observe_end(trainer, status);
     trainer_warn_of_files(&run);
-    tr_recording_leave(&trainer->recording);
-    if (trainer->recording.timeline) status = end_recording(trainer, status);
+    tr_recording_leave(&trainer->observation.recording);
+    if (trainer->observation.recording.timeline) status = end_recording(trainer, status);
     trainer_journal_end(trainer, status);
     trainer_warn_of_files(&run);
     return status;

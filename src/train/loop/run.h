@@ -1,5 +1,5 @@
-/* A run under way, shared by the loop of its steps (trainer_run.c) and what comes between them
- * (trainer_rest.c). */
+/* A run under way, shared by the loop of its steps (run.c) and what comes between them
+ * (rest.c). */
 #ifndef TR_TRAIN_TRAINER_RUN_H
 #define TR_TRAIN_TRAINER_RUN_H
 
@@ -8,8 +8,6 @@
 /* What the time between two steps changes. */
 struct marks {
     int64_t reported_step, evaluated_step, kept_step, tested_step, watched_step, saved_step;
-    double best_loss, last_accuracy;
-    int64_t worse_evaluations;
     struct trainer_best best;
     struct tr_plateau plateau;
     double reported_seconds, progressed_seconds;
@@ -44,7 +42,7 @@ enum request { REQUEST_STOP = 1, REQUEST_SAVE = 2 };
 /* Warns of settings that are hardly as they were meant. */
 void trainer_advise(const struct run *run);
 
-/* ---- trainer_rest.c ---- */
+/* ---- rest.c ---- */
 
 /* The root tells its listener, and whoever keeps a record. */
 void trainer_tell(const struct run *run, const struct tr_train_event *event);
@@ -63,9 +61,6 @@ tr_status trainer_rest(struct run *run);
 /* Whether nothing comes between the next step and the one after it that needs the variables of just then, or
    lets others look at them: trainer_rest() tells nobody anything. */
 bool trainer_goes_on(const struct run *run);
-/* Whether the run ends before its last step. All it looks at is kept in checkpoints, so that a run that is
-   taken up where it ended early ends again. */
-bool trainer_ends_early(const tr_trainer *trainer);
 /* The end of a run in good order: the last checkpoint, the test, the hash. */
 tr_status trainer_finish(struct run *run);
 /* The end of one that was asked to stop: TR_EINTERRUPTED. */

@@ -2,105 +2,12 @@
 #include "base/alloc.h"
 #include "base/threads/clock.h"
 #include "base/fail.h"
-#include "base/files/file.h"
-#include "base/text/log.h"
 #include "train/loop/tensors.h"
 
 #include <assert.h>
 #include <string.h>
-#include <unistd.h>
-
-/* ---- bringing together ---- */
-
-/* After gathering: counts the steps that an asynchronous run went on meanwhile. */
-static tr_status gathered(tr_trainer *trainer, tr_status status)
-{
-    if (status == TR_OK) trainer->step += tr_strategy_take_ahead(trainer->strategy);
-    return status;
-}
-
-tr_status trainer_gather(tr_trainer *trainer)
-{
-    return gathered(trainer, tr_strategy_gather(trainer->strategy));
-}
-
-tr_status trainer_gather_parameters(tr_trainer *trainer)
-{
-    return gathered(trainer, tr_strategy_gather_parameters(trainer->strategy));
-}
-
-void trainer_release(tr_trainer *trainer)
-{
-    tr_strategy_release(trainer->strategy);
-}
-
-tr_status trainer_note_hash(tr_trainer *trainer)
-{
-    if (!tr_strategy_is_spread(trainer->strategy) || trainer->hash_step == trainer->step) return TR_OK;
-    TR_TRY(tr_strategy_hash(trainer->strategy, trainer->hash));
-    trainer->hash_step = trainer->step;
-    return TR_OK;
-}
-
-tr_status trainer_settle(tr_trainer *trainer)
-{
-    return gathered(trainer, tr_strategy_drain(trainer->strategy));
-}
 
 /* ---- writing ---- */
-
-/* The directory may be moved at any moment, and another run may take its place: what is written goes to the
-   one that this run has taken. One that was removed is made anew. */
-static tr_status find_directory(tr_trainer *trainer)
-{
-    enum tr_file_whereabouts now =
-        trainer->lock >= 0 ? tr_file_find(trainer->lock, trainer->out) : TR_FILE_THERE;
-    trainer->displaced = now == TR_FILE_MOVED;
-    if (now != TR_FILE_REMOVED) return TR_OK;
-    if (tr_file_exists(trainer->out)) {
-        trainer->displaced = true;
-        return tr_fail(TR_EIO,
-                       "\"%s\" is another directory than the one that this run wrote to, which was removed; "
-                       "nothing is saved",
-                       trainer->out);
-    }
-    tr_log_line(TR_LOG_WARNING, "\"%s\" was removed, and is made anew", trainer->out);
-    close(trainer->lock);
-    trainer->lock = -1;
-    return trainer_take_directory(trainer);
-}
-
-/* A checkpoint has been saved in a directory that is now elsewhere. */
-static tr_status say_where(const tr_trainer *trainer)
-{
-    char *path = tr_file_descriptor_path(trainer->lock);
-    tr_status status =
-        tr_fail(TR_EIO,
-                "\"%s\" is no longer the directory that this run writes to, which was moved%s%s; "
-                "the checkpoint of step %lld is there, to resume from",
-                trainer->out, path ? " to " : "", path ? path : "", (long long)trainer->step);
-    tr_free(path);
-    return status;
-}
-
-static tr_status save_in_directory(tr_trainer *trainer, const struct tr_checkpoint_content *content,
-                                   char **path)
-{
-    TR_TRY(find_directory(trainer));
-    struct tr_file_anchor anchor = {trainer->out, trainer->lock};
-    const tr_file_system held = {&tr_file_ops_posix, &anchor};
-    TR_TRY(tr_checkpoint_save(trainer->lock >= 0 ? &held : NULL, trainer->out, trainer->job->train.keep,
-                              content, path));
-    tr_status status = TR_OK;
-    if (trainer->best.step == trainer->step)
-        status =
-            tr_checkpoint_mark_best(trainer->lock >= 0 ? &held : NULL, trainer->out, tr_path_name(*path));
-    if (status == TR_OK && trainer->displaced) status = say_where(trainer);
-    if (status == TR_OK) return TR_OK;
-    tr_free(*path);
-    *path = NULL;
-    return status;
-}
 
 /* The present hash has been noted. */
 static tr_status write_checkpoint(tr_trainer *trainer, const struct trainer_tensors *tensors,
@@ -108,27 +15,26 @@ static tr_status write_checkpoint(tr_trainer *trainer, const struct trainer_tens
 {
     const struct tr_job *job = trainer->job;
     const struct tr_plateau *plateau = &job->optimizer.schedule.plateau;
-    struct tr_checkpoint_metric metrics[] = {
-        {BEST_LOSS, trainer->best_loss},         {WORSE_EVALUATIONS, (double)trainer->worse_evaluations},
-        {LAST_ACCURACY, trainer->last_accuracy}, {BEST_STEP, (double)trainer->best.step},
-        {BEST_STEP_LOSS, trainer->best.loss},    {BEST_STEP_ACCURACY, trainer->best.accuracy},
-        {PLATEAU_FACTOR, plateau->factor},       {PLATEAU_BEST, plateau->best},
+    struct tr_checkpoint_metric metrics[TRAINER_BEST_METRICS + PLATEAU_METRICS] = {
+        [TRAINER_BEST_METRICS] = {PLATEAU_FACTOR, plateau->factor},
+        {PLATEAU_BEST, plateau->best},
         {PLATEAU_WORSE, (double)plateau->worse},
     };
-    const int plateaus = job->optimizer.schedule.kind == TR_SCHEDULE_PLATEAU ? 0 : 3;
+    trainer_best_write(&trainer->best, metrics);
+    const int plateaus = job->optimizer.schedule.kind == TR_SCHEDULE_PLATEAU ? PLATEAU_METRICS : 0;
     struct tr_checkpoint_file files[] = {
         {TR_JOB_FILE, text, strlen(text)},
         {job->input.state, job->state, job->state ? strlen(job->state) : 0},
     };
     struct tr_checkpoint_content content = {
-        .facts = {.step = trainer->step,
+        .facts = {.step = trainer->variables.step,
                   .seed = (uint64_t)job->file.seed,
                   .microbatches = job->train.microbatches,
                   .model_digest = job->digest,
                   .data_digest = trainer->data_digest,
-                  .parameter_hash = trainer->hash,
+                  .parameter_hash = trainer->variables.hash,
                   .metrics = metrics,
-                  .metric_count = (int64_t)(sizeof metrics / sizeof metrics[0]) - plateaus},
+                  .metric_count = TRAINER_BEST_METRICS + plateaus},
         .files = files,
         .file_count = job->input.state && job->state ? 2 : 1,
     };
@@ -137,7 +43,8 @@ static tr_status write_checkpoint(tr_trainer *trainer, const struct trainer_tens
         content.group[i].count = tensors->count[i];
         content.group[i].giver = giver;
     }
-    return save_in_directory(trainer, &content, path);
+    return trainer_directory_save(&trainer->directory, job->train.keep, &content,
+                                  trainer->best.kept.step == trainer->variables.step, path);
 }
 
 /* The root's part of saving. */
@@ -156,8 +63,8 @@ static tr_status save_here(tr_trainer *trainer, const struct trainer_tensors *te
 static tr_status save_whole(tr_trainer *trainer, char **path)
 {
     struct trainer_tensors tensors = {0};
-    TR_TRY(tr_variables_hash(trainer->variables, trainer->hash));
-    trainer->hash_step = trainer->step;
+    TR_TRY(tr_variables_hash(trainer->variables.arenas, trainer->variables.hash));
+    trainer->variables.hash_step = trainer->variables.step;
     tr_status status = trainer_tensors_list(trainer, NULL, &tensors);
     if (status == TR_OK) status = save_here(trainer, &tensors, NULL, path);
     trainer_tensors_release(&tensors);
@@ -192,7 +99,7 @@ static tr_status bring_piece(struct stream *stream, const float **values, int64_
     int64_t begin = origin->begin + stream->at, left = origin->end - begin;
     *count = left < TR_STRATEGY_PIECE ? left : TR_STRATEGY_PIECE;
     stream->status =
-        tr_strategy_bring(stream->trainer->strategy, origin->arena, begin, begin + *count, values);
+        tr_strategy_bring(stream->trainer->variables.strategy, origin->arena, begin, begin + *count, values);
     stream->at += *count;
     if (*count == left) {
         stream->index++;
@@ -220,9 +127,9 @@ static tr_status save_pieces(tr_trainer *trainer, char **path, int32_t *status)
     struct trainer_tensors tensors = {0};
     struct stream stream = {.trainer = trainer, .tensors = &tensors};
     const struct tr_stored_giver giver = {give, &stream};
-    TR_TRY(trainer_note_hash(trainer));
+    TR_TRY(trainer_variables_note_hash(&trainer->variables));
     stream.status = trainer_tensors_list(trainer, NULL, &tensors);
-    if (stream.status != TR_OK) tr_comm_abort(trainer->comm, tr_error_message()); /* who count on us */
+    if (stream.status != TR_OK) tr_comm_abort(trainer->crew.comm, tr_error_message()); /* who count on us */
     settle_stream(&stream);
     if (stream.status == TR_OK && trainer_is_root(trainer))
         *status = (int32_t)save_here(trainer, &tensors, &giver, path);
@@ -241,13 +148,13 @@ static tr_status save_pieces(tr_trainer *trainer, char **path, int32_t *status)
 /* *status becomes how the root's writing went, on all. */
 static tr_status save(tr_trainer *trainer, bool gathered, char **path, int32_t *status)
 {
-    if (tr_strategy_is_spread(trainer->strategy)) {
+    if (tr_strategy_is_spread(trainer->variables.strategy)) {
         TR_TRY(save_pieces(trainer, path, status));
     } else {
-        if (!gathered) TR_TRY(trainer_gather(trainer));
+        if (!gathered) TR_TRY(trainer_variables_gather(&trainer->variables));
         if (trainer_is_root(trainer)) *status = (int32_t)save_whole(trainer, path);
     }
-    return tr_strategy_share(trainer->strategy, status, sizeof *status);
+    return tr_strategy_share(trainer->variables.strategy, status, sizeof *status);
 }
 
 tr_status trainer_save(tr_trainer *trainer, bool gathered, char **path)
@@ -255,16 +162,17 @@ tr_status trainer_save(tr_trainer *trainer, bool gathered, char **path)
     char *own = NULL;
     int32_t how = TR_OK;
     if (path) *path = NULL;
-    if (!trainer->out) return tr_fail(TR_EINVAL, "there is no output directory to save to; set `out`");
+    if (!trainer->directory.path)
+        return tr_fail(TR_EINVAL, "there is no output directory to save to; set `out`");
     tr_status status = save(trainer, gathered, &own, &how);
     if (status == TR_OK && how != TR_OK)
         status = trainer_is_root(trainer)
                      ? (tr_status)how
                      : tr_fail((tr_status)how, "rank 0 could not save the checkpoint of step %lld",
-                               (long long)trainer->step);
+                               (long long)trainer->variables.step);
     if (status == TR_OK) {
-        trainer->saved_step = trainer->step;
-        trainer->saved_at = tr_clock_seconds();
+        trainer->directory.saved_step = trainer->variables.step;
+        trainer->directory.saved_at = tr_clock_seconds();
         if (path) *path = own;
     }
     if (status != TR_OK || !path) tr_free(own);

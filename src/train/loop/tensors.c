@@ -24,16 +24,16 @@ static bool keeps(const tr_trainer *trainer, enum tr_arena arena, const struct t
 static tr_status host_arenas(tr_trainer *trainer, struct trainer_tensors *tensors, bool store)
 {
     for (int i = 0; i < TR_ARENAS; i++) {
-        float *arena = tr_variables_arena(trainer->variables, (enum tr_arena)i);
+        float *arena = tr_variables_arena(trainer->variables.arenas, (enum tr_arena)i);
         if (!arena) continue;
-        if (tr_device_host_view(trainer->holder, arena)) {
+        if (tr_device_host_view(trainer->variables.holder, arena)) {
             tensors->host[i] = arena;
             continue;
         }
         size_t floats = (size_t)trainer->job->model->arena_floats;
         tensors->host[i] = tensors->copy[i] = tr_alloc_zero(floats + 1, sizeof(float));
         if (!tensors->copy[i]) return TR_ENOMEM;
-        if (store) TR_TRY(tr_variables_store(trainer->variables, (enum tr_arena)i, tensors->copy[i]));
+        if (store) TR_TRY(tr_variables_store(trainer->variables.arenas, (enum tr_arena)i, tensors->copy[i]));
     }
     return TR_OK;
 }
@@ -72,9 +72,9 @@ static void add_tensor(tr_trainer *trainer, enum tr_checkpoint_group group,
     int64_t begin = parameter->offset, end = begin + parameter->count, number = out->count[group]++;
     struct tr_stored_tensor *tensor = &out->tensor[group][number];
     *tensor = tr_parameter_tensor(parameter, name, out->host[arena]);
-    bool fills = arena == TR_ARENA_PARAMETERS ? tr_variables_fills(trainer->variables)
-                                              : tr_variables_fills_state(trainer->variables);
-    bool takes = fills && tr_variables_keep(trainer->variables, arena, begin, end);
+    bool fills = arena == TR_ARENA_PARAMETERS ? tr_variables_fills(trainer->variables.arenas)
+                                              : tr_variables_fills_state(trainer->variables.arenas);
+    bool takes = fills && tr_variables_keep(trainer->variables.arenas, arena, begin, end);
     if (loads && !takes) tensor->data = NULL;
     out->origin[group][number] = (struct trainer_origin){arena, begin, end};
 }

@@ -5,15 +5,11 @@
 #include "job/tensors.h"
 #include "train/loop/internal.h"
 
-#define BEST_LOSS          "best_loss"
-#define WORSE_EVALUATIONS  "worse_evaluations"
-#define LAST_ACCURACY      "last_accuracy"
-#define BEST_STEP          "best_step" /* of the weights that are kept, and its figures */
-#define BEST_STEP_LOSS     "best_step_loss"
-#define BEST_STEP_ACCURACY "best_step_accuracy"
-#define PLATEAU_FACTOR     "plateau_factor" /* these of a plateau schedule only */
-#define PLATEAU_BEST       "plateau_best"
-#define PLATEAU_WORSE      "plateau_worse"
+/* Of a plateau schedule only. */
+#define PLATEAU_FACTOR  "plateau_factor"
+#define PLATEAU_BEST    "plateau_best"
+#define PLATEAU_WORSE   "plateau_worse"
+#define PLATEAU_METRICS 3
 
 /* Where a tensor lies in the variables. */
 struct trainer_origin {

@@ -8,41 +8,42 @@ tr_status tr_trainer_note_command(tr_trainer *trainer, const char *command)
 {
     char *copy = tr_strdup(command);
     if (!copy) return TR_ENOMEM;
-    tr_free(trainer->command);
-    trainer->command = copy;
+    tr_free(trainer->observation.journal.command);
+    trainer->observation.journal.command = copy;
     return TR_OK;
 }
 
 void trainer_journal_start(tr_trainer *trainer)
 {
+    struct trainer_journal *journal = &trainer->observation.journal;
     struct tr_train_info info = TR_TRAIN_INFO_INIT;
     struct tr_json_writer json;
-    if (!trainer->journal_directory || !trainer_is_root(trainer)) return;
-    tr_journal_open(&trainer->journal, trainer->journal_directory,
-                    trainer->resumed || trainer->journal_begun);
-    trainer->journal_begun = true;
+    if (!journal->directory || !trainer_is_root(trainer)) return;
+    tr_journal_open(&journal->file, journal->directory, trainer->beginning.resumed || journal->begun);
+    journal->begun = true;
     if (tr_trainer_info(trainer, &info) != TR_OK) {
-        tr_journal_give_up(&trainer->journal);
+        tr_journal_give_up(&journal->file);
         return;
     }
     tr_json_begin(&json, false);
-    tr_journal_add_start(&json, &info, trainer->out, trainer->command);
-    tr_journal_write(&trainer->journal, &json);
+    tr_journal_add_start(&json, &info, trainer->directory.path, journal->command);
+    tr_journal_write(&journal->file, &json);
 }
 
-void trainer_journal_go_on(tr_trainer *trainer)
+void trainer_journal_go_on(struct trainer_journal *journal)
 {
-    if (!trainer->journal_directory) return;
-    tr_journal_open(&trainer->journal, trainer->journal_directory, true);
-    trainer->journal_begun = true;
+    if (!journal->directory) return;
+    tr_journal_open(&journal->file, journal->directory, true);
+    journal->begun = true;
 }
 
 void trainer_journal_event(tr_trainer *trainer, const struct tr_train_event *event)
 {
+    struct tr_journal *journal = &trainer->observation.journal.file;
     struct tr_json_writer json;
-    if (trainer->journal.file.descriptor < 0) return;
+    if (journal->file.descriptor < 0) return;
     if (tr_journal_add_event(&json, tr_job_has_accuracy(trainer->job), event))
-        tr_journal_write(&trainer->journal, &json);
+        tr_journal_write(journal, &json);
 }
 
 /* Examples in the first `steps` steps. */
@@ -57,23 +58,25 @@ static int64_t examples_until(const struct tr_order *order, int64_t steps)
 static double examples_per_second(const tr_trainer *trainer)
 {
     struct tr_order order;
-    if (trainer->run_seconds <= 0 || tr_job_order(trainer->job, &order) != TR_OK) return 0;
-    int64_t examples = examples_until(&order, trainer->step) - examples_until(&order, trainer->run_began);
-    return (double)examples / trainer->run_seconds;
+    if (trainer->account.seconds <= 0 || tr_job_order(trainer->job, &order) != TR_OK) return 0;
+    int64_t examples =
+        examples_until(&order, trainer->variables.step) - examples_until(&order, trainer->account.began);
+    return (double)examples / trainer->account.seconds;
 }
 
 void trainer_journal_end(tr_trainer *trainer, tr_status status)
 {
+    struct tr_journal *journal = &trainer->observation.journal.file;
     struct tr_failure how;
     struct tr_json_writer json;
     struct tr_train_statistics statistics = TR_TRAIN_STATISTICS_INIT;
     struct tr_train_info info = TR_TRAIN_INFO_INIT;
     char hash[TR_SHA256_TEXT] = "";
-    if (trainer->journal.file.descriptor < 0) return;
+    if (journal->file.descriptor < 0) return;
     tr_failure_keep(&how, status);
     bool whole = status == TR_OK || status == TR_EINTERRUPTED;
     if (whole && tr_trainer_hash(trainer, hash) != TR_OK) {
-        tr_journal_give_up(&trainer->journal);
+        tr_journal_give_up(journal);
         tr_failure_restore(&how);
         return;
     }
@@ -81,18 +84,18 @@ void trainer_journal_end(tr_trainer *trainer, tr_status status)
         .status = status,
         .exit = -1,
         .message = how.message,
-        .step = trainer->step,
-        .seconds = trainer->run_seconds,
+        .step = trainer->variables.step,
+        .seconds = trainer->account.seconds,
         .examples_per_second = examples_per_second(trainer),
         .tokens_per_second = examples_per_second(trainer) * trainer->tokens_per_example,
         .hash = hash,
-        .checkpoint = trainer->checkpoint ? trainer->checkpoint : "",
+        .checkpoint = trainer->directory.checkpoint ? trainer->directory.checkpoint : "",
         .best = tr_trainer_info(trainer, &info) == TR_OK && info.best_step >= 0 ? &info : NULL,
         .statistics = *hash && tr_trainer_statistics(trainer, &statistics) == TR_OK ? &statistics : NULL,
     };
     tr_json_begin(&json, false);
     tr_journal_add_end(&json, &end);
-    tr_journal_write(&trainer->journal, &json);
-    tr_journal_close(&trainer->journal);
+    tr_journal_write(journal, &json);
+    tr_journal_close(journal);
     tr_failure_restore(&how);
 }

@@ -1,4 +1,4 @@
-/* Observing a run: what a trainer shows of itself to TensorBoard, and when.
+/* Observing a run: the parts of a trainer that look at it and change nothing, and when they do.
  *
  * All ranks decide alike which steps are looked at; the root writes. Files that cannot be written any more
  * end the writing, not the run.
@@ -6,10 +6,13 @@
 #ifndef TR_TRAIN_OBSERVATION_H
 #define TR_TRAIN_OBSERVATION_H
 
+#include "train/observe/digests.h"
+#include "train/observe/journal.h"
+#include "train/observe/recording.h"
 #include "train/observe/tensorboard.h"
 
-/* Plain memory, a part of the trainer. */
-struct tr_observation {
+/* For TensorBoard. */
+struct trainer_board {
     char *directory;       /* of event files; NULL: nothing is observed */
     int64_t histograms;    /* steps from one to the next; 0: none */
     tr_probe *probe;       /* of every rank that steps together with others, and of the root */
@@ -20,10 +23,37 @@ struct tr_observation {
     char *problem;         /* why nothing is written any more, until somebody told it; else NULL */
 };
 
+struct trainer_journal {
+    struct tr_journal file; /* of a run under way, on the root */
+    char *directory;        /* where it is kept; NULL: nowhere */
+    bool begun;             /* an earlier run of this trainer wrote to it */
+    char *command;          /* how the run was started, or NULL */
+};
+
+struct trainer_observation {
+    struct tr_recording recording; /* of where the time goes */
+    struct trainer_board board;
+    struct trainer_journal journal;
+    int64_t digests_every; /* steps; 0: digests are not recorded */
+    tr_digests *digests;   /* of a run under way */
+};
+
+/* Nothing is observed yet. Then trainer_observation_release(). */
+void trainer_observation_begin(struct trainer_observation *observation);
+/* Gives back what looks at the strategy; before it. */
+void trainer_observation_close(struct trainer_observation *observation);
+/* Gives back the rest; after the strategy, whose threads record, and before the model, whose names are told.
+ */
+void trainer_observation_release(struct trainer_observation *observation);
+/* Whether something looks at every step. */
+bool trainer_observation_watches(const struct trainer_observation *observation);
+/* The next problem with a file that nobody has told yet, or NULL. Returned, free with tr_free(). */
+char *trainer_observation_problem(struct trainer_observation *observation);
+
+/* ---- TensorBoard ---- */
+
 /* Notes what the settings ask for. TR_EINVAL. */
 tr_status trainer_observe(tr_trainer *trainer, const struct tr_train_settings *settings);
-/* Accepts what was never made; before the strategy. */
-void trainer_observe_release(tr_trainer *trainer);
 /* All ranks have begun; they must want the same. Collective. */
 tr_status trainer_observe_meet(tr_trainer *trainer);
 
@@ -41,5 +71,19 @@ void trainer_observe_event(tr_trainer *trainer, const struct tr_train_event *eve
 tr_status trainer_observe_finish(tr_trainer *trainer);
 /* The run ended with `status`. */
 void trainer_observe_end(tr_trainer *trainer, tr_status status);
+
+/* ---- the root's journal ---- */
+
+/* A run begins, tells of an event, and has ended with `status`, whose message stays. Local. */
+void trainer_journal_start(tr_trainer *trainer);
+/* Another rank has begun it. */
+void trainer_journal_go_on(struct trainer_journal *journal);
+void trainer_journal_event(tr_trainer *trainer, const struct tr_train_event *event);
+void trainer_journal_end(tr_trainer *trainer, tr_status status);
+
+/* ---- digests ---- */
+
+/* A run starts. Collective. */
+tr_status trainer_digests_start(tr_trainer *trainer);
 
 #endif

@@ -12,10 +12,10 @@
 
 /* In bytes. */
 struct tr_train_memory {
-    int64_t data;  /* unpacked, which the processes of a host share */
-    int64_t ranks; /* parameters, moments, gradients and passes of all processes of this host */
-    int64_t free;  /* before; INT64_MAX: not known */
-    int processes; /* of this host */
+    int64_t data;   /* unpacked, which the processes of a host share */
+    int64_t ranks;  /* parameters, moments, gradients and passes of all processes of this host */
+    int64_t free;   /* before; INT64_MAX: not known */
+    int processes;  /* of this host */
     int64_t device; /* taken by them of this process' first device; 0: its memory is the host's */
 };
 

@@ -40,9 +40,9 @@ tr_status tr_trainer_place(const tr_trainer *trainer, int rank, struct tr_train_
 {
     const struct tr_model *model = trainer->job->model;
     struct tr_placement part;
-    assert(rank >= 0 && rank < (trainer->comm ? tr_comm_size(trainer->comm) : 1));
-    tr_strategy_placement(trainer->strategy, rank, &part);
-    const struct trainer_place *place = &trainer->places[rank];
+    assert(rank >= 0 && rank < (trainer->crew.comm ? tr_comm_size(trainer->crew.comm) : 1));
+    tr_strategy_placement(trainer->variables.strategy, rank, &part);
+    const struct trainer_place *place = &trainer->host.places[rank];
     bool computes = part.first_layer < part.end_layer && part.first_microbatch < part.end_microbatch;
     const struct tr_train_place facts = {
         .host = place->host,

@@ -1,4 +1,5 @@
-/* The processes of a host share one unpacked copy of each data set: they get the slots of data/cache/store.h. */
+/* The processes of a host share one unpacked copy of each data set: they get the slots of data/cache/store.h.
+ */
 #ifndef TR_TRAIN_SHARE_H
 #define TR_TRAIN_SHARE_H
 

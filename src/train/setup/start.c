@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "base/text/text.h"
 #include "job/tensors.h"
+#include "train/loop/internal.h"
 #include "train/setup/resume.h"
 #include "train/setup/vectors.h"
 
@@ -25,7 +26,7 @@ struct start {
 /* Where this process gives a parameter its values, else NULL: another does, or keeps it. */
 static float *place_of(const struct start *start, const struct tr_parameter *parameter)
 {
-    const tr_variables *variables = start->trainer->variables;
+    const tr_variables *variables = start->trainer->variables.arenas;
     bool takes =
         tr_variables_fills(variables) && tr_variables_keep(variables, TR_ARENA_PARAMETERS, parameter->offset,
                                                            parameter->offset + parameter->count);
@@ -34,9 +35,9 @@ static float *place_of(const struct start *start, const struct tr_parameter *par
 
 static tr_status begin(struct start *start)
 {
-    tr_variables *variables = start->trainer->variables;
+    tr_variables *variables = start->trainer->variables.arenas;
     float *arena = tr_variables_arena(variables, TR_ARENA_PARAMETERS);
-    if (tr_device_host_view(start->trainer->holder, arena)) {
+    if (tr_device_host_view(start->trainer->variables.holder, arena)) {
         start->values = arena;
         return TR_OK;
     }
@@ -47,12 +48,12 @@ static tr_status begin(struct start *start)
 
 static tr_status finish(struct start *start)
 {
-    tr_variables *variables = start->trainer->variables;
+    tr_variables *variables = start->trainer->variables.arenas;
     if (start->copied) TR_TRY(tr_variables_load(variables, TR_ARENA_PARAMETERS, start->values));
     tr_variables_trim(variables);
-    tr_free(start->trainer->start_note);
-    start->trainer->start_note = NULL;
-    return tr_text_finish(&start->note, &start->trainer->start_note);
+    tr_free(start->trainer->beginning.start_note);
+    start->trainer->beginning.start_note = NULL;
+    return tr_text_finish(&start->note, &start->trainer->beginning.start_note);
 }
 
 /* ---- a checkpoint ---- */
@@ -137,7 +138,7 @@ static tr_status take_checkpoint(struct start *start, const struct tr_train_sett
     tr_checkpoint *checkpoint = NULL;
     from.resume = settings->from;
     from.continues = false;
-    TR_TRY(tr_train_resume(start->trainer->comm, &from, &checkpoint));
+    TR_TRY(tr_train_resume(start->trainer->crew.comm, &from, &checkpoint));
     tr_status status = take_parameters(start, checkpoint);
     tr_checkpoint_close(&checkpoint);
     return status;
@@ -164,8 +165,9 @@ static tr_status take_vectors(struct start *start, const struct tr_layer *layer,
     tr_text_addf(&start->note, "%s: vectors of %" PRId64 " of %" PRId64 " words of %s\n", path, taken,
                  wanted.words, layer->name);
     tr_free(path);
-    if (status != TR_OK || !start->trainer->comm) return status;
-    return tr_comm_agree(start->trainer->comm, "vectors", digest, "give all hosts the same file of vectors");
+    if (status != TR_OK || !start->trainer->crew.comm) return status;
+    return tr_comm_agree(start->trainer->crew.comm, "vectors", digest,
+                         "give all hosts the same file of vectors");
 }
 
 /* Those that the layer's file asks for, or NULL. */

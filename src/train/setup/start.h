@@ -3,7 +3,7 @@
 #ifndef TR_TRAIN_START_H
 #define TR_TRAIN_START_H
 
-#include "train/loop/internal.h"
+#include "trireme/train.h"
 
 /* Gives parameters that have their initial values other ones: first those of every layer with `vectors:`,
  * then, of the checkpoint settings->from, those that have name, type and shape in common with the network's,

@@ -1,0 +1,52 @@
+/* The ranks that take part in a trainer's job, and all that it began with where they go on without those who
+ * die (shrink.c). */
+#ifndef TR_TRAIN_CREW_H
+#define TR_TRAIN_CREW_H
+
+#include "comm/comm.h"
+#include "strategy/strategy.h"
+#include "trireme/train.h"
+
+/* Zeroed to begin with. */
+struct trainer_crew {
+    tr_comm *comm;  /* of those who take part; NULL: a process alone. Borrowed, or the last of `part` */
+    tr_comm *own;   /* that the trainer joined by itself, else NULL */
+    tr_comm *whole; /* where they go on without those who die: of all ranks, else NULL. Borrowed */
+    tr_comm *part[TR_COMM_PARTS]; /* of `whole`: those who took part at one time after the other */
+    int parts;
+    bool is_root; /* this rank is the root of the run under way, and has what that takes */
+};
+
+static inline bool trainer_crew_is_root(const struct trainer_crew *crew)
+{
+    return tr_strategy_is_root(crew->comm);
+}
+static inline int trainer_crew_rank(const struct trainer_crew *crew)
+{
+    return crew->comm ? tr_comm_rank(crew->comm) : 0;
+}
+static inline int trainer_crew_size(const struct trainer_crew *crew)
+{
+    return crew->comm ? tr_comm_size(crew->comm) : 1;
+}
+
+/* The ranks of `comm` (may be NULL) take part from the beginning; where the settings say that they go on
+   without those who die, as a part of it. TR_EINVAL for settings that need ranks that stay, TR_EPEER.
+   Collective. */
+tr_status trainer_crew_form(struct trainer_crew *crew, const struct tr_train_settings *settings,
+                            tr_comm *comm);
+/* The part that those who live are; they take part once crew->comm is set to it. Owned by the crew. TR_EPEER.
+   Collective among those who live. */
+tr_status trainer_crew_survivors(struct trainer_crew *crew, tr_comm **part);
+/* TR_EPEER where the root left in good order, which ends the run. Local. */
+tr_status trainer_crew_check_root(const struct trainer_crew *crew);
+/* Says in `text`, of `size` bytes, who takes part and is not in `part`, and who is the root there. Local. */
+void trainer_crew_name_lost(const struct trainer_crew *crew, const tr_comm *part, char *text, size_t size);
+/* Whether the others go on without those who died, after a failure with `status`. Local. */
+bool trainer_crew_may_shrink(const struct trainer_crew *crew, tr_status status);
+/* Before a failure ends this rank: tells the others the thread's message, also those of other parts. */
+void trainer_crew_tell_others(const struct trainer_crew *crew);
+/* Parts with all, after everything that uses the communicators. */
+void trainer_crew_release(struct trainer_crew *crew);
+
+#endif
