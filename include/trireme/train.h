@@ -52,7 +52,8 @@ struct tr_train_settings {
     int64_t steps;         /* in place of the model file's steps or epochs, if > 0; see `epochs` */
     const char *transport; /* NULL or "none": this process alone; "mpi": one of the processes that mpirun or
                               SLURM started, which share the job; "local:" and the value of the variable
-                              TRIREME_LOCAL: one of those that `trireme launch` started on this host */
+                              TRIREME_LOCAL: one of those that `trireme launch` started on this host, or a
+                              program by trireme/launch.h */
     const char *strategy;  /* how they share it, in place of the model file's `strategy:`: a name, or a name
                               with  options, "parameter-server,mode=async"; NULL: as the file says */
     const char *slow;      /* stragglers on demand: "1:5,3:2" makes rank 1 compute 5 times slower than it can;

@@ -6,6 +6,7 @@
 #include "trireme/data.h"
 #include "trireme/export.h"
 #include "trireme/inspect.h"
+#include "trireme/launch.h"
 #include "trireme/metrics.h"
 #include "trireme/predict.h"
 #include "trireme/report.h"

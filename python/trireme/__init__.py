@@ -6,11 +6,17 @@
     run.hash                       # equal jobs, equal hashes
     run.evaluate(x_test, y_test)   # {"loss": ..., "accuracy": ...}
     run.predict(x_new)             # probabilities, or values
+
+NumPy, and what needs it, is loaded when one of these is used for the first time.
 """
 
-import logging as _logging
+from __future__ import annotations
 
-from ._arrays import Tokens
+import sys as _sys
+
+if _sys.version_info < (3, 9):
+    raise ImportError("trireme needs Python 3.9 or newer")
+
 from ._errors import (
     DataError,
     Error,
@@ -24,16 +30,47 @@ from ._errors import (
     UnsupportedError,
 )
 from ._library import lib as _lib
-from ._run import Event, History, Network, Run, load
-from ._train import train
 
-# Nothing is printed where the program sets up no logging.
-_logging.getLogger("trireme").addHandler(_logging.NullHandler())
+# The module typing takes longer to load than all the rest of this.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ._arrays import Tokens
+    from ._events import Event, History
+    from ._network import Network, load
+    from ._run import Run
+    from ._train import train
 
 __version__: str = _lib.tr_version().decode()
 
 #: The version of the arithmetic: it changes when, and only when, equal jobs end with other hashes.
 numerics_version: int = _lib.tr_numerics_version()
+
+_LATER = {
+    "Event": "_events",
+    "History": "_events",
+    "Network": "_network",
+    "Run": "_run",
+    "Tokens": "_arrays",
+    "load": "_network",
+    "train": "_train",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'trireme' has no attribute {name!r}")
+    import importlib
+
+    module = importlib.import_module(f".{_LATER[name]}", __name__)
+    globals()[name] = found = getattr(module, name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
 
 __all__ = [
     "DataError",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 
 class Error(Exception):
     """A call of the library failed. The message names the thing, the values, and the next step."""
@@ -69,6 +67,8 @@ def make(status: int, message: str) -> Error:
     error = _TYPES.get(status, Error)(message)
     error.status = status
     if isinstance(error, ModelError):
+        import re
+
         place = re.match(r"[^:\n]*:(\d+):(\d+): ", message)
         if place:
             error.line, error.column = int(place[1]), int(place[2])

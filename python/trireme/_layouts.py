@@ -22,6 +22,7 @@ from ctypes import (
 
 TR_ARRAY_DIMENSIONS = 4
 TR_NO_LABEL = -1
+TR_LOCAL_TRANSPORT_SIZE = 64
 TR_PARAMETER_DIMENSIONS = 4
 TR_ARRAY_FLOAT32 = 0
 TR_ARRAY_FLOAT64 = 1
@@ -563,6 +564,11 @@ FUNCTIONS = {
     "tr_devices_tested": (c_int, [c_char_p, c_int, POINTER(c_char_p)]),
     "tr_layers": (c_int, [POINTER(c_char_p)]),
     "tr_manual": (c_int, [POINTER(c_char_p)]),
+    "tr_local_group_create": (c_int, [c_int, POINTER(c_void_p)]),
+    "tr_local_group_descriptor": (c_int, [c_void_p]),
+    "tr_local_group_transport": (c_int, [c_void_p, c_int, c_int, c_char_p, c_size_t]),
+    "tr_local_group_ended": (None, [c_void_p, c_int]),
+    "tr_local_group_destroy": (None, [POINTER(c_void_p)]),
     "tr_predictor_create": (c_int, [POINTER(tr_predict_settings), POINTER(c_void_p)]),
     "tr_predictor_destroy": (None, [POINTER(c_void_p)]),
     "tr_predictor_info": (c_int, [c_void_p, POINTER(tr_predict_info)]),

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import os
-import pathlib
-from typing import Any
 
 from . import _errors, _layouts
 
-PACKAGE = pathlib.Path(__file__).resolve().parent
-NATIVE = PACKAGE / "_native"
+# The module typing takes longer to load than all the rest of this.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+#: The folder of the package, and of what it brings along.
+PACKAGE = os.path.dirname(os.path.realpath(__file__))
+NATIVE = os.path.join(PACKAGE, "_native")
 
 
 def _path() -> str:
@@ -18,9 +22,11 @@ def _path() -> str:
     named = os.environ.get("TRIREME_LIBRARY")
     if named:
         return named
-    for folder in (NATIVE / "lib", NATIVE / "lib64"):
-        for found in sorted(folder.glob("libtrireme.so*")):
-            return str(found)
+    for folder in ("lib", "lib64"):
+        place = os.path.join(NATIVE, folder)
+        for name in sorted(os.listdir(place)) if os.path.isdir(place) else ():
+            if name.startswith("libtrireme.so"):
+                return os.path.join(place, name)
     raise ImportError(
         f"there is no libtrireme in {NATIVE}; install the wheel, or set TRIREME_LIBRARY to the path of libtrireme.so"
     )

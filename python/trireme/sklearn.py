@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import os
-import pathlib
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
@@ -24,7 +23,9 @@ from sklearn.utils import check_random_state  # type: ignore[import-untyped, unu
 from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped, unused-ignore]
 from sklearn.utils.validation import check_is_fitted, validate_data  # type: ignore[import-untyped, unused-ignore]
 
-from ._run import Network, Run
+from . import _checkpoint
+from ._network import Network
+from ._run import Run
 from ._train import train
 
 __all__ = ["TriremeClassifier", "TriremeRegressor"]
@@ -37,10 +38,7 @@ class _Trained:
     """A trained network as the files of its checkpoint: it can be pickled and copied, and needs no directory."""
 
     def __init__(self, run: Run) -> None:
-        # Numbers of steps have one width, so the last name is the newest; "checkpoint-best" is a link to one of them.
-        folders = [path for path in pathlib.Path(run.directory).glob("checkpoint-*[0-9]") if path.is_dir()]
-        newest = max(folders, key=lambda path: path.name)
-        self.files = {file.name: file.read_bytes() for file in newest.iterdir() if file.is_file()}
+        self.files = _checkpoint.read(_checkpoint.newest(run.directory))
         self._forget()
 
     def _forget(self) -> None:
@@ -49,10 +47,7 @@ class _Trained:
         self._lock = threading.Lock()
 
     def write(self, folder: str | os.PathLike[str]) -> None:
-        place = pathlib.Path(folder)
-        place.mkdir(parents=True)
-        for name, content in self.files.items():
-            (place / name).write_bytes(content)
+        _checkpoint.write(self.files, folder)
 
     def predict(self, x: np.ndarray, threads: int) -> np.ndarray:
         with self._lock:

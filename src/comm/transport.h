@@ -4,6 +4,7 @@
 
 #include "base/options/registry.h"
 #include "comm/comm.h"
+#include "trireme/launch.h"
 
 /* A way of connecting ranks that are processes. To add one: a line in comm/transport.c. */
 struct tr_transport {
@@ -18,7 +19,6 @@ extern const struct tr_registry tr_transports;
 
 /* ---- processes of one host, started together by a launcher ---- */
 
-#define TR_LOCAL_RANKS_MOST  1024
 #define TR_LOCAL_VARIABLE    "TRIREME_LOCAL" /* of the environment: holds a rank's ticket */
 #define TR_LOCAL_TICKET_SIZE 48
 /* A wait gives way for so many seconds after the last news before it sleeps, since answers usually come at
@@ -26,25 +26,10 @@ extern const struct tr_registry tr_transports;
    use for it. */
 #define TR_LOCAL_YIELD_SECONDS 300e-6
 
-/* What the processes share, made by the launcher before it starts them: memory without a name, which is gone
-   with the last process that holds it, however that ends. It costs memory only where ranks touch it. */
-typedef struct tr_local_group tr_local_group;
-
-/* Returned, destroy with tr_local_group_destroy(). TR_EINVAL (1 to TR_LOCAL_RANKS_MOST ranks), TR_ENOMEM,
-   TR_EUNSUPPORTED where the system cannot share memory in this way. */
-tr_status tr_local_group_create(int size, tr_local_group **out);
-/* The descriptor that the processes inherit under the same number. Close-on-exec is set, so that nobody else
-   gets it: the child clears that between fork and exec (fcntl(), which a signal handler may call, too). */
-int tr_local_group_descriptor(const tr_local_group *group);
 /* Writes the ticket of a rank, the value of TR_LOCAL_VARIABLE for its process: descriptor, rank and size.
-   TR_EINVAL when there is no such rank or less room than TR_LOCAL_TICKET_SIZE. */
+   TR_EINVAL when there is no such rank or less room than TR_LOCAL_TICKET_SIZE. The rest of what a launcher
+   needs is in trireme/launch.h. */
 tr_status tr_local_group_ticket(const tr_local_group *group, int rank, char *text, size_t size);
-/* The launcher's word that the process of a rank is gone, in whatever way: wakes all that wait for it, also
-   those who wait for it to join. Ranks that joined notice each other's end without it. May be repeated; not
-   for signal handlers. */
-void tr_local_group_ended(tr_local_group *group, int rank);
-/* Closes the descriptor; the ranks go on. Accepts NULL, nulls the handle. */
-void tr_local_group_destroy(tr_local_group **group);
 
 /* The ticket in `environment`, an array of "NAME=value" that ends with NULL, or NULL if there is none.
    Borrowed from it. Any thread. */

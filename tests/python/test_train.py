@@ -177,11 +177,11 @@ def test_interrupt():
 
 def test_release():
     """Nothing of the caller's is kept once the run has ended."""
-    from trireme import _arrays
+    from trireme import _sources
 
     trireme.train(MODEL, x, y)
     raises(trireme.ModelError, lambda: trireme.train(MODEL, x[:9], y))
-    assert not _arrays._kept, len(_arrays._kept)
+    assert not _sources._kept, len(_sources._kept)
 
 
 for name, test in list(globals().items()):

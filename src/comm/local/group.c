@@ -5,7 +5,6 @@
 #include "base/fail.h"
 #include "base/text/text.h"
 
-#include <assert.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,19 +34,32 @@ int tr_local_group_descriptor(const tr_local_group *group)
     return group->area.descriptor;
 }
 
+static tr_status check_rank(const tr_local_group *group, int rank, size_t size, size_t needed)
+{
+    if (rank >= 0 && rank < group->area.size && size >= needed) return TR_OK;
+    return tr_fail(TR_EINVAL, "a ticket for rank %d of %d, in %zu bytes (%zu are needed)", rank,
+                   group->area.size, size, needed);
+}
+
+tr_status tr_local_group_transport(const tr_local_group *group, int rank, int descriptor, char *text,
+                                   size_t size)
+{
+    TR_TRY(check_rank(group, rank, size, TR_LOCAL_TRANSPORT_SIZE));
+    snprintf(text, size, "local:%d:%d:%d", descriptor < 0 ? group->area.descriptor : descriptor, rank,
+             group->area.size);
+    return TR_OK;
+}
+
 tr_status tr_local_group_ticket(const tr_local_group *group, int rank, char *text, size_t size)
 {
-    if (rank < 0 || rank >= group->area.size || size < TR_LOCAL_TICKET_SIZE)
-        return tr_fail(TR_EINVAL, "a ticket for rank %d of %d, in %zu bytes (%d are needed)", rank,
-                       group->area.size, size, TR_LOCAL_TICKET_SIZE);
+    TR_TRY(check_rank(group, rank, size, TR_LOCAL_TICKET_SIZE));
     snprintf(text, size, "%d:%d:%d", group->area.descriptor, rank, group->area.size);
     return TR_OK;
 }
 
 void tr_local_group_ended(tr_local_group *group, int rank)
 {
-    assert(rank >= 0 && rank < group->area.size);
-    tr_local_bury(&group->area, rank);
+    if (rank >= 0 && rank < group->area.size) tr_local_bury(&group->area, rank);
 }
 
 void tr_local_group_destroy(tr_local_group **handle)

@@ -1,0 +1,104 @@
+"""What happens in a run: events, and the records that are kept of them."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import math
+from typing import Any
+
+from . import _layouts as L
+
+_KINDS = {
+    L.TR_EVENT_STEP: "step",
+    L.TR_EVENT_PROGRESS: "progress",
+    L.TR_EVENT_EVALUATION: "evaluation",
+    L.TR_EVENT_CHECKPOINT: "checkpoint",
+    L.TR_EVENT_WARNING: "warning",
+    L.TR_EVENT_END: "end",
+    L.TR_EVENT_SHARES: "shares",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Event:
+    """What happens in a run. Figures that mean nothing for a kind are NaN, 0 or empty.
+
+    `record()` gives those that mean something, as the history keeps them.
+    """
+
+    kind: str  #: "step", "progress", "evaluation", "checkpoint", "warning", "shares" or "end"
+    step: int  #: steps done
+    steps: int  #: to do in all
+    epoch: float  #: epochs done, with fraction
+    loss: float
+    accuracy: float  #: share of correct classes, 0..1
+    rate: float  #: learning rate of the step
+    gradient_norm: float
+    examples: int  #: in this step, or evaluated
+    seconds: float  #: of training since the run began
+    examples_per_second: float
+    name: str  #: the data of an evaluation, the path of a checkpoint, the text of a warning
+    hash: str  #: of "end" and "checkpoint"
+    best: bool  #: an evaluation better than all before
+    perplexity: float
+    metrics: dict[str, float]  #: what else an evaluation measured
+
+    def record(self) -> dict[str, Any]:
+        """The figures that mean something, as a record of the history."""
+        record: dict[str, Any] = {"kind": self.kind, "step": self.step, "epoch": self.epoch, "loss": self.loss}
+        if not math.isnan(self.accuracy):
+            record["accuracy"] = self.accuracy
+        if not math.isnan(self.perplexity):
+            record["perplexity"] = self.perplexity
+        if self.kind == "evaluation":
+            record["set"] = self.name
+            record.update(self.metrics)
+        else:
+            record["rate"] = self.rate
+            record["examples_per_second"] = self.examples_per_second
+        return record
+
+
+def metrics_of(found: Any) -> dict[str, float]:
+    """A tr_metrics as a dict."""
+    return {found.metric[i].name.decode(): found.metric[i].value for i in range(found.count)}
+
+
+def event_at(address: Any) -> Event:
+    """The event that the library shows a listener."""
+    raw = ctypes.cast(address, ctypes.POINTER(L.tr_train_event)).contents
+    return Event(
+        kind=_KINDS.get(raw.kind, str(raw.kind)),
+        step=raw.step,
+        steps=raw.steps,
+        epoch=raw.epoch,
+        loss=raw.loss,
+        accuracy=raw.accuracy,
+        rate=raw.rate,
+        gradient_norm=raw.gradient_norm,
+        examples=raw.examples,
+        seconds=raw.seconds,
+        examples_per_second=raw.examples_per_second,
+        name=(raw.name or b"").decode("utf-8", "replace"),
+        hash=(raw.hash or b"").decode(),
+        best=raw.best,
+        perplexity=raw.perplexity,
+        metrics=metrics_of(raw.metrics.contents) if raw.metrics else {},
+    )
+
+
+class History(list):  # type: ignore[type-arg]
+    """Records of a run, dicts: of each reported step ("kind": "step") and each evaluation ("kind": "evaluation")."""
+
+    def to_pandas(self) -> Any:
+        """The records as a pandas.DataFrame, a row each; what a record lacks is NaN."""
+        import pandas  # type: ignore[import-untyped, unused-ignore]
+
+        return pandas.DataFrame(list(self))
+
+    def curves(self, key: str = "loss", width: int = 72, height: int = 12) -> str:
+        """The curve of one figure as text: `*` training, `o` evaluations."""
+        from ._curves import draw
+
+        return draw(self, key, width, height)

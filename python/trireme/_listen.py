@@ -1,0 +1,97 @@
+"""Who hears of a run while it goes on: the history, callbacks, a bar, Ctrl-C."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from . import _layouts as L
+from ._events import Event, event_at
+from ._library import lib
+
+log = logging.getLogger("trireme")
+log.addHandler(logging.NullHandler())  # nothing is printed where the program sets up no logging
+
+#: Called with each event; a true result ends the run after the step under way.
+Callback = Callable[[Event], Any]
+
+
+class Listener:
+    """Hears the run, tells the callbacks, and keeps what they raise until the run has ended."""
+
+    def __init__(self, callbacks: Sequence[Callback], history: list[dict[str, Any]]) -> None:
+        self.callbacks = callbacks
+        self.history = history
+        self.raised: BaseException | None = None
+        self.stopped = False
+        self.function = L.tr_train_listener(self._hear)
+
+    def _hear(self, _user: Any, raw: Any) -> int:
+        try:
+            return int(self._tell(event_at(raw)))
+        except BaseException as error:  # noqa: B036 - it is raised again when the run has ended in good order
+            self.raised = self.raised or error
+            return 1
+
+    def _tell(self, event: Event) -> bool:
+        if event.kind in ("step", "evaluation"):
+            self.history.append(event.record())
+        if event.kind == "step":
+            log.debug("step %d of %d: loss %.6g", event.step, event.steps, event.loss)
+        elif event.kind == "evaluation":
+            log.info("step %d: %s loss %.6g accuracy %.4g", event.step, event.name, event.loss, event.accuracy)
+        elif event.kind == "warning":
+            log.warning("%s", event.name)
+        elif event.kind == "checkpoint":
+            log.info("step %d: saved %s", event.step, event.name)
+        # All are told, also when one of them asks for the end.
+        self.stopped |= any([bool(callback(event)) for callback in self.callbacks])
+        return self.stopped
+
+
+def progress() -> Callback:
+    """A bar of tqdm, in the form that suits a terminal or a notebook."""
+    from tqdm.auto import tqdm  # type: ignore[import-untyped, unused-ignore]
+
+    bar: Any = None
+
+    def tell(event: Event) -> None:
+        nonlocal bar
+        if event.kind not in ("progress", "step", "end"):
+            return
+        if bar is None:
+            bar = tqdm(total=event.steps, unit="step")
+        bar.update(event.step - bar.n)
+        if event.kind != "end":
+            bar.set_postfix(loss=f"{event.loss:.4g}", refresh=False)
+        else:
+            bar.close()
+
+    return tell
+
+
+class Interrupt:
+    """Ctrl-C during a run asks it to end. Python's own handler would raise where a callback of the library begins, and be
+    lost there; this one notes it, and `train` raises after the run has ended in good order."""
+
+    def __init__(self, trainer: Any) -> None:
+        self.trainer = trainer
+        self.came = False
+        self.before: Any = None
+
+    def __enter__(self) -> Interrupt:
+        mine = threading.current_thread() is threading.main_thread()
+        if mine and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            self.before = signal.signal(signal.SIGINT, self._note)
+        return self
+
+    def _note(self, *_: Any) -> None:
+        self.came = True
+        lib.tr_trainer_stop(self.trainer)
+
+    def __exit__(self, *_: object) -> None:
+        if self.before is not None:
+            signal.signal(signal.SIGINT, self.before)

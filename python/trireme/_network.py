@@ -1,0 +1,264 @@
+"""Trained networks in use."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+import tempfile
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from . import _checkpoint
+from . import _layouts as L
+from ._arrays import Examples
+from ._events import metrics_of
+from ._library import check, lib, path_of, sized
+
+_FORMATS = {".safetensors": "safetensors", ".onnx": "onnx", ".py": "torch", ".npz": "npz", ".c": "c"}
+
+
+class Network:
+    """A trained network: of a run's directory, or of one checkpoint. It can be pickled and copied.
+
+    Parameters
+    ----------
+    path : str or path
+        a checkpoint, or a directory of checkpoints whose newest good one is taken
+    best : bool
+        take the checkpoint of the best evaluation
+    threads, device
+        as for `train`
+
+    Attributes
+    ----------
+    name, hash, step
+        of the run
+    outputs : int
+        numbers that the network gives for an example
+    features : int
+        numbers that it takes
+    classification : bool
+        whether the outputs are probabilities of classes
+    class_names : list of str or None
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        best: bool = False,
+        threads: int = 0,
+        device: str = "cpu",
+    ) -> None:
+        self._handle = ctypes.c_void_p()
+        self._path = path_of(path)
+        self._options: dict[str, Any] = {"best": best, "threads": threads, "device": device}
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._open()
+
+    def _open(self) -> None:
+        settings = sized(
+            L.tr_predict_settings,
+            checkpoint=self._path,
+            device=self._options["device"].encode(),
+            threads=self._options["threads"],
+            use_average=True,
+            best=self._options["best"],
+        )
+        check(lib.tr_predictor_create(ctypes.byref(settings), ctypes.byref(self._handle)))
+        info = sized(L.tr_predict_info)
+        check(lib.tr_predictor_info(self._handle, ctypes.byref(info)))
+        self.name: str = info.name.decode()
+        self.hash: str = info.hash.decode()
+        self.step: int = info.step
+        self.outputs: int = info.outputs
+        self.classification: bool = info.classification
+        self.features: int = info.features
+        self.class_names: list[str] | None = (
+            [info.class_names[i].decode("utf-8", "replace") for i in range(info.outputs)] if info.class_names else None
+        )
+
+    def __repr__(self) -> str:
+        return f"<trireme.Network {self.name!r}: {self.features} to {self.outputs}, hash {self.hash[:12]}>"
+
+    def close(self) -> None:
+        """Lets the network go. It may be called twice."""
+        if self._handle:
+            lib.tr_predictor_destroy(ctypes.byref(self._handle))
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None):
+            self.close()
+
+    def __enter__(self) -> Network:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _folder(self) -> str:
+        """The checkpoint that it was read from."""
+        path = os.fsdecode(self._path)
+        best = os.path.join(path, "checkpoint-best")
+        return best if self._options["best"] and os.path.exists(best) else str(_checkpoint.newest(path))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"options": {**self._options, "best": False}, "files": _checkpoint.read(self._folder())}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._temporary = tempfile.TemporaryDirectory(prefix="trireme-")
+        self._handle = ctypes.c_void_p()
+        self._options = state["options"]
+        folder = os.path.join(self._temporary.name, "network")
+        _checkpoint.write(state["files"], folder)
+        self._path = path_of(folder)
+        self._open()
+
+    def _check_open(self) -> None:
+        if not self._handle:
+            raise ValueError("the network is closed")
+
+    def _view(self, x: Any, y: Any = None, class_names: Sequence[str] | None = None) -> ctypes.c_void_p:
+        self._check_open()
+        view = ctypes.c_void_p()
+        with Examples(x, y, class_names).open() as source:
+            check(lib.tr_predictor_view(self._handle, source.handle, ctypes.byref(view)))
+        return view
+
+    def _texts(self, texts: Sequence[str]) -> np.ndarray:
+        self._check_open()
+        rows = np.empty((len(texts), self.outputs), np.float32)
+        for row, text in zip(rows, texts):
+            address = row.ctypes.data_as(ctypes.POINTER(ctypes.c_float))
+            check(lib.tr_predictor_text(self._handle, text.encode(), address))
+        return rows
+
+    def predict(self, x: Any) -> np.ndarray:
+        """The outputs of the network.
+
+        Parameters
+        ----------
+        x : array
+            as for `train`; a list of strings for a network that reads text
+
+        Returns
+        -------
+        float32 array [count, outputs]
+            probabilities of classes, or values. Of networks whose outputs are of tokens the rows are those of all tokens,
+            one example after the other.
+        """
+        if isinstance(x, str):
+            x = [x]
+        if isinstance(x, (list, tuple)) and x and isinstance(x[0], str):
+            return self._texts(x)
+        parts: list[np.ndarray] = []
+
+        def take(_user: Any, raw: Any) -> int:
+            found = ctypes.cast(raw, ctypes.POINTER(L.tr_prediction)).contents
+            rows = np.ctypeslib.as_array(found.output, (found.rows, self.outputs))
+            parts.append(rows.copy())
+            return 0
+
+        listener = L.tr_prediction_listener(take)
+        view = self._view(x)
+        try:
+            count = lib.tr_source_info(view).contents.count
+            every = L.tr_example_range(0, count)
+            check(lib.tr_predictor_run(self._handle, view, ctypes.byref(every), 1, listener, None))
+        finally:
+            lib.tr_source_close(ctypes.byref(view))
+        return np.concatenate(parts)
+
+    def evaluate(self, x: Any, y: Any, class_names: Sequence[str] | None = None) -> dict[str, float]:
+        """Figures over examples with what is true of them.
+
+        Parameters
+        ----------
+        x, y : arrays
+            as for `train`
+        class_names : list of str
+            the classes in their order, where y has names; those of the network where it is not given
+
+        Returns
+        -------
+        dict
+            "loss", "accuracy" of classes, 0..1, and the metrics that the job has
+        """
+        loss, accuracy = ctypes.c_double(), ctypes.c_double()
+        view = self._view(x, y, class_names if class_names is not None else self.class_names)
+        try:
+            check(lib.tr_predictor_evaluate(self._handle, view, ctypes.byref(loss), ctypes.byref(accuracy), None))
+        finally:
+            lib.tr_source_close(ctypes.byref(view))
+        figures = {"loss": loss.value}
+        if not math.isnan(accuracy.value):
+            figures["accuracy"] = accuracy.value
+        metrics = lib.tr_predictor_metrics(self._handle)
+        if metrics:
+            figures.update(metrics_of(metrics.contents))
+        return figures
+
+    def generate(
+        self, prompt: str = "\n", *, tokens: int = 500, temperature: float = 1.0, top_k: int = 0, seed: int = 1
+    ) -> str:
+        """Text that a language model goes on with after the prompt, which is not repeated.
+
+        Parameters
+        ----------
+        tokens : int
+            how many
+        temperature : float
+            scores are divided by it; 0 takes the likeliest token each time
+        top_k : int
+            draw among so many likeliest tokens; 0: among all
+        seed : int
+            equal seeds draw equal texts
+        """
+        self._check_open()
+        pieces: list[bytes] = []
+
+        def take(_user: Any, piece: Any, length: int) -> int:
+            pieces.append(ctypes.string_at(piece, length))
+            return 0
+
+        settings = sized(
+            L.tr_generate_settings,
+            prompt=prompt.encode(),
+            tokens=tokens,
+            temperature=temperature,
+            top_k=top_k,
+            seed=seed,
+        )
+        listener = L.tr_text_listener(take)
+        check(lib.tr_predictor_generate(self._handle, ctypes.byref(settings), listener, None))
+        return b"".join(pieces).decode("utf-8", "replace")
+
+    def export(self, path: str | os.PathLike[str], format: str | None = None) -> None:
+        """Writes the network for other programs.
+
+        Parameters
+        ----------
+        path : str or path
+            its ending says the format: .safetensors, .onnx, .py (PyTorch), .npz, .c
+        format : str
+            the format in place of that: "safetensors", "onnx", "torch", "npz", "c"
+        """
+        ending = os.path.splitext(os.fspath(path))[1]
+        chosen = format or _FORMATS.get(ending)
+        if chosen is None:
+            raise ValueError(f"no format goes with {ending!r}; give format=, one of {sorted(_FORMATS.values())}")
+        exporter = ctypes.c_void_p()
+        settings = sized(L.tr_export_settings, checkpoint=self._path, use_average=True, best=self._options["best"])
+        check(lib.tr_exporter_create(ctypes.byref(settings), ctypes.byref(exporter)))
+        try:
+            check(lib.tr_exporter_write(exporter, chosen.encode(), path_of(path)))
+        finally:
+            lib.tr_exporter_destroy(ctypes.byref(exporter))
+
+
+def load(path: str | os.PathLike[str], *, best: bool = False, threads: int = 0, device: str = "cpu") -> Network:
+    """The network of a run's directory or of a checkpoint, as `Network`."""
+    return Network(path, best=best, threads=threads, device=device)
