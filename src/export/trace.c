@@ -308,9 +308,9 @@ static tr_status trace_layer(struct recorder *recorder, int i)
         call.x[k] = place_of(trace, output_value(trace, layer->input[k]));
     for (int k = 0; k < layer->buffer_count; k++)
         if (!layer->buffer[k].fused_only) call.buffer[k] = place_of(trace, buffer_value(model, i, k));
-    if (layer->tied >= 0) {
-        const struct tr_layer *lender = &model->layers[layer->tied];
-        call.tied = trace->parameters + model->parameters[lender->parameter[0]].offset;
+    if (layer->tie.lender >= 0) {
+        const struct tr_layer *lender = &model->layers[layer->tie.lender];
+        call.borrowed.parameter = trace->parameters + model->parameters[lender->parameter[0]].offset;
     }
     for (int k = 0; k < layer->parameter_count; k++)
         call.parameter[k] = trace->parameters + model->parameters[layer->parameter[k]].offset;

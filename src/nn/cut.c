@@ -18,7 +18,7 @@ static enum verdict judge(const struct tr_model *model, int cut, int *taker, int
         for (int k = 0; k < layer->input_count; k++) {
             *taken = tr_model_source(model, layer->input[k]);
             if (*taken < cut && *taken != crossing) return CROSSED;
-            if (*taken == crossing && layer->relu_of_input) return SHARED_RELU;
+            if (*taken == crossing && layer->relu.of_input) return SHARED_RELU;
         }
     }
     return ALLOWED;

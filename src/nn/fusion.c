@@ -19,24 +19,24 @@ static bool gelu_is_undone(const struct tr_model *model, int i, int limit)
     for (int k = i + 1; k < limit; k++) {
         const struct tr_layer *layer = &model->layers[k];
         if (!layer->alias && layer->input_count == 1 && tr_model_source(model, layer->input[0]) == i)
-            return layer->class->applies_gelu_gradient;
+            return layer->class->fusing.applies_gelu_gradient;
     }
     return false;
 }
 
-static struct tr_fusion fusion_at(const struct tr_model *model, const struct tr_device_class *device,
-                                  int head, int limit)
+struct tr_fusion tr_fusion_at(const struct tr_model *model, const struct tr_device_class *device, int head,
+                              int limit)
 {
     struct tr_fusion fusion = {head, head, -1, 0};
     const struct tr_layer *first = &model->layers[head];
-    if (first->class->tails == 0 || !first->class->fuses(first, device)) return fusion;
+    if (first->class->fusing.tails == 0 || !first->class->fusing.fuses(first, device)) return fusion;
     for (int i = head + 1; i < limit; i++) {
         const struct tr_layer *layer = &model->layers[i];
         const int input = follows(model, i);
         struct tr_layer_tail tail;
-        if (input < 0 || !layer->class->tail) break;
-        const enum tr_tail_kind kind = layer->class->tail(layer, &tail);
-        if (!(first->class->tails & kind) || (kind == TR_TAIL_SUM && fusion.sum >= 0)) break;
+        if (input < 0 || !layer->class->fusing.tail) break;
+        const enum tr_tail_kind kind = layer->class->fusing.tail(layer, &tail);
+        if (!(first->class->fusing.tails & kind) || (kind == TR_TAIL_SUM && fusion.sum >= 0)) break;
         if (kind == TR_TAIL_GELU && !gelu_is_undone(model, i, limit)) break;
         fusion.end = i;
         if (kind != TR_TAIL_SUM) break;
@@ -46,20 +46,11 @@ static struct tr_fusion fusion_at(const struct tr_model *model, const struct tr_
     return fusion;
 }
 
-void tr_fusion_plan(const struct tr_model *model, const struct tr_device_class *device, int first, int limit,
-                    struct tr_fusion *fusion)
-{
-    for (int i = first; i < limit;) {
-        const struct tr_fusion found = fusion_at(model, device, i, limit);
-        for (; i <= found.end; i++) fusion[i - first] = found;
-    }
-}
-
 struct tr_layer_tail tr_fusion_tail(const struct tr_model *model, const struct tr_fusion *fusion)
 {
     const struct tr_layer *end = &model->layers[fusion->end];
     struct tr_layer_tail tail = {.activation = TR_ACT_NONE};
-    end->class->tail(end, &tail);
-    tail.relu = end->relu_of_input;
+    end->class->fusing.tail(end, &tail);
+    tail.relu = end->relu.of_input;
     return tail;
 }

@@ -1,6 +1,6 @@
 /* Fusions: neighbouring layers whose device operations a device can do in one pass over memory.
  *
- * A fusion is a run of layers: its head, which can compute what is behind it (struct tr_layer_class: tails),
+ * A fusion is a run of layers: its head, which can compute what is behind it (struct tr_layer_fusing: tails),
  * and perhaps an `add` of the head's output and another layer's, then perhaps an activation; or a max pool;
  * or a gelu, whose gradient the layer behind the fusion applies. What is between them no other layer reads,
  * and it is not written. Both ways give the same bits, as the fused operations are defined by their parts
@@ -20,10 +20,10 @@ struct tr_fusion {
     int addend;    /* which of its inputs is not the head's output */
 };
 
-/* The fusions within the layers [first, limit) on a device (NULL: on one that has all operations): fusion[i -
-   first] is that which layer i is part of. */
-void tr_fusion_plan(const struct tr_model *model, const struct tr_device_class *device, int first, int limit,
-                    struct tr_fusion *fusion);
+/* The fusion that begins with layer `head` and is within the layers [head, limit), on a device (NULL: on one
+   that has all operations). The next one begins behind its end. */
+struct tr_fusion tr_fusion_at(const struct tr_model *model, const struct tr_device_class *device, int head,
+                              int limit);
 
 /* What the last layer's options say about the tail of a fusion; the rest of it is NULL. */
 struct tr_layer_tail tr_fusion_tail(const struct tr_model *model, const struct tr_fusion *fusion);

@@ -35,6 +35,19 @@ struct tr_parameter {
     int64_t offset; /* in floats, in every arena that is laid out like the parameters */
 };
 
+/* Weights that two layers share, see tr_builder_tie(). */
+struct tr_layer_tie {
+    int lender; /* of the layer that borrows: the one whose first parameter it uses as well; or -1 */
+    int buffer; /* of the lender: the first of its two buffers for what is left to it; 0: nobody borrows */
+};
+
+/* A relu whose gradient the only layer that takes its output, a max pool, applies. */
+struct tr_layer_relu {
+    bool output;           /* the layer's output went through a relu */
+    bool left_to_consumer; /* which the layer does not undo, as its consumer does */
+    bool of_input;         /* this layer is such a consumer */
+};
+
 /* Memory of a layer beside its output and the output's gradient. */
 enum tr_buffer_unit { TR_PER_EXAMPLE, TR_PER_ROW, TR_PER_MICROBATCH };
 struct tr_buffer {
@@ -61,16 +74,12 @@ struct tr_layer {
     struct tr_shape out;
     int parameter_count;
     int parameter[TR_LAYER_PARAMETERS]; /* numbers in the model */
-    int tied;        /* the layer whose first parameter it uses as well (weight tying); or -1 */
-    int lent_buffer; /* of a layer whose parameter another one uses: the first of its two
-                        buffers for that, see tr_builder_tie(); 0: nobody does */
+    struct tr_layer_tie tie;
     int buffer_count;
     struct tr_buffer buffer[TR_LAYER_BUFFERS];
     bool keeps_input, keeps_output; /* what its backward reads */
     bool alias;                     /* its output is its input under another shape; no calls are made */
-    /* Its output went through a relu whose gradient the consumer (a max pool) applies. */
-    bool relu_output, relu_left_to_consumer;
-    bool relu_of_input;       /* this layer is that consumer */
+    struct tr_layer_relu relu;
     float statistic_momentum; /* share of a new batch in this layer's statistics */
     int64_t flops;            /* of the forward pass, per example or token: 2 for a multiply-add */
     /* For people: which of several definitions the class has chosen, NULL where there is one, and why. */
@@ -109,6 +118,12 @@ struct tr_layer_tail {
     bool relu;                            /* backward: the pool applies the gradient of a relu before it */
 };
 
+/* Of a layer that borrows another one's weights. */
+struct tr_layer_borrowed {
+    const float *parameter; /* the first one of the lender */
+    float *leaves; /* [microbatches][its size]: where backward leaves what it adds to that gradient */
+};
+
 /* What one call of forward or backward works on. Device memory, borrowed for the call. */
 struct tr_layer_call {
     tr_device *device;
@@ -134,39 +149,45 @@ struct tr_layer_call {
     void *memory;                     /* extend: its own of past->memory */
     const struct tr_layer_tail *tail; /* NULL, or of a class that fuses */
     const float *derivative; /* backward: of the gelu that x[0] comes from, by which dx[0] is multiplied; of
-                                a class that applies_gelu_gradient, or NULL */
+                                a class whose fusing.applies_gelu_gradient is set, or NULL */
     void *buffer[TR_LAYER_BUFFERS];
-    const float *tied;  /* the parameter of the layer `tied` */
-    float *tied_leaves; /* [microbatches][its size]: where backward leaves what it adds to that gradient */
+    struct tr_layer_borrowed borrowed;
     const float *parameter[TR_LAYER_PARAMETERS];
     float *gradient[TR_LAYER_PARAMETERS]; /* of the first node; later ones at cut->stride */
 };
 
 struct tr_builder;
 
-struct tr_layer_class {
-    TR_ENTRY; /* every layer has tr_layer_common_options in addition to those of its class */
-    /* 1; or the least number, of a class that takes up to TR_LAYER_INPUTS and whose first option is
-       TR_LAYER_WITH_OPTION() of layers/table.h. */
-    int inputs;
-    bool slides;                /* a window over an image, of conv_transpose over its output: its state begins
-                                   with a struct tr_sliding_window */
-    bool applies_relu_gradient; /* its backward can apply the gradient of a relu that produced its input */
-    bool applies_gelu_gradient; /* the same of a fused gelu, see struct tr_layer_call: derivative */
-    /* The gradient of its first parameter, [in][out], is that of tr_op_dense_backward_weights for its input
-       and the dy that backward leaves, the factors; with call->apart backward does not form it. */
-    bool factors;
-    /* A later layer may use its first parameter as well. If layer->lent_buffer, backward adds what that layer
-       has left (buffer[lent_buffer], a leaf for each microbatch) to its own leaves. */
-    bool lends;
+/* What a class can do together with its neighbours. */
+struct tr_layer_fusing {
     /* What it can compute behind itself in training: a sum of enum tr_tail_kind. If that is not 0, `fuses`
        tells whether a layer can, with its options on such a device; NULL: one that has all operations. */
     unsigned tails;
     bool (*fuses)(const struct tr_layer *layer, const struct tr_device_class *device);
     /* In a fusion its backward may write dx where dy is. */
     bool replaces_dy;
-    /* What it is as a tail, of which it fills in what its options say. NULL: NONE. */
+    /* What it is as a tail, of which it fills in what its options say. NULL: NONE. A pool's and a gelu's
+       buffer 0 is where a fusion leaves what backward needs: `taken`, `derivative`. */
     enum tr_tail_kind (*tail)(const struct tr_layer *layer, struct tr_layer_tail *tail);
+    /* Its backward can apply the gradient of a relu that produced its input; the same of a fused gelu, see
+       struct tr_layer_call: derivative. */
+    bool applies_relu_gradient, applies_gelu_gradient;
+};
+
+struct tr_layer_class {
+    TR_ENTRY; /* every layer has tr_layer_common_options in addition to those of its class */
+    /* 1; or the least number, of a class that takes up to TR_LAYER_INPUTS and whose first option is
+       TR_LAYER_WITH_OPTION() of layers/table.h. */
+    int inputs;
+    bool slides; /* a window over an image, of conv_transpose over its output: its state begins
+                    with a struct tr_sliding_window */
+    /* The gradient of its first parameter, [in][out], is that of tr_op_dense_backward_weights for its input
+       and the dy that backward leaves, the factors; with call->apart backward does not form it. */
+    bool factors;
+    /* A later layer may use its first parameter as well. If layer->tie.buffer, backward adds what that layer
+       has left (buffer[tie.buffer], a leaf for each microbatch) to its own leaves. */
+    bool lends;
+    struct tr_layer_fusing fusing;
     /* Checks options and input shapes (layer->in), sets layer->out, declares parameters and buffers. Messages
        name the layer, which the caller puts in front. */
     tr_status (*build)(struct tr_layer *layer, struct tr_builder *builder);

@@ -75,15 +75,15 @@ tr_status tr_builder_tie(struct tr_builder *builder, struct tr_layer *layer, con
         return tr_fail(TR_EINVAL,
                        "layer \"%s\" is of kind %s, whose weights cannot be shared; name an embedding", name,
                        other->class->name);
-    if (other->lent_buffer)
+    if (other->tie.buffer)
         return tr_fail(TR_EINVAL, "another layer shares the weights of \"%s\" already", name);
     int64_t bytes = model->parameters[other->parameter[0]].count * (int64_t)sizeof(float);
-    other->lent_buffer = other->buffer_count;
+    other->tie.buffer = other->buffer_count;
     tr_layer_buffer(other,
                     (struct tr_buffer){TR_PER_MICROBATCH, bytes, 0, true, (int)(layer - model->layers)});
     tr_layer_buffer(other, (struct tr_buffer){TR_PER_MICROBATCH, 0, bytes, true, 0});
     TR_TRY(check_buffers(other));
-    layer->tied = (int)(other - model->layers);
+    layer->tie.lender = (int)(other - model->layers);
     *lender = other;
     return TR_OK;
 }
@@ -168,12 +168,12 @@ static void fuse_relu_gradients(struct tr_model *model)
 {
     for (int i = 0; i < model->layer_count; i++) {
         struct tr_layer *layer = &model->layers[i];
-        if (!layer->class->applies_relu_gradient) continue;
+        if (!layer->class->fusing.applies_relu_gradient) continue;
         int source = tr_model_source(model, layer->input[0]);
-        if (source < 0 || !model->layers[source].relu_output || tr_model_consumers(model, source) != 1)
+        if (source < 0 || !model->layers[source].relu.output || tr_model_consumers(model, source) != 1)
             continue;
-        layer->relu_of_input = true;
-        model->layers[source].relu_left_to_consumer = true;
+        layer->relu.of_input = true;
+        model->layers[source].relu.left_to_consumer = true;
         model->layers[source].keeps_output = false;
     }
 }

@@ -256,7 +256,7 @@ tr_status tr_layer_read(struct tr_model *model, const struct tr_registry *layers
     const tr_config *node;
     TR_TRY(tr_registry_choose(layers, item, &entry, &node));
     layer->class = tr_layer_class_of(entry);
-    layer->tied = -1;
+    layer->tie.lender = -1;
     tr_config_location(item, layer->where, sizeof layer->where);
     TR_TRY(read_options(model, layer, node));
     TR_TRY(name_layer(model, layer, item));

@@ -55,19 +55,17 @@ static const struct {
 
 static void describe(const struct tr_model *model, int first, int limit, char *text, size_t size)
 {
-    struct tr_fusion *fusion = tr_alloc((size_t)(limit - first), sizeof *fusion);
     size_t used = 0;
-    assert_non_null(fusion);
-    tr_fusion_plan(model, NULL, first, limit, fusion);
     text[0] = 0;
-    for (int i = first; i < limit; i++) {
-        const struct tr_fusion *at = &fusion[i - first];
-        assert_in_range(i, at->head, at->end);
-        if (at->head < at->end && at->head == i)
-            used += (size_t)snprintf(text + used, size - used, "%d-%d %d %d;", at->head, at->end, at->sum,
-                                     at->addend);
+    for (int i = first; i < limit;) {
+        const struct tr_fusion at = tr_fusion_at(model, NULL, i, limit);
+        assert_int_equal(at.head, i);
+        assert_in_range(at.end, i, limit - 1);
+        if (tr_fusion_joins(&at))
+            used += (size_t)snprintf(text + used, size - used, "%d-%d %d %d;", at.head, at.end, at.sum,
+                                     at.addend);
+        i = at.end + 1;
     }
-    tr_free(fusion);
 }
 
 static void test_plans(void **state)
@@ -190,19 +188,18 @@ static void compare(const struct network *network, const char *device, const cha
     struct tr_model *model;
     int expected = 0;
     must(network_build(network->text, network->input, network->vocabulary, &model));
-    struct tr_fusion *fusion = tr_alloc((size_t)model->layer_count, sizeof *fusion);
-    assert_non_null(fusion);
-    tr_fusion_plan(model, NULL, 0, model->layer_count, fusion);
-    for (int i = 0; i < model->layer_count; i++) {
+    for (int i = 0, next = 0; i < model->layer_count; i++) {
         const struct tr_layer *layer = &model->layers[i];
         /* Both gradients of a convolution by Winograd's algorithm are one operation, in one layer. */
         if (layer->algorithm && strcmp(layer->algorithm, "winograd") == 0) expected += layer->input[0] >= 0;
-        if (fusion[i].head != i || !tr_fusion_joins(&fusion[i])) continue;
+        if (i < next) continue;
+        const struct tr_fusion fusion = tr_fusion_at(model, NULL, i, model->layer_count);
+        next = fusion.end + 1;
+        if (!tr_fusion_joins(&fusion)) continue;
         /* A convolution has two gradients, but for the first layer's input. */
         expected += strcmp(layer->class->name, "conv") == 0 && layer->input[0] >= 0 ? 3 : 2;
     }
     size_t floats = (size_t)model->arena_floats;
-    tr_free(fusion);
     tr_model_destroy(&model);
     if (expected == 0) return;
     calls = 0;

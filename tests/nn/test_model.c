@@ -301,8 +301,8 @@ static void test_fused_relu(void **state)
         struct tr_model *model = build(text, "4x4x1", 0);
         int left = 0, taken = 0;
         for (int k = 0; k < model->layer_count; k++) {
-            left += model->layers[k].relu_left_to_consumer;
-            taken += model->layers[k].relu_of_input;
+            left += model->layers[k].relu.left_to_consumer;
+            taken += model->layers[k].relu.of_input;
         }
         if (left != cases[i].fused || taken != cases[i].fused)
             fail_msg("%s: relu left to %d, taken by %d consumers", cases[i].layers, left, taken);

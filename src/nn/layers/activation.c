@@ -63,7 +63,7 @@ static tr_status run_backward(const struct tr_layer_call *call, enum tr_activati
         .dy = call->dy,
         .dx = call->dx[0],
         /* When the consumer has applied a relu's gradient, dy passes as it is. */
-        .activation = call->layer->relu_left_to_consumer ? TR_ACT_NONE : activation,
+        .activation = call->layer->relu.left_to_consumer ? TR_ACT_NONE : activation,
         .slope = slope_of(call->layer),
     };
     return tr_device_activation_backward(call->device, &op);
@@ -87,7 +87,7 @@ static enum tr_tail_kind tail_leaky_relu(const struct tr_layer *layer, struct tr
     static tr_status build_##id(struct tr_layer *layer, struct tr_builder *builder)                          \
     {                                                                                                        \
         (void)builder;                                                                                       \
-        layer->relu_output = layer->class == &tr_layer_relu;                                                 \
+        layer->relu.output = layer->class == &tr_layer_relu;                                                 \
         return build(layer, false);                                                                          \
     }                                                                                                        \
     static tr_status forward_##id(const struct tr_layer_call *call)                                          \
@@ -107,9 +107,9 @@ static enum tr_tail_kind tail_leaky_relu(const struct tr_layer *layer, struct tr
                                                  .backward = backward_##id,                                  \
                                                  __VA_ARGS__}
 
-ACTIVATION(relu, TR_ACT_RELU, "0 for negative inputs", .tail = tail_relu);
+ACTIVATION(relu, TR_ACT_RELU, "0 for negative inputs", .fusing.tail = tail_relu);
 ACTIVATION(leaky_relu, TR_ACT_LEAKY_RELU, "slope * x for negative inputs",
-           TR_ENTRY_OPTIONS(leaky_table, struct options), .tail = tail_leaky_relu);
+           TR_ENTRY_OPTIONS(leaky_table, struct options), .fusing.tail = tail_leaky_relu);
 static enum tr_activation gelu_of(const struct tr_layer *layer)
 {
     const struct gelu_options *options = layer->options;
@@ -158,7 +158,7 @@ const struct tr_layer_class tr_layer_gelu = {
     TR_ENTRY_OPTIONS(gelu_table, struct gelu_options),
     .inputs = 1,
     .by_row = true,
-    .tail = tail_gelu,
+    .fusing.tail = tail_gelu,
     .build = build_gelu,
     .forward = forward_gelu,
     .backward = backward_gelu,

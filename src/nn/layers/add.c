@@ -60,7 +60,7 @@ const struct tr_layer_class tr_layer_add = {
     TR_ENTRY_OPTIONS(table, struct options),
     .inputs = 2,
     .by_row = true,
-    .tail = tail,
+    .fusing.tail = tail,
     .build = build,
     .forward = forward,
     .backward = backward,

@@ -23,14 +23,14 @@ tr_status tr_affine_build(struct tr_layer *layer, struct tr_builder *builder,
     }
     layer->keeps_input = true;
     layer->keeps_output = options->activation != TR_ACT_NONE;
-    layer->relu_output = options->activation == TR_ACT_RELU;
+    layer->relu.output = options->activation == TR_ACT_RELU;
     return TR_OK;
 }
 
 tr_status tr_affine_activation_backward(const struct tr_layer_call *call,
                                         const struct tr_affine_options *options)
 {
-    if (options->activation == TR_ACT_NONE || call->layer->relu_left_to_consumer) return TR_OK;
+    if (options->activation == TR_ACT_NONE || call->layer->relu.left_to_consumer) return TR_OK;
     struct tr_op_activation_backward op = {
         .count = call->rows * tr_shape_count(&call->layer->out),
         .y = call->y,

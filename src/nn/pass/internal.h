@@ -1,11 +1,27 @@
-/* The structure of a pass, shared by its layout (pass.c), its running (pass_run.c) and what others see of it
- * (pass_ports.c).
+/* The structure of a pass, shared by its life (pass.c), its layout (layout.c), its running (call.c, run.c,
+ * backward.c) and what others see of it (ports.c).
  */
 #ifndef TR_NN_PASS_INTERNAL_H
 #define TR_NN_PASS_INTERNAL_H
 
 #include "nn/fusion.h"
 #include "nn/pass/pass.h"
+
+/* What a pass has of each layer. Of those outside its range the entry has an output and a gradient, a
+   borrower or lender a copy; all else is NULL. Memory is void * where the layout sets it. */
+struct pass_layer {
+    void *output;   /* NULL of an alias, and within a fusion unless there is a watcher */
+    void *gradient; /* of the output; NULL where none flows */
+    void *buffer[TR_LAYER_BUFFERS];
+    void *addend[TR_LAYER_INPUTS]; /* second contributions, NULL where there is only one consumer */
+    void *leaves;                  /* of a borrower whose lender is not in the range, see tr_pass_tie() */
+    const float *lent;             /* its copy of the lender's parameter */
+    struct tr_fusion fusion;       /* of a layer of the range */
+    bool wants;                    /* a gradient flows through it */
+    /* In backward: */
+    bool written;      /* its output's gradient has a first contribution */
+    const float *more; /* what a fusion's end has still to add to its gradient */
+};
 
 struct tr_pass {
     tr_device *device;
@@ -29,18 +45,9 @@ struct tr_pass {
     void *taker_user;
     /* Device memory inside `memory`; void *, since the planner sets them. */
     void *input, *token, *offset, *label, *target, *scratch, *loss_rows, *correct_rows;
-    void *weight;                      /* of the classes, device memory of its own, or NULL */
-    void **output, **gradient;         /* [layers]; gradient NULL where none flows */
-    void *(*buffer)[TR_LAYER_BUFFERS]; /* [layers] */
-    void *(
-        *addend)[TR_LAYER_INPUTS]; /* [layers]: second contributions, NULL where there is only one consumer */
-    struct tr_fusion *fusion;      /* [layers], of those of the range */
-    const float **more; /* [layers]: in backward, what a fusion's end has still to add to its gradient */
-    void **leaves;      /* [layers] of borrowers whose lender is not in the range, see tr_pass_tie() */
-    const float **lent; /* [layers] their copies */
-    int64_t *token_row; /* [microbatches + 1] of a run, where images become sequences */
-    bool *wants;        /* [layers]: a gradient flows through it */
-    bool *written;      /* [layers]: its output's gradient has a first contribution in this backward */
+    void *weight;             /* of the classes, device memory of its own, or NULL */
+    struct pass_layer *layer; /* [layers] */
+    int64_t *token_row;       /* [microbatches + 1] of a run, where images become sequences */
 };
 
 /* The tokens of a run. */
@@ -65,8 +72,46 @@ static inline bool pass_is_last(const struct tr_pass *pass)
 /* The output of layer `i` is written only for a watcher: it is within a fusion. */
 static inline bool pass_is_within(const struct tr_pass *pass, int i)
 {
-    return i < pass->fusion[i].end;
+    return i < pass->layer[i].fusion.end;
 }
+
+/* The largest number of rows that a pass is made for, and bytes of so many outputs of a shape. */
+static inline int64_t pass_units(const struct tr_pass_limits *limits, bool sequence)
+{
+    return sequence ? limits->tokens : limits->examples;
+}
+
+static inline int64_t pass_output_bytes(const struct tr_pass_limits *limits, const struct tr_shape *shape)
+{
+    return pass_units(limits, shape->sequence) * tr_shape_count(shape) * (int64_t)sizeof(float);
+}
+
+/* Plans the block for `device` (NULL: one that has all operations) and sets *bytes; a pass with a device of
+   its own also gets the block, and all places in it are set. */
+tr_status pass_lay_out(struct tr_pass *pass, const tr_device *device, size_t *bytes);
+
+/* Whether the rows of a layer's calls are tokens. */
+static inline bool pass_is_sequence(const struct tr_layer *layer)
+{
+    return layer->in[0].sequence;
+}
+
+/* Fills in the call of layer `i`; its cuts, and dx, are not set. `gradients`: NULL where none are written. */
+void pass_fill_call(struct tr_pass *pass, const struct tr_pass_batch *batch, const float *parameters,
+                    float *gradients, int i, struct tr_layer_call *call);
+/* Turns the call of a fusion's head into that of the fusion; the gradients of `tail` are not set. */
+void pass_extend_call(const struct tr_pass *pass, const struct tr_fusion *fusion, struct tr_layer_tail *tail,
+                      struct tr_layer_call *call);
+/* Whether a tail is a gelu, whose derivative the fusion leaves for the layer behind it. */
+bool pass_is_gelu(const struct tr_layer_tail *tail);
+struct tr_cut pass_make_cut(const struct tr_pass_batch *batch, const int64_t *row, int64_t stride);
+/* The first token of each microbatch, or NULL. */
+const int64_t *pass_token_rows(tr_pass *pass, const struct tr_pass_batch *batch);
+/* Tells the timeline how much memory the output of a call takes; what it computes, its operations tell. */
+void pass_tell_memory(const struct tr_layer_call *call);
+/* Ends the span of a call. Operations of some devices run later than they are called: where times are
+   recorded, and the device does not record its own, they are waited for, so that each layer gets its own. */
+tr_status pass_end_span(const struct tr_pass *pass, tr_status status);
 
 /* Makes room for the outputs within fusions, once. */
 tr_status pass_prepare_watching(struct tr_pass *pass);

@@ -30,14 +30,14 @@ float *tr_pass_target(tr_pass *pass)
 
 const float *tr_pass_output(const tr_pass *pass)
 {
-    return pass->output[pass->exit];
+    return pass->layer[pass->exit].output;
 }
 
 static struct tr_pass_port port_at(const tr_pass *pass, int layer)
 {
     const struct tr_shape *shape = &pass->model->layers[layer].out;
-    return (struct tr_pass_port){pass->output[layer], pass->gradient[layer], tr_shape_count(shape),
-                                 shape->sequence};
+    return (struct tr_pass_port){pass->layer[layer].output, pass->layer[layer].gradient,
+                                 tr_shape_count(shape), shape->sequence};
 }
 
 struct tr_pass_port tr_pass_entry(const tr_pass *pass)
@@ -62,7 +62,7 @@ bool tr_pass_tie(const tr_pass *pass, int index, struct tr_pass_tie *out)
 {
     const struct tr_model *model = pass->model;
     for (int i = 0; i < model->layer_count; i++) {
-        const int lender = model->layers[i].tied;
+        const int lender = model->layers[i].tie.lender;
         if (lender < 0 || pass_has(pass, i) == pass_has(pass, lender) || index-- > 0) continue;
         const struct tr_layer *layer = &model->layers[lender];
         const bool lends = pass_has(pass, lender);
@@ -71,7 +71,7 @@ bool tr_pass_tie(const tr_pass *pass, int index, struct tr_pass_tie *out)
             .borrower = i,
             .lends = lends,
             .floats = model->parameters[layer->parameter[0]].count,
-            .leaves = lends ? pass->buffer[lender][layer->lent_buffer] : pass->leaves[i],
+            .leaves = lends ? pass->layer[lender].buffer[layer->tie.buffer] : pass->layer[i].leaves,
         };
         return true;
     }
@@ -80,7 +80,7 @@ bool tr_pass_tie(const tr_pass *pass, int index, struct tr_pass_tie *out)
 
 void tr_pass_lend(tr_pass *pass, int borrower, const float *parameter)
 {
-    pass->lent[borrower] = parameter;
+    pass->layer[borrower].lent = parameter;
 }
 
 static int64_t port_floats(struct tr_pass_port port, const struct tr_pass_batch *batch)

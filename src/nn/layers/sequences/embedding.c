@@ -81,7 +81,7 @@ static tr_status form_shared_node(const struct tr_layer_call *call, int32_t j)
     const struct options *options = call->layer->options;
     const struct tr_cut *cut = call->cut;
     int64_t count = options->vocabulary * options->width;
-    float *leaves = call->buffer[call->layer->lent_buffer], *own = call->buffer[call->layer->lent_buffer + 1];
+    float *leaves = call->buffer[call->layer->tie.buffer], *own = call->buffer[call->layer->tie.buffer + 1];
     float *places = leaves + cut->bound[j] * count, *node = call->gradient[0] + j * cut->stride;
     struct tr_tree_fold fold = {0};
     for (int32_t m = cut->bound[j]; m < cut->bound[j + 1]; m++) {
@@ -103,7 +103,7 @@ static tr_status form_shared_node(const struct tr_layer_call *call, int32_t j)
 static tr_status backward(const struct tr_layer_call *call)
 {
     const struct options *options = call->layer->options;
-    if (call->layer->lent_buffer) {
+    if (call->layer->tie.buffer) {
         for (int32_t j = 0; j < call->cut->nodes; j++) TR_TRY(form_shared_node(call, j));
         return TR_OK;
     }

@@ -41,7 +41,7 @@ static tr_status forward(const struct tr_layer_call *call)
 {
     const struct tr_layer *layer = call->layer;
     struct tr_op_dense_backward_data op = {
-        call->rows, layer->out.size[0], width_of(layer), call->x[0], call->tied, call->y,
+        call->rows, layer->out.size[0], width_of(layer), call->x[0], call->borrowed.parameter, call->y,
     };
     return tr_device_dense_backward_data(call->device, &op);
 }
@@ -57,7 +57,7 @@ static tr_status leave_leaf(const struct tr_layer_call *call, int32_t m)
         .out = width,
         .x = call->dy + first * vocabulary,
         .dy = call->x[0] + first * width,
-        .dw = call->tied_leaves + m * vocabulary * width,
+        .dw = call->borrowed.leaves + m * vocabulary * width,
         .cut = tr_cut_single(call->cut, m, row, bound),
     };
     return tr_device_dense_backward_weights(call->device, &op);
@@ -72,7 +72,7 @@ static tr_status backward(const struct tr_layer_call *call)
         .in = call->layer->out.size[0],
         .out = width_of(call->layer),
         .x = call->dy,
-        .w = call->tied,
+        .w = call->borrowed.parameter,
         .y = call->dx[0],
         .activation = TR_ACT_NONE,
     };

@@ -115,7 +115,7 @@ static bool fuses(const struct tr_layer *layer, const struct tr_device_class *de
 {
     const struct options *options = layer->options;
     const struct state *state = layer->state;
-    if (state->winograd || (options->affine.activation != TR_ACT_NONE && !layer->relu_left_to_consumer))
+    if (state->winograd || (options->affine.activation != TR_ACT_NONE && !layer->relu.left_to_consumer))
         return false;
     return !device || (device->conv_pool_forward && device->conv_pool_backward_data &&
                        device->conv_pool_backward_weights);
@@ -235,8 +235,7 @@ const struct tr_layer_class tr_layer_conv = {
     TR_ENTRY_OPTIONS(table, struct options),
     .inputs = 1,
     .slides = true,
-    .tails = TR_TAIL_POOL,
-    .fuses = fuses,
+    .fusing = {.tails = TR_TAIL_POOL, .fuses = fuses},
     .build = build,
     .forward = forward,
     .backward = backward,

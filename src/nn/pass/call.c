@@ -1,0 +1,108 @@
+/* What one call of a layer, or of a fusion, works on, and how it is timed. */
+#include "nn/pass/internal.h"
+
+#include "base/numbers/rng.h"
+#include "base/threads/timeline.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* Weights that are shared with a layer of another range are a copy, and what is added to their gradient stays
+   with the borrower until it is taken there. */
+static struct tr_layer_borrowed borrowed_by(const struct tr_pass *pass, int i, const float *parameters)
+{
+    const struct tr_model *model = pass->model;
+    const int number = model->layers[i].tie.lender;
+    const struct tr_layer *lender = &model->layers[number];
+    if (!pass_has(pass, number))
+        return (struct tr_layer_borrowed){pass->layer[i].lent, pass->layer[i].leaves};
+    return (struct tr_layer_borrowed){parameters + model->parameters[lender->parameter[0]].offset,
+                                      pass->layer[number].buffer[lender->tie.buffer]};
+}
+
+void pass_fill_call(struct tr_pass *pass, const struct tr_pass_batch *batch, const float *parameters,
+                    float *gradients, int i, struct tr_layer_call *call)
+{
+    const struct tr_model *model = pass->model;
+    const struct tr_layer *layer = &model->layers[i];
+    tr_rng_key key = tr_rng_key_make(batch->seed, TR_RNG_DROPOUT);
+    *call = (struct tr_layer_call){
+        .device = pass->device,
+        .layer = layer,
+        .training = pass->limits.training,
+        .examples = batch->examples,
+        .rows = pass_is_sequence(layer) ? pass_tokens(pass, batch) : batch->examples,
+        .global_rows = batch->global_examples,
+        .offset = pass->image_offset ? pass->image_offset : pass->offset,
+        .token = pass->token,
+        .layer_number = (uint32_t)i,
+        .first_example = batch->first_example,
+        .dropout_key = {key.k0, key.k1},
+        .scalars = batch->scalars,
+        .y = pass->layer[i].output,
+        .dy = pass->layer[i].gradient,
+    };
+    for (int k = 0; k < layer->input_count; k++) {
+        int source = tr_model_source(model, layer->input[k]);
+        call->x[k] = source < 0 ? pass->input : pass->layer[source].output;
+    }
+    memcpy(call->buffer, pass->layer[i].buffer, sizeof call->buffer);
+    if (layer->tie.lender >= 0) call->borrowed = borrowed_by(pass, i, parameters);
+    for (int k = 0; k < layer->parameter_count; k++) {
+        int64_t offset = model->parameters[layer->parameter[k]].offset;
+        call->parameter[k] = parameters + offset;
+        if (gradients) call->gradient[k] = gradients + (offset - pass->arena_begin);
+    }
+}
+
+bool pass_is_gelu(const struct tr_layer_tail *tail)
+{
+    return tail->activation == TR_ACT_GELU || tail->activation == TR_ACT_GELU_TANH;
+}
+
+void pass_extend_call(const struct tr_pass *pass, const struct tr_fusion *fusion, struct tr_layer_tail *tail,
+                      struct tr_layer_call *call)
+{
+    const struct tr_model *model = pass->model;
+    *tail = tr_fusion_tail(model, fusion);
+    if (fusion->sum >= 0) {
+        int source = tr_model_source(model, model->layers[fusion->sum].input[fusion->addend]);
+        tail->addend = source < 0 ? pass->input : pass->layer[source].output;
+    }
+    if (tail->pool) tail->taken = pass->layer[fusion->end].buffer[0];
+    if (pass_is_gelu(tail)) tail->derivative = pass->layer[fusion->end].buffer[0];
+    assert(!tail->pool || tail->taken);
+    assert(!pass_is_gelu(tail) || tail->derivative);
+    call->y = pass->layer[fusion->end].output;
+    call->dy = pass->layer[fusion->end].gradient;
+    call->tail = tail;
+}
+
+struct tr_cut pass_make_cut(const struct tr_pass_batch *batch, const int64_t *row, int64_t stride)
+{
+    return (struct tr_cut){batch->microbatches, row, batch->nodes, batch->node_bound, stride};
+}
+
+const int64_t *pass_token_rows(tr_pass *pass, const struct tr_pass_batch *batch)
+{
+    int64_t each = pass->model->image_tokens;
+    if (each == 0 || !batch->example_row) return batch->token_row;
+    for (int32_t i = 0; i <= batch->microbatches; i++) pass->token_row[i] = batch->example_row[i] * each;
+    return pass->token_row;
+}
+
+void pass_tell_memory(const struct tr_layer_call *call)
+{
+    const struct tr_layer *layer = call->layer;
+    int64_t rows = layer->out.sequence ? call->rows : call->examples;
+    tr_span_work(0, rows * tr_shape_count(&layer->out) * (int64_t)sizeof(float));
+}
+
+tr_status pass_end_span(const struct tr_pass *pass, tr_status status)
+{
+    const tr_device *device = pass->device;
+    if (status == TR_OK && !device->class->host_memory && !device->timed && tr_timeline_current())
+        status = tr_device_wait(pass->device);
+    tr_span_end();
+    return status;
+}

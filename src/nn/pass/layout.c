@@ -1,0 +1,291 @@
+/* Memory of a pass: one planned block, laid out by the lifetimes of a step.
+ *
+ * Events of a step with n layers: layer i runs forward at i, the loss at n, layer i backward at 2n - i. The
+ * input is written at -1. A fusion (nn/fusion.h) runs at the last event of its layers, and what is between
+ * them has no memory; only where outputs are watched its layers run one by one. Of a range, the entry is
+ * written at -1, the exit is sent and its gradient received at n; the entry's gradient has memory of its own,
+ * since it may be on its way while the next rows come in.
+ */
+#include "nn/pass/internal.h"
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "tensor/planner.h"
+
+#include <assert.h>
+
+/* What one planned buffer belongs to. */
+struct claim {
+    void **place, **also; /* also: a second place in the same memory, or NULL */
+    struct tr_interval interval;
+};
+
+struct plan {
+    struct claim *claims;
+    size_t count, most;
+    int end; /* the last event */
+};
+
+static struct claim *claim(struct plan *plan, void *place, int64_t bytes, int first, int last)
+{
+    assert(plan->count < plan->most);
+    assert(bytes >= 0 && -1 <= first && first <= last && last <= plan->end);
+    struct claim *made = &plan->claims[plan->count++];
+    *made = (struct claim){place, NULL, {(size_t)bytes, first, last, 0}};
+    return made;
+}
+
+static int backward_event(const struct tr_model *model, int layer)
+{
+    return 2 * model->layer_count - layer;
+}
+
+/* The events at which a layer runs with its fusion. */
+static int last_forward(const struct tr_pass *pass, int layer)
+{
+    return pass->layer[layer].fusion.end;
+}
+
+static int last_backward(const struct tr_pass *pass, int layer)
+{
+    return backward_event(pass->model, pass->layer[layer].fusion.head);
+}
+
+/* Marks the layers through which a gradient must flow: those with parameters at or below them. */
+static void mark_gradients(struct tr_pass *pass)
+{
+    for (int i = 0; i < pass->model->layer_count; i++) {
+        const struct tr_layer *layer = &pass->model->layers[i];
+        pass->layer[i].wants = layer->parameter_count > 0 || layer->tie.lender >= 0;
+        for (int k = 0; k < layer->input_count; k++)
+            if (layer->input[k] >= 0 && pass->layer[layer->input[k]].wants) pass->layer[i].wants = true;
+    }
+}
+
+/* Finds the fusions; all layers of one are within the range. */
+static void find_fusions(struct tr_pass *pass, const tr_device *device)
+{
+    const int end = pass->limits.end_layer;
+    for (int i = pass->limits.first_layer; i < end;) {
+        struct tr_fusion found = {i, i, -1, 0};
+        if (pass->limits.training) found = tr_fusion_at(pass->model, device ? device->class : NULL, i, end);
+        for (; i <= found.end; i++) pass->layer[i].fusion = found;
+    }
+}
+
+/* The last event that reads the output of `source` (-1: the input). */
+static int last_use(const struct tr_pass *pass, int source)
+{
+    const struct tr_model *model = pass->model;
+    bool training = pass->limits.training;
+    int last = source;
+    if (source > pass->entry && training && model->layers[source].keeps_output)
+        last = last_backward(pass, source);
+    for (int i = pass->limits.first_layer; i < pass->limits.end_layer; i++) {
+        const struct tr_layer *layer = &model->layers[i];
+        for (int k = 0; k < layer->input_count; k++) {
+            if (layer->alias || tr_model_source(model, layer->input[k]) != source) continue;
+            int use = training && layer->keeps_input ? last_backward(pass, i) : last_forward(pass, i);
+            if (use > last) last = use;
+        }
+    }
+    if (source == pass->exit && last < model->layer_count) last = model->layer_count;
+    return last;
+}
+
+/* The first event at which a gradient of the output of `source` is written: the backward of its last
+ * consumer. */
+static int first_gradient(const struct tr_pass *pass, int source)
+{
+    const struct tr_model *model = pass->model;
+    if (source == pass->exit) return model->layer_count;
+    for (int i = pass->limits.end_layer - 1; i > source; i--) {
+        const struct tr_layer *layer = &model->layers[i];
+        for (int k = 0; k < layer->input_count; k++)
+            if (!layer->alias && tr_model_source(model, layer->input[k]) == source)
+                return backward_event(model, i);
+    }
+    return backward_event(model, source);
+}
+
+static bool ends_fusion(const struct tr_pass *pass, int i)
+{
+    return tr_fusion_joins(&pass->layer[i].fusion) && pass->layer[i].fusion.end == i;
+}
+
+/* The end of the fusion whose gradient, in its memory, becomes that of the layer before it, `source`: if it
+   writes dx where dy is and is the only one that takes the layer's output. -1: none. */
+static int gradient_replaced(const struct tr_pass *pass, int source)
+{
+    const struct tr_model *model = pass->model;
+    if (!pass_has(pass, source) || tr_fusion_joins(&pass->layer[source].fusion)) return -1;
+    if (tr_model_consumers(model, source) != 1) return -1;
+    for (int i = source + 1; i < pass->limits.end_layer; i++) {
+        const struct tr_layer *layer = &model->layers[i];
+        if (layer->alias || tr_model_source(model, layer->input[0]) != source) continue;
+        const struct tr_fusion *fusion = &pass->layer[i].fusion;
+        const bool replaces =
+            layer->class->fusing.replaces_dy && tr_fusion_joins(fusion) && fusion->head == i;
+        return replaces && fusion->end != pass->exit ? fusion->end : -1;
+    }
+    return -1;
+}
+
+static void claim_gradient(struct tr_pass *pass, struct plan *plan, int i)
+{
+    const struct tr_model *model = pass->model;
+    const int before = tr_model_source(model, model->layers[pass->layer[i].fusion.head].input[0]);
+    const int end = gradient_replaced(pass, i);
+    if (pass_is_within(pass, i) ||
+        (before >= 0 && pass->layer[before].wants && gradient_replaced(pass, before) == i))
+        return; /* it is claimed there */
+    struct claim *gradient =
+        claim(plan, &pass->layer[i].gradient, pass_output_bytes(&pass->limits, &model->layers[i].out),
+              first_gradient(pass, end >= 0 ? end : i), last_backward(pass, i));
+    if (end >= 0) gradient->also = &pass->layer[end].gradient;
+}
+
+static void claim_layer(struct tr_pass *pass, struct plan *plan, int i)
+{
+    const struct tr_model *model = pass->model;
+    const struct tr_layer *layer = &model->layers[i];
+    const struct tr_pass_limits *limits = &pass->limits;
+    int backward = backward_event(model, i), last = last_backward(pass, i);
+    if (layer->alias) return;
+    if (!pass_is_within(pass, i))
+        claim(plan, &pass->layer[i].output, pass_output_bytes(limits, &layer->out), i, last_use(pass, i));
+    for (int k = 0; k < layer->buffer_count; k++) {
+        const struct tr_buffer *buffer = &layer->buffer[k];
+        if (buffer->backward_only && !(limits->training && pass->layer[i].wants)) continue;
+        if (buffer->fused_only && !ends_fusion(pass, i)) continue;
+        int64_t units = buffer->unit == TR_PER_EXAMPLE ? limits->examples
+                        : buffer->unit == TR_PER_ROW   ? pass_units(limits, layer->in[0].sequence)
+                                                       : limits->microbatches;
+        /* What comes from a layer behind the range may come once forward is done. */
+        claim(plan, &pass->layer[i].buffer[k], units * buffer->bytes + buffer->fixed,
+              buffer->from >= limits->end_layer ? model->layer_count
+              : buffer->from > 0                ? backward_event(model, buffer->from)
+              : buffer->backward_only           ? backward
+                                                : i,
+              limits->training ? last : last_forward(pass, i));
+    }
+    if (!limits->training || !pass->layer[i].wants) return;
+    claim_gradient(pass, plan, i);
+    /* Room for a second contribution to an input's gradient, added when both are there, or, at the end of a
+       fusion, when that runs. */
+    for (int k = 0; k < layer->input_count; k++) {
+        int source = tr_model_source(model, layer->input[k]);
+        if (source >= 0 && pass->layer[source].wants && tr_model_consumers(model, source) > 1)
+            claim(plan, &pass->layer[i].addend[k], pass_output_bytes(limits, &layer->in[k]), backward,
+                  source >= limits->first_layer && last_backward(pass, source) > last
+                      ? last_backward(pass, source)
+                      : last);
+    }
+}
+
+/* What a borrower leaves for a lender elsewhere may be on its way while the next rows come in. */
+static void claim_leaves(struct tr_pass *pass, struct plan *plan, int i)
+{
+    const struct tr_model *model = pass->model;
+    const int lender = model->layers[i].tie.lender;
+    if (lender < 0 || pass_has(pass, lender) || !pass->limits.training) return;
+    int64_t bytes = model->parameters[model->layers[lender].parameter[0]].count * (int64_t)sizeof(float);
+    claim(plan, &pass->layer[i].leaves, pass->limits.microbatches * bytes, -1, 2 * model->layer_count + 1);
+}
+
+static void claim_entry(struct tr_pass *pass, struct plan *plan, int end)
+{
+    int64_t bytes = pass_output_bytes(&pass->limits, &pass->model->layers[pass->entry].out);
+    claim(plan, &pass->layer[pass->entry].output, bytes, -1, last_use(pass, pass->entry));
+    if (pass->limits.training && pass->layer[pass->entry].wants)
+        claim(plan, &pass->layer[pass->entry].gradient, bytes, -1, end);
+}
+
+static void claim_ends(struct tr_pass *pass, struct plan *plan)
+{
+    const struct tr_model *model = pass->model;
+    const struct tr_pass_limits *limits = &pass->limits;
+    int end = limits->training ? 2 * model->layer_count + 1 : model->layer_count;
+    int64_t examples = limits->examples;
+    if (pass->entry >= 0)
+        claim_entry(pass, plan, end);
+    else if (model->vocabulary > 0)
+        claim(plan, &pass->token, limits->tokens * (int64_t)sizeof(int32_t), -1, end);
+    else
+        claim(plan, &pass->input, pass_output_bytes(limits, &model->input), -1, last_use(pass, -1));
+    if (model->input.sequence) claim(plan, &pass->offset, (examples + 1) * (int64_t)sizeof(int32_t), -1, end);
+    if (!pass_is_last(pass)) return;
+    int64_t compared = pass_units(limits, model->output.sequence);
+    if (tr_loss_class_of(&model->loss)->classifies)
+        claim(plan, &pass->label, compared * (int64_t)sizeof(int32_t), -1, end);
+    else
+        claim(plan, &pass->target,
+              compared * tr_loss_targets(&model->loss, tr_shape_count(&model->output)) *
+                  (int64_t)sizeof(float),
+              -1, end);
+    int64_t scratch = tr_loss_scratch(&model->loss, tr_shape_count(&model->output), compared);
+    if (scratch > 0) claim(plan, &pass->scratch, scratch, model->layer_count, model->layer_count);
+    claim(plan, &pass->loss_rows, compared * (int64_t)sizeof(float), model->layer_count, end);
+    claim(plan, &pass->correct_rows, compared * (int64_t)sizeof(float), model->layer_count, end);
+}
+
+/* Gives every claim its place in the block of `total` bytes; no place is claimed twice. */
+static void settle(const struct plan *plan, const struct tr_interval *interval, void *memory, size_t total)
+{
+    for (size_t i = 0; i < plan->count; i++) {
+        const struct claim *claim = &plan->claims[i];
+        assert(!*claim->place && (!claim->also || !*claim->also));
+        assert(interval[i].offset <= total && interval[i].bytes <= total - interval[i].offset);
+        *claim->place = (char *)memory + interval[i].offset;
+        if (claim->also) *claim->also = *claim->place;
+    }
+}
+
+#ifndef NDEBUG
+/* What running relies on: what a layer that runs writes and reads has memory, and what no one reads has none.
+ */
+static bool is_settled(const struct tr_pass *pass, int i)
+{
+    const struct tr_model *model = pass->model;
+    const struct pass_layer *at = &pass->layer[i];
+    const struct tr_layer *layer = &model->layers[i];
+    const bool alone = !layer->alias && !pass_is_within(pass, i), learns = pass->limits.training && at->wants;
+    if (!at->output != !alone || !at->gradient != !(alone && learns)) return false;
+    for (int k = 0; k < layer->input_count && !layer->alias; k++) {
+        const int source = tr_model_source(model, layer->input[k]);
+        const bool several = source >= 0 && tr_model_consumers(model, source) > 1;
+        if (!at->addend[k] != !(learns && several && pass->layer[source].wants)) return false;
+    }
+    return true;
+}
+#endif
+
+tr_status pass_lay_out(struct tr_pass *pass, const tr_device *device, size_t *bytes)
+{
+    const struct tr_pass_limits *limits = &pass->limits;
+    struct plan plan = {
+        .most = (size_t)pass->model->layer_count * (3 + TR_LAYER_BUFFERS + TR_LAYER_INPUTS) + 9,
+        .end = 2 * pass->model->layer_count + 1,
+    };
+    plan.claims = tr_alloc(plan.most, sizeof *plan.claims);
+    struct tr_interval *intervals = tr_alloc(plan.most, sizeof *intervals);
+    tr_status status = plan.claims && intervals ? TR_OK : TR_ENOMEM;
+    if (status != TR_OK) goto out;
+    mark_gradients(pass);
+    find_fusions(pass, device);
+    for (int i = limits->first_layer; i < limits->end_layer; i++) {
+        claim_layer(pass, &plan, i);
+        claim_leaves(pass, &plan, i);
+    }
+    claim_ends(pass, &plan);
+    for (size_t i = 0; i < plan.count; i++) intervals[i] = plan.claims[i].interval;
+    TR_TRY_GOTO(tr_plan(intervals, plan.count, bytes), out);
+    if (!pass->device) goto out;
+    TR_TRY_GOTO(tr_device_alloc(pass->device, *bytes ? *bytes : 1, &pass->memory), out);
+    settle(&plan, intervals, pass->memory, *bytes);
+    for (int i = limits->first_layer; i < limits->end_layer; i++) assert(is_settled(pass, i));
+out:
+    tr_free(plan.claims);
+    tr_free(intervals);
+    return status;
+}
