@@ -189,17 +189,17 @@ static void each_buffer(struct tr_pass *pass, void (*visit)(void *user, void **p
     for (int i = 0; i < model->layer_count; i++) {
         const struct tr_layer *layer = &model->layers[i];
         size_t out = rows * (size_t)tr_shape_count(&layer->out) * sizeof(float);
-        if (pass->output[i]) visit(user, &pass->output[i], out);
-        if (pass->gradient[i]) visit(user, &pass->gradient[i], out);
+        if (pass->layer[i].output) visit(user, &pass->layer[i].output, out);
+        if (pass->layer[i].gradient) visit(user, &pass->layer[i].gradient, out);
         for (int k = 0; k < layer->input_count; k++)
-            if (pass->addend[i][k])
-                visit(user, &pass->addend[i][k],
+            if (pass->layer[i].addend[k])
+                visit(user, &pass->layer[i].addend[k],
                       rows * (size_t)tr_shape_count(&layer->in[k]) * sizeof(float));
         for (int k = 0; k < layer->buffer_count; k++) {
             const struct tr_buffer *buffer = &layer->buffer[k];
             size_t units = rows + examples + (size_t)limits->microbatches;
-            if (pass->buffer[i][k])
-                visit(user, &pass->buffer[i][k], units * (size_t)buffer->bytes + (size_t)buffer->fixed);
+            if (pass->layer[i].buffer[k])
+                visit(user, &pass->layer[i].buffer[k], units * (size_t)buffer->bytes + (size_t)buffer->fixed);
         }
     }
 }
@@ -306,9 +306,9 @@ static bool replaced(const char *layers, int before, int end, int limit)
     limits.end_layer = limit;
     tr_pass *pass;
     must(tr_pass_create(trial.device, trial.model, &limits, &pass));
-    assert_non_null(pass->gradient[before]);
-    assert_non_null(pass->gradient[end]);
-    const bool same = pass->gradient[before] == pass->gradient[end];
+    assert_non_null(pass->layer[before].gradient);
+    assert_non_null(pass->layer[end].gradient);
+    const bool same = pass->layer[before].gradient == pass->layer[end].gradient;
     tr_pass_destroy(&pass);
     trial_release(&trial);
     return same;
@@ -378,12 +378,14 @@ static tr_status accompany(void *user)
     return company->calls++ == company->fail_at ? TR_EUNSUPPORTED : TR_OK;
 }
 
-/* It is called after each layer, but once for those that are fused, forward and backward, and can end both. */
+/* It is called after each layer, but once for those that are fused, forward and backward, and can end both.
+ */
 static void test_companion(void **state)
 {
     (void)state;
     static const struct network network = {
-        "accompanied", "6x6x1", 0, "layers: [conv: {filters: 3, kernel: 3}, max_pool: 2, dense: 4, dense: 2]"};
+        "accompanied", "6x6x1", 0,
+        "layers: [conv: {filters: 3, kernel: 3}, max_pool: 2, dense: 4, dense: 2]"};
     struct trial trial;
     trial_make(&trial, &network, "ref", 9, 2);
     struct tr_pass_limits limits = trial_limits(&trial, true);

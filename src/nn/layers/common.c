@@ -42,6 +42,26 @@ tr_status tr_affine_activation_backward(const struct tr_layer_call *call,
     return tr_device_activation_backward(call->device, &op);
 }
 
+int64_t tr_layer_channels(const struct tr_layer *layer)
+{
+    return layer->out.rank ? layer->out.size[layer->out.rank - 1] : 1;
+}
+
+tr_status tr_layer_vector(struct tr_layer *layer, struct tr_builder *builder, const char *name,
+                          enum tr_parameter_kind kind, const char *value, int64_t size)
+{
+    struct tr_initializer initializer;
+    TR_TRY(tr_initializer_read(NULL, value, &initializer));
+    const struct tr_shape shape = {1, {size}, false};
+    return tr_builder_parameter(builder, layer, name, kind, shape, &initializer, size, size);
+}
+
+tr_status tr_layer_scale(struct tr_layer *layer, struct tr_builder *builder, int64_t size)
+{
+    TR_TRY(tr_layer_vector(layer, builder, "gamma", TR_PARAMETER_BIAS, "1", size));
+    return tr_layer_vector(layer, builder, "beta", TR_PARAMETER_BIAS, "0", size);
+}
+
 struct tr_cut tr_cut_single(const struct tr_cut *cut, int32_t m, int64_t row[2], int32_t bound[2])
 {
     row[0] = 0;

@@ -1,4 +1,4 @@
-/* What several layer classes share: fused activations, and weights with an optional bias. */
+/* What several layer classes share: fused activations, weights with an optional bias, scales of norms. */
 #ifndef TR_NN_LAYERS_COMMON_H
 #define TR_NN_LAYERS_COMMON_H
 
@@ -61,6 +61,21 @@ static inline float *tr_affine_bias_gradient(const struct tr_layer_call *call)
  * consumer has done so. */
 tr_status tr_affine_activation_backward(const struct tr_layer_call *call,
                                         const struct tr_affine_options *options);
+
+/* The size of the last dimension of a layer's output, by which norms scale and shift; 1 of a number alone. */
+int64_t tr_layer_channels(const struct tr_layer *layer);
+
+/* Declares a parameter [size] that begins as `value`, an initializer's name or number. */
+tr_status tr_layer_vector(struct tr_layer *layer, struct tr_builder *builder, const char *name,
+                          enum tr_parameter_kind kind, const char *value, int64_t size);
+/* Declares "gamma" and "beta", both [size], the next two parameters: 1 and 0. */
+tr_status tr_layer_scale(struct tr_layer *layer, struct tr_builder *builder, int64_t size);
+
+/* The row of an option table for what a norm adds to the variance, to the member `epsilon`. */
+#define TR_EPSILON_OPTION(type)                                                                              \
+    {                                                                                                        \
+        "epsilon", TR_OPTION_FLOAT, offsetof(type, epsilon), "1e-5", 1e-12, 1, NULL, "added to the variance" \
+    }
 
 /* TR_EINVAL unless the layer's input is a sequence. */
 tr_status tr_layer_wants_sequence(const struct tr_layer *layer);

@@ -15,24 +15,8 @@ struct options {
 static const struct tr_option table[] = {
     {"groups", TR_OPTION_INT64, offsetof(struct options, groups), NULL, 1, 1 << 20, NULL,
      "of channels side by side, which are normalized together; it divides the channels"},
-    {"epsilon", TR_OPTION_FLOAT, offsetof(struct options, epsilon), "1e-5", 1e-12, 1, NULL,
-     "added to the variance"},
+    TR_EPSILON_OPTION(struct options),
 };
-
-static int64_t channels_of(const struct tr_layer *layer)
-{
-    return layer->out.rank ? layer->out.size[layer->out.rank - 1] : 1;
-}
-
-static tr_status add_parameter(struct tr_layer *layer, struct tr_builder *builder, const char *name,
-                               const char *value)
-{
-    struct tr_initializer initializer;
-    const int64_t channels = channels_of(layer);
-    TR_TRY(tr_initializer_read(NULL, value, &initializer));
-    return tr_builder_parameter(builder, layer, name, TR_PARAMETER_BIAS,
-                                (struct tr_shape){1, {channels}, false}, &initializer, channels, channels);
-}
 
 static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
 {
@@ -40,21 +24,20 @@ static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
     layer->out = layer->in[0];
     layer->keeps_input = true;
     layer->flops = 8 * tr_shape_count(&layer->out);
-    if (channels_of(layer) % options->groups)
+    if (tr_layer_channels(layer) % options->groups)
         return tr_fail(TR_EINVAL,
                        "%" PRId64 " channels are no multiple of %" PRId64 " groups; choose a divisor",
-                       channels_of(layer), options->groups);
+                       tr_layer_channels(layer), options->groups);
     for (int i = 0; i < 2; i++) /* mean, inv */
         tr_layer_buffer(layer,
                         (struct tr_buffer){TR_PER_ROW, options->groups * (int64_t)sizeof(float), 0, false});
-    TR_TRY(add_parameter(layer, builder, "gamma", "1"));
-    return add_parameter(layer, builder, "beta", "0");
+    return tr_layer_scale(layer, builder, tr_layer_channels(layer));
 }
 
 static tr_status forward(const struct tr_layer_call *call)
 {
     const struct options *options = call->layer->options;
-    const int64_t channels = channels_of(call->layer);
+    const int64_t channels = tr_layer_channels(call->layer);
     struct tr_op_group_norm_forward op = {
         .rows = call->rows,
         .spatial = tr_shape_count(&call->layer->out) / channels,
@@ -74,7 +57,7 @@ static tr_status forward(const struct tr_layer_call *call)
 static tr_status backward(const struct tr_layer_call *call)
 {
     const struct options *options = call->layer->options;
-    const int64_t channels = channels_of(call->layer);
+    const int64_t channels = tr_layer_channels(call->layer);
     struct tr_op_group_norm_backward op = {
         .spatial = tr_shape_count(&call->layer->out) / channels,
         .channels = channels,

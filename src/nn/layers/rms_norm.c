@@ -13,15 +13,12 @@ static const struct tr_option table[] = {
 
 static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
 {
-    struct tr_initializer ones;
     layer->out = layer->in[0];
     layer->keeps_input = true;
     int64_t width = tr_shape_count(&layer->out);
     layer->flops = 4 * width;
     tr_layer_buffer(layer, (struct tr_buffer){TR_PER_ROW, sizeof(float), 0, false}); /* inv */
-    TR_TRY(tr_initializer_read(NULL, "1", &ones));
-    return tr_builder_parameter(builder, layer, "gamma", TR_PARAMETER_BIAS,
-                                (struct tr_shape){1, {width}, false}, &ones, width, width);
+    return tr_layer_vector(layer, builder, "gamma", TR_PARAMETER_BIAS, "1", width);
 }
 
 static tr_status forward(const struct tr_layer_call *call)

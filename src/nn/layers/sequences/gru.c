@@ -9,11 +9,10 @@ struct options {
 
 #define GATE_COUNT 3
 
-enum { GATES, INNER, GATE_GRADIENTS, RECURRENT_GRADIENTS };
+enum { RECURRENT_GRADIENTS = TR_RECURRENT_BUFFERS };
 
 static const struct tr_option table[] = {
-    {"units", TR_OPTION_INT64, offsetof(struct options, recurrent.units), NULL, 1, 1 << 16, NULL,
-     "size of the hidden state"},
+    TR_RECURRENT_UNITS(struct options),
     TR_RECURRENT_WEIGHTS(struct options),
     {"bias", TR_OPTION_NODE, offsetof(struct options, recurrent.bias), "0", 0, 0, NULL,
      "initializer of both biases"},
@@ -22,20 +21,16 @@ static const struct tr_option table[] = {
 static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
 {
     const struct options *options = layer->options;
-    const int64_t size = options->recurrent.units * (int64_t)sizeof(float);
+    const int64_t wide = GATE_COUNT * options->recurrent.units * (int64_t)sizeof(float);
     TR_TRY(tr_recurrent_build(layer, builder, &options->recurrent, GATE_COUNT, 2));
-    tr_layer_buffer(layer, (struct tr_buffer){TR_PER_ROW, GATE_COUNT * size, 0, false}); /* GATES */
-    tr_layer_buffer(layer, (struct tr_buffer){TR_PER_ROW, size, 0, false});              /* INNER */
-    tr_layer_buffer(layer, (struct tr_buffer){TR_PER_ROW, GATE_COUNT * size, 0, true});  /* GATE_GRADIENTS */
-    tr_layer_buffer(layer,
-                    (struct tr_buffer){TR_PER_ROW, GATE_COUNT * size, 0, true}); /* RECURRENT_GRADIENTS */
+    tr_layer_buffer(layer, (struct tr_buffer){TR_PER_ROW, wide, 0, true}); /* RECURRENT_GRADIENTS */
     return TR_OK;
 }
 
 static tr_status forward(const struct tr_layer_call *call)
 {
     const struct options *options = call->layer->options;
-    TR_TRY(tr_recurrent_input(call, GATE_COUNT, call->buffer[GATES]));
+    TR_TRY(tr_recurrent_input(call, GATE_COUNT, call->buffer[TR_RECURRENT_GATES]));
     const struct tr_op_gru_forward op = {
         .examples = call->examples,
         .hidden = options->recurrent.units,
@@ -43,8 +38,8 @@ static tr_status forward(const struct tr_layer_call *call)
         .w = call->parameter[TR_RECURRENT_HIDDEN],
         .b = call->parameter[TR_RECURRENT_BIAS],
         .b_hidden = call->parameter[TR_RECURRENT_HIDDEN_BIAS],
-        .gates = call->buffer[GATES],
-        .inner = call->buffer[INNER],
+        .gates = call->buffer[TR_RECURRENT_GATES],
+        .inner = call->buffer[TR_RECURRENT_STATE],
         .h = call->y,
     };
     return tr_device_gru_forward(call->device, &op);
@@ -53,14 +48,14 @@ static tr_status forward(const struct tr_layer_call *call)
 static tr_status backward(const struct tr_layer_call *call)
 {
     const struct options *options = call->layer->options;
-    float *dgates = call->buffer[GATE_GRADIENTS], *dhidden = call->buffer[RECURRENT_GRADIENTS];
+    float *dgates = call->buffer[TR_RECURRENT_GATE_GRADIENTS], *dhidden = call->buffer[RECURRENT_GRADIENTS];
     const struct tr_op_gru_backward op = {
         .examples = call->examples,
         .hidden = options->recurrent.units,
         .offset = call->offset,
         .w = call->parameter[TR_RECURRENT_HIDDEN],
-        .gates = call->buffer[GATES],
-        .inner = call->buffer[INNER],
+        .gates = call->buffer[TR_RECURRENT_GATES],
+        .inner = call->buffer[TR_RECURRENT_STATE],
         .h = call->y,
         .dy = call->dy,
         .dgates = dgates,

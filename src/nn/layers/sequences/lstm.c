@@ -10,11 +10,8 @@ struct options {
 
 #define GATE_COUNT 4
 
-enum { GATES, CELL, GATE_GRADIENTS };
-
 static const struct tr_option table[] = {
-    {"units", TR_OPTION_INT64, offsetof(struct options, recurrent.units), NULL, 1, 1 << 16, NULL,
-     "size of the hidden state"},
+    TR_RECURRENT_UNITS(struct options),
     {"truncate", TR_OPTION_INT32, offsetof(struct options, truncate), "0", 0, 1 << 20, NULL,
      "cut backpropagation through time every so many tokens; 0: never"},
     TR_RECURRENT_WEIGHTS(struct options),
@@ -25,27 +22,22 @@ static const struct tr_option table[] = {
 static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
 {
     const struct options *options = layer->options;
-    const int64_t size = options->recurrent.units * (int64_t)sizeof(float);
-    TR_TRY(tr_recurrent_build(layer, builder, &options->recurrent, GATE_COUNT, 1));
-    tr_layer_buffer(layer, (struct tr_buffer){TR_PER_ROW, GATE_COUNT * size, 0, false}); /* GATES */
-    tr_layer_buffer(layer, (struct tr_buffer){TR_PER_ROW, size, 0, false});              /* CELL */
-    tr_layer_buffer(layer, (struct tr_buffer){TR_PER_ROW, GATE_COUNT * size, 0, true});  /* GATE_GRADIENTS */
-    return TR_OK;
+    return tr_recurrent_build(layer, builder, &options->recurrent, GATE_COUNT, 1);
 }
 
 /* `before` [2][hidden]: the output and the cell that the rows go on from, or NULL. */
 static tr_status run_forward(const struct tr_layer_call *call, const float *before)
 {
     const struct options *options = call->layer->options;
-    TR_TRY(tr_recurrent_input(call, GATE_COUNT, call->buffer[GATES]));
+    TR_TRY(tr_recurrent_input(call, GATE_COUNT, call->buffer[TR_RECURRENT_GATES]));
     struct tr_op_lstm_forward op = {
         .examples = call->examples,
         .hidden = options->recurrent.units,
         .offset = call->offset,
         .w = call->parameter[TR_RECURRENT_HIDDEN],
         .b = call->parameter[TR_RECURRENT_BIAS],
-        .gates = call->buffer[GATES],
-        .c = call->buffer[CELL],
+        .gates = call->buffer[TR_RECURRENT_GATES],
+        .c = call->buffer[TR_RECURRENT_STATE],
         .h = call->y,
         .h_before = before,
         .c_before = before ? before + options->recurrent.units : NULL,
@@ -69,7 +61,7 @@ static tr_status extend(const struct tr_layer_call *call)
 {
     int64_t hidden = tr_shape_count(&call->layer->out), last = (call->rows - 1) * hidden;
     float *kept = call->memory;
-    const float *cell = call->buffer[CELL];
+    const float *cell = call->buffer[TR_RECURRENT_STATE];
     TR_TRY(run_forward(call, call->past->rows > 0 ? kept : NULL));
     struct tr_op_scale output = {hidden, 1, call->y + last, kept};
     struct tr_op_scale cells = {hidden, 1, cell + last, kept + hidden};
@@ -80,15 +72,15 @@ static tr_status extend(const struct tr_layer_call *call)
 static tr_status backward(const struct tr_layer_call *call)
 {
     const struct options *options = call->layer->options;
-    float *dgates = call->buffer[GATE_GRADIENTS];
+    float *dgates = call->buffer[TR_RECURRENT_GATE_GRADIENTS];
     struct tr_op_lstm_backward op = {
         .examples = call->examples,
         .hidden = options->recurrent.units,
         .truncate = options->truncate,
         .offset = call->offset,
         .w = call->parameter[TR_RECURRENT_HIDDEN],
-        .gates = call->buffer[GATES],
-        .c = call->buffer[CELL],
+        .gates = call->buffer[TR_RECURRENT_GATES],
+        .c = call->buffer[TR_RECURRENT_STATE],
         .dy = call->dy,
         .dgates = dgates,
     };

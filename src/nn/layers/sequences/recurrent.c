@@ -8,6 +8,10 @@ tr_status tr_recurrent_build(struct tr_layer *layer, struct tr_builder *builder,
 {
     TR_TRY(tr_layer_wants_sequence(layer));
     const int64_t in = tr_shape_count(&layer->in[0]), hidden = options->units, columns = gates * hidden;
+    const int64_t wide = columns * (int64_t)sizeof(float), narrow = hidden * (int64_t)sizeof(float);
+    tr_layer_buffer(layer, (struct tr_buffer){TR_PER_ROW, wide, 0, false});   /* TR_RECURRENT_GATES */
+    tr_layer_buffer(layer, (struct tr_buffer){TR_PER_ROW, narrow, 0, false}); /* TR_RECURRENT_STATE */
+    tr_layer_buffer(layer, (struct tr_buffer){TR_PER_ROW, wide, 0, true}); /* TR_RECURRENT_GATE_GRADIENTS */
     layer->out = (struct tr_shape){1, {hidden}, true};
     layer->flops = 2 * columns * (in + hidden);
     layer->keeps_input = layer->keeps_output = true;

@@ -12,7 +12,13 @@ struct tr_recurrent_options {
     const tr_config *weights, *recurrent_weights, *bias; /* initializers; NULL for the defaults */
 };
 
-/* Rows of an option table for a struct that begins with a `struct tr_recurrent_options recurrent`. */
+/* Rows of an option table for a struct that begins with a `struct tr_recurrent_options recurrent`: the first,
+   and what else has one meaning in all layers. */
+#define TR_RECURRENT_UNITS(type)                                                                             \
+    {                                                                                                        \
+        "units", TR_OPTION_INT64, offsetof(type, recurrent.units), NULL, 1, 1 << 16, NULL,                   \
+            "size of the hidden state"                                                                       \
+    }
 #define TR_RECURRENT_WEIGHTS(type)                                                                           \
     {"weights", TR_OPTION_NODE, offsetof(type, recurrent.weights), "glorot_uniform", 0,                      \
      0,         NULL,           "initializer of the input weights"},                                         \
@@ -25,8 +31,12 @@ struct tr_recurrent_options {
    of the recurrence, [gates * units]. */
 enum { TR_RECURRENT_INPUT, TR_RECURRENT_HIDDEN, TR_RECURRENT_BIAS, TR_RECURRENT_HIDDEN_BIAS };
 
-/* Declares the parameters and the output, [units] for each token. `biases`: 1 or 2. TR_EINVAL for an input
- * that is no sequence. */
+/* Buffers, the first of the layer: gates [gates * units], what else a row leaves to backward [units], and the
+   gradients of the gates before activation. */
+enum { TR_RECURRENT_GATES, TR_RECURRENT_STATE, TR_RECURRENT_GATE_GRADIENTS, TR_RECURRENT_BUFFERS };
+
+/* Declares the parameters, the buffers and the output, [units] for each token. `biases`: 1 or 2. TR_EINVAL
+ * for an input that is no sequence. */
 tr_status tr_recurrent_build(struct tr_layer *layer, struct tr_builder *builder,
                              const struct tr_recurrent_options *options, int64_t gates, int biases);
 /* y [rows][gates * units] = the input times its weights, without a bias. */
