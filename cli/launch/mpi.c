@@ -269,8 +269,8 @@ static void reap(struct mpi *mpi)
     mpi->gone = tr_clock_seconds();
 }
 
-/* An mpirun that has no process and does not end, as where its files found no room: it is ended. What
-   processes of other hosts do is not known. */
+/* An mpirun that does not end, as where its files found no room, though it has no process, or lost one before
+   the job began, which the others wait for: it is ended. What processes of other hosts do is not known. */
 static void look_for_processes(struct cli_job *job)
 {
     struct mpi *mpi = job->state;
@@ -278,15 +278,19 @@ static void look_for_processes(struct cli_job *job)
     double now = tr_clock_seconds();
     if (!is_here(job->orders) || mpi->mpirun <= 0 || mpi->told > 0) return;
     if (job->look_at > now + CENSUS_SECONDS) job->look_at = now + CENSUS_SECONDS;
-    if (mpi->started > mpi->others.count ||
-        cli_others_live(&mpi->others)) /* who cannot be watched may live */
+    int live = cli_others_live(&mpi->others);
+    bool lost = live < mpi->others.count && !job->end->begun && !job->end->ended;
+    if (mpi->started > mpi->others.count || (live > 0 && !lost)) /* one that cannot be watched may live */
         mpi->alone = 0;
     else if (mpi->alone == 0)
         mpi->alone = now;
     if (mpi->alone == 0 || now - mpi->alone < (job->end->started ? ALONE_SECONDS : BEGIN_SECONDS)) return;
     cli_place_explain(job->orders->processes, where, sizeof where);
-    cli_message("mpirun has no process %s and does not end; it is ended (%s)",
-                job->end->started ? "any more" : "yet", where);
+    cli_message("mpirun %s and does not end; it is ended (%s)",
+                live > 0            ? "lost a process before the job began"
+                : job->end->started ? "has no process any more"
+                                    : "has no process yet",
+                where);
     mpi->told = now;
     tell_mpirun(mpi, SIGTERM);
 }
@@ -321,7 +325,7 @@ static bool mpi_look(struct cli_job *job)
     due |= job->end->stop_signal != 0 && !mpi->told_directly;
     if (due) job->look_at = tr_clock_seconds() + LOOK_SECONDS;
     look_for_processes(job);
-    return mpi->mpirun > 0 || cli_others_live(&mpi->others);
+    return mpi->mpirun > 0 || cli_others_live(&mpi->others) > 0;
 }
 
 /* ---- the end ---- */

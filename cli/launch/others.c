@@ -65,13 +65,14 @@ void cli_others_signal(const struct cli_others *others, int number, bool deaf)
             syscall(SYS_pidfd_send_signal, others->item[i].descriptor, number, NULL, 0);
 }
 
-bool cli_others_live(const struct cli_others *others)
+int cli_others_live(const struct cli_others *others)
 {
+    int live = 0;
     for (int i = 0; i < others->count; i++) {
         struct pollfd polled = {.fd = others->item[i].descriptor, .events = POLLIN};
-        if (poll(&polled, 1, 0) == 0) return true;
+        if (poll(&polled, 1, 0) == 0) live++;
     }
-    return false;
+    return live;
 }
 
 void cli_others_release(struct cli_others *others)

@@ -22,8 +22,8 @@ void cli_others_add(struct cli_others *others, int64_t id, const char *token);
 void cli_others_heeds(struct cli_others *others, int64_t id);
 /* Signals them; `deaf`: only those that have not heard of a stop. */
 void cli_others_signal(const struct cli_others *others, int number, bool deaf);
-/* Whether one of them runs. */
-bool cli_others_live(const struct cli_others *others);
+/* How many of them run. */
+int cli_others_live(const struct cli_others *others);
 void cli_others_release(struct cli_others *others);
 
 #endif
