@@ -6,6 +6,9 @@
  * rounded sums: proved algorithms using rounding to odd"): 53 bits are enough for 24, subnormal results
  * included.
  *
+ * It is called, not inlined: some 30 instructions in each place of an unrolled loop would fill the caches and
+ * the time of the compiler.
+ *
  * Invariant: the bits are those of fmaf(), but for the payload of a NaN.
  */
 #ifndef TR_DEVICE_CPU_FMA_EXACT_H
@@ -55,7 +58,7 @@ static inline __m128i fma_exact_doubts(__m128d first, __m128d second)
     return _mm_or_si128(half, tiny);
 }
 
-static inline fma_floats fma_exact(fma_floats a, fma_floats b, fma_floats c)
+static __attribute__((noinline, unused)) fma_floats fma_exact(fma_floats a, fma_floats b, fma_floats c)
 {
     const __m128 x = (__m128)a, y = (__m128)b, z = (__m128)c;
     const __m128d first = _mm_add_pd(_mm_mul_pd(_mm_cvtps_pd(x), _mm_cvtps_pd(y)), _mm_cvtps_pd(z));
@@ -69,7 +72,7 @@ static inline fma_floats fma_exact(fma_floats a, fma_floats b, fma_floats c)
 
 #else
 
-static inline fma_floats fma_exact(fma_floats a, fma_floats b, fma_floats c)
+static __attribute__((noinline, unused)) fma_floats fma_exact(fma_floats a, fma_floats b, fma_floats c)
 {
     return fma_exact_odd(a, b, c);
 }
