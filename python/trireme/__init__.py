@@ -36,10 +36,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from . import layers
     from ._arrays import Tokens
     from ._events import Event, History
     from ._network import Network, load
     from ._run import Run
+    from ._shipped import shipped
     from ._train import train
 
 __version__: str = _lib.tr_version().decode()
@@ -53,7 +55,9 @@ _LATER = {
     "Network": "_network",
     "Run": "_run",
     "Tokens": "_arrays",
+    "layers": "layers",
     "load": "_network",
+    "shipped": "_shipped",
     "train": "_train",
 }
 
@@ -64,7 +68,7 @@ def __getattr__(name: str) -> Any:
     import importlib
 
     module = importlib.import_module(f".{_LATER[name]}", __name__)
-    globals()[name] = found = getattr(module, name)
+    globals()[name] = found = module if name == "layers" else getattr(module, name)
     return found
 
 
@@ -88,7 +92,9 @@ __all__ = [
     "Run",
     "Tokens",
     "UnsupportedError",
+    "layers",
     "load",
     "numerics_version",
+    "shipped",
     "train",
 ]

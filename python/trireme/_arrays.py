@@ -14,6 +14,7 @@ import numpy as np
 
 from . import _arrow
 from . import _layouts as L
+from ._errors import MismatchError, OutOfMemoryError
 from ._sources import Source, describe
 
 TYPES = {
@@ -91,6 +92,8 @@ def look_at(name: str, values: Any) -> np.ndarray:
         return _of_pandas(name, values)
     if _arrow.is_arrow(values):
         return _arrow.to_array(name, values)
+    if isinstance(values, memoryview):
+        values.shape  # NumPy would take one that was released for an object; this raises ValueError
     if hasattr(values, "detach"):  # PyTorch: a tensor may ask for gradients
         values = values.detach()
     others = ("__array__", "__array_interface__", "__array_struct__")
@@ -144,6 +147,16 @@ class Classes:
         self.numbers = np.array([place[text] for text in texts], np.int32)
 
 
+def check_room(what: str, wanted: int) -> None:
+    """Refuses a copy that memory has no room for, before the system ends whoever tries."""
+    if wanted < 1 << 30:
+        return
+    with open("/proc/meminfo", encoding="ascii") as file:
+        free = {line.split(":")[0]: int(line.split()[1]) << 10 for line in file}.get("MemAvailable", wanted)
+    if wanted > free:
+        raise OutOfMemoryError(f"{what} take a copy of {wanted >> 20} MiB, and {free >> 20} MiB are free; give fewer examples")
+
+
 class Examples:
     """Arrays that the library can read, and what they are."""
 
@@ -163,6 +176,14 @@ class Examples:
             self.arrays["features"] = as_array("x", x)
         if y is not None:
             self._take_labels(y, class_names)
+        counted, labels = self.arrays["features"], self.arrays.get("labels")
+        if labels is not None and "offsets" not in self.arrays and counted.ndim and labels.ndim:
+            if len(counted) != len(labels) and counted.ndim <= L.TR_ARRAY_DIMENSIONS:
+                raise MismatchError(f"features are of {len(counted)} examples, labels of {len(labels)}")
+        for member, array in self.arrays.items():
+            # A view may have far more elements than there is memory.
+            if not array.flags.c_contiguous:
+                check_room(f"{member}: {list(array.shape)} by strides", array.size * array.itemsize)
 
     def _take_labels(self, y: Any, class_names: Sequence[str] | None) -> None:
         labels = look_at("y", y.values if isinstance(y, Tokens) else y)

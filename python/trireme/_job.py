@@ -5,20 +5,14 @@ from __future__ import annotations
 import json
 import os
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Union
 
 from ._arrays import Examples
-from ._library import NATIVE
+from ._shipped import shipped
 
 #: Whatever `train` takes for a model.
-Model = Union[str, "os.PathLike[str]", Mapping[str, Any]]
-
-
-def shipped() -> pathlib.Path:
-    """Where the models and data are that ship with the package."""
-    named = os.environ.get("TRIREME_SHIPPED")
-    return pathlib.Path(named) if named else pathlib.Path(NATIVE, "share", "trireme")
+Model = Union[str, "os.PathLike[str]", Mapping[str, Any], Sequence[Any]]
 
 
 def take_model(model: Model) -> dict[str, str]:
@@ -29,7 +23,9 @@ def take_model(model: Model) -> dict[str, str]:
         return {"model_text": model}
     if isinstance(model, (str, os.PathLike)):
         return {"model": os.fspath(_find(model))}
-    raise TypeError(f"model: a path, a name, a text or a dict is wanted, not {type(model).__name__}")
+    from ._layer import model as whole
+
+    return {"model_text": json.dumps(whole(model), ensure_ascii=False, indent=1)}
 
 
 def _find(model: str | os.PathLike[str]) -> str | os.PathLike[str]:

@@ -56,7 +56,7 @@ class Network:
         self._handle = ctypes.c_void_p()
         self._path = path_of(path)
         self._options: dict[str, Any] = {"best": best, "threads": threads, "device": device}
-        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._place: object = None
         self._open()
 
     def _open(self) -> None:
@@ -109,10 +109,11 @@ class Network:
         return {"options": {**self._options, "best": False}, "files": _checkpoint.read(self._folder())}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._temporary = tempfile.TemporaryDirectory(prefix="trireme-")
+        place = tempfile.TemporaryDirectory(prefix="trireme-")
+        self._place = place
         self._handle = ctypes.c_void_p()
         self._options = state["options"]
-        folder = os.path.join(self._temporary.name, "network")
+        folder = os.path.join(place.name, "network")
         _checkpoint.write(state["files"], folder)
         self._path = path_of(folder)
         self._open()

@@ -84,6 +84,7 @@ class Run:
 
         if self._network is None:
             self._network = Network(self.directory)
+            self._network._place = self._directory  # whose files go when nobody needs them
         return self._network
 
     def predict(self, x: Any) -> np.ndarray:

@@ -48,9 +48,9 @@ def train(
 
     Parameters
     ----------
-    model : path, str or dict
-        path of a model file, name of one that ships ("mnist-quick"), its text in YAML, or a dict of the same form. Not
-        needed with `resume`
+    model : path, str, dict or list of layers
+        path of a model file, name of one that ships ("mnist-quick"), its text in YAML, a dict of the same form, or a list
+        of layers, which stands for `layers.model(list)`. Not needed with `resume`
     x : array
         training examples; without them the model's own `data:` are taken. uint8 [count, height, width] or [count, height,
         width, channels]: images; numbers [count] or [count, n]: rows of a table; `Tokens`; a dict of these: several inputs

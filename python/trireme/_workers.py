@@ -24,7 +24,7 @@ import numpy as np
 
 from . import _errors
 from . import _layouts as L
-from ._arrays import TYPES, Examples
+from ._arrays import TYPES, Examples, check_room
 from ._library import PACKAGE, check, lib
 from ._settings import Settings
 
@@ -49,6 +49,7 @@ class Memory:
             self.described.append({**described, "vocabulary": examples.vocabulary, "class_names": examples.class_names})
         self.descriptor = -1
         if self.bytes:
+            check_room("the examples that the workers share", self.bytes)
             self._fill(data)
 
     @staticmethod

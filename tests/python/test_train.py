@@ -134,7 +134,7 @@ def test_tokens_and_inputs():
 
 
 def test_errors():
-    raises(trireme.ModelError, lambda: trireme.train(MODEL, x[:9], y), "240", "9 examples")
+    raises(trireme.MismatchError, lambda: trireme.train(MODEL, x[:9], y), "240", "9 examples")
     error = raises(trireme.ModelError, lambda: trireme.train(MODEL.replace("units", "unit", 1), x, y), 'did you mean "units"')
     assert error.line == 4 and error.column
     raises(trireme.Error, lambda: trireme.train("no-such-model", x, y), "no-such-model")
@@ -180,7 +180,7 @@ def test_release():
     from trireme import _sources
 
     trireme.train(MODEL, x, y)
-    raises(trireme.ModelError, lambda: trireme.train(MODEL, x[:9], y))
+    raises(trireme.MismatchError, lambda: trireme.train(MODEL, x[:9], y))
     assert not _sources._kept, len(_sources._kept)
 
 

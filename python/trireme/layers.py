@@ -1,0 +1,949 @@
+"""The layers as functions, and whole models of them.
+
+    from trireme import layers
+
+    net = [layers.dense(64, activation="relu"), layers.dropout(0.2), layers.dense(10)]
+    run = trireme.train(layers.model(net, optimizer={"rule": "adam", "rate": 1e-3}), x, y)
+
+Each function gives an item of `layers:` of the model file. What is left out takes the default of the program, which also
+checks ranges and shapes. Every layer takes these beside its own:
+
+    Parameters
+    ----------
+    name : a text
+        name of the layer, by default the kind and a number (`conv1`)
+    from_ : a list of texts
+        names of the layers whose outputs it takes, by default the layer before; `input` is the network's input
+    frozen : true or false, default false
+        keep the layer's parameters as they are; running statistics of a `batch_norm` go on following the data
+    rate_factor : a number, >= 0, default 1
+        factor on the learning rate of the layer's parameters
+    decay_factor : a number, >= 0, default 1
+        factor on `l2` and `weight_decay` of the layer's parameters
+
+Made by tools/layers.py from the option tables of the program; not edited.
+"""
+
+# mypy: warn_unused_ignores = False
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Union
+
+from ._layer import Layer, make, model
+
+#: Initial values: a number, a name ("he_normal"), or a name with its options ({"normal": {"deviation": 0.1}}).
+Initializer = Union[float, str, Mapping[str, Any]]
+
+__all__ = [
+    "Initializer",
+    "Layer",
+    "add",
+    "attention",
+    "average_pool",
+    "batch_norm",
+    "bidirectional",
+    "concat",
+    "conv",
+    "conv1d",
+    "conv_transpose",
+    "dense",
+    "dropout",
+    "embedding",
+    "flatten",
+    "gelu",
+    "global_average_pool",
+    "global_max_pool",
+    "group_norm",
+    "gru",
+    "last",
+    "layer_norm",
+    "leaky_relu",
+    "lstm",
+    "max_pool",
+    "model",
+    "position",
+    "relu",
+    "reshape",
+    "rms_norm",
+    "sigmoid",
+    "slice",
+    "softmax",
+    "tanh",
+    "tokens",
+    "unembedding",
+    "upsample",
+]
+
+
+def add(
+    with_: str | Sequence[str] | None = None,
+    *,
+    name: str | None = None,
+    from_: str | Sequence[str] | None = None,
+    frozen: bool | None = None,
+    rate_factor: float | None = None,
+    decay_factor: float | None = None,
+) -> Layer:
+    """The sum of several outputs; a residual connection where one is the layer before.
+
+    Parameters
+    ----------
+    with_ : a list of texts
+        layers whose outputs are added to that of the layer before; or give `from`
+    name, from_, frozen, rate_factor, decay_factor
+        those of every layer, see above
+    """
+    return make("add", locals())
+
+
+def attention(
+    heads: int,
+    *,
+    width: int | None = None,
+    causal: bool | None = None,
+    dropout: float | None = None,
+    rotary: float | None = None,
+    use_bias: bool | None = None,
+    weights: Initializer | None = None,
+    output_weights: Initializer | None = None,
+    name: str | None = None,
+    from_: str | Sequence[str] | None = None,
+    frozen: bool | None = None,
+    rate_factor: float | None = None,
+    decay_factor: float | None = None,
+) -> Layer:
+    """Multi-head self-attention over the tokens of each example.
+
+    Parameters
+    ----------
+    heads : an integer, 1 .. 65536
+        parts of the vectors that attend on their own
+    width : an integer, 0 .. 1048576, default 0
+        of queries, keys and values, all heads together; 0: that of the input
+    causal : true or false, default false
+        a token sees itself and those before it, not those behind it
+    dropout : a number, 0 .. 0.9999, default 0
+        share of the attention weights that are dropped in training
+    rotary : a number, >= 0, default 0
+        base of rotary positions (Su et al. 2021), usually 10000; 0: none. Number k of a head turns with number k + half
+        of its size, as in Llama and GPT-NeoX; the paper turns neighbours
+    use_bias : true or false, default true
+        add biases to the projections
+    weights : an initializer, default glorot_uniform
+        initializer of the projection to queries, keys and values
+    output_weights : an initializer, default glorot_uniform
+        initializer of the projection behind
+    name, from_, frozen, rate_factor, decay_factor
+        those of every layer, see above
+    """
+    return make("attention", locals())
+
+
+def average_pool(
+    size: int | Sequence[int] | None = None,
+    *,
+    stride: int | Sequence[int] | None = None,
+    padding: Literal["valid", "same"] | None = None,
+    pad: int | Sequence[int] | None = None,
+    count_border: bool | None = None,
+    name: str | None = None,
+    from_: str | Sequence[str] | None = None,
+    frozen: bool | None = None,
+    rate_factor: float | None = None,
+    decay_factor: float | None = None,
+) -> Layer:
+    """Mean of each window.
+
+    Parameters
+    ----------
+    size : an integer or a list of two, 1 .. 16, default 2
+        height and width of a window
+    stride : an integer or a list of two, 0 .. 1024, default 0
+        distance of neighbouring windows; 0: their size
+    padding : "valid", "same", default valid
+        valid, or same: as many outputs as inputs / stride
+    pad : an integer or a list of two, -1 .. 15, default -1
+        rows and columns on every side, instead of padding
+    count_border : true or false, default false
+        the border counts as zeros: every mean is over the whole window, as `count_include_pad` of PyTorch has it.
+        Otherwise it is over what lies inside of the image
+    name, from_, frozen, rate_factor, decay_factor
+        those of every layer, see above
+    """
+    return make("average_pool", locals())
+
+
+def batch_norm(
+    epsilon: float | None = None,
+    *,
+    momentum: float | None = None,
+    name: str | None = None,
+    from_: str | Sequence[str] | None = None,
+    frozen: bool | None = None,
+    rate_factor: float | None = None,
+    decay_factor: float | None = None,
+) -> Layer:
+    """Normalizes each channel over the microbatch: of how many examples, train.microbatches decides.
+
+    Parameters
+    ----------
+    epsilon : a number, > 0 and <= 1, default 1e-5
+        added to the variance
+    momentum : a number, 0 .. 1, default 0.1
+        share of a new batch in the running statistics, which follow once a step: by the means of the microbatches'
+        means and unbiased variances, weighted by examples
+    name, from_, frozen, rate_factor, decay_factor
+        those of every layer, see above
+    """
+    return make("batch_norm", locals())
+
+
+def bidirectional(
+    units: int,
+    *,
+    cell: Literal["lstm", "gru"] | None = None,
+    weights: Initializer | None = None,
+    recurrent_weights: Initializer | None = None,
+    bias: Initializer | None = None,
+    name: str | None = None,
+    from_: str | Sequence[str] | None = None,
+    frozen: bool | None = None,
+    rate_factor: float | None = None,
+    decay_factor: float | None = None,
+) -> Layer:
+    """A recurrent layer in both directions; gives both hidden states for every token.
+
+    Parameters
+    ----------
+    units : an integer, 1 .. 32768
+        size of the hidden state of each direction; the output has twice as many numbers
+    cell : "lstm", "gru", default lstm
+        the layer that goes in both directions
+    weights : an initializer, default glorot_uniform
+        initializer of the input weights
+    recurrent_weights : an initializer, default glorot_uniform
+        initializer of the recurrent weights
+    bias : an initializer, default 0
+        initializer of the biases
+    name, from_, frozen, rate_factor, decay_factor
+        those of every layer, see above
+    """
+    return make("bidirectional", locals())
+
+
+def concat(
+    with_: str | Sequence[str] | None = None,
+    *,
+    name: str | None = None,
+    from_: str | Sequence[str] | None = None,
+    frozen: bool | None = None,
+    rate_factor: float | None = None,
+    decay_factor: float | None = None,
+) -> Layer:
+    """Several outputs one after another; images along their channels.
+
+    Parameters
+    ----------
+    with_ : a list of texts
+        layers whose outputs follow that of the layer before; or give `from`
+    name, from_, frozen, rate_factor, decay_factor
+        those of every layer, see above
+    """
+    return make("concat", locals())
+
+
+def conv(
+    filters: int,
+    kernel: int | Sequence[int],
+    *,
+    stride: int | Sequence[int] | None = None,
+    dilation: int | Sequence[int] | None = None,
+    padding: Literal["valid", "same"] | None = None,
+    pad: int | Sequence[int] | None = None,
+    algorithm: Literal["auto", "direct", "winograd"] | None = None,
+    activation: Literal["none", "relu", "leaky_relu", "tanh", "sigmoid"] | None = None,
+    slope: float | None = None,
+    weights: Initializer | None = None,
+    bias: Initializer | None = None,
+    use_bias: bool | None = None,
+    name: str | None = None,
+    from_: str | Sequence[str] | None = None,
+    frozen: bool | None = None,
+    rate_factor: float | None = None,
+    decay_factor: float | None = None,
+) -> Layer:
+    """Two-dimensional convolution over height x width x channels.
+
+    Parameters
+    ----------
+    filters : an integer, 1 .. 1048576
+        number of output channels
+    kernel : an integer or a list of two, 1 .. 1024
+        height and width
+    stride : an integer or a list of two, 1 .. 1024, default 1
+        distance of neighbouring windows
+    dilation : an integer or a list of two, 1 .. 1024, default 1
+        distance of neighbouring taps
+    padding : "valid", "same", default valid
+        valid, or same: as many outputs as inputs / stride
+    pad : an integer or a list of two, -1 .. 1024, default -1
+        rows and columns on every side, instead of padding
+    algorithm : "auto", "direct", "winograd", default auto
+        how it is computed, which decides about roundings: winograd, with a quarter of the products, where kernel,
+        channels and outputs suit it, else direct
+    activation : "none", "relu", "leaky_relu", "tanh", "sigmoid", default none
+        applied to the output
+    slope : a number, > 0 and <= 1, default 0.01
+        of leaky_relu, for negative inputs
+    weights : an initializer, default glorot_uniform
+        initializer of the weights
+    bias : an initializer, default 0
+        initializer of the bias
+    use_bias : true or false, default true
+        add a bias to each output
+    name, from_, frozen, rate_factor, decay_factor
+        those of every layer, see above
+    """
+    return make("conv", locals())
+
+
+def conv1d(
+    filters: int,
+    kernel: int,
+    *,
+    causal: bool | None = None,
+    activation: Literal["none", "relu", "leaky_relu", "tanh", "sigmoid"] | None = None,
+    slope: float | None = None,
+    weights: Initializer | None = None,
+    bias: Initializer | None = None,
+    use_bias: bool | None = None,
+    name: str | None = None,
+    from_: str | Sequence[str] | None = None,
+    frozen: bool | None = None,
+    rate_factor: float | None = None,
+    decay_factor: float | None = None,
+) -> Layer:
+    """Convolution over the tokens of each example.
+
+    Parameters
+    ----------
+    filters : an integer, 1 .. 1048576
+        number of output channels
+    kernel : an integer, 1 .. 1024
+        tokens that an output sees
+    causal : true or false, default false
+        they are the token and those before it, instead of as many behind it
+    activation : "none", "relu", "leaky_relu", "tanh", "sigmoid", default none
+        applied to the output
+    slope : a number, > 0 and <= 1, default 0.01
+        of leaky_relu, for negative inputs
+    weights : an initializer, default glorot_uniform
+        initializer of the weights
+    bias : an initializer, default 0
+        initializer of the bias
+    use_bias : true or false, default true
+        add a bias to each output
+    name, from_, frozen, rate_factor, decay_factor
+        those of every layer, see above
+    """
+    return make("conv1d", locals())
+
+
+def conv_transpose(
+    filters: int,
+    kernel: int | Sequence[int],
+    *,
+    stride: int | Sequence[int] | None = None,
+    padding: Literal["valid", "same"] | None = None,
+    pad: int | Sequence[int] | None = None,
+    weights: Initializer | None = None,
+    name: str | None = None,
+    from_: str | Sequence[str] | None = None,
+    frozen: bool | None = None,
+    rate_factor: float | None = None,
+    decay_factor: float | None = None,
+) -> Layer:
+    """Transposed convolution, which makes images larger; without bias.
+
+    Parameters
+    ----------
+    filters : an integer, 1 .. 1048576
+        number of output channels
+    kernel : an integer or a list of two, 1 .. 1024
+        height and width
+    stride : an integer or a list of two, 1 .. 1024, default 1
+        distance of neighbouring windows in the output: how much larger it is than the input
+    padding : "valid", "same", default valid
+        valid: (input - 1) * stride + kernel rows and columns, or same: input * stride
+    pad : an integer or a list of two, -1 .. 1024, default -1
+        rows and columns that are left out on every side of what valid gives, instead of padding
+    weights : an initializer, default glorot_uniform
+        initializer of the weights
+    name, from_, frozen, rate_factor, decay_factor
+        those of every layer, see above
+    """
+    return make("conv_transpose", locals())
+
+
+def dense(
+    units: int,
+    *,
+    activation: Literal["none", "relu", "leaky_relu", "tanh", "sigmoid"] | None = None,
+    slope: float | None = None,
+    weights: Initializer | None = None,
+    bias: Initializer | None = None,
+    use_bias: bool | None = None,
+    name: str | None = None,
+    from_: str | Sequence[str] | None = None,
+    frozen: bool | None = None,
+    rate_factor: float | None = None,
+    decay_factor: float | None = None,
+) -> Layer:
+    """Fully connected layer; images are flattened.
+
+    Parameters
+    ----------
+    units : an integer, 1 .. 268435456
+        number of outputs
+    activation : "none", "relu", "leaky_relu", "tanh", "sigmoid", default none
+        applied to the output
+    slope : a number, > 0 and <= 1, default 0.01
+        of leaky_relu, for negative inputs
+    weights : an initializer, default glorot_uniform
+        initializer of the weights
+    bias : an initializer, default 0
+        initializer of the bias
+    use_bias : true or false, default true
+        add a bias to each output
+    name, from_, frozen, rate_factor, decay_factor
+        those of every layer, see above
+    """
+    return make("dense", locals())
+
+
+def dropout(
+    rate: float,
+    *,
+    name: str | None = None,
+    from_: str | Sequence[str] | None = None,
+    frozen: bool | None = None,
+    rate_factor: float | None = None,
+    decay_factor: float | None = None,
+) -> Layer:
+    """Drops a share of the values in training.
+
+    Parameters
+    ----------
+    rate : a number, 0 .. 0.9999
+        share of the values that are dropped
+    name, from_, frozen, rate_factor, decay_factor
+        those of every layer, see above
+    """
+    return make("dropout", locals())
+
+
+def embedding(
+    width: int,
+    *,
+    vocabulary: int | None = None,
+    weights: Initializer | None = None,
+    vectors: str | None = None,
+    name: str | None = None,
+    from_: str | Sequence[str] | None = None,
+    frozen: bool | None = None,
+    rate_factor: float | None = None,
+    decay_factor: float | None = None,
+) -> Layer:
+    """A learned vector for each token.
+
+    Parameters
+    ----------
+    width : an integer, 1 .. 1048576
+        size of a vector
+    vocabulary : an integer, 0 .. 268435456, default 0
+        number of vectors; 0: as many as the data have words
+    weights : an initializer, default {uniform: 0.05}
+        initializer of the vectors
+    vectors : a text
+        file of vectors that training begins with: text with a word and its numbers a line, of which the words of the
+        training text are taken, or an array .npy with a row for each token
+    name, from_, frozen, rate_factor, decay_factor
+        those of every layer, see above
+    """
+    return make("embedding", locals())
+
+
+def flatten(
+    *,
+    name: str | None = None,
+    from_: str | Sequence[str] | None = None,
+    frozen: bool | None = None,
+    rate_factor: float | None = None,
+    decay_factor: float | None = None,
+) -> Layer:
+    """Height x width x channels as one vector.
+
+    Parameters
+    ----------
+    name, from_, frozen, rate_factor, decay_factor
+        those of every layer, see above
+    """
+    return make("flatten", locals())
+
+
+def gelu(
+    approximate: Literal["none", "tanh"] | None = None,
+    *,
+    name: str | None = None,
+    from_: str | Sequence[str] | None = None,
+    frozen: bool | None = None,
+    rate_factor: float | None = None,
+    decay_factor: float | None = None,
+) -> Layer:
+    """X times the normal distribution function of x (Hendrycks, Gimpel 2016).
+
+    Parameters
+    ----------
+    approximate : "none", "tanh", default none
+        how the distribution function is computed. `none`: by the error function; `tanh`: by the hyperbolic tangent, as
+        GPT-2 has it
+    name, from_, frozen, rate_factor, decay_factor
+        those of every layer, see above
+    """
+    return make("gelu", locals())
+
+
+def global_average_pool(
+    *,
+    name: str | None = None,
+    from_: str | Sequence[str] | None = None,
+    frozen: bool | None = None,
+    rate_factor: float | None = None,
+    decay_factor: float | None = None,
+) -> Layer:
+    """Mean of each channel over an image, or over the tokens of a sequence.
+
+    Parameters
+    ----------
+    name, from_, frozen, rate_factor, decay_factor
+        those of every layer, see above
+    """
+    return make("global_average_pool", locals())
+
+
+def global_max_pool(
+    *,
+    name: str | None = None,
+    from_: str | Sequence[str] | None = None,
+    frozen: bool | None = None,
+    rate_factor: float | None = None,
+    decay_factor: float | None = None,
+) -> Layer:
+    """Greatest value of each channel over an image, or over the tokens of a sequence.
+
+    Parameters
+    ----------
+    name, from_, frozen, rate_factor, decay_factor
+        those of every layer, see above
+    """
+    return make("global_max_pool", locals())
+
+
+def group_norm(
+    groups: int,
+    *,
+    epsilon: float | None = None,
+    name: str | None = None,
+    from_: str | Sequence[str] | None = None,
+    frozen: bool | None = None,
+    rate_factor: float | None = None,
+    decay_factor: float | None = None,
+) -> Layer:
+    """Normalizes groups of channels of each example, or each token.
+
+    Parameters
+    ----------
+    groups : an integer, 1 .. 1048576
+        of channels side by side, which are normalized together; it divides the channels
+    epsilon : a number, > 0 and <= 1, default 1e-5
+        added to the variance
+    name, from_, frozen, rate_factor, decay_factor
+        those of every layer, see above
+    """
+    return make("group_norm", locals())
+
+
+def gru(
+    units: int,
+    *,
+    weights: Initializer | None = None,
+    recurrent_weights: Initializer | None = None,
+    bias: Initializer | None = None,
+    name: str | None = None,
+    from_: str | Sequence[str] | None = None,
+    frozen: bool | None = None,
+    rate_factor: float | None = None,
+    decay_factor: float | None = None,
+) -> Layer:
+    """Gated recurrent unit; gives its hidden state for every token.
+
+    Parameters
+    ----------
+    units : an integer, 1 .. 65536
+        size of the hidden state
+    weights : an initializer, default glorot_uniform
+        initializer of the input weights
+    recurrent_weights : an initializer, default glorot_uniform
+        initializer of the recurrent weights
+    bias : an initializer, default 0
+        initializer of both biases
+    name, from_, frozen, rate_factor, decay_factor
+        those of every layer, see above
+    """
+    return make("gru", locals())
+
+
+def last(
+    *,
+    name: str | None = None,
+    from_: str | Sequence[str] | None = None,
+    frozen: bool | None = None,
+    rate_factor: float | None = None,
+    decay_factor: float | None = None,
+) -> Layer:
+    """The last token's vector of each sequence.
+
+    Parameters
+    ----------
+    name, from_, frozen, rate_factor, decay_factor
+        those of every layer, see above
+    """
+    return make("last", locals())
+
+
+def layer_norm(
+    epsilon: float | None = None,
+    *,
+    name: str | None = None,
+    from_: str | Sequence[str] | None = None,
+    frozen: bool | None = None,
+    rate_factor: float | None = None,
+    decay_factor: float | None = None,
+) -> Layer:
+    """Normalizes each example, or each token.
+
+    Parameters
+    ----------
+    epsilon : a number, > 0 and <= 1, default 1e-5
+        added to the variance
+    name, from_, frozen, rate_factor, decay_factor
+        those of every layer, see above
+    """
+    return make("layer_norm", locals())
+
+
+def leaky_relu(
+    slope: float | None = None,
+    *,
+    name: str | None = None,
+    from_: str | Sequence[str] | None = None,
+    frozen: bool | None = None,
+    rate_factor: float | None = None,
+    decay_factor: float | None = None,
+) -> Layer:
+    """Slope * x for negative inputs.
+
+    Parameters
+    ----------
+    slope : a number, > 0 and <= 1, default 0.01
+        factor for negative inputs
+    name, from_, frozen, rate_factor, decay_factor
+        those of every layer, see above
+    """
+    return make("leaky_relu", locals())
+
+
+def lstm(
+    units: int,
+    *,
+    truncate: int | None = None,
+    weights: Initializer | None = None,
+    recurrent_weights: Initializer | None = None,
+    bias: Initializer | None = None,
+    name: str | None = None,
+    from_: str | Sequence[str] | None = None,
+    frozen: bool | None = None,
+    rate_factor: float | None = None,
+    decay_factor: float | None = None,
+) -> Layer:
+    """Long short-term memory; gives its hidden state for every token.
+
+    Parameters
+    ----------
+    units : an integer, 1 .. 65536
+        size of the hidden state
+    truncate : an integer, 0 .. 1048576, default 0
+        cut backpropagation through time every so many tokens; 0: never
+    weights : an initializer, default glorot_uniform
+        initializer of the input weights
+    recurrent_weights : an initializer, default glorot_uniform
+        initializer of the recurrent weights
+    bias : an initializer, default 0
+        initializer of the bias
+    name, from_, frozen, rate_factor, decay_factor
+        those of every layer, see above
+    """
+    return make("lstm", locals())
+
+
+def max_pool(
+    size: int | Sequence[int] | None = None,
+    *,
+    stride: int | Sequence[int] | None = None,
+    padding: Literal["valid", "same"] | None = None,
+    pad: int | Sequence[int] | None = None,
+    name: str | None = None,
+    from_: str | Sequence[str] | None = None,
+    frozen: bool | None = None,
+    rate_factor: float | None = None,
+    decay_factor: float | None = None,
+) -> Layer:
+    """Greatest value of each window.
+
+    Parameters
+    ----------
+    size : an integer or a list of two, 1 .. 16, default 2
+        height and width of a window
+    stride : an integer or a list of two, 0 .. 1024, default 0
+        distance of neighbouring windows; 0: their size
+    padding : "valid", "same", default valid
+        valid, or same: as many outputs as inputs / stride
+    pad : an integer or a list of two, -1 .. 15, default -1
+        rows and columns on every side, instead of padding
+    name, from_, frozen, rate_factor, decay_factor
+        those of every layer, see above
+    """
+    return make("max_pool", locals())
+
+
+def position(
+    length: int,
+    *,
+    weights: Initializer | None = None,
+    name: str | None = None,
+    from_: str | Sequence[str] | None = None,
+    frozen: bool | None = None,
+    rate_factor: float | None = None,
+    decay_factor: float | None = None,
+) -> Layer:
+    """Adds a learned vector for the place of each token.
+
+    Parameters
+    ----------
+    length : an integer, 1 .. 16777216
+        number of vectors: tokens of the longest example; later tokens share the last one
+    weights : an initializer, default {uniform: 0.05}
+        initializer of the vectors
+    name, from_, frozen, rate_factor, decay_factor
+        those of every layer, see above
+    """
+    return make("position", locals())
+
+
+def relu(
+    *,
+    name: str | None = None,
+    from_: str | Sequence[str] | None = None,
+    frozen: bool | None = None,
+    rate_factor: float | None = None,
+    decay_factor: float | None = None,
+) -> Layer:
+    """0 for negative inputs.
+
+    Parameters
+    ----------
+    name, from_, frozen, rate_factor, decay_factor
+        those of every layer, see above
+    """
+    return make("relu", locals())
+
+
+def reshape(
+    shape: int | Sequence[int],
+    *,
+    name: str | None = None,
+    from_: str | Sequence[str] | None = None,
+    frozen: bool | None = None,
+    rate_factor: float | None = None,
+    decay_factor: float | None = None,
+) -> Layer:
+    """A vector as an image.
+
+    Parameters
+    ----------
+    shape : a list of integers, 1 .. 16777216
+        height, width, channels
+    name, from_, frozen, rate_factor, decay_factor
+        those of every layer, see above
+    """
+    return make("reshape", locals())
+
+
+def rms_norm(
+    epsilon: float | None = None,
+    *,
+    name: str | None = None,
+    from_: str | Sequence[str] | None = None,
+    frozen: bool | None = None,
+    rate_factor: float | None = None,
+    decay_factor: float | None = None,
+) -> Layer:
+    """Divides each example, or each token, by its root mean square.
+
+    Parameters
+    ----------
+    epsilon : a number, > 0 and <= 1, default 1e-5
+        added to the mean square
+    name, from_, frozen, rate_factor, decay_factor
+        those of every layer, see above
+    """
+    return make("rms_norm", locals())
+
+
+def sigmoid(
+    *,
+    name: str | None = None,
+    from_: str | Sequence[str] | None = None,
+    frozen: bool | None = None,
+    rate_factor: float | None = None,
+    decay_factor: float | None = None,
+) -> Layer:
+    """1 / (1 + exp(-x)).
+
+    Parameters
+    ----------
+    name, from_, frozen, rate_factor, decay_factor
+        those of every layer, see above
+    """
+    return make("sigmoid", locals())
+
+
+def slice(
+    begin: int,
+    size: int,
+    *,
+    name: str | None = None,
+    from_: str | Sequence[str] | None = None,
+    frozen: bool | None = None,
+    rate_factor: float | None = None,
+    decay_factor: float | None = None,
+) -> Layer:
+    """Some of the numbers of a vector.
+
+    Parameters
+    ----------
+    begin : an integer, >= 0
+        number of the first, from 0
+    size : an integer, >= 1
+        how many
+    name, from_, frozen, rate_factor, decay_factor
+        those of every layer, see above
+    """
+    return make("slice", locals())
+
+
+def softmax(
+    *,
+    name: str | None = None,
+    from_: str | Sequence[str] | None = None,
+    frozen: bool | None = None,
+    rate_factor: float | None = None,
+    decay_factor: float | None = None,
+) -> Layer:
+    """Probabilities from scores; not before a softmax_cross_entropy loss, which has its own.
+
+    Parameters
+    ----------
+    name, from_, frozen, rate_factor, decay_factor
+        those of every layer, see above
+    """
+    return make("softmax", locals())
+
+
+def tanh(
+    *,
+    name: str | None = None,
+    from_: str | Sequence[str] | None = None,
+    frozen: bool | None = None,
+    rate_factor: float | None = None,
+    decay_factor: float | None = None,
+) -> Layer:
+    """Hyperbolic tangent.
+
+    Parameters
+    ----------
+    name, from_, frozen, rate_factor, decay_factor
+        those of every layer, see above
+    """
+    return make("tanh", locals())
+
+
+def tokens(
+    *,
+    name: str | None = None,
+    from_: str | Sequence[str] | None = None,
+    frozen: bool | None = None,
+    rate_factor: float | None = None,
+    decay_factor: float | None = None,
+) -> Layer:
+    """An image as a sequence of its places, row by row; the channels are the vector of a place.
+
+    Parameters
+    ----------
+    name, from_, frozen, rate_factor, decay_factor
+        those of every layer, see above
+    """
+    return make("tokens", locals())
+
+
+def unembedding(
+    embedding: str,
+    *,
+    name: str | None = None,
+    from_: str | Sequence[str] | None = None,
+    frozen: bool | None = None,
+    rate_factor: float | None = None,
+    decay_factor: float | None = None,
+) -> Layer:
+    """Scores of all tokens with the vectors of an embedding, whose weights it shares.
+
+    Parameters
+    ----------
+    embedding : a text
+        name of the embedding whose vectors it shares
+    name, from_, frozen, rate_factor, decay_factor
+        those of every layer, see above
+    """
+    return make("unembedding", locals())
+
+
+def upsample(
+    size: int | Sequence[int] | None = None,
+    *,
+    name: str | None = None,
+    from_: str | Sequence[str] | None = None,
+    frozen: bool | None = None,
+    rate_factor: float | None = None,
+    decay_factor: float | None = None,
+) -> Layer:
+    """Every pixel of an image several times (nearest neighbour).
+
+    Parameters
+    ----------
+    size : an integer or a list of two, 1 .. 8, default 2
+        how often each row and each column comes
+    name, from_, frozen, rate_factor, decay_factor
+        those of every layer, see above
+    """
+    return make("upsample", locals())
