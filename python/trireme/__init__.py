@@ -7,7 +7,7 @@
     run.evaluate(x_test, y_test)   # {"loss": ..., "accuracy": ...}
     run.predict(x_new)             # probabilities, or values
 
-NumPy, and what needs it, is loaded when one of these is used for the first time.
+The library, and NumPy where it is needed, are loaded when one of these is used for the first time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from ._errors import (
     PeerError,
     UnsupportedError,
 )
-from ._library import lib as _lib
 
 # The module typing takes longer to load than all the rest of this.
 TYPE_CHECKING = False
@@ -43,11 +42,7 @@ if TYPE_CHECKING:
     from ._run import Run
     from ._shipped import shipped
     from ._train import train
-
-__version__: str = _lib.tr_version().decode()
-
-#: The version of the arithmetic: it changes when, and only when, equal jobs end with other hashes.
-numerics_version: int = _lib.tr_numerics_version()
+    from ._version import __version__, numerics_version
 
 _LATER = {
     "Event": "_events",
@@ -55,8 +50,10 @@ _LATER = {
     "Network": "_network",
     "Run": "_run",
     "Tokens": "_arrays",
+    "__version__": "_version",
     "layers": "layers",
     "load": "_network",
+    "numerics_version": "_version",
     "shipped": "_shipped",
     "train": "_train",
 }

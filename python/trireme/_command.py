@@ -1,14 +1,11 @@
-"""The command `trireme` of the package, in place of this process."""
-
-from __future__ import annotations
+"""The command `trireme` of the package, in place of this process. It loads nothing else of the package."""
 
 import os
-import pathlib
 import sys
 
 
 def main() -> None:
-    program = pathlib.Path(__file__).resolve().parent / "_native" / "bin" / "trireme"
+    program = os.path.join(os.path.dirname(os.path.realpath(__file__)), "_native", "bin", "trireme")
     try:
         os.execv(program, ["trireme", *sys.argv[1:]])
     except OSError as error:

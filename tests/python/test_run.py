@@ -158,9 +158,10 @@ def test_progress():
 
 def test_import():
     """The package loads neither NumPy nor logging until they are needed; all its names are there."""
-    script = "import sys, trireme; print(sorted({'numpy', 'logging', 'typing', 'json'} & {*sys.modules})); trireme.train; print('numpy' in sys.modules)"
+    heavy = "print(sorted({'numpy', 'logging', 'typing', 'json', 'ctypes'} & {*sys.modules}))"
+    script = f"import sys, trireme, trireme._command; {heavy}; trireme.__version__; {heavy}; trireme.train; print('numpy' in sys.modules)"
     said = subprocess.run([sys.executable, "-S", "-c", script], capture_output=True, text=True)
-    assert said.stdout.splitlines()[:1] == ["[]"], said
+    assert said.stdout.splitlines()[:2] == ["[]", "['ctypes']"], said
     assert all(hasattr(trireme, name) for name in trireme.__all__) and set(trireme.__all__) <= set(dir(trireme))
     raises(AttributeError, lambda: trireme.nonsense, "nonsense")
 
