@@ -1,4 +1,6 @@
 /* trireme launch: starts a training as several processes, and again when it is lost. */
+#include "cli/program/arguments.h"
+#include "cli/program/command_help.h"
 #include "cli/program/commands.h"
 #include "cli/launch/job.h"
 #include "cli/terminal/output.h"

@@ -1,8 +1,8 @@
 /* trireme help: the overview, and the help of a command. */
 #include "cli/manual/manual.h"
+#include "cli/program/command_help.h"
 #include "cli/program/commands.h"
 #include "cli/terminal/output.h"
-#include "cli/terminal/terminal.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -37,26 +37,13 @@ static const struct tr_option table[] = {
     CLI_OPTION_HELP(struct options),
 };
 
-#define NAME_COLUMN 16
-#define WIDTH       100 /* of --help in a file, and at most */
-
-static void add_list(struct tr_text *text, const struct cli_command *const *list)
-{
-    for (; *list; list++) {
-        size_t length = strlen((*list)->name);
-        tr_text_addf(text, "  %s", (*list)->name);
-        tr_text_pad(text, ' ', length < NAME_COLUMN ? NAME_COLUMN - length : 1);
-        tr_text_addf(text, "%s\n", (*list)->summary);
-    }
-}
-
 static tr_status help_overview(char **out)
 {
     struct tr_text text = TR_TEXT_INIT;
     tr_text_add(&text, "Usage: trireme COMMAND [options]\n\n"
                        "Trains neural networks with the same bits on any number of threads.\n\n"
                        "Commands:\n");
-    add_list(&text, cli_commands);
+    cli_help_add_list(&text, cli_commands);
     tr_text_add(&text,
                 "\n`trireme help COMMAND` or `trireme COMMAND --help` lists the options of a command,\n"
                 "`trireme help cheatsheet` shows what to type for what one wants to do.\n\n"
@@ -68,35 +55,6 @@ static tr_status help_overview(char **out)
     CLI_EXIT_CODES(ADD_CODE)
 #undef ADD_CODE
     return tr_text_finish(&text, out);
-}
-
-static tr_status help_group(const struct cli_command *command, char **out)
-{
-    struct tr_text text = TR_TEXT_INIT;
-    tr_text_addf(&text, "Usage: trireme %s COMMAND [options]\n\n%s\n\nCommands:\n", command->name,
-                 command->about);
-    add_list(&text, command->children);
-    return tr_text_finish(&text, out);
-}
-
-tr_status cli_help_command(const struct cli_command *command, int width, char **out)
-{
-    if (command->children) return help_group(command, out);
-    char *name = tr_format("trireme %s", command->name);
-    if (!name) return TR_ENOMEM;
-    tr_status status = tr_options_help_in(name, command->about, command->options, command->option_count,
-                                          command->groups, width, out);
-    tr_free(name);
-    return status;
-}
-
-tr_status cli_help_print(const struct cli_command *command)
-{
-    char *text;
-    int width = cli_terminal_fold(STDOUT_FILENO);
-    TR_TRY(cli_help_command(command, width <= 0 || width > WIDTH ? WIDTH : width, &text));
-    cli_print_lines(text);
-    return TR_OK;
 }
 
 /* Pages say the day of SOURCE_DATE_EPOCH where a build that has to be repeatable gives it, else today. */

@@ -66,5 +66,6 @@ const struct cli_command cli_inspect = {
              "why; then what a training step needs.",
     CLI_OPTIONS(table, struct options),
     .model = offsetof(struct options, path),
+    .takes_runs = true,
     .run = run,
 };

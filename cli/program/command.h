@@ -1,7 +1,8 @@
 /* A command of the program: its name, its option table, and what it does.
  *
- * One file per command defines one `const struct cli_command`; command.c lists them and does everything that
- * all have in common: defaults, environment, command line, --help, error messages, exit codes.
+ * One file per command defines one `const struct cli_command`; commands.h lists them. What all have in common is
+ * beside: defaults, environment and command line (arguments.h), --help (command_help.h), error messages and exit codes
+ * (dispatch.h).
  */
 #ifndef CLI_COMMAND_H
 #define CLI_COMMAND_H
@@ -28,6 +29,7 @@ struct cli_command {
        as "trireme NAME: message" and the exit code follows from the status. */
     tr_status (*run)(const void *options);
     const struct tr_option_group *groups; /* headings of --help; NULL: one */
+    bool takes_runs;       /* in the place of a model file the directory of a run may stand */
     bool passes_arguments; /* from its first positional argument on, what follows is another command's */
     const struct cli_command *const *children; /* ends with NULL; a command with children has none of the
                                                   above but name, summary and about */
@@ -114,28 +116,5 @@ struct cli_device {
             "variable TRIREME_ISA",                                                                          \
         .flags = TR_OPTION_ENVIRONMENT, .value_name = "NAME"                                                 \
     }
-
-/* All commands, ends with NULL. */
-extern const struct cli_command *const cli_commands[];
-
-/* Runs what argv[1..] asks for and returns the exit code. Everything has been written when it returns. */
-enum cli_exit cli_dispatch(int argc, const char *const *argv, const char *const *environment);
-
-/* The command called by `words` [count] ("data", "list"); *used becomes the number of words that belong to
-   its name. NULL and a message with the nearest name when there is none. With no words at all NULL without a
-   message. */
-const struct cli_command *cli_command_find(const char *const *words, int count, int *used);
-
-/* Reads a command's options from defaults, `environment` ("NAME=value", ends with NULL) and the arguments
-   after its name. *out is returned, free with cli_command_release(). TR_EINVAL. */
-tr_status cli_command_read(const struct cli_command *command, int argc, const char *const *argv,
-                           const char *const *environment, void **out);
-/* Accepts NULL, nulls the pointer. */
-void cli_command_release(const struct cli_command *command, void **options);
-
-/* The text of `trireme help COMMAND` in `width` columns. Returned, free with tr_free(). */
-tr_status cli_help_command(const struct cli_command *command, int width, char **text);
-/* The same, printed for the terminal or the file that it goes to. */
-tr_status cli_help_print(const struct cli_command *command);
 
 #endif

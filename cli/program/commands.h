@@ -1,4 +1,4 @@
-/* The commands, one file each. */
+/* The commands, one file each, and which one words call. */
 #ifndef CLI_COMMANDS_H
 #define CLI_COMMANDS_H
 
@@ -7,5 +7,13 @@
 extern const struct cli_command cli_train, cli_launch, cli_compare, cli_plan, cli_sweep, cli_eval,
     cli_predict, cli_generate, cli_inspect, cli_export, cli_import, cli_report_runs, cli_diff, cli_data,
     cli_models, cli_devices, cli_completion, cli_version, cli_help;
+
+/* All commands, ends with NULL. */
+extern const struct cli_command *const cli_commands[];
+
+/* The command called by `words` [count] ("data", "list"); *used becomes the number of words that belong to
+   its name. NULL and a message with the nearest name when there is none. With no words at all NULL without a
+   message. */
+const struct cli_command *cli_command_find(const char *const *words, int count, int *used);
 
 #endif

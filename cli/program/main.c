@@ -1,5 +1,5 @@
 /* The program `trireme`. The environment enters here and nowhere else. */
-#include "cli/program/command.h"
+#include "cli/program/dispatch.h"
 #include "cli/launch/lost_file.h"
 #include "cli/terminal/output.h"
 

@@ -8,8 +8,7 @@
 #define CLI_REPORT_H
 
 #include "cli/terminal/screen.h"
-
-#include "trireme/train.h"
+#include "cli/train/facts.h"
 
 enum cli_log { CLI_LOG_TEXT, CLI_LOG_JSON, CLI_LOG_NONE };
 
@@ -23,14 +22,8 @@ struct cli_report {
     bool later;    /* another process tells of the run, and this one only once that has died: no head */
 
     /* The report's own. */
-    struct tr_train_info info; /* as the run began */
+    struct cli_facts facts;
     struct cli_screen screen;
-    struct tr_train_event first; /* as `last`, of the first event with figures; steps 0 before */
-    struct tr_train_event last;  /* figures of the last step; its strings are not valid */
-    struct tr_train_event test;  /* of the last evaluation, with the same restriction; examples 0 before */
-    char test_name[32];
-    char *out_word;   /* `out` for a command line to be copied */
-    char *checkpoint; /* path of the last one, or NULL */
     bool broken;      /* stdout could not be written: the run was asked to stop */
 };
 

@@ -16,41 +16,39 @@ static void print(struct tr_json_writer *json)
     tr_free(line);
 }
 
-void cli_json_start(struct cli_report *report, const char *command)
+void cli_json_start(const struct cli_facts *facts, const char *command)
 {
     struct tr_json_writer json;
-    if (report->log != CLI_LOG_JSON) return;
     tr_json_begin(&json, false);
-    tr_journal_add_start(&json, &report->info, report->out, command);
+    tr_journal_add_start(&json, &facts->info, facts->out, command);
     print(&json);
 }
 
-void cli_json_event(struct cli_report *report, const struct tr_train_event *event)
+void cli_json_event(const struct cli_facts *facts, const struct tr_train_event *event)
 {
     struct tr_json_writer json;
-    if (report->log == CLI_LOG_JSON && tr_journal_add_event(&json, report->info.classification, event))
+    if (tr_journal_add_event(&json, facts->info.classification, event))
         print(&json);
 }
 
-void cli_json_end(struct cli_report *report, tr_status status, const struct tr_train_info *now,
+void cli_json_end(const struct cli_facts *facts, const tr_trainer *trainer, tr_status status, const struct tr_train_info *now,
                   const char *hash)
 {
     struct tr_json_writer json;
     struct tr_train_statistics statistics = TR_TRAIN_STATISTICS_INIT;
-    if (report->log != CLI_LOG_JSON) return;
     const struct tr_journal_end end = {
         .status = status,
         .exit = cli_exit_of(status),
         .message = tr_error_message(),
         .step = now->step,
-        .seconds = report->last.seconds,
-        .examples_per_second = cli_report_speed(report),
-        .tokens_per_second = cli_report_speed(report) * now->tokens_per_example,
+        .seconds = facts->last.seconds,
+        .examples_per_second = cli_facts_speed(facts),
+        .tokens_per_second = cli_facts_speed(facts) * now->tokens_per_example,
         .hash = hash,
-        .checkpoint = report->checkpoint ? report->checkpoint : "",
+        .checkpoint = facts->checkpoint ? facts->checkpoint : "",
         .best = now->best_step >= 0 ? now : NULL,
         .statistics =
-            *hash && tr_trainer_statistics(report->trainer, &statistics) == TR_OK ? &statistics : NULL,
+            *hash && tr_trainer_statistics(trainer, &statistics) == TR_OK ? &statistics : NULL,
     };
     tr_json_begin(&json, false);
     tr_journal_add_end(&json, &end);

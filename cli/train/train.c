@@ -128,8 +128,8 @@ static void tell_of_checkpoint(const struct cli_report *report, int64_t step)
 {
     struct tr_train_info now = TR_TRAIN_INFO_INIT;
     cli_launched_note(CLI_NOTE_SAVED, step);
-    if (step < report->info.steps && tr_trainer_info(report->trainer, &now) == TR_OK &&
-        now.ranks < report->info.ranks)
+    if (step < report->facts.info.steps && tr_trainer_info(report->trainer, &now) == TR_OK &&
+        now.ranks < report->facts.info.ranks)
         cli_launched_note(CLI_NOTE_FEWER, now.ranks);
 }
 
@@ -172,7 +172,7 @@ static tr_status carry_out(tr_trainer *trainer, const struct cli_train_options *
     struct cli_report report = report_of(trainer, options, out);
     TR_TRY(cli_report_begin(&report));
     if (options->placement) TR_TRY(cli_placement_print(trainer, report.log == CLI_LOG_JSON));
-    cli_launched_note(CLI_NOTE_BEGUN, report.info.step);
+    cli_launched_note(CLI_NOTE_BEGUN, report.facts.info.step);
     /* A launcher has told the user already. */
     cli_signals_watch(trainer, options->launched ? NULL : "finishing the step, saving");
     tr_status status = tr_trainer_run(trainer, listen, &report);

@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/files/file.h"
+#include "base/files/path.h"
 #include "base/reason.h"
 
 #include <assert.h>

@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "cli/manual/manual.h"
+#include "cli/program/arguments.h"
 #include "cli/program/commands.h"
 #include "cli/session.h"
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "cli/program/command.h"
+#include "cli/program/commands.h"
 #include "cli/session.h"
 
 static const char *const commands[] = {"train",       "launch",    "compare",      "eval",      "predict",

@@ -1,0 +1,17 @@
+/* The words behind a command's name, read by its option table. */
+#ifndef CLI_ARGUMENTS_H
+#define CLI_ARGUMENTS_H
+
+#include "cli/program/command.h"
+
+/* Reads a command's options from defaults, `environment` ("NAME=value", ends with NULL) and the arguments
+   after its name. *out is returned, free with cli_command_release(). TR_EINVAL. */
+tr_status cli_command_read(const struct cli_command *command, int argc, const char *const *argv,
+                           const char *const *environment, void **out);
+/* Accepts NULL, nulls the pointer. */
+void cli_command_release(const struct cli_command *command, void **options);
+
+/* What other programs take for "more words" and for their version: -v, --verbose. */
+bool cli_is_verbose(const char *word);
+
+#endif
