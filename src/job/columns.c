@@ -46,8 +46,8 @@ static tr_status read_labels(const struct tr_csv_options *options, struct tr_job
 static tr_status read_table(const struct tr_job *job, const struct tr_csv_options *options,
                             struct tr_job_columns *out)
 {
-    const bool mean = options->missing == TR_CSV_MISSING_MEAN;
-    if (mean || options->missing == TR_CSV_MISSING_CONSTANT)
+    const bool mean = options->missing == TR_MISSING_MEAN;
+    if (mean || options->missing == TR_MISSING_CONSTANT)
         TR_TRY(read_fill(job, mean, options->missing_value, out));
     return read_labels(options, out);
 }
@@ -55,8 +55,8 @@ static tr_status read_table(const struct tr_job *job, const struct tr_csv_option
 static tr_status read_memory(const struct tr_job *job, const struct tr_memory_options *options,
                              struct tr_job_columns *out)
 {
-    if (options->missing == TR_MEMORY_MISSING_STOP) return TR_OK;
-    return read_fill(job, options->missing == TR_MEMORY_MISSING_MEAN, options->missing_value, out);
+    if (options->missing == TR_MISSING_STOP) return TR_OK;
+    return read_fill(job, options->missing == TR_MISSING_MEAN, options->missing_value, out);
 }
 
 tr_status tr_job_columns_read(const struct tr_job *job, struct tr_job_columns *out)

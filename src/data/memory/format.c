@@ -9,18 +9,14 @@
 #include "data/memory/format.h"
 #include "data/memory/kept.h"
 #include "data/state.h"
+#include "data/tables/missing.h"
 #include "data/tables/scaling.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-static const struct tr_choice missing_choices[] = {
-    {.name = "stop", .value = TR_MEMORY_MISSING_STOP, .help = "end with an error that names the place"},
-    {.name = "mean", .value = TR_MEMORY_MISSING_MEAN, .help = "the mean of the feature in the training data"},
-    {.name = "constant", .value = TR_MEMORY_MISSING_CONSTANT, .help = "`missing_value`"},
-    {.name = NULL},
-};
+static const struct tr_choice missing_choices[] = {TR_MISSING_CHOICES("feature", ), {.name = NULL}};
 
 #define FIELD(name) .offset = offsetof(struct tr_memory_options, name)
 static const struct tr_option memory_options[] = {
@@ -51,7 +47,7 @@ struct view {
     tr_source base;
     struct tr_kept *kept;
     struct tr_scaling scaling; /* of numbers; else none */
-    int32_t missing;           /* enum tr_memory_missing */
+    int32_t missing;           /* enum tr_missing */
     float missing_value;
     bool changes; /* numbers are not those of the caller */
 };
@@ -62,13 +58,12 @@ static tr_status fill_gaps(const struct view *view, int64_t index, float *number
 {
     for (int32_t i = 0; i < view->base.info.floats; i++) {
         if (!isnan(numbers[i])) continue;
-        if (view->missing == TR_MEMORY_MISSING_STOP)
+        if (view->missing == TR_MISSING_STOP)
             return tr_fail(TR_EFORMAT,
                            "number %" PRId32 " of example %" PRId64
                            " is NaN; correct it, or set missing: mean or constant",
                            i, index);
-        numbers[i] =
-            view->missing == TR_MEMORY_MISSING_MEAN ? (float)view->scaling.fill[i] : view->missing_value;
+        numbers[i] = view->missing == TR_MISSING_MEAN ? (float)view->scaling.fill[i] : view->missing_value;
     }
     return TR_OK;
 }
@@ -149,7 +144,7 @@ static tr_status measure(struct view *view, const struct tr_memory_options *opti
 {
     const int64_t count = view->base.info.count;
     TR_TRY(tr_scaling_create(view->base.info.floats, &view->scaling));
-    if (options->missing == TR_MEMORY_MISSING_MEAN)
+    if (options->missing == TR_MISSING_MEAN)
         TR_TRY(tr_scaling_measure_present(&view->scaling, count, raw_row, view, options->name));
     return options->standardize ? tr_scaling_measure(&view->scaling, count, filled_row, view) : TR_OK;
 }
@@ -163,7 +158,7 @@ static tr_status take_scaling(struct view *view, const struct tr_memory_options 
                        "the data \"%s\" have %" PRId32
                        " numbers an example, the model was trained with %" PRId32 "; give the same features",
                        options->name, view->base.info.floats, view->scaling.count);
-    if (options->missing == TR_MEMORY_MISSING_MEAN && !view->scaling.fill)
+    if (options->missing == TR_MISSING_MEAN && !view->scaling.fill)
         return tr_fail(TR_EMISMATCH,
                        "the data \"%s\": missing: mean takes the means of the training data, which were read "
                        "without; set it for data.train too",
@@ -198,14 +193,14 @@ static tr_status fill(struct view *view, const struct tr_memory_options *options
         TR_TRY(state ? take_scaling(view, options, state, &classes) : measure(view, options));
         view->changes = view->kept->gaps || !tr_scaling_is_plain(&view->scaling);
     } else {
-        if (options->standardize || options->missing != TR_MEMORY_MISSING_STOP)
+        if (options->standardize || options->missing != TR_MISSING_STOP)
             return tr_fail(TR_EINVAL,
                            "the data \"%s\" are no numbers: standardize and missing mean nothing for them",
                            options->name);
         TR_TRY(tr_state_read_classes(state, &classes));
     }
     TR_TRY(settle_classes(view, options->name, classes));
-    if (view->kept->gaps && options->missing == TR_MEMORY_MISSING_STOP && !view->kept->read) {
+    if (view->kept->gaps && options->missing == TR_MISSING_STOP && !view->kept->read) {
         float *row = tr_alloc((size_t)info->floats, sizeof *row);
         tr_status status = row ? TR_OK : TR_ENOMEM;
         for (int64_t i = 0; status == TR_OK && i < info->count; i++) status = filled_row(view, i, row);

@@ -3,12 +3,11 @@
 #define TR_DATA_MEMORY_FORMAT_H
 
 #include "data/source.h"
-
-enum tr_memory_missing { TR_MEMORY_MISSING_STOP, TR_MEMORY_MISSING_MEAN, TR_MEMORY_MISSING_CONSTANT };
+#include "data/tables/missing.h"
 
 struct tr_memory_options {
     char *name;
-    int32_t missing; /* enum tr_memory_missing */
+    int32_t missing; /* enum tr_missing */
     double missing_value;
     bool standardize;
 };

@@ -38,13 +38,7 @@ static const struct tr_choice label_uses[] = {
      .help = "a name, also where it looks like a number; classes are numbered in the order of their names"},
     {.name = NULL},
 };
-static const struct tr_choice gaps[] = {
-    {.name = "stop", .value = TR_CSV_MISSING_STOP, .help = "end with an error that names the place"},
-    {.name = "skip", .value = TR_CSV_MISSING_SKIP, .help = "leave the row out"},
-    {.name = "mean", .value = TR_CSV_MISSING_MEAN, .help = "the mean of the column in the training data"},
-    {.name = "constant", .value = TR_CSV_MISSING_CONSTANT, .help = "`missing_value`"},
-    {.name = NULL},
-};
+static const struct tr_choice gaps[] = {TR_MISSING_CHOICES("column", TR_MISSING_SKIPS), {.name = NULL}};
 
 #define FIELD(name) .offset = offsetof(struct tr_csv_options, name)
 static const struct tr_option csv_options[] = {
@@ -176,7 +170,7 @@ static const struct tr_source_class csv_class = {
 /* Whether the current row, which is good, is left out for what it misses. */
 static bool is_left_out(const struct tr_csv_table *table)
 {
-    return table->gaps && table->options->missing == TR_CSV_MISSING_SKIP;
+    return table->gaps && table->options->missing == TR_MISSING_SKIP;
 }
 
 /* *left_out: rows that miss something. */
@@ -253,7 +247,7 @@ static tr_status fill_gaps(const struct tr_csv_table *table, bool trained, struc
 {
     const struct tr_source_info *info = &source->base.info;
     const struct tr_csv_options *options = table->options;
-    bool mean = options->missing == TR_CSV_MISSING_MEAN;
+    bool mean = options->missing == TR_MISSING_MEAN;
     if (mean && !trained)
         TR_TRY(tr_scaling_measure_present(&source->scaling, info->count, row_of, source, table->path));
     if (mean && !source->scaling.fill)

@@ -68,7 +68,7 @@ static void guess_header(struct tr_csv_table *table, const struct tr_lines *line
 {
     int32_t numbers = 0, name = -1, label = plain_label_column(table);
     for (int32_t i = 0; i < table->columns; i++) {
-        bool gap = table->options->missing != TR_CSV_MISSING_STOP && tr_csv_is_missing(table->fields[i]);
+        bool gap = table->options->missing != TR_MISSING_STOP && tr_csv_is_missing(table->fields[i]);
         if (is_number(table->fields[i]))
             numbers++;
         else if (name < 0 && i != label && !gap && !is_skipped_by_number(table, i))
@@ -283,7 +283,7 @@ static tr_status read_field(struct tr_csv_table *table, const struct tr_lines *l
     struct tr_csv_field field = table->fields[i];
     int missing = table->options->missing;
     bool gap_allowed =
-        missing == TR_CSV_MISSING_SKIP || (missing != TR_CSV_MISSING_STOP && !table->is_label[i]);
+        missing == TR_MISSING_SKIP || (missing != TR_MISSING_STOP && !table->is_label[i]);
     if (gap_allowed && tr_csv_is_missing(field)) {
         table->gaps = true;
         table->row[i] = NAN;

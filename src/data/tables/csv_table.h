@@ -7,16 +7,11 @@
 
 #include "data/images/class_names.h"
 #include "data/tables/csv_fields.h"
+#include "data/tables/missing.h"
 
 #define TR_CSV_CLASSES_MAX (1 << 20)
 
 enum tr_csv_label { TR_CSV_CLASS, TR_CSV_VALUE, TR_CSV_NONE, TR_CSV_NAME };
-enum tr_csv_missing {
-    TR_CSV_MISSING_STOP,
-    TR_CSV_MISSING_SKIP,
-    TR_CSV_MISSING_MEAN,
-    TR_CSV_MISSING_CONSTANT
-};
 enum tr_csv_header { TR_CSV_HEADER_AUTO, TR_CSV_HEADER_YES, TR_CSV_HEADER_NO };
 
 struct tr_csv_options {
@@ -26,7 +21,7 @@ struct tr_csv_options {
     int label;     /* enum tr_csv_label */
     struct tr_string_list label_columns, skip_columns;
     int32_t classes;
-    int missing; /* enum tr_csv_missing */
+    int missing; /* enum tr_missing */
     double missing_value;
     bool standardize;
     int on_bad_record;

@@ -8,18 +8,16 @@
 #include "base/fail.h"
 #include "data/files/lines.h"
 #include "data/text/token_ids.h"
-#include "data/text/vocabulary.h"
+#include "data/text/words_source.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 struct corpus_options {
     char *path;
-    int unit; /* enum tr_unit */
-    int32_t window, stride;
+    struct tr_words_options words;
+    int32_t window, stride, ids;
     double begin, end;
-    bool lower_case;
-    int32_t min_count, max_words, ids;
 };
 
 #define FIELD(name) .offset = offsetof(struct corpus_options, name)
@@ -33,7 +31,7 @@ static const struct tr_option corpus_options[] = {
              "low byte first"},
     {.key = "unit",
      .type = TR_OPTION_CHOICE,
-     FIELD(unit),
+     FIELD(words.unit),
      .fallback = "characters",
      .choices = tr_unit_choices,
      .help = "what a token is"},
@@ -65,36 +63,13 @@ static const struct tr_option corpus_options[] = {
      .most = 1,
      .flags = TR_OPTION_ABOVE_LEAST,
      .help = "where it ends, likewise: training data to 0.9 and validation data from 0.9 share a file"},
-    {.key = "lower_case",
-     .type = TR_OPTION_BOOL,
-     FIELD(lower_case),
-     .fallback = "false",
-     .help = "read A to Z as a to z"},
-    {.key = "min_count",
-     .type = TR_OPTION_INT32,
-     FIELD(min_count),
-     .fallback = "1",
-     .least = 1,
-     .most = INT32_MAX,
-     .help = "words or characters that occur less often in the training text are unknown"},
-    {.key = "max_words",
-     .type = TR_OPTION_INT32,
-     FIELD(max_words),
-     .fallback = "0",
-     .most = TR_VOCABULARY_MAX,
-     .help = "size of the vocabulary, the unknown word included; the rarest are left out; 0 keeps all"},
+    TR_OPTIONS_WORDS(struct corpus_options),
     {.key = "ids",
      .type = TR_OPTION_INT32,
      FIELD(ids),
      .fallback = "0",
      .most = TR_IDS_MAX,
      .help = "with unit: ids, how many there are"},
-};
-
-struct corpus_source {
-    tr_source base;
-    tr_vocabulary *vocabulary;
-    int32_t *tokens; /* the stream */
 };
 
 /* ---- the class ---- */
@@ -108,25 +83,16 @@ static tr_status corpus_digest(const tr_source *base, tr_sha256 *hash)
     return TR_OK;
 }
 
-static tr_status corpus_state(const tr_source *base, char **text)
-{
-    const struct corpus_source *source = (const struct corpus_source *)base;
-    return tr_vocabulary_write(source->vocabulary, base->info.classes, text);
-}
-
 static tr_status corpus_show(const tr_source *base, int64_t index, struct tr_text *text)
 {
-    const struct corpus_source *source = (const struct corpus_source *)base;
-    tr_vocabulary_show(source->vocabulary, base->stream + index * base->stride, base->window, text);
-    tr_text_add(text, "\n");
+    tr_words_show((const struct tr_words_source *)base, index * base->stride, base->window, text);
     return TR_OK;
 }
 
 static void corpus_destroy(tr_source *base)
 {
-    struct corpus_source *source = (struct corpus_source *)base;
-    tr_vocabulary_destroy(&source->vocabulary);
-    tr_free(source->tokens);
+    struct tr_words_source *source = (struct tr_words_source *)base;
+    tr_words_release(source);
     tr_free(source);
 }
 
@@ -137,7 +103,7 @@ static const struct tr_source_class corpus_class = {
     .labelled = tr_source_window_labels,
     .digest = corpus_digest,
     .state_name = "vocabulary.txt",
-    .state = corpus_state,
+    .state = tr_words_state,
     .show = corpus_show,
     .destroy = corpus_destroy,
 };
@@ -193,27 +159,21 @@ static tr_status find_part(struct reading *reading, const tr_vocabulary *vocabul
     return TR_OK;
 }
 
-static tr_status make_vocabulary(struct reading *reading, const char *state, struct corpus_source *source)
+static tr_status make_vocabulary(struct reading *reading, const char *state, struct tr_words_source *source)
 {
     const struct corpus_options *options = reading->options;
     int32_t classes;
-    if (state) {
-        TR_TRY(tr_vocabulary_read(state, &source->vocabulary, &classes));
-        if (tr_vocabulary_unit(source->vocabulary) == TR_UNIT_IDS)
-            return tr_fail(TR_EMISMATCH, "%s: the network was trained on ids; set unit: ids", reading->path);
-    } else {
-        TR_TRY(
-            tr_vocabulary_create((enum tr_unit)options->unit, options->lower_case, 0, &source->vocabulary));
-    }
+    TR_TRY(tr_words_begin(source, &options->words, 0, state, &classes));
+    if (state && tr_vocabulary_unit(source->vocabulary) == TR_UNIT_IDS)
+        return tr_fail(TR_EMISMATCH, "%s: the network was trained on ids; set unit: ids", reading->path);
     TR_TRY(check_text(reading, source->vocabulary));
     TR_TRY(find_part(reading, source->vocabulary));
-    if (state) return TR_OK;
-    TR_TRY(tr_vocabulary_count(source->vocabulary, reading->text, reading->length));
-    return tr_vocabulary_settle(source->vocabulary, options->min_count, options->max_words);
+    if (!state) TR_TRY(tr_vocabulary_count(source->vocabulary, reading->text, reading->length));
+    return tr_words_settle(source, &options->words, state);
 }
 
 /* The stream of a text. */
-static tr_status fill_from_text(struct reading *reading, const char *state, struct corpus_source *source,
+static tr_status fill_from_text(struct reading *reading, const char *state, struct tr_words_source *source,
                                 int64_t *tokens)
 {
     TR_TRY(make_vocabulary(reading, state, source));
@@ -225,18 +185,15 @@ static tr_status fill_from_text(struct reading *reading, const char *state, stru
 }
 
 /* The same of a file of ids. */
-static tr_status fill_from_ids(struct reading *reading, const char *state, struct corpus_source *source,
+static tr_status fill_from_ids(struct reading *reading, const char *state, struct tr_words_source *source,
                                int64_t *tokens)
 {
     const struct corpus_options *options = reading->options;
     int64_t all, first, end;
     int32_t classes, ids = options->ids;
-    if (state)
-        TR_TRY(tr_vocabulary_read(state, &source->vocabulary, &classes));
-    else if (ids > 0)
-        TR_TRY(tr_vocabulary_create(TR_UNIT_IDS, false, 0, &source->vocabulary));
-    else
+    if (!state && ids <= 0)
         return tr_fail(TR_EINVAL, "%s: unit is ids, but not how many there are; set ids", reading->path);
+    TR_TRY(tr_words_begin(source, &options->words, 0, state, &classes));
     if (!state) TR_TRY(tr_vocabulary_settle_ids(source->vocabulary, ids));
     if (state && tr_vocabulary_unit(source->vocabulary) != TR_UNIT_IDS)
         return tr_fail(TR_EMISMATCH, "%s: unit is ids, the network was trained on another one",
@@ -250,13 +207,13 @@ static tr_status fill_from_ids(struct reading *reading, const char *state, struc
     return TR_OK;
 }
 
-static tr_status fill(struct reading *reading, const char *state, struct corpus_source *source)
+static tr_status fill(struct reading *reading, const char *state, struct tr_words_source *source)
 {
     const struct corpus_options *options = reading->options;
     struct tr_source_info *info = &source->base.info;
     int64_t tokens = 0;
-    TR_TRY(options->unit == TR_UNIT_IDS ? fill_from_ids(reading, state, source, &tokens)
-                                        : fill_from_text(reading, state, source, &tokens));
+    TR_TRY(options->words.unit == TR_UNIT_IDS ? fill_from_ids(reading, state, source, &tokens)
+                                              : fill_from_text(reading, state, source, &tokens));
     source->base.stream = source->tokens;
     source->base.window = options->window;
     source->base.stride = options->stride ? options->stride : options->window;
@@ -272,7 +229,7 @@ static void skip_mark(struct reading *reading)
 {
     reading->text = (const char *)reading->file.data;
     reading->length = reading->file.size;
-    if (reading->options->unit == TR_UNIT_BYTES) return;
+    if (reading->options->words.unit == TR_UNIT_BYTES) return;
     const size_t mark = tr_encoding_mark(reading->text, reading->length);
     reading->text += mark;
     reading->length -= mark;
@@ -284,13 +241,13 @@ static tr_status corpus_open(const void *options_, const char *directory, const 
     tr_status status = TR_ENOMEM;
     struct reading reading = {.options = options};
     char *path = tr_source_path(directory, options->path);
-    struct corpus_source *source = tr_alloc_zero(1, sizeof *source);
+    struct tr_words_source *source = tr_alloc_zero(1, sizeof *source);
     if (!path || !source) goto out;
     source->base.class = &corpus_class;
     reading.path = path;
     TR_TRY_GOTO(tr_load_file(path, &reading.file), out);
     skip_mark(&reading);
-    if (options->unit != TR_UNIT_BYTES && options->unit != TR_UNIT_IDS)
+    if (options->words.unit != TR_UNIT_BYTES && options->words.unit != TR_UNIT_IDS)
         TR_TRY_GOTO(tr_encoding_check(path, reading.text, reading.length), out);
     TR_TRY_GOTO(fill(&reading, state, source), out);
     *out = &source->base;

@@ -3,17 +3,17 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "data/text/text_labels.h"
-#include "data/text/vocabulary.h"
+#include "data/text/words_source.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 struct text_options {
     char *path;
-    int unit; /* enum tr_unit */
-    bool tags, lower_case;
+    struct tr_words_options words;
+    bool tags;
     struct tr_text_form form;
-    int32_t classes, min_count, max_words, max_tokens;
+    int32_t classes, max_tokens;
     int on_bad_record;
     double max_bad;
 };
@@ -52,29 +52,12 @@ static const struct tr_option text_options[] = {
      .help = "each token has a label of its own: numbers from 0 split by blanks, - for a token without one"},
     {.key = "unit",
      .type = TR_OPTION_CHOICE,
-     FIELD(unit),
+     FIELD(words.unit),
      .fallback = "words",
      .choices = tr_text_unit_choices,
      .help = "what a token is"},
     TR_OPTION_CLASSES(struct text_options, TR_TEXT_CLASSES_MAX),
-    {.key = "lower_case",
-     .type = TR_OPTION_BOOL,
-     FIELD(lower_case),
-     .fallback = "false",
-     .help = "read A to Z as a to z"},
-    {.key = "min_count",
-     .type = TR_OPTION_INT32,
-     FIELD(min_count),
-     .fallback = "1",
-     .least = 1,
-     .most = INT32_MAX,
-     .help = "words that occur less often in the training text are unknown"},
-    {.key = "max_words",
-     .type = TR_OPTION_INT32,
-     FIELD(max_words),
-     .fallback = "0",
-     .most = TR_VOCABULARY_MAX,
-     .help = "size of the vocabulary, the unknown word included; the rarest words are left out; 0 keeps all"},
+    TR_OPTIONS_WORDS(struct text_options),
     {.key = "max_tokens",
      .type = TR_OPTION_INT32,
      FIELD(max_tokens),
@@ -113,19 +96,18 @@ static const struct tr_option text_options[] = {
 };
 
 struct text_source {
-    tr_source base;
-    tr_vocabulary *vocabulary;
-    int32_t *tokens;             /* examples one after another */
-    int64_t *start;              /* [count + 1] in tokens */
-    int32_t *label;              /* [count], or of all tokens; NULL without labels */
-    struct tr_class_names names; /* of classes, where labels are names */
+    struct tr_words_source words; /* examples one after another */
+    int64_t *start;               /* [count + 1] in tokens */
+    int32_t *label;               /* [count], or of all tokens; NULL without labels */
+    struct tr_class_names names;  /* of classes, where labels are names */
 };
 
 static tr_status text_read(const tr_source *base, int64_t index, void *features, int64_t *length, void *label)
 {
     const struct text_source *source = (const struct text_source *)base;
     *length = source->start[index + 1] - source->start[index];
-    if (features) memcpy(features, source->tokens + source->start[index], (size_t)*length * sizeof(int32_t));
+    if (features)
+        memcpy(features, source->words.tokens + source->start[index], (size_t)*length * sizeof(int32_t));
     if (label && base->info.labels == TR_LABEL_TOKENS)
         memcpy(label, source->label + source->start[index], (size_t)*length * sizeof(int32_t));
     else if (label && source->label)
@@ -145,7 +127,7 @@ static tr_status text_digest(const tr_source *base, tr_sha256 *hash)
     const struct text_source *source = (const struct text_source *)base;
     size_t count = (size_t)base->info.count;
     tr_sha256_add(hash, source->start, (count + 1) * sizeof *source->start);
-    tr_sha256_add(hash, source->tokens, (size_t)source->start[count] * sizeof *source->tokens);
+    tr_sha256_add(hash, source->words.tokens, (size_t)source->start[count] * sizeof *source->words.tokens);
     if (base->info.labels == TR_LABEL_TOKENS) count = (size_t)source->start[count];
     if (source->label) tr_sha256_add(hash, source->label, count * sizeof *source->label);
     return TR_OK;
@@ -156,7 +138,7 @@ static tr_status text_state(const tr_source *base, char **text)
     const struct text_source *source = (const struct text_source *)base;
     struct tr_text state = TR_TEXT_INIT;
     char *words;
-    TR_TRY(tr_vocabulary_write(source->vocabulary, base->info.classes, &words));
+    TR_TRY(tr_words_state(base, &words));
     tr_text_add(&state, words);
     tr_free(words);
     tr_class_names_write(&source->names, &state);
@@ -167,16 +149,14 @@ static tr_status text_show(const tr_source *base, int64_t index, struct tr_text 
 {
     const struct text_source *source = (const struct text_source *)base;
     int64_t first = source->start[index];
-    tr_vocabulary_show(source->vocabulary, source->tokens + first, source->start[index + 1] - first, text);
-    tr_text_add(text, "\n");
+    tr_words_show(&source->words, first, source->start[index + 1] - first, text);
     return TR_OK;
 }
 
 static void text_destroy(tr_source *base)
 {
     struct text_source *source = (struct text_source *)base;
-    tr_vocabulary_destroy(&source->vocabulary);
-    tr_free(source->tokens);
+    tr_words_release(&source->words);
     tr_free(source->start);
     tr_free(source->label);
     tr_class_names_release(&source->names);
@@ -269,15 +249,16 @@ static tr_status encode_example(struct reading *reading, const struct tr_lines *
                                 const struct example *example, struct encoding *encoding)
 {
     struct text_source *source = encoding->source;
-    struct tr_source_info *info = &source->base.info;
+    struct tr_source_info *info = &source->words.base.info;
     const struct tr_text_record *record = &example->record;
-    int64_t length = tr_vocabulary_length(source->vocabulary, record->text, record->length);
+    int64_t length = tr_vocabulary_length(source->words.vocabulary, record->text, record->length);
     int64_t first = encoding->tokens;
     if (length > TR_TOKENS_MAX)
         return tr_lines_fail(lines, lines->line, "%" PRId64 " words; set max_tokens to cut long texts",
                              length);
-    if (!make_room(&source->tokens, first, length, &encoding->token_room)) return TR_ENOMEM;
-    tr_vocabulary_encode(source->vocabulary, record->text, record->length, length, source->tokens + first);
+    if (!make_room(&source->words.tokens, first, length, &encoding->token_room)) return TR_ENOMEM;
+    tr_vocabulary_encode(source->words.vocabulary, record->text, record->length, length,
+                         source->words.tokens + first);
     if (info->labels == TR_LABEL_TOKENS) {
         if (!make_room(&source->label, first, length, &encoding->label_room)) return TR_ENOMEM;
         TR_TRY(tr_text_labels_tags(&reading->labels, lines, record, source->label + first, length));
@@ -323,28 +304,23 @@ static tr_status walk(struct reading *reading, struct text_source *source, tr_vo
 static tr_status fill(struct reading *reading, const char *state, struct text_source *source)
 {
     const struct text_options *options = reading->options;
-    struct tr_source_info *info = &source->base.info;
+    struct tr_source_info *info = &source->words.base.info;
     struct tr_bad bad = {.action = (enum tr_bad_action)options->on_bad_record, .most = options->max_bad};
     struct tr_text_labels *labels = &reading->labels;
     if (options->tags && !options->form.labels)
         return tr_fail(TR_EINVAL, "%s: tags are labels; set labels: true", reading->path);
-    if (state) {
-        TR_TRY(tr_vocabulary_read(state, &source->vocabulary, &labels->classes));
-    } else {
-        TR_TRY(tr_vocabulary_create((enum tr_unit)options->unit, options->lower_case, options->max_tokens,
-                                    &source->vocabulary));
-    }
+    TR_TRY(tr_words_begin(&source->words, &options->words, options->max_tokens, state, &labels->classes));
     if (options->classes > 0) labels->classes = options->classes;
     TR_TRY(tr_text_labels_settle(labels, reading->path, (const char *)reading->file.data, reading->file.size,
                                  state));
-    reading->vocabulary = source->vocabulary;
-    TR_TRY(walk(reading, source, state ? NULL : source->vocabulary, &bad));
-    if (!state) TR_TRY(tr_vocabulary_settle(source->vocabulary, options->min_count, options->max_words));
+    reading->vocabulary = source->words.vocabulary;
+    TR_TRY(walk(reading, source, state ? NULL : source->words.vocabulary, &bad));
+    TR_TRY(tr_words_settle(&source->words, &options->words, state));
 
     info->count = bad.records - bad.bad;
     info->skipped = bad.bad;
     info->features = TR_FEATURE_TOKENS;
-    info->vocabulary = tr_vocabulary_size(source->vocabulary);
+    info->vocabulary = tr_vocabulary_size(source->words.vocabulary);
     info->labels = TR_LABEL_NONE;
     if (options->form.labels) {
         info->labels = options->tags ? TR_LABEL_TOKENS : TR_LABEL_CLASS;
@@ -371,17 +347,17 @@ static tr_status text_open(const void *options_, const char *directory, const ch
     char *path = tr_source_path(directory, options->path);
     struct text_source *source = tr_alloc_zero(1, sizeof *source);
     if (!path || !source) goto out;
-    source->base.class = &text_class;
+    source->words.base.class = &text_class;
     reading.path = path;
     TR_TRY_GOTO(tr_load_lines(path, &reading.file), out);
     TR_TRY_GOTO(fill(&reading, state, source), out);
     source->names = reading.labels.names;
-    *out = &source->base;
+    *out = &source->words.base;
     source = NULL;
 out:
     if (source) tr_class_names_release(&reading.labels.names);
     tr_free(reading.file.data);
-    if (source) text_destroy(&source->base);
+    if (source) text_destroy(&source->words.base);
     tr_free(path);
     return status;
 }

@@ -1,0 +1,21 @@
+/* What stands for a number that is missing: the choices of the option `missing`. */
+#ifndef TR_DATA_MISSING_H
+#define TR_DATA_MISSING_H
+
+#include "base/options/option.h"
+
+enum tr_missing { TR_MISSING_STOP, TR_MISSING_SKIP, TR_MISSING_MEAN, TR_MISSING_CONSTANT };
+
+/* The rows of a table of choices, without its end. `column` is the word for what a number is of, a string;
+   `skip`: the row for leaving examples out, TR_MISSING_SKIPS where that can be, or nothing. */
+#define TR_MISSING_CHOICES(column, skip)                                                                     \
+    {.name = "stop", .value = TR_MISSING_STOP, .help = "end with an error that names the place"},            \
+        skip{.name = "mean",                                                                                 \
+             .value = TR_MISSING_MEAN,                                                                       \
+             .help = "the mean of the " column " in the training data"},                                     \
+    {                                                                                                        \
+        .name = "constant", .value = TR_MISSING_CONSTANT, .help = "`missing_value`"                          \
+    }
+#define TR_MISSING_SKIPS {.name = "skip", .value = TR_MISSING_SKIP, .help = "leave the row out"},
+
+#endif
