@@ -28,7 +28,7 @@ make() {
   echo '/* One lane after the other, see vec.h. */' >"$tree/src/device/cpu/vectors/vec.h"
   # A declaration may be repeated, and files may keep types of one name to themselves.
   printf '#include "base/fail.h"\ntypedef struct tr_location tr_location;\nstruct options {\nstruct tr_location {\n' >"$tree/src/nn/model.c"
-  echo '/* Of src/base/fail.h. */' >"$tree/src/nn/model.h"
+  printf '/* Of src/base/fail.h. */\n#include "base/fail.h"\n' >"$tree/src/nn/model.h"
   printf '#include "nn/model.h"\nstruct options {\n    "see --help"\n' >"$tree/cli/train/main.c"
   echo '#include <trireme/status.h>' >"$tree/examples/01.c"
   mkdir -p "$(dirname "$tree/$1")"
@@ -37,7 +37,7 @@ make() {
 
 # sound: the tree as it stands passes every check.
 sound() {
-  for check in includes names flags streams paths portable; do
+  for check in includes circles names flags streams paths portable; do
     sh "$checks/$check.sh" "$tree" || { echo "$check.sh refused the sound tree"; exit 1; }
   done
 }
@@ -78,6 +78,8 @@ expect 'does not know' src/nn/model.c '#include <cblas.h>'
 expect 'belongs to' src/nn/model.c '#include <yaml.h>'
 expect 'C standard' include/trireme/train.h '#include <pthread.h>'
 expect 'is no layer' src/gpu/cuda.c '#include "base/fail.h"'
+check=circles
+expect 'src/base/fail.h' src/base/fail.h '#include "nn/model.h"'
 check=names
 expect 'the tag "tr_location"' src/base/fail.c 'struct tr_location {'
 expect 'the tag "tr_location"' cli/train/main.c 'enum tr_location {'
