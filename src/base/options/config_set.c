@@ -3,318 +3,13 @@
  * The place is found first and everything new is built aside, so that the tree changes in one step that
  * cannot fail.
  */
-#include "base/options/config_tree.h"
+#include "base/options/config_place.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
 
 #include <assert.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-struct step {
-    const char *text;
-    size_t length;
-    bool bracket;
-};
-
-struct path {
-    const char *text; /* the assignment */
-    size_t length;    /* of the path in it */
-    struct step step[TR_CONFIG_DEPTH_MAX];
-    int32_t count;
-};
-
-/* Where the value goes: at position `index` of `parent`; index == parent->count appends. `used` steps of the
-   path are spent on it, the others need new mappings. */
-struct place {
-    tr_config *parent;
-    int32_t index, used;
-    const char *key; /* of the new child where parent is a mapping */
-    size_t key_length;
-    enum tr_config_short form; /* in which what stands there now was written */
-    const char *first;         /* the key that its value has in full */
-};
-
-/* Who knows the short forms. */
-struct forms {
-    tr_config_forms of;
-    void *user;
-};
-
-#define PATH_ARGUMENTS(path) (int)(path)->length, (path)->text
-#define STEP_ARGUMENTS(step) (int)(step)->length, (step)->text
-
-static tr_status bad_path(const struct path *path, const char *why)
-{
-    return tr_fail(TR_EINVAL, "`set` %.*s: %s; write a path such as optimizer.rate or layers[2].units",
-                   PATH_ARGUMENTS(path), why);
-}
-
-/* Keys are written and read again as YAML, which is UTF-8. */
-static bool is_utf8(const char *text, size_t length)
-{
-    uint32_t character;
-    for (size_t at = 0, size; at < length; at += size)
-        if ((size = tr_text_utf8(text + at, &character)) == 0) return false;
-    return true;
-}
-
-static tr_status split_path(const char *assignment, struct path *path)
-{
-    const char *equals = strchr(assignment, '=');
-    if (!equals)
-        return tr_fail(TR_EINVAL, "`set` %s: expected path=value, as in optimizer.rate=1e-3", assignment);
-    *path = (struct path){.text = assignment, .length = (size_t)(equals - assignment)};
-    const char *at = assignment;
-    while (at < equals) {
-        struct step step = {at, 0, *at == '['};
-        if (step.bracket) {
-            step.text = ++at;
-            step.length = strcspn(at, "]=");
-            if (step.length == 0 || at[step.length] != ']')
-                return bad_path(path, "'[' without a number and ']'");
-            if (strspn(at, "0123456789") != step.length)
-                return bad_path(path, "what stands between '[' and ']' is no number");
-            at += step.length + 1;
-        } else {
-            step.length = strcspn(at, ".[]=");
-            if (step.length == 0) return bad_path(path, "empty key");
-            if (step.length > TR_CONFIG_KEY_MAX) return bad_path(path, "key too long");
-            if (!is_utf8(step.text, step.length)) return bad_path(path, "key that is no UTF-8");
-            at += step.length;
-        }
-        if (path->count == TR_CONFIG_DEPTH_MAX) return bad_path(path, "too many steps");
-        path->step[path->count++] = step;
-        if (*at == '.') {
-            at++;
-            if (at == equals) return bad_path(path, "ends in a point");
-        } else if (at < equals && *at != '[') {
-            return bad_path(path, "']' must be followed by a point or the end");
-        }
-    }
-    return path->count ? TR_OK
-                       : tr_fail(TR_EINVAL,
-                                 "`set` %s: no path stands before the =; write a path such as optimizer.rate",
-                                 assignment);
-}
-
-static tr_status fail_kind(const struct path *path, const tr_config *node, const struct step *step)
-{
-    char where[TR_CONFIG_PATH_SIZE];
-    tr_config_path(node, where, sizeof where);
-    if (node->text && where[0])
-        return tr_fail(TR_EINVAL,
-                       "`set` %.*s: %s is a text (\"%s\") and has no \"%.*s\"; replace it as a whole: "
-                       "%s={...}",
-                       PATH_ARGUMENTS(path), where, node->text, STEP_ARGUMENTS(step), where);
-    return tr_fail(TR_EINVAL, "`set` %.*s: %s is %s and has no \"%.*s\"", PATH_ARGUMENTS(path),
-                   where[0] ? where : "the document", tr_config_kind_name(node), STEP_ARGUMENTS(step));
-}
-
-/* The value of `name:`, or NULL. */
-static const tr_config *name_of(const tr_config *node)
-{
-    return node->kind == TR_CONFIG_MAPPING ? config_find(node, "name", 4) : NULL;
-}
-
-static bool has_name(const tr_config *node, const struct step *step)
-{
-    const tr_config *name = name_of(node);
-    return name && name->text && strlen(name->text) == step->length &&
-           memcmp(name->text, step->text, step->length) == 0;
-}
-
-/* Finds the item with `name:` in itself or in the value of its single key, where *holder points then. */
-static bool find_named(const tr_config *list, const struct step *step, int32_t *index, tr_config **holder)
-{
-    for (int32_t i = 0; i < list->count; i++) {
-        tr_config *item = list->child[i], *single = config_single(item);
-        if (has_name(item, step)) *holder = item;
-        if (!*holder && single && has_name(single, step)) *holder = single;
-        *index = i;
-        if (*holder) return true;
-    }
-    return false;
-}
-
-/* Whether an item is a text or has a single key, of `length` bytes at `kind`. */
-static bool has_kind(const tr_config *item, const char *kind, size_t length)
-{
-    const tr_config *single = config_single(item);
-    const char *own = single ? single->key : item->text;
-    return own && strncmp(own, kind, length) == 0 && own[length] == '\0';
-}
-
-/* Finds the item that is called "dense2" because it is the second of its kind. *holder stays NULL where
-   nothing but the kind is given. */
-static bool find_numbered(const tr_config *list, const struct step *step, int32_t *index, tr_config **holder)
-{
-    size_t length = step->length;
-    while (length > 0 && step->text[length - 1] >= '0' && step->text[length - 1] <= '9') length--;
-    size_t digits = step->length - length;
-    if (length == 0 || digits == 0 || digits > 5) return false;
-    long number = strtol(step->text + length, NULL, 10);
-    if (number == 0) return false;
-    for (int32_t i = 0; i < list->count; i++) {
-        if (!has_kind(list->child[i], step->text, length) || --number > 0) continue;
-        tr_config *single = config_single(list->child[i]);
-        if (single && name_of(single)) return false; /* it has another name */
-        if (single && single->kind == TR_CONFIG_MAPPING) *holder = single;
-        *index = i;
-        return true;
-    }
-    return false;
-}
-
-/* What an item is called by number of its kind, "dense2", into `buffer`; its own name where it has one. NULL
-   where it has none. */
-static const char *call_of(const tr_config *list, int32_t index, char *buffer, size_t size)
-{
-    const tr_config *item = list->child[index], *single = config_single((tr_config *)(uintptr_t)item);
-    const tr_config *name = name_of(item) ? name_of(item) : single ? name_of(single) : NULL;
-    const char *kind = single ? single->key : item->text;
-    int number = 1;
-    if (name && name->text) return strlen(name->text) <= TR_CONFIG_KEY_MAX ? name->text : NULL;
-    if (!kind || strlen(kind) > TR_CONFIG_KEY_MAX) return NULL;
-    for (int32_t i = 0; i < index; i++) number += has_kind(list->child[i], kind, strlen(kind));
-    snprintf(buffer, size, "%s%d", kind, number);
-    return buffer;
-}
-
-/* The name in a list that is nearest to a step, into `nearest`; "" where none is near. */
-static void find_nearest(const tr_config *list, const struct step *step, char *nearest, size_t size)
-{
-    char meant[TR_CONFIG_KEY_MAX + 1], one[TR_CONFIG_KEY_MAX + 16];
-    const char *pair[2] = {nearest, NULL};
-    snprintf(meant, sizeof meant, "%.*s", STEP_ARGUMENTS(step));
-    *nearest = '\0';
-    for (int32_t i = 0; i < list->count; i++) {
-        pair[1] = call_of(list, i, one, sizeof one);
-        if (!pair[1]) continue;
-        const char *best = tr_text_nearest(meant, *nearest ? pair : pair + 1, *nearest ? 2 : 1);
-        if (best && best == pair[1]) snprintf(nearest, size, "%s", pair[1]);
-    }
-}
-
-static tr_status fail_item(const struct path *path, const tr_config *list, const struct step *step)
-{
-    char where[TR_CONFIG_PATH_SIZE], nearest[TR_CONFIG_KEY_MAX + 16];
-    find_nearest(list, step, nearest, sizeof nearest);
-    tr_config_path(list, where, sizeof where);
-    return tr_fail(
-        TR_EINVAL,
-        "`set` %.*s: %s has no item with name: %.*s (%s:%d)%s%s%s (items can be called by number too)",
-        PATH_ARGUMENTS(path), where, STEP_ARGUMENTS(step), list->file ? list->file : "", (int)list->line,
-        *nearest ? "; did you mean \"" : "", nearest, *nearest ? "\"?" : "");
-}
-
-/* Finds the item of a list that a step means: its index, and the mapping where the path goes on if the item
-   was called by name (else NULL). */
-static tr_status find_item(const struct path *path, const tr_config *list, const struct step *step,
-                           int32_t *index, tr_config **holder)
-{
-    char where[TR_CONFIG_PATH_SIZE];
-    *holder = NULL;
-    if (step->bracket || strspn(step->text, "0123456789") >= step->length) {
-        long long number = step->length < 10 ? strtoll(step->text, NULL, 10) : INT64_MAX;
-        if (number >= list->count)
-            return tr_fail(TR_EINVAL, "`set` %.*s: %s has %d items, numbered from 0; there is no item %.*s",
-                           PATH_ARGUMENTS(path), tr_config_path(list, where, sizeof where), (int)list->count,
-                           STEP_ARGUMENTS(step));
-        *index = (int32_t)number;
-        return TR_OK;
-    }
-    if (find_named(list, step, index, holder) || find_numbered(list, step, index, holder)) return TR_OK;
-    return fail_item(path, list, step);
-}
-
-static struct place place_of(tr_config *node, int32_t used)
-{
-    struct place place = {.parent = node->parent, .used = used};
-    while (place.parent->child[place.index] != node) place.index++;
-    if (node->key) {
-        place.key = node->key;
-        place.key_length = strlen(node->key);
-    }
-    return place;
-}
-
-static enum tr_config_short form_of(const struct forms *forms, const tr_config *node, const char **key)
-{
-    *key = NULL;
-    return forms->of ? forms->of(forms->user, node, key) : TR_CONFIG_NO_SHORT;
-}
-
-/* Whether `node`, where the path goes on, is written in short; *place is where its full form goes. */
-static bool find_short(const struct forms *forms, tr_config *node, int32_t used, struct place *place)
-{
-    const char *first;
-    if (!node->parent || node->kind == TR_CONFIG_MAPPING) return false;
-    enum tr_config_short form = form_of(forms, node, &first);
-    if (form == TR_CONFIG_NO_SHORT || (form == TR_CONFIG_BY_NAME && node->kind != TR_CONFIG_SCALAR))
-        return false;
-    *place = place_of(node, used);
-    place->form = form;
-    place->first = first;
-    return true;
-}
-
-/* The value below the name of a section whose name is left out, else the node itself. */
-static tr_config *skip_name(const struct forms *forms, tr_config *node, const struct step *step)
-{
-    const char *first;
-    tr_config *single = step->bracket ? NULL : config_single(node);
-    if (!single || config_find(node, step->text, step->length)) return node;
-    return form_of(forms, node, &first) == TR_CONFIG_BY_NAME ? single : node;
-}
-
-static tr_status find_place(const struct path *path, const struct forms *forms, tr_config *root,
-                            struct place *out)
-{
-    tr_config *node = root;
-    for (int32_t i = 0; i < path->count; i++) {
-        const struct step *step = &path->step[i];
-        tr_config *child;
-        node = skip_name(forms, node, step);
-        if (node->kind == TR_CONFIG_NULL) {
-            *out = place_of(node, i);
-            return TR_OK;
-        }
-        if (find_short(forms, node, i, out)) return TR_OK;
-        bool list_item = node->kind == TR_CONFIG_SEQUENCE, by_name = false;
-        if (list_item) {
-            int32_t index = 0;
-            tr_config *holder = NULL;
-            TR_TRY(find_item(path, node, step, &index, &holder));
-            child = node->child[index];
-            by_name = holder && i + 1 < path->count;
-            if (by_name) child = holder;
-        } else if (node->kind == TR_CONFIG_MAPPING && !step->bracket) {
-            child = config_find(node, step->text, step->length);
-        } else {
-            return fail_kind(path, node, step);
-        }
-        if (!child) {
-            *out = (struct place){node, node->count, i + 1, step->text, step->length};
-            return TR_OK;
-        }
-        if (i + 1 < path->count && list_item && !by_name) {
-            /* The single key of an item may be left out. */
-            const struct step *next = &path->step[i + 1];
-            tr_config *single = config_single(child);
-            if (single && !next->bracket && !config_find(child, next->text, next->length)) child = single;
-        }
-        if (i + 1 == path->count || child->kind == TR_CONFIG_NULL) {
-            *out = place_of(child, i + 1);
-            return TR_OK;
-        }
-        node = child;
-    }
-    assert(0 && "the loop returns in its last round");
-    return TR_EINVAL;
-}
 
 /* Gives `node` a key, a copy of `key`. */
 static tr_status set_key(tr_config *node, const char *key, size_t length)
@@ -328,7 +23,7 @@ static tr_status set_key(tr_config *node, const char *key, size_t length)
 }
 
 /* Puts *node (replaced by its new parent; still owned by the caller) into a mapping under the key `step`. */
-static tr_status wrap(tr_config **node, const struct step *step)
+static tr_status wrap(tr_config **node, const struct config_step *step)
 {
     tr_config *mapping = config_new(TR_CONFIG_MAPPING, (*node)->file, 0, 0);
     if (!mapping) return TR_ENOMEM;
@@ -352,8 +47,8 @@ static void forget_lines(tr_config *node)
     for (int32_t i = 0; i < node->count; i++) forget_lines(node->child[i]);
 }
 
-static tr_status check_limits(const struct path *path, const tr_config *root, const struct place *place,
-                              const tr_config *value)
+static tr_status check_limits(const struct config_override *path, const tr_config *root,
+                              const struct config_place *place, const tr_config *value)
 {
     int32_t nodes = 0, depth = config_height(value);
     size_t bytes = place->key_length;
@@ -369,7 +64,7 @@ static tr_status check_limits(const struct path *path, const tr_config *root, co
 }
 
 /* Reads the value; a value with no text at all (path=) is nothing. */
-static tr_status parse_value(const struct path *path, tr_config **out)
+static tr_status parse_value(const struct config_override *path, tr_config **out)
 {
     const char *text = path->text + path->length + 1;
     char *where = tr_format("`set` %.*s", PATH_ARGUMENTS(path));
@@ -384,17 +79,18 @@ static tr_status parse_value(const struct path *path, tr_config **out)
 /* What stands at the place becomes a part of the value that is to replace it, whose only key is the next step
    of the path: under a key of its own, or as the name of the section. Nothing is to be done where the step is
    that key or name. */
-static tr_status keep_short(const struct path *path, struct place *place, tr_config **value, char **key)
+static tr_status keep_short(const struct config_override *path, struct config_place *place, tr_config **value,
+                            char **key)
 {
     const tr_config *old = place->parent->child[place->index];
-    const struct step *step = &path->step[place->used];
+    const struct config_step *step = &path->step[place->used];
     const char *name = place->form == TR_CONFIG_BY_NAME ? old->text : place->first;
     size_t length = strlen(name);
     if (step->length == length && memcmp(step->text, name, length) == 0) {
         place->form = TR_CONFIG_NO_SHORT;
         return TR_OK;
     }
-    if (place->form == TR_CONFIG_BY_NAME) return wrap(value, &(struct step){name, length, false});
+    if (place->form == TR_CONFIG_BY_NAME) return wrap(value, &(struct config_step){name, length, false});
     TR_TRY(config_reserve(*value));
     *key = tr_strdup(name);
     return *key ? TR_OK : TR_ENOMEM;
@@ -418,19 +114,19 @@ tr_status tr_config_set(tr_config *root, const char *assignment)
 tr_status tr_config_set_in(tr_config *root, const char *assignment, tr_config_forms forms_of, void *user)
 {
     assert(!root->parent);
-    const struct forms forms = {forms_of, user};
-    struct path path;
-    struct place place = {0};
+    const struct config_shorts forms = {forms_of, user};
+    struct config_override path;
+    struct config_place place = {0};
     tr_config *value = NULL;
     char *key = NULL;
-    TR_TRY(split_path(assignment, &path));
-    TR_TRY(find_place(&path, &forms, root, &place));
+    TR_TRY(config_split_path(assignment, &path));
+    TR_TRY(config_find_place(&path, &forms, root, &place));
     TR_TRY(parse_value(&path, &value));
 
     tr_status status = TR_OK;
     for (int32_t i = path.count - 1; i >= place.used; i--) {
         if (path.step[i].bracket) {
-            status = bad_path(&path, "a list that is not there has no items");
+            status = config_bad_path(&path, "a list that is not there has no items");
             goto fail;
         }
         TR_TRY_GOTO(wrap(&value, &path.step[i]), fail);

@@ -84,6 +84,8 @@ const struct tr_onnx_value *tr_onnx_value_of(const struct tr_onnx_graph *graph, 
 void tr_onnx_define(struct tr_onnx_graph *graph, const void *pointer, const struct tr_onnx_value *made);
 /* The same value as rows, elements in the order that devices have them: height, width, channels. */
 struct tr_onnx_value tr_onnx_as_rows(struct tr_onnx_graph *graph, const struct tr_onnx_value *value);
+/* A value of the same shape as another. */
+struct tr_onnx_value tr_onnx_alike(const struct tr_onnx_value *value, struct tr_onnx_name name);
 /* How a value is described under `name` (borrowed). */
 struct tr_onnx_info tr_onnx_describe(const struct tr_onnx_value *value, const char *name);
 
@@ -113,6 +115,15 @@ tr_status tr_onnx_activate(struct tr_onnx_graph *graph, const struct tr_traced *
 /* Translates an operation. TR_EUNSUPPORTED for one without counterpart. */
 tr_status tr_onnx_translate(struct tr_onnx_graph *graph, const struct tr_traced *traced);
 /* The same for operations of one kind. */
+tr_status tr_onnx_translate_conv(struct tr_onnx_graph *graph, const struct tr_traced *traced);
+tr_status tr_onnx_translate_winograd(struct tr_onnx_graph *graph, const struct tr_traced *traced);
+tr_status tr_onnx_translate_conv_transpose(struct tr_onnx_graph *graph, const struct tr_traced *traced);
+tr_status tr_onnx_translate_pool(struct tr_onnx_graph *graph, const struct tr_traced *traced);
+tr_status tr_onnx_translate_softmax(struct tr_onnx_graph *graph, const struct tr_traced *traced);
+tr_status tr_onnx_translate_rms_norm(struct tr_onnx_graph *graph, const struct tr_traced *traced);
+tr_status tr_onnx_translate_layer_norm(struct tr_onnx_graph *graph, const struct tr_traced *traced);
+tr_status tr_onnx_translate_group_norm(struct tr_onnx_graph *graph, const struct tr_traced *traced);
+tr_status tr_onnx_translate_batch_norm(struct tr_onnx_graph *graph, const struct tr_traced *traced);
 tr_status tr_onnx_translate_pixels(struct tr_onnx_graph *graph, const struct tr_traced *traced);
 tr_status tr_onnx_translate_standardize(struct tr_onnx_graph *graph, const struct tr_traced *traced);
 tr_status tr_onnx_translate_embedding(struct tr_onnx_graph *graph, const struct tr_traced *traced);

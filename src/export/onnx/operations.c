@@ -4,26 +4,14 @@
 #include "base/fail.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
-/* A value of the same shape as another. */
-static struct tr_onnx_value alike(const struct tr_onnx_value *value, struct tr_onnx_name name)
+struct tr_onnx_value tr_onnx_alike(const struct tr_onnx_value *value, struct tr_onnx_name name)
 {
     struct tr_onnx_value made = *value;
     made.name = name;
     made.ending.text[0] = 0;
     return made;
-}
-
-static struct tr_onnx_value image_of(const struct tr_sliding_window *window, int64_t channels,
-                                     struct tr_onnx_name name)
-{
-    return (struct tr_onnx_value){
-        .name = name,
-        .form = TR_ONNX_IMAGE,
-        .size = {window->out_h, window->out_w, channels},
-    };
 }
 
 /* The same elements as a vector, channels first: what follows must have its parameters in that order. */
@@ -40,7 +28,8 @@ static struct tr_onnx_name flattened(struct tr_onnx_graph *graph, const struct t
 static tr_status translate_activation(struct tr_onnx_graph *graph, const struct tr_traced *traced)
 {
     const struct tr_op_activation_forward *op = &traced->as.activation_forward;
-    struct tr_onnx_value y = alike(tr_onnx_value_of(graph, op->x), tr_onnx_value_of(graph, op->x)->name);
+    struct tr_onnx_value y =
+        tr_onnx_alike(tr_onnx_value_of(graph, op->x), tr_onnx_value_of(graph, op->x)->name);
     TR_TRY(tr_onnx_activate(graph, traced, op->activation, op->slope, &y.name));
     tr_onnx_define(graph, op->y, &y);
     return TR_OK;
@@ -55,7 +44,7 @@ static tr_status translate_add(struct tr_onnx_graph *graph, const struct tr_trac
         a = tr_onnx_as_rows(graph, &a);
         b = tr_onnx_as_rows(graph, &b);
     }
-    struct tr_onnx_value y = alike(&a, tr_onnx_emit(graph, "Add", 2, a.name.text, b.name.text));
+    struct tr_onnx_value y = tr_onnx_alike(&a, tr_onnx_emit(graph, "Add", 2, a.name.text, b.name.text));
     tr_onnx_define(graph, op->y, &y);
     return TR_OK;
 }
@@ -68,7 +57,7 @@ static struct tr_onnx_value join(struct tr_onnx_graph *graph, bool channels, str
         a = tr_onnx_as_rows(graph, &a);
         b = tr_onnx_as_rows(graph, &b);
     }
-    struct tr_onnx_value y = alike(&a, tr_onnx_emit(graph, "Concat", 2, a.name.text, b.name.text));
+    struct tr_onnx_value y = tr_onnx_alike(&a, tr_onnx_emit(graph, "Concat", 2, a.name.text, b.name.text));
     tr_onnx_attribute_integer(graph->onnx, "axis", channels ? 1 : -1);
     if (channels)
         y.size[2] += b.size[2];
@@ -136,7 +125,7 @@ static tr_status translate_scale(struct tr_onnx_graph *graph, const struct tr_tr
     const struct tr_op_scale *op = &traced->as.scale;
     const struct tr_onnx_value *x = tr_onnx_value_of(graph, op->x);
     struct tr_onnx_name factor = tr_onnx_local_number(graph, "factor", op->factor);
-    struct tr_onnx_value y = alike(x, tr_onnx_emit(graph, "Mul", 2, x->name.text, factor.text));
+    struct tr_onnx_value y = tr_onnx_alike(x, tr_onnx_emit(graph, "Mul", 2, x->name.text, factor.text));
     tr_onnx_define(graph, op->y, &y);
     return TR_OK;
 }
@@ -179,226 +168,7 @@ static tr_status translate_dense(struct tr_onnx_graph *graph, const struct tr_tr
     return TR_OK;
 }
 
-/* Attributes of convolutions and pools. A window that begins inside of the padding may end inside of it too.
- */
-static void add_window(struct tr_onnx_graph *graph, const struct tr_sliding_window *window)
-{
-    int64_t bottom = (int64_t)(window->out_h - 1) * window->stride_h +
-                     (int64_t)(window->kernel_h - 1) * window->dilation_h + 1 - window->in_h -
-                     window->pad_top;
-    int64_t right = (int64_t)(window->out_w - 1) * window->stride_w +
-                    (int64_t)(window->kernel_w - 1) * window->dilation_w + 1 - window->in_w -
-                    window->pad_left;
-    const int64_t kernel[] = {window->kernel_h, window->kernel_w};
-    const int64_t strides[] = {window->stride_h, window->stride_w};
-    const int64_t dilations[] = {window->dilation_h, window->dilation_w};
-    const int64_t pads[] = {window->pad_top, window->pad_left, bottom > 0 ? bottom : 0,
-                            right > 0 ? right : 0};
-    tr_onnx_attribute_integers(graph->onnx, "kernel_shape", 2, kernel);
-    tr_onnx_attribute_integers(graph->onnx, "strides", 2, strides);
-    tr_onnx_attribute_integers(graph->onnx, "pads", 4, pads);
-    if (dilations[0] > 1 || dilations[1] > 1)
-        tr_onnx_attribute_integers(graph->onnx, "dilations", 2, dilations);
-}
-
-/* [height][width][in][out] becomes [out][in][height][width]. */
-static struct tr_onnx_name kernel_of(struct tr_onnx_graph *graph, const struct tr_sliding_window *window,
-                                     int64_t in, int64_t out, const float *w)
-{
-    int64_t taps = (int64_t)window->kernel_h * window->kernel_w;
-    const int64_t size[] = {out, in, window->kernel_h, window->kernel_w};
-    struct tr_onnx_name name;
-    snprintf(name.text, sizeof name.text, "%s", tr_onnx_parameter_name(graph, w));
-    float *data = tr_onnx_floats(graph->onnx, name.text, 4, size);
-    for (int64_t o = 0; data && o < out; o++)
-        for (int64_t i = 0; i < in; i++)
-            for (int64_t tap = 0; tap < taps; tap++) *data++ = w[(tap * in + i) * out + o];
-    return name;
-}
-
-/* Readers choose how they compute it; `op` is of either definition. */
-static tr_status add_conv(struct tr_onnx_graph *graph, const struct tr_traced *traced,
-                          const struct tr_op_conv_forward *op)
-{
-    const struct tr_onnx_value *x = tr_onnx_value_of(graph, op->x);
-    const int64_t outputs = op->out_c;
-    struct tr_onnx_name weights = kernel_of(graph, &op->window, op->in_c, op->out_c, op->w), bias = {""};
-    assert(x->form == TR_ONNX_IMAGE);
-    if (op->b) bias = tr_onnx_parameter(graph, op->b, 1, &outputs);
-    struct tr_onnx_name name =
-        tr_onnx_emit(graph, "Conv", op->b ? 3 : 2, x->name.text, weights.text, bias.text);
-    add_window(graph, &op->window);
-    TR_TRY(tr_onnx_activate(graph, traced, op->activation, op->slope, &name));
-    struct tr_onnx_value y = image_of(&op->window, outputs, name);
-    tr_onnx_define(graph, op->y, &y);
-    return TR_OK;
-}
-
-static tr_status translate_conv(struct tr_onnx_graph *graph, const struct tr_traced *traced)
-{
-    return add_conv(graph, traced, &traced->as.conv_forward);
-}
-
-static tr_status translate_winograd(struct tr_onnx_graph *graph, const struct tr_traced *traced)
-{
-    return add_conv(graph, traced, &traced->as.winograd_forward.conv);
-}
-
-/* The input gradient of a convolution; the image that comes out is that one's input. Where strides leave rows
-   without a tap at its end, they are added. */
-static tr_status translate_conv_transpose(struct tr_onnx_graph *graph, const struct tr_traced *traced)
-{
-    const struct tr_op_conv_backward_data *op = &traced->as.conv_backward_data;
-    const struct tr_sliding_window *window = &op->window;
-    const struct tr_onnx_value *x = tr_onnx_value_of(graph, op->dy);
-    struct tr_onnx_name weights = kernel_of(graph, window, op->in_c, op->out_c, op->w);
-    assert(x->form == TR_ONNX_IMAGE);
-    int64_t left_h = (int64_t)(window->out_h - 1) * window->stride_h + window->kernel_h - window->in_h -
-                     window->pad_top,
-            left_w = (int64_t)(window->out_w - 1) * window->stride_w + window->kernel_w - window->in_w -
-                     window->pad_left;
-    struct tr_onnx_value y = {.form = TR_ONNX_IMAGE, .size = {window->in_h, window->in_w, op->in_c}};
-    y.name = tr_onnx_emit(graph, "ConvTranspose", 2, x->name.text, weights.text);
-    add_window(graph, window);
-    if (left_h < 0 || left_w < 0) {
-        const int64_t more[] = {left_h < 0 ? -left_h : 0, left_w < 0 ? -left_w : 0};
-        tr_onnx_attribute_integers(graph->onnx, "output_padding", 2, more);
-    }
-    tr_onnx_define(graph, op->dx, &y);
-    return TR_OK;
-}
-
-static tr_status translate_pool(struct tr_onnx_graph *graph, const struct tr_traced *traced)
-{
-    const struct tr_op_pool_forward *op = &traced->as.pool_forward;
-    const struct tr_onnx_value *x = tr_onnx_value_of(graph, op->x);
-    assert(x->form == TR_ONNX_IMAGE);
-    struct tr_onnx_value y =
-        image_of(&op->window, op->channels,
-                 tr_onnx_emit(graph, op->kind == TR_POOL_MAX ? "MaxPool" : "AveragePool", 1, x->name.text));
-    add_window(graph, &op->window);
-    if (op->count_border) tr_onnx_attribute_integer(graph->onnx, "count_include_pad", 1);
-    tr_onnx_define(graph, op->y, &y);
-    return TR_OK;
-}
-
-/* ---- rows ---- */
-
-static tr_status translate_softmax(struct tr_onnx_graph *graph, const struct tr_traced *traced)
-{
-    const struct tr_op_softmax_forward *op = &traced->as.softmax_forward;
-    struct tr_onnx_value x = *tr_onnx_value_of(graph, op->x);
-    if (x.form == TR_ONNX_IMAGE && op->width != x.size[2]) x = tr_onnx_as_rows(graph, &x);
-    struct tr_onnx_value y = alike(&x, tr_onnx_emit(graph, "Softmax", 1, x.name.text));
-    tr_onnx_attribute_integer(graph->onnx, "axis", x.form == TR_ONNX_IMAGE ? 1 : -1);
-    tr_onnx_define(graph, op->y, &y);
-    return TR_OK;
-}
-
-static struct tr_onnx_name mean_of(struct tr_onnx_graph *graph, bool image, const char *x)
-{
-    static const int64_t all[] = {1, 2, 3}, last[] = {-1};
-    struct tr_onnx_name mean = tr_onnx_emit(graph, "ReduceMean", 1, x);
-    tr_onnx_attribute_integers(graph->onnx, "axes", image ? 3 : 1, image ? all : last);
-    tr_onnx_attribute_integer(graph->onnx, "keepdims", 1);
-    return mean;
-}
-
-/* A parameter with a number for each of x's, `width` in all. */
-static struct tr_onnx_name parameter_like(struct tr_onnx_graph *graph, const float *values,
-                                          const struct tr_onnx_value *x, int64_t width)
-{
-    const int64_t size[] = {x->size[2], x->size[0], x->size[1]};
-    return x->form == TR_ONNX_IMAGE ? tr_onnx_parameter_of_image(graph, values, x->size, 1, 3, size)
-                                    : tr_onnx_parameter(graph, values, 1, &width);
-}
-
-/* x over the root of the mean of its squares and epsilon. */
-static struct tr_onnx_name over_root(struct tr_onnx_graph *graph, bool image, const char *x, float epsilon)
-{
-    struct tr_onnx_name number = tr_onnx_local_number(graph, "epsilon", epsilon);
-    struct tr_onnx_name square = tr_onnx_emit(graph, "Mul", 2, x, x);
-    struct tr_onnx_name mean = mean_of(graph, image, square.text);
-    struct tr_onnx_name raised = tr_onnx_emit(graph, "Add", 2, mean.text, number.text);
-    struct tr_onnx_name root = tr_onnx_emit(graph, "Sqrt", 1, raised.text);
-    return tr_onnx_emit(graph, "Div", 2, x, root.text);
-}
-
-static tr_status translate_rms_norm(struct tr_onnx_graph *graph, const struct tr_traced *traced)
-{
-    const struct tr_op_rms_norm_forward *op = &traced->as.rms_norm_forward;
-    const struct tr_onnx_value *x = tr_onnx_value_of(graph, op->x);
-    struct tr_onnx_name gamma = parameter_like(graph, op->gamma, x, op->width);
-    struct tr_onnx_name normal = over_root(graph, x->form == TR_ONNX_IMAGE, x->name.text, op->epsilon);
-    struct tr_onnx_value y = alike(x, tr_onnx_emit(graph, "Mul", 2, normal.text, gamma.text));
-    tr_onnx_define(graph, op->y, &y);
-    return TR_OK;
-}
-
-/* The operator set has no layer normalization of its own. */
-static tr_status translate_layer_norm(struct tr_onnx_graph *graph, const struct tr_traced *traced)
-{
-    const struct tr_op_layer_norm_forward *op = &traced->as.layer_norm_forward;
-    const struct tr_onnx_value *x = tr_onnx_value_of(graph, op->x);
-    bool image = x->form == TR_ONNX_IMAGE;
-    struct tr_onnx_name gamma = parameter_like(graph, op->gamma, x, op->width);
-    struct tr_onnx_name beta = parameter_like(graph, op->beta, x, op->width);
-    struct tr_onnx_name mean = mean_of(graph, image, x->name.text);
-    struct tr_onnx_name d = tr_onnx_emit(graph, "Sub", 2, x->name.text, mean.text);
-    struct tr_onnx_name normal = over_root(graph, image, d.text, op->epsilon);
-    struct tr_onnx_name scaled = tr_onnx_emit(graph, "Mul", 2, normal.text, gamma.text);
-    struct tr_onnx_value y = alike(x, tr_onnx_emit(graph, "Add", 2, scaled.text, beta.text));
-    tr_onnx_define(graph, op->y, &y);
-    return TR_OK;
-}
-
-/* Groups lie on an axis of their own, so that what is left of it is normalized. */
-static tr_status translate_group_norm(struct tr_onnx_graph *graph, const struct tr_traced *traced)
-{
-    const struct tr_op_group_norm_forward *op = &traced->as.group_norm_forward;
-    const struct tr_onnx_value *x = tr_onnx_value_of(graph, op->x);
-    const bool image = x->form == TR_ONNX_IMAGE, sequence = x->form == TR_ONNX_SEQUENCE;
-    const int64_t split[] = {0, op->groups, -1}, split_tokens[] = {0, 0, op->groups, -1};
-    const int64_t whole_image[] = {0, op->channels, x->size[0], x->size[1]};
-    const int64_t whole_tokens[] = {0, 0, op->channels}, whole[] = {0, op->channels};
-    const int64_t size[] = {op->channels, 1, 1};
-    struct tr_onnx_name apart =
-        tr_onnx_local_integers(graph, "groups", sequence ? 4 : 3, sequence ? split_tokens : split);
-    struct tr_onnx_name together = tr_onnx_local_integers(graph, "channels",
-                                                          image      ? 4
-                                                          : sequence ? 3
-                                                                     : 2,
-                                                          image      ? whole_image
-                                                          : sequence ? whole_tokens
-                                                                     : whole);
-    struct tr_onnx_name gamma = tr_onnx_parameter(graph, op->gamma, image ? 3 : 1, size);
-    struct tr_onnx_name beta = tr_onnx_parameter(graph, op->beta, image ? 3 : 1, size);
-    struct tr_onnx_name groups = tr_onnx_emit(graph, "Reshape", 2, x->name.text, apart.text);
-    struct tr_onnx_name mean = mean_of(graph, false, groups.text);
-    struct tr_onnx_name d = tr_onnx_emit(graph, "Sub", 2, groups.text, mean.text);
-    struct tr_onnx_name normal = over_root(graph, false, d.text, op->epsilon);
-    struct tr_onnx_name channels = tr_onnx_emit(graph, "Reshape", 2, normal.text, together.text);
-    struct tr_onnx_name scaled = tr_onnx_emit(graph, "Mul", 2, channels.text, gamma.text);
-    struct tr_onnx_value y = alike(x, tr_onnx_emit(graph, "Add", 2, scaled.text, beta.text));
-    tr_onnx_define(graph, op->y, &y);
-    return TR_OK;
-}
-
-static tr_status translate_batch_norm(struct tr_onnx_graph *graph, const struct tr_traced *traced)
-{
-    const struct tr_op_batch_norm_infer *op = &traced->as.batch_norm_infer;
-    struct tr_onnx_value x = *tr_onnx_value_of(graph, op->x);
-    if (x.form == TR_ONNX_IMAGE && op->channels != x.size[2]) x = tr_onnx_as_rows(graph, &x);
-    struct tr_onnx_name gamma = tr_onnx_parameter(graph, op->gamma, 1, &op->channels);
-    struct tr_onnx_name beta = tr_onnx_parameter(graph, op->beta, 1, &op->channels);
-    struct tr_onnx_name mean = tr_onnx_parameter(graph, op->mean, 1, &op->channels);
-    struct tr_onnx_name variance = tr_onnx_parameter(graph, op->var, 1, &op->channels);
-    struct tr_onnx_value y = alike(&x, tr_onnx_emit(graph, "BatchNormalization", 5, x.name.text, gamma.text,
-                                                    beta.text, mean.text, variance.text));
-    tr_onnx_attribute_float(graph->onnx, "epsilon", op->epsilon);
-    tr_onnx_define(graph, op->y, &y);
-    return TR_OK;
-}
+/* ---- what layers take in another form ---- */
 
 /* An image that a layer takes as tokens, or the other way round: from now on it is that for all readers. */
 static void take_tokens(struct tr_onnx_graph *graph, const struct tr_traced *traced)
@@ -458,7 +228,7 @@ static tr_status translate_slice(struct tr_onnx_graph *graph, const struct tr_tr
     struct tr_onnx_name to = tr_onnx_local_integers(graph, "end", 1, &end);
     struct tr_onnx_name axis = tr_onnx_local_integers(graph, "axis", 1, &last);
     struct tr_onnx_value y =
-        alike(&x, tr_onnx_emit(graph, "Slice", 4, x.name.text, from.text, to.text, axis.text));
+        tr_onnx_alike(&x, tr_onnx_emit(graph, "Slice", 4, x.name.text, from.text, to.text, axis.text));
     y.width = op->width[1];
     tr_onnx_define(graph, op->y[1], &y);
     return TR_OK;
@@ -469,21 +239,21 @@ static tr_status translate_slice(struct tr_onnx_graph *graph, const struct tr_tr
 static tr_status (*const translators[TR_TRACED_KINDS])(struct tr_onnx_graph *graph,
                                                        const struct tr_traced *traced) = {
     [TR_TRACED_dense_forward] = translate_dense,
-    [TR_TRACED_conv_forward] = translate_conv,
-    [TR_TRACED_winograd_forward] = translate_winograd,
-    [TR_TRACED_conv_backward_data] = translate_conv_transpose,
+    [TR_TRACED_conv_forward] = tr_onnx_translate_conv,
+    [TR_TRACED_winograd_forward] = tr_onnx_translate_winograd,
+    [TR_TRACED_conv_backward_data] = tr_onnx_translate_conv_transpose,
     [TR_TRACED_activation_forward] = translate_activation,
     [TR_TRACED_add] = translate_add,
     [TR_TRACED_join_columns] = translate_concat,
     [TR_TRACED_split_columns] = translate_slice,
     [TR_TRACED_scale] = translate_scale,
     [TR_TRACED_pool_rows_forward] = translate_pool_rows,
-    [TR_TRACED_pool_forward] = translate_pool,
-    [TR_TRACED_softmax_forward] = translate_softmax,
-    [TR_TRACED_layer_norm_forward] = translate_layer_norm,
-    [TR_TRACED_rms_norm_forward] = translate_rms_norm,
-    [TR_TRACED_group_norm_forward] = translate_group_norm,
-    [TR_TRACED_batch_norm_infer] = translate_batch_norm,
+    [TR_TRACED_pool_forward] = tr_onnx_translate_pool,
+    [TR_TRACED_softmax_forward] = tr_onnx_translate_softmax,
+    [TR_TRACED_layer_norm_forward] = tr_onnx_translate_layer_norm,
+    [TR_TRACED_rms_norm_forward] = tr_onnx_translate_rms_norm,
+    [TR_TRACED_group_norm_forward] = tr_onnx_translate_group_norm,
+    [TR_TRACED_batch_norm_infer] = tr_onnx_translate_batch_norm,
     [TR_TRACED_embedding_forward] = tr_onnx_translate_embedding,
     [TR_TRACED_lstm_forward] = tr_onnx_translate_lstm,
     [TR_TRACED_gru_forward] = tr_onnx_translate_gru,

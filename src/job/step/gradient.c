@@ -1,82 +1,11 @@
-#include "job/step/gradient.h"
+#include "job/step/gradient_internal.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/numbers/tree.h"
-#include "job/step/mirror.h"
 #include "job/resident.h"
-#include "job/step/rows.h"
 
 #include <assert.h>
-#include <math.h>
-#include <stdio.h>
-
-struct tr_gradient {
-    tr_device *device;
-    const struct tr_job *job;
-    tr_mirror *mirror; /* of the variables */
-    struct tr_order order;
-    tr_loader *loader;
-    bool helps; /* threads of the device help the loader */
-    tr_feed *feed;
-    tr_pass *pass;
-    bool alone; /* see struct tr_gradient_part */
-    struct tr_gradient_plan plan;
-    struct tr_staging slots;  /* [plan.slots][plan.stride]; slot j receives node j */
-    struct tr_rows rows;      /* of a pass */
-    float sums[TR_PASS_SUMS]; /* behind node 0, of the last step */
-    size_t memory;
-    tr_gradient_listener listener; /* or NULL */
-    void *listener_user;
-    /* While the last pass of a step goes backward: it computes the top of the slots [node, depth), which wait
-       for each other. Of floats from `final` on, the sum is in slot `node`. */
-    int node, depth;
-    int64_t final;
-};
-
-/* What does not depend on the data: nodes, passes and slots. */
-static void plan_slots(const struct tr_job *job, const struct tr_gradient_part *part,
-                       struct tr_gradient_plan *plan)
-{
-    int64_t largest = 0;
-    *plan = (struct tr_gradient_plan){.stride = (job->model->arena_floats + TR_PASS_SUMS + 15) / 16 * 16};
-    if (part->alone) {
-        plan->nodes = 1;
-        plan->bound[0] = part->first;
-        plan->bound[1] = part->end;
-    } else {
-        plan->nodes = tr_tree_cover(job->train.microbatches, part->first, part->end, plan->bound);
-    }
-    for (int j = 0; j < plan->nodes; j++) {
-        int64_t size = plan->bound[j + 1] - plan->bound[j];
-        if (size > largest) largest = size;
-    }
-    plan->widest = largest;
-    int64_t all = part->end - part->first;
-    plan->per_pass = job->train.pass && job->train.pass < all ? job->train.pass : all;
-    /* Node j waits in slot j; the tree below it stands on that slot and those behind it. Passes are the
-       leaves of a smaller tree with the same upper levels. */
-    for (int j = 0; j < plan->nodes; j++) {
-        int64_t size = plan->bound[j + 1] - plan->bound[j];
-        int last = j + tr_tree_levels((size + plan->per_pass - 1) / plan->per_pass);
-        if (last > plan->slots) plan->slots = last;
-    }
-}
-
-void tr_gradient_plan(const struct tr_job *job, const struct tr_gradient_part *part, int64_t rows,
-                      int64_t tokens, struct tr_gradient_plan *plan)
-{
-    plan_slots(job, part, plan);
-    plan->limits = (struct tr_pass_limits){.training = true};
-    tr_rows_most(job, plan->per_pass, rows, tokens, &plan->limits);
-}
-
-size_t tr_gradient_slot_bytes(const struct tr_job *job, const struct tr_gradient_part *part)
-{
-    struct tr_gradient_plan plan;
-    plan_slots(job, part, &plan);
-    return (size_t)plan.stride * (size_t)plan.slots * sizeof(float);
-}
 
 static tr_status make_pass(tr_gradient *gradient)
 {
@@ -210,9 +139,8 @@ static int64_t labels_of(const tr_gradient *gradient, const struct tr_batch *bat
     return tr_labels_count(batch->labels + first, end - first);
 }
 
-/* Describes microbatches [first, end) of the batch and feeds their rows. */
-static tr_status prepare_pass(tr_gradient *gradient, const struct tr_batch *batch, int64_t first, int64_t end,
-                              struct tr_pass_batch *out)
+tr_status gradient_prepare_pass(tr_gradient *gradient, const struct tr_batch *batch, int64_t first,
+                                int64_t end, struct tr_pass_batch *out)
 {
     const struct tr_job *job = gradient->job;
     struct tr_step_scalars *scalars = tr_mirror_scalars(gradient->mirror);
@@ -231,7 +159,7 @@ static tr_status run_pass(tr_gradient *gradient, const struct tr_batch *batch, i
     struct tr_pass_batch part;
     int32_t bound[2 * TR_TREE_DEPTH + 1];
     const float *parameters = tr_mirror_parameters(gradient->mirror);
-    TR_TRY(prepare_pass(gradient, batch, first, end, &part));
+    TR_TRY(gradient_prepare_pass(gradient, batch, first, end, &part));
     if (nodes > 1) {
         for (int j = 0; j <= nodes; j++) bound[j] = (int32_t)(gradient->plan.bound[node + j] - first);
         part.nodes = nodes;
@@ -405,70 +333,4 @@ void tr_gradient_watch(tr_gradient *gradient, tr_pass_watcher watcher, void *use
 size_t tr_gradient_memory(const tr_gradient *gradient)
 {
     return gradient->memory;
-}
-
-/* ---- blame ---- */
-
-static tr_status all_finite(tr_gradient *gradient, const float *values, int64_t count, bool *finite)
-{
-    float *copy = tr_alloc((size_t)count + 1, sizeof *copy);
-    if (!copy) return TR_ENOMEM;
-    tr_status status = tr_device_to_host(gradient->device, copy, values, (size_t)count * sizeof *copy);
-    if (status == TR_OK) status = tr_device_wait(gradient->device);
-    *finite = true;
-    for (int64_t i = 0; status == TR_OK && i < count && *finite; i++) *finite = isfinite(copy[i]);
-    tr_free(copy);
-    return status;
-}
-
-struct blame {
-    tr_gradient *gradient;
-    char *name;
-    size_t size;
-    bool found;
-};
-
-/* Called after each layer of the forward pass. */
-static tr_status check_layer(void *user, const struct tr_layer *layer, const float *output, int64_t count)
-{
-    struct blame *blame = user;
-    bool finite;
-    if (blame->found) return TR_OK;
-    TR_TRY(all_finite(blame->gradient, output, count, &finite));
-    if (finite) return TR_OK;
-    blame->found = true;
-    snprintf(blame->name, blame->size, "output of layer \"%s\"", layer->name);
-    return TR_OK;
-}
-
-tr_status tr_gradient_locate_nonfinite(tr_gradient *gradient, int64_t step, char *name, size_t size)
-{
-    const struct tr_model *model = gradient->job->model;
-    const float *parameters = tr_mirror_parameters(gradient->mirror);
-    TR_TRY(tr_mirror_renew(gradient->mirror, TR_ARENA_PARAMETERS));
-    for (int i = 0; i < model->parameter_count; i++) {
-        bool finite;
-        TR_TRY(all_finite(gradient, parameters + model->parameters[i].offset, model->parameters[i].count,
-                          &finite));
-        if (finite) continue;
-        snprintf(name, size, "parameter \"%s\"", model->parameters[i].name);
-        return TR_OK;
-    }
-    const struct tr_batch *batch;
-    TR_TRY(tr_loader_get(gradient->loader, step, &batch));
-    struct blame blame = {gradient, name, size, false};
-    const struct tr_gradient_plan *plan = &gradient->plan;
-    int64_t last = plan->bound[plan->nodes];
-    for (int64_t first = plan->bound[0]; first < last && !blame.found; first += plan->per_pass) {
-        int64_t end = first + plan->per_pass < last ? first + plan->per_pass : last;
-        struct tr_pass_batch part;
-        TR_TRY(prepare_pass(gradient, batch, first, end, &part));
-        tr_pass_watch(gradient->pass, check_layer, &blame);
-        tr_status status =
-            tr_pass_forward(gradient->pass, &part, parameters, gradient->slots.data, plan->stride);
-        tr_pass_watch(gradient->pass, NULL, NULL);
-        TR_TRY(status);
-    }
-    if (!blame.found) snprintf(name, size, "loss");
-    return TR_OK;
 }

@@ -1,0 +1,48 @@
+/* The path of an override, `path=value`, and the place in a tree that it leads to. */
+#ifndef TR_BASE_CONFIG_PLACE_H
+#define TR_BASE_CONFIG_PLACE_H
+
+#include "base/options/config_tree.h"
+
+struct config_step {
+    const char *text;
+    size_t length;
+    bool bracket;
+};
+
+struct config_override {
+    const char *text; /* the assignment */
+    size_t length;    /* of the path in it */
+    struct config_step step[TR_CONFIG_DEPTH_MAX];
+    int32_t count;
+};
+
+/* Where the value goes: at position `index` of `parent`; index == parent->count appends. `used` steps of the
+   path are spent on it, the others need new mappings. */
+struct config_place {
+    tr_config *parent;
+    int32_t index, used;
+    const char *key; /* of the new child where parent is a mapping */
+    size_t key_length;
+    enum tr_config_short form; /* in which what stands there now was written */
+    const char *first;         /* the key that its value has in full */
+};
+
+/* Who knows the short forms. */
+struct config_shorts {
+    tr_config_forms of;
+    void *user;
+};
+
+#define PATH_ARGUMENTS(path) (int)(path)->length, (path)->text
+#define STEP_ARGUMENTS(step) (int)(step)->length, (step)->text
+
+/* Refuses a path, which is `why`. */
+tr_status config_bad_path(const struct config_override *path, const char *why);
+/* Takes `assignment` apart, which is borrowed by the path. TR_EINVAL. */
+tr_status config_split_path(const char *assignment, struct config_override *path);
+/* Finds where the value of the path goes. TR_EINVAL names the path as far as it exists. */
+tr_status config_find_place(const struct config_override *path, const struct config_shorts *forms,
+                            tr_config *root, struct config_place *out);
+
+#endif

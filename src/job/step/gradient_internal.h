@@ -1,0 +1,37 @@
+/* The inside of what computes gradients, shared by its steps (gradient.c) and the search for numbers that are
+ * not finite (nonfinite.c). */
+#ifndef TR_JOB_GRADIENT_INTERNAL_H
+#define TR_JOB_GRADIENT_INTERNAL_H
+
+#include "job/step/gradient.h"
+#include "job/step/mirror.h"
+#include "job/step/rows.h"
+
+struct tr_gradient {
+    tr_device *device;
+    const struct tr_job *job;
+    tr_mirror *mirror; /* of the variables */
+    struct tr_order order;
+    tr_loader *loader;
+    bool helps; /* threads of the device help the loader */
+    tr_feed *feed;
+    tr_pass *pass;
+    bool alone; /* see struct tr_gradient_part */
+    struct tr_gradient_plan plan;
+    struct tr_staging slots;  /* [plan.slots][plan.stride]; slot j receives node j */
+    struct tr_rows rows;      /* of a pass */
+    float sums[TR_PASS_SUMS]; /* behind node 0, of the last step */
+    size_t memory;
+    tr_gradient_listener listener; /* or NULL */
+    void *listener_user;
+    /* While the last pass of a step goes backward: it computes the top of the slots [node, depth), which wait
+       for each other. Of floats from `final` on, the sum is in slot `node`. */
+    int node, depth;
+    int64_t final;
+};
+
+/* Describes microbatches [first, end) of the batch and feeds their rows. */
+tr_status gradient_prepare_pass(tr_gradient *gradient, const struct tr_batch *batch, int64_t first,
+                                int64_t end, struct tr_pass_batch *out);
+
+#endif
