@@ -1,7 +1,7 @@
 #include "cli/complete/set.h"
 
 #include "base/alloc.h"
-#include "job/options.h"
+#include "job/file/options.h"
 #include "nn/loss.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"

@@ -6,7 +6,7 @@
 #include "base/files/file.h"
 #include "base/text/text.h"
 #include "checkpoint/checkpoint.h"
-#include "job/override.h"
+#include "job/file/override.h"
 #include "strategy/strategy.h"
 #include "train/describe/plan.h"
 

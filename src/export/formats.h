@@ -6,7 +6,7 @@
 #define TR_EXPORT_FORMATS_H
 
 #include "base/options/registry.h"
-#include "job/intake.h"
+#include "job/feed/intake.h"
 #include "trireme/export.h"
 
 /* What is written down. Read-only; borrowed for the call. */

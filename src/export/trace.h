@@ -14,7 +14,7 @@
 #ifndef TR_EXPORT_TRACE_H
 #define TR_EXPORT_TRACE_H
 
-#include "job/intake.h"
+#include "job/feed/intake.h"
 #include "nn/model.h"
 
 #define TR_TRACED_KIND(op) TR_TRACED_##op,

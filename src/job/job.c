@@ -4,11 +4,11 @@
 #include "base/fail.h"
 #include "base/numbers/hash.h"
 #include "data/tables/join.h"
-#include "job/input.h"
-#include "job/override.h"
+#include "job/file/input.h"
+#include "job/file/override.h"
 #include "job/sets.h"
-#include "job/settings.h"
-#include "job/warmup.h"
+#include "job/file/settings.h"
+#include "job/file/warmup.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -13,7 +13,7 @@
 #include "nn/model.h"
 #include "optim/optimizer.h"
 #include "checkpoint/checkpoint.h"
-#include "job/options.h"
+#include "job/file/options.h"
 
 enum tr_data_set { TR_SET_TRAIN, TR_SET_VALIDATION, TR_SET_TEST, TR_SETS };
 

@@ -5,7 +5,7 @@
 #include "base/fail.h"
 #include "base/numbers/math.h"
 #include "data/order/split.h"
-#include "job/input.h"
+#include "job/file/input.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,8 +3,8 @@
 
 #include "base/alloc.h"
 #include "base/threads/clock.h"
-#include "report/chart.h"
-#include "report/html.h"
+#include "report/draw/chart.h"
+#include "report/draw/html.h"
 #include "trireme/trireme.h"
 
 #include <math.h>

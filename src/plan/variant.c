@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "data/source.h"
-#include "job/override.h"
+#include "job/file/override.h"
 #include "strategy/strategy.h"
 
 #include <string.h>

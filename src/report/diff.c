@@ -8,7 +8,7 @@
 #include "base/files/file.h"
 #include "base/text/json.h"
 #include "base/text/text.h"
-#include "job/settings.h"
+#include "job/file/settings.h"
 #include "report/run.h"
 #include "train/observe/digests.h"
 

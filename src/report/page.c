@@ -6,15 +6,15 @@
 #include "base/fail.h"
 #include "base/files/file.h"
 #include "base/sized.h"
-#include "report/chart.h"
-#include "report/curves.h"
-#include "report/examples.h"
-#include "report/html.h"
-#include "report/measures.h"
-#include "report/processes.h"
+#include "report/draw/chart.h"
+#include "report/sections/curves.h"
+#include "report/sections/examples.h"
+#include "report/draw/html.h"
+#include "report/sections/measures.h"
+#include "report/sections/processes.h"
 #include "report/repeat.h"
 #include "report/run.h"
-#include "report/timeline.h"
+#include "report/sections/timeline.h"
 
 #include <inttypes.h>
 #include <math.h>

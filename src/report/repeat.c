@@ -1,6 +1,6 @@
 #include "report/repeat.h"
 
-#include "report/html.h"
+#include "report/draw/html.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -6,7 +6,7 @@
 #include "checkpoint/manifest.h"
 #include "io/npy.h"
 #include "io/safetensors.h"
-#include "report/timeline.h"
+#include "report/sections/timeline.h"
 #include "trireme/report.h"
 
 #include "cli/sweep/sweep.h"

@@ -6,7 +6,7 @@
 #include "base/text/json.h"
 #include "base/options/option.h"
 #include "data/tables/csv_values.h"
-#include "job/override.h"
+#include "job/file/override.h"
 #include "cli/launch/launched.h"
 #include "nn/model.h"
 #include "optim/optimizer.h"

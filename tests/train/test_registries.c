@@ -5,7 +5,7 @@
 #include "data/source.h"
 #include "device/device.h"
 #include "export/formats.h"
-#include "job/options.h"
+#include "job/file/options.h"
 #include "nn/model.h"
 #include "optim/initializer.h"
 #include "optim/optimizer.h"

@@ -3,7 +3,7 @@
 #define TR_EXPORT_TORCH_LAYERS_H
 
 #include "base/text/text.h"
-#include "job/intake.h"
+#include "job/feed/intake.h"
 #include "nn/layer.h"
 
 /* How a class is written: an expression that makes the module in __init__() (NULL where there is none), and

@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/numbers/tree.h"
-#include "job/resident.h"
+#include "job/feed/resident.h"
 
 #include <assert.h>
 

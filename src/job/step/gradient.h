@@ -8,7 +8,7 @@
 #define TR_JOB_GRADIENT_H
 
 #include "base/numbers/tree.h"
-#include "job/feed.h"
+#include "job/feed/feed.h"
 #include "job/job.h"
 #include "job/step/variables.h"
 

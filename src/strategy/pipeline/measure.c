@@ -3,8 +3,8 @@
 #include "base/alloc.h"
 #include "base/threads/clock.h"
 #include "base/fail.h"
-#include "job/feed.h"
-#include "job/resident.h"
+#include "job/feed/feed.h"
+#include "job/feed/resident.h"
 #include "job/step/rows.h"
 
 #include <math.h>

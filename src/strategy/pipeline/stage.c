@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "job/resident.h"
+#include "job/feed/resident.h"
 
 /* ---- planning ---- */
 

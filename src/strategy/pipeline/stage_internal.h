@@ -3,7 +3,7 @@
 #define TR_STRATEGY_PIPELINE_STAGE_INTERNAL_H
 
 #include "device/staging.h"
-#include "job/feed.h"
+#include "job/feed/feed.h"
 #include "job/step/mirror.h"
 #include "job/step/rows.h"
 #include "job/step/shared_weights.h"

@@ -5,7 +5,7 @@
 #include "base/fail.h"
 #include "base/text/json.h"
 #include "base/text/table.h"
-#include "job/input.h"
+#include "job/file/input.h"
 #include "train/describe/summary.h"
 
 #include <stdarg.h>

@@ -6,7 +6,7 @@
 #include "base/text/table.h"
 #include "data/source.h"
 #include "nn/model.h"
-#include "job/options.h"
+#include "job/file/options.h"
 #include "strategy/class.h"
 
 #include <stdio.h>

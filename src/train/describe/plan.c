@@ -7,7 +7,7 @@
 #include "base/files/file.h"
 #include "base/sized.h"
 #include "checkpoint/names.h"
-#include "job/override.h"
+#include "job/file/override.h"
 #include "strategy/strategy.h"
 #include "train/setup/join.h"
 #include "trireme/train.h"

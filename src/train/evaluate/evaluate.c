@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "job/resident.h"
+#include "job/feed/resident.h"
 #include "train/evaluate/answer.h"
 
 #include <string.h>

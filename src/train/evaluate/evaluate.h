@@ -8,7 +8,7 @@
 #define TR_TRAIN_EVALUATE_H
 
 #include "comm/comm.h"
-#include "job/feed.h"
+#include "job/feed/feed.h"
 #include "job/job.h"
 #include "job/step/shared_weights.h"
 #include "train/evaluate/metrics.h"

@@ -2,7 +2,7 @@
 #ifndef TR_TRAIN_GIVEN_H
 #define TR_TRAIN_GIVEN_H
 
-#include "job/feed.h"
+#include "job/feed/feed.h"
 #include "job/job.h"
 
 typedef struct tr_given tr_given;

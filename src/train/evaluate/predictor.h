@@ -3,7 +3,7 @@
 #define TR_TRAIN_PREDICTOR_H
 
 #include "data/text/vocabulary.h"
-#include "job/columns.h"
+#include "job/feed/columns.h"
 #include "train/evaluate/answer.h"
 #include "train/evaluate/given.h"
 #include "trireme/predict.h"

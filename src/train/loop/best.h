@@ -4,7 +4,7 @@
 #define TR_TRAIN_BEST_H
 
 #include "checkpoint/checkpoint.h"
-#include "job/options.h"
+#include "job/file/options.h"
 #include "trireme/train.h"
 
 struct trainer_best {

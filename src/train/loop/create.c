@@ -6,7 +6,7 @@
 #include "base/files/file.h"
 #include "base/text/text.h"
 #include "job/opening.h"
-#include "job/settings.h"
+#include "job/file/settings.h"
 #include "train/describe/plan.h"
 #include "train/setup/device.h"
 #include "train/setup/join.h"

@@ -2,7 +2,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/files/file.h"
-#include "job/settings.h"
+#include "job/file/settings.h"
 #include "train/loop/tensors.h"
 
 #include <inttypes.h>

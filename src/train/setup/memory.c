@@ -5,7 +5,7 @@
 #include "base/fail.h"
 #include "base/text/text.h"
 #include "job/step/gradient.h"
-#include "job/resident.h"
+#include "job/feed/resident.h"
 #include "optim/optimizer.h"
 #include "strategy/strategy.h"
 

@@ -14,7 +14,7 @@
 #include "base/text/foreign.h"
 #include "data/source.h"
 #include "device/device.h"
-#include "job/options.h"
+#include "job/file/options.h"
 #include "nn/loss.h"
 #include "nn/model.h"
 #include "optim/initializer.h"

@@ -1,7 +1,7 @@
-#include "report/chart_frame.h"
+#include "report/draw/chart_frame.h"
 
 #include "base/alloc.h"
-#include "report/html.h"
+#include "report/draw/html.h"
 
 #include <stdio.h>
 #include <string.h>

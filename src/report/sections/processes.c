@@ -1,7 +1,7 @@
-#include "report/processes.h"
+#include "report/sections/processes.h"
 
-#include "report/chart.h"
-#include "report/html.h"
+#include "report/draw/chart.h"
+#include "report/draw/html.h"
 
 #include <inttypes.h>
 #include <stdio.h>

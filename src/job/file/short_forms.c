@@ -1,4 +1,4 @@
-#include "job/short_forms.h"
+#include "job/file/short_forms.h"
 
 #include "base/text/text.h"
 #include "optim/schedule.h"

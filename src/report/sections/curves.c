@@ -1,8 +1,8 @@
-#include "report/curves.h"
+#include "report/sections/curves.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "report/chart.h"
+#include "report/draw/chart.h"
 
 #include <math.h>
 

@@ -1,4 +1,4 @@
-#include "job/settings.h"
+#include "job/file/settings.h"
 
 #include "base/alloc.h"
 #include "base/options/config.h"

@@ -1,10 +1,10 @@
-#include "job/intake.h"
+#include "job/feed/intake.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "data/tables/join.h"
 #include "data/state.h"
-#include "job/input.h"
+#include "job/file/input.h"
 
 #include <inttypes.h>
 

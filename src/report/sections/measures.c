@@ -1,6 +1,6 @@
-#include "report/measures.h"
+#include "report/sections/measures.h"
 
-#include "report/html.h"
+#include "report/draw/html.h"
 
 #include <math.h>
 #include <stdio.h>

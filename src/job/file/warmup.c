@@ -1,4 +1,4 @@
-#include "job/warmup.h"
+#include "job/file/warmup.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"

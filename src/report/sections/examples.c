@@ -1,10 +1,10 @@
-#include "report/examples.h"
+#include "report/sections/examples.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "data/images/image.h"
-#include "report/html.h"
-#include "report/values.h"
+#include "report/draw/html.h"
+#include "report/sections/values.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "report/html.h"
+#include "report/draw/html.h"
 
 #include <stdarg.h>
 #include <stdint.h>

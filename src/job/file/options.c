@@ -1,4 +1,4 @@
-#include "job/options.h"
+#include "job/file/options.h"
 
 #include "data/order/batch.h"
 

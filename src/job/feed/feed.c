@@ -1,12 +1,12 @@
-#include "job/feed.h"
+#include "job/feed/feed.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/numbers/rng.h"
 #include "base/threads/timeline.h"
-#include "job/intake.h"
-#include "job/input.h"
-#include "job/resident.h"
+#include "job/feed/intake.h"
+#include "job/file/input.h"
+#include "job/feed/resident.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,9 +1,9 @@
-#include "report/values.h"
+#include "report/sections/values.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "report/chart.h"
-#include "report/html.h"
+#include "report/draw/chart.h"
+#include "report/draw/html.h"
 
 #include <inttypes.h>
 #include <stdio.h>

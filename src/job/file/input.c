@@ -1,4 +1,4 @@
-#include "job/input.h"
+#include "job/file/input.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"

@@ -1,9 +1,9 @@
-#include "job/override.h"
+#include "job/file/override.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/text/text.h"
-#include "job/short_forms.h"
+#include "job/file/short_forms.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "job/resident.h"
+#include "job/feed/resident.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"

@@ -1,10 +1,10 @@
-#include "report/timeline.h"
+#include "report/sections/timeline.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/files/file.h"
 #include "base/text/json.h"
-#include "report/html.h"
+#include "report/draw/html.h"
 
 #include <math.h>
 #include <stdlib.h>

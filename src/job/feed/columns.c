@@ -1,4 +1,4 @@
-#include "job/columns.h"
+#include "job/feed/columns.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"

@@ -2,7 +2,7 @@
 #ifndef TR_REPORT_CHART_FRAME_H
 #define TR_REPORT_CHART_FRAME_H
 
-#include "report/chart.h"
+#include "report/draw/chart.h"
 
 #include <math.h>
 

@@ -1,8 +1,8 @@
 /* The values under the pointer. The picture is cut into bands, each with a line and a box of its own that a
  * style sheet shows while the pointer is in the band. */
-#include "report/chart_frame.h"
+#include "report/draw/chart_frame.h"
 
-#include "report/html.h"
+#include "report/draw/html.h"
 
 #include <stdio.h>
 
