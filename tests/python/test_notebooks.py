@@ -2,16 +2,19 @@
 """The notebooks of docs/python.md print what the page shows: test_notebooks.py TRIREME SOURCE [--update].
 
 A notebook is a script in examples/python whose cells begin with `# %%`. The page has each cell, the words of its first
-comment as text, and its output, between `<!-- notebook: NAME -->` and `<!-- end -->`; --update writes that.
+comment as text, and its output, between `<!-- notebook: NAME -->` and `<!-- end -->`; --update writes that. The other blocks
+of the page run, too, one after the other.
 """
 
 import contextlib
 import io
+import os
 import pathlib
 import re
 import sys
+import tempfile
 
-source = pathlib.Path(sys.argv[2])
+source = pathlib.Path(sys.argv[2]).resolve()
 page = source / "docs" / "python.md"
 begin, end = "<!-- notebook: {} -->\n", "<!-- end -->\n"
 
@@ -57,6 +60,17 @@ for name in names:
             print(f"{name}: the page lacks: {line}")
     print(name, "ok" if shown == wanted else "differs", flush=True)
     text = before + begin.format(name) + wanted + end + after
+
+blocks = re.findall(r"^```python\n(.*?)^```$", re.sub(r"<!-- notebook: .*?<!-- end -->", "", text, flags=re.S), flags=re.M | re.S)
+assert len(blocks) >= 6, len(blocks)
+with tempfile.TemporaryDirectory() as place:
+    os.chdir(place)
+    space = {"__name__": "__main__"}
+    for block in blocks:
+        exec(compile(block, "docs/python.md", "exec"), space)
+    os.chdir("/")
+print(len(blocks), "blocks ok", flush=True)
+
 if "--update" in sys.argv:
     page.write_text(text)
 elif different:
