@@ -42,6 +42,10 @@ tr_status cli_plan_figures(const struct cli_plan_orders *orders, const struct tr
    joined. */
 tr_status cli_plan_probe(struct tr_path *out);
 
+/* How many rounds of words there and back measure a network where one takes `word` seconds: one at least, on
+   networks on which that alone takes longer than a measurement should. */
+int cli_plan_rounds(double word);
+
 /* The same between the first two of `hosts`, as `launch --hosts` takes them, and how many there are, with how
    many processes each; `model` is there on all of them. TR_EINVAL, TR_EIO with what the processes said. */
 tr_status cli_plan_probe_hosts(const char *model, const char *hosts, int *count, int *each,

@@ -24,13 +24,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PINGS   10  /* of a round, of which the best one counts: others may need the processor, too */
-#define TRIES   200 /* rounds at most */
-#define BURST   200 /* messages that nobody answers */
-#define WAKES   32  /* words to one that sleeps; the lower quartile counts, for some find it awake yet */
-#define SLEEP   1e-3               /* seconds that it has waited before each */
-#define STREAM  ((size_t)32 << 20) /* bytes at most */
-#define ROUNDS  5
+#define PINGS         10  /* of a round, of which the best one counts: others may need the processor, too */
+#define TRIES         200 /* rounds at most */
+#define BURST         200 /* messages that nobody answers */
+#define WAKES         32 /* words to one that sleeps; the lower quartile counts, for some find it awake yet */
+#define SLEEP         1e-3               /* seconds that it has waited before each */
+#define STREAM        ((size_t)32 << 20) /* bytes at most */
+#define ROUNDS        5
 #define STREAM_ROUNDS 200 /* at most */
 #define PAIRS         5   /* of processes, one after the other */
 #define SECONDS       0.1 /* that pings of a round take at most, and a stream at least */
@@ -161,6 +161,11 @@ static tr_status wake(tr_comm *comm, struct tr_path *out)
     return TR_OK;
 }
 
+int cli_plan_rounds(double word)
+{
+    return word > 0 && SECONDS / word < PINGS * TRIES ? (int)(SECONDS / word) / PINGS + 1 : TRIES;
+}
+
 /* The first of the two ranks gets the figures. */
 static tr_status talk(tr_comm *comm, struct tr_path *out)
 {
@@ -171,7 +176,7 @@ static tr_status talk(tr_comm *comm, struct tr_path *out)
     memset(data, 1, STREAM);
     tr_status status = ping(comm, data, 2, &word);
     /* As many on both sides, since the first one says how many. */
-    int rounds = word > 0 && SECONDS / word < PINGS * TRIES ? (int)(SECONDS / word) / PINGS + 1 : TRIES;
+    int rounds = cli_plan_rounds(word);
     memcpy(data, &rounds, sizeof rounds);
     if (status == TR_OK) status = move(comm, tr_comm_rank(comm) == 0, data, sizeof rounds);
     memcpy(&rounds, data, sizeof rounds);

@@ -69,7 +69,7 @@ static char *other_suffix(const char *path)
 
 bool cli_model_lacks_suffix(const char *path)
 {
-    char *other = tr_file_exists(path) ? NULL : other_suffix(path);
+    char *other = other_suffix(path);
     bool lacks = other != NULL;
     tr_free(other);
     return lacks;

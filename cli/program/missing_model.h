@@ -8,7 +8,7 @@
 
 /* Whether the directory `path` is one of a run or a checkpoint. */
 bool cli_is_run(const char *path);
-/* Whether `path` is not there and is with a suffix of model files. */
+/* Whether `path`, which is not there, is with a suffix of model files. */
 bool cli_model_lacks_suffix(const char *path);
 /* TR_EINVAL for a directory, TR_ENOTFOUND for what is not there, each with what was likely meant: a run to go
    on with, a model that ships, a file with the other suffix or with a similar name in the same directory.

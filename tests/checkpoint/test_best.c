@@ -133,6 +133,17 @@ static void marks_are_settled_by_step(void **state)
     assert_false(there);
     assert_int_equal(best_in(run), -1);
     mark(3);
+    /* Of a step that was saved twice the mark goes to what was saved last. */
+    char path[SCRATCH_PATH], before[SCRATCH_PATH] = "", after[SCRATCH_PATH] = "";
+    scratch_join(path, run, TR_CHECKPOINT_BEST);
+    save(3);
+    assert_true(readlink(path, before, sizeof before - 1) > 0);
+    assert_int_equal(tr_checkpoint_settle_best(NULL, run, 3, &there), TR_OK);
+    assert_true(there);
+    assert_true(readlink(path, after, sizeof after - 1) > 0);
+    assert_string_equal(before, name_of(3));
+    assert_string_not_equal(after, before);
+    assert_int_equal(best_in(run), 3);
     assert_int_equal(tr_checkpoint_settle_best(NULL, run, -1, &there), TR_OK);
     assert_false(there);
     assert_int_equal(best_in(run), -1);

@@ -235,16 +235,22 @@ static void strings_are_quoted(void **state)
     (void)state;
     static const struct {
         const char *plain, *quoted;
-    } cases[] = {{"", "\"\""},
-                 {"a\"b\\c", "\"a\\\"b\\\\c\""},
-                 {"\n\t\r\x01\x7f", "\"\\n\\t\\r\\u0001\\u007f\""},
-                 {"gr\xC3\xBC\xC3\x9F \xF0\x9F\x9A\xA3", "\"gr\xC3\xBC\xC3\x9F \xF0\x9F\x9A\xA3\""},
-                 {"\xE2\x80\xA8", "\"\\u2028\""},                              /* line separator */
-                 {"\xC2\x85", "\"\\u0085\""},                                  /* next line */
-                 {"\xFF", "\"\xEF\xBF\xBD\""},                                 /* no UTF-8 */
-                 {"\xC0\xAF", "\"\xEF\xBF\xBD\xEF\xBF\xBD\""},                 /* overlong */
-                 {"\xED\xA0\x80", "\"\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\""}, /* surrogate */
-                 {"\xE2\x82", "\"\xEF\xBF\xBD\xEF\xBF\xBD\""}};                /* cut */
+    } cases[] = {
+        {"", "\"\""},
+        {"a\"b\\c", "\"a\\\"b\\\\c\""},
+        {"\n\t\r\x01\x7f", "\"\\n\\t\\r\\u0001\\u007f\""},
+        {"gr\xC3\xBC\xC3\x9F \xF0\x9F\x9A\xA3", "\"gr\xC3\xBC\xC3\x9F \xF0\x9F\x9A\xA3\""},
+        {"\xE2\x80\xA8", "\"\\u2028\""}, /* line separator */
+        {"\xC2\x85", "\"\\u0085\""},     /* next line */
+        /* the first and the last of each length */
+        {"\xC2\xA0\xDF\xBF\xE0\xA0\x80\xEF\xBF\xBD", "\"\xC2\xA0\xDF\xBF\xE0\xA0\x80\xEF\xBF\xBD\""},
+        {"\xC2\x80", "\"\\u0080\""},
+        {"\xF0\x90\x80\x80\xF4\x8F\xBF\xBF", "\"\xF0\x90\x80\x80\xF4\x8F\xBF\xBF\""},
+        {"\xF4\x90\x80\x80", "\"\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\""}, /* behind the last */
+        {"\xFF", "\"\xEF\xBF\xBD\""},                                                 /* no UTF-8 */
+        {"\xC0\xAF", "\"\xEF\xBF\xBD\xEF\xBF\xBD\""},                                 /* overlong */
+        {"\xED\xA0\x80", "\"\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\""},                 /* surrogate */
+        {"\xE2\x82", "\"\xEF\xBF\xBD\xEF\xBF\xBD\""}};                                /* cut */
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct tr_text text = TR_TEXT_INIT;
         char *out;

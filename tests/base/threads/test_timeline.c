@@ -63,6 +63,30 @@ static void own_times_add_up(void **state)
     assert_null(timeline);
 }
 
+/* Waiting for one rank is another sum than waiting for the next. */
+static void sums_are_apart_by_what_they_are_about(void **state)
+{
+    (void)state;
+    tr_timeline *timeline;
+    int count;
+    assert_int_equal(tr_timeline_create(&all, &timeline), TR_OK);
+    tr_timeline_enter(timeline, "main");
+    for (int i = 0; i < 5; i++) {
+        tr_span_begin(i == 4 ? TR_ACTIVITY_UPDATE : TR_ACTIVITY_WAITING, "gradient");
+        tr_span_end_about(i % 2);
+    }
+    tr_timeline_leave();
+    const struct tr_span_total *totals = tr_lane_totals(tr_timeline_lane(timeline, 0), &count);
+    assert_int_equal(count, 3);
+    for (int i = 0; i < count; i++) {
+        bool updates = totals[i].activity == TR_ACTIVITY_UPDATE;
+        assert_int_equal(totals[i].about, i == 1);
+        assert_int_equal(updates, i == 2);
+        assert_int_equal(totals[i].count, updates ? 1 : 2);
+    }
+    tr_timeline_destroy(&timeline);
+}
+
 static void threads_without_a_lane_record_nothing(void **state)
 {
     (void)state;
@@ -271,6 +295,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(own_times_add_up),
+        cmocka_unit_test(sums_are_apart_by_what_they_are_about),
         cmocka_unit_test(threads_without_a_lane_record_nothing),
         cmocka_unit_test(spans_outside_the_steps_are_only_summed),
         cmocka_unit_test(without_sums_nothing_else_is_recorded),

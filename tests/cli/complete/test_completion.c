@@ -32,6 +32,10 @@ static int set_up(void **state)
     mkdir("runs/empty", 0777);
     mkdir("results", 0777);
     write_text("runs/first/journal.jsonl", "{}\n");
+    /* Names that would be several candidates, or a candidate and its help. */
+    write_text("two\nlines.yaml", "");
+    write_text("a\ttab.yaml", "");
+    write_text("a\rreturn.yaml", "");
     return 0;
 }
 
@@ -90,6 +94,18 @@ static void the_word_decides(void **state)
             fail_msg("case %zu has %s: %s", i, cases[i].absent, session.text[0]);
         session_release(&session);
     }
+}
+
+static void names_that_no_shell_can_take_are_left_out(void **state)
+{
+    (void)state;
+    struct session session;
+    assert_int_equal(run(&session, "completion", "bash", "--", "train", "", NULL), 0);
+    assert_true(is_in(session.text[0], "tiny.yaml"));
+    assert_null(strstr(session.text[0], "lines.yaml"));
+    assert_null(strstr(session.text[0], "tab.yaml"));
+    assert_null(strstr(session.text[0], "return.yaml"));
+    session_release(&session);
 }
 
 /* Options of texts that can be anything; all others have something to offer. */
@@ -261,6 +277,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_word_decides),
+        cmocka_unit_test(names_that_no_shell_can_take_are_left_out),
         cmocka_unit_test(every_option_is_known),
         cmocka_unit_test(shells_complete),
     };

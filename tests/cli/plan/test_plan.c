@@ -70,12 +70,27 @@ static void test_a_busy_machine_is_told(void **state)
     }
 }
 
+/* However slow the network is, it is measured. */
+static void test_slow_networks_are_measured(void **state)
+{
+    (void)state;
+    int before = cli_plan_rounds(1e-9);
+    assert_int_equal(cli_plan_rounds(0), before); /* a clock that did not go on */
+    for (double word = 1e-9; word < 1e3; word *= 2) {
+        int rounds = cli_plan_rounds(word);
+        assert_true(rounds >= 1 && rounds <= before);
+        before = rounds;
+    }
+    assert_int_equal(before, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_busy_machine_is_told),
         cmocka_unit_test(test_schedules_do_not_end_with_a_run),
         cmocka_unit_test(test_reasons_are_said_once),
+        cmocka_unit_test(test_slow_networks_are_measured),
     };
     return cmocka_run_group_tests(tests, place_make, place_remove);
 }

@@ -58,6 +58,18 @@ static void test_everything_on_a_wide_terminal(void **state)
         "1,650 examples/s  5 min 05 s left");
 }
 
+static void test_rates_are_rounded(void **state)
+{
+    (void)state;
+    struct cli_progress progress = half;
+    progress.examples_per_second = 99.6;
+    assert_non_null(strstr(line_of(&progress, 130, false, false), "  100 examples/s  "));
+    progress.examples_per_second = 0.4;
+    assert_non_null(strstr(line_of(&progress, 130, false, false), "  0 examples/s  "));
+    progress.examples_per_second = 0; /* as long as nothing is known */
+    assert_null(strstr(line_of(&progress, 130, false, false), "examples/s"));
+}
+
 static void test_never_wider_than_the_terminal(void **state)
 {
     (void)state;
@@ -127,6 +139,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_everything_on_a_wide_terminal),
+        cmocka_unit_test(test_rates_are_rounded),
         cmocka_unit_test(test_never_wider_than_the_terminal),
         cmocka_unit_test(test_narrow_terminals_keep_what_matters),
         cmocka_unit_test(test_unknown_figures_are_left_out),

@@ -1,5 +1,6 @@
 /* trireme train with pipes: what it prints, where checkpoints go, resuming, the same hash everywhere,
  * failures. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,6 +46,27 @@ static void test_a_run_in_a_pipe(void **state)
     assert_non_null(strstr(out, "\ncheckpoint  runs/tiny/checkpoint-00000040\n"));
     hash_in(out);
     assert_true(tr_file_exists("runs/tiny/checkpoint-00000040/manifest.json"));
+    session_release(&session);
+}
+
+static void test_a_language_model_tells_its_perplexity(void **state)
+{
+    (void)state;
+    struct session session;
+    write_text("letters.txt", "the dog runs and the cat sleeps\n");
+    write_text("letters.yaml", "name: letters\n"
+                               "data: {train: {corpus: {path: letters.txt, unit: characters, window: 4}},\n"
+                               "       test: {corpus: {path: letters.txt, unit: characters, window: 4}}}\n"
+                               "layers: [{embedding: 4}, {dense: 99}]\n"
+                               "optimizer: {rule: adam, rate: 0.1}\ntrain: {batch: 3, steps: 2}\n");
+    assert_int_equal(run(&session, "train", "letters.yaml", NULL), 0);
+    const char *line = strstr(session.text[0], "\ntest        perplexity ");
+    double perplexity = 0, accuracy = 0, loss = 0;
+    assert_non_null(line);
+    assert_int_equal(
+        sscanf(line, " test perplexity %lf, accuracy %lf, loss %lf (", &perplexity, &accuracy, &loss), 3);
+    /* e to the loss, as far as it is printed. */
+    assert_true(perplexity > 0.99 * exp(loss) && perplexity < 1.01 * exp(loss));
     session_release(&session);
 }
 
@@ -614,6 +636,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_run_in_a_pipe),
+        cmocka_unit_test(test_a_language_model_tells_its_perplexity),
         cmocka_unit_test(test_the_same_hash_everywhere),
         cmocka_unit_test(test_resuming_ends_at_the_same_hash),
         cmocka_unit_test(test_checkpoints_are_not_lost),

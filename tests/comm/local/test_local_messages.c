@@ -470,6 +470,38 @@ static void test_nonsense(void **state)
     }
 }
 
+/* Rank 1 gives back what it never had. */
+static const char *gives_too_much_back(tr_comm *comm, const char *what)
+{
+    (void)what;
+    char data[8] = "";
+    tr_ticket *ticket;
+    if (tr_comm_rank(comm) == 1) {
+        struct local_area area;
+        CHECK_RUN(look_inside(comm, &area));
+        atomic_store(&tr_local_area_ring(&area, 0, 1)->credit, (uint64_t)1 << 40);
+        CHECK_DONE(comm, &ticket, tr_comm_send(comm, 0, 5, data, 1, "there", &ticket));
+        return NULL;
+    }
+    CHECK_DONE(comm, &ticket, tr_comm_receive(comm, 1, 5, data, 1, "there", &ticket));
+    tr_status status = tr_comm_send(comm, 1, 6, data, 1, "mail", &ticket);
+    if (status == TR_OK) status = tr_comm_wait(comm, &ticket);
+    CHECK(status == TR_EPEER);
+    CHECK(strstr(tr_error_message(), "more credit than there is"));
+    tr_comm_end_operations(comm, "enough");
+    return NULL;
+}
+
+static void test_gives_too_much_back(void **state)
+{
+    (void)state;
+    begin();
+    launch_run(&launch, 2, gives_too_much_back, "");
+    for (int rank = 0; rank < 2; rank++)
+        if (launch.code[rank] != 0)
+            fail_msg("rank %d ended with %d: %s", rank, launch.code[rank], launch.output);
+}
+
 /* ---- memory ---- */
 
 enum { WELL = 0, ALL_GRANTED = 100 };
@@ -568,6 +600,7 @@ int main(void)
         cmocka_unit_test(test_half_a_message),
         cmocka_unit_test(test_testament),
         cmocka_unit_test(test_nonsense),
+        cmocka_unit_test(test_gives_too_much_back),
         cmocka_unit_test(test_lacks_memory),
         cmocka_unit_test(test_windows),
     };

@@ -321,6 +321,33 @@ static void sees_what_times_do_not_tell(void **unused)
     assert_int_equal(count_of(".data"), 2);
 }
 
+/* Whatever fails beside the work: no note leads to an entry that there is not, and who has no entry is told.
+ */
+static void notes_beside_the_work_have_their_entry(void **unused)
+{
+    (void)unused;
+    wait_until_settled();
+    bool hit = true, without = false;
+    for (int64_t at = 4; hit; at++) {
+        struct fault_files fault;
+        tr_store *store;
+        tr_source *source;
+        empty_cache(NULL);
+        fault_files_init(&fault, FAULT_ERROR, ENOSPC, at, false);
+        assert_int_equal(tr_store_create(&fault.system, cache_path, 0, &store), TR_OK);
+        tr_store_defer(store);
+        assert_int_equal(tr_source_open_through(store, DIGITS, test_directory(), NULL, &source), TR_OK);
+        tr_store_destroy(&store);
+        tr_source_close(&source);
+        hit = fault.calls >= at;
+        if (count_of(".data") > 0) continue;
+        without = true;
+        assert_int_equal(count_of(".note"), 0);
+        assert_true(warnings > 0);
+    }
+    assert_true(without);
+}
+
 /* A run that makes an entry beside its work begins with its own data. */
 static void makes_entries_beside_the_work(void **unused)
 {
@@ -867,6 +894,7 @@ int main(void)
         cmocka_unit_test_setup(images_are_read_from_the_entry, empty_cache),
         cmocka_unit_test_setup(keeps_states_apart, empty_cache),
         cmocka_unit_test_setup(sees_what_times_do_not_tell, empty_cache),
+        cmocka_unit_test_setup(notes_beside_the_work_have_their_entry, empty_cache),
         cmocka_unit_test_setup(makes_entries_beside_the_work, empty_cache),
         cmocka_unit_test_setup(knows_contents_again, empty_cache),
         cmocka_unit_test_setup(keeps_digests_of_what_stays_in_files, empty_cache),

@@ -1,6 +1,7 @@
 /* Tables of numbers. */
 #include "base/alloc.h"
 #include "base/text/log.h"
+#include "data/source.h"
 #include "data/tables/csv_fields.h"
 #include "data/support.h"
 
@@ -62,6 +63,7 @@ static void test_forms(void **unused)
         expect_row(source, 1, 2, (const float[]){3, 40});
         assert_int_equal(class_of(source, 0), 0);
         assert_int_equal(class_of(source, 1), 2);
+        assert_int_equal(((const struct tr_source *)source)->unpacked, 2 * (2 + 1) * sizeof(float));
         tr_source_close(&source);
     }
 }
