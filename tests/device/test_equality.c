@@ -68,11 +68,12 @@ static void test_operation(void **state)
     equal_to_reference(*state, reference, devices, device_count);
 }
 
-int main(void)
+int main(int count, char **arguments)
 {
     struct CMUnitTest tests[CASE_LISTS];
     for (int i = 0; i < CASE_LISTS; i++)
         tests[i] =
             (struct CMUnitTest){case_lists[i].operation, test_operation, NULL, NULL, (void *)&case_lists[i]};
+    if (count > 1) cmocka_set_test_filter(arguments[1]);
     return cmocka_run_group_tests_name("cpu gives the bytes of ref", tests, make_devices, destroy_devices);
 }

@@ -102,10 +102,11 @@ static void begin(const char *standardize, const char *name)
     tr_predictor_destroy(&own);
 }
 
-/* Writes the network; the text of the file is static. */
+static struct tr_file_content written;
+
+/* Writes the network; the text of the file stays until the next one. */
 static const char *export_as(const char *format, const char *path)
 {
-    static struct tr_file_content content;
     struct tr_export_settings settings = TR_EXPORT_SETTINGS_INIT;
     tr_exporter *exporter;
     settings.checkpoint = run;
@@ -113,9 +114,9 @@ static const char *export_as(const char *format, const char *path)
     must_train(tr_exporter_create(&settings, &exporter));
     must_train(tr_exporter_write(exporter, format, path));
     tr_exporter_destroy(&exporter);
-    tr_file_content_free(&content);
-    must_train(tr_file_read(path, 1 << 20, &content));
-    return content.data;
+    tr_file_content_free(&written);
+    must_train(tr_file_read(path, 1 << 20, &written));
+    return written.data;
 }
 
 static void expect_bits(const char *how, int i, float got)
@@ -250,6 +251,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
+    tr_file_content_free(&written);
     scratch_remove(scratch);
     return 0;
 }

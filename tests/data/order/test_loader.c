@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/numbers/tree.h"
+#include "base/threads/timeline.h"
 #include "data/order/batch.h"
 
 #include <setjmp.h>
@@ -285,6 +286,31 @@ static void test_reading_ahead_is_bounded(void **state)
 }
 
 /* Waits until so many examples have been read, and a little for those that should not be. */
+/* The reader records beside the thread that made the loader, and nowhere where that records nothing. */
+static void test_readers_record(void **state)
+{
+    (void)state;
+    for (int records = 0; records < 2; records++) {
+        static const struct tr_timeline_settings all = {1000, 0, INT64_MAX, true};
+        struct tr_order order;
+        struct made_source source = make(TR_FEATURE_IMAGE, 100);
+        struct tr_loader_options options = TR_LOADER_OPTIONS_WHOLE;
+        const struct tr_batch *batch;
+        tr_timeline *timeline;
+        options.prefetch = 2;
+        assert_int_equal(tr_timeline_create(&all, &timeline), TR_OK);
+        tr_timeline_enter(records ? timeline : NULL, "main");
+        tr_loader *loader = open_loader(&source, &order, 1, &options);
+        assert_int_equal(tr_loader_get(loader, 0, &batch), TR_OK);
+        while (atomic_load(&source.reads) < 3) usleep(1000);
+        tr_loader_destroy(&loader);
+        tr_timeline_leave();
+        assert_int_equal(tr_timeline_lanes(timeline), records ? 2 : 0);
+        if (records) assert_string_equal(tr_lane_name(tr_timeline_lane(timeline, 1)), "reader");
+        tr_timeline_destroy(&timeline);
+    }
+}
+
 static void settle(struct made_source *source, int reads)
 {
     for (int i = 0; i < 20000 && atomic_load(&source->reads) < reads; i++) usleep(1000);
@@ -520,6 +546,7 @@ int main(void)
         cmocka_unit_test(test_contents),
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_jumps),
+        cmocka_unit_test(test_readers_record),
         cmocka_unit_test(test_failure_surfaces_at_its_step),
         cmocka_unit_test(test_reading_ahead_is_bounded),
         cmocka_unit_test(test_help_is_bounded),

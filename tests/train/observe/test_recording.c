@@ -55,21 +55,6 @@ static int count_events(const json_t *events, int rank, const char *category)
     return count;
 }
 
-/* The number of spans of that name in all lanes but the main one. */
-static int count_beside(const json_t *events, const char *name)
-{
-    int count = 0;
-    size_t i;
-    json_t *event;
-    json_array_foreach(events, i, event)
-    {
-        const json_t *called = json_object_get(event, "name");
-        if (!json_object_get(event, "cat") || number_of(event, "tid") == 0) continue;
-        count += strcmp(json_string_value(called), name) == 0;
-    }
-    return count;
-}
-
 static void a_trace_of_one_process(void **state)
 {
     (void)state;
@@ -92,7 +77,6 @@ static void a_trace_of_one_process(void **state)
     assert_true(count_events(events, 0, "backward") > 3);
     assert_true(count_events(events, 0, "input") >= 3);
     assert_true(count_events(events, 0, "update") >= 3);
-    assert_true(count_beside(events, "read ahead") > 0);
     json_decref(root);
 }
 
