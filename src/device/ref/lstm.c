@@ -1,7 +1,7 @@
 /* The long short-term memory layer over ragged sequences. */
 #include "device/ref/chain.h"
+#include "device/ref/recurrent.h"
 #include "device/ref/ref.h"
-#include "device/ref/tree.h"
 
 #include "base/alloc.h"
 #include "base/numbers/mathf.h"
@@ -98,18 +98,9 @@ out:
     return status;
 }
 
-/* The chain over the rows of a microbatch, first rows of examples left out, of h[r-1][k] * dgates[r][j]. */
-static void weights_leaf(const void *arguments, int32_t microbatch, float *dw)
-{
-    const struct tr_op_lstm_backward_weights *a = arguments;
-    int64_t hidden = a->hidden;
-    for (int64_t e = a->cut.row[microbatch]; e < a->cut.row[microbatch + 1]; e++)
-        for (int64_t r = a->offset[e] + 1; r < a->offset[e + 1]; r++)
-            ref_chain_outer(hidden, 4 * hidden, a->h + (r - 1) * hidden, a->dgates + 4 * r * hidden, dw);
-}
-
 tr_status ref_lstm_backward_weights(tr_device *device, const struct tr_op_lstm_backward_weights *a)
 {
     (void)device;
-    return ref_tree(&a->cut, 4 * a->hidden * a->hidden, weights_leaf, a, a->dw);
+    const struct ref_recurrent_weights weights = {&a->cut, a->offset, a->hidden, 4, a->h, a->dgates, a->dw};
+    return ref_recurrent_weights(&weights);
 }

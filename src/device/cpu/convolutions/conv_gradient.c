@@ -11,17 +11,14 @@
  * With few channels a kernel row is read straight from the image, whose next pixel is just the next step of
  * the same rows; pixels at the border then have only some of the rows, which the segment says.
  */
+#include "device/cpu/convolutions/conv_gradient.h"
+
 #include "base/fail.h"
-#include "device/cpu/vectors/ahead.h"
-#include "device/cpu/cpu.h"
-#include "device/cpu/products/pack.h"
 #include "device/cpu/convolutions/pool.h"
+#include "device/cpu/products/pack.h"
 #include "device/cpu/reduction.h"
 #include "device/cpu/sizes.h"
-#include "device/cpu/products/subtrees.h"
-#include "device/cpu/products/tile.h"
-
-#include <stdbool.h>
+#include "device/cpu/vectors/ahead.h"
 
 /* Output pixels in a block, about: what is packed of them stays in the second-level cache (room.h). */
 #define BLOCK_PIXELS       512
@@ -33,157 +30,8 @@
 
 #define TILE_SIZE (TILE_ROWS * TILE_COLUMNS)
 
-struct conv_gradient {
-    struct cpu_device *cpu;
-    const struct tr_op_conv_backward_weights *op;
-    const struct tr_op_pool_backward *unpool; /* gives dy, line by line, or NULL */
-    bool direct;                              /* dy is read where it lies, since few tiles use it */
-    bool by_row;                              /* tiles are kernel rows, read from the image */
-    bool in_place;                            /* x is read where it lies, since its pixels are dense */
-    int64_t groups, taps, panels;
-    int64_t lines;            /* output lines in a block */
-    int64_t positions;        /* packed source pixels of a block, at most */
-    int64_t list;             /* segments of a block and tap, at most */
-    int64_t slots, chunk;     /* slots, and tiles that go through all blocks together */
-    struct subtrees subtrees; /* members that share microbatches instead of tiles */
-    /* Parts of a member's scratch, in bytes. */
-    size_t b_at, waiting_at, bias_at, segments_at, starts_at, line_at;
-};
-
-/* A member's memory and the block in it. */
-struct block {
-    float *a, *b, *waiting;
-    float *bias;                   /* [slots][panels][TILE_COLUMNS], sums of dy that wait */
-    struct tile_segment *segments; /* [taps][list] */
-    int32_t *starts;               /* [taps][lines + 1] */
-    float *pixels;                 /* a line of dy */
-    int64_t line, lines;           /* the block's output lines, counted over all images */
-    int64_t panel, panels;         /* what is packed */
-    int64_t group, groups;
-};
-
-/* The first source line that output line `oh` reads, clamped into the image. */
-static int64_t first_source(const struct tr_sliding_window *w, int64_t oh)
-{
-    return smaller(larger(oh * w->stride_h - w->pad_top, 0), w->in_h);
-}
-
-/* One beyond the last source line that output line `oh` reads, clamped likewise. */
-static int64_t last_source(const struct tr_sliding_window *w, int64_t oh)
-{
-    const int64_t last = oh * w->stride_h - w->pad_top + (int64_t)(w->kernel_h - 1) * w->dilation_h + 1;
-    return smaller(larger(last, 0), w->in_h);
-}
-
-/* The part of a block that lies in one image. */
-struct portion {
-    int64_t image, oh, oh_end; /* output lines */
-    int64_t ih, ih_end;        /* source lines that they read */
-};
-
-static struct portion portion_at(const struct tr_sliding_window *w, int64_t line, int64_t end)
-{
-    struct portion p = {.image = line / w->out_h, .oh = line % w->out_h};
-    p.oh_end = smaller(w->out_h, p.oh + end - line);
-    p.ih = first_source(w, p.oh);
-    p.ih_end = larger(p.ih, last_source(w, p.oh_end - 1));
-    return p;
-}
-
-/* The outputs [*begin, *end) of an axis for which the tap at `offset` (tap * dilation - pad) is inside. */
-static void valid_range(int64_t offset, int64_t stride, int64_t in, int64_t out, int64_t *begin, int64_t *end)
-{
-    *begin = offset < 0 ? divide_up(-offset, stride) : 0;
-    *end = in - offset > 0 ? smaller(out, divide_up(in - offset, stride)) : 0;
-    if (*begin > *end) *begin = *end;
-}
-
-/* Appends the segments of one output line and tap; `source` is where the source line's first pixel lies, in
-   pixels. Returns the new end of the list. */
-static struct tile_segment *line_of_tap(const struct tr_sliding_window *w, int64_t kw, int64_t source,
-                                        int64_t target, struct tile_segment *to)
-{
-    const int64_t offset = kw * w->dilation_w - w->pad_left;
-    int64_t begin, end;
-    valid_range(offset, w->stride_w, w->in_w, w->out_w, &begin, &end);
-    if (begin < end)
-        *to++ = (struct tile_segment){.a = (int32_t)(source + begin * w->stride_w + offset),
-                                      .b = (int32_t)(target + begin),
-                                      .length = (int32_t)(end - begin)};
-    return to;
-}
-
-/* Runs of pixels of a line that have the same taps of a kernel row inside the image, at most. */
-#define ROW_RUNS (2 * TILE_ROWS + 1)
-
-/* The segments of an output line for a whole kernel row, whose taps are neighbours: runs of pixels with the
-   same taps inside. Returns their number. */
-static int64_t runs_of_row(const struct tr_sliding_window *w, int64_t channels,
-                           struct tile_segment runs[ROW_RUNS])
-{
-    const uint32_t all = (uint32_t)((UINT64_C(1) << w->kernel_w * channels) - 1);
-    uint32_t before = 0;
-    int64_t count = 0;
-    for (int64_t ow = 0; ow < w->out_w; ow++) {
-        const int64_t left = ow * w->stride_w - w->pad_left;
-        const int64_t first = larger(0, -left), last = smaller(w->kernel_w, w->in_w - left);
-        if (first >= last) {
-            before = 0;
-            continue;
-        }
-        const uint32_t rows =
-            (uint32_t)((UINT64_C(1) << last * channels) - (UINT64_C(1) << first * channels));
-        if (rows == before)
-            runs[count - 1].length++;
-        else
-            runs[count++] = (struct tile_segment){
-                .a = (int32_t)left, .b = (int32_t)ow, .length = 1, .only = rows == all ? 0 : rows};
-        before = rows;
-    }
-    return count;
-}
-
-/* Lists the segments of every tap and line of the block. */
-static void list_segments(const struct conv_gradient *g, const struct block *block)
-{
-    const struct tr_sliding_window *w = &g->op->window;
-    const int64_t end = block->line + block->lines;
-    struct tile_segment runs[ROW_RUNS];
-    const int64_t run_count = g->by_row ? runs_of_row(w, g->op->in_c, runs) : 0;
-    for (int64_t tap = 0; tap < g->taps; tap++) {
-        const int64_t kh = g->by_row ? tap : tap / w->kernel_w, kw = g->by_row ? 0 : tap % w->kernel_w;
-        struct tile_segment *list = block->segments + tap * g->list, *to = list;
-        int32_t *starts = block->starts + tap * (g->lines + 1);
-        int64_t packed = 0;
-        for (int64_t line = block->line; line < end;) {
-            const struct portion p = portion_at(w, line, end);
-            for (int64_t oh = p.oh; oh < p.oh_end; oh++, line++) {
-                const int64_t ih = oh * w->stride_h - w->pad_top + kh * w->dilation_h;
-                const int64_t target = (line - block->line) * w->out_w;
-                starts[line - block->line] = (int32_t)(to - list);
-                if (ih < 0 || ih >= w->in_h) continue;
-                const int64_t image = p.image - block->line / w->out_h;
-                const int64_t source = (image * w->in_h + ih) * w->in_w;
-                if (g->by_row) {
-                    for (int64_t i = 0; i < run_count; i++) {
-                        *to = runs[i];
-                        to->a += (int32_t)source;
-                        to->b += (int32_t)target;
-                        to++;
-                    }
-                } else {
-                    to =
-                        line_of_tap(w, kw, g->in_place ? source : packed + (ih - p.ih) * w->in_w, target, to);
-                }
-            }
-            packed += (p.ih_end - p.ih) * w->in_w;
-        }
-        starts[block->lines] = (int32_t)(to - list);
-    }
-}
-
 /* Packs dy for the panels that the member needs. */
-static void pack_dy(const struct conv_gradient *g, const struct block *block)
+static void pack_dy(const struct conv_gradient *g, const struct conv_block *block)
 {
     const struct tr_op_conv_backward_weights *op = g->op;
     const int64_t out_w = op->window.out_w, out_h = op->window.out_h, column = block->panel * TILE_COLUMNS;
@@ -205,7 +53,7 @@ static void pack_dy(const struct conv_gradient *g, const struct block *block)
 }
 
 /* Packs x for the groups and dy for the panels that the member needs. */
-static void pack_block(const struct conv_gradient *g, const struct block *block)
+static void pack_block(const struct conv_gradient *g, const struct conv_block *block)
 {
     const struct tr_op_conv_backward_weights *op = g->op;
     const struct tr_sliding_window *w = &op->window;
@@ -216,7 +64,7 @@ static void pack_block(const struct conv_gradient *g, const struct block *block)
     const int64_t channels = tile_first(op->in_c, g->groups, block->group + block->groups) - channel;
     int64_t packed = 0;
     for (int64_t line = block->line; line < end;) {
-        const struct portion p = portion_at(w, line, end);
+        const struct conv_portion p = conv_portion_at(w, line, end);
         const int64_t pixels = (p.ih_end - p.ih) * w->in_w;
         pack_tiles(block->a, packed, g->positions,
                    op->x + (p.image * w->in_h + p.ih) * w->in_w * op->in_c + channel, op->in_c, channels,
@@ -227,7 +75,7 @@ static void pack_block(const struct conv_gradient *g, const struct block *block)
 }
 
 /* The start of every tile: where it reads dy, and which columns it has. */
-static struct tile panel_tile(const struct conv_gradient *g, const struct block *block, int64_t panel)
+static struct tile panel_tile(const struct conv_gradient *g, const struct conv_block *block, int64_t panel)
 {
     const struct tr_op_conv_backward_weights *op = g->op;
     struct tile tile = {.from_step = TILE_COLUMNS,
@@ -257,7 +105,7 @@ static void reduce_piece(const struct conv_gradient *g, struct tile *tile, int64
 }
 
 /* Lets one tile take all pieces of the block. */
-static void reduce_tile(const struct conv_gradient *g, const struct block *block, int64_t unit,
+static void reduce_tile(const struct conv_gradient *g, const struct conv_block *block, int64_t unit,
                         const struct reduction_piece *pieces, int count, float *waiting)
 {
     const struct tr_op_conv_backward_weights *op = g->op;
@@ -293,7 +141,7 @@ static void reduce_tile(const struct conv_gradient *g, const struct block *block
 
 /* Adds up dy of a panel over the pieces of the block: a tile of one row whose numbers are 1, since
    fma(1, dy, sum) is sum + dy. */
-static void reduce_bias(const struct conv_gradient *g, const struct block *block, int64_t panel,
+static void reduce_bias(const struct conv_gradient *g, const struct conv_block *block, int64_t panel,
                         const struct reduction_piece *pieces, int count)
 {
     static const float one = 1.0f;
@@ -312,8 +160,8 @@ static void reduce_bias(const struct conv_gradient *g, const struct block *block
 }
 
 /* Takes the tiles [begin, end) through all blocks of the images from `image` on. */
-static void reduce_chunk(const struct conv_gradient *g, struct block *block, int64_t image, int64_t begin,
-                         int64_t end)
+static void reduce_chunk(const struct conv_gradient *g, struct conv_block *block, int64_t image,
+                         int64_t begin, int64_t end)
 {
     const int64_t per_panel = g->groups * g->taps;
     block->panel = begin / per_panel;
@@ -328,7 +176,7 @@ static void reduce_chunk(const struct conv_gradient *g, struct block *block, int
     block->line = image * g->op->window.out_h;
     while ((count = cpu_reduction_next(&reduction, g->lines, pieces, &block->lines)) > 0) {
         if (block->lines > 0) pack_block(g, block);
-        list_segments(g, block);
+        conv_list_segments(g, block);
         for (int64_t unit = begin; unit < end; unit++) {
             float *waiting = block->waiting + (unit - begin) * TILE_SIZE;
             ahead_tile(waiting + TILE_SIZE, TILE_COLUMNS, TILE_ROWS, TILE_COLUMNS);
@@ -343,13 +191,13 @@ static void reduce(void *arguments, int member, int size)
 {
     const struct conv_gradient *g = arguments;
     char *memory = cpu_scratch(g->cpu, member);
-    struct block block = {.a = (float *)memory,
-                          .b = (float *)(memory + g->b_at),
-                          .waiting = (float *)(memory + g->waiting_at),
-                          .bias = (float *)(memory + g->bias_at),
-                          .segments = (struct tile_segment *)(memory + g->segments_at),
-                          .starts = (int32_t *)(memory + g->starts_at),
-                          .pixels = (float *)(memory + g->line_at)};
+    struct conv_block block = {.a = (float *)memory,
+                               .b = (float *)(memory + g->b_at),
+                               .waiting = (float *)(memory + g->waiting_at),
+                               .bias = (float *)(memory + g->bias_at),
+                               .segments = (struct tile_segment *)(memory + g->segments_at),
+                               .starts = (int32_t *)(memory + g->starts_at),
+                               .pixels = (float *)(memory + g->line_at)};
     struct conv_gradient own = *g;
     struct tr_op_conv_backward_weights op = *g->op;
     int32_t bound[2];

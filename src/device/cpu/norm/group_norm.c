@@ -152,13 +152,9 @@ V_INLINE void group_norm_columns(const struct tr_op_group_norm_backward *a, cons
             column_tree_push(&gammas, vectors, gamma);
             column_tree_push(&betas, vectors, beta);
         }
-        column_tree_finish(&gammas, vectors);
-        column_tree_finish(&betas, vectors);
         const int64_t at = node * a->cut.stride + column;
-        for (int v = 0; v < vectors; v++) {
-            column_store(a->dgamma + at, v, gammas.sum[0][v], columns);
-            column_store(a->dbeta + at, v, betas.sum[0][v], columns);
-        }
+        column_tree_store(&gammas, vectors, a->dgamma + at, columns);
+        column_tree_store(&betas, vectors, a->dbeta + at, columns);
     }
 }
 

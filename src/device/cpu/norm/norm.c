@@ -96,13 +96,9 @@ V_INLINE void layer_norm_columns(const struct tr_op_layer_norm_backward *a, cons
             column_tree_push(&gammas, vectors, gamma);
             column_tree_push(&betas, vectors, beta);
         }
-        column_tree_finish(&gammas, vectors);
-        column_tree_finish(&betas, vectors);
-        int64_t at = node * a->cut.stride + column;
-        for (int v = 0; v < vectors; v++) {
-            column_store(a->dgamma + at, v, gammas.sum[0][v], columns);
-            column_store(a->dbeta + at, v, betas.sum[0][v], columns);
-        }
+        const int64_t at = node * a->cut.stride + column;
+        column_tree_store(&gammas, vectors, a->dgamma + at, columns);
+        column_tree_store(&betas, vectors, a->dbeta + at, columns);
     }
 }
 
@@ -196,9 +192,7 @@ V_INLINE void rms_norm_columns(const struct tr_op_rms_norm_backward *a, const in
             }
             column_tree_push(&gammas, vectors, gamma);
         }
-        column_tree_finish(&gammas, vectors);
-        int64_t at = node * a->cut.stride + column;
-        for (int v = 0; v < vectors; v++) column_store(a->dgamma + at, v, gammas.sum[0][v], columns);
+        column_tree_store(&gammas, vectors, a->dgamma + node * a->cut.stride + column, columns);
     }
 }
 

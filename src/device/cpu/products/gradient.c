@@ -146,7 +146,7 @@ static void fetch_next(const struct block *block, const struct band *band, int64
 {
     if (band->count == 0 || band->height <= TILE_ROWS / 2) return;
     const float *from = block->next + (block->depth * band->index + row) / band->count * width + j;
-    tile_fetch(tile, from, 0, band->count, width);
+    tile->next = tile_fetch(from, 0, band->count, width);
 }
 
 /* Lets the tiles of a block's `count` pieces fetch what the update of their outputs, at `place`, reads:
@@ -164,7 +164,7 @@ static void fetch_update(const struct gradient *g, int64_t place, int64_t height
     const float *one = array[each * piece % arrays], *two = array[(each * piece + each - 1) % arrays];
     /* From the rows of one to those of the other, or to the same again; these are there already. */
     const int64_t apart = ((intptr_t)two - (intptr_t)one) / (int64_t)sizeof *one;
-    tile_fetch(tile, one + place + AHEAD_LINE, g->width, height, apart - height * g->width);
+    tile->next = tile_fetch(one + place + AHEAD_LINE, g->width, height, apart - height * g->width);
 }
 
 /* Lets the tile at column j of the chunk take all pieces of a block. */

@@ -10,11 +10,11 @@
 #include "base/fail.h"
 #include "base/numbers/tree.h"
 
-#include "device/cpu/vectors/ahead.h"
 #include "device/cpu/products/pack.h"
 #include "device/cpu/products/row_tile.h"
-#include "device/cpu/sizes.h"
 #include "device/cpu/products/tile_gelu.h"
+#include "device/cpu/sizes.h"
+#include "device/cpu/vectors/ahead.h"
 
 /* A packed tile of a, and what the panel that meets it has not used up, lie in the first-level cache; a block
    of b takes half of a second-level cache: so many steps, and so many columns (room.h). */
@@ -45,12 +45,30 @@ struct work {
     int64_t depth, columns, packed_b, group, tiles;
 };
 
+/* Steps of the chains that go together. */
+struct depths {
+    int64_t begin, count;
+    bool first, last; /* of the chains */
+};
+
+/* The steps of all chains in `count` blocks, none longer than `most`: their number, and block `index`. */
+static int64_t depth_blocks(const struct product *p, int64_t most)
+{
+    return p->depth > 0 ? divide_up(p->depth, most) : 1;
+}
+
+static struct depths depth_block(const struct product *p, int64_t blocks, int64_t index)
+{
+    const int64_t begin = tr_cut(p->depth, blocks, index), end = tr_cut(p->depth, blocks, index + 1);
+    return (struct depths){begin, end - begin, index == 0, index + 1 == blocks};
+}
+
 /* A block of the computation: tiles of rows times packed panels of columns. */
 struct block {
-    int64_t row, rows, column, columns, k, depth;
+    int64_t row, rows, column, columns;
+    struct depths depth;
     float *a;            /* memory for one packed tile */
     const float *b;      /* packed panels */
-    bool first, last;    /* of the chains */
     const float *next_a; /* the rows of a that follow those of the last tile, or NULL */
 };
 
@@ -105,8 +123,8 @@ static void multiply_block(const struct product *p, const struct block *block, s
     _Alignas(CPU_ALIGN) float aside[TILE_ROWS * TILE_COLUMNS];
     float bias[TILE_COLUMNS];
     const int64_t tiles = tile_count(block->rows), panels = divide_up(block->columns, TILE_COLUMNS);
-    const struct tile_segment segment = {.length = (int32_t)block->depth};
-    const float *beside = !block->last ? NULL : p->factor ? p->factor : p->derivative;
+    const struct tile_segment segment = {.length = (int32_t)block->depth.count};
+    const float *beside = !block->depth.last ? NULL : p->factor ? p->factor : p->derivative;
     /* Filled once: to fill it for each tile takes a hundred cycles and more. */
     struct row_tile tile = {
         .tile = {.segments = &segment, .count = 1, .a = block->a, .a_step = STEP_A, .b_step = TILE_COLUMNS},
@@ -115,16 +133,16 @@ static void multiply_block(const struct product *p, const struct block *block, s
     for (int64_t t = 0; t < tiles; t++) {
         const int64_t first = tile_first(block->rows, tiles, t);
         const int64_t height = tile_first(block->rows, tiles, t + 1) - first;
-        const float *a = p->a + (block->row + first) * p->depth + block->k;
-        pack_lines(block->a, STEP_A, a, p->depth, height, block->depth);
+        const float *a = p->a + (block->row + first) * p->depth + block->depth.begin;
+        pack_lines(block->a, STEP_A, a, p->depth, height, block->depth.count);
         const bool last = t + 1 == tiles;
         const float *next_a = last ? block->next_a : a + height * p->depth;
         for (int64_t j = 0; j < block->columns; j += TILE_COLUMNS) {
             const int64_t place = (block->row + first) * p->columns + block->column + j;
-            tile.tile.b = block->b + j * block->depth;
+            tile.tile.b = block->b + j * block->depth.count;
             tile.tile.columns = smaller(TILE_COLUMNS, block->columns - j);
-            aim_tile(p, place, block->first, block->last, aside, &tile.tile);
-            if (block->last) finish_tile(p, block->column + j, bias, &tile.tile);
+            aim_tile(p, place, block->depth.first, block->depth.last, aside, &tile.tile);
+            if (block->depth.last) finish_tile(p, block->column + j, bias, &tile.tile);
             const bool wraps = j + TILE_COLUMNS >= block->columns;
             int fetches = 0;
             if (!wraps || !last) {
@@ -133,83 +151,59 @@ static void multiply_block(const struct product *p, const struct block *block, s
                 if (beside) fetch[fetches++] = (struct row_fetch){beside + next, p->columns, height};
             }
             if (next_a)
-                fetches +=
-                    fetch_rows(p, next_a, height, block->depth, j / TILE_COLUMNS, panels, fetch + fetches);
+                fetches += fetch_rows(p, next_a, height, block->depth.count, j / TILE_COLUMNS, panels,
+                                      fetch + fetches);
             tile.fetches = fetches;
             ahead_fetch(ahead_b);
             row_tile_compute(height, &tile);
-            if (block->last && p->derivative) end_tile(p, place, height, &tile.tile);
+            if (block->depth.last && p->derivative) end_tile(p, place, height, &tile.tile);
         }
     }
 }
 
-static void pack_b(const struct product *p, float *to, int64_t k, int64_t depth, int64_t column,
-                   int64_t columns)
+static void pack_b(const struct product *p, float *to, struct depths d, int64_t column, int64_t columns)
 {
     for (int64_t j = 0; j < columns; j += TILE_COLUMNS) {
         const int64_t valid = smaller(TILE_COLUMNS, columns - j);
         if (p->transposed)
-            pack_rows(to + j * depth, TILE_COLUMNS, p->b + (column + j) * p->depth + k, p->depth, valid,
-                      depth);
+            pack_rows(to + j * d.count, TILE_COLUMNS, p->b + (column + j) * p->depth + d.begin, p->depth,
+                      valid, d.count);
         else
-            pack_columns(to + j * depth, TILE_COLUMNS, p->b + k * p->columns + column + j, p->columns, valid,
-                         depth);
+            pack_columns(to + j * d.count, TILE_COLUMNS, p->b + d.begin * p->columns + column + j, p->columns,
+                         valid, d.count);
     }
 }
 
 /* A panel of b for few rows: packed if it is transposed, else as it lies. */
-static void take_panel(const struct product *p, int64_t k, int64_t depth, int64_t column, float *packed,
+static void take_panel(const struct product *p, struct depths d, int64_t column, float *packed,
                        struct tile *tile)
 {
     const int64_t columns = smaller(TILE_COLUMNS, p->columns - column);
     tile->columns = columns;
-    tile->b = p->b + k * p->columns + column;
+    tile->b = p->b + d.begin * p->columns + column;
     tile->b_step = p->columns;
     if (!p->transposed && columns == TILE_COLUMNS) return;
-    pack_b(p, packed, k, depth, column, columns);
+    pack_b(p, packed, d, column, columns);
     tile->b = packed;
     tile->b_step = TILE_COLUMNS;
 }
 
-/* What the tiles that meet a panel fetch: the panel that comes after it. */
-struct fetching {
-    const float *from; /* NULL: there is none */
-    int64_t step, run, jump;
-};
-
-/* A transposed panel has a row for each column. */
-static struct fetching fetching_of(const struct product *p, int64_t k, int64_t depth, int64_t column)
+/* What the tiles that meet a panel fetch: the panel at `column`, which comes after it. A transposed one has a
+   row for each column. */
+static struct tile_fetches fetch_panel(const struct product *p, struct depths d, int64_t column)
 {
-    if (!p->transposed)
-        return (struct fetching){.from = p->b + k * p->columns + column, .step = p->columns, .run = depth};
-    const int64_t run = divide_up(depth, TILE_COLUMNS);
-    return (struct fetching){.from = p->b + column * p->depth + k,
-                             .step = TILE_COLUMNS,
-                             .run = run,
-                             .jump = p->depth - run * TILE_COLUMNS};
+    if (!p->transposed) return tile_fetch(p->b + d.begin * p->columns + column, p->columns, d.count, 0);
+    const int64_t run = divide_up(d.count, TILE_COLUMNS);
+    return tile_fetch(p->b + column * p->depth + d.begin, TILE_COLUMNS, run, p->depth - run * TILE_COLUMNS);
 }
 
 /* The same where the panel before it is at hand. Rows of weights as they lie begin anywhere in a line, so
    that a panel's row may be in one line more than it fills: the first, which came with that panel. */
-static struct fetching fetching_beside(const struct product *p, int64_t k, int64_t depth, int64_t column)
+static struct tile_fetches fetch_panel_beside(const struct product *p, struct depths d, int64_t column)
 {
-    struct fetching fetching = fetching_of(p, k, depth, column);
-    if (!p->transposed) fetching.from += AHEAD_LINE;
-    return fetching;
-}
-
-/* Gives tile `index` of `tiles` with `depth` steps its share of that, spread over its steps. */
-static void share_fetching(const struct fetching *f, int64_t depth, int64_t index, int64_t tiles,
-                           struct tile *tile)
-{
-    if (!f->from) return;
-    const int64_t first = index * divide_up(depth, tiles);
-    tile->next = f->from + first * f->step + first / f->run * f->jump;
-    tile->next_every = tiles;
-    tile->next_step = f->step;
-    tile->next_run = f->run;
-    tile->next_jump = f->jump;
-    tile->next_first = f->run - first % f->run;
+    struct tile_fetches fetches = fetch_panel(p, d, column);
+    if (!p->transposed) fetches.from += AHEAD_LINE;
+    return fetches;
 }
 
 /* Few rows, at most `most` steps at a time: b is met by so few tiles that it is not worth packing, and
@@ -218,41 +212,49 @@ static void share_fetching(const struct fetching *f, int64_t depth, int64_t inde
 static void multiply_few(const struct product *p, int64_t most, int64_t row, int64_t rows, int64_t column,
                          int64_t column_end, float *scratch)
 {
-    const int64_t tiles = tile_count(rows), steps = p->depth > 0 ? divide_up(p->depth, most) : 1;
+    const int64_t tiles = tile_count(rows), steps = depth_blocks(p, most);
     float *a = scratch + TILE_COLUMNS * BLOCK_DEPTH + PACK_SLACK;
     for (int64_t step = 0; step < steps; step++) {
-        const int64_t k = tr_cut(p->depth, steps, step), end = tr_cut(p->depth, steps, step + 1);
-        const struct tile_segment segment = {.length = (int32_t)(end - k)};
+        const struct depths d = depth_block(p, steps, step);
+        const struct tile_segment segment = {.length = (int32_t)d.count};
         for (int64_t t = 0; t < tiles; t++) {
             const int64_t first = tile_first(rows, tiles, t), height = tile_first(rows, tiles, t + 1) - first;
-            pack_rows(a + t * PACKED_A, height, p->a + (row + first) * p->depth + k, p->depth, height,
-                      end - k);
+            pack_rows(a + t * PACKED_A, height, p->a + (row + first) * p->depth + d.begin, p->depth, height,
+                      d.count);
         }
         for (int64_t j = column; j < column_end; j += TILE_COLUMNS) {
             _Alignas(CPU_ALIGN) float aside[TILE_ROWS * TILE_COLUMNS];
             float bias[TILE_COLUMNS];
-            const bool last = step + 1 == steps;
             struct tile tile = {.segments = &segment, .count = 1};
-            take_panel(p, k, end - k, j, scratch, &tile);
-            if (last) finish_tile(p, j, bias, &tile);
-            struct fetching next = {0};
+            take_panel(p, d, j, scratch, &tile);
+            if (d.last) finish_tile(p, j, bias, &tile);
+            struct tile_fetches next = {0};
             if (j + TILE_COLUMNS < column_end)
-                next = fetching_beside(p, k, end - k, j + TILE_COLUMNS);
-            else if (!last)
-                next = fetching_of(p, end, tr_cut(p->depth, steps, step + 2) - end, column);
+                next = fetch_panel_beside(p, d, j + TILE_COLUMNS);
+            else if (!d.last)
+                next = fetch_panel(p, depth_block(p, steps, step + 1), column);
             for (int64_t t = 0; t < tiles; t++) {
                 const int64_t first = tile_first(rows, tiles, t);
                 const int64_t height = tile_first(rows, tiles, t + 1) - first;
                 const int64_t place = (row + first) * p->columns + j;
                 tile.a = a + t * PACKED_A;
                 tile.a_step = height;
-                share_fetching(&next, end - k, t, tiles, &tile);
-                aim_tile(p, place, step == 0, last, aside, &tile);
+                tile.next = tile_fetch_part(&next, d.count, t, tiles);
+                aim_tile(p, place, d.first, d.last, aside, &tile);
                 tile_compute(height, &tile);
-                if (last && p->derivative) end_tile(p, place, height, &tile);
+                if (d.last && p->derivative) end_tile(p, place, height, &tile);
             }
         }
     }
+}
+
+/* The block of b that is packed next, as it lies. */
+static struct ahead ahead_block(const struct product *p, struct depths d, int64_t column, int64_t columns,
+                                int64_t calls)
+{
+    if (p->transposed)
+        return ahead_rows(p->b + column * p->depth + d.begin, p->depth, columns, d.count, calls);
+    return ahead_rows(p->b + d.begin * p->columns + column, p->columns, d.count, columns, calls);
 }
 
 static void multiply(void *arguments, int member, int size)
@@ -271,7 +273,7 @@ static void multiply(void *arguments, int member, int size)
         multiply_few(p, work->depth, row, rows, column, column_end, b);
         return;
     }
-    const int64_t steps = p->depth > 0 ? divide_up(p->depth, work->depth) : 1;
+    const int64_t steps = depth_blocks(p, work->depth);
     const int64_t group = bands > 1 ? work->group : 1;
     for (; column < column_end; column += work->columns) {
         struct block block = {
@@ -280,17 +282,11 @@ static void multiply(void *arguments, int member, int size)
         for (int64_t first = 0; first < steps; first += group) {
             const int64_t last = smaller(first + group, steps);
             struct ahead ahead_b = {0};
-            for (int64_t step = first; step < last; step++) {
-                const int64_t k = tr_cut(p->depth, steps, step), end = tr_cut(p->depth, steps, step + 1);
-                pack_b(p, b + (step - first) * work->packed_b, k, end - k, column, block.columns);
-            }
-            if (group == 1 && last < steps) {
-                const int64_t k = tr_cut(p->depth, steps, last), end = tr_cut(p->depth, steps, last + 1);
-                ahead_b = p->transposed ? ahead_rows(p->b + column * p->depth + k, p->depth, block.columns,
-                                                     end - k, panels * tiles)
-                                        : ahead_rows(p->b + k * p->columns + column, p->columns, end - k,
-                                                     block.columns, panels * tiles);
-            }
+            for (int64_t step = first; step < last; step++)
+                pack_b(p, b + (step - first) * work->packed_b, depth_block(p, steps, step), column,
+                       block.columns);
+            if (group == 1 && last < steps)
+                ahead_b = ahead_block(p, depth_block(p, steps, last), column, block.columns, panels * tiles);
             /* Bands begin where tiles do, so that tiles stay even. */
             for (int64_t band = 0; band < bands; band++) {
                 const int64_t from = tile_first(rows, tiles, tr_cut(tiles, bands, band));
@@ -298,12 +294,9 @@ static void multiply(void *arguments, int member, int size)
                 block.row = row + from;
                 block.rows = to - from;
                 for (int64_t step = first; step < last; step++) {
-                    const int64_t k = tr_cut(p->depth, steps, step), end = tr_cut(p->depth, steps, step + 1);
-                    block.depth = end - k;
-                    block.first = step == 0;
-                    block.last = step + 1 == steps;
+                    block.depth = depth_block(p, steps, step);
                     block.b = b + (step - first) * work->packed_b;
-                    block.k = k;
+                    const int64_t end = block.depth.begin + block.depth.count;
                     if (step + 1 < last)
                         block.next_a = p->a + block.row * p->depth + end;
                     else if (band + 1 < bands)

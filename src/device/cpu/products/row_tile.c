@@ -106,7 +106,7 @@ void row_tile_compute(int64_t rows, const struct row_tile *row_tile)
 {
     const struct tile *tile = &row_tile->tile;
     assert(rows >= 1 && rows <= TILE_ROWS && tile->columns >= 1 && tile->columns <= TILE_COLUMNS);
-    assert(tile->count == 1 && tile->b_step == TILE_COLUMNS && !tile->next && row_tile->run > 0);
+    assert(tile->count == 1 && tile->b_step == TILE_COLUMNS && !tile->next.from && row_tile->run > 0);
     assert(tile->corner == TILE_NO_CORNER ||
            (tile->corner == TILE_FALLING && row_tile->run >= tile->segments->length));
     kernel[rows - 1][tile->columns > TILE_COLUMNS / 2][tile->corner == TILE_FALLING](row_tile);

@@ -6,26 +6,74 @@
 #include <stdbool.h>
 
 /* Tiles of few rows use up b fast; they ask for it so many steps ahead. */
-#define AHEAD_STEPS   24
-#define AHEAD_ROWS    (TILE_ROWS / 2)
+#define AHEAD_STEPS 24
+#define AHEAD_ROWS  (TILE_ROWS / 2)
+
+/* One step of the rows whose bit is set in `taking`: a number of a for each, the numbers of b for all of
+   them. */
+#define ALL_ROWS ~0u
+V_INLINE void compute_step(const int rows, const int vectors, const unsigned taking, const float *a,
+                           const float *b, vf sum[TILE_ROWS][TILE_VECTORS])
+{
+    vf right[TILE_VECTORS];
+    V_UNROLL for (int v = 0; v < vectors; v++) right[v] = v_load(b + v * VW);
+    V_UNROLL for (int r = 0; r < rows; r++)
+    {
+        if (!(taking >> r & 1)) continue;
+        vf left = v_set1(a[r]);
+        V_UNROLL for (int v = 0; v < vectors; v++) sum[r][v] = v_fma(left, right[v], sum[r][v]);
+    }
+}
+
+V_INLINE void prefetch_columns(const int vectors, const float *from)
+{
+    V_UNROLL for (int v = 0; v < vectors; v += AHEAD_VECTORS) __builtin_prefetch(from + v * VW);
+}
 
 /* The steps of a corner: in step s the rows [falling ? s + 1 : 0, falling ? rows : s + 1). */
 V_INLINE void compute_corner(const int rows, const int vectors, const bool falling, const struct tile *tile,
                              vf sum[TILE_ROWS][TILE_VECTORS])
 {
     const float *a = tile->corner_a, *b = tile->corner_b;
-    V_UNROLL for (int s = 0; s < rows - 1; s++)
-    {
-        vf right[TILE_VECTORS];
-        V_UNROLL for (int v = 0; v < vectors; v++) right[v] = v_load(b + v * VW);
-        V_UNROLL for (int r = 0; r < rows; r++)
-        {
-            if (falling ? r <= s : r > s) continue;
-            vf left = v_set1(a[r]);
-            V_UNROLL for (int v = 0; v < vectors; v++) sum[r][v] = v_fma(left, right[v], sum[r][v]);
+    V_UNROLL for (int s = 0; s < rows - 1; s++, a += tile->a_step, b += tile->b_step)
+        compute_step(rows, vectors, falling ? ALL_ROWS << (s + 1) : ~(ALL_ROWS << (s + 1)), a, b, sum);
+}
+
+/* The one segment of a tile that fetches meanwhile. */
+V_INLINE void compute_fetching(const int rows, const int vectors, const struct tile *tile,
+                               vf sum[TILE_ROWS][TILE_VECTORS])
+{
+    const struct tile_fetches *next = &tile->next;
+    const float *a = tile->a, *b = tile->b, *from = next->from;
+    const int64_t a_step = tile->a_step, b_step = tile->b_step;
+    int64_t run = next->first, wait = 1;
+    for (int64_t i = tile->segments->length; i > 0; i--, a += a_step, b += b_step) {
+        if (--wait == 0) {
+            prefetch_columns(vectors, from);
+            from += next->step;
+            if (--run == 0) {
+                from += next->jump;
+                run = next->run;
+            }
+            wait = next->every;
         }
-        a += tile->a_step;
-        b += tile->b_step;
+        compute_step(rows, vectors, ALL_ROWS, a, b, sum);
+    }
+}
+
+V_INLINE void compute_segment(const int rows, const int vectors, const struct tile *tile,
+                              const struct tile_segment *s, vf sum[TILE_ROWS][TILE_VECTORS])
+{
+    const float *a = tile->a + s->a * tile->a_unit, *b = tile->b + s->b * tile->b_unit;
+    const int64_t a_step = tile->a_step, b_step = tile->b_step;
+    if (s->only) {
+        for (int64_t i = s->length; i > 0; i--, a += a_step, b += b_step)
+            compute_step(rows, vectors, s->only, a, b, sum);
+        return;
+    }
+    for (int64_t i = s->length; i > 0; i--, a += a_step, b += b_step) {
+        if (rows <= AHEAD_ROWS) prefetch_columns(vectors, b + AHEAD_STEPS * b_step);
+        compute_step(rows, vectors, ALL_ROWS, a, b, sum);
     }
 }
 
@@ -37,67 +85,11 @@ V_INLINE void compute(const int rows, const int vectors, const enum tile_corner 
     vf sum[TILE_ROWS][TILE_VECTORS];
     tile_begin(rows, vectors, tile, sum);
     if (corner == TILE_RISING) compute_corner(rows, vectors, false, tile, sum);
-    const int64_t a_step = tile->a_step, b_step = tile->b_step;
-    const struct tile_segment *end = tile->segments + tile->count;
-    if (tile->next) {
-        const float *a = tile->a, *b = tile->b, *next = tile->next;
-        int64_t run = tile->next_first, wait = 1;
-        for (int64_t i = tile->segments->length; i > 0; i--) {
-            vf right[TILE_VECTORS];
-            if (--wait == 0) {
-                V_UNROLL for (int v = 0; v < vectors; v += AHEAD_VECTORS) __builtin_prefetch(next + v * VW);
-                next += tile->next_step;
-                if (--run == 0) {
-                    next += tile->next_jump;
-                    run = tile->next_run;
-                }
-                wait = tile->next_every;
-            }
-            V_UNROLL for (int v = 0; v < vectors; v++) right[v] = v_load(b + v * VW);
-            V_UNROLL for (int r = 0; r < rows; r++)
-            {
-                vf left = v_set1(a[r]);
-                V_UNROLL for (int v = 0; v < vectors; v++) sum[r][v] = v_fma(left, right[v], sum[r][v]);
-            }
-            a += a_step;
-            b += b_step;
-        }
-        end = tile->segments; /* there are no others */
-    }
-    for (const struct tile_segment *s = tile->segments; s < end; s++) {
-        const float *a = tile->a + s->a * tile->a_unit, *b = tile->b + s->b * tile->b_unit;
-        if (s->only) {
-            for (int64_t i = s->length; i > 0; i--) {
-                vf right[TILE_VECTORS];
-                V_UNROLL for (int v = 0; v < vectors; v++) right[v] = v_load(b + v * VW);
-                V_UNROLL for (int r = 0; r < rows; r++)
-                {
-                    if (!(s->only >> r & 1)) continue;
-                    vf left = v_set1(a[r]);
-                    V_UNROLL for (int v = 0; v < vectors; v++) sum[r][v] = v_fma(left, right[v], sum[r][v]);
-                }
-                a += a_step;
-                b += b_step;
-            }
-            continue;
-        }
-        for (int64_t i = s->length; i > 0; i--) {
-            vf right[TILE_VECTORS];
-            if (rows <= AHEAD_ROWS) {
-                V_UNROLL for (int v = 0; v < vectors; v += AHEAD_VECTORS)
-                    __builtin_prefetch(b + AHEAD_STEPS * b_step + v * VW);
-            }
-            V_UNROLL for (int v = 0; v < vectors; v++) right[v] = v_load(b + v * VW);
-            V_UNROLL for (int r = 0; r < rows; r++)
-            {
-                vf left = v_set1(a[r]);
-                V_UNROLL for (int v = 0; v < vectors; v++) sum[r][v] = v_fma(left, right[v], sum[r][v]);
-            }
-            a += a_step;
-            b += b_step;
-        }
-    }
-
+    if (tile->next.from)
+        compute_fetching(rows, vectors, tile, sum);
+    else
+        for (const struct tile_segment *s = tile->segments; s < tile->segments + tile->count; s++)
+            compute_segment(rows, vectors, tile, s, sum);
     if (corner == TILE_FALLING) compute_corner(rows, vectors, true, tile, sum);
     tile_end(rows, vectors, tile, sum);
 }

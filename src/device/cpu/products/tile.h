@@ -47,6 +47,33 @@ enum tile_corner {
     TILE_CORNERS
 };
 
+/* Memory to fetch while a tile is computed: with each `every` steps a row of TILE_COLUMNS. Rows are `step`
+   apart, and `jump` more after the `first` rows and after each `run` from there. */
+struct tile_fetches {
+    const float *from; /* NULL: nothing */
+    int64_t every, step, first, run, jump;
+};
+
+/* A row with each step; a `jump` after each `run` of rows. */
+static inline struct tile_fetches tile_fetch(const float *from, int64_t step, int64_t run, int64_t jump)
+{
+    return (struct tile_fetches){
+        .from = from, .every = 1, .step = step, .first = run, .run = run, .jump = jump};
+}
+
+/* Part `index` of `parts` of these rows, for one of as many tiles with `steps` steps that fetch them all. */
+static inline struct tile_fetches tile_fetch_part(const struct tile_fetches *all, int64_t steps,
+                                                  int64_t index, int64_t parts)
+{
+    if (!all->from || all->run == 0) return (struct tile_fetches){0};
+    struct tile_fetches part = *all;
+    const int64_t before = index * ((steps + parts - 1) / parts);
+    part.from += before * all->step + before / all->run * all->jump;
+    part.every = parts;
+    part.first = all->run - before % all->run;
+    return part;
+}
+
 struct tile {
     const struct tile_segment *segments;
     int64_t count;
@@ -54,11 +81,7 @@ struct tile {
     const float *corner_a, *corner_b;
     const float *a, *b; /* b: all of the tile's columns are read, valid or not */
     int64_t a_step, b_step, a_unit, b_unit;
-    /* For a tile of one segment, with all rows and from the first step on: memory to fetch meanwhile, or
-       NULL. With each next_every steps a row of TILE_COLUMNS, next_step apart, and next_jump more after the
-       first next_first rows and after each next_run from there. */
-    const float *next;
-    int64_t next_every, next_step, next_first, next_run, next_jump;
+    struct tile_fetches next; /* of a tile of one segment, with all rows and from the first step on */
     /* Where the chains start: +0 if NULL, else these values. May be `to`. */
     const float *from;
     int64_t from_step;
@@ -76,16 +99,6 @@ struct tile {
     /* Then * factor[j], likewise to_step apart, or NULL. */
     const float *factor;
 };
-
-/* Lets a tile fetch a row with each of its steps: `step` apart, and `jump` more after each `run` of them. */
-static inline void tile_fetch(struct tile *tile, const float *from, int64_t step, int64_t run, int64_t jump)
-{
-    tile->next = from;
-    tile->next_every = 1;
-    tile->next_step = step;
-    tile->next_first = tile->next_run = run;
-    tile->next_jump = jump;
-}
 
 /* Computes a tile of `rows` rows (1..TILE_ROWS). */
 void tile_compute(int64_t rows, const struct tile *tile);

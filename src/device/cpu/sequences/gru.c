@@ -1,15 +1,15 @@
 /* GRU layers: the gates between the products of cpu/recurrent.h. */
-#include "device/cpu/products/gradient.h"
 #include "device/cpu/sequences/recurrent.h"
 #include "device/cpu/vectors/math.h"
 
-#include <string.h>
+#define GATES 3
 
 /* One row of one sequence, forward: u has the products of the row before, the hidden bias included. */
 static void forward_row(const struct tr_op_gru_forward *op, const float *u, int64_t row, bool first)
 {
     const int64_t hidden = op->hidden;
-    float *gates = op->gates + row * 3 * hidden, *inner = op->inner + row * hidden, *h = op->h + row * hidden;
+    float *gates = op->gates + row * GATES * hidden, *inner = op->inner + row * hidden,
+          *h = op->h + row * hidden;
     for (int64_t k = 0; k < hidden; k += VW) {
         const int64_t n = hidden - k;
         vf sum[3], added[3];
@@ -33,18 +33,19 @@ static void forward_tile(const struct recurrent *l, const struct sequences *s, f
 {
     const struct tr_op_gru_forward *op = l->op;
     const int64_t hidden = op->hidden;
-    float *u = memory, *a = u + TILE_ROWS * 3 * hidden;
+    float *u = memory, *a = u + TILE_ROWS * GATES * hidden;
     const float *before[TILE_ROWS];
     for (int64_t t = 0; t < s->length[0]; t++) {
         const int64_t count = recurrent_running(s, t);
         for (int64_t r = 0; r < count; r++) {
             if (t > 0) before[r] = op->h + (s->row[r] + t - 1) * hidden;
             /* +0 + bias, as the product gives it behind the first row. */
-            for (int64_t j = 0; t == 0 && j < 3 * hidden; j++) u[r * 3 * hidden + j] = 0.0f + l->bias[j];
+            for (int64_t j = 0; t == 0 && j < GATES * hidden; j++)
+                u[r * GATES * hidden + j] = 0.0f + l->bias[j];
         }
         const struct recurrent_product product = {.rows = before, .count = count, .a = a, .to = u};
         if (t > 0) recurrent_multiply(l, &product);
-        for (int64_t r = 0; r < count; r++) forward_row(op, u + r * 3 * hidden, s->row[r] + t, t == 0);
+        for (int64_t r = 0; r < count; r++) forward_row(op, u + r * GATES * hidden, s->row[r] + t, t == 0);
     }
 }
 
@@ -54,8 +55,8 @@ static void backward_row(const struct tr_op_gru_backward *op, const float *chain
                          bool first)
 {
     const int64_t hidden = op->hidden;
-    const float *gates = op->gates + row * 3 * hidden, *h = op->h + row * hidden;
-    float *dgates = op->dgates + row * 3 * hidden, *dhidden = op->dhidden + row * 3 * hidden;
+    const float *gates = op->gates + row * GATES * hidden, *h = op->h + row * hidden;
+    float *dgates = op->dgates + row * GATES * hidden, *dhidden = op->dhidden + row * GATES * hidden;
     const vf one = v_set1(1.0f);
     for (int64_t k = 0; k < hidden; k += VW) {
         const int64_t n = hidden - k;
@@ -64,7 +65,7 @@ static void backward_row(const struct tr_op_gru_backward *op, const float *chain
         const vf before = first ? v_zero() : recurrent_load(h - hidden + k, n);
         vf d = recurrent_load(op->dy + row * hidden + k, n);
         if (chain)
-            d = v_fma(recurrent_load(dh + k, n), recurrent_load(gates + 4 * hidden + k, n),
+            d = v_fma(recurrent_load(dh + k, n), recurrent_load(gates + (GATES + 1) * hidden + k, n),
                       v_add(d, recurrent_load(chain + k, n)));
         const vf dn = v_mul(v_mul(d, v_sub(one, z)), v_fnma(fresh, fresh, one));
         const vf dz = v_mul(v_mul(d, v_sub(before, fresh)), v_mul(z, v_sub(one, z)));
@@ -88,7 +89,7 @@ static void backward_tile(const struct recurrent *l, const struct sequences *s, 
     const float *after[TILE_ROWS];
     for (int64_t t = s->length[0] - 1; t >= 0; t--) {
         const int64_t count = recurrent_running(s, t), next = recurrent_running(s, t + 1);
-        for (int64_t r = 0; r < next; r++) after[r] = op->dhidden + (s->row[r] + t + 1) * 3 * hidden;
+        for (int64_t r = 0; r < next; r++) after[r] = op->dhidden + (s->row[r] + t + 1) * GATES * hidden;
         const struct recurrent_product product = {.rows = after, .count = next, .a = a, .to = chain};
         if (next > 0) recurrent_multiply(l, &product);
         for (int64_t r = 0; r < count; r++)
@@ -98,40 +99,18 @@ static void backward_tile(const struct recurrent *l, const struct sequences *s, 
 
 tr_status CPU_KERNEL(gru_forward)(tr_device *device, const struct tr_op_gru_forward *a)
 {
-    struct recurrent l = {.cpu = cpu_device_of(device),
-                          .examples = a->examples,
-                          .offset = a->offset,
-                          .tile = forward_tile,
-                          .op = a,
-                          .w = a->w,
-                          .added = a->b_hidden,
-                          .depth = a->hidden,
-                          .columns = 3 * a->hidden};
-    return recurrent_run(&l, TILE_ROWS * 3 * a->hidden);
+    const struct recurrent_layer layer = {device, a->examples, a->hidden, GATES, a->offset, a->w};
+    return recurrent_forward(&layer, a->b_hidden, forward_tile, a);
 }
 
 tr_status CPU_KERNEL(gru_backward)(tr_device *device, const struct tr_op_gru_backward *a)
 {
-    struct recurrent l = {.cpu = cpu_device_of(device),
-                          .examples = a->examples,
-                          .offset = a->offset,
-                          .tile = backward_tile,
-                          .op = a,
-                          .w = a->w,
-                          .transposed = true,
-                          .depth = 3 * a->hidden,
-                          .columns = a->hidden};
-    return recurrent_run(&l, TILE_ROWS * 2 * a->hidden);
+    const struct recurrent_layer layer = {device, a->examples, a->hidden, GATES, a->offset, a->w};
+    return recurrent_backward(&layer, backward_tile, a);
 }
 
 tr_status CPU_KERNEL(gru_backward_weights)(tr_device *device, const struct tr_op_gru_backward_weights *a)
 {
-    const struct gradient gradient = {.height = a->hidden,
-                                      .width = 3 * a->hidden,
-                                      .a = a->h,
-                                      .b = a->dhidden,
-                                      .offset = a->offset,
-                                      .cut = &a->cut,
-                                      .to = a->dw};
-    return gradient_compute(cpu_device_of(device), &gradient);
+    const struct recurrent_layer layer = {device, a->examples, a->hidden, GATES, a->offset, NULL};
+    return recurrent_weights(&layer, a->h, a->dhidden, &a->cut, a->dw);
 }

@@ -1,9 +1,10 @@
 /* LSTM layers: the gates between the products of cpu/recurrent.h. */
-#include "device/cpu/products/gradient.h"
 #include "device/cpu/sequences/recurrent.h"
 #include "device/cpu/vectors/math.h"
 
 #include <string.h>
+
+#define GATES 4
 
 /* One row of one sequence, forward: from the sums of its gates, bias included, and the cell of the row
    before, or NULL. */
@@ -11,7 +12,7 @@ static void forward_row(const struct tr_op_lstm_forward *op, const float *sum, i
                         const float *before)
 {
     const int64_t hidden = op->hidden;
-    float *gates = op->gates + row * 4 * hidden, *c = op->c + row * hidden, *h = op->h + row * hidden;
+    float *gates = op->gates + row * GATES * hidden, *c = op->c + row * hidden, *h = op->h + row * hidden;
     for (int64_t k = 0; k < hidden; k += VW) {
         const int64_t n = hidden - k;
         const vf i = v_sigmoid(recurrent_load(sum + k, n)),
@@ -42,7 +43,7 @@ static int64_t distance_of(const struct sequences *s)
 static void forward_tile(const struct recurrent *l, const struct sequences *s, float *memory)
 {
     const struct tr_op_lstm_forward *op = l->op;
-    const int64_t wide = 4 * op->hidden;
+    const int64_t wide = GATES * op->hidden;
     float *sums = memory, *a = sums + TILE_ROWS * wide;
     const float *before[TILE_ROWS];
     const int64_t distance = distance_of(s);
@@ -86,8 +87,9 @@ static void backward_row(const struct tr_op_lstm_backward *op, const float *dh, 
                          bool first)
 {
     const int64_t hidden = op->hidden;
-    const float *gates = op->gates + row * 4 * hidden, *c = op->c + row * hidden, *dy = op->dy + row * hidden;
-    float *dgates = op->dgates + row * 4 * hidden;
+    const float *gates = op->gates + row * GATES * hidden, *c = op->c + row * hidden,
+                *dy = op->dy + row * hidden;
+    float *dgates = op->dgates + row * GATES * hidden;
     const vf one = v_set1(1.0f);
     for (int64_t k = 0; k < hidden; k += VW) {
         const int64_t n = hidden - k;
@@ -98,7 +100,8 @@ static void backward_row(const struct tr_op_lstm_backward *op, const float *dh, 
         const vf tc = v_tanh(recurrent_load(c + k, n));
         const vf q = v_mul(dout, o), slope = v_fnma(tc, tc, one);
         const vf dcell =
-            dh ? v_fma(q, slope, v_mul(recurrent_load(dc + k, n), recurrent_load(gates + 5 * hidden + k, n)))
+            dh ? v_fma(q, slope,
+                       v_mul(recurrent_load(dc + k, n), recurrent_load(gates + (GATES + 1) * hidden + k, n)))
                : v_mul(q, slope);
         const vf df = first ? v_zero()
                             : v_mul(v_mul(dcell, recurrent_load(c - hidden + k, n)), v_mul(f, v_sub(one, f)));
@@ -113,7 +116,7 @@ static void backward_row(const struct tr_op_lstm_backward *op, const float *dh, 
 static void backward_tile(const struct recurrent *l, const struct sequences *s, float *memory)
 {
     const struct tr_op_lstm_backward *op = l->op;
-    const int64_t hidden = op->hidden, wide = 4 * hidden, distance = distance_of(s);
+    const int64_t hidden = op->hidden, wide = GATES * hidden, distance = distance_of(s);
     float *dh = memory, *dc = dh + TILE_ROWS * hidden, *a = dc + TILE_ROWS * hidden;
     const float *after[TILE_ROWS];
     for (int64_t t = s->length[0] - 1; t >= 0; t--) {
@@ -138,40 +141,18 @@ static void backward_tile(const struct recurrent *l, const struct sequences *s, 
 
 tr_status CPU_KERNEL(lstm_forward)(tr_device *device, const struct tr_op_lstm_forward *a)
 {
-    struct recurrent l = {.cpu = cpu_device_of(device),
-                          .examples = a->examples,
-                          .offset = a->offset,
-                          .tile = forward_tile,
-                          .op = a,
-                          .w = a->w,
-                          .added = a->b,
-                          .depth = a->hidden,
-                          .columns = 4 * a->hidden};
-    return recurrent_run(&l, TILE_ROWS * 4 * a->hidden);
+    const struct recurrent_layer layer = {device, a->examples, a->hidden, GATES, a->offset, a->w};
+    return recurrent_forward(&layer, a->b, forward_tile, a);
 }
 
 tr_status CPU_KERNEL(lstm_backward)(tr_device *device, const struct tr_op_lstm_backward *a)
 {
-    struct recurrent l = {.cpu = cpu_device_of(device),
-                          .examples = a->examples,
-                          .offset = a->offset,
-                          .tile = backward_tile,
-                          .op = a,
-                          .w = a->w,
-                          .transposed = true,
-                          .depth = 4 * a->hidden,
-                          .columns = a->hidden};
-    return recurrent_run(&l, TILE_ROWS * 2 * a->hidden);
+    const struct recurrent_layer layer = {device, a->examples, a->hidden, GATES, a->offset, a->w};
+    return recurrent_backward(&layer, backward_tile, a);
 }
 
 tr_status CPU_KERNEL(lstm_backward_weights)(tr_device *device, const struct tr_op_lstm_backward_weights *a)
 {
-    const struct gradient gradient = {.height = a->hidden,
-                                      .width = 4 * a->hidden,
-                                      .a = a->h,
-                                      .b = a->dgates,
-                                      .offset = a->offset,
-                                      .cut = &a->cut,
-                                      .to = a->dw};
-    return gradient_compute(cpu_device_of(device), &gradient);
+    const struct recurrent_layer layer = {device, a->examples, a->hidden, GATES, a->offset, NULL};
+    return recurrent_weights(&layer, a->h, a->dgates, &a->cut, a->dw);
 }

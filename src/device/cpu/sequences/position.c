@@ -71,9 +71,8 @@ V_INLINE void table_columns(const struct table_row *row, const int vectors, int6
             }
             column_tree_push(&tree, vectors, sum);
         }
-        column_tree_finish(&tree, vectors);
         float *to = a->dtable + node * a->cut.stride + row->t * a->width + column;
-        for (int v = 0; v < vectors; v++) column_store(to, v, tree.sum[0][v], columns);
+        column_tree_store(&tree, vectors, to, columns);
     }
 }
 

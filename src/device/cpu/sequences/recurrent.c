@@ -1,6 +1,7 @@
 #include "device/cpu/sequences/recurrent.h"
 
 #include "base/fail.h"
+#include "device/cpu/products/gradient.h"
 #include "device/cpu/sizes.h"
 
 /* Sequences that are sorted together. */
@@ -12,7 +13,7 @@ static void fetch_rows(const struct recurrent_soon *soon, int64_t count, int64_t
 {
     if (!soon->rows || count <= TILE_ROWS / 2) return;
     const int64_t step = divide_up(count * soon->width, depth), run = divide_up(soon->width, step);
-    tile_fetch(tile, soon->rows, step, run, soon->step - run * step);
+    tile->next = tile_fetch(soon->rows, step, run, soon->step - run * step);
 }
 
 void recurrent_multiply(const struct recurrent *l, const struct recurrent_product *p)
@@ -32,7 +33,7 @@ void recurrent_multiply(const struct recurrent *l, const struct recurrent_produc
         tile.from = p->from ? p->from + j : NULL;
         tile.columns = smaller(TILE_COLUMNS, l->columns - j);
         tile.bias = l->bias ? l->bias + j : NULL;
-        tile.next = NULL;
+        tile.next.from = NULL;
         if (panel < p->soons) {
             fetch_rows(&p->soon[panel], p->count, l->depth, &tile);
         } else if (p->from && p->from != p->to && j + TILE_COLUMNS < l->columns) {
@@ -108,7 +109,8 @@ static void walk(void *arguments, int member, int size)
     }
 }
 
-tr_status recurrent_run(struct recurrent *l, int64_t member_floats)
+/* `member_floats` is what a tile needs besides its packed rows. */
+static tr_status run(struct recurrent *l, int64_t member_floats)
 {
     if (l->examples == 0 || l->depth == 0) return TR_OK;
     const int64_t padded = divide_up(l->columns, TILE_COLUMNS) * TILE_COLUMNS;
@@ -124,4 +126,46 @@ tr_status recurrent_run(struct recurrent *l, int64_t member_floats)
     cpu_run(l->cpu, (double)l->depth * (double)l->columns, pack_weights, l);
     cpu_run(l->cpu, rows * (double)l->depth * (double)l->columns / (8.0 * VW), walk, l);
     return TR_OK;
+}
+
+static struct recurrent walk_of(const struct recurrent_layer *layer, recurrent_tile tile, const void *op)
+{
+    return (struct recurrent){.cpu = cpu_device_of(layer->device),
+                              .examples = layer->examples,
+                              .offset = layer->offset,
+                              .tile = tile,
+                              .op = op,
+                              .w = layer->w};
+}
+
+tr_status recurrent_forward(const struct recurrent_layer *layer, const float *bias, recurrent_tile tile,
+                            const void *op)
+{
+    struct recurrent l = walk_of(layer, tile, op);
+    l.added = bias;
+    l.depth = layer->hidden;
+    l.columns = layer->gates * layer->hidden;
+    return run(&l, TILE_ROWS * l.columns);
+}
+
+tr_status recurrent_backward(const struct recurrent_layer *layer, recurrent_tile tile, const void *op)
+{
+    struct recurrent l = walk_of(layer, tile, op);
+    l.transposed = true;
+    l.depth = layer->gates * layer->hidden;
+    l.columns = layer->hidden;
+    return run(&l, TILE_ROWS * 2 * layer->hidden);
+}
+
+tr_status recurrent_weights(const struct recurrent_layer *layer, const float *h, const float *dgates,
+                            const struct tr_cut *cut, float *dw)
+{
+    const struct gradient gradient = {.height = layer->hidden,
+                                      .width = layer->gates * layer->hidden,
+                                      .a = h,
+                                      .b = dgates,
+                                      .offset = layer->offset,
+                                      .cut = cut,
+                                      .to = dw};
+    return gradient_compute(cpu_device_of(layer->device), &gradient);
 }

@@ -17,7 +17,9 @@
 
 /* Every instruction set has its own. */
 #define recurrent_multiply CPU_KERNEL(recurrent_multiply)
-#define recurrent_run      CPU_KERNEL(recurrent_run)
+#define recurrent_forward  CPU_KERNEL(recurrent_forward)
+#define recurrent_backward CPU_KERNEL(recurrent_backward)
+#define recurrent_weights  CPU_KERNEL(recurrent_weights)
 
 /* A tile of sequences, longest first. */
 struct sequences {
@@ -41,9 +43,16 @@ struct recurrent {
     bool transposed;
     const float *added; /* to each product: [columns], or NULL */
     int64_t depth, columns;
-    /* set by recurrent_run() */
     float *packed; /* panels of w, or of its transpose: depth steps each */
     float *bias;   /* `added`, readable to the end of the last panel */
+};
+
+/* A recurrent layer: so many gates, each of `hidden` numbers. */
+struct recurrent_layer {
+    tr_device *device;
+    int64_t examples, hidden, gates;
+    const int32_t *offset;
+    const float *w; /* [hidden][gates * hidden] */
 };
 
 /* Rows of `width` floats, one for each sequence of a tile and `step` apart, that are needed soon; or NULL. */
@@ -68,8 +77,16 @@ struct recurrent_product {
    of `from` that meets the next panel. */
 void recurrent_multiply(const struct recurrent *recurrent, const struct recurrent_product *product);
 
-/* Walks all sequences; `member_floats` is what a tile needs besides its packed rows. */
-tr_status recurrent_run(struct recurrent *recurrent, int64_t member_floats);
+/* Walks all sequences, `tile` with the argument `op`. Forward, products are those of a row's outputs with the
+   weights, + bias, and a tile's memory has its rows of gates, then its packed rows. Backward, they are those
+   of a row's gradients of the gates with the transposed weights, and the memory has two sets of rows of
+   `hidden`, then the packed rows. */
+tr_status recurrent_forward(const struct recurrent_layer *layer, const float *bias, recurrent_tile tile,
+                            const void *op);
+tr_status recurrent_backward(const struct recurrent_layer *layer, recurrent_tile tile, const void *op);
+/* The gradient of the weights, from the outputs h [rows][hidden] and dgates [rows][gates * hidden]. */
+tr_status recurrent_weights(const struct recurrent_layer *layer, const float *h, const float *dgates,
+                            const struct tr_cut *cut, float *dw);
 
 /* How many sequences of the tile have a row t. */
 static inline int64_t recurrent_running(const struct sequences *s, int64_t t)

@@ -67,6 +67,13 @@ V_INLINE void column_store(float *p, int v, vf value, int64_t columns)
         v_store_part(p + v * VW, value, columns - v * VW);
 }
 
+/* Writes the sum of all leaves, +0 if there were none, and begins anew. */
+V_INLINE void column_tree_store(struct column_tree *tree, int vectors, float *to, int64_t columns)
+{
+    column_tree_finish(tree, vectors);
+    for (int v = 0; v < vectors; v++) column_store(to, v, tree->sum[0][v], columns);
+}
+
 /* Calls f(arguments, vectors, first column, valid columns) for the groups of columns [begin, end): full
  * groups as long as there are, then single vectors, the last perhaps in part. `f` is expanded once for each
  * kind, with its constants known. */

@@ -45,31 +45,32 @@ struct band {
 /* Channels in whole vectors, so that a tile's stores do not reach into the next. */
 static int64_t row_floats(const struct walk *c)
 {
-    return (c->source_c + VW - 1) / VW * VW;
+    return (c->call.source_c + VW - 1) / VW * VW;
 }
 
 /* Transforms the sources of all tiles of the band. */
 static void transform_band(const struct band *band, float *to)
 {
     const struct walk *c = band->walk;
-    const int64_t size = c->source_c, line = c->source_w * size, image = c->source_h * line;
+    const int64_t size = c->call.source_c, line = c->call.source_w * size, image = c->call.source_h * line;
     int64_t offset[POSITIONS];
     for (int p = 0; p < POSITIONS; p++) offset[p] = p * band->v_position;
     struct winograd_read read = {.pixel = size, .count = size, .readable = size, .to = to, .offset = offset};
     for (const struct line *l = band->lines; l < band->lines + band->count; l++) {
-        const float *from = c->source + l->image * image;
-        const struct tr_winograd_tile y = tr_winograd_tile(c->window->out_h, l->tile_h);
+        const float *from = c->call.source + l->image * image;
+        const struct tr_winograd_tile y = tr_winograd_tile(c->call.window->out_h, l->tile_h);
         struct winograd_strip strip = {.image = from + y.first * line,
                                        .next = from + (int64_t)(y.first + OUTPUTS) * line,
                                        .line = line,
-                                       .inside_end = c->window->out_w + 2};
-        if (!c->backward) winograd_strip(c->window, c->source_c, from, y, band->border, &strip);
+                                       .inside_end = c->call.window->out_w + 2};
+        if (!c->call.backward)
+            winograd_strip(c->call.window, c->call.source_c, from, y, band->border, &strip);
         read.next_line = line;
         for (int32_t w = 0; w < c->tiles_w; w++, read.to += band->row) {
-            const struct tr_winograd_tile x = tr_winograd_tile(c->window->out_w, w);
+            const struct tr_winograd_tile x = tr_winograd_tile(c->call.window->out_w, w);
             read.from = winograd_strip_tile(&strip, x, size, &read.line);
             read.next = strip.next + x.first * size;
-            if (c->backward)
+            if (c->call.backward)
                 winograd_output_adjoint(POINTS, POINTS, &read);
             else
                 winograd_input(POINTS, POINTS, &read);
@@ -82,7 +83,7 @@ static void multiply_band(const struct band *band, const float *u)
 {
     const struct walk *c = band->walk;
     const int64_t rows = (int64_t)band->count * c->tiles_w, tiles = tile_count(rows);
-    const struct tile_segment segment = {.length = c->source_c};
+    const struct tile_segment segment = {.length = c->call.source_c};
     struct row_tile tile = {.tile = {.segments = &segment,
                                      .count = 1,
                                      .a_step = band->row,
@@ -105,20 +106,20 @@ static void multiply_band(const struct band *band, const float *u)
 /* Gradients of the inputs of a line of tiles: the tiles at its ends may reach beyond the image. */
 static void finish_backward(const struct walk *c, const struct line *line, struct winograd_write *write)
 {
-    const int32_t i = line->tile_h * OUTPUTS - c->window->pad_top;
+    const int32_t i = line->tile_h * OUTPUTS - c->call.window->pad_top;
     struct winograd_clip clip = {.line = (int)larger(line->begin - i, 0),
                                  .line_end = (int)smaller(line->end - i, POINTS),
                                  .added_above = line->tile_h > 0};
     float *const target = write->to;
     for (int32_t w = 0, more; w < c->tiles_w; w += more) {
-        const int32_t j = w * OUTPUTS - c->window->pad_left;
+        const int32_t j = w * OUTPUTS - c->call.window->pad_left;
         more = 1;
         if (w > 0) /* all of a tile counts up to the last tile but one */
-            while (w + more < c->tiles_w && j + more * OUTPUTS + POINTS <= c->target_w) more++;
+            while (w + more < c->tiles_w && j + more * OUTPUTS + POINTS <= c->call.target_w) more++;
         write->to = target + (int64_t)i * write->line + (int64_t)j * write->pixel;
         write->rows = more;
         clip.column = (int)larger(-j, 0);
-        clip.column_end = (int)smaller(c->target_w - j, POINTS);
+        clip.column_end = (int)smaller(c->call.target_w - j, POINTS);
         clip.added_left = w > 0;
         winograd_input_adjoint(POINTS, POINTS, write, &clip);
         write->from += more * write->row;
@@ -130,18 +131,18 @@ static void finish_band(const struct band *band, int64_t column)
 {
     const struct walk *c = band->walk;
     const struct winograd_finish finish = {.bias = c->packed_bias ? c->packed_bias + column : NULL,
-                                           .activation = c->activation,
-                                           .slope = c->slope};
+                                           .activation = c->call.activation,
+                                           .slope = c->call.slope};
     struct winograd_write write = {.from = band->sums,
                                    .position = band->sums_position,
                                    .row = c->columns,
-                                   .columns = smaller(TILE_COLUMNS, c->target_c - column),
-                                   .image = (int64_t)OUTPUTS * c->target_c,
-                                   .line = (int64_t)c->target_w * c->target_c,
-                                   .pixel = c->target_c};
+                                   .columns = smaller(TILE_COLUMNS, c->call.target_c - column),
+                                   .image = (int64_t)OUTPUTS * c->call.target_c,
+                                   .line = (int64_t)c->call.target_w * c->call.target_c,
+                                   .pixel = c->call.target_c};
     for (const struct line *l = band->lines; l < band->lines + band->count; l++) {
-        write.to = c->target + l->image * c->target_h * write.line + column;
-        if (c->backward) {
+        write.to = c->call.target + l->image * c->call.target_h * write.line + column;
+        if (c->call.backward) {
             finish_backward(c, l, &write);
         } else {
             write.to += l->tile_h * OUTPUTS * write.line;
@@ -174,10 +175,10 @@ static void convolve_band(struct band *band)
 static void convolve_lines(struct band *band, int64_t image, int32_t begin, int32_t end)
 {
     const struct walk *c = band->walk;
-    struct line line = {.image = image, .tile_h = begin, .end = c->target_h};
-    if (c->backward) {
-        if (begin > 0) line.begin = begin * OUTPUTS - c->window->pad_top;
-        if (end < c->tiles_h) line.end = end * OUTPUTS - c->window->pad_top;
+    struct line line = {.image = image, .tile_h = begin, .end = c->call.target_h};
+    if (c->call.backward) {
+        if (begin > 0) line.begin = begin * OUTPUTS - c->call.window->pad_top;
+        if (end < c->tiles_h) line.end = end * OUTPUTS - c->call.window->pad_top;
         if (begin > 0) line.tile_h--;
     }
     for (; line.tile_h < end; line.tile_h++) {
@@ -202,15 +203,15 @@ void winograd_few(void *arguments, int member, int size)
 {
     const struct walk *c = arguments;
     struct band band = {.walk = c,
-                        .border = cpu_scratch(c->cpu, member),
+                        .border = cpu_scratch(c->call.cpu, member),
                         .row = row_floats(c),
-                        .run = c->source_c,
+                        .run = c->call.source_c,
                         .v_position = v_position(c),
                         .sums_position = sums_position(c)};
     band.v = band.border + c->v_at;
     band.sums = band.border + c->sums_at;
     int64_t unit, end;
-    tr_team_share(c->rows * c->tiles_h, 1, member, size, &unit, &end);
+    tr_team_share(c->call.rows * c->tiles_h, 1, member, size, &unit, &end);
     while (unit < end) {
         const int64_t image = unit / c->tiles_h, line = unit % c->tiles_h;
         const int64_t stop = smaller(c->tiles_h, line + end - unit);
@@ -234,7 +235,7 @@ void winograd_few_gradient(const struct walk *c, const struct winograd_lines *li
         for (int64_t k = i; k < end; k++)
             band.lines[band.count++] = (struct line){.image = (lines->line + k) / c->tiles_h,
                                                      .tile_h = (int32_t)((lines->line + k) % c->tiles_h),
-                                                     .end = c->target_h};
+                                                     .end = c->call.target_h};
         band.v = lines->z + i * c->tiles_w * lines->row;
         complete_band(&band);
     }
@@ -244,9 +245,9 @@ int64_t CPU_KERNEL(winograd_few_plan)(struct walk *c)
 {
     const int64_t line = POSITIONS * c->tiles_w * (row_floats(c) + c->columns);
     c->band_h =
-        (int32_t)smaller(BAND_LINES, larger(1, cpu_room_second(&c->cpu->room, BAND_FLOATS, 0) / line));
+        (int32_t)smaller(BAND_LINES, larger(1, cpu_room_second(&c->call.cpu->room, BAND_FLOATS, 0) / line));
     c->band_w = c->tiles_w;
-    c->v_at = floats_round(winograd_strip_floats(c->window, c->source_c));
+    c->v_at = floats_round(winograd_strip_floats(c->call.window, c->call.source_c));
     c->sums_at = c->v_at + floats_round(POSITIONS * v_position(c));
     return c->sums_at + POSITIONS * sums_position(c);
 }
@@ -254,8 +255,8 @@ int64_t CPU_KERNEL(winograd_few_plan)(struct walk *c)
 int64_t CPU_KERNEL(winograd_few_sums)(struct walk *c)
 {
     const int64_t line = POSITIONS * c->tiles_w * c->columns;
-    c->band_h =
-        (int32_t)smaller(BAND_LINES, larger(1, cpu_room_second(&c->cpu->room, BAND_FLOATS / 2, 0) / line));
+    c->band_h = (int32_t)smaller(BAND_LINES,
+                                 larger(1, cpu_room_second(&c->call.cpu->room, BAND_FLOATS / 2, 0) / line));
     c->band_w = c->tiles_w;
     return POSITIONS * sums_position(c);
 }

@@ -3,7 +3,7 @@
  * Per position a product of two tall matrices, of channels by tiles and tiles by filters; a tile of sums is a
  * group of channels by a panel of filters at one position. A member takes a rectangle of channels and
  * filters, or where these are few all of them for some microbatches (subtrees.h); of the filters a chunk of
- * panels at a time. The lines of Winograd tiles go by in blocks (winograd_block.c), of whole microbatches
+ * panels at a time. The lines of Winograd tiles go by in blocks (block.c), of whole microbatches
  * where these are small enough: V of all the member's channels is made once for a block, Z panel by panel.
  * Rows of a position are the tiles that have it, so that they lie behind each other and make one segment.
  *
@@ -12,7 +12,7 @@
  * where they are.
  *
  * Both gradients take the same transformed gradients of the outputs. Where a member makes Z for all filters,
- * whole lines of it, the input gradient of a block follows while its Z is in the cache (winograd_few.c).
+ * whole lines of it, the input gradient of a block follows while its Z is in the cache (few.c).
  */
 #include "device/cpu/winograd/block.h"
 
@@ -247,14 +247,14 @@ tr_status CPU_KERNEL(winograd_backward_weights)(tr_device *device,
 static bool shares_z(const struct winograd_work *g, const struct walk *data)
 {
     const struct tr_cut *cut = &g->op->cut;
-    if (cut->count == 0 || cut->row[cut->count] != data->rows) return false;
-    if (!winograd_few_suits(data) || data->target_c > WINOGRAD_FEW) return false;
-    return data->target_c > 0 && (g->cpu->base.threads == 1 || g->subtrees.count > 0);
+    if (cut->count == 0 || cut->row[cut->count] != data->call.rows) return false;
+    if (!winograd_few_suits(data) || data->call.target_c > WINOGRAD_FEW) return false;
+    return data->call.target_c > 0 && (g->cpu->base.threads == 1 || g->subtrees.count > 0);
 }
 
 tr_status CPU_KERNEL(winograd_backward)(tr_device *device, const struct tr_op_winograd_backward *arguments)
 {
-    struct walk data = winograd_walk_backward(device, &arguments->data.conv);
+    struct walk data = {.call = cpu_conv_backward(device, &arguments->data.conv)};
     struct winograd_work g = {.cpu = cpu_device_of(device), .op = &arguments->weights.conv};
     const double nanoseconds = plan(&g);
     if (shares_z(&g, &data)) return run(&g, 2.0 * nanoseconds, &data);

@@ -1,35 +1,24 @@
 /* Winograd convolutions, forward and input gradient, in the terms that their two walks share: winograd.c,
- * whose tiles of sums hold images, and winograd_few.c, whose tiles of sums hold Winograd tiles, for few
+ * whose tiles of sums hold images, and few.c, whose tiles of sums hold Winograd tiles, for few
  * channels.
  */
 #ifndef TR_DEVICE_CPU_WINOGRAD_WALK_H
 #define TR_DEVICE_CPU_WINOGRAD_WALK_H
 
-#include "device/cpu/cpu.h"
+#include "device/cpu/conv_call.h"
 #include "device/cpu/winograd/winograd.h"
 
 /* Every instruction set has its own. */
-#define winograd_few           CPU_KERNEL(winograd_few)
-#define winograd_few_gradient  CPU_KERNEL(winograd_few_gradient)
-#define winograd_walk_shape    CPU_KERNEL(winograd_walk_shape)
-#define winograd_walk_backward CPU_KERNEL(winograd_walk_backward)
-#define winograd_walk_weights  CPU_KERNEL(winograd_walk_weights)
+#define winograd_few          CPU_KERNEL(winograd_few)
+#define winograd_few_gradient CPU_KERNEL(winograd_few_gradient)
+#define winograd_walk_shape   CPU_KERNEL(winograd_walk_shape)
+#define winograd_walk_weights CPU_KERNEL(winograd_walk_weights)
 
 /* Channels of sources that winograd_few() takes, at most. */
 #define WINOGRAD_FEW 64
 
 struct walk {
-    struct cpu_device *cpu;
-    const struct tr_sliding_window *window;
-    bool backward;
-    int64_t rows;
-    int32_t source_h, source_w, source_c, target_h, target_w, target_c;
-    const float *source;  /* [rows][source_h][source_w][source_c] */
-    float *target;        /* [rows][target_h][target_w][target_c] */
-    const float *weights; /* [9][in_c][out_c] */
-    const float *bias;    /* [target_c] or NULL */
-    enum tr_activation activation;
-    float slope;
+    struct conv_call call;
     int32_t tiles_h, tiles_w;
     int32_t band_h, band_w;      /* tiles of a band, at most */
     int64_t columns;             /* of a tile of sums: all, or half of them where target_c is no more */
@@ -46,8 +35,8 @@ struct walk {
 /* Whether winograd_few() takes a convolution. */
 static inline bool winograd_few_suits(const struct walk *c)
 {
-    return c->source_c <= WINOGRAD_FEW && c->window->out_h % TR_WINOGRAD_OUTPUTS == 0 &&
-           c->window->out_w % TR_WINOGRAD_OUTPUTS == 0;
+    return c->call.source_c <= WINOGRAD_FEW && c->call.window->out_h % TR_WINOGRAD_OUTPUTS == 0 &&
+           c->call.window->out_w % TR_WINOGRAD_OUTPUTS == 0;
 }
 
 /* Lays out a member's scratch for winograd_few(), and returns its size in floats. */
@@ -73,8 +62,6 @@ int64_t CPU_KERNEL(winograd_few_sums)(struct walk *c);
    transformed. Lines of an image come in ascending order, from one member. */
 void winograd_few_gradient(const struct walk *c, const struct winograd_lines *lines);
 
-/* The walk of an input gradient. */
-struct walk winograd_walk_backward(tr_device *device, const struct tr_op_conv_backward_data *a);
 /* Sets what follows from the shape. Returns the panels of the target. */
 int64_t winograd_walk_shape(struct walk *c);
 /* Bytes of a member's scratch and floats of `u` that so many panels take, and transforming them. */

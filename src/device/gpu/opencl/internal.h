@@ -1,5 +1,6 @@
-/* What the OpenCL side of api.h is made of: the library and the devices that it knows (opencl_library.c),
- * sessions with one of them (opencl.c), and lists of launches (opencl_lists.c). */
+/* What the OpenCL side of api.h is made of: the library and the devices that it knows (library.c), sessions
+ * with one of them (opencl.c), its memory (memory.c), programs (programs.c) and lists of launches (lists.c).
+ */
 #ifndef TR_DEVICE_GPU_OPENCL_INTERNAL_H
 #define TR_DEVICE_GPU_OPENCL_INTERNAL_H
 
@@ -82,7 +83,32 @@ void opencl_set_range(const struct gpu_launch *launch, struct opencl_range *rang
 bool opencl_has_lists(cl_device device);
 /* Finds the functions of lists. */
 void opencl_find_lists(cl_platform platform, struct opencl_session *session);
-/* Slots of gpu_api. */
+/* What exactness needs: the language rounds divisions and square roots as it likes otherwise. Options that
+   trade bits for speed are never given. */
+#define OPENCL_STRICT "-cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt "
+
+/* A mark behind all that the queue was given, which it is told to come to. An error of OpenCL. */
+int32_t opencl_mark(struct opencl_session *session, cl_event *event);
+/* Gives all memory of the host back that was not. */
+void opencl_release_pinned(struct opencl_session *session);
+
+/* Slots of gpu_api: of memory.c, */
+tr_status opencl_alloc(void *session, size_t bytes, void **block);
+void opencl_free(void *session, void *block);
+tr_status opencl_to_device(void *session, void *block, size_t at, const void *from, size_t bytes,
+                           void **event);
+tr_status opencl_to_host(void *session, void *to, void *block, size_t at, size_t bytes, void **event);
+tr_status opencl_to_host_beside(void *session, void *to, void *block, size_t at, size_t bytes, void **event);
+tr_status opencl_alloc_pinned(void *session, size_t bytes, void **memory);
+void opencl_free_pinned(void *session, void *memory);
+/* of programs.c, */
+tr_status opencl_build(void *session, const struct gpu_program_source *source, void **out);
+void opencl_free_program(void *session, void *program);
+tr_status opencl_binary(void *session, void *program, void **binary, size_t *bytes);
+tr_status opencl_kernel(void *session, void *program, const char *name, void **out);
+void opencl_free_kernel(void *session, void *kernel);
+tr_status opencl_launch(void *session, const struct gpu_launch *launch);
+/* of lists.c. */
 tr_status opencl_build_list(void *session, const struct gpu_launch *launches, int count, void **list);
 tr_status opencl_launch_list(void *session, void *list);
 void opencl_free_list(void *session, void *list);

@@ -77,8 +77,8 @@ static int32_t record_launch(struct opencl_session *session, struct opencl_list 
     opencl_set_range(launch, &range);
     error = opencl_set_arguments(own, launch);
     if (error != CL_SUCCESS) return error;
-    return session->lists.clCommandNDRangeKernelKHR(list->commands, NULL, NULL, own, 3, range.offset, range.global,
-                                                    range.local, 0, NULL, NULL, NULL);
+    return session->lists.clCommandNDRangeKernelKHR(list->commands, NULL, NULL, own, 3, range.offset,
+                                                    range.global, range.local, 0, NULL, NULL, NULL);
 }
 
 static int32_t record(struct opencl_session *session, struct opencl_list *list,

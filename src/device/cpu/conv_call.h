@@ -1,0 +1,32 @@
+/* A convolution, forward or its input gradient, as a way from sources to targets: what a call asks for, in
+ * the terms that the direct way and Winograd's share.
+ */
+#ifndef TR_DEVICE_CPU_CONV_CALL_H
+#define TR_DEVICE_CPU_CONV_CALL_H
+
+#include "device/cpu/cpu.h"
+
+#include <stdbool.h>
+
+struct conv_call {
+    struct cpu_device *cpu;
+    const struct tr_sliding_window *window;
+    bool backward;
+    int64_t rows;
+    int32_t source_h, source_w, source_c, target_h, target_w, target_c;
+    const float *source;  /* [rows][source_h][source_w][source_c] */
+    float *target;        /* [rows][target_h][target_w][target_c] */
+    const float *weights; /* [kernel_h][kernel_w][in_c][out_c] */
+    const float *bias;    /* [target_c] or NULL */
+    enum tr_activation activation;
+    float slope;
+};
+
+/* From inputs to outputs; from gradients of outputs to those of inputs. */
+struct conv_call cpu_conv_forward(tr_device *device, const struct tr_op_conv_forward *a);
+struct conv_call cpu_conv_backward(tr_device *device, const struct tr_op_conv_backward_data *a);
+
+/* The bias, followed by +0 up to `columns`, in `to`; there is one. */
+void cpu_conv_bias(const struct conv_call *call, int64_t columns, float *to);
+
+#endif

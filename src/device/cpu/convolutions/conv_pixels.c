@@ -1,0 +1,69 @@
+/* Convolutions of few images: the rows of a tile are neighbouring pixels of one image. */
+#include "device/cpu/convolutions/conv.h"
+
+/* True if targets w and w + 1 meet the same taps, with sources that lie `*shift` apart. */
+static bool alike(const struct conv_axis *axis, int32_t w, int32_t *shift)
+{
+    const struct conv_run *a = axis->runs + axis->start[w], *b = axis->runs + axis->start[w + 1];
+    const int32_t count = axis->start[w + 1] - axis->start[w];
+    if (count == 0 || axis->start[w + 2] - axis->start[w + 1] != count) return false;
+    *shift = b->source - a->source;
+    for (int32_t i = 0; i < count; i++)
+        if (a[i].kernel != b[i].kernel || a[i].length != b[i].length || b[i].source - a[i].source != *shift)
+            return false;
+    return *shift > 0;
+}
+
+/* Target row h of one image to `target`, a tile being neighbouring pixels that meet the same taps. */
+static void convolve_pixels(const struct conv *c, int64_t image, int32_t h, const struct conv_memory *memory,
+                            float *target)
+{
+    const float *source = c->call.source + image * c->image_h * c->image_w * c->call.source_c;
+    float *a = memory->a;
+    struct tile_segment *segments = memory->segments;
+    for (int32_t w = 0; w < c->call.target_w;) {
+        int32_t height = 1, shift = 1, next_shift;
+        while (height < TILE_ROWS && w + height < c->call.target_w &&
+               alike(&c->w, w + height - 1, &next_shift) && (height == 1 || next_shift == shift)) {
+            shift = next_shift;
+            height++;
+        }
+        int32_t steps = 0;
+        int64_t count = 0;
+        for (int32_t i = c->h.start[h]; i < c->h.start[h + 1]; i++)
+            for (int32_t j = c->w.start[w]; j < c->w.start[w + 1]; j++) {
+                const struct conv_run *y = c->h.runs + i, *x = c->w.runs + j;
+                const int32_t depth = x->length * c->call.source_c;
+                pack_rows(a + steps * height, height,
+                          source + ((int64_t)y->source * c->every_h * c->image_w + x->source * c->every_w) *
+                                       c->call.source_c,
+                          (int64_t)shift * c->every_w * c->call.source_c, height, depth);
+                segments[count++] = (struct tile_segment){
+                    .a = steps,
+                    .b = (y->kernel * c->call.window->kernel_w + x->kernel) * c->call.source_c,
+                    .length = depth};
+                steps += depth;
+            }
+        for (int64_t column = 0; column < c->call.target_c; column += TILE_COLUMNS) {
+            struct tile tile = conv_panel(c, column, segments);
+            tile.count = count;
+            tile.a = a;
+            tile.a_step = tile.a_unit = height;
+            tile.to = target + w * c->call.target_c + column;
+            tile.to_step = c->call.target_c;
+            tile_compute(height, &tile);
+        }
+        w += height;
+    }
+}
+
+void conv_image(const struct conv *c, int64_t image, int32_t begin, int32_t end,
+                const struct conv_memory *memory)
+{
+    const int64_t row = (int64_t)c->call.target_w * c->call.target_c;
+    for (int32_t h = begin; h < end; h += c->unit) {
+        float *to = c->pool ? memory->lines : c->call.target + (image * c->call.target_h + h) * row;
+        for (int32_t i = 0; i < c->unit; i++) convolve_pixels(c, image, h + i, memory, to + i * row);
+        if (c->pool) pool_forward_line(c->pool, image, h / c->unit, memory->lines);
+    }
+}

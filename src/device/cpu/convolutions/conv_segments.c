@@ -1,0 +1,116 @@
+/* Which runs of pixels of a block have a tap inside the image. */
+#include "device/cpu/convolutions/conv_gradient.h"
+#include "device/cpu/sizes.h"
+
+/* The first source line that output line `oh` reads, clamped into the image. */
+static int64_t first_source(const struct tr_sliding_window *w, int64_t oh)
+{
+    return smaller(larger(oh * w->stride_h - w->pad_top, 0), w->in_h);
+}
+
+/* One beyond the last source line that output line `oh` reads, clamped likewise. */
+static int64_t last_source(const struct tr_sliding_window *w, int64_t oh)
+{
+    const int64_t last = oh * w->stride_h - w->pad_top + (int64_t)(w->kernel_h - 1) * w->dilation_h + 1;
+    return smaller(larger(last, 0), w->in_h);
+}
+
+struct conv_portion conv_portion_at(const struct tr_sliding_window *w, int64_t line, int64_t end)
+{
+    struct conv_portion p = {.image = line / w->out_h, .oh = line % w->out_h};
+    p.oh_end = smaller(w->out_h, p.oh + end - line);
+    p.ih = first_source(w, p.oh);
+    p.ih_end = larger(p.ih, last_source(w, p.oh_end - 1));
+    return p;
+}
+
+/* The outputs [*begin, *end) of an axis for which the tap at `offset` (tap * dilation - pad) is inside. */
+static void valid_range(int64_t offset, int64_t stride, int64_t in, int64_t out, int64_t *begin, int64_t *end)
+{
+    *begin = offset < 0 ? divide_up(-offset, stride) : 0;
+    *end = in - offset > 0 ? smaller(out, divide_up(in - offset, stride)) : 0;
+    if (*begin > *end) *begin = *end;
+}
+
+/* Appends the segments of one output line and tap; `source` is where the source line's first pixel lies, in
+   pixels. Returns the new end of the list. */
+static struct tile_segment *line_of_tap(const struct tr_sliding_window *w, int64_t kw, int64_t source,
+                                        int64_t target, struct tile_segment *to)
+{
+    const int64_t offset = kw * w->dilation_w - w->pad_left;
+    int64_t begin, end;
+    valid_range(offset, w->stride_w, w->in_w, w->out_w, &begin, &end);
+    if (begin < end)
+        *to++ = (struct tile_segment){.a = (int32_t)(source + begin * w->stride_w + offset),
+                                      .b = (int32_t)(target + begin),
+                                      .length = (int32_t)(end - begin)};
+    return to;
+}
+
+/* Runs of pixels of a line that have the same taps of a kernel row inside the image, at most. */
+#define ROW_RUNS (2 * TILE_ROWS + 1)
+
+/* The segments of an output line for a whole kernel row, whose taps are neighbours: runs of pixels with the
+   same taps inside. Returns their number. */
+static int64_t runs_of_row(const struct tr_sliding_window *w, int64_t channels,
+                           struct tile_segment runs[ROW_RUNS])
+{
+    const uint32_t all = (uint32_t)((UINT64_C(1) << w->kernel_w * channels) - 1);
+    uint32_t before = 0;
+    int64_t count = 0;
+    for (int64_t ow = 0; ow < w->out_w; ow++) {
+        const int64_t left = ow * w->stride_w - w->pad_left;
+        const int64_t first = larger(0, -left), last = smaller(w->kernel_w, w->in_w - left);
+        if (first >= last) {
+            before = 0;
+            continue;
+        }
+        const uint32_t rows =
+            (uint32_t)((UINT64_C(1) << last * channels) - (UINT64_C(1) << first * channels));
+        if (rows == before)
+            runs[count - 1].length++;
+        else
+            runs[count++] = (struct tile_segment){
+                .a = (int32_t)left, .b = (int32_t)ow, .length = 1, .only = rows == all ? 0 : rows};
+        before = rows;
+    }
+    return count;
+}
+
+void conv_list_segments(const struct conv_gradient *g, const struct conv_block *block)
+{
+    const struct tr_sliding_window *w = &g->op->window;
+    const int64_t end = block->line + block->lines;
+    struct tile_segment runs[ROW_RUNS];
+    const int64_t run_count = g->by_row ? runs_of_row(w, g->op->in_c, runs) : 0;
+    for (int64_t tap = 0; tap < g->taps; tap++) {
+        const int64_t kh = g->by_row ? tap : tap / w->kernel_w, kw = g->by_row ? 0 : tap % w->kernel_w;
+        struct tile_segment *list = block->segments + tap * g->list, *to = list;
+        int32_t *starts = block->starts + tap * (g->lines + 1);
+        int64_t packed = 0;
+        for (int64_t line = block->line; line < end;) {
+            const struct conv_portion p = conv_portion_at(w, line, end);
+            for (int64_t oh = p.oh; oh < p.oh_end; oh++, line++) {
+                const int64_t ih = oh * w->stride_h - w->pad_top + kh * w->dilation_h;
+                const int64_t target = (line - block->line) * w->out_w;
+                starts[line - block->line] = (int32_t)(to - list);
+                if (ih < 0 || ih >= w->in_h) continue;
+                const int64_t image = p.image - block->line / w->out_h;
+                const int64_t source = (image * w->in_h + ih) * w->in_w;
+                if (g->by_row) {
+                    for (int64_t i = 0; i < run_count; i++) {
+                        *to = runs[i];
+                        to->a += (int32_t)source;
+                        to->b += (int32_t)target;
+                        to++;
+                    }
+                } else {
+                    to =
+                        line_of_tap(w, kw, g->in_place ? source : packed + (ih - p.ih) * w->in_w, target, to);
+                }
+            }
+            packed += (p.ih_end - p.ih) * w->in_w;
+        }
+        starts[block->lines] = (int32_t)(to - list);
+    }
+}
