@@ -40,6 +40,16 @@ tr_status tr_strategy_choice_check(const struct tr_strategy_choice *choice, cons
     return choice->class->check ? choice->class->check(job, choice->options, ranks) : TR_OK;
 }
 
+tr_status tr_strategy_choice_settle(struct tr_strategy_choice *choice, const struct tr_job *job, int ranks)
+{
+    TR_TRY(tr_strategy_choice_check(choice, job, ranks));
+    if (!choice->class->resolve) return TR_OK;
+    choice->class = choice->class->resolve(choice->options, ranks);
+    choice->traits = (struct tr_strategy_traits){0};
+    if (choice->class->traits) choice->class->traits(choice->options, &choice->traits);
+    return TR_OK;
+}
+
 tr_status tr_strategy_check(const struct tr_job *job, int ranks)
 {
     struct tr_strategy_choice choice;

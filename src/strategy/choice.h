@@ -20,5 +20,7 @@ void tr_strategy_choice_release(struct tr_strategy_choice *choice);
 /* Whether so many ranks can share the job so. TR_EINVAL. */
 tr_status tr_strategy_choice_check(const struct tr_strategy_choice *choice, const struct tr_job *job,
                                    int ranks);
+/* The same, and from then on the choice is of the class that does the work on so many ranks. TR_EINVAL. */
+tr_status tr_strategy_choice_settle(struct tr_strategy_choice *choice, const struct tr_job *job, int ranks);
 
 #endif

@@ -96,6 +96,9 @@ struct tr_strategy_class {
     /* Checks the options against the job, for `ranks` ranks. TR_EINVAL; the caller adds file and line. NULL:
        any number will do. */
     tr_status (*check)(const struct tr_job *job, const void *options, int ranks);
+    /* The class that does the work with these options on `ranks` ranks: this one, or another with the same
+       name and options, whose traits hold then. Local. NULL: this one. */
+    const struct tr_strategy_class *(*resolve)(const void *options, int ranks);
     /* What can be made before the training data are there: best all, variables included
        (strategy->replicas). What was made is released by `destroy`, also after a failure. Collective. NULL:
        nothing. */
@@ -168,7 +171,7 @@ struct tr_strategy {
     const struct tr_range *updates;
     int update_count;
     struct tr_shares shares; /* which microbatches ranks compute, where the class has `share` */
-    size_t memory; /* bytes of device memory and windows that the class took beside the replicas' */
+    size_t memory;           /* bytes of device memory and windows that the class took beside the replicas' */
     struct tr_strategy_settings settings;
     struct tr_evaluation_hooks hooks;
     struct tr_strategy_watch watcher[TR_WATCHERS], watch; /* the second: of all watchers */

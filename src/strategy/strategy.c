@@ -30,9 +30,8 @@ static tr_status make(const struct tr_strategy_choice *choice, tr_strategy **out
     return TR_OK;
 }
 
-static tr_status create_chosen(tr_strategy *strategy, const struct tr_strategy_choice *choice)
+static tr_status create_chosen(tr_strategy *strategy)
 {
-    TR_TRY(tr_strategy_choice_check(choice, strategy->job, strategy->size));
     if (strategy->settings.outlives && strategy->comm && !strategy->class->succession)
         return tr_fail(
             TR_EUNSUPPORTED,
@@ -49,20 +48,23 @@ tr_status tr_strategy_create(tr_device *device, const struct tr_job *job, tr_com
     struct tr_strategy_choice choice;
     tr_strategy *strategy;
     *out = NULL;
+    int size = comm ? tr_comm_size(comm) : 1;
     TR_TRY(tr_strategy_choose(job->file.strategy, &choice));
-    if (make(&choice, &strategy) != TR_OK) {
+    tr_status status = tr_strategy_choice_settle(&choice, job, size);
+    if (status == TR_OK) status = make(&choice, &strategy);
+    if (status != TR_OK) {
         tr_strategy_choice_release(&choice);
-        return TR_ENOMEM;
+        return status;
     }
     strategy->device = device;
     strategy->holder = settings->holder ? settings->holder : device;
     strategy->job = job;
     strategy->comm = comm;
     strategy->rank = comm ? tr_comm_rank(comm) : 0;
-    strategy->size = comm ? tr_comm_size(comm) : 1;
+    strategy->size = size;
     strategy->servers = strategy->size > 1 ? choice.traits.servers : 0;
     strategy->settings = *settings;
-    tr_status status = create_chosen(strategy, &choice);
+    status = create_chosen(strategy);
     if (status != TR_OK) {
         tr_strategy_destroy(&strategy);
         return status;

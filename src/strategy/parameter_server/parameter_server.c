@@ -86,6 +86,12 @@ static void traits(const void *options_, struct tr_strategy_traits *out)
     out->servers = chosen->servers;
 }
 
+static void synchronous_traits(const void *options_, struct tr_strategy_traits *out)
+{
+    const struct ps_options *chosen = options_;
+    out->servers = chosen->servers;
+}
+
 static int parts_of(const struct ps_options *chosen, int workers)
 {
     return chosen->mode == PS_BACKUP ? workers - chosen->backup : 1;
@@ -183,19 +189,15 @@ static tr_status create_asynchronous(struct ps *self)
     return tr_strategy_use_progress_thread(&self->head, self->memory);
 }
 
-/* Room for either class. */
-#define STRATEGY_SIZE                                                                                        \
-    (sizeof(struct ps) > sizeof(struct ps_synchronous_server) ? sizeof(struct ps)                            \
-                                                              : sizeof(struct ps_synchronous_server))
+static const struct tr_strategy_class *resolve(const void *options_, int ranks)
+{
+    const struct ps_options *chosen = options_;
+    /* Alone, nobody is to be waited for. */
+    return chosen->mode == PS_SYNC || ranks == 1 ? &ps_synchronous : &tr_strategy_parameter_server;
+}
 
 static tr_status create(tr_strategy *strategy)
 {
-    const struct ps_options *chosen = strategy->options;
-    if (chosen->mode == PS_SYNC || strategy->servers == 0) {
-        strategy->class = &ps_synchronous;
-        strategy->traits.asynchronous = false; /* alone, nobody is to be waited for */
-        return ps_synchronous.create(strategy);
-    }
     struct ps *self = ps_of(strategy);
     self->servers = strategy->servers;
     self->workers = strategy->size - strategy->servers;
@@ -341,10 +343,11 @@ const struct tr_strategy_class tr_strategy_parameter_server = {
     .options = options,
     .option_count = TR_OPTION_COUNT(options),
     .options_size = sizeof(struct ps_options),
-    .size = STRATEGY_SIZE,
+    .size = sizeof(struct ps),
     .variants = variants,
     .traits = traits,
     .check = check,
+    .resolve = resolve,
     .create = create,
     .begin = begin,
     .meet = meet,
@@ -361,6 +364,8 @@ const struct tr_strategy_class ps_synchronous = {
     .options = options,
     .option_count = TR_OPTION_COUNT(options),
     .options_size = sizeof(struct ps_options),
+    .size = sizeof(struct ps_synchronous_server),
+    .traits = synchronous_traits,
     .create = ps_synchronous_create,
     .begin = all_reduce_start,
     .destroy = ps_synchronous_destroy,

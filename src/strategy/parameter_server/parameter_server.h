@@ -88,7 +88,7 @@ enum ps_up_kind {
 
 struct ps_up {
     int32_t kind, request;
-    int64_t examples;                  /* of the gradient */
+    int64_t examples;                       /* of the gradient */
     struct tr_shared_evaluation evaluation; /* EVALUATE */
     float loss, correct;
     struct tr_rank_statistics done;
@@ -119,11 +119,11 @@ enum ps_down_kind {
 
 struct ps_down {
     int32_t kind;
-    int32_t lost;                      /* ranks, at the end */
-    int32_t granted;                   /* WORK: as by GRANTED */
-    int32_t worker;                    /* FOUND */
-    int32_t fresh;                     /* PIECE: the parameters are new */
-    int64_t number, version;           /* of the contribution; or of the piece */
+    int32_t lost;                           /* ranks, at the end */
+    int32_t granted;                        /* WORK: as by GRANTED */
+    int32_t worker;                         /* FOUND */
+    int32_t fresh;                          /* PIECE: the parameters are new */
+    int64_t number, version;                /* of the contribution; or of the piece */
     struct tr_shared_evaluation evaluation; /* PIECE */
     struct ps_news news;
 };
@@ -234,7 +234,7 @@ void ps_own_statistics(const struct ps *self, struct tr_rank_statistics *out);
 
 /* ---- synchronous.c ---- */
 
-/* The class that a strategy becomes at its creation when it is synchronous, and its structure. */
+/* The class of servers that are synchronous, and its structure. */
 extern const struct tr_strategy_class ps_synchronous;
 struct ps_synchronous_server {
     struct all_reduce work;
