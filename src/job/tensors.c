@@ -12,15 +12,15 @@ struct tr_stored_tensor tr_parameter_tensor(const struct tr_parameter *parameter
         .name = name,
         .dtype = TR_DTYPE_F32,
         .rank = parameter->shape.rank,
-        .data = arena + parameter->offset,
+        .data = arena ? arena + parameter->offset : NULL,
     };
     for (int i = 0; i < tensor.rank; i++) tensor.shape[i] = parameter->shape.size[i];
     return tensor;
 }
 
-void tr_state_name(const struct tr_parameter *parameter, enum tr_arena arena, char name[TR_STATE_NAME])
+void tr_state_name(const struct tr_parameter *parameter, const char *arena, char name[TR_STATE_NAME])
 {
-    snprintf(name, TR_STATE_NAME, "%s.%s", tr_arena_names[arena], parameter->name);
+    snprintf(name, TR_STATE_NAME, "%s.%s", arena, parameter->name);
 }
 
 /* Puts the moving averages that the checkpoint keeps in place of parameters. */
@@ -30,7 +30,7 @@ static tr_status load_averages(const struct tr_model *model, tr_checkpoint *chec
     for (int i = 0; i < model->parameter_count; i++) {
         const struct tr_parameter *parameter = &model->parameters[i];
         char name[TR_STATE_NAME];
-        tr_state_name(parameter, TR_ARENA_EMA, name);
+        tr_state_name(parameter, tr_arena_names[TR_ARENA_EMA], name);
         const struct tr_safetensors_entry *entry = tr_safetensors_find(file, name);
         if (!entry) continue;
         struct tr_stored_tensor expected = tr_parameter_tensor(parameter, name, arena);

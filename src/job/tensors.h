@@ -6,13 +6,13 @@
 #include "job/job.h"
 #include "job/step/variables.h"
 
-/* A parameter's part of an arena, under `name` (borrowed). */
+/* A parameter's part of an arena, under `name` (borrowed); without data where `arena` is NULL. */
 struct tr_stored_tensor tr_parameter_tensor(const struct tr_parameter *parameter, const char *name,
                                             float *arena);
 
-#define TR_STATE_NAME (sizeof(((struct tr_parameter *)0)->name) + 16)
-/* The name of what an optimizer keeps of a parameter: "m.conv1.weights". */
-void tr_state_name(const struct tr_parameter *parameter, enum tr_arena arena, char name[TR_STATE_NAME]);
+#define TR_STATE_NAME (sizeof(((struct tr_parameter *)0)->name) + 32)
+/* The name of what an arena of this name, of at most 31 bytes, has of a parameter: "m.conv1.weights". */
+void tr_state_name(const struct tr_parameter *parameter, const char *arena, char name[TR_STATE_NAME]);
 
 /* Reads the parameters that a checkpoint of the job keeps into `arena`, host memory of arena_floats floats;
    with `use_average` the moving averages in their place where it keeps such. Gaps are left alone.

@@ -21,7 +21,7 @@
 #include "strategy/strategy.h"
 
 /* Changes with the meaning of what follows. */
-#define TR_STRATEGY_CLASS_VERSION 4
+#define TR_STRATEGY_CLASS_VERSION 5
 
 /* What options decide, before there is a strategy. */
 struct tr_strategy_traits {
@@ -46,9 +46,10 @@ struct tr_strategy_division {
        (tr_replicas_create()). */
     void (*placement)(const tr_strategy *strategy, int rank, struct tr_placement *out);
     /* Brings the shares of some arenas, bits 1 << enum tr_arena, together: on every rank, of what that rank
-       keeps parameters of. TR_ARENA_PARAMETERS is asked for after updates that did not go to all on the way.
-       If asynchronous: brings one moment's state of all arenas to the root, and with TR_GATHER_DRAINED lets
-       what is under way come to an end before, and nothing new begin. Collective. Never NULL. */
+       keeps parameters of; or forms them in a state that is no replica's. TR_ARENA_PARAMETERS is asked for
+       after updates that did not go to all on the way. If asynchronous: brings one moment's state of all
+       arenas to the root, and with TR_GATHER_DRAINED lets what is under way come to an end before, and
+       nothing new begin. Collective. Never NULL. */
     tr_status (*gather)(tr_strategy *strategy, unsigned arenas);
     /* Where ranks keep parts of the variables: brings the floats [begin, end) of an arena to `to` on the
        root, host memory, that of its own arena, too; ranks that keep none of them return at once. Collective.
@@ -90,6 +91,10 @@ struct tr_strategy_class {
     /* Synchronous, with an arithmetic of its own: the hash is not that of one process. Nothing else is
        different: it repeats itself, is resumed, clips and skips as the others. */
     bool own_hash;
+    /* Names of arenas of its own (tr_strategy_make_arena(), tr_strategy_lend_arena()), where # stands for a
+       number; whatever the options, since other classes leave out what they find of these in checkpoints.
+       Ends with NULL. NULL: none. */
+    const char *const *arenas;
 
     /* What follows from the options. NULL: all zero. */
     void (*traits)(const void *options, struct tr_strategy_traits *out);
@@ -166,6 +171,11 @@ struct tr_strategy {
     struct tr_replica *replicas; /* [replica_count] of this rank, at least 1 */
     struct tr_replica single;    /* where they are, unless by tr_replicas_create() */
     int replica_count;
+    /* The state of the run (tr_strategy_variables()) where it is no replica's; made by `create`. NULL: it is
+       the first replica's. */
+    tr_variables *state;
+    struct tr_strategy_arena *arenas; /* [arena_count] of the class's own */
+    int arena_count;
     int64_t *replica_bound; /* [size + 1]: those of rank r are from replica_bound[r] on; NULL: one a rank */
     /* What this rank updates of its replicas, ascending or not, borrowed; NULL: all. */
     const struct tr_range *updates;
@@ -177,7 +187,7 @@ struct tr_strategy {
     struct tr_strategy_watch watcher[TR_WATCHERS], watch; /* the second: of all watchers */
     struct tr_rank_statistics done;                       /* compute_seconds, contributions */
     int64_t ahead;                                        /* see tr_strategy_take_ahead() */
-    float *piece; /* [TR_STRATEGY_PIECE], see tr_strategy_bring(); the root's */
+    float *piece;                                         /* [TR_STRATEGY_PIECE], see tr_strategy_bring() */
     /* The driver's: */
     struct tr_report *reports; /* of all replicas of all ranks */
     int64_t report_count;
@@ -206,8 +216,8 @@ static inline const struct tr_strategy_class *tr_strategy_class_at(int index)
     return (const struct tr_strategy_class *)tr_strategies.entries[index];
 }
 
-extern const struct tr_strategy_class tr_strategy_all_reduce, tr_strategy_gossip, tr_strategy_local_sgd,
-    tr_strategy_parameter_server, tr_strategy_pipeline;
+extern const struct tr_strategy_class tr_strategy_all_reduce, tr_strategy_easgd, tr_strategy_gossip,
+    tr_strategy_local_sgd, tr_strategy_parameter_server, tr_strategy_pipeline;
 /* Adds a class, in static storage, to those that can be chosen, before the first job is opened; for tests
    and experiments. TR_EINVAL when the name is taken, the version another, or the table full. */
 tr_status tr_strategy_register(const struct tr_strategy_class *class);
@@ -248,6 +258,24 @@ struct tr_verdict {
 };
 /* `finite`: the loss is; `norm`: 0 where it is not wanted or not known yet. */
 struct tr_verdict tr_judge(const struct tr_job *job, bool finite, double norm);
+
+/* ---- arenas of a class's own (arenas.c) ---- */
+
+/* For `create`, on all ranks in the same order; the class names it. Adds an arena with zeros, of which rank r
+   has the floats [share[r], share[r + 1]) right; `share`, of the size + 1 ranks, and *out are borrowed for
+   the life of the strategy. Its values are there, from a checkpoint or as zeros, when the class's `meet` is
+   called. Local. TR_ENOMEM. */
+tr_status tr_strategy_make_arena(tr_strategy *strategy, const char *name, const int64_t *share, float **out);
+/* The same with memory that there is already, of `rank` alone; NULL on others. It begins as a copy of an
+   arena of the state. */
+tr_status tr_strategy_lend_arena(tr_strategy *strategy, const char *name, enum tr_arena like, int rank,
+                                 float *values);
+/* For the strategy: those that no checkpoint had begin. Local. */
+tr_status tr_strategy_begin_arenas(tr_strategy *strategy);
+/* Floats of one of them to the root's piece. Those who keep some send them. */
+tr_status tr_strategy_bring_arena(tr_strategy *strategy, int index, int64_t begin, int64_t end);
+int64_t tr_strategy_arenas_memory(const tr_strategy *strategy);
+void tr_strategy_release_arenas(tr_strategy *strategy);
 
 /* ---- other services ---- */
 

@@ -8,11 +8,13 @@
 /* Of those arenas that the optimizer keeps. Parameters are together between steps, unless asynchronous. */
 static tr_status gather(tr_strategy *strategy, unsigned arenas)
 {
+    const struct tr_strategy_division *division = strategy->class->division;
     unsigned kept = 0;
     for (int i = 0; i < TR_ARENAS; i++)
-        if (tr_variables_arena(strategy->replicas->variables, (enum tr_arena)i)) kept |= 1U << i;
-    if (!strategy->comm || !strategy->class->division || !(arenas & kept)) return TR_OK;
-    return strategy->class->division->gather(strategy, arenas & (kept | TR_GATHER_DRAINED));
+        if (tr_variables_arena(tr_strategy_variables(strategy), (enum tr_arena)i)) kept |= 1U << i;
+    /* Alone, all is together, unless the state is no replica's. */
+    if ((!strategy->comm && !strategy->state) || !division || !(arenas & kept)) return TR_OK;
+    return division->gather(strategy, arenas & (kept | TR_GATHER_DRAINED));
 }
 
 #define ALL_ARENAS ((1U << TR_ARENAS) - 1)
@@ -37,7 +39,7 @@ tr_status tr_strategy_gather_parameters(tr_strategy *strategy)
     for (size_t i = 0; i < sizeof arenas / sizeof arenas[0]; i++) {
         const struct tr_staging *arena;
         int64_t floats = strategy->job->model->arena_floats;
-        TR_TRY(tr_variables_open(strategy->replicas->variables, arenas[i], &arena));
+        TR_TRY(tr_variables_open(tr_strategy_variables(strategy), arenas[i], &arena));
         if (!arena) continue;
         TR_TRY(strategy->class->division->collect(strategy, arenas[i], 0, floats, arena->host));
         if (strategy->rank == 0) TR_TRY(tr_staging_to_device(arena, 0, floats));
@@ -56,16 +58,33 @@ void tr_strategy_release(tr_strategy *strategy)
 {
     if (!tr_strategy_is_spread(strategy)) return;
     if (strategy->rank == 0)
-        tr_variables_trim(strategy->replicas->variables);
+        tr_variables_trim(tr_strategy_variables(strategy));
     else
-        tr_variables_trim_arena(strategy->replicas->variables, TR_ARENA_EMA);
+        tr_variables_trim_arena(tr_strategy_variables(strategy), TR_ARENA_EMA);
 }
 
-tr_status tr_strategy_bring(tr_strategy *strategy, enum tr_arena arena, int64_t begin, int64_t end,
+bool tr_strategy_saves_pieces(const tr_strategy *strategy)
+{
+    return tr_strategy_is_spread(strategy) || strategy->arena_count > 0;
+}
+
+/* Of an arena that the root has whole. */
+static tr_status copy_piece(tr_strategy *strategy, enum tr_arena arena, int64_t begin, int64_t end)
+{
+    if (strategy->rank != 0) return TR_OK;
+    const float *values = tr_variables_arena(tr_strategy_variables(strategy), arena);
+    size_t bytes = (size_t)(end - begin) * sizeof *values;
+    TR_TRY(tr_device_to_host(strategy->holder, strategy->piece, values + begin, bytes));
+    return tr_device_wait(strategy->holder);
+}
+
+tr_status tr_strategy_bring(tr_strategy *strategy, int arena, int64_t begin, int64_t end,
                             const float **values)
 {
     *values = strategy->piece;
-    return strategy->class->division->collect(strategy, arena, begin, end, strategy->piece);
+    if (arena >= TR_ARENAS) return tr_strategy_bring_arena(strategy, arena - TR_ARENAS, begin, end);
+    if (!tr_strategy_is_spread(strategy)) return copy_piece(strategy, (enum tr_arena)arena, begin, end);
+    return strategy->class->division->collect(strategy, (enum tr_arena)arena, begin, end, strategy->piece);
 }
 
 /* Brings a parameter to the root, and there adds it to the hash; `hash` is NULL elsewhere. */
@@ -84,7 +103,7 @@ static tr_status feed(void *user, const struct tr_parameter *parameter, tr_sha25
 tr_status tr_strategy_hash(tr_strategy *strategy, char hex[TR_SHA256_TEXT])
 {
     const struct tr_model *model = strategy->job->model;
-    if (!tr_strategy_is_spread(strategy)) return tr_variables_hash(strategy->replicas->variables, hex);
+    if (!tr_strategy_is_spread(strategy)) return tr_variables_hash(tr_strategy_variables(strategy), hex);
     if (strategy->rank == 0) TR_TRY(tr_model_hash_fed(model, feed, strategy, hex));
     for (int i = 0; strategy->rank > 0 && i < model->parameter_count; i++)
         TR_TRY(feed(strategy, &model->parameters[i], NULL));

@@ -90,6 +90,8 @@ static void release_replicas(tr_strategy *strategy)
         tr_gradient_destroy(&strategy->replicas[i].gradient);
         tr_variables_destroy(&strategy->replicas[i].variables);
     }
+    if (strategy->state) tr_variables_destroy(&strategy->state);
+    tr_strategy_release_arenas(strategy);
 }
 
 void tr_strategy_destroy(tr_strategy **handle)
@@ -119,9 +121,12 @@ void tr_strategy_destroy(tr_strategy **handle)
 tr_status tr_strategy_begin(tr_strategy *strategy)
 {
     if (strategy->class->begin) TR_TRY(strategy->class->begin(strategy));
-    if (tr_strategy_is_spread(strategy) && strategy->rank == 0) {
-        strategy->piece = tr_alloc((size_t)TR_STRATEGY_PIECE, sizeof *strategy->piece);
+    if (strategy->arena_count > 0 || (tr_strategy_is_spread(strategy) && strategy->rank == 0)) {
+        int64_t floats = strategy->job->model->arena_floats;
+        if (floats > TR_STRATEGY_PIECE) floats = TR_STRATEGY_PIECE;
+        strategy->piece = tr_alloc((size_t)floats, sizeof *strategy->piece);
         if (!strategy->piece) return TR_ENOMEM;
+        strategy->memory += (size_t)floats * sizeof *strategy->piece;
     }
     return tr_driver_create(strategy);
 }
@@ -153,7 +158,7 @@ tr_device *tr_strategy_holder(const tr_strategy *strategy)
 
 tr_variables *tr_strategy_variables(const tr_strategy *strategy)
 {
-    return strategy->replicas->variables;
+    return strategy->state ? strategy->state : strategy->replicas->variables;
 }
 
 /* How a rank takes part whose replicas are trained apart. */
@@ -192,7 +197,9 @@ const char *tr_strategy_shares(const tr_strategy *strategy)
 
 void tr_strategy_memory_parts(const tr_strategy *strategy, int64_t *variables, int64_t *gradients)
 {
-    *variables = *gradients = 0;
+    *variables = tr_strategy_arenas_memory(strategy);
+    if (strategy->state) *variables += (int64_t)tr_variables_memory(strategy->state);
+    *gradients = 0;
     for (int i = 0; i < strategy->replica_count; i++) {
         const struct tr_replica *replica = &strategy->replicas[i];
         *variables += replica->variables ? (int64_t)tr_variables_memory(replica->variables) : 0;
@@ -212,7 +219,8 @@ size_t tr_strategy_memory(const tr_strategy *strategy)
 tr_status tr_strategy_meet(tr_strategy *strategy, int64_t step)
 {
     tr_ticket *ticket = NULL;
-    if (strategy->replica_count > 1) TR_TRY(tr_replicas_copy(strategy));
+    if (!strategy->state) TR_TRY(tr_replicas_copy(strategy));
+    TR_TRY(tr_strategy_begin_arenas(strategy));
     if (strategy->class->meet) TR_TRY(strategy->class->meet(strategy, step));
     if (!strategy->comm) return TR_OK;
     tr_status status = tr_comm_barrier(strategy->comm, &ticket);
@@ -295,6 +303,23 @@ tr_status tr_strategy_run_worker(tr_strategy *strategy, const atomic_int *stop, 
 tr_status tr_strategy_inherit(tr_strategy *strategy, tr_strategy *from, int64_t step)
 {
     return strategy->class->succession->inherit(strategy, from, step);
+}
+
+static tr_status put(tr_strategy *strategy, tr_variables *variables, enum tr_arena arena, int64_t begin,
+                     int64_t end, const float *values)
+{
+    float *to = tr_variables_arena(variables, arena);
+    if (!to) return TR_OK;
+    return tr_device_to_device(strategy->holder, to + begin, values, (size_t)(end - begin) * sizeof *to);
+}
+
+tr_status tr_strategy_put(tr_strategy *strategy, enum tr_arena arena, int64_t begin, int64_t end,
+                          const float *values)
+{
+    if (strategy->state) TR_TRY(put(strategy, strategy->state, arena, begin, end, values));
+    for (int i = 0; i < strategy->replica_count; i++)
+        TR_TRY(put(strategy, strategy->replicas[i].variables, arena, begin, end, values));
+    return tr_device_wait(strategy->holder);
 }
 
 void tr_strategy_set_evaluation_hooks(tr_strategy *strategy, const struct tr_evaluation_hooks *hooks)

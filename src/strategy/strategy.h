@@ -140,7 +140,8 @@ bool tr_strategy_is_asynchronous(const tr_strategy *strategy);
 bool tr_strategy_is_spread(const tr_strategy *strategy);
 /* The device that holds the variables and updates them; gradients that updates take are its memory, too. */
 tr_device *tr_strategy_holder(const tr_strategy *strategy);
-/* NULL before tr_strategy_begin() where that decides which part of them a rank keeps. */
+/* The state of the run: what is saved, evaluated and hashed. NULL before tr_strategy_begin() where that
+   decides which part of them a rank keeps. */
 tr_variables *tr_strategy_variables(const tr_strategy *strategy);
 /* How `rank` takes part. Local. */
 void tr_strategy_placement(const tr_strategy *strategy, int rank, struct tr_placement *out);
@@ -216,12 +217,38 @@ tr_status tr_strategy_gather_averages(tr_strategy *strategy);
 /* What was gathered has been used; a rank that keeps a part of the variables gives the memory of the others
    back. Local. */
 void tr_strategy_release(tr_strategy *strategy);
-/* Of a strategy that is spread: brings the floats [begin, end) of an arena, at most TR_STRATEGY_PIECE, to the
-   root, where they are at *values then, borrowed until the next call; NULL on other ranks. Ranks that keep
-   none of them return at once. */
+/* An arena of a class's own: laid out like the parameters, a part of the state that checkpoints carry and
+   resumes bring back. All ranks know the same ones. */
+#define TR_STRATEGY_ARENA_NAME 32
+struct tr_strategy_arena {
+    char name[TR_STRATEGY_ARENA_NAME]; /* "outer", "replica3.m" */
+    /* It has numbers of the same parameters as this one, and begins as a copy of it; TR_ARENAS: of all that
+       are learned, and it begins as zeros. */
+    enum tr_arena like;
+    float *values;            /* memory of the holder; NULL: another rank keeps it */
+    const int64_t *share;     /* [size + 1]: floats that are right on each rank; NULL: all on `rank` */
+    int rank;                 /* that keeps it, where there are no shares */
+    struct tr_staging memory; /* of the values, where they are nobody else's */
+    bool begun;               /* its values are there: set by who loads it, else as all meet */
+};
+/* Their number, and one of them. The same on all ranks, but for `values`. Local. */
+int tr_strategy_arena_count(const tr_strategy *strategy);
+struct tr_strategy_arena *tr_strategy_arena(tr_strategy *strategy, int index);
+/* The parameter of a tensor of an optimizer's file that is of an arena of some class's own: "conv1.weights"
+   of "outer.conv1.weights"; NULL: it is of none. Local. */
+const char *tr_strategy_arena_parameter(const char *tensor);
+/* Whether a checkpoint is written piece by piece: since no rank has all. The same on all ranks. */
+bool tr_strategy_saves_pieces(const tr_strategy *strategy);
+/* Of such a strategy: brings the floats [begin, end) of an arena, at most TR_STRATEGY_PIECE, to the root,
+   where they are at *values then, borrowed until the next call; nothing on other ranks. Arena TR_ARENAS + i
+   is number i of the class's own. Ranks that keep none of them return at once. */
 #define TR_STRATEGY_PIECE ((int64_t)1 << 20)
-tr_status tr_strategy_bring(tr_strategy *strategy, enum tr_arena arena, int64_t begin, int64_t end,
+tr_status tr_strategy_bring(tr_strategy *strategy, int arena, int64_t begin, int64_t end,
                             const float **values);
+/* Puts the same values into the floats [begin, end) of an arena of the state, if there is one, and of all
+   replicas of this rank. Alone, between steps. */
+tr_status tr_strategy_put(tr_strategy *strategy, enum tr_arena arena, int64_t begin, int64_t end,
+                          const float *values);
 /* SHA-256 of the present parameters, see tr_model_hash(), for all ranks, in a settled state; the root's
    parameters alone if asynchronous, and then local. */
 tr_status tr_strategy_hash(tr_strategy *strategy, char hex[TR_SHA256_TEXT]);

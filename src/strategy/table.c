@@ -7,8 +7,13 @@
 #define CLASSES_MOST 16
 
 static const struct tr_entry *entries[CLASSES_MOST + 1] = {
-    &tr_strategy_all_reduce.entry,       &tr_strategy_gossip.entry,   &tr_strategy_local_sgd.entry,
-    &tr_strategy_parameter_server.entry, &tr_strategy_pipeline.entry, NULL,
+    &tr_strategy_all_reduce.entry,
+    &tr_strategy_easgd.entry,
+    &tr_strategy_gossip.entry,
+    &tr_strategy_local_sgd.entry,
+    &tr_strategy_parameter_server.entry,
+    &tr_strategy_pipeline.entry,
+    NULL,
 };
 
 const struct tr_registry tr_strategies = {

@@ -144,6 +144,7 @@ static const struct {
     {"pipeline,stages=2", 1},
     {"local-sgd,replicas=4,every=2", 2},
     {"gossip,replicas=4,every=1,consensus=2", 2},
+    {"easgd,replicas=4,every=2", 2},
 };
 
 static void simulated_ranks_move_what_real_ones_do(void **state)

@@ -145,6 +145,7 @@ if [ "$what" = long ]; then
       like_alone pipeline,stages=2 4 $transport $setting
       for ranks in 2 3 4; do
         like_alone local-sgd,replicas=4,momentum=0.5 $ranks $transport $setting
+        like_alone easgd,replicas=4,every=3 $ranks $transport $setting
         like_alone gossip,replicas=4,every=2,consensus=4 $ranks $transport $setting
       done
     done

@@ -79,6 +79,7 @@ static void runs_end_as_on_the_cpu(void **state)
         {"pipeline", 4},
         {"local-sgd,replicas=3,every=5", 2},
         {"gossip,replicas=2,every=2,consensus=2", 2},
+        {"easgd,replicas=3,every=5", 2},
     };
     (void)state;
     for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++)

@@ -22,6 +22,7 @@ static const struct {
     {"pipeline,stages=3", 1},
     {"parameter-server,mode=sync,servers=1", 1},
     {"local-sgd,every=2,replicas=3", 2},
+    {"easgd,replicas=3,every=2", 2},
     {"gossip,replicas=3,every=1,consensus=4", 4},
 };
 

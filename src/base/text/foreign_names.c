@@ -307,6 +307,8 @@ const struct tr_foreign tr_foreign_names[] = {
     {"model_parallel", "pipeline"},
     {"pipeline_parallel", "pipeline"},
     {"decentralized", "gossip"},
+    {"elastic", "easgd"},
+    {"elastic_averaging", "easgd"},
     /* devices */
     {"gpu", "opencl"},
     {"cuda", "opencl"},

@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
-const char *const tr_arena_names[TR_ARENAS] = {"parameters", "m", "v", "ema", "outer"};
+const char *const tr_arena_names[TR_ARENAS] = {"parameters", "m", "v", "ema"};
 
 static tr_status allocate(tr_variables *variables, size_t bytes, void *out)
 {
@@ -144,12 +144,6 @@ void tr_variables_destroy(tr_variables **handle)
     tr_free(variables->groups);
     tr_free(variables);
     *handle = NULL;
-}
-
-tr_status tr_variables_keep_outer(tr_variables *variables)
-{
-    if (variables->arena[TR_ARENA_OUTER].data) return TR_OK;
-    return allocate_arena(variables, TR_ARENA_OUTER, NULL);
 }
 
 bool tr_variables_are_whole(const tr_variables *variables)

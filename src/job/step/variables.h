@@ -18,11 +18,10 @@ enum tr_arena {
     TR_ARENA_M,
     TR_ARENA_V,
     TR_ARENA_EMA,
-    TR_ARENA_OUTER, /* momentum of a strategy that averages replicas, see tr_variables_keep_outer() */
     TR_ARENAS
 };
 
-/* "parameters", "m", "v", "ema", "outer". */
+/* "parameters", "m", "v", "ema". */
 extern const char *const tr_arena_names[TR_ARENAS];
 
 typedef struct tr_variables tr_variables;
@@ -64,9 +63,6 @@ bool tr_variables_keep(const tr_variables *variables, enum tr_arena arena, int64
 void tr_variables_trim_arena(tr_variables *variables, enum tr_arena arena);
 /* The same for all arenas. */
 void tr_variables_trim(tr_variables *variables);
-
-/* Adds the arena TR_ARENA_OUTER, all zeros. The update does not touch it. */
-tr_status tr_variables_keep_outer(tr_variables *variables);
 
 /* The arena in device memory, NULL if the optimizer keeps none. */
 float *tr_variables_arena(const tr_variables *variables, enum tr_arena arena);

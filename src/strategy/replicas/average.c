@@ -133,7 +133,8 @@ static tr_status sum_node(tr_strategy *strategy, struct tr_average *average, enu
     return TR_OK;
 }
 
-tr_status tr_average_sum(tr_strategy *strategy, struct tr_average *average, enum tr_arena arena)
+/* The sum over all replicas, in this rank's share of slot 0. */
+static tr_status sum_all(tr_strategy *strategy, struct tr_average *average, enum tr_arena arena)
 {
     int64_t bound[2 * TR_TREE_DEPTH + 1];
     int nodes = cover(strategy, bound);
@@ -150,7 +151,7 @@ tr_status tr_average_sum(tr_strategy *strategy, struct tr_average *average, enum
     return tr_staging_to_device(&average->nodes, begin, end);
 }
 
-tr_status tr_average_mean(tr_strategy *strategy, struct tr_average *average)
+static tr_status take_mean(tr_strategy *strategy, struct tr_average *average)
 {
     int64_t begin = average->share[strategy->rank], end = average->share[strategy->rank + 1];
     struct tr_op_scale mean = {end - begin, 1.0F / (float)tr_replicas_total(strategy),
@@ -158,43 +159,44 @@ tr_status tr_average_mean(tr_strategy *strategy, struct tr_average *average)
     return tr_device_scale(strategy->holder, &mean);
 }
 
-/* What is frozen is the same in all replicas, but a mean of equal numbers is rounded. */
-static tr_status give_trained(tr_strategy *strategy, const float *mean, float *to)
+/* The shares of all ranks, on all. Others may write the next arena's mean once this rank brings its sums of
+   it, which is behind what this one does with the mean; nobody reads this one's nodes any more. */
+static tr_status share_mean(tr_strategy *strategy, struct tr_average *average, enum tr_arena arena)
 {
+    if (!strategy->comm) return TR_OK;
+    return tr_strategy_join(strategy->comm, &average->mean, 0, average->share_bytes, average->mean_window,
+                            tr_arena_names[arena]);
+}
+
+tr_status tr_average_give(tr_strategy *strategy, const struct tr_average *average, float *to)
+{
+    /* What is frozen is the same in all replicas, but a mean of equal numbers is rounded. */
     int64_t begin = 0, end = 0;
     while (tr_model_trained_range(strategy->job->model, end, &begin, &end))
-        TR_TRY(tr_replicas_move(strategy, end - begin, mean + begin, to + begin));
+        TR_TRY(tr_replicas_move(strategy, end - begin, average->mean.data + begin, to + begin));
     return TR_OK;
 }
 
-tr_status tr_average_give(tr_strategy *strategy, struct tr_average *average, enum tr_arena arena)
+/* All replicas of this rank become the mean. */
+static tr_status give_all(tr_strategy *strategy, struct tr_average *average, enum tr_arena arena)
 {
-    if (strategy->comm)
-        TR_TRY(tr_strategy_join(strategy->comm, &average->mean, 0, average->share_bytes, average->mean_window,
-                                tr_arena_names[arena]));
     for (int i = 0; i < strategy->replica_count; i++)
-        TR_TRY(give_trained(strategy, average->mean.data,
-                            tr_variables_arena(strategy->replicas[i].variables, arena)));
-    /* Others may write the next arena's mean once this rank brings its sums of it, which is behind that. */
+        TR_TRY(
+            tr_average_give(strategy, average, tr_variables_arena(strategy->replicas[i].variables, arena)));
     return TR_OK;
 }
 
-bool tr_average_next(const tr_strategy *strategy, enum tr_arena last, enum tr_arena *arena)
+tr_status tr_average_all(tr_strategy *strategy, struct tr_average *average, unsigned arenas,
+                         const struct tr_averaging *how)
 {
-    for (int i = last == TR_ARENAS ? 0 : (int)last + 1; i < TR_ARENA_OUTER; i++) {
-        *arena = (enum tr_arena)i;
-        if (tr_variables_arena(strategy->replicas->variables, *arena)) return true;
-    }
-    return false;
-}
-
-tr_status tr_average_all(tr_strategy *strategy, struct tr_average *average)
-{
-    enum tr_arena arena = TR_ARENAS;
-    while (tr_average_next(strategy, arena, &arena)) {
-        TR_TRY(tr_average_sum(strategy, average, arena));
-        TR_TRY(tr_average_mean(strategy, average));
-        TR_TRY(tr_average_give(strategy, average, arena));
+    for (int i = 0; i < TR_ARENAS; i++) {
+        enum tr_arena arena = (enum tr_arena)i;
+        if (!(arenas & 1U << i) || !tr_variables_arena(strategy->replicas->variables, arena)) continue;
+        TR_TRY(sum_all(strategy, average, arena));
+        TR_TRY(take_mean(strategy, average));
+        if (how && how->change) TR_TRY(how->change(strategy, arena));
+        TR_TRY(share_mean(strategy, average, arena));
+        TR_TRY(how && how->take ? how->take(strategy, arena) : give_all(strategy, average, arena));
     }
     return TR_OK;
 }

@@ -16,12 +16,12 @@
 #include "strategy/replicas/replicas.h"
 
 struct gossip_options {
-    int32_t replicas, every, neighbours, consensus;
+    struct tr_replicas_options head;
+    int32_t every, neighbours, consensus;
 };
 
 struct gossip {
-    struct tr_strategy head;
-    struct tr_average average;
+    struct tr_replicas common;
     /* Old parameters of the replicas that those of this rank look at, these included: replica s has row
        row[s], -1: none. */
     struct tr_staging old; /* of the holder, [rows][average.stride] */
@@ -78,12 +78,6 @@ static void traits(const void *options_, struct tr_strategy_traits *out)
     out->meeting = options->every;
 }
 
-static tr_status check(const struct tr_job *job, const void *options_, int ranks)
-{
-    const struct gossip_options *options = options_;
-    return tr_replicas_check(job, options->replicas, ranks);
-}
-
 /* Messages that this rank sends and receives in a meeting: one for each replica and rank that looks at it. */
 static size_t count_messages(const tr_strategy *strategy)
 {
@@ -102,15 +96,14 @@ static size_t count_messages(const tr_strategy *strategy)
 static tr_status create(tr_strategy *strategy)
 {
     struct gossip *self = self_of(strategy);
-    int replicas = options_of(strategy)->replicas;
-    TR_TRY(tr_replicas_create(strategy, replicas));
-    TR_TRY(tr_average_create(strategy, &self->average));
+    TR_TRY(tr_replicas_create(strategy));
+    int replicas = (int)tr_replicas_total(strategy);
     self->row = tr_alloc((size_t)replicas, sizeof *self->row);
     self->tickets = tr_alloc_zero(count_messages(strategy) + 1, sizeof(tr_ticket *));
     if (!self->row || !self->tickets) return TR_ENOMEM;
     for (int s = 0; s < replicas; s++)
         self->row[s] = looks_at(strategy, strategy->rank, s) ? self->rows++ : -1;
-    TR_TRY(tr_staging_make(strategy->holder, self->rows * self->average.stride, NULL, &self->old));
+    TR_TRY(tr_staging_make(strategy->holder, self->rows * self->common.average.stride, NULL, &self->old));
     TR_TRY(tr_staging_open(&self->old));
     strategy->memory += tr_staging_memory(&self->old);
     return TR_OK;
@@ -120,7 +113,7 @@ static void destroy(tr_strategy *strategy)
 {
     struct gossip *self = self_of(strategy);
     tr_staging_release(&self->old);
-    tr_average_destroy(&self->average);
+    tr_replicas_destroy(strategy);
     tr_free(self->row);
     tr_free(self->tickets);
 }
@@ -130,19 +123,19 @@ static void destroy(tr_strategy *strategy)
 /* Where a row begins, in floats. */
 static int64_t old_at(const struct gossip *self, int64_t replica)
 {
-    return self->row[replica] * self->average.stride;
+    return self->row[replica] * self->common.average.stride;
 }
 
 /* Copies this rank's replicas to where the neighbours' go, for all to read. */
 static tr_status keep_own(struct gossip *self)
 {
-    tr_strategy *strategy = &self->head;
+    tr_strategy *strategy = &self->common.head;
     int64_t first = tr_replicas_first(strategy);
     for (int i = 0; i < strategy->replica_count; i++) {
         const float *w = tr_variables_arena(strategy->replicas[i].variables, TR_ARENA_PARAMETERS);
         int64_t at = old_at(self, first + i);
         TR_TRY(tr_replicas_move(strategy, strategy->job->model->arena_floats, w, self->old.data + at));
-        TR_TRY(tr_staging_to_host(&self->old, at, at + self->average.stride));
+        TR_TRY(tr_staging_to_host(&self->old, at, at + self->common.average.stride));
     }
     return tr_device_wait(strategy->holder);
 }
@@ -150,7 +143,7 @@ static tr_status keep_own(struct gossip *self)
 /* Starts what this rank has to do with replica s: it sends it to those who look at it, or receives it. */
 static tr_status pass(struct gossip *self, int64_t s, int *count)
 {
-    tr_strategy *strategy = &self->head;
+    tr_strategy *strategy = &self->common.head;
     size_t bytes = (size_t)strategy->job->model->arena_floats * sizeof(float);
     int owner = owner_of(strategy, s);
     if (owner != strategy->rank && self->row[s] >= 0)
@@ -166,16 +159,16 @@ static tr_status pass(struct gossip *self, int64_t s, int *count)
 static tr_status exchange(struct gossip *self)
 {
     int count = 0;
-    if (!self->head.comm) return TR_OK;
-    for (int64_t s = 0; s < tr_replicas_total(&self->head); s++) TR_TRY(pass(self, s, &count));
-    for (int i = 0; i < count; i++) TR_TRY(tr_comm_wait(self->head.comm, &self->tickets[i]));
+    if (!self->common.head.comm) return TR_OK;
+    for (int64_t s = 0; s < tr_replicas_total(&self->common.head); s++) TR_TRY(pass(self, s, &count));
+    for (int i = 0; i < count; i++) TR_TRY(tr_comm_wait(self->common.head.comm, &self->tickets[i]));
     return tr_staging_to_device(&self->old, 0, self->old.floats);
 }
 
 /* The floats [begin, end) of replica r become the mean of its neighbourhood. */
 static tr_status mix_range(struct gossip *self, int64_t r, int64_t begin, int64_t end, float *w)
 {
-    tr_strategy *strategy = &self->head;
+    tr_strategy *strategy = &self->common.head;
     int64_t floats = end - begin;
     int count = 0;
     for (int64_t s = 0; s < tr_replicas_total(strategy); s++) {
@@ -193,7 +186,7 @@ static tr_status mix_range(struct gossip *self, int64_t r, int64_t begin, int64_
 static tr_status mix(struct gossip *self, int64_t r, float *w)
 {
     int64_t begin = 0, end = 0;
-    while (tr_model_trained_range(self->head.job->model, end, &begin, &end))
+    while (tr_model_trained_range(self->common.head.job->model, end, &begin, &end))
         TR_TRY(mix_range(self, r, begin, end, w + begin));
     return TR_OK;
 }
@@ -203,7 +196,7 @@ static tr_status average(tr_strategy *strategy, int64_t step, bool all)
     struct gossip *self = self_of(strategy);
     int64_t first = tr_replicas_first(strategy);
     (void)step;
-    if (all) return tr_average_all(strategy, &self->average);
+    if (all) return tr_average_all(strategy, &self->common.average, TR_AVERAGE_STATE, NULL);
     TR_TRY(keep_own(self));
     TR_TRY(exchange(self));
     for (int i = 0; i < strategy->replica_count; i++)
@@ -214,7 +207,7 @@ static tr_status average(tr_strategy *strategy, int64_t step, bool all)
 
 #define AT(field) offsetof(struct gossip_options, field)
 static const struct tr_option options[] = {
-    TR_REPLICAS_OPTION(struct gossip_options),
+    TR_REPLICAS_OPTION,
     {.key = "every",
      .type = TR_OPTION_INT32,
      .offset = AT(every),
@@ -255,7 +248,7 @@ const struct tr_strategy_class tr_strategy_gossip = {
     .variants = variants,
     .own_hash = true,
     .traits = traits,
-    .check = check,
+    .check = tr_replicas_check,
     .create = create,
     .begin = tr_replicas_begin,
     .destroy = destroy,

@@ -14,16 +14,19 @@
 #include "base/fail.h"
 #include "strategy/replicas/replicas.h"
 
+#define OUTER "outer" /* the arena of the outer momentum */
+
 struct local_sgd_options {
-    int32_t replicas, every;
+    struct tr_replicas_options head;
+    int32_t every;
     float momentum, rate;
     bool nesterov;
 };
 
 struct local_sgd {
-    struct tr_strategy head;
-    struct tr_average average;
+    struct tr_replicas common;
     /* The outer step, where it is more than the average: */
+    float *momentum;                 /* device: an arena, right in the share; NULL: none */
     float *previous;                 /* device [stride]: parameters of the last round, right in the share */
     struct tr_step_scalars *scalars; /* device */
 };
@@ -46,12 +49,6 @@ static void traits(const void *options_, struct tr_strategy_traits *out)
     out->every = options->every;
 }
 
-static tr_status check(const struct tr_job *job, const void *options_, int ranks)
-{
-    const struct local_sgd_options *options = options_;
-    return tr_replicas_check(job, options->replicas, ranks);
-}
-
 static bool has_outer_step(const tr_strategy *strategy)
 {
     return options_of(strategy)->momentum > 0 || options_of(strategy)->rate != 1;
@@ -59,12 +56,13 @@ static bool has_outer_step(const tr_strategy *strategy)
 
 static tr_status make_outer(struct local_sgd *self)
 {
-    tr_strategy *strategy = &self->head;
+    tr_strategy *strategy = &self->common.head;
     const struct local_sgd_options *options = options_of(strategy);
-    size_t bytes = (size_t)self->average.stride * sizeof(float);
+    size_t bytes = (size_t)self->common.average.stride * sizeof(float);
     struct tr_step_scalars scalars = {.rate = options->rate, .clip_scale = 1};
     if (!has_outer_step(strategy)) return TR_OK;
-    if (options->momentum > 0) TR_TRY(tr_variables_keep_outer(strategy->replicas->variables));
+    if (options->momentum > 0)
+        TR_TRY(tr_strategy_make_arena(strategy, OUTER, self->common.average.share, &self->momentum));
     TR_TRY(tr_device_alloc(strategy->holder, bytes + sizeof(float), (void **)&self->previous));
     strategy->memory += bytes;
     TR_TRY(tr_device_alloc(strategy->holder, sizeof scalars, (void **)&self->scalars));
@@ -74,16 +72,14 @@ static tr_status make_outer(struct local_sgd *self)
 
 static tr_status create(tr_strategy *strategy)
 {
-    struct local_sgd *self = self_of(strategy);
-    TR_TRY(tr_replicas_create(strategy, options_of(strategy)->replicas));
-    TR_TRY(tr_average_create(strategy, &self->average));
-    return make_outer(self);
+    TR_TRY(tr_replicas_create(strategy));
+    return make_outer(self_of(strategy));
 }
 
 static void destroy(tr_strategy *strategy)
 {
     struct local_sgd *self = self_of(strategy);
-    tr_average_destroy(&self->average);
+    tr_replicas_destroy(strategy);
     tr_device_free(strategy->holder, self->previous);
     tr_device_free(strategy->holder, self->scalars);
 }
@@ -104,12 +100,12 @@ static tr_status meet(tr_strategy *strategy, int64_t step)
 /* The outer step of the floats [begin, end) of a parameter, whose sums are in slot 0. */
 static tr_status step_outer(struct local_sgd *self, int64_t begin, int64_t end)
 {
-    const struct local_sgd_options *options = options_of(&self->head);
-    struct tr_average *average = &self->average;
-    tr_device *device = self->head.holder;
-    float *momentum = tr_variables_arena(self->head.replicas->variables, TR_ARENA_OUTER);
-    float *difference = average->nodes.data + begin, *previous = self->previous + begin;
-    struct tr_op_scale negate = {end - begin, -1.0F / (float)options->replicas, difference, difference};
+    const struct local_sgd_options *options = options_of(&self->common.head);
+    struct tr_average *average = &self->common.average;
+    tr_device *device = self->common.head.holder;
+    float *momentum = self->momentum, *difference = average->nodes.data + begin,
+          *previous = self->previous + begin;
+    struct tr_op_scale negate = {end - begin, -1.0F / (float)options->head.replicas, difference, difference};
     TR_TRY(tr_device_scale(device, &negate));
     struct tr_op_add subtract = {end - begin, previous, difference, difference};
     TR_TRY(tr_device_add(device, &subtract));
@@ -125,52 +121,32 @@ static tr_status step_outer(struct local_sgd *self, int64_t begin, int64_t end)
         .scalars = self->scalars,
     };
     TR_TRY(tr_device_update(device, &update));
-    return tr_replicas_move(&self->head, end - begin, previous, average->mean.data + begin);
+    return tr_replicas_move(&self->common.head, end - begin, previous, average->mean.data + begin);
 }
 
 /* Of all parameters in this rank's share. */
-static tr_status step_share(struct local_sgd *self)
+static tr_status step_share(tr_strategy *strategy, enum tr_arena arena)
 {
-    const struct tr_model *model = self->head.job->model;
-    int64_t begin = self->average.share[self->head.rank], end = self->average.share[self->head.rank + 1];
-    for (int i = 0; i < model->parameter_count; i++) {
-        const struct tr_parameter *parameter = &model->parameters[i];
-        int64_t from = parameter->offset, to = from + parameter->count;
-        if (from < begin) from = begin;
-        if (to > end) to = end;
-        if (from >= to || parameter->kind == TR_PARAMETER_STATISTIC) continue;
-        TR_TRY(step_outer(self, from, to));
+    struct local_sgd *self = self_of(strategy);
+    const int64_t *share = self->common.average.share + strategy->rank;
+    if (arena != TR_ARENA_PARAMETERS || !self->previous) return TR_OK;
+    for (int i = 0; i < strategy->job->model->parameter_count; i++) {
+        int64_t begin = share[0], end = share[1];
+        if (tr_replicas_narrow(strategy, i, &begin, &end)) TR_TRY(step_outer(self, begin, end));
     }
     return TR_OK;
 }
 
 static tr_status average(tr_strategy *strategy, int64_t step, bool all)
 {
-    struct local_sgd *self = self_of(strategy);
-    enum tr_arena arena = TR_ARENAS;
+    static const struct tr_averaging outer = {.change = step_share};
     (void)step, (void)all;
-    while (tr_average_next(strategy, arena, &arena)) {
-        TR_TRY(tr_average_sum(strategy, &self->average, arena));
-        TR_TRY(tr_average_mean(strategy, &self->average));
-        if (arena == TR_ARENA_PARAMETERS && self->previous) TR_TRY(step_share(self));
-        TR_TRY(tr_average_give(strategy, &self->average, arena));
-    }
-    return TR_OK;
-}
-
-/* All replicas are equal, but a rank has the outer momentum of its share alone. */
-static tr_status gather(tr_strategy *strategy, unsigned arenas)
-{
-    const struct tr_staging *momentum;
-    if (!(arenas & 1U << TR_ARENA_OUTER)) return TR_OK;
-    TR_TRY(tr_variables_open(strategy->replicas->variables, TR_ARENA_OUTER, &momentum));
-    return tr_strategy_join(strategy->comm, momentum, 0, self_of(strategy)->average.share_bytes, NULL,
-                            tr_arena_names[TR_ARENA_OUTER]);
+    return tr_average_all(strategy, &self_of(strategy)->common.average, TR_AVERAGE_STATE, &outer);
 }
 
 #define AT(field) offsetof(struct local_sgd_options, field)
 static const struct tr_option options[] = {
-    TR_REPLICAS_OPTION(struct local_sgd_options),
+    TR_REPLICAS_OPTION,
     {.key = "every",
      .type = TR_OPTION_INT32,
      .offset = AT(every),
@@ -205,7 +181,7 @@ static const struct tr_option options[] = {
 
 static const char *const variants[] = {"replicas={workers}", "replicas={workers},momentum=0.5", NULL};
 
-static const struct tr_strategy_division division = {.gather = gather};
+static const char *const arenas[] = {OUTER, NULL};
 
 const struct tr_strategy_class tr_strategy_local_sgd = {
     .version = TR_STRATEGY_CLASS_VERSION,
@@ -218,12 +194,12 @@ const struct tr_strategy_class tr_strategy_local_sgd = {
     .size = sizeof(struct local_sgd),
     .variants = variants,
     .own_hash = true,
+    .arenas = arenas,
     .traits = traits,
-    .check = check,
+    .check = tr_replicas_check,
     .create = create,
     .begin = tr_replicas_begin,
     .meet = meet,
     .destroy = destroy,
     .average = average,
-    .division = &division,
 };

@@ -4,8 +4,16 @@
 #include "base/fail.h"
 #include "base/numbers/tree.h"
 
-tr_status tr_replicas_check(const struct tr_job *job, int replicas, int ranks)
+#include <stdio.h>
+
+static int replicas_of(const void *options)
 {
+    return ((const struct tr_replicas_options *)options)->replicas;
+}
+
+tr_status tr_replicas_check(const struct tr_job *job, const void *options, int ranks)
+{
+    int replicas = replicas_of(options);
     TR_TRY(tr_shares_suffice(job->train.microbatches, replicas, "replicas"));
     if (ranks > replicas)
         return tr_fail(TR_EINVAL, "%d ranks share %d replicas; start fewer ranks or choose more replicas",
@@ -13,8 +21,9 @@ tr_status tr_replicas_check(const struct tr_job *job, int replicas, int ranks)
     return TR_OK;
 }
 
-tr_status tr_replicas_create(tr_strategy *strategy, int replicas)
+tr_status tr_replicas_create(tr_strategy *strategy)
 {
+    int replicas = replicas_of(strategy->options);
     const struct tr_job *job = strategy->job;
     strategy->replica_bound = tr_alloc((size_t)strategy->size + 1, sizeof *strategy->replica_bound);
     if (!strategy->replica_bound) return TR_ENOMEM;
@@ -26,7 +35,12 @@ tr_status tr_replicas_create(tr_strategy *strategy, int replicas)
     strategy->replica_count = count;
     for (int i = 0; i < count; i++)
         TR_TRY(tr_variables_create(strategy->holder, job->model, &job->optimizer, NULL, &own[i].variables));
-    return TR_OK;
+    return tr_average_create(strategy, &((struct tr_replicas *)strategy)->average);
+}
+
+void tr_replicas_destroy(tr_strategy *strategy)
+{
+    tr_average_destroy(&((struct tr_replicas *)strategy)->average);
 }
 
 tr_status tr_replicas_begin(tr_strategy *strategy)
@@ -62,4 +76,37 @@ tr_status tr_replicas_copy(tr_strategy *strategy)
             if (to) TR_TRY(tr_replicas_move(strategy, strategy->job->model->arena_floats, from, to));
         }
     return tr_device_wait(strategy->holder);
+}
+
+/* Arena by arena and replica by replica, so that all ranks do so in one order. */
+static tr_status lend(tr_strategy *strategy, enum tr_arena arena, int rank, int64_t replica)
+{
+    char name[TR_STRATEGY_ARENA_NAME];
+    float *values = NULL;
+    if (rank == strategy->rank)
+        values =
+            tr_variables_arena(strategy->replicas[replica - tr_replicas_first(strategy)].variables, arena);
+    snprintf(name, sizeof name, "replica%d.%s", (int)replica, tr_arena_names[arena]);
+    return tr_strategy_lend_arena(strategy, name, arena, rank, values);
+}
+
+tr_status tr_replicas_keep_apart(tr_strategy *strategy)
+{
+    const struct tr_job *job = strategy->job;
+    TR_TRY(tr_variables_create(strategy->holder, job->model, &job->optimizer, NULL, &strategy->state));
+    for (int a = 0; a < TR_ARENAS; a++) {
+        if (!tr_variables_arena(strategy->state, (enum tr_arena)a)) continue;
+        for (int rank = 0; rank < strategy->size; rank++)
+            for (int64_t r = strategy->replica_bound[rank]; r < strategy->replica_bound[rank + 1]; r++)
+                TR_TRY(lend(strategy, (enum tr_arena)a, rank, r));
+    }
+    return TR_OK;
+}
+
+bool tr_replicas_narrow(const tr_strategy *strategy, int index, int64_t *begin, int64_t *end)
+{
+    const struct tr_parameter *parameter = &strategy->job->model->parameters[index];
+    if (*begin < parameter->offset) *begin = parameter->offset;
+    if (*end > parameter->offset + parameter->count) *end = parameter->offset + parameter->count;
+    return *begin < *end && parameter->kind != TR_PARAMETER_STATISTIC;
 }

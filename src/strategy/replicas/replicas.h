@@ -12,24 +12,39 @@
 
 #include <stddef.h>
 
-/* The row of a class's options for int32_t `replicas` of STRUCT. */
-#define TR_REPLICAS_OPTION(STRUCT)                                                                           \
+/* The head of these classes' structures, and of their options: their first row is TR_REPLICAS_OPTION. */
+struct tr_replicas_options {
+    int32_t replicas;
+};
+#define TR_REPLICAS_OPTION                                                                                   \
     {                                                                                                        \
-        .key = "replicas", .type = TR_OPTION_INT32, .offset = offsetof(STRUCT, replicas), .fallback = "2",   \
-        .least = 1, .most = TR_STRATEGY_RANKS,                                                               \
+        .key = "replicas", .type = TR_OPTION_INT32,                                                          \
+        .offset = offsetof(struct tr_replicas_options, replicas), .fallback = "2", .least = 1,               \
+        .most = TR_STRATEGY_RANKS,                                                                           \
         .help =                                                                                              \
             "replicas of the network, at most as many as microbatches; ranks, at most as many, share them "  \
             "out; the hash depends on the replicas and not on the ranks"                                     \
     }
 
-/* For a class's `check`. TR_EINVAL where so many replicas, or ranks, cannot share the job. Local. */
-tr_status tr_replicas_check(const struct tr_job *job, int replicas, int ranks);
-/* For its `create`: the replicas of this rank, with their variables. Local. */
-tr_status tr_replicas_create(tr_strategy *strategy, int replicas);
-/* For its `begin`: their gradients. Local. */
+/* Slots of a class. `check`: TR_EINVAL where so many replicas, or ranks, cannot share the job. Local. */
+tr_status tr_replicas_check(const struct tr_job *job, const void *options, int ranks);
+/* `create`: the replicas of this rank, with their variables, and what averages take. Collective. */
+tr_status tr_replicas_create(tr_strategy *strategy);
+/* `begin`: their gradients. Local. */
 tr_status tr_replicas_begin(tr_strategy *strategy);
+/* `destroy`. Local. */
+void tr_replicas_destroy(tr_strategy *strategy);
+
 /* All others become copies of the first; called by tr_strategy_meet(). Local. */
 tr_status tr_replicas_copy(tr_strategy *strategy);
+/* For `create` of a class whose replicas stay apart: the state of the run gets variables of its own, and the
+   arenas of all replicas are the strategy's own, of which the class names those of TR_REPLICAS_ARENAS. Local.
+   TR_ENOMEM. */
+tr_status tr_replicas_keep_apart(tr_strategy *strategy);
+#define TR_REPLICAS_ARENAS "replica#.parameters", "replica#.m", "replica#.v", "replica#.ema"
+/* Narrows the floats [*begin, *end) to those of parameter `index`; false if none is left, or if the parameter
+   is not learned: running statistics. */
+bool tr_replicas_narrow(const tr_strategy *strategy, int index, int64_t *begin, int64_t *end);
 /* The number of all, and the first one of this rank. */
 static inline int64_t tr_replicas_total(const tr_strategy *strategy)
 {
@@ -46,7 +61,7 @@ static inline int64_t tr_replicas_first(const tr_strategy *strategy)
 struct tr_average {
     tr_window *node_window, *mean_window; /* NULL: alone, or ranks do not share memory */
     /* Of the holder: [slots][stride], sums of the replicas that this rank has, node j of the tree in slot j;
-       slot 0 is the sum of all after tr_average_sum(), in this rank's share. */
+       slot 0 is the sum of all, in this rank's share, when a mean is changed. */
     struct tr_staging nodes;
     struct tr_staging mean; /* [stride]: of all replicas */
     int64_t stride;
@@ -58,16 +73,26 @@ struct tr_average {
    `average` is zeroed before. Its memory is added to the strategy's. Collective. */
 tr_status tr_average_create(tr_strategy *strategy, struct tr_average *average);
 void tr_average_destroy(struct tr_average *average);
-/* The arenas that are averaged: all that the optimizer keeps. Sets *arena to the next one behind `last` (the
-   first: TR_ARENAS); false at the end. */
-bool tr_average_next(const tr_strategy *strategy, enum tr_arena last, enum tr_arena *arena);
-/* The mean of an arena over all replicas, in three steps, of which the last gives it to all replicas of all
-   ranks; before that a class may change the share in `mean`. Collective. */
-tr_status tr_average_sum(tr_strategy *strategy, struct tr_average *average, enum tr_arena arena);
-tr_status tr_average_mean(tr_strategy *strategy, struct tr_average *average);
-tr_status tr_average_give(tr_strategy *strategy, struct tr_average *average, enum tr_arena arena);
-/* All of that for all arenas. */
-tr_status tr_average_all(tr_strategy *strategy, struct tr_average *average);
+/* What a class does otherwise than that all replicas of all ranks become the mean. */
+struct tr_averaging {
+    /* Changes this rank's share in `mean`; nobody reads it yet. NULL: it stays the mean. */
+    tr_status (*change)(tr_strategy *strategy, enum tr_arena arena);
+    /* The mean, as it was changed, is whole on this rank: instead of giving it to its replicas. */
+    tr_status (*take)(tr_strategy *strategy, enum tr_arena arena);
+};
+/* The mean over all replicas of those of `arenas`, bits 1 << enum tr_arena, that the optimizer keeps, one
+   after another. `how` may be NULL. Collective. */
+tr_status tr_average_all(tr_strategy *strategy, struct tr_average *average, unsigned arenas,
+                         const struct tr_averaging *how);
+#define TR_AVERAGE_STATE ((1u << TR_ARENAS) - 1) /* all */
+/* Copies the mean, but for what is frozen, to an arena. */
+tr_status tr_average_give(tr_strategy *strategy, const struct tr_average *average, float *to);
+
+/* What the structures of these classes begin with. */
+struct tr_replicas {
+    struct tr_strategy head;
+    struct tr_average average;
+};
 
 /* Copies `count` floats on the strategy's holder. */
 tr_status tr_replicas_move(tr_strategy *strategy, int64_t count, const float *from, float *to);

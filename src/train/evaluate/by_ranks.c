@@ -95,6 +95,7 @@ tr_status trainer_evaluated(tr_trainer *trainer, const float **parameters)
     if (!trainer->evaluation.mirror)
         TR_TRY(tr_mirror_create(trainer->variables.arenas, trainer->variables.device,
                                 &trainer->evaluation.mirror));
+    if (averaged && !trainer->crew.comm) TR_TRY(tr_strategy_gather_averages(trainer->variables.strategy));
     if (averaged) TR_TRY(tr_variables_complete_ema(trainer->variables.arenas));
     TR_TRY(tr_mirror_renew(trainer->evaluation.mirror, averaged ? TR_ARENA_EMA : TR_ARENA_PARAMETERS));
     *parameters = tr_mirror_parameters(trainer->evaluation.mirror);

@@ -58,23 +58,6 @@ tr_status tr_trainer_parameter(tr_trainer *trainer, const char *name, float *val
     return tr_device_wait(trainer->variables.holder);
 }
 
-/* Puts values into the place of a parameter in an arena, which goes to the device as a whole. */
-static tr_status put(tr_trainer *trainer, enum tr_arena arena, const struct tr_parameter *parameter,
-                     const float *values)
-{
-    tr_variables *variables = trainer->variables.arenas;
-    if (!tr_variables_arena(variables, arena)) return TR_OK;
-    float *whole = tr_alloc((size_t)tr_variables_floats(variables), sizeof *whole);
-    if (!whole) return TR_ENOMEM;
-    tr_status status = tr_variables_store(variables, arena, whole);
-    if (status == TR_OK) {
-        memcpy(whole + parameter->offset, values, (size_t)parameter->count * sizeof *values);
-        status = tr_variables_load(variables, arena, whole);
-    }
-    tr_free(whole);
-    return status;
-}
-
 tr_status tr_trainer_set_parameter(tr_trainer *trainer, const char *name, const float *values, int64_t count)
 {
     const struct tr_parameter *parameter = NULL;
@@ -89,6 +72,8 @@ tr_status tr_trainer_set_parameter(tr_trainer *trainer, const char *name, const 
         return tr_fail(
             TR_EUNSUPPORTED,
             "parameter \"%s\" cannot be set while another device holds it; leave `parameters_on` out", name);
-    TR_TRY(put(trainer, TR_ARENA_PARAMETERS, parameter, values));
-    return put(trainer, TR_ARENA_EMA, parameter, values);
+    int64_t begin = parameter->offset, end = begin + count;
+    TR_TRY(tr_strategy_put(trainer->variables.strategy, TR_ARENA_PARAMETERS, begin, end, values));
+    TR_TRY(tr_strategy_put(trainer->variables.strategy, TR_ARENA_EMA, begin, end, values));
+    return tr_strategy_meet(trainer->variables.strategy, trainer->variables.step);
 }

@@ -79,9 +79,7 @@ static tr_status load_tensors(tr_trainer *trainer, tr_checkpoint *checkpoint, st
     for (int i = 0; i < TR_CHECKPOINT_GROUPS; i++)
         TR_TRY(tr_checkpoint_load(checkpoint, (enum tr_checkpoint_group)i, tensors->tensor[i],
                                   tensors->count[i]));
-    for (int i = 0; i < TR_ARENAS; i++)
-        if (tensors->copy[i] && tr_variables_arena(trainer->variables.arenas, (enum tr_arena)i))
-            TR_TRY(tr_variables_load(trainer->variables.arenas, (enum tr_arena)i, tensors->copy[i]));
+    TR_TRY(trainer_tensors_take(trainer, tensors));
     tr_variables_trim(
         trainer->variables.arenas); /* tensors were loaded whole, also those at the bounds of a part */
     return TR_OK;

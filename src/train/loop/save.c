@@ -59,19 +59,29 @@ static tr_status save_here(tr_trainer *trainer, const struct trainer_tensors *te
     return status;
 }
 
+/* Of what the root saves. */
+static tr_status note_saved_hash(tr_trainer *trainer)
+{
+    if (tr_strategy_is_spread(trainer->variables.strategy))
+        return trainer_variables_note_hash(&trainer->variables);
+    if (!trainer_is_root(trainer)) return TR_OK;
+    TR_TRY(tr_variables_hash(trainer->variables.arenas, trainer->variables.hash));
+    trainer->variables.hash_step = trainer->variables.step;
+    return TR_OK;
+}
+
 /* The same where the root has everything, gathered if need be. */
 static tr_status save_whole(tr_trainer *trainer, char **path)
 {
     struct trainer_tensors tensors = {0};
-    TR_TRY(tr_variables_hash(trainer->variables.arenas, trainer->variables.hash));
-    trainer->variables.hash_step = trainer->variables.step;
+    TR_TRY(note_saved_hash(trainer));
     tr_status status = trainer_tensors_list(trainer, NULL, &tensors);
     if (status == TR_OK) status = save_here(trainer, &tensors, NULL, path);
     trainer_tensors_release(&tensors);
     return status;
 }
 
-/* ---- where ranks keep parts: piece by piece ---- */
+/* ---- where no rank has all: piece by piece ---- */
 
 /* How far the tensors have been brought to the root, in the order in which they are written. */
 struct stream {
@@ -127,9 +137,10 @@ static tr_status save_pieces(tr_trainer *trainer, char **path, int32_t *status)
     struct trainer_tensors tensors = {0};
     struct stream stream = {.trainer = trainer, .tensors = &tensors};
     const struct tr_stored_giver giver = {give, &stream};
-    TR_TRY(trainer_variables_note_hash(&trainer->variables));
-    stream.status = trainer_tensors_list(trainer, NULL, &tensors);
-    if (stream.status != TR_OK) tr_comm_abort(trainer->crew.comm, tr_error_message()); /* who count on us */
+    stream.status = note_saved_hash(trainer);
+    if (stream.status == TR_OK) stream.status = trainer_tensors_list(trainer, NULL, &tensors);
+    if (stream.status != TR_OK && trainer->crew.comm)
+        tr_comm_abort(trainer->crew.comm, tr_error_message()); /* the others count on us */
     settle_stream(&stream);
     if (stream.status == TR_OK && trainer_is_root(trainer))
         *status = (int32_t)save_here(trainer, &tensors, &giver, path);
@@ -148,12 +159,12 @@ static tr_status save_pieces(tr_trainer *trainer, char **path, int32_t *status)
 /* *status becomes how the root's writing went, on all. */
 static tr_status save(tr_trainer *trainer, bool gathered, char **path, int32_t *status)
 {
-    if (tr_strategy_is_spread(trainer->variables.strategy)) {
+    if (!gathered && !tr_strategy_is_spread(trainer->variables.strategy))
+        TR_TRY(trainer_variables_gather(&trainer->variables));
+    if (tr_strategy_saves_pieces(trainer->variables.strategy))
         TR_TRY(save_pieces(trainer, path, status));
-    } else {
-        if (!gathered) TR_TRY(trainer_variables_gather(&trainer->variables));
-        if (trainer_is_root(trainer)) *status = (int32_t)save_whole(trainer, path);
-    }
+    else if (trainer_is_root(trainer))
+        *status = (int32_t)save_whole(trainer, path);
     return tr_strategy_share(trainer->variables.strategy, status, sizeof *status);
 }
 

@@ -13,7 +13,7 @@
 
 /* Where a tensor lies in the variables. */
 struct trainer_origin {
-    enum tr_arena arena;
+    int arena;          /* TR_ARENAS + i: number i of the strategy's own */
     int64_t begin, end; /* floats */
 };
 
@@ -23,8 +23,9 @@ struct trainer_tensors {
     struct trainer_origin *origin[TR_CHECKPOINT_GROUPS];
     int64_t count[TR_CHECKPOINT_GROUPS];
     char (*name)[TR_STATE_NAME]; /* of the optimizer's: "m.conv1.weights" */
-    float *host[TR_ARENAS];      /* whole arenas; borrowed from the device where it shares memory */
-    float *copy[TR_ARENAS];      /* those that are ours */
+    int arenas;                  /* with the strategy's own behind the others */
+    float **host;                /* [arenas]: whole; borrowed from the device where it shares memory */
+    float **copy;                /* [arenas]: those that are ours */
 };
 
 /* Lists all tensors: to be saved, with the numbers of the device, or, with `checkpoint`, to be loaded; then
@@ -32,6 +33,8 @@ struct trainer_tensors {
    after a failure. TR_ENOMEM. */
 tr_status trainer_tensors_list(tr_trainer *trainer, const tr_checkpoint *checkpoint,
                                struct trainer_tensors *out);
+/* Those that were loaded beside the device go there. */
+tr_status trainer_tensors_take(tr_trainer *trainer, struct trainer_tensors *tensors);
 void trainer_tensors_release(struct trainer_tensors *tensors);
 
 #endif

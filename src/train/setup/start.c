@@ -87,7 +87,7 @@ static const struct tr_safetensors_entry *find_average(const tr_safetensors *fil
                                                        const struct tr_stored_tensor *wanted)
 {
     char name[TR_STATE_NAME];
-    tr_state_name(parameter, TR_ARENA_EMA, name);
+    tr_state_name(parameter, tr_arena_names[TR_ARENA_EMA], name);
     const struct tr_safetensors_entry *entry = tr_safetensors_find(file, name);
     return entry && tr_stored_alike(&entry->tensor, wanted) ? entry : NULL;
 }

@@ -129,6 +129,7 @@ struct replay {
     const void *options; /* of the class */
     double *outer,
         *last;     /* for meetings: momentum and parameters of the last one; zero, and the initial ones */
+    bool apart;    /* the state is `last`, with the means of the moving averages; else replica 0's */
     int64_t steps; /* of the training */
     int64_t skipped;
 };
@@ -139,7 +140,7 @@ void replay_replicas(const struct candidate *candidate, const struct feature *fe
 /* Applies the updates that a server recorded, one after another. */
 void replay_updates(const struct feature *feature, const struct result *result, struct replay *out);
 void replay_release(struct replay *replay);
-/* Whether replica 0 of the replay ends where the run did. */
+/* Whether the state of the replay ends where the run did. */
 bool expect_near(struct candidate *candidate, const struct replay *replay, const struct result *result,
                  const char *how);
 

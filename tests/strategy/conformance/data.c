@@ -45,6 +45,23 @@ static void meet_local_sgd(struct replay *replay, int64_t steps)
     }
 }
 
+/* docs/strategies.md, easgd: replicas and centre pull each other at the ends of periods. */
+static void meet_easgd(struct replay *replay, int64_t steps)
+{
+    const struct tr_strategy_class *class = &tr_strategy_easgd;
+    double beta = option_of(replay, class, "beta"), alpha = beta / (double)replay->replicas;
+    replay->apart = true;
+    if (steps % (int64_t)option_of(replay, class, "every") != 0) return;
+    for (int64_t i = 0; i < replay->floats; i++) {
+        double centre = replay->last[i];
+        for (int64_t r = 0; r < replay->replicas; r++) {
+            double away = replay->w[r][i] - centre;
+            replay->w[r][i] -= alpha * away;
+            replay->last[i] += alpha * away;
+        }
+    }
+}
+
 /* docs/strategies.md, gossip: means of neighbours in the ring, and now and then of all. */
 static void meet_gossip(struct replay *replay, int64_t steps)
 {
@@ -70,6 +87,11 @@ static void meet_gossip(struct replay *replay, int64_t steps)
 }
 
 const struct conformance_data conformance_data[] = {
-    {"allreduce", NULL},        {"gossip", meet_gossip}, {"local-sgd", meet_local_sgd},
-    {"parameter-server", NULL}, {"pipeline", NULL},      {NULL, NULL},
+    {"allreduce", NULL},
+    {"easgd", meet_easgd},
+    {"gossip", meet_gossip},
+    {"local-sgd", meet_local_sgd},
+    {"parameter-server", NULL},
+    {"pipeline", NULL},
+    {NULL, NULL},
 };

@@ -191,9 +191,17 @@ static bool near(struct candidate *candidate, const double *expected, const doub
 bool expect_near(struct candidate *candidate, const struct replay *replay, const struct result *result,
                  const char *how)
 {
-    return near(candidate, replay->w[0], replay->start, result->left->parameters, replay->floats,
-                "parameters", how) &&
-           (!result->left->has_averages ||
-            near(candidate, replay->ema[0], replay->start, result->left->averages, replay->floats,
-                 "moving averages", how));
+    double *averages = doubles(replay->floats);
+    for (int64_t i = 0; i < replay->floats; i++) {
+        averages[i] = replay->ema[0][i];
+        for (int64_t r = 1; replay->apart && r < replay->replicas; r++) averages[i] += replay->ema[r][i];
+        if (replay->apart) averages[i] /= (double)replay->replicas;
+    }
+    bool good =
+        near(candidate, replay->apart ? replay->last : replay->w[0], replay->start, result->left->parameters,
+             replay->floats, "parameters", how) &&
+        (!result->left->has_averages || near(candidate, averages, replay->start, result->left->averages,
+                                             replay->floats, "moving averages", how));
+    free(averages);
+    return good;
 }

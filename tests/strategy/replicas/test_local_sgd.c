@@ -1,7 +1,7 @@
 /* Local SGD: one hash for a number of replicas, whatever the ranks; the average and the outer step are the
  * formulas that they are said to be; a round is the smallest piece of a run.
  */
-#include "support/ranks.h"
+#include "strategy/replicas/apart.h"
 
 #include "base/alloc.h"
 
@@ -14,24 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-
-/* Ranks 1 to `most`, which share memory or do not, end with what one process ends with. */
-static void expect_one_hash(struct job *job, int most, const char *name)
-{
-    struct outcome alone;
-    job_outcome(job, &alone);
-    if (alone.status != TR_OK) fail_msg("%s alone: %s", name, alone.message);
-    for (int size = 1; size <= most; size++)
-        for (int apart = 0; apart < 2; apart++) {
-            struct rank ranks[RANKS];
-            char how[160];
-            snprintf(how, sizeof how, "%s, %s on %d ranks%s", name, job->settings.strategy, size,
-                     apart ? " apart" : "");
-            run_ranks(&job->settings, size, apart, ranks);
-            expect_ranks(&alone, ranks, size, how);
-            expect_same(&alone, &ranks[0].outcome, how); /* reports, too, are the same */
-        }
-}
 
 static void every_family_has_one_hash(void **state)
 {
@@ -48,7 +30,7 @@ static void every_family_has_one_hash(void **state)
             family_job(&job, &families[f], family_place);
             job_set(&job, "train.microbatches=6");
             job.settings.strategy = strategies[s];
-            expect_one_hash(&job, s == f % 3 ? replicas[s] : 2, families[f].name);
+            apart_expect_one_hash(&job, s == f % 3 ? replicas[s] : 2, families[f].name);
         }
 }
 
@@ -67,7 +49,7 @@ static void options_keep_the_hash(void **state)
         job_set(&job, "train.steps=8");
         job_set(&job, variants[i]);
         job.settings.strategy = "local-sgd,replicas=4,every=3";
-        expect_one_hash(&job, 3, variants[i]);
+        apart_expect_one_hash(&job, 3, variants[i]);
     }
 }
 
@@ -226,23 +208,6 @@ static void a_run_is_seen_between_rounds_only(void **state)
     tr_trainer_destroy(&trainer);
 }
 
-static void train_to(struct job *job, const char *strategy, const char *out, bool resume, int64_t steps,
-                     int size, struct outcome *outcome)
-{
-    struct rank ranks[RANKS];
-    struct tr_train_settings settings = job->settings;
-    char how[160];
-    settings.strategy = strategy;
-    settings.out = out;
-    settings.resume = resume ? out : NULL;
-    settings.steps = steps;
-    settings.set = job->set;
-    snprintf(how, sizeof how, "%s to step %d on %d ranks", strategy, (int)steps, size);
-    run_ranks(&settings, size, size == 3, ranks);
-    expect_well(ranks, size, how);
-    *outcome = ranks[0].outcome;
-}
-
 /* Saved between rounds by some ranks, taken up by others, the outer momentum included. */
 static void checkpoints_do_not_know_ranks(void **state)
 {
@@ -254,11 +219,11 @@ static void checkpoints_do_not_know_ranks(void **state)
     family_job(&job, &families[4], family_place); /* statistics and averages of weights */
     char out[SCRATCH_PATH + 64];
     snprintf(out, sizeof out, "%s/alone", family_place);
-    train_to(&job, strategy, out, false, 8, 1, &alone);
+    apart_train_to(&job, strategy, out, false, 8, 1, &alone);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         snprintf(out, sizeof out, "%s/ranks%zu", family_place, i);
-        train_to(&job, strategy, out, false, 4, sizes[i][0], &half);
-        train_to(&job, strategy, out, true, 8, sizes[i][1], &resumed);
+        apart_train_to(&job, strategy, out, false, 4, sizes[i][0], &half);
+        apart_train_to(&job, strategy, out, true, 8, sizes[i][1], &resumed);
         assert_string_equal(resumed.hash, alone.hash);
     }
 }
@@ -277,8 +242,8 @@ static void checkpoints_do_not_know_strategies(void **state)
             char out[SCRATCH_PATH + 64];
             struct outcome outcome;
             snprintf(out, sizeof out, "%s/way%d-%d", family_place, way, i);
-            train_to(&job, way ? local : "allreduce", out, false, 3, 3, &outcome);
-            train_to(&job, way ? "allreduce" : local, out, true, 8, sizes[i], &outcome);
+            apart_train_to(&job, way ? local : "allreduce", out, false, 3, 3, &outcome);
+            apart_train_to(&job, way ? "allreduce" : local, out, true, 8, sizes[i], &outcome);
             snprintf(hash[i], sizeof hash[i], "%s", outcome.hash);
         }
         assert_string_equal(hash[0], hash[1]);

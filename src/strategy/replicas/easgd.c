@@ -1,0 +1,186 @@
+/* Elastic averaging SGD (Zhang, Choromanska, LeCun 2015), the synchronous form: a fixed number R of replicas
+ * trains apart (replicas.h), each held by a spring to a centre, which is the state of the run; every so many
+ * steps all pull each other,
+ *
+ *     x[r] = fma(beta / R, c - x[r], x[r])      each replica r, with the old c
+ *     c    = fma(beta, mean - c, c)             mean of the old x[r], see average.c
+ *
+ * in float32, beta / R rounded once: the paper's alpha. Running statistics of the centre are the mean of the
+ * replicas'; replicas keep theirs. What is frozen stays as it is.
+ *
+ * Replicas never become one: they, their moments and their moving averages are arenas of the strategy's own.
+ * What is saved of moments and moving averages beside these are their means, for other strategies to go on
+ * with, and to evaluate.
+ *
+ * Invariant: who resumes has the centre and all replicas. Nothing happens at the end of a training that is no
+ * end of a period, so a longer one goes on as if it had been so long from the beginning.
+ */
+#include "base/fail.h"
+#include "strategy/replicas/replicas.h"
+
+struct easgd_options {
+    struct tr_replicas_options head;
+    int32_t every;
+    float beta;
+};
+
+struct easgd {
+    struct tr_replicas common;
+    struct tr_step_scalars *scalars; /* device */
+};
+
+static struct easgd *self_of(tr_strategy *strategy)
+{
+    return (struct easgd *)strategy;
+}
+
+static const struct easgd_options *options_of(const tr_strategy *strategy)
+{
+    return strategy->options;
+}
+
+/* ---- making ---- */
+
+static void traits(const void *options_, struct tr_strategy_traits *out)
+{
+    const struct easgd_options *options = options_;
+    out->every = options->every;
+}
+
+static tr_status create(tr_strategy *strategy)
+{
+    struct easgd *self = self_of(strategy);
+    struct tr_step_scalars scalars = {.clip_scale = 1};
+    TR_TRY(tr_replicas_create(strategy));
+    TR_TRY(tr_replicas_keep_apart(strategy));
+    TR_TRY(tr_device_alloc(strategy->holder, sizeof scalars, (void **)&self->scalars));
+    TR_TRY(tr_device_to_device(strategy->holder, self->scalars, &scalars, sizeof scalars));
+    return tr_device_wait(strategy->holder);
+}
+
+static void destroy(tr_strategy *strategy)
+{
+    tr_replicas_destroy(strategy);
+    tr_device_free(strategy->holder, self_of(strategy)->scalars);
+}
+
+/* ---- the end of a period ---- */
+
+/* The floats [begin, end) of every parameter that is learned: w = fma(force, to - w, w). */
+static tr_status pull(tr_strategy *strategy, int64_t begin, int64_t end, float force, const float *to,
+                      float *w)
+{
+    const struct tr_model *model = strategy->job->model;
+    for (int i = 0; i < model->parameter_count; i++) {
+        int64_t from = begin, until = end;
+        if (!tr_replicas_narrow(strategy, i, &from, &until) || model->parameters[i].pace.frozen) continue;
+        struct tr_op_update update = {
+            .count = until - from,
+            .rule = TR_RULE_STATISTIC,
+            .rate_factor = 1,
+            .beta1 = force,
+            .grad = to + from,
+            .w = w + from,
+            .scalars = self_of(strategy)->scalars,
+        };
+        TR_TRY(tr_device_update(strategy->holder, &update));
+    }
+    return TR_OK;
+}
+
+static float *centre_of(tr_strategy *strategy)
+{
+    return tr_variables_arena(strategy->state, TR_ARENA_PARAMETERS);
+}
+
+/* The replicas of this rank, and its share of the centre in the place of the mean; sums of the old replicas
+   are made, and nobody has a new centre yet. */
+static tr_status pull_all(tr_strategy *strategy, enum tr_arena arena)
+{
+    const struct tr_average *average = &self_of(strategy)->common.average;
+    const struct easgd_options *options = options_of(strategy);
+    int64_t floats = strategy->job->model->arena_floats, begin = average->share[strategy->rank],
+            end = average->share[strategy->rank + 1];
+    float *centre = centre_of(strategy), *mean = average->mean.data;
+    for (int i = 0; i < strategy->replica_count; i++)
+        TR_TRY(pull(strategy, 0, floats, options->beta / (float)options->head.replicas, centre,
+                    tr_variables_arena(strategy->replicas[i].variables, arena)));
+    TR_TRY(pull(strategy, begin, end, options->beta, mean, centre));
+    for (int i = 0; i < strategy->job->model->parameter_count; i++) {
+        int64_t from = begin, until = end;
+        if (tr_replicas_narrow(strategy, i, &from, &until))
+            TR_TRY(tr_replicas_move(strategy, until - from, centre + from, mean + from));
+    }
+    return TR_OK;
+}
+
+static tr_status give_state(tr_strategy *strategy, enum tr_arena arena)
+{
+    return tr_average_give(strategy, &self_of(strategy)->common.average,
+                           tr_variables_arena(strategy->state, arena));
+}
+
+static tr_status average(tr_strategy *strategy, int64_t step, bool all)
+{
+    static const struct tr_averaging elastic = {.change = pull_all, .take = give_state};
+    (void)all;
+    if (step % options_of(strategy)->every != 0) return TR_OK;
+    return tr_average_all(strategy, &self_of(strategy)->common.average, 1U << TR_ARENA_PARAMETERS, &elastic);
+}
+
+/* The means over the replicas. */
+static tr_status gather(tr_strategy *strategy, unsigned arenas)
+{
+    static const struct tr_averaging into_state = {.take = give_state};
+    return tr_average_all(strategy, &self_of(strategy)->common.average, arenas & ~(1U << TR_ARENA_PARAMETERS),
+                          &into_state);
+}
+
+#define AT(field) offsetof(struct easgd_options, field)
+static const struct tr_option options[] = {
+    TR_REPLICAS_OPTION,
+    {.key = "every",
+     .type = TR_OPTION_INT32,
+     .offset = AT(every),
+     .fallback = "8",
+     .least = 1,
+     .most = 1000000,
+     .help = "steps after which replicas and centre pull each other; a run can be reported, evaluated, saved "
+             "and stopped only there"},
+    {.key = "beta",
+     .type = TR_OPTION_FLOAT,
+     .offset = AT(beta),
+     .fallback = "0.9",
+     .least = 0,
+     .most = 1,
+     .flags = TR_OPTION_ABOVE_LEAST,
+     .help = "how far the centre moves to the mean of the replicas, of the way there; each replica moves "
+             "beta / replicas of its way to the centre"},
+};
+#undef AT
+
+static const char *const variants[] = {"replicas={workers}", "replicas={workers},every=3,beta=0.5", NULL};
+static const char *const arenas[] = {TR_REPLICAS_ARENAS, NULL};
+static const struct tr_strategy_division division = {.gather = gather};
+
+const struct tr_strategy_class tr_strategy_easgd = {
+    .version = TR_STRATEGY_CLASS_VERSION,
+    .name = "easgd",
+    .help =
+        "elastic averaging SGD: replicas of the network train apart, each on its part of every batch, and "
+        "every so many steps they and a centre, which is what is evaluated, pull each other",
+    .options = options,
+    .option_count = TR_OPTION_COUNT(options),
+    .options_size = sizeof(struct easgd_options),
+    .size = sizeof(struct easgd),
+    .variants = variants,
+    .own_hash = true,
+    .arenas = arenas,
+    .traits = traits,
+    .check = tr_replicas_check,
+    .create = create,
+    .begin = tr_replicas_begin,
+    .destroy = destroy,
+    .average = average,
+    .division = &division,
+};
