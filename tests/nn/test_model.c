@@ -31,6 +31,7 @@ struct shape_case {
 
 static const struct shape_case shape_cases[] = {
     {"add", "[tanh: {name: a}, add: a]", "3x4x2", 0, "3x4x2", ""},
+    {"add", "[tanh: {name: a}, add: {from: [a, a, a, input, a, a, a, a]}]", "5", 0, "5", ""},
     {"attention", "[attention: 3, last]", "tokens x 6", 0, "tokens x 6",
      "weights 6x18 output_weights 6x6 bias 18 output_bias 6"},
     {"attention", "[attention: {heads: 2, width: 4, rotary: 10000, use_bias: false}, last]", "tokens x 6", 0,
@@ -103,6 +104,22 @@ static const struct shape_case shape_cases[] = {
      "12x15x2", "weights 2x2x2x3"},
 };
 #define SHAPE_CASES (sizeof shape_cases / sizeof shape_cases[0])
+
+static void test_shapes_are_told(void **state)
+{
+    (void)state;
+    static const struct {
+        struct tr_shape shape;
+        const char *text;
+    } cases[] = {{{.rank = 0}, "scalar"},
+                 {{.rank = 1, .size = {5}}, "5"},
+                 {{.rank = 3, .size = {4, 5, 3}}, "4x5x3"},
+                 {{.rank = 1, .size = {6}, .sequence = true}, "tokens x 6"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[TR_SHAPE_TEXT];
+        assert_string_equal(tr_shape_text(&cases[i].shape, text), cases[i].text);
+    }
+}
 
 static const struct tr_layer *layer_of_class(const struct tr_model *model, const char *class)
 {
@@ -779,6 +796,7 @@ static void test_failing_allocations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shapes_are_told),
         cmocka_unit_test(test_every_class_has_a_shape_case),
         cmocka_unit_test(test_limits_of_a_layer),
         cmocka_unit_test(test_shapes),

@@ -242,6 +242,21 @@ static void distributions_are_right(void **state)
     }
 }
 
+static void constants_are_everywhere(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        float value;
+    } cases[] = {{"0.1", 0.1f}, {"constant: -2.5", -2.5f}, {"zeros", 0}, {"ones", 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        double mean, variance;
+        float *x = filled(cases[i].text, 100, 200, &mean, &variance);
+        for (int j = 0; j < COUNT; j++) assert_true(x[j] == cases[i].value);
+        tr_free(x);
+    }
+}
+
 static void elements_depend_on_their_place_alone(void **state)
 {
     (void)state;
@@ -317,6 +332,7 @@ int main(void)
         cmocka_unit_test(bad_forms_are_refused),
         cmocka_unit_test(quantiles_are_those_of_the_normal_law),
         cmocka_unit_test(distributions_are_right),
+        cmocka_unit_test(constants_are_everywhere),
         cmocka_unit_test(elements_depend_on_their_place_alone),
         cmocka_unit_test(bits_are_fixed),
     };

@@ -4,6 +4,7 @@
 #include "support/training.h"
 
 #include "base/files/file.h"
+#include "report/draw/chart_frame.h"
 
 #include <ctype.h>
 #include <setjmp.h>
@@ -231,6 +232,49 @@ static void a_single_process_has_no_strategy(void **state)
     tr_text_free(html);
 }
 
+/* The first sentence tells what there is: a perplexity, else an accuracy, else a loss. */
+static void the_lead_tells_what_there_is(void **state)
+{
+    (void)state;
+#define EVALUATED(figures)                                                                                   \
+    "{\"event\":\"start\",\"name\":\"n\"}\n{\"event\":\"step\",\"step\":1,\"loss\":4" figures "}\n"          \
+    "{\"event\":\"evaluation\",\"step\":2,\"set\":\"test\",\"loss\":1.5" figures "}\n"
+    static const struct {
+        const char *journal, *lead;
+    } cases[] = {
+        {EVALUATED(""), ">Loss 1.5 on the test data, "},
+        {EVALUATED(",\"accuracy\":0.25"), ">Accuracy 25.00 % on the test data, "},
+        {EVALUATED(",\"accuracy\":0.25,\"perplexity\":4.48"),
+         ">Perplexity 4.48 (loss 1.5000) on the test data, "},
+        {"{\"event\":\"start\",\"name\":\"n\"}\n", ">Not evaluated, "},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        put("lead", "journal.jsonl", cases[i].journal);
+        char *html = page_of("lead", NULL);
+        const char *lead = strstr(html, "class=\"lead\"");
+        assert_non_null(lead);
+        if (!strstr(lead, cases[i].lead)) fail_msg("not %s but %.80s", cases[i].lead, lead);
+        tr_text_free(html);
+    }
+}
+
+/* As people write numbers, in the box that follows the pointer. */
+static void values_of_charts_are_short(void **state)
+{
+    (void)state;
+    static const struct {
+        double value;
+        bool percent;
+        const char *text;
+    } cases[] = {{0.123456, false, "0.1235"}, {9999, false, "9999"},  {10000, false, "10,000"},
+                 {-25000, false, "-25,000"},  {2e15, false, "2e+15"}, {0.5, true, "50.00 %"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct tr_chart_frame frame = {.percent = cases[i].percent};
+        char text[TR_CHART_VALUE_SIZE];
+        assert_string_equal(tr_chart_value(&frame, cases[i].value, text), cases[i].text);
+    }
+}
+
 static void figures_have_names_and_even_digits(void **state)
 {
     (void)state;
@@ -312,6 +356,8 @@ int main(void)
         cmocka_unit_test(what_is_no_run_is_refused),
         cmocka_unit_test(jobs_have_curves_of_their_own),
         cmocka_unit_test(a_single_process_has_no_strategy),
+        cmocka_unit_test(the_lead_tells_what_there_is),
+        cmocka_unit_test(values_of_charts_are_short),
         cmocka_unit_test(figures_have_names_and_even_digits),
         cmocka_unit_test(charts_answer_a_pointer),
     };

@@ -76,6 +76,29 @@ static void a_run_of_the_library_can_be_reported(void **state)
     tr_text_free(page);
 }
 
+/* The end of a run that failed says why, and names neither a hash nor a checkpoint that there is not. */
+static void a_run_that_fails_says_so(void **state)
+{
+    (void)state;
+    struct job job;
+    char place[SCRATCH_PATH], path[SCRATCH_PATH];
+    struct outcome outcome;
+    struct tr_file_content journal;
+    family_job(&job, &families[0], family_place);
+    job_set(&job, "optimizer.rate=1e30");
+    job.settings.out = scratch_join(place, family_place, "failed");
+    job_outcome(&job, &outcome);
+    assert_int_equal(outcome.status, TR_ENONFINITE);
+    must_train(tr_file_read(scratch_join(path, place, TR_JOURNAL_FILE), 1 << 20, &journal));
+    const char *end = strstr(journal.data, "\"event\":\"end\"");
+    assert_non_null(end);
+    assert_non_null(strstr(end, "\"status\":\"not finite\""));
+    assert_non_null(strstr(end, "\"message\":"));
+    assert_null(strstr(end, "\"hash\""));
+    assert_null(strstr(end, "\"checkpoint\""));
+    tr_file_content_free(&journal);
+}
+
 static void the_settings_say_where(void **state)
 {
     (void)state;
@@ -259,6 +282,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_of_the_library_can_be_reported),
+        cmocka_unit_test(a_run_that_fails_says_so),
         cmocka_unit_test(the_settings_say_where),
         cmocka_unit_test(tokens_are_counted_where_losses_are_of_tokens),
         cmocka_unit_test(a_failed_run_says_how_it_ended),
