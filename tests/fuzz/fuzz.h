@@ -85,6 +85,7 @@ void fuzz_read_source(const tr_source *source);
     X(journal)                                                                                               \
     X(json)                                                                                                  \
     X(manifest)                                                                                              \
+    X(memory)                                                                                                \
     X(network)                                                                                               \
     X(notes)                                                                                                 \
     X(npy)                                                                                                   \

@@ -1,7 +1,7 @@
 /* Every target over its seeds and damaged copies of them. The damage is the same in every run. And whether
  * every data format has a target.
  *
- *     test_fuzz_corpus [rounds of damage per target]
+ *     test_fuzz_corpus [rounds of damage per target [one target]]
  */
 #include "fuzz/fuzz.h"
 
@@ -91,9 +91,8 @@ static void any_input_is_borne(void **state)
     free(damaged);
 }
 
-/* Formats whose test in tests/data has another name. NULL: there is nothing to read, so neither a target nor
-   a test there; what `memory` gives was checked as a program handed it over, see
-   tests/train/test_memory_data.c. */
+/* Formats whose test in tests/data has another name. NULL: it is elsewhere, tests/train/test_memory_data.c.
+ */
 static const struct {
     const char *format, *test;
 } exceptions[] = {{"folder", "images"}, {"memory", NULL}};
@@ -113,11 +112,11 @@ static void every_format_is_tested(void **state)
         const char *format = (*entry)->name, *test = test_of(format);
         char path[512];
         glob_t found;
-        if (!test) continue;
         if (!fuzz_target_called(format))
             fail_msg("the data format \"%s\" has no fuzz target: add one to tests/fuzz/fuzz.h and "
                      "targets_data.c, and seeds in tests/fuzz/corpus/%s",
                      format, format);
+        if (!test) continue;
         snprintf(path, sizeof path, TRIREME_SOURCE_DIR "/tests/data/*/test_%s.c", test);
         if (glob(path, 0, NULL, &found) != 0)
             fail_msg("the data format \"%s\" has no test: add tests/data/formats/test_%s.c", format, test);
@@ -133,10 +132,11 @@ int main(int argc, char **argv)
     struct CMUnitTest tests[MOST];
     size_t count = 0;
     if (argc > 1) rounds = (uint32_t)strtoul(argv[1], NULL, 10);
-    for (; fuzz_targets[count].name && count < MOST - 1; count++)
-        tests[count] = (struct CMUnitTest){fuzz_targets[count].name, any_input_is_borne, NULL, NULL,
-                                           (void *)&fuzz_targets[count]};
-    if (fuzz_targets[count].name) abort(); /* more targets than room */
+    for (const struct fuzz_target *target = fuzz_targets; target->name; target++) {
+        if (argc > 2 && strcmp(argv[2], target->name) != 0) continue;
+        if (count == MOST - 1) abort(); /* more targets than room */
+        tests[count++] = (struct CMUnitTest){target->name, any_input_is_borne, NULL, NULL, (void *)target};
+    }
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(every_format_is_tested);
     return _cmocka_run_group_tests("fuzz.corpus", tests, count, NULL, NULL);
 }

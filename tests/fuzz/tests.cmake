@@ -1,6 +1,6 @@
 # Everything that reads what others wrote, as targets of a fuzzer (fuzz.h). The seeds and damaged copies of them are an ordinary
 # test; with TRIREME_FUZZ, which needs clang, there is a program that looks for more.
-set(targets fuzz/targets.c fuzz/targets_data.c fuzz/targets_run.c fuzz/targets_text.c)
+set(targets fuzz/targets.c fuzz/targets_data.c fuzz/targets_memory.c fuzz/targets_run.c fuzz/targets_text.c)
 trireme_test(fuzz corpus TIMEOUT 900 SOURCES ${targets})
 target_link_libraries(test_fuzz_corpus PRIVATE trireme_commands)
 if(NOT TRIREME_SANITIZE AND NOT TRIREME_FUZZ)

@@ -492,6 +492,8 @@ static void test_bad_arrays(void **state)
         {{.features = {bytes, TR_ARRAY_UINT8, 2, {4, 0}, {0}}}, "dimension 1 has 0 elements"},
         {{.features = {bytes, TR_ARRAY_UINT8, 2, {-4, 2}, {0}}}, "dimension 0 has -4 elements"},
         {{.features = {bytes, TR_ARRAY_FLOAT64, 2, {INT64_MAX / 2, 4}, {0}}}, "larger than memory"},
+        {{.features = {bytes, TR_ARRAY_FLOAT64, 1, {INT64_MIN}, {0}}},
+         "dimension 0 has -9223372036854775808 elements"},
         {{.features = {bytes, TR_ARRAY_UINT8, 2, {2, 2}, {INT64_MIN, 1}}}, "larger than memory"},
         {{.features = {bytes, TR_ARRAY_UINT8, 3, {1, 1, 1 << 20}, {0}}}, "at most 65535 pixels"},
         {{.features = {bytes, TR_ARRAY_INT64, 3, {1, 2, 2}, {0}}}, "images are uint8"},
@@ -526,6 +528,41 @@ static void test_bad_arrays(void **state)
     }
 }
 
+/* One row that is told to be two thousand millions: the copy is refused before it is made. */
+static void test_rows_beyond_memory(void **state)
+{
+    (void)state;
+    static double row[4096];
+    struct tr_arrays arrays = TR_ARRAYS_INIT;
+    tr_source *source = NULL;
+    arrays.features =
+        (struct tr_array){row, TR_ARRAY_FLOAT64, 2, {((int64_t)1 << 31) + 5, 4096}, {0, sizeof row[0]}};
+    assert_int_equal(tr_source_from_arrays(&arrays, &source), TR_ENOMEM);
+    if (!strstr(tr_error_message(), "a copy of")) fail_msg("%s", tr_error_message());
+    assert_null(source);
+}
+
+/* Labels that count nowhere are TR_NO_LABEL, whatever they were. */
+static void test_negative_labels(void **state)
+{
+    (void)state;
+    static int32_t words[] = {1, 2, 3, 4}, tags[] = {0, -100, 2, -1}, length[] = {2, 2}, got[2];
+    static const int32_t expected[][2] = {{0, TR_NO_LABEL}, {2, TR_NO_LABEL}};
+    struct tr_arrays arrays = TR_ARRAYS_INIT;
+    arrays.tokens = 1;
+    arrays.features = (struct tr_array){words, TR_ARRAY_INT32, 2, {2, 2}, {0}};
+    arrays.lengths = (struct tr_array){length, TR_ARRAY_INT32, 1, {2}, {0}};
+    arrays.labels = (struct tr_array){tags, TR_ARRAY_INT32, 2, {2, 2}, {0}};
+    tr_source *source = must_source(&arrays);
+    for (int i = 0; i < 2; i++) {
+        int64_t count;
+        must_train(tr_source_read(source, i, NULL, 2, &count, got));
+        assert_memory_equal(got, expected[i], sizeof got);
+    }
+    tr_source_close(&source);
+    assert_int_equal(tags[1], -100); /* the caller's stay as they are */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -539,6 +576,8 @@ int main(void)
         cmocka_unit_test(test_resume_wants_the_data),
         cmocka_unit_test(test_texts_name_their_place),
         cmocka_unit_test(test_bad_arrays),
+        cmocka_unit_test(test_rows_beyond_memory),
+        cmocka_unit_test(test_negative_labels),
         cmocka_unit_test(test_ranks),
         cmocka_unit_test(test_views_of_a_predictor),
     };

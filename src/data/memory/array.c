@@ -40,16 +40,17 @@ tr_status tr_array_settle(const char *name, const struct tr_array *given, struct
     if (!given->data) return tr_fail(TR_EINVAL, "%s: data is NULL", name);
     const bool packed = is_packed_as_given(given);
     for (int i = given->dimensions - 1; i >= 0; i--) {
-        int64_t steps = given->shape[i] - 1, far;
         if (given->shape[i] < 1)
             return tr_fail(TR_EINVAL, "%s: dimension %d has %" PRId64 " elements; it needs at least 1", name,
                            i, given->shape[i]);
+        int64_t steps = given->shape[i] - 1, far;
         if (packed && __builtin_mul_overflow(elements, types[given->type].size, &out->stride[i]))
             return tr_fail(TR_EINVAL, "%s: its shape is larger than memory can be", name);
         if (__builtin_mul_overflow(elements, given->shape[i], &elements) ||
             __builtin_mul_overflow(steps, out->stride[i], &far) || far == INT64_MIN ||
             __builtin_add_overflow(reach, far < 0 ? -far : far, &reach) || reach > INT64_MAX / 16)
             return tr_fail(TR_EINVAL, "%s: its shape and strides are larger than memory can be", name);
+        if (steps == 0) out->stride[i] = 0; /* no step is taken, and none may lead out of the array */
     }
     if (elements > INT64_MAX / 16)
         return tr_fail(TR_EINVAL, "%s: its shape is larger than memory can be", name);

@@ -121,6 +121,20 @@ static tr_status take_features(struct tr_kept *kept, const struct tr_arrays *arr
 
 /* ---- labels ---- */
 
+/* Whatever is negative, -100 say, becomes TR_NO_LABEL, which is what readers of a source know. */
+static tr_status mark_unlabelled(struct tr_kept *kept, const struct tr_array *array)
+{
+    int64_t count = 1, i = 0;
+    for (int d = 0; d < array->dimensions; d++) count *= array->shape[d];
+    while (i < count && kept->label[i] >= TR_NO_LABEL) i++;
+    if (i == count) return TR_OK;
+    int32_t *copy = tr_kept_own(kept, (size_t)count, sizeof *copy);
+    if (!copy) return TR_ENOMEM;
+    for (i = 0; i < count; i++) copy[i] = kept->label[i] < 0 ? TR_NO_LABEL : kept->label[i];
+    kept->label = copy;
+    return TR_OK;
+}
+
 static tr_status take_token_labels(struct tr_kept *kept, const struct tr_arrays *arrays,
                                    const struct tr_array *array, int64_t most, int32_t *largest)
 {
@@ -128,7 +142,8 @@ static tr_status take_token_labels(struct tr_kept *kept, const struct tr_arrays 
         if (array->dimensions != arrays->features.dimensions || array->shape[i] != arrays->features.shape[i])
             return tr_fail(TR_EINVAL, "labels: they have another shape than the tokens of features");
     kept->info.labels = TR_LABEL_TOKENS;
-    return tr_array_integers(kept, "labels", array, INT32_MIN, most, &kept->label, largest);
+    TR_TRY(tr_array_integers(kept, "labels", array, INT32_MIN, most, &kept->label, largest));
+    return mark_unlabelled(kept, array);
 }
 
 static tr_status take_classes(struct tr_kept *kept, const struct tr_arrays *arrays,

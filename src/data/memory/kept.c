@@ -2,12 +2,15 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/memory.h"
 #include "base/text/text.h"
 
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+
+#define LARGE ((size_t)256 << 20) /* bytes of a copy that are looked for before they are taken */
 
 struct tr_kept *tr_kept_share(struct tr_kept *kept)
 {
@@ -27,8 +30,27 @@ void tr_kept_leave(struct tr_kept *kept)
     tr_free(kept);
 }
 
+/* Systems promise more memory than they have, and end whoever takes them at their word. */
+static bool has_room(size_t count, size_t size)
+{
+    struct tr_memory_room room;
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes)) return true; /* which the allocation finds */
+    if (bytes < LARGE) return true;
+    tr_memory_look(NULL, &room);
+    if (bytes <= (uint64_t)room.free) return true;
+    tr_fail(TR_ENOMEM,
+            "a copy of %zu bytes is needed, %s has %" PRId64
+            " free; give arrays whose elements lie one after the other, of a type that is used as it is, or "
+            "fewer "
+            "examples",
+            bytes, room.where, room.free);
+    return false;
+}
+
 void *tr_kept_own(struct tr_kept *kept, size_t count, size_t size)
 {
+    if (!has_room(count, size)) return NULL;
     assert(kept->owned_count < TR_KEPT_OWNED);
     void *memory = tr_alloc(count, size);
     if (memory) kept->owned[kept->owned_count++] = memory;
@@ -137,7 +159,11 @@ static tr_status read_function(const struct tr_kept *kept, int64_t index, void *
         return tr_fail(TR_EIO, "the function that reads examples returned %d for example %" PRId64, failed,
                        index);
     if (kept->info.features != TR_FEATURE_TOKENS) *length = fixed;
-    return check_read(kept, index, features, *length, label);
+    TR_TRY(check_read(kept, index, features, *length, label));
+    int32_t *classes = label;
+    for (int64_t i = 0; label && kept->info.labels == TR_LABEL_TOKENS && i < *length; i++)
+        if (classes[i] < 0) classes[i] = TR_NO_LABEL;
+    return TR_OK;
 }
 
 tr_status tr_kept_read(const struct tr_kept *kept, int64_t index, void *features, int64_t *length,
