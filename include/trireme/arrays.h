@@ -6,10 +6,10 @@
  *     tr_source *train = NULL;
  *     tr_status status = tr_source_from_arrays(&arrays, &train);
  *
- * A trainer takes such sources by `data` of struct tr_train_settings (trireme/train.h), under the names by which
- * the model file asks for them: `data: {train: {memory: {name: train}}}`. The sets "train", "validation" and
- * "test" need no line in the model file. Equal numbers give equal hashes, whether they come from files or from
- * memory.
+ * A trainer takes such sources by `data` of struct tr_train_settings (trireme/train.h), under the names by
+ * which the model file asks for them: `data: {train: {memory: {name: train}}}`. The sets "train",
+ * "validation" and "test" need no line in the model file. Equal numbers give equal hashes, whether they come
+ * from files or from memory.
  */
 #ifndef TRIREME_ARRAYS_H
 #define TRIREME_ARRAYS_H
@@ -25,19 +25,26 @@
 extern "C" {
 #endif
 
-enum tr_array_type { TR_ARRAY_FLOAT32, TR_ARRAY_FLOAT64, TR_ARRAY_UINT8, TR_ARRAY_INT32, TR_ARRAY_INT64 };
+/* The type of an array's elements. */
+enum tr_array_type {
+    TR_ARRAY_FLOAT32, /* IEEE 754, 32 bits */
+    TR_ARRAY_FLOAT64, /* IEEE 754, 64 bits */
+    TR_ARRAY_UINT8,   /* 0 to 255 */
+    TR_ARRAY_INT32,   /* two's complement, as the next one */
+    TR_ARRAY_INT64    /* 64 bits */
+};
 
 #define TR_ARRAY_DIMENSIONS 4
 
 /* An array of the caller's, in the byte order of the machine. The first dimension counts examples. */
 struct tr_array {
-    const void *data;
-    enum tr_array_type type;
-    int32_t dimensions; /* 0: there is no array; at most TR_ARRAY_DIMENSIONS */
+    const void *data;        /* the first element */
+    enum tr_array_type type; /* of its elements */
+    int32_t dimensions;      /* 0: there is no array; at most TR_ARRAY_DIMENSIONS */
     int64_t shape[TR_ARRAY_DIMENSIONS];
-    int64_t stride[TR_ARRAY_DIMENSIONS]; /* bytes from one element to the next along a dimension, also negative
-                                            or 0; all 0: elements lie one after the other, the last dimension
-                                            closest */
+    int64_t stride[TR_ARRAY_DIMENSIONS]; /* bytes from one element to the next along a dimension, also
+                                            negative or 0; all 0: elements lie one after the other, the last
+                                            dimension closest */
 };
 
 /* Examples in arrays. Begin with TR_ARRAYS_INIT; members may be appended in later versions. */
@@ -56,16 +63,16 @@ struct tr_arrays {
          values   floats [count] or [count][values]
          classes of tokens  integers in the form of `features`; negative ones (TR_NO_LABEL) count nowhere */
     struct tr_array labels;
-    struct tr_array lengths; /* integers [count] from 1; 0 dimensions: all have the longest */
-    struct tr_array offsets; /* integers [count + 1], ascending from 0; 0 dimensions: none */
-    int32_t tokens;          /* not 0: features are tokens */
-    int32_t vocabulary;      /* tokens are below it; 0: the largest and 1 */
-    int32_t classes;         /* labels are below it; 0: the largest and 1 */
+    struct tr_array lengths;        /* integers [count] from 1; 0 dimensions: all have the longest */
+    struct tr_array offsets;        /* integers [count + 1], ascending from 0; 0 dimensions: none */
+    int32_t tokens;                 /* not 0: features are tokens */
+    int32_t vocabulary;             /* tokens are below it; 0: the largest and 1 */
+    int32_t classes;                /* labels are below it; 0: the largest and 1 */
     const char *const *class_names; /* [classes], copied; NULL: classes are just numbers */
     /* Called once, when neither the caller nor the library uses the arrays any more, on whichever thread that
        is; also by a tr_source_from_arrays() that fails. NULL: nobody is told. */
     void (*release)(void *user);
-    void *user;
+    void *user; /* of `release` */
 };
 
 #define TR_ARRAYS_INIT TR_SIZED_INIT(struct tr_arrays)
@@ -83,10 +90,10 @@ struct tr_example_reader {
     /* What the examples are, in the members that tr_source_info() tells: count, features, labels, and the
        sizes that belong to these; class_names are copied. */
     struct tr_source_info info;
-    /* Writes example `index`, from 0 to count - 1, as tr_source_read() describes it: features into room for the
-       most that an example has, *length of them (set before to that), and the label; either may be NULL where
-       it is not wanted. The example must follow from the index alone. Non-zero ends whatever asked for it with
-       TR_EIO and that number in the message. */
+    /* Writes example `index`, from 0 to count - 1, as tr_source_read() describes it: features into room for
+       the most that an example has, *length of them (set before to that), and the label; either may be NULL
+       where it is not wanted. The example must follow from the index alone. Non-zero ends whatever asked for
+       it with TR_EIO and that number in the message. */
     int (*read)(void *user, int64_t index, void *features, int64_t *length, void *label);
     int32_t any_thread; /* not 0: `read` may be called by several threads at once; else one call at a time */
     void (*release)(void *user); /* as in struct tr_arrays */

@@ -23,14 +23,16 @@ extern "C" {
 
 typedef struct tr_source tr_source;
 
+/* What an example is. */
 enum tr_feature_kind {
     TR_FEATURE_IMAGE,  /* uint8_t [height][width][channels] */
     TR_FEATURE_FLOATS, /* float [width] */
     TR_FEATURE_TOKENS  /* int32_t [n], n from 1 to max_tokens, each below vocabulary */
 };
 
+/* What is to be learned of an example. */
 enum tr_label_kind {
-    TR_LABEL_NONE,
+    TR_LABEL_NONE,   /* nothing */
     TR_LABEL_CLASS,  /* one int32_t below classes */
     TR_LABEL_VALUES, /* float [values] */
     TR_LABEL_TOKENS  /* an int32_t for each token of the example: below classes, or TR_NO_LABEL */
@@ -43,20 +45,20 @@ enum tr_label_kind {
 struct tr_source_info {
     int64_t count; /* examples, at least 1 */
     enum tr_feature_kind features;
-    enum tr_label_kind labels;
-    int32_t height, width, channels;
-    int32_t floats;
-    int32_t max_tokens, vocabulary;
-    int32_t classes, values;        /* classes: of tokens, too */
-    const char *const *class_names; /* [classes], or NULL when classes are just numbers */
-    int64_t skipped;                /* bad records left out, where the description allows that */
+    enum tr_label_kind labels;       /* of all examples, as the features */
+    int32_t height, width, channels; /* of images */
+    int32_t floats;                  /* of a vector */
+    int32_t max_tokens, vocabulary;  /* the longest sequence; tokens are below `vocabulary` */
+    int32_t classes, values;         /* classes: of tokens, too */
+    const char *const *class_names;  /* [classes], or NULL when classes are just numbers */
+    int64_t skipped;                 /* bad records left out, where the description allows that */
     bool slow; /* reading decodes or waits for files, so that reading ahead on another thread pays */
 };
 
 /* A source under the name by which a job asks for it. */
 struct tr_named_source {
-    const char *name;
-    const tr_source *source;
+    const char *name;        /* as the job says it */
+    const tr_source *source; /* borrowed as long as the job is there */
 };
 
 /* Opens what `description` names. Relative paths are taken from `directory` (NULL: the current one). `state`
@@ -111,7 +113,7 @@ struct tr_data_set_info {
     const char *name;  /* "mnist" */
     const char *title; /* one line for people */
     const char *origin;
-    bool can_fetch;
+    bool can_fetch;           /* tr_data_set_fetch() knows a mirror */
     const char *const *parts; /* "train", "test", ..., ending with NULL */
 };
 
@@ -127,6 +129,7 @@ TR_API tr_status tr_data_set_describe(const char *name, const char *part, char *
 TR_API tr_status tr_data_set_open(const char *name, const char *part, const char *directory,
                                   const char *state, tr_source **out);
 
+/* What was found about a file of a data set. */
 enum tr_data_file_state {
     TR_DATA_FILE_GOOD,    /* its checksum, or that of what it holds, is right */
     TR_DATA_FILE_MISSING, /* there is no such file */
@@ -162,7 +165,7 @@ TR_API tr_status tr_data_set_fetch(const char *name, const char *mirror, const c
 /* A directory where runs keep unpacked data for each other (docs/data-cache.md): `data_cache` of the settings
    of trireme/train.h and trireme/predict.h. The library has no directory of its own choice. */
 struct tr_data_cache_entry {
-    const char *path;
+    const char *path;     /* of its file */
     int64_t bytes, used;  /* size; seconds since 1970 of the last use */
     bool good;            /* whole, and the user's own: a run would take it */
     const char *examples; /* what it holds, for people; "" unless it is good */

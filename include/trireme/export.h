@@ -13,6 +13,8 @@
 #ifndef TRIREME_EXPORT_H
 #define TRIREME_EXPORT_H
 
+#include "trireme/sized.h"
+#include "trireme/state.h"
 #include "trireme/status.h"
 
 #include <stdbool.h>
@@ -32,6 +34,7 @@ enum tr_layout {
 
 typedef struct tr_exporter tr_exporter;
 
+/* What to export, and how. Begin with TR_EXPORT_SETTINGS_INIT; strings are borrowed for the call. */
 struct tr_export_settings {
     size_t size;            /* sizeof(struct tr_export_settings) */
     const char *checkpoint; /* a checkpoint, or a directory of checkpoints whose newest good one is taken */
@@ -39,11 +42,23 @@ struct tr_export_settings {
     enum tr_layout layout;  /* of formats that hold tensors alone */
     const char *name;       /* of what is written, where the format wants one; NULL: the job's */
     bool best;              /* of the directory of a run take the checkpoint of its best evaluation */
+    struct tr_run_state state; /* a checkpoint in memory, in the place of `checkpoint` */
 };
+#ifdef __cplusplus
+inline tr_export_settings tr_export_settings_init()
+{
+    tr_export_settings value = tr_sized<tr_export_settings>();
+    value.use_average = true;
+    value.layout = TR_LAYOUT_TRIREME;
+    return value;
+}
+#define TR_EXPORT_SETTINGS_INIT tr_export_settings_init()
+#else
 #define TR_EXPORT_SETTINGS_INIT                                                                              \
     {                                                                                                        \
-        sizeof(struct tr_export_settings), NULL, true, TR_LAYOUT_TRIREME, NULL, false                        \
+        .size = sizeof(struct tr_export_settings), .use_average = true, .layout = TR_LAYOUT_TRIREME          \
     }
+#endif
 
 /* Reads the checkpoint. Strings of the settings are borrowed for the call. Returned, destroy with
    tr_exporter_destroy(). */
@@ -69,6 +84,8 @@ TR_API const struct tr_export_format *tr_export_format_at(int index);
 
 /* ---- in ---- */
 
+/* What to import, and into which network. Begin with TR_IMPORT_SETTINGS_INIT; strings are borrowed for the
+ * call. */
 struct tr_import_settings {
     size_t size;            /* sizeof(struct tr_import_settings) */
     const char *file;       /* a safetensors file */
@@ -91,11 +108,20 @@ struct tr_import_settings {
     bool overwrite; /* checkpoints that are in `out`, and what is there for TensorBoard, are removed once the
                        file has been read and fits */
 };
+#ifdef __cplusplus
+inline tr_import_settings tr_import_settings_init()
+{
+    tr_import_settings value = tr_sized<tr_import_settings>();
+    value.layout = TR_LAYOUT_AUTO;
+    return value;
+}
+#define TR_IMPORT_SETTINGS_INIT tr_import_settings_init()
+#else
 #define TR_IMPORT_SETTINGS_INIT                                                                              \
     {                                                                                                        \
-        sizeof(struct tr_import_settings), NULL, NULL, NULL, 0, NULL, TR_LAYOUT_AUTO, NULL, 0, false, NULL,  \
-            false                                                                                            \
+        .size = sizeof(struct tr_import_settings), .layout = TR_LAYOUT_AUTO                                  \
     }
+#endif
 
 /* Makes a checkpoint of step 0 whose parameters are those of the file: what training would have begun with.
    Strings of the settings are borrowed for the call. *path (may be NULL) becomes its path, freed with

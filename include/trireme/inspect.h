@@ -4,6 +4,8 @@
 #define TRIREME_INSPECT_H
 
 #include "trireme/data.h"
+#include "trireme/sized.h"
+#include "trireme/state.h"
 #include "trireme/status.h"
 
 #include <stdbool.h>
@@ -18,6 +20,27 @@ extern "C" {
 TR_API tr_status tr_inspect(const char *path, const char *const *set, int set_count, char **text);
 /* The same as one JSON object. */
 TR_API tr_status tr_inspect_json(const char *path, const char *const *set, int set_count, char **text);
+
+/* What to look at, of which one is given: a path, a text, or a checkpoint in memory. Begin with
+   TR_INSPECT_SETTINGS_INIT; all is borrowed for the call. */
+struct tr_inspect_settings {
+    size_t size;            /* sizeof(struct tr_inspect_settings) */
+    const char *path;       /* a model file, a checkpoint, or a directory of checkpoints */
+    const char *const *set; /* [set_count] overrides, as for training */
+    int set_count;          /* of `set` */
+    const char *model_text; /* a model file itself; this and the next three as in struct tr_train_settings */
+    size_t model_length;    /* its bytes; 0: up to its NUL */
+    const char *model_name; /* what messages and the answer call it; NULL: "model" */
+    const char *directory;  /* where relative paths in it begin; NULL: the current one */
+    struct tr_run_state state;          /* a checkpoint in memory */
+    const struct tr_named_source *data; /* [data_count] from memory, where the input follows from these */
+    int data_count;                     /* of `data` */
+    int json;                           /* not 0: one JSON object in the place of a table */
+};
+#define TR_INSPECT_SETTINGS_INIT TR_SIZED_INIT(struct tr_inspect_settings)
+/* What tr_inspect() and tr_inspect_json() tell, of what has no path. TR_EINVAL unless one thing is given;
+   otherwise as these. */
+TR_API tr_status tr_inspect_model(const struct tr_inspect_settings *settings, char **text);
 
 /* The devices of this machine, and which instruction sets the cpu device can use. */
 TR_API tr_status tr_devices(char **text);

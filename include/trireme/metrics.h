@@ -13,14 +13,15 @@
 extern "C" {
 #endif
 
+/* One figure. */
 struct tr_metric {
     const char *name; /* "f1" */
     double value;     /* NaN where the data leave it undefined */
 };
 
-/* Further members may be appended in later versions. */
+/* What an evaluation measured beside loss and accuracy. Further members may be appended in later versions. */
 struct tr_metrics {
-    int count;
+    int count;                      /* of `metric` */
     const struct tr_metric *metric; /* [count] of all outputs together */
     int64_t outputs;                /* classes, questions or values */
     int columns;                    /* figures of each output; 0 where there are no such */

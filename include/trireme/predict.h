@@ -8,6 +8,7 @@
 #include "trireme/data.h"
 #include "trireme/metrics.h"
 #include "trireme/sized.h"
+#include "trireme/state.h"
 #include "trireme/status.h"
 
 #include <stdbool.h>
@@ -20,6 +21,8 @@ extern "C" {
 
 typedef struct tr_predictor tr_predictor;
 
+/* What to predict with, and on what. Begin with TR_PREDICT_SETTINGS_INIT; strings are borrowed for the call.
+ */
 struct tr_predict_settings {
     size_t size;              /* sizeof(struct tr_predict_settings) */
     const char *checkpoint;   /* a checkpoint, or a directory of checkpoints whose newest good one is taken */
@@ -30,12 +33,27 @@ struct tr_predict_settings {
     const char *data_cache;   /* as in struct tr_train_settings */
     int64_t data_cache_bytes; /* likewise */
     bool best;                /* of the directory of a run take the checkpoint of its best evaluation */
-    const char *program_cache; /* as in struct tr_train_settings */
+    const char *program_cache;          /* as in struct tr_train_settings */
+    struct tr_run_state state;          /* a checkpoint in memory, in the place of `checkpoint` */
+    const struct tr_named_source *data; /* [data_count] from memory for tr_predictor_open_data(), as in struct
+                                           tr_train_settings; borrowed until the predictor is destroyed */
+    int data_count;
 };
+#ifdef __cplusplus
+inline tr_predict_settings tr_predict_settings_init()
+{
+    tr_predict_settings value = tr_sized<tr_predict_settings>();
+    value.device = "cpu";
+    value.use_average = true;
+    return value;
+}
+#define TR_PREDICT_SETTINGS_INIT tr_predict_settings_init()
+#else
 #define TR_PREDICT_SETTINGS_INIT                                                                             \
     {                                                                                                        \
-        sizeof(struct tr_predict_settings), NULL, "cpu", 0, NULL, true, NULL, 0, false, NULL                 \
+        .size = sizeof(struct tr_predict_settings), .device = "cpu", .use_average = true                     \
     }
+#endif
 
 /* Returned, destroy with tr_predictor_destroy(). */
 TR_API tr_status tr_predictor_create(const struct tr_predict_settings *settings, tr_predictor **out);
@@ -47,11 +65,11 @@ TR_API void tr_predictor_destroy(tr_predictor **predictor);
 struct tr_predict_info {
     size_t size;            /* sizeof(struct tr_predict_info) */
     const char *name;       /* of the job */
-    const char *checkpoint; /* path that was loaded */
+    const char *checkpoint; /* path that was loaded, "(memory)", or "(trainer)" */
     const char *skipped;    /* newer checkpoints that are damaged and were passed over, a line each; "" */
     const char *hash;       /* of the parameters */
     int64_t step;
-    enum tr_feature_kind features;
+    enum tr_feature_kind features;           /* that the network takes */
     int32_t height, width, channels, floats; /* of the input; 0 where they mean nothing; `floats` is also 0
                                                 where several sources make an example */
     int32_t outputs;                         /* classes, or values */
@@ -66,16 +84,18 @@ struct tr_predict_info {
     const char *const *target_names; /* [targets], or NULL */
 };
 #define TR_PREDICT_INFO_INIT TR_SIZED_INIT(struct tr_predict_info)
+/* What is known of a predictor. TR_EINVAL without a size. Local. */
 TR_API tr_status tr_predictor_info(const tr_predictor *predictor, struct tr_predict_info *info);
 
 /* One of the losses of a network, and the outputs that are its; those of the next one follow. */
 struct tr_predict_head {
-    size_t size;         /* sizeof(struct tr_predict_head) */
-    const char *loss;    /* "softmax_cross_entropy" */
-    int32_t outputs;     /* scores of so many classes, or values */
-    bool classification; /* outputs are the probabilities of classes; with several losses the target is the
-                            number of one */
-    bool yes_or_no;      /* each output is the probability of yes */
+    size_t size;          /* sizeof(struct tr_predict_head) */
+    const char *loss;     /* "softmax_cross_entropy" */
+    int32_t outputs;      /* scores of so many classes, or values */
+    bool classification;  /* outputs are the probabilities of classes; with several losses the target is the
+                             number of one */
+    bool yes_or_no;       /* each output is the probability of yes */
+    int32_t first_output; /* its outputs are [first_output, first_output + outputs) of a row */
 };
 #define TR_PREDICT_HEAD_INIT TR_SIZED_INIT(struct tr_predict_head)
 /* Loss `index`, from 0; a network with one loss has one head. TR_ENOTFOUND behind the last one. */
@@ -111,7 +131,7 @@ typedef int (*tr_prediction_listener)(void *user, const struct tr_prediction *pr
 
 /* Examples [first, end) of a source. */
 struct tr_example_range {
-    int64_t first, end;
+    int64_t first, end; /* [first, end), counted from 0 */
 };
 /* Predicts examples of a source, range by range; the answers are those of one example at a time, to the bit.
    The listener's `first` is the number in the source. All is borrowed for the call. TR_EMISMATCH when the
@@ -129,11 +149,13 @@ struct tr_examples {
     const uint8_t *images;    /* [count][height][width][channels] */
     const float *floats;      /* [count][floats] */
     const char *const *texts; /* [count] */
+    const int32_t *tokens;    /* one example behind the other, each token below the vocabulary of the training
+                                 data;    also for a language model, whose outputs are the probabilities of the
+                                 token behind    each token */
+    const int64_t
+        *offsets; /* [count + 1], ascending from 0: example i has tokens [offsets[i], offsets[i + 1]) */
 };
-#define TR_EXAMPLES_INIT                                                                                     \
-    {                                                                                                        \
-        sizeof(struct tr_examples), 0, NULL, NULL, NULL                                                      \
-    }
+#define TR_EXAMPLES_INIT TR_SIZED_INIT(struct tr_examples)
 /* The same for these; numbers of examples count from 0, those in messages from 1. Errors of an example are
    found before any is predicted. */
 TR_API tr_status tr_predictor_batch(tr_predictor *predictor, const struct tr_examples *examples,
@@ -162,6 +184,7 @@ TR_API const struct tr_metrics *tr_predictor_metrics(const tr_predictor *predict
 
 /* ---- text ---- */
 
+/* What text to generate. Begin with TR_GENERATE_SETTINGS_INIT; strings are borrowed for the call. */
 struct tr_generate_settings {
     size_t size;        /* sizeof(struct tr_generate_settings) */
     const char *prompt; /* what the text goes on from, in UTF-8; at least one token */
@@ -173,10 +196,24 @@ struct tr_generate_settings {
     int64_t context;    /* the network sees at most so many of the last tokens; 0: as many as its layers tell
                            apart */
 };
+#ifdef __cplusplus
+inline tr_generate_settings tr_generate_settings_init()
+{
+    tr_generate_settings value = tr_sized<tr_generate_settings>();
+    value.prompt = "\n";
+    value.tokens = 500;
+    value.temperature = 1;
+    value.seed = 1;
+    return value;
+}
+#define TR_GENERATE_SETTINGS_INIT tr_generate_settings_init()
+#else
 #define TR_GENERATE_SETTINGS_INIT                                                                            \
     {                                                                                                        \
-        sizeof(struct tr_generate_settings), "\n", 500, 1, 0, 1, 0                                           \
+        .size = sizeof(struct tr_generate_settings), .prompt = "\n", .tokens = 500, .temperature = 1,        \
+        .seed = 1                                                                                            \
     }
+#endif
 
 /* Told each piece of the text behind the prompt as it comes: `length` bytes, no terminator, borrowed for the
    call. Pieces of characters are whole ones; of bytes they may be parts. Non-zero ends the text. */
@@ -194,10 +231,17 @@ TR_API tr_status tr_predictor_generate(tr_predictor *predictor, const struct tr_
 TR_API tr_status tr_predictor_open_data(tr_predictor *predictor, const char *set, tr_source **out);
 /* Whether the job names that data set; a part that is split off for validation counts. */
 TR_API bool tr_predictor_has_data(const tr_predictor *predictor, const char *set);
-/* Examples from memory (trireme/arrays.h) with the classes and the scaling of the training data, and the means of these
-   where a number is missing: to be given to tr_predictor_run() and tr_predictor_evaluate(). `source` may be closed
-   before. TR_EMISMATCH where it has other features or more classes. Returned, close with tr_source_close(). */
+/* Examples from memory (trireme/arrays.h) with the classes and the scaling of the training data, and the
+   means of these where a number is missing: to be given to tr_predictor_run() and tr_predictor_evaluate().
+   `source` may be closed before. TR_EMISMATCH where it has other features or more classes. Returned, close
+   with tr_source_close(). */
 TR_API tr_status tr_predictor_view(tr_predictor *predictor, const tr_source *source, tr_source **out);
+/* The same for a network that takes several inputs (data format `join`): `inputs` [count] are sources from
+   memory by the names that the model file gives them, with as many examples each; more than the network takes
+   are TR_EINVAL, a missing one is TR_ENOTFOUND. Labels are those of the only one that has some. `inputs` and
+   the sources are borrowed for the call. Returned likewise. */
+TR_API tr_status tr_predictor_view_inputs(tr_predictor *predictor, const struct tr_named_source *inputs,
+                                          int count, tr_source **out);
 /* A source from a description (see tr_source_open()) with the vocabulary and scaling of the training data. */
 TR_API tr_status tr_predictor_open_source(tr_predictor *predictor, const char *description,
                                           const char *directory, tr_source **out);

@@ -2,6 +2,7 @@
 #ifndef TRIREME_REPORT_H
 #define TRIREME_REPORT_H
 
+#include "trireme/sized.h"
 #include "trireme/status.h"
 
 #include <stdbool.h>
@@ -19,10 +20,20 @@ struct tr_report_settings {
                           run that has one, if any */
     bool examples;     /* look at the test data with the first run's network: which examples it gets wrong */
 };
+#ifdef __cplusplus
+inline tr_report_settings tr_report_settings_init()
+{
+    tr_report_settings value = tr_sized<tr_report_settings>();
+    value.examples = true;
+    return value;
+}
+#define TR_REPORT_SETTINGS_INIT tr_report_settings_init()
+#else
 #define TR_REPORT_SETTINGS_INIT                                                                              \
     {                                                                                                        \
-        sizeof(struct tr_report_settings), NULL, NULL, true                                                  \
+        .size = sizeof(struct tr_report_settings), .examples = true                                          \
     }
+#endif
 
 /* Makes the page of the runs in `count` directories (1 to 64), as training left them with their
    journal.jsonl; the first leads. *html is returned, free with tr_text_free() of trireme/data.h. TR_ENOTFOUND

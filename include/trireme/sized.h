@@ -1,7 +1,7 @@
 /* How structures begin that a function of the library fills: all zero, but for their size.
  *
- * C names the member. C++ has that since C++20 only, so that a function makes the value there; both stay right when a
- * structure grows.
+ * C names the member. C++ has that since C++20 only, so that a function makes the value there; both stay
+ * right when a structure grows.
  */
 #ifndef TRIREME_SIZED_H
 #define TRIREME_SIZED_H

@@ -16,8 +16,9 @@ extern "C" {
 #define TR_API
 #endif
 
+/* How a call went. */
 typedef enum tr_status {
-    TR_OK = 0,
+    TR_OK = 0,           /* well */
     TR_EINVAL = 1,       /* an argument, option or model file is wrong */
     TR_ENOMEM = 2,       /* an allocation failed */
     TR_EIO = 3,          /* a file could not be read or written */

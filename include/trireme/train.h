@@ -7,14 +7,19 @@
  *     if (status == TR_OK) status = tr_trainer_run(trainer, NULL, NULL);
  *     tr_trainer_destroy(&trainer);
  *
- * A trainer is used by one thread at a time, except for tr_trainer_stop().
+ * A trainer is used by one thread at a time, except for tr_trainer_stop(). It belongs to the process that
+ * created it: in a child that a fork() made, where its threads are not, functions that would need them return
+ * TR_EUNSUPPORTED, and tr_trainer_destroy() only forgets it. The child may create trainers of its own.
  */
 #ifndef TRIREME_TRAIN_H
 #define TRIREME_TRAIN_H
 
 #include "trireme/data.h"
 #include "trireme/metrics.h"
+#include "trireme/predict.h"
+#include "trireme/profile.h"
 #include "trireme/sized.h"
+#include "trireme/state.h"
 #include "trireme/status.h"
 
 #include <stdbool.h>
@@ -26,6 +31,18 @@ extern "C" {
 #endif
 
 typedef struct tr_trainer tr_trainer;
+
+/* A stop that others ask for: another thread, a signal handler, an event loop. Given to tr_trainer_create()
+   as `stop` of the settings, it ends the creation too, and every run of that trainer as tr_trainer_stop()
+   does, as long as it is set. One may serve several trainers. */
+typedef struct tr_stop tr_stop;
+/* Not set. Returned, destroy with tr_stop_destroy(), after the trainers that were given it. TR_ENOMEM. Any
+ * thread. */
+TR_API tr_status tr_stop_create(tr_stop **out);
+/* Accepts NULL, nulls the handle. */
+TR_API void tr_stop_destroy(tr_stop **stop);
+/* Sets it (not 0), or takes it back. Any thread, and signal handlers. */
+TR_API void tr_stop_set(tr_stop *stop, int asked);
 
 /* Structures that a function fills begin with their size, as settings do: begin with their INIT. Members may
    be appended in later versions; a program that was built with fewer gets those that it knows, and `size`
@@ -93,32 +110,48 @@ struct tr_train_settings {
                          `resume`; NULL: none */
     const char *program_cache; /* directory where programs of devices are kept for the next run, made when
                                   needed; NULL: none are kept. What is wrong with it costs time only */
-    bool outlives; /* when one of the processes dies, the others go on from the last step, to the same
-                      weights; when it is the first, the next one tells its listener and saves. For processes
-                      of one host under `allreduce`, without traces, profiles and digests; asynchronous ones
-                      go on in any case, unless the first one dies */
+    bool outlives;      /* when one of the processes dies, the others go on from the last step, to the same
+                           weights; when it is the first, the next one tells its listener and saves. For processes
+                           of one host under `allreduce`, without traces, profiles and digests; asynchronous ones
+                           go on in any case, unless the first one dies */
     const char *shares; /* how the microbatches of a step are shared among the processes that compute, where a
                            strategy lets all of them compute some of each: "equal"; "auto", by the speed that
                            is measured while the run goes on; or a speed for each of them, "3,1,1". Changes no
                            bit. NULL: "equal" */
-    int replicas_of_state; /* with `outlives`, where processes share no memory: 1 for a copy of the moments
-                              and averages of each with another one, without which nobody goes on; 0: none */
-    const char *model_text;  /* the model file itself, in the place of `model`: YAML; NULL: `model` */
-    size_t model_length;     /* its bytes; 0: up to its NUL */
-    const char *model_name;  /* what messages call it, "NAME:3:5"; NULL: "model" */
-    const char *directory;   /* where relative paths in it begin; NULL: the current one */
-    const struct tr_named_source *data; /* [data_count] from the program's memory, see trireme/arrays.h; with the
-                                           names "train", "validation" and "test" they are these sets where the
-                                           model file names none. Sources and names are borrowed until the trainer
-                                           is destroyed. Each process of a job gives its own, with equal contents */
+    int replicas_of_state;  /* with `outlives`, where processes share no memory: 1 for a copy of the moments
+                               and averages of each with another one, without which nobody goes on; 0: none */
+    const char *model_text; /* the model file itself, in the place of `model`: YAML; NULL: `model` */
+    size_t model_length;    /* its bytes; 0: up to its NUL */
+    const char *model_name; /* what messages call it, "NAME:3:5"; NULL: "model" */
+    const char *directory;  /* where relative paths in it begin; NULL: the current one */
+    const struct tr_named_source
+        *data; /* [data_count] from the program's memory, see trireme/arrays.h; with the
+                  names "train", "validation" and "test" they are these sets where the
+                  model file names none. Sources and names are borrowed until the trainer
+                  is destroyed. Each process of a job gives its own, with equal contents */
     int data_count;
+    struct tr_run_state state; /* goes on from a checkpoint in memory, in the place of `resume`; of several
+                              processes the first one's counts, and the others get it from there */
+    tr_stop *stop; /* ends the creation and runs of this trainer, see above; borrowed until it is destroyed.
+                      Creating looks at it between its parts and before each set of data is opened:
+                      TR_EINTERRUPTED, and nothing is left behind. It does not end the wait for other
+                      processes to join, which has `patience`. NULL: none */
 };
+#ifdef __cplusplus
+inline tr_train_settings tr_train_settings_init()
+{
+    tr_train_settings value = tr_sized<tr_train_settings>();
+    value.device = "cpu";
+    value.trace_steps = 100;
+    return value;
+}
+#define TR_TRAIN_SETTINGS_INIT tr_train_settings_init()
+#else
 #define TR_TRAIN_SETTINGS_INIT                                                                               \
     {                                                                                                        \
-        sizeof(struct tr_train_settings), NULL, NULL, 0, "cpu", 0, NULL, NULL, NULL, false, false, 0, 0,     \
-            NULL, NULL, NULL, 0, 0, 0, NULL, 0, 100, false, NULL, 0, 0, NULL, false, NULL, false, NULL, 0,   \
-            false, NULL, 0, NULL, NULL, false, NULL, 0, NULL, 0, NULL, NULL, NULL, 0                         \
+        .size = sizeof(struct tr_train_settings), .device = "cpu", .trace_steps = 100                        \
     }
+#endif
 
 /* What a training would be, as far as its model file tells (with `resume` alone, that of the checkpoint). */
 struct tr_train_plan {
@@ -164,10 +197,10 @@ struct tr_train_info {
     /* Where the job keeps the best evaluation of `evaluate_every`: steps done then (-1: none yet), its
        figures, and the data ("validation"). Its weights are in `out`/checkpoint-best. */
     int64_t best_step;
-    double best_loss, best_accuracy;
-    const char *best_set;
-    bool classification;    /* accuracies mean something */
-    double label_smoothing; /* in the losses of steps, not in those of evaluations */
+    double best_loss, best_accuracy; /* that it found */
+    const char *best_set;            /* the data that it was of */
+    bool classification;             /* accuracies mean something */
+    double label_smoothing;          /* in the losses of steps, not in those of evaluations */
     int64_t log_every;
     int rank, ranks; /* which of the processes that share the job this is; 0 of 1 alone. Only rank 0 tells a
                         listener and saves. Those that go on without others count anew */
@@ -181,6 +214,7 @@ struct tr_train_info {
                                   NaN */
 };
 #define TR_TRAIN_INFO_INIT TR_SIZED_INIT(struct tr_train_info)
+/* What is known of a trainer now. TR_EINVAL without a size; errors of data that are not open yet. Local. */
 TR_API tr_status tr_trainer_info(const tr_trainer *trainer, struct tr_train_info *info);
 
 /* What a process does in a job; strings are borrowed until the trainer is destroyed. */
@@ -201,6 +235,7 @@ struct tr_train_place {
 /* Tells of any process of the job, `rank` from 0 to ranks - 1. */
 TR_API tr_status tr_trainer_place(const tr_trainer *trainer, int rank, struct tr_train_place *place);
 
+/* What a listener is told of. */
 enum tr_train_event_kind {
     TR_EVENT_STEP,       /* a step to be reported, see `log_every` of the model file */
     TR_EVENT_PROGRESS,   /* a few times a second, for progress bars; figures of the last step */
@@ -212,6 +247,7 @@ enum tr_train_event_kind {
                        so far: `name` says which */
 };
 
+/* Something that happened in a run. Members that the kind does not name are 0, NaN or "". */
 struct tr_train_event {
     size_t size; /* sizeof(struct tr_train_event); for a listener that of the library's */
     enum tr_train_event_kind kind;
@@ -237,7 +273,8 @@ struct tr_train_event {
 };
 #define TR_TRAIN_EVENT_INIT TR_SIZED_INIT(struct tr_train_event)
 
-/* Told of what happens, on the thread that runs the trainer. Non-zero ends the run as tr_trainer_stop() does. */
+/* Told of what happens, on the thread that runs the trainer. Non-zero ends the run as tr_trainer_stop() does.
+ */
 typedef int (*tr_train_listener)(void *user, const struct tr_train_event *event);
 
 /* Whether this process is the one to tell people how the job goes: the first one that is still there. */
@@ -267,6 +304,7 @@ struct tr_train_rank {
     int64_t contributions;              /* gradients that it computed; if asynchronous, that were applied */
 };
 
+/* What all processes did in a run. Begin with TR_TRAIN_STATISTICS_INIT. */
 struct tr_train_statistics {
     size_t size; /* sizeof(struct tr_train_statistics) */
     int ranks;
@@ -289,15 +327,42 @@ TR_API tr_status tr_trainer_statistics(const tr_trainer *trainer, struct tr_trai
    strategies the first process does so alone, after a run. TR_ENOTFOUND for data that the job does not
    have. */
 TR_API tr_status tr_trainer_evaluate(tr_trainer *trainer, const char *set, struct tr_train_event *event);
-/* Writes a checkpoint now. TR_EINVAL without an output directory. `path` (may be NULL) receives its path,
-   freed with tr_text_free() of trireme/data.h. */
+/* Writes a checkpoint to the output directory now, unless the newest one there is of this state already, as
+   after a run that was stopped. TR_EINVAL without an output directory. `path` (may be NULL) receives its path
+   on the first process and NULL on the others, freed with tr_text_free() of trireme/data.h. All processes of
+   a job call it, between steps. */
 TR_API tr_status tr_trainer_save(tr_trainer *trainer, char **path);
+/* Writes a checkpoint as the directory `path`, where nothing may be yet; it takes that name when all of it is
+   there. The output directory, if there is one, has no part in it. `path` is borrowed for the call. TR_EIO,
+   TR_ENOMEM, TR_ENONFINITE. All processes of a job call it, between steps; the first one writes. */
+TR_API tr_status tr_trainer_save_at(tr_trainer *trainer, const char *path);
+/* The same into memory: *bytes [*size] is returned on the first process, free with tr_state_free(); the
+   others get NULL and 0. TR_ENOMEM, TR_ENONFINITE. */
+TR_API tr_status tr_trainer_save_state(tr_trainer *trainer, void **bytes, size_t *size);
+/* The same piece by piece to a function, which the first process calls. TR_EIO where that ended it. */
+TR_API tr_status tr_trainer_save_stream(tr_trainer *trainer, tr_run_state_writer write, void *user);
+/* A predictor of the present parameters, or of their moving averages where the settings want these and the
+   job keeps them, without a checkpoint in between; it goes its own way from then on, and may outlive the
+   trainer. Of the settings `checkpoint`, `best` and `state` mean nothing. All processes of a job call it,
+   between steps; the first one gets the predictor, the others NULL. Returned, destroy with
+   tr_predictor_destroy(). Errors as tr_predictor_create(). */
+TR_API tr_status tr_trainer_predictor(tr_trainer *trainer, const struct tr_predict_settings *settings,
+                                      tr_predictor **out);
+/* The learning rate of the next step. Local. */
+TR_API tr_status tr_trainer_rate(const tr_trainer *trainer, double *rate);
+/* Sets the learning rate from the next step on in the place of the schedule's, on all processes alike; NaN:
+   that of the schedule counts again. It is part of the state: checkpoints keep it, and a run that goes on
+   from one has it. The run then ends with another hash than that of its job. Between steps all processes of a
+   job call it, and the first one's value counts. A listener may call it, too: then the rate holds after the
+   step that follows, on one process as on many. TR_EINVAL below 0 or beyond a float; TR_EUNSUPPORTED for an
+   asynchronous strategy. */
+TR_API tr_status tr_trainer_set_rate(tr_trainer *trainer, double rate);
 /* SHA-256 over the parameters as 64 hexadecimal digits and a NUL: equal runs have equal hashes. Where
    processes keep parts of the parameters, it is known at the end of a run and, on the first one, after
    saving; else TR_EINVAL. */
 TR_API tr_status tr_trainer_hash(tr_trainer *trainer, char hex[65]);
-/* A parameter of the network, which it learns or, like running statistics, keeps. */
 #define TR_PARAMETER_DIMENSIONS 4
+/* A parameter of the network, which it learns or, like running statistics, keeps. */
 struct tr_parameter_info {
     size_t size;      /* sizeof(struct tr_parameter_info) */
     const char *name; /* "conv1.weights"; borrowed until the trainer is destroyed */
@@ -306,53 +371,21 @@ struct tr_parameter_info {
     int64_t shape[TR_PARAMETER_DIMENSIONS]; /* the last dimension is closest in memory */
 };
 #define TR_PARAMETER_INFO_INIT TR_SIZED_INIT(struct tr_parameter_info)
-/* How many there are, and number `index` of them, from 0, in the order of the layers. TR_ENOTFOUND behind the last one.
-   Local. */
+/* How many there are, and number `index` of them, from 0, in the order of the layers. TR_ENOTFOUND behind the
+   last one. Local. */
 TR_API int32_t tr_trainer_parameter_count(const tr_trainer *trainer);
-TR_API tr_status tr_trainer_parameter_at(const tr_trainer *trainer, int32_t index, struct tr_parameter_info *info);
-/* Gives a parameter, and its moving average, other values from the next step on; moments stay. The run then ends with
-   another hash than that of its job. Between steps of a process that trains alone; else TR_EUNSUPPORTED. TR_ENOTFOUND,
-   TR_EMISMATCH when count is not its size. `values` [count] is borrowed for the call. */
-TR_API tr_status tr_trainer_set_parameter(tr_trainer *trainer, const char *name, const float *values, int64_t count);
+TR_API tr_status tr_trainer_parameter_at(const tr_trainer *trainer, int32_t index,
+                                         struct tr_parameter_info *info);
+/* Gives a parameter, and its moving average, other values from the next step on; moments stay. The run then
+   ends with another hash than that of its job. Between steps of a process that trains alone; else
+   TR_EUNSUPPORTED. TR_ENOTFOUND, TR_EMISMATCH when count is not its size. `values` [count] is borrowed for
+   the call. */
+TR_API tr_status tr_trainer_set_parameter(tr_trainer *trainer, const char *name, const float *values,
+                                          int64_t count);
 /* Copies a parameter by name ("conv1.weights") into `values`, which has room for `count` floats.
    TR_ENOTFOUND, also where another process keeps it; TR_EMISMATCH when count is not its size. */
 TR_API tr_status tr_trainer_parameter(tr_trainer *trainer, const char *name, float *values, int64_t count);
 
-/* What the time of a run went into, on all processes. Waiting for others is apart from communication, which
-   is the rest of what moving data takes. */
-enum tr_cause {
-    TR_CAUSE_FORWARD,
-    TR_CAUSE_BACKWARD,
-    TR_CAUSE_UPDATE,
-    TR_CAUSE_COMMUNICATION,
-    TR_CAUSE_WAITING,
-    TR_CAUSE_INPUT,
-    TR_CAUSE_EVALUATION,
-    TR_CAUSE_CHECKPOINT,
-    TR_CAUSE_OTHER,
-    TR_CAUSES
-};
-
-struct tr_profile_layer {
-    const char *name;
-    int64_t calls;                                  /* of forward, on all processes */
-    double forward_seconds, backward_seconds;       /* summed over processes */
-    double forward_operations, backward_operations; /* float operations; a fused multiply-add is two */
-    int64_t parameters;                             /* numbers */
-    int64_t bytes;                                  /* of the output of one pass */
-};
-
-struct tr_profile_rank {
-    double seconds[TR_CAUSES]; /* of the main thread */
-    double awaited;            /* seconds that the others waited for this process */
-};
-
-struct tr_train_profile {
-    double peak; /* float operations per second that one process can reach, as measured; 0: not known */
-    int layer_count, ranks;
-    struct tr_profile_layer *layers; /* [layer_count] that computed something */
-    struct tr_profile_rank *rank;    /* [ranks] */
-};
 /* The profile of a run that is over, with `profile` set; borrowed until the trainer is destroyed. On the
    first process only. TR_EINVAL where there is none. */
 TR_API tr_status tr_trainer_profile(const tr_trainer *trainer, const struct tr_train_profile **profile);

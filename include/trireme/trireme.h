@@ -9,7 +9,9 @@
 #include "trireme/launch.h"
 #include "trireme/metrics.h"
 #include "trireme/predict.h"
+#include "trireme/profile.h"
 #include "trireme/report.h"
+#include "trireme/state.h"
 #include "trireme/status.h"
 #include "trireme/train.h"
 
@@ -19,8 +21,8 @@ extern "C" {
 
 /* The version of the library, "0.1.0". Static storage. */
 TR_API const char *tr_version(void);
-/* The version of the arithmetic, from 1: it changes when, and only when, an equal job ends with another hash than under
-   the version before, see CHANGELOG.md. Any thread. */
+/* The version of the arithmetic, from 1: it changes when, and only when, an equal job ends with another hash
+   than under the version before, see CHANGELOG.md. Any thread. */
 TR_API int tr_numerics_version(void);
 
 #ifdef __cplusplus

@@ -43,6 +43,16 @@ TR_DATA_FILE_FETCHED = 3
 TR_LAYOUT_TRIREME = 0
 TR_LAYOUT_TORCH = 1
 TR_LAYOUT_AUTO = 2
+TR_CAUSE_FORWARD = 0
+TR_CAUSE_BACKWARD = 1
+TR_CAUSE_UPDATE = 2
+TR_CAUSE_COMMUNICATION = 3
+TR_CAUSE_WAITING = 4
+TR_CAUSE_INPUT = 5
+TR_CAUSE_EVALUATION = 6
+TR_CAUSE_CHECKPOINT = 7
+TR_CAUSE_OTHER = 8
+TR_CAUSES = 9
 TR_OK = 0
 TR_EINVAL = 1
 TR_ENOMEM = 2
@@ -62,22 +72,14 @@ TR_EVENT_CHECKPOINT = 3
 TR_EVENT_WARNING = 4
 TR_EVENT_END = 5
 TR_EVENT_SHARES = 6
-TR_CAUSE_FORWARD = 0
-TR_CAUSE_BACKWARD = 1
-TR_CAUSE_UPDATE = 2
-TR_CAUSE_COMMUNICATION = 3
-TR_CAUSE_WAITING = 4
-TR_CAUSE_INPUT = 5
-TR_CAUSE_EVALUATION = 6
-TR_CAUSE_CHECKPOINT = 7
-TR_CAUSE_OTHER = 8
-TR_CAUSES = 9
 
 tr_data_report = CFUNCTYPE(None, c_void_p, c_char_p, c_int, c_char_p)
 tr_data_progress = CFUNCTYPE(c_int, c_void_p, c_char_p, c_int64, c_int64)
 tr_data_cache_visit = CFUNCTYPE(None, c_void_p, c_void_p)
 tr_prediction_listener = CFUNCTYPE(c_int, c_void_p, c_void_p)
 tr_text_listener = CFUNCTYPE(c_int, c_void_p, c_char_p, c_size_t)
+tr_run_state_writer = CFUNCTYPE(c_int, c_void_p, c_void_p, c_size_t)
+tr_run_state_reader = CFUNCTYPE(c_int64, c_void_p, c_void_p, c_size_t)
 tr_train_listener = CFUNCTYPE(c_int, c_void_p, c_void_p)
 
 
@@ -164,6 +166,15 @@ class tr_data_cache_entry(Structure):
     ]
 
 
+class tr_run_state(Structure):
+    _fields_ = [
+        ("bytes", c_void_p),
+        ("size", c_size_t),
+        ("read", tr_run_state_reader),
+        ("user", c_void_p),
+    ]
+
+
 class tr_export_settings(Structure):
     _fields_ = [
         ("size", c_size_t),
@@ -172,6 +183,7 @@ class tr_export_settings(Structure):
         ("layout", c_int),
         ("name", c_char_p),
         ("best", c_bool),
+        ("state", tr_run_state),
     ]
 
 
@@ -196,6 +208,23 @@ class tr_import_settings(Structure):
         ("partial", c_bool),
         ("prefix", c_char_p),
         ("overwrite", c_bool),
+    ]
+
+
+class tr_inspect_settings(Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("path", c_char_p),
+        ("set", POINTER(c_char_p)),
+        ("set_count", c_int),
+        ("model_text", c_char_p),
+        ("model_length", c_size_t),
+        ("model_name", c_char_p),
+        ("directory", c_char_p),
+        ("state", tr_run_state),
+        ("data", POINTER(tr_named_source)),
+        ("data_count", c_int),
+        ("json", c_int),
     ]
 
 
@@ -230,6 +259,9 @@ class tr_predict_settings(Structure):
         ("data_cache_bytes", c_int64),
         ("best", c_bool),
         ("program_cache", c_char_p),
+        ("state", tr_run_state),
+        ("data", POINTER(tr_named_source)),
+        ("data_count", c_int),
     ]
 
 
@@ -265,6 +297,7 @@ class tr_predict_head(Structure):
         ("outputs", c_int32),
         ("classification", c_bool),
         ("yes_or_no", c_bool),
+        ("first_output", c_int32),
     ]
 
 
@@ -295,6 +328,8 @@ class tr_examples(Structure):
         ("images", POINTER(c_uint8)),
         ("floats", POINTER(c_float)),
         ("texts", POINTER(c_char_p)),
+        ("tokens", POINTER(c_int32)),
+        ("offsets", POINTER(c_int64)),
     ]
 
 
@@ -307,6 +342,36 @@ class tr_generate_settings(Structure):
         ("top_k", c_int32),
         ("seed", c_uint64),
         ("context", c_int64),
+    ]
+
+
+class tr_profile_layer(Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        ("calls", c_int64),
+        ("forward_seconds", c_double),
+        ("backward_seconds", c_double),
+        ("forward_operations", c_double),
+        ("backward_operations", c_double),
+        ("parameters", c_int64),
+        ("bytes", c_int64),
+    ]
+
+
+class tr_profile_rank(Structure):
+    _fields_ = [
+        ("seconds", c_double * 9),
+        ("awaited", c_double),
+    ]
+
+
+class tr_train_profile(Structure):
+    _fields_ = [
+        ("peak", c_double),
+        ("layer_count", c_int),
+        ("ranks", c_int),
+        ("layers", POINTER(tr_profile_layer)),
+        ("rank", POINTER(tr_profile_rank)),
     ]
 
 
@@ -367,6 +432,8 @@ class tr_train_settings(Structure):
         ("directory", c_char_p),
         ("data", POINTER(tr_named_source)),
         ("data_count", c_int),
+        ("state", tr_run_state),
+        ("stop", c_void_p),
     ]
 
 
@@ -499,36 +566,6 @@ class tr_parameter_info(Structure):
     ]
 
 
-class tr_profile_layer(Structure):
-    _fields_ = [
-        ("name", c_char_p),
-        ("calls", c_int64),
-        ("forward_seconds", c_double),
-        ("backward_seconds", c_double),
-        ("forward_operations", c_double),
-        ("backward_operations", c_double),
-        ("parameters", c_int64),
-        ("bytes", c_int64),
-    ]
-
-
-class tr_profile_rank(Structure):
-    _fields_ = [
-        ("seconds", c_double * 9),
-        ("awaited", c_double),
-    ]
-
-
-class tr_train_profile(Structure):
-    _fields_ = [
-        ("peak", c_double),
-        ("layer_count", c_int),
-        ("ranks", c_int),
-        ("layers", POINTER(tr_profile_layer)),
-        ("rank", POINTER(tr_profile_rank)),
-    ]
-
-
 #: Of each function: the result, and the parameters.
 FUNCTIONS = {
     "tr_source_from_arrays": (c_int, [POINTER(tr_arrays), POINTER(c_void_p)]),
@@ -559,6 +596,7 @@ FUNCTIONS = {
     "tr_import": (c_int, [POINTER(tr_import_settings), POINTER(c_char_p)]),
     "tr_inspect": (c_int, [c_char_p, POINTER(c_char_p), c_int, POINTER(c_char_p)]),
     "tr_inspect_json": (c_int, [c_char_p, POINTER(c_char_p), c_int, POINTER(c_char_p)]),
+    "tr_inspect_model": (c_int, [POINTER(tr_inspect_settings), POINTER(c_char_p)]),
     "tr_devices": (c_int, [POINTER(c_char_p)]),
     "tr_devices_json": (c_int, [POINTER(c_char_p)]),
     "tr_devices_tested": (c_int, [c_char_p, c_int, POINTER(c_char_p)]),
@@ -587,12 +625,17 @@ FUNCTIONS = {
     "tr_predictor_open_data": (c_int, [c_void_p, c_char_p, POINTER(c_void_p)]),
     "tr_predictor_has_data": (c_bool, [c_void_p, c_char_p]),
     "tr_predictor_view": (c_int, [c_void_p, c_void_p, POINTER(c_void_p)]),
+    "tr_predictor_view_inputs": (c_int, [c_void_p, POINTER(tr_named_source), c_int, POINTER(c_void_p)]),
     "tr_predictor_open_source": (c_int, [c_void_p, c_char_p, c_char_p, POINTER(c_void_p)]),
     "tr_predictor_open_file": (c_int, [c_void_p, c_char_p, POINTER(c_void_p)]),
     "tr_report": (c_int, [POINTER(c_char_p), c_int, POINTER(tr_report_settings), POINTER(c_char_p)]),
     "tr_diff": (c_int, [c_char_p, c_char_p, POINTER(c_bool), POINTER(c_char_p)]),
+    "tr_state_free": (None, [c_void_p]),
     "tr_status_name": (c_char_p, [c_int]),
     "tr_error_message": (c_char_p, []),
+    "tr_stop_create": (c_int, [POINTER(c_void_p)]),
+    "tr_stop_destroy": (None, [POINTER(c_void_p)]),
+    "tr_stop_set": (None, [c_void_p, c_int]),
     "tr_train_plan": (c_int, [POINTER(tr_train_settings), POINTER(tr_train_plan)]),
     "tr_trainer_create": (c_int, [POINTER(tr_train_settings), POINTER(c_void_p)]),
     "tr_trainer_destroy": (None, [POINTER(c_void_p)]),
@@ -606,6 +649,12 @@ FUNCTIONS = {
     "tr_trainer_statistics": (c_int, [c_void_p, POINTER(tr_train_statistics)]),
     "tr_trainer_evaluate": (c_int, [c_void_p, c_char_p, POINTER(tr_train_event)]),
     "tr_trainer_save": (c_int, [c_void_p, POINTER(c_char_p)]),
+    "tr_trainer_save_at": (c_int, [c_void_p, c_char_p]),
+    "tr_trainer_save_state": (c_int, [c_void_p, POINTER(c_void_p), POINTER(c_size_t)]),
+    "tr_trainer_save_stream": (c_int, [c_void_p, tr_run_state_writer, c_void_p]),
+    "tr_trainer_predictor": (c_int, [c_void_p, POINTER(tr_predict_settings), POINTER(c_void_p)]),
+    "tr_trainer_rate": (c_int, [c_void_p, POINTER(c_double)]),
+    "tr_trainer_set_rate": (c_int, [c_void_p, c_double]),
     "tr_trainer_hash": (c_int, [c_void_p, POINTER(c_char)]),
     "tr_trainer_parameter_count": (c_int32, [c_void_p]),
     "tr_trainer_parameter_at": (c_int, [c_void_p, c_int32, POINTER(tr_parameter_info)]),
@@ -624,9 +673,11 @@ STRUCTURES = [
     tr_named_source,
     tr_data_set_info,
     tr_data_cache_entry,
+    tr_run_state,
     tr_export_settings,
     tr_export_format,
     tr_import_settings,
+    tr_inspect_settings,
     tr_metric,
     tr_metrics,
     tr_predict_settings,
@@ -636,6 +687,9 @@ STRUCTURES = [
     tr_example_range,
     tr_examples,
     tr_generate_settings,
+    tr_profile_layer,
+    tr_profile_rank,
+    tr_train_profile,
     tr_report_settings,
     tr_train_settings,
     tr_train_plan,
@@ -645,7 +699,4 @@ STRUCTURES = [
     tr_train_rank,
     tr_train_statistics,
     tr_parameter_info,
-    tr_profile_layer,
-    tr_profile_rank,
-    tr_train_profile,
 ]

@@ -29,6 +29,7 @@
 #define TR_CHECKPOINT_CHECKPOINT_H
 
 #include "io/safetensors.h"
+#include "trireme/state.h"
 
 enum tr_checkpoint_group { TR_CHECKPOINT_PARAMETERS, TR_CHECKPOINT_OPTIMIZER, TR_CHECKPOINT_GROUPS };
 
@@ -82,6 +83,13 @@ struct tr_checkpoint_content {
 tr_status tr_checkpoint_save(const tr_file_system *files, const char *run, int64_t keep,
                              const struct tr_checkpoint_content *content, char **path);
 
+/* Saves a checkpoint as the directory `path`, where nothing may be yet, and which takes its name when all of
+   it is durable. Errors as above. */
+tr_status tr_checkpoint_save_at(const char *path, const struct tr_checkpoint_content *content);
+/* Writes a checkpoint as one stream: the files of its directory in a tar archive. Equal content gives equal
+   bytes. Errors as above, or what the sink fails with. */
+tr_status tr_checkpoint_pack(const struct tr_stored_sink *sink, const struct tr_checkpoint_content *content);
+
 /* Marks a checkpoint of the run directory, by the name of its directory, in place of the one that was marked
    before, which goes like any other from then on. The mark goes with a checkpoint that is set aside. TR_EIO,
    TR_ENOMEM. */
@@ -108,6 +116,17 @@ typedef struct tr_checkpoint tr_checkpoint;
 tr_status tr_checkpoint_open(const char *path, tr_checkpoint **out);
 /* Opens the marked checkpoint of a run directory, and no other in its place. Errors likewise. */
 tr_status tr_checkpoint_open_best(const char *run, tr_checkpoint **out);
+/* What a checkpoint in memory is called where others have a path. */
+#define TR_CHECKPOINT_MEMORY "(memory)"
+/* Opens what tr_checkpoint_pack() has written, with the same checks. `data` [size] are borrowed until close,
+   or, with `taken`, allocated by tr_alloc() and freed then, also after a failure. Errors likewise. */
+tr_status tr_checkpoint_open_packed(void *data, size_t size, bool taken, tr_checkpoint **out);
+/* The stream of one that was opened so, borrowed until close; NULL for others. */
+const void *tr_checkpoint_packed(const tr_checkpoint *checkpoint, size_t *size);
+/* Whether there is something to open, and the same for what a program gives. Errors likewise, TR_EINVAL, and
+   TR_EIO where its function ended the stream. */
+bool tr_checkpoint_state_is_given(const struct tr_run_state *state);
+tr_status tr_checkpoint_open_state(const struct tr_run_state *state, tr_checkpoint **out);
 /* Accepts NULL, nulls the handle. */
 void tr_checkpoint_close(tr_checkpoint **checkpoint);
 

@@ -9,6 +9,7 @@
 #include "base/text/text.h"
 #include "checkpoint/names.h"
 #include "checkpoint/manifest.h"
+#include "io/tar.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -21,7 +22,53 @@ struct tr_checkpoint {
     struct tr_manifest manifest;
     tr_safetensors *group[TR_CHECKPOINT_GROUPS];
     struct tr_file_content *files; /* [manifest.file_count] */
+    /* Of one in memory; else NULL. */
+    const uint8_t *packed;
+    size_t packed_size;
+    uint8_t *taken; /* the same, where it is ours */
 };
+
+/* ---- files, of a directory or in memory ---- */
+
+static tr_status find_member(const tr_checkpoint *checkpoint, const char *name, struct tr_tar_file *out)
+{
+    size_t at = 0;
+    bool there;
+    do {
+        TR_TRY(tr_tar_next_file(checkpoint->path, checkpoint->packed, checkpoint->packed_size, &at, out,
+                                &there));
+    } while (there && strcmp(out->name, name) != 0);
+    if (there) return TR_OK;
+    return tr_fail(TR_ENOTFOUND, "\"%s\" has no %s, as every checkpoint does", checkpoint->path, name);
+}
+
+/* Reads a file of the checkpoint, called `path`, of at most `limit` bytes. */
+static tr_status read_whole(const tr_checkpoint *checkpoint, const char *path, uint64_t limit,
+                            struct tr_file_content *out)
+{
+    struct tr_tar_file member;
+    if (!checkpoint->packed) return tr_file_read(path, limit, out);
+    TR_TRY(find_member(checkpoint, tr_path_name(path), &member));
+    if (member.size > limit)
+        return tr_fail(TR_EFORMAT, "\"%s\": has %zu bytes, at most %" PRIu64 " are expected", path,
+                       member.size, limit);
+    char *copy = tr_alloc(member.size + 1, 1);
+    if (!copy) return TR_ENOMEM;
+    memcpy(copy, member.data, member.size);
+    copy[member.size] = '\0';
+    *out = (struct tr_file_content){copy, member.size};
+    return TR_OK;
+}
+
+static tr_status open_tensors(const tr_checkpoint *checkpoint, const char *path, tr_safetensors **out)
+{
+    struct tr_tar_file member;
+    if (!checkpoint->packed) return tr_safetensors_open(path, out);
+    TR_TRY(find_member(checkpoint, tr_path_name(path), &member));
+    return tr_safetensors_open_memory(path, member.data, member.size, out);
+}
+
+/* ---- opening ---- */
 
 static tr_status demand_directory(const char *path)
 {
@@ -45,7 +92,7 @@ static tr_status read_manifest(tr_checkpoint *checkpoint)
 {
     struct tr_file_content content = {0};
     char *path = tr_path_join(checkpoint->path, TR_MANIFEST_NAME);
-    tr_status status = path ? tr_file_read(path, MANIFEST_MAX, &content) : TR_ENOMEM;
+    tr_status status = path ? read_whole(checkpoint, path, MANIFEST_MAX, &content) : TR_ENOMEM;
     if (status == TR_OK) status = tr_manifest_read(path, content.data, content.size, &checkpoint->manifest);
     tr_file_content_free(&content);
     tr_free(path);
@@ -117,7 +164,7 @@ static tr_status verify_data(tr_checkpoint *checkpoint, enum tr_checkpoint_group
 /* Opens and verifies a group's file, called `path`. */
 static tr_status open_file(tr_checkpoint *checkpoint, enum tr_checkpoint_group group, const char *path)
 {
-    tr_status status = tr_safetensors_open(path, &checkpoint->group[group]);
+    tr_status status = open_tensors(checkpoint, path, &checkpoint->group[group]);
     /* Under a manifest that this program reads there is no type that it does not know. */
     if (status == TR_EUNSUPPORTED) return TR_ECORRUPT;
     if (status != TR_OK) return status;
@@ -147,12 +194,12 @@ static tr_status open_group(tr_checkpoint *checkpoint, enum tr_checkpoint_group 
     return status;
 }
 
-static tr_status read_file(const char *directory, const struct tr_manifest_file *expected,
+static tr_status read_file(const tr_checkpoint *checkpoint, const struct tr_manifest_file *expected,
                            struct tr_file_content *out)
 {
-    char *path = tr_path_join(directory, expected->name);
+    char *path = tr_path_join(checkpoint->path, expected->name);
     if (!path) return TR_ENOMEM;
-    tr_status status = tr_file_read(path, TR_CHECKPOINT_FILE_MAX, out);
+    tr_status status = read_whole(checkpoint, path, TR_CHECKPOINT_FILE_MAX, out);
     if (status == TR_OK && out->size != expected->bytes)
         status = tr_fail(TR_ECORRUPT, "\"%s\": has %zu bytes, the manifest says %" PRIu64, path, out->size,
                          expected->bytes);
@@ -166,12 +213,9 @@ static tr_status read_file(const char *directory, const struct tr_manifest_file 
     return status;
 }
 
-/* Opens and verifies one checkpoint directory. */
-static tr_status open_one(const char *path, tr_checkpoint **out)
+/* Reads and verifies a checkpoint, which is taken, also after a failure. */
+static tr_status open_content(tr_checkpoint *checkpoint, const char *path, tr_checkpoint **out)
 {
-    *out = NULL;
-    tr_checkpoint *checkpoint = tr_alloc_zero(1, sizeof *checkpoint);
-    if (!checkpoint) return TR_ENOMEM;
     tr_status status = TR_ENOMEM;
     checkpoint->path = tr_strdup(path);
     if (!checkpoint->path) goto out;
@@ -182,12 +226,34 @@ static tr_status open_one(const char *path, tr_checkpoint **out)
     for (int g = 0; g < TR_CHECKPOINT_GROUPS; g++)
         TR_TRY_GOTO(open_group(checkpoint, (enum tr_checkpoint_group)g), out);
     for (int64_t i = 0; i < checkpoint->manifest.file_count; i++)
-        TR_TRY_GOTO(read_file(path, &checkpoint->manifest.files[i], &checkpoint->files[i]), out);
+        TR_TRY_GOTO(read_file(checkpoint, &checkpoint->manifest.files[i], &checkpoint->files[i]), out);
     *out = checkpoint;
     return TR_OK;
 out:
     tr_checkpoint_close(&checkpoint);
     return status;
+}
+
+/* Opens and verifies one checkpoint directory. */
+static tr_status open_one(const char *path, tr_checkpoint **out)
+{
+    *out = NULL;
+    tr_checkpoint *checkpoint = tr_alloc_zero(1, sizeof *checkpoint);
+    return checkpoint ? open_content(checkpoint, path, out) : TR_ENOMEM;
+}
+
+tr_status tr_checkpoint_open_packed(void *data, size_t size, bool taken, tr_checkpoint **out)
+{
+    *out = NULL;
+    tr_checkpoint *checkpoint = tr_alloc_zero(1, sizeof *checkpoint);
+    if (!checkpoint) {
+        if (taken) tr_free(data);
+        return TR_ENOMEM;
+    }
+    checkpoint->packed = data;
+    checkpoint->packed_size = size;
+    checkpoint->taken = taken ? data : NULL;
+    return open_content(checkpoint, TR_CHECKPOINT_MEMORY, out);
 }
 
 /* Whether an earlier checkpoint may take the place of one that failed in this way. */
@@ -255,8 +321,15 @@ void tr_checkpoint_close(tr_checkpoint **checkpoint)
     tr_manifest_free(&closed->manifest);
     tr_free(closed->skipped);
     tr_free(closed->path);
+    tr_free(closed->taken);
     tr_free(closed);
     *checkpoint = NULL;
+}
+
+const void *tr_checkpoint_packed(const tr_checkpoint *checkpoint, size_t *size)
+{
+    *size = checkpoint->packed_size;
+    return checkpoint->packed;
 }
 
 const char *tr_checkpoint_path(const tr_checkpoint *checkpoint)
@@ -287,48 +360,4 @@ const char *tr_checkpoint_file(const tr_checkpoint *checkpoint, const char *name
 const tr_safetensors *tr_checkpoint_tensors(const tr_checkpoint *checkpoint, enum tr_checkpoint_group group)
 {
     return checkpoint->group[group];
-}
-
-/* TR_EMISMATCH unless the group is made of `tensors`. */
-static tr_status compare(const tr_checkpoint *checkpoint, enum tr_checkpoint_group group,
-                         const struct tr_stored_tensor *tensors, int64_t count)
-{
-    static const char advice[] = "; it is a checkpoint of another model or optimizer";
-    const tr_safetensors *file = checkpoint->group[group];
-    char stored[TR_STORED_TEXT], wanted[TR_STORED_TEXT];
-    for (int64_t i = 0; i < count; i++) {
-        const struct tr_safetensors_entry *entry = tr_safetensors_find(file, tensors[i].name);
-        if (!entry)
-            return tr_fail(TR_EMISMATCH, "\"%s\" has no tensor \"%s\" in %s, where %s is expected%s",
-                           checkpoint->path, tensors[i].name, tr_checkpoint_group_file[group],
-                           tr_stored_describe(&tensors[i], wanted), advice);
-        if (!tr_stored_alike(&entry->tensor, &tensors[i]))
-            return tr_fail(TR_EMISMATCH, "\"%s\": tensor \"%s\" is %s, where %s is expected%s",
-                           checkpoint->path, tensors[i].name, tr_stored_describe(&entry->tensor, stored),
-                           tr_stored_describe(&tensors[i], wanted), advice);
-    }
-    /* All expected ones are there, so a surplus is found by number, and then by name. */
-    for (int64_t e = 0; tr_safetensors_count(file) != count && e < tr_safetensors_count(file); e++) {
-        const struct tr_stored_tensor *tensor = &tr_safetensors_at(file, e)->tensor;
-        int64_t i = 0;
-        while (i < count && strcmp(tensors[i].name, tensor->name) != 0) i++;
-        if (i == count)
-            return tr_fail(TR_EMISMATCH, "\"%s\" has a tensor \"%.200s\", %s, in %s, which is not expected%s",
-                           checkpoint->path, tensor->name, tr_stored_describe(tensor, stored),
-                           tr_checkpoint_group_file[group], advice);
-    }
-    return TR_OK;
-}
-
-tr_status tr_checkpoint_load(tr_checkpoint *checkpoint, enum tr_checkpoint_group group,
-                             const struct tr_stored_tensor *tensors, int64_t count)
-{
-    TR_TRY(compare(checkpoint, group, tensors, count));
-    for (int64_t i = 0; i < count; i++) {
-        if (!tensors[i].data) continue;
-        const struct tr_safetensors_entry *entry =
-            tr_safetensors_find(checkpoint->group[group], tensors[i].name);
-        TR_TRY(tr_checkpoint_read(checkpoint, group, entry, tensors[i].data));
-    }
-    return TR_OK;
 }

@@ -14,71 +14,12 @@
 #include "base/files/file.h"
 #include "base/numbers/hash.h"
 #include "base/text/log.h"
+#include "checkpoint/content.h"
 #include "checkpoint/names.h"
-#include "checkpoint/manifest.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
-
-/* The index of the first element that is NaN or infinite, or -1. Looks at bits, in blocks that the compiler
- * turns into vectors. */
-static int64_t first_nonfinite(const float *values, int64_t count)
-{
-    const uint32_t exponent = 0x7f800000;
-    enum { BLOCK = 1024 };
-    for (int64_t begin = 0; begin < count; begin += BLOCK) {
-        int64_t end = count - begin < BLOCK ? count : begin + BLOCK;
-        uint32_t hit = 0, bits;
-        for (int64_t i = begin; i < end; i++) {
-            memcpy(&bits, &values[i], sizeof bits);
-            hit |= (bits & exponent) == exponent;
-        }
-        for (int64_t i = begin; hit && i < end; i++) {
-            memcpy(&bits, &values[i], sizeof bits);
-            if ((bits & exponent) == exponent) return i;
-        }
-    }
-    return -1;
-}
-
-/* TR_EINVAL for content that must not be saved. */
-static tr_status check_content(const struct tr_checkpoint_content *content, int64_t keep)
-{
-    const struct tr_checkpoint_facts *facts = &content->facts;
-    assert(facts->step >= 0 && facts->microbatches >= 1);
-    assert(facts->model_digest && facts->data_digest && facts->parameter_hash);
-    if (keep < 2)
-        return tr_fail(
-            TR_EINVAL,
-            "cannot keep %" PRId64 " checkpoints: at least 2 are needed, so that one is always whole", keep);
-    for (int64_t i = 0; i < content->file_count; i++) {
-        const struct tr_checkpoint_file *file = &content->files[i];
-        if (!tr_manifest_may_name(file->name) || file->size > TR_CHECKPOINT_FILE_MAX)
-            return tr_fail(TR_EINVAL, "a checkpoint cannot keep the file \"%s\" of %zu bytes", file->name,
-                           file->size);
-    }
-    return TR_OK;
-}
-
-/* What passes on the data of tensors, but for those that must not be saved. */
-struct checker {
-    const struct tr_stored_tensor *tensors;
-    struct tr_stored_giver giver;
-};
-
-static tr_status give_checked(void *user, int64_t index, uint64_t at, const void **piece, size_t *bytes)
-{
-    const struct checker *checker = user;
-    const struct tr_stored_tensor *tensor = &checker->tensors[index];
-    TR_TRY(checker->giver.give(checker->giver.user, index, at, piece, bytes));
-    if (tensor->dtype != TR_DTYPE_F32) return TR_OK;
-    assert(*bytes % sizeof(float) == 0);
-    int64_t bad = first_nonfinite(*piece, (int64_t)(*bytes / sizeof(float)));
-    if (bad < 0) return TR_OK;
-    return tr_fail(TR_ENONFINITE, "tensor \"%s\" holds %g at element %" PRIu64 "; the state is not saved",
-                   tensor->name, (double)((const float *)*piece)[bad], at / sizeof(float) + (uint64_t)bad);
-}
+#include <unistd.h>
 
 /* Writes a file that does not exist yet, and makes it durable. */
 static tr_status write_file(const tr_file_system *files, const char *directory, const char *name,
@@ -99,15 +40,14 @@ static tr_status write_group(const tr_file_system *files, const char *directory,
                              const struct tr_checkpoint_content *content, int group,
                              struct tr_manifest_sums *sums)
 {
-    static const struct tr_stored_note note = {"format", "trireme"};
     const struct tr_stored_tensor *tensors = content->group[group].tensors;
-    struct checker checker = {tensors, {tr_stored_give, (void *)(uintptr_t)tensors}};
-    if (content->group[group].giver) checker.giver = *content->group[group].giver;
-    const struct tr_stored_giver giver = {give_checked, &checker};
+    struct tr_content_checker checker;
+    const struct tr_stored_giver giver = tr_content_giver(content, group, &checker);
     char *path = tr_path_join(directory, tr_checkpoint_group_file[group]);
     if (!path) return TR_ENOMEM;
-    tr_status status = tr_safetensors_write(files, path, tensors, content->group[group].count, &giver, &note,
-                                            1, sums->tensor_crc[group], &sums->summary[group]);
+    tr_status status =
+        tr_safetensors_write(files, path, tensors, content->group[group].count, &giver, &tr_content_note, 1,
+                             sums->tensor_crc[group], &sums->summary[group]);
     tr_free(path);
     return status;
 }
@@ -129,22 +69,6 @@ static tr_status write_content(const tr_file_system *files, const char *director
     tr_free(manifest);
     TR_TRY(status);
     return tr_file_sync_directory(files, directory);
-}
-
-/* Room for the checksums of `content`; freed in one piece with tr_free(*memory). */
-static tr_status make_sums(const struct tr_checkpoint_content *content, struct tr_manifest_sums *sums,
-                           void **memory)
-{
-    size_t count = (size_t)content->file_count;
-    for (int g = 0; g < TR_CHECKPOINT_GROUPS; g++) count += (size_t)content->group[g].count;
-    uint32_t *next = *memory = tr_alloc(count, sizeof *next);
-    if (!next) return TR_ENOMEM;
-    for (int g = 0; g < TR_CHECKPOINT_GROUPS; g++) {
-        sums->tensor_crc[g] = next;
-        next += content->group[g].count;
-    }
-    sums->file_crc = next;
-    return TR_OK;
 }
 
 static bool ends_with(const char *text, const char *end)
@@ -267,7 +191,11 @@ static void retire_others(const tr_file_system *files, const char *run, const st
 static tr_status save(const tr_file_system *files, const char *run, int64_t keep,
                       const struct tr_checkpoint_content *content, char **path)
 {
-    TR_TRY(check_content(content, keep));
+    if (keep < 2)
+        return tr_fail(
+            TR_EINVAL,
+            "cannot keep %" PRId64 " checkpoints: at least 2 are needed, so that one is always whole", keep);
+    TR_TRY(tr_content_check(content));
     TR_TRY(tr_file_make_directories(files, run));
 
     struct before before;
@@ -283,7 +211,7 @@ static tr_status save(const tr_file_system *files, const char *run, int64_t keep
     char *final = tr_checkpoint_make_path(run, name, "");
     tr_status status = TR_ENOMEM;
     if (!aside || !final) goto out;
-    TR_TRY_GOTO(make_sums(content, &sums, &memory), out);
+    TR_TRY_GOTO(tr_content_make_sums(content, &sums, &memory), out);
     remove_leftovers(files, run, scan);
     status = write_content(files, aside, content, &sums);
     if (status == TR_OK) status = tr_file_rename(files, aside, final);
@@ -311,6 +239,40 @@ tr_status tr_checkpoint_save(const tr_file_system *files, const char *run, int64
 {
     if (path) *path = NULL;
     tr_status status = save(files, run, keep, content, path);
+    if (status == TR_OK) return TR_OK;
+    return tr_fail_in(status, "checkpoint of step %" PRId64 " not saved", content->facts.step);
+}
+
+/* Fills a directory beside `path`, and gives it that name. */
+static tr_status write_at(const char *path, const struct tr_checkpoint_content *content)
+{
+    struct tr_manifest_sums sums;
+    void *memory = NULL;
+    char *parent = tr_path_parent(path),
+         *aside = tr_format("%s.%ld" TR_CHECKPOINT_ASIDE, path, (long)getpid());
+    tr_status status = TR_ENOMEM;
+    if (!parent || !aside) goto out;
+    TR_TRY_GOTO(tr_content_make_sums(content, &sums, &memory), out);
+    TR_TRY_GOTO(tr_file_make_directories(NULL, parent), out);
+    status = write_content(NULL, aside, content, &sums);
+    if (status == TR_OK) status = tr_file_rename(NULL, aside, path);
+    if (status != TR_OK)
+        tr_file_discard(NULL, aside);
+    else
+        status = tr_file_sync_directory(NULL, parent);
+out:
+    tr_free(memory);
+    tr_free(aside);
+    tr_free(parent);
+    return status;
+}
+
+tr_status tr_checkpoint_save_at(const char *path, const struct tr_checkpoint_content *content)
+{
+    tr_status status = tr_content_check(content);
+    if (status == TR_OK && tr_file_exists(path))
+        status = tr_fail(TR_EIO, "\"%s\" is there already; give another path", path);
+    if (status == TR_OK) status = write_at(path, content);
     if (status == TR_OK) return TR_OK;
     return tr_fail_in(status, "checkpoint of step %" PRId64 " not saved", content->facts.step);
 }

@@ -15,8 +15,8 @@
 
 #define TR_SOURCE_VERSION 1
 
-/* What of an example came from which of several sources that were joined (data/tables/join.h): images first, then
-   vectors, in the order in which their numbers follow each other in what read() gives. */
+/* What of an example came from which of several sources that were joined (data/tables/join.h): images first,
+   then vectors, in the order in which their numbers follow each other in what read() gives. */
 #define TR_SOURCE_PARTS 4
 struct tr_source_parts {
     int32_t count, images;
@@ -96,8 +96,8 @@ struct tr_source_format {
     bool (*unpacks)(const void *options, const struct tr_source_files *files);
     /* What tr_source_check_config() is to check beyond the table. NULL: nothing. */
     tr_status (*check)(const void *options);
-    /* As open(), without the features: reading them fails. For whoever asks for sizes and labels, where that is
-       quicker. NULL: it is not. */
+    /* As open(), without the features: reading them fails. For whoever asks for sizes and labels, where that
+       is quicker. NULL: it is not. */
     tr_status (*outline)(const void *options, const char *directory, const char *state, tr_source **out);
     /* In the place of open(), of formats that are made of other sources: opens these through the store. */
     tr_status (*open_through)(const void *options, const char *directory, const char *state, tr_store *store,
@@ -111,9 +111,10 @@ extern const struct tr_registry tr_source_formats;
    `store` in its `slot` (data/cache/store.h); NULL: from the files. */
 tr_status tr_source_open_config(const tr_config *node, const char *directory, const char *state,
                                 tr_store *store, int slot, tr_source **out);
-/* The same from the files, for sizes and labels alone: reading features may fail. */
+/* The same for sizes and labels alone: reading features may fail. What has no quicker way is opened as above,
+   for this process alone; `store` (NULL: from the files) knows what a program gave. */
 tr_status tr_source_outline_config(const tr_config *node, const char *directory, const char *state,
-                                   tr_source **out);
+                                   tr_store *store, tr_source **out);
 /* The same for a source that is joined with others: examples may be labels and nothing else. */
 tr_status tr_source_open_part(const tr_config *node, const char *directory, const char *state,
                               tr_store *store, int slot, tr_source **out);

@@ -42,8 +42,15 @@ const struct tr_export_format *tr_export_format_at(int index)
 static tr_status load(const struct tr_export_settings *settings, tr_exporter *exporter)
 {
     static const struct tr_job_settings as_it_is = {0};
-    TR_TRY(settings->best ? tr_checkpoint_open_best(settings->checkpoint, &exporter->checkpoint)
-                          : tr_checkpoint_open(settings->checkpoint, &exporter->checkpoint));
+    const bool in_memory = tr_checkpoint_state_is_given(&settings->state);
+    if (!settings->checkpoint == !in_memory)
+        return tr_fail(TR_EINVAL, in_memory ? "both `checkpoint` and `state` are given; give one of them"
+                                            : "no checkpoint is given to export");
+    if (in_memory)
+        TR_TRY(tr_checkpoint_open_state(&settings->state, &exporter->checkpoint));
+    else
+        TR_TRY(settings->best ? tr_checkpoint_open_best(settings->checkpoint, &exporter->checkpoint)
+                              : tr_checkpoint_open(settings->checkpoint, &exporter->checkpoint));
     TR_TRY(tr_job_restore(exporter->checkpoint, &as_it_is, &exporter->job));
     exporter->parameters = tr_alloc_zero((size_t)exporter->job->model->arena_floats + 1, sizeof(float));
     exporter->name = tr_strdup(settings->name ? settings->name : exporter->job->file.name);
@@ -69,7 +76,6 @@ tr_status tr_exporter_create(const struct tr_export_settings *given, tr_exporter
     struct tr_export_settings full, *settings = &full;
     *out = NULL;
     TR_TRY(tr_sized_take(given, &defaults, sizeof defaults, "TR_EXPORT_SETTINGS_INIT", settings));
-    if (!settings->checkpoint) return tr_fail(TR_EINVAL, "no checkpoint is given to export");
     if (settings->layout != TR_LAYOUT_TRIREME && settings->layout != TR_LAYOUT_TORCH)
         return tr_fail(TR_EINVAL, "there is no layout %d", (int)settings->layout);
     tr_exporter *exporter = tr_alloc_zero(1, sizeof *exporter);

@@ -91,6 +91,20 @@ tr_status tr_safetensors_write(const tr_file_system *files, const char *path,
                                const struct tr_stored_giver *giver, const struct tr_stored_note *notes,
                                int64_t note_count, uint32_t *crcs, struct tr_safetensors_summary *summary);
 
+/* Where bytes go that are written one after the other. */
+struct tr_stored_sink {
+    tr_status (*write)(void *user, const void *data, size_t size);
+    void *user;
+};
+/* The bytes of such a file. TR_ENOMEM, TR_EINVAL as above. */
+tr_status tr_safetensors_size(const struct tr_stored_tensor *tensors, int64_t count,
+                              const struct tr_stored_note *notes, int64_t note_count, uint64_t *bytes);
+/* The same bytes as tr_safetensors_write() into a sink. Errors likewise, or what the sink fails with. */
+tr_status tr_safetensors_give(const struct tr_stored_sink *sink, const struct tr_stored_tensor *tensors,
+                              int64_t count, const struct tr_stored_giver *giver,
+                              const struct tr_stored_note *notes, int64_t note_count, uint32_t *crcs,
+                              struct tr_safetensors_summary *summary);
+
 /* The same for a file that takes the place of `path` once it is complete: see tr_file_replace_begin(). */
 tr_status tr_safetensors_replace(const tr_file_system *files, const char *path,
                                  const struct tr_stored_tensor *tensors, int64_t count,
@@ -110,6 +124,8 @@ struct tr_safetensors_entry {
    TR_EIO, TR_ENOMEM, TR_EFORMAT; TR_EUNSUPPORTED for a type or rank that the format has, or may come to have,
    and this program not. */
 tr_status tr_safetensors_open(const char *path, tr_safetensors **out);
+/* The same of a file that lies in memory: `data` [size] are borrowed until close, `path` is for messages. */
+tr_status tr_safetensors_open_memory(const char *path, const void *data, size_t size, tr_safetensors **out);
 /* Accepts NULL, nulls the handle. */
 void tr_safetensors_close(tr_safetensors **file);
 

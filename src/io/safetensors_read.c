@@ -18,6 +18,7 @@
 struct tr_safetensors {
     char *path;
     int descriptor;
+    const char *memory; /* all of it, where it lies there; else NULL */
     struct tr_safetensors_summary summary;
     uint64_t data_offset;
     int64_t count;
@@ -27,6 +28,14 @@ struct tr_safetensors {
     char *piece;                                 /* PIECE bytes, once something is read only through */
 };
 
+/* Within the file, whose size was known when it was opened. */
+static tr_status read_at(const tr_safetensors *file, uint64_t offset, void *to, size_t size)
+{
+    if (!file->memory) return tr_file_read_at(file->descriptor, file->path, offset, to, size);
+    memcpy(to, file->memory + offset, size);
+    return TR_OK;
+}
+
 /* The size of the header is checked against the file's before anything is allocated. */
 static tr_status read_header(tr_safetensors *file)
 {
@@ -35,7 +44,7 @@ static tr_status read_header(tr_safetensors *file)
     if (file->summary.bytes < 8)
         return tr_fail(TR_EFORMAT, "\"%s\": %" PRIu64 " bytes are too few for a safetensors file", path,
                        file->summary.bytes);
-    TR_TRY(tr_file_read_at(file->descriptor, path, 0, &length, 8));
+    TR_TRY(read_at(file, 0, &length, 8));
     if (length > HEADER_MAX || length > file->summary.bytes - 8)
         return tr_fail(TR_EFORMAT,
                        "\"%s\": says that its header has %" PRIu64 " bytes, but the file has %" PRIu64
@@ -44,7 +53,7 @@ static tr_status read_header(tr_safetensors *file)
     char *header = tr_alloc(8 + (size_t)length, 1);
     if (!header) return tr_fail_in(TR_ENOMEM, "\"%s\"", path);
     tr_status status;
-    TR_TRY_GOTO(tr_file_read_at(file->descriptor, path, 0, header, 8 + (size_t)length), out);
+    TR_TRY_GOTO(read_at(file, 0, header, 8 + (size_t)length), out);
     if (length == 0 || header[8] != '{') {
         status = tr_fail(TR_EFORMAT, "\"%s\": the header does not begin with '{'; is it a safetensors file?",
                          path);
@@ -185,7 +194,8 @@ static tr_status read_entries(tr_safetensors *file)
     return check_tiling(file);
 }
 
-tr_status tr_safetensors_open(const char *path, tr_safetensors **out)
+/* Of the file `path`, or, with `memory`, of these `size` bytes. */
+static tr_status open_either(const char *path, const void *memory, size_t size, tr_safetensors **out)
 {
     *out = NULL;
     tr_safetensors *file = tr_alloc_zero(1, sizeof *file);
@@ -194,7 +204,9 @@ tr_status tr_safetensors_open(const char *path, tr_safetensors **out)
     tr_status status = TR_ENOMEM;
     file->path = tr_strdup(path);
     if (!file->path) goto out;
-    TR_TRY_GOTO(tr_file_open(path, &file->descriptor, &file->summary.bytes), out);
+    file->memory = memory;
+    file->summary.bytes = size;
+    if (!memory) TR_TRY_GOTO(tr_file_open(path, &file->descriptor, &file->summary.bytes), out);
     TR_TRY_GOTO(read_header(file), out);
     TR_TRY_GOTO(read_entries(file), out);
     *out = file;
@@ -202,6 +214,16 @@ tr_status tr_safetensors_open(const char *path, tr_safetensors **out)
 out:
     tr_safetensors_close(&file);
     return status;
+}
+
+tr_status tr_safetensors_open(const char *path, tr_safetensors **out)
+{
+    return open_either(path, NULL, 0, out);
+}
+
+tr_status tr_safetensors_open_memory(const char *path, const void *data, size_t size, tr_safetensors **out)
+{
+    return open_either(path, data, size, out);
 }
 
 void tr_safetensors_close(tr_safetensors **file)
@@ -263,7 +285,7 @@ static tr_status read_pieces(tr_safetensors *file, const struct tr_safetensors_e
     for (uint64_t done = 0; done < entry->bytes;) {
         size_t size = entry->bytes - done < PIECE ? (size_t)(entry->bytes - done) : PIECE;
         char *piece = to ? (char *)to + done : file->piece;
-        TR_TRY(tr_file_read_at(file->descriptor, file->path, entry->offset + done, piece, size));
+        TR_TRY(read_at(file, entry->offset + done, piece, size));
         if (take) TR_TRY(take(user, piece, size));
         done += size;
     }

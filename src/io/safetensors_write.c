@@ -122,7 +122,7 @@ tr_status tr_stored_give(void *tensors, int64_t index, uint64_t at, const void *
     return TR_OK;
 }
 
-static tr_status write_data(struct tr_file_writer *writer, const struct tr_stored_giver *giver,
+static tr_status write_data(const struct tr_stored_sink *sink, const struct tr_stored_giver *giver,
                             const struct place *place, uint32_t *crc)
 {
     uint32_t sum = 0;
@@ -132,7 +132,7 @@ static tr_status write_data(struct tr_file_writer *writer, const struct tr_store
         TR_TRY(giver->give(giver->user, place->index, at, &piece, &bytes));
         assert(bytes > 0 && bytes <= place->bytes - at);
         if (crc) sum = tr_crc32c(sum, piece, bytes);
-        TR_TRY(tr_file_write(writer, piece, bytes));
+        TR_TRY(sink->write(sink->user, piece, bytes));
         at += bytes;
     }
     if (crc) *crc = sum;
@@ -172,15 +172,49 @@ out:
 
 static tr_status write_plan(const struct plan *plan, const struct tr_stored_tensor *tensors, int64_t count,
                             const struct tr_stored_giver *giver, uint32_t *crcs,
-                            struct tr_file_writer *writer)
+                            const struct tr_stored_sink *sink)
 {
     struct tr_stored_giver memory = {tr_stored_give, (void *)(uintptr_t)tensors};
-    TR_TRY(tr_file_write(writer, plan->header, plan->header_size));
+    TR_TRY(sink->write(sink->user, plan->header, plan->header_size));
     for (int64_t i = 0; i < count; i++) {
         const struct place *place = &plan->places[i];
-        TR_TRY(write_data(writer, giver ? giver : &memory, place, crcs ? &crcs[place->index] : NULL));
+        TR_TRY(write_data(sink, giver ? giver : &memory, place, crcs ? &crcs[place->index] : NULL));
     }
     return TR_OK;
+}
+
+static struct tr_safetensors_summary summary_of(const struct plan *plan)
+{
+    return (struct tr_safetensors_summary){plan->header_size + plan->data_bytes,
+                                           tr_crc32c(0, plan->header, plan->header_size)};
+}
+
+static tr_status write_to_file(void *writer, const void *data, size_t size)
+{
+    return tr_file_write(writer, data, size);
+}
+
+tr_status tr_safetensors_size(const struct tr_stored_tensor *tensors, int64_t count,
+                              const struct tr_stored_note *notes, int64_t note_count, uint64_t *bytes)
+{
+    struct plan plan;
+    TR_TRY(make_plan(tensors, count, notes, note_count, &plan));
+    *bytes = plan.header_size + plan.data_bytes;
+    release_plan(&plan);
+    return TR_OK;
+}
+
+tr_status tr_safetensors_give(const struct tr_stored_sink *sink, const struct tr_stored_tensor *tensors,
+                              int64_t count, const struct tr_stored_giver *giver,
+                              const struct tr_stored_note *notes, int64_t note_count, uint32_t *crcs,
+                              struct tr_safetensors_summary *summary)
+{
+    struct plan plan;
+    TR_TRY(make_plan(tensors, count, notes, note_count, &plan));
+    tr_status status = write_plan(&plan, tensors, count, giver, crcs, sink);
+    if (status == TR_OK) *summary = summary_of(&plan);
+    release_plan(&plan);
+    return status;
 }
 
 tr_status tr_safetensors_write(const tr_file_system *files, const char *path,
@@ -190,13 +224,13 @@ tr_status tr_safetensors_write(const tr_file_system *files, const char *path,
 {
     struct plan plan;
     struct tr_file_writer writer = {.descriptor = -1};
+    const struct tr_stored_sink sink = {write_to_file, &writer};
     TR_TRY(make_plan(tensors, count, notes, note_count, &plan));
     uint64_t bytes = plan.header_size + plan.data_bytes;
     tr_status status = tr_file_begin(files, path, TR_FILE_NEW, bytes, &writer);
-    if (status == TR_OK) status = write_plan(&plan, tensors, count, giver, crcs, &writer);
+    if (status == TR_OK) status = write_plan(&plan, tensors, count, giver, crcs, &sink);
     if (status == TR_OK) status = tr_file_finish(&writer, true);
-    if (status == TR_OK)
-        *summary = (struct tr_safetensors_summary){bytes, tr_crc32c(0, plan.header, plan.header_size)};
+    if (status == TR_OK) *summary = summary_of(&plan);
     tr_file_abandon(&writer);
     release_plan(&plan);
     return status;
@@ -211,7 +245,8 @@ tr_status tr_safetensors_replace(const tr_file_system *files, const char *path,
     TR_TRY(make_plan(tensors, count, notes, note_count, &plan));
     tr_status status = tr_file_replace_begin(files, path, plan.header_size + plan.data_bytes, &file);
     if (status == TR_OK) {
-        status = write_plan(&plan, tensors, count, NULL, NULL, &file.writer);
+        const struct tr_stored_sink sink = {write_to_file, &file.writer};
+        status = write_plan(&plan, tensors, count, NULL, NULL, &sink);
         if (status == TR_OK) status = tr_file_replace_finish(&file);
         tr_file_replace_abandon(&file);
     }

@@ -293,6 +293,16 @@ tr_status tr_job_restore(const tr_checkpoint *checkpoint, const struct tr_job_se
     return make_job(root, NULL, state, settings, out);
 }
 
+tr_status tr_job_again(const struct tr_job *job, const struct tr_job_settings *settings, struct tr_job **out)
+{
+    char *text;
+    tr_config *root;
+    TR_TRY(tr_job_text(job, &text));
+    tr_status status = tr_config_parse(text, strlen(text), TR_JOB_FILE, &root);
+    tr_free(text);
+    return status == TR_OK ? make_job(root, NULL, job->state, settings, out) : status;
+}
+
 void tr_job_destroy(struct tr_job **handle)
 {
     struct tr_job *job = *handle;

@@ -77,8 +77,8 @@ struct tr_job_text {
     const char *name;      /* in messages, and of the job where the text names none */
     const char *directory; /* where relative paths in it begin; NULL: the current one */
 };
-/* Its tree, with name and directory filled in. TR_EINVAL with name, line and column, TR_ENOMEM. Returned, free with
-   tr_config_destroy(). */
+/* Its tree, with name and directory filled in. TR_EINVAL with name, line and column, TR_ENOMEM. Returned,
+   free with tr_config_destroy(). */
 tr_status tr_job_parse(const struct tr_job_text *model, tr_config **root);
 /* As tr_job_open(). */
 tr_status tr_job_open_text(const struct tr_job_text *model, const struct tr_job_settings *settings,
@@ -86,6 +86,8 @@ tr_status tr_job_open_text(const struct tr_job_text *model, const struct tr_job_
 /* The same from what a checkpoint keeps, which says all that the data would. */
 tr_status tr_job_restore(const tr_checkpoint *checkpoint, const struct tr_job_settings *settings,
                          struct tr_job **out);
+/* What tr_job_restore() would make of a checkpoint of `job`. */
+tr_status tr_job_again(const struct tr_job *job, const struct tr_job_settings *settings, struct tr_job **out);
 /* The name under which a checkpoint keeps a job's resolved text. */
 #define TR_JOB_FILE "model.yaml"
 /* Accepts NULL, nulls the handle. Closes the sources. */

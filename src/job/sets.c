@@ -53,7 +53,7 @@ tr_status tr_job_open_source(const struct tr_job *job, enum tr_data_set set, con
         return tr_fail(TR_ENOTFOUND, "the model file names no %s data; add data.%s", tr_data_set_names[set],
                        tr_data_set_names[set]);
     if (!state) state = job->state;
-    TR_TRY(job->outline ? tr_source_outline_config(node, job->file.directory, state, out)
+    TR_TRY(job->outline ? tr_source_outline_config(node, job->file.directory, state, job->store, out)
                         : tr_source_open_config(node, job->file.directory, state, job->store, (int)set, out));
     if (job->data.validation_split == 0 || set == TR_SET_TEST) return TR_OK;
     tr_source *whole = *out, *first;

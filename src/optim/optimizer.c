@@ -241,7 +241,7 @@ unsigned tr_optimizer_states(const struct tr_optimizer *optimizer, enum tr_param
 void tr_optimizer_scalars(const struct tr_optimizer *optimizer, int64_t step, struct tr_step_scalars *out)
 {
     assert(step >= 0 && step <= UINT32_MAX);
-    double rate = optimizer->rate * tr_schedule_factor(&optimizer->schedule, step);
+    const double rate = tr_schedule_rate(&optimizer->schedule, optimizer->rate, step);
     *out = (struct tr_step_scalars){.step = (uint32_t)step, .rate = (float)rate, .clip_scale = 1};
     if (rules[optimizer->rule].corrects) {
         /* The betas as the device has them: rounded to float. */

@@ -232,6 +232,11 @@ double tr_schedule_factor(const struct tr_schedule *schedule, int64_t step)
     return factor;
 }
 
+double tr_schedule_rate(const struct tr_schedule *schedule, double base, int64_t step)
+{
+    return schedule->is_given ? schedule->given : base * tr_schedule_factor(schedule, step);
+}
+
 bool tr_schedule_evaluated(struct tr_schedule *schedule, double loss)
 {
     struct tr_plateau *plateau = &schedule->plateau;

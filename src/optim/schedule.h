@@ -1,7 +1,7 @@
 /* Learning rate schedules: a factor on the base rate as a function of the step (from 0).
  *
- * Computed in double with the functions of base/numbers/math.h, which are the same on every machine, and rounded to
- * float once by the optimizer.
+ * Computed in double with the functions of base/numbers/math.h, which are the same on every machine, and
+ * rounded to float once by the optimizer.
  */
 #ifndef TR_OPTIM_SCHEDULE_H
 #define TR_OPTIM_SCHEDULE_H
@@ -47,6 +47,8 @@ struct tr_schedule {
     struct tr_plateau plateau;
     int64_t
         warmup; /* the factor is multiplied by (step + 1) / warmup while step < warmup; not for ONE_CYCLE */
+    bool is_given; /* a program has set the rate, `given`, in the place of all this; kept in checkpoints */
+    double given;
 };
 
 /* Reads a schedule: a name ("cosine") or a mapping with `kind` and that kind's options. node == NULL gives
@@ -57,6 +59,9 @@ tr_status tr_schedule_read(const tr_config *node, int64_t training_steps, struct
 /* The factor at `step` >= 0; from `steps` on COSINE and ONE_CYCLE stay at `final`. Of PLATEAU that of now.
    Any thread. */
 double tr_schedule_factor(const struct tr_schedule *schedule, int64_t step);
+
+/* The rate of a step: `given`, or else `base` times the factor. Any thread. */
+double tr_schedule_rate(const struct tr_schedule *schedule, double base, int64_t step);
 
 /* The loss of an evaluation of those that judge the run, for PLATEAU; returns whether the factor fell. No
    other thread may ask for factors meanwhile. */

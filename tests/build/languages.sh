@@ -13,7 +13,7 @@ cd "$place"
   echo 'static int good(const void *begin, size_t size) { return *(const size_t *)begin == size; }'
   echo 'int main(void)'
   echo '{'
-  macros=$(sed -n 's/^#define \(TR_[A-Z_]*\)_INIT.*/\1/p' "$include"/trireme/*.h | sort | grep -vx TR_SIZED)
+  macros=$(sed -n 's/^#define \(TR_[A-Z_]*\)_INIT.*/\1/p' "$include"/trireme/*.h | sort -u | grep -vx TR_SIZED)
   for macro in $macros; do
     name=$(echo "$macro" | tr '[:upper:]' '[:lower:]')
     echo "    struct $name one_$name = ${macro}_INIT, two_$name[2] = {${macro}_INIT, ${macro}_INIT};"

@@ -45,7 +45,15 @@ static void fill(struct sample *sample, int64_t step)
 
 static const char digest[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
-tr_status sample_save(const tr_file_system *files, const char *run, int64_t keep, int64_t step)
+/* Where a sample goes: a run directory, or a sink. */
+struct target {
+    const tr_file_system *files;
+    const char *run;
+    int64_t keep;
+    const struct tr_stored_sink *sink;
+};
+
+static tr_status write_sample(const struct target *target, int64_t step)
 {
     struct sample sample;
     char yaml[64];
@@ -66,7 +74,18 @@ tr_status sample_save(const tr_file_system *files, const char *run, int64_t keep
                   [TR_CHECKPOINT_OPTIMIZER] = {sample.optimizer, 2}},
         .files = kept,
         .file_count = 2};
-    return tr_checkpoint_save(files, run, keep, &content, NULL);
+    return target->sink ? tr_checkpoint_pack(target->sink, &content)
+                        : tr_checkpoint_save(target->files, target->run, target->keep, &content, NULL);
+}
+
+tr_status sample_save(const tr_file_system *files, const char *run, int64_t keep, int64_t step)
+{
+    return write_sample(&(struct target){.files = files, .run = run, .keep = keep}, step);
+}
+
+tr_status sample_pack(const struct tr_stored_sink *sink, int64_t step)
+{
+    return write_sample(&(struct target){.sink = sink}, step);
 }
 
 int64_t sample_load(const char *path, tr_status *status, bool *skipped)
@@ -79,6 +98,13 @@ int64_t sample_load(const char *path, tr_status *status, bool *skipped)
         assert_true(tr_error_message()[0] != '\0');
         return -1;
     }
+    if (skipped) *skipped = tr_checkpoint_skipped(checkpoint) != NULL;
+    return sample_check(&checkpoint);
+}
+
+int64_t sample_check(tr_checkpoint **handle)
+{
+    tr_checkpoint *checkpoint = *handle;
     struct sample expected, found = {0};
     char yaml[64];
     const struct tr_checkpoint_facts *facts = tr_checkpoint_facts(checkpoint);
@@ -109,8 +135,7 @@ int64_t sample_load(const char *path, tr_status *status, bool *skipped)
     assert_int_equal(size, strlen(yaml));
     assert_string_equal(tr_checkpoint_file(checkpoint, "empty.txt", NULL), "");
     assert_null(tr_checkpoint_file(checkpoint, "missing.txt", NULL));
-    if (skipped) *skipped = tr_checkpoint_skipped(checkpoint) != NULL;
-    tr_checkpoint_close(&checkpoint);
+    tr_checkpoint_close(handle);
     return step;
 }
 

@@ -12,6 +12,12 @@ tr_status sample_save(const tr_file_system *files, const char *run, int64_t keep
    `skipped` (whether newer ones were passed over) may be NULL. */
 int64_t sample_load(const char *path, tr_status *status, bool *skipped);
 
+/* Packs the sample of a step. */
+tr_status sample_pack(const struct tr_stored_sink *sink, int64_t step);
+/* Returns the step of an open checkpoint, which it closes. Fails the test if it is not what was saved for
+ * that step. */
+int64_t sample_check(tr_checkpoint **checkpoint);
+
 /* The number of entries in `directory` whose name ends so; "" counts all. 0 where there is no directory. */
 int64_t sample_count(const char *directory, const char *end);
 

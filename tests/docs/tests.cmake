@@ -16,3 +16,10 @@ foreach(page ${pages})
     set_tests_properties(docs.${name}_long PROPERTIES LABELS "docs;long" TIMEOUT 1800)
   endif()
 endforeach()
+
+# Every function, structure and member of the public headers has words.
+find_package(Python3 COMPONENTS Interpreter QUIET)
+if(Python3_FOUND)
+  add_test(NAME docs.reference COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/reference.py --check)
+  set_tests_properties(docs.reference PROPERTIES LABELS docs TIMEOUT 120)
+endif()

@@ -59,7 +59,9 @@ for header in "$prefix"/include/trireme/*.h; do
 done
 
 echo "== only our own names are exported"
-if nm -D --defined-only "$library/libtrireme.so" | awk '{ print $NF }' | grep -v '^tr_'; then exit 1; fi
+# Every name is one of ours and has a version, whose own names are no functions.
+if nm -D --defined-only --with-symbol-versions "$library/libtrireme.so" | awk '$2 != "A" { print $NF }' |
+  grep -Ev '^tr_[a-z0-9_]*@@TRIREME_[0-9.]*$'; then exit 1; fi
 
 echo "== pkg-config"
 [ "$(pkg-config --modversion trireme)" = "$("$prefix/bin/trireme" version | sed 's/^trireme //')" ]

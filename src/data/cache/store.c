@@ -27,7 +27,13 @@ struct tr_store {
     int64_t memory;  /* bytes that unpacked data may take */
     const struct tr_named_source *given;
     int given_count;
+    const atomic_int *stop; /* or NULL */
 };
+
+void tr_store_stop(tr_store *store, const atomic_int *asked)
+{
+    store->stop = asked;
+}
 
 void tr_store_give(tr_store *store, const struct tr_named_source *sources, int count)
 {
@@ -358,6 +364,8 @@ void tr_store_share(tr_store *store, const int slot[TR_STORE_SLOTS], double pati
 tr_status tr_store_open(tr_store *store, const struct tr_source_request *request, int slot, tr_source **out)
 {
     char entry[TR_SHA256_TEXT];
+    if (store && store->stop && *store->stop)
+        return tr_fail(TR_EINTERRUPTED, "opening the data was ended by the stop of the settings");
     if (slot < 0 || store->slot[slot] < 0 || !request->unpacks)
         return resolve(store, request, true, entry, out);
     return open_shared(store, request, store->slot[slot], out);

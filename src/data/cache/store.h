@@ -1,5 +1,5 @@
-/* Where the unpacked data of a process come from: the cache (data/cache/cache.h), another process of the host that
- * has them already, or the files themselves.
+/* Where the unpacked data of a process come from: the cache (data/cache/cache.h), another process of the host
+ * that has them already, or the files themselves.
  *
  * The processes of a host that work together have a slot for each data set: a file in memory without a name.
  * Whoever comes first has its lock, finds or makes the data, and notes in the slot where they are: the key of
@@ -14,6 +14,8 @@
 
 #include "base/files/ops.h"
 #include "data/source.h"
+
+#include <stdatomic.h>
 
 /* A slot for each data set, and for each further source of one that joins several: that of part k, from 0, is
    the slot of the set + TR_STORE_SETS * k. */
@@ -40,6 +42,9 @@ void tr_store_allow_memory(tr_store *store, int64_t bytes);
    them: a source that was opened waits for that when it is closed. */
 void tr_store_defer(tr_store *store);
 
+/* Nothing is opened any more once *asked is not 0: TR_EINTERRUPTED. `asked` is borrowed until destroying. */
+void tr_store_stop(tr_store *store, const atomic_int *asked);
+
 /* What is to be opened; all borrowed for the call, but `files`, which go to the source. */
 struct tr_source_request {
     const struct tr_source_format *format;
@@ -54,8 +59,8 @@ struct tr_source_request {
    but one at a time for a slot. */
 tr_status tr_store_open(tr_store *store, const struct tr_source_request *request, int slot, tr_source **out);
 
-/* Gives the store sources that a program made of its own examples, which the format `memory` finds by their names.
-   `sources` [count] and what they name are borrowed until destroying. */
+/* Gives the store sources that a program made of its own examples, which the format `memory` finds by their
+   names. `sources` [count] and what they name are borrowed until destroying. */
 void tr_store_give(tr_store *store, const struct tr_named_source *sources, int count);
 /* The source of that name, borrowed; NULL where there is none, and for a NULL store. */
 const tr_source *tr_store_given(const tr_store *store, const char *name);

@@ -19,11 +19,16 @@
 #include <string.h>
 
 static const struct tr_entry *const entries[] = {
-    &tr_source_format_cifar.entry,    &tr_source_format_corpus.entry,
-    &tr_source_format_csv.entry,      &tr_source_format_folder.entry,
-    &tr_source_format_idx.entry,      &tr_source_format_join.entry,
-    &tr_source_format_memory.entry,   &tr_source_format_npy.entry,
-    &tr_source_format_text.entry,     &tr_source_format_tfrecord.entry,
+    &tr_source_format_cifar.entry,
+    &tr_source_format_corpus.entry,
+    &tr_source_format_csv.entry,
+    &tr_source_format_folder.entry,
+    &tr_source_format_idx.entry,
+    &tr_source_format_join.entry,
+    &tr_source_format_memory.entry,
+    &tr_source_format_npy.entry,
+    &tr_source_format_text.entry,
+    &tr_source_format_tfrecord.entry,
     NULL,
 };
 
@@ -101,14 +106,14 @@ tr_status tr_source_open_part(const tr_config *node, const char *directory, cons
 }
 
 tr_status tr_source_outline_config(const tr_config *node, const char *directory, const char *state,
-                                   tr_source **out)
+                                   tr_store *store, tr_source **out)
 {
     const struct tr_entry *entry;
     void *options;
     TR_TRY(tr_registry_read(&tr_source_formats, node, &entry, &options));
     const struct tr_source_format *format = (const struct tr_source_format *)entry;
     tr_status status = format->outline ? format->outline(options, directory, state, out)
-                                       : tr_source_open_config(node, directory, state, NULL, 0, out);
+                                       : tr_source_open_config(node, directory, state, store, -1, out);
     tr_entry_release(entry, options);
     return status;
 }

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/sized.h"
 #include "base/text/json.h"
 #include "base/text/table.h"
 #include "job/file/input.h"
@@ -195,13 +196,20 @@ static void add_totals(const struct tr_summary *summary, struct tr_text *text)
              tr_text_from_bytes(summary->state_bytes, c), tr_text_from_bytes(summary->pass_bytes, d));
 }
 
-tr_status tr_inspect(const char *path, const char *const *set, int set_count, char **out)
+/* What is looked at is called so. */
+static const char *name_of(const struct tr_inspect_settings *what)
+{
+    if (what->path) return what->path;
+    return what->model_name ? what->model_name : "model";
+}
+
+static tr_status inspect_as_text(const struct tr_inspect_settings *what, char **out)
 {
     struct tr_summary summary;
     struct tr_text text = TR_TEXT_INIT;
-    tr_status status = tr_summary_make(path, set, set_count, &summary);
+    tr_status status = tr_summary_make(what, &summary);
     if (status == TR_OK) {
-        add_head(&summary, path, &text);
+        add_head(&summary, name_of(what), &text);
         add_layers(&summary, &text);
         add_totals(&summary, &text);
         status = tr_text_finish(&text, out);
@@ -288,15 +296,15 @@ static void write_totals(const struct tr_summary *summary, struct tr_json_writer
     tr_json_integer(json, "layer_memory", summary->pass_bytes);
 }
 
-tr_status tr_inspect_json(const char *path, const char *const *set, int set_count, char **out)
+static tr_status inspect_as_json(const struct tr_inspect_settings *what, char **out)
 {
     struct tr_summary summary;
-    tr_status status = tr_summary_make(path, set, set_count, &summary);
+    tr_status status = tr_summary_make(what, &summary);
     if (status == TR_OK) {
         const struct tr_model *model = summary.job->model;
         struct tr_json_writer json;
         tr_json_begin(&json, true);
-        write_head(&summary, path, &json);
+        write_head(&summary, name_of(what), &json);
         tr_json_open_array(&json, "layers");
         for (int i = 0; i < model->layer_count; i++)
             write_layer(model, &model->layers[i], &summary.layer[i], &json);
@@ -306,4 +314,31 @@ tr_status tr_inspect_json(const char *path, const char *const *set, int set_coun
     }
     tr_summary_release(&summary);
     return status;
+}
+
+/* ---- either ---- */
+
+tr_status tr_inspect(const char *path, const char *const *set, int set_count, char **text)
+{
+    return inspect_as_text(&(struct tr_inspect_settings){.path = path, .set = set, .set_count = set_count},
+                           text);
+}
+
+tr_status tr_inspect_json(const char *path, const char *const *set, int set_count, char **text)
+{
+    return inspect_as_json(&(struct tr_inspect_settings){.path = path, .set = set, .set_count = set_count},
+                           text);
+}
+
+tr_status tr_inspect_model(const struct tr_inspect_settings *settings, char **text)
+{
+    static const struct tr_inspect_settings defaults = TR_INSPECT_SETTINGS_INIT;
+    struct tr_inspect_settings what;
+    TR_TRY(tr_sized_take(settings, &defaults, sizeof defaults, "TR_INSPECT_SETTINGS_INIT", &what));
+    const int given =
+        (what.path != NULL) + (what.model_text != NULL) + tr_checkpoint_state_is_given(&what.state);
+    if (given != 1)
+        return tr_fail(TR_EINVAL, "%d of `path`, `model_text` and `state` are given; give one of them",
+                       given);
+    return what.json ? inspect_as_json(&what, text) : inspect_as_text(&what, text);
 }

@@ -68,6 +68,22 @@ tr_status tr_train_kept_file(const char *path, char **out)
     return status;
 }
 
+/* The model file that a checkpoint in memory keeps. */
+static tr_status read_state(const struct tr_run_state *state, tr_config **root)
+{
+    tr_checkpoint *checkpoint;
+    if (!state->bytes)
+        return tr_fail(TR_EINVAL,
+                       "a function gives its state once, which the training needs; give bytes to plan with");
+    TR_TRY(tr_checkpoint_open_state(state, &checkpoint));
+    const char *text = tr_checkpoint_file(checkpoint, TR_JOB_FILE, NULL);
+    tr_status status =
+        text ? tr_config_parse(text, strlen(text), TR_JOB_FILE, root)
+             : tr_fail(TR_EFORMAT, "the state keeps no %s; it was not written by training", TR_JOB_FILE);
+    tr_checkpoint_close(&checkpoint);
+    return status;
+}
+
 static tr_status read_model(const struct tr_train_settings *settings, tr_config **root)
 {
     if (settings->model_text) {
@@ -75,6 +91,7 @@ static tr_status read_model(const struct tr_train_settings *settings, tr_config 
         return tr_job_parse(&model, root);
     }
     if (settings->model) return tr_config_read(settings->model, root);
+    if (tr_checkpoint_state_is_given(&settings->state)) return read_state(&settings->state, root);
     if (!settings->resume)
         return tr_fail(TR_EINVAL, "nothing to train; give a model file, or a checkpoint to resume");
     char *path = NULL;

@@ -6,14 +6,36 @@
 #include "job/step/gradient.h"
 #include "strategy/strategy.h"
 
+#include <string.h>
+
 #define FLOAT ((int64_t)sizeof(float))
 
-static tr_status open_job(struct tr_summary *summary, const char *path, const char *const *set, int set_count)
+static tr_status open_job(struct tr_summary *summary, const struct tr_inspect_settings *what)
 {
-    struct tr_job_settings settings = {
-        .set = set, .set_count = set_count, .outline = true, .first_of_strategy = tr_strategy_first_option};
-    if (!tr_file_is_directory(path)) return tr_job_open(path, &settings, &summary->job);
-    TR_TRY(tr_checkpoint_open(path, &summary->checkpoint));
+    struct tr_job_settings settings = {.set = what->set,
+                                       .set_count = what->set_count,
+                                       .given = what->data,
+                                       .given_count = what->data_count,
+                                       .outline = true,
+                                       .first_of_strategy = tr_strategy_first_option};
+    if (what->data_count > 0) {
+        TR_TRY(tr_store_create(NULL, NULL, 0, &summary->store));
+        tr_store_give(summary->store, what->data, what->data_count);
+    }
+    settings.store = summary->store;
+    if (what->model_text) {
+        const struct tr_job_text model = {
+            .text = what->model_text,
+            .length = what->model_length > 0 ? what->model_length : strlen(what->model_text),
+            .name = what->model_name ? what->model_name : "model",
+            .directory = what->directory,
+        };
+        return tr_job_open_text(&model, &settings, &summary->job);
+    }
+    if (what->path && !tr_file_is_directory(what->path))
+        return tr_job_open(what->path, &settings, &summary->job);
+    TR_TRY(what->path ? tr_checkpoint_open(what->path, &summary->checkpoint)
+                      : tr_checkpoint_open_state(&what->state, &summary->checkpoint));
     return tr_job_restore(summary->checkpoint, &settings, &summary->job);
 }
 
@@ -112,10 +134,10 @@ static int64_t tokens_of(struct tr_job *job)
     return tr_source_info(job->source[TR_SET_TRAIN])->max_tokens;
 }
 
-tr_status tr_summary_make(const char *path, const char *const *set, int set_count, struct tr_summary *out)
+tr_status tr_summary_make(const struct tr_inspect_settings *what, struct tr_summary *out)
 {
     *out = (struct tr_summary){0};
-    TR_TRY(open_job(out, path, set, set_count));
+    TR_TRY(open_job(out, what));
     const struct tr_model *model = out->job->model;
     out->layer = tr_alloc_zero((size_t)model->layer_count, sizeof *out->layer);
     if (!out->layer) return TR_ENOMEM;
@@ -132,6 +154,7 @@ void tr_summary_release(struct tr_summary *summary)
 {
     tr_free(summary->layer);
     tr_job_destroy(&summary->job);
+    tr_store_destroy(&summary->store);
     tr_checkpoint_close(&summary->checkpoint);
     *summary = (struct tr_summary){0};
 }

@@ -4,7 +4,9 @@
 #define TR_TRAIN_SUMMARY_H
 
 #include "checkpoint/checkpoint.h"
+#include "data/cache/store.h"
 #include "job/job.h"
+#include "trireme/inspect.h"
 
 /* Of one example, or of one token where the layer's input is a sequence. */
 struct tr_layer_summary {
@@ -15,6 +17,7 @@ struct tr_layer_summary {
 };
 
 struct tr_summary {
+    tr_store *store; /* that data come through */
     struct tr_job *job;
     tr_checkpoint *checkpoint;      /* NULL for a model file */
     struct tr_layer_summary *layer; /* [job->model->layer_count] */
@@ -32,7 +35,7 @@ struct tr_summary {
 
 /* Looks at a model file, or at a checkpoint or directory of them. `set` [set_count] are overrides. Returned,
    release with tr_summary_release(), also after a failure. */
-tr_status tr_summary_make(const char *path, const char *const *set, int set_count, struct tr_summary *out);
+tr_status tr_summary_make(const struct tr_inspect_settings *what, struct tr_summary *out);
 void tr_summary_release(struct tr_summary *summary);
 
 #endif

@@ -317,6 +317,7 @@ tr_status tr_trainer_evaluate(tr_trainer *trainer, const char *name, struct tr_t
 {
     enum tr_data_set set = TR_SET_TEST;
     struct tr_train_event event;
+    TR_TRY(trainer_check_process(trainer));
     TR_TRY(tr_sized_check(out, "TR_TRAIN_EVENT_INIT"));
     TR_TRY(tr_data_set_find(name, &set));
     TR_TRY(trainer_evaluate(trainer, set, &event));

@@ -10,25 +10,64 @@
 #include "train/evaluate/metrics.h"
 
 #include <string.h>
+#include <unistd.h>
 
 /* ---- loading ---- */
 
+/* Gives the device parameters: an arena on the host. */
+static tr_status take_parameters(tr_predictor *predictor, const float *arena)
+{
+    const size_t bytes = ((size_t)predictor->job->model->arena_floats + 1) * sizeof *arena;
+    void *memory;
+    TR_TRY(tr_device_alloc(predictor->device, bytes, &memory));
+    predictor->parameters = memory;
+    tr_status status = tr_device_to_device(predictor->device, memory, arena, bytes);
+    tr_status finished = tr_device_wait(predictor->device);
+    return status == TR_OK ? finished : status;
+}
+
+/* Of averages where they are wanted and kept. */
 static tr_status load_parameters(tr_predictor *predictor, tr_checkpoint *checkpoint, bool use_average)
 {
-    size_t floats = (size_t)predictor->job->model->arena_floats + 1, bytes = floats * sizeof(float);
-    float *arena = tr_alloc_zero(floats, sizeof *arena);
+    float *arena = tr_alloc_zero((size_t)predictor->job->model->arena_floats + 1, sizeof *arena);
     if (!arena) return TR_ENOMEM;
-    void *memory;
     tr_status status = tr_job_load_parameters(predictor->job, checkpoint, use_average, arena);
-    if (status == TR_OK) status = tr_device_alloc(predictor->device, bytes, &memory);
-    if (status == TR_OK) {
-        predictor->parameters = memory;
-        status = tr_device_to_device(predictor->device, memory, arena, bytes);
-        tr_status finished = tr_device_wait(predictor->device);
-        if (status == TR_OK) status = finished;
-    }
+    if (status == TR_OK) status = take_parameters(predictor, arena);
     tr_free(arena);
     return status;
+}
+
+static tr_status begin(tr_predictor *predictor, const struct tr_predict_settings *settings)
+{
+    TR_TRY(tr_store_create(NULL, settings->data_cache, settings->data_cache_bytes, &predictor->store));
+    tr_store_defer(predictor->store);
+    predictor->data = settings->data;
+    predictor->data_count = settings->data_count;
+    tr_store_give(predictor->store, settings->data, settings->data_count);
+    return TR_OK;
+}
+
+/* Once the job is there. */
+static tr_status open_device(tr_predictor *predictor, const struct tr_predict_settings *settings)
+{
+    TR_TRY(tr_job_scaling(predictor->job, &predictor->scaling));
+    TR_TRY(tr_job_columns_read(predictor->job, &predictor->columns));
+    const struct tr_device_choice device = {.name = settings->device ? settings->device : "cpu",
+                                            .threads = settings->threads,
+                                            .isa = settings->isa,
+                                            .cache = settings->program_cache};
+    return tr_device_open(&device, &predictor->device);
+}
+
+static tr_status note_origin(tr_predictor *predictor, const char *path, const char *skipped, int64_t step,
+                             const char *hash)
+{
+    predictor->process = getpid();
+    predictor->step = step;
+    memcpy(predictor->hash, hash, strlen(hash) + 1);
+    predictor->path = tr_strdup(path);
+    predictor->skipped = tr_strdup(skipped ? skipped : "");
+    return predictor->path && predictor->skipped ? TR_OK : TR_ENOMEM;
 }
 
 static tr_status load(tr_predictor *predictor, const struct tr_predict_settings *settings,
@@ -36,51 +75,81 @@ static tr_status load(tr_predictor *predictor, const struct tr_predict_settings 
 {
     struct tr_job_settings as_it_is = {0};
     const struct tr_checkpoint_facts *facts = tr_checkpoint_facts(checkpoint);
-    predictor->step = facts->step;
-    memcpy(predictor->hash, facts->parameter_hash, strlen(facts->parameter_hash) + 1);
-    predictor->path = tr_strdup(tr_checkpoint_path(checkpoint));
-    const char *skipped = tr_checkpoint_skipped(checkpoint);
-    predictor->skipped = tr_strdup(skipped ? skipped : "");
-    if (!predictor->path || !predictor->skipped) return TR_ENOMEM;
-    TR_TRY(tr_store_create(NULL, settings->data_cache, settings->data_cache_bytes, &predictor->store));
-    tr_store_defer(predictor->store);
+    TR_TRY(note_origin(predictor, tr_checkpoint_path(checkpoint), tr_checkpoint_skipped(checkpoint),
+                       facts->step, facts->parameter_hash));
+    TR_TRY(begin(predictor, settings));
     as_it_is.store = predictor->store;
     TR_TRY(tr_job_restore(checkpoint, &as_it_is, &predictor->job));
-    TR_TRY(tr_job_scaling(predictor->job, &predictor->scaling));
-    TR_TRY(tr_job_columns_read(predictor->job, &predictor->columns));
-    const struct tr_device_choice device = {.name = settings->device ? settings->device : "cpu",
-                                            .threads = settings->threads,
-                                            .isa = settings->isa,
-                                            .cache = settings->program_cache};
-    TR_TRY(tr_device_open(&device, &predictor->device));
+    TR_TRY(open_device(predictor, settings));
     return load_parameters(predictor, checkpoint, settings->use_average);
+}
+
+static tr_status copy(tr_predictor *predictor, const struct tr_predict_settings *settings,
+                      const struct tr_job *job, const float *arena)
+{
+    struct tr_job_settings as_it_is = {0};
+    TR_TRY(begin(predictor, settings));
+    as_it_is.store = predictor->store;
+    TR_TRY(tr_job_again(job, &as_it_is, &predictor->job));
+    TR_TRY(open_device(predictor, settings));
+    return take_parameters(predictor, arena);
+}
+
+/* Hands it over, or, after a failure, destroys it. */
+static tr_status finish(tr_predictor *predictor, tr_status status, tr_predictor **out)
+{
+    if (status != TR_OK) tr_predictor_destroy(&predictor);
+    *out = predictor;
+    return status;
+}
+
+tr_status tr_predict_settings_take(const struct tr_predict_settings *given, struct tr_predict_settings *out)
+{
+    static const struct tr_predict_settings defaults = TR_PREDICT_SETTINGS_INIT;
+    return tr_sized_take(given, &defaults, sizeof defaults, "TR_PREDICT_SETTINGS_INIT", out);
+}
+
+tr_status tr_predictor_of(const struct tr_job *job, const float *arena, int64_t step, const char *hash,
+                          const struct tr_predict_settings *settings, tr_predictor **out)
+{
+    *out = NULL;
+    tr_predictor *predictor = tr_alloc_zero(1, sizeof *predictor);
+    if (!predictor) return TR_ENOMEM;
+    tr_status status = note_origin(predictor, "(trainer)", NULL, step, hash);
+    if (status == TR_OK) status = copy(predictor, settings, job, arena);
+    return finish(predictor, status, out);
+}
+
+static tr_status open_checkpoint(const struct tr_predict_settings *settings, tr_checkpoint **out)
+{
+    const bool in_memory = tr_checkpoint_state_is_given(&settings->state);
+    if (!settings->checkpoint == !in_memory)
+        return tr_fail(TR_EINVAL, in_memory ? "both `checkpoint` and `state` are given; give one of them"
+                                            : "no checkpoint is given to predict with");
+    if (in_memory) return tr_checkpoint_open_state(&settings->state, out);
+    return settings->best ? tr_checkpoint_open_best(settings->checkpoint, out)
+                          : tr_checkpoint_open(settings->checkpoint, out);
 }
 
 tr_status tr_predictor_create(const struct tr_predict_settings *given, tr_predictor **out)
 {
-    static const struct tr_predict_settings defaults = TR_PREDICT_SETTINGS_INIT;
-    struct tr_predict_settings full, *settings = &full;
-    *out = NULL;
-    TR_TRY(tr_sized_take(given, &defaults, sizeof defaults, "TR_PREDICT_SETTINGS_INIT", settings));
-    if (!settings->checkpoint) return tr_fail(TR_EINVAL, "no checkpoint is given to predict with");
+    struct tr_predict_settings settings;
     tr_checkpoint *checkpoint;
-    TR_TRY(settings->best ? tr_checkpoint_open_best(settings->checkpoint, &checkpoint)
-                          : tr_checkpoint_open(settings->checkpoint, &checkpoint));
+    *out = NULL;
+    TR_TRY(tr_predict_settings_take(given, &settings));
+    TR_TRY(open_checkpoint(&settings, &checkpoint));
     tr_predictor *predictor = tr_alloc_zero(1, sizeof *predictor);
-    tr_status status = predictor ? load(predictor, settings, checkpoint) : TR_ENOMEM;
+    tr_status status = predictor ? load(predictor, &settings, checkpoint) : TR_ENOMEM;
     tr_checkpoint_close(&checkpoint);
-    if (status != TR_OK) {
-        tr_predictor_destroy(&predictor);
-        return status;
-    }
-    *out = predictor;
-    return TR_OK;
+    return finish(predictor, status, out);
 }
 
 void tr_predictor_destroy(tr_predictor **handle)
 {
     tr_predictor *predictor = *handle;
-    if (!predictor) return;
+    *handle = NULL;
+    if (!predictor || tr_predictor_check_process(predictor) != TR_OK)
+        return; /* its threads cannot be waited for */
     tr_given_destroy(&predictor->given);
     tr_vocabulary_destroy(&predictor->vocabulary);
     if (predictor->device) tr_device_free(predictor->device, predictor->parameters);
@@ -93,7 +162,6 @@ void tr_predictor_destroy(tr_predictor **handle)
     tr_free(predictor->skipped);
     tr_free(predictor->path);
     tr_free(predictor);
-    *handle = NULL;
 }
 
 /* ---- facts ---- */
@@ -156,13 +224,16 @@ tr_status tr_predictor_head(const tr_predictor *predictor, int32_t index, struct
         return tr_fail(TR_ENOTFOUND,
                        "the network of \"%s\" has %d losses, there is no number %d counted from 0",
                        predictor->path, (int)count, (int)index);
-    int64_t outputs = loss->head_count > 0 ? loss->head[index].outputs : tr_predictor_outputs(predictor);
+    int64_t outputs = loss->head_count > 0 ? loss->head[index].outputs : tr_predictor_outputs(predictor),
+            first = 0;
+    for (int32_t i = 0; i < index; i++) first += loss->head[i].outputs;
     const struct tr_loss_class *class = tr_loss_class_of(loss->head_count > 0 ? &loss->head[index] : loss);
     const struct tr_predict_head facts = {
         .loss = class->name,
         .outputs = (int32_t)outputs,
         .classification = class->classifies,
         .yes_or_no = class->answers && !class->classifies,
+        .first_output = (int32_t)first,
     };
     return tr_sized_give(&facts, sizeof facts, "TR_PREDICT_HEAD_INIT", head);
 }

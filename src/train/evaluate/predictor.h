@@ -6,10 +6,14 @@
 #include "job/feed/columns.h"
 #include "train/evaluate/answer.h"
 #include "train/evaluate/given.h"
+#include "train/setup/stop.h"
 #include "trireme/predict.h"
 
 struct tr_predictor {
-    tr_store *store; /* that data come through */
+    pid_t process;                      /* that made it */
+    tr_store *store;                    /* that data come through */
+    const struct tr_named_source *data; /* [data_count] of the settings, borrowed */
+    int data_count;
     struct tr_job *job;
     tr_device *device;
     float *parameters; /* device: an arena, averages where wanted and kept */
@@ -24,13 +28,27 @@ struct tr_predictor {
     struct tr_job_columns columns; /* likewise */
 };
 
+/* What tr_predictor_create() makes of a checkpoint of `job` with these parameters, arena_floats floats on the
+   host, after `step` steps. `settings` have been taken; all is borrowed for the call. Returned, destroy with
+   tr_predictor_destroy().
+ */
+tr_status tr_predictor_of(const struct tr_job *job, const float *arena, int64_t step, const char *hash,
+                          const struct tr_predict_settings *settings, tr_predictor **out);
+/* The settings of a caller, with defaults where they have none. */
+tr_status tr_predict_settings_take(const struct tr_predict_settings *given, struct tr_predict_settings *out);
+
 /* The floats of a row of the output. */
 static inline int64_t tr_predictor_outputs(const tr_predictor *predictor)
 {
     return tr_shape_count(&predictor->job->model->output);
 }
 
-/* TR_EUNSUPPORTED for a language model, of which text is generated. */
+/* TR_EUNSUPPORTED in a process that was forked from the one that made the predictor. */
+static inline tr_status tr_predictor_check_process(const tr_predictor *predictor)
+{
+    return tr_process_check(predictor->process, "predictor");
+}
+/* The same, and for a language model, of which text is generated. */
 tr_status tr_predictor_check(const tr_predictor *predictor);
 /* The same, and where the output is of tokens, which leave no one row for an example. */
 tr_status tr_predictor_check_rows(const tr_predictor *predictor);

@@ -4,7 +4,9 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "data/cache/store.h"
+#include "base/text/text.h"
 #include "data/state.h"
+#include "data/tables/join.h"
 #include "data/tables/scaling.h"
 #include "train/evaluate/evaluate.h"
 
@@ -160,6 +162,7 @@ tr_status tr_predictor_evaluate(tr_predictor *predictor, const tr_source *source
     struct tr_evaluation result;
     struct collector collector = {predictor, 0, NULL,
                                   tr_job_is_classification(predictor->job) ? confusion : NULL};
+    TR_TRY(tr_predictor_check_process(predictor));
     if (confusion)
         memset(confusion, 0,
                (size_t)(tr_predictor_outputs(predictor) * tr_predictor_outputs(predictor)) *
@@ -200,13 +203,13 @@ tr_status tr_predictor_open_source(tr_predictor *predictor, const char *descript
 
 /* Whether what stands for a missing number is the mean of the training data's: their scaling knows it then.
  */
-static tr_status knows_means(const struct tr_job *job, bool *means)
+static tr_status knows_means(const char *state, bool *means)
 {
     struct tr_scaling scaling;
     int32_t classes;
     *means = false;
-    if (!job->state || !tr_state_is(job->state, "scaling")) return TR_OK;
-    TR_TRY(tr_scaling_read(job->state, &scaling, &classes));
+    if (!state || !tr_state_is(state, "scaling")) return TR_OK;
+    TR_TRY(tr_scaling_read(state, &scaling, &classes));
     *means = scaling.fill != NULL;
     tr_scaling_release(&scaling);
     return TR_OK;
@@ -217,7 +220,7 @@ tr_status tr_predictor_view(tr_predictor *predictor, const tr_source *source, tr
     const struct tr_named_source given = {"given", source};
     char description[96] = "{memory: {name: given}}";
     bool means;
-    TR_TRY(knows_means(predictor->job, &means));
+    TR_TRY(knows_means(predictor->job->state, &means));
     if (means)
         snprintf(description, sizeof description, "{memory: {name: given, missing: mean}}");
     else if (predictor->columns.fill)
@@ -226,6 +229,65 @@ tr_status tr_predictor_view(tr_predictor *predictor, const tr_source *source, tr
                  (double)predictor->columns.fill[0]);
     tr_store_give(predictor->store, &given, 1);
     tr_status status = tr_predictor_open_source(predictor, description, NULL, out);
-    tr_store_give(predictor->store, NULL, 0);
+    tr_store_give(predictor->store, predictor->data, predictor->data_count);
+    return status;
+}
+
+/* ---- several inputs ---- */
+
+/* The source of that name as a part of a join. */
+static tr_status describe_input(const tr_predictor *predictor, const char *name, struct tr_text *text)
+{
+    char *state = NULL;
+    bool means = false;
+    TR_TRY(tr_join_state_of(predictor->job->state, name, &state));
+    tr_status status = knows_means(state, &means);
+    tr_free(state);
+    tr_text_addf(text, "%s: {memory: {name: ", name);
+    tr_text_add_quoted(text, name);
+    tr_text_add(text, means ? ", missing: mean}}" : "}}");
+    return status;
+}
+
+static tr_status describe_inputs(const tr_predictor *predictor, const struct tr_named_source *inputs,
+                                 int count, char **out)
+{
+    const struct tr_source_parts *parts = &predictor->job->parts;
+    struct tr_text text = TR_TEXT_INIT;
+    tr_status status = TR_OK;
+    tr_text_add(&text, "{join: {sources: {");
+    for (int32_t k = 0; k < parts->count && status == TR_OK; k++) {
+        int i = 0;
+        while (i < count && strcmp(inputs[i].name, parts->part[k].name) != 0) i++;
+        if (k > 0) tr_text_add(&text, ", ");
+        status = i < count ? describe_input(predictor, parts->part[k].name, &text)
+                           : tr_fail(TR_ENOTFOUND, "the input \"%s\" is missing among the %d that are given",
+                                     parts->part[k].name, count);
+    }
+    tr_text_add(&text, "}}}");
+    if (status == TR_OK) return tr_text_finish(&text, out);
+    tr_text_release(&text);
+    return status;
+}
+
+tr_status tr_predictor_view_inputs(tr_predictor *predictor, const struct tr_named_source *inputs, int count,
+                                   tr_source **out)
+{
+    const int32_t wanted = predictor->job->parts.count;
+    char *description;
+    *out = NULL;
+    TR_TRY(tr_predictor_check_process(predictor));
+    if (wanted == 0)
+        return tr_fail(TR_EINVAL,
+                       "the network of \"%s\" takes one input, which has no name; take tr_predictor_view()",
+                       predictor->path);
+    if (count > wanted)
+        return tr_fail(TR_EINVAL, "%d inputs are given, the network of \"%s\" takes %d", count,
+                       predictor->path, (int)wanted);
+    TR_TRY(describe_inputs(predictor, inputs, count, &description));
+    tr_store_give(predictor->store, inputs, count);
+    tr_status status = tr_predictor_open_source(predictor, description, NULL, out);
+    tr_store_give(predictor->store, predictor->data, predictor->data_count);
+    tr_free(description);
     return status;
 }

@@ -90,6 +90,7 @@ tr_status tr_predictor_generate(tr_predictor *predictor, const struct tr_generat
     tr_generator *generator;
     int32_t *tokens = NULL;
     int64_t count;
+    TR_TRY(tr_predictor_check_process(predictor));
     TR_TRY(tr_sized_take(given, &defaults, sizeof defaults, "TR_GENERATE_SETTINGS_INIT", &settings));
     TR_TRY(check_generate(&settings));
     TR_TRY(tr_generator_create(predictor->device, predictor->job, predictor->parameters, settings.context,

@@ -16,6 +16,7 @@
 tr_status tr_predictor_check(const tr_predictor *predictor)
 {
     struct tr_predict_info info = TR_PREDICT_INFO_INIT;
+    TR_TRY(tr_predictor_check_process(predictor));
     TR_TRY(tr_predictor_info(predictor, &info));
     if (!info.language_model) return TR_OK;
     return tr_fail(
@@ -38,6 +39,7 @@ tr_status tr_predictor_check_rows(const tr_predictor *predictor)
 tr_status tr_predictor_check_features(const tr_predictor *predictor, enum tr_feature_kind given)
 {
     static const char *const names[] = {"images", "numbers", "text"};
+    TR_TRY(tr_predictor_check_process(predictor));
     if (predictor->job->features == given) return TR_OK;
     return tr_fail(TR_EINVAL, "the network of \"%s\" takes %s, not %s", predictor->path,
                    names[predictor->job->features], names[given]);
@@ -52,6 +54,8 @@ struct run {
     const uint8_t *images;
     float *floats; /* [count][floats], filled and scaled */
     const char *const *texts;
+    const int32_t *given;     /* tokens of all examples, in the place of texts */
+    const int64_t *begin;     /* [count + 1] where those of an example are */
     int32_t *length;          /* [count] tokens */
     int32_t *tokens, *offset; /* of those that go together, [room], [count + 1] */
     int64_t room;
@@ -86,13 +90,42 @@ static tr_status begin_floats(struct run *run, const float *values)
     return TR_OK;
 }
 
+static tr_status make_lengths(struct run *run)
+{
+    run->length = tr_alloc((size_t)run->count, sizeof *run->length);
+    run->offset = tr_alloc((size_t)run->count + 1, sizeof *run->offset);
+    return run->length && run->offset ? TR_OK : TR_ENOMEM;
+}
+
+static tr_status begin_tokens(struct run *run, const struct tr_examples *examples)
+{
+    const int32_t vocabulary = run->predictor->job->model->vocabulary;
+    const int64_t *begin = examples->offsets;
+    if (!begin) return tr_fail(TR_EINVAL, "tokens are given without offsets, which say where examples begin");
+    TR_TRY(make_lengths(run));
+    run->given = examples->tokens;
+    run->begin = begin;
+    for (int64_t i = 0; i < run->count; i++) {
+        if (begin[0] != 0 || begin[i + 1] <= begin[i] || begin[i + 1] - begin[i] > TR_TOKENS_MAX)
+            return tr_fail(TR_EINVAL,
+                           "offsets: example %" PRId64 " has tokens %" PRId64 " to %" PRId64
+                           "; they ascend from 0, and an example has 1 to %d tokens",
+                           i + 1, begin[i], begin[i + 1], TR_TOKENS_MAX);
+        run->length[i] = (int32_t)(begin[i + 1] - begin[i]);
+    }
+    for (int64_t i = 0; run->count > 0 && i < begin[run->count]; i++)
+        if (run->given[i] < 0 || run->given[i] >= vocabulary)
+            return tr_fail(TR_EINVAL,
+                           "token %" PRId64 " is %" PRId32 "; the network knows %" PRId32 ", counted from 0",
+                           i, run->given[i], vocabulary);
+    return TR_OK;
+}
+
 static tr_status begin_texts(struct run *run)
 {
     const tr_predictor *predictor = run->predictor;
     TR_TRY(tr_predictor_open_vocabulary(run->predictor));
-    run->length = tr_alloc((size_t)run->count, sizeof *run->length);
-    run->offset = tr_alloc((size_t)run->count + 1, sizeof *run->offset);
-    if (!run->length || !run->offset) return TR_ENOMEM;
+    TR_TRY(make_lengths(run));
     for (int64_t i = 0; i < run->count; i++) {
         int64_t tokens = tr_vocabulary_length(predictor->vocabulary, run->texts[i], strlen(run->texts[i]));
         if (tokens == 0) return tr_fail(TR_EINVAL, "text %" PRId64 " has no words; leave it out", i + 1);
@@ -107,9 +140,10 @@ static tr_status begin_texts(struct run *run)
 static tr_status begin(struct run *run, const struct tr_examples *examples)
 {
     tr_predictor *predictor = run->predictor;
-    int given = !!examples->images + !!examples->floats + !!examples->texts;
+    int given = !!examples->images + !!examples->floats + !!examples->texts + !!examples->tokens;
     if (examples->count < 0 || given != 1)
-        return tr_fail(TR_EINVAL, "%" PRId64 " examples in %d forms are given; give images, floats or texts",
+        return tr_fail(TR_EINVAL,
+                       "%" PRId64 " examples in %d forms are given; give images, floats, texts or tokens",
                        examples->count, given);
     run->count = examples->count;
     run->images = examples->images;
@@ -119,6 +153,7 @@ static tr_status begin(struct run *run, const struct tr_examples *examples)
                                                                      : TR_FEATURE_TOKENS));
     if (examples->floats) TR_TRY(begin_floats(run, examples->floats));
     if (examples->texts) TR_TRY(begin_texts(run));
+    if (examples->tokens) TR_TRY(begin_tokens(run, examples));
     if (predictor->given) return TR_OK;
     return tr_given_create(predictor->device, predictor->job, &predictor->given);
 }
@@ -128,7 +163,7 @@ static int64_t together(const struct run *run, int64_t first)
 {
     int64_t most = run->predictor->job->train.evaluate_batch, tokens = 0, count = 0;
     if (most > run->count - first) most = run->count - first;
-    if (!run->texts) return most;
+    if (!run->length) return most;
     for (; count < most; count++) {
         tokens += run->length[first + count];
         if (count > 0 && tokens > TOKENS_TOGETHER) break;
@@ -148,6 +183,11 @@ static tr_status encode(struct run *run, int64_t first, int64_t count)
         if (!run->tokens) return TR_ENOMEM;
     }
     for (int64_t i = 0; i < count; i++) {
+        if (run->given) {
+            memcpy(run->tokens + run->offset[i], run->given + run->begin[first + i],
+                   (size_t)run->length[first + i] * sizeof *run->tokens);
+            continue;
+        }
         const char *text = run->texts[first + i];
         tr_vocabulary_encode(vocabulary, text, strlen(text), run->length[first + i],
                              run->tokens + run->offset[i]);
@@ -170,10 +210,10 @@ static tr_status compute(struct run *run, int64_t first, int64_t count, float *o
     tr_predictor *predictor = run->predictor;
     const int64_t *stored = predictor->job->stored.size;
     struct tr_given_examples given = {.count = count};
-    if (run->texts) TR_TRY(encode(run, first, count));
+    if (run->length) TR_TRY(encode(run, first, count));
     if (run->images) given.images = run->images + first * stored[0] * stored[1] * stored[2];
     if (run->floats) given.floats = run->floats + first * tr_shape_count(&predictor->job->stored);
-    if (run->texts) {
+    if (run->length) {
         given.tokens = run->tokens;
         given.offset = run->offset;
     }
@@ -213,7 +253,7 @@ tr_status tr_predictor_batch(tr_predictor *predictor, const struct tr_examples *
     struct tr_examples examples;
     struct run run = {.predictor = predictor};
     TR_TRY(tr_sized_take(given, &none, sizeof none, "TR_EXAMPLES_INIT", &examples));
-    TR_TRY(tr_predictor_check(predictor));
+    if (!examples.tokens) TR_TRY(tr_predictor_check(predictor));
     tr_status status = begin(&run, &examples);
     if (status == TR_OK) status = run_all(&run, listener, user);
     release(&run);

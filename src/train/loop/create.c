@@ -14,6 +14,8 @@
 #include "train/setup/share.h"
 #include "train/setup/start.h"
 
+#define CREATING "creating the trainer"
+
 static tr_status open_job(tr_trainer *trainer, const struct tr_train_settings *settings,
                           const tr_checkpoint *checkpoint)
 {
@@ -70,8 +72,9 @@ static tr_status make_variables(tr_trainer *trainer, const struct tr_train_setti
 {
     struct trainer_variables *variables = &trainer->variables;
     struct tr_job *job = trainer->job;
-    struct tr_strategy_settings strategy = {
-        .delay_seed = settings->delay_seed, .stop = &trainer->stop, .outlives = trainer->crew.whole != NULL};
+    struct tr_strategy_settings strategy = {.delay_seed = settings->delay_seed,
+                                            .stop = &trainer->stop->asked,
+                                            .outlives = trainer->crew.whole != NULL};
     strategy.replicas_of_state = settings->replicas_of_state;
     tr_comm *comm = trainer->crew.comm;
     int threads = settings->threads;
@@ -146,6 +149,7 @@ static tr_status make_parts(tr_trainer *trainer, const struct tr_train_settings 
     tr_status opened = tr_opening_finish(&opening, status != TR_OK);
     if (status == TR_OK) status = opened;
     if (status != TR_OK) return status;
+    TR_TRY(tr_stop_check(settings->stop, CREATING));
     TR_TRY(trainer_agree_on_job(trainer, settings));
     TR_TRY(check_schedule(trainer));
     trainer_set_evaluation_hooks(trainer);
@@ -155,6 +159,7 @@ static tr_status make_parts(tr_trainer *trainer, const struct tr_train_settings 
     TR_TRY(count_steps(trainer));
     TR_TRY(checkpoint ? trainer_restore(trainer, checkpoint, settings->resume_changed)
                       : trainer_start(trainer, settings));
+    TR_TRY(tr_stop_check(settings->stop, CREATING));
     TR_TRY(tr_variables_give(trainer->variables.arenas));
     TR_TRY(trainer_agree_on_state(trainer)); /* and now all parameters are there */
     if (!checkpoint) TR_TRY(tr_variables_begin_ema(trainer->variables.arenas));
@@ -187,24 +192,31 @@ tr_status trainer_set_up(tr_trainer *trainer, const struct tr_train_settings *se
     if (settings->data_count < 0 || (settings->data_count > 0 && !settings->data))
         return tr_fail(TR_EINVAL, "data_count is %d, data %s", settings->data_count,
                        settings->data ? "given" : "NULL");
-    if (!tr_train_model_name(settings) && !settings->resume && !settings->continues)
-        return tr_fail(TR_EINVAL, "nothing to train; give a model file, or a checkpoint to resume");
-    if (settings->from && settings->resume)
+    const bool has_state = tr_checkpoint_state_is_given(&settings->state);
+    if (has_state && settings->resume)
         return tr_fail(TR_EINVAL,
-                       "a run goes on from a checkpoint of its own (`resume`), or begins with parameters "
-                       "of another (`from`); give one of them");
+                       "both `resume` and `state` are given; give the path or the state in memory");
+    if (!tr_train_model_name(settings) && !settings->resume && !has_state && !settings->continues)
+        return tr_fail(TR_EINVAL, "nothing to train; give a model file, or a checkpoint to resume");
+    if (settings->from && (settings->resume || has_state))
+        return tr_fail(TR_EINVAL,
+                       "a run goes on from a checkpoint of its own (`resume`, `state`), or begins with "
+                       "parameters of another (`from`); give one of them");
+    TR_TRY(tr_stop_check(settings->stop, CREATING));
     TR_TRY(take_paths(trainer, settings));
     TR_TRY(trainer_observe(trainer, settings));
     trainer_host_look(&trainer->host, settings);
     TR_TRY(tr_store_create(NULL, settings->data_cache, settings->data_cache_bytes, &trainer->store));
     tr_store_give(trainer->store, settings->data, settings->data_count);
     tr_store_defer(trainer->store);
+    if (settings->stop) tr_store_stop(trainer->store, &settings->stop->asked);
     if (!settings->no_memory_check) tr_store_allow_memory(trainer->store, trainer->host.room.free);
     TR_TRY(tr_train_share_store(
         trainer->crew.comm, settings->patience > 0 ? settings->patience : TR_COMM_PATIENCE, trainer->store));
     TR_TRY(tr_train_resume(trainer->crew.comm, settings, &checkpoint));
     tr_status status = open_job(trainer, settings, checkpoint);
     if (status == TR_OK) status = want_digests(trainer, settings);
+    if (status == TR_OK) status = tr_stop_check(settings->stop, CREATING);
     if (status == TR_OK) status = make_parts(trainer, settings, checkpoint);
     tr_checkpoint_close(&checkpoint);
     /* A new one comes last: a job that is refused leaves nothing behind, and what is wrong with the directory

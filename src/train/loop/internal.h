@@ -18,8 +18,16 @@
 #include "train/observe/observation.h"
 #include "train/setup/beginning.h"
 #include "train/setup/host.h"
+#include "train/setup/stop.h"
 
 #include <stdatomic.h>
+
+/* The learning rate that a program sets in the place of the schedule's; rate.c. */
+struct trainer_rate {
+    bool running; /* tr_trainer_run() is under way */
+    bool wanted;  /* a listener has set one, which all ranks take after the next step */
+    double value; /* the one that was set last; NaN: that of the schedule */
+};
 
 struct tr_trainer {
     tr_store *store; /* that data come through */
@@ -29,7 +37,10 @@ struct tr_trainer {
     int64_t steps_per_epoch;
     double tokens_per_example; /* NaN where losses are not of tokens */
     char data_digest[TR_SHA256_TEXT];
-    atomic_int stop; /* any thread and signal handlers set it */
+    struct trainer_rate rate;
+    pid_t process; /* that made it */
+    tr_stop own;   /* where the settings give none */
+    tr_stop *stop; /* theirs, borrowed, or that one: any thread and signal handlers set it */
     struct trainer_crew crew;
     struct trainer_told told;
     struct trainer_host host;
@@ -41,6 +52,12 @@ struct tr_trainer {
     struct trainer_observation observation;
     struct trainer_account account; /* of the last run */
 };
+
+/* TR_EUNSUPPORTED in a process that was forked from the one that made the trainer. */
+static inline tr_status trainer_check_process(const tr_trainer *trainer)
+{
+    return tr_process_check(trainer->process, "trainer");
+}
 
 static inline bool trainer_is_root(const tr_trainer *trainer)
 {
@@ -81,6 +98,19 @@ tr_status trainer_take_over(tr_trainer *trainer);
    Collective.
  */
 tr_status trainer_save(tr_trainer *trainer, bool gathered, char **path);
+
+/* Where a checkpoint goes that is no part of the run's history: a directory of this path, or, with `path`
+   NULL, a sink. */
+struct trainer_target {
+    const char *path;
+    struct tr_stored_sink sink;
+};
+/* Writes one there, on the root. As collective as steps are. */
+tr_status trainer_save_elsewhere(tr_trainer *trainer, const struct trainer_target *to);
+
+/* The rate that the root's program has set holds for all ranks from the next step on. Collective. */
+tr_status trainer_take_rate(tr_trainer *trainer);
+
 /* Loads parameters, optimizer and counters from the checkpoint; refuses other settings or data unless
  * `changed`. */
 tr_status trainer_restore(tr_trainer *trainer, tr_checkpoint *checkpoint, bool changed);

@@ -46,6 +46,7 @@ tr_status tr_trainer_parameter_at(const tr_trainer *trainer, int32_t index, stru
 tr_status tr_trainer_parameter(tr_trainer *trainer, const char *name, float *values, int64_t count)
 {
     const struct tr_parameter *parameter = NULL;
+    TR_TRY(trainer_check_process(trainer));
     TR_TRY(find(trainer, name, count, &parameter));
     if (!tr_variables_keep(trainer->variables.arenas, TR_ARENA_PARAMETERS, parameter->offset,
                            parameter->offset + parameter->count))
@@ -61,6 +62,7 @@ tr_status tr_trainer_parameter(tr_trainer *trainer, const char *name, float *val
 tr_status tr_trainer_set_parameter(tr_trainer *trainer, const char *name, const float *values, int64_t count)
 {
     const struct tr_parameter *parameter = NULL;
+    TR_TRY(trainer_check_process(trainer));
     TR_TRY(find(trainer, name, count, &parameter));
     if (trainer->crew.comm && tr_comm_size(trainer->crew.comm) > 1)
         return tr_fail(
@@ -73,6 +75,7 @@ tr_status tr_trainer_set_parameter(tr_trainer *trainer, const char *name, const 
             TR_EUNSUPPORTED,
             "parameter \"%s\" cannot be set while another device holds it; leave `parameters_on` out", name);
     int64_t begin = parameter->offset, end = begin + count;
+    trainer->directory.saved_step = trainer->variables.hash_step = -1;
     TR_TRY(tr_strategy_put(trainer->variables.strategy, TR_ARENA_PARAMETERS, begin, end, values));
     TR_TRY(tr_strategy_put(trainer->variables.strategy, TR_ARENA_EMA, begin, end, values));
     return tr_strategy_meet(trainer->variables.strategy, trainer->variables.step);

@@ -95,12 +95,12 @@ static bool is_due(const tr_trainer *trainer, int64_t every, int64_t *last)
 
 struct tr_train_event trainer_step_event(const tr_trainer *trainer, const struct tr_step_figures *figures)
 {
+    const struct tr_optimizer *optimizer = &trainer->job->optimizer;
     struct tr_train_event event = event_of(trainer, TR_EVENT_STEP);
     event.loss = (double)figures->loss / (double)figures->examples;
     event.accuracy = (double)figures->correct / (double)figures->examples;
     event.perplexity = tr_job_perplexity(trainer->job, event.loss);
-    event.rate = trainer->job->optimizer.rate *
-                 tr_schedule_factor(&trainer->job->optimizer.schedule, trainer->variables.step - 1);
+    event.rate = tr_schedule_rate(&optimizer->schedule, optimizer->rate, trainer->variables.step - 1);
     event.gradient_norm = (double)figures->norm;
     event.examples = figures->examples;
     return event;
@@ -318,6 +318,7 @@ tr_status trainer_rest(struct run *run)
     if (is_due(trainer, trainer->steps_per_epoch, &run->watched_step)) warn_of_changes(run);
     TR_TRY(evaluate_if_due(run));
     TR_TRY(save_if_due(run));
+    if (run->request & REQUEST_RATE) TR_TRY(trainer_take_rate(trainer));
     if (trainer->crew.comm && run->request & REQUEST_STOP) return trainer_stopped(run);
     run->request = 0;
     run->resting = false;

@@ -5,6 +5,7 @@
 #include "job/file/settings.h"
 #include "train/loop/tensors.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -61,7 +62,8 @@ static tr_status refuse_changes(tr_trainer *trainer, const tr_checkpoint *checkp
 
 static void restore_counters(tr_trainer *trainer, const struct tr_checkpoint_facts *facts)
 {
-    struct tr_plateau *plateau = &trainer->job->optimizer.schedule.plateau;
+    struct tr_schedule *schedule = &trainer->job->optimizer.schedule;
+    struct tr_plateau *plateau = &schedule->plateau;
     trainer->variables.step = facts->step;
     for (int64_t i = 0; i < facts->metric_count; i++) {
         const char *name = facts->metrics[i].name;
@@ -70,6 +72,10 @@ static void restore_counters(tr_trainer *trainer, const struct tr_checkpoint_fac
         if (strcmp(name, PLATEAU_FACTOR) == 0 && value >= 0 && value <= 1) plateau->factor = value;
         if (strcmp(name, PLATEAU_BEST) == 0 && !isnan(value)) plateau->best = value;
         if (strcmp(name, PLATEAU_WORSE) == 0 && value >= 0 && value < 0x1p53) plateau->worse = (int64_t)value;
+        if (strcmp(name, GIVEN_RATE) == 0 && value >= 0 && value <= FLT_MAX) {
+            schedule->is_given = true;
+            schedule->given = trainer->rate.value = value;
+        }
     }
 }
 
@@ -123,6 +129,7 @@ tr_status trainer_restore(tr_trainer *trainer, tr_checkpoint *checkpoint, bool c
 static bool is_newest(const tr_trainer *trainer)
 {
     int64_t latest;
+    if (strcmp(trainer->beginning.resumed, TR_CHECKPOINT_MEMORY) == 0) return false;
     char *above = tr_path_parent(trainer->beginning.resumed);
     char *there = above ? realpath(above, NULL) : NULL, *here = realpath(trainer->directory.path, NULL);
     bool same = there && here && strcmp(there, here) == 0;

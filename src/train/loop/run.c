@@ -14,6 +14,7 @@
 static tr_status nonfinite(tr_trainer *trainer, const struct tr_step_figures *figures, const char *what)
 {
     char name[256];
+    trainer->directory.saved_step = -1; /* what was saved of this step is not what the trainer has */
     TR_TRY(tr_strategy_locate_nonfinite(trainer->variables.strategy,
                                         trainer->variables.step + figures->steps - 1, name, sizeof name));
     return tr_fail(
@@ -40,6 +41,7 @@ static tr_status do_step(tr_trainer *trainer, int32_t request, bool goes_on, str
 tr_status tr_trainer_step(tr_trainer *trainer, struct tr_train_event *out)
 {
     struct tr_step_figures figures;
+    TR_TRY(trainer_check_process(trainer));
     if (out) TR_TRY(tr_sized_check(out, "TR_TRAIN_EVENT_INIT"));
     double start = tr_clock_seconds();
     if (trainer->variables.step >= trainer->job->train.steps)
@@ -58,7 +60,8 @@ static int32_t requests(const tr_trainer *trainer)
 {
     double every = trainer->job->train.checkpoint_seconds;
     bool due = every > 0 && tr_clock_seconds() - trainer->directory.saved_at >= every;
-    return (trainer->stop ? REQUEST_STOP : 0) | (due && trainer_is_root(trainer) ? REQUEST_SAVE : 0);
+    return (trainer->stop->asked ? REQUEST_STOP : 0) | (trainer->rate.wanted ? REQUEST_RATE : 0) |
+           (due && trainer_is_root(trainer) ? REQUEST_SAVE : 0);
 }
 
 /* A trace that cannot be written now may be later; the run goes on. */
@@ -87,6 +90,8 @@ static void take_marks(struct run *run)
         .saved_step = trainer->directory.saved_step,
         .best = trainer->best,
         .plateau = trainer->job->optimizer.schedule.plateau,
+        .rate_is_given = trainer->job->optimizer.schedule.is_given,
+        .given_rate = trainer->job->optimizer.schedule.given,
         .reported_seconds = run->reported_seconds,
         .progressed_seconds = run->progressed_seconds,
         .reported_examples = run->reported_examples,
@@ -106,6 +111,8 @@ static void go_back_to_marks(struct run *run)
     trainer->directory.saved_step = marks->saved_step;
     trainer->best = marks->best;
     trainer->job->optimizer.schedule.plateau = marks->plateau;
+    trainer->job->optimizer.schedule.is_given = marks->rate_is_given;
+    trainer->job->optimizer.schedule.given = marks->given_rate;
     run->reported_seconds = marks->reported_seconds;
     run->progressed_seconds = marks->progressed_seconds;
     run->reported_examples = marks->reported_examples;
@@ -142,7 +149,8 @@ static tr_status go_on(struct run *run)
         if (trainer->variables.step >= trainer->job->train.steps ||
             trainer_best_ends_early(&trainer->best, &trainer->job->train))
             return trainer_finish(run);
-        if (trainer->stop && !trainer->crew.comm && !tr_strategy_has_begun(trainer->variables.strategy))
+        if (trainer->stop->asked && !trainer->crew.comm &&
+            !tr_strategy_has_begun(trainer->variables.strategy))
             return trainer_stopped(run);
         TR_TRY(step_on(run));
     }
@@ -243,6 +251,7 @@ tr_status tr_trainer_run(tr_trainer *trainer, tr_train_listener listener, void *
         .kept_step = trainer->variables.step,
         .watched_step = trainer->variables.step,
     };
+    TR_TRY(trainer_check_process(trainer));
     trainer->directory.saved_at = tr_clock_seconds();
     trainer_account_begin(&trainer->account, trainer->variables.step);
     if (trainer->crew.comm) tr_comm_statistics_reset(trainer->crew.comm);
@@ -251,9 +260,11 @@ tr_status tr_trainer_run(tr_trainer *trainer, tr_train_listener listener, void *
     trainer->crew.is_root = trainer_is_root(trainer);
     if (!follows) trainer_journal_start(trainer);
     tr_recording_enter(&trainer->observation.recording);
-    tr_status status = follows
-                           ? tr_strategy_run_worker(trainer->variables.strategy, &trainer->stop, REQUEST_STOP)
-                           : lead(&run);
+    trainer->rate.running = true;
+    tr_status status =
+        follows ? tr_strategy_run_worker(trainer->variables.strategy, &trainer->stop->asked, REQUEST_STOP)
+                : lead(&run);
+    trainer->rate.running = false;
     if (status == TR_EPEER && !follows)
         tr_fail_in(status, "after step %lld of %lld", (long long)trainer->variables.step,
                    (long long)trainer->job->train.steps);

@@ -10,6 +10,8 @@ struct marks {
     int64_t reported_step, evaluated_step, kept_step, tested_step, watched_step, saved_step;
     struct trainer_best best;
     struct tr_plateau plateau;
+    bool rate_is_given;
+    double given_rate;
     double reported_seconds, progressed_seconds;
     int64_t reported_examples, progressed_examples;
 };
@@ -35,7 +37,7 @@ struct run {
 };
 
 /* What a rank may request for; all do it together after the step. */
-enum request { REQUEST_STOP = 1, REQUEST_SAVE = 2 };
+enum request { REQUEST_STOP = 1, REQUEST_SAVE = 2, REQUEST_RATE = 4 };
 
 /* ---- advice.c ---- */
 

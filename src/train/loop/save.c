@@ -9,19 +9,29 @@
 
 /* ---- writing ---- */
 
+static tr_status save_to(const struct trainer_target *to, const struct tr_checkpoint_content *content)
+{
+    return to->path ? tr_checkpoint_save_at(to->path, content) : tr_checkpoint_pack(&to->sink, content);
+}
+
 /* The present hash has been noted. */
 static tr_status write_checkpoint(tr_trainer *trainer, const struct trainer_tensors *tensors,
-                                  const struct tr_stored_giver *giver, const char *text, char **path)
+                                  const struct tr_stored_giver *giver, const char *text,
+                                  const struct trainer_target *to, char **path)
 {
     const struct tr_job *job = trainer->job;
-    const struct tr_plateau *plateau = &job->optimizer.schedule.plateau;
-    struct tr_checkpoint_metric metrics[TRAINER_BEST_METRICS + PLATEAU_METRICS] = {
+    const struct tr_schedule *schedule = &job->optimizer.schedule;
+    const struct tr_plateau *plateau = &schedule->plateau;
+    struct tr_checkpoint_metric metrics[TRAINER_BEST_METRICS + PLATEAU_METRICS + 1] = {
         [TRAINER_BEST_METRICS] = {PLATEAU_FACTOR, plateau->factor},
         {PLATEAU_BEST, plateau->best},
         {PLATEAU_WORSE, (double)plateau->worse},
     };
     trainer_best_write(&trainer->best, metrics);
-    const int plateaus = job->optimizer.schedule.kind == TR_SCHEDULE_PLATEAU ? PLATEAU_METRICS : 0;
+    int64_t metric_count = TRAINER_BEST_METRICS;
+    if (schedule->kind == TR_SCHEDULE_PLATEAU) metric_count += PLATEAU_METRICS;
+    if (schedule->is_given)
+        metrics[metric_count++] = (struct tr_checkpoint_metric){GIVEN_RATE, schedule->given};
     struct tr_checkpoint_file files[] = {
         {TR_JOB_FILE, text, strlen(text)},
         {job->input.state, job->state, job->state ? strlen(job->state) : 0},
@@ -34,7 +44,7 @@ static tr_status write_checkpoint(tr_trainer *trainer, const struct trainer_tens
                   .data_digest = trainer->data_digest,
                   .parameter_hash = trainer->variables.hash,
                   .metrics = metrics,
-                  .metric_count = TRAINER_BEST_METRICS + plateaus},
+                  .metric_count = metric_count},
         .files = files,
         .file_count = job->input.state && job->state ? 2 : 1,
     };
@@ -43,18 +53,19 @@ static tr_status write_checkpoint(tr_trainer *trainer, const struct trainer_tens
         content.group[i].count = tensors->count[i];
         content.group[i].giver = giver;
     }
+    if (to) return save_to(to, &content);
     return trainer_directory_save(&trainer->directory, job->train.keep, &content,
                                   trainer->best.kept.step == trainer->variables.step, path);
 }
 
 /* The root's part of saving. */
 static tr_status save_here(tr_trainer *trainer, const struct trainer_tensors *tensors,
-                           const struct tr_stored_giver *giver, char **path)
+                           const struct tr_stored_giver *giver, const struct trainer_target *to, char **path)
 {
     char *text;
     TR_TRY(trainer_digest_data(trainer));
     TR_TRY(tr_job_text(trainer->job, &text));
-    tr_status status = write_checkpoint(trainer, tensors, giver, text, path);
+    tr_status status = write_checkpoint(trainer, tensors, giver, text, to, path);
     tr_free(text);
     return status;
 }
@@ -71,12 +82,12 @@ static tr_status note_saved_hash(tr_trainer *trainer)
 }
 
 /* The same where the root has everything, gathered if need be. */
-static tr_status save_whole(tr_trainer *trainer, char **path)
+static tr_status save_whole(tr_trainer *trainer, const struct trainer_target *to, char **path)
 {
     struct trainer_tensors tensors = {0};
     TR_TRY(note_saved_hash(trainer));
     tr_status status = trainer_tensors_list(trainer, NULL, &tensors);
-    if (status == TR_OK) status = save_here(trainer, &tensors, NULL, path);
+    if (status == TR_OK) status = save_here(trainer, &tensors, NULL, to, path);
     trainer_tensors_release(&tensors);
     return status;
 }
@@ -132,7 +143,8 @@ static tr_status give(void *user, int64_t index, uint64_t at, const void **piece
 }
 
 /* *status becomes how the root's writing went, on the root. */
-static tr_status save_pieces(tr_trainer *trainer, char **path, int32_t *status)
+static tr_status save_pieces(tr_trainer *trainer, const struct trainer_target *to, char **path,
+                             int32_t *status)
 {
     struct trainer_tensors tensors = {0};
     struct stream stream = {.trainer = trainer, .tensors = &tensors};
@@ -143,7 +155,7 @@ static tr_status save_pieces(tr_trainer *trainer, char **path, int32_t *status)
         tr_comm_abort(trainer->crew.comm, tr_error_message()); /* the others count on us */
     settle_stream(&stream);
     if (stream.status == TR_OK && trainer_is_root(trainer))
-        *status = (int32_t)save_here(trainer, &tensors, &giver, path);
+        *status = (int32_t)save_here(trainer, &tensors, &giver, to, path);
     /* The others bring all pieces, also where the root cannot write them. */
     while (stream.status == TR_OK && stream.group < TR_CHECKPOINT_GROUPS) {
         const float *values;
@@ -157,30 +169,36 @@ static tr_status save_pieces(tr_trainer *trainer, char **path, int32_t *status)
 /* ---- saving ---- */
 
 /* *status becomes how the root's writing went, on all. */
-static tr_status save(tr_trainer *trainer, bool gathered, char **path, int32_t *status)
+static tr_status save(tr_trainer *trainer, bool gathered, const struct trainer_target *to, char **path,
+                      int32_t *status)
 {
     if (!gathered && !tr_strategy_is_spread(trainer->variables.strategy))
         TR_TRY(trainer_variables_gather(&trainer->variables));
     if (tr_strategy_saves_pieces(trainer->variables.strategy))
-        TR_TRY(save_pieces(trainer, path, status));
+        TR_TRY(save_pieces(trainer, to, path, status));
     else if (trainer_is_root(trainer))
-        *status = (int32_t)save_whole(trainer, path);
+        *status = (int32_t)save_whole(trainer, to, path);
     return tr_strategy_share(trainer->variables.strategy, status, sizeof *status);
+}
+
+/* The same, with one outcome for all. */
+static tr_status save_together(tr_trainer *trainer, bool gathered, const struct trainer_target *to,
+                               char **path)
+{
+    int32_t how = TR_OK;
+    TR_TRY(save(trainer, gathered, to, path, &how));
+    if (how == TR_OK || trainer_is_root(trainer)) return (tr_status)how;
+    return tr_fail((tr_status)how, "rank 0 could not save the checkpoint of step %lld",
+                   (long long)trainer->variables.step);
 }
 
 tr_status trainer_save(tr_trainer *trainer, bool gathered, char **path)
 {
     char *own = NULL;
-    int32_t how = TR_OK;
     if (path) *path = NULL;
     if (!trainer->directory.path)
         return tr_fail(TR_EINVAL, "there is no output directory to save to; set `out`");
-    tr_status status = save(trainer, gathered, &own, &how);
-    if (status == TR_OK && how != TR_OK)
-        status = trainer_is_root(trainer)
-                     ? (tr_status)how
-                     : tr_fail((tr_status)how, "rank 0 could not save the checkpoint of step %lld",
-                               (long long)trainer->variables.step);
+    tr_status status = save_together(trainer, gathered, NULL, &own);
     if (status == TR_OK) {
         trainer->directory.saved_step = trainer->variables.step;
         trainer->directory.saved_at = tr_clock_seconds();
@@ -188,4 +206,10 @@ tr_status trainer_save(tr_trainer *trainer, bool gathered, char **path)
     }
     if (status != TR_OK || !path) tr_free(own);
     return status;
+}
+
+tr_status trainer_save_elsewhere(tr_trainer *trainer, const struct trainer_target *to)
+{
+    TR_TRY(trainer_check_process(trainer));
+    return save_together(trainer, false, to, NULL);
 }

@@ -5,6 +5,7 @@
 #include "job/tensors.h"
 #include "train/loop/internal.h"
 
+#define GIVEN_RATE "given_rate" /* where a program has set one */
 /* Of a plateau schedule only. */
 #define PLATEAU_FACTOR  "plateau_factor"
 #define PLATEAU_BEST    "plateau_best"

@@ -5,6 +5,9 @@
 #include "base/fail.h"
 #include "train/setup/join.h"
 
+#include <math.h>
+#include <unistd.h>
+
 tr_status tr_trainer_create(const struct tr_train_settings *given, tr_trainer **out)
 {
     struct tr_train_settings full, *settings = &full;
@@ -31,6 +34,9 @@ tr_status trainer_create(const struct tr_train_settings *settings, tr_comm *comm
     trainer_told_begin(&trainer->told);
     trainer_beginning_begin(&trainer->beginning);
     trainer_variables_begin(&trainer->variables);
+    trainer->process = getpid();
+    trainer->stop = settings->stop ? settings->stop : &trainer->own;
+    trainer->rate.value = NAN;
     trainer_best_begin(&trainer->best);
     trainer_directory_begin(&trainer->directory);
     trainer_observation_begin(&trainer->observation);
@@ -50,7 +56,8 @@ tr_status trainer_create(const struct tr_train_settings *settings, tr_comm *comm
 void tr_trainer_destroy(tr_trainer **handle)
 {
     tr_trainer *trainer = *handle;
-    if (!trainer) return;
+    *handle = NULL;
+    if (!trainer || trainer_check_process(trainer) != TR_OK) return; /* its threads cannot be waited for */
     trainer_observation_close(&trainer->observation);
     trainer_evaluation_release(&trainer->evaluation);
     trainer_variables_release(&trainer->variables);
@@ -72,7 +79,7 @@ void tr_trainer_destroy(tr_trainer **handle)
 
 void tr_trainer_stop(tr_trainer *trainer)
 {
-    trainer->stop = 1;
+    trainer->stop->asked = 1;
 }
 
 bool tr_trainer_is_reporter(const tr_trainer *trainer)
@@ -87,12 +94,8 @@ bool tr_trainer_is_reporter(const tr_trainer *trainer)
 
 tr_status tr_trainer_hash(tr_trainer *trainer, char hex[65])
 {
+    TR_TRY(trainer_check_process(trainer));
     return trainer_variables_hash(&trainer->variables, hex);
-}
-
-tr_status tr_trainer_save(tr_trainer *trainer, char **path)
-{
-    return trainer_save(trainer, false, path);
 }
 
 /* ---- for the rest of the library, and imports ---- */

@@ -7,6 +7,7 @@
 #include "base/numbers/hash.h"
 #include "base/place.h"
 
+#include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@
 struct choice {
     int64_t files;               /* that the checkpoint has; 0: there is none */
     int64_t bytes;               /* of all of them */
+    int32_t packed;              /* it lies in the root's memory: `bytes` go to all, no files */
     char digest[TR_SHA256_TEXT]; /* of its manifest, which has checksums of all the rest */
     char path[4096];
 };
@@ -57,6 +59,8 @@ static tr_status open_chosen(const struct tr_train_settings *settings, tr_checkp
     int64_t step = -1;
     if (settings->continues && settings->out) TR_TRY(tr_checkpoint_latest(settings->out, &step));
     if (step >= 0) return tr_checkpoint_open(settings->out, out);
+    if (tr_checkpoint_state_is_given(&settings->state))
+        return tr_checkpoint_open_state(&settings->state, out);
     return settings->resume ? tr_checkpoint_open(settings->resume, out) : TR_OK;
 }
 
@@ -85,6 +89,14 @@ static tr_status describe(const tr_checkpoint *checkpoint, struct tr_file_names 
     for (int64_t i = 0; i < names->count; i++) TR_TRY(add_size(path, names->name[i], &choice->bytes));
     choice->files = names->count;
     memcpy(choice->path, path, strlen(path) + 1);
+    return TR_OK;
+}
+
+/* The bytes of a checkpoint in memory, from the root to all. */
+static tr_status spread_packed(tr_comm *comm, char *bytes, size_t size)
+{
+    for (size_t at = 0; at < size; at += PIECE)
+        TR_TRY(spread(comm, bytes + at, size - at < PIECE ? size - at : PIECE));
     return TR_OK;
 }
 
@@ -170,6 +182,18 @@ static tr_status copy_files(tr_comm *comm, const struct choice *choice, const st
     return status;
 }
 
+static tr_status receive_packed(tr_comm *comm, int64_t bytes, tr_checkpoint **out)
+{
+    if (bytes < 0 || (uint64_t)bytes > SIZE_MAX)
+        return tr_fail(TR_EMISMATCH, "rank 0 sends a checkpoint of %" PRId64 " bytes", bytes);
+    char *packed = tr_alloc((size_t)bytes, 1);
+    if (!packed) return TR_ENOMEM;
+    tr_status status = spread_packed(comm, packed, (size_t)bytes);
+    if (status == TR_OK) return tr_checkpoint_open_packed(packed, (size_t)bytes, true, out);
+    tr_free(packed);
+    return status;
+}
+
 static tr_status follow_root(tr_comm *comm, tr_checkpoint **out)
 {
     struct choice choice;
@@ -178,6 +202,7 @@ static tr_status follow_root(tr_comm *comm, tr_checkpoint **out)
     bool wanted;
     TR_TRY(spread(comm, &choice, sizeof choice));
     choice.path[sizeof choice.path - 1] = '\0';
+    if (choice.packed) return receive_packed(comm, choice.bytes, out);
     if (choice.files == 0) return TR_OK;
     bool here =
         digest_manifest(choice.path, digest) == TR_OK && memcmp(digest, choice.digest, sizeof digest) == 0;
@@ -194,6 +219,14 @@ static tr_status lead(tr_comm *comm, tr_checkpoint *checkpoint)
     struct choice choice = {0};
     struct tr_file_names names = {0};
     bool wanted = false;
+    size_t size = 0;
+    void *packed = checkpoint ? (void *)(uintptr_t)tr_checkpoint_packed(checkpoint, &size) : NULL;
+    if (packed) {
+        choice.packed = 1;
+        choice.bytes = (int64_t)size;
+        TR_TRY(spread(comm, &choice, sizeof choice));
+        return spread_packed(comm, packed, size);
+    }
     tr_status status = checkpoint ? describe(checkpoint, &names, &choice) : TR_OK;
     if (status == TR_OK) status = spread(comm, &choice, sizeof choice);
     if (status == TR_OK && checkpoint) status = ask_for_copies(comm, false, &wanted);

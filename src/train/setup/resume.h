@@ -10,10 +10,10 @@
 #define TR_RESUME_PLACE "resume"
 
 /* Opens what the settings ask for: the newest good checkpoint of `out` with `continues`, if there is one,
-   else `resume`; *out is NULL where that is nothing. The root chooses. Ranks that find the same checkpoint
-   at the same path open it there; others get a copy from the root, so that it needs to lie on the root's
-   host only. Collective with a communicator (NULL: alone). Returned, close with tr_checkpoint_close(). Errors
-   as for tr_checkpoint_open(). */
+   else `state`, else `resume`; *out is NULL where that is nothing. The root chooses. Ranks that find the same
+   checkpoint at the same path open it there; others get a copy from the root, so that it needs to lie on the
+   root's host only. Collective with a communicator (NULL: alone). Returned, close with tr_checkpoint_close().
+   Errors as for tr_checkpoint_open(). */
 tr_status tr_train_resume(tr_comm *comm, const struct tr_train_settings *settings, tr_checkpoint **out);
 
 #endif

@@ -78,7 +78,11 @@ static void memory_is_that_of_a_trainer(void **state)
             settings.threads = 1;
             assert_int_equal(tr_trainer_create(&settings, &trainer), TR_OK);
             assert_int_equal(tr_trainer_info(trainer, &info), TR_OK);
-            assert_int_equal(tr_summary_make(models[i], &sets[k], 1, &summary), TR_OK);
+            assert_int_equal(
+                tr_summary_make(
+                    &(struct tr_inspect_settings){.path = models[i], .set = &sets[k], .set_count = 1},
+                    &summary),
+                TR_OK);
             int64_t promised =
                 summary.parameter_bytes + summary.gradient_bytes + summary.state_bytes + summary.pass_bytes;
             assert_true(promised <= info.memory && info.memory - promised < 512);
@@ -92,7 +96,10 @@ static void operations_are_counted(void **state)
 {
     (void)state;
     struct tr_summary summary;
-    assert_int_equal(tr_summary_make("image.yaml", NULL, 0, &summary), TR_OK);
+    assert_int_equal(
+        tr_summary_make(&(struct tr_inspect_settings){.path = "image.yaml", .set = NULL, .set_count = 0},
+                        &summary),
+        TR_OK);
     /* 10 x 10 pixels of 4 filters over 3 x 3 x 2; 5 x 5 x 4 maxima of 4; 100 x 3 products. */
     int64_t conv = 2 * 100 * 4 * 18, pool = summary.layer[1].operations, dense = 2 * 100 * 3;
     assert_int_equal(summary.layer[0].operations, conv);
@@ -114,6 +121,83 @@ static void no_data_are_needed(void **state)
     tr_text_free(text);
     assert_int_equal(tr_inspect("missing.yaml", NULL, 0, &text), TR_ENOTFOUND);
     assert_int_equal(tr_inspect(".", NULL, 0, &text), TR_ENOTFOUND); /* no checkpoint in there */
+}
+
+/* What the text of a file says, its path says, too; but for the line that names it. */
+static void models_need_no_file(void **state)
+{
+    (void)state;
+    struct tr_file_content file;
+    assert_int_equal(tr_file_read("adam.yaml", 1 << 20, &file), TR_OK);
+    for (int json = 0; json < 2; json++) {
+        struct tr_inspect_settings settings = TR_INSPECT_SETTINGS_INIT;
+        char *by_path = NULL, *by_text = NULL, *rest;
+        settings.json = json;
+        settings.path = "adam.yaml";
+        assert_int_equal(tr_inspect_model(&settings, &by_path), TR_OK);
+        settings.model_text = file.data;
+        assert_int_equal(tr_inspect_model(&settings, &rest), TR_EINVAL);
+        assert_non_null(strstr(tr_error_message(), "2 of `path`, `model_text` and `state`"));
+        settings.path = NULL;
+        settings.model_name = "adam.yaml";
+        assert_int_equal(tr_inspect_model(&settings, &by_text), TR_OK);
+        assert_string_equal(by_path, by_text);
+        tr_text_free(by_path);
+        tr_text_free(by_text);
+        settings.model_text = "layers: [{no_such: 3}]\n";
+        assert_int_equal(tr_inspect_model(&settings, &rest), TR_EINVAL);
+        assert_non_null(strstr(tr_error_message(), "adam.yaml:1:"));
+        settings.model_text = NULL;
+        assert_int_equal(tr_inspect_model(&settings, &rest), TR_EINVAL);
+    }
+    tr_file_content_free(&file);
+}
+
+/* The input follows from data in memory; and the checkpoint of such a run is looked at where it lies, in
+ * memory. */
+static void memory_is_looked_at(void **state)
+{
+    (void)state;
+    static float numbers[8][3];
+    static int32_t classes[8] = {0, 1, 2, 1, 0, 2, 1, 0};
+    static const char model[] = "layers: [{dense: 3}]\noptimizer: {rule: sgd, rate: 0.1}\n"
+                                "train: {batch: 4, microbatches: 2, steps: 3}\n";
+    struct tr_arrays arrays = TR_ARRAYS_INIT;
+    struct tr_inspect_settings settings = TR_INSPECT_SETTINGS_INIT;
+    struct tr_train_settings training = TR_TRAIN_SETTINGS_INIT;
+    tr_source *source = NULL;
+    tr_trainer *trainer = NULL;
+    char *text = NULL, hash[65];
+    void *bytes;
+    size_t size;
+    arrays.features = (struct tr_array){numbers, TR_ARRAY_FLOAT32, 2, {8, 3}, {0}};
+    arrays.labels = (struct tr_array){classes, TR_ARRAY_INT32, 1, {8}, {0}};
+    assert_int_equal(tr_source_from_arrays(&arrays, &source), TR_OK);
+    const struct tr_named_source data = {"train", source};
+    settings.model_text = training.model_text = model;
+    settings.data = training.data = &data;
+    settings.data_count = training.data_count = 1;
+    settings.json = 1;
+    training.threads = 1;
+    assert_int_equal(tr_inspect_model(&settings, &text), TR_OK);
+    assert_non_null(strstr(text, "\"parameters\": 12"));
+    tr_text_free(text);
+    assert_int_equal(tr_trainer_create(&training, &trainer), TR_OK);
+    assert_int_equal(tr_trainer_run(trainer, NULL, NULL), TR_OK);
+    assert_int_equal(tr_trainer_hash(trainer, hash), TR_OK);
+    assert_int_equal(tr_trainer_save_state(trainer, &bytes, &size), TR_OK);
+    tr_trainer_destroy(&trainer);
+    settings.model_text = NULL;
+    settings.state.bytes = bytes;
+    settings.state.size = size;
+    assert_int_equal(tr_inspect_model(&settings, &text), TR_OK);
+    assert_non_null(strstr(text, hash));
+    assert_non_null(strstr(text, "(memory)"));
+    tr_text_free(text);
+    settings.state.size = size / 2;
+    assert_int_equal(tr_inspect_model(&settings, &text), TR_EFORMAT);
+    tr_state_free(bytes);
+    tr_source_close(&source);
 }
 
 /* Of a packed file of images it takes the head: what is wrong at the end it does not see. */
@@ -138,7 +222,9 @@ static void images_are_not_unpacked(void **state)
                               "layers: [flatten, {dense: 3}]\n"
                               "optimizer: {rule: sgd, rate: 0.1}\n"
                               "train: {batch: 4, microbatches: 2, epochs: 2}\n");
-    if (tr_summary_make("packed.yaml", NULL, 0, &summary) != TR_OK) fail_msg("%s", tr_error_message());
+    if (tr_summary_make(&(struct tr_inspect_settings){.path = "packed.yaml", .set = NULL, .set_count = 0},
+                        &summary) != TR_OK)
+        fail_msg("%s", tr_error_message());
     assert_int_equal(summary.job->model->input.size[0], SIDE);
     assert_int_equal(summary.job->train.steps, 2 * 8);
     tr_summary_release(&summary);
@@ -203,6 +289,8 @@ int main(void)
         cmocka_unit_test(memory_is_that_of_a_trainer),
         cmocka_unit_test(operations_are_counted),
         cmocka_unit_test(no_data_are_needed),
+        cmocka_unit_test(models_need_no_file),
+        cmocka_unit_test(memory_is_looked_at),
         cmocka_unit_test(images_are_not_unpacked),
         cmocka_unit_test(sizes_that_cannot_be_counted_are_refused),
         cmocka_unit_test(memory_may_fail_anywhere),

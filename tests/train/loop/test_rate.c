@@ -1,0 +1,165 @@
+/* The learning rate that a program sets between steps: that of a job that has it, on all ranks alike, and
+ * kept. */
+#include "support/ranks.h"
+
+#include "train/loop/trainer.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+/* A family with dropout, moments and a moving average, of 15 steps. */
+static void begin(struct job *job)
+{
+    for (int i = 0; i < family_count; i++)
+        if (strcmp(families[i].name, "mnist-mlp") == 0) family_job(job, &families[i], family_place);
+    job->settings.steps = 12;
+    job_set(job, "train.log_every=1");
+    job->settings.set = job->set;
+}
+
+static void steps(tr_trainer *trainer, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) must_train(tr_trainer_step(trainer, NULL));
+}
+
+static void finish(tr_trainer **trainer, char hash[65])
+{
+    must_train(tr_trainer_run(*trainer, NULL, NULL));
+    must_train(tr_trainer_hash(*trainer, hash));
+    tr_trainer_destroy(trainer);
+}
+
+static void hash_undisturbed(char hash[65])
+{
+    struct job job;
+    begin(&job);
+    tr_trainer *trainer = job_trainer(&job);
+    finish(&trainer, hash);
+}
+
+static void test_rate_is_that_of_a_job(void **state)
+{
+    struct job job;
+    char expected[65], hash[65];
+    double rate;
+    struct tr_train_event event = TR_TRAIN_EVENT_INIT;
+    (void)state;
+    begin(&job);
+    job_set(&job, "optimizer.rate=0.0078125");
+    job_set(&job, "optimizer.schedule=constant");
+    tr_trainer *trainer = job_trainer(&job);
+    finish(&trainer, expected);
+    begin(&job);
+    trainer = job_trainer(&job);
+    must_train(tr_trainer_set_rate(trainer, 0.0078125));
+    must_train(tr_trainer_rate(trainer, &rate));
+    assert_true(rate == 0.0078125);
+    must_train(tr_trainer_step(trainer, &event));
+    assert_true(event.rate == 0.0078125);
+    finish(&trainer, hash);
+    assert_string_equal(hash, expected);
+    /* And back again. */
+    hash_undisturbed(expected);
+    begin(&job);
+    trainer = job_trainer(&job);
+    must_train(tr_trainer_set_rate(trainer, 3));
+    must_train(tr_trainer_set_rate(trainer, NAN));
+    finish(&trainer, hash);
+    assert_string_equal(hash, expected);
+    begin(&job);
+    trainer = job_trainer(&job);
+    assert_int_equal(tr_trainer_set_rate(trainer, -1), TR_EINVAL);
+    assert_int_equal(tr_trainer_set_rate(trainer, INFINITY), TR_EINVAL);
+    assert_int_equal(tr_trainer_set_rate(trainer, 1e39), TR_EINVAL);
+    finish(&trainer, hash);
+    assert_string_equal(hash, expected);
+}
+
+/* A listener that sets the rate after the fourth step, so that it holds from the sixth on. */
+static int slow_down(void *user, const struct tr_train_event *event)
+{
+    if (event->kind == TR_EVENT_STEP && event->step == 4) must_train(tr_trainer_set_rate(user, 0.0009765625));
+    if (event->kind == TR_EVENT_STEP && event->step > 5) assert_true(event->rate == 0.0009765625);
+    if (event->kind == TR_EVENT_STEP && event->step <= 5) assert_true(event->rate != 0.0009765625);
+    return 0;
+}
+
+static void *run_slowed(void *user)
+{
+    struct rank *rank = user;
+    tr_trainer *trainer = NULL;
+    rank->outcome = (struct outcome){.status = trainer_create(rank->settings, rank->comm, &trainer)};
+    if (rank->outcome.status == TR_OK) rank->outcome.status = tr_trainer_run(trainer, slow_down, trainer);
+    if (rank->outcome.status == TR_OK) rank->outcome.status = tr_trainer_hash(trainer, rank->outcome.hash);
+    if (rank->outcome.status != TR_OK)
+        snprintf(rank->outcome.message, sizeof rank->outcome.message, "%s", tr_error_message());
+    tr_trainer_destroy(&trainer);
+    tr_comm_destroy(&rank->comm);
+    return NULL;
+}
+
+static void test_rate_on_all_ranks(void **state)
+{
+    struct job job;
+    struct rank ranks[3];
+    struct outcome alone = {.status = TR_OK};
+    (void)state;
+    /* Between steps, by hand. */
+    begin(&job);
+    tr_trainer *trainer = job_trainer(&job);
+    steps(trainer, 5);
+    must_train(tr_trainer_set_rate(trainer, 0.0009765625));
+    finish(&trainer, alone.hash);
+    static const struct {
+        const char *strategy;
+        int ranks;
+    } ways[] = {{"allreduce", 1}, {"allreduce", 3}, {"parameter-server", 3}, {"pipeline", 2}};
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        begin(&job);
+        job.settings.strategy = ways[i].strategy;
+        run_ranks_by(run_slowed, &job.settings, ways[i].ranks, 0, ranks);
+        expect_well(ranks, ways[i].ranks, ways[i].strategy);
+        assert_string_equal(ranks[0].outcome.hash, alone.hash);
+    }
+}
+
+static void test_rate_is_kept(void **state)
+{
+    struct job job;
+    char expected[65], hash[65];
+    void *bytes = NULL;
+    size_t size = 0;
+    double rate;
+    (void)state;
+    begin(&job);
+    tr_trainer *trainer = job_trainer(&job);
+    steps(trainer, 3);
+    must_train(tr_trainer_set_rate(trainer, 0.1));
+    steps(trainer, 2);
+    must_train(tr_trainer_save_state(trainer, &bytes, &size));
+    finish(&trainer, expected);
+    begin(&job);
+    job.settings.state = (struct tr_run_state){.bytes = bytes, .size = size};
+    trainer = job_trainer(&job);
+    must_train(tr_trainer_rate(trainer, &rate));
+    assert_true(rate == 0.1);
+    finish(&trainer, hash);
+    assert_string_equal(hash, expected);
+    tr_state_free(bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rate_is_that_of_a_job),
+        cmocka_unit_test(test_rate_on_all_ranks),
+        cmocka_unit_test(test_rate_is_kept),
+    };
+    return cmocka_run_group_tests(tests, family_place_make, family_place_remove);
+}

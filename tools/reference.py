@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""The reference of the C interface, made from the words in its headers.
+
+    tools/reference.py DIRECTORY    writes manual pages: trireme_train(3) of trireme/train.h, and so on, and one for
+                                    each function and structure that leads there
+    tools/reference.py --check      names what has no words: functions, structures, enumerations and their members,
+                                    types of functions; exits with 1 if there is something
+
+The headers are plain C99 of one style. A comment belongs to the declaration that follows it, and to those that follow
+that one without a blank line or another comment; a member has its comment behind it or above it.
+"""
+
+import pathlib
+import re
+import sys
+
+HEADERS = pathlib.Path(__file__).resolve().parents[1] / "include" / "trireme"
+
+COMMENT = re.compile(r"/\*.*?\*/", re.S)
+DECLARATION = re.compile(
+    r"^(?:TR_API [^;{]+;|typedef [^;{]+;|(?:typedef )?(?:struct|enum) \w+ \{.*?^\}[^;]*;)", re.S | re.M
+)
+
+
+def blank_preprocessor(text):
+    """Lines of the preprocessor, and what is for C++ alone, as empty lines."""
+    text = re.sub(r"^#ifdef __cplusplus\n(.*?)^#(?:else|endif)", lambda m: "\n" * m[0].count("\n"), text, flags=re.S | re.M)
+    return re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", lambda m: "\n" * m[0].count("\n"), text, flags=re.M)
+
+
+def words_of(comment):
+    """The text of a comment, without its frame."""
+    lines = comment[2:-2].strip("\n").split("\n")
+    lines = [re.sub(r"^\s*\* ?|^\s{3}", "", line) if i else line.strip() for i, line in enumerate(lines)]
+    return "\n".join(line.rstrip() for line in lines).strip()
+
+
+class Declaration:
+    def __init__(self, code, words, start):
+        self.code, self.words, self.start = code, words, start
+        match = (
+            re.match(r"(?:typedef )?(?:struct|enum) (\w+) \{", code)
+            or re.match(r"typedef .*?\(\*(\w+)\)", code, re.S)
+            or re.match(r"typedef .*?(\w+);", code, re.S)
+            or re.search(r"(\w+)\(", code)
+        )
+        self.name = match[1]
+
+    def members(self):
+        """Pairs of the code of a member and whether it has words."""
+        if not re.match(r"(?:typedef )?(?:struct|enum) \w+ \{", self.code):
+            return
+        body = self.code[self.code.index("{") + 1 : self.code.rindex("}")]
+        end = "," if re.match(r"(?:typedef )?enum", self.code) else ";"
+        plain = COMMENT.sub(lambda m: "\x01" + "\n" * m[0].count("\n") + "\x02", body)
+        above = False
+        for part in re.finditer(r"\x01\s*\x02|[^\x01\x02" + end + r"]+[" + end + r"]?", plain):
+            code = part[0].strip()
+            if part[0].startswith("\x01"):
+                above = True
+            elif code:
+                behind = re.match(r"[ \t]*\n?[ \t]*\x01", plain[part.end() :])
+                yield " ".join(code.split()), above or bool(behind)
+                above = False if not behind else False
+
+
+def read(path):
+    """The words of a header, and its declarations."""
+    text = path.read_text()
+    head = words_of(COMMENT.search(text)[0])
+    plain = blank_preprocessor(text)
+    declarations, words, last = [], "", 0
+    for match in re.finditer(COMMENT.pattern + "|" + DECLARATION.pattern, plain, re.S | re.M):
+        if "\n\n" in plain[last : match.start()]:
+            words = ""
+        last = match.end()
+        if match[0].startswith("/*"):
+            words = words_of(match[0])
+        else:
+            declarations.append(Declaration(match[0], words, match.start()))
+    return head, declarations
+
+
+def check():
+    bad = 0
+    for path in sorted(HEADERS.glob("*.h")):
+        _, declarations = read(path)
+        found = {declaration.name for declaration in declarations}
+        for name in re.findall(r"^TR_API [^;]*?(\w+)\(", COMMENT.sub("", path.read_text()), re.M):
+            if name not in found:
+                print(f"{path.name}: {name}() is not understood by {sys.argv[0]}")
+                bad += 1
+        for declaration in declarations:
+            opaque = re.match(r"typedef struct (\w+) \1;", declaration.code)
+            if not declaration.words and not opaque:
+                print(f"{path.name}: {declaration.name} has no words")
+                bad += 1
+            for code, has_words in declaration.members():
+                if not has_words and not re.match(r"size_t size;", code):
+                    print(f"{path.name}: {declaration.name}: \"{code}\" has no words")
+                    bad += 1
+    return bad
+
+
+# ---- manual pages ----
+
+
+def escape(text):
+    text = text.replace("\\", "\\e").replace("-", "\\-")
+    return re.sub(r"^([.'])", r"\\&\1", text, flags=re.M)
+
+
+def page(path, version):
+    head, declarations = read(path)
+    name = f"trireme_{path.stem}"
+    first = re.split(r"[.:;]\s", head, maxsplit=1)[0].rstrip(".").replace("\n", " ")
+    out = [f'.TH {name.upper()} 3 "" "Trireme {version}" "C interface of Trireme"', ".SH NAME"]
+    names = [d.name for d in declarations if d.code.startswith("TR_API")]
+    out += [", ".join([name] + names) + " \\- " + escape(first), ".SH SYNOPSIS", ".nf", f"#include <trireme/{path.name}>", ".fi"]
+    out += [".SH DESCRIPTION", ".nf", escape(head), ".fi"]
+    for declaration in declarations:
+        out += [f".SS {declaration.name}", ".nf", escape(declaration.code), ".fi"]
+        if declaration.words:
+            out += [".PP", ".nf", escape(declaration.words), ".fi"]
+    out += [".SH SEE ALSO", "trireme(1), trireme\\-model(5)"]
+    return name, "\n".join(out) + "\n", [d.name for d in declarations]
+
+
+def write(directory):
+    target = pathlib.Path(directory) / "man3"
+    target.mkdir(parents=True, exist_ok=True)
+    cmake = (HEADERS.parents[1] / "CMakeLists.txt").read_text()
+    version = re.search(r"VERSION (\d+\.\d+\.\d+)", cmake)[1]
+    for path in sorted(HEADERS.glob("*.h")):
+        name, text, names = page(path, version)
+        if not names:
+            continue
+        (target / f"{name}.3").write_text(text)
+        for each in names:
+            (target / f"{each}.3").write_text(f".so man3/{name}.3\n")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    if sys.argv[1] == "--check":
+        sys.exit(1 if check() else 0)
+    write(sys.argv[1])
