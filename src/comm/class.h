@@ -23,6 +23,7 @@ struct tr_transfer {
     size_t bytes;
     int peer, tag;
     bool sends;
+    bool words;  /* ranks decide by its contents, however long: a simulation cannot do without them */
     bool done;   /* set by the transport's `test`, or by `start` */
     bool broken; /* the transport failed, see tr_comm_tolerate(): never done, and not to be tested */
     int gate;    /* the phase of its operation that needs it done, see operation.h */
@@ -132,8 +133,8 @@ static inline int tr_island_agent(const struct tr_islands *islands, int island, 
     return islands->member[islands->start[island] + islands->place[rank] % tr_island_size(islands, island)];
 }
 
-/* How messages of many ranks go (comm/sums/route.h): by the number of islands and bytes; all to all; in rounds,
-   wherever there are two. The last two are for tests. */
+/* How messages of many ranks go (comm/sums/route.h): by the number of islands and bytes; all to all; in
+   rounds, wherever there are two. The last two are for tests. */
 enum tr_routing { TR_ROUTING_AUTO, TR_ROUTING_DIRECT, TR_ROUTING_TREE };
 
 /* The head of every transport's own structure. */

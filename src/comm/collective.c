@@ -131,6 +131,52 @@ tr_status tr_comm_broadcast(tr_comm *comm, int root, void *data, size_t bytes, c
     return status;
 }
 
+/* ---- gather: along the binomial tree in which a broadcast of rank 0 goes, upward ---- */
+
+/* Bytes of the ranks [first, end), as many of them as there are. */
+static size_t bytes_between(const tr_comm *comm, const tr_ticket *ticket, int first, int end)
+{
+    return (size_t)(ticket->share[end < comm->size ? end : comm->size] - ticket->share[first]);
+}
+
+static tr_status enter_to_root(tr_comm *comm, tr_ticket *ticket)
+{
+    int me = comm->rank, low = me > 0 ? me & -me : comm->size;
+    if (ticket->phase == 1 && me > 0)
+        return tr_ticket_send(comm, ticket, me - low, ticket->data + ticket->share[me],
+                              bytes_between(comm, ticket, me, me + low), TR_GATE_LAST);
+    for (int step = 1; ticket->phase == 0 && step < low && me + step < comm->size; step *= 2)
+        TR_TRY(tr_ticket_receive(comm, ticket, me + step, ticket->data + ticket->share[me + step],
+                                 bytes_between(comm, ticket, me + step, me + 2 * step), 0));
+    return TR_OK;
+}
+
+static tr_status start_to_root(tr_comm *comm, void *data, const int64_t *bound, const char *name,
+                               tr_ticket **out)
+{
+    int rounds = 1;
+    while (1 << rounds < comm->size) rounds++;
+    tr_ticket *ticket;
+    TR_TRY(tr_ticket_take_collective(comm, "gather", name, rounds + 1, 0, &ticket));
+    memcpy(ticket->share, bound, ((size_t)comm->size + 1) * sizeof *bound);
+    ticket->data = data;
+    ticket->words = true;
+    ticket->enter = enter_to_root;
+    ticket->last = 1;
+    TR_TRY(tr_ticket_start(comm, ticket));
+    *out = ticket;
+    return TR_OK;
+}
+
+tr_status tr_comm_gather(tr_comm *comm, void *data, const int64_t *bound, const char *name, tr_ticket **out)
+{
+    *out = NULL;
+    pthread_mutex_lock(&comm->lock);
+    tr_status status = start_to_root(comm, data, bound, name, out);
+    pthread_mutex_unlock(&comm->lock);
+    return status;
+}
+
 /* ---- all-gather ---- */
 
 /* Shares go to the other islands; then the members of an island tell each other that all is there. */

@@ -142,6 +142,10 @@ tr_status tr_comm_barrier(tr_comm *comm, tr_ticket **out);
 /* `data` of `root` comes to all. */
 tr_status tr_comm_broadcast(tr_comm *comm, int root, void *data, size_t bytes, const char *name,
                             tr_ticket **out);
+/* Bytes [bound[r], bound[r + 1]) of `data` come from rank r to rank 0; others have room for all, too, of
+   which what is not theirs may be changed. A few messages a rank. bound[size + 1] ascends from 0 and is
+   borrowed for the call. */
+tr_status tr_comm_gather(tr_comm *comm, void *data, const int64_t *bound, const char *name, tr_ticket **out);
 /* Bytes [bound[r], bound[r + 1]) of `data` come from rank r to all; bound[size + 1] ascends from 0 and is
    borrowed for the call. With a window, `data` lies in it and is the one copy that all ranks of a host share:
    only shares from other hosts are moved, and by starting, a rank declares that it no longer reads what
@@ -149,7 +153,8 @@ tr_status tr_comm_broadcast(tr_comm *comm, int root, void *data, size_t bytes, c
 tr_status tr_comm_all_gather(tr_comm *comm, void *data, const int64_t *bound, tr_window *window,
                              const char *name, tr_ticket **out);
 
-/* How sums run along the tree of base/numbers/tree.h over `leaves` leaves, of which rank r brings [bound[r], bound[r
+/* How sums run along the tree of base/numbers/tree.h over `leaves` leaves, of which rank r brings [bound[r],
+   bound[r
    + 1]) as the values of the nodes that tr_tree_cover() gives. bound[size + 1] ascends from 0 to `leaves` and
    is borrowed for the call; a rank may bring nothing. With a window, ranks of a host read each other's nodes
    there; else all goes by messages: the sum is the same to the bit. All ranks pass the same bounds and either

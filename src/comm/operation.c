@@ -47,7 +47,7 @@ static tr_status furnish(tr_comm *comm, tr_ticket *ticket, int transfers, size_t
     if (!ticket->share) return TR_ENOMEM;
     if (ticket->places < places) { /* it may be from before the ranks knew their hosts */
         tr_free(ticket->inbox);
-        ticket->inbox = tr_alloc((size_t)places, 2 * sizeof *ticket->inbox);
+        ticket->inbox = tr_alloc((size_t)places + 2 * TR_PLACE_ROUNDS, 2 * sizeof *ticket->inbox);
         ticket->places = ticket->inbox ? places : 0;
         if (!ticket->inbox) return TR_ENOMEM;
     }
@@ -121,6 +121,7 @@ static struct tr_transfer *add(const tr_comm *comm, tr_ticket *ticket, struct tr
     struct tr_transfer *fresh = &ticket->transfer[ticket->transfers++];
     *fresh = transfer;
     fresh->tag = ticket->tag;
+    fresh->words = ticket->words;
     return fresh;
 }
 

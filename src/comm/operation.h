@@ -13,7 +13,8 @@
 
 #include "comm/class.h"
 
-#define TR_GATE_LAST 1000 /* of transfers that only the end of the operation waits for */
+#define TR_PLACE_ROUNDS 16   /* in which at most 2^16 ranks of a host hear of each other */
+#define TR_GATE_LAST    1000 /* of transfers that only the end of the operation waits for */
 
 /* How shares go to all islands. */
 struct tr_spread {
@@ -27,6 +28,7 @@ struct tr_spread {
 
 struct tr_ticket {
     const char *kind, *name; /* "reduce-scatter", and the caller's name or NULL */
+    bool words;              /* ranks decide by what it moves, see struct tr_transfer */
     bool collective;         /* all ranks take part: the death of any ends it */
     int tag;                 /* of its messages */
     int phase, last;
@@ -59,7 +61,8 @@ struct tr_ticket {
     struct tr_sum sum;
     char *data;
     size_t bytes;
-    /* [places][2]: what the ranks of the host announce, in the order of their places from this rank on. */
+    /* [places][2]: what the ranks of the host announce, in the order of their places from this rank on; and
+       behind that, for each round, what this rank sent of what all announce alike, and what came. */
     int64_t *inbox;
     int places;
     char *scratch; /* [scratch_bytes], kept from use to use */

@@ -154,6 +154,7 @@ static tr_status start_combine(tr_comm *comm, void *block, size_t bytes, tr_comb
     ticket->data = block;
     ticket->bytes = bytes;
     ticket->combine = combine;
+    ticket->words = true;
     ticket->enter = few ? enter_combine_few : enter_combine;
     ticket->last = few ? JOIN : TELL;
     TR_TRY(tr_ticket_start(comm, ticket));

@@ -4,12 +4,12 @@
 #include "base/fail.h"
 #include "comm/program.h"
 #include "strategy/class.h"
-#include "strategy/driver.h"
 
 #include <string.h>
 
-#define HOLLOW_LEAST ((size_t)4096)
-#define BUSY         0.8 /* share of the time from which on a link holds all back */
+#define HOLLOW_LEAST                                                                                         \
+    ((size_t)4096) /* bytes of messages that are numbers, where they are not marked as words */
+#define BUSY 0.8   /* share of the time from which on a link holds all back */
 
 const char *const tr_bottleneck_names[] = {[TR_BOTTLENECK_COMPUTING] = "computing",
                                            [TR_BOTTLENECK_LINK] = "a host's link",
@@ -113,14 +113,6 @@ static tr_status play_apart(struct stage *stage, tr_strategy *strategy, struct p
     return tr_strategy_end(strategy);
 }
 
-/* Messages from so many bytes on are nothing but numbers: the largest ones with words are the ranks' reports.
- */
-static size_t hollow_from(int ranks)
-{
-    size_t reports = (size_t)ranks * sizeof(struct tr_report) + 1;
-    return reports > HOLLOW_LEAST ? reports : HOLLOW_LEAST;
-}
-
 static tr_status play(struct stage *stage, int rank)
 {
     const struct tr_strategy_settings settings = {0};
@@ -137,7 +129,7 @@ static tr_status play(struct stage *stage, int rank)
     TR_TRY_GOTO(tr_strategy_meet(strategy, 0), out);
     player->memory = tr_strategy_memory(strategy);
     player->works = rank < strategy->size - strategy->servers;
-    tr_sim_hollow(stage->sim, hollow_from(stage->rehearsal->ranks));
+    tr_sim_hollow(stage->sim, HOLLOW_LEAST);
     status = tr_strategy_is_asynchronous(strategy) ? play_apart(stage, strategy, player, rank)
                                                    : play_together(stage, strategy, player, rank);
 out:

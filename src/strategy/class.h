@@ -153,6 +153,7 @@ struct tr_range {
 
 /* Of the driver: */
 struct tr_report;
+struct tr_digest;
 struct tr_pending_steps;
 
 /* The head of every strategy's own structure. */
@@ -189,7 +190,8 @@ struct tr_strategy {
     int64_t ahead;                                        /* see tr_strategy_take_ahead() */
     float *piece;                                         /* [TR_STRATEGY_PIECE], see tr_strategy_bring() */
     /* The driver's: */
-    struct tr_report *reports; /* of all replicas of all ranks */
+    struct tr_report *reports; /* of all replicas of all ranks, on the root; else those of this rank's */
+    struct tr_digest *digest;  /* of all, on all ranks */
     int64_t report_count;
     float sums[TR_PASS_SUMS]; /* of loss and of correctness over the ranks, once the step is open */
     bool open, spoilt;        /* the loss is known; it is not finite, and nothing is applied */

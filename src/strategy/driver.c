@@ -31,7 +31,8 @@ tr_status tr_driver_create(tr_strategy *strategy)
                              : tr_driver_is_together(strategy) ? 1
                                                                : (int64_t)strategy->size;
     strategy->reports = tr_alloc_zero((size_t)strategy->report_count, sizeof *strategy->reports);
-    if (!strategy->reports) return TR_ENOMEM;
+    strategy->digest = tr_alloc_zero(1, sizeof *strategy->digest);
+    if (!strategy->reports || !strategy->digest) return TR_ENOMEM;
     TR_TRY(tr_device_alloc_pinned(strategy->holder, sizeof *strategy->answer, (void **)&strategy->answer));
     return tr_driver_make_pending(strategy);
 }
@@ -41,6 +42,7 @@ void tr_driver_destroy(tr_strategy *strategy)
     tr_driver_release_pending(strategy);
     tr_device_free_pinned(strategy->holder, strategy->answer);
     tr_free(strategy->reports);
+    tr_free(strategy->digest);
 }
 
 /* ---- judging ---- */
@@ -347,57 +349,72 @@ static void join_reports(void *into_, const void *from_)
     into->request |= from->request;
 }
 
-static tr_status exchange(tr_strategy *strategy)
+/* Of replicas apart: the root has the reports of all, whose sum does not depend on the ranks. */
+static tr_status gather_reports(tr_strategy *strategy)
 {
     int64_t bound[TR_STRATEGY_RANKS + 1];
     tr_ticket *ticket = NULL;
-    if (!strategy->comm) return TR_OK;
-    if (tr_driver_is_together(strategy) && !strategy->replica_bound) {
-        tr_status status = tr_comm_combine(strategy->comm, strategy->reports, sizeof *strategy->reports,
-                                           join_reports, "end of step", &ticket);
-        return tr_strategy_wait(strategy, status, ticket);
-    }
     for (int r = 0; r <= strategy->size; r++)
         bound[r] = tr_driver_first_report(strategy, r) * (int64_t)sizeof *strategy->reports;
-    tr_status status =
-        tr_comm_all_gather(strategy->comm, strategy->reports, bound, NULL, "end of round", &ticket);
+    tr_status status = tr_comm_gather(strategy->comm, strategy->reports, bound, "end of round", &ticket);
+    TR_TRY(tr_strategy_wait(strategy, status, ticket));
+    if (strategy->rank == 0) tr_driver_digest(strategy->reports, strategy->report_count, strategy->digest);
+    ticket = NULL;
+    status =
+        tr_comm_broadcast(strategy->comm, 0, strategy->digest, sizeof *strategy->digest, "round", &ticket);
     return tr_strategy_wait(strategy, status, ticket);
 }
 
-const struct tr_report *tr_driver_first_bad(const tr_strategy *strategy)
+static tr_status exchange(tr_strategy *strategy)
 {
-    const struct tr_report *bad = NULL;
-    for (int64_t i = 0; i < strategy->report_count; i++) {
-        const struct tr_report *report = &strategy->reports[i];
-        if (report->bad_step >= 0 && (!bad || report->bad_step < bad->bad_step)) bad = report;
+    tr_ticket *ticket = NULL;
+    if (strategy->comm && !tr_driver_is_together(strategy)) return gather_reports(strategy);
+    if (strategy->comm) {
+        tr_status status = tr_comm_combine(strategy->comm, strategy->reports, sizeof *strategy->reports,
+                                           join_reports, "end of step", &ticket);
+        TR_TRY(tr_strategy_wait(strategy, status, ticket));
     }
-    return bad;
+    tr_driver_digest(strategy->reports, strategy->report_count, strategy->digest);
+    return TR_OK;
+}
+
+void tr_driver_digest(const struct tr_report *reports, int64_t count, struct tr_digest *out)
+{
+    struct tr_report all = {.bad_step = -1};
+    out->replica = -1;
+    for (int64_t i = 0; i < count; i++) {
+        const struct tr_report *report = &reports[i];
+        all.loss += report->loss;
+        all.correct += report->correct;
+        all.norms += report->norms;
+        all.examples += report->examples;
+        all.measured += report->measured;
+        all.skipped += report->skipped;
+        all.request |= report->request;
+        if (report->bad_step < 0 || (all.bad_step >= 0 && report->bad_step >= all.bad_step)) continue;
+        all.bad_step = report->bad_step;
+        all.bad_loss = report->bad_loss;
+        out->replica = i;
+    }
+    out->all = all;
 }
 
 /* The figures of a round of `steps` steps that begins at `step`. */
 static void sum_up(const tr_strategy *strategy, int64_t step, int64_t steps, struct tr_step_figures *figures)
 {
-    const struct tr_report *bad = tr_driver_first_bad(strategy);
-    double loss = 0, correct = 0, norms = 0;
-    int64_t measured = 0;
-    for (int64_t i = 0; i < strategy->report_count; i++) {
-        const struct tr_report *report = &strategy->reports[i];
-        figures->request |= report->request;
-        figures->skipped |= report->skipped > 0;
-        loss += report->loss;
-        correct += report->correct;
-        norms += report->norms;
-        measured += report->measured;
-        figures->examples += report->examples;
-    }
-    figures->steps = bad ? bad->bad_step - step + 1 : steps;
-    figures->loss = (float)loss;
-    figures->correct = (float)correct;
-    if (measured > 0) figures->norm = (float)(norms / (double)measured);
+    const struct tr_report *all = &strategy->digest->all;
+    bool bad = strategy->digest->replica >= 0;
+    figures->request = all->request;
+    figures->skipped = all->skipped > 0;
+    figures->examples = all->examples;
+    figures->steps = bad ? all->bad_step - step + 1 : steps;
+    figures->loss = (float)all->loss;
+    figures->correct = (float)all->correct;
+    if (all->measured > 0) figures->norm = (float)(all->norms / (double)all->measured);
     if (!bad) return;
     figures->skipped = false;
-    figures->bad_loss = bad->bad_loss;
-    figures->poisoned = !bad->bad_loss;
+    figures->bad_loss = all->bad_loss;
+    figures->poisoned = !all->bad_loss;
 }
 
 tr_status tr_driver_round(tr_strategy *strategy, int64_t step, int32_t request,

@@ -17,6 +17,13 @@ struct tr_report {
     int32_t request;      /* of the rank */
 };
 
+/* What all ranks know of a round: of constant size, however many replicas there are. */
+struct tr_digest {
+    struct tr_report
+        all;         /* reports of all, added up; of the replica that came to an end first, where it did */
+    int64_t replica; /* that one; -1: none did */
+};
+
 /* Whether all ranks train one replica. */
 static inline bool tr_driver_is_together(const tr_strategy *strategy)
 {
@@ -31,8 +38,8 @@ static inline int64_t tr_driver_first_report(const tr_strategy *strategy, int ra
     return tr_driver_is_together(strategy) ? 0 : rank;
 }
 
-/* The replica that came to an end first in the last round, NULL if none did. */
-const struct tr_report *tr_driver_first_bad(const tr_strategy *strategy);
+/* Adds up reports, in their order. */
+void tr_driver_digest(const struct tr_report *reports, int64_t count, struct tr_digest *out);
 
 /* Memory for reports, once the class's `begin` has been called. Local. TR_ENOMEM. */
 tr_status tr_driver_create(tr_strategy *strategy);

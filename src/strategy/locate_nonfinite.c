@@ -30,8 +30,7 @@ static tr_status locate_spread(tr_strategy *strategy, int64_t step, char *name, 
 /* Of replicas apart, the rank that has the bad one tells all. */
 static tr_status locate_replica(tr_strategy *strategy, int64_t step, char *name, size_t size)
 {
-    const struct tr_report *bad = tr_driver_first_bad(strategy);
-    int64_t replica = bad ? bad - strategy->reports : 0;
+    int64_t replica = strategy->digest->replica < 0 ? 0 : strategy->digest->replica;
     int owner = 0;
     tr_ticket *ticket = NULL;
     while (tr_driver_first_report(strategy, owner + 1) <= replica) owner++;

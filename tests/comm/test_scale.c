@@ -307,9 +307,9 @@ static void test_hosts(void **state)
         int ranks = cases[i].ranks, a_host = cases[i].a_host, hosts = ranks / a_host;
         struct taken most, all;
         run(ranks, a_host, ranks);
-        /* Places, and that all is over: 16 bytes of each neighbour. */
+        /* The place that all nodes have, 16 bytes in each round; that all is over, without any. */
         int rounds = a_host <= 4 ? a_host - 1 : log_of(a_host);
-        int64_t words = ranks * 16 * (int64_t)(a_host - 1);
+        int64_t words = ranks * 16 * (int64_t)rounds;
         int between = hosts <= 4 ? hosts - 1 : log_of(hosts);
         all = sum_of(ranks, REDUCE, &most);
         expect(all.bytes == (hosts - 1) * DATA + words, "reduce-scatter sends (H - 1) P between hosts", ranks,

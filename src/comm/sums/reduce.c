@@ -19,6 +19,7 @@
 #include "base/fail.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 /* ---- phases ---- */
 
@@ -38,35 +39,113 @@ static tr_status receive_nodes(tr_comm *comm, tr_ticket *ticket)
     return TR_OK;
 }
 
+/* Where nodes lie in the part of their rank: offset and stride. Strides that are none: */
+enum { NO_NODES = -1, DIFFERENT = -2 };
+
+static bool brings_nodes(const tr_comm *comm, const tr_ticket *ticket)
+{
+    const struct tr_reduction *reduction = ticket->reduction;
+    return reduction->window && ticket->nodes && reduction->nodes[comm->rank] > 0;
+}
+
 /* Our nodes are ready, and lie where our place in the inbox says. */
 static void write_place(const tr_comm *comm, tr_ticket *ticket)
 {
     const struct tr_reduction *reduction = ticket->reduction;
     ticket->inbox[0] = ticket->inbox[1] = 0;
-    if (!reduction->window || !ticket->nodes || reduction->nodes[comm->rank] == 0) return;
+    if (!brings_nodes(comm, ticket)) return;
     ticket->inbox[0] =
         (const char *)ticket->nodes - (char *)tr_window_part(reduction->window, comm->rank, NULL);
     ticket->inbox[1] = ticket->stride;
 }
 
-/* Few members tell all others; else each tells in round k what 2^k of them have said. */
-static tr_status tell_places(tr_comm *comm, tr_ticket *ticket, int round)
+/* What this rank sent in a round, and what came, of places that all have alike. */
+static int64_t *sent_in(const tr_ticket *ticket, int round)
+{
+    return ticket->inbox + 2 * ticket->places + 4 * round;
+}
+
+static int64_t *came_in(const tr_ticket *ticket, int round)
+{
+    return sent_in(ticket, round) + 2;
+}
+
+/* Joins a place with another; who has no nodes has any place. */
+static void join_place(int64_t place[2], const int64_t other[2])
+{
+    if (other[1] == NO_NODES) return;
+    if (place[1] == NO_NODES)
+        memcpy(place, other, 2 * sizeof *place);
+    else if (place[0] != other[0] || place[1] != other[1])
+        place[1] = DIFFERENT;
+}
+
+static int members_of(const tr_ticket *ticket)
+{
+    return tr_island_size(ticket->reduction->islands, ticket->reduction->island);
+}
+
+/* The member `distance` behind this rank, around. */
+static int member_at(const tr_comm *comm, const tr_ticket *ticket, int distance)
 {
     const struct tr_islands *islands = ticket->reduction->islands;
-    int members = tr_island_size(islands, ticket->reduction->island), place = islands->place[comm->rank];
-    const int *member = islands->member + islands->start[ticket->reduction->island];
+    int members = members_of(ticket), place = islands->place[comm->rank];
+    return islands
+        ->member[islands->start[ticket->reduction->island] + (place + distance + members) % members];
+}
+
+/* In round k each tells 2^k members more where nodes lie, as long as all that it heard of agree. */
+static tr_status tell_common_place(tr_comm *comm, tr_ticket *ticket, int round)
+{
+    int64_t *sent = sent_in(ticket, round);
+    size_t bytes = 2 * sizeof *sent;
+    memcpy(sent, round > 0 ? sent_in(ticket, round - 1) : ticket->inbox, bytes);
+    if (round == 0 && !brings_nodes(comm, ticket)) sent[1] = NO_NODES;
+    if (round > 0) join_place(sent, came_in(ticket, round - 1));
+    atomic_thread_fence(memory_order_seq_cst); /* what we wrote comes before the message */
+    TR_TRY(tr_ticket_receive(comm, ticket, member_at(comm, ticket, 1 << round), came_in(ticket, round), bytes,
+                             round));
+    return tr_ticket_send(comm, ticket, member_at(comm, ticket, -(1 << round)), sent, bytes, TR_GATE_LAST);
+}
+
+/* After all rounds: whether all nodes lie alike; then that is in the inbox for all. */
+static bool have_common_place(tr_ticket *ticket, int rounds)
+{
+    int64_t place[2];
+    memcpy(place, sent_in(ticket, rounds - 1), sizeof place);
+    join_place(place, came_in(ticket, rounds - 1));
+    if (place[1] == DIFFERENT) return false;
+    if (place[1] == NO_NODES) place[0] = place[1] = 0;
+    for (int i = 1; i < members_of(ticket); i++) memcpy(ticket->inbox + 2 * i, place, sizeof place);
+    return true;
+}
+
+/* Few members tell all others; else each tells in round k what 2^k of them have said. */
+static tr_status tell_all_places(tr_comm *comm, tr_ticket *ticket, int round)
+{
+    int members = members_of(ticket);
     bool few = tr_comm_is_few(comm, members);
     atomic_thread_fence(memory_order_seq_cst); /* what we wrote comes before the message */
     for (int i = few ? 1 : 1 << round; i < members; i++) {
         int count = few ? 1 : i < members - i ? i : members - i;
         size_t bytes = 2 * (size_t)count * sizeof *ticket->inbox;
-        TR_TRY(tr_ticket_receive(comm, ticket, member[(place + i) % members], ticket->inbox + 2 * i, bytes,
-                                 round));
-        TR_TRY(tr_ticket_send(comm, ticket, member[(place + members - i) % members], ticket->inbox, bytes,
-                              TR_GATE_LAST));
+        TR_TRY(tr_ticket_receive(comm, ticket, member_at(comm, ticket, i), ticket->inbox + 2 * i, bytes,
+                                 ticket->phase));
+        TR_TRY(tr_ticket_send(comm, ticket, member_at(comm, ticket, -i), ticket->inbox, bytes, TR_GATE_LAST));
         if (!few) break;
     }
     return TR_OK;
+}
+
+/* Many members find out whether all nodes lie alike, by messages of constant size; only if not, each tells
+   all that it has heard. */
+static tr_status tell_places(tr_comm *comm, tr_ticket *ticket, int phase)
+{
+    if (tr_comm_is_few(comm, members_of(ticket))) return tell_all_places(comm, ticket, phase);
+    int rounds = ticket->sending / 2;
+    if (phase < rounds) return tell_common_place(comm, ticket, phase);
+    if (have_common_place(ticket, rounds)) return TR_OK;
+    return tell_all_places(comm, ticket, phase - rounds);
 }
 
 /* Whatever another rank says about its nodes must lie in its part. */

@@ -52,12 +52,20 @@ static const struct tr_route *choose_route(const tr_comm *comm, const struct tr_
     return tree ? &reduction->tree : &reduction->direct;
 }
 
+/* In which members of the island tell each other their places: many try in half of them whether these agree.
+ */
+static int place_rounds(const tr_comm *comm, const struct tr_reduction *reduction)
+{
+    bool few = tr_comm_is_few(comm, tr_island_size(reduction->islands, reduction->island));
+    return (few ? 1 : 2) * tr_notify_rounds(comm, reduction->islands);
+}
+
 /* Which phases there are. */
 static void plan_phases(const tr_comm *comm, tr_ticket *ticket, bool own)
 {
     bool spreads = ticket->held || (ticket->gathers && !ticket->everything);
     int rounds = ticket->route->rounds > 0 ? ticket->route->rounds : 1;
-    ticket->sending = own ? 0 : tr_notify_rounds(comm, ticket->reduction->islands);
+    ticket->sending = own ? 0 : place_rounds(comm, ticket->reduction);
     ticket->summing = own ? 1 : ticket->sending + rounds;
     /* The sum of a transport is in phase 0; that of the caller has no phase. */
     ticket->spreading = own || ticket->held ? ticket->summing : ticket->summing + 1;
@@ -84,7 +92,7 @@ static tr_status plan(tr_comm *comm, struct tr_reduction *reduction, tr_ticket *
     arguments->spread.at = *scratch;
     *scratch += arguments->spread.scratch;
     *transfers = 1 + arguments->route->hops + arguments->spread.transfers +
-                 tr_notify_transfers(comm, reduction->islands) +
+                 2 * tr_notify_transfers(comm, reduction->islands) +
                  tr_notify_transfers(comm, reduce_neighbours(comm, arguments));
     return TR_OK;
 }

@@ -87,7 +87,7 @@ static void deliver(struct message *message)
 {
     tr_sim *sim = message->sim;
     struct tr_transfer *send = message->send, *receive = message->receive;
-    bool fits = receive->bytes == message->bytes, hollow = message->bytes >= sim->hollow;
+    bool fits = receive->bytes == message->bytes, hollow = message->bytes >= sim->hollow && !receive->words;
     const void *data = message->copy ? message->copy : send ? send->data : NULL;
     if (fits && data && !hollow && message->bytes > 0) memcpy(receive->data, data, message->bytes);
     if (!fits) receive->came = message->bytes;
@@ -321,7 +321,7 @@ static tr_status set_out(struct message *message, struct tr_transfer *send)
         if (is_carried(message)) send_word(message, message->from, notice);
         return TR_OK;
     }
-    bool copies = send->bytes > 0 && send->bytes < sim->hollow;
+    bool copies = send->bytes > 0 && (send->words || send->bytes < sim->hollow);
     if (copies && !(message->copy = tr_alloc(send->bytes, 1))) return TR_ENOMEM;
     if (copies) memcpy(message->copy, send->data, send->bytes);
     message->holders = 1;

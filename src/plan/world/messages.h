@@ -66,7 +66,8 @@ struct tr_sim {
     struct end *end; /* [ranks] */
     int *host;       /* [ranks] */
     struct message *messages;
-    size_t hollow; /* messages of so many bytes or more have no contents; SIZE_MAX: all have */
+    size_t
+        hollow; /* messages of so many bytes or more that are no words have no contents; SIZE_MAX: all have */
     uint64_t changes;
 };
 

@@ -40,7 +40,8 @@ double tr_sim_busiest(const tr_sim *sim);
 
 /* ---- for the rank that runs ---- */
 
-/* From now on contents of messages of `least` bytes or more do not matter, on all ranks. */
+/* From now on contents of messages of `least` bytes or more do not matter, on all ranks, unless they are words
+   (struct tr_transfer). */
 void tr_sim_hollow(tr_sim *sim, size_t least);
 /* The rank computes for so many seconds, and its operations move on meanwhile. Not from within a function of
  * its communicator. */

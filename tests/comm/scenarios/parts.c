@@ -9,9 +9,10 @@
 #include <string.h>
 
 /* All that is done on parts; what is left out takes long and is no different. */
-static const char *const on_parts[] = {"exchange",       "order",      "cancel",  "refusals",      "barrier",
-                                       "broadcast",      "all_gather", "window",  "window_gather", "agree",
-                                       "sums_in_window", "all_reduce", "buckets", "bytes"};
+static const char *const on_parts[] = {"exchange",   "order",         "cancel", "refusals",
+                                       "barrier",    "broadcast",     "gather", "all_gather",
+                                       "window",     "window_gather", "agree",  "sums_in_window",
+                                       "all_reduce", "buckets",       "bytes"};
 
 static const char *run_all(tr_comm *part)
 {

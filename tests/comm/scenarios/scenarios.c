@@ -164,6 +164,25 @@ static const char *broadcast(tr_comm *comm)
     return NULL;
 }
 
+/* What ranks have comes to the first, and stays with the others. */
+static const char *gather(tr_comm *comm)
+{
+    int size = tr_comm_size(comm), me = tr_comm_rank(comm);
+    unsigned char data[64 * RANKS + 1];
+    int64_t bound[RANKS + 1];
+    for (int uneven = 0; uneven < 2; uneven++) {
+        tr_ticket *ticket;
+        for (int i = 0; i <= size; i++) bound[i] = uneven ? 3 * i * i : 64 * i;
+        memset(data, 0, sizeof data);
+        paint(data + bound[me], bound[me + 1] - bound[me], me, uneven);
+        CHECK_DONE(comm, &ticket, tr_comm_gather(comm, data, bound, "test", &ticket));
+        for (int i = 0; i < size; i++)
+            if (me == 0 || i == me)
+                CHECK_RUN(check_paint(data + bound[i], bound[i + 1] - bound[i], i, uneven));
+    }
+    return NULL;
+}
+
 static const char *all_gather(tr_comm *comm)
 {
     static const int64_t sizes[] = {0, 1, 3, 17, 1001, 300007};
@@ -339,6 +358,7 @@ const struct scenario scenarios[] = {
     {"refusals", refusals},
     {"barrier", barrier},
     {"broadcast", broadcast},
+    {"gather", gather},
     {"all_gather", all_gather},
     {"window", window},
     {"window_gather", window_gather},

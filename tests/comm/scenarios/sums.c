@@ -118,7 +118,7 @@ const char *scenario_sums(tr_comm *comm)
     return NULL;
 }
 
-/* Nodes begin somewhere inside of the parts, at another place on each rank. */
+/* Nodes begin somewhere inside of the parts, at one place on all ranks, or at another on each. */
 const char *scenario_sums_in_window(tr_comm *comm)
 {
     int me = tr_comm_rank(comm), size = tr_comm_size(comm);
@@ -126,6 +126,7 @@ const char *scenario_sums_in_window(tr_comm *comm)
     size_t floats = NODES * STRIDE + 16 * RANKS;
     CHECK_OK(tr_window_create(comm, floats * sizeof(float), &window));
     float *part = tr_window_part(window, me, NULL);
+    CHECK_RUN(run_sums(comm, window, part + 16));
     CHECK_RUN(run_sums(comm, window, part + 16 * me));
     /* Nodes outside of the part are refused. */
     int64_t bound[RANKS + 1], share[RANKS + 1];
@@ -330,7 +331,9 @@ const char *scenario_bytes(tr_comm *comm)
             CHECK(few ? messages == 2 * (size - 1) : messages <= 2 * (size - 1)); /* nodes, shares */
             CHECK(after.bytes_shared == before.bytes_shared);
         } else if (tr_comm_hosts(comm) == 1) {
-            CHECK(sent == 16 * (size - 1)); /* where the nodes are */
+            int rounds = 0; /* where the nodes are: alike, in rounds; of few, each */
+            while (1 << rounds < size) rounds++;
+            CHECK(sent == 16 * (tr_comm_is_few(comm, size) ? size - 1 : rounds));
             CHECK(after.bytes_shared - before.bytes_shared == data * (size - 1) / size);
         }
         CHECK(after.operations - before.operations == (with ? 1 : 2));

@@ -90,13 +90,25 @@ static void bad_steps_are_told_by_their_number(void **state)
 static void the_first_bad_replica_is_told_of(void **state)
 {
     (void)state;
-    struct tr_report reports[] = {{.bad_step = -1}, {.bad_step = 7}, {.bad_step = 5}, {.bad_step = 9}};
-    tr_strategy strategy = {.reports = reports, .report_count = 4};
-    assert_ptr_equal(tr_driver_first_bad(&strategy), &reports[2]);
+    struct tr_report reports[] = {{.bad_step = -1, .skipped = 1, .request = 2},
+                                  {.bad_step = 7},
+                                  {.bad_step = 5, .bad_loss = 1, .request = 1},
+                                  {.bad_step = 9}};
+    struct tr_digest digest;
+    tr_driver_digest(reports, 4, &digest);
+    assert_int_equal(digest.replica, 2);
+    assert_int_equal(digest.all.bad_step, 5);
+    assert_int_equal(digest.all.bad_loss, 1);
+    assert_int_equal(digest.all.request, 3);
+    assert_int_equal(digest.all.skipped, 1);
     reports[2].bad_step = -1;
-    assert_ptr_equal(tr_driver_first_bad(&strategy), &reports[1]);
+    tr_driver_digest(reports, 4, &digest);
+    assert_int_equal(digest.replica, 1);
+    assert_int_equal(digest.all.bad_loss, 0);
     for (int i = 0; i < 4; i++) reports[i].bad_step = -1;
-    assert_null(tr_driver_first_bad(&strategy));
+    tr_driver_digest(reports, 4, &digest);
+    assert_int_equal(digest.replica, -1);
+    assert_int_equal(digest.all.bad_step, -1);
 }
 
 int main(void)
