@@ -19,9 +19,8 @@ struct tr_report {
 
 /* What all ranks know of a round: of constant size, however many replicas there are. */
 struct tr_digest {
-    struct tr_report
-        all;         /* reports of all, added up; of the replica that came to an end first, where it did */
-    int64_t replica; /* that one; -1: none did */
+    struct tr_report all; /* added up; where a replica came to an end, its step and reason */
+    int64_t replica;      /* the first that did; -1: none */
 };
 
 /* Whether all ranks train one replica. */
