@@ -248,7 +248,7 @@ static tr_status compare(const struct options *options, const struct cli_compare
     struct cli_compare_result *results = tr_alloc_zero((size_t)plan->count, sizeof *results);
     if (!results) return TR_ENOMEM;
     cli_screen_begin(&screen, stdout);
-    cli_signals_watch(NULL, "ending the run");
+    cli_signals_catch(NULL, "ending the run");
     tr_status status = run_cases(orders, plan, options->rounds, &screen, results);
     if (status == TR_OK) status = print(&screen, cli_compare_verdict(orders, plan, results));
     if (status == TR_OK) status = write_files(options, orders, plan, results);
@@ -271,7 +271,7 @@ static tr_status check_processes(const struct cli_compare_plan *plan)
 }
 
 /* A directory for what the runs write, removed at the end. */
-static tr_status make_place(char **out)
+static tr_status make_directory(char **out)
 {
     const char *above = getenv("TMPDIR");
     *out = tr_format("%s/trireme-compare-XXXXXX", above && *above ? above : "/tmp");
@@ -288,7 +288,7 @@ static tr_status run(const void *options_)
     const struct options *options = options_;
     struct cli_compare_orders orders;
     struct cli_compare_plan plan = {0};
-    char *place = NULL;
+    char *directory = NULL;
     tr_status status;
     TR_TRY(read_orders(options, &orders));
     if (options->csv) TR_TRY(tr_file_replace_check(options->csv));
@@ -296,12 +296,12 @@ static tr_status run(const void *options_)
     TR_TRY_GOTO(cli_compare_plan(&orders, &plan), out);
     plan.width = cli_terminal_fold(STDOUT_FILENO);
     TR_TRY_GOTO(check_processes(&plan), out);
-    TR_TRY_GOTO(make_place(&place), out);
-    orders.place = place;
+    TR_TRY_GOTO(make_directory(&directory), out);
+    orders.directory = directory;
     status = compare(options, &orders, &plan);
 out:
-    if (place) tr_file_remove(NULL, place); /* what stays does no harm */
-    tr_free(place);
+    if (directory) tr_file_remove(NULL, directory); /* what stays does no harm */
+    tr_free(directory);
     cli_compare_plan_release(&plan);
     return status;
 }

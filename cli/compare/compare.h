@@ -38,7 +38,7 @@ struct cli_compare_orders {
     int64_t steps;     /* of a run; 0: as the model file says */
     int64_t seed;      /* -1: as the model file says */
     int32_t threads;   /* to share out; 0: as many as processors */
-    const char *place; /* directory for what the runs write */
+    const char *directory; /* directory for what the runs write */
     const char *hosts; /* for runs of several processes, as `trireme launch` takes them; NULL: this one */
 };
 

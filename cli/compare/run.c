@@ -194,7 +194,7 @@ tr_status cli_compare_run(const struct cli_compare_orders *orders, const struct 
     struct cli_arguments arguments = {0};
     *result = (struct cli_compare_result){
         .accuracy = NAN, .loss = NAN, .target_seconds = NAN, .target_epochs = NAN};
-    char label[200], *out = tr_path_join(orders->place, "run");
+    char label[200], *out = tr_path_join(orders->directory, "run");
     if (!out) return TR_ENOMEM;
     snprintf(label, sizeof label, "%s on %d worker%s", one->strategy, one->workers,
              one->workers == 1 ? "" : "s");

@@ -74,7 +74,7 @@ static tr_status run(const void *options_)
     struct cli_screen screen;
     tr_status status = TR_OK;
     cli_screen_begin(&screen, stdout);
-    cli_signals_watch(NULL, "ending the download");
+    cli_signals_catch(NULL, "ending the download");
     for (int32_t i = 0; i < options->set.count && status == TR_OK; i++)
         status = tr_data_set_fetch(options->set.item[i], options->mirror, options->directory, show_progress,
                                    show_file, &screen);

@@ -30,21 +30,21 @@ static sigset_t unblocked; /* the mask that children get */
 
 tr_status cli_job_prepare(void)
 {
-    static const int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
+    static const int caught[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
     sigset_t set, blocked;
     sigemptyset(&set);
     sigaddset(&set, SIGCHLD);
     blocked = set;
-    for (size_t i = 0; i < sizeof watched / sizeof watched[0]; i++) {
+    for (size_t i = 0; i < sizeof caught / sizeof caught[0]; i++) {
         struct sigaction now;
-        sigaddset(&blocked, watched[i]);
+        sigaddset(&blocked, caught[i]);
         /* One that is ignored would come nevertheless, since it is blocked. */
-        if (sigaction(watched[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN) sigaddset(&set, watched[i]);
+        if (sigaction(caught[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN) sigaddset(&set, caught[i]);
     }
     signal(SIGCHLD, SIG_DFL); /* ignored, it would keep the ends of children from their parent */
     sigprocmask(SIG_BLOCK, &blocked, &unblocked);
     signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    return signals >= 0 ? TR_OK : tr_fail(TR_EIO, "signals cannot be watched: %s", strerror(errno));
+    return signals >= 0 ? TR_OK : tr_fail(TR_EIO, "signals cannot be caught: %s", strerror(errno));
 }
 
 /* ---- what happens ---- */

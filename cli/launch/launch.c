@@ -9,7 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/place.h"
+#include "base/scratch_dir.h"
 #include "base/files/file.h"
 #include "base/text/text.h"
 #include "train/setup/resume.h"
@@ -373,7 +373,7 @@ static tr_status run(const void *options_)
     give_words(&launch);
     TR_TRY_GOTO(choose_launcher(&launch), out);
     TR_TRY_GOTO(cli_job_prepare(), out);
-    tr_place_sweep(TR_RESUME_PLACE);
+    tr_scratch_dir_sweep(TR_RESUME_SCRATCH);
     TR_TRY_GOTO(run_attempts(&launch, &code), out);
     cli_output_leave_with(code); /* there is nothing more to say */
 out:

@@ -180,7 +180,7 @@ static void local_stop(struct cli_job *job)
         if (local->rank[rank].id > 0) kill(local->rank[rank].id, SIGUSR1);
 }
 
-static void note_end(struct cli_job *job, int rank, int status)
+static void record_end(struct cli_job *job, int rank, int status)
 {
     struct local *local = job->state;
     bool well = WIFEXITED(status) && WEXITSTATUS(status) == CLI_EXIT_DONE;
@@ -204,7 +204,7 @@ static bool reap(struct cli_job *job)
         int status;
         while (one->id > 0 && waitpid(one->id, &status, WNOHANG | WUNTRACED | WCONTINUED) == one->id) {
             one->stopped = WIFSTOPPED(status);
-            if (WIFEXITED(status) || WIFSIGNALED(status)) note_end(job, rank, status);
+            if (WIFEXITED(status) || WIFSIGNALED(status)) record_end(job, rank, status);
         }
         running |= one->id > 0 && !one->stopped;
     }

@@ -47,7 +47,7 @@ static void handle(int number, siginfo_t *info, void *context)
     _exit(CLI_EXIT_FAILED);
 }
 
-void cli_lost_file_watch(void)
+void cli_lost_file_catch(void)
 {
     struct sigaction action = {.sa_sigaction = handle, .sa_flags = SA_SIGINFO};
     sigemptyset(&action.sa_mask);

@@ -8,7 +8,7 @@
 #include "cli/program/exit_codes.h"
 #include "cli/launch/job.h"
 #include "cli/launch/others.h"
-#include "cli/launch/place.h"
+#include "cli/launch/mpi_dir.h"
 #include "cli/terminal/output.h"
 
 #include "base/alloc.h"
@@ -41,16 +41,16 @@
 #define LOOK_SECONDS 0.2
 
 struct mpi {
-    struct cli_place place;
+    struct cli_mpi_dir dir;
     char **arguments; /* of mpirun; ends with NULL */
     char processes[16];
     pid_t mpirun; /* 0: has ended */
     int status;   /* of it */
     struct cli_others others;
-    double told, gone; /* when mpirun was told to end, and when it had; 0: not yet */
+    double asked_to_end, gone; /* when mpirun was told to end, and when it had; 0: not yet */
     double alone;      /* since when it is known to have no process */
     int started;       /* processes that have said so */
-    bool told_directly;
+    bool stopped_directly;
 };
 
 /* ---- what mpirun is told ---- */
@@ -93,7 +93,7 @@ static bool is_here(const struct cli_job_orders *orders)
 }
 
 /* What the user has set stays. */
-static tr_status set_environment(const struct cli_job_orders *orders, struct cli_place *place)
+static tr_status set_environment(const struct cli_job_orders *orders, struct cli_mpi_dir *dir)
 {
     char threads[16];
     bool here = is_here(orders);
@@ -113,7 +113,7 @@ static tr_status set_environment(const struct cli_job_orders *orders, struct cli
         if (!getenv(here_alone[i][2]) && !(here_alone[i][3] && getenv(here_alone[i][3])))
             failed |= setenv(here_alone[i][0], here_alone[i][1], 0) != 0;
     if (failed) return tr_fail(TR_ENOMEM, "out of memory");
-    return here ? cli_place_make(orders->processes, place)
+    return here ? cli_mpi_dir_make(orders->processes, dir)
                 : TR_OK; /* other hosts know no directory of ours */
 }
 
@@ -154,7 +154,7 @@ static void free_mpi(struct cli_job *job)
         if (strcmp(*at, "-x") == 0) tr_free(*++at);
     tr_free(mpi->arguments);
     cli_others_release(&mpi->others);
-    cli_place_remove(&mpi->place);
+    cli_mpi_dir_remove(&mpi->dir);
     tr_free(mpi);
     job->state = NULL;
 }
@@ -197,7 +197,7 @@ static tr_status start_mpirun(struct cli_job *job)
     struct mpi *mpi = job->state;
     pid_t parent = getpid();
     int writer;
-    TR_TRY(set_environment(job->orders, &mpi->place));
+    TR_TRY(set_environment(job->orders, &mpi->dir));
     TR_TRY(make_arguments(job->orders, mpi));
     TR_TRY(cli_job_output(job, &writer));
     mpi->mpirun = fork();
@@ -214,7 +214,7 @@ static tr_status mpi_start(struct cli_job *job)
     struct mpi *mpi = tr_alloc_zero(1, sizeof *mpi);
     job->state = mpi;
     if (!mpi) return TR_ENOMEM;
-    mpi->place.place = (struct tr_place)TR_PLACE_NONE;
+    mpi->dir.dir = (struct tr_scratch_dir)TR_SCRATCH_DIR_NONE;
     tr_status status = start_mpirun(job);
     if (status != TR_OK) free_mpi(job);
     return status;
@@ -236,7 +236,7 @@ static void mpi_quit(struct cli_job *job)
 {
     struct mpi *mpi = job->state;
     if (job->end->stop_twice) tell_mpirun(mpi, SIGKILL);
-    if (mpi->told == 0) mpi->told = tr_clock_seconds();
+    if (mpi->asked_to_end == 0) mpi->asked_to_end = tr_clock_seconds();
     tell_mpirun(mpi, SIGTERM);
 }
 
@@ -246,7 +246,7 @@ static void mpi_hear(struct cli_job *job, const struct cli_note *note)
     if (note->kind == CLI_NOTE_STARTED) {
         mpi->started++;
         cli_others_add(&mpi->others, note->number, job->orders->token);
-        mpi->told_directly = false;
+        mpi->stopped_directly = false;
     } else if (note->kind == CLI_NOTE_STOPPING) {
         cli_others_heeds(&mpi->others, note->number);
     } else if (note->kind == CLI_NOTE_BEGUN && job->end->stop_signal != 0) {
@@ -276,7 +276,7 @@ static void look_for_processes(struct cli_job *job)
     struct mpi *mpi = job->state;
     char where[256];
     double now = tr_clock_seconds();
-    if (!is_here(job->orders) || mpi->mpirun <= 0 || mpi->told > 0) return;
+    if (!is_here(job->orders) || mpi->mpirun <= 0 || mpi->asked_to_end > 0) return;
     if (job->look_at > now + CENSUS_SECONDS) job->look_at = now + CENSUS_SECONDS;
     int live = cli_others_live(&mpi->others);
     bool lost = live < mpi->others.count && !job->end->begun && !job->end->ended;
@@ -285,13 +285,13 @@ static void look_for_processes(struct cli_job *job)
     else if (mpi->alone == 0)
         mpi->alone = now;
     if (mpi->alone == 0 || now - mpi->alone < (job->end->started ? ALONE_SECONDS : BEGIN_SECONDS)) return;
-    cli_place_explain(job->orders->processes, where, sizeof where);
+    cli_mpi_dir_explain(job->orders->processes, where, sizeof where);
     cli_message("mpirun %s and does not end; it is ended (%s)",
                 live > 0            ? "lost a process before the job began"
                 : job->end->started ? "has no process any more"
                                     : "has no process yet",
                 where);
-    mpi->told = now;
+    mpi->asked_to_end = now;
     tell_mpirun(mpi, SIGTERM);
 }
 
@@ -301,16 +301,16 @@ static void press_on(struct cli_job *job)
     struct mpi *mpi = job->state;
     double now = tr_clock_seconds();
     bool late = job->over > 0 && now - job->over > LEAVE_SECONDS;
-    if (mpi->mpirun > 0 && late && mpi->told == 0 && job->orders->tolerant) {
-        mpi->told = now;
+    if (mpi->mpirun > 0 && late && mpi->asked_to_end == 0 && job->orders->tolerant) {
+        mpi->asked_to_end = now;
         tell_mpirun(mpi, SIGTERM);
     }
     late &= !job->orders->tolerant;
-    late |= mpi->told > 0 && now - mpi->told > END_SECONDS;
+    late |= mpi->asked_to_end > 0 && now - mpi->asked_to_end > END_SECONDS;
     if (mpi->mpirun > 0 && late) tell_mpirun(mpi, SIGKILL);
-    if (job->end->stop_signal != 0 && now - job->stop_came > HEED_SECONDS && !mpi->told_directly) {
+    if (job->end->stop_signal != 0 && now - job->stop_came > HEED_SECONDS && !mpi->stopped_directly) {
         cli_others_signal(&mpi->others, SIGUSR1, true);
-        mpi->told_directly = true;
+        mpi->stopped_directly = true;
     }
     if (mpi->gone > 0 && now - mpi->gone > ORPHAN_SECONDS) cli_others_signal(&mpi->others, SIGKILL, false);
 }
@@ -321,8 +321,8 @@ static bool mpi_look(struct cli_job *job)
     struct mpi *mpi = job->state;
     reap(mpi);
     press_on(job);
-    bool due = mpi->gone > 0 || job->over > 0 || mpi->told > 0;
-    due |= job->end->stop_signal != 0 && !mpi->told_directly;
+    bool due = mpi->gone > 0 || job->over > 0 || mpi->asked_to_end > 0;
+    due |= job->end->stop_signal != 0 && !mpi->stopped_directly;
     if (due) job->look_at = tr_clock_seconds() + LOOK_SECONDS;
     look_for_processes(job);
     return mpi->mpirun > 0 || cli_others_live(&mpi->others) > 0;

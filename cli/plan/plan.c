@@ -263,7 +263,7 @@ static tr_status make(const struct options *options, const struct cli_plan_order
     tr_status status = cli_plan_rows(orders, plan);
     if (status == TR_OK) status = cli_plan_figures(orders, job, &screen, plan);
     if (status == TR_OK && options->verify) {
-        cli_signals_watch(NULL, "ending the run");
+        cli_signals_catch(NULL, "ending the run");
         status = cli_plan_verify(orders, job, &screen, options->runs > 0 ? options->runs : plan->rows, plan);
         cli_signals_release();
     }

@@ -357,7 +357,7 @@ tr_status cli_plan_probe_hosts(const char *model, const char *hosts, int *count,
     cli_arguments_add(&arguments, "%s", model);
     cli_arguments_add(&arguments, "--probe");
     tr_free(two);
-    cli_signals_watch(NULL, "ending the measurement");
+    cli_signals_catch(NULL, "ending the measurement");
     tr_status status = cli_child_run(&child, &arguments);
     cli_signals_release();
     cli_arguments_release(&arguments);

@@ -52,8 +52,9 @@ static int change(const struct tr_job *job, const struct tr_plan_row *row, char 
     return count;
 }
 
-static tr_status run_row(const struct cli_plan_orders *orders, const struct tr_job *job, const char *place,
-                         struct cli_screen *screen, const struct tr_plan *plan, struct tr_plan_row *row)
+static tr_status run_row(const struct cli_plan_orders *orders, const struct tr_job *job,
+                         const char *directory, struct cli_screen *screen, const struct tr_plan *plan,
+                         struct tr_plan_row *row)
 {
     struct cli_compare_result result;
     char setting[SETTINGS][96];
@@ -71,7 +72,7 @@ static tr_status run_row(const struct cli_plan_orders *orders, const struct tr_j
                  : steps > STEPS_MOST ? STEPS_MOST
                                       : (int64_t)steps,
         .seed = -1,
-        .place = place,
+        .directory = directory,
         .hosts = orders->hosts,
         .budget = 10 * seconds > BUDGET ? 10 * seconds : BUDGET,
     };
@@ -99,7 +100,7 @@ static tr_status run_row(const struct cli_plan_orders *orders, const struct tr_j
 }
 
 /* A directory for what the runs write, removed at the end. */
-static tr_status make_place(char **out)
+static tr_status make_directory(char **out)
 {
     const char *above = getenv("TMPDIR");
     *out = tr_format("%s/trireme-plan-XXXXXX", above && *above ? above : "/tmp");
@@ -114,16 +115,16 @@ static tr_status make_place(char **out)
 tr_status cli_plan_verify(const struct cli_plan_orders *orders, const struct tr_job *job,
                           struct cli_screen *screen, int count, struct tr_plan *plan)
 {
-    char *place;
+    char *directory;
     bool *tried = tr_alloc_zero((size_t)plan->rows + 1, sizeof *tried);
     if (!tried) return TR_ENOMEM;
-    tr_status status = make_place(&place);
+    tr_status status = make_directory(&directory);
     for (int i = 0, row; i < count && status == TR_OK && (row = next_best(plan, tried)) >= 0; i++) {
         tried[row] = true;
-        status = run_row(orders, job, place, screen, plan, &plan->row[row]);
+        status = run_row(orders, job, directory, screen, plan, &plan->row[row]);
     }
-    if (place) tr_file_remove(NULL, place); /* what stays does no harm */
-    tr_free(place);
+    if (directory) tr_file_remove(NULL, directory); /* what stays does no harm */
+    tr_free(directory);
     tr_free(tried);
     return status;
 }

@@ -181,12 +181,12 @@ static void press_on(struct cli_child *child)
 
 void cli_child_wait(struct cli_child *const *children, int count)
 {
-    struct pollfd watched[2 * CLI_CHILDREN_MOST];
+    struct pollfd polled[2 * CLI_CHILDREN_MOST];
     for (int i = 0; i < count; i++) {
-        watched[2 * i] = (struct pollfd){children[i]->output, POLLIN, 0};
-        watched[2 * i + 1] = (struct pollfd){children[i]->error, POLLIN, 0};
+        polled[2 * i] = (struct pollfd){children[i]->output, POLLIN, 0};
+        polled[2 * i + 1] = (struct pollfd){children[i]->error, POLLIN, 0};
     }
-    poll(watched, (nfds_t)(2 * count), (int)(LOOK_SECONDS * 1000));
+    poll(polled, (nfds_t)(2 * count), (int)(LOOK_SECONDS * 1000));
 }
 
 bool cli_child_attend(struct cli_child *child)

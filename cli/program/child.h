@@ -43,7 +43,7 @@ struct cli_child {
     double kill_at; /* after it was asked to end; 0: it was not yet */
 };
 
-/* Runs a command to its end; cli_signals_watch() is on. TR_EIO, TR_ENOMEM where it could not be started. */
+/* Runs a command to its end; cli_signals_catch() is on. TR_EIO, TR_ENOMEM where it could not be started. */
 tr_status cli_child_run(struct cli_child *child, const struct cli_arguments *arguments);
 
 /* The last line of its last words, or else its code; for people. Of one that has ended. */

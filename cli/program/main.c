@@ -9,7 +9,7 @@
 int main(int argc, char **argv)
 {
     cli_output_begin();
-    cli_lost_file_watch();
+    cli_lost_file_catch();
     setlocale(LC_CTYPE, ""); /* how wide a terminal can draw; numbers stay as they are in C */
     return cli_output_leave(cli_dispatch(argc, (const char *const *)argv, (const char *const *)environ));
 }

@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-static const int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
-#define WATCHED ((int)(sizeof watched / sizeof watched[0]))
+static const int caught[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
+#define CAUGHT ((int)(sizeof caught / sizeof caught[0]))
 
 /* One intention may arrive twice: from timeout(1), which signals a process and its group, from a terminal and
    the shell in it. */
@@ -23,7 +23,7 @@ static const int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 static tr_trainer *_Atomic target;
 static atomic_int received;
 static double first; /* when it came */
-static struct sigaction before[WATCHED];
+static struct sigaction before[CAUGHT];
 static char notice[160];
 static size_t notice_length;
 
@@ -75,7 +75,7 @@ void cli_signals_hold(void)
     hold(SIG_BLOCK);
 }
 
-void cli_signals_watch(tr_trainer *trainer, const char *what)
+void cli_signals_catch(tr_trainer *trainer, const char *what)
 {
     /* A progress line may be on the screen: the notice takes its place, and the line is drawn anew below. */
     int length = !what ? 0
@@ -87,22 +87,22 @@ void cli_signals_watch(tr_trainer *trainer, const char *what)
     atomic_store(&target, trainer);
     struct sigaction action = {.sa_handler = handle, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
-    for (int i = 0; i < WATCHED; i++) {
-        sigaction(watched[i], NULL, &before[i]);
-        if (before[i].sa_handler != SIG_IGN) sigaction(watched[i], &action, NULL);
+    for (int i = 0; i < CAUGHT; i++) {
+        sigaction(caught[i], NULL, &before[i]);
+        if (before[i].sa_handler != SIG_IGN) sigaction(caught[i], &action, NULL);
     }
     hold(SIG_UNBLOCK);
 }
 
 void cli_signals_release(void)
 {
-    for (int i = 0; i < WATCHED; i++) sigaction(watched[i], &before[i], NULL);
+    for (int i = 0; i < CAUGHT; i++) sigaction(caught[i], &before[i], NULL);
     atomic_store(&target, NULL);
 }
 
 void cli_signals_ignore(void)
 {
-    for (int i = 0; i < WATCHED; i++) signal(watched[i], SIG_IGN);
+    for (int i = 0; i < CAUGHT; i++) signal(caught[i], SIG_IGN);
     atomic_store(&target, NULL);
 }
 

@@ -1,7 +1,7 @@
 /* Ctrl-C and its relatives during long work: the first asks it to end in good order, the second leaves at
  * once.
  *
- * SIGINT, SIGTERM and SIGHUP are watched, except those that were ignored when the program began (nohup,
+ * SIGINT, SIGTERM and SIGHUP are caught, except those that were ignored when the program began (nohup,
  * background jobs). A second one counts only a moment after the first, and a SIGHUP or SIGUSR1 never
  * does.
  */
@@ -10,7 +10,7 @@
 
 #include "trireme/train.h"
 
-/* A SIGUSR1 that comes before cli_signals_watch() waits for it, instead of ending the process: a launcher may
+/* A SIGUSR1 that comes before cli_signals_catch() waits for it, instead of ending the process: a launcher may
    pass it on at any moment. */
 void cli_signals_hold(void);
 
@@ -20,8 +20,8 @@ void cli_signals_hold(void);
    prints "trireme NAME: <notice> (once more: leave at once)" on stderr, nothing
    where `notice` is NULL. The trainer is borrowed until
    cli_signals_release(). */
-void cli_signals_watch(tr_trainer *trainer, const char *notice);
-/* Signals act as before cli_signals_watch() again. */
+void cli_signals_catch(tr_trainer *trainer, const char *notice);
+/* Signals act as before cli_signals_catch() again. */
 void cli_signals_release(void);
 /* Instead of that, where the work is done and the process is about to leave by itself: signals do nothing any
    more, so that its exit code is its own. SLURM sends SIGTERM to all ranks as soon as one has left with a

@@ -45,7 +45,7 @@ static void write_point(struct tr_json_writer *json, const struct cli_sweep_plan
     tr_json_close_object(json);
 }
 
-tr_status cli_sweep_note(const struct cli_sweep_orders *orders, const struct cli_sweep_plan *plan)
+tr_status cli_sweep_write_record(const struct cli_sweep_orders *orders, const struct cli_sweep_plan *plan)
 {
     struct tr_json_writer json;
     char *text, *path = tr_path_join(orders->out, RECORD);

@@ -109,9 +109,9 @@ static void tell(struct sweep *sweep, const struct cli_sweep_point *point)
     tr_text_release(&text);
 }
 
-static void note(struct sweep *sweep)
+static void record(struct sweep *sweep)
 {
-    tr_status status = cli_sweep_note(sweep->orders, sweep->plan);
+    tr_status status = cli_sweep_write_record(sweep->orders, sweep->plan);
     if (sweep->status != TR_OK || status == TR_OK) return;
     sweep->status = status;
     tr_failure_keep(&sweep->failure, status);
@@ -137,7 +137,7 @@ static void conclude(struct sweep *sweep, struct slot *slot)
     }
     sweep->ended++;
     tell(sweep, point);
-    note(sweep);
+    record(sweep);
 }
 
 /* Starts a point; one that cannot be started has failed. */
@@ -160,7 +160,7 @@ static void start(struct sweep *sweep, struct slot *slot, struct cli_sweep_point
     snprintf(point->failure, sizeof point->failure, "%s", tr_error_message());
     sweep->ended++;
     tell(sweep, point);
-    note(sweep);
+    record(sweep);
 }
 
 /* ---- side by side ---- */
@@ -223,7 +223,7 @@ tr_status cli_sweep_run(const struct cli_sweep_orders *orders, struct cli_sweep_
     }
     sweep.slots = tr_alloc_zero((size_t)orders->workers, sizeof *sweep.slots);
     if (!sweep.slots) return TR_ENOMEM;
-    note(&sweep); /* what there will be, before the first run */
+    record(&sweep); /* what there will be, before the first run */
     if (sweep.status == TR_OK) run_all(&sweep);
     tr_free(sweep.slots);
     return sweep.status == TR_OK ? TR_OK : tr_failure_restore(&sweep.failure);

@@ -268,7 +268,7 @@ static tr_status sweep(const struct cli_sweep_orders *orders, struct cli_sweep_p
 {
     struct cli_screen screen;
     cli_screen_begin(&screen, stdout);
-    cli_signals_watch(NULL, "ending the runs");
+    cli_signals_catch(NULL, "ending the runs");
     tr_status status = cli_sweep_run(orders, plan, &screen);
     if (status == TR_OK) status = sum_up(orders, plan, &screen);
     if (status == TR_OK) status = judge(plan);

@@ -89,7 +89,7 @@ tr_status cli_sweep_add(struct cli_sweep_plan *plan, char *const *value, int64_t
    other axes or other settings; TR_EFORMAT. */
 tr_status cli_sweep_recall(const struct cli_sweep_orders *orders, struct cli_sweep_plan *plan);
 /* Writes sweep.json. */
-tr_status cli_sweep_note(const struct cli_sweep_orders *orders, const struct cli_sweep_plan *plan);
+tr_status cli_sweep_write_record(const struct cli_sweep_orders *orders, const struct cli_sweep_plan *plan);
 
 /* Runs the points that are wanted and not done; says how each ended. Signals end it in good order. TR_EIO
    where nothing can be noted. */

@@ -10,22 +10,23 @@
 #include <stdio.h>
 #include <string.h>
 
-static void add_microbatches(struct tr_table *table, const struct tr_train_place *place)
+static void add_microbatches(struct tr_table *table, const struct tr_train_placement *placement)
 {
-    if (place->first_microbatch == place->end_microbatch)
+    if (placement->first_microbatch == placement->end_microbatch)
         tr_table_cell(table, "none");
-    else if (place->first_microbatch + 1 == place->end_microbatch)
-        tr_table_cell(table, "%" PRId64, place->first_microbatch);
+    else if (placement->first_microbatch + 1 == placement->end_microbatch)
+        tr_table_cell(table, "%" PRId64, placement->first_microbatch);
     else
-        tr_table_cell(table, "%" PRId64 " to %" PRId64, place->first_microbatch, place->end_microbatch - 1);
+        tr_table_cell(table, "%" PRId64 " to %" PRId64, placement->first_microbatch,
+                      placement->end_microbatch - 1);
 }
 
-static void add_layers(struct tr_table *table, const struct tr_train_place *place)
+static void add_layers(struct tr_table *table, const struct tr_train_placement *placement)
 {
-    if (strcmp(place->first_layer, place->last_layer) == 0)
-        tr_table_cell(table, "%s", *place->first_layer ? place->first_layer : "none");
+    if (strcmp(placement->first_layer, placement->last_layer) == 0)
+        tr_table_cell(table, "%s", *placement->first_layer ? placement->first_layer : "none");
     else
-        tr_table_cell(table, "%s to %s", place->first_layer, place->last_layer);
+        tr_table_cell(table, "%s to %s", placement->first_layer, placement->last_layer);
 }
 
 tr_status cli_placement_print(const tr_trainer *trainer, bool to_stderr)
@@ -40,19 +41,19 @@ tr_status cli_placement_print(const tr_trainer *trainer, bool to_stderr)
     tr_table_begin(&table, "rlllllrrrl");
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) tr_table_cell(&table, "%s", heads[i]);
     for (int rank = 0; rank < info.ranks; rank++) {
-        struct tr_train_place place = TR_TRAIN_PLACE_INIT;
-        TR_TRY(tr_trainer_place(trainer, rank, &place));
-        bool computes = place.first_microbatch < place.end_microbatch;
+        struct tr_train_placement placement = TR_TRAIN_PLACEMENT_INIT;
+        TR_TRY(tr_trainer_placement(trainer, rank, &placement));
+        bool computes = placement.first_microbatch < placement.end_microbatch;
         tr_table_cell(&table, "%d", rank);
-        tr_table_cell(&table, "%s", place.host);
-        tr_table_cell(&table, "%s", place.role);
-        tr_table_cell(&table, "%s", computes ? place.device : "nothing");
-        add_microbatches(&table, &place);
-        add_layers(&table, &place);
-        tr_table_cell(&table, "%s", tr_text_from_bytes(place.memory, figure));
-        tr_table_cell(&table, "%s", tr_text_from_count(place.parameters, figure));
-        tr_table_cell(&table, "%s", tr_text_from_count(place.updates, figure));
-        tr_table_cell(&table, "%s", place.holder);
+        tr_table_cell(&table, "%s", placement.host);
+        tr_table_cell(&table, "%s", placement.role);
+        tr_table_cell(&table, "%s", computes ? placement.device : "nothing");
+        add_microbatches(&table, &placement);
+        add_layers(&table, &placement);
+        tr_table_cell(&table, "%s", tr_text_from_bytes(placement.memory, figure));
+        tr_table_cell(&table, "%s", tr_text_from_count(placement.parameters, figure));
+        tr_table_cell(&table, "%s", tr_text_from_count(placement.updates, figure));
+        tr_table_cell(&table, "%s", placement.holder);
     }
     tr_table_finish(&table, &text);
     TR_TRY(tr_text_finish(&text, &lines));

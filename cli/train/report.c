@@ -34,9 +34,9 @@ tr_status cli_report_begin(struct cli_report *report)
     if (report->quiet) report->screen.interactive = false;
     if (report->later) return TR_OK;
     if (!report->quiet) cli_lines_head(&report->screen, &report->facts);
-    cli_warnings(report->facts.info.resume_note);
+    cli_warnings(report->facts.info.resume_warnings);
     char *command = cli_command_line(report->facts.info.ranks);
-    tr_status status = command ? tr_trainer_note_command(report->trainer, command) : TR_ENOMEM;
+    tr_status status = command ? tr_trainer_set_command(report->trainer, command) : TR_ENOMEM;
     if (status == TR_OK && json) cli_json_start(&report->facts, command);
     tr_free(command);
     cli_output_flush();
@@ -107,7 +107,7 @@ static void put_profile(struct cli_report *report)
 }
 
 /* Steps after the last event were trained as well. The message of a failure stays. */
-static void note_end(struct cli_report *report, tr_status status, struct tr_train_info *now)
+static void record_end(struct cli_report *report, tr_status status, struct tr_train_info *now)
 {
     struct tr_failure how;
     tr_failure_keep(&how, status);
@@ -122,7 +122,7 @@ tr_status cli_report_end(struct cli_report *report, tr_status status)
 {
     struct tr_train_info now = report->facts.info;
     char hash[65] = "";
-    note_end(report, status, &now);
+    record_end(report, status, &now);
     tr_status facts = TR_OK;
     if (status == TR_OK || status == TR_EINTERRUPTED) facts = tr_trainer_hash(report->trainer, hash);
     if (status == TR_EINTERRUPTED) status = stopped(report, now.step);

@@ -174,7 +174,7 @@ static tr_status carry_out(tr_trainer *trainer, const struct cli_train_options *
     if (options->placement) TR_TRY(cli_placement_print(trainer, report.log == CLI_LOG_JSON));
     cli_launched_note(CLI_NOTE_BEGUN, report.facts.info.step);
     /* A launcher has told the user already. */
-    cli_signals_watch(trainer, options->launched ? NULL : "finishing the step, saving");
+    cli_signals_catch(trainer, options->launched ? NULL : "finishing the step, saving");
     tr_status status = tr_trainer_run(trainer, listen, &report);
     status = end_report(trainer, &report, status);
     stop_listening();
@@ -201,7 +201,7 @@ static tr_status take_part(tr_trainer *trainer, const struct cli_train_options *
     struct cli_report report = report_of(trainer, options, out);
     report.later = true;
     TR_TRY(cli_report_begin(&report));
-    cli_signals_watch(trainer, NULL);
+    cli_signals_catch(trainer, NULL);
     tr_status status = tr_trainer_run(trainer, listen, &report);
     *root = tr_trainer_info(trainer, &info) == TR_OK && info.rank == 0;
     if (*root) status = end_report(trainer, &report, status);

@@ -128,26 +128,28 @@ static tr_status add_tagged(struct work *work, struct cli_prediction *one)
     return status;
 }
 
-static tr_status add(struct work *work, const struct tr_prediction *told, int64_t i)
+static tr_status add(struct work *work, const struct tr_prediction *prediction, int64_t i)
 {
     struct cli_predict *predict = work->predict;
-    int64_t row = told->offset ? told->offset[i] : i;
-    const struct cli_input_line *line = &work->line[told->first + i];
+    int64_t row = prediction->offset ? prediction->offset[i] : i;
+    const struct cli_input_line *line = &work->line[prediction->first + i];
     struct cli_prediction one = {
         .example = line->number,
         .input = line->text,
-        .rows = told->offset ? told->offset[i + 1] - row : 1,
-        .output = told->output + row * predict->info.outputs,
+        .rows = prediction->offset ? prediction->offset[i + 1] - row : 1,
+        .output = prediction->output + row * predict->info.outputs,
     };
     if (predict->options->show && work->pixels)
-        TR_TRY(cli_predict_show_image(predict, work->pixels + elements(predict) * (size_t)(told->first + i)));
-    return told->offset ? add_tagged(work, &one) : cli_predictions_add(&predict->predictions, &one);
+        TR_TRY(cli_predict_show_image(predict,
+                                      work->pixels + elements(predict) * (size_t)(prediction->first + i)));
+    return prediction->offset ? add_tagged(work, &one) : cli_predictions_add(&predict->predictions, &one);
 }
 
-static int hear(void *user, const struct tr_prediction *told)
+static int hear(void *user, const struct tr_prediction *prediction)
 {
     struct work *work = user;
-    for (int64_t i = 0; i < told->count && work->status == TR_OK; i++) work->status = add(work, told, i);
+    for (int64_t i = 0; i < prediction->count && work->status == TR_OK; i++)
+        work->status = add(work, prediction, i);
     return work->status != TR_OK || !cli_predictions_show(&work->predict->predictions);
 }
 

@@ -55,23 +55,23 @@ static tr_status read_words(struct work *work, const int32_t *tokens, int64_t co
     return TR_OK;
 }
 
-static tr_status add(struct work *work, const struct tr_prediction *told, int64_t i)
+static tr_status add(struct work *work, const struct tr_prediction *prediction, int64_t i)
 {
     struct cli_predict *predict = work->predict;
-    int64_t row = told->offset ? told->offset[i] : i;
+    int64_t row = prediction->offset ? prediction->offset[i] : i;
     char input[512];
     struct cli_prediction one = {
-        .example = told->first + i,
+        .example = prediction->first + i,
         .input = input,
-        .rows = told->offset ? told->offset[i + 1] - row : 1,
-        .output = told->output + row * predict->info.outputs,
-        .labels = told->labels ? told->labels + row : NULL,
-        .targets = told->targets ? told->targets + i * predict->info.targets : NULL,
+        .rows = prediction->offset ? prediction->offset[i + 1] - row : 1,
+        .output = prediction->output + row * predict->info.outputs,
+        .labels = prediction->labels ? prediction->labels + row : NULL,
+        .targets = prediction->targets ? prediction->targets + i * predict->info.targets : NULL,
     };
     snprintf(input, sizeof input, "%s[%" PRId64 "]", work->name, one.example);
     if (predict->options->show) TR_TRY(show(work, one.example));
-    if (!told->offset) return cli_predictions_add(&predict->predictions, &one);
-    TR_TRY(read_words(work, told->tokens + row, one.rows));
+    if (!prediction->offset) return cli_predictions_add(&predict->predictions, &one);
+    TR_TRY(read_words(work, prediction->tokens + row, one.rows));
     one.word = work->word;
     one.words = one.rows;
     tr_status status = cli_predictions_add(&predict->predictions, &one);
@@ -79,10 +79,11 @@ static tr_status add(struct work *work, const struct tr_prediction *told, int64_
     return status;
 }
 
-static int hear(void *user, const struct tr_prediction *told)
+static int hear(void *user, const struct tr_prediction *prediction)
 {
     struct work *work = user;
-    for (int64_t i = 0; i < told->count && work->status == TR_OK; i++) work->status = add(work, told, i);
+    for (int64_t i = 0; i < prediction->count && work->status == TR_OK; i++)
+        work->status = add(work, prediction, i);
     return work->status != TR_OK || !cli_predictions_show(&work->predict->predictions);
 }
 

@@ -178,7 +178,7 @@ struct tr_train_info {
     const char *model;       /* its path, "" when the checkpoint's own is used */
     const char *device;      /* "cpu (avx512, 2 threads)" */
     const char *resumed;     /* path of the checkpoint that was loaded, or "" */
-    const char *resume_note; /* checkpoints that were skipped, and why; or "" */
+    const char *resume_warnings; /* checkpoints that were skipped, and why; or "" */
     const char *settings;    /* that decide the weights, in YAML */
     const char *digest;      /* SHA-256 of them */
     const char *tensorboard; /* directory of event files, or "" */
@@ -218,8 +218,8 @@ struct tr_train_info {
 TR_API tr_status tr_trainer_info(const tr_trainer *trainer, struct tr_train_info *info);
 
 /* What a process does in a job; strings are borrowed until the trainer is destroyed. */
-struct tr_train_place {
-    size_t size; /* sizeof(struct tr_train_place) */
+struct tr_train_placement {
+    size_t size; /* sizeof(struct tr_train_placement) */
     const char *host;
     const char *role;                         /* "worker", "server", "stage" */
     const char *device;                       /* that computes: "cpu (avx512, 2 threads)" */
@@ -231,9 +231,10 @@ struct tr_train_place {
     int64_t parameters;                       /* numbers of the network that it keeps */
     int64_t updates;                          /* of these, those that it updates */
 };
-#define TR_TRAIN_PLACE_INIT TR_SIZED_INIT(struct tr_train_place)
+#define TR_TRAIN_PLACEMENT_INIT TR_SIZED_INIT(struct tr_train_placement)
 /* Tells of any process of the job, `rank` from 0 to ranks - 1. */
-TR_API tr_status tr_trainer_place(const tr_trainer *trainer, int rank, struct tr_train_place *place);
+TR_API tr_status tr_trainer_placement(const tr_trainer *trainer, int rank,
+                                      struct tr_train_placement *placement);
 
 /* What a listener is told of. */
 enum tr_train_event_kind {
@@ -282,7 +283,7 @@ TR_API bool tr_trainer_is_reporter(const tr_trainer *trainer);
 
 /* Notes how the run was started, for the journal that the next tr_trainer_run() begins: a command line, which
    the report gives as the way to repeat the run. `command` is borrowed for the call. TR_ENOMEM. */
-TR_API tr_status tr_trainer_note_command(tr_trainer *trainer, const char *command);
+TR_API tr_status tr_trainer_set_command(tr_trainer *trainer, const char *command);
 
 /* Trains until all steps are done, an early stop holds, or tr_trainer_stop() was called: then the step is
    finished, a checkpoint is written if there is an output directory, and TR_EINTERRUPTED is returned.

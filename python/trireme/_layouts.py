@@ -452,7 +452,7 @@ class tr_train_info(Structure):
         ("model", c_char_p),
         ("device", c_char_p),
         ("resumed", c_char_p),
-        ("resume_note", c_char_p),
+        ("resume_warnings", c_char_p),
         ("settings", c_char_p),
         ("digest", c_char_p),
         ("tensorboard", c_char_p),
@@ -491,7 +491,7 @@ class tr_train_info(Structure):
     ]
 
 
-class tr_train_place(Structure):
+class tr_train_placement(Structure):
     _fields_ = [
         ("size", c_size_t),
         ("host", c_char_p),
@@ -640,9 +640,9 @@ FUNCTIONS = {
     "tr_trainer_create": (c_int, [POINTER(tr_train_settings), POINTER(c_void_p)]),
     "tr_trainer_destroy": (None, [POINTER(c_void_p)]),
     "tr_trainer_info": (c_int, [c_void_p, POINTER(tr_train_info)]),
-    "tr_trainer_place": (c_int, [c_void_p, c_int, POINTER(tr_train_place)]),
+    "tr_trainer_placement": (c_int, [c_void_p, c_int, POINTER(tr_train_placement)]),
     "tr_trainer_is_reporter": (c_bool, [c_void_p]),
-    "tr_trainer_note_command": (c_int, [c_void_p, c_char_p]),
+    "tr_trainer_set_command": (c_int, [c_void_p, c_char_p]),
     "tr_trainer_run": (c_int, [c_void_p, tr_train_listener, c_void_p]),
     "tr_trainer_step": (c_int, [c_void_p, POINTER(tr_train_event)]),
     "tr_trainer_stop": (None, [c_void_p]),
@@ -694,7 +694,7 @@ STRUCTURES = [
     tr_train_settings,
     tr_train_plan,
     tr_train_info,
-    tr_train_place,
+    tr_train_placement,
     tr_train_event,
     tr_train_rank,
     tr_train_statistics,

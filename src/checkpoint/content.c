@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-const struct tr_stored_note tr_content_note = {"format", "trireme"};
+const struct tr_stored_metadata tr_content_note = {"format", "trireme"};
 
 /* The index of the first element that is NaN or infinite, or -1. Looks at bits, in blocks that the compiler
  * turns into vectors. */

@@ -6,7 +6,7 @@
 #include "checkpoint/manifest.h"
 
 /* In the header of both files of tensors. */
-extern const struct tr_stored_note tr_content_note;
+extern const struct tr_stored_metadata tr_content_note;
 
 /* TR_EINVAL for content that must not be saved. */
 tr_status tr_content_check(const struct tr_checkpoint_content *content);

@@ -12,10 +12,11 @@
 
 #define TR_COMM_VERSION 2
 
-/* Tags of collectives lie above those of users, tags of transports above these, tags of parts above all. */
+/* Tags of collectives lie above those of users, tags of transports above these, tags of subgroups above all.
+ */
 #define TR_COMM_TAG_COLLECTIVE (TR_COMM_TAG_MOST + 1)
 #define TR_COMM_TAG_TRANSPORT  (2 * TR_COMM_TAG_COLLECTIVE)
-#define TR_COMM_TAG_PARTS      (4 * TR_COMM_TAG_COLLECTIVE)
+#define TR_COMM_TAG_SUBGROUPS  (4 * TR_COMM_TAG_COLLECTIVE)
 
 /* A message on its way. Its address stays the same until it is done or withdrawn. */
 struct tr_transfer {
@@ -41,8 +42,8 @@ struct tr_sum {
     const struct tr_reduction *reduction;
     const float *nodes;
     int64_t stride;
-    const int64_t *share; /* [size + 1] */
-    float *out;           /* of this rank's share */
+    const int64_t *shard; /* [size + 1] */
+    float *out;           /* of this rank's shard */
 };
 
 #define TR_LOCATION_NAME    64
@@ -91,8 +92,8 @@ struct tr_comm_class {
     void (*give_up)(tr_comm *comm, const char *why);
     /* Makes memory that ranks of this machine can map, of which the bytes [begin, end) are zeroed and there
        to stay, and the key by which they find it. NULL: this transport has none. */
-    tr_status (*share)(tr_comm *comm, size_t bytes, size_t begin, size_t end, void **memory,
-                       char key[TR_SHARE_KEY]);
+    tr_status (*share_memory)(tr_comm *comm, size_t bytes, size_t begin, size_t end, void **memory,
+                              char key[TR_SHARE_KEY]);
     /* Maps memory of another rank. */
     tr_status (*map)(tr_comm *comm, size_t bytes, const char key[TR_SHARE_KEY], void **memory);
     /* All that want to have mapped this memory of ours; the key is void. NULL: nothing to do. */
@@ -116,7 +117,7 @@ struct tr_comm_class {
 struct tr_islands {
     int count;
     int *of;     /* [size] island of each rank */
-    int *place;  /* [size] of each rank among the members of its island */
+    int *index;  /* [size] of each rank among the members of its island */
     int *start;  /* [count + 1] */
     int *member; /* [size] ranks; those of island i are member[start[i]] to member[start[i + 1] - 1] */
 };
@@ -126,11 +127,11 @@ static inline int tr_island_size(const struct tr_islands *islands, int island)
     return islands->start[island + 1] - islands->start[island];
 }
 
-/* The member of an island that deals with the share of a rank, the one at the same place, so that the work is
-   spread; of the rank's own island, that is itself. */
+/* The member of an island that deals with the shard of a rank, the one with the same index, so that the work
+   is spread; of the rank's own island, that is itself. */
 static inline int tr_island_agent(const struct tr_islands *islands, int island, int rank)
 {
-    return islands->member[islands->start[island] + islands->place[rank] % tr_island_size(islands, island)];
+    return islands->member[islands->start[island] + islands->index[rank] % tr_island_size(islands, island)];
 }
 
 /* How messages of many ranks go (comm/sums/route.h): by the number of islands and bytes; all to all; in
@@ -145,15 +146,15 @@ struct tr_comm {
     pthread_mutex_t lock;           /* guards what follows and all calls of slots */
     struct tr_location *location;   /* [size] */
     struct tr_islands alone, hosts; /* every rank an island of its own; every host one */
-    /* How shares go from all to all, of the two kinds of islands; made when first used. */
+    /* How shards go from all to all, of the two kinds of islands; made when first used. */
     struct tr_route *spread_alone, *spread_hosts;
     enum tr_routing routing; /* the same on all ranks, set before anything is under way */
     int *pending;            /* [size] scratch of who looks for lost ranks */
-    /* Of a part, see tr_comm_split(): the communicator with the transport, and the ranks there. The part's
-       lock is taken first. */
+    /* Of a subgroup, see tr_comm_split(): the communicator with the transport, and the ranks there. The
+       subgroup's lock is taken first. */
     tr_comm *whole;
     int *member;              /* [size] */
-    uint32_t part_bits;       /* of the whole: the parts that live, a bit each */
+    uint32_t subgroup_bits;   /* of the whole: the subgroups that live, a bit each */
     uint32_t sequence;        /* collectives started */
     uint64_t moment, polled;  /* of the last poll of a caller's; of anybody's */
     tr_ticket *active, *pool; /* operations under way, and free ones for reuse */
@@ -162,7 +163,7 @@ struct tr_comm {
     bool dead;
     char *reason;               /* why */
     bool tolerant, dissolved;   /* see tr_comm_tolerate(), tr_comm_dissolve() */
-    bool outlives, lost_member; /* a part of tr_comm_survivors(); that a rank of it died */
+    bool outlives, lost_member; /* a subgroup of tr_comm_survivors(); that a rank of it died */
     /* The thread of tr_comm_use_progress_thread(), or NULL; that it is at work now; what it found wrong and
        nobody was told yet. */
     struct tr_progress_thread *progress;
@@ -175,9 +176,9 @@ struct tr_comm {
 
 /* TR_EINVAL for time limits that make no sense. */
 tr_status tr_comm_check_settings(const struct tr_comm_settings *settings);
-/* Makes a part of `size` ranks of a communicator, this one among them, whose tags follow from `number`, the
-   same for all and of no other part that lives. TR_ENOMEM. */
-tr_status tr_part_make(tr_comm *comm, const int *member, int size, int number, tr_comm **out);
+/* Makes a subgroup of `size` ranks of a communicator, this one among them, whose tags follow from `number`,
+   the same for all and of no other subgroup that lives. TR_ENOMEM. */
+tr_status tr_subgroup_make(tr_comm *comm, const int *member, int size, int number, tr_comm **out);
 /* The seconds between two signs of life of a rank. */
 double tr_comm_interval(const struct tr_comm_settings *settings);
 /* With the lock held: TR_EPEER, with the words of a wait that finds it, if a rank is lost for good; else
@@ -193,9 +194,9 @@ tr_status tr_comm_prepare(tr_comm *comm, const struct tr_comm_class *class, int 
 void tr_comm_end(tr_comm *comm, const char *reason, const char *why);
 /* Frees what the head owns, not the structure. */
 void tr_comm_release(tr_comm *comm);
-/* Derives hosts from places once all are known. */
+/* Derives hosts from locations once all are known. */
 void tr_comm_find_hosts(tr_comm *comm);
-/* Exchanges places: each rank has filled its own. Collective, waits. */
-tr_status tr_comm_meet(tr_comm *comm);
+/* Exchanges locations: each rank has filled its own. Collective, waits. */
+tr_status tr_comm_exchange_locations(tr_comm *comm);
 
 #endif

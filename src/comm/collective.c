@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* From here on, a broadcast deals out shares and gathers them: each rank sends the data about twice instead
+/* From here on, a broadcast deals out shards and gathers them: each rank sends the data about twice instead
  * of log2(size) times. */
 #define SCATTER_BYTES (256 << 10)
 
@@ -65,30 +65,30 @@ static tr_status enter_broadcast(tr_comm *comm, tr_ticket *ticket)
 }
 
 /* Items, of one byte unless said otherwise. */
-static size_t share_bytes(const tr_ticket *ticket, int rank)
+static size_t shard_bytes(const tr_ticket *ticket, int rank)
 {
-    return (size_t)(ticket->share[rank + 1] - ticket->share[rank]);
+    return (size_t)(ticket->shard[rank + 1] - ticket->shard[rank]);
 }
 
-/* The root deals out shares; then everybody sends its own to whom it is new. */
+/* The root deals out shards; then everybody sends its own to whom it is new. */
 static tr_status enter_scatter(tr_comm *comm, tr_ticket *ticket)
 {
     int size = comm->size, root = (int)ticket->stride, me = comm->rank;
     char *data = ticket->data;
-    const int64_t *share = ticket->share;
+    const int64_t *shard = ticket->shard;
     if (ticket->phase == 0 && me != root)
-        return tr_ticket_receive(comm, ticket, root, data + share[me], share_bytes(ticket, me), 0);
+        return tr_ticket_receive(comm, ticket, root, data + shard[me], shard_bytes(ticket, me), 0);
     for (int i = 1; i < size; i++) {
         int to = (me + i) % size, from = (me + size - i) % size;
         if (ticket->phase == 0) {
-            TR_TRY(tr_ticket_send(comm, ticket, to, data + share[to], share_bytes(ticket, to), TR_GATE_LAST));
+            TR_TRY(tr_ticket_send(comm, ticket, to, data + shard[to], shard_bytes(ticket, to), TR_GATE_LAST));
             continue;
         }
         if (me != root)
-            TR_TRY(tr_ticket_receive(comm, ticket, from, data + share[from], share_bytes(ticket, from),
+            TR_TRY(tr_ticket_receive(comm, ticket, from, data + shard[from], shard_bytes(ticket, from),
                                      TR_GATE_LAST));
         if (to != root)
-            TR_TRY(tr_ticket_send(comm, ticket, to, data + share[me], share_bytes(ticket, me), TR_GATE_LAST));
+            TR_TRY(tr_ticket_send(comm, ticket, to, data + shard[me], shard_bytes(ticket, me), TR_GATE_LAST));
     }
     return TR_OK;
 }
@@ -106,7 +106,7 @@ static tr_status start_broadcast(tr_comm *comm, int root, void *data, size_t byt
         return tr_fail(TR_EINVAL, "broadcast: there is no rank %d; choose 0 to %d", root, comm->size - 1);
     tr_ticket *ticket;
     TR_TRY(tr_ticket_take_collective(comm, "broadcast", name, 3 * comm->size, 0, &ticket));
-    for (int i = 0; i <= comm->size; i++) ticket->share[i] = tr_cut((int64_t)bytes, comm->size, i);
+    for (int i = 0; i <= comm->size; i++) ticket->shard[i] = tr_cut((int64_t)bytes, comm->size, i);
     ticket->data = data;
     ticket->bytes = bytes;
     ticket->stride = root;
@@ -136,17 +136,17 @@ tr_status tr_comm_broadcast(tr_comm *comm, int root, void *data, size_t bytes, c
 /* Bytes of the ranks [first, end), as many of them as there are. */
 static size_t bytes_between(const tr_comm *comm, const tr_ticket *ticket, int first, int end)
 {
-    return (size_t)(ticket->share[end < comm->size ? end : comm->size] - ticket->share[first]);
+    return (size_t)(ticket->shard[end < comm->size ? end : comm->size] - ticket->shard[first]);
 }
 
 static tr_status enter_to_root(tr_comm *comm, tr_ticket *ticket)
 {
     int me = comm->rank, low = me > 0 ? me & -me : comm->size;
     if (ticket->phase == 1 && me > 0)
-        return tr_ticket_send(comm, ticket, me - low, ticket->data + ticket->share[me],
+        return tr_ticket_send(comm, ticket, me - low, ticket->data + ticket->shard[me],
                               bytes_between(comm, ticket, me, me + low), TR_GATE_LAST);
     for (int step = 1; ticket->phase == 0 && step < low && me + step < comm->size; step *= 2)
-        TR_TRY(tr_ticket_receive(comm, ticket, me + step, ticket->data + ticket->share[me + step],
+        TR_TRY(tr_ticket_receive(comm, ticket, me + step, ticket->data + ticket->shard[me + step],
                                  bytes_between(comm, ticket, me + step, me + 2 * step), 0));
     return TR_OK;
 }
@@ -158,7 +158,7 @@ static tr_status start_to_root(tr_comm *comm, void *data, const int64_t *bound, 
     while (1 << rounds < comm->size) rounds++;
     tr_ticket *ticket;
     TR_TRY(tr_ticket_take_collective(comm, "gather", name, rounds + 1, 0, &ticket));
-    memcpy(ticket->share, bound, ((size_t)comm->size + 1) * sizeof *bound);
+    memcpy(ticket->shard, bound, ((size_t)comm->size + 1) * sizeof *bound);
     ticket->data = data;
     ticket->words = true;
     ticket->enter = enter_to_root;
@@ -189,7 +189,7 @@ static tr_status enter_gather(tr_comm *comm, tr_ticket *ticket)
 
 static tr_status enter_own_gather(tr_comm *comm, tr_ticket *ticket)
 {
-    return tr_ticket_all_gather(comm, ticket, ticket->data, ticket->share, 0);
+    return tr_ticket_all_gather(comm, ticket, ticket->data, ticket->shard, 0);
 }
 
 static tr_status start_gather(tr_comm *comm, void *data, const int64_t *bound, tr_window *window,
@@ -210,7 +210,7 @@ static tr_status start_gather(tr_comm *comm, void *data, const int64_t *bound, t
     TR_TRY(tr_ticket_take_collective(comm, "all-gather", name,
                                      spread.transfers + tr_notify_transfers(comm, islands) + 1,
                                      spread.scratch, &ticket));
-    memcpy(ticket->share, bound, ((size_t)comm->size + 1) * sizeof *bound);
+    memcpy(ticket->shard, bound, ((size_t)comm->size + 1) * sizeof *bound);
     ticket->data = data;
     ticket->spread = spread;
     ticket->enter = enter_gather;

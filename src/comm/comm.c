@@ -15,8 +15,8 @@ static tr_status make_islands(struct tr_islands *islands, int size)
     islands->of = tr_alloc_zero((size_t)size, sizeof *islands->of);
     islands->start = tr_alloc_zero((size_t)size + 1, sizeof *islands->start);
     islands->member = tr_alloc_zero((size_t)size, sizeof *islands->member);
-    islands->place = tr_alloc_zero((size_t)size, sizeof *islands->place);
-    if (!islands->of || !islands->start || !islands->member || !islands->place) return TR_ENOMEM;
+    islands->index = tr_alloc_zero((size_t)size, sizeof *islands->index);
+    if (!islands->of || !islands->start || !islands->member || !islands->index) return TR_ENOMEM;
     islands->count = size;
     for (int i = 0; i < size; i++) islands->of[i] = i;
     return TR_OK;
@@ -26,17 +26,17 @@ static tr_status make_islands(struct tr_islands *islands, int size)
 static void fill_islands(struct tr_islands *islands, int size)
 {
     memset(islands->start, 0, ((size_t)size + 1) * sizeof *islands->start);
-    for (int rank = 0; rank < size; rank++) islands->place[rank] = islands->start[islands->of[rank] + 1]++;
+    for (int rank = 0; rank < size; rank++) islands->index[rank] = islands->start[islands->of[rank] + 1]++;
     for (int island = 0; island < islands->count; island++)
         islands->start[island + 1] += islands->start[island];
     for (int rank = 0; rank < size; rank++)
-        islands->member[islands->start[islands->of[rank]] + islands->place[rank]] = rank;
+        islands->member[islands->start[islands->of[rank]] + islands->index[rank]] = rank;
 }
 
 static void free_islands(struct tr_islands *islands)
 {
     tr_free(islands->of);
-    tr_free(islands->place);
+    tr_free(islands->index);
     tr_free(islands->start);
     tr_free(islands->member);
 }
@@ -111,9 +111,9 @@ void tr_comm_find_hosts(tr_comm *comm)
     fill_islands(hosts, comm->size);
 }
 
-tr_status tr_comm_meet(tr_comm *comm)
+tr_status tr_comm_exchange_locations(tr_comm *comm)
 {
-    TR_TRY(tr_comm_exchange(comm, comm->location, sizeof *comm->location, "places"));
+    TR_TRY(tr_comm_exchange(comm, comm->location, sizeof *comm->location, "locations"));
     pthread_mutex_lock(&comm->lock);
     for (int i = 0; i < comm->size; i++) {
         comm->location[i].host[TR_LOCATION_NAME - 1] = 0;
@@ -155,15 +155,15 @@ int tr_comm_local_size(const tr_comm *comm)
     return tr_island_size(&comm->hosts, comm->hosts.of[comm->rank]);
 }
 
-int tr_comm_local(const tr_comm *comm, int place)
+int tr_comm_local(const tr_comm *comm, int index)
 {
-    assert(place >= 0 && place < tr_comm_local_size(comm));
-    return comm->hosts.member[comm->hosts.start[comm->hosts.of[comm->rank]] + place];
+    assert(index >= 0 && index < tr_comm_local_size(comm));
+    return comm->hosts.member[comm->hosts.start[comm->hosts.of[comm->rank]] + index];
 }
 
 int tr_comm_local_rank(const tr_comm *comm)
 {
-    return comm->hosts.place[comm->rank];
+    return comm->hosts.index[comm->rank];
 }
 
 int tr_comm_hosts(const tr_comm *comm)
@@ -290,11 +290,11 @@ void tr_comm_destroy(tr_comm **handle)
     tr_comm *comm = *handle;
     if (!comm) return;
     *handle = NULL;
-    assert(comm->part_bits == 0); /* parts end first */
+    assert(comm->subgroup_bits == 0); /* subgroups end first */
     tr_comm_use_progress_thread(comm, false);
     tr_ticket *ticket = NULL;
     bool clean = !comm->dead && !comm->active && !comm->dissolved;
-    /* The transport of a part lives on, so that what was sent arrives. */
+    /* The transport of a subgroup lives on, so that what was sent arrives. */
     if (clean && comm->size > 1 && !comm->whole)
         clean = tr_comm_barrier(comm, &ticket) == TR_OK && tr_comm_wait(comm, &ticket) == TR_OK;
     if (!clean) {

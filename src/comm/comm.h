@@ -53,7 +53,8 @@ struct tr_comm_settings {
 
 int tr_comm_rank(const tr_comm *comm);
 int tr_comm_size(const tr_comm *comm);
-/* The number by which people know a rank: of a part (tr_comm_split()) that of the job, else the rank itself.
+/* The number by which people know a rank: of a subgroup (tr_comm_split()) that of the job, else the rank
+ * itself.
  */
 int tr_comm_number(const tr_comm *comm, int rank);
 /* "local", "mpi", ... */
@@ -61,10 +62,10 @@ const char *tr_comm_name(const tr_comm *comm);
 /* Name of the host that a rank runs on. Borrowed until destroy. */
 const char *tr_comm_host(const tr_comm *comm, int rank);
 /* Ranks of one host see each other's memory, see tr_window_create(). Their number, this rank among them
-   (ascending by rank), and the rank at a place among them. */
+   (ascending by rank), and the rank with an index among them. */
 int tr_comm_local_size(const tr_comm *comm);
 int tr_comm_local_rank(const tr_comm *comm);
-int tr_comm_local(const tr_comm *comm, int place);
+int tr_comm_local(const tr_comm *comm, int index);
 /* Hosts, numbered in the order of their lowest ranks. */
 int tr_comm_hosts(const tr_comm *comm);
 int tr_comm_host_of(const tr_comm *comm, int rank);
@@ -130,7 +131,7 @@ void tr_comm_idle(tr_comm *comm, double seconds);
 /* From now on, or no longer, a thread of the communicator's own moves the operations of this rank on while
    its other threads compute, so that no message waits for their next call. It looks a few thousand times a
    second while something is under way that nobody else looks at, and sleeps otherwise. What it finds wrong,
-   the next call returns. A part has a progress thread of its own. Changes no result; calls that change
+   the next call returns. A subgroup has a progress thread of its own. Changes no result; calls that change
    nothing are allowed, but only one thread at a time may call this. tr_comm_destroy() ends it, too. Local.
    TR_ENOMEM. */
 tr_status tr_comm_use_progress_thread(tr_comm *comm, bool on);
@@ -148,8 +149,8 @@ tr_status tr_comm_broadcast(tr_comm *comm, int root, void *data, size_t bytes, c
 tr_status tr_comm_gather(tr_comm *comm, void *data, const int64_t *bound, const char *name, tr_ticket **out);
 /* Bytes [bound[r], bound[r + 1]) of `data` come from rank r to all; bound[size + 1] ascends from 0 and is
    borrowed for the call. With a window, `data` lies in it and is the one copy that all ranks of a host share:
-   only shares from other hosts are moved, and by starting, a rank declares that it no longer reads what
-   others will overwrite. The window may be that of the communicator of which this one is a part. */
+   only shards from other hosts are moved, and by starting, a rank declares that it no longer reads what
+   others will overwrite. The window may be that of the communicator of which this one is a subgroup. */
 tr_status tr_comm_all_gather(tr_comm *comm, void *data, const int64_t *bound, tr_window *window,
                              const char *name, tr_ticket **out);
 
@@ -167,35 +168,36 @@ void tr_reduction_destroy(tr_reduction **reduction);
 /* The number of nodes that a rank brings. */
 int tr_reduction_nodes(const tr_reduction *reduction, int rank);
 
-/* Sums the nodes of all ranks along the tree; each rank receives its share. Node i of this rank is nodes[i *
-   stride + e], e from 0 to share[size], inside this rank's part of the window if the reduction has one, and
-   is borrowed until done. Rank r receives the sum over the elements [share[r], share[r + 1]) at `out`, which
-   may be its share of node 0 (nodes + share[r]). share[size + 1] ascends from 0 and is borrowed for the call.
+/* Sums the nodes of all ranks along the tree; each rank receives its shard. Node i of this rank is nodes[i *
+   stride + e], e from 0 to shard[size], inside this rank's segment of the window if the reduction has one,
+   and is borrowed until done. Rank r receives the sum over the elements [shard[r], shard[r + 1]) at `out`,
+   which may be its shard of node 0 (nodes + shard[r]). shard[size + 1] ascends from 0 and is borrowed for the
+   call.
  */
 tr_status tr_comm_reduce_scatter(tr_comm *comm, tr_reduction *reduction, const float *nodes, int64_t stride,
-                                 const int64_t *share, float *out, const char *name, tr_ticket **ticket);
+                                 const int64_t *shard, float *out, const char *name, tr_ticket **ticket);
 /* Reduce-scatter and all-gather around a change that the caller makes in between, piece by piece while the
    sums are in the cache:
 
    start  -> every rank's nodes are on their way
-   ready  -> all that this rank's share is summed from is here (tr_comm_is_ready(), tr_comm_wait_ready())
-   pieces -> tr_comm_reduce_piece() sums a part of the share, as often as the caller likes, or never
-   gather -> tr_comm_reduce_gather(): this rank's share of `data` is as all are to have it; it goes to them
-   done   -> tr_comm_test() or tr_comm_wait(): everybody's shares are here, and the nodes are free again
+   ready  -> all that this rank's shard is summed from is here (tr_comm_is_ready(), tr_comm_wait_ready())
+   pieces -> tr_comm_reduce_piece() sums a part of the shard, as often as the caller likes, or never
+   gather -> tr_comm_reduce_gather(): this rank's shard of `data` is as all are to have it; it goes to them
+   done   -> tr_comm_test() or tr_comm_wait(): everybody's shards are here, and the nodes are free again
 
    Between ready and gather, what other ranks of the host wrote to shared memory before they started may be
    read, too: a sum may be formed from that in the place of nodes. By starting, a rank declares that it no
-   longer reads what others will overwrite in `data`, which is [share[size]] floats and, with `window`, lies
+   longer reads what others will overwrite in `data`, which is [shard[size]] floats and, with `window`, lies
    in it, as for tr_comm_all_gather(). A ticket that is never gathered is never done. `nodes`, `stride` and
-   `share` as above. Without nodes (NULL, on all ranks), nothing is summed, and there are no pieces. */
+   `shard` as above. Without nodes (NULL, on all ranks), nothing is summed, and there are no pieces. */
 tr_status tr_comm_reduce_start(tr_comm *comm, tr_reduction *reduction, const float *nodes, int64_t stride,
-                               const int64_t *share, float *data, tr_window *window, const char *name,
+                               const int64_t *shard, float *data, tr_window *window, const char *name,
                                tr_ticket **ticket);
 /* Whether the ticket is ready, without moving on. Never on a dead communicator. Local. */
 bool tr_comm_is_ready(tr_comm *comm, const tr_ticket *ticket);
 /* Returns when the ticket is ready. Fails as tr_comm_wait(). */
 tr_status tr_comm_wait_ready(tr_comm *comm, tr_ticket *ticket);
-/* Of a ticket that is ready: the sum over the elements [begin, end) of this rank's share, at `out`, which may
+/* Of a ticket that is ready: the sum over the elements [begin, end) of this rank's shard, at `out`, which may
    be their place in node 0. Outside of the communicator's lock: others move on meanwhile. One thread at a
    time. Local, never waits. */
 void tr_comm_reduce_piece(tr_ticket *ticket, int64_t begin, int64_t end, float *out);
@@ -227,31 +229,31 @@ tr_status tr_comm_exchange_parts(tr_comm *comm, void *data, const int64_t *bound
    ranks with one model file"). The strings are borrowed for the call. */
 tr_status tr_comm_agree(tr_comm *comm, const char *key, const char *value, const char *advice);
 
-/* ---- parts ---- */
+/* ---- subgroups ---- */
 
-#define TR_COMM_PARTS 16 /* that a rank may belong to at a time */
+#define TR_COMM_SUBGROUPS 16 /* that a rank may belong to at a time */
 
 /* Divides the ranks: those with the same color, 0 or above, become a communicator of their own, in which they
    count by key and, where keys are equal, by their present ranks. A rank with a negative color gets NULL.
-   Everything works on a part as it does here, and messages of the two do not meet. A failure that ends one
-   ends the other: a rank has one life. Calls on a part also move on the operations of the whole, but not the
-   other way: whoever waits here while others need his operation on a part to move on waits for ever.
+   Everything works on a subgroup as it does here, and messages of the two do not mix. A failure that ends one
+   ends the other: a rank has one life. Calls on a subgroup also move on the operations of the whole, but not
+   the other way: whoever waits here while others need its operation on a subgroup to move on waits for ever.
    Collective, waits. Returned, destroy with tr_comm_destroy() before `comm`, at once and locally once its
-   operations are done. TR_EINVAL on every rank when one belongs to TR_COMM_PARTS already. */
+   operations are done. TR_EINVAL on every rank when one belongs to TR_COMM_SUBGROUPS already. */
 tr_status tr_comm_split(tr_comm *comm, int color, int key, tr_comm **out);
 
 /* ---- going on without those who died ---- */
 
-/* Agrees with all ranks of `comm`, which is no part, that live on who these are, and makes a part of them, in
-   which they count in the order of their present ranks. All that live must call it, and it waits until each
-   has come or died. In such a part, the death of a rank ends the part alone: any wait, for whomever, fails
-   with TR_EPEER, tr_comm_lost_member() says so, and the others may call this again; to send through the
-   whole, or to wait there, is for this function alone. Any other failure ends the job. Parts that have ended
-   are to be kept until the end, so that what was sent there is not taken for something else; TR_EINVAL when
-   there are TR_COMM_PARTS. Returned, destroy with tr_comm_destroy() before `comm`. TR_EPEER where a rank gave
-   up, with its reason, or hangs; TR_ENOMEM. */
+/* Agrees with all ranks of `comm`, which is no subgroup, that live on who these are, and makes a subgroup of
+   them, in which they count in the order of their present ranks. All that live must call it, and it waits
+   until each has come or died. In such a subgroup, the death of a rank ends the subgroup alone: any wait, for
+   whomever, fails with TR_EPEER, tr_comm_lost_member() says so, and the others may call this again; to send
+   through the whole, or to wait there, is for this function alone. Any other failure ends the job. Subgroups
+   that have ended are to be kept until the end, so that what was sent there is not taken for something else;
+   TR_EINVAL when there are TR_COMM_SUBGROUPS. Returned, destroy with tr_comm_destroy() before `comm`.
+   TR_EPEER where a rank gave up, with its reason, or hangs; TR_ENOMEM. */
 tr_status tr_comm_survivors(tr_comm *comm, tr_comm **out);
-/* Whether this part has ended since a rank of it died. Local. */
+/* Whether this subgroup has ended since a rank of it died. Local. */
 bool tr_comm_lost_member(tr_comm *comm);
 
 /* ---- memory that ranks of a host share ---- */
@@ -263,9 +265,9 @@ tr_status tr_window_create(tr_comm *comm, size_t bytes, tr_window **out);
 /* The same, with room for the bytes [begin, end) only: the others are mere addresses, without contents, which
    take memory once somebody writes there. */
 tr_status tr_window_create_sparse(tr_comm *comm, size_t bytes, size_t begin, size_t end, tr_window **out);
-/* The part of a rank of this host. Borrowed until destroy. `bytes` may be NULL. Local. */
-void *tr_window_part(const tr_window *window, int rank, size_t *bytes);
-/* Whether `bytes` bytes from `data` on lie in the part of one rank. Local. */
+/* The segment of a rank of this host. Borrowed until destroy. `bytes` may be NULL. Local. */
+void *tr_window_segment(const tr_window *window, int rank, size_t *bytes);
+/* Whether `bytes` bytes from `data` on lie in the segment of one rank. Local. */
 bool tr_window_holds(const tr_window *window, const void *data, int64_t bytes);
 /* Accepts NULL, nulls the handle. Local: what others map stays theirs. Before the communicator. */
 void tr_window_destroy(tr_window **window);

@@ -15,7 +15,7 @@ void tr_ticket_free(tr_ticket *ticket)
 {
     if (!ticket) return;
     tr_free(ticket->transfer);
-    tr_free(ticket->share);
+    tr_free(ticket->shard);
     tr_free(ticket->inbox);
     tr_free(ticket->scratch);
     tr_free(ticket);
@@ -42,13 +42,13 @@ static tr_ticket *find(tr_comm *comm, size_t scratch)
 static tr_status furnish(tr_comm *comm, tr_ticket *ticket, int transfers, size_t scratch)
 {
     size_t ranks = (size_t)comm->size;
-    int places = tr_comm_local_size(comm);
-    if (!ticket->share) ticket->share = tr_alloc(ranks + 1, sizeof *ticket->share);
-    if (!ticket->share) return TR_ENOMEM;
-    if (ticket->places < places) { /* it may be from before the ranks knew their hosts */
+    int offsets = tr_comm_local_size(comm);
+    if (!ticket->shard) ticket->shard = tr_alloc(ranks + 1, sizeof *ticket->shard);
+    if (!ticket->shard) return TR_ENOMEM;
+    if (ticket->offsets < offsets) { /* it may be from before the ranks knew their hosts */
         tr_free(ticket->inbox);
-        ticket->inbox = tr_alloc((size_t)places + 2 * TR_PLACE_ROUNDS, 2 * sizeof *ticket->inbox);
-        ticket->places = ticket->inbox ? places : 0;
+        ticket->inbox = tr_alloc((size_t)offsets + 2 * TR_OFFSET_ROUNDS, 2 * sizeof *ticket->inbox);
+        ticket->offsets = ticket->inbox ? offsets : 0;
         if (!ticket->inbox) return TR_ENOMEM;
     }
     if (ticket->capacity < transfers) {
@@ -80,9 +80,9 @@ tr_status tr_ticket_take(tr_comm *comm, const char *kind, const char *name, int 
                           .name = name,
                           .transfer = ticket->transfer,
                           .capacity = ticket->capacity,
-                          .share = ticket->share,
+                          .shard = ticket->shard,
                           .inbox = ticket->inbox,
-                          .places = ticket->places,
+                          .offsets = ticket->offsets,
                           .scratch = ticket->scratch,
                           .scratch_bytes = ticket->scratch_bytes};
     *out = ticket;
@@ -180,7 +180,7 @@ tr_status tr_ticket_all_gather(tr_comm *comm, tr_ticket *ticket, void *data, con
 tr_status tr_ticket_reduce_scatter(tr_comm *comm, tr_ticket *ticket, int gate)
 {
     const struct tr_sum *sum = &ticket->sum;
-    size_t bytes = (size_t)(sum->share[comm->rank + 1] - sum->share[comm->rank]) * sizeof *sum->out;
+    size_t bytes = (size_t)(sum->shard[comm->rank + 1] - sum->shard[comm->rank]) * sizeof *sum->out;
     struct tr_transfer *transfer = add_collective(comm, ticket, sum->out, bytes, gate);
     return started(comm, ticket, comm->class->reduce_scatter(comm, transfer, sum));
 }

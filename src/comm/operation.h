@@ -13,14 +13,14 @@
 
 #include "comm/class.h"
 
-#define TR_PLACE_ROUNDS 16   /* in which at most 2^16 ranks of a host hear of each other */
-#define TR_GATE_LAST    1000 /* of transfers that only the end of the operation waits for */
+#define TR_OFFSET_ROUNDS 16   /* in which at most 2^16 ranks of a host hear of each other */
+#define TR_GATE_LAST     1000 /* of transfers that only the end of the operation waits for */
 
-/* How shares go to all islands. */
+/* How shards go to all islands. */
 struct tr_spread {
     const struct tr_islands *islands;
     const struct tr_route *route; /* round by round; NULL: everybody to everybody */
-    int64_t unit;                 /* bytes of an item of the shares */
+    int64_t unit;                 /* bytes of an item of the shards */
     size_t at;                    /* of the scratch: where messages are packed */
     int phases, transfers;
     size_t scratch;
@@ -46,8 +46,8 @@ struct tr_ticket {
     /* Arguments and results of the kind of operation. */
     const struct tr_reduction *reduction;
     const struct tr_route *route; /* of sums */
-    bool everything, gathers; /* of reductions: every share is the whole; shares are gathered in the end */
-    /* The first phase after those in which places are told; in which sums are formed; shares go to all; the
+    bool everything, gathers; /* of reductions: every shard is the whole; shards are gathered in the end */
+    /* The first phase after those in which offsets are told; in which sums are formed; shards go to all; the
        island tells each other that it is over. */
     int sending, summing, spreading, notifying;
     int64_t came, formed; /* floats of what comes; of sums that are to be sent, so far */
@@ -57,14 +57,14 @@ struct tr_ticket {
     const float *nodes;
     float *out;
     int64_t stride;
-    int64_t *share; /* [size + 1] */
+    int64_t *shard; /* [size + 1] */
     struct tr_sum sum;
     char *data;
     size_t bytes;
-    /* [places][2]: what the ranks of the host announce, in the order of their places from this rank on; and
+    /* [offsets][2]: what the ranks of the host announce, in the order of their indices from this rank on; and
        behind that, for each round, what this rank sent of what all announce alike, and what came. */
     int64_t *inbox;
-    int places;
+    int offsets;
     char *scratch; /* [scratch_bytes], kept from use to use */
     size_t scratch_bytes;
     tr_ticket *next;
@@ -113,9 +113,9 @@ int tr_notify_transfers(const tr_comm *comm, const struct tr_islands *islands); 
 tr_status tr_ticket_notify(tr_comm *comm, tr_ticket *ticket, const struct tr_islands *islands, int round,
                            int gate);
 
-/* Plans how each rank's share of data goes to every island once, where the agent for it writes it to the
-   island's copy: items [share[r], share[r + 1]) of `unit` bytes are rank r's. TR_ENOMEM. */
-tr_status tr_spread_plan(tr_comm *comm, const struct tr_islands *islands, const int64_t *share, int64_t unit,
+/* Plans how each rank's shard of data goes to every island once, where the agent for it writes it to the
+   island's copy: items [shard[r], shard[r + 1]) of `unit` bytes are rank r's. TR_ENOMEM. */
+tr_status tr_spread_plan(tr_comm *comm, const struct tr_islands *islands, const int64_t *shard, int64_t unit,
                          struct tr_spread *out);
 /* Enters a phase of the ticket's spread, from 0 on, over ticket->data; the last one ends `gate` when all is
    there. */

@@ -7,7 +7,7 @@
  *
  * Its naps are short while something moves, and grow when nothing does. Where the transport tells of news and
  * somebody may wait for what this rank does with them, since large messages move, it listens for these in the
- * place of naps; then who waits by himself is not disturbed. It never spins: ranks may outnumber the
+ * place of naps; then who waits by itself is not disturbed. It never spins: ranks may outnumber the
  * processors.
  */
 #include "comm/operation.h"

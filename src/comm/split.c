@@ -1,10 +1,11 @@
-/* Parts of a communicator: communicators over the transport of another, their whole.
+/* Subgroups of a communicator: communicators over the transport of another, their whole.
  *
- * A message of a part is a message of the whole, with the ranks of the whole and a tag that no other part of
- * the same ranks uses: each part has a number, and a range of tags by it. The numbers that the ranks have
- * taken are compared when a part is made, so that the lowest one that is free everywhere serves again.
+ * A message of a subgroup is a message of the whole, with the ranks of the whole and a tag that no other
+ * subgroup of the same ranks uses: each subgroup has a number, and a range of tags by it. The numbers that
+ * the ranks have taken are compared when a subgroup is made, so that the lowest one that is free everywhere
+ * serves again.
  *
- * The transport gets a transfer of its own for each message, since the part's has the ranks of the part.
+ * The transport gets a transfer of its own for each message, since the subgroup's has its ranks.
  */
 #include "comm/operation.h"
 
@@ -14,47 +15,47 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct part_comm {
+struct subgroup {
     tr_comm base; /* first, so that a tr_comm is one of these */
     int number;
     struct tr_transfer *spare; /* linked by `next` */
 };
 
-static struct part_comm *part_of(tr_comm *comm)
+static struct subgroup *group_of(tr_comm *comm)
 {
-    return (struct part_comm *)comm;
+    return (struct subgroup *)comm;
 }
 
 /* ---- messages ---- */
 
-static struct tr_transfer *take_transfer(struct part_comm *part)
+static struct tr_transfer *take_transfer(struct subgroup *group)
 {
-    struct tr_transfer *transfer = part->spare;
+    struct tr_transfer *transfer = group->spare;
     if (!transfer) return tr_alloc(1, sizeof *transfer);
-    part->spare = transfer->next;
+    group->spare = transfer->next;
     return transfer;
 }
 
-static void give_back(struct part_comm *part, struct tr_transfer *transfer)
+static void give_back(struct subgroup *group, struct tr_transfer *transfer)
 {
     struct tr_transfer *carrier = transfer->request;
-    carrier->next = part->spare;
-    part->spare = carrier;
+    carrier->next = group->spare;
+    group->spare = carrier;
     transfer->request = NULL;
     transfer->done = true;
 }
 
-static tr_status part_start(tr_comm *comm, struct tr_transfer *transfer)
+static tr_status group_start(tr_comm *comm, struct tr_transfer *transfer)
 {
-    struct part_comm *part = part_of(comm);
+    struct subgroup *group = group_of(comm);
     tr_comm *whole = comm->whole;
-    struct tr_transfer *carrier = take_transfer(part);
+    struct tr_transfer *carrier = take_transfer(group);
     if (!carrier) return TR_ENOMEM;
     *carrier = (struct tr_transfer){
         .data = transfer->data,
         .bytes = transfer->bytes,
         .peer = comm->member[transfer->peer],
-        .tag = TR_COMM_TAG_PARTS + part->number * TR_COMM_TAG_TRANSPORT + transfer->tag,
+        .tag = TR_COMM_TAG_SUBGROUPS + group->number * TR_COMM_TAG_TRANSPORT + transfer->tag,
         .sends = transfer->sends,
     };
     transfer->request = carrier;
@@ -62,7 +63,7 @@ static tr_status part_start(tr_comm *comm, struct tr_transfer *transfer)
     tr_status status = tr_comm_check(whole);
     if (status == TR_OK) status = whole->class->start(whole, carrier);
     pthread_mutex_unlock(&whole->lock);
-    if (status != TR_OK || carrier->done) give_back(part, transfer);
+    if (status != TR_OK || carrier->done) give_back(group, transfer);
     return status;
 }
 
@@ -73,7 +74,7 @@ static tr_status part_test(tr_comm *comm, struct tr_transfer *transfer)
     pthread_mutex_lock(&whole->lock);
     tr_status status = whole->class->test(whole, carrier);
     pthread_mutex_unlock(&whole->lock);
-    if (carrier->done) give_back(part_of(comm), transfer);
+    if (carrier->done) give_back(group_of(comm), transfer);
     return status;
 }
 
@@ -83,7 +84,7 @@ static bool part_withdraw(tr_comm *comm, struct tr_transfer *transfer)
     pthread_mutex_lock(&whole->lock);
     bool free_again = whole->class->withdraw(whole, transfer->request);
     pthread_mutex_unlock(&whole->lock);
-    if (free_again) give_back(part_of(comm), transfer);
+    if (free_again) give_back(group_of(comm), transfer);
     return free_again;
 }
 
@@ -92,7 +93,7 @@ static tr_status part_poll(tr_comm *comm, uint64_t *moment)
     tr_comm *whole = comm->whole;
     tr_status status = comm->moves ? TR_OK : tr_comm_progress(whole);
     pthread_mutex_lock(&whole->lock);
-    /* What the part's progress thread finds wrong with the whole is kept for callers, too. */
+    /* What the subgroup's progress thread finds wrong with the whole is kept for callers, too. */
     if (comm->moves) status = whole->dead ? tr_comm_check(whole) : tr_comm_move(whole);
     *moment = comm->moves ? whole->polled : whole->moment;
     pthread_mutex_unlock(&whole->lock);
@@ -141,11 +142,11 @@ static tr_status part_share(tr_comm *comm, size_t bytes, size_t begin, size_t en
                             char key[TR_SHARE_KEY])
 {
     tr_comm *whole = comm->whole;
-    if (!whole->class->share)
+    if (!whole->class->share_memory)
         return tr_fail(TR_EUNSUPPORTED, "ranks of \"%s\" cannot share memory; work without",
                        whole->class->name);
     pthread_mutex_lock(&whole->lock);
-    tr_status status = whole->class->share(whole, bytes, begin, end, memory, key);
+    tr_status status = whole->class->share_memory(whole, bytes, begin, end, memory, key);
     pthread_mutex_unlock(&whole->lock);
     return status;
 }
@@ -178,26 +179,26 @@ static void part_unmap(tr_comm *comm, size_t bytes, void *memory)
 
 /* ---- beginning and end ---- */
 
-static void part_destroy(tr_comm *comm, bool clean)
+static void group_destroy(tr_comm *comm, bool clean)
 {
     (void)clean;
-    struct part_comm *part = part_of(comm);
+    struct subgroup *group = group_of(comm);
     pthread_mutex_lock(&comm->whole->lock);
-    comm->whole->part_bits &= ~(1u << part->number);
+    comm->whole->subgroup_bits &= ~(1u << group->number);
     pthread_mutex_unlock(&comm->whole->lock);
-    while (part->spare) {
-        struct tr_transfer *next = part->spare->next;
-        tr_free(part->spare);
-        part->spare = next;
+    while (group->spare) {
+        struct tr_transfer *next = group->spare->next;
+        tr_free(group->spare);
+        group->spare = next;
     }
     tr_comm_release(comm);
-    tr_free(part);
+    tr_free(group);
 }
 
 static const struct tr_comm_class part_class = {
-    .name = "part",
+    .name = "subgroup",
     .version = TR_COMM_VERSION,
-    .start = part_start,
+    .start = group_start,
     .poll = part_poll,
     .test = part_test,
     .withdraw = part_withdraw,
@@ -205,17 +206,17 @@ static const struct tr_comm_class part_class = {
     .life = part_life,
     .first_to_give_up = part_first_to_give_up,
     .give_up = part_give_up,
-    .share = part_share,
+    .share_memory = part_share,
     .map = part_map,
     .mapped = part_mapped,
     .unmap = part_unmap,
-    .destroy = part_destroy,
+    .destroy = group_destroy,
 };
 
 /* What a rank says about itself. */
 struct notice {
     int32_t color, key;
-    uint32_t part_bits;
+    uint32_t subgroup_bits;
     int32_t rank; /* set by the receiver: where it came from */
 };
 
@@ -239,11 +240,11 @@ static int choose_members(struct notice *notice, int ranks, int color)
     return size;
 }
 
-tr_status tr_part_make(tr_comm *comm, const int *member, int size, int number, tr_comm **out)
+tr_status tr_subgroup_make(tr_comm *comm, const int *member, int size, int number, tr_comm **out)
 {
-    struct part_comm *part = tr_alloc_zero(1, sizeof *part);
-    if (!part) return TR_ENOMEM;
-    tr_comm *base = &part->base, *whole = comm->whole ? comm->whole : comm;
+    struct subgroup *group = tr_alloc_zero(1, sizeof *group);
+    if (!group) return TR_ENOMEM;
+    tr_comm *base = &group->base, *whole = comm->whole ? comm->whole : comm;
     int rank = 0;
     while (member[rank] != comm->rank) rank++;
     tr_status status = tr_comm_prepare(base, &part_class, rank, size, &comm->settings);
@@ -251,32 +252,32 @@ tr_status tr_part_make(tr_comm *comm, const int *member, int size, int number, t
     if (status == TR_OK && !base->member) status = TR_ENOMEM;
     if (status != TR_OK) {
         tr_comm_release(base);
-        tr_free(part);
+        tr_free(group);
         return status;
     }
     base->whole = whole;
     base->routing = comm->routing;
-    part->number = number;
+    group->number = number;
     for (int i = 0; i < size; i++) {
         base->member[i] = tr_comm_number(comm, member[i]);
         base->location[i] = comm->location[member[i]];
     }
     tr_comm_find_hosts(base);
     pthread_mutex_lock(&whole->lock);
-    whole->part_bits |= 1u << number;
+    whole->subgroup_bits |= 1u << number;
     pthread_mutex_unlock(&whole->lock);
     *out = base;
     return TR_OK;
 }
 
-/* Makes the part of the members of a color. */
+/* Makes the subgroup of the members of a color. */
 static tr_status make(tr_comm *comm, struct notice *notice, int color, int number, tr_comm **out)
 {
     int size = choose_members(notice, comm->size, color);
     int *member = tr_alloc((size_t)size, sizeof *member);
     if (!member) return TR_ENOMEM;
     for (int i = 0; i < size; i++) member[i] = notice[i].rank;
-    tr_status status = tr_part_make(comm, member, size, number, out);
+    tr_status status = tr_subgroup_make(comm, member, size, number, out);
     tr_free(member);
     return status;
 }
@@ -293,13 +294,14 @@ tr_status tr_comm_split(tr_comm *comm, int color, int key, tr_comm **out)
         return TR_ENOMEM;
     }
     pthread_mutex_lock(&whole->lock);
-    notice[comm->rank] = (struct notice){.color = color, .key = key, .part_bits = whole->part_bits};
+    notice[comm->rank] = (struct notice){.color = color, .key = key, .subgroup_bits = whole->subgroup_bits};
     pthread_mutex_unlock(&whole->lock);
     tr_status status = tr_comm_exchange(comm, notice, sizeof *notice, "split");
-    for (int rank = 0; rank < comm->size; rank++) taken |= notice[rank].part_bits;
-    while (number < TR_COMM_PARTS && taken >> number & 1) number++;
-    if (status == TR_OK && number == TR_COMM_PARTS)
-        status = tr_fail(TR_EINVAL, "the ranks belong to %d parts already; destroy one first", TR_COMM_PARTS);
+    for (int rank = 0; rank < comm->size; rank++) taken |= notice[rank].subgroup_bits;
+    while (number < TR_COMM_SUBGROUPS && taken >> number & 1) number++;
+    if (status == TR_OK && number == TR_COMM_SUBGROUPS)
+        status = tr_fail(TR_EINVAL, "the ranks belong to %d subgroups already; destroy one first",
+                         TR_COMM_SUBGROUPS);
     else if (status == TR_OK && color >= 0) {
         status = make(comm, notice, color, number, out);
         if (status != TR_OK) tr_comm_abort(comm, tr_error_message()); /* the others count on us */

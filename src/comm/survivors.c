@@ -3,10 +3,10 @@
  * The lowest rank that lives leads. Every other tells it that it is here (JOIN), and waits for its word
  * (DECISION); the leader waits until every rank has joined or is dead, decides, and tells all that joined. If
  * the leader dies meanwhile, those without a decision turn to the next one. Those that had it already find in
- * their new part that its leader is dead, and come here again, where the next leader waits for them.
+ * their new subgroup that its leader is dead, and come here again, where the next leader waits for them.
  *
  * Invariants: a rank once dead stays dead, for everybody, so ranks turn to leaders in one order. A decision
- * numbers its part by a number that nobody who joined has used, so messages of two parts never meet.
+ * numbers its subgroup by a number that nobody who joined has used, so messages of two subgroups never mix.
  */
 #include "comm/class.h"
 
@@ -22,67 +22,67 @@
 #define NAP_SECONDS  0.05
 
 /* What is known at one rank while it looks for the others. */
-struct meeting {
+struct census {
     tr_comm *comm;
-    uint32_t *bits;     /* [size] numbers of parts that each rank has used: what JOIN says; own ones, too */
+    uint32_t *bits; /* [size] numbers of subgroups that each rank has used: what JOIN says; own ones, too */
     tr_ticket **coming; /* [size] */
     bool *joined;       /* [size] */
-    int32_t *decision;  /* [size + 1]: the number of the part, then whether each rank is in it */
+    int32_t *decision;  /* [size + 1]: the number of the subgroup, then whether each rank is in it */
     double began;
     bool warned;
 };
 
 /* Whether a rank is gone for good. TR_EPEER when one that lives will not come. */
-static tr_status look(const struct meeting *meeting, int rank, bool *gone)
+static tr_status look(const struct census *census, int rank, bool *gone)
 {
     char why[512];
-    enum tr_comm_life life = tr_comm_life(meeting->comm, rank, why, sizeof why);
+    enum tr_comm_life life = tr_comm_life(census->comm, rank, why, sizeof why);
     *gone = life == TR_COMM_DEAD || life == TR_COMM_LEFT;
     if (*gone || life == TR_COMM_ALIVE) return TR_OK;
     return tr_fail(TR_EPEER, "rank %d on host %s %s; restart the job from its last checkpoint", rank,
-                   tr_comm_host(meeting->comm, rank), why);
+                   tr_comm_host(census->comm, rank), why);
 }
 
-static tr_status find_leader(const struct meeting *meeting, int *leader)
+static tr_status find_leader(const struct census *census, int *leader)
 {
     bool gone = true;
-    for (*leader = 0; *leader < meeting->comm->rank; ++*leader) {
-        TR_TRY(look(meeting, *leader, &gone));
+    for (*leader = 0; *leader < census->comm->rank; ++*leader) {
+        TR_TRY(look(census, *leader, &gone));
         if (!gone) return TR_OK;
     }
     return TR_OK;
 }
 
 /* Sleeps until something may have changed. TR_EPEER after the patience. */
-static tr_status pause_for(struct meeting *meeting, int awaited)
+static tr_status pause_for(struct census *census, int awaited)
 {
-    const struct tr_comm_settings *settings = &meeting->comm->settings;
-    double waited = tr_clock_seconds() - meeting->began;
+    const struct tr_comm_settings *settings = &census->comm->settings;
+    double waited = tr_clock_seconds() - census->began;
     if (waited > settings->patience)
         return tr_fail(TR_EPEER, "rank %d on host %s lives, but did not come to go on within %g s", awaited,
-                       tr_comm_host(meeting->comm, awaited), settings->patience);
-    if (waited > settings->timeout && !meeting->warned) {
-        meeting->warned = true;
+                       tr_comm_host(census->comm, awaited), settings->patience);
+    if (waited > settings->timeout && !census->warned) {
+        census->warned = true;
         tr_log_line(TR_LOG_WARNING, "rank %d has been waiting for rank %d to go on for %.3g s",
-                    meeting->comm->rank, awaited, waited);
+                    census->comm->rank, awaited, waited);
     }
-    tr_comm_idle(meeting->comm, NAP_SECONDS);
-    return tr_comm_progress(meeting->comm);
+    tr_comm_idle(census->comm, NAP_SECONDS);
+    return tr_comm_progress(census->comm);
 }
 
 /* ---- the leader ---- */
 
 /* Whether everybody has joined or is gone; else `awaited` is one of those that are missing. */
-static tr_status count(struct meeting *meeting, bool *all, int *awaited)
+static tr_status count(struct census *census, bool *all, int *awaited)
 {
-    tr_comm *comm = meeting->comm;
+    tr_comm *comm = census->comm;
     *all = true;
     for (int r = 0; r < comm->size; r++) {
         bool gone;
-        if (r == comm->rank || meeting->joined[r]) continue;
-        meeting->joined[r] = tr_comm_is_done(comm, &meeting->coming[r]);
-        if (meeting->joined[r]) continue;
-        TR_TRY(look(meeting, r, &gone));
+        if (r == comm->rank || census->joined[r]) continue;
+        census->joined[r] = tr_comm_is_done(comm, &census->coming[r]);
+        if (census->joined[r]) continue;
+        TR_TRY(look(census, r, &gone));
         if (gone) continue;
         *all = false;
         *awaited = r;
@@ -90,37 +90,37 @@ static tr_status count(struct meeting *meeting, bool *all, int *awaited)
     return TR_OK;
 }
 
-static tr_status decide(struct meeting *meeting)
+static tr_status decide(struct census *census)
 {
-    tr_comm *comm = meeting->comm;
-    uint32_t used = meeting->bits[comm->rank];
+    tr_comm *comm = census->comm;
+    uint32_t used = census->bits[comm->rank];
     int number = 0;
     for (int r = 0; r < comm->size; r++) {
         bool gone = false;
-        if (r != comm->rank) TR_TRY(look(meeting, r, &gone));
-        meeting->decision[r + 1] = !gone && (r == comm->rank || meeting->joined[r]);
-        if (meeting->joined[r]) used |= meeting->bits[r];
+        if (r != comm->rank) TR_TRY(look(census, r, &gone));
+        census->decision[r + 1] = !gone && (r == comm->rank || census->joined[r]);
+        if (census->joined[r]) used |= census->bits[r];
     }
-    while (number < TR_COMM_PARTS && used >> number & 1) number++;
-    if (number == TR_COMM_PARTS)
+    while (number < TR_COMM_SUBGROUPS && used >> number & 1) number++;
+    if (number == TR_COMM_SUBGROUPS)
         return tr_fail(TR_EINVAL, "ranks were lost %d times; restart the job from its last checkpoint",
-                       TR_COMM_PARTS - 1);
-    meeting->decision[0] = number;
+                       TR_COMM_SUBGROUPS - 1);
+    census->decision[0] = number;
     return TR_OK;
 }
 
-static tr_status announce(const struct meeting *meeting)
+static tr_status announce(const struct census *census)
 {
-    tr_comm *comm = meeting->comm;
-    size_t bytes = ((size_t)comm->size + 1) * sizeof *meeting->decision;
+    tr_comm *comm = census->comm;
+    size_t bytes = ((size_t)comm->size + 1) * sizeof *census->decision;
     for (int r = 0; r < comm->size; r++) {
         tr_ticket *going = NULL;
         bool done = false, gone = false;
-        if (r == comm->rank || !meeting->decision[r + 1]) continue;
-        TR_TRY(tr_comm_send(comm, r, TAG_DECISION, meeting->decision, bytes, "who goes on", &going));
+        if (r == comm->rank || !census->decision[r + 1]) continue;
+        TR_TRY(tr_comm_send(comm, r, TAG_DECISION, census->decision, bytes, "who goes on", &going));
         while (!done && !gone) {
             TR_TRY(tr_comm_test(comm, &going, &done));
-            if (!done) TR_TRY(look(meeting, r, &gone));
+            if (!done) TR_TRY(look(census, r, &gone));
             if (!done && !gone) tr_comm_idle(comm, NAP_SECONDS);
         }
         if (!tr_comm_cancel(comm, &going))
@@ -129,118 +129,118 @@ static tr_status announce(const struct meeting *meeting)
     return TR_OK;
 }
 
-static tr_status lead(struct meeting *meeting)
+static tr_status lead(struct census *census)
 {
-    tr_comm *comm = meeting->comm;
+    tr_comm *comm = census->comm;
     for (int r = 0; r < comm->size; r++) {
         bool gone = true;
         if (r == comm->rank) continue;
-        TR_TRY(look(meeting, r, &gone));
+        TR_TRY(look(census, r, &gone));
         if (gone) continue;
-        TR_TRY(tr_comm_receive(comm, r, TAG_JOIN, &meeting->bits[r], sizeof meeting->bits[r], "who goes on",
-                               &meeting->coming[r]));
+        TR_TRY(tr_comm_receive(comm, r, TAG_JOIN, &census->bits[r], sizeof census->bits[r], "who goes on",
+                               &census->coming[r]));
     }
     for (bool all = false; !all;) {
         int awaited = comm->rank;
-        TR_TRY(count(meeting, &all, &awaited));
-        if (!all) TR_TRY(pause_for(meeting, awaited));
+        TR_TRY(count(census, &all, &awaited));
+        if (!all) TR_TRY(pause_for(census, awaited));
     }
-    TR_TRY(decide(meeting));
-    return announce(meeting);
+    TR_TRY(decide(census));
+    return announce(census);
 }
 
 /* ---- the others ---- */
 
 /* *decided: the leader has said who goes on; else it is gone. */
-static tr_status follow(struct meeting *meeting, int leader, bool *decided)
+static tr_status follow(struct census *census, int leader, bool *decided)
 {
-    tr_comm *comm = meeting->comm;
+    tr_comm *comm = census->comm;
     tr_ticket *going = NULL;
     bool gone = false;
     *decided = false;
-    TR_TRY(tr_comm_receive(comm, leader, TAG_DECISION, meeting->decision,
-                           ((size_t)comm->size + 1) * sizeof *meeting->decision, "who goes on",
-                           &meeting->coming[leader]));
-    TR_TRY(tr_comm_send(comm, leader, TAG_JOIN, &meeting->bits[comm->rank], sizeof meeting->bits[0],
+    TR_TRY(tr_comm_receive(comm, leader, TAG_DECISION, census->decision,
+                           ((size_t)comm->size + 1) * sizeof *census->decision, "who goes on",
+                           &census->coming[leader]));
+    TR_TRY(tr_comm_send(comm, leader, TAG_JOIN, &census->bits[comm->rank], sizeof census->bits[0],
                         "who goes on", &going));
     for (;;) {
-        *decided = tr_comm_is_done(comm, &meeting->coming[leader]);
+        *decided = tr_comm_is_done(comm, &census->coming[leader]);
         if (*decided || gone) break;
-        TR_TRY(pause_for(meeting, leader));
-        TR_TRY(look(meeting, leader, &gone)); /* what it sent before is looked at once more */
+        TR_TRY(pause_for(census, leader));
+        TR_TRY(look(census, leader, &gone)); /* what it sent before is looked at once more */
     }
     bool back = tr_comm_cancel(comm, &going);
-    if (tr_comm_cancel(comm, &meeting->coming[leader]) && back) return TR_OK;
+    if (tr_comm_cancel(comm, &census->coming[leader]) && back) return TR_OK;
     return tr_fail(TR_EPEER, "rank %d died while it said who goes on", leader);
 }
 
-static tr_status meet(struct meeting *meeting)
+static tr_status hold_census(struct census *census)
 {
     for (bool decided = false; !decided;) {
         int leader;
-        TR_TRY(find_leader(meeting, &leader));
-        decided = leader == meeting->comm->rank;
-        TR_TRY(decided ? lead(meeting) : follow(meeting, leader, &decided));
+        TR_TRY(find_leader(census, &leader));
+        decided = leader == census->comm->rank;
+        TR_TRY(decided ? lead(census) : follow(census, leader, &decided));
     }
     return TR_OK;
 }
 
-static tr_status make(struct meeting *meeting, tr_comm **out)
+static tr_status make(struct census *census, tr_comm **out)
 {
-    tr_comm *comm = meeting->comm;
+    tr_comm *comm = census->comm;
     int size = 0, *member = tr_alloc((size_t)comm->size, sizeof *member);
     if (!member) return TR_ENOMEM;
     for (int r = 0; r < comm->size; r++)
-        if (meeting->decision[r + 1]) member[size++] = r;
+        if (census->decision[r + 1]) member[size++] = r;
     tr_status status = TR_EPEER;
-    if (meeting->decision[0] < 0 || meeting->decision[0] >= TR_COMM_PARTS ||
-        !meeting->decision[comm->rank + 1])
+    if (census->decision[0] < 0 || census->decision[0] >= TR_COMM_SUBGROUPS ||
+        !census->decision[comm->rank + 1])
         tr_fail(status, "the others went on without rank %d", comm->rank);
     else
-        status = tr_part_make(comm, member, size, meeting->decision[0], out);
+        status = tr_subgroup_make(comm, member, size, census->decision[0], out);
     if (status == TR_OK) (*out)->outlives = true;
     tr_free(member);
     return status;
 }
 
-static tr_status prepare(tr_comm *comm, struct meeting *meeting)
+static tr_status prepare(tr_comm *comm, struct census *census)
 {
     size_t size = (size_t)comm->size;
-    *meeting = (struct meeting){.comm = comm, .began = tr_clock_seconds()};
-    meeting->bits = tr_alloc_zero(size, sizeof *meeting->bits);
-    meeting->coming = tr_alloc_zero(size, sizeof *meeting->coming);
-    meeting->joined = tr_alloc_zero(size, sizeof *meeting->joined);
-    meeting->decision = tr_alloc_zero(size + 1, sizeof *meeting->decision);
-    if (!meeting->bits || !meeting->coming || !meeting->joined || !meeting->decision) return TR_ENOMEM;
+    *census = (struct census){.comm = comm, .began = tr_clock_seconds()};
+    census->bits = tr_alloc_zero(size, sizeof *census->bits);
+    census->coming = tr_alloc_zero(size, sizeof *census->coming);
+    census->joined = tr_alloc_zero(size, sizeof *census->joined);
+    census->decision = tr_alloc_zero(size + 1, sizeof *census->decision);
+    if (!census->bits || !census->coming || !census->joined || !census->decision) return TR_ENOMEM;
     pthread_mutex_lock(&comm->lock);
-    meeting->bits[comm->rank] = comm->part_bits;
+    census->bits[comm->rank] = comm->subgroup_bits;
     pthread_mutex_unlock(&comm->lock);
     return TR_OK;
 }
 
 /* Memory in which something may still arrive is left. */
-static void release(struct meeting *meeting)
+static void release(struct census *census)
 {
     bool back = true;
-    for (int r = 0; meeting->coming && r < meeting->comm->size; r++)
-        back = tr_comm_cancel(meeting->comm, &meeting->coming[r]) && back;
+    for (int r = 0; census->coming && r < census->comm->size; r++)
+        back = tr_comm_cancel(census->comm, &census->coming[r]) && back;
     if (back) {
-        tr_free(meeting->bits);
-        tr_free(meeting->decision);
+        tr_free(census->bits);
+        tr_free(census->decision);
     }
-    tr_free(meeting->coming);
-    tr_free(meeting->joined);
+    tr_free(census->coming);
+    tr_free(census->joined);
 }
 
 tr_status tr_comm_survivors(tr_comm *comm, tr_comm **out)
 {
-    struct meeting meeting;
+    struct census census;
     *out = NULL;
     tr_comm_tolerate(comm);
-    tr_status status = prepare(comm, &meeting);
-    if (status == TR_OK) status = meet(&meeting);
-    if (status == TR_OK) status = make(&meeting, out);
+    tr_status status = prepare(comm, &census);
+    if (status == TR_OK) status = hold_census(&census);
+    if (status == TR_OK) status = make(&census, out);
     if (status != TR_OK) tr_comm_abort(comm, tr_error_message()); /* the others count on this rank */
-    release(&meeting);
+    release(&census);
     return status;
 }

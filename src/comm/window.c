@@ -8,14 +8,14 @@
 #include <stdio.h>
 #include <string.h>
 
-struct part {
+struct segment {
     void *memory; /* NULL if empty or not mapped */
     size_t bytes;
 };
 
 struct tr_window {
     tr_comm *comm;
-    struct part *part; /* [size], of ranks of this host */
+    struct segment *segment; /* [size], of ranks of this host */
 };
 
 /* What ranks tell each other. */
@@ -26,7 +26,7 @@ struct notice {
     char why[180];
 };
 
-static void note_failure(struct notice *notice, tr_status status)
+static void record_failure(struct notice *notice, tr_status status)
 {
     notice->status = (int32_t)status;
     snprintf(notice->why, sizeof notice->why, "%.*s", (int)sizeof notice->why - 1, tr_error_message());
@@ -52,31 +52,31 @@ static void make_own(tr_comm *comm, size_t bytes, size_t begin, size_t end, stru
     if (bytes == 0) return;
     pthread_mutex_lock(&comm->lock);
     tr_status status =
-        comm->class->share(comm, bytes, begin, end, &window->part[comm->rank].memory, notice->key);
+        comm->class->share_memory(comm, bytes, begin, end, &window->segment[comm->rank].memory, notice->key);
     pthread_mutex_unlock(&comm->lock);
     if (status != TR_OK)
-        note_failure(notice, status);
+        record_failure(notice, status);
     else
-        window->part[comm->rank].bytes = bytes;
+        window->segment[comm->rank].bytes = bytes;
 }
 
 static void map_others(tr_comm *comm, struct tr_window *window, struct notice *notice)
 {
     for (int i = 0; i < tr_comm_local_size(comm); i++) {
         int rank = tr_comm_local(comm, i);
-        struct part *part = &window->part[rank];
+        struct segment *segment = &window->segment[rank];
         if (rank == comm->rank || notice[rank].bytes == 0) continue;
         pthread_mutex_lock(&comm->lock);
         tr_status status =
             notice[rank].bytes > 0
-                ? comm->class->map(comm, (size_t)notice[rank].bytes, notice[rank].key, &part->memory)
+                ? comm->class->map(comm, (size_t)notice[rank].bytes, notice[rank].key, &segment->memory)
                 : tr_fail(TR_EMISMATCH, "rank %d announces a negative size", rank);
         pthread_mutex_unlock(&comm->lock);
         if (status != TR_OK) {
-            note_failure(&notice[comm->rank], status);
+            record_failure(&notice[comm->rank], status);
             return;
         }
-        part->bytes = (size_t)notice[rank].bytes;
+        segment->bytes = (size_t)notice[rank].bytes;
     }
 }
 
@@ -89,15 +89,15 @@ tr_status tr_window_create_sparse(tr_comm *comm, size_t bytes, size_t begin, siz
 {
     assert(begin <= end && end <= bytes);
     *out = NULL;
-    if (!comm->class->share)
+    if (!comm->class->share_memory)
         return tr_fail(TR_EUNSUPPORTED, "ranks of \"%s\" cannot share memory; work without",
                        comm->class->name);
     tr_status status = TR_ENOMEM;
     size_t size = (size_t)comm->size;
     struct tr_window *window = tr_alloc_zero(1, sizeof *window);
     struct notice *notice = tr_alloc_zero(size, sizeof *notice);
-    if (window) *window = (struct tr_window){comm, tr_alloc_zero(size, sizeof *window->part)};
-    if (!window || !notice || !window->part) {
+    if (window) *window = (struct tr_window){comm, tr_alloc_zero(size, sizeof *window->segment)};
+    if (!window || !notice || !window->segment) {
         tr_comm_abort(comm, "out of memory"); /* the others are about to wait for us */
         goto out;
     }
@@ -110,7 +110,7 @@ tr_status tr_window_create_sparse(tr_comm *comm, size_t bytes, size_t begin, siz
         map_others(comm, window, notice);
         status = exchange(comm, notice);
     }
-    if (comm->class->mapped && bytes > 0 && window->part[comm->rank].memory) {
+    if (comm->class->mapped && bytes > 0 && window->segment[comm->rank].memory) {
         pthread_mutex_lock(&comm->lock);
         comm->class->mapped(comm, key);
         pthread_mutex_unlock(&comm->lock);
@@ -122,13 +122,13 @@ out:
     return status;
 }
 
-void *tr_window_part(const tr_window *window, int rank, size_t *bytes)
+void *tr_window_segment(const tr_window *window, int rank, size_t *bytes)
 {
     const tr_comm *comm = window->comm;
     assert(comm->hosts.of[rank] == comm->hosts.of[comm->rank]);
     (void)comm;
-    if (bytes) *bytes = window->part[rank].bytes;
-    return window->part[rank].memory;
+    if (bytes) *bytes = window->segment[rank].bytes;
+    return window->segment[rank].memory;
 }
 
 bool tr_window_holds(const tr_window *window, const void *data, int64_t bytes)
@@ -136,9 +136,9 @@ bool tr_window_holds(const tr_window *window, const void *data, int64_t bytes)
     const tr_comm *comm = window->comm;
     const char *first = data;
     for (int i = 0; i < tr_comm_local_size(comm); i++) {
-        const struct part *part = &window->part[tr_comm_local(comm, i)];
-        const char *memory = part->memory;
-        if (memory && first >= memory && first + bytes <= memory + part->bytes) return true;
+        const struct segment *segment = &window->segment[tr_comm_local(comm, i)];
+        const char *memory = segment->memory;
+        if (memory && first >= memory && first + bytes <= memory + segment->bytes) return true;
     }
     return false;
 }
@@ -149,11 +149,11 @@ void tr_window_destroy(tr_window **handle)
     if (!window) return;
     tr_comm *comm = window->comm;
     pthread_mutex_lock(&comm->lock);
-    for (int rank = 0; window->part && rank < comm->size; rank++)
-        if (window->part[rank].memory)
-            comm->class->unmap(comm, window->part[rank].bytes, window->part[rank].memory);
+    for (int rank = 0; window->segment && rank < comm->size; rank++)
+        if (window->segment[rank].memory)
+            comm->class->unmap(comm, window->segment[rank].bytes, window->segment[rank].memory);
     pthread_mutex_unlock(&comm->lock);
-    tr_free(window->part);
+    tr_free(window->segment);
     tr_free(window);
     *handle = NULL;
 }

@@ -74,7 +74,7 @@ struct tr_source {
     /* Set by tr_source_open_config(), or where the data are known already; else empty. */
     struct tr_source_files files; /* that it was made of, stamped before they were read */
     char digest[TR_SHA256_TEXT];  /* of tr_source_digest() */
-    char note[TR_SHA256_TEXT];    /* under which the cache may note the digest, see tr_store_learn() */
+    char record[TR_SHA256_TEXT];  /* under which the cache may record the digest, see tr_store_learn() */
     struct tr_keeping *keeping;   /* of an entry that is being made of it, see data/cache/keep.h; or NULL */
     const char *state_name;       /* in the place of the class's; static storage */
     int64_t unpacked;             /* about the bytes of memory that its data take in this process */

@@ -180,15 +180,15 @@ static tr_status refuse_surplus(const struct import *import)
 
 static tr_status layout_of_file(const struct import *import, enum tr_layout *layout)
 {
-    const char *note = tr_safetensors_note(import->file, TR_LAYOUT_NOTE);
+    const char *named = tr_safetensors_metadata(import->file, TR_LAYOUT_KEY);
     *layout = import->settings->layout;
     if (*layout != TR_LAYOUT_AUTO) return TR_OK;
     *layout = TR_LAYOUT_TORCH;
-    if (!note || strcmp(note, tr_layout_name(TR_LAYOUT_TORCH)) == 0) return TR_OK;
+    if (!named || strcmp(named, tr_layout_name(TR_LAYOUT_TORCH)) == 0) return TR_OK;
     *layout = TR_LAYOUT_TRIREME;
-    if (strcmp(note, tr_layout_name(TR_LAYOUT_TRIREME)) == 0) return TR_OK;
+    if (strcmp(named, tr_layout_name(TR_LAYOUT_TRIREME)) == 0) return TR_OK;
     return tr_fail(TR_EUNSUPPORTED, "\"%s\": its header says layout \"%.60s\"; known are torch and trireme",
-                   import->settings->file, note);
+                   import->settings->file, named);
 }
 
 /* Of a partial import: how much of the network the file has. */

@@ -50,9 +50,9 @@ struct tr_layout_list {
     int count;
 };
 
-/* "trireme" or "torch": what a file's header says under TR_LAYOUT_NOTE. Static storage. */
+/* "trireme" or "torch": what a file's header says under TR_LAYOUT_KEY. Static storage. */
 const char *tr_layout_name(enum tr_layout layout);
-#define TR_LAYOUT_NOTE "layout"
+#define TR_LAYOUT_KEY "layout"
 
 /* Lists the tensors of a model. TR_EUNSUPPORTED, naming the layer, for a network that the layout cannot hold.
    Returned, free with tr_layout_list_free(). */

@@ -14,10 +14,10 @@ static tr_status write_file(const struct tr_export *what, const char *path, cons
 {
     char step[TR_TEXT_NUMBER_SIZE], shape[TR_SHAPE_TEXT];
     snprintf(step, sizeof step, "%" PRId64, what->facts->step);
-    const struct tr_stored_note notes[] = {
+    const struct tr_stored_metadata metadata[] = {
         /* Libraries on top of PyTorch look for these two letters. */
         {"format", what->layout == TR_LAYOUT_TORCH ? "pt" : "trireme"},
-        {TR_LAYOUT_NOTE, tr_layout_name(what->layout)},
+        {TR_LAYOUT_KEY, tr_layout_name(what->layout)},
         {"name", what->name},
         {"program", what->facts->program},
         {"step", step},
@@ -25,8 +25,8 @@ static tr_status write_file(const struct tr_export *what, const char *path, cons
         {"input", tr_shape_text(&what->job->model->input, shape)},
         {"layers", layers},
     };
-    return tr_safetensors_replace(NULL, path, packed->tensor, packed->list.count, notes,
-                                  sizeof notes / sizeof notes[0]);
+    return tr_safetensors_replace(NULL, path, packed->tensor, packed->list.count, metadata,
+                                  sizeof metadata / sizeof metadata[0]);
 }
 
 tr_status tr_export_safetensors(const struct tr_export *what, const char *path)

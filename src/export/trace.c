@@ -71,19 +71,19 @@ static int first_name(const struct tr_trace *trace, int value)
     return value;
 }
 
-const float *tr_trace_place(const struct tr_trace *trace, int value)
+const float *tr_trace_address(const struct tr_trace *trace, int value)
 {
-    return trace->place + trace->value[value].first;
+    return trace->address + trace->value[value].first;
 }
 
 /* The value whose addresses have `pointer`, under its own name; -1 for none. */
 static int own_value(const struct tr_trace *trace, const void *pointer)
 {
-    uintptr_t first = (uintptr_t)trace->place, at = (uintptr_t)pointer;
+    uintptr_t first = (uintptr_t)trace->address, at = (uintptr_t)pointer;
     const struct tr_traced_value *value = trace->value;
     int low = 0, high = trace->value_count;
-    if (at < first || at >= first + (size_t)trace->place_count * sizeof *trace->place) return -1;
-    const int64_t number = (int64_t)((at - first) / sizeof *trace->place);
+    if (at < first || at >= first + (size_t)trace->address_count * sizeof *trace->address) return -1;
+    const int64_t number = (int64_t)((at - first) / sizeof *trace->address);
     while (high - low > 1) {
         const int middle = (low + high) / 2;
         *(value[middle].first <= number ? &low : &high) = middle;
@@ -99,7 +99,7 @@ int tr_trace_value(const struct tr_trace *trace, const void *pointer)
 
 int64_t tr_trace_column(const struct tr_trace *trace, const void *pointer)
 {
-    return (const float *)pointer - tr_trace_place(trace, own_value(trace, pointer));
+    return (const float *)pointer - tr_trace_address(trace, own_value(trace, pointer));
 }
 
 const struct tr_parameter *tr_trace_parameter(const struct tr_trace *trace, const float *pointer)
@@ -185,14 +185,14 @@ static int64_t floats_of(const struct tr_trace *trace, int value)
 }
 
 /* Places as far apart as values are long. */
-static tr_status make_places(struct tr_trace *trace)
+static tr_status make_addresses(struct tr_trace *trace)
 {
     for (int i = 0; i < trace->value_count; i++) {
-        trace->value[i].first = trace->place_count;
-        trace->place_count += floats_of(trace, i);
+        trace->value[i].first = trace->address_count;
+        trace->address_count += floats_of(trace, i);
     }
-    trace->place = tr_alloc_zero((size_t)trace->place_count, sizeof *trace->place);
-    return trace->place ? TR_OK : TR_ENOMEM;
+    trace->address = tr_alloc_zero((size_t)trace->address_count, sizeof *trace->address);
+    return trace->address ? TR_OK : TR_ENOMEM;
 }
 
 /* The layer that stands for source `i` of joined ones: the slice of its numbers, which may be reshaped. */
@@ -238,12 +238,12 @@ static tr_status make_values(struct tr_trace *trace, const struct tr_intake *int
         trace->value[TR_VALUE_GIVEN + i].shape = intake->part[i].stored;
         if (is_as_given(&intake->part[i])) trace->value[entered_value(trace, i)].same = TR_VALUE_GIVEN + i;
     }
-    return make_places(trace);
+    return make_addresses(trace);
 }
 
-static float *place_of(const struct tr_trace *trace, int value)
+static float *address_of(const struct tr_trace *trace, int value)
 {
-    return trace->place + trace->value[value].first;
+    return trace->address + trace->value[value].first;
 }
 
 static tr_status trace_image(struct recorder *recorder, const struct tr_op_load_images *images, int from,
@@ -253,8 +253,8 @@ static tr_status trace_image(struct recorder *recorder, const struct tr_op_load_
     struct tr_op_load_images op = *images;
     op.rows = 1;
     op.random = false;
-    op.source = (const uint8_t *)place_of(trace, from);
-    op.y = place_of(trace, to);
+    op.source = (const uint8_t *)address_of(trace, from);
+    op.y = address_of(trace, to);
     return tr_device_load_images(&recorder->head, &op);
 }
 
@@ -265,8 +265,8 @@ static tr_status trace_scaling(struct recorder *recorder, const struct tr_scalin
         .width = scaling->count,
         .mean = scaling->mean,
         .deviation = scaling->deviation,
-        .x = place_of(trace, from),
-        .y = place_of(trace, to),
+        .x = address_of(trace, from),
+        .y = address_of(trace, to),
     };
     return record(&recorder->head, TR_TRACED_standardize, &op, sizeof op);
 }
@@ -299,15 +299,15 @@ static tr_status trace_layer(struct recorder *recorder, int i)
         .examples = 1,
         .rows = 1,
         .global_rows = 1,
-        .offset = (const int32_t *)place_of(trace, TR_VALUE_GIVEN),
-        .token = (const int32_t *)place_of(trace, TR_VALUE_GIVEN),
+        .offset = (const int32_t *)address_of(trace, TR_VALUE_GIVEN),
+        .token = (const int32_t *)address_of(trace, TR_VALUE_GIVEN),
         .layer_number = (uint32_t)i,
-        .y = place_of(trace, TR_VALUE_LAYERS + i),
+        .y = address_of(trace, TR_VALUE_LAYERS + i),
     };
     for (int k = 0; k < layer->input_count; k++)
-        call.x[k] = place_of(trace, output_value(trace, layer->input[k]));
+        call.x[k] = address_of(trace, output_value(trace, layer->input[k]));
     for (int k = 0; k < layer->buffer_count; k++)
-        if (!layer->buffer[k].fused_only) call.buffer[k] = place_of(trace, buffer_value(model, i, k));
+        if (!layer->buffer[k].fused_only) call.buffer[k] = address_of(trace, buffer_value(model, i, k));
     if (layer->tie.lender >= 0) {
         const struct tr_layer *lender = &model->layers[layer->tie.lender];
         call.borrowed.parameter = trace->parameters + model->parameters[lender->parameter[0]].offset;
@@ -388,7 +388,7 @@ void tr_trace_destroy(struct tr_trace **handle)
     if (!trace) return;
     tr_free(trace->item);
     tr_free(trace->value);
-    tr_free(trace->place);
+    tr_free(trace->address);
     tr_free(trace);
     *handle = NULL;
 }

@@ -49,7 +49,7 @@ struct tr_traced_value {
     struct tr_shape shape; /* rank 0 for private memory */
     int layer;             /* -1: not of a layer */
     int same;              /* the value that this is another name of; its own number otherwise */
-    int64_t first;         /* of `place`: its addresses go on to where those of the next value begin */
+    int64_t first;         /* of `address`: its addresses go on to where those of the next value begin */
 };
 
 /* Numbers of values. The sources of an example enter as TR_VALUE_GIVEN + i, texts and whatever is not joined
@@ -71,8 +71,8 @@ struct tr_trace {
     struct tr_traced *item; /* in the order of running */
     int value_count;
     struct tr_traced_value *value;
-    int64_t place_count;
-    float *place; /* [place_count] addresses, ascending with the values */
+    int64_t address_count;
+    float *address; /* [address_count] addresses, ascending with the values */
     int output;   /* the value of the network's output */
 };
 
@@ -89,7 +89,7 @@ int tr_trace_value(const struct tr_trace *trace, const void *pointer);
 /* The column at which such a pointer begins: 0 but where an operation writes a part of each row. */
 int64_t tr_trace_column(const struct tr_trace *trace, const void *pointer);
 /* A pointer that stands for a value. */
-const float *tr_trace_place(const struct tr_trace *trace, int value);
+const float *tr_trace_address(const struct tr_trace *trace, int value);
 /* The parameter that a pointer in an operation's arguments points at; NULL for none. */
 const struct tr_parameter *tr_trace_parameter(const struct tr_trace *trace, const float *pointer);
 

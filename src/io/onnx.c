@@ -122,7 +122,7 @@ void tr_onnx_destroy(tr_onnx **handle)
     *handle = NULL;
 }
 
-void tr_onnx_note(tr_onnx *onnx, const char *key, const char *value)
+void tr_onnx_add_metadata(tr_onnx *onnx, const char *key, const char *value)
 {
     Onnx__StringStringEntryProto *entry = take(onnx, 1, sizeof *entry);
     if (!entry) return;

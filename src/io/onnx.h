@@ -36,7 +36,7 @@ tr_status tr_onnx_create(const char *name, const char *description, tr_onnx **ou
 void tr_onnx_destroy(tr_onnx **onnx);
 
 /* A fact about the model, which readers show and hand out. */
-void tr_onnx_note(tr_onnx *onnx, const char *key, const char *value);
+void tr_onnx_add_metadata(tr_onnx *onnx, const char *key, const char *value);
 
 void tr_onnx_input(tr_onnx *onnx, const struct tr_onnx_info *info);
 void tr_onnx_output(tr_onnx *onnx, const struct tr_onnx_info *info);

@@ -60,7 +60,7 @@ bool tr_stored_alike(const struct tr_stored_tensor *a, const struct tr_stored_te
 /* Writes "F32[5,5,1,32]" and returns `text`. */
 const char *tr_stored_describe(const struct tr_stored_tensor *tensor, char text[TR_STORED_TEXT]);
 
-struct tr_stored_note {
+struct tr_stored_metadata {
     const char *key, *value;
 };
 
@@ -88,8 +88,9 @@ tr_status tr_stored_give(void *tensors, int64_t index, uint64_t at, const void *
    fails with. */
 tr_status tr_safetensors_write(const tr_file_system *files, const char *path,
                                const struct tr_stored_tensor *tensors, int64_t count,
-                               const struct tr_stored_giver *giver, const struct tr_stored_note *notes,
-                               int64_t note_count, uint32_t *crcs, struct tr_safetensors_summary *summary);
+                               const struct tr_stored_giver *giver, const struct tr_stored_metadata *metadata,
+                               int64_t metadata_count, uint32_t *crcs,
+                               struct tr_safetensors_summary *summary);
 
 /* Where bytes go that are written one after the other. */
 struct tr_stored_sink {
@@ -98,17 +99,18 @@ struct tr_stored_sink {
 };
 /* The bytes of such a file. TR_ENOMEM, TR_EINVAL as above. */
 tr_status tr_safetensors_size(const struct tr_stored_tensor *tensors, int64_t count,
-                              const struct tr_stored_note *notes, int64_t note_count, uint64_t *bytes);
+                              const struct tr_stored_metadata *metadata, int64_t metadata_count,
+                              uint64_t *bytes);
 /* The same bytes as tr_safetensors_write() into a sink. Errors likewise, or what the sink fails with. */
 tr_status tr_safetensors_give(const struct tr_stored_sink *sink, const struct tr_stored_tensor *tensors,
                               int64_t count, const struct tr_stored_giver *giver,
-                              const struct tr_stored_note *notes, int64_t note_count, uint32_t *crcs,
-                              struct tr_safetensors_summary *summary);
+                              const struct tr_stored_metadata *metadata, int64_t metadata_count,
+                              uint32_t *crcs, struct tr_safetensors_summary *summary);
 
 /* The same for a file that takes the place of `path` once it is complete: see tr_file_replace_begin(). */
 tr_status tr_safetensors_replace(const tr_file_system *files, const char *path,
                                  const struct tr_stored_tensor *tensors, int64_t count,
-                                 const struct tr_stored_note *notes, int64_t note_count);
+                                 const struct tr_stored_metadata *metadata, int64_t metadata_count);
 
 /* A file open for reading. Reads happen when asked for, into the caller's memory; so the file may be larger
    than memory, and a failing disk is a status. Used by one thread at a time. */
@@ -135,7 +137,7 @@ const struct tr_safetensors_entry *tr_safetensors_at(const tr_safetensors *file,
 /* NULL if there is none of that name. */
 const struct tr_safetensors_entry *tr_safetensors_find(const tr_safetensors *file, const char *name);
 /* A text of __metadata__, NULL if there is none. Borrowed until close. */
-const char *tr_safetensors_note(const tr_safetensors *file, const char *key);
+const char *tr_safetensors_metadata(const tr_safetensors *file, const char *key);
 struct tr_safetensors_summary tr_safetensors_summarize(const tr_safetensors *file);
 /* The path that it was opened by. Borrowed until close. */
 const char *tr_safetensors_path(const tr_safetensors *file);

@@ -67,13 +67,13 @@ out:
     return status;
 }
 
-static tr_status check_notes(const struct tr_json_value *notes)
+static tr_status check_metadata(const struct tr_json_value *metadata)
 {
-    if (notes->kind != TR_JSON_OBJECT)
+    if (metadata->kind != TR_JSON_OBJECT)
         return tr_fail(TR_EFORMAT, "\"__metadata__\" must be an object of texts");
-    for (const struct tr_json_value *note = notes->first; note; note = note->next)
-        if (note->kind != TR_JSON_TEXT)
-            return tr_fail(TR_EFORMAT, "\"__metadata__\": \"%.200s\" must be a text", note->key);
+    for (const struct tr_json_value *item = metadata->first; item; item = item->next)
+        if (item->kind != TR_JSON_TEXT)
+            return tr_fail(TR_EFORMAT, "\"__metadata__\": \"%.200s\" must be a text", item->key);
     return TR_OK;
 }
 
@@ -179,12 +179,12 @@ static tr_status read_entries(tr_safetensors *file)
     file->by_name = tr_alloc((size_t)header->count, sizeof *file->by_name);
     if (!file->entries || !file->by_name) return tr_fail_in(TR_ENOMEM, "\"%s\"", file->path);
     for (const struct tr_json_value *member = header->first; member; member = member->next) {
-        bool notes = strcmp(member->key, "__metadata__") == 0;
+        bool metadata = strcmp(member->key, "__metadata__") == 0;
         struct tr_safetensors_entry *entry = &file->entries[file->count];
-        tr_status status = notes ? check_notes(member) : read_entry(file, member, entry);
+        tr_status status = metadata ? check_metadata(member) : read_entry(file, member, entry);
         if (status == TR_OK && member->key[0] == '\0') status = tr_fail(TR_EFORMAT, "has no name");
         if (status != TR_OK) return tr_fail_in(status, "\"%s\": tensor \"%.200s\"", file->path, member->key);
-        if (notes) continue;
+        if (metadata) continue;
         entry->tensor.name = member->key;
         file->count++;
     }
@@ -257,11 +257,11 @@ const struct tr_safetensors_entry *tr_safetensors_find(const tr_safetensors *fil
     return found ? *found : NULL;
 }
 
-const char *tr_safetensors_note(const tr_safetensors *file, const char *key)
+const char *tr_safetensors_metadata(const tr_safetensors *file, const char *key)
 {
-    const struct tr_json_value *notes = tr_json_find(tr_json_root(file->header), "__metadata__");
-    const struct tr_json_value *note = tr_json_find(notes, key);
-    return note ? note->text : NULL;
+    const struct tr_json_value *metadata = tr_json_find(tr_json_root(file->header), "__metadata__");
+    const struct tr_json_value *item = tr_json_find(metadata, key);
+    return item ? item->text : NULL;
 }
 
 struct tr_safetensors_summary tr_safetensors_summarize(const tr_safetensors *file)

@@ -38,14 +38,14 @@ static tr_status check_names(const struct tr_stored_tensor *tensors, int64_t cou
     return status;
 }
 
-/* A tensor's place in the order of the file. */
-struct place {
+/* A tensor in the order of the file. */
+struct entry {
     int64_t index;
     uint64_t bytes;
 };
 
-/* Fills `places` with the order of the data: wider elements first, otherwise as given. */
-static tr_status arrange(const struct tr_stored_tensor *tensors, int64_t count, struct place *places)
+/* Fills `entries` with the order of the data: wider elements first, otherwise as given. */
+static tr_status arrange(const struct tr_stored_tensor *tensors, int64_t count, struct entry *entries)
 {
     int64_t placed = 0;
     for (size_t size = 8; size > 0; size /= 2) {
@@ -54,7 +54,7 @@ static tr_status arrange(const struct tr_stored_tensor *tensors, int64_t count, 
             uint64_t bytes;
             tr_status status = tr_stored_bytes(&tensors[i], &bytes);
             if (status != TR_OK) return tr_fail_in(status, "tensor \"%s\"", tensors[i].name);
-            places[placed++] = (struct place){i, bytes};
+            entries[placed++] = (struct entry){i, bytes};
         }
     }
     assert(placed == count);
@@ -62,20 +62,20 @@ static tr_status arrange(const struct tr_stored_tensor *tensors, int64_t count, 
 }
 
 /* The JSON text, and the size of all data. */
-static tr_status make_header(const struct tr_stored_tensor *tensors, const struct place *places,
-                             int64_t count, const struct tr_stored_note *notes, int64_t note_count,
+static tr_status make_header(const struct tr_stored_tensor *tensors, const struct entry *entries,
+                             int64_t count, const struct tr_stored_metadata *metadata, int64_t metadata_count,
                              char **text, uint64_t *data_bytes)
 {
     struct tr_json_writer json;
     tr_json_begin(&json, false);
-    if (note_count > 0) {
+    if (metadata_count > 0) {
         tr_json_open_object(&json, "__metadata__");
-        for (int64_t i = 0; i < note_count; i++) tr_json_text(&json, notes[i].key, notes[i].value);
+        for (int64_t i = 0; i < metadata_count; i++) tr_json_text(&json, metadata[i].key, metadata[i].value);
         tr_json_close_object(&json);
     }
     uint64_t offset = 0;
     for (int64_t i = 0; i < count; i++) {
-        const struct tr_stored_tensor *tensor = &tensors[places[i].index];
+        const struct tr_stored_tensor *tensor = &tensors[entries[i].index];
         tr_json_open_object(&json, tensor->name);
         tr_json_text(&json, "dtype", tr_dtype_name(tensor->dtype));
         tr_json_open_array(&json, "shape");
@@ -83,7 +83,7 @@ static tr_status make_header(const struct tr_stored_tensor *tensors, const struc
         tr_json_close_array(&json);
         tr_json_open_array(&json, "data_offsets");
         tr_json_integer(&json, NULL, (int64_t)offset);
-        if (__builtin_add_overflow(offset, places[i].bytes, &offset) || offset > INT64_MAX) {
+        if (__builtin_add_overflow(offset, entries[i].bytes, &offset) || offset > INT64_MAX) {
             tr_json_release(&json);
             return tr_fail(TR_EINVAL, "the tensors have more bytes than 64 bits can count");
         }
@@ -123,14 +123,14 @@ tr_status tr_stored_give(void *tensors, int64_t index, uint64_t at, const void *
 }
 
 static tr_status write_data(const struct tr_stored_sink *sink, const struct tr_stored_giver *giver,
-                            const struct place *place, uint32_t *crc)
+                            const struct entry *entry, uint32_t *crc)
 {
     uint32_t sum = 0;
-    for (uint64_t at = 0; at < place->bytes;) {
+    for (uint64_t at = 0; at < entry->bytes;) {
         const void *piece;
         size_t bytes;
-        TR_TRY(giver->give(giver->user, place->index, at, &piece, &bytes));
-        assert(bytes > 0 && bytes <= place->bytes - at);
+        TR_TRY(giver->give(giver->user, entry->index, at, &piece, &bytes));
+        assert(bytes > 0 && bytes <= entry->bytes - at);
         if (crc) sum = tr_crc32c(sum, piece, bytes);
         TR_TRY(sink->write(sink->user, piece, bytes));
         at += bytes;
@@ -141,7 +141,7 @@ static tr_status write_data(const struct tr_stored_sink *sink, const struct tr_s
 
 /* What a file will be made of. */
 struct plan {
-    struct place *places;
+    struct entry *entries;
     char *header;
     size_t header_size;
     uint64_t data_bytes;
@@ -150,20 +150,22 @@ struct plan {
 static void release_plan(struct plan *plan)
 {
     tr_free(plan->header);
-    tr_free(plan->places);
+    tr_free(plan->entries);
 }
 
 /* On failure there is nothing to release. */
 static tr_status make_plan(const struct tr_stored_tensor *tensors, int64_t count,
-                           const struct tr_stored_note *notes, int64_t note_count, struct plan *plan)
+                           const struct tr_stored_metadata *metadata, int64_t metadata_count,
+                           struct plan *plan)
 {
     char *json;
     tr_status status;
-    *plan = (struct plan){.places = tr_alloc((size_t)count, sizeof *plan->places)};
-    if (!plan->places) return TR_ENOMEM;
+    *plan = (struct plan){.entries = tr_alloc((size_t)count, sizeof *plan->entries)};
+    if (!plan->entries) return TR_ENOMEM;
     TR_TRY_GOTO(check_names(tensors, count), out);
-    TR_TRY_GOTO(arrange(tensors, count, plan->places), out);
-    TR_TRY_GOTO(make_header(tensors, plan->places, count, notes, note_count, &json, &plan->data_bytes), out);
+    TR_TRY_GOTO(arrange(tensors, count, plan->entries), out);
+    TR_TRY_GOTO(
+        make_header(tensors, plan->entries, count, metadata, metadata_count, &json, &plan->data_bytes), out);
     status = frame_header(json, &plan->header, &plan->header_size);
 out:
     if (status != TR_OK) release_plan(plan);
@@ -177,8 +179,8 @@ static tr_status write_plan(const struct plan *plan, const struct tr_stored_tens
     struct tr_stored_giver memory = {tr_stored_give, (void *)(uintptr_t)tensors};
     TR_TRY(sink->write(sink->user, plan->header, plan->header_size));
     for (int64_t i = 0; i < count; i++) {
-        const struct place *place = &plan->places[i];
-        TR_TRY(write_data(sink, giver ? giver : &memory, place, crcs ? &crcs[place->index] : NULL));
+        const struct entry *entry = &plan->entries[i];
+        TR_TRY(write_data(sink, giver ? giver : &memory, entry, crcs ? &crcs[entry->index] : NULL));
     }
     return TR_OK;
 }
@@ -195,10 +197,11 @@ static tr_status write_to_file(void *writer, const void *data, size_t size)
 }
 
 tr_status tr_safetensors_size(const struct tr_stored_tensor *tensors, int64_t count,
-                              const struct tr_stored_note *notes, int64_t note_count, uint64_t *bytes)
+                              const struct tr_stored_metadata *metadata, int64_t metadata_count,
+                              uint64_t *bytes)
 {
     struct plan plan;
-    TR_TRY(make_plan(tensors, count, notes, note_count, &plan));
+    TR_TRY(make_plan(tensors, count, metadata, metadata_count, &plan));
     *bytes = plan.header_size + plan.data_bytes;
     release_plan(&plan);
     return TR_OK;
@@ -206,11 +209,11 @@ tr_status tr_safetensors_size(const struct tr_stored_tensor *tensors, int64_t co
 
 tr_status tr_safetensors_give(const struct tr_stored_sink *sink, const struct tr_stored_tensor *tensors,
                               int64_t count, const struct tr_stored_giver *giver,
-                              const struct tr_stored_note *notes, int64_t note_count, uint32_t *crcs,
-                              struct tr_safetensors_summary *summary)
+                              const struct tr_stored_metadata *metadata, int64_t metadata_count,
+                              uint32_t *crcs, struct tr_safetensors_summary *summary)
 {
     struct plan plan;
-    TR_TRY(make_plan(tensors, count, notes, note_count, &plan));
+    TR_TRY(make_plan(tensors, count, metadata, metadata_count, &plan));
     tr_status status = write_plan(&plan, tensors, count, giver, crcs, sink);
     if (status == TR_OK) *summary = summary_of(&plan);
     release_plan(&plan);
@@ -219,13 +222,13 @@ tr_status tr_safetensors_give(const struct tr_stored_sink *sink, const struct tr
 
 tr_status tr_safetensors_write(const tr_file_system *files, const char *path,
                                const struct tr_stored_tensor *tensors, int64_t count,
-                               const struct tr_stored_giver *giver, const struct tr_stored_note *notes,
-                               int64_t note_count, uint32_t *crcs, struct tr_safetensors_summary *summary)
+                               const struct tr_stored_giver *giver, const struct tr_stored_metadata *metadata,
+                               int64_t metadata_count, uint32_t *crcs, struct tr_safetensors_summary *summary)
 {
     struct plan plan;
     struct tr_file_writer writer = {.descriptor = -1};
     const struct tr_stored_sink sink = {write_to_file, &writer};
-    TR_TRY(make_plan(tensors, count, notes, note_count, &plan));
+    TR_TRY(make_plan(tensors, count, metadata, metadata_count, &plan));
     uint64_t bytes = plan.header_size + plan.data_bytes;
     tr_status status = tr_file_begin(files, path, TR_FILE_NEW, bytes, &writer);
     if (status == TR_OK) status = write_plan(&plan, tensors, count, giver, crcs, &sink);
@@ -238,11 +241,11 @@ tr_status tr_safetensors_write(const tr_file_system *files, const char *path,
 
 tr_status tr_safetensors_replace(const tr_file_system *files, const char *path,
                                  const struct tr_stored_tensor *tensors, int64_t count,
-                                 const struct tr_stored_note *notes, int64_t note_count)
+                                 const struct tr_stored_metadata *metadata, int64_t metadata_count)
 {
     struct plan plan;
     struct tr_file_replacement file;
-    TR_TRY(make_plan(tensors, count, notes, note_count, &plan));
+    TR_TRY(make_plan(tensors, count, metadata, metadata_count, &plan));
     tr_status status = tr_file_replace_begin(files, path, plan.header_size + plan.data_bytes, &file);
     if (status == TR_OK) {
         const struct tr_stored_sink sink = {write_to_file, &file.writer};

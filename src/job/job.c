@@ -180,7 +180,7 @@ static tr_status read_file(struct tr_job *job, const char *path, const char *sta
 {
     TR_TRY(default_sections(job));
     if (state && !(job->state = tr_strdup(state))) return TR_ENOMEM;
-    if (path) tr_warmup_note(job, settings);
+    if (path) tr_warmup_record(job, settings);
     TR_TRY(tr_job_override(job->root, settings));
     TR_TRY(read_sections(job));
     TR_TRY(default_directory(job, path));

@@ -68,7 +68,7 @@ tr_status tr_job_open_source(const struct tr_job *job, enum tr_data_set set, con
 
 /* Writes into the tree what the training data add to the file: what other sets must share, and names of
  * classes. */
-static tr_status note_source(struct tr_job *job)
+static tr_status record_source(struct tr_job *job)
 {
     const tr_source *source = job->source[TR_SET_TRAIN];
     if (!job->state) {
@@ -93,7 +93,7 @@ static tr_status make_sampler(struct tr_job *job)
 tr_status tr_job_take_source(struct tr_job *job, enum tr_data_set set, tr_source *source)
 {
     job->source[set] = source;
-    if (set == TR_SET_TRAIN) TR_TRY(note_source(job));
+    if (set == TR_SET_TRAIN) TR_TRY(record_source(job));
     if (set == TR_SET_TRAIN) TR_TRY(make_sampler(job));
     /* While the network is not built yet, the file is not read to its end: the check comes later. */
     return job->model ? tr_job_check_source(job, source, tr_data_set_names[set], true) : TR_OK;

@@ -80,7 +80,7 @@ struct tr_layer {
     bool keeps_input, keeps_output; /* what its backward reads */
     bool alias;                     /* its output is its input under another shape; no calls are made */
     struct tr_layer_relu relu;
-    float statistic_momentum; /* share of a new batch in this layer's statistics */
+    float statistic_momentum; /* fraction of a new batch in this layer's statistics */
     int64_t flops;            /* of the forward pass, per example or token: 2 for a multiply-add */
     /* For people: which of several definitions the class has chosen, NULL where there is one, and why. */
     const char *algorithm;

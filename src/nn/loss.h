@@ -38,7 +38,7 @@ struct tr_loss_call {
 struct tr_loss_class {
     TR_ENTRY;        /* options are those of all losses, below */
     bool classifies; /* compares with classes (label, correct), otherwise with values (target) */
-    bool answers;    /* what is right can be told: `correct` is the share of right answers, not always 0 */
+    bool answers;    /* what is right can be told: `correct` is the fraction of right answers, not always 0 */
     bool of_tokens;  /* a row may be a token, whose label may be missing (negative) */
     bool smooths;    /* takes label_smoothing */
     /* Checks the output's shape. NULL: all will do. */

@@ -8,18 +8,18 @@
 #include <string.h>
 
 /* Of sizes that were seen less often, those become one that are no more than so many times the least. */
-#define NOTES_ENOUGH 16
+#define SAMPLES_ENOUGH 16
 #define NEAR         1.25
 
-#define NOTES 255 /* of a key: means over steps; later ones take the place of earlier ones */
+#define SAMPLES 255 /* of a key: means over steps; later ones take the place of earlier ones */
 
 #define BUCKETS 1024
 
 struct cost {
     struct tr_cost_key key;
     double sum; /* of the calls of this step */
-    int64_t calls, notes;
-    double *note; /* [min(notes, NOTES)], and room for one more while calls > 0; owned, until it is settled */
+    int64_t calls, samples;
+    double *sample; /* [min(samples, SAMPLES)], and room for one more while calls > 0; owned, until settled */
     double seconds; /* their median */
     int64_t next;   /* in its bucket, plus 1; 0: none */
 };
@@ -40,7 +40,7 @@ tr_status tr_costs_create(tr_costs **out)
 void tr_costs_destroy(tr_costs **handle)
 {
     if (!*handle) return;
-    for (int64_t i = 0; i < (*handle)->count; i++) tr_free((*handle)->cost[i].note);
+    for (int64_t i = 0; i < (*handle)->count; i++) tr_free((*handle)->cost[i].sample);
     tr_free((*handle)->cost);
     tr_free(*handle);
     *handle = NULL;
@@ -97,7 +97,7 @@ static int64_t *bucket_of(tr_costs *costs, const struct tr_cost_key *key)
     return &costs->bucket[(uint64_t)(key->size * 31 + (int64_t)key->op) % BUCKETS];
 }
 
-tr_status tr_costs_note(tr_costs *costs, const struct tr_cost_key *key, double seconds)
+tr_status tr_costs_add(tr_costs *costs, const struct tr_cost_key *key, double seconds)
 {
     int64_t *bucket = bucket_of(costs, key), at = *bucket;
     while (at > 0 &&
@@ -109,8 +109,8 @@ tr_status tr_costs_note(tr_costs *costs, const struct tr_cost_key *key, double s
         *bucket = at = ++costs->count;
     }
     struct cost *found = &costs->cost[at - 1];
-    if (found->calls == 0 && found->notes < NOTES &&
-        !tr_grow(&found->note, found->notes, sizeof *found->note))
+    if (found->calls == 0 && found->samples < SAMPLES &&
+        !tr_grow(&found->sample, found->samples, sizeof *found->sample))
         return TR_ENOMEM;
     found->sum += seconds;
     found->calls++;
@@ -122,7 +122,7 @@ void tr_costs_end_step(tr_costs *costs)
     for (int64_t i = 0; i < costs->count; i++) {
         struct cost *cost = &costs->cost[i];
         if (cost->calls == 0) continue;
-        cost->note[cost->notes++ % NOTES] = cost->sum / (double)cost->calls;
+        cost->sample[cost->samples++ % SAMPLES] = cost->sum / (double)cost->calls;
         cost->sum = 0;
         cost->calls = 0;
     }
@@ -134,40 +134,40 @@ static double median(double *value, int64_t count)
     return (value[(count - 1) / 2] + value[count / 2]) / 2;
 }
 
-static int64_t kept_notes(const struct cost *cost)
+static int64_t kept_samples(const struct cost *cost)
 {
-    return cost->notes < NOTES ? cost->notes : NOTES;
+    return cost->samples < SAMPLES ? cost->samples : SAMPLES;
 }
 
-/* How many of cost[first...], which are of one shape, become one: sizes of a few notes that lie near the
+/* How many of cost[first...], which are of one shape, become one: sizes of a few samples that lie near the
    first. */
 static int64_t neighbours(const struct tr_costs *costs, int64_t first)
 {
     const struct cost *cost = costs->cost;
-    int64_t notes = kept_notes(&cost[first]), next = first + 1;
-    for (; next < costs->count && notes < NOTES_ENOUGH; next++) {
+    int64_t samples = kept_samples(&cost[first]), next = first + 1;
+    for (; next < costs->count && samples < SAMPLES_ENOUGH; next++) {
         if (compare_shapes(&cost[next].key, &cost[first].key) != 0) break;
         if ((double)cost[next].key.size > NEAR * (double)cost[first].key.size) break;
-        if (kept_notes(&cost[next]) >= NOTES_ENOUGH) break;
-        notes += kept_notes(&cost[next]);
+        if (kept_samples(&cost[next]) >= SAMPLES_ENOUGH) break;
+        samples += kept_samples(&cost[next]);
     }
     return next - first;
 }
 
-/* The median time of a size, over the notes of some neighbours, at their mean size; in the place of the
+/* The median time of a size, over the samples of some neighbours, at their mean size; in the place of the
  * first. */
 static void join(struct cost *cost, int64_t count)
 {
-    double rate[2 * NOTES_ENOUGH], sizes = 0;
+    double rate[2 * SAMPLES_ENOUGH], sizes = 0;
     int64_t rates = 0;
     if (count == 1) {
-        cost->seconds = median(cost->note, kept_notes(cost));
+        cost->seconds = median(cost->sample, kept_samples(cost));
         return;
     }
     for (int64_t i = 0; i < count; i++) {
         const double size = (double)(cost[i].key.size > 0 ? cost[i].key.size : 1);
-        for (int64_t j = 0; j < kept_notes(&cost[i]); j++) {
-            rate[rates++] = cost[i].note[j] / size;
+        for (int64_t j = 0; j < kept_samples(&cost[i]); j++) {
+            rate[rates++] = cost[i].sample[j] / size;
             sizes += size;
         }
     }
@@ -183,8 +183,8 @@ void tr_costs_settle(tr_costs *costs)
     for (int64_t i = 0, next; i < costs->count; i = next) {
         next = i + neighbours(costs, i);
         join(&costs->cost[i], next - i);
-        for (int64_t j = i; j < next; j++) tr_free(costs->cost[j].note);
-        costs->cost[i].note = NULL;
+        for (int64_t j = i; j < next; j++) tr_free(costs->cost[j].sample);
+        costs->cost[i].sample = NULL;
         costs->cost[kept++] = costs->cost[i];
     }
     costs->count = kept;

@@ -30,19 +30,19 @@ typedef struct tr_costs tr_costs;
 
 /* Returned, destroy with tr_costs_destroy(). TR_ENOMEM. */
 tr_status tr_costs_create(tr_costs **out);
-/* Whether keys are made with `reads_rows`: said before the first note, by the device that measures; at first
-   they are not. */
+/* Whether keys are made with `reads_rows`: said before the first sample, by the device that measures; at
+   first they are not. */
 void tr_costs_read_rows(tr_costs *costs, bool reads_rows);
 bool tr_costs_reads_rows(const tr_costs *costs);
 /* Accepts NULL, nulls the handle. */
 void tr_costs_destroy(tr_costs **costs);
-/* Notes that a call took so long. TR_ENOMEM. */
-tr_status tr_costs_note(tr_costs *costs, const struct tr_cost_key *key, double seconds);
-/* What was noted since the last call is one step: a key's note is the mean over its calls, so that what only
-   some of them take (the host's work between two steps, memory that is touched first) is not lost. */
+/* Adds that a call took so long. TR_ENOMEM. */
+tr_status tr_costs_add(tr_costs *costs, const struct tr_cost_key *key, double seconds);
+/* What was added since the last call is one step: a key's sample is the mean over its calls, so that what
+   only some of them take (the host's work between two steps, memory that is touched first) is not lost. */
 void tr_costs_end_step(tr_costs *costs);
-/* Notes are complete: each key has the median over steps; sizes that lie near each other and were seen a few
-   times only, as those of sequences are, become one. From then on costs are read only. */
+/* Samples are complete: each key has the median over steps; sizes that lie near each other and were seen a
+   few times only, as those of sequences are, become one. From then on costs are read only. */
 void tr_costs_settle(tr_costs *costs);
 /* Seconds; 0 of an operation of which nothing is known. Any thread, once settled. */
 double tr_costs_of(const tr_costs *costs, const struct tr_cost_key *key);
@@ -59,15 +59,15 @@ int64_t tr_costs_count(const tr_costs *costs);
    for what other programs take of the machine is not the job's; else those of the clock. */
 double tr_device_time(const tr_device *device);
 
-/* A device that hands everything on to `inner`, borrowed for its life, and notes how long each operation
+/* A device that hands everything on to `inner`, borrowed for its life, and measures how long each operation
    took, with the time since the one before: so that what the host does in between counts, too. Unless it
-   `fuses` it lacks all fusions, so that their parts are noted. Always called by the same thread. Returned,
+   `fuses` it lacks all fusions, so that their parts are measured. Always called by the same thread. Returned,
    destroy with tr_device_destroy(). */
 tr_status tr_timing_device_create(tr_device *inner, tr_costs *costs, bool fuses, tr_device **out);
 /* The time before the next operation is not its own. */
 void tr_timing_device_pause(tr_device *device);
-/* Whether operations are noted; at first they are not. */
-void tr_timing_device_note(tr_device *device, bool notes);
+/* Whether operations are measured; at first they are not. */
+void tr_timing_device_enable(tr_device *device, bool enabled);
 
 /* A device that computes nothing: each operation takes its cost, which `spend` lets pass. It lacks the
    fusions of which nothing is known, as what was measured lacked them. Memory is addresses

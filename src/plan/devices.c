@@ -18,7 +18,7 @@ struct timing_device {
     tr_device *inner;
     tr_costs *costs;
     double last; /* when the operation before ended */
-    bool notes;
+    bool enabled;
 };
 
 double tr_device_time(const tr_device *device)
@@ -64,15 +64,15 @@ static void timing_destroy(tr_device *device)
     tr_free(timing_of(device));
 }
 
-static tr_status note(struct timing_device *timing, enum tr_operation_number op, const void *arguments)
+static tr_status record(struct timing_device *timing, enum tr_operation_number op, const void *arguments)
 {
     struct tr_cost_key key;
     if (!timing->inner->class->host_memory) TR_TRY(tr_device_wait(timing->inner));
     double now = tr_device_time(timing->inner), seconds = now - timing->last;
     timing->last = now;
-    if (!timing->notes) return TR_OK;
+    if (!timing->enabled) return TR_OK;
     tr_cost_key_of(op, arguments, tr_costs_reads_rows(timing->costs), &key);
-    TR_TRY(tr_costs_note(timing->costs, &key, seconds));
+    TR_TRY(tr_costs_add(timing->costs, &key, seconds));
     timing->last = tr_device_time(timing->inner); /* noting it is not part of the next one */
     return TR_OK;
 }
@@ -82,7 +82,7 @@ static tr_status note(struct timing_device *timing, enum tr_operation_number op,
     {                                                                                                        \
         struct timing_device *timing = timing_of(device);                                                    \
         TR_TRY(timing->inner->class->op(timing->inner, arguments));                                          \
-        return note(timing, TR_OPERATION_##op, arguments);                                                   \
+        return record(timing, TR_OPERATION_##op, arguments);                                                 \
     }
 TR_DEVICE_OPS(TIME)
 #undef TIME
@@ -125,9 +125,9 @@ void tr_timing_device_pause(tr_device *device)
     timing_of(device)->last = tr_device_time(timing_of(device)->inner);
 }
 
-void tr_timing_device_note(tr_device *device, bool notes)
+void tr_timing_device_enable(tr_device *device, bool enabled)
 {
-    timing_of(device)->notes = notes;
+    timing_of(device)->enabled = enabled;
     tr_timing_device_pause(device);
 }
 

@@ -47,8 +47,8 @@ static void thin(struct tr_usage *usage)
 }
 
 tr_status tr_machine_measure(struct tr_machine *machine, const struct tr_job *job,
-                             const struct tr_device_choice *device, double seconds, tr_machine_listener told,
-                             void *user)
+                             const struct tr_device_choice *device, double seconds,
+                             tr_machine_listener listener, void *user)
 {
     for (int i = 0; i < machine->usages; i++) {
         struct tr_usage *usage = &machine->usage[i];
@@ -63,7 +63,7 @@ tr_status tr_machine_measure(struct tr_machine *machine, const struct tr_job *jo
             .copies = usage->copies,
             .seconds = seconds,
         };
-        if (told) told(user, usage);
+        if (listener) listener(user, usage);
         if (tr_costs_create(&usage->costs) != TR_OK) return TR_ENOMEM;
         tr_status status = tr_measure(&measurement, usage->costs, &usage->rates);
         if (status != TR_OK) return status;

@@ -21,11 +21,11 @@ struct tr_machine {
 /* Says that ranks of a usage will compute such a part; the index of the usage, -1: no memory. */
 int tr_machine_expect(struct tr_machine *machine, int threads, int copies, struct tr_measured_part part);
 /* Measures all that is expected, `seconds` for each part. `device` names what computes; its threads are those
-   of the usages. `told`, or NULL, hears what is measured next. Errors as those of a training. */
+   of the usages. `listener`, or NULL, hears what is measured next. Errors as those of a training. */
 typedef void (*tr_machine_listener)(void *user, const struct tr_usage *usage);
 tr_status tr_machine_measure(struct tr_machine *machine, const struct tr_job *job,
-                             const struct tr_device_choice *device, double seconds, tr_machine_listener told,
-                             void *user);
+                             const struct tr_device_choice *device, double seconds,
+                             tr_machine_listener listener, void *user);
 void tr_machine_release(struct tr_machine *machine);
 
 #endif

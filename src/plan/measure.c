@@ -33,7 +33,7 @@ struct copy {
     bool started;
     struct tr_failure failure;
     tr_device *inner, *device;
-    float *numbers; /* device [2][floats of the arena], that are moved; NULL where nothing is noted */
+    float *numbers; /* device [2][floats of the arena], that are moved; NULL where nothing is measured */
     int moves;      /* so far */
 };
 
@@ -115,7 +115,7 @@ static tr_status run_steps(struct copy *copy, tr_strategy *strategy, double seco
     double began = tr_clock_seconds();
     struct tr_step_figures figures;
     TR_TRY(tr_strategy_step(strategy, 0, 0, &figures)); /* warms up */
-    tr_timing_device_note(strategy->device, copy->costs != NULL);
+    tr_timing_device_enable(strategy->device, copy->costs != NULL);
     count_beside(copy, -1);
     for (int64_t step = 1; !is_enough(copy, seconds, began, step - 1); step++) {
         TR_TRY(tr_strategy_step(strategy, step % strategy->job->train.steps, 0, &figures));
@@ -125,7 +125,7 @@ static tr_status run_steps(struct copy *copy, tr_strategy *strategy, double seco
     }
     count_beside(copy, 1);
     if (copy->costs) TR_TRY(update_pieces(strategy));
-    tr_timing_device_note(strategy->device, false);
+    tr_timing_device_enable(strategy->device, false);
     return TR_OK;
 }
 
@@ -144,7 +144,7 @@ static tr_status run_part(struct copy *copy, tr_device *device, const struct tr_
     TR_TRY_GOTO(tr_strategy_begin(strategy), out);
     TR_TRY_GOTO(tr_variables_initialize(strategy->replicas->variables, (uint64_t)variant.job.file.seed), out);
     TR_TRY_GOTO(tr_variables_begin_ema(strategy->replicas->variables), out);
-    TR_TRY_GOTO(tr_strategy_meet(strategy, 0), out);
+    TR_TRY_GOTO(tr_strategy_connect(strategy, 0), out);
     status = run_steps(copy, strategy, seconds);
 out:
     tr_strategy_destroy(&strategy);
@@ -200,12 +200,12 @@ static tr_status make_numbers(struct copy *copy)
 /* As often as steps did not. */
 static tr_status move_more(struct copy *copy)
 {
-    tr_timing_device_note(copy->device, true);
+    tr_timing_device_enable(copy->device, true);
     while (copy->moves < MOVES) {
         TR_TRY(move_all(copy, copy->device));
         tr_costs_end_step(copy->costs);
     }
-    tr_timing_device_note(copy->device, false);
+    tr_timing_device_enable(copy->device, false);
     return TR_OK;
 }
 

@@ -27,7 +27,7 @@ struct tr_measured_rates {
                       clock's, in which that shows */
 };
 
-/* Notes the costs of all operations, not settled. All borrowed for the call. Errors as those of a training.
+/* Adds the costs of all operations, not settled. All borrowed for the call. Errors as those of a training.
  */
 tr_status tr_measure(const struct tr_measurement *measurement, tr_costs *costs,
                      struct tr_measured_rates *rates);

@@ -1,11 +1,11 @@
 /* Processors of a host that its ranks share, as a system's fair scheduler has them do (Linux's: EEVDF, before
  * it CFS).
  *
- * A host has places, each with the processors that a rank takes. A rank that begins to work takes a free
- * place, else the one where it ran last, and whoever runs there waits: those who sleep much come first. Ranks
- * of one place run by turns of TURN seconds. A place that becomes free takes who waits at another.
+ * A host has cores, each with the processors that a rank takes. A rank that begins to work takes a free
+ * core, else the one where it ran last, and whoever runs there waits: those who sleep much come first. Ranks
+ * of one core run by turns of TURN seconds. A core that becomes free takes who waits at another.
  *
- * Invariant: nobody waits while a place is free.
+ * Invariant: nobody waits while a core is free.
  */
 #include "plan/world/internal.h"
 
@@ -15,7 +15,7 @@
 
 #define TURN 3e-3 /* Linux: 2.8 ms, cut off by ticks */
 
-struct place {
+struct core {
     struct host *host;
     int running;  /* rank; -1: it is free */
     double since; /* when that began to run */
@@ -25,8 +25,8 @@ struct place {
 struct host {
     tr_world *world;
     int first, end; /* ranks */
-    struct place *place;
-    int places, running; /* running: places that are not free */
+    struct core *core;
+    int cores, running; /* running: cores that are not free */
     double processors, demand;
     double since; /* when what is left of work was last counted */
 };
@@ -42,7 +42,7 @@ static double speed_of(const struct host *host)
 
 static bool runs(const struct member *member)
 {
-    return member->busy && member->host->place[member->place].running == member->rank;
+    return member->busy && member->host->core[member->core].running == member->rank;
 }
 
 bool world_waits(const struct member *member)
@@ -55,35 +55,35 @@ static void count_work(struct host *host)
 {
     double passed = host->world->now - host->since, speed = speed_of(host);
     host->since = host->world->now;
-    for (int i = 0; i < host->places && passed > 0; i++) {
-        if (host->place[i].running < 0) continue;
-        struct member *member = &host->world->member[host->place[i].running];
+    for (int i = 0; i < host->cores && passed > 0; i++) {
+        if (host->core[i].running < 0) continue;
+        struct member *member = &host->world->member[host->core[i].running];
         member->left -= passed * speed;
         if (member->left < 0) member->left = 0;
     }
 }
 
-/* Whoever runs is through with his work by then. */
+/* Whoever runs is through with its work by then. */
 static void set_alarms(struct host *host)
 {
     double speed = speed_of(host);
-    for (int i = 0; i < host->places; i++) {
-        if (host->place[i].running < 0) continue;
-        struct member *member = &host->world->member[host->place[i].running];
+    for (int i = 0; i < host->cores; i++) {
+        if (host->core[i].running < 0) continue;
+        struct member *member = &host->world->member[host->core[i].running];
         if (member->sleeps)
-            world_set_alarm(member, host->world->now + (member->told ? 0 : member->left / speed));
+            world_set_alarm(member, host->world->now + (member->notified ? 0 : member->left / speed));
     }
 }
 
-/* ---- places ---- */
+/* ---- cores ---- */
 
-/* Who has waited longest, for this place or, with NULL, for any; -1: nobody. */
-static int first_waiting(const struct host *host, const struct place *place)
+/* Who has waited longest, for this core or, with NULL, for any; -1: nobody. */
+static int first_waiting(const struct host *host, const struct core *core)
 {
     int first = -1;
     for (int rank = host->first; rank < host->end; rank++) {
         const struct member *member = &host->world->member[rank];
-        if (!member->busy || runs(member) || (place && &host->place[member->place] != place)) continue;
+        if (!member->busy || runs(member) || (core && &host->core[member->core] != core)) continue;
         if (first < 0 || member->since < host->world->member[first].since) first = rank;
     }
     return first;
@@ -92,58 +92,58 @@ static int first_waiting(const struct host *host, const struct place *place)
 static void end_turn(void *user, void *what, double time);
 
 /* Announces the end of the turn, where somebody waits for it. */
-static void time_turn(struct place *place)
+static void time_turn(struct core *core)
 {
-    struct host *host = place->host;
-    if (place->timed || place->running < 0 || first_waiting(host, place) < 0) return;
-    double end = place->since + TURN, now = host->world->now;
-    place->timed = tr_world_at(host->world, end > now ? end : now, end_turn, host->world, place);
+    struct host *host = core->host;
+    if (core->timed || core->running < 0 || first_waiting(host, core) < 0) return;
+    double end = core->since + TURN, now = host->world->now;
+    core->timed = tr_world_at(host->world, end > now ? end : now, end_turn, host->world, core);
 }
 
-static void run(struct place *place, int rank)
+static void run(struct core *core, int rank)
 {
-    struct host *host = place->host;
+    struct host *host = core->host;
     struct member *member = &host->world->member[rank];
-    if (place->running < 0) host->running++;
-    place->running = rank;
-    place->since = host->world->now;
-    member->place = (int)(place - host->place);
-    time_turn(place);
+    if (core->running < 0) host->running++;
+    core->running = rank;
+    core->since = host->world->now;
+    member->core = (int)(core - host->core);
+    time_turn(core);
 }
 
 /* Who ran there waits from now on. */
-static void set_aside(struct place *place)
+static void set_aside(struct core *core)
 {
-    struct member *member = &place->host->world->member[place->running];
-    member->since = place->host->world->now;
-    member->sleep++; /* no alarm of his holds */
+    struct member *member = &core->host->world->member[core->running];
+    member->since = core->host->world->now;
+    member->sleep++; /* no alarm of its own holds */
 }
 
 static void end_turn(void *user, void *what, double time)
 {
-    struct place *place = what;
-    struct host *host = place->host;
+    struct core *core = what;
+    struct host *host = core->host;
     (void)user;
-    place->timed = false;
-    if (place->running < 0 || place->since + TURN > time + 1e-12) {
-        time_turn(place);
+    core->timed = false;
+    if (core->running < 0 || core->since + TURN > time + 1e-12) {
+        time_turn(core);
         return;
     }
-    int next = first_waiting(host, place);
+    int next = first_waiting(host, core);
     if (next < 0) return;
     count_work(host);
-    set_aside(place);
-    run(place, next);
+    set_aside(core);
+    run(core, next);
     set_alarms(host);
 }
 
-static struct place *place_for(const struct member *member)
+static struct core *core_for(const struct member *member)
 {
     struct host *host = member->host;
-    struct place *own = &host->place[member->place];
+    struct core *own = &host->core[member->core];
     if (own->running < 0) return own;
-    for (int i = 0; i < host->places; i++)
-        if (host->place[i].running < 0) return &host->place[i];
+    for (int i = 0; i < host->cores; i++)
+        if (host->core[i].running < 0) return &host->core[i];
     return own;
 }
 
@@ -154,12 +154,12 @@ void world_begin_work(struct member *member, double seconds)
     struct host *host = member->host;
     count_work(host);
     member->left = seconds;
-    member->told = false;
+    member->notified = false;
     if (!member->busy) {
-        struct place *place = place_for(member);
-        if (place->running >= 0) set_aside(place);
+        struct core *core = core_for(member);
+        if (core->running >= 0) set_aside(core);
         member->busy = true;
-        run(place, member->rank);
+        run(core, member->rank);
     }
     set_alarms(host);
 }
@@ -170,18 +170,18 @@ double world_end_work(struct member *member)
     return member->left > 1e-12 ? member->left : 0;
 }
 
-void world_leave_place(struct member *member)
+void world_leave_core(struct member *member)
 {
     struct host *host = member->host;
     if (!host || !member->busy) return;
     count_work(host);
-    struct place *place = &host->place[member->place];
+    struct core *core = &host->core[member->core];
     member->busy = false;
-    place->running = -1;
+    core->running = -1;
     host->running--;
-    int next = first_waiting(host, place);
+    int next = first_waiting(host, core);
     if (next < 0) next = first_waiting(host, NULL);
-    if (next >= 0) run(place, next);
+    if (next >= 0) run(core, next);
     set_alarms(host);
 }
 
@@ -194,8 +194,8 @@ tr_status tr_world_share(tr_world *world, int hosts, const int *first, int proce
         if (first[h + 1] - first[h] > most) most = first[h + 1] - first[h];
     if (most * demand <= processors) return TR_OK; /* there are enough for all */
     if (demand > processors) demand = processors;
-    int places = (int)ceil(processors / demand - 1e-9);
-    if (places > most) places = most;
+    int cores = (int)ceil(processors / demand - 1e-9);
+    if (cores > most) cores = most;
     world->host = tr_alloc_zero((size_t)hosts, sizeof *world->host);
     if (!world->host) return TR_ENOMEM;
     world->hosts = hosts;
@@ -204,13 +204,13 @@ tr_status tr_world_share(tr_world *world, int hosts, const int *first, int proce
         *host =
             (struct host){.world = world, .first = first[h], .end = first[h + 1], .processors = processors};
         host->demand = demand;
-        host->place = tr_alloc_zero((size_t)places, sizeof *host->place);
-        if (!host->place) return TR_ENOMEM;
-        host->places = places;
-        for (int i = 0; i < places; i++) host->place[i] = (struct place){.host = host, .running = -1};
+        host->core = tr_alloc_zero((size_t)cores, sizeof *host->core);
+        if (!host->core) return TR_ENOMEM;
+        host->cores = cores;
+        for (int i = 0; i < cores; i++) host->core[i] = (struct core){.host = host, .running = -1};
         for (int rank = host->first; rank < host->end; rank++) {
             world->member[rank].host = host;
-            world->member[rank].place = (rank - host->first) % places;
+            world->member[rank].core = (rank - host->first) % cores;
         }
     }
     return TR_OK;
@@ -218,6 +218,6 @@ tr_status tr_world_share(tr_world *world, int hosts, const int *first, int proce
 
 void world_release_hosts(tr_world *world)
 {
-    for (int h = 0; h < world->hosts; h++) tr_free(world->host[h].place);
+    for (int h = 0; h < world->hosts; h++) tr_free(world->host[h].core);
     tr_free(world->host);
 }

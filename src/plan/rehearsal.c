@@ -126,7 +126,7 @@ static tr_status play(struct stage *stage, int rank)
         out);
     TR_TRY_GOTO(tr_strategy_create(device, stage->rehearsal->job, comm, &settings, &strategy), out);
     TR_TRY_GOTO(tr_strategy_begin(strategy), out);
-    TR_TRY_GOTO(tr_strategy_meet(strategy, 0), out);
+    TR_TRY_GOTO(tr_strategy_connect(strategy, 0), out);
     player->memory = tr_strategy_memory(strategy);
     player->works = rank < strategy->size - strategy->servers;
     tr_sim_hollow(stage->sim, HOLLOW_LEAST);

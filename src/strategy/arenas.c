@@ -68,12 +68,12 @@ static tr_status add(tr_strategy *strategy, const char *name, struct tr_strategy
     return TR_OK;
 }
 
-tr_status tr_strategy_make_arena(tr_strategy *strategy, const char *name, const int64_t *share, float **out)
+tr_status tr_strategy_make_arena(tr_strategy *strategy, const char *name, const int64_t *shard, float **out)
 {
     int64_t floats = strategy->job->model->arena_floats;
     struct tr_strategy_arena *arena = NULL;
     TR_TRY(add(strategy, name, &arena));
-    arena->share = share;
+    arena->shard = shard;
     TR_TRY(tr_staging_make(strategy->holder, floats, NULL, &arena->memory));
     *out = arena->values = arena->memory.data;
     struct tr_op_fill zero = {floats, 0, arena->values};
@@ -159,11 +159,11 @@ tr_status tr_strategy_bring_arena(tr_strategy *strategy, int index, int64_t begi
     const struct tr_strategy_arena *arena = &strategy->arenas[index];
     for (int rank = 0; rank < strategy->size; rank++) {
         int64_t from = begin, until = end;
-        if (arena->share) {
-            if (from < arena->share[rank]) from = arena->share[rank];
-            if (until > arena->share[rank + 1]) until = arena->share[rank + 1];
+        if (arena->shard) {
+            if (from < arena->shard[rank]) from = arena->shard[rank];
+            if (until > arena->shard[rank + 1]) until = arena->shard[rank + 1];
         }
-        if (from >= until || (!arena->share && arena->rank != rank)) continue;
+        if (from >= until || (!arena->shard && arena->rank != rank)) continue;
         float *to = strategy->piece + (from - begin);
         if (rank == strategy->rank)
             TR_TRY(bring_own(strategy, arena, from, until, to));

@@ -3,11 +3,11 @@
  *
  * The driver (strategy/driver.c) has the sequence of a step, and all that must hold under every strategy:
  *
- *     begin -> gradient -> judge: is the loss finite, the norm, is it clipped, skipped -> update -> share
+ *     begin -> gradient -> judge: is the loss finite, the norm, is it clipped, skipped -> update -> gather
  *           -> judge: are the parameters finite -> exchange of reports and requests -> average
  *
  * A class says how the gradient of a step comes together (`gradient`), which floats this rank updates (struct
- * tr_strategy, `updates`), how updated shares reach the others (`division`), and when ranks meet (`every`,
+ * tr_strategy, `updates`), how updated shards reach the others (`division`), and when ranks meet (`every`,
  * `average`). Nothing but the driver judges and updates, so a class cannot forget to.
  *
  * A rank trains one *replica* of the network or several. In most classes all ranks train the same replica,
@@ -28,7 +28,7 @@ struct tr_strategy_traits {
     bool asynchronous; /* ranks do not wait for each other: `work` in the place of steps */
     int servers;       /* ranks beside the workers: the last ones, which compute no gradients */
     int64_t every;     /* steps of a round, after which all ranks meet; 0: 1 */
-    int64_t meeting;   /* steps between meetings of some within a round; 0: there are none */
+    int64_t exchange_every; /* steps between exchanges of some within a round; 0: there are none */
 };
 
 /* The gradient of a step in this rank's hands. */
@@ -112,7 +112,7 @@ struct tr_strategy_class {
     tr_status (*begin)(tr_strategy *strategy);
     /* The parameters are there, initialized or loaded, on all replicas of this rank; `step` steps are done. A
        barrier follows. Collective. NULL: nothing. */
-    tr_status (*meet)(tr_strategy *strategy, int64_t step);
+    tr_status (*connect)(tr_strategy *strategy, int64_t step);
     /* Before anything is released: ends threads of the class that would outlive what was lent to the
        strategy, and gives up messages of its own. False: some may still use memory of the strategy, which
        then stays until the process ends. Collectives are ended by the caller. Local. NULL: there are none. */
@@ -126,7 +126,7 @@ struct tr_strategy_class {
     tr_status (*gradient)(tr_strategy *strategy, int64_t step, struct tr_combined *out);
     /* Between two steps: from the next one on, each rank computes the microbatches that strategy->shares has
        for it, as it does from the beginning. Collective. NULL: the class does not look there. */
-    tr_status (*share)(tr_strategy *strategy);
+    tr_status (*rebalance)(tr_strategy *strategy);
     /* Replicas apart meet: `step` steps are done. With `all`, it is the end of a round in which none was bad,
        and what follows may be saved: all replicas of all ranks become one state. Collective then; else only
        some ranks wait for each other, and numbers need not be finite. NULL: they stay as they are. */
@@ -185,10 +185,10 @@ struct tr_strategy {
     size_t memory;           /* bytes of device memory and windows that the class took beside the replicas' */
     struct tr_strategy_settings settings;
     struct tr_evaluation_hooks hooks;
-    struct tr_strategy_watch watcher[TR_WATCHERS], watch; /* the second: of all watchers */
+    struct tr_strategy_observer observer[TR_OBSERVERS], all_observers; /* the second: what all of them see */
     struct tr_rank_statistics done;                       /* compute_seconds, contributions */
     int64_t ahead;                                        /* see tr_strategy_take_ahead() */
-    float *piece;                                         /* [TR_STRATEGY_PIECE], see tr_strategy_bring() */
+    float *piece;                                         /* [TR_STRATEGY_PIECE], see tr_strategy_collect() */
     /* The driver's: */
     struct tr_report *reports; /* of all replicas of all ranks, on the root; else those of this rank's */
     struct tr_digest *digest;  /* of all, on all ranks */
@@ -264,10 +264,10 @@ struct tr_verdict tr_judge(const struct tr_job *job, bool finite, double norm);
 /* ---- arenas of a class's own (arenas.c) ---- */
 
 /* For `create`, on all ranks in the same order; the class names it. Adds an arena with zeros, of which rank r
-   has the floats [share[r], share[r + 1]) right; `share`, of the size + 1 ranks, and *out are borrowed for
-   the life of the strategy. Its values are there, from a checkpoint or as zeros, when the class's `meet` is
+   has the floats [shard[r], shard[r + 1]) right; `shard`, of the size + 1 ranks, and *out are borrowed for
+   the life of the strategy. Its values are there, from a checkpoint or as zeros, when the class's `connect` is
    called. Local. TR_ENOMEM. */
-tr_status tr_strategy_make_arena(tr_strategy *strategy, const char *name, const int64_t *share, float **out);
+tr_status tr_strategy_make_arena(tr_strategy *strategy, const char *name, const int64_t *shard, float **out);
 /* The same with memory that there is already, of `rank` alone; NULL on others. It begins as a copy of an
    arena of the state. */
 tr_status tr_strategy_lend_arena(tr_strategy *strategy, const char *name, enum tr_arena like, int rank,

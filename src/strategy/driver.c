@@ -4,7 +4,7 @@
  *     for each replica, for each step of the round:
  *         the scalars of the step -> gradient (the class; alone: this rank's microbatches)
  *         -> judge loss and norm -> update, unless bad or skipped -> are the parameters finite
- *         -> shares to all (the class)
+ *         -> shards to all (the class)
  *     exchange of reports -> figures -> average (the class), unless something is bad
  *
  * A device with memory of its own that nobody else has a say in goes through its part of this without the
@@ -127,12 +127,12 @@ void tr_driver_count(tr_strategy *strategy, int64_t step, double start)
 static tr_status run_step(tr_strategy *strategy, tr_gradient *gradient, int64_t step, bool waits,
                           int64_t *examples)
 {
-    const struct tr_strategy_watch *watch = &strategy->watch;
+    const struct tr_strategy_observer *observer = &strategy->all_observers;
     tr_timeline_step(step); /* for those who do not step with the others */
-    if (watch->layer) tr_gradient_watch(gradient, watch->layer, watch->user);
+    if (observer->layer) tr_gradient_observe(gradient, observer->layer, observer->user);
     tr_status status = waits ? tr_gradient_step(gradient, step, examples)
                              : tr_gradient_enqueue(gradient, step, NULL, examples);
-    if (watch->layer) tr_gradient_watch(gradient, NULL, NULL);
+    if (observer->layer) tr_gradient_observe(gradient, NULL, NULL);
     return status;
 }
 
@@ -215,13 +215,13 @@ static tr_status hold_by_norm(tr_strategy *strategy, tr_variables *variables, bo
 {
     float norm = 0;
     TR_TRY(tr_variables_hold(variables, NULL, true));
-    if (strategy->watch.update) TR_TRY(tr_variables_norm(variables, &norm));
+    if (strategy->all_observers.update) TR_TRY(tr_variables_norm(variables, &norm));
     *held = !isfinite(norm);
     return TR_OK;
 }
 
 /* Enqueues the update by the gradient of all, whose loss is finite, the question how it went, and the way of
-   updated shares to all. */
+   updated shards to all. */
 static tr_status update(tr_strategy *strategy, tr_variables *variables, const float *gradient)
 {
     const struct tr_strategy_division *division = strategy->class->division;
@@ -324,19 +324,19 @@ static int64_t next_multiple(int64_t step, int64_t every, int64_t end)
     return next < end ? next : end;
 }
 
-/* A whole round, with its meetings. Who is bad meets with the others, who do not know yet. */
-static tr_status learn_and_meet(tr_strategy *strategy, int64_t step, int64_t end)
+/* A whole round, with its exchanges. Who is bad averages with the others, who do not know yet. */
+static tr_status learn_and_average(tr_strategy *strategy, int64_t step, int64_t end)
 {
-    int64_t meeting = strategy->traits.meeting > 0 ? strategy->traits.meeting : end;
+    int64_t every = strategy->traits.exchange_every > 0 ? strategy->traits.exchange_every : end;
     for (int64_t next; step < end; step = next) {
-        next = next_multiple(step, meeting, end);
+        next = next_multiple(step, every, end);
         TR_TRY(learn_all(strategy, step, next));
         if (next < end && strategy->class->average) TR_TRY(strategy->class->average(strategy, next, false));
     }
     return TR_OK;
 }
 
-/* Of ranks that train one replica: all tell of the same examples, but each of its own share and requests. */
+/* Of ranks that train one replica: all tell of the same examples, but each of its own shard and requests. */
 static void join_reports(void *into_, const void *from_)
 {
     struct tr_report *into = into_;
@@ -424,7 +424,7 @@ tr_status tr_driver_round(tr_strategy *strategy, int64_t step, int32_t request,
     int64_t every = strategy->traits.every > 0 ? strategy->traits.every : 1;
     int64_t end = next_multiple(step, every, strategy->job->train.steps);
     begin_reports(strategy, request);
-    TR_TRY(learn_and_meet(strategy, step, end));
+    TR_TRY(learn_and_average(strategy, step, end));
     if (class->succession) TR_TRY(class->succession->complete(strategy, end));
     TR_TRY(exchange(strategy));
     sum_up(strategy, step, end - step, figures);

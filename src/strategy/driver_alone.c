@@ -1,4 +1,4 @@
-/* Steps of a process alone, or of replicas apart between their meetings, on a device with memory of its own:
+/* Steps of a process alone, or of replicas apart between their exchanges, on a device with memory of its own:
  * the device judges a step as tr_judge() does, and the host judges afterwards by the same numbers.
  *
  * The host waits for a step once. Where nothing lies between two steps, the next one is enqueued before that,
@@ -17,7 +17,7 @@
 #include <assert.h>
 
 /* What the device tells of a step. */
-struct told {
+struct readout {
     float sums[TR_PASS_SUMS];
     struct tr_variables_answer answer;
 };
@@ -26,7 +26,7 @@ struct told {
 struct pending_step {
     bool begun; /* it may have changed variables, and nobody has judged it yet */
     int64_t step, examples;
-    struct told *told; /* there once `done` is reached; pinned, or its copies would be waited for */
+    struct readout *readout; /* there once `done` is reached; pinned, or its copies would be waited for */
     tr_event done;
 };
 
@@ -53,7 +53,8 @@ tr_status tr_driver_make_pending(tr_strategy *strategy)
     if (!strategy->pending) return TR_ENOMEM;
     for (int i = 0; i < 2; i++) {
         struct pending_step *pending = &strategy->pending->of[i];
-        TR_TRY(tr_device_alloc_pinned(strategy->device, sizeof *pending->told, (void **)&pending->told));
+        TR_TRY(
+            tr_device_alloc_pinned(strategy->device, sizeof *pending->readout, (void **)&pending->readout));
     }
     return TR_OK;
 }
@@ -61,15 +62,15 @@ tr_status tr_driver_make_pending(tr_strategy *strategy)
 void tr_driver_release_pending(tr_strategy *strategy)
 {
     if (!strategy->pending) return;
-    for (int i = 0; i < 2; i++) tr_device_free_pinned(strategy->device, strategy->pending->of[i].told);
+    for (int i = 0; i < 2; i++) tr_device_free_pinned(strategy->device, strategy->pending->of[i].readout);
     tr_free(strategy->pending);
     strategy->pending = NULL;
 }
 
 bool tr_driver_goes_alone(const tr_strategy *strategy, const struct tr_replica *replica)
 {
-    const struct tr_strategy_watch *watch = &strategy->watch;
-    return strategy->pending && replica->gradient && !watch->layer && !watch->update;
+    const struct tr_strategy_observer *observer = &strategy->all_observers;
+    return strategy->pending && replica->gradient && !observer->layer && !observer->update;
 }
 
 bool tr_strategy_has_begun(const tr_strategy *strategy)
@@ -97,28 +98,28 @@ static tr_status enqueue(tr_strategy *strategy, const struct tr_replica *replica
     struct pending_step *pending = pending_at(strategy, step);
     pending->step = step;
     TR_TRY(behind ? tr_variables_begin_behind(variables, step) : tr_variables_begin_step(variables, step));
-    TR_TRY(tr_gradient_enqueue(replica->gradient, step, pending->told->sums, &pending->examples));
+    TR_TRY(tr_gradient_enqueue(replica->gradient, step, pending->readout->sums, &pending->examples));
     pending->begun = true;
     if (pending->examples == 0) return tr_device_record(strategy->device, &pending->done);
     const float *gradient = tr_gradient_slots(replica->gradient), *loss = tr_gradient_loss(replica->gradient);
     if (tr_strategy_measures(job)) TR_TRY(tr_variables_measure(variables, gradient));
     TR_TRY(tr_variables_hold(variables, loss, tr_strategy_skips(job)));
     TR_TRY(tr_driver_apply(strategy, variables, gradient));
-    TR_TRY(tr_variables_ask(variables, &pending->told->answer));
+    TR_TRY(tr_variables_ask(variables, &pending->readout->answer));
     return tr_device_record(strategy->device, &pending->done);
 }
 
 /* By the numbers that the device judged by. */
 static void judge(tr_strategy *strategy, const struct pending_step *pending, struct tr_report *report)
 {
-    const struct told *told = pending->told;
+    const struct readout *readout = pending->readout;
     bool measures = tr_strategy_measures(strategy->job);
-    tr_driver_open(strategy, told->sums);
-    double norm = measures && !strategy->spoilt ? (double)told->answer.norm : 0;
+    tr_driver_open(strategy, readout->sums);
+    double norm = measures && !strategy->spoilt ? (double)readout->answer.norm : 0;
     report->norms += norm;
     report->measured += measures && !strategy->spoilt;
     const struct tr_verdict verdict = tr_judge(strategy->job, !strategy->spoilt, norm);
-    bool poisoned = told->answer.scalars.nonfinite != 0;
+    bool poisoned = readout->answer.scalars.nonfinite != 0;
     tr_driver_tell(strategy, &verdict, poisoned, pending->step, pending->examples, report);
 }
 

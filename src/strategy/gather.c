@@ -1,4 +1,4 @@
-/* Bringing together what ranks have: shares of arenas, and, where ranks keep parts of the network, what the
+/* Bringing together what ranks have: shards of arenas, and, where ranks keep parts of the network, what the
  * root saves, hashes or computes with.
  */
 #include "strategy/class.h"
@@ -78,7 +78,7 @@ static tr_status copy_piece(tr_strategy *strategy, enum tr_arena arena, int64_t 
     return tr_device_wait(strategy->holder);
 }
 
-tr_status tr_strategy_bring(tr_strategy *strategy, int arena, int64_t begin, int64_t end,
+tr_status tr_strategy_collect(tr_strategy *strategy, int arena, int64_t begin, int64_t end,
                             const float **values)
 {
     *values = strategy->piece;
@@ -94,7 +94,7 @@ static tr_status feed(void *user, const struct tr_parameter *parameter, tr_sha25
     for (int64_t at = parameter->offset; at < end; at = next) {
         const float *values;
         next = end - at < TR_STRATEGY_PIECE ? end : at + TR_STRATEGY_PIECE;
-        TR_TRY(tr_strategy_bring(user, TR_ARENA_PARAMETERS, at, next, &values));
+        TR_TRY(tr_strategy_collect(user, TR_ARENA_PARAMETERS, at, next, &values));
         if (hash) tr_sha256_add(hash, values, (size_t)(next - at) * sizeof *values);
     }
     return TR_OK;
@@ -107,5 +107,5 @@ tr_status tr_strategy_hash(tr_strategy *strategy, char hex[TR_SHA256_TEXT])
     if (strategy->rank == 0) TR_TRY(tr_model_hash_fed(model, feed, strategy, hex));
     for (int i = 0; strategy->rank > 0 && i < model->parameter_count; i++)
         TR_TRY(feed(strategy, &model->parameters[i], NULL));
-    return tr_strategy_share(strategy, hex, TR_SHA256_TEXT);
+    return tr_strategy_broadcast(strategy, hex, TR_SHA256_TEXT);
 }

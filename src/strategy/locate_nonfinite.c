@@ -24,7 +24,7 @@ static tr_status locate_spread(tr_strategy *strategy, int64_t step, char *name, 
     TR_TRY(tr_strategy_gather_parameters(strategy));
     if (strategy->rank == 0) TR_TRY(locate_whole(strategy, step, name, size));
     tr_strategy_release(strategy);
-    return tr_strategy_share(strategy, name, size);
+    return tr_strategy_broadcast(strategy, name, size);
 }
 
 /* Of replicas apart, the rank that has the bad one tells all. */

@@ -65,7 +65,7 @@ static tr_status check_class(const tr_strategy *strategy, const char *text)
             "shares: in this mode of the strategy \"%s\" a worker computes a batch, or the same part "
             "of one, whenever it is ready, so the fast ones do more anyway; leave `shares` out",
             strategy->class->name);
-    if (strategy->class->share) return TR_OK;
+    if (strategy->class->rebalance) return TR_OK;
     return tr_fail(
         TR_EUNSUPPORTED,
         "shares: the strategy \"%s\" divides its work in another way, and cannot share microbatches "
@@ -112,7 +112,7 @@ tr_status tr_shares_create(tr_strategy *strategy)
     shares->workers = strategy->size - strategy->servers;
     shares->measures = strcmp(text, "auto") == 0 && shares->workers > 1;
     if (!equal && strcmp(text, "auto") != 0) TR_TRY(read_speeds(shares, text));
-    if (!strategy->class->share) return TR_OK;
+    if (!strategy->class->rebalance) return TR_OK;
     shares->bound = tr_alloc(ranks + 1, sizeof *shares->bound);
     shares->seconds = tr_alloc_zero(ranks, sizeof *shares->seconds);
     if (!shares->bound || !shares->seconds) return TR_ENOMEM;
@@ -192,9 +192,9 @@ static tr_status share_anew(tr_strategy *strategy, struct tr_step_figures *figur
     }
     tr_free(shares->bound);
     shares->bound = bound;
-    figures->shared_anew = true;
+    figures->rebalanced = true;
     TR_TRY(tell(shares));
-    return strategy->class->share(strategy);
+    return strategy->class->rebalance(strategy);
 }
 
 tr_status tr_shares_end_step(tr_strategy *strategy, struct tr_step_figures *figures)

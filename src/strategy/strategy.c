@@ -216,12 +216,12 @@ size_t tr_strategy_memory(const tr_strategy *strategy)
 
 /* ---- the run ---- */
 
-tr_status tr_strategy_meet(tr_strategy *strategy, int64_t step)
+tr_status tr_strategy_connect(tr_strategy *strategy, int64_t step)
 {
     tr_ticket *ticket = NULL;
     if (!strategy->state) TR_TRY(tr_replicas_copy(strategy));
     TR_TRY(tr_strategy_begin_arenas(strategy));
-    if (strategy->class->meet) TR_TRY(strategy->class->meet(strategy, step));
+    if (strategy->class->connect) TR_TRY(strategy->class->connect(strategy, step));
     if (!strategy->comm) return TR_OK;
     tr_status status = tr_comm_barrier(strategy->comm, &ticket);
     return tr_strategy_wait(strategy, status, ticket);
@@ -265,9 +265,9 @@ void tr_strategy_allow_next(tr_strategy *strategy, bool allowed)
 static tr_status show_layer(void *user, const struct tr_layer *layer, const float *output, int64_t count)
 {
     const tr_strategy *strategy = user;
-    for (int i = 0; i < TR_WATCHERS; i++) {
-        const struct tr_strategy_watch *watcher = &strategy->watcher[i];
-        if (watcher->layer) TR_TRY(watcher->layer(watcher->user, layer, output, count));
+    for (int i = 0; i < TR_OBSERVERS; i++) {
+        const struct tr_strategy_observer *observer = &strategy->observer[i];
+        if (observer->layer) TR_TRY(observer->layer(observer->user, layer, output, count));
     }
     return TR_OK;
 }
@@ -275,24 +275,24 @@ static tr_status show_layer(void *user, const struct tr_layer *layer, const floa
 static tr_status show_update(void *user, const float *gradient, int64_t begin, int64_t end)
 {
     const tr_strategy *strategy = user;
-    for (int i = 0; i < TR_WATCHERS; i++) {
-        const struct tr_strategy_watch *watcher = &strategy->watcher[i];
-        if (watcher->update) TR_TRY(watcher->update(watcher->user, gradient, begin, end));
+    for (int i = 0; i < TR_OBSERVERS; i++) {
+        const struct tr_strategy_observer *observer = &strategy->observer[i];
+        if (observer->update) TR_TRY(observer->update(observer->user, gradient, begin, end));
     }
     return TR_OK;
 }
 
-void tr_strategy_watch(tr_strategy *strategy, enum tr_watcher who, struct tr_strategy_watch watch)
+void tr_strategy_observe(tr_strategy *strategy, enum tr_observer who, struct tr_strategy_observer observer)
 {
-    struct tr_strategy_watch all = {.user = strategy};
+    struct tr_strategy_observer all = {.user = strategy};
     assert(!tr_strategy_has_begun(strategy));
-    strategy->watcher[who] = watch;
-    for (int i = 0; i < TR_WATCHERS; i++) {
-        if (strategy->watcher[i].layer) all.layer = show_layer;
-        if (strategy->watcher[i].update) all.update = show_update;
+    strategy->observer[who] = observer;
+    for (int i = 0; i < TR_OBSERVERS; i++) {
+        if (strategy->observer[i].layer) all.layer = show_layer;
+        if (strategy->observer[i].update) all.update = show_update;
     }
-    strategy->watch = all;
-    tr_variables_watch(strategy->replicas->variables, all.update, all.user);
+    strategy->all_observers = all;
+    tr_variables_observe(strategy->replicas->variables, all.update, all.user);
 }
 
 tr_status tr_strategy_run_worker(tr_strategy *strategy, const atomic_int *stop, int32_t request)
@@ -347,7 +347,7 @@ int64_t tr_strategy_take_ahead(tr_strategy *strategy)
     return ahead;
 }
 
-tr_status tr_strategy_share(tr_strategy *strategy, void *data, size_t bytes)
+tr_status tr_strategy_broadcast(tr_strategy *strategy, void *data, size_t bytes)
 {
     if (!strategy->comm || tr_strategy_is_asynchronous(strategy)) return TR_OK;
     tr_ticket *ticket = NULL;

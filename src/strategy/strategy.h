@@ -32,7 +32,7 @@ struct tr_step_figures {
     bool bad_loss;    /* the loss is not finite, and nothing was applied */
     bool poisoned;    /* a parameter is not finite after the step */
     int32_t request;  /* the bitwise or of all ranks' requests */
-    bool shared_anew; /* from the next step on, ranks compute other microbatches, see tr_strategy_shares() */
+    bool rebalanced;  /* from the next step on, ranks compute other microbatches, see tr_strategy_shares() */
 };
 
 /* How a rank takes part. */
@@ -87,10 +87,10 @@ struct tr_strategy_settings {
 
 /* Those who may look on while this rank computes steps; they change nothing, and their failure fails the
    step. The keeper is the strategy's own, which is told first. */
-enum tr_watcher { TR_WATCHER_KEEPER, TR_WATCHER_PROBE, TR_WATCHER_DIGESTS, TR_WATCHERS };
-struct tr_strategy_watch {
-    tr_pass_watcher layer;    /* after each layer of each forward pass, or NULL */
-    tr_update_watcher update; /* before each update of the strategy's variables, or NULL */
+enum tr_observer { TR_OBSERVER_KEEPER, TR_OBSERVER_PROBE, TR_OBSERVER_DIGESTS, TR_OBSERVERS };
+struct tr_strategy_observer {
+    tr_pass_observer layer;    /* after each layer of each forward pass, or NULL */
+    tr_update_observer update; /* before each update of the strategy's variables, or NULL */
     void *user;
 };
 
@@ -155,7 +155,7 @@ size_t tr_strategy_memory(const tr_strategy *strategy);
 void tr_strategy_memory_parts(const tr_strategy *strategy, int64_t *variables, int64_t *gradients);
 
 /* All ranks are here and have their parameters; after loading or initializing, `step` steps are done. */
-tr_status tr_strategy_meet(tr_strategy *strategy, int64_t step);
+tr_status tr_strategy_connect(tr_strategy *strategy, int64_t step);
 /* Computes and applies a step. `request` is handed to all ranks in figures->request: a rank asks for
  * something that all must do together. */
 tr_status tr_strategy_step(tr_strategy *strategy, int64_t step, int32_t request,
@@ -200,14 +200,14 @@ tr_status tr_strategy_run_worker(tr_strategy *strategy, const atomic_int *stop, 
 tr_status tr_strategy_inherit(tr_strategy *strategy, tr_strategy *from, int64_t step);
 /* The run is over; the root of an asynchronous strategy releases the others. */
 tr_status tr_strategy_end(tr_strategy *strategy);
-/* Sets what a watcher sees of coming steps; all zeros: nothing. Local. Strategies with several passes or
+/* Sets what an observer sees of coming steps; all zeros: nothing. Local. Strategies with several passes or
    variables may show only some. */
-void tr_strategy_watch(tr_strategy *strategy, enum tr_watcher who, struct tr_strategy_watch watch);
+void tr_strategy_observe(tr_strategy *strategy, enum tr_observer who, struct tr_strategy_observer observer);
 /* Before the last checkpoint: what an asynchronous run has under way is finished, nothing new is begun, and
    the state is gathered. Nothing happens if synchronous. */
 tr_status tr_strategy_drain(tr_strategy *strategy);
-/* Brings what ranks have up to date in their shares only together in the root's variables: before a
-   checkpoint, in a settled state. Nothing happens where ranks keep parts, see tr_strategy_bring(). */
+/* Brings what ranks have up to date in their shards only together in the root's variables: before a
+   checkpoint, in a settled state. Nothing happens where ranks keep parts, see tr_strategy_collect(). */
 tr_status tr_strategy_gather(tr_strategy *strategy);
 /* The same for what the network computes with: parameters and moving averages. Of any strategy. */
 tr_status tr_strategy_gather_parameters(tr_strategy *strategy);
@@ -226,10 +226,10 @@ struct tr_strategy_arena {
        are learned, and it begins as zeros. */
     enum tr_arena like;
     float *values;            /* memory of the holder; NULL: another rank keeps it */
-    const int64_t *share;     /* [size + 1]: floats that are right on each rank; NULL: all on `rank` */
-    int rank;                 /* that keeps it, where there are no shares */
+    const int64_t *shard;     /* [size + 1]: floats that are right on each rank; NULL: all on `rank` */
+    int rank;                 /* that keeps it, where there are no shards */
     struct tr_staging memory; /* of the values, where they are nobody else's */
-    bool begun;               /* its values are there: set by who loads it, else as all meet */
+    bool begun;               /* its values are there: set by who loads it, else as all connect */
 };
 /* Their number, and one of them. The same on all ranks, but for `values`. Local. */
 int tr_strategy_arena_count(const tr_strategy *strategy);
@@ -243,7 +243,7 @@ bool tr_strategy_saves_pieces(const tr_strategy *strategy);
    where they are at *values then, borrowed until the next call; nothing on other ranks. Arena TR_ARENAS + i
    is number i of the class's own. Ranks that keep none of them return at once. */
 #define TR_STRATEGY_PIECE ((int64_t)1 << 20)
-tr_status tr_strategy_bring(tr_strategy *strategy, int arena, int64_t begin, int64_t end,
+tr_status tr_strategy_collect(tr_strategy *strategy, int arena, int64_t begin, int64_t end,
                             const float **values);
 /* Puts the same values into the floats [begin, end) of an arena of the state, if there is one, and of all
    replicas of this rank. Alone, between steps. */
@@ -256,7 +256,7 @@ tr_status tr_strategy_hash(tr_strategy *strategy, char hex[TR_SHA256_TEXT]);
  * that steps told of so far; they will not count them again. Then 0, and always 0 if synchronous. Local. */
 int64_t tr_strategy_take_ahead(tr_strategy *strategy);
 /* The root's bytes come to all ranks; nothing happens if asynchronous. */
-tr_status tr_strategy_share(tr_strategy *strategy, void *data, size_t bytes);
+tr_status tr_strategy_broadcast(tr_strategy *strategy, void *data, size_t bytes);
 /* Names the first tensor of a step that is not finite, see tr_gradient_locate_nonfinite(); "gradient" where
  * this rank cannot tell. The root alone of asynchronous strategies. */
 tr_status tr_strategy_locate_nonfinite(tr_strategy *strategy, int64_t step, char *name, size_t size);

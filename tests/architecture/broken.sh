@@ -37,7 +37,7 @@ make() {
 
 # sound: the tree as it stands passes every check.
 sound() {
-  for check in includes circles names flags streams paths portable; do
+  for check in includes circles names flags streams paths portable words; do
     sh "$checks/$check.sh" "$tree" || { echo "$check.sh refused the sound tree"; exit 1; }
   done
 }
@@ -107,4 +107,10 @@ expect 'by syscall' cli/train/main.c '#include <sys/pidfd.h>'
 expect 'some C libraries' src/nn/model.c '    dladdr1(x, &info, &map, 1);'
 expect 'CMake 3.18' src/CMakeLists.txt 'file(REAL_PATH x y)'
 expect 'CMake 3.18' CMakeLists.txt 'cmake_minimum_required(VERSION 3.25)'
+check=words
+expect 'is called "dissolve"' src/nn/model.c 'void tr_comm_disband(void);'
+expect 'is called "shutdown"' docs/architecture.md 'The farewell of a worker.'
+expect 'is called "evaluation hooks"' include/trireme/train.h '/* The examiner. */'
+expect 'say what it is' src/base/fail.h 'struct tr_place {'
+expect 'is "it"' cli/train/main.c '/* Whoever waits keeps his lock. */'
 echo "all mistakes were found"

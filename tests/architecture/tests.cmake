@@ -6,10 +6,11 @@ add_test(NAME architecture.names COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/architec
 add_test(NAME architecture.flags COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/architecture/flags.sh ${PROJECT_SOURCE_DIR})
 add_test(NAME architecture.streams COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/architecture/streams.sh ${PROJECT_SOURCE_DIR})
 add_test(NAME architecture.paths COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/architecture/paths.sh ${PROJECT_SOURCE_DIR})
+add_test(NAME architecture.words COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/architecture/words.sh ${PROJECT_SOURCE_DIR})
 add_test(NAME architecture.portable COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/architecture/portable.sh ${PROJECT_SOURCE_DIR})
 add_test(NAME architecture.broken COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/architecture/broken.sh
                                           ${CMAKE_CURRENT_SOURCE_DIR}/architecture)
-set_tests_properties(architecture.includes architecture.circles architecture.names architecture.flags architecture.streams architecture.paths architecture.portable
+set_tests_properties(architecture.includes architecture.circles architecture.names architecture.flags architecture.streams architecture.paths architecture.portable architecture.words
                      architecture.broken
                      PROPERTIES LABELS architecture TIMEOUT 900)
 

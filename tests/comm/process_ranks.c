@@ -111,7 +111,7 @@ static const char *work(tr_comm *comm, int victim)
 {
     enum { COUNT = 300000 };
     int size = tr_comm_size(comm), me = tr_comm_rank(comm), seed = (int)getpid();
-    int64_t bound[9], share[9], bytes[9];
+    int64_t bound[9], shard[9], bytes[9];
     float *node = tr_alloc_zero(COUNT, sizeof *node), *out = tr_alloc_zero(COUNT, sizeof *out);
     tr_reduction *reduction;
     tr_ticket *ticket;
@@ -119,8 +119,8 @@ static const char *work(tr_comm *comm, int victim)
     CHECK(node && out);
     for (int i = 0; i <= size; i++) {
         bound[i] = i;
-        share[i] = tr_cut(COUNT, size, i);
-        bytes[i] = share[i] * (int64_t)sizeof(float);
+        shard[i] = tr_cut(COUNT, size, i);
+        bytes[i] = shard[i] * (int64_t)sizeof(float);
     }
     CHECK_OK(tr_reduction_create(comm, size, bound, NULL, &reduction));
     CHECK_DONE(comm, &ticket, tr_comm_barrier(comm, &ticket));
@@ -128,7 +128,7 @@ static const char *work(tr_comm *comm, int victim)
     tr_status status = TR_OK;
     while (status == TR_OK) {
         status =
-            tr_comm_reduce_scatter(comm, reduction, node, COUNT, share, out + share[me], "work", &ticket);
+            tr_comm_reduce_scatter(comm, reduction, node, COUNT, shard, out + shard[me], "work", &ticket);
         if (status == TR_OK) status = tr_comm_wait(comm, &ticket);
         if (status == TR_OK) status = tr_comm_all_gather(comm, out, bytes, NULL, "work", &ticket);
         if (status == TR_OK) status = tr_comm_wait(comm, &ticket);
@@ -207,7 +207,7 @@ static const char *compute(tr_comm *comm)
     tr_ticket *ticket;
     CHECK(data);
     CHECK_OK(tr_window_create(comm, sizeof(atomic_int), &window));
-    atomic_int *came = tr_window_part(window, 1, NULL);
+    atomic_int *came = tr_window_segment(window, 1, NULL);
     CHECK(came);
     CHECK_OK(tr_comm_use_progress_thread(comm, tr_comm_rank(comm) == 0));
     if (tr_comm_rank(comm) == 0) {

@@ -95,7 +95,7 @@ static void test_absent(void **state)
 /* Rank 1 of 3 is killed while a reduction is under way. */
 static const char *dies(tr_comm *comm)
 {
-    static const int64_t bound[] = {0, 1, 2, 3}, share[] = {0, 40, 80, 120};
+    static const int64_t bound[] = {0, 1, 2, 3}, shard[] = {0, 40, 80, 120};
     float node[120] = {0}, out[40];
     tr_reduction *reduction;
     tr_ticket *ticket;
@@ -106,7 +106,7 @@ static const char *dies(tr_comm *comm)
         return NULL;
     }
     CHECK_OK(tr_reduction_create(comm, 3, bound, NULL, &reduction));
-    CHECK_OK(tr_comm_reduce_scatter(comm, reduction, node, 120, share, out, "gradients 2/7", &ticket));
+    CHECK_OK(tr_comm_reduce_scatter(comm, reduction, node, 120, shard, out, "gradients 2/7", &ticket));
     CHECK_RUN(expect_loss(comm, &ticket, 1, "reduce-scatter \"gradients 2/7\" on rank",
                           "rank 1 on host thread-host-0 died", "restart the job from its last checkpoint"));
     tr_reduction_destroy(&reduction);
@@ -439,7 +439,7 @@ static void test_disagree(void **state)
  * beside. */
 static tr_status use_all(tr_comm *comm)
 {
-    static const int64_t bound[] = {0, 5}, share[] = {0, 3000};
+    static const int64_t bound[] = {0, 5}, shard[] = {0, 3000};
     float nodes[2 * 3000] = {0}, out[3000];
     tr_ticket *ticket;
     tr_reduction *reduction = NULL;
@@ -447,7 +447,7 @@ static tr_status use_all(tr_comm *comm)
     tr_status status = tr_window_create(comm, 100, &window);
     if (status == TR_OK) status = tr_reduction_create(comm, 5, bound, NULL, &reduction);
     if (status == TR_OK)
-        status = tr_comm_reduce_scatter(comm, reduction, nodes, 3000, share, out, NULL, &ticket);
+        status = tr_comm_reduce_scatter(comm, reduction, nodes, 3000, shard, out, NULL, &ticket);
     if (status == TR_OK) status = tr_comm_wait(comm, &ticket);
     if (status == TR_OK) status = tr_comm_all_reduce(comm, reduction, nodes, 3000, 3000, out, NULL, &ticket);
     if (status == TR_OK) status = tr_comm_wait(comm, &ticket);
@@ -486,7 +486,7 @@ static void test_no_memory(void **state)
 static const char *step(tr_comm *comm)
 {
     static int64_t before;
-    static const int64_t bound[] = {0, 3, 5, 8}, share[] = {0, 100, 500, 3000},
+    static const int64_t bound[] = {0, 3, 5, 8}, shard[] = {0, 100, 500, 3000},
                          bytes[] = {0, 400, 2000, 12000};
     float nodes[3 * 3000] = {0}, out[3000];
     tr_reduction *reduction;
@@ -497,7 +497,7 @@ static const char *step(tr_comm *comm)
         if (i == 2 && me == 0) before = tr_alloc_total();
         CHECK_RUN(barrier(comm));
         for (int b = 0; b < 2; b++)
-            CHECK_OK(tr_comm_reduce_scatter(comm, reduction, nodes, 3000, share, out + share[me], "step",
+            CHECK_OK(tr_comm_reduce_scatter(comm, reduction, nodes, 3000, shard, out + shard[me], "step",
                                             &ticket[b]));
         for (int b = 0; b < 2; b++) CHECK_OK(tr_comm_wait(comm, &ticket[b]));
         CHECK_DONE(comm, &ticket[0], tr_comm_all_gather(comm, out, bytes, NULL, "step", &ticket[0]));

@@ -171,29 +171,29 @@ static void test_scenarios(void **state)
 static const char *make_ready(tr_comm *comm)
 {
     int size = tr_comm_size(comm), me = tr_comm_rank(comm);
-    int64_t bound[RANKS_MOST + 1], share[RANKS_MOST + 1];
+    int64_t bound[RANKS_MOST + 1], shard[RANKS_MOST + 1];
     struct sum *sum = &sums[me];
     for (int i = 0; i <= size; i++) {
         bound[i] = i;
-        share[i] = i * (COUNT / size / 16 * 16);
+        shard[i] = i * (COUNT / size / 16 * 16);
     }
     for (int i = 0; i < COUNT; i++) sum->node[i] = 1;
     CHECK_OK(tr_comm_use_progress_thread(comm, true));
     CHECK_OK(tr_reduction_create(comm, size, bound, NULL, &sum->reduction));
     for (int round = 0; round < 20; round++) {
         memset(sum->out, 0, sizeof sum->out);
-        CHECK_OK(tr_comm_reduce_start(comm, sum->reduction, sum->node, COUNT, share, sum->out, NULL, "apply",
+        CHECK_OK(tr_comm_reduce_start(comm, sum->reduction, sum->node, COUNT, shard, sum->out, NULL, "apply",
                                       &sum->ticket));
         double limit = tr_clock_seconds() + 60;
         while (!tr_comm_is_ready(comm, sum->ticket) && tr_clock_seconds() < limit) nap(0.001);
         CHECK(tr_comm_is_ready(comm, sum->ticket));
         nap(0.002);
         CHECK(!tr_comm_is_done(comm, &sum->ticket));
-        tr_comm_reduce_piece(sum->ticket, share[me], share[me + 1], sum->out + share[me]);
+        tr_comm_reduce_piece(sum->ticket, shard[me], shard[me + 1], sum->out + shard[me]);
         CHECK_OK(tr_comm_reduce_gather(comm, sum->ticket));
         while (!tr_comm_is_done(comm, &sum->ticket) && tr_clock_seconds() < limit) nap(0.001);
         CHECK(!sum->ticket);
-        for (int64_t e = 0; e < share[size]; e++) CHECK(sum->out[e] == (float)size);
+        for (int64_t e = 0; e < shard[size]; e++) CHECK(sum->out[e] == (float)size);
     }
     tr_reduction_destroy(&sum->reduction);
     return NULL;

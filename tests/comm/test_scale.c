@@ -59,7 +59,7 @@ static void add(void *into, const void *from)
 
 struct work {
     tr_comm *comm;
-    int64_t leaves, *bound, *share, *bytes;
+    int64_t leaves, *bound, *shard, *bytes;
     tr_reduction *reduction;
     tr_window *window; /* of nodes, then of data; NULL: messages only */
     float *nodes, *data, *own;
@@ -119,10 +119,10 @@ static const char *measure(struct work *work, struct taken *taken)
     CHECK_RUN(bring(work));
     begin(work);
     CHECK_DONE(comm, &ticket,
-               tr_comm_reduce_scatter(comm, work->reduction, work->nodes, COUNT, work->share,
-                                      work->own + work->share[me], "test", &ticket));
+               tr_comm_reduce_scatter(comm, work->reduction, work->nodes, COUNT, work->shard,
+                                      work->own + work->shard[me], "test", &ticket));
     end(work, &taken[REDUCE]);
-    CHECK_RUN(check_sums(work, work->own, work->share[me], work->share[me + 1]));
+    CHECK_RUN(check_sums(work, work->own, work->shard[me], work->shard[me + 1]));
     begin(work);
     CHECK_DONE(comm, &ticket, tr_comm_all_gather(comm, work->own, work->bytes, NULL, "test", &ticket));
     end(work, &taken[GATHER]);
@@ -137,10 +137,10 @@ static const char *measure(struct work *work, struct taken *taken)
     end(work, &taken[COMBINE]);
     CHECK(word == (int64_t)size * (size - 1) / 2);
     begin(work);
-    CHECK_OK(tr_comm_reduce_start(comm, work->reduction, work->nodes, COUNT, work->share, work->data,
+    CHECK_OK(tr_comm_reduce_start(comm, work->reduction, work->nodes, COUNT, work->shard, work->data,
                                   work->window, "test", &ticket));
     CHECK_OK(tr_comm_wait_ready(comm, ticket));
-    tr_comm_reduce_piece(ticket, work->share[me], work->share[me + 1], work->data + work->share[me]);
+    tr_comm_reduce_piece(ticket, work->shard[me], work->shard[me + 1], work->data + work->shard[me]);
     CHECK_OK(tr_comm_reduce_gather(comm, ticket));
     CHECK_OK(tr_comm_wait(comm, &ticket));
     end(work, &taken[APPLY]);
@@ -161,18 +161,18 @@ static const char *run_rank(struct member *rank)
     float *own = tr_alloc_zero(COUNT, sizeof *own), *memory = NULL;
     CHECK(tables && own);
     work.bound = tables;
-    work.share = tables + bounds;
+    work.shard = tables + bounds;
     work.bytes = tables + 2 * bounds;
     work.own = own;
     tr_tree_cut(work.leaves, size, work.bound);
     for (int r = 0; r <= size; r++) {
-        work.share[r] = tr_cut(COUNT / 16, size, r) * 16;
-        work.bytes[r] = work.share[r] * (int64_t)sizeof(float);
+        work.shard[r] = tr_cut(COUNT / 16, size, r) * 16;
+        work.bytes[r] = work.shard[r] * (int64_t)sizeof(float);
     }
     if (rank->windows) {
         CHECK_OK(tr_window_create(comm, (floats + COUNT) * sizeof(float), &work.window));
-        work.nodes = tr_window_part(work.window, me, NULL);
-        work.data = (float *)tr_window_part(work.window, first, NULL) + floats;
+        work.nodes = tr_window_segment(work.window, me, NULL);
+        work.data = (float *)tr_window_segment(work.window, first, NULL) + floats;
     } else {
         memory = tr_alloc_zero(floats + COUNT, sizeof *memory);
         CHECK(memory);

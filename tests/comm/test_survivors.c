@@ -74,7 +74,7 @@ static tr_status exchange(struct person *person, tr_comm *part)
 static void *live(void *user)
 {
     struct person *person = user;
-    tr_comm *parts[TR_COMM_PARTS] = {NULL};
+    tr_comm *parts[TR_COMM_SUBGROUPS] = {NULL};
     tr_status status = TR_EPEER;
     bool lost_member = true;
     while (status == TR_EPEER && lost_member && !person->dead) {

@@ -225,7 +225,7 @@ static struct tr_stored_tensor *tensor_of(struct content *content, const char *n
 static void expect_refusal(struct content *content, const char *layout, enum tr_layout asked,
                            tr_status status, const char *words)
 {
-    const struct tr_stored_note note = {"layout", layout};
+    const struct tr_stored_metadata note = {"layout", layout};
     const char *file = in_scratch("changed.safetensors"), *out = in_scratch("refused");
     must_train(tr_safetensors_replace(NULL, file, content->tensor, content->count, &note, layout ? 1 : 0));
     assert_int_equal(import_from(file, tiny_model, asked, out), status);

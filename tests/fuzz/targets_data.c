@@ -327,7 +327,7 @@ void fuzz_unpacked(const uint8_t *data, size_t size)
     memcpy(&tail, file + end, sizeof tail);
     memcpy(tail.key, key, sizeof tail.key);
     for (int i = 0; i < TR_UNPACKED_SECTIONS; i++) {
-        struct tr_unpacked_place *place = &tail.section[i];
+        struct tr_unpacked_extent *place = &tail.section[i];
         if (place->offset >= 0 && place->bytes >= 0 && place->offset <= (int64_t)end &&
             place->bytes <= (int64_t)end - place->offset)
             place->crc = tr_crc32c(0, file + place->offset, (size_t)place->bytes);

@@ -56,7 +56,7 @@ void fuzz_safetensors(const uint8_t *data, size_t size)
             FUZZ_DEMAND(streamed == entry->bytes);
         }
         if (tr_safetensors_count(file) > 0) FUZZ_DEMAND(end == size && begin >= 8);
-        tr_safetensors_note(file, "format");
+        tr_safetensors_metadata(file, "format");
     }
     tr_safetensors_close(&file);
     FUZZ_DEMAND(tr_alloc_live() == live);
@@ -168,7 +168,7 @@ void fuzz_sweep(const uint8_t *data, size_t size)
                 FUZZ_DEMAND(strlen(digits) >= 4 && strspn(digits, "0123456789") == strlen(digits));
                 FUZZ_DEMAND(plan.points[i].wanted == (i < 4));
             }
-            FUZZ_DEMAND(cli_sweep_note(&orders, &plan) == TR_OK);
+            FUZZ_DEMAND(cli_sweep_write_record(&orders, &plan) == TR_OK);
         } else {
             FUZZ_DEMAND(tr_error_message()[0] != '\0');
         }

@@ -43,7 +43,7 @@ static const struct tr_stored_tensor samples[] = {
     {.name = "step", .dtype = TR_DTYPE_I64, .rank = 0, .data = steps},
 };
 #define SAMPLES ((int64_t)(sizeof samples / sizeof samples[0]))
-static const struct tr_stored_note notes[] = {{"format", "trireme"}, {"\xc3\xa9t\xc3\xa9", "\"quoted\""}};
+static const struct tr_stored_metadata notes[] = {{"format", "trireme"}, {"\xc3\xa9t\xc3\xa9", "\"quoted\""}};
 
 static void write_samples(struct tr_safetensors_summary *summary, uint32_t crcs[SAMPLES])
 {
@@ -82,9 +82,9 @@ static void what_is_written_reads_back(void **state)
     assert_int_equal(read.bytes, written.bytes);
     assert_int_equal(read.header_crc, written.header_crc);
     assert_int_equal(tr_safetensors_count(file), SAMPLES);
-    assert_string_equal(tr_safetensors_note(file, "format"), "trireme");
-    assert_string_equal(tr_safetensors_note(file, notes[1].key), notes[1].value);
-    assert_null(tr_safetensors_note(file, "other"));
+    assert_string_equal(tr_safetensors_metadata(file, "format"), "trireme");
+    assert_string_equal(tr_safetensors_metadata(file, notes[1].key), notes[1].value);
+    assert_null(tr_safetensors_metadata(file, "other"));
     for (int64_t i = 0; i < SAMPLES; i++) {
         const struct tr_safetensors_entry *entry = tr_safetensors_find(file, samples[i].name);
         char data[64] = {0};

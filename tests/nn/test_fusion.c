@@ -143,7 +143,7 @@ static tr_status look(void *user, const struct tr_layer *layer, const float *out
 /* The gradients of a network, on a device with the fused operations or without, with outputs watched or not;
    on the host, to be freed. */
 static float *gradients_of(const struct network *network, const char *device, const char *isa, bool fused,
-                           bool watched)
+                           bool observed)
 {
     struct trial trial;
     tr_pass *pass;
@@ -159,7 +159,7 @@ static float *gradients_of(const struct network *network, const char *device, co
     trial.device->class = &changed;
     struct tr_pass_limits limits = trial_limits(&trial, true);
     must(tr_pass_create(trial.device, trial.model, &limits, &pass));
-    if (watched) tr_pass_watch(pass, look, NULL);
+    if (observed) tr_pass_observe(pass, look, NULL);
     float *arena = trial_arenas(&trial, 1), *host = tr_alloc((size_t)trial.stride, sizeof *host);
     assert_non_null(host);
     trial_run(&trial, pass, trial_feed(&trial, pass, 0, trial.microbatches), trial.parameters, arena);

@@ -266,7 +266,7 @@ static void plan(const struct network *network, bool training)
     trial_release(&trial);
 }
 
-static void test_live_buffers_never_meet(void **state)
+static void test_live_buffers_never_overlap(void **state)
 {
     (void)state;
     for (int i = 0; i < network_count; i++) {
@@ -329,19 +329,19 @@ static void test_gradients_replace_each_other(void **state)
     assert_false(replaced("[dense: 3, relu, batch_norm, relu, batch_norm, relu, dense: 2]", 3, 5, 0));
 }
 
-/* A watcher sees every layer that computes, in order, and its failure ends the pass. */
-struct watch {
+/* An observer sees every layer that computes, in order, and its failure ends the pass. */
+struct seen {
     const struct tr_model *model;
     int calls, fail_at;
 };
 
 static tr_status note(void *user, const struct tr_layer *layer, const float *output, int64_t count)
 {
-    struct watch *watch = user;
-    assert_ptr_equal(layer, &watch->model->layers[watch->calls]);
+    struct seen *seen = user;
+    assert_ptr_equal(layer, &seen->model->layers[seen->calls]);
     assert_non_null(output);
     assert_int_equal(count, 9 * tr_shape_count(&layer->out));
-    return watch->calls++ == watch->fail_at ? TR_EUNSUPPORTED : TR_OK;
+    return seen->calls++ == seen->fail_at ? TR_EUNSUPPORTED : TR_OK;
 }
 
 static void test_watcher(void **state)
@@ -354,16 +354,16 @@ static void test_watcher(void **state)
     tr_pass *pass;
     must(tr_pass_create(trial.device, trial.model, &limits, &pass));
     const struct tr_pass_batch *batch = trial_feed(&trial, pass, 0, 2);
-    struct watch watch = {trial.model, 0, -1};
-    tr_pass_watch(pass, note, &watch);
+    struct seen seen = {trial.model, 0, -1};
+    tr_pass_observe(pass, note, &seen);
     must(tr_pass_forward(pass, batch, trial.parameters, NULL, 0));
-    assert_int_equal(watch.calls, 3);
-    watch = (struct watch){trial.model, 0, 1};
+    assert_int_equal(seen.calls, 3);
+    seen = (struct seen){trial.model, 0, 1};
     assert_int_equal(tr_pass_forward(pass, batch, trial.parameters, NULL, 0), TR_EUNSUPPORTED);
-    assert_int_equal(watch.calls, 2);
-    tr_pass_watch(pass, NULL, NULL);
+    assert_int_equal(seen.calls, 2);
+    tr_pass_observe(pass, NULL, NULL);
     must(tr_pass_forward(pass, batch, trial.parameters, NULL, 0));
-    assert_int_equal(watch.calls, 2);
+    assert_int_equal(seen.calls, 2);
     tr_pass_destroy(&pass);
     trial_release(&trial);
 }
@@ -419,7 +419,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_division_changes_no_bit),
         cmocka_unit_test(test_cpu_gives_the_bytes_of_ref),
-        cmocka_unit_test(test_live_buffers_never_meet),
+        cmocka_unit_test(test_live_buffers_never_overlap),
         cmocka_unit_test(test_gradients_replace_each_other),
         cmocka_unit_test(test_inference_reuses_memory),
         cmocka_unit_test(test_watcher),

@@ -24,7 +24,7 @@ static void near(double is, double expected)
 
 static void note(tr_costs *costs, struct tr_cost_key key, double seconds)
 {
-    assert_int_equal(tr_costs_note(costs, &key, seconds), TR_OK);
+    assert_int_equal(tr_costs_add(costs, &key, seconds), TR_OK);
 }
 
 static double of(const tr_costs *costs, struct tr_cost_key key)

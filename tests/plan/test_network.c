@@ -111,7 +111,7 @@ static tr_status one_message(tr_comm *comm, int from, int to)
     return status;
 }
 
-/* Each of two receives from the other, and sends to him. */
+/* Each of two receives from the other, and sends to it. */
 static tr_status exchange(tr_comm *comm)
 {
     tr_ticket *receive = NULL, *send = NULL;
@@ -286,7 +286,7 @@ static void messages_take_their_time(void **state)
 }
 
 /* Two exchange messages of which one goes after the other; one that is late has asked for the other's before
-   he announces his own. */
+   it announces its own. */
 static void large_messages_go_one_way(void **state)
 {
     (void)state;

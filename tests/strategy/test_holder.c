@@ -86,7 +86,7 @@ static void train(const struct job *job, tr_device *device, tr_device *holder, c
     assert_ptr_equal(tr_variables_device(variables), holder ? holder : device);
     must_train(tr_variables_initialize(variables, (uint64_t)own->file.seed));
     must_train(tr_strategy_begin(strategy));
-    must_train(tr_strategy_meet(strategy, 0));
+    must_train(tr_strategy_connect(strategy, 0));
     for (int64_t step = 0; step < STEPS; step++) {
         struct tr_step_figures figures;
         must_train(tr_strategy_step(strategy, step, 0, &figures));

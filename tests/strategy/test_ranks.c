@@ -373,8 +373,8 @@ static void *run_until_fire(void *user)
     rank->outcome.status = trainer_create(rank->settings, rank->comm, &trainer);
     if (rank->outcome.status == TR_OK) {
         if (tr_comm_rank(rank->comm) == 2)
-            tr_strategy_watch(trainer_strategy(trainer), TR_WATCHER_PROBE,
-                              (struct tr_strategy_watch){.update = fail_later, .user = &updates});
+            tr_strategy_observe(trainer_strategy(trainer), TR_OBSERVER_PROBE,
+                                (struct tr_strategy_observer){.update = fail_later, .user = &updates});
         rank->outcome.status = tr_trainer_run(trainer, NULL, NULL);
         snprintf(rank->outcome.message, sizeof rank->outcome.message, "%s", tr_error_message());
     }
@@ -457,8 +457,8 @@ static void *run_until_death(void *user)
     rank->outcome.status = trainer_create(rank->settings, rank->comm, &trainer);
     if (rank->outcome.status == TR_OK) {
         if (late)
-            tr_strategy_watch(trainer_strategy(trainer), TR_WATCHER_PROBE,
-                              (struct tr_strategy_watch){.layer = come_late});
+            tr_strategy_observe(trainer_strategy(trainer), TR_OBSERVER_PROBE,
+                                (struct tr_strategy_observer){.layer = come_late});
         rank->outcome.status = tr_trainer_run(trainer, NULL, NULL);
         snprintf(rank->outcome.message, sizeof rank->outcome.message, "%s", tr_error_message());
     }

@@ -404,7 +404,7 @@ static void test_stop_at_an_update_that_is_not_finite(void **state)
     struct tr_train_info info = TR_TRAIN_INFO_INIT;
     must_train(tr_trainer_info(trainer, &info));
     assert_int_equal(info.step, 3);
-    assert_string_equal(info.resume_note, "");
+    assert_string_equal(info.resume_warnings, "");
     tr_trainer_destroy(&trainer);
 }
 

@@ -23,9 +23,9 @@ static tr_status fill_info(void *structure)
     return tr_trainer_info(trainer, structure);
 }
 
-static tr_status fill_place(void *structure)
+static tr_status fill_placement(void *structure)
 {
-    return tr_trainer_place(trainer, 0, structure);
+    return tr_trainer_placement(trainer, 0, structure);
 }
 
 static tr_status fill_step(void *structure)
@@ -66,7 +66,7 @@ static const struct output {
 } outputs[] = {
     OUTPUT(fill_plan, tr_train_plan, strategy, asynchronous),
     OUTPUT(fill_info, tr_train_info, name, end_microbatch),
-    OUTPUT(fill_place, tr_train_place, host, updates),
+    OUTPUT(fill_placement, tr_train_placement, host, updates),
     OUTPUT(fill_step, tr_train_event, kind, hash),
     OUTPUT(fill_evaluation, tr_train_event, kind, hash),
     OUTPUT(fill_statistics, tr_train_statistics, ranks, dropped),

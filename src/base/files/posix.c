@@ -17,21 +17,21 @@
 #define WRITE_PIECE ((size_t)256 << 20)
 
 /* A path as the calls that end in "at" take it. */
-struct place {
+struct at_path {
     int directory;
     const char *path;
 };
 
-static struct place find(const void *context, const char *path)
+static struct at_path find(const void *context, const char *path)
 {
     const struct tr_file_anchor *anchor = context;
     size_t length = anchor ? strlen(anchor->path) : 0;
     while (length > 1 && anchor->path[length - 1] == '/') length--;
     bool inside = length > 0 && strncmp(path, anchor->path, length) == 0 &&
                   (path[length] == '/' || path[length] == '\0');
-    if (!inside) return (struct place){AT_FDCWD, path};
+    if (!inside) return (struct at_path){AT_FDCWD, path};
     path += length + strspn(path + length, "/");
-    return (struct place){anchor->descriptor, *path ? path : "."};
+    return (struct at_path){anchor->descriptor, *path ? path : "."};
 }
 
 /* 0 for a regular file, which is emptied if it has to be. */
@@ -46,7 +46,7 @@ static int prepare(int descriptor, enum tr_file_create create)
 /* Without O_NONBLOCK the open of a pipe would wait for a reader. */
 static int posix_open(void *context, const char *path, enum tr_file_create create)
 {
-    struct place at = find(context, path);
+    struct at_path at = find(context, path);
     static const int flags[] = {[TR_FILE_NEW] = O_CREAT | O_EXCL,
                                 [TR_FILE_REPLACE] = O_CREAT | O_NOFOLLOW | O_NONBLOCK,
                                 [TR_FILE_APPEND] = O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK,
@@ -107,31 +107,31 @@ static int posix_end(void *context, int descriptor)
 
 static int posix_rename(void *context, const char *from, const char *to)
 {
-    struct place source = find(context, from), target = find(context, to);
+    struct at_path source = find(context, from), target = find(context, to);
     return renameat(source.directory, source.path, target.directory, target.path) == 0 ? 0 : -errno;
 }
 
 static int posix_make_directory(void *context, const char *path)
 {
-    struct place at = find(context, path);
+    struct at_path at = find(context, path);
     return mkdirat(at.directory, at.path, 0777) == 0 ? 0 : -errno;
 }
 
 static int posix_remove_file(void *context, const char *path)
 {
-    struct place at = find(context, path);
+    struct at_path at = find(context, path);
     return unlinkat(at.directory, at.path, 0) == 0 ? 0 : -errno;
 }
 
 static int posix_remove_directory(void *context, const char *path)
 {
-    struct place at = find(context, path);
+    struct at_path at = find(context, path);
     return unlinkat(at.directory, at.path, AT_REMOVEDIR) == 0 ? 0 : -errno;
 }
 
 static int posix_sync_directory(void *context, const char *path)
 {
-    struct place at = find(context, path);
+    struct at_path at = find(context, path);
     int descriptor = openat(at.directory, at.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     /* A directory that one may write but not read cannot be opened, so not synced either. */
     if (descriptor < 0) return errno == EACCES ? 0 : -errno;
@@ -142,7 +142,7 @@ static int posix_sync_directory(void *context, const char *path)
 
 static int posix_list(void *context, const char *path, int (*visit)(void *user, const char *name), void *user)
 {
-    struct place at = find(context, path);
+    struct at_path at = find(context, path);
     int descriptor = openat(at.directory, at.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *directory = descriptor >= 0 ? fdopendir(descriptor) : NULL;
     if (!directory) {
@@ -167,13 +167,13 @@ static int posix_list(void *context, const char *path, int (*visit)(void *user, 
 
 static int posix_make_link(void *context, const char *text, const char *path)
 {
-    struct place at = find(context, path);
+    struct at_path at = find(context, path);
     return symlinkat(text, at.directory, at.path) == 0 ? 0 : -errno;
 }
 
 static int posix_read_link(void *context, const char *path, char *text, size_t size)
 {
-    struct place at = find(context, path);
+    struct at_path at = find(context, path);
     ssize_t length = readlinkat(at.directory, at.path, text, size);
     if (length < 0) return -errno;
     if ((size_t)length == size) return -ENAMETOOLONG;

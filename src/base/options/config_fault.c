@@ -6,26 +6,26 @@
 #include <string.h>
 
 /* What is looked into. */
-struct place {
+struct input {
     const char *text, *end;
     const struct config_notice *notice;
 };
 
 /* The beginning of a line, counted from 0; the end of the text where there is none. */
-static const char *line_at(const struct place *place, size_t line)
+static const char *line_at(const struct input *input, size_t line)
 {
-    const char *at = place->text;
-    for (; line > 0 && at < place->end; line--) {
-        const char *feed = memchr(at, '\n', (size_t)(place->end - at));
-        at = feed ? feed + 1 : place->end;
+    const char *at = input->text;
+    for (; line > 0 && at < input->end; line--) {
+        const char *feed = memchr(at, '\n', (size_t)(input->end - at));
+        at = feed ? feed + 1 : input->end;
     }
     return at;
 }
 
-static size_t line_length(const struct place *place, const char *line)
+static size_t line_length(const struct input *input, const char *line)
 {
     size_t length = 0;
-    while (line + length < place->end && line[length] != '\n' && line[length] != '\r') length++;
+    while (line + length < input->end && line[length] != '\n' && line[length] != '\r') length++;
     return length;
 }
 
@@ -38,18 +38,18 @@ static size_t character_length(const char *at, const char *end)
 }
 
 /* Where a mark is in the text: marks count characters. */
-static const char *mark_at(const struct place *place, const struct config_mark *mark)
+static const char *mark_at(const struct input *input, const struct config_mark *mark)
 {
-    const char *at = line_at(place, mark->line), *end = at + line_length(place, at);
+    const char *at = line_at(input, mark->line), *end = at + line_length(input, at);
     for (size_t column = 0; column < mark->column && at < end; column++) at += character_length(at, end);
     return at;
 }
 
 /* The byte at a mark, '\0' behind the end. */
-static char byte_at(const struct place *place, const struct config_mark *mark)
+static char byte_at(const struct input *input, const struct config_mark *mark)
 {
-    const char *at = mark_at(place, mark);
-    return at < place->end ? *at : '\0';
+    const char *at = mark_at(input, mark);
+    return at < input->end ? *at : '\0';
 }
 
 static bool is_plain(char byte)
@@ -71,10 +71,10 @@ static void say(struct config_fault *out, const struct config_mark *mark, const 
 
 /* ---- kinds of faults ---- */
 
-static void say_token(const struct place *place, struct config_fault *out)
+static void say_token(const struct input *input, struct config_fault *out)
 {
-    const struct config_mark *mark = &place->notice->problem_mark;
-    char byte = byte_at(place, mark);
+    const struct config_mark *mark = &input->notice->problem_mark;
+    char byte = byte_at(input, mark);
     if (byte == '\t')
         say(out, mark, "a tab stands here; lines are indented by blanks alone");
     else if (is_plain(byte))
@@ -84,11 +84,11 @@ static void say_token(const struct place *place, struct config_fault *out)
 }
 
 /* A line that should be `key: value`. */
-static void say_colon(const struct place *place, struct config_fault *out)
+static void say_colon(const struct input *input, struct config_fault *out)
 {
-    const struct config_mark *mark = &place->notice->context_mark;
-    const char *key = mark_at(place, mark);
-    size_t length = line_length(place, key), word = 0;
+    const struct config_mark *mark = &input->notice->context_mark;
+    const char *key = mark_at(input, mark);
+    size_t length = line_length(input, key), word = 0;
     while (word < length && key[word] != ' ' && key[word] != ':') word++;
     if (word < length && key[word] == ':')
         say(out, mark, "a blank is missing behind the colon: write `%.*s: ...`", word < 64 ? (int)word : 64,
@@ -98,10 +98,10 @@ static void say_colon(const struct place *place, struct config_fault *out)
 }
 
 /* A colon where a value goes on. */
-static void say_value(const struct place *place, struct config_fault *out)
+static void say_value(const struct input *input, struct config_fault *out)
 {
-    const struct config_mark *mark = &place->notice->problem_mark;
-    const char *line = line_at(place, mark->line), *colon = mark_at(place, mark);
+    const struct config_mark *mark = &input->notice->problem_mark;
+    const char *line = line_at(input, mark->line), *colon = mark_at(input, mark);
     bool second = false;
     for (const char *at = line; at + 1 < colon; at++) second |= at[0] == ':' && at[1] == ' ';
     if (second)
@@ -113,31 +113,31 @@ static void say_value(const struct place *place, struct config_fault *out)
             "whether the line before has a value that should be below it");
 }
 
-static void say_quote(const struct place *place, struct config_fault *out)
+static void say_quote(const struct input *input, struct config_fault *out)
 {
-    const struct config_mark *mark = &place->notice->context_mark;
-    char quote = byte_at(place, mark);
+    const struct config_mark *mark = &input->notice->context_mark;
+    char quote = byte_at(input, mark);
     say(out, mark, "the quote %c that begins here has no end", is_plain(quote) ? quote : '"');
 }
 
 /* A brace or bracket that is not closed, or lacks a comma. */
-static void say_open(const struct place *place, char open, char close, struct config_fault *out)
+static void say_open(const struct input *input, char open, char close, struct config_fault *out)
 {
-    const struct config_mark *begin = &place->notice->context_mark, *noticed = &place->notice->problem_mark;
+    const struct config_mark *begin = &input->notice->context_mark, *noticed = &input->notice->problem_mark;
     if (begin->line == noticed->line)
         say(out, noticed, "a comma or %c is missing before this place; the %c is in column %zu", close, open,
             begin->column + 1);
-    else if (mark_at(place, noticed) == place->end)
+    else if (mark_at(input, noticed) == input->end)
         say(out, begin, "the %c that stands here is not closed: %c is missing", open, close);
     else
         say(out, begin, "the %c that stands here is not closed: %c is missing, or a comma before line %zu",
             open, close, noticed->line + 1);
 }
 
-static void say_node(const struct place *place, struct config_fault *out)
+static void say_node(const struct input *input, struct config_fault *out)
 {
-    const struct config_mark *mark = &place->notice->problem_mark;
-    char byte = byte_at(place, mark);
+    const struct config_mark *mark = &input->notice->problem_mark;
+    char byte = byte_at(input, mark);
     if (is_plain(byte))
         say(out, mark, "a value is missing before %c", byte);
     else
@@ -145,11 +145,11 @@ static void say_node(const struct place *place, struct config_fault *out)
 }
 
 /* A line among the items of a list that is none. */
-static void say_item(const struct place *place, struct config_fault *out)
+static void say_item(const struct input *input, struct config_fault *out)
 {
-    const struct config_mark *mark = &place->notice->problem_mark, *list = &place->notice->context_mark;
-    const char *at = mark_at(place, mark);
-    if (at + 1 < place->end && at[0] == '-' && at[1] != ' ')
+    const struct config_mark *mark = &input->notice->problem_mark, *list = &input->notice->context_mark;
+    const char *at = mark_at(input, mark);
+    if (at + 1 < input->end && at[0] == '-' && at[1] != ' ')
         say(out, mark, "a blank is missing behind the dash: an item of a list is `- value`");
     else
         say(out, mark,
@@ -158,10 +158,10 @@ static void say_item(const struct place *place, struct config_fault *out)
 }
 
 /* What stands between the keys of a mapping and is none. */
-static void say_key(const struct place *place, struct config_fault *out)
+static void say_key(const struct input *input, struct config_fault *out)
 {
-    const struct config_mark *mark = &place->notice->problem_mark, *mapping = &place->notice->context_mark;
-    char byte = byte_at(place, mark);
+    const struct config_mark *mark = &input->notice->problem_mark, *mapping = &input->notice->context_mark;
+    char byte = byte_at(input, mark);
     if (byte == '}' || byte == ']')
         say(out, mark, "the %c closes nothing that is open", byte);
     else
@@ -185,34 +185,34 @@ static bool context_has(const struct config_notice *notice, const char *words)
 
 /* libyaml says what it missed and while doing what; its words are fixed, and what is not among these is
  * passed on. */
-static void find(const struct place *place, struct config_fault *out)
+static void find(const struct input *input, struct config_fault *out)
 {
-    const struct config_notice *notice = place->notice;
+    const struct config_notice *notice = input->notice;
     if (problem_has(notice, "tab"))
         say(out, &notice->problem_mark, "a tab stands here; lines are indented by blanks alone");
     else if (problem_has(notice, "cannot start any token"))
-        say_token(place, out);
+        say_token(input, out);
     else if (problem_has(notice, "could not find expected ':'"))
-        say_colon(place, out);
+        say_colon(input, out);
     else if (problem_has(notice, "mapping values are not allowed"))
-        say_value(place, out);
+        say_value(input, out);
     else if (problem_has(notice, "block sequence entries are not allowed"))
         say(out, &notice->problem_mark, "a list cannot begin here: put its items in the lines below the key");
     else if (context_has(notice, "quoted scalar") && problem_has(notice, "unexpected"))
-        say_quote(place, out);
+        say_quote(input, out);
     else if (context_has(notice, "quoted scalar"))
         say(out, &notice->problem_mark,
             "no such escape behind \\ in double quotes; write \\\\, or use single quotes");
     else if (problem_has(notice, "expected ',' or '}'"))
-        say_open(place, '{', '}', out);
+        say_open(input, '{', '}', out);
     else if (problem_has(notice, "expected ',' or ']'"))
-        say_open(place, '[', ']', out);
+        say_open(input, '[', ']', out);
     else if (problem_has(notice, "expected node content"))
-        say_node(place, out);
+        say_node(input, out);
     else if (problem_has(notice, "expected '-' indicator"))
-        say_item(place, out);
+        say_item(input, out);
     else if (problem_has(notice, "expected key"))
-        say_key(place, out);
+        say_key(input, out);
     else if (context_has(notice, "anchor") || context_has(notice, "alias"))
         say(out, &notice->problem_mark, "a value that begins with * or & needs quotes");
     else if (problem_has(notice, "expected <document start>"))
@@ -224,10 +224,10 @@ static void find(const struct place *place, struct config_fault *out)
 }
 
 /* Copies the line of the fault so that a message can hold it. */
-static void quote_line(const struct place *place, size_t number, char *out, size_t size)
+static void quote_line(const struct input *input, size_t number, char *out, size_t size)
 {
-    const char *line = line_at(place, number);
-    size_t length = line_length(place, line), used = 0;
+    const char *line = line_at(input, number);
+    size_t length = line_length(input, line), used = 0;
     while (length > 0 && (line[length - 1] == ' ' || line[length - 1] == '\t')) length--;
     const char *end = line + length;
     while (line < end && used + 8 < size) {
@@ -247,16 +247,16 @@ static void quote_line(const struct place *place, size_t number, char *out, size
 void config_fault_find(const struct config_notice *notice, const char *text, size_t length,
                        struct config_fault *out)
 {
-    const struct place place = {text, text + length, notice};
-    find(&place, out);
+    const struct input input = {text, text + length, notice};
+    find(&input, out);
     /* A text that ends too early is noticed behind its last line. */
-    const char *at = line_at(&place, out->mark.line);
-    if (at == place.end && out->mark.line > 0) {
+    const char *at = line_at(&input, out->mark.line);
+    if (at == input.end && out->mark.line > 0) {
         out->mark.line--;
-        at = line_at(&place, out->mark.line);
+        at = line_at(&input, out->mark.line);
         out->mark.column = 0;
-        for (const char *end = at + line_length(&place, at); at < end; at += character_length(at, end))
+        for (const char *end = at + line_length(&input, at); at < end; at += character_length(at, end))
             out->mark.column++;
     }
-    quote_line(&place, out->mark.line, out->line, sizeof out->line);
+    quote_line(&input, out->mark.line, out->line, sizeof out->line);
 }

@@ -1,9 +1,9 @@
 /* Overrides: `path=value` put into a tree.
  *
- * The place is found first and everything new is built aside, so that the tree changes in one step that
+ * The target is found first and everything new is built aside, so that the tree changes in one step that
  * cannot fail.
  */
-#include "base/options/config_place.h"
+#include "base/options/config_target.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -48,14 +48,14 @@ static void forget_lines(tr_config *node)
 }
 
 static tr_status check_limits(const struct config_override *path, const tr_config *root,
-                              const struct config_place *place, const tr_config *value)
+                              const struct config_target *target, const tr_config *value)
 {
     int32_t nodes = 0, depth = config_height(value);
-    size_t bytes = place->key_length;
+    size_t bytes = target->key_length;
     config_measure(root, &nodes, &bytes);
     config_measure(value, &nodes, &bytes);
-    for (const tr_config *above = place->parent; above; above = above->parent) depth++;
-    bool wide = place->index == place->parent->count && place->index >= TR_CONFIG_WIDTH_MAX;
+    for (const tr_config *above = target->parent; above; above = above->parent) depth++;
+    bool wide = target->index == target->parent->count && target->index >= TR_CONFIG_WIDTH_MAX;
     if (nodes > TR_CONFIG_NODES_MAX || bytes > TR_CONFIG_TEXT_MAX || depth > TR_CONFIG_DEPTH_MAX || wide)
         return tr_fail(TR_EINVAL,
                        "`set` %.*s: the configuration would become too large (%d levels, %d values)",
@@ -76,21 +76,21 @@ static tr_status parse_value(const struct config_override *path, tr_config **out
     return status == TR_EFORMAT ? TR_EINVAL : status;
 }
 
-/* What stands at the place becomes a part of the value that is to replace it, whose only key is the next step
-   of the path: under a key of its own, or as the name of the section. Nothing is to be done where the step is
-   that key or name. */
-static tr_status keep_short(const struct config_override *path, struct config_place *place, tr_config **value,
-                            char **key)
+/* What stands at the target becomes a part of the value that is to replace it, whose only key is the next
+   step of the path: under a key of its own, or as the name of the section. Nothing is to be done where the
+   step is that key or name. */
+static tr_status keep_short(const struct config_override *path, struct config_target *target,
+                            tr_config **value, char **key)
 {
-    const tr_config *old = place->parent->child[place->index];
-    const struct config_step *step = &path->step[place->used];
-    const char *name = place->form == TR_CONFIG_BY_NAME ? old->text : place->first;
+    const tr_config *old = target->parent->child[target->index];
+    const struct config_step *step = &path->step[target->used];
+    const char *name = target->form == TR_CONFIG_BY_NAME ? old->text : target->first;
     size_t length = strlen(name);
     if (step->length == length && memcmp(step->text, name, length) == 0) {
-        place->form = TR_CONFIG_NO_SHORT;
+        target->form = TR_CONFIG_NO_SHORT;
         return TR_OK;
     }
-    if (place->form == TR_CONFIG_BY_NAME) return wrap(value, &(struct config_step){name, length, false});
+    if (target->form == TR_CONFIG_BY_NAME) return wrap(value, &(struct config_step){name, length, false});
     TR_TRY(config_reserve(*value));
     *key = tr_strdup(name);
     return *key ? TR_OK : TR_ENOMEM;
@@ -116,40 +116,40 @@ tr_status tr_config_set_in(tr_config *root, const char *assignment, tr_config_fo
     assert(!root->parent);
     const struct config_shorts forms = {forms_of, user};
     struct config_override path;
-    struct config_place place = {0};
+    struct config_target target = {0};
     tr_config *value = NULL;
     char *key = NULL;
     TR_TRY(config_split_path(assignment, &path));
-    TR_TRY(config_find_place(&path, &forms, root, &place));
+    TR_TRY(config_find_target(&path, &forms, root, &target));
     TR_TRY(parse_value(&path, &value));
 
     tr_status status = TR_OK;
-    for (int32_t i = path.count - 1; i >= place.used; i--) {
+    for (int32_t i = path.count - 1; i >= target.used; i--) {
         if (path.step[i].bracket) {
             status = config_bad_path(&path, "a list that is not there has no items");
             goto fail;
         }
         TR_TRY_GOTO(wrap(&value, &path.step[i]), fail);
     }
-    if (place.form != TR_CONFIG_NO_SHORT) TR_TRY_GOTO(keep_short(&path, &place, &value, &key), fail);
-    TR_TRY_GOTO(check_limits(&path, root, &place, value), fail);
-    if (place.key) TR_TRY_GOTO(set_key(value, place.key, place.key_length), fail);
-    TR_TRY_GOTO(config_reserve(place.parent), fail);
+    if (target.form != TR_CONFIG_NO_SHORT) TR_TRY_GOTO(keep_short(&path, &target, &value, &key), fail);
+    TR_TRY_GOTO(check_limits(&path, root, &target, value), fail);
+    if (target.key) TR_TRY_GOTO(set_key(value, target.key, target.key_length), fail);
+    TR_TRY_GOTO(config_reserve(target.parent), fail);
 
     struct config_source **last = &root->sources;
     while (*last) last = &(*last)->next;
     *last = value->sources;
     value->sources = NULL;
-    if (place.index == place.parent->count) {
-        config_append(place.parent, value);
+    if (target.index == target.parent->count) {
+        config_append(target.parent, value);
     } else {
-        tr_config *old = place.parent->child[place.index];
+        tr_config *old = target.parent->child[target.index];
         if (key)
             move_first(old, key, value);
         else
             config_destroy(old);
-        place.parent->child[place.index] = value;
-        value->parent = place.parent;
+        target.parent->child[target.index] = value;
+        value->parent = target.parent;
     }
     return TR_OK;
 fail:

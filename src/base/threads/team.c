@@ -47,7 +47,7 @@ struct member {
 };
 
 /* Where those sleep who wait for the same. */
-struct place {
+struct condition {
     _Alignas(TR_CACHE_LINE) atomic_int sleepers;
     pthread_cond_t changed;
 };
@@ -66,7 +66,7 @@ struct tr_team {
     _Alignas(TR_CACHE_LINE) atomic_uint arrived;
     _Alignas(TR_CACHE_LINE) atomic_uint passed;
     pthread_mutex_t lock;
-    struct place members_wait, caller_waits; /* for a run or barrier, for the end of a run */
+    struct condition members_wait, caller_waits; /* for a run or barrier, for the end of a run */
     struct member members[];
 };
 
@@ -104,7 +104,7 @@ static bool do_idle_work(struct tr_team *team, struct member *member)
 }
 
 /* `member` is who waits. */
-static void wait_until(struct tr_team *team, int member, struct place *place, atomic_uint *word,
+static void wait_until(struct tr_team *team, int member, struct condition *condition, atomic_uint *word,
                        unsigned target)
 {
     if (reached(word, target)) return;
@@ -127,19 +127,19 @@ static void wait_until(struct tr_team *team, int member, struct place *place, at
         if (reached(word, target)) return;
     }
     pthread_mutex_lock(&team->lock);
-    atomic_fetch_add(&place->sleepers, 1);
-    while ((int)(atomic_load(word) - target) < 0) pthread_cond_wait(&place->changed, &team->lock);
-    atomic_fetch_sub(&place->sleepers, 1);
+    atomic_fetch_add(&condition->sleepers, 1);
+    while ((int)(atomic_load(word) - target) < 0) pthread_cond_wait(&condition->changed, &team->lock);
+    atomic_fetch_sub(&condition->sleepers, 1);
     pthread_mutex_unlock(&team->lock);
 }
 
 /* Adds to a counter and wakes who sleeps. Returns the value before. */
-static unsigned advance(struct tr_team *team, struct place *place, atomic_uint *word, unsigned by)
+static unsigned advance(struct tr_team *team, struct condition *condition, atomic_uint *word, unsigned by)
 {
     unsigned before = atomic_fetch_add(word, by);
-    if (atomic_load(&place->sleepers) > 0) {
+    if (atomic_load(&condition->sleepers) > 0) {
         pthread_mutex_lock(&team->lock);
-        pthread_cond_broadcast(&place->changed);
+        pthread_cond_broadcast(&condition->changed);
         pthread_mutex_unlock(&team->lock);
     }
     return before;
@@ -167,7 +167,7 @@ static void *member_main(void *argument)
     for (unsigned run = 0;;) {
         wait_until(team, self->index, &team->members_wait, &team->run, run + 1);
         run = atomic_load(&team->run); /* runs that others did meanwhile are over */
-        /* After the number, since the last one is no run: whoever sees it sees that he is to leave. */
+        /* After the number, since the last one is no run: whoever sees it sees that it is to leave. */
         if (team->leave) return NULL;
         work(team, run, self->index);
     }

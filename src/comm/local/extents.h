@@ -13,7 +13,7 @@ struct local_extents {
     struct local_extent *first; /* mapped here */
 };
 
-/* What the slots `share`, `map` and `unmap` do. */
+/* What the slots `share_memory`, `map` and `unmap` do. */
 tr_status tr_local_extent_share(struct local_extents *extents, size_t bytes, size_t begin, size_t end,
                                 void **memory, char key[TR_SHARE_KEY]);
 tr_status tr_local_extent_map(struct local_extents *extents, size_t bytes, const char key[TR_SHARE_KEY],

@@ -99,7 +99,7 @@ static enum tr_comm_life local_life(tr_comm *base, int rank, double *silence, ch
     *silence = tr_local_watch_silence(comm->watch, rank);
     if (state == LOCAL_GAVE_UP) tr_local_words(&comm->area, rank, why, size);
     bool lost = gone || state == LOCAL_GAVE_UP || state == LOCAL_LEFT;
-    /* First what it sent: whoever looks for it finds it before he hears of the loss. */
+    /* First what it sent: whoever looks for it finds it before it hears of the loss. */
     if (lost && !base->dead && tr_local_mail_is_unread(comm->mail, rank)) {
         tr_local_mail_poll(comm->mail);
         comm->postponed++;
@@ -198,7 +198,7 @@ static tr_status wait_for_all(struct local_comm *comm, double limit)
 }
 
 /* Memory is what makes a host here, wherever else the processes live. */
-static void find_places(struct local_comm *comm)
+static void find_locations(struct local_comm *comm)
 {
     tr_comm *base = &comm->base;
     for (int rank = 0; rank < base->size; rank++) {
@@ -222,7 +222,7 @@ static tr_status join(struct local_comm *comm)
     if (atomic_fetch_add(&comm->area.header->joined, 1) + 1 == (unsigned)base->size)
         tr_local_wake_all(&comm->area);
     TR_TRY(wait_for_all(comm, limit));
-    find_places(comm);
+    find_locations(comm);
     comm->yield_seconds = base->size <= tr_team_processors() ? TR_LOCAL_YIELD_SECONDS : 0;
     return tr_local_watch_start(&comm->area, base->rank, tr_comm_interval(&base->settings), &comm->watch);
 }
@@ -262,7 +262,7 @@ static const struct tr_comm_class local_class = {
     .changes = local_changes,
     .first_to_give_up = local_first_to_give_up,
     .give_up = local_give_up,
-    .share = local_share,
+    .share_memory = local_share,
     .map = local_map,
     .unmap = local_unmap,
     .destroy = local_destroy,

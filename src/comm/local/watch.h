@@ -3,7 +3,7 @@
  *
  * A rank watches those that follow it, up to some number; whoever notices an end tells all. The end of a
  * process is told by the system (pidfd); where that cannot be had, the thread looks now and then. A rank
- * hangs when it shows no more that it runs: it writes the time for all to see, and nobody looks before he
+ * hangs when it shows no more that it runs: it writes the time for all to see, and nobody looks before it
  * waits.
  */
 #ifndef TR_COMM_LOCAL_WATCH_H

@@ -1,5 +1,5 @@
 /* Beats go out at the intervals of tr_comm_interval(), and at once when there is news. Whoever learns
- * something that he did not know tells it on in all his beats; whoever hears what he knows does nothing. So
+ * something that it did not know tells it on in all its beats; whoever hears what it knows does nothing. So
  * news goes through all ranks once.
  *
  * Silence is no news but a measurement, which changes: only the neighbours of a rank make it, and what they
@@ -34,7 +34,7 @@ enum { BEATS = 0x62656174, GAVE_UP = 0x73746f70 };
 enum { DEATHS = 8, RUMOURS = 8, WORDS = 8, WHY = 508 };
 
 /* That a rank has not been heard of for `silence` seconds, said `age` seconds ago. */
-struct told_silence {
+struct silence_report {
     int32_t rank;
     float silence, age;
 };
@@ -43,7 +43,7 @@ struct beat {
     uint32_t state; /* BEATS or GAVE_UP */
     int32_t first;  /* the rank that gave up first, as far as the sender knows; -1: none */
     int32_t dead[DEATHS];
-    struct told_silence silent[RUMOURS]; /* with rank -1: none */
+    struct silence_report silent[RUMOURS]; /* with rank -1: none */
     char why[WHY], cause[WHY];           /* of the sender, and of `first` */
 };
 
@@ -79,7 +79,7 @@ struct tr_heartbeat {
     struct rumour rumour[RUMOURS];
     char words[WORDS][WHY]; /* of the first ranks that gave up */
     int worded, first;
-    int *dead, deaths, told; /* in the order in which they were found; the next one to tell of */
+    int *dead, deaths, next_death; /* in the order in which they were found; the next one to tell of */
     uint64_t changes;
     bool news, stopped;
     struct fate fate[]; /* [size] */
@@ -92,7 +92,7 @@ static bool is_rank(const tr_heartbeat *heartbeat, int32_t rank)
     return rank >= 0 && rank < heartbeat->comm->size && rank != heartbeat->comm->rank;
 }
 
-static void note_dead(tr_heartbeat *heartbeat, int32_t rank)
+static void record_dead(tr_heartbeat *heartbeat, int32_t rank)
 {
     if (!is_rank(heartbeat, rank) || heartbeat->fate[rank].dead) return;
     heartbeat->fate[rank].dead = true;
@@ -101,7 +101,7 @@ static void note_dead(tr_heartbeat *heartbeat, int32_t rank)
     heartbeat->changes++;
 }
 
-static void note_given_up(tr_heartbeat *heartbeat, int32_t rank, const char *why)
+static void record_given_up(tr_heartbeat *heartbeat, int32_t rank, const char *why)
 {
     if (!is_rank(heartbeat, rank) || heartbeat->fate[rank].gave_up) return;
     struct fate *fate = &heartbeat->fate[rank];
@@ -117,23 +117,23 @@ static void note_given_up(tr_heartbeat *heartbeat, int32_t rank, const char *why
     heartbeat->news = true;
 }
 
-static void note_silent(tr_heartbeat *heartbeat, const struct told_silence *told, double now)
+static void record_silent(tr_heartbeat *heartbeat, const struct silence_report *report, double now)
 {
-    struct rumour *place = heartbeat->rumour;
-    double said = now - (double)told->age;
+    struct rumour *oldest = heartbeat->rumour;
+    double said = now - (double)report->age;
     /* Of a neighbour this rank knows better. */
-    if (!is_rank(heartbeat, told->rank) || heartbeat->fate[told->rank].peer >= 0) return;
-    if (!(told->silence >= 0) || !(told->age >= 0)) return;
+    if (!is_rank(heartbeat, report->rank) || heartbeat->fate[report->rank].peer >= 0) return;
+    if (!(report->silence >= 0) || !(report->age >= 0)) return;
     for (int i = 0; i < RUMOURS; i++) {
         struct rumour *rumour = &heartbeat->rumour[i];
-        if (rumour->rank == told->rank) {
-            place = rumour;
+        if (rumour->rank == report->rank) {
+            oldest = rumour;
             break;
         }
-        if (rumour->said < place->said) place = rumour;
+        if (rumour->said < oldest->said) oldest = rumour;
     }
-    if (said <= place->said) return;
-    *place = (struct rumour){told->rank, (double)told->silence, said};
+    if (said <= oldest->said) return;
+    *oldest = (struct rumour){report->rank, (double)report->silence, said};
 }
 
 /* ---- messages ---- */
@@ -149,10 +149,10 @@ static void listen_to(tr_heartbeat *heartbeat, struct peer *peer)
 static void take_in(tr_heartbeat *heartbeat, const struct peer *peer, double now)
 {
     const struct beat *in = &peer->in;
-    note_given_up(heartbeat, in->first, in->cause);
-    if (in->state == GAVE_UP) note_given_up(heartbeat, peer->rank, in->why);
-    for (int i = 0; i < DEATHS; i++) note_dead(heartbeat, in->dead[i]);
-    for (int i = 0; i < RUMOURS; i++) note_silent(heartbeat, &in->silent[i], now);
+    record_given_up(heartbeat, in->first, in->cause);
+    if (in->state == GAVE_UP) record_given_up(heartbeat, peer->rank, in->why);
+    for (int i = 0; i < DEATHS; i++) record_dead(heartbeat, in->dead[i]);
+    for (int i = 0; i < RUMOURS; i++) record_silent(heartbeat, &in->silent[i], now);
 }
 
 static void hear(tr_heartbeat *heartbeat, struct peer *peer, double now)
@@ -179,18 +179,18 @@ static void write_beat(tr_heartbeat *heartbeat, struct beat *out, double now)
     if (first >= 0) snprintf(out->cause, WHY, "%s", heartbeat->words[heartbeat->fate[first].words]);
     for (int i = 0; i < DEATHS; i++)
         out->dead[i] =
-            i < heartbeat->deaths ? heartbeat->dead[(heartbeat->told + i) % heartbeat->deaths] : -1;
+            i < heartbeat->deaths ? heartbeat->dead[(heartbeat->next_death + i) % heartbeat->deaths] : -1;
     for (int i = 0; i < heartbeat->peers && silent < RUMOURS; i++) {
         double silence = now - heartbeat->peer[i].heard;
         if (silence > MISSED_BEATS * heartbeat->interval)
             out->silent[silent++] =
-                (struct told_silence){.rank = heartbeat->peer[i].rank, .silence = (float)silence};
+                (struct silence_report){.rank = heartbeat->peer[i].rank, .silence = (float)silence};
     }
     for (int i = 0; i < RUMOURS && silent < RUMOURS; i++) {
         const struct rumour *rumour = &heartbeat->rumour[i];
         if (rumour->rank >= 0 && now - rumour->said < heartbeat->lasts)
             out->silent[silent++] =
-                (struct told_silence){rumour->rank, (float)rumour->silence, (float)(now - rumour->said)};
+                (struct silence_report){rumour->rank, (float)rumour->silence, (float)(now - rumour->said)};
     }
     for (; silent < RUMOURS; silent++) out->silent[silent].rank = -1;
 }
@@ -227,7 +227,7 @@ static void look_at_processes(tr_heartbeat *heartbeat, double now)
         /* Who left a reason did not merely die. */
         short peer = heartbeat->fate[gone].peer;
         if (peer >= 0) hear(heartbeat, &heartbeat->peer[peer], now);
-        note_dead(heartbeat, gone);
+        record_dead(heartbeat, gone);
     }
 }
 
@@ -260,7 +260,7 @@ void tr_heartbeat_beat(tr_heartbeat *heartbeat, double now)
     for (int i = 0; i < heartbeat->peers; i++) all = tell(heartbeat, &heartbeat->peer[i], now) && all;
     heartbeat->news =
         heartbeat->news && !all; /* who still had the last message is told as soon as it is gone */
-    if (heartbeat->deaths > 0) heartbeat->told = (heartbeat->told + DEATHS) % heartbeat->deaths;
+    if (heartbeat->deaths > 0) heartbeat->next_death = (heartbeat->next_death + DEATHS) % heartbeat->deaths;
 }
 
 double tr_heartbeat_interval(const tr_heartbeat *heartbeat)
@@ -302,16 +302,16 @@ void tr_heartbeat_give_up(tr_heartbeat *heartbeat, const char *why)
     double end = tr_clock_seconds() + LAST_WORDS_SECONDS;
     if (heartbeat->stopped) return;
     heartbeat->stopped = true;
-    bool told[PEERS_MOST] = {false};
+    bool sent[PEERS_MOST] = {false};
     /* A beat that is still under way keeps its contents; its successor is to carry the words. */
     for (bool busy = true; busy && tr_clock_seconds() < end;) {
         busy = false;
         for (int i = 0; i < heartbeat->peers; i++) {
             struct peer *peer = &heartbeat->peer[i];
             busy = is_telling(heartbeat, peer) || busy;
-            if (told[i] || peer->send) continue;
+            if (sent[i] || peer->send) continue;
             snprintf(peer->out.why, WHY, "%s", why);
-            told[i] = tell(heartbeat, peer, tr_clock_seconds());
+            sent[i] = tell(heartbeat, peer, tr_clock_seconds());
             busy = true;
         }
         if (busy) nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);

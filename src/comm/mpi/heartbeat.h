@@ -1,7 +1,7 @@
 /* Signs of life between processes: each rank sends a small message to its neighbours now and then, and knows
  * how long ago it heard of them. Neighbours are the ranks at distances of powers of two, so that a rank has a
  * number of them that grows with the logarithm of all, and what one knows reaches all others in as many
- * messages: who gave up and why, whose process is gone, and who has not been heard of by his neighbours. Few
+ * messages: who gave up and why, whose process is gone, and who has not been heard of by its neighbours. Few
  * ranks are all neighbours of each other.
  *
  * All functions are called with the communicator's lock held; none blocks.

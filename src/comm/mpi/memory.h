@@ -5,7 +5,7 @@
 
 #include "comm/class.h"
 
-/* The slots `share`, `map`, `mapped`, `unmap`. */
+/* The slots `share_memory`, `map`, `mapped`, `unmap`. */
 tr_status tr_memory_share(tr_comm *comm, size_t bytes, size_t begin, size_t end, void **memory,
                           char key[TR_SHARE_KEY]);
 tr_status tr_memory_map(tr_comm *comm, size_t bytes, const char key[TR_SHARE_KEY], void **memory);

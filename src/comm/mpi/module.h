@@ -1,8 +1,8 @@
 /* The MPI module: what it exports, so that the library itself needs no MPI.
  *
- * The module shares no code with the library; see base/files/module.h. One world per process; calls come one at a
- * time, from any thread, except that `open` and `close` come from the same one. Nothing but these two ever
- * blocks.
+ * The module shares no code with the library; see base/files/module.h. One world per process; calls come one
+ * at a time, from any thread, except that `open` and `close` come from the same one. Nothing but these two
+ * ever blocks.
  */
 #ifndef TR_COMM_MPI_MODULE_H
 #define TR_COMM_MPI_MODULE_H

@@ -299,7 +299,7 @@ static const struct tr_comm_class mpi_class = {
     .changes = mpi_changes,
     .first_to_give_up = mpi_first_to_give_up,
     .give_up = mpi_give_up,
-    .share = tr_memory_share,
+    .share_memory = tr_memory_share,
     .map = tr_memory_map,
     .mapped = tr_memory_mapped,
     .unmap = tr_memory_unmap,
@@ -369,7 +369,7 @@ tr_status tr_comm_mpi_create(const struct tr_comm_settings *settings, tr_comm **
         return status;
     }
     tr_comm *base = &comm->base;
-    status = tr_comm_meet(base);
+    status = tr_comm_exchange_locations(base);
     if (status == TR_OK && tr_comm_local_size(base) <= tr_team_processors())
         comm->yield_seconds = TR_MPI_YIELD_SECONDS;
     if (status == TR_OK)

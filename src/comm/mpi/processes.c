@@ -45,13 +45,13 @@ static void find(struct tr_processes *processes, const tr_comm *comm, int member
 {
     const int *member = comm->hosts.member + comm->hosts.start[comm->hosts.of[comm->rank]];
     struct rlimit limit;
-    int most = WATCHED_MOST, place = comm->hosts.place[comm->rank];
+    int most = WATCHED_MOST, index = comm->hosts.index[comm->rank];
     close_all(processes);
     processes->members = members;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / WATCHED_SHARE < WATCHED_MOST)
         most = (int)(limit.rlim_cur / WATCHED_SHARE);
     for (int i = 1; i < members && i <= most; i++) {
-        int at = processes->count++, rank = member[(place + i) % members];
+        int at = processes->count++, rank = member[(index + i) % members];
         processes->rank[at] = rank;
         processes->gone[at] = false;
         processes->end[at] = (struct pollfd){.fd = tr_location_watch(&comm->location[rank]), .events = POLLIN};

@@ -9,7 +9,7 @@
 
 struct tr_processes;
 
-/* NULL: no memory. Nothing is watched before the ranks know each other's places. */
+/* NULL: no memory. Nothing is watched before the ranks know each other's locations. */
 struct tr_processes *tr_processes_create(void);
 /* Accepts NULL, nulls the handle. */
 void tr_processes_destroy(struct tr_processes **processes);

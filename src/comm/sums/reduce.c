@@ -1,8 +1,8 @@
 /* Reduce-scatter and all-reduce along the tree. See route.h for who sends what.
  *
  * First, ranks of the island tell each other that their nodes are ready, and where. Then, round by round,
- * sums of the nodes of the island and of what came before go to other islands. When all has come, the share
- * is summed. Then the shares go to everybody, for an all-reduce; and ranks of the island tell each other that
+ * sums of the nodes of the island and of what came before go to other islands. When all has come, the shard
+ * is summed. Then the shards go to everybody, for an all-reduce; and ranks of the island tell each other that
  * they need the nodes no more.
  *
  * Where the caller changes data by the sums (tr_comm_reduce_start()), the ticket is held in the place of the
@@ -27,19 +27,19 @@
 static tr_status receive_nodes(tr_comm *comm, tr_ticket *ticket)
 {
     const struct tr_route *route = ticket->route;
-    int64_t *places = reduce_places(ticket);
-    ticket->came = reduce_lay_out(comm, ticket, places);
+    int64_t *offsets = reduce_offsets(ticket);
+    ticket->came = reduce_lay_out(comm, ticket, offsets);
     for (int i = 0; i < route->hops; i++) {
         const struct tr_hop *hop = &route->hop[i];
         size_t bytes = (size_t)reduce_length(comm, ticket, hop->first, hop->count) * sizeof(float);
         if (hop->sends || bytes == 0) continue;
-        TR_TRY(tr_ticket_receive(comm, ticket, hop->peer, reduce_floats(ticket) + places[hop->first], bytes,
+        TR_TRY(tr_ticket_receive(comm, ticket, hop->peer, reduce_floats(ticket) + offsets[hop->first], bytes,
                                  ticket->sending + hop->round));
     }
     return TR_OK;
 }
 
-/* Where nodes lie in the part of their rank: offset and stride. Strides that are none: */
+/* Where nodes lie in the segment of their rank: offset and stride. Strides that are none: */
 enum { NO_NODES = -1, DIFFERENT = -2 };
 
 static bool brings_nodes(const tr_comm *comm, const tr_ticket *ticket)
@@ -48,21 +48,21 @@ static bool brings_nodes(const tr_comm *comm, const tr_ticket *ticket)
     return reduction->window && ticket->nodes && reduction->nodes[comm->rank] > 0;
 }
 
-/* Our nodes are ready, and lie where our place in the inbox says. */
-static void write_place(const tr_comm *comm, tr_ticket *ticket)
+/* Our nodes are ready, and lie where the offset in the inbox says. */
+static void write_offset(const tr_comm *comm, tr_ticket *ticket)
 {
     const struct tr_reduction *reduction = ticket->reduction;
     ticket->inbox[0] = ticket->inbox[1] = 0;
     if (!brings_nodes(comm, ticket)) return;
     ticket->inbox[0] =
-        (const char *)ticket->nodes - (char *)tr_window_part(reduction->window, comm->rank, NULL);
+        (const char *)ticket->nodes - (char *)tr_window_segment(reduction->window, comm->rank, NULL);
     ticket->inbox[1] = ticket->stride;
 }
 
-/* What this rank sent in a round, and what came, of places that all have alike. */
+/* What this rank sent in a round, and what came, of offsets that are alike for all. */
 static int64_t *sent_in(const tr_ticket *ticket, int round)
 {
-    return ticket->inbox + 2 * ticket->places + 4 * round;
+    return ticket->inbox + 2 * ticket->offsets + 4 * round;
 }
 
 static int64_t *came_in(const tr_ticket *ticket, int round)
@@ -70,14 +70,14 @@ static int64_t *came_in(const tr_ticket *ticket, int round)
     return sent_in(ticket, round) + 2;
 }
 
-/* Joins a place with another; who has no nodes has any place. */
-static void join_place(int64_t place[2], const int64_t other[2])
+/* Joins an offset with another; a rank without nodes has any. */
+static void join_offset(int64_t offset[2], const int64_t other[2])
 {
     if (other[1] == NO_NODES) return;
-    if (place[1] == NO_NODES)
-        memcpy(place, other, 2 * sizeof *place);
-    else if (place[0] != other[0] || place[1] != other[1])
-        place[1] = DIFFERENT;
+    if (offset[1] == NO_NODES)
+        memcpy(offset, other, 2 * sizeof *offset);
+    else if (offset[0] != other[0] || offset[1] != other[1])
+        offset[1] = DIFFERENT;
 }
 
 static int members_of(const tr_ticket *ticket)
@@ -89,19 +89,19 @@ static int members_of(const tr_ticket *ticket)
 static int member_at(const tr_comm *comm, const tr_ticket *ticket, int distance)
 {
     const struct tr_islands *islands = ticket->reduction->islands;
-    int members = members_of(ticket), place = islands->place[comm->rank];
+    int members = members_of(ticket), index = islands->index[comm->rank];
     return islands
-        ->member[islands->start[ticket->reduction->island] + (place + distance + members) % members];
+        ->member[islands->start[ticket->reduction->island] + (index + distance + members) % members];
 }
 
 /* In round k each tells 2^k members more where nodes lie, as long as all that it heard of agree. */
-static tr_status tell_common_place(tr_comm *comm, tr_ticket *ticket, int round)
+static tr_status tell_common_offset(tr_comm *comm, tr_ticket *ticket, int round)
 {
     int64_t *sent = sent_in(ticket, round);
     size_t bytes = 2 * sizeof *sent;
     memcpy(sent, round > 0 ? sent_in(ticket, round - 1) : ticket->inbox, bytes);
     if (round == 0 && !brings_nodes(comm, ticket)) sent[1] = NO_NODES;
-    if (round > 0) join_place(sent, came_in(ticket, round - 1));
+    if (round > 0) join_offset(sent, came_in(ticket, round - 1));
     atomic_thread_fence(memory_order_seq_cst); /* what we wrote comes before the message */
     TR_TRY(tr_ticket_receive(comm, ticket, member_at(comm, ticket, 1 << round), came_in(ticket, round), bytes,
                              round));
@@ -109,19 +109,19 @@ static tr_status tell_common_place(tr_comm *comm, tr_ticket *ticket, int round)
 }
 
 /* After all rounds: whether all nodes lie alike; then that is in the inbox for all. */
-static bool have_common_place(tr_ticket *ticket, int rounds)
+static bool have_common_offset(tr_ticket *ticket, int rounds)
 {
-    int64_t place[2];
-    memcpy(place, sent_in(ticket, rounds - 1), sizeof place);
-    join_place(place, came_in(ticket, rounds - 1));
-    if (place[1] == DIFFERENT) return false;
-    if (place[1] == NO_NODES) place[0] = place[1] = 0;
-    for (int i = 1; i < members_of(ticket); i++) memcpy(ticket->inbox + 2 * i, place, sizeof place);
+    int64_t offset[2];
+    memcpy(offset, sent_in(ticket, rounds - 1), sizeof offset);
+    join_offset(offset, came_in(ticket, rounds - 1));
+    if (offset[1] == DIFFERENT) return false;
+    if (offset[1] == NO_NODES) offset[0] = offset[1] = 0;
+    for (int i = 1; i < members_of(ticket); i++) memcpy(ticket->inbox + 2 * i, offset, sizeof offset);
     return true;
 }
 
 /* Few members tell all others; else each tells in round k what 2^k of them have said. */
-static tr_status tell_all_places(tr_comm *comm, tr_ticket *ticket, int round)
+static tr_status tell_all_offsets(tr_comm *comm, tr_ticket *ticket, int round)
 {
     int members = members_of(ticket);
     bool few = tr_comm_is_few(comm, members);
@@ -139,34 +139,34 @@ static tr_status tell_all_places(tr_comm *comm, tr_ticket *ticket, int round)
 
 /* Many members find out whether all nodes lie alike, by messages of constant size; only if not, each tells
    all that it has heard. */
-static tr_status tell_places(tr_comm *comm, tr_ticket *ticket, int phase)
+static tr_status tell_offsets(tr_comm *comm, tr_ticket *ticket, int phase)
 {
-    if (tr_comm_is_few(comm, members_of(ticket))) return tell_all_places(comm, ticket, phase);
+    if (tr_comm_is_few(comm, members_of(ticket))) return tell_all_offsets(comm, ticket, phase);
     int rounds = ticket->sending / 2;
-    if (phase < rounds) return tell_common_place(comm, ticket, phase);
-    if (have_common_place(ticket, rounds)) return TR_OK;
-    return tell_all_places(comm, ticket, phase - rounds);
+    if (phase < rounds) return tell_common_offset(comm, ticket, phase);
+    if (have_common_offset(ticket, rounds)) return TR_OK;
+    return tell_all_offsets(comm, ticket, phase - rounds);
 }
 
-/* Whatever another rank says about its nodes must lie in its part. */
+/* Whatever another rank says about its nodes must lie in its segment. */
 static tr_status check_neighbours(const tr_comm *comm, const tr_ticket *ticket)
 {
     const struct tr_reduction *reduction = ticket->reduction;
     const struct tr_islands *islands = reduction->islands;
-    int members = tr_island_size(islands, reduction->island), place = islands->place[comm->rank];
+    int members = tr_island_size(islands, reduction->island), index = islands->index[comm->rank];
     for (int i = 1; i < members; i++) {
-        int rank = islands->member[islands->start[reduction->island] + (place + i) % members];
+        int rank = islands->member[islands->start[reduction->island] + (index + i) % members];
         if (reduction->nodes[rank] == 0) continue;
         size_t bytes;
-        tr_window_part(reduction->window, rank, &bytes);
+        tr_window_segment(reduction->window, rank, &bytes);
         int64_t most = (int64_t)bytes, offset = ticket->inbox[2 * i], stride = ticket->inbox[2 * i + 1], end;
         if (__builtin_mul_overflow(reduction->nodes[rank] - 1, stride, &end) ||
-            __builtin_add_overflow(end, ticket->share[comm->size], &end) ||
+            __builtin_add_overflow(end, ticket->shard[comm->size], &end) ||
             __builtin_mul_overflow(end, (int64_t)sizeof(float), &end) ||
             __builtin_add_overflow(end, offset, &end) || offset < 0 || stride < 0 || end > most)
             return tr_fail(
                 TR_EMISMATCH,
-                "rank %d has its nodes outside of its part of the window; all ranks must run the same "
+                "rank %d has its nodes outside of its segment of the window; all ranks must run the same "
                 "program on the same job",
                 rank);
     }
@@ -234,7 +234,7 @@ static tr_status send_round(tr_comm *comm, tr_ticket *ticket, int round)
 
 void reduce_sum(const tr_comm *comm, const tr_ticket *ticket, int64_t begin, int64_t end, float *out)
 {
-    const struct tr_piece own = reduce_own_share(comm);
+    const struct tr_piece own = reduce_own_shard(comm);
     const float **input = (const float **)(void *)ticket->scratch;
     int64_t first, last;
     reduce_range(comm, ticket, &own, &first, &last);
@@ -245,7 +245,7 @@ void reduce_sum(const tr_comm *comm, const tr_ticket *ticket, int64_t begin, int
 
 static tr_status enter_sum(tr_comm *comm, tr_ticket *ticket)
 {
-    const struct tr_piece own = reduce_own_share(comm);
+    const struct tr_piece own = reduce_own_shard(comm);
     int64_t begin, end;
     reduce_range(comm, ticket, &own, &begin, &end);
     if (begin == end) return TR_OK;
@@ -263,10 +263,10 @@ tr_status reduce_enter(tr_comm *comm, tr_ticket *ticket)
 {
     int phase = ticket->phase;
     if (phase == 0) {
-        write_place(comm, ticket);
+        write_offset(comm, ticket);
         TR_TRY(receive_nodes(comm, ticket));
     }
-    if (phase < ticket->sending) return tell_places(comm, ticket, phase);
+    if (phase < ticket->sending) return tell_offsets(comm, ticket, phase);
     if (phase < ticket->summing) return send_round(comm, ticket, phase - ticket->sending);
     if (phase < ticket->spreading) return enter_sum(comm, ticket);
     if (phase < ticket->notifying) return tr_ticket_spread(comm, ticket, phase - ticket->spreading, phase);
@@ -292,7 +292,7 @@ tr_status reduce_enter_own(tr_comm *comm, tr_ticket *ticket)
     ticket->sum = (struct tr_sum){.reduction = ticket->reduction,
                                   .nodes = ticket->nodes,
                                   .stride = ticket->stride,
-                                  .share = ticket->share,
+                                  .shard = ticket->shard,
                                   .out = ticket->held ? (float *)(void *)ticket->scratch : ticket->out};
     return tr_ticket_reduce_scatter(comm, ticket, 0);
 }

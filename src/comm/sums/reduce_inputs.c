@@ -8,11 +8,11 @@ void reduce_range(const tr_comm *comm, const tr_ticket *ticket, const struct tr_
                   int64_t *end)
 {
     if (!ticket->everything) {
-        tr_piece_range(piece, ticket->share, begin, end);
+        tr_piece_range(piece, ticket->shard, begin, end);
         return;
     }
     *begin = 0;
-    *end = ticket->share[comm->size];
+    *end = ticket->shard[comm->size];
 }
 
 int64_t reduce_length(const tr_comm *comm, const tr_ticket *ticket, int first, int count)
@@ -26,7 +26,7 @@ int64_t reduce_length(const tr_comm *comm, const tr_ticket *ticket, int first, i
     return length;
 }
 
-/* ---- scratch: pointers for programs, places of what comes, nodes that come, sums on their way ---- */
+/* ---- scratch: pointers for programs, offsets of what comes, nodes that come, sums on their way ---- */
 
 static size_t pointer_bytes(const struct tr_route *route)
 {
@@ -38,7 +38,7 @@ static size_t pointer_bytes(const struct tr_route *route)
     return reduce_in_lines((size_t)most * sizeof(float *));
 }
 
-int64_t *reduce_places(const tr_ticket *ticket)
+int64_t *reduce_offsets(const tr_ticket *ticket)
 {
     return (int64_t *)(void *)(ticket->scratch + pointer_bytes(ticket->route));
 }
@@ -54,14 +54,14 @@ int reduce_direct_input(const struct tr_route *route, const struct tr_hop *hop)
     return hop->count == 1 ? tr_program_direct(route->sum[hop->what].program, hop->output) : -1;
 }
 
-int64_t reduce_lay_out(const tr_comm *comm, const tr_ticket *ticket, int64_t *places)
+int64_t reduce_lay_out(const tr_comm *comm, const tr_ticket *ticket, int64_t *offsets)
 {
     const struct tr_route *route = ticket->route;
     int64_t floats = 0;
     for (int a = 0; a < route->arrivals; a++) {
         const struct tr_arrival *arrival = &route->arrival[a];
         for (int i = arrival->first; i < arrival->first + arrival->count; i++) {
-            if (places) places[i] = floats;
+            if (offsets) offsets[i] = floats;
             floats += reduce_length(comm, ticket, i, 1);
         }
         floats = reduce_padded(floats);
@@ -91,9 +91,9 @@ static const float *local_node(const tr_comm *comm, const tr_ticket *ticket, int
     const struct tr_islands *islands = reduction->islands;
     if (rank == comm->rank) return ticket->nodes + index * ticket->stride;
     int members = tr_island_size(islands, reduction->island);
-    int from = (islands->place[rank] + members - islands->place[comm->rank]) % members;
-    const char *part = tr_window_part(reduction->window, rank, NULL);
-    return (const float *)(const void *)(part + ticket->inbox[2 * from]) +
+    int from = (islands->index[rank] + members - islands->index[comm->rank]) % members;
+    const char *segment = tr_window_segment(reduction->window, rank, NULL);
+    return (const float *)(const void *)(segment + ticket->inbox[2 * from]) +
            index * ticket->inbox[2 * from + 1];
 }
 
@@ -113,7 +113,7 @@ static const float *arrived(const tr_ticket *ticket, int index, const struct tr_
             low = middle;
     }
     assert(came[low].owner == piece->owner && came[low].from == piece->from);
-    return reduce_floats(ticket) + reduce_places(ticket)[arrival->first + low];
+    return reduce_floats(ticket) + reduce_offsets(ticket)[arrival->first + low];
 }
 
 void reduce_find_inputs(const tr_comm *comm, const tr_ticket *ticket, const struct tr_sum_plan *plan,

@@ -23,30 +23,30 @@ static inline size_t reduce_in_lines(size_t bytes)
     return (bytes + TR_CACHE_LINE - 1) / TR_CACHE_LINE * TR_CACHE_LINE;
 }
 
-/* ---- shares ---- */
+/* ---- shards ---- */
 
-/* The piece that is this rank's share. */
-static inline struct tr_piece reduce_own_share(const tr_comm *comm)
+/* The piece that is this rank's shard. */
+static inline struct tr_piece reduce_own_shard(const tr_comm *comm)
 {
     return (struct tr_piece){comm->rank, 0, TR_PIECE_WHOLE};
 }
 
 /* ---- reduce_inputs.c ---- */
 
-/* The elements of a piece of the ticket's shares. */
+/* The elements of a piece of the ticket's shards. */
 void reduce_range(const tr_comm *comm, const tr_ticket *ticket, const struct tr_piece *piece, int64_t *begin,
                   int64_t *end);
 /* Elements of so many pieces of its route. */
 int64_t reduce_length(const tr_comm *comm, const tr_ticket *ticket, int first, int count);
 /* For each piece of a node that comes, how many floats lie before it. */
-int64_t *reduce_places(const tr_ticket *ticket);
+int64_t *reduce_offsets(const tr_ticket *ticket);
 /* Where that begins. */
 float *reduce_floats(const tr_ticket *ticket);
 /* Whether what is sent lies somewhere as it is, at an input of the sum's program. */
 int reduce_direct_input(const struct tr_route *route, const struct tr_hop *hop);
-/* Floats of all that comes, with `places` or NULL for where each piece begins. */
-int64_t reduce_lay_out(const tr_comm *comm, const tr_ticket *ticket, int64_t *places);
-/* What a ticket with this route and these shares takes. */
+/* Floats of all that comes, with `offsets` or NULL for where each piece begins. */
+int64_t reduce_lay_out(const tr_comm *comm, const tr_ticket *ticket, int64_t *offsets);
+/* What a ticket with this route and these shards takes. */
 size_t reduce_scratch_bytes(const tr_comm *comm, const tr_ticket *ticket);
 /* Writes where the inputs of a sum lie, from element `skip` of a piece on. */
 void reduce_find_inputs(const tr_comm *comm, const tr_ticket *ticket, const struct tr_sum_plan *plan,
@@ -56,7 +56,7 @@ int64_t reduce_bytes_of_others(const tr_comm *comm, const struct tr_sum_plan *pl
 
 /* ---- reduce.c ---- */
 
-/* The sum over all leaves, of elements of this rank's share. */
+/* The sum over all leaves, of elements of this rank's shard. */
 void reduce_sum(const tr_comm *comm, const tr_ticket *ticket, int64_t begin, int64_t end, float *out);
 /* Those whose ranks tell each other in the end that all is there, and nodes are free. */
 const struct tr_islands *reduce_neighbours(const tr_comm *comm, const tr_ticket *ticket);

@@ -12,47 +12,48 @@
 #define WHOLE_BYTES 4096
 
 static tr_status check(const tr_comm *comm, const struct tr_reduction *reduction, const float *nodes,
-                       int64_t stride, const int64_t *share, const char *kind)
+                       int64_t stride, const int64_t *shard, const char *kind)
 {
     assert(reduction->comm == comm);
-    bool ascends = share[0] == 0;
-    for (int i = 0; i < comm->size; i++) ascends = ascends && share[i] <= share[i + 1];
+    bool ascends = shard[0] == 0;
+    for (int i = 0; i < comm->size; i++) ascends = ascends && shard[i] <= shard[i + 1];
     if (!ascends)
-        return tr_fail(TR_EINVAL, "%s: the shares of %d ranks must ascend from 0", kind, comm->size);
+        return tr_fail(TR_EINVAL, "%s: the shards of %d ranks must ascend from 0", kind, comm->size);
     int own = reduction->nodes[comm->rank];
     if (own == 0 || !nodes) return TR_OK;
-    if (own > 1 && stride < share[comm->size])
+    if (own > 1 && stride < shard[comm->size])
         return tr_fail(TR_EINVAL, "%s: nodes of %lld elements overlap at a stride of %lld", kind,
-                       (long long)share[comm->size], (long long)stride);
+                       (long long)shard[comm->size], (long long)stride);
     if (!reduction->window) return TR_OK;
     size_t bytes;
-    const char *part = tr_window_part(reduction->window, comm->rank, &bytes), *first = (const char *)nodes;
-    const char *end = (const char *)(nodes + (own - 1) * stride + share[comm->size]);
-    if (first < part || end > part + bytes)
-        return tr_fail(TR_EINVAL, "%s: the nodes of rank %d lie outside of its part of the window", kind,
+    const char *segment = tr_window_segment(reduction->window, comm->rank, &bytes),
+               *first = (const char *)nodes;
+    const char *end = (const char *)(nodes + (own - 1) * stride + shard[comm->size]);
+    if (first < segment || end > segment + bytes)
+        return tr_fail(TR_EINVAL, "%s: the nodes of rank %d lie outside of its segment of the window", kind,
                        comm->rank);
     return TR_OK;
 }
 
 /* Halving serves data of which all have to do with about as much: elsewhere, as with servers, some would
    carry what is for others. */
-static bool is_even(const tr_comm *comm, const int64_t *share)
+static bool is_even(const tr_comm *comm, const int64_t *shard)
 {
     int64_t most = 0;
     for (int rank = 0; rank < comm->size; rank++)
-        if (share[rank + 1] - share[rank] > most) most = share[rank + 1] - share[rank];
-    return most <= 4 * (share[comm->size] / comm->size + REDUCE_LINE_FLOATS);
+        if (shard[rank + 1] - shard[rank] > most) most = shard[rank + 1] - shard[rank];
+    return most <= 4 * (shard[comm->size] / comm->size + REDUCE_LINE_FLOATS);
 }
 
 static const struct tr_route *choose_route(const tr_comm *comm, const struct tr_reduction *reduction,
-                                           const int64_t *share, bool everything)
+                                           const int64_t *shard, bool everything)
 {
-    bool tree = reduction->has_tree && !everything && is_even(comm, share) &&
-                tr_route_is_long(comm, reduction->islands, share[comm->size] * (int64_t)sizeof(float));
+    bool tree = reduction->has_tree && !everything && is_even(comm, shard) &&
+                tr_route_is_long(comm, reduction->islands, shard[comm->size] * (int64_t)sizeof(float));
     return tree ? &reduction->tree : &reduction->direct;
 }
 
-/* In which members of the island tell each other their places: many try in half of them whether these agree.
+/* In which members of the island tell each other their offsets: many try in half of them whether these agree.
  */
 static int place_rounds(const tr_comm *comm, const struct tr_reduction *reduction)
 {
@@ -76,18 +77,18 @@ static void plan_phases(const tr_comm *comm, tr_ticket *ticket, bool own)
 
 /* What the caller asks for, and the size of what it takes. */
 static tr_status plan(tr_comm *comm, struct tr_reduction *reduction, tr_ticket *arguments,
-                      const int64_t *share, size_t *scratch, int *transfers)
+                      const int64_t *shard, size_t *scratch, int *transfers)
 {
     const struct tr_islands *to = arguments->window ? &comm->hosts : &comm->alone;
     int64_t unit = (int64_t)sizeof(float);
     arguments->reduction = reduction;
     arguments->route =
-        arguments->nodes ? choose_route(comm, reduction, share, arguments->everything) : &reduction->none;
+        arguments->nodes ? choose_route(comm, reduction, shard, arguments->everything) : &reduction->none;
     if (arguments->held || arguments->gathers)
-        TR_TRY(tr_spread_plan(comm, to, share, unit, &arguments->spread));
-    arguments->share = (int64_t *)share; /* only read */
+        TR_TRY(tr_spread_plan(comm, to, shard, unit, &arguments->spread));
+    arguments->shard = (int64_t *)shard; /* only read */
     *scratch = reduce_scratch_bytes(comm, arguments);
-    size_t own = reduce_in_lines((size_t)(share[comm->rank + 1] - share[comm->rank]) * sizeof(float));
+    size_t own = reduce_in_lines((size_t)(shard[comm->rank + 1] - shard[comm->rank]) * sizeof(float));
     if (reduce_is_own(comm, reduction) && *scratch < own) *scratch = own;
     arguments->spread.at = *scratch;
     *scratch += arguments->spread.scratch;
@@ -98,19 +99,19 @@ static tr_status plan(tr_comm *comm, struct tr_reduction *reduction, tr_ticket *
 }
 
 static tr_status start(tr_comm *comm, const char *kind, struct tr_reduction *reduction, tr_ticket *arguments,
-                       const int64_t *share, const char *name, tr_ticket **out)
+                       const int64_t *shard, const char *name, tr_ticket **out)
 {
     size_t scratch;
     int transfers;
     tr_ticket *ticket;
     *out = NULL;
-    TR_TRY(check(comm, reduction, arguments->nodes, arguments->stride, share, kind));
+    TR_TRY(check(comm, reduction, arguments->nodes, arguments->stride, shard, kind));
     TR_TRY(tr_comm_check(comm));
     bool own = reduce_is_own(comm, reduction) && !arguments->gathers;
-    tr_status status = plan(comm, reduction, arguments, share, &scratch, &transfers);
+    tr_status status = plan(comm, reduction, arguments, shard, &scratch, &transfers);
     if (status != TR_OK) return tr_comm_die(comm, status); /* the others are about to wait for us */
     TR_TRY(tr_ticket_take_collective(comm, kind, name, transfers, scratch, &ticket));
-    memcpy(ticket->share, share, ((size_t)comm->size + 1) * sizeof *share);
+    memcpy(ticket->shard, shard, ((size_t)comm->size + 1) * sizeof *shard);
     ticket->reduction = reduction;
     ticket->route = arguments->route;
     ticket->spread = arguments->spread;
@@ -130,26 +131,26 @@ static tr_status start(tr_comm *comm, const char *kind, struct tr_reduction *red
 }
 
 tr_status tr_comm_reduce_scatter(tr_comm *comm, tr_reduction *reduction, const float *nodes, int64_t stride,
-                                 const int64_t *share, float *out, const char *name, tr_ticket **ticket)
+                                 const int64_t *shard, float *out, const char *name, tr_ticket **ticket)
 {
     tr_ticket arguments = {.nodes = nodes, .stride = stride, .out = out};
     pthread_mutex_lock(&comm->lock);
-    tr_status status = start(comm, "reduce-scatter", reduction, &arguments, share, name, ticket);
+    tr_status status = start(comm, "reduce-scatter", reduction, &arguments, shard, name, ticket);
     pthread_mutex_unlock(&comm->lock);
     return status;
 }
 
 tr_status tr_comm_reduce_start(tr_comm *comm, tr_reduction *reduction, const float *nodes, int64_t stride,
-                               const int64_t *share, float *data, tr_window *window, const char *name,
+                               const int64_t *shard, float *data, tr_window *window, const char *name,
                                tr_ticket **ticket)
 {
     *ticket = NULL;
     tr_ticket arguments = {
         .nodes = nodes, .stride = stride, .data = (char *)data, .window = window, .held = 1};
-    if (window && !tr_window_holds(window, data, share[comm->size] * (int64_t)sizeof(float)))
+    if (window && !tr_window_holds(window, data, shard[comm->size] * (int64_t)sizeof(float)))
         return tr_fail(TR_EINVAL, "reduce-gather: the data lie outside of the window");
     pthread_mutex_lock(&comm->lock);
-    tr_status status = start(comm, "reduce-gather", reduction, &arguments, share, name, ticket);
+    tr_status status = start(comm, "reduce-gather", reduction, &arguments, shard, name, ticket);
     pthread_mutex_unlock(&comm->lock);
     return status;
 }
@@ -159,10 +160,10 @@ void tr_comm_reduce_piece(tr_ticket *ticket, int64_t begin, int64_t end, float *
     const struct tr_reduction *reduction = ticket->reduction;
     const tr_comm *comm = reduction->comm;
     assert(ticket->ready && !ticket->released);
-    assert(begin >= ticket->share[comm->rank] && begin <= end && end <= ticket->share[comm->rank + 1]);
+    assert(begin >= ticket->shard[comm->rank] && begin <= end && end <= ticket->shard[comm->rank + 1]);
     if (begin == end) return;
     if (ticket->sum.out) {
-        const float *own = ticket->sum.out + (begin - ticket->share[comm->rank]);
+        const float *own = ticket->sum.out + (begin - ticket->shard[comm->rank]);
         memcpy(out, own, (size_t)(end - begin) * sizeof *out);
         return;
     }
@@ -189,23 +190,23 @@ tr_status tr_comm_all_reduce(tr_comm *comm, tr_reduction *reduction, const float
          words = whole && !tr_comm_is_few(comm, comm->size);
     tr_ticket arguments = {
         .nodes = nodes, .stride = stride, .out = out, .gathers = true, .everything = whole};
-    int64_t *share = tr_alloc((size_t)comm->size + 1, sizeof *share);
-    if (!share) {
+    int64_t *shard = tr_alloc((size_t)comm->size + 1, sizeof *shard);
+    if (!shard) {
         tr_comm_abort(comm, "out of memory");
         return TR_ENOMEM;
     }
     int64_t lines =
-        (count + REDUCE_LINE_FLOATS - 1) / REDUCE_LINE_FLOATS; /* shares that begin with a cache line */
+        (count + REDUCE_LINE_FLOATS - 1) / REDUCE_LINE_FLOATS; /* shards that begin with a cache line */
     for (int i = 0; i <= comm->size; i++) {
-        share[i] = tr_cut(lines, comm->size, i) * REDUCE_LINE_FLOATS;
-        if (share[i] > count) share[i] = count;
+        shard[i] = tr_cut(lines, comm->size, i) * REDUCE_LINE_FLOATS;
+        if (shard[i] > count) shard[i] = count;
     }
     pthread_mutex_lock(&comm->lock);
-    tr_status status = check(comm, reduction, nodes, stride, share, "all-reduce");
+    tr_status status = check(comm, reduction, nodes, stride, shard, "all-reduce");
     if (status == TR_OK)
         status = words ? tr_comm_sum_words(comm, reduction, &arguments, count, name, ticket)
-                       : start(comm, "all-reduce", reduction, &arguments, share, name, ticket);
+                       : start(comm, "all-reduce", reduction, &arguments, shard, name, ticket);
     pthread_mutex_unlock(&comm->lock);
-    tr_free(share);
+    tr_free(shard);
     return status;
 }

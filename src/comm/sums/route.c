@@ -93,7 +93,7 @@ void route_sort_hops(struct tr_route *route)
 
 /* ---- everybody to everybody ---- */
 
-/* The nodes that another island sends, for the share of this rank. */
+/* The nodes that another island sends, for the shard of this rank. */
 static tr_status receive_covers(const struct tr_leaves *leaves, int island, struct tr_route *route)
 {
     struct tr_sum_plan cover = {0};

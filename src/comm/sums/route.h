@@ -10,7 +10,7 @@
  * Shares go to all by *doubling*: neighbours first, then pairs of them, each side sending the other all that
  * it has; a larger side divides that among its members.
  *
- * Within an island, the member at the same place deals with a share (tr_island_agent()).
+ * Within an island, the member with the same index deals with a shard (tr_island_agent()).
  */
 #ifndef TR_COMM_ROUTE_H
 #define TR_COMM_ROUTE_H
@@ -18,7 +18,7 @@
 #include "comm/class.h"
 #include "comm/program.h"
 
-/* A part of the share of a rank: [from, to) in units of 1 / TR_PIECE_WHOLE of it. */
+/* A part of the shard of a rank: [from, to) in units of 1 / TR_PIECE_WHOLE of it. */
 #define TR_PIECE_WHOLE ((int64_t)1 << 20)
 struct tr_piece {
     int owner;
@@ -64,7 +64,7 @@ struct tr_route {
     int sums;
     struct tr_arrival *arrival; /* [arrivals] */
     int arrivals;
-    struct tr_sum_plan root; /* the sum over all leaves, of this rank's share */
+    struct tr_sum_plan root; /* the sum over all leaves, of this rank's shard */
 };
 
 /* Where the nodes of a reduction come from. */
@@ -80,7 +80,7 @@ struct tr_leaves {
 tr_status tr_route_direct_sums(const struct tr_leaves *leaves, struct tr_route *out);
 /* Halving along the tree. */
 tr_status tr_route_halve(const struct tr_leaves *leaves, struct tr_route *out);
-/* Doubling: every island gets the shares of all ranks. */
+/* Doubling: every island gets the shards of all ranks. */
 tr_status tr_route_double(const tr_comm *comm, const struct tr_islands *islands, struct tr_route *out);
 void tr_route_release(struct tr_route *route);
 void tr_sum_plan_release(struct tr_sum_plan *sum);
@@ -102,20 +102,20 @@ tr_status tr_route_plan_trunk(const struct tr_leaves *leaves, const int *child, 
    other in rounds. */
 #define TR_ROUTE_LARGE ((int64_t)128 << 10)
 
-/* Whether data of `bytes` bytes, cut into a share for each rank, go round by round. The same on all ranks. */
+/* Whether data of `bytes` bytes, cut into a shard for each rank, go round by round. The same on all ranks. */
 bool tr_route_is_long(const tr_comm *comm, const struct tr_islands *islands, int64_t bytes);
 
-/* Items of a share before the unit `at`; shares are cut at multiples of 16 items. */
+/* Items of a shard before the unit `at`; shards are cut at multiples of 16 items. */
 static inline int64_t tr_piece_before(int64_t items, int64_t at)
 {
     return at == TR_PIECE_WHOLE ? items : items * at / TR_PIECE_WHOLE / 16 * 16;
 }
 
 /* The items of a piece: [*begin, *end) of all. */
-static inline void tr_piece_range(const struct tr_piece *piece, const int64_t *share, int64_t *begin,
+static inline void tr_piece_range(const struct tr_piece *piece, const int64_t *shard, int64_t *begin,
                                   int64_t *end)
 {
-    int64_t first = share[piece->owner], items = share[piece->owner + 1] - first;
+    int64_t first = shard[piece->owner], items = shard[piece->owner + 1] - first;
     *begin = first + tr_piece_before(items, piece->from);
     *end = first + tr_piece_before(items, piece->to);
 }

@@ -1,4 +1,4 @@
-/* Doubling: shares go to all islands, each of which then passes on all that it has. */
+/* Doubling: shards go to all islands, each of which then passes on all that it has. */
 #include "comm/sums/route_build.h"
 
 #include "base/fail.h"
@@ -7,16 +7,16 @@
 /* ---- doubling ---- */
 
 /* The pieces that go from a side of islands [first, end) to an island, `part` of `parts`, as far as this rank
-   has to do with them: a message for each pair of members. `whole`: of all shares of that side. */
+   has to do with them: a message for each pair of members. `whole`: of all shards of that side. */
 static tr_status carry(const struct route_builder *builder, int first, int end, int part, int parts, int from,
                        int to, int round)
 {
     const struct tr_islands *islands = builder->leaves->islands;
     const tr_comm *comm = builder->leaves->comm;
     bool sends = from == builder->island;
-    int64_t shares = islands->start[end] - islands->start[first];
-    int64_t begin = tr_cut(shares * TR_PIECE_WHOLE, parts, part),
-            stop = tr_cut(shares * TR_PIECE_WHOLE, parts, part + 1);
+    int64_t shards = islands->start[end] - islands->start[first];
+    int64_t begin = tr_cut(shards * TR_PIECE_WHOLE, parts, part),
+            stop = tr_cut(shards * TR_PIECE_WHOLE, parts, part + 1);
     struct tr_route *route = builder->route;
     int other = sends ? to : from;
     /* By the members on the other side, so that each message's pieces lie together in the list. */
@@ -42,7 +42,7 @@ static tr_status carry(const struct route_builder *builder, int first, int end, 
 /* Between the sides [first, middle) and [middle, end) of islands, of which the left is not the smaller: an
    island on the left gets all of the right from one there; one on the right gets all of the left, in parts,
    from those that it sends to. */
-static tr_status meet(const struct route_builder *builder, int first, int middle, int end, int round)
+static tr_status join_sides(const struct route_builder *builder, int first, int middle, int end, int round)
 {
     int right = end - middle, us = builder->island;
     bool left = us < middle;
@@ -65,7 +65,7 @@ tr_status tr_route_double(const tr_comm *comm, const struct tr_islands *islands,
     *out = (struct tr_route){0};
     while (node.last - node.first > 1) {
         int64_t middle = route_middle_of(node);
-        TR_TRY(meet(&builder, (int)node.first, (int)middle, (int)node.last, route_height_of(node) - 1));
+        TR_TRY(join_sides(&builder, (int)node.first, (int)middle, (int)node.last, route_height_of(node) - 1));
         if (builder.island < middle)
             node.last = middle;
         else

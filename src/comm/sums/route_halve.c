@@ -157,11 +157,11 @@ static bool gives(const struct route_builder *builder, const struct holding *hel
 static tr_status send_to(const struct route_builder *builder, const struct holdings *list, int to, int round)
 {
     struct tr_route *route = builder->route;
-    int place = 0, last = -2; /* among the pieces that come to it */
+    int index = 0, last = -2; /* among the pieces that come to it */
     for (int i = 0; i < list->count; i++) {
         const struct holding *held = &list->held[i];
         if (held->target == held->holder || route_agent(builder, held->target, held->owner) != to) continue;
-        int at = place++;
+        int at = index++;
         if (!gives(builder, held)) continue;
         if (at != last + 1) {
             struct tr_hop hop = {.peer = to, .round = round, .sends = true, .what = route->sums - 1};
@@ -227,7 +227,7 @@ static tr_status visit(const struct route_builder *builder, struct tr_node node,
     return join(builder, (struct tr_node){middle, node.last}, list, round);
 }
 
-/* Above the root, everybody has his share. */
+/* Above the root, each rank has its shard. */
 static tr_status begin_list(const struct tr_leaves *leaves, struct holdings *out)
 {
     *out = (struct holdings){.held = tr_alloc((size_t)leaves->comm->size, sizeof *out->held)};

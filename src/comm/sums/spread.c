@@ -38,19 +38,19 @@ int tr_notify_transfers(const tr_comm *comm, const struct tr_islands *islands)
 tr_status tr_ticket_notify(tr_comm *comm, tr_ticket *ticket, const struct tr_islands *islands, int round,
                            int gate)
 {
-    int members = members_of(comm, islands), place = islands->place[comm->rank];
+    int members = members_of(comm, islands), index = islands->index[comm->rank];
     const int *member = islands->member + islands->start[islands->of[comm->rank]];
     bool few = tr_comm_is_few(comm, members);
     atomic_thread_fence(memory_order_seq_cst); /* what we wrote, read or received comes before the messages */
     for (int i = few ? 1 : 1 << round; i < members; i++) {
-        TR_TRY(tr_ticket_receive(comm, ticket, member[(place + members - i) % members], NULL, 0, gate));
-        TR_TRY(tr_ticket_send(comm, ticket, member[(place + i) % members], NULL, 0, TR_GATE_LAST));
+        TR_TRY(tr_ticket_receive(comm, ticket, member[(index + members - i) % members], NULL, 0, gate));
+        TR_TRY(tr_ticket_send(comm, ticket, member[(index + i) % members], NULL, 0, TR_GATE_LAST));
         if (!few) break;
     }
     return TR_OK;
 }
 
-/* ---- shares ---- */
+/* ---- shards ---- */
 
 static tr_status find_route(tr_comm *comm, const struct tr_islands *islands, const struct tr_route **out)
 {
@@ -70,14 +70,14 @@ static tr_status find_route(tr_comm *comm, const struct tr_islands *islands, con
 }
 
 /* The bytes of a message, and where they begin in the data if they lie together there; else -1. */
-static int64_t hop_bytes(const struct tr_route *route, const struct tr_hop *hop, const int64_t *share,
+static int64_t hop_bytes(const struct tr_route *route, const struct tr_hop *hop, const int64_t *shard,
                          int64_t unit, int64_t *together)
 {
     int64_t items = 0, next = -1, first = -1;
     bool apart = false;
     for (int i = hop->first; i < hop->first + hop->count; i++) {
         int64_t begin, end;
-        tr_piece_range(&route->piece[i], share, &begin, &end);
+        tr_piece_range(&route->piece[i], shard, &begin, &end);
         if (begin == end) continue;
         if (first < 0) first = begin;
         apart = apart || (next >= 0 && begin != next);
@@ -88,11 +88,11 @@ static int64_t hop_bytes(const struct tr_route *route, const struct tr_hop *hop,
     return items * unit;
 }
 
-tr_status tr_spread_plan(tr_comm *comm, const struct tr_islands *islands, const int64_t *share, int64_t unit,
+tr_status tr_spread_plan(tr_comm *comm, const struct tr_islands *islands, const int64_t *shard, int64_t unit,
                          struct tr_spread *out)
 {
     *out = (struct tr_spread){.islands = islands, .unit = unit, .phases = 1};
-    if (!tr_route_is_long(comm, islands, share[comm->size] * unit)) {
+    if (!tr_route_is_long(comm, islands, shard[comm->size] * unit)) {
         int us = islands->of[comm->rank];
         out->transfers = islands->count - 1;
         for (int rank = 0; rank < comm->size; rank++)
@@ -103,33 +103,33 @@ tr_status tr_spread_plan(tr_comm *comm, const struct tr_islands *islands, const 
     out->phases = out->route->rounds + 1; /* the last to unpack */
     out->transfers = out->route->hops;
     for (int i = 0; i < out->route->hops; i++) {
-        int64_t together, bytes = hop_bytes(out->route, &out->route->hop[i], share, unit, &together);
+        int64_t together, bytes = hop_bytes(out->route, &out->route->hop[i], shard, unit, &together);
         if (together < 0) out->scratch += (size_t)bytes;
     }
     return TR_OK;
 }
 
-static size_t share_bytes(const tr_ticket *ticket, int rank)
+static size_t shard_bytes(const tr_ticket *ticket, int rank)
 {
-    return (size_t)((ticket->share[rank + 1] - ticket->share[rank]) * ticket->spread.unit);
+    return (size_t)((ticket->shard[rank + 1] - ticket->shard[rank]) * ticket->spread.unit);
 }
 
 static tr_status spread_directly(tr_comm *comm, tr_ticket *ticket, int gate)
 {
     const struct tr_islands *islands = ticket->spread.islands;
-    const int64_t *share = ticket->share, unit = ticket->spread.unit;
+    const int64_t *shard = ticket->shard, unit = ticket->spread.unit;
     int island = islands->of[comm->rank];
     for (int rank = 0; rank < comm->size; rank++) {
         if (islands->of[rank] == island || tr_island_agent(islands, island, rank) != comm->rank) continue;
-        if (share_bytes(ticket, rank) == 0) continue;
-        TR_TRY(tr_ticket_receive(comm, ticket, rank, ticket->data + share[rank] * unit,
-                                 share_bytes(ticket, rank), gate));
+        if (shard_bytes(ticket, rank) == 0) continue;
+        TR_TRY(tr_ticket_receive(comm, ticket, rank, ticket->data + shard[rank] * unit,
+                                 shard_bytes(ticket, rank), gate));
     }
-    if (share_bytes(ticket, comm->rank) == 0) return TR_OK;
+    if (shard_bytes(ticket, comm->rank) == 0) return TR_OK;
     for (int i = 1; i < islands->count; i++) {
         int agent = tr_island_agent(islands, (island + i) % islands->count, comm->rank);
-        TR_TRY(tr_ticket_send(comm, ticket, agent, ticket->data + share[comm->rank] * unit,
-                              share_bytes(ticket, comm->rank), TR_GATE_LAST));
+        TR_TRY(tr_ticket_send(comm, ticket, agent, ticket->data + shard[comm->rank] * unit,
+                              shard_bytes(ticket, comm->rank), TR_GATE_LAST));
     }
     return TR_OK;
 }
@@ -140,7 +140,7 @@ static void copy_pieces(tr_ticket *ticket, const struct tr_hop *hop, char *packe
     const struct tr_spread *spread = &ticket->spread;
     for (int i = hop->first; i < hop->first + hop->count; i++) {
         int64_t begin, end;
-        tr_piece_range(&spread->route->piece[i], ticket->share, &begin, &end);
+        tr_piece_range(&spread->route->piece[i], ticket->shard, &begin, &end);
         char *data = ticket->data + begin * spread->unit;
         size_t bytes = (size_t)((end - begin) * spread->unit);
         if (bytes == 0) continue;
@@ -155,7 +155,7 @@ static tr_status spread_round(tr_comm *comm, tr_ticket *ticket, int round, int g
     char *packed = ticket->scratch + spread->at;
     for (int i = 0; i < spread->route->hops; i++) {
         const struct tr_hop *hop = &spread->route->hop[i];
-        int64_t together, bytes = hop_bytes(spread->route, hop, ticket->share, spread->unit, &together);
+        int64_t together, bytes = hop_bytes(spread->route, hop, ticket->shard, spread->unit, &together);
         char *at = together < 0 ? packed : ticket->data + together;
         if (bytes == 0) continue;
         if (together < 0) packed += bytes;

@@ -86,16 +86,16 @@ void tr_cache_release(tr_cache *cache, const char key[TR_SHA256_TEXT])
     if (cache->lock >= 0) tr_hold_release(cache->lock, byte_of(key));
 }
 
-/* ---- notes ---- */
+/* ---- records ---- */
 
 /* "trireme note 1\nentry <key or ->\ndigest <digest>\n<CRC-32C of what comes before>\n" */
-#define NOTE_SIZE 256
+#define RECORD_SIZE 256
 
-static size_t note_text(const struct tr_cache_note *note, char text[NOTE_SIZE])
+static size_t record_text(const struct tr_cache_record *record, char text[RECORD_SIZE])
 {
-    int length = snprintf(text, NOTE_SIZE, "trireme note 1\nentry %s\ndigest %s\n",
-                          note->entry[0] ? note->entry : "-", note->digest);
-    return (size_t)(length + snprintf(text + length, NOTE_SIZE - (size_t)length, "%08x\n",
+    int length = snprintf(text, RECORD_SIZE, "trireme note 1\nentry %s\ndigest %s\n",
+                          record->entry[0] ? record->entry : "-", record->digest);
+    return (size_t)(length + snprintf(text + length, RECORD_SIZE - (size_t)length, "%08x\n",
                                       tr_crc32c(0, text, (size_t)length)));
 }
 
@@ -104,10 +104,10 @@ static bool is_key(const char *text)
     return strlen(text) == TR_SHA256_TEXT - 1 && strspn(text, "0123456789abcdef") == TR_SHA256_TEXT - 1;
 }
 
-bool tr_cache_note(const tr_cache *cache, const char key[TR_SHA256_TEXT], struct tr_cache_note *out)
+bool tr_cache_record(const tr_cache *cache, const char key[TR_SHA256_TEXT], struct tr_cache_record *out)
 {
-    char text[NOTE_SIZE], again[NOTE_SIZE], entry[TR_SHA256_TEXT] = "";
-    char *path = tr_cache_path(cache->directory, key, TR_CACHE_NOTE);
+    char text[RECORD_SIZE], again[RECORD_SIZE], entry[TR_SHA256_TEXT] = "";
+    char *path = tr_cache_path(cache->directory, key, TR_CACHE_RECORD);
     uint64_t size = 0;
     int descriptor = -1;
     bool good = path && tr_cache_open_file(path, &descriptor, &size) == TR_OK && size > 0 &&
@@ -116,22 +116,22 @@ bool tr_cache_note(const tr_cache *cache, const char key[TR_SHA256_TEXT], struct
     tr_free(path);
     if (!good) return false;
     text[size] = '\0';
-    *out = (struct tr_cache_note){0};
+    *out = (struct tr_cache_record){0};
     if (sscanf(text, "trireme note 1\nentry %64s\ndigest %64s\n", entry, out->digest) != 2) return false;
     if (strcmp(entry, "-") != 0) memcpy(out->entry, entry, sizeof entry);
     if ((out->entry[0] && !is_key(out->entry)) || !is_key(out->digest)) return false;
     /* What is well formed is what we would write. */
-    return note_text(out, again) == size && memcmp(again, text, (size_t)size) == 0;
+    return record_text(out, again) == size && memcmp(again, text, (size_t)size) == 0;
 }
 
-tr_status tr_cache_write_note(tr_cache *cache, const char key[TR_SHA256_TEXT],
-                              const struct tr_cache_note *note)
+tr_status tr_cache_write_record(tr_cache *cache, const char key[TR_SHA256_TEXT],
+                                const struct tr_cache_record *record)
 {
-    char text[NOTE_SIZE];
-    char *path = tr_cache_path(cache->directory, key, TR_CACHE_NOTE);
+    char text[RECORD_SIZE];
+    char *path = tr_cache_path(cache->directory, key, TR_CACHE_RECORD);
     if (!path) return TR_ENOMEM;
     struct tr_cache_writing writing;
-    size_t size = note_text(note, text);
+    size_t size = record_text(record, text);
     tr_status status = tr_cache_begin(cache->files, path, size, &writing);
     if (status == TR_OK) {
         status = tr_file_write(&writing.writer, text, size);

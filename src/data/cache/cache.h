@@ -1,15 +1,15 @@
-/* The data cache: a directory of unpacked data (data/cache/unpacked.h), so that a run finds ready what an earlier
- * one unpacked.
+/* The data cache: a directory of unpacked data (data/cache/unpacked.h), so that a run finds ready what an
+ * earlier one unpacked.
  *
  *     <key>.data   an entry; the key is a SHA-256 over the description of a source, what it shares with the
  *                  training data, and the contents of its files
- *     <key>.note   what is known of files with these stamps (data/files/stamps.h): the key of their entry, and the
- *                  digest of what the source holds. Written only where stamps can be relied on
- *     lock         bytes of it are locked while an entry is made
+ *     <key>.note   what is known of files with these stamps (data/files/stamps.h): the key of their entry,
+ * and the digest of what the source holds. Written only where stamps can be relied on lock         bytes of
+ * it are locked while an entry is made
  *     *.tmp        entries under way; locked by who writes them, else left behind by a kill
  *
  * Invariants: an entry takes its name when it is complete, and is never changed then, only removed: who has
- * mapped it keeps what he has. Nothing in the directory is trusted for being there: directory and files must
+ * mapped it keeps what it has. Nothing in the directory is trusted for being there: directory and files must
  * belong to the user and be writable by nobody else, and an entry's checksums are compared whenever a run
  * opens it. A power cut may leave an entry damaged, which shows in them; so nothing waits for the disk.
  *
@@ -40,15 +40,15 @@ void tr_cache_close(tr_cache **cache);
 void tr_cache_hold(tr_cache *cache, const char key[TR_SHA256_TEXT]);
 void tr_cache_release(tr_cache *cache, const char key[TR_SHA256_TEXT]);
 
-struct tr_cache_note {
+struct tr_cache_record {
     char entry[TR_SHA256_TEXT]; /* "" where the source is not unpacked */
     char digest[TR_SHA256_TEXT];
 };
-/* Whether there is a good note of this key. */
-bool tr_cache_note(const tr_cache *cache, const char key[TR_SHA256_TEXT], struct tr_cache_note *out);
+/* Whether there is a good record of this key. */
+bool tr_cache_record(const tr_cache *cache, const char key[TR_SHA256_TEXT], struct tr_cache_record *out);
 /* TR_EIO, TR_ENOMEM. */
-tr_status tr_cache_write_note(tr_cache *cache, const char key[TR_SHA256_TEXT],
-                              const struct tr_cache_note *note);
+tr_status tr_cache_write_record(tr_cache *cache, const char key[TR_SHA256_TEXT],
+                                const struct tr_cache_record *record);
 
 /* The entry of this key as a source, whose last use is now; `verify` as for tr_unpacked_open(). *out is NULL
    where there is no good one: a damaged one is removed, with a word to the log. Returned, close with

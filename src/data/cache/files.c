@@ -124,7 +124,7 @@ static bool is_ours(const char *name)
 {
     if (strlen(name) <= KEY || strspn(name, "0123456789abcdef") != KEY) return false;
     const char *rest = name + KEY;
-    return strcmp(rest, TR_CACHE_DATA) == 0 || strcmp(rest, TR_CACHE_NOTE) == 0 ||
+    return strcmp(rest, TR_CACHE_DATA) == 0 || strcmp(rest, TR_CACHE_RECORD) == 0 ||
            ends_with(rest, TR_CACHE_TMP);
 }
 
@@ -212,7 +212,7 @@ static bool is_left(const char *path)
 static tr_status sweep(void *user, const struct tr_cache_file *file)
 {
     int64_t age = (int64_t)time(NULL) - file->used[0];
-    bool old_note = ends_with(file->name, TR_CACHE_NOTE) && age > NOTE_SECONDS;
+    bool old_note = ends_with(file->name, TR_CACHE_RECORD) && age > NOTE_SECONDS;
     bool left = ends_with(file->name, TR_CACHE_TMP) && age > SWEEP_SECONDS && is_left(file->path);
     if (old_note || left) tr_file_discard(user, file->path);
     return TR_OK;

@@ -5,7 +5,7 @@
 #include "base/files/ops.h"
 
 #define TR_CACHE_DATA ".data"
-#define TR_CACHE_NOTE ".note"
+#define TR_CACHE_RECORD ".note"
 #define TR_CACHE_TMP  ".tmp"
 
 /* "directory/<key><suffix>". Returned, free with tr_free(). NULL when memory fails. */
@@ -44,7 +44,7 @@ tr_status tr_cache_each(const tr_file_system *files, const char *directory,
                         tr_status (*visit)(void *user, const struct tr_cache_file *file), void *user);
 /* Removes entries, those not used for longest first, until all keep to the limit; `kept` (a key) stays. */
 void tr_cache_trim(const tr_file_system *files, const char *directory, int64_t limit, const char *kept);
-/* Removes what kills have left behind, and notes that nobody used for long. */
+/* Removes what kills have left behind, and records that nobody used for long. */
 void tr_cache_sweep(const tr_file_system *files, const char *directory);
 
 #endif

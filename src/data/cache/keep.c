@@ -13,32 +13,32 @@ struct tr_keeping {
     pthread_t thread;
     tr_cache *cache;
     const tr_source *source;
-    char entry[TR_SHA256_TEXT], note[TR_SHA256_TEXT],
+    char entry[TR_SHA256_TEXT], record[TR_SHA256_TEXT],
         hold[TR_SHA256_TEXT];  /* note is "" where none is wanted */
     struct tr_failure failure; /* messages belong to threads */
 };
 
 static tr_status write_all(struct tr_keeping *keeping)
 {
-    struct tr_cache_note note;
+    struct tr_cache_record record;
     TR_TRY(tr_cache_put(keeping->cache, keeping->entry, keeping->source));
-    if (!keeping->note[0]) return TR_OK;
-    memcpy(note.entry, keeping->entry, sizeof note.entry);
-    TR_TRY(tr_source_digest(keeping->source, note.digest));
-    return tr_cache_write_note(keeping->cache, keeping->note, &note);
+    if (!keeping->record[0]) return TR_OK;
+    memcpy(record.entry, keeping->entry, sizeof record.entry);
+    TR_TRY(tr_source_digest(keeping->source, record.digest));
+    return tr_cache_write_record(keeping->cache, keeping->record, &record);
 }
 
 static void *keep(void *user)
 {
     struct tr_keeping *keeping = user;
-    /* Nobody who computes loses his processor to it at once; refused, it is as before. */
+    /* Nobody who computes loses its processor to it at once; refused, it is as before. */
     sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0});
     tr_failure_keep(&keeping->failure, write_all(keeping));
     tr_cache_release(keeping->cache, keeping->hold);
     return NULL;
 }
 
-bool tr_keep_begin(tr_cache *cache, tr_source *source, const char entry[TR_SHA256_TEXT], const char *note,
+bool tr_keep_begin(tr_cache *cache, tr_source *source, const char entry[TR_SHA256_TEXT], const char *record,
                    const char hold[TR_SHA256_TEXT])
 {
     struct tr_keeping *keeping = tr_alloc_zero(1, sizeof *keeping);
@@ -47,7 +47,7 @@ bool tr_keep_begin(tr_cache *cache, tr_source *source, const char entry[TR_SHA25
     keeping->source = source;
     memcpy(keeping->entry, entry, sizeof keeping->entry);
     memcpy(keeping->hold, hold, sizeof keeping->hold);
-    if (note) memcpy(keeping->note, note, sizeof keeping->note);
+    if (record) memcpy(keeping->record, record, sizeof keeping->record);
     tr_cache_share(cache);
     if (tr_thread_start(&keeping->thread, keep, keeping) == 0) {
         source->keeping = keeping;

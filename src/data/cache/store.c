@@ -91,7 +91,7 @@ static tr_status add_paths(const struct tr_source_request *request, tr_sha256 *h
 /* A request on its way through the cache. */
 struct wanted {
     const struct tr_source_request *request;
-    char note[TR_SHA256_TEXT]; /* key of the note for these stamps */
+    char record[TR_SHA256_TEXT]; /* key of the record for these stamps */
     bool settled;              /* the stamps can be relied on */
     bool alone;
 };
@@ -114,15 +114,15 @@ static tr_status open_files(const tr_store *store, const struct tr_source_reques
 static tr_status follow_note(tr_store *store, const struct tr_source_request *request, const char *key,
                              char entry[TR_SHA256_TEXT], tr_source **out)
 {
-    struct tr_cache_note note;
-    if (!tr_cache_note(store->cache, key, &note)) return TR_OK;
-    if (note.entry[0]) {
-        memcpy(entry, note.entry, sizeof note.entry);
-        return tr_cache_get(store->cache, note.entry, true, out);
+    struct tr_cache_record record;
+    if (!tr_cache_record(store->cache, key, &record)) return TR_OK;
+    if (record.entry[0]) {
+        memcpy(entry, record.entry, sizeof record.entry);
+        return tr_cache_get(store->cache, record.entry, true, out);
     }
     if (request->unpacks) return TR_OK;
     TR_TRY(open_files(store, request, out));
-    memcpy((*out)->digest, note.digest, sizeof note.digest);
+    memcpy((*out)->digest, record.digest, sizeof record.digest);
     return TR_OK;
 }
 
@@ -147,10 +147,10 @@ static tr_status make_entry(tr_store *store, const struct wanted *wanted, char e
                             tr_source **source)
 {
     tr_source *cached = NULL;
-    const char *note = wanted->settled ? wanted->note : NULL;
+    const char *record = wanted->settled ? wanted->record : NULL;
     bool wants = !atomic_load(&store->refused) && still_same(wanted->request, entry, wanted->settled);
     if (wants && wanted->alone && store->defers &&
-        tr_keep_begin(store->cache, *source, entry, note, wanted->note)) {
+        tr_keep_begin(store->cache, *source, entry, record, wanted->record)) {
         entry[0] = '\0';
         return TR_OK;
     }
@@ -171,7 +171,7 @@ static tr_status find_or_make(tr_store *store, const struct wanted *wanted, char
                               tr_source **out)
 {
     /* Others may have been quicker. */
-    if (wanted->settled) TR_TRY(follow_note(store, wanted->request, wanted->note, entry, out));
+    if (wanted->settled) TR_TRY(follow_note(store, wanted->request, wanted->record, entry, out));
     if (*out) return TR_OK;
     TR_TRY(make_key(wanted->request, "entry", add_contents, entry));
     TR_TRY(tr_cache_get(store->cache, entry, true, out));
@@ -180,10 +180,10 @@ static tr_status find_or_make(tr_store *store, const struct wanted *wanted, char
         TR_TRY(make_entry(store, wanted, entry, out));
     }
     if (!entry[0] || !wanted->settled) return TR_OK;
-    struct tr_cache_note note;
-    memcpy(note.entry, entry, sizeof note.entry);
-    memcpy(note.digest, (*out)->digest, sizeof note.digest);
-    if (tr_cache_write_note(store->cache, wanted->note, &note) != TR_OK) refuse(store);
+    struct tr_cache_record record;
+    memcpy(record.entry, entry, sizeof record.entry);
+    memcpy(record.digest, (*out)->digest, sizeof record.digest);
+    if (tr_cache_write_record(store->cache, wanted->record, &record) != TR_OK) refuse(store);
     return TR_OK;
 }
 
@@ -197,19 +197,19 @@ static tr_status resolve(tr_store *store, const struct tr_source_request *reques
     entry[0] = '\0';
     if (!store->cache) return open_files(store, request, out);
     wanted.settled = tr_source_files_settled(request->files, (int64_t)time(NULL));
-    TR_TRY(make_key(request, "note", add_stamps, wanted.note));
-    if (wanted.settled) TR_TRY(follow_note(store, request, wanted.note, entry, out));
+    TR_TRY(make_key(request, "note", add_stamps, wanted.record));
+    if (wanted.settled) TR_TRY(follow_note(store, request, wanted.record, entry, out));
     if (*out) return TR_OK;
     entry[0] = '\0';
     if (!request->unpacks) {
         TR_TRY(open_files(store, request, out));
-        if (wanted.settled) memcpy((*out)->note, wanted.note, sizeof wanted.note);
+        if (wanted.settled) memcpy((*out)->record, wanted.record, sizeof wanted.record);
         return TR_OK;
     }
-    tr_cache_hold(store->cache, wanted.note);
+    tr_cache_hold(store->cache, wanted.record);
     tr_status status = find_or_make(store, &wanted, entry, out);
     bool goes_on = status == TR_OK && (*out)->keeping; /* and releases the key in the end */
-    if (!goes_on) tr_cache_release(store->cache, wanted.note);
+    if (!goes_on) tr_cache_release(store->cache, wanted.record);
     if (status != TR_OK) tr_source_close(out);
     return status;
 }
@@ -250,7 +250,7 @@ static tr_status take_slot(tr_store *store, int slot, const char *request_key, b
     *taken = memcmp(head.request, request_key, sizeof head.request) != 0;
     if (*taken) return TR_OK;
     if (head.kind == SLOT_DATA) return open_slot_data(slot, request_key, out);
-    /* The one who noted the entry has compared its checksums. */
+    /* Whoever recorded the entry has compared its checksums. */
     head.entry[sizeof head.entry - 1] = '\0';
     return store->cache ? tr_cache_get(store->cache, head.entry, false, out) : TR_OK;
 }
@@ -373,8 +373,8 @@ tr_status tr_store_open(tr_store *store, const struct tr_source_request *request
 
 void tr_store_learn(tr_store *store, const tr_source *source, const char digest[TR_SHA256_TEXT])
 {
-    struct tr_cache_note note = {.entry = ""};
-    if (!store->cache || !source->note[0] || tr_source_files_changed(&source->files)) return;
-    memcpy(note.digest, digest, sizeof note.digest);
-    if (tr_cache_write_note(store->cache, source->note, &note) != TR_OK) refuse(store);
+    struct tr_cache_record record = {.entry = ""};
+    if (!store->cache || !source->record[0] || tr_source_files_changed(&source->files)) return;
+    memcpy(record.digest, digest, sizeof record.digest);
+    if (tr_cache_write_record(store->cache, source->record, &record) != TR_OK) refuse(store);
 }

@@ -2,9 +2,9 @@
  * that has them already, or the files themselves.
  *
  * The processes of a host that work together have a slot for each data set: a file in memory without a name.
- * Whoever comes first has its lock, finds or makes the data, and notes in the slot where they are: the key of
- * an entry of the cache, or, where there is no cache, the unpacked data themselves. The others wait for the
- * lock. If the first one dies, the lock is free and the slot still empty: the next one takes over.
+ * Whoever comes first has its lock, finds or makes the data, and records in the slot where they are: the key
+ * of an entry of the cache, or, where there is no cache, the unpacked data themselves. The others wait for
+ * the lock. If the first one dies, the lock is free and the slot still empty: the next one takes over.
  *
  *     slot     magic, kind, key of what was asked for, key of the entry; at TR_UNPACKED_PAGE what
  *              data/cache/unpacked.h describes, where the kind is TR_SLOT_DATA. The head is written last
@@ -65,8 +65,8 @@ void tr_store_give(tr_store *store, const struct tr_named_source *sources, int c
 /* The source of that name, borrowed; NULL where there is none, and for a NULL store. */
 const tr_source *tr_store_given(const tr_store *store, const char *name);
 
-/* Notes the digest of a source that was opened by this store and has none noted yet, so that a later run need
-   not read all the data for it. */
+/* Records the digest of a source that was opened by this store and has none recorded yet, so that a later run
+   need not read all the data for it. */
 void tr_store_learn(tr_store *store, const tr_source *source, const char digest[TR_SHA256_TEXT]);
 
 #endif

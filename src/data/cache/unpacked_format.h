@@ -17,7 +17,7 @@ enum tr_unpacked_section {
     TR_UNPACKED_SECTIONS
 };
 
-struct tr_unpacked_place {
+struct tr_unpacked_extent {
     int64_t offset, bytes;
     uint32_t crc, unused;
 };
@@ -29,7 +29,7 @@ struct tr_unpacked_tail {
     char state_name[24]; /* ends with a NUL */
     int64_t count, features, labels, height, width, channels, floats, max_tokens, vocabulary, classes, values,
         skipped, window, stride; /* the last two of windows over one text, else 0 */
-    struct tr_unpacked_place section[TR_UNPACKED_SECTIONS];
+    struct tr_unpacked_extent section[TR_UNPACKED_SECTIONS];
     uint32_t unused, crc; /* of all before */
 };
 

@@ -15,7 +15,7 @@ struct unpacked_source {
     struct tr_file_map map;
     int descriptor; /* that examples are read from; -1: they are taken from the map */
     char *path;
-    int64_t place; /* of the features in the file */
+    int64_t features_offset; /* of the features in the file */
     const uint8_t *features;
     const int64_t *start; /* [count + 1], or NULL */
     const uint8_t *labels;
@@ -34,8 +34,9 @@ static tr_status unpacked_read(const tr_source *base, int64_t index, void *featu
     int64_t first = source->start ? source->start[index] : index * tr_source_capacity(base);
     *length = source->start ? source->start[index + 1] - first : tr_source_capacity(base);
     if (features && source->descriptor >= 0)
-        TR_TRY(tr_file_read_at(source->descriptor, source->path, (uint64_t)(source->place + first * element),
-                               features, (size_t)(*length * element)));
+        TR_TRY(tr_file_read_at(source->descriptor, source->path,
+                               (uint64_t)(source->features_offset + first * element), features,
+                               (size_t)(*length * element)));
     else if (features)
         memcpy(features, source->features + first * element, (size_t)(*length * element));
     if (label && base->info.labels == TR_LABEL_TOKENS)
@@ -53,8 +54,8 @@ static tr_status unpacked_read_run(const tr_source *base, int64_t index, int64_t
     int64_t example = tr_source_capacity(base) * tr_unpacked_element(base->info.features);
     size_t bytes = (size_t)(count * example);
     if (features && source->descriptor >= 0)
-        TR_TRY(tr_file_read_at(source->descriptor, source->path, (uint64_t)(source->place + index * example),
-                               features, bytes));
+        TR_TRY(tr_file_read_at(source->descriptor, source->path,
+                               (uint64_t)(source->features_offset + index * example), features, bytes));
     else if (features)
         memcpy(features, source->features + index * example, bytes);
     if (label && source->label_size)
@@ -232,14 +233,15 @@ static tr_status check_sections(const struct tr_unpacked_tail *tail, const struc
 {
     int64_t end = (int64_t)(map->size - sizeof *tail), at = TR_UNPACKED_PAGE;
     for (int i = 0; i < TR_UNPACKED_SECTIONS; i++) {
-        const struct tr_unpacked_place *place = &tail->section[i];
+        const struct tr_unpacked_extent *extent = &tail->section[i];
         int64_t expected = expected_bytes(tail, (enum tr_unpacked_section)i, capacity);
-        if (place->offset < at || place->offset > end || place->offset % TR_UNPACKED_ALIGN != 0 ||
-            !in_range(place->bytes, end - place->offset) || (expected >= 0 && place->bytes != expected))
+        if (extent->offset < at || extent->offset > end || extent->offset % TR_UNPACKED_ALIGN != 0 ||
+            !in_range(extent->bytes, end - extent->offset) || (expected >= 0 && extent->bytes != expected))
             return damaged(name, "its length is not what its header says");
-        bool whole = place->offset - at < TR_UNPACKED_ALIGN && is_zero(map, at, place->offset);
-        at = place->offset + place->bytes;
-        if (!whole || (verify && tr_crc32c(0, map->data + place->offset, (size_t)place->bytes) != place->crc))
+        bool whole = extent->offset - at < TR_UNPACKED_ALIGN && is_zero(map, at, extent->offset);
+        at = extent->offset + extent->bytes;
+        if (!whole ||
+            (verify && tr_crc32c(0, map->data + extent->offset, (size_t)extent->bytes) != extent->crc))
             return damaged(name, "the checksum of its contents does not match");
     }
     return at == end ? TR_OK : damaged(name, "its length is not what its header says");
@@ -293,13 +295,13 @@ static void take_info(struct tr_source_info *info, const struct tr_unpacked_tail
     };
 }
 
-static tr_status take_names(struct unpacked_source *source, const struct tr_unpacked_place *place,
+static tr_status take_names(struct unpacked_source *source, const struct tr_unpacked_extent *extent,
                             const char *name)
 {
-    const char *at = (const char *)source->map.data + place->offset, *end = at + place->bytes;
+    const char *at = (const char *)source->map.data + extent->offset, *end = at + extent->bytes;
     int32_t classes = source->base.info.classes;
-    if (place->bytes == 0) return TR_OK;
-    if (classes < 1 || classes > place->bytes) return damaged(name, "names of classes are missing");
+    if (extent->bytes == 0) return TR_OK;
+    if (classes < 1 || classes > extent->bytes) return damaged(name, "names of classes are missing");
     source->class_names = tr_alloc((size_t)classes, sizeof *source->class_names);
     if (!source->class_names) return TR_ENOMEM;
     for (int32_t i = 0; i < classes; i++) {
@@ -317,10 +319,10 @@ static tr_status take_state(struct unpacked_source *source, const struct tr_unpa
                             const char *name)
 {
     static const char *const known[] = {"classes.txt", "scaling.txt", "vocabulary.txt"};
-    const struct tr_unpacked_place *place = &tail->section[TR_UNPACKED_STATE];
-    const char *text = (const char *)source->map.data + place->offset;
-    if (place->bytes == 0) return TR_OK;
-    if (text[place->bytes - 1] != '\0') return damaged(name, "its state has no end");
+    const struct tr_unpacked_extent *extent = &tail->section[TR_UNPACKED_STATE];
+    const char *text = (const char *)source->map.data + extent->offset;
+    if (extent->bytes == 0) return TR_OK;
+    if (text[extent->bytes - 1] != '\0') return damaged(name, "its state has no end");
     source->state = text;
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (strcmp(tail->state_name, known[i]) == 0) source->base.state_name = known[i];
@@ -339,8 +341,8 @@ static tr_status fill(struct unpacked_source *source, const char *name, const ch
     take_info(info, &tail);
     if (tr_source_capacity(&source->base) < 1) return damaged(name, "its examples are empty");
     TR_TRY(check_sections(&tail, map, tr_source_capacity(&source->base), name, verify));
-    source->place = tail.section[TR_UNPACKED_FEATURES].offset;
-    source->features = map->data + source->place;
+    source->features_offset = tail.section[TR_UNPACKED_FEATURES].offset;
+    source->features = map->data + source->features_offset;
     source->labels = map->data + tail.section[TR_UNPACKED_LABELS].offset;
     source->label_size = (size_t)(tail.section[TR_UNPACKED_LABELS].bytes / info->count);
     if (tail.window > 0) {

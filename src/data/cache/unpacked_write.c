@@ -19,10 +19,10 @@ struct output {
 
 static tr_status put(struct output *output, enum tr_unpacked_section section, const void *data, size_t size)
 {
-    struct tr_unpacked_place *place = &output->tail.section[section];
+    struct tr_unpacked_extent *extent = &output->tail.section[section];
     TR_TRY(tr_file_write(output->writer, data, size));
-    place->crc = tr_crc32c(place->crc, data, size);
-    place->bytes += (int64_t)size;
+    extent->crc = tr_crc32c(extent->crc, data, size);
+    extent->bytes += (int64_t)size;
     return TR_OK;
 }
 

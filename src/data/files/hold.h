@@ -2,7 +2,7 @@
  *
  * The lock belongs to the open file, so that threads exclude each other, too, and the kernel takes it away
  * when the process ends: if that one dies, another one goes on. Where the file system knows no locks,
- * everybody works for himself.
+ * everybody works for itself.
  */
 #ifndef TR_DATA_HOLD_H
 #define TR_DATA_HOLD_H

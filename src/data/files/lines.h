@@ -59,7 +59,7 @@ extern const struct tr_choice tr_bad_actions[];
     {                                                                                                        \
         .key = "max_bad", .type = TR_OPTION_DOUBLE, .offset = offsetof(object, max_bad),                     \
         .fallback = "0.001", .most = 1,                                                                      \
-        .help = "the largest share of bad records that on_bad_record: skip tolerates"                        \
+        .help = "the largest fraction of bad records that on_bad_record: skip tolerates"                     \
     }
 /* The option `classes`, at most `limit`. */
 #define TR_OPTION_CLASSES(object, limit)                                                                     \

@@ -159,8 +159,8 @@ static void *read_ahead(void *user)
     tr_loader *loader = user;
     struct portion portion;
     tr_timeline_enter(loader->timeline, "reader");
-    /* A batch is taken by somebody who is about to compute: he must not lose his processor to the thread that
-       he wakes by it. It matters where all processors compute; refused, it is as before. */
+    /* A batch is taken by somebody who is about to compute: it must not lose its processor to the thread that
+       it wakes so. It matters where all processors compute; refused, it is as before. */
     sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0});
     pthread_mutex_lock(&loader->lock);
     while (!loader->quit) {

@@ -55,7 +55,7 @@ static const struct tr_option corpus_options[] = {
      .fallback = "0",
      .most = 1,
      .flags = TR_OPTION_BELOW_MOST,
-     .help = "share of the file's tokens at which the part that is used begins, rounded down to a token"},
+     .help = "fraction of the file's tokens at which the part that is used begins, rounded down to a token"},
     {.key = "end",
      .type = TR_OPTION_DOUBLE,
      FIELD(end),

@@ -67,8 +67,8 @@ const char *tr_vocabulary_misfit(const tr_vocabulary *vocabulary, const char *te
 size_t tr_vocabulary_reach(const tr_vocabulary *vocabulary, const char *text, size_t length, int64_t tokens);
 /* The number of tokens of a text, of which the first `room` have their bytes [begin[i], end[i]) written.
    Does not cut. Any thread. */
-int64_t tr_vocabulary_places(const tr_vocabulary *vocabulary, const char *text, size_t length, int64_t room,
-                             size_t *begin, size_t *end);
+int64_t tr_vocabulary_spans(const tr_vocabulary *vocabulary, const char *text, size_t length, int64_t room,
+                            size_t *begin, size_t *end);
 /* The number of tokens of a text, and after cutting. Any thread. */
 int64_t tr_vocabulary_tokens(const tr_vocabulary *vocabulary, const char *text, size_t length);
 int64_t tr_vocabulary_length(const tr_vocabulary *vocabulary, const char *text, size_t length);

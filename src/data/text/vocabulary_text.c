@@ -81,8 +81,8 @@ size_t tr_vocabulary_reach(const tr_vocabulary *vocabulary, const char *text, si
     return (size_t)(at - text);
 }
 
-int64_t tr_vocabulary_places(const tr_vocabulary *vocabulary, const char *text, size_t length, int64_t room,
-                             size_t *begin, size_t *end)
+int64_t tr_vocabulary_spans(const tr_vocabulary *vocabulary, const char *text, size_t length, int64_t room,
+                            size_t *begin, size_t *end)
 {
     const char *at = text, *word;
     size_t size;

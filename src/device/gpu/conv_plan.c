@@ -187,7 +187,7 @@ out:
 #define TAPS 4
 
 /* The outputs that meet a tap inside the image: they follow one another. */
-static void meeting(const struct axis *axis, int32_t kernel, int32_t *first, int32_t *count)
+static void outputs_inside(const struct axis *axis, int32_t kernel, int32_t *first, int32_t *count)
 {
     *first = *count = 0;
     for (int32_t o = 0; o < axis->out; o++) {
@@ -204,8 +204,8 @@ struct tap_set {
 static void set_of(const struct axis *y, const struct axis *x, int32_t tap, struct tap_set *out)
 {
     *out = (struct tap_set){0};
-    meeting(y, tap / x->kernel, &out->first_y, &out->height);
-    meeting(x, tap % x->kernel, &out->first_x, &out->width);
+    outputs_inside(y, tap / x->kernel, &out->first_y, &out->height);
+    outputs_inside(x, tap % x->kernel, &out->first_x, &out->width);
     if (out->height == 0 || out->width == 0) *out = (struct tap_set){0};
 }
 

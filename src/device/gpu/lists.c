@@ -255,7 +255,7 @@ tr_status gpu_lists_end(struct gpu *gpu)
     return status;
 }
 
-static void note(struct gpu_lists *lists, const struct gpu_launch *launch)
+static void count_launch(struct gpu_lists *lists, const struct gpu_launch *launch)
 {
     struct gpu_launch *own = &lists->launch[lists->count];
     struct gpu_argument *arguments = &lists->argument[lists->arguments];
@@ -282,7 +282,7 @@ tr_status gpu_lists_launch(struct gpu *gpu, const struct gpu_launch *launch)
 {
     struct gpu_lists *lists = gpu->lists;
     if (!lists) return gpu->api->launch(gpu->session, launch);
-    note(lists, launch);
+    count_launch(lists, launch);
     tr_status status = TR_OK;
     bool whole = lists->held == lists->count - 1; /* nothing of the stretch is enqueued */
     if (whole && may_become_list(lists)) {

@@ -55,14 +55,14 @@ tr_status gpu_product_run(tr_device *device, const struct gpu_product *p)
     const struct gpu_tile *tile = choose(gpu_of(device), p);
     char options[160];
     assert(p->n <= INT32_MAX && p->leaves * p->batches <= INT32_MAX);
-    assert(p->batches == 1 || p->places == GPU_STRIDES);
+    assert(p->batches == 1 || p->addressing == GPU_STRIDES);
     snprintf(options, sizeof options, "-DPLACES=%d -DA_K=%d -DB_K=%d -DBM=%d -DBN=%d -DBK=%d -DPM=%d -DPN=%d",
-             (int)p->places, p->a_k, p->b_k, tile->m, tile->n, tile->k, tile->thread_m, tile->thread_n);
+             (int)p->addressing, p->a_k, p->b_k, tile->m, tile->n, tile->k, tile->thread_m, tile->thread_n);
     int64_t tiles = gpu_groups(p->m, tile->m), y = tiles, z = p->leaves;
     struct gpu_call call;
     gpu_begin(&call, device, "product", options, "product");
     call.launch.threads = threads_of(tile);
-    switch (p->places) {
+    switch (p->addressing) {
     case GPU_STRIDES:
         gpu_long(&call, p->m);
         gpu_long(&call, p->a_m);

@@ -5,10 +5,10 @@
 #include "device/gpu/gpu.h"
 
 /* Where the numbers lie; the kernel says what each means. */
-enum gpu_places { GPU_STRIDES, GPU_PIXELS, GPU_TAPS };
+enum gpu_addressing { GPU_STRIDES, GPU_PIXELS, GPU_TAPS };
 
 struct gpu_product {
-    enum gpu_places places;
+    enum gpu_addressing addressing;
     bool a_k, b_k; /* A, B lie along k */
     int64_t m;     /* rows of the largest set (rectangle, taps); all there are for strides */
     int32_t sets;  /* of rows; 1 for strides */

@@ -14,7 +14,7 @@
 static int value_of(const struct tr_c_network *network, const void *pointer)
 {
     int value = tr_trace_value(network->trace, pointer);
-    while (network->value[value].place == TR_C_SAME) value = network->value[value].same;
+    while (network->value[value].storage == TR_C_SAME) value = network->value[value].same;
     return value;
 }
 
@@ -24,7 +24,7 @@ struct tr_c_name tr_c_all_name(const struct tr_c_network *network, const void *p
     const int64_t column = tr_trace_column(network->trace, pointer);
     struct tr_c_name name;
     int length =
-        snprintf(name.text, sizeof name.text, "%s", value->place == TR_C_OUTPUT ? "output" : value->name);
+        snprintf(name.text, sizeof name.text, "%s", value->storage == TR_C_OUTPUT ? "output" : value->name);
     if (column > 0) snprintf(name.text + length, sizeof name.text - (size_t)length, " + %" PRId64, column);
     return name;
 }

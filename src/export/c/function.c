@@ -5,11 +5,11 @@
 
 #include <inttypes.h>
 
-static void write_places(struct tr_c_network *network)
+static void write_storage(struct tr_c_network *network)
 {
     for (int i = 0; i < network->trace->value_count; i++) {
         const struct tr_c_value *value = &network->value[i];
-        if (value->place != TR_C_WORKSPACE) continue;
+        if (value->storage != TR_C_WORKSPACE) continue;
         const struct tr_c_name offset = value->each == 0
                                             ? tr_c_size(network, value->offset, 0)
                                             : tr_c_size(network, network->workspace, value->offset);
@@ -60,11 +60,11 @@ static tr_status write_operations(struct tr_c_network *network, bool per_token)
 static void write_copy(struct tr_c_network *network, const char *count)
 {
     const struct tr_trace *trace = network->trace;
-    if (network->value[trace->output].place == TR_C_OUTPUT) return;
+    if (network->value[trace->output].storage == TR_C_OUTPUT) return;
     tr_c_begin_call(network, NULL, TR_C_copy, "copy");
     tr_text_addf(&network->body, "%s%" PRId64 ", %s, output);\n", count,
                  tr_shape_count(&trace->model->output),
-                 tr_c_all_name(network, tr_trace_place(trace, trace->output)).text);
+                 tr_c_all_name(network, tr_trace_address(trace, trace->output)).text);
 }
 
 static void begin_body(struct tr_c_network *network, const char *type, const char *function,
@@ -74,7 +74,7 @@ static void begin_body(struct tr_c_network *network, const char *type, const cha
     tr_text_addf(body, "%s %s_%s(%s, float *output, float *workspace)\n{\n", type, network->name, function,
                  input);
     size_t before = body->length;
-    write_places(network);
+    write_storage(network);
     if (body->length == before) tr_text_add(body, "    (void)workspace;\n");
 }
 

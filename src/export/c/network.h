@@ -27,9 +27,9 @@ tr_status tr_c_write(const struct tr_trace *trace, const struct tr_c_settings *s
 /* ---- for the files of the export ---- */
 
 /* Where a value lies. */
-enum tr_c_place { TR_C_NOWHERE, TR_C_GIVEN, TR_C_WORKSPACE, TR_C_OUTPUT, TR_C_SAME };
+enum tr_c_storage { TR_C_NOWHERE, TR_C_GIVEN, TR_C_WORKSPACE, TR_C_OUTPUT, TR_C_SAME };
 struct tr_c_value {
-    enum tr_c_place place;
+    enum tr_c_storage storage;
     int64_t floats; /* size, or its part that no number of tokens changes */
     int64_t each;   /* what it takes more for each of <NAME>_TOKENS */
     int64_t row;    /* floats of a token, where all tokens have a place; else 0 */

@@ -274,7 +274,7 @@ static void follow_last(struct tr_c_network *network, struct tr_interval *life)
         extend(&life[from], 0);
         extend(&life[from], life[to].last);
         network->value[from].zeroed = true;
-        network->value[to].place = TR_C_SAME;
+        network->value[to].storage = TR_C_SAME;
         network->value[to].same = from;
     }
 }
@@ -292,12 +292,12 @@ static bool makes_output(const struct tr_c_network *network)
 }
 
 /* Sources of an example follow one another. */
-static void place_given(struct tr_c_network *network)
+static void store_given(struct tr_c_network *network)
 {
     const struct tr_trace *trace = network->trace;
     for (int i = 0; i < trace->given; i++) {
         struct tr_c_value *value = &network->value[TR_VALUE_GIVEN + i];
-        value->place = TR_C_GIVEN;
+        value->storage = TR_C_GIVEN;
         value->floats = tr_shape_count(&trace->value[TR_VALUE_GIVEN + i].shape);
         snprintf(value->name, TR_C_IDENTIFIER, network->inputs > 0 ? "input + %" PRId64 : "input",
                  network->inputs);
@@ -310,14 +310,14 @@ static void place_given(struct tr_c_network *network)
 #define UNIT 64 /* what the planner rounds offsets to: a float counts as so many bytes */
 
 /* Gives room to the values that have a part that grows with the tokens, or to the others. */
-static tr_status plan_places(struct tr_c_network *network, struct tr_interval *life, bool each,
-                             int64_t *floats)
+static tr_status plan_storage(struct tr_c_network *network, struct tr_interval *life, bool each,
+                              int64_t *floats)
 {
     const int count = network->trace->value_count;
     size_t bytes;
     for (int i = 0; i < count; i++) {
         const struct tr_c_value *value = &network->value[i];
-        const bool placed = value->place == TR_C_WORKSPACE && (value->each > 0) == each;
+        const bool placed = value->storage == TR_C_WORKSPACE && (value->each > 0) == each;
         life[i].bytes = placed ? (size_t)(each ? value->each : value->floats) * UNIT : 0;
     }
     TR_TRY(tr_plan(life, (size_t)count, &bytes));
@@ -327,12 +327,12 @@ static tr_status plan_places(struct tr_c_network *network, struct tr_interval *l
     return TR_OK;
 }
 
-static tr_status place(struct tr_c_network *network, struct tr_interval *life)
+static tr_status assign_storage(struct tr_c_network *network, struct tr_interval *life)
 {
     const struct tr_trace *trace = network->trace;
     for (int i = 0; i < trace->value_count; i++) {
         life[i] = (struct tr_interval){.first = trace->count, .last = -1};
-        network->value[i].place = TR_C_WORKSPACE;
+        network->value[i].storage = TR_C_WORKSPACE;
         if (trace->value[i].layer < 0) continue;
         char what[24] = "out";
         if (i >= TR_VALUE_LAYERS + trace->model->layer_count) /* private memory */
@@ -340,17 +340,17 @@ static tr_status place(struct tr_c_network *network, struct tr_interval *life)
                      (i - TR_VALUE_LAYERS - trace->model->layer_count) % TR_LAYER_BUFFERS);
         name_value(network, i, what);
     }
-    place_given(network);
+    store_given(network);
     find_lives(network, life);
     TR_TRY(check_sizes(network));
     extend(&life[trace->output], trace->count);
     if (!network->whole) follow_last(network, life);
-    if (makes_output(network)) network->value[trace->output].place = TR_C_OUTPUT;
+    if (makes_output(network)) network->value[trace->output].storage = TR_C_OUTPUT;
     for (int i = 0; i < trace->value_count; i++)
-        if (network->value[i].place == TR_C_WORKSPACE && life[i].last < 0)
-            network->value[i].place = TR_C_NOWHERE;
-    TR_TRY(plan_places(network, life, false, &network->workspace));
-    return plan_places(network, life, true, &network->workspace_each);
+        if (network->value[i].storage == TR_C_WORKSPACE && life[i].last < 0)
+            network->value[i].storage = TR_C_NOWHERE;
+    TR_TRY(plan_storage(network, life, false, &network->workspace));
+    return plan_storage(network, life, true, &network->workspace_each);
 }
 
 tr_status tr_c_network_plan(const struct tr_trace *trace, const struct tr_c_settings *settings,
@@ -364,7 +364,8 @@ tr_status tr_c_network_plan(const struct tr_trace *trace, const struct tr_c_sett
     network->value = tr_alloc_zero((size_t)trace->value_count, sizeof *network->value);
     network->parameter_used = tr_alloc_zero((size_t)model->parameter_count + 1, sizeof(bool));
     struct tr_interval *life = tr_alloc((size_t)trace->value_count, sizeof *life);
-    tr_status status = network->value && network->parameter_used && life ? place(network, life) : TR_ENOMEM;
+    tr_status status =
+        network->value && network->parameter_used && life ? assign_storage(network, life) : TR_ENOMEM;
     tr_free(life);
     return status;
 }

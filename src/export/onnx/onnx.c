@@ -158,7 +158,7 @@ tr_status tr_onnx_make(const struct tr_trace *trace, const struct tr_onnx_settin
 /* ---- the file ---- */
 
 /* The names of the classes as a JSON array, where they have names. */
-static tr_status note_classes(const struct tr_job *job, tr_onnx *onnx)
+static tr_status add_classes(const struct tr_job *job, tr_onnx *onnx)
 {
     const struct tr_string_list *classes = &job->input.classes;
     struct tr_text text = TR_TEXT_INIT;
@@ -170,20 +170,20 @@ static tr_status note_classes(const struct tr_job *job, tr_onnx *onnx)
     }
     tr_text_add(&text, "]");
     TR_TRY(tr_text_finish(&text, &list));
-    tr_onnx_note(onnx, "classes", list);
+    tr_onnx_add_metadata(onnx, "classes", list);
     tr_free(list);
     return TR_OK;
 }
 
-static tr_status note_facts(const struct tr_export *what, tr_onnx *onnx)
+static tr_status add_facts(const struct tr_export *what, tr_onnx *onnx)
 {
     char step[32];
     snprintf(step, sizeof step, "%" PRId64, what->facts->step);
-    tr_onnx_note(onnx, "name", what->job->file.name);
-    tr_onnx_note(onnx, "step", step);
-    tr_onnx_note(onnx, "hash", what->facts->parameter_hash);
-    tr_onnx_note(onnx, "parameters", what->averages ? "moving averages" : "as trained");
-    return note_classes(what->job, onnx);
+    tr_onnx_add_metadata(onnx, "name", what->job->file.name);
+    tr_onnx_add_metadata(onnx, "step", step);
+    tr_onnx_add_metadata(onnx, "hash", what->facts->parameter_hash);
+    tr_onnx_add_metadata(onnx, "parameters", what->averages ? "moving averages" : "as trained");
+    return add_classes(what->job, onnx);
 }
 
 static tr_status write_file(const tr_onnx *onnx, const char *path)
@@ -206,7 +206,7 @@ tr_status tr_export_onnx(const struct tr_export *what, const char *path)
     tr_status status = origin ? TR_OK : TR_ENOMEM;
     if (status == TR_OK) status = tr_trace_create(job->model, what->parameters, what->intake, &trace);
     if (status == TR_OK) status = tr_onnx_make(trace, &settings, &onnx);
-    if (status == TR_OK) status = note_facts(what, onnx);
+    if (status == TR_OK) status = add_facts(what, onnx);
     if (status == TR_OK) status = write_file(onnx, path);
     tr_onnx_destroy(&onnx);
     tr_trace_destroy(&trace);

@@ -138,7 +138,7 @@ const struct tr_option tr_data_option_table[] = {
     {"validation", TR_OPTION_NODE, AT(validation), "", 0, 0, NULL, "what evaluations during the run use"},
     {"test", TR_OPTION_NODE, AT(test), "", 0, 0, NULL, "what is evaluated at the end"},
     {"validation_split", TR_OPTION_DOUBLE, AT(validation_split), "0", 0, 1, NULL,
-     "share of the training data that is kept from training and is the validation data; which examples "
+     "fraction of the training data that is kept from training and is the validation data; which examples "
      "follows "
      "from the seed",
      .flags = TR_OPTION_BELOW_MOST},

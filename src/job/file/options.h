@@ -64,7 +64,7 @@ struct tr_file_options {
 
 struct tr_data_options {
     const tr_config *train, *validation, *test;
-    double validation_split; /* share of the training data that are the validation data; 0: none */
+    double validation_split; /* fraction of the training data that are the validation data; 0: none */
 };
 
 extern const struct tr_option tr_train_option_table[], tr_input_option_table[], tr_file_option_table[],

@@ -20,7 +20,7 @@ static int64_t number_of(const tr_config *train, const char *key)
     return given && value > 0 ? value : 0;
 }
 
-void tr_warmup_note(struct tr_job *job, const struct tr_job_settings *settings)
+void tr_warmup_record(struct tr_job *job, const struct tr_job_settings *settings)
 {
     const tr_config *train = tr_config_get(job->root, "train");
     if (settings->steps <= 0 && settings->epochs <= 0) return;

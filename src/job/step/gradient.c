@@ -325,9 +325,9 @@ void tr_gradient_leave_apart(tr_gradient *gradient, const bool *apart, tr_pass_t
     tr_pass_leave_apart(gradient->pass, apart, taker, user);
 }
 
-void tr_gradient_watch(tr_gradient *gradient, tr_pass_watcher watcher, void *user)
+void tr_gradient_observe(tr_gradient *gradient, tr_pass_observer observer, void *user)
 {
-    tr_pass_watch(gradient->pass, watcher, user);
+    tr_pass_observe(gradient->pass, observer, user);
 }
 
 size_t tr_gradient_memory(const tr_gradient *gradient)

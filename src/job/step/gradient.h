@@ -93,8 +93,8 @@ void tr_gradient_listen(tr_gradient *gradient, tr_gradient_listener listener, vo
 /* Sets the layers whose first parameter's gradient is formed elsewhere, see tr_pass_leave_apart(); what the
    nodes have in its place means nothing. */
 void tr_gradient_leave_apart(tr_gradient *gradient, const bool *apart, tr_pass_taker taker, void *user);
-/* Sets or, with NULL, removes a watcher of the passes of coming steps. */
-void tr_gradient_watch(tr_gradient *gradient, tr_pass_watcher watcher, void *user);
+/* Sets or, with NULL, removes an observer of the passes of coming steps. */
+void tr_gradient_observe(tr_gradient *gradient, tr_pass_observer observer, void *user);
 /* Finds the first tensor of the last step's forward pass that is not finite: runs it again with the present
    parameters. Writes "parameter conv1.weights" or "output of layer dense2" to `name`, "loss" if all of these
    are finite. */

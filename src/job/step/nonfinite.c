@@ -61,10 +61,10 @@ tr_status tr_gradient_locate_nonfinite(tr_gradient *gradient, int64_t step, char
         int64_t end = first + plan->per_pass < last ? first + plan->per_pass : last;
         struct tr_pass_batch part;
         TR_TRY(gradient_prepare_pass(gradient, batch, first, end, &part));
-        tr_pass_watch(gradient->pass, check_layer, &blame);
+        tr_pass_observe(gradient->pass, check_layer, &blame);
         tr_status status =
             tr_pass_forward(gradient->pass, &part, parameters, gradient->slots.data, plan->stride);
-        tr_pass_watch(gradient->pass, NULL, NULL);
+        tr_pass_observe(gradient->pass, NULL, NULL);
         TR_TRY(status);
     }
     if (!blame.found) snprintf(name, size, "loss");

@@ -117,14 +117,14 @@ tr_status tr_variables_norm(tr_variables *variables, float *norm);
  */
 tr_status tr_variables_update(tr_variables *variables, const float *gradient, int64_t begin, int64_t end);
 /* The same for an operation that forms the gradient of these floats and applies it: `out` is the update, but
-   for `grad`. False, and nothing to do, where the update is not one operation or where it is watched. */
+   for `grad`. False, and nothing to do, where the update is not one operation or where it is observed. */
 bool tr_variables_update_of(const tr_variables *variables, int64_t begin, int64_t end,
                             struct tr_op_update *out);
 /* Told of each update before it, with its arguments (`gradient` begins with float `begin`); changes nothing.
  * A failure fails the update. */
-typedef tr_status (*tr_update_watcher)(void *user, const float *gradient, int64_t begin, int64_t end);
-/* Sets or, with NULL, removes the watcher. */
-void tr_variables_watch(tr_variables *variables, tr_update_watcher watcher, void *user);
+typedef tr_status (*tr_update_observer)(void *user, const float *gradient, int64_t begin, int64_t end);
+/* Sets or, with NULL, removes the observer. */
+void tr_variables_observe(tr_variables *variables, tr_update_observer observer, void *user);
 /* Waits and tells whether the last update made a parameter NaN or infinite. */
 tr_status tr_variables_nonfinite(tr_variables *variables, bool *nonfinite);
 /* For a device that judges by itself: enqueues that updates of this step change nothing if its loss, a float

@@ -31,8 +31,8 @@ struct tr_variables {
     struct variables_group *groups;
     int group_count;
     size_t memory;
-    tr_update_watcher watcher; /* or NULL */
-    void *watcher_user;
+    tr_update_observer observer; /* or NULL */
+    void *observer_user;
 };
 
 struct variables_range {

@@ -140,10 +140,10 @@ static float *behind(float *pointer, int64_t floats)
     return pointer ? pointer + floats : NULL;
 }
 
-void tr_variables_watch(tr_variables *variables, tr_update_watcher watcher, void *user)
+void tr_variables_observe(tr_variables *variables, tr_update_observer observer, void *user)
 {
-    variables->watcher = watcher;
-    variables->watcher_user = user;
+    variables->observer = observer;
+    variables->observer_user = user;
 }
 
 /* The floats [from, to) of a group. */
@@ -160,7 +160,7 @@ static struct tr_op_update part_of(const struct variables_group *group, int64_t 
 
 static tr_status update_range(tr_variables *variables, const float *gradient, int64_t begin, int64_t end)
 {
-    if (variables->watcher) TR_TRY(variables->watcher(variables->watcher_user, gradient, begin, end));
+    if (variables->observer) TR_TRY(variables->observer(variables->observer_user, gradient, begin, end));
     for (int i = 0; i < variables->group_count; i++) {
         const struct variables_group *group = &variables->groups[i];
         int64_t from = begin > group->offset ? begin - group->offset : 0;
@@ -184,7 +184,7 @@ tr_status tr_variables_update(tr_variables *variables, const float *gradient, in
 bool tr_variables_update_of(const tr_variables *variables, int64_t begin, int64_t end,
                             struct tr_op_update *out)
 {
-    for (int i = 0; i < variables->group_count && !variables->watcher; i++) {
+    for (int i = 0; i < variables->group_count && !variables->observer; i++) {
         const struct variables_group *group = &variables->groups[i];
         if (begin < group->offset || end > group->offset + group->update.count) continue;
         *out = part_of(group, begin - group->offset, end - group->offset);

@@ -131,7 +131,7 @@ static tr_status build_gelu(struct tr_layer *layer, struct tr_builder *builder)
     return TR_OK;
 }
 
-/* On its own, where outputs are watched, it leaves what its fusion would. */
+/* On its own, where outputs are observed, it leaves what its fusion would. */
 static tr_status forward_gelu(const struct tr_layer_call *call)
 {
     const enum tr_activation activation = gelu_of(call->layer);

@@ -9,7 +9,7 @@ struct options {
 static const struct tr_option table[] = {
     TR_EPSILON_OPTION(struct options),
     {"momentum", TR_OPTION_FLOAT, offsetof(struct options, momentum), "0.1", 0, 1, NULL,
-     "share of a new batch in the running statistics, which follow once a step: by the means of the "
+     "fraction of a new batch in the running statistics, which follow once a step: by the means of the "
      "microbatches' means and unbiased variances, weighted by examples"},
 };
 

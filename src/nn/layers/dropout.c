@@ -8,7 +8,7 @@ struct options {
 
 static const struct tr_option table[] = {
     {"rate", TR_OPTION_FLOAT, offsetof(struct options, rate), NULL, 0, 0.9999, NULL,
-     "share of the values that are dropped"},
+     "fraction of the values that are dropped"},
 };
 
 static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
@@ -51,7 +51,7 @@ static tr_status backward(const struct tr_layer_call *call)
 
 const struct tr_layer_class tr_layer_dropout = {
     .name = "dropout",
-    .help = "drops a share of the values in training",
+    .help = "drops a fraction of the values in training",
     TR_ENTRY_OPTIONS(table, struct options),
     .inputs = 1,
     .by_row = true,

@@ -10,7 +10,7 @@
 /* What a pass has of each layer. Of those outside its range the entry has an output and a gradient, a
    borrower or lender a copy; all else is NULL. Memory is void * where the layout sets it. */
 struct pass_layer {
-    void *output;   /* NULL of an alias, and within a fusion unless there is a watcher */
+    void *output;   /* NULL of an alias, and within a fusion unless there is an observer */
     void *gradient; /* of the output; NULL where none flows */
     void *buffer[TR_LAYER_BUFFERS];
     void *addend[TR_LAYER_INPUTS]; /* second contributions, NULL where there is only one consumer */
@@ -32,10 +32,10 @@ struct tr_pass {
        gradient stand for what the pass receives and hands over. */
     int entry, exit;
     void *memory;
-    void *spare;        /* outputs within fusions, for a watcher; NULL before there was one */
+    void *spare;        /* outputs within fusions, for an observer; NULL before there was one */
     void *image_offset; /* device int32_t [examples + 1], where images become sequences */
-    tr_pass_watcher watcher;
-    void *watcher_user;
+    tr_pass_observer observer;
+    void *observer_user;
     tr_pass_listener listener;
     void *listener_user;
     tr_pass_companion companion;
@@ -69,7 +69,7 @@ static inline bool pass_is_last(const struct tr_pass *pass)
     return pass->limits.end_layer == pass->model->layer_count;
 }
 
-/* The output of layer `i` is written only for a watcher: it is within a fusion. */
+/* The output of layer `i` is written only for an observer: it is within a fusion. */
 static inline bool pass_is_within(const struct tr_pass *pass, int i)
 {
     return i < pass->layer[i].fusion.end;
@@ -114,7 +114,7 @@ void pass_tell_memory(const struct tr_layer_call *call);
 tr_status pass_end_span(const struct tr_pass *pass, tr_status status);
 
 /* Makes room for the outputs within fusions, once. */
-tr_status pass_prepare_watching(struct tr_pass *pass);
+tr_status pass_prepare_observed(struct tr_pass *pass);
 
 /* TR_EUNSUPPORTED, with the layer and the operation, where the device lacks one that a run of the pass calls.
  */

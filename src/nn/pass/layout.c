@@ -2,7 +2,7 @@
  *
  * Events of a step with n layers: layer i runs forward at i, the loss at n, layer i backward at 2n - i. The
  * input is written at -1. A fusion (nn/fusion.h) runs at the last event of its layers, and what is between
- * them has no memory; only where outputs are watched its layers run one by one. Of a range, the entry is
+ * them has no memory; only where outputs are observed its layers run one by one. Of a range, the entry is
  * written at -1, the exit is sent and its gradient received at n; the entry's gradient has memory of its own,
  * since it may be on its way while the next rows come in.
  */

@@ -1,5 +1,5 @@
 /* Making and releasing a pass: its block of memory (layout.c), and what lies beside that: the weights of the
- * classes, the tokens of images, outputs that only a watcher sees.
+ * classes, the tokens of images, outputs that only an observer sees.
  */
 #include "nn/pass/internal.h"
 
@@ -8,7 +8,7 @@
 
 #include <assert.h>
 
-/* Where an output for a watcher may begin, in bytes. */
+/* Where an output for an observer may begin, in bytes. */
 #define OUTPUT_GRAIN 64
 
 static tr_status allocate_tables(struct tr_pass *pass)
@@ -115,7 +115,7 @@ static int64_t spare_bytes(const struct tr_pass *pass, int i)
     return (bytes + OUTPUT_GRAIN - 1) / OUTPUT_GRAIN * OUTPUT_GRAIN;
 }
 
-tr_status pass_prepare_watching(struct tr_pass *pass)
+tr_status pass_prepare_observed(struct tr_pass *pass)
 {
     const struct tr_pass_limits *limits = &pass->limits;
     int64_t bytes = 0;

@@ -157,11 +157,11 @@ typedef tr_status (*tr_pass_taker)(void *user, int layer, const float *x, const 
 void tr_pass_leave_apart(tr_pass *pass, const bool *apart, tr_pass_taker taker, void *user);
 
 /* Called after each layer of a forward pass with its output, `count` floats of device memory, valid for the
-   call; a failure ends the pass. Watched layers run one by one, and watching a pass that trains
+   call; a failure ends the pass. Observed layers run one by one, and observing a pass that trains
    takes memory of its own, from the first time on. */
-typedef tr_status (*tr_pass_watcher)(void *user, const struct tr_layer *layer, const float *output,
-                                     int64_t count);
-/* Sets or, with NULL, removes the watcher. For finding a value that is not finite, for histograms. */
-void tr_pass_watch(tr_pass *pass, tr_pass_watcher watcher, void *user);
+typedef tr_status (*tr_pass_observer)(void *user, const struct tr_layer *layer, const float *output,
+                                      int64_t count);
+/* Sets or, with NULL, removes the observer. For finding a value that is not finite, for histograms. */
+void tr_pass_observe(tr_pass *pass, tr_pass_observer observer, void *user);
 
 #endif

@@ -123,10 +123,10 @@ const float *tr_pass_correct_rows(const tr_pass *pass)
     return pass->correct_rows;
 }
 
-void tr_pass_watch(tr_pass *pass, tr_pass_watcher watcher, void *user)
+void tr_pass_observe(tr_pass *pass, tr_pass_observer observer, void *user)
 {
-    pass->watcher = watcher;
-    pass->watcher_user = user;
+    pass->observer = observer;
+    pass->observer_user = user;
 }
 
 void tr_pass_accompany(tr_pass *pass, tr_pass_companion companion, void *user)

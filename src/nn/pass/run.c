@@ -1,5 +1,5 @@
 /* Running a pass: forward in layer order, and the loss. A fusion runs with the call of its head in place of
- * its last layer; layer by layer where outputs are watched.
+ * its last layer; layer by layer where outputs are observed.
  */
 #include "nn/pass/internal.h"
 
@@ -40,11 +40,11 @@ tr_status tr_pass_forward(tr_pass *pass, const struct tr_pass_batch *batch, cons
 {
     struct tr_cut example_cut = pass_make_cut(batch, batch->example_row, stride);
     struct tr_cut token_cut = pass_make_cut(batch, pass_token_rows(pass, batch), stride);
-    if (pass->watcher) TR_TRY(pass_prepare_watching(pass));
+    if (pass->observer) TR_TRY(pass_prepare_observed(pass));
     for (int i = pass->limits.first_layer; i < pass->limits.end_layer; i++) {
         const struct tr_layer *layer = &pass->model->layers[i];
         const struct tr_fusion *fusion = &pass->layer[i].fusion;
-        const bool fuses = tr_fusion_joins(fusion) && !pass->watcher;
+        const bool fuses = tr_fusion_joins(fusion) && !pass->observer;
         if (layer->alias || (fuses && i < fusion->end)) continue;
         if (fuses) layer = &pass->model->layers[fusion->head];
         struct tr_layer_call call;
@@ -58,9 +58,9 @@ tr_status tr_pass_forward(tr_pass *pass, const struct tr_pass_batch *batch, cons
         tr_status status = pass_end_span(pass, layer->class->forward(&call));
         if (status != TR_OK) return tr_fail_in(status, "layer \"%s\", forward", layer->name);
         if (pass->companion) TR_TRY(pass->companion(pass->companion_user));
-        if (!pass->watcher) continue;
+        if (!pass->observer) continue;
         int64_t rows = layer->out.sequence ? call.rows : call.examples;
-        TR_TRY(pass->watcher(pass->watcher_user, layer, call.y, rows * tr_shape_count(&layer->out)));
+        TR_TRY(pass->observer(pass->observer_user, layer, call.y, rows * tr_shape_count(&layer->out)));
     }
     return TR_OK;
 }

@@ -20,9 +20,9 @@ struct member {
     double idles;      /* since when it sleeps with nothing to do; below 0: it does not */
     struct host *host; /* NULL: its processors are its own */
     /* On a host: */
-    bool busy, told;    /* told: of news, while it had no processors */
-    int place;          /* where it runs, ran last or waits */
-    double left, since; /* seconds of its work as of the host's last change; when it came to its place */
+    bool busy, notified; /* of news, while it had no processors */
+    int core;            /* where it runs, ran last or waits */
+    double left, since;  /* seconds of its work as of the host's last change; when it came to its core */
 };
 
 struct tr_world {
@@ -49,10 +49,10 @@ void world_set_alarm(struct member *member, double time);
 
 /* It has so many seconds of work, and is about to sleep until that is done. */
 void world_begin_work(struct member *member, double seconds);
-/* It awoke; returns what is left. It has its place yet, and may go on. */
+/* It awoke; returns what is left. It has its core yet, and may go on. */
 double world_end_work(struct member *member);
-/* It leaves its place to others, if it has one. */
-void world_leave_place(struct member *member);
+/* It leaves its core to others, if it has one. */
+void world_leave_core(struct member *member);
 /* It is busy, but others have the processors. */
 bool world_waits(const struct member *member);
 void world_release_hosts(tr_world *world);

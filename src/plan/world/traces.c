@@ -26,7 +26,7 @@ struct rank_trace {
 };
 
 struct tr_traces {
-    char *place;
+    char *directory;
     int ranks;
     struct tr_cluster cluster;
     struct rank_trace *rank;
@@ -139,15 +139,15 @@ tr_status tr_traces_create(const char *directory, const char *strategy, int rank
     if (traces && name) {
         for (char *at = name; *at; at++)
             if (strchr("/,={}[] ", *at)) *at = '-';
-        *traces = (struct tr_traces){.place = tr_path_join(directory, name),
+        *traces = (struct tr_traces){.directory = tr_path_join(directory, name),
                                      .ranks = ranks,
                                      .cluster = *cluster,
                                      .rank = tr_alloc_zero((size_t)ranks, sizeof *traces->rank)};
         traces->listener = (struct tr_sim_listener){computes, sends, receives, received, traces};
     }
     tr_free(name);
-    tr_status status = traces && traces->place && traces->rank ? TR_OK : TR_ENOMEM;
-    if (status == TR_OK) status = tr_file_make_directories(NULL, traces->place);
+    tr_status status = traces && traces->directory && traces->rank ? TR_OK : TR_ENOMEM;
+    if (status == TR_OK) status = tr_file_make_directories(NULL, traces->directory);
     if (status != TR_OK) tr_traces_destroy(out);
     return status;
 }
@@ -161,7 +161,7 @@ void tr_traces_destroy(struct tr_traces **handle)
         tr_free(traces->rank[rank].count);
     }
     tr_free(traces->rank);
-    tr_free(traces->place);
+    tr_free(traces->directory);
     tr_free(traces);
     *handle = NULL;
 }
@@ -174,7 +174,7 @@ const struct tr_sim_listener *tr_traces_listener(struct tr_traces *traces)
 /* Writes a text and releases it. */
 static tr_status write_file(const struct tr_traces *traces, const char *name, struct tr_text *text)
 {
-    char *path = tr_path_join(traces->place, name), *bytes = NULL;
+    char *path = tr_path_join(traces->directory, name), *bytes = NULL;
     tr_status status = path ? tr_text_finish(text, &bytes) : TR_ENOMEM;
     if (status == TR_OK) status = tr_file_write_atomic(NULL, path, bytes, strlen(bytes));
     tr_text_release(text);
@@ -217,7 +217,7 @@ tr_status tr_traces_finish(struct tr_traces *traces, double seconds)
     tr_status status = TR_OK;
     for (int rank = 0; rank < traces->ranks && status == TR_OK; rank++) {
         status = write_rank(traces, rank);
-        tr_text_addf(&list, "%s/rank-%d.txt\n", traces->place, rank);
+        tr_text_addf(&list, "%s/rank-%d.txt\n", traces->directory, rank);
         tr_text_addf(&hosts, "host-%d\n", rank / traces->cluster.per_host % traces->cluster.hosts);
     }
     describe_platform(traces, &platform);

@@ -55,7 +55,7 @@ static tr_status sim_poll(tr_comm *comm, uint64_t *moment)
     tr_world_pass(sim->world);
     tr_sim_look(sim, comm->rank);
     sim->end[comm->rank].looked = tr_world_moment(sim->world, comm->rank);
-    /* Who naps does not know of news, so to him all his wait is quiet. */
+    /* Who naps does not know of news, so to it all its wait is quiet. */
     *moment = sim_naps(sim) ? 0 : sim->end[comm->rank].looked;
     return TR_OK;
 }
@@ -226,7 +226,7 @@ static const struct tr_comm_class sim_class = {
     .life = sim_life,
     .changes = sim_changes,
     .give_up = sim_give_up,
-    .share = sim_share,
+    .share_memory = sim_share,
     .map = sim_map,
     .unmap = sim_unmap,
     .destroy = sim_destroy,

@@ -198,7 +198,7 @@ double tr_world_idled(const tr_world *world, int rank)
 static void idle(tr_world *world, double seconds, bool light)
 {
     struct member *self = self_of(world);
-    world_leave_place(self);
+    world_leave_core(self);
     self->idles = world->now;
     sleep_until(world, world->now + seconds, light);
     self->idled += world->now - self->idles;
@@ -229,7 +229,7 @@ void tr_world_wake(tr_world *world, int rank)
     member->moment++;
     if (!member->sleeps || !member->light) return;
     member->light = false; /* it is told once */
-    member->told = true;
+    member->notified = true;
     if (member->host && world_waits(member)) return;
     push(world, (struct entry){.time = world->now, .rank = rank, .sleep = member->sleep});
 }
@@ -251,7 +251,7 @@ static void *rank_main(void *argument)
     world->main(world->user, self->rank);
     tr_clock_use(NULL, NULL);
     tr_world_pass(world);
-    world_leave_place(self);
+    world_leave_core(self);
     if (--world->alive > 0)
         hand_on(world, -1);
     else

@@ -26,7 +26,7 @@ struct tr_chart_frame {
     bool percent;
 };
 
-static inline double tr_chart_place(const struct tr_chart_axis *axis, double value, double from, double to)
+static inline double tr_chart_scale(const struct tr_chart_axis *axis, double value, double from, double to)
 {
     if (axis->logarithmic) value = log(value) / log(axis->base);
     return from + (value - axis->low) / (axis->high - axis->low) * (to - from);
@@ -34,12 +34,12 @@ static inline double tr_chart_place(const struct tr_chart_axis *axis, double val
 
 static inline double tr_chart_x(const struct tr_chart_frame *frame, double value)
 {
-    return tr_chart_place(&frame->x, value, CHART_LEFT, CHART_WIDTH - CHART_RIGHT);
+    return tr_chart_scale(&frame->x, value, CHART_LEFT, CHART_WIDTH - CHART_RIGHT);
 }
 
 static inline double tr_chart_y(const struct tr_chart_frame *frame, double value)
 {
-    return tr_chart_place(&frame->y, value, CHART_HEIGHT - CHART_BOTTOM, CHART_TOP);
+    return tr_chart_scale(&frame->y, value, CHART_HEIGHT - CHART_BOTTOM, CHART_TOP);
 }
 
 static inline bool tr_chart_shows(const struct tr_chart_frame *frame, const struct tr_chart_point *point)

@@ -1,12 +1,12 @@
 /* Synchronous data parallelism by all-reduce: each rank computes the gradients of a contiguous range of
- * microbatches, the ranks add them along the fixed tree (reduce-scatter), each updates its share of the
+ * microbatches, the ranks add them along the fixed tree (reduce-scatter), each updates its shard of the
  * parameters and what the optimizer keeps of them, and the new parameters go to all (all-gather). Ranks of
  * one host share one copy of the parameters and read each other's gradients where they were written.
  *
- * With servers (struct tr_strategy), they alone update: all shares are theirs, all microbatches the others'.
+ * With servers (struct tr_strategy), they alone update: all shards are theirs, all microbatches the others'.
  *
  * Invariant: between steps all ranks see the same parameters; moments and averages are up to date in a rank's
- * own share only.
+ * own shard only.
  */
 #include "strategy/all_reduce/all_reduce.h"
 
@@ -82,7 +82,7 @@ tr_status all_reduce_create(tr_strategy *strategy)
     strategy->updates = self->updates;
     strategy->update_count = self->buckets;
     if (self->parameters)
-        parameters = tr_window_part(self->parameters, tr_comm_local(strategy->comm, 0), NULL);
+        parameters = tr_window_segment(self->parameters, tr_comm_local(strategy->comm, 0), NULL);
     bool outlives = all_reduce_outlives(self),
          shared = outlives && tr_comm_hosts(strategy->comm) == 1 && parameters && self->nodes;
     if (outlives && !shared) TR_TRY(all_reduce_make_copies(self));
@@ -126,7 +126,7 @@ tr_status all_reduce_start(tr_strategy *strategy)
         strategy->memory += floats * sizeof(float);
         return self->sum ? make_gradient(self) : TR_ENOMEM;
     }
-    float *slots = self->nodes ? tr_window_part(self->nodes, strategy->rank, NULL) : NULL;
+    float *slots = self->nodes ? tr_window_segment(self->nodes, strategy->rank, NULL) : NULL;
     TR_TRY(tr_gradient_create(strategy->device, strategy->job, strategy->replicas->variables, &self->part,
                               slots, &strategy->replicas->gradient));
     all_reduce_take_pieces(self);
@@ -151,7 +151,7 @@ static void unmake_sums(struct all_reduce *self)
 
 /* What a step takes is made anew, but for variables and buckets: who updates what stays. Nobody reads nodes
    any more, since the step before has ended on all ranks. */
-tr_status all_reduce_share(tr_strategy *strategy)
+tr_status all_reduce_rebalance(tr_strategy *strategy)
 {
     struct all_reduce *self = self_of(strategy);
     tr_gradient_destroy(&strategy->replicas->gradient);
@@ -187,9 +187,9 @@ static void placement(const tr_strategy *strategy, int rank, struct tr_placement
         .end_update = -1,
     };
     for (int i = 0; i < self->buckets; i++)
-        out->updates += self->bucket[i].share[rank + 1] - self->bucket[i].share[rank];
+        out->updates += self->bucket[i].shard[rank + 1] - self->bucket[i].shard[rank];
     if (self->buckets != 1) return;
-    out->first_update = self->bucket->begin + self->bucket->share[rank];
+    out->first_update = self->bucket->begin + self->bucket->shard[rank];
     out->end_update = out->first_update + out->updates;
 }
 
@@ -259,7 +259,7 @@ static const struct tr_option options[] = {
      .choices = factors,
      .help = "whether processes show each other the rows that gradients of dense weights are "
              "made of, "
-             "and form their shares of them from the rows of all, rather than add gradients; one process "
+             "and form their shards of them from the rows of all, rather than add gradients; one process "
              "alone forms and applies those of large weights piece by piece, rather than keep them. Does not "
              "change results"},
 };
@@ -272,7 +272,7 @@ const struct tr_strategy_class tr_strategy_all_reduce = {
     .version = TR_STRATEGY_CLASS_VERSION,
     .name = "allreduce",
     .help = "synchronous data parallelism: every rank computes some microbatches of each step, the gradients "
-            "are added along the fixed tree, and each rank updates its share of the parameters",
+            "are added along the fixed tree, and each rank updates its shard of the parameters",
     .options = options,
     .option_count = TR_OPTION_COUNT(options),
     .options_size = sizeof(struct all_reduce_options),
@@ -282,8 +282,8 @@ const struct tr_strategy_class tr_strategy_all_reduce = {
     .begin = all_reduce_start,
     .destroy = all_reduce_destroy,
     .gradient = all_reduce_gradient,
-    .share = all_reduce_share,
-    .meet = all_reduce_take_copies,
+    .rebalance = all_reduce_rebalance,
+    .connect = all_reduce_take_copies,
     .division = &all_reduce_division,
     .succession = &succession,
     .spares = all_reduce_spares,

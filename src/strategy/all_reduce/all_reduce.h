@@ -21,12 +21,12 @@ struct bucket {
     struct all_reduce *owner;
     const struct factor *factor; /* whose weights it is; NULL: nodes are added */
     int64_t begin, end;          /* floats of an arena */
-    int64_t *share;    /* [size + 1] floats from `begin` on: rank r updates from share[r] to share[r + 1] */
+    int64_t *shard;    /* [size + 1] floats from `begin` on: rank r updates from shard[r] to shard[r + 1] */
     tr_ticket *ticket; /* of what is under way, or NULL */
     bool travels;      /* with a factor: its rows come from other hosts, and nothing is summed */
     tr_ticket *rows;   /* of these on their way, or NULL */
     tr_event copied;   /* this rank's nodes are in host memory; with the first bucket's the loss */
-    tr_event updated;  /* this rank's share is updated, and in host memory */
+    tr_event updated;  /* this rank's shard is updated, and in host memory */
 };
 
 enum factors { FACTORS_AUTO, FACTORS_NEVER, FACTORS_ALWAYS };
@@ -66,8 +66,8 @@ struct all_reduce {
     const int64_t *microbatch; /* [size + 1] bounds: those of head.shares */
     struct bucket *bucket;
     int buckets; /* in the order in which backward completes them: from the end of the arenas to 0 */
-    struct tr_range *updates; /* [buckets]: this rank's share of each, for the driver */
-    int64_t *share_bytes;     /* [size + 1], for one call */
+    struct tr_range *updates; /* [buckets]: this rank's shard of each, for the driver */
+    int64_t *shard_bytes;     /* [size + 1], for one call */
     /* With a communicator: */
     tr_window *parameters, *nodes; /* NULL: ranks do not share memory */
     tr_window *previous;           /* what was before updates, if the state outlives ranks; else NULL */
@@ -76,10 +76,10 @@ struct all_reduce {
     tr_reduction *reduction;
     struct factors_memory factors;
     float *whole;                   /* the whole gradient, where its norm is wanted; else NULL */
-    float *sum;                     /* a server's share of the gradient; else NULL */
+    float *sum;                     /* a server's shard of the gradient; else NULL */
     const struct tr_staging *slots; /* this rank's nodes; NULL: a server has none */
     const struct tr_staging *values;
-    struct tr_staging gradient; /* of the holder: an arena that is right in this rank's shares as they come,
+    struct tr_staging gradient; /* of the holder: an arena that is right in this rank's shards as they come,
                                    or in whole; its host side is `whole`, `sum` or that of node 0 */
     /* Of the step under way: */
     int copied, started, updated, given; /* buckets: how far the way each of the first ones has come */
@@ -107,7 +107,7 @@ int64_t all_reduce_factor_piece(const struct all_reduce *self, const struct fact
    not read the weights any more. */
 tr_status all_reduce_show_factors(struct bucket *bucket);
 /* The gradient of a bucket with a factor, from what all ranks have shown: its floats [begin, end), in this
-   rank's share. */
+   rank's shard. */
 tr_status all_reduce_form(const struct bucket *bucket, int64_t begin, int64_t end, float *out);
 
 /* ---- all_reduce_pieces.c: without a communicator ---- */
@@ -124,7 +124,7 @@ int64_t all_reduce_spares(const struct tr_job *job, const void *options);
 
 /* ---- all_reduce_buckets.c ---- */
 
-/* Divides the arenas into buckets and these into shares. */
+/* Divides the arenas into buckets and these into shards. */
 tr_status all_reduce_make_buckets(struct all_reduce *self);
 void all_reduce_release_buckets(struct all_reduce *self);
 
@@ -135,11 +135,11 @@ void all_reduce_begin(struct all_reduce *self);
 tr_status all_reduce_advance(struct all_reduce *self, int64_t from);
 /* The same to the end of backward, which is all enqueued: waits for the nodes of one bucket after another. */
 tr_status all_reduce_follow(struct all_reduce *self);
-/* Waits for all buckets. Where no norm is wanted, the shares are updated and have come to all, unless the
+/* Waits for all buckets. Where no norm is wanted, the shards are updated and have come to all, unless the
    loss is bad, and the driver has been asked how that went; else `gradient` is the whole gradient. What comes
    to the holder from others is enqueued. */
 tr_status all_reduce_finish(struct all_reduce *self);
-/* Brings the shares of an arena together, within `window` or, with NULL, everywhere. */
+/* Brings the shards of an arena together, within `window` or, with NULL, everywhere. */
 tr_status all_reduce_join(struct all_reduce *self, const struct tr_staging *arena, tr_window *window,
                           const char *name);
 
@@ -173,7 +173,7 @@ tr_status all_reduce_inherit_copies(struct all_reduce *self, const struct all_re
 
 tr_status all_reduce_create(tr_strategy *strategy);
 tr_status all_reduce_start(tr_strategy *strategy);
-tr_status all_reduce_share(tr_strategy *strategy);
+tr_status all_reduce_rebalance(tr_strategy *strategy);
 void all_reduce_destroy(tr_strategy *strategy);
 tr_status all_reduce_gradient(tr_strategy *strategy, int64_t step, struct tr_combined *out);
 extern const struct tr_strategy_division all_reduce_division;

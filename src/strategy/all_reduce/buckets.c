@@ -1,7 +1,7 @@
 /* Buckets: ranges of the arenas that take the way from gradients to new parameters each on its own, so that
  * the first ones are on it while backward still computes the last ones.
  *
- * A bucket's way: this rank's nodes are there -> everybody's are -> the sum of this rank's share is formed
+ * A bucket's way: this rank's nodes are there -> everybody's are -> the sum of this rank's shard is formed
  * and applied, piece by piece while it is in the cache -> the new parameters are with all. It begins when
  * backward has come to the bucket's first float, in the same order on all ranks.
  *
@@ -22,7 +22,7 @@
 #include <assert.h>
 #include <math.h>
 
-#define GRAIN 16 /* floats: buckets and shares begin on cache lines */
+#define GRAIN 16 /* floats: buckets and shards begin on cache lines */
 /* Floats that are added and then updated at a time, per thread: with what the optimizer keeps of them they
    stay in the second-level cache, and streams are long enough for the hardware to foresee them. */
 #define PIECE (32 << 10)
@@ -71,19 +71,19 @@ static int cut_buckets(const struct all_reduce *self, int64_t most, struct bucke
     return count;
 }
 
-static void cut_shares(const struct tr_strategy *strategy, struct bucket *bucket)
+static void cut_shards(const struct tr_strategy *strategy, struct bucket *bucket)
 {
     int size = strategy->size, holders = strategy->servers ? strategy->servers : size;
     int64_t all = bucket->end - bucket->begin;
     int64_t grain = bucket->factor ? bucket->factor->grain * bucket->factor->out : GRAIN;
     for (int r = 0; r <= size; r++) {
         int holder = r - (size - holders); /* holders are the last ranks */
-        bucket->share[r] = tr_cut((all + grain - 1) / grain, holders, holder > 0 ? holder : 0) * grain;
-        if (bucket->share[r] > all) bucket->share[r] = all;
+        bucket->shard[r] = tr_cut((all + grain - 1) / grain, holders, holder > 0 ? holder : 0) * grain;
+        if (bucket->shard[r] > all) bucket->shard[r] = all;
     }
 }
 
-/* Buckets are larger where many exchange them, so that each one's share, and with it the number of messages
+/* Buckets are larger where many exchange them, so that each one's shard, and with it the number of messages
    of a rank, stays about the same. */
 static double growth(const struct tr_strategy *strategy)
 {
@@ -102,31 +102,31 @@ tr_status all_reduce_make_buckets(struct all_reduce *self)
     if (floats < GRAIN) floats = GRAIN;
     int count = cut_buckets(self, floats, NULL);
     size_t bounds = (size_t)strategy->size + 1;
-    self->share_bytes = tr_alloc(bounds, sizeof *self->share_bytes);
+    self->shard_bytes = tr_alloc(bounds, sizeof *self->shard_bytes);
     self->sums = tr_alloc_aligned(TR_PASS_SUMS, sizeof *self->sums);
     self->bucket = tr_alloc_zero((size_t)count + 1, sizeof *self->bucket);
     self->updates = tr_alloc_zero((size_t)count + 1, sizeof *self->updates);
-    if (!self->share_bytes || !self->sums || !self->bucket || !self->updates) return TR_ENOMEM;
+    if (!self->shard_bytes || !self->sums || !self->bucket || !self->updates) return TR_ENOMEM;
     self->buckets = cut_buckets(self, floats, self->bucket);
     for (int i = 0; i < count; i++) {
         self->bucket[i].owner = self;
         self->bucket[i].travels = self->bucket[i].factor && tr_comm_hosts(strategy->comm) > 1;
-        self->bucket[i].share = tr_alloc(bounds, sizeof *self->bucket[i].share);
-        if (!self->bucket[i].share) return TR_ENOMEM;
-        cut_shares(strategy, &self->bucket[i]);
-        const int64_t *share = self->bucket[i].share + strategy->rank;
+        self->bucket[i].shard = tr_alloc(bounds, sizeof *self->bucket[i].shard);
+        if (!self->bucket[i].shard) return TR_ENOMEM;
+        cut_shards(strategy, &self->bucket[i]);
+        const int64_t *shard = self->bucket[i].shard + strategy->rank;
         self->updates[i] =
-            (struct tr_range){self->bucket[i].begin + share[0], self->bucket[i].begin + share[1]};
+            (struct tr_range){self->bucket[i].begin + shard[0], self->bucket[i].begin + shard[1]};
     }
     return TR_OK;
 }
 
 void all_reduce_release_buckets(struct all_reduce *self)
 {
-    for (int i = 0; i < self->buckets; i++) tr_free(self->bucket[i].share);
+    for (int i = 0; i < self->buckets; i++) tr_free(self->bucket[i].shard);
     tr_free(self->bucket);
     tr_free(self->updates);
-    tr_free(self->share_bytes);
+    tr_free(self->shard_bytes);
     tr_free(self->sums);
 }
 
@@ -165,7 +165,7 @@ static tr_status start(struct all_reduce *self, struct bucket *bucket)
         TR_TRY(all_reduce_show_factors(bucket));
         nodes = NULL;
     }
-    return tr_comm_reduce_start(strategy->comm, self->reduction, nodes, stride, bucket->share, parameters,
+    return tr_comm_reduce_start(strategy->comm, self->reduction, nodes, stride, bucket->shard, parameters,
                                 self->parameters, "gradient", &bucket->ticket);
 }
 
@@ -242,14 +242,14 @@ static int64_t piece_of(const struct all_reduce *self, const struct bucket *buck
     return (int64_t)PIECE * self->head.device->threads;
 }
 
-/* Of a bucket that is ready: sums this rank's share and enqueues the update by it, piece by piece. */
-static tr_status update_share(struct all_reduce *self, const struct bucket *bucket)
+/* Of a bucket that is ready: sums this rank's shard and enqueues the update by it, piece by piece. */
+static tr_status update_shard(struct all_reduce *self, const struct bucket *bucket)
 {
     tr_strategy *strategy = &self->head;
-    const int64_t *share = bucket->share + strategy->rank;
+    const int64_t *shard = bucket->shard + strategy->rank;
     int64_t piece = piece_of(self, bucket);
-    for (int64_t begin = share[0], end; begin < share[1]; begin = end) {
-        end = share[1] - begin < piece ? share[1] : begin + piece;
+    for (int64_t begin = shard[0], end; begin < shard[1]; begin = end) {
+        end = shard[1] - begin < piece ? shard[1] : begin + piece;
         int64_t from = bucket->begin + begin, to = bucket->begin + end;
         float *sum = self->gradient.host + from;
         if (bucket->factor)
@@ -259,10 +259,10 @@ static tr_status update_share(struct all_reduce *self, const struct bucket *buck
         TR_TRY(tr_staging_to_device(&self->gradient, from, to));
         TR_TRY(tr_driver_update(strategy, self->gradient.data + from, from, to));
     }
-    /* Our share has been read by the others of the host, and theirs will be read by us. */
+    /* Our shard has been read by the others of the host, and theirs will be read by us. */
     if (self->parameters && tr_comm_local_size(strategy->comm) > 1)
         tr_program_moved(bucket->end - bucket->begin, bucket->end - bucket->begin);
-    return tr_staging_to_host_beside(self->values, bucket->begin + share[0], bucket->begin + share[1]);
+    return tr_staging_to_host_beside(self->values, bucket->begin + shard[0], bucket->begin + shard[1]);
 }
 
 /* The same of the next bucket; behind the last one it is asked how that went. */
@@ -270,7 +270,7 @@ static tr_status update(struct all_reduce *self)
 {
     struct bucket *bucket = &self->bucket[self->updated++];
     if (self->head.spoilt) return TR_OK;
-    TR_TRY(update_share(self, bucket));
+    TR_TRY(update_shard(self, bucket));
     if (self->updated == self->buckets) TR_TRY(tr_driver_ask(&self->head));
     return tr_device_record(self->head.holder, &bucket->updated);
 }
@@ -292,7 +292,7 @@ static tr_status give(struct all_reduce *self, bool waits)
     return TR_OK;
 }
 
-/* Whether this rank may update its share. */
+/* Whether this rank may update its shard. */
 static bool is_ready(const struct all_reduce *self, struct bucket *bucket)
 {
     return tr_comm_is_done(self->head.comm, &bucket->rows) &&
@@ -403,8 +403,8 @@ tr_status all_reduce_join(struct all_reduce *self, const struct tr_staging *aren
     for (int i = 0; i < self->buckets; i++) {
         struct bucket *bucket = &self->bucket[i];
         for (int r = 0; r <= strategy->size; r++)
-            self->share_bytes[r] = bucket->share[r] * (int64_t)sizeof(float);
-        TR_TRY(tr_comm_all_gather(strategy->comm, arena->host + bucket->begin, self->share_bytes, window,
+            self->shard_bytes[r] = bucket->shard[r] * (int64_t)sizeof(float);
+        TR_TRY(tr_comm_all_gather(strategy->comm, arena->host + bucket->begin, self->shard_bytes, window,
                                   name, &bucket->ticket));
     }
     TR_TRY(wait_for_buckets(self));

@@ -1,10 +1,10 @@
 /* Copies of state with other ranks, so that the others can go on without one that died, where ranks do not
  * share memory.
  *
- * Of moments and averages each rank has its share alone. After every step, before anybody is told that the
- * step is done, each rank sends its share of these to its neighbour, a rank of another host if there is one,
+ * Of moments and averages each rank has its shard alone. After every step, before anybody is told that the
+ * step is done, each rank sends its shard of these to its neighbour, a rank of another host if there is one,
  * and keeps a copy of the parameters, which all ranks have. When a rank has died, what the neighbour has
- * takes the place of its share.
+ * takes the place of its shard.
  *
  * Invariant: ranks are at most a step apart, so there are two sets of copies, one for even numbers of steps
  * and one for odd ones. Whoever has heard that a step is done, has heard it from ranks whose copies of it are
@@ -23,12 +23,12 @@
 struct copy_set {
     int64_t step;
     float *parameters; /* [floats of an arena] */
-    float *own;        /* of each state arena, this rank's share, packed */
+    float *own;        /* of each state arena, this rank's shard, packed */
     float **kept;      /* [wards] likewise */
 };
 
 struct all_reduce_copies {
-    int neighbour; /* of this rank's share; -1: there is no other rank */
+    int neighbour; /* of this rank's shard; -1: there is no other rank */
     int wards, *ward;
     tr_ticket **coming; /* [wards] */
     tr_ticket *going;
@@ -46,12 +46,12 @@ static int64_t arenas_of(const struct all_reduce *self)
     return tr_variables_arenas(&self->head.job->optimizer) - 1;
 }
 
-/* Floats of a rank's share, in all these arenas. */
-static int64_t share_of(const struct all_reduce *self, int rank)
+/* Floats of a rank's shard, in all these arenas. */
+static int64_t shard_of(const struct all_reduce *self, int rank)
 {
     int64_t floats = 0;
     for (int i = 0; i < self->buckets; i++)
-        floats += self->bucket[i].share[rank + 1] - self->bucket[i].share[rank];
+        floats += self->bucket[i].shard[rank + 1] - self->bucket[i].shard[rank];
     return floats * arenas_of(self);
 }
 
@@ -69,14 +69,14 @@ static int neighbour_of(const tr_comm *comm, int rank)
 static tr_status make_set(struct all_reduce *self, struct copy_set *set)
 {
     const struct all_reduce_copies *copies = self->copies;
-    size_t bytes = (size_t)(floats_of(self) + share_of(self, self->head.rank)) * sizeof(float);
+    size_t bytes = (size_t)(floats_of(self) + shard_of(self, self->head.rank)) * sizeof(float);
     set->step = -1;
     set->parameters = tr_alloc_aligned((size_t)floats_of(self), sizeof(float));
-    set->own = tr_alloc_aligned((size_t)share_of(self, self->head.rank) + 1, sizeof(float));
+    set->own = tr_alloc_aligned((size_t)shard_of(self, self->head.rank) + 1, sizeof(float));
     set->kept = tr_alloc_zero((size_t)copies->wards + 1, sizeof *set->kept);
     if (!set->parameters || !set->own || !set->kept) return TR_ENOMEM;
     for (int i = 0; i < copies->wards; i++) {
-        int64_t floats = share_of(self, copies->ward[i]);
+        int64_t floats = shard_of(self, copies->ward[i]);
         set->kept[i] = tr_alloc_aligned((size_t)floats + 1, sizeof(float));
         if (!set->kept[i]) return TR_ENOMEM;
         bytes += (size_t)floats * sizeof(float);
@@ -124,15 +124,15 @@ void all_reduce_release_copies(struct all_reduce *self)
 
 /* ---- taking ---- */
 
-/* Copies a rank's share of an arena to or from a packed one, and returns where that ends. */
-static float *move_share(const struct all_reduce *self, int rank, float *arena, float *packed, bool packs)
+/* Copies a rank's shard of an arena to or from a packed one, and returns where that ends. */
+static float *move_shard(const struct all_reduce *self, int rank, float *arena, float *packed, bool packs)
 {
     for (int i = 0; i < self->buckets; i++) {
-        const int64_t *share = self->bucket[i].share + rank;
-        size_t bytes = (size_t)(share[1] - share[0]) * sizeof *packed;
-        float *at = arena + self->bucket[i].begin + share[0];
+        const int64_t *shard = self->bucket[i].shard + rank;
+        size_t bytes = (size_t)(shard[1] - shard[0]) * sizeof *packed;
+        float *at = arena + self->bucket[i].begin + shard[0];
         if (bytes > 0) memcpy(packs ? packed : at, packs ? at : packed, bytes);
-        packed += share[1] - share[0];
+        packed += shard[1] - shard[0];
     }
     return packed;
 }
@@ -148,7 +148,7 @@ static tr_status pack_own(struct all_reduce *self, float *to)
         for (int k = 0; k < strategy->update_count; k++)
             TR_TRY(tr_staging_to_host(arena, strategy->updates[k].begin, strategy->updates[k].end));
         TR_TRY(tr_device_wait(strategy->holder));
-        to = move_share(self, strategy->rank, arena->host, to, true);
+        to = move_shard(self, strategy->rank, arena->host, to, true);
     }
     return TR_OK;
 }
@@ -158,11 +158,11 @@ static tr_status exchange(struct all_reduce *self, struct copy_set *set)
     struct all_reduce_copies *copies = self->copies;
     tr_comm *comm = self->head.comm;
     for (int i = 0; i < copies->wards; i++) {
-        size_t bytes = (size_t)share_of(self, copies->ward[i]) * sizeof(float);
+        size_t bytes = (size_t)shard_of(self, copies->ward[i]) * sizeof(float);
         TR_TRY(tr_comm_receive(comm, copies->ward[i], TAG_COPY, set->kept[i], bytes, "copy of state",
                                &copies->coming[i]));
     }
-    size_t bytes = (size_t)share_of(self, self->head.rank) * sizeof(float);
+    size_t bytes = (size_t)shard_of(self, self->head.rank) * sizeof(float);
     TR_TRY(tr_comm_send(comm, copies->neighbour, TAG_COPY, set->own, bytes, "copy of state", &copies->going));
     for (int i = 0; i < copies->wards; i++) TR_TRY(tr_comm_wait(comm, &copies->coming[i]));
     return tr_comm_wait(comm, &copies->going);
@@ -193,7 +193,7 @@ static int find(const tr_comm *comm, int number)
     return -1;
 }
 
-/* What a rank of before has of the share of `rank`. */
+/* What a rank of before has of the shard of `rank`. */
 static float *share_in(const struct all_reduce *other, const struct copy_set *set, int rank)
 {
     const struct all_reduce_copies *copies = other->copies;
@@ -203,13 +203,13 @@ static float *share_in(const struct all_reduce *other, const struct copy_set *se
     return NULL;
 }
 
-/* Brings a share of before to all, at `share`. *arriving: it failed on the way, and more may come there. */
+/* Brings a shard of before to all, at `shard`. *arriving: it failed on the way, and more may come there. */
 static tr_status bring(struct all_reduce *self, const struct all_reduce *other, const struct copy_set *set,
-                       int rank, float *share, bool *arriving)
+                       int rank, float *shard, bool *arriving)
 {
     const tr_comm *before = other->head.comm;
     int neighbour = neighbour_of(before, rank), from = find(self->head.comm, tr_comm_number(before, rank));
-    size_t bytes = (size_t)share_of(other, rank) * sizeof *share;
+    size_t bytes = (size_t)shard_of(other, rank) * sizeof *shard;
     tr_ticket *ticket = NULL;
     if (from < 0) from = find(self->head.comm, tr_comm_number(before, neighbour));
     if (from < 0)
@@ -217,8 +217,8 @@ static tr_status bring(struct all_reduce *self, const struct all_reduce *other, 
                        "rank %d and rank %d, which had the copy of its moments, both died; restart the job "
                        "from its last checkpoint",
                        tr_comm_number(before, rank), tr_comm_number(before, neighbour));
-    if (from == self->head.rank) memcpy(share, share_in(other, set, rank), bytes);
-    tr_status status = tr_comm_broadcast(self->head.comm, from, share, bytes, "copy of state", &ticket);
+    if (from == self->head.rank) memcpy(shard, share_in(other, set, rank), bytes);
+    tr_status status = tr_comm_broadcast(self->head.comm, from, shard, bytes, "copy of state", &ticket);
     status = tr_strategy_wait(&self->head, status, ticket);
     *arriving = status != TR_OK;
     return status;
@@ -243,13 +243,13 @@ static tr_status check_same(const struct all_reduce *self, const struct all_redu
 
 /* `arenas`: the state arenas whole, one after the other. */
 static tr_status bring_all(struct all_reduce *self, const struct all_reduce *other,
-                           const struct copy_set *set, float *arenas, float *share, bool *arriving)
+                           const struct copy_set *set, float *arenas, float *shard, bool *arriving)
 {
     for (int r = 0; r < other->head.size; r++) {
-        float *packed = share;
-        TR_TRY(bring(self, other, set, r, share, arriving));
+        float *packed = shard;
+        TR_TRY(bring(self, other, set, r, shard, arriving));
         for (int64_t i = 0; i < arenas_of(other); i++)
-            packed = move_share(other, r, arenas + i * floats_of(other), packed, false);
+            packed = move_shard(other, r, arenas + i * floats_of(other), packed, false);
     }
     return TR_OK;
 }
@@ -274,12 +274,12 @@ tr_status all_reduce_inherit_copies(struct all_reduce *self, const struct all_re
     bool arriving = false;
     TR_TRY(check_same(self, other, set, step));
     for (int r = 0; r < other->head.size; r++)
-        if (share_of(other, r) > most) most = share_of(other, r);
+        if (shard_of(other, r) > most) most = shard_of(other, r);
     float *arenas = tr_alloc_zero((size_t)(arenas_of(other) * floats_of(other)) + 1, sizeof *arenas),
-          *share = tr_alloc_aligned((size_t)most + 1, sizeof *share);
-    tr_status status = arenas && share ? bring_all(self, other, set, arenas, share, &arriving) : TR_ENOMEM;
+          *shard = tr_alloc_aligned((size_t)most + 1, sizeof *shard);
+    tr_status status = arenas && shard ? bring_all(self, other, set, arenas, shard, &arriving) : TR_ENOMEM;
     if (status == TR_OK) status = load(self, set, arenas);
     tr_free(arenas);
-    if (!arriving) tr_free(share);
+    if (!arriving) tr_free(shard);
     return status;
 }

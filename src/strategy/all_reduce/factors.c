@@ -3,7 +3,7 @@
  * The gradient of a dense layer's weights is x^T dy over the rows of the batch. Where the weights are many
  * and the rows few, ranks rather show each other x and dy, the sufficient factors (Xie et al. 2016,
  * "Lighter-Communication Distributed Machine Learning via Sufficient Factor Broadcasting"), than gradients of
- * the size of the weights: each then forms its share of the inputs over the rows of all, and nothing is
+ * the size of the weights: each then forms its shard of the inputs over the rows of all, and nothing is
  * added.
  *
  * Each host has one copy of the rows of all ranks, in a window: for each factor the ranks' blocks one behind
@@ -185,7 +185,7 @@ static tr_status check_window(const struct all_reduce *self)
 {
     int holder = tr_comm_local(self->head.comm, 0);
     size_t bytes, needed = (size_t)copy_floats(self) * sizeof(float);
-    tr_window_part(self->factors.window, holder, &bytes);
+    tr_window_segment(self->factors.window, holder, &bytes);
     if (bytes >= needed) return TR_OK;
     return tr_fail(TR_EMISMATCH,
                    "rank %d shares %zu bytes for factors, %zu are needed; all ranks must run the same "
@@ -252,7 +252,7 @@ void all_reduce_release_factors(struct all_reduce *self)
 
 static float *copy_of(const struct all_reduce *self, const struct factor *factor)
 {
-    float *copy = tr_window_part(self->factors.window, tr_comm_local(self->head.comm, 0), NULL);
+    float *copy = tr_window_segment(self->factors.window, tr_comm_local(self->head.comm, 0), NULL);
     return copy + factor->before;
 }
 
@@ -324,7 +324,7 @@ tr_status all_reduce_form(const struct bucket *bucket, int64_t begin, int64_t en
     int64_t first = begin / factor->out, inputs = (end - begin) / factor->out;
     int32_t microbatches = (int32_t)self->head.job->train.microbatches, whole[2] = {0, microbatches};
     assert(begin % factor->out == 0 && end % factor->out == 0);
-    if (begin == bucket->share[self->head.rank])
+    if (begin == bucket->shard[self->head.rank])
         collect(self, factor, factor->in, factor->out, 0, factor->out, factors->dy);
     collect(self, factor, 0, factor->in, first, inputs, factors->x);
     struct tr_op_dense_backward_weights op = {

@@ -2,7 +2,7 @@
  * dense weights as a whole: it is formed where backward has its factors, x and dy, and updates its weights
  * while it is in the cache. That saves memory of the size of the weights, and two ways through it in each
  * step. Many weights are updated piece by piece, in memory for one piece; fewer by one operation, tile by
- * tile, unless the device lacks it or updates are watched.
+ * tile, unless the device lacks it or updates are observed.
  *
  * Invariants: a piece is the gradient of some inputs over all microbatches of the step, so its bits are those
  * of the whole; the weights of a layer are not read any more when its backward is done. The loss is known

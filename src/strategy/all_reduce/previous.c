@@ -2,12 +2,13 @@
  *
  * Parameters, moments and averages of all ranks are in memory that the host's processes share, which stays
  * when one of them dies. But it may die in the middle of an update, and others may have updated what it has
- * not. So before a rank updates a range, it copies what is there to a second set of arenas, and then notes
- * the range for the step. Whoever finds the note of a step can put back what was before its updates.
+ * not. So before a rank updates a range, it copies what is there to a second set of arenas, and then records
+ * the range for the step. Whoever finds the undo record of a step can put back what was before its updates.
  *
- * Invariant: a rank changes only what its note of the step has, and a note has only what was copied whole.
- * Nobody begins to update in a step before all ranks have ended the updates of the one before, since updates
- * wait for the loss of all; so at any time there is one step at most of which updates may be incomplete.
+ * Invariant: a rank changes only what its undo record of the step has, and that has only what was copied
+ * whole. Nobody begins to update in a step before all ranks have ended the updates of the one before, since
+ * updates wait for the loss of all; so at any time there is one step at most of which updates may be
+ * incomplete.
  */
 #include "strategy/all_reduce/all_reduce.h"
 
@@ -22,7 +23,7 @@ struct range {
 };
 
 /* What a rank has updated in a step, or is about to. */
-struct note {
+struct undo {
     _Alignas(TR_CACHE_LINE) atomic_llong step; /* counted from 1; 0: none yet */
     atomic_llong count;                        /* ranges */
     struct range range[];                      /* [buckets + 1]: updates go on within a bucket */
@@ -38,9 +39,9 @@ static int64_t floats_of(const struct all_reduce *self)
     return self->head.job->model->arena_floats;
 }
 
-static size_t note_bytes(const struct all_reduce *self)
+static size_t undo_bytes(const struct all_reduce *self)
 {
-    size_t bytes = sizeof(struct note) + ((size_t)self->buckets + 1) * sizeof(struct range);
+    size_t bytes = sizeof(struct undo) + ((size_t)self->buckets + 1) * sizeof(struct range);
     return (bytes + TR_CACHE_LINE - 1) / TR_CACHE_LINE * TR_CACHE_LINE;
 }
 
@@ -52,19 +53,19 @@ static size_t arena_bytes(const struct all_reduce *self)
 
 static void *memory_of(const struct all_reduce *self, tr_window *window)
 {
-    return tr_window_part(window, tr_comm_local(self->head.comm, 0), NULL);
+    return tr_window_segment(window, tr_comm_local(self->head.comm, 0), NULL);
 }
 
-static struct note *note_of(const struct all_reduce *self, int rank)
+static struct undo *undo_of(const struct all_reduce *self, int rank)
 {
     char *notes = (char *)memory_of(self, self->previous) + arena_bytes(self);
-    return (struct note *)(void *)(notes + (size_t)rank * note_bytes(self));
+    return (struct undo *)(void *)(notes + (size_t)rank * undo_bytes(self));
 }
 
 tr_status all_reduce_make_previous(struct all_reduce *self)
 {
     tr_strategy *strategy = &self->head;
-    size_t bytes = arena_bytes(self) + (size_t)strategy->size * note_bytes(self);
+    size_t bytes = arena_bytes(self) + (size_t)strategy->size * undo_bytes(self);
     TR_TRY(tr_strategy_window(strategy->comm, tr_comm_local_rank(strategy->comm) == 0 ? bytes : 0,
                               &self->previous));
     if (!self->previous)
@@ -86,48 +87,48 @@ static void copy(const struct all_reduce *self, const float *from, float *to, in
 static tr_status keep(void *user, const float *gradient, int64_t begin, int64_t end)
 {
     struct all_reduce *self = user;
-    struct note *note = note_of(self, self->head.rank);
-    long long step = self->step + 1, count = atomic_load(&note->count);
+    struct undo *undo = undo_of(self, self->head.rank);
+    long long step = self->step + 1, count = atomic_load(&undo->count);
     (void)gradient;
     if (begin == end) return TR_OK;
-    if (atomic_load(&note->step) != step) {
+    if (atomic_load(&undo->step) != step) {
         count = 0;
-        atomic_store(&note->count, 0);
-        atomic_store(&note->step, step);
+        atomic_store(&undo->count, 0);
+        atomic_store(&undo->step, step);
     }
     copy(self, memory_of(self, self->parameters), memory_of(self, self->previous), begin, end);
-    struct range *last = count > 0 ? &note->range[count - 1] : NULL;
+    struct range *last = count > 0 ? &undo->range[count - 1] : NULL;
     if (last && atomic_load(&last->end) == begin) {
         atomic_store(&last->end, end);
         return TR_OK;
     }
     if (count > self->buckets)
         return tr_fail(TR_EMISMATCH, "a step has more updates than buckets (%d)", self->buckets);
-    atomic_store(&note->range[count].begin, begin);
-    atomic_store(&note->range[count].end, end);
-    atomic_store(&note->count, count + 1);
+    atomic_store(&undo->range[count].begin, begin);
+    atomic_store(&undo->range[count].end, end);
+    atomic_store(&undo->count, count + 1);
     return TR_OK;
 }
 
 void all_reduce_keep_previous(struct all_reduce *self)
 {
-    tr_strategy_watch(&self->head, TR_WATCHER_KEEPER,
-                      (struct tr_strategy_watch){.update = keep, .user = self});
+    tr_strategy_observe(&self->head, TR_OBSERVER_KEEPER,
+                        (struct tr_strategy_observer){.update = keep, .user = self});
 }
 
 /* Puts back what a rank updated in a step. */
 static tr_status put_back(struct all_reduce *self, int rank, int64_t step)
 {
-    struct note *note = note_of(self, rank);
-    long long count = atomic_load(&note->count);
-    if (atomic_load(&note->step) != step + 1) return TR_OK;
+    struct undo *undo = undo_of(self, rank);
+    long long count = atomic_load(&undo->count);
+    if (atomic_load(&undo->step) != step + 1) return TR_OK;
     if (count < 0 || count > self->buckets + 1)
-        return tr_fail(TR_EMISMATCH, "rank %d has noted %lld updates of %d buckets", rank, count,
+        return tr_fail(TR_EMISMATCH, "rank %d has recorded %lld updates of %d buckets", rank, count,
                        self->buckets);
     for (long long i = 0; i < count; i++) {
-        int64_t begin = atomic_load(&note->range[i].begin), end = atomic_load(&note->range[i].end);
+        int64_t begin = atomic_load(&undo->range[i].begin), end = atomic_load(&undo->range[i].end);
         if (begin < 0 || begin > end || end > floats_of(self))
-            return tr_fail(TR_EMISMATCH, "rank %d has noted an update of what is not there", rank);
+            return tr_fail(TR_EMISMATCH, "rank %d has recorded an update of what is not there", rank);
         copy(self, memory_of(self, self->previous), memory_of(self, self->parameters), begin, end);
     }
     return TR_OK;

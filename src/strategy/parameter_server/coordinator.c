@@ -186,7 +186,7 @@ static tr_status hear_report(struct ps *self, const struct ps_report *report)
     switch ((enum ps_report_kind)report->kind) {
     case PS_HAVE:
         if (report->worker < 0 || report->worker >= self->workers) break;
-        self->server->seat[report->worker].haves++;
+        self->server->peer[report->worker].haves++;
         return TR_OK;
     case PS_MEASURED:
         coordinator->measured++;
@@ -222,8 +222,8 @@ static tr_status send_statistics(struct ps *self)
     struct ps_coordinator *coordinator = server->coordinator;
     struct tr_rank_statistics *rank = coordinator->rank;
     for (int w = 0; w < self->workers; w++) {
-        rank[w] = server->seat[w].done;
-        rank[w].contributions = server->seat[w].applied;
+        rank[w] = server->peer[w].done;
+        rank[w].contributions = server->peer[w].applied;
     }
     ps_own_statistics(self, &rank[self->workers]);
     for (int s = 1; s < self->servers; s++) rank[ps_server_rank(self, s)] = coordinator->colleague[s].done;
@@ -251,11 +251,11 @@ static tr_status send_state(struct ps *self)
 
 tr_status ps_coordinator_hear(struct ps *self, int worker)
 {
-    struct ps_seat *seat = &self->server->seat[worker];
+    struct ps_peer *peer = &self->server->peer[worker];
     struct ps_coordinator *coordinator = self->server->coordinator;
-    coordinator->news.request |= seat->up.request;
-    seat->done = seat->up.done;
-    switch ((enum ps_up_kind)seat->up.kind) {
+    coordinator->news.request |= peer->up.request;
+    peer->done = peer->up.done;
+    switch ((enum ps_up_kind)peer->up.kind) {
     case PS_ASK:
         ps_schedule_ask(coordinator->schedule, worker);
         if (worker == 0) coordinator->root_asks = true;
@@ -271,8 +271,8 @@ tr_status ps_coordinator_hear(struct ps *self, int worker)
         return TR_OK;
     case PS_PUSH:
         if (!ps_schedule_works(coordinator->schedule, worker)) break;
-        seat->pushed = seat->up;
-        seat->haves++;
+        peer->pushed = peer->up;
+        peer->haves++;
         return TR_OK;
     case PS_DRAIN:
         coordinator->settling = true;
@@ -281,7 +281,7 @@ tr_status ps_coordinator_hear(struct ps *self, int worker)
         return send_state(self);
     case PS_EVALUATE:
         coordinator->root_evaluates = true;
-        return ps_coordinator_begin_evaluation(self, &seat->up.evaluation);
+        return ps_coordinator_begin_evaluation(self, &peer->up.evaluation);
     case PS_EVALUATED:
         return ps_coordinator_hear_evaluated(self, worker);
     case PS_STATISTICS:
@@ -290,7 +290,7 @@ tr_status ps_coordinator_hear(struct ps *self, int worker)
         coordinator->ending = true;
         return TR_OK;
     }
-    return tr_fail(TR_EMISMATCH, "worker %d says something out of turn (%d)", worker, seat->up.kind);
+    return tr_fail(TR_EMISMATCH, "worker %d says something out of turn (%d)", worker, peer->up.kind);
 }
 
 /* ---- a turn ---- */
@@ -301,7 +301,7 @@ tr_status ps_coordinator_turn(struct ps *self, int32_t request, bool *quiet)
     coordinator->news.request |= request;
     TR_TRY(ps_coordinator_hear_servers(self, quiet));
     for (int w = 0; w < self->workers; w++)
-        if (self->server->seat[w].haves == self->servers) TR_TRY(ps_coordinator_take(self, w));
+        if (self->server->peer[w].haves == self->servers) TR_TRY(ps_coordinator_take(self, w));
     TR_TRY(ps_coordinator_look_after(self));
     TR_TRY(grant(self));
     TR_TRY(ps_coordinator_evaluate(self));

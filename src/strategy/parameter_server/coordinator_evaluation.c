@@ -11,7 +11,7 @@ tr_status ps_coordinator_begin_evaluation(struct ps *self, const struct tr_share
                        (long long)evaluation->count, (long long)evaluation->piece);
     ps_assignment_destroy(&coordinator->assignment);
     coordinator->evaluation = *evaluation;
-    for (int w = 0; w < self->workers; w++) self->server->seat[w].shown = false;
+    for (int w = 0; w < self->workers; w++) self->server->peer[w].shown = false;
     return ps_assignment_create(self->workers, (evaluation->count - 1) / evaluation->piece + 1,
                                 &coordinator->assignment);
 }
@@ -20,17 +20,17 @@ tr_status ps_coordinator_begin_evaluation(struct ps *self, const struct tr_share
 static tr_status give_piece(struct ps *self, int worker)
 {
     struct ps_coordinator *coordinator = self->server->coordinator;
-    struct ps_seat *seat = &self->server->seat[worker];
+    struct ps_peer *peer = &self->server->peer[worker];
     struct ps_command order = {.kind = PS_SHOW, .worker = worker, .give = -1};
     struct ps_down text = {
         .kind = PS_PIECE,
         .number = ps_assignment_draw(coordinator->assignment, worker),
-        .fresh = worker > 0 && !seat->shown,
+        .fresh = worker > 0 && !peer->shown,
         .evaluation = coordinator->evaluation,
     };
     struct ps_report result;
     if (text.fresh) TR_TRY(ps_coordinator_command(self, &order, &result));
-    seat->shown = true;
+    peer->shown = true;
     return ps_coordinator_tell(self, worker, &text, "piece of an evaluation");
 }
 

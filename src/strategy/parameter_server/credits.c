@@ -7,7 +7,7 @@
 
 enum standing { AWAY, WAITS, HAS };
 
-struct place {
+struct claim {
     enum standing standing;
     int64_t turn; /* when it asked */
 };
@@ -15,12 +15,12 @@ struct place {
 struct ps_credits {
     int workers, free;
     int64_t turns;
-    struct place place[]; /* [workers] */
+    struct claim claim[]; /* [workers] */
 };
 
 tr_status ps_credits_create(int workers, int count, ps_credits **out)
 {
-    ps_credits *credits = tr_alloc_zero(1, sizeof *credits + (size_t)workers * sizeof credits->place[0]);
+    ps_credits *credits = tr_alloc_zero(1, sizeof *credits + (size_t)workers * sizeof credits->claim[0]);
     *out = credits;
     if (!credits) return TR_ENOMEM;
     credits->workers = workers;
@@ -41,20 +41,20 @@ int ps_credits_free(const ps_credits *credits)
 
 bool ps_credits_has(const ps_credits *credits, int worker)
 {
-    return credits->place[worker].standing == HAS;
+    return credits->claim[worker].standing == HAS;
 }
 
 void ps_credits_take(ps_credits *credits, int worker)
 {
-    assert(credits->place[worker].standing == AWAY && credits->free > 0);
-    credits->place[worker].standing = HAS;
+    assert(credits->claim[worker].standing == AWAY && credits->free > 0);
+    credits->claim[worker].standing = HAS;
     credits->free--;
 }
 
 void ps_credits_ask(ps_credits *credits, int worker)
 {
-    assert(credits->place[worker].standing == AWAY);
-    credits->place[worker] = (struct place){WAITS, credits->turns++};
+    assert(credits->claim[worker].standing == AWAY);
+    credits->claim[worker] = (struct claim){WAITS, credits->turns++};
 }
 
 bool ps_credits_next(ps_credits *credits, int *worker)
@@ -62,11 +62,11 @@ bool ps_credits_next(ps_credits *credits, int *worker)
     int first = -1;
     if (credits->free == 0) return false;
     for (int w = 0; w < credits->workers; w++) {
-        const struct place *place = &credits->place[w];
-        if (place->standing == WAITS && (first < 0 || place->turn < credits->place[first].turn)) first = w;
+        const struct claim *claim = &credits->claim[w];
+        if (claim->standing == WAITS && (first < 0 || claim->turn < credits->claim[first].turn)) first = w;
     }
     if (first < 0) return false;
-    credits->place[first].standing = HAS;
+    credits->claim[first].standing = HAS;
     credits->free--;
     *worker = first;
     return true;
@@ -74,6 +74,6 @@ bool ps_credits_next(ps_credits *credits, int *worker)
 
 void ps_credits_leave(ps_credits *credits, int worker)
 {
-    credits->free += credits->place[worker].standing == HAS;
-    credits->place[worker].standing = AWAY;
+    credits->free += credits->claim[worker].standing == HAS;
+    credits->claim[worker].standing = AWAY;
 }

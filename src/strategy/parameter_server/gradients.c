@@ -66,7 +66,7 @@ static void count_staleness(struct ps_coordinator *coordinator, int64_t missed)
 static tr_status use(struct ps *self, int worker, const struct ps_taken *taken, int *give)
 {
     struct ps_coordinator *coordinator = self->server->coordinator;
-    const struct ps_up *push = &self->server->seat[worker].pushed;
+    const struct ps_up *push = &self->server->peer[worker].pushed;
     struct ps_command order = {.worker = worker, .give = -1, .first = taken->first, .factor = 1};
     struct ps_report result;
     if (self->parts > 1) {
@@ -122,9 +122,9 @@ static tr_status release(struct ps *self, int worker)
 tr_status ps_coordinator_take(struct ps *self, int worker)
 {
     struct ps_coordinator *coordinator = self->server->coordinator;
-    struct ps_seat *seat = &self->server->seat[worker];
+    struct ps_peer *peer = &self->server->peer[worker];
     struct ps_taken taken = ps_schedule_take(coordinator->schedule, worker);
-    seat->haves = 0;
+    peer->haves = 0;
     if (worker == 0) coordinator->root_waits = true;
     /* The root asks again only if its gradient is not news yet and too few others might be left. */
     if (worker > 0 || (!taken.late && !taken.completes)) ps_schedule_ask(coordinator->schedule, worker);
@@ -133,8 +133,8 @@ tr_status ps_coordinator_take(struct ps *self, int worker)
     if (taken.late || coordinator->halted)
         return release(self, worker); /* what was bad stays the last step */
     count_staleness(coordinator, taken.missed);
-    seat->applied++;
-    note(self, &seat->pushed, &taken);
+    peer->applied++;
+    note(self, &peer->pushed, &taken);
     ps_coordinator_recall_root(coordinator);
     /* Whoever may begin with the new parameters gets them in the pass that makes them. */
     struct ps_work work = {.worker = -1};

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#define GRAIN 16 /* floats: shares begin on cache lines */
+#define GRAIN 16 /* floats: shards begin on cache lines */
 /* Floats of a gradient that are sent at a time: enough for a message to cost little, few enough for most of
    the gradient to be away when backward ends. */
 #define PIECE (256 << 10)
@@ -39,7 +39,7 @@ static const struct tr_option options[] = {
      .fallback = "1",
      .least = 1,
      .most = TR_STRATEGY_RANKS - 1,
-     .help = "how many of the ranks, the last ones, hold the parameters and update them, an equal share "
+     .help = "how many of the ranks, the last ones, hold the parameters and update them, an equal shard "
              "each; all "
              "others are workers"},
     {.key = "staleness",
@@ -125,14 +125,14 @@ static tr_status check(const struct tr_job *job, const void *options_, int ranks
 
 /* ---- making ---- */
 
-static tr_status make_shares(struct ps *self)
+static tr_status make_shards(struct ps *self)
 {
     int64_t floats = self->head.job->model->arena_floats;
-    self->share = tr_alloc((size_t)self->servers + 1, sizeof *self->share);
+    self->shard = tr_alloc((size_t)self->servers + 1, sizeof *self->shard);
     self->essential = tr_alloc((size_t)self->servers + 1, sizeof *self->essential);
-    if (!self->share || !self->essential) return TR_ENOMEM;
+    if (!self->shard || !self->essential) return TR_ENOMEM;
     for (int s = 0; s <= self->servers; s++)
-        self->share[s] = tr_cut(floats / GRAIN, self->servers, s) * GRAIN;
+        self->shard[s] = tr_cut(floats / GRAIN, self->servers, s) * GRAIN;
     self->essential[0] = 0;
     for (int s = 0; s < self->servers; s++) self->essential[s + 1] = ps_server_rank(self, s);
     self->watch =
@@ -158,15 +158,15 @@ static tr_status find_distant(struct ps *self)
     return TR_OK;
 }
 
-/* The root gathers and saves all; other workers have parameters, and servers their shares of everything. */
+/* The root gathers and saves all; other workers have parameters, and servers their shards of everything. */
 static struct tr_variables_part part_of(const struct ps *self)
 {
     int64_t floats = self->head.job->model->arena_floats;
     int server = self->head.rank - self->workers;
     if (self->head.rank == 0) return (struct tr_variables_part){0, floats, 0, floats};
     if (server < 0) return (struct tr_variables_part){0, floats, 0, 0};
-    return (struct tr_variables_part){self->share[server], self->share[server + 1], self->share[server],
-                                      self->share[server + 1]};
+    return (struct tr_variables_part){self->shard[server], self->shard[server + 1], self->shard[server],
+                                      self->shard[server + 1]};
 }
 
 static tr_status create_asynchronous(struct ps *self)
@@ -175,7 +175,7 @@ static tr_status create_asynchronous(struct ps *self)
     bool works = self->head.rank < self->workers;
     struct tr_gradient_part whole = {.end = job->train.microbatches};
     self->parts = parts_of(ps_options_of(self), self->workers);
-    TR_TRY(make_shares(self));
+    TR_TRY(make_shards(self));
     whole.alone = self->parts > 1;
     self->slot_bytes = tr_gradient_slot_bytes(job, &whole);
     size_t bytes = self->slot_bytes + (size_t)job->model->arena_floats * sizeof(float);
@@ -220,7 +220,7 @@ static void destroy(tr_strategy *strategy)
     ps_worker_destroy(self);
     ps_server_destroy(self);
     tr_window_destroy(&self->memory);
-    tr_free(self->share);
+    tr_free(self->shard);
     tr_free(self->essential);
     tr_free(self->distant);
     tr_free(self->found);
@@ -245,9 +245,9 @@ static void placement(const tr_strategy *strategy, int rank, struct tr_placement
     else
         *out = (struct tr_placement){
             .role = "server",
-            .first_update = self->share[server],
-            .end_update = self->share[server + 1],
-            .updates = self->share[server + 1] - self->share[server],
+            .first_update = self->shard[server],
+            .end_update = self->shard[server + 1],
+            .updates = self->shard[server + 1] - self->shard[server],
         };
 }
 
@@ -261,24 +261,24 @@ bool ps_is_near(const struct ps *self, int rank)
 
 float *ps_gradient_of(const struct ps *self, int worker)
 {
-    return tr_window_part(self->memory, worker, NULL);
+    return tr_window_segment(self->memory, worker, NULL);
 }
 
 float *ps_parameters_of(const struct ps *self, int worker)
 {
-    char *part = tr_window_part(self->memory, worker, NULL);
+    char *part = tr_window_segment(self->memory, worker, NULL);
     return (float *)(void *)(part + self->slot_bytes);
 }
 
 int ps_pieces(const struct ps *self, int server)
 {
-    return (int)((self->share[server + 1] - self->share[server] + PIECE - 1) / PIECE);
+    return (int)((self->shard[server + 1] - self->shard[server] + PIECE - 1) / PIECE);
 }
 
 void ps_piece(const struct ps *self, int server, int piece, int64_t *begin, int64_t *end)
 {
-    *end = self->share[server + 1] - (int64_t)piece * PIECE;
-    *begin = *end - PIECE > self->share[server] ? *end - PIECE : self->share[server];
+    *end = self->shard[server + 1] - (int64_t)piece * PIECE;
+    *begin = *end - PIECE > self->shard[server] ? *end - PIECE : self->shard[server];
 }
 
 void ps_own_statistics(const struct ps *self, struct tr_rank_statistics *out)
@@ -294,7 +294,7 @@ void ps_own_statistics(const struct ps *self, struct tr_rank_statistics *out)
 
 /* ---- the run ---- */
 
-static tr_status meet(tr_strategy *strategy, int64_t step)
+static tr_status connect(tr_strategy *strategy, int64_t step)
 {
     struct ps *self = ps_of(strategy);
     self->first = self->count = step;
@@ -350,10 +350,10 @@ const struct tr_strategy_class tr_strategy_parameter_server = {
     .resolve = resolve,
     .create = create,
     .begin = begin,
-    .meet = meet,
+    .connect = connect,
     .cancel = cancel,
     .destroy = destroy,
-    .share = all_reduce_share,
+    .rebalance = all_reduce_rebalance,
     .division = &division,
     .asynchronous = &asynchronous,
 };
@@ -370,6 +370,6 @@ const struct tr_strategy_class ps_synchronous = {
     .begin = all_reduce_start,
     .destroy = ps_synchronous_destroy,
     .gradient = all_reduce_gradient,
-    .share = all_reduce_share,
+    .rebalance = all_reduce_rebalance,
     .division = &all_reduce_division,
 };

@@ -4,23 +4,23 @@
  *   synchronous.c       mode=sync, and a process alone: all-reduce in which servers alone update
  *   worker.c            a worker's part: asks for work, computes, pushes; the root's steps
  *   server.c            a server's part: hears workers, does what the coordinator commands
- *   seats.c             where a server receives gradients, and what it sends parameters from
+ *   peers.c             where a server receives gradients, and what it sends parameters from
  *   coordinator.c       the first server decides what happens, by the rules of schedule.c and credits.c
  *   gradients.c         what becomes of a gradient that has come
  *   shutdown.c          workers that are lost, and the end of the run
  *   evaluation.c        a worker's part in evaluations
  *   coordinator_evaluation.c   the coordinator hands these out, by the rules of assignment.c
- *   store.c             a server's share of the parameters
+ *   store.c             a server's shard of the parameters
  *   mail.c              small messages, and who is missing
  *
  * Ranks: the workers first, of which rank 0 is the root; then the servers, of which the first coordinates.
- * Every server holds a contiguous share of the parameters, and all apply the same updates in the same order,
+ * Every server holds a contiguous shard of the parameters, and all apply the same updates in the same order,
  * which the coordinator commands: so the parameters of a version are those of one moment on all servers.
  *
  * The life of a gradient. A worker asks the coordinator (UP); the coordinator draws a number for it
- * (schedule.h) and lets all servers give their shares (GIVE), which arrive where the worker computes; then it
+ * (schedule.h) and lets all servers give their shards (GIVE), which arrive where the worker computes; then it
  * says which work it is (DOWN). The worker computes and tells all servers (UP) that the gradient is there.
- * Each server that has its share tells the coordinator (HAVE). When all have it, the coordinator takes it or
+ * Each server that has its shard tells the coordinator (HAVE). When all have it, the coordinator takes it or
  * lets it go, commands what is to be added and updated, and hands out new work. A gradient that is not
  * everywhere yet when its worker is lost is forgotten everywhere: so an update is applied by all servers,
  * once, or by none.
@@ -33,7 +33,7 @@
  * A server has room for `credits` such gradients, and for as many copies of parameters on their way, however
  * many workers there are. A worker that is distant (far from some server) asks the coordinator for room once
  * it has its gradient (OFFER), and waits; who has room takes it for no longer than messages take, however
- * slow he computes. The coordinator has all servers keep room (EXPECT), tells the worker (GRANTED), and gives
+ * slow that is. The coordinator has all servers keep room (EXPECT), tells the worker (GRANTED), and gives
  * the room to the next one once the gradient was used or let go (RELEASE). Parameters are given to a distant
  * worker when there is room for a copy, which it takes until the worker has them (GOT). Where there is room
  * for all, it is kept from the hand-out on, and pieces leave, from the end of the arena on, as backward
@@ -179,7 +179,7 @@ struct ps_worker;
 struct ps {
     struct tr_strategy head;
     int workers, servers;
-    int64_t *share;    /* [servers + 1] floats of the arena */
+    int64_t *shard;    /* [servers + 1] floats of the arena */
     int parts;         /* gradients that make an update */
     bool *distant;     /* [workers]: far from some server */
     int distants;      /* how many are */
@@ -225,8 +225,8 @@ static inline bool ps_is_roomy(const struct ps *self)
 /* The gradient and the parameters of a worker that is near, arenas both. */
 float *ps_gradient_of(const struct ps *self, int worker);
 float *ps_parameters_of(const struct ps *self, int worker);
-/* Pieces of a gradient over the share of a server, and the bounds of one: they count from the end of the
-   share, which backward completes first. */
+/* Pieces of a gradient over the shard of a server, and the bounds of one: they count from the end of the
+   shard, which backward completes first. */
 int ps_pieces(const struct ps *self, int server);
 void ps_piece(const struct ps *self, int server, int piece, int64_t *begin, int64_t *end);
 /* What this rank did so far. */

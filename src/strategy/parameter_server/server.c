@@ -26,15 +26,15 @@ static tr_status make(struct ps *self)
 {
     struct ps_server *server = self->server;
     int index = ps_server_index(self);
-    server->begin = self->share[index];
-    server->end = self->share[index + 1];
-    size_t share = (size_t)(server->end - server->begin), staged = share * (size_t)count_arenas(self);
+    server->begin = self->shard[index];
+    server->end = self->shard[index + 1];
+    size_t shard = (size_t)(server->end - server->begin), staged = shard * (size_t)count_arenas(self);
     server->stage = tr_alloc_aligned(staged + 1, sizeof(float));
     if (!server->stage) return TR_ENOMEM;
     TR_TRY(ps_store_create(self->head.job, self->head.replicas->variables, server->begin, server->end,
                            self->parts > 1, &server->store));
-    self->head.memory += (staged + (self->parts > 1 ? share : 0)) * sizeof(float);
-    TR_TRY(ps_seats_create(self));
+    self->head.memory += (staged + (self->parts > 1 ? shard : 0)) * sizeof(float);
+    TR_TRY(ps_peers_create(self));
     return index == 0 ? ps_coordinator_create(self) : TR_OK;
 }
 
@@ -49,7 +49,7 @@ void ps_server_cancel(struct ps *self)
     struct ps_server *server = self->server;
     if (!server) return;
     tr_comm *comm = self->head.comm;
-    server->kept = ps_seats_cancel(self);
+    server->kept = ps_peers_cancel(self);
     bool staged = true;
     for (int i = 0; i < TR_ARENAS; i++) staged = tr_comm_cancel(comm, &server->staged[i]) && staged;
     if (!staged || server->stage_kept) server->stage = NULL;
@@ -64,7 +64,7 @@ void ps_server_destroy(struct ps *self)
     tr_free(server->stage);
     ps_store_destroy(&server->store);
     ps_coordinator_destroy(self);
-    ps_seats_destroy(self);
+    ps_peers_destroy(self);
     if (server->kept) tr_free(server);
     self->server = NULL;
 }
@@ -79,29 +79,29 @@ static tr_status say_given(struct ps *self, int worker)
     return ps_outbox_send(&self->outbox, worker, PS_TAG_DOWN, &given, sizeof given, "parameters are there");
 }
 
-/* The parameters are in the seat: off to the worker. */
+/* The parameters are in the peer's buffer: off to the worker. */
 static tr_status hand_over(struct ps *self, int worker)
 {
-    TR_TRY(ps_seat_send(self, worker));
+    TR_TRY(ps_peer_send(self, worker));
     return say_given(self, worker);
 }
 
 static tr_status give(struct ps *self, int worker)
 {
     struct ps_server *server = self->server;
-    TR_TRY(ps_seat_prepare(self, worker));
+    TR_TRY(ps_peer_prepare(self, worker));
     TR_TRY(
-        ps_store_copy(server->store, TR_ARENA_PARAMETERS, server->seat[worker].parameters + server->begin));
+        ps_store_copy(server->store, TR_ARENA_PARAMETERS, server->peer[worker].parameters + server->begin));
     return hand_over(self, worker);
 }
 
 static tr_status update(struct ps *self, const struct ps_command *command, struct ps_report *report)
 {
     struct ps_server *server = self->server;
-    struct ps_seat *given = command->give >= 0 ? &server->seat[command->give] : NULL;
+    struct ps_peer *given = command->give >= 0 ? &server->peer[command->give] : NULL;
     bool poisoned;
     tr_timeline_step(command->count);
-    if (given) TR_TRY(ps_seat_prepare(self, command->give));
+    if (given) TR_TRY(ps_peer_prepare(self, command->give));
     TR_TRY(ps_store_update(server->store, command->count, command->clip, given ? given->parameters : NULL,
                            &poisoned));
     self->count = command->count + 1;
@@ -113,7 +113,7 @@ static tr_status update(struct ps *self, const struct ps_command *command, struc
 static tr_status choose(struct ps_server *server, const struct ps_command *command)
 {
     if (command->worker < 0) return ps_store_choose_sum(server->store, command->factor);
-    return ps_store_choose(server->store, server->seat[command->worker].gradient);
+    return ps_store_choose(server->store, server->peer[command->worker].gradient);
 }
 
 /* What was sent from the stage has arrived: whoever was shown it has answered, or is lost. */
@@ -122,7 +122,7 @@ static tr_status clear_stage(struct ps *self)
     struct ps_server *server = self->server;
     size_t floats = (size_t)(server->end - server->begin) * (size_t)count_arenas(self);
     for (int w = 0; w < self->workers; w++)
-        if (server->seat[w].showing) TR_TRY(ps_watch_wait(&self->watch, &server->seat[w].showing));
+        if (server->peer[w].showing) TR_TRY(ps_watch_wait(&self->watch, &server->peer[w].showing));
     if (!server->stage_kept) return TR_OK;
     server->stage = tr_alloc_aligned(floats + 1, sizeof *server->stage);
     server->stage_kept = false;
@@ -132,16 +132,16 @@ static tr_status clear_stage(struct ps *self)
 static tr_status snapshot(struct ps *self)
 {
     struct ps_server *server = self->server;
-    int64_t share = server->end - server->begin;
+    int64_t shard = server->end - server->begin;
     TR_TRY(clear_stage(self));
     float *stage = server->stage;
     for (int i = 0; i < TR_ARENAS; i++) {
         if (!tr_variables_arena(self->head.replicas->variables, (enum tr_arena)i)) continue;
         if (server->staged[i]) TR_TRY(ps_watch_wait(&self->watch, &server->staged[i]));
         TR_TRY(ps_store_copy(server->store, (enum tr_arena)i, stage));
-        TR_TRY(tr_comm_send(self->head.comm, 0, PS_TAG_STATE + i, stage, (size_t)share * sizeof *stage,
+        TR_TRY(tr_comm_send(self->head.comm, 0, PS_TAG_STATE + i, stage, (size_t)shard * sizeof *stage,
                             tr_arena_names[i], &server->staged[i]));
-        stage += share;
+        stage += shard;
     }
     return TR_OK;
 }
@@ -152,16 +152,16 @@ static const float *evaluated(struct ps *self)
     const struct ps_server *server = self->server;
     const struct tr_model *model = self->head.job->model;
     const tr_variables *variables = self->head.replicas->variables;
-    int64_t share = server->end - server->begin;
+    int64_t shard = server->end - server->begin;
     if (!tr_variables_arena(variables, TR_ARENA_EMA)) return server->stage;
     float *average = server->stage;
     for (int i = 0; i < TR_ARENA_EMA; i++)
-        if (tr_variables_arena(variables, (enum tr_arena)i)) average += share;
+        if (tr_variables_arena(variables, (enum tr_arena)i)) average += shard;
     for (int i = 0; i < model->parameter_count; i++) {
         const struct tr_parameter *parameter = &model->parameters[i];
         int64_t from = parameter->offset - server->begin, to = from + parameter->count;
         if (from < 0) from = 0;
-        if (to > share) to = share;
+        if (to > shard) to = shard;
         if (parameter->kind != TR_PARAMETER_STATISTIC || from >= to) continue;
         memcpy(average + from, server->stage + from, (size_t)(to - from) * sizeof *average);
     }
@@ -171,19 +171,19 @@ static const float *evaluated(struct ps *self)
 static tr_status show(struct ps *self, int worker)
 {
     struct ps_server *server = self->server;
-    struct ps_seat *seat = &server->seat[worker];
+    struct ps_peer *peer = &server->peer[worker];
     size_t bytes = (size_t)(server->end - server->begin) * sizeof(float);
     for (int i = 0; i < TR_ARENAS; i++)
         if (server->staged[i]) TR_TRY(ps_watch_wait(&self->watch, &server->staged[i]));
     const float *values = evaluated(self);
-    if (seat->near) {
-        memcpy(seat->parameters + server->begin, values, bytes);
+    if (peer->near) {
+        memcpy(peer->parameters + server->begin, values, bytes);
         tr_program_moved(2 * (server->end - server->begin), server->end - server->begin);
         self->shared += (int64_t)bytes;
     } else {
-        if (seat->showing) TR_TRY(ps_watch_wait(&self->watch, &seat->showing));
+        if (peer->showing) TR_TRY(ps_watch_wait(&self->watch, &peer->showing));
         TR_TRY(tr_comm_send(self->head.comm, worker, PS_TAG_PARAMETERS, values, bytes, "parameters",
-                            &seat->showing));
+                            &peer->showing));
     }
     return say_given(self, worker);
 }
@@ -204,13 +204,13 @@ static bool makes_sense(const struct ps *self, const struct ps_command *command)
     bool any = command->kind == PS_MEASURE || command->kind == PS_UPDATE || command->kind == PS_SNAPSHOT ||
                command->kind == PS_FINISH; /* -1: the sum, or nobody */
     if (worker >= self->workers || give >= self->workers || (worker < 0 && !any)) return false;
-    return worker < 0 || !uses || self->server->seat[worker].gradient;
+    return worker < 0 || !uses || self->server->peer[worker].gradient;
 }
 
 tr_status ps_server_execute(struct ps *self, const struct ps_command *command, struct ps_report *report)
 {
     struct ps_server *server = self->server;
-    const struct ps_seat *seat = command->worker >= 0 ? &server->seat[command->worker] : NULL;
+    const struct ps_peer *peer = command->worker >= 0 ? &server->peer[command->worker] : NULL;
     if (!makes_sense(self, command))
         return tr_fail(TR_EMISMATCH, "a command of kind %d about worker %d of %d", command->kind,
                        command->worker, self->workers);
@@ -218,19 +218,19 @@ tr_status ps_server_execute(struct ps *self, const struct ps_command *command, s
     case PS_GIVE:
         return give(self, command->worker);
     case PS_EXPECT:
-        return ps_seat_expect(self, command->worker);
+        return ps_peer_expect(self, command->worker);
     case PS_RELEASE:
-        ps_seat_release(self, command->worker);
+        ps_peer_release(self, command->worker);
         return TR_OK;
     case PS_ADD:
-        if (seat->near) count_shared(self);
-        return ps_store_add(server->store, seat->gradient, command->factor, command->first);
+        if (peer->near) count_shared(self);
+        return ps_store_add(server->store, peer->gradient, command->factor, command->first);
     case PS_MEASURE:
         TR_TRY(choose(server, command));
         report->kind = PS_MEASURED;
         return ps_store_squares(server->store, &report->squares);
     case PS_UPDATE:
-        if (seat && seat->near) count_shared(self);
+        if (peer && peer->near) count_shared(self);
         if (!command->chosen) TR_TRY(choose(server, command));
         return update(self, command, report);
     case PS_SNAPSHOT:
@@ -238,8 +238,8 @@ tr_status ps_server_execute(struct ps *self, const struct ps_command *command, s
     case PS_SHOW:
         return show(self, command->worker);
     case PS_DROP:
-        server->seat[command->worker].gone = true;
-        ps_seat_forget(self, command->worker);
+        server->peer[command->worker].gone = true;
+        ps_peer_forget(self, command->worker);
         return TR_OK;
     case PS_FINISH:
         server->finished = true;
@@ -253,9 +253,9 @@ tr_status ps_server_execute(struct ps *self, const struct ps_command *command, s
 
 static tr_status listen_to_worker(struct ps *self, int worker)
 {
-    struct ps_seat *seat = &self->server->seat[worker];
-    return tr_comm_receive(self->head.comm, worker, PS_TAG_UP, &seat->up, sizeof seat->up, "word of a worker",
-                           &seat->heard);
+    struct ps_peer *peer = &self->server->peer[worker];
+    return tr_comm_receive(self->head.comm, worker, PS_TAG_UP, &peer->up, sizeof peer->up, "word of a worker",
+                           &peer->heard);
 }
 
 static tr_status listen_to_coordinator(struct ps *self)
@@ -278,23 +278,23 @@ static tr_status heard(struct ps *self, int worker)
     struct ps_report have = {.kind = PS_HAVE, .worker = worker};
     atomic_thread_fence(memory_order_seq_cst); /* what was written before the message is there */
     TR_TRY(self->server->coordinator ? ps_coordinator_hear(self, worker) : report(self, &have));
-    return self->server->seat[worker].gone ? TR_OK : listen_to_worker(self, worker);
+    return self->server->peer[worker].gone ? TR_OK : listen_to_worker(self, worker);
 }
 
 static tr_status hear_worker(struct ps *self, int worker, bool *quiet)
 {
-    struct ps_seat *seat = &self->server->seat[worker];
+    struct ps_peer *peer = &self->server->peer[worker];
     tr_comm *comm = self->head.comm;
-    if (seat->gone) return TR_OK;
-    if (!seat->pushes) {
-        if (!tr_comm_is_done(comm, &seat->heard)) return TR_OK;
+    if (peer->gone) return TR_OK;
+    if (!peer->pushes) {
+        if (!tr_comm_is_done(comm, &peer->heard)) return TR_OK;
         *quiet = false;
-        if (seat->up.kind != PS_PUSH || seat->near) return heard(self, worker);
-        seat->pushes = true;
+        if (peer->up.kind != PS_PUSH || peer->near) return heard(self, worker);
+        peer->pushes = true;
     }
-    if (!ps_seat_is_filled(self, worker)) return TR_OK;
+    if (!ps_peer_is_filled(self, worker)) return TR_OK;
     *quiet = false;
-    seat->pushes = false;
+    peer->pushes = false;
     return heard(self, worker);
 }
 

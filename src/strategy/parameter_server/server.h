@@ -13,7 +13,7 @@ struct ps_room {
 };
 
 /* A worker, as a server sees it. */
-struct ps_seat {
+struct ps_peer {
     struct ps_up up;    /* the last message, or the one that is awaited */
     tr_ticket *heard;   /* the message that is awaited */
     tr_ticket *showing; /* what is to be evaluated, if it is far, from the stage */
@@ -43,18 +43,18 @@ struct ps_coordinator;
 
 struct ps_server {
     ps_store *store;
-    int64_t begin, end;       /* its share */
-    struct ps_seat *seat;     /* [workers] */
+    int64_t begin, end;       /* its shard */
+    struct ps_peer *peer;     /* [workers] */
     struct ps_room *in, *out; /* [rooms] each, of workers that are far */
     int rooms;
-    float *stage;    /* a snapshot on its way: the share of each arena after another */
+    float *stage;    /* a snapshot on its way: the shard of each arena after another */
     bool stage_kept; /* a message that nobody could stop may still read it */
     tr_ticket *staged[TR_ARENAS];
     struct ps_command command; /* of others than the coordinator */
     tr_ticket *commanded;
     struct ps_coordinator *coordinator; /* of the first server */
     bool finished;
-    bool kept; /* in the end: nothing can arrive any more in this structure and the seats */
+    bool kept; /* in the end: nothing can arrive any more in this structure and the peers' buffers */
     int lost;  /* ranks, known at the end */
 };
 
@@ -67,24 +67,24 @@ static inline int ps_server_index(const struct ps *self)
 /* Does what the command says, here; the results of MEASURE and UPDATE go to `report`. */
 tr_status ps_server_execute(struct ps *self, const struct ps_command *command, struct ps_report *report);
 
-/* ---- seats.c ---- */
+/* ---- peers.c ---- */
 
 /* Seats and rooms; counts their memory. */
-tr_status ps_seats_create(struct ps *self);
-/* Gives up what is on the way. False: something may still arrive in a seat. */
-bool ps_seats_cancel(struct ps *self);
-void ps_seats_destroy(struct ps *self);
+tr_status ps_peers_create(struct ps *self);
+/* Gives up what is on the way. False: something may still arrive in a buffer of a peer. */
+bool ps_peers_cancel(struct ps *self);
+void ps_peers_destroy(struct ps *self);
 /* Takes room for the gradient of a worker and lets it come; nothing happens if it is near. */
-tr_status ps_seat_expect(struct ps *self, int worker);
+tr_status ps_peer_expect(struct ps *self, int worker);
 /* Whether the gradient is all there, once its worker said so. */
-bool ps_seat_is_filled(struct ps *self, int worker);
+bool ps_peer_is_filled(struct ps *self, int worker);
 /* The gradient has been used, or is not needed. */
-void ps_seat_release(struct ps *self, int worker);
+void ps_peer_release(struct ps *self, int worker);
 /* Sees to `parameters`, to be written and then sent. */
-tr_status ps_seat_prepare(struct ps *self, int worker);
-tr_status ps_seat_send(struct ps *self, int worker);
-/* A worker is lost. False: something may still arrive in its seat. */
-bool ps_seat_forget(struct ps *self, int worker);
+tr_status ps_peer_prepare(struct ps *self, int worker);
+tr_status ps_peer_send(struct ps *self, int worker);
+/* A worker is lost. False: something may still arrive in its buffer. */
+bool ps_peer_forget(struct ps *self, int worker);
 
 /* ---- coordinator.c ---- */
 
@@ -94,7 +94,7 @@ void ps_coordinator_cancel(struct ps *self);
 void ps_coordinator_destroy(struct ps *self);
 /* Begins to listen to the other servers. */
 tr_status ps_coordinator_begin(struct ps *self);
-/* A message of a worker is in its seat; of a gradient only once this server has it. */
+/* A message of a worker is in its buffer; of a gradient only once this server has it. */
 tr_status ps_coordinator_hear(struct ps *self, int worker);
 /* Listens to the other servers, looks after the workers, and acts on what was heard; `request`: what this
    rank requests for. *quiet becomes false if there was something. */

@@ -27,7 +27,7 @@ static tr_status lose(struct ps *self, int worker, const char *why)
     tr_log_line(TR_LOG_WARNING, "after step %lld: worker %d on host %s %s; going on without it%s",
                 (long long)self->count, worker, tr_comm_host(self->head.comm, worker), why, again);
     coordinator->lost++;
-    self->server->seat[worker].haves = 0;
+    self->server->peer[worker].haves = 0;
     ps_assignment_lose(coordinator->assignment, worker);
     ps_credits_leave(coordinator->incoming, worker);
     ps_credits_leave(coordinator->outgoing, worker);
@@ -43,14 +43,14 @@ tr_status ps_coordinator_look_after(struct ps *self)
     if (now < coordinator->next_look) return TR_OK;
     coordinator->next_look = now + LOOK_SECONDS;
     for (int w = 1; w < self->workers; w++) {
-        struct ps_seat *seat = &self->server->seat[w];
+        struct ps_peer *peer = &self->server->peer[w];
         char why[256];
-        if (seat->gone || seat->ended) continue;
+        if (peer->gone || peer->ended) continue;
         if (tr_comm_life(self->head.comm, w, why, sizeof why) == TR_COMM_ALIVE)
-            seat->troubled = 0;
-        else if (seat->troubled == 0)
-            seat->troubled = now;
-        else if (now - seat->troubled > GRACE_SECONDS)
+            peer->troubled = 0;
+        else if (peer->troubled == 0)
+            peer->troubled = now;
+        else if (now - peer->troubled > GRACE_SECONDS)
             TR_TRY(lose(self, w, why));
     }
     return TR_OK;
@@ -82,13 +82,13 @@ tr_status ps_coordinator_finish(struct ps *self)
     struct ps_report result;
     bool all = true;
     for (int w = 1; w < self->workers; w++) {
-        struct ps_seat *seat = &self->server->seat[w];
-        if (seat->gone || seat->ended) continue;
+        struct ps_peer *peer = &self->server->peer[w];
+        if (peer->gone || peer->ended) continue;
         if (ps_schedule_works(coordinator->schedule, w)) {
             all = false;
             continue;
         }
-        seat->ended = true;
+        peer->ended = true;
         TR_TRY(ps_coordinator_tell(self, w, &text, "end of the run"));
     }
     if (!all) return TR_OK;

@@ -28,7 +28,7 @@ tr_status ps_store_create(const struct tr_job *job, tr_variables *variables, int
     if (!store) return TR_ENOMEM;
     tr_device *device = tr_variables_device(variables);
     *store = (ps_store){.device = device, .job = job, .variables = variables, .begin = begin, .end = end};
-    /* Of an arena of the host only the share is touched, and so takes memory. */
+    /* Of an arena of the host only the shard is touched, and so takes memory. */
     int64_t floats = job->model->arena_floats;
     tr_status status = sums ? tr_staging_make(device, floats, NULL, &store->sum) : TR_OK;
     if (status == TR_OK && sums) status = tr_staging_open(&store->sum);
@@ -48,7 +48,7 @@ void ps_store_destroy(ps_store **handle)
     *handle = NULL;
 }
 
-/* The share of a gradient of the host where the device can work on it. */
+/* The shard of a gradient of the host where the device can work on it. */
 static tr_status lend(ps_store *store, float *gradient, float **out)
 {
     float *incoming = store->incoming.data;

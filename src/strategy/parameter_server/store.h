@@ -1,7 +1,7 @@
-/* A server's share of the parameters and of what the optimizer keeps of them.
+/* A server's shard of the parameters and of what the optimizer keeps of them.
  *
- * Gradients are arenas of which only the share is read. Where parameters are given to a worker at the moment
- * of an update, both go over the share in one pass, so that what was updated is copied while it is in the
+ * Gradients are arenas of which only the shard is read. Where parameters are given to a worker at the moment
+ * of an update, both go over the shard in one pass, so that what was updated is copied while it is in the
  * cache.
  */
 #ifndef TR_STRATEGY_PARAMETER_SERVER_STORE_H
@@ -26,13 +26,13 @@ tr_status ps_store_add(ps_store *store, float *gradient, float factor, bool firs
    `factor`. */
 tr_status ps_store_choose(ps_store *store, float *gradient);
 tr_status ps_store_choose_sum(ps_store *store, float factor);
-/* The sum of squares of the share of what was chosen, without parameters that are not optimized. */
+/* The sum of squares of the shard of what was chosen, without parameters that are not optimized. */
 tr_status ps_store_squares(ps_store *store, double *out);
-/* Update number `count` (from 0) by what was chosen; `clip` is the factor that clips by norm. The share of
+/* Update number `count` (from 0) by what was chosen; `clip` is the factor that clips by norm. The shard of
    the new parameters is copied into the arena `give`, host memory (NULL: nowhere). *poisoned: one is not
    finite. */
 tr_status ps_store_update(ps_store *store, int64_t count, float clip, float *give, bool *poisoned);
-/* Copies the share of an arena to `to`, host memory of end - begin floats. */
+/* Copies the shard of an arena to `to`, host memory of end - begin floats. */
 tr_status ps_store_copy(const ps_store *store, enum tr_arena arena, float *to);
 
 #endif

@@ -1,4 +1,4 @@
-/* The synchronous parameter server: all-reduce in which the last ranks alone update, all shares being theirs,
+/* The synchronous parameter server: all-reduce in which the last ranks alone update, all shards being theirs,
  * and compute no gradients, all microbatches being the others'. */
 #include "strategy/parameter_server/parameter_server.h"
 

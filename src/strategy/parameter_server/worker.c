@@ -14,7 +14,7 @@
 struct line {
     int rank;
     bool near;
-    int64_t begin, end; /* its share */
+    int64_t begin, end; /* its shard */
     struct ps_down down;
     tr_ticket *heard; /* the word that is awaited */
     /* Of the gradient on its way, if it is far: */
@@ -39,8 +39,8 @@ static tr_status make_line(struct ps *self, int server)
     *line = (struct line){
         .rank = rank,
         .near = ps_is_near(self, rank),
-        .begin = self->share[server],
-        .end = self->share[server + 1],
+        .begin = self->shard[server],
+        .end = self->shard[server + 1],
         .pieces = ps_pieces(self, server),
     };
     if (line->near) return TR_OK;

@@ -17,12 +17,12 @@
 
 static bool is_first(const struct stage *stage)
 {
-    return stage->place.stage == 0;
+    return stage->cell.stage == 0;
 }
 
 static bool is_last(const struct stage *stage)
 {
-    return stage->place.stage == stage->place.stages - 1;
+    return stage->cell.stage == stage->cell.stages - 1;
 }
 
 static struct flight *flight_of(struct stage *stage, int64_t unit)
@@ -45,7 +45,7 @@ static size_t bytes_in(const struct flight *flight)
 static tr_status receive_activations(struct stage *stage, struct flight *flight)
 {
     if (is_first(stage)) return TR_OK;
-    return tr_comm_receive(stage->strategy->comm, stage->place.previous, STAGE_TAG_ACTIVATIONS,
+    return tr_comm_receive(stage->strategy->comm, stage->cell.previous, STAGE_TAG_ACTIVATIONS,
                            flight->in.values.host, bytes_in(flight), "activations", &flight->entry);
 }
 
@@ -53,10 +53,10 @@ static tr_status send_activations(struct stage *stage, struct flight *flight)
 {
     if (is_last(stage)) return TR_OK;
     size_t bytes = (size_t)tr_pass_exit_floats(flight->pass, &flight->batch) * sizeof(float);
-    TR_TRY(tr_comm_send(stage->strategy->comm, stage->place.next, STAGE_TAG_ACTIVATIONS,
+    TR_TRY(tr_comm_send(stage->strategy->comm, stage->cell.next, STAGE_TAG_ACTIVATIONS,
                         flight->out.values.host, bytes, "activations", &flight->exit));
     if (!flight->out.gradient.data) return TR_OK;
-    return tr_comm_receive(stage->strategy->comm, stage->place.next, STAGE_TAG_GRADIENTS,
+    return tr_comm_receive(stage->strategy->comm, stage->cell.next, STAGE_TAG_GRADIENTS,
                            flight->out.gradient.host, bytes, "gradient of activations",
                            &flight->exit_gradient);
 }
@@ -129,7 +129,7 @@ static tr_status send_gradient(struct stage *stage, struct flight *flight)
 {
     if (is_first(stage)) return TR_OK;
     if (!flight->in.gradient.data) return TR_OK;
-    return tr_comm_send(stage->strategy->comm, stage->place.previous, STAGE_TAG_GRADIENTS,
+    return tr_comm_send(stage->strategy->comm, stage->cell.previous, STAGE_TAG_GRADIENTS,
                         flight->in.gradient.host, bytes_in(flight), "gradient of activations",
                         &flight->entry_gradient);
 }
@@ -212,10 +212,10 @@ static tr_status forward(struct stage *stage, int64_t step, int64_t number)
 {
     tr_strategy *strategy = stage->strategy;
     struct flight *flight = flight_of(stage, number);
-    const struct tr_strategy_watch *watch = &strategy->watch;
+    const struct tr_strategy_observer *observer = &strategy->all_observers;
     const float *parameters = tr_mirror_parameters(stage->mirror);
     TR_TRY(wait_for(stage, &flight->entry));
-    tr_pass_watch(flight->pass, watch->layer, watch->user);
+    tr_pass_observe(flight->pass, observer->layer, observer->user);
     double start = tr_clock_seconds();
     flight->slot = stage->plan.early ? take_slot(stage, &stage->units[number]) : NULL;
     tr_status status = take(&flight->in.values, tr_pass_entry_floats(flight->pass, &flight->batch));

@@ -23,11 +23,12 @@ static tr_status pass_on(tr_strategy *strategy, int rank, float *floats, int64_t
 
 /* The floats of an arena that a rank has up to date, [*begin, *end); of the parameters, which all replicas of
    a stage have, the first one is asked. */
-static void shares(const struct pipeline *self, int rank, enum tr_arena arena, int64_t *begin, int64_t *end)
+static void owned_range(const struct pipeline *self, int rank, enum tr_arena arena, int64_t *begin,
+                        int64_t *end)
 {
     bool parameters = arena == TR_ARENA_PARAMETERS, first = pipeline_replica_of(self, rank) == 0;
-    *begin = self->share[rank];
-    *end = self->share[parameters ? (first ? rank + self->replicas : rank) : rank + 1];
+    *begin = self->shard[rank];
+    *end = self->shard[parameters ? (first ? rank + self->replicas : rank) : rank + 1];
 }
 
 /* Where the replicas of this stage have its parameters in memory that they share, devices may still be taking
@@ -49,11 +50,11 @@ tr_status pipeline_collect(tr_strategy *strategy, enum tr_arena which, int64_t b
     float *own = arena->host;
     for (int rank = 0; rank < strategy->size; rank++) {
         int64_t from, until;
-        shares(self, rank, which, &from, &until);
+        owned_range(self, rank, which, &from, &until);
         if (from < begin) from = begin;
         if (until > end) until = end;
         if (from >= until) continue;
-        if (shared && pipeline_stage_of(self, rank) == self->place.stage) TR_TRY(let_take(self));
+        if (shared && pipeline_stage_of(self, rank) == self->cell.stage) TR_TRY(let_take(self));
         if (strategy->rank != 0 && strategy->rank != rank) continue;
         if (rank == strategy->rank) {
             TR_TRY(tr_staging_to_host(arena, from, until));

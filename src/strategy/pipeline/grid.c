@@ -119,11 +119,11 @@ static tr_status choose_layers(struct pipeline *self)
     if (named) pipeline_named_cuts(model, options, self->layer);
     if (named && (pass > 0 || most == 1)) return TR_OK;
     if (tr_strategy_is_root(strategy->comm)) TR_TRY(compare(self, named));
-    TR_TRY(tr_strategy_share(strategy, &self->per_unit, sizeof self->per_unit));
-    return tr_strategy_share(strategy, self->layer, ((size_t)self->stages + 1) * sizeof *self->layer);
+    TR_TRY(tr_strategy_broadcast(strategy, &self->per_unit, sizeof self->per_unit));
+    return tr_strategy_broadcast(strategy, self->layer, ((size_t)self->stages + 1) * sizeof *self->layer);
 }
 
-static void choose_shares(struct pipeline *self)
+static void choose_shards(struct pipeline *self)
 {
     const struct tr_model *model = self->head.job->model;
     for (int rank = 0; rank <= self->head.size; rank++) {
@@ -131,22 +131,22 @@ static void choose_shares(struct pipeline *self)
         int stage = pipeline_stage_of(self, rank), replica = pipeline_replica_of(self, rank);
         if (rank < self->head.size)
             tr_pass_arena(model, self->layer[stage], self->layer[stage + 1], &begin, &end);
-        self->share[rank] =
+        self->shard[rank] =
             begin + tr_cut((end - begin) / PIPELINE_GRAIN, self->replicas, replica) * PIPELINE_GRAIN;
-        self->share_bytes[rank] = self->share[rank] * (int64_t)sizeof(float);
+        self->shard_bytes[rank] = self->shard[rank] * (int64_t)sizeof(float);
     }
-    int first = self->place.stage * self->replicas; /* rank of the stage's first replica */
+    int first = self->cell.stage * self->replicas; /* rank of the stage's first replica */
     for (int r = 0; r <= self->replicas; r++) {
-        self->part[r] = self->share[first + r] - self->share[first];
+        self->part[r] = self->shard[first + r] - self->shard[first];
         self->part_bytes[r] = self->part[r] * (int64_t)sizeof(float);
     }
 }
 
-static void choose_place(struct pipeline *self)
+static void choose_cell(struct pipeline *self)
 {
     int rank = self->head.rank, stage = pipeline_stage_of(self, rank),
         replica = pipeline_replica_of(self, rank);
-    self->place = (struct stage_place){
+    self->cell = (struct stage_cell){
         .stage = stage,
         .stages = self->stages,
         .first_layer = self->layer[stage],
@@ -165,7 +165,7 @@ static void choose_place(struct pipeline *self)
 tr_status pipeline_divide(struct pipeline *self)
 {
     TR_TRY(choose_layers(self));
-    choose_place(self);
-    choose_shares(self);
+    choose_cell(self);
+    choose_shards(self);
     return TR_OK;
 }

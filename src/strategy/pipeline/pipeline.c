@@ -1,13 +1,13 @@
 /* Pipeline parallelism: the layers are divided into stages, the microbatches of each step flow through them
  * (stage.h), and each rank updates parameters of its own stage. With more ranks than stages, several replicas
  * of the pipeline share the microbatches: a grid of stages x replicas, in which the replicas of a stage add
- * their gradients along the fixed tree, update a share each, and bring the shares together.
+ * their gradients along the fixed tree, update a shard each, and bring the shards together.
  *
  * Rank = stage * replicas + replica, so that those who exchange most are neighbours. Parameters lie in the
- * arena in the order of the layers, so the shares of all ranks ascend by rank.
+ * arena in the order of the layers, so the shards of all ranks ascend by rank.
  *
  * Invariant: between steps a rank has the present parameters of its own stage, and what the optimizer keeps
- * of its own share; the rest of its arenas are addresses without memory. Only the root ever has more, from a
+ * of its own shard; the rest of its arenas are addresses without memory. Only the root ever has more, from a
  * gathering (gather.c) to its release.
  */
 #include "strategy/pipeline/pipeline.h"
@@ -42,11 +42,11 @@ static tr_status make_tables(struct pipeline *self)
     size_t stages = (size_t)self->stages, replicas = (size_t)self->replicas, size = (size_t)self->head.size;
     self->layer = tr_alloc(stages + 1, sizeof *self->layer);
     self->microbatch = tr_alloc(replicas + 1, sizeof *self->microbatch);
-    self->share = tr_alloc_zero(size + 1, sizeof *self->share);
-    self->share_bytes = tr_alloc_zero(size + 1, sizeof *self->share_bytes);
+    self->shard = tr_alloc_zero(size + 1, sizeof *self->shard);
+    self->shard_bytes = tr_alloc_zero(size + 1, sizeof *self->shard_bytes);
     self->part = tr_alloc(replicas + 1, sizeof *self->part);
     self->part_bytes = tr_alloc(replicas + 1, sizeof *self->part_bytes);
-    if (!self->layer || !self->microbatch || !self->share || !self->share_bytes || !self->part ||
+    if (!self->layer || !self->microbatch || !self->shard || !self->shard_bytes || !self->part ||
         !self->part_bytes)
         return TR_ENOMEM;
     tr_tree_cut(self->head.job->train.microbatches, self->replicas, self->microbatch);
@@ -83,8 +83,8 @@ static void destroy(tr_strategy *strategy)
     if (self->splits) tr_comm_destroy(&self->group);
     tr_free(self->layer);
     tr_free(self->microbatch);
-    tr_free(self->share);
-    tr_free(self->share_bytes);
+    tr_free(self->shard);
+    tr_free(self->shard_bytes);
     tr_free(self->part);
     tr_free(self->part_bytes);
 }
@@ -123,7 +123,7 @@ static tr_status make_nodes(struct pipeline *self, float **nodes)
     }
     if (self->group) {
         TR_TRY(tr_strategy_window(self->group, (size_t)floats * sizeof(float), &self->node_window));
-        if (self->node_window) window = tr_window_part(self->node_window, tr_comm_rank(self->group), NULL);
+        if (self->node_window) window = tr_window_segment(self->node_window, tr_comm_rank(self->group), NULL);
         TR_TRY(tr_reduction_create(self->group, job->train.microbatches, self->microbatch, self->node_window,
                                    &self->reduction));
     }
@@ -141,8 +141,8 @@ static tr_status make_variables(struct pipeline *self)
     const struct tr_variables_part part = {
         .begin = self->plan.arena_begin,
         .end = self->plan.arena_end,
-        .state_begin = self->share[strategy->rank],
-        .state_end = self->share[strategy->rank + 1],
+        .state_begin = self->shard[strategy->rank],
+        .state_end = self->shard[strategy->rank + 1],
     };
     float *parameters = NULL;
     if (self->group) {
@@ -151,7 +151,7 @@ static tr_status make_variables(struct pipeline *self)
         TR_TRY(tr_strategy_window_sparse(self->group, bytes, holds ? (size_t)part.begin * sizeof(float) : 0,
                                          holds ? (size_t)part.end * sizeof(float) : 0, &self->parameters));
         if (self->parameters)
-            parameters = tr_window_part(self->parameters, tr_comm_local(self->group, 0), NULL);
+            parameters = tr_window_segment(self->parameters, tr_comm_local(self->group, 0), NULL);
     }
     TR_TRY(tr_variables_create_part(strategy->holder, job->model, &job->optimizer, &part, parameters,
                                     &strategy->replicas->variables));
@@ -166,7 +166,7 @@ static size_t count_memory(const struct pipeline *self)
     const tr_strategy *strategy = &self->head;
     const struct stage_plan *plan = &self->plan;
     int64_t floats = 0; /* of the gradient, where it is not the node itself */
-    if (self->apart) floats = self->share[strategy->rank + 1] - self->share[strategy->rank];
+    if (self->apart) floats = self->shard[strategy->rank + 1] - self->shard[strategy->rank];
     if (self->apart && tr_strategy_measures(strategy->job)) floats = plan->arena_end - plan->arena_begin;
     return stage_memory(self->stage) + (size_t)floats * sizeof(float);
 }
@@ -177,16 +177,16 @@ static tr_status begin(tr_strategy *strategy)
     struct pipeline *self = self_of(strategy);
     float *nodes = NULL;
     TR_TRY(pipeline_divide(self));
-    stage_plan(strategy->job, &self->place, &self->plan);
+    stage_plan(strategy->job, &self->cell, &self->plan);
     TR_TRY(make_variables(self));
     TR_TRY(make_nodes(self, &nodes));
     /* The last rank tells the others of the loss. */
     float *sums = self->gradient.host + strategy->job->model->arena_floats;
     bool tells =
         strategy->rank == strategy->size - 1 && !self->apart && !tr_staging_is_direct(&self->gradient);
-    TR_TRY(stage_create(strategy, &self->place, nodes, tells ? sums : NULL, &self->stage));
+    TR_TRY(stage_create(strategy, &self->cell, nodes, tells ? sums : NULL, &self->stage));
     strategy->memory += count_memory(self);
-    self->update = (struct tr_range){self->share[strategy->rank], self->share[strategy->rank + 1]};
+    self->update = (struct tr_range){self->shard[strategy->rank], self->shard[strategy->rank + 1]};
     strategy->updates = &self->update;
     strategy->update_count = 1;
     return TR_OK;
@@ -202,27 +202,27 @@ static void placement(const tr_strategy *strategy, int rank, struct tr_placement
         .end_microbatch = self->microbatch[replica + 1],
         .first_layer = self->layer[stage],
         .end_layer = self->layer[stage + 1],
-        .first_update = self->share[rank],
-        .end_update = self->share[rank + 1],
-        .updates = self->share[rank + 1] - self->share[rank],
+        .first_update = self->shard[rank],
+        .end_update = self->shard[rank + 1],
+        .updates = self->shard[rank + 1] - self->shard[rank],
         .confined = true,
     };
 }
 
 /* ---- a step ---- */
 
-/* Adds the nodes of the replicas into this rank's share of the gradient; the last share ends with the sums of
+/* Adds the nodes of the replicas into this rank's shard of the gradient; the last shard ends with the sums of
    loss and correctness. */
 static tr_status add_nodes(struct pipeline *self)
 {
     tr_strategy *strategy = &self->head;
     int replicas = self->replicas;
     tr_ticket *ticket = NULL;
-    bool sums_too = self->place.stage == self->stages - 1;
+    bool sums_too = self->cell.stage == self->stages - 1;
     self->part[replicas] += sums_too ? TR_PASS_SUMS : 0;
     tr_status status =
         tr_comm_reduce_scatter(self->group, self->reduction, self->nodes.host, self->plan.stride, self->part,
-                               self->gradient.host + self->share[strategy->rank], "gradient", &ticket);
+                               self->gradient.host + self->shard[strategy->rank], "gradient", &ticket);
     self->part[replicas] -= sums_too ? TR_PASS_SUMS : 0;
     return status == TR_OK ? tr_comm_wait(self->group, &ticket) : status;
 }
@@ -238,7 +238,7 @@ static void copy_nodes(struct pipeline *self)
 static tr_status reduce(struct pipeline *self)
 {
     tr_strategy *strategy = &self->head;
-    int64_t begin = self->share[strategy->rank], end = self->share[strategy->rank + 1];
+    int64_t begin = self->shard[strategy->rank], end = self->shard[strategy->rank + 1];
     if (!self->apart) return TR_OK;
     TR_TRY(tr_staging_to_host(&self->nodes, 0, self->nodes.floats));
     TR_TRY(tr_device_wait(strategy->device));
@@ -266,12 +266,12 @@ static tr_status share_sums(struct pipeline *self)
     return TR_OK;
 }
 
-/* Brings the replicas' shares of an arena of their stage together. */
+/* Brings the replicas' shards of an arena of their stage together. */
 static tr_status join(struct pipeline *self, const struct tr_staging *arena, tr_window *window,
                       const char *name)
 {
     if (!self->group) return TR_OK;
-    return tr_strategy_join(self->group, arena, self->share[self->place.stage * self->replicas],
+    return tr_strategy_join(self->group, arena, self->shard[self->cell.stage * self->replicas],
                             self->part_bytes, window, name);
 }
 

@@ -7,7 +7,7 @@
 #include "strategy/pipeline/cuts.h"
 #include "strategy/pipeline/stage.h"
 
-#define PIPELINE_GRAIN 16 /* floats: shares begin on cache lines */
+#define PIPELINE_GRAIN 16 /* floats: shards begin on cache lines */
 
 struct pipeline {
     struct tr_strategy head;
@@ -15,16 +15,16 @@ struct pipeline {
     int *layer;          /* [stages + 1] bounds */
     int64_t *microbatch; /* [replicas + 1] bounds */
     int64_t per_unit;    /* microbatches that flow together */
-    struct stage_place place;
+    struct stage_cell cell;
     struct stage_plan plan;
     struct stage *stage;
     /* Shares of the arena, [size + 1] bounds in floats and bytes; and those of the replicas of this stage,
        from its first parameter on, [replicas + 1]. */
-    int64_t *share, *share_bytes, *part, *part_bytes;
-    /* The gradient, addresses for a whole arena, of which this rank's share is right, or the stage's where
+    int64_t *shard, *shard_bytes, *part, *part_bytes;
+    /* The gradient, addresses for a whole arena, of which this rank's shard is right, or the stage's where
        the norm is wanted. Memory that is never touched costs nothing. */
     struct tr_staging gradient; /* of the holder */
-    struct tr_range update;     /* this rank's share */
+    struct tr_range update;     /* this rank's shard */
     tr_comm *group;             /* the replicas of this stage; NULL: this rank alone */
     tr_window *parameters;      /* of the group; NULL: its ranks do not share memory */
     bool splits;                /* the group is a part of its own */
@@ -46,7 +46,7 @@ static inline int pipeline_replica_of(const struct pipeline *self, int rank)
     return rank % self->replicas;
 }
 
-/* Decides which layers, rows and parameters each rank has: layer, place, share and part. Collective; the
+/* Decides which layers, rows and parameters each rank has: layer, cell, shard and part. Collective; the
    training data are open. */
 tr_status pipeline_divide(struct pipeline *self);
 

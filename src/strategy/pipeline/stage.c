@@ -20,22 +20,22 @@ static int64_t units_of(const struct stage_plan *plan, int node)
     return (plan->bound[node + 1] - plan->bound[node] + plan->per_unit - 1) / plan->per_unit;
 }
 
-void stage_plan(const struct tr_job *job, const struct stage_place *place, struct stage_plan *plan)
+void stage_plan(const struct tr_job *job, const struct stage_cell *cell, struct stage_plan *plan)
 {
     int64_t largest = 0; /* microbatches of a node */
-    *plan = (struct stage_plan){.per_unit = place->per_unit};
-    tr_pass_arena(job->model, place->first_layer, place->end_layer, &plan->arena_begin, &plan->arena_end);
+    *plan = (struct stage_plan){.per_unit = cell->per_unit};
+    tr_pass_arena(job->model, cell->first_layer, cell->end_layer, &plan->arena_begin, &plan->arena_end);
     plan->stride = (plan->arena_end - plan->arena_begin + TR_PASS_SUMS + 15) / 16 * 16;
-    plan->nodes = tr_tree_cover(job->train.microbatches, place->first, place->end, plan->bound);
+    plan->nodes = tr_tree_cover(job->train.microbatches, cell->first, cell->end, plan->bound);
     for (int j = 0; j < plan->nodes; j++)
         if (plan->bound[j + 1] - plan->bound[j] > largest) largest = plan->bound[j + 1] - plan->bound[j];
     if (plan->per_unit > largest) plan->per_unit = largest;
     for (int j = 0; j < plan->nodes; j++) plan->units += units_of(plan, j);
     /* One for each stage from here to the last, and one on its way between each two of them. */
-    int ahead = 2 * (place->stages - place->stage) - 1, receives = place->stage > 0;
+    int ahead = 2 * (cell->stages - cell->stage) - 1, receives = cell->stage > 0;
     plan->depth = plan->units < ahead ? (int)plan->units : ahead;
     plan->flights = plan->units < ahead + receives ? (int)plan->units : ahead + receives;
-    plan->early = has_statistics(job->model, place->first_layer, place->end_layer);
+    plan->early = has_statistics(job->model, cell->first_layer, cell->end_layer);
     /* One of the sums that wait, the first, is in the node's own slot; the rest and what is in flight are
      * not. */
     for (int j = 0; j < plan->nodes; j++) {
@@ -80,10 +80,10 @@ static void release_port(struct port *port)
 /* The rank with a layer for the same microbatches. */
 static int rank_of_layer(const void *user, int layer)
 {
-    const struct stage_place *place = user;
+    const struct stage_cell *cell = user;
     int stage = 0;
-    while (layer >= place->layer[stage + 1]) stage++;
-    return place->rank + (stage - place->stage) * place->replicas;
+    while (layer >= cell->layer[stage + 1]) stage++;
+    return cell->rank + (stage - cell->stage) * cell->replicas;
 }
 
 /* What weights that are shared with other stages need in a flight. */
@@ -94,7 +94,7 @@ static tr_status make_leaves(struct stage *stage, const struct tr_pass_limits *l
     struct tr_pass_tie tie;
     if (flight == stage->flights) {
         TR_TRY(tr_shared_weights_make(strategy->comm, STAGE_TAG_SHARED, strategy->device,
-                                      strategy->job->model, flight->pass, rank_of_layer, &stage->place,
+                                      strategy->job->model, flight->pass, rank_of_layer, &stage->cell,
                                       shared));
         stage->memory += tr_shared_weights_memory(shared);
     }
@@ -134,8 +134,8 @@ static tr_status make_flights(struct stage *stage)
     const struct stage_plan *plan = &stage->plan;
     struct tr_pass_limits limits = {
         .training = true,
-        .first_layer = stage->place.first_layer,
-        .end_layer = stage->place.end_layer,
+        .first_layer = stage->cell.first_layer,
+        .end_layer = stage->cell.end_layer,
     };
     tr_rows_most(job, plan->per_unit, tr_loader_rows(stage->loader), tr_loader_tokens(stage->loader),
                  &limits);
@@ -184,8 +184,8 @@ static tr_status make(struct stage *stage)
     TR_TRY(tr_job_order(job, &stage->order));
     struct tr_loader_options options = {
         .microbatches = job->train.microbatches,
-        .first_microbatch = stage->place.first,
-        .end_microbatch = stage->place.end,
+        .first_microbatch = stage->cell.first,
+        .end_microbatch = stage->cell.end,
         .prefetch = job->train.prefetch,
         .end_step = job->train.steps,
         .in_place = tr_resident_in_place(stage->strategy->device, job->source[TR_SET_TRAIN]),
@@ -197,14 +197,14 @@ static tr_status make(struct stage *stage)
     return make_slots(stage);
 }
 
-tr_status stage_create(tr_strategy *strategy, const struct stage_place *place, float *results, float *sums,
+tr_status stage_create(tr_strategy *strategy, const struct stage_cell *cell, float *results, float *sums,
                        struct stage **out)
 {
     *out = NULL;
     struct stage *stage = tr_alloc_zero(1, sizeof *stage);
     if (!stage) return TR_ENOMEM;
-    *stage = (struct stage){.strategy = strategy, .place = *place, .results = results, .sums = sums};
-    stage_plan(strategy->job, place, &stage->plan);
+    *stage = (struct stage){.strategy = strategy, .cell = *cell, .results = results, .sums = sums};
+    stage_plan(strategy->job, cell, &stage->plan);
     tr_status status = make(stage);
     if (status != TR_OK) {
         stage_destroy(&stage);

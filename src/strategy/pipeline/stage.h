@@ -33,8 +33,8 @@ enum stage_tag {
     STAGE_TAG_LEAVES
 };
 
-/* Which stage. */
-struct stage_place {
+/* Which cell of the grid of stages and replicas. */
+struct stage_cell {
     int stage, stages;
     int first_layer, end_layer;
     int64_t first, end; /* microbatches */
@@ -58,7 +58,7 @@ struct stage_plan {
     bool early;  /* forward writes into gradients: statistics */
 };
 
-void stage_plan(const struct tr_job *job, const struct stage_place *place, struct stage_plan *plan);
+void stage_plan(const struct tr_job *job, const struct stage_cell *cell, struct stage_plan *plan);
 
 struct stage;
 
@@ -66,7 +66,7 @@ struct stage;
    of TR_PASS_SUMS floats that the last stage, which has one node then, copies the sums behind it to. All
    borrowed for the life of the stage but for the place. The training data must be open. Returned, destroy
    with stage_destroy(). */
-tr_status stage_create(tr_strategy *strategy, const struct stage_place *place, float *results, float *sums,
+tr_status stage_create(tr_strategy *strategy, const struct stage_cell *cell, float *results, float *sums,
                        struct stage **out);
 /* Accepts NULL, nulls the handle. */
 void stage_destroy(struct stage **stage);

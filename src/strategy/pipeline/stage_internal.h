@@ -37,7 +37,7 @@ struct flight {
 
 struct stage {
     tr_strategy *strategy;
-    struct stage_place place;
+    struct stage_cell cell;
     struct stage_plan plan;
     struct tr_order order;
     tr_loader *loader;

@@ -1,16 +1,16 @@
 /* The mean of an arena over all replicas: each rank adds up its replicas to the nodes that they cover of the
- * fixed tree over all replicas, the ranks add their nodes (reduce-scatter), each finishes its share,
+ * fixed tree over all replicas, the ranks add their nodes (reduce-scatter), each finishes its shard,
  *
  *     mean = sum * (1 / replicas)
  *
- * and the shares go to all (all-gather).
+ * and the shards go to all (all-gather).
  */
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/numbers/tree.h"
 #include "strategy/replicas/replicas.h"
 
-#define GRAIN 16 /* floats: shares begin on cache lines */
+#define GRAIN 16 /* floats: shards begin on cache lines */
 
 /* Slots that a binary counter over `leaves` leaves needs, where a leaf that meets its neighbour at once is
    added to it without a slot of its own. */
@@ -41,17 +41,17 @@ static int slot_count(const tr_strategy *strategy)
 
 /* ---- making ---- */
 
-static tr_status make_shares(const tr_strategy *strategy, struct tr_average *average)
+static tr_status make_shards(const tr_strategy *strategy, struct tr_average *average)
 {
     int size = strategy->size;
     int64_t floats = strategy->job->model->arena_floats;
     average->stride = (floats + GRAIN - 1) / GRAIN * GRAIN;
-    average->share = tr_alloc((size_t)size + 1, sizeof *average->share);
-    average->share_bytes = tr_alloc((size_t)size + 1, sizeof *average->share_bytes);
-    if (!average->share || !average->share_bytes) return TR_ENOMEM;
+    average->shard = tr_alloc((size_t)size + 1, sizeof *average->shard);
+    average->shard_bytes = tr_alloc((size_t)size + 1, sizeof *average->shard_bytes);
+    if (!average->shard || !average->shard_bytes) return TR_ENOMEM;
     for (int r = 0; r <= size; r++) {
-        average->share[r] = r < size ? tr_cut(floats / GRAIN, size, r) * GRAIN : floats;
-        average->share_bytes[r] = average->share[r] * (int64_t)sizeof(float);
+        average->shard[r] = r < size ? tr_cut(floats / GRAIN, size, r) * GRAIN : floats;
+        average->shard_bytes[r] = average->shard[r] * (int64_t)sizeof(float);
     }
     return TR_OK;
 }
@@ -59,7 +59,7 @@ static tr_status make_shares(const tr_strategy *strategy, struct tr_average *ave
 static tr_status make_floats(tr_strategy *strategy, int64_t floats, const tr_window *window, int rank,
                              struct tr_staging *out)
 {
-    float *shared = window ? tr_window_part(window, rank, NULL) : NULL;
+    float *shared = window ? tr_window_segment(window, rank, NULL) : NULL;
     TR_TRY(tr_staging_make(strategy->holder, floats, shared, out));
     TR_TRY(tr_staging_open(out));
     strategy->memory +=
@@ -71,7 +71,7 @@ tr_status tr_average_create(tr_strategy *strategy, struct tr_average *average)
 {
     tr_comm *comm = strategy->comm;
     int holder = 0;
-    TR_TRY(make_shares(strategy, average));
+    TR_TRY(make_shards(strategy, average));
     int64_t floats = average->stride * slot_count(strategy);
     if (comm) {
         holder = tr_comm_local(comm, 0);
@@ -92,8 +92,8 @@ void tr_average_destroy(struct tr_average *average)
     tr_reduction_destroy(&average->reduction);
     tr_window_destroy(&average->mean_window);
     tr_window_destroy(&average->node_window);
-    tr_free(average->share);
-    tr_free(average->share_bytes);
+    tr_free(average->shard);
+    tr_free(average->shard_bytes);
 }
 
 /* ---- averaging ---- */
@@ -133,7 +133,7 @@ static tr_status sum_node(tr_strategy *strategy, struct tr_average *average, enu
     return TR_OK;
 }
 
-/* The sum over all replicas, in this rank's share of slot 0. */
+/* The sum over all replicas, in this rank's shard of slot 0. */
 static tr_status sum_all(tr_strategy *strategy, struct tr_average *average, enum tr_arena arena)
 {
     int64_t bound[2 * TR_TREE_DEPTH + 1];
@@ -143,28 +143,28 @@ static tr_status sum_all(tr_strategy *strategy, struct tr_average *average, enum
     TR_TRY(tr_staging_to_host(&average->nodes, 0, nodes * average->stride));
     TR_TRY(tr_device_wait(strategy->holder));
     tr_ticket *ticket = NULL;
-    int64_t begin = average->share[strategy->rank], end = average->share[strategy->rank + 1];
+    int64_t begin = average->shard[strategy->rank], end = average->shard[strategy->rank + 1];
     tr_status status =
         tr_comm_reduce_scatter(strategy->comm, average->reduction, average->nodes.host, average->stride,
-                               average->share, average->nodes.host + begin, tr_arena_names[arena], &ticket);
+                               average->shard, average->nodes.host + begin, tr_arena_names[arena], &ticket);
     TR_TRY(tr_strategy_wait(strategy, status, ticket));
     return tr_staging_to_device(&average->nodes, begin, end);
 }
 
 static tr_status take_mean(tr_strategy *strategy, struct tr_average *average)
 {
-    int64_t begin = average->share[strategy->rank], end = average->share[strategy->rank + 1];
+    int64_t begin = average->shard[strategy->rank], end = average->shard[strategy->rank + 1];
     struct tr_op_scale mean = {end - begin, 1.0F / (float)tr_replicas_total(strategy),
                                average->nodes.data + begin, average->mean.data + begin};
     return tr_device_scale(strategy->holder, &mean);
 }
 
-/* The shares of all ranks, on all. Others may write the next arena's mean once this rank brings its sums of
+/* The shards of all ranks, on all. Others may write the next arena's mean once this rank brings its sums of
    it, which is behind what this one does with the mean; nobody reads this one's nodes any more. */
 static tr_status share_mean(tr_strategy *strategy, struct tr_average *average, enum tr_arena arena)
 {
     if (!strategy->comm) return TR_OK;
-    return tr_strategy_join(strategy->comm, &average->mean, 0, average->share_bytes, average->mean_window,
+    return tr_strategy_join(strategy->comm, &average->mean, 0, average->shard_bytes, average->mean_window,
                             tr_arena_names[arena]);
 }
 

@@ -93,14 +93,14 @@ static float *centre_of(tr_strategy *strategy)
     return tr_variables_arena(strategy->state, TR_ARENA_PARAMETERS);
 }
 
-/* The replicas of this rank, and its share of the centre in the place of the mean; sums of the old replicas
+/* The replicas of this rank, and its shard of the centre in the place of the mean; sums of the old replicas
    are made, and nobody has a new centre yet. */
 static tr_status pull_all(tr_strategy *strategy, enum tr_arena arena)
 {
     const struct tr_average *average = &self_of(strategy)->common.average;
     const struct easgd_options *options = options_of(strategy);
-    int64_t floats = strategy->job->model->arena_floats, begin = average->share[strategy->rank],
-            end = average->share[strategy->rank + 1];
+    int64_t floats = strategy->job->model->arena_floats, begin = average->shard[strategy->rank],
+            end = average->shard[strategy->rank + 1];
     float *centre = centre_of(strategy), *mean = average->mean.data;
     for (int i = 0; i < strategy->replica_count; i++)
         TR_TRY(pull(strategy, 0, floats, options->beta / (float)options->head.replicas, centre,

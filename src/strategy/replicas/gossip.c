@@ -4,9 +4,9 @@
  *     w[r] = (1 / n) * sum of the old w[s] over the n replicas s at most `neighbours` from r in the ring
  *
  * added in the order of their numbers. So nobody waits for all, and what one replica finds takes some
- * meetings to come around. Moments and moving averages stay the replicas' own.
+ * exchanges to come around. Moments and moving averages stay the replicas' own.
  *
- * After so many of these meetings, and in the end, all replicas are averaged instead, with all that the
+ * After so many of these exchanges, and in the end, all replicas are averaged instead, with all that the
  * optimizer keeps (average.c; Chen et al. 2021 show that this also shortens the way to agreement). Invariant:
  * after that all replicas are equal, and the run can be saved, evaluated and stopped; in between it has as
  * many states as replicas.
@@ -27,7 +27,7 @@ struct gossip {
     struct tr_staging old; /* of the holder, [rows][average.stride] */
     int *row;              /* [replicas] */
     int rows;
-    tr_ticket **tickets; /* of a meeting's messages */
+    tr_ticket **tickets; /* of an exchange's messages */
 };
 
 static struct gossip *self_of(tr_strategy *strategy)
@@ -75,7 +75,7 @@ static void traits(const void *options_, struct tr_strategy_traits *out)
 {
     const struct gossip_options *options = options_;
     out->every = (int64_t)options->every * options->consensus;
-    out->meeting = options->every;
+    out->exchange_every = options->every;
 }
 
 /* Messages that this rank sends and receives in a meeting: one for each replica and rank that looks at it. */
@@ -118,7 +118,7 @@ static void destroy(tr_strategy *strategy)
     tr_free(self->tickets);
 }
 
-/* ---- a meeting ---- */
+/* ---- an exchange ---- */
 
 /* Where a row begins, in floats. */
 static int64_t old_at(const struct gossip *self, int64_t replica)
@@ -228,7 +228,7 @@ static const struct tr_option options[] = {
      .fallback = "8",
      .least = 1,
      .most = 1000000,
-     .help = "every so many meetings all replicas are averaged instead; a run can be evaluated, saved and "
+     .help = "every so many exchanges all replicas are averaged instead; a run can be evaluated, saved and "
              "stopped only there"},
 };
 #undef AT

@@ -26,8 +26,8 @@ struct local_sgd_options {
 struct local_sgd {
     struct tr_replicas common;
     /* The outer step, where it is more than the average: */
-    float *momentum;                 /* device: an arena, right in the share; NULL: none */
-    float *previous;                 /* device [stride]: parameters of the last round, right in the share */
+    float *momentum;                 /* device: an arena, right in the shard; NULL: none */
+    float *previous;                 /* device [stride]: parameters of the last round, right in the shard */
     struct tr_step_scalars *scalars; /* device */
 };
 
@@ -62,7 +62,7 @@ static tr_status make_outer(struct local_sgd *self)
     struct tr_step_scalars scalars = {.rate = options->rate, .clip_scale = 1};
     if (!has_outer_step(strategy)) return TR_OK;
     if (options->momentum > 0)
-        TR_TRY(tr_strategy_make_arena(strategy, OUTER, self->common.average.share, &self->momentum));
+        TR_TRY(tr_strategy_make_arena(strategy, OUTER, self->common.average.shard, &self->momentum));
     TR_TRY(tr_device_alloc(strategy->holder, bytes + sizeof(float), (void **)&self->previous));
     strategy->memory += bytes;
     TR_TRY(tr_device_alloc(strategy->holder, sizeof scalars, (void **)&self->scalars));
@@ -84,7 +84,7 @@ static void destroy(tr_strategy *strategy)
     tr_device_free(strategy->holder, self->scalars);
 }
 
-static tr_status meet(tr_strategy *strategy, int64_t step)
+static tr_status connect(tr_strategy *strategy, int64_t step)
 {
     struct local_sgd *self = self_of(strategy);
     (void)step;
@@ -124,14 +124,14 @@ static tr_status step_outer(struct local_sgd *self, int64_t begin, int64_t end)
     return tr_replicas_move(&self->common.head, end - begin, previous, average->mean.data + begin);
 }
 
-/* Of all parameters in this rank's share. */
-static tr_status step_share(tr_strategy *strategy, enum tr_arena arena)
+/* Of all parameters in this rank's shard. */
+static tr_status step_shard(tr_strategy *strategy, enum tr_arena arena)
 {
     struct local_sgd *self = self_of(strategy);
-    const int64_t *share = self->common.average.share + strategy->rank;
+    const int64_t *shard = self->common.average.shard + strategy->rank;
     if (arena != TR_ARENA_PARAMETERS || !self->previous) return TR_OK;
     for (int i = 0; i < strategy->job->model->parameter_count; i++) {
-        int64_t begin = share[0], end = share[1];
+        int64_t begin = shard[0], end = shard[1];
         if (tr_replicas_narrow(strategy, i, &begin, &end)) TR_TRY(step_outer(self, begin, end));
     }
     return TR_OK;
@@ -139,7 +139,7 @@ static tr_status step_share(tr_strategy *strategy, enum tr_arena arena)
 
 static tr_status average(tr_strategy *strategy, int64_t step, bool all)
 {
-    static const struct tr_averaging outer = {.change = step_share};
+    static const struct tr_averaging outer = {.change = step_shard};
     (void)step, (void)all;
     return tr_average_all(strategy, &self_of(strategy)->common.average, TR_AVERAGE_STATE, &outer);
 }
@@ -199,7 +199,7 @@ const struct tr_strategy_class tr_strategy_local_sgd = {
     .check = tr_replicas_check,
     .create = create,
     .begin = tr_replicas_begin,
-    .meet = meet,
+    .connect = connect,
     .destroy = destroy,
     .average = average,
 };

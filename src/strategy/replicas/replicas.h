@@ -35,7 +35,7 @@ tr_status tr_replicas_begin(tr_strategy *strategy);
 /* `destroy`. Local. */
 void tr_replicas_destroy(tr_strategy *strategy);
 
-/* All others become copies of the first; called by tr_strategy_meet(). Local. */
+/* All others become copies of the first; called by tr_strategy_connect(). Local. */
 tr_status tr_replicas_copy(tr_strategy *strategy);
 /* For `create` of a class whose replicas stay apart: the state of the run gets variables of its own, and the
    arenas of all replicas are the strategy's own, of which the class names those of TR_REPLICAS_ARENAS. Local.
@@ -61,11 +61,11 @@ static inline int64_t tr_replicas_first(const tr_strategy *strategy)
 struct tr_average {
     tr_window *node_window, *mean_window; /* NULL: alone, or ranks do not share memory */
     /* Of the holder: [slots][stride], sums of the replicas that this rank has, node j of the tree in slot j;
-       slot 0 is the sum of all, in this rank's share, when a mean is changed. */
+       slot 0 is the sum of all, in this rank's shard, when a mean is changed. */
     struct tr_staging nodes;
     struct tr_staging mean; /* [stride]: of all replicas */
     int64_t stride;
-    int64_t *share, *share_bytes; /* [size + 1]: floats and bytes of an arena that each rank sums up */
+    int64_t *shard, *shard_bytes; /* [size + 1]: floats and bytes of an arena that each rank sums up */
     tr_reduction *reduction;      /* NULL: alone */
 };
 
@@ -75,7 +75,7 @@ tr_status tr_average_create(tr_strategy *strategy, struct tr_average *average);
 void tr_average_destroy(struct tr_average *average);
 /* What a class does otherwise than that all replicas of all ranks become the mean. */
 struct tr_averaging {
-    /* Changes this rank's share in `mean`; nobody reads it yet. NULL: it stays the mean. */
+    /* Changes this rank's shard in `mean`; nobody reads it yet. NULL: it stays the mean. */
     tr_status (*change)(tr_strategy *strategy, enum tr_arena arena);
     /* The mean, as it was changed, is whole on this rank: instead of giving it to its replicas. */
     tr_status (*take)(tr_strategy *strategy, enum tr_arena arena);

@@ -29,12 +29,12 @@ enum tr_data_set trainer_judging_set(const struct tr_job *job)
 }
 
 /* Those of a set that a rank has: as large a part of all as of each step's microbatches. */
-static void examples_of(const tr_trainer *trainer, const struct tr_placement *place, int64_t count,
+static void examples_of(const tr_trainer *trainer, const struct tr_placement *placement, int64_t count,
                         int64_t *first, int64_t *end)
 {
     int64_t microbatches = trainer->job->train.microbatches;
-    *first = count * place->first_microbatch / microbatches;
-    *end = count * place->end_microbatch / microbatches;
+    *first = count * placement->first_microbatch / microbatches;
+    *end = count * placement->end_microbatch / microbatches;
 }
 
 /* The rank with the layers that begin or end with `layer` for the same examples as `own`. */
@@ -51,7 +51,7 @@ static int neighbour(const tr_trainer *trainer, const struct tr_placement *own, 
 }
 
 /* Of a trainer, with the layers of its rank. */
-struct place {
+struct finder {
     const tr_trainer *trainer;
     struct tr_placement own;
 };
@@ -59,22 +59,22 @@ struct place {
 /* The rank that has a layer for the same examples. */
 static int rank_of_layer(const void *user, int layer)
 {
-    const struct place *place = user;
-    for (int r = 0; r < tr_comm_size(place->trainer->crew.comm); r++) {
+    const struct finder *finder = user;
+    for (int r = 0; r < tr_comm_size(finder->trainer->crew.comm); r++) {
         struct tr_placement other;
-        tr_strategy_placement(place->trainer->variables.strategy, r, &other);
+        tr_strategy_placement(finder->trainer->variables.strategy, r, &other);
         if (layer >= other.first_layer && layer < other.end_layer &&
-            other.first_microbatch == place->own.first_microbatch &&
-            other.end_microbatch == place->own.end_microbatch)
+            other.first_microbatch == finder->own.first_microbatch &&
+            other.end_microbatch == finder->own.end_microbatch)
             return r;
     }
     return -1;
 }
 
-static struct tr_evaluation_part part_of(const struct place *place)
+static struct tr_evaluation_part part_of(const struct finder *finder)
 {
-    const tr_trainer *trainer = place->trainer;
-    const struct tr_placement *own = &place->own;
+    const tr_trainer *trainer = finder->trainer;
+    const struct tr_placement *own = &finder->own;
     int layers = trainer->job->model->layer_count;
     return (struct tr_evaluation_part){
         .first_layer = own->first_layer,
@@ -83,7 +83,7 @@ static struct tr_evaluation_part part_of(const struct place *place)
         .next = own->end_layer < layers ? neighbour(trainer, own, own->end_layer, true) : -1,
         .comm = trainer->crew.comm,
         .rank_of = rank_of_layer,
-        .user = place,
+        .user = finder,
     };
 }
 
@@ -155,11 +155,11 @@ static tr_status share(tr_trainer *trainer, int64_t count, size_t bytes, void *v
     int64_t *bound = tr_alloc_zero((size_t)size + 1, sizeof *bound);
     if (!bound) return TR_ENOMEM;
     for (int r = 0; r < size; r++) {
-        struct tr_placement place;
+        struct tr_placement placement;
         int64_t first, end;
-        tr_strategy_placement(trainer->variables.strategy, r, &place);
-        examples_of(trainer, &place, count, &first, &end);
-        bool has = place.end_layer == trainer->job->model->layer_count;
+        tr_strategy_placement(trainer->variables.strategy, r, &placement);
+        examples_of(trainer, &placement, count, &first, &end);
+        bool has = placement.end_layer == trainer->job->model->layer_count;
         assert(!has || first == end || bound[r] == first * (int64_t)bytes);
         bound[r + 1] = bound[r] + (has ? end - first : 0) * (int64_t)bytes;
     }
@@ -179,11 +179,11 @@ static tr_status share_found(tr_trainer *trainer, const struct trainer_found *fo
 static tr_status evaluate_together(tr_trainer *trainer, enum tr_data_set set,
                                    const struct trainer_found *found)
 {
-    struct place place = {.trainer = trainer};
+    struct finder finder = {.trainer = trainer};
     int64_t first, end;
-    tr_strategy_placement(trainer->variables.strategy, tr_comm_rank(trainer->crew.comm), &place.own);
-    examples_of(trainer, &place.own, found->count, &first, &end);
-    struct tr_evaluation_part part = part_of(&place);
+    tr_strategy_placement(trainer->variables.strategy, tr_comm_rank(trainer->crew.comm), &finder.own);
+    examples_of(trainer, &finder.own, found->count, &first, &end);
+    struct tr_evaluation_part part = part_of(&finder);
     TR_TRY(tr_strategy_gather_averages(trainer->variables.strategy));
     tr_status status =
         run_part(trainer, set, &part, first, end, found->rows + first, answers_of(found, first));

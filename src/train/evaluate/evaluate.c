@@ -56,7 +56,7 @@ static tr_status move_on(void *user)
     return tr_comm_progress(evaluator->part.comm);
 }
 
-static tr_status make_places(const tr_evaluator *evaluator, struct slot *slot)
+static tr_status make_offsets(const tr_evaluator *evaluator, struct slot *slot)
 {
     size_t batch = (size_t)evaluator->batch;
     if (!tr_job_is_of_tokens(evaluator->job)) return TR_OK;
@@ -80,7 +80,7 @@ static tr_status make_passes(tr_evaluator *evaluator)
     for (int i = 0; i < evaluator->slots; i++) {
         tr_pass **pass = &evaluator->slot[i].pass;
         TR_TRY(tr_pass_create(evaluator->device, evaluator->job->model, &limits, pass));
-        TR_TRY(make_places(evaluator, &evaluator->slot[i]));
+        TR_TRY(make_offsets(evaluator, &evaluator->slot[i]));
         if (alone) continue;
         if (i == 0)
             TR_TRY(tr_shared_weights_make(part->comm, TAG_SHARED, evaluator->device, evaluator->job->model,

@@ -141,7 +141,7 @@ static void count_classes(struct work *work)
     }
 }
 
-/* Returns the share of examples with all answers right. */
+/* Returns the fraction of examples with all answers right. */
 static double count_questions(struct work *work)
 {
     int64_t exact = 0;
@@ -256,7 +256,7 @@ static void measure_values(struct work *work)
 
 /* ---- several losses ---- */
 
-/* Of the head that begins with output `first` and target `target`: the share of right answers, or the mean
+/* Of the head that begins with output `first` and target `target`: the fraction of right answers, or the mean
    distance. */
 static double measure_head(const struct work *work, const struct tr_loss *head, int64_t first, int64_t target)
 {

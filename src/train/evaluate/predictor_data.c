@@ -32,8 +32,8 @@ static int64_t count_of(struct tr_example_range range)
 
 /* ---- one part after the other ---- */
 
-/* Who is told. */
-struct told {
+/* Whoever gets the predictions. */
+struct receiver {
     const tr_predictor *predictor;
     tr_prediction_listener listener;
     void *user;
@@ -43,36 +43,37 @@ struct told {
 
 static tr_status tell(void *user, const struct tr_evaluated_part *part)
 {
-    struct told *told = user;
-    int64_t floats = part->rows * tr_predictor_outputs(told->predictor);
-    if (floats > told->room) {
-        tr_free(told->answers);
-        told->room = floats;
-        told->answers = tr_alloc((size_t)floats, sizeof *told->answers);
-        if (!told->answers) return TR_ENOMEM;
+    struct receiver *receiver = user;
+    int64_t floats = part->rows * tr_predictor_outputs(receiver->predictor);
+    if (floats > receiver->room) {
+        tr_free(receiver->answers);
+        receiver->room = floats;
+        receiver->answers = tr_alloc((size_t)floats, sizeof *receiver->answers);
+        if (!receiver->answers) return TR_ENOMEM;
     }
-    memcpy(told->answers, part->output, (size_t)floats * sizeof *told->answers);
-    tr_answer(told->predictor->job, part->rows, told->answers);
-    told->examples += part->examples;
+    memcpy(receiver->answers, part->output, (size_t)floats * sizeof *receiver->answers);
+    tr_answer(receiver->predictor->job, part->rows, receiver->answers);
+    receiver->examples += part->examples;
     const struct tr_prediction prediction = {
         .first = part->first,
         .count = part->examples,
         .rows = part->rows,
-        .output = told->answers,
+        .output = receiver->answers,
         .offset = part->offset,
         .tokens = part->tokens,
         .labels = part->labels,
         .targets = part->targets,
     };
-    if (!told->listener(told->user, &prediction)) return TR_OK;
-    return tr_fail(TR_EINTERRUPTED, "the predictions were ended after %" PRId64 " examples", told->examples);
+    if (!receiver->listener(receiver->user, &prediction)) return TR_OK;
+    return tr_fail(TR_EINTERRUPTED, "the predictions were ended after %" PRId64 " examples",
+                   receiver->examples);
 }
 
 tr_status tr_predictor_run(tr_predictor *predictor, const tr_source *source,
                            const struct tr_example_range *ranges, int64_t range_count,
                            tr_prediction_listener listener, void *user)
 {
-    struct told told = {.predictor = predictor, .listener = listener, .user = user};
+    struct receiver receiver = {.predictor = predictor, .listener = listener, .user = user};
     tr_evaluator *evaluator;
     TR_TRY(tr_predictor_check(predictor));
     TR_TRY(tr_job_check_source(predictor->job, source, "given", false));
@@ -82,9 +83,9 @@ tr_status tr_predictor_run(tr_predictor *predictor, const tr_source *source,
     tr_status status = TR_OK;
     for (int64_t i = 0; i < range_count && status == TR_OK; i++)
         status = tr_evaluator_run(evaluator, predictor->parameters, ranges[i].first, ranges[i].end, tell,
-                                  &told, NULL, NULL);
+                                  &receiver, NULL, NULL);
     tr_evaluator_destroy(&evaluator);
-    tr_free(told.answers);
+    tr_free(receiver.answers);
     return status;
 }
 

@@ -21,7 +21,7 @@ tr_status tr_predictor_tokens(tr_predictor *predictor, const char *text, int64_t
     TR_TRY(tr_predictor_check_features(predictor, TR_FEATURE_TOKENS));
     TR_TRY(tr_predictor_open_vocabulary(predictor));
     size_t length = strlen(text);
-    *count = tr_vocabulary_places(predictor->vocabulary, text, length, room, begin, end);
+    *count = tr_vocabulary_spans(predictor->vocabulary, text, length, room, begin, end);
     if (taken) *taken = tr_vocabulary_length(predictor->vocabulary, text, length);
     return TR_OK;
 }

@@ -163,12 +163,13 @@ static tr_status make_parts(tr_trainer *trainer, const struct tr_train_settings 
     TR_TRY(tr_variables_give(trainer->variables.arenas));
     TR_TRY(trainer_agree_on_state(trainer)); /* and now all parameters are there */
     if (!checkpoint) TR_TRY(tr_variables_begin_ema(trainer->variables.arenas));
-    TR_TRY(trainer_host_gather_places(&trainer->host, trainer->crew.comm, &trainer->variables));
+    TR_TRY(trainer_host_gather_rank_info(&trainer->host, trainer->crew.comm, &trainer->variables));
     TR_TRY(open_evaluation_data(trainer->job));
     TR_TRY(trainer_host_count(&trainer->host, trainer->job, trainer->crew.comm, &trainer->variables));
-    TR_TRY(tr_recording_meet(&trainer->observation.recording, trainer->crew.comm, trainer->variables.step));
-    TR_TRY(trainer_observe_meet(trainer));
-    return tr_strategy_meet(trainer->variables.strategy, trainer->variables.step);
+    TR_TRY(
+        tr_recording_connect(&trainer->observation.recording, trainer->crew.comm, trainer->variables.step));
+    TR_TRY(trainer_observe_connect(trainer));
+    return tr_strategy_connect(trainer->variables.strategy, trainer->variables.step);
 }
 
 /* Microbatches are told apart when each has a pass of its own. */

@@ -12,7 +12,7 @@ struct trainer_crew {
     tr_comm *comm;  /* of those who take part; NULL: a process alone. Borrowed, or the last of `part` */
     tr_comm *own;   /* that the trainer joined by itself, else NULL */
     tr_comm *whole; /* where they go on without those who die: of all ranks, else NULL. Borrowed */
-    tr_comm *part[TR_COMM_PARTS]; /* of `whole`: those who took part at one time after the other */
+    tr_comm *part[TR_COMM_SUBGROUPS]; /* of `whole`: those who took part at one time after the other */
     int parts;
     bool is_root; /* this rank is the root of the run under way, and has what that takes */
 };

@@ -10,7 +10,7 @@ struct trainer_directory {
     bool displaced;     /* it has been moved, and the run ends */
     int64_t saved_step; /* step of the newest checkpoint of this run, -1: none */
     double saved_at;    /* tr_clock_seconds() of it */
-    char *checkpoint;   /* the path of the newest one that was told, on the root, or NULL */
+    char *checkpoint;   /* the path of the newest one that was reported, on the root, or NULL */
 };
 
 /* Nothing is held. Then trainer_directory_release(). */

@@ -12,7 +12,7 @@
 #include "train/loop/best.h"
 #include "train/loop/crew.h"
 #include "train/loop/directory.h"
-#include "train/loop/told.h"
+#include "train/loop/reported.h"
 #include "train/loop/trainer.h"
 #include "train/loop/variables.h"
 #include "train/observe/observation.h"
@@ -42,7 +42,7 @@ struct tr_trainer {
     tr_stop own;   /* where the settings give none */
     tr_stop *stop; /* theirs, borrowed, or that one: any thread and signal handlers set it */
     struct trainer_crew crew;
-    struct trainer_told told;
+    struct trainer_reported reported;
     struct trainer_host host;
     struct trainer_beginning beginning;
     struct trainer_variables variables;
@@ -80,7 +80,7 @@ struct trainer_progress {
     int64_t step;    /* steps done */
     int32_t resting; /* what comes after the last of them is not over */
     int32_t root;    /* of the job so far, by its number */
-    int64_t saved;   /* newest step whose checkpoint was told; in the end, as the root knows it */
+    int64_t saved;   /* newest step whose checkpoint was reported; in the end, as the root knows it */
     int64_t tested;  /* steps done at the last evaluation on the test data; in the end, the root's */
     struct tr_step_figures figures; /* of it */
 };

@@ -13,7 +13,7 @@ static tr_status is_saved(tr_trainer *trainer, bool *saved)
     int32_t word = trainer_is_root(trainer) && trainer->directory.path &&
                    trainer->directory.saved_step == trainer->variables.step &&
                    trainer->directory.checkpoint && tr_file_exists(trainer->directory.checkpoint);
-    TR_TRY(tr_strategy_share(trainer->variables.strategy, &word, sizeof word));
+    TR_TRY(tr_strategy_broadcast(trainer->variables.strategy, &word, sizeof word));
     *saved = word != 0;
     return TR_OK;
 }

@@ -78,5 +78,5 @@ tr_status tr_trainer_set_parameter(tr_trainer *trainer, const char *name, const 
     trainer->directory.saved_step = trainer->variables.hash_step = -1;
     TR_TRY(tr_strategy_put(trainer->variables.strategy, TR_ARENA_PARAMETERS, begin, end, values));
     TR_TRY(tr_strategy_put(trainer->variables.strategy, TR_ARENA_EMA, begin, end, values));
-    return tr_strategy_meet(trainer->variables.strategy, trainer->variables.step);
+    return tr_strategy_connect(trainer->variables.strategy, trainer->variables.step);
 }

@@ -15,7 +15,7 @@ void trainer_tell(const struct run *run, const struct tr_train_event *event)
 {
     tr_trainer *trainer = run->trainer;
     if (!trainer_is_root(trainer)) return;
-    if (trainer->crew.whole && !trainer_told_is_news(&trainer->told, event)) return;
+    if (trainer->crew.whole && !trainer_reported_is_news(&trainer->reported, event)) return;
     trainer_observe_event(trainer, event);
     trainer_journal_event(trainer, event);
     if (run->listener && run->listener(run->user, event)) tr_trainer_stop(trainer);
@@ -296,9 +296,9 @@ bool trainer_goes_on(const struct run *run)
     const tr_trainer *trainer = run->trainer;
     const struct tr_train_options *train = &trainer->job->train;
     int64_t next = trainer->variables.step + 1;
-    bool watched = trainer_observation_watches(&trainer->observation);
+    bool observed = trainer_observation_is_on(&trainer->observation);
     bool reports = comes(train->log_every, next) || (train->log_every > 0 && next == 1);
-    return !watched && !reports && !has_progressed(run) && !comes(train->evaluate_every, next) &&
+    return !observed && !reports && !has_progressed(run) && !comes(train->evaluate_every, next) &&
            !comes(train->checkpoint_every, next) && !comes(trainer->steps_per_epoch, next);
 }
 
@@ -313,9 +313,9 @@ tr_status trainer_rest(struct run *run)
         struct tr_train_event event = trainer_step_event(trainer, figures);
         report(run, &event);
     }
-    if (figures->shared_anew) trainer_tell_of_shares(run);
+    if (figures->rebalanced) trainer_tell_of_shares(run);
     trainer_warn_of_files(run);
-    if (is_due(trainer, trainer->steps_per_epoch, &run->watched_step)) warn_of_changes(run);
+    if (is_due(trainer, trainer->steps_per_epoch, &run->checked_step)) warn_of_changes(run);
     TR_TRY(evaluate_if_due(run));
     TR_TRY(save_if_due(run));
     if (run->request & REQUEST_RATE) TR_TRY(trainer_take_rate(trainer));

@@ -146,7 +146,7 @@ tr_status trainer_was_complete(tr_trainer *trainer, bool *complete)
     *complete = false;
     if (!trainer->directory.path || trainer->beginning.step != trainer->variables.step) return TR_OK;
     if (trainer_is_root(trainer)) word = is_newest(trainer);
-    TR_TRY(tr_strategy_share(trainer->variables.strategy, &word, sizeof word));
+    TR_TRY(tr_strategy_broadcast(trainer->variables.strategy, &word, sizeof word));
     *complete = word != 0;
     return TR_OK;
 }
@@ -163,7 +163,7 @@ tr_status trainer_settle_best(tr_trainer *trainer)
         found.status = (int32_t)tr_checkpoint_settle_best(NULL, trainer->directory.path, step, &there);
         found.there = there;
     }
-    TR_TRY(tr_strategy_share(trainer->variables.strategy, &found, sizeof found));
+    TR_TRY(tr_strategy_broadcast(trainer->variables.strategy, &found, sizeof found));
     if (found.status != TR_OK)
         return trainer_is_root(trainer)
                    ? (tr_status)found.status

@@ -86,7 +86,7 @@ static void take_marks(struct run *run)
         .evaluated_step = run->evaluated_step,
         .kept_step = run->kept_step,
         .tested_step = run->tested_step,
-        .watched_step = run->watched_step,
+        .checked_step = run->checked_step,
         .saved_step = trainer->directory.saved_step,
         .best = trainer->best,
         .plateau = trainer->job->optimizer.schedule.plateau,
@@ -107,7 +107,7 @@ static void go_back_to_marks(struct run *run)
     run->evaluated_step = marks->evaluated_step;
     run->kept_step = marks->kept_step;
     run->tested_step = marks->tested_step;
-    run->watched_step = marks->watched_step;
+    run->checked_step = marks->checked_step;
     trainer->directory.saved_step = marks->saved_step;
     trainer->best = marks->best;
     trainer->job->optimizer.schedule.plateau = marks->plateau;
@@ -249,7 +249,7 @@ tr_status tr_trainer_run(tr_trainer *trainer, tr_train_listener listener, void *
         .evaluated_step = trainer->variables.step,
         .tested_step = -1,
         .kept_step = trainer->variables.step,
-        .watched_step = trainer->variables.step,
+        .checked_step = trainer->variables.step,
     };
     TR_TRY(trainer_check_process(trainer));
     trainer->directory.saved_at = tr_clock_seconds();

@@ -7,7 +7,7 @@
 
 /* What the time between two steps changes. */
 struct marks {
-    int64_t reported_step, evaluated_step, kept_step, tested_step, watched_step, saved_step;
+    int64_t reported_step, evaluated_step, kept_step, tested_step, checked_step, saved_step;
     struct trainer_best best;
     struct tr_plateau plateau;
     bool rate_is_given;
@@ -26,7 +26,7 @@ struct run {
     int64_t reported_examples, progressed_examples;   /* since then */
     int64_t reported_step, evaluated_step, kept_step; /* when each of what is done every so many steps was */
     int64_t tested_step;  /* steps done at the last evaluation on the test data; -1: none */
-    int64_t watched_step; /* likewise, of files of data */
+    int64_t checked_step; /* likewise, of files of data */
     bool changed;         /* one that has changed was named */
     int32_t request;      /* of all ranks in the last step */
     /* Whether what comes after a step is not over yet, the step's figures, and what may have to be repeated

@@ -114,13 +114,13 @@ static void settle_stream(struct stream *stream)
 }
 
 /* All ranks go through the same pieces. */
-static tr_status bring_piece(struct stream *stream, const float **values, int64_t *count)
+static tr_status collect_piece(struct stream *stream, const float **values, int64_t *count)
 {
     const struct trainer_origin *origin = &stream->tensors->origin[stream->group][stream->index];
     int64_t begin = origin->begin + stream->at, left = origin->end - begin;
     *count = left < TR_STRATEGY_PIECE ? left : TR_STRATEGY_PIECE;
-    stream->status =
-        tr_strategy_bring(stream->trainer->variables.strategy, origin->arena, begin, begin + *count, values);
+    stream->status = tr_strategy_collect(stream->trainer->variables.strategy, origin->arena, begin,
+                                         begin + *count, values);
     stream->at += *count;
     if (*count == left) {
         stream->index++;
@@ -136,7 +136,7 @@ static tr_status give(void *user, int64_t index, uint64_t at, const void **piece
     const float *values = NULL;
     int64_t count;
     assert(index == stream->index && at == (uint64_t)stream->at * sizeof *values);
-    tr_status status = bring_piece(stream, &values, &count);
+    tr_status status = collect_piece(stream, &values, &count);
     *piece = values;
     *bytes = (size_t)count * sizeof *values;
     return status;
@@ -160,7 +160,7 @@ static tr_status save_pieces(tr_trainer *trainer, const struct trainer_target *t
     while (stream.status == TR_OK && stream.group < TR_CHECKPOINT_GROUPS) {
         const float *values;
         int64_t count;
-        bring_piece(&stream, &values, &count);
+        collect_piece(&stream, &values, &count);
     }
     trainer_tensors_release(&tensors);
     return stream.status;
@@ -178,7 +178,7 @@ static tr_status save(tr_trainer *trainer, bool gathered, const struct trainer_t
         TR_TRY(save_pieces(trainer, to, path, status));
     else if (trainer_is_root(trainer))
         *status = (int32_t)save_whole(trainer, to, path);
-    return tr_strategy_share(trainer->variables.strategy, status, sizeof *status);
+    return tr_strategy_broadcast(trainer->variables.strategy, status, sizeof *status);
 }
 
 /* The same, with one outcome for all. */

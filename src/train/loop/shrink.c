@@ -8,7 +8,7 @@
  * all go on: what follows is computed from the same numbers in the same order as ever.
  *
  * Who is first among those who live is the root, which reports and saves. What the root before did not come
- * to tell of the last step is told now (told.h).
+ * to tell of the last step is reported now (reported.h).
  *
  * The strategy of before is kept until the new one is there on all ranks; if another rank dies meanwhile, it
  * all begins anew.
@@ -29,7 +29,7 @@ static tr_status agree(const tr_trainer *trainer, tr_comm *part, struct trainer_
     struct trainer_progress *all = tr_alloc_zero((size_t)size, sizeof *all);
     if (!all) return TR_ENOMEM;
     progress->root = tr_comm_number(trainer->crew.comm, 0);
-    progress->saved = trainer->told.saved;
+    progress->saved = trainer->reported.saved;
     all[tr_comm_rank(part)] = *progress;
     tr_status status = tr_comm_exchange(part, all, sizeof *all, "how far ranks have come");
     bool resting = false, orphaned = false;
@@ -88,7 +88,7 @@ static tr_status divide(tr_trainer *trainer, tr_comm *part, int64_t step, tr_str
     TR_TRY(create(trainer, part, out));
     TR_TRY(tr_strategy_inherit(*out, trainer->variables.strategy, step));
     TR_TRY(tr_strategy_begin(*out));
-    return tr_strategy_meet(*out, step);
+    return tr_strategy_connect(*out, step);
 }
 
 /* The strategy of before has the state at the beginning of `step`, but for updates that are to be undone. */
@@ -107,8 +107,8 @@ static tr_status rebuild(tr_trainer *trainer, tr_comm *part, int64_t step)
     trainer_variables_replace(&trainer->variables, strategy, step);
     trainer->crew.comm = part;
     trainer_set_evaluation_hooks(trainer);
-    TR_TRY(trainer_host_gather_places(&trainer->host, part, &trainer->variables));
-    return trainer_observe_meet(trainer);
+    TR_TRY(trainer_host_gather_rank_info(&trainer->host, part, &trainer->variables));
+    return trainer_observe_connect(trainer);
 }
 
 tr_status trainer_shrink(tr_trainer *trainer, struct trainer_progress *progress, char *text, size_t size)
@@ -120,8 +120,8 @@ tr_status trainer_shrink(tr_trainer *trainer, struct trainer_progress *progress,
         TR_TRY(trainer_crew_check_root(crew));
         trainer_crew_name_lost(crew, part, text, size);
         if (!crew->is_root && tr_comm_rank(part) == 0)
-            trainer_told_learn(&trainer->told, trainer->observation.journal.directory,
-                               &trainer->directory.checkpoint);
+            trainer_reported_learn(&trainer->reported, trainer->observation.journal.directory,
+                                   &trainer->directory.checkpoint);
         tr_status status = agree(trainer, part, progress);
         if (status == TR_OK) status = rebuild(trainer, part, progress->step);
         if (status != TR_EPEER || !tr_comm_lost_member(part)) return status;

@@ -31,7 +31,7 @@ tr_status trainer_create(const struct tr_train_settings *settings, tr_comm *comm
     *out = NULL;
     tr_trainer *trainer = tr_alloc_zero(1, sizeof *trainer);
     if (!trainer) return TR_ENOMEM;
-    trainer_told_begin(&trainer->told);
+    trainer_reported_begin(&trainer->reported);
     trainer_beginning_begin(&trainer->beginning);
     trainer_variables_begin(&trainer->variables);
     trainer->process = getpid();
@@ -70,7 +70,7 @@ void tr_trainer_destroy(tr_trainer **handle)
     trainer_host_release(&trainer->host);
     trainer_beginning_release(&trainer->beginning);
     trainer_directory_release(&trainer->directory);
-    trainer_told_release(&trainer->told);
+    trainer_reported_release(&trainer->reported);
     trainer_account_release(&trainer->account);
     trainer_crew_release(&trainer->crew);
     tr_free(trainer);

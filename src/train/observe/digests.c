@@ -109,7 +109,7 @@ static tr_status add_elements(tr_digests *digests, const float *elements, int64_
     return TR_OK;
 }
 
-/* ---- watching ---- */
+/* ---- observers ---- */
 
 static tr_status see_layer(void *user, const struct tr_layer *layer, const float *output, int64_t count)
 {
@@ -266,8 +266,8 @@ void tr_digests_begin(tr_digests *digests, int64_t step)
     digests->microbatch = -1;
     digests->ranges = 0;
     memset(digests->block, 0, (size_t)digests->size * (size_t)digests->words * sizeof *digests->block);
-    tr_strategy_watch(digests->strategy, TR_WATCHER_DIGESTS,
-                      (struct tr_strategy_watch){see_layer, see_update, digests});
+    tr_strategy_observe(digests->strategy, TR_OBSERVER_DIGESTS,
+                        (struct tr_strategy_observer){see_layer, see_update, digests});
 }
 
 /* Adds the blocks of all ranks into the first; whatever one computed is zero on the others. */
@@ -285,7 +285,7 @@ tr_status tr_digests_end(tr_digests *digests, const struct tr_step_figures *figu
 {
     struct tr_json_writer json;
     if (digests->step < 0) return TR_OK;
-    tr_strategy_watch(digests->strategy, TR_WATCHER_DIGESTS, (struct tr_strategy_watch){0});
+    tr_strategy_observe(digests->strategy, TR_OBSERVER_DIGESTS, (struct tr_strategy_observer){0});
     for (int i = 0; i < digests->ranges; i++)
         TR_TRY(add_elements(digests, arena_of(digests) + digests->range[i].begin, digests->range[i].begin,
                             digests->range[i].end, parameters_of(digests)));

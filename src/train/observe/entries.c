@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 
-tr_status tr_trainer_note_command(tr_trainer *trainer, const char *command)
+tr_status tr_trainer_set_command(tr_trainer *trainer, const char *command)
 {
     char *copy = tr_strdup(command);
     if (!copy) return TR_ENOMEM;

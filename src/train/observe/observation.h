@@ -46,7 +46,7 @@ void trainer_observation_close(struct trainer_observation *observation);
  */
 void trainer_observation_release(struct trainer_observation *observation);
 /* Whether something looks at every step. */
-bool trainer_observation_watches(const struct trainer_observation *observation);
+bool trainer_observation_is_on(const struct trainer_observation *observation);
 /* The next problem with a file that nobody has told yet, or NULL. Returned, free with tr_free(). */
 char *trainer_observation_problem(struct trainer_observation *observation);
 
@@ -55,7 +55,7 @@ char *trainer_observation_problem(struct trainer_observation *observation);
 /* Notes what the settings ask for. TR_EINVAL. */
 tr_status trainer_observe(tr_trainer *trainer, const struct tr_train_settings *settings);
 /* All ranks have begun; they must want the same. Collective. */
-tr_status trainer_observe_meet(tr_trainer *trainer);
+tr_status trainer_observe_connect(tr_trainer *trainer);
 
 /* A run starts. TR_EIO where files cannot be written. */
 tr_status trainer_observe_start(tr_trainer *trainer);

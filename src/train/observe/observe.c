@@ -54,7 +54,7 @@ void trainer_observation_release(struct trainer_observation *observation)
     tr_free(observation->journal.command);
 }
 
-bool trainer_observation_watches(const struct trainer_observation *observation)
+bool trainer_observation_is_on(const struct trainer_observation *observation)
 {
     return observation->board.probe || observation->digests || observation->recording.timeline;
 }
@@ -68,7 +68,7 @@ char *trainer_observation_problem(struct trainer_observation *observation)
     return text;
 }
 
-tr_status trainer_observe_meet(tr_trainer *trainer)
+tr_status trainer_observe_connect(tr_trainer *trainer)
 {
     struct trainer_board *board = &trainer->observation.board;
     char request[64] = "nothing";

@@ -178,12 +178,12 @@ void tr_probe_begin(tr_probe *probe, unsigned what)
     if (!what) return;
     memset(probe->blocks, 0, (size_t)probe->size * block_bytes(probe, what));
     if (tr_strategy_is_asynchronous(probe->strategy)) return;
-    tr_strategy_watch(probe->strategy, TR_WATCHER_PROBE,
-                      (struct tr_strategy_watch){
-                          .layer = what & TR_PROBE_HISTOGRAMS ? see_layer : NULL,
-                          .update = see_update,
-                          .user = probe,
-                      });
+    tr_strategy_observe(probe->strategy, TR_OBSERVER_PROBE,
+                        (struct tr_strategy_observer){
+                            .layer = what & TR_PROBE_HISTOGRAMS ? see_layer : NULL,
+                            .update = see_update,
+                            .user = probe,
+                        });
 }
 
 /* ---- when it is done ---- */
@@ -217,7 +217,7 @@ static tr_status probe_parameters(tr_probe *probe)
 tr_status tr_probe_end(tr_probe *probe)
 {
     if (!probe->what) return TR_OK;
-    tr_strategy_watch(probe->strategy, TR_WATCHER_PROBE, (struct tr_strategy_watch){0});
+    tr_strategy_observe(probe->strategy, TR_OBSERVER_PROBE, (struct tr_strategy_observer){0});
     if (probe->size > 1) {
         TR_TRY(
             tr_comm_exchange(probe->comm, probe->blocks, block_bytes(probe, probe->what), "probe of a step"));

@@ -41,7 +41,7 @@ tr_status tr_recording_begin(struct tr_recording *recording, const struct tr_tra
     return tr_timeline_create(&keep, &recording->timeline);
 }
 
-tr_status tr_recording_meet(struct tr_recording *recording, tr_comm *comm, int64_t step)
+tr_status tr_recording_connect(struct tr_recording *recording, tr_comm *comm, int64_t step)
 {
     if (comm)
         TR_TRY(tr_comm_agree(comm, "recording",

@@ -20,7 +20,7 @@ struct tr_recording {
 tr_status tr_recording_begin(struct tr_recording *recording, const struct tr_train_settings *settings);
 /* All ranks have begun, at the same step; they must want the same. A trace of earlier steps begins there.
    Collective. */
-tr_status tr_recording_meet(struct tr_recording *recording, tr_comm *comm, int64_t step);
+tr_status tr_recording_connect(struct tr_recording *recording, tr_comm *comm, int64_t step);
 /* Takes the calling thread into the main lane, and out of it. Nothing without a timeline. */
 void tr_recording_enter(struct tr_recording *recording);
 void tr_recording_leave(struct tr_recording *recording);

@@ -10,8 +10,8 @@ void trainer_beginning_begin(struct trainer_beginning *beginning)
 void trainer_beginning_release(struct trainer_beginning *beginning)
 {
     tr_free(beginning->resumed);
-    tr_free(beginning->resume_note);
-    tr_free(beginning->start_note);
+    tr_free(beginning->resume_warnings);
+    tr_free(beginning->start_summary);
     trainer_beginning_begin(beginning);
 }
 
@@ -20,16 +20,16 @@ tr_status trainer_beginning_resume(struct trainer_beginning *beginning, const tr
 {
     const char *skipped = tr_checkpoint_skipped(checkpoint);
     beginning->resumed = tr_strdup(tr_checkpoint_path(checkpoint));
-    beginning->resume_note = tr_strdup(skipped ? skipped : "");
+    beginning->resume_warnings = tr_strdup(skipped ? skipped : "");
     if (same) beginning->step = tr_checkpoint_facts(checkpoint)->step;
-    return beginning->resumed && beginning->resume_note ? TR_OK : TR_ENOMEM;
+    return beginning->resumed && beginning->resume_warnings ? TR_OK : TR_ENOMEM;
 }
 
 tr_status trainer_beginning_add_note(struct trainer_beginning *beginning, const char *line)
 {
-    char *note = tr_format("%s%s\n", beginning->resume_note ? beginning->resume_note : "", line);
-    if (!note) return TR_ENOMEM;
-    tr_free(beginning->resume_note);
-    beginning->resume_note = note;
+    char *warnings = tr_format("%s%s\n", beginning->resume_warnings ? beginning->resume_warnings : "", line);
+    if (!warnings) return TR_ENOMEM;
+    tr_free(beginning->resume_warnings);
+    beginning->resume_warnings = warnings;
     return TR_OK;
 }

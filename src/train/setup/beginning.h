@@ -7,8 +7,8 @@
 struct trainer_beginning {
     char *resumed;     /* path of the checkpoint, or NULL */
     int64_t step;      /* its steps, where settings are those that it was made with; else -1 */
-    char *resume_note; /* lines: skipped checkpoints, and what was not found with it; or NULL */
-    char *start_note;  /* what parameters began with, or NULL */
+    char *resume_warnings; /* lines: skipped checkpoints, and what was not found with it; or NULL */
+    char *start_summary;   /* what parameters began with, or NULL */
 };
 
 /* With initial values. Then trainer_beginning_release(). */

@@ -13,16 +13,16 @@ void trainer_host_look(struct trainer_host *host, const struct tr_train_settings
 
 void trainer_host_release(struct trainer_host *host)
 {
-    tr_free(host->places);
-    host->places = NULL;
+    tr_free(host->rank_info);
+    host->rank_info = NULL;
 }
 
-tr_status trainer_host_gather_places(struct trainer_host *host, tr_comm *comm,
-                                     const struct trainer_variables *variables)
+tr_status trainer_host_gather_rank_info(struct trainer_host *host, tr_comm *comm,
+                                        const struct trainer_variables *variables)
 {
     trainer_host_release(host);
-    return tr_train_gather_places(comm, variables->device, variables->holder,
-                                  tr_strategy_memory(variables->strategy), &host->places);
+    return tr_train_gather_rank_info(comm, variables->device, variables->holder,
+                                     tr_strategy_memory(variables->strategy), &host->rank_info);
 }
 
 tr_status trainer_host_expect(struct trainer_host *host, const struct tr_job *job, tr_comm *comm,

@@ -4,7 +4,7 @@
 
 #include "train/loop/variables.h"
 #include "train/setup/memory.h"
-#include "train/setup/place.h"
+#include "train/setup/rank_info.h"
 #include "trireme/train.h"
 
 /* Zeroed to begin with. */
@@ -12,7 +12,7 @@ struct trainer_host {
     struct tr_memory_room room;    /* what was free before this trainer took any */
     bool check;                    /* a run that takes more is refused */
     struct tr_train_memory memory; /* what the processes of this host take */
-    struct trainer_place *places;  /* [ranks] */
+    struct trainer_rank_info *rank_info; /* [ranks] */
 };
 
 /* Before the trainer takes anything. Local. */
@@ -24,9 +24,9 @@ tr_status trainer_host_expect(struct trainer_host *host, const struct tr_job *jo
 /* Before the first step, which touches all of it: what they take. Likewise. */
 tr_status trainer_host_count(struct trainer_host *host, const struct tr_job *job, tr_comm *comm,
                              const struct trainer_variables *variables);
-/* Learns the places of all ranks of `comm` anew. Collective. */
-tr_status trainer_host_gather_places(struct trainer_host *host, tr_comm *comm,
-                                     const struct trainer_variables *variables);
+/* Learns the facts about all ranks of `comm` anew. Collective. */
+tr_status trainer_host_gather_rank_info(struct trainer_host *host, tr_comm *comm,
+                                        const struct trainer_variables *variables);
 void trainer_host_release(struct trainer_host *host);
 
 /* Whether a file of data has changed since it was opened; `text` of `size` bytes names it. Ranks of one host

@@ -5,7 +5,7 @@
 #include "base/files/file.h"
 #include "base/files/ops.h"
 #include "base/numbers/hash.h"
-#include "base/place.h"
+#include "base/scratch_dir.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -197,7 +197,7 @@ static tr_status receive_packed(tr_comm *comm, int64_t bytes, tr_checkpoint **ou
 static tr_status follow_root(tr_comm *comm, tr_checkpoint **out)
 {
     struct choice choice;
-    struct tr_place place = TR_PLACE_NONE; /* of a copy */
+    struct tr_scratch_dir dir = TR_SCRATCH_DIR_NONE; /* of a copy */
     char digest[TR_SHA256_TEXT];
     bool wanted;
     TR_TRY(spread(comm, &choice, sizeof choice));
@@ -207,10 +207,10 @@ static tr_status follow_root(tr_comm *comm, tr_checkpoint **out)
     bool here =
         digest_manifest(choice.path, digest) == TR_OK && memcmp(digest, choice.digest, sizeof digest) == 0;
     TR_TRY(ask_for_copies(comm, !here, &wanted));
-    if (!here) TR_TRY(tr_place_make(TR_RESUME_PLACE, choice.bytes, &place));
-    tr_status status = wanted ? copy_files(comm, &choice, NULL, here ? NULL : place.path) : TR_OK;
-    if (status == TR_OK) status = tr_checkpoint_open(here ? choice.path : place.path, out);
-    tr_place_remove(&place); /* what is open stays readable */
+    if (!here) TR_TRY(tr_scratch_dir_make(TR_RESUME_SCRATCH, choice.bytes, &dir));
+    tr_status status = wanted ? copy_files(comm, &choice, NULL, here ? NULL : dir.path) : TR_OK;
+    if (status == TR_OK) status = tr_checkpoint_open(here ? choice.path : dir.path, out);
+    tr_scratch_dir_remove(&dir); /* what is open stays readable */
     return status;
 }
 

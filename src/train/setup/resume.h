@@ -6,8 +6,9 @@
 #include "comm/comm.h"
 #include "trireme/train.h"
 
-/* The kind of places (base/place.h) where copies arrive: a rank that is killed meanwhile leaves one. */
-#define TR_RESUME_PLACE "resume"
+/* The kind of directories (base/scratch_dir.h) where copies arrive: a rank that is killed meanwhile leaves
+ * one. */
+#define TR_RESUME_SCRATCH "resume"
 
 /* Opens what the settings ask for: the newest good checkpoint of `out` with `continues`, if there is one,
    else `state`, else `resume`; *out is NULL where that is nothing. The root chooses. Ranks that find the same

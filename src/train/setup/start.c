@@ -20,11 +20,11 @@ struct start {
     tr_trainer *trainer;
     float *values; /* an arena */
     bool copied;   /* it is not the variables' own */
-    struct tr_text note;
+    struct tr_text summary;
 };
 
 /* Where this process gives a parameter its values, else NULL: another does, or keeps it. */
-static float *place_of(const struct start *start, const struct tr_parameter *parameter)
+static float *address_of(const struct start *start, const struct tr_parameter *parameter)
 {
     const tr_variables *variables = start->trainer->variables.arenas;
     bool takes =
@@ -51,9 +51,9 @@ static tr_status finish(struct start *start)
     tr_variables *variables = start->trainer->variables.arenas;
     if (start->copied) TR_TRY(tr_variables_load(variables, TR_ARENA_PARAMETERS, start->values));
     tr_variables_trim(variables);
-    tr_free(start->trainer->beginning.start_note);
-    start->trainer->beginning.start_note = NULL;
-    return tr_text_finish(&start->note, &start->trainer->beginning.start_note);
+    tr_free(start->trainer->beginning.start_summary);
+    start->trainer->beginning.start_summary = NULL;
+    return tr_text_finish(&start->summary, &start->trainer->beginning.start_summary);
 }
 
 /* ---- a checkpoint ---- */
@@ -109,7 +109,7 @@ static tr_status take_parameters(struct start *start, tr_checkpoint *checkpoint)
             continue;
         }
         const struct tr_safetensors_entry *average = find_average(averages, parameter, &wanted);
-        float *place = place_of(start, parameter);
+        float *place = address_of(start, parameter);
         taken++;
         averaged += average != NULL;
         if (place)
@@ -125,9 +125,9 @@ static tr_status take_parameters(struct start *start, tr_checkpoint *checkpoint)
             "checkpoint \"%s\" has nothing in common with the network, which has %s; give layers that "
             "are the same the same `name`",
             path, list);
-    tr_text_addf(&start->note, "%s: %d of %d parameters", path, taken, model->parameter_count);
-    if (averaged) tr_text_addf(&start->note, ", of %d their moving averages", averaged);
-    tr_text_addf(&start->note, "%s%s\n", left ? ", new are " : "", list);
+    tr_text_addf(&start->summary, "%s: %d of %d parameters", path, taken, model->parameter_count);
+    if (averaged) tr_text_addf(&start->summary, ", of %d their moving averages", averaged);
+    tr_text_addf(&start->summary, "%s%s\n", left ? ", new are " : "", list);
     tr_text_release(&others);
     return status == TR_OK || status == TR_EMISMATCH ? status : tr_fail_in(status, "checkpoint \"%s\"", path);
 }
@@ -154,7 +154,7 @@ static tr_status take_vectors(struct start *start, const struct tr_layer *layer,
         .words = parameter->shape.size[0],
         .width = parameter->shape.size[1],
         .state = job->state,
-        .values = place_of(start, parameter),
+        .values = address_of(start, parameter),
     };
     char digest[TR_SHA256_TEXT];
     int64_t taken = 0;
@@ -162,7 +162,7 @@ static tr_status take_vectors(struct start *start, const struct tr_layer *layer,
     if (!path) return TR_ENOMEM;
     tr_status status = tr_vectors_read(path, &wanted, &taken, digest);
     if (status != TR_OK) status = tr_fail_in(status, "layer \"%s\"", layer->name);
-    tr_text_addf(&start->note, "%s: vectors of %" PRId64 " of %" PRId64 " words of %s\n", path, taken,
+    tr_text_addf(&start->summary, "%s: vectors of %" PRId64 " of %" PRId64 " words of %s\n", path, taken,
                  wanted.words, layer->name);
     tr_free(path);
     if (status != TR_OK || !start->trainer->crew.comm) return status;
@@ -197,6 +197,6 @@ tr_status trainer_start(tr_trainer *trainer, const struct tr_train_settings *set
     if (!wanted) return TR_OK;
     tr_status status = take_all(&start, settings);
     if (start.copied) tr_free(start.values);
-    tr_text_release(&start.note);
+    tr_text_release(&start.summary);
     return status;
 }

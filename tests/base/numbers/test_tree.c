@@ -85,7 +85,7 @@ static float by_counter(int64_t begin, int64_t end)
 /* The same by the helper; `known`: whether it is told at once that a leaf is the last. */
 static float by_fold(int64_t begin, int64_t end, bool known)
 {
-    float value[TR_TREE_DEPTH];
+    float value[TR_TREE_DEPTH] = {0};
     struct tr_tree_fold fold = {0};
     int right;
     for (int64_t i = begin; i < end; i++) {

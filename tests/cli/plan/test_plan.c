@@ -42,7 +42,8 @@ static void test_reasons_are_said_once(void **state)
     if (!first) session_show(&session);
     assert_non_null(first);
     assert_null(strstr(first + 1, reason));
-    assert_non_null(strstr(text, "left out on 1 worker: gossip,replicas=1; "));
+    assert_non_null(strstr(text, "left out on 1 worker: easgd,replicas=1; "));
+    assert_non_null(strstr(text, "gossip,replicas=1; "));
     assert_non_null(strstr(text, "local-sgd,replicas=1; "));
     session_release(&session);
 }

@@ -354,7 +354,7 @@ static const char *testament(tr_comm *comm, const char *what)
                        tr_comm_send(comm, 0, k, data[k], bytes[k], "testament", &ticket[k]));
         raise(SIGKILL);
     }
-    /* Who hears of the loss may give up his receives: what came before must be in them by then. */
+    /* Who hears of the loss may give up its receives: what came before must be in them by then. */
     while (tr_comm_life(comm, 1, NULL, 0) != TR_COMM_DEAD) process_nap(0.001);
     for (int k = 1; k < MESSAGES && early; k++) CHECK(data[k][bytes[k] - 1] == 3);
     for (int k = 0; k < MESSAGES && !early; k++)
@@ -564,12 +564,12 @@ static const char *windows(tr_comm *comm, const char *what)
     for (int i = 0; i < 30; i++) {
         tr_window *window;
         CHECK_OK(tr_window_create(comm, BYTES, &window));
-        unsigned char *own = tr_window_part(window, tr_comm_rank(comm), NULL);
+        unsigned char *own = tr_window_segment(window, tr_comm_rank(comm), NULL);
         for (int k = 0; k < BYTES; k += 4096) CHECK(own[k] == 0);
         memset(own, 1 + i, BYTES);
         tr_ticket *ticket;
         CHECK_DONE(comm, &ticket, tr_comm_barrier(comm, &ticket));
-        const unsigned char *other = tr_window_part(window, 1 - tr_comm_rank(comm), NULL);
+        const unsigned char *other = tr_window_segment(window, 1 - tr_comm_rank(comm), NULL);
         CHECK(other[BYTES - 1] == 1 + i);
         CHECK_DONE(comm, &ticket, tr_comm_barrier(comm, &ticket));
         tr_window_destroy(&window);

@@ -92,7 +92,7 @@ static const char *check_window_of_whole(tr_comm *comm, tr_comm *part)
     tr_window *window;
     tr_ticket *ticket;
     CHECK_OK(tr_window_create(comm, tr_comm_rank(comm) == owner ? 2 * BYTES : 0, &window));
-    unsigned char *data = (unsigned char *)tr_window_part(window, owner, NULL) + stretch * BYTES;
+    unsigned char *data = (unsigned char *)tr_window_segment(window, owner, NULL) + stretch * BYTES;
     for (int i = 0; i <= size; i++) bound[i] = BYTES * (int64_t)i / size;
     int me = tr_comm_rank(part);
     for (int64_t i = bound[me]; i < bound[me + 1]; i++) data[i] = (unsigned char)(i * 7 + stretch);
@@ -108,18 +108,18 @@ static const char *check_window_of_whole(tr_comm *comm, tr_comm *part)
 /* Parts come and go without end, but only some at a time. */
 static const char *check_numbers(tr_comm *comm)
 {
-    tr_comm *many[TR_COMM_PARTS], *one;
+    tr_comm *many[TR_COMM_SUBGROUPS], *one;
     tr_ticket *ticket;
-    for (int i = 0; i < 2 * TR_COMM_PARTS; i++) {
+    for (int i = 0; i < 2 * TR_COMM_SUBGROUPS; i++) {
         CHECK_OK(tr_comm_split(comm, 0, 0, &one));
         CHECK(tr_comm_rank(one) == tr_comm_rank(comm) && tr_comm_size(one) == tr_comm_size(comm));
         CHECK_DONE(one, &ticket, tr_comm_barrier(one, &ticket));
         tr_comm_destroy(&one);
         CHECK(!one);
     }
-    for (int i = 0; i < TR_COMM_PARTS; i++) CHECK_OK(tr_comm_split(comm, 0, 0, &many[i]));
+    for (int i = 0; i < TR_COMM_SUBGROUPS; i++) CHECK_OK(tr_comm_split(comm, 0, 0, &many[i]));
     CHECK(tr_comm_split(comm, 0, 0, &one) == TR_EINVAL && !one);
-    for (int i = 0; i < TR_COMM_PARTS; i++) tr_comm_destroy(&many[i]);
+    for (int i = 0; i < TR_COMM_SUBGROUPS; i++) tr_comm_destroy(&many[i]);
     return NULL;
 }
 

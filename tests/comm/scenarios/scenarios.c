@@ -218,7 +218,7 @@ static const char *window(tr_comm *comm)
     size_t bytes, own = me == 1 ? 0 : 5000 + 100 * (size_t)me;
     CHECK(tr_comm_local(comm, tr_comm_local_rank(comm)) == me);
     CHECK_OK(tr_window_create(comm, own, &memory));
-    unsigned char *part = tr_window_part(memory, me, &bytes);
+    unsigned char *part = tr_window_segment(memory, me, &bytes);
     CHECK(bytes == own && (part || own == 0) && (uintptr_t)part % TR_CACHE_LINE == 0);
     for (size_t i = 0; i < bytes; i++) CHECK(part[i] == 0);
     paint(part, (int64_t)bytes, me, 3);
@@ -226,7 +226,7 @@ static const char *window(tr_comm *comm)
     for (int i = 0; i < locals; i++) {
         int rank = tr_comm_local(comm, i);
         CHECK(tr_comm_host_of(comm, rank) == tr_comm_host_of(comm, me));
-        part = tr_window_part(memory, rank, &bytes);
+        part = tr_window_segment(memory, rank, &bytes);
         CHECK(bytes == (rank == 1 ? 0 : 5000 + 100 * (size_t)rank));
         CHECK_RUN(check_paint(part, (int64_t)bytes, rank, 3));
     }
@@ -246,7 +246,7 @@ static const char *window_gather(tr_comm *comm)
     tr_ticket *ticket;
     struct tr_comm_statistics before, after;
     CHECK_OK(tr_window_create(comm, me == owner ? BYTES : 0, &memory));
-    unsigned char *data = tr_window_part(memory, owner, NULL);
+    unsigned char *data = tr_window_segment(memory, owner, NULL);
     for (int i = 0; i <= size; i++) bound[i] = tr_cut(BYTES, size, i);
     for (int round = 0; round < 3; round++) {
         tr_comm_statistics(comm, &before);

@@ -77,20 +77,20 @@ static const char *run_sum(tr_comm *comm, tr_window *window, float *nodes, int64
                            int64_t count, int share_way, bool in_place)
 {
     int me = tr_comm_rank(comm), size = tr_comm_size(comm);
-    int64_t bound[RANKS + 1], share[RANKS + 1];
+    int64_t bound[RANKS + 1], shard[RANKS + 1];
     float out[OUT];
     tr_reduction *reduction;
     tr_ticket *ticket;
     divide(leaves, size, way, bound);
-    divide(count, size, share_way, share);
+    divide(count, size, share_way, shard);
     CHECK_OK(tr_reduction_create(comm, leaves, bound, window, &reduction));
     CHECK(tr_reduction_nodes(reduction, me) <= NODES);
     bool place = in_place && tr_reduction_nodes(reduction, me) > 0;
     bring(leaves, bound, me, nodes, STRIDE, count);
-    float *to = place ? nodes + share[me] : out;
+    float *to = place ? nodes + shard[me] : out;
     CHECK_DONE(comm, &ticket,
-               tr_comm_reduce_scatter(comm, reduction, nodes, STRIDE, share, to, "test", &ticket));
-    CHECK_RUN(check_sum(leaves, to, share[me], share[me + 1]));
+               tr_comm_reduce_scatter(comm, reduction, nodes, STRIDE, shard, to, "test", &ticket));
+    CHECK_RUN(check_sum(leaves, to, shard[me], shard[me + 1]));
     tr_reduction_destroy(&reduction);
     CHECK(!reduction);
     return NULL;
@@ -125,20 +125,20 @@ const char *scenario_sums_in_window(tr_comm *comm)
     tr_window *window;
     size_t floats = NODES * STRIDE + 16 * RANKS;
     CHECK_OK(tr_window_create(comm, floats * sizeof(float), &window));
-    float *part = tr_window_part(window, me, NULL);
+    float *part = tr_window_segment(window, me, NULL);
     CHECK_RUN(run_sums(comm, window, part + 16));
     CHECK_RUN(run_sums(comm, window, part + 16 * me));
     /* Nodes outside of the part are refused. */
-    int64_t bound[RANKS + 1], share[RANKS + 1];
+    int64_t bound[RANKS + 1], shard[RANKS + 1];
     float out[OUT];
     tr_reduction *reduction;
     tr_ticket *ticket;
     divide(size, size, EVEN, bound);
-    divide(64, size, EVEN, share);
+    divide(64, size, EVEN, shard);
     CHECK_OK(tr_reduction_create(comm, size, bound, window, &reduction));
-    CHECK(tr_comm_reduce_scatter(comm, reduction, out, 64, share, out, "test", &ticket) == TR_EINVAL &&
+    CHECK(tr_comm_reduce_scatter(comm, reduction, out, 64, shard, out, "test", &ticket) == TR_EINVAL &&
           !ticket);
-    CHECK(tr_comm_reduce_scatter(comm, reduction, part + floats - 63, 64, share, out, "test", &ticket) ==
+    CHECK(tr_comm_reduce_scatter(comm, reduction, part + floats - 63, 64, shard, out, "test", &ticket) ==
           TR_EINVAL);
     tr_reduction_destroy(&reduction);
     bound[size] = size + 1; /* not the number of leaves */
@@ -184,21 +184,21 @@ const char *scenario_buckets(tr_comm *comm)
 {
     enum { BUCKETS = 5, COUNT = 801 };
     int me = tr_comm_rank(comm), size = tr_comm_size(comm);
-    int64_t leaves = 2 * size + 1, bound[RANKS + 1], share[RANKS + 1], bytes[RANKS + 1];
+    int64_t leaves = 2 * size + 1, bound[RANKS + 1], shard[RANKS + 1], bytes[RANKS + 1];
     float *nodes = tr_alloc(NODES * COUNT, sizeof *nodes);
     float(*result)[COUNT] = tr_alloc(BUCKETS, sizeof *result);
     tr_ticket *ticket[BUCKETS] = {NULL};
     tr_reduction *reduction;
     CHECK(nodes && result);
     divide(leaves, size, EVEN, bound);
-    divide(COUNT, size, EVEN, share);
-    for (int i = 0; i <= size; i++) bytes[i] = share[i] * (int64_t)sizeof(float);
+    divide(COUNT, size, EVEN, shard);
+    for (int i = 0; i <= size; i++) bytes[i] = shard[i] * (int64_t)sizeof(float);
     CHECK_OK(tr_reduction_create(comm, leaves, bound, NULL, &reduction));
     bring(leaves, bound, me, nodes, COUNT, COUNT);
     for (int step = 0; step < 4; step++) {
         memset(result, 0, BUCKETS * sizeof *result);
         for (int b = 0; b < BUCKETS; b++) {
-            CHECK_OK(tr_comm_reduce_scatter(comm, reduction, nodes, COUNT, share, result[b] + share[me],
+            CHECK_OK(tr_comm_reduce_scatter(comm, reduction, nodes, COUNT, shard, result[b] + shard[me],
                                             "bucket", &ticket[b]));
             CHECK_OK(tr_comm_progress(comm));
         }
@@ -219,11 +219,11 @@ enum { APPLIED = 1037, LATER = 3 };
 
 /* Takes the sums of a share, `most` elements at a time, or has them from elsewhere, and changes the data by
    them: data[e] becomes the sum minus what it was. */
-static void apply_sums(tr_ticket *ticket, const int64_t *share, int64_t most, float *sum, float *data,
+static void apply_sums(tr_ticket *ticket, const int64_t *shard, int64_t most, float *sum, float *data,
                        int64_t leaves, bool forms)
 {
-    for (int64_t begin = share[0], end; begin < share[1]; begin = end) {
-        end = share[1] - begin < most ? share[1] : begin + most;
+    for (int64_t begin = shard[0], end; begin < shard[1]; begin = end) {
+        end = shard[1] - begin < most ? shard[1] : begin + most;
         for (int64_t e = begin; forms && e < end; e++) sum[e] = scenario_sum(leaves, e);
         if (!forms) tr_comm_reduce_piece(ticket, begin, end, sum + begin);
         for (int64_t e = begin; e < end; e++) data[e] = sum[e] - data[e];
@@ -236,23 +236,23 @@ static const char *run_apply(tr_comm *comm, tr_window *nodes_window, float *node
                              float (*data)[APPLIED], int way, bool forms)
 {
     int me = tr_comm_rank(comm), size = tr_comm_size(comm);
-    int64_t leaves = 2 * size + 3, bound[RANKS + 1], share[RANKS + 1];
+    int64_t leaves = 2 * size + 3, bound[RANKS + 1], shard[RANKS + 1];
     float own[APPLIED];
     bool done;
     tr_ticket *ticket[LATER], *barrier;
     tr_reduction *reduction;
     divide(leaves, size, EVEN, bound);
-    divide(APPLIED, size, way, share);
+    divide(APPLIED, size, way, shard);
     CHECK_OK(tr_reduction_create(comm, leaves, bound, nodes_window, &reduction));
     bring(leaves, bound, me, nodes, STRIDE, APPLIED);
     for (int step = 0; step < 2; step++) {
         for (int i = 0; i < LATER; i++)
-            CHECK_OK(tr_comm_reduce_start(comm, reduction, nodes, STRIDE, share, data[i], data_window, "test",
+            CHECK_OK(tr_comm_reduce_start(comm, reduction, nodes, STRIDE, shard, data[i], data_window, "test",
                                           &ticket[i]));
         for (int i = LATER - 1; i >= 0; i--) {
             CHECK_OK(tr_comm_wait_ready(comm, ticket[i]));
             CHECK(tr_comm_is_ready(comm, ticket[i]));
-            apply_sums(ticket[i], share + me, 7 + i, own, data[i], leaves, forms);
+            apply_sums(ticket[i], shard + me, 7 + i, own, data[i], leaves, forms);
             CHECK_OK(tr_comm_test(comm, &ticket[i], &done));
             CHECK(!done && ticket[i]);
             CHECK_OK(tr_comm_reduce_gather(comm, ticket[i]));
@@ -276,9 +276,9 @@ const char *scenario_apply(tr_comm *comm)
     tr_window *nodes, *data;
     CHECK_OK(tr_window_create(comm, NODES * STRIDE * sizeof(float), &nodes));
     CHECK_OK(tr_window_create(comm, first == me ? LATER * APPLIED * sizeof(float) : 0, &data));
-    float(*shared)[APPLIED] = tr_window_part(data, first, NULL), (*own)[APPLIED];
+    float(*shared)[APPLIED] = tr_window_segment(data, first, NULL), (*own)[APPLIED];
     own = tr_alloc_zero(LATER, sizeof *own);
-    float *part = tr_window_part(nodes, me, NULL);
+    float *part = tr_window_segment(nodes, me, NULL);
     CHECK(own);
     for (int way = 0; way < WAYS; way++) {
         CHECK_RUN(run_apply(comm, NULL, part, NULL, own, way, false));
@@ -301,7 +301,7 @@ const char *scenario_bytes(tr_comm *comm)
 {
     enum { COUNT = 16 * 840 }; /* every number of ranks up to 8 divides it */
     int me = tr_comm_rank(comm), size = tr_comm_size(comm);
-    int64_t bound[RANKS + 1], share[RANKS + 1], bytes[RANKS + 1];
+    int64_t bound[RANKS + 1], shard[RANKS + 1], bytes[RANKS + 1];
     struct tr_comm_statistics before, middle, after;
     tr_reduction *reduction;
     tr_window *window;
@@ -309,16 +309,16 @@ const char *scenario_bytes(tr_comm *comm)
     float *out = tr_alloc_zero(COUNT, sizeof *out);
     CHECK(out);
     CHECK_OK(tr_window_create(comm, COUNT * sizeof(float), &window));
-    float *nodes = tr_window_part(window, me, NULL);
+    float *nodes = tr_window_segment(window, me, NULL);
     divide(size, size, EVEN, bound);
-    divide(COUNT, size, EVEN, share);
-    for (int i = 0; i <= size; i++) bytes[i] = share[i] * (int64_t)sizeof(float);
+    divide(COUNT, size, EVEN, shard);
+    for (int i = 0; i <= size; i++) bytes[i] = shard[i] * (int64_t)sizeof(float);
     for (int with = 0; with < 2; with++) {
         CHECK_OK(tr_reduction_create(comm, size, bound, with ? window : NULL, &reduction));
         tr_comm_statistics(comm, &before);
         CHECK_DONE(
             comm, &ticket,
-            tr_comm_reduce_scatter(comm, reduction, nodes, COUNT, share, out + share[me], "test", &ticket));
+            tr_comm_reduce_scatter(comm, reduction, nodes, COUNT, shard, out + shard[me], "test", &ticket));
         tr_comm_statistics(comm, &middle);
         if (!with) CHECK_DONE(comm, &ticket, tr_comm_all_gather(comm, out, bytes, NULL, "test", &ticket));
         tr_comm_statistics(comm, &after);
@@ -389,19 +389,19 @@ const char *scenario_large(tr_comm *comm)
 {
     enum { COUNT = 1000003 };
     int me = tr_comm_rank(comm), size = tr_comm_size(comm);
-    int64_t bound[RANKS + 1], share[RANKS + 1], bytes[RANKS + 1];
+    int64_t bound[RANKS + 1], shard[RANKS + 1], bytes[RANKS + 1];
     float *node = tr_alloc(COUNT, sizeof *node), *out = tr_alloc(COUNT, sizeof *out);
     tr_reduction *reduction;
     tr_ticket *ticket;
     CHECK(node && out);
     divide(size, size, EVEN, bound);
-    divide(COUNT, size, EVEN, share);
-    for (int i = 0; i <= size; i++) bytes[i] = share[i] * (int64_t)sizeof(float);
+    divide(COUNT, size, EVEN, shard);
+    for (int i = 0; i <= size; i++) bytes[i] = shard[i] * (int64_t)sizeof(float);
     CHECK_OK(tr_reduction_create(comm, size, bound, NULL, &reduction));
     bring(size, bound, me, node, COUNT, COUNT);
     CHECK_DONE(comm, &ticket,
-               tr_comm_reduce_scatter(comm, reduction, node, COUNT, share, out + share[me], "test", &ticket));
-    CHECK_RUN(check_sum(size, out + share[me], share[me], share[me + 1]));
+               tr_comm_reduce_scatter(comm, reduction, node, COUNT, shard, out + shard[me], "test", &ticket));
+    CHECK_RUN(check_sum(size, out + shard[me], shard[me], shard[me + 1]));
     CHECK_DONE(comm, &ticket, tr_comm_all_gather(comm, out, bytes, NULL, "test", &ticket));
     for (int64_t e = me; e < COUNT; e += 997) CHECK_RUN(check_sum(size, out + e, e, e + 1));
     tr_reduction_destroy(&reduction);

@@ -97,8 +97,8 @@ static void *run_part(void *user)
     part.plan->comm[part.number] = rank->comm;
     outcome->status = trainer_create(rank->settings, rank->comm, &part.trainer);
     if (outcome->status == TR_OK) {
-        tr_strategy_watch(trainer_strategy(part.trainer), TR_WATCHER_DIGESTS,
-                          (struct tr_strategy_watch){at_layer, at_update, &part});
+        tr_strategy_observe(trainer_strategy(part.trainer), TR_OBSERVER_DIGESTS,
+                            (struct tr_strategy_observer){at_layer, at_update, &part});
         outcome->status = tr_trainer_run(part.trainer, hear, &part);
     }
     snprintf(outcome->message, sizeof outcome->message, "%s",

@@ -269,7 +269,7 @@ bool evaluates(struct candidate *candidate)
 /* Whether the microbatches of a step can be cut in any way. */
 static bool can_share(const struct candidate *candidate)
 {
-    return candidate->class->share && !candidate->asynchronous;
+    return candidate->class->rebalance && !candidate->asynchronous;
 }
 
 /* Microbatches of a rank, by the last text of the run; -1: there is none. */
@@ -282,7 +282,7 @@ static int told_share(const struct result *result, int rank)
     return text ? atoi(text) : -1;
 }
 
-static bool share(struct candidate *candidate, int ranks, const char *how, const char *slow, bool apart)
+static bool rebalance(struct candidate *candidate, int ranks, const char *how, const char *slow, bool apart)
 {
     char hash[65];
     /* Of five microbatches, four workers cannot give a slow one less than it has. */
@@ -318,8 +318,8 @@ bool shares(struct candidate *candidate)
     for (int ranks = 2; ranks <= CONFORMANCE_RANKS; ranks++) {
         int workers = ranks - candidate->servers;
         if (!candidate->legal[ranks]) continue;
-        MUST(share(candidate, ranks, given[workers], NULL, ranks % 2));
-        MUST(share(candidate, ranks, "auto", conformance.slow, ranks % 2 == 0));
+        MUST(rebalance(candidate, ranks, given[workers], NULL, ranks % 2));
+        MUST(rebalance(candidate, ranks, "auto", conformance.slow, ranks % 2 == 0));
     }
     return true;
 }

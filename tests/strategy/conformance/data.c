@@ -66,10 +66,10 @@ static void meet_easgd(struct replay *replay, int64_t steps)
 static void meet_gossip(struct replay *replay, int64_t steps)
 {
     const struct tr_strategy_class *class = &tr_strategy_gossip;
-    int64_t meeting = steps / (int64_t)option_of(replay, class, "every"), all = replay->replicas,
+    int64_t exchange = steps / (int64_t)option_of(replay, class, "every"), all = replay->replicas,
             reach = (int64_t)option_of(replay, class, "neighbours");
     double mixed[CONFORMANCE_RANKS][1024];
-    if (steps == replay->steps || meeting % (int64_t)option_of(replay, class, "consensus") == 0) {
+    if (steps == replay->steps || exchange % (int64_t)option_of(replay, class, "consensus") == 0) {
         average(replay, replay->w);
         average(replay, replay->m);
         average(replay, replay->ema);

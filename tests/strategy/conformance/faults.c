@@ -2,7 +2,7 @@
 #include "strategy/conformance/conformance.h"
 
 #include "base/alloc.h"
-#include "train/setup/place.h"
+#include "train/setup/rank_info.h"
 #include "train/loop/trainer.h"
 
 #include <setjmp.h>
@@ -32,7 +32,7 @@ struct fault {
     atomic_llong forgotten; /* blocks that ranks did not release */
 };
 
-/* A rank's part, and what its watcher has seen. */
+/* A rank's part, and what its observer has seen. */
 struct part {
     struct fault *fault;
     tr_comm *comm;
@@ -71,8 +71,8 @@ static void work(struct rank *rank, struct part *part, tr_trainer **trainer)
         return;
     }
     if (number == fault->victim)
-        tr_strategy_watch(trainer_strategy(*trainer), TR_WATCHER_PROBE,
-                          (struct tr_strategy_watch){.layer = die, .user = part});
+        tr_strategy_observe(trainer_strategy(*trainer), TR_OBSERVER_PROBE,
+                            (struct tr_strategy_observer){.layer = die, .user = part});
     fault->status[number] = tr_trainer_run(*trainer, NULL, NULL);
     if (fault->status[number] == TR_OK)
         fault->status[number] = tr_trainer_hash(*trainer, fault->hash[number]);
@@ -280,9 +280,9 @@ static void *step_and_tell(void *user)
     must_train(trainer_create(rank->settings, rank->comm, &trainer));
     end_together(fault, root);
     for (int r = 0; root && r < tr_comm_size(rank->comm); r++) {
-        struct tr_train_place place = TR_TRAIN_PLACE_INIT;
-        must_train(tr_trainer_place(trainer, r, &place));
-        fault->memory += place.memory;
+        struct tr_train_placement placement = TR_TRAIN_PLACEMENT_INIT;
+        must_train(tr_trainer_placement(trainer, r, &placement));
+        fault->memory += placement.memory;
     }
     tr_trainer_destroy(&trainer);
     tr_comm_destroy(&rank->comm);

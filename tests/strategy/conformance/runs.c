@@ -200,8 +200,8 @@ static void run_trainer(tr_trainer *trainer, int rank, const struct member *memb
     struct recorder recorder = {result->left, tr_variables_device(trainer_variables(trainer))};
     if (rank == order->stopper) tr_trainer_stop(trainer);
     if (order->recorded && rank == order->ranks - 1)
-        tr_strategy_watch(trainer_strategy(trainer), TR_WATCHER_PROBE,
-                          (struct tr_strategy_watch){.update = record, .user = &recorder});
+        tr_strategy_observe(trainer_strategy(trainer), TR_OBSERVER_PROBE,
+                            (struct tr_strategy_observer){.update = record, .user = &recorder});
     trainer_outcome(trainer, outcome);
     if (outcome->status == TR_OK) must_train(tr_trainer_hash(trainer, outcome->hash));
     if (rank > 0) return;

@@ -351,7 +351,7 @@ static void a_gradient_leaves_while_its_worker_computes(void **state)
     must_train(trainer_create(&job.settings, comm, &trainer));
 
     const struct ps *ps = ps_of(trainer_strategy(trainer));
-    int64_t floats = ps->share[1];
+    int64_t floats = ps->shard[1];
     int pieces = ps_pieces(ps, 0);
     tr_ticket *word, *got, *given[2], *piece[16];
     struct ps_up up, thanks;

@@ -28,7 +28,7 @@ struct member {
     tr_status status;
     char message[512];
     /* Of a server: */
-    int64_t told, arena, share; /* bytes */
+    int64_t told, arena, shard; /* bytes */
     size_t taken;               /* by its thread, in large blocks */
     int rooms, kept;
     int64_t outside; /* bytes of an arena of it beyond its share that are in memory, at most */
@@ -81,7 +81,7 @@ static void look(struct member *member, const tr_trainer *trainer)
     const struct ps_server *server = self->server;
     member->told = (int64_t)tr_strategy_memory(trainer_strategy(trainer));
     member->arena = self->head.job->model->arena_floats * (int64_t)sizeof(float);
-    member->share = (server->end - server->begin) * (int64_t)sizeof(float);
+    member->shard = (server->end - server->begin) * (int64_t)sizeof(float);
     member->taken = taken;
     member->rooms = server->rooms;
     for (int i = 0; i < server->rooms; i++) {
@@ -146,9 +146,9 @@ static void run_crew(struct crew *crew, int workers, int servers, const char *un
 
 /* Parameters, two moments and averages, their copies on the way to the root, and two copies for each gradient
    that there is room for. */
-static int64_t expected(int64_t share, int rooms)
+static int64_t expected(int64_t shard, int rooms)
 {
-    return share * (4 + 4 + 2 * rooms);
+    return shard * (4 + 4 + 2 * rooms);
 }
 
 static void memory_does_not_grow_with_workers(void **state)
@@ -164,13 +164,13 @@ static void memory_does_not_grow_with_workers(void **state)
         int rooms = workers[i] < 3 ? workers[i] : 3;
         assert_int_equal(server->rooms, rooms);
         assert_int_equal(server->kept, 0);
-        assert_int_equal(server->share, server->arena);
-        double told = (double)server->told / (double)expected(server->share, rooms),
+        assert_int_equal(server->shard, server->arena);
+        double told = (double)server->told / (double)expected(server->shard, rooms),
                kept = (double)server->taken / (double)server->told;
         if (told < 0.98 || told > 1.02 || kept < 0.98 || kept > 1.02)
             fail_msg("%d workers: a server announces %lld bytes and takes %zu, where %lld were expected",
                      workers[i], (long long)server->told, server->taken,
-                     (long long)expected(server->share, rooms));
+                     (long long)expected(server->shard, rooms));
     }
 }
 
@@ -185,8 +185,8 @@ static void a_server_touches_its_share_alone(void **state)
     for (int s = 0; s < 4; s++) {
         const struct member *server = &crew.member[3 + s];
         assert_int_equal(server->rooms, 1);
-        assert_true(4 * server->share < server->arena + 1024);
-        double told = (double)server->told / (double)expected(server->share, 1);
+        assert_true(4 * server->shard < server->arena + 1024);
+        double told = (double)server->told / (double)expected(server->shard, 1);
         if (told < 0.98 || told > 1.02)
             fail_msg("server %d announces %lld bytes", s, (long long)server->told);
         if (server->outside > BLUR)

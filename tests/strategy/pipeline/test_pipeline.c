@@ -342,13 +342,13 @@ static void memory_does_not_grow_with_microbatches(void **state)
     struct tr_job_settings settings = {.set = job.set, .set_count = job.settings.set_count};
     must_train(tr_job_open(job.settings.model, &settings, &opened));
     for (int s = 0; s < 4; s++) {
-        struct stage_place stage = {.stage = s,
-                                    .stages = 4,
-                                    .first_layer = s,
-                                    .end_layer = s + 1,
-                                    .first = 0,
-                                    .end = 64,
-                                    .per_unit = 1};
+        struct stage_cell stage = {.stage = s,
+                                   .stages = 4,
+                                   .first_layer = s,
+                                   .end_layer = s + 1,
+                                   .first = 0,
+                                   .end = 64,
+                                   .per_unit = 1};
         struct stage_plan plan;
         stage_plan(opened, &stage, &plan);
         assert_int_equal(plan.units, 64);

@@ -60,14 +60,14 @@ static void look(const tr_trainer *trainer, const char *when)
         bool parameters = i == TR_ARENA_PARAMETERS;
         if (!arena) continue;
         expect_own(when, rank, tr_arena_names[i], arena,
-                   parameters ? self->plan.arena_begin : self->share[rank],
-                   parameters ? self->plan.arena_end : self->share[rank + 1], floats);
+                   parameters ? self->plan.arena_begin : self->shard[rank],
+                   parameters ? self->plan.arena_end : self->shard[rank + 1], floats);
     }
     /* For its norm, replicas show each other their shares of the gradient. */
     bool measured = tr_strategy_measures(trainer_job(trainer));
     expect_own(when, rank, "gradient", self->gradient.data,
-               measured ? self->plan.arena_begin : self->share[rank],
-               measured ? self->plan.arena_end : self->share[rank + 1], floats);
+               measured ? self->plan.arena_begin : self->shard[rank],
+               measured ? self->plan.arena_end : self->shard[rank + 1], floats);
 }
 
 /* What is told about all ranks agrees with that. */
@@ -78,15 +78,16 @@ static void expect_told(const tr_trainer *trainer)
     int64_t parameters = 0;
     must_train(tr_trainer_info(trainer, &info));
     for (int rank = 0; rank < self->head.size; rank++) {
-        struct tr_train_place told = TR_TRAIN_PLACE_INIT;
-        must_train(tr_trainer_place(trainer, rank, &told));
-        int64_t state = (self->share[rank + 1] - self->share[rank]) * (int64_t)sizeof(float);
-        bool heavy = told.parameters > HEAVY;
-        if (rank % self->replicas == 0) parameters += told.parameters;
-        assert_true(told.memory > told.parameters * (int64_t)sizeof(float) + 3 * state);
+        struct tr_train_placement placement = TR_TRAIN_PLACEMENT_INIT;
+        must_train(tr_trainer_placement(trainer, rank, &placement));
+        int64_t state = (self->shard[rank + 1] - self->shard[rank]) * (int64_t)sizeof(float);
+        bool heavy = placement.parameters > HEAVY;
+        if (rank % self->replicas == 0) parameters += placement.parameters;
+        assert_true(placement.memory > placement.parameters * (int64_t)sizeof(float) + 3 * state);
         /* Parameters, gradients of two units and their sum, moments and averages; and activations. */
-        assert_true(told.memory < (heavy ? 8 * (int64_t)sizeof(float) * told.parameters : 0) + (24 << 20));
-        if (rank == self->head.rank) assert_int_equal(told.memory, info.memory);
+        assert_true(placement.memory <
+                    (heavy ? 8 * (int64_t)sizeof(float) * placement.parameters : 0) + (24 << 20));
+        if (rank == self->head.rank) assert_int_equal(placement.memory, info.memory);
     }
     assert_int_equal(parameters, info.parameters);
 }

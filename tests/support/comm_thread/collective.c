@@ -62,10 +62,10 @@ static bool do_sum(const struct group_meeting *meeting, int rank)
             for (index = 0; hop > route->hop && hop[-1].peer == whose; hop--) index++;
         }
         const struct tr_sum *sum = meeting->share[whose].sum;
-        input[i] = sum->nodes + index * sum->stride + own->share[rank];
+        input[i] = sum->nodes + index * sum->stride + own->shard[rank];
     }
     float *out = own->out;
-    int64_t length = own->share[rank + 1] - own->share[rank];
+    int64_t length = own->shard[rank + 1] - own->shard[rank];
     if (length > 0) tr_program_run(route->root.program, input, length, &out);
     return true;
 }

@@ -322,7 +322,7 @@ static void thread_destroy(tr_comm *comm, bool clean)
 #define THREAD_SLOTS                                                                                         \
     .version = TR_COMM_VERSION, .start = thread_start, .poll = thread_poll, .test = thread_test,             \
     .withdraw = thread_withdraw, .idle = thread_idle, .life = thread_life,                                   \
-    .first_to_give_up = thread_first_to_give_up, .give_up = thread_give_up, .share = thread_share,           \
+    .first_to_give_up = thread_first_to_give_up, .give_up = thread_give_up, .share_memory = thread_share,    \
     .map = thread_map, .unmap = thread_unmap, .destroy = thread_destroy
 
 static const struct tr_comm_class thread_class = {.name = "thread", .rings = true, THREAD_SLOTS};

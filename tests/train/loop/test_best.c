@@ -272,7 +272,7 @@ static void what_lies_elsewhere_is_not_claimed(void **state)
     tr_trainer *trainer = job_trainer(&job);
     must_train(tr_trainer_info(trainer, &info));
     assert_int_equal(info.best_step, -1);
-    assert_non_null(strstr(info.resume_note, "the best counts from here on"));
+    assert_non_null(strstr(info.resume_warnings, "the best counts from here on"));
     seen = nothing_seen(false);
     run_and_see(trainer, TR_OK, &seen);
     expect_kept(&seen, job.settings.out, "elsewhere");

@@ -11,7 +11,7 @@
 #include "scratch.h"
 #include "train/loop/best.h"
 #include "train/loop/directory.h"
-#include "train/loop/told.h"
+#include "train/loop/reported.h"
 #include "train/observe/journal.h"
 #include "train/setup/beginning.h"
 
@@ -133,21 +133,21 @@ static void nothing_is_told_twice(void **state)
                                 saved = event_of(TR_EVENT_CHECKPOINT, 4, "runs/a/step-4"),
                                 progress = event_of(TR_EVENT_PROGRESS, 4, ""),
                                 next = event_of(TR_EVENT_STEP, 5, "");
-    struct trainer_told told;
-    trainer_told_begin(&told);
+    struct trainer_reported told;
+    trainer_reported_begin(&told);
     assert_int_equal(told.saved, -1);
-    assert_true(trainer_told_is_news(&told, &step));
-    assert_false(trainer_told_is_news(&told, &step));
-    assert_true(trainer_told_is_news(&told, &test));
-    assert_true(trainer_told_is_news(&told, &validation));
-    assert_false(trainer_told_is_news(&told, &test));
-    assert_true(trainer_told_is_news(&told, &saved));
+    assert_true(trainer_reported_is_news(&told, &step));
+    assert_false(trainer_reported_is_news(&told, &step));
+    assert_true(trainer_reported_is_news(&told, &test));
+    assert_true(trainer_reported_is_news(&told, &validation));
+    assert_false(trainer_reported_is_news(&told, &test));
+    assert_true(trainer_reported_is_news(&told, &saved));
     assert_int_equal(told.saved, 4);
-    for (int i = 0; i < 2; i++) assert_true(trainer_told_is_news(&told, &progress));
-    assert_true(trainer_told_is_news(&told, &next));
-    assert_false(trainer_told_is_news(&told, &next));
+    for (int i = 0; i < 2; i++) assert_true(trainer_reported_is_news(&told, &progress));
+    assert_true(trainer_reported_is_news(&told, &next));
+    assert_false(trainer_reported_is_news(&told, &next));
     assert_int_equal(told.saved, 4);
-    trainer_told_release(&told);
+    trainer_reported_release(&told);
 }
 
 /* Lines that were cut, and a run before, count for nothing. */
@@ -165,22 +165,22 @@ static void a_journal_says_what_was_told(void **state)
                                 test = event_of(TR_EVENT_EVALUATION, 2, "test"),
                                 validation = event_of(TR_EVENT_EVALUATION, 2, "validation");
     char place[SCRATCH_PATH], path[SCRATCH_PATH], *checkpoint = NULL;
-    struct trainer_told told;
+    struct trainer_reported told;
     scratch_make(place);
     must(tr_file_write_atomic(NULL, scratch_join(path, place, TR_JOURNAL_FILE), journal, sizeof journal - 1));
-    trainer_told_begin(&told);
-    trainer_told_learn(&told, NULL, &checkpoint);
-    trainer_told_learn(&told, path, &checkpoint); /* no directory */
+    trainer_reported_begin(&told);
+    trainer_reported_learn(&told, NULL, &checkpoint);
+    trainer_reported_learn(&told, path, &checkpoint); /* no directory */
     assert_int_equal(told.step, -1);
     assert_null(checkpoint);
-    trainer_told_learn(&told, place, &checkpoint);
+    trainer_reported_learn(&told, place, &checkpoint);
     assert_int_equal(told.step, 2);
     assert_int_equal(told.saved, 2);
     assert_string_equal(checkpoint, "new");
-    assert_false(trainer_told_is_news(&told, &step));
-    assert_false(trainer_told_is_news(&told, &test));
-    assert_true(trainer_told_is_news(&told, &validation));
-    trainer_told_release(&told);
+    assert_false(trainer_reported_is_news(&told, &step));
+    assert_false(trainer_reported_is_news(&told, &test));
+    assert_true(trainer_reported_is_news(&told, &validation));
+    trainer_reported_release(&told);
     tr_free(checkpoint);
     scratch_remove(place);
 }
@@ -225,9 +225,9 @@ static void notes_are_lines_one_behind_the_other(void **state)
     assert_int_equal(beginning.step, -1);
     must(trainer_beginning_add_note(&beginning, "one"));
     must(trainer_beginning_add_note(&beginning, "two"));
-    assert_string_equal(beginning.resume_note, "one\ntwo\n");
+    assert_string_equal(beginning.resume_warnings, "one\ntwo\n");
     trainer_beginning_release(&beginning);
-    assert_null(beginning.resume_note);
+    assert_null(beginning.resume_warnings);
 }
 
 int main(void)

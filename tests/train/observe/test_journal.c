@@ -52,7 +52,7 @@ static void a_run_of_the_library_can_be_reported(void **state)
     job.settings.steps = STEPS;
     job.settings.out = scratch_join(place, family_place, "library");
     tr_trainer *trainer = job_trainer(&job);
-    must_train(tr_trainer_note_command(trainer, "./my-program <a>"));
+    must_train(tr_trainer_set_command(trainer, "./my-program <a>"));
     must_train(tr_trainer_run(trainer, NULL, NULL));
     char hash[65];
     must_train(tr_trainer_hash(trainer, hash));

@@ -119,7 +119,7 @@ static void take_up(const struct variant *variant, const char *out, int64_t step
     struct tr_train_info info = TR_TRAIN_INFO_INIT;
     must_train(tr_trainer_info(trainer, &info));
     assert_int_equal(info.step, step);
-    assert_string_equal(info.resume_note, "");
+    assert_string_equal(info.resume_warnings, "");
     assert_non_null(strstr(info.resumed, out));
     trainer_outcome(trainer, outcome);
     tr_trainer_destroy(&trainer);
@@ -440,8 +440,8 @@ static void test_damage_costs_no_more_than_its_checkpoint(void **state)
     must_train(tr_trainer_info(trainer, &info));
     assert_int_equal(info.step, 4);
     assert_non_null(strstr(info.resumed, "checkpoint-00000004"));
-    assert_non_null(strstr(info.resume_note, "checkpoint-00000006"));
-    assert_non_null(strstr(info.resume_note, "dense2")); /* whose tensor the byte belongs to */
+    assert_non_null(strstr(info.resume_warnings, "checkpoint-00000006"));
+    assert_non_null(strstr(info.resume_warnings, "dense2")); /* whose tensor the byte belongs to */
     trainer_outcome(trainer, &got);
     tr_trainer_destroy(&trainer);
     assert_int_equal(got.status, TR_OK);

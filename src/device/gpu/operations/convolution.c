@@ -84,7 +84,7 @@ tr_status gpu_conv_forward(tr_device *device, const struct tr_op_conv_forward *a
     struct gpu_conv_shape shape = shape_of(GPU_CONV_FORWARD, a->in_c, a->out_c, &a->window);
     TR_TRY(find_plan(device, &shape, &plan));
     struct gpu_product product = {
-        .places = GPU_PIXELS,
+        .addressing = GPU_PIXELS,
         .a_k = true,
         .m = plan->most * a->rows,
         .sets = plan->sets,
@@ -112,7 +112,7 @@ tr_status gpu_conv_backward_data(tr_device *device, const struct tr_op_conv_back
     struct gpu_conv_shape shape = shape_of(GPU_CONV_DATA, a->in_c, a->out_c, &a->window);
     TR_TRY(find_plan(device, &shape, &plan));
     struct gpu_product product = {
-        .places = GPU_PIXELS,
+        .addressing = GPU_PIXELS,
         .a_k = true,
         .b_k = true,
         .m = plan->most * a->rows,
@@ -146,7 +146,7 @@ tr_status gpu_conv_backward_weights(tr_device *device, const struct tr_op_conv_b
     TR_TRY(gpu_cut(device, &a->cut, &cut));
     float *leaves = gpu_leaves(&a->cut, size, a->dw, scratch, &stride);
     struct gpu_product product = {
-        .places = GPU_TAPS,
+        .addressing = GPU_TAPS,
         .m = plan->most,
         .sets = plan->sets,
         .n = a->out_c,

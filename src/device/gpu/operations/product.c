@@ -7,7 +7,7 @@
 tr_status gpu_dense_forward(tr_device *device, const struct tr_op_dense_forward *a)
 {
     struct gpu_product product = {
-        .places = GPU_STRIDES,
+        .addressing = GPU_STRIDES,
         .a_k = true,
         .m = a->rows,
         .sets = 1,
@@ -33,7 +33,7 @@ tr_status gpu_dense_forward(tr_device *device, const struct tr_op_dense_forward 
 tr_status gpu_dense_backward_data(tr_device *device, const struct tr_op_dense_backward_data *a)
 {
     struct gpu_product product = {
-        .places = GPU_STRIDES,
+        .addressing = GPU_STRIDES,
         .a_k = true,
         .b_k = true,
         .m = a->rows,
@@ -67,7 +67,7 @@ tr_status gpu_dense_backward_weights(tr_device *device, const struct tr_op_dense
     if (a->in > 0) {
         float *leaves = gpu_leaves(&a->cut, size, a->dw, scratch, &stride);
         struct gpu_product product = {
-            .places = GPU_STRIDES,
+            .addressing = GPU_STRIDES,
             .m = a->in,
             .sets = 1,
             .n = a->out,

@@ -61,7 +61,7 @@ static tr_status transform_weights(tr_device *device, int64_t pairs, const float
 /* Per position, c [m][n] = a [m][k] * b; each position's matrices follow the last one's. */
 static tr_status multiply(tr_device *device, struct gpu_product *product, int64_t a, int64_t b, int64_t c)
 {
-    product->places = GPU_STRIDES;
+    product->addressing = GPU_STRIDES;
     product->sets = 1;
     product->batches = POSITIONS;
     product->a_batch = a;

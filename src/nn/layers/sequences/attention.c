@@ -26,7 +26,7 @@ static const struct tr_option table[] = {
     {"causal", TR_OPTION_BOOL, offsetof(struct options, causal), "false", 0, 0, NULL,
      "a token sees itself and those before it, not those behind it"},
     {"dropout", TR_OPTION_FLOAT, offsetof(struct options, dropout), "0", 0, 0.9999, NULL,
-     "share of the attention weights that are dropped in training"},
+     "fraction of the attention weights that are dropped in training"},
     {"rotary", TR_OPTION_FLOAT, offsetof(struct options, rotary), "0", 0, 1e9, NULL,
      "base of rotary positions (Su et al. 2021), usually 10000; 0: none. Number k of a head turns with "
      "number "

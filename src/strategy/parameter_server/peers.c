@@ -15,7 +15,7 @@
 
 static tr_status make_room(const struct ps *self, int tickets, struct ps_room *room)
 {
-    /* Of these arenas only the share is touched, and so takes memory. */
+    /* Of these arenas only the shard is touched, and so takes memory. */
     size_t floats = (size_t)self->head.job->model->arena_floats;
     room->worker = -1;
     room->arena = tr_alloc_aligned(floats + 1, sizeof(float));
@@ -27,7 +27,7 @@ static tr_status make_rooms(struct ps *self, int far)
 {
     struct ps_server *server = self->server;
     int rooms = far < self->credits ? far : self->credits;
-    size_t share = (size_t)(server->end - server->begin) * sizeof(float);
+    size_t shard = (size_t)(server->end - server->begin) * sizeof(float);
     server->in = tr_alloc_zero((size_t)rooms + 1, sizeof *server->in);
     server->out = tr_alloc_zero((size_t)rooms + 1, sizeof *server->out);
     if (!server->in || !server->out) return TR_ENOMEM;
@@ -36,72 +36,72 @@ static tr_status make_rooms(struct ps *self, int far)
         TR_TRY(make_room(self, ps_pieces(self, ps_server_index(self)), &server->in[i]));
         TR_TRY(make_room(self, 1, &server->out[i]));
     }
-    self->head.memory += 2 * (size_t)rooms * share;
+    self->head.memory += 2 * (size_t)rooms * shard;
     return TR_OK;
 }
 
-tr_status ps_seats_create(struct ps *self)
+tr_status ps_peers_create(struct ps *self)
 {
     struct ps_server *server = self->server;
     int far = 0;
-    server->seat = tr_alloc_zero((size_t)self->workers, sizeof *server->seat);
-    if (!server->seat) return TR_ENOMEM;
+    server->peer = tr_alloc_zero((size_t)self->workers, sizeof *server->peer);
+    if (!server->peer) return TR_ENOMEM;
     for (int w = 0; w < self->workers; w++) {
-        struct ps_seat *seat = &server->seat[w];
-        seat->near = ps_is_near(self, w);
-        far += !seat->near;
-        if (!seat->near) continue;
-        seat->gradient = ps_gradient_of(self, w);
-        seat->parameters = ps_parameters_of(self, w);
+        struct ps_peer *peer = &server->peer[w];
+        peer->near = ps_is_near(self, w);
+        far += !peer->near;
+        if (!peer->near) continue;
+        peer->gradient = ps_gradient_of(self, w);
+        peer->parameters = ps_parameters_of(self, w);
     }
     return make_rooms(self, far);
 }
 
 /* ---- gradients that come ---- */
 
-bool ps_seat_is_filled(struct ps *self, int worker)
+bool ps_peer_is_filled(struct ps *self, int worker)
 {
-    struct ps_seat *seat = &self->server->seat[worker];
-    if (seat->near) return true;
-    if (!seat->in) return false; /* the command to expect it is still on its way */
+    struct ps_peer *peer = &self->server->peer[worker];
+    if (peer->near) return true;
+    if (!peer->in) return false; /* the command to expect it is still on its way */
     for (int i = 0; i < ps_pieces(self, ps_server_index(self)); i++)
-        if (!tr_comm_is_done(self->head.comm, &seat->in->way[i])) return false;
+        if (!tr_comm_is_done(self->head.comm, &peer->in->way[i])) return false;
     return true;
 }
 
-tr_status ps_seat_expect(struct ps *self, int worker)
+tr_status ps_peer_expect(struct ps *self, int worker)
 {
     struct ps_server *server = self->server;
-    struct ps_seat *seat = &server->seat[worker];
+    struct ps_peer *peer = &server->peer[worker];
     struct ps_room *room = NULL;
     int index = ps_server_index(self);
-    if (seat->near) return TR_OK;
+    if (peer->near) return TR_OK;
     for (int i = 0; i < server->rooms && !room; i++)
         if (server->in[i].worker < 0) room = &server->in[i];
-    if (seat->in || !room)
+    if (peer->in || !room)
         return tr_fail(TR_EMISMATCH,
                        "no room for the gradient of worker %d; all ranks must run the same program", worker);
     if (!room->arena) TR_TRY(make_room(self, ps_pieces(self, index), room));
     room->worker = worker;
-    seat->in = room;
-    seat->gradient = room->arena;
+    peer->in = room;
+    peer->gradient = room->arena;
     /* Pieces arrive in order. */
     for (int i = 0; i < ps_pieces(self, index); i++) {
         int64_t begin, end;
         ps_piece(self, index, i, &begin, &end);
-        TR_TRY(tr_comm_receive(self->head.comm, worker, PS_TAG_GRADIENT, seat->gradient + begin,
+        TR_TRY(tr_comm_receive(self->head.comm, worker, PS_TAG_GRADIENT, peer->gradient + begin,
                                (size_t)(end - begin) * sizeof(float), "gradient", &room->way[i]));
     }
     return TR_OK;
 }
 
-void ps_seat_release(struct ps *self, int worker)
+void ps_peer_release(struct ps *self, int worker)
 {
-    struct ps_seat *seat = &self->server->seat[worker];
-    if (seat->near || !seat->in) return;
-    seat->in->worker = -1;
-    seat->in = NULL;
-    seat->gradient = NULL;
+    struct ps_peer *peer = &self->server->peer[worker];
+    if (peer->near || !peer->in) return;
+    peer->in->worker = -1;
+    peer->in = NULL;
+    peer->gradient = NULL;
 }
 
 /* ---- parameters that leave ---- */
@@ -115,30 +115,30 @@ static struct ps_room *find_room(struct ps *self)
     return NULL;
 }
 
-tr_status ps_seat_prepare(struct ps *self, int worker)
+tr_status ps_peer_prepare(struct ps *self, int worker)
 {
-    struct ps_seat *seat = &self->server->seat[worker];
-    if (seat->near) return TR_OK;
+    struct ps_peer *peer = &self->server->peer[worker];
+    if (peer->near) return TR_OK;
     double began = tr_clock_seconds();
-    while (!(seat->out = find_room(self))) {
+    while (!(peer->out = find_room(self))) {
         TR_TRY(tr_comm_progress(self->head.comm));
         TR_TRY(ps_watch_probe(&self->watch));
         tr_comm_idle(self->head.comm, ps_nap(tr_clock_seconds() - began));
     }
-    if (!seat->out->arena) TR_TRY(make_room(self, 1, seat->out));
-    seat->out->worker = worker;
-    seat->parameters = seat->out->arena;
+    if (!peer->out->arena) TR_TRY(make_room(self, 1, peer->out));
+    peer->out->worker = worker;
+    peer->parameters = peer->out->arena;
     return TR_OK;
 }
 
-tr_status ps_seat_send(struct ps *self, int worker)
+tr_status ps_peer_send(struct ps *self, int worker)
 {
     const struct ps_server *server = self->server;
-    const struct ps_seat *seat = &server->seat[worker];
+    const struct ps_peer *peer = &server->peer[worker];
     size_t bytes = (size_t)(server->end - server->begin) * sizeof(float);
-    if (!seat->near)
-        return tr_comm_send(self->head.comm, worker, PS_TAG_PARAMETERS, seat->parameters + server->begin,
-                            bytes, "parameters", &seat->out->way[0]);
+    if (!peer->near)
+        return tr_comm_send(self->head.comm, worker, PS_TAG_PARAMETERS, peer->parameters + server->begin,
+                            bytes, "parameters", &peer->out->way[0]);
     self->shared += (int64_t)bytes;
     return TR_OK;
 }
@@ -170,24 +170,24 @@ static void clear_all(struct ps *self, int worker)
     }
 }
 
-bool ps_seat_forget(struct ps *self, int worker)
+bool ps_peer_forget(struct ps *self, int worker)
 {
-    struct ps_seat *seat = &self->server->seat[worker];
-    bool back = tr_comm_cancel(self->head.comm, &seat->heard);
-    if (!tr_comm_cancel(self->head.comm, &seat->showing)) self->server->stage_kept = true;
+    struct ps_peer *peer = &self->server->peer[worker];
+    bool back = tr_comm_cancel(self->head.comm, &peer->heard);
+    if (!tr_comm_cancel(self->head.comm, &peer->showing)) self->server->stage_kept = true;
     clear_all(self, worker);
-    seat->in = seat->out = NULL;
-    seat->gradient = seat->parameters = NULL;
+    peer->in = peer->out = NULL;
+    peer->gradient = peer->parameters = NULL;
     return back;
 }
 
-bool ps_seats_cancel(struct ps *self)
+bool ps_peers_cancel(struct ps *self)
 {
     struct ps_server *server = self->server;
     bool back = true;
-    for (int w = 0; server->seat && w < self->workers; w++) {
-        back = tr_comm_cancel(self->head.comm, &server->seat[w].heard) && back;
-        if (!tr_comm_cancel(self->head.comm, &server->seat[w].showing)) server->stage_kept = true;
+    for (int w = 0; server->peer && w < self->workers; w++) {
+        back = tr_comm_cancel(self->head.comm, &server->peer[w].heard) && back;
+        if (!tr_comm_cancel(self->head.comm, &server->peer[w].showing)) server->stage_kept = true;
     }
     clear_all(self, -1);
     return back;
@@ -202,10 +202,10 @@ static void free_rooms(struct ps_room *rooms, int count)
     tr_free(rooms);
 }
 
-void ps_seats_destroy(struct ps *self)
+void ps_peers_destroy(struct ps *self)
 {
     struct ps_server *server = self->server;
     free_rooms(server->in, server->rooms);
     free_rooms(server->out, server->rooms);
-    if (server->kept) tr_free(server->seat);
+    if (server->kept) tr_free(server->peer);
 }

@@ -1,4 +1,4 @@
-#include "base/options/config_place.h"
+#include "base/options/config_target.h"
 
 #include "base/fail.h"
 
@@ -195,15 +195,15 @@ static tr_status find_item(const struct config_override *path, const tr_config *
     return fail_item(path, list, step);
 }
 
-static struct config_place place_of(tr_config *node, int32_t used)
+static struct config_target target_of(tr_config *node, int32_t used)
 {
-    struct config_place place = {.parent = node->parent, .used = used};
-    while (place.parent->child[place.index] != node) place.index++;
+    struct config_target target = {.parent = node->parent, .used = used};
+    while (target.parent->child[target.index] != node) target.index++;
     if (node->key) {
-        place.key = node->key;
-        place.key_length = strlen(node->key);
+        target.key = node->key;
+        target.key_length = strlen(node->key);
     }
-    return place;
+    return target;
 }
 
 static enum tr_config_short form_of(const struct config_shorts *forms, const tr_config *node,
@@ -213,18 +213,18 @@ static enum tr_config_short form_of(const struct config_shorts *forms, const tr_
     return forms->of ? forms->of(forms->user, node, key) : TR_CONFIG_NO_SHORT;
 }
 
-/* Whether `node`, where the path goes on, is written in short; *place is where its full form goes. */
+/* Whether `node`, where the path goes on, is written in short; *target is where its full form goes. */
 static bool find_short(const struct config_shorts *forms, tr_config *node, int32_t used,
-                       struct config_place *place)
+                       struct config_target *target)
 {
     const char *first;
     if (!node->parent || node->kind == TR_CONFIG_MAPPING) return false;
     enum tr_config_short form = form_of(forms, node, &first);
     if (form == TR_CONFIG_NO_SHORT || (form == TR_CONFIG_BY_NAME && node->kind != TR_CONFIG_SCALAR))
         return false;
-    *place = place_of(node, used);
-    place->form = form;
-    place->first = first;
+    *target = target_of(node, used);
+    target->form = form;
+    target->first = first;
     return true;
 }
 
@@ -238,8 +238,8 @@ static tr_config *skip_name(const struct config_shorts *forms, tr_config *node,
     return form_of(forms, node, &first) == TR_CONFIG_BY_NAME ? single : node;
 }
 
-tr_status config_find_place(const struct config_override *path, const struct config_shorts *forms,
-                            tr_config *root, struct config_place *out)
+tr_status config_find_target(const struct config_override *path, const struct config_shorts *forms,
+                             tr_config *root, struct config_target *out)
 {
     tr_config *node = root;
     for (int32_t i = 0; i < path->count; i++) {
@@ -247,7 +247,7 @@ tr_status config_find_place(const struct config_override *path, const struct con
         tr_config *child;
         node = skip_name(forms, node, step);
         if (node->kind == TR_CONFIG_NULL) {
-            *out = place_of(node, i);
+            *out = target_of(node, i);
             return TR_OK;
         }
         if (find_short(forms, node, i, out)) return TR_OK;
@@ -265,7 +265,7 @@ tr_status config_find_place(const struct config_override *path, const struct con
             return fail_kind(path, node, step);
         }
         if (!child) {
-            *out = (struct config_place){node, node->count, i + 1, step->text, step->length};
+            *out = (struct config_target){node, node->count, i + 1, step->text, step->length};
             return TR_OK;
         }
         if (i + 1 < path->count && list_item && !by_name) {
@@ -275,7 +275,7 @@ tr_status config_find_place(const struct config_override *path, const struct con
             if (single && !next->bracket && !config_find(child, next->text, next->length)) child = single;
         }
         if (i + 1 == path->count || child->kind == TR_CONFIG_NULL) {
-            *out = place_of(child, i + 1);
+            *out = target_of(child, i + 1);
             return TR_OK;
         }
         node = child;

@@ -1,4 +1,4 @@
-#include "train/setup/place.h"
+#include "train/setup/rank_info.h"
 
 #include "base/alloc.h"
 #include "base/sized.h"
@@ -8,20 +8,20 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static void end_strings(struct trainer_place *place)
+static void end_strings(struct trainer_rank_info *info)
 {
-    place->host[sizeof place->host - 1] = '\0';
-    place->device[sizeof place->device - 1] = '\0';
-    place->holder[sizeof place->holder - 1] = '\0';
+    info->host[sizeof info->host - 1] = '\0';
+    info->device[sizeof info->device - 1] = '\0';
+    info->holder[sizeof info->holder - 1] = '\0';
 }
 
-tr_status tr_train_gather_places(tr_comm *comm, const tr_device *device, const tr_device *holder,
-                                 size_t memory, struct trainer_place **out)
+tr_status tr_train_gather_rank_info(tr_comm *comm, const tr_device *device, const tr_device *holder,
+                                    size_t memory, struct trainer_rank_info **out)
 {
     size_t size = comm ? (size_t)tr_comm_size(comm) : 1;
-    struct trainer_place *places = *out = tr_alloc_zero(size, sizeof *places);
-    if (!places) return TR_ENOMEM;
-    struct trainer_place *own = &places[comm ? tr_comm_rank(comm) : 0];
+    struct trainer_rank_info *rank_info = *out = tr_alloc_zero(size, sizeof *rank_info);
+    if (!rank_info) return TR_ENOMEM;
+    struct trainer_rank_info *own = &rank_info[comm ? tr_comm_rank(comm) : 0];
     if (comm)
         snprintf(own->host, sizeof own->host, "%s", tr_comm_host(comm, tr_comm_rank(comm)));
     else if (gethostname(own->host, sizeof own->host) != 0)
@@ -31,26 +31,26 @@ tr_status tr_train_gather_places(tr_comm *comm, const tr_device *device, const t
     own->threads = device->threads;
     own->memory = (int64_t)memory;
     if (!comm) return TR_OK;
-    tr_status status = tr_comm_exchange(comm, places, sizeof *places, "places");
-    for (size_t r = 0; r < size; r++) end_strings(&places[r]);
+    tr_status status = tr_comm_exchange(comm, rank_info, sizeof *rank_info, "facts about ranks");
+    for (size_t r = 0; r < size; r++) end_strings(&rank_info[r]);
     return status;
 }
 
-tr_status tr_trainer_place(const tr_trainer *trainer, int rank, struct tr_train_place *out)
+tr_status tr_trainer_placement(const tr_trainer *trainer, int rank, struct tr_train_placement *out)
 {
     const struct tr_model *model = trainer->job->model;
     struct tr_placement part;
     assert(rank >= 0 && rank < (trainer->crew.comm ? tr_comm_size(trainer->crew.comm) : 1));
     tr_strategy_placement(trainer->variables.strategy, rank, &part);
-    const struct trainer_place *place = &trainer->host.places[rank];
+    const struct trainer_rank_info *info = &trainer->host.rank_info[rank];
     bool computes = part.first_layer < part.end_layer && part.first_microbatch < part.end_microbatch;
-    const struct tr_train_place facts = {
-        .host = place->host,
+    const struct tr_train_placement facts = {
+        .host = info->host,
         .role = part.role,
-        .device = place->device,
-        .holder = place->holder,
-        .threads = (int)place->threads,
-        .memory = place->memory,
+        .device = info->device,
+        .holder = info->holder,
+        .threads = (int)info->threads,
+        .memory = info->memory,
         .first_microbatch = part.first_microbatch,
         .end_microbatch = part.end_microbatch,
         .first_layer = computes ? model->layers[part.first_layer].name : "",
@@ -58,5 +58,5 @@ tr_status tr_trainer_place(const tr_trainer *trainer, int rank, struct tr_train_
         .parameters = part.parameters,
         .updates = part.updates,
     };
-    return tr_sized_give(&facts, sizeof facts, "TR_TRAIN_PLACE_INIT", out);
+    return tr_sized_give(&facts, sizeof facts, "TR_TRAIN_PLACEMENT_INIT", out);
 }

@@ -1,4 +1,4 @@
-#include "base/place.h"
+#include "base/scratch_dir.h"
 
 #include "base/fail.h"
 #include "base/files/file.h"
@@ -22,7 +22,7 @@
 static const char *const above[] = {"/dev/shm", "/tmp"};
 #define ABOVE (sizeof above / sizeof above[0])
 
-int64_t tr_place_room(const char *path)
+int64_t tr_scratch_dir_room(const char *path)
 {
     struct statfs facts;
     if (statfs(path, &facts) != 0) return -1;
@@ -51,7 +51,7 @@ static void sweep(const char *directory, const char *kind)
     snprintf(start, sizeof start, PREFIX "%s-", kind);
     if (tr_file_list(NULL, directory, &names) != TR_OK) return;
     for (int64_t i = 0; i < names.count; i++) {
-        char path[TR_PLACE_PATH];
+        char path[TR_SCRATCH_DIR_PATH];
         if (strncmp(names.name[i], start, strlen(start)) != 0) continue;
         int length = snprintf(path, sizeof path, "%s/%s", directory, names.name[i]);
         if (length > 0 && (size_t)length < sizeof path) remove_abandoned(path, strcmp(kind, UNNAMED) != 0);
@@ -59,7 +59,7 @@ static void sweep(const char *directory, const char *kind)
     tr_file_names_free(&names);
 }
 
-void tr_place_sweep(const char *kind)
+void tr_scratch_dir_sweep(const char *kind)
 {
     struct tr_failure kept;
     tr_failure_keep(&kept, TR_OK);
@@ -73,17 +73,17 @@ void tr_place_sweep(const char *kind)
 /* ---- making ---- */
 
 /* The name of the kind comes last, so that nobody finds a place of the kind that is not locked yet. */
-static bool make_in(const char *directory, const char *kind, struct tr_place *place)
+static bool make_in(const char *directory, const char *kind, struct tr_scratch_dir *dir)
 {
-    char unnamed[TR_PLACE_PATH];
+    char unnamed[TR_SCRATCH_DIR_PATH];
     snprintf(unnamed, sizeof unnamed, "%s/" PREFIX UNNAMED "-XXXXXX", directory);
     if (!mkdtemp(unnamed)) return false;
     const char *random = unnamed + strlen(unnamed) - strlen("XXXXXX");
-    snprintf(place->path, sizeof place->path, "%s/" PREFIX "%s-%s", directory, kind, random);
-    if (tr_file_lock(unnamed, &place->lock) == TR_OK && rename(unnamed, place->path) == 0) return true;
+    snprintf(dir->path, sizeof dir->path, "%s/" PREFIX "%s-%s", directory, kind, random);
+    if (tr_file_lock(unnamed, &dir->lock) == TR_OK && rename(unnamed, dir->path) == 0) return true;
     rmdir(unnamed);
-    if (place->lock >= 0) close(place->lock);
-    *place = (struct tr_place)TR_PLACE_NONE;
+    if (dir->lock >= 0) close(dir->lock);
+    *dir = (struct tr_scratch_dir)TR_SCRATCH_DIR_NONE;
     return false;
 }
 
@@ -92,24 +92,24 @@ static const char *say_room(int64_t room, char text[TR_TEXT_NUMBER_SIZE])
     return room < 0 ? "an unknown number of bytes" : tr_text_from_bytes(room, text);
 }
 
-tr_status tr_place_make(const char *kind, int64_t room, struct tr_place *place)
+tr_status tr_scratch_dir_make(const char *kind, int64_t room, struct tr_scratch_dir *dir)
 {
     char wanted[TR_TEXT_NUMBER_SIZE], there[ABOVE][TR_TEXT_NUMBER_SIZE];
-    *place = (struct tr_place)TR_PLACE_NONE;
-    tr_place_sweep(kind);
+    *dir = (struct tr_scratch_dir)TR_SCRATCH_DIR_NONE;
+    tr_scratch_dir_sweep(kind);
     for (size_t i = 0; i < ABOVE; i++)
-        if (tr_place_room(above[i]) >= room && make_in(above[i], kind, place)) return TR_OK;
+        if (tr_scratch_dir_room(above[i]) >= room && make_in(above[i], kind, dir)) return TR_OK;
     return tr_fail(
         TR_EIO,
         "no place for files of this host's processes: %s are needed; %s has %s free, %s has %s; make room "
         "in one of them that can be written",
-        tr_text_from_bytes(room, wanted), above[0], say_room(tr_place_room(above[0]), there[0]), above[1],
-        say_room(tr_place_room(above[1]), there[1]));
+        tr_text_from_bytes(room, wanted), above[0], say_room(tr_scratch_dir_room(above[0]), there[0]),
+        above[1], say_room(tr_scratch_dir_room(above[1]), there[1]));
 }
 
-void tr_place_remove(struct tr_place *place)
+void tr_scratch_dir_remove(struct tr_scratch_dir *dir)
 {
-    if (place->path[0]) tr_file_discard(NULL, place->path);
-    if (place->lock >= 0) close(place->lock);
-    *place = (struct tr_place)TR_PLACE_NONE;
+    if (dir->path[0]) tr_file_discard(NULL, dir->path);
+    if (dir->lock >= 0) close(dir->lock);
+    *dir = (struct tr_scratch_dir)TR_SCRATCH_DIR_NONE;
 }

@@ -1,6 +1,6 @@
-/* The path of an override, `path=value`, and the place in a tree that it leads to. */
-#ifndef TR_BASE_CONFIG_PLACE_H
-#define TR_BASE_CONFIG_PLACE_H
+/* The path of an override, `path=value`, and the target in a tree that it leads to. */
+#ifndef TR_BASE_CONFIG_TARGET_H
+#define TR_BASE_CONFIG_TARGET_H
 
 #include "base/options/config_tree.h"
 
@@ -19,7 +19,7 @@ struct config_override {
 
 /* Where the value goes: at position `index` of `parent`; index == parent->count appends. `used` steps of the
    path are spent on it, the others need new mappings. */
-struct config_place {
+struct config_target {
     tr_config *parent;
     int32_t index, used;
     const char *key; /* of the new child where parent is a mapping */
@@ -42,7 +42,7 @@ tr_status config_bad_path(const struct config_override *path, const char *why);
 /* Takes `assignment` apart, which is borrowed by the path. TR_EINVAL. */
 tr_status config_split_path(const char *assignment, struct config_override *path);
 /* Finds where the value of the path goes. TR_EINVAL names the path as far as it exists. */
-tr_status config_find_place(const struct config_override *path, const struct config_shorts *forms,
-                            tr_config *root, struct config_place *out);
+tr_status config_find_target(const struct config_override *path, const struct config_shorts *forms,
+                             tr_config *root, struct config_target *out);
 
 #endif

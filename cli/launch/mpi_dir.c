@@ -1,4 +1,4 @@
-#include "cli/launch/place.h"
+#include "cli/launch/mpi_dir.h"
 
 #include "base/fail.h"
 #include "base/text/text.h"
@@ -15,7 +15,7 @@
 #define BYTES_OF_ALL  ((int64_t)16 << 20)
 
 /* Of Open MPI 4 and 5: the files of mpirun, and those of the processes. */
-static const char *const variables[CLI_PLACE_VARIABLES] = {
+static const char *const variables[CLI_MPI_DIR_VARIABLES] = {
     "OMPI_MCA_orte_tmpdir_base", "PRTE_MCA_prte_tmpdir_base",
     "OMPI_MCA_btl_vader_backing_directory", /* which 5 knows, too, by this name */
 };
@@ -25,36 +25,36 @@ static int64_t bytes_for(int processes)
     return BYTES_OF_ALL + processes * BYTES_OF_EACH;
 }
 
-tr_status cli_place_make(int processes, struct cli_place *place)
+tr_status cli_mpi_dir_make(int processes, struct cli_mpi_dir *dir)
 {
-    *place = (struct cli_place){.place = TR_PLACE_NONE};
-    TR_TRY(tr_place_make(KIND, bytes_for(processes), &place->place));
-    for (int i = 0; i < CLI_PLACE_VARIABLES; i++)
-        place->told[i] = !getenv(variables[i]) && setenv(variables[i], place->place.path, 1) == 0;
+    *dir = (struct cli_mpi_dir){.dir = TR_SCRATCH_DIR_NONE};
+    TR_TRY(tr_scratch_dir_make(KIND, bytes_for(processes), &dir->dir));
+    for (int i = 0; i < CLI_MPI_DIR_VARIABLES; i++)
+        dir->exported[i] = !getenv(variables[i]) && setenv(variables[i], dir->dir.path, 1) == 0;
     return TR_OK;
 }
 
-void cli_place_remove(struct cli_place *place)
+void cli_mpi_dir_remove(struct cli_mpi_dir *dir)
 {
-    for (int i = 0; i < CLI_PLACE_VARIABLES; i++)
-        if (place->told[i]) unsetenv(variables[i]);
-    tr_place_remove(&place->place);
-    *place = (struct cli_place){.place = TR_PLACE_NONE};
+    for (int i = 0; i < CLI_MPI_DIR_VARIABLES; i++)
+        if (dir->exported[i]) unsetenv(variables[i]);
+    tr_scratch_dir_remove(&dir->dir);
+    *dir = (struct cli_mpi_dir){.dir = TR_SCRATCH_DIR_NONE};
 }
 
-void cli_place_explain(int processes, char *text, size_t size)
+void cli_mpi_dir_explain(int processes, char *text, size_t size)
 {
     char there[TR_TEXT_NUMBER_SIZE], wanted[TR_TEXT_NUMBER_SIZE];
     const char *least = NULL;
-    for (int i = 0; i < CLI_PLACE_VARIABLES; i++) {
+    for (int i = 0; i < CLI_MPI_DIR_VARIABLES; i++) {
         const char *path = getenv(variables[i]);
-        if (path && (!least || tr_place_room(path) < tr_place_room(least))) least = path;
+        if (path && (!least || tr_scratch_dir_room(path) < tr_scratch_dir_room(least))) least = path;
     }
-    if (!least || tr_place_room(least) < 0) {
+    if (!least || tr_scratch_dir_room(least) < 0) {
         snprintf(text, size, "where Open MPI keeps its files is not known");
         return;
     }
     snprintf(text, size, "Open MPI keeps files in %s, which has %s free, and may take %s for %d processes",
-             least, tr_text_from_bytes(tr_place_room(least), there),
+             least, tr_text_from_bytes(tr_scratch_dir_room(least), there),
              tr_text_from_bytes(bytes_for(processes), wanted), processes);
 }

@@ -1,6 +1,6 @@
 /* A place has the room that was asked for, is held as long as its process lives, and is found when it was
  * killed. */
-#include "base/place.h"
+#include "base/scratch_dir.h"
 
 #include "base/fail.h"
 #include "base/files/file.h"
@@ -27,28 +27,28 @@ static int name_kind(void **state)
     return 0;
 }
 
-static void put_file(const struct tr_place *place)
+static void put_file(const struct tr_scratch_dir *dir)
 {
-    char path[TR_PLACE_PATH + 8];
-    snprintf(path, sizeof path, "%s/file", place->path);
+    char path[TR_SCRATCH_DIR_PATH + 8];
+    snprintf(path, sizeof path, "%s/file", dir->path);
     assert_int_equal(tr_file_write_atomic(NULL, path, "bytes", 5), TR_OK);
 }
 
 /* In a child, which then waits to be killed; returns it, and its place. */
-static pid_t start_holder(struct tr_place *place)
+static pid_t start_holder(struct tr_scratch_dir *dir)
 {
     int ends[2];
     assert_int_equal(pipe(ends), 0);
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        if (tr_place_make(kind, 1, place) != TR_OK) _exit(1);
-        put_file(place);
-        if (write(ends[1], place->path, sizeof place->path) != sizeof place->path) _exit(1);
+        if (tr_scratch_dir_make(kind, 1, dir) != TR_OK) _exit(1);
+        put_file(dir);
+        if (write(ends[1], dir->path, sizeof dir->path) != sizeof dir->path) _exit(1);
         for (;;) pause();
     }
     close(ends[1]);
-    assert_int_equal(read(ends[0], place->path, sizeof place->path), sizeof place->path);
+    assert_int_equal(read(ends[0], dir->path, sizeof dir->path), sizeof dir->path);
     close(ends[0]);
     return child;
 }
@@ -56,70 +56,70 @@ static pid_t start_holder(struct tr_place *place)
 static void test_a_place_is_private_and_goes(void **state)
 {
     (void)state;
-    struct tr_place place;
+    struct tr_scratch_dir dir;
     struct stat facts;
-    assert_int_equal(tr_place_make(kind, 1, &place), TR_OK);
-    assert_int_equal(stat(place.path, &facts), 0);
+    assert_int_equal(tr_scratch_dir_make(kind, 1, &dir), TR_OK);
+    assert_int_equal(stat(dir.path, &facts), 0);
     assert_int_equal(facts.st_mode & 07777, 0700);
-    put_file(&place);
-    char path[TR_PLACE_PATH];
-    memcpy(path, place.path, sizeof path);
-    tr_place_remove(&place);
+    put_file(&dir);
+    char path[TR_SCRATCH_DIR_PATH];
+    memcpy(path, dir.path, sizeof path);
+    tr_scratch_dir_remove(&dir);
     assert_false(tr_file_exists(path));
-    assert_string_equal(place.path, "");
-    tr_place_remove(&place); /* an empty one is fine */
+    assert_string_equal(dir.path, "");
+    tr_scratch_dir_remove(&dir); /* an empty one is fine */
 }
 
 /* Held by the living, whatever their age; removed at once when its process was killed. */
 static void test_what_nobody_holds_goes(void **state)
 {
     (void)state;
-    struct tr_place held, own;
+    struct tr_scratch_dir held, own;
     pid_t child = start_holder(&held);
-    tr_place_sweep(kind);
+    tr_scratch_dir_sweep(kind);
     assert_true(tr_file_is_directory(held.path));
-    assert_int_equal(tr_place_make(kind, 1, &own), TR_OK);
+    assert_int_equal(tr_scratch_dir_make(kind, 1, &own), TR_OK);
     assert_true(tr_file_is_directory(held.path));
     assert_int_equal(kill(child, SIGKILL), 0);
     assert_int_equal(waitpid(child, NULL, 0), child);
     assert_true(tr_file_is_directory(held.path));
     tr_fail(TR_EINVAL, "kept");
-    tr_place_sweep(kind);
+    tr_scratch_dir_sweep(kind);
     assert_string_equal(tr_error_message(), "kept");
     assert_false(tr_file_exists(held.path));
     assert_true(tr_file_is_directory(own.path)); /* this one is held */
-    tr_place_remove(&own);
+    tr_scratch_dir_remove(&own);
 }
 
 /* A link of the kind's name leads out of the place: neither it nor what it leads to is touched. */
 static void test_links_are_not_followed(void **state)
 {
     (void)state;
-    struct tr_place other;
-    char link[TR_PLACE_PATH], name[16];
+    struct tr_scratch_dir other;
+    char link[TR_SCRATCH_DIR_PATH], name[16];
     memcpy(name, kind, sizeof name);
     kind[0] = 'x';
-    assert_int_equal(tr_place_make(kind, 1, &other), TR_OK);
+    assert_int_equal(tr_scratch_dir_make(kind, 1, &other), TR_OK);
     memcpy(kind, name, sizeof kind);
     snprintf(link, sizeof link, "/tmp/trireme-%s-link", kind);
     close(other.lock);
     other.lock = -1;
     assert_int_equal(symlink(other.path, link), 0);
-    tr_place_sweep(kind);
+    tr_scratch_dir_sweep(kind);
     assert_true(tr_file_is_directory(other.path));
     assert_int_equal(unlink(link), 0);
-    tr_place_remove(&other);
+    tr_scratch_dir_remove(&other);
 }
 
 static void test_room_is_asked_for(void **state)
 {
     (void)state;
-    struct tr_place place;
-    assert_true(tr_place_room("/tmp") >= 0);
-    assert_int_equal(tr_place_room("/nowhere/at/all"), -1);
-    if (tr_place_room("/dev/shm") == INT64_MAX || tr_place_room("/tmp") == INT64_MAX) skip();
-    assert_int_equal(tr_place_make(kind, INT64_MAX, &place), TR_EIO);
-    assert_string_equal(place.path, "");
+    struct tr_scratch_dir dir;
+    assert_true(tr_scratch_dir_room("/tmp") >= 0);
+    assert_int_equal(tr_scratch_dir_room("/nowhere/at/all"), -1);
+    if (tr_scratch_dir_room("/dev/shm") == INT64_MAX || tr_scratch_dir_room("/tmp") == INT64_MAX) skip();
+    assert_int_equal(tr_scratch_dir_make(kind, INT64_MAX, &dir), TR_EIO);
+    assert_string_equal(dir.path, "");
     assert_non_null(strstr(tr_error_message(), "/dev/shm has"));
     assert_non_null(strstr(tr_error_message(), "/tmp has"));
 }
