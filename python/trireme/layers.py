@@ -124,7 +124,7 @@ def attention(
     causal : true or false, default false
         a token sees itself and those before it, not those behind it
     dropout : a number, 0 .. 0.9999, default 0
-        share of the attention weights that are dropped in training
+        fraction of the attention weights that are dropped in training
     rotary : a number, >= 0, default 0
         base of rotary positions (Su et al. 2021), usually 10000; 0: none. Number k of a head turns with number k + half
         of its size, as in Llama and GPT-NeoX; the paper turns neighbours
@@ -191,7 +191,7 @@ def batch_norm(
     epsilon : a number, > 0 and <= 1, default 1e-5
         added to the variance
     momentum : a number, 0 .. 1, default 0.1
-        share of a new batch in the running statistics, which follow once a step: by the means of the microbatches'
+        fraction of a new batch in the running statistics, which follow once a step: by the means of the microbatches'
         means and unbiased variances, weighted by examples
     name, from_, frozen, rate_factor, decay_factor
         those of every layer, see above
@@ -431,12 +431,12 @@ def dropout(
     rate_factor: float | None = None,
     decay_factor: float | None = None,
 ) -> Layer:
-    """Drops a share of the values in training.
+    """Drops a fraction of the values in training.
 
     Parameters
     ----------
     rate : a number, 0 .. 0.9999
-        share of the values that are dropped
+        fraction of the values that are dropped
     name, from_, frozen, rate_factor, decay_factor
         those of every layer, see above
     """

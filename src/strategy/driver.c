@@ -257,26 +257,6 @@ static tr_status settle(tr_strategy *strategy, tr_variables *variables, const st
 
 /* ---- a round ---- */
 
-/* The replica's part of the round ends at `step`. */
-static void give_up(struct tr_report *report, int64_t step, bool bad_loss)
-{
-    report->bad_step = step;
-    report->bad_loss = bad_loss;
-}
-
-void tr_driver_tell(const tr_strategy *strategy, const struct tr_verdict *verdict, bool poisoned,
-                    int64_t step, int64_t examples, struct tr_report *report)
-{
-    bool applied = !verdict->bad_loss && !verdict->skipped;
-    if (verdict->skipped) report->skipped++;
-    if (verdict->bad_loss || poisoned) give_up(report, step, verdict->bad_loss);
-    /* Of what was not learned only the figures of a step that all took together are told. */
-    if (!tr_driver_is_together(strategy) && (!applied || poisoned)) return;
-    report->loss += (double)strategy->sums[0];
-    report->correct += (double)strategy->sums[1];
-    report->examples += examples;
-}
-
 /* One step of one replica, of those before `end`. */
 static tr_status learn(tr_strategy *strategy, const struct tr_replica *replica, int64_t step, int64_t end,
                        struct tr_report *report)
@@ -296,13 +276,6 @@ static tr_status learn(tr_strategy *strategy, const struct tr_replica *replica, 
         TR_TRY(settle(strategy, replica->variables, &combined, report, &verdict, &poisoned));
     tr_driver_tell(strategy, &verdict, poisoned, step, combined.examples, report);
     return TR_OK;
-}
-
-static void begin_reports(tr_strategy *strategy, int32_t request)
-{
-    struct tr_report *reports = strategy->reports + tr_driver_first_report(strategy, strategy->rank);
-    for (int i = 0; i < strategy->replica_count; i++)
-        reports[i] = (struct tr_report){.bad_step = -1, .request = request};
 }
 
 /* The steps [step, end) of all replicas of this rank. */
@@ -336,98 +309,17 @@ static tr_status learn_and_average(tr_strategy *strategy, int64_t step, int64_t 
     return TR_OK;
 }
 
-/* Of ranks that train one replica: all tell of the same examples, but each of its own shard and requests. */
-static void join_reports(void *into_, const void *from_)
-{
-    struct tr_report *into = into_;
-    const struct tr_report *from = from_;
-    if (from->bad_step >= 0 && (into->bad_step < 0 || from->bad_step < into->bad_step)) {
-        into->bad_step = from->bad_step;
-        into->bad_loss = from->bad_loss;
-    }
-    into->skipped = from->skipped > into->skipped ? from->skipped : into->skipped;
-    into->request |= from->request;
-}
-
-/* Of replicas apart: the root has the reports of all, whose sum does not depend on the ranks. */
-static tr_status gather_reports(tr_strategy *strategy)
-{
-    int64_t bound[TR_STRATEGY_RANKS + 1];
-    tr_ticket *ticket = NULL;
-    for (int r = 0; r <= strategy->size; r++)
-        bound[r] = tr_driver_first_report(strategy, r) * (int64_t)sizeof *strategy->reports;
-    tr_status status = tr_comm_gather(strategy->comm, strategy->reports, bound, "end of round", &ticket);
-    TR_TRY(tr_strategy_wait(strategy, status, ticket));
-    if (strategy->rank == 0) tr_driver_digest(strategy->reports, strategy->report_count, strategy->digest);
-    ticket = NULL;
-    status =
-        tr_comm_broadcast(strategy->comm, 0, strategy->digest, sizeof *strategy->digest, "round", &ticket);
-    return tr_strategy_wait(strategy, status, ticket);
-}
-
-static tr_status exchange(tr_strategy *strategy)
-{
-    tr_ticket *ticket = NULL;
-    if (strategy->comm && !tr_driver_is_together(strategy)) return gather_reports(strategy);
-    if (strategy->comm) {
-        tr_status status = tr_comm_combine(strategy->comm, strategy->reports, sizeof *strategy->reports,
-                                           join_reports, "end of step", &ticket);
-        TR_TRY(tr_strategy_wait(strategy, status, ticket));
-    }
-    tr_driver_digest(strategy->reports, strategy->report_count, strategy->digest);
-    return TR_OK;
-}
-
-void tr_driver_digest(const struct tr_report *reports, int64_t count, struct tr_digest *out)
-{
-    struct tr_report all = {.bad_step = -1};
-    out->replica = -1;
-    for (int64_t i = 0; i < count; i++) {
-        const struct tr_report *report = &reports[i];
-        all.loss += report->loss;
-        all.correct += report->correct;
-        all.norms += report->norms;
-        all.examples += report->examples;
-        all.measured += report->measured;
-        all.skipped += report->skipped;
-        all.request |= report->request;
-        if (report->bad_step < 0 || (all.bad_step >= 0 && report->bad_step >= all.bad_step)) continue;
-        all.bad_step = report->bad_step;
-        all.bad_loss = report->bad_loss;
-        out->replica = i;
-    }
-    out->all = all;
-}
-
-/* The figures of a round of `steps` steps that begins at `step`. */
-static void sum_up(const tr_strategy *strategy, int64_t step, int64_t steps, struct tr_step_figures *figures)
-{
-    const struct tr_report *all = &strategy->digest->all;
-    bool bad = strategy->digest->replica >= 0;
-    figures->request = all->request;
-    figures->skipped = all->skipped > 0;
-    figures->examples = all->examples;
-    figures->steps = bad ? all->bad_step - step + 1 : steps;
-    figures->loss = (float)all->loss;
-    figures->correct = (float)all->correct;
-    if (all->measured > 0) figures->norm = (float)(all->norms / (double)all->measured);
-    if (!bad) return;
-    figures->skipped = false;
-    figures->bad_loss = all->bad_loss;
-    figures->poisoned = !all->bad_loss;
-}
-
 tr_status tr_driver_round(tr_strategy *strategy, int64_t step, int32_t request,
                           struct tr_step_figures *figures)
 {
     const struct tr_strategy_class *class = strategy->class;
     int64_t every = strategy->traits.every > 0 ? strategy->traits.every : 1;
     int64_t end = next_multiple(step, every, strategy->job->train.steps);
-    begin_reports(strategy, request);
+    tr_driver_begin_reports(strategy, request);
     TR_TRY(learn_and_average(strategy, step, end));
     if (class->succession) TR_TRY(class->succession->complete(strategy, end));
-    TR_TRY(exchange(strategy));
-    sum_up(strategy, step, end - step, figures);
+    TR_TRY(tr_driver_exchange(strategy));
+    tr_driver_sum_up(strategy, step, end - step, figures);
     if (figures->bad_loss || figures->poisoned) return TR_OK;
     if (class->average) return class->average(strategy, end, true);
     return end < strategy->job->train.steps ? tr_shares_end_step(strategy, figures) : TR_OK;

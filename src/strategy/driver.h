@@ -37,22 +37,31 @@ static inline int64_t tr_driver_first_report(const tr_strategy *strategy, int ra
     return tr_driver_is_together(strategy) ? 0 : rank;
 }
 
-/* Adds up reports, in their order. */
-void tr_driver_digest(const struct tr_report *reports, int64_t count, struct tr_digest *out);
-
 /* Memory for reports, once the class's `begin` has been called. Local. TR_ENOMEM. */
 tr_status tr_driver_create(tr_strategy *strategy);
 void tr_driver_destroy(tr_strategy *strategy);
 /* What is this rank's of the update of a replica, enqueued. */
 tr_status tr_driver_apply(const tr_strategy *strategy, tr_variables *variables, const float *gradient);
-/* Adds to the report of a replica how a step of `examples` examples went. */
-void tr_driver_tell(const tr_strategy *strategy, const struct tr_verdict *verdict, bool poisoned,
-                    int64_t step, int64_t examples, struct tr_report *report);
 /* tr_strategy_step() of a synchronous strategy: a round. */
 tr_status tr_driver_round(tr_strategy *strategy, int64_t step, int32_t request,
                           struct tr_step_figures *figures);
 /* tr_strategy_locate_nonfinite(); in locate_nonfinite.c. */
 tr_status tr_driver_locate_nonfinite(tr_strategy *strategy, int64_t step, char *name, size_t size);
+
+/* ---- reports.c ---- */
+
+/* The reports of this rank's replicas, as a round begins; `request`: of the rank. */
+void tr_driver_begin_reports(tr_strategy *strategy, int32_t request);
+/* Adds to the report of a replica how a step of `examples` examples went. */
+void tr_driver_tell(const tr_strategy *strategy, const struct tr_verdict *verdict, bool poisoned,
+                    int64_t step, int64_t examples, struct tr_report *report);
+/* All ranks tell each other, and have the digest afterwards. Collective. */
+tr_status tr_driver_exchange(tr_strategy *strategy);
+/* Adds up reports, in their order. */
+void tr_driver_digest(const struct tr_report *reports, int64_t count, struct tr_digest *out);
+/* The figures of a round of `steps` steps that begins at `step`, of the digest. */
+void tr_driver_sum_up(const tr_strategy *strategy, int64_t step, int64_t steps,
+                      struct tr_step_figures *figures);
 
 /* ---- driver_alone.c ---- */
 

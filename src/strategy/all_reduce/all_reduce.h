@@ -122,11 +122,14 @@ tr_status all_reduce_compute_in_pieces(struct all_reduce *self, int64_t step, st
 /* The slot `spares` of strategy/class.h. */
 int64_t all_reduce_spares(const struct tr_job *job, const void *options);
 
-/* ---- all_reduce_buckets.c ---- */
+/* ---- cut.c ---- */
 
 /* Divides the arenas into buckets and these into shards. */
 tr_status all_reduce_make_buckets(struct all_reduce *self);
 void all_reduce_release_buckets(struct all_reduce *self);
+
+/* ---- buckets.c ---- */
+
 
 /* Begins a step: nothing is under way. */
 void all_reduce_begin(struct all_reduce *self);

@@ -48,6 +48,15 @@ void leaf(float x)
     push(&leaves, x);
 }
 
+void order_release(void)
+{
+    struct list *const lists[] = {&lefts, &rights, &leaves};
+    for (int i = 0; i < 3; i++) {
+        tr_free(lists[i]->number);
+        *lists[i] = (struct list){0};
+    }
+}
+
 float fused(float a, float b, float c)
 {
     order_used[ORDER_SWAPPED] = true;

@@ -33,6 +33,8 @@ extern enum order_fault order_fault;
 /* Whether the fault could have changed something since order_forget(). */
 extern bool order_used[ORDER_FAULTS];
 void order_forget(void);
+/* Memory of terms and leaves; after all sums. */
+void order_release(void);
 
 /* a * b in one rounding with c. */
 float fused(float a, float b, float c);

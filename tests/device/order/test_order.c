@@ -49,6 +49,7 @@ static int destroy_devices(void **state)
 {
     (void)state;
     tr_device_destroy(&reference);
+    order_release();
     return 0;
 }
 
