@@ -96,8 +96,14 @@ static int log_of(int ranks)
 static void bytes_of_a_step(void **state)
 {
     (void)state;
-    static const char *const strategies[] = {"allreduce,bucket=0,factors=never",
-                                             "local-sgd,every=1,replicas=%d", "easgd,every=1,replicas=%d"};
+    static const struct {
+        const char *name;
+        bool replicas; /* one a rank, which the name ends with */
+    } strategies[] = {
+        {"allreduce,bucket=0,factors=never", false},
+        {"local-sgd,every=1,replicas=", true},
+        {"easgd,every=1,replicas=", true},
+    };
     static const int sizes[] = {8, 32, 64, 128, 256};
     struct job job;
     family_job(&job, &families[0], family_place);
@@ -110,10 +116,8 @@ static void bytes_of_a_step(void **state)
             int size = sizes[i], log = log_of(size);
             if (SANITIZED && size > 64) continue;
             char hash[2][65], strategy[64];
-            const char *hole = strstr(strategies[s], "%d");
-            snprintf(strategy, sizeof strategy, "%.*s", (int)(hole ? hole - strategies[s] : 63),
-                     strategies[s]);
-            if (hole) snprintf(strategy + strlen(strategy), 8, "%d", size);
+            snprintf(strategy, sizeof strategy, "%s", strategies[s].name);
+            if (strategies[s].replicas) snprintf(strategy, sizeof strategy, "%s%d", strategies[s].name, size);
             job.settings.strategy = strategy;
             int64_t bytes = of_a_step(&job, size, size, hash).bytes;
             print_message("%s on %3d ranks: %lld bytes a step\n", strategy, size, (long long)bytes);
