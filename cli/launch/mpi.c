@@ -178,9 +178,12 @@ static bool is_installed(const char *program)
 
 static tr_status mpi_check(const struct cli_job_orders *orders)
 {
-    (void)orders;
     TR_TRY(tr_comm_mpi_check());
-    return is_installed("mpirun") ? TR_OK : tr_fail(TR_EUNSUPPORTED, "there is no mpirun; " INSTALL);
+    if (!is_installed("mpirun")) return tr_fail(TR_EUNSUPPORTED, "there is no mpirun; " INSTALL);
+    /* Open MPI 5 prints the name raw. */
+    if (orders->hostfile && access(orders->hostfile, R_OK) != 0)
+        return tr_fail(TR_ENOTFOUND, "--hostfile %s cannot be read: %s", orders->hostfile, strerror(errno));
+    return TR_OK;
 }
 
 /* In the child; comes back only as an exit code that says why not. */
