@@ -12,12 +12,11 @@ mark_as_advanced(TRIREME_ONLY_ISAS)
 if(TRIREME_ONLY_ISAS)
   set(TRIREME_ISAS ${TRIREME_ONLY_ISAS})
 endif()
-set(TRIREME_FLAGS_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma)
-set(TRIREME_FLAGS_avx2 -mavx2 -mfma)
-# Where FMA is computed in double, loops that are unrolled further cost half of the compiler's time and gain nothing.
-if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
-  set(TRIREME_FLAGS_plain -O2)
-endif()
+# `plain` is a fallback, which is not worth the compiler's time.
+set(TRIREME_FLAGS_avx512 $<$<CONFIG:Release>:-O3> -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma)
+set(TRIREME_FLAGS_avx2 $<$<CONFIG:Release>:-O3> -mavx2 -mfma)
+set(TRIREME_FLAGS_neon $<$<CONFIG:Release>:-O3>)
+set(TRIREME_FLAGS_plain)
 # No reader comes near the kernels, and clang takes many minutes to instrument them.
 set(TRIREME_FLAGS_kernels)
 if(TRIREME_FUZZ OR TRIREME_SANITIZE STREQUAL "undefined")

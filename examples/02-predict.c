@@ -26,8 +26,8 @@ static tr_status predict(tr_predictor *predictor, const tr_source *digits, int64
     tr_status status = tr_predictor_info(predictor, &info);
     if (status != TR_OK) return status;
     int64_t size = tr_source_capacity(digits), length;
-    uint8_t *image = malloc((size_t)size);
-    float *probability = malloc((size_t)info.outputs * sizeof *probability);
+    uint8_t *image = (uint8_t *)malloc((size_t)size);
+    float *probability = (float *)malloc((size_t)info.outputs * sizeof *probability);
     int32_t label = -1, best = 0;
     status = image && probability ? tr_source_read(digits, index, image, size, &length, &label) : TR_ENOMEM;
     if (status == TR_OK) status = tr_predictor_image(predictor, image, probability);

@@ -3,7 +3,8 @@
 
     tools/reference.py DIRECTORY    writes manual pages: trireme_train(3) of trireme/train.h, and so on, and one for
                                     each function and structure that leads there
-    tools/reference.py --check      names what has no words: functions, structures, enumerations and their members,
+    tools/reference.py --check [HEADERS]
+                                    names what has no words: functions, structures, enumerations and their members,
                                     types of functions; exits with 1 if there is something
 
 The headers are plain C99 of one style. A comment belongs to the declaration that follows it, and to those that follow
@@ -57,11 +58,12 @@ class Declaration:
         for part in re.finditer(r"\x01\s*\x02|[^\x01\x02" + end + r"]+[" + end + r"]?", plain):
             code = part[0].strip()
             if part[0].startswith("\x01"):
-                above = True
+                # One that stands on a line with code is that code's.
+                above = not plain[: part.start()].rpartition("\n")[2].strip()
             elif code:
-                behind = re.match(r"[ \t]*\n?[ \t]*\x01", plain[part.end() :])
+                behind = re.match(r"[ \t]*\x01", plain[part.end() :])
                 yield " ".join(code.split()), above or bool(behind)
-                above = False if not behind else False
+                above = False
 
 
 def read(path):
@@ -81,9 +83,12 @@ def read(path):
     return head, declarations
 
 
-def check():
+def check(headers):
     bad = 0
-    for path in sorted(HEADERS.glob("*.h")):
+    paths = sorted(headers.glob("*.h"))
+    if not paths:
+        sys.exit(f"{headers} has no headers")
+    for path in paths:
         _, declarations = read(path)
         found = {declaration.name for declaration in declarations}
         for name in re.findall(r"^TR_API [^;]*?(\w+)\(", COMMENT.sub("", path.read_text()), re.M):
@@ -141,8 +146,8 @@ def write(directory):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) in (2, 3) and sys.argv[1] == "--check":
+        sys.exit(1 if check(pathlib.Path(sys.argv[2]) if len(sys.argv) == 3 else HEADERS) else 0)
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    if sys.argv[1] == "--check":
-        sys.exit(1 if check() else 0)
     write(sys.argv[1])

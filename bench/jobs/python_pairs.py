@@ -6,6 +6,7 @@ where Python could only stand in the way, and the whole time of both programs, w
 
 import gzip
 import json
+import math
 import os
 import pathlib
 import statistics
@@ -51,15 +52,32 @@ def by_python():
     return digest, seconds, time.perf_counter() - begin
 
 
-def seconds_of(*words):
+def seconds_of(code):
     begin = time.perf_counter()
-    subprocess.run([sys.executable, *words], check=True)
+    subprocess.run([sys.executable, "-c", code], check=True)
     return time.perf_counter() - begin
+
+
+def median(values):
+    """The median and an interval that has that of all possible pairs with 95 %, or as much as so many pairs can tell."""
+    ordered, count = sorted(values), len(values)
+    # Of which two the true median lies between follows from tosses of a coin.
+    share, cut = 2.0**-count, 0
+    while cut + 1 < (count + 1) // 2 and share + math.comb(count, cut + 1) * 2.0**-count <= 0.025:
+        cut += 1
+        share += math.comb(count, cut) * 2.0**-count
+    return statistics.median(ordered), ordered[cut], ordered[-1 - cut], 100 * (1 - 2 * share)
+
+
+def tell(what, values, scale, unit, most):
+    middle, low, high, sure = median([scale * value for value in values])
+    verdict = "reached" if high <= most else "missed" if low > most else "open: take more rounds, or a quieter machine"
+    print(f"{what}: {middle:.3f}{unit} [{low:.3f}, {high:.3f}] with {sure:.0f} %; to reach: {most}{unit}: {verdict}")
 
 
 np.save(f"{place}/x.npy", np.frombuffer(gzip.open(mnist / "train-images-idx3-ubyte.gz").read(), np.uint8, offset=16).reshape(-1, 28, 28))
 np.save(f"{place}/y.npy", np.frombuffer(gzip.open(mnist / "train-labels-idx1-ubyte.gz").read(), np.uint8, offset=8).astype(np.int32))
-steps, whole, imports = [], [], []
+steps, whole, imports, uses = [], [], [], []
 for number in range(rounds):
     pair = [by_command, by_python] if number % 2 == 0 else [by_python, by_command]
     found = {side: side() for side in pair}
@@ -68,8 +86,10 @@ for number in range(rounds):
         sys.exit(f"the hashes differ: {command[0]} by the command, {python[0]} by Python")
     steps.append(python[1] / command[1])
     whole.append(python[2] / command[2])
-    imports.append(seconds_of("-c", "import trireme") - seconds_of("-c", "pass"))
-print(f"hash {command[0]}")
-print(f"seconds of the steps, Python / command: {statistics.median(steps):.3f} (each: {' '.join(f'{one:.3f}' for one in steps)})")
+    imports.append(seconds_of("import trireme") - seconds_of("pass"))
+    uses.append(seconds_of("import numpy, trireme; trireme.train") - seconds_of("import numpy"))
+print(f"hash {command[0]}; {rounds} pairs, median [interval]")
+tell("seconds of the steps, Python / command", steps, 1, "", 1.02)
+tell("import trireme, beside Python alone", imports, 1e3, " ms", 50)
+tell("the same up to trireme.train, beside NumPy", uses, 1e3, " ms", 50)
 print(f"whole programs, Python / command: {statistics.median(whole):.3f}")
-print(f"import trireme: {1e3 * statistics.median(imports):.1f} ms beside Python alone")

@@ -42,14 +42,13 @@ static const struct tr_option table[] = {
      .type = TR_OPTION_STRING,
      .offset = AT(until),
      .fallback = "",
-     .help =
-         "end a run once it reaches this accuracy, as in accuracy=0.98, and compare the times to get there",
+     .help = "end a run once it reaches this accuracy, as in accuracy=0.98, and compare the times",
      .value_name = "TARGET"},
     {.key = "budget",
      .type = TR_OPTION_STRING,
      .offset = AT(budget),
      .fallback = "5m",
-     .help = "time that each run may take, as in 90s, 5m or 1h; 0: as long as it takes",
+     .help = "limit of the time of each run, as in 90s, 5m or 1h; 0: none",
      .value_name = "TIME"},
     {.key = "steps",
      .type = TR_OPTION_INT64,
@@ -59,8 +58,7 @@ static const struct tr_option table[] = {
      .most = TR_OPTION_WHOLE,
      .help = "steps of each run; 0: as the file says"},
     CLI_OPTION_SEED(struct options),
-    CLI_OPTION_THREADS(struct options,
-                       "threads to be shared out to the workers evenly; 0: one per processor"),
+    CLI_OPTION_THREADS(struct options, "threads, divided evenly among the workers; 0: one per processor"),
     {.key = "rounds",
      .type = TR_OPTION_INT32,
      .offset = AT(rounds),
@@ -68,7 +66,7 @@ static const struct tr_option table[] = {
      .least = 1,
      .most = 1000,
      .help =
-         "how often all are run, in turn; the fastest run of each counts, for machines that are not quiet"},
+         "how often all are run, in turn; the fastest run of each counts; for machines that are not quiet"},
     {.key = "csv",
      .type = TR_OPTION_STRING,
      .offset = AT(csv),
@@ -309,12 +307,11 @@ out:
 const struct cli_command cli_compare = {
     .name = "compare",
     .summary = "run a job under several strategies and say which is best here",
-    .about =
-        "Trains the network of a model file alone and then under every strategy on every number of workers, "
-        "one run after the other, with the processors shared out evenly, and prints a row as each one ends: "
-        "speed, time and epochs to a target, accuracy, staleness of gradients (mean/most), bytes moved in a "
-        "step, share of the time that processes waited, and hash. Combinations that make no sense are named "
-        "with the reason. Ctrl-C ends the run under way and prints what there is.",
+    .about = "Trains the network of a model file alone and then under every strategy on every number of "
+             "workers, one run after the other, with the processors divided evenly. Prints a row for each: "
+             "speed, time and epochs to a target, accuracy, staleness of gradients (mean/maximum), bytes "
+             "moved in a step, share of the time spent waiting, and hash. Impossible combinations are listed "
+             "with the reason. Ctrl-C ends the current run and prints the rows so far.",
     CLI_OPTIONS(table, struct options),
     .model = offsetof(struct options, model),
     .run = run,

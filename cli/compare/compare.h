@@ -33,13 +33,13 @@ struct cli_compare_orders {
     const struct tr_string_list *set;
     const char *strategies; /* "all", or names, some with options: "allreduce,local-sgd,every=4" */
     const struct tr_int_list *workers;
-    double until;      /* accuracy that ends a run; 0: none */
-    double budget;     /* seconds that a run may take; 0: as long as it takes */
-    int64_t steps;     /* of a run; 0: as the model file says */
-    int64_t seed;      /* -1: as the model file says */
-    int32_t threads;   /* to share out; 0: as many as processors */
+    double until;          /* accuracy that ends a run; 0: none */
+    double budget;         /* seconds that a run may take; 0: as long as it takes */
+    int64_t steps;         /* of a run; 0: as the model file says */
+    int64_t seed;          /* -1: as the model file says */
+    int32_t threads;       /* to share out; 0: as many as processors */
     const char *directory; /* directory for what the runs write */
-    const char *hosts; /* for runs of several processes, as `trireme launch` takes them; NULL: this one */
+    const char *hosts;     /* for runs of several processes, as `trireme launch` takes them; NULL: this one */
 };
 
 /* Steps of a job that is looked at, not run. */

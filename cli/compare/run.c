@@ -8,6 +8,7 @@
 #include "base/threads/clock.h"
 #include "base/files/file.h"
 #include "strategy/strategy.h"
+#include "strategy/updates/file.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -88,6 +89,23 @@ static void take_statistics(const struct tr_json_value *object, double seconds,
     result->has_statistics = true;
     result->statistics = cli_statistics_of(&statistics, seconds);
     result->dropped = tr_json_integer_or(object, "dropped", 0);
+}
+
+/* The log of an asynchronous run counts staleness beyond the bins. */
+static void take_log(const char *out, struct cli_compare_result *result)
+{
+    struct tr_update_log log = {0};
+    struct tr_update_figures figures;
+    char *path = tr_path_join(out, TR_UPDATE_FILE);
+    tr_status status = path ? tr_update_file_read(path, &log, NULL) : TR_ENOMEM;
+    tr_free(path);
+    if (status != TR_OK) return;
+    tr_update_log_count(&log, &figures);
+    tr_update_log_release(&log);
+    result->statistics.mean_staleness = figures.applied > 0 ? figures.missed / (double)figures.applied : 0;
+    result->statistics.most_staleness = (int)figures.most;
+    result->statistics.more_staleness = false;
+    result->dropped = figures.dropped;
 }
 
 struct listener {
@@ -208,6 +226,7 @@ tr_status cli_compare_run(const struct cli_compare_orders *orders, const struct 
     cli_screen_status(screen, label);
     tr_status status = cli_child_run(&child, &arguments);
     cli_arguments_release(&arguments);
+    if (one->asynchronous && result->has_statistics) take_log(out, result);
     if (status == TR_OK) {
         result->end = end_of(&child);
         result->refused = result->end == CLI_COMPARE_FAILED && is_refusal(child.code);

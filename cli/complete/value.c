@@ -41,6 +41,11 @@ static const struct {
     enum kind kind;
 } kinds[] = {
     {"inspect", "path", MODELS_AND_RUNS},
+    {"verify", "path", RUNS},
+    {"receipt", "path", RUNS},
+    {"log", "path", RUNS},
+    {NULL, "replay", RUNS},
+    {NULL, "schedule", FILES},
     {NULL, "resume", RUNS},
     {NULL, "from", RUNS},
     {NULL, "checkpoint", RUNS},

@@ -57,7 +57,7 @@ static const struct tr_option table[] = {
      .type = TR_OPTION_BOOL,
      .offset = offsetof(struct options, clear),
      .fallback = "false",
-     .help = "remove all entries; runs that use one keep what they have"},
+     .help = "remove all entries; runs that use them go on"},
     CLI_OPTION_CACHE_DIRECTORY(struct options),
     CLI_OPTION_JSON(struct options),
     CLI_OPTION_HELP(struct options),
@@ -162,10 +162,9 @@ static tr_status run_cache(const void *options_)
 const struct cli_command cli_data_cache = {
     .name = "data cache",
     .summary = "list or clear what runs keep of unpacked data",
-    .about =
-        "Lists the entries of the data cache: whether each is whole, its size, when it was last used, and "
-        "what it holds. A run finds there the unpacked data of an earlier one, as long as their files are "
-        "the same; entries may be removed at any time. With --json an object a line.",
+    .about = "Lists the entries of the data cache: state, size, last use, and content. A run finds there the "
+             "unpacked data of an earlier one, if the files are the same. Entries may be removed at any "
+             "time. With --json an object a line.",
     CLI_OPTIONS(table, struct options),
     .run = run_cache,
 };

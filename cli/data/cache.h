@@ -14,7 +14,7 @@ struct cli_data_cache {
     {                                                                                                        \
         .key = "data_cache_dir", .type = TR_OPTION_STRING, .offset = offsetof(object, cache.directory),      \
         .fallback = "",                                                                                      \
-        .help = "directory of the data cache, by default trireme in $XDG_CACHE_HOME or ~/.cache; variable "  \
+        .help = "directory of the data cache; default: trireme in $XDG_CACHE_HOME or ~/.cache; variable "    \
                 "TRIREME_DATA_CACHE_DIR",                                                                    \
         .flags = TR_OPTION_ENVIRONMENT, .value_name = "DIR"                                                  \
     }
@@ -23,14 +23,14 @@ struct cli_data_cache {
      .type = TR_OPTION_BOOL,                                                                                 \
      .offset = offsetof(object, cache.use),                                                                  \
      .fallback = "true",                                                                                     \
-     .help = "look for unpacked data in the data cache, and keep them there for the next run; variable "     \
+     .help = "use unpacked data of the data cache, and keep them there for the next run; variable "          \
              "TRIREME_DATA_CACHE",                                                                           \
      .flags = TR_OPTION_ENVIRONMENT},                                                                        \
         CLI_OPTION_CACHE_DIRECTORY(object),                                                                  \
     {                                                                                                        \
         .key = "data_cache_size", .type = TR_OPTION_INT64, .offset = offsetof(object, cache.megabytes),      \
         .fallback = "10240", .least = 1, .most = 1e12,                                                       \
-        .help = "MiB that the data cache may take; what was not used for longest goes first; variable "      \
+        .help = "MiB that the data cache may take; the least recently used entries go first; variable "      \
                 "TRIREME_DATA_CACHE_SIZE",                                                                   \
         .flags = TR_OPTION_ENVIRONMENT, .value_name = "MIB"                                                  \
     }

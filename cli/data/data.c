@@ -152,9 +152,8 @@ static tr_status run_list(const void *options_)
 const struct cli_command cli_data_list = {
     .name = "data list",
     .summary = "list the data sets that are known by name",
-    .about = "Lists the data sets that are known by name, whether their files are here and whole, and their "
-             "parts. "
-             "With --json an object a line.",
+    .about = "Lists the data sets known by name, the state of their files, and their parts. With --json an "
+             "object a line.",
     CLI_OPTIONS(list_table, struct list_options),
     .run = run_list,
 };

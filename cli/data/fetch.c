@@ -34,7 +34,7 @@ static const struct tr_option table[] = {
      .type = TR_OPTION_STRING,
      .offset = offsetof(struct options, mirror),
      .fallback = "",
-     .help = "read the files from here, https://HOST/FOLDER or file:///FOLDER, in place of the public "
+     .help = "read the files from here, https://HOST/FOLDER or file:///FOLDER, instead of the public "
              "mirrors; they must have the same SHA-256",
      .value_name = "URL"},
     CLI_OPTION_HELP(struct options),
@@ -86,10 +86,8 @@ static tr_status run(const void *options_)
 const struct cli_command cli_data_fetch = {
     .name = "data fetch",
     .summary = "download data sets and check their SHA-256",
-    .about = "Downloads the files of data sets that are missing or damaged from their public mirrors, by "
-             "https alone. A "
-             "file takes "
-             "its place only after its SHA-256 was checked; what was there before stays until then.",
+    .about = "Downloads missing or damaged files of data sets from their public mirrors, over https. A file "
+             "is replaced only after the SHA-256 of the new one was checked.",
     CLI_OPTIONS(table, struct options),
     .run = run,
 };

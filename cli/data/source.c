@@ -87,8 +87,8 @@ static tr_status run_show(const void *options_)
 const struct cli_command cli_data_show = {
     .name = "data show",
     .summary = "print examples: images as characters, texts, numbers",
-    .about = "Prints what a data set holds and some of its examples: images drawn with characters, texts, "
-             "numbers.",
+    .about = "Prints the kind and size of a data set and some of its examples: images drawn with characters, "
+             "texts, numbers.",
     CLI_OPTIONS(show_table, struct show_options),
     .run = run_show,
 };
@@ -106,8 +106,7 @@ static const struct tr_option convert_table[] = {
      .type = TR_OPTION_STRING,
      .offset = offsetof(struct convert_options, path),
      .fallback = NULL,
-     .help =
-         "file to write; for idx what its names begin with: PATH-images-idx3-ubyte, PATH-labels-idx1-ubyte",
+     .help = "file to write; for idx the prefix of its files: PATH-images-idx3-ubyte, PATH-labels-idx1-ubyte",
      .flags = TR_OPTION_POSITIONAL},
     CLI_OPTION_PART(struct convert_options, "",
                     "; default: all, each to PATH/PART.tfrecord or PATH/PART-..."),

@@ -68,7 +68,7 @@ static const struct tr_option table[] = {
      .most = 1024,
      .help = "processes that share the job; at most as many as microbatches",
      .letter = 'n'},
-    CLI_OPTION_THREADS(struct options, "threads of each; 0: the processors of each host, shared out evenly"),
+    CLI_OPTION_THREADS(struct options, "threads of each; 0: the processors of each host, divided evenly"),
     {.key = "transport",
      .type = TR_OPTION_CHOICE,
      .offset = AT(transport),
@@ -82,22 +82,21 @@ static const struct tr_option table[] = {
      .fallback = "0",
      .least = 0,
      .most = 1000000,
-     .help = "how often a job that was lost (a process died or hangs, a disk was full) is started again from "
-             "its newest checkpoint"},
+     .help = "how often a lost job (a process died or hangs, a disk was full) is started again from its "
+             "newest checkpoint"},
     {.key = "on_loss",
      .type = TR_OPTION_CHOICE,
      .offset = AT(on_loss),
      .fallback = "stop",
      .choices = losses,
-     .help = "what becomes of a synchronous job when a process dies",
+     .help = "what a synchronous job does when a process dies: stop, or go on with the others (shrink)",
      .value_name = "WHAT"},
     {.key = "hosts",
      .type = TR_OPTION_STRING,
      .offset = AT(hosts),
      .fallback = "",
-     .help =
-         "hosts to run on in place of this one, with the number of processes of each; this program must lie "
-         "at the same path on all of them",
+     .help = "hosts to run on instead of this one, with the number of processes on each; the program must "
+             "have the same path on all",
      .value_name = "HOST:N,..."},
     {.key = "hostfile",
      .type = TR_OPTION_STRING,
@@ -388,12 +387,11 @@ const struct cli_command cli_launch = {
     .name = "launch",
     .summary = "start a training as several processes",
     .about =
-        "Starts `trireme train` as several processes of this host or, by Open MPI, of others, which share "
-        "the job by the "
-        "strategy of the model file or --strategy. Synchronous strategies end with the hash of a single "
-        "process. Ctrl-C lets them finish the step, save and leave (exit code 3); a second Ctrl-C ends them "
-        "at once. With --restarts a job that was lost goes on from its newest checkpoint. The same program "
-        "runs under plain mpirun and srun with --transport mpi, see docs/cluster.md.",
+        "Starts `trireme train` as several processes of this host or, with Open MPI, of several hosts. They "
+        "share the job by the strategy of the model file or --strategy. Synchronous strategies end with the "
+        "hash of a single process. Ctrl-C finishes the step, saves and ends the job (exit code 3); a second "
+        "Ctrl-C ends it at once. --restarts restarts a job after a crash; the result is the same. The same "
+        "program runs under plain mpirun and srun with --transport mpi, see docs/cluster.md.",
     CLI_OPTIONS(table, struct options),
     .passes_arguments = true,
     .run = run,

@@ -48,8 +48,8 @@ struct mpi {
     int status;   /* of it */
     struct cli_others others;
     double asked_to_end, gone; /* when mpirun was told to end, and when it had; 0: not yet */
-    double alone;      /* since when it is known to have no process */
-    int started;       /* processes that have said so */
+    double alone;              /* since when it is known to have no process */
+    int started;               /* processes that have said so */
     bool stopped_directly;
 };
 

@@ -34,7 +34,7 @@ static const struct tr_option table[] = {
      .type = TR_OPTION_STRING_LIST,
      .offset = AT(words),
      .fallback = "",
-     .help = "behind --, the words of a command line up to the cursor, which the script asks about",
+     .help = "after --, the words of a command line up to the cursor, for the script",
      .flags = TR_OPTION_POSITIONAL,
      .value_name = "WORD"},
     CLI_OPTION_HELP(struct options),
@@ -72,13 +72,10 @@ static tr_status run(const void *options_)
 const struct cli_command cli_completion = {
     .name = "completion",
     .summary = "print a script that completes words in a shell",
-    .about =
-        "Prints a script for bash, zsh or fish, by which the key Tab completes commands, options and what "
-        "they take: "
-        "models that ship and those here, runs, keys of --set with their values, strategies with "
-        "their options. In bash: `source <(trireme completion bash)`, in zsh the same with zsh, in fish: "
-        "`trireme "
-        "completion fish | source`. Installed packages bring the scripts along.",
+    .about = "Prints a script for bash, zsh or fish. With it, Tab completes commands, options and their "
+             "values: shipped models and those here, runs, keys of --set with their values, strategies with "
+             "their options. In bash: `source <(trireme completion bash)`, in zsh the same with zsh, in "
+             "fish: `trireme completion fish | source`. Packages install the scripts.",
     CLI_OPTIONS(table, struct options),
     .run = run,
 };

@@ -44,10 +44,9 @@ static tr_status run(const void *options_)
 const struct cli_command cli_diff = {
     .name = "diff",
     .summary = "say whether two runs are equal, and where they part",
-    .about = "Compares settings, hashes and, where both runs kept them (train --record-digests), digests of "
-             "every step: "
-             "names the first step, microbatch and tensor in which the runs differ. The exit code is 0 if "
-             "they are equal, and 1 if not or if one of them has not ended.",
+    .about = "Compares settings, hashes and, if both runs kept them (train --record-digests), digests of "
+             "steps: names the first step, microbatch and tensor that differ. The exit code is 0 if the runs "
+             "are equal, 1 if not or if one has not ended.",
     CLI_OPTIONS(table, struct options),
     .run = run,
 };

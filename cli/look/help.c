@@ -25,8 +25,7 @@ static const struct tr_option table[] = {
      .offset = offsetof(struct options, command),
      .fallback = "",
      .help =
-         "command to explain, for instance train, or data list; cheatsheet: what one wants to do, and what "
-         "to type",
+         "command to explain, for instance train, or data list; cheatsheet: common tasks with their commands",
      .flags = TR_OPTION_POSITIONAL},
     {.key = "man",
      .type = TR_OPTION_STRING,
@@ -98,9 +97,8 @@ static tr_status run(const void *options_)
 const struct cli_command cli_help = {
     .name = "help",
     .summary = "explain a command",
-    .about = "Prints the list of commands, or the options of one. `trireme help cheatsheet` prints what one "
-             "wants to "
-             "do beside what one types.",
+    .about = "Prints the list of commands, or the options of one. `trireme help cheatsheet` prints common "
+             "tasks with their commands.",
     CLI_OPTIONS(table, struct options),
     .run = run,
 };

@@ -18,8 +18,8 @@ static const struct tr_option table[] = {
      .type = TR_OPTION_STRING,
      .offset = AT(path),
      .fallback = "",
-     .help = "a model file, the name of one that ships (`trireme models`), a checkpoint, or a directory of "
-             "checkpoints; what is here comes first",
+     .help = "a model file, the name of one that ships (`trireme models`), a checkpoint, or a run's "
+             "directory; files here come first",
      .flags = TR_OPTION_POSITIONAL,
      .value_name = "MODEL|CHECKPOINT"},
     CLI_OPTION_SET(struct options),
@@ -60,10 +60,9 @@ static tr_status run(const void *options_)
 const struct cli_command cli_inspect = {
     .name = "inspect",
     .summary = "show layers, shapes, memory and operations of a network",
-    .about = "Shows the layers of a model file or checkpoint: shapes, parameters, the memory of an example "
-             "in training "
-             "and the floating-point operations of its forward pass, which algorithm a convolution takes and "
-             "why; then what a training step needs.",
+    .about = "Shows the layers of a model file or checkpoint: shapes, parameters, memory of an example in "
+             "training, floating-point operations of its forward pass, the algorithm of a convolution and "
+             "the reason; then the memory of a training step.",
     CLI_OPTIONS(table, struct options),
     .model = offsetof(struct options, path),
     .takes_runs = true,

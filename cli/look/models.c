@@ -97,11 +97,9 @@ static tr_status run(const void *options_)
 const struct cli_command cli_models = {
     .name = "models",
     .summary = "list the models that ship with Trireme",
-    .about = "Lists the model files that ship with Trireme, a line each, and where they lie. Their names "
-             "stand for "
-             "them wherever a model file is asked for, as in `trireme train mnist-quick`, from any "
-             "directory; a file "
-             "of that name in the current directory comes first.",
+    .about = "Lists the model files that ship with Trireme, and their paths. Their names can be used instead "
+             "of a model file, as in `trireme train mnist-quick`, from any directory; a file of that name in "
+             "the current directory comes first.",
     CLI_OPTIONS(table, struct options),
     .run = run,
 };

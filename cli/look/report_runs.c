@@ -23,7 +23,7 @@ static const struct tr_option table[] = {
      .type = TR_OPTION_STRING_LIST,
      .offset = AT(runs),
      .fallback = NULL,
-     .help = "directories of runs; the first one leads, the others are compared with it",
+     .help = "directories of runs; the others are compared with the first",
      .flags = TR_OPTION_POSITIONAL},
     {.key = "out",
      .type = TR_OPTION_STRING,
@@ -36,21 +36,19 @@ static const struct tr_option table[] = {
      .type = TR_OPTION_STRING,
      .offset = AT(title),
      .fallback = "",
-     .help = "of the page; default: the name of the first run's job",
+     .help = "title of the page; default: the name of the first run's job",
      .value_name = "TEXT"},
     {.key = "trace",
      .type = TR_OPTION_STRING,
      .offset = AT(trace),
      .fallback = "",
-     .help = "timeline to show an excerpt of, as train --trace wrote it; default: trace.json in the "
-             "directory of a "
-             "run",
+     .help = "timeline of train --trace, for an excerpt; default: trace.json in the directory of a run",
      .value_name = "FILE"},
     {.key = "examples",
      .type = TR_OPTION_BOOL,
      .offset = AT(examples),
      .fallback = "true",
-     .help = "look at the test data: which classes are confused, which images are misread"},
+     .help = "compute the confusion matrix and misread images on the test data"},
     CLI_OPTION_HELP(struct options),
 };
 #undef AT
@@ -73,9 +71,9 @@ static tr_status run(const void *options_)
 const struct cli_command cli_report_runs = {
     .name = "report",
     .summary = "make a page of what runs did",
-    .about = "Writes one HTML file that needs nothing else: curves, a table of the runs, what each process "
-             "waited for, "
-             "staleness, a timeline, the confusion matrix, misread images, and how to repeat the run.",
+    .about = "Writes one HTML file that needs nothing else: curves, a table of the runs, waiting times of "
+             "each process, staleness, a timeline, the confusion matrix, misread images, and the commands "
+             "that repeat the runs.",
     CLI_OPTIONS(table, struct options),
     .run = run,
 };

@@ -44,9 +44,8 @@ static const struct tr_option table[] = {
      .type = TR_OPTION_STRING,
      .offset = AT(hosts),
      .fallback = "",
-     .help =
-         "hosts, with the number of processes of each, as `trireme launch` takes them: the network between "
-         "the first two is measured, as far as the file says nothing about it, and --verify runs there",
+     .help = "hosts, with the number of processes on each, as for `trireme launch`: the network between the "
+             "first two is measured, unless the file describes it, and --verify runs there",
      .value_name = "HOST:N,..."},
     {.key = "workers",
      .type = TR_OPTION_INT_LIST,
@@ -54,7 +53,7 @@ static const struct tr_option table[] = {
      .fallback = "0",
      .least = 0,
      .most = TR_STRATEGY_RANKS,
-     .help = "numbers of processes that compute; 0: 1, 2, 4, ... as many as the cluster has",
+     .help = "numbers of computing processes; 0: 1, 2, 4, ... up to those of the cluster",
      .letter = 'w',
      .value_name = "N,..."},
     {.key = "simulate",
@@ -63,49 +62,48 @@ static const struct tr_option table[] = {
      .fallback = "0",
      .least = 0,
      .most = TR_STRATEGY_RANKS,
-     .help = "as --workers, on a cluster of as many hosts as it takes, whatever their number in the file",
+     .help = "as --workers, on a cluster with as many hosts as needed",
      .value_name = "N,..."},
     CLI_OPTION_STRATEGIES(struct options),
     {.key = "grow",
      .type = TR_OPTION_BOOL,
      .offset = AT(grow),
      .fallback = "false",
-     .help = "batch and microbatches grow with the workers, so that each computes what one process would"},
+     .help = "batch and microbatches grow with the workers, so that each computes as much as one process"},
     {.key = "seconds",
      .type = TR_OPTION_DOUBLE,
      .offset = AT(seconds),
      .fallback = "1",
      .least = 0,
      .most = 3600,
-     .help = "to measure each part of the job"},
+     .help = "seconds to measure each part of the job"},
     {.key = "steps",
      .type = TR_OPTION_INT32,
      .offset = AT(steps),
      .fallback = "3",
      .least = 1,
      .most = 1000,
-     .help = "steps, or rounds of them, that a simulation counts; of sequences, which are of unequal "
-             "lengths, at least "
-             "64 divided by the ranks"},
+     .help = "steps, or rounds of steps, of a simulation; for sequences of different lengths at least 64 "
+             "divided by the ranks"},
     {.key = "verify",
      .type = TR_OPTION_BOOL,
      .offset = AT(verify),
      .fallback = "false",
-     .help = "run those that promise most on this host, and say how far off the plan was"},
+     .help = "run the most promising ones on this host, and print the error of the plan"},
     {.key = "runs",
      .type = TR_OPTION_INT32,
      .offset = AT(runs),
      .fallback = "3",
      .least = 0,
      .most = 1000,
-     .help = "how many --verify runs; 0: all"},
+     .help = "number of runs of --verify; 0: all"},
     {.key = "run_seconds",
      .type = TR_OPTION_DOUBLE,
      .offset = AT(run_seconds),
      .fallback = "4",
      .least = 0,
      .most = 3600,
-     .help = "of each run of --verify, about"},
+     .help = "seconds of each run of --verify, about"},
     {.key = "json",
      .type = TR_OPTION_STRING,
      .offset = AT(json),
@@ -128,14 +126,14 @@ static const struct tr_option table[] = {
      .type = TR_OPTION_STRING,
      .offset = AT(traces),
      .fallback = "",
-     .help = "write what simulated processes did to this directory, as time-independent traces for "
-             "`smpirun -replay` of SimGrid",
+     .help = "write time-independent traces of the simulated processes to this directory, for `smpirun "
+             "-replay` of SimGrid",
      .value_name = "DIR"},
     {.key = "probe",
      .type = TR_OPTION_BOOL,
      .offset = AT(probe),
      .fallback = "false",
-     .help = "set by --hosts: be one of the two processes that measure the network"},
+     .help = "set by --hosts: this is one of the two processes that measure the network"},
     {.key = "launched",
      .type = TR_OPTION_STRING,
      .offset = AT(launched),
@@ -321,12 +319,10 @@ out:
 const struct cli_command cli_plan = {
     .name = "plan",
     .summary = "say what a job would take on a cluster, before it is run there",
-    .about =
-        "Measures what this machine takes for the operations of a job, and plays the strategies' own steps "
-        "on "
-        "as many processes as asked for, in a time of their own, over a network of which a file tells: time "
-        "of a step, examples per second, memory, bytes, waiting, and what holds each back. Figures are "
-        "simulated; --verify runs some and says how far off they are.",
+    .about = "Measures the operations of a job on this machine and simulates the strategies' steps on any "
+             "number of processes over a network that a file describes: time of a step, examples per second, "
+             "memory, bytes, waiting, and what limits each strategy. --verify runs some and prints the error "
+             "of the simulation.",
     CLI_OPTIONS(table, struct options),
     .model = offsetof(struct options, model),
     .run = run,

@@ -119,7 +119,8 @@ char *cli_plan_verdict(const struct tr_plan *plan)
     if (!cli_compare_steady(plan->row[0].figures.examples_per_second, plan->again)) {
         char first[TR_TEXT_NUMBER_SIZE], again[TR_TEXT_NUMBER_SIZE];
         tr_text_addf(&text,
-                     "One process would make %s examples/s by the measurements of the beginning, and %s by those of the "
+                     "One process would make %s examples/s by the measurements of the beginning, and %s by "
+                     "those of the "
                      "end: the machine was busy; plan again, or with a larger --seconds.\n",
                      tr_text_from_count((int64_t)(plan->row[0].figures.examples_per_second + 0.5), first),
                      tr_text_from_count((int64_t)(plan->again + 0.5), again));

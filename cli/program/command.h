@@ -1,8 +1,8 @@
 /* A command of the program: its name, its option table, and what it does.
  *
- * One file per command defines one `const struct cli_command`; commands.h lists them. What all have in common is
- * beside: defaults, environment and command line (arguments.h), --help (command_help.h), error messages and exit codes
- * (dispatch.h).
+ * One file per command defines one `const struct cli_command`; commands.h lists them. What all have in common
+ * is beside: defaults, environment and command line (arguments.h), --help (command_help.h), error messages
+ * and exit codes (dispatch.h).
  */
 #ifndef CLI_COMMAND_H
 #define CLI_COMMAND_H
@@ -29,7 +29,7 @@ struct cli_command {
        as "trireme NAME: message" and the exit code follows from the status. */
     tr_status (*run)(const void *options);
     const struct tr_option_group *groups; /* headings of --help; NULL: one */
-    bool takes_runs;       /* in the place of a model file the directory of a run may stand */
+    bool takes_runs;                      /* in the place of a model file the directory of a run may stand */
     bool passes_arguments; /* from its first positional argument on, what follows is another command's */
     const struct cli_command *const *children; /* ends with NULL; a command with children has none of the
                                                   above but name, summary and about */
@@ -77,7 +77,7 @@ struct cli_command {
     {                                                                                                        \
         .key = "seed", .type = TR_OPTION_INT64, .offset = offsetof(object, seed), .fallback = "-1",          \
         .least = -1, .most = TR_OPTION_WHOLE,                                                                \
-        .help = "seed in place of the model file's; -1: as the file says"                                    \
+        .help = "seed instead of the model file's; -1: as the file says"                                     \
     }
 /* Of commands that start processes: what the threads are for is said by each. */
 #define CLI_OPTION_THREADS(object, text)                                                                     \
@@ -112,7 +112,7 @@ struct cli_device {
     {                                                                                                        \
         .key = "isa", .type = TR_OPTION_STRING, .offset = offsetof(object, device.isa), .fallback = "",      \
         .help =                                                                                              \
-            "instruction set of the cpu device (avx512, avx2, neon, plain, sse2) in place of the best one; " \
+            "instruction set of the cpu device (avx512, avx2, neon, plain, sse2) instead of the best one; "  \
             "variable TRIREME_ISA",                                                                          \
         .flags = TR_OPTION_ENVIRONMENT, .value_name = "NAME"                                                 \
     }

@@ -2,48 +2,34 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/files/build_folder.h"
 #include "base/files/file.h"
 #include "base/text/text.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define SUFFIX ".yaml"
 
-/* The folder of the running program, by the kernel's word and not by that of who started it. */
-static char *own_folder(void)
-{
-    char path[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-    if (length <= 0) return tr_strdup("");
-    path[length] = '\0';
-    return tr_path_parent(path);
-}
-
-static bool is_built_in(const char *folder)
-{
-    char real[PATH_MAX];
-    return realpath(TRIREME_BUILT_IN, real) && strcmp(folder, real) == 0;
-}
-
 tr_status cli_shipped_directory(char **out)
 {
-    char *folder = own_folder(), *below = NULL, real[PATH_MAX];
-    *out = NULL;
-    if (!folder) return TR_ENOMEM;
-    if (is_built_in(folder))
-        *out = tr_strdup(TRIREME_SOURCES);
-    else if ((below = tr_path_join(folder, TRIREME_SHIPPED_BELOW)) != NULL)
-        *out = tr_strdup(realpath(below, real) ? real : TRIREME_SHIPPED);
-    tr_free(below);
-    tr_free(folder);
+    /* By the kernel's word, and not by that of who started the program. */
+    char program[PATH_MAX] = "", build[PATH_MAX], below[2 * PATH_MAX], real[PATH_MAX];
+    if (!realpath("/proc/self/exe", program)) program[0] = '\0';
+    const char *slash = strrchr(program, '/');
+    if (tr_build_folder(program, build))
+        snprintf(below, sizeof below, "%s/sources", build);
+    else
+        snprintf(below, sizeof below, "%.*s/" TRIREME_SHIPPED_BELOW, slash ? (int)(slash - program) : 0,
+                 program);
+    *out = tr_strdup(realpath(below, real) ? real : TRIREME_SHIPPED);
     if (!*out) return TR_ENOMEM;
     if (tr_file_is_directory(*out)) return TR_OK;
     tr_status status = tr_fail(TR_ENOTFOUND,
                                "\"%s\" is not there, where this program has its models and data; "
-                               "install it again",
+                               "install them, too (as a package: trireme-data)",
                                *out);
     tr_free(*out);
     *out = NULL;

@@ -184,7 +184,7 @@ static tr_status add_grid(const struct cli_sweep_orders *orders, struct cli_swee
 {
     int at[CLI_SWEEP_AXES] = {0};
     for (;;) {
-        char *value[CLI_SWEEP_AXES];
+        char *value[CLI_SWEEP_AXES] = {NULL};
         for (int a = 0; a < plan->axes; a++) value[a] = plan->axis[a].value[at[a]];
         if (!is_there(plan, value)) TR_TRY(add_seeds(orders, plan, value));
         int a = plan->axes - 1;

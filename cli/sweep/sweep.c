@@ -40,11 +40,8 @@ static const struct tr_option table[] = {
      .type = TR_OPTION_STRING_LIST,
      .offset = AT(set),
      .fallback = "",
-     .help =
-         "values of a field of the model file, for instance optimizer.rate=1e-4,1e-3, of which every one is "
-         "run; a "
-         "single value is the same for all points. With --random also a range as in 1e-4..1e-2; may be given "
-         "several times: all combinations are run",
+     .help = "values of a field of the model file, for instance optimizer.rate=1e-4,1e-3; with --random also "
+             "a range as in 1e-4..1e-2; may be given several times: all combinations are run",
      .letter = 's',
      .value_name = "KEY=VALUE,..."},
     {.key = "seeds",
@@ -53,23 +50,21 @@ static const struct tr_option table[] = {
      .fallback = "1",
      .least = 1,
      .most = 1000,
-     .help = "how many seeds each combination is run with"},
+     .help = "seeds of each combination"},
     {.key = "seed",
      .type = TR_OPTION_INT64,
      .offset = AT(seed),
      .fallback = "-1",
      .least = -1,
      .most = TR_OPTION_WHOLE,
-     .help = "the first seed, from which draws follow, too; -1: 1, or the model file's where there is one "
-             "seed alone"},
+     .help = "the first seed, which also decides draws; -1: 1, or the model file's if there is one seed"},
     {.key = "random",
      .type = TR_OPTION_INT64,
      .offset = AT(random),
      .fallback = "0",
      .least = 0,
      .most = CLI_SWEEP_POINTS,
-     .help = "draw so many combinations at random, ranges above 0 evenly on a scale of logarithms; 0: all "
-             "combinations"},
+     .help = "draw N random combinations, positive ranges on a logarithmic scale; 0: all combinations"},
     {.key = "workers",
      .type = TR_OPTION_INT32,
      .offset = AT(workers),
@@ -79,21 +74,20 @@ static const struct tr_option table[] = {
      .help = "runs at a time",
      .letter = 'w'},
     CLI_OPTION_THREADS(struct options,
-                       "threads to be shared out to the runs at a time; 0: one per processor"),
+                       "threads, divided evenly among the runs at a time; 0: one per processor"),
     {.key = "by",
      .type = TR_OPTION_CHOICE,
      .offset = AT(by),
      .fallback = "loss",
      .choices = figures,
-     .help = "what makes a point the best: of its best evaluation on validation data, or without those of "
-             "its last one "
-             "on test data"},
+     .help = "measure of the best point: in its best evaluation on validation data, or without those in the "
+             "last one on test data"},
     {.key = "out",
      .type = TR_OPTION_STRING,
      .offset = AT(out),
      .fallback = "",
-     .help = "directory of the sweep, by default runs/NAME-sweep after the job; a sweep that is there "
-             "already goes on",
+     .help = "directory of the sweep; default: runs/NAME-sweep after the job; an earlier sweep there is "
+             "continued",
      .letter = 'o',
      .value_name = "DIR"},
     CLI_OPTION_HELP(struct options),
@@ -312,20 +306,13 @@ done:
 const struct cli_command cli_sweep = {
     .name = "sweep",
     .summary = "run a job with many settings and seeds, and say which is best",
-    .about =
-        "Trains the network of a model file with every combination of the values given by --set, or "
-        "with some that "
-        "are drawn, each with --seeds seeds, and --workers runs at a time, which share the processors. "
-        "Says how each "
-        "one ended, and at the end which is best, with means over seeds, a table (sweep.csv) and a page "
-        "(report.html). "
-        "A run that fails is told and does not keep the others from running. Ctrl-C saves the runs "
-        "under way; the same "
-        "command then goes on where they are, and one with more values or seeds runs what is new. "
-        "Validation data "
-        "(data.validation_split) are evaluated where train.evaluate_every says so. A seed draws its own rows "
-        "for "
-        "them, so the means over seeds say which values are best; the best single run may owe its place to easy rows.",
+    .about = "Trains the network of a model file with every combination of the values of --set, or with some "
+             "that are drawn, each with --seeds seeds. --workers runs at a time share the processors. Prints "
+             "the result of each and the best, with means over seeds, a table (sweep.csv) and a page "
+             "(report.html). A run that fails is reported; the others go on. Ctrl-C saves the current runs; "
+             "the same command continues them, and with more values or seeds it runs the new ones. "
+             "Validation data (data.validation_split) are evaluated every train.evaluate_every steps. Each "
+             "seed draws its own validation rows, so compare values by their means over seeds.",
     CLI_OPTIONS(table, struct options),
     .model = offsetof(struct options, model),
     .run = run,

@@ -21,7 +21,7 @@ void cli_facts_release(struct cli_facts *facts)
     facts->checkpoint = facts->out_word = NULL;
 }
 
-void cli_facts_note(struct cli_facts *facts, const struct tr_train_event *event)
+void cli_facts_take(struct cli_facts *facts, const struct tr_train_event *event)
 {
     if (event->kind == TR_EVENT_STEP || event->kind == TR_EVENT_PROGRESS) {
         facts->last = *event;

@@ -38,9 +38,10 @@ static void put_memory(struct cli_screen *screen, const struct cli_facts *facts)
     if (info->host_processes > 1)
         snprintf(processes, sizeof processes, " for %d processes", info->host_processes);
     cli_line_fact(screen, "memory", "%s%s%s%s, of %s%s", tr_text_from_bytes(info->host_memory, a), processes,
-             in_memory ? ", data " : "", in_memory ? tr_text_from_bytes(info->data_memory, b) : "",
-             info->free_memory == INT64_MAX ? "an unknown amount" : tr_text_from_bytes(info->free_memory, c),
-             info->free_memory == INT64_MAX ? "" : " free");
+                  in_memory ? ", data " : "", in_memory ? tr_text_from_bytes(info->data_memory, b) : "",
+                  info->free_memory == INT64_MAX ? "an unknown amount"
+                                                 : tr_text_from_bytes(info->free_memory, c),
+                  info->free_memory == INT64_MAX ? "" : " free");
 }
 
 void cli_lines_head(struct cli_screen *screen, const struct cli_facts *facts)
@@ -49,29 +50,30 @@ void cli_lines_head(struct cli_screen *screen, const struct cli_facts *facts)
     char a[TR_TEXT_NUMBER_SIZE], b[TR_TEXT_NUMBER_SIZE], c[TR_TEXT_NUMBER_SIZE];
     cli_line_fact(screen, "trireme", "%s", tr_version());
     cli_line_fact(screen, "job", "%s%s%s%s", info->name, *info->model ? " (" : "", info->model,
-             *info->model ? ")" : "");
+                  *info->model ? ")" : "");
     cli_line_fact(screen, "device", "%s", info->device);
     if (info->kept < info->parameters)
         cli_line_fact(screen, "network", "%s parameters, %s of them and %s of memory on process %d",
-                 tr_text_from_count(info->parameters, a), tr_text_from_count(info->kept, c),
-                 tr_text_from_bytes(info->memory, b), info->rank);
+                      tr_text_from_count(info->parameters, a), tr_text_from_count(info->kept, c),
+                      tr_text_from_bytes(info->memory, b), info->rank);
     else
-        cli_line_fact(screen, "network", "%s parameters, %s of memory", tr_text_from_count(info->parameters, a),
-                 tr_text_from_bytes(info->memory, b));
+        cli_line_fact(screen, "network", "%s parameters, %s of memory",
+                      tr_text_from_count(info->parameters, a), tr_text_from_bytes(info->memory, b));
     put_memory(screen, facts);
     if (info->test_examples > 0)
         cli_line_fact(screen, "data", "%s examples, %s to test", tr_text_from_count(info->train_examples, a),
-                 tr_text_from_count(info->test_examples, b));
+                      tr_text_from_count(info->test_examples, b));
     else
-        cli_line_fact(screen, "data", "%s examples, none to test", tr_text_from_count(info->train_examples, a));
+        cli_line_fact(screen, "data", "%s examples, none to test",
+                      tr_text_from_count(info->train_examples, a));
     cli_line_fact(screen, "batch", "%s in %s microbatch%s", tr_text_from_count(info->batch, a),
-             tr_text_from_count(info->microbatches, b), info->microbatches == 1 ? "" : "es");
+                  tr_text_from_count(info->microbatches, b), info->microbatches == 1 ? "" : "es");
     cli_line_fact(screen, "steps", "%s, %s an epoch (%.4g epochs)", tr_text_from_count(info->steps, a),
-             tr_text_from_count(info->steps_per_epoch, c),
-             (double)info->steps / (double)info->steps_per_epoch);
+                  tr_text_from_count(info->steps_per_epoch, c),
+                  (double)info->steps / (double)info->steps_per_epoch);
     if (info->label_smoothing > 0)
         cli_line_fact(screen, "loss", "of steps with label smoothing %.4g, of evaluations without",
-                 info->label_smoothing);
+                      info->label_smoothing);
     cli_line_fact(screen, "seed", "%" PRIu64, info->seed);
     cli_line_fact(screen, "output", "%s", facts->out);
     char *word = *info->tensorboard ? tr_text_word(info->tensorboard) : NULL;
@@ -103,7 +105,8 @@ static void add_loss(const struct cli_facts *facts, struct tr_text *text, const 
     if (!isnan(event->perplexity)) tr_text_addf(text, "  perplexity %.4g", event->perplexity);
 }
 
-void cli_line_step(struct cli_screen *screen, const struct cli_facts *facts, const struct tr_train_event *event)
+void cli_line_step(struct cli_screen *screen, const struct cli_facts *facts,
+                   const struct tr_train_event *event)
 {
     char figure[TR_TEXT_NUMBER_SIZE];
     struct tr_text text = TR_TEXT_INIT;
@@ -116,7 +119,8 @@ void cli_line_step(struct cli_screen *screen, const struct cli_facts *facts, con
     cli_line_put(screen, &text);
 }
 
-void cli_line_evaluation(struct cli_screen *screen, const struct cli_facts *facts, const struct tr_train_event *event)
+void cli_line_evaluation(struct cli_screen *screen, const struct cli_facts *facts,
+                         const struct tr_train_event *event)
 {
     char figure[TR_TEXT_NUMBER_SIZE];
     struct tr_text text = TR_TEXT_INIT;

@@ -14,8 +14,10 @@ void cli_line_fact(struct cli_screen *screen, const char *label, const char *for
 
 /* What is known before the first step. */
 void cli_lines_head(struct cli_screen *screen, const struct cli_facts *facts);
-void cli_line_step(struct cli_screen *screen, const struct cli_facts *facts, const struct tr_train_event *event);
-void cli_line_evaluation(struct cli_screen *screen, const struct cli_facts *facts, const struct tr_train_event *event);
+void cli_line_step(struct cli_screen *screen, const struct cli_facts *facts,
+                   const struct tr_train_event *event);
+void cli_line_evaluation(struct cli_screen *screen, const struct cli_facts *facts,
+                         const struct tr_train_event *event);
 /* "step 100/20001" and what happened then. */
 void cli_line_event(struct cli_screen *screen, const struct tr_train_event *event, const char *what);
 

@@ -26,8 +26,7 @@ static const struct tr_option table[] = {
      .type = TR_OPTION_STRING,
      .offset = AT(out),
      .fallback = "",
-     .help = "directory of checkpoints, by default runs/NAME after the job, or where --resume goes on; auto: "
-             "a new "
+     .help = "directory of checkpoints; default: runs/NAME after the job, or that of --resume; auto: a new "
              "one, runs/NAME-1, -2 and so on",
      .letter = 'o',
      .value_name = "DIR"},
@@ -35,57 +34,85 @@ static const struct tr_option table[] = {
      .type = TR_OPTION_STRING,
      .offset = AT(resume),
      .fallback = "",
-     .help =
-         "go on from this checkpoint, or from the newest good one in this directory, to the same hash as an "
-         "undisturbed run",
+     .help = "resume from this checkpoint, or from the newest good one in this directory; the hash is that "
+             "of an undisturbed run",
      .letter = 'r',
      .value_name = "DIR"},
     {.key = "resume_changed",
      .type = TR_OPTION_BOOL,
      .offset = AT(resume_changed),
      .fallback = "false",
-     .help = "go on although settings differ from those of the checkpoint; the hash will differ, too"},
+     .help = "resume although settings differ from the checkpoint's; the hash will differ, too"},
     {.key = "from",
      .type = TR_OPTION_STRING,
      .offset = AT(from),
      .fallback = "",
-     .help = "begin with the parameters of this checkpoint, or of the newest in this directory, wherever "
-             "layers have "
-             "the same name and shape; the others begin as the model file says",
+     .help = "start with the parameters of this checkpoint, or of the newest in this directory, where name "
+             "and shape agree; the others start as the model file says",
      .value_name = "DIR"},
+    {.key = "replay",
+     .type = TR_OPTION_STRING,
+     .offset = AT(replay),
+     .fallback = "",
+     .help =
+         "compute the asynchronous run of this directory again by its log of updates, to the same weights, "
+         "in one "
+         "process or shared by several; without a model file the run's own. By default --out is DIR-replay",
+     .value_name = "DIR"},
+    {.key = "schedule",
+     .type = TR_OPTION_STRING,
+     .offset = AT(schedule),
+     .fallback = "",
+     .help = "train in the order of updates that this file gives as text, as `trireme log` prints it: which "
+             "worker's "
+             "gradient of which batch, computed with which version",
+     .value_name = "FILE"},
+    {.key = "simulate_delays",
+     .type = TR_OPTION_INT64,
+     .offset = AT(simulate_delays),
+     .fallback = "0",
+     .least = 0,
+     .most = TR_OPTION_WHOLE,
+     .help = "compute an asynchronous run of simulated workers in this process, with random delays that "
+             "follow from "
+             "this seed and --slow: the same run each time; 0: none",
+     .value_name = "SEED"},
+    {.key = "simulate_workers",
+     .type = TR_OPTION_INT32,
+     .offset = AT(simulate_workers),
+     .fallback = "4",
+     .least = 1,
+     .most = 4095,
+     .help = "workers that --simulate-delays simulates"},
     {.key = "transport",
      .type = TR_OPTION_STRING,
      .offset = AT(transport),
      .fallback = "none",
-     .help =
-         "none: this process alone; local: one of the processes that `trireme launch` started on this host; "
-         "mpi: one of those that mpirun or SLURM started. They share the job and end with the hash of a "
-         "single one. `trireme launch` sets it; variable TRIREME_TRANSPORT",
+     .help = "none: this process alone; local: one of the processes that `trireme launch` started on this "
+             "host; mpi: one of those that mpirun or SLURM started (`trireme launch` sets it); variable "
+             "TRIREME_TRANSPORT",
      .flags = TR_OPTION_ENVIRONMENT,
      .value_name = "NAME"},
     {.key = "strategy",
      .type = TR_OPTION_STRING,
      .offset = AT(strategy),
      .fallback = "",
-     .help =
-         "how several processes share the job, in place of the model file's `strategy:`; with options as in "
-         "parameter-server,mode=async",
+     .help = "how several processes share the job, instead of the model file's `strategy:`; with options as "
+             "in parameter-server,mode=async",
      .value_name = "NAME"},
     {.key = "bind",
      .type = TR_OPTION_BOOL,
      .offset = AT(bind),
      .fallback = "false",
-     .help =
-         "tie each process of a host to processors of its own, unless they outnumber these (`trireme launch` "
-         "sets it); variable TRIREME_BIND",
+     .help = "bind each process of a host to its own processors, unless there are too few (`trireme launch` "
+             "sets it); variable TRIREME_BIND",
      .flags = TR_OPTION_ENVIRONMENT},
     {.key = "memory_check",
      .type = TR_OPTION_BOOL,
      .offset = AT(memory_check),
      .fallback = "true",
-     .help =
-         "refuse a run that will take more memory than the machine, or its control group, has free; variable "
-         "TRIREME_MEMORY_CHECK",
+     .help = "refuse a run that needs more memory than the machine or its control group has free; variable "
+             "TRIREME_MEMORY_CHECK",
      .flags = TR_OPTION_ENVIRONMENT},
     {.key = "timeout",
      .type = TR_OPTION_INT64,
@@ -93,8 +120,8 @@ static const struct tr_option table[] = {
      .fallback = "60000",
      .least = 1,
      .most = MOST_MS,
-     .help = "milliseconds without a sign of life before another process counts as hung and the job ends; "
-             "variable TRIREME_TIMEOUT",
+     .help = "milliseconds of silence after which another process counts as hung and the job ends; variable "
+             "TRIREME_TIMEOUT",
      .flags = TR_OPTION_ENVIRONMENT,
      .value_name = "MS"},
     {.key = "patience",
@@ -103,7 +130,7 @@ static const struct tr_option table[] = {
      .fallback = "0",
      .least = 0,
      .most = MOST_MS,
-     .help = "milliseconds to wait for another process that lives but does not come; 0: half an hour, or the "
+     .help = "milliseconds to wait for a process that lives but does not respond; 0: half an hour, or the "
              "time-out if longer; variable TRIREME_PATIENCE",
      .flags = TR_OPTION_ENVIRONMENT,
      .value_name = "MS"},
@@ -111,9 +138,8 @@ static const struct tr_option table[] = {
      .type = TR_OPTION_BOOL,
      .offset = AT(outlives),
      .fallback = "false",
-     .help =
-         "go on from the last step when another process of the host dies (`trireme launch --on-loss shrink` "
-         "sets it); variable TRIREME_OUTLIVES",
+     .help = "continue when another process of the host dies (`trireme launch --on-loss shrink` sets it); "
+             "variable TRIREME_OUTLIVES",
      .flags = TR_OPTION_ENVIRONMENT},
     {.key = "replicas_of_state",
      .type = TR_OPTION_INT32,
@@ -121,25 +147,21 @@ static const struct tr_option table[] = {
      .fallback = "0",
      .least = 0,
      .most = 1,
-     .help =
-         "copies of each process's moments with another one, so that processes of several hosts can go on "
-         "when one dies; on one host nothing needs to be copied"},
+     .help = "copies of each process's moments on another host, so that a job of several hosts can continue "
+             "when a process dies; not needed on one host"},
     {.key = "slow",
      .type = TR_OPTION_STRING_LIST,
      .offset = AT(slow),
      .fallback = "",
-     .help =
-         "makes a process a straggler that computes so many times slower, to study what that does; may be "
-         "given several times",
+     .help = "makes a process compute FACTOR times slower, to study stragglers; may be given several times",
      .value_name = "RANK:FACTOR"},
     {.key = "shares",
      .type = TR_OPTION_STRING,
      .offset = AT(shares),
      .fallback = "equal",
-     .help =
-         "how the microbatches of a step are shared among the processes that compute: equal; auto, by the "
-         "speed that is measured while the run goes on; or a speed for each of them, as in 3,1,1. For "
-         "allreduce and the synchronous parameter-server; does not change results",
+     .help = "how the microbatches of a step are divided among the computing processes: equal; auto: by "
+             "measured speed; or a speed for each, as in 3,1,1. For allreduce and the synchronous "
+             "parameter-server; does not change results",
      .value_name = "auto|equal|LIST"},
     {.key = "seed_delays",
      .type = TR_OPTION_INT64,
@@ -147,27 +169,25 @@ static const struct tr_option table[] = {
      .fallback = "0",
      .least = 0,
      .most = TR_OPTION_WHOLE,
-     .help = "random delays of all processes, half a step on the average, follow from this seed; 0: none"},
+     .help = "seed of random delays of all processes, half a step on average; 0: none"},
     {.key = "parameters_on",
      .type = TR_OPTION_STRING,
      .offset = AT(parameters_on),
      .fallback = "",
-     .help = "device that holds the parameters and updates them, in place of the one that computes; the bits "
-             "are the same",
+     .help = "device that holds and updates the parameters, if not the computing one; the bits are the same",
      .value_name = "NAME"},
     {.key = "placement",
      .type = TR_OPTION_BOOL,
      .offset = AT(placement),
      .fallback = "false",
-     .help = "print first which process computes, holds and updates what"},
+     .help = "print first what each process computes, holds and updates"},
     {.key = "continue",
      .type = TR_OPTION_BOOL,
      .offset = AT(continues),
      .fallback = "false",
-     .help =
-         "go on from the newest good checkpoint in the output directory, whatever --resume and --overwrite "
-         "say; where there is none, begin as without this: for jobs that are started again; variable "
-         "TRIREME_CONTINUE",
+     .help = "resume from the newest good checkpoint in the output directory and ignore --resume and "
+             "--overwrite; without one, start as usual: for jobs that are started again; variable "
+             "TRIREME_CONTINUE",
      .flags = TR_OPTION_ENVIRONMENT},
     {.key = "trace",
      .type = TR_OPTION_STRING,
@@ -181,25 +201,25 @@ static const struct tr_option table[] = {
      .fallback = "0",
      .least = 0,
      .most = TR_OPTION_WHOLE,
-     .help = "the timeline begins after this step, or where the run begins if that is later"},
+     .help = "number of steps before the timeline begins"},
     {.key = "trace_steps",
      .type = TR_OPTION_INT64,
      .offset = AT(trace_steps),
      .fallback = "100",
      .least = 1,
      .most = TR_OPTION_WHOLE,
-     .help = "steps in the timeline; once they are done it is written"},
+     .help = "steps in the timeline, which is written after the last of them"},
     {.key = "profile",
      .type = TR_OPTION_BOOL,
      .offset = AT(profile),
      .fallback = "false",
-     .help = "say at the end what the time went into, by layer and by cause"},
+     .help = "print at the end where the time went, by layer and by cause"},
     {.key = "tensorboard",
      .type = TR_OPTION_STRING,
      .offset = AT(tensorboard),
      .fallback = "",
      .bare = CLI_TENSORBOARD_OUT,
-     .help = "write event files for TensorBoard to this directory, or without one to that of the checkpoints",
+     .help = "write event files for TensorBoard to this directory; default: that of the checkpoints",
      .value_name = "DIR"},
     {.key = "histograms",
      .type = TR_OPTION_INT64,
@@ -207,23 +227,29 @@ static const struct tr_option table[] = {
      .fallback = "0",
      .least = 0,
      .most = TR_OPTION_WHOLE,
-     .help = "steps from one to the next time that histograms of parameters, gradients and activations are "
-             "written for TensorBoard; 0: never"},
+     .help =
+         "write histograms of parameters, gradients and activations for TensorBoard every N steps; 0: never"},
     {.key = "record_digests",
      .type = TR_OPTION_INT64,
      .offset = AT(record_digests),
      .fallback = "0",
      .least = 0,
      .most = TR_OPTION_WHOLE,
-     .help = "keep digests of every so manieth step for `trireme diff`; 0: none",
+     .help = "keep digests of every STEPS-th step for `trireme diff`; 0: none",
      .value_name = "STEPS"},
+    {.key = "receipt",
+     .type = TR_OPTION_BOOL,
+     .offset = AT(receipt),
+     .fallback = "false",
+     .help =
+         "keep a receipt of the run, run.receipt in its directory, by which `trireme verify` runs it again "
+         "(train.receipt of the model file)"},
     {.key = "overwrite",
      .type = TR_OPTION_BOOL,
      .offset = AT(overwrite),
      .fallback = "false",
-     .help = "begin anew in a directory with checkpoints: they are removed, and what is there for "
-             "TensorBoard, once "
-             "the new run is ready to start"},
+     .help = "start again in a directory with checkpoints: they and the files for TensorBoard are removed "
+             "once the new run is ready to start"},
     CLI_OPTION_SEED(struct cli_train_options),
     {.key = "steps",
      .type = TR_OPTION_INT64,
@@ -231,7 +257,7 @@ static const struct tr_option table[] = {
      .fallback = "0",
      .least = 0,
      .most = TR_OPTION_WHOLE,
-     .help = "steps to train in all, in place of the model file's steps or epochs; 0: as the file says"},
+     .help = "steps to train in all, instead of the model file's steps or epochs; 0: as the file says"},
     {.key = "epochs",
      .type = TR_OPTION_INT64,
      .offset = AT(epochs),
@@ -252,14 +278,14 @@ static const struct tr_option table[] = {
      .type = TR_OPTION_BOOL,
      .offset = AT(quiet),
      .fallback = "false",
-     .help = "print warnings and errors only, beside what --log json writes",
+     .help = "print only warnings, errors and the lines of --log json",
      .letter = 'q'},
     {.key = "launched",
      .type = TR_OPTION_STRING,
      .offset = AT(launched),
      .fallback = "",
-     .help = "set by `trireme launch`, which is told by notes under this name on stderr how the job goes; "
-             "variable TRIREME_LAUNCHED",
+     .help = "set by `trireme launch`: name under which the job reports to it on stderr; variable "
+             "TRIREME_LAUNCHED",
      .flags = TR_OPTION_ENVIRONMENT,
      .value_name = "NAME"},
     CLI_OPTION_HELP(struct cli_train_options),
@@ -268,11 +294,12 @@ static const struct tr_option table[] = {
 
 static const struct tr_option_group groups[] = {
     {"The eight to begin with", "out steps epochs set overwrite resume threads help"},
-    {"What is trained, and from where", "seed from continue resume_changed"},
+    {"What is trained, and from where", "seed from continue resume_changed replay"},
+    {"Stale gradients in one process", "schedule simulate_delays simulate_workers"},
     {"Several processes (see also `trireme launch`)",
      "strategy shares bind transport timeout patience outlives replicas_of_state placement"},
     {"Looking at the run",
-     "log quiet profile tensorboard histograms trace trace_first trace_steps record_digests"},
+     "log quiet profile tensorboard histograms trace trace_first trace_steps record_digests receipt"},
     {"For experts", NULL},
     {NULL, NULL},
 };
@@ -290,6 +317,10 @@ void cli_train_settings(const struct cli_train_options *options, struct tr_train
     settings->shares = options->shares;
     settings->resume = options->resume;
     settings->from = options->from;
+    settings->replay = options->replay;
+    settings->schedule = options->schedule;
+    settings->simulate_delays = (uint64_t)options->simulate_delays;
+    settings->simulate_workers = options->simulate_workers;
     settings->continues = options->continues;
     settings->resume_changed = options->resume_changed;
     settings->has_seed = options->seed >= 0;
@@ -308,6 +339,7 @@ void cli_train_settings(const struct cli_train_options *options, struct tr_train
     settings->tensorboard = options->tensorboard;
     settings->histograms = options->histograms;
     settings->record_digests = options->record_digests;
+    settings->receipt = options->receipt;
     settings->delay_seed = (uint64_t)options->seed_delays;
     settings->no_memory_check = !options->memory_check;
     settings->timeout = 1e-3 * (double)options->timeout;

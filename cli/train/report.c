@@ -47,7 +47,7 @@ tr_status cli_report_begin(struct cli_report *report)
 void cli_report_event(void *user, const struct tr_train_event *event)
 {
     struct cli_report *report = user;
-    cli_facts_note(&report->facts, event);
+    cli_facts_take(&report->facts, event);
     bool lines = report->log == CLI_LOG_TEXT && !report->quiet;
     struct cli_progress progress = progress_of(report, event);
     switch (event->kind) {
@@ -128,7 +128,8 @@ tr_status cli_report_end(struct cli_report *report, tr_status status)
     if (status == TR_EINTERRUPTED) status = stopped(report, now.step);
     if (status == TR_OK) status = facts;
     cli_screen_end(&report->screen);
-    if (!report->quiet && !report->broken) cli_summary(&report->screen, &report->facts, report->trainer, status, &now, hash);
+    if (!report->quiet && !report->broken)
+        cli_summary(&report->screen, &report->facts, report->trainer, status, &now, hash);
     put_profile(report);
     if (report->log == CLI_LOG_JSON) cli_json_end(&report->facts, report->trainer, status, &now, hash);
     cli_report_drop(report);

@@ -24,7 +24,7 @@ struct cli_report {
     /* The report's own. */
     struct cli_facts facts;
     struct cli_screen screen;
-    bool broken;      /* stdout could not be written: the run was asked to stop */
+    bool broken; /* stdout could not be written: the run was asked to stop */
 };
 
 /* Prints the head. On failure nothing has to be ended. */

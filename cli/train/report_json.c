@@ -27,12 +27,11 @@ void cli_json_start(const struct cli_facts *facts, const char *command)
 void cli_json_event(const struct cli_facts *facts, const struct tr_train_event *event)
 {
     struct tr_json_writer json;
-    if (tr_journal_add_event(&json, facts->info.classification, event))
-        print(&json);
+    if (tr_journal_add_event(&json, facts->info.classification, event)) print(&json);
 }
 
-void cli_json_end(const struct cli_facts *facts, const tr_trainer *trainer, tr_status status, const struct tr_train_info *now,
-                  const char *hash)
+void cli_json_end(const struct cli_facts *facts, const tr_trainer *trainer, tr_status status,
+                  const struct tr_train_info *now, const char *hash)
 {
     struct tr_json_writer json;
     struct tr_train_statistics statistics = TR_TRAIN_STATISTICS_INIT;
@@ -47,8 +46,7 @@ void cli_json_end(const struct cli_facts *facts, const tr_trainer *trainer, tr_s
         .hash = hash,
         .checkpoint = facts->checkpoint ? facts->checkpoint : "",
         .best = now->best_step >= 0 ? now : NULL,
-        .statistics =
-            *hash && tr_trainer_statistics(trainer, &statistics) == TR_OK ? &statistics : NULL,
+        .statistics = *hash && tr_trainer_statistics(trainer, &statistics) == TR_OK ? &statistics : NULL,
     };
     tr_json_begin(&json, false);
     tr_journal_add_end(&json, &end);

@@ -8,7 +8,8 @@
 #include <math.h>
 
 /* What several processes did, as the lines of the summary are. */
-static void put_statistics(struct cli_screen *screen, const struct cli_facts *facts, const tr_trainer *trainer)
+static void put_statistics(struct cli_screen *screen, const struct cli_facts *facts,
+                           const tr_trainer *trainer)
 {
     struct tr_train_statistics statistics = TR_TRAIN_STATISTICS_INIT;
     struct tr_text text = TR_TEXT_INIT;
@@ -19,7 +20,8 @@ static void put_statistics(struct cli_screen *screen, const struct cli_facts *fa
 }
 
 /* Which evaluation was the best, where the run kept it. */
-static void put_best(struct cli_screen *screen, const struct cli_facts *facts, const struct tr_train_info *now)
+static void put_best(struct cli_screen *screen, const struct cli_facts *facts,
+                     const struct tr_train_info *now)
 {
     char step[TR_TEXT_NUMBER_SIZE], figure[CLI_FIGURE_SIZE];
     struct tr_text text = TR_TEXT_INIT;
@@ -38,16 +40,18 @@ static void put_complete(struct cli_screen *screen, const struct tr_train_info *
     tr_text_from_count(now->step, done);
     tr_text_from_count(now->steps, wanted);
     if (now->step < now->steps)
-        cli_line_fact(screen, "done", "nothing is left to do: the run ended early, after %s of %s steps", done,
-                 wanted);
+        cli_line_fact(screen, "done", "nothing is left to do: the run ended early, after %s of %s steps",
+                      done, wanted);
     else if (now->step == now->steps)
-        cli_line_fact(screen, "done", "nothing is left to do: all %s steps were done; --steps takes more", done);
+        cli_line_fact(screen, "done", "nothing is left to do: all %s steps were done; --steps takes more",
+                      done);
     else
         cli_line_fact(screen, "done", "nothing is left to do: %s steps were done, more than the %s asked for",
-                 done, wanted);
+                      done, wanted);
 }
 
-void cli_summary(struct cli_screen *screen, const struct cli_facts *facts, const tr_trainer *trainer, tr_status status, const struct tr_train_info *now, const char *hash)
+void cli_summary(struct cli_screen *screen, const struct cli_facts *facts, const tr_trainer *trainer,
+                 tr_status status, const struct tr_train_info *now, const char *hash)
 {
     char a[TR_TEXT_NUMBER_SIZE], b[TR_TEXT_NUMBER_SIZE], c[TR_TEXT_NUMBER_SIZE], d[TR_TEXT_NUMBER_SIZE];
     char figure[CLI_FIGURE_SIZE];
@@ -56,10 +60,10 @@ void cli_summary(struct cli_screen *screen, const struct cli_facts *facts, const
         const char *examples = tr_text_from_count(facts->test.examples, a);
         if (!isnan(facts->test.perplexity))
             cli_line_fact(screen, facts->test_name, "perplexity %.4g, accuracy %.4f, loss %s (%s examples)",
-                     facts->test.perplexity, facts->test.accuracy, figure, examples);
+                          facts->test.perplexity, facts->test.accuracy, figure, examples);
         else if (facts->info.classification)
-            cli_line_fact(screen, facts->test_name, "accuracy %.4f, loss %s (%s examples)", facts->test.accuracy,
-                     figure, examples);
+            cli_line_fact(screen, facts->test_name, "accuracy %.4f, loss %s (%s examples)",
+                          facts->test.accuracy, figure, examples);
         else
             cli_line_fact(screen, facts->test_name, "loss %s (%s examples)", figure, examples);
     }
@@ -68,9 +72,9 @@ void cli_summary(struct cli_screen *screen, const struct cli_facts *facts, const
     const char *per_second = isnan(tokens) ? "" : tr_text_from_count((int64_t)(tokens + 0.5), d);
     if (done > 0)
         cli_line_fact(screen, "trained", "%s step%s in %s, %s examples/s%s%s%s", tr_text_from_count(done, a),
-                 done == 1 ? "" : "s", tr_text_from_seconds(facts->last.seconds, b),
-                 tr_text_from_count((int64_t)(examples + 0.5), c), *per_second ? ", " : "", per_second,
-                 *per_second ? " tokens/s" : "");
+                      done == 1 ? "" : "s", tr_text_from_seconds(facts->last.seconds, b),
+                      tr_text_from_count((int64_t)(examples + 0.5), c), *per_second ? ", " : "", per_second,
+                      *per_second ? " tokens/s" : "");
     else if (*now->resumed && status == TR_OK)
         put_complete(screen, now);
     if (*hash) put_statistics(screen, facts, trainer);
@@ -78,7 +82,8 @@ void cli_summary(struct cli_screen *screen, const struct cli_facts *facts, const
     put_best(screen, facts, now);
     if (facts->checkpoint) cli_line_fact(screen, "checkpoint", "%s", facts->checkpoint);
     if (status == TR_OK)
-        cli_line_fact(screen, "next", "trireme %s %s%s%s", facts->info.test_examples > 0 ? "predict" : "inspect",
-                 facts->out_word, facts->info.test_examples > 0 && now->best_step >= 0 ? " --best" : "",
-                 facts->info.test_examples > 0 ? " --set-name test --index 0,1,2 --show" : "");
+        cli_line_fact(screen, "next", "trireme %s %s%s%s",
+                      facts->info.test_examples > 0 ? "predict" : "inspect", facts->out_word,
+                      facts->info.test_examples > 0 && now->best_step >= 0 ? " --best" : "",
+                      facts->info.test_examples > 0 ? " --set-name test --index 0,1,2 --show" : "");
 }

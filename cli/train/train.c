@@ -25,9 +25,21 @@ bool cli_train_is_numbered(const struct cli_train_options *options)
     return options->out && strcmp(options->out, CLI_OUT_AUTO) == 0;
 }
 
+/* "runs/a-replay" of the replay of runs/a, or of its log. */
+static tr_status directory_of_replay(const char *replay, char **out)
+{
+    char *run = tr_file_is_directory(replay) ? tr_strdup(replay) : tr_path_parent(replay);
+    size_t length = run ? strlen(run) : 0;
+    while (length > 1 && run[length - 1] == '/') run[--length] = '\0';
+    *out = run ? tr_format("%s-replay", run) : NULL;
+    tr_free(run);
+    return *out ? TR_OK : TR_ENOMEM;
+}
+
 static tr_status find_directory(const struct cli_train_options *options, char **out)
 {
     *out = NULL;
+    if (!options->out && options->replay) return directory_of_replay(options->replay, out);
     if (cli_train_is_numbered(options)) {
         if (options->transport && strcmp(options->transport, "none") != 0)
             return tr_fail(TR_EINVAL, "--out " CLI_OUT_AUTO
@@ -98,12 +110,25 @@ static tr_status find_transport(const struct cli_train_options *options, char *o
                : tr_fail(TR_EINVAL, "--transport: \"%.40s...\" is too long", out);
 }
 
+/* Processes that mpirun or srun started without being told to share the job train it once each. */
+static void warn_of_strangers(const struct cli_train_options *options)
+{
+    int rank, size;
+    if (strcmp(transport_of(options), "none") != 0) return;
+    if (!tr_comm_mpi_world((const char *const *)environ, &rank, &size) || size == 1 || rank != 0) return;
+    cli_message(
+        "warning: this is one of %d processes that mpirun or srun started, each of which trains alone; "
+        "with --transport mpi they share the job",
+        size);
+}
+
 static tr_status create(const struct cli_train_options *options, const char *out, tr_trainer **trainer)
 {
     struct tr_train_settings settings;
     char transport[TR_LOCAL_TICKET_SIZE + 32], *slow = NULL, *cache, *programs = NULL;
     cli_train_settings(options, &settings);
     TR_TRY(find_transport(options, transport, sizeof transport));
+    warn_of_strangers(options);
     TR_TRY(cli_data_cache_directory(&options->cache, &cache));
     tr_status status = cli_program_cache_directory(cache, &programs);
     if (status == TR_OK) status = join_items(&options->slow, &slow);
@@ -261,7 +286,7 @@ tr_status cli_train_run(const void *options_)
     const struct cli_train_options *options = options_;
     cli_launched_begin(options->launched);
     cli_signals_hold();
-    if (!options->model && !options->resume)
+    if (!options->model && !options->resume && !options->replay)
         return tr_fail(TR_EINVAL,
                        "name a model file, for instance models/mnist-quick.yaml, or a directory to "
                        "--resume (see `trireme train --help`)");

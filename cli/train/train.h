@@ -16,8 +16,11 @@ struct cli_train_options {
     struct tr_string_list set;
     struct cli_device device;
     struct cli_data_cache cache;
-    char *out, *resume, *from;
-    bool resume_changed, overwrite, quiet, continues, placement, profile, bind, memory_check, outlives;
+    char *out, *resume, *from, *replay, *schedule;
+    int64_t simulate_delays;
+    int32_t simulate_workers;
+    bool resume_changed, overwrite, quiet, continues, receipt, placement, profile, bind, memory_check,
+        outlives;
     int64_t seed, steps, epochs;
     int32_t log; /* enum cli_log */
     int32_t replicas_of_state;

@@ -33,7 +33,7 @@ static const struct tr_option table[] = {
      .type = TR_OPTION_BOOL,
      .offset = AT(confusion),
      .fallback = "false",
-     .help = "count the examples of each class (rows) by the class they were taken for (columns)",
+     .help = "count the examples of each class (rows) by the predicted class (columns)",
      .letter = 'c'},
     CLI_OPTION_BEST(struct options),
     CLI_OPTION_AVERAGE(struct options),

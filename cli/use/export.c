@@ -41,15 +41,14 @@ static const struct tr_option table[] = {
         .offset = AT(layout),
         .fallback = "auto",
         .choices = layouts,
-        .help = "names and shapes of the tensors; auto: torch where --torch writes a module that takes them, "
-                "else trireme",
+        .help = "names and shapes of the tensors; auto: torch with --torch, else trireme",
     },
     {
         .key = "name",
         .type = TR_OPTION_STRING,
         .offset = AT(name),
         .fallback = "",
-        .help = "what the network is called in the files; default: the job's name",
+        .help = "name of the network in the files; default: the job's name",
         .value_name = "NAME",
     },
     CLI_OPTION_BEST(struct options),
@@ -105,9 +104,7 @@ static tr_status run(const void *options_)
 const struct cli_command cli_export = {
     .name = "export",
     .summary = "write a trained network for other programs",
-    .about =
-        "Writes the network of a checkpoint to files of other programs. Several formats may be asked for "
-        "at once.",
+    .about = "Writes the network of a checkpoint as files for other programs, in one or several formats.",
     CLI_OPTIONS(table, struct options),
     .run = run,
 };

@@ -38,7 +38,7 @@ static const struct tr_option table[] = {
      .type = TR_OPTION_STRING,
      .offset = AT(model),
      .fallback = NULL,
-     .help = CLI_MODEL_HELP "; its training data are looked at, too",
+     .help = CLI_MODEL_HELP "; its training data are read, too",
      .letter = 'm',
      .value_name = "FILE"},
     CLI_OPTION_SET(struct options),
@@ -46,7 +46,7 @@ static const struct tr_option table[] = {
      .type = TR_OPTION_STRING,
      .offset = AT(out),
      .fallback = "",
-     .help = "directory for the checkpoint, by default runs/NAME after the job",
+     .help = "directory for the checkpoint; default: runs/NAME after the job",
      .letter = 'o',
      .value_name = "DIR"},
     {.key = "layout",
@@ -54,37 +54,32 @@ static const struct tr_option table[] = {
      .offset = AT(layout),
      .fallback = "auto",
      .choices = layouts,
-     .help = "names and shapes of the tensors in the file; auto: as its header says, torch where that says "
-             "nothing"},
+     .help = "names and shapes of the tensors in the file; auto: as its header says, else torch"},
     {.key = "rename",
      .type = TR_OPTION_STRING_LIST,
      .offset = AT(rename),
      .fallback = "",
-     .help =
-         "what the file calls a layer, for instance features.0=conv1, or a tensor, with ^T where rows and "
-         "columns are exchanged there: h.*.attn.c_attn.weight^T=attn*.in_proj_weight, * being a number; "
-         "nothing on the right: it is passed over. May be given several times",
+     .help = "name of a layer in the file, for instance features.0=conv1, or of a tensor: "
+             "h.*.attn.c_attn.weight^T=attn*.in_proj_weight, where * is a number and ^T transposes; nothing "
+             "on the right: ignore it. May be given several times",
      .value_name = "NAME=LAYER"},
     {.key = "prefix",
      .type = TR_OPTION_STRING,
      .offset = AT(prefix),
      .fallback = "",
-     .help = "what names in the file begin with and are compared without, for instance transformer.",
+     .help = "prefix of names in the file that is removed, for instance transformer.",
      .value_name = "TEXT"},
     {.key = "partial",
      .type = TR_OPTION_BOOL,
      .offset = AT(partial),
      .fallback = "false",
-     .help = "take what the file and the network have in common, such as all but a new head; the rest begins "
-             "as the "
-             "model file says"},
+     .help = "take the tensors that fit the network; the others start as the model file says"},
     {.key = "overwrite",
      .type = TR_OPTION_BOOL,
      .offset = AT(overwrite),
      .fallback = "false",
-     .help =
-         "remove the checkpoints that are in the directory, and what is there for TensorBoard, once the file "
-         "has been read and fits"},
+     .help = "remove the checkpoints and files for TensorBoard of the directory, once the file has been read "
+             "and fits"},
     CLI_OPTION_HELP(struct options),
 };
 #undef AT
@@ -126,9 +121,8 @@ static tr_status run(const void *options_)
 const struct cli_command cli_import = {
     .name = "import",
     .summary = "begin with the parameters of a file of another program",
-    .about = "Makes a checkpoint of step 0 out of the tensors in a safetensors file and a model file that "
-             "says what "
-             "the network is. It can be trained (--resume), evaluated and used like any other.",
+    .about = "Makes a checkpoint of step 0 from the tensors of a safetensors file and a model file. It can "
+             "be trained (--resume), evaluated and used like any other.",
     CLI_OPTIONS(table, struct options),
     .model = offsetof(struct options, model),
     .run = run,

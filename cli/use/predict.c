@@ -29,7 +29,7 @@ static const struct tr_option table[] = {
      .offset = AT(fit),
      .fallback = "exact",
      .choices = fits,
-     .help = "how an --image is brought to the size that the network takes",
+     .help = "how an --image is brought to the size of the network's input",
      .value_name = "HOW"},
     {.key = "invert",
      .type = TR_OPTION_BOOL,
@@ -40,7 +40,7 @@ static const struct tr_option table[] = {
      .type = TR_OPTION_STRING,
      .offset = AT(idx),
      .fallback = "",
-     .help = "an IDX file of images, plain or gzip, of which --index are taken",
+     .help = "an IDX file of images, plain or gzip; --index selects some",
      .value_name = "FILE"},
     CLI_OPTION_SET_NAME(struct cli_predict_options, ""),
     CLI_OPTION_DATA(struct cli_predict_options),
@@ -48,7 +48,7 @@ static const struct tr_option table[] = {
      .type = TR_OPTION_STRING,
      .offset = AT(index),
      .fallback = "",
-     .help = "which examples of --idx, --set-name or --data, counted from 0: 0-99,200,500-; all if not given",
+     .help = "examples of --idx, --set-name or --data, counted from 0: 0-99,200,500-; default: all",
      .letter = 'n',
      .value_name = "RANGES"},
     {.key = "text",
@@ -62,17 +62,15 @@ static const struct tr_option table[] = {
      .type = TR_OPTION_STRING_LIST,
      .offset = AT(values),
      .fallback = "",
-     .help =
-         "the numbers of an example, for networks that take numbers: 46.1,13.2,,4500; an empty one or NA is "
-         "missing and is filled in as the job does; may be given several times",
+     .help = "the numbers of an example: 46.1,13.2,,4500; an empty one or NA is missing and is filled in as "
+             "in training; may be given several times",
      .value_name = "NUMBERS"},
     {.key = "output",
      .type = TR_OPTION_STRING,
      .offset = AT(output),
      .fallback = "",
-     .help =
-         "write all predictions to this file, whose ending says how: .csv, .npy (the outputs alone), .jsonl, "
-         "or .conll (columns of words and tags)",
+     .help = "write all predictions to this file; its ending chooses the format: .csv, .npy (the outputs), "
+             ".jsonl, or .conll (columns of words and tags)",
      .letter = 'o',
      .value_name = "FILE"},
     {.key = "top",
@@ -199,11 +197,10 @@ const struct cli_command cli_predict = {
     .name = "predict",
     .summary = "use a trained network on images, texts or numbers",
     .about =
-        "Prints what the network of a checkpoint makes of images, texts, numbers, or the examples of a data "
-        "set: the likeliest classes with their probabilities, the computed values, or a tag for each word. "
-        "Without any of --image, --idx, --set-name, --data, --values and --text it reads standard input: a "
-        "line is a text, the numbers of an example, or the name of an image file. With --output the "
-        "predictions go to a file.",
+        "Predicts images, texts, numbers, or the examples of a data set with the network of a checkpoint: "
+        "the likeliest classes with their probabilities, values, or a tag for each word. Without --image, "
+        "--idx, --set-name, --data, --values and --text it reads standard input: a line is a text, the "
+        "numbers of an example, or the name of an image file. With --output the predictions go to a file.",
     CLI_OPTIONS(table, struct cli_predict_options),
     .run = run,
 };

@@ -11,19 +11,19 @@
 #define CLI_OPTION_CHECKPOINT(object)                                                                        \
     {                                                                                                        \
         .key = "checkpoint", .type = TR_OPTION_STRING, .offset = offsetof(object, checkpoint),               \
-        .fallback = NULL, .help = "a checkpoint, or a directory of them, whose newest good one is taken",    \
+        .fallback = NULL, .help = "a checkpoint, or a run's directory: its newest good checkpoint",          \
         .flags = TR_OPTION_POSITIONAL                                                                        \
     }
 #define CLI_OPTION_BEST(object)                                                                              \
     {                                                                                                        \
         .key = "best", .type = TR_OPTION_BOOL, .offset = offsetof(object, best), .fallback = "false",        \
-        .help = "of a run's directory take the checkpoint of its best evaluation, which patience and "       \
+        .help = "of a run's directory, use the checkpoint of the best evaluation, which patience and "       \
                 "until_accuracy keep"                                                                        \
     }
 #define CLI_OPTION_AVERAGE(object)                                                                           \
     {                                                                                                        \
         .key = "average", .type = TR_OPTION_BOOL, .offset = offsetof(object, average), .fallback = "true",   \
-        .help = "take the moving averages of the parameters, where the job keeps them"                       \
+        .help = "use the moving averages of the parameters, if the job keeps them"                           \
     }
 /* Which data: a set of the job, or a description. */
 #define CLI_OPTION_SET_NAME(object, otherwise)                                                               \
@@ -35,8 +35,8 @@
 #define CLI_OPTION_DATA(object)                                                                              \
     {                                                                                                        \
         .key = "data", .type = TR_OPTION_STRING, .offset = offsetof(object, data), .fallback = "",           \
-        .help = "other data, described as in a model file: '{idx: {images: FILE, labels: FILE}}'; or a "     \
-                "table or text file by its name, which is read as the training data are",                    \
+        .help = "other data: a table or text file, read as the training data were, or a description as in "  \
+                "a model file: '{idx: {images: FILE, labels: FILE}}'",                                       \
         .letter = 'd', .value_name = "TEXT"                                                                  \
     }
 

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/text/ascii.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -11,7 +12,7 @@ static int64_t take_number(const char **at)
 {
     int64_t number = 0;
     const char *start = *at;
-    for (; **at >= '0' && **at <= '9'; ++*at)
+    for (; tr_is_digit(**at); ++*at)
         if (__builtin_mul_overflow(number, 10, &number) ||
             __builtin_add_overflow(number, **at - '0', &number))
             return -1;

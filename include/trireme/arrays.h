@@ -41,7 +41,7 @@ struct tr_array {
     const void *data;        /* the first element */
     enum tr_array_type type; /* of its elements */
     int32_t dimensions;      /* 0: there is no array; at most TR_ARRAY_DIMENSIONS */
-    int64_t shape[TR_ARRAY_DIMENSIONS];
+    int64_t shape[TR_ARRAY_DIMENSIONS];  /* elements along each dimension */
     int64_t stride[TR_ARRAY_DIMENSIONS]; /* bytes from one element to the next along a dimension, also
                                             negative or 0; all 0: elements lie one after the other, the last
                                             dimension closest */
@@ -97,7 +97,7 @@ struct tr_example_reader {
     int (*read)(void *user, int64_t index, void *features, int64_t *length, void *label);
     int32_t any_thread; /* not 0: `read` may be called by several threads at once; else one call at a time */
     void (*release)(void *user); /* as in struct tr_arrays */
-    void *user;
+    void *user;                  /* of `read` and `release` */
 };
 
 #define TR_EXAMPLE_READER_INIT TR_SIZED_INIT(struct tr_example_reader)

@@ -43,9 +43,9 @@ enum tr_label_kind {
 /* What a source holds. Fields that do not belong to the kinds are 0 or NULL. Further fields may be appended
    in later versions. */
 struct tr_source_info {
-    int64_t count; /* examples, at least 1 */
-    enum tr_feature_kind features;
-    enum tr_label_kind labels;       /* of all examples, as the features */
+    int64_t count;                   /* examples, at least 1 */
+    enum tr_feature_kind features;   /* of all examples */
+    enum tr_label_kind labels;       /* likewise */
     int32_t height, width, channels; /* of images */
     int32_t floats;                  /* of a vector */
     int32_t max_tokens, vocabulary;  /* the longest sequence; tokens are below `vocabulary` */
@@ -112,7 +112,7 @@ TR_API tr_status tr_source_convert(const tr_source *source, const char *format, 
 struct tr_data_set_info {
     const char *name;  /* "mnist" */
     const char *title; /* one line for people */
-    const char *origin;
+    const char *origin;       /* who made it, and where it is from */
     bool can_fetch;           /* tr_data_set_fetch() knows a mirror */
     const char *const *parts; /* "train", "test", ..., ending with NULL */
 };

@@ -13,6 +13,7 @@
 #ifndef TRIREME_EXPORT_H
 #define TRIREME_EXPORT_H
 
+#include "trireme/data.h"
 #include "trireme/sized.h"
 #include "trireme/state.h"
 #include "trireme/status.h"
@@ -91,7 +92,7 @@ struct tr_import_settings {
     const char *file;       /* a safetensors file */
     const char *model;      /* the model file of the network; its training data are looked at, too */
     const char *const *set; /* [set_count] overrides, "optimizer.rate=1e-3" */
-    int set_count;
+    int set_count;         /* of `set` */
     const char *out;       /* directory of checkpoints, without any yet but with `overwrite` */
     enum tr_layout layout; /* of the file */
     const char *const
@@ -99,7 +100,7 @@ struct tr_import_settings {
                     of it, "h.0.attn.c_attn.weight^T=attention1.in_proj_weight", where ^T says that rows and
                     columns are exchanged in the file; a * on both sides stands for a number; nothing on the
                     right: the tensor of the file is passed over */
-    int rename_count;
+    int rename_count; /* of `rename` */
     bool partial; /* what the network has and the file has not, or in another shape, begins as the model file
                      says, and what the file has in addition is passed over; the log tells which. Something
                      must match */
@@ -107,6 +108,15 @@ struct tr_import_settings {
                            compared: "transformer."; NULL: nothing */
     bool overwrite; /* checkpoints that are in `out`, and what is there for TensorBoard, are removed once the
                        file has been read and fits */
+    const void *bytes;      /* [bytes_size] of a safetensors file in memory, in the place of `file` */
+    size_t bytes_size;      /* of `bytes` */
+    const char *model_text; /* the model file itself, in the place of `model`; this and the next five as in
+                               struct tr_train_settings */
+    size_t model_length;    /* its bytes; 0: up to its NUL */
+    const char *model_name; /* what messages call it; NULL: "model" */
+    const char *directory;  /* where relative paths in it begin; NULL: the current one */
+    const struct tr_named_source *data; /* [data_count] from memory */
+    int data_count;                     /* of `data` */
 };
 #ifdef __cplusplus
 inline tr_import_settings tr_import_settings_init()
@@ -129,6 +139,9 @@ inline tr_import_settings tr_import_settings_init()
    shape, with both shapes; TR_EFORMAT: no safetensors file; otherwise as tr_trainer_create() and
    tr_trainer_save(). */
 TR_API tr_status tr_import(const struct tr_import_settings *settings, char **path);
+/* The same checkpoint into memory: *bytes [*size] is returned, free with tr_state_free(). Of the settings `out`
+   and `overwrite` mean nothing. */
+TR_API tr_status tr_import_state(const struct tr_import_settings *settings, void **bytes, size_t *size);
 
 #ifdef __cplusplus
 }

@@ -37,7 +37,7 @@ struct tr_predict_settings {
     struct tr_run_state state;          /* a checkpoint in memory, in the place of `checkpoint` */
     const struct tr_named_source *data; /* [data_count] from memory for tr_predictor_open_data(), as in struct
                                            tr_train_settings; borrowed until the predictor is destroyed */
-    int data_count;
+    int data_count;                     /* of `data` */
 };
 #ifdef __cplusplus
 inline tr_predict_settings tr_predict_settings_init()
@@ -68,12 +68,12 @@ struct tr_predict_info {
     const char *checkpoint; /* path that was loaded, "(memory)", or "(trainer)" */
     const char *skipped;    /* newer checkpoints that are damaged and were passed over, a line each; "" */
     const char *hash;       /* of the parameters */
-    int64_t step;
+    int64_t step;                            /* steps that were done */
     enum tr_feature_kind features;           /* that the network takes */
     int32_t height, width, channels, floats; /* of the input; 0 where they mean nothing; `floats` is also 0
                                                 where several sources make an example */
     int32_t outputs;                         /* classes, or values */
-    bool classification;
+    bool classification;                     /* outputs are the probabilities of classes */
     const char *const *class_names; /* [outputs], or NULL */
     bool accuracy; /* answers are right or wrong: classes, or yes and no for each output, whose `output` below
                       is the probability of yes */
@@ -96,6 +96,9 @@ struct tr_predict_head {
                              number of one */
     bool yes_or_no;       /* each output is the probability of yes */
     int32_t first_output; /* its outputs are [first_output, first_output + outputs) of a row */
+    const char *name;     /* of the layer that gives its outputs: the last one or, of several losses, that
+                             which a concat at the end takes for them; "" where no layer gives just these.
+                             Borrowed until the predictor is destroyed */
 };
 #define TR_PREDICT_HEAD_INIT TR_SIZED_INIT(struct tr_predict_head)
 /* Loss `index`, from 0; a network with one loss has one head. TR_ENOTFOUND behind the last one. */
@@ -145,7 +148,7 @@ TR_API tr_status tr_predictor_run(tr_predictor *predictor, const tr_source *sour
    _text(); the other pointers are NULL. */
 struct tr_examples {
     size_t size; /* sizeof(struct tr_examples) */
-    int64_t count;
+    int64_t count;            /* examples */
     const uint8_t *images;    /* [count][height][width][channels] */
     const float *floats;      /* [count][floats] */
     const char *const *texts; /* [count] */

@@ -42,7 +42,7 @@ struct tr_profile_rank {
 /* Where the time of a run went. */
 struct tr_train_profile {
     double peak; /* float operations per second that one process can reach, as measured; 0: not known */
-    int layer_count, ranks;
+    int layer_count, ranks;          /* of `layers` and of `rank` */
     struct tr_profile_layer *layers; /* [layer_count] that computed something */
     struct tr_profile_rank *rank;    /* [ranks] */
 };

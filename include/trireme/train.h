@@ -54,7 +54,7 @@ struct tr_train_settings {
     size_t size;            /* sizeof(struct tr_train_settings), for later versions */
     const char *model;      /* path of a model file; NULL with `resume`: the checkpoint's own */
     const char *const *set; /* [set_count] overrides, "optimizer.rate=1e-3" */
-    int set_count;
+    int set_count;       /* of `set` */
     const char *device;  /* "cpu", "ref" or "opencl", see tr_devices(); "opencl:1": the second of them;
                             "cpu,opencl":  ranks take them in turn */
     int threads;         /* 0: one per core the process may use */
@@ -64,7 +64,7 @@ struct tr_train_settings {
                             start anew */
     bool resume_changed; /* go on although the settings differ from those of the checkpoint: the hash will
                             differ, too */
-    bool has_seed;
+    bool has_seed;       /* `seed` counts */
     uint64_t seed;         /* in place of the model file's, with has_seed */
     int64_t steps;         /* in place of the model file's steps or epochs, if > 0; see `epochs` */
     const char *transport; /* NULL or "none": this process alone; "mpi": one of the processes that mpirun or
@@ -106,8 +106,8 @@ struct tr_train_settings {
     int64_t epochs;   /* in place of the model file's steps or epochs, if > 0; only one of the two is given */
     const char *from; /* a checkpoint, or a directory of them, of a run of another job: parameters with equal
                          names and shapes begin with its values (moving averages where it keeps them), the
-                         others as the model file says. Not with
-                         `resume`; NULL: none */
+                         others as the model file says. Not with `resume`; of several processes the first
+                         one's counts, and the others give some, too; NULL: none */
     const char *program_cache; /* directory where programs of devices are kept for the next run, made when
                                   needed; NULL: none are kept. What is wrong with it costs time only */
     bool outlives;      /* when one of the processes dies, the others go on from the last step, to the same
@@ -129,13 +129,26 @@ struct tr_train_settings {
                   names "train", "validation" and "test" they are these sets where the
                   model file names none. Sources and names are borrowed until the trainer
                   is destroyed. Each process of a job gives its own, with equal contents */
-    int data_count;
+    int data_count;            /* of `data` */
     struct tr_run_state state; /* goes on from a checkpoint in memory, in the place of `resume`; of several
                               processes the first one's counts, and the others get it from there */
     tr_stop *stop; /* ends the creation and runs of this trainer, see above; borrowed until it is destroyed.
-                      Creating looks at it between its parts and before each set of data is opened:
-                      TR_EINTERRUPTED, and nothing is left behind. It does not end the wait for other
-                      processes to join, which has `patience`. NULL: none */
+                      Creating looks at it between its parts, before each set of data is opened, and while
+                      it waits for other processes to join or to get as far: TR_EINTERRUPTED, and nothing
+                      is left behind. The others get TR_EPEER with these words. NULL: none */
+    struct tr_run_state from_state; /* what to begin with as by `from`, in memory, in the place of it */
+    const char *replay; /* directory of an asynchronous run, or its log: the same updates are computed again in
+                           their order, to the same weights, by this process or shared by several, whatever
+                           `strategy` says. Without a model file the run's own is taken, from its newest
+                           checkpoint. Begins before the first step; not with `resume`. NULL: a run of its own */
+    bool receipt; /* keep a receipt of the run, as train.receipt of the model file does; one that goes on from
+                     a checkpoint with a receipt keeps it in any case */
+    const char *schedule; /* file with such a log as text, written by hand or by `trireme log`: this job is trained by
+                             its order of updates. NULL: none */
+    uint64_t simulate_delays; /* the order of updates follows from random delays of simulate_workers workers under the
+                                 job's asynchronous strategy, with `slow` by their numbers, the same on every
+                                 machine; 0: not */
+    int simulate_workers;     /* 0: 4 */
 };
 #ifdef __cplusplus
 inline tr_train_settings tr_train_settings_init()
@@ -173,25 +186,26 @@ TR_API void tr_trainer_destroy(tr_trainer **trainer);
 
 /* Facts about a trainer; strings are borrowed until it is destroyed. */
 struct tr_train_info {
-    size_t size;             /* sizeof(struct tr_train_info) */
-    const char *name;        /* of the job, from the model file */
-    const char *model;       /* its path, "" when the checkpoint's own is used */
-    const char *device;      /* "cpu (avx512, 2 threads)" */
-    const char *resumed;     /* path of the checkpoint that was loaded, or "" */
+    size_t size;                 /* sizeof(struct tr_train_info) */
+    const char *name;            /* of the job, from the model file */
+    const char *model;           /* its path, "" when the checkpoint's own is used */
+    const char *device;          /* "cpu (avx512, 2 threads)" */
+    const char *resumed;         /* path of the checkpoint that was loaded, or "" */
     const char *resume_warnings; /* checkpoints that were skipped, and why; or "" */
-    const char *settings;    /* that decide the weights, in YAML */
-    const char *digest;      /* SHA-256 of them */
-    const char *tensorboard; /* directory of event files, or "" */
-    uint64_t seed;
+    const char *settings;        /* that decide the weights, in YAML */
+    const char *digest;          /* SHA-256 of them */
+    const char *tensorboard;     /* directory of event files, or "" */
+    uint64_t seed;       /* that initial values, order and dropout follow from */
     int64_t parameters;  /* numbers that the network learns; running statistics are none of them */
     int64_t kept;        /* of these, those that this process keeps */
     int64_t memory;      /* bytes of device memory of this process */
     int64_t host_memory; /* bytes of the host's that all its processes take for parameters, moments, passes */
     int64_t data_memory; /* bytes of unpacked data, which they share */
     int64_t free_memory; /* bytes that were free for both; INT64_MAX: not known */
-    int host_processes;
+    int host_processes;  /* of the job, on this host */
     int64_t train_examples, test_examples; /* test_examples is 0 without test data */
-    int64_t batch, microbatches, steps, steps_per_epoch;
+    int64_t batch, microbatches;    /* examples of a step, and the parts that it is computed in */
+    int64_t steps, steps_per_epoch; /* to do in all, and in one pass over the training data */
     int64_t step;   /* steps done */
     double seconds; /* that the steps of the last run took, without evaluation and saving */
     /* Where the job keeps the best evaluation of `evaluate_every`: steps done then (-1: none yet), its
@@ -201,7 +215,7 @@ struct tr_train_info {
     const char *best_set;            /* the data that it was of */
     bool classification;             /* accuracies mean something */
     double label_smoothing;          /* in the losses of steps, not in those of evaluations */
-    int64_t log_every;
+    int64_t log_every;               /* steps from one report to the next; 0: none */
     int rank, ranks; /* which of the processes that share the job this is; 0 of 1 alone. Only rank 0 tells a
                         listener and saves. Those that go on without others count anew */
     const char *strategy;                     /* "allreduce" */
@@ -220,7 +234,7 @@ TR_API tr_status tr_trainer_info(const tr_trainer *trainer, struct tr_train_info
 /* What a process does in a job; strings are borrowed until the trainer is destroyed. */
 struct tr_train_placement {
     size_t size; /* sizeof(struct tr_train_placement) */
-    const char *host;
+    const char *host;                         /* that it runs on */
     const char *role;                         /* "worker", "server", "stage" */
     const char *device;                       /* that computes: "cpu (avx512, 2 threads)" */
     const char *holder;                       /* device that holds the parameters and updates them */
@@ -251,7 +265,7 @@ enum tr_train_event_kind {
 /* Something that happened in a run. Members that the kind does not name are 0, NaN or "". */
 struct tr_train_event {
     size_t size; /* sizeof(struct tr_train_event); for a listener that of the library's */
-    enum tr_train_event_kind kind;
+    enum tr_train_event_kind kind; /* what happened */
     int64_t step;               /* steps done */
     int64_t steps;              /* to do in all */
     double epoch;               /* epochs done, with fraction */
@@ -308,13 +322,13 @@ struct tr_train_rank {
 /* What all processes did in a run. Begin with TR_TRAIN_STATISTICS_INIT. */
 struct tr_train_statistics {
     size_t size; /* sizeof(struct tr_train_statistics) */
-    int ranks;
+    int ranks;                        /* processes that share the job */
     const struct tr_train_rank *rank; /* [ranks] */
     int64_t steps;                    /* of the run */
     bool asynchronous;                /* the following mean something */
     const int64_t *staleness; /* [staleness_bins]: gradients by the number of updates that they missed; the
                                  last takes the rest */
-    int staleness_bins;
+    int staleness_bins;       /* of `staleness` */
     int64_t dropped; /* gradients that came too late */
 };
 #define TR_TRAIN_STATISTICS_INIT TR_SIZED_INIT(struct tr_train_statistics)
@@ -368,7 +382,7 @@ struct tr_parameter_info {
     size_t size;      /* sizeof(struct tr_parameter_info) */
     const char *name; /* "conv1.weights"; borrowed until the trainer is destroyed */
     int64_t count;    /* floats */
-    int32_t dimensions;
+    int32_t dimensions; /* of `shape` */
     int64_t shape[TR_PARAMETER_DIMENSIONS]; /* the last dimension is closest in memory */
 };
 #define TR_PARAMETER_INFO_INIT TR_SIZED_INIT(struct tr_parameter_info)
@@ -378,9 +392,10 @@ TR_API int32_t tr_trainer_parameter_count(const tr_trainer *trainer);
 TR_API tr_status tr_trainer_parameter_at(const tr_trainer *trainer, int32_t index,
                                          struct tr_parameter_info *info);
 /* Gives a parameter, and its moving average, other values from the next step on; moments stay. The run then
-   ends with another hash than that of its job. Between steps of a process that trains alone; else
-   TR_EUNSUPPORTED. TR_ENOTFOUND, TR_EMISMATCH when count is not its size. `values` [count] is borrowed for
-   the call. */
+   ends with another hash than that of its job. All processes of a job call it between steps, with the same
+   name and values. TR_ENOTFOUND, TR_EMISMATCH when count is not its size or processes set different things;
+   then nothing is changed. TR_EUNSUPPORTED where processes share a job by an asynchronous strategy, and with
+   `parameters_on`. `values` [count] is borrowed for the call. */
 TR_API tr_status tr_trainer_set_parameter(tr_trainer *trainer, const char *name, const float *values,
                                           int64_t count);
 /* Copies a parameter by name ("conv1.weights") into `values`, which has room for `count` floats.

@@ -10,6 +10,7 @@
 #include "trireme/metrics.h"
 #include "trireme/predict.h"
 #include "trireme/profile.h"
+#include "trireme/receipt.h"
 #include "trireme/report.h"
 #include "trireme/state.h"
 #include "trireme/status.h"

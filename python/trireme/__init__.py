@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ._arrays import Tokens
     from ._events import Event, History
     from ._network import Network, load
-    from ._run import Run
+    from ._run import Interrupted, Run
     from ._shipped import shipped
     from ._train import train
     from ._version import __version__, numerics_version
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 _LATER = {
     "Event": "_events",
     "History": "_events",
+    "Interrupted": "_run",
     "Network": "_network",
     "Run": "_run",
     "Tokens": "_arrays",
@@ -79,6 +80,7 @@ __all__ = [
     "Event",
     "FileError",
     "History",
+    "Interrupted",
     "MismatchError",
     "ModelError",
     "Network",

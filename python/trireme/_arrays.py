@@ -120,6 +120,8 @@ def as_array(name: str, values: Any) -> np.ndarray:
             return array.astype(np.float64)
         except (TypeError, ValueError):
             pass
+    if array.dtype.kind in "US":
+        raise TypeError(f"{name}: an array of texts; give numbers, of words or characters as trireme.Tokens")
     raise TypeError(f"{name}: an array of {array.dtype}; give numbers")
 
 
@@ -180,10 +182,6 @@ class Examples:
         if labels is not None and "offsets" not in self.arrays and counted.ndim and labels.ndim:
             if len(counted) != len(labels) and counted.ndim <= L.TR_ARRAY_DIMENSIONS:
                 raise MismatchError(f"features are of {len(counted)} examples, labels of {len(labels)}")
-        for member, array in self.arrays.items():
-            # A view may have far more elements than there is memory.
-            if not array.flags.c_contiguous:
-                check_room(f"{member}: {list(array.shape)} by strides", array.size * array.itemsize)
 
     def _take_labels(self, y: Any, class_names: Sequence[str] | None) -> None:
         labels = look_at("y", y.values if isinstance(y, Tokens) else y)
@@ -198,6 +196,7 @@ class Examples:
         for member, array in self.arrays.items():
             # One number that is repeated by its strides alone; to the library these say "one after the other".
             if array.size > 1 and not any(array.strides):
+                check_room(f"{member}: {list(array.shape)} by strides", array.size * array.itemsize)
                 self.arrays[member] = np.ascontiguousarray(array)
         described = {
             member: describe(array.ctypes.data, TYPES[array.dtype], array.shape, array.strides)

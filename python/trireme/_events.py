@@ -32,7 +32,7 @@ class Event:
     steps: int  #: to do in all
     epoch: float  #: epochs done, with fraction
     loss: float
-    accuracy: float  #: share of correct classes, 0..1
+    accuracy: float  #: share of correct classes, 0..1; NaN where values are learned
     rate: float  #: learning rate of the step
     gradient_norm: float
     examples: int  #: in this step, or evaluated
@@ -65,8 +65,8 @@ def metrics_of(found: Any) -> dict[str, float]:
     return {found.metric[i].name.decode(): found.metric[i].value for i in range(found.count)}
 
 
-def event_at(address: Any) -> Event:
-    """The event that the library shows a listener."""
+def event_at(address: Any, accuracies: bool) -> Event:
+    """The event that the library shows a listener; whether its accuracies mean something is known of the job."""
     raw = ctypes.cast(address, ctypes.POINTER(L.tr_train_event)).contents
     return Event(
         kind=_KINDS.get(raw.kind, str(raw.kind)),
@@ -74,7 +74,7 @@ def event_at(address: Any) -> Event:
         steps=raw.steps,
         epoch=raw.epoch,
         loss=raw.loss,
-        accuracy=raw.accuracy,
+        accuracy=raw.accuracy if accuracies else math.nan,
         rate=raw.rate,
         gradient_norm=raw.gradient_norm,
         examples=raw.examples,

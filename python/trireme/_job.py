@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Union
 
 from ._arrays import Examples
+from ._errors import NotFoundError
 from ._shipped import shipped
 
 #: Whatever `train` takes for a model.
@@ -31,8 +32,13 @@ def take_model(model: Model) -> dict[str, str]:
 def _find(model: str | os.PathLike[str]) -> str | os.PathLike[str]:
     """A file, or the name of a model that ships."""
     path = pathlib.Path(model)
+    if path.exists() or path.name != str(model) or path.suffix:
+        return path
     found = shipped() / "models" / f"{model}.yaml"
-    return found if not path.exists() and path.name == str(model) and not path.suffix and found.exists() else path
+    if not found.exists():
+        names = sorted(other.stem for other in found.parent.glob("*.yaml"))
+        raise NotFoundError(f"{str(model)!r} is no file and none of the models that ship: {', '.join(names)}")
+    return found
 
 
 def _value(value: Any) -> str:

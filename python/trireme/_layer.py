@@ -47,7 +47,7 @@ def model(
     train : dict
         of the run; "batch" is 32 and "epochs" 10 where they are not given, and "steps" neither
     input : dict
-        what is made of an example before the first layer: {"scale": 1 / 255}
+        preparation of an example before the first layer: {"scale": 1 / 255}
     name : str
         what reports call it
     seed : int

@@ -53,6 +53,9 @@ TR_CAUSE_EVALUATION = 6
 TR_CAUSE_CHECKPOINT = 7
 TR_CAUSE_OTHER = 8
 TR_CAUSES = 9
+TR_VERIFIED = 0
+TR_DIFFERS = 1
+TR_UNVERIFIABLE = 2
 TR_OK = 0
 TR_EINVAL = 1
 TR_ENOMEM = 2
@@ -78,6 +81,8 @@ tr_data_progress = CFUNCTYPE(c_int, c_void_p, c_char_p, c_int64, c_int64)
 tr_data_cache_visit = CFUNCTYPE(None, c_void_p, c_void_p)
 tr_prediction_listener = CFUNCTYPE(c_int, c_void_p, c_void_p)
 tr_text_listener = CFUNCTYPE(c_int, c_void_p, c_char_p, c_size_t)
+tr_verify_listener = CFUNCTYPE(c_int, c_void_p, c_void_p)
+tr_burn_in_listener = CFUNCTYPE(None, c_void_p, c_void_p)
 tr_run_state_writer = CFUNCTYPE(c_int, c_void_p, c_void_p, c_size_t)
 tr_run_state_reader = CFUNCTYPE(c_int64, c_void_p, c_void_p, c_size_t)
 tr_train_listener = CFUNCTYPE(c_int, c_void_p, c_void_p)
@@ -208,6 +213,14 @@ class tr_import_settings(Structure):
         ("partial", c_bool),
         ("prefix", c_char_p),
         ("overwrite", c_bool),
+        ("bytes", c_void_p),
+        ("bytes_size", c_size_t),
+        ("model_text", c_char_p),
+        ("model_length", c_size_t),
+        ("model_name", c_char_p),
+        ("directory", c_char_p),
+        ("data", POINTER(tr_named_source)),
+        ("data_count", c_int),
     ]
 
 
@@ -298,6 +311,7 @@ class tr_predict_head(Structure):
         ("classification", c_bool),
         ("yes_or_no", c_bool),
         ("first_output", c_int32),
+        ("name", c_char_p),
     ]
 
 
@@ -375,6 +389,71 @@ class tr_train_profile(Structure):
     ]
 
 
+class tr_verify_settings(Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("path", c_char_p),
+        ("model", c_char_p),
+        ("set", POINTER(c_char_p)),
+        ("set_count", c_int),
+        ("from", c_char_p),
+        ("device", c_char_p),
+        ("isa", c_char_p),
+        ("threads", c_int),
+        ("segments", c_int64),
+        ("seed", c_uint64),
+        ("share", c_int),
+        ("shares", c_int),
+        ("expect", c_char_p),
+        ("no_memory_check", c_bool),
+        ("data_cache", c_char_p),
+        ("data_cache_bytes", c_int64),
+        ("program_cache", c_char_p),
+        ("stop", c_void_p),
+    ]
+
+
+class tr_verify_result(Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("outcome", c_int),
+        ("step", c_int64),
+        ("segments", c_int64),
+        ("checked", c_int64),
+        ("steps", c_int64),
+        ("hash", c_char * 65),
+    ]
+
+
+class tr_verify_event(Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("first", c_int64),
+        ("end", c_int64),
+    ]
+
+
+class tr_burn_in_settings(Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("seconds", c_double),
+        ("devices", POINTER(c_char_p)),
+        ("device_count", c_int),
+        ("program_cache", c_char_p),
+    ]
+
+
+class tr_burn_in_event(Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("place", c_char_p),
+        ("rounds", c_int64),
+        ("wrong", c_int64),
+        ("hash", c_char_p),
+        ("failure", c_char_p),
+    ]
+
+
 class tr_report_settings(Structure):
     _fields_ = [
         ("size", c_size_t),
@@ -434,6 +513,12 @@ class tr_train_settings(Structure):
         ("data_count", c_int),
         ("state", tr_run_state),
         ("stop", c_void_p),
+        ("from_state", tr_run_state),
+        ("replay", c_char_p),
+        ("receipt", c_bool),
+        ("schedule", c_char_p),
+        ("simulate_delays", c_uint64),
+        ("simulate_workers", c_int),
     ]
 
 
@@ -594,6 +679,7 @@ FUNCTIONS = {
     "tr_exporter_write": (c_int, [c_void_p, c_char_p, c_char_p]),
     "tr_export_format_at": (POINTER(tr_export_format), [c_int]),
     "tr_import": (c_int, [POINTER(tr_import_settings), POINTER(c_char_p)]),
+    "tr_import_state": (c_int, [POINTER(tr_import_settings), POINTER(c_void_p), POINTER(c_size_t)]),
     "tr_inspect": (c_int, [c_char_p, POINTER(c_char_p), c_int, POINTER(c_char_p)]),
     "tr_inspect_json": (c_int, [c_char_p, POINTER(c_char_p), c_int, POINTER(c_char_p)]),
     "tr_inspect_model": (c_int, [POINTER(tr_inspect_settings), POINTER(c_char_p)]),
@@ -628,6 +714,11 @@ FUNCTIONS = {
     "tr_predictor_view_inputs": (c_int, [c_void_p, POINTER(tr_named_source), c_int, POINTER(c_void_p)]),
     "tr_predictor_open_source": (c_int, [c_void_p, c_char_p, c_char_p, POINTER(c_void_p)]),
     "tr_predictor_open_file": (c_int, [c_void_p, c_char_p, POINTER(c_void_p)]),
+    "tr_trainer_receipt": (c_int, [c_void_p, POINTER(c_char_p)]),
+    "tr_receipt_form": (c_int, [c_char_p, c_char_p, POINTER(c_char_p)]),
+    "tr_verify": (c_int, [POINTER(tr_verify_settings), tr_verify_listener, c_void_p, POINTER(tr_verify_result), POINTER(c_char_p)]),
+    "tr_verify_chance": (c_double, [c_int64, c_int64, c_int64]),
+    "tr_burn_in": (c_int, [POINTER(tr_burn_in_settings), tr_burn_in_listener, c_void_p, POINTER(c_bool)]),
     "tr_report": (c_int, [POINTER(c_char_p), c_int, POINTER(tr_report_settings), POINTER(c_char_p)]),
     "tr_diff": (c_int, [c_char_p, c_char_p, POINTER(c_bool), POINTER(c_char_p)]),
     "tr_state_free": (None, [c_void_p]),
@@ -690,6 +781,11 @@ STRUCTURES = [
     tr_profile_layer,
     tr_profile_rank,
     tr_train_profile,
+    tr_verify_settings,
+    tr_verify_result,
+    tr_verify_event,
+    tr_burn_in_settings,
+    tr_burn_in_event,
     tr_report_settings,
     tr_train_settings,
     tr_train_plan,

@@ -1,16 +1,14 @@
-"""Who hears of a run while it goes on: the history, callbacks, a bar, Ctrl-C."""
+"""Who hears of a run while it goes on: the history, callbacks, a bar."""
 
 from __future__ import annotations
 
 import logging
-import signal
-import threading
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import _layouts as L
 from ._events import Event, event_at
-from ._library import lib
 
 log = logging.getLogger("trireme")
 log.addHandler(logging.NullHandler())  # nothing is printed where the program sets up no logging
@@ -27,11 +25,12 @@ class Listener:
         self.history = history
         self.raised: BaseException | None = None
         self.stopped = False
+        self.accuracies = True
         self.function = L.tr_train_listener(self._hear)
 
     def _hear(self, _user: Any, raw: Any) -> int:
         try:
-            return int(self._tell(event_at(raw)))
+            return int(self._tell(event_at(raw, self.accuracies)))
         except BaseException as error:  # noqa: B036 - it is raised again when the run has ended in good order
             self.raised = self.raised or error
             return 1
@@ -42,7 +41,8 @@ class Listener:
         if event.kind == "step":
             log.debug("step %d of %d: loss %.6g", event.step, event.steps, event.loss)
         elif event.kind == "evaluation":
-            log.info("step %d: %s loss %.6g accuracy %.4g", event.step, event.name, event.loss, event.accuracy)
+            accuracy = "" if math.isnan(event.accuracy) else f" accuracy {event.accuracy:.4g}"
+            log.info("step %d: %s loss %.6g%s", event.step, event.name, event.loss, accuracy)
         elif event.kind == "warning":
             log.warning("%s", event.name)
         elif event.kind == "checkpoint":
@@ -71,27 +71,3 @@ def progress() -> Callback:
             bar.close()
 
     return tell
-
-
-class Interrupt:
-    """Ctrl-C during a run asks it to end. Python's own handler would raise where a callback of the library begins, and be
-    lost there; this one notes it, and `train` raises after the run has ended in good order."""
-
-    def __init__(self, trainer: Any) -> None:
-        self.trainer = trainer
-        self.came = False
-        self.before: Any = None
-
-    def __enter__(self) -> Interrupt:
-        mine = threading.current_thread() is threading.main_thread()
-        if mine and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            self.before = signal.signal(signal.SIGINT, self._note)
-        return self
-
-    def _note(self, *_: Any) -> None:
-        self.came = True
-        lib.tr_trainer_stop(self.trainer)
-
-    def __exit__(self, *_: object) -> None:
-        if self.before is not None:
-            signal.signal(signal.SIGINT, self.before)

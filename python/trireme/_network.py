@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import dataclasses
 import math
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,9 +17,26 @@ from . import _checkpoint
 from . import _layouts as L
 from ._arrays import Examples
 from ._events import metrics_of
+from ._interrupt import Interrupt
 from ._library import check, lib, path_of, sized
 
 _FORMATS = {".safetensors": "safetensors", ".onnx": "onnx", ".py": "torch", ".npz": "npz", ".c": "c"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Head:
+    """One of the losses of a network, and the outputs that are its."""
+
+    #: Of the layer that gives them, or the number of the loss from 0 where no layer gives just these.
+    name: str
+    #: "softmax_cross_entropy", ...
+    loss: str
+    #: Where they are in a row of `Network.predict`.
+    columns: slice
+    #: Whether they are the probabilities of classes.
+    classification: bool
+    #: Whether each of them is the probability of yes.
+    yes_or_no: bool
 
 
 class Network:
@@ -38,8 +57,10 @@ class Network:
         of the run
     outputs : int
         numbers that the network gives for an example
-    features : int
-        numbers that it takes
+    inputs : str
+        what it takes: "28 x 28 x 1 images", "4 numbers", "tokens", "several inputs"
+    heads : list of Head
+        its losses with their outputs; a network with one loss has one
     classification : bool
         whether the outputs are probabilities of classes
     class_names : list of str or None
@@ -76,13 +97,22 @@ class Network:
         self.step: int = info.step
         self.outputs: int = info.outputs
         self.classification: bool = info.classification
-        self.features: int = info.features
+        self.inputs = _inputs_of(info)
+        self._has_accuracy: bool = info.accuracy
+        self.heads = [self._head(number) for number in range(info.heads)]
         self.class_names: list[str] | None = (
             [info.class_names[i].decode("utf-8", "replace") for i in range(info.outputs)] if info.class_names else None
         )
 
     def __repr__(self) -> str:
-        return f"<trireme.Network {self.name!r}: {self.features} to {self.outputs}, hash {self.hash[:12]}>"
+        return f"<trireme.Network {self.name!r}: {self.inputs} to {self.outputs}, hash {self.hash[:12]}>"
+
+    def _head(self, number: int) -> Head:
+        raw = sized(L.tr_predict_head)
+        check(lib.tr_predictor_head(self._handle, number, ctypes.byref(raw)))
+        columns = slice(raw.first_output, raw.first_output + raw.outputs)
+        name = raw.name.decode() or str(number)
+        return Head(name, raw.loss.decode(), columns, raw.classification, raw.yes_or_no)
 
     def close(self) -> None:
         """Lets the network go. It may be called twice."""
@@ -125,8 +155,16 @@ class Network:
     def _view(self, x: Any, y: Any = None, class_names: Sequence[str] | None = None) -> ctypes.c_void_p:
         self._check_open()
         view = ctypes.c_void_p()
-        with Examples(x, y, class_names).open() as source:
-            check(lib.tr_predictor_view(self._handle, source.handle, ctypes.byref(view)))
+        if not isinstance(x, Mapping) or hasattr(x, "iloc"):
+            with Examples(x, y, class_names).open() as source:
+                check(lib.tr_predictor_view(self._handle, source.handle, ctypes.byref(view)))
+            return view
+        with contextlib.ExitStack() as stack:
+            given = (L.tr_named_source * len(x))()
+            for number, (name, values) in enumerate(x.items()):
+                source = stack.enter_context(Examples(values, y if number == 0 else None, class_names).open())
+                given[number] = L.tr_named_source(name.encode(), source.handle)
+            check(lib.tr_predictor_view_inputs(self._handle, given, len(x), ctypes.byref(view)))
         return view
 
     def _texts(self, texts: Sequence[str]) -> np.ndarray:
@@ -143,7 +181,7 @@ class Network:
         Parameters
         ----------
         x : array
-            as for `train`; a list of strings for a network that reads text
+            as for `train`; a list of strings for a network that reads text; a dict for one that takes several inputs
 
         Returns
         -------
@@ -161,17 +199,26 @@ class Network:
             found = ctypes.cast(raw, ctypes.POINTER(L.tr_prediction)).contents
             rows = np.ctypeslib.as_array(found.output, (found.rows, self.outputs))
             parts.append(rows.copy())
-            return 0
+            return int(interrupt.came)
 
         listener = L.tr_prediction_listener(take)
         view = self._view(x)
         try:
             count = lib.tr_source_info(view).contents.count
             every = L.tr_example_range(0, count)
-            check(lib.tr_predictor_run(self._handle, view, ctypes.byref(every), 1, listener, None))
+            with Interrupt() as interrupt:
+                status = lib.tr_predictor_run(self._handle, view, ctypes.byref(every), 1, listener, None)
+            if interrupt.came:
+                raise KeyboardInterrupt
+            check(status)
         finally:
             lib.tr_source_close(ctypes.byref(view))
         return np.concatenate(parts)
+
+    def predict_by_name(self, x: Any) -> dict[str, np.ndarray]:
+        """The outputs of each loss by the name that `heads` gives it, views of the array that `predict` returns."""
+        rows = self.predict(x)
+        return {head.name: rows[:, head.columns] for head in self.heads}
 
     def evaluate(self, x: Any, y: Any, class_names: Sequence[str] | None = None) -> dict[str, float]:
         """Figures over examples with what is true of them.
@@ -195,7 +242,7 @@ class Network:
         finally:
             lib.tr_source_close(ctypes.byref(view))
         figures = {"loss": loss.value}
-        if not math.isnan(accuracy.value):
+        if self._has_accuracy and not math.isnan(accuracy.value):
             figures["accuracy"] = accuracy.value
         metrics = lib.tr_predictor_metrics(self._handle)
         if metrics:
@@ -223,7 +270,7 @@ class Network:
 
         def take(_user: Any, piece: Any, length: int) -> int:
             pieces.append(ctypes.string_at(piece, length))
-            return 0
+            return int(interrupt.came)
 
         settings = sized(
             L.tr_generate_settings,
@@ -234,7 +281,11 @@ class Network:
             seed=seed,
         )
         listener = L.tr_text_listener(take)
-        check(lib.tr_predictor_generate(self._handle, ctypes.byref(settings), listener, None))
+        with Interrupt() as interrupt:
+            status = lib.tr_predictor_generate(self._handle, ctypes.byref(settings), listener, None)
+        if interrupt.came:
+            raise KeyboardInterrupt
+        check(status)
         return b"".join(pieces).decode("utf-8", "replace")
 
     def export(self, path: str | os.PathLike[str], format: str | None = None) -> None:
@@ -258,6 +309,14 @@ class Network:
             check(lib.tr_exporter_write(exporter, chosen.encode(), path_of(path)))
         finally:
             lib.tr_exporter_destroy(ctypes.byref(exporter))
+
+
+def _inputs_of(info: Any) -> str:
+    if info.features == L.TR_FEATURE_IMAGE:
+        return f"{info.height} x {info.width} x {info.channels} images"
+    if info.features == L.TR_FEATURE_TOKENS:
+        return "tokens"
+    return f"{info.floats} numbers" if info.floats else "several inputs"
 
 
 def load(path: str | os.PathLike[str], *, best: bool = False, threads: int = 0, device: str = "cpu") -> Network:

@@ -19,6 +19,20 @@ if TYPE_CHECKING:
     from ._network import Network
 
 
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C, or a notebook's stop button, ended a training after a step, which is saved.
+
+    Attributes
+    ----------
+    run : Run
+        as far as it came: `train(..., resume=run)` goes on with it
+    """
+
+    def __init__(self, message: str, run: Run) -> None:
+        super().__init__(message)
+        self.run = run
+
+
 class Run:
     """A finished or stopped run.
 
@@ -67,6 +81,12 @@ class Run:
         """Where its checkpoints and its journal are."""
         return str(self._directory.path)
 
+    @property
+    def receipt(self) -> str | None:
+        """The path of its receipt, which `trireme verify` takes; None where the job has no `train.receipt`."""
+        path = os.path.join(self.directory, "run.receipt")
+        return path if os.path.exists(path) else None
+
     def __repr__(self) -> str:
         return f"<trireme.Run {self.name!r}: step {self.step} of {self.steps}, hash {self.hash[:12]}>"
 
@@ -90,6 +110,10 @@ class Run:
     def predict(self, x: Any) -> np.ndarray:
         """As `Network.predict`."""
         return self.network.predict(x)
+
+    def predict_by_name(self, x: Any) -> dict[str, np.ndarray]:
+        """As `Network.predict_by_name`."""
+        return self.network.predict_by_name(x)
 
     def evaluate(self, x: Any, y: Any) -> dict[str, float]:
         """As `Network.evaluate`."""

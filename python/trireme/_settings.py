@@ -26,13 +26,14 @@ class Settings:
     isa: str | None = None
     out: str | None = None
     resume: str | None = None
+    from_: str | None = None
     seed: int | None = None
     steps: int = 0
     epochs: int = 0
     strategy: str | None = None
 
-    def raw(self, transport: str | None, data: Sequence[tuple[str, Source]]) -> Any:
-        """The structure; it keeps what it points to."""
+    def raw(self, transport: str | None, data: Sequence[tuple[str, Source]], stop: Any = None) -> Any:
+        """The structure; it keeps what it points to, but for `stop`."""
         changes = [change.encode() for change in self.set]
         return sized(
             L.tr_train_settings,
@@ -46,6 +47,7 @@ class Settings:
             isa=_text(self.isa),
             out=_path(self.out),
             resume=_path(self.resume),
+            **{"from": _path(self.from_)},
             has_seed=self.seed is not None,
             seed=self.seed or 0,
             steps=self.steps,
@@ -57,6 +59,7 @@ class Settings:
                 *[L.tr_named_source(name.encode(), source.handle) for name, source in data]
             ),
             data_count=len(data),
+            stop=stop,
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import dataclasses
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -14,9 +15,11 @@ from ._arrays import Examples
 from ._checkpoint import Directory
 from ._job import Data, Model, take_changes, take_model, take_strategy
 from ._library import check, lib, sized
-from ._listen import Callback, Interrupt, Listener, progress as bar
-from ._run import Run
+from ._interrupt import Interrupt
+from ._listen import Callback, Listener, progress as bar
+from ._run import Interrupted, Run
 from ._settings import Settings
+from ._start import Start, path_of, state_of
 from ._workers import Workers
 
 
@@ -41,6 +44,7 @@ def train(
     out: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
     resume: Run | str | os.PathLike[str] | None = None,
+    from_: Start | None = None,
     callbacks: Sequence[Callback] = (),
     progress: bool = False,
 ) -> Run:
@@ -58,7 +62,8 @@ def train(
         what is to be learned. Integers or strings [count]: classes; floats [count] or [count, n]: values; integers in the
         form of the tokens: a class of each token
     validation, test : (x, y)
-        further examples
+        further examples. Every `train.evaluate_every` steps of the model, if it is not 0, the validation examples are
+        evaluated, or the test examples where there are none; in the end the test examples
     standardize : bool
         shift and scale each number to mean 0 and deviation 1 over the training data
     missing : str
@@ -83,6 +88,9 @@ def train(
         whether a directory with another run's checkpoints may be cleared
     resume : Run or path
         a run, or its directory, to go on with: to the hash that it would have had
+    from_ : Run, Network, path or dict of arrays
+        what parameters of this network begin with in the place of initial values: those of another one with equal names
+        and shapes, of which it takes the moving averages where there are some; or arrays by name, as `Run.weights`
     callbacks : list of functions
         called with each `Event`; a true result ends the run after the step under way
     progress : bool
@@ -96,8 +104,8 @@ def train(
     ------
     Error
         and its kinds, with the library's message; what goes wrong in a worker has "worker N" in front. What a callback
-        raises ends the run and comes out of here; so does KeyboardInterrupt, after the step under way was finished and
-        saved: `train(..., resume=directory)` goes on.
+        raises ends the run and comes out of here; so does `Interrupted`, a KeyboardInterrupt, after the step under way was
+        finished and saved: its `run` is what `resume` takes.
     """
     if workers < 1:
         raise ValueError(f"workers: {workers}; 1 is this process alone")
@@ -128,10 +136,14 @@ def train(
         if not overwrite:
             raise FileExistsError(f"{directory.path} has checkpoints of a run; resume it, or set overwrite=True")
         directory.clear()
+    if from_ is not None and resume is not None:
+        raise ValueError("resume goes on with a run, from_ begins a new one; give one of them")
+    settings.from_ = path_of(from_) if from_ is not None else None
+    weights = from_ if isinstance(from_, Mapping) else None
     history: list[dict[str, Any]] = list(resume.history) if isinstance(resume, Run) else []
     listener = Listener([*callbacks, *([bar()] if progress else [])], history)
     class_names = data.class_names or (resume.class_names if isinstance(resume, Run) else None)
-    return _Job(settings, data.examples, listener, directory, class_names).carry_out(workers)
+    return _Job(settings, data.examples, listener, directory, class_names, weights).carry_out(workers)
 
 
 def _directory(out: Any, resume: Any) -> Directory:
@@ -152,12 +164,15 @@ class _Job:
         listener: Listener,
         directory: Directory,
         class_names: list[str] | None,
+        weights: Mapping[str, Any] | None,
     ) -> None:
         self.settings = settings
         self.examples = examples
         self.listener = listener
         self.directory = directory
         self.class_names = class_names
+        self.weights = weights
+        self.begun = False
 
     def carry_out(self, workers: int) -> Run:
         if workers == 1:
@@ -165,7 +180,9 @@ class _Job:
         # What is wrong with the model is said before anybody is started.
         plan = sized(L.tr_train_plan)
         check(lib.tr_train_plan(ctypes.byref(self.settings.raw(None, [])), ctypes.byref(plan)))
-        others = Workers(workers, self.settings, self.examples)
+        # What is begun with counts on this process; the others need only know that there is something.
+        from_ = "the first process" if self.weights is not None else self.settings.from_
+        others = Workers(workers, dataclasses.replace(self.settings, from_=from_), self.examples)
         try:
             return self._train(others)
         except _errors.Error as error:
@@ -175,6 +192,8 @@ class _Job:
             others.kill()
             raise
         except KeyboardInterrupt:
+            if not self.begun:
+                others.kill()
             raise
         except BaseException:
             others.kill()
@@ -186,21 +205,33 @@ class _Job:
         with contextlib.ExitStack() as stack:
             data = [(name, stack.enter_context(examples.open())) for name, examples in self.examples]
             transport = others.own_transport() if others is not None else None
-            trainer = ctypes.c_void_p()
-            check(lib.tr_trainer_create(ctypes.byref(self.settings.raw(transport, data)), ctypes.byref(trainer)))
+            stop, trainer = ctypes.c_void_p(), ctypes.c_void_p()
+            check(lib.tr_stop_create(ctypes.byref(stop)))
+            stack.callback(lib.tr_stop_destroy, ctypes.byref(stop))
+            interrupt = stack.enter_context(Interrupt(lambda: lib.tr_stop_set(stop, 1)))
+            settings = self.settings.raw(transport, data, stop)
+            if self.weights is not None:
+                settings.from_state = stack.enter_context(state_of(self.weights, self.settings, data))
+            status, message = interrupt.call(lib.tr_trainer_create, ctypes.byref(settings), ctypes.byref(trainer))
+            if interrupt.came and status == L.TR_EINTERRUPTED:
+                raise KeyboardInterrupt("before the first step; nothing was trained")
+            if status != L.TR_OK:
+                raise _errors.make(status, message)
             stack.callback(lib.tr_trainer_destroy, ctypes.byref(trainer))
-            self._run(trainer)
+            self.begun = True
+            self.listener.accuracies = self._info(trainer).classification
+            self._run(trainer, interrupt)
             return self._result(trainer)
 
-    def _run(self, trainer: Any) -> None:
-        with Interrupt(trainer) as interrupt:
-            status = lib.tr_trainer_run(trainer, self.listener.function, None)
-            message = lib.tr_error_message().decode("utf-8", "replace")
+    def _run(self, trainer: Any, interrupt: Interrupt) -> None:
+        status = lib.tr_trainer_run(trainer, self.listener.function, None)
+        message = lib.tr_error_message().decode("utf-8", "replace")
         if self.listener.raised is not None:
             raise self.listener.raised
         if interrupt.came and status in (L.TR_OK, L.TR_EINTERRUPTED):
-            step = self._info(trainer).step
-            raise KeyboardInterrupt(f"step {step} is saved in {self.directory.path}; resume goes on with it")
+            run = self._result(trainer)
+            where = f"stopped after step {run.step}, which is saved in {run.directory}"
+            raise Interrupted(f"{where}; train(..., resume=error.run) goes on, where error is this exception", run)
         if status != L.TR_OK and not (status == L.TR_EINTERRUPTED and self.listener.stopped):
             raise _errors.make(status, message)
 

@@ -11,11 +11,11 @@ checks ranges and shapes. Every layer takes these beside its own:
     Parameters
     ----------
     name : a text
-        name of the layer, by default the kind and a number (`conv1`)
+        name of the layer; default: the kind and a number (`conv1`)
     from_ : a list of texts
-        names of the layers whose outputs it takes, by default the layer before; `input` is the network's input
+        names of the layers that give its input; default: the previous layer; `input` is the network's input
     frozen : true or false, default false
-        keep the layer's parameters as they are; running statistics of a `batch_norm` go on following the data
+        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
     rate_factor : a number, >= 0, default 1
         factor on the learning rate of the layer's parameters
     decay_factor : a number, >= 0, default 1
@@ -85,12 +85,12 @@ def add(
     rate_factor: float | None = None,
     decay_factor: float | None = None,
 ) -> Layer:
-    """The sum of several outputs; a residual connection where one is the layer before.
+    """The sum of several outputs, for instance a residual connection.
 
     Parameters
     ----------
     with_ : a list of texts
-        layers whose outputs are added to that of the layer before; or give `from`
+        layers whose outputs are added to the previous layer's output; or give `from`
     name, from_, frozen, rate_factor, decay_factor
         those of every layer, see above
     """
@@ -118,22 +118,22 @@ def attention(
     Parameters
     ----------
     heads : an integer, 1 .. 65536
-        parts of the vectors that attend on their own
+        number of heads: parts of the vectors that attend separately
     width : an integer, 0 .. 1048576, default 0
-        of queries, keys and values, all heads together; 0: that of the input
+        width of queries, keys and values, all heads together; 0: that of the input
     causal : true or false, default false
-        a token sees itself and those before it, not those behind it
+        a token sees itself and earlier tokens, not later ones
     dropout : a number, 0 .. 0.9999, default 0
         fraction of the attention weights that are dropped in training
     rotary : a number, >= 0, default 0
-        base of rotary positions (Su et al. 2021), usually 10000; 0: none. Number k of a head turns with number k + half
-        of its size, as in Llama and GPT-NeoX; the paper turns neighbours
+        base of rotary positions (Su et al. 2021), usually 10000; 0: none. Number k of a head rotates with number k +
+        half of its size, as in Llama and GPT-NeoX; the paper rotates neighbours
     use_bias : true or false, default true
         add biases to the projections
     weights : an initializer, default glorot_uniform
         initializer of the projection to queries, keys and values
     output_weights : an initializer, default glorot_uniform
-        initializer of the projection behind
+        initializer of the output projection
     name, from_, frozen, rate_factor, decay_factor
         those of every layer, see above
     """
@@ -166,8 +166,8 @@ def average_pool(
     pad : an integer or a list of two, -1 .. 15, default -1
         rows and columns on every side, instead of padding
     count_border : true or false, default false
-        the border counts as zeros: every mean is over the whole window, as `count_include_pad` of PyTorch has it.
-        Otherwise it is over what lies inside of the image
+        the border counts as zeros: every mean is over the whole window, as PyTorch's `count_include_pad`; otherwise
+        over the part inside the image
     name, from_, frozen, rate_factor, decay_factor
         those of every layer, see above
     """
@@ -184,15 +184,15 @@ def batch_norm(
     rate_factor: float | None = None,
     decay_factor: float | None = None,
 ) -> Layer:
-    """Normalizes each channel over the microbatch: of how many examples, train.microbatches decides.
+    """Normalizes each channel over the examples of a microbatch (train.microbatches).
 
     Parameters
     ----------
     epsilon : a number, > 0 and <= 1, default 1e-5
         added to the variance
     momentum : a number, 0 .. 1, default 0.1
-        fraction of a new batch in the running statistics, which follow once a step: by the means of the microbatches'
-        means and unbiased variances, weighted by examples
+        fraction of a new batch in the running statistics, which change once a step by the mean of the microbatches'
+        means and unbiased variances
     name, from_, frozen, rate_factor, decay_factor
         those of every layer, see above
     """
@@ -217,9 +217,9 @@ def bidirectional(
     Parameters
     ----------
     units : an integer, 1 .. 32768
-        size of the hidden state of each direction; the output has twice as many numbers
+        size of the hidden state of each direction; the output is twice as wide
     cell : "lstm", "gru", default lstm
-        the layer that goes in both directions
+        the layer of both directions
     weights : an initializer, default glorot_uniform
         initializer of the input weights
     recurrent_weights : an initializer, default glorot_uniform
@@ -246,7 +246,7 @@ def concat(
     Parameters
     ----------
     with_ : a list of texts
-        layers whose outputs follow that of the layer before; or give `from`
+        layers whose outputs follow the previous layer's output; or give `from`
     name, from_, frozen, rate_factor, decay_factor
         those of every layer, see above
     """
@@ -290,12 +290,12 @@ def conv(
     pad : an integer or a list of two, -1 .. 1024, default -1
         rows and columns on every side, instead of padding
     algorithm : "auto", "direct", "winograd", default auto
-        how it is computed, which decides about roundings: winograd, with a quarter of the products, where kernel,
-        channels and outputs suit it, else direct
+        algorithm, which changes rounding: winograd has a quarter of the products; auto takes it if kernel, channels and
+        outputs suit it, else direct
     activation : "none", "relu", "leaky_relu", "tanh", "sigmoid", default none
         applied to the output
     slope : a number, > 0 and <= 1, default 0.01
-        of leaky_relu, for negative inputs
+        slope of leaky_relu for negative inputs
     weights : an initializer, default glorot_uniform
         initializer of the weights
     bias : an initializer, default 0
@@ -331,13 +331,13 @@ def conv1d(
     filters : an integer, 1 .. 1048576
         number of output channels
     kernel : an integer, 1 .. 1024
-        tokens that an output sees
+        tokens seen by an output
     causal : true or false, default false
-        they are the token and those before it, instead of as many behind it
+        the token and earlier ones, instead of as many before as after it
     activation : "none", "relu", "leaky_relu", "tanh", "sigmoid", default none
         applied to the output
     slope : a number, > 0 and <= 1, default 0.01
-        of leaky_relu, for negative inputs
+        slope of leaky_relu for negative inputs
     weights : an initializer, default glorot_uniform
         initializer of the weights
     bias : an initializer, default 0
@@ -364,7 +364,7 @@ def conv_transpose(
     rate_factor: float | None = None,
     decay_factor: float | None = None,
 ) -> Layer:
-    """Transposed convolution, which makes images larger; without bias.
+    """Transposed convolution, which enlarges images; without bias.
 
     Parameters
     ----------
@@ -373,11 +373,11 @@ def conv_transpose(
     kernel : an integer or a list of two, 1 .. 1024
         height and width
     stride : an integer or a list of two, 1 .. 1024, default 1
-        distance of neighbouring windows in the output: how much larger it is than the input
+        distance of neighbouring windows in the output: the factor of enlargement
     padding : "valid", "same", default valid
         valid: (input - 1) * stride + kernel rows and columns, or same: input * stride
     pad : an integer or a list of two, -1 .. 1024, default -1
-        rows and columns that are left out on every side of what valid gives, instead of padding
+        rows and columns removed on every side of the valid output, instead of padding
     weights : an initializer, default glorot_uniform
         initializer of the weights
     name, from_, frozen, rate_factor, decay_factor
@@ -409,7 +409,7 @@ def dense(
     activation : "none", "relu", "leaky_relu", "tanh", "sigmoid", default none
         applied to the output
     slope : a number, > 0 and <= 1, default 0.01
-        of leaky_relu, for negative inputs
+        slope of leaky_relu for negative inputs
     weights : an initializer, default glorot_uniform
         initializer of the weights
     bias : an initializer, default 0
@@ -462,12 +462,11 @@ def embedding(
     width : an integer, 1 .. 1048576
         size of a vector
     vocabulary : an integer, 0 .. 268435456, default 0
-        number of vectors; 0: as many as the data have words
+        number of vectors; 0: the vocabulary of the data
     weights : an initializer, default {uniform: 0.05}
         initializer of the vectors
     vectors : a text
-        file of vectors that training begins with: text with a word and its numbers a line, of which the words of the
-        training text are taken, or an array .npy with a row for each token
+        file of initial vectors: a word and its numbers on each line, or an array .npy with a row for each token
     name, from_, frozen, rate_factor, decay_factor
         those of every layer, see above
     """
@@ -507,7 +506,7 @@ def gelu(
     ----------
     approximate : "none", "tanh", default none
         how the distribution function is computed. `none`: by the error function; `tanh`: by the hyperbolic tangent, as
-        GPT-2 has it
+        in GPT-2
     name, from_, frozen, rate_factor, decay_factor
         those of every layer, see above
     """
@@ -565,7 +564,7 @@ def group_norm(
     Parameters
     ----------
     groups : an integer, 1 .. 1048576
-        of channels side by side, which are normalized together; it divides the channels
+        number of groups of neighbouring channels; it divides the channels
     epsilon : a number, > 0 and <= 1, default 1e-5
         added to the variance
     name, from_, frozen, rate_factor, decay_factor
@@ -684,7 +683,7 @@ def lstm(
     units : an integer, 1 .. 65536
         size of the hidden state
     truncate : an integer, 0 .. 1048576, default 0
-        cut backpropagation through time every so many tokens; 0: never
+        tokens after which backpropagation through time is cut; 0: never
     weights : an initializer, default glorot_uniform
         initializer of the input weights
     recurrent_weights : an initializer, default glorot_uniform
@@ -737,12 +736,12 @@ def position(
     rate_factor: float | None = None,
     decay_factor: float | None = None,
 ) -> Layer:
-    """Adds a learned vector for the place of each token.
+    """Adds a learned vector for the position of each token.
 
     Parameters
     ----------
     length : an integer, 1 .. 16777216
-        number of vectors: tokens of the longest example; later tokens share the last one
+        number of vectors, usually the tokens of the longest example; later tokens share the last one
     weights : an initializer, default {uniform: 0.05}
         initializer of the vectors
     name, from_, frozen, rate_factor, decay_factor
@@ -844,7 +843,7 @@ def slice(
     Parameters
     ----------
     begin : an integer, >= 0
-        number of the first, from 0
+        index of the first number, from 0
     size : an integer, >= 1
         how many
     name, from_, frozen, rate_factor, decay_factor
@@ -861,7 +860,7 @@ def softmax(
     rate_factor: float | None = None,
     decay_factor: float | None = None,
 ) -> Layer:
-    """Probabilities from scores; not before a softmax_cross_entropy loss, which has its own.
+    """Probabilities from scores; not before a softmax_cross_entropy loss, which contains it.
 
     Parameters
     ----------
@@ -897,7 +896,7 @@ def tokens(
     rate_factor: float | None = None,
     decay_factor: float | None = None,
 ) -> Layer:
-    """An image as a sequence of its places, row by row; the channels are the vector of a place.
+    """An image as a sequence of its pixels, row by row; the channels are the vector of a pixel.
 
     Parameters
     ----------
@@ -942,7 +941,7 @@ def upsample(
     Parameters
     ----------
     size : an integer or a list of two, 1 .. 8, default 2
-        how often each row and each column comes
+        repetitions of each row and each column
     name, from_, frozen, rate_factor, decay_factor
         those of every layer, see above
     """

@@ -1,5 +1,7 @@
 #include "base/caches.h"
 
+#include "base/text/ascii.h"
+
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -39,7 +41,7 @@ static int64_t take_number(const char **text, int64_t most)
 {
     const char *at = *text;
     int64_t number = 0;
-    while (*at >= '0' && *at <= '9' && number <= most) number = number * 10 + (*at++ - '0');
+    while (tr_is_digit(*at) && number <= most) number = number * 10 + (*at++ - '0');
     if (at == *text || number > most) return -1;
     *text = at;
     return number;

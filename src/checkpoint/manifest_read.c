@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/numbers/hash.h"
+#include "base/text/ascii.h"
 #include "checkpoint/manifest_format.h"
 
 #include <math.h>
@@ -57,7 +58,7 @@ static tr_status get_seed(const struct tr_json_value *object, const char *where,
     bool good = text[0] != '\0';
     *out = 0;
     for (const char *at = text; *at && good; at++)
-        good = *at >= '0' && *at <= '9' && !__builtin_mul_overflow(*out, (uint64_t)10, out) &&
+        good = tr_is_digit(*at) && !__builtin_mul_overflow(*out, (uint64_t)10, out) &&
                !__builtin_add_overflow(*out, (uint64_t)(*at - '0'), out);
     if (good) return TR_OK;
     return tr_fail(TR_EFORMAT, "%s: \"seed\" is \"%.40s\"; it must be an integer from 0 to 2^64 - 1", where,

@@ -24,10 +24,10 @@ struct tr_transfer {
     size_t bytes;
     int peer, tag;
     bool sends;
-    bool words;  /* ranks decide by its contents, however long: a simulation cannot do without them */
-    bool done;   /* set by the transport's `test`, or by `start` */
-    bool broken; /* the transport failed, see tr_comm_tolerate(): never done, and not to be tested */
-    int gate;    /* the phase of its operation that needs it done, see operation.h */
+    bool numbers; /* no rank decides by its contents: a simulation may do without them */
+    bool done;    /* set by the transport's `test`, or by `start` */
+    bool broken;  /* the transport failed, see tr_comm_tolerate(): never done, and not to be tested */
+    int gate;     /* the phase of its operation that needs it done, see operation.h */
     /* For the transport. */
     struct tr_transfer *next;
     void *request;
@@ -174,6 +174,8 @@ struct tr_comm {
     uint64_t completed; /* transfers that were found done, and phases entered */
 };
 
+/* TR_EINTERRUPTED where the stop of the settings is set. Local. */
+tr_status tr_comm_check_stop(const struct tr_comm_settings *settings);
 /* TR_EINVAL for time limits that make no sense. */
 tr_status tr_comm_check_settings(const struct tr_comm_settings *settings);
 /* Makes a subgroup of `size` ranks of a communicator, this one among them, whose tags follow from `number`,

@@ -160,7 +160,6 @@ static tr_status start_to_root(tr_comm *comm, void *data, const int64_t *bound, 
     TR_TRY(tr_ticket_take_collective(comm, "gather", name, rounds + 1, 0, &ticket));
     memcpy(ticket->shard, bound, ((size_t)comm->size + 1) * sizeof *bound);
     ticket->data = data;
-    ticket->words = true;
     ticket->enter = enter_to_root;
     ticket->last = 1;
     TR_TRY(tr_ticket_start(comm, ticket));
@@ -192,8 +191,8 @@ static tr_status enter_own_gather(tr_comm *comm, tr_ticket *ticket)
     return tr_ticket_all_gather(comm, ticket, ticket->data, ticket->shard, 0);
 }
 
-static tr_status start_gather(tr_comm *comm, void *data, const int64_t *bound, tr_window *window,
-                              const char *name, tr_ticket **out)
+static tr_status start_gather(tr_comm *comm, bool numbers, void *data, const int64_t *bound,
+                              tr_window *window, const char *name, tr_ticket **out)
 {
     bool ascends = bound[0] == 0;
     for (int i = 0; i < comm->size; i++) ascends = ascends && bound[i] <= bound[i + 1];
@@ -212,6 +211,7 @@ static tr_status start_gather(tr_comm *comm, void *data, const int64_t *bound, t
                                      spread.scratch, &ticket));
     memcpy(ticket->shard, bound, ((size_t)comm->size + 1) * sizeof *bound);
     ticket->data = data;
+    ticket->numbers = numbers;
     ticket->spread = spread;
     ticket->enter = enter_gather;
     ticket->notifying = spread.phases;
@@ -230,7 +230,17 @@ tr_status tr_comm_all_gather(tr_comm *comm, void *data, const int64_t *bound, tr
 {
     *out = NULL;
     pthread_mutex_lock(&comm->lock);
-    tr_status status = start_gather(comm, data, bound, window, name, out);
+    tr_status status = start_gather(comm, true, data, bound, window, name, out);
+    pthread_mutex_unlock(&comm->lock);
+    return status;
+}
+
+tr_status tr_comm_gather_to_all(tr_comm *comm, void *data, const int64_t *bound, const char *name,
+                                tr_ticket **out)
+{
+    *out = NULL;
+    pthread_mutex_lock(&comm->lock);
+    tr_status status = start_gather(comm, false, data, bound, NULL, name, out);
     pthread_mutex_unlock(&comm->lock);
     return status;
 }

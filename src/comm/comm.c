@@ -52,6 +52,19 @@ tr_status tr_comm_check_settings(const struct tr_comm_settings *settings)
     return TR_OK;
 }
 
+tr_status tr_comm_check_stop(const struct tr_comm_settings *settings)
+{
+    if (!settings->stop || !*settings->stop) return TR_OK;
+    return tr_fail(TR_EINTERRUPTED, "the wait for the other processes was ended by a stop");
+}
+
+void tr_comm_ignore_stop(tr_comm *comm)
+{
+    pthread_mutex_lock(&comm->lock);
+    comm->settings.stop = NULL;
+    pthread_mutex_unlock(&comm->lock);
+}
+
 tr_status tr_comm_prepare(tr_comm *comm, const struct tr_comm_class *class, int rank, int size,
                           const struct tr_comm_settings *settings)
 {

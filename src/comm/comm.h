@@ -26,6 +26,7 @@
 
 #include "trireme/status.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -38,15 +39,18 @@ typedef struct tr_reduction tr_reduction;
 #define TR_COMM_TIMEOUT  60.0
 #define TR_COMM_PATIENCE 1800.0
 
-/* Begin with TR_COMM_SETTINGS_INIT. The same on all ranks. */
+/* Begin with TR_COMM_SETTINGS_INIT. The same on all ranks, but for `stop`. */
 struct tr_comm_settings {
     double timeout;  /* seconds without a sign of life before a rank counts as hung; > 0 */
     double patience; /* seconds that a wait may take although all ranks live; >= timeout */
     bool moves;      /* operations move on by themselves while a rank computes: it needs no progress thread */
+    const atomic_int *stop; /* while it is not 0, waits of this rank, that for others to join among them, end
+                               with TR_EINTERRUPTED, and the others hear of it; until tr_comm_ignore_stop().
+                               Borrowed as long. NULL: none */
 };
 #define TR_COMM_SETTINGS_INIT                                                                                \
     {                                                                                                        \
-        TR_COMM_TIMEOUT, TR_COMM_PATIENCE, false                                                             \
+        TR_COMM_TIMEOUT, TR_COMM_PATIENCE, false, NULL                                                       \
     }
 
 /* ---- who is there ---- */
@@ -86,6 +90,10 @@ enum tr_comm_life tr_comm_life(tr_comm *comm, int rank, char *why, size_t size);
    have sent something just before. Local; the communicator stays usable. */
 tr_status tr_comm_require(tr_comm *comm, const int *ranks, int count);
 
+/* From now on no stop ends a wait of this communicator and of its subgroups: ranks that work in step agree on
+   an end instead. While nobody waits. Local. */
+void tr_comm_ignore_stop(tr_comm *comm);
+
 /* From now on the loss of a rank ends only what waits for it, for jobs that can go on without some ranks: a
    message to or from a rank that cannot be reached stays undone and is to be cancelled once tr_comm_life()
    says that the rank is lost. Collective functions and tr_comm_wait() still fail without it. Local. */
@@ -108,6 +116,11 @@ tr_status tr_comm_send(tr_comm *comm, int to, int tag, const void *data, size_t 
  * communicator. */
 tr_status tr_comm_receive(tr_comm *comm, int from, int tag, void *data, size_t bytes, const char *name,
                           tr_ticket **out);
+/* As tr_comm_send(), of numbers of tensors, by which no rank decides: a simulation may leave their contents
+ * out.
+ */
+tr_status tr_comm_send_numbers(tr_comm *comm, int to, int tag, const void *data, size_t bytes,
+                               const char *name, tr_ticket **out);
 /* Gives up a message, for senders and receivers who can live without it. True: its memory is free again.
    False: the message was on its way, and its memory must stay as it is until the process ends. Accepts a NULL
    ticket, nulls it. Local. */
@@ -147,10 +160,11 @@ tr_status tr_comm_broadcast(tr_comm *comm, int root, void *data, size_t bytes, c
    which what is not theirs may be changed. A few messages a rank. bound[size + 1] ascends from 0 and is
    borrowed for the call. */
 tr_status tr_comm_gather(tr_comm *comm, void *data, const int64_t *bound, const char *name, tr_ticket **out);
-/* Bytes [bound[r], bound[r + 1]) of `data` come from rank r to all; bound[size + 1] ascends from 0 and is
-   borrowed for the call. With a window, `data` lies in it and is the one copy that all ranks of a host share:
-   only shards from other hosts are moved, and by starting, a rank declares that it no longer reads what
-   others will overwrite. The window may be that of the communicator of which this one is a subgroup. */
+/* Bytes [bound[r], bound[r + 1]) of `data`, numbers of tensors, by which no rank decides, come from rank r to
+   all; bound[size + 1] ascends from 0 and is borrowed for the call. For others there is
+   tr_comm_exchange_parts(). With a window, `data` lies in it and is the one copy that all ranks of a host
+   share: only shards from other hosts are moved, and by starting, a rank declares that it no longer reads
+   what others will overwrite. The window may be that of the communicator of which this one is a subgroup. */
 tr_status tr_comm_all_gather(tr_comm *comm, void *data, const int64_t *bound, tr_window *window,
                              const char *name, tr_ticket **out);
 

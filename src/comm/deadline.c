@@ -193,9 +193,12 @@ static bool is_to_ask(tr_comm *comm, double now, struct tr_patience *patience)
 tr_status tr_comm_judge(tr_comm *comm, const tr_ticket *ticket, double now, struct tr_patience *patience)
 {
     double waited = now - patience->began;
+    const tr_comm *top = comm;
     if (patience->next == 0) patience->next = now + LOOK_SECONDS;
     if (now < patience->next) return TR_OK;
     patience->next = now + LOOK_SECONDS;
+    while (top->whole) top = top->whole;
+    TR_TRY(tr_comm_check_stop(&top->settings));
     struct loss loss = {.rank = -1};
     if (is_to_ask(comm, now, patience)) {
         find_lost(comm, ticket, &loss);

@@ -5,7 +5,7 @@
 tr_status tr_comm_exchange_parts(tr_comm *comm, void *data, const int64_t *bound, const char *name)
 {
     tr_ticket *ticket = NULL;
-    TR_TRY(tr_comm_all_gather(comm, data, bound, NULL, name, &ticket));
+    TR_TRY(tr_comm_gather_to_all(comm, data, bound, name, &ticket));
     tr_status status = tr_comm_wait(comm, &ticket);
     if (status == TR_OK) return TR_OK;
     /* Others may not know of the failure yet, and send; the data are often freed now. */

@@ -3,7 +3,7 @@
 
 #include "base/fail.h"
 
-static tr_status start(tr_comm *comm, bool sends, int peer, int tag, void *data, size_t bytes,
+static tr_status start(tr_comm *comm, bool sends, bool numbers, int peer, int tag, void *data, size_t bytes,
                        const char *name, tr_ticket **out)
 {
     const char *kind = sends ? "send" : "receive";
@@ -18,6 +18,7 @@ static tr_status start(tr_comm *comm, bool sends, int peer, int tag, void *data,
     if (status == TR_OK) status = tr_ticket_take(comm, kind, name, 1, 0, &ticket);
     if (status == TR_OK) {
         ticket->tag = tag;
+        ticket->numbers = numbers;
         status = sends ? tr_ticket_send(comm, ticket, peer, data, bytes, 0)
                        : tr_ticket_receive(comm, ticket, peer, data, bytes, 0);
         if (status == TR_OK)
@@ -33,13 +34,20 @@ static tr_status start(tr_comm *comm, bool sends, int peer, int tag, void *data,
 tr_status tr_comm_send(tr_comm *comm, int to, int tag, const void *data, size_t bytes, const char *name,
                        tr_ticket **out)
 {
-    return start(comm, true, to, tag, (void *)data, bytes, name, out); /* a sender's data are only read */
+    return start(comm, true, false, to, tag, (void *)data, bytes, name,
+                 out); /* a sender's data are only read */
 }
 
 tr_status tr_comm_receive(tr_comm *comm, int from, int tag, void *data, size_t bytes, const char *name,
                           tr_ticket **out)
 {
-    return start(comm, false, from, tag, data, bytes, name, out);
+    return start(comm, false, false, from, tag, data, bytes, name, out);
+}
+
+tr_status tr_comm_send_numbers(tr_comm *comm, int to, int tag, const void *data, size_t bytes,
+                               const char *name, tr_ticket **out)
+{
+    return start(comm, true, true, to, tag, (void *)data, bytes, name, out);
 }
 
 tr_status tr_comm_wrong_size(const struct tr_transfer *receive)

@@ -23,7 +23,7 @@ static struct tr_transfer *add(const tr_comm *comm, tr_ticket *ticket, struct tr
     struct tr_transfer *fresh = &ticket->transfer[ticket->transfers++];
     *fresh = transfer;
     fresh->tag = ticket->tag;
-    fresh->words = ticket->words;
+    fresh->numbers = ticket->numbers;
     return fresh;
 }
 

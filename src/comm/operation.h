@@ -28,7 +28,7 @@ struct tr_spread {
 
 struct tr_ticket {
     const char *kind, *name; /* "reduce-scatter", and the caller's name or NULL */
-    bool words;              /* ranks decide by what it moves, see struct tr_transfer */
+    bool numbers;            /* no rank decides by what it moves, see struct tr_transfer */
     bool collective;         /* all ranks take part: the death of any ends it */
     int tag;                 /* of its messages */
     int phase, last;
@@ -95,6 +95,10 @@ tr_status tr_ticket_receive(tr_comm *comm, tr_ticket *ticket, int from, void *da
 tr_status tr_ticket_broadcast(tr_comm *comm, tr_ticket *ticket, int root, void *data, size_t bytes, int gate);
 tr_status tr_ticket_all_gather(tr_comm *comm, tr_ticket *ticket, void *data, const int64_t *bound, int gate);
 tr_status tr_ticket_reduce_scatter(tr_comm *comm, tr_ticket *ticket, int gate);
+
+/* As tr_comm_all_gather() without a window, of what ranks decide by; takes the lock itself. */
+tr_status tr_comm_gather_to_all(tr_comm *comm, void *data, const int64_t *bound, const char *name,
+                                tr_ticket **out);
 
 /* Takes back a transfer that is not done. False: its memory is still in use, the transfer itself too. */
 bool tr_transfer_withdraw(tr_comm *comm, struct tr_transfer *transfer);

@@ -57,6 +57,7 @@ static tr_status group_start(tr_comm *comm, struct tr_transfer *transfer)
         .peer = comm->member[transfer->peer],
         .tag = TR_COMM_TAG_SUBGROUPS + group->number * TR_COMM_TAG_TRANSPORT + transfer->tag,
         .sends = transfer->sends,
+        .numbers = transfer->numbers,
     };
     transfer->request = carrier;
     pthread_mutex_lock(&whole->lock);

@@ -5,7 +5,6 @@
 #include "base/threads/clock.h"
 #include "base/fail.h"
 
-
 void tr_ticket_free(tr_ticket *ticket)
 {
     if (!ticket) return;

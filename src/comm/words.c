@@ -91,6 +91,7 @@ tr_status tr_comm_sum_words(tr_comm *comm, struct tr_reduction *reduction, const
     ticket->stride = arguments->stride;
     ticket->out = arguments->out;
     ticket->bytes = (size_t)count * sizeof(float);
+    ticket->numbers = true;
     ticket->enter = enter_sum;
     ticket->last = TELL;
     TR_TRY(tr_ticket_start(comm, ticket));
@@ -154,7 +155,6 @@ static tr_status start_combine(tr_comm *comm, void *block, size_t bytes, tr_comb
     ticket->data = block;
     ticket->bytes = bytes;
     ticket->combine = combine;
-    ticket->words = true;
     ticket->enter = few ? enter_combine_few : enter_combine;
     ticket->last = few ? JOIN : TELL;
     TR_TRY(tr_ticket_start(comm, ticket));

@@ -3,7 +3,6 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/files/mapped.h"
-#include "data/cache/keep.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -13,7 +12,7 @@ void tr_source_close(tr_source **handle)
     tr_source *source = *handle;
     *handle = NULL;
     if (!source) return;
-    tr_keep_finish(source);
+    if (source->finish) source->finish(source);
     tr_source_files_release(&source->files);
     source->class->destroy(source);
 }

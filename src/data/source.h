@@ -76,6 +76,7 @@ struct tr_source {
     char digest[TR_SHA256_TEXT];  /* of tr_source_digest() */
     char record[TR_SHA256_TEXT];  /* under which the cache may record the digest, see tr_store_learn() */
     struct tr_keeping *keeping;   /* of an entry that is being made of it, see data/cache/keep.h; or NULL */
+    void (*finish)(tr_source *);  /* waits for that before the source is closed; NULL: there is none */
     const char *state_name;       /* in the place of the class's; static storage */
     int64_t unpacked;             /* about the bytes of memory that its data take in this process */
 };
@@ -124,10 +125,6 @@ tr_status tr_source_open_through(tr_store *store, const char *description, const
 
 /* Checks such a mapping, without a look at the data. TR_EINVAL with file, line and key. */
 tr_status tr_source_check_config(const tr_config *node);
-
-/* `path`, or `directory`/`path` where that is relative and `directory` is not NULL. Returned, free with
-   tr_free(); NULL when memory fails. */
-char *tr_source_path(const char *directory, const char *path);
 
 /* What `read` and `labelled` do where there is a stream. */
 tr_status tr_source_read_window(const tr_source *source, int64_t index, void *features, int64_t *length,

@@ -16,8 +16,8 @@
  *   - `fma(a,b,c)` is one rounding; everything else written here rounds after each operation, in the order of
  * C.
  *   - Microbatches: operations that reduce over rows take a `struct tr_cut`. One leaf per microbatch is
- * formed by chains over its rows; leaves combine in the tree of base/numbers/tree.h; each node goes to its own place
- * in the output.
+ * formed by chains over its rows; leaves combine in the tree of base/numbers/tree.h; each node goes to its
+ * own place in the output.
  *   - An operation with rows == 0 does nothing (gradients of such a call are +0). A microbatch without rows
  * is a leaf of +0.
  *   - flush(x) = |x| < 2^-100 ? +0 : x. Saturated outputs have gradients, and the moments of what no longer
@@ -42,8 +42,8 @@
 #include "device/ops/sequence.h"
 #include "device/ops/update.h"
 
-/* What all devices have. */
-#define TR_DEVICE_CORE_OPS(X)                                                                                \
+/* Those of the core whose time goes into long chains of multiply-adds. */
+#define TR_DEVICE_CHAIN_OPS(X)                                                                               \
     X(dense_forward)                                                                                         \
     X(dense_backward_data)                                                                                   \
     X(dense_backward_weights)                                                                                \
@@ -53,6 +53,18 @@
     X(winograd_forward)                                                                                      \
     X(winograd_backward_data)                                                                                \
     X(winograd_backward_weights)                                                                             \
+    X(lstm_forward)                                                                                          \
+    X(lstm_backward)                                                                                         \
+    X(lstm_backward_weights)                                                                                 \
+    X(gru_forward)                                                                                           \
+    X(gru_backward)                                                                                          \
+    X(gru_backward_weights)                                                                                  \
+    X(attention_forward)                                                                                     \
+    X(attention_backward)
+
+/* What all devices have. */
+#define TR_DEVICE_CORE_OPS(X)                                                                                \
+    TR_DEVICE_CHAIN_OPS(X)                                                                                   \
     X(activation_forward)                                                                                    \
     X(activation_backward)                                                                                   \
     X(add)                                                                                                   \
@@ -76,19 +88,11 @@
     X(batch_norm_infer)                                                                                      \
     X(embedding_forward)                                                                                     \
     X(embedding_backward)                                                                                    \
-    X(lstm_forward)                                                                                          \
-    X(lstm_backward)                                                                                         \
-    X(lstm_backward_weights)                                                                                 \
     X(sequence_last_forward)                                                                                 \
     X(sequence_last_backward)                                                                                \
     X(sequence_unfold)                                                                                       \
     X(sequence_fold)                                                                                         \
     X(sequence_copy)                                                                                         \
-    X(gru_forward)                                                                                           \
-    X(gru_backward)                                                                                          \
-    X(gru_backward_weights)                                                                                  \
-    X(attention_forward)                                                                                     \
-    X(attention_backward)                                                                                    \
     X(position_forward)                                                                                      \
     X(position_backward)                                                                                     \
     X(rotary)                                                                                                \
@@ -112,10 +116,8 @@
     X(group_norm_forward)                                                                                    \
     X(group_norm_backward)
 
-/* What any device may lack; whoever calls one asks before (nn/fusion.h). */
-#define TR_DEVICE_FUSIONS(X)                                                                                 \
-    X(batch_norm_activation_forward)                                                                         \
-    X(batch_norm_activation_backward)                                                                        \
+/* The fusions of such chains. */
+#define TR_DEVICE_CHAIN_FUSIONS(X)                                                                           \
     X(winograd_backward)                                                                                     \
     X(conv_pool_forward)                                                                                     \
     X(conv_pool_backward_data)                                                                               \
@@ -123,6 +125,12 @@
     X(dense_gelu_forward)                                                                                    \
     X(dense_gelu_backward_data)                                                                              \
     X(dense_backward_update)
+
+/* What any device may lack; whoever calls one asks before (nn/fusion.h). */
+#define TR_DEVICE_FUSIONS(X)                                                                                 \
+    TR_DEVICE_CHAIN_FUSIONS(X)                                                                               \
+    X(batch_norm_activation_forward)                                                                         \
+    X(batch_norm_activation_backward)
 
 /* Every operation, once: the vtable, the wrappers, the descriptions and the tests are made from this list. */
 #define TR_DEVICE_OPS(X)                                                                                     \

@@ -4,236 +4,26 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/files/file.h"
-#include "base/text/log.h"
 #include "base/sized.h"
-#include "export/layout.h"
-#include "export/rename.h"
+#include "export/matching.h"
 #include "train/setup/clear.h"
 #include "train/observe/journal.h"
 #include "train/loop/trainer.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
-
-/* A file that is being matched with a network. */
-struct import {
-    const struct tr_import_settings *settings;
-    const struct tr_model *model;
-    tr_safetensors *file;
-    struct tr_layout_list list;
-    const struct tr_safetensors_entry **entry; /* [list.count] of the file, NULL where one may be missing */
-    bool *transposed;                          /* [list.count] rows and columns are exchanged there */
-    struct tr_text others;                     /* partial: tensors that keep their initial values */
-    int other_count;
-};
-
-/* ---- names ---- */
-
-/* Tensors, and layers that may have none: "relu1.". */
-static tr_status check_renames(const struct import *import)
-{
-    const struct tr_import_settings *settings = import->settings;
-    const struct tr_model *model = import->model;
-    const int tensors = import->list.count, count = tensors + model->layer_count;
-    char(*layer)[TR_NAME_SIZE + 1] = tr_alloc((size_t)model->layer_count, sizeof *layer);
-    const char **names = tr_alloc((size_t)count, sizeof *names);
-    tr_status status = layer && names ? TR_OK : TR_ENOMEM;
-    for (int i = 0; i < count && status == TR_OK; i++) {
-        names[i] = i < tensors ? import->list.tensor[i].name : layer[i - tensors];
-        if (i >= tensors) snprintf(layer[i - tensors], sizeof *layer, "%s.", model->layers[i - tensors].name);
-    }
-    if (status == TR_OK) status = tr_rename_check(settings->rename, settings->rename_count, names, count);
-    tr_free(names);
-    tr_free(layer);
-    return status;
-}
-
-/* A tensor as the file has it where rows and columns are exchanged there; what is no matrix stays. */
-static struct tr_stored_tensor exchanged(struct tr_stored_tensor tensor, bool transposed)
-{
-    if (!transposed || tensor.rank != 2) return tensor;
-    const int64_t rows = tensor.shape[0];
-    tensor.shape[0] = tensor.shape[1];
-    tensor.shape[1] = rows;
-    return tensor;
-}
-
-/* A tensor of the file, with or without the prefix; NULL where there is none. */
-static tr_status find_entry(const struct import *import, const char *name,
-                            const struct tr_safetensors_entry **out)
-{
-    const char *prefix = import->settings->prefix;
-    *out = NULL;
-    if (prefix) {
-        char *full = tr_format("%s%s", prefix, name);
-        if (!full) return TR_ENOMEM;
-        *out = tr_safetensors_find(import->file, full);
-        tr_free(full);
-    }
-    if (!*out) *out = tr_safetensors_find(import->file, name);
-    return TR_OK;
-}
-
-/* The name of a tensor of the file as renames have it. */
-static const char *without_prefix(const struct import *import, const char *name)
-{
-    const char *prefix = import->settings->prefix;
-    const size_t length = prefix ? strlen(prefix) : 0;
-    return length > 0 && strncmp(name, prefix, length) == 0 ? name + length : name;
-}
-
-/* ---- matching ---- */
-
-/* "; it has "transformer.x": set `prefix` to transformer.", where something stands in front of the name. */
-static bool hint_prefix(const struct import *import, const char *name, char *text, size_t size)
-{
-    const size_t length = strlen(name);
-    for (int64_t i = 0; i < tr_safetensors_count(import->file); i++) {
-        const char *theirs = tr_safetensors_at(import->file, i)->tensor.name;
-        const size_t all = strlen(theirs);
-        if (all <= length + 1 || all > 120 || theirs[all - length - 1] != '.' ||
-            strcmp(theirs + all - length, name) != 0)
-            continue;
-        snprintf(text, size, "; it has \"%s\": give `prefix` %.*s", theirs, (int)(all - length), theirs);
-        return true;
-    }
-    return false;
-}
-
-/* "; it has "x", F32[3,4]", the nearest name that the file has, or nothing. */
-static void hint(const struct import *import, const char *name, char *text, size_t size)
-{
-    int64_t count = tr_safetensors_count(import->file);
-    const char **names = tr_alloc((size_t)count, sizeof *names);
-    text[0] = '\0';
-    if (hint_prefix(import, name, text, size) || !names || count > INT32_MAX) {
-        tr_free(names);
-        return;
-    }
-    for (int64_t i = 0; i < count; i++) names[i] = tr_safetensors_at(import->file, i)->tensor.name;
-    const char *nearest = tr_text_nearest(name, names, (int32_t)count);
-    if (nearest) {
-        char shape[TR_STORED_TEXT];
-        snprintf(text, size, "; it has \"%.120s\", %s", nearest,
-                 tr_stored_describe(&tr_safetensors_find(import->file, nearest)->tensor, shape));
-    }
-    tr_free(names);
-}
-
-static tr_status find_tensor(struct import *import, const struct tr_layout_tensor *tensor,
-                             const struct tr_safetensors_entry **entry, bool *transposed)
-{
-    const struct tr_import_settings *settings = import->settings;
-    const char *path = settings->file;
-    char want[TR_STORED_TEXT], have[TR_STORED_TEXT], nearest[512];
-    char *name = tr_rename_find(settings->rename, settings->rename_count, tensor->name, transposed);
-    const struct tr_stored_tensor wanted = exchanged(tr_layout_stored(tensor, NULL), *transposed);
-    tr_status status = TR_OK;
-    if (!name) return TR_ENOMEM;
-    status = find_entry(import, name, entry);
-    if (status != TR_OK) {
-        tr_free(name);
-        return status;
-    }
-    if (import->settings->partial && tensor->role != TR_LAYOUT_STEPS &&
-        !(*entry && tr_stored_alike(&(*entry)->tensor, &wanted))) {
-        tr_text_addf(&import->others, "%s%s %s", import->other_count++ ? ", " : "", name,
-                     tr_stored_describe(&wanted, want));
-        if (*entry) tr_text_addf(&import->others, " (there %s)", tr_stored_describe(&(*entry)->tensor, have));
-        *entry = NULL;
-    } else if (*entry && !tr_stored_alike(&(*entry)->tensor, &wanted)) {
-        status = tr_fail(TR_EMISMATCH, "\"%s\": tensor \"%s\" is %s, the network wants %s", path, name,
-                         tr_stored_describe(&(*entry)->tensor, have), tr_stored_describe(&wanted, want));
-    } else if (!*entry && tensor->role != TR_LAYOUT_STEPS) {
-        hint(import, name, nearest, sizeof nearest);
-        status = tr_fail(
-            TR_EMISMATCH,
-            "\"%s\" has no tensor \"%s\", of which the network wants %s%s; name layers as the file does, "
-            "or tell its names by `rename`",
-            path, name, tr_stored_describe(&wanted, want), nearest);
-    }
-    tr_free(name);
-    return status;
-}
-
-static tr_status refuse_surplus(const struct import *import)
-{
-    for (int64_t e = 0; e < tr_safetensors_count(import->file); e++) {
-        const struct tr_safetensors_entry *entry = tr_safetensors_at(import->file, e);
-        int i = 0;
-        while (i < import->list.count && import->entry[i] != entry) i++;
-        if (i < import->list.count) continue;
-        if (tr_rename_passes(import->settings->rename, import->settings->rename_count,
-                             without_prefix(import, entry->tensor.name)))
-            continue;
-        char have[TR_STORED_TEXT];
-        return tr_fail(
-            TR_EMISMATCH,
-            "\"%s\" has a tensor \"%.200s\", %s, for which the network has no place; it is of another "
-            "network or layout",
-            import->settings->file, entry->tensor.name, tr_stored_describe(&entry->tensor, have));
-    }
-    return TR_OK;
-}
-
-static tr_status layout_of_file(const struct import *import, enum tr_layout *layout)
-{
-    const char *named = tr_safetensors_metadata(import->file, TR_LAYOUT_KEY);
-    *layout = import->settings->layout;
-    if (*layout != TR_LAYOUT_AUTO) return TR_OK;
-    *layout = TR_LAYOUT_TORCH;
-    if (!named || strcmp(named, tr_layout_name(TR_LAYOUT_TORCH)) == 0) return TR_OK;
-    *layout = TR_LAYOUT_TRIREME;
-    if (strcmp(named, tr_layout_name(TR_LAYOUT_TRIREME)) == 0) return TR_OK;
-    return tr_fail(TR_EUNSUPPORTED, "\"%s\": its header says layout \"%.60s\"; known are torch and trireme",
-                   import->settings->file, named);
-}
-
-/* Of a partial import: how much of the network the file has. */
-static tr_status tell_others(const struct import *import)
-{
-    const char *path = import->settings->file, *others = import->others.bytes;
-    int taken = 0;
-    if (import->others.failed) return TR_ENOMEM;
-    for (int i = 0; i < import->list.count; i++) taken += import->entry[i] != NULL;
-    if (taken == 0)
-        return tr_fail(
-            TR_EMISMATCH,
-            "\"%s\" has nothing that the network could take, which has %s; tell the names of layers by "
-            "`rename`",
-            path, others ? others : "no parameters");
-    if (others) tr_log_line(TR_LOG_WARNING, "not in \"%s\", so as the model file says: %s", path, others);
-    return TR_OK;
-}
-
-/* Finds everything before anything is read. */
-static tr_status match(struct import *import)
-{
-    enum tr_layout layout;
-    TR_TRY(layout_of_file(import, &layout));
-    TR_TRY(tr_layout_list_make(import->model, layout, &import->list));
-    TR_TRY(check_renames(import));
-    import->entry = tr_alloc_zero((size_t)import->list.count, sizeof *import->entry);
-    import->transposed = tr_alloc_zero((size_t)import->list.count, sizeof *import->transposed);
-    if (!import->entry || !import->transposed) return TR_ENOMEM;
-    for (int i = 0; i < import->list.count; i++)
-        TR_TRY(find_tensor(import, &import->list.tensor[i], &import->entry[i], &import->transposed[i]));
-    return import->settings->partial ? tell_others(import) : refuse_surplus(import);
-}
 
 /* ---- reading ---- */
 
 /* A checkpoint refuses what is not finite; so does this, which knows what the file calls it. */
-static tr_status check_finite(const struct import *import, const struct tr_safetensors_entry *entry,
+static tr_status check_finite(const struct tr_matching *import, const struct tr_safetensors_entry *entry,
                               const float *values)
 {
     int64_t count = (int64_t)(entry->bytes / sizeof *values);
     for (int64_t i = 0; i < count; i++)
         if (!isfinite(values[i]))
             return tr_fail(TR_ENONFINITE, "\"%s\": tensor \"%.200s\" holds %g at element %" PRId64,
-                           import->settings->file, entry->tensor.name, (double)values[i], i);
+                           import->name, entry->tensor.name, (double)values[i], i);
     return TR_OK;
 }
 
@@ -245,7 +35,8 @@ static void exchange(int64_t rows, int64_t columns, const float *values, float *
 }
 
 /* The numbers of a tensor in the order of the layout: in `values`, or in `other`. NULL after a failure. */
-static const float *read_tensor(struct import *import, int i, float *values, float *other, tr_status *status)
+static const float *read_tensor(struct tr_matching *import, int i, float *values, float *other,
+                                tr_status *status)
 {
     const struct tr_safetensors_entry *entry = import->entry[i];
     const bool matrix = entry->tensor.rank == 2;
@@ -258,7 +49,7 @@ static const float *read_tensor(struct import *import, int i, float *values, flo
 }
 
 /* Fills an arena with the numbers of the file. */
-static tr_status read_values(struct import *import, float *arena)
+static tr_status read_values(struct tr_matching *import, float *arena)
 {
     int64_t most = 0;
     for (int i = 0; i < import->model->parameter_count; i++)
@@ -276,9 +67,9 @@ static tr_status read_values(struct import *import, float *arena)
     return status;
 }
 
-static tr_status load(struct import *import, tr_trainer *trainer)
+static tr_status load(struct tr_matching *import, tr_trainer *trainer)
 {
-    TR_TRY(match(import));
+    TR_TRY(tr_matching_find(import));
     float *arena = tr_alloc_zero((size_t)import->model->arena_floats + 1, sizeof *arena);
     if (!arena) return TR_ENOMEM;
     tr_status status = TR_OK;
@@ -290,12 +81,24 @@ static tr_status load(struct import *import, tr_trainer *trainer)
     return status;
 }
 
-/* Whether the directory may have what an earlier run left there. */
 static tr_status check_settings(const struct tr_import_settings *settings)
 {
+    if (!settings->file == !settings->bytes)
+        return tr_fail(TR_EINVAL, "%s; an import needs a safetensors file, by its path or in memory",
+                       settings->file ? "`file` and `bytes` are given"
+                                      : "neither `file` nor `bytes` is given");
+    if (!settings->model == !settings->model_text)
+        return tr_fail(TR_EINVAL, "%s; an import needs a model file, by its path or as text",
+                       settings->model ? "`model` and `model_text` are given"
+                                       : "neither `model` nor `model_text` is given");
+    return TR_OK;
+}
+
+/* Whether the directory may have what an earlier run left there. */
+static tr_status check_directory(const struct tr_import_settings *settings)
+{
     int64_t step;
-    if (!settings->file || !settings->model || !settings->out)
-        return tr_fail(TR_EINVAL, "an import needs a file, a model file and a directory for the checkpoint");
+    if (!settings->out) return tr_fail(TR_EINVAL, "an import needs a directory for the checkpoint");
     TR_TRY(tr_checkpoint_latest(settings->out, &step));
     if (step < 0) return TR_OK;
     if (settings->overwrite) return TR_OK;
@@ -323,31 +126,61 @@ static tr_status save(const struct tr_import_settings *settings, tr_trainer *tra
     return tr_trainer_save(trainer, path);
 }
 
-tr_status tr_import(const struct tr_import_settings *given, char **path)
+/* A trainer of the network with the numbers of the file, which has written nothing. */
+static tr_status take(const struct tr_import_settings *settings, tr_trainer **out)
 {
-    static const struct tr_import_settings defaults = TR_IMPORT_SETTINGS_INIT;
-    struct tr_import_settings full, *settings = &full;
-    struct import import = {.settings = settings};
+    struct tr_matching import = {.settings = settings, .name = settings->file ? settings->file : "(memory)"};
     struct tr_train_settings train = TR_TRAIN_SETTINGS_INIT;
-    tr_trainer *trainer = NULL;
-    tr_status status;
-    if (path) *path = NULL;
-    TR_TRY(tr_sized_take(given, &defaults, sizeof defaults, "TR_IMPORT_SETTINGS_INIT", settings));
-    TR_TRY(check_settings(settings));
     train.model = settings->model;
     train.set = settings->set;
     train.set_count = settings->set_count;
-    TR_TRY(tr_safetensors_open(settings->file, &import.file));
-    TR_TRY_GOTO(tr_trainer_create(&train, &trainer), out);
-    import.model = trainer_job(trainer)->model;
-    TR_TRY_GOTO(load(&import, trainer), out);
-    status = save(settings, trainer, path);
-out:
+    train.model_text = settings->model_text;
+    train.model_length = settings->model_length;
+    train.model_name = settings->model_name;
+    train.directory = settings->directory;
+    train.data = settings->data;
+    train.data_count = settings->data_count;
+    *out = NULL;
+    TR_TRY(settings->file ? tr_safetensors_open(settings->file, &import.file)
+                          : tr_safetensors_open_memory(import.name, settings->bytes, settings->bytes_size,
+                                                       &import.file));
+    tr_status status = tr_trainer_create(&train, out);
+    if (status == TR_OK) import.model = trainer_job(*out)->model;
+    if (status == TR_OK) status = load(&import, *out);
+    tr_matching_release(&import);
+    if (status != TR_OK) tr_trainer_destroy(out);
+    return status;
+}
+
+static tr_status settings_take(const struct tr_import_settings *given, struct tr_import_settings *out)
+{
+    static const struct tr_import_settings defaults = TR_IMPORT_SETTINGS_INIT;
+    TR_TRY(tr_sized_take(given, &defaults, sizeof defaults, "TR_IMPORT_SETTINGS_INIT", out));
+    return check_settings(out);
+}
+
+tr_status tr_import(const struct tr_import_settings *given, char **path)
+{
+    struct tr_import_settings settings;
+    tr_trainer *trainer;
+    if (path) *path = NULL;
+    TR_TRY(settings_take(given, &settings));
+    TR_TRY(check_directory(&settings));
+    TR_TRY(take(&settings, &trainer));
+    tr_status status = save(&settings, trainer, path);
     tr_trainer_destroy(&trainer);
-    tr_free(import.entry);
-    tr_free(import.transposed);
-    tr_text_release(&import.others);
-    tr_layout_list_free(&import.list);
-    tr_safetensors_close(&import.file);
+    return status;
+}
+
+tr_status tr_import_state(const struct tr_import_settings *given, void **bytes, size_t *size)
+{
+    struct tr_import_settings settings;
+    tr_trainer *trainer;
+    *bytes = NULL;
+    *size = 0;
+    TR_TRY(settings_take(given, &settings));
+    TR_TRY(take(&settings, &trainer));
+    tr_status status = tr_trainer_save_state(trainer, bytes, size);
+    tr_trainer_destroy(&trainer);
     return status;
 }

@@ -73,7 +73,7 @@ struct tr_trace {
     struct tr_traced_value *value;
     int64_t address_count;
     float *address; /* [address_count] addresses, ascending with the values */
-    int output;   /* the value of the network's output */
+    int output;     /* the value of the network's output */
 };
 
 /* `intake` is how examples enter (tr_job_intake()), or NULL: as the first layers take them. All borrowed for

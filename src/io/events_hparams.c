@@ -5,7 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "io/parts.h"
+#include "io/region.h"
 #include "io/proto/hparams.pb-c.h"
 
 #define PLUGIN "hparams"
@@ -16,10 +16,10 @@ static tr_status add_data(tr_events *events, const char *tag, Tensorboard__HPara
 }
 
 /* Pointers to `count` elements of an array, as repeated fields want them. */
-#define POINT_TO(parts, type, pointers, elements, count)                                                     \
-    type *elements = tr_parts_take(parts, (size_t)(count) + 1, sizeof *elements);                            \
-    type **pointers = tr_parts_take(parts, (size_t)(count) + 1, sizeof *pointers);                           \
-    if ((parts)->failed) return TR_ENOMEM;                                                                   \
+#define POINT_TO(region, type, pointers, elements, count)                                                    \
+    type *elements = tr_region_take(region, (size_t)(count) + 1, sizeof *elements);                          \
+    type **pointers = tr_region_take(region, (size_t)(count) + 1, sizeof *pointers);                         \
+    if ((region)->failed) return TR_ENOMEM;                                                                  \
     for (int point_ = 0; point_ < (count); point_++) (pointers)[point_] = &(elements)[point_]
 
 static void fill_value(Tensorboard__HParamValue *value, const struct tr_hparam *hparam)
@@ -41,13 +41,13 @@ static void fill_value(Tensorboard__HParamValue *value, const struct tr_hparam *
     }
 }
 
-static tr_status add_start(tr_events *events, struct tr_parts *parts, const struct tr_hparam *hparams,
+static tr_status add_start(tr_events *events, struct tr_region *region, const struct tr_hparam *hparams,
                            int count)
 {
     Tensorboard__HParamsPluginData data = TENSORBOARD__HPARAMS_PLUGIN_DATA__INIT;
     Tensorboard__SessionStartInfo start = TENSORBOARD__SESSION_START_INFO__INIT;
-    POINT_TO(parts, Tensorboard__SessionStartInfo__HParamsEntry, entries, entry, count);
-    POINT_TO(parts, Tensorboard__HParamValue, values, value, count);
+    POINT_TO(region, Tensorboard__SessionStartInfo__HParamsEntry, entries, entry, count);
+    POINT_TO(region, Tensorboard__HParamValue, values, value, count);
     for (int i = 0; i < count; i++) {
         fill_value(&value[i], &hparams[i]);
         tensorboard__session_start_info__hparams_entry__init(&entry[i]);
@@ -64,9 +64,9 @@ static tr_status add_start(tr_events *events, struct tr_parts *parts, const stru
 
 tr_status tr_events_session_begin(tr_events *events, const struct tr_hparam *hparams, int count)
 {
-    struct tr_parts parts = {0};
-    tr_status status = add_start(events, &parts, hparams, count);
-    tr_parts_release(&parts);
+    struct tr_region region = {0};
+    tr_status status = add_start(events, &region, hparams, count);
+    tr_region_release(&region);
     return status;
 }
 

@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "io/parts.h"
+#include "io/region.h"
 #include "io/proto/graph.pb-c.h"
 
 #include <assert.h>
@@ -11,7 +11,7 @@
 /* A graph under way. All its parts lie together; after a failure nodes are NULL and nothing more is added.
  */
 struct graph {
-    struct tr_parts parts;
+    struct tr_region region;
     const struct tr_model *model;
     Tensorboard__NodeDef **node;
     size_t count, room;
@@ -25,12 +25,12 @@ struct graph {
 
 static Tensorboard__NodeDef *add_node(struct graph *graph, const char *op, size_t inputs, size_t attributes)
 {
-    struct tr_parts *parts = &graph->parts;
-    Tensorboard__NodeDef *node = tr_parts_take(parts, 1, sizeof *node);
-    char **input = tr_parts_take(parts, inputs + 1, sizeof *input);
-    Tensorboard__NodeDef__AttrEntry **attr = tr_parts_take(parts, attributes + 1, sizeof *attr);
-    char *kind = tr_parts_format(parts, "%s", op);
-    if (parts->failed) return NULL;
+    struct tr_region *region = &graph->region;
+    Tensorboard__NodeDef *node = tr_region_take(region, 1, sizeof *node);
+    char **input = tr_region_take(region, inputs + 1, sizeof *input);
+    Tensorboard__NodeDef__AttrEntry **attr = tr_region_take(region, attributes + 1, sizeof *attr);
+    char *kind = tr_region_format(region, "%s", op);
+    if (region->failed) return NULL;
     assert(graph->count < graph->room);
     tensorboard__node_def__init(node);
     node->op = kind;
@@ -48,11 +48,11 @@ static void add_input(Tensorboard__NodeDef *node, char *name)
 /* Adds an attribute without a value yet; NULL on failure. */
 static Tensorboard__AttrValue *add_attribute(struct graph *graph, Tensorboard__NodeDef *node, const char *key)
 {
-    struct tr_parts *parts = &graph->parts;
-    Tensorboard__NodeDef__AttrEntry *entry = tr_parts_take(parts, 1, sizeof *entry);
-    Tensorboard__AttrValue *value = tr_parts_take(parts, 1, sizeof *value);
-    char *name = tr_parts_format(parts, "%s", key);
-    if (parts->failed) return NULL;
+    struct tr_region *region = &graph->region;
+    Tensorboard__NodeDef__AttrEntry *entry = tr_region_take(region, 1, sizeof *entry);
+    Tensorboard__AttrValue *value = tr_region_take(region, 1, sizeof *value);
+    char *name = tr_region_format(region, "%s", key);
+    if (region->failed) return NULL;
     tensorboard__node_def__attr_entry__init(entry);
     tensorboard__attr_value__init(value);
     entry->key = name;
@@ -76,11 +76,11 @@ static void add_dimension(Tensorboard__TensorShape *shape, Tensorboard__TensorSh
 /* What an edge carries: `examples` puts their number in front, and that of the tokens of a sequence. */
 static Tensorboard__TensorShape *make_shape(struct graph *graph, const struct tr_shape *from, bool examples)
 {
-    struct tr_parts *parts = &graph->parts;
-    Tensorboard__TensorShape *shape = tr_parts_take(parts, 1, sizeof *shape);
-    Tensorboard__TensorShape__Dim *room = tr_parts_take(parts, SHAPE_DIMENSIONS, sizeof *room),
-                                  **pointers = tr_parts_take(parts, SHAPE_DIMENSIONS, sizeof *pointers);
-    if (parts->failed) return NULL;
+    struct tr_region *region = &graph->region;
+    Tensorboard__TensorShape *shape = tr_region_take(region, 1, sizeof *shape);
+    Tensorboard__TensorShape__Dim *room = tr_region_take(region, SHAPE_DIMENSIONS, sizeof *room),
+                                  **pointers = tr_region_take(region, SHAPE_DIMENSIONS, sizeof *pointers);
+    if (region->failed) return NULL;
     tensorboard__tensor_shape__init(shape);
     shape->dim = pointers;
     if (examples) add_dimension(shape, room, -1);
@@ -93,13 +93,13 @@ static Tensorboard__TensorShape *make_shape(struct graph *graph, const struct tr
 static void set_output(struct graph *graph, Tensorboard__NodeDef *node, Tensorboard__DataType type,
                        const struct tr_shape *from, bool examples)
 {
-    struct tr_parts *parts = &graph->parts;
+    struct tr_region *region = &graph->region;
     Tensorboard__AttrValue *dtype = add_attribute(graph, node, "dtype");
     Tensorboard__AttrValue *shapes = add_attribute(graph, node, "_output_shapes");
-    Tensorboard__AttrValue__ListValue *list = tr_parts_take(parts, 1, sizeof *list);
-    Tensorboard__TensorShape **item = tr_parts_take(parts, 1, sizeof *item),
+    Tensorboard__AttrValue__ListValue *list = tr_region_take(region, 1, sizeof *list);
+    Tensorboard__TensorShape **item = tr_region_take(region, 1, sizeof *item),
                              *shape = make_shape(graph, from, examples);
-    if (parts->failed) return;
+    if (region->failed) return;
     dtype->value_case = TENSORBOARD__ATTR_VALUE__VALUE_TYPE;
     dtype->type = type;
     tensorboard__attr_value__list_value__init(list);
@@ -123,9 +123,9 @@ static tr_status add_option(struct graph *graph, Tensorboard__NodeDef *node, con
     tr_status status = tr_options_get(class->options, i, layer->options, &value);
     if (status != TR_OK || value.kind == TR_VALUE_NONE) return status;
     Tensorboard__AttrValue *attribute = add_attribute(graph, node, class->options[i].key);
-    char *text = value.text ? tr_parts_format(&graph->parts, "%s", value.text) : NULL;
+    char *text = value.text ? tr_region_format(&graph->region, "%s", value.text) : NULL;
     tr_free(value.text);
-    if (graph->parts.failed) return TR_ENOMEM;
+    if (graph->region.failed) return TR_ENOMEM;
     switch (value.kind) {
     case TR_VALUE_BOOL:
         attribute->value_case = TENSORBOARD__ATTR_VALUE__VALUE_B;
@@ -153,7 +153,7 @@ static tr_status add_option(struct graph *graph, Tensorboard__NodeDef *node, con
 static char *parameter_name(struct graph *graph, const struct tr_layer *layer,
                             const struct tr_parameter *parameter)
 {
-    return tr_parts_format(&graph->parts, "%s/%s", layer->name, parameter->name + strlen(layer->name) + 1);
+    return tr_region_format(&graph->region, "%s/%s", layer->name, parameter->name + strlen(layer->name) + 1);
 }
 
 static tr_status add_parameters(struct graph *graph, const struct tr_layer *layer)
@@ -165,7 +165,7 @@ static tr_status add_parameters(struct graph *graph, const struct tr_layer *laye
         node->name = parameter_name(graph, layer, parameter);
         set_output(graph, node, TENSORBOARD__DATA_TYPE__DT_FLOAT, &parameter->shape, false);
     }
-    return graph->parts.failed ? TR_ENOMEM : TR_OK;
+    return graph->region.failed ? TR_ENOMEM : TR_OK;
 }
 
 /* The activation that a layer applies to its own output, as a text to be freed; NULL where it does not. */
@@ -200,13 +200,13 @@ static tr_status add_operation(struct graph *graph, int i)
     Tensorboard__NodeDef *node =
         add_node(graph, class->name, inputs, OWN_ATTRIBUTES + (size_t) class->option_count);
     if (!node) return TR_ENOMEM;
-    node->name = graph->output[i] = tr_parts_format(&graph->parts, "%s/%s", layer->name, class->name);
+    node->name = graph->output[i] = tr_region_format(&graph->region, "%s/%s", layer->name, class->name);
     for (int k = 0; k < layer->input_count; k++) add_input(node, source_of(graph, layer->input[k]));
     for (int k = 0; k < layer->parameter_count; k++)
         add_input(node, parameter_name(graph, layer, &graph->model->parameters[layer->parameter[k]]));
     for (int32_t k = 0; k < class->option_count; k++) TR_TRY(add_option(graph, node, layer, k));
     set_output(graph, node, TENSORBOARD__DATA_TYPE__DT_FLOAT, &layer->out, true);
-    return graph->parts.failed ? TR_ENOMEM : TR_OK;
+    return graph->region.failed ? TR_ENOMEM : TR_OK;
 }
 
 static tr_status add_activation(struct graph *graph, int i)
@@ -216,13 +216,13 @@ static tr_status add_activation(struct graph *graph, int i)
     TR_TRY(activation_of(layer, &activation));
     if (!activation) return TR_OK;
     Tensorboard__NodeDef *node = add_node(graph, activation, 1, OWN_ATTRIBUTES);
-    char *name = tr_parts_format(&graph->parts, "%s/%s", layer->name, activation);
+    char *name = tr_region_format(&graph->region, "%s/%s", layer->name, activation);
     tr_free(activation);
     if (!node || !name) return TR_ENOMEM;
     add_input(node, graph->output[i]);
     node->name = graph->output[i] = name;
     set_output(graph, node, TENSORBOARD__DATA_TYPE__DT_FLOAT, &layer->out, true);
-    return graph->parts.failed ? TR_ENOMEM : TR_OK;
+    return graph->region.failed ? TR_ENOMEM : TR_OK;
 }
 
 /* ---- what surrounds them ---- */
@@ -232,9 +232,9 @@ static tr_status add_placeholder(struct graph *graph, const char *name, Tensorbo
 {
     Tensorboard__NodeDef *node = add_node(graph, "Placeholder", 0, OWN_ATTRIBUTES);
     if (!node) return TR_ENOMEM;
-    node->name = tr_parts_format(&graph->parts, "%s", name);
+    node->name = tr_region_format(&graph->region, "%s", name);
     set_output(graph, node, type, shape, true);
-    return graph->parts.failed ? TR_ENOMEM : TR_OK;
+    return graph->region.failed ? TR_ENOMEM : TR_OK;
 }
 
 static tr_status add_loss(struct graph *graph)
@@ -248,11 +248,11 @@ static tr_status add_loss(struct graph *graph)
                            classes ? &one : &model->output));
     Tensorboard__NodeDef *node = add_node(graph, kind, 2, OWN_ATTRIBUTES);
     if (!node) return TR_ENOMEM;
-    node->name = tr_parts_format(&graph->parts, "loss/%s", kind);
+    node->name = tr_region_format(&graph->region, "loss/%s", kind);
     add_input(node, source_of(graph, model->layer_count - 1));
     add_input(node, graph->node[graph->count - 2]->name);
     set_output(graph, node, TENSORBOARD__DATA_TYPE__DT_FLOAT, &one, false);
-    return graph->parts.failed ? TR_ENOMEM : TR_OK;
+    return graph->region.failed ? TR_ENOMEM : TR_OK;
 }
 
 static tr_status add_all(struct graph *graph)
@@ -260,9 +260,9 @@ static tr_status add_all(struct graph *graph)
     const struct tr_model *model = graph->model;
     /* Input, truth and loss; two nodes a layer at most, beside its parameters. */
     graph->room = 3 + 2 * (size_t)model->layer_count + (size_t)model->parameter_count;
-    graph->node = tr_parts_take(&graph->parts, graph->room, sizeof *graph->node);
-    graph->output = tr_parts_take(&graph->parts, (size_t)model->layer_count + 1, sizeof *graph->output);
-    if (graph->parts.failed) return TR_ENOMEM;
+    graph->node = tr_region_take(&graph->region, graph->room, sizeof *graph->node);
+    graph->output = tr_region_take(&graph->region, (size_t)model->layer_count + 1, sizeof *graph->output);
+    if (graph->region.failed) return TR_ENOMEM;
     TR_TRY(add_placeholder(graph, "input",
                            model->vocabulary > 0 ? TENSORBOARD__DATA_TYPE__DT_INT32
                                                  : TENSORBOARD__DATA_TYPE__DT_FLOAT,
@@ -293,6 +293,6 @@ tr_status tr_graph_pack(const struct tr_model *model, uint8_t **bytes, size_t *s
         else
             status = TR_ENOMEM;
     }
-    tr_parts_release(&graph.parts);
+    tr_region_release(&graph.region);
     return status;
 }

@@ -1,6 +1,7 @@
 #include "io/npy.h"
 
 #include "base/fail.h"
+#include "base/text/ascii.h"
 #include "base/text/text.h"
 
 #include <inttypes.h>
@@ -70,7 +71,7 @@ static tr_status take_size(struct header *header, int64_t *size)
 {
     const char *begin = header->at;
     *size = 0;
-    for (; header->at < header->end && *header->at >= '0' && *header->at <= '9'; header->at++)
+    for (; header->at < header->end && tr_is_digit(*header->at); header->at++)
         if (__builtin_mul_overflow(*size, 10, size) || __builtin_add_overflow(*size, *header->at - '0', size))
             return bad(header, "a size is too large");
     if (header->at == begin) return bad(header, "there is no size");

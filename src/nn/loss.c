@@ -19,10 +19,10 @@ const struct tr_option tr_loss_options[] = {
      .offset = offsetof(struct tr_loss, kind),
      .fallback = "softmax_cross_entropy",
      .registry = &tr_loss_classes,
-     .help = "what the output is compared with"},
+     .help = "the measure of the error"},
     {"label_smoothing", TR_OPTION_FLOAT, offsetof(struct tr_loss, label_smoothing), "0", 0, 1, NULL,
-     "share of the target that is spread over all classes in training. The loss of a step contains it, "
-     "that of an evaluation is the plain cross-entropy",
+     "fraction of the target that is spread over all classes in training; evaluations use the plain "
+     "cross-entropy",
      TR_OPTION_BELOW_MOST},
     {.key = "class_weights",
      .type = TR_OPTION_FLOAT_LIST,
@@ -32,10 +32,9 @@ const struct tr_option tr_loss_options[] = {
      .most = 1e6,
      .flags = TR_OPTION_QUIET,
      .only = 1u << TR_LOSS_softmax_cross_entropy | 1u << TR_LOSS_binary_cross_entropy,
-     .help =
-         "what an example counts in training: a number for each class, or, by `binary_cross_entropy`, for "
-         "the yes of each output (one number: for that of all). The mean of a batch is over its examples, "
-         "not over their weights. Evaluations are without"},
+     .help = "weight of an example in training: a number for each class, or, with `binary_cross_entropy`, "
+             "for the yes of each output (one number: for all). The mean of a batch is over its examples, "
+             "not their weights. Evaluations use no weights"},
     {.key = "delta",
      .type = TR_OPTION_FLOAT,
      .offset = offsetof(struct tr_loss, delta),
@@ -44,7 +43,7 @@ const struct tr_option tr_loss_options[] = {
      .most = INFINITY,
      .flags = TR_OPTION_QUIET | TR_OPTION_ABOVE_LEAST,
      .only = 1u << TR_LOSS_huber,
-     .help = "distance from which on the error counts in proportion to it"},
+     .help = "distance beyond which the error is linear"},
 };
 const int32_t tr_loss_option_count = TR_OPTION_COUNT(tr_loss_options);
 

@@ -5,7 +5,7 @@
  * tr_model_build(), so that any number of threads may use it.
  *
  * Invariants: layer i takes its inputs from layers below i or from the network's input (-1). Parameter
- * offsets ascend, are multiples of 16 floats, and gaps hold zeros.
+ * offsets ascend, are multiples of TR_MODEL_GRAIN floats, and gaps hold zeros.
  */
 #ifndef TR_NN_MODEL_H
 #define TR_NN_MODEL_H
@@ -15,7 +15,8 @@
 #include "nn/layer.h"
 #include "nn/loss.h"
 
-#define TR_MODEL_PARTS 4 /* inputs with names */
+#define TR_MODEL_PARTS 4  /* inputs with names */
+#define TR_MODEL_GRAIN 16 /* floats: a cache line, so that no two parameters share one */
 
 struct tr_model {
     struct tr_shape input;

@@ -4,100 +4,14 @@
 #include "base/fail.h"
 #include "base/text/text.h"
 #include "nn/layers/table.h"
+#include "nn/options.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #define LAYER_LIMIT 4096
 /* An input with a name is a slice of the whole, and of an image one that is reshaped. */
 #define PART_LAYERS (2 * TR_MODEL_PARTS)
-
-/* What every layer has. */
-struct common {
-    char *name;
-    struct tr_string_list from;
-    bool frozen;
-    float rate_factor, decay_factor;
-};
-
-#define AT(field) offsetof(struct common, field)
-const struct tr_option tr_layer_common_options[] = {
-    {.key = "name",
-     .type = TR_OPTION_STRING,
-     .offset = AT(name),
-     .fallback = "",
-     .help = "name of the layer, by default the kind and a number (`conv1`)"},
-    {.key = "from",
-     .type = TR_OPTION_STRING_LIST,
-     .offset = AT(from),
-     .fallback = "",
-     .help =
-         "names of the layers whose outputs it takes, by default the layer before; `input` is the network's "
-         "input"},
-    {.key = "frozen",
-     .type = TR_OPTION_BOOL,
-     .offset = AT(frozen),
-     .fallback = "false",
-     .help = "keep the layer's parameters as they are; running statistics of a `batch_norm` go on following "
-             "the data"},
-    {.key = "rate_factor",
-     .type = TR_OPTION_FLOAT,
-     .offset = AT(rate_factor),
-     .fallback = "1",
-     .least = 0,
-     .most = INFINITY,
-     .help = "factor on the learning rate of the layer's parameters"},
-    {.key = "decay_factor",
-     .type = TR_OPTION_FLOAT,
-     .offset = AT(decay_factor),
-     .fallback = "1",
-     .least = 0,
-     .most = INFINITY,
-     .help = "factor on `l2` and `weight_decay` of the layer's parameters"},
-};
-#undef AT
-const int32_t tr_layer_common_option_count = TR_OPTION_COUNT(tr_layer_common_options);
-
-/* They are kept behind the class's own struct. */
-static size_t common_offset(const struct tr_layer_class *class)
-{
-    size_t align = _Alignof(struct common);
-    return (class->options_size + align - 1) / align * align;
-}
-
-static const struct common *common_of(const struct tr_layer *layer)
-{
-    return (const struct common *)((const char *)layer->options + common_offset(layer->class));
-}
-
-static int32_t full_count(const struct tr_layer_class *class)
-{
-    return class->option_count + tr_layer_common_option_count;
-}
-
-/* The class's option table with those of all at the end. Returned, free with tr_free(). */
-static struct tr_option *full_table(const struct tr_layer_class *class)
-{
-    struct tr_option *table = tr_alloc((size_t)full_count(class), sizeof *table);
-    if (!table) return NULL;
-    if (class->option_count) memcpy(table, class->options, (size_t) class->option_count * sizeof *table);
-    for (int32_t i = 0; i < tr_layer_common_option_count; i++) {
-        struct tr_option *option = &table[class->option_count + i];
-        *option = tr_layer_common_options[i];
-        option->offset += common_offset(class);
-    }
-    return table;
-}
-
-void tr_layer_release_options(struct tr_layer *layer)
-{
-    if (!layer->options) return;
-    tr_options_release(layer->class->options, layer->class->option_count, layer->options);
-    tr_options_release(tr_layer_common_options, tr_layer_common_option_count,
-                       (char *)layer->options + common_offset(layer->class));
-    tr_free(layer->options);
-}
 
 static int find_layer(const struct tr_model *model, int before, const char *name)
 {
@@ -109,7 +23,7 @@ static int find_layer(const struct tr_model *model, int before, const char *name
 static tr_status name_layer(struct tr_model *model, struct tr_layer *layer, const tr_config *item)
 {
     int number = (int)(layer - model->layers);
-    const char *given = common_of(layer)->name;
+    const char *given = tr_layer_common(layer)->name;
     if (given) {
         if (strlen(given) >= TR_NAME_SIZE || given[strcspn(given, "./ \t\n\"")])
             return tr_config_fail(
@@ -130,7 +44,7 @@ static tr_status name_layer(struct tr_model *model, struct tr_layer *layer, cons
 
 static void pace_layer(struct tr_layer *layer, const tr_config *node)
 {
-    const struct common *common = common_of(layer);
+    const struct tr_layer_common *common = tr_layer_common(layer);
     layer->pace = (struct tr_pace){common->frozen, common->rate_factor, common->decay_factor};
     static const char *const keys[] = {"frozen", "rate_factor", "decay_factor"};
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
@@ -172,7 +86,7 @@ static tr_status add_inputs(struct tr_model *model, struct tr_layer *layer,
 static tr_status connect(struct tr_model *model, struct tr_layer *layer, const tr_config *item)
 {
     const struct tr_layer_class *class = layer->class;
-    const struct tr_string_list *from = &common_of(layer)->from;
+    const struct tr_string_list *from = &tr_layer_common(layer)->from;
     if (class->inputs < 1 || class->inputs > TR_LAYER_INPUTS)
         return tr_config_fail(TR_EINVAL, item, "layers take 1 to %d inputs, \"%s\" wants %d; see nn/layer.h",
                               TR_LAYER_INPUTS, class->name, class->inputs);
@@ -204,25 +118,6 @@ static tr_status connect(struct tr_model *model, struct tr_layer *layer, const t
     for (int k = 0; k < layer->input_count; k++)
         layer->in[k] = layer->input[k] < 0 ? model->input : model->layers[layer->input[k]].out;
     return TR_OK;
-}
-
-/* The model counts the layer as soon as tr_model_destroy() has to release it. */
-static tr_status read_options(struct tr_model *model, struct tr_layer *layer, const tr_config *node)
-{
-    layer->options = tr_alloc_zero(1, common_offset(layer->class) + sizeof(struct common));
-    struct tr_option *table = full_table(layer->class);
-    if (!layer->options || !table) {
-        tr_free(layer->options);
-        tr_free(table);
-        return TR_ENOMEM;
-    }
-    model->layer_count++;
-    int32_t count = full_count(layer->class);
-    tr_status status = tr_options_defaults(table, count, layer->options);
-    if (status == TR_OK) status = tr_options_read(table, count, node, layer->class->name, layer->options);
-    tr_free(table);
-    /* Options that are not there have no place of their own. */
-    return status == TR_OK || node ? status : tr_fail_in(status, "%s", layer->where);
 }
 
 tr_status tr_layers_begin(struct tr_model *model, const tr_config *root, const tr_config **items)
@@ -258,7 +153,8 @@ tr_status tr_layer_read(struct tr_model *model, const struct tr_registry *layers
     layer->class = tr_layer_class_of(entry);
     layer->tie.lender = -1;
     tr_config_location(item, layer->where, sizeof layer->where);
-    TR_TRY(read_options(model, layer, node));
+    model->layer_count++; /* tr_model_destroy() has to release it */
+    TR_TRY(tr_layer_read_options(layer, node));
     TR_TRY(name_layer(model, layer, item));
     pace_layer(layer, node);
     return connect(model, layer, item);

@@ -16,7 +16,5 @@ tr_status tr_layer_read_part(struct tr_model *model, const char *text, struct tr
    file, line and key. */
 tr_status tr_layer_read(struct tr_model *model, const struct tr_registry *layers, const tr_config *item,
                         struct tr_layer **out);
-/* Frees the options. Needs no memory: it runs when there may be none. */
-void tr_layer_release_options(struct tr_layer *layer);
 
 #endif

@@ -50,9 +50,8 @@ static const struct tr_entry kinds[] = {
     [TR_INIT_ONES] = {.name = "ones", .help = "1 everywhere"},
     [TR_INIT_NORMAL] = {.name = "normal", .help = "normal distribution", OPTIONS(normal_options)},
     [TR_INIT_TRUNCATED_NORMAL] = {.name = "truncated_normal",
-                                  .help =
-                                      "normal distribution restricted to two deviations around the mean; the "
-                                      "deviation is that before the cut",
+                                  .help = "normal distribution restricted to two deviations around the mean; "
+                                          "`deviation` is that before the restriction",
                                   OPTIONS(normal_options)},
     [TR_INIT_UNIFORM] = {.name = "uniform",
                          .help = "uniform between low and high; `uniform: 0.1` means [-0.1, 0.1]",

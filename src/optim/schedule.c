@@ -16,15 +16,14 @@ static const struct tr_choice kinds[] = {
     {"cosine", TR_SCHEDULE_COSINE, "falls to `final` along half a cosine"},
     {"one_cycle", TR_SCHEDULE_ONE_CYCLE, "rises from `start` to the full rate, then falls to `final`"},
     {"plateau", TR_SCHEDULE_PLATEAU,
-     "multiplies by `factor` when `patience` evaluations and one more have brought no better loss"},
+     "multiplies by `factor` after more than `patience` evaluations without a better loss"},
     {0}};
 
 static const struct tr_choice forms[] = {
-    {"smooth", TR_ONE_CYCLE_SMOOTH, "the peak is at step rise * steps, the end behind the last step"},
+    {"smooth", TR_ONE_CYCLE_SMOOTH, "the peak is at step rise * steps, the end after the last step"},
     {"pytorch", TR_ONE_CYCLE_PYTORCH,
-     "as PyTorch's OneCycleLR: one step earlier each, so that the last step has the final rate, and `final` "
-     "is "
-     "1e-4 of `start` unless given"},
+     "as PyTorch's OneCycleLR: one step earlier each, so the last step has the final rate; default of "
+     "`final`: 1e-4 of `start`"},
     {0}};
 
 #define FIELD(name) offsetof(struct tr_schedule, name)
@@ -36,7 +35,7 @@ const struct tr_option tr_schedule_options[] = {
      .offset = FIELD(kind),
      .fallback = "constant",
      .choices = kinds,
-     .help = "how the factor on the learning rate goes"},
+     .help = "the factor on the learning rate"},
     {.key = "decay",
      .type = TR_OPTION_DOUBLE,
      .offset = FIELD(decay),
@@ -51,20 +50,20 @@ const struct tr_option tr_schedule_options[] = {
      .least = 1,
      .most = INFINITY,
      .only = BIT(EXPONENTIAL),
-     .help = "steps after which the rate has been multiplied by `decay` once"},
+     .help = "steps in which the rate is multiplied by `decay` once"},
     {.key = "staircase",
      .type = TR_OPTION_BOOL,
      .offset = FIELD(staircase),
      .fallback = "false",
      .only = BIT(EXPONENTIAL),
-     .help = "decay at every `every`-th step only, not smoothly"},
+     .help = "decay every `every` steps at once, not smoothly"},
     {.key = "milestones",
      .type = TR_OPTION_INT_LIST,
      .offset = FIELD(milestones),
      .least = 1,
      .most = INFINITY,
      .only = BIT(STEP),
-     .help = "steps, ascending, from which on `factor` acts once more"},
+     .help = "ascending steps; at each the rate is multiplied by `factor`"},
     {.key = "factor",
      .type = TR_OPTION_DOUBLE,
      .offset = FIELD(factor),
@@ -89,7 +88,7 @@ const struct tr_option tr_schedule_options[] = {
      .least = 0,
      .most = INFINITY,
      .only = BIT(COSINE) | BIT(ONE_CYCLE) | BIT(PLATEAU),
-     .help = "factor at the end; of `plateau` the least"},
+     .help = "factor at the end; for `plateau` the minimum"},
     {.key = "start",
      .type = TR_OPTION_DOUBLE,
      .offset = FIELD(start),
@@ -106,7 +105,7 @@ const struct tr_option tr_schedule_options[] = {
      .most = 1,
      .flags = TR_OPTION_ABOVE_LEAST | TR_OPTION_BELOW_MOST,
      .only = BIT(ONE_CYCLE),
-     .help = "share of `steps` in which the rate rises"},
+     .help = "fraction of `steps` in which the rate rises"},
     {.key = "form",
      .type = TR_OPTION_CHOICE,
      .offset = FIELD(form),
@@ -114,7 +113,7 @@ const struct tr_option tr_schedule_options[] = {
      .choices = forms,
      .only = BIT(ONE_CYCLE),
      .flags = TR_OPTION_QUIET,
-     .help = "where exactly the peak and the end are"},
+     .help = "position of the peak and the end"},
     {.key = "patience",
      .type = TR_OPTION_INT64,
      .offset = FIELD(patience),
@@ -123,7 +122,7 @@ const struct tr_option tr_schedule_options[] = {
      .most = TR_OPTION_WHOLE,
      .only = BIT(PLATEAU),
      .flags = TR_OPTION_QUIET,
-     .help = "evaluations without a better loss that are waited through before the rate falls"},
+     .help = "evaluations without a better loss before the rate falls"},
     {.key = "threshold",
      .type = TR_OPTION_DOUBLE,
      .offset = FIELD(threshold),
@@ -132,7 +131,7 @@ const struct tr_option tr_schedule_options[] = {
      .most = 1,
      .only = BIT(PLATEAU),
      .flags = TR_OPTION_QUIET | TR_OPTION_BELOW_MOST,
-     .help = "a loss is better where it is less than the best by this share"},
+     .help = "a loss is better if it is below the best by this fraction"},
     {.key = "warmup",
      .type = TR_OPTION_INT64,
      .offset = FIELD(warmup),
@@ -140,8 +139,7 @@ const struct tr_option tr_schedule_options[] = {
      .least = 0,
      .most = INFINITY,
      .only = BIT(CONSTANT) | BIT(EXPONENTIAL) | BIT(STEP) | BIT(COSINE) | BIT(PLATEAU),
-     .help =
-         "steps in which the rate rises linearly, on top of the rest; the last of them has the full rate"},
+     .help = "steps of a linear rise, multiplied with the rest; the last of them has the full rate"},
 };
 const int32_t tr_schedule_option_count = TR_OPTION_COUNT(tr_schedule_options);
 

@@ -38,7 +38,7 @@ struct tr_cluster {
 /* A description for people and files: "hosts: 16", "link: 10", ... */
 struct tr_cluster_options {
     int32_t hosts, ranks_per_host, threads, processors;
-    double link, latency, overhead, copying;                  /* Gb/s, microseconds, microseconds, GB/s */
+    double link, latency, overhead, copying; /* Gb/s, microseconds, microseconds, GB/s */
     double local_rate, local_latency, local_overhead, local_waking, memory; /* GB/s, ... ; 0: as measured */
 };
 extern const struct tr_option tr_cluster_option_table[];

@@ -9,7 +9,7 @@
 
 /* Of sizes that were seen less often, those become one that are no more than so many times the least. */
 #define SAMPLES_ENOUGH 16
-#define NEAR         1.25
+#define NEAR           1.25
 
 #define SAMPLES 255 /* of a key: means over steps; later ones take the place of earlier ones */
 

@@ -330,6 +330,7 @@ tr_status tr_plan_picture(const struct tr_plan *plan, const char *title, char **
                  plan->cluster.remote.rate * 8e-9,
                  plan->grows ? "share of as many single processes" : "examples per second");
     add_inside(figure.bytes ? figure.bytes : "", &svg);
+    if (figure.failed) svg.failed = true;
     tr_text_add(&svg, "</g>\n");
     add_legend(&curves, &svg);
     tr_text_add(&svg, "</svg>\n");

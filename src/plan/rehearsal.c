@@ -7,9 +7,8 @@
 
 #include <string.h>
 
-#define HOLLOW_LEAST                                                                                         \
-    ((size_t)4096) /* bytes of messages that are numbers, where they are not marked as words */
-#define BUSY 0.8   /* share of the time from which on a link holds all back */
+#define HOLLOW_LEAST ((size_t)4096) /* bytes of numbers whose contents are left out */
+#define BUSY         0.8            /* share of the time from which on a link holds all back */
 
 const char *const tr_bottleneck_names[] = {[TR_BOTTLENECK_COMPUTING] = "computing",
                                            [TR_BOTTLENECK_LINK] = "a host's link",
@@ -219,6 +218,7 @@ static void sum_up(const struct stage *stage, struct tr_rehearsed *out)
     out->mean.waiting /= workers;
     double all = out->sum.compute + out->sum.other + out->sum.waiting;
     out->waiting = all > 0 ? out->sum.waiting / all : 0;
+    out->unmarked = tr_sim_unmarked(stage->sim);
     out->link = tr_sim_busiest(stage->sim) / (root->after.time > 0 ? root->after.time : 1);
     out->bottleneck = find_bottleneck(out);
 }

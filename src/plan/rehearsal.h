@@ -45,6 +45,7 @@ struct tr_rehearsed {
     double waiting;                     /* share of all ranks' time */
     double link;                        /* share of the time that the busiest link was busy */
     enum tr_bottleneck bottleneck;
+    int64_t unmarked; /* large messages that are not marked as numbers, whose contents were moved therefore */
 };
 
 /* All borrowed for the call. TR_EINVAL where so many ranks make no sense; errors of ranks are told with their

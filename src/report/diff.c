@@ -1,5 +1,5 @@
-/* Where two runs part: their digests (train/observe/digests.h) are compared step by step, in the order in which a
- * step computes: outputs by microbatch and layer, the gradient, the parameters.
+/* Where two runs part: their digests (train/observe/digests.h) are compared step by step, in the order in
+ * which a step computes: outputs by microbatch and layer, the gradient, the parameters.
  */
 #include "trireme/report.h"
 

@@ -4,6 +4,8 @@
 #include "base/fail.h"
 #include "base/files/file.h"
 
+#include "strategy/updates/file.h"
+
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -208,6 +210,24 @@ static void fill_blanks(struct tr_run *run)
     run->speed = run->point[run->points - 1].speed;
 }
 
+/* The log of updates, where there is one that can be read, knows of all sessions of an asynchronous run; the
+   journal of those that ended well. */
+static void read_updates(struct tr_run *run)
+{
+    struct tr_update_log log = {0};
+    struct tr_update_figures figures;
+    char *path = tr_path_join(run->path, TR_UPDATE_FILE);
+    tr_status status = path ? tr_update_file_read(path, &log, NULL) : TR_ENOMEM;
+    tr_free(path);
+    if (status != TR_OK) return;
+    tr_update_log_count(&log, &figures);
+    tr_update_log_release(&log);
+    run->asynchronous = true;
+    run->dropped = figures.dropped;
+    run->staleness_count = TR_UPDATE_BINS;
+    memcpy(run->staleness, figures.staleness, sizeof run->staleness);
+}
+
 tr_status tr_run_read(const char *directory, struct tr_run **out)
 {
     *out = NULL;
@@ -224,6 +244,7 @@ tr_status tr_run_read(const char *directory, struct tr_run **out)
     if (status == TR_OK) status = take_lines(run, path);
     tr_free(path);
     if (status == TR_OK) {
+        read_updates(run);
         fill_blanks(run);
         *out = run;
     } else {

@@ -1,11 +1,13 @@
 /* Reading what a run has recorded: the file `journal.jsonl` of its directory (report/lines.h).
  *
- * A run that was taken up again goes on in the same file, and what it did again counts once.
+ * A run that was taken up again goes on in the same file, and what it did again counts once. Of an
+ * asynchronous one the log of its updates says how stale its gradients were (strategy/updates).
  */
 #ifndef TR_REPORT_RUN_H
 #define TR_REPORT_RUN_H
 
 #include "report/lines.h"
+#include "strategy/updates/log.h"
 #include "train/observe/journal.h"
 
 #include <stdbool.h>
@@ -29,7 +31,7 @@ struct tr_run_rank {
     double wait, compute;           /* seconds */
 };
 
-#define TR_RUN_BINS 64
+#define TR_RUN_BINS TR_UPDATE_BINS
 
 /* Texts are borrowed from the run; "" where the run did not say. */
 struct tr_run {

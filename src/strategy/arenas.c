@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/text/ascii.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -12,11 +13,6 @@
 #define TAG 0 /* of pieces on their way to the root: classes with arenas send no other messages meanwhile */
 
 /* ---- names ---- */
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
 
 /* What follows behind `name` in `text`, where # stands for a number; NULL: `text` begins otherwise. */
 static const char *behind(const char *text, const char *name)
@@ -26,8 +22,8 @@ static const char *behind(const char *text, const char *name)
             if (*text++ != *name) return NULL;
             continue;
         }
-        if (!is_digit(*text)) return NULL;
-        while (is_digit(*text)) text++;
+        if (!tr_is_digit(*text)) return NULL;
+        while (tr_is_digit(*text)) text++;
     }
     return text;
 }
@@ -58,11 +54,8 @@ static tr_status add(tr_strategy *strategy, const char *name, struct tr_strategy
     if (!rest || *rest || strlen(name) >= TR_STRATEGY_ARENA_NAME)
         return tr_fail(TR_EINVAL, "the strategy %s has an arena \"%s\", which its class does not name",
                        strategy->class->name, name);
-    size_t count = (size_t)strategy->arena_count + 1;
-    struct tr_strategy_arena *arenas = tr_realloc(strategy->arenas, count, sizeof *arenas);
-    if (!arenas) return TR_ENOMEM;
-    strategy->arenas = arenas;
-    *out = &arenas[strategy->arena_count++];
+    if (!tr_grow(&strategy->arenas, strategy->arena_count, sizeof *strategy->arenas)) return TR_ENOMEM;
+    *out = &strategy->arenas[strategy->arena_count++];
     **out = (struct tr_strategy_arena){.like = TR_ARENAS};
     snprintf((*out)->name, sizeof(*out)->name, "%s", name);
     return TR_OK;
@@ -141,7 +134,7 @@ static tr_status bring_own(tr_strategy *strategy, const struct tr_strategy_arena
     TR_TRY(tr_device_to_host(strategy->holder, to, arena->values + begin, bytes));
     TR_TRY(tr_device_wait(strategy->holder));
     if (strategy->rank == 0) return TR_OK;
-    tr_status status = tr_comm_send(strategy->comm, 0, TAG, to, bytes, arena->name, &ticket);
+    tr_status status = tr_comm_send_numbers(strategy->comm, 0, TAG, to, bytes, arena->name, &ticket);
     return tr_strategy_wait(strategy, status, ticket);
 }
 

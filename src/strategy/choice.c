@@ -50,6 +50,19 @@ tr_status tr_strategy_choice_settle(struct tr_strategy_choice *choice, const str
     return TR_OK;
 }
 
+tr_status tr_strategy_choose_for(const struct tr_job *job, bool replays, int ranks,
+                                 struct tr_strategy_choice *out)
+{
+    if (replays) {
+        *out = (struct tr_strategy_choice){.class = &tr_strategy_replay, .traits = {.asynchronous = true}};
+        return TR_OK;
+    }
+    TR_TRY(tr_strategy_choose(job->file.strategy, out));
+    tr_status status = tr_strategy_choice_settle(out, job, ranks);
+    if (status != TR_OK) tr_strategy_choice_release(out);
+    return status;
+}
+
 tr_status tr_strategy_check(const struct tr_job *job, int ranks)
 {
     struct tr_strategy_choice choice;

@@ -22,5 +22,8 @@ tr_status tr_strategy_choice_check(const struct tr_strategy_choice *choice, cons
                                    int ranks);
 /* The same, and from then on the choice is of the class that does the work on so many ranks. TR_EINVAL. */
 tr_status tr_strategy_choice_settle(struct tr_strategy_choice *choice, const struct tr_job *job, int ranks);
+/* The job's choice, settled; or a replay, whatever the job says. Errors as above. */
+tr_status tr_strategy_choose_for(const struct tr_job *job, bool replays, int ranks,
+                                 struct tr_strategy_choice *out);
 
 #endif

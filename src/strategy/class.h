@@ -19,15 +19,16 @@
 #include "base/options/registry.h"
 #include "strategy/shares.h"
 #include "strategy/strategy.h"
+#include "strategy/updates/log.h"
 
 /* Changes with the meaning of what follows. */
 #define TR_STRATEGY_CLASS_VERSION 5
 
 /* What options decide, before there is a strategy. */
 struct tr_strategy_traits {
-    bool asynchronous; /* ranks do not wait for each other: `work` in the place of steps */
-    int servers;       /* ranks beside the workers: the last ones, which compute no gradients */
-    int64_t every;     /* steps of a round, after which all ranks meet; 0: 1 */
+    bool asynchronous;      /* ranks do not wait for each other: `work` in the place of steps */
+    int servers;            /* ranks beside the workers: the last ones, which compute no gradients */
+    int64_t every;          /* steps of a round, after which all ranks meet; 0: 1 */
     int64_t exchange_every; /* steps between exchanges of some within a round; 0: there are none */
 };
 
@@ -70,6 +71,8 @@ struct tr_strategy_asynchronous {
     tr_status (*end)(tr_strategy *strategy, struct tr_strategy_statistics *out);
     /* On the root: tr_strategy_evaluate(). NULL: the root evaluates by itself. */
     tr_status (*evaluate)(tr_strategy *strategy, const struct tr_shared_evaluation *evaluation);
+    /* tr_strategy_is_over(). NULL: when all steps are done. */
+    bool (*is_over)(const tr_strategy *strategy);
 };
 
 /* Of state that outlives the rank that keeps it, where settings.outlives asks for that. */
@@ -186,9 +189,10 @@ struct tr_strategy {
     struct tr_strategy_settings settings;
     struct tr_evaluation_hooks hooks;
     struct tr_strategy_observer observer[TR_OBSERVERS], all_observers; /* the second: what all of them see */
-    struct tr_rank_statistics done;                       /* compute_seconds, contributions */
-    int64_t ahead;                                        /* see tr_strategy_take_ahead() */
-    float *piece;                                         /* [TR_STRATEGY_PIECE], see tr_strategy_collect() */
+    struct tr_rank_statistics done;                                    /* compute_seconds, contributions */
+    int64_t ahead;                                                     /* see tr_strategy_take_ahead() */
+    struct tr_update_log log; /* of an asynchronous one, on the root: see tr_strategy_updates() */
+    float *piece;             /* [TR_STRATEGY_PIECE], see tr_strategy_collect() */
     /* The driver's: */
     struct tr_report *reports; /* of all replicas of all ranks, on the root; else those of this rank's */
     struct tr_digest *digest;  /* of all, on all ranks */
@@ -220,6 +224,8 @@ static inline const struct tr_strategy_class *tr_strategy_class_at(int index)
 
 extern const struct tr_strategy_class tr_strategy_all_reduce, tr_strategy_easgd, tr_strategy_gossip,
     tr_strategy_local_sgd, tr_strategy_parameter_server, tr_strategy_pipeline;
+/* A replay (struct tr_strategy_settings, `log`), which no model file chooses. */
+extern const struct tr_strategy_class tr_strategy_replay;
 /* Adds a class, in static storage, to those that can be chosen, before the first job is opened; for tests
    and experiments. TR_EINVAL when the name is taken, the version another, or the table full. */
 tr_status tr_strategy_register(const struct tr_strategy_class *class);
@@ -265,8 +271,8 @@ struct tr_verdict tr_judge(const struct tr_job *job, bool finite, double norm);
 
 /* For `create`, on all ranks in the same order; the class names it. Adds an arena with zeros, of which rank r
    has the floats [shard[r], shard[r + 1]) right; `shard`, of the size + 1 ranks, and *out are borrowed for
-   the life of the strategy. Its values are there, from a checkpoint or as zeros, when the class's `connect` is
-   called. Local. TR_ENOMEM. */
+   the life of the strategy. Its values are there, from a checkpoint or as zeros, when the class's `connect`
+   is called. Local. TR_ENOMEM. */
 tr_status tr_strategy_make_arena(tr_strategy *strategy, const char *name, const int64_t *shard, float **out);
 /* The same with memory that there is already, of `rank` alone; NULL on others. It begins as a copy of an
    arena of the state. */

@@ -13,7 +13,8 @@ static tr_status gather(tr_strategy *strategy, unsigned arenas)
     for (int i = 0; i < TR_ARENAS; i++)
         if (tr_variables_arena(tr_strategy_variables(strategy), (enum tr_arena)i)) kept |= 1U << i;
     /* Alone, all is together, unless the state is no replica's. */
-    if ((!strategy->comm && !strategy->state) || !division || !(arenas & kept)) return TR_OK;
+    bool alone = !strategy->comm && !strategy->state && !strategy->traits.asynchronous;
+    if (alone || !division || !(arenas & kept)) return TR_OK;
     return division->gather(strategy, arenas & (kept | TR_GATHER_DRAINED));
 }
 
@@ -50,6 +51,7 @@ tr_status tr_strategy_gather_parameters(tr_strategy *strategy)
 
 tr_status tr_strategy_gather_averages(tr_strategy *strategy)
 {
+    if (strategy->traits.asynchronous) return TR_OK; /* they came with the rest */
     return gather(strategy, 1U << TR_ARENA_EMA);
 }
 
@@ -79,7 +81,7 @@ static tr_status copy_piece(tr_strategy *strategy, enum tr_arena arena, int64_t 
 }
 
 tr_status tr_strategy_collect(tr_strategy *strategy, int arena, int64_t begin, int64_t end,
-                            const float **values)
+                              const float **values)
 {
     *values = strategy->piece;
     if (arena >= TR_ARENAS) return tr_strategy_bring_arena(strategy, arena - TR_ARENAS, begin, end);

@@ -64,3 +64,19 @@ tr_status tr_strategy_use_progress_thread(tr_strategy *strategy, const tr_window
     if (!strategy->comm || (window && tr_comm_hosts(strategy->comm) == 1)) return TR_OK;
     return tr_comm_use_progress_thread(strategy->comm, true);
 }
+
+bool tr_strategy_shares_evaluations(const tr_strategy *strategy)
+{
+    return strategy->class->asynchronous && strategy->class->asynchronous->evaluate;
+}
+
+struct tr_update_log *tr_strategy_updates(tr_strategy *strategy)
+{
+    return strategy->traits.asynchronous && strategy->rank == 0 ? &strategy->log : NULL;
+}
+
+bool tr_strategy_is_over(const tr_strategy *strategy)
+{
+    const struct tr_strategy_asynchronous *class = strategy->class->asynchronous;
+    return class && class->is_over && class->is_over(strategy);
+}

@@ -49,9 +49,8 @@ tr_status tr_strategy_create(tr_device *device, const struct tr_job *job, tr_com
     tr_strategy *strategy;
     *out = NULL;
     int size = comm ? tr_comm_size(comm) : 1;
-    TR_TRY(tr_strategy_choose(job->file.strategy, &choice));
-    tr_status status = tr_strategy_choice_settle(&choice, job, size);
-    if (status == TR_OK) status = make(&choice, &strategy);
+    TR_TRY(tr_strategy_choose_for(job, settings->log != NULL, size, &choice));
+    tr_status status = make(&choice, &strategy);
     if (status != TR_OK) {
         tr_strategy_choice_release(&choice);
         return status;
@@ -112,6 +111,7 @@ void tr_strategy_destroy(tr_strategy **handle)
     if (strategy->replicas != &strategy->single) tr_free(strategy->replicas);
     tr_free(strategy->replica_bound);
     tr_free(strategy->piece);
+    tr_update_log_release(&strategy->log);
     tr_shares_destroy(strategy);
     struct tr_strategy_choice choice = {.class = strategy->class, .options = strategy->options};
     tr_strategy_choice_release(&choice);
@@ -309,7 +309,9 @@ static tr_status put(tr_strategy *strategy, tr_variables *variables, enum tr_are
                      int64_t end, const float *values)
 {
     float *to = tr_variables_arena(variables, arena);
-    if (!to) return TR_OK;
+    bool fills =
+        arena == TR_ARENA_PARAMETERS ? tr_variables_fills(variables) : tr_variables_fills_state(variables);
+    if (!to || !fills || !tr_variables_keep(variables, arena, begin, end)) return TR_OK;
     return tr_device_to_device(strategy->holder, to + begin, values, (size_t)(end - begin) * sizeof *to);
 }
 

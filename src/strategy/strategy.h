@@ -17,6 +17,7 @@
 #include "job/step/gradient.h"
 #include "job/job.h"
 #include "job/step/variables.h"
+#include "strategy/updates/log.h"
 
 #include <stdatomic.h>
 
@@ -70,9 +71,12 @@ typedef struct tr_strategy tr_strategy;
 
 /* Stragglers on demand, to study what they do; they change no bits of synchronous strategies. */
 struct tr_strategy_settings {
-    tr_device *holder;   /* that holds the variables and updates them, borrowed for the life of the strategy;
-                            NULL: the one that computes */
-    double slow;         /* this rank computes so many times slower; <= 1: not */
+    tr_device *holder; /* that holds the variables and updates them, borrowed for the life of the strategy;
+                          NULL: the one that computes */
+    double slow;       /* this rank computes so many times slower; <= 1: not */
+    const struct tr_update_log
+        *log;            /* of an asynchronous run, checked: the strategy goes through it again, whatever the
+                            job says; borrowed for the life of the strategy. NULL: the job's strategy */
     uint64_t delay_seed; /* random delays of all ranks follow from it, about half a step each; 0: none */
     bool outlives; /* what the ranks have in memory is to outlive the death of some, see tr_strategy_inherit()
                     */
@@ -111,6 +115,16 @@ struct tr_strategy_outline {
 };
 /* TR_EINVAL, with the reason, where that many make no sense. */
 tr_status tr_strategy_outline(const struct tr_job *job, int workers, struct tr_strategy_outline *out);
+/* An asynchronous run that is only thought of: delays of workers that follow from a seed. */
+struct tr_strategy_simulation {
+    int workers;        /* 1 to TR_STRATEGY_RANKS - 1 */
+    const double *slow; /* [workers] so many times slower, at least 1 */
+    uint64_t seed;
+};
+/* The log that the job's strategy would write then, in `log`, which is empty before; release it. The same on every
+   machine. TR_EINVAL where the strategy is not asynchronous, or cannot be of so many workers. */
+tr_status tr_strategy_simulate(const struct tr_job *job, const struct tr_strategy_simulation *wanted,
+                               struct tr_update_log *log);
 /* What ranks keep of parameters, moments and gradients. */
 enum tr_strategy_keeping {
     TR_KEEP_ALL,  /* each rank that computes has all, the ranks of a host one copy of the parameters */
@@ -189,6 +203,8 @@ void tr_strategy_set_evaluation_hooks(tr_strategy *strategy, const struct tr_eva
    another does. The root alone, in a run, of an asynchronous strategy. TR_EUNSUPPORTED where the class
    cannot: then the root evaluates all by itself. */
 tr_status tr_strategy_evaluate(tr_strategy *strategy, const struct tr_shared_evaluation *evaluation);
+/* Whether the class can. Local. */
+bool tr_strategy_shares_evaluations(const tr_strategy *strategy);
 /* What ranks other than the root do in a run of an asynchronous strategy: work until the root ends the run.
    `*stop` is looked at now and then and hands `request` to the root once set. TR_OK at the end of the run.
  */
@@ -198,6 +214,8 @@ tr_status tr_strategy_run_worker(tr_strategy *strategy, const atomic_int *stop, 
    wherever in the next one the ranks were, also those who died. Between the creation of this strategy and its
    beginning; may be done again. Collective. TR_EPEER where what is needed died, too. */
 tr_status tr_strategy_inherit(tr_strategy *strategy, tr_strategy *from, int64_t step);
+/* Whether no more steps come, though the job has more: the log of a replay has ended. Local. */
+bool tr_strategy_is_over(const tr_strategy *strategy);
 /* The run is over; the root of an asynchronous strategy releases the others. */
 tr_status tr_strategy_end(tr_strategy *strategy);
 /* Sets what an observer sees of coming steps; all zeros: nothing. Local. Strategies with several passes or
@@ -244,9 +262,10 @@ bool tr_strategy_saves_pieces(const tr_strategy *strategy);
    is number i of the class's own. Ranks that keep none of them return at once. */
 #define TR_STRATEGY_PIECE ((int64_t)1 << 20)
 tr_status tr_strategy_collect(tr_strategy *strategy, int arena, int64_t begin, int64_t end,
-                            const float **values);
+                              const float **values);
 /* Puts the same values into the floats [begin, end) of an arena of the state, if there is one, and of all
-   replicas of this rank. Alone, between steps. */
+   replicas of this rank, as far as it keeps some of them and no other rank fills the memory. Between steps;
+   all ranks put the same, meet, and connect again. */
 tr_status tr_strategy_put(tr_strategy *strategy, enum tr_arena arena, int64_t begin, int64_t end,
                           const float *values);
 /* SHA-256 of the present parameters, see tr_model_hash(), for all ranks, in a settled state; the root's
@@ -255,6 +274,9 @@ tr_status tr_strategy_hash(tr_strategy *strategy, char hex[TR_SHA256_TEXT]);
 /* The steps by which an asynchronous run had gone on when it settled or its state was gathered, beyond those
  * that steps told of so far; they will not count them again. Then 0, and always 0 if synchronous. Local. */
 int64_t tr_strategy_take_ahead(tr_strategy *strategy);
+/* On the root of an asynchronous run: sessions and records that came since the log was last emptied, by the
+   caller, who keeps them. NULL elsewhere. Local. */
+struct tr_update_log *tr_strategy_updates(tr_strategy *strategy);
 /* The root's bytes come to all ranks; nothing happens if asynchronous. */
 tr_status tr_strategy_broadcast(tr_strategy *strategy, void *data, size_t bytes);
 /* Names the first tensor of a step that is not finite, see tr_gradient_locate_nonfinite(); "gradient" where

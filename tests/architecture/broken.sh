@@ -44,17 +44,22 @@ sound() {
 make cli/train/main.c '#include "nn/model.h"'
 sound
 
-# expect WHAT PATH LINE: the check $check finds the mistake.
-expect() {
-  make "$2" "$3"
+# finds WHAT MISTAKE: the check $check finds the mistake in the tree as it stands.
+finds() {
   if said=$(sh "$checks/$check.sh" "$tree" 2>&1); then
     echo "not found: $1"
     exit 1
   fi
   case $said in
     *"$1"*) ;;
-    *) echo "\"$3\" in $2 gave: $said"; exit 1 ;;
+    *) echo "$2 gave: $said"; exit 1 ;;
   esac
+}
+
+# expect WHAT PATH LINE: the check $check finds the mistake.
+expect() {
+  make "$2" "$3"
+  finds "$1" "\"$3\" in $2"
 }
 check=includes
 expect 'includes point down' src/base/fail.c '#include "nn/model.h"'
@@ -71,6 +76,9 @@ expect 'and nothing there does' src/nn/README.md '- May include: `tensor`.'
 expect 'which is not there' src/base/README.md '- Read in this order: `gone.h`.'
 expect 'has no README.md' src/base/numbers/tree.c '#include "base/fail.h"'
 expect 'does not name its room' src/base/numbers/tree.c '#include "base/fail.h"'
+make src/base/tree.h '#include <stdint.h>'
+for number in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24; do : >"$tree/src/base/$number.h"; done
+finds 'at most 25' 'a folder of 26 files'
 expect 'cli lies above' src/nn/model.c '#include "cli/train/main.h"'
 expect 'no layer' src/nn/model.c '#include "gpu/cuda.h"'
 expect 'the path from src/' src/nn/model.c '#include "model.h"'
@@ -80,6 +88,8 @@ expect 'C standard' include/trireme/train.h '#include <pthread.h>'
 expect 'is no layer' src/gpu/cuda.c '#include "base/fail.h"'
 check=circles
 expect 'src/base/fail.h' src/base/fail.h '#include "nn/model.h"'
+expect 'units that include' src/base/fail.c '#include "nn/model.h"'
+expect 'src/nn/model' src/base/fail.c '#include "nn/model.h"'
 check=names
 expect 'the tag "tr_location"' src/base/fail.c 'struct tr_location {'
 expect 'the tag "tr_location"' cli/train/main.c 'enum tr_location {'

@@ -6,6 +6,7 @@
 #   - Every folder with sources has a README.md, whose line "May include:" names the layers, and the folders of its own layer,
 #     that its files include: no more and no fewer. "Used by: `src/x` alone" keeps a folder to its layer, and "Private: `x.h`" a
 #     header, also from tests and benchmarks.
+#   - A folder has at most 25 files beside that.
 #   - Public headers and examples include public headers and those of the C standard, nothing else.
 #   - Each foreign library is known to one place.
 set -eu
@@ -32,6 +33,8 @@ find src cli -name '*.[chk]' -o -name '*.inc' -o -name '*.c.in' -o -name '*.prot
   sed -n '/^- Read in this order:/p; /^- Rooms:/p; /^- Private:/p' "$folder/README.md" | grep -o '`[^`]*`' | tr -d '`' | while read -r name; do
     [ -e "$folder/$name" ] || echo "$folder/README.md names $name, which is not there"
   done
+  count=$(find "$folder" -maxdepth 1 -type f ! -name README.md ! -name CMakeLists.txt | wc -l)
+  [ "$count" -le 25 ] || echo "$folder has $count files, and a folder at most 25; make rooms of it"
   for room in "$folder"/*/; do
     [ ! -d "$room" ] || grep -q "^- Rooms:.*\`$(basename "$room")/\`" "$folder/README.md" || echo "$folder/README.md does not name its room $(basename "$room")/"
   done

@@ -25,9 +25,15 @@ trireme_test(base sort)
 trireme_test(base tree)
 trireme_test(base table)
 
-# Modules: a program that loads one, copied to places, and a module that is there for that.
+# Modules: a program and a library that load one, copied to places, a program that loads that library, and a module that is
+# there for that.
 add_executable(base_module_user base/files/module_user.c)
 target_link_libraries(base_module_user PRIVATE trireme_static)
+add_library(base_module_library SHARED base/files/module_user.c)
+target_link_libraries(base_module_library PRIVATE trireme_static)
+target_compile_definitions(base_module_library PRIVATE TEST_MODULE_IN_LIBRARY)
+add_executable(base_module_caller base/files/module_caller.c)
+target_link_libraries(base_module_caller PRIVATE trireme_flags ${CMAKE_DL_LIBS})
 add_library(base_module_sample MODULE base/files/module_sample.c)
 target_link_libraries(base_module_sample PRIVATE trireme_flags)
 set_target_properties(base_module_sample PROPERTIES PREFIX "" OUTPUT_NAME trireme-sample SUFFIX .so
@@ -35,6 +41,8 @@ set_target_properties(base_module_sample PROPERTIES PREFIX "" OUTPUT_NAME trirem
 file(RELATIVE_PATH modules ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR}/trireme)
 trireme_test(base module)
 target_compile_definitions(test_base_module PRIVATE TEST_MODULE_USER="$<TARGET_FILE:base_module_user>"
+                           TEST_MODULE_LIBRARY="$<TARGET_FILE:base_module_library>"
+                           TEST_MODULE_CALLER="$<TARGET_FILE:base_module_caller>"
                            TEST_MODULE_SAMPLE="$<TARGET_FILE:base_module_sample>" TEST_MODULE_BELOW="${modules}"
                            TEST_MODULE_DIR="${CMAKE_INSTALL_FULL_LIBDIR}/trireme")
-add_dependencies(test_base_module base_module_user base_module_sample)
+add_dependencies(test_base_module base_module_user base_module_library base_module_caller base_module_sample)

@@ -41,7 +41,8 @@ void session_resize(struct session *session, int columns);
 int session_end(struct session *session);
 void session_release(struct session *session);
 
-/* The directory of the data cache that programs are given, unless the setup says otherwise. Static storage. */
+/* The directory of the data cache that programs are given, unless the setup says otherwise. Static storage.
+ */
 const char *session_cache(void);
 
 /* All at once with pipes: run(&session, "train", "m.yaml", NULL). The session is to be released. */

@@ -13,3 +13,4 @@ foreach(name YAML ZLIB CRYPTO ISAL PNG JPEG PROTOBUF_C CURL CMOCKA JANSSON)
   add_library(PkgConfig::${name} INTERFACE IMPORTED)
   target_link_libraries(PkgConfig::${name} INTERFACE trireme_stand_ins)
 endforeach()
+set(TRIREME_PACKAGES PkgConfig::YAML) # which is all of them

@@ -1,4 +1,5 @@
-/* The functions of base/numbers/mathf.h on whole ranges of float32: what vectors and devices are compared with. */
+/* The functions of base/numbers/mathf.h on whole ranges of float32: what vectors and devices are compared
+ * with. */
 #ifndef TESTS_DEVICE_FUNCTIONS_H
 #define TESTS_DEVICE_FUNCTIONS_H
 

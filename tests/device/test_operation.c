@@ -200,6 +200,13 @@ static void test_costs(void **state)
         tr_operation_cost(tr_operation_of(TR_OPERATION_dense_forward), &dense, true);
     assert_int_equal(cost.operations, 2 * 5 * 3 * 7);
     assert_int_equal(cost.bytes, 4 * (5 * 3 + 3 * 7 + 7 + 5 * 7));
+    /* Of gradients there is one for each node. */
+    static const int64_t row[] = {0, 2, 4, 5};
+    static const int32_t bound[] = {0, 1, 2, 3};
+    const struct tr_op_dense_backward_weights gradient = {
+        .in = 3, .out = 7, .x = x, .dy = x, .dw = x, .db = x, .cut = {3, row, 3, bound, 64}};
+    cost = tr_operation_cost(tr_operation_of(TR_OPERATION_dense_backward_weights), &gradient, true);
+    assert_int_equal(cost.bytes, 4 * (5 * 3 + 5 * 7 + 3 * (3 * 7 + 7)));
     const struct tr_op_dense_gelu_forward gelu = {.dense = dense, .derivative = x};
     cost = tr_operation_cost(tr_operation_of(TR_OPERATION_dense_gelu_forward), &gelu, true);
     assert_int_equal(cost.operations, 2 * 5 * 3 * 7 + 2 * 5 * 7);

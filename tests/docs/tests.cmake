@@ -17,9 +17,17 @@ foreach(page ${pages})
   endif()
 endforeach()
 
+# Links lead somewhere; prose is plain.
+foreach(name links prose)
+  add_test(NAME docs.${name} COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/docs/${name}.sh ${PROJECT_SOURCE_DIR})
+  set_tests_properties(docs.${name} PROPERTIES LABELS docs TIMEOUT 300)
+endforeach()
+
 # Every function, structure and member of the public headers has words.
 find_package(Python3 COMPONENTS Interpreter QUIET)
 if(Python3_FOUND)
   add_test(NAME docs.reference COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/reference.py --check)
-  set_tests_properties(docs.reference PROPERTIES LABELS docs TIMEOUT 120)
+  add_test(NAME docs.reference_faults COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/docs/test_reference.py
+                                              ${PROJECT_SOURCE_DIR})
+  set_tests_properties(docs.reference docs.reference_faults PROPERTIES LABELS docs TIMEOUT 120)
 endif()

@@ -467,6 +467,61 @@ static void a_prefix_and_a_directory_in_use(void **state)
     scratch_remove(out);
 }
 
+static void expect_invalid(const struct tr_import_settings *settings, const char *part)
+{
+    void *bytes = &bytes;
+    size_t size = 1;
+    assert_int_equal(tr_import_state(settings, &bytes, &size), TR_EINVAL);
+    if (!strstr(tr_error_message(), part)) fail_msg("expected \"%s\", got \"%s\"", part, tr_error_message());
+    assert_null(bytes);
+    assert_int_equal(size, 0);
+}
+
+/* File, model and checkpoint, none of which has a path. */
+static void an_import_in_memory(void **state)
+{
+    (void)state;
+    char expected[TR_SHA256_TEXT];
+    struct tr_import_settings settings = TR_IMPORT_SETTINGS_INIT;
+    struct tr_predict_settings predict = TR_PREDICT_SETTINGS_INIT;
+    struct tr_predict_info info = TR_PREDICT_INFO_INIT;
+    struct tr_file_content content, model;
+    tr_predictor *predictor;
+    void *bytes = NULL;
+    size_t size = 0;
+    must_train(tr_file_read(tiny_file, 1 << 20, &content));
+    must_train(tr_file_read(tiny_model, 1 << 20, &model));
+    hash_of(tiny_run, expected);
+    expect_invalid(&settings, "neither `file` nor `bytes` is given");
+    settings.bytes = content.data;
+    settings.bytes_size = content.size;
+    expect_invalid(&settings, "neither `model` nor `model_text` is given");
+    settings.model_text = (const char *)model.data;
+    settings.model_length = model.size;
+    settings.directory = scratch;
+    must_train(tr_import_state(&settings, &bytes, &size));
+    predict.state = (struct tr_run_state){.bytes = bytes, .size = size};
+    must_train(tr_predictor_create(&predict, &predictor));
+    must_train(tr_predictor_info(predictor, &info));
+    assert_string_equal(info.hash, expected);
+    assert_int_equal(info.step, 0);
+    tr_predictor_destroy(&predictor);
+    tr_state_free(bytes);
+
+    settings.file = tiny_file;
+    expect_invalid(&settings, "`file` and `bytes` are given");
+    settings.file = NULL;
+    settings.model = tiny_model;
+    expect_invalid(&settings, "`model` and `model_text` are given");
+    settings.model = NULL;
+    assert_int_equal(tr_import(&settings, NULL), TR_EINVAL); /* without a directory */
+    settings.bytes_size = content.size - 1;
+    assert_int_equal(tr_import_state(&settings, &bytes, &size), TR_EFORMAT);
+    assert_non_null(strstr(tr_error_message(), "(memory)"));
+    tr_file_content_free(&content);
+    tr_file_content_free(&model);
+}
+
 /* Fills `values` [count] with a parameter of the checkpoints of a directory. */
 static void stored(const char *run, const char *name, float *values, int count)
 {
@@ -632,6 +687,7 @@ int main(void)
         cmocka_unit_test(what_does_not_fit_is_told),
         cmocka_unit_test(names_can_be_told),
         cmocka_unit_test(files_of_others_can_be_told),
+        cmocka_unit_test(an_import_in_memory),
         cmocka_unit_test(a_prefix_and_a_directory_in_use),
         cmocka_unit_test(a_part_comes_in),
         cmocka_unit_test(calls_are_checked),

@@ -138,6 +138,8 @@ static void torch_layers_of_tokens(void **state)
     expect_tensor(&packed, "bidirectional1.weight_hh_l0_reverse", "F32[3,1]", 2, (const float[]){9000, 9001});
     expect_tensor(&packed, "bidirectional1.bias_hh_l0_reverse", "F32[3]", 2, (const float[]){11000, 11001});
     expect_tensor(&packed, "gru1.weight_ih_l0", "F32[6,2]", 2, (const float[]){12000, 12006});
+    expect_tensor(&packed, "gru1.weight_hh_l0", "F32[6,2]", 2, (const float[]){13000, 13006});
+    expect_tensor(&packed, "gru1.bias_ih_l0", "F32[6]", 2, (const float[]){14000, 14001});
     expect_tensor(&packed, "gru1.bias_hh_l0", "F32[6]", 2, (const float[]){15000, 15001});
     tr_layout_packed_free(&packed);
     tr_free(arena);

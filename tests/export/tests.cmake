@@ -6,3 +6,4 @@ trireme_test(export c_texts TIMEOUT 600 SOURCES export/program.c support/trainin
 trireme_test(export onnx SOURCES support/networks.c)
 trireme_test(export scaling TIMEOUT 900 SOURCES export/program.c support/training.c)
 trireme_test(export joined SOURCES export/program.c support/training.c)
+trireme_test(export torch SOURCES support/networks.c support/training.c)

@@ -90,6 +90,7 @@ void fuzz_read_source(const tr_source *source);
     X(notes)                                                                                                 \
     X(npy)                                                                                                   \
     X(options)                                                                                               \
+    X(receipt)                                                                                               \
     X(safetensors)                                                                                           \
     X(set)                                                                                                   \
     X(state)                                                                                                 \
@@ -99,6 +100,7 @@ void fuzz_read_source(const tr_source *source);
     X(tfrecord)                                                                                              \
     X(trace)                                                                                                 \
     X(unpacked)                                                                                              \
+    X(updates)                                                                                              \
     X(values)                                                                                                \
     X(vectors)                                                                                               \
     X(vocabulary)

@@ -6,7 +6,10 @@
 #include "checkpoint/manifest.h"
 #include "io/npy.h"
 #include "io/safetensors.h"
+#include "receipt/receipt.h"
 #include "report/sections/timeline.h"
+#include "strategy/updates/file.h"
+#include "strategy/updates/text.h"
 #include "trireme/report.h"
 
 #include "cli/sweep/sweep.h"
@@ -59,6 +62,35 @@ void fuzz_safetensors(const uint8_t *data, size_t size)
         tr_safetensors_metadata(file, "format");
     }
     tr_safetensors_close(&file);
+    FUZZ_DEMAND(tr_alloc_live() == live);
+}
+
+/* ---- receipts ---- */
+
+/* What is read ascends, keeps within its limits, and is written and read as the same. */
+void fuzz_receipt(const uint8_t *data, size_t size)
+{
+    struct fuzz_input input = {data, size};
+    struct tr_receipt receipt;
+    int64_t live = tr_alloc_live();
+    char *text = fuzz_string(input), *written, *again;
+    if (tr_receipt_read("fuzz", text, input.size, &receipt) == TR_OK) {
+        FUZZ_DEMAND(receipt.count >= 1 && receipt.steps >= 1 && receipt.numerics >= 1);
+        for (int64_t i = 0; i < receipt.count; i++) {
+            FUZZ_DEMAND(receipt.boundary[i].step >= 0 && receipt.boundary[i].step <= receipt.steps);
+            FUZZ_DEMAND(i == 0 || receipt.boundary[i].step > receipt.boundary[i - 1].step);
+            FUZZ_DEMAND(tr_receipt_find(&receipt, receipt.boundary[i].step) == &receipt.boundary[i]);
+        }
+        FUZZ_DEMAND(tr_receipt_write(&receipt, &written) == TR_OK);
+        tr_receipt_release(&receipt);
+        FUZZ_DEMAND(tr_receipt_read("fuzz", written, strlen(written), &receipt) == TR_OK);
+        FUZZ_DEMAND(tr_receipt_write(&receipt, &again) == TR_OK);
+        FUZZ_DEMAND(strcmp(written, again) == 0);
+        tr_free(again);
+        tr_free(written);
+    }
+    tr_receipt_release(&receipt);
+    free(text);
     FUZZ_DEMAND(tr_alloc_live() == live);
 }
 
@@ -174,5 +206,65 @@ void fuzz_sweep(const uint8_t *data, size_t size)
         }
     }
     cli_sweep_plan_release(&plan);
+    FUZZ_DEMAND(tr_alloc_live() == live);
+}
+
+/* ---- logs of updates ---- */
+
+/* Puts the checksums of a log's blocks right, which a fuzzer could not guess. */
+static void mend_blocks(uint8_t *bytes, size_t size)
+{
+    uint32_t crc = 0, length;
+    for (size_t at = 0; size - at >= TR_UPDATE_HEAD_BYTES; at += TR_UPDATE_HEAD_BYTES + length) {
+        memcpy(&length, bytes + at + 8, sizeof length);
+        if (length > size - at - TR_UPDATE_HEAD_BYTES) return;
+        crc = tr_crc32c(tr_crc32c(crc, bytes + at, 24), bytes + at + TR_UPDATE_HEAD_BYTES, length);
+        memcpy(bytes + at + 24, &crc, sizeof crc);
+    }
+}
+
+/* Whoever walks through a log indexes by its workers and versions. */
+static void walk_updates(const struct tr_update_log *log)
+{
+    struct tr_update_walk walk = {.log = log};
+    struct tr_update_entry entry;
+    struct tr_update_figures figures;
+    while (tr_update_walk_next(&walk, &entry)) {
+        FUZZ_DEMAND(entry.record->kind < TR_UPDATE_KINDS && entry.record->worker < entry.session->workers);
+        FUZZ_DEMAND(entry.count <= entry.session->steps);
+        if (!tr_update_is_work(entry.record)) continue;
+        FUZZ_DEMAND(entry.version >= entry.session->first && entry.version <= entry.count);
+    }
+    tr_update_log_count(log, &figures);
+    FUZZ_DEMAND(figures.updates == walk.count && figures.applied + figures.dropped <= log->records);
+}
+
+/* The first byte: a file as it is, one whose checksums are right, or a text. What is read as one is written
+   as text, and that is read as the same. */
+void fuzz_updates(const uint8_t *data, size_t size)
+{
+    struct fuzz_input input = {data, size};
+    unsigned form = fuzz_choice(&input, 3);
+    struct tr_update_log log = {0}, again = {0};
+    struct tr_text text = TR_TEXT_INIT;
+    int64_t live = tr_alloc_live(), torn;
+    uint8_t *bytes = (uint8_t *)fuzz_string(input);
+    char *written = NULL;
+    if (form == 1) mend_blocks(bytes, input.size);
+    tr_status status = form < 2 ? tr_update_bytes_read("fuzz", bytes, input.size, &log, &torn)
+                                : tr_update_text_read("fuzz", (const char *)bytes, input.size, &log);
+    if (status == TR_OK) {
+        walk_updates(&log);
+        tr_update_text_write(&log, &text);
+        FUZZ_DEMAND(tr_text_finish(&text, &written) == TR_OK);
+        FUZZ_DEMAND(tr_update_text_read("again", written, strlen(written), &again) == TR_OK);
+        FUZZ_DEMAND(again.records == log.records && again.sessions == log.sessions);
+        FUZZ_DEMAND(memcmp(again.record, log.record, (size_t)log.records * sizeof *log.record) == 0 ||
+                    !log.records);
+    }
+    tr_free(written);
+    tr_update_log_release(&log);
+    tr_update_log_release(&again);
+    free(bytes);
     FUZZ_DEMAND(tr_alloc_live() == live);
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# install.sh BUILD SOURCE CMAKE CC: installs a build into an empty folder and uses it as a stranger would: the command, a
-# program found through pkg-config, one found through CMake, the headers each alone in C99.
+# install.sh BUILD SOURCE CMAKE CC: installs a build into an empty folder and uses the command as a stranger would, also after the
+# folder was moved; looks at the headers, each alone in C99, and at what the library exports.
 set -eu
 build=$1 source=$2 cmake=$3 cc=$4
 place=$(mktemp -d)
@@ -11,9 +11,9 @@ cd "$place"
 echo "== installing"
 "$cmake" --install "$build" --prefix "$prefix" >install.log || { cat install.log; exit 1; }
 library=$(dirname "$(find "$prefix" -name libtrireme.so)")
-LD_LIBRARY_PATH=$library
-PKG_CONFIG_PATH=$library/pkgconfig
-export LD_LIBRARY_PATH PKG_CONFIG_PATH
+
+echo "== no file knows where it was built"
+if grep -rlF -e "$build" -e "$source" "$prefix"; then exit 1; fi
 
 echo "== the command, with the job and the data that were installed"
 "$prefix/bin/trireme" version
@@ -39,6 +39,12 @@ mv "$prefix" "$place/moved"
 "$place/moved/bin/trireme" train mnist-quick --steps 2 --quiet --out named
 "$place/moved/bin/trireme" inspect mnist-quick | grep "$place/moved/share/trireme/models/mnist-quick.yaml"
 "$place/moved/bin/trireme" data verify sst2 | grep "$place/moved/share/trireme/data/sst2"
+if command -v man >/dev/null; then
+  [ "$(MANPATH=$place/moved/share/man man -w trireme-train)" = "$place/moved/share/man/man1/trireme-train.1" ]
+else
+  echo "skipped: there is no man"
+fi
+bash -c '. "$1" && complete -p trireme' bash "$place/moved/share/bash-completion/completions/trireme"
 mv "$place/moved" "$prefix"
 
 echo "== its module for downloads: found and run, though it gets nowhere"
@@ -62,25 +68,4 @@ echo "== only our own names are exported"
 # Every name is one of ours and has a version, whose own names are no functions.
 if nm -D --defined-only --with-symbol-versions "$library/libtrireme.so" | awk '$2 != "A" { print $NF }' |
   grep -Ev '^tr_[a-z0-9_]*@@TRIREME_[0-9.]*$'; then exit 1; fi
-
-echo "== pkg-config"
-[ "$(pkg-config --modversion trireme)" = "$("$prefix/bin/trireme" version | sed 's/^trireme //')" ]
-# shellcheck disable=SC2046 # a list of words
-"$cc" -std=c99 "$source/examples/01-train.c" -o train $(pkg-config --cflags --libs trireme)
-./train "$prefix/share/trireme/models/mnist-quick.yaml" example train.epochs=0 train.steps=2
-
-echo "== find_package"
-mkdir project
-cat >project/CMakeLists.txt <<END
-cmake_minimum_required(VERSION 3.25)
-project(stranger C)
-find_package(trireme 0.1 REQUIRED)
-add_executable(predict $source/examples/02-predict.c)
-target_link_libraries(predict PRIVATE trireme::trireme)
-END
-{
-  "$cmake" -S project -B project/build -DCMAKE_C_COMPILER="$cc" -DCMAKE_PREFIX_PATH="$prefix"
-  "$cmake" --build project/build
-} >project.log 2>&1 || { cat project.log; exit 1; }
-project/build/predict example 1
 echo "installed and used"

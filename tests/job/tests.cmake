@@ -1,1 +1,2 @@
 trireme_test(job variables SOURCES support/networks.c)
+trireme_test(job memory SOURCES support/training.c support/families.c support/shadow.c)

@@ -145,19 +145,46 @@ static void whole(const struct network *network, const char *device, float **out
 }
 
 /* Both devices keep their memory on the host, so that one of them can copy for both. */
+static void expect_bytes_of_ref(const struct network *network)
+{
+    struct trial ref, cpu;
+    float *expected, *got;
+    whole(network, "ref", &expected, &ref);
+    whole(network, "cpu", &got, &cpu);
+    compare(&ref, network->name, "cpu device", 0, expected, got);
+    tr_device_free(ref.device, expected);
+    tr_device_free(cpu.device, got);
+    trial_release(&ref);
+    trial_release(&cpu);
+}
+
 static void test_cpu_gives_the_bytes_of_ref(void **state)
 {
     (void)state;
-    for (int i = 0; i < network_count; i++) {
-        struct trial ref, cpu;
-        float *expected, *got;
-        whole(&networks[i], "ref", &expected, &ref);
-        whole(&networks[i], "cpu", &got, &cpu);
-        compare(&ref, networks[i].name, "cpu device", 0, expected, got);
-        tr_device_free(ref.device, expected);
-        tr_device_free(cpu.device, got);
-        trial_release(&ref);
-        trial_release(&cpu);
+    for (int i = 0; i < network_count; i++) expect_bytes_of_ref(&networks[i]);
+}
+
+/* Nobody wants the gradient of the network's input: the first layer passes none back. */
+static void test_first_layers_pass_nothing_back(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *input, *layers;
+    } firsts[] = {
+        {"12", "relu"},
+        {"12", "gelu"},
+        {"12", "softmax"},
+        {"12", "batch_norm"},
+        {"4x4x2", "max_pool: 2"},
+        {"4x4x2", "average_pool: 2"},
+        {"4x4x2", "upsample: 2"},
+        {"4x4x2", "group_norm: 2"},
+        {"4x4x2", "conv_transpose: {filters: 3, kernel: 2}"},
+    };
+    for (size_t i = 0; i < sizeof firsts / sizeof firsts[0]; i++) {
+        char text[160];
+        snprintf(text, sizeof text, "layers: [%s, dense: 3]\n", firsts[i].layers);
+        expect_bytes_of_ref(&(struct network){firsts[i].layers, firsts[i].input, 0, text});
     }
 }
 
@@ -419,6 +446,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_division_changes_no_bit),
         cmocka_unit_test(test_cpu_gives_the_bytes_of_ref),
+        cmocka_unit_test(test_first_layers_pass_nothing_back),
         cmocka_unit_test(test_live_buffers_never_overlap),
         cmocka_unit_test(test_gradients_replace_each_other),
         cmocka_unit_test(test_inference_reuses_memory),

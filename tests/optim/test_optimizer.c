@@ -67,9 +67,8 @@ static void bad_settings_are_refused(void **state)
          "o.yaml:1:27: beta1: \"beta1\" belongs to rule: adam, adamw only"},
         {"{rule: adam, rate: 1, weight_decay: 0.9}",
          "o.yaml:1:23: weight_decay: \"weight_decay\" belongs to rule: adamw only"},
-        {"{rule: adam, rate: 1, beta2: 1}",
-         "o.yaml:1:30: beta2: 1 is out of range; allowed: >= 0 and < 1 (decay of the second moment; of "
-         "`rmsprop` 0.99 by default)"},
+        {"{rule: adam, rate: 1, beta2: 1}", "o.yaml:1:30: beta2: 1 is out of range; allowed: >= 0 and < 1 "
+                                            "(decay of the second moment; default for `rmsprop`: 0.99)"},
         {"{rule: adam, rate: 1, learning_rate: 2}",
          "o.yaml:1:23: learning_rate: unknown key \"learning_rate\"; did you mean \"rate\"?"},
         {"{rule: adam, rate: 1, wobble: 2}",

@@ -181,12 +181,12 @@ static void bad_schedules_are_refused(void **state)
                   "\"cosine\"?"},
         {"exponential", "s.yaml:1:1: \"decay\" is missing (factor per `every` steps)"},
         {"{kind: exponential, decay: 0.5}",
-         "s.yaml:1:1: \"every\" is missing (steps after which the rate has been multiplied by `decay` once)"},
+         "s.yaml:1:1: \"every\" is missing (steps in which the rate is multiplied by `decay` once)"},
         {"{kind: exponential, decay: 1.5, every: 1}",
          "s.yaml:1:28: decay: 1.5 is out of range; allowed: > 0 and <= 1 (factor per `every` steps)"},
         {"{kind: cosine, every: 5}", "s.yaml:1:16: every: \"every\" belongs to kind: exponential only"},
-        {"{kind: step}",
-         "s.yaml:1:1: \"milestones\" is missing (steps, ascending, from which on `factor` acts once more)"},
+        {"{kind: step}", "s.yaml:1:1: \"milestones\" is missing (ascending steps; at each the rate is "
+                         "multiplied by `factor`)"},
         {"{kind: step, milestones: []}", "s.yaml:1:1: \"milestones\" is empty; name at least one step"},
         {"{kind: step, milestones: [5, 5]}", "s.yaml:1:1: milestones must ascend: 5 follows 5"},
         {"{kind: cosine, warmup: 100}",
@@ -201,8 +201,8 @@ static void bad_schedules_are_refused(void **state)
          "s.yaml:1:29: patience: \"patience\" belongs to kind: plateau only"},
         {"{kind: one_cycle, warmup: 5}", "s.yaml:1:19: warmup: \"warmup\" belongs to kind: constant, "
                                          "exponential, step, cosine, plateau only"},
-        {"{kind: one_cycle, rise: 1}", "s.yaml:1:25: rise: 1 is out of range; allowed: > 0 and < 1 (share of "
-                                       "`steps` in which the rate rises)"},
+        {"{kind: one_cycle, rise: 1}", "s.yaml:1:25: rise: 1 is out of range; allowed: > 0 and < 1 (fraction "
+                                       "of `steps` in which the rate rises)"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct tr_schedule schedule;

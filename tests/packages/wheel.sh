@@ -5,7 +5,7 @@ source=$1 folder=$2
 why=$(python3 -c 'import venv, ensurepip' 2>&1) || { echo "skipped: python3 without venv: $why" && exit 77; }
 
 rm -rf "$folder"
-"$source/python/tools/wheel" "$folder"
+"$source/tools/package" wheel "$folder"
 python3 - "$folder" <<'END'
 import pathlib
 import sys
@@ -29,5 +29,7 @@ for wanted in ("Requires-Python: >=3.9", "Programming Language :: Python :: 3.14
 members = [name.split("/", 1)[1] for name in tarfile.open(source).getnames() if "/" in name]
 for wanted in ("pyproject.toml", "PKG-INFO", "CMakeLists.txt", "LICENSE", "src/CMakeLists.txt", "python/trireme/layers.py"):
     assert wanted in members, wanted
+folders = {name.split("/")[0] for name in members if "/" in name}
+assert folders <= set("cli cmake data docs examples include models python src".split()), folders
 print(wheel.name, wheel.stat().st_size >> 20, "MiB,", len(names), "files")
 END

@@ -85,13 +85,14 @@ enum {
 };
 static struct {
     int kind, ranks;
+    int64_t unmarked;
     tr_world *world;
     tr_sim *sim;
     tr_comm *comm[RANKS];
     int64_t bytes;
     double end[RANKS];
     tr_status status[RANKS];
-    bool hollow;
+    bool hollow, words; /* contents of numbers are left out; what is sent is not marked as numbers */
 } play;
 
 static tr_status one_message(tr_comm *comm, int from, int to)
@@ -102,11 +103,13 @@ static tr_status one_message(tr_comm *comm, int from, int to)
     if (!data) return TR_ENOMEM;
     if (rank == from) memset(data, 7, (size_t)play.bytes);
     tr_status status = TR_OK;
-    if (rank == from) status = tr_comm_send(comm, to, 1, data, (size_t)play.bytes, "test", &ticket);
+    if (rank == from)
+        status = (play.words ? tr_comm_send : tr_comm_send_numbers)(comm, to, 1, data, (size_t)play.bytes,
+                                                                    "test", &ticket);
     if (rank == to) status = tr_comm_receive(comm, from, 1, data, (size_t)play.bytes, "test", &ticket);
     if (status == TR_OK) status = tr_comm_wait(comm, &ticket);
     for (int64_t i = 0; rank == to && i < play.bytes; i++)
-        if (data[i] != (play.hollow ? 0 : 7)) status = TR_ECORRUPT;
+        if (data[i] != (play.hollow && !play.words ? 0 : 7)) status = TR_ECORRUPT;
     tr_free(data);
     return status;
 }
@@ -249,6 +252,7 @@ static double run(int kind, int ranks, int64_t bytes, const struct tr_cluster *c
     assert_int_equal(tr_world_create(ranks, &play.world), TR_OK);
     assert_int_equal(tr_sim_create(play.world, cluster, ranks, NULL, play.comm, &play.sim), TR_OK);
     assert_int_equal(tr_world_run(play.world, rank_main, NULL), TR_OK);
+    play.unmarked = tr_sim_unmarked(play.sim);
     tr_sim_destroy(&play.sim);
     tr_world_destroy(&play.world);
     for (int r = 0; r < ranks; r++) {
@@ -265,7 +269,11 @@ static void messages_take_their_time(void **state)
     near(run(MESSAGE, 2, 1000, &plain), L + 1000 / B, 1e-6, "a message");
     play.hollow = true;
     near(run(MESSAGE, 2, 1 << 20, &plain), L + (1 << 20) / B, 1e-6, "a large one without contents");
-    play.hollow = false;
+    assert_int_equal(play.unmarked, 0);
+    play.words = true;
+    near(run(MESSAGE, 2, 1 << 20, &plain), L + (1 << 20) / B, 1e-6, "a large one by which ranks decide");
+    assert_int_equal(play.unmarked, 1);
+    play.hollow = play.words = false;
     cluster.remote.eager = 100;
     near(run(RENDEZVOUS, 2, 1000, &cluster), 0.5 + 2 * L + 1000 / B, 1e-6, "one that waits for its receiver");
     near(run(RENDEZVOUS, 2, 100, &cluster), 0.5, 1e-2, "one that does not");

@@ -68,6 +68,8 @@ static int set_up(void **state)
     assert_true(machine.usage[0].rates.memory > 0 && isfinite(machine.usage[0].rates.memory));
     assert_true(machine.usage[0].rates.beside >= 0 && isfinite(machine.usage[0].rates.beside));
     assert_int_equal(machine.usage[0].parts, 2);
+    assert_int_equal(machine.usage[0].part[0].rows, 32); /* the largest first: others go on with it */
+    assert_int_equal(machine.usage[0].part[1].rows, 8);
     costs = machine.usage[0].costs;
     machine.usage[0].costs = NULL;
     machine.usages = 2;
@@ -93,6 +95,8 @@ static void rehearse(const char *strategy, int ranks, int per_host, int64_t call
     const struct tr_rehearsal rehearsal = {
         .job = &variant.job, .cluster = &cluster, .ranks = ranks, .costs = costs, .calls = calls};
     must_train(tr_rehearse(&rehearsal, out));
+    if (out->unmarked > 0)
+        fail_msg("%s: %lld large messages are not sent as numbers", strategy, (long long)out->unmarked);
     tr_job_variant_release(&variant);
 }
 

@@ -2,6 +2,7 @@
 trireme_test(plan world)
 trireme_test(plan network)
 trireme_test(plan costs)
+trireme_test(plan page)
 trireme_test(plan rehearsal SOURCES support/ranks.c support/training.c support/families.c)
 
 # The traces are what SimGrid replays; skipped where it is missing.

@@ -270,7 +270,9 @@ def test_strides():
     # One row, 2^31 and more times; and one number, whose strides are all 0.
     many, zeros = np.broadcast_to(x[:1], (2**38 + 8, 4)), np.broadcast_to(y[:1], 2**38 + 8)
     raises(trireme.OutOfMemoryError, lambda: trireme.train(MODEL, many, zeros), str(2**38 + 8), "MiB")
-    raises(trireme.OutOfMemoryError, lambda: trireme.train(MODEL, many, zeros, workers=2), str(2**38 + 8), "MiB")
+    raises(trireme.OutOfMemoryError, lambda: trireme.train(MODEL, many, zeros, workers=2), "workers share", "MiB")
+    with trireme.train(MODEL, x, y).network as network:
+        raises(trireme.OutOfMemoryError, lambda: network.predict(many), str((2**38 + 8) * 16), "free")
     raises(trireme.Error, lambda: trireme.train(MODEL, np.broadcast_to(x[:1, :1], (2**31 + 8, 1)), y), str(2**31 + 8), "60")
     run = trireme.train(MODEL, np.broadcast_to(np.float32(0.5), (60, 4)), np.broadcast_to(np.int32(1), 60))
     assert run.hash == trireme.train(MODEL, np.full((60, 4), 0.5), np.ones(60, int)).hash

@@ -112,14 +112,26 @@ print(hash_of(1), hash_of(2))
     assert len(lines) == 2 and lines[0] == lines[1] == f"{hash_of(1)} {hash_of(2)}", said.stderr
 
 
+def refusal_of_the_inherited():
+    """What a child hears that predicts with its parent's network."""
+    try:
+        inherited.predict(x)
+    except trireme.UnsupportedError as error:
+        return str(error)
+    return ""
+
+
 def test_fork_after_use():
-    """A child of a process whose runs are over works like any other, or is refused by name; it never hangs."""
+    """A child of a process whose runs are over trains as any other; a network of its parent is refused to it by name."""
+    global inherited
     expected = hash_of(1)
+    inherited = trireme.train(MODEL, x, y).network
+    inherited.predict(x)
     with concurrent.futures.ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as pool:
-        try:
-            assert pool.submit(hash_of, 1).result(timeout=300) == expected
-        except trireme.Error as error:
-            assert "fork" in str(error), error
+        assert pool.submit(hash_of, 1).result(timeout=300) == expected
+        said = pool.submit(refusal_of_the_inherited).result(timeout=300)
+        assert "predictor was made in process" in said and "forked" in said, said
+    assert inherited.predict(x).shape == (60, 3)
 
 
 def test_joblib():

@@ -47,6 +47,16 @@ def test_history():
     assert found[-1]["loss"] < found[0]["loss"]
 
 
+def test_receipt():
+    import json
+
+    run = trireme.train(MODEL.replace("epochs: 20", "epochs: 20, receipt: true, receipt_every: 50"), x, y)
+    with open(run.receipt, encoding="utf-8") as file:
+        receipt = json.load(file)
+    assert receipt["parameters"] == run.hash and list(receipt["boundaries"]) == ["0", "50", "100", "150", "200"]
+    assert trireme.train(MODEL, x, y).receipt is None
+
+
 def test_curves():
     run = trireme.train(MODEL, x, y, validation=(x, y))
     text = run.curves()

@@ -129,16 +129,57 @@ def test_tokens_and_inputs():
         "optimizer": {"rule": "adam", "rate": 0.01},
         "train": {"batch": 40, "steps": 5},
     }
-    run = trireme.train(joined, {"left": x[:, :2], "right": x[:, 2:]}, y)
+    inputs = {"left": x[:, :2], "right": x[:, 2:]}
+    run = trireme.train(joined, inputs, y, test=(inputs, y))
     assert run.step == 5
+    rows = run.predict(dict(reversed(inputs.items())))
+    assert rows.shape == (240, 3) and np.allclose(rows.sum(1), 1, atol=1e-5)
+    assert run.evaluate(inputs, y)["loss"] == run.history[-1]["loss"]
+    assert list(run.predict_by_name(inputs)) == [run.network.heads[0].name]
+    raises(trireme.NotFoundError, lambda: run.predict({"left": x[:, :2]}), "right")
+    raises(trireme.ModelError, lambda: run.predict({**inputs, "more": x}), "takes 2")
+    raises(trireme.MismatchError, lambda: run.predict(x))
+
+
+def test_values():
+    """Of values there are no accuracies."""
+    model = MODEL.replace("dense: 3", "dense: 1").replace("softmax_cross_entropy", "mean_squared_error")
+    seen = []
+    pair = (x[:50], x[:50, 0])
+    run = trireme.train(model, x, x[:, 0], validation=pair, set={"train.evaluate_every": 6}, callbacks=[seen.append])
+    assert {record["set"] for record in run.history if record["kind"] == "evaluation"} == {"validation"}
+    assert all("accuracy" not in record for record in run.history), run.history
+    assert all(np.isnan(event.accuracy) for event in seen)
+    assert set(run.evaluate(*pair)) == {"loss", "mae", "rmse", "r2"}
+
+
+def test_several_outputs():
+    model = {
+        "layers": [
+            {"dense": {"units": 8, "activation": "relu", "name": "shared"}},
+            {"dense": {"units": 3, "name": "kind"}},
+            {"dense": {"units": 2, "from": "shared", "name": "place"}},
+            {"concat": {"from": ["kind", "place"]}},
+        ],
+        "loss": [{"kind": "softmax_cross_entropy", "outputs": 3}, {"kind": "huber", "outputs": 2}],
+        "optimizer": {"rule": "adam", "rate": 0.01},
+        "train": {"batch": 40, "steps": 5},
+    }
+    run = trireme.train(model, x, np.column_stack([y, x[:, 3:5]]))
+    kind, place = run.network.heads
+    assert (kind.name, kind.columns, kind.classification) == ("kind", slice(0, 3), True)
+    assert (place.name, place.loss, place.columns) == ("place", "huber", slice(3, 5))
+    found = run.predict_by_name(x[:7])
+    assert found["kind"].shape == (7, 3) and np.allclose(found["kind"].sum(1), 1, atol=1e-5)
+    assert np.array_equal(found["place"], run.predict(x[:7])[:, 3:])
 
 
 def test_errors():
     raises(trireme.MismatchError, lambda: trireme.train(MODEL, x[:9], y), "240", "9 examples")
     error = raises(trireme.ModelError, lambda: trireme.train(MODEL.replace("units", "unit", 1), x, y), 'did you mean "units"')
     assert error.line == 4 and error.column
-    raises(trireme.Error, lambda: trireme.train("no-such-model", x, y), "no-such-model")
-    raises(TypeError, lambda: trireme.train(MODEL, np.array(["a", "b"]), y), "give numbers")
+    raises(trireme.NotFoundError, lambda: trireme.train("no-such-model", x, y), "no-such-model", "mnist-quick")
+    raises(TypeError, lambda: trireme.train(MODEL, np.array(["a", "b"]), y), "give numbers", "Tokens")
     raises(ValueError, lambda: trireme.train(MODEL, np.zeros((2, 2, 2, 2, 2), np.float32), y), "5 dimensions")
     raises(trireme.ModelError, lambda: trireme.train(MODEL, np.full((240, 6), np.inf), y), "infinite")
     raises(trireme.ModelError, lambda: trireme.train(MODEL, x, -y), "labels")
@@ -166,13 +207,57 @@ def test_resume():
     assert run.hash == expected and run.step == 24
 
 
+def test_from():
+    """Parameters of another run, or arrays, in the place of initial values."""
+    first = trireme.train(MODEL, x, y)
+    other = {"train.epochs": 1, "seed": 8}
+    plain = trireme.train(MODEL, x, y, set=other).hash
+    expected = trireme.train(MODEL, x, y, set=other, from_=first)
+    assert expected.hash != plain
+    for start in (first.directory, first.network, first.weights, {name: value.tolist() for name, value in first.weights.items()}):
+        assert trireme.train(MODEL, x, y, set=other, from_=start).hash == expected.hash
+    for start in (first, first.weights):
+        assert trireme.train(MODEL, x, y, set=other, from_=start, workers=2).hash == expected.hash
+    half = {name: value for name, value in first.weights.items() if name.startswith("dense1.")}
+    assert trireme.train(MODEL, x, y, set=other, from_=half).hash not in (plain, expected.hash)
+    wrong = {**half, "dense1.bias": np.zeros(5)}
+    raises(trireme.MismatchError, lambda: trireme.train(MODEL, x, y, from_=wrong), "dense1.bias", "[5]", "[12]")
+    raises(trireme.MismatchError, lambda: trireme.train(MODEL, x, y, from_={"no.such": x}), "no.such", "dense1.weights")
+    raises(ValueError, lambda: trireme.train(MODEL, x, y, from_=first, resume=first), "resume")
+
+
+def press_later():
+    threading.Thread(target=lambda: (time.sleep(1), os.kill(os.getpid(), signal.SIGINT)), daemon=True).start()
+
+
 def test_interrupt():
     """Ctrl-C ends the run in good order, and it goes on later."""
     out = place / "interrupted"
     longer = ["train.epochs=100000"]
-    threading.Thread(target=lambda: (time.sleep(1.5), os.kill(os.getpid(), signal.SIGINT)), daemon=True).start()
-    raises(KeyboardInterrupt, lambda: trireme.train(MODEL, x, y, out=out, set=longer))
+    press_later()
+    error = raises(KeyboardInterrupt, lambda: trireme.train(MODEL, x, y, out=out, set=longer), str(out), "resume")
     assert any(name.startswith("checkpoint-") for name in os.listdir(out))
+    assert isinstance(error, trireme.Interrupted) and 0 < error.run.step < error.run.steps == 600000
+    assert error.run.hash and len(error.run.history) >= error.run.step // 5
+    # Without a directory of its own, too.
+    press_later()
+    error = raises(trireme.Interrupted, lambda: trireme.train(MODEL, x, y, set=longer))
+    on = trireme.train(x=x, y=y, resume=error.run, set=["train.epochs=0", f"train.steps={error.run.step + 5}"])
+    assert on.step == error.run.step + 5
+
+
+def test_interrupt_of_a_prediction():
+    """Ctrl-C while a network is in use is not lost where it calls back."""
+    run = trireme.train(MODEL, x, y)
+    many = np.zeros((1000000, 6), np.float32)
+
+    def use():
+        for _ in range(100):
+            run.predict(many)
+
+    press_later()
+    raises(KeyboardInterrupt, use)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def test_release():

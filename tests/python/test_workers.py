@@ -179,6 +179,23 @@ def test_interrupt():
     assert not children()
 
 
+def test_interrupt_while_workers_join():
+    """Ctrl-C does not wait for a worker that never comes."""
+    from multiprocessing import spawn
+
+    sleeper = place / "sleeper"
+    sleeper.write_text("#!/bin/sh\nexec sleep 1000\n")
+    sleeper.chmod(0o755)
+    before = spawn.get_executable()
+    spawn.set_executable(str(sleeper))
+    try:
+        threading.Thread(target=lambda: (time.sleep(1), os.kill(os.getpid(), signal.SIGINT)), daemon=True).start()
+        raises(KeyboardInterrupt, lambda: trireme.train(MODEL, x, y, workers=2), "before the first step")
+    finally:
+        spawn.set_executable(before)
+    assert not children()
+
+
 def test_nobody_is_left():
     """Workers end with the process that started them, however that ends."""
     script = f"""

@@ -90,6 +90,31 @@ static void expect_well_formed(const char *html)
     assert_int_equal(depth, 0);
 }
 
+static int count_within(const char *begin, const char *end, const char *mark)
+{
+    int count = 0;
+    for (const char *at = begin; (at = strstr(at, mark)) != NULL && at < end; at++) count++;
+    return count;
+}
+
+/* Every row of a table has a cell below each of its heads. */
+static void expect_whole_rows(const char *html)
+{
+    for (const char *table = html; (table = strstr(table, "<thead>")) != NULL; table++) {
+        const char *head = strstr(table, "</thead>"), *end = strstr(table, "</table>");
+        assert_true(head && end && head < end);
+        int columns = count_within(table + 1, head, "<th");
+        for (const char *row = head, *next; (row = strstr(row, "<tr")) != NULL && row < end; row = next) {
+            next = strstr(row, "</tr>");
+            assert_non_null(next);
+            if (count_within(row, next, "colspan") > 0) continue;
+            int cells = count_within(row, next, "<td") + count_within(row, next, "<th");
+            if (cells != columns)
+                fail_msg("%d cells below %d heads: %.*s", cells, columns, (int)(next - row), row);
+        }
+    }
+}
+
 #define HOSTILE "<script>alert(1)</script>\\\" onload=\\\"x&'"
 
 static void names_from_outside_are_text(void **state)
@@ -161,6 +186,7 @@ static void runs_are_compared(void **state)
         "\"name\":\"step\"}]}");
     char *html = page_of("b", "c");
     expect_well_formed(html);
+    expect_whole_rows(html);
     assert_non_null(strstr(html, "1234567890ab"));
     assert_non_null(strstr(html, "<td><i class=\"s2\"></i>c</td>"));
     assert_non_null(strstr(html, "has the first one&#39;s settings, and its hash"));

@@ -1,6 +1,9 @@
 /* Reading journals: resumed runs, runs that were killed while they wrote, and what is no journal. */
 #include "report/run.h"
 
+#include "strategy/updates/file.h"
+#include "strategy/updates/text.h"
+
 #include "scratch.h"
 
 #include "base/fail.h"
@@ -125,12 +128,42 @@ static int tear_down(void **state)
     return 0;
 }
 
+/* Of a run that never said how it ended, the log knows. */
+static void the_log_tells_of_staleness(void **state)
+{
+    (void)state;
+    static const char updates[] = "applied 0 0 0\napplied 1 1 0\ndropped 2 0 1\napplied 3 1 2\n";
+    static const char text[] = START("0") STEP("10", "1");
+    struct tr_update_log log = {0};
+    struct tr_update_writer writer;
+    struct tr_run *run;
+    char path[SCRATCH_PATH];
+    bool found;
+    scratch_join(path, place, TR_UPDATE_FILE);
+    assert_int_equal(tr_update_text_read("log", updates, sizeof updates - 1, &log), TR_OK);
+    assert_int_equal(tr_update_writer_begin(NULL, path, NULL, 0, &writer, &found), TR_OK);
+    assert_int_equal(tr_update_writer_add(NULL, &writer, &log), TR_OK);
+    tr_update_writer_release(&writer);
+    tr_update_log_release(&log);
+    assert_int_equal(read_text(text, &run), TR_OK);
+    assert_true(run->asynchronous);
+    assert_int_equal(run->dropped, 1);
+    assert_int_equal(run->staleness[0], 2);
+    assert_int_equal(run->staleness[1], 1);
+    tr_run_destroy(&run);
+    assert_int_equal(tr_file_remove(NULL, path), TR_OK);
+    assert_int_equal(read_text(text, &run), TR_OK);
+    assert_false(run->asynchronous);
+    tr_run_destroy(&run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_done_again_counts_once),
         cmocka_unit_test(a_killed_run_is_read_as_far_as_it_came),
         cmocka_unit_test(strange_journals_are_refused_or_survived),
+        cmocka_unit_test(the_log_tells_of_staleness),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -217,12 +217,37 @@ static void a_set_that_is_too_large(void **state)
     }
 }
 
+/* Nor are two stages in each other's way that take evaluations batch by batch, of which the next one is read
+   while one is under way. */
+static void stages_without_room(void **state)
+{
+    static const int chosen[] = {0, 3};
+    (void)state;
+    for (size_t i = 0; i < sizeof chosen / sizeof chosen[0]; i++) {
+        struct job job;
+        struct outcome expected;
+        struct rank ranks[RANKS];
+        begin(&job, chosen[i]);
+        job_set(&job, "train.evaluate_batch=7");
+        job.settings.device = "cpu";
+        job_outcome(&job, &expected);
+        assert_true(expected.evaluations > 0);
+        job.settings.device = "shadow";
+        job.settings.strategy = "pipeline";
+        shadow_room = 1000;
+        run_ranks(&job.settings, 2, true, ranks);
+        shadow_room = INT64_MAX;
+        expect_well(ranks, 2, "two stages without room");
+        assert_string_equal(ranks[0].outcome.hash, expected.hash);
+        assert_true(ranks[0].outcome.evaluated_loss == expected.evaluated_loss);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_convolutional_network),
-        cmocka_unit_test(a_network_of_everything),
-        cmocka_unit_test(a_recurrent_network),
+        cmocka_unit_test(a_convolutional_network), cmocka_unit_test(a_network_of_everything),
+        cmocka_unit_test(a_recurrent_network),     cmocka_unit_test(stages_without_room),
         cmocka_unit_test(a_set_that_is_too_large),
     };
     return cmocka_run_group_tests(tests, family_place_make, family_place_remove);

@@ -38,8 +38,7 @@ void run_ranks(const struct tr_train_settings *settings, int size, int apart, st
 void run_ranks_by(void *(*run)(void *rank), const struct tr_train_settings *settings, int size, int apart,
                   struct rank *ranks);
 /* As run_ranks() with settings of each rank's own, [size]. */
-void run_ranks_each(const struct tr_train_settings *const *settings, int size, int apart,
-                    struct rank *ranks);
+void run_ranks_each(const struct tr_train_settings *const *settings, int size, int apart, struct rank *ranks);
 /* Fails the test unless every rank went well and has the expected hash; `how` says what was run. */
 void expect_ranks(const struct outcome *expected, const struct rank *ranks, int size, const char *how);
 /* Fails the test unless every rank went well. */

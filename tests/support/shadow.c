@@ -14,14 +14,15 @@
 int64_t shadow_room = INT64_MAX;
 int64_t shadow_memory;
 void (*shadow_goes_on)(void);
-atomic_llong shadow_waits;
+atomic_llong shadow_waits, shadow_taken;
 
 #define MARKS 4096 /* events that may be under way at a time */
 
 /* Memory of the device. */
 struct range {
     void *memory;
-    size_t bytes;
+    size_t bytes; /* whole pages */
+    size_t asked;
     struct range *next;
 };
 
@@ -76,7 +77,9 @@ static tr_status shadow_alloc(tr_device *device, size_t bytes, void **out)
         return tr_fail(TR_ENOMEM, "no shadow memory: %s", strerror(errno));
     }
     range->next = shadow->ranges;
+    range->asked = bytes;
     shadow->ranges = range;
+    shadow_taken += (long long)bytes;
     *out = range->memory;
     return TR_OK;
 }
@@ -88,6 +91,7 @@ static void shadow_free(tr_device *device, void *memory)
     assert(*at && "memory that is not this device's");
     struct range *range = *at;
     *at = range->next;
+    shadow_taken -= (long long)range->asked;
     munmap(range->memory, range->bytes);
     tr_free(range);
 }

@@ -19,6 +19,8 @@ extern int64_t shadow_memory;
 extern void (*shadow_goes_on)(void);
 /* How often anybody waited for what one of them had not done yet. */
 extern atomic_llong shadow_waits;
+/* Bytes that all of them were asked for and have not been given back. */
+extern atomic_llong shadow_taken;
 /* `threads` and `isa` as for the cpu device. Returned, destroy with tr_device_destroy(). */
 tr_status shadow_create(int threads, const char *isa, tr_device **out);
 

@@ -16,8 +16,8 @@
 
 /* The hashes at the end of the families' runs. They change whenever arithmetic, initialization, the order of
  * examples or the jobs change, which must be on purpose: checkpoints of earlier versions then do not continue
- * as they would have. On such a change say so in its description, copy the new hash from the test's message, and count
- * tr_numerics_version() up unless that was done since the last release. */
+ * as they would have. On such a change say so in its description, copy the new hash from the test's message,
+ * and count tr_numerics_version() up unless that was done since the last release. */
 static const int golden_numerics = 2;
 static const char *const golden[] = {
     "ec679f55426dc1aaff86e745ca8a7828bb5ebd4a162a6535c1bd9ec88ff3e246", /* mnist-cnn */

@@ -1,7 +1,10 @@
 /* Data from the memory of a program: the hash that the same numbers give from files, on any number of ranks
  * and over stops; arrays of every type and layout; functions; what is refused.
  */
+#include "refuse.h"
 #include "support/ranks.h"
+
+#include "data/cache/store.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -233,6 +236,45 @@ static void test_sets_share(void **state)
     tr_trainer_destroy(&trainer);
 }
 
+/* Digest of the table's view that takes its scaling from `state` (NULL: measures it). */
+static void digest_of_view(const struct tr_named_source *data, const char *state, char hex[TR_SHA256_TEXT],
+                           char **measured)
+{
+    static const char description[] = "{memory: {name: train, missing: mean, standardize: true}}";
+    tr_store *store = NULL;
+    tr_source *view = NULL;
+    const char *name;
+    must_train(tr_store_create(NULL, NULL, 0, &store));
+    tr_store_give(store, data, 1);
+    must_train(tr_source_open_through(store, description, NULL, state, &view));
+    must_train(tr_source_digest(view, hex));
+    if (measured) must_train(tr_source_state(view, &name, measured));
+    tr_source_close(&view);
+    tr_store_destroy(&store);
+}
+
+/* The same numbers are other data where they are scaled otherwise. */
+static void test_digest_is_of_the_scaling(void **state)
+{
+    (void)state;
+    struct tr_arrays arrays = table_arrays(), few = table_arrays();
+    few.features.shape[0] = few.labels.shape[0] = 40;
+    tr_source *all = must_source(&arrays), *part = must_source(&few);
+    const struct tr_named_source whole = {"train", all}, less = {"train", part};
+    char measured[TR_SHA256_TEXT], taken[TR_SHA256_TEXT], other[TR_SHA256_TEXT];
+    char *of_all = NULL, *of_part = NULL;
+    digest_of_view(&whole, NULL, measured, &of_all);
+    digest_of_view(&less, NULL, other, &of_part);
+    digest_of_view(&whole, of_all, taken, NULL);
+    digest_of_view(&whole, of_part, other, NULL);
+    assert_string_equal(taken, measured);
+    assert_string_not_equal(other, measured);
+    tr_text_free(of_all);
+    tr_text_free(of_part);
+    tr_source_close(&all);
+    tr_source_close(&part);
+}
+
 /* Examples given to a predictor are scaled and filled as the training data were. */
 static void test_views_of_a_predictor(void **state)
 {
@@ -275,6 +317,32 @@ static void test_views_of_a_predictor(void **state)
     assert_true(alone == answer[3]);
     tr_source_close(&view);
     tr_predictor_destroy(&predictor);
+}
+
+/* Whichever allocation fails while a trainer is made of data in memory: an error, and nothing stays behind.
+ */
+static void test_memory_may_fail(void **state)
+{
+    (void)state;
+    struct tr_arrays arrays = image_arrays();
+    tr_source *source = must_source(&arrays);
+    const struct tr_named_source data = {"train", source};
+    for (int64_t at = 0, done = 0; !done; at++) {
+        struct job job;
+        tr_trainer *trainer = NULL;
+        job_of_text(&job, IMAGES, &data, 1);
+        int64_t live = tr_alloc_live();
+        refuse_begin(at);
+        tr_status status = tr_trainer_create(&job.settings, &trainer);
+        done = refuse_end();
+        if (status != TR_OK && (done || status != TR_ENOMEM))
+            fail_msg("allocation %lld refused gives %s: %s", (long long)at, tr_status_name(status),
+                     tr_error_message());
+        assert_int_equal(trainer != NULL, status == TR_OK);
+        tr_trainer_destroy(&trainer);
+        assert_int_equal(tr_alloc_live(), live);
+    }
+    tr_source_close(&source);
 }
 
 struct reading {
@@ -478,7 +546,8 @@ static void test_bad_arrays(void **state)
 {
     (void)state;
     static float infinite[4] = {0, 1, INFINITY, 2};
-    static int32_t negative[2] = {0, -1};
+    static float unknown[4] = {0, 1, NAN, 2};
+    static int32_t negative[2] = {0, -1}, shorter[2] = {2, -3}, longer[2] = {4, 1};
     static uint8_t bytes[64];
     const struct {
         struct tr_arrays arrays;
@@ -512,6 +581,20 @@ static void test_bad_arrays(void **state)
           .tokens = 1,
           .lengths = {bytes, TR_ARRAY_UINT8, 1, {2}, {0}}},
          "lengths: element 0 is 0"},
+        {{.features = {bytes, TR_ARRAY_UINT8, 2, {2, 3}, {0}},
+          .tokens = 1,
+          .lengths = {shorter, TR_ARRAY_INT32, 1, {2}, {0}}},
+         "lengths: element 1 is -3"},
+        {{.features = {bytes, TR_ARRAY_UINT8, 2, {2, 3}, {0}},
+          .tokens = 1,
+          .lengths = {longer, TR_ARRAY_INT32, 1, {2}, {0}}},
+         "lengths: element 0 is 4"},
+        {{.features = {bytes, TR_ARRAY_UINT8, 1, {4}, {0}},
+          .labels = {unknown, TR_ARRAY_FLOAT32, 1, {4}, {0}}},
+         "labels: number 0 of example 2 is NaN"},
+        {{.features = {bytes, TR_ARRAY_UINT8, 1, {4}, {0}},
+          .labels = {infinite, TR_ARRAY_FLOAT32, 2, {2, 2}, {0}}},
+         "labels: 2 of them for 4 examples"},
         {{.features = {bytes, TR_ARRAY_UINT8, 1, {4}, {0}},
           .tokens = 1,
           .offsets = {bytes, TR_ARRAY_UINT8, 1, {3}, {0}}},
@@ -569,6 +652,8 @@ int main(void)
         cmocka_unit_test(test_images_as_from_files),
         cmocka_unit_test(test_tables_as_from_files),
         cmocka_unit_test(test_sets_share),
+        cmocka_unit_test(test_digest_is_of_the_scaling),
+        cmocka_unit_test(test_memory_may_fail),
         cmocka_unit_test(test_functions_as_arrays),
         cmocka_unit_test(test_functions_are_checked),
         cmocka_unit_test(test_tokens),

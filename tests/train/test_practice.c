@@ -481,14 +481,35 @@ static void test_from_another_run(void **state)
     must_train(alone.status);
     tr_trainer_destroy(&trainer);
 
+    /* The same from memory. */
+    struct job first = {.settings = TR_TRAIN_SETTINGS_INIT};
+    struct tr_run_state memory = {0};
+    void *bytes;
+    first.settings.resume = from;
+    must_train(tr_trainer_create(&first.settings, &trainer));
+    must_train(tr_trainer_save_state(trainer, &bytes, &memory.size));
+    tr_trainer_destroy(&trainer);
+    memory.bytes = bytes;
+
     static const char *const strategies[] = {"allreduce", "pipeline", "parameter-server"};
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 6; i++) {
         struct rank ranks[RANKS];
         job.settings.set = job.set;
-        job.settings.strategy = strategies[i];
-        run_ranks(&job.settings, 3 - (i == 1), i == 0, ranks);
-        expect_ranks(&alone, ranks, 3 - (i == 1), strategies[i]);
+        job.settings.strategy = strategies[i % 3];
+        job.settings.from = i < 3 ? from : NULL;
+        job.settings.from_state = i < 3 ? (struct tr_run_state){0} : memory;
+        run_ranks(&job.settings, 3 - (i % 3 == 1), i % 3 == 0, ranks);
+        expect_ranks(&alone, ranks, 3 - (i % 3 == 1), strategies[i % 3]);
     }
+    job.settings.from = from;
+    job_outcome(&job, &outcome);
+    assert_int_equal(outcome.status, TR_EINVAL);
+    assert_non_null(strstr(outcome.message, "both `from` and `from_state` are given"));
+    job.settings.from = NULL;
+    job.settings.resume = from;
+    job_outcome(&job, &outcome);
+    assert_int_equal(outcome.status, TR_EINVAL);
+    tr_state_free(bytes);
     job_begin(&job, in_place("normed.yaml"));
     job_set(&job, "layers.one.units=8");
     job_set(&job, "layers.head.name=top");

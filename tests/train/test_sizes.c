@@ -71,7 +71,7 @@ static const struct output {
     OUTPUT(fill_evaluation, tr_train_event, kind, hash),
     OUTPUT(fill_statistics, tr_train_statistics, ranks, dropped),
     OUTPUT(fill_predict_info, tr_predict_info, name, target_names),
-    OUTPUT(fill_predict_head, tr_predict_head, loss, first_output),
+    OUTPUT(fill_predict_head, tr_predict_head, loss, name),
 };
 #define OUTPUTS (sizeof outputs / sizeof outputs[0])
 

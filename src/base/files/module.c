@@ -3,11 +3,12 @@
 #include "base/files/module.h"
 
 #include "base/fail.h"
+#include "base/files/build_folder.h"
 #include "base/files/trust.h"
 
 #include <dlfcn.h>
+#include <inttypes.h>
 #include <limits.h>
-#include <link.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,69 +44,51 @@ static bool load_from(const struct tr_module *module, const char *directory, con
     return true;
 }
 
-/* What was loaded where an address lies. */
-struct loaded {
-    uintptr_t address;
-    int before;       /* objects that were looked at */
-    const char *name; /* NULL for the program, the first of all: what it is called is up to its caller */
-};
-
-static int find_loaded(struct dl_phdr_info *object, size_t size, void *user)
-{
-    struct loaded *loaded = user;
-    bool is_program = loaded->before++ == 0;
-    (void)size;
-    for (int i = 0; i < object->dlpi_phnum; i++) {
-        const ElfW(Phdr) *part = &object->dlpi_phdr[i];
-        if (part->p_type != PT_LOAD || loaded->address - (object->dlpi_addr + part->p_vaddr) >= part->p_memsz)
-            continue;
-        if (!is_program) loaded->name = object->dlpi_name;
-        return 1;
-    }
-    return 0;
-}
-
-/* The file that this code was loaded from, "" where that is not known: the program, or the shared library. */
+/* The file that this code was loaded from, "" where that is not known: the program, or the shared library,
+ * for which it is true. The kernel tells its path in full, in whatever way the loader was given it. */
 static bool find_self(char path[PATH_MAX])
 {
-    struct loaded self = {.address = (uintptr_t)tr_module_load};
+    char program[PATH_MAX] = "", line[PATH_MAX + 128];
+    uintptr_t here = (uintptr_t)tr_module_load;
+    FILE *maps = fopen("/proc/self/maps", "re");
     path[0] = '\0';
-    dl_iterate_phdr(find_loaded, &self);
-    bool is_library = self.name && self.name[0] == '/';
-    if (!realpath(is_library ? self.name : "/proc/self/exe", path)) path[0] = '\0';
-    return is_library;
-}
-
-static bool lies_below(const char *path, const char *directory)
-{
-    size_t length = strlen(directory);
-    return strncmp(path, directory, length) == 0 && path[length] == '/';
+    while (maps && fgets(line, sizeof line, maps)) {
+        uintptr_t begin, end;
+        int name = 0;
+        line[strcspn(line, "\n")] = '\0';
+        if (sscanf(line, "%" SCNxPTR "-%" SCNxPTR " %*s %*s %*s %*s %n", &begin, &end, &name) != 2) continue;
+        if (here < begin || here >= end) continue;
+        if (!name || !realpath(line + name, path)) path[0] = '\0';
+        break;
+    }
+    if (maps) fclose(maps);
+    if (!realpath("/proc/self/exe", program)) program[0] = '\0';
+    return path[0] && strcmp(path, program) != 0;
 }
 
 tr_status tr_module_load(const struct tr_module *module, const void **out)
 {
-    char self[PATH_MAX], beside[2 * PATH_MAX], reason[REASON_SIZE] = "";
+    char self[PATH_MAX], build[PATH_MAX], place[2 * PATH_MAX], reason[REASON_SIZE] = "";
     *out = NULL;
-    bool is_library = find_self(self);
+    bool is_library = find_self(self), is_built = tr_build_folder(self, build);
     /* An installation may be moved: its program and library know the way from where they are. */
     const char *slash = strrchr(self, '/');
     int directory = slash ? (int)(slash - self) : 0;
-    snprintf(beside, sizeof beside, "%.*s/%s", directory, self,
-             is_library ? "trireme" : TRIREME_MODULE_BELOW);
-    if (slash && load_from(module, beside, self, reason, out)) return TR_OK;
-    if (lies_below(self, TRIREME_BUILD_DIR) &&
-        load_from(module, TRIREME_BUILD_DIR "/modules", self, reason, out))
-        return TR_OK;
+    if (is_built)
+        snprintf(place, sizeof place, "%s/modules", build);
+    else
+        snprintf(place, sizeof place, "%.*s/%s", directory, self,
+                 is_library ? "trireme" : TRIREME_MODULE_BELOW);
+    if (slash && load_from(module, place, self, reason, out)) return TR_OK;
     if (load_from(module, TRIREME_MODULE_DIR, self, reason, out)) return TR_OK;
     if (reason[0])
         return tr_fail(TR_EUNSUPPORTED, "%s the module %s, which cannot be loaded: %s; %s", module->purpose,
                        module->file, reason, module->advice);
-    if (lies_below(self, TRIREME_BUILD_DIR))
+    if (is_built)
         return tr_fail(TR_EUNSUPPORTED,
-                       "%s the module %s, which was not found in " TRIREME_BUILD_DIR
-                       "/modules; %s, then build again: "
-                       "cmake " TRIREME_BUILD_DIR " && cmake --build " TRIREME_BUILD_DIR,
-                       module->purpose, module->file, module->advice);
+                       "%s the module %s, which was not found in %s; %s, then build again: "
+                       "cmake %s && cmake --build %s",
+                       module->purpose, module->file, place, module->advice, build, build);
     return tr_fail(TR_EUNSUPPORTED,
                    "%s the module %s, which was not found in " TRIREME_MODULE_DIR
                    "; %s, then build and install again",

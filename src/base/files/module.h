@@ -18,10 +18,10 @@ struct tr_module {
 };
 
 /* Loads a module and writes the address of its structure, which stays valid until the process ends: modules
-   are never unloaded. Looks where an installation puts modules, from where this program or library lies; in
-   the build tree, where it lies in the one it was built in; and in the library directory that it was built
-   for. Files and directories that others can write are refused, see base/files/trust.h. TR_EUNSUPPORTED with the
-   reason and the advice. Any thread. */
+   are never unloaded. Looks where an installation puts modules, from where this program or library lies, or
+   in the build folder that it lies in; and in the library directory that it was built for. Files and
+   directories that others can write are refused, see base/files/trust.h. TR_EUNSUPPORTED with the reason and
+   the advice. Any thread. */
 tr_status tr_module_load(const struct tr_module *module, const void **out);
 
 #endif

@@ -6,6 +6,7 @@
 #include <isa-l/crc.h>
 #include <openssl/evp.h>
 #include <stdbool.h>
+#include <string.h>
 
 /* ISA-L counts in int. */
 #define CRC_CHUNK ((size_t)1 << 30)
@@ -28,6 +29,34 @@ uint32_t tr_crc32(uint32_t crc, const void *data, size_t size)
 {
     return crc32_gzip_refl(crc, data, size);
 }
+
+/* ---- as text ---- */
+
+static const char digits[] = "0123456789abcdef";
+
+const char *tr_sha256_text(const struct tr_sha256_sum *sum, char text[TR_SHA256_TEXT])
+{
+    for (int i = 0; i < TR_SHA256_BYTES; i++) {
+        text[2 * i] = digits[sum->byte[i] >> 4];
+        text[2 * i + 1] = digits[sum->byte[i] & 15];
+    }
+    text[TR_SHA256_TEXT - 1] = '\0';
+    return text;
+}
+
+bool tr_sha256_parse(const char *text, struct tr_sha256_sum *out)
+{
+    if (strlen(text) != TR_SHA256_TEXT - 1) return false;
+    for (int i = 0; i < TR_SHA256_TEXT - 1; i++) {
+        const char *digit = strchr(digits, text[i]);
+        if (!digit) return false;
+        unsigned value = (unsigned)(digit - digits);
+        out->byte[i / 2] = (uint8_t)(i % 2 ? out->byte[i / 2] | value : value << 4);
+    }
+    return true;
+}
+
+/* ---- SHA-256 ---- */
 
 struct tr_sha256 {
     EVP_MD_CTX *context;
@@ -68,22 +97,32 @@ void tr_sha256_add_number(tr_sha256 *hash, int64_t number)
     tr_sha256_add(hash, bytes, sizeof bytes);
 }
 
-tr_status tr_sha256_end(tr_sha256 **hash, char text[TR_SHA256_TEXT])
+static tr_status finish(tr_sha256 *hash, struct tr_sha256_sum *out)
 {
-    static const char digits[] = "0123456789abcdef";
     unsigned char digest[EVP_MAX_MD_SIZE];
     unsigned size = 0;
-    bool failed = (*hash)->failed || EVP_DigestFinal_ex((*hash)->context, digest, &size) != 1 ||
-                  size != (TR_SHA256_TEXT - 1) / 2;
-    tr_sha256_destroy(hash);
-    text[0] = '\0';
-    if (failed) return tr_fail(TR_EUNSUPPORTED, "libcrypto failed to compute a SHA-256");
-    for (unsigned i = 0; i < size; i++) {
-        text[2 * i] = digits[digest[i] >> 4];
-        text[2 * i + 1] = digits[digest[i] & 15];
-    }
-    text[2 * size] = '\0';
+    if (hash->failed || EVP_DigestFinal_ex(hash->context, digest, &size) != 1 || size != sizeof out->byte)
+        return tr_fail(TR_EUNSUPPORTED, "libcrypto failed to compute a SHA-256");
+    memcpy(out->byte, digest, sizeof out->byte);
     return TR_OK;
+}
+
+tr_status tr_sha256_take(tr_sha256 *hash, struct tr_sha256_sum *out)
+{
+    TR_TRY(finish(hash, out));
+    /* Without a kind, the one that the context has is used again. */
+    if (EVP_DigestInit_ex(hash->context, NULL, NULL) == 1) return TR_OK;
+    return tr_fail(TR_EUNSUPPORTED, "libcrypto refuses another SHA-256");
+}
+
+tr_status tr_sha256_end(tr_sha256 **hash, char text[TR_SHA256_TEXT])
+{
+    struct tr_sha256_sum sum;
+    text[0] = '\0';
+    tr_status status = finish(*hash, &sum);
+    tr_sha256_destroy(hash);
+    if (status == TR_OK) tr_sha256_text(&sum, text);
+    return status;
 }
 
 void tr_sha256_destroy(tr_sha256 **hash)

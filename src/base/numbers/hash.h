@@ -4,6 +4,7 @@
 
 #include "trireme/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,6 +24,16 @@ static inline uint32_t tr_crc32c_mask(uint32_t crc)
 /* Room for 64 hexadecimal digits and a NUL. */
 #define TR_SHA256_TEXT 65
 
+/* A SHA-256 itself. */
+#define TR_SHA256_BYTES 32
+struct tr_sha256_sum {
+    uint8_t byte[TR_SHA256_BYTES];
+};
+/* As lower-case hexadecimal digits and a NUL. Returns `text`. */
+const char *tr_sha256_text(const struct tr_sha256_sum *sum, char text[TR_SHA256_TEXT]);
+/* False, and *out is undefined, for what is not 64 lower-case hexadecimal digits. */
+bool tr_sha256_parse(const char *text, struct tr_sha256_sum *out);
+
 /* A SHA-256 under way. Used by one thread at a time. */
 typedef struct tr_sha256 tr_sha256;
 
@@ -33,6 +44,9 @@ tr_status tr_sha256_begin(tr_sha256 **out);
 void tr_sha256_add(tr_sha256 *hash, const void *data, size_t size);
 /* Adds a number in a form that does not depend on the machine: 8 bytes, the lowest first. */
 void tr_sha256_add_number(tr_sha256 *hash, int64_t number);
+/* The digest of what was added since the beginning, or since the last one was taken; begins anew. After a
+   failure only tr_sha256_destroy() is allowed. */
+tr_status tr_sha256_take(tr_sha256 *hash, struct tr_sha256_sum *out);
 /* Writes the digest as lower-case hexadecimal digits and a NUL; destroys and nulls the handle, also on
  * failure. */
 tr_status tr_sha256_end(tr_sha256 **hash, char text[TR_SHA256_TEXT]);

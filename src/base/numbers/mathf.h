@@ -1,8 +1,8 @@
 /* exp, log, tanh, sigmoid and erf in float32, the same bits on every machine, in vectors and on accelerators.
  *
- * The sequences of operations are in base/numbers/mathf.inc, which vector code instantiates too. All functions are
- * pure and may be called from any thread; infinities, NaN, signed zeros and subnormal numbers are handled as
- * in Annex F of C11.
+ * The sequences of operations are in base/numbers/mathf.inc, which vector code instantiates too. All
+ * functions are pure and may be called from any thread; infinities, NaN, signed zeros and subnormal numbers
+ * are handled as in Annex F of C11.
  */
 #ifndef TR_BASE_MATHF_H
 #define TR_BASE_MATHF_H

@@ -12,15 +12,17 @@
 /* What numbers are for; part of the key, so that no two uses share a stream. Values are part of the
    arithmetic contract: never renumber. */
 enum tr_rng_purpose {
-    TR_RNG_INIT = 1,    /* counter: parameter number, element / 4 */
-    TR_RNG_DROPOUT = 2, /* counter: layer, step, example in the global batch, element / 4 */
-    TR_RNG_ORDER = 3,   /* counter: epoch, round, half-block */
-    TR_RNG_AUGMENT = 4, /* counter: step, example in the global batch */
-    TR_RNG_DELAY = 5,   /* counter: rank, step */
-    TR_RNG_SPLIT = 6,   /* counter: 0, round, half-block */
-    TR_RNG_SAMPLE = 7,  /* counter: epoch, position */
-    TR_RNG_SWEEP = 8,   /* counter: point, field */
-    TR_RNG_TEXT = 9     /* counter: token behind the prompt */
+    TR_RNG_INIT = 1,      /* counter: parameter number, element / 4 */
+    TR_RNG_DROPOUT = 2,   /* counter: layer, step, example in the global batch, element / 4 */
+    TR_RNG_ORDER = 3,     /* counter: epoch, round, half-block */
+    TR_RNG_AUGMENT = 4,   /* counter: step, example in the global batch */
+    TR_RNG_DELAY = 5,     /* counter: rank, step */
+    TR_RNG_SPLIT = 6,     /* counter: 0, round, half-block */
+    TR_RNG_SAMPLE = 7,    /* counter: epoch, position */
+    TR_RNG_SWEEP = 8,     /* counter: point, field */
+    TR_RNG_TEXT = 9,      /* counter: token behind the prompt */
+    TR_RNG_SEGMENTS = 10, /* counter: 0, round, half-block */
+    TR_RNG_BURN_IN = 11   /* counter: pixel */
 };
 
 typedef struct tr_rng_key {

@@ -1,9 +1,10 @@
 /* Configuration: a tree of mappings, sequences and scalars, read from YAML.
  *
  * What is read: one document in UTF-8. Scalars are texts; what a text means (number, choice, ...) is decided
- * by the option table that reads it (base/options/option.h), so quotes matter only in that a plain empty scalar, `~`
- * or `null` is no value while "" is an empty text. Anchors and aliases are allowed (an alias becomes a copy);
- * tags, second documents, duplicate keys, NUL characters, and keys that are not scalars are errors.
+ * by the option table that reads it (base/options/option.h), so quotes matter only in that a plain empty
+ * scalar, `~` or `null` is no value while "" is an empty text. Anchors and aliases are allowed (an alias
+ * becomes a copy); tags, second documents, duplicate keys, NUL characters, and keys that are not scalars are
+ * errors.
  *
  * The input may be hostile: size, depth, number of nodes and total text after expansion of aliases are
  * limited.

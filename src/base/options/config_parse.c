@@ -68,12 +68,13 @@ static tr_status fail_yaml(const struct reader *reader)
     if (yaml->error == YAML_READER_ERROR)
         return tr_fail(TR_EFORMAT, "%s: byte %zu: %s; the file must be UTF-8 text", reader->source->name,
                        yaml->problem_offset, yaml->problem ? yaml->problem : "cannot be read");
-    const struct config_notice notice = {
-        yaml->problem, yaml->context, mark_of(&yaml->problem_mark), mark_of(&yaml->context_mark)};
+    const struct config_notice notice = {yaml->problem, yaml->context, mark_of(&yaml->problem_mark),
+                                         mark_of(&yaml->context_mark)};
     struct config_fault fault;
     config_fault_find(&notice, reader->text, reader->length, &fault);
     yaml_mark_t mark = {.line = fault.mark.line, .column = fault.mark.column};
-    return fail_at(reader, &mark, "%s%s%s", fault.message, reader->where ? ": " : "; the line is: ", fault.line);
+    return fail_at(reader, &mark, "%s%s%s", fault.message,
+                   reader->where ? ": " : "; the line is: ", fault.line);
 }
 
 /* Accounts for a node at `depth` with `bytes` of text. */

@@ -1,6 +1,7 @@
 #include "base/options/config_target.h"
 
 #include "base/fail.h"
+#include "base/text/ascii.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -116,7 +117,7 @@ static bool find_numbered(const tr_config *list, const struct config_step *step,
                           tr_config **holder)
 {
     size_t length = step->length;
-    while (length > 0 && step->text[length - 1] >= '0' && step->text[length - 1] <= '9') length--;
+    while (length > 0 && tr_is_digit(step->text[length - 1])) length--;
     size_t digits = step->length - length;
     if (length == 0 || digits == 0 || digits > 5) return false;
     long number = strtol(step->text + length, NULL, 10);

@@ -42,3 +42,11 @@ const char *tr_foreign_path(const char *word)
         if (strchr(name->ours, '.') && same_name(word, name->theirs)) return name->ours;
     return NULL;
 }
+
+void tr_text_add_unknown(struct tr_text *text, const char *word, const char *const *words, int32_t count)
+{
+    const char *meant = tr_foreign_meant(word, words, count);
+    tr_text_addf(text, "\"%s\" is none of ", word);
+    for (int32_t i = 0; i < count; i++) tr_text_addf(text, "%s%s", i ? ", " : "", words[i]);
+    if (meant) tr_text_addf(text, "; did you mean \"%s\"?", meant);
+}

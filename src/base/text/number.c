@@ -1,4 +1,5 @@
 /* Numbers in text: strict reading, shortest writing, figures for people. No locale has a say. */
+#include "base/text/ascii.h"
 #include "base/text/text.h"
 
 #include <errno.h>
@@ -28,7 +29,7 @@ const char *tr_text_int64(const char *string, int64_t *out)
     uint64_t limit = negative ? (uint64_t)INT64_MAX + 1 : (uint64_t)INT64_MAX, value = 0;
     bool overflow = false;
     for (; *at; at++) {
-        unsigned digit = *at >= '0' && *at <= '9'   ? (unsigned)(*at - '0')
+        unsigned digit = tr_is_digit(*at)           ? (unsigned)(*at - '0')
                          : *at >= 'a' && *at <= 'f' ? (unsigned)(*at - 'a' + 10)
                          : *at >= 'A' && *at <= 'F' ? (unsigned)(*at - 'A' + 10)
                                                     : 16;

@@ -2,7 +2,6 @@
 #include "base/text/text.h"
 
 #include "base/alloc.h"
-#include "base/text/foreign.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -223,12 +222,4 @@ const char *tr_text_nearest(const char *word, const char *const *words, int32_t 
         }
     }
     return nearest;
-}
-
-void tr_text_add_unknown(struct tr_text *text, const char *word, const char *const *words, int32_t count)
-{
-    const char *meant = tr_foreign_meant(word, words, count);
-    tr_text_addf(text, "\"%s\" is none of ", word);
-    for (int32_t i = 0; i < count; i++) tr_text_addf(text, "%s%s", i ? ", " : "", words[i]);
-    if (meant) tr_text_addf(text, "; did you mean \"%s\"?", meant);
 }

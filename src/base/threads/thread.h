@@ -13,8 +13,8 @@ int tr_thread_start(pthread_t *thread, void *(*main)(void *), void *argument);
 
 /* The processors that the calling thread may run on; the first one, where the system does not say. */
 void tr_thread_processors(cpu_set_t *out);
-/* Keeps the calling thread, and those that it starts from then on, to the processors of `own` that are numbers
-   [begin, end) among them. Where the system refuses that, it is slower at most. */
+/* Keeps the calling thread, and those that it starts from then on, to the processors of `own` that are
+   numbers [begin, end) among them. Where the system refuses that, it is slower at most. */
 void tr_thread_keep_to(const cpu_set_t *own, int begin, int end);
 /* Keeps it to part `index` of `sharing` equal ones of `own`, where a part has `threads` processors or more;
    else leaves it as it is. sharing, threads >= 1. */

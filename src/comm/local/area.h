@@ -46,10 +46,10 @@ struct local_record {
     _Atomic uint64_t mail[LOCAL_WORDS]; /* a bit for each rank whose rings may have news */
     _Atomic uint64_t letters;           /* a bit for each word of `mail` that may have some */
     _Alignas(TR_CACHE_LINE) atomic_uint state;
-    atomic_uint ended;     /* the process is gone: the word of the launcher, or of a rank that watches */
-    _Atomic int64_t seen;  /* when the process last showed that it runs: nanoseconds of the host's clock */
+    atomic_uint ended;    /* the process is gone: the word of the launcher, or of a rank that watches */
+    _Atomic int64_t seen; /* when the process last showed that it runs: nanoseconds of the host's clock */
     struct tr_location location; /* written before JOINED */
-    char why[LOCAL_WHY];   /* written before GAVE_UP */
+    char why[LOCAL_WHY];         /* written before GAVE_UP */
 };
 
 /* One ordered pair's. */

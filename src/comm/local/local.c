@@ -20,9 +20,11 @@
 
 /* Starting takes longer than a sign of life, so a short time-out does not count for it. */
 #define JOIN_SECONDS 10.0
-/* Between two looks at who is missing, should a bell go unheard. */
-#define JOIN_LOOK 1.0
-#define YIELDS    16 /* between two looks of a wait that gives way */
+/* Between two looks at who is missing, should a bell go unheard; and where there may be a stop, which rings
+   none. */
+#define JOIN_LOOK      1.0
+#define JOIN_LOOK_STOP 0.05
+#define YIELDS         16 /* between two looks of a wait that gives way */
 
 struct local_comm {
     tr_comm base; /* first, so that a tr_comm is one of these */
@@ -182,18 +184,20 @@ static tr_status wait_for_all(struct local_comm *comm, double limit)
 {
     const struct local_record *own = record_of(comm, comm->base.rank);
     double end = tr_clock_seconds() + limit;
+    double look = comm->base.settings.stop ? JOIN_LOOK_STOP : JOIN_LOOK;
     for (;;) {
         uint32_t moment = atomic_load(&own->bell);
         int first = 0;
         TR_TRY(find_absent(comm));
         int missing = count_missing(&comm->area, &first);
         if (missing == 0) return TR_OK;
+        TR_TRY(tr_comm_check_stop(&comm->base.settings));
         double left = end - tr_clock_seconds();
         if (left <= 0)
             return tr_fail(TR_EPEER,
                            "rank %d did not join within %g s (%d of %d missing); check that all were started",
                            first, limit, missing, comm->area.size);
-        tr_local_sleep(&comm->area, comm->base.rank, moment, left < JOIN_LOOK ? left : JOIN_LOOK);
+        tr_local_sleep(&comm->area, comm->base.rank, moment, left < look ? left : look);
     }
 }
 

@@ -44,7 +44,7 @@ struct beat {
     int32_t first;  /* the rank that gave up first, as far as the sender knows; -1: none */
     int32_t dead[DEATHS];
     struct silence_report silent[RUMOURS]; /* with rank -1: none */
-    char why[WHY], cause[WHY];           /* of the sender, and of `first` */
+    char why[WHY], cause[WHY];             /* of the sender, and of `first` */
 };
 
 struct peer {

@@ -37,6 +37,8 @@
 /* MPI begins and ends with processes and connections of its own, which takes longer than a sign of life: a
    short time-out does not count for it. */
 #define LEAST_SECONDS 10.0
+/* Between two looks at a stop while MPI begins, which tells of nothing. */
+#define STOP_LOOK 0.05
 /* What a process sent just before it died may take so long. */
 #define GRACE_SECONDS 0.2
 /* A wait begins by giving way only, since answers usually come at once; then sleeps, longer and longer. Every
@@ -111,13 +113,16 @@ static void *keeper_main(void *argument)
     return NULL;
 }
 
-/* Waits until the keeper has left `state`; false when that takes too long. */
-static bool wait_for_keeper(struct mpi_comm *comm, enum keeper_state state, double seconds)
+/* Waits until the keeper has left `state`; false when that takes too long, or `stop` (NULL: none) is set. */
+static bool wait_for_keeper(struct mpi_comm *comm, enum keeper_state state, double seconds,
+                            const atomic_int *stop)
 {
-    struct timespec end = tr_moment_in(seconds);
+    double end = tr_clock_seconds() + seconds;
     pthread_mutex_lock(&comm->gate);
-    while (comm->state == state)
-        if (pthread_cond_timedwait(&comm->changed, &comm->gate, &end) == ETIMEDOUT) break;
+    for (double left; comm->state == state && !(stop && *stop) && (left = end - tr_clock_seconds()) > 0;) {
+        struct timespec look = tr_moment_in(stop && left > STOP_LOOK ? STOP_LOOK : left);
+        pthread_cond_timedwait(&comm->changed, &comm->gate, &look);
+    }
     bool left = comm->state != state;
     pthread_mutex_unlock(&comm->gate);
     return left;
@@ -260,7 +265,7 @@ static bool dismiss(struct mpi_comm *comm, bool finalizes, double seconds)
     comm->state = CLOSING;
     pthread_cond_broadcast(&comm->changed);
     pthread_mutex_unlock(&comm->gate);
-    if (!wait_for_keeper(comm, CLOSING, seconds)) {
+    if (!wait_for_keeper(comm, CLOSING, seconds, NULL)) {
         pthread_detach(comm->keeper);
         return false;
     }
@@ -353,8 +358,9 @@ tr_status tr_comm_mpi_create(const struct tr_comm_settings *settings, tr_comm **
     TR_TRY(make(loaded, &comm));
     /* From here on, what MPI may still use is left behind rather than freed. */
     const double limit = patience_with_mpi(settings);
-    if (!wait_for_keeper(comm, OPENING, limit)) {
+    if (!wait_for_keeper(comm, OPENING, limit, settings->stop)) {
         pthread_detach(comm->keeper);
+        TR_TRY(tr_comm_check_stop(settings));
         return tr_fail(TR_EPEER, "MPI did not begin within %g s; check that all ranks were started", limit);
     }
     if (comm->state == FAILED) {

@@ -54,7 +54,8 @@ static void find(struct tr_processes *processes, const tr_comm *comm, int member
         int at = processes->count++, rank = member[(index + i) % members];
         processes->rank[at] = rank;
         processes->gone[at] = false;
-        processes->end[at] = (struct pollfd){.fd = tr_location_watch(&comm->location[rank]), .events = POLLIN};
+        processes->end[at] =
+            (struct pollfd){.fd = tr_location_watch(&comm->location[rank]), .events = POLLIN};
         /* One that has its number by now is another. */
         if (processes->end[at].fd >= 0 && !tr_location_runs(&comm->location[rank])) {
             close(processes->end[at].fd);

@@ -266,6 +266,7 @@ tr_status reduce_enter(tr_comm *comm, tr_ticket *ticket)
         write_offset(comm, ticket);
         TR_TRY(receive_nodes(comm, ticket));
     }
+    ticket->numbers = phase >= ticket->sending; /* before that, ranks tell each other where nodes lie */
     if (phase < ticket->sending) return tell_offsets(comm, ticket, phase);
     if (phase < ticket->summing) return send_round(comm, ticket, phase - ticket->sending);
     if (phase < ticket->spreading) return enter_sum(comm, ticket);

@@ -11,8 +11,8 @@
 #include "comm/sums/route.h"
 #include "comm/sums/spanning.h"
 
-/* How few elements go that everybody is to have, along the spanning tree (comm/sums/route.h): each rank sums what
-   it brings and what came from below, as far as the tree allows, and tells that upward. */
+/* How few elements go that everybody is to have, along the spanning tree (comm/sums/route.h): each rank sums
+   what it brings and what came from below, as far as the tree allows, and tells that upward. */
 struct tr_trunk {
     int child[TR_SPANNING_MOST], nodes[TR_SPANNING_MOST]; /* who tells this rank, and how many nodes */
     int children, arrivals;                               /* the latter: nodes of all children */

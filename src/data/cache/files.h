@@ -4,9 +4,9 @@
 
 #include "base/files/ops.h"
 
-#define TR_CACHE_DATA ".data"
+#define TR_CACHE_DATA   ".data"
 #define TR_CACHE_RECORD ".note"
-#define TR_CACHE_TMP  ".tmp"
+#define TR_CACHE_TMP    ".tmp"
 
 /* "directory/<key><suffix>". Returned, free with tr_free(). NULL when memory fails. */
 char *tr_cache_path(const char *directory, const char *key, const char *suffix);

@@ -51,6 +51,7 @@ bool tr_keep_begin(tr_cache *cache, tr_source *source, const char entry[TR_SHA25
     tr_cache_share(cache);
     if (tr_thread_start(&keeping->thread, keep, keeping) == 0) {
         source->keeping = keeping;
+        source->finish = tr_keep_finish;
         return true;
     }
     tr_cache_close(&keeping->cache);
@@ -69,4 +70,5 @@ void tr_keep_finish(tr_source *source)
     tr_cache_close(&keeping->cache);
     tr_free(keeping);
     source->keeping = NULL;
+    source->finish = NULL;
 }

@@ -92,7 +92,7 @@ static tr_status add_paths(const struct tr_source_request *request, tr_sha256 *h
 struct wanted {
     const struct tr_source_request *request;
     char record[TR_SHA256_TEXT]; /* key of the record for these stamps */
-    bool settled;              /* the stamps can be relied on */
+    bool settled;                /* the stamps can be relied on */
     bool alone;
 };
 

@@ -7,7 +7,6 @@
 #include "base/text/text.h"
 #include "data/describe.h"
 #include "data/files/inflate.h"
-#include "data/files/lines.h"
 #include "data/source.h"
 
 #include <string.h>

@@ -9,6 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Unpacked text files and whole-file packed record files are refused beyond this. */
+#define TR_UNPACKED_MAX ((size_t)4 << 30)
+
 enum tr_packing { TR_PACKING_NONE, TR_PACKING_GZIP, TR_PACKING_ZLIB };
 
 /* "none", "gzip" or "zlib", from the first bytes. A gzip file starts with 1f 8b; a zlib stream with a deflate

@@ -4,9 +4,6 @@
 
 #include "base/options/option.h"
 
-/* Unpacked text files and whole-file packed record files are refused beyond this. */
-#define TR_UNPACKED_MAX ((size_t)4 << 30)
-
 /* A whole file, unpacked if it is gzip. Returned, free data with tr_free(). */
 struct tr_load {
     uint8_t *data;
@@ -54,12 +51,11 @@ extern const struct tr_choice tr_bad_actions[];
      .offset = offsetof(object, on_bad_record),                                                              \
      .fallback = "stop",                                                                                     \
      .choices = tr_bad_actions,                                                                              \
-     .help = "what to do with a bad record: stop with an error, or skip it, as long as no more than "        \
+     .help = "reaction to a bad record: stop with an error, or skip it, up to "                              \
              "max_bad of all are bad"},                                                                      \
     {                                                                                                        \
         .key = "max_bad", .type = TR_OPTION_DOUBLE, .offset = offsetof(object, max_bad),                     \
-        .fallback = "0.001", .most = 1,                                                                      \
-        .help = "the largest fraction of bad records that on_bad_record: skip tolerates"                     \
+        .fallback = "0.001", .most = 1, .help = "largest fraction of bad records for on_bad_record: skip"    \
     }
 /* The option `classes`, at most `limit`. */
 #define TR_OPTION_CLASSES(object, limit)                                                                     \

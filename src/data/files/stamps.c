@@ -3,7 +3,6 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/files/file.h"
-#include "data/source.h"
 
 #include <errno.h>
 #include <string.h>
@@ -14,6 +13,11 @@
 /* A change within this of a stamp may leave the stamp as it is: clocks of file systems move in steps of some
    milliseconds, of FAT of two seconds. */
 #define SETTLED_SECONDS 3
+
+char *tr_source_path(const char *directory, const char *path)
+{
+    return directory && path[0] != '/' ? tr_path_join(directory, path) : tr_strdup(path);
+}
 
 tr_status tr_source_files_add(struct tr_source_files *files, const char *directory, const char *path)
 {

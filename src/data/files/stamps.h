@@ -33,6 +33,10 @@ struct tr_source_files {
     int64_t count;
 };
 
+/* `path`, or `directory`/`path` where that is relative and `directory` is not NULL. Returned, free with
+   tr_free(); NULL when memory fails. */
+char *tr_source_path(const char *directory, const char *path);
+
 /* Adds a file or directory; `path` is taken from `directory` as by tr_source_path(). TR_ENOMEM. */
 tr_status tr_source_files_add(struct tr_source_files *files, const char *directory, const char *path);
 /* Accepts an empty list; empties it. */

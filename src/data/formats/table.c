@@ -144,8 +144,3 @@ tr_status tr_source_open(const char *description, const char *directory, const c
 {
     return tr_source_open_through(NULL, description, directory, state, out);
 }
-
-char *tr_source_path(const char *directory, const char *path)
-{
-    return directory && path[0] != '/' ? tr_path_join(directory, path) : tr_strdup(path);
-}

@@ -26,7 +26,7 @@ struct tfrecord_options {
 };
 
 static const struct tr_choice packings[] = {
-    {.name = "auto", .value = -1, .help = "seen from the contents"},
+    {.name = "auto", .value = -1, .help = "detected from the contents"},
     {.name = "none", .value = TR_PACKING_NONE},
     {.name = "gzip", .value = TR_PACKING_GZIP},
     {.name = "zlib", .value = TR_PACKING_ZLIB},
@@ -36,7 +36,7 @@ static const struct tr_choice checks[] = {
     {.name = "open", .value = CHECK_OPEN, .help = "every record, before training"},
     {.name = "read",
      .value = CHECK_READ,
-     .help = "each record when it is read; lengths before; needs classes"},
+     .help = "lengths before training, each record when it is read; needs classes"},
     {.name = NULL},
 };
 
@@ -52,7 +52,7 @@ static const struct tr_option tfrecord_options[] = {
      FIELD(packing),
      .fallback = "auto",
      .choices = packings,
-     .help = "how the whole file is packed; packed files are unpacked into memory"},
+     .help = "compression of the whole file; compressed files are unpacked into memory"},
     {.key = "image",
      .type = TR_OPTION_STRING,
      FIELD(image),

@@ -29,13 +29,13 @@ static const struct tr_option folder_options[] = {
      .type = TR_OPTION_STRING,
      FIELD(path),
      .fallback = NULL,
-     .help = "folder with one folder of PNG or JPEG files per class; with `table`, where its files lie"},
+     .help = "folder with one folder of PNG or JPEG files per class; with `table`, the folder of its files"},
     {.key = "table",
      .type = TR_OPTION_STRING,
      FIELD(table),
      .fallback = "",
-     .help = "file of a table, plain or gzip, each row of which names a file in the folder: images without "
-             "labels, one for each row, to be joined with the table's other columns by `join`"},
+     .help = "table, plain or gzip, whose rows name files in the folder: images without labels, to be joined "
+             "with the table's other columns by `join`"},
     {.key = "column",
      .type = TR_OPTION_STRING,
      FIELD(column),
@@ -65,12 +65,12 @@ static const struct tr_option folder_options[] = {
      FIELD(fit),
      .fallback = "exact",
      .choices = fits,
-     .help = "how images of another size are brought to this one"},
+     .help = "treatment of images of another size"},
     {.key = "memory",
      .type = TR_OPTION_BOOL,
      FIELD(memory),
      .fallback = "false",
-     .help = "decode all images once and keep them in memory, instead of decoding each whenever it is used"},
+     .help = "decode all images once and keep them in memory, instead of decoding at each use"},
 };
 
 /* ---- reading ---- */
@@ -337,7 +337,7 @@ static bool folder_unpacks(const void *options, const struct tr_source_files *fi
 
 const struct tr_source_format tr_source_format_folder = {
     .name = "folder",
-    .help = "PNG and JPEG files in one folder per class; docs/images.md says which numbers they give",
+    .help = "PNG and JPEG files in one folder per class; docs/images.md defines the numbers that they give",
     .options = folder_options,
     .option_count = TR_OPTION_COUNT(folder_options),
     .options_size = sizeof(struct folder_options),

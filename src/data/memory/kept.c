@@ -42,8 +42,7 @@ static bool has_room(size_t count, size_t size)
     tr_fail(TR_ENOMEM,
             "a copy of %zu bytes is needed, %s has %" PRId64
             " free; give arrays whose elements lie one after the other, of a type that is used as it is, or "
-            "fewer "
-            "examples",
+            "fewer examples",
             bytes, room.where, room.free);
     return false;
 }

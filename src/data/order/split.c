@@ -98,6 +98,7 @@ static tr_status make_part(struct whole *whole, int64_t begin, int64_t end, tr_s
     struct part *part = tr_alloc_zero(1, sizeof *part);
     if (!part) return TR_ENOMEM;
     part->class = *source->class;
+    part->class.name = "part"; /* which the digest has, so that it is the same of what the cache unpacked */
     part->class.read = part_read;
     part->class.read_run = NULL; /* no two examples are in a row there */
     part->class.digest = part_digest;

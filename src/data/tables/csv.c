@@ -14,7 +14,7 @@
 #include <string.h>
 
 static const struct tr_choice separators[] = {
-    {.name = "auto", .value = 0, .help = "what the first line has"},
+    {.name = "auto", .value = 0, .help = "as in the first line"},
     {.name = "comma", .value = ','},
     {.name = "tab", .value = '\t'},
     {.name = "semicolon", .value = ';'},
@@ -28,14 +28,12 @@ static const struct tr_choice headers[] = {
     {.name = NULL},
 };
 static const struct tr_choice label_uses[] = {
-    {.name = "class",
-     .value = TR_CSV_CLASS,
-     .help = "a whole number from 0, or, where no row has a number, a name"},
+    {.name = "class", .value = TR_CSV_CLASS, .help = "an integer from 0, or a name if no row has a number"},
     {.name = "value", .value = TR_CSV_VALUE, .help = "one or more numbers to be predicted"},
     {.name = "none", .value = TR_CSV_NONE},
     {.name = "name",
      .value = TR_CSV_NAME,
-     .help = "a name, also where it looks like a number; classes are numbered in the order of their names"},
+     .help = "a name, even if it looks like a number; classes are numbered in the order of their names"},
     {.name = NULL},
 };
 static const struct tr_choice gaps[] = {TR_MISSING_CHOICES("column", TR_MISSING_SKIPS), {.name = NULL}};
@@ -52,7 +50,7 @@ static const struct tr_option csv_options[] = {
      FIELD(separator),
      .fallback = "auto",
      .choices = separators,
-     .help = "what stands between two fields"},
+     .help = "character between two fields"},
     {.key = "header",
      .type = TR_OPTION_CHOICE,
      FIELD(header),
@@ -64,14 +62,13 @@ static const struct tr_option csv_options[] = {
      FIELD(label),
      .fallback = "class",
      .choices = label_uses,
-     .help = "what the label columns hold"},
+     .help = "content of the label columns"},
     {.key = "label_columns",
      .type = TR_OPTION_STRING_LIST,
      FIELD(label_columns),
      .fallback = "",
-     .help =
-         "columns that are labels, by name or number from 0; the others are features. The last column if not "
-         "given; class labels take one column"},
+     .help = "columns that are labels, by name or number from 0; the others are features. Default: the last "
+             "column; class labels take one column"},
     {.key = "skip_columns",
      .type = TR_OPTION_STRING_LIST,
      FIELD(skip_columns),
@@ -83,13 +80,12 @@ static const struct tr_option csv_options[] = {
      FIELD(missing),
      .fallback = "stop",
      .choices = gaps,
-     .help =
-         "what stands for a feature that is not there: a field that is empty, ?, NA, N/A, NaN, null or None"},
+     .help = "replacement of a missing feature: a field that is empty, ?, NA, N/A, NaN, null or None"},
     {.key = "missing_value",
      .type = TR_OPTION_DOUBLE,
      FIELD(missing_value),
      .fallback = "0",
-     .help = "the number that `missing: constant` puts there, before `standardize`"},
+     .help = "the number for `missing: constant`, before `standardize`"},
     {.key = "standardize",
      .type = TR_OPTION_BOOL,
      FIELD(standardize),

@@ -2,16 +2,12 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/text/ascii.h"
 #include "base/text/text.h"
 
 #include <inttypes.h>
 #include <string.h>
 #include <strings.h>
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
 
 char tr_csv_guess(const char *line, size_t length)
 {
@@ -19,7 +15,7 @@ char tr_csv_guess(const char *line, size_t length)
     for (size_t i = 0; i < length; i++) {
         if (line[i] == '\t' || line[i] == ';') return line[i];
         if (line[i] != ',' || found == ',') continue;
-        bool decimal = i > 0 && i + 1 < length && is_digit(line[i - 1]) && is_digit(line[i + 1]);
+        bool decimal = i > 0 && i + 1 < length && tr_is_digit(line[i - 1]) && tr_is_digit(line[i + 1]);
         if (!decimal) return ',';
         found = ','; /* unless a semicolon or tab comes: then it is in a number */
     }
@@ -33,7 +29,7 @@ bool tr_csv_has_decimal_comma(struct tr_csv_field field)
     if (at < end && (*at == '-' || *at == '+')) at++;
     if (at == comma || comma + 1 == end) return false;
     for (; at < end; at++)
-        if (at != comma && !is_digit(*at)) return false;
+        if (at != comma && !tr_is_digit(*at)) return false;
     return true;
 }
 
@@ -87,7 +83,7 @@ static bool short_decimal(struct tr_csv_field field, double *number)
     for (; at < end; at++) {
         if (*at == '.' && !point) {
             point = at;
-        } else if (*at >= '0' && *at <= '9') {
+        } else if (tr_is_digit(*at)) {
             digits = digits * 10 + (*at - '0');
         } else {
             return false;

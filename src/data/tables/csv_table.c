@@ -236,8 +236,7 @@ static const char *advice(const struct tr_csv_table *table, struct tr_csv_field 
     if (tr_csv_is_missing(field))
         return is_label ? "; give the label, or set missing: skip"
                         : "; set missing: skip, mean or constant for values that are not there";
-    if (tr_csv_has_decimal_comma(field))
-        return "; numbers have a decimal point: write 3.14, not 3,14";
+    if (tr_csv_has_decimal_comma(field)) return "; numbers have a decimal point: write 3.14, not 3,14";
     if (words)
         return "; tables hold numbers: sentences with a class each are read by the format `text`, one a "
                "line, "
@@ -282,8 +281,7 @@ static tr_status read_field(struct tr_csv_table *table, const struct tr_lines *l
 {
     struct tr_csv_field field = table->fields[i];
     int missing = table->options->missing;
-    bool gap_allowed =
-        missing == TR_MISSING_SKIP || (missing != TR_MISSING_STOP && !table->is_label[i]);
+    bool gap_allowed = missing == TR_MISSING_SKIP || (missing != TR_MISSING_STOP && !table->is_label[i]);
     if (gap_allowed && tr_csv_is_missing(field)) {
         table->gaps = true;
         table->row[i] = NAN;

@@ -26,7 +26,7 @@ static const struct tr_option join_options[] = {
      .type = TR_OPTION_STRING,
      FIELD(labels),
      .fallback = "",
-     .help = "name of the source whose labels are taken; the only one that has labels if not given"},
+     .help = "name of the source with the labels; default: the only one that has labels"},
 };
 
 /* ---- the description ---- */

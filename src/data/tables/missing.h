@@ -9,7 +9,7 @@ enum tr_missing { TR_MISSING_STOP, TR_MISSING_SKIP, TR_MISSING_MEAN, TR_MISSING_
 /* The rows of a table of choices, without its end. `column` is the word for what a number is of, a string;
    `skip`: the row for leaving examples out, TR_MISSING_SKIPS where that can be, or nothing. */
 #define TR_MISSING_CHOICES(column, skip)                                                                     \
-    {.name = "stop", .value = TR_MISSING_STOP, .help = "end with an error that names the place"},            \
+    {.name = "stop", .value = TR_MISSING_STOP, .help = "error with line and column"},                        \
         skip{.name = "mean",                                                                                 \
              .value = TR_MISSING_MEAN,                                                                       \
              .help = "the mean of the " column " in the training data"},                                     \

@@ -204,7 +204,8 @@ tr_status tr_scaling_measure(struct tr_scaling *scaling, int64_t rows, tr_scalin
 {
     struct sums sums = {0};
     tr_status status = add_rows(scaling, rows, row, user, add_present, &sums);
-    for (int32_t i = 0; status == TR_OK && i < scaling->count; i++) scaling->mean[i] = sums.sum[i] / (double)rows;
+    for (int32_t i = 0; status == TR_OK && i < scaling->count; i++)
+        scaling->mean[i] = sums.sum[i] / (double)rows;
     if (status == TR_OK) status = add_rows(scaling, rows, row, user, add_square, &sums);
     for (int32_t i = 0; status == TR_OK && i < scaling->count; i++) {
         double deviation = sqrt(sums.sum[i] / (double)rows);

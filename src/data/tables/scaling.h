@@ -33,12 +33,12 @@ void tr_scaling_release(struct tr_scaling *scaling);
 
 /* Gives row `index` of `count` numbers to `to`. */
 typedef tr_status (*tr_scaling_row)(void *user, int64_t index, float *to);
-/* Sets what is filled in to the mean of the numbers of each column that are not NaN: chains in double over ascending
-   rows. TR_EFORMAT where a column has none, with `name` of the data; errors of `row`; TR_ENOMEM. */
+/* Sets what is filled in to the mean of the numbers of each column that are not NaN: chains in double over
+   ascending rows. TR_EFORMAT where a column has none, with `name` of the data; errors of `row`; TR_ENOMEM. */
 tr_status tr_scaling_measure_present(struct tr_scaling *scaling, int64_t rows, tr_scaling_row row, void *user,
                                      const char *name);
-/* Sets mean and deviation of each column over rows without NaN: chains in double over ascending rows, so that they are
-   the same everywhere. A constant column keeps deviation 1. Errors of `row`; TR_ENOMEM. */
+/* Sets mean and deviation of each column over rows without NaN: chains in double over ascending rows, so that
+   they are the same everywhere. A constant column keeps deviation 1. Errors of `row`; TR_ENOMEM. */
 tr_status tr_scaling_measure(struct tr_scaling *scaling, int64_t rows, tr_scaling_row row, void *user);
 
 /* Whether all columns are left as they are. */

@@ -41,21 +41,21 @@ static const struct tr_option corpus_options[] = {
      .fallback = NULL,
      .least = 1,
      .most = TR_TOKENS_MAX,
-     .help = "tokens of an example; each has the token behind it for a label"},
+     .help = "tokens of an example; the label of each is the next token"},
     {.key = "stride",
      .type = TR_OPTION_INT32,
      FIELD(stride),
      .fallback = "0",
      .most = TR_TOKENS_MAX,
-     .help = "tokens from the beginning of an example to that of the next; 0: as many as a window has, so "
-             "that windows do not overlap; 1: a window begins at every token"},
+     .help = "tokens between the beginnings of examples; 0: the size of a window, so windows do not overlap; "
+             "1: a window begins at every token"},
     {.key = "begin",
      .type = TR_OPTION_DOUBLE,
      FIELD(begin),
      .fallback = "0",
      .most = 1,
      .flags = TR_OPTION_BELOW_MOST,
-     .help = "fraction of the file's tokens at which the part that is used begins, rounded down to a token"},
+     .help = "fraction of the file's tokens where the used part begins, rounded down to a token"},
     {.key = "end",
      .type = TR_OPTION_DOUBLE,
      FIELD(end),
@@ -69,7 +69,7 @@ static const struct tr_option corpus_options[] = {
      FIELD(ids),
      .fallback = "0",
      .most = TR_IDS_MAX,
-     .help = "with unit: ids, how many there are"},
+     .help = "with unit: ids, the number of different tokens"},
 };
 
 /* ---- the class ---- */
@@ -266,7 +266,7 @@ static tr_status corpus_files(const void *options, const char *directory, struct
 
 const struct tr_source_format tr_source_format_corpus = {
     .name = "corpus",
-    .help = "a running text in windows of tokens, each of which has the next token for a label: for language "
+    .help = "a running text in windows of tokens, each with the next token as its label: for language "
             "models. A vocabulary is built from the training text",
     .options = corpus_options,
     .option_count = TR_OPTION_COUNT(corpus_options),

@@ -19,9 +19,8 @@ struct text_options {
 };
 
 static const struct tr_choice layouts[] = {
-    {"lines", TR_TEXT_LINES, "a text a line, behind it a tab and the label"},
-    {"table", TR_TEXT_TABLE,
-     "rows of fields; one in double quotes may have separators, line feeds and doubled quotes in it"},
+    {"lines", TR_TEXT_LINES, "a text on each line, then a tab and the label"},
+    {"table", TR_TEXT_TABLE, "rows of fields, which may be quoted (RFC 4180)"},
     {NULL, 0},
 };
 static const struct tr_choice separators[] = {
@@ -49,7 +48,7 @@ static const struct tr_option text_options[] = {
      .type = TR_OPTION_BOOL,
      FIELD(tags),
      .fallback = "false",
-     .help = "each token has a label of its own: numbers from 0 split by blanks, - for a token without one"},
+     .help = "each token has a label: numbers from 0 split by blanks, - for none"},
     {.key = "unit",
      .type = TR_OPTION_CHOICE,
      FIELD(words.unit),
@@ -69,29 +68,29 @@ static const struct tr_option text_options[] = {
      FIELD(form.layout),
      .fallback = "lines",
      .choices = layouts,
-     .help = "how texts and labels stand in the file"},
+     .help = "form of the file"},
     {.key = "separator",
      .type = TR_OPTION_CHOICE,
      FIELD(form.separator),
      .fallback = "comma",
      .choices = separators,
-     .help = "of a table: what stands between two fields"},
+     .help = "of a table: character between two fields"},
     {.key = "header",
      .type = TR_OPTION_BOOL,
      FIELD(form.header),
      .fallback = "false",
-     .help = "of a table: whether the first row names the columns"},
+     .help = "for a table: whether the first row names the columns"},
     {.key = "text_columns",
      .type = TR_OPTION_STRING_LIST,
      FIELD(form.text_columns),
      .fallback = "",
-     .help = "of a table: columns that make the text, joined by a blank, by name or number from 0; the first "
-             "column if not given"},
+     .help = "for a table: columns of the text, joined by a blank, by name or number from 0; default: the "
+             "first column"},
     {.key = "label_column",
      .type = TR_OPTION_STRING,
      FIELD(form.label_column),
      .fallback = "",
-     .help = "of a table: the column of the label, likewise; the last one if not given"},
+     .help = "for a table: the column of the label; default: the last one"},
     TR_OPTIONS_BAD(struct text_options),
 };
 

@@ -11,16 +11,16 @@
 #include <string.h>
 
 #define CHOICES                                                                                              \
-    {"words", TR_UNIT_WORDS, "what blanks separate"},                                                        \
-        {"characters", TR_UNIT_CHARACTERS, "of UTF-8, blanks and line feeds as well"},                       \
+    {"words", TR_UNIT_WORDS, "separated by blanks"},                                                         \
+        {"characters", TR_UNIT_CHARACTERS, "of UTF-8, including blanks and line feeds"},                     \
     {                                                                                                        \
-        "bytes", TR_UNIT_BYTES, "256 of them, of any file"                                                   \
+        "bytes", TR_UNIT_BYTES, "all 256, of any file"                                                       \
     }
 
 const struct tr_choice tr_text_unit_choices[] = {CHOICES, {NULL, 0}};
 const struct tr_choice tr_unit_choices[] = {
     CHOICES,
-    {"ids", TR_UNIT_IDS, "numbers that another program gave its tokens"},
+    {"ids", TR_UNIT_IDS, "token numbers of another program"},
     {NULL, 0},
 };
 

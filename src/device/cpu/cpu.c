@@ -119,9 +119,10 @@ static tr_status cpu_create(const struct tr_device_choice *choice, tr_device **o
                                           TR_DEVICE_OPS(SLOT)
 #undef SLOT
     };
-    if (isa->leaves_chains && isa->leaves_chains()) {
+    if (cpu_isa_leaves_chains(isa)) {
 #define TAKE(op) cpu->class.op = tr_device_ref.op;
-        CPU_CHAIN_OPS(TAKE)
+        TR_DEVICE_CHAIN_OPS(TAKE)
+        TR_DEVICE_CHAIN_FUSIONS(TAKE)
 #undef TAKE
     }
     cpu->base.class = &cpu->class;

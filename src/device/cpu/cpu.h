@@ -29,7 +29,7 @@ struct cpu_device {
     struct tr_device_class class; /* the kernels' functions, and ref's where they have none */
     const struct cpu_kernels *kernels;
     tr_team *team;
-    bool idles; /* the team has idle work */
+    bool idles;   /* the team has idle work */
     double alone; /* work of fewer nanoseconds is left to the caller; tests set 0, so that small cases are
                      split too */
     struct cpu_room room; /* what sizes of blocks follow from; tests set less, so that small cases have

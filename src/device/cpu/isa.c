@@ -1,7 +1,7 @@
 #include "device/cpu/isa.h"
 
 #include "base/fail.h"
-#include "device/ref/chain.h"
+#include "device/ref/loops/chain.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -33,29 +33,29 @@ static bool always(void)
     return true;
 }
 
-static bool plain_leaves_chains(void)
-{
-    return !cpu_kernels_plain.fuses && ref_chains_fuse();
-}
-
 /* Best first. */
 static const struct cpu_isa isas[] = {
 #if TR_HAVE_ISA_AVX512
-    {"avx512", &cpu_kernels_avx512, has_avx512, NULL},
+    {"avx512", &cpu_kernels_avx512, has_avx512, false},
 #endif
 #if TR_HAVE_ISA_AVX2
-    {"avx2", &cpu_kernels_avx2, has_avx2, NULL},
+    {"avx2", &cpu_kernels_avx2, has_avx2, false},
 #endif
 #if TR_HAVE_ISA_NEON
-    {"neon", &cpu_kernels_neon, always, NULL},
+    {"neon", &cpu_kernels_neon, always, false},
 #endif
-    {"plain", &cpu_kernels_plain, always, plain_leaves_chains},
+    {"plain", &cpu_kernels_plain, always, false},
 #if defined(__x86_64__)
-    {"sse2", &cpu_kernels_plain, always, NULL}, /* as on a processor without FMA */
+    {"sse2", &cpu_kernels_plain, always, true}, /* as on a processor without FMA */
 #endif
 };
 
 #define ISA_COUNT (sizeof(isas) / sizeof(isas[0]))
+
+bool cpu_isa_leaves_chains(const struct cpu_isa *isa)
+{
+    return !isa->keeps_chains && !isa->kernels->fuses && ref_chains_fuse();
+}
 
 const struct cpu_isa *cpu_isa_find(const char *isa)
 {

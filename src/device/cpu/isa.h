@@ -10,13 +10,15 @@ struct cpu_isa {
     const char *name;
     const struct cpu_kernels *kernels;
     bool (*available)(void);
-    /* Whether the operations of CPU_CHAIN_OPS are better left to `ref`: it has instructions for FMA on this
-       machine, and the kernels were compiled without. NULL: never. */
-    bool (*leaves_chains)(void);
+    bool keeps_chains; /* even where `ref` is faster at them, see cpu_isa_leaves_chains() */
 };
 
 /* The set called `isa`, or the best that the machine has when isa is NULL or "". Static storage. NULL and a
    message when this build or machine lacks it. */
 const struct cpu_isa *cpu_isa_find(const char *isa);
+
+/* Whether operations made of chains are better left to `ref`: it has instructions for FMA on this machine,
+   and the kernels were compiled without. */
+bool cpu_isa_leaves_chains(const struct cpu_isa *isa);
 
 #endif

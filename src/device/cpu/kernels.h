@@ -19,33 +19,6 @@ struct cpu_kernels {
 #undef CPU_SLOT
 };
 
-/* The operations whose time goes into long chains of multiply-adds. */
-#define CPU_CHAIN_OPS(X)                                                                                     \
-    X(dense_forward)                                                                                         \
-    X(dense_backward_data)                                                                                   \
-    X(dense_backward_weights)                                                                                \
-    X(conv_forward)                                                                                          \
-    X(conv_backward_data)                                                                                    \
-    X(conv_backward_weights)                                                                                 \
-    X(winograd_forward)                                                                                      \
-    X(winograd_backward_data)                                                                                \
-    X(winograd_backward_weights)                                                                             \
-    X(lstm_forward)                                                                                          \
-    X(lstm_backward)                                                                                         \
-    X(lstm_backward_weights)                                                                                 \
-    X(gru_forward)                                                                                           \
-    X(gru_backward)                                                                                          \
-    X(gru_backward_weights)                                                                                  \
-    X(attention_forward)                                                                                     \
-    X(attention_backward)                                                                                    \
-    X(winograd_backward)                                                                                     \
-    X(conv_pool_forward)                                                                                     \
-    X(conv_pool_backward_data)                                                                               \
-    X(conv_pool_backward_weights)                                                                            \
-    X(dense_gelu_forward)                                                                                    \
-    X(dense_gelu_backward_data)                                                                              \
-    X(dense_backward_update)
-
 #ifdef TR_ISA
 #define CPU_JOIN_(name, isa) cpu_##name##_##isa
 #define CPU_JOIN(name, isa)  CPU_JOIN_(name, isa)

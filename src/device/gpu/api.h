@@ -1,7 +1,7 @@
 /* What the gpu device asks of an interface to accelerators: memory, copies, programs, launches, events.
  *
  * An implementation (opencl.c; a host layer for CUDA would be another) translates and decides nothing:
- * shapes, variants, scratch, caches and checks are in gpu.c and the files ops_*.c, which are the same for
+ * shapes, variants, scratch, caches and checks are in device.c and the files ops_*.c, which are the same for
  * all. A session is one device with one queue: what is enqueued is done in that order, but for copies that go
  * beside it. It is used by one thread at a time.
  *

@@ -1,4 +1,4 @@
-/* The parts of a gpu device: what gpu.c, memory.c, program.c, lists.c and call.c share. */
+/* The parts of a gpu device: what device.c, memory.c, program.c, lists.c and call.c share. */
 #ifndef TR_DEVICE_GPU_INTERNAL_H
 #define TR_DEVICE_GPU_INTERNAL_H
 
@@ -90,8 +90,8 @@ static inline struct gpu *gpu_of(const tr_device *device)
     return (struct gpu *)(uintptr_t)device;
 }
 
-/* gpu.c: opens device choice->number of an interface and tests its arithmetic. TR_EUNSUPPORTED where that is
-   not exact, else what the interface says. */
+/* device.c: opens device choice->number of an interface and tests its arithmetic. TR_EUNSUPPORTED where that
+   is not exact, else what the interface says. */
 tr_status gpu_device_create(const struct gpu_api *api, const struct tr_device_choice *choice,
                             tr_device **out);
 

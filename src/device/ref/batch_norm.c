@@ -2,7 +2,7 @@
  * contributions +0. The values of a channel in a microbatch are taken in ascending order of (row, position).
  */
 #include "device/ref/ref.h"
-#include "device/ref/tree.h"
+#include "device/ref/loops/tree.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"

@@ -1,11 +1,11 @@
 /* Convolutions and their gradients. A tap outside the image does not take part in any chain. */
 #include "device/ref/conv.h"
 
-#include "device/ref/chain.h"
+#include "device/ref/loops/chain.h"
 #include "device/ref/ref.h"
 #include "device/ref/scalar.h"
-#include "device/ref/tree.h"
-#include "device/ref/window.h"
+#include "device/ref/loops/tree.h"
+#include "device/ref/loops/window.h"
 
 #include "base/alloc.h"
 

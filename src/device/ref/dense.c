@@ -1,8 +1,8 @@
 /* Dense layers: y = act(x w + b) and its gradients. */
-#include "device/ref/chain.h"
+#include "device/ref/loops/chain.h"
 #include "device/ref/ref.h"
 #include "device/ref/scalar.h"
-#include "device/ref/tree.h"
+#include "device/ref/loops/tree.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"

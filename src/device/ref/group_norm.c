@@ -1,7 +1,7 @@
 /* Group normalization: each row has statistics of its own for each group of channels. A number of a row is
  * taken in ascending order of positions within its channel, then of channels within their group. */
 #include "device/ref/ref.h"
-#include "device/ref/tree.h"
+#include "device/ref/loops/tree.h"
 
 #include <math.h>
 

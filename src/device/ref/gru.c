@@ -1,6 +1,6 @@
 /* The gated recurrent unit over ragged sequences. */
-#include "device/ref/chain.h"
-#include "device/ref/recurrent.h"
+#include "device/ref/loops/chain.h"
+#include "device/ref/loops/recurrent.h"
 #include "device/ref/ref.h"
 
 #include "base/alloc.h"

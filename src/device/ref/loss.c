@@ -1,7 +1,7 @@
 /* Losses, row by row, and the sum of rows. */
 #include "device/ref/ref.h"
 #include "device/ref/scalar.h"
-#include "device/ref/tree.h"
+#include "device/ref/loops/tree.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* Operations on whole rows: softmax, layer and root mean square normalization. */
 #include "device/ref/ref.h"
 #include "device/ref/scalar.h"
-#include "device/ref/tree.h"
+#include "device/ref/loops/tree.h"
 
 #include <math.h>
 

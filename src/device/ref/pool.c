@@ -2,7 +2,7 @@
 #include "base/alloc.h"
 #include "device/ref/ref.h"
 #include "device/ref/scalar.h"
-#include "device/ref/window.h"
+#include "device/ref/loops/window.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * rows made of neighbours. */
 #include "device/ref/ref.h"
 #include "device/ref/scalar.h"
-#include "device/ref/tree.h"
+#include "device/ref/loops/tree.h"
 
 #include <string.h>
 

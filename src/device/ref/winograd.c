@@ -2,11 +2,11 @@
  * [position][channel]; positions that a tile lacks are left out of every chain. */
 #include "device/winograd.h"
 
-#include "device/ref/chain.h"
+#include "device/ref/loops/chain.h"
 #include "device/ref/conv.h"
 #include "device/ref/ref.h"
 #include "device/ref/scalar.h"
-#include "device/ref/tree.h"
+#include "device/ref/loops/tree.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"

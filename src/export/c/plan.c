@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/text/ascii.h"
 #include "tensor/planner.h"
 
 #include <assert.h>
@@ -11,11 +12,6 @@
 #include <string.h>
 
 /* ---- identifiers ---- */
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
 
 static bool is_letter(char c)
 {
@@ -28,7 +24,7 @@ static void make_identifier(const char *name, const char *fallback, char identif
 {
     snprintf(identifier, TR_C_IDENTIFIER, "%s%.70s", is_letter(*name) ? "" : fallback, name);
     for (char *c = identifier; *c; c++)
-        if (!is_letter(*c) && !is_digit(*c)) *c = '_';
+        if (!is_letter(*c) && !tr_is_digit(*c)) *c = '_';
 }
 
 static bool is_taken(const struct tr_c_network *network, int layers, const char *identifier)

@@ -1,5 +1,6 @@
 /* The functions of a C file that go on with texts: drawing tokens, and texts as tokens and back. */
 #include "base/alloc.h"
+#include "base/text/ascii.h"
 #include "export/c/network.h"
 
 #include <inttypes.h>
@@ -98,7 +99,7 @@ static void add_string(struct tr_text *text, const char *string)
 {
     tr_text_add(text, "\"");
     for (; *string; string++) {
-        bool plain = (*string >= '0' && *string <= '9') || (*string >= 'a' && *string <= 'z') ||
+        bool plain = tr_is_digit(*string) || (*string >= 'a' && *string <= 'z') ||
                      (*string >= 'A' && *string <= 'Z') || *string == ' ';
         if (plain)
             tr_text_addf(text, "%c", *string);

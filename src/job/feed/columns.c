@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/text/ascii.h"
 #include "data/memory/format.h"
 #include "data/tables/csv.h"
 #include "data/tables/csv_table.h"
@@ -32,7 +33,7 @@ static tr_status read_labels(const struct tr_csv_options *options, struct tr_job
     const struct tr_string_list *given = &options->label_columns;
     if (given->count == 0) return TR_OK;
     for (int32_t i = 0; i < given->count; i++)
-        if (given->item[i][0] >= '0' && given->item[i][0] <= '9') return TR_OK;
+        if (tr_is_digit(given->item[i][0])) return TR_OK;
     out->labels.item = tr_alloc_zero((size_t)given->count, sizeof *out->labels.item);
     if (!out->labels.item) return TR_ENOMEM;
     for (; out->labels.count < given->count; out->labels.count++) {

@@ -1,9 +1,9 @@
 /* The feed: brings the rows of a host batch to a pass, as the network wants its input.
  *
  * Images are stored as bytes, on the device as well; they are gathered, cropped and converted there. What a
- * device can keep of a source it keeps (job/feed/resident.h), and of a step is sent the numbers of its examples
- * and where they begin; else all that is in them. Nothing here waits for the device, but for what it was
- * given two runs before.
+ * device can keep of a source it keeps (job/feed/resident.h), and of a step is sent the numbers of its
+ * examples and where they begin; else all that is in them. Nothing here waits for the device, but for what it
+ * was given two runs before.
  */
 #ifndef TR_JOB_FEED_H
 #define TR_JOB_FEED_H

@@ -19,8 +19,7 @@ static const struct tr_choice keep_bests[] = {
 
 static const struct tr_choice samplings[] = {
     {"once", TR_SAMPLING_ONCE, "each once"},
-    {"balanced", TR_SAMPLING_BALANCED,
-     "drawn with replacement, all classes equally often, however rare they are in the data"},
+    {"balanced", TR_SAMPLING_BALANCED, "drawn with replacement, all classes equally often"},
     {"shares", TR_SAMPLING_SHARES,
      "drawn with replacement, the classes in the proportion of `sampling_shares`"},
     {NULL, 0},
@@ -37,19 +36,19 @@ const struct tr_option tr_train_option_table[] = {
     {"batch", TR_OPTION_INT64, AT(batch), NULL, 1, 1 << 24, NULL,
      "examples of a global batch, over all workers together"},
     {"microbatches", TR_OPTION_INT64, AT(microbatches), "0", 0, 65536, NULL,
-     "parts of the batch that form gradients of their own, which are added in a fixed tree; as many workers "
-     "can share a step. `batch_norm` takes its means over a part: its results depend on their number. 0: the "
-     "largest power of two, at most 16, with 25 or more examples each"},
+     "parts of the batch; their gradients are added in a fixed tree, and at most as many workers can share a "
+     "step. `batch_norm` computes its means over a part. 0: the largest power of two, at most 16, with 25 or "
+     "more examples each"},
     {"pass", TR_OPTION_INT64, AT(pass), "0", 0, 65536, NULL,
-     "microbatches computed at a time, a power of two: fewer need less memory, their gradients are "
-     "accumulated. "
-     "0: all, or, by a stage of a pipeline, as many as make a step fastest. Does not change results"},
+     "microbatches computed at a time, a power of two; fewer need less memory. 0: all, or in a pipeline the "
+     "fastest number. Does not change results"},
     {"steps", TR_OPTION_INT64, AT(steps), "0", 0, TR_OPTION_WHOLE, NULL, "steps to train; or give epochs"},
     {"epochs", TR_OPTION_INT64, AT(epochs), "0", 0, TR_OPTION_WHOLE, NULL, "epochs to train; or give steps"},
     {"log_every", TR_OPTION_INT64, AT(log_every), "100", 0, TR_OPTION_WHOLE, NULL,
      "steps between reports; 0: none"},
     {"evaluate_every", TR_OPTION_INT64, AT(evaluate_every), "0", 0, TR_OPTION_WHOLE, NULL,
-     "steps between evaluations on the validation data, or the test data without those; 0: at the end only"},
+     "steps between evaluations on the validation data, or without those on the test data; 0: at the end "
+     "only"},
     {"evaluate_batch", TR_OPTION_INT64, AT(evaluate_batch), "250", 1, 1 << 20, NULL,
      "examples computed at a time in evaluations. Does not change results"},
     {"checkpoint_every", TR_OPTION_INT64, AT(checkpoint_every), "0", 0, TR_OPTION_WHOLE, NULL,
@@ -57,30 +56,32 @@ const struct tr_option tr_train_option_table[] = {
     {"checkpoint_seconds", TR_OPTION_DOUBLE, AT(checkpoint_seconds), "600", 0, 1e9, NULL,
      "seconds between checkpoints; 0: never"},
     {"keep", TR_OPTION_INT32, AT(keep), "2", 2, 1000000, NULL, "checkpoints to keep"},
+    {"receipt", TR_OPTION_BOOL, AT(receipt), "false", 0, 0, NULL,
+     "keep a receipt, run.receipt, with which others can verify the run. Does not change results"},
+    {"receipt_every", TR_OPTION_INT64, AT(receipt_every), "1000", 0, TR_OPTION_WHOLE, NULL,
+     "steps between digests of the state in a receipt, which has one for each checkpoint, too; 0: only "
+     "those"},
     {"keep_best", TR_OPTION_CHOICE, AT(keep_best), "auto", 0, 0, keep_bests,
-     "whether the best evaluation that `evaluate_every` brings is saved and kept as `checkpoint-best`: that "
-     "with "
-     "the highest accuracy where `until_accuracy` is set, else that with the lowest loss"},
+     "whether the checkpoint of the best evaluation is kept as `checkpoint-best`: the highest accuracy with "
+     "`until_accuracy`, else the lowest loss"},
     {"shuffle", TR_OPTION_BOOL, AT(shuffle), "true", 0, 0, NULL,
      "a new order of the examples in every epoch"},
     {"last_batch", TR_OPTION_CHOICE, AT(last_batch), "keep", 0, 0, last_batches,
-     "what becomes of the examples at the end of an epoch that do not fill a batch"},
+     "examples at the end of an epoch that do not fill a batch"},
     {"prefetch", TR_OPTION_INT32, AT(prefetch), "-1", -1, TR_PREFETCH_MAX, NULL,
-     "batches read ahead by a thread of its own; -1: 2 where reading is slow, else 0; never of images "
-     "that are in memory"},
+     "batches read ahead by a thread; -1: 2 if reading is slow, else 0; never for images in memory"},
     {"on_nonfinite", TR_OPTION_CHOICE, AT(on_nonfinite), "stop", 0, 0, policies,
-     "what to do about a loss or gradient that is not finite"},
+     "reaction to a loss or gradient that is not finite"},
     {"until_accuracy", TR_OPTION_DOUBLE, AT(until_accuracy), "0", 0, 1, NULL,
      "stop once an evaluation reaches this accuracy; 0: never"},
     {"patience", TR_OPTION_INT64, AT(patience), "0", 0, TR_OPTION_WHOLE, NULL,
-     "stop after so many evaluations without a better loss; 0: never"},
+     "stop after this number of evaluations without a better loss; 0: never"},
     {"top_k", TR_OPTION_INT32, AT(top_k), "5", 1, 1 << 24, NULL,
-     "evaluations tell how often the right class is among so many with the highest scores, where there are "
-     "more"},
+     "evaluations count how often the right class is among this number of highest scores"},
     {"sampling", TR_OPTION_CHOICE, AT(sampling), "once", 0, 0, samplings,
-     "which training examples make an epoch; as many as there are in each case"},
+     "training examples of an epoch, whose size stays the same"},
     {"sampling_shares", TR_OPTION_FLOAT_LIST, AT(sampling_shares), "", 0, INFINITY, NULL,
-     "for `sampling: shares`: in which proportion the classes are drawn, one number for each"},
+     "for `sampling: shares`: proportions of the classes, one number for each"},
 };
 #undef AT
 const int32_t tr_train_option_count = TR_OPTION_COUNT(tr_train_option_table);
@@ -88,25 +89,26 @@ const int32_t tr_train_option_count = TR_OPTION_COUNT(tr_train_option_table);
 #define AT(field) offsetof(struct tr_input_options, field)
 const struct tr_option tr_input_option_table[] = {
     {"shape", TR_OPTION_INT_LIST, AT(shape), "", 1, 1 << 24, NULL,
-     "of an example: height, width, channels, or a number of values; default: as the data say"},
+     "shape of an example: height, width, channels, or a number of values; default: from the data"},
     {"vocabulary", TR_OPTION_INT64, AT(vocabulary), "0", 0, 1 << 28, NULL,
-     "number of different tokens; 0: as the data say"},
+     "number of different tokens; 0: from the data"},
     {"classes", TR_OPTION_STRING_LIST, AT(classes), "", 0, 0, NULL,
-     "names of the classes; default: as the data say"},
+     "names of the classes; default: from the data"},
     {"sources", TR_OPTION_STRING_LIST, AT(sources), "", 0, 0, NULL,
-     "of joined data: name and shape of each source, as \"photo 28x28x3\"; default: as the data say",
+     "for joined data: name and shape of each source, as \"photo 28x28x3\"; default: from the data",
      .flags = TR_OPTION_QUIET},
     {"state", TR_OPTION_STRING, AT(state), "", 0, 0, NULL,
-     "file of a checkpoint that keeps what data sets share (vocabulary, scaling); written by the program"},
+     "file of a checkpoint with the state shared by the data sets (vocabulary, scaling); written by the "
+     "program"},
     {"scale", TR_OPTION_FLOAT_LIST, AT(scale), "1/255", 0, 0, NULL,
      "image bytes are multiplied by this; one number, or one for each channel"},
     {"shift", TR_OPTION_FLOAT_LIST, AT(shift), "0", 0, 0, NULL,
      "added after scaling; one number, or one for each channel"},
     {"pad", TR_OPTION_INT32, AT(pad), "0", 0, 1024, NULL,
-     "rows and columns of zeros on every side, out of which a random part is cut in training: shifts the "
-     "image"},
+     "rows and columns of zeros on every side; in training a random part of the size of the image is cut "
+     "out, which shifts it"},
     {"crop", TR_OPTION_PAIR, AT(crop), "0", 0, 65536, NULL,
-     "height and width of the part that is cut out: at random in training, the middle otherwise; 0: all"},
+     "height and width of the part that is cut out: random in training, the middle otherwise; 0: all"},
     {"flip", TR_OPTION_BOOL, AT(flip), "false", 0, 0, NULL, "mirror half of the images in training"},
 };
 #undef AT
@@ -116,31 +118,28 @@ const int32_t tr_input_option_count = TR_OPTION_COUNT(tr_input_option_table);
 const struct tr_option tr_file_option_table[] = {
     {"name", TR_OPTION_STRING, AT(name), NULL, 0, 0, NULL, "name of the job"},
     {"seed", TR_OPTION_INT64, AT(seed), "1", 0, TR_OPTION_WHOLE, NULL,
-     "from which initial weights, order of examples, dropout and augmentation follow"},
+     "decides initial weights, order of examples, dropout and augmentation"},
     {"directory", TR_OPTION_STRING, AT(directory), "", 0, 0, NULL,
-     "where relative paths start; default: the directory of the file"},
+     "start of relative paths; default: the directory of the file"},
     {"data", TR_OPTION_NODE, AT(data), "", 0, 0, NULL, "the data sets"},
-    {"input", TR_OPTION_NODE, AT(input), "", 0, 0, NULL, "what is made of an example before the first layer"},
+    {"input", TR_OPTION_NODE, AT(input), "", 0, 0, NULL, "preparation of an example before the first layer"},
     {"layers", TR_OPTION_NODE, AT(layers), NULL, 0, 0, NULL, "the network, first layer first"},
-    {"loss", TR_OPTION_NODE, AT(loss), "softmax_cross_entropy", 0, 0, NULL,
-     "what the output is compared with"},
-    {"optimizer", TR_OPTION_NODE, AT(optimizer), NULL, 0, 0, NULL, "how parameters follow from gradients"},
+    {"loss", TR_OPTION_NODE, AT(loss), "softmax_cross_entropy", 0, 0, NULL, "the measure of the error"},
+    {"optimizer", TR_OPTION_NODE, AT(optimizer), NULL, 0, 0, NULL, "the update of parameters"},
     {"train", TR_OPTION_NODE, AT(train), NULL, 0, 0, NULL, "the run"},
     {"strategy", TR_OPTION_NODE, AT(strategy), "", 0, 0, NULL,
-     "how several processes share the run; a command may choose another"},
+     "how several processes share the run; the command line may choose another"},
 };
 #undef AT
 const int32_t tr_file_option_count = TR_OPTION_COUNT(tr_file_option_table);
 
 #define AT(field) offsetof(struct tr_data_options, field)
 const struct tr_option tr_data_option_table[] = {
-    {"train", TR_OPTION_NODE, AT(train), NULL, 0, 0, NULL, "what to learn from"},
-    {"validation", TR_OPTION_NODE, AT(validation), "", 0, 0, NULL, "what evaluations during the run use"},
-    {"test", TR_OPTION_NODE, AT(test), "", 0, 0, NULL, "what is evaluated at the end"},
+    {"train", TR_OPTION_NODE, AT(train), NULL, 0, 0, NULL, "training data"},
+    {"validation", TR_OPTION_NODE, AT(validation), "", 0, 0, NULL, "data of evaluations during the run"},
+    {"test", TR_OPTION_NODE, AT(test), "", 0, 0, NULL, "data of the evaluation at the end"},
     {"validation_split", TR_OPTION_DOUBLE, AT(validation_split), "0", 0, 1, NULL,
-     "fraction of the training data that is kept from training and is the validation data; which examples "
-     "follows "
-     "from the seed",
+     "fraction of the training data that is used for validation instead; the seed chooses the examples",
      .flags = TR_OPTION_BELOW_MOST},
 };
 #undef AT

@@ -29,8 +29,10 @@ struct tr_train_options {
     int64_t log_every, evaluate_every, checkpoint_every; /* steps; 0: never */
     double checkpoint_seconds;                           /* 0: never */
     int64_t evaluate_batch;
-    int32_t keep;      /* checkpoints */
-    int32_t keep_best; /* enum tr_keep_best */
+    int32_t keep;          /* checkpoints */
+    bool receipt;          /* the run keeps one, receipt/receipt.h */
+    int64_t receipt_every; /* steps between its boundaries; 0: checkpoints alone are such */
+    int32_t keep_best;     /* enum tr_keep_best */
     bool shuffle;
     int32_t last_batch;                   /* enum tr_last_batch */
     int32_t prefetch;                     /* batches; -1: where reading is slow */

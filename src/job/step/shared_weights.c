@@ -76,8 +76,8 @@ static tr_status begin(struct tr_shared_weights *shared, struct tr_shared_weight
     if (!item->tie.lends)
         return tr_comm_receive(shared->comm, item->peer, shared->tag, item->copy.host, bytes,
                                "shared weights", &item->ticket);
-    return tr_comm_send(shared->comm, item->peer, shared->tag, item->copy.host, bytes, "shared weights",
-                        &item->ticket);
+    return tr_comm_send_numbers(shared->comm, item->peer, shared->tag, item->copy.host, bytes,
+                                "shared weights", &item->ticket);
 }
 
 tr_status tr_shared_weights_hand(struct tr_shared_weights *shared, const float *parameters)

@@ -13,13 +13,7 @@
 #include "nn/model.h"
 #include "optim/optimizer.h"
 
-enum tr_arena {
-    TR_ARENA_PARAMETERS,
-    TR_ARENA_M,
-    TR_ARENA_V,
-    TR_ARENA_EMA,
-    TR_ARENAS
-};
+enum tr_arena { TR_ARENA_PARAMETERS, TR_ARENA_M, TR_ARENA_V, TR_ARENA_EMA, TR_ARENAS };
 
 /* "parameters", "m", "v", "ema". */
 extern const char *const tr_arena_names[TR_ARENAS];

@@ -18,7 +18,7 @@ struct gelu_options {
 enum { EXACT, BY_TANH };
 static const struct tr_choice gelu_choices[] = {
     {"none", EXACT, "by the error function"},
-    {"tanh", BY_TANH, "by the hyperbolic tangent, as GPT-2 has it"},
+    {"tanh", BY_TANH, "by the hyperbolic tangent, as in GPT-2"},
     {NULL, 0},
 };
 

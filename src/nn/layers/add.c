@@ -8,7 +8,7 @@ struct options {
 
 static const struct tr_option table[] = {
     TR_LAYER_WITH_OPTION(struct options,
-                         "layers whose outputs are added to that of the layer before; or give `from`"),
+                         "layers whose outputs are added to the previous layer's output; or give `from`"),
 };
 
 static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
@@ -56,7 +56,7 @@ static enum tr_tail_kind tail(const struct tr_layer *layer, struct tr_layer_tail
 
 const struct tr_layer_class tr_layer_add = {
     .name = "add",
-    .help = "the sum of several outputs; a residual connection where one is the layer before",
+    .help = "the sum of several outputs, for instance a residual connection",
     TR_ENTRY_OPTIONS(table, struct options),
     .inputs = 2,
     .by_row = true,

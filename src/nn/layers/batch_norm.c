@@ -9,8 +9,8 @@ struct options {
 static const struct tr_option table[] = {
     TR_EPSILON_OPTION(struct options),
     {"momentum", TR_OPTION_FLOAT, offsetof(struct options, momentum), "0.1", 0, 1, NULL,
-     "fraction of a new batch in the running statistics, which follow once a step: by the means of the "
-     "microbatches' means and unbiased variances, weighted by examples"},
+     "fraction of a new batch in the running statistics, which change once a step by the mean of the "
+     "microbatches' means and unbiased variances"},
 };
 
 static int64_t spatial_of(const struct tr_layer *layer)
@@ -117,7 +117,7 @@ static tr_status backward(const struct tr_layer_call *call)
 
 const struct tr_layer_class tr_layer_batch_norm = {
     .name = "batch_norm",
-    .help = "normalizes each channel over the microbatch: of how many examples, `train.microbatches` decides",
+    .help = "normalizes each channel over the examples of a microbatch (`train.microbatches`)",
     TR_ENTRY_OPTIONS(table, struct options),
     .inputs = 1,
     .by_row = true,

@@ -32,7 +32,7 @@ struct tr_affine_options {
          0x1p-20,                                                                                            \
          1,                                                                                                  \
          NULL,                                                                                               \
-         "of leaky_relu, for negative inputs"},                                                              \
+         "slope of leaky_relu for negative inputs"},                                                         \
         {"weights", TR_OPTION_NODE, offsetof(type, affine.weights), "glorot_uniform", 0,                     \
          0,         NULL,           "initializer of the weights"},                                           \
         {"bias", TR_OPTION_NODE, offsetof(type, affine.bias), "0", 0, 0, NULL, "initializer of the bias"},   \

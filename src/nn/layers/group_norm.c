@@ -14,7 +14,7 @@ struct options {
 
 static const struct tr_option table[] = {
     {"groups", TR_OPTION_INT64, offsetof(struct options, groups), NULL, 1, 1 << 20, NULL,
-     "of channels side by side, which are normalized together; it divides the channels"},
+     "number of groups of neighbouring channels; it divides the channels"},
     TR_EPSILON_OPTION(struct options),
 };
 

@@ -9,7 +9,7 @@ struct options {
 
 static const struct tr_option table[] = {
     {"begin", TR_OPTION_INT64, offsetof(struct options, begin), NULL, 0, TR_OPTION_WHOLE, NULL,
-     "number of the first, from 0"},
+     "index of the first number, from 0"},
     {"size", TR_OPTION_INT64, offsetof(struct options, size), NULL, 1, TR_OPTION_WHOLE, NULL, "how many"},
 };
 

@@ -34,7 +34,7 @@ static tr_status backward(const struct tr_layer_call *call)
 
 const struct tr_layer_class tr_layer_softmax = {
     .name = "softmax",
-    .help = "probabilities from scores; not before a softmax_cross_entropy loss, which has its own",
+    .help = "probabilities from scores; not before a softmax_cross_entropy loss, which contains it",
     .inputs = 1,
     .by_row = true,
     .build = build,

@@ -37,7 +37,7 @@ const struct tr_loss_class tr_loss_mean_absolute_error = {
 
 const struct tr_loss_class tr_loss_huber = {
     .name = "huber",
-    .help = "values; half the squared distance up to `delta`, and in proportion to the distance beyond; the "
-            "mean over the outputs of an example",
+    .help = "values; half the squared distance up to `delta`, linear beyond; the mean over the outputs of an "
+            "example",
     .run = run_huber,
 };

@@ -141,8 +141,8 @@ typedef tr_status (*tr_pass_listener)(void *user, int layer);
 /* Sets or, with NULL, removes the listener. */
 void tr_pass_listen(tr_pass *pass, tr_pass_listener listener, void *user);
 
-/* Called after each layer, or fusion of layers, of a forward and of a backward pass, so that what else is under
-   way may move on. A failure ends the pass. */
+/* Called after each layer, or fusion of layers, of a forward and of a backward pass, so that what else is
+   under way may move on. A failure ends the pass. */
 typedef tr_status (*tr_pass_companion)(void *user);
 /* Sets or, with NULL, removes the companion. */
 void tr_pass_accompany(tr_pass *pass, tr_pass_companion companion, void *user);

@@ -87,9 +87,9 @@ static void deliver(struct message *message)
 {
     tr_sim *sim = message->sim;
     struct tr_transfer *send = message->send, *receive = message->receive;
-    bool fits = receive->bytes == message->bytes, hollow = message->bytes >= sim->hollow && !receive->words;
+    bool fits = receive->bytes == message->bytes;
     const void *data = message->copy ? message->copy : send ? send->data : NULL;
-    if (fits && data && !hollow && message->bytes > 0) memcpy(receive->data, data, message->bytes);
+    if (fits && data && !message->hollow && message->bytes > 0) memcpy(receive->data, data, message->bytes);
     if (!fits) receive->came = message->bytes;
     receive->state = fits ? COMPLETE : MISMATCH;
     tr_world_wake(sim->world, message->to);
@@ -321,7 +321,7 @@ static tr_status set_out(struct message *message, struct tr_transfer *send)
         if (is_carried(message)) send_word(message, message->from, notice);
         return TR_OK;
     }
-    bool copies = send->bytes > 0 && (send->words || send->bytes < sim->hollow);
+    bool copies = send->bytes > 0 && !message->hollow;
     if (copies && !(message->copy = tr_alloc(send->bytes, 1))) return TR_ENOMEM;
     if (copies) memcpy(message->copy, send->data, send->bytes);
     message->holders = 1;
@@ -339,6 +339,8 @@ tr_status tr_sim_announce(tr_sim *sim, int rank, struct tr_transfer *send)
     message->to = send->peer;
     message->tag = send->tag;
     message->bytes = send->bytes;
+    message->hollow = send->numbers && send->bytes >= sim->hollow;
+    sim->unmarked += !send->numbers && send->bytes >= sim->hollow;
     message->announced = tr_world_now(sim->world);
     if (is_carried(message) && waits_for_receiver(message))
         tr_world_spend(sim->world, path_of(sim, rank, send->peer)->overhead);

@@ -18,8 +18,10 @@
 #define TR_PLAN_MESSAGES_H
 
 #include "comm/class.h"
+#include "plan/cluster.h"
+#include "plan/world/listener.h"
 #include "plan/world/network.h"
-#include "plan/world/transport.h"
+#include "plan/world/world.h"
 
 enum { WAITING, COMPLETE, MISMATCH }; /* states of a transfer */
 
@@ -32,6 +34,7 @@ struct message {
     size_t bytes;
     void *copy;                         /* of the contents, where the sender goes on; owned */
     struct tr_transfer *send, *receive; /* NULL: gone on, withdrawn, or not there yet */
+    bool hollow;                        /* its contents are left out */
     size_t gone, come;                  /* bytes of the pieces that left so far, and that came */
     struct message *flying;             /* in the list of those that go one way from its end */
     struct message *held, *held_next;   /* what comes behind it on its connection, a list, oldest first */
@@ -66,8 +69,8 @@ struct tr_sim {
     struct end *end; /* [ranks] */
     int *host;       /* [ranks] */
     struct message *messages;
-    size_t
-        hollow; /* messages of so many bytes or more that are no words have no contents; SIZE_MAX: all have */
+    size_t hollow;    /* numbers of so many bytes or more have no contents; SIZE_MAX: all have */
+    int64_t unmarked; /* messages of as many that have, since they are not marked as numbers */
     uint64_t changes;
 };
 

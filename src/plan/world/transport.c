@@ -1,4 +1,6 @@
 /* The slots of the transport; messages go their way in messages.c. */
+#include "plan/world/transport.h"
+
 #include "plan/world/messages.h"
 
 #include "base/alloc.h"
@@ -237,6 +239,11 @@ static const struct tr_comm_class sim_class = {
 void tr_sim_hollow(tr_sim *sim, size_t least)
 {
     sim->hollow = least;
+}
+
+int64_t tr_sim_unmarked(const tr_sim *sim)
+{
+    return sim->unmarked;
 }
 
 tr_status tr_sim_compute(tr_sim *sim, double seconds)

@@ -3,7 +3,7 @@
  *
  * The strategies and the engine of src/comm run on it unchanged; what they send, to whom and when, is their
  * own. Two things are not as on other transports. Numbers need not be moved: from tr_sim_hollow() on,
- * messages of some size or more arrive without their contents, and windows are addresses without
+ * messages that are marked as numbers arrive without their contents, and windows are addresses without
  * memory, so that a thousand ranks fit into one process. And operations move on while a rank computes
  * (tr_sim_compute()), as they would with a progress thread.
  */
@@ -13,19 +13,8 @@
 #include "comm/comm.h"
 #include "comm/program.h"
 #include "plan/cluster.h"
+#include "plan/world/listener.h"
 #include "plan/world/world.h"
-
-typedef struct tr_sim tr_sim;
-
-/* What a rank hears of its own doings, in the order in which they happen; all may be NULL. `number` tells
-   messages with one sender and one receiver apart, on both sides alike. */
-struct tr_sim_listener {
-    void (*computes)(void *user, int rank, double seconds);
-    void (*sends)(void *user, int rank, int to, int64_t number, size_t bytes);
-    void (*receives)(void *user, int rank, int from, int64_t number, size_t bytes); /* it began to wait */
-    void (*received)(void *user, int rank, int from, int64_t number);
-    void *user;
-};
 
 /* Makes a network and a communicator for each rank: comm[ranks], of which the first per_host are on the first
    host, and so on. All borrowed for its life, but for the listener. Returned; each rank destroys its
@@ -40,9 +29,11 @@ double tr_sim_busiest(const tr_sim *sim);
 
 /* ---- for the rank that runs ---- */
 
-/* From now on contents of messages of `least` bytes or more do not matter, on all ranks, unless they are words
-   (struct tr_transfer). */
+/* From now on the contents of numbers (struct tr_transfer), on all ranks, do not matter where they have
+   `least` bytes or more: fewer are as quickly moved. */
 void tr_sim_hollow(tr_sim *sim, size_t least);
+/* Messages since then of as many bytes that are not marked as numbers. */
+int64_t tr_sim_unmarked(const tr_sim *sim);
 /* The rank computes for so many seconds, and its operations move on meanwhile. Not from within a function of
  * its communicator. */
 tr_status tr_sim_compute(tr_sim *sim, double seconds);

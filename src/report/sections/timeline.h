@@ -1,4 +1,5 @@
-/* An excerpt of a trace file (see train/observe/trace.h) as a picture: a lane for each thread of each rank. */
+/* An excerpt of a trace file (see train/observe/trace.h) as a picture: a lane for each thread of each rank.
+ */
 #ifndef TR_REPORT_TIMELINE_H
 #define TR_REPORT_TIMELINE_H
 

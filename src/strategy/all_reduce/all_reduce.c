@@ -236,9 +236,9 @@ static tr_status create(tr_strategy *strategy)
 }
 
 static const struct tr_choice factors[] = {
-    {"auto", FACTORS_AUTO, "of layers where that moves fewer numbers"},
+    {"auto", FACTORS_AUTO, "for layers where that moves fewer numbers"},
     {"never", FACTORS_NEVER, NULL},
-    {"always", FACTORS_ALWAYS, "of all dense layers whose rows are examples"},
+    {"always", FACTORS_ALWAYS, "for all dense layers whose rows are examples"},
     {0},
 };
 
@@ -250,18 +250,16 @@ static const struct tr_option options[] = {
      .fallback = "1",
      .least = 0,
      .most = 65536,
-     .help = "MiB of gradients that are added at a time, while backward goes on; 0: all in the end. Does not "
+     .help = "MiB of gradients that are added at a time, while backward goes on; 0: all at the end. Does not "
              "change results"},
     {.key = "factors",
      .type = TR_OPTION_CHOICE,
      .offset = AT(factors),
      .fallback = "auto",
      .choices = factors,
-     .help = "whether processes show each other the rows that gradients of dense weights are "
-             "made of, "
-             "and form their shards of them from the rows of all, rather than add gradients; one process "
-             "alone forms and applies those of large weights piece by piece, rather than keep them. Does not "
-             "change results"},
+     .help = "whether processes exchange the factors of gradients of dense weights (inputs and output "
+             "gradients) instead of adding gradients; a single process then applies gradients of large "
+             "weights piece by piece. Does not change results"},
 };
 
 const struct tr_strategy_division all_reduce_division = {.placement = placement, .gather = gather};
@@ -271,8 +269,8 @@ static const struct tr_strategy_succession succession = {.complete = all_reduce_
 const struct tr_strategy_class tr_strategy_all_reduce = {
     .version = TR_STRATEGY_CLASS_VERSION,
     .name = "allreduce",
-    .help = "synchronous data parallelism: every rank computes some microbatches of each step, the gradients "
-            "are added along the fixed tree, and each rank updates its shard of the parameters",
+    .help = "synchronous data parallelism: every rank computes some microbatches of each step, gradients are "
+            "added along the fixed tree, and each rank updates its shard of the parameters",
     .options = options,
     .option_count = TR_OPTION_COUNT(options),
     .options_size = sizeof(struct all_reduce_options),

@@ -69,8 +69,8 @@ struct all_reduce {
     struct tr_range *updates; /* [buckets]: this rank's shard of each, for the driver */
     int64_t *shard_bytes;     /* [size + 1], for one call */
     /* With a communicator: */
-    tr_window *parameters, *nodes; /* NULL: ranks do not share memory */
-    tr_window *previous;           /* what was before updates, if the state outlives ranks; else NULL */
+    tr_window *parameters, *nodes;    /* NULL: ranks do not share memory */
+    tr_window *previous;              /* what was before updates, if the state outlives ranks; else NULL */
     struct all_reduce_copies *copies; /* of state with other ranks, if it outlives them so; else NULL */
     int64_t step;                     /* under way, or done last */
     tr_reduction *reduction;
@@ -129,7 +129,6 @@ tr_status all_reduce_make_buckets(struct all_reduce *self);
 void all_reduce_release_buckets(struct all_reduce *self);
 
 /* ---- buckets.c ---- */
-
 
 /* Begins a step: nothing is under way. */
 void all_reduce_begin(struct all_reduce *self);

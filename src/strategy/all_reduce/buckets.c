@@ -19,7 +19,6 @@
 #include "base/numbers/tree.h"
 #include "comm/program.h"
 
-
 /* Floats that are added and then updated at a time, per thread: with what the optimizer keeps of them they
    stay in the second-level cache, and streams are long enough for the hardware to foresee them. */
 #define PIECE (32 << 10)

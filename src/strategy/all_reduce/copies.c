@@ -163,7 +163,8 @@ static tr_status exchange(struct all_reduce *self, struct copy_set *set)
                                &copies->coming[i]));
     }
     size_t bytes = (size_t)shard_of(self, self->head.rank) * sizeof(float);
-    TR_TRY(tr_comm_send(comm, copies->neighbour, TAG_COPY, set->own, bytes, "copy of state", &copies->going));
+    TR_TRY(tr_comm_send_numbers(comm, copies->neighbour, TAG_COPY, set->own, bytes, "copy of state",
+                                &copies->going));
     for (int i = 0; i < copies->wards; i++) TR_TRY(tr_comm_wait(comm, &copies->coming[i]));
     return tr_comm_wait(comm, &copies->going);
 }

@@ -6,13 +6,6 @@
 
 /* ---- making ---- */
 
-static int64_t staleness_of(const struct ps *self)
-{
-    const struct ps_options *options = ps_options_of(self);
-    if (options->mode != PS_BOUNDED) return PS_STALENESS_ANY;
-    return options->staleness < 0 ? 2 * (int64_t)self->workers : options->staleness;
-}
-
 tr_status ps_coordinator_create(struct ps *self)
 {
     struct ps_coordinator *coordinator = tr_alloc_zero(1, sizeof *coordinator);
@@ -41,6 +34,7 @@ void ps_coordinator_destroy(struct ps *self)
     if (!coordinator) return;
     tr_free(coordinator->colleague);
     tr_free(coordinator->rank);
+    tr_update_log_release(&coordinator->updates);
     ps_schedule_destroy(&coordinator->schedule);
     ps_assignment_destroy(&coordinator->assignment);
     ps_credits_destroy(&coordinator->incoming);
@@ -58,15 +52,18 @@ static tr_status listen_to(struct ps *self, int server)
 
 tr_status ps_coordinator_begin(struct ps *self)
 {
+    /* A run that is resumed may have done more than it is asked for: then it is at its end. */
+    const int64_t steps = self->head.job->train.steps;
     struct ps_schedule_settings settings = {
         .workers = self->workers,
         .first = self->first,
-        .end = self->head.job->train.steps,
+        .end = steps > self->first ? steps : self->first,
         .parts = self->parts,
-        .staleness = staleness_of(self),
+        .staleness = ps_staleness(self),
         .drops = ps_options_of(self)->mode == PS_BACKUP,
         .distant = self->distant,
     };
+    self->server->coordinator->logged = self->first;
     TR_TRY(ps_schedule_create(&settings, &self->server->coordinator->schedule));
     for (int s = 1; s < self->servers; s++) TR_TRY(listen_to(self, s));
     return TR_OK;
@@ -118,6 +115,7 @@ tr_status ps_coordinator_give(struct ps *self, const struct ps_work *work, bool 
     struct ps_down text = {.kind = PS_WORK, .number = work->number, .version = work->version};
     struct ps_report result;
     if (!given) TR_TRY(ps_coordinator_command(self, &order, &result));
+    self->server->peer[work->worker].shown = false; /* what it was to evaluate has made room */
     if (work->worker == 0) coordinator->root_asks = coordinator->root_waits = false;
     if (self->distant[work->worker] && ps_is_roomy(self)) {
         ps_credits_take(coordinator->incoming, work->worker);
@@ -175,12 +173,12 @@ static tr_status inform_root(struct ps *self)
     if (!coordinator->root_waits || !has_news(coordinator)) return TR_OK;
     coordinator->root_waits = false;
     coordinator->news = (struct ps_news){0};
-    return ps_coordinator_tell(self, 0, &text, "news");
+    return ps_coordinator_tell_root(self, &text, TR_UPDATE_TOLD, "news");
 }
 
 /* ---- hearing ---- */
 
-static tr_status hear_report(struct ps *self, const struct ps_report *report)
+static tr_status hear_report(struct ps *self, struct ps_colleague *colleague, const struct ps_report *report)
 {
     struct ps_coordinator *coordinator = self->server->coordinator;
     switch ((enum ps_report_kind)report->kind) {
@@ -190,7 +188,7 @@ static tr_status hear_report(struct ps *self, const struct ps_report *report)
         return TR_OK;
     case PS_MEASURED:
         coordinator->measured++;
-        coordinator->squares += report->squares;
+        colleague->squares = report->squares;
         return TR_OK;
     case PS_POISONED:
         coordinator->news.poisoned = coordinator->halted = true;
@@ -211,7 +209,7 @@ tr_status ps_coordinator_hear_servers(struct ps *self, bool *quiet)
         struct ps_report report = colleague->report;
         colleague->done = report.done;
         TR_TRY(listen_to(self, s));
-        TR_TRY(hear_report(self, &report));
+        TR_TRY(hear_report(self, colleague, &report));
     }
     return TR_OK;
 }
@@ -238,7 +236,8 @@ tr_status ps_coordinator_answer(struct ps *self, enum ps_down_kind kind)
     struct ps_news *news = &self->server->coordinator->news;
     struct ps_down text = {.kind = kind, .version = self->count, .news = {.steps = news->steps}};
     news->steps = 0;
-    return ps_coordinator_tell(self, 0, &text, "state of the run");
+    return ps_coordinator_tell_root(self, &text, kind == PS_DRAINED ? TR_UPDATE_DRAINED : TR_UPDATE_GATHERED,
+                                    "state of the run");
 }
 
 static tr_status send_state(struct ps *self)

@@ -3,16 +3,9 @@
 #define TR_STRATEGY_PARAMETER_SERVER_COORDINATOR_H
 
 #include "strategy/parameter_server/credits.h"
-#include "strategy/parameter_server/assignment.h"
+#include "strategy/parameter_server/evaluation/assignment.h"
 #include "strategy/parameter_server/schedule.h"
 #include "strategy/parameter_server/server.h"
-
-/* Figures of an update. The root is told of them once it is complete. */
-struct ps_update {
-    int64_t examples;
-    double loss, correct;
-    bool spoiled; /* a loss of it is not finite */
-};
 
 struct ps_coordinator {
     ps_schedule *schedule;
@@ -33,10 +26,11 @@ struct ps_coordinator {
     bool root_evaluates;
     int lost; /* workers */
     struct ps_table table;
+    struct tr_update_log updates;    /* records that the root does not have yet */
+    int64_t logged;                  /* updates, with those that it has */
     struct tr_rank_statistics *rank; /* [size], to be sent */
     /* Answers to MEASURE that have come. */
     int measured;
-    double squares;
 };
 
 /* ---- coordinator.c ---- */
@@ -55,12 +49,21 @@ tr_status ps_coordinator_hear_servers(struct ps *self, bool *quiet);
 /* Answers the root with the steps that it has not been told of; their figures come with the next news. */
 tr_status ps_coordinator_answer(struct ps *self, enum ps_down_kind kind);
 
+/* ---- updates.c ---- */
+
+/* What became of a gradient that has come, or of a worker with this contribution, -1: none, under way. */
+tr_status ps_coordinator_note_work(struct ps *self, int worker, const struct ps_taken *taken);
+tr_status ps_coordinator_note_lost(struct ps *self, int worker, int64_t number);
+/* ps_coordinator_tell() to the root, with the records that it does not have yet; the last is of this kind. */
+tr_status ps_coordinator_tell_root(struct ps *self, struct ps_down *text, enum tr_update_kind kind,
+                                   const char *name);
+
 /* ---- gradients.c ---- */
 
 /* All servers have the gradient of a worker: takes it, or lets it go. */
 tr_status ps_coordinator_take(struct ps *self, int worker);
 
-/* ---- coordinator_evaluation.c ---- */
+/* ---- evaluation/coordinator.c ---- */
 
 /* The root wants an evaluation of the last snapshot. */
 tr_status ps_coordinator_begin_evaluation(struct ps *self, const struct tr_shared_evaluation *evaluation);

@@ -14,7 +14,6 @@ static tr_status measure(struct ps *self, const struct ps_command *update, doubl
     struct ps_report result;
     order.kind = PS_MEASURE;
     coordinator->measured = 0;
-    coordinator->squares = 0;
     TR_TRY(ps_coordinator_command(self, &order, &result));
     for (double began = tr_clock_seconds(); coordinator->measured < self->servers - 1;) {
         bool quiet = true;
@@ -23,7 +22,10 @@ static tr_status measure(struct ps *self, const struct ps_command *update, doubl
         TR_TRY(ps_watch_probe(&self->watch));
         if (quiet) tr_comm_idle(self->head.comm, ps_nap(tr_clock_seconds() - began));
     }
-    *norm = sqrt(coordinator->squares + result.squares);
+    /* In the order of the shards, whoever answered first. */
+    double squares = result.squares;
+    for (int s = 1; s < self->servers; s++) squares += coordinator->colleague[s].squares;
+    *norm = sqrt(squares);
     return TR_OK;
 }
 
@@ -39,16 +41,9 @@ static tr_status apply(struct ps *self, struct ps_command *order, int *given)
         TR_TRY(measure(self, order, &norm));
         order->chosen = true;
     }
-    struct tr_verdict verdict = tr_judge(job, true, norm); /* a bad loss did not come here */
+    struct tr_verdict verdict = ps_update_judge(job, &coordinator->news, norm);
     order->clip = verdict.clip;
-    if (verdict.skipped) {
-        coordinator->news.skipped = true;
-        return TR_OK;
-    }
-    if (order->chosen) {
-        coordinator->news.norms += norm;
-        coordinator->news.measured++;
-    }
+    if (verdict.skipped) return TR_OK;
     TR_TRY(ps_coordinator_command(self, order, &result));
     *given = -1;
     if (result.kind == PS_POISONED) coordinator->news.poisoned = coordinator->halted = true;
@@ -75,7 +70,7 @@ static tr_status use(struct ps *self, int worker, const struct ps_taken *taken, 
         order.factor = (float)push->examples;
         TR_TRY(ps_coordinator_command(self, &order, &result));
         order.worker = -1;
-        order.factor = coordinator->update.examples > 0 ? 1 / (float)coordinator->update.examples : 0;
+        order.factor = ps_update_factor(&coordinator->update);
     }
     if (!taken->completes || coordinator->update.spoiled) return TR_OK;
     order.kind = PS_UPDATE;
@@ -84,29 +79,14 @@ static tr_status use(struct ps *self, int worker, const struct ps_taken *taken, 
     return apply(self, &order, give);
 }
 
-/* Adds a contribution to the figures of its update, and tells the root of updates that are complete. A loss
-   that is not finite spoils the update, or halts the run as if it were complete. */
+/* Tells the root of updates that are complete. */
 static void note(struct ps *self, const struct ps_up *push, const struct ps_taken *taken)
 {
     struct ps_coordinator *coordinator = self->server->coordinator;
-    struct ps_update *update = &coordinator->update;
-    struct ps_news *news = &coordinator->news;
-    if (taken->first) *update = (struct ps_update){0};
-    if (isfinite(push->loss)) {
-        update->examples += push->examples;
-        update->loss += push->loss;
-        update->correct += push->correct;
-    } else {
-        update->spoiled = true;
-    }
-    struct tr_verdict verdict = tr_judge(self->head.job, !update->spoiled, 0);
-    if (!taken->completes && !verdict.bad_loss) return;
-    news->steps++;
-    news->examples += update->examples;
-    news->loss += update->loss;
-    news->correct += update->correct;
-    if (verdict.bad_loss) news->bad_loss = coordinator->halted = true;
-    if (verdict.skipped) news->skipped = true;
+    const struct ps_figures figures = {push->examples, push->loss, push->correct};
+    if (ps_update_note(self->head.job, &coordinator->update, &coordinator->news, &figures, taken->first,
+                       taken->completes))
+        coordinator->halted = true;
 }
 
 /* The gradient is needed no more: there is room for another. */
@@ -130,8 +110,9 @@ tr_status ps_coordinator_take(struct ps *self, int worker)
     if (worker > 0 || (!taken.late && !taken.completes)) ps_schedule_ask(coordinator->schedule, worker);
     if (worker == 0) coordinator->root_asks = !taken.late && !taken.completes;
     coordinator->table.dropped += taken.late;
-    if (taken.late || coordinator->halted)
-        return release(self, worker); /* what was bad stays the last step */
+    if (coordinator->halted) return release(self, worker); /* what was bad stays the last step */
+    TR_TRY(ps_coordinator_note_work(self, worker, &taken));
+    if (taken.late) return release(self, worker);
     count_staleness(coordinator, taken.missed);
     peer->applied++;
     note(self, &peer->pushed, &taken);

@@ -1,6 +1,9 @@
 /* Options and class; and what workers and servers have in common. */
 #include "strategy/parameter_server/parameter_server.h"
 
+#include "strategy/parameter_server/schedule.h"
+#include "strategy/parameter_server/store.h"
+
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/numbers/tree.h"
@@ -9,7 +12,6 @@
 #include <stddef.h>
 #include <string.h>
 
-#define GRAIN 16 /* floats: shards begin on cache lines */
 /* Floats of a gradient that are sent at a time: enough for a message to cost little, few enough for most of
    the gradient to be away when backward ends. */
 #define PIECE (256 << 10)
@@ -18,11 +20,11 @@
 
 #define AT(field) offsetof(struct ps_options, field)
 static const struct tr_choice modes[] = {
-    {"sync", PS_SYNC, "every step waits for all workers; the hash of a single process"},
-    {"async", PS_ASYNC, "every worker computes whole batches, and its gradient is applied when it comes"},
+    {"sync", PS_SYNC, "every step waits for all workers; the hash is that of a single process"},
+    {"async", PS_ASYNC, "every worker computes whole batches, and its gradient is applied when it arrives"},
     {"bounded", PS_BOUNDED, "as async, but no gradient misses more than `staleness` updates"},
     {"backup", PS_BACKUP,
-     "a step takes the gradients of all workers but the `backup` slowest, whose late ones are dropped"},
+     "a step takes the gradients of all workers but the `backup` slowest, which are dropped"},
     {0},
 };
 
@@ -39,9 +41,8 @@ static const struct tr_option options[] = {
      .fallback = "1",
      .least = 1,
      .most = TR_STRATEGY_RANKS - 1,
-     .help = "how many of the ranks, the last ones, hold the parameters and update them, an equal shard "
-             "each; all "
-             "others are workers"},
+     .help = "number of servers: the last ranks, which hold and update an equal shard each; all others are "
+             "workers"},
     {.key = "staleness",
      .type = TR_OPTION_INT64,
      .offset = AT(staleness),
@@ -49,9 +50,8 @@ static const struct tr_option options[] = {
      .least = -1,
      .most = 1000000000,
      .help =
-         "updates that a gradient may miss: a worker that would get further ahead of another waits before it "
-         "begins; below the number of workers less one they wait for each other all the time; -1: twice the "
-         "number of workers",
+         "updates that a gradient may miss; a worker that would exceed it waits before it begins. Below the "
+         "number of workers less one they wait for each other all the time. -1: twice the number of workers",
      .only = 1u << PS_BOUNDED},
     {.key = "backup",
      .type = TR_OPTION_INT32,
@@ -59,9 +59,8 @@ static const struct tr_option options[] = {
      .fallback = "1",
      .least = 0,
      .most = TR_STRATEGY_RANKS - 1,
-     .help = "workers beyond those whose gradients make a step: with n workers, each computes 1/(n - backup) "
-             "of a "
-             "batch",
+     .help =
+         "workers beyond those needed for a step: with n workers, each computes 1/(n - backup) of a batch",
      .only = 1u << PS_BACKUP},
     {.key = "buffers",
      .type = TR_OPTION_INT32,
@@ -69,9 +68,8 @@ static const struct tr_option options[] = {
      .fallback = "4",
      .least = 1,
      .most = TR_STRATEGY_RANKS - 1,
-     .help =
-         "gradients that a server has room for at a time where they go by messages, and as many copies of "
-         "its parameters on their way; workers beyond these take turns",
+     .help = "messages with gradients that a server has room for, and as many with parameters; further "
+             "workers take turns",
      .only = 1u << PS_ASYNC | 1u << PS_BOUNDED | 1u << PS_BACKUP},
 };
 #undef AT
@@ -131,8 +129,7 @@ static tr_status make_shards(struct ps *self)
     self->shard = tr_alloc((size_t)self->servers + 1, sizeof *self->shard);
     self->essential = tr_alloc((size_t)self->servers + 1, sizeof *self->essential);
     if (!self->shard || !self->essential) return TR_ENOMEM;
-    for (int s = 0; s <= self->servers; s++)
-        self->shard[s] = tr_cut(floats / GRAIN, self->servers, s) * GRAIN;
+    for (int s = 0; s <= self->servers; s++) self->shard[s] = ps_shard_begin(floats, self->servers, s);
     self->essential[0] = 0;
     for (int s = 0; s < self->servers; s++) self->essential[s + 1] = ps_server_rank(self, s);
     self->watch =
@@ -281,6 +278,13 @@ void ps_piece(const struct ps *self, int server, int piece, int64_t *begin, int6
     *begin = *end - PIECE > self->shard[server] ? *end - PIECE : self->shard[server];
 }
 
+int64_t ps_staleness(const struct ps *self)
+{
+    const struct ps_options *chosen = ps_options_of(self);
+    if (chosen->mode != PS_BOUNDED) return PS_STALENESS_ANY;
+    return chosen->staleness < 0 ? 2 * (int64_t)self->workers : chosen->staleness;
+}
+
 void ps_own_statistics(const struct ps *self, struct tr_rank_statistics *out)
 {
     struct tr_comm_statistics moved;
@@ -298,7 +302,7 @@ static tr_status connect(tr_strategy *strategy, int64_t step)
 {
     struct ps *self = ps_of(strategy);
     self->first = self->count = step;
-    return TR_OK;
+    return strategy->rank == 0 ? ps_updates_begin(self) : TR_OK;
 }
 
 static tr_status work(tr_strategy *strategy, const atomic_int *stop, int32_t request,

@@ -7,10 +7,11 @@
  *   peers.c             where a server receives gradients, and what it sends parameters from
  *   coordinator.c       the first server decides what happens, by the rules of schedule.c and credits.c
  *   gradients.c         what becomes of a gradient that has come
+ *   contribution.c      the arithmetic of gradients and their updates, for replays, too
  *   shutdown.c          workers that are lost, and the end of the run
- *   evaluation.c        a worker's part in evaluations
- *   coordinator_evaluation.c   the coordinator hands these out, by the rules of assignment.c
+ *   evaluation/         evaluations that all workers share: the coordinator hands their pieces out
  *   store.c             a server's shard of the parameters
+ *   updates.c           the log of what was applied, in which order
  *   mail.c              small messages, and who is missing
  *
  * Ranks: the workers first, of which rank 0 is the root; then the servers, of which the first coordinates.
@@ -46,6 +47,7 @@
 #define TR_STRATEGY_PARAMETER_SERVER_H
 
 #include "strategy/all_reduce/all_reduce.h"
+#include "strategy/parameter_server/contribution.h"
 #include "strategy/parameter_server/mail.h"
 
 enum ps_mode { PS_SYNC, PS_ASYNC, PS_BOUNDED, PS_BACKUP };
@@ -69,6 +71,7 @@ enum ps_tag {
     PS_TAG_PARAMETERS,
     PS_TAG_TABLE,
     PS_TAG_FOUND,
+    PS_TAG_UPDATES,
     PS_TAG_STATE /* + the arena */
 };
 
@@ -94,14 +97,6 @@ struct ps_up {
     struct tr_rank_statistics done;
 };
 
-/* What happened since the root was last told. */
-struct ps_news {
-    int64_t steps, examples;
-    double loss, correct, norms;
-    int64_t measured; /* updates whose norm is in `norms` */
-    int32_t skipped, bad_loss, poisoned, request;
-};
-
 /* To a worker. All kinds but GIVEN come from the coordinator. */
 enum ps_down_kind {
     PS_WORK,    /* compute this contribution; the parameters are there as far as the coordinator holds them */
@@ -123,6 +118,7 @@ struct ps_down {
     int32_t granted;                        /* WORK: as by GRANTED */
     int32_t worker;                         /* FOUND */
     int32_t fresh;                          /* PIECE: the parameters are new */
+    int64_t updates;                        /* to the root: records of the log that follow */
     int64_t number, version;                /* of the contribution; or of the piece */
     struct tr_shared_evaluation evaluation; /* PIECE */
     struct ps_news news;
@@ -229,6 +225,8 @@ float *ps_parameters_of(const struct ps *self, int worker);
    shard, which backward completes first. */
 int ps_pieces(const struct ps *self, int server);
 void ps_piece(const struct ps *self, int server, int piece, int64_t *begin, int64_t *end);
+/* Updates that a gradient may miss, PS_STALENESS_ANY. */
+int64_t ps_staleness(const struct ps *self);
 /* What this rank did so far. */
 void ps_own_statistics(const struct ps *self, struct tr_rank_statistics *out);
 
@@ -269,7 +267,14 @@ const struct ps_down *ps_worker_word(const struct ps *self);
 tr_status ps_worker_take_parameters(struct ps *self);
 tr_status ps_worker_refuse(int kind);
 
-/* ---- evaluation.c ---- */
+/* ---- updates.c ---- */
+
+/* The root's log begins. */
+tr_status ps_updates_begin(struct ps *self);
+/* The root takes what follows the coordinator's word. */
+tr_status ps_root_take_updates(struct ps *self, int64_t count);
+
+/* ---- evaluation/worker.c ---- */
 
 /* Does the piece that the coordinator's last word was about, and hears the next. */
 tr_status ps_worker_evaluate(struct ps *self);

@@ -137,8 +137,9 @@ tr_status ps_peer_send(struct ps *self, int worker)
     const struct ps_peer *peer = &server->peer[worker];
     size_t bytes = (size_t)(server->end - server->begin) * sizeof(float);
     if (!peer->near)
-        return tr_comm_send(self->head.comm, worker, PS_TAG_PARAMETERS, peer->parameters + server->begin,
-                            bytes, "parameters", &peer->out->way[0]);
+        return tr_comm_send_numbers(self->head.comm, worker, PS_TAG_PARAMETERS,
+                                    peer->parameters + server->begin, bytes, "parameters",
+                                    &peer->out->way[0]);
     self->shared += (int64_t)bytes;
     return TR_OK;
 }

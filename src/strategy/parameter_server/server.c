@@ -139,8 +139,8 @@ static tr_status snapshot(struct ps *self)
         if (!tr_variables_arena(self->head.replicas->variables, (enum tr_arena)i)) continue;
         if (server->staged[i]) TR_TRY(ps_watch_wait(&self->watch, &server->staged[i]));
         TR_TRY(ps_store_copy(server->store, (enum tr_arena)i, stage));
-        TR_TRY(tr_comm_send(self->head.comm, 0, PS_TAG_STATE + i, stage, (size_t)shard * sizeof *stage,
-                            tr_arena_names[i], &server->staged[i]));
+        TR_TRY(tr_comm_send_numbers(self->head.comm, 0, PS_TAG_STATE + i, stage,
+                                    (size_t)shard * sizeof *stage, tr_arena_names[i], &server->staged[i]));
         stage += shard;
     }
     return TR_OK;
@@ -182,8 +182,8 @@ static tr_status show(struct ps *self, int worker)
         self->shared += (int64_t)bytes;
     } else {
         if (peer->showing) TR_TRY(ps_watch_wait(&self->watch, &peer->showing));
-        TR_TRY(tr_comm_send(self->head.comm, worker, PS_TAG_PARAMETERS, values, bytes, "parameters",
-                            &peer->showing));
+        TR_TRY(tr_comm_send_numbers(self->head.comm, worker, PS_TAG_PARAMETERS, values, bytes, "parameters",
+                                    &peer->showing));
     }
     return say_given(self, worker);
 }

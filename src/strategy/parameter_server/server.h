@@ -36,6 +36,7 @@ struct ps_peer {
 struct ps_colleague {
     struct ps_report report;
     tr_ticket *heard;
+    double squares; /* the last that it measured */
     struct tr_rank_statistics done;
 };
 

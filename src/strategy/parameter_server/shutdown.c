@@ -27,6 +27,7 @@ static tr_status lose(struct ps *self, int worker, const char *why)
     tr_log_line(TR_LOG_WARNING, "after step %lld: worker %d on host %s %s; going on without it%s",
                 (long long)self->count, worker, tr_comm_host(self->head.comm, worker), why, again);
     coordinator->lost++;
+    TR_TRY(ps_coordinator_note_lost(self, worker, number));
     self->server->peer[worker].haves = 0;
     ps_assignment_lose(coordinator->assignment, worker);
     ps_credits_leave(coordinator->incoming, worker);

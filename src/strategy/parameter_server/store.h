@@ -7,10 +7,18 @@
 #ifndef TR_STRATEGY_PARAMETER_SERVER_STORE_H
 #define TR_STRATEGY_PARAMETER_SERVER_STORE_H
 
+#include "base/numbers/tree.h"
 #include "job/job.h"
 #include "job/step/variables.h"
 
 typedef struct ps_store ps_store;
+
+/* Where the shard of server `server` of `servers` begins in an arena, on a cache line. */
+static inline int64_t ps_shard_begin(int64_t floats, int servers, int server)
+{
+    const int64_t grain = 16;
+    return tr_cut(floats / grain, servers, server) * grain;
+}
 
 /* The floats [begin, end) of the arenas of `variables`; all borrowed for the life of the store. `sums`: there
    is a sum, see ps_store_add(). Returned, destroy with ps_store_destroy(). TR_ENOMEM. */

@@ -3,10 +3,8 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "base/numbers/tree.h"
 #include "comm/program.h"
 
-#include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -112,7 +110,7 @@ tr_status ps_worker_hear(struct ps *self, int server)
     TR_TRY(tr_comm_receive(self->head.comm, line->rank, PS_TAG_DOWN, &line->down, sizeof line->down,
                            "word of a server", &line->heard));
     TR_TRY(ps_watch_wait(&self->watch, &line->heard));
-    if (line->down.kind != PS_FENCED) return TR_OK;
+    if (line->down.kind != PS_FENCED) return ps_root_take_updates(self, line->down.updates);
     return tr_fail(
         TR_EPEER,
         "rank %d was not heard of for too long, and the others went on without it; raise the time-out if "
@@ -179,9 +177,9 @@ static tr_status push_from(struct ps *self, int64_t from)
             if (begin < from) break;
             if (!waited) TR_TRY(copy_from(self, from));
             waited = true;
-            TR_TRY(tr_comm_send(self->head.comm, line->rank, PS_TAG_GRADIENT, gradient + begin,
-                                (size_t)(end - begin) * sizeof *gradient, "gradient",
-                                &line->pushing[line->pushed]));
+            TR_TRY(tr_comm_send_numbers(self->head.comm, line->rank, PS_TAG_GRADIENT, gradient + begin,
+                                        (size_t)(end - begin) * sizeof *gradient, "gradient",
+                                        &line->pushing[line->pushed]));
         }
     }
     return TR_OK;
@@ -196,25 +194,12 @@ static tr_status listen(void *user, int64_t from)
 static tr_status compute(struct ps *self, int64_t number, struct ps_up *up)
 {
     struct tr_strategy *head = &self->head;
-    int64_t batch = number / self->parts, part = number % self->parts;
-    int64_t microbatches = head->job->train.microbatches, floats = head->job->model->arena_floats;
-    float none[TR_PASS_SUMS] = {0};
-    if (self->parts > 1)
-        tr_gradient_narrow(head->replicas->gradient, tr_cut(microbatches, self->parts, part),
-                           tr_cut(microbatches, self->parts, part + 1));
-    self->worker->copied = floats;
-    TR_TRY(tr_variables_begin_step(head->replicas->variables, batch));
-    TR_TRY(tr_driver_compute(head, batch, &up->examples));
-    const float *sums = tr_gradient_sums(head->replicas->gradient);
-    if (up->examples == 0) {
-        /* A part of a ragged batch with fewer rows than microbatches. */
-        struct tr_op_fill zero = {floats + TR_PASS_SUMS, 0, tr_gradient_slots(head->replicas->gradient)};
-        TR_TRY(tr_device_fill(head->device, &zero));
-        TR_TRY(tr_device_wait(head->device));
-        sums = none;
-    }
-    up->loss = sums[0];
-    up->correct = sums[1];
+    struct ps_figures figures;
+    self->worker->copied = head->job->model->arena_floats;
+    TR_TRY(ps_contribution_compute(head, head->replicas->variables, self->parts, number, &figures));
+    up->examples = figures.examples;
+    up->loss = figures.loss;
+    up->correct = figures.correct;
     return TR_OK;
 }
 
@@ -294,17 +279,8 @@ tr_status ps_worker_run(struct ps *self, const atomic_int *stop, int32_t request
 static void take_news(struct ps *self, struct tr_step_figures *figures)
 {
     const struct ps_down *down = ps_worker_word(self);
-    const struct ps_news *news = &down->news;
     self->count = down->version;
-    figures->steps = news->steps;
-    figures->examples = news->examples;
-    figures->loss = (float)news->loss;
-    figures->correct = (float)news->correct;
-    if (news->measured > 0) figures->norm = (float)(news->norms / (double)news->measured);
-    figures->skipped = news->skipped != 0;
-    figures->bad_loss = news->bad_loss != 0;
-    figures->poisoned = news->poisoned != 0;
-    figures->request = news->request;
+    ps_news_tell(&down->news, figures);
 }
 
 tr_status ps_root_step(struct ps *self, int32_t request, struct tr_step_figures *figures)

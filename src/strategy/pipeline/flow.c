@@ -5,8 +5,8 @@
  * sent, its parameter gradients enter the tree.
  *
  * A flight is taken again when its unit has gone backward. By then all its messages are done but the last,
- * and the entry's gradient has memory of its own (nn/pass/pass.h), so that nobody waits for a neighbour to fetch
- * it.
+ * and the entry's gradient has memory of its own (nn/pass/pass.h), so that nobody waits for a neighbour to
+ * fetch it.
  */
 #include "strategy/pipeline/stage_internal.h"
 
@@ -53,8 +53,8 @@ static tr_status send_activations(struct stage *stage, struct flight *flight)
 {
     if (is_last(stage)) return TR_OK;
     size_t bytes = (size_t)tr_pass_exit_floats(flight->pass, &flight->batch) * sizeof(float);
-    TR_TRY(tr_comm_send(stage->strategy->comm, stage->cell.next, STAGE_TAG_ACTIVATIONS,
-                        flight->out.values.host, bytes, "activations", &flight->exit));
+    TR_TRY(tr_comm_send_numbers(stage->strategy->comm, stage->cell.next, STAGE_TAG_ACTIVATIONS,
+                                flight->out.values.host, bytes, "activations", &flight->exit));
     if (!flight->out.gradient.data) return TR_OK;
     return tr_comm_receive(stage->strategy->comm, stage->cell.next, STAGE_TAG_GRADIENTS,
                            flight->out.gradient.host, bytes, "gradient of activations",
@@ -105,9 +105,9 @@ static tr_status send_leaves(struct stage *stage, struct flight *flight)
     for (int i = 0; i < stage->shared.count; i++) {
         const struct tr_shared_weight *item = &stage->shared.item[i];
         if (item->tie.lends) continue;
-        TR_TRY(tr_comm_send(stage->strategy->comm, item->peer, STAGE_TAG_LEAVES, flight->leaves[i].host,
-                            leaves_bytes(stage, flight, i), "gradient of shared weights",
-                            &flight->leaves_ticket[i]));
+        TR_TRY(tr_comm_send_numbers(stage->strategy->comm, item->peer, STAGE_TAG_LEAVES,
+                                    flight->leaves[i].host, leaves_bytes(stage, flight, i),
+                                    "gradient of shared weights", &flight->leaves_ticket[i]));
     }
     return TR_OK;
 }
@@ -129,9 +129,9 @@ static tr_status send_gradient(struct stage *stage, struct flight *flight)
 {
     if (is_first(stage)) return TR_OK;
     if (!flight->in.gradient.data) return TR_OK;
-    return tr_comm_send(stage->strategy->comm, stage->cell.previous, STAGE_TAG_GRADIENTS,
-                        flight->in.gradient.host, bytes_in(flight), "gradient of activations",
-                        &flight->entry_gradient);
+    return tr_comm_send_numbers(stage->strategy->comm, stage->cell.previous, STAGE_TAG_GRADIENTS,
+                                flight->in.gradient.host, bytes_in(flight), "gradient of activations",
+                                &flight->entry_gradient);
 }
 
 /* ---- the tree ---- */
@@ -197,8 +197,7 @@ static tr_status move_on(void *user)
 
 void stage_accompany(struct stage *stage)
 {
-    for (int i = 0; i < stage->plan.flights; i++)
-        tr_pass_accompany(stage->flights[i].pass, move_on, stage);
+    for (int i = 0; i < stage->plan.flights; i++) tr_pass_accompany(stage->flights[i].pass, move_on, stage);
 }
 
 /* Says how long the rank computed, and sleeps as a straggler does. */

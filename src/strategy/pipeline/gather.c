@@ -17,7 +17,7 @@ static tr_status pass_on(tr_strategy *strategy, int rank, float *floats, int64_t
     tr_ticket *ticket = NULL;
     tr_status status = strategy->rank == 0
                            ? tr_comm_receive(comm, rank, STAGE_TAG_GATHER, floats, bytes, name, &ticket)
-                           : tr_comm_send(comm, 0, STAGE_TAG_GATHER, floats, bytes, name, &ticket);
+                           : tr_comm_send_numbers(comm, 0, STAGE_TAG_GATHER, floats, bytes, name, &ticket);
     return tr_strategy_wait(strategy, status, ticket);
 }
 

@@ -306,14 +306,14 @@ static const struct tr_option options[] = {
      .fallback = "0",
      .least = 0,
      .most = TR_STRATEGY_RANKS,
-     .help = "number of stages; the number of ranks is a multiple of it. 0: as many as `cut` says, else 2. A "
-             "single process computes all layers by itself"},
+     .help = "number of stages; the number of ranks is a multiple of it. 0: from `cut`, else 2. A single "
+             "process computes all layers"},
     {.key = "cut",
      .type = TR_OPTION_STRING_LIST,
      .offset = AT(cut),
      .fallback = "",
-     .help = "names of the layers with which the second and later stages begin; without, the stages are made "
-             "equally slow by the time that layers take when training starts"},
+     .help = "names of the first layers of the second and later stages; default: stages of equal time, as "
+             "measured when training starts"},
 };
 #undef AT
 

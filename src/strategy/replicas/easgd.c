@@ -145,8 +145,8 @@ static const struct tr_option options[] = {
      .fallback = "8",
      .least = 1,
      .most = 1000000,
-     .help = "steps after which replicas and centre pull each other; a run can be reported, evaluated, saved "
-             "and stopped only there"},
+     .help = "steps between the pulls of replicas and centre; a run can be reported, evaluated, saved and "
+             "stopped only then"},
     {.key = "beta",
      .type = TR_OPTION_FLOAT,
      .offset = AT(beta),
@@ -154,8 +154,8 @@ static const struct tr_option options[] = {
      .least = 0,
      .most = 1,
      .flags = TR_OPTION_ABOVE_LEAST,
-     .help = "how far the centre moves to the mean of the replicas, of the way there; each replica moves "
-             "beta / replicas of its way to the centre"},
+     .help = "fraction of the way that the centre moves to the mean of the replicas; each replica moves beta "
+             "/ replicas of its way to the centre"},
 };
 #undef AT
 
@@ -166,9 +166,8 @@ static const struct tr_strategy_division division = {.gather = gather};
 const struct tr_strategy_class tr_strategy_easgd = {
     .version = TR_STRATEGY_CLASS_VERSION,
     .name = "easgd",
-    .help =
-        "elastic averaging SGD: replicas of the network train apart, each on its part of every batch, and "
-        "every so many steps they and a centre, which is what is evaluated, pull each other",
+    .help = "elastic averaging SGD: replicas are trained apart, each on its part of every batch; every few "
+            "steps they and a centre, which is evaluated and saved, pull each other",
     .options = options,
     .option_count = TR_OPTION_COUNT(options),
     .options_size = sizeof(struct easgd_options),

@@ -151,8 +151,8 @@ static tr_status pass(struct gossip *self, int64_t s, int *count)
                                "a neighbour", &self->tickets[(*count)++]);
     for (int rank = 0; rank < strategy->size && owner == strategy->rank; rank++)
         if (rank != owner && looks_at(strategy, rank, s))
-            TR_TRY(tr_comm_send(strategy->comm, rank, (int)s, self->old.host + old_at(self, s), bytes,
-                                "to a neighbour", &self->tickets[(*count)++]));
+            TR_TRY(tr_comm_send_numbers(strategy->comm, rank, (int)s, self->old.host + old_at(self, s), bytes,
+                                        "to a neighbour", &self->tickets[(*count)++]));
     return TR_OK;
 }
 
@@ -214,22 +214,22 @@ static const struct tr_option options[] = {
      .fallback = "1",
      .least = 1,
      .most = 1000000,
-     .help = "steps after which neighbours are averaged"},
+     .help = "steps between averages of neighbours"},
     {.key = "neighbours",
      .type = TR_OPTION_INT32,
      .offset = AT(neighbours),
      .fallback = "1",
      .least = 1,
      .most = TR_STRATEGY_RANKS,
-     .help = "on each side, that a replica is averaged with"},
+     .help = "neighbours on each side of a replica"},
     {.key = "consensus",
      .type = TR_OPTION_INT32,
      .offset = AT(consensus),
      .fallback = "8",
      .least = 1,
      .most = 1000000,
-     .help = "every so many exchanges all replicas are averaged instead; a run can be evaluated, saved and "
-             "stopped only there"},
+     .help =
+         "exchanges between averages of all replicas; a run can be evaluated, saved and stopped only then"},
 };
 #undef AT
 
@@ -238,9 +238,8 @@ static const char *const variants[] = {"replicas={workers}", "replicas={workers}
 const struct tr_strategy_class tr_strategy_gossip = {
     .version = TR_STRATEGY_CLASS_VERSION,
     .name = "gossip",
-    .help =
-        "decentralised SGD: replicas of the network train apart, each on its part of every batch, and are "
-        "averaged with their neighbours in a ring every so many steps",
+    .help = "decentralised SGD: replicas are trained apart, each on its part of every batch, and averaged "
+            "with their neighbours in a ring every few steps",
     .options = options,
     .option_count = TR_OPTION_COUNT(options),
     .options_size = sizeof(struct gossip_options),

@@ -68,6 +68,11 @@ tr_status tr_train_kept_file(const char *path, char **out)
     return status;
 }
 
+char *tr_train_replayed_run(const char *replay)
+{
+    return tr_file_is_directory(replay) ? tr_strdup(replay) : tr_path_parent(replay);
+}
+
 /* The model file that a checkpoint in memory keeps. */
 static tr_status read_state(const struct tr_run_state *state, tr_config **root)
 {
@@ -92,12 +97,14 @@ static tr_status read_model(const struct tr_train_settings *settings, tr_config 
     }
     if (settings->model) return tr_config_read(settings->model, root);
     if (tr_checkpoint_state_is_given(&settings->state)) return read_state(&settings->state, root);
-    if (!settings->resume)
+    if (!settings->resume && !settings->replay)
         return tr_fail(TR_EINVAL, "nothing to train; give a model file, or a checkpoint to resume");
-    char *path = NULL;
-    TR_TRY(tr_train_kept_file(settings->resume, &path));
-    tr_status status = tr_config_read(path, root);
+    char *path = NULL, *run = settings->replay ? tr_train_replayed_run(settings->replay) : NULL;
+    if (settings->replay && !run) return TR_ENOMEM;
+    tr_status status = tr_train_kept_file(run ? run : settings->resume, &path);
+    if (status == TR_OK) status = tr_config_read(path, root);
     tr_free(path);
+    tr_free(run);
     return status;
 }
 
@@ -112,6 +119,7 @@ tr_status tr_train_plan(const struct tr_train_settings *given, struct tr_train_p
     tr_status status = tr_job_override(root, &changes);
     if (status == TR_OK)
         status = tr_strategy_peek(tr_config_get(root, "strategy"), &plan.strategy, &plan.asynchronous);
+    if (settings->replay || settings->schedule || settings->simulate_delays) plan.asynchronous = false;
     tr_config_destroy(&root);
     /* The check wants the file as it is: what changes replace decides how they are taken. */
     if (status == TR_OK) status = read_model(settings, &root);

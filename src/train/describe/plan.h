@@ -15,4 +15,8 @@ struct tr_job_text tr_train_model_text(const struct tr_train_settings *settings)
    the checkpoint is good shows when it is opened. Returned, free with tr_free(). TR_ENOTFOUND, TR_EIO. */
 tr_status tr_train_kept_file(const char *path, char **out);
 
+/* The run's directory of what is to be replayed: that, or the one that the log lies in. Returned, free with
+ * tr_free(). */
+char *tr_train_replayed_run(const char *replay);
+
 #endif

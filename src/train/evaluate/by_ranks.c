@@ -262,7 +262,8 @@ static tr_status find(tr_trainer *trainer, enum tr_data_set set, struct trainer_
 {
     if (trainer->crew.comm && !tr_strategy_is_asynchronous(trainer->variables.strategy))
         return evaluate_together(trainer, set, found);
-    if (trainer->evaluation.shares && trainer->crew.comm) return evaluate_in_pieces(trainer, set, found);
+    bool shares = trainer->evaluation.shares && tr_strategy_shares_evaluations(trainer->variables.strategy);
+    if (shares && trainer->crew.comm) return evaluate_in_pieces(trainer, set, found);
     return run_part(trainer, set, NULL, 0, found->count, found->rows, found->answers);
 }
 

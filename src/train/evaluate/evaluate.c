@@ -222,9 +222,9 @@ static tr_status send(tr_evaluator *evaluator, struct slot *slot)
 {
     const struct tr_evaluation_part *part = &evaluator->part;
     if (part->next < 0) return TR_OK;
-    return tr_comm_send(part->comm, part->next, TAG_ACTIVATIONS, slot->out.host,
-                        (size_t)tr_pass_exit_floats(slot->pass, &slot->rows) * sizeof(float), "activations",
-                        &slot->exit);
+    return tr_comm_send_numbers(part->comm, part->next, TAG_ACTIVATIONS, slot->out.host,
+                                (size_t)tr_pass_exit_floats(slot->pass, &slot->rows) * sizeof(float),
+                                "activations", &slot->exit);
 }
 
 /* What rows [begin, begin + rows) of the batch are compared with, which outlives it. */

@@ -216,6 +216,19 @@ tr_status tr_predictor_info(const tr_predictor *predictor, struct tr_predict_inf
     return tr_sized_give(&facts, sizeof facts, "TR_PREDICT_INFO_INIT", info);
 }
 
+/* The layer that gives the outputs of a loss, by name: the last one, or one of those that it puts side by
+ * side for several losses. "" where these are of other widths. */
+static const char *head_name(const struct tr_model *model, int32_t index)
+{
+    const struct tr_layer *last = &model->layers[model->layer_count - 1];
+    const struct tr_loss *loss = &model->loss;
+    if (loss->head_count == 0) return last->name;
+    if (strcmp(last->class->name, "concat") != 0 || last->input_count != loss->head_count) return "";
+    for (int32_t i = 0; i < loss->head_count; i++)
+        if (last->input[i] < 0 || tr_shape_count(&last->in[i]) != loss->head[i].outputs) return "";
+    return model->layers[last->input[index]].name;
+}
+
 tr_status tr_predictor_head(const tr_predictor *predictor, int32_t index, struct tr_predict_head *head)
 {
     const struct tr_loss *loss = &predictor->job->model->loss;
@@ -234,6 +247,7 @@ tr_status tr_predictor_head(const tr_predictor *predictor, int32_t index, struct
         .classification = class->classifies,
         .yes_or_no = class->answers && !class->classifies,
         .first_output = (int32_t)first,
+        .name = head_name(predictor->job->model, index),
     };
     return tr_sized_give(&facts, sizeof facts, "TR_PREDICT_HEAD_INIT", head);
 }

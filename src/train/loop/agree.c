@@ -37,6 +37,7 @@ tr_status trainer_agree_on_job(tr_trainer *trainer, const struct tr_train_settin
     TR_TRY(tr_comm_agree(trainer->crew.comm, "settings", trainer->job->digest,
                          "start all ranks with one model file and equal options"));
     TR_TRY(agree_on_strategy(trainer, settings));
+    TR_TRY(trainer_updates_agree(trainer));
     snprintf(digests, sizeof digests, "every %lld steps", (long long)trainer->observation.digests_every);
     return tr_comm_agree(trainer->crew.comm, "digests", digests, "start all ranks with equal options");
 }

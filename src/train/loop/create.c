@@ -16,7 +16,7 @@
 
 #define CREATING "creating the trainer"
 
-static tr_status open_job(tr_trainer *trainer, const struct tr_train_settings *settings,
+static tr_status read_job(tr_trainer *trainer, const struct tr_train_settings *settings,
                           const tr_checkpoint *checkpoint)
 {
     struct tr_job_settings job = tr_train_changes(settings);
@@ -33,6 +33,14 @@ static tr_status open_job(tr_trainer *trainer, const struct tr_train_settings *s
     if (!checkpoint)
         return tr_fail(TR_ENOTFOUND, "there is no checkpoint to go on from yet; give a model file");
     return tr_job_restore(checkpoint, &job, &trainer->job);
+}
+
+static tr_status open_job(tr_trainer *trainer, const struct tr_train_settings *settings,
+                          const tr_checkpoint *checkpoint)
+{
+    TR_TRY(read_job(trainer, settings, checkpoint));
+    if (settings->receipt) trainer->job->train.receipt = true;
+    return TR_OK;
 }
 
 /* Notes the paths. An output directory that is there is taken first of all, so that nobody else works in it
@@ -79,13 +87,16 @@ static tr_status make_variables(tr_trainer *trainer, const struct tr_train_setti
     tr_comm *comm = trainer->crew.comm;
     int threads = settings->threads;
     strategy.shares = settings->shares;
-    TR_TRY(tr_train_slowness(settings->slow, trainer_crew_rank(&trainer->crew),
-                             trainer_crew_size(&trainer->crew), &strategy.slow));
+    if (!settings->simulate_delays)
+        TR_TRY(tr_train_slowness(settings->slow, trainer_crew_rank(&trainer->crew),
+                                 trainer_crew_size(&trainer->crew), &strategy.slow));
     if (comm) TR_TRY(tr_train_share_processors(comm, settings, &threads));
     TR_TRY(tr_train_open_device(settings->device ? settings->device : "cpu", settings, comm, threads,
                                 &variables->device));
     TR_TRY(choose_holder(variables, settings, comm, threads));
     strategy.holder = variables->holder;
+    if (trainer->observation.updates.replayed.sessions > 0)
+        strategy.log = &trainer->observation.updates.replayed;
     variables->settings = strategy;
     if (settings->shares && !(variables->shares_given = tr_strdup(settings->shares))) return TR_ENOMEM;
     TR_TRY(trainer_host_expect(&trainer->host, job, comm, variables));
@@ -169,6 +180,7 @@ static tr_status make_parts(tr_trainer *trainer, const struct tr_train_settings 
     TR_TRY(
         tr_recording_connect(&trainer->observation.recording, trainer->crew.comm, trainer->variables.step));
     TR_TRY(trainer_observe_connect(trainer));
+    TR_TRY(trainer_receipt_begin(trainer, checkpoint));
     return tr_strategy_connect(trainer->variables.strategy, trainer->variables.step);
 }
 
@@ -185,6 +197,21 @@ static tr_status want_digests(tr_trainer *trainer, const struct tr_train_setting
     return TR_OK;
 }
 
+/* What the run goes on from; or, of a replay without a model file, what has the job of the run. */
+static tr_status find_checkpoint(const tr_trainer *trainer, const struct tr_train_settings *settings,
+                                 tr_checkpoint **out)
+{
+    struct tr_train_settings own = *settings;
+    if (!settings->replay) return tr_train_resume(trainer->crew.comm, settings, out);
+    if (tr_train_model_name(settings)) return TR_OK;
+    char *run = tr_train_replayed_run(settings->replay);
+    if (!run) return TR_ENOMEM;
+    own.resume = run;
+    tr_status status = tr_train_resume(trainer->crew.comm, &own, out);
+    tr_free(run);
+    return status;
+}
+
 tr_status trainer_set_up(tr_trainer *trainer, const struct tr_train_settings *settings)
 {
     tr_checkpoint *checkpoint = NULL;
@@ -197,9 +224,19 @@ tr_status trainer_set_up(tr_trainer *trainer, const struct tr_train_settings *se
     if (has_state && settings->resume)
         return tr_fail(TR_EINVAL,
                        "both `resume` and `state` are given; give the path or the state in memory");
-    if (!tr_train_model_name(settings) && !settings->resume && !has_state && !settings->continues)
+    const bool replays = settings->replay || settings->schedule || settings->simulate_delays;
+    if (replays && (settings->resume || has_state || settings->continues))
+        return tr_fail(TR_EINVAL, "a given order of updates begins before the first step, and resumes "
+                                  "nothing; leave that or what is "
+                                  "to be resumed out");
+    if (!tr_train_model_name(settings) && !settings->resume && !has_state && !settings->continues &&
+        !settings->replay)
         return tr_fail(TR_EINVAL, "nothing to train; give a model file, or a checkpoint to resume");
-    if (settings->from && (settings->resume || has_state))
+    const bool has_from = settings->from || tr_checkpoint_state_is_given(&settings->from_state);
+    if (settings->from && tr_checkpoint_state_is_given(&settings->from_state))
+        return tr_fail(TR_EINVAL,
+                       "both `from` and `from_state` are given; give the path or the state in memory");
+    if (has_from && (settings->resume || has_state))
         return tr_fail(TR_EINVAL,
                        "a run goes on from a checkpoint of its own (`resume`, `state`), or begins with "
                        "parameters of another (`from`); give one of them");
@@ -214,8 +251,11 @@ tr_status trainer_set_up(tr_trainer *trainer, const struct tr_train_settings *se
     if (!settings->no_memory_check) tr_store_allow_memory(trainer->store, trainer->host.room.free);
     TR_TRY(tr_train_share_store(
         trainer->crew.comm, settings->patience > 0 ? settings->patience : TR_COMM_PATIENCE, trainer->store));
-    TR_TRY(tr_train_resume(trainer->crew.comm, settings, &checkpoint));
+    TR_TRY(trainer_updates_load(trainer, settings));
+    TR_TRY(find_checkpoint(trainer, settings, &checkpoint));
     tr_status status = open_job(trainer, settings, checkpoint);
+    if (status == TR_OK) status = trainer_updates_simulate(trainer, settings);
+    if (settings->replay) tr_checkpoint_close(&checkpoint); /* its job was wanted, not its state */
     if (status == TR_OK) status = want_digests(trainer, settings);
     if (status == TR_OK) status = tr_stop_check(settings->stop, CREATING);
     if (status == TR_OK) status = make_parts(trainer, settings, checkpoint);
@@ -225,5 +265,6 @@ tr_status trainer_set_up(tr_trainer *trainer, const struct tr_train_settings *se
     if (status == TR_OK && trainer->directory.path && trainer->directory.lock < 0 && trainer_is_root(trainer))
         status = trainer_directory_take(&trainer->directory);
     if (status == TR_OK && trainer->beginning.resumed) status = trainer_settle_best(trainer);
+    if (status == TR_OK) status = trainer_updates_open(trainer);
     return status;
 }

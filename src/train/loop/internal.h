@@ -1,21 +1,22 @@
 /* The inside of a trainer: its parts, each with a header that says what its functions need and promise. Parts
  * know nothing of each other but what their functions are given; what brings several together takes the
  * trainer: its creation (create.c), its loop (run.c, rest.c), going on without ranks that died (shrink.c),
- * its checkpoints (save.c, restore.c), its evaluations (evaluate/by_ranks.h) and what looks at it
- * (observe/observation.h). */
+ * its checkpoints (save.c, restore.c), its evaluations (evaluate/by_ranks.h), what looks at it
+ * (observe/observation.h) and its receipt (receipt/keeper.h). */
 #ifndef TR_TRAIN_TRAINER_INTERNAL_H
 #define TR_TRAIN_TRAINER_INTERNAL_H
 
 #include "data/cache/store.h"
 #include "train/describe/account.h"
 #include "train/evaluate/by_ranks.h"
-#include "train/loop/best.h"
-#include "train/loop/crew.h"
-#include "train/loop/directory.h"
-#include "train/loop/reported.h"
+#include "train/parts/best.h"
+#include "train/parts/crew.h"
+#include "train/parts/directory.h"
+#include "train/parts/reported.h"
 #include "train/loop/trainer.h"
-#include "train/loop/variables.h"
+#include "train/parts/variables.h"
 #include "train/observe/observation.h"
+#include "train/receipt/keeper.h"
 #include "train/setup/beginning.h"
 #include "train/setup/host.h"
 #include "train/setup/stop.h"
@@ -50,6 +51,7 @@ struct tr_trainer {
     struct trainer_best best;
     struct trainer_directory directory;
     struct trainer_observation observation;
+    struct trainer_receipt receipt;
     struct trainer_account account; /* of the last run */
 };
 

@@ -16,10 +16,12 @@ tr_status trainer_take_rate(tr_trainer *trainer)
 {
     struct tr_schedule *schedule = &trainer->job->optimizer.schedule;
     trainer->rate.wanted = false;
-    TR_TRY(tr_strategy_broadcast(trainer->variables.strategy, &trainer->rate.value, sizeof trainer->rate.value));
+    TR_TRY(
+        tr_strategy_broadcast(trainer->variables.strategy, &trainer->rate.value, sizeof trainer->rate.value));
     schedule->is_given = !isnan(trainer->rate.value);
     schedule->given = schedule->is_given ? trainer->rate.value : 0;
     trainer->directory.saved_step = -1; /* what was saved of this step has another rate */
+    trainer_receipt_renew(trainer);
     return TR_OK;
 }
 

@@ -247,6 +247,18 @@ static tr_status settle(struct run *run)
     return TR_OK;
 }
 
+/* The test data, and the validation data where no evaluation came before. */
+static tr_status evaluate_at_the_end(struct run *run)
+{
+    const struct tr_job *job = run->trainer->job;
+    struct tr_train_event event;
+    if (job->train.evaluate_every == 0 && tr_job_has_set(job, TR_SET_VALIDATION))
+        TR_TRY(evaluate(run, TR_SET_VALIDATION, false, &event));
+    if (tr_job_has_set(job, TR_SET_TEST)) TR_TRY(evaluate(run, TR_SET_TEST, false, &event));
+    run->tested_step = run->trainer->variables.step;
+    return TR_OK;
+}
+
 tr_status trainer_finish(struct run *run)
 {
     tr_trainer *trainer = run->trainer;
@@ -254,12 +266,10 @@ tr_status trainer_finish(struct run *run)
     warn_of_changes(run);
     bool complete;
     TR_TRY(trainer_was_complete(trainer, &complete));
+    TR_TRY(trainer_receipt_take(trainer));
     if (complete) trainer->directory.saved_step = trainer->variables.step; /* nothing would be added */
     if (trainer_directory_lacks(&trainer->directory, trainer->variables.step)) TR_TRY(save(run, false));
-    if (tr_job_has_set(trainer->job, TR_SET_TEST) && run->tested_step != trainer->variables.step) {
-        struct tr_train_event test;
-        TR_TRY(evaluate(run, TR_SET_TEST, false, &test));
-    }
+    if (run->tested_step != trainer->variables.step) TR_TRY(evaluate_at_the_end(run));
     TR_TRY(trainer_observe_finish(trainer));
     trainer_warn_of_files(run);
     char hex[TR_SHA256_TEXT];
@@ -277,6 +287,7 @@ tr_status trainer_stopped(struct run *run)
 {
     tr_trainer *trainer = run->trainer;
     TR_TRY(settle(run));
+    TR_TRY(trainer_receipt_take(trainer));
     if (trainer_directory_lacks(&trainer->directory, trainer->variables.step)) TR_TRY(save(run, false));
     TR_TRY(trainer_variables_note_hash(&trainer->variables));
     return tr_fail(TR_EINTERRUPTED, "stopped after step %lld of %lld%s%s", (long long)trainer->variables.step,
@@ -299,7 +310,8 @@ bool trainer_goes_on(const struct run *run)
     bool observed = trainer_observation_is_on(&trainer->observation);
     bool reports = comes(train->log_every, next) || (train->log_every > 0 && next == 1);
     return !observed && !reports && !has_progressed(run) && !comes(train->evaluate_every, next) &&
-           !comes(train->checkpoint_every, next) && !comes(trainer->steps_per_epoch, next);
+           !comes(train->checkpoint_every, next) && !comes(trainer->steps_per_epoch, next) &&
+           !trainer_receipt_comes(trainer, next);
 }
 
 tr_status trainer_rest(struct run *run)
@@ -318,6 +330,7 @@ tr_status trainer_rest(struct run *run)
     if (is_due(trainer, trainer->steps_per_epoch, &run->checked_step)) warn_of_changes(run);
     TR_TRY(evaluate_if_due(run));
     TR_TRY(save_if_due(run));
+    if (trainer_receipt_is_due(trainer)) TR_TRY(trainer_receipt_take(trainer));
     if (run->request & REQUEST_RATE) TR_TRY(trainer_take_rate(trainer));
     if (trainer->crew.comm && run->request & REQUEST_STOP) return trainer_stopped(run);
     run->request = 0;

@@ -27,15 +27,17 @@ static tr_status nonfinite(tr_trainer *trainer, const struct tr_step_figures *fi
 /* Computes and applies one step. `goes_on`: nothing comes between it and the next one. */
 static tr_status do_step(tr_trainer *trainer, int32_t request, bool goes_on, struct tr_step_figures *figures)
 {
+    TR_TRY(trainer_receipt_open(trainer));
     tr_timeline_step(trainer->variables.step);
     tr_strategy_allow_next(trainer->variables.strategy, goes_on);
     tr_span_begin(TR_ACTIVITY_STEP, "step");
     TR_TRY(tr_strategy_step(trainer->variables.strategy, trainer->variables.step, request, figures));
     tr_span_end();
+    trainer_updates_note(trainer);
     if (figures->bad_loss && !figures->skipped) return nonfinite(trainer, figures, "loss");
     if (figures->poisoned) return nonfinite(trainer, figures, "updated network");
     trainer->variables.step += figures->steps;
-    return TR_OK;
+    return trainer_receipt_note(trainer, figures);
 }
 
 tr_status tr_trainer_step(tr_trainer *trainer, struct tr_train_event *out)
@@ -48,6 +50,7 @@ tr_status tr_trainer_step(tr_trainer *trainer, struct tr_train_event *out)
         return tr_fail(TR_EINVAL, "all %lld steps are done; set train.steps higher to go on",
                        (long long)trainer->job->train.steps);
     TR_TRY(do_step(trainer, 0, false, &figures));
+    if (trainer_receipt_is_due(trainer)) TR_TRY(trainer_receipt_take(trainer));
     if (!out) return TR_OK;
     struct tr_train_event event = trainer_step_event(trainer, &figures);
     event.seconds = tr_clock_seconds() - start;
@@ -147,6 +150,7 @@ static tr_status go_on(struct run *run)
     for (;;) {
         if (run->resting) TR_TRY(trainer_rest(run));
         if (trainer->variables.step >= trainer->job->train.steps ||
+            tr_strategy_is_over(trainer->variables.strategy) ||
             trainer_best_ends_early(&trainer->best, &trainer->job->train))
             return trainer_finish(run);
         if (trainer->stop->asked && !trainer->crew.comm &&
@@ -185,6 +189,8 @@ static tr_status shrink(struct run *run)
     TR_TRY(trainer_shrink(trainer, &progress, lost, sizeof lost));
     run->figures = progress.figures;
     run->resting = progress.resting;
+    if (progress.step > step) TR_TRY(trainer_receipt_note(trainer, &run->figures));
+    trainer_receipt_repeat(trainer);
     if (progress.step > step)
         take_marks(run);
     else if (run->resting)
@@ -239,6 +245,15 @@ static void tell_others(tr_trainer *trainer, tr_status status)
     if (status != TR_OK && status != TR_EINTERRUPTED) trainer_crew_tell_others(&trainer->crew);
 }
 
+/* A run that failed has its log, too. The message of `status` stays. */
+static void end_log(const struct run *run, tr_status status)
+{
+    struct tr_failure how;
+    tr_failure_keep(&how, status);
+    if (trainer_updates_seal(run->trainer, NULL) != TR_OK) trainer_warn(run, tr_error_message());
+    tr_failure_restore(&how);
+}
+
 tr_status tr_trainer_run(tr_trainer *trainer, tr_train_listener listener, void *user)
 {
     struct run run = {
@@ -269,6 +284,7 @@ tr_status tr_trainer_run(tr_trainer *trainer, tr_train_listener listener, void *
         tr_fail_in(status, "after step %lld of %lld", (long long)trainer->variables.step,
                    (long long)trainer->job->train.steps);
     tell_others(trainer, status);
+    end_log(&run, status);
     trainer_observe_end(trainer, status);
     trainer_warn_of_files(&run);
     tr_recording_leave(&trainer->observation.recording);

@@ -14,47 +14,63 @@ static tr_status save_to(const struct trainer_target *to, const struct tr_checkp
     return to->path ? tr_checkpoint_save_at(to->path, content) : tr_checkpoint_pack(&to->sink, content);
 }
 
-/* The present hash has been noted. */
-static tr_status write_checkpoint(tr_trainer *trainer, const struct trainer_tensors *tensors,
-                                  const struct tr_stored_giver *giver, const char *text,
-                                  const struct trainer_target *to, char **path)
+void trainer_tensors_describe(const tr_trainer *trainer, const struct trainer_tensors *tensors,
+                              struct trainer_facts *facts, struct tr_checkpoint_content *out)
 {
     const struct tr_job *job = trainer->job;
     const struct tr_schedule *schedule = &job->optimizer.schedule;
-    const struct tr_plateau *plateau = &schedule->plateau;
-    struct tr_checkpoint_metric metrics[TRAINER_BEST_METRICS + PLATEAU_METRICS + 1] = {
-        [TRAINER_BEST_METRICS] = {PLATEAU_FACTOR, plateau->factor},
-        {PLATEAU_BEST, plateau->best},
-        {PLATEAU_WORSE, (double)plateau->worse},
-    };
-    trainer_best_write(&trainer->best, metrics);
-    int64_t metric_count = TRAINER_BEST_METRICS;
-    if (schedule->kind == TR_SCHEDULE_PLATEAU) metric_count += PLATEAU_METRICS;
+    int64_t count = TRAINER_BEST_METRICS;
+    trainer_best_write(&trainer->best, facts->metric);
+    if (schedule->kind == TR_SCHEDULE_PLATEAU) {
+        facts->metric[count++] = (struct tr_checkpoint_metric){PLATEAU_FACTOR, schedule->plateau.factor};
+        facts->metric[count++] = (struct tr_checkpoint_metric){PLATEAU_BEST, schedule->plateau.best};
+        facts->metric[count++] =
+            (struct tr_checkpoint_metric){PLATEAU_WORSE, (double)schedule->plateau.worse};
+    }
     if (schedule->is_given)
-        metrics[metric_count++] = (struct tr_checkpoint_metric){GIVEN_RATE, schedule->given};
-    struct tr_checkpoint_file files[] = {
-        {TR_JOB_FILE, text, strlen(text)},
-        {job->input.state, job->state, job->state ? strlen(job->state) : 0},
-    };
-    struct tr_checkpoint_content content = {
+        facts->metric[count++] = (struct tr_checkpoint_metric){GIVEN_RATE, schedule->given};
+    facts->file =
+        (struct tr_checkpoint_file){job->input.state, job->state, job->state ? strlen(job->state) : 0};
+    *out = (struct tr_checkpoint_content){
         .facts = {.step = trainer->variables.step,
                   .seed = (uint64_t)job->file.seed,
                   .microbatches = job->train.microbatches,
                   .model_digest = job->digest,
                   .data_digest = trainer->data_digest,
-                  .parameter_hash = trainer->variables.hash,
-                  .metrics = metrics,
-                  .metric_count = metric_count},
-        .files = files,
-        .file_count = job->input.state && job->state ? 2 : 1,
+                  .parameter_hash = "",
+                  .metrics = facts->metric,
+                  .metric_count = count},
+        .files = &facts->file,
+        .file_count = job->input.state && job->state,
     };
     for (int i = 0; i < TR_CHECKPOINT_GROUPS; i++) {
-        content.group[i].tensors = tensors->tensor[i];
-        content.group[i].count = tensors->count[i];
-        content.group[i].giver = giver;
+        out->group[i].tensors = tensors->tensor[i];
+        out->group[i].count = tensors->count[i];
     }
+}
+
+/* Files of a checkpoint, at most. */
+#define FILES_MOST 3
+
+/* The present hash has been noted. */
+static tr_status write_checkpoint(tr_trainer *trainer, const struct trainer_tensors *tensors,
+                                  const struct tr_stored_giver *giver, const char *text, const char *receipt,
+                                  const struct trainer_target *to, char **path)
+{
+    struct trainer_facts facts;
+    struct tr_checkpoint_content content;
+    struct tr_checkpoint_file files[FILES_MOST] = {{TR_JOB_FILE, text, strlen(text)}};
+    trainer_tensors_describe(trainer, tensors, &facts, &content);
+    content.facts.parameter_hash = trainer->variables.hash;
+    if (content.file_count > 0) files[1] = content.files[0];
+    content.files = files;
+    content.file_count++;
+    if (receipt)
+        files[content.file_count++] = (struct tr_checkpoint_file){TR_RECEIPT_FILE, receipt, strlen(receipt)};
+    for (int i = 0; i < TR_CHECKPOINT_GROUPS; i++) content.group[i].giver = giver;
     if (to) return save_to(to, &content);
-    return trainer_directory_save(&trainer->directory, job->train.keep, &content,
+    TR_TRY(trainer_updates_seal(trainer, trainer->variables.hash));
+    return trainer_directory_save(&trainer->directory, trainer->job->train.keep, &content,
                                   trainer->best.kept.step == trainer->variables.step, path);
 }
 
@@ -62,10 +78,13 @@ static tr_status write_checkpoint(tr_trainer *trainer, const struct trainer_tens
 static tr_status save_here(tr_trainer *trainer, const struct trainer_tensors *tensors,
                            const struct tr_stored_giver *giver, const struct trainer_target *to, char **path)
 {
-    char *text;
+    char *text, *receipt = NULL;
     TR_TRY(trainer_digest_data(trainer));
     TR_TRY(tr_job_text(trainer->job, &text));
-    tr_status status = write_checkpoint(trainer, tensors, giver, text, to, path);
+    tr_status status = TR_OK;
+    if (trainer->receipt.kept) status = trainer_receipt_text(trainer, trainer->variables.hash, &receipt);
+    if (status == TR_OK) status = write_checkpoint(trainer, tensors, giver, text, receipt, to, path);
+    tr_free(receipt);
     tr_free(text);
     return status;
 }
@@ -186,6 +205,7 @@ static tr_status save_together(tr_trainer *trainer, bool gathered, const struct 
                                char **path)
 {
     int32_t how = TR_OK;
+    TR_TRY(trainer_receipt_take(trainer));
     TR_TRY(save(trainer, gathered, to, path, &how));
     if (how == TR_OK || trainer_is_root(trainer)) return (tr_status)how;
     return tr_fail((tr_status)how, "rank 0 could not save the checkpoint of step %lld",

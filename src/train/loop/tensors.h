@@ -38,4 +38,14 @@ tr_status trainer_tensors_list(tr_trainer *trainer, const tr_checkpoint *checkpo
 tr_status trainer_tensors_take(tr_trainer *trainer, struct trainer_tensors *tensors);
 void trainer_tensors_release(struct trainer_tensors *tensors);
 
+/* What a checkpoint keeps beside tensors. */
+struct trainer_facts {
+    struct tr_checkpoint_metric metric[TRAINER_BEST_METRICS + PLATEAU_METRICS + 1];
+    struct tr_checkpoint_file file; /* of what data sets share */
+};
+/* The content of a checkpoint of the present state, but for its resolved text, its receipt, digests and hash;
+   all borrowed from the trainer, the tensors and *facts. */
+void trainer_tensors_describe(const tr_trainer *trainer, const struct trainer_tensors *tensors,
+                              struct trainer_facts *facts, struct tr_checkpoint_content *out);
+
 #endif

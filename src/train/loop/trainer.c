@@ -18,6 +18,7 @@ tr_status tr_trainer_create(const struct tr_train_settings *given, tr_trainer **
     tr_status status = trainer_create(settings, comm, out);
     if (status == TR_OK) {
         (*out)->crew.own = comm;
+        if (comm) tr_comm_ignore_stop(comm); /* from here on the processes agree on stops */
         return TR_OK;
     }
     /* The others must not wait for a rank that cannot take part. */
@@ -62,6 +63,7 @@ void tr_trainer_destroy(tr_trainer **handle)
     trainer_evaluation_release(&trainer->evaluation);
     trainer_variables_release(&trainer->variables);
     trainer_observation_release(&trainer->observation);
+    trainer_receipt_release(&trainer->receipt);
     tr_job_destroy(&trainer->job);
     tr_store_destroy(&trainer->store);
     tr_free(trainer->model_path);

@@ -10,6 +10,7 @@
 #include "train/observe/journal.h"
 #include "train/observe/recording.h"
 #include "train/observe/tensorboard.h"
+#include "train/observe/updates.h"
 
 /* For TensorBoard. */
 struct trainer_board {
@@ -34,6 +35,7 @@ struct trainer_observation {
     struct tr_recording recording; /* of where the time goes */
     struct trainer_board board;
     struct trainer_journal journal;
+    struct trainer_updates updates;
     int64_t digests_every; /* steps; 0: digests are not recorded */
     tr_digests *digests;   /* of a run under way */
 };

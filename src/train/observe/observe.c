@@ -52,6 +52,7 @@ void trainer_observation_release(struct trainer_observation *observation)
     tr_journal_release(&observation->journal.file);
     tr_free(observation->journal.directory);
     tr_free(observation->journal.command);
+    trainer_updates_release(&observation->updates);
 }
 
 bool trainer_observation_is_on(const struct trainer_observation *observation)

@@ -4,16 +4,16 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "io/parts.h"
+#include "io/region.h"
 
 #include <assert.h>
 #include <string.h>
 
 #define HPARAMS_MAX 128
 
-/* A list under way; its texts lie in the parts. */
+/* A list under way; its texts lie in the region. */
 struct list {
-    struct tr_parts parts;
+    struct tr_region region;
     struct tr_hparam item[HPARAMS_MAX];
     int count;
 };
@@ -24,7 +24,7 @@ static tr_status add(struct list *list, const char *prefix, const char *key, con
     assert(list->count < HPARAMS_MAX);
     struct tr_hparam *hparam = &list->item[list->count];
     *hparam = (struct tr_hparam){
-        .name = tr_parts_format(&list->parts, "%s%s%s", prefix, *prefix ? "." : "", key),
+        .name = tr_region_format(&list->region, "%s%s%s", prefix, *prefix ? "." : "", key),
         .kind = TR_HPARAM_NUMBER,
         .number = value->number,
     };
@@ -42,11 +42,11 @@ static tr_status add(struct list *list, const char *prefix, const char *key, con
         break;
     case TR_VALUE_TEXT:
         hparam->kind = TR_HPARAM_TEXT;
-        hparam->text = tr_parts_format(&list->parts, "%s", value->text);
+        hparam->text = tr_region_format(&list->region, "%s", value->text);
         break;
     }
     list->count++;
-    return list->parts.failed ? TR_ENOMEM : TR_OK;
+    return list->region.failed ? TR_ENOMEM : TR_OK;
 }
 
 static bool contains(const char *const *names, const char *name)
@@ -108,7 +108,7 @@ tr_status tensorboard_begin_session(tr_tensorboard *board, const struct tr_tenso
     if (!list) return TR_ENOMEM;
     tr_status status = fill(list, settings);
     if (status == TR_OK) status = tr_events_session_begin(board->run, list->item, list->count);
-    tr_parts_release(&list->parts);
+    tr_region_release(&list->region);
     tr_free(list);
     return status;
 }

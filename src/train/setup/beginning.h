@@ -5,8 +5,8 @@
 #include "checkpoint/checkpoint.h"
 
 struct trainer_beginning {
-    char *resumed;     /* path of the checkpoint, or NULL */
-    int64_t step;      /* its steps, where settings are those that it was made with; else -1 */
+    char *resumed;         /* path of the checkpoint, or NULL */
+    int64_t step;          /* its steps, where settings are those that it was made with; else -1 */
     char *resume_warnings; /* lines: skipped checkpoints, and what was not found with it; or NULL */
     char *start_summary;   /* what parameters began with, or NULL */
 };

@@ -2,16 +2,16 @@
 #ifndef TR_TRAIN_HOST_H
 #define TR_TRAIN_HOST_H
 
-#include "train/loop/variables.h"
+#include "train/parts/variables.h"
 #include "train/setup/memory.h"
 #include "train/setup/rank_info.h"
 #include "trireme/train.h"
 
 /* Zeroed to begin with. */
 struct trainer_host {
-    struct tr_memory_room room;    /* what was free before this trainer took any */
-    bool check;                    /* a run that takes more is refused */
-    struct tr_train_memory memory; /* what the processes of this host take */
+    struct tr_memory_room room;          /* what was free before this trainer took any */
+    bool check;                          /* a run that takes more is refused */
+    struct tr_train_memory memory;       /* what the processes of this host take */
     struct trainer_rank_info *rank_info; /* [ranks] */
 };
 

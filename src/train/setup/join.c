@@ -7,6 +7,7 @@
 #include "base/text/text.h"
 #include "base/threads/thread.h"
 #include "comm/transport.h"
+#include "train/setup/stop.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -34,6 +35,7 @@ tr_status tr_train_join(const struct tr_train_settings *settings, tr_comm **out)
     const char *transport = settings->transport;
     const struct tr_entry *entry = tr_transports.entries[0];
     struct tr_comm_settings limits = limits_of(settings);
+    if (settings->stop) limits.stop = &settings->stop->asked;
     *out = NULL;
     size_t length = transport ? strcspn(transport, ":") : 0;
     if (transport) {

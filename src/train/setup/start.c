@@ -132,11 +132,17 @@ static tr_status take_parameters(struct start *start, tr_checkpoint *checkpoint)
     return status == TR_OK || status == TR_EMISMATCH ? status : tr_fail_in(status, "checkpoint \"%s\"", path);
 }
 
+static bool is_given(const struct tr_train_settings *settings)
+{
+    return settings->from || tr_checkpoint_state_is_given(&settings->from_state);
+}
+
 static tr_status take_checkpoint(struct start *start, const struct tr_train_settings *settings)
 {
     struct tr_train_settings from = *settings;
     tr_checkpoint *checkpoint = NULL;
     from.resume = settings->from;
+    from.state = settings->from_state;
     from.continues = false;
     TR_TRY(tr_train_resume(start->trainer->crew.comm, &from, &checkpoint));
     tr_status status = take_parameters(start, checkpoint);
@@ -184,7 +190,7 @@ static tr_status take_all(struct start *start, const struct tr_train_settings *s
     for (int i = 0; i < model->layer_count; i++)
         if (vectors_of(&model->layers[i]))
             TR_TRY(take_vectors(start, &model->layers[i], vectors_of(&model->layers[i])));
-    if (settings->from) TR_TRY(take_checkpoint(start, settings));
+    if (is_given(settings)) TR_TRY(take_checkpoint(start, settings));
     return finish(start);
 }
 
@@ -192,7 +198,7 @@ tr_status trainer_start(tr_trainer *trainer, const struct tr_train_settings *set
 {
     const struct tr_model *model = trainer->job->model;
     struct start start = {.trainer = trainer};
-    bool wanted = settings->from != NULL;
+    bool wanted = is_given(settings);
     for (int i = 0; i < model->layer_count; i++) wanted |= vectors_of(&model->layers[i]) != NULL;
     if (!wanted) return TR_OK;
     tr_status status = take_all(&start, settings);

@@ -6,7 +6,7 @@
 #include "trireme/train.h"
 
 /* Gives parameters that have their initial values other ones: first those of every layer with `vectors:`,
- * then, of the checkpoint settings->from, those that have name, type and shape in common with the network's,
+ * then, of the checkpoint settings->from or settings->from_state, those that have name, type and shape in common with the network's,
  * each as its moving average where the checkpoint keeps one.
  * What was taken from where becomes the trainer's start_summary. TR_EMISMATCH where there is nothing in
  * common, for vectors of another width, and where ranks have different files; TR_ENONFINITE; errors of

@@ -1,5 +1,5 @@
-/* Where modules are looked for, and which are refused: a program that loads one is copied to places, and run
- * from there. */
+/* Where modules are looked for, and which are refused: a program that loads one, and a library that does for
+ * whoever loads it, are copied to places, and used from there. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -41,8 +41,9 @@ static void copy(const char *from, const char *to, mode_t mode)
     tr_file_content_free(&content);
 }
 
-/* What the program says; `called` is its argv[0]. */
-static const char *said(const char *program, const char *called)
+/* What the program says; `called` is its argv[0], `argument` may be NULL, and it is run in `directory`, if
+ * that is given. */
+static const char *said(const char *program, const char *called, const char *argument, const char *directory)
 {
     static char text[8192];
     int ends[2];
@@ -51,7 +52,8 @@ static const char *said(const char *program, const char *called)
     assert_true(child >= 0);
     if (child == 0) {
         dup2(ends[1], 1);
-        execl(program, called, NULL);
+        if (directory && chdir(directory) != 0) _exit(98);
+        execl(program, called, argument, NULL);
         _exit(99);
     }
     close(ends[1]);
@@ -66,7 +68,14 @@ static const char *said(const char *program, const char *called)
 
 static void expect(const char *part, const char *program, const char *called)
 {
-    const char *text = said(program, called);
+    const char *text = said(program, called, NULL, NULL);
+    if (!strstr(text, part)) fail_msg("expected \"%s\", got \"%s\"", part, text);
+}
+
+/* The same of a program of others that loads the library by the name `library`, from `directory`. */
+static void expect_library(const char *part, const char *library, const char *directory)
+{
+    const char *text = said(TEST_MODULE_CALLER, "x", library, directory);
     if (!strstr(text, part)) fail_msg("expected \"%s\", got \"%s\"", part, text);
 }
 
@@ -103,6 +112,27 @@ static void others_places_are_not_looked_at(void **state)
     for (size_t i = 0; i < sizeof planted / sizeof planted[0]; i++)
         copy(TEST_MODULE_SAMPLE, below(module, planted[i]), 0644);
     expect("was not found", program, below(called, "else/bin/user"));
+}
+
+/* The library counts, whichever program has loaded it, by whatever name. */
+static void a_library_finds_what_lies_beside_it(void **state)
+{
+    (void)state;
+    char library[SCRATCH_PATH], module[SCRATCH_PATH], folder[SCRATCH_PATH];
+    expect_library("loaded", TEST_MODULE_LIBRARY, NULL); /* in the build tree */
+    copy(TEST_MODULE_LIBRARY, below(library, "python/package/lib/libuser.so"), 0755);
+    copy(TEST_MODULE_SAMPLE, below(module, "python/package/lib/trireme-sample.so"), 0644);
+    copy(TEST_MODULE_SAMPLE, below(module, "python/package/lib/modules/trireme-sample.so"), 0644);
+    expect_library("was not found in " TEST_MODULE_DIR, library, NULL);
+    copy(TEST_MODULE_SAMPLE, below(module, "python/package/lib/trireme/trireme-sample.so"), 0644);
+    expect_library("loaded", library, NULL);
+    scratch_join(folder, place, "python/package");
+    expect_library("loaded", "lib/../lib/libuser.so", folder);
+    char link[SCRATCH_PATH];
+    assert_int_equal(symlink(library, below(link, "elsewhere/libuser.so")), 0);
+    expect_library("loaded", link, NULL);
+    assert_int_equal(chmod(module, 0666), 0);
+    expect_library("can be written by everybody", library, NULL);
 }
 
 static void what_others_can_write_is_refused(void **state)
@@ -159,8 +189,11 @@ static int clear(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_build_tree_has_modules),      cmocka_unit_test(an_installation_may_be_moved),
-        cmocka_unit_test(others_places_are_not_looked_at), cmocka_unit_test(what_others_can_write_is_refused),
+        cmocka_unit_test(the_build_tree_has_modules),
+        cmocka_unit_test(an_installation_may_be_moved),
+        cmocka_unit_test(others_places_are_not_looked_at),
+        cmocka_unit_test(a_library_finds_what_lies_beside_it),
+        cmocka_unit_test(what_others_can_write_is_refused),
         cmocka_unit_test(links_are_followed_to_their_end),
     };
     return cmocka_run_group_tests(tests, make, clear);

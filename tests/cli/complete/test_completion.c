@@ -115,7 +115,8 @@ static bool is_free(const char *command, const char *key)
         {"", "data"},     {"", "shares"},  {"", "slow"},   {"", "title"},  {"", "prompt"},   {"", "text"},
         {"", "launched"}, {"", "hosts"},   {"", "rename"}, {"", "name"},   {"", "mirror"},   {"", "part"},
         {"", "format"},   {"", "packing"}, {"", "until"},  {"", "budget"}, {"", "by"},       {"", "words"},
-        {"", "seed"},     {"", "index"},   {"", "prefix"}, {"", "values"}, {"", "encoding"},
+        {"", "seed"},     {"", "index"},   {"", "prefix"}, {"", "values"}, {"", "encoding"}, {"", "share"},
+        {"", "expect"},   {"", "burn_in"},
     };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         if ((!*texts[i][0] || strcmp(texts[i][0], command) == 0) && strcmp(texts[i][1], key) == 0)

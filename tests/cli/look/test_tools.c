@@ -9,8 +9,10 @@
 
 #include <cmocka.h>
 
+#include "base/alloc.h"
 #include "base/files/file.h"
 #include "base/text/json.h"
+#include "base/text/text.h"
 #include "cli/session.h"
 
 #include <png.h>
@@ -88,6 +90,14 @@ static void test_eval(void **state)
     expect_text(&session, "\"confusion\":[[22,0,0],[0,21,0],[0,0,21]]");
     tr_json *document = parse(&session);
     assert_int_equal(integer_of(document, "examples"), 64);
+    expect_text(&session, "\"accuracy\":1,");
+    tr_json_destroy(&document);
+    session_release(&session);
+    /* Values have none. */
+    assert_int_equal(run(&session, "eval", "runs/line", "--set-name", "train", "--json", NULL), 0);
+    document = parse(&session);
+    assert_non_null(tr_json_find(tr_json_root(document), "loss"));
+    assert_null(tr_json_find(tr_json_root(document), "accuracy"));
     tr_json_destroy(&document);
     session_release(&session);
 }
@@ -293,14 +303,52 @@ static void test_inspect_without_data(void **state)
     assert_int_equal(rename("gone.tsv", "words.tsv"), 0);
 }
 
+/* The line of the text from `at` on. */
+static char *line_at(const char *at)
+{
+    char *line = tr_format("%.*s", (int)strcspn(at, "\n"), at);
+    assert_non_null(line);
+    return line;
+}
+
+/* The text tells what the JSON has: one instruction set is the default, the first; caches with their size,
+   and how many processors share one. */
+static void expect_same_processor(const char *text, const struct tr_json_value *cpu)
+{
+    char size[TR_TEXT_NUMBER_SIZE];
+    const struct tr_json_value *isa = tr_json_find(cpu, "isa")->first;
+    const char *chosen = strstr(text, "(default)"), *first = strstr(text, "  isa");
+    assert_non_null(first);
+    assert_non_null(chosen);
+    assert_null(strstr(chosen + 1, "(default)"));
+    char *line = line_at(first);
+    assert_non_null(strstr(line, isa->text));
+    assert_non_null(strstr(line, "(default)"));
+    tr_free(line);
+    const char *caches = strstr(text, "  caches");
+    assert_non_null(caches);
+    line = line_at(caches);
+    assert_non_null(strstr(line, "blocks of matrices follow from them"));
+    for (const struct tr_json_value *cache = tr_json_find(cpu, "caches")->first; cache; cache = cache->next) {
+        int64_t bytes = tr_json_find(cache, "bytes")->integer;
+        int processors = (int)tr_json_find(cache, "processors")->integer;
+        char *told = processors > 1 ? tr_format("%s for %d", tr_text_from_bytes(bytes, size), processors)
+                                    : tr_format("%s", tr_text_from_bytes(bytes, size));
+        assert_non_null(told);
+        const char *at = strstr(line, told);
+        if (!at) fail_msg("\"%s\" is not in \"%s\"", told, line);
+        if (processors <= 1) assert_int_not_equal(strncmp(at + strlen(told), " for", 4), 0);
+        tr_free(told);
+    }
+    tr_free(line);
+}
+
 static void test_devices(void **state)
 {
     (void)state;
-    struct session session;
-    assert_int_equal(run(&session, "devices", NULL), 0);
-    expect_text(&session, "plain");
-    expect_text(&session, "(default)");
-    session_release(&session);
+    struct session session, words;
+    assert_int_equal(run(&words, "devices", NULL), 0);
+    expect_text(&words, "plain");
     assert_int_equal(run(&session, "devices", "--json", NULL), 0);
     tr_json *document = parse(&session);
     const struct tr_json_value *devices = tr_json_find(tr_json_root(document), "devices");
@@ -308,10 +356,14 @@ static void test_devices(void **state)
                                         "opencl"}; /* what OpenCL finds here is within the last */
     assert_int_equal(devices->count, 3);
     const struct tr_json_value *device = devices->first;
-    for (int i = 0; i < 3; i++, device = device->next)
+    for (int i = 0; i < 3; i++, device = device->next) {
         assert_string_equal(tr_json_find(device, "name")->text, names[i]);
+        assert_int_equal(tr_json_find(device, "default")->truth, i == 0);
+    }
+    expect_same_processor(words.text[0], devices->first);
     tr_json_destroy(&document);
     session_release(&session);
+    session_release(&words);
 }
 
 /* ---- data ---- */

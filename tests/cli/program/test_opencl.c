@@ -80,6 +80,10 @@ static void a_missing_library_is_said(void **state)
     assert_int_equal(code, 0);
     assert_non_null(strstr(session.text[0], "no OpenCL here"));
     session_release(&session);
+    code = run_with(&session, with(NULL, "LD_LIBRARY_PATH=%s/none", here), "devices", "--json", NULL);
+    assert_int_equal(code, 0);
+    assert_non_null(strstr(session.text[0], "\"reason\": \"no OpenCL here"));
+    session_release(&session);
 }
 
 static void a_missing_driver_is_said(void **state)

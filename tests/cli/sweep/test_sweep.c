@@ -173,6 +173,9 @@ static void test_a_sweep(void **state)
     session_release(&session);
     char *table = file_of("sweep/sweep.csv"), *page = file_of("sweep/report.html");
     assert_int_equal(lines_of(table), 5);
+    static const char head[] =
+        "point,optimizer.rate,seed,loss,accuracy,set,seconds,step,hash,state,failure\n";
+    assert_memory_equal(table, head, sizeof head - 1);
     expect_in(page, "<html");
     free(page);
     assert_int_equal(run(&session, "train", "tiny.yaml", "--set", "optimizer.rate=0.1", "--set",

@@ -632,6 +632,31 @@ static void test_a_file_size_limit_is_no_signal(void **state)
     session_release(&session);
 }
 
+/* Two runs of mpirun that were not told to share the job are two trainings; the first process says so. */
+static void test_processes_that_share_nothing(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *environment[4];
+        bool warned;
+    } cases[] = {
+        {{"OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=2", NULL}, true},
+        {{"OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=2", NULL}, false},
+        {{"OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=1", NULL}, false},
+        {{"PMIX_RANK=0", "SLURM_STEP_NUM_TASKS=3", NULL}, true},
+        {{"SLURM_STEP_NUM_TASKS=3", NULL}, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct session session;
+        struct setup setup = {.environment = cases[i].environment};
+        int code = run_with(&session, setup, "train", "tiny.yaml", "--steps", "1", "--overwrite", NULL);
+        assert_int_equal(code, 0);
+        bool warned = strstr(session.text[1], "with --transport mpi they share the job") != NULL;
+        if (warned != cases[i].warned) fail_msg("case %zu: \"%s\"", i, session.text[1]);
+        session_release(&session);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -661,6 +686,7 @@ int main(void)
         cmocka_unit_test(test_hints_can_be_copied),
         cmocka_unit_test(test_a_file_size_limit_is_no_signal),
         cmocka_unit_test(test_a_directory_that_cannot_be_written),
+        cmocka_unit_test(test_processes_that_share_nothing),
     };
     return cmocka_run_group_tests(tests, place_make, place_remove);
 }

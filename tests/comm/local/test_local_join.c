@@ -1,5 +1,5 @@
 /* How processes of one host come together: tickets, memory that is none of a launcher's, ranks that never
- * come or fail while they do, and a launcher that is killed.
+ * come or fail while they do, stops meanwhile, and a launcher that is killed.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "comm/check.h"
+#include "comm/class.h"
 #include "comm/local/area.h"
 #include "comm/local/launch.h"
 #include "comm/process_ranks.h"
@@ -15,11 +16,14 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static const struct tr_comm_settings settings = {.timeout = 60, .patience = 100};
@@ -235,6 +239,83 @@ static void test_lacks_memory(void **state)
     }
 }
 
+/* ---- stops ---- */
+
+#define STOP_DELAY 50000000 /* nanoseconds */
+
+static atomic_int stop;
+
+static void *stop_later(void *unused)
+{
+    nanosleep(&(struct timespec){.tv_nsec = STOP_DELAY}, NULL);
+    stop = 1;
+    return unused;
+}
+
+/* The last rank never comes, and nobody says so: rank 0 has enough of it, and the others hear of that. */
+static int stops_joining(const struct launch *run, const char *ticket, int rank)
+{
+    struct tr_comm_settings own = settings;
+    int64_t live = tr_alloc_live();
+    pthread_t thread;
+    tr_comm *comm;
+    (void)run;
+    if (rank == 0) own.stop = &stop;
+    if (rank == 0 && pthread_create(&thread, NULL, stop_later, NULL) != 0) return 1;
+    tr_status status = tr_comm_local_create(ticket, &own, &comm);
+    if (rank == 0) pthread_join(thread, NULL);
+    if (status != (rank == 0 ? TR_EINTERRUPTED : TR_EPEER) || comm) return 2;
+    if (!strstr(tr_error_message(), rank == 0 ? "ended by a stop" : "rank 0 gave up: the wait")) return 3;
+    return tr_alloc_live() == live ? 0 : 4;
+}
+
+static void test_stop_ends_joining(void **state)
+{
+    (void)state;
+    launch = (struct launch){.timeout = 60, .be_rank = stops_joining, .stays_away = true, .silent = true};
+    launch_run(&launch, 3, NULL, "stops joining");
+    assert_int_equal(launch.code[0], 0);
+    assert_int_equal(launch.code[1], 0);
+}
+
+/* Rank 0 heeds a stop when it waits for the others, unless it is to ignore stops. */
+static int stops_waiting(const struct launch *run, const char *ticket, int rank)
+{
+    struct tr_comm_settings own = settings;
+    pthread_t thread;
+    tr_comm *comm, *part = NULL;
+    tr_ticket *barrier = NULL;
+    int byte = 0;
+    if (rank == 0) own.stop = &stop;
+    if (tr_comm_local_create(ticket, &own, &comm) != TR_OK) return 1;
+    if (run->number && tr_comm_split(comm, 0, rank, &part) != TR_OK) return 2;
+    tr_comm *waits = part ? part : comm;
+    tr_comm_ignore_stop(comm);
+    stop = 1;
+    if (tr_comm_barrier(waits, &barrier) != TR_OK || tr_comm_wait(waits, &barrier) != TR_OK) return 3;
+    stop = 0;
+    comm->settings.stop = own.stop;
+    if (rank == 0 && pthread_create(&thread, NULL, stop_later, NULL) != 0) return 4;
+    /* Nobody ever sends this. */
+    if (tr_comm_receive(waits, 1 - rank, 1, &byte, sizeof byte, "byte", &barrier) != TR_OK) return 5;
+    tr_status status = tr_comm_wait(waits, &barrier);
+    if (rank == 0) pthread_join(thread, NULL);
+    if (status != (rank == 0 ? TR_EINTERRUPTED : TR_EPEER)) return 6;
+    if (!strstr(tr_error_message(), "ended by a stop")) return 7;
+    tr_comm_destroy(&part);
+    tr_comm_destroy(&comm);
+    return 0;
+}
+
+static void test_stop_ends_waiting(void **state)
+{
+    (void)state;
+    for (int splits = 0; splits < 2; splits++) {
+        launch = (struct launch){.timeout = 60, .be_rank = stops_waiting, .number = splits};
+        launch_expect_well(&launch, 2, NULL, "stops waiting");
+    }
+}
+
 /* ---- the launcher dies ---- */
 
 /* Rank 0 kills the launcher, and the ranks go on with each other. */
@@ -292,6 +373,8 @@ int main(void)
         cmocka_unit_test(test_never_comes),
         cmocka_unit_test(test_cannot_join),
         cmocka_unit_test(test_lacks_memory),
+        cmocka_unit_test(test_stop_ends_joining),
+        cmocka_unit_test(test_stop_ends_waiting),
         cmocka_unit_test(test_launcher_is_killed),
     };
     return cmocka_run_group_tests_name("comm.local_join", tests, NULL, NULL);

@@ -10,6 +10,7 @@
 #include "base/numbers/tree.h"
 #include "comm/sums/route.h"
 #include "comm/sums/spanning.h"
+#include "refuse.h"
 
 #define MOST 4096
 
@@ -33,9 +34,9 @@ static int log_of(int64_t ranks)
     return log;
 }
 
-static void set_up(size_t number)
+static void arrange(int ranks, int a_host, int64_t count)
 {
-    int ranks = cases[number].ranks, a_host = cases[number].a_host, hosts = (ranks + a_host - 1) / a_host;
+    int hosts = (ranks + a_host - 1) / a_host;
     for (int r = 0; r < ranks; r++) {
         hosts_of[r] = r / a_host;
         hosts_place[r] = r % a_host;
@@ -47,20 +48,26 @@ static void set_up(size_t number)
     comm = (struct tr_comm){.size = ranks};
     comm.hosts = (struct tr_islands){hosts, hosts_of, hosts_place, hosts_start, everybody};
     comm.alone = (struct tr_islands){ranks, alone_of, alone_place, alone_start, everybody};
-    tr_tree_cut(cases[number].leaves, ranks, bound);
-    leaves = (struct tr_leaves){
-        .comm = &comm, .islands = &comm.hosts, .count = cases[number].leaves, .bound = bound};
+    tr_tree_cut(count, ranks, bound);
+    leaves = (struct tr_leaves){.comm = &comm, .islands = &comm.hosts, .count = count, .bound = bound};
+}
+
+static void set_up(size_t number)
+{
+    arrange(cases[number].ranks, cases[number].a_host, cases[number].leaves);
 }
 
 enum { SUMS, SHARES, KINDS };
 
-static void derive(int kind, int rank, struct tr_route *out)
+static tr_status attempt(int kind, int rank, struct tr_route *out)
 {
     comm.rank = rank;
-    if (kind == SUMS)
-        assert_int_equal(tr_route_halve(&leaves, out), TR_OK);
-    else
-        assert_int_equal(tr_route_double(&comm, &comm.hosts, out), TR_OK);
+    return kind == SUMS ? tr_route_halve(&leaves, out) : tr_route_double(&comm, &comm.hosts, out);
+}
+
+static void derive(int kind, int rank, struct tr_route *out)
+{
+    assert_int_equal(attempt(kind, rank, out), TR_OK);
 }
 
 /* The number-th message between the route's rank and `peer` in a direction; NULL: there are fewer. */
@@ -151,12 +158,31 @@ static void words_reach_the_root(void **state)
     }
 }
 
+/* Whichever allocation fails: the route says so, and leaves nothing behind. */
+static void routes_without_memory_leave_nothing(void **state)
+{
+    (void)state;
+    arrange(11, 2, 13);
+    for (int kind = 0; kind < KINDS; kind++)
+        for (int64_t at = 0, done = 0; !done; at++) {
+            struct tr_route route;
+            int64_t live = tr_alloc_live();
+            refuse_begin(at);
+            tr_status status = attempt(kind, 4, &route);
+            done = refuse_end();
+            assert_int_equal(status, done ? TR_OK : TR_ENOMEM);
+            tr_route_release(&route);
+            assert_int_equal(tr_alloc_live(), live);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_ends_agree),
         cmocka_unit_test(a_rank_sends_as_many_messages_as_there_are_levels),
         cmocka_unit_test(words_reach_the_root),
+        cmocka_unit_test(routes_without_memory_leave_nothing),
     };
     return cmocka_run_group_tests_name("comm.route", tests, NULL, NULL);
 }

@@ -30,5 +30,5 @@ void case_needs_operation(const struct case_list *list, const tr_device *device)
 #undef ASK
     if (there) return;
     if (tr_operation_of((enum tr_operation_number)(list - case_lists))->class != TR_CORE_OPERATION) skip();
-    fail_msg("%s lacks %s: docs/gpu.md says how to add a kernel", device->name, list->operation);
+    fail_msg("%s lacks %s: docs/explanation/gpu.md says how to add a kernel", device->name, list->operation);
 }

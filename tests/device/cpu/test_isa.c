@@ -7,7 +7,7 @@
 
 #include "device/cpu/isa.h"
 #include "device/isas.h"
-#include "device/ref/chain.h"
+#include "device/ref/loops/chain.h"
 #include "device/ref/ref.h"
 #include "trireme/status.h"
 
@@ -27,7 +27,8 @@ static int chains_of_ref(const char *isa, int *all)
 #define COUNT(op)                                                                                            \
     of_ref += device->class->op == tr_device_ref.op;                                                         \
     ++*all;
-    CPU_CHAIN_OPS(COUNT)
+    TR_DEVICE_CHAIN_OPS(COUNT)
+    TR_DEVICE_CHAIN_FUSIONS(COUNT)
 #undef COUNT
     tr_device_destroy(&device);
     return of_ref;

@@ -4,8 +4,11 @@
  * go wrong.
  */
 #include "device/gpu/internal.h"
+#include "device/gpu/opencl/internal.h"
 #include "device/gpu/product.h"
+#include "device/gpu/self_test.h"
 #include "device/ref/ref.h"
+#include "refuse.h"
 #include "scratch.h"
 #include "support/opencl.h"
 
@@ -155,6 +158,67 @@ static void a_compiler_that_errs_in_one_tile_is_found_out(void **state)
     wrong_options = NULL;
 }
 
+/* Whichever allocation fails in the test of a device: an error, and nothing stays behind. */
+static void a_test_without_memory_leaves_nothing(void **state)
+{
+    struct gpu_api api = *real;
+    tr_device *device;
+    (void)state;
+    assert_int_equal(create(&api, NULL, &device), TR_OK);
+    for (int64_t at = 0, done = 0; !done; at++) {
+        int64_t live = tr_alloc_live();
+        refuse_begin(at);
+        tr_status status = gpu_self_test(gpu_of(device));
+        done = refuse_end();
+        if (status != (done ? TR_OK : TR_ENOMEM))
+            fail_msg("allocation %lld refused gives %s: %s", (long long)at, tr_status_name(status),
+                     tr_error_message());
+        assert_int_equal(tr_alloc_live(), live);
+    }
+    tr_device_destroy(&device);
+}
+
+/* ---- what OpenCL refuses ---- */
+
+static int arguments_left; /* that are set before one is refused */
+static int32_t (*set_argument)(cl_kernel kernel, uint32_t index, size_t size, const void *value);
+
+static int32_t refuse_argument(cl_kernel kernel, uint32_t index, size_t size, const void *value)
+{
+    return arguments_left-- == 0 ? -51 : set_argument(kernel, index, size, value); /* its size is invalid */
+}
+
+/* Whichever argument of a kernel is not taken, the operation says so, and which kernel it was. */
+static void a_kernel_without_its_arguments_is_not_launched(void **state)
+{
+    struct gpu_api api = *real;
+    tr_device *device;
+    void *memory;
+    float numbers[3] = {1, 2, 3};
+    bool done = false;
+    (void)state;
+    assert_int_equal(create(&api, NULL, &device), TR_OK);
+    assert_int_equal(tr_device_alloc(device, sizeof numbers, &memory), TR_OK);
+    assert_int_equal(tr_device_to_device(device, memory, numbers, sizeof numbers), TR_OK);
+    const struct tr_op_add twice = {3, memory, memory, memory};
+    assert_int_equal(tr_device_add(device, &twice), TR_OK);
+    assert_int_equal(tr_device_wait(device), TR_OK);
+    set_argument = opencl_library.clSetKernelArg;
+    opencl_library.clSetKernelArg = refuse_argument;
+    for (int at = 0; !done; at++) {
+        arguments_left = at;
+        tr_status status = tr_device_add(device, &twice);
+        if (status == TR_OK) status = tr_device_wait(device);
+        done = arguments_left >= 0;
+        if ((status == TR_OK) != done) fail_msg("argument %d is refused: %s", at, tr_status_name(status));
+        if (!done) assert_non_null(strstr(tr_error_message(), "add"));
+        assert_true(done || at < 16);
+    }
+    opencl_library.clSetKernelArg = set_argument;
+    tr_device_free(device, memory);
+    tr_device_destroy(&device);
+}
+
 /* ---- what is kept ---- */
 
 static int launches;
@@ -277,6 +341,38 @@ static void other_rules_are_other_programs(void **state)
     assert_true(open_and_count(cache, &launched) > 2 && launched > 4);
     exact = NULL;
     assert_int_equal(open_and_count(cache, &launched), 0);
+}
+
+/* Which device is another one; it computes as it does. */
+static enum { SAME, PLATFORM, VENDOR, NAME, DRIVER, DIFFERENCES } difference;
+
+static tr_status describe_another(int number, struct gpu_info *out)
+{
+    tr_status status = describe_forgetful(number, out);
+    char *text[DIFFERENCES] = {
+        [PLATFORM] = out->platform, [VENDOR] = out->vendor, [NAME] = out->name, [DRIVER] = out->driver};
+    if (difference != SAME) text[difference][0] ^= 1;
+    return status;
+}
+
+/* What was built for one device, and its test, is of no use to one with another name, maker or driver. */
+static void other_devices_are_strangers(void **state)
+{
+    char path[SCRATCH_PATH];
+    int launched, all = 0;
+    (void)state;
+    scratch_join(path, place, "devices");
+    describe = describe_another;
+    for (difference = SAME; difference < DIFFERENCES; difference++) {
+        int built = open_and_count(path, &launched);
+        if (difference == SAME) all = built;
+        if (built != all || launched <= 4)
+            fail_msg("device %d: %d programs are built of %d, %d launches", (int)difference, built, all,
+                     launched);
+        assert_int_equal(open_and_count(path, &launched), 0);
+        assert_int_equal(launched, 0);
+    }
+    describe = describe_forgetful;
 }
 
 /* Only that the device has passed its test is. */
@@ -601,6 +697,9 @@ int main(void)
         cmocka_unit_test(a_compiler_that_errs_in_one_tile_is_found_out),
         cmocka_unit_test(what_was_built_is_kept_and_damage_mended),
         cmocka_unit_test(other_rules_are_other_programs),
+        cmocka_unit_test(a_test_without_memory_leaves_nothing),
+        cmocka_unit_test(a_kernel_without_its_arguments_is_not_launched),
+        cmocka_unit_test(other_devices_are_strangers),
         cmocka_unit_test(what_a_driver_keeps_is_not_kept_twice),
         cmocka_unit_test(a_cache_that_cannot_be_is_none),
         cmocka_unit_test(what_has_no_room_is_said),

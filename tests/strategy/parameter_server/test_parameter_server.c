@@ -580,6 +580,28 @@ static void any_rank_may_stop_the_run(void **state)
     }
 }
 
+/* A run that has done more steps than it is asked for is at its end. */
+static void fewer_steps_than_were_done_are_none(void **state)
+{
+    (void)state;
+    char out[SCRATCH_PATH + 16];
+    struct job job;
+    struct team team = {0}, next = {0};
+    begin_learning(&job, 12);
+    snprintf(out, sizeof out, "%s/fewer", family_place);
+    job.settings.out = out;
+    job.settings.strategy = "parameter-server,mode=async";
+    run_team(&team, &job.settings, 3, false);
+    expect_team(&team, "asynchronous", -1);
+    job.settings.resume = out;
+    job.settings.resume_changed = true;
+    job.settings.steps = 5;
+    run_team(&next, &job.settings, 3, false);
+    for (int r = 0; r < 3; r++)
+        if (next.member[r].status != TR_OK) fail_msg("rank %d: %s", r, next.member[r].message);
+    assert_string_equal(next.hash, team.hash);
+}
+
 /* What an asynchronous run has saved, others go on with, and it with theirs. */
 static void checkpoints_go_over_to_other_strategies(void **state)
 {
@@ -706,6 +728,7 @@ int main(void)
         cmocka_unit_test(the_others_go_on_without_a_worker),
         cmocka_unit_test(nobody_goes_on_without_root_or_server),
         cmocka_unit_test(any_rank_may_stop_the_run),
+        cmocka_unit_test(fewer_steps_than_were_done_are_none),
         cmocka_unit_test(checkpoints_go_over_to_other_strategies),
         cmocka_unit_test(the_root_rests_while_others_work),
         cmocka_unit_test(what_is_not_finite_ends_the_run),

@@ -3,7 +3,7 @@
 #include "support/comm_thread/thread.h"
 #include "support/ranks.h"
 #include "strategy/class.h"
-#include "strategy/parameter_server/assignment.h"
+#include "strategy/parameter_server/evaluation/assignment.h"
 #include "checkpoint/checkpoint.h"
 #include "train/loop/trainer.h"
 

@@ -266,6 +266,7 @@ static void test_inputs_and_outputs(void **state)
     must_train(tr_predictor_head(predictor, 1, &head));
     assert_int_equal(head.first_output, 3);
     assert_int_equal(head.outputs, 2);
+    assert_string_equal(head.name, ""); /* one layer gives the outputs of both */
     tr_predictor_destroy(&predictor);
 
     static const char one[] =
@@ -283,12 +284,45 @@ static void test_inputs_and_outputs(void **state)
     tr_source_close(&r);
 }
 
+/* The layers that a concat at the end puts side by side, one for each loss, give its outputs a name. */
+static void test_names_of_outputs(void **state)
+{
+    static const char model[] =
+        "layers:\n  - dense: {units: 4, activation: tanh, name: shared}\n"
+        "  - dense: {units: 3, name: kind}\n  - dense: {units: 2, from: shared, name: place}\n"
+        "  - concat: {from: [kind, place]}\n"
+        "loss: [{kind: softmax_cross_entropy, outputs: 3}, {kind: mean_squared_error, outputs: 2}]\n"
+        "optimizer: {rule: adam, rate: 0.01}\ntrain: {batch: 20, steps: 2}\n";
+    static const char *const names[] = {"kind", "place"};
+    struct tr_arrays arrays = numbers(&left[0][0], 2, true);
+    struct tr_predict_head head = TR_PREDICT_HEAD_INIT;
+    tr_source *source = source_of(&arrays);
+    char other[sizeof model];
+    (void)state;
+    tr_predictor *predictor = learn(model, &(struct tr_named_source){"train", source}, 1, NULL);
+    for (int32_t i = 0; i < 2; i++) {
+        must_train(tr_predictor_head(predictor, i, &head));
+        assert_string_equal(head.name, names[i]);
+    }
+    tr_predictor_destroy(&predictor);
+    /* Layers of other widths than the losses have. */
+    strcpy(other, model);
+    *strstr(other, "3, name") = '2';
+    *strstr(other, "2, from") = '3';
+    predictor = learn(other, &(struct tr_named_source){"train", source}, 1, NULL);
+    must_train(tr_predictor_head(predictor, 0, &head));
+    assert_string_equal(head.name, "");
+    tr_predictor_destroy(&predictor);
+    tr_source_close(&source);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tokens),
         cmocka_unit_test(test_next_tokens),
         cmocka_unit_test(test_inputs_and_outputs),
+        cmocka_unit_test(test_names_of_outputs),
     };
     make_tokens();
     make_numbers();

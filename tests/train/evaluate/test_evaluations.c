@@ -107,11 +107,51 @@ static void the_end_is_evaluated_once(void **state)
     }
 }
 
+struct sets {
+    char text[256]; /* "validation@8 test@8 " */
+};
+
+static int list_sets(void *user, const struct tr_train_event *event)
+{
+    struct sets *sets = user;
+    size_t used = strlen(sets->text);
+    if (event->kind == TR_EVENT_EVALUATION)
+        snprintf(sets->text + used, sizeof sets->text - used, "%s@%lld ", event->name,
+                 (long long)event->step);
+    return 0;
+}
+
+/* Validation data that nothing evaluated on the way are evaluated at the end, before the test data. */
+static void validation_data_are_evaluated(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *every, *expected;
+    } cases[] = {
+        {"train.evaluate_every=0", "validation@8 test@8 "},
+        {"train.evaluate_every=4", "validation@4 validation@8 test@8 "},
+        {"train.evaluate_every=3", "validation@3 validation@6 test@8 "},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct job job;
+        struct sets sets = {""};
+        family_job(&job, everything(), family_place);
+        job_set(&job, "data.validation_split=0.25");
+        job_set(&job, "train.steps=8");
+        job_set(&job, cases[i].every);
+        tr_trainer *trainer = job_trainer(&job);
+        must_train(tr_trainer_run(trainer, list_sets, &sets));
+        assert_string_equal(sets.text, cases[i].expected);
+        tr_trainer_destroy(&trainer);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(evaluated_losses_are_not_smoothed),
         cmocka_unit_test(the_end_is_evaluated_once),
+        cmocka_unit_test(validation_data_are_evaluated),
     };
     return cmocka_run_group_tests(tests, family_place_make, family_place_remove);
 }

@@ -2,12 +2,15 @@
  * train/evaluate/generator.h states, and texts are the same on every device and in every way of computing
  * them.
  */
+#include "refuse.h"
 #include "support/training.h"
 
 #include "base/alloc.h"
 #include "base/numbers/mathf.h"
 #include "base/numbers/rng.h"
+#include "device/device.h"
 #include "train/evaluate/generator.h"
+#include "train/loop/trainer.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -180,6 +183,47 @@ static void test_a_text_goes_on_from_itself(void **state)
     assert_string_equal(first.bytes, whole.bytes);
 }
 
+/* The token behind a prompt of 200. */
+static tr_status next_of_many(tr_device *device, const tr_trainer *trainer, const float *parameters)
+{
+    static const int32_t tokens[200] = {1, 2, 3};
+    const struct tr_decoding greatest = {.temperature = 0};
+    tr_generator *generator = NULL;
+    int32_t token;
+    tr_status status = tr_generator_create(device, trainer_job(trainer), parameters, 0, &generator);
+    if (status == TR_OK) status = tr_generator_begin(generator, tokens, 200);
+    if (status == TR_OK) status = tr_generator_next(generator, &greatest, &token);
+    tr_generator_destroy(&generator);
+    return status;
+}
+
+static void test_without_memory_nothing_stays(void **state)
+{
+    (void)state;
+    struct job job;
+    char model[SCRATCH_PATH];
+    tr_device *device;
+    job_begin(&job, scratch_join(model, family_place, "language.yaml"));
+    tr_trainer *trainer = job_trainer(&job);
+    float *parameters = tr_alloc_zero((size_t)trainer_job(trainer)->model->arena_floats, sizeof *parameters);
+    assert_non_null(parameters);
+    must_train(tr_device_create("cpu", 1, NULL, &device));
+    must_train(next_of_many(device, trainer, parameters)); /* the device keeps what it computed in */
+    for (int64_t at = 0, done = 0; !done; at++) {
+        int64_t live = tr_alloc_live();
+        refuse_begin(at);
+        tr_status status = next_of_many(device, trainer, parameters);
+        done = refuse_end();
+        if (status != (done ? TR_OK : TR_ENOMEM))
+            fail_msg("allocation %lld refused gives %s: %s", (long long)at, tr_status_name(status),
+                     tr_error_message());
+        assert_int_equal(tr_alloc_live(), live);
+    }
+    tr_free(parameters);
+    tr_device_destroy(&device);
+    tr_trainer_destroy(&trainer);
+}
+
 static void refused(struct tr_generate_settings settings, tr_status wanted, const char *says)
 {
     struct text text = {0};
@@ -247,6 +291,7 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_a_listener_ends_the_text),
         cmocka_unit_test(test_perplexity),
+        cmocka_unit_test(test_without_memory_nothing_stays),
     };
     return cmocka_run_group_tests(tests, train, family_place_remove);
 }

@@ -212,6 +212,7 @@ static void test_facts_about_outputs(void **state)
     must_train(tr_predictor_head(predictor, 0, &head));
     assert_string_equal(head.loss, "mean_squared_error");
     assert_int_equal(head.outputs, 1);
+    assert_string_equal(head.name, "dense1");
     assert_false(head.classification || head.yes_or_no);
     assert_int_equal(tr_predictor_head(predictor, 1, &head), TR_ENOTFOUND);
     tr_predictor_destroy(&predictor);

@@ -1,5 +1,7 @@
 /* The learning rate that a program sets between steps: that of a job that has it, on all ranks alike, and
  * kept. */
+#include "train/loop/short_job.h"
+
 #include "support/ranks.h"
 
 #include "train/loop/trainer.h"
@@ -13,36 +15,6 @@
 #include <string.h>
 #include <cmocka.h>
 
-/* A family with dropout, moments and a moving average, of 15 steps. */
-static void begin(struct job *job)
-{
-    for (int i = 0; i < family_count; i++)
-        if (strcmp(families[i].name, "mnist-mlp") == 0) family_job(job, &families[i], family_place);
-    job->settings.steps = 12;
-    job_set(job, "train.log_every=1");
-    job->settings.set = job->set;
-}
-
-static void steps(tr_trainer *trainer, int64_t count)
-{
-    for (int64_t i = 0; i < count; i++) must_train(tr_trainer_step(trainer, NULL));
-}
-
-static void finish(tr_trainer **trainer, char hash[65])
-{
-    must_train(tr_trainer_run(*trainer, NULL, NULL));
-    must_train(tr_trainer_hash(*trainer, hash));
-    tr_trainer_destroy(trainer);
-}
-
-static void hash_undisturbed(char hash[65])
-{
-    struct job job;
-    begin(&job);
-    tr_trainer *trainer = job_trainer(&job);
-    finish(&trainer, hash);
-}
-
 static void test_rate_is_that_of_a_job(void **state)
 {
     struct job job;
@@ -50,34 +22,34 @@ static void test_rate_is_that_of_a_job(void **state)
     double rate;
     struct tr_train_event event = TR_TRAIN_EVENT_INIT;
     (void)state;
-    begin(&job);
+    short_job_begin(&job);
     job_set(&job, "optimizer.rate=0.0078125");
     job_set(&job, "optimizer.schedule=constant");
     tr_trainer *trainer = job_trainer(&job);
-    finish(&trainer, expected);
-    begin(&job);
+    short_job_finish(&trainer, expected);
+    short_job_begin(&job);
     trainer = job_trainer(&job);
     must_train(tr_trainer_set_rate(trainer, 0.0078125));
     must_train(tr_trainer_rate(trainer, &rate));
     assert_true(rate == 0.0078125);
     must_train(tr_trainer_step(trainer, &event));
     assert_true(event.rate == 0.0078125);
-    finish(&trainer, hash);
+    short_job_finish(&trainer, hash);
     assert_string_equal(hash, expected);
     /* And back again. */
-    hash_undisturbed(expected);
-    begin(&job);
+    short_job_hash(expected);
+    short_job_begin(&job);
     trainer = job_trainer(&job);
     must_train(tr_trainer_set_rate(trainer, 3));
     must_train(tr_trainer_set_rate(trainer, NAN));
-    finish(&trainer, hash);
+    short_job_finish(&trainer, hash);
     assert_string_equal(hash, expected);
-    begin(&job);
+    short_job_begin(&job);
     trainer = job_trainer(&job);
     assert_int_equal(tr_trainer_set_rate(trainer, -1), TR_EINVAL);
     assert_int_equal(tr_trainer_set_rate(trainer, INFINITY), TR_EINVAL);
     assert_int_equal(tr_trainer_set_rate(trainer, 1e39), TR_EINVAL);
-    finish(&trainer, hash);
+    short_job_finish(&trainer, hash);
     assert_string_equal(hash, expected);
 }
 
@@ -111,17 +83,17 @@ static void test_rate_on_all_ranks(void **state)
     struct outcome alone = {.status = TR_OK};
     (void)state;
     /* Between steps, by hand. */
-    begin(&job);
+    short_job_begin(&job);
     tr_trainer *trainer = job_trainer(&job);
-    steps(trainer, 5);
+    short_job_steps(trainer, 5);
     must_train(tr_trainer_set_rate(trainer, 0.0009765625));
-    finish(&trainer, alone.hash);
+    short_job_finish(&trainer, alone.hash);
     static const struct {
         const char *strategy;
         int ranks;
     } ways[] = {{"allreduce", 1}, {"allreduce", 3}, {"parameter-server", 3}, {"pipeline", 2}};
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
-        begin(&job);
+        short_job_begin(&job);
         job.settings.strategy = ways[i].strategy;
         run_ranks_by(run_slowed, &job.settings, ways[i].ranks, 0, ranks);
         expect_well(ranks, ways[i].ranks, ways[i].strategy);
@@ -137,19 +109,19 @@ static void test_rate_is_kept(void **state)
     size_t size = 0;
     double rate;
     (void)state;
-    begin(&job);
+    short_job_begin(&job);
     tr_trainer *trainer = job_trainer(&job);
-    steps(trainer, 3);
+    short_job_steps(trainer, 3);
     must_train(tr_trainer_set_rate(trainer, 0.1));
-    steps(trainer, 2);
+    short_job_steps(trainer, 2);
     must_train(tr_trainer_save_state(trainer, &bytes, &size));
-    finish(&trainer, expected);
-    begin(&job);
+    short_job_finish(&trainer, expected);
+    short_job_begin(&job);
     job.settings.state = (struct tr_run_state){.bytes = bytes, .size = size};
     trainer = job_trainer(&job);
     must_train(tr_trainer_rate(trainer, &rate));
     assert_true(rate == 0.1);
-    finish(&trainer, hash);
+    short_job_finish(&trainer, hash);
     assert_string_equal(hash, expected);
     tr_state_free(bytes);
 }

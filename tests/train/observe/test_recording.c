@@ -2,6 +2,7 @@
 #include "support/ranks.h"
 
 #include "base/files/file.h"
+#include "train/loop/trainer.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -307,6 +308,34 @@ static void a_trace_that_cannot_be_written_is_an_error(void **state)
     assert_non_null(strstr(outcome.message, "/nowhere/at/all"));
 }
 
+/* Ranks that record, and others that do not or record something else, would wait for each other. */
+static void ranks_must_record_the_same(void **state)
+{
+    (void)state;
+    char path[SCRATCH_PATH];
+    scratch_join(path, family_place, "one.json");
+    for (int first = 0; first < 3; first++)
+        for (int second = 0; second < 3; second++) {
+            struct job job[2];
+            struct rank ranks[RANKS];
+            const struct tr_train_settings *settings[2];
+            for (int r = 0; r < 2; r++) {
+                int what = r == 0 ? first : second;
+                family_job(&job[r], &families[0], family_place);
+                job_set(&job[r], "train.microbatches=4");
+                job[r].settings.set = job[r].set;
+                job[r].settings.steps = 1;
+                job[r].settings.profile = what == 1;
+                job[r].settings.trace = what == 2 ? path : NULL;
+                settings[r] = &job[r].settings;
+            }
+            run_ranks_each(settings, 2, false, ranks);
+            if (ranks[0].outcome.status != (first == second ? TR_OK : TR_EMISMATCH))
+                fail_msg("%d and %d: %s: %s", first, second, tr_status_name(ranks[0].outcome.status),
+                         ranks[0].outcome.message);
+        }
+}
+
 static void a_profile_adds_up(void **state)
 {
     (void)state;
@@ -341,6 +370,37 @@ static void a_profile_adds_up(void **state)
     tr_trainer_destroy(&trainer);
 }
 
+/* The bytes of a layer are those of its output in the largest pass: of 21 examples in 5 microbatches, one at
+ * a time, 5 are the most. */
+static void a_profile_tells_the_bytes_of_a_pass(void **state)
+{
+    (void)state;
+    struct job job;
+    const struct tr_train_profile *profile;
+    int dense = 0;
+    family_job(&job, &families[0], family_place);
+    job_set(&job, "train.pass=1");
+    job.settings.set = job.set;
+    job.settings.profile = true;
+    job.settings.steps = 3;
+    tr_trainer *trainer = job_trainer(&job);
+    const struct tr_model *model = trainer_job(trainer)->model;
+    must_train(tr_trainer_run(trainer, NULL, NULL));
+    must_train(tr_trainer_profile(trainer, &profile));
+    for (int i = 0; i < profile->layer_count; i++)
+        for (int k = 0; k < model->layer_count; k++) {
+            const struct tr_layer *layer = &model->layers[k];
+            if (strcmp(layer->name, profile->layers[i].name) != 0 || layer->out.rank == 3) continue;
+            int64_t bytes = 5 * tr_shape_count(&layer->out) * (int64_t)sizeof(float);
+            if (profile->layers[i].bytes != bytes)
+                fail_msg("%s: %lld bytes are told, the output of a pass has %lld", layer->name,
+                         (long long)profile->layers[i].bytes, (long long)bytes);
+            dense++;
+        }
+    assert_true(dense >= 2);
+    tr_trainer_destroy(&trainer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -352,7 +412,9 @@ int main(void)
         cmocka_unit_test(a_trace_begins_where_its_run_does),
         cmocka_unit_test(a_trace_that_cannot_be_written_yet_is_written_at_the_end),
         cmocka_unit_test(a_trace_that_cannot_be_written_is_an_error),
+        cmocka_unit_test(ranks_must_record_the_same),
         cmocka_unit_test(a_profile_adds_up),
+        cmocka_unit_test(a_profile_tells_the_bytes_of_a_pass),
     };
     return cmocka_run_group_tests(tests, family_place_make, family_place_remove);
 }

@@ -240,12 +240,23 @@ static Tensorboard__HParamsPluginData *session_of(const struct event_file *file,
     return NULL;
 }
 
+/* What the model file says of optimizer and schedule, and what of the rest tells runs apart; what is left to
+   its default is not there. */
 static void check_sessions(const struct event_file *file)
 {
+    static const char *const keys[] = {"seed",           "optimizer.rule",
+                                       "optimizer.rate", "optimizer.schedule.kind",
+                                       "train.batch",    "train.microbatches",
+                                       "train.steps",    "parameters",
+                                       "strategy",       "ranks"};
     Tensorboard__HParamsPluginData *session = session_of(file, "_hparams_/session_start_info");
     const Tensorboard__SessionStartInfo *start = session->session_start_info;
     bool rate = false, strategy = false;
-    for (size_t i = 0; i < start->n_hparams; i++) {
+    assert_int_equal(start->n_hparams, sizeof keys / sizeof keys[0]);
+    for (size_t k = 0; k < start->n_hparams; k++) {
+        size_t i = 0;
+        while (i < start->n_hparams && strcmp(start->hparams[i]->key, keys[k]) != 0) i++;
+        if (i == start->n_hparams) fail_msg("there is no %s", keys[k]);
         const Tensorboard__HParamValue *value = start->hparams[i]->value;
         if (strcmp(start->hparams[i]->key, "optimizer.rate") == 0) rate = value->number_value == 0.01;
         if (strcmp(start->hparams[i]->key, "strategy") == 0)
@@ -355,6 +366,28 @@ static void figures_are_those_of_the_run(void **state)
     event_file_release(&file);
     event_file_release(&test);
     tr_trainer_destroy(&trainer);
+}
+
+static void smoothing_is_shown(void **state)
+{
+    (void)state;
+    struct job job;
+    struct outcome outcome;
+    struct event_file file;
+    double shown = 0;
+    observed_job(&job, &families[0], place);
+    job_set(&job, "loss={kind: softmax_cross_entropy, label_smoothing: 0.25}");
+    job_outcome(&job, &outcome);
+    assert_int_equal(outcome.status, TR_OK);
+    event_file_of(place, 0, 1, &file);
+    Tensorboard__HParamsPluginData *session = session_of(&file, "_hparams_/session_start_info");
+    const Tensorboard__SessionStartInfo *start = session->session_start_info;
+    for (size_t i = 0; i < start->n_hparams; i++)
+        if (strcmp(start->hparams[i]->key, "loss.label_smoothing") == 0)
+            shown = start->hparams[i]->value->number_value;
+    assert_true(shown == 0.25);
+    tensorboard__hparams_plugin_data__free_unpacked(session, NULL);
+    event_file_release(&file);
 }
 
 static void sentences_are_shown_in_a_table(void **state)
@@ -548,10 +581,10 @@ int main(void)
 #define TEST(function) cmocka_unit_test_setup_teardown(function, make_place, remove_place)
     const struct CMUnitTest tests[] = {
         TEST(watching_changes_nothing),          TEST(what_cannot_be_is_refused),
-        TEST(unwritable_files_do_not_end_a_run), TEST(figures_are_those_of_the_run),
-        TEST(sentences_are_shown_in_a_table),    TEST(strategies_show_the_same),
-        TEST(others_show_what_they_have),        TEST(ranks_must_want_the_same),
-        TEST(a_run_goes_on_in_a_new_file),
+        TEST(unwritable_files_do_not_end_a_run), TEST(smoothing_is_shown),
+        TEST(figures_are_those_of_the_run),      TEST(sentences_are_shown_in_a_table),
+        TEST(strategies_show_the_same),          TEST(others_show_what_they_have),
+        TEST(ranks_must_want_the_same),          TEST(a_run_goes_on_in_a_new_file),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

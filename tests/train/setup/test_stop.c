@@ -1,6 +1,9 @@
 /* Stops from outside: of the creation, of a run; and objects in a process that was forked from theirs. */
 #include "support/training.h"
+#include "trireme/launch.h"
 
+#include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -102,6 +106,39 @@ static void test_create_obeys_on_its_way(void **state)
     tr_source_close(&another);
     tr_trainer_destroy(&trainer);
     tr_source_close(&source);
+    tr_stop_destroy(&stop);
+}
+
+static void *set_later(void *unused)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    tr_stop_set(stop, 1);
+    return unused;
+}
+
+/* One that comes while a process of the job has not joined. */
+static void test_create_obeys_while_others_join(void **state)
+{
+    struct job job;
+    char transport[TR_LOCAL_TRANSPORT_SIZE], out[SCRATCH_PATH];
+    tr_local_group *group;
+    tr_trainer *trainer = NULL;
+    pthread_t thread;
+    (void)state;
+    must_train(tr_stop_create(&stop));
+    must_train(tr_local_group_create(2, &group));
+    int own = fcntl(tr_local_group_descriptor(group), F_DUPFD_CLOEXEC, 0);
+    must_train(tr_local_group_transport(group, 0, own, transport, sizeof transport));
+    begin(&job);
+    job.settings.stop = stop;
+    job.settings.transport = transport;
+    job.settings.out = scratch_join(out, family_place, "alone");
+    assert_int_equal(pthread_create(&thread, NULL, set_later, NULL), 0);
+    assert_int_equal(tr_trainer_create(&job.settings, &trainer), TR_EINTERRUPTED);
+    pthread_join(thread, NULL);
+    assert_null(trainer);
+    assert_int_equal(access(out, F_OK), -1);
+    tr_local_group_destroy(&group);
     tr_stop_destroy(&stop);
 }
 
@@ -236,6 +273,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_create_obeys),
         cmocka_unit_test(test_create_obeys_on_its_way),
+        cmocka_unit_test(test_create_obeys_while_others_join),
         cmocka_unit_test(test_runs_obey),
         cmocka_unit_test(test_fork),
     };

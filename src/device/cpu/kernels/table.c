@@ -10,7 +10,9 @@ extern const struct cpu_kernels CPU_KERNEL(kernels);
 const struct cpu_kernels CPU_KERNEL(kernels) = {
     .fuses = V_FUSES,
     .peak = CPU_KERNEL(peak),
-    CPU_CHAIN_OPS(CPU_CHAIN_ENTRY)
+    TR_DEVICE_CHAIN_OPS(CPU_CHAIN_ENTRY)
+    /* fused */
+    TR_DEVICE_CHAIN_FUSIONS(CPU_CHAIN_ENTRY)
     /* without long chains */
     CPU_ENTRY(activation_forward),
     CPU_ENTRY(activation_backward),

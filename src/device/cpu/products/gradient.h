@@ -18,10 +18,10 @@ struct gradient {
        offset[e+1]), and row r of b meets row r - 1 of a unless r is the first of its example. */
     const int32_t *offset;
     const struct tr_cut *cut;
-    float *to;   /* [height][width] per node */
+    float *to;                         /* [height][width] per node */
     const struct tr_op_update *update; /* NULL, or what each part of the only node is given to once it is
                                           formed, in place of `to`; its `grad` is not read */
-    float *bias; /* per node the sums of b over rows, [width], or NULL */
+    float *bias;                       /* per node the sums of b over rows, [width], or NULL */
 };
 
 tr_status gradient_compute(struct cpu_device *cpu, const struct gradient *gradient);

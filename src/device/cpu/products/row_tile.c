@@ -33,10 +33,11 @@ V_INLINE void compute_steps(const int rows, const int vectors, const int steps, 
     }
 }
 
-/* `rows`, `vectors` and `falling` are constants where this is inlined. */
-V_INLINE void compute(const int rows, const int vectors, const bool falling, const struct row_tile *row_tile)
+/* `rows` and `vectors` are constants where this is inlined. */
+V_INLINE void compute(const int rows, const int vectors, const struct row_tile *row_tile)
 {
     const struct tile *tile = &row_tile->tile;
+    const bool falling = tile->corner == TILE_FALLING;
     vf sum[TILE_ROWS][TILE_VECTORS];
     tile_begin(rows, vectors, tile, sum);
     const int64_t a_step = tile->a_step;
@@ -82,25 +83,17 @@ V_INLINE void compute(const int rows, const int vectors, const bool falling, con
 #define DEFINE(rows)                                                                                         \
     static void whole_##rows(const struct row_tile *tile)                                                    \
     {                                                                                                        \
-        compute(rows, TILE_VECTORS, false, tile);                                                            \
+        compute(rows, TILE_VECTORS, tile);                                                                   \
     }                                                                                                        \
     static void half_##rows(const struct row_tile *tile)                                                     \
     {                                                                                                        \
-        compute(rows, TILE_VECTORS / 2, false, tile);                                                        \
-    }                                                                                                        \
-    static void whole_falling_##rows(const struct row_tile *tile)                                            \
-    {                                                                                                        \
-        compute(rows, TILE_VECTORS, true, tile);                                                             \
-    }                                                                                                        \
-    static void half_falling_##rows(const struct row_tile *tile)                                             \
-    {                                                                                                        \
-        compute(rows, TILE_VECTORS / 2, true, tile);                                                         \
+        compute(rows, TILE_VECTORS / 2, tile);                                                               \
     }
 TILE_EACH_ROWS(DEFINE)
 
-/* By rows; whole or half the columns; without and with a corner. */
-#define ENTRY(rows) {{half_##rows, half_falling_##rows}, {whole_##rows, whole_falling_##rows}},
-static void (*const kernel[][2][2])(const struct row_tile *tile) = {TILE_EACH_ROWS(ENTRY)};
+/* By rows; half or whole the columns. */
+#define ENTRY(rows) {half_##rows, whole_##rows},
+static void (*const kernel[][2])(const struct row_tile *tile) = {TILE_EACH_ROWS(ENTRY)};
 
 void row_tile_compute(int64_t rows, const struct row_tile *row_tile)
 {
@@ -109,6 +102,10 @@ void row_tile_compute(int64_t rows, const struct row_tile *row_tile)
     assert(tile->count == 1 && tile->b_step == TILE_COLUMNS && !tile->next.from && row_tile->run > 0);
     assert(tile->corner == TILE_NO_CORNER ||
            (tile->corner == TILE_FALLING && row_tile->run >= tile->segments->length));
-    kernel[rows - 1][tile->columns > TILE_COLUMNS / 2][tile->corner == TILE_FALLING](row_tile);
+    const bool whole = tile->columns > TILE_COLUMNS / 2;
+    if (V_SHAPES)
+        kernel[rows - 1][whole](row_tile);
+    else
+        compute((int)rows, whole ? TILE_VECTORS : TILE_VECTORS / 2, row_tile);
     tile_activate(rows, tile);
 }

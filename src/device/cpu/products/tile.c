@@ -77,49 +77,44 @@ V_INLINE void compute_segment(const int rows, const int vectors, const struct ti
     }
 }
 
-/* The whole computation. `rows`, `vectors` and `corner` are constants where this is inlined, so that the
-   accumulators become registers. */
-V_INLINE void compute(const int rows, const int vectors, const enum tile_corner corner,
-                      const struct tile *tile)
+/* The whole computation. `rows` and `vectors` are constants where this is inlined, so that the accumulators
+   become registers. */
+V_INLINE void compute(const int rows, const int vectors, const struct tile *tile)
 {
     vf sum[TILE_ROWS][TILE_VECTORS];
     tile_begin(rows, vectors, tile, sum);
-    if (corner == TILE_RISING) compute_corner(rows, vectors, false, tile, sum);
+    if (tile->corner == TILE_RISING) compute_corner(rows, vectors, false, tile, sum);
     if (tile->next.from)
         compute_fetching(rows, vectors, tile, sum);
     else
         for (const struct tile_segment *s = tile->segments; s < tile->segments + tile->count; s++)
             compute_segment(rows, vectors, tile, s, sum);
-    if (corner == TILE_FALLING) compute_corner(rows, vectors, true, tile, sum);
+    if (tile->corner == TILE_FALLING) compute_corner(rows, vectors, true, tile, sum);
     tile_end(rows, vectors, tile, sum);
 }
 
-#define DEFINE(rows, corner)                                                                                 \
-    static void whole_##rows##_##corner(const struct tile *tile)                                             \
+#define DEFINE(rows)                                                                                         \
+    static void whole_##rows(const struct tile *tile)                                                        \
     {                                                                                                        \
-        compute(rows, TILE_VECTORS, corner, tile);                                                           \
+        compute(rows, TILE_VECTORS, tile);                                                                   \
     }                                                                                                        \
-    static void half_##rows##_##corner(const struct tile *tile)                                              \
+    static void half_##rows(const struct tile *tile)                                                         \
     {                                                                                                        \
-        compute(rows, TILE_VECTORS / 2, corner, tile);                                                       \
+        compute(rows, TILE_VECTORS / 2, tile);                                                               \
     }
-#define DEFINE_ALL(rows) DEFINE(rows, TILE_NO_CORNER) DEFINE(rows, TILE_RISING) DEFINE(rows, TILE_FALLING)
-TILE_EACH_ROWS(DEFINE_ALL)
+TILE_EACH_ROWS(DEFINE)
 
-typedef void (*tile_function)(const struct tile *tile);
-#define BY_CORNER(kind, rows)                                                                                \
-    {kind##_##rows##_TILE_NO_CORNER, kind##_##rows##_TILE_RISING, kind##_##rows##_TILE_FALLING},
-#define WHOLE(rows) BY_CORNER(whole, rows)
-#define HALF(rows)  BY_CORNER(half, rows)
-static const tile_function whole[][TILE_CORNERS] = {TILE_EACH_ROWS(WHOLE)};
-static const tile_function half[][TILE_CORNERS] = {TILE_EACH_ROWS(HALF)};
+/* By rows; half or whole the columns. */
+#define ENTRY(rows) {half_##rows, whole_##rows},
+static void (*const kernel[][2])(const struct tile *tile) = {TILE_EACH_ROWS(ENTRY)};
 
 void tile_compute(int64_t rows, const struct tile *tile)
 {
     assert(rows >= 1 && rows <= TILE_ROWS && tile->columns >= 1 && tile->columns <= TILE_COLUMNS);
-    if (tile->columns <= TILE_COLUMNS / 2)
-        half[rows - 1][tile->corner](tile);
+    const bool whole = tile->columns > TILE_COLUMNS / 2;
+    if (V_SHAPES)
+        kernel[rows - 1][whole](tile);
     else
-        whole[rows - 1][tile->corner](tile);
+        compute((int)rows, whole ? TILE_VECTORS : TILE_VECTORS / 2, tile);
     tile_activate(rows, tile);
 }

@@ -1,8 +1,8 @@
 /* gelu and its derivative of a tile.
  *
- * The error function has two branches (base/numbers/mathf.inc), of which the one for large numbers costs twice the
- * other and is that of few numbers, spread over nearly all vectors. Where lanes can be gathered, it is
- * computed for these numbers alone, packed into vectors of their own. A lane has the same bits wherever it
+ * The error function has two branches (base/numbers/mathf.inc), of which the one for large numbers costs
+ * twice the other and is that of few numbers, spread over nearly all vectors. Where lanes can be gathered, it
+ * is computed for these numbers alone, packed into vectors of their own. A lane has the same bits wherever it
  * is.
  */
 #include "device/cpu/products/tile_gelu.h"

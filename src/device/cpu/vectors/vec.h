@@ -39,8 +39,19 @@
 /* For small functions that take a function or a constant which must be known where they are used. */
 #define V_INLINE static inline __attribute__((always_inline))
 
+/* Whether kernels are compiled for each shape of a tile by itself, so that its numbers stay in registers.
+   Without vector instructions of its own a kernel has one copy for all: it gains little, and is rarely run.
+ */
+#ifdef TR_ISA_PLAIN
+#define V_SHAPES 0
+#else
+#define V_SHAPES 1
+#endif
+
 /* For loops of a constant number of rounds whose variables are to become registers. */
-#ifdef __clang__
+#if !V_SHAPES
+#define V_UNROLL
+#elif defined(__clang__)
 #define V_UNROLL _Pragma("clang loop unroll(full)")
 #else
 #define V_UNROLL _Pragma("GCC unroll 16")

@@ -161,50 +161,72 @@ V_INLINE void input_adjoint_vector(const int h, const int w, const bool whole, c
 
 /* ---- the shapes ---- */
 
+V_INLINE void each_input(const int h, const int w, const struct winograd_read *a)
+{
+    for (int64_t k = 0; k < a->count; k += VW) {
+        if (k + VW <= a->readable)
+            input_vector(h, w, true, a, k);
+        else
+            input_vector(h, w, false, a, k);
+    }
+}
+
+V_INLINE void each_output_adjoint(const int h, const int w, const struct winograd_read *a)
+{
+    for (int64_t k = 0; k < a->count; k += VW) {
+        if (k + VW <= a->readable)
+            output_adjoint_vector(h, w, true, a, k);
+        else
+            output_adjoint_vector(h, w, false, a, k);
+    }
+}
+
+V_INLINE void each_output(const int h, const int w, const struct winograd_write *a,
+                          const struct winograd_finish *finish)
+{
+    for (int64_t r = 0; r < a->rows; r++)
+        for (int64_t k = 0; k < a->columns; k += VW) {
+            const float *from = a->from + r * a->row + k;
+            float *to = a->to + r * a->image + k;
+            if (k + VW <= a->columns)
+                output_vector(h, w, true, a, finish, from, to, k);
+            else
+                output_vector(h, w, false, a, finish, from, to, k);
+        }
+}
+
+V_INLINE void each_input_adjoint(const int h, const int w, const struct winograd_write *a,
+                                 const struct winograd_clip *clip)
+{
+    for (int64_t r = 0; r < a->rows; r++)
+        for (int64_t k = 0; k < a->columns; k += VW) {
+            const float *from = a->from + r * a->row + k;
+            float *to = a->to + r * a->image + k;
+            if (k + VW <= a->columns)
+                input_adjoint_vector(h, w, true, a, clip, from, to, k);
+            else
+                input_adjoint_vector(h, w, false, a, clip, from, to, k);
+        }
+}
+
 #define EACH_SHAPE(X) X(4, 4) X(4, 5) X(4, 6) X(5, 4) X(5, 5) X(5, 6) X(6, 4) X(6, 5) X(6, 6)
 
 #define DEFINE(h, w)                                                                                         \
     static void input_##h##_##w(const struct winograd_read *a)                                               \
     {                                                                                                        \
-        for (int64_t k = 0; k < a->count; k += VW) {                                                         \
-            if (k + VW <= a->readable)                                                                       \
-                input_vector(h, w, true, a, k);                                                              \
-            else                                                                                             \
-                input_vector(h, w, false, a, k);                                                             \
-        }                                                                                                    \
+        each_input(h, w, a);                                                                                 \
     }                                                                                                        \
     static void output_adjoint_##h##_##w(const struct winograd_read *a)                                      \
     {                                                                                                        \
-        for (int64_t k = 0; k < a->count; k += VW) {                                                         \
-            if (k + VW <= a->readable)                                                                       \
-                output_adjoint_vector(h, w, true, a, k);                                                     \
-            else                                                                                             \
-                output_adjoint_vector(h, w, false, a, k);                                                    \
-        }                                                                                                    \
+        each_output_adjoint(h, w, a);                                                                        \
     }                                                                                                        \
     static void output_##h##_##w(const struct winograd_write *a, const struct winograd_finish *finish)       \
     {                                                                                                        \
-        for (int64_t r = 0; r < a->rows; r++)                                                                \
-            for (int64_t k = 0; k < a->columns; k += VW) {                                                   \
-                const float *from = a->from + r * a->row + k;                                                \
-                float *to = a->to + r * a->image + k;                                                        \
-                if (k + VW <= a->columns)                                                                    \
-                    output_vector(h, w, true, a, finish, from, to, k);                                       \
-                else                                                                                         \
-                    output_vector(h, w, false, a, finish, from, to, k);                                      \
-            }                                                                                                \
+        each_output(h, w, a, finish);                                                                        \
     }                                                                                                        \
     static void input_adjoint_##h##_##w(const struct winograd_write *a, const struct winograd_clip *clip)    \
     {                                                                                                        \
-        for (int64_t r = 0; r < a->rows; r++)                                                                \
-            for (int64_t k = 0; k < a->columns; k += VW) {                                                   \
-                const float *from = a->from + r * a->row + k;                                                \
-                float *to = a->to + r * a->image + k;                                                        \
-                if (k + VW <= a->columns)                                                                    \
-                    input_adjoint_vector(h, w, true, a, clip, from, to, k);                                  \
-                else                                                                                         \
-                    input_adjoint_vector(h, w, false, a, clip, from, to, k);                                 \
-            }                                                                                                \
+        each_input_adjoint(h, w, a, clip);                                                                   \
     }
 EACH_SHAPE(DEFINE)
 
@@ -221,12 +243,18 @@ static void (*const input_adjoints[3][3])(const struct winograd_write *,
 
 void winograd_input(int points_h, int points_w, const struct winograd_read *read)
 {
-    inputs[points_h - 4][points_w - 4](read);
+    if (V_SHAPES)
+        inputs[points_h - 4][points_w - 4](read);
+    else
+        each_input(points_h, points_w, read);
 }
 
 void winograd_output_adjoint(int points_h, int points_w, const struct winograd_read *read)
 {
-    output_adjoints[points_h - 4][points_w - 4](read);
+    if (V_SHAPES)
+        output_adjoints[points_h - 4][points_w - 4](read);
+    else
+        each_output_adjoint(points_h, points_w, read);
 }
 
 /* The activations that take many registers, where the outputs have been written. */
@@ -247,7 +275,10 @@ static void activate(int points_h, int points_w, const struct winograd_write *a,
 void winograd_output(int points_h, int points_w, const struct winograd_write *write,
                      const struct winograd_finish *finish)
 {
-    outputs[points_h - 4][points_w - 4](write, finish);
+    if (V_SHAPES)
+        outputs[points_h - 4][points_w - 4](write, finish);
+    else
+        each_output(points_h, points_w, write, finish);
     if (finish->activation == TR_ACT_TANH || finish->activation == TR_ACT_SIGMOID)
         activate(points_h, points_w, write, finish->activation);
 }
@@ -255,7 +286,10 @@ void winograd_output(int points_h, int points_w, const struct winograd_write *wr
 void winograd_input_adjoint(int points_h, int points_w, const struct winograd_write *write,
                             const struct winograd_clip *clip)
 {
-    input_adjoints[points_h - 4][points_w - 4](write, clip);
+    if (V_SHAPES)
+        input_adjoints[points_h - 4][points_w - 4](write, clip);
+    else
+        each_input_adjoint(points_h, points_w, write, clip);
 }
 
 /* ---- weights ---- */

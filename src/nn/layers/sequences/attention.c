@@ -20,23 +20,22 @@ enum { PROJECTED, ATTENDED, STATISTICS, GRADIENTS };
 
 static const struct tr_option table[] = {
     {"heads", TR_OPTION_INT64, offsetof(struct options, heads), NULL, 1, 1 << 16, NULL,
-     "parts of the vectors that attend on their own"},
+     "number of heads: parts of the vectors that attend separately"},
     {"width", TR_OPTION_INT64, offsetof(struct options, width), "0", 0, 1 << 20, NULL,
-     "of queries, keys and values, all heads together; 0: that of the input"},
+     "width of queries, keys and values, all heads together; 0: that of the input"},
     {"causal", TR_OPTION_BOOL, offsetof(struct options, causal), "false", 0, 0, NULL,
-     "a token sees itself and those before it, not those behind it"},
+     "a token sees itself and earlier tokens, not later ones"},
     {"dropout", TR_OPTION_FLOAT, offsetof(struct options, dropout), "0", 0, 0.9999, NULL,
      "fraction of the attention weights that are dropped in training"},
     {"rotary", TR_OPTION_FLOAT, offsetof(struct options, rotary), "0", 0, 1e9, NULL,
-     "base of rotary positions (Su et al. 2021), usually 10000; 0: none. Number k of a head turns with "
-     "number "
-     "k + half of its size, as in Llama and GPT-NeoX; the paper turns neighbours"},
+     "base of rotary positions (Su et al. 2021), usually 10000; 0: none. Number k of a head rotates with "
+     "number k + half of its size, as in Llama and GPT-NeoX; the paper rotates neighbours"},
     {"use_bias", TR_OPTION_BOOL, offsetof(struct options, use_bias), "true", 0, 0, NULL,
      "add biases to the projections"},
     {"weights", TR_OPTION_NODE, offsetof(struct options, weights), "glorot_uniform", 0, 0, NULL,
      "initializer of the projection to queries, keys and values"},
     {"output_weights", TR_OPTION_NODE, offsetof(struct options, output_weights), "glorot_uniform", 0, 0, NULL,
-     "initializer of the projection behind"},
+     "initializer of the output projection"},
 };
 
 static tr_status declare_parameters(struct tr_layer *layer, struct tr_builder *builder, int64_t in)

@@ -20,9 +20,9 @@ static const struct tr_choice cells[] = {{"lstm", LSTM}, {"gru", GRU}, {NULL, 0}
 
 static const struct tr_option table[] = {
     {"units", TR_OPTION_INT64, offsetof(struct options, recurrent.units), NULL, 1, 1 << 15, NULL,
-     "size of the hidden state of each direction; the output has twice as many numbers"},
+     "size of the hidden state of each direction; the output is twice as wide"},
     {"cell", TR_OPTION_CHOICE, offsetof(struct options, cell), "lstm", 0, 0, cells,
-     "the layer that goes in both directions"},
+     "the layer of both directions"},
     TR_RECURRENT_WEIGHTS(struct options),
     {"bias", TR_OPTION_NODE, offsetof(struct options, recurrent.bias), "0", 0, 0, NULL,
      "initializer of the biases"},

@@ -13,13 +13,12 @@ struct options {
 static const struct tr_option table[] = {
     {"width", TR_OPTION_INT64, offsetof(struct options, width), NULL, 1, 1 << 20, NULL, "size of a vector"},
     {"vocabulary", TR_OPTION_INT64, offsetof(struct options, vocabulary), "0", 0, 1 << 28, NULL,
-     "number of vectors; 0: as many as the data have words"},
+     "number of vectors; 0: the vocabulary of the data"},
     {"weights", TR_OPTION_NODE, offsetof(struct options, weights), "{uniform: 0.05}", 0, 0, NULL,
      "initializer of the vectors"},
     {"vectors", TR_OPTION_STRING, offsetof(struct options, vectors), "", 0, 0, NULL,
-     "file of vectors that training begins with: text with a word and its numbers a line, of which the words "
-     "of "
-     "the training text are taken, or an array .npy with a row for each token"},
+     "file of initial vectors: a word and its numbers on each line, or an array .npy with a row for each "
+     "token"},
 };
 
 static tr_status build(struct tr_layer *layer, struct tr_builder *builder)

@@ -13,7 +13,7 @@ struct options {
 static const struct tr_option table[] = {
     TR_RECURRENT_UNITS(struct options),
     {"truncate", TR_OPTION_INT32, offsetof(struct options, truncate), "0", 0, 1 << 20, NULL,
-     "cut backpropagation through time every so many tokens; 0: never"},
+     "tokens after which backpropagation through time is cut; 0: never"},
     TR_RECURRENT_WEIGHTS(struct options),
     {"bias", TR_OPTION_NODE, offsetof(struct options, recurrent.bias), "0", 0, 0, NULL,
      "initializer of the bias"},

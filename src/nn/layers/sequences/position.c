@@ -9,7 +9,7 @@ struct options {
 
 static const struct tr_option table[] = {
     {"length", TR_OPTION_INT64, offsetof(struct options, length), NULL, 1, 1 << 24, NULL,
-     "number of vectors: tokens of the longest example; later tokens share the last one"},
+     "number of vectors, usually the tokens of the longest example; later tokens share the last one"},
     {"weights", TR_OPTION_NODE, offsetof(struct options, weights), "{uniform: 0.05}", 0, 0, NULL,
      "initializer of the vectors"},
 };
@@ -86,7 +86,7 @@ static tr_status backward(const struct tr_layer_call *call)
 
 const struct tr_layer_class tr_layer_position = {
     .name = "position",
-    .help = "adds a learned vector for the place of each token",
+    .help = "adds a learned vector for the position of each token",
     TR_ENTRY_OPTIONS(table, struct options),
     .inputs = 1,
     .build = build,

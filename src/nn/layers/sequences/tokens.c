@@ -16,7 +16,7 @@ static tr_status build(struct tr_layer *layer, struct tr_builder *builder)
 
 const struct tr_layer_class tr_layer_tokens = {
     .name = "tokens",
-    .help = "an image as a sequence of its places, row by row; the channels are the vector of a place",
+    .help = "an image as a sequence of its pixels, row by row; the channels are the vector of a pixel",
     .inputs = 1,
     .build = build,
 };

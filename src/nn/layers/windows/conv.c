@@ -40,8 +40,7 @@ static const struct tr_option table[] = {
     {"pad", TR_OPTION_PAIR, offsetof(struct options, window.pad), "-1", -1, 1024, NULL,
      "rows and columns on every side, instead of padding"},
     {"algorithm", TR_OPTION_CHOICE, offsetof(struct options, algorithm), "auto", 0, 0, algorithm_choices,
-     "how it is computed, which decides about roundings: winograd, with a quarter of the products, where "
-     "kernel, "
+     "algorithm, which changes rounding: winograd has a quarter of the products; auto takes it if kernel, "
      "channels and outputs suit it, else direct"},
     TR_AFFINE_OPTIONS(struct options),
 };

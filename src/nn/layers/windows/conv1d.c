@@ -15,9 +15,9 @@ static const struct tr_option table[] = {
     {"filters", TR_OPTION_INT64, offsetof(struct options, filters), NULL, 1, 1 << 20, NULL,
      "number of output channels"},
     {"kernel", TR_OPTION_INT64, offsetof(struct options, kernel), NULL, 1, 1024, NULL,
-     "tokens that an output sees"},
+     "tokens seen by an output"},
     {"causal", TR_OPTION_BOOL, offsetof(struct options, causal), "false", 0, 0, NULL,
-     "they are the token and those before it, instead of as many behind it"},
+     "the token and earlier ones, instead of as many before as after it"},
     TR_AFFINE_OPTIONS(struct options),
 };
 

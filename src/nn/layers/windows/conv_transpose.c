@@ -20,11 +20,11 @@ static const struct tr_option table[] = {
     {"kernel", TR_OPTION_PAIR, offsetof(struct options, window.kernel), NULL, 1, 1024, NULL,
      "height and width"},
     {"stride", TR_OPTION_PAIR, offsetof(struct options, window.stride), "1", 1, 1024, NULL,
-     "distance of neighbouring windows in the output: how much larger it is than the input"},
+     "distance of neighbouring windows in the output: the factor of enlargement"},
     {"padding", TR_OPTION_CHOICE, offsetof(struct options, window.padding), "valid", 0, 0, tr_padding_choices,
      "valid: (input - 1) * stride + kernel rows and columns, or same: input * stride"},
     {"pad", TR_OPTION_PAIR, offsetof(struct options, window.pad), "-1", -1, 1024, NULL,
-     "rows and columns that are left out on every side of what valid gives, instead of padding"},
+     "rows and columns removed on every side of the valid output, instead of padding"},
     {"weights", TR_OPTION_NODE, offsetof(struct options, weights), "glorot_uniform", 0, 0, NULL,
      "initializer of the weights"},
 };
@@ -108,7 +108,7 @@ static tr_status backward(const struct tr_layer_call *call)
 
 const struct tr_layer_class tr_layer_conv_transpose = {
     .name = "conv_transpose",
-    .help = "transposed convolution, which makes images larger; without bias",
+    .help = "transposed convolution, which enlarges images; without bias",
     TR_ENTRY_OPTIONS(table, struct options),
     .inputs = 1,
     .slides = true,

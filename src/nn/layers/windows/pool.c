@@ -22,9 +22,8 @@ static const struct tr_option table[] = {
      .offset = offsetof(struct options, count_border),
      .fallback = "false",
      .flags = TR_OPTION_QUIET,
-     .help =
-         "the border counts as zeros: every mean is over the whole window, as `count_include_pad` of PyTorch "
-         "has it. Otherwise it is over what lies inside of the image"},
+     .help = "the border counts as zeros: every mean is over the whole window, as PyTorch's "
+             "`count_include_pad`; otherwise over the part inside the image"},
 };
 enum { MAX_OPTIONS = TR_OPTION_COUNT(table) - 1 }; /* without the last */
 

@@ -14,7 +14,7 @@ struct options {
 
 static const struct tr_option table[] = {
     {"size", TR_OPTION_PAIR, offsetof(struct options, size), "2", 1, TR_JOIN_PARTS, NULL,
-     "how often each row and each column comes"},
+     "repetitions of each row and each column"},
 };
 
 /* The image whose pixels have been repeated along the lines alone; in backward, parts that are to be added.

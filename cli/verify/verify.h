@@ -1,0 +1,39 @@
+/* The parts of `trireme verify`. */
+#ifndef CLI_VERIFY_H
+#define CLI_VERIFY_H
+
+#include "cli/data/cache.h"
+#include "cli/program/command.h"
+#include "trireme/receipt.h"
+
+struct cli_verify_options {
+    struct cli_common common;
+    char *path, *model, *from, *share, *expect, *burn_in;
+    struct tr_string_list set;
+    int64_t segments, seed;
+    int32_t workers;
+    bool memory_check, json;
+    struct cli_device device;
+    struct cli_data_cache cache;
+};
+
+/* What came out, of one process or of several. */
+struct cli_verify_conclusion {
+    struct tr_verify_result result;
+    char *text; /* why; free with tr_free() */
+};
+
+/* Verifies in `workers` processes of this program, each of which takes a share. Errors are those of
+   starting them, TR_EINTERRUPTED, and TR_EIO where one ended in another way than by an outcome. */
+tr_status cli_verify_by_workers(const struct cli_verify_options *options, struct cli_verify_conclusion *out);
+
+/* Carries out options->burn_in, and prints how it went. TR_EINVAL for what is no time. */
+tr_status cli_verify_burn_in(const struct cli_verify_options *options);
+
+/* Prints the conclusion, and has the program leave with its exit code. TR_ENOMEM. */
+tr_status cli_verify_conclude(const struct cli_verify_options *options,
+                              const struct cli_verify_conclusion *conclusion);
+/* "verified", "differs", "cannot". Static storage. */
+const char *cli_verify_word(enum tr_verify_outcome outcome);
+
+#endif

@@ -1,0 +1,38 @@
+# cmake -DBUILD=... -DINSTALLED=... -DPREFIX=... [-DCOMPONENT=...] -P uninstall.cmake: removes what the build would install, of one
+# component or of all, from the prefix that the file INSTALLED names, else from PREFIX; then directories that this leaves empty.
+# What that is comes from an installation into a folder aside. DESTDIR counts, as in the installation.
+if(EXISTS ${INSTALLED})
+  file(READ ${INSTALLED} PREFIX)
+endif()
+set(root $ENV{DESTDIR})
+set(aside ${BUILD}/uninstall)
+file(REMOVE_RECURSE ${aside})
+set(which)
+if(COMPONENT)
+  set(which --component ${COMPONENT})
+endif()
+set(ENV{DESTDIR} ${aside})
+execute_process(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --prefix ${PREFIX} ${which} OUTPUT_QUIET RESULT_VARIABLE failed)
+if(failed)
+  message(FATAL_ERROR "${BUILD} cannot be installed aside, which would say what to remove; build it again")
+endif()
+
+file(GLOB_RECURSE paths LIST_DIRECTORIES true RELATIVE ${aside}${PREFIX} ${aside}${PREFIX}/*)
+file(REMOVE_RECURSE ${aside})
+# Directories after what is in them.
+list(SORT paths ORDER DESCENDING)
+set(count 0)
+foreach(path ${paths})
+  set(path ${root}${PREFIX}/${path})
+  if(IS_DIRECTORY ${path} AND NOT IS_SYMLINK ${path})
+    file(GLOB content ${path}/* ${path}/.*)
+    # Those of a system are not ours, full or empty.
+    if(NOT content AND (path MATCHES trireme OR NOT PREFIX MATCHES "^/usr(/local)?$"))
+      file(REMOVE_RECURSE ${path})
+    endif()
+  elseif(EXISTS ${path} OR IS_SYMLINK ${path})
+    file(REMOVE ${path})
+    math(EXPR count "${count} + 1")
+  endif()
+endforeach()
+message(STATUS "${count} files removed from ${root}${PREFIX}")

@@ -1,0 +1,55 @@
+#include "device/ref/loops/chain.h"
+
+#include "base/alloc.h"
+
+#include <math.h>
+
+/* Without FMA instructions fmaf() is a call into the C library, correctly rounded but 20 times slower. The
+   loops are therefore compiled twice and the machine takes the one that it can run; since fmaf() has one
+   right answer, the bits cannot differ. (Not under ThreadSanitizer: GCC instruments what chooses, which runs
+   before the sanitizer is there.) */
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) &&                 \
+    !defined(__SANITIZE_THREAD__)
+#define WITH_FMA_WHERE_POSSIBLE __attribute__((target_clones("fma", "default")))
+#define FUSES                   __builtin_cpu_supports("fma")
+#else
+#define WITH_FMA_WHERE_POSSIBLE
+#ifdef __FP_FAST_FMAF
+#define FUSES true
+#else
+#define FUSES false
+#endif
+#endif
+
+bool ref_chains_fuse(void)
+{
+    return FUSES;
+}
+
+WITH_FMA_WHERE_POSSIBLE
+void ref_chain_rows(int64_t depth, int64_t width, const float *restrict a, const float *restrict b,
+                    float *restrict acc)
+{
+    for (int64_t k = 0; k < depth; k++)
+        for (int64_t j = 0; j < width; j++) acc[j] = fmaf(a[k], b[k * width + j], acc[j]);
+}
+
+WITH_FMA_WHERE_POSSIBLE
+void ref_chain_outer(int64_t height, int64_t width, const float *restrict a, const float *restrict b,
+                     float *restrict acc)
+{
+    for (int64_t i = 0; i < height; i++)
+        for (int64_t j = 0; j < width; j++) acc[i * width + j] = fmaf(a[i], b[j], acc[i * width + j]);
+}
+
+float *ref_transposed(int64_t blocks, int64_t rows, int64_t columns, const float *from)
+{
+    float *to = tr_alloc((size_t)(blocks * rows * columns), sizeof *to);
+    if (!to) return NULL;
+    for (int64_t block = 0; block < blocks; block++) {
+        int64_t at = block * rows * columns;
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t j = 0; j < columns; j++) to[at + j * rows + i] = from[at + i * columns + j];
+    }
+    return to;
+}

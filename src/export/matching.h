@@ -1,0 +1,31 @@
+/* Which tensor of a safetensors file belongs to which parameter of a network: by names, which may be told
+ * otherwise, and shapes, before anything is read. */
+#ifndef TR_EXPORT_MATCHING_H
+#define TR_EXPORT_MATCHING_H
+
+#include "base/text/text.h"
+#include "export/layout.h"
+#include "io/safetensors.h"
+#include "trireme/export.h"
+
+/* A file that is being matched with a network; who begins it gives the first four members. */
+struct tr_matching {
+    const struct tr_import_settings *settings;
+    const char *name; /* of the file, for messages */
+    const struct tr_model *model;
+    tr_safetensors *file;
+    struct tr_layout_list list;
+    const struct tr_safetensors_entry **entry; /* [list.count] of the file, NULL where one may be missing */
+    bool *transposed;                          /* [list.count] rows and columns are exchanged there */
+    struct tr_text others;                     /* partial: tensors that keep their initial values */
+    int other_count;
+};
+
+/* Finds all of the list. TR_EMISMATCH names what is missing, too many or of another shape; where the settings
+   allow a part, something must match, and the log tells the rest. TR_EUNSUPPORTED, TR_EINVAL for renames,
+   TR_ENOMEM. */
+tr_status tr_matching_find(struct tr_matching *matching);
+/* Closes the file, too. */
+void tr_matching_release(struct tr_matching *matching);
+
+#endif

@@ -1,0 +1,249 @@
+/* Building a model from its file: layers in order, each checked against the shapes before it. */
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "nn/model.h"
+#include "nn/read.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+struct tr_builder {
+    struct tr_model *model;
+    const struct tr_registry *layers;
+};
+
+tr_status tr_builder_image_tokens(struct tr_builder *builder, int64_t tokens)
+{
+    struct tr_model *model = builder->model;
+    if (model->image_tokens > 0 && model->image_tokens != tokens)
+        return tr_fail(
+            TR_EINVAL,
+            "makes %lld tokens of an image, a layer before it made %lld; a network has sequences of "
+            "one length",
+            (long long)tokens, (long long)model->image_tokens);
+    model->image_tokens = tokens;
+    return TR_OK;
+}
+
+int64_t tr_builder_vocabulary(const struct tr_builder *builder)
+{
+    return builder->model->vocabulary;
+}
+
+const char *tr_builder_input(const struct tr_builder *builder, const struct tr_layer *layer, int k)
+{
+    return layer->input[k] < 0 ? TR_LAYER_NETWORK_INPUT : builder->model->layers[layer->input[k]].name;
+}
+
+void tr_layer_buffer(struct tr_layer *layer, struct tr_buffer buffer)
+{
+    if (layer->buffer_count < TR_LAYER_BUFFERS) layer->buffer[layer->buffer_count] = buffer;
+    layer->buffer_count++;
+}
+
+static tr_status check_buffers(const struct tr_layer *layer)
+{
+    if (layer->buffer_count <= TR_LAYER_BUFFERS) return TR_OK;
+    return tr_fail(TR_EINVAL,
+                   "needs %d buffers, a layer has at most %d; raise TR_LAYER_BUFFERS in nn/layer.h",
+                   layer->buffer_count, TR_LAYER_BUFFERS);
+}
+
+/* A layer of the model by its name, in front of `layer`. */
+static struct tr_layer *find_before(const struct tr_model *model, const struct tr_layer *layer,
+                                    const char *name)
+{
+    for (struct tr_layer *other = model->layers; other < layer; other++)
+        if (strcmp(other->name, name) == 0) return other;
+    return NULL;
+}
+
+tr_status tr_builder_tie(struct tr_builder *builder, struct tr_layer *layer, const char *name,
+                         const struct tr_layer **lender)
+{
+    struct tr_model *model = builder->model;
+    struct tr_layer *other = find_before(model, layer, name);
+    if (!other) return tr_fail(TR_EINVAL, "there is no layer \"%s\" before it; name an embedding", name);
+    if (!other->class->lends)
+        return tr_fail(TR_EINVAL,
+                       "layer \"%s\" is of kind %s, whose weights cannot be shared; name an embedding", name,
+                       other->class->name);
+    if (other->tie.buffer)
+        return tr_fail(TR_EINVAL, "another layer shares the weights of \"%s\" already", name);
+    int64_t bytes = model->parameters[other->parameter[0]].count * (int64_t)sizeof(float);
+    other->tie.buffer = other->buffer_count;
+    tr_layer_buffer(other,
+                    (struct tr_buffer){TR_PER_MICROBATCH, bytes, 0, true, (int)(layer - model->layers)});
+    tr_layer_buffer(other, (struct tr_buffer){TR_PER_MICROBATCH, 0, bytes, true, 0});
+    TR_TRY(check_buffers(other));
+    layer->tie.lender = (int)(other - model->layers);
+    *lender = other;
+    return TR_OK;
+}
+
+tr_status tr_builder_parameter(struct tr_builder *builder, struct tr_layer *layer, const char *name,
+                               enum tr_parameter_kind kind, struct tr_shape shape,
+                               const struct tr_initializer *initializer, int64_t fan_in, int64_t fan_out)
+{
+    struct tr_model *model = builder->model;
+    if (layer->parameter_count == TR_LAYER_PARAMETERS)
+        return tr_fail(TR_EINVAL,
+                       "needs more than %d parameters (\"%s\" is one too many); raise TR_LAYER_PARAMETERS in "
+                       "nn/layer.h",
+                       TR_LAYER_PARAMETERS, name);
+    if (!tr_grow(&model->parameters, model->parameter_count, sizeof *model->parameters)) return TR_ENOMEM;
+    TR_TRY(tr_shape_check(&shape, name));
+    struct tr_parameter *parameter = &model->parameters[model->parameter_count];
+    *parameter = (struct tr_parameter){
+        .kind = kind,
+        .shape = shape,
+        .initializer = *initializer,
+        .pace = layer->pace,
+        .fan_in = fan_in,
+        .fan_out = fan_out,
+        .count = tr_shape_count(&shape),
+        .offset = model->arena_floats,
+    };
+    if (kind == TR_PARAMETER_STATISTIC) parameter->pace.frozen = false;
+    snprintf(parameter->name, sizeof parameter->name, "%s.%s", layer->name, name);
+    model->arena_floats += (parameter->count + TR_MODEL_GRAIN - 1) / TR_MODEL_GRAIN * TR_MODEL_GRAIN;
+    if (kind != TR_PARAMETER_STATISTIC) model->parameter_total += parameter->count;
+    layer->parameter[layer->parameter_count++] = model->parameter_count++;
+    return TR_OK;
+}
+
+/* ---- layers ---- */
+
+static tr_status build_layer(struct tr_builder *builder, const tr_config *item)
+{
+    struct tr_layer *layer;
+    TR_TRY(tr_layer_read(builder->model, builder->layers, item, &layer));
+    tr_status status = layer->class->build(layer, builder);
+    if (status == TR_OK) status = check_buffers(layer);
+    if (status == TR_OK) status = tr_shape_check(&layer->out, "output");
+    if (status == TR_OK && layer->paced && layer->parameter_count == 0)
+        status =
+            tr_fail(TR_EINVAL, "has no parameters, so that `frozen`, `rate_factor` and `decay_factor` say "
+                               "nothing; leave them out");
+    return status == TR_OK ? TR_OK : tr_fail_in(status, "%s: layer \"%s\"", layer->where, layer->name);
+}
+
+/* A max pool right behind a relu applies the relu's gradient while it passes its own back: one pass over
+ * memory less. */
+static void fuse_relu_gradients(struct tr_model *model)
+{
+    for (int i = 0; i < model->layer_count; i++) {
+        struct tr_layer *layer = &model->layers[i];
+        if (!layer->class->fusing.applies_relu_gradient) continue;
+        int source = tr_model_source(model, layer->input[0]);
+        if (source < 0 || !model->layers[source].relu.output || tr_model_consumers(model, source) != 1)
+            continue;
+        layer->relu.of_input = true;
+        model->layers[source].relu.left_to_consumer = true;
+        model->layers[source].keeps_output = false;
+    }
+}
+
+/* An output that nothing takes would be computed for nothing. */
+static tr_status check_use(const struct tr_model *model)
+{
+    for (int i = 0; i + 1 < model->layer_count; i++) {
+        bool used = false;
+        for (int j = i + 1; j < model->layer_count; j++)
+            for (int k = 0; k < model->layers[j].input_count; k++) used |= model->layers[j].input[k] == i;
+        const struct tr_layer *layer = &model->layers[i];
+        if (!used)
+            return tr_fail(TR_EINVAL, "%s: layer \"%s\": no later layer takes its output; name it in from",
+                           layer->where, layer->name);
+    }
+    return TR_OK;
+}
+
+/* A layer that gives a named input, or a step on the way to it. */
+static tr_status build_part_layer(struct tr_builder *builder, char *text)
+{
+    struct tr_layer *layer;
+    if (!text) return TR_ENOMEM;
+    tr_status status = tr_layer_read_part(builder->model, text, &layer);
+    tr_free(text);
+    if (status == TR_OK) status = layer->class->build(layer, builder);
+    return status == TR_OK ? TR_OK : tr_fail_in(status, "input");
+}
+
+/* An input with a name is a part of the vector that the network takes; of an image under its shape. */
+static tr_status build_parts(struct tr_builder *builder, const struct tr_model_input *input)
+{
+    struct tr_model *model = builder->model;
+    int64_t begin = 0;
+    if (input->part_count > TR_MODEL_PARTS)
+        return tr_fail(TR_EINVAL, "%d inputs have names, at most %d can have", input->part_count,
+                       TR_MODEL_PARTS);
+    for (int i = 0; i < input->part_count; i++) {
+        const struct tr_named_shape *part = &input->part[i];
+        bool image = part->shape.rank == 3;
+        int64_t size = tr_shape_count(&part->shape);
+        TR_TRY(build_part_layer(builder, tr_format("{slice: {name: \"%s%s\", from: input, begin: %" PRId64
+                                                   ", size: %" PRId64 "}}",
+                                                   part->name, image ? "_row" : "", begin, size)));
+        if (image)
+            TR_TRY(build_part_layer(builder,
+                                    tr_format("{reshape: {name: \"%s\", from: \"%s_row\", shape: [%" PRId64
+                                              ", %" PRId64 ", %" PRId64 "]}}",
+                                              part->name, part->name, part->shape.size[0],
+                                              part->shape.size[1], part->shape.size[2])));
+        begin += size;
+    }
+    model->part_layers = model->layer_count;
+    return TR_OK;
+}
+
+static tr_status build_layers(struct tr_builder *builder, const tr_config *root,
+                              const struct tr_model_input *input)
+{
+    struct tr_model *model = builder->model;
+    const tr_config *list;
+    TR_TRY(tr_layers_begin(model, root, &list));
+    TR_TRY(build_parts(builder, input));
+    int32_t count = tr_config_count(list);
+    for (int32_t i = 0; i < count; i++) TR_TRY(build_layer(builder, tr_config_at(list, i)));
+    if (tr_model_source(model, model->layer_count - 1) < 0)
+        return tr_config_fail(TR_EINVAL, list, "the layers compute nothing; add a dense layer");
+    TR_TRY(check_use(model));
+    fuse_relu_gradients(model);
+    model->output = model->layers[model->layer_count - 1].out;
+    return TR_OK;
+}
+
+/* What is wrong with the output is told of the layer that gives it. */
+static tr_status check_loss(const struct tr_model *model)
+{
+    const struct tr_layer *last = &model->layers[model->layer_count - 1];
+    tr_status status = tr_loss_check(&model->loss, &model->output);
+    return status == TR_OK ? TR_OK : tr_fail_in(status, "%s: layer \"%s\"", last->where, last->name);
+}
+
+tr_status tr_model_build(const tr_config *root, const struct tr_model_input *input, struct tr_model **out)
+{
+    return tr_model_build_of(&tr_layer_classes, root, input, out);
+}
+
+tr_status tr_model_build_of(const struct tr_registry *layers, const tr_config *root,
+                            const struct tr_model_input *input, struct tr_model **out)
+{
+    struct tr_model *model = tr_alloc_zero(1, sizeof *model);
+    if (!model) return TR_ENOMEM;
+    model->input = input->shape;
+    model->vocabulary = input->vocabulary;
+    struct tr_builder builder = {model, layers};
+    tr_status status = tr_shape_check(&model->input, "input");
+    if (status == TR_OK) status = build_layers(&builder, root, input);
+    if (status == TR_OK) status = tr_loss_read(tr_config_get(root, "loss"), &model->loss);
+    if (status == TR_OK) status = check_loss(model);
+    if (status != TR_OK) {
+        tr_model_destroy(&model);
+        return status;
+    }
+    *out = model;
+    return TR_OK;
+}

@@ -1,0 +1,19 @@
+/* The forms in which a receipt is written for others. */
+#ifndef TR_VERIFY_FORMS_H
+#define TR_VERIFY_FORMS_H
+
+#include "verify/claim.h"
+
+/* What a form tells beside the receipt. */
+struct form {
+    const struct claim *claim;
+    const char *job;                 /* the name that the model file gives it */
+    char receipt[TR_SHA256_TEXT];    /* SHA-256 of the receipt's file, as it is written here */
+    char parameters[TR_SHA256_TEXT]; /* of parameters.safetensors after the last boundary; "": not at hand */
+};
+
+/* Each returns a text, free with tr_free(). TR_ENOMEM. */
+tr_status form_in_toto(const struct form *form, char **text);
+tr_status form_cyclonedx(const struct form *form, char **text);
+
+#endif

@@ -1,0 +1,132 @@
+/* Data through a store: what it took while they were opened, locks, descriptors, memory, it has given back,
+ * also where memory fails.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/files/file.h"
+#include "data/cache/store.h"
+#include "data/support.h"
+#include "refuse.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define DIGITS "{idx: {images: images, labels: labels}}"
+
+enum { IMAGES = 20, SIDE = 5 };
+
+static char cache_path[512];
+
+static int descriptors(void)
+{
+    int count = 0;
+    DIR *directory = opendir("/proc/self/fd");
+    assert_non_null(directory);
+    while (readdir(directory)) count++;
+    closedir(directory);
+    return count;
+}
+
+/* Fails the test if anybody holds a part of the file. */
+static void expect_free(const char *path, const char *what)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    int descriptor = open(path, O_RDWR | O_CLOEXEC);
+    assert_true(descriptor >= 0);
+    assert_int_equal(fcntl(descriptor, F_OFD_GETLK, &lock), 0);
+    close(descriptor);
+    if (lock.l_type != F_UNLCK) fail_msg("%s: byte %lld is still held", what, (long long)lock.l_start);
+}
+
+static tr_status open_digits(tr_store *store, int slot, tr_source **out)
+{
+    tr_config *node;
+    *out = NULL;
+    TR_TRY(tr_config_parse(DIGITS, strlen(DIGITS), "digits", &node));
+    tr_status status = tr_source_open_config(node, test_directory(), NULL, store, slot, out);
+    tr_config_destroy(&node);
+    return status;
+}
+
+/* With a cache and without; with memory that processes share and without; made now, and found. */
+static void open_data_hold_up_nobody(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 4; kind++) {
+        const bool with_cache = kind & 1, shares = kind & 2;
+        char path[64], lock[sizeof cache_path + 8];
+        tr_file_remove(NULL, cache_path);
+        int memory = memfd_create("slot", MFD_CLOEXEC);
+        snprintf(path, sizeof path, "/proc/self/fd/%d", memory);
+        snprintf(lock, sizeof lock, "%s/lock", cache_path);
+        for (int again = 0; again < 2; again++) {
+            const int64_t live = tr_alloc_live();
+            const int before = descriptors();
+            int slot[TR_STORE_SLOTS];
+            tr_store *store;
+            tr_source *source;
+            for (int i = 0; i < TR_STORE_SLOTS; i++)
+                slot[i] = i == 0 && shares ? open(path, O_RDWR | O_CLOEXEC) : -1;
+            assert_int_equal(tr_store_create(NULL, with_cache ? cache_path : NULL, 0, &store), TR_OK);
+            tr_store_share(store, slot, 1e9, false);
+            assert_int_equal(open_digits(store, 0, &source), TR_OK);
+            expect_free(path, "memory that processes share");
+            if (with_cache) expect_free(lock, "the cache");
+            tr_source_close(&source);
+            tr_store_destroy(&store);
+            assert_int_equal(tr_alloc_live(), live);
+            assert_int_equal(descriptors(), before);
+        }
+        close(memory);
+    }
+}
+
+/* Whichever allocation fails while an entry is made: an error, or data without the cache. */
+static void without_memory_nothing_stays(void **state)
+{
+    (void)state;
+    for (int64_t at = 0, done = 0; !done; at++) {
+        const int64_t live = tr_alloc_live();
+        const int before = descriptors();
+        tr_store *store;
+        tr_source *source;
+        tr_file_remove(NULL, cache_path);
+        assert_int_equal(tr_store_create(NULL, cache_path, 0, &store), TR_OK);
+        refuse_begin(at);
+        tr_status status = open_digits(store, -1, &source);
+        done = refuse_end();
+        if (status != TR_OK && (done || status != TR_ENOMEM))
+            fail_msg("allocation %lld refused gives %s: %s", (long long)at, tr_status_name(status),
+                     tr_error_message());
+        assert_int_equal(source != NULL, status == TR_OK);
+        tr_source_close(&source);
+        tr_store_destroy(&store);
+        assert_int_equal(tr_alloc_live(), live);
+        assert_int_equal(descriptors(), before);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(open_data_hold_up_nobody),
+        cmocka_unit_test(without_memory_nothing_stays),
+    };
+    uint8_t images[16 + IMAGES * SIDE * SIDE] = {0, 0, 8, 3, 0, 0, 0, IMAGES, 0, 0, 0, SIDE, 0, 0, 0, SIDE};
+    uint8_t labels[8 + IMAGES] = {0, 0, 8, 1, 0, 0, 0, IMAGES};
+    for (size_t i = 16; i < sizeof images; i++) images[i] = (uint8_t)(i * 37);
+    write_file("images", images, sizeof images);
+    write_file("labels", labels, sizeof labels);
+    snprintf(cache_path, sizeof cache_path, "%s", test_path("cache"));
+    return cmocka_run_group_tests_name("data.store", tests, NULL, NULL);
+}

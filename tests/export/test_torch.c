@@ -1,0 +1,195 @@
+/* PyTorch modules: prepare() takes images as the job does, and its arguments are names that can stand there.
+ */
+#include "base/files/file.h"
+#include "export/formats.h"
+#include "support/networks.h"
+#include "support/training.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { ROWS = 4, HEIGHT = 3, WIDTH = 5 };
+
+static char scratch[SCRATCH_PATH];
+
+static const char *in_scratch(const char *name)
+{
+    static char path[4][SCRATCH_PATH];
+    static int next;
+    return scratch_join(path[next++ % 4], scratch, name);
+}
+
+/* Images of so many channels, with labels. */
+static void write_images(const char *name, uint8_t channels)
+{
+    const uint8_t head[] = {0, 0, 8, 4, 0, 0, 0, ROWS, 0, 0, 0, HEIGHT, 0, 0, 0, WIDTH, 0, 0, 0, channels};
+    uint8_t bytes[sizeof head + ROWS * HEIGHT * WIDTH * 3];
+    size_t length = sizeof head + (size_t)(ROWS * HEIGHT * WIDTH * channels);
+    memcpy(bytes, head, sizeof head);
+    for (size_t i = sizeof head; i < length; i++) bytes[i] = (uint8_t)(37 * i);
+    must_train(tr_file_write_atomic(NULL, in_scratch(name), bytes, length));
+}
+
+/* Trains a job, and reads the module of its network; release with tr_file_content_free(). */
+static void module_of(const char *data, const char *input, const char *layers, struct tr_file_content *out)
+{
+    struct job job;
+    struct outcome outcome;
+    struct tr_export_settings settings = TR_EXPORT_SETTINGS_INIT;
+    tr_exporter *exporter;
+    char text[2048], run[SCRATCH_PATH];
+    snprintf(text, sizeof text,
+             "name: module\ndata: {train: %s}\ninput: %s\nlayers: [%s]\n"
+             "optimizer: {rule: sgd, rate: 0.01}\ntrain: {batch: 4, steps: 1}\n",
+             data, input, layers);
+    must_train(tr_file_write_atomic(NULL, in_scratch("model.yaml"), text, strlen(text)));
+    job_begin(&job, in_scratch("model.yaml"));
+    job.settings.out = scratch_join(run, scratch, "run");
+    job_outcome(&job, &outcome);
+    if (outcome.status != TR_OK) fail_msg("%s", outcome.message);
+    settings.checkpoint = run;
+    settings.name = "a \"net\"";
+    must_train(tr_exporter_create(&settings, &exporter));
+    must_train(tr_exporter_write(exporter, "torch", in_scratch("net.py")));
+    tr_exporter_destroy(&exporter);
+    must_train(tr_file_read(in_scratch("net.py"), 1 << 20, out));
+    scratch_remove(run);
+}
+
+static void expect_text(const struct tr_file_content *module, const char *text)
+{
+    if (!strstr(module->data, text)) fail_msg("there is no\n%s\nin\n%s", text, module->data);
+}
+
+#define GREY "{idx: {images: grey.idx, labels: labels.idx}}"
+#define TWO  "{idx: {images: two.idx, labels: labels.idx}}"
+
+/* Pixels are multiplied, then shifted where there is a shift: with a number, or with one for each channel. */
+static void images_are_scaled_and_shifted(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *data, *input, *line;
+    } cases[] = {
+        {GREY, "{scale: 0.5}", "        x = x * 0.5\n"},
+        {GREY, "{scale: 0.5, shift: -2}", "        x = x * 0.5 + -2\n"},
+        {TWO, "{scale: 0.5, shift: 0}", "        x = x * 0.5\n"},
+        {TWO, "{scale: [0.5, 0.25], shift: [0, 1.5]}",
+         "        x = x * torch.tensor([0.5, 0.25], device=x.device).view(-1, 1, 1) + "
+         "torch.tensor([0, 1.5], device=x.device).view(-1, 1, 1)\n"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tr_file_content module;
+        module_of(cases[i].data, cases[i].input, "flatten, {dense: 2}", &module);
+        assert_int_equal(strncmp(module.data, "\"\"\"The network \"a \\\"net\\\"\" as a PyTorch module", 46),
+                         0);
+        expect_text(&module, "    def prepare(images):\n");
+        expect_text(&module, cases[i].line);
+        tr_file_content_free(&module);
+    }
+}
+
+/* Sources keep their names, but for those that Python or the text of prepare() has taken. */
+static void sources_have_names_that_can_be(void **state)
+{
+    (void)state;
+    struct tr_file_content module;
+    module_of("{join: {sources: {x: {idx: {images: grey.idx}}, mean: {idx: {images: two.idx}}, "
+              "good: " GREY ", if: {idx: {images: grey.idx}}}}}",
+              "{scale: 1}",
+              "{dense: {units: 2, from: x, name: a}}, {dense: {units: 2, from: mean, name: b}}, "
+              "{dense: {units: 2, from: good, name: c}}, {dense: {units: 2, from: if, name: d}}, "
+              "{concat: {from: [a, b, c, d]}}, {dense: 2}",
+              &module);
+    const char *head = strstr(module.data, "    def prepare(");
+    assert_non_null(head);
+    char line[200];
+    snprintf(line, sizeof line, "%.*s", (int)strcspn(head, "\n"), head);
+    assert_string_equal(line, "    def prepare(source_0, source_1, good, source_3):");
+    tr_file_content_free(&module);
+}
+
+/* Fails unless the parentheses of a source text, its strings left out, open and close in order. */
+static void expect_closed(const char *text, const char *network)
+{
+    char open[64];
+    int depth = 0, line = 1;
+    for (const char *at = text; *at; at++) {
+        line += *at == '\n';
+        if (strncmp(at, "\"\"\"", 3) == 0 || *at == '"') {
+            size_t length = at[1] == '"' && at[2] == '"' ? 3 : 1;
+            const char *end = at + length;
+            while (*end && strncmp(end, at, length) != 0) end += 1 + (*end == '\\');
+            at = end + length - 1;
+        } else if (*at == '#') {
+            at += strcspn(at, "\n") - 1;
+        } else if (strchr("([{", *at)) {
+            assert_true(depth < (int)sizeof open);
+            open[depth++] = *at;
+        } else if (strchr(")]}", *at)) {
+            if (depth == 0 || open[--depth] != (*at == ')' ? '(' : *at == ']' ? '[' : '{'))
+                fail_msg("%s: line %d closes what is not open", network, line);
+        } else if (*at == '\n' && depth > 0 && strncmp(at + 1, "    def ", 8) == 0) {
+            fail_msg("%s: line %d leaves %c open", network, line - 1, open[depth - 1]);
+        }
+    }
+    if (depth > 0) fail_msg("%s: %c is left open", network, open[depth - 1]);
+}
+
+/* Of every kind of layer, as far as PyTorch has it. */
+static void every_module_is_closed(void **state)
+{
+    (void)state;
+    int written = 0;
+    for (int i = 0; i < network_count; i++) {
+        struct tr_model *model;
+        struct tr_file_content module;
+        must_train(network_build(networks[i].text, networks[i].input, networks[i].vocabulary, &model));
+        const struct tr_job job = {.model = model};
+        const struct tr_checkpoint_facts facts = {.program = "a program"};
+        const struct tr_intake intake = {.count = 0};
+        const struct tr_export what = {.job = &job, .facts = &facts, .intake = &intake, .name = "net"};
+        tr_status status = tr_export_torch(&what, in_scratch("net.py"));
+        tr_model_destroy(&model);
+        if (status == TR_EUNSUPPORTED) continue;
+        must_train(status);
+        must_train(tr_file_read(in_scratch("net.py"), 1 << 20, &module));
+        expect_closed(module.data, networks[i].name);
+        tr_file_content_free(&module);
+        written++;
+    }
+    assert_true(written > network_count / 2);
+}
+
+static int set_up(void **state)
+{
+    static const uint8_t labels[] = {0, 0, 8, 1, 0, 0, 0, ROWS, 0, 1, 1, 0};
+    (void)state;
+    scratch_make(scratch);
+    write_images("grey.idx", 1);
+    write_images("two.idx", 2);
+    must_train(tr_file_write_atomic(NULL, in_scratch("labels.idx"), labels, sizeof labels));
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    scratch_remove(scratch);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(images_are_scaled_and_shifted),
+        cmocka_unit_test(sources_have_names_that_can_be),
+        cmocka_unit_test(every_module_is_closed),
+    };
+    return cmocka_run_group_tests_name("export.torch", tests, set_up, tear_down);
+}

@@ -1,0 +1,51 @@
+#!/bin/sh
+# linters.sh SOURCE: the recipes of packages name the version of the sources, and the linters of their systems, as far as they are
+# here (Debian: lintian is asked by deb.sh; rpm, rpmlint, nix-bin), have nothing to say of them.
+set -eu
+cd "$1"
+version=$(sed -n 's/^project(trireme VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
+[ -n "$version" ]
+# version_in FILE TEXT: where that is the version that a file names
+version_in() {
+  [ "$2" = "$version" ] || { echo "$1 says $2, CMakeLists.txt $version" && exit 1; }
+}
+
+echo "== debian/"
+version_in debian/changelog "$(sed -n '1s/^trireme (\(.*\)-[^-]*) .*/\1/p' debian/changelog)"
+# Names of each version of the interface have a line.
+sed -n 's/^\(TRIREME_[0-9.]*\) {.*/\1/p' src/exports.map | while read -r node; do
+  grep -q "^ (symver)$node [0-9.]*\$" debian/libtrireme0.symbols || { echo "debian/libtrireme0.symbols has no $node" && exit 1; }
+done
+
+echo "== packaging/rpm"
+version_in packaging/rpm/trireme.spec "$(sed -n 's/^Version: *//p' packaging/rpm/trireme.spec)"
+if command -v rpmspec >/dev/null; then
+  rpmspec -P packaging/rpm/trireme.spec >/dev/null
+  [ "$(rpmspec -q --qf '%{version}\n' packaging/rpm/trireme.spec | sort -u)" = "$version" ]
+else
+  echo "skipped: rpmspec is not installed (package rpm)"
+fi
+if command -v rpmlint >/dev/null; then
+  said=$(rpmlint -c packaging/rpm/rpmlint.toml packaging/rpm/trireme.spec) || { echo "$said" && exit 1; }
+  case $said in
+    *" 0 errors, 0 warnings"*) ;;
+    *) echo "$said" && exit 1 ;;
+  esac
+else
+  echo "skipped: rpmlint is not installed"
+fi
+
+echo "== packaging/nix"
+if command -v nix-instantiate >/dev/null; then
+  for file in packaging/nix/*.nix; do
+    nix-instantiate --parse "$file" >/dev/null
+  done
+  # Its expression of the version, in the words of the file.
+  grep -o 'builtins.head (builtins.match.*CMakeLists.txt))' packaging/nix/package.nix | sed "s,\.\./\.\./,$PWD/," >"${TMPDIR:-/tmp}/version.$$.nix"
+  found=$(nix-instantiate --eval "${TMPDIR:-/tmp}/version.$$.nix" | tr -d '"')
+  rm "${TMPDIR:-/tmp}/version.$$.nix"
+  version_in packaging/nix/package.nix "$found"
+else
+  echo "skipped: nix-instantiate is not installed (package nix-bin)"
+fi
+echo "nothing to say"
