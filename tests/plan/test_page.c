@@ -21,7 +21,7 @@
 #define LINE 16
 
 /* One process, and so many strategies on two. */
-static void make_plan(struct tr_plan_row row[MOST + 1], char name[MOST + 1][16], int strategies,
+static void make_plan(struct tr_plan_row row[MOST + 1], char name[MOST + 1][24], int strategies,
                       struct tr_plan *plan)
 {
     *plan = (struct tr_plan){.name = "job",
@@ -30,7 +30,7 @@ static void make_plan(struct tr_plan_row row[MOST + 1], char name[MOST + 1][16],
                              .row = row,
                              .rows = strategies + 1};
     for (int i = 0; i <= strategies; i++) {
-        snprintf(name[i], 16, "strategy-%d", i);
+        snprintf(name[i], sizeof name[i], "strategy-%d", i);
         row[i] = (struct tr_plan_row){.strategy = name[i],
                                       .workers = i > 0 ? 2 : 1,
                                       .ranks = i > 0 ? 2 : 1,
@@ -53,7 +53,7 @@ static void a_legend_fits_into_its_picture(void **state)
     (void)state;
     for (int curves = 1; curves <= MOST; curves++) {
         struct tr_plan_row row[MOST + 1];
-        char name[MOST + 1][16];
+        char name[MOST + 1][24];
         struct tr_plan plan;
         char *svg;
         double last = 0;
@@ -82,7 +82,7 @@ static void without_memory_there_is_no_text(void **state)
 {
     (void)state;
     struct tr_plan_row row[MOST + 1];
-    char name[MOST + 1][16];
+    char name[MOST + 1][24];
     struct tr_plan plan;
     make_plan(row, name, 3, &plan);
     for (int kind = 0; kind < 3; kind++)
