@@ -3,8 +3,10 @@
  */
 #include "comm/mpi/module.h"
 
+#include <dlfcn.h>
 #include <mpi.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -34,6 +36,19 @@ static enum tr_mpi_result explain(int error, char *message, size_t size)
 
 /* ---- the world ---- */
 
+/* Open MPI 4 can lock itself up over TCP: where a connection breaks in the middle of a write,
+   mca_btl_tcp_endpoint_close() completes the pieces that wait, while it holds the lock of the endpoint, and the
+   completion of one sends a message to the same endpoint (mca_pml_ob1_send_fin()), which takes that lock again.
+   MPI_THREAD_SINGLE is without such locks, MPI_THREAD_SERIALIZED has them although the caller's order makes them
+   needless: they are put aside. */
+static void put_locks_aside(void)
+{
+#if defined OMPI_MAJOR_VERSION && OMPI_MAJOR_VERSION == 4
+    bool *uses_threads = dlsym(RTLD_DEFAULT, "opal_uses_threads");
+    if (uses_threads) *uses_threads = false;
+#endif
+}
+
 static enum tr_mpi_result enter_world(char *message, size_t size)
 {
     int begun, ended, provided, error;
@@ -51,6 +66,7 @@ static enum tr_mpi_result enter_world(char *message, size_t size)
         error = MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &provided);
     if (error != MPI_SUCCESS) return explain(error, message, size);
     began_here = !begun;
+    if (began_here && provided == MPI_THREAD_SERIALIZED) put_locks_aside();
     if (provided >= MPI_THREAD_SERIALIZED) return TR_MPI_OK;
     snprintf(message, size,
              "this MPI does not let threads take turns (it provides level %d, %d is needed); %s", provided,
