@@ -1,5 +1,5 @@
 # What is installed, in components, each of which `cmake --install BUILD --component NAME` installs and the target `uninstall-NAME`
-# removes alone; without a name it is all of them (docs/install.md):
+# removes alone; without a name it is all of them (docs/how-to/install.md):
 #
 #   command    the program, its manual pages and its completion for shells
 #   library    the shared library

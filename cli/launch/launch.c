@@ -391,7 +391,7 @@ const struct cli_command cli_launch = {
         "share the job by the strategy of the model file or --strategy. Synchronous strategies end with the "
         "hash of a single process. Ctrl-C finishes the step, saves and ends the job (exit code 3); a second "
         "Ctrl-C ends it at once. --restarts restarts a job after a crash; the result is the same. The same "
-        "program runs under plain mpirun and srun with --transport mpi, see docs/cluster.md.",
+        "program runs under plain mpirun and srun with --transport mpi, see docs/how-to/cluster.md.",
     CLI_OPTIONS(table, struct options),
     .passes_arguments = true,
     .run = run,

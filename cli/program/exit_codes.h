@@ -1,5 +1,5 @@
-/* What the exit code of the command says, in one table: the codes, `trireme help` and docs/command.md follow
- * it. */
+/* What the exit code of the command says, in one table: the codes, `trireme help` and
+ * docs/reference/command.md follow it. */
 #ifndef CLI_EXIT_CODES_H
 #define CLI_EXIT_CODES_H
 

@@ -1,5 +1,5 @@
 /* The lines of `--log json`, which are those of the journal (train/observe/journal.h) with an exit code at
- * the end: one object each, told apart by "event". docs/command.md lists the members. */
+ * the end: one object each, told apart by "event". docs/reference/command.md lists the members. */
 #ifndef CLI_REPORT_JSON_H
 #define CLI_REPORT_JSON_H
 

@@ -162,8 +162,8 @@ TR_API tr_status tr_data_set_fetch(const char *name, const char *mirror, const c
 
 /* ---- the data cache ---- */
 
-/* A directory where runs keep unpacked data for each other (docs/data-cache.md): `data_cache` of the settings
-   of trireme/train.h and trireme/predict.h. The library has no directory of its own choice. */
+/* A directory where runs keep unpacked data for each other (docs/reference/data-cache.md): `data_cache` of
+   the settings of trireme/train.h and trireme/predict.h. The library has no directory of its own choice. */
 struct tr_data_cache_entry {
     const char *path;     /* of its file */
     int64_t bytes, used;  /* size; seconds since 1970 of the last use */

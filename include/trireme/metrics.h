@@ -1,4 +1,4 @@
-/* What an evaluation finds beyond loss and accuracy (docs/metrics.md).
+/* What an evaluation finds beyond loss and accuracy (docs/reference/metrics.md).
  *
  * Sums are in double and in the order of the examples, so that figures are the same on any number of
  * processes. They are those of scikit-learn for the probabilities or values that `trireme predict` gives.

@@ -1,4 +1,4 @@
-/* Receipts: what a run commits to, and whether it holds when it is run again (docs/receipts.md).
+/* Receipts: what a run commits to, and whether it holds when it is run again (docs/how-to/receipts.md).
  *
  * A run with `train.receipt: true` keeps one, run.receipt in its directory: digests of what it is of, and of
  * its whole state at boundaries between steps. Equal jobs have equal states on any machine, so whoever has

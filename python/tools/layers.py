@@ -1,6 +1,6 @@
 """Writes trireme/layers.py, a function for each kind of layer, from the reference of the model file.
 
-    python3 python/tools/layers.py                    writes it, from docs/model-file.md
+    python3 python/tools/layers.py                    writes it, from docs/reference/model-file.md
     python3 python/tools/layers.py --check [MANUAL]   says whether it is as the reference is, in place of that of the docs as
                                                       `trireme inspect --manual` prints it; exits with 1 if not
 
@@ -14,7 +14,7 @@ import sys
 import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-MANUAL = ROOT / "docs" / "model-file.md"
+MANUAL = ROOT / "docs" / "reference" / "model-file.md"
 TARGET = ROOT / "python" / "trireme" / "layers.py"
 WIDTH = 120
 

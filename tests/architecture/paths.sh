@@ -1,7 +1,7 @@
 #!/bin/sh
 # paths.sh ROOT: refuses paths and names of files, in comments, docs, lists and messages of a tree, that are not there.
 #
-#   - A path with a folder (data/order/order.h, `src/nn/layers/table.h`, docs/gpu.md) is one from the root, from src/, tests/,
+#   - A path with a folder (data/order/order.h, `src/nn/layers/table.h`, docs/roadmap.md) is one from the root, from src/, tests/,
 #     docs/, include/ or cli/, or from the folder of the file that names it.
 #   - A name alone, in backquotes or behind "see", is that of some file of the tree.
 # Only endings of sources are looked at, and only files that git tracks. CHANGELOG.md tells of the past and is left out.

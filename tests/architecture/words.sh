@@ -1,5 +1,5 @@
 #!/bin/sh
-# words.sh ROOT: refuses words in a tree's src/, cli/, include/, python/ and docs/ that docs/glossary.md has replaced by those of
+# words.sh ROOT: refuses words in a tree's src/, cli/, include/, python/ and docs/ that docs/reference/glossary.md has replaced by those of
 # the field, and words for persons where a thread, a process or a rank is meant.
 set -eu
 cd "$1"

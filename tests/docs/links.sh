@@ -1,5 +1,5 @@
 #!/bin/sh
-# links.sh ROOT: refuses links of pages to files or headings that are not there, and names of pages (docs/gpu.md) in any other
+# links.sh ROOT: refuses links of pages to files or headings that are not there, and names of pages (docs/roadmap.md) in any other
 # file that lead nowhere. Addresses on the network are not followed. CHANGELOG.md tells of the past and is left out.
 set -eu
 cd "$1"

@@ -10,7 +10,7 @@ cd "$1"
 list=$(mktemp)
 trap 'rm -f "$list"' EXIT
 if [ -e .git ]; then git ls-files; else find . -type f | sed 's,^\./,,'; fi |
-  grep -E '^(docs/.*|README|CONTRIBUTING|SECURITY)(\.md)$' | grep -v '^docs/command\.md$' >"$list"
+  grep -E '^(docs/.*|README|CONTRIBUTING|SECURITY)(\.md)$' | grep -v '^docs/reference/command\.md$' >"$list"
 xargs awk <"$list" '
 function words(text,   n, parts) { return split(text, parts, / +/) }
 

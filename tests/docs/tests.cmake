@@ -1,6 +1,6 @@
 # The console blocks of README and of every page that has some; those with blocks that take long are a long test, too.
 file(GLOB pages RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/README.md
-     ${PROJECT_SOURCE_DIR}/docs/*.md ${PROJECT_SOURCE_DIR}/docs/*/*.md)
+     ${PROJECT_SOURCE_DIR}/docs/*.md ${PROJECT_SOURCE_DIR}/docs/*/*.md ${PROJECT_SOURCE_DIR}/docs/*/*/*.md)
 foreach(page ${pages})
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${page})
   file(STRINGS ${PROJECT_SOURCE_DIR}/${page} blocks REGEX "^```console$")

@@ -129,7 +129,7 @@ static void export_as(const char *format, const char *path, struct tr_file_conte
     must_train(tr_file_read(path, 1 << 20, content));
 }
 
-/* Read as docs/checkpoints.md says. */
+/* Read as docs/reference/checkpoints.md says. */
 static void the_checkpoint_tells_the_scaling(void **state)
 {
     (void)state;

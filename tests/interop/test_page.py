@@ -1,5 +1,5 @@
 # needs: torch numpy safetensors onnxruntime tensorflow tensorboard
-"""docs/interop.md: its commands and its lines of Python, run as they stand there."""
+"""docs/how-to/interop.md: its commands and its lines of Python, run as they stand there."""
 
 import os
 import re
@@ -17,7 +17,7 @@ COUNT = 20
 
 def sections():
     """The blocks of code under each heading: {heading: [(language, text), ...]}."""
-    with open(os.path.join(SOURCE, "docs", "interop.md"), encoding="utf-8") as file:
+    with open(os.path.join(SOURCE, "docs", "how-to", "interop.md"), encoding="utf-8") as file:
         page = file.read()
     found = {}
     for part in re.split(r"^#{2,3} ", page, flags=re.M)[1:]:
@@ -36,7 +36,7 @@ def run(blocks, names):
         elif language == "yaml" and text.startswith("# "):
             write(text.split("\n")[0][2:], text)
         elif language == "python":
-            exec(compile(text, "docs/interop.md", "exec"), names)  # pylint: disable=exec-used
+            exec(compile(text, "docs/how-to/interop.md", "exec"), names)  # pylint: disable=exec-used
 
 
 def prepare():

@@ -105,7 +105,7 @@ END
 export SLURM_CONF="$place/slurm.conf"
 srun --mpi=list 2>&1 | grep -q pmix || skip "srun has no PMIx (Debian: slurm-wlm-basic-plugins)"
 export OMPI_MCA_btl=tcp,self OMPI_MCA_btl_tcp_if_include=10.79.0.0/24
-export OMPI_MCA_pmix_base_collect_data=0 # as docs/cluster.md says: else Open MPI 4.1 crashes in some starts
+export OMPI_MCA_pmix_base_collect_data=0 # as docs/how-to/cluster.md says: else Open MPI 4.1 crashes in some starts
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
 fail() {
@@ -154,7 +154,7 @@ expect() {
     fail "hash $(hash_in "$1"), one process has $(hash_in "$place/out.alone")"
 }
 
-# submit NAME OPTIONS...: the batch script of docs/cluster.md; the number of steps is in a file.
+# submit NAME OPTIONS...: the batch script of docs/how-to/cluster.md; the number of steps is in a file.
 submit() {
   batch=$1
   shift

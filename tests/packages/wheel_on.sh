@@ -34,7 +34,7 @@ there /root/venv/bin/pip install --quiet --disable-pip-version-check --only-bina
 echo "== the digits"
 there /root/venv/bin/python /root/digits.py | tee "$place/said"
 grep -E '^accuracy (99\.|100)' "$place/said"
-grep "$(grep -o '^hash [0-9a-f]\{64\}$' "$source/docs/python.md")" "$place/said"
+grep "$(grep -o '^hash [0-9a-f]\{64\}$' "$source/docs/how-to/python.md")" "$place/said"
 
 echo "== two workers, and the command"
 there /root/venv/bin/python -c '

@@ -1,5 +1,5 @@
 # needs: numpy pandas sklearn
-"""The notebooks of docs/python.md print what the page shows: test_notebooks.py TRIREME SOURCE [--update].
+"""The notebooks of docs/how-to/python.md print what the page shows: test_notebooks.py TRIREME SOURCE [--update].
 
 A notebook is a script in examples/python whose cells begin with `# %%`. The page has each cell, the words of its first
 comment as text, and its output, between `<!-- notebook: NAME -->` and `<!-- end -->`; --update writes that. The other blocks
@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 source = pathlib.Path(sys.argv[2]).resolve()
-page = source / "docs" / "python.md"
+page = source / "docs" / "how-to" / "python.md"
 begin, end = "<!-- notebook: {} -->\n", "<!-- end -->\n"
 
 
@@ -67,11 +67,11 @@ with tempfile.TemporaryDirectory() as place:
     os.chdir(place)
     space = {"__name__": "__main__"}
     for block in blocks:
-        exec(compile(block, "docs/python.md", "exec"), space)
+        exec(compile(block, "docs/how-to/python.md", "exec"), space)
     os.chdir("/")
 print(len(blocks), "blocks ok", flush=True)
 
 if "--update" in sys.argv:
     page.write_text(text)
 elif different:
-    sys.exit(f"docs/python.md differs from {different}; --update writes it")
+    sys.exit(f"docs/how-to/python.md differs from {different}; --update writes it")

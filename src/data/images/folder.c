@@ -337,7 +337,8 @@ static bool folder_unpacks(const void *options, const struct tr_source_files *fi
 
 const struct tr_source_format tr_source_format_folder = {
     .name = "folder",
-    .help = "PNG and JPEG files in one folder per class; docs/images.md defines the numbers that they give",
+    .help = "PNG and JPEG files in one folder per class; docs/reference/images.md defines the numbers that "
+            "they give",
     .options = folder_options,
     .option_count = TR_OPTION_COUNT(folder_options),
     .options_size = sizeof(struct folder_options),

@@ -2,7 +2,7 @@
  *
  * The same picture gives the same numbers whatever file it came in. Colours are taken as they are stored: no
  * gamma, no colour profile, alpha dropped, of 16 bits the high byte, no turning by what a camera noted. Grey
- * is the luma of the stored colours. docs/images.md has the table.
+ * is the luma of the stored colours. docs/reference/images.md has the table.
  */
 #ifndef TR_DATA_IMAGE_H
 #define TR_DATA_IMAGE_H

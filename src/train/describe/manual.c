@@ -72,7 +72,7 @@ static tr_status add_strategies(struct tr_text *text)
         "## Strategies\n\n"
         "The entry `strategy:` is the name of a strategy, alone (`strategy: pipeline`) or with options "
         "(`strategy: {pipeline: {stages: 2}}`). It says how several processes share the run; `trireme train` "
-        "takes another as `pipeline,stages=2`. `docs/strategies.md` explains them.\n\n");
+        "takes another as `pipeline,stages=2`. `docs/explanation/strategies.md` explains them.\n\n");
     return add_entries(text, &tr_strategies);
 }
 

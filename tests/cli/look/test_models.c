@@ -48,20 +48,20 @@ static void every_model_has_a_line(void **state)
     session_release(&session);
 }
 
-/* docs/models.md has a row for each of them, and no others. */
+/* docs/reference/models.md has a row for each of them, and no others. */
 static void every_model_is_in_the_readme(void **state)
 {
     (void)state;
     struct tr_file_content readme;
     struct tr_file_names names;
     int64_t rows = 0;
-    assert_int_equal(tr_file_read(TRIREME_SOURCE_DIR "/docs/models.md", 1 << 20, &readme), TR_OK);
+    assert_int_equal(tr_file_read(TRIREME_SOURCE_DIR "/docs/reference/models.md", 1 << 20, &readme), TR_OK);
     assert_int_equal(tr_file_list(NULL, TRIREME_SOURCE_DIR "/models", &names), TR_OK);
     for (int64_t i = 0; i < names.count; i++) {
         char row[256];
         snprintf(row, sizeof row, "\n| `%.*s` | ", (int)(strlen(names.name[i]) - strlen(".yaml")),
                  names.name[i]);
-        if (!strstr(readme.data, row)) fail_msg("%s has no row in docs/models.md", names.name[i]);
+        if (!strstr(readme.data, row)) fail_msg("%s has no row in docs/reference/models.md", names.name[i]);
     }
     const char *table = strstr(readme.data, "\n| file | network |");
     assert_non_null(table);

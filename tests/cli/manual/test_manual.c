@@ -1,4 +1,4 @@
-/* docs/command.md says what the program says: exit codes and the help of every command.
+/* docs/reference/command.md says what the program says: exit codes and the help of every command.
  *
  * Called with --update, it writes that part of the page.
  */
@@ -17,7 +17,7 @@
 #include "cli/program/exit_codes.h"
 #include "cli/session.h"
 
-static const char page_path[] = TRIREME_SOURCE_DIR "/docs/command.md";
+static const char page_path[] = TRIREME_SOURCE_DIR "/docs/reference/command.md";
 static const char marker[] = "`test_cli_manual --update` writes it. -->\n\n";
 
 static const char *const commands[][3] = {

@@ -1,5 +1,6 @@
-/* Which numbers an image gives: the same for a picture whatever its file, by the formulas of docs/images.md.
- * What Pillow makes of the same files is compared in tests/interop/test_images.py. */
+/* Which numbers an image gives: the same for a picture whatever its file, by the formulas of
+ * docs/reference/images.md. What Pillow makes of the same files is compared in tests/interop/test_images.py.
+ */
 #include "base/alloc.h"
 #include "base/options/config.h"
 #include "base/numbers/hash.h"

@@ -29,7 +29,7 @@ static double option_of(const struct replay *replay, const struct tr_strategy_cl
     return 0;
 }
 
-/* docs/strategies.md, local-sgd: averages, and an outer step with momentum. */
+/* docs/explanation/strategies.md, local-sgd: averages, and an outer step with momentum. */
 static void meet_local_sgd(struct replay *replay, int64_t steps)
 {
     double momentum = option_of(replay, &tr_strategy_local_sgd, "momentum"),
@@ -45,7 +45,7 @@ static void meet_local_sgd(struct replay *replay, int64_t steps)
     }
 }
 
-/* docs/strategies.md, easgd: replicas and centre pull each other at the ends of periods. */
+/* docs/explanation/strategies.md, easgd: replicas and centre pull each other at the ends of periods. */
 static void meet_easgd(struct replay *replay, int64_t steps)
 {
     const struct tr_strategy_class *class = &tr_strategy_easgd;
@@ -62,7 +62,7 @@ static void meet_easgd(struct replay *replay, int64_t steps)
     }
 }
 
-/* docs/strategies.md, gossip: means of neighbours in the ring, and now and then of all. */
+/* docs/explanation/strategies.md, gossip: means of neighbours in the ring, and now and then of all. */
 static void meet_gossip(struct replay *replay, int64_t steps)
 {
     const struct tr_strategy_class *class = &tr_strategy_gossip;

@@ -18,7 +18,7 @@
 
 #include <string.h>
 
-static const char page_path[] = TRIREME_SOURCE_DIR "/docs/model-file.md";
+static const char page_path[] = TRIREME_SOURCE_DIR "/docs/reference/model-file.md";
 static const char marker[] = "`test_train_manual --update` writes it. -->\n\n";
 
 /* The page; *reference is where its generated part begins. Free with tr_file_content_free(). */

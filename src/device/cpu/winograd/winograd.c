@@ -1,5 +1,5 @@
-/* Winograd convolutions, forward and input gradient: one walk (device/ops.h, docs/kernels.md), but for few
- * channels, which have another (few.c).
+/* Winograd convolutions, forward and input gradient: one walk (device/ops.h, docs/explanation/kernels.md),
+ * but for few channels, which have another (few.c).
  *
  * A tile of sums holds up to TILE_ROWS *images* at one position of one Winograd tile. The images are
  * interleaved to [line][pixel][channel][image], as for direct convolutions, with zeros where a tile reaches
