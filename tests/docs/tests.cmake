@@ -23,6 +23,10 @@ foreach(name links prose)
   set_tests_properties(docs.${name} PROPERTIES LABELS docs TIMEOUT 300)
 endforeach()
 
+# Words are spelled as in the dictionary of codespell.
+add_test(NAME docs.spelling COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/docs/spelling.sh ${PROJECT_SOURCE_DIR})
+set_tests_properties(docs.spelling PROPERTIES LABELS docs TIMEOUT 300 SKIP_RETURN_CODE 77)
+
 # Every function, structure and member of the public headers has words.
 find_package(Python3 COMPONENTS Interpreter QUIET)
 if(Python3_FOUND)
