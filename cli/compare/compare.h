@@ -27,7 +27,7 @@ struct cli_compare_plan {
     int width;              /* columns that rows may take; 0: as many as they need */
 };
 
-/* What to compare. Strings and lists are borrowed. */
+/* The comparison that is asked for. Strings and lists are borrowed. */
 struct cli_compare_orders {
     const char *model;
     const struct tr_string_list *set;

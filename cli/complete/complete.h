@@ -1,10 +1,10 @@
-/* What may stand for the word under the cursor, from the option tables. Nothing is opened but directories. */
+/* Completions of the word under the cursor, from the option tables. Nothing is opened but directories. */
 #ifndef CLI_COMPLETE_H
 #define CLI_COMPLETE_H
 
 #include "base/text/text.h"
 
-/* What a shell adds by itself. */
+/* Completions that the shell adds by itself. */
 enum cli_complete_paths { CLI_COMPLETE_NONE, CLI_COMPLETE_FILES, CLI_COMPLETE_DIRECTORIES };
 
 struct cli_candidates {

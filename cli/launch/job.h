@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* What is to be started; all of it borrowed for the call. */
+/* The job to start; all of it borrowed for the call. */
 struct cli_job_orders {
     char *const *words; /* the program, by its path, and its arguments; ends with NULL */
     const char *token;  /* of the notes, see launched.h */

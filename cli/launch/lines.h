@@ -1,5 +1,5 @@
-/* What the processes of a job write on stderr, on its way through the launcher: notes are taken out, and what
- * several processes say alike is said once.
+/* The processes' lines on stderr, on their way through the launcher: notes are taken out, and equal lines of
+ * several processes are printed once.
  */
 #ifndef CLI_LAUNCH_LINES_H
 #define CLI_LAUNCH_LINES_H
@@ -9,7 +9,7 @@
 #define CLI_LINE_MOST  4096 /* bytes of a line that are looked at together */
 #define CLI_LINES_KEPT 16   /* lines that are compared with new ones */
 
-/* What all of them said, and who is told the notes. */
+/* The lines of all processes, and the listener of their notes. */
 struct cli_said {
     const char *token;
     void (*hear)(void *user, const struct cli_note *note);

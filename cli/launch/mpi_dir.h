@@ -22,7 +22,7 @@ tr_status cli_mpi_dir_make(int processes, struct cli_mpi_dir *dir);
 /* Removes it with all that is there. */
 void cli_mpi_dir_remove(struct cli_mpi_dir *dir);
 
-/* What is known of the room in the directories that Open MPI uses: "/dev/shm has 3 MiB free, and 2 processes
+/* The free room in the directories that Open MPI uses: "/dev/shm has 3 MiB free, and 2 processes
    need 48 MiB". */
 void cli_mpi_dir_explain(int processes, char *text, size_t size);
 

@@ -7,7 +7,7 @@
 /* The texts beside this file. */
 extern const char cli_text_cheatsheet[], cli_text_introduction[];
 
-/* What one wants to do beside what one types, in a table. Returned, free with tr_free(). TR_ENOMEM. */
+/* A table of tasks and the commands for them. Returned, free with tr_free(). TR_ENOMEM. */
 tr_status cli_cheatsheet(char **text);
 
 /* Writes all pages to `directory`, which is made if need be: man1/trireme.1, one in man1 for each command,

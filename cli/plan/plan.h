@@ -10,7 +10,7 @@
 #include "plan/machine.h"
 #include "plan/plan.h"
 
-/* What to plan. Strings and lists are borrowed. */
+/* The plan that is asked for. Strings and lists are borrowed. */
 struct cli_plan_orders {
     const char *model;
     const struct tr_string_list *set;

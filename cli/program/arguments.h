@@ -11,7 +11,7 @@ tr_status cli_command_read(const struct cli_command *command, int argc, const ch
 /* Accepts NULL, nulls the pointer. */
 void cli_command_release(const struct cli_command *command, void **options);
 
-/* What other programs take for "more words" and for their version: -v, --verbose. */
+/* Options that other programs have for more output or for their version: -v, --verbose. */
 bool cli_is_verbose(const char *word);
 
 #endif

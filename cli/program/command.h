@@ -85,7 +85,7 @@ struct cli_command {
         .key = "threads", .type = TR_OPTION_INT32, .offset = offsetof(object, threads), .fallback = "0",     \
         .least = 0, .most = TR_TEAM_MAX, .help = text, .letter = 't'                                         \
     }
-/* What computes: the environment may set these, too. */
+/* Options of devices and threads: the environment may set these, too. */
 struct cli_device {
     char *device, *isa;
     int32_t threads;

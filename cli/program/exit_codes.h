@@ -1,4 +1,4 @@
-/* What the exit code of the command says, in one table: the codes, `trireme help` and
+/* The meaning of the command's exit codes, in one table: the codes, `trireme help` and
  * docs/reference/command.md follow it. */
 #ifndef CLI_EXIT_CODES_H
 #define CLI_EXIT_CODES_H

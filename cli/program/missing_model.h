@@ -1,4 +1,4 @@
-/* What is said where a model file is expected and something else is named. */
+/* The message where a model file is expected and something else is named. */
 #ifndef CLI_MISSING_MODEL_H
 #define CLI_MISSING_MODEL_H
 

@@ -1,4 +1,4 @@
-/* What ships with the program: model files and data sets, found by name from any directory.
+/* The model files and data sets that ship with the program, found by name from any directory.
  *
  * They lie in the source tree for a program in its build folder, else where an
  * installation puts them, seen from the folder of the program, so that it may be moved. What is in the

@@ -100,7 +100,8 @@ tr_status cli_sweep_run(const struct cli_sweep_orders *orders, struct cli_sweep_
    tr_free(). TR_ENOMEM. */
 tr_status cli_sweep_rank(const struct cli_sweep_orders *orders, const struct cli_sweep_plan *plan,
                          int **order, int *count);
-/* What the sweep comes to, for people; `order` [count] as above. Returned, free with tr_free(). TR_ENOMEM. */
+/* The results of the sweep as a table for people; `order` [count] as above. Returned, free with tr_free().
+ * TR_ENOMEM. */
 tr_status cli_sweep_table(const struct cli_sweep_orders *orders, const struct cli_sweep_plan *plan,
                           const int *order, int count, char **out);
 /* The same as comma-separated values. */

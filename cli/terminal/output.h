@@ -18,7 +18,7 @@ bool cli_output_flush(void);
 /* Closes stdout. TR_EIO with a message if anything could not be written. */
 tr_status cli_output_end(void);
 
-/* What a terminal would obey, and what is no UTF-8, becomes '?', but for line feeds and tabs: names of files
+/* Control characters but line feeds and tabs, and bytes that are no UTF-8, become '?': names of files
    and jobs, and texts of data sets, may contain anything. May be called in the handler of a signal. */
 void cli_output_tame(char *text, size_t size);
 /* Writes a text to stdout or stderr, tamed. All that commands write goes this way, which a test in

@@ -1,4 +1,4 @@
-/* What a stream is connected to, and what can be drawn there. */
+/* The terminal, file or pipe behind a stream, and the drawing it allows. */
 #ifndef CLI_TERMINAL_H
 #define CLI_TERMINAL_H
 

@@ -1,4 +1,4 @@
-/* What is known of a run that is told of: as it began, and its last figures. */
+/* The facts about a run that its output needs: as it began, and its last figures. */
 #ifndef CLI_FACTS_H
 #define CLI_FACTS_H
 

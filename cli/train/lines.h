@@ -12,7 +12,7 @@ void cli_line_put(struct cli_screen *screen, struct tr_text *text);
 void cli_line_fact(struct cli_screen *screen, const char *label, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* What is known before the first step. */
+/* The lines before the first step. */
 void cli_lines_head(struct cli_screen *screen, const struct cli_facts *facts);
 void cli_line_step(struct cli_screen *screen, const struct cli_facts *facts,
                    const struct tr_train_event *event);

@@ -1,4 +1,4 @@
-/* What a person or a program is told about a run: its head, a line for each event, a summary; as text or as
+/* The output of a run for a person or a program: its head, a line for each event, a summary; as text or as
  * JSON.
  *
  * Text goes to stdout, with a progress line where that is a terminal. With JSON, stdout has one object a

@@ -11,7 +11,7 @@
 tr_status cli_run_directory(const char *model, const struct tr_string_list *set, const char *resume,
                             char **out);
 
-/* What --out says for the following. */
+/* The value of --out that means: a new directory in runs/. */
 #define CLI_OUT_AUTO "auto"
 /* Makes a new directory for a run, runs/NAME-N after the job in the model file or, without one, in what
    `resume` goes on from; N is the number behind the highest there is, from 1. Otherwise as above. TR_EIO. */

@@ -1,4 +1,5 @@
-/* What the processes of a run did: who waited for whom, what was moved, how stale gradients were; for people.
+/* The work of the processes of a run, for people: who waited for whom, what was moved, how stale gradients
+ * were.
  */
 #ifndef CLI_STATISTICS_H
 #define CLI_STATISTICS_H

@@ -7,7 +7,7 @@
 
 #include "trireme/train.h"
 
-/* What --tensorboard without a directory means: that of the run. */
+/* --tensorboard without a directory: that of the run. */
 #define CLI_TENSORBOARD_OUT "-"
 
 struct cli_train_options {
@@ -34,8 +34,8 @@ struct cli_train_options {
     int64_t histograms;
 };
 
-/* What the options say, borrowed from them, but for `out`, `resume`, `slow`, the directory of the data cache
-   and a `tensorboard` that lies in the output directory. */
+/* The values of the options, borrowed from them, but for `out`, `resume`, `slow`, the directory of the data
+   cache and a `tensorboard` that lies in the output directory. */
 void cli_train_settings(const struct cli_train_options *options, struct tr_train_settings *settings);
 
 /* Whether the run asks for a new directory with a number; finding it makes it. */
@@ -45,7 +45,7 @@ bool cli_train_is_numbered(const struct cli_train_options *options);
    failure. */
 tr_status cli_train_directory(const struct cli_train_options *options, bool writes, char **out);
 
-/* What the command does; `options` is a struct cli_train_options. */
+/* Runs the command; `options` is a struct cli_train_options. */
 tr_status cli_train_run(const void *options);
 
 #endif

@@ -65,7 +65,7 @@ tr_status cli_predictions_format(const char *path, const struct cli_prediction_f
    end. A file is tried at once. End it with cli_predictions_end(), or, also after a failure, _abandon(). */
 tr_status cli_predictions_begin(struct cli_predictions *predictions, const tr_predictor *predictor);
 tr_status cli_predictions_add(struct cli_predictions *predictions, const struct cli_prediction *prediction);
-/* What was added goes to standard output, and the progress line is renewed. Returns false where nobody reads
+/* Writes the added rows to standard output; the progress line is renewed. Returns false where nobody reads
    any more. */
 bool cli_predictions_show(struct cli_predictions *predictions);
 tr_status cli_predictions_end(struct cli_predictions *predictions);

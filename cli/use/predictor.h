@@ -1,4 +1,4 @@
-/* What commands that use a trained network have in common. */
+/* The common part of commands that use a trained network. */
 #ifndef CLI_PREDICTOR_H
 #define CLI_PREDICTOR_H
 

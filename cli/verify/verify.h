@@ -17,7 +17,7 @@ struct cli_verify_options {
     struct cli_data_cache cache;
 };
 
-/* What came out, of one process or of several. */
+/* The result, of one process or of several. */
 struct cli_verify_conclusion {
     struct tr_verify_result result;
     char *text; /* why; free with tr_free() */

@@ -50,14 +50,14 @@ struct tr_array {
 /* Examples in arrays. Begin with TR_ARRAYS_INIT; members may be appended in later versions. */
 struct tr_arrays {
     size_t size; /* sizeof(struct tr_arrays) */
-    /* What enters the network:
+    /* The inputs of the network:
          images   uint8 [count][height][width] or [count][height][width][channels]
          numbers  any type, [count] or [count][numbers]; NaN where a number is missing, which the format
                   `memory` of the model file must allow (`missing: mean`)
          tokens   with `tokens` set, int32 or int64: [count][longest], of which example i has lengths[i], or,
                   with `offsets`, [all], of which example i has [offsets[i], offsets[i + 1]) */
     struct tr_array features;
-    /* What is to be learned:
+    /* The targets:
          nothing  0 dimensions
          classes  integers [count] from 0
          values   floats [count] or [count][values]
@@ -87,7 +87,7 @@ TR_API tr_status tr_source_from_arrays(const struct tr_arrays *arrays, tr_source
 /* Examples of a function. Begin with TR_EXAMPLE_READER_INIT. */
 struct tr_example_reader {
     size_t size; /* sizeof(struct tr_example_reader) */
-    /* What the examples are, in the members that tr_source_info() tells: count, features, labels, and the
+    /* The kind of the examples, in the members that tr_source_info() tells: count, features, labels, and the
        sizes that belong to these; class_names are copied. */
     struct tr_source_info info;
     /* Writes example `index`, from 0 to count - 1, as tr_source_read() describes it: features into room for
@@ -102,7 +102,7 @@ struct tr_example_reader {
 
 #define TR_EXAMPLE_READER_INIT TR_SIZED_INIT(struct tr_example_reader)
 
-/* A source over such a function. What it writes is checked like the contents of a file: lengths, tokens and
+/* A source over such a function. Its output is checked like the contents of a file: lengths, tokens and
    classes in range, numbers finite (TR_EFORMAT). TR_EINVAL for an info that makes no examples, TR_ENOMEM.
    Any thread. Returned, close with tr_source_close(); trainers that took it may live on. */
 TR_API tr_status tr_source_from_reader(const struct tr_example_reader *reader, tr_source **out);

@@ -23,14 +23,14 @@ extern "C" {
 
 typedef struct tr_source tr_source;
 
-/* What an example is. */
+/* The kind of an example. */
 enum tr_feature_kind {
     TR_FEATURE_IMAGE,  /* uint8_t [height][width][channels] */
     TR_FEATURE_FLOATS, /* float [width] */
     TR_FEATURE_TOKENS  /* int32_t [n], n from 1 to max_tokens, each below vocabulary */
 };
 
-/* What is to be learned of an example. */
+/* The target to learn for an example. */
 enum tr_label_kind {
     TR_LABEL_NONE,   /* nothing */
     TR_LABEL_CLASS,  /* one int32_t below classes */
@@ -40,8 +40,8 @@ enum tr_label_kind {
 /* Of a token that has none: losses, accuracies and perplexities leave it out. */
 #define TR_NO_LABEL (-1)
 
-/* What a source holds. Fields that do not belong to the kinds are 0 or NULL. Further fields may be appended
-   in later versions. */
+/* The contents of a source. Fields that do not belong to the kinds are 0 or NULL. Further fields may be
+   appended in later versions. */
 struct tr_source_info {
     int64_t count;                   /* examples, at least 1 */
     enum tr_feature_kind features;   /* of all examples */
@@ -84,9 +84,9 @@ TR_API int64_t tr_source_capacity(const tr_source *source);
 TR_API tr_status tr_source_read(const tr_source *source, int64_t index, void *features, int64_t capacity,
                                 int64_t *length, void *label);
 
-/* What a second source must share with this one, as lines of text for a file called *name (vocabulary.txt,
-   scaling.txt, classes.txt; static storage); *text is returned, free with tr_text_free(). Both NULL when
-   there is nothing to share. Any thread. */
+/* The properties that a second source must share with this one, as lines of text for a file called *name
+   (vocabulary.txt, scaling.txt, classes.txt; static storage); *text is returned, free with tr_text_free().
+   Both NULL when there is nothing to share. Any thread. */
 TR_API tr_status tr_source_state(const tr_source *source, const char **name, char **text);
 
 /* SHA-256 over what the source holds, as 64 hexadecimal digits and a zero. The same examples in another
@@ -129,7 +129,7 @@ TR_API tr_status tr_data_set_describe(const char *name, const char *part, char *
 TR_API tr_status tr_data_set_open(const char *name, const char *part, const char *directory,
                                   const char *state, tr_source **out);
 
-/* What was found about a file of a data set. */
+/* Findings about a file of a data set. */
 enum tr_data_file_state {
     TR_DATA_FILE_GOOD,    /* its checksum, or that of what it holds, is right */
     TR_DATA_FILE_MISSING, /* there is no such file */

@@ -35,7 +35,8 @@ enum tr_layout {
 
 typedef struct tr_exporter tr_exporter;
 
-/* What to export, and how. Begin with TR_EXPORT_SETTINGS_INIT; strings are borrowed for the call. */
+/* The network to export, and the form. Begin with TR_EXPORT_SETTINGS_INIT; strings are borrowed for the call.
+ */
 struct tr_export_settings {
     size_t size;            /* sizeof(struct tr_export_settings) */
     const char *checkpoint; /* a checkpoint, or a directory of checkpoints whose newest good one is taken */
@@ -85,8 +86,8 @@ TR_API const struct tr_export_format *tr_export_format_at(int index);
 
 /* ---- in ---- */
 
-/* What to import, and into which network. Begin with TR_IMPORT_SETTINGS_INIT; strings are borrowed for the
- * call. */
+/* The weights to import, and the network that takes them. Begin with TR_IMPORT_SETTINGS_INIT; strings are
+ * borrowed for the call. */
 struct tr_import_settings {
     size_t size;            /* sizeof(struct tr_import_settings) */
     const char *file;       /* a safetensors file */

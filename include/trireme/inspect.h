@@ -21,7 +21,7 @@ TR_API tr_status tr_inspect(const char *path, const char *const *set, int set_co
 /* The same as one JSON object. */
 TR_API tr_status tr_inspect_json(const char *path, const char *const *set, int set_count, char **text);
 
-/* What to look at, of which one is given: a path, a text, or a checkpoint in memory. Begin with
+/* The thing to look at, of which one is given: a path, a text, or a checkpoint in memory. Begin with
    TR_INSPECT_SETTINGS_INIT; all is borrowed for the call. */
 struct tr_inspect_settings {
     size_t size;            /* sizeof(struct tr_inspect_settings) */
@@ -38,7 +38,7 @@ struct tr_inspect_settings {
     int json;                           /* not 0: one JSON object in the place of a table */
 };
 #define TR_INSPECT_SETTINGS_INIT TR_SIZED_INIT(struct tr_inspect_settings)
-/* What tr_inspect() and tr_inspect_json() tell, of what has no path. TR_EINVAL unless one thing is given;
+/* As tr_inspect() and tr_inspect_json(), for things without a path. TR_EINVAL unless one thing is given;
    otherwise as these. */
 TR_API tr_status tr_inspect_model(const struct tr_inspect_settings *settings, char **text);
 

@@ -23,8 +23,9 @@ extern "C" {
 #define TR_LOCAL_RANKS_MOST     1024
 #define TR_LOCAL_TRANSPORT_SIZE 64
 
-/* What the processes share, made by the launcher before it starts them: memory without a name, which is gone
-   with the last process that holds it, however that ends. It costs memory only where ranks touch it. */
+/* The shared memory of the processes, made by the launcher before it starts them: memory without a name,
+   which is gone with the last process that holds it, however that ends. It costs memory only where ranks
+   touch it. */
 typedef struct tr_local_group tr_local_group;
 
 /* Returned, destroy with tr_local_group_destroy(). TR_EINVAL (1 to TR_LOCAL_RANKS_MOST ranks), TR_ENOMEM,

@@ -1,4 +1,4 @@
-/* What an evaluation finds beyond loss and accuracy (docs/reference/metrics.md).
+/* The results of an evaluation beyond loss and accuracy (docs/reference/metrics.md).
  *
  * Sums are in double and in the order of the examples, so that figures are the same on any number of
  * processes. They are those of scikit-learn for the probabilities or values that `trireme predict` gives.
@@ -19,7 +19,8 @@ struct tr_metric {
     double value;     /* NaN where the data leave it undefined */
 };
 
-/* What an evaluation measured beside loss and accuracy. Further members may be appended in later versions. */
+/* The metrics of an evaluation beside loss and accuracy. Further members may be appended in later versions.
+ */
 struct tr_metrics {
     int count;                      /* of `metric` */
     const struct tr_metric *metric; /* [count] of all outputs together */

@@ -21,7 +21,8 @@ extern "C" {
 
 typedef struct tr_predictor tr_predictor;
 
-/* What to predict with, and on what. Begin with TR_PREDICT_SETTINGS_INIT; strings are borrowed for the call.
+/* The trained network and the examples for it. Begin with TR_PREDICT_SETTINGS_INIT; strings are borrowed for
+ * the call.
  */
 struct tr_predict_settings {
     size_t size;              /* sizeof(struct tr_predict_settings) */
@@ -84,7 +85,7 @@ struct tr_predict_info {
     const char *const *target_names; /* [targets], or NULL */
 };
 #define TR_PREDICT_INFO_INIT TR_SIZED_INIT(struct tr_predict_info)
-/* What is known of a predictor. TR_EINVAL without a size. Local. */
+/* Facts about a predictor. TR_EINVAL without a size. Local. */
 TR_API tr_status tr_predictor_info(const tr_predictor *predictor, struct tr_predict_info *info);
 
 /* One of the losses of a network, and the outputs that are its; those of the next one follow. */
@@ -117,8 +118,8 @@ TR_API tr_status tr_predictor_text(tr_predictor *predictor, const char *text, fl
 
 /* ---- many examples ---- */
 
-/* What a network made of some examples. Pointers are borrowed for the call that tells of it; members may be
-   appended in later versions. */
+/* The outputs of a network for some examples. Pointers are borrowed for the call that passes it; members may
+   be appended in later versions. */
 struct tr_prediction {
     int64_t first, count; /* examples [first, first + count) */
     int64_t rows;         /* these, or with `of_tokens` all their tokens */
@@ -182,12 +183,13 @@ TR_API tr_status tr_predictor_source(tr_predictor *predictor, const tr_source *s
  * by predicted class. */
 TR_API tr_status tr_predictor_evaluate(tr_predictor *predictor, const tr_source *source, double *loss,
                                        double *accuracy, int64_t *confusion);
-/* What else that found, borrowed until the next tr_predictor_evaluate(); NULL where nothing was measured. */
+/* Further metrics of that evaluation, borrowed until the next tr_predictor_evaluate(); NULL where nothing was
+ * measured. */
 TR_API const struct tr_metrics *tr_predictor_metrics(const tr_predictor *predictor);
 
 /* ---- text ---- */
 
-/* What text to generate. Begin with TR_GENERATE_SETTINGS_INIT; strings are borrowed for the call. */
+/* The text to generate. Begin with TR_GENERATE_SETTINGS_INIT; strings are borrowed for the call. */
 struct tr_generate_settings {
     size_t size;        /* sizeof(struct tr_generate_settings) */
     const char *prompt; /* what the text goes on from, in UTF-8; at least one token */

@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* What the time of a run went into, on all processes. Waiting for others is apart from communication, which
+/* The time of a run by activity, on all processes. Waiting for others is apart from communication, which
    is the rest of what moving data takes. */
 enum tr_cause {
     TR_CAUSE_FORWARD,       /* outputs and losses */
@@ -23,7 +23,7 @@ enum tr_cause {
     TR_CAUSES               /* how many there are */
 };
 
-/* What one layer took. */
+/* The time of one layer. */
 struct tr_profile_layer {
     const char *name;                               /* of the layer */
     int64_t calls;                                  /* of forward, on all processes */
@@ -33,7 +33,7 @@ struct tr_profile_layer {
     int64_t bytes;                                  /* of the output of one pass */
 };
 
-/* What one process took. */
+/* The time of one process. */
 struct tr_profile_rank {
     double seconds[TR_CAUSES]; /* of the main thread */
     double awaited;            /* seconds that the others waited for this process */

@@ -29,7 +29,7 @@ TR_API tr_status tr_trainer_receipt(tr_trainer *trainer, char **text);
    TR_EFORMAT, TR_ECORRUPT, TR_EIO, TR_ENOMEM. */
 TR_API tr_status tr_receipt_form(const char *path, const char *format, char **text);
 
-/* What is verified, and how. Begin with TR_VERIFY_SETTINGS_INIT; strings are borrowed for the call. */
+/* The receipt to verify, and how. Begin with TR_VERIFY_SETTINGS_INIT; strings are borrowed for the call. */
 struct tr_verify_settings {
     size_t size;            /* sizeof(struct tr_verify_settings) */
     const char *path;       /* a receipt, or the directory of a run; checkpoints are looked for beside it */
@@ -73,7 +73,7 @@ enum tr_verify_outcome {
     TR_UNVERIFIABLE /* something is missing, or another than that which the receipt is of */
 };
 
-/* What came out. */
+/* The result of a verification. */
 struct tr_verify_result {
     size_t size; /* sizeof(struct tr_verify_result) */
     enum tr_verify_outcome outcome; /* what came of it */

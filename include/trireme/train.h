@@ -48,8 +48,8 @@ TR_API void tr_stop_set(tr_stop *stop, int asked);
    be appended in later versions; a program that was built with fewer gets those that it knows, and `size`
    becomes the bytes that were filled. TR_EINVAL without a size. What comes in arrays keeps its members. */
 
-/* What to train and on what. Begin with TR_TRAIN_SETTINGS_INIT, which fills `size` and the defaults; strings
-   are borrowed for the call that takes the settings. */
+/* The job: a model, its data and how it is trained. Begin with TR_TRAIN_SETTINGS_INIT, which fills `size` and
+   the defaults; strings are borrowed for the call that takes the settings. */
 struct tr_train_settings {
     size_t size;            /* sizeof(struct tr_train_settings), for later versions */
     const char *model;      /* path of a model file; NULL with `resume`: the checkpoint's own */
@@ -166,7 +166,7 @@ inline tr_train_settings tr_train_settings_init()
     }
 #endif
 
-/* What a training would be, as far as its model file tells (with `resume` alone, that of the checkpoint). */
+/* Describes the training that a model file asks for (with `resume` alone, the one of the checkpoint). */
 struct tr_train_plan {
     size_t size;          /* sizeof(struct tr_train_plan) */
     const char *strategy; /* "allreduce"; static storage */
@@ -228,10 +228,11 @@ struct tr_train_info {
                                   NaN */
 };
 #define TR_TRAIN_INFO_INIT TR_SIZED_INIT(struct tr_train_info)
-/* What is known of a trainer now. TR_EINVAL without a size; errors of data that are not open yet. Local. */
+/* The present facts about a trainer. TR_EINVAL without a size; errors of data that are not open yet. Local.
+ */
 TR_API tr_status tr_trainer_info(const tr_trainer *trainer, struct tr_train_info *info);
 
-/* What a process does in a job; strings are borrowed until the trainer is destroyed. */
+/* The role of a process in a job; strings are borrowed until the trainer is destroyed. */
 struct tr_train_placement {
     size_t size; /* sizeof(struct tr_train_placement) */
     const char *host;                         /* that it runs on */
@@ -250,7 +251,7 @@ struct tr_train_placement {
 TR_API tr_status tr_trainer_placement(const tr_trainer *trainer, int rank,
                                       struct tr_train_placement *placement);
 
-/* What a listener is told of. */
+/* An event, as a listener gets it. */
 enum tr_train_event_kind {
     TR_EVENT_STEP,       /* a step to be reported, see `log_every` of the model file */
     TR_EVENT_PROGRESS,   /* a few times a second, for progress bars; figures of the last step */
@@ -310,7 +311,7 @@ TR_API tr_status tr_trainer_step(tr_trainer *trainer, struct tr_train_event *eve
 /* Asks tr_trainer_run() to end after the step under way. Any thread, and signal handlers. */
 TR_API void tr_trainer_stop(tr_trainer *trainer);
 
-/* What one process did in a run. */
+/* The activity of one process in a run. */
 struct tr_train_rank {
     int64_t bytes_sent, bytes_received; /* in messages */
     int64_t bytes_shared;               /* read where other processes of the host wrote them */
@@ -319,7 +320,7 @@ struct tr_train_rank {
     int64_t contributions;              /* gradients that it computed; if asynchronous, that were applied */
 };
 
-/* What all processes did in a run. Begin with TR_TRAIN_STATISTICS_INIT. */
+/* The activity of all processes in a run. Begin with TR_TRAIN_STATISTICS_INIT. */
 struct tr_train_statistics {
     size_t size; /* sizeof(struct tr_train_statistics) */
     int ranks;                        /* processes that share the job */
@@ -332,8 +333,9 @@ struct tr_train_statistics {
     int64_t dropped; /* gradients that came too late */
 };
 #define TR_TRAIN_STATISTICS_INIT TR_SIZED_INIT(struct tr_train_statistics)
-/* What all processes did in the last run that ended well or was stopped, told on rank 0; elsewhere the
-   figures are zero or the same. Borrowed until the next run or the end of the trainer. TR_EINVAL before. */
+/* The activity of all processes in the last run that ended well or was stopped, given on rank 0; elsewhere
+   the figures are zero or the same. Borrowed until the next run or the end of the trainer. TR_EINVAL before.
+ */
 TR_API tr_status tr_trainer_statistics(const tr_trainer *trainer, struct tr_train_statistics *out);
 
 /* Evaluates on "train", "test" or "validation" with the present weights, or their moving averages where the

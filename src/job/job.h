@@ -86,7 +86,7 @@ tr_status tr_job_open_text(const struct tr_job_text *model, const struct tr_job_
 /* The same from what a checkpoint keeps, which says all that the data would. */
 tr_status tr_job_restore(const tr_checkpoint *checkpoint, const struct tr_job_settings *settings,
                          struct tr_job **out);
-/* What tr_job_restore() would make of a checkpoint of `job`. */
+/* The result that tr_job_restore() would have for a checkpoint of `job`. */
 tr_status tr_job_again(const struct tr_job *job, const struct tr_job_settings *settings, struct tr_job **out);
 /* The name under which a checkpoint keeps a job's resolved text. */
 #define TR_JOB_FILE "model.yaml"

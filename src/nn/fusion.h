@@ -25,7 +25,7 @@ struct tr_fusion {
 struct tr_fusion tr_fusion_at(const struct tr_model *model, const struct tr_device_class *device, int head,
                               int limit);
 
-/* What the last layer's options say about the tail of a fusion; the rest of it is NULL. */
+/* The tail of a fusion by the last layer's options; the rest of it is NULL. */
 struct tr_layer_tail tr_fusion_tail(const struct tr_model *model, const struct tr_fusion *fusion);
 
 static inline bool tr_fusion_joins(const struct tr_fusion *fusion)

@@ -20,7 +20,7 @@
 #define TR_LAYER_PARAMETERS 8
 #define TR_LAYER_BUFFERS    12
 #define TR_NAME_SIZE        64
-/* What `from` calls the network's input, where no layer has that name. */
+/* The name of the network's input in `from`, where no layer has that name. */
 #define TR_LAYER_NETWORK_INPUT "input"
 #define TR_WHERE_SIZE          (TR_CONFIG_PATH_SIZE + 128)
 
@@ -87,14 +87,14 @@ struct tr_layer {
     char reason[64];
 };
 
-/* What came before the rows of a call that goes on where others stopped. */
+/* The rows that precede those of a call that continues others. */
 struct tr_layer_past {
     int64_t rows, longest; /* that came before; that there may be in all */
     const int32_t *whole;  /* device memory [2]: 0, and the rows with those of the call */
     void *const *memory;   /* [layers] */
 };
 
-/* What a layer can be to the one before it in a fusion (nn/fusion.h). */
+/* The part of a layer in a fusion with the one before it (nn/fusion.h). */
 enum tr_tail_kind {
     TR_TAIL_NONE,
     TR_TAIL_SUM = 1,
@@ -103,7 +103,7 @@ enum tr_tail_kind {
     TR_TAIL_GELU = 8
 };
 
-/* What a call computes behind the layer's own operation, in training: call->y and call->dy are those of the
+/* The operations of a call after the layer's own one, in training: call->y and call->dy are those of the
    last layer of the fusion. */
 struct tr_layer_tail {
     const float *addend;           /* forward: what is added, or NULL */
@@ -124,7 +124,7 @@ struct tr_layer_borrowed {
     float *leaves; /* [microbatches][its size]: where backward leaves what it adds to that gradient */
 };
 
-/* What one call of forward or backward works on. Device memory, borrowed for the call. */
+/* The arguments of one call of forward or backward. Device memory, borrowed for the call. */
 struct tr_layer_call {
     tr_device *device;
     const struct tr_layer *layer;
@@ -158,7 +158,7 @@ struct tr_layer_call {
 
 struct tr_builder;
 
-/* What a class can do together with its neighbours. */
+/* The ways in which a class can be joined with its neighbours. */
 struct tr_layer_fusing {
     /* What it can compute behind itself in training: a sum of enum tr_tail_kind. If that is not 0, `fuses`
        tells whether a layer can, with its options on such a device; NULL: one that has all operations. */
@@ -213,7 +213,7 @@ struct tr_layer_class {
 tr_status tr_builder_parameter(struct tr_builder *builder, struct tr_layer *layer, const char *name,
                                enum tr_parameter_kind kind, struct tr_shape shape,
                                const struct tr_initializer *initializer, int64_t fan_in, int64_t fan_out);
-/* What input `k` of a layer is called in messages: the name of a layer, or "input". Borrowed. */
+/* The name of input `k` of a layer in messages: the name of a layer, or "input". Borrowed. */
 const char *tr_builder_input(const struct tr_builder *builder, const struct tr_layer *layer, int k);
 /* For build functions: the layer uses the first parameter of the layer called `name`, one in front of it
    whose class lends it, and no other layer does. Both gradients are added microbatch by microbatch, this

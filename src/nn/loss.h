@@ -66,8 +66,8 @@ void tr_loss_release(struct tr_loss *loss);
 tr_status tr_loss_dump(const struct tr_loss *loss, struct tr_text *text);
 /* Whether answers are right or wrong. */
 bool tr_loss_answers(const struct tr_loss *loss);
-/* What outputs say, and so what people get of them: values as they are; the probabilities of classes that
-   exclude each other; the probability of yes for each question. */
+/* The meaning of outputs, and the form in which people get them: values as they are; the probabilities of
+   classes that exclude each other; the probability of yes for each question. */
 enum tr_answer_kind { TR_ANSWER_VALUES, TR_ANSWER_CLASSES, TR_ANSWER_YES };
 struct tr_answer_part {
     enum tr_answer_kind kind;

@@ -33,7 +33,7 @@ struct tr_model {
     struct tr_loss loss;
 };
 
-/* What the data say about the input; 0 or empty where unknown. */
+/* Properties of the input that the data determine; 0 or empty where unknown. */
 struct tr_model_input {
     struct tr_shape shape;
     int64_t vocabulary;

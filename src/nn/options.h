@@ -4,7 +4,7 @@
 
 #include "nn/layer.h"
 
-/* What every layer has. */
+/* The options of every layer. */
 struct tr_layer_common {
     char *name;
     struct tr_string_list from;

@@ -50,7 +50,7 @@ extern const struct tr_registry tr_rules;
    have. */
 tr_status tr_optimizer_read(const tr_config *node, int64_t training_steps, struct tr_optimizer *out);
 
-/* What a layer changes of the optimizer for its own parameters. */
+/* Changes of the optimizer that a layer asks for, for its own parameters. */
 struct tr_pace {
     bool frozen;        /* weights, biases, gains and shifts keep their values; statistics follow the data */
     float rate_factor;  /* on the rate */

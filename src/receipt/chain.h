@@ -13,7 +13,7 @@
 
 #include "base/numbers/hash.h"
 
-/* What a run begins with. */
+/* The start of a run. */
 struct tr_chain_begin {
     struct tr_sha256_sum settings, data, root;
 };

@@ -1,4 +1,4 @@
-/* What writing and reading a receipt agree on, beyond receipt/receipt.h. */
+/* The common part of writing and reading a receipt, beyond receipt/receipt.h. */
 #ifndef TR_RECEIPT_FORMAT_H
 #define TR_RECEIPT_FORMAT_H
 

@@ -14,7 +14,7 @@ tr_status tr_merkle_leaf(tr_sha256 *hash, const void *bytes, size_t size, struct
 /* The root over the digests of `count` leaves; of none, SHA-256 of nothing. TR_ENOMEM. */
 tr_status tr_merkle_root(const struct tr_sha256_sum *leaves, int64_t count, struct tr_sha256_sum *out);
 
-/* What shows that a leaf belongs to a root: the digests beside the way up, from the leaf on. */
+/* A proof that a leaf belongs to a root: the digests beside the way up, from the leaf on. */
 #define TR_MERKLE_DEPTH 63
 struct tr_merkle_proof {
     int64_t leaf, leaves; /* which one of how many */

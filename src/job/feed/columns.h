@@ -1,4 +1,4 @@
-/* What the table that a job was trained on says of examples that come one by one. */
+/* Reads single examples by the columns of the table that a job was trained on. */
 #ifndef TR_JOB_COLUMNS_H
 #define TR_JOB_COLUMNS_H
 

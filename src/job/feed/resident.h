@@ -2,7 +2,7 @@
  * than the numbers of those that it takes.
  *
  * Images are kept as the bytes that they are stored as, all else as words of 32 bits: floats, tokens, labels.
- * What a device with the host's memory can read in its place is not copied. Sets that are not in the host's
+ * Data that a device can read in the host's memory are not copied. Sets that are not in the host's
  * memory as a whole (they are decoded or read from files as needed), and joined ones with images, are never
  * kept, nor are those that would take more than half of what room a device has left.
  *
@@ -36,7 +36,7 @@ bool tr_resident_in_place(const tr_device *device, const tr_source *source);
    which is called after a failure, too. TR_ENOMEM. */
 tr_status tr_resident_make(tr_device *device, const tr_source *source, bool keep, bool features, bool labels,
                            struct tr_resident *out);
-/* What all of a source would take of the device if it were kept now: 0 where it would not be. */
+/* The device memory that all of a source would take if it were kept; 0 where it would not be. */
 tr_status tr_resident_expect(tr_device *device, const tr_source *source, int64_t *bytes);
 /* Accepts zeros. */
 void tr_resident_release(struct tr_resident *resident);

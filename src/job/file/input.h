@@ -1,4 +1,4 @@
-/* What enters a job's network: what the file says of it, and what is left to the data. */
+/* The inputs of a job's network: the file's part, and the part that is left to the data. */
 #ifndef TR_JOB_INPUT_H
 #define TR_JOB_INPUT_H
 

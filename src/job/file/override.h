@@ -1,4 +1,4 @@
-/* What a command line changes about a model file, before the sections of the file are read. */
+/* Changes of a model file by the command line, before the sections of the file are read. */
 #ifndef TR_JOB_OVERRIDE_H
 #define TR_JOB_OVERRIDE_H
 

@@ -6,7 +6,7 @@
 #include "job/job.h"
 #include "nn/pass/pass.h"
 
-/* What a description points to; zeros hold nothing. */
+/* The memory that a description points to; zeros hold nothing. */
 struct tr_rows {
     int64_t *example_row, *token_row; /* [microbatches + 1] */
     int32_t bound[2];

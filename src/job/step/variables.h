@@ -20,8 +20,8 @@ extern const char *const tr_arena_names[TR_ARENAS];
 
 typedef struct tr_variables tr_variables;
 
-/* What a process keeps: floats of the arena of the parameters, on bounds of parameters where it measures
-   norms, and, among these, of the others'. */
+/* The part that a process keeps: floats of the arena of the parameters, on bounds of parameters where it
+   measures norms, and, among these, of the others'. */
 struct tr_variables_part {
     int64_t begin, end;
     int64_t state_begin, state_end;
@@ -125,7 +125,7 @@ tr_status tr_variables_nonfinite(tr_variables *variables, bool *nonfinite);
    in device memory (NULL: it is known to be finite), or, with `norm`, the norm last measured is not finite.
  */
 tr_status tr_variables_hold(tr_variables *variables, const float *loss, bool norm);
-/* What a device tells of a step. */
+/* The results of a step that a device reports. */
 struct tr_variables_answer {
     float norm;                     /* the one last measured */
     struct tr_step_scalars scalars; /* `nonfinite`: the last update made a parameter NaN or infinite */

@@ -1,4 +1,4 @@
-/* What the files of variables share: variables.c (memory), variables_begin.c (first values) and
+/* The common part of the files of variables: variables.c (memory), variables_begin.c (first values) and
  * variables_step.c (a step). */
 #ifndef TR_JOB_VARIABLES_INTERNAL_H
 #define TR_JOB_VARIABLES_INTERNAL_H
@@ -39,7 +39,7 @@ struct variables_range {
     int64_t begin, end; /* floats */
 };
 
-/* What is kept of an arena. */
+/* The state of an arena. */
 static inline struct variables_range variables_range_of(const tr_variables *variables, enum tr_arena arena)
 {
     const struct tr_variables_part *part = &variables->part;
@@ -49,7 +49,7 @@ static inline struct variables_range variables_range_of(const tr_variables *vari
 
 /* Zeros. */
 tr_status variables_clear(tr_variables *variables, float *at, int64_t count);
-/* What is updated as one, once all arenas are there. TR_ENOMEM. */
+/* The units of an update, once all arenas are there. TR_ENOMEM. */
 tr_status variables_make_groups(tr_variables *variables);
 
 #endif

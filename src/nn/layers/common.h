@@ -1,4 +1,4 @@
-/* What several layer classes share: fused activations, weights with an optional bias, scales of norms. */
+/* The common parts of layer classes: fused activations, weights with an optional bias, scales of norms. */
 #ifndef TR_NN_LAYERS_COMMON_H
 #define TR_NN_LAYERS_COMMON_H
 

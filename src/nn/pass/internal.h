@@ -7,7 +7,7 @@
 #include "nn/fusion.h"
 #include "nn/pass/pass.h"
 
-/* What a pass has of each layer. Of those outside its range the entry has an output and a gradient, a
+/* The state of one layer in a pass. Of those outside its range the entry has an output and a gradient, a
    borrower or lender a copy; all else is NULL. Memory is void * where the layout sets it. */
 struct pass_layer {
     void *output;   /* NULL of an alias, and within a fusion unless there is an observer */

@@ -46,9 +46,9 @@ int32_t *tr_pass_offset(tr_pass *pass);
 int32_t *tr_pass_label(tr_pass *pass);
 float *tr_pass_target(tr_pass *pass);
 
-/* What passes over ranges exchange: `values` and `gradient` are [rows][width], device memory owned by the
-   pass. `gradient` is NULL where none flows (nothing below learns, or no training), all is 0 at the ends of
-   the network. */
+/* The values that passes over ranges exchange: `values` and `gradient` are [rows][width], device memory owned
+   by the pass. `gradient` is NULL where none flows (nothing below learns, or no training), all is 0 at the
+   ends of the network. */
 struct tr_pass_port {
     float *values, *gradient;
     int64_t width;

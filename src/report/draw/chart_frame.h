@@ -1,4 +1,4 @@
-/* What the files of the charts share: the picture's size, its axes, and where a value lies in it. */
+/* The common part of the charts: the picture's size, its axes, and where a value lies in it. */
 #ifndef TR_REPORT_CHART_FRAME_H
 #define TR_REPORT_CHART_FRAME_H
 

@@ -1,5 +1,5 @@
-/* What the recurrent layers (lstm, gru) share: the product of all tokens with the input weights, which comes
- * before the recurrence, its gradients, and the parameters.
+/* The common part of the recurrent layers (lstm, gru): the product of all tokens with the input weights,
+ * which comes before the recurrence, its gradients, and the parameters.
  */
 #ifndef TR_NN_LAYERS_RECURRENT_H
 #define TR_NN_LAYERS_RECURRENT_H
