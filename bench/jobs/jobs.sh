@@ -19,6 +19,9 @@ prepare_jobs() {
   for part in train test; do
     [ -e "$jobs/$part.tfrecord" ] || $trireme data convert mnist "$jobs/$part.tfrecord" --part $part >/dev/null
   done
+  for job in resnet18 resnet50 unet gpt2 lstm2; do
+    [ -e "$jobs/$job.yaml" ] || python3 bench/jobs/networks.py $job "$jobs"
+  done
   sed "s|../data/mnist/|$PWD/$jobs/|" models/mnist-mlp.yaml >"$jobs/mnist-mlp.yaml"
 }
 
@@ -32,6 +35,11 @@ job_arguments() {
   residual) every=12 model=$jobs/residual.yaml ;;
   gpt) every=60 model="models/shakespeare-gpt.yaml --set data.validation=null --set train.evaluate_every=0" ;;
   gpt-large) every=2 model=bench/jobs/gpt-large.yaml ;;
+  resnet18) every=6 model=$jobs/resnet18.yaml ;;
+  resnet50) every=4 model=$jobs/resnet50.yaml ;;
+  unet) every=2 model=$jobs/unet.yaml ;;
+  gpt2) every=4 model=$jobs/gpt2.yaml ;;
+  lstm2) every=4 model=$jobs/lstm2.yaml ;;
   esac
   echo "$model --steps $((every * 4)) --set train.log_every=$every --set data.test= --overwrite --log json"
 }
@@ -56,13 +64,14 @@ best_rate() {
 # takes LLMC, a checkout of llm.c.
 rivals_of() {
   [ -z "$python" ] || case $1 in
+  gpt2) echo "torch_gpt:eager torch_gpt:compile" ;;
   gpt*) echo "torch_gpt:eager torch_gpt:compile${LLMC:+ llm_c:c}" ;;
-  lstm | mlp) echo "torch_jobs:eager torch_jobs:compile" ;;
+  lstm | lstm2 | mlp) echo "torch_jobs:eager torch_jobs:compile" ;;
   *) echo "torch_jobs:eager torch_jobs:compile torch_jobs:channels_last" ;;
   esac
   [ -z "$tensorflow" ] || case $1 in
   gpt*) ;;
-  lstm) echo "tensorflow_jobs:keras" ;;
+  lstm | lstm2 | resnet* | unet) echo "tensorflow_jobs:keras" ;;
   *) echo "tensorflow_jobs:keras tensorflow_jobs:graph" ;;
   esac
 }

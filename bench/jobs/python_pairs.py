@@ -6,7 +6,6 @@ where Python could only stand in the way, and the whole time of both programs, w
 
 import gzip
 import json
-import math
 import os
 import pathlib
 import statistics
@@ -16,6 +15,7 @@ import tempfile
 import time
 
 import numpy as np
+from pairs import median
 
 program, rounds = sys.argv[1], int(sys.argv[2])
 place = tempfile.mkdtemp(prefix="trireme-bench-")
@@ -56,17 +56,6 @@ def seconds_of(code):
     begin = time.perf_counter()
     subprocess.run([sys.executable, "-c", code], check=True)
     return time.perf_counter() - begin
-
-
-def median(values):
-    """The median and an interval that has that of all possible pairs with 95 %, or as much as so many pairs can tell."""
-    ordered, count = sorted(values), len(values)
-    # Of which two the true median lies between follows from tosses of a coin.
-    share, cut = 2.0**-count, 0
-    while cut + 1 < (count + 1) // 2 and share + math.comb(count, cut + 1) * 2.0**-count <= 0.025:
-        cut += 1
-        share += math.comb(count, cut) * 2.0**-count
-    return statistics.median(ordered), ordered[cut], ordered[-1 - cut], 100 * (1 - 2 * share)
 
 
 def tell(what, values, scale, unit, most):

@@ -16,6 +16,10 @@ JOBS = {
     "mlp": Job(100, 1e-3, 600),
     "lstm": Job(128, 1e-3, 20),
     "residual": Job(128, 0.05, 12),
+    "resnet18": Job(16, 0.05, 6),
+    "resnet50": Job(8, 0.05, 4),
+    "unet": Job(8, 1e-4, 2),
+    "lstm2": Job(64, 1e-3, 4),
 }
 WARM, ROUNDS = 4, 4
 SENTENCES, TOKENS, WORDS = 6400, 50, 16000

@@ -1,6 +1,7 @@
 """The jobs on TensorFlow, as a rival in speed: tensorflow_jobs.py JOB THREADS keras|graph [DATA_DIRECTORY]
 
-keras: Model.fit() of a compiled model. graph: the graphs and feed_dict of TensorFlow 1 (tf.compat.v1), without lstm.
+keras: Model.fit() of a compiled model. graph: the graphs and feed_dict of TensorFlow 1 (tf.compat.v1), without lstm and the
+jobs of real size.
 JOB is one of rivals.JOBS. Prints one line: examples per second of the best round, and the peak memory in MiB.
 """
 import os
@@ -11,6 +12,7 @@ os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="")
 import numpy
 import rivals
 import tensorflow as tf
+from keras_networks import NETWORKS, normalized
 
 NAME, THREADS, WAY = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 JOB = rivals.JOBS[NAME]
@@ -19,11 +21,15 @@ FILTERS = [16, 32, 64]  # of the blocks of the residual network
 
 def examples():
     draw = numpy.random.default_rng(1)
-    if NAME == "lstm":
+    if NAME in ("lstm", "lstm2"):
         return draw.integers(1, rivals.WORDS, (rivals.SENTENCES, rivals.TOKENS)), draw.integers(0, 2, rivals.SENTENCES)
     if NAME == "residual":
         pixels = draw.integers(0, 256, (rivals.COLOUR_IMAGES, 32, 32, 3))
         return pixels.astype(numpy.float32) / 255, draw.integers(0, 10, rivals.COLOUR_IMAGES)
+    if NAME in ("resnet18", "resnet50"):
+        return draw.random((256, 96, 96, 3), numpy.float32), draw.integers(0, 10, 256)
+    if NAME == "unet":
+        return draw.random((32, 128, 128, 3), numpy.float32), draw.integers(0, 2, (32, 128 * 128)).astype(numpy.float32)
     pixels, labels = (numpy.frombuffer(part, numpy.uint8) for part in rivals.mnist(sys.argv[4] if sys.argv[4:] else "data"))
     scale = numpy.float32(1 if NAME == "mlp" else 1 / 255)
     return pixels.reshape(-1, 28, 28, 1).astype(numpy.float32) * scale, labels.astype(numpy.int64)
@@ -32,10 +38,8 @@ def examples():
 def keras_network():
     layers = tf.keras.layers
 
-    def normalized(x, filters, kernel, stride=1):
-        x = layers.Conv2D(filters, kernel, stride, padding="same", use_bias=False)(x)
-        return layers.BatchNormalization()(x)
-
+    if NAME in NETWORKS:
+        return NETWORKS[NAME]()
     if NAME == "residual":
         inputs = tf.keras.Input((32, 32, 3))
         x = layers.ReLU()(normalized(inputs, FILTERS[0], 3))
@@ -71,12 +75,14 @@ def keras_rate(inputs, labels):
     if NAME == "mlp":
         decay = optimizers.schedules.ExponentialDecay(JOB.rate, 600, 0.99)
         optimizer = optimizers.SGD(decay, use_ema=True, ema_momentum=0.99)
-    elif NAME == "residual":
+    elif NAME in ("residual", "resnet18", "resnet50"):
         optimizer = optimizers.SGD(JOB.rate, momentum=0.9)
     else:
         optimizer = optimizers.Adam(JOB.rate)
     model = keras_network()
-    model.compile(optimizer, tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    losses = tf.keras.losses
+    loss = losses.BinaryCrossentropy if NAME == "unet" else losses.SparseCategoricalCrossentropy
+    model.compile(optimizer, loss(from_logits=True))
     data = tf.data.Dataset.from_tensor_slices((inputs, labels)).shuffle(10000).batch(JOB.batch, drop_remainder=True)
     data = data.take(JOB.steps).prefetch(2)
     model.fit(data, verbose=0)
@@ -166,8 +172,8 @@ def graph_rate(inputs, labels):
 
 
 def main():
-    if WAY == "graph" and NAME == "lstm":
-        sys.exit("TensorFlow 1's LSTM cells are gone from tf.compat.v1")
+    if WAY == "graph" and (NAME == "lstm" or NAME in NETWORKS):
+        sys.exit(f"no graph of {NAME}: TensorFlow 1's LSTM cells are gone from tf.compat.v1, jobs of real size have Keras")
     rivals.tell((keras_rate if WAY == "keras" else graph_rate)(*examples()))
 
 

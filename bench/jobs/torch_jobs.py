@@ -12,32 +12,12 @@ import socket
 import rivals
 import torch
 from torch import nn
+from torch_networks import Block, Sentiment, UNet, convolution, resnet
 
 
-class Sentiment(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.embedding = nn.Embedding(rivals.WORDS, 128)
-        self.lstm = nn.LSTM(128, 128, batch_first=True)
-        self.out = nn.Linear(128, 2)
-
-    def forward(self, tokens):
-        return self.out(self.lstm(self.embedding(tokens))[0][:, -1])
-
-
-def convolution(inputs, filters, kernel, stride=1):
-    return [nn.Conv2d(inputs, filters, kernel, stride, kernel // 2, bias=False), nn.BatchNorm2d(filters)]
-
-
-class Block(nn.Module):
-    def __init__(self, inputs, filters):
-        super().__init__()
-        stride = filters // inputs
-        self.path = nn.Sequential(*convolution(inputs, filters, 3, stride), nn.ReLU(), *convolution(filters, filters, 3))
-        self.shortcut = nn.Sequential(*convolution(inputs, filters, 1, stride)) if stride > 1 else nn.Identity()
-
-    def forward(self, x):
-        return torch.relu(self.path(x) + self.shortcut(x))
+def small_block(inputs, filters):
+    stride = filters // inputs
+    return Block(inputs, [(filters, 3, stride), (filters, 3, 1)], stride)
 
 
 def network(job):
@@ -58,18 +38,26 @@ def network(job):
         return model
     if job == "residual":
         return nn.Sequential(
-            *convolution(3, 16, 3), nn.ReLU(), Block(16, 16), Block(16, 32), Block(32, 64),
+            *convolution(3, 16, 3), nn.ReLU(), small_block(16, 16), small_block(16, 32), small_block(32, 64),
             nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
-    return Sentiment()
+    if job in ("resnet18", "resnet50"):
+        return resnet(int(job[6:]))
+    if job == "unet":
+        return UNet()
+    return Sentiment(512, 2) if job == "lstm2" else Sentiment(128, 1)
 
 
 def examples(name, directory):
     """Inputs and labels, and what an input is multiplied by once it is a float."""
-    if name == "lstm":
+    if name in ("lstm", "lstm2"):
         return torch.randint(1, rivals.WORDS, (rivals.SENTENCES, rivals.TOKENS)), torch.randint(0, 2, (rivals.SENTENCES,)), None
     if name == "residual":
         images = torch.randint(0, 256, (rivals.COLOUR_IMAGES, 3, 32, 32), dtype=torch.uint8)
         return images, torch.randint(0, 10, (rivals.COLOUR_IMAGES,)), 1 / 255
+    if name in ("resnet18", "resnet50"):
+        return torch.randint(0, 256, (256, 3, 96, 96), dtype=torch.uint8), torch.randint(0, 10, (256,)), 1 / 255
+    if name == "unet":
+        return torch.randint(0, 256, (32, 3, 128, 128), dtype=torch.uint8), torch.randint(0, 2, (32, 128 * 128)).float(), 1 / 255
     pixels, labels = (torch.frombuffer(part, dtype=torch.uint8) for part in rivals.mnist(directory))
     return pixels.view(-1, 1, 28, 28), labels.long(), 1 if name == "mlp" else 1 / 255
 
@@ -102,10 +90,12 @@ def run(rank, port, choice):
         optimizer = torch.optim.SGD(groups, job.rate, foreach=True)
         schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.99 ** (1 / 600))
         averages = [p.detach().clone() for p in model.parameters()]
-    elif choice.job == "residual":
+    elif choice.job in ("residual", "resnet18", "resnet50"):
         optimizer = torch.optim.SGD(model.parameters(), job.rate, momentum=0.9, fused=True)
     else:
         optimizer = torch.optim.Adam(model.parameters(), job.rate, fused=True)
+
+    measure = nn.functional.binary_cross_entropy_with_logits if choice.job == "unet" else nn.functional.cross_entropy
 
     def step(number):
         first = number * job.batch % (len(inputs) - job.batch + 1) + rank * batch
@@ -117,7 +107,7 @@ def run(rank, port, choice):
         if form == torch.channels_last:
             x = x.contiguous(memory_format=form)
         optimizer.zero_grad(set_to_none=True)
-        nn.functional.cross_entropy(model(x), y).backward()
+        measure(model(x), y).backward()
         optimizer.step()
         if schedule:
             schedule.step()
