@@ -1,9 +1,9 @@
 /* What the gpu device asks of an interface to accelerators: memory, copies, programs, launches, events.
  *
- * An implementation (opencl.c; a host layer for CUDA would be another) translates and decides nothing:
- * shapes, variants, scratch, caches and checks are in device.c and the files ops_*.c, which are the same for
- * all. A session is one device with one queue: what is enqueued is done in that order, but for copies that go
- * beside it. It is used by one thread at a time.
+ * An implementation (a folder: opencl/) translates and decides nothing: shapes, variants, scratch, caches and
+ * checks are in device.c and operations/, which are the same for all. A session is one device with one queue:
+ * what is enqueued is done in that order, but for copies that go beside it. It is used by one thread at a
+ * time.
  *
  * What is enqueued may leave an event in `*event`, freed with free_event(), unless `event` is NULL.
  *
@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GPU_API_VERSION 4
+#define GPU_API_VERSION 5
 
 /* Threads that a group must be able to have. */
 #define GPU_LEAST_THREADS 64
@@ -30,6 +30,7 @@
 /* What a device says about itself. */
 struct gpu_info {
     char platform[96], name[96], vendor[96], driver[96];
+    char place[24];      /* where it is plugged in, "0000:3b:00.0"; "": not known */
     uint64_t memory;     /* bytes that it has, */
     uint64_t allocation; /* that one allocation may have, */
     uint64_t shared;     /* that the threads of a group share */

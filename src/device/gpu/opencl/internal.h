@@ -6,9 +6,9 @@
 
 #include "device/gpu/api.h"
 #include "device/gpu/opencl/abi.h"
+#include "device/gpu/signals.h"
 
 #include <pthread.h>
-#include <signal.h>
 
 /* The functions of the library; there once opencl_find() or opencl_describe() went well. */
 struct opencl_library {
@@ -18,17 +18,6 @@ struct opencl_library {
     const char *missing; /* NULL, or what is */
 };
 extern struct opencl_library opencl_library;
-
-/* Drivers start threads and some, when they compile, put handlers in the place of the program's (LLVM does):
-   around calls that may do so all signals are blocked, so that threads start with that, and handlers are put
-   back. */
-#define OPENCL_SIGNALS 14
-struct opencl_signals {
-    sigset_t mask;
-    struct sigaction action[OPENCL_SIGNALS];
-};
-void opencl_keep_signals(struct opencl_signals *signals);
-void opencl_restore_signals(const struct opencl_signals *signals);
 
 struct opencl_found {
     cl_platform platform;

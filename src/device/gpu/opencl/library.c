@@ -39,25 +39,6 @@ static tr_status need_library(void)
         cl.missing);
 }
 
-/* What drivers may change of how this process takes signals. */
-static const int handled[] = {SIGINT,  SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGQUIT, SIGPIPE,
-                              SIGSEGV, SIGBUS,  SIGILL, SIGFPE,  SIGABRT, SIGTRAP, SIGSYS};
-_Static_assert(sizeof handled / sizeof handled[0] == OPENCL_SIGNALS, "as many are kept");
-
-void opencl_keep_signals(struct opencl_signals *signals)
-{
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &signals->mask);
-    for (size_t i = 0; i < OPENCL_SIGNALS; i++) sigaction(handled[i], NULL, &signals->action[i]);
-}
-
-void opencl_restore_signals(const struct opencl_signals *signals)
-{
-    for (size_t i = 0; i < OPENCL_SIGNALS; i++) sigaction(handled[i], &signals->action[i], NULL);
-    pthread_sigmask(SIG_SETMASK, &signals->mask, NULL);
-}
-
 /* ---- devices ---- */
 
 #define MOST_PLATFORMS 32
@@ -93,8 +74,8 @@ static int list_devices(struct opencl_found list[MOST_DEVICES])
     cl_platform platforms[MOST_PLATFORMS];
     uint32_t platform_count = 0;
     int count = 0;
-    struct opencl_signals signals;
-    opencl_keep_signals(&signals);
+    struct gpu_signals signals;
+    gpu_keep_signals(&signals);
     int32_t error = cl.clGetPlatformIDs(MOST_PLATFORMS, platforms, &platform_count);
     if (error != CL_SUCCESS) platform_count = 0;
     if (platform_count > MOST_PLATFORMS) platform_count = MOST_PLATFORMS;
@@ -111,7 +92,7 @@ static int list_devices(struct opencl_found list[MOST_DEVICES])
             }
         }
     }
-    opencl_restore_signals(&signals);
+    gpu_restore_signals(&signals);
     return count;
 }
 
@@ -134,6 +115,25 @@ tr_status opencl_find(int number, struct opencl_found *out)
                        count == 1 ? "is 1" : "are fewer");
     *out = list[number];
     return TR_OK;
+}
+
+/* Where it is plugged in, as the extension or NVIDIA's own numbers tell it; else "". */
+static void find_place(cl_device device, struct gpu_info *info)
+{
+    uint32_t place[4] = {0}; /* domain, bus, device, function */
+    size_t bytes = 0;
+    if (cl.clGetDeviceInfo(device, CL_DEVICE_PCI_BUS_INFO_KHR, sizeof place, place, &bytes) != CL_SUCCESS ||
+        bytes != sizeof place) {
+        uint32_t bus, slot;
+        if (cl.clGetDeviceInfo(device, CL_DEVICE_PCI_BUS_ID_NV, sizeof bus, &bus, NULL) != CL_SUCCESS ||
+            cl.clGetDeviceInfo(device, CL_DEVICE_PCI_SLOT_ID_NV, sizeof slot, &slot, NULL) != CL_SUCCESS)
+            return;
+        place[0] = (uint32_t)number_of(device, CL_DEVICE_PCI_DOMAIN_ID_NV);
+        place[1] = bus;
+        place[2] = slot >> 3;
+        place[3] = slot & 7;
+    }
+    snprintf(info->place, sizeof info->place, "%04x:%02x:%02x.%x", place[0], place[1], place[2], place[3]);
 }
 
 /* What exact arithmetic needs of a device, and what it is called. */
@@ -183,6 +183,7 @@ static void fill_info(const struct opencl_found *found, struct gpu_info *info)
     info->units = (uint32_t)number_of(found->device, CL_DEVICE_MAX_COMPUTE_UNITS);
     info->processor = (number_of(found->device, CL_DEVICE_TYPE) & CL_DEVICE_TYPE_CPU) != 0;
     info->unified = info->processor || number_of(found->device, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;
+    find_place(found->device, info);
     info->keeps_programs = strcmp(info->platform, POCL) == 0;
     /* pocl takes them apart again, and needs as long */
     info->lists = !info->processor && opencl_has_lists(found->device);

@@ -95,14 +95,14 @@ static int32_t record(struct opencl_session *session, struct opencl_list *list,
 tr_status opencl_build_list(void *session_, const struct gpu_launch *launches, int count, void **out)
 {
     struct opencl_session *session = session_;
-    struct opencl_signals signals;
+    struct gpu_signals signals;
     if (!session->lists.clCreateCommandBufferKHR)
         return tr_fail(TR_EUNSUPPORTED, "%s has no " EXTENSION, session->name);
     struct opencl_list *list = tr_alloc_zero(1, sizeof *list + (size_t)count * sizeof *list->kernels);
     if (!list) return TR_ENOMEM;
-    opencl_keep_signals(&signals);
+    gpu_keep_signals(&signals);
     int32_t error = record(session, list, launches, count);
-    opencl_restore_signals(&signals);
+    gpu_restore_signals(&signals);
     if (error != CL_SUCCESS) {
         opencl_free_list(session, list);
         return opencl_failed(session, "recording launches", error);
@@ -116,11 +116,11 @@ tr_status opencl_launch_list(void *session_, void *list_)
 {
     struct opencl_session *session = session_;
     struct opencl_list *list = list_;
-    struct opencl_signals signals;
+    struct gpu_signals signals;
     bool guarded = !list->launched;
-    if (guarded) opencl_keep_signals(&signals);
+    if (guarded) gpu_keep_signals(&signals);
     int32_t error = session->lists.clEnqueueCommandBufferKHR(0, NULL, list->commands, 0, NULL, NULL);
-    if (guarded) opencl_restore_signals(&signals);
+    if (guarded) gpu_restore_signals(&signals);
     list->launched = true;
     return opencl_failed(session, "computing", error);
 }

@@ -45,11 +45,11 @@ tr_status opencl_to_host(void *session_, void *to, void *block, size_t at, size_
 static int32_t need_copies(struct opencl_session *session)
 {
     int32_t error = CL_SUCCESS;
-    struct opencl_signals signals;
+    struct gpu_signals signals;
     if (session->copies) return error;
-    opencl_keep_signals(&signals);
+    gpu_keep_signals(&signals);
     session->copies = cl.clCreateCommandQueue(session->context, session->device, session->properties, &error);
-    opencl_restore_signals(&signals);
+    gpu_restore_signals(&signals);
     return error;
 }
 

@@ -63,13 +63,13 @@ static tr_status opencl_open(int number, bool timed, void **out)
     session->device = found.device;
     session->properties = timed ? CL_QUEUE_PROFILING_ENABLE : 0;
     opencl_text_of(found.device, CL_DEVICE_NAME, session->name, sizeof session->name);
-    struct opencl_signals signals;
-    opencl_keep_signals(&signals);
+    struct gpu_signals signals;
+    gpu_keep_signals(&signals);
     int32_t error;
     session->context = cl.clCreateContext(NULL, 1, &found.device, notice, session, &error);
     if (session->context)
         session->queue = cl.clCreateCommandQueue(session->context, found.device, session->properties, &error);
-    opencl_restore_signals(&signals);
+    gpu_restore_signals(&signals);
     opencl_find_lists(found.platform, session);
     if (!session->queue) {
         tr_status status = opencl_failed(session, "when it was opened", error);

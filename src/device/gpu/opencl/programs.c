@@ -49,10 +49,10 @@ tr_status opencl_build(void *session_, const struct gpu_program_source *source, 
         cl.clReleaseProgram(program);
         return TR_ENOMEM;
     }
-    struct opencl_signals signals;
-    opencl_keep_signals(&signals);
+    struct gpu_signals signals;
+    gpu_keep_signals(&signals);
     int32_t error = cl.clBuildProgram(program, 1, &session->device, options, NULL, NULL);
-    opencl_restore_signals(&signals);
+    gpu_restore_signals(&signals);
     tr_free(options);
     if (error != CL_SUCCESS) {
         tr_status status = source->binary
@@ -80,10 +80,10 @@ tr_status opencl_binary(void *session_, void *program, void **binary, size_t *by
     if (error != CL_SUCCESS) return opencl_failed(session, "telling a program's size", error);
     unsigned char *memory = tr_alloc(*bytes, 1);
     if (!memory) return TR_ENOMEM;
-    struct opencl_signals signals;
-    opencl_keep_signals(&signals);
+    struct gpu_signals signals;
+    gpu_keep_signals(&signals);
     error = cl.clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof memory, &memory, NULL);
-    opencl_restore_signals(&signals);
+    gpu_restore_signals(&signals);
     if (error != CL_SUCCESS) {
         tr_free(memory);
         return opencl_failed(session, "giving a program's binary", error);
@@ -159,11 +159,11 @@ tr_status opencl_launch(void *session_, const struct gpu_launch *launch)
     if (error != CL_SUCCESS) return opencl_failed(session, launch->name, error);
     struct opencl_range range;
     opencl_set_range(launch, &range);
-    struct opencl_signals signals;
+    struct gpu_signals signals;
     bool guarded = is_new(kernel, launch->groups) || range.offset;
-    if (guarded) opencl_keep_signals(&signals);
+    if (guarded) gpu_keep_signals(&signals);
     error = cl.clEnqueueNDRangeKernel(session->queue, kernel->kernel, 3, range.offset, range.global,
                                       range.local, 0, NULL, (cl_event *)launch->event);
-    if (guarded) opencl_restore_signals(&signals);
+    if (guarded) gpu_restore_signals(&signals);
     return opencl_failed(session, launch->name, error);
 }
