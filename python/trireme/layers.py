@@ -56,17 +56,20 @@ __all__ = [
     "global_max_pool",
     "group_norm",
     "gru",
+    "hard_swish",
     "last",
     "layer_norm",
     "leaky_relu",
     "lstm",
     "max_pool",
     "model",
+    "multiply",
     "position",
     "relu",
     "reshape",
     "rms_norm",
     "sigmoid",
+    "silu",
     "slice",
     "softmax",
     "tanh",
@@ -603,6 +606,24 @@ def gru(
     return make("gru", locals())
 
 
+def hard_swish(
+    *,
+    name: str | None = None,
+    from_: str | Sequence[str] | None = None,
+    frozen: bool | None = None,
+    rate_factor: float | None = None,
+    decay_factor: float | None = None,
+) -> Layer:
+    """X times a straight line from 0 at -3 to 1 at 3, near silu (Howard et al. 2019).
+
+    Parameters
+    ----------
+    name, from_, frozen, rate_factor, decay_factor
+        those of every layer, see above
+    """
+    return make("hard_swish", locals())
+
+
 def last(
     *,
     name: str | None = None,
@@ -726,6 +747,27 @@ def max_pool(
     return make("max_pool", locals())
 
 
+def multiply(
+    with_: str | Sequence[str] | None = None,
+    *,
+    name: str | None = None,
+    from_: str | Sequence[str] | None = None,
+    frozen: bool | None = None,
+    rate_factor: float | None = None,
+    decay_factor: float | None = None,
+) -> Layer:
+    """The product of two layers' outputs; of an image and a factor for each channel.
+
+    Parameters
+    ----------
+    with_ : a list of texts
+        the layer by whose output the previous layer's output is multiplied; or give `from`
+    name, from_, frozen, rate_factor, decay_factor
+        those of every layer, see above
+    """
+    return make("multiply", locals())
+
+
 def position(
     length: int,
     *,
@@ -826,6 +868,24 @@ def sigmoid(
         those of every layer, see above
     """
     return make("sigmoid", locals())
+
+
+def silu(
+    *,
+    name: str | None = None,
+    from_: str | Sequence[str] | None = None,
+    frozen: bool | None = None,
+    rate_factor: float | None = None,
+    decay_factor: float | None = None,
+) -> Layer:
+    """X * sigmoid(x) (Hendrycks, Gimpel 2016; also called swish).
+
+    Parameters
+    ----------
+    name, from_, frozen, rate_factor, decay_factor
+        those of every layer, see above
+    """
+    return make("silu", locals())
 
 
 def slice(

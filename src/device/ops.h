@@ -114,7 +114,9 @@
    operation whose kernels for GPUs are not written yet stands here. */
 #define TR_DEVICE_HOST_OPS(X)                                                                                \
     X(group_norm_forward)                                                                                    \
-    X(group_norm_backward)
+    X(group_norm_backward)                                                                                   \
+    X(multiply)                                                                                              \
+    X(multiply_sum)
 
 /* The fusions of such chains. */
 #define TR_DEVICE_CHAIN_FUSIONS(X)                                                                           \

@@ -189,16 +189,19 @@ static const struct rule {
     {"global_max_pool", false, NULL},
     {"group_norm", true, list_group_norm},
     {"gru", false, list_gru},
+    {"hard_swish", true, NULL},
     {"last", true, NULL},
     {"layer_norm", true, list_layer_norm},
     {"leaky_relu", true, NULL},
     {"lstm", false, list_lstm},
     {"max_pool", true, NULL},
+    {"multiply", true, NULL},
     {"position", true, list_embedding},
     {"relu", true, NULL},
     {"reshape", false, NULL},
     {"rms_norm", true, list_rms_norm},
     {"sigmoid", true, NULL},
+    {"silu", true, NULL},
     {"slice", false, NULL},
     {"softmax", true, NULL},
     {"tanh", true, NULL},
@@ -246,15 +249,22 @@ tr_status tr_layout_orders(const struct tr_model *model, struct tr_shape *order)
                 "order channels first; use the layout trireme",
                 layer->where, layer->name);
         bool joins = strcmp(layer->class->name, "concat") == 0;
-        for (int k = 0; k < layer->input_count && layer->input_count > 1 && layer->out.rank != 3; k++) {
+        for (int k = 0; k < layer->input_count && layer->input_count > 1; k++) {
             struct tr_shape other = order_of_input(layer, k, order);
-            /* A flattened image within a longer vector has an order of its own there. */
-            if (joins ? other.rank == 0 : tr_shape_equal(&order[i], &other)) continue;
+            /* A flattened image within a longer vector has an order of its own there, and factors of channels
+               are in the order of these. */
+            const bool image = layer->out.rank == 3, factors = image && layer->in[k].rank == 1;
+            if (image && !factors) continue;
+            if (joins || factors ? other.rank == 0 : tr_shape_equal(&order[i], &other)) continue;
+            const bool products = strcmp(layer->class->name, "multiply") == 0;
             return tr_fail(
                 TR_EUNSUPPORTED,
                 "%s: layer \"%s\" %s vectors of which one was an image, and channels first they do not "
                 "match; use the layout trireme",
-                layer->where, layer->name, joins ? "joins" : "adds");
+                layer->where, layer->name,
+                joins      ? "joins"
+                : products ? "multiplies"
+                           : "adds");
         }
     }
     return TR_OK;

@@ -131,6 +131,7 @@ static const char *const known[] = {
     "load_images",
     "rms_norm_forward",
     "group_norm_forward",
+    "multiply",
     NULL,
 };
 

@@ -87,6 +87,7 @@ static const char *const known[] = {
     "load_images",
     "rms_norm_forward",
     "group_norm_forward",
+    "multiply",
     NULL,
 };
 
@@ -149,6 +150,7 @@ static void check_nodes(const Onnx__GraphProto *graph)
         "GlobalMaxPool",
         "GatherND",
         "Gemm",
+        "HardSigmoid",
         "Identity",
         "LSTM",
         "LeakyRelu",

@@ -84,6 +84,24 @@ layers:
 - gelu
 - dense: {units: 10, use_bias: false}
 """,
+    "gates": """
+layers:
+- conv: {filters: 6, kernel: 3, stride: 2, padding: same, use_bias: false}
+- batch_norm
+- silu: {name: a}
+- global_average_pool
+- dense: 4
+- hard_swish
+- dense: {units: 6, activation: sigmoid, name: gate}
+- multiply: {from: [a, gate]}
+- conv: {filters: 6, kernel: 7, activation: tanh}
+- multiply: a
+- hard_swish: {name: b}
+- multiply: {from: [gate, b]}
+- multiply: b
+- flatten
+- dense: 10
+""",
     "residual": """
 layers:
 - conv: {filters: 6, kernel: 3, padding: same, name: stem}

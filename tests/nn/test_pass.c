@@ -179,6 +179,8 @@ static void test_first_layers_pass_nothing_back(void **state)
         {"4x4x2", "average_pool: 2"},
         {"4x4x2", "upsample: 2"},
         {"4x4x2", "group_norm: 2"},
+        {"4x4x2", "multiply: input"},
+        {"4x4x2", "silu"},
         {"4x4x2", "conv_transpose: {filters: 3, kernel: 2}"},
     };
     for (size_t i = 0; i < sizeof firsts / sizeof firsts[0]; i++) {

@@ -319,6 +319,36 @@ const struct network networks[] = {
      "- last\n"
      "- rms_norm\n"
      "- dense: 3\n"},
+    {"gates of an image's channels", "5x4x2", 0,
+     "layers:\n"
+     "- conv: {filters: 4, kernel: 3, padding: same, use_bias: false}\n"
+     "- batch_norm\n"
+     "- silu: {name: a}\n"
+     "- global_average_pool\n"
+     "- dense: 3\n"
+     "- hard_swish\n"
+     "- dense: {units: 4, activation: sigmoid, name: gate}\n"
+     "- multiply: {from: [a, gate], name: b}\n"
+     "- conv: {filters: 4, kernel: [5, 4], activation: tanh}\n"
+     "- multiply: a\n"
+     "- add: b\n"
+     "- hard_swish: {name: c}\n"
+     "- multiply: c\n"
+     "- flatten: {name: d}\n"
+     "- silu\n"
+     "- multiply: d\n"
+     "- dense: 3\n"},
+    {"gates of tokens", "tokens", 9,
+     "layers:\n"
+     "- embedding: {width: 6, weights: {normal: 0.7}, name: words}\n"
+     "- dense: {units: 5, name: up}\n"
+     "- dense: {units: 5, from: words}\n"
+     "- silu\n"
+     "- multiply: up\n"
+     "- dense: 6\n"
+     "- add: words\n"
+     "- last\n"
+     "- dense: 3\n"},
     {"groups of channels of images and vectors", "5x4x2", 0,
      "layers:\n"
      "- conv: {filters: 6, kernel: 3, padding: same}\n"

@@ -21,12 +21,13 @@ struct tr_op_activation_forward {
 /* dx[i] = dy[i] * act'(x). RELU: y > 0 ? dy : 0; LEAKY_RELU: y > 0 ? dy : slope * dy; TANH: dy * fma(-y, y,
    1); SIGMOID: dy * (y * (1 - y)); GELU: dy * fma(x, pdf, cdf), pdf = exp(-0.5 * (x * x)) * 0x1.988454p-2f,
    cdf = 0.5 * (1 + erf(x * 0x1.6a09e6p-1f)). GELU_TANH: dy * fma((0.5 * x) * fma(-t, t, 1), fma(x * x,
-   0x1.b6676cp-4f, 0x1.988454p-1f), 0.5 * (1 + t)), t the hyperbolic tangent of forward. NONE copies. dx may
-   be dy. */
+   0x1.b6676cp-4f, 0x1.988454p-1f), 0.5 * (1 + t)), t the hyperbolic tangent of forward. SILU: dy * (s *
+   fma(x, 1 - s, 1)), s = sigmoid(x). HARD_SWISH: -3 >= x ? 0 : x >= 3 ? dy : dy * fma(x, 0x1.555556p-2f,
+   0.5). NONE copies. dx may be dy. */
 struct tr_op_activation_backward {
     int64_t count;
-    const float *x; /* read by GELU and GELU_TANH only, else may be NULL */
-    const float *y; /* not read by these */
+    const float *x; /* read where tr_activation_reads_input(), else may be NULL */
+    const float *y; /* read elsewhere */
     const float *dy;
     float *dx;
     enum tr_activation activation;
@@ -53,6 +54,38 @@ struct tr_op_add {
     _(READS, b, a->count)                                                                                    \
     _(WRITES, y, a->count)                                                                                   \
     _(OPERATIONS, a->count)
+
+/* y[r][p][k] = a[r][p][k] * b[r][k]; with spatial 1 number by number. y may be a. */
+struct tr_op_multiply {
+    int64_t rows, spatial, width;
+    const float *a; /* [rows][spatial][width] */
+    const float *b; /* [rows][width] */
+    float *y;       /* [rows][spatial][width] */
+};
+#define TR_ABOUT_multiply(_)                                                                                 \
+    _(SIZE, rows)                                                                                            \
+    _(SHAPE, spatial)                                                                                        \
+    _(SHAPE, width)                                                                                          \
+    _(READS, a, rows * a->spatial * a->width)                                                                \
+    _(READS, b, rows * a->width)                                                                             \
+    _(WRITES, y, rows * a->spatial * a->width)                                                               \
+    _(OPERATIONS, rows * a->spatial * a->width)
+
+/* What multiply carries back to b: y[r][k] = chain over p of a[r][p][k] * b[r][p][k]. */
+struct tr_op_multiply_sum {
+    int64_t rows, spatial, width;
+    const float *a; /* [rows][spatial][width] */
+    const float *b; /* [rows][spatial][width] */
+    float *y;       /* [rows][width] */
+};
+#define TR_ABOUT_multiply_sum(_)                                                                             \
+    _(SIZE, rows)                                                                                            \
+    _(SHAPE, spatial)                                                                                        \
+    _(SHAPE, width)                                                                                          \
+    _(READS, a, rows * a->spatial * a->width)                                                                \
+    _(READS, b, rows * a->spatial * a->width)                                                                \
+    _(WRITES, y, rows * a->width)                                                                            \
+    _(OPERATIONS, 2 * rows * a->spatial * a->width)
 
 /* Rows of several tensors one after another in each row of y: y[r] = x[0][r], x[1][r], ...; +0 where a part
    is NULL. */

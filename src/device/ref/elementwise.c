@@ -26,6 +26,12 @@ static float gelu_tanh_slope(float x)
     return fmaf((0.5f * x) * fmaf(-t, t, 1), inner, 0.5f * (1 + t));
 }
 
+static float silu_slope(float x)
+{
+    float s = tr_sigmoidf(x);
+    return s * fmaf(x, 1 - s, 1);
+}
+
 static float activation_gradient(const struct tr_op_activation_backward *a, int64_t i)
 {
     float dy = a->dy[i];
@@ -44,6 +50,11 @@ static float activation_gradient(const struct tr_op_activation_backward *a, int6
         return dy * gelu_slope(a->x[i]);
     case TR_ACT_GELU_TANH:
         return dy * gelu_tanh_slope(a->x[i]);
+    case TR_ACT_SILU:
+        return dy * silu_slope(a->x[i]);
+    case TR_ACT_HARD_SWISH:
+        if (-3 >= a->x[i]) return 0;
+        return a->x[i] >= 3 ? dy : dy * fmaf(a->x[i], 0x1.555556p-2f, 0.5f);
     }
     assert(!"an activation of enum tr_activation");
     return dy;
@@ -60,6 +71,33 @@ tr_status ref_add(tr_device *device, const struct tr_op_add *a)
 {
     (void)device;
     for (int64_t i = 0; i < a->count; i++) a->y[i] = a->a[i] + a->b[i];
+    return TR_OK;
+}
+
+tr_status ref_multiply(tr_device *device, const struct tr_op_multiply *a)
+{
+    (void)device;
+    for (int64_t r = 0; r < a->rows; r++)
+        for (int64_t p = 0; p < a->spatial; p++)
+            for (int64_t k = 0; k < a->width; k++) {
+                const int64_t i = (r * a->spatial + p) * a->width + k;
+                a->y[i] = a->a[i] * a->b[r * a->width + k];
+            }
+    return TR_OK;
+}
+
+tr_status ref_multiply_sum(tr_device *device, const struct tr_op_multiply_sum *a)
+{
+    (void)device;
+    for (int64_t r = 0; r < a->rows; r++)
+        for (int64_t k = 0; k < a->width; k++) {
+            float sum = 0;
+            for (int64_t p = 0; p < a->spatial; p++) {
+                const int64_t i = (r * a->spatial + p) * a->width + k;
+                sum = fmaf(a->a[i], a->b[i], sum);
+            }
+            a->y[r * a->width + k] = sum;
+        }
     return TR_OK;
 }
 

@@ -47,6 +47,13 @@ static inline float ref_gelu_tanh(float x)
     return tr_tanhf(x * fmaf(x * x, 0x1.2444f2p-5f, 0x1.988454p-1f));
 }
 
+/* hard_swish over x: a straight line from 0 at -3 to 1 at 3. */
+static inline float ref_hard_gate(float x)
+{
+    const float t = x + 3;
+    return (0 > t ? 0 : t > 6 ? 6 : t) * 0x1.555556p-3f;
+}
+
 static inline float ref_activate(enum tr_activation activation, float slope, float x)
 {
     switch (activation) {
@@ -64,6 +71,10 @@ static inline float ref_activate(enum tr_activation activation, float slope, flo
         return (0.5f * x) * (1 + ref_gelu_erf(x));
     case TR_ACT_GELU_TANH:
         return (0.5f * x) * (1 + ref_gelu_tanh(x));
+    case TR_ACT_SILU:
+        return x * tr_sigmoidf(x);
+    case TR_ACT_HARD_SWISH:
+        return x * ref_hard_gate(x);
     }
     assert(!"an activation of enum tr_activation");
     return x;

@@ -147,7 +147,7 @@ tr_status ref_winograd_forward(tr_device *device, const struct tr_op_winograd_fo
     (void)device;
     const struct tr_op_conv_forward *a = &arguments->conv;
     const struct tr_sliding_window *window = &a->window;
-    assert(tr_winograd_suits(window) && a->activation != TR_ACT_GELU);
+    assert(tr_winograd_suits(window) && !tr_activation_reads_input(a->activation));
     const int64_t pairs = (int64_t)a->in_c * a->out_c;
     float *u = positions(pairs, a->in_c, a->out_c);
     if (!u) return TR_ENOMEM;

@@ -113,6 +113,12 @@ static tr_status write_activation(struct tr_c_network *network, const struct tr_
     case TR_ACT_GELU_TANH:
         TR_C_BEGIN(gelu_tanh);
         break;
+    case TR_ACT_SILU:
+        TR_C_BEGIN(silu);
+        break;
+    case TR_ACT_HARD_SWISH:
+        TR_C_BEGIN(hard_swish);
+        break;
     default:
         return tr_trace_refuse(network->trace, traced, "C");
     }
@@ -219,6 +225,15 @@ static tr_status write_add(struct tr_c_network *network, const struct tr_traced 
     TR_C_BEGIN(add);
     tr_text_addf(&network->body, "%" PRId64 ", %s, %s, %s);\n", op->count, TR_C_VALUE(op->a),
                  TR_C_VALUE(op->b), TR_C_VALUE(op->y));
+    return TR_OK;
+}
+
+static tr_status write_multiply(struct tr_c_network *network, const struct tr_traced *traced)
+{
+    const struct tr_op_multiply *op = &traced->as.multiply;
+    TR_C_BEGIN(multiply);
+    tr_text_addf(&network->body, "%" PRId64 ", %" PRId64 ", %s, %s, %s);\n", op->spatial, op->width,
+                 TR_C_VALUE(op->a), TR_C_VALUE(op->b), TR_C_VALUE(op->y));
     return TR_OK;
 }
 
@@ -366,6 +381,7 @@ static tr_status (*const writers[TR_TRACED_KINDS])(struct tr_c_network *network,
     [TR_TRACED_conv_backward_data] = write_conv_transpose,
     [TR_TRACED_activation_forward] = write_activation_layer,
     [TR_TRACED_add] = write_add,
+    [TR_TRACED_multiply] = write_multiply,
     [TR_TRACED_join_columns] = write_concat,
     [TR_TRACED_split_columns] = write_slice,
     [TR_TRACED_scale] = write_scale,

@@ -33,6 +33,7 @@ static const struct needs needs[TR_C_PART_COUNT] = {
     [TR_C_sigmoid_of] = {1, {TR_C_sigmoid}},
     [TR_C_gelu] = {1, {TR_C_erf}},
     [TR_C_gelu_tanh] = {1, {TR_C_tanh}},
+    [TR_C_silu] = {1, {TR_C_sigmoid}},
     [TR_C_max_pool] = {2, {TR_C_window, TR_C_larger}},
     [TR_C_average_pool] = {2, {TR_C_window, TR_C_zero}},
     [TR_C_greatest_row] = {1, {TR_C_larger}},

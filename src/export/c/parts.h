@@ -36,7 +36,10 @@
     X(sigmoid_of)                                                                                            \
     X(gelu)                                                                                                  \
     X(gelu_tanh)                                                                                             \
+    X(silu)                                                                                                  \
+    X(hard_swish)                                                                                            \
     X(add)                                                                                                   \
+    X(multiply)                                                                                              \
     X(concat)                                                                                                \
     X(scale)                                                                                                 \
     X(max_pool)                                                                                              \

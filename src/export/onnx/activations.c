@@ -31,6 +31,21 @@ static struct tr_onnx_name gelu_tanh(struct tr_onnx_graph *graph, struct tr_onnx
     return tr_onnx_emit(graph, "Mul", 2, halved.text, sum.text);
 }
 
+static struct tr_onnx_name silu(struct tr_onnx_graph *graph, struct tr_onnx_name x)
+{
+    struct tr_onnx_name gate = tr_onnx_emit(graph, "Sigmoid", 1, x.text);
+    return tr_onnx_emit(graph, "Mul", 2, x.text, gate.text);
+}
+
+/* Operator set 13 has the gate alone. */
+static struct tr_onnx_name hard_swish(struct tr_onnx_graph *graph, struct tr_onnx_name x)
+{
+    struct tr_onnx_name gate = tr_onnx_emit(graph, "HardSigmoid", 1, x.text);
+    tr_onnx_attribute_float(graph->onnx, "alpha", 0x1.555556p-3f);
+    tr_onnx_attribute_float(graph->onnx, "beta", 0.5f);
+    return tr_onnx_emit(graph, "Mul", 2, x.text, gate.text);
+}
+
 tr_status tr_onnx_activate(struct tr_onnx_graph *graph, const struct tr_traced *traced,
                            enum tr_activation activation, float slope, struct tr_onnx_name *name)
 {
@@ -55,6 +70,12 @@ tr_status tr_onnx_activate(struct tr_onnx_graph *graph, const struct tr_traced *
         return TR_OK;
     case TR_ACT_GELU_TANH:
         *name = gelu_tanh(graph, *name);
+        return TR_OK;
+    case TR_ACT_SILU:
+        *name = silu(graph, *name);
+        return TR_OK;
+    case TR_ACT_HARD_SWISH:
+        *name = hard_swish(graph, *name);
         return TR_OK;
     }
     return tr_trace_refuse(graph->trace, traced, "ONNX");

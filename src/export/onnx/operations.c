@@ -49,6 +49,32 @@ static tr_status translate_add(struct tr_onnx_graph *graph, const struct tr_trac
     return TR_OK;
 }
 
+/* b [batch, channels] for the pixels of an image. */
+static struct tr_onnx_name over_pixels(struct tr_onnx_graph *graph, struct tr_onnx_value b)
+{
+    static const int64_t size[] = {0, -1, 1, 1};
+    const bool pixel = b.form == TR_ONNX_IMAGE && b.size[0] == 1 && b.size[1] == 1;
+    if (pixel) return b.name;
+    b = tr_onnx_as_rows(graph, &b);
+    struct tr_onnx_name shape = tr_onnx_local_integers(graph, "shape", 4, size);
+    return tr_onnx_emit(graph, "Reshape", 2, b.name.text, shape.text);
+}
+
+static tr_status translate_multiply(struct tr_onnx_graph *graph, const struct tr_traced *traced)
+{
+    const struct tr_op_multiply *op = &traced->as.multiply;
+    struct tr_onnx_value a = *tr_onnx_value_of(graph, op->a), b = *tr_onnx_value_of(graph, op->b);
+    if (op->spatial > 1)
+        b.name = over_pixels(graph, b);
+    else if (a.form != b.form || (a.form == TR_ONNX_IMAGE && memcmp(a.size, b.size, sizeof a.size) != 0)) {
+        a = tr_onnx_as_rows(graph, &a);
+        b = tr_onnx_as_rows(graph, &b);
+    }
+    struct tr_onnx_value y = tr_onnx_alike(&a, tr_onnx_emit(graph, "Mul", 2, a.name.text, b.name.text));
+    tr_onnx_define(graph, op->y, &y);
+    return TR_OK;
+}
+
 /* Two of them: images along their channels where the operation does so, anything else as rows. */
 static struct tr_onnx_value join(struct tr_onnx_graph *graph, bool channels, struct tr_onnx_value a,
                                  struct tr_onnx_value b)
@@ -244,6 +270,7 @@ static tr_status (*const translators[TR_TRACED_KINDS])(struct tr_onnx_graph *gra
     [TR_TRACED_conv_backward_data] = tr_onnx_translate_conv_transpose,
     [TR_TRACED_activation_forward] = translate_activation,
     [TR_TRACED_add] = translate_add,
+    [TR_TRACED_multiply] = translate_multiply,
     [TR_TRACED_join_columns] = translate_concat,
     [TR_TRACED_split_columns] = translate_slice,
     [TR_TRACED_scale] = translate_scale,

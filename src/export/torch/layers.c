@@ -240,6 +240,15 @@ static const char *join_sum(const struct tr_layer *layer, int place)
     return place > 0 && place < layer->input_count ? " + " : "";
 }
 
+static const char *join_products(const struct tr_layer *layer, int place)
+{
+    const bool last = place == layer->input_count;
+    const int before = place - 1;
+    const bool spreads = before >= 0 && layer->out.rank == 3 && layer->in[before].rank == 1;
+    if (last) return spreads ? "[:, :, None, None]" : "";
+    return place == 0 ? "" : spreads ? "[:, :, None, None] * " : " * ";
+}
+
 static const char *join_parts(const struct tr_layer *layer, int place)
 {
     if (place == 0) return "torch.cat((";
@@ -295,8 +304,11 @@ static void call_leaky_relu(const struct tr_layer *layer, struct tr_text *text)
 /* Functions of torch that are called as they are. */
 static void call_function(const struct tr_layer *layer, struct tr_text *text)
 {
-    static const char *const functions[][2] = {
-        {"relu", "F.relu"}, {"sigmoid", "torch.sigmoid"}, {"tanh", "torch.tanh"}};
+    static const char *const functions[][2] = {{"hard_swish", "F.hardswish"},
+                                               {"relu", "F.relu"},
+                                               {"sigmoid", "torch.sigmoid"},
+                                               {"silu", "F.silu"},
+                                               {"tanh", "torch.tanh"}};
     for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
         if (strcmp(layer->class->name, functions[i][0]) == 0) tr_text_addf(text, "%s(x)", functions[i][1]);
 }
@@ -341,16 +353,19 @@ static const struct tr_torch_layer rules[] = {
     {"global_max_pool", NULL, call_global},
     {"group_norm", make_group_norm, call_group_norm},
     {"gru", make_gru, call_lstm},
+    {"hard_swish", NULL, call_function},
     {"last", NULL, call_last},
     {"layer_norm", make_norm, call_plain},
     {"leaky_relu", NULL, call_leaky_relu},
     {"lstm", make_lstm, call_lstm},
     {"max_pool", tr_torch_make_pool, tr_torch_call_pool},
+    {"multiply", NULL, NULL, join_products},
     {"position", make_position, call_position},
     {"relu", NULL, call_function},
     {"reshape", NULL, call_reshape},
     {"rms_norm", make_norm, call_plain},
     {"sigmoid", NULL, call_function},
+    {"silu", NULL, call_function},
     {"slice", NULL, call_slice},
     {"softmax", NULL, call_softmax},
     {"tanh", NULL, call_function},

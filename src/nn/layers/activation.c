@@ -1,4 +1,4 @@
-/* Activations as layers of their own: relu, leaky_relu, gelu, tanh, sigmoid. */
+/* Activations as layers of their own: relu, leaky_relu, gelu, silu, hard_swish, tanh, sigmoid. */
 #include "base/fail.h"
 #include "nn/layers/table.h"
 
@@ -88,7 +88,7 @@ static enum tr_tail_kind tail_leaky_relu(const struct tr_layer *layer, struct tr
     {                                                                                                        \
         (void)builder;                                                                                       \
         layer->relu.output = layer->class == &tr_layer_relu;                                                 \
-        return build(layer, false);                                                                          \
+        return build(layer, tr_activation_reads_input(kind));                                                \
     }                                                                                                        \
     static tr_status forward_##id(const struct tr_layer_call *call)                                          \
     {                                                                                                        \
@@ -164,5 +164,8 @@ const struct tr_layer_class tr_layer_gelu = {
     .backward = backward_gelu,
 };
 
+ACTIVATION(silu, TR_ACT_SILU, "x * sigmoid(x) (Hendrycks, Gimpel 2016; also called swish)", );
+ACTIVATION(hard_swish, TR_ACT_HARD_SWISH,
+           "x times a straight line from 0 at -3 to 1 at 3, near silu (Howard et al. 2019)", );
 ACTIVATION(tanh, TR_ACT_TANH, "hyperbolic tangent", );
 ACTIVATION(sigmoid, TR_ACT_SIGMOID, "1 / (1 + exp(-x))", );

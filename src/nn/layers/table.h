@@ -25,16 +25,19 @@
     X(global_max_pool)                                                                                       \
     X(group_norm)                                                                                            \
     X(gru)                                                                                                   \
+    X(hard_swish)                                                                                            \
     X(last)                                                                                                  \
     X(layer_norm)                                                                                            \
     X(leaky_relu)                                                                                            \
     X(lstm)                                                                                                  \
     X(max_pool)                                                                                              \
+    X(multiply)                                                                                              \
     X(position)                                                                                              \
     X(relu)                                                                                                  \
     X(reshape)                                                                                               \
     X(rms_norm)                                                                                              \
     X(sigmoid)                                                                                               \
+    X(silu)                                                                                                  \
     X(slice)                                                                                                 \
     X(softmax)                                                                                               \
     X(tanh)                                                                                                  \

@@ -13,7 +13,7 @@ static const int counts[] = {0, 1, 3, 8, 15, 16, 17, 31, 33, 64, 100, 1000, 4099
 
 bool case_activation_forward(struct scene *s, int index)
 {
-    int kinds = TR_ACT_GELU_TANH + 1;
+    int kinds = TR_ACTIVATIONS;
     if (index >= 2 * kinds * LENGTH(counts)) return false;
     bool in_place = index / kinds % 2;
     struct tr_op_activation_forward a = {.count = counts[index / kinds / 2],
@@ -29,13 +29,13 @@ bool case_activation_forward(struct scene *s, int index)
 
 bool case_activation_backward(struct scene *s, int index)
 {
-    int kinds = TR_ACT_GELU_TANH + 1;
+    int kinds = TR_ACTIVATIONS;
     if (index >= 2 * kinds * LENGTH(counts)) return false;
     bool in_place = index / kinds % 2;
     struct tr_op_activation_backward a = {
         .count = counts[index / kinds / 2], .activation = (enum tr_activation)(index % kinds), .slope = 0.3f};
     scene_name(s, "activation %d of %d%s", a.activation, (int)a.count, in_place ? ", in place" : "");
-    if (a.activation >= TR_ACT_GELU)
+    if (tr_activation_reads_input(a.activation))
         a.x = scene_in(s, "x", a.count);
     else
         a.y = scene_in(s, "y", a.count);
@@ -57,6 +57,39 @@ bool case_add(struct scene *s, int index)
     a.b = right;
     a.y = index % 3 == 1 ? left : index % 3 == 2 ? right : scene_out(s, "y", a.count);
     scene_end(s, tr_device_add(s->device, &a));
+    return true;
+}
+
+static const struct {
+    int rows, spatial, width;
+} factors[] = {{1, 1, 1},  {0, 4, 3},  {3, 1, 700}, {2, 5, 1},    {3, 7, 3},   {2, 6, 16},
+               {4, 4, 17}, {2, 9, 40}, {3, 3, 64},  {1, 49, 130}, {5, 2, 100}, {2, 300, 33}};
+
+bool case_multiply(struct scene *s, int index)
+{
+    if (index >= 2 * LENGTH(factors)) return false;
+    struct tr_op_multiply a = {factors[index / 2].rows, factors[index / 2].spatial, factors[index / 2].width};
+    const int64_t count = a.rows * a.spatial * a.width;
+    scene_name(s, "rows %d, spatial %d, width %d%s", (int)a.rows, (int)a.spatial, (int)a.width,
+               index % 2 ? ", in place" : "");
+    float *whole = scene_in(s, "a", count);
+    a.a = whole;
+    a.b = scene_in(s, "b", a.rows * a.width);
+    a.y = index % 2 ? whole : scene_out(s, "y", count);
+    scene_end(s, tr_device_multiply(s->device, &a));
+    return true;
+}
+
+bool case_multiply_sum(struct scene *s, int index)
+{
+    if (index >= LENGTH(factors)) return false;
+    struct tr_op_multiply_sum a = {factors[index].rows, factors[index].spatial, factors[index].width};
+    const int64_t count = a.rows * a.spatial * a.width;
+    scene_name(s, "rows %d, spatial %d, width %d", (int)a.rows, (int)a.spatial, (int)a.width);
+    a.a = scene_in(s, "a", count);
+    a.b = scene_in(s, "b", count);
+    a.y = scene_out(s, "y", a.rows * a.width);
+    scene_end(s, tr_device_multiply_sum(s->device, &a));
     return true;
 }
 

@@ -15,6 +15,7 @@ void gradients_dense(void);
 void gradients_conv(void);
 void gradients_winograd(void);
 void gradients_activation(void);
+void gradients_multiply(void);
 void gradients_dropout(void);
 void gradients_pool(void);
 void gradients_softmax(void);

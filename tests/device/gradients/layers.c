@@ -147,7 +147,7 @@ void gradients_activation(void)
     /* differences_numbers() keeps away from 0, where relu has no derivative */
     float *x = differences_numbers(ELEMENTS, 1), *dy = differences_numbers(ELEMENTS, 2);
     float *y = differences_zeros(ELEMENTS), *dx = differences_zeros(ELEMENTS);
-    for (int kind = TR_ACT_NONE; kind <= TR_ACT_GELU_TANH; kind++) {
+    for (int kind = TR_ACT_NONE; kind < TR_ACTIVATIONS; kind++) {
         struct activation a = {
             {.count = ELEMENTS, .x = x, .y = y, .activation = (enum tr_activation)kind, .slope = 0.3f}, dy};
         activation_scalar(&a);
@@ -164,6 +164,37 @@ void gradients_activation(void)
         differences_check(what, activation_scalar, &a, DIFFERENCES_SMOOTH, x, dx, 0, ELEMENTS);
     }
     differences_release(4, (float *[]){x, dy, y, dx});
+}
+
+#define PIXELS 5
+#define PLANES 4
+
+struct multiply {
+    struct tr_op_multiply forward;
+    float *dy;
+};
+
+static double multiply_scalar(void *user)
+{
+    struct multiply *m = user;
+    assert_int_equal(ref_multiply(NULL, &m->forward), TR_OK);
+    return differences_weigh(2 * PIXELS * PLANES, m->forward.y, m->dy);
+}
+
+/* Carried back to a by multiply itself, to b by multiply_sum. */
+void gradients_multiply(void)
+{
+    float *a = differences_numbers(ELEMENTS, 1), *b = differences_numbers(2 * PLANES, 2);
+    float *dy = differences_numbers(ELEMENTS, 3), *y = differences_zeros(ELEMENTS);
+    float *da = differences_zeros(ELEMENTS), *db = differences_zeros(2 * PLANES);
+    struct multiply m = {{2, PIXELS, PLANES, a, b, y}, dy};
+    const struct tr_op_multiply to_a = {2, PIXELS, PLANES, dy, b, da};
+    const struct tr_op_multiply_sum to_b = {2, PIXELS, PLANES, dy, a, db};
+    assert_int_equal(ref_multiply(NULL, &to_a), TR_OK);
+    assert_int_equal(ref_multiply_sum(NULL, &to_b), TR_OK);
+    differences_check("multiply, a", multiply_scalar, &m, DIFFERENCES_LINEAR, a, da, 0, ELEMENTS);
+    differences_check("multiply, b", multiply_scalar, &m, DIFFERENCES_LINEAR, b, db, 0, 2 * PLANES);
+    differences_release(6, (float *[]){a, b, dy, y, da, db});
 }
 
 struct dropout {

@@ -36,6 +36,8 @@ static const struct gradient {
     [TR_OPERATION_activation_forward] = BY("activation_backward"),
     [TR_OPERATION_activation_backward] = {{gradients_activation}, NULL},
     [TR_OPERATION_add] = {.reason = "its gradient is dy itself, for both"},
+    [TR_OPERATION_multiply] = {{gradients_multiply}, NULL},
+    [TR_OPERATION_multiply_sum] = {{gradients_multiply}, NULL},
     [TR_OPERATION_join_columns] =
         {.reason = "copies x; the networks of tests/nn show that dy goes to the right places"},
     [TR_OPERATION_split_columns] = {.reason = "copies x, as join_columns"},

@@ -14,7 +14,7 @@
 
 #define COUNT 1000
 
-static void check_activation(enum tr_activation kind, dnnl_alg_kind_t algorithm, float slope)
+static void check_activation(enum tr_activation kind, dnnl_alg_kind_t algorithm, float slope, float beta)
 {
     float *x = differences_numbers(COUNT, 1), *dy = differences_numbers(COUNT, 2);
     float *y = differences_zeros(COUNT), *dx = differences_zeros(COUNT);
@@ -29,11 +29,11 @@ static void check_activation(enum tr_activation kind, dnnl_alg_kind_t algorithm,
     float *their_y = differences_zeros(COUNT), *their_dx = differences_zeros(COUNT);
     onednn_shape shape = judge_shape(1, (dnnl_dim_t[]){COUNT}, dnnl_a);
     dnnl_primitive_desc_t hint;
-    JUDGE_FORWARD(&hint, eltwise_forward, dnnl_forward_training, algorithm, shape, shape, slope, 0);
+    JUDGE_FORWARD(&hint, eltwise_forward, dnnl_forward_training, algorithm, shape, shape, slope, beta);
     judge_run(hint, 2, (struct judge_argument[]){{DNNL_ARG_SRC, shape, x}, {DNNL_ARG_DST, shape, their_y}},
               NULL);
     dnnl_primitive_desc_t back;
-    JUDGE_BACKWARD(&back, hint, eltwise_backward, algorithm, shape, shape, shape, slope, 0);
+    JUDGE_BACKWARD(&back, hint, eltwise_backward, algorithm, shape, shape, shape, slope, beta);
     judge_run(back, 3,
               (struct judge_argument[]){{DNNL_ARG_SRC, shape, x},
                                         {DNNL_ARG_DIFF_DST, shape, dy},
@@ -51,12 +51,14 @@ static void check_activation(enum tr_activation kind, dnnl_alg_kind_t algorithm,
 void onednn_activation(void **state)
 {
     (void)state;
-    check_activation(TR_ACT_RELU, dnnl_eltwise_relu, 0);
-    check_activation(TR_ACT_LEAKY_RELU, dnnl_eltwise_relu, 0.2f);
-    check_activation(TR_ACT_TANH, dnnl_eltwise_tanh, 0);
-    check_activation(TR_ACT_SIGMOID, dnnl_eltwise_logistic, 0);
-    check_activation(TR_ACT_GELU, dnnl_eltwise_gelu_erf, 0);
-    check_activation(TR_ACT_GELU_TANH, dnnl_eltwise_gelu_tanh, 0);
+    check_activation(TR_ACT_RELU, dnnl_eltwise_relu, 0, 0);
+    check_activation(TR_ACT_LEAKY_RELU, dnnl_eltwise_relu, 0.2f, 0);
+    check_activation(TR_ACT_TANH, dnnl_eltwise_tanh, 0, 0);
+    check_activation(TR_ACT_SIGMOID, dnnl_eltwise_logistic, 0, 0);
+    check_activation(TR_ACT_GELU, dnnl_eltwise_gelu_erf, 0, 0);
+    check_activation(TR_ACT_GELU_TANH, dnnl_eltwise_gelu_tanh, 0, 0);
+    check_activation(TR_ACT_SILU, dnnl_eltwise_swish, 1, 0);
+    check_activation(TR_ACT_HARD_SWISH, dnnl_eltwise_hardswish, 0x1.555556p-3f, 0.5f);
 }
 
 /* Rows with logits of some size, and of an odd width. */

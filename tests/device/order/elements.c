@@ -16,6 +16,8 @@ static float slope_at(const struct tr_op_activation_backward *a, int64_t i)
     if (a->activation == TR_ACT_SIGMOID) return y * (1 - y);
     if (a->activation == TR_ACT_GELU)
         return fused(x, tr_expf(-half * (x * x)) * 0x1.988454p-2f, half * (1 + tr_erff(x * 0x1.6a09e6p-1f)));
+    if (a->activation == TR_ACT_SILU) return tr_sigmoidf(x) * fused(x, 1 - tr_sigmoidf(x), 1);
+    if (a->activation == TR_ACT_HARD_SWISH) return fused(x, 0x1.555556p-2f, half);
     const float t = tr_tanhf(x * fused(x * x, 0x1.2444f2p-5f, 0x1.988454p-1f));
     return fused((half * x) * fused(-t, t, 1), fused(x * x, 0x1.b6676cp-4f, 0x1.988454p-1f), half * (1 + t));
 }
@@ -24,8 +26,11 @@ ORDER(activation_backward)
 {
     for (int64_t i = 0; i < a->count; i++) {
         const float dy = a->dy[i];
-        if (a->activation == TR_ACT_NONE)
+        const bool hard = a->activation == TR_ACT_HARD_SWISH;
+        if (a->activation == TR_ACT_NONE || (hard && a->x[i] >= 3))
             a->dx[i] = dy;
+        else if (hard && a->x[i] <= -3)
+            a->dx[i] = 0;
         else if (a->activation == TR_ACT_RELU)
             a->dx[i] = a->y[i] > 0 ? dy : 0;
         else if (a->activation == TR_ACT_LEAKY_RELU)
@@ -38,6 +43,21 @@ ORDER(activation_backward)
 ORDER(add)
 {
     for (int64_t i = 0; i < a->count; i++) a->y[i] = a->a[i] + a->b[i];
+}
+
+ORDER(multiply)
+{
+    for (int64_t i = 0; i < a->rows * a->spatial * a->width; i++)
+        a->y[i] = a->a[i] * a->b[i / (a->spatial * a->width) * a->width + i % a->width];
+}
+
+ORDER(multiply_sum)
+{
+    for (int64_t i = 0; i < a->rows * a->width; i++) {
+        const int64_t first = i / a->width * a->spatial * a->width + i % a->width;
+        for (int64_t p = 0; p < a->spatial; p++) term(a->a[first + p * a->width], a->b[first + p * a->width]);
+        a->y[i] = chain(0);
+    }
 }
 
 ORDER(scale)

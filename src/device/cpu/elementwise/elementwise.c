@@ -83,6 +83,20 @@ V_INLINE vf forward_gelu_tanh(vf x, vf slope)
     return gelu(TR_ACT_GELU_TANH, x);
 }
 
+V_INLINE vf forward_silu(vf x, vf slope)
+{
+    (void)slope;
+    return v_mul(x, v_sigmoid(x));
+}
+
+V_INLINE vf forward_hard_swish(vf x, vf slope)
+{
+    (void)slope;
+    const vf six = v_set1(6.0f), t = v_add(x, v_set1(3.0f));
+    const vf between = v_select(v_gt(v_zero(), t), v_zero(), v_select(v_gt(t, six), six, t));
+    return v_mul(x, v_mul(between, v_set1(0x1.555556p-3f)));
+}
+
 static void activation_forward_part(void *arguments, int member, int size)
 {
     const struct tr_op_activation_forward *a = arguments;
@@ -110,6 +124,12 @@ static void activation_forward_part(void *arguments, int member, int size)
         break;
     case TR_ACT_GELU_TANH:
         map(begin, end, a->x, a->y, forward_gelu_tanh, slope);
+        break;
+    case TR_ACT_SILU:
+        map(begin, end, a->x, a->y, forward_silu, slope);
+        break;
+    case TR_ACT_HARD_SWISH:
+        map(begin, end, a->x, a->y, forward_hard_swish, slope);
         break;
     }
 }
@@ -159,6 +179,20 @@ V_INLINE vf backward_gelu_tanh(vf x, vf dy, vf slope)
     return v_mul(dy, derivative);
 }
 
+V_INLINE vf backward_silu(vf x, vf dy, vf slope)
+{
+    (void)slope;
+    const vf one = v_set1(1.0f), s = v_sigmoid(x);
+    return v_mul(dy, v_mul(s, v_fma(x, v_sub(one, s), one)));
+}
+
+V_INLINE vf backward_hard_swish(vf x, vf dy, vf slope)
+{
+    (void)slope;
+    const vf inside = v_mul(dy, v_fma(x, v_set1(0x1.555556p-2f), v_set1(0.5f)));
+    return v_select(v_ge(v_set1(-3.0f), x), v_zero(), v_select(v_ge(x, v_set1(3.0f)), dy, inside));
+}
+
 static void activation_backward_part(void *arguments, int member, int size)
 {
     const struct tr_op_activation_backward *a = arguments;
@@ -186,6 +220,12 @@ static void activation_backward_part(void *arguments, int member, int size)
         break;
     case TR_ACT_GELU_TANH:
         map2(begin, end, a->x, a->dy, a->dx, backward_gelu_tanh, slope);
+        break;
+    case TR_ACT_SILU:
+        map2(begin, end, a->x, a->dy, a->dx, backward_silu, slope);
+        break;
+    case TR_ACT_HARD_SWISH:
+        map2(begin, end, a->x, a->dy, a->dx, backward_hard_swish, slope);
         break;
     }
 }

@@ -17,6 +17,8 @@ const struct cpu_kernels CPU_KERNEL(kernels) = {
     CPU_ENTRY(activation_forward),
     CPU_ENTRY(activation_backward),
     CPU_ENTRY(add),
+    CPU_ENTRY(multiply),
+    CPU_ENTRY(multiply_sum),
     CPU_ENTRY(scale),
     CPU_ENTRY(fill),
     CPU_ENTRY(dropout),

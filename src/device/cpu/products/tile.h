@@ -94,7 +94,7 @@ struct tile {
     int lefts;
     /* Then + bias[j] (NULL: nothing; TILE_COLUMNS readable), then the activation. */
     const float *bias;
-    enum tr_activation activation; /* not GELU */
+    enum tr_activation activation; /* of the output's gradient */
     float slope;
     /* Then * factor[j], likewise to_step apart, or NULL. */
     const float *factor;

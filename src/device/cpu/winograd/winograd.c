@@ -276,7 +276,7 @@ static int64_t plan_member(struct walk *c, int64_t u_floats)
 static tr_status run(struct walk *c)
 {
     if (c->call.rows == 0 || c->call.target_c == 0) return TR_OK;
-    assert(tr_winograd_suits(c->call.window) && c->call.activation != TR_ACT_GELU);
+    assert(tr_winograd_suits(c->call.window) && !tr_activation_reads_input(c->call.activation));
     const int64_t panels = winograd_walk_shape(c), panel_floats = POSITIONS * c->u_position;
     const int64_t kept =
         c->call.cpu->room.shared / (int64_t)sizeof(float); /* transformed weights, at a time */

@@ -8,6 +8,8 @@
 #define ACT_SIGMOID    4
 #define ACT_GELU       5
 #define ACT_GELU_TANH  6
+#define ACT_SILU       7
+#define ACT_HARD_SWISH 8
 
 static inline float gelu_erf(float x)
 {
@@ -19,6 +21,13 @@ static inline float gelu_tanh(float x)
     return tr_mathf_tanh(x * D_FMA(x * x, 0x1.2444f2p-5f, 0x1.988454p-1f));
 }
 
+/* hard_swish over x. */
+static inline float hard_gate(float x)
+{
+    float t = x + 3.0f;
+    return (0.0f > t ? 0.0f : t > 6.0f ? 6.0f : t) * 0x1.555556p-3f;
+}
+
 static inline float activate(int activation, float slope, float x)
 {
     if (activation == ACT_RELU) return 0.0f > x ? 0.0f : x;
@@ -27,6 +36,8 @@ static inline float activate(int activation, float slope, float x)
     if (activation == ACT_SIGMOID) return tr_mathf_sigmoid(x);
     if (activation == ACT_GELU) return (0.5f * x) * (1.0f + gelu_erf(x));
     if (activation == ACT_GELU_TANH) return (0.5f * x) * (1.0f + gelu_tanh(x));
+    if (activation == ACT_SILU) return x * tr_mathf_sigmoid(x);
+    if (activation == ACT_HARD_SWISH) return x * hard_gate(x);
     return x;
 }
 

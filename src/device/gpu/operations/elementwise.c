@@ -23,8 +23,7 @@ tr_status gpu_activation_backward(tr_device *device, const struct tr_op_activati
     gpu_long(&call, a->count);
     gpu_int(&call, (int32_t)a->activation);
     gpu_float(&call, a->slope);
-    bool of_x = a->activation == TR_ACT_GELU || a->activation == TR_ACT_GELU_TANH;
-    gpu_array(&call, of_x ? a->x : a->y);
+    gpu_array(&call, tr_activation_reads_input(a->activation) ? a->x : a->y);
     gpu_array(&call, a->dy);
     gpu_array(&call, a->dx);
     return gpu_run_each(&call, a->count);
