@@ -214,13 +214,24 @@ static void add_hashes(const struct cli_compare_plan *plan, const struct cli_com
                      equal, equal == 1 ? "" : "s");
 }
 
+static bool go_together(const struct cli_compare_case *a, const struct cli_compare_case *b)
+{
+    return b->left_out && a->workers == b->workers && strcmp(a->left_out, b->left_out) == 0;
+}
+
+/* Those that are left out for one reason share a line, where the first of them stands. */
 static void add_left_out(const struct cli_compare_plan *plan, struct tr_text *text)
 {
     for (int i = 0; i < plan->count; i++) {
         const struct cli_compare_case *one = &plan->cases[i];
-        if (one->left_out)
-            tr_text_addf(text, "left out    %s on %d worker%s: %s\n", one->strategy, one->workers,
-                         one->workers == 1 ? "" : "s", one->left_out);
+        bool said = !one->left_out;
+        for (int k = 0; k < i && !said; k++) said = go_together(one, &plan->cases[k]);
+        if (said) continue;
+        tr_text_addf(text, "left out    %s", one->strategy);
+        for (int k = i + 1; k < plan->count; k++)
+            if (go_together(one, &plan->cases[k])) tr_text_addf(text, "; %s", plan->cases[k].strategy);
+        tr_text_addf(text, " on %d worker%s: %s\n", one->workers, one->workers == 1 ? "" : "s",
+                     one->left_out);
     }
 }
 

@@ -68,9 +68,10 @@ void cli_lines_head(struct cli_screen *screen, const struct cli_facts *facts)
                       tr_text_from_count(info->train_examples, a));
     cli_line_fact(screen, "batch", "%s in %s microbatch%s", tr_text_from_count(info->batch, a),
                   tr_text_from_count(info->microbatches, b), info->microbatches == 1 ? "" : "es");
-    cli_line_fact(screen, "steps", "%s, %s an epoch (%.4g epochs)", tr_text_from_count(info->steps, a),
-                  tr_text_from_count(info->steps_per_epoch, c),
-                  (double)info->steps / (double)info->steps_per_epoch);
+    double epochs = (double)info->steps / (double)info->steps_per_epoch;
+    cli_line_fact(screen, "steps", "%s, %s an epoch (%.4g epoch%s)", tr_text_from_count(info->steps, a),
+                  tr_text_from_count(info->steps_per_epoch, c), epochs,
+                  info->steps == info->steps_per_epoch ? "" : "s");
     if (info->label_smoothing > 0)
         cli_line_fact(screen, "loss", "of steps with label smoothing %.4g, of evaluations without",
                       info->label_smoothing);

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/files/file.h"
+#include "base/files/ops.h"
 
 #include "strategy/updates/file.h"
 
@@ -228,6 +229,29 @@ static void read_updates(struct tr_run *run)
     memcpy(run->staleness, figures.staleness, sizeof run->staleness);
 }
 
+/* A directory of runs is easily taken for one of them. */
+static tr_status fail_no_run(const char *directory)
+{
+    struct tr_file_names names = {0};
+    char *within = NULL;
+    if (tr_file_list(NULL, directory, &names) != TR_OK) names = (struct tr_file_names){0};
+    for (int64_t i = 0; i < names.count && !within; i++) {
+        char *run = tr_path_join(directory, names.name[i]);
+        char *journal = run ? tr_path_join(run, TR_JOURNAL_FILE) : NULL;
+        if (journal && tr_file_exists(journal)) within = run;
+        if (within != run) tr_free(run);
+        tr_free(journal);
+    }
+    tr_file_names_free(&names);
+    if (within)
+        tr_fail(TR_ENOTFOUND, "\"%s\" is no directory of a run, but has some in it, as \"%s\"; name these",
+                directory, within);
+    else
+        tr_fail(TR_ENOTFOUND, "\"%s\" is no directory of a run: it has no %s", directory, TR_JOURNAL_FILE);
+    tr_free(within);
+    return TR_ENOTFOUND;
+}
+
 tr_status tr_run_read(const char *directory, struct tr_run **out)
 {
     *out = NULL;
@@ -237,9 +261,7 @@ tr_status tr_run_read(const char *directory, struct tr_run **out)
     if (status == TR_OK) {
         run->seconds = run->speed = run->tokens = NAN;
         status = tr_json_lines_read(path, FILE_MOST, &run->lines);
-        if (status == TR_ENOTFOUND)
-            status = tr_fail(TR_ENOTFOUND, "\"%s\" is no directory of a run: it has no %s", directory,
-                             TR_JOURNAL_FILE);
+        if (status == TR_ENOTFOUND) status = fail_no_run(directory);
     }
     if (status == TR_OK) status = take_lines(run, path);
     tr_free(path);

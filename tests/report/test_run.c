@@ -157,6 +157,29 @@ static void the_log_tells_of_staleness(void **state)
     tr_run_destroy(&run);
 }
 
+/* A directory of runs is none, and the message names one that is. */
+static void a_directory_of_runs_names_one(void **state)
+{
+    (void)state;
+    char run[SCRATCH_PATH], empty[SCRATCH_PATH], journal[SCRATCH_PATH + 32], said[2 * SCRATCH_PATH];
+    struct tr_run *read;
+    scratch_join(run, place, "second");
+    scratch_join(empty, place, "first");
+    snprintf(journal, sizeof journal, "%s/%s", place, TR_JOURNAL_FILE);
+    assert_int_equal(tr_file_remove(NULL, journal), TR_OK);
+    assert_int_equal(tr_file_make_directory(NULL, run), TR_OK);
+    assert_int_equal(tr_file_make_directory(NULL, empty), TR_OK);
+    assert_int_equal(tr_run_read(place, &read), TR_ENOTFOUND);
+    assert_non_null(strstr(tr_error_message(), "has no " TR_JOURNAL_FILE));
+    snprintf(journal, sizeof journal, "%s/%s", run, TR_JOURNAL_FILE);
+    assert_int_equal(tr_file_write_atomic(NULL, journal, START("0"), strlen(START("0"))), TR_OK);
+    assert_int_equal(tr_run_read(place, &read), TR_ENOTFOUND);
+    snprintf(said, sizeof said, "has some in it, as \"%s\"", run);
+    assert_non_null(strstr(tr_error_message(), said));
+    assert_int_equal(tr_file_remove(NULL, run), TR_OK);
+    assert_int_equal(tr_file_remove(NULL, empty), TR_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -164,6 +187,7 @@ int main(void)
         cmocka_unit_test(a_killed_run_is_read_as_far_as_it_came),
         cmocka_unit_test(strange_journals_are_refused_or_survived),
         cmocka_unit_test(the_log_tells_of_staleness),
+        cmocka_unit_test(a_directory_of_runs_names_one),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/numbers/tree.h"
+#include "base/text/counted.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -109,10 +110,12 @@ static tr_status check(const struct tr_job *job, const void *options_, int ranks
             ranks, chosen->servers, chosen->servers + 1);
     if (chosen->mode == PS_SYNC) TR_TRY(tr_shares_suffice(microbatches, workers, "workers"));
     if (chosen->mode != PS_BACKUP) return TR_OK;
-    if (parts_of(chosen, workers) < 1)
+    if (parts_of(chosen, workers) < 1) {
+        char noun[TR_COUNTED_SIZE];
         return tr_fail(TR_EINVAL,
-                       "of %d workers %d would be backup: no gradient would make a step; choose fewer backup",
-                       workers, chosen->backup);
+                       "of %s %d would be backup: no gradient would make a step; choose fewer backup",
+                       tr_counted(workers, "worker", noun), chosen->backup);
+    }
     if (parts_of(chosen, workers) > microbatches)
         return tr_fail(
             TR_EINVAL,

@@ -109,6 +109,31 @@ static void test_rows(void **state)
     expect_row(&orders, results, LOCAL, "local-sgd,replicas=4        4        1  disk full");
 }
 
+/* Combinations that are left out for one reason share a line; other reasons and other workers have their own.
+ */
+static void test_what_is_left_out(void **state)
+{
+    (void)state;
+    static struct cli_compare_case missing[] = {
+        {.strategy = "allreduce", .workers = 1, .ranks = 1, .threads = 4, .alone = true},
+        {.strategy = "gossip", .workers = 2, .left_out = "too few"},
+        {.strategy = "easgd", .workers = 1, .left_out = "too few"},
+        {.strategy = "pipeline", .workers = 2, .left_out = "one layer"},
+        {.strategy = "local-sgd", .workers = 2, .left_out = "too few"},
+    };
+    static const struct cli_compare_plan some = {.cases = missing, .count = 5};
+    static const struct cli_compare_orders orders = {0};
+    struct cli_compare_result results[RUNS];
+    fill(results);
+    char *text = cli_compare_verdict(&orders, &some, results);
+    assert_non_null(text);
+    assert_non_null(strstr(text, "\nleft out    gossip; local-sgd on 2 workers: too few\n"
+                                 "left out    easgd on 1 worker: too few\n"
+                                 "left out    pipeline on 2 workers: one layer\n"));
+    assert_null(strstr(text, "left out    local-sgd"));
+    tr_free(text);
+}
+
 static void test_the_verdict(void **state)
 {
     (void)state;
@@ -440,6 +465,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_what_is_left_out),
         cmocka_unit_test(test_the_verdict),
         cmocka_unit_test(test_figures_that_cannot_be_are_marked),
         cmocka_unit_test(test_nobody_waits_longer_than_the_training),

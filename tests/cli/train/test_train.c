@@ -258,6 +258,9 @@ static void test_epochs_in_place_of_steps(void **state)
     assert_int_equal(run(&session, "train", "tiny.yaml", "-o", "epochs", "--epochs", "2", NULL), 0);
     assert_non_null(strstr(session.text[0], "\nsteps       14, 7 an epoch (2 epochs)\n"));
     session_release(&session);
+    assert_int_equal(run(&session, "train", "tiny.yaml", "-o", "epoch", "--epochs", "1", NULL), 0);
+    assert_non_null(strstr(session.text[0], "\nsteps       7, 7 an epoch (1 epoch)\n"));
+    session_release(&session);
     assert_int_equal(run(&session, "train", "--resume", "epochs", "--epochs", "3", NULL), 0);
     assert_non_null(strstr(session.text[0], "\ntrained     7 steps in "));
     session_release(&session);
