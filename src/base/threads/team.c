@@ -1,11 +1,11 @@
 /* A team of threads.
  *
- * Everything that members wait for is a counter that only grows: `run` (work handed out), `done` (shares
+ * Everything that members wait for is a counter that only grows: `run` (work handed out), `done` (chunks
  * that were finished, over all runs) and `passed` (barriers passed).
  *
- * Shares are claimed: `claimed` of a member is the last run in which somebody took its share, the member
- * itself or one that had nothing left to do. A run ends when all its shares are done, so whoever claims a
- * share of run r finds the function of run r; a member that comes late to run r claims in vain.
+ * Chunks are claimed: `claimed` of a member is the last run in which somebody took its chunk, the member
+ * itself or one that had nothing left to do. A run ends when all its chunks are done, so whoever claims a
+ * chunk of run r finds the function of run r; a member that comes late to run r claims in vain.
  *
  * Waiting is the same everywhere: spin for some tens of microseconds, since work usually comes in quick
  * succession; then sleep, so that an idle or oversubscribed machine is not kept busy. A
@@ -58,7 +58,7 @@ struct tr_team {
     tr_team_function function;
     void *arguments;
     atomic_bool leave;
-    atomic_bool together; /* nobody takes over another's share */
+    atomic_bool together; /* nobody takes over another's chunk */
     _Atomic(tr_team_idle) idle;
     void *idle_arguments; /* set before `idle`, and not while it is set */
     _Alignas(TR_CACHE_LINE) atomic_uint run;
@@ -145,16 +145,16 @@ static unsigned advance(struct tr_team *team, struct condition *condition, atomi
     return before;
 }
 
-/* Does the share of `index` in a run, then those of others that have not begun. */
+/* Does the chunk of `index` in a run, then those of others that have not begun. */
 static void work(struct tr_team *team, unsigned run, int index)
 {
     unsigned done = 0;
     for (int i = 0; i < team->size; i++) {
-        int share = (index + i) % team->size;
+        int chunk = (index + i) % team->size;
         unsigned before = run - 1;
         if (i > 0 && atomic_load_explicit(&team->together, memory_order_relaxed)) break;
-        if (!atomic_compare_exchange_strong(&team->members[share].claimed, &before, run)) continue;
-        team->function(team->arguments, share, team->size);
+        if (!atomic_compare_exchange_strong(&team->members[chunk].claimed, &before, run)) continue;
+        team->function(team->arguments, chunk, team->size);
         done++;
     }
     if (done > 0) advance(team, &team->caller_waits, &team->done, done);
@@ -241,7 +241,7 @@ static void run(struct tr_team *team, tr_team_function function, void *arguments
     team->function = function;
     team->arguments = arguments;
     atomic_store_explicit(&team->together, together, memory_order_relaxed);
-    /* Every share adds one to `done` in each run, so this is where it stands when all are finished. */
+    /* Every chunk adds one to `done` in each run, so this is where it stands when all are finished. */
     unsigned finished = atomic_load_explicit(&team->done, memory_order_relaxed) + (unsigned)team->size;
     unsigned number = advance(team, &team->members_wait, &team->run, 1) + 1;
     work(team, number, 0);
@@ -282,7 +282,7 @@ void tr_team_set_idle(tr_team *team, tr_team_idle idle, void *arguments)
     atomic_store(&team->idle, idle);
 }
 
-void tr_team_share(int64_t count, int64_t grain, int member, int size, int64_t *begin, int64_t *end)
+void tr_team_chunk(int64_t count, int64_t grain, int member, int size, int64_t *begin, int64_t *end)
 {
     int64_t grains = count / grain + (count % grain != 0);
     int64_t first = grains / size * member + grains % size * member / size;

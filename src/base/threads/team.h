@@ -1,4 +1,4 @@
-/* A team of threads that runs one function at a time, divided into as many shares as there are members.
+/* A team of threads that runs one function at a time, divided into as many chunks as there are members.
  *
  * The caller is member 0. Members wait for work by spinning shortly and then sleeping, so that an
  * oversubscribed machine makes progress. A team never changes what is computed: members take disjoint
@@ -45,6 +45,6 @@ void tr_team_set_idle(tr_team *team, tr_team_idle idle, void *arguments);
 
 /* The part [*begin, *end) of `count` items that `member` of `size` takes; parts are contiguous, ascending,
    multiples of `grain` except the last, and differ by at most one grain. */
-void tr_team_share(int64_t count, int64_t grain, int member, int size, int64_t *begin, int64_t *end);
+void tr_team_chunk(int64_t count, int64_t grain, int member, int size, int64_t *begin, int64_t *end);
 
 #endif

@@ -34,7 +34,7 @@ static void do_share(void *work_, int member, int size)
     struct work *work = work_;
     int64_t begin, end;
     tr_sha256 *hash = NULL;
-    tr_team_share(work->end - work->first, 1, member, size, &begin, &end);
+    tr_team_chunk(work->end - work->first, 1, member, size, &begin, &end);
     tr_status status = begin < end ? tr_sha256_begin(&hash) : TR_OK;
     for (int64_t i = begin; status == TR_OK && i < end; i++) status = work->make(work, hash, work->first + i);
     tr_sha256_destroy(&hash);
@@ -120,7 +120,7 @@ static tr_status share_leaves(tr_trainer *trainer, const struct leaves *leaves)
     int rank = trainer_crew_rank(&trainer->crew), size = trainer_crew_size(&trainer->crew);
     int64_t count = leaves->canonical->leaves, *bound = tr_alloc((size_t)size + 1, sizeof *bound);
     if (!bound) return TR_ENOMEM;
-    for (int r = 0; r < size; r++) tr_team_share(count, 1, r, size, &bound[r], &bound[r + 1]);
+    for (int r = 0; r < size; r++) tr_team_chunk(count, 1, r, size, &bound[r], &bound[r + 1]);
     struct work work = {.make = hash_leaf, .user = leaves, .first = bound[rank], .end = bound[rank + 1]};
     tr_status status = do_all(trainer, &work, (work.end - work.first) * TR_LEAF_BYTES);
     for (int r = 0; r <= size; r++) bound[r] *= (int64_t)sizeof *leaves->sum;

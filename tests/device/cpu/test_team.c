@@ -1,4 +1,4 @@
-/* The team: every member runs once per run, barriers hold, shares tile their range, and teams larger than the
+/* The team: every member runs once per run, barriers hold, chunks tile their range, and teams larger than the
    machine still make progress. */
 #include <stdarg.h>
 #include <stddef.h>
@@ -51,7 +51,7 @@ static void count_and_compare(void *arguments, int member, int size)
 {
     struct work *work = arguments;
     count_run(arguments, member, size);
-    if (self == 0) self = member + 1; /* by the first share, whosever it is */
+    if (self == 0) self = member + 1; /* by the first chunk, whosever it is */
     if (self != member + 1) atomic_fetch_add(&work->inside, 1);
 }
 
@@ -201,7 +201,7 @@ static void test_size_is_checked(void **state)
     assert_int_equal(tr_alloc_live(), live);
 }
 
-static void test_shares_tile_the_range(void **state)
+static void test_chunks_tile_the_range(void **state)
 {
     (void)state;
     const int64_t counts[] = {0, 1, 2, 5, 16, 31, 97, 1000, INT64_C(3000000007)};
@@ -212,7 +212,7 @@ static void test_shares_tile_the_range(void **state)
                 int64_t next = 0, least = INT64_MAX, most = 0;
                 for (int member = 0; member < size; member++) {
                     int64_t begin, end;
-                    tr_team_share(counts[c], grains[g], member, size, &begin, &end);
+                    tr_team_chunk(counts[c], grains[g], member, size, &begin, &end);
                     assert_int_equal(begin, next);
                     assert_true(end >= begin && end <= counts[c]);
                     if (end < counts[c]) assert_int_equal(end % grains[g], 0);
@@ -233,7 +233,7 @@ int main(void)
         cmocka_unit_test(test_together_nobody_is_helped),   cmocka_unit_test(test_barrier),
         cmocka_unit_test(test_wakes_after_sleep),           cmocka_unit_test(test_idle_work),
         cmocka_unit_test(test_ends_while_members_are_late), cmocka_unit_test(test_size_is_checked),
-        cmocka_unit_test(test_shares_tile_the_range),
+        cmocka_unit_test(test_chunks_tile_the_range),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -288,7 +288,7 @@ tr_status attention_run(tr_device *device, const struct tr_attention *at, int pr
     run.part = cpu_shared(cpu);
     for (int i = 0; i < cpu->base.threads; i++) {
         int64_t begin;
-        tr_team_share(at->examples * at->heads, grain, i, cpu->base.threads, &begin, &run.part[i].end);
+        tr_team_chunk(at->examples * at->heads, grain, i, cpu->base.threads, &begin, &run.part[i].end);
         atomic_init(&run.part[i].next, begin);
     }
     cpu_run(cpu, scores * (double)(at->heads * at->size) * products / (8.0 * VW), run_member, &run);

@@ -31,7 +31,7 @@ static void softmax_forward_part(void *arguments, int member, int size)
 {
     const struct tr_op_softmax_forward *a = arguments;
     int64_t begin, end;
-    tr_team_share(a->rows, 1, member, size, &begin, &end);
+    tr_team_chunk(a->rows, 1, member, size, &begin, &end);
     for (int64_t r = begin; r < end; r++) softmax_row(a->width, a->x + r * a->width, a->y + r * a->width);
 }
 
@@ -58,7 +58,7 @@ static void softmax_backward_part(void *arguments, int member, int size)
 {
     const struct tr_op_softmax_backward *a = arguments;
     int64_t begin, end;
-    tr_team_share(a->rows, 1, member, size, &begin, &end);
+    tr_team_chunk(a->rows, 1, member, size, &begin, &end);
     for (int64_t r = begin; r < end; r++)
         softmax_backward_row(a->width, a->y + r * a->width, a->dy + r * a->width, a->dx + r * a->width);
 }

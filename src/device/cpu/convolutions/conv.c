@@ -19,7 +19,7 @@
 /* Fewer images than this leave the tile kernel waiting for its own sums. */
 #define IMAGES_LEAST (TILE_ROWS < 4 ? 2 : 4)
 
-/* Packs a member's share of the weights. */
+/* Packs a member's chunk of the weights. */
 static void pack_weights(void *arguments, int member, int size)
 {
     const struct conv *c = arguments;
@@ -27,13 +27,13 @@ static void pack_weights(void *arguments, int member, int size)
     const int64_t taps = (int64_t)c->call.window->kernel_h * c->call.window->kernel_w,
                   depth = taps * c->call.source_c;
     if (!c->call.backward) {
-        tr_team_share(depth, 16, member, size, &begin, &end);
+        tr_team_chunk(depth, 16, member, size, &begin, &end);
         pack_panels(c->packed + begin * TILE_COLUMNS, c->panel, c->call.weights + begin * c->call.target_c,
                     c->call.target_c, c->call.target_c, end - begin);
         return;
     }
     const int64_t panels = divide_up(c->call.target_c, TILE_COLUMNS);
-    tr_team_share(taps * panels, 1, member, size, &begin, &end);
+    tr_team_chunk(taps * panels, 1, member, size, &begin, &end);
     for (int64_t i = begin; i < end; i++) {
         const int64_t tap = i / panels, column = i % panels * TILE_COLUMNS;
         pack_rows(c->packed + i % panels * c->panel + (taps - 1 - tap) * c->call.source_c * TILE_COLUMNS,
@@ -140,7 +140,7 @@ static void convolve(void *arguments, int member, int size)
     const int64_t tiles = by_pixel ? c->call.rows : tile_count(c->call.rows),
                   units = c->call.target_h / c->unit;
     int64_t unit, end;
-    tr_team_share(tiles * units, 1, member, size, &unit, &end);
+    tr_team_chunk(tiles * units, 1, member, size, &unit, &end);
     while (unit < end) {
         const int64_t tile = unit / units, h = unit % units, stop = smaller(units, h + end - unit);
         const int32_t first = (int32_t)h * c->unit, last = (int32_t)stop * c->unit;

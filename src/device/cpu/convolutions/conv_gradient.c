@@ -1,7 +1,7 @@
 /* The weight gradient of a convolution.
  *
  * A tile is a group of channels (or, where a whole kernel row has no more inputs than a tile has rows, that
- * kernel row) by a panel of filters; its chains run over the output pixels. A member takes a share of all
+ * kernel row) by a panel of filters; its chains run over the output pixels. A member takes a chunk of all
  * (panel, group, tap) tiles, or where these are few all tiles of some microbatches (subtrees.h). The pixels
  * go by in blocks of output lines. Per block, x is packed to [pixel][channel of the group] and dy to [pixel]
  * [filter], once for all taps, unless they lie nearly like that already; a tile's segments are the runs of
@@ -202,7 +202,7 @@ static void reduce(void *arguments, int member, int size)
     struct tr_op_conv_backward_weights op = *g->op;
     int32_t bound[2];
     int64_t unit, end, image = 0;
-    tr_team_share(g->panels * g->groups * g->taps, 1, member, size, &unit, &end);
+    tr_team_chunk(g->panels * g->groups * g->taps, 1, member, size, &unit, &end);
     if (g->subtrees.count > 0) {
         unit = 0;
         end = g->panels * g->groups * g->taps;

@@ -106,7 +106,7 @@ static void gather_part(void *arguments, int member, int size)
     }
     struct overs down = {.over = list};
     int64_t begin, end;
-    tr_team_share(a->rows * g->in_h, 1, member, size, &begin, &end);
+    tr_team_chunk(a->rows * g->in_h, 1, member, size, &begin, &end);
     for (int64_t line = begin; line < end; line++) {
         down.count = list_windows((int32_t)(line % g->in_h), g->stride_h, g->pad_top, g->dilation_h,
                                   g->kernel_h, g->in_h, g->out_h, list);
@@ -237,7 +237,7 @@ static void scatter_part(void *arguments, int member, int size)
 {
     const struct tr_op_pool_backward *a = arguments;
     int64_t begin, end, lines = a->window.out_h;
-    tr_team_share(a->rows * lines, 1, member, size, &begin, &end);
+    tr_team_chunk(a->rows * lines, 1, member, size, &begin, &end);
     for (int64_t i = begin; i < end; i++) scatter_lines(a, i / lines, (int32_t)(i % lines));
 }
 

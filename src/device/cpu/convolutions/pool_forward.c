@@ -153,7 +153,7 @@ static void pool_forward_part(void *arguments, int member, int size)
     const struct tr_sliding_window *w = &a->window;
     const line_function line = line_of(a);
     int64_t begin, end;
-    tr_team_share(a->rows * w->out_h, 1, member, size, &begin, &end);
+    tr_team_chunk(a->rows * w->out_h, 1, member, size, &begin, &end);
     for (int64_t i = begin; i < end; i++) {
         const int64_t row = i / w->out_h;
         const int32_t oh = (int32_t)(i % w->out_h);

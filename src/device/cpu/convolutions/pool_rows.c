@@ -47,7 +47,7 @@ static void forward_part(void *arguments, int member, int size)
 {
     const struct tr_op_pool_rows_forward *a = arguments;
     int64_t begin, end;
-    tr_team_share(a->examples, 1, member, size, &begin, &end);
+    tr_team_chunk(a->examples, 1, member, size, &begin, &end);
     for (int64_t e = begin; e < end; e++) {
         const struct span span = span_of(a->offset, a->spatial, e);
         for (int64_t k = 0; k < a->width; k += VW)
@@ -82,7 +82,7 @@ static void backward_part(void *arguments, int member, int size)
 {
     const struct tr_op_pool_rows_backward *a = arguments;
     int64_t begin, end;
-    tr_team_share(a->examples, 1, member, size, &begin, &end);
+    tr_team_chunk(a->examples, 1, member, size, &begin, &end);
     for (int64_t e = begin; e < end; e++) {
         const struct span span = span_of(a->offset, a->spatial, e);
         for (int64_t k = 0; k < a->width; k += VW)

@@ -43,7 +43,7 @@ static void dropout_part(void *arguments, int member, int size)
     const struct tr_op_dropout *a = arguments;
     const struct mask mask = mask_of(a->key, a->scalars->step, a->layer, a->rate);
     int64_t base = first_row(a, 0) * a->width, begin, end;
-    tr_team_share(first_row(a, a->examples) * a->width - base, SPAN, member, size, &begin, &end);
+    tr_team_chunk(first_row(a, a->examples) * a->width - base, SPAN, member, size, &begin, &end);
     for (int64_t e = 0; e < a->examples; e++) {
         int64_t start = first_row(a, e) * a->width, length = first_row(a, e + 1) * a->width - start;
         int64_t from = clamp(base + begin - start, length), to = clamp(base + end - start, length);

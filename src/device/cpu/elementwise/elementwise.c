@@ -101,7 +101,7 @@ static void activation_forward_part(void *arguments, int member, int size)
 {
     const struct tr_op_activation_forward *a = arguments;
     int64_t begin, end;
-    tr_team_share(a->count, GRAIN, member, size, &begin, &end);
+    tr_team_chunk(a->count, GRAIN, member, size, &begin, &end);
     vf slope = v_set1(a->slope);
     switch (a->activation) {
     case TR_ACT_NONE:
@@ -197,7 +197,7 @@ static void activation_backward_part(void *arguments, int member, int size)
 {
     const struct tr_op_activation_backward *a = arguments;
     int64_t begin, end;
-    tr_team_share(a->count, GRAIN, member, size, &begin, &end);
+    tr_team_chunk(a->count, GRAIN, member, size, &begin, &end);
     vf slope = v_set1(a->slope);
     switch (a->activation) {
     case TR_ACT_NONE:
@@ -249,7 +249,7 @@ static void add_part(void *arguments, int member, int size)
 {
     const struct tr_op_add *a = arguments;
     int64_t begin, end;
-    tr_team_share(a->count, GRAIN, member, size, &begin, &end);
+    tr_team_chunk(a->count, GRAIN, member, size, &begin, &end);
     map2(begin, end, a->a, a->b, a->y, sum_of, v_zero());
 }
 
@@ -268,7 +268,7 @@ static void scale_part(void *arguments, int member, int size)
 {
     const struct tr_op_scale *a = arguments;
     int64_t begin, end;
-    tr_team_share(a->count, GRAIN, member, size, &begin, &end);
+    tr_team_chunk(a->count, GRAIN, member, size, &begin, &end);
     map(begin, end, a->x, a->y, scaled, v_set1(a->factor));
 }
 
@@ -282,7 +282,7 @@ static void fill_part(void *arguments, int member, int size)
 {
     const struct tr_op_fill *a = arguments;
     int64_t begin, end;
-    tr_team_share(a->count, GRAIN, member, size, &begin, &end);
+    tr_team_chunk(a->count, GRAIN, member, size, &begin, &end);
     vf value = v_set1(a->value);
     int64_t i = begin;
     for (; i + VW <= end; i += VW) v_store(a->y + i, value);

@@ -126,7 +126,7 @@ static void load_images_part(void *arguments, int member, int size)
 {
     const struct loading *loading = arguments;
     int64_t begin, end;
-    tr_team_share(loading->op->rows, 1, member, size, &begin, &end);
+    tr_team_chunk(loading->op->rows, 1, member, size, &begin, &end);
     for (int64_t r = begin; r < end; r++)
         load_image(loading->op, &loading->factors, r, cpu_scratch(loading->cpu, member));
 }

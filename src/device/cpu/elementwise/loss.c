@@ -75,7 +75,7 @@ static void cross_entropy_part(void *arguments, int member, int size)
     const struct tr_op_softmax_cross_entropy *a = arguments;
     float off = a->smoothing / (float)a->classes, on = (1 - a->smoothing) + off;
     int64_t begin, end;
-    tr_team_share(a->rows, 1, member, size, &begin, &end);
+    tr_team_chunk(a->rows, 1, member, size, &begin, &end);
     for (int64_t r = begin; r < end; r++)
         cross_entropy_row(a, r, off, on, a->dx ? a->dx + r * a->classes : NULL);
 }
@@ -90,7 +90,7 @@ static void squared_error_part(void *arguments, int member, int size)
 {
     const struct tr_op_mean_squared_error *a = arguments;
     int64_t begin, end, width = a->width;
-    tr_team_share(a->rows, 1, member, size, &begin, &end);
+    tr_team_chunk(a->rows, 1, member, size, &begin, &end);
     struct lanes slope = lanes_set1(2 / (float)width), scale = lanes_set1(a->scale);
     for (int64_t r = begin; r < end; r++) {
         struct lanes sums = lanes_set1(0);

@@ -177,7 +177,7 @@ static void update_part(void *arguments, int member, int size)
 {
     const struct tr_op_update *a = arguments;
     int64_t begin, end;
-    tr_team_share(a->count, GRAIN, member, size, &begin, &end);
+    tr_team_chunk(a->count, GRAIN, member, size, &begin, &end);
     update_rows(a, begin, 0, 1, end - begin, a->grad + begin, 0);
 }
 

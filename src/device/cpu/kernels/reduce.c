@@ -37,7 +37,7 @@ static void sum_squares_part(void *arguments, int member, int size)
 {
     const struct squares *s = arguments;
     int64_t block, end, count = s->op->count, whole = count / SQUARES_BLOCK;
-    tr_team_share((count + SQUARES_BLOCK - 1) / SQUARES_BLOCK, 1, member, size, &block, &end);
+    tr_team_chunk((count + SQUARES_BLOCK - 1) / SQUARES_BLOCK, 1, member, size, &block, &end);
     const float *x = s->op->x;
     for (; block + SIDE_BY_SIDE <= end && block + SIDE_BY_SIDE <= whole; block += SIDE_BY_SIDE)
         whole_blocks(x + block * SQUARES_BLOCK, SIDE_BY_SIDE, s->sum + block);

@@ -41,7 +41,7 @@ static inline struct batch_pieces pieces_of(int32_t microbatches, int64_t channe
 {
     struct batch_pieces p = {.width = piece_channels(microbatches, channels, size), .channels = channels};
     p.blocks = (channels + p.width - 1) / p.width;
-    tr_team_share(microbatches * p.blocks, 1, member, size, &p.begin, &p.end);
+    tr_team_chunk(microbatches * p.blocks, 1, member, size, &p.begin, &p.end);
     return p;
 }
 

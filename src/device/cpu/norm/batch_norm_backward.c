@@ -132,7 +132,7 @@ static void batch_norm_backward_part(void *arguments, int member, int size)
     }
     cpu_barrier(b.cpu, member, size);
     int64_t begin, end;
-    tr_team_share(a->channels, COLUMN_GRAIN, member, size, &begin, &end);
+    tr_team_chunk(a->channels, COLUMN_GRAIN, member, size, &begin, &end);
     COLUMN_GROUPS(gradient_group, &b, begin, end);
 }
 

@@ -132,7 +132,7 @@ static void batch_norm_forward_part(void *arguments, int member, int size)
     }
     cpu_barrier(f.cpu, member, size);
     int64_t begin, end;
-    tr_team_share(a->channels, COLUMN_GRAIN, member, size, &begin, &end);
+    tr_team_chunk(a->channels, COLUMN_GRAIN, member, size, &begin, &end);
     COLUMN_GROUPS(statistics_group, &f, begin, end);
 }
 
@@ -192,7 +192,7 @@ static void batch_norm_infer_part(void *arguments, int member, int size)
 {
     const struct tr_op_batch_norm_infer *a = arguments;
     struct infer f = {.op = a};
-    tr_team_share(a->rows, 16, member, size, &f.begin, &f.end);
+    tr_team_chunk(a->rows, 16, member, size, &f.begin, &f.end);
     COLUMN_GROUPS(infer_group, &f, 0, a->channels);
 }
 

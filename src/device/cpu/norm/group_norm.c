@@ -61,7 +61,7 @@ static void group_norm_forward_part(void *arguments, int member, int size)
 {
     const struct tr_op_group_norm_forward *a = arguments;
     int64_t begin, end;
-    tr_team_share(a->rows * a->groups, 1, member, size, &begin, &end);
+    tr_team_chunk(a->rows * a->groups, 1, member, size, &begin, &end);
     for (int64_t i = begin; i < end; i++) group_norm_group(a, i / a->groups, i % a->groups);
 }
 
@@ -162,9 +162,9 @@ static void group_norm_backward_part(void *arguments, int member, int size)
 {
     const struct tr_op_group_norm_backward *a = arguments;
     int64_t begin, end;
-    tr_team_share(a->cut.row[a->cut.count] * a->groups, 1, member, size, &begin, &end);
+    tr_team_chunk(a->cut.row[a->cut.count] * a->groups, 1, member, size, &begin, &end);
     for (int64_t i = begin; a->dx && i < end; i++) group_norm_backward_group(a, i / a->groups, i % a->groups);
-    tr_team_share(a->channels, COLUMN_GRAIN, member, size, &begin, &end);
+    tr_team_chunk(a->channels, COLUMN_GRAIN, member, size, &begin, &end);
     COLUMN_GROUPS(group_norm_columns, a, begin, end);
 }
 

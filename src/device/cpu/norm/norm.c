@@ -40,7 +40,7 @@ static void layer_norm_forward_part(void *arguments, int member, int size)
 {
     const struct tr_op_layer_norm_forward *a = arguments;
     int64_t begin, end;
-    tr_team_share(a->rows, 1, member, size, &begin, &end);
+    tr_team_chunk(a->rows, 1, member, size, &begin, &end);
     for (int64_t r = begin; r < end; r++) layer_norm_row(a, r);
 }
 
@@ -106,9 +106,9 @@ static void layer_norm_backward_part(void *arguments, int member, int size)
 {
     const struct tr_op_layer_norm_backward *a = arguments;
     int64_t begin, end;
-    tr_team_share(a->cut.row[a->cut.count], 1, member, size, &begin, &end);
+    tr_team_chunk(a->cut.row[a->cut.count], 1, member, size, &begin, &end);
     for (int64_t r = begin; a->dx && r < end; r++) layer_norm_backward_row(a, r);
-    tr_team_share(a->width, COLUMN_GRAIN, member, size, &begin, &end);
+    tr_team_chunk(a->width, COLUMN_GRAIN, member, size, &begin, &end);
     COLUMN_GROUPS(layer_norm_columns, a, begin, end);
 }
 
@@ -144,7 +144,7 @@ static void rms_norm_forward_part(void *arguments, int member, int size)
 {
     const struct tr_op_rms_norm_forward *a = arguments;
     int64_t begin, end;
-    tr_team_share(a->rows, 1, member, size, &begin, &end);
+    tr_team_chunk(a->rows, 1, member, size, &begin, &end);
     for (int64_t r = begin; r < end; r++) rms_norm_row(a, r);
 }
 
@@ -200,9 +200,9 @@ static void rms_norm_backward_part(void *arguments, int member, int size)
 {
     const struct tr_op_rms_norm_backward *a = arguments;
     int64_t begin, end;
-    tr_team_share(a->cut.row[a->cut.count], 1, member, size, &begin, &end);
+    tr_team_chunk(a->cut.row[a->cut.count], 1, member, size, &begin, &end);
     for (int64_t r = begin; a->dx && r < end; r++) rms_norm_backward_row(a, r);
-    tr_team_share(a->width, COLUMN_GRAIN, member, size, &begin, &end);
+    tr_team_chunk(a->width, COLUMN_GRAIN, member, size, &begin, &end);
     COLUMN_GROUPS(rms_norm_columns, a, begin, end);
 }
 

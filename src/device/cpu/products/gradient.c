@@ -289,8 +289,8 @@ static void reduce(void *arguments, int member, int size)
     const struct gradient *g = work->gradient;
     const int parts_rows = size == 1 ? 1 : work->parts_rows, parts_columns = size / parts_rows;
     int64_t row, row_end, column, column_end;
-    tr_team_share(g->height, 1, member / parts_columns, parts_rows, &row, &row_end);
-    tr_team_share(g->width, TILE_COLUMNS, member % parts_columns, parts_columns, &column, &column_end);
+    tr_team_chunk(g->height, 1, member / parts_columns, parts_rows, &row, &row_end);
+    tr_team_chunk(g->width, TILE_COLUMNS, member % parts_columns, parts_columns, &column, &column_end);
 
     struct chunk chunk = {.a = cpu_scratch(work->cpu, member), .sums_step = work->columns};
     chunk.b = chunk.a + floats_round(PACKED_A);
@@ -324,7 +324,7 @@ static void reduce(void *arguments, int member, int size)
         }
     }
     if (g->bias && !has_bias) {
-        tr_team_share(g->width, 16, member, size, &column, &column_end);
+        tr_team_chunk(g->width, 16, member, size, &column, &column_end);
         sum_columns(g->cut, g->b, g->width, column, column_end, g->bias);
     }
 }

@@ -263,8 +263,8 @@ static void multiply(void *arguments, int member, int size)
     const struct product *p = work->product;
     const int parts_rows = size == 1 ? 1 : work->parts_rows, parts_columns = size / parts_rows;
     int64_t row, row_end, column, column_end;
-    tr_team_share(p->rows, 1, member / parts_columns, parts_rows, &row, &row_end);
-    tr_team_share(p->columns, TILE_COLUMNS, member % parts_columns, parts_columns, &column, &column_end);
+    tr_team_chunk(p->rows, 1, member / parts_columns, parts_rows, &row, &row_end);
+    tr_team_chunk(p->columns, TILE_COLUMNS, member % parts_columns, parts_columns, &column, &column_end);
     if (row == row_end || column == column_end) return;
 
     float *a = cpu_scratch(work->cpu, member), *b = a + cpu_round(PACKED_A * sizeof *a) / sizeof *a;

@@ -28,7 +28,7 @@ static void add(void *arguments, int member, int size)
     const struct subtrees *s = a->subtrees;
     const int64_t step = s->weights + s->biases;
     int64_t begin, end;
-    tr_team_share(step, VW, member, size, &begin, &end);
+    tr_team_chunk(step, VW, member, size, &begin, &end);
     for (int64_t i = begin; i < end;) {
         const bool bias = i >= s->weights;
         const int64_t left = (bias || end < s->weights ? end : s->weights) - i, count = left < VW ? left : VW;

@@ -14,7 +14,7 @@ static void embedding_forward_part(void *arguments, int member, int size)
 {
     const struct tr_op_embedding_forward *a = arguments;
     int64_t begin, end;
-    tr_team_share(a->rows, 1, member, size, &begin, &end);
+    tr_team_chunk(a->rows, 1, member, size, &begin, &end);
     for (int64_t r = begin; r < end; r++)
         memcpy(a->y + r * a->width, a->table + a->token[r] * a->width, (size_t)a->width * sizeof(float));
 }
@@ -91,9 +91,9 @@ V_INLINE void table_group(const struct backward *b, const int vectors, int64_t c
     for (int v = 0; v < vectors; v++) column_store(b->to + column, v, sum[0][v], valid);
 }
 
-/* The first token of a member's share: tokens cost what is written for them and what is read of their rows,
+/* The first token of a member's chunk: tokens cost what is written for them and what is read of their rows,
  * and frequent ones stand together. */
-static int64_t share_begin(const struct backward *b, int member, int size)
+static int64_t chunk_begin(const struct backward *b, int member, int size)
 {
     const int32_t *start = b->groups.start;
     int64_t vocabulary = b->op->vocabulary, low = 0, high = vocabulary;
@@ -137,7 +137,7 @@ static void node_part(struct backward *b, int64_t begin, int64_t end)
 static void embedding_backward_part(void *arguments, int member, int size)
 {
     struct backward b = *(const struct backward *)arguments;
-    int64_t begin = share_begin(&b, member, size), end = share_begin(&b, member + 1, size);
+    int64_t begin = chunk_begin(&b, member, size), end = chunk_begin(&b, member + 1, size);
     for (b.node = 0; b.node < b.op->cut.nodes; b.node++) node_part(&b, begin, end);
 }
 

@@ -23,7 +23,7 @@ static void forward_part(void *arguments, int member, int size)
     const struct tr_op_position_forward *a = arguments;
     const int64_t first = a->offset[0];
     int64_t begin, end;
-    tr_team_share(a->offset[a->examples] - first, 1, member, size, &begin, &end);
+    tr_team_chunk(a->offset[a->examples] - first, 1, member, size, &begin, &end);
     for (int64_t r = first + begin, e = 0; r < first + end; r++) {
         e = example_of(a->offset, e, r);
         const float *row = a->table + smaller(r - a->offset[e], a->length - 1) * a->width;
@@ -80,7 +80,7 @@ static void backward_part(void *arguments, int member, int size)
 {
     struct table_row row = {arguments, 0};
     int64_t end;
-    tr_team_share(row.a->length, 1, member, size, &row.t, &end);
+    tr_team_chunk(row.a->length, 1, member, size, &row.t, &end);
     for (; row.t < end; row.t++) COLUMN_GROUPS(table_columns, &row, 0, row.a->width);
 }
 
@@ -106,7 +106,7 @@ static void angles_part(void *arguments, int member, int size)
     const struct tr_op_rotary *a = rotary->a;
     const int64_t half = a->size / 2;
     int64_t begin, end;
-    tr_team_share(half, 1, member, size, &begin, &end);
+    tr_team_chunk(half, 1, member, size, &begin, &end);
     for (int64_t k = begin; k < end; k++) {
         const double turn = tr_pow(a->base, -2.0 * (double)k / (double)a->size);
         for (int64_t t = 0; t < rotary->longest; t++) {
@@ -124,7 +124,7 @@ static void turn_part(void *arguments, int member, int size)
     const struct tr_op_rotary *a = rotary->a;
     const int64_t half = a->size / 2, first = a->offset[0];
     int64_t begin, end;
-    tr_team_share(a->offset[a->examples] - first, 1, member, size, &begin, &end);
+    tr_team_chunk(a->offset[a->examples] - first, 1, member, size, &begin, &end);
     for (int64_t r = first + begin, e = 0; r < first + end; r++) {
         e = example_of(a->offset, e, r);
         const float *cosine = rotary->cosine + (r - a->offset[e]) * half;

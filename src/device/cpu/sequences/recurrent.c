@@ -45,7 +45,7 @@ void recurrent_multiply(const struct recurrent *l, const struct recurrent_produc
 }
 
 /* The example whose first row is the first at or beyond part `index` of all rows. */
-static int64_t share_begin(const struct recurrent *l, int64_t index, int64_t parts)
+static int64_t chunk_begin(const struct recurrent *l, int64_t index, int64_t parts)
 {
     const int64_t begin = l->offset[0], rows = l->offset[l->examples] - begin;
     const int64_t wanted = begin + rows * index / parts;
@@ -61,18 +61,18 @@ static int64_t share_begin(const struct recurrent *l, int64_t index, int64_t par
     return low;
 }
 
-/* Packs a member's share of the weights. */
+/* Packs a member's chunk of the weights. */
 static void pack_weights(void *arguments, int member, int size)
 {
     const struct recurrent *l = arguments;
     int64_t begin, end;
     if (!l->transposed) {
-        tr_team_share(l->depth, 1, member, size, &begin, &end);
+        tr_team_chunk(l->depth, 1, member, size, &begin, &end);
         pack_panels(l->packed + begin * TILE_COLUMNS, l->depth * TILE_COLUMNS, l->w + begin * l->columns,
                     l->columns, l->columns, end - begin);
         return;
     }
-    tr_team_share(l->columns, TILE_COLUMNS, member, size, &begin, &end);
+    tr_team_chunk(l->columns, TILE_COLUMNS, member, size, &begin, &end);
     for (int64_t j = begin; j < end; j += TILE_COLUMNS)
         pack_rows(l->packed + j * l->depth, TILE_COLUMNS, l->w + j * l->depth, l->depth,
                   smaller(TILE_COLUMNS, l->columns - j), l->depth);
@@ -82,8 +82,8 @@ static void walk(void *arguments, int member, int size)
 {
     const struct recurrent *l = arguments;
     float *memory = cpu_scratch(l->cpu, member);
-    const int64_t end = share_begin(l, member + 1, size);
-    for (int64_t example = share_begin(l, member, size); example < end;) {
+    const int64_t end = chunk_begin(l, member + 1, size);
+    for (int64_t example = chunk_begin(l, member, size); example < end;) {
         /* Sorted by falling length, by insertion; sequences without rows have nothing to do. */
         int32_t order[WINDOW];
         int64_t count = 0;

@@ -13,7 +13,7 @@ static void last_forward_part(void *arguments, int member, int size)
     const struct tr_op_sequence_last_forward *a = arguments;
     size_t bytes = (size_t)a->width * sizeof(float);
     int64_t begin, end;
-    tr_team_share(a->examples, 1, member, size, &begin, &end);
+    tr_team_chunk(a->examples, 1, member, size, &begin, &end);
     for (int64_t e = begin; e < end; e++) {
         if (a->offset[e] == a->offset[e + 1])
             memset(a->y + e * a->width, 0, bytes);
@@ -34,7 +34,7 @@ static void last_backward_part(void *arguments, int member, int size)
     const struct tr_op_sequence_last_backward *a = arguments;
     size_t bytes = (size_t)a->width * sizeof(float);
     int64_t begin, end;
-    tr_team_share(a->examples, 1, member, size, &begin, &end);
+    tr_team_chunk(a->examples, 1, member, size, &begin, &end);
     for (int64_t e = begin; e < end; e++) {
         int64_t first = a->offset[e], last = a->offset[e + 1] - 1;
         if (first > last) continue;
@@ -58,7 +58,7 @@ static void unfold_part(void *arguments, int member, int size)
     const struct tr_op_sequence_unfold *a = arguments;
     const size_t bytes = (size_t)a->width * sizeof(float);
     int64_t begin, end;
-    tr_team_share(a->examples, 1, member, size, &begin, &end);
+    tr_team_chunk(a->examples, 1, member, size, &begin, &end);
     for (int64_t e = begin; e < end; e++) {
         for (int64_t r = a->offset[e]; r < a->offset[e + 1]; r++) {
             for (int64_t tap = 0; tap < a->taps; tap++) {
@@ -85,7 +85,7 @@ static void fold_part(void *arguments, int member, int size)
 {
     const struct tr_op_sequence_fold *a = arguments;
     int64_t begin, end;
-    tr_team_share(a->examples, 1, member, size, &begin, &end);
+    tr_team_chunk(a->examples, 1, member, size, &begin, &end);
     for (int64_t e = begin; e < end; e++) {
         for (int64_t r = a->offset[e]; r < a->offset[e + 1]; r++) {
             for (int64_t k = 0; k < a->width; k += VW) {
@@ -115,7 +115,7 @@ static void copy_part(void *arguments, int member, int size)
     const struct tr_op_sequence_copy *a = arguments;
     const size_t bytes = (size_t)a->width * sizeof(float);
     int64_t begin, end;
-    tr_team_share(a->examples, 1, member, size, &begin, &end);
+    tr_team_chunk(a->examples, 1, member, size, &begin, &end);
     for (int64_t e = begin; e < end; e++) {
         for (int64_t r = a->offset[e]; r < a->offset[e + 1]; r++) {
             const int64_t from = a->reverse ? a->offset[e] + a->offset[e + 1] - 1 - r : r;

@@ -187,7 +187,7 @@ static void convolve_lines(struct band *band, int64_t image, int32_t begin, int3
     }
 }
 
-/* ---- shares and sizes ---- */
+/* ---- chunks and sizes ---- */
 
 static int64_t v_position(const struct walk *c)
 {
@@ -211,7 +211,7 @@ void winograd_few(void *arguments, int member, int size)
     band.v = band.border + c->v_at;
     band.sums = band.border + c->sums_at;
     int64_t unit, end;
-    tr_team_share(c->call.rows * c->tiles_h, 1, member, size, &unit, &end);
+    tr_team_chunk(c->call.rows * c->tiles_h, 1, member, size, &unit, &end);
     while (unit < end) {
         const int64_t image = unit / c->tiles_h, line = unit % c->tiles_h;
         const int64_t stop = smaller(c->tiles_h, line + end - unit);

@@ -83,8 +83,8 @@ static void reduce(void *arguments, int member, int size)
     const int parts_rows = all ? 1 : g->parts_rows, parts_columns = all ? 1 : size / parts_rows;
     float *memory = cpu_scratch(g->cpu, member);
     int64_t channel, channel_end, panel, panel_end;
-    tr_team_share(g->op->in_c, 1, member / parts_columns % parts_rows, parts_rows, &channel, &channel_end);
-    tr_team_share(divide_up(g->op->out_c, TILE_COLUMNS), 1, member % parts_columns, parts_columns, &panel,
+    tr_team_chunk(g->op->in_c, 1, member / parts_columns % parts_rows, parts_rows, &channel, &channel_end);
+    tr_team_chunk(divide_up(g->op->out_c, TILE_COLUMNS), 1, member % parts_columns, parts_columns, &panel,
                   &panel_end);
     struct winograd_block block = {
         .work = g,
@@ -118,7 +118,7 @@ static void reduce(void *arguments, int member, int size)
     if (g->op->db) {
         struct tr_cut cut = g->op->cut;
         cut.row = g->pixel_row;
-        tr_team_share(g->op->out_c, 16, member, size, &channel, &channel_end);
+        tr_team_chunk(g->op->out_c, 16, member, size, &channel, &channel_end);
         sum_columns(&cut, g->op->dy, g->op->out_c, channel, channel_end, g->op->db);
     }
 }

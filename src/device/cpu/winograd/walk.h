@@ -42,7 +42,7 @@ static inline bool winograd_few_suits(const struct walk *c)
 /* Lays out a member's scratch for winograd_few(), and returns its size in floats. */
 int64_t CPU_KERNEL(winograd_few_plan)(struct walk *c);
 
-/* A member's share, once the weights are transformed; the arguments are a struct walk. */
+/* A member's chunk, once the weights are transformed; the arguments are a struct walk. */
 void winograd_few(void *arguments, int member, int size);
 
 /* Transformed gradients of outputs that somebody else has made, and made use of: of `lines` lines of tiles,

@@ -8,7 +8,7 @@
 /* Steps of a panel whose weights are transformed together. */
 #define WEIGHT_STEPS 16
 
-/* Transforms a member's share of the weights; its scratch holds the taps of some steps of a panel. */
+/* Transforms a member's chunk of the weights; its scratch holds the taps of some steps of a panel. */
 static void transform_weights(void *arguments, int member, int size)
 {
     const struct walk *c = arguments;
@@ -16,7 +16,7 @@ static void transform_weights(void *arguments, int member, int size)
     const int64_t pairs = (int64_t)c->call.source_c * c->call.target_c;
     float *taps = cpu_scratch(c->call.cpu, member);
     int64_t unit, end;
-    tr_team_share(c->panels * chunks, 1, member, size, &unit, &end);
+    tr_team_chunk(c->panels * chunks, 1, member, size, &unit, &end);
     for (; unit < end; unit++) {
         const int64_t panel = unit / chunks, step = unit % chunks * WEIGHT_STEPS;
         const int64_t steps = smaller(WEIGHT_STEPS, c->call.source_c - step);

@@ -213,7 +213,7 @@ static void convolve_band(const struct walk *c, struct band *band)
     }
 }
 
-/* ---- shares ---- */
+/* ---- chunks ---- */
 
 /* Lines of tiles [begin, end) of an image tile. */
 static void convolve_lines(const struct walk *c, struct band *band, int32_t begin, int32_t end)
@@ -242,7 +242,7 @@ static void convolve(void *arguments, int member, int size)
     band.v = band.packed + c->v_at;
     band.sums = band.packed + c->sums_at;
     int64_t unit, end;
-    tr_team_share(tiles * c->tiles_h, 1, member, size, &unit, &end);
+    tr_team_chunk(tiles * c->tiles_h, 1, member, size, &unit, &end);
     while (unit < end) {
         const int64_t tile = unit / c->tiles_h, line = unit % c->tiles_h;
         const int64_t stop = smaller(c->tiles_h, line + end - unit);
