@@ -113,15 +113,14 @@ char *cli_plan_verdict(const struct tr_plan *plan)
     if (doubtful > 0)
         tr_text_addf(&text,
                      "Speed-ups with ? cannot be (%d of the rows): the machine was busy while it was "
-                     "measured; plan again, "
-                     "or with a larger --seconds.\n",
+                     "measured; plan again, or "
+                     "with a larger --seconds.\n",
                      doubtful);
     if (!cli_compare_steady(plan->row[0].figures.examples_per_second, plan->again)) {
         char first[TR_TEXT_NUMBER_SIZE], again[TR_TEXT_NUMBER_SIZE];
         tr_text_addf(&text,
                      "One process would make %s examples/s by the measurements of the beginning, and %s by "
-                     "those of the "
-                     "end: the machine was busy; plan again, or with a larger --seconds.\n",
+                     "those of the end: the machine was busy; plan again, or with a larger --seconds.\n",
                      tr_text_from_count((int64_t)(plan->row[0].figures.examples_per_second + 0.5), first),
                      tr_text_from_count((int64_t)(plan->again + 0.5), again));
     }
@@ -129,9 +128,10 @@ char *cli_plan_verdict(const struct tr_plan *plan)
         tr_text_addf(&text, "Fastest by prediction: one process, %s examples/s.", speed);
     else
         tr_text_addf(&text,
-                     "Fastest by prediction: %s on %d worker%s, %s examples/s, %.2f times one process; held "
-                     "back by: %s.",
+                     "Fastest by prediction: %s on %d worker%s, %s examples/s, %.2f%s times one process; "
+                     "held back by: %s.",
                      row->strategy, row->workers, row->workers == 1 ? "" : "s", speed,
-                     tr_plan_speedup(plan, best), tr_bottleneck_names[row->figures.bottleneck]);
+                     tr_plan_speedup(plan, best), is_doubtful(plan, best) ? "?" : "",
+                     tr_bottleneck_names[row->figures.bottleneck]);
     return cli_columns_end(&text);
 }

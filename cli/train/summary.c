@@ -50,6 +50,22 @@ static void put_complete(struct cli_screen *screen, const struct tr_train_info *
                       done, wanted);
 }
 
+/* A command that works on what the run left: of tokens, a network may be a language model, which has no
+   answer to an example. */
+static void put_next(struct cli_screen *screen, const struct cli_facts *facts,
+                     const struct tr_train_info *now)
+{
+    const char *set = facts->test.examples > 0 ? facts->test_name : now->test_examples > 0 ? "test" : NULL;
+    const char *best = now->best_step >= 0 ? " --best" : "";
+    if (!set)
+        cli_line_fact(screen, "next", "trireme inspect %s", facts->out_word);
+    else if (!isnan(now->tokens_per_example))
+        cli_line_fact(screen, "next", "trireme eval %s%s", facts->out_word, best);
+    else
+        cli_line_fact(screen, "next", "trireme predict %s%s --set-name %s --index 0,1,2 --show",
+                      facts->out_word, best, set);
+}
+
 void cli_summary(struct cli_screen *screen, const struct cli_facts *facts, const tr_trainer *trainer,
                  tr_status status, const struct tr_train_info *now, const char *hash)
 {
@@ -81,9 +97,5 @@ void cli_summary(struct cli_screen *screen, const struct cli_facts *facts, const
     if (*hash) cli_line_fact(screen, "hash", "%s", hash);
     put_best(screen, facts, now);
     if (facts->checkpoint) cli_line_fact(screen, "checkpoint", "%s", facts->checkpoint);
-    if (status == TR_OK)
-        cli_line_fact(screen, "next", "trireme %s %s%s%s",
-                      facts->info.test_examples > 0 ? "predict" : "inspect", facts->out_word,
-                      facts->info.test_examples > 0 && now->best_step >= 0 ? " --best" : "",
-                      facts->info.test_examples > 0 ? " --set-name test --index 0,1,2 --show" : "");
+    if (status == TR_OK) put_next(screen, facts, now);
 }

@@ -67,8 +67,27 @@ static void test_a_busy_machine_is_told(void **state)
         assert_non_null(verdict);
         assert_int_equal(strstr(verdict, "by those of the end") != NULL, cases[i].told);
         assert_non_null(strstr(verdict, "Fastest by prediction: allreduce on 2 workers"));
+        assert_non_null(strstr(verdict, ", 1.50 times one process"));
+        assert_null(strstr(verdict, "?"));
         tr_free(verdict);
     }
+}
+
+/* The fastest is the one with the largest figure, also where that cannot be; but it is marked there, too. */
+static void test_a_fastest_that_cannot_be_is_marked(void **state)
+{
+    (void)state;
+    char strategy[] = "allreduce";
+    struct tr_plan_row row[2] = {{.strategy = strategy, .workers = 1, .ranks = 1},
+                                 {.strategy = strategy, .workers = 2, .ranks = 2}};
+    row[0].figures.examples_per_second = 100;
+    row[1].figures.examples_per_second = 290;
+    const struct tr_plan plan = {.row = row, .rows = 2, .again = 100};
+    char *verdict = cli_plan_verdict(&plan);
+    assert_non_null(verdict);
+    assert_non_null(strstr(verdict, "cannot be (1 of the rows)"));
+    assert_non_null(strstr(verdict, ", 2.90? times one process"));
+    tr_free(verdict);
 }
 
 /* However slow the network is, it is measured. */
@@ -89,6 +108,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_busy_machine_is_told),
+        cmocka_unit_test(test_a_fastest_that_cannot_be_is_marked),
         cmocka_unit_test(test_schedules_do_not_end_with_a_run),
         cmocka_unit_test(test_reasons_are_said_once),
         cmocka_unit_test(test_slow_networks_are_measured),

@@ -67,6 +67,28 @@ static void test_a_language_model_tells_its_perplexity(void **state)
         sscanf(line, " test perplexity %lf, accuracy %lf, loss %lf (", &perplexity, &accuracy, &loss), 3);
     /* e to the loss, as far as it is printed. */
     assert_true(perplexity > 0.99 * exp(loss) && perplexity < 1.01 * exp(loss));
+    assert_non_null(strstr(session.text[0], "next        trireme eval runs/letters\n"));
+    session_release(&session);
+}
+
+/* The next command is one that works: without test data it looks at those that the run was judged by. */
+static void test_validation_data_are_next(void **state)
+{
+    (void)state;
+    struct session session;
+    write_text("points.csv", "x,kind\n1,a\n2,b\n3,a\n4,b\n5,a\n6,b\n7,a\n8,b\n9,a\n10,b\n11,a\n12,b\n");
+    write_text("points.yaml",
+               "name: points\n"
+               "data: {train: {csv: {path: points.csv, label_columns: kind}}, validation_split: 0.5}\n"
+               "layers: [{dense: 2}]\n"
+               "optimizer: {rule: sgd, rate: 0.1}\ntrain: {batch: 2, steps: 2}\n");
+    assert_int_equal(run(&session, "train", "points.yaml", NULL), 0);
+    assert_non_null(strstr(session.text[0], "next        trireme predict runs/points --set-name validation "
+                                            "--index 0,1,2 --show\n"));
+    session_release(&session);
+    assert_int_equal(run(&session, "predict", "runs/points", "--set-name", "validation", "--index", "0,1,2",
+                         "--show", NULL),
+                     0);
     session_release(&session);
 }
 
@@ -665,6 +687,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_run_in_a_pipe),
         cmocka_unit_test(test_a_language_model_tells_its_perplexity),
+        cmocka_unit_test(test_validation_data_are_next),
         cmocka_unit_test(test_the_same_hash_everywhere),
         cmocka_unit_test(test_resuming_ends_at_the_same_hash),
         cmocka_unit_test(test_checkpoints_are_not_lost),
