@@ -170,6 +170,59 @@ static void test_shapes(void **state)
     }
 }
 
+/* Operations of an example's forward pass, or of a token's, counted by hand: a multiply-add is two of them.
+   Layers that only move numbers have none. */
+static void test_operations_are_counted(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *class, *layers, *input;
+        int64_t vocabulary, operations;
+    } cases[] = {
+        {"add", "[tanh: {name: a}, add: a]", "3x4x2", 0, 24},
+        {"add", "[tanh: {name: a}, add: {from: [a, input, a]}]", "5", 0, 2 * 5},
+        {"attention", "[attention: {heads: 2, width: 4}, last]", "tokens x 6", 0, 2 * (3 * 6 * 4 + 4 * 6)},
+        {"average_pool", "[average_pool: {size: [2, 3], stride: 2}]", "7x6x3", 0, 3 * 2 * 3 * 2 * 3},
+        {"batch_norm", "[batch_norm]", "5x4x3", 0, 8 * 60},
+        {"bidirectional", "[bidirectional: 8, last]", "tokens x 3", 0, 2 * 2 * 4 * 8 * (3 + 8)},
+        {"concat", "[tanh: {name: a}, concat: a]", "3x4x2", 0, 0},
+        {"conv1d", "[conv1d: {filters: 5, kernel: 3}, last]", "tokens x 2", 0, 2 * 3 * 2 * 5},
+        {"conv", "[conv: {filters: 32, kernel: 5}]", "28x28x1", 0, 2 * 5 * 5 * 24 * 24 * 32},
+        {"conv", "[conv: {filters: 4, kernel: [3, 1], stride: [2, 3]}]", "9x10x2", 0, 2 * 3 * 2 * 4 * 4 * 4},
+        {"conv_transpose", "[conv_transpose: {filters: 6, kernel: [3, 2], stride: 2}]", "4x5x3", 0,
+         2 * 3 * 2 * 3 * 6 * 4 * 5},
+        {"dense", "[dense: 10]", "784", 0, 2 * 784 * 10},
+        {"dense", "[dense: 7, last]", "tokens x 5", 0, 2 * 5 * 7},
+        {"dropout", "[dropout: 0.5, tanh]", "4x5x3", 0, 60},
+        {"embedding", "[embedding: 6, last]", "tokens", 100, 0},
+        {"flatten", "[flatten, tanh]", "4x5x3", 0, 0},
+        {"gelu", "[gelu]", "4x5x3", 0, 60},
+        {"global_average_pool", "[global_average_pool]", "7x6x3", 0, 7 * 6 * 3},
+        {"group_norm", "[{group_norm: 3}]", "4x5x6", 0, 8 * 120},
+        {"gru", "[gru: 8, last]", "tokens x 3", 0, 2 * 3 * 8 * (3 + 8)},
+        {"last", "[last, tanh]", "tokens x 3", 0, 0},
+        {"layer_norm", "[layer_norm]", "4x5x3", 0, 8 * 60},
+        {"lstm", "[lstm: 8, last]", "tokens x 3", 0, 2 * 4 * 8 * (3 + 8)},
+        {"max_pool", "[max_pool]", "7x6x3", 0, 3 * 3 * 3 * 2 * 2},
+        {"position", "[position: 9, last]", "tokens x 3", 0, 3},
+        {"relu", "[relu, last]", "tokens x 3", 0, 3},
+        {"reshape", "[reshape: [2, 3, 2], tanh]", "12", 0, 0},
+        {"rms_norm", "[rms_norm]", "4x5x3", 0, 4 * 60},
+        {"softmax", "[softmax]", "4x5x3", 0, 4 * 60},
+        {"unembedding", "[embedding: {width: 4, name: e}, unembedding: e]", "tokens", 7, 2 * 4 * 7},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[256];
+        snprintf(text, sizeof text, "layers: %s", cases[i].layers);
+        struct tr_model *model = build(text, cases[i].input, cases[i].vocabulary);
+        const struct tr_layer *layer = layer_of_class(model, cases[i].class);
+        if (layer->flops != cases[i].operations)
+            fail_msg("%s over %s: %lld operations, should be %lld", cases[i].layers, cases[i].input,
+                     (long long)layer->flops, (long long)cases[i].operations);
+        tr_model_destroy(&model);
+    }
+}
+
 static void test_every_class_has_a_shape_case(void **state)
 {
     (void)state;
@@ -814,6 +867,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shapes_are_told),
         cmocka_unit_test(test_every_class_has_a_shape_case),
+        cmocka_unit_test(test_operations_are_counted),
         cmocka_unit_test(test_limits_of_a_layer),
         cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_names),
