@@ -343,6 +343,34 @@ static void test_a_convolutional_network(void **state)
         "out probabilities batch 2\n");
 }
 
+/* Images are joined along their channels, which ONNX has second; what was an image no more, along its
+ * columns. */
+static void test_joined_layers(void **state)
+{
+    (void)state;
+    static const struct network network = {"joined", "4x4x2", 0,
+                                           "layers:\n"
+                                           "- relu: {name: a}\n"
+                                           "- conv: {filters: 3, kernel: 1, from: input, name: b}\n"
+                                           "- concat: {from: [a, b], name: images}\n"
+                                           "- dense: {units: 2, name: c}\n"
+                                           "- dense: {units: 3, from: images, name: d}\n"
+                                           "- concat: {from: [c, d], name: rows}\n"};
+    expect_graph(&network, NULL,
+                 "in input batch 2 4 4\n"
+                 "Relu input -> a/Relu\n"
+                 "Conv input b.weights b.bias -> b/Conv kernel_shape=1,1 strides=1,1 pads=0,0,0,0\n"
+                 "Concat a/Relu b/Conv -> images/Concat axis=1\n"
+                 "Flatten images/Concat -> c/Flatten axis=1\n"
+                 "Gemm c/Flatten c.weights c.bias -> c/Gemm\n"
+                 "Flatten images/Concat -> d/Flatten axis=1\n"
+                 "Gemm d/Flatten d.weights d.bias -> d/Gemm\n"
+                 "Concat c/Gemm d/Gemm -> logits axis=-1\n"
+                 "Softmax logits -> probabilities axis=-1\n"
+                 "out logits batch 5\n"
+                 "out probabilities batch 5\n");
+}
+
 static void test_a_recurrent_network(void **state)
 {
     (void)state;
@@ -477,6 +505,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_layer),
         cmocka_unit_test(test_a_convolutional_network),
+        cmocka_unit_test(test_joined_layers),
         cmocka_unit_test(test_a_recurrent_network),
         cmocka_unit_test(test_numbers_change_places),
         cmocka_unit_test(test_bytes),
