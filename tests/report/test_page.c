@@ -284,6 +284,35 @@ static void the_lead_tells_what_there_is(void **state)
     }
 }
 
+/* How a run can be made once more: what it was of, and how often it was interrupted. */
+static void the_facts_to_repeat_a_run_are_told(void **state)
+{
+    (void)state;
+#define BEGUN(step)                                                                                          \
+    "{\"event\":\"start\",\"name\":\"n\",\"seed\":7,\"batch\":12,\"microbatches\":3,\"parameters\":345,"     \
+    "\"step\":" step "}\n{\"event\":\"step\",\"step\":9,\"loss\":4}\n"
+    static const char *const facts[][2] = {
+        {"seed", "7"}, {"batch", "12 examples in 3 microbatches"}, {"parameters", "345"}};
+    static const struct {
+        const char *journal, *again;
+    } cases[] = {
+        {BEGUN("0"), NULL}, {BEGUN("0") BEGUN("9"), "1 time"}, {BEGUN("0") BEGUN("9") BEGUN("9"), "2 times"}};
+    char row[128];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        put("repeated", "journal.jsonl", cases[i].journal);
+        char *html = page_of("repeated", NULL);
+        for (size_t k = 0; k < sizeof facts / sizeof facts[0]; k++) {
+            snprintf(row, sizeof row, ">%s</th><td class=\"hash\">%s</td>", facts[k][0], facts[k][1]);
+            if (!strstr(html, row)) fail_msg("no %s", row);
+        }
+        snprintf(row, sizeof row, ">taken up again</th><td class=\"hash\">%s</td>",
+                 cases[i].again ? cases[i].again : "");
+        if (cases[i].again && !strstr(html, row)) fail_msg("no %s", row);
+        if (!cases[i].again) assert_null(strstr(html, "taken up again"));
+        tr_text_free(html);
+    }
+}
+
 /* As people write numbers, in the box that follows the pointer. */
 static void values_of_charts_are_short(void **state)
 {
@@ -383,6 +412,7 @@ int main(void)
         cmocka_unit_test(jobs_have_curves_of_their_own),
         cmocka_unit_test(a_single_process_has_no_strategy),
         cmocka_unit_test(the_lead_tells_what_there_is),
+        cmocka_unit_test(the_facts_to_repeat_a_run_are_told),
         cmocka_unit_test(values_of_charts_are_short),
         cmocka_unit_test(figures_have_names_and_even_digits),
         cmocka_unit_test(charts_answer_a_pointer),
