@@ -141,29 +141,69 @@ static void expect_closed(const char *text, const char *network)
     if (depth > 0) fail_msg("%s: %c is left open", network, open[depth - 1]);
 }
 
+/* The module of a network without data; release with tr_file_content_free(). */
+static tr_status write_module(const struct network *network, struct tr_file_content *out)
+{
+    struct tr_model *model;
+    must_train(network_build(network->text, network->input, network->vocabulary, &model));
+    const struct tr_job job = {.model = model};
+    const struct tr_checkpoint_facts facts = {.program = "a program"};
+    const struct tr_intake intake = {.count = 0};
+    const struct tr_export what = {.job = &job, .facts = &facts, .intake = &intake, .name = "net"};
+    tr_status status = tr_export_torch(&what, in_scratch("net.py"));
+    tr_model_destroy(&model);
+    if (status == TR_OK) must_train(tr_file_read(in_scratch("net.py"), 1 << 20, out));
+    return status;
+}
+
 /* Of every kind of layer, as far as PyTorch has it. */
 static void every_module_is_closed(void **state)
 {
     (void)state;
     int written = 0;
     for (int i = 0; i < network_count; i++) {
-        struct tr_model *model;
         struct tr_file_content module;
-        must_train(network_build(networks[i].text, networks[i].input, networks[i].vocabulary, &model));
-        const struct tr_job job = {.model = model};
-        const struct tr_checkpoint_facts facts = {.program = "a program"};
-        const struct tr_intake intake = {.count = 0};
-        const struct tr_export what = {.job = &job, .facts = &facts, .intake = &intake, .name = "net"};
-        tr_status status = tr_export_torch(&what, in_scratch("net.py"));
-        tr_model_destroy(&model);
+        tr_status status = write_module(&networks[i], &module);
         if (status == TR_EUNSUPPORTED) continue;
         must_train(status);
-        must_train(tr_file_read(in_scratch("net.py"), 1 << 20, &module));
         expect_closed(module.data, networks[i].name);
         tr_file_content_free(&module);
         written++;
     }
     assert_true(written > network_count / 2);
+}
+
+/* Members and how they are called, by PyTorch's documentation. */
+static void layers_are_called_as_pytorch_has_them(void **state)
+{
+    (void)state;
+    static const struct network network = {
+        "calls", "tokens", 7,
+        "layers: [{embedding: 4}, {position: 5}, {attention: 2}, layer_norm, "
+        "{gru: 3}, {lstm: 3}, last, {dense: 2}]"};
+    static const char *const lines[] = {
+        "        self.position1 = nn.Embedding(5, 4)\n"
+        "        self.attention1 = nn.MultiheadAttention(4, 2, dropout=0, batch_first=True)\n"
+        "        self.layer_norm1 = nn.LayerNorm(4, eps=1e-05)\n"
+        "        self.gru1 = nn.GRU(4, 3, batch_first=True)\n"
+        "        self.lstm1 = nn.LSTM(3, 3, batch_first=True)\n"
+        "        self.dense1 = nn.Linear(3, 2)\n",
+        /* Texts beyond the five positions keep to the last one, and padding is no key. */
+        "        x = self.embedding1(x)\n"
+        "        x = x + self.position1(torch.arange(x.shape[1], device=x.device).clamp(max=4))\n"
+        "        x = self.attention1(x, x, x, need_weights=False, key_padding_mask=torch.arange(x.shape[1], "
+        "device=x.device) >= lengths[:, None])[0]\n"
+        "        x = self.layer_norm1(x)\n"
+        "        x = self.gru1(x)[0]\n"
+        "        x = self.lstm1(x)[0]\n"
+        "        x = x[torch.arange(len(x), device=x.device), lengths - 1]\n"
+        "        x = self.dense1(x)\n"
+        "        return x\n",
+    };
+    struct tr_file_content module;
+    must_train(write_module(&network, &module));
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) expect_text(&module, lines[i]);
+    tr_file_content_free(&module);
 }
 
 static int set_up(void **state)
@@ -190,6 +230,7 @@ int main(void)
         cmocka_unit_test(images_are_scaled_and_shifted),
         cmocka_unit_test(sources_have_names_that_can_be),
         cmocka_unit_test(every_module_is_closed),
+        cmocka_unit_test(layers_are_called_as_pytorch_has_them),
     };
     return cmocka_run_group_tests_name("export.torch", tests, set_up, tear_down);
 }
