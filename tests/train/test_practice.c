@@ -7,6 +7,7 @@
 #include "base/text/text.h"
 #include "base/alloc.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -133,6 +134,59 @@ static void test_factors(void **state)
 static void parameter_of(tr_trainer *trainer, const char *name, float *out, int count)
 {
     must_train(tr_trainer_parameter(trainer, name, out, count));
+}
+
+/* The weights of the three layers, one after the other. */
+enum { ONE = 32, TWO = 256, HEAD = 32, WEIGHTS = ONE + TWO + HEAD };
+
+/* Their values, and how far the first step moves them. */
+static void step_of(const char *optimizer, const char *set, float before[WEIGHTS], double moved[WEIGHTS])
+{
+    struct job job;
+    float after[WEIGHTS];
+    points_job(&job, (const char *const[]){optimizer, "train.steps=1", set, NULL});
+    tr_trainer *trainer = job_trainer(&job);
+    for (int i = 0; i < 2; i++) {
+        float *values = i ? after : before;
+        parameter_of(trainer, "one.weights", values, ONE);
+        parameter_of(trainer, "two.weights", values + ONE, TWO);
+        parameter_of(trainer, "head.weights", values + ONE + TWO, HEAD);
+        if (i == 0) must_train(tr_trainer_step(trainer, NULL));
+    }
+    for (int i = 0; i < WEIGHTS; i++) moved[i] = (double)after[i] - (double)before[i];
+    tr_trainer_destroy(&trainer);
+}
+
+/* The factors of a layer are its own: others, beside it in memory, go on as without them. Biases do not
+   decay, so without decay alone do a layer and the one behind it differ by nothing but their rates. */
+static void test_factors_of_one_layer(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *layer;
+        int begin, end;
+    } layers[] = {{"one", 0, ONE}, {"two", ONE, ONE + TWO}, {"head", ONE + TWO, WEIGHTS}};
+    float before[WEIGHTS], same[WEIGHTS];
+    double plain[WEIGHTS], paced[WEIGHTS];
+    char set[64];
+    for (int i = 0; i < 6; i++) {
+        bool decay = i >= 3;
+        const char *optimizer =
+            decay ? "optimizer={rule: sgd, rate: 0.5, l2: 0.25}" : "optimizer={rule: sgd, rate: 0.5}";
+        step_of(optimizer, NULL, before, plain);
+        snprintf(set, sizeof set, "layers.%s.%s", layers[i % 3].layer,
+                 decay ? "decay_factor=3" : "rate_factor=0.25");
+        step_of(optimizer, set, same, paced);
+        assert_memory_equal(before, same, sizeof before);
+        for (int k = 0; k < WEIGHTS; k++) {
+            bool own = k >= layers[i % 3].begin && k < layers[i % 3].end;
+            double wanted = !own    ? plain[k]
+                            : decay ? plain[k] - 0.5 * 0.25 * (3 - 1) * (double)before[k]
+                                    : 0.25 * plain[k];
+            if (fabs(paced[k] - wanted) > (own ? 1e-6 : 0))
+                fail_msg("%s: weight %d moved by %g, not by %g", set, k, paced[k], wanted);
+        }
+    }
 }
 
 /* Whether the parameter keeps its values through a run; the same question for another one is answered, too.
@@ -651,6 +705,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_factors),
+        cmocka_unit_test(test_factors_of_one_layer),
         cmocka_unit_test(test_frozen_layers_stay),
         cmocka_unit_test(test_frozen_layers_do_not_clip),
         cmocka_unit_test(test_a_pace_needs_parameters),
