@@ -2,7 +2,8 @@
 # They come from the mirror of this system, or from TRIREME_DEBIAN_MIRROR, and need root, debootstrap and unshare (util-linux).
 #
 #   machine_why                        why this machine cannot make them, in a line; nothing where it can
-#   machine_make SUITE FOLDER [NAMES]  fills FOLDER with a Debian SUITE and packages: names with commas between
+#   machine_make SUITE FOLDER [NAMES]  fills FOLDER with a Debian SUITE and packages: names with commas between. What debootstrap made
+#                                      is kept for a day in ~/.cache/trireme-machines, as an archive that each machine comes out of
 #   machine_install FOLDER PACKAGE...  installs packages, with the updates of Debian's security team where the mirror has them
 #   machine_run FOLDER COMMAND...      runs a command there; what it mounts and starts ends with it, so that FOLDER can be removed
 
@@ -20,11 +21,25 @@ machine_why() {
 }
 
 machine_make() {
-  unshare --mount --propagation private debootstrap --variant=minbase --include="ca-certificates${3:+,$3}" "$1" "$2" ${machine_mirror:+"$machine_mirror"} >"$2.log" 2>&1 || {
-    tail -n 5 "$2.log"
-    return 1
-  }
-  rm "$2.log"
+  machine_kept=${XDG_CACHE_HOME:-$HOME/.cache}/trireme-machines/$1${3:+,$3}.tar
+  mkdir -p "${machine_kept%/*}" "$2"
+  exec 9>"$machine_kept.lock"
+  flock 9 # others wait until it is there
+  if [ -z "$(find "$machine_kept" -mtime -1 2>/dev/null)" ]; then
+    machine_new=$(mktemp -d "$machine_kept.XXXXXX")
+    if ! unshare --mount --propagation private debootstrap --variant=minbase --include="ca-certificates${3:+,$3}" "$1" "$machine_new/root" \
+      ${machine_mirror:+"$machine_mirror"} >"$machine_new/log" 2>&1 9>&-; then
+      tail -n 5 "$machine_new/log"
+      rm -rf --one-file-system "$machine_new"
+      exec 9>&-
+      return 1
+    fi
+    tar -c -f "$machine_new/tar" -C "$machine_new/root" .
+    mv "$machine_new/tar" "$machine_kept"
+    rm -rf --one-file-system "$machine_new"
+  fi
+  tar -x -p --numeric-owner -f "$machine_kept" -C "$2"
+  exec 9>&-
   cp -L /etc/resolv.conf /etc/hosts "$2/etc/"
   machine_trust "$2"
 }

@@ -11,9 +11,12 @@ The headers are plain C99 of one style. A comment belongs to the declaration tha
 that one without a blank line or another comment; a member has its comment behind it or above it.
 """
 
+import datetime
+import os
 import pathlib
 import re
 import sys
+import textwrap
 
 HEADERS = pathlib.Path(__file__).resolve().parents[1] / "include" / "trireme"
 
@@ -48,22 +51,24 @@ class Declaration:
         self.name = match[1]
 
     def members(self):
-        """Pairs of the code of a member and whether it has words."""
+        """Pairs of the code of a member and its words: those above it, and those behind it."""
         if not re.match(r"(?:typedef )?(?:struct|enum) \w+ \{", self.code):
             return
         body = self.code[self.code.index("{") + 1 : self.code.rindex("}")]
         end = "," if re.match(r"(?:typedef )?enum", self.code) else ";"
+        comments = COMMENT.findall(body)
         plain = COMMENT.sub(lambda m: "\x01" + "\n" * m[0].count("\n") + "\x02", body)
-        above = False
+        above, count = [], 0
         for part in re.finditer(r"\x01\s*\x02|[^\x01\x02" + end + r"]+[" + end + r"]?", plain):
             code = part[0].strip()
             if part[0].startswith("\x01"):
                 # One that stands on a line with code is that code's.
-                above = not plain[: part.start()].rpartition("\n")[2].strip()
+                above = [] if plain[: part.start()].rpartition("\n")[2].strip() else [words_of(comments[count])]
+                count += 1
             elif code:
-                behind = re.match(r"[ \t]*\x01", plain[part.end() :])
-                yield " ".join(code.split()), above or bool(behind)
-                above = False
+                behind = [words_of(comments[count])] if re.match(r"[ \t]*\x01", plain[part.end() :]) else []
+                yield " ".join(code.split()), above + behind
+                above = []
 
 
 def read(path):
@@ -109,25 +114,76 @@ def check(headers):
 
 # ---- manual pages ----
 
+WIDTH = 70  # of what is not filled, with which a page fits 80 columns
+
 
 def escape(text):
     text = text.replace("\\", "\\e").replace("-", "\\-")
     return re.sub(r"^([.'])", r"\\&\1", text, flags=re.M)
 
 
-def page(path, version):
+def literal(lines):
+    """Lines as they are, and the rest of long ones below, farther to the right."""
+    out = []
+    for line in lines:
+        indent = line[: len(line) - len(line.lstrip())] + "    "
+        out += textwrap.wrap(line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False) or [""]
+    return [".nf", *(escape(line) for line in out), ".fi"]
+
+
+def prose(text):
+    """Paragraphs that the reader's program fills. What is indented stays as it is; a point of a list begins a paragraph."""
+    out = []
+    for block in re.split(r"\n\s*\n", text):
+        lines, kind = [], None
+        for line in [*block.split("\n"), None]:
+            new = None if line is None else "literal" if re.match(r" {4}", line) else "prose"
+            point = line is not None and re.match(r"[-*] ", line)
+            if lines and (new != kind or point):
+                out += [".PP", *(literal(lines) if kind == "literal" else fill(lines))]
+                lines = []
+            kind = new
+            if line is not None:
+                lines.append(line)
+    return out
+
+
+def fill(lines):
+    """The words of some lines in lines that are short enough for those who read the page's source."""
+    text = " ".join(line.strip() for line in lines)
+    return [escape(line) for line in textwrap.wrap(text, WIDTH, break_long_words=False, break_on_hyphens=False)]
+
+
+def code_of(declaration):
+    """A declaration without its comments, in lines that fit."""
+    plain = COMMENT.sub("", declaration.code)
+    if re.match(r"(?:typedef )?(?:struct|enum) \w+ \{", plain):
+        body = [line.rstrip() for line in plain.split("\n")]
+        return literal(line for line in body if line)
+    # Lines break between two arguments, where that is enough: other spaces are no spaces until then.
+    line = " ".join(plain.replace("TR_API ", "").split())
+    lines = [each.replace("\xa0", " ") for each in literal([re.sub(r"(?<!,) ", "\xa0", line)])]
+    return lines if max(map(len, lines)) <= WIDTH else literal([line])
+
+
+def page(path, version, date):
     head, declarations = read(path)
     name = f"trireme_{path.stem}"
     first = re.split(r"[.:;]\s", head, maxsplit=1)[0].rstrip(".").replace("\n", " ")
-    out = [f'.TH {name.upper()} 3 "" "Trireme {version}" "C interface of Trireme"', ".SH NAME"]
-    names = [d.name for d in declarations if d.code.startswith("TR_API")]
-    out += [", ".join([name] + names) + " \\- " + escape(first), ".SH SYNOPSIS", ".nf", f"#include <trireme/{path.name}>", ".fi"]
-    out += [".SH DESCRIPTION", ".nf", escape(head), ".fi"]
+    names = [name] + [d.name for d in declarations if d.code.startswith("TR_API")]
+    out = [f'.TH {name.upper()} 3 "{date}" "Trireme {version}" "C interface of Trireme"', ".SH NAME"]
+    out += [f"{each}," for each in names[:-1]] + [names[-1], *fill(["- " + first])]
+    out += [".SH SYNOPSIS", ".nf", f"#include <trireme/{path.name}>", ".fi"]
+    out += [".SH DESCRIPTION", *prose(head)[1:]]
     for declaration in declarations:
-        out += [f".SS {declaration.name}", ".nf", escape(declaration.code), ".fi"]
+        out += [f".SS {declaration.name}", *code_of(declaration)]
         if declaration.words:
-            out += [".PP", ".nf", escape(declaration.words), ".fi"]
-    out += [".SH SEE ALSO", "trireme(1), trireme\\-model(5)"]
+            out += prose(declaration.words)
+        for code, words in declaration.members():
+            if words and words != ["sizeof(struct " + declaration.name + ")"]:
+                out += [".TP", ".B " + escape(code.rstrip(";,"))]
+                out += [line for text in words for line in fill(text.split("\n"))]
+    out += [".SH SEE ALSO", ".BR trireme (1),", ".BR trireme\\-model (5)"]
     return name, "\n".join(out) + "\n", [d.name for d in declarations]
 
 
@@ -136,8 +192,12 @@ def write(directory):
     target.mkdir(parents=True, exist_ok=True)
     cmake = (HEADERS.parents[1] / "CMakeLists.txt").read_text()
     version = re.search(r"VERSION (\d+\.\d+\.\d+)", cmake)[1]
+    # Equal sources give equal pages, also at other times.
+    seconds = os.environ.get("SOURCE_DATE_EPOCH")
+    date = datetime.datetime.fromtimestamp(int(seconds), datetime.timezone.utc) if seconds else datetime.datetime.now()
+    date = date.strftime("%Y-%m-%d")
     for path in sorted(HEADERS.glob("*.h")):
-        name, text, names = page(path, version)
+        name, text, names = page(path, version, date)
         if not names:
             continue
         (target / f"{name}.3").write_text(text)

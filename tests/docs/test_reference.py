@@ -1,6 +1,9 @@
 """What tools/reference.py says of headers: nothing of whole ones, and each thing that has no words: test_reference.py SOURCE."""
 
+import os
 import pathlib
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -87,6 +90,29 @@ def test_pages():
         text = (pages / "trireme_arrays.3").read_text()
         assert "Data from memory: arrays of the caller" in text and ".SS tr_source_from_arrays" in text
         assert (pages / "tr_source_from_arrays.3").read_text() == ".so man3/trireme_arrays.3\n"
+        # Each comment of a member stands behind that member's name.
+        words = " ".join((pages / "trireme_predict.3").read_text().replace("\n.TP\n.B ", " | ").split())
+        assert "| const char *checkpoint a checkpoint, or a directory of checkpoints" in words
+        assert "| int threads 0: one per core" in words and "/*" not in words
+
+
+def test_mandoc():
+    """A program that reads manual pages finds nothing wrong with them, and none is wider than 80 columns."""
+    if not shutil.which("mandoc"):
+        print("skipped: mandoc is not here", flush=True)
+        return
+    with tempfile.TemporaryDirectory() as place:
+        days = {"SOURCE_DATE_EPOCH": "1700000000"}
+        subprocess.run([sys.executable, str(source / "tools" / "reference.py"), place], check=True, env={**os.environ, **days})
+        pages = [page for page in (pathlib.Path(place) / "man3").iterdir() if not page.read_text().startswith(".so ")]
+        assert len(pages) >= 10
+        for page in pages:
+            assert '"2023-11-14"' in page.read_text().split("\n")[0], page
+            said = subprocess.run(["mandoc", "-Tlint", "-W", "base", page], capture_output=True, text=True)
+            assert said.stdout + said.stderr == "", said
+            shown = subprocess.run(["mandoc", "-Tutf8", "-O", "width=78", page], capture_output=True, text=True, check=True).stdout
+            wide = [line for line in re.sub(".\x08", "", shown).splitlines() if len(line) > 80]
+            assert not wide, (page, wide)
 
 
 for name, test in list(globals().items()):

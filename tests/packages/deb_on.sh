@@ -22,7 +22,7 @@ there() {
   machine_run "$builder" sh -c "cd /root/source && $1" >"$place/log" 2>&1 || { tail -n 40 "$place/log" && exit 1; }
 }
 mkdir "$builder/root/source" "$builder/root/packages"
-if [ -n "$(find "$place/new" -name '*.dsc' 2>/dev/null)" ]; then
+if [ -n "$(find "$folder" -name '*.dsc' 2>/dev/null)" ]; then
   cp "$folder"/*.dsc "$folder"/trireme_*.tar.xz "$builder/root/packages/"
   there 'dpkg-source --extract /root/packages/*.dsc inside && apt-get build-dep -y -qq --no-install-recommends ./inside'
   there 'cd inside && dpkg-buildpackage -b -us -uc && mv ../*.deb /root/packages/'
