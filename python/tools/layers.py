@@ -28,8 +28,6 @@ HEAD = '''"""The layers as functions, and whole models of them.
 Each function gives an item of `layers:` of the model file. What is left out takes the default of the program, which also
 checks ranges and shapes. Every layer takes these beside its own:
 
-    Parameters
-    ----------
 @COMMON@
 
 Made by tools/layers.py from the option tables of the program; not edited.
@@ -46,6 +44,18 @@ from ._layer import Layer, make, model
 #: Initial values: a number, a name ("he_normal"), or a name with its options ({"normal": {"deviation": 0.1}}).
 Initializer = Union[float, str, Mapping[str, Any]]
 '''
+
+
+KINDS = (
+    ("a list of integers", "int or sequence of int"),
+    ("an integer or a list of two", "int or sequence of two int"),
+    ("a list of texts", "str or sequence of str"),
+    ("an integer", "int"),
+    ("a number", "float"),
+    ("true or false", "bool"),
+    ("a text", "str"),
+    ("a section", "initializer"),
+)
 
 
 class Option:
@@ -77,9 +87,13 @@ class Option:
         return f"{self.name}: {self.type()}" + ("" if self.required else " | None = None")
 
     def described(self):
-        value = self.value.replace("`", '"') if self.value.startswith("`") else self.value
-        value = "an initializer" if value == "a section" else value
-        default = "" if self.required else f", default {self.default}" if self.default else ""
+        # In the words of numpydoc: {"same", "valid"}, int, >= 1.
+        value = re.sub("`([^`]*)`", r'"\1"', self.value)
+        value = "{" + value + "}" if self.value.startswith("`") else value
+        for words, kind in KINDS:
+            value = value.replace(words, kind)
+        default = {"true": "True", "false": "False"}.get(self.default, self.default)
+        default = "" if self.required else f", default {default}" if default else ""
         lines = [f"    {self.name} : {value}{default}"]
         return lines + textwrap.wrap(self.meaning, WIDTH, initial_indent=" " * 8, subsequent_indent=" " * 8)
 
@@ -119,7 +133,9 @@ def function(kind, about, own, common):
     lines += ["", "    Parameters", "    ----------"]
     for option in (option for option in first + others if option not in common):
         lines += option.described()
-    lines += [f"    {', '.join(option.name for option in common)}", "        those of every layer, see above", '    """']
+    for option in common:
+        lines += option.described()
+    lines += ["", "    Returns", "    -------", "    Layer", "        an item of `layers:`", '    """']
     return lines + [f'    return make("{kind}", locals())']
 
 

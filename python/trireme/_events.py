@@ -45,7 +45,13 @@ class Event:
     metrics: dict[str, float]  #: what else an evaluation measured
 
     def record(self) -> dict[str, Any]:
-        """The figures that mean something, as a record of the history."""
+        """The figures that mean something, as a record of the history.
+
+        Returns
+        -------
+        dict
+            "kind", "step", "epoch", "loss", and the others that the kind has
+        """
         record: dict[str, Any] = {"kind": self.kind, "step": self.step, "epoch": self.epoch, "loss": self.loss}
         if not math.isnan(self.accuracy):
             record["accuracy"] = self.accuracy
@@ -92,13 +98,32 @@ class History(list):  # type: ignore[type-arg]
     """Records of a run, dicts: of each reported step ("kind": "step") and each evaluation ("kind": "evaluation")."""
 
     def to_pandas(self) -> Any:
-        """The records as a pandas.DataFrame, a row each; what a record lacks is NaN."""
+        """The records as a table.
+
+        Returns
+        -------
+        pandas.DataFrame
+            a row for each record; what a record lacks is NaN
+        """
         import pandas  # type: ignore[import-untyped, unused-ignore]
 
         return pandas.DataFrame(list(self))
 
     def curves(self, key: str = "loss", width: int = 72, height: int = 12) -> str:
-        """The curve of one figure as text: `*` training, `o` evaluations."""
+        """The curve of one figure as text, for a terminal.
+
+        Parameters
+        ----------
+        key : str
+            "loss", "accuracy" or another figure of the records
+        width, height : int
+            characters and lines
+
+        Returns
+        -------
+        str
+            lines: `*` training, `o` evaluations
+        """
         from ._curves import draw
 
         return draw(self, key, width, height)

@@ -52,6 +52,11 @@ def model(
         what reports call it
     seed : int
         initial weights, order of examples and dropout follow from it
+
+    Returns
+    -------
+    dict
+        a model file's contents
     """
     if isinstance(layers, (str, Mapping)):
         raise TypeError(f"layers: a list of layers is wanted, not {type(layers).__name__}")

@@ -48,7 +48,9 @@ class Network:
         a checkpoint, or a directory of checkpoints whose newest good one is taken
     best : bool
         take the checkpoint of the best evaluation
-    threads, device
+    threads : int
+        0: one per processor
+    device : str
         as for `train`
 
     Attributes
@@ -216,7 +218,18 @@ class Network:
         return np.concatenate(parts)
 
     def predict_by_name(self, x: Any) -> dict[str, np.ndarray]:
-        """The outputs of each loss by the name that `heads` gives it, views of the array that `predict` returns."""
+        """The outputs of each loss.
+
+        Parameters
+        ----------
+        x : array
+            as for `predict`
+
+        Returns
+        -------
+        dict of float32 arrays [count, outputs of the loss]
+            by the names that `heads` gives the losses; views of the array that `predict` returns
+        """
         rows = self.predict(x)
         return {head.name: rows[:, head.columns] for head in self.heads}
 
@@ -252,10 +265,12 @@ class Network:
     def generate(
         self, prompt: str = "\n", *, tokens: int = 500, temperature: float = 1.0, top_k: int = 0, seed: int = 1
     ) -> str:
-        """Text that a language model goes on with after the prompt, which is not repeated.
+        """Text that a language model goes on with.
 
         Parameters
         ----------
+        prompt : str
+            what the text goes on from
         tokens : int
             how many
         temperature : float
@@ -264,6 +279,11 @@ class Network:
             draw among so many likeliest tokens; 0: among all
         seed : int
             equal seeds draw equal texts
+
+        Returns
+        -------
+        str
+            the text behind the prompt, which is not repeated
         """
         self._check_open()
         pieces: list[bytes] = []
@@ -320,5 +340,22 @@ def _inputs_of(info: Any) -> str:
 
 
 def load(path: str | os.PathLike[str], *, best: bool = False, threads: int = 0, device: str = "cpu") -> Network:
-    """The network of a run's directory or of a checkpoint, as `Network`."""
+    """The network of a run's directory or of a checkpoint.
+
+    Parameters
+    ----------
+    path : str or path
+        a checkpoint, or a directory of checkpoints whose newest good one is taken
+    best : bool
+        take the checkpoint of the best evaluation
+    threads : int
+        0: one per processor
+    device : str
+        as for `train`
+
+    Returns
+    -------
+    Network
+        opened; `close` or a `with` lets it go
+    """
     return Network(path, best=best, threads=threads, device=device)

@@ -108,33 +108,104 @@ class Run:
         return self._network
 
     def predict(self, x: Any) -> np.ndarray:
-        """As `Network.predict`."""
+        """The outputs of the network of its newest checkpoint.
+
+        Parameters
+        ----------
+        x : array
+            as for `Network.predict`
+
+        Returns
+        -------
+        float32 array [count, outputs]
+            as those of `Network.predict`
+        """
         return self.network.predict(x)
 
     def predict_by_name(self, x: Any) -> dict[str, np.ndarray]:
-        """As `Network.predict_by_name`."""
+        """The outputs of each loss.
+
+        Parameters
+        ----------
+        x : array
+            as for `Network.predict`
+
+        Returns
+        -------
+        dict of float32 arrays [count, outputs of the loss]
+            by the names that `Network.heads` gives the losses
+        """
         return self.network.predict_by_name(x)
 
     def evaluate(self, x: Any, y: Any) -> dict[str, float]:
-        """As `Network.evaluate`."""
+        """Figures over examples with what is true of them.
+
+        Parameters
+        ----------
+        x, y : arrays
+            as for `train`; classes have the numbers that they had there
+
+        Returns
+        -------
+        dict
+            as that of `Network.evaluate`
+        """
         return self.network.evaluate(x, y, class_names=self.class_names)
 
     def generate(self, prompt: str = "\n", **options: Any) -> str:
-        """As `Network.generate`."""
+        """Text that a language model goes on with.
+
+        Parameters
+        ----------
+        prompt : str
+            what the text goes on from
+        **options
+            as for `Network.generate`
+
+        Returns
+        -------
+        str
+            the text behind the prompt
+        """
         return self.network.generate(prompt, **options)
 
     def export(self, path: str | os.PathLike[str], format: str | None = None) -> None:
-        """As `Network.export`."""
+        """Writes the network for other programs.
+
+        Parameters
+        ----------
+        path : str or path
+            its ending says the format, as for `Network.export`
+        format : str
+            the format in place of that
+        """
         self.network.export(path, format)
 
     def save(self, directory: str | os.PathLike[str]) -> None:
-        """Copies its directory, checkpoints and journal, to a new one; `load` reads it, and the command."""
+        """Copies its directory, checkpoints and journal; `load` reads the copy, and the command.
+
+        Parameters
+        ----------
+        directory : str or path
+            the new one, which does not exist yet
+        """
         import shutil
 
         shutil.copytree(self.directory, directory, symlinks=True)
 
     def report(self, path: str | os.PathLike[str] | None = None) -> str:
-        """The run as a page of HTML; also written to `path` if that is given."""
+        """The run as a page of HTML.
+
+        Parameters
+        ----------
+        path : str or path
+            a file that the page is written to, too
+
+        Returns
+        -------
+        str
+            the page
+        """
         settings = sized(L.tr_report_settings, examples=True)
         runs = (ctypes.c_char_p * 1)(path_of(self.directory))
         page = text_of(lib.tr_report, runs, 1, ctypes.byref(settings))
@@ -144,13 +215,37 @@ class Run:
         return page
 
     def diff(self, other: Run | str | os.PathLike[str]) -> str:
-        """Whether this and another run, or the one of a directory, are equal, and where they part, in words."""
+        """Whether this and another run are equal, and where they part.
+
+        Parameters
+        ----------
+        other : Run, str or path
+            a run, or its directory
+
+        Returns
+        -------
+        str
+            in words
+        """
         equal = ctypes.c_bool()
         place = other.directory if isinstance(other, Run) else other
         return text_of(lib.tr_diff, path_of(self.directory), path_of(place), ctypes.byref(equal))
 
     def curves(self, key: str = "loss", width: int = 72, height: int = 12) -> str:
-        """The curve of "loss", "accuracy" or another figure of the history as text, for a terminal."""
+        """The curve of one figure as text, for a terminal.
+
+        Parameters
+        ----------
+        key : str
+            "loss", "accuracy" or another figure of the history
+        width, height : int
+            characters and lines
+
+        Returns
+        -------
+        str
+            lines: `*` training, `o` evaluations
+        """
         return self.history.curves(key, width, height)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -99,6 +99,7 @@ def train(
     Returns
     -------
     Run
+        the network, its hash and the history of its training
 
     Raises
     ------

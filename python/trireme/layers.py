@@ -8,17 +8,15 @@
 Each function gives an item of `layers:` of the model file. What is left out takes the default of the program, which also
 checks ranges and shapes. Every layer takes these beside its own:
 
-    Parameters
-    ----------
-    name : a text
+    name : str
         name of the layer; default: the kind and a number (`conv1`)
-    from_ : a list of texts
+    from_ : str or sequence of str
         names of the layers that give its input; default: the previous layer; `input` is the network's input
-    frozen : true or false, default false
+    frozen : bool, default False
         do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
-    rate_factor : a number, >= 0, default 1
+    rate_factor : float, >= 0, default 1
         factor on the learning rate of the layer's parameters
-    decay_factor : a number, >= 0, default 1
+    decay_factor : float, >= 0, default 1
         factor on `l2` and `weight_decay` of the layer's parameters
 
 Made by tools/layers.py from the option tables of the program; not edited.
@@ -92,10 +90,23 @@ def add(
 
     Parameters
     ----------
-    with_ : a list of texts
+    with_ : str or sequence of str
         layers whose outputs are added to the previous layer's output; or give `from`
-    name, from_, frozen, rate_factor, decay_factor
-        those of every layer, see above
+    name : str
+        name of the layer; default: the kind and a number (`conv1`)
+    from_ : str or sequence of str
+        names of the layers that give its input; default: the previous layer; `input` is the network's input
+    frozen : bool, default False
+        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+    rate_factor : float, >= 0, default 1
+        factor on the learning rate of the layer's parameters
+    decay_factor : float, >= 0, default 1
+        factor on `l2` and `weight_decay` of the layer's parameters
+
+    Returns
+    -------
+    Layer
+        an item of `layers:`
     """
     return make("add", locals())
 
@@ -120,25 +131,38 @@ def attention(
 
     Parameters
     ----------
-    heads : an integer, 1 .. 65536
+    heads : int, 1 .. 65536
         number of heads: parts of the vectors that attend separately
-    width : an integer, 0 .. 1048576, default 0
+    width : int, 0 .. 1048576, default 0
         width of queries, keys and values, all heads together; 0: that of the input
-    causal : true or false, default false
+    causal : bool, default False
         a token sees itself and earlier tokens, not later ones
-    dropout : a number, 0 .. 0.9999, default 0
+    dropout : float, 0 .. 0.9999, default 0
         fraction of the attention weights that are dropped in training
-    rotary : a number, >= 0, default 0
+    rotary : float, >= 0, default 0
         base of rotary positions (Su et al. 2021), usually 10000; 0: none. Number k of a head rotates with number k +
         half of its size, as in Llama and GPT-NeoX; the paper rotates neighbours
-    use_bias : true or false, default true
+    use_bias : bool, default True
         add biases to the projections
-    weights : an initializer, default glorot_uniform
+    weights : initializer, default glorot_uniform
         initializer of the projection to queries, keys and values
-    output_weights : an initializer, default glorot_uniform
+    output_weights : initializer, default glorot_uniform
         initializer of the output projection
-    name, from_, frozen, rate_factor, decay_factor
-        those of every layer, see above
+    name : str
+        name of the layer; default: the kind and a number (`conv1`)
+    from_ : str or sequence of str
+        names of the layers that give its input; default: the previous layer; `input` is the network's input
+    frozen : bool, default False
+        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+    rate_factor : float, >= 0, default 1
+        factor on the learning rate of the layer's parameters
+    decay_factor : float, >= 0, default 1
+        factor on `l2` and `weight_decay` of the layer's parameters
+
+    Returns
+    -------
+    Layer
+        an item of `layers:`
     """
     return make("attention", locals())
 
@@ -160,19 +184,32 @@ def average_pool(
 
     Parameters
     ----------
-    size : an integer or a list of two, 1 .. 16, default 2
+    size : int or sequence of two int, 1 .. 16, default 2
         height and width of a window
-    stride : an integer or a list of two, 0 .. 1024, default 0
+    stride : int or sequence of two int, 0 .. 1024, default 0
         distance of neighbouring windows; 0: their size
-    padding : "valid", "same", default valid
+    padding : {"valid", "same"}, default valid
         valid, or same: as many outputs as inputs / stride
-    pad : an integer or a list of two, -1 .. 15, default -1
+    pad : int or sequence of two int, -1 .. 15, default -1
         rows and columns on every side, instead of padding
-    count_border : true or false, default false
+    count_border : bool, default False
         the border counts as zeros: every mean is over the whole window, as PyTorch's `count_include_pad`; otherwise
         over the part inside the image
-    name, from_, frozen, rate_factor, decay_factor
-        those of every layer, see above
+    name : str
+        name of the layer; default: the kind and a number (`conv1`)
+    from_ : str or sequence of str
+        names of the layers that give its input; default: the previous layer; `input` is the network's input
+    frozen : bool, default False
+        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+    rate_factor : float, >= 0, default 1
+        factor on the learning rate of the layer's parameters
+    decay_factor : float, >= 0, default 1
+        factor on `l2` and `weight_decay` of the layer's parameters
+
+    Returns
+    -------
+    Layer
+        an item of `layers:`
     """
     return make("average_pool", locals())
 
@@ -191,13 +228,26 @@ def batch_norm(
 
     Parameters
     ----------
-    epsilon : a number, > 0 and <= 1, default 1e-5
+    epsilon : float, > 0 and <= 1, default 1e-5
         added to the variance
-    momentum : a number, 0 .. 1, default 0.1
+    momentum : float, 0 .. 1, default 0.1
         fraction of a new batch in the running statistics, which change once a step by the mean of the microbatches'
         means and unbiased variances
-    name, from_, frozen, rate_factor, decay_factor
-        those of every layer, see above
+    name : str
+        name of the layer; default: the kind and a number (`conv1`)
+    from_ : str or sequence of str
+        names of the layers that give its input; default: the previous layer; `input` is the network's input
+    frozen : bool, default False
+        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+    rate_factor : float, >= 0, default 1
+        factor on the learning rate of the layer's parameters
+    decay_factor : float, >= 0, default 1
+        factor on `l2` and `weight_decay` of the layer's parameters
+
+    Returns
+    -------
+    Layer
+        an item of `layers:`
     """
     return make("batch_norm", locals())
 
@@ -219,18 +269,31 @@ def bidirectional(
 
     Parameters
     ----------
-    units : an integer, 1 .. 32768
+    units : int, 1 .. 32768
         size of the hidden state of each direction; the output is twice as wide
-    cell : "lstm", "gru", default lstm
+    cell : {"lstm", "gru"}, default lstm
         the layer of both directions
-    weights : an initializer, default glorot_uniform
+    weights : initializer, default glorot_uniform
         initializer of the input weights
-    recurrent_weights : an initializer, default glorot_uniform
+    recurrent_weights : initializer, default glorot_uniform
         initializer of the recurrent weights
-    bias : an initializer, default 0
+    bias : initializer, default 0
         initializer of the biases
-    name, from_, frozen, rate_factor, decay_factor
-        those of every layer, see above
+    name : str
+        name of the layer; default: the kind and a number (`conv1`)
+    from_ : str or sequence of str
+        names of the layers that give its input; default: the previous layer; `input` is the network's input
+    frozen : bool, default False
+        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+    rate_factor : float, >= 0, default 1
+        factor on the learning rate of the layer's parameters
+    decay_factor : float, >= 0, default 1
+        factor on `l2` and `weight_decay` of the layer's parameters
+
+    Returns
+    -------
+    Layer
+        an item of `layers:`
     """
     return make("bidirectional", locals())
 
@@ -248,10 +311,23 @@ def concat(
 
     Parameters
     ----------
-    with_ : a list of texts
+    with_ : str or sequence of str
         layers whose outputs follow the previous layer's output; or give `from`
-    name, from_, frozen, rate_factor, decay_factor
-        those of every layer, see above
+    name : str
+        name of the layer; default: the kind and a number (`conv1`)
+    from_ : str or sequence of str
+        names of the layers that give its input; default: the previous layer; `input` is the network's input
+    frozen : bool, default False
+        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+    rate_factor : float, >= 0, default 1
+        factor on the learning rate of the layer's parameters
+    decay_factor : float, >= 0, default 1
+        factor on `l2` and `weight_decay` of the layer's parameters
+
+    Returns
+    -------
+    Layer
+        an item of `layers:`
     """
     return make("concat", locals())
 
@@ -280,33 +356,46 @@ def conv(
 
     Parameters
     ----------
-    filters : an integer, 1 .. 1048576
+    filters : int, 1 .. 1048576
         number of output channels
-    kernel : an integer or a list of two, 1 .. 1024
+    kernel : int or sequence of two int, 1 .. 1024
         height and width
-    stride : an integer or a list of two, 1 .. 1024, default 1
+    stride : int or sequence of two int, 1 .. 1024, default 1
         distance of neighbouring windows
-    dilation : an integer or a list of two, 1 .. 1024, default 1
+    dilation : int or sequence of two int, 1 .. 1024, default 1
         distance of neighbouring taps
-    padding : "valid", "same", default valid
+    padding : {"valid", "same"}, default valid
         valid, or same: as many outputs as inputs / stride
-    pad : an integer or a list of two, -1 .. 1024, default -1
+    pad : int or sequence of two int, -1 .. 1024, default -1
         rows and columns on every side, instead of padding
-    algorithm : "auto", "direct", "winograd", default auto
+    algorithm : {"auto", "direct", "winograd"}, default auto
         algorithm, which changes rounding: winograd has a quarter of the products; auto takes it if kernel, channels and
         outputs suit it, else direct
-    activation : "none", "relu", "leaky_relu", "tanh", "sigmoid", default none
+    activation : {"none", "relu", "leaky_relu", "tanh", "sigmoid"}, default none
         applied to the output
-    slope : a number, > 0 and <= 1, default 0.01
+    slope : float, > 0 and <= 1, default 0.01
         slope of leaky_relu for negative inputs
-    weights : an initializer, default glorot_uniform
+    weights : initializer, default glorot_uniform
         initializer of the weights
-    bias : an initializer, default 0
+    bias : initializer, default 0
         initializer of the bias
-    use_bias : true or false, default true
+    use_bias : bool, default True
         add a bias to each output
-    name, from_, frozen, rate_factor, decay_factor
-        those of every layer, see above
+    name : str
+        name of the layer; default: the kind and a number (`conv1`)
+    from_ : str or sequence of str
+        names of the layers that give its input; default: the previous layer; `input` is the network's input
+    frozen : bool, default False
+        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+    rate_factor : float, >= 0, default 1
+        factor on the learning rate of the layer's parameters
+    decay_factor : float, >= 0, default 1
+        factor on `l2` and `weight_decay` of the layer's parameters
+
+    Returns
+    -------
+    Layer
+        an item of `layers:`
     """
     return make("conv", locals())
 
@@ -331,24 +420,37 @@ def conv1d(
 
     Parameters
     ----------
-    filters : an integer, 1 .. 1048576
+    filters : int, 1 .. 1048576
         number of output channels
-    kernel : an integer, 1 .. 1024
+    kernel : int, 1 .. 1024
         tokens seen by an output
-    causal : true or false, default false
+    causal : bool, default False
         the token and earlier ones, instead of as many before as after it
-    activation : "none", "relu", "leaky_relu", "tanh", "sigmoid", default none
+    activation : {"none", "relu", "leaky_relu", "tanh", "sigmoid"}, default none
         applied to the output
-    slope : a number, > 0 and <= 1, default 0.01
+    slope : float, > 0 and <= 1, default 0.01
         slope of leaky_relu for negative inputs
-    weights : an initializer, default glorot_uniform
+    weights : initializer, default glorot_uniform
         initializer of the weights
-    bias : an initializer, default 0
+    bias : initializer, default 0
         initializer of the bias
-    use_bias : true or false, default true
+    use_bias : bool, default True
         add a bias to each output
-    name, from_, frozen, rate_factor, decay_factor
-        those of every layer, see above
+    name : str
+        name of the layer; default: the kind and a number (`conv1`)
+    from_ : str or sequence of str
+        names of the layers that give its input; default: the previous layer; `input` is the network's input
+    frozen : bool, default False
+        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+    rate_factor : float, >= 0, default 1
+        factor on the learning rate of the layer's parameters
+    decay_factor : float, >= 0, default 1
+        factor on `l2` and `weight_decay` of the layer's parameters
+
+    Returns
+    -------
+    Layer
+        an item of `layers:`
     """
     return make("conv1d", locals())
 
@@ -371,20 +473,33 @@ def conv_transpose(
 
     Parameters
     ----------
-    filters : an integer, 1 .. 1048576
+    filters : int, 1 .. 1048576
         number of output channels
-    kernel : an integer or a list of two, 1 .. 1024
+    kernel : int or sequence of two int, 1 .. 1024
         height and width
-    stride : an integer or a list of two, 1 .. 1024, default 1
+    stride : int or sequence of two int, 1 .. 1024, default 1
         distance of neighbouring windows in the output: the factor of enlargement
-    padding : "valid", "same", default valid
+    padding : {"valid", "same"}, default valid
         valid: (input - 1) * stride + kernel rows and columns, or same: input * stride
-    pad : an integer or a list of two, -1 .. 1024, default -1
+    pad : int or sequence of two int, -1 .. 1024, default -1
         rows and columns removed on every side of the valid output, instead of padding
-    weights : an initializer, default glorot_uniform
+    weights : initializer, default glorot_uniform
         initializer of the weights
-    name, from_, frozen, rate_factor, decay_factor
-        those of every layer, see above
+    name : str
+        name of the layer; default: the kind and a number (`conv1`)
+    from_ : str or sequence of str
+        names of the layers that give its input; default: the previous layer; `input` is the network's input
+    frozen : bool, default False
+        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+    rate_factor : float, >= 0, default 1
+        factor on the learning rate of the layer's parameters
+    decay_factor : float, >= 0, default 1
+        factor on `l2` and `weight_decay` of the layer's parameters
+
+    Returns
+    -------
+    Layer
+        an item of `layers:`
     """
     return make("conv_transpose", locals())
 
@@ -407,20 +522,33 @@ def dense(
 
     Parameters
     ----------
-    units : an integer, 1 .. 268435456
+    units : int, 1 .. 268435456
         number of outputs
-    activation : "none", "relu", "leaky_relu", "tanh", "sigmoid", default none
+    activation : {"none", "relu", "leaky_relu", "tanh", "sigmoid"}, default none
         applied to the output
-    slope : a number, > 0 and <= 1, default 0.01
+    slope : float, > 0 and <= 1, default 0.01
         slope of leaky_relu for negative inputs
-    weights : an initializer, default glorot_uniform
+    weights : initializer, default glorot_uniform
         initializer of the weights
-    bias : an initializer, default 0
+    bias : initializer, default 0
         initializer of the bias
-    use_bias : true or false, default true
+    use_bias : bool, default True
         add a bias to each output
-    name, from_, frozen, rate_factor, decay_factor
-        those of every layer, see above
+    name : str
+        name of the layer; default: the kind and a number (`conv1`)
+    from_ : str or sequence of str
+        names of the layers that give its input; default: the previous layer; `input` is the network's input
+    frozen : bool, default False
+        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+    rate_factor : float, >= 0, default 1
+        factor on the learning rate of the layer's parameters
+    decay_factor : float, >= 0, default 1
+        factor on `l2` and `weight_decay` of the layer's parameters
+
+    Returns
+    -------
+    Layer
+        an item of `layers:`
     """
     return make("dense", locals())
 
@@ -438,10 +566,23 @@ def dropout(
 
     Parameters
     ----------
-    rate : a number, 0 .. 0.9999
+    rate : float, 0 .. 0.9999
         fraction of the values that are dropped
-    name, from_, frozen, rate_factor, decay_factor
-        those of every layer, see above
+    name : str
+        name of the layer; default: the kind and a number (`conv1`)
+    from_ : str or sequence of str
+        names of the layers that give its input; default: the previous layer; `input` is the network's input
+    frozen : bool, default False
+        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+    rate_factor : float, >= 0, default 1
+        factor on the learning rate of the layer's parameters
+    decay_factor : float, >= 0, default 1
+        factor on `l2` and `weight_decay` of the layer's parameters
+
+    Returns
+    -------
+    Layer
+        an item of `layers:`
     """
     return make("dropout", locals())
 
@@ -462,16 +603,29 @@ def embedding(
 
     Parameters
     ----------
-    width : an integer, 1 .. 1048576
+    width : int, 1 .. 1048576
         size of a vector
-    vocabulary : an integer, 0 .. 268435456, default 0
+    vocabulary : int, 0 .. 268435456, default 0
         number of vectors; 0: the vocabulary of the data
-    weights : an initializer, default {uniform: 0.05}
+    weights : initializer, default {uniform: 0.05}
         initializer of the vectors
-    vectors : a text
+    vectors : str
         file of initial vectors: a word and its numbers on each line, or an array .npy with a row for each token
-    name, from_, frozen, rate_factor, decay_factor
-        those of every layer, see above
+    name : str
+        name of the layer; default: the kind and a number (`conv1`)
+    from_ : str or sequence of str
+        names of the layers that give its input; default: the previous layer; `input` is the network's input
+    frozen : bool, default False
+        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+    rate_factor : float, >= 0, default 1
+        factor on the learning rate of the layer's parameters
+    decay_factor : float, >= 0, default 1
+        factor on `l2` and `weight_decay` of the layer's parameters
+
+    Returns
+    -------
+    Layer
+        an item of `layers:`
     """
     return make("embedding", locals())
 
@@ -488,8 +642,21 @@ def flatten(
 
     Parameters
     ----------
-    name, from_, frozen, rate_factor, decay_factor
-        those of every layer, see above
+    name : str
+        name of the layer; default: the kind and a number (`conv1`)
+    from_ : str or sequence of str
+        names of the layers that give its input; default: the previous layer; `input` is the network's input
+    frozen : bool, default False
+        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+    rate_factor : float, >= 0, default 1
+        factor on the learning rate of the layer's parameters
+    decay_factor : float, >= 0, default 1
+        factor on `l2` and `weight_decay` of the layer's parameters
+
+    Returns
+    -------
+    Layer
+        an item of `layers:`
     """
     return make("flatten", locals())
 
@@ -507,11 +674,24 @@ def gelu(
 
     Parameters
     ----------
-    approximate : "none", "tanh", default none
+    approximate : {"none", "tanh"}, default none
         how the distribution function is computed. `none`: by the error function; `tanh`: by the hyperbolic tangent, as
         in GPT-2
-    name, from_, frozen, rate_factor, decay_factor
-        those of every layer, see above
+    name : str
+        name of the layer; default: the kind and a number (`conv1`)
+    from_ : str or sequence of str
+        names of the layers that give its input; default: the previous layer; `input` is the network's input
+    frozen : bool, default False
+        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+    rate_factor : float, >= 0, default 1
+        factor on the learning rate of the layer's parameters
+    decay_factor : float, >= 0, default 1
+        factor on `l2` and `weight_decay` of the layer's parameters
+
+    Returns
+    -------
+    Layer
+        an item of `layers:`
     """
     return make("gelu", locals())
 
@@ -528,8 +708,21 @@ def global_average_pool(
 
     Parameters
     ----------
-    name, from_, frozen, rate_factor, decay_factor
-        those of every layer, see above
+    name : str
+        name of the layer; default: the kind and a number (`conv1`)
+    from_ : str or sequence of str
+        names of the layers that give its input; default: the previous layer; `input` is the network's input
+    frozen : bool, default False
+        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+    rate_factor : float, >= 0, default 1
+        factor on the learning rate of the layer's parameters
+    decay_factor : float, >= 0, default 1
+        factor on `l2` and `weight_decay` of the layer's parameters
+
+    Returns
+    -------
+    Layer
+        an item of `layers:`
     """
     return make("global_average_pool", locals())
 
@@ -546,8 +739,21 @@ def global_max_pool(
 
     Parameters
     ----------
-    name, from_, frozen, rate_factor, decay_factor
-        those of every layer, see above
+    name : str
+        name of the layer; default: the kind and a number (`conv1`)
+    from_ : str or sequence of str
+        names of the layers that give its input; default: the previous layer; `input` is the network's input
+    frozen : bool, default False
+        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+    rate_factor : float, >= 0, default 1
+        factor on the learning rate of the layer's parameters
+    decay_factor : float, >= 0, default 1
+        factor on `l2` and `weight_decay` of the layer's parameters
+
+    Returns
+    -------
+    Layer
+        an item of `layers:`
     """
     return make("global_max_pool", locals())
 
@@ -566,12 +772,25 @@ def group_norm(
 
     Parameters
     ----------
-    groups : an integer, 1 .. 1048576
+    groups : int, 1 .. 1048576
         number of groups of neighbouring channels; it divides the channels
-    epsilon : a number, > 0 and <= 1, default 1e-5
+    epsilon : float, > 0 and <= 1, default 1e-5
         added to the variance
-    name, from_, frozen, rate_factor, decay_factor
-        those of every layer, see above
+    name : str
+        name of the layer; default: the kind and a number (`conv1`)
+    from_ : str or sequence of str
+        names of the layers that give its input; default: the previous layer; `input` is the network's input
+    frozen : bool, default False
+        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+    rate_factor : float, >= 0, default 1
+        factor on the learning rate of the layer's parameters
+    decay_factor : float, >= 0, default 1
+        factor on `l2` and `weight_decay` of the layer's parameters
+
+    Returns
+    -------
+    Layer
+        an item of `layers:`
     """
     return make("group_norm", locals())
 
@@ -592,16 +811,29 @@ def gru(
 
     Parameters
     ----------
-    units : an integer, 1 .. 65536
+    units : int, 1 .. 65536
         size of the hidden state
-    weights : an initializer, default glorot_uniform
+    weights : initializer, default glorot_uniform
         initializer of the input weights
-    recurrent_weights : an initializer, default glorot_uniform
+    recurrent_weights : initializer, default glorot_uniform
         initializer of the recurrent weights
-    bias : an initializer, default 0
+    bias : initializer, default 0
         initializer of both biases
-    name, from_, frozen, rate_factor, decay_factor
-        those of every layer, see above
+    name : str
+        name of the layer; default: the kind and a number (`conv1`)
+    from_ : str or sequence of str
+        names of the layers that give its input; default: the previous layer; `input` is the network's input
+    frozen : bool, default False
+        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+    rate_factor : float, >= 0, default 1
+        factor on the learning rate of the layer's parameters
+    decay_factor : float, >= 0, default 1
+        factor on `l2` and `weight_decay` of the layer's parameters
+
+    Returns
+    -------
+    Layer
+        an item of `layers:`
     """
     return make("gru", locals())
 
@@ -636,8 +868,21 @@ def last(
 
     Parameters
     ----------
-    name, from_, frozen, rate_factor, decay_factor
-        those of every layer, see above
+    name : str
+        name of the layer; default: the kind and a number (`conv1`)
+    from_ : str or sequence of str
+        names of the layers that give its input; default: the previous layer; `input` is the network's input
+    frozen : bool, default False
+        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+    rate_factor : float, >= 0, default 1
+        factor on the learning rate of the layer's parameters
+    decay_factor : float, >= 0, default 1
+        factor on `l2` and `weight_decay` of the layer's parameters
+
+    Returns
+    -------
+    Layer
+        an item of `layers:`
     """
     return make("last", locals())
 
@@ -655,10 +900,23 @@ def layer_norm(
 
     Parameters
     ----------
-    epsilon : a number, > 0 and <= 1, default 1e-5
+    epsilon : float, > 0 and <= 1, default 1e-5
         added to the variance
-    name, from_, frozen, rate_factor, decay_factor
-        those of every layer, see above
+    name : str
+        name of the layer; default: the kind and a number (`conv1`)
+    from_ : str or sequence of str
+        names of the layers that give its input; default: the previous layer; `input` is the network's input
+    frozen : bool, default False
+        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+    rate_factor : float, >= 0, default 1
+        factor on the learning rate of the layer's parameters
+    decay_factor : float, >= 0, default 1
+        factor on `l2` and `weight_decay` of the layer's parameters
+
+    Returns
+    -------
+    Layer
+        an item of `layers:`
     """
     return make("layer_norm", locals())
 
@@ -676,10 +934,23 @@ def leaky_relu(
 
     Parameters
     ----------
-    slope : a number, > 0 and <= 1, default 0.01
+    slope : float, > 0 and <= 1, default 0.01
         factor for negative inputs
-    name, from_, frozen, rate_factor, decay_factor
-        those of every layer, see above
+    name : str
+        name of the layer; default: the kind and a number (`conv1`)
+    from_ : str or sequence of str
+        names of the layers that give its input; default: the previous layer; `input` is the network's input
+    frozen : bool, default False
+        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+    rate_factor : float, >= 0, default 1
+        factor on the learning rate of the layer's parameters
+    decay_factor : float, >= 0, default 1
+        factor on `l2` and `weight_decay` of the layer's parameters
+
+    Returns
+    -------
+    Layer
+        an item of `layers:`
     """
     return make("leaky_relu", locals())
 
@@ -701,18 +972,31 @@ def lstm(
 
     Parameters
     ----------
-    units : an integer, 1 .. 65536
+    units : int, 1 .. 65536
         size of the hidden state
-    truncate : an integer, 0 .. 1048576, default 0
+    truncate : int, 0 .. 1048576, default 0
         tokens after which backpropagation through time is cut; 0: never
-    weights : an initializer, default glorot_uniform
+    weights : initializer, default glorot_uniform
         initializer of the input weights
-    recurrent_weights : an initializer, default glorot_uniform
+    recurrent_weights : initializer, default glorot_uniform
         initializer of the recurrent weights
-    bias : an initializer, default 0
+    bias : initializer, default 0
         initializer of the bias
-    name, from_, frozen, rate_factor, decay_factor
-        those of every layer, see above
+    name : str
+        name of the layer; default: the kind and a number (`conv1`)
+    from_ : str or sequence of str
+        names of the layers that give its input; default: the previous layer; `input` is the network's input
+    frozen : bool, default False
+        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+    rate_factor : float, >= 0, default 1
+        factor on the learning rate of the layer's parameters
+    decay_factor : float, >= 0, default 1
+        factor on `l2` and `weight_decay` of the layer's parameters
+
+    Returns
+    -------
+    Layer
+        an item of `layers:`
     """
     return make("lstm", locals())
 
@@ -733,16 +1017,29 @@ def max_pool(
 
     Parameters
     ----------
-    size : an integer or a list of two, 1 .. 16, default 2
+    size : int or sequence of two int, 1 .. 16, default 2
         height and width of a window
-    stride : an integer or a list of two, 0 .. 1024, default 0
+    stride : int or sequence of two int, 0 .. 1024, default 0
         distance of neighbouring windows; 0: their size
-    padding : "valid", "same", default valid
+    padding : {"valid", "same"}, default valid
         valid, or same: as many outputs as inputs / stride
-    pad : an integer or a list of two, -1 .. 15, default -1
+    pad : int or sequence of two int, -1 .. 15, default -1
         rows and columns on every side, instead of padding
-    name, from_, frozen, rate_factor, decay_factor
-        those of every layer, see above
+    name : str
+        name of the layer; default: the kind and a number (`conv1`)
+    from_ : str or sequence of str
+        names of the layers that give its input; default: the previous layer; `input` is the network's input
+    frozen : bool, default False
+        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+    rate_factor : float, >= 0, default 1
+        factor on the learning rate of the layer's parameters
+    decay_factor : float, >= 0, default 1
+        factor on `l2` and `weight_decay` of the layer's parameters
+
+    Returns
+    -------
+    Layer
+        an item of `layers:`
     """
     return make("max_pool", locals())
 
@@ -782,12 +1079,25 @@ def position(
 
     Parameters
     ----------
-    length : an integer, 1 .. 16777216
+    length : int, 1 .. 16777216
         number of vectors, usually the tokens of the longest example; later tokens share the last one
-    weights : an initializer, default {uniform: 0.05}
+    weights : initializer, default {uniform: 0.05}
         initializer of the vectors
-    name, from_, frozen, rate_factor, decay_factor
-        those of every layer, see above
+    name : str
+        name of the layer; default: the kind and a number (`conv1`)
+    from_ : str or sequence of str
+        names of the layers that give its input; default: the previous layer; `input` is the network's input
+    frozen : bool, default False
+        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+    rate_factor : float, >= 0, default 1
+        factor on the learning rate of the layer's parameters
+    decay_factor : float, >= 0, default 1
+        factor on `l2` and `weight_decay` of the layer's parameters
+
+    Returns
+    -------
+    Layer
+        an item of `layers:`
     """
     return make("position", locals())
 
@@ -804,8 +1114,21 @@ def relu(
 
     Parameters
     ----------
-    name, from_, frozen, rate_factor, decay_factor
-        those of every layer, see above
+    name : str
+        name of the layer; default: the kind and a number (`conv1`)
+    from_ : str or sequence of str
+        names of the layers that give its input; default: the previous layer; `input` is the network's input
+    frozen : bool, default False
+        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+    rate_factor : float, >= 0, default 1
+        factor on the learning rate of the layer's parameters
+    decay_factor : float, >= 0, default 1
+        factor on `l2` and `weight_decay` of the layer's parameters
+
+    Returns
+    -------
+    Layer
+        an item of `layers:`
     """
     return make("relu", locals())
 
@@ -823,10 +1146,23 @@ def reshape(
 
     Parameters
     ----------
-    shape : a list of integers, 1 .. 16777216
+    shape : int or sequence of int, 1 .. 16777216
         height, width, channels
-    name, from_, frozen, rate_factor, decay_factor
-        those of every layer, see above
+    name : str
+        name of the layer; default: the kind and a number (`conv1`)
+    from_ : str or sequence of str
+        names of the layers that give its input; default: the previous layer; `input` is the network's input
+    frozen : bool, default False
+        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+    rate_factor : float, >= 0, default 1
+        factor on the learning rate of the layer's parameters
+    decay_factor : float, >= 0, default 1
+        factor on `l2` and `weight_decay` of the layer's parameters
+
+    Returns
+    -------
+    Layer
+        an item of `layers:`
     """
     return make("reshape", locals())
 
@@ -844,10 +1180,23 @@ def rms_norm(
 
     Parameters
     ----------
-    epsilon : a number, > 0 and <= 1, default 1e-5
+    epsilon : float, > 0 and <= 1, default 1e-5
         added to the mean square
-    name, from_, frozen, rate_factor, decay_factor
-        those of every layer, see above
+    name : str
+        name of the layer; default: the kind and a number (`conv1`)
+    from_ : str or sequence of str
+        names of the layers that give its input; default: the previous layer; `input` is the network's input
+    frozen : bool, default False
+        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+    rate_factor : float, >= 0, default 1
+        factor on the learning rate of the layer's parameters
+    decay_factor : float, >= 0, default 1
+        factor on `l2` and `weight_decay` of the layer's parameters
+
+    Returns
+    -------
+    Layer
+        an item of `layers:`
     """
     return make("rms_norm", locals())
 
@@ -864,8 +1213,21 @@ def sigmoid(
 
     Parameters
     ----------
-    name, from_, frozen, rate_factor, decay_factor
-        those of every layer, see above
+    name : str
+        name of the layer; default: the kind and a number (`conv1`)
+    from_ : str or sequence of str
+        names of the layers that give its input; default: the previous layer; `input` is the network's input
+    frozen : bool, default False
+        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+    rate_factor : float, >= 0, default 1
+        factor on the learning rate of the layer's parameters
+    decay_factor : float, >= 0, default 1
+        factor on `l2` and `weight_decay` of the layer's parameters
+
+    Returns
+    -------
+    Layer
+        an item of `layers:`
     """
     return make("sigmoid", locals())
 
@@ -902,12 +1264,25 @@ def slice(
 
     Parameters
     ----------
-    begin : an integer, >= 0
+    begin : int, >= 0
         index of the first number, from 0
-    size : an integer, >= 1
+    size : int, >= 1
         how many
-    name, from_, frozen, rate_factor, decay_factor
-        those of every layer, see above
+    name : str
+        name of the layer; default: the kind and a number (`conv1`)
+    from_ : str or sequence of str
+        names of the layers that give its input; default: the previous layer; `input` is the network's input
+    frozen : bool, default False
+        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+    rate_factor : float, >= 0, default 1
+        factor on the learning rate of the layer's parameters
+    decay_factor : float, >= 0, default 1
+        factor on `l2` and `weight_decay` of the layer's parameters
+
+    Returns
+    -------
+    Layer
+        an item of `layers:`
     """
     return make("slice", locals())
 
@@ -924,8 +1299,21 @@ def softmax(
 
     Parameters
     ----------
-    name, from_, frozen, rate_factor, decay_factor
-        those of every layer, see above
+    name : str
+        name of the layer; default: the kind and a number (`conv1`)
+    from_ : str or sequence of str
+        names of the layers that give its input; default: the previous layer; `input` is the network's input
+    frozen : bool, default False
+        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+    rate_factor : float, >= 0, default 1
+        factor on the learning rate of the layer's parameters
+    decay_factor : float, >= 0, default 1
+        factor on `l2` and `weight_decay` of the layer's parameters
+
+    Returns
+    -------
+    Layer
+        an item of `layers:`
     """
     return make("softmax", locals())
 
@@ -942,8 +1330,21 @@ def tanh(
 
     Parameters
     ----------
-    name, from_, frozen, rate_factor, decay_factor
-        those of every layer, see above
+    name : str
+        name of the layer; default: the kind and a number (`conv1`)
+    from_ : str or sequence of str
+        names of the layers that give its input; default: the previous layer; `input` is the network's input
+    frozen : bool, default False
+        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+    rate_factor : float, >= 0, default 1
+        factor on the learning rate of the layer's parameters
+    decay_factor : float, >= 0, default 1
+        factor on `l2` and `weight_decay` of the layer's parameters
+
+    Returns
+    -------
+    Layer
+        an item of `layers:`
     """
     return make("tanh", locals())
 
@@ -960,8 +1361,21 @@ def tokens(
 
     Parameters
     ----------
-    name, from_, frozen, rate_factor, decay_factor
-        those of every layer, see above
+    name : str
+        name of the layer; default: the kind and a number (`conv1`)
+    from_ : str or sequence of str
+        names of the layers that give its input; default: the previous layer; `input` is the network's input
+    frozen : bool, default False
+        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+    rate_factor : float, >= 0, default 1
+        factor on the learning rate of the layer's parameters
+    decay_factor : float, >= 0, default 1
+        factor on `l2` and `weight_decay` of the layer's parameters
+
+    Returns
+    -------
+    Layer
+        an item of `layers:`
     """
     return make("tokens", locals())
 
@@ -979,10 +1393,23 @@ def unembedding(
 
     Parameters
     ----------
-    embedding : a text
+    embedding : str
         name of the embedding whose vectors it shares
-    name, from_, frozen, rate_factor, decay_factor
-        those of every layer, see above
+    name : str
+        name of the layer; default: the kind and a number (`conv1`)
+    from_ : str or sequence of str
+        names of the layers that give its input; default: the previous layer; `input` is the network's input
+    frozen : bool, default False
+        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+    rate_factor : float, >= 0, default 1
+        factor on the learning rate of the layer's parameters
+    decay_factor : float, >= 0, default 1
+        factor on `l2` and `weight_decay` of the layer's parameters
+
+    Returns
+    -------
+    Layer
+        an item of `layers:`
     """
     return make("unembedding", locals())
 
@@ -1000,9 +1427,22 @@ def upsample(
 
     Parameters
     ----------
-    size : an integer or a list of two, 1 .. 8, default 2
+    size : int or sequence of two int, 1 .. 8, default 2
         repetitions of each row and each column
-    name, from_, frozen, rate_factor, decay_factor
-        those of every layer, see above
+    name : str
+        name of the layer; default: the kind and a number (`conv1`)
+    from_ : str or sequence of str
+        names of the layers that give its input; default: the previous layer; `input` is the network's input
+    frozen : bool, default False
+        do not train the layer's parameters; running statistics of a `batch_norm` still follow the data
+    rate_factor : float, >= 0, default 1
+        factor on the learning rate of the layer's parameters
+    decay_factor : float, >= 0, default 1
+        factor on `l2` and `weight_decay` of the layer's parameters
+
+    Returns
+    -------
+    Layer
+        an item of `layers:`
     """
     return make("upsample", locals())

@@ -161,7 +161,13 @@ class _Estimator(BaseEstimator):  # type: ignore[misc, unused-ignore]
         return self._trained.predict(self._checked(x, reset=False), self._threads())
 
     def save(self, directory: str | os.PathLike[str]) -> None:
-        """Writes the network to a new directory; `trireme.load(directory)` reads it, `trireme` on the command line, too."""
+        """Writes the network; `trireme.load(directory)` reads it, and the command.
+
+        Parameters
+        ----------
+        directory : str or path
+            a new one
+        """
         check_is_fitted(self)
         self._trained.write(directory)
 
@@ -169,15 +175,25 @@ class _Estimator(BaseEstimator):  # type: ignore[misc, unused-ignore]
 _PARAMETERS = """
     Parameters
     ----------
-    model : path of a model file, name of one that ships, its text in YAML, or a dict of the same form; in a text and in
-        a dict, ``$outputs`` stands for {outputs}. None: a perceptron
-    hidden : numbers of units of the perceptron's hidden layers
-    rate, batch, epochs : in place of the model's; of the perceptron 0.01, 32 (at most all examples) and 100
-    set : further changes to the model: {{"optimizer.l2": 1e-4}}
-    standardize : shift and scale each number{too} to mean 0 and deviation 1 over the training data
-    missing : "mean": NaN becomes the mean of the feature in the training data; None: NaN is an error
-    random_state : the seed, an int from 0. None: the model's, which is the same in every run. A RandomState gives one
-    n_jobs : threads, as everywhere in scikit-learn. Never changes the result
+    model : path, str or dict
+        path of a model file, name of one that ships, its text in YAML, or a dict of the same form; in a text and in a
+        dict, ``$outputs`` stands for {outputs}. None: a perceptron
+    hidden : sequence of int
+        numbers of units of the perceptron's hidden layers
+    rate : float
+        in place of the model's; of the perceptron 0.01
+    batch, epochs : int
+        in place of the model's; of the perceptron 32 (at most all examples) and 100
+    set : dict
+        further changes to the model: {{"optimizer.l2": 1e-4}}
+    standardize : bool
+        shift and scale each number{too} to mean 0 and deviation 1 over the training data
+    missing : str
+        "mean": NaN becomes the mean of the feature in the training data; None: NaN is an error
+    random_state : int or RandomState
+        the seed, from 0. None: the model's, which is the same in every run. A RandomState gives one
+    n_jobs : int
+        threads, as everywhere in scikit-learn. Never changes the result
 
     Attributes
     ----------
@@ -194,7 +210,20 @@ class TriremeClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc, unus
     _loss = "softmax_cross_entropy"
 
     def fit(self, X: Any, y: Any) -> TriremeClassifier:
-        """Trains the network. X: numbers [count, n]; y: classes [count]."""
+        """Trains the network.
+
+        Parameters
+        ----------
+        X : array [count, n]
+            numbers
+        y : array [count]
+            classes
+
+        Returns
+        -------
+        TriremeClassifier
+            itself
+        """
         X, y = self._checked(X, y)
         check_classification_targets(y)
         self.classes_, numbers = np.unique(y, return_inverse=True)
@@ -204,7 +233,18 @@ class TriremeClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc, unus
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities, float32 [count, classes], in the order of `classes_`."""
+        """Probabilities of all classes.
+
+        Parameters
+        ----------
+        X : array [count, n]
+            numbers
+
+        Returns
+        -------
+        float32 array [count, classes]
+            in the order of `classes_`
+        """
         found = self._outputs(X)
         if found.shape[1] != len(self.classes_):
             raise ValueError(
@@ -214,7 +254,18 @@ class TriremeClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc, unus
         return found
 
     def predict(self, X: Any) -> np.ndarray:
-        """The likeliest classes, [count]."""
+        """The likeliest classes.
+
+        Parameters
+        ----------
+        X : array [count, n]
+            numbers
+
+        Returns
+        -------
+        array [count]
+            of `classes_`
+        """
         likeliest = np.argmax(self.predict_proba(X), axis=1)
         found: np.ndarray = self.classes_[likeliest]
         return found
@@ -232,7 +283,20 @@ class TriremeRegressor(RegressorMixin, _Estimator):  # type: ignore[misc, unused
         return tags
 
     def fit(self, X: Any, y: Any) -> TriremeRegressor:
-        """Trains the network. X: numbers [count, n]; y: values [count] or [count, values]."""
+        """Trains the network.
+
+        Parameters
+        ----------
+        X : array [count, n]
+            numbers
+        y : array [count] or [count, values]
+            values
+
+        Returns
+        -------
+        TriremeRegressor
+            itself
+        """
         X, y = self._checked(X, y, multi_output=True, y_numeric=True)
         self._one = y.ndim == 1
         values = y.reshape(len(y), -1).astype(np.float64)
@@ -246,6 +310,17 @@ class TriremeRegressor(RegressorMixin, _Estimator):  # type: ignore[misc, unused
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """Values, float64 [count] or [count, values] as y was."""
+        """Values of each example.
+
+        Parameters
+        ----------
+        X : array [count, n]
+            numbers
+
+        Returns
+        -------
+        float64 array [count] or [count, values]
+            as y was
+        """
         found: np.ndarray = self._outputs(X) * self._scale + self._shift
         return found[:, 0] if self._one else found

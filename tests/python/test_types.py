@@ -1,6 +1,8 @@
 # needs: numpy mypy
 """The hints of the package are complete and true, and everything that it shows has words: test_types.py TRIREME SOURCE."""
 
+import functools
+import importlib.util
 import inspect
 import pathlib
 import subprocess
@@ -65,6 +67,31 @@ def test_words():
     words = inspect.getdoc(trireme.train)
     for parameter in inspect.signature(trireme.train).parameters:
         assert any(parameter in line.split(" : ")[0].split(", ") for line in words.splitlines() if " : " in line), parameter
+
+
+def test_numpydoc():
+    """The form of the words, as numpydoc has it: each parameter, its type and what is returned."""
+    if importlib.util.find_spec("numpydoc") is None:
+        print("skipped: numpydoc is not there", flush=True)
+        return
+    from numpydoc.validate import validate
+
+    names = [f"trireme.{name}" for name in trireme.__all__ if name != "numerics_version"]
+    names += [f"trireme.layers.{name}" for name in layers.__all__ if inspect.isfunction(getattr(layers, name))]
+    if importlib.util.find_spec("sklearn") is not None:
+        importlib.import_module("trireme.sklearn")
+        names += ["trireme.sklearn.TriremeClassifier", "trireme.sklearn.TriremeRegressor"]
+    for name in list(names):
+        shown = functools.reduce(getattr, name.split(".")[1:], importlib.import_module("trireme"))
+        members = vars(shown).items() if inspect.isclass(shown) else ()
+        names += [f"{name}.{key}" for key, value in members if not key.startswith("_") and callable(value)]
+    assert len(names) > 70
+    # The library makes these; their words tell the members.
+    made = {f"trireme.{name}" for name in ("Event", "History", "Interrupted", "Run")}
+    wanted = {"GL08", "PR01", "PR02", "PR03", "PR04", "PR06", "PR07", "RT01", "RT03", "SS01", "YD01"}
+    for name in names:
+        faults = [fault for fault in validate(name)["errors"] if fault[0] in wanted]
+        assert not [fault for fault in faults if (fault[0], name in made) != ("PR01", True)], (name, faults)
 
 
 for name, test in list(globals().items()):
