@@ -2,7 +2,7 @@
 
 # The compiler, the build tools and the libraries that cmake/dependencies.cmake looks for.
 packages_build="gcc libc6-dev cmake make pkg-config libyaml-dev zlib1g-dev libssl-dev libisal-dev libpng-dev libturbojpeg0-dev libprotobuf-c-dev protobuf-c-compiler libcurl4-openssl-dev"
-packages_test="libcmocka-dev libjansson-dev libdnnl-dev libopenmpi-dev openmpi-bin iproute2 libsimgrid-dev pocl-opencl-icd ocl-icd-libopencl1"
+packages_test="libcmocka-dev libjansson-dev libdnnl-dev libopenmpi-dev openmpi-bin iproute2 libsimgrid-dev pocl-opencl-icd ocl-icd-libopencl1 mandoc"
 
 say() { printf '\n== %s\n' "$*"; }
 
@@ -37,6 +37,17 @@ install_packages() {
     echo "apt-get could not install: $wanted" >&2
     exit 1
   }
+}
+
+# install_optional PACKAGE...: those of them that this release of the system has; the tests say what they miss
+install_optional() {
+  command -v apt-cache >/dev/null 2>&1 || return 0
+  known=
+  for package in $(missing "$@"); do
+    if apt-cache show "$package" >/dev/null 2>&1; then known="$known $package"; else echo "skipped: this system has no package $package"; fi
+  done
+  # shellcheck disable=SC2086 # a list of words
+  [ -z "$known" ] || install_packages $known
 }
 
 processors() { getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2; }
