@@ -197,7 +197,7 @@ static void shares_are_all_together(void **state)
     }
 }
 
-static int stop(void *user, const struct tr_verify_event *event)
+static int end_it(void *user, const struct tr_verify_event *event)
 {
     (void)user, (void)event;
     return 1;
@@ -209,7 +209,7 @@ static void a_listener_ends_it(void **state)
     struct tr_verify_settings settings = settings_of(run);
     char *text;
     result = (struct tr_verify_result)TR_VERIFY_RESULT_INIT;
-    assert_int_equal(tr_verify(&settings, stop, NULL, &result, &text), TR_EINTERRUPTED);
+    assert_int_equal(tr_verify(&settings, end_it, NULL, &result, &text), TR_EINTERRUPTED);
     assert_null(text);
 }
 

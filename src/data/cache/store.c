@@ -274,9 +274,10 @@ static tr_status write_slot_data(int slot, const char *request_key, const tr_sou
 /* Lets the others have what this process found or made; the data go to the slot where no entry has them. */
 static void fill_slot(int slot, const char *request_key, const char *entry, tr_source **source)
 {
-    struct slot_head head = {.magic = SLOT_MAGIC, .kind = entry[0] ? SLOT_ENTRY : SLOT_DATA};
+    struct slot_head head = {.kind = entry[0] ? SLOT_ENTRY : SLOT_DATA};
     tr_source *shared = NULL;
     tr_status status = TR_OK;
+    memcpy(head.magic, SLOT_MAGIC, sizeof head.magic);
     memcpy(head.request, request_key, sizeof head.request);
     memcpy(head.entry, entry, strlen(entry) + 1);
     if (!entry[0]) {
