@@ -52,7 +52,12 @@ tr_status tr_staging_open(struct tr_staging *buffer)
 size_t tr_staging_memory(const struct tr_staging *buffer)
 {
     size_t bytes = (size_t)buffer->floats * sizeof(float);
-    return (buffer->owns_data ? bytes : 0) + (buffer->owns_host ? bytes : 0);
+    return (buffer->owns_data ? bytes : 0) + tr_staging_host_memory(buffer);
+}
+
+size_t tr_staging_host_memory(const struct tr_staging *buffer)
+{
+    return buffer->owns_host ? (size_t)buffer->floats * sizeof(float) : 0;
 }
 
 tr_status tr_staging_to_host(const struct tr_staging *buffer, int64_t begin, int64_t end)

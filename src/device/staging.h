@@ -45,6 +45,8 @@ static inline bool tr_staging_is_direct(const struct tr_staging *buffer)
 }
 /* Bytes that the buffer owns, on the device and on the host. */
 size_t tr_staging_memory(const struct tr_staging *buffer);
+/* Those of them on the host beside a device with memory of its own. */
+size_t tr_staging_host_memory(const struct tr_staging *buffer);
 
 /* Enqueue copies of the floats [begin, end) from one side to the other. */
 tr_status tr_staging_to_host(const struct tr_staging *buffer, int64_t begin, int64_t end);

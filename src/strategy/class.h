@@ -185,7 +185,9 @@ struct tr_strategy {
     const struct tr_range *updates;
     int update_count;
     struct tr_shares shares; /* which microbatches ranks compute, where the class has `share` */
-    size_t memory;           /* bytes of device memory and windows that the class took beside the replicas' */
+    size_t memory;           /* bytes of device memory and windows that the class took beside the replicas', */
+    size_t computing;        /* of the device that computes alone, */
+    size_t holding;          /* and of that which holds the variables: each byte in one of the three */
     struct tr_strategy_settings settings;
     struct tr_evaluation_hooks hooks;
     struct tr_strategy_observer observer[TR_OBSERVERS], all_observers; /* the second: what all of them see */

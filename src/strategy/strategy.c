@@ -197,9 +197,9 @@ const char *tr_strategy_shares(const tr_strategy *strategy)
 
 void tr_strategy_memory_parts(const tr_strategy *strategy, int64_t *variables, int64_t *gradients)
 {
-    *variables = tr_strategy_arenas_memory(strategy);
+    *variables = tr_strategy_arenas_memory(strategy) + (int64_t)strategy->holding;
     if (strategy->state) *variables += (int64_t)tr_variables_memory(strategy->state);
-    *gradients = 0;
+    *gradients = (int64_t)strategy->computing;
     for (int i = 0; i < strategy->replica_count; i++) {
         const struct tr_replica *replica = &strategy->replicas[i];
         *variables += replica->variables ? (int64_t)tr_variables_memory(replica->variables) : 0;

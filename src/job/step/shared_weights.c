@@ -99,10 +99,3 @@ tr_status tr_shared_weights_wait(struct tr_shared_weights *shared)
         if (shared->item[i].ticket) TR_TRY(tr_comm_wait(shared->comm, &shared->item[i].ticket));
     return TR_OK;
 }
-
-size_t tr_shared_weights_memory(const struct tr_shared_weights *shared)
-{
-    size_t bytes = 0;
-    for (int i = 0; i < shared->count; i++) bytes += tr_staging_memory(&shared->item[i].copy);
-    return bytes;
-}

@@ -44,7 +44,5 @@ void tr_shared_weights_lend(const struct tr_shared_weights *shared, tr_pass *pas
    tr_shared_weights_wait(); borrowers wait for their copies. All ranks with an end of the same weights. */
 tr_status tr_shared_weights_hand(struct tr_shared_weights *shared, const float *parameters);
 tr_status tr_shared_weights_wait(struct tr_shared_weights *shared);
-/* Bytes of memory. */
-size_t tr_shared_weights_memory(const struct tr_shared_weights *shared);
 
 #endif

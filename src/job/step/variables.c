@@ -43,7 +43,9 @@ static tr_status allocate_arena(tr_variables *variables, enum tr_arena arena, fl
     int64_t floats = variables->model->arena_floats;
     struct variables_range range = variables_range_of(variables, arena);
     TR_TRY(tr_staging_make(variables->device, floats, window, &variables->arena[arena]));
-    variables->memory += (size_t)(range.end - range.begin) * sizeof(float);
+    /* A device of its own gives memory for a whole arena where there are addresses for one. */
+    int64_t touched = tr_device_memory(variables->device) > 0 ? floats : range.end - range.begin;
+    variables->memory += (size_t)touched * sizeof(float);
     /* Memory that ranks share is zero as it is. One of them may be filling it at this moment. */
     if (window && tr_staging_is_direct(&variables->arena[arena])) return TR_OK;
     /* Memory is touched first by what fills it: parameters and averages at once, moments here. */

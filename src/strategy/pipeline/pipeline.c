@@ -160,15 +160,22 @@ static tr_status make_variables(struct pipeline *self)
     return TR_OK;
 }
 
-/* Bytes of memory beside the variables. */
-static size_t count_memory(const struct pipeline *self)
+/* Counts the memory beside the variables. */
+static void count_memory(struct pipeline *self)
 {
-    const tr_strategy *strategy = &self->head;
+    tr_strategy *strategy = &self->head;
     const struct stage_plan *plan = &self->plan;
+    struct stage_memory stage = stage_memory(self->stage);
     int64_t floats = 0; /* of the gradient, where it is not the node itself */
     if (self->apart) floats = self->shard[strategy->rank + 1] - self->shard[strategy->rank];
     if (self->apart && tr_strategy_measures(strategy->job)) floats = plan->arena_end - plan->arena_begin;
-    return stage_memory(self->stage) + (size_t)floats * sizeof(float);
+    strategy->computing += stage.device;
+    strategy->memory += stage.host + (size_t)floats * sizeof(float);
+    /* A device of its own gives memory for a whole arena where there are addresses for one. */
+    if (tr_device_memory(strategy->holder) > 0) {
+        int64_t whole = self->gradient.floats - (self->apart ? 0 : plan->nodes * plan->stride);
+        if (whole > 0) strategy->holding += (size_t)whole * sizeof(float);
+    }
 }
 
 /* All is made once the data are there, with which layers are timed. */
@@ -185,7 +192,7 @@ static tr_status begin(tr_strategy *strategy)
     bool tells =
         strategy->rank == strategy->size - 1 && !self->apart && !tr_staging_is_direct(&self->gradient);
     TR_TRY(stage_create(strategy, &self->cell, nodes, tells ? sums : NULL, &self->stage));
-    strategy->memory += count_memory(self);
+    count_memory(self);
     self->update = (struct tr_range){self->shard[strategy->rank], self->shard[strategy->rank + 1]};
     strategy->updates = &self->update;
     strategy->update_count = 1;

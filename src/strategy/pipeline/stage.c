@@ -61,13 +61,21 @@ static void list_units(struct stage *stage)
 
 /* ---- making ---- */
 
+static void count_staging(struct stage *stage, const struct tr_staging *buffer)
+{
+    size_t host = tr_staging_host_memory(buffer);
+    stage->memory.host += host;
+    stage->memory.device += tr_staging_memory(buffer) - host;
+}
+
 static tr_status make_port(struct stage *stage, const struct tr_pass_port *at,
                            const struct tr_pass_limits *limits, struct port *out)
 {
     tr_device *device = stage->strategy->device;
     TR_TRY(tr_pass_stage(device, at, at->values, limits, &out->values));
     TR_TRY(tr_pass_stage(device, at, at->gradient, limits, &out->gradient));
-    stage->memory += tr_staging_memory(&out->values) + tr_staging_memory(&out->gradient);
+    count_staging(stage, &out->values);
+    count_staging(stage, &out->gradient);
     return TR_OK;
 }
 
@@ -96,7 +104,7 @@ static tr_status make_leaves(struct stage *stage, const struct tr_pass_limits *l
         TR_TRY(tr_shared_weights_make(strategy->comm, STAGE_TAG_SHARED, strategy->device,
                                       strategy->job->model, flight->pass, rank_of_layer, &stage->cell,
                                       shared));
-        stage->memory += tr_shared_weights_memory(shared);
+        for (int i = 0; i < shared->count; i++) count_staging(stage, &shared->item[i].copy);
     }
     tr_shared_weights_lend(shared, flight->pass);
     flight->leaves = tr_alloc_zero((size_t)shared->count + 1, sizeof *flight->leaves);
@@ -105,7 +113,7 @@ static tr_status make_leaves(struct stage *stage, const struct tr_pass_limits *l
     for (int i = 0; tr_pass_tie(flight->pass, i, &tie); i++) {
         tr_staging_over(strategy->device, limits->microbatches * tie.floats, tie.leaves, &flight->leaves[i]);
         TR_TRY(tr_staging_open(&flight->leaves[i]));
-        stage->memory += tr_staging_memory(&flight->leaves[i]);
+        count_staging(stage, &flight->leaves[i]);
     }
     return TR_OK;
 }
@@ -143,7 +151,7 @@ static tr_status make_flights(struct stage *stage)
     TR_TRY(tr_pass_memory(stage->strategy->device, job->model, &limits, &bytes));
     for (int i = 0; i < plan->flights; i++) {
         TR_TRY(make_flight(stage, &limits, &stage->flights[i]));
-        stage->memory += bytes;
+        stage->memory.device += bytes;
     }
     const struct tr_feed_options feed = {
         .rows = limits.examples,
@@ -153,7 +161,7 @@ static tr_status make_flights(struct stage *stage)
         .labels = limits.end_layer == job->model->layer_count,
     };
     TR_TRY(tr_feed_create(stage->strategy->device, job, job->source[TR_SET_TRAIN], &feed, &stage->feed));
-    stage->memory += tr_feed_memory(stage->feed);
+    stage->memory.device += tr_feed_memory(stage->feed);
     return TR_OK;
 }
 
@@ -162,7 +170,7 @@ static tr_status make_slots(struct stage *stage)
     tr_device *device = stage->strategy->device;
     const struct stage_plan *plan = &stage->plan;
     int64_t floats = plan->extra * plan->stride;
-    stage->memory += (size_t)(floats + plan->nodes * plan->stride) * sizeof(float);
+    stage->memory.device += (size_t)(floats + plan->nodes * plan->stride) * sizeof(float);
     if (floats == 0) return TR_OK;
     TR_TRY(tr_device_alloc(device, (size_t)floats * sizeof(float), (void **)&stage->extra));
     /* Gaps between parameters are never written by a pass, but take part in sums. */
@@ -242,7 +250,7 @@ void stage_read_no_more(struct stage *stage)
     tr_loader_destroy(&stage->loader);
 }
 
-size_t stage_memory(const struct stage *stage)
+struct stage_memory stage_memory(const struct stage *stage)
 {
     return stage->memory;
 }

@@ -78,7 +78,10 @@ void stage_read_no_more(struct stage *stage);
    at the last stage, TR_PASS_SUMS floats behind it, which are at `sums` on return. The batch is borrowed
    until the device was waited for. *examples is the size of the global batch. All stages step together. */
 tr_status stage_step(struct stage *stage, int64_t step, int64_t *examples);
-/* Bytes of device memory, `results` included. */
-size_t stage_memory(const struct stage *stage);
+/* Bytes that a stage takes of the device that computes, `results` included, and beside it on the host. */
+struct stage_memory {
+    size_t device, host;
+};
+struct stage_memory stage_memory(const struct stage *stage);
 
 #endif

@@ -54,7 +54,7 @@ struct stage {
     /* Gradients of the present node that wait in the tree, oldest first. */
     float *waiting[TR_TREE_DEPTH + 1];
     int depth;
-    size_t memory;
+    struct stage_memory memory;
 };
 
 /* Has the passes of all flights move messages on between layers. */

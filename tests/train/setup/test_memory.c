@@ -181,6 +181,43 @@ static void ranks_that_share_a_device_count_together(void **state)
     shadow_memory = 0;
 }
 
+/* Whether two stages of a pipeline fit in so much of the host's memory, and in `shadow_memory` of their
+ * device. */
+static bool stages_fit(struct job *job, int64_t host)
+{
+    enum { SIZE = 2 };
+    struct rank ranks[RANKS];
+    allow(host);
+    run_ranks(&job->settings, SIZE, false, ranks);
+    bool fit = ranks[0].outcome.status == TR_OK;
+    for (int r = 0; r < SIZE; r++) {
+        assert_int_equal(ranks[r].outcome.status == TR_OK, fit);
+        if (!fit) assert_int_equal(ranks[r].outcome.status, TR_ENOMEM);
+    }
+    return fit;
+}
+
+/* Passes, slots and gradients of stages lie on the device: the host has what is on its way between them, less
+ * than a tenth. */
+static void stages_of_a_pipeline_count_for_their_device(void **state)
+{
+    struct job job;
+    (void)state;
+    begin(&job, &families[0]);
+    job_set(&job, "train.microbatches=4");
+    job_set(&job, "layers=[{dense: 1000}, {dense: 1000}, {dense: 10}]");
+    job.settings.strategy = "pipeline";
+    allow(PLENTY);
+    struct tr_train_info alone = facts_of(&job);
+    shadow_memory = PLENTY;
+    job.settings.device = "shadow";
+    assert_true(stages_fit(&job, alone.data_memory + alone.host_memory / 10));
+    for (shadow_memory = 1; !stages_fit(&job, PLENTY); shadow_memory *= 2)
+        assert_true(shadow_memory < PLENTY);
+    assert_true(shadow_memory > alone.host_memory / 2);
+    shadow_memory = 0;
+}
+
 static void ranks_of_a_host_count_together(void **state)
 {
     (void)state;
@@ -240,6 +277,7 @@ int main(void)
         cmocka_unit_test(a_giant_is_refused_at_once),
         cmocka_unit_test(memory_of_a_device_counts_apart),
         cmocka_unit_test(ranks_that_share_a_device_count_together),
+        cmocka_unit_test(stages_of_a_pipeline_count_for_their_device),
         cmocka_unit_test(ranks_of_a_host_count_together),
         cmocka_unit_test(data_are_refused_before_they_are_read),
     };
