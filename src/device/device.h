@@ -76,6 +76,7 @@ struct tr_device {
     /* What it is given to do in a span of a timeline is recorded there, in a lane with the name of the
        device, as a span with the same activity and name and the times that the device took. */
     bool timed;
+    bool slow; /* functions do what instructions do on others: the same bits, later */
 };
 
 /* Which device, and how. Members that a kind does not know it ignores. */

@@ -27,6 +27,15 @@ trireme_opencl_test(device gpu_lists)
 trireme_test(device conv_plan)
 trireme_opencl_test(device opencl_functions SOURCES device/functions.c)
 trireme_opencl_again(device opencl_functions_all opencl_functions TIMEOUT 3600 LABELS long ARGUMENTS all)
+# What kernels compute by themselves where a device has nothing exact: compiled for the processor, and on pocl; and all operations so.
+trireme_test(device rounding SOURCES device/gpu/rounding.c)
+trireme_opencl_test(device opencl_rounding SOURCES device/gpu/rounding.c)
+trireme_opencl_again(device opencl_rounding_all opencl_rounding TIMEOUT 3600 LABELS long ARGUMENTS all)
+trireme_opencl_again(device opencl_poor opencl LABELS long ARGUMENTS poor)
+add_test(NAME device.rusticl COMMAND sh ${CMAKE_CURRENT_SOURCE_DIR}/device/gpu/rusticl.sh ${PROJECT_SOURCE_DIR} $<TARGET_FILE:trireme>
+                                     $<TARGET_FILE:test_device_opencl> $<TARGET_FILE:test_device_opencl_functions>
+                                     $<TARGET_FILE:test_device_opencl_rounding> $<TARGET_FILE:test_train_opencl_models>)
+set_tests_properties(device.rusticl PROPERTIES LABELS "device;long" TIMEOUT 7200 SKIP_RETURN_CODE 77)
 add_executable(gpu_programs device/gpu/programs.c device/gpu/kernels.c ${TR_CASES}) # for tests/interop/test_nvrtc.py
 target_link_libraries(gpu_programs PRIVATE trireme_static PkgConfig::CMOCKA)
 target_include_directories(gpu_programs PRIVATE ${PROJECT_SOURCE_DIR}/tests)

@@ -77,14 +77,17 @@ def read(path):
 
 
 def roundings(nvrtc, name, text, options):
-    """All arithmetic on floats rounds to nearest, each operation by itself; nobody made a fused multiply-add but D_FMA."""
-    marked = "extern \"C\" __device__ float one_rounding(float, float, float);\n" + text.replace("__fmaf_rn(", "one_rounding(")
-    assert "one_rounding" in marked.split("\n", 1)[1], name
+    """All arithmetic on floats rounds to nearest, each operation by itself; nobody made a fused multiply-add but D_FMA, nor
+    a quotient but D_DIV, which divides on devices that round quotients wrongly, too."""
+    marked = text
+    for function, mark, operands in (("__fmaf_rn(", "one_rounding", "float, float, float"), ("__fdiv_rn(", "one_quotient", "float, float")):
+        assert function in text, name
+        marked = f'extern "C" __device__ float {mark}({operands});\n' + marked.replace(function, f"{mark}(")
     ptx = nvrtc.compile(name, marked, [*EXACT, "--gpu-architecture=compute_80", *options], "PTX").decode()
     found = collections.Counter(re.findall(r"^\s*(?:@%p\d+ )?((?:add|sub|mul|mad|fma|div|sqrt|rsqrt|rcp|ex2|lg2|sin|cos|tanh)\.[\w.]*f32)", ptx, re.M))
     assert found, name
     for instruction in found:
-        assert re.fullmatch(r"(add|sub|mul|div|sqrt|rcp)\.rn\.f32", instruction), f"{name}: {instruction} in {found}"
+        assert re.fullmatch(r"(add|sub|mul|sqrt)\.rn\.f32", instruction), f"{name}: {instruction} in {found}"
     return found
 
 

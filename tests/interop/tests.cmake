@@ -7,4 +7,4 @@ foreach(script ${scripts})
                                         $<TARGET_FILE:trireme> ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_BINARY_DIR})
   set_tests_properties(interop.${name} PROPERTIES LABELS "interop;long" TIMEOUT 1800 SKIP_RETURN_CODE 77)
 endforeach()
-set_tests_properties(interop.nvrtc PROPERTIES TIMEOUT 3600) # compiles every kernel for several architectures
+set_tests_properties(interop.nvrtc interop.opencl PROPERTIES TIMEOUT 3600) # they compile every kernel, for several architectures and sizes

@@ -4,7 +4,8 @@
  *   lost=TRIGGER:MARK   once the file TRIGGER is there launches and waits fail, in the one process that can
  *                       make the file MARK
  *   full=BYTES          allocations of more bytes fail
- *   lacks               it promises no subnormal numbers
+ *   lacks               it promises no infinities and NaN
+ *   poor                it promises neither fused multiply-add nor exact division
  */
 #include "device/cpu/cpu.h"
 #include "device/gpu/kinds.h"
@@ -57,13 +58,15 @@ static cl_memory create_buffer(cl_context context, uint64_t flags, size_t bytes,
     return NULL;
 }
 
+static uint64_t taken; /* of what it promises */
+
 static int32_t device_info(cl_device device, uint32_t what, size_t size, void *value, size_t *bytes)
 {
     int32_t error = real.clGetDeviceInfo(device, what, size, value, bytes);
     uint64_t promises;
     if (error != CL_SUCCESS || what != CL_DEVICE_SINGLE_FP_CONFIG || size < sizeof promises) return error;
     memcpy(&promises, value, sizeof promises);
-    promises &= ~(uint64_t)CL_FP_DENORM;
+    promises &= ~taken;
     memcpy(value, &promises, sizeof promises);
     return error;
 }
@@ -81,7 +84,8 @@ static void falsify(void)
         opencl_library.clFinish = finish;
     } else if (sscanf(how, "full=%llu", &full) == 1) {
         opencl_library.clCreateBuffer = create_buffer;
-    } else if (strcmp(how, "lacks") == 0) {
+    } else if (strcmp(how, "lacks") == 0 || strcmp(how, "poor") == 0) {
+        taken = strcmp(how, "lacks") == 0 ? CL_FP_INF_NAN : CL_FP_FMA | CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
         opencl_library.clGetDeviceInfo = device_info;
     } else {
         abort();

@@ -40,6 +40,8 @@ struct gpu_info {
     bool unified;        /* its memory is the host's */
     bool keeps_programs; /* its driver does, from run to run; to give binaries it may compile again */
     bool lists;          /* launches that are enqueued as a list spare the host something */
+    bool own_division;   /* it does not promise exact quotients and square roots: kernels bring theirs */
+    bool slow;           /* its fused multiply-adds are functions, no instructions, and may err */
     char refusal[192];   /* what of exact arithmetic it does not promise; "": it promises all */
 };
 

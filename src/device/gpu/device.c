@@ -167,6 +167,7 @@ tr_status gpu_device_create(const struct gpu_api *api, const struct tr_device_ch
     status = api->open(number, choice->timed, &gpu->session);
     if (status == TR_OK) status = gpu_self_test(gpu);
     device->timed = choice->timed;
+    device->slow = gpu->info.slow;
     if (status == TR_OK && gpu->info.lists && !choice->timed) gpu_lists_create(gpu);
 out:
     if (status != TR_OK)

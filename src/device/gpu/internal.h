@@ -52,6 +52,7 @@ struct gpu {
     struct gpu_info info;
     int number;
     uint32_t threads;
+    bool own_fma; /* the device's function errs: kernels bring theirs (kernels/fma.h) */
 
     struct gpu_block *blocks; /* ascending */
     int block_count;

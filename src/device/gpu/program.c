@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <string.h>
 
-#define MOST_PARTS 8
+#define MOST_PARTS 10
 
 /* What a binary follows from. */
 static bool key_of(const struct gpu *gpu, const struct gpu_program_source *source, char key[TR_SHA256_TEXT])
@@ -69,8 +69,9 @@ static tr_status build(struct gpu *gpu, const char *name, const char *options, v
     assert(text && "a source that sources.c lists");
     for (int i = 0; i < gpu_prelude_count; i++) parts[source.count++] = gpu_prelude[i];
     parts[source.count++] = text;
-    char *all = tr_format("-DD_THREADS=%u %s%s", gpu->threads, gpu->info.processor ? "-DD_KEEP_ROLLED " : "",
-                          options);
+    char *all = tr_format(
+        "-DD_THREADS=%u %s%s%s%s", gpu->threads, gpu->info.processor ? "-DD_KEEP_ROLLED " : "",
+        gpu->info.own_division ? "-DD_OWN_DIVISION " : "", gpu->own_fma ? "-DD_OWN_FMA " : "", options);
     if (!all) return TR_ENOMEM;
     source.options = all;
     tr_status status = build_source(gpu, &source, out);
@@ -137,4 +138,6 @@ void gpu_programs_release(struct gpu *gpu)
         tr_free(program->options);
     }
     tr_free(gpu->programs);
+    gpu->programs = NULL;
+    gpu->program_count = 0;
 }

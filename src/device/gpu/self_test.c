@@ -14,7 +14,7 @@
 
 /* ---- numbers to try ---- */
 
-enum { TRIPLES = 8192, VALUES = 8192, BLOCKS = 256 };
+enum { TRIPLES = 8192, PAIRS = 8192, VALUES = 8192, BLOCKS = 256 };
 
 static const uint32_t special[] = {
     0x00000000, 0x80000000, 0x7f800000, 0xff800000, 0x7fc00000, 0x00000001,
@@ -62,9 +62,9 @@ static void fill_triples(float *in)
     }
 }
 
-static void expect_triples(const float *in, float *out)
+static void expect_triples(const float *in, float *out, size_t count)
 {
-    for (size_t i = 0; i < TRIPLES; i++, in += 3, out += 7) {
+    for (size_t i = 0; i < count; i++, in += 3, out += 7) {
         float product = in[0] * in[1];
         out[0] = fmaf(in[0], in[1], in[2]);
         out[1] = product;
@@ -76,15 +76,62 @@ static void expect_triples(const float *in, float *out)
     }
 }
 
+/* The number whose product with an odd one is 1, modulo 2^32. */
+static uint32_t inverse(uint32_t odd)
+{
+    uint32_t found = odd; /* of the last three bits */
+    for (int i = 0; i < 4; i++) found *= 2 - odd * found;
+    return found;
+}
+
+/* The hardest quotients to round: b has 24 bits and is odd, m has 25, and m b is 1 more than a multiple of
+   2^24 that has 24 bits to tell. That number of 24 bits over b, m - 1 / b, is next to the middle between two
+   floats. */
+static void pick_nearly_half(uint32_t word, float pair[2])
+{
+    uint32_t b = 0x800001 | (word & 0x7fffff), m = (1u << 24) | (inverse(b) & 0xffffff);
+    uint64_t a = ((uint64_t)m * b - 1) >> 24;
+    pair[0] = float_of((127 + (word >> 23) % 64) << 23 | (uint32_t)(a & 0x7fffff));
+    pair[1] = float_of((127 - (word >> 29) % 8) << 23 | (b & 0x7fffff));
+}
+
+/* Hard quotients, subnormal ones, and numbers of any size, whose roots are tried. */
+static void fill_pairs(float *in)
+{
+    const tr_rng_key key = {0x7e57, 3};
+    for (uint32_t i = 0; i < PAIRS; i++, in += 2) {
+        uint32_t word[4];
+        tr_rng_philox(key, i, 0, 0, 0, word);
+        if (i % 4 < 2) {
+            pick_nearly_half(word[0], in);
+        } else if (i % 4 == 2) {
+            uint32_t exponent = 1 + word[2] % 120;
+            in[0] = float_of((word[0] & 0x807fffff) | exponent << 23);
+            in[1] = float_of((word[1] & 0x807fffff) | (exponent + 125 + word[3] % 10) << 23);
+        } else {
+            in[0] = float_of(word[0] & 0x7fffffff);
+            in[1] = float_of(word[1]);
+        }
+    }
+}
+
+static void expect_pairs(const float *in, float *out, size_t count)
+{
+    for (size_t i = 0; i < count; i++, in += 2, out += 2) {
+        out[0] = in[0] / in[1];
+        out[1] = sqrtf(in[0]);
+    }
+}
+
 static void fill_values(float *in)
 {
     for (uint32_t i = 0; i < VALUES; i++) in[i] = float_of(i * (0xffffffffu / VALUES) + i % 977);
     for (size_t i = 0; i < SPECIAL; i++) in[i] = float_of(special[i]);
 }
 
-static void expect_values(const float *in, float *out)
+static void expect_values(const float *in, float *out, size_t count)
 {
-    for (size_t i = 0; i < VALUES; i++, out += 5) {
+    for (size_t i = 0; i < count; i++, out += 5) {
         out[0] = tr_expf(in[i]);
         out[1] = tr_logf(in[i]);
         out[2] = tr_tanhf(in[i]);
@@ -99,7 +146,8 @@ static void expect_values(const float *in, float *out)
 struct trial {
     const char *name;
     const char *const *part; /* what the numbers of a result are, `parts` of them, or NULL */
-    int parts;
+    int parts, takes;        /* a result is of so many inputs, by `expect` */
+    void (*expect)(const float *in, float *out, size_t count);
     size_t inputs, results;
     bool tiles;                 /* it is run with each tile of products */
     float *in, *expected, *got; /* on the host */
@@ -109,6 +157,7 @@ struct trial {
 static const char *const arithmetic_parts[] = {"fused multiply-add", "product",     "sum",
                                                "quotient",           "square root", "product and sum",
                                                "integer as a float"};
+static const char *const division_parts[] = {"quotient", "square root"};
 static const char *const function_parts[] = {"exp", "log", "tanh", "sigmoid", "erf"};
 
 static void trial_end(struct gpu *gpu, struct trial *trial)
@@ -139,6 +188,27 @@ static tr_status trial_upload(struct gpu *gpu, const struct trial *trial)
     return gpu_to_device(&gpu->base, trial->in_there, trial->in, trial->inputs * sizeof(float));
 }
 
+/* +0 or -0 in the place of a subnormal number. */
+static float flushed(float x)
+{
+    return fabsf(x) < 0x1p-126f ? copysignf(0, x) : x;
+}
+
+/* Whether number `at` of the results is what it would be of subnormal operands that were flushed, or flushed
+ * itself. */
+static bool is_flushed(const struct trial *trial, size_t at)
+{
+    float in[3], out[8];
+    if (!trial->expect) return false;
+    size_t which = at / (size_t)trial->parts, part = at % (size_t)trial->parts;
+    for (int i = 0; i < trial->takes; i++)
+        in[i] = flushed(trial->in[which * (size_t)trial->takes + (size_t)i]);
+    trial->expect(in, out, 1);
+    int32_t have = tr_mathf_bits(trial->got[at]);
+    return have == tr_mathf_bits(out[part]) || have == tr_mathf_bits(flushed(out[part])) ||
+           have == tr_mathf_bits(flushed(trial->expected[at]));
+}
+
 /* Brings the results and compares them; which NaN it is does not matter. */
 static tr_status trial_judge(struct gpu *gpu, struct trial *trial)
 {
@@ -152,9 +222,10 @@ static tr_status trial_judge(struct gpu *gpu, struct trial *trial)
         if (trial->parts) snprintf(which, sizeof which, ": %s", trial->part[i % (size_t)trial->parts]);
         return tr_fail(
             TR_EUNSUPPORTED,
-            "%s does not give the bits of other devices: %s%s, result %zu is %08x and should be %08x; "
+            "%s does not give the bits of other devices: %s%s, result %zu is %08x and should be %08x%s; "
             "choose another device or driver",
-            gpu->base.description, trial->name, which, i, (unsigned)have, (unsigned)want);
+            gpu->base.description, trial->name, which, i, (unsigned)have, (unsigned)want,
+            is_flushed(trial, i) ? ", since subnormal numbers are flushed to 0" : "");
     }
     return TR_OK;
 }
@@ -172,15 +243,23 @@ static tr_status run_each(struct gpu *gpu, const struct trial *trial, const char
 static tr_status try_arithmetic(struct gpu *gpu, struct trial *trial)
 {
     fill_triples(trial->in);
-    expect_triples(trial->in, trial->expected);
+    expect_triples(trial->in, trial->expected, TRIPLES);
     TR_TRY(trial_upload(gpu, trial));
     return run_each(gpu, trial, "exact_arithmetic", TRIPLES);
+}
+
+static tr_status try_division(struct gpu *gpu, struct trial *trial)
+{
+    fill_pairs(trial->in);
+    expect_pairs(trial->in, trial->expected, PAIRS);
+    TR_TRY(trial_upload(gpu, trial));
+    return run_each(gpu, trial, "exact_division", PAIRS);
 }
 
 static tr_status try_functions(struct gpu *gpu, struct trial *trial)
 {
     fill_values(trial->in);
-    expect_values(trial->in, trial->expected);
+    expect_values(trial->in, trial->expected, VALUES);
     TR_TRY(trial_upload(gpu, trial));
     return run_each(gpu, trial, "exact_functions", VALUES);
 }
@@ -211,12 +290,20 @@ static void fill_uniform(float *to, size_t count)
     }
 }
 
+/* Every 19th of the rows, or columns, is so small that its products are subnormal numbers. */
+static void shrink(float *to, size_t rows, size_t columns, bool by_column)
+{
+    for (size_t i = 0; i < rows * columns; i++)
+        if ((by_column ? i % columns : i / columns) % 19 == 3) to[i] *= 0x1p-130f;
+}
+
 /* Each side is a little more than one of the largest tile. */
 enum { ROWS = 133, IN = 141, OUT = 131, X = ROWS * IN, W = IN * OUT };
 
 static tr_status try_product(struct gpu *gpu, struct trial *trial)
 {
     fill_uniform(trial->in, trial->inputs);
+    shrink(trial->in, ROWS, IN, false);
     struct tr_op_dense_forward op = {.rows = ROWS,
                                      .in = IN,
                                      .out = OUT,
@@ -239,6 +326,7 @@ static tr_status try_gradient(struct gpu *gpu, struct trial *trial)
     static const int64_t row[] = {0, 27, 28, 70, 70, ROWS};
     static const int32_t bound[] = {0, 4, 5};
     fill_uniform(trial->in, trial->inputs);
+    shrink(trial->in, ROWS, IN, true);
     struct tr_op_dense_backward_weights op = {.in = IN,
                                               .out = OUT,
                                               .x = trial->in,
@@ -259,12 +347,36 @@ static const struct {
     struct trial trial;
     tr_status (*run)(struct gpu *gpu, struct trial *trial);
 } trials[] = {
-    {{"arithmetic", arithmetic_parts, 7, (size_t)TRIPLES * 3, (size_t)TRIPLES * 7, 0, 0, 0, 0, 0, 0},
+    {{.name = "arithmetic",
+      .part = arithmetic_parts,
+      .parts = 7,
+      .takes = 3,
+      .expect = expect_triples,
+      .inputs = (size_t)TRIPLES * 3,
+      .results = (size_t)TRIPLES * 7},
      try_arithmetic},
-    {{"functions", function_parts, 5, VALUES, (size_t)VALUES * 5, 0, 0, 0, 0, 0, 0}, try_functions},
-    {{"random numbers", NULL, 0, 1, (size_t)BLOCKS * 4, 0, 0, 0, 0, 0, 0}, try_random},
-    {{"a product", NULL, 0, X + W + OUT, (size_t)ROWS *OUT, true, 0, 0, 0, 0, 0}, try_product},
-    {{"a gradient", NULL, 0, X + (size_t)ROWS *OUT, (size_t)2 * (W + OUT), true, 0, 0, 0, 0, 0},
+    {{.name = "division",
+      .part = division_parts,
+      .parts = 2,
+      .takes = 2,
+      .expect = expect_pairs,
+      .inputs = (size_t)PAIRS * 2,
+      .results = (size_t)PAIRS * 2},
+     try_division},
+    {{.name = "functions",
+      .part = function_parts,
+      .parts = 5,
+      .takes = 1,
+      .expect = expect_values,
+      .inputs = VALUES,
+      .results = (size_t)VALUES * 5},
+     try_functions},
+    {{.name = "random numbers", .inputs = 1, .results = (size_t)BLOCKS * 4}, try_random},
+    {{.name = "a product", .inputs = X + W + OUT, .results = (size_t)ROWS * OUT, .tiles = true}, try_product},
+    {{.name = "a gradient",
+      .inputs = X + (size_t)ROWS * OUT,
+      .results = (size_t)2 * (W + OUT),
+      .tiles = true},
      try_gradient},
 };
 enum { TRIALS = sizeof trials / sizeof trials[0] };
@@ -298,7 +410,8 @@ static tr_status run_all(struct gpu *gpu)
 
 /* ---- once for each device ---- */
 
-static const char passed[] = "exact";
+/* What is kept of a device that passed: by its own fused multiply-adds, or by those of kernels/fma.h. */
+static const char passed[2][16] = {"exact", "exact, own fma"};
 
 static bool test_key(const struct gpu *gpu, char key[TR_SHA256_TEXT])
 {
@@ -314,6 +427,7 @@ static bool test_key(const struct gpu *gpu, char key[TR_SHA256_TEXT])
     gpu_key_add(&under_way, info->vendor);
     gpu_key_add(&under_way, info->name);
     gpu_key_add(&under_way, info->driver);
+    gpu_key_add(&under_way, info->own_division ? "own division" : "");
     for (int i = 0; (tile = gpu_product_tile(info, i)); i++) {
         char text[80];
         snprintf(text, sizeof text, "%d %d %d %d %d", tile->m, tile->n, tile->k, tile->thread_m,
@@ -326,22 +440,32 @@ static bool test_key(const struct gpu *gpu, char key[TR_SHA256_TEXT])
     return gpu_key_end(&under_way, key);
 }
 
-static bool passed_before(const struct gpu *gpu, const char *key)
+static bool passed_before(struct gpu *gpu, const char *key)
 {
     struct tr_file_content file;
     size_t skip;
     if (!gpu_cache_read(gpu->cache, key, &file, &skip)) return false;
-    bool has = file.size - skip == sizeof passed && memcmp(file.data + skip, passed, sizeof passed) == 0;
+    int how = 0;
+    while (how < 2 && (file.size - skip != sizeof passed[0] ||
+                       memcmp(file.data + skip, passed[how], sizeof passed[0]) != 0))
+        how++;
     tr_file_content_free(&file);
-    return has;
+    gpu->own_fma = how == 1;
+    return how < 2;
 }
 
 tr_status gpu_self_test(struct gpu *gpu)
 {
     char key[TR_SHA256_TEXT];
     bool keeps = gpu->cache && test_key(gpu, key);
+    gpu->own_fma = false;
     if (keeps && passed_before(gpu, key)) return TR_OK;
-    TR_TRY(run_all(gpu));
-    if (keeps) gpu_cache_write(gpu->cache, key, passed, sizeof passed);
-    return TR_OK;
+    tr_status status = run_all(gpu);
+    if (status == TR_EUNSUPPORTED && gpu->info.slow) { /* a function, which may err */
+        gpu_programs_release(gpu);
+        gpu->own_fma = true;
+        status = run_all(gpu);
+    }
+    if (status == TR_OK && keeps) gpu_cache_write(gpu->cache, key, passed[gpu->own_fma], sizeof passed[0]);
+    return status;
 }

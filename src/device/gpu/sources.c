@@ -23,14 +23,16 @@
 #define DECLARE(name) extern const char tr_gpu_##name[];
 SOURCES(DECLARE)
 DECLARE(dialect)
+DECLARE(fma)
+DECLARE(division)
 DECLARE(mathf)
 DECLARE(common)
 DECLARE(lanes)
 DECLARE(transforms)
 DECLARE(winograd)
 
-const char *const gpu_prelude[] = {tr_gpu_dialect, tr_gpu_mathf,      tr_gpu_common,
-                                   tr_gpu_lanes,   tr_gpu_transforms, tr_gpu_winograd};
+const char *const gpu_prelude[] = {tr_gpu_dialect, tr_gpu_fma,   tr_gpu_division,   tr_gpu_mathf,
+                                   tr_gpu_common,  tr_gpu_lanes, tr_gpu_transforms, tr_gpu_winograd};
 const int gpu_prelude_count = sizeof gpu_prelude / sizeof gpu_prelude[0];
 
 #define NAME(name) #name,

@@ -35,7 +35,7 @@ struct look {
 /* One of them. */
 struct other {
     bool usable;
-    char facts[256], state[STATE_SIZE]; /* "NVIDIA ..., 80 GiB (CUDA)"; "exact", or why not */
+    char facts[256], state[STATE_SIZE]; /* "NVIDIA ..., 80 GiB (CUDA)"; "exact", "exact, slow", or why not */
 };
 
 /* TR_ENOTFOUND, with the reason, where there is no device of this number. */
@@ -44,6 +44,7 @@ static tr_status look_at(const struct tr_device_kind *kind, int number, const st
 {
     *out = (struct other){0};
     tr_status status = kind->describe(number, out->facts, sizeof out->facts);
+    bool slow = false;
     if (status == TR_ENOTFOUND || status == TR_ENOMEM) return status;
     if (status == TR_OK && how->test) {
         char name[64];
@@ -52,13 +53,19 @@ static tr_status look_at(const struct tr_device_kind *kind, int number, const st
         snprintf(name, sizeof name, "%s:%d", kind->name, number);
         status = tr_device_open(&choice, &device);
         if (status == TR_ENOMEM) return status;
-        if (status == TR_OK) tr_device_destroy(&device);
+        if (status == TR_OK) {
+            slow = device->slow;
+            tr_device_destroy(&device);
+        }
     }
     out->usable = status == TR_OK;
     if (status != TR_OK)
         snprintf(out->state, sizeof out->state, "refused: %s", tr_error_message());
     else
-        snprintf(out->state, sizeof out->state, "%s", how->test ? "exact" : "promises exact arithmetic");
+        snprintf(out->state, sizeof out->state, "%s",
+                 !how->test ? "tested when it is opened"
+                 : slow     ? "exact, slow"
+                            : "exact");
     return TR_OK;
 }
 

@@ -196,7 +196,8 @@ static bool has_kernel(const char *operation)
 /* What a self-test launches, with no arguments: nothing runs. */
 static void launch_self_test(struct gpu *gpu)
 {
-    static const char *const kernels[] = {"exact_arithmetic", "exact_functions", "exact_random"};
+    static const char *const kernels[] = {"exact_arithmetic", "exact_division", "exact_functions",
+                                          "exact_random"};
     for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++) {
         struct gpu_call call;
         gpu_begin(&call, &gpu->base, "exact", "", kernels[i]);

@@ -80,11 +80,12 @@ static void a_wrong_bit_is_named(void **state)
         int copy;
         size_t at;
         const char *name;
-    } faults[] = {{1, 5 * 200 + 3, "functions: sigmoid"},
-                  {2, 77, "random numbers"},
-                  {3, 1000, "a product in tiles of 32 x 32"},
-                  {4, 141 * 131 + 3, "a gradient in tiles of 32 x 32"},
-                  {5, 1000, "a product in tiles of 4 x 32"}};
+    } faults[] = {{1, 2 * 300 + 1, "division: square root"},
+                  {2, 5 * 200 + 3, "functions: sigmoid"},
+                  {3, 77, "random numbers"},
+                  {4, 1000, "a product in tiles of 32 x 32"},
+                  {5, 141 * 131 + 3, "a gradient in tiles of 32 x 32"},
+                  {6, 1000, "a product in tiles of 4 x 32"}};
     struct gpu_api api = *real;
     (void)state;
     api.to_host = to_host_wrong;
@@ -93,6 +94,64 @@ static void a_wrong_bit_is_named(void **state)
         wrong_at = faults[i].at;
         expect_refusal(&api, NULL, faults[i].name);
     }
+}
+
+/* All subnormal numbers that come back of some part of the arithmetic are 0. */
+static size_t flushing_part;
+static bool flushes;
+
+static tr_status to_host_flushing(void *session, void *to, void *block, size_t at, size_t bytes, void **event)
+{
+    tr_status status = real->to_host(session, to, block, at, bytes, event);
+    if (status == TR_OK) status = real->wait(session);
+    uint32_t *words = to;
+    for (size_t i = flushing_part; flushes && i < bytes / sizeof *words; i += 7)
+        if ((words[i] & 0x7f800000) == 0) words[i] &= 0x80000000;
+    flushes = false; /* the rest is as it should be */
+    return status;
+}
+
+static void an_operation_that_flushes_is_named(void **state)
+{
+    static const char *const names[] = {"arithmetic: fused multiply-add, ", "arithmetic: product, ",
+                                        "arithmetic: sum, ", "arithmetic: quotient, "};
+    struct gpu_api api = *real;
+    (void)state;
+    api.to_host = to_host_flushing;
+    for (flushing_part = 0; flushing_part < sizeof names / sizeof names[0]; flushing_part++) {
+        flushes = true;
+        expect_refusal(&api, NULL, names[flushing_part]);
+        assert_non_null(strstr(tr_error_message(), ", since subnormal numbers are flushed to 0"));
+    }
+}
+
+/* One whose multiply-adds are a function has another chance: kernels bring their own. */
+static tr_status describe_slow(int number, struct gpu_info *out)
+{
+    tr_status status = real->describe(number, out);
+    out->slow = true;
+    return status;
+}
+
+static void multiply_adds_that_err_are_replaced(void **state)
+{
+    char place[SCRATCH_PATH];
+    struct gpu_api api = *real;
+    (void)state;
+    scratch_make(place);
+    api.describe = describe_slow;
+    api.to_host = to_host_flushing;
+    for (int again = 0; again < 2; again++) { /* it is kept which */
+        tr_device *device;
+        flushing_part = 0;
+        flushes = again == 0;
+        if (create(&api, place, &device) != TR_OK) fail_msg("%s", tr_error_message());
+        assert_false(flushes);
+        assert_true(gpu_of(device)->own_fma);
+        assert_true(device->slow);
+        tr_device_destroy(&device);
+    }
+    scratch_remove(place);
 }
 
 /* What products take of a device that is no processor; compilers for processors take minutes over unrolled
@@ -694,6 +753,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_device_that_lacks_something_is_refused),
         cmocka_unit_test(a_wrong_bit_is_named),
+        cmocka_unit_test(an_operation_that_flushes_is_named),
+        cmocka_unit_test(multiply_adds_that_err_are_replaced),
         cmocka_unit_test(a_compiler_that_errs_in_one_tile_is_found_out),
         cmocka_unit_test(what_was_built_is_kept_and_damage_mended),
         cmocka_unit_test(other_rules_are_other_programs),

@@ -1,7 +1,8 @@
 /* Every OpenCL device that this machine has gives the bytes of ref, for every operation, every case, every
- * kind of numbers; the processor also with the tiles that a GPU would take.
+ * kind of numbers; the processor also with the tiles that a GPU would take, and with divisions, roots and
+ * fused multiply-adds of the kernels' own, as on a device that has none that are exact.
  *
- * test_device_opencl [tiles] [OPERATION]
+ * test_device_opencl [tiles | poor] [OPERATION]
  */
 #include "device/equal.h"
 #include "device/gpu/internal.h"
@@ -55,16 +56,38 @@ static void make_gpu(void)
     device_count = 1;
 }
 
+/* ---- the first device, as if nothing of it were exact but sums and products ---- */
+
+static bool poor;
+
+static tr_status describe_poor(int number, struct gpu_info *out)
+{
+    tr_status status = gpu_api_opencl.describe(number, out);
+    out->own_division = true;
+    return status;
+}
+
+static void make_poor(void)
+{
+    static struct gpu_api api;
+    const struct tr_device_choice choice = {.name = "opencl"};
+    api = gpu_api_opencl;
+    api.describe = describe_poor;
+    if (gpu_device_create(&api, &choice, &devices[0]) != TR_OK) fail_msg("%s", tr_error_message());
+    device_count = 1;
+    gpu_programs_release(gpu_of(devices[0]));
+    gpu_of(devices[0])->own_fma = true;
+}
+
 /* ---- */
 
 static int make_devices(void **state)
 {
     (void)state;
     assert_int_equal(tr_device_create("ref", 1, NULL, &reference), TR_OK);
-    if (with_tiles) {
-        make_gpu();
-        return 0;
-    }
+    if (with_tiles) make_gpu();
+    if (poor) make_poor();
+    if (with_tiles || poor) return 0;
     while (device_count < MOST_DEVICES) {
         tr_device *device;
         tr_status status = opencl_open(device_count, &device);
@@ -98,6 +121,8 @@ int main(int count, char **arguments)
         tests[i] =
             (struct CMUnitTest){case_lists[i].operation, test_operation, NULL, NULL, (void *)&case_lists[i]};
     with_tiles = count > 1 && strcmp(arguments[1], "tiles") == 0;
-    if (count > 1 + with_tiles) cmocka_set_test_filter(arguments[1 + with_tiles]);
+    poor = count > 1 && strcmp(arguments[1], "poor") == 0;
+    int operation = with_tiles || poor ? 2 : 1;
+    if (count > operation) cmocka_set_test_filter(arguments[operation]);
     return cmocka_run_group_tests_name("opencl gives the bytes of ref", tests, make_devices, destroy_devices);
 }

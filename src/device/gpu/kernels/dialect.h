@@ -12,7 +12,9 @@
  *   D_THREAD(), D_GROUP(axis), D_INDEX()   the number of the thread in its group, of the group, and of the thread;
  *                                      D_GROUPS(axis): how many groups there are, where they are gpu_walkers() or
  *                                      fewer along axes 1 and 2
- *   D_FMA(a, b, c), D_SQRT(a)          one rounding each; / is exact, too. + - * round by themselves
+ *   D_FMA(a, b, c), D_DIV(a, b), D_SQRT(a)   one rounding each; + - * round by themselves. Floats are never divided by
+ *                                      /, which not all devices round rightly: where D_OWN_DIVISION is defined these are
+ *                                      the functions of division.h, and that of fma.h where D_OWN_FMA is
  *   D_BITS(x), D_FLOAT(bits)           a float's bits as int32_t, and back
  *   D_MULHI(a, b)                      the upper half of the product of two uint32_t
  *   D_ZEROS(x)                         zeros in front of the first one of a uint64_t, which is not 0
@@ -42,8 +44,18 @@ typedef uchar uint8_t;
 #define D_THREAD()        ((int)get_local_id(0))
 #define D_GROUP(axis)     ((int)((axis) == 0 ? get_group_id(0) : get_group_id(axis) + get_global_offset(axis)))
 #define D_GROUPS(axis)    ((int)get_num_groups(axis))
+#ifdef D_OWN_FMA
+#define D_FMA(a, b, c)    d_fma(a, b, c)
+#else
 #define D_FMA(a, b, c)    fma((float)(a), (float)(b), (float)(c))
+#endif
+#ifdef D_OWN_DIVISION
+#define D_DIV(a, b)       d_divide(a, b)
+#define D_SQRT(a)         d_square_root(a)
+#else
+#define D_DIV(a, b)       ((float)(a) / (float)(b))
 #define D_SQRT(a)         sqrt((float)(a))
+#endif
 #define D_BITS(x)         as_int((float)(x))
 #define D_FLOAT(bits)     as_float((int)(bits))
 #define D_MULHI(a, b)     mul_hi((uint)(a), (uint)(b))
@@ -82,6 +94,7 @@ __constant__ unsigned int d_first_group[3]; /* of struct gpu_launch: the host wr
                          : blockIdx.z + d_first_group[2]))
 #define D_GROUPS(axis)    ((int)((axis) == 0 ? gridDim.x : (axis) == 1 ? gridDim.y : gridDim.z))
 #define D_FMA(a, b, c)    __fmaf_rn(a, b, c)
+#define D_DIV(a, b)       __fdiv_rn(a, b)
 #define D_SQRT(a)         __fsqrt_rn(a)
 #define D_BITS(x)         __float_as_int(x)
 #define D_FLOAT(bits)     __int_as_float(bits)
@@ -135,7 +148,7 @@ struct d_scalars {
 #define M_ADD(a, b)            ((a) + (b))
 #define M_SUB(a, b)            ((a) - (b))
 #define M_MUL(a, b)            ((a) * (b))
-#define M_DIV(a, b)            ((a) / (b))
+#define M_DIV(a, b)            D_DIV(a, b)
 #define M_LESS(a, b, yes, no)  ((a) < (b) ? (yes) : (no))
 #define M_EQUAL(a, b, yes, no) ((a) == (b) ? (yes) : (no))
 #define M_BITS(x)              D_BITS(x)

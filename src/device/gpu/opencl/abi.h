@@ -53,7 +53,6 @@ enum {
 #define CL_DEVICE_TYPE_CPU UINT64_C(2)
 #define CL_DEVICE_TYPE_ALL UINT64_C(0xFFFFFFFF)
 /* Bits of CL_DEVICE_SINGLE_FP_CONFIG. */
-#define CL_FP_DENORM                        UINT64_C(0x01)
 #define CL_FP_INF_NAN                       UINT64_C(0x02)
 #define CL_FP_ROUND_TO_NEAREST              UINT64_C(0x04)
 #define CL_FP_FMA                           UINT64_C(0x20)
@@ -76,53 +75,54 @@ enum {
 };
 enum { CL_COMPLETE = 0 };
 
-/* Every function: result, name, parameters. */
+/* Every function: result, name, its place in the table of functions that a driver gives its objects to begin
+   with (cl_khr_icd; the specification's headers have the order), parameters. */
 #define OPENCL_FUNCTIONS(X)                                                                                  \
-    X(int32_t, clGetPlatformIDs, (uint32_t, cl_platform *, uint32_t *))                                      \
-    X(int32_t, clGetPlatformInfo, (cl_platform, uint32_t, size_t, void *, size_t *))                         \
-    X(int32_t, clGetDeviceIDs, (cl_platform, uint64_t, uint32_t, cl_device *, uint32_t *))                   \
-    X(int32_t, clGetDeviceInfo, (cl_device, uint32_t, size_t, void *, size_t *))                             \
-    X(cl_context, clCreateContext,                                                                           \
+    X(int32_t, clGetPlatformIDs, 0, (uint32_t, cl_platform *, uint32_t *))                                   \
+    X(int32_t, clGetPlatformInfo, 1, (cl_platform, uint32_t, size_t, void *, size_t *))                      \
+    X(int32_t, clGetDeviceIDs, 2, (cl_platform, uint64_t, uint32_t, cl_device *, uint32_t *))                \
+    X(int32_t, clGetDeviceInfo, 3, (cl_device, uint32_t, size_t, void *, size_t *))                          \
+    X(cl_context, clCreateContext, 4,                                                                        \
       (const intptr_t *, uint32_t, const cl_device *, void (*)(const char *, const void *, size_t, void *),  \
        void *, int32_t *))                                                                                   \
-    X(int32_t, clReleaseContext, (cl_context))                                                               \
-    X(cl_queue, clCreateCommandQueue, (cl_context, cl_device, uint64_t, int32_t *))                          \
-    X(int32_t, clReleaseCommandQueue, (cl_queue))                                                            \
-    X(cl_memory, clCreateBuffer, (cl_context, uint64_t, size_t, void *, int32_t *))                          \
-    X(int32_t, clReleaseMemObject, (cl_memory))                                                              \
-    X(int32_t, clEnqueueReadBuffer,                                                                          \
+    X(int32_t, clReleaseContext, 7, (cl_context))                                                            \
+    X(cl_queue, clCreateCommandQueue, 9, (cl_context, cl_device, uint64_t, int32_t *))                       \
+    X(int32_t, clReleaseCommandQueue, 11, (cl_queue))                                                        \
+    X(cl_memory, clCreateBuffer, 14, (cl_context, uint64_t, size_t, void *, int32_t *))                      \
+    X(int32_t, clReleaseMemObject, 18, (cl_memory))                                                          \
+    X(int32_t, clEnqueueReadBuffer, 48,                                                                      \
       (cl_queue, cl_memory, uint32_t, size_t, size_t, void *, uint32_t, const cl_event *, cl_event *))       \
-    X(int32_t, clEnqueueWriteBuffer,                                                                         \
+    X(int32_t, clEnqueueWriteBuffer, 49,                                                                     \
       (cl_queue, cl_memory, uint32_t, size_t, size_t, const void *, uint32_t, const cl_event *, cl_event *)) \
-    X(void *, clEnqueueMapBuffer,                                                                            \
+    X(void *, clEnqueueMapBuffer, 56,                                                                        \
       (cl_queue, cl_memory, uint32_t, uint64_t, size_t, size_t, uint32_t, const cl_event *, cl_event *,      \
        int32_t *))                                                                                           \
-    X(int32_t, clEnqueueUnmapMemObject,                                                                      \
+    X(int32_t, clEnqueueUnmapMemObject, 58,                                                                  \
       (cl_queue, cl_memory, void *, uint32_t, const cl_event *, cl_event *))                                 \
-    X(cl_program, clCreateProgramWithSource,                                                                 \
+    X(cl_program, clCreateProgramWithSource, 26,                                                             \
       (cl_context, uint32_t, const char **, const size_t *, int32_t *))                                      \
-    X(cl_program, clCreateProgramWithBinary,                                                                 \
+    X(cl_program, clCreateProgramWithBinary, 27,                                                             \
       (cl_context, uint32_t, const cl_device *, const size_t *, const unsigned char **, int32_t *,           \
        int32_t *))                                                                                           \
-    X(int32_t, clBuildProgram,                                                                               \
+    X(int32_t, clBuildProgram, 30,                                                                           \
       (cl_program, uint32_t, const cl_device *, const char *, void (*)(cl_program, void *), void *))         \
-    X(int32_t, clGetProgramBuildInfo, (cl_program, cl_device, uint32_t, size_t, void *, size_t *))           \
-    X(int32_t, clGetProgramInfo, (cl_program, uint32_t, size_t, void *, size_t *))                           \
-    X(int32_t, clReleaseProgram, (cl_program))                                                               \
-    X(cl_kernel, clCreateKernel, (cl_program, const char *, int32_t *))                                      \
-    X(int32_t, clReleaseKernel, (cl_kernel))                                                                 \
-    X(int32_t, clSetKernelArg, (cl_kernel, uint32_t, size_t, const void *))                                  \
-    X(int32_t, clEnqueueNDRangeKernel,                                                                       \
+    X(int32_t, clGetProgramBuildInfo, 33, (cl_program, cl_device, uint32_t, size_t, void *, size_t *))       \
+    X(int32_t, clGetProgramInfo, 32, (cl_program, uint32_t, size_t, void *, size_t *))                       \
+    X(int32_t, clReleaseProgram, 29, (cl_program))                                                           \
+    X(cl_kernel, clCreateKernel, 34, (cl_program, const char *, int32_t *))                                  \
+    X(int32_t, clReleaseKernel, 37, (cl_kernel))                                                             \
+    X(int32_t, clSetKernelArg, 38, (cl_kernel, uint32_t, size_t, const void *))                              \
+    X(int32_t, clEnqueueNDRangeKernel, 59,                                                                   \
       (cl_queue, cl_kernel, uint32_t, const size_t *, const size_t *, const size_t *, uint32_t,              \
        const cl_event *, cl_event *))                                                                        \
-    X(int32_t, clEnqueueMarkerWithWaitList, (cl_queue, uint32_t, const cl_event *, cl_event *))              \
-    X(int32_t, clGetEventInfo, (cl_event, uint32_t, size_t, void *, size_t *))                               \
-    X(int32_t, clGetEventProfilingInfo, (cl_event, uint32_t, size_t, void *, size_t *))                      \
-    X(int32_t, clReleaseEvent, (cl_event))                                                                   \
-    X(int32_t, clFlush, (cl_queue))                                                                          \
-    X(int32_t, clFinish, (cl_queue))                                                                         \
-    X(int32_t, clWaitForEvents, (uint32_t, const cl_event *))                                                \
-    X(void *, clGetExtensionFunctionAddressForPlatform, (cl_platform, const char *))
+    X(int32_t, clEnqueueMarkerWithWaitList, 105, (cl_queue, uint32_t, const cl_event *, cl_event *))         \
+    X(int32_t, clGetEventInfo, 42, (cl_event, uint32_t, size_t, void *, size_t *))                           \
+    X(int32_t, clGetEventProfilingInfo, 45, (cl_event, uint32_t, size_t, void *, size_t *))                  \
+    X(int32_t, clReleaseEvent, 44, (cl_event))                                                               \
+    X(int32_t, clFlush, 46, (cl_queue))                                                                      \
+    X(int32_t, clFinish, 47, (cl_queue))                                                                     \
+    X(int32_t, clWaitForEvents, 41, (uint32_t, const cl_event *))                                            \
+    X(void *, clGetExtensionFunctionAddressForPlatform, 107, (cl_platform, const char *))
 
 /* Those of the extension cl_khr_command_buffer, likewise. */
 #define OPENCL_LIST_FUNCTIONS(X)                                                                             \

@@ -1,5 +1,6 @@
-/* What the OpenCL side of api.h is made of: the library and the devices that it knows (library.c), sessions
- * with one of them (opencl.c), its memory (memory.c), programs (programs.c) and lists of launches (lists.c).
+/* What the OpenCL side of api.h is made of: the library (loader.c) and the devices that it knows (library.c),
+ * sessions with one of them (opencl.c), its memory (memory.c), programs (programs.c) and lists of launches
+ * (lists.c).
  */
 #ifndef TR_DEVICE_GPU_OPENCL_INTERNAL_H
 #define TR_DEVICE_GPU_OPENCL_INTERNAL_H
@@ -12,12 +13,15 @@
 
 /* The functions of the library; there once opencl_find() or opencl_describe() went well. */
 struct opencl_library {
-#define MEMBER(result, name, parameters) result(*name) parameters;
+#define MEMBER(result, name, place, parameters) result(*name) parameters;
     OPENCL_FUNCTIONS(MEMBER)
 #undef MEMBER
-    const char *missing; /* NULL, or what is */
+    char missing[512]; /* "", or what is, and why */
+    char driver[512];  /* "", or why NVIDIA's driver, which is here, cannot be loaded */
 };
 extern struct opencl_library opencl_library;
+/* Loads it. TR_ENOTFOUND, with the reason in the words of the dynamic linker, where that fails. */
+tr_status opencl_need_library(void);
 
 struct opencl_found {
     cl_platform platform;
@@ -25,6 +29,8 @@ struct opencl_found {
 };
 /* Device `number`, as gpu_api.describe counts. */
 tr_status opencl_find(int number, struct opencl_found *out);
+/* What arithmetic the device promises: bits CL_FP_*. */
+uint64_t opencl_promises(cl_device device);
 /* A text that the device tells of itself. */
 void opencl_text_of(cl_device device, uint32_t what, char *text, size_t size);
 /* gpu_api.describe. */
@@ -72,9 +78,11 @@ void opencl_set_range(const struct gpu_launch *launch, struct opencl_range *rang
 bool opencl_has_lists(cl_device device);
 /* Finds the functions of lists. */
 void opencl_find_lists(cl_platform platform, struct opencl_session *session);
-/* What exactness needs: the language rounds divisions and square roots as it likes otherwise. Options that
-   trade bits for speed are never given. */
-#define OPENCL_STRICT "-cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt "
+/* What exactness needs: the language rounds divisions and square roots as it likes otherwise. Where a device
+   does not promise to round them, which makes the option an error, kernels divide by themselves
+   (kernels/division.h). Options that trade bits for speed are never given. */
+#define OPENCL_LANGUAGE "-cl-std=CL1.2 "
+#define OPENCL_STRICT   OPENCL_LANGUAGE "-cl-fp32-correctly-rounded-divide-sqrt "
 
 /* A mark behind all that the queue was given, which it is told to come to. An error of OpenCL. */
 int32_t opencl_mark(struct opencl_session *session, cl_event *event);

@@ -1,43 +1,12 @@
-/* OpenCL's library, loaded when a device is first asked for, and the devices that it knows. */
+/* The devices that OpenCL knows here, and what they say of themselves. */
 #include "device/gpu/opencl/internal.h"
 
 #include "base/fail.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
-/* ---- the library ---- */
-
-struct opencl_library opencl_library;
 #define cl opencl_library
-
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-static void load(void)
-{
-    void *library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!library) {
-        cl.missing = "libOpenCL.so.1";
-        return;
-    }
-#define LOAD(result, name, parameters)                                                                       \
-    *(void **)(void *)&cl.name = dlsym(library, #name);                                                      \
-    if (!cl.name && !cl.missing) cl.missing = #name;
-    OPENCL_FUNCTIONS(LOAD)
-#undef LOAD
-}
-
-static tr_status need_library(void)
-{
-    pthread_once(&once, load);
-    if (!cl.missing) return TR_OK;
-    return tr_fail(
-        TR_ENOTFOUND,
-        "no OpenCL here: %s was not found; install the driver of the device, and ocl-icd-libopencl1 "
-        "(Debian, Ubuntu)",
-        cl.missing);
-}
 
 /* ---- devices ---- */
 
@@ -58,6 +27,11 @@ static uint64_t number_of(cl_device device, uint32_t what)
         return small;
     }
     return value;
+}
+
+uint64_t opencl_promises(cl_device device)
+{
+    return number_of(device, CL_DEVICE_SINGLE_FP_CONFIG);
 }
 
 void opencl_text_of(cl_device device, uint32_t what, char *text, size_t size)
@@ -102,14 +76,15 @@ tr_status opencl_find(int number, struct opencl_found *out)
        ask meanwhile that they have none. */
     static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
     struct opencl_found list[MOST_DEVICES];
-    TR_TRY(need_library());
+    TR_TRY(opencl_need_library());
     pthread_mutex_lock(&one);
     int count = list_devices(list);
     pthread_mutex_unlock(&one);
     if (count == 0)
         return tr_fail(TR_ENOTFOUND,
-                       "OpenCL knows no device here; install the driver of one, or pocl-opencl-icd "
-                       "(Debian, Ubuntu), with which a processor is one");
+                       "OpenCL knows no device here%s; install the driver of one, or pocl-opencl-icd "
+                       "(Debian, Ubuntu), with which a processor is one",
+                       cl.driver);
     if (number < 0 || number >= count)
         return tr_fail(TR_ENOTFOUND, "there is no OpenCL device %d; there %s, counted from 0", number,
                        count == 1 ? "is 1" : "are fewer");
@@ -136,21 +111,22 @@ static void find_place(cl_device device, struct gpu_info *info)
     snprintf(info->place, sizeof info->place, "%04x:%02x:%02x.%x", place[0], place[1], place[2], place[3]);
 }
 
-/* What exact arithmetic needs of a device, and what it is called. */
+/* What exact arithmetic needs that no kernel can do without, and what it is called. Other promises may be
+   missing: kernels divide by themselves then (kernels/division.h), and the self-test tries fused
+   multiply-adds, and finds who flushes subnormal numbers. */
 static const struct {
     uint64_t bit;
     const char *name;
 } needed[] = {
-    {CL_FP_FMA, "fused multiply-add"},
-    {CL_FP_DENORM, "subnormal numbers"},
     {CL_FP_INF_NAN, "infinities and NaN"},
     {CL_FP_ROUND_TO_NEAREST, "rounding to nearest"},
-    {CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT, "exact division and square root"},
 };
 
 static void find_refusal(cl_device device, struct gpu_info *info)
 {
-    uint64_t has = number_of(device, CL_DEVICE_SINGLE_FP_CONFIG);
+    uint64_t has = opencl_promises(device);
+    info->own_division = !(has & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT);
+    info->slow = !(has & CL_FP_FMA);
     size_t used = 0, size = sizeof info->refusal;
     for (size_t i = 0; i < sizeof needed / sizeof needed[0] && used < size; i++)
         if (!(has & needed[i].bit))

@@ -44,7 +44,8 @@ tr_status opencl_build(void *session_, const struct gpu_program_source *source, 
     struct opencl_session *session = session_;
     cl_program program;
     TR_TRY(create_program(session, source, &program));
-    char *options = tr_format(OPENCL_STRICT "%s", source->options);
+    bool divides = (opencl_promises(session->device) & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
+    char *options = tr_format("%s%s", divides ? OPENCL_STRICT : OPENCL_LANGUAGE, source->options);
     if (!options) {
         cl.clReleaseProgram(program);
         return TR_ENOMEM;
