@@ -108,13 +108,13 @@
     X(update)                                                                                                \
     X(sum_squares)                                                                                           \
     X(clip_scale)                                                                                            \
-    X(hold)
+    X(hold)                                                                                                  \
+    X(group_norm_forward)                                                                                    \
+    X(group_norm_backward)
 
 /* What host devices have, and others may lack: there networks that need them are refused by name. An
    operation whose kernels for GPUs are not written yet stands here. */
 #define TR_DEVICE_HOST_OPS(X)                                                                                \
-    X(group_norm_forward)                                                                                    \
-    X(group_norm_backward)                                                                                   \
     X(multiply)                                                                                              \
     X(multiply_sum)
 

@@ -8,6 +8,7 @@
     X(attention)                                                                                             \
     X(exact)                                                                                                 \
     X(elementwise)                                                                                           \
+    X(group_norm)                                                                                            \
     X(input)                                                                                                 \
     X(norm)                                                                                                  \
     X(pool)                                                                                                  \

@@ -150,16 +150,6 @@ static int64_t most_places(const struct tr_cut *cut, int64_t spatial)
     return most * spatial;
 }
 
-/* Threads for each channel and several places, which walk through `places`, in each of the microbatches. */
-static tr_status run_channels(struct gpu_call *call, int shift, int64_t channels, int64_t places,
-                              int64_t microbatches)
-{
-    enum { PLACES = 8 }; /* of a thread, at least: it reads what belongs to its channel first */
-    int64_t lines = call->launch.threads >> shift;
-    return gpu_run(call, gpu_groups(channels, (int64_t)1 << shift),
-                   gpu_walkers(gpu_groups(places, lines * PLACES)), microbatches);
-}
-
 static tr_status channel_statistics(tr_device *device, const struct tr_op_batch_norm_forward *a,
                                     const int64_t *row, int64_t stride, float *mean_leaf, float *var_leaf)
 {
@@ -209,7 +199,7 @@ tr_status gpu_batch_norm_forward(tr_device *device, const struct tr_op_batch_nor
     gpu_array(&call, a->mean);
     gpu_array(&call, a->inv);
     gpu_array(&call, a->y);
-    TR_TRY(run_channels(&call, shift, a->channels, most_places(&a->cut, a->spatial), a->cut.count));
+    TR_TRY(gpu_run_channels(&call, shift, a->channels, most_places(&a->cut, a->spatial), a->cut.count));
     TR_TRY(gpu_tree(device, &a->cut, a->channels, a->batch_mean, means));
     return gpu_tree(device, &a->cut, a->channels, a->batch_var, vars);
 }
@@ -249,7 +239,7 @@ tr_status gpu_batch_norm_backward(tr_device *device, const struct tr_op_batch_no
     gpu_array(&call, average);
     gpu_array(&call, a->dy);
     gpu_array(&call, a->dx);
-    return run_channels(&call, shift, a->channels, most_places(&a->cut, a->spatial), a->cut.count);
+    return gpu_run_channels(&call, shift, a->channels, most_places(&a->cut, a->spatial), a->cut.count);
 }
 
 tr_status gpu_batch_norm_infer(tr_device *device, const struct tr_op_batch_norm_infer *a)
@@ -267,5 +257,5 @@ tr_status gpu_batch_norm_infer(tr_device *device, const struct tr_op_batch_norm_
     gpu_array(&call, a->mean);
     gpu_array(&call, a->var);
     gpu_array(&call, a->y);
-    return run_channels(&call, shift, a->channels, a->rows, 1);
+    return gpu_run_channels(&call, shift, a->channels, a->rows, 1);
 }
