@@ -5,7 +5,8 @@
  * so that the device never waits for the host.
  *
  * Invariants: at most two steps are under way. Updates of a step behind one that ends the run change nothing,
- * so the variables are those that the bad step left. After a failure or a bad step nothing is under way.
+ * so the variables are those that the bad step left; behind one that is skipped they are as ever. After a
+ * failure or a bad step nothing is under way.
  */
 #include "strategy/driver.h"
 
@@ -78,13 +79,11 @@ bool tr_strategy_has_begun(const tr_strategy *strategy)
     return strategy->pending && (strategy->pending->of[0].begun || strategy->pending->of[1].begun);
 }
 
-/* Whether the step behind `step` may be begun before that is judged. One that is skipped does not end the
-   run, and so cannot hold the next one; and who listens is told of it before that. */
+/* Whether the step behind `step` may be begun before that is judged. */
 static bool may_begin_next(const tr_strategy *strategy, const struct tr_replica *replica, int64_t step,
                            int64_t end)
 {
-    if (tr_strategy_skips(strategy->job) || step + 1 >= strategy->job->train.steps ||
-        !tr_gradient_borrows_nothing(replica->gradient))
+    if (step + 1 >= strategy->job->train.steps || !tr_gradient_borrows_nothing(replica->gradient))
         return false;
     if (step + 1 < end) return !tr_timeline_current(); /* which has a span for each */
     return strategy->allows_next && !strategy->comm && !strategy->class->average;
@@ -97,13 +96,15 @@ static tr_status enqueue(tr_strategy *strategy, const struct tr_replica *replica
     const struct tr_job *job = strategy->job;
     struct pending_step *pending = pending_at(strategy, step);
     pending->step = step;
-    TR_TRY(behind ? tr_variables_begin_behind(variables, step) : tr_variables_begin_step(variables, step));
+    bool skips = tr_strategy_skips(job);
+    TR_TRY(behind ? tr_variables_begin_behind(variables, step, skips)
+                  : tr_variables_begin_step(variables, step));
     TR_TRY(tr_gradient_enqueue(replica->gradient, step, pending->readout->sums, &pending->examples));
     pending->begun = true;
     if (pending->examples == 0) return tr_device_record(strategy->device, &pending->done);
     const float *gradient = tr_gradient_slots(replica->gradient), *loss = tr_gradient_loss(replica->gradient);
     if (tr_strategy_measures(job)) TR_TRY(tr_variables_measure(variables, gradient));
-    TR_TRY(tr_variables_hold(variables, loss, tr_strategy_skips(job)));
+    TR_TRY(tr_variables_hold(variables, loss, skips));
     TR_TRY(tr_driver_apply(strategy, variables, gradient));
     TR_TRY(tr_variables_ask(variables, &pending->readout->answer));
     return tr_device_record(strategy->device, &pending->done);

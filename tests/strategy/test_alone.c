@@ -108,7 +108,8 @@ static void the_next_step_is_begun_before(void **state)
 {
     static const char bad_loss[] = "0,3e38,0,-3e38,0\n", bad_update[] = "1e10,1e18,0,1,0\n",
                       bad_answer[] = "0,1,0,7,0\n";
-    static const char silent[] = "train.log_every=0", answers[] = "data.train.csv.path=answers.csv";
+    static const char silent[] = "train.log_every=0", skip[] = "train.on_nonfinite=skip",
+                      answers[] = "data.train.csv.path=answers.csv";
     static const struct {
         int family;       /* -1: values */
         const char *line; /* of them */
@@ -123,7 +124,11 @@ static void the_next_step_is_begun_before(void **state)
         {0, NULL, {"train.log_every=1", NULL}, false, TR_OK},
         {0, NULL, {silent, "train.evaluate_every=1", NULL}, false, TR_OK},
         {0, NULL, {silent, "train.checkpoint_every=1", NULL}, false, TR_OK},
-        {0, NULL, {silent, "train.on_nonfinite=skip", NULL}, false, TR_OK},
+        {0, NULL, {silent, skip, NULL}, true, TR_OK},
+        /* steps that are skipped hold no others, and one that spoils the network holds all */
+        {-1, bad_loss, {silent, skip, NULL}, true, TR_OK},
+        {-1, bad_update, {silent, skip, "optimizer.clip_norm=1", NULL}, true, TR_OK},
+        {-1, "0,1,0,7,0\n", {silent, skip, "optimizer.rate=3e38", NULL}, true, TR_ENONFINITE},
         {-1, bad_loss, {silent, NULL}, true, TR_ENONFINITE},
         {-1, bad_loss, {silent, "optimizer.clip_norm=1", NULL}, true, TR_ENONFINITE},
         {-1, bad_update, {silent, "optimizer.rate=3e38", NULL}, true, TR_ENONFINITE},

@@ -80,10 +80,12 @@ tr_status tr_variables_begin_step(tr_variables *variables, int64_t step)
     return send_scalars(variables, step, sizeof(struct tr_step_scalars));
 }
 
-tr_status tr_variables_begin_behind(tr_variables *variables, int64_t step)
+tr_status tr_variables_begin_behind(tr_variables *variables, int64_t step, bool skips)
 {
+    static const int32_t no = 0;
     /* What was judged, which follows, stays. */
-    return send_scalars(variables, step, offsetof(struct tr_step_scalars, nonfinite));
+    TR_TRY(send_scalars(variables, step, offsetof(struct tr_step_scalars, nonfinite)));
+    return skips ? tr_device_to_device(variables->device, &variables->scalars->held, &no, sizeof no) : TR_OK;
 }
 
 tr_status tr_variables_measure_squares(tr_variables *variables, const float *gradient)
