@@ -49,7 +49,7 @@ def main():
             done = subprocess.run([os.path.join(PROGRAMS, program)], env=variables, capture_output=True, text=True, check=False)
             out = done.stdout + done.stderr
             assert done.returncode == 0 and "skipped:" not in out, f"{program} ended with {done.returncode}:\n{out[-4000:]}"
-            print(f"{what}: {re.search(r'([0-9]+) test.s. run', out).group(1)} tests passed")
+            print(f"{what}: {re.search(r'PASSED +. ([0-9]+) test', out).group(1)} tests passed")
 
 
 main()
